@@ -1,0 +1,1 @@
+//! Decoder and interpreter of RDNA3 (gfx1100) machine code, with memory checks.

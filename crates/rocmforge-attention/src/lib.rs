@@ -1,0 +1,1 @@
+//! Attention as a user wants it: configuration, shapes, masks and the choice of kernel.

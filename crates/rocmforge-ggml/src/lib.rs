@@ -1,0 +1,1 @@
+//! A GGML-style graph: descriptors, ops, shape inference, validation, executor, CPU and HIP backends.

@@ -1,0 +1,52 @@
+//! The traits every provider of HIP implements, generated from the list in [`crate::functions`].
+
+use crate::functions::for_each_hip_function;
+use crate::{hipError_t, hipErrorNotSupported, types::*};
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+macro_rules! define_traits {
+    (
+        core { $(fn $core:ident($($core_arg:ident: $core_ty:ty),* $(,)?);)* }
+        optional { $(fn $optional:ident($($optional_arg:ident: $optional_ty:ty),* $(,)?);)* }
+        foreign { $(fn $foreign:ident($($foreign_arg:ident: $foreign_ty:ty),* $(,)?);)* }
+    ) => {
+        /// The HIP functions the safe runtime is built on: one raw method per C function, same arguments, same meaning.
+        ///
+        /// # Safety
+        ///
+        /// Every method has the contract of the C function of the same name: valid pointers, live handles, the right
+        /// current device. The trait adds no checks.
+        #[allow(clippy::missing_safety_doc)] // said once, above, for all of them
+        pub trait HipApi: Send + Sync {
+            $(#[doc = concat!("`", stringify!($core), "`. Core.")]
+            unsafe fn $core(&self $(, $core_arg: $core_ty)*) -> hipError_t;)*
+            $(#[doc = concat!("`", stringify!($optional), "`. Optional: a provider without it answers `hipErrorNotSupported`.")]
+            unsafe fn $optional(&self $(, $optional_arg: $optional_ty)*) -> hipError_t {
+                $(let _ = $optional_arg;)*
+                hipErrorNotSupported
+            }
+            )*
+        }
+
+        /// What foreign programs call and the safe runtime must not be able to name: device-wide waits and reset, the
+        /// null stream, memory pools. Implemented by the simulator only.
+        ///
+        /// # Safety
+        ///
+        /// As for [`HipApi`].
+        #[allow(clippy::missing_safety_doc)] // said once, above, for all of them
+        pub trait HipForeignApi: HipApi {
+            $(#[doc = concat!("`", stringify!($foreign), "`.")]
+            unsafe fn $foreign(&self $(, $foreign_arg: $foreign_ty)*) -> hipError_t;)*
+        }
+
+        /// Names of the core functions.
+        pub const CORE_FUNCTIONS: &[&str] = &[$(stringify!($core)),*];
+        /// Names of the optional functions.
+        pub const OPTIONAL_FUNCTIONS: &[&str] = &[$(stringify!($optional)),*];
+        /// Names of the foreign functions.
+        pub const FOREIGN_FUNCTIONS: &[&str] = &[$(stringify!($foreign)),*];
+    };
+}
+
+for_each_hip_function!(define_traits);

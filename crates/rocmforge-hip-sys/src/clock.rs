@@ -1,0 +1,39 @@
+//! The clock that deadlines are measured on.
+
+use std::time::{Duration, Instant};
+
+/// A provider's clock. A real device has the wall clock; a simulated one has its own time, which advances when
+/// somebody waits, so that a wait with a deadline is reproducible.
+pub trait HipClock: Send + Sync {
+    /// Time since an arbitrary fixed start. Never goes back.
+    fn now(&self) -> Duration;
+    /// Waits for about `pause` before the next poll. A simulated clock advances instead of sleeping.
+    fn pause(&self, pause: Duration);
+}
+
+/// The machine's monotonic clock.
+#[derive(Debug)]
+pub struct SystemClock(Instant);
+
+impl SystemClock {
+    /// A clock that starts now.
+    pub fn new() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl HipClock for SystemClock {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn pause(&self, pause: Duration) {
+        std::thread::sleep(pause);
+    }
+}

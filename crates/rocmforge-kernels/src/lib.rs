@@ -1,0 +1,1 @@
+//! HIP kernels for LLM inference: prebuilt code objects, safe launchers, and an f64 reference of each.

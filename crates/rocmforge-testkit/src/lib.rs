@@ -1,0 +1,1 @@
+//! Test kit for GPU code: leases with exact leak checks, simulated cards, comparison helpers.

@@ -1,0 +1,1 @@
+//! LLM inference building blocks for AMD GPUs that share the card with a desktop.

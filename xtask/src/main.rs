@@ -1,0 +1,3 @@
+//! The workspace's own commands: `cargo xtask <command>`.
+
+fn main() {}
