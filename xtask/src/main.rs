@@ -1,3 +1,50 @@
 //! The workspace's own commands: `cargo xtask <command>`.
+//!
+//! One file a command; each has an `Args` for clap and a `run(Args)` that returns a typed error.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // printing is what these commands are for
 
-fn main() {}
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+mod ci;
+mod tidy;
+
+/// The workspace's own commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs everything a change must pass: fmt, clippy, tests, docs, tidy and the generated-file checks.
+    Ci(ci::Args),
+    /// Checks the repository's own rules.
+    Tidy(tidy::Args),
+}
+
+/// What a command ends with: nothing to add, or a message for the user.
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let outcome: Outcome = match Cli::parse().command {
+        Command::Ci(args) => ci::run(args),
+        Command::Tidy(args) => tidy::run(args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's root directory.
+fn workspace_root() -> &'static std::path::Path {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace")
+}

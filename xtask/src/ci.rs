@@ -1,0 +1,109 @@
+//! `cargo xtask ci`: everything a change must pass, one step after another, with its time.
+
+use crate::{Outcome, workspace_root};
+use std::process::Command;
+use std::time::Instant;
+
+/// `cargo xtask ci`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Runs only the steps whose name contains this.
+    #[arg(long)]
+    only: Option<String>,
+}
+
+/// One step: its name, the command line after `cargo`, and an environment variable to set for it.
+struct Step {
+    name: &'static str,
+    cargo: &'static [&'static str],
+    env: Option<(&'static str, &'static str)>,
+}
+
+const STEPS: &[Step] = &[
+    Step {
+        name: "fmt",
+        cargo: &["fmt", "--all", "--", "--check"],
+        env: None,
+    },
+    Step {
+        name: "tidy",
+        cargo: &["xtask", "tidy"],
+        env: None,
+    },
+    Step {
+        name: "clippy",
+        cargo: &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--all-features",
+            "--",
+            "-D",
+            "warnings",
+        ],
+        env: None,
+    },
+    Step {
+        name: "docs",
+        cargo: &["doc", "--workspace", "--no-deps", "--all-features"],
+        env: Some(("RUSTDOCFLAGS", "-D warnings")),
+    },
+    Step {
+        name: "tests",
+        cargo: &["test", "--workspace", "--all-features"],
+        env: None,
+    },
+];
+
+#[derive(Debug, thiserror::Error)]
+enum CiError {
+    #[error("{failed} of {run} steps failed: {names}")]
+    StepsFailed { failed: usize, run: usize, names: String },
+    #[error("no step's name contains {0:?}")]
+    NoSuchStep(String),
+}
+
+/// Runs the steps, prints a table of them, and fails if one failed.
+pub(crate) fn run(args: Args) -> Outcome {
+    let steps: Vec<&Step> = STEPS
+        .iter()
+        .filter(|step| args.only.as_ref().is_none_or(|only| step.name.contains(only.as_str())))
+        .collect();
+    if steps.is_empty() {
+        return Err(CiError::NoSuchStep(args.only.unwrap_or_default()).into());
+    }
+    let mut results = Vec::new();
+    for step in &steps {
+        println!("== {} ==", step.name);
+        let start = Instant::now();
+        let mut command = Command::new(env!("CARGO"));
+        command.args(step.cargo).current_dir(workspace_root());
+        if let Some((name, value)) = step.env {
+            command.env(name, value);
+        }
+        let passed = command.status()?.success();
+        results.push((step.name, passed, start.elapsed()));
+    }
+    println!("\n{:<20} {:>8} {:>9}", "step", "result", "seconds");
+    for (name, passed, time) in &results {
+        println!(
+            "{name:<20} {:>8} {:>9.1}",
+            if *passed { "ok" } else { "FAILED" },
+            time.as_secs_f64()
+        );
+    }
+    let failed: Vec<&str> = results
+        .iter()
+        .filter(|(_, passed, _)| !passed)
+        .map(|(name, ..)| *name)
+        .collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(CiError::StepsFailed {
+        failed: failed.len(),
+        run: results.len(),
+        names: failed.join(", "),
+    }
+    .into())
+}
