@@ -1,1 +1,8 @@
-//! Test kit for GPU code: leases with exact leak checks, simulated cards, comparison helpers.
+//! Test kit for GPU code.
+//!
+//! A dev-dependency only.
+
+pub mod compare;
+pub mod data;
+pub mod lock;
+pub mod report;

@@ -1,0 +1,198 @@
+//! Comparing a device's output with a reference: shape-aware, NaN-proof, and saying where the worst element is.
+
+use std::fmt;
+
+/// How far an element may be from its reference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tolerance {
+    /// `|actual - expected| <= limit`.
+    Absolute(f64),
+    /// `|actual - expected| <= limit * (|expected| + 1e-6)`.
+    Relative(f64),
+    /// Bit-equal (as f32), signed zeros included.
+    Exact,
+}
+
+impl Tolerance {
+    /// How many times over the limit an element is: at most 1 passes. NaN against anything but the same kind of
+    /// non-number is infinite.
+    fn excess(self, actual: f32, expected: f64) -> f64 {
+        if actual.is_nan() || expected.is_nan() {
+            return f64::INFINITY;
+        }
+        if expected.is_infinite() || actual.is_infinite() {
+            return if f64::from(actual) == expected {
+                0.0
+            } else {
+                f64::INFINITY
+            };
+        }
+        let difference = (f64::from(actual) - expected).abs();
+        let ratio = |limit: f64| if difference == 0.0 { 0.0 } else { difference / limit };
+        match self {
+            Self::Absolute(limit) => ratio(limit),
+            Self::Relative(limit) => ratio(limit * (expected.abs() + 1e-6)),
+            Self::Exact => {
+                if (expected as f32).to_bits() == actual.to_bits() {
+                    0.0
+                } else {
+                    f64::INFINITY
+                }
+            }
+        }
+    }
+}
+
+/// The worst element of a comparison that failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mismatch {
+    /// Its index, one number a dimension.
+    pub index: Vec<usize>,
+    /// What the device computed.
+    pub actual: f32,
+    /// What the reference says.
+    pub expected: f64,
+    /// Elements outside the tolerance.
+    pub outside: usize,
+    /// Elements compared.
+    pub compared: usize,
+    /// The tolerance they were held to.
+    pub tolerance: Tolerance,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} of {} elements are outside {:?}; the worst, at {:?}, is {:e} where {:e} was expected (difference {:e})",
+            self.outside,
+            self.compared,
+            self.tolerance,
+            self.index,
+            self.actual,
+            self.expected,
+            (f64::from(self.actual) - self.expected).abs(),
+        )
+    }
+}
+
+/// Compares `actual` with `expected`, both row-major of `shape`.
+///
+/// # Errors
+///
+/// The worst element, if one is outside the tolerance.
+///
+/// # Panics
+///
+/// If the lengths do not match the shape: that is a mistake of the test.
+pub fn compare(actual: &[f32], expected: &[f64], shape: &[usize], tolerance: Tolerance) -> Result<(), Mismatch> {
+    let elements: usize = shape.iter().product();
+    assert_eq!(
+        actual.len(),
+        elements,
+        "actual has {} elements, shape {shape:?} has {elements}",
+        actual.len()
+    );
+    assert_eq!(
+        expected.len(),
+        elements,
+        "expected has {} elements, shape {shape:?} has {elements}",
+        expected.len()
+    );
+    let mut worst: Option<(f64, usize)> = None;
+    let mut outside = 0;
+    for (i, (&a, &e)) in actual.iter().zip(expected).enumerate() {
+        let excess = tolerance.excess(a, e);
+        if excess > 1.0 {
+            outside += 1;
+            if worst.is_none_or(|(most, _)| excess > most) {
+                worst = Some((excess, i));
+            }
+        }
+    }
+    let Some((_, i)) = worst else { return Ok(()) };
+    Err(Mismatch {
+        index: unravel(i, shape),
+        actual: actual[i],
+        expected: expected[i],
+        outside,
+        compared: elements,
+        tolerance,
+    })
+}
+
+/// [`compare`], panicking with the worst element.
+///
+/// # Panics
+///
+/// If an element is outside the tolerance.
+#[track_caller]
+pub fn assert_close(actual: &[f32], expected: &[f64], shape: &[usize], tolerance: Tolerance) {
+    if let Err(mismatch) = compare(actual, expected, shape, tolerance) {
+        panic!("{mismatch}");
+    }
+}
+
+fn unravel(mut flat: usize, shape: &[usize]) -> Vec<usize> {
+    let mut index = vec![0; shape.len()];
+    for (place, &extent) in index.iter_mut().zip(shape).rev() {
+        *place = flat % extent;
+        flat /= extent;
+    }
+    index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_element_is_named_with_its_index() {
+        let expected = [0.0; 24];
+        let mut actual = [0.0f32; 24];
+        actual[7] = 0.5;
+        actual[23] = -2.0;
+        let mismatch = compare(&actual, &expected, &[2, 3, 4], Tolerance::Absolute(0.1)).unwrap_err();
+        assert_eq!(mismatch.index, [1, 2, 3]);
+        assert_eq!((mismatch.outside, mismatch.compared), (2, 24));
+        let text = mismatch.to_string();
+        assert!(text.contains("[1, 2, 3]") && text.contains("2 of 24"), "{text}");
+    }
+
+    #[test]
+    fn nan_never_passes() {
+        for (a, e) in [(f32::NAN, 0.0), (0.0, f64::NAN), (f32::NAN, f64::NAN)] {
+            for tolerance in [Tolerance::Absolute(1e30), Tolerance::Relative(1e30), Tolerance::Exact] {
+                assert!(compare(&[a], &[e], &[1], tolerance).is_err(), "{a} {e} {tolerance:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn infinities_must_be_the_same_one() {
+        assert!(
+            compare(
+                &[f32::NEG_INFINITY],
+                &[f64::NEG_INFINITY],
+                &[1],
+                Tolerance::Absolute(0.0)
+            )
+            .is_ok()
+        );
+        assert!(compare(&[f32::INFINITY], &[f64::NEG_INFINITY], &[1], Tolerance::Absolute(1e30)).is_err());
+        assert!(compare(&[f32::INFINITY], &[1.0], &[1], Tolerance::Relative(1e30)).is_err());
+    }
+
+    #[test]
+    fn exact_means_every_bit() {
+        assert!(compare(&[0.0], &[-0.0], &[1], Tolerance::Exact).is_err());
+        assert!(compare(&[1.5], &[1.5], &[1], Tolerance::Exact).is_ok());
+        assert!(compare(&[1.0f32.next_up()], &[1.0], &[1], Tolerance::Exact).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "actual has 3 elements, shape [2, 2] has 4")]
+    fn a_wrong_length_is_a_mistake_of_the_test() {
+        let _ = compare(&[0.0; 3], &[0.0; 4], &[2, 2], Tolerance::Exact);
+    }
+}

@@ -1,0 +1,69 @@
+//! What a test tells the supervisor beside its exit status: skips, and what its lease saw.
+//!
+//! libtest cannot report a skip, and a test's peak memory is nobody's exit status. So a test appends lines of JSON to the
+//! file that `cargo xtask test-gpu` names in the environment; without one, a skip is printed.
+
+use serde::{Deserialize, Serialize};
+use std::fs::OpenOptions;
+use std::io::Write;
+
+/// Names the file that a test process appends its records to.
+pub const REPORT_VARIABLE: &str = "ROCMFORGE_TEST_REPORT";
+
+/// One line of the report file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Record {
+    /// The test did not run, and why.
+    Skip {
+        /// The reason, in words a user can act on.
+        reason: String,
+    },
+    /// A lease ended.
+    Lease {
+        /// The device it was for.
+        device: String,
+        /// The most VRAM the lease held at once, in bytes.
+        peak_bytes: u64,
+        /// Kernels launched under the lease.
+        launches: u64,
+    },
+}
+
+/// Appends a record, or prints it when nobody asked for a report file.
+pub fn append(record: &Record) {
+    let line = serde_json::to_string(record).expect("a record is plain data");
+    let written = std::env::var_os(REPORT_VARIABLE).is_some_and(|path| {
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .and_then(|mut file| writeln!(file, "{line}"))
+            .is_ok()
+    });
+    if let (false, Record::Skip { reason }) = (written, record) {
+        #[allow(clippy::print_stderr)] // a skip must be visible, and libtest has no other place for it
+        {
+            eprintln!("SKIP {reason}");
+        }
+    }
+}
+
+/// Ends the calling test as skipped, visibly and counted.
+///
+/// ```
+/// fn test_with_a_model() {
+///     let Some(model) = std::env::var_os("NO_SUCH_VARIABLE") else {
+///         rocmforge_testkit::skip!("no model: run `cargo xtask model minilm`");
+///     };
+///     drop(model);
+/// }
+/// # test_with_a_model();
+/// ```
+#[macro_export]
+macro_rules! skip {
+    ($($reason:tt)*) => {{
+        $crate::report::append(&$crate::report::Record::Skip { reason: format!($($reason)*) });
+        return;
+    }};
+}
