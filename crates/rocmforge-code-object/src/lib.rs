@@ -1,1 +1,39 @@
-//! What a compiled GPU kernel says of itself: AMD code object notes read into one KernelMeta.
+//! What a compiled GPU kernel says of itself: which target it is for, which arguments it takes and where, how much LDS,
+//! scratch and how many registers it uses.
+//!
+//! [`CodeObject::parse`] reads an AMD code object (an ELF file, versions 4, 5 and 6). It needs no GPU, no HIP and no
+//! compiler, and it is made for files nobody has looked at: truncated, contradictory or hostile bytes give a
+//! [`ParseError`], never a panic, and memory stays in proportion to the file.
+//!
+//! ```
+//! use rocmforge_code_object::{ArgKind, CodeObject};
+//!
+//! let bytes = include_bytes!("../tests/fixtures/gfx1100-v5.co");
+//! let object = CodeObject::parse(bytes)?;
+//! assert_eq!(object.target.arch, "gfx1100");
+//!
+//! let scale = object.kernel("scale").expect("the fixture has it");
+//! let sizes: Vec<u32> = scale.explicit_args().map(|arg| arg.size).collect();
+//! assert_eq!(sizes, [8, 8, 4, 4]); // two pointers, a float, a count
+//! assert_eq!(scale.args[0].kind, ArgKind::GlobalPointer);
+//! assert_eq!(scale.max_workgroup_size, 256);
+//! # Ok::<(), rocmforge_code_object::ParseError>(())
+//! ```
+//!
+//! Files that hold code objects but are none are refused by name: see [`ParseError::Container`].
+
+mod arg;
+mod container;
+mod descriptor;
+mod elf;
+mod error;
+mod kernel;
+mod metadata;
+mod target;
+
+pub use arg::{ArgKind, ArgMeta, HiddenArg};
+pub use container::Container;
+pub use descriptor::{KernelDescriptor, UserSgpr};
+pub use error::ParseError;
+pub use kernel::{CodeObject, KernelCode, KernelMeta};
+pub use target::{FeatureSetting, Target};

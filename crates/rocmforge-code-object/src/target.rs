@@ -1,0 +1,83 @@
+//! Which processor a code object is for.
+
+use crate::ParseError;
+
+/// Whether code depends on a processor feature that can be switched on and off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum FeatureSetting {
+    /// Runs with either setting, or the processor has no such feature.
+    #[default]
+    Any,
+    /// Only where it is on (`xnack+`).
+    On,
+    /// Only where it is off (`xnack-`).
+    Off,
+}
+
+/// A target identifier such as `amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-`, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Target {
+    /// The whole identifier, as the file has it.
+    pub triple: String,
+    /// The processor: `gfx1100`, or a generic one such as `gfx11-generic`.
+    pub arch: String,
+    /// The ECC of the card's SRAM.
+    pub sramecc: FeatureSetting,
+    /// Retry of page faults.
+    pub xnack: FeatureSetting,
+    /// The processor's number in the low byte of the ELF flags (0x41 is gfx1100).
+    pub mach: u8,
+    /// Version of a generic target (code object version 6), else 0.
+    pub generic_version: u8,
+}
+
+/// The ELF numbers of the processors this project ships kernels for; another processor's number is not checked.
+const MACHS: &[(&str, u8)] = &[
+    ("gfx1030", 0x36),
+    ("gfx90a", 0x3f),
+    ("gfx1100", 0x41),
+    ("gfx1150", 0x43),
+    ("gfx1102", 0x47),
+    ("gfx1101", 0x46),
+    ("gfx1200", 0x48),
+    ("gfx1151", 0x4a),
+    ("gfx942", 0x4c),
+    ("gfx1201", 0x4e),
+];
+
+impl Target {
+    /// Takes an identifier apart; `flags` are the ELF header's.
+    pub(crate) fn parse(triple: &str, flags: u32) -> Result<Self, ParseError> {
+        let bad = || ParseError::Target(triple.chars().take(128).collect());
+        let processor = triple.strip_prefix("amdgcn-amd-amdhsa--").ok_or_else(bad)?;
+        let mut parts = processor.split(':');
+        let arch = parts.next().unwrap_or_default();
+        let known = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if !arch.starts_with("gfx") || arch.len() > 32 || !arch.chars().all(known) {
+            return Err(bad());
+        }
+        let [mach, _, _, generic_version] = flags.to_le_bytes();
+        let mut target = Target {
+            triple: triple.to_owned(),
+            arch: arch.to_owned(),
+            mach,
+            generic_version,
+            ..Self::default()
+        };
+        for feature in parts {
+            match feature {
+                "sramecc+" => target.sramecc = FeatureSetting::On,
+                "sramecc-" => target.sramecc = FeatureSetting::Off,
+                "xnack+" => target.xnack = FeatureSetting::On,
+                "xnack-" => target.xnack = FeatureSetting::Off,
+                _ => return Err(bad()),
+            }
+        }
+        match MACHS.iter().find(|(name, _)| *name == arch) {
+            Some((_, number)) if *number != mach => Err(ParseError::NotAmdGpu(format!(
+                "its metadata says {arch} ({number:#x}), its ELF flags say processor {mach:#x}"
+            ))),
+            _ => Ok(target),
+        }
+    }
+}
