@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 mod ci;
+mod test_gpu;
 mod tidy;
 
 /// The workspace's own commands.
@@ -21,6 +22,8 @@ struct Cli {
 enum Command {
     /// Runs everything a change must pass: fmt, clippy, tests, docs, tidy and the generated-file checks.
     Ci(ci::Args),
+    /// Runs the GPU tests, on a simulated card unless told otherwise.
+    TestGpu(test_gpu::Args),
     /// Checks the repository's own rules.
     Tidy(tidy::Args),
 }
@@ -31,6 +34,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 fn main() -> ExitCode {
     let outcome: Outcome = match Cli::parse().command {
         Command::Ci(args) => ci::run(args),
+        Command::TestGpu(args) => test_gpu::run(args),
         Command::Tidy(args) => tidy::run(args),
     };
     match outcome {

@@ -1,12 +1,195 @@
-//! `cargo xtask tidy`: the repository's own rules, checked.
+//! `cargo xtask tidy`: the repository's own rules, checked on every file git tracks.
 
-use crate::Outcome;
+use crate::{Outcome, workspace_root};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// `cargo xtask tidy`.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
+/// Longest Rust file: beyond this it holds several subjects.
+const MAX_LINES: usize = 800;
+/// Files that a tool writes and nobody reads from top to bottom.
+const GENERATED: &[&str] = &["crates/rocmforge-amdgcn/src/decode/opcodes.rs"];
+
+#[derive(Debug, thiserror::Error)]
+#[error("{} broken rules:\n{}", .0.len(), .0.iter().map(|broken| format!("  {broken}\n")).collect::<String>())]
+struct TidyError(Vec<Broken>);
+
+/// A rule that does not hold.
+#[derive(Debug, PartialEq, Eq)]
+struct Broken {
+    path: PathBuf,
+    line: Option<usize>,
+    rule: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.path.display(), self.rule),
+            None => write!(f, "{}: {}", self.path.display(), self.rule),
+        }
+    }
+}
+
 /// Checks every rule and fails if one is broken.
 pub(crate) fn run(_args: Args) -> Outcome {
+    let root = workspace_root();
+    let files = tracked_files(root)?;
+    let mut broken = Vec::new();
+    for path in &files {
+        // A file with bytes that are no text has no lines to check.
+        if let Ok(text) = std::fs::read_to_string(root.join(path)) {
+            check_text(path, &text, &mut broken);
+        }
+    }
+    check_front_pages(root, &mut broken)?;
+    if !broken.is_empty() {
+        return Err(TidyError(broken).into());
+    }
+    println!("tidy: {} files, no broken rule", files.len());
     Ok(())
+}
+
+fn tracked_files(root: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let output = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(root)
+        .output()?;
+    let listing = String::from_utf8_lossy(&output.stdout);
+    Ok(listing
+        .split('\0')
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
+        .collect())
+}
+
+/// What must not stand in a file, and why. Written in pieces, so that this file does not break its own rules.
+fn forbidden(path: &Path) -> Vec<(String, &'static str)> {
+    let mut rules = vec![
+        (concat!("/ho", "me/").to_owned(), "a path of somebody's machine"),
+        (concat!("/ro", "ot/").to_owned(), "a path of somebody's machine"),
+        (concat!("/wo", "rk/").to_owned(), "a path of somebody's machine"),
+    ];
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    if extension == Some("rs") {
+        rules.push((
+            concat!("to", "do!(").to_owned(),
+            "unfinished code; return a typed error",
+        ));
+        rules.push((
+            concat!("unim", "plemented!(").to_owned(),
+            "unfinished code; return a typed error",
+        ));
+        let simulated = path.starts_with("crates/rocmforge-sim") || path.starts_with("crates/rocmforge-hip-sys");
+        if !simulated && !path.starts_with("xtask") {
+            rules.push((
+                concat!("hipDevice", "Synchronize").to_owned(),
+                "wait for a stream, with a deadline",
+            ));
+            rules.push((
+                concat!("hipDevice", "Reset").to_owned(),
+                "it frees memory under live handles; end the process",
+            ));
+        }
+    }
+    rules
+}
+
+fn check_text(path: &Path, text: &str, broken: &mut Vec<Broken>) {
+    let report = |line: Option<usize>, rule: String| Broken {
+        path: path.to_owned(),
+        line,
+        rule,
+    };
+    let rules = forbidden(path);
+    for (number, line) in text.lines().enumerate() {
+        for (pattern, why) in &rules {
+            if line.contains(pattern.as_str()) {
+                broken.push(report(Some(number + 1), format!("`{pattern}`: {why}")));
+            }
+        }
+    }
+    let lines = text.lines().count();
+    let rust = path.extension().is_some_and(|extension| extension == "rs");
+    if rust && lines > MAX_LINES && !GENERATED.iter().any(|generated| path == Path::new(generated)) {
+        broken.push(report(
+            None,
+            format!("{lines} lines; a file has one subject and at most {MAX_LINES} lines"),
+        ));
+    }
+    let dated = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(names_a_date);
+    if path.starts_with("docs") && dated {
+        broken.push(report(None, "docs are kept true, not dated".to_owned()));
+    }
+}
+
+/// Whether a name contains something like 2026-01.
+fn names_a_date(name: &str) -> bool {
+    name.as_bytes().windows(7).any(|w| {
+        w[..2] == *b"20" && w[2].is_ascii_digit() && w[3].is_ascii_digit() && w[4] == b'-' && w[5].is_ascii_digit()
+    })
+}
+
+/// Each library's front page has an example that is compiled.
+fn check_front_pages(root: &Path, broken: &mut Vec<Broken>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(root.join("crates"))? {
+        let path = entry?.path().join("src/lib.rs");
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            continue;
+        };
+        let example = text.lines().take_while(|line| line.starts_with("//!")).any(|line| {
+            let line = line.trim_start_matches("//!").trim();
+            line == "```" || line == "```no_run"
+        });
+        if !example {
+            let path = path.strip_prefix(root).unwrap_or(&path).to_owned();
+            broken.push(Broken {
+                path,
+                line: None,
+                rule: "the front page has no example that compiles".to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules_broken_by(path: &str, text: &str) -> Vec<String> {
+        let mut broken = Vec::new();
+        check_text(Path::new(path), text, &mut broken);
+        broken.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn each_rule_is_found_where_it_is_broken() {
+        let machine = format!("fine\nlet x = \"/{}/me/x\";\n", "home");
+        assert!(rules_broken_by("a.rs", &machine)[0].starts_with("a.rs:2:"));
+        assert_eq!(rules_broken_by("a.rs", &format!("{}!()", "todo")).len(), 1);
+        assert_eq!(rules_broken_by("docs/report-2026-01-11.md", "x").len(), 1);
+        assert_eq!(rules_broken_by("a.rs", &"x\n".repeat(MAX_LINES + 1)).len(), 1);
+        let synchronise = format!("hipDevice{}()", "Synchronize");
+        assert_eq!(
+            rules_broken_by("crates/rocmforge-runtime/src/x.rs", &synchronise).len(),
+            1
+        );
+        assert_eq!(rules_broken_by("crates/rocmforge-sim/src/x.rs", &synchronise).len(), 0);
+    }
+
+    #[test]
+    fn a_clean_file_breaks_nothing() {
+        assert_eq!(
+            rules_broken_by("docs/memory.md", "The budget is a promise.\n"),
+            Vec::<String>::new()
+        );
+    }
 }
