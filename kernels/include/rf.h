@@ -1,0 +1,90 @@
+// The device language of these kernels: attributes, ids, barrier, shuffles and the few hardware functions they use.
+//
+// Nothing else in this directory names a compiler builtin of one vendor. No ROCm or CUDA header, no device library.
+#pragma once
+
+typedef unsigned int u32;
+typedef int i32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+// Four consecutive floats. Declared with the alignment of one float: a view may start at any element. AMD's global loads of 16
+// bytes need 4-byte alignment only; where 16 are needed (PTX) the compiler splits the access.
+typedef float f4 __attribute__((ext_vector_type(4), aligned(4)));
+// The same in LDS, whose 16-byte accesses want their alignment.
+typedef float f4_lds __attribute__((ext_vector_type(4), aligned(16)));
+
+#define RF_DEVICE static __attribute__((device, always_inline)) inline
+#define RF_SHARED static __attribute__((shared)) __attribute__((aligned(16)))
+
+#if defined(__AMDGCN__) || !defined(__CUDA_ARCH__)
+
+// `launch_bounds` is silently ignored on AMD GPUs; this attribute is what sets the maximum work-group size.
+#define RF_KERNEL(threads) extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads))) void
+
+RF_DEVICE u32 rf_thread() { return __builtin_amdgcn_workitem_id_x(); }
+RF_DEVICE u32 rf_block_x() { return __builtin_amdgcn_workgroup_id_x(); }
+RF_DEVICE u32 rf_block_y() { return __builtin_amdgcn_workgroup_id_y(); }
+RF_DEVICE u32 rf_block_z() { return __builtin_amdgcn_workgroup_id_z(); }
+
+// Barrier of the work-group, and LDS written before it is seen after it. Every thread of the group must reach it.
+RF_DEVICE void rf_barrier() {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+
+// The value of the lane whose number differs in the bits of MASK (< 32), within each aligned group of 32 lanes: the same for
+// 32-wide and 64-wide waves. All 32 lanes must take part.
+template <u32 MASK> RF_DEVICE float rf_shuffle_xor(float x) {
+    static_assert(MASK < 32, "a shuffle stays within 32 lanes");
+    return __builtin_bit_cast(float, __builtin_amdgcn_ds_swizzle(__builtin_bit_cast(int, x), (MASK << 10) | 0x1f));
+}
+
+// 2^x, 1/x and 1/sqrt(x), one unit in the last place. exp2 of a very negative number is 0, of +inf is +inf.
+RF_DEVICE float rf_exp2(float x) { return __builtin_amdgcn_exp2f(x); }
+RF_DEVICE float rf_rcp(float x) { return __builtin_amdgcn_rcpf(x); }
+RF_DEVICE float rf_rsqrt(float x) { return __builtin_amdgcn_rsqf(x); }
+
+#else
+#error "only the AMD half of this header is written so far"
+#endif
+
+#define RF_LOG2E 1.44269504088896340736f
+#define RF_INF __builtin_inff()
+
+RF_DEVICE float rf_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+RF_DEVICE float rf_abs(float x) { return __builtin_fabsf(x); }
+RF_DEVICE float rf_max(float a, float b) { return __builtin_fmaxf(a, b); }
+RF_DEVICE u32 rf_min(u32 a, u32 b) { return a < b ? a : b; }
+
+// A value of the constant address space's speed: the same in every lane of a wave.
+RF_DEVICE f4 rf_splat(float x) { return f4{x, x, x, x}; }
+
+// Up to four floats of which `count` exist (0 to 4); the others are 0. Never reads beyond them.
+RF_DEVICE f4 rf_load4(const float *p, u32 count) {
+    f4 v = rf_splat(0.0f);
+    if (count >= 4) {
+        v = *(const f4 *)p;
+    } else {
+        if (count > 0) v.x = p[0];
+        if (count > 1) v.y = p[1];
+        if (count > 2) v.z = p[2];
+    }
+    return v;
+}
+
+// Writes the first `count` (0 to 4) of four floats.
+RF_DEVICE void rf_store4(float *p, f4 v, u32 count) {
+    if (count >= 4) {
+        *(f4 *)p = v;
+    } else {
+        if (count > 0) p[0] = v.x;
+        if (count > 1) p[1] = v.y;
+        if (count > 2) p[2] = v.z;
+    }
+}
+
+// How many of the four elements starting at `at` lie below `end`.
+RF_DEVICE u32 rf_left4(u64 at, u64 end) { return at >= end ? 0 : (end - at >= 4 ? 4 : (u32)(end - at)); }
+RF_DEVICE u32 rf_left4(u32 at, u32 end) { return at >= end ? 0 : (end - at >= 4 ? 4 : end - at); }

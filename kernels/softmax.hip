@@ -1,0 +1,85 @@
+// y = softmax(x * scale + mask) along the last dimension, any row length. y may be x. A row with nothing but -inf gives zeros.
+//
+// Three passes over the row: its maximum, the sum of exponentials, the quotients. `*_rows` gives a row to 32 lanes (short rows),
+// `*_block` to a block of 256 threads.
+#include "include/strides.h"
+#include "include/team.h"
+
+// Scores times log2(e), so that the exponential is one exp2.
+struct Plain {
+    float factor;
+    RF_DEVICE float at(const Plain &s, float x, u32) { return x * s.factor; }
+};
+
+struct Masked {
+    float factor;
+    const float *mask;
+    RF_DEVICE float at(const Masked &s, float x, u32 c) { return rf_fma(x, s.factor, s.mask[c] * RF_LOG2E); }
+};
+
+// Softmax over the first `end` of `cols` columns; the others become 0 (they are what a causal mask hides).
+template <class Team, class Scores>
+RF_DEVICE void softmax_row(const float *x, float *y, u32 row, u32 cols, u32 end, Scores scores) {
+    const float *in = x + (u64)row * cols;
+    float *out = y + (u64)row * cols;
+    float top = -RF_INF;
+    for (u32 c = Team::lane(); c < end; c += Team::width) top = rf_max(top, Scores::at(scores, in[c], c));
+    top = Team::max(top);
+    if (top == -RF_INF) top = 0.0f;
+    float sum = 0.0f;
+    for (u32 c = Team::lane(); c < end; c += Team::width) sum += rf_exp2(Scores::at(scores, in[c], c) - top);
+    sum = Team::sum(sum);
+    float inverse = sum == 0.0f ? 0.0f : rf_rcp(sum);
+    for (u32 c = Team::lane(); c < end; c += Team::width) out[c] = rf_exp2(Scores::at(scores, in[c], c) - top) * inverse;
+    for (u32 c = end + Team::lane(); c < cols; c += Team::width) out[c] = 0.0f;
+}
+
+template <class Team> RF_DEVICE void plain(const float *x, float *y, u32 rows, u32 cols, float scale) {
+    u32 row = Team::row();
+    if (row >= rows) return;
+    softmax_row<Team>(x, y, row, cols, cols, Plain{scale * RF_LOG2E});
+}
+
+template <class Team>
+RF_DEVICE void causal(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, i32 offset, float scale) {
+    u32 row = Team::row();
+    if (row >= rows) return;
+    i64 end = (i64)(row % seq_q) + offset + 1;
+    end = end <= 0 ? 0 : (end >= (i64)seq_k ? seq_k : end);
+    softmax_row<Team>(x, y, row, seq_k, (u32)end, Plain{scale * RF_LOG2E});
+}
+
+template <class Team>
+RF_DEVICE void masked(const float *x, const float *mask, float *y, u32 rows, u32 heads, u32 seq_q, u32 seq_k, RfStrides strides,
+                      float scale) {
+    u32 row = Team::row();
+    if (row >= rows) return;
+    u32 plane = row / seq_q;
+    const float *m = mask + rf_plane(strides, plane / heads, plane % heads) + (row % seq_q) * strides.row;
+    softmax_row<Team>(x, y, row, seq_k, seq_k, Masked{scale * RF_LOG2E, m});
+}
+
+RF_KERNEL(RF_ROW_BLOCK) softmax_rows(const float *x, float *y, u32 rows, u32 cols, float scale) {
+    plain<Team32>(x, y, rows, cols, scale);
+}
+RF_KERNEL(RF_ROW_BLOCK) softmax_block(const float *x, float *y, u32 rows, u32 cols, float scale) {
+    plain<Team256>(x, y, rows, cols, scale);
+}
+RF_KERNEL(RF_ROW_BLOCK)
+softmax_causal_rows(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, i32 offset, float scale) {
+    causal<Team32>(x, y, rows, seq_q, seq_k, offset, scale);
+}
+RF_KERNEL(RF_ROW_BLOCK)
+softmax_causal_block(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, i32 offset, float scale) {
+    causal<Team256>(x, y, rows, seq_q, seq_k, offset, scale);
+}
+RF_KERNEL(RF_ROW_BLOCK)
+softmax_masked_rows(const float *x, const float *mask, float *y, u32 rows, u32 heads, u32 seq_q, u32 seq_k,
+                    RfStrides mask_strides, float scale) {
+    masked<Team32>(x, mask, y, rows, heads, seq_q, seq_k, mask_strides, scale);
+}
+RF_KERNEL(RF_ROW_BLOCK)
+softmax_masked_block(const float *x, const float *mask, float *y, u32 rows, u32 heads, u32 seq_q, u32 seq_k,
+                     RfStrides mask_strides, float scale) {
+    masked<Team256>(x, mask, y, rows, heads, seq_q, seq_k, mask_strides, scale);
+}
