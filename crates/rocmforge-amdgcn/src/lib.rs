@@ -1,7 +1,43 @@
 //! Decoder and interpreter of RDNA3 (gfx1100) machine code, with memory checks.
+//!
+//! [`Program::load`] takes a code object as the compiler writes it, decodes all of its code once and lowers it to a flat
+//! table; [`execute`] runs a launch of one of its kernels against a [`GlobalMemory`]. Whole waves execute at a time, with
+//! the host's SIMD doing the lanes.
+//!
+//! # What is modelled
+//! * The instructions compilers emit for compute kernels, wave32, bit for bit, with the register state that the kernel
+//!   descriptor asks for, hidden arguments ([`kernarg_bytes`]), LDS, private memory, calls, barriers and atomics.
+//! * The state of every byte of global memory and LDS: an access out of bounds, after free, or of bytes nobody has
+//!   written is a [`Fault`] with kernel source position, lane, wave and workgroup. The access is suppressed.
+//! * Waves of a workgroup run one after the other from barrier to barrier, in an order a seed can change, so that a
+//!   missing barrier shows as a read of unwritten LDS.
+//!
+//! # What is not
+//! * Time, caches, and the weak memory model: every access is done when the next instruction starts.
+//! * The last bits of `v_exp_f32`, `v_log_f32`, `v_rcp_f32`, `v_rsq_f32`, `v_sqrt_f32`, `v_sin_f32` and `v_cos_f32`: they
+//!   are within the error the ISA states, not bit-equal to a card.
+//! * Wave64, images, typed buffers, exports, global data share, rounding modes other than to nearest, flushed denormals.
+//!
+//! Whatever is not modelled is a [`LoadError`] that names the instruction and its source line, never a guess.
 
+pub mod debug_info;
 pub mod decode;
+mod dispatch;
+mod exec;
+mod fault;
 pub mod inst;
+mod kernarg;
+mod memory;
+mod program;
 
+pub use debug_info::{DebugInfo, Frame};
 pub use decode::DecodeError;
+pub use dispatch::{Counters, Dispatch, ExecOptions, MAX_LDS, MAX_WORKGROUP, Outcome, Status, execute};
+pub use fault::{Access, Fault, FaultKind};
 pub use inst::{Format, Inst, Mods, Op, Operand, Ty, decode};
+pub use kernarg::{Geometry, KernargError, PRIVATE_APERTURE, SHARED_APERTURE, kernarg_bytes};
+pub use memory::{ByteState, DEVICE_BASE, GlobalMemory, MemFault, MemFaultKind, ReserveError};
+pub use program::{Kernel, LoadError, Program, Segment};
+
+/// What a suppressed load gives: a NaN with a payload that is easy to see.
+pub const POISON: u32 = 0x7FBA_DBAD;

@@ -1,0 +1,128 @@
+//! A launch and its outcome.
+
+use crate::fault::{Access, Fault, FaultKind};
+use crate::memory::GlobalMemory;
+use crate::program::{Kernel, Program};
+
+/// Knobs of one launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecOptions {
+    /// Wave instructions the whole launch may execute before it counts as endless.
+    pub instruction_budget: u64,
+    /// Distinct faults (kind and instruction) after which the launch stops.
+    pub max_faults: usize,
+    /// 0 runs the waves of a workgroup in order between barriers; any other value draws the order from this seed.
+    pub wave_order_seed: u64,
+    /// Report reads of global memory and LDS that nobody has written.
+    pub check_uninit: bool,
+}
+
+impl Default for ExecOptions {
+    fn default() -> Self {
+        Self { instruction_budget: 20_000_000_000, max_faults: 16, wave_order_seed: 0, check_uninit: true }
+    }
+}
+
+/// One launch of a kernel.
+#[derive(Debug, Clone)]
+pub struct Dispatch<'a> {
+    /// The program; its image must have been written to memory at its base.
+    pub program: &'a Program,
+    /// One of the program's kernels.
+    pub kernel: &'a Kernel,
+    /// Workgroups in x, y, z.
+    pub grid: [u32; 3],
+    /// Work-items of a workgroup in x, y, z.
+    pub block: [u32; 3],
+    /// Bytes of LDS beyond the kernel's static ones.
+    pub dynamic_lds: u32,
+    /// Device address of the kernel arguments, see [`kernarg_bytes`](crate::kernarg_bytes).
+    pub kernarg: u64,
+    /// Knobs.
+    pub options: ExecOptions,
+}
+
+/// How a launch ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Every wave ended and nothing was wrong.
+    Completed,
+    /// There are faults; every wave that could go on did.
+    Faulted,
+    /// The instruction budget ran out (there is a fault that names the instruction).
+    BudgetExhausted,
+}
+
+/// Deterministic counts of one launch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Workgroups started.
+    pub workgroups: u64,
+    /// Waves started.
+    pub waves: u64,
+    /// Barriers every wave of a workgroup passed together.
+    pub barriers: u64,
+}
+
+/// What a launch did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Distinct faults in the order they were found.
+    pub faults: Vec<Fault>,
+    /// Wave instructions executed (waits, delays and other hints are not counted).
+    pub instructions: u64,
+    /// How it ended.
+    pub status: Status,
+    /// Counts.
+    pub counters: Counters,
+}
+
+/// Largest workgroup of the simulated device, in work-items.
+pub const MAX_WORKGROUP: u32 = 1024;
+/// LDS of the simulated device per workgroup, in bytes.
+pub const MAX_LDS: u32 = 65_536;
+
+impl Dispatch<'_> {
+    /// Why this launch cannot start, if it cannot.
+    fn refuse(&self) -> Option<String> {
+        let size = self.block.iter().try_fold(1u32, |n, &d| n.checked_mul(d)).unwrap_or(u32::MAX);
+        let lds = self.kernel.lds_size.saturating_add(self.dynamic_lds);
+        if self.grid.contains(&0) || self.block.contains(&0) {
+            Some(format!("grid {:?} of blocks {:?} is empty", self.grid, self.block))
+        } else if size > MAX_WORKGROUP {
+            Some(format!("block {:?} has {size} work-items, the device takes {MAX_WORKGROUP}", self.block))
+        } else if lds > MAX_LDS {
+            Some(format!("needs {lds} B of LDS, the device has {MAX_LDS} B per workgroup"))
+        } else {
+            None
+        }
+    }
+
+    fn refused(&self, note: String) -> Outcome {
+        let fault = Fault {
+            kind: FaultKind::BadLaunch,
+            access: Access::None,
+            address: 0,
+            size: 0,
+            pc: self.kernel.entry(),
+            frames: self.program.frames(self.kernel.entry()),
+            workgroup: [0; 3],
+            wave: 0,
+            lane: 0,
+            count: 1,
+            note,
+        };
+        Outcome { faults: vec![fault], instructions: 0, status: Status::Faulted, counters: Counters::default() }
+    }
+}
+
+/// Runs a launch to its end on the calling thread.
+///
+/// A faulting lane's access is suppressed (loads give [`POISON`](crate::POISON)) and execution goes on, so one launch can
+/// report several faults. The same dispatch on the same memory gives the same outcome, bit for bit.
+pub fn execute(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome {
+    match dispatch.refuse() {
+        Some(note) => dispatch.refused(note),
+        None => crate::exec::run(dispatch, memory),
+    }
+}

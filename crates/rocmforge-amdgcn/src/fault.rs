@@ -1,0 +1,117 @@
+//! What a launch did wrong, and where.
+
+use crate::debug_info::Frame;
+use std::fmt;
+
+/// The class of a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// Global memory outside every allocation.
+    GlobalOutOfBounds,
+    /// Global memory of a freed allocation.
+    UseAfterFree,
+    /// Global memory nobody has written.
+    UninitialisedGlobal,
+    /// LDS beyond the kernel's static and dynamic size.
+    LdsOutOfBounds,
+    /// LDS no wave of this workgroup has written yet; often a missing barrier.
+    UninitialisedLds,
+    /// Private (scratch) memory beyond the kernel's size per lane.
+    ScratchOutOfBounds,
+    /// Some waves of the workgroup wait at a barrier that others can never reach.
+    BarrierDivergence,
+    /// An atomic or scalar access that is not aligned to its size.
+    Misaligned,
+    /// Execution left the code of the program.
+    PcOutOfCode,
+    /// `s_trap`: the kernel gave up by itself.
+    Trap,
+    /// The launch used up its instruction budget here; often an endless loop.
+    BudgetExhausted,
+    /// The launch cannot start: geometry, LDS or arguments do not fit the kernel.
+    BadLaunch,
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::GlobalOutOfBounds => "global memory out of bounds",
+            Self::UseAfterFree => "use of freed global memory",
+            Self::UninitialisedGlobal => "read of global memory that was never written",
+            Self::LdsOutOfBounds => "LDS out of bounds",
+            Self::UninitialisedLds => "read of LDS that no wave has written yet (missing barrier?)",
+            Self::ScratchOutOfBounds => "private memory out of bounds",
+            Self::BarrierDivergence => "barrier that not every wave of the workgroup reaches",
+            Self::Misaligned => "misaligned access",
+            Self::PcOutOfCode => "execution left the code",
+            Self::Trap => "trap",
+            Self::BudgetExhausted => "instruction budget exhausted (endless loop?)",
+            Self::BadLaunch => "launch does not fit the kernel",
+        })
+    }
+}
+
+/// How memory was touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Vector load.
+    Load,
+    /// Vector store.
+    Store,
+    /// Read-modify-write.
+    Atomic,
+    /// Scalar load.
+    Scalar,
+    /// Not a memory access.
+    None,
+}
+
+/// One fault; others of the same kind at the same instruction are counted in `count`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Its class.
+    pub kind: FaultKind,
+    /// How memory was touched.
+    pub access: Access,
+    /// First byte of the access: a device address, or an offset in LDS or in a lane's private memory.
+    pub address: u64,
+    /// Bytes of the access per lane.
+    pub size: u32,
+    /// Address of the instruction as `llvm-objdump` prints it (ELF virtual address).
+    pub pc: u64,
+    /// Source position, innermost inlined function first; empty without line tables.
+    pub frames: Vec<Frame>,
+    /// Workgroup of the first occurrence.
+    pub workgroup: [u32; 3],
+    /// Wave inside the workgroup.
+    pub wave: u32,
+    /// Lane inside the wave.
+    pub lane: u32,
+    /// Lanes that did the same at this instruction, over the whole launch.
+    pub count: u64,
+    /// More, where there is more to say; else empty.
+    pub note: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        if self.access != Access::None {
+            let how = format!("{:?}", self.access).to_lowercase();
+            write!(f, ": {how} of {} B at {:#x}", self.size, self.address)?;
+        }
+        if !self.note.is_empty() {
+            write!(f, ": {}", self.note)?;
+        }
+        let [x, y, z] = self.workgroup;
+        write!(f, ", pc {:#x}, workgroup ({x}, {y}, {z}), wave {}, lane {}", self.pc, self.wave, self.lane)?;
+        if self.count > 1 {
+            write!(f, ", {} lanes in all", self.count)?;
+        }
+        for frame in &self.frames {
+            write!(f, "\n    at {frame}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! The kernel argument segment: explicit arguments and the hidden ones the launch fills in.
+
+use rocmforge_code_object::{ArgKind, HiddenArg, KernelMeta};
+
+/// Why the argument segment cannot be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KernargError {
+    /// Wrong number of explicit arguments.
+    #[error("kernel `{kernel}` takes {expected} arguments, {given} were given")]
+    Count {
+        /// The kernel.
+        kernel: String,
+        /// Arguments it declares.
+        expected: usize,
+        /// Arguments passed.
+        given: usize,
+    },
+    /// An explicit argument of the wrong size.
+    #[error("argument {index} of kernel `{kernel}` has {expected} B, {given} B were given")]
+    Size {
+        /// The kernel.
+        kernel: String,
+        /// Which explicit argument, from 0.
+        index: usize,
+        /// Bytes it declares.
+        expected: u32,
+        /// Bytes passed.
+        given: usize,
+    },
+    /// An argument that does not fit the segment (a damaged code object).
+    #[error("argument at offset {offset} of kernel `{kernel}` lies outside its {size} B of arguments")]
+    Outside {
+        /// The kernel.
+        kernel: String,
+        /// Offset of the argument.
+        offset: u32,
+        /// Size of the segment.
+        size: u32,
+    },
+}
+
+/// Geometry that the hidden arguments tell the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Workgroups in x, y, z.
+    pub grid: [u32; 3],
+    /// Work-items of a workgroup in x, y, z.
+    pub block: [u32; 3],
+    /// Bytes of dynamic LDS.
+    pub dynamic_lds: u32,
+}
+
+/// Upper half of a generic address that means LDS.
+pub const SHARED_APERTURE: u32 = 0x0001_0000;
+/// Upper half of a generic address that means private memory.
+pub const PRIVATE_APERTURE: u32 = 0x0002_0000;
+
+/// Lays out the segment a kernel reads its arguments from: `explicit` in order, one slice per explicit argument.
+///
+/// # Errors
+/// [`KernargError`] when number or sizes do not fit the kernel's metadata.
+pub fn kernarg_bytes(meta: &KernelMeta, explicit: &[&[u8]], geometry: &Geometry) -> Result<Vec<u8>, KernargError> {
+    let kernel = || meta.name.clone();
+    let expected = meta.explicit_args().count();
+    if expected != explicit.len() {
+        return Err(KernargError::Count { kernel: kernel(), expected, given: explicit.len() });
+    }
+    let mut out = vec![0; meta.kernarg_size as usize];
+    let mut put = |offset: u32, bytes: &[u8]| {
+        let range = offset as usize..(offset as usize).saturating_add(bytes.len());
+        match out.get_mut(range) {
+            Some(slot) => {
+                slot.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => Err(KernargError::Outside { kernel: kernel(), offset, size: meta.kernarg_size }),
+        }
+    };
+    for (index, (arg, bytes)) in meta.explicit_args().zip(explicit).enumerate() {
+        if arg.size as usize != bytes.len() {
+            return Err(KernargError::Size { kernel: kernel(), index, expected: arg.size, given: bytes.len() });
+        }
+        put(arg.offset, bytes)?;
+    }
+    for arg in &meta.args {
+        if let ArgKind::Hidden(hidden) = arg.kind {
+            let value = hidden_value(hidden, geometry).to_le_bytes();
+            put(arg.offset, &value[..(arg.size as usize).min(8)])?;
+        }
+    }
+    Ok(out)
+}
+
+fn hidden_value(arg: HiddenArg, geometry: &Geometry) -> u64 {
+    let Geometry { grid, block, dynamic_lds } = geometry;
+    let dims = match grid.iter().zip(block).map(|(g, b)| u64::from(*g) * u64::from(*b) > 1).collect::<Vec<_>>()[..] {
+        [_, _, true] => 3,
+        [_, true, _] => 2,
+        _ => 1,
+    };
+    match arg {
+        HiddenArg::BlockCountX => grid[0].into(),
+        HiddenArg::BlockCountY => grid[1].into(),
+        HiddenArg::BlockCountZ => grid[2].into(),
+        HiddenArg::GroupSizeX => block[0].into(),
+        HiddenArg::GroupSizeY => block[1].into(),
+        HiddenArg::GroupSizeZ => block[2].into(),
+        HiddenArg::GridDims => dims,
+        HiddenArg::DynamicLdsSize => (*dynamic_lds).into(),
+        HiddenArg::PrivateBase => PRIVATE_APERTURE.into(),
+        HiddenArg::SharedBase => SHARED_APERTURE.into(),
+        // HIP launches whole workgroups, so remainders and offsets are 0; the simulated device has no host call, heap or
+        // queue, and a kernel that dereferences their null pointers faults there.
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rocmforge_code_object::ArgMeta;
+
+    fn arg(offset: u32, size: u32, kind: ArgKind) -> ArgMeta {
+        ArgMeta { offset, size, kind, name: None, type_name: None, address_space: None, is_const: false }
+    }
+
+    #[test]
+    fn explicit_and_hidden_arguments_land_at_their_offsets() {
+        let meta = KernelMeta {
+            name: "k".into(),
+            kernarg_size: 32,
+            args: vec![
+                arg(0, 8, ArgKind::GlobalPointer),
+                arg(8, 4, ArgKind::Value),
+                arg(16, 4, ArgKind::Hidden(HiddenArg::BlockCountX)),
+                arg(20, 2, ArgKind::Hidden(HiddenArg::GroupSizeY)),
+                arg(22, 2, ArgKind::Hidden(HiddenArg::GridDims)),
+                arg(24, 4, ArgKind::Hidden(HiddenArg::DynamicLdsSize)),
+            ],
+            ..KernelMeta::default()
+        };
+        let geometry = Geometry { grid: [7, 1, 1], block: [32, 4, 1], dynamic_lds: 96 };
+        let bytes = kernarg_bytes(&meta, &[&9u64.to_le_bytes(), &5u32.to_le_bytes()], &geometry).expect("fits");
+        assert_eq!(bytes[0], 9);
+        assert_eq!(bytes[8], 5);
+        assert_eq!((bytes[16], bytes[20], bytes[22], bytes[24]), (7, 4, 2, 96));
+        let wrong = kernarg_bytes(&meta, &[&9u64.to_le_bytes(), &[5]], &geometry).expect_err("size");
+        assert_eq!(wrong, KernargError::Size { kernel: "k".into(), index: 1, expected: 4, given: 1 });
+        assert!(matches!(kernarg_bytes(&meta, &[], &geometry), Err(KernargError::Count { expected: 2, given: 0, .. })));
+    }
+}

@@ -1,0 +1,462 @@
+//! The memory of one simulated card: data plus the state of every byte.
+//!
+//! Both live in lazily committed anonymous maps, so a card with 20 GiB costs only the pages that were touched. The state is
+//! kept at two levels: a summary byte per 4 KiB chunk while the whole chunk has one state, and one byte per byte once it has
+//! several. Mapping, freeing or filling gigabytes therefore touches only the summary.
+
+use memmap2::{MmapMut, MmapOptions, UncheckedAdvise};
+
+/// First device address. No host pointer of a user process lies here (x86-64 and AArch64 hand out lower addresses), so a
+/// host pointer passed to a kernel is always out of bounds rather than accidentally valid.
+pub const DEVICE_BASE: u64 = 0x0000_8000_0000_0000;
+
+const CHUNK_BITS: usize = 12;
+const CHUNK: usize = 1 << CHUNK_BITS;
+/// The chunk's bytes differ: look at the byte states.
+const MIXED: u8 = 0xFF;
+/// Freed ranges at least this long give their pages back to the host.
+const GIVE_BACK: usize = 1 << 20;
+
+/// What is known about one byte of device memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ByteState {
+    /// Never part of an allocation.
+    Unmapped = 0,
+    /// Part of an allocation that was freed.
+    Freed = 1,
+    /// Allocated, never written.
+    Uninit = 2,
+    /// Allocated and written.
+    Init = 3,
+}
+
+impl ByteState {
+    fn from_bits(bits: u8) -> Self {
+        match bits & 3 {
+            0 => Self::Unmapped,
+            1 => Self::Freed,
+            2 => Self::Uninit,
+            _ => Self::Init,
+        }
+    }
+}
+
+/// Why an access was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MemFaultKind {
+    /// Touches a byte outside every allocation.
+    OutOfBounds,
+    /// Touches a byte of a freed allocation.
+    UseAfterFree,
+    /// Reads a byte nobody has written.
+    Uninitialised,
+}
+
+/// A refused access to device memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{kind:?}: access of {size} B at {address:#x}; first bad byte {bad:#x} is {state:?}")]
+pub struct MemFault {
+    /// Why.
+    pub kind: MemFaultKind,
+    /// First byte of the access.
+    pub address: u64,
+    /// Length of the access in bytes.
+    pub size: u64,
+    /// The first byte that is not allowed.
+    pub bad: u64,
+    /// Its state.
+    pub state: ByteState,
+}
+
+/// The host would not reserve the address space.
+#[derive(Debug, thiserror::Error)]
+#[error("could not reserve address space for {bytes} B of simulated device memory: {source}. Simulate a smaller card.")]
+pub struct ReserveError {
+    bytes: u64,
+    source: std::io::Error,
+}
+
+/// One address space: a card's memory from [`DEVICE_BASE`] on.
+///
+/// ```
+/// use rocmforge_amdgcn::{ByteState, DEVICE_BASE, GlobalMemory, MemFaultKind};
+/// let mut memory = GlobalMemory::new(20 << 30)?;
+/// memory.set_state(DEVICE_BASE, 8, ByteState::Uninit);
+/// memory.write(DEVICE_BASE, &[1, 2, 3, 4])?;
+/// let mut four = [0; 4];
+/// memory.read(DEVICE_BASE, &mut four)?;
+/// let fault = memory.read(DEVICE_BASE + 2, &mut four).unwrap_err();
+/// assert_eq!((fault.kind, fault.bad), (MemFaultKind::Uninitialised, DEVICE_BASE + 4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct GlobalMemory {
+    data: MmapMut,
+    state: MmapMut,
+    summary: MmapMut,
+    size: usize,
+}
+
+impl std::fmt::Debug for GlobalMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GlobalMemory").field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+impl GlobalMemory {
+    /// Reserves `size` bytes (rounded up to 4 KiB) of address space; every byte starts [`ByteState::Unmapped`].
+    ///
+    /// # Errors
+    /// The host refused to reserve the address space.
+    pub fn new(size: u64) -> Result<Self, ReserveError> {
+        let refuse = |source| ReserveError { bytes: size, source };
+        let bytes = usize::try_from(size)
+            .ok()
+            .and_then(|n| n.max(CHUNK).checked_next_multiple_of(CHUNK))
+            .ok_or_else(|| refuse(std::io::ErrorKind::OutOfMemory.into()))?;
+        let map = |len: usize| MmapOptions::new().len(len).no_reserve_swap().map_anon().map_err(refuse);
+        Ok(Self { data: map(bytes)?, state: map(bytes)?, summary: map(bytes >> CHUNK_BITS)?, size: bytes })
+    }
+
+    /// Size of the address space in bytes; valid addresses are `DEVICE_BASE .. DEVICE_BASE + size`.
+    pub fn size(&self) -> u64 {
+        self.size as u64
+    }
+
+    /// Offset of `address`, when `len` bytes from there lie inside the address space.
+    #[inline(always)]
+    pub(crate) fn offset(&self, address: u64, len: usize) -> Option<usize> {
+        let off = address.wrapping_sub(DEVICE_BASE);
+        if off <= (self.size as u64).wrapping_sub(len as u64) && len <= self.size { Some(off as usize) } else { None }
+    }
+
+    /// The part of a range that lies inside the address space.
+    fn clip(&self, address: u64, len: u64) -> (usize, usize) {
+        let end = address.saturating_add(len).saturating_sub(DEVICE_BASE).min(self.size as u64) as usize;
+        let start = address.saturating_sub(DEVICE_BASE).min(end as u64) as usize;
+        (start, end)
+    }
+
+    /// Sets the state of `len` bytes (the part inside the address space). Large freed ranges give their pages back.
+    pub fn set_state(&mut self, address: u64, len: u64, state: ByteState) {
+        let (start, end) = self.clip(address, len);
+        self.set_state_at(start, end, state as u8);
+        if matches!(state, ByteState::Freed | ByteState::Unmapped) && end - start >= GIVE_BACK {
+            self.give_back(start, end);
+        }
+    }
+
+    fn set_state_at(&mut self, start: usize, end: usize, state: u8) {
+        let mut at = start;
+        while at < end {
+            let chunk = at >> CHUNK_BITS;
+            let chunk_end = (chunk + 1) << CHUNK_BITS;
+            let stop = chunk_end.min(end);
+            if at == chunk << CHUNK_BITS && stop == chunk_end {
+                let last = end >> CHUNK_BITS;
+                self.summary[chunk..last].fill(state);
+                at = last << CHUNK_BITS;
+                continue;
+            }
+            if self.summary[chunk] != state {
+                self.materialise(chunk);
+                self.state[at..stop].fill(state);
+            }
+            at = stop;
+        }
+    }
+
+    /// Writes a chunk's one state out to its byte states.
+    #[cold]
+    fn materialise(&mut self, chunk: usize) {
+        let uniform = self.summary[chunk];
+        if uniform != MIXED {
+            self.state[chunk << CHUNK_BITS..(chunk + 1) << CHUNK_BITS].fill(uniform);
+            self.summary[chunk] = MIXED;
+        }
+    }
+
+    fn give_back(&mut self, start: usize, end: usize) {
+        let start = start.next_multiple_of(CHUNK);
+        let end = end & !(CHUNK - 1);
+        if start >= end {
+            return;
+        }
+        for map in [&mut self.data, &mut self.state] {
+            // SAFETY: the range lies inside an anonymous private map that `&mut self` owns alone; its bytes may become zero,
+            // which every reader of freed bytes has to expect. Their state lives in the summary, which is not given back.
+            let _ = unsafe { map.unchecked_advise_range(UncheckedAdvise::DontNeed, start, end - start) };
+        }
+    }
+
+    /// The state of one byte; [`ByteState::Unmapped`] outside the address space.
+    pub fn state_at(&self, address: u64) -> ByteState {
+        match self.offset(address, 1) {
+            None => ByteState::Unmapped,
+            Some(off) => match self.summary[off >> CHUNK_BITS] {
+                MIXED => ByteState::from_bits(self.state[off]),
+                uniform => ByteState::from_bits(uniform),
+            },
+        }
+    }
+
+    /// Whether all bytes have every bit of `mask` in their state (2: allocated, 3: written).
+    #[inline(always)]
+    fn all(&self, off: usize, len: usize, mask: u8) -> bool {
+        let chunk = off >> CHUNK_BITS;
+        if (off + len - 1) >> CHUNK_BITS != chunk {
+            return self.all_chunks(off, len, mask);
+        }
+        let summary = self.summary[chunk];
+        if summary != MIXED {
+            return summary & mask == mask;
+        }
+        all_bytes(&self.state[off..off + len], mask)
+    }
+
+    #[cold]
+    fn all_chunks(&self, off: usize, len: usize, mask: u8) -> bool {
+        let (mut at, end) = (off, off + len);
+        while at < end {
+            let chunk = at >> CHUNK_BITS;
+            let stop = ((chunk + 1) << CHUNK_BITS).min(end);
+            let good = match self.summary[chunk] {
+                MIXED => all_bytes(&self.state[at..stop], mask),
+                uniform => uniform & mask == mask,
+            };
+            if !good {
+                return false;
+            }
+            at = stop;
+        }
+        true
+    }
+
+    /// Whether `len` (> 0) bytes at offset `off` may be read.
+    #[inline(always)]
+    pub(crate) fn readable(&self, off: usize, len: usize, check_uninit: bool) -> bool {
+        self.all(off, len, if check_uninit { 3 } else { 2 })
+    }
+
+    /// Whether `len` (> 0) bytes at offset `off` may be written; when they may, they count as written from here on.
+    #[inline(always)]
+    pub(crate) fn claim(&mut self, off: usize, len: usize) -> bool {
+        let chunk = off >> CHUNK_BITS;
+        if (off + len - 1) >> CHUNK_BITS == chunk {
+            match self.summary[chunk] {
+                3 => return true,
+                MIXED => {
+                    let bytes = &mut self.state[off..off + len];
+                    let good = all_bytes(bytes, 2);
+                    if good {
+                        bytes.fill(3);
+                    }
+                    return good;
+                }
+                _ => {}
+            }
+        }
+        self.claim_slow(off, len)
+    }
+
+    #[cold]
+    fn claim_slow(&mut self, off: usize, len: usize) -> bool {
+        let good = self.all_chunks(off, len, 2);
+        if good {
+            self.set_state_at(off, off + len, 3);
+        }
+        good
+    }
+
+    /// The bytes at an offset that [`Self::offset`] and a state check have admitted.
+    #[inline(always)]
+    pub(crate) fn bytes<const N: usize>(&self, off: usize) -> [u8; N] {
+        let mut out = [0; N];
+        out.copy_from_slice(&self.data[off..off + N]);
+        out
+    }
+
+    #[inline(always)]
+    pub(crate) fn slice(&self, off: usize, len: usize) -> &[u8] {
+        &self.data[off..off + len]
+    }
+
+    #[inline(always)]
+    pub(crate) fn slice_mut(&mut self, off: usize, len: usize) -> &mut [u8] {
+        &mut self.data[off..off + len]
+    }
+
+    /// Why an access is refused; `mask` as for [`Self::all`].
+    #[cold]
+    pub(crate) fn diagnose(&self, address: u64, len: u64, store: bool) -> MemFault {
+        let mask = if store { 2 } else { 3 };
+        let bad = (0..len).map(|i| address.wrapping_add(i)).find(|&a| self.state_at(a) as u8 & mask != mask);
+        let bad = bad.unwrap_or(address);
+        let state = self.state_at(bad);
+        let kind = match state {
+            ByteState::Unmapped => MemFaultKind::OutOfBounds,
+            ByteState::Freed => MemFaultKind::UseAfterFree,
+            ByteState::Uninit | ByteState::Init => MemFaultKind::Uninitialised,
+        };
+        MemFault { kind, address, size: len, bad, state }
+    }
+
+    /// Reads bytes that are allocated and written.
+    ///
+    /// # Errors
+    /// [`MemFault`] for the first byte that is not.
+    pub fn read(&self, address: u64, out: &mut [u8]) -> Result<(), MemFault> {
+        if out.is_empty() {
+            return Ok(());
+        }
+        match self.offset(address, out.len()) {
+            Some(off) if self.all(off, out.len(), 3) => out.copy_from_slice(&self.data[off..off + out.len()]),
+            _ => return Err(self.diagnose(address, out.len() as u64, false)),
+        }
+        Ok(())
+    }
+
+    /// Writes bytes that are allocated; they count as written from here on.
+    ///
+    /// # Errors
+    /// [`MemFault`] for the first byte that is not allocated; nothing is written then.
+    pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemFault> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        match self.offset(address, bytes.len()) {
+            Some(off) if self.claim(off, bytes.len()) => self.data[off..off + bytes.len()].copy_from_slice(bytes),
+            _ => return Err(self.diagnose(address, bytes.len() as u64, true)),
+        }
+        Ok(())
+    }
+
+    /// Writes `len` bytes of `value`.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn fill(&mut self, address: u64, len: u64, value: u8) -> Result<(), MemFault> {
+        if len == 0 {
+            return Ok(());
+        }
+        let n = usize::try_from(len).unwrap_or(usize::MAX);
+        match self.offset(address, n) {
+            Some(off) if self.claim(off, n) => self.data[off..off + n].fill(value),
+            _ => return Err(self.diagnose(address, len, true)),
+        }
+        Ok(())
+    }
+
+    /// Copies `len` bytes inside the card; source and destination may overlap.
+    ///
+    /// # Errors
+    /// As [`Self::read`] for the source and [`Self::write`] for the destination.
+    pub fn copy_within(&mut self, destination: u64, source: u64, len: u64) -> Result<(), MemFault> {
+        if len == 0 {
+            return Ok(());
+        }
+        let n = usize::try_from(len).unwrap_or(usize::MAX);
+        let from = match self.offset(source, n) {
+            Some(off) if self.all(off, n, 3) => off,
+            _ => return Err(self.diagnose(source, len, false)),
+        };
+        match self.offset(destination, n) {
+            Some(to) if self.claim(to, n) => self.data.copy_within(from..from + n, to),
+            _ => return Err(self.diagnose(destination, len, true)),
+        }
+        Ok(())
+    }
+
+    /// Reads whatever the bytes hold, without looking at their state; false when outside the address space.
+    pub fn peek(&self, address: u64, out: &mut [u8]) -> bool {
+        let found = self.offset(address, out.len());
+        if let Some(off) = found {
+            out.copy_from_slice(&self.data[off..off + out.len()]);
+        }
+        found.is_some()
+    }
+
+    /// Writes bytes without looking at or changing their state; false when outside the address space.
+    pub fn poke(&mut self, address: u64, bytes: &[u8]) -> bool {
+        let found = self.offset(address, bytes.len());
+        if let Some(off) = found {
+            self.data[off..off + bytes.len()].copy_from_slice(bytes);
+        }
+        found.is_some()
+    }
+}
+
+/// Whether every byte has every bit of `mask`; written so that the compiler uses wide compares.
+#[inline(always)]
+pub(crate) fn all_bytes(states: &[u8], mask: u8) -> bool {
+    let wide = u64::from_ne_bytes([mask; 8]);
+    let (words, rest) = states.as_chunks::<8>();
+    let mut and = u64::MAX;
+    for word in words {
+        and &= u64::from_ne_bytes(*word);
+    }
+    let mut tail = 0xFF;
+    for byte in rest {
+        tail &= *byte;
+    }
+    and & wide == wide && tail & mask == mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: u64 = DEVICE_BASE;
+
+    #[test]
+    fn states_are_exact_to_the_byte_and_follow_writes() {
+        let mut m = GlobalMemory::new(1 << 30).expect("reserve");
+        m.set_state(A + 100, 10_000, ByteState::Uninit);
+        assert_eq!(m.state_at(A + 99), ByteState::Unmapped);
+        assert_eq!(m.state_at(A + 100), ByteState::Uninit);
+        assert_eq!(m.state_at(A + 10_099), ByteState::Uninit);
+        assert_eq!(m.state_at(A + 10_100), ByteState::Unmapped);
+        m.write(A + 5000, &[7; 3]).expect("inside");
+        assert_eq!(m.state_at(A + 5002), ByteState::Init);
+        assert_eq!(m.state_at(A + 5003), ByteState::Uninit);
+        let past = m.write(A + 10_099, &[1, 2]).expect_err("one past the end");
+        assert_eq!((past.kind, past.bad), (MemFaultKind::OutOfBounds, A + 10_100));
+        assert_eq!(m.state_at(A + 10_099), ByteState::Uninit, "a refused write changes nothing");
+        m.set_state(A + 100, 10_000, ByteState::Freed);
+        assert_eq!(m.read(A + 5000, &mut [0; 3]).expect_err("freed").kind, MemFaultKind::UseAfterFree);
+    }
+
+    #[test]
+    fn large_ranges_touch_only_the_summary_and_forget_their_bytes_when_freed() {
+        let mut m = GlobalMemory::new(20 << 30).expect("reserve");
+        m.set_state(A, 20 << 30, ByteState::Uninit);
+        assert_eq!(m.state_at(A + (20 << 30) - 1), ByteState::Uninit);
+        m.fill(A + 5, 3 << 20, 9).expect("inside");
+        m.copy_within(A + 7, A + 5, 1 << 20).expect("overlap");
+        let mut two = [0; 2];
+        m.read(A + 6, &mut two).expect("written");
+        assert_eq!(two, [9, 9]);
+        m.set_state(A, 20 << 30, ByteState::Freed);
+        m.set_state(A, 20 << 30, ByteState::Uninit);
+        assert_eq!(m.read(A + 6, &mut two).expect_err("fresh").kind, MemFaultKind::Uninitialised);
+    }
+
+    #[test]
+    fn addresses_outside_and_lengths_that_overflow_are_refused() {
+        let mut m = GlobalMemory::new(4096).expect("reserve");
+        m.set_state(0, u64::MAX, ByteState::Uninit);
+        for address in [0, A - 1, A + 4096, u64::MAX, u64::MAX - 3] {
+            assert!(m.write(address, &[0; 4]).is_err(), "{address:#x}");
+            assert!(!m.peek(address, &mut [0; 4]), "{address:#x}");
+        }
+        assert!(m.write(A + 4093, &[0; 4]).is_err());
+        assert!(m.fill(A, u64::MAX, 0).is_err());
+        assert!(m.write(A + 4092, &[0; 4]).is_ok());
+    }
+
+    #[test]
+    fn sixteen_cards_of_20_gib_fit_in_one_process() {
+        let cards: Vec<_> = (0..16).map(|_| GlobalMemory::new(20 << 30).expect("reserve")).collect();
+        assert!(cards.iter().all(|card| card.size() == 20 << 30));
+    }
+}

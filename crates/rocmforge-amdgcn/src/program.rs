@@ -1,0 +1,301 @@
+//! A code object, loaded for one device address and lowered for execution.
+
+use crate::debug_info::{DebugInfo, Frame};
+use crate::decode::DecodeError;
+use crate::exec::code::Code;
+use object::elf::{R_AMDGPU_ABS64, R_AMDGPU_RELATIVE64};
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationFlags, SymbolKind};
+use rocmforge_code_object::{CodeObject, KernelDescriptor, ParseError, UserSgpr};
+
+/// Why a code object cannot be executed here.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Not a code object.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// The ELF container is damaged.
+    #[error("damaged ELF file: {0}")]
+    Elf(#[from] object::Error),
+    /// Compiled for another processor.
+    #[error("code object is for `{arch}`, this interpreter executes gfx1100; build it with --offload-arch=gfx1100")]
+    Arch {
+        /// The processor it is for.
+        arch: String,
+    },
+    /// Segments, sections or symbols that contradict each other, or sizes no sane program has.
+    #[error("cannot lay out the code object: {0}")]
+    Layout(String),
+    /// A kernel needs something the interpreter does not have.
+    #[error("kernel `{kernel}` needs {what}, which is not modelled")]
+    Kernel {
+        /// The kernel.
+        kernel: String,
+        /// What it needs.
+        what: String,
+    },
+    /// Words that are not an instruction.
+    #[error("{error}{}", at(.frames))]
+    Decode {
+        /// What the decoder says, with the address.
+        error: DecodeError,
+        /// Source position, innermost first.
+        frames: Vec<Frame>,
+    },
+    /// A real instruction, or a modifier of one, that the interpreter does not execute.
+    #[error("at {pc:#x}: `{text}` is not modelled{}{}", because(.why), at(.frames))]
+    Unmodelled {
+        /// Address of the instruction.
+        pc: u64,
+        /// Its text.
+        text: String,
+        /// Which part of it, if it is not the whole instruction.
+        why: &'static str,
+        /// Source position, innermost first.
+        frames: Vec<Frame>,
+    },
+}
+
+fn at(frames: &[Frame]) -> String {
+    frames.first().map_or(String::new(), |frame| format!("\n    at {frame}"))
+}
+
+fn because(why: &str) -> String {
+    if why.is_empty() { String::new() } else { format!(" ({why})") }
+}
+
+/// Bytes that belong in device memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Device address of its first byte.
+    pub address: u64,
+    /// Its bytes, relocated; the part that no file bytes fill is zero.
+    pub bytes: Vec<u8>,
+}
+
+/// A kernel of a [`Program`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kernel {
+    /// Its name, as `hipModuleGetFunction` takes it.
+    pub name: String,
+    /// Static LDS in bytes.
+    pub lds_size: u32,
+    /// Private memory in bytes per work-item.
+    pub private_size: u32,
+    /// Size of its argument segment in bytes.
+    pub kernarg_size: u32,
+    /// Largest workgroup it was compiled for, in work-items.
+    pub max_workgroup_size: u32,
+    pub(crate) entry: u64,
+    pub(crate) setup: Setup,
+}
+
+impl Kernel {
+    /// Address of its first instruction in the ELF file, as `llvm-objdump` prints it.
+    pub fn entry(&self) -> u64 {
+        self.entry
+    }
+}
+
+/// What a wave's registers hold when it starts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Setup {
+    /// First SGPR of each user value.
+    pub(crate) user: Vec<(UserSgpr, u8)>,
+    /// First SGPR after the user SGPRs.
+    pub(crate) user_count: u8,
+    /// Whether the workgroup id's x, y, z are wanted.
+    pub(crate) group_id: [bool; 3],
+    pub(crate) group_info: bool,
+    /// Granted vector registers.
+    pub(crate) vgprs: u32,
+    pub(crate) dynamic_stack: bool,
+}
+
+/// A loaded code object: its image, its kernels and their lowered instructions.
+pub struct Program {
+    base: u64,
+    segments: Vec<Segment>,
+    kernels: Vec<Kernel>,
+    pub(crate) code: Code,
+    debug: DebugInfo,
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Program").field("base", &self.base).field("kernels", &self.kernels).finish_non_exhaustive()
+    }
+}
+
+/// Span of addresses above which an ELF file is taken for damaged.
+const MAX_SPAN: u64 = 1 << 30;
+
+impl Program {
+    /// Loads a code object (the raw ELF file) for device address `base` (4 KiB aligned) and lowers all of its code.
+    ///
+    /// # Errors
+    /// [`LoadError`]: not a gfx1100 code object, damaged, or it contains something that is not modelled.
+    pub fn load(elf: &[u8], base: u64) -> Result<Self, LoadError> {
+        let object = CodeObject::parse(elf)?;
+        if object.target.arch != "gfx1100" {
+            return Err(LoadError::Arch { arch: object.target.arch });
+        }
+        let file = ElfFile64::<Endianness>::parse(elf)?;
+        let mut segments = segments(&file, base)?;
+        relocate(&file, base, &mut segments)?;
+        let mut kernels = Vec::new();
+        for meta in &object.kernels {
+            let refuse = |what: String| LoadError::Kernel { kernel: meta.name.clone(), what };
+            let code = meta.code.as_ref().ok_or_else(|| refuse("a kernel descriptor".into()))?;
+            kernels.push(Kernel {
+                name: meta.name.clone(),
+                lds_size: meta.lds_size,
+                private_size: meta.private_size,
+                kernarg_size: meta.kernarg_size,
+                max_workgroup_size: meta.max_workgroup_size,
+                entry: code.entry_address,
+                setup: setup(&code.descriptor).map_err(refuse)?,
+            });
+        }
+        let debug = DebugInfo::from_elf(elf);
+        let code = lower_text(&file, base, &debug)?;
+        for kernel in &kernels {
+            if code.index_of(kernel.entry).is_none() {
+                return Err(LoadError::Layout(format!("kernel `{}` does not start at a function", kernel.name)));
+            }
+        }
+        Ok(Self { base, segments, kernels, code, debug })
+    }
+
+    /// Device address it was loaded for.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Bytes of device memory from the base on that the image takes.
+    pub fn size(&self) -> u64 {
+        self.segments.iter().map(|s| s.address - self.base + s.bytes.len() as u64).max().unwrap_or(0)
+    }
+
+    /// What has to be written to device memory before a launch: kernels read constants relative to their pc.
+    pub fn image(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// The kernel of that name.
+    pub fn kernel(&self, name: &str) -> Option<&Kernel> {
+        self.kernels.iter().find(|kernel| kernel.name == name)
+    }
+
+    /// All kernels.
+    pub fn kernels(&self) -> &[Kernel] {
+        &self.kernels
+    }
+
+    /// Source position of an instruction, innermost inlined function first; empty without line tables.
+    pub fn frames(&self, pc: u64) -> Vec<Frame> {
+        self.debug.frames(pc)
+    }
+}
+
+fn segments(file: &ElfFile64<'_, Endianness>, base: u64) -> Result<Vec<Segment>, LoadError> {
+    let mut out = Vec::new();
+    let mut total = 0u64;
+    for segment in file.segments() {
+        let end = segment.address().checked_add(segment.size()).filter(|end| *end <= MAX_SPAN);
+        total = total.saturating_add(segment.size());
+        if end.is_none() || total > MAX_SPAN {
+            return Err(LoadError::Layout(format!("segment at {:#x} of {:#x} B", segment.address(), segment.size())));
+        }
+        let mut bytes = segment.data()?.to_vec();
+        bytes.resize(segment.size() as usize, 0);
+        out.push(Segment { address: base + segment.address(), bytes });
+    }
+    Ok(out)
+}
+
+fn relocate(file: &ElfFile64<'_, Endianness>, base: u64, segments: &mut [Segment]) -> Result<(), LoadError> {
+    let dynamic = file.dynamic_symbol_table();
+    for (offset, relocation) in file.dynamic_relocations().into_iter().flatten() {
+        let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
+        let symbol = match relocation.target() {
+            object::RelocationTarget::Symbol(index) => {
+                use object::ObjectSymbolTable;
+                let table = dynamic.as_ref().ok_or_else(|| LoadError::Layout("relocation without symbols".into()))?;
+                let symbol = table.symbol_by_index(index)?;
+                if symbol.is_undefined() {
+                    let name = symbol.name().unwrap_or("?").to_owned();
+                    return Err(LoadError::Layout(format!("symbol `{name}` is not defined in the code object")));
+                }
+                symbol.address()
+            }
+            _ => 0,
+        };
+        let value = match r_type {
+            R_AMDGPU_RELATIVE64 => base.wrapping_add_signed(relocation.addend()),
+            R_AMDGPU_ABS64 => base.wrapping_add(symbol).wrapping_add_signed(relocation.addend()),
+            other => return Err(LoadError::Layout(format!("relocation type {other} at {offset:#x}"))),
+        };
+        let address = base.wrapping_add(offset);
+        let slot = segments.iter_mut().find_map(|s| {
+            let at = usize::try_from(address.checked_sub(s.address)?).ok()?;
+            s.bytes.get_mut(at..at.checked_add(8)?)
+        });
+        slot.ok_or_else(|| LoadError::Layout(format!("relocation at {offset:#x} is outside every segment")))?
+            .copy_from_slice(&value.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// Bits of `COMPUTE_PGM_RSRC1`: round to nearest even everywhere, denormals kept everywhere.
+const FLOAT_MODE: u32 = 0xF0 << 12;
+const FLOAT_MODE_MASK: u32 = 0xFF << 12;
+
+fn setup(descriptor: &KernelDescriptor) -> Result<Setup, String> {
+    let (rsrc1, rsrc2) = (descriptor.compute_pgm_rsrc1, descriptor.compute_pgm_rsrc2);
+    if !descriptor.wavefront_size32() {
+        return Err("waves of 64 lanes".into());
+    }
+    if rsrc1 & FLOAT_MODE_MASK != FLOAT_MODE {
+        let mode = (rsrc1 & FLOAT_MODE_MASK) >> 12;
+        return Err(format!("float mode {mode:#x} (0xf0, round to nearest with denormals, is modelled)"));
+    }
+    let user: Vec<_> = descriptor.user_sgprs().collect();
+    if let Some((what, _)) = user.iter().find(|(what, _)| {
+        !matches!(what, UserSgpr::KernargSegmentPtr | UserSgpr::DispatchId | UserSgpr::PrivateSegmentSize)
+    }) {
+        return Err(format!("{what:?} in its SGPRs (compile with -mcode-object-version=5)"));
+    }
+    Ok(Setup {
+        user,
+        user_count: (rsrc2 >> 1 & 0x1F) as u8,
+        group_id: [rsrc2 >> 7 & 1 != 0, rsrc2 >> 8 & 1 != 0, rsrc2 >> 9 & 1 != 0],
+        group_info: rsrc2 >> 10 & 1 != 0,
+        vgprs: ((rsrc1 & 0x3F) + 1) * 8,
+        dynamic_stack: descriptor.kernel_code_properties >> 11 & 1 != 0,
+    })
+}
+
+fn lower_text(file: &ElfFile64<'_, Endianness>, base: u64, debug: &DebugInfo) -> Result<Code, LoadError> {
+    let text = file.section_by_name(".text").ok_or_else(|| LoadError::Layout("no .text section".into()))?;
+    let data = text.data()?;
+    let start = text.address();
+    let words: Vec<u32> = data.as_chunks::<4>().0.iter().map(|w| u32::from_le_bytes(*w)).collect();
+    let mut functions: Vec<(u64, u64)> = file
+        .symbols()
+        .chain(file.dynamic_symbols())
+        .filter(|s| s.kind() == SymbolKind::Text && s.size() > 0 && s.section_index() == Some(text.index()))
+        .map(|s| (s.address(), s.address().saturating_add(s.size())))
+        .collect();
+    functions.sort_unstable();
+    functions.dedup_by_key(|f| f.0);
+    for &(from, to) in &functions {
+        if from < start || to > start + data.len() as u64 || from % 4 != 0 {
+            return Err(LoadError::Layout(format!("function {from:#x}..{to:#x} is outside .text")));
+        }
+    }
+    if functions.is_empty() && !words.is_empty() {
+        return Err(LoadError::Layout("no function symbols; do not strip the code object".into()));
+    }
+    Code::lower(&words, start, base, &functions, debug)
+}
