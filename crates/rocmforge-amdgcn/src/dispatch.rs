@@ -19,7 +19,12 @@ pub struct ExecOptions {
 
 impl Default for ExecOptions {
     fn default() -> Self {
-        Self { instruction_budget: 20_000_000_000, max_faults: 16, wave_order_seed: 0, check_uninit: true }
+        Self {
+            instruction_budget: 20_000_000_000,
+            max_faults: 16,
+            wave_order_seed: 0,
+            check_uninit: true,
+        }
     }
 }
 
@@ -85,14 +90,23 @@ pub const MAX_LDS: u32 = 65_536;
 impl Dispatch<'_> {
     /// Why this launch cannot start, if it cannot.
     fn refuse(&self) -> Option<String> {
-        let size = self.block.iter().try_fold(1u32, |n, &d| n.checked_mul(d)).unwrap_or(u32::MAX);
+        let size = self
+            .block
+            .iter()
+            .try_fold(1u32, |n, &d| n.checked_mul(d))
+            .unwrap_or(u32::MAX);
         let lds = self.kernel.lds_size.saturating_add(self.dynamic_lds);
         if self.grid.contains(&0) || self.block.contains(&0) {
             Some(format!("grid {:?} of blocks {:?} is empty", self.grid, self.block))
         } else if size > MAX_WORKGROUP {
-            Some(format!("block {:?} has {size} work-items, the device takes {MAX_WORKGROUP}", self.block))
+            Some(format!(
+                "block {:?} has {size} work-items, the device takes {MAX_WORKGROUP}",
+                self.block
+            ))
         } else if lds > MAX_LDS {
-            Some(format!("needs {lds} B of LDS, the device has {MAX_LDS} B per workgroup"))
+            Some(format!(
+                "needs {lds} B of LDS, the device has {MAX_LDS} B per workgroup"
+            ))
         } else {
             None
         }
@@ -112,7 +126,12 @@ impl Dispatch<'_> {
             count: 1,
             note,
         };
-        Outcome { faults: vec![fault], instructions: 0, status: Status::Faulted, counters: Counters::default() }
+        Outcome {
+            faults: vec![fault],
+            instructions: 0,
+            status: Status::Faulted,
+            counters: Counters::default(),
+        }
     }
 }
 

@@ -105,7 +105,11 @@ impl fmt::Display for Fault {
             write!(f, ": {}", self.note)?;
         }
         let [x, y, z] = self.workgroup;
-        write!(f, ", pc {:#x}, workgroup ({x}, {y}, {z}), wave {}, lane {}", self.pc, self.wave, self.lane)?;
+        write!(
+            f,
+            ", pc {:#x}, workgroup ({x}, {y}, {z}), wave {}, lane {}",
+            self.pc, self.wave, self.lane
+        )?;
         if self.count > 1 {
             write!(f, ", {} lanes in all", self.count)?;
         }

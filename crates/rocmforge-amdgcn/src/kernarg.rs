@@ -63,7 +63,11 @@ pub fn kernarg_bytes(meta: &KernelMeta, explicit: &[&[u8]], geometry: &Geometry)
     let kernel = || meta.name.clone();
     let expected = meta.explicit_args().count();
     if expected != explicit.len() {
-        return Err(KernargError::Count { kernel: kernel(), expected, given: explicit.len() });
+        return Err(KernargError::Count {
+            kernel: kernel(),
+            expected,
+            given: explicit.len(),
+        });
     }
     let mut out = vec![0; meta.kernarg_size as usize];
     let mut put = |offset: u32, bytes: &[u8]| {
@@ -73,12 +77,21 @@ pub fn kernarg_bytes(meta: &KernelMeta, explicit: &[&[u8]], geometry: &Geometry)
                 slot.copy_from_slice(bytes);
                 Ok(())
             }
-            None => Err(KernargError::Outside { kernel: kernel(), offset, size: meta.kernarg_size }),
+            None => Err(KernargError::Outside {
+                kernel: kernel(),
+                offset,
+                size: meta.kernarg_size,
+            }),
         }
     };
     for (index, (arg, bytes)) in meta.explicit_args().zip(explicit).enumerate() {
         if arg.size as usize != bytes.len() {
-            return Err(KernargError::Size { kernel: kernel(), index, expected: arg.size, given: bytes.len() });
+            return Err(KernargError::Size {
+                kernel: kernel(),
+                index,
+                expected: arg.size,
+                given: bytes.len(),
+            });
         }
         put(arg.offset, bytes)?;
     }
@@ -92,8 +105,17 @@ pub fn kernarg_bytes(meta: &KernelMeta, explicit: &[&[u8]], geometry: &Geometry)
 }
 
 fn hidden_value(arg: HiddenArg, geometry: &Geometry) -> u64 {
-    let Geometry { grid, block, dynamic_lds } = geometry;
-    let dims = match grid.iter().zip(block).map(|(g, b)| u64::from(*g) * u64::from(*b) > 1).collect::<Vec<_>>()[..] {
+    let Geometry {
+        grid,
+        block,
+        dynamic_lds,
+    } = geometry;
+    let dims = match grid
+        .iter()
+        .zip(block)
+        .map(|(g, b)| u64::from(*g) * u64::from(*b) > 1)
+        .collect::<Vec<_>>()[..]
+    {
         [_, _, true] => 3,
         [_, true, _] => 2,
         _ => 1,
@@ -121,7 +143,15 @@ mod tests {
     use rocmforge_code_object::ArgMeta;
 
     fn arg(offset: u32, size: u32, kind: ArgKind) -> ArgMeta {
-        ArgMeta { offset, size, kind, name: None, type_name: None, address_space: None, is_const: false }
+        ArgMeta {
+            offset,
+            size,
+            kind,
+            name: None,
+            type_name: None,
+            address_space: None,
+            is_const: false,
+        }
     }
 
     #[test]
@@ -139,13 +169,32 @@ mod tests {
             ],
             ..KernelMeta::default()
         };
-        let geometry = Geometry { grid: [7, 1, 1], block: [32, 4, 1], dynamic_lds: 96 };
+        let geometry = Geometry {
+            grid: [7, 1, 1],
+            block: [32, 4, 1],
+            dynamic_lds: 96,
+        };
         let bytes = kernarg_bytes(&meta, &[&9u64.to_le_bytes(), &5u32.to_le_bytes()], &geometry).expect("fits");
         assert_eq!(bytes[0], 9);
         assert_eq!(bytes[8], 5);
         assert_eq!((bytes[16], bytes[20], bytes[22], bytes[24]), (7, 4, 2, 96));
         let wrong = kernarg_bytes(&meta, &[&9u64.to_le_bytes(), &[5]], &geometry).expect_err("size");
-        assert_eq!(wrong, KernargError::Size { kernel: "k".into(), index: 1, expected: 4, given: 1 });
-        assert!(matches!(kernarg_bytes(&meta, &[], &geometry), Err(KernargError::Count { expected: 2, given: 0, .. })));
+        assert_eq!(
+            wrong,
+            KernargError::Size {
+                kernel: "k".into(),
+                index: 1,
+                expected: 4,
+                given: 1
+            }
+        );
+        assert!(matches!(
+            kernarg_bytes(&meta, &[], &geometry),
+            Err(KernargError::Count {
+                expected: 2,
+                given: 0,
+                ..
+            })
+        ));
     }
 }

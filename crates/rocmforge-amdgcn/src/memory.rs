@@ -4,7 +4,7 @@
 //! kept at two levels: a summary byte per 4 KiB chunk while the whole chunk has one state, and one byte per byte once it has
 //! several. Mapping, freeing or filling gigabytes therefore touches only the summary.
 
-use memmap2::{MmapMut, MmapOptions, UncheckedAdvise};
+use memmap2::{MmapMut, MmapOptions};
 
 /// First device address. No host pointer of a user process lies here (x86-64 and AArch64 hand out lower addresses), so a
 /// host pointer passed to a kernel is always out of bounds rather than accidentally valid.
@@ -99,7 +99,9 @@ pub struct GlobalMemory {
 
 impl std::fmt::Debug for GlobalMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GlobalMemory").field("size", &self.size).finish_non_exhaustive()
+        f.debug_struct("GlobalMemory")
+            .field("size", &self.size)
+            .finish_non_exhaustive()
     }
 }
 
@@ -115,7 +117,12 @@ impl GlobalMemory {
             .and_then(|n| n.max(CHUNK).checked_next_multiple_of(CHUNK))
             .ok_or_else(|| refuse(std::io::ErrorKind::OutOfMemory.into()))?;
         let map = |len: usize| MmapOptions::new().len(len).no_reserve_swap().map_anon().map_err(refuse);
-        Ok(Self { data: map(bytes)?, state: map(bytes)?, summary: map(bytes >> CHUNK_BITS)?, size: bytes })
+        Ok(Self {
+            data: map(bytes)?,
+            state: map(bytes)?,
+            summary: map(bytes >> CHUNK_BITS)?,
+            size: bytes,
+        })
     }
 
     /// Size of the address space in bytes; valid addresses are `DEVICE_BASE .. DEVICE_BASE + size`.
@@ -127,12 +134,19 @@ impl GlobalMemory {
     #[inline(always)]
     pub(crate) fn offset(&self, address: u64, len: usize) -> Option<usize> {
         let off = address.wrapping_sub(DEVICE_BASE);
-        if off <= (self.size as u64).wrapping_sub(len as u64) && len <= self.size { Some(off as usize) } else { None }
+        if off <= (self.size as u64).wrapping_sub(len as u64) && len <= self.size {
+            Some(off as usize)
+        } else {
+            None
+        }
     }
 
     /// The part of a range that lies inside the address space.
     fn clip(&self, address: u64, len: u64) -> (usize, usize) {
-        let end = address.saturating_add(len).saturating_sub(DEVICE_BASE).min(self.size as u64) as usize;
+        let end = address
+            .saturating_add(len)
+            .saturating_sub(DEVICE_BASE)
+            .min(self.size as u64) as usize;
         let start = address.saturating_sub(DEVICE_BASE).min(end as u64) as usize;
         (start, end)
     }
@@ -183,9 +197,11 @@ impl GlobalMemory {
             return;
         }
         for map in [&mut self.data, &mut self.state] {
+            // Windows keeps the pages until the card goes.
+            #[cfg(unix)]
             // SAFETY: the range lies inside an anonymous private map that `&mut self` owns alone; its bytes may become zero,
             // which every reader of freed bytes has to expect. Their state lives in the summary, which is not given back.
-            let _ = unsafe { map.unchecked_advise_range(UncheckedAdvise::DontNeed, start, end - start) };
+            let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, end - start) };
         }
     }
 
@@ -290,7 +306,9 @@ impl GlobalMemory {
     #[cold]
     pub(crate) fn diagnose(&self, address: u64, len: u64, store: bool) -> MemFault {
         let mask = if store { 2 } else { 3 };
-        let bad = (0..len).map(|i| address.wrapping_add(i)).find(|&a| self.state_at(a) as u8 & mask != mask);
+        let bad = (0..len)
+            .map(|i| address.wrapping_add(i))
+            .find(|&a| self.state_at(a) as u8 & mask != mask);
         let bad = bad.unwrap_or(address);
         let state = self.state_at(bad);
         let kind = match state {
@@ -298,7 +316,13 @@ impl GlobalMemory {
             ByteState::Freed => MemFaultKind::UseAfterFree,
             ByteState::Uninit | ByteState::Init => MemFaultKind::Uninitialised,
         };
-        MemFault { kind, address, size: len, bad, state }
+        MemFault {
+            kind,
+            address,
+            size: len,
+            bad,
+            state,
+        }
     }
 
     /// Reads bytes that are allocated and written.
@@ -421,9 +445,16 @@ mod tests {
         assert_eq!(m.state_at(A + 5003), ByteState::Uninit);
         let past = m.write(A + 10_099, &[1, 2]).expect_err("one past the end");
         assert_eq!((past.kind, past.bad), (MemFaultKind::OutOfBounds, A + 10_100));
-        assert_eq!(m.state_at(A + 10_099), ByteState::Uninit, "a refused write changes nothing");
+        assert_eq!(
+            m.state_at(A + 10_099),
+            ByteState::Uninit,
+            "a refused write changes nothing"
+        );
         m.set_state(A + 100, 10_000, ByteState::Freed);
-        assert_eq!(m.read(A + 5000, &mut [0; 3]).expect_err("freed").kind, MemFaultKind::UseAfterFree);
+        assert_eq!(
+            m.read(A + 5000, &mut [0; 3]).expect_err("freed").kind,
+            MemFaultKind::UseAfterFree
+        );
     }
 
     #[test]
@@ -438,7 +469,10 @@ mod tests {
         assert_eq!(two, [9, 9]);
         m.set_state(A, 20 << 30, ByteState::Freed);
         m.set_state(A, 20 << 30, ByteState::Uninit);
-        assert_eq!(m.read(A + 6, &mut two).expect_err("fresh").kind, MemFaultKind::Uninitialised);
+        assert_eq!(
+            m.read(A + 6, &mut two).expect_err("fresh").kind,
+            MemFaultKind::Uninitialised
+        );
     }
 
     #[test]

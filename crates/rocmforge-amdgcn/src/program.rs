@@ -3,7 +3,6 @@
 use crate::debug_info::{DebugInfo, Frame};
 use crate::decode::DecodeError;
 use crate::exec::code::Code;
-use object::elf::{R_AMDGPU_ABS64, R_AMDGPU_RELATIVE64};
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationFlags, SymbolKind};
 use rocmforge_code_object::{CodeObject, KernelDescriptor, ParseError, UserSgpr};
@@ -57,11 +56,17 @@ pub enum LoadError {
 }
 
 fn at(frames: &[Frame]) -> String {
-    frames.first().map_or(String::new(), |frame| format!("\n    at {frame}"))
+    frames
+        .first()
+        .map_or(String::new(), |frame| format!("\n    at {frame}"))
 }
 
 fn because(why: &str) -> String {
-    if why.is_empty() { String::new() } else { format!(" ({why})") }
+    if why.is_empty() {
+        String::new()
+    } else {
+        format!(" ({why})")
+    }
 }
 
 /// Bytes that belong in device memory.
@@ -123,9 +128,16 @@ pub struct Program {
 
 impl std::fmt::Debug for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Program").field("base", &self.base).field("kernels", &self.kernels).finish_non_exhaustive()
+        f.debug_struct("Program")
+            .field("base", &self.base)
+            .field("kernels", &self.kernels)
+            .finish_non_exhaustive()
     }
 }
+
+/// Relocation types of LLVM's AMDGPU usage guide: symbol plus addend, and load address plus addend.
+const R_AMDGPU_ABS64: u32 = 3;
+const R_AMDGPU_RELATIVE64: u32 = 13;
 
 /// Span of addresses above which an ELF file is taken for damaged.
 const MAX_SPAN: u64 = 1 << 30;
@@ -138,14 +150,19 @@ impl Program {
     pub fn load(elf: &[u8], base: u64) -> Result<Self, LoadError> {
         let object = CodeObject::parse(elf)?;
         if object.target.arch != "gfx1100" {
-            return Err(LoadError::Arch { arch: object.target.arch });
+            return Err(LoadError::Arch {
+                arch: object.target.arch,
+            });
         }
         let file = ElfFile64::<Endianness>::parse(elf)?;
         let mut segments = segments(&file, base)?;
         relocate(&file, base, &mut segments)?;
         let mut kernels = Vec::new();
         for meta in &object.kernels {
-            let refuse = |what: String| LoadError::Kernel { kernel: meta.name.clone(), what };
+            let refuse = |what: String| LoadError::Kernel {
+                kernel: meta.name.clone(),
+                what,
+            };
             let code = meta.code.as_ref().ok_or_else(|| refuse("a kernel descriptor".into()))?;
             kernels.push(Kernel {
                 name: meta.name.clone(),
@@ -161,10 +178,19 @@ impl Program {
         let code = lower_text(&file, base, &debug)?;
         for kernel in &kernels {
             if code.index_of(kernel.entry).is_none() {
-                return Err(LoadError::Layout(format!("kernel `{}` does not start at a function", kernel.name)));
+                return Err(LoadError::Layout(format!(
+                    "kernel `{}` does not start at a function",
+                    kernel.name
+                )));
             }
         }
-        Ok(Self { base, segments, kernels, code, debug })
+        Ok(Self {
+            base,
+            segments,
+            kernels,
+            code,
+            debug,
+        })
     }
 
     /// Device address it was loaded for.
@@ -174,7 +200,11 @@ impl Program {
 
     /// Bytes of device memory from the base on that the image takes.
     pub fn size(&self) -> u64 {
-        self.segments.iter().map(|s| s.address - self.base + s.bytes.len() as u64).max().unwrap_or(0)
+        self.segments
+            .iter()
+            .map(|s| s.address - self.base + s.bytes.len() as u64)
+            .max()
+            .unwrap_or(0)
     }
 
     /// What has to be written to device memory before a launch: kernels read constants relative to their pc.
@@ -202,14 +232,24 @@ fn segments(file: &ElfFile64<'_, Endianness>, base: u64) -> Result<Vec<Segment>,
     let mut out = Vec::new();
     let mut total = 0u64;
     for segment in file.segments() {
-        let end = segment.address().checked_add(segment.size()).filter(|end| *end <= MAX_SPAN);
+        let end = segment
+            .address()
+            .checked_add(segment.size())
+            .filter(|end| *end <= MAX_SPAN);
         total = total.saturating_add(segment.size());
         if end.is_none() || total > MAX_SPAN {
-            return Err(LoadError::Layout(format!("segment at {:#x} of {:#x} B", segment.address(), segment.size())));
+            return Err(LoadError::Layout(format!(
+                "segment at {:#x} of {:#x} B",
+                segment.address(),
+                segment.size()
+            )));
         }
         let mut bytes = segment.data()?.to_vec();
         bytes.resize(segment.size() as usize, 0);
-        out.push(Segment { address: base + segment.address(), bytes });
+        out.push(Segment {
+            address: base + segment.address(),
+            bytes,
+        });
     }
     Ok(out)
 }
@@ -217,21 +257,27 @@ fn segments(file: &ElfFile64<'_, Endianness>, base: u64) -> Result<Vec<Segment>,
 fn relocate(file: &ElfFile64<'_, Endianness>, base: u64, segments: &mut [Segment]) -> Result<(), LoadError> {
     let dynamic = file.dynamic_symbol_table();
     for (offset, relocation) in file.dynamic_relocations().into_iter().flatten() {
-        let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
+        let RelocationFlags::Elf { r_type } = relocation.flags() else {
+            continue;
+        };
         let symbol = match relocation.target() {
             object::RelocationTarget::Symbol(index) => {
                 use object::ObjectSymbolTable;
-                let table = dynamic.as_ref().ok_or_else(|| LoadError::Layout("relocation without symbols".into()))?;
+                let table = dynamic
+                    .as_ref()
+                    .ok_or_else(|| LoadError::Layout("relocation without symbols".into()))?;
                 let symbol = table.symbol_by_index(index)?;
                 if symbol.is_undefined() {
                     let name = symbol.name().unwrap_or("?").to_owned();
-                    return Err(LoadError::Layout(format!("symbol `{name}` is not defined in the code object")));
+                    return Err(LoadError::Layout(format!(
+                        "symbol `{name}` is not defined in the code object"
+                    )));
                 }
                 symbol.address()
             }
             _ => 0,
         };
-        let value = match r_type {
+        let value = match r_type.0 {
             R_AMDGPU_RELATIVE64 => base.wrapping_add_signed(relocation.addend()),
             R_AMDGPU_ABS64 => base.wrapping_add(symbol).wrapping_add_signed(relocation.addend()),
             other => return Err(LoadError::Layout(format!("relocation type {other} at {offset:#x}"))),
@@ -258,11 +304,16 @@ fn setup(descriptor: &KernelDescriptor) -> Result<Setup, String> {
     }
     if rsrc1 & FLOAT_MODE_MASK != FLOAT_MODE {
         let mode = (rsrc1 & FLOAT_MODE_MASK) >> 12;
-        return Err(format!("float mode {mode:#x} (0xf0, round to nearest with denormals, is modelled)"));
+        return Err(format!(
+            "float mode {mode:#x} (0xf0, round to nearest with denormals, is modelled)"
+        ));
     }
     let user: Vec<_> = descriptor.user_sgprs().collect();
     if let Some((what, _)) = user.iter().find(|(what, _)| {
-        !matches!(what, UserSgpr::KernargSegmentPtr | UserSgpr::DispatchId | UserSgpr::PrivateSegmentSize)
+        !matches!(
+            what,
+            UserSgpr::KernargSegmentPtr | UserSgpr::DispatchId | UserSgpr::PrivateSegmentSize
+        )
     }) {
         return Err(format!("{what:?} in its SGPRs (compile with -mcode-object-version=5)"));
     }
@@ -277,7 +328,9 @@ fn setup(descriptor: &KernelDescriptor) -> Result<Setup, String> {
 }
 
 fn lower_text(file: &ElfFile64<'_, Endianness>, base: u64, debug: &DebugInfo) -> Result<Code, LoadError> {
-    let text = file.section_by_name(".text").ok_or_else(|| LoadError::Layout("no .text section".into()))?;
+    let text = file
+        .section_by_name(".text")
+        .ok_or_else(|| LoadError::Layout("no .text section".into()))?;
     let data = text.data()?;
     let start = text.address();
     let words: Vec<u32> = data.as_chunks::<4>().0.iter().map(|w| u32::from_le_bytes(*w)).collect();
@@ -291,11 +344,15 @@ fn lower_text(file: &ElfFile64<'_, Endianness>, base: u64, debug: &DebugInfo) ->
     functions.dedup_by_key(|f| f.0);
     for &(from, to) in &functions {
         if from < start || to > start + data.len() as u64 || from % 4 != 0 {
-            return Err(LoadError::Layout(format!("function {from:#x}..{to:#x} is outside .text")));
+            return Err(LoadError::Layout(format!(
+                "function {from:#x}..{to:#x} is outside .text"
+            )));
         }
     }
     if functions.is_empty() && !words.is_empty() {
-        return Err(LoadError::Layout("no function symbols; do not strip the code object".into()));
+        return Err(LoadError::Layout(
+            "no function symbols; do not strip the code object".into(),
+        ));
     }
     Code::lower(&words, start, base, &functions, debug)
 }

@@ -1,0 +1,199 @@
+//! Lowered instructions.
+
+use super::isa::Run;
+use super::lower;
+use crate::debug_info::DebugInfo;
+use crate::inst::{Inst, decode};
+use crate::program::LoadError;
+
+/// Where an operand comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Vector register.
+    V,
+    /// Scalar register.
+    S,
+    /// Constant.
+    C,
+    /// The wave's temporary.
+    T,
+    Scc,
+    VccZ,
+    ExecZ,
+}
+
+/// An operand of a lowered instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Src {
+    pub(crate) kind: Kind,
+    pub(crate) reg: u8,
+    /// See the constants below.
+    pub(crate) mods: u8,
+    /// Half of the register a 16-bit operand reads: 0 or 16, as a shift.
+    pub(crate) shift: u8,
+    pub(crate) lo: u32,
+    pub(crate) up: u32,
+}
+
+pub(crate) const NEG: u8 = 1;
+pub(crate) const ABS: u8 = 2;
+/// Packed operands: negate the high lane; which half each lane reads.
+pub(crate) const NEG_HI: u8 = 4;
+pub(crate) const SEL_LO: u8 = 8;
+pub(crate) const SEL_HI: u8 = 16;
+
+impl Src {
+    pub(crate) const ZERO: Self = Self::constant(0);
+
+    pub(crate) const fn constant(value: u64) -> Self {
+        Self {
+            kind: Kind::C,
+            reg: 0,
+            mods: 0,
+            shift: 0,
+            lo: value as u32,
+            up: (value >> 32) as u32,
+        }
+    }
+
+    pub(crate) const fn reg(kind: Kind, reg: u8) -> Self {
+        Self {
+            kind,
+            reg,
+            mods: 0,
+            shift: 0,
+            lo: 0,
+            up: 0,
+        }
+    }
+}
+
+/// What the loop over instructions does with one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Flow {
+    /// Calls its handler and goes on.
+    Next,
+    Branch,
+    Scc0,
+    Scc1,
+    Vccz,
+    Vccnz,
+    Execz,
+    Execnz,
+    /// Jumps to a pair of SGPRs (`a`), writing the return address to `dst` if it is not null.
+    SetPc,
+    Barrier,
+    End,
+    Trap,
+    /// Past the last instruction of a function.
+    OffEnd,
+}
+
+/// A lowered instruction.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Ins {
+    pub(crate) run: Run,
+    pub(crate) a: Src,
+    pub(crate) b: Src,
+    pub(crate) c: Src,
+    pub(crate) flow: Flow,
+    pub(crate) dst: u8,
+    pub(crate) sdst: u8,
+    pub(crate) clamp: bool,
+    /// Shift of the half of `dst` that a 16-bit result goes to.
+    pub(crate) half: u8,
+    pub(crate) imm: i32,
+    /// Branches: index of the target.
+    pub(crate) target: u32,
+    /// Offset of the instruction in `.text`.
+    pub(crate) at: u32,
+}
+
+/// All code of a program.
+pub(crate) struct Code {
+    pub(crate) ins: Vec<Ins>,
+    /// By word of `.text`: index of the first lowered instruction, `u32::MAX` where none starts.
+    index: Vec<u32>,
+    /// ELF address of `.text`.
+    pub(crate) start: u64,
+    /// Device address of `.text`.
+    pub(crate) device: u64,
+}
+
+impl Code {
+    /// Decodes and lowers all functions of `.text`, which starts at ELF address `start`.
+    pub(crate) fn lower(
+        words: &[u32],
+        start: u64,
+        base: u64,
+        functions: &[(u64, u64)],
+        debug: &DebugInfo,
+    ) -> Result<Self, LoadError> {
+        let mut code = Self {
+            ins: Vec::new(),
+            index: vec![u32::MAX; words.len()],
+            start,
+            device: base + start,
+        };
+        // (index of a branch, its target's ELF address, its own)
+        let mut fixups: Vec<(usize, u64, u64)> = Vec::new();
+        for &(from, to) in functions {
+            let (mut pc, end) = (from, to);
+            while pc < end {
+                let at = ((pc - start) / 4) as usize;
+                let stop = ((end - start) / 4) as usize;
+                let inst = decode(&words[at..stop], pc).map_err(|error| LoadError::Decode {
+                    error,
+                    frames: debug.frames(pc),
+                })?;
+                code.index[at] = code.ins.len() as u32;
+                let first = code.ins.len();
+                lower::lower(&inst, pc, &mut code).map_err(|why| LoadError::Unmodelled {
+                    pc,
+                    text: text(&inst, pc),
+                    why,
+                    frames: debug.frames(pc),
+                })?;
+                for ins in &mut code.ins[first..] {
+                    ins.at = (pc - start) as u32;
+                }
+                if let Some(target) = inst.branch_target(pc) {
+                    fixups.push((code.ins.len() - 1, target, pc));
+                }
+                pc += u64::from(inst.size.max(4));
+            }
+            code.ins.push(Ins {
+                flow: Flow::OffEnd,
+                at: (end - start) as u32,
+                ..lower::NOTHING
+            });
+        }
+        for (branch, target, pc) in fixups {
+            let index = code.index_of(target).ok_or_else(|| {
+                LoadError::Layout(format!("branch at {pc:#x} to {target:#x}, which is no instruction"))
+            })?;
+            code.ins[branch].target = index as u32;
+        }
+        Ok(code)
+    }
+
+    /// Index of the instruction at an ELF address.
+    pub(crate) fn index_of(&self, pc: u64) -> Option<usize> {
+        let offset = pc.checked_sub(self.start).filter(|offset| offset % 4 == 0)?;
+        let index = *self.index.get(usize::try_from(offset / 4).ok()?)?;
+        (index != u32::MAX).then_some(index as usize)
+    }
+
+    /// Index of the instruction at a device address.
+    pub(crate) fn index_at(&self, address: u64) -> Option<usize> {
+        self.index_of(address.wrapping_sub(self.device).wrapping_add(self.start))
+    }
+}
+
+/// The instruction's text for an error.
+fn text(inst: &Inst, _pc: u64) -> String {
+    format!("{:?}", inst.op)
+}

@@ -1,0 +1,75 @@
+//! What the waves of a workgroup share: memory, LDS, private memory and the faults found so far.
+
+use super::code::Ins;
+use super::wave::Wave;
+use crate::fault::{Access, Fault, FaultKind};
+use crate::memory::{GlobalMemory, MemFaultKind};
+
+/// Shared state while a launch runs.
+pub(crate) struct Ctx<'a> {
+    pub(crate) memory: &'a mut GlobalMemory,
+    /// LDS of the running workgroup; its length is the exact size.
+    pub(crate) lds: Vec<u8>,
+    /// State of each byte, as [`crate::ByteState`]: 2 not written yet, 3 written.
+    pub(crate) lds_state: Vec<u8>,
+    /// Private memory: `scratch_size` bytes for each lane of each wave.
+    pub(crate) scratch: Vec<u8>,
+    pub(crate) scratch_size: usize,
+    pub(crate) check_uninit: bool,
+    pub(crate) workgroup: [u32; 3],
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) max_faults: usize,
+    /// ELF address of `.text`, for the addresses in faults.
+    pub(crate) text: u64,
+    /// Set once enough faults were found.
+    pub(crate) stop: bool,
+}
+
+impl Ctx<'_> {
+    /// Notes a fault; the same kind at the same instruction is counted only.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn fault(
+        &mut self,
+        w: &Wave,
+        i: &Ins,
+        kind: FaultKind,
+        access: Access,
+        lane: u32,
+        address: u64,
+        size: u32,
+    ) {
+        let pc = self.text + u64::from(i.at);
+        if let Some(same) = self.faults.iter_mut().find(|f| f.kind == kind && f.pc == pc) {
+            same.count += 1;
+            return;
+        }
+        self.faults.push(Fault {
+            kind,
+            access,
+            address,
+            size,
+            pc,
+            frames: Vec::new(),
+            workgroup: self.workgroup,
+            wave: w.index,
+            lane,
+            count: 1,
+            note: String::new(),
+        });
+        self.stop = self.faults.len() >= self.max_faults;
+    }
+
+    /// Notes why an access to global memory was refused.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn global_fault(&mut self, w: &Wave, i: &Ins, access: Access, lane: u32, address: u64, size: u32) {
+        let fault = self.memory.diagnose(address, size.into(), access == Access::Store);
+        let kind = match fault.kind {
+            MemFaultKind::OutOfBounds => FaultKind::GlobalOutOfBounds,
+            MemFaultKind::UseAfterFree => FaultKind::UseAfterFree,
+            MemFaultKind::Uninitialised => FaultKind::UninitialisedGlobal,
+        };
+        self.fault(w, i, kind, access, lane, address, size);
+    }
+}

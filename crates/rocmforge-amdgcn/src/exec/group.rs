@@ -1,0 +1,300 @@
+//! Workgroups and the loop over instructions.
+
+use super::code::{Code, Flow, Kind, Src};
+use super::ctx::Ctx;
+use super::wave::{EXEC, Lanes, VCC, Wave, WaveState};
+use crate::dispatch::{Counters, Dispatch, Outcome, Status};
+use crate::fault::{Access, FaultKind};
+use crate::memory::GlobalMemory;
+use crate::program::Kernel;
+use rocmforge_code_object::UserSgpr;
+
+/// Private memory a lane gets beyond the static size when the kernel's stack can grow.
+const DYNAMIC_STACK: usize = 16 << 10;
+
+/// Runs a launch whose geometry has been checked.
+pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome {
+    let kernel = dispatch.kernel;
+    let code = &dispatch.program.code;
+    let size: u32 = dispatch.block.iter().product();
+    let waves = size.div_ceil(32);
+    let lds = (kernel.lds_size + dispatch.dynamic_lds) as usize;
+    let scratch_size = kernel.private_size as usize + if kernel.setup.dynamic_stack { DYNAMIC_STACK } else { 0 };
+    let mut ctx = Ctx {
+        memory,
+        lds: vec![0; lds],
+        lds_state: vec![2; lds],
+        scratch: vec![0; scratch_size * 32 * waves as usize],
+        scratch_size,
+        check_uninit: dispatch.options.check_uninit,
+        workgroup: [0; 3],
+        faults: Vec::new(),
+        max_faults: dispatch.options.max_faults.max(1),
+        text: code.start,
+        stop: false,
+    };
+    let mut machine = Machine {
+        code,
+        kernel,
+        dispatch,
+        entry: code.index_of(kernel.entry).unwrap_or_default(),
+        waves: (0..waves).map(|index| fresh(index, size)).collect(),
+        budget: i64::try_from(dispatch.options.instruction_budget).unwrap_or(i64::MAX),
+        counters: Counters::default(),
+        random: dispatch.options.wave_order_seed,
+        exhausted: false,
+    };
+    let before = machine.budget;
+    'grid: for z in 0..dispatch.grid[2] {
+        for y in 0..dispatch.grid[1] {
+            for x in 0..dispatch.grid[0] {
+                ctx.workgroup = [x, y, z];
+                machine.group(&mut ctx);
+                if ctx.stop || machine.exhausted {
+                    break 'grid;
+                }
+            }
+        }
+    }
+    let mut faults = std::mem::take(&mut ctx.faults);
+    for fault in &mut faults {
+        fault.frames = dispatch.program.frames(fault.pc);
+    }
+    let status = match (machine.exhausted, faults.is_empty()) {
+        (true, _) => Status::BudgetExhausted,
+        (false, false) => Status::Faulted,
+        (false, true) => Status::Completed,
+    };
+    let instructions = (before - machine.budget).unsigned_abs();
+    Outcome {
+        faults,
+        instructions,
+        status,
+        counters: machine.counters,
+    }
+}
+
+/// A wave with poisoned registers; every workgroup reuses it, so that registers are stale as on a card.
+fn fresh(index: u32, size: u32) -> Box<Wave> {
+    let live = size.saturating_sub(index * 32).min(32);
+    Box::new(Wave {
+        v: [Lanes([crate::POISON; 32]); 256],
+        tmp: Lanes([0; 32]),
+        s: [crate::POISON; 128],
+        scc: 0,
+        next: 0,
+        saved_exec: 0,
+        live: if live == 32 { u32::MAX } else { (1 << live) - 1 },
+        index,
+        state: WaveState::Ready,
+    })
+}
+
+struct Machine<'a> {
+    code: &'a Code,
+    kernel: &'a Kernel,
+    dispatch: &'a Dispatch<'a>,
+    entry: usize,
+    waves: Vec<Box<Wave>>,
+    budget: i64,
+    counters: Counters,
+    random: u64,
+    exhausted: bool,
+}
+
+impl Machine<'_> {
+    /// Runs one workgroup to its end.
+    fn group(&mut self, ctx: &mut Ctx<'_>) {
+        ctx.lds_state.fill(2);
+        let mut waves = std::mem::take(&mut self.waves);
+        for wave in &mut waves {
+            self.start(wave, ctx.workgroup);
+        }
+        self.counters.workgroups += 1;
+        self.counters.waves += waves.len() as u64;
+        let mut order: Vec<usize> = (0..waves.len()).collect();
+        loop {
+            self.shuffle(&mut order);
+            for &n in &order {
+                if waves[n].state == WaveState::Ready {
+                    self.run(&mut waves[n], ctx);
+                    if ctx.stop || self.exhausted {
+                        self.waves = waves;
+                        return;
+                    }
+                }
+            }
+            let waiting = waves.iter().filter(|w| w.state == WaveState::Barrier).count();
+            if waiting == 0 {
+                break;
+            }
+            if waiting < waves.len()
+                && let Some(wave) = waves.iter().find(|w| w.state == WaveState::Barrier)
+            {
+                // The barrier is the instruction before the next one.
+                let i = &self.code.ins[wave.next - 1];
+                let ended = waves.len() - waiting;
+                ctx.fault(wave, i, FaultKind::BarrierDivergence, Access::None, 0, 0, 0);
+                if let Some(fault) = ctx.faults.last_mut().filter(|f| f.note.is_empty()) {
+                    fault.note = format!("{waiting} of {} waves wait, {ended} have ended", waves.len());
+                }
+            }
+            for wave in waves.iter_mut().filter(|w| w.state == WaveState::Barrier) {
+                wave.state = WaveState::Ready;
+            }
+            self.counters.barriers += 1;
+        }
+        self.waves = waves;
+    }
+
+    fn shuffle(&mut self, order: &mut [usize]) {
+        if self.random == 0 {
+            return;
+        }
+        for n in (1..order.len()).rev() {
+            // xorshift64*
+            self.random ^= self.random >> 12;
+            self.random ^= self.random << 25;
+            self.random ^= self.random >> 27;
+            let draw = self.random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
+            order.swap(n, (draw % (n as u64 + 1)) as usize);
+        }
+    }
+
+    /// Puts a wave into the state the kernel descriptor asks for.
+    fn start(&self, w: &mut Wave, group: [u32; 3]) {
+        let setup = &self.kernel.setup;
+        w.state = WaveState::Ready;
+        w.next = self.entry;
+        w.scc = 0;
+        w.s[super::wave::NULL] = 0;
+        for &(what, reg) in &setup.user {
+            match what {
+                UserSgpr::KernargSegmentPtr => w.set64(reg, self.dispatch.kernarg),
+                UserSgpr::PrivateSegmentSize => w.set(reg, self.kernel.private_size),
+                _ => w.set64(reg, 0),
+            }
+        }
+        let mut reg = setup.user_count;
+        for (wanted, id) in setup.group_id.iter().zip(group) {
+            if *wanted {
+                w.set(reg, id);
+                reg += 1;
+            }
+        }
+        if setup.group_info {
+            w.set(reg, 0);
+        }
+        w.s[EXEC] = w.live;
+        w.s[EXEC + 1] = 0;
+        let [bx, by, _] = self.dispatch.block;
+        let ids = &mut w.v[0].0;
+        for (lane, id) in ids.iter_mut().enumerate() {
+            let flat = w.index * 32 + lane as u32;
+            *id = flat % bx | (flat / bx % by) << 10 | (flat / bx / by & 0x3FF) << 20;
+        }
+    }
+
+    /// Runs a wave up to a barrier or its end.
+    fn run(&mut self, w: &mut Wave, ctx: &mut Ctx<'_>) {
+        let ins = &self.code.ins[..];
+        let mut next = w.next;
+        let mut budget = self.budget;
+        loop {
+            let i = &ins[next];
+            next += 1;
+            budget -= 1;
+            let taken = match i.flow {
+                Flow::Next => {
+                    // SAFETY: `lower` stored the build of this handler that `isa::vector` found this host to support.
+                    unsafe { (i.run)(w, ctx, i) };
+                    continue;
+                }
+                Flow::Branch => true,
+                Flow::Scc0 => w.scc == 0,
+                Flow::Scc1 => w.scc != 0,
+                Flow::Vccz => w.s[VCC] == 0,
+                Flow::Vccnz => w.s[VCC] != 0,
+                Flow::Execz => w.s[EXEC] == 0,
+                Flow::Execnz => w.s[EXEC] != 0,
+                Flow::SetPc => {
+                    let address = w.scalar64(&i.a);
+                    let back = self.code.device + u64::from(i.at) + 4;
+                    if i.dst as usize != super::wave::NULL {
+                        w.set64(i.dst, back);
+                    }
+                    match self.code.index_at(address) {
+                        Some(index) => next = index,
+                        None => {
+                            ctx.fault(w, i, FaultKind::PcOutOfCode, Access::None, 0, address, 0);
+                            w.state = WaveState::Ended;
+                            break;
+                        }
+                    }
+                    if budget < 0 || ctx.stop {
+                        break;
+                    }
+                    continue;
+                }
+                Flow::Barrier => {
+                    if w.s[EXEC] != w.live {
+                        diverged(w, ctx, i);
+                    }
+                    w.state = WaveState::Barrier;
+                    break;
+                }
+                Flow::End => {
+                    w.state = WaveState::Ended;
+                    break;
+                }
+                Flow::Trap | Flow::OffEnd => {
+                    let kind = if i.flow == Flow::Trap {
+                        FaultKind::Trap
+                    } else {
+                        FaultKind::PcOutOfCode
+                    };
+                    ctx.fault(w, i, kind, Access::None, 0, 0, 0);
+                    w.state = WaveState::Ended;
+                    break;
+                }
+            };
+            if taken {
+                if budget < 0 || ctx.stop {
+                    break;
+                }
+                next = i.target as usize;
+            }
+        }
+        w.next = next;
+        self.budget = budget;
+        if budget < 0 {
+            self.exhausted = true;
+            let i = &ins[next - 1];
+            let lane = w.exec().trailing_zeros() % 32;
+            ctx.fault(w, i, FaultKind::BudgetExhausted, Access::None, lane, 0, 0);
+        }
+    }
+}
+
+#[cold]
+fn diverged(w: &Wave, ctx: &mut Ctx<'_>, i: &super::code::Ins) {
+    let missing = w.live & !w.s[EXEC];
+    ctx.fault(
+        w,
+        i,
+        FaultKind::BarrierDivergence,
+        Access::None,
+        missing.trailing_zeros() % 32,
+        0,
+        0,
+    );
+    if let Some(fault) = ctx.faults.last_mut().filter(|f| f.note.is_empty()) {
+        fault.note = format!("lanes {missing:#010x} of the wave do not take part");
+    }
+}
+
+#[allow(dead_code, reason = "kept next to the loop that depends on it")]
+const _: () = {
+    assert!(std::mem::size_of::<Src>() == 12);
+    assert!(Kind::V as u8 == 0);
+};

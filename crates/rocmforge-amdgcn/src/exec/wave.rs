@@ -1,0 +1,144 @@
+//! Registers of one wave.
+
+use super::code::{Ins, Kind, Src};
+
+pub(crate) const VCC: usize = 106;
+pub(crate) const NULL: usize = 124;
+pub(crate) const M0: usize = 125;
+pub(crate) const EXEC: usize = 126;
+
+/// One vector register: a value for each of 32 lanes.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Lanes(pub(crate) [u32; 32]);
+
+/// Bit of each lane in a mask.
+pub(crate) const BIT: [u32; 32] = {
+    let mut bits = [0; 32];
+    let mut l = 0;
+    while l < 32 {
+        bits[l] = 1 << l;
+        l += 1;
+    }
+    bits
+};
+
+/// What a wave waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WaveState {
+    Ready,
+    Barrier,
+    Ended,
+}
+
+/// One wave: 256 vector registers so that a register number needs no bounds check, and the scalar registers by their
+/// operand number (106 vcc, 124 null, 125 m0, 126 exec).
+#[repr(C)]
+pub(crate) struct Wave {
+    pub(crate) v: [Lanes; 256],
+    /// Where a permuted or saved operand waits for the next lowered instruction.
+    pub(crate) tmp: Lanes,
+    pub(crate) s: [u32; 128],
+    pub(crate) scc: u32,
+    /// Index of the next lowered instruction.
+    pub(crate) next: usize,
+    /// `exec` while a DPP instruction runs under a narrower one.
+    pub(crate) saved_exec: u32,
+    /// Lanes the wave started with.
+    pub(crate) live: u32,
+    pub(crate) index: u32,
+    pub(crate) state: WaveState,
+}
+
+impl Wave {
+    pub(crate) fn exec(&self) -> u32 {
+        self.s[EXEC]
+    }
+
+    /// A 32-bit scalar operand.
+    #[inline(always)]
+    pub(crate) fn scalar(&self, s: &Src) -> u32 {
+        match s.kind {
+            Kind::C => s.lo,
+            Kind::S => self.s[s.reg as usize & 127],
+            _ => self.special(s),
+        }
+    }
+
+    #[cold]
+    fn special(&self, s: &Src) -> u32 {
+        match s.kind {
+            Kind::Scc => self.scc,
+            Kind::VccZ => u32::from(self.s[VCC] == 0),
+            Kind::ExecZ => u32::from(self.s[EXEC] == 0),
+            Kind::V => self.v[s.reg as usize].0[0],
+            _ => s.lo,
+        }
+    }
+
+    /// A 64-bit scalar operand.
+    #[inline(always)]
+    pub(crate) fn scalar64(&self, s: &Src) -> u64 {
+        match s.kind {
+            Kind::S => u64::from(self.s[s.reg as usize & 127]) | u64::from(self.s[(s.reg as usize + 1) & 127]) << 32,
+            Kind::C => u64::from(s.lo) | u64::from(s.up) << 32,
+            _ => u64::from(self.special(s)),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&mut self, reg: u8, value: u32) {
+        self.s[reg as usize & 127] = value;
+        self.s[NULL] = 0;
+    }
+
+    #[inline(always)]
+    pub(crate) fn set64(&mut self, reg: u8, value: u64) {
+        self.s[reg as usize & 127] = value as u32;
+        self.s[(reg as usize + 1) & 127] = (value >> 32) as u32;
+        self.s[NULL] = 0;
+    }
+
+    /// Writes a vector register's active lanes.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, reg: u8, value: &[u32; 32]) {
+        let exec = self.s[EXEC];
+        let out = &mut self.v[reg as usize].0;
+        if exec == u32::MAX {
+            *out = *value;
+        } else {
+            for l in 0..32 {
+                out[l] = if exec & BIT[l] != 0 { value[l] } else { out[l] };
+            }
+        }
+    }
+
+    /// A 32-bit vector operand: the register itself, or a scalar spread into `buffer`.
+    #[inline(always)]
+    pub(crate) fn lanes<'a>(&'a self, s: &Src, buffer: &'a mut [u32; 32]) -> &'a [u32; 32] {
+        match s.kind {
+            Kind::V => &self.v[s.reg as usize].0,
+            Kind::T => &self.tmp.0,
+            _ => {
+                *buffer = [self.scalar(s); 32];
+                buffer
+            }
+        }
+    }
+
+    /// Scalar register number an instruction writes masks or carries to.
+    #[inline(always)]
+    pub(crate) fn set_mask(&mut self, i: &Ins, mask: u32) {
+        self.set(i.sdst, mask);
+    }
+}
+
+/// Packs 32 all-ones-or-zero values into a mask.
+#[inline(always)]
+pub(crate) fn pack(values: &[u32; 32]) -> u32 {
+    let mut mask = 0;
+    for l in 0..32 {
+        mask |= values[l] & BIT[l];
+    }
+    mask
+}
