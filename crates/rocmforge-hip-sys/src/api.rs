@@ -1,4 +1,4 @@
-//! The traits every provider of HIP implements, generated from the list in [`crate::functions`].
+//! The traits every provider of HIP implements, generated from the list in `src/functions.rs`.
 
 use crate::functions::for_each_hip_function;
 use crate::{hipError_t, hipErrorNotSupported, types::*};

@@ -1,20 +1,36 @@
 //! The HIP ABI, without linking HIP.
 //!
-//! One list of functions ([`functions`]) is the source of everything here: the trait [`HipApi`], which has one raw
+//! One list of functions (`src/functions.rs`) is the source of everything here: the trait [`HipApi`], which has one raw
 //! method per function, the pointer table that the loader fills at run time, and the forwarding implementation. Three
 //! providers implement [`HipApi`]: the loaded AMD library, the simulated Radeon (`rocmforge-sim`) and
 //! HIP's other platform (`rocmforge-nvidia`).
 //!
 //! Nothing here is safe to call beyond what the C API promises; `rocmforge-runtime` is the safe layer.
+//!
+//! No build script looks for ROCm and nothing links it: [`HipLibrary::load`] finds the library at run time, and its error
+//! lists every place it looked at.
+//!
+//! ```no_run
+//! use rocmforge_hip_sys::{HipApi, HipLibrary};
+//!
+//! let hip = HipLibrary::load()?;
+//! let mut version = 0;
+//! // SAFETY: `version` outlives the call, which writes one int.
+//! let status = unsafe { hip.hipRuntimeGetVersion(&mut version) };
+//! assert!(status.is_success(), "{}: {status}", hip.path().display());
+//! # Ok::<(), rocmforge_hip_sys::LoadError>(())
+//! ```
 #![allow(non_camel_case_types, non_snake_case, non_upper_case_globals)]
 
 mod api;
 mod clock;
 mod error;
 mod functions;
+mod loader;
 mod types;
 
 pub use api::{CORE_FUNCTIONS, FOREIGN_FUNCTIONS, HipApi, HipForeignApi, OPTIONAL_FUNCTIONS};
 pub use clock::{HipClock, SystemClock};
 pub use error::*;
+pub use loader::{Candidate, HipLibrary, LoadError, LoadOptions, Refusal};
 pub use types::*;

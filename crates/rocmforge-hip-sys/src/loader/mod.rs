@@ -1,0 +1,187 @@
+//! The AMD HIP library, found and loaded at run time.
+
+mod search;
+mod table;
+
+pub use search::{Candidate, LoadOptions};
+
+use std::ffi::OsStr;
+use std::fmt::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use table::Table;
+
+/// A loaded HIP library. It is never unloaded: a HIP library keeps threads and per-thread state, and other code in the
+/// process may hold pointers into it.
+///
+/// Loading runs the library's constructors but calls no HIP function. A library that crashes or hangs, in a constructor or
+/// in `hipInit`, takes the calling process or thread with it: who does not trust the installation probes it in a
+/// process of its own.
+pub struct HipLibrary {
+    path: PathBuf,
+    table: Table,
+}
+
+/// Why one candidate was not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// There is no such file.
+    NotFound,
+    /// The dynamic linker refused it, and says why.
+    Linker(String),
+    /// It loaded, but is no HIP library we can use: these core functions are missing.
+    MissingFunctions(Vec<&'static str>),
+}
+
+/// No usable HIP library. Lists every place looked at and why it was not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadError {
+    /// What was tried, in that order.
+    pub tried: Vec<(Candidate, Refusal)>,
+    /// Whether `ROCMFORGE_HIP_LIBRARY` (or the caller) named one file, so that nothing else was tried.
+    pub exact: bool,
+}
+
+impl HipLibrary {
+    /// Loads the library of this machine: see [`LoadOptions::from_env`] for where it looks.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] if there is none, or none with every core function.
+    pub fn load() -> Result<Self, LoadError> {
+        Self::load_with(&LoadOptions::from_env())
+    }
+
+    /// Loads exactly this file, or this name as the dynamic linker finds it if it has no slash.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] with one entry.
+    pub fn load_from(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        Self::load_with(&LoadOptions {
+            exact: Some(path.as_ref().to_owned()),
+            ..LoadOptions::nowhere()
+        })
+    }
+
+    /// Loads the first usable library of a search.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] if no candidate is usable.
+    pub fn load_with(options: &LoadOptions) -> Result<Self, LoadError> {
+        let mut tried = Vec::new();
+        for candidate in options.candidates() {
+            match Self::open(&candidate) {
+                Ok(library) => return Ok(library),
+                Err(refusal) => tried.push((candidate, refusal)),
+            }
+        }
+        Err(LoadError {
+            tried,
+            exact: options.exact.is_some(),
+        })
+    }
+
+    /// The file that was loaded, or the name it was asked for by where the system does not tell.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The optional functions this library lacks. Calls of them answer `hipErrorNotSupported`.
+    pub fn missing_optional(&self) -> Vec<&'static str> {
+        self.table.missing_optional()
+    }
+
+    fn open(candidate: &Candidate) -> Result<Self, Refusal> {
+        use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+        let path = candidate.path.as_path();
+        if has_slash(path) && !path.exists() {
+            return Err(Refusal::NotFound);
+        }
+        // RTLD_NOW: a library whose own dependencies do not match is refused here, not in the middle of a program.
+        //
+        // SAFETY: runs the constructors of a library that the user, the administrator or the distribution put where HIP
+        // belongs. Nothing can be checked about it; that is what the type's documentation says.
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| match error {
+            libloading::Error::DlOpen { source } => Refusal::Linker(source.to_string()),
+            other => Refusal::Linker(other.to_string()),
+        })?;
+        let table = Table::resolve(&library).map_err(Refusal::MissingFunctions)?;
+        // Leaked on purpose: nothing of HIP survives its own dlclose.
+        let _ = library.into_raw();
+        let path = mapped_file(table.address()).unwrap_or_else(|| path.to_owned());
+        Ok(Self { path, table })
+    }
+}
+
+fn has_slash(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().contains(&b'/')
+}
+
+/// The file that is mapped at an address, where the system tells (Linux).
+fn mapped_file(address: usize) -> Option<PathBuf> {
+    let maps = std::fs::read("/proc/self/maps").ok()?;
+    maps.split(|&b| b == b'\n').find_map(|line| {
+        let range = str::from_utf8(line.split(|&b| b == b' ').next()?).ok()?;
+        let (start, end) = range.split_once('-')?;
+        let start = usize::from_str_radix(start, 16).ok()?;
+        let end = usize::from_str_radix(end, 16).ok()?;
+        if !(start..end).contains(&address) {
+            return None;
+        }
+        let name = line.iter().position(|&b| b == b'/')?;
+        Some(path_from(&line[name..]))
+    })
+}
+
+fn path_from(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+impl fmt::Debug for HipLibrary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HipLibrary")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound => f.write_str("no such file"),
+            Self::Linker(reason) => f.write_str(reason),
+            Self::MissingFunctions(names) => {
+                write!(f, "not a HIP library this crate can use: it lacks {}", names[0])?;
+                names[1..].iter().take(7).try_for_each(|name| write!(f, ", {name}"))?;
+                if names.len() > 8 {
+                    write!(f, " and {} more", names.len() - 8)
+                } else {
+                    Ok(())
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::from(match (self.exact, self.tried.len()) {
+            (true, _) => "the HIP library that was named is not usable, and no other one was tried:",
+            (false, 0) => "no HIP library: there was nowhere to look",
+            (false, _) => {
+                "no usable HIP library. Install ROCm's HIP runtime, set ROCM_PATH to where it is, or name the file with \
+                 ROCMFORGE_HIP_LIBRARY. Tried:"
+            }
+        });
+        for (candidate, refusal) in &self.tried {
+            write!(text, "\n  {} ({}): {refusal}", candidate.path.display(), candidate.from)?;
+        }
+        f.write_str(&text)
+    }
+}
+
+impl std::error::Error for LoadError {}

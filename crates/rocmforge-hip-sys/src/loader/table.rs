@@ -1,0 +1,100 @@
+//! The pointer table and the forwarding to it, both generated from the list in `src/functions.rs`.
+
+use super::HipLibrary;
+use crate::functions::for_each_hip_function;
+use crate::{HipApi, hipError_t, hipErrorNotSupported, types::*};
+use libloading::os::unix::Library;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+/// One symbol of a library, `None` if it has none of that name.
+///
+/// # Safety
+///
+/// `F` is `Option` of the C function's pointer type.
+unsafe fn symbol<F: Copy>(library: &Library, name: &CStr) -> Option<F> {
+    // SAFETY: the caller promises the type; an address of zero is a `None` of it, not a function.
+    let found = unsafe { library.get::<F>(name) };
+    found.ok().map(|symbol| *symbol)
+}
+
+macro_rules! c_name {
+    ($name:ident) => {
+        const {
+            match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!("a function name with a NUL in it"),
+            }
+        }
+    };
+}
+
+macro_rules! define_table {
+    (
+        core { $(fn $core:ident($($core_arg:ident: $core_ty:ty),* $(,)?);)* }
+        optional { $(fn $optional:ident($($optional_arg:ident: $optional_ty:ty),* $(,)?);)* }
+        foreign { $($foreign:tt)* }
+    ) => {
+        /// The functions of a loaded library: every core one, and the optional ones it has.
+        pub(super) struct Table {
+            $($core: unsafe extern "C" fn($($core_ty),*) -> hipError_t,)*
+            $($optional: Option<unsafe extern "C" fn($($optional_ty),*) -> hipError_t>,)*
+        }
+
+        impl Table {
+            /// Looks every function up; the core functions that are missing are the error.
+            pub(super) fn resolve(library: &Library) -> Result<Self, Vec<&'static str>> {
+                let mut missing = Vec::new();
+                $(
+                    // SAFETY: the type is `Option` of the pointer type that the function list gives this function; the
+                    // list is compared with the HIP headers by `cargo xtask bindings check`.
+                    let $core = unsafe {
+                        symbol::<Option<unsafe extern "C" fn($($core_ty),*) -> hipError_t>>(library, c_name!($core))
+                    }
+                    .flatten();
+                    if $core.is_none() {
+                        missing.push(stringify!($core));
+                    }
+                )*
+                $(
+                    // SAFETY: as above.
+                    let $optional = unsafe {
+                        symbol::<Option<unsafe extern "C" fn($($optional_ty),*) -> hipError_t>>(library, c_name!($optional))
+                    }
+                    .flatten();
+                )*
+                $(let Some($core) = $core else { return Err(missing) };)*
+                Ok(Self { $($core,)* $($optional,)* })
+            }
+
+            /// The optional functions that are missing.
+            pub(super) fn missing_optional(&self) -> Vec<&'static str> {
+                [$((stringify!($optional), self.$optional.is_none())),*]
+                    .into_iter()
+                    .filter_map(|(name, missing)| missing.then_some(name))
+                    .collect()
+            }
+
+            /// An address inside of the library.
+            pub(super) fn address(&self) -> usize {
+                self.hipInit as usize
+            }
+        }
+
+        impl HipApi for HipLibrary {
+            $(unsafe fn $core(&self $(, $core_arg: $core_ty)*) -> hipError_t {
+                // SAFETY: the pointer was resolved under this name and the library is never unloaded; the arguments are
+                // the caller's promise, as the trait says.
+                unsafe { (self.table.$core)($($core_arg),*) }
+            })*
+            $(unsafe fn $optional(&self $(, $optional_arg: $optional_ty)*) -> hipError_t {
+                match self.table.$optional {
+                    // SAFETY: as for the core functions.
+                    Some(function) => unsafe { function($($optional_arg),*) },
+                    None => hipErrorNotSupported,
+                }
+            })*
+        }
+    };
+}
+
+for_each_hip_function!(define_table);
