@@ -1,1 +1,46 @@
-//! A GGML-style graph: descriptors, ops, shape inference, validation, executor, CPU and HIP backends.
+//! A GGML-style graph: descriptors, ops, shape inference, validation, an optimizer, an executor, and two backends.
+//!
+//! A [`Graph`] holds [`TensorDesc`]s under stable [`TensorId`]s and [`Node`]s in the order they run. Shapes are outermost
+//! dimension first, strides are in elements. [`executor::execute_graph`] checks the graph and runs it on anything
+//! that implements [`GgmlBackend`]: [`CpuBackend`] computes on the host.
+//!
+//! ```
+//! use rocmforge_ggml::{CpuBackend, Graph, HostAccess, Op, TensorDesc, executor};
+//!
+//! # fn main() -> Result<(), rocmforge_ggml::GgmlError> {
+//! let mut graph = Graph::new();
+//! let a = graph.add_tensor(TensorDesc::f32([2, 2]));
+//! let b = graph.add_tensor(TensorDesc::f32([2]));
+//! let sum = graph.push(Op::Add, &[a, b])?; // b is added to every row
+//! graph.mark_output(sum);
+//!
+//! let mut cpu = CpuBackend::new();
+//! executor::prepare(&mut cpu, &graph)?;
+//! cpu.write_f32(a, &[1.0, 2.0, 3.0, 4.0])?;
+//! cpu.write_f32(b, &[10.0, 20.0])?;
+//! executor::execute_graph(&mut cpu, &graph)?;
+//! assert_eq!(cpu.read_f32(sum)?, [11.0, 22.0, 13.0, 24.0]);
+//! # Ok(())
+//! # }
+//! ```
+
+mod backend;
+pub mod cpu;
+mod dtype;
+mod error;
+pub mod executor;
+mod graph;
+mod op;
+pub mod optimizer;
+pub mod shape;
+mod tensor;
+mod validate;
+
+pub use backend::{GgmlBackend, HostAccess, Strictness};
+pub use cpu::CpuBackend;
+pub use dtype::DType;
+pub use error::{GgmlError, GgmlResult};
+pub use graph::{Graph, Node};
+pub use op::{Attention, AttentionMask, Gelu, Op, Rope, RopeStyle};
+pub use tensor::{Layout, TensorDesc, TensorId};
+pub use validate::validate_graph;

@@ -1,0 +1,170 @@
+//! The graph: tensors with stable ids, and nodes in the order they run.
+
+use std::collections::BTreeSet;
+
+use crate::{GgmlError, GgmlResult, Op, TensorDesc, TensorId, shape};
+
+/// One operation and the tensors it reads and writes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// What is computed.
+    pub op: Op,
+    /// Tensors read.
+    pub inputs: Vec<TensorId>,
+    /// Tensors written.
+    pub outputs: Vec<TensorId>,
+}
+
+/// Tensors and the nodes that compute them, in an order in which they can run.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    tensors: Vec<Option<TensorDesc>>,
+    /// The nodes, in the order they run.
+    pub nodes: Vec<Node>,
+    outputs: BTreeSet<TensorId>,
+}
+
+impl Graph {
+    /// An empty graph.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tensor; its `id` is replaced by the one returned.
+    pub fn add_tensor(&mut self, mut desc: TensorDesc) -> TensorId {
+        let id = TensorId(self.tensors.len());
+        desc.id = id;
+        self.tensors.push(Some(desc));
+        id
+    }
+
+    /// Adds a node. Nothing is checked here: [`crate::validate_graph`] checks all, and every execution runs it.
+    pub fn add_node(&mut self, op: Op, inputs: Vec<TensorId>, outputs: Vec<TensorId>) {
+        self.nodes.push(Node { op, inputs, outputs });
+    }
+
+    /// Adds a node and its output tensor, with the shape and type that the inputs determine.
+    ///
+    /// # Errors
+    /// The inputs do not fit the op, or the op (`Reshape`, `View`) does not determine its output: use
+    /// [`Self::reshape`] or [`Self::add_node`].
+    pub fn push(&mut self, op: Op, inputs: &[TensorId]) -> GgmlResult<TensorId> {
+        let node = self.nodes.len();
+        let descs = inputs
+            .iter()
+            .map(|&id| self.tensor(id).ok_or(GgmlError::UnknownTensor(id)))
+            .collect::<GgmlResult<Vec<_>>>()?;
+        let desc = shape::infer(node, &op, &descs)?.into_desc(node, &op)?;
+        let output = self.add_tensor(desc);
+        self.add_node(op, inputs.to_vec(), vec![output]);
+        Ok(output)
+    }
+
+    /// Adds a view of `source`'s memory under another shape with as many elements.
+    ///
+    /// # Errors
+    /// [`GgmlError::InvalidShape`] if the element counts differ, [`GgmlError::InvalidLayout`] if `source` has gaps.
+    pub fn reshape(&mut self, source: TensorId, shape: impl Into<Vec<usize>>) -> GgmlResult<TensorId> {
+        let desc = self.tensor(source).ok_or(GgmlError::UnknownTensor(source))?;
+        let mut view = TensorDesc::view_of(desc, 0);
+        view.set_shape(shape);
+        shape::check_reshape(self.nodes.len(), desc, &view)?;
+        let output = self.add_tensor(view);
+        self.add_node(Op::Reshape, vec![source], vec![output]);
+        Ok(output)
+    }
+
+    /// The tensor, if it (still) exists.
+    #[must_use]
+    pub fn tensor(&self, id: TensorId) -> Option<&TensorDesc> {
+        self.tensors.get(id.0)?.as_ref()
+    }
+
+    /// The tensor, for changes. Do not change its `id`.
+    pub fn tensor_mut(&mut self, id: TensorId) -> Option<&mut TensorDesc> {
+        self.tensors.get_mut(id.0)?.as_mut()
+    }
+
+    /// The tensors that exist, in the order they were added.
+    pub fn tensors(&self) -> impl Iterator<Item = &TensorDesc> {
+        self.tensors.iter().flatten()
+    }
+
+    /// How many tensors exist.
+    #[must_use]
+    pub fn tensor_count(&self) -> usize {
+        self.tensors().count()
+    }
+
+    /// Takes a tensor out; its id is never given again.
+    pub fn remove_tensor(&mut self, id: TensorId) -> Option<TensorDesc> {
+        self.outputs.remove(&id);
+        self.tensors.get_mut(id.0)?.take()
+    }
+
+    /// Marks a tensor as a result: it is kept by every optimisation.
+    pub fn mark_output(&mut self, id: TensorId) {
+        self.outputs.insert(id);
+    }
+
+    /// Whether a tensor is marked.
+    #[must_use]
+    pub fn is_output(&self, id: TensorId) -> bool {
+        self.outputs.contains(&id)
+    }
+
+    /// The marked tensors, in id order.
+    #[must_use]
+    pub fn get_outputs(&self) -> Vec<TensorId> {
+        self.outputs.iter().copied().collect()
+    }
+
+    /// Forgets all marks.
+    pub fn clear_outputs(&mut self) {
+        self.outputs.clear();
+    }
+
+    /// The tensor at the end of the chain of `view_of`: the one that owns the memory. `None` if the chain is broken.
+    #[must_use]
+    pub fn root(&self, id: TensorId) -> Option<TensorId> {
+        let mut at = id;
+        for _ in 0..=self.tensors.len() {
+            match self.tensor(at)?.view_of {
+                None => return Some(at),
+                Some(base) => at = base,
+            }
+        }
+        None
+    }
+
+    /// Whether a node's output is only another name for its input's memory, so nothing has to run.
+    #[must_use]
+    pub fn is_alias(&self, node: &Node) -> bool {
+        node.op.may_alias()
+            && node.inputs.len() == 1
+            && node.outputs.len() == 1
+            && self.tensor(node.outputs[0]).is_some_and(TensorDesc::is_view)
+            && self.root(node.outputs[0]) == self.root(node.inputs[0])
+    }
+
+    /// Whether a node changes memory that another tensor names too: an in-place op, or an output that is a view.
+    #[must_use]
+    pub fn has_effect(&self, node: &Node) -> bool {
+        node.op.has_effect()
+            || (!self.is_alias(node)
+                && node
+                    .outputs
+                    .iter()
+                    .any(|&id| self.tensor(id).is_some_and(TensorDesc::is_view)))
+    }
+
+    /// Roots of the memory that some node changes in place.
+    pub(crate) fn mutable_roots(&self) -> BTreeSet<TensorId> {
+        let effects = self.nodes.iter().filter(|n| self.has_effect(n));
+        effects
+            .flat_map(|n| &n.outputs)
+            .filter_map(|&id| self.root(id))
+            .collect()
+    }
+}

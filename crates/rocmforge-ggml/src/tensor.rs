@@ -1,0 +1,316 @@
+//! Tensor descriptors: shape, element type and where the elements lie.
+
+use std::fmt;
+
+use crate::{DType, GgmlError, GgmlResult};
+
+/// Name of a tensor within one [`crate::Graph`]. Stays the same for the life of the graph: removed tensors leave a gap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TensorId(pub usize);
+
+/// How the elements lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// The last dimension is contiguous, no gaps.
+    RowMajor,
+    /// The last two dimensions are swapped in memory: a `[k, n]` matrix stored as `[n, k]`, as weights usually are.
+    ColMajor,
+    /// Anything else: see the strides.
+    Strided,
+}
+
+/// What a tensor is: its type, shape and place in its buffer.
+///
+/// Dimensions are outermost first. Strides are in elements. `byte_offset` counts from the start of the buffer that the
+/// chain of `view_of` ends in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorDesc {
+    /// The id; [`crate::Graph::add_tensor`] sets it.
+    pub id: TensorId,
+    /// Element type.
+    pub dtype: DType,
+    /// Dimensions, outermost first.
+    pub shape: Vec<usize>,
+    /// Order of the elements in memory.
+    pub layout: Layout,
+    /// Distance of neighbours in each dimension, in elements.
+    pub strides: Vec<usize>,
+    /// First byte in the root's buffer.
+    pub byte_offset: usize,
+    /// The tensor whose memory this one shares.
+    pub view_of: Option<TensorId>,
+}
+
+impl TensorDesc {
+    /// A tensor with its own contiguous memory. `Strided` gives the row-major strides as a start.
+    #[must_use]
+    pub fn new(shape: impl Into<Vec<usize>>, dtype: DType, layout: Layout) -> Self {
+        let shape = shape.into();
+        let strides = contiguous_strides(&shape, layout);
+        Self {
+            id: TensorId(0),
+            dtype,
+            shape,
+            layout,
+            strides,
+            byte_offset: 0,
+            view_of: None,
+        }
+    }
+
+    /// A row-major f32 tensor, the most usual kind.
+    #[must_use]
+    pub fn f32(shape: impl Into<Vec<usize>>) -> Self {
+        Self::new(shape, DType::F32, Layout::RowMajor)
+    }
+
+    /// A row-major u32 tensor: token ids, positions, lengths.
+    #[must_use]
+    pub fn u32(shape: impl Into<Vec<usize>>) -> Self {
+        Self::new(shape, DType::U32, Layout::RowMajor)
+    }
+
+    /// A tensor that shares `source`'s memory, `byte_offset` bytes after its first element, with `source`'s shape.
+    /// Change the shape with [`Self::set_shape`].
+    #[must_use]
+    pub fn view_of(source: &Self, byte_offset: usize) -> Self {
+        Self {
+            id: TensorId(0),
+            byte_offset: source.byte_offset.saturating_add(byte_offset),
+            view_of: Some(source.id),
+            ..source.clone()
+        }
+    }
+
+    /// Whether the tensor shares another's memory.
+    #[must_use]
+    pub fn is_view(&self) -> bool {
+        self.view_of.is_some()
+    }
+
+    /// Number of elements; saturates.
+    #[must_use]
+    pub fn element_count(&self) -> usize {
+        self.shape.iter().fold(1, |n, &d| n.saturating_mul(d))
+    }
+
+    /// Bytes of one element; for block formats of one block, see [`DType::block_len`].
+    #[must_use]
+    pub fn element_size(&self) -> usize {
+        self.dtype.block_bytes()
+    }
+
+    /// Bytes from the first to one past the last element, counted from the tensor's own start. Saturates; rows of a
+    /// block format are rounded up to whole blocks (validation rejects them).
+    #[must_use]
+    pub fn byte_size(&self) -> usize {
+        if self.element_count() == 0 {
+            return 0;
+        }
+        if self.dtype.is_quantized() {
+            let row = self.shape.last().copied().unwrap_or(1);
+            let blocks = row
+                .div_ceil(self.dtype.block_len())
+                .saturating_mul(self.element_count() / row.max(1));
+            return blocks.saturating_mul(self.dtype.block_bytes());
+        }
+        let last = self
+            .shape
+            .iter()
+            .zip(&self.strides)
+            .fold(0usize, |n, (&d, &s)| n.saturating_add((d - 1).saturating_mul(s)));
+        last.saturating_add(1).saturating_mul(self.dtype.block_bytes())
+    }
+
+    /// Gives the tensor another shape, contiguous in its layout.
+    pub fn set_shape(&mut self, shape: impl Into<Vec<usize>>) {
+        self.shape = shape.into();
+        self.strides = contiguous_strides(&self.shape, self.layout);
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    #[must_use]
+    pub fn is_contiguous(&self) -> bool {
+        same_addresses(
+            &self.shape,
+            &self.strides,
+            &contiguous_strides(&self.shape, Layout::RowMajor),
+        )
+    }
+
+    /// Whether this is a matrix whose columns are contiguous: a `[k, n]` matrix stored as `[n, k]`.
+    #[must_use]
+    pub fn is_transposed_matrix(&self) -> bool {
+        self.shape.len() == 2
+            && same_addresses(
+                &self.shape,
+                &self.strides,
+                &contiguous_strides(&self.shape, Layout::ColMajor),
+            )
+    }
+
+    /// Checks the descriptor on its own: rank, strides, layout, whole blocks, sizes that fit.
+    ///
+    /// # Errors
+    /// [`GgmlError::InvalidLayout`].
+    pub fn check(&self) -> GgmlResult<()> {
+        let fail = |rule| {
+            Err(GgmlError::InvalidLayout {
+                tensor: self.id,
+                shape: self.shape.clone(),
+                strides: self.strides.clone(),
+                byte_offset: self.byte_offset,
+                dtype: self.dtype,
+                rule,
+            })
+        };
+        if self.strides.len() != self.shape.len() {
+            return fail("there must be one stride per dimension");
+        }
+        if self
+            .byte_size()
+            .checked_add(self.byte_offset)
+            .is_none_or(|n| n > isize::MAX as usize)
+        {
+            return fail("the tensor does not fit in an address space");
+        }
+        match self.layout {
+            Layout::RowMajor if !self.is_contiguous() => return fail("the layout says row-major, the strides do not"),
+            Layout::ColMajor
+                if !same_addresses(
+                    &self.shape,
+                    &self.strides,
+                    &contiguous_strides(&self.shape, Layout::ColMajor),
+                ) =>
+            {
+                return fail("the layout says column-major, the strides do not");
+            }
+            _ => {}
+        }
+        if self.dtype.is_quantized() {
+            if self.layout != Layout::RowMajor {
+                return fail("a block format is row-major only");
+            }
+            if self
+                .shape
+                .last()
+                .is_some_and(|&row| self.dtype.row_bytes(row).is_none())
+            {
+                return fail("a row must be a whole number of blocks");
+            }
+        }
+        if !self.byte_offset.is_multiple_of(if self.dtype.is_quantized() {
+            2
+        } else {
+            self.dtype.block_bytes()
+        }) {
+            return fail("the byte offset is not aligned to the element");
+        }
+        if !self.is_view() && self.byte_offset != 0 {
+            return fail("only a view has a byte offset");
+        }
+        Ok(())
+    }
+
+    /// `F32 [2, 3] RowMajor`, for messages.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        format!("{} {:?} {:?}", self.dtype, self.shape, self.layout)
+    }
+}
+
+impl fmt::Display for TensorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t{}", self.0)
+    }
+}
+
+/// Strides in elements of a tensor without gaps; saturate.
+fn contiguous_strides(shape: &[usize], layout: Layout) -> Vec<usize> {
+    let mut strides = vec![1usize; shape.len()];
+    let rank = shape.len();
+    if layout == Layout::ColMajor && rank >= 2 {
+        strides[rank - 2] = 1;
+        strides[rank - 1] = shape[rank - 2];
+        let mut step = shape[rank - 2].saturating_mul(shape[rank - 1]);
+        for i in (0..rank - 2).rev() {
+            strides[i] = step;
+            step = step.saturating_mul(shape[i]);
+        }
+    } else {
+        for i in (0..rank.saturating_sub(1)).rev() {
+            strides[i] = strides[i + 1].saturating_mul(shape[i + 1]);
+        }
+    }
+    strides
+}
+
+/// Whether two lists of strides give every element the same address: a dimension of one element may have any stride.
+fn same_addresses(shape: &[usize], a: &[usize], b: &[usize]) -> bool {
+    a.len() == shape.len()
+        && b.len() == shape.len()
+        && (shape.contains(&0) || shape.iter().zip(a.iter().zip(b)).all(|(&d, (x, y))| d <= 1 || x == y))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strides_of_both_layouts() {
+        assert_eq!(TensorDesc::f32([2, 3, 4]).strides, [12, 4, 1]);
+        assert_eq!(
+            TensorDesc::new([5, 3, 4], DType::F32, Layout::ColMajor).strides,
+            [12, 1, 3]
+        );
+        assert!(TensorDesc::new([3, 4], DType::F32, Layout::ColMajor).is_transposed_matrix());
+        assert!(TensorDesc::new([1, 4], DType::F32, Layout::ColMajor).is_contiguous());
+    }
+
+    #[test]
+    fn sizes_saturate_and_are_rejected() {
+        let huge = TensorDesc::f32([usize::MAX, 2]);
+        assert_eq!(huge.element_count(), usize::MAX);
+        assert!(huge.check().is_err());
+        assert_eq!(TensorDesc::new([2, 64], DType::Q4_0, Layout::RowMajor).byte_size(), 72);
+        assert_eq!(TensorDesc::f32([0, 4]).byte_size(), 0);
+        assert_eq!(TensorDesc::f32([]).byte_size(), 4);
+    }
+
+    #[test]
+    fn contradictions_are_found() {
+        let mut lies = TensorDesc::f32([2, 3]);
+        lies.strides = vec![1, 2];
+        assert!(lies.check().is_err());
+        lies.layout = Layout::ColMajor;
+        lies.check().unwrap();
+        let mut short = TensorDesc::f32([2, 3]);
+        short.strides.pop();
+        assert!(short.check().is_err());
+        let partial = TensorDesc::new([33], DType::Q8_0, Layout::RowMajor);
+        assert!(
+            partial
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("whole number of blocks")
+        );
+        let mut offset = TensorDesc::f32([2]);
+        offset.byte_offset = 4;
+        assert!(offset.check().is_err());
+        offset.view_of = Some(TensorId(1));
+        offset.check().unwrap();
+        offset.byte_offset = 6;
+        assert!(offset.check().is_err());
+    }
+
+    #[test]
+    fn a_view_of_a_view_counts_from_the_root() {
+        let mut a = TensorDesc::f32([16]);
+        a.id = TensorId(3);
+        let mut b = TensorDesc::view_of(&a, 16);
+        b.id = TensorId(4);
+        let c = TensorDesc::view_of(&b, 8);
+        assert_eq!((c.byte_offset, c.view_of), (24, Some(TensorId(4))));
+    }
+}
