@@ -77,7 +77,7 @@ pub struct ReserveError {
     source: std::io::Error,
 }
 
-/// One address space: a card's memory from [`DEVICE_BASE`] on.
+/// One address space: a card's memory.
 ///
 /// ```
 /// use rocmforge_amdgcn::{ByteState, DEVICE_BASE, GlobalMemory, MemFaultKind};
@@ -94,6 +94,7 @@ pub struct GlobalMemory {
     data: MmapMut,
     state: MmapMut,
     summary: MmapMut,
+    base: u64,
     size: usize,
 }
 
@@ -106,11 +107,20 @@ impl std::fmt::Debug for GlobalMemory {
 }
 
 impl GlobalMemory {
-    /// Reserves `size` bytes (rounded up to 4 KiB) of address space; every byte starts [`ByteState::Unmapped`].
+    /// A memory that starts at [`DEVICE_BASE`].
+    ///
+    /// # Errors
+    /// As [`Self::with_base`].
+    pub fn new(size: u64) -> Result<Self, ReserveError> {
+        Self::with_base(DEVICE_BASE, size)
+    }
+
+    /// Reserves `size` bytes (rounded up to 4 KiB) of address space from `base` on, so that several cards can have
+    /// addresses of their own; every byte starts [`ByteState::Unmapped`].
     ///
     /// # Errors
     /// The host refused to reserve the address space.
-    pub fn new(size: u64) -> Result<Self, ReserveError> {
+    pub fn with_base(base: u64, size: u64) -> Result<Self, ReserveError> {
         let refuse = |source| ReserveError { bytes: size, source };
         let bytes = usize::try_from(size)
             .ok()
@@ -118,6 +128,7 @@ impl GlobalMemory {
             .ok_or_else(|| refuse(std::io::ErrorKind::OutOfMemory.into()))?;
         let map = |len: usize| MmapOptions::new().len(len).no_reserve_swap().map_anon().map_err(refuse);
         Ok(Self {
+            base,
             data: map(bytes)?,
             state: map(bytes)?,
             summary: map(bytes >> CHUNK_BITS)?,
@@ -125,7 +136,12 @@ impl GlobalMemory {
         })
     }
 
-    /// Size of the address space in bytes; valid addresses are `DEVICE_BASE .. DEVICE_BASE + size`.
+    /// First address.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Size of the address space in bytes; valid addresses are `base .. base + size`.
     pub fn size(&self) -> u64 {
         self.size as u64
     }
@@ -133,7 +149,7 @@ impl GlobalMemory {
     /// Offset of `address`, when `len` bytes from there lie inside the address space.
     #[inline(always)]
     pub(crate) fn offset(&self, address: u64, len: usize) -> Option<usize> {
-        let off = address.wrapping_sub(DEVICE_BASE);
+        let off = address.wrapping_sub(self.base);
         if off <= (self.size as u64).wrapping_sub(len as u64) && len <= self.size {
             Some(off as usize)
         } else {
@@ -145,9 +161,9 @@ impl GlobalMemory {
     fn clip(&self, address: u64, len: u64) -> (usize, usize) {
         let end = address
             .saturating_add(len)
-            .saturating_sub(DEVICE_BASE)
+            .saturating_sub(self.base)
             .min(self.size as u64) as usize;
-        let start = address.saturating_sub(DEVICE_BASE).min(end as u64) as usize;
+        let start = address.saturating_sub(self.base).min(end as u64) as usize;
         (start, end)
     }
 

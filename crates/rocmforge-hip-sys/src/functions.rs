@@ -73,7 +73,7 @@ macro_rules! for_each_hip_function {
                 fn hipGetDeviceProperties(properties: *mut hipDeviceProp_tR0000, device: c_int);
                 fn hipExtGetLastError();
                 fn hipStreamGetDevice(stream: hipStream_t, device: *mut hipDevice_t);
-                fn hipLaunchHostFunc(stream: hipStream_t, function: hipHostFn_t, user: *mut c_void);
+                fn hipLaunchHostFunc(stream: hipStream_t, function: Option<hipHostFn_t>, user: *mut c_void);
                 fn hipModuleGetGlobal(address: *mut hipDeviceptr_t, bytes: *mut usize, module: hipModule_t, name: *const c_char);
                 fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, function: hipFunction_t, block_size: c_int, dynamic_lds: usize);
                 fn hipHostRegister(ptr: *mut c_void, size: usize, flags: c_uint);

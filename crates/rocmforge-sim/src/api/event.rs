@@ -1,0 +1,154 @@
+//! Events.
+
+use super::{answer, required};
+use crate::handle::Found;
+use crate::host::{Event, Record};
+use crate::report::ReportKind;
+use crate::sim::{Call, Hip};
+use crate::work::OpKind;
+use rocmforge_hip_sys::*;
+use std::ffi::c_uint;
+
+/// `hipEventDisableSystemFence`, which changes nothing here.
+const DISABLE_SYSTEM_FENCE: c_uint = 0x2000_0000;
+const EVENT_FLAGS: c_uint = hipEventBlockingSync
+    | hipEventDisableTiming
+    | hipEventInterprocess
+    | hipEventReleaseToDevice
+    | hipEventReleaseToSystem
+    | DISABLE_SYSTEM_FENCE;
+
+impl Call<'_> {
+    /// The event of a handle. HIP does not validate events: a bad handle is a use of freed memory there, so it is
+    /// reported here.
+    pub(crate) fn event(&mut self, event: hipEvent_t) -> Hip<&Event> {
+        let handle = event.addr() as u64;
+        if event.is_null() {
+            return Err(hipErrorInvalidHandle);
+        }
+        if self.events.get(handle).is_none() {
+            let what = match self.events.find(handle) {
+                Found::Stale => "the event has been destroyed",
+                _ => "this never was an event",
+            };
+            self.report(
+                ReportKind::StaleHandle,
+                format!("{what} ({handle:#x}); HIP does not check this"),
+            );
+        }
+        self.events.get(handle).ok_or(hipErrorInvalidHandle)
+    }
+
+    pub(crate) unsafe fn event_create(&mut self, event: *mut hipEvent_t, flags: c_uint) -> Hip {
+        required(event)?;
+        let card = self.healthy_device()?;
+        let both = hipEventReleaseToDevice | hipEventReleaseToSystem;
+        let shared = flags & hipEventInterprocess != 0 && flags & hipEventDisableTiming == 0;
+        if flags & !EVENT_FLAGS != 0 || flags & both == both || shared {
+            return Err(hipErrorInvalidValue);
+        }
+        let handle = self.events.insert(Event {
+            card,
+            flags,
+            record: None,
+        });
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(event, std::ptr::without_provenance_mut(handle as usize)) }
+    }
+
+    pub(crate) fn event_destroy(&mut self, event: hipEvent_t) -> Hip {
+        if event.is_null() {
+            return Err(hipErrorInvalidHandle);
+        }
+        if self.event(event).is_err() {
+            return Err(hipErrorContextIsDestroyed);
+        }
+        self.events.remove(event.addr() as u64);
+        Ok(())
+    }
+
+    pub(crate) fn event_record(&mut self, event: hipEvent_t, stream: hipStream_t) -> Hip {
+        let card = self.event(event)?.card;
+        let id = self.working_stream(stream)?;
+        if self.queues.get(id).is_some_and(|queue| queue.card != card) {
+            return Err(hipErrorInvalidHandle);
+        }
+        let recording = self.new_id();
+        let handle = event.addr() as u64;
+        // The record must be in place before an eager schedule runs the operation.
+        let mut point = self.queues.tail(id);
+        point.position += 1;
+        if let Some(event) = self.events.get_mut(handle) {
+            event.record = Some(Record {
+                id: recording,
+                point,
+                time: None,
+            });
+        }
+        self.enqueue(
+            id,
+            OpKind::Record {
+                event: handle,
+                recording,
+            },
+            Vec::new(),
+        );
+        Ok(())
+    }
+
+    /// The latest record of an event. HIP takes one without for done; that is rarely meant.
+    fn recorded(&mut self, event: hipEvent_t) -> Hip<Option<Record>> {
+        let found = self.event(event)?;
+        let (card, record) = (found.card, found.record);
+        self.healthy(card)?;
+        if record.is_none() {
+            let message = "the event was never recorded: it counts as done".to_owned();
+            let warning = self.about(ReportKind::InvalidCall, message);
+            self.warn(warning);
+        }
+        Ok(record)
+    }
+
+    pub(crate) fn event_query(&mut self, event: hipEvent_t) -> Hip {
+        let Some(record) = self.recorded(event)? else {
+            return Ok(());
+        };
+        let done = self.poll(&[record.point]);
+        let card = self.event(event)?.card;
+        self.healthy(card)?;
+        if done { Ok(()) } else { Err(hipErrorNotReady) }
+    }
+
+    pub(crate) fn event_synchronize(&mut self, event: hipEvent_t) -> Hip {
+        let Some(record) = self.recorded(event)? else {
+            return Ok(());
+        };
+        self.force(&[record.point])
+    }
+
+    pub(crate) unsafe fn event_elapsed_time(&mut self, ms: *mut f32, start: hipEvent_t, stop: hipEvent_t) -> Hip {
+        required(ms)?;
+        let mut times = [None; 2];
+        let mut cards = [0; 2];
+        for (i, event) in [start, stop].into_iter().enumerate() {
+            let event = self.event(event)?;
+            let record = event.record.filter(|_| event.flags & hipEventDisableTiming == 0);
+            cards[i] = event.card;
+            times[i] = Some(record.ok_or(hipErrorInvalidHandle)?);
+        }
+        if cards[0] != cards[1] {
+            return Err(hipErrorInvalidHandle);
+        }
+        self.healthy(cards[0])?;
+        let [Some(start), Some(stop)] = times else {
+            return Err(hipErrorInvalidHandle);
+        };
+        self.poll(&[start.point, stop.point]);
+        let (Some(start), Some(stop)) = (start.time, stop.time) else {
+            return Err(hipErrorNotReady);
+        };
+        let elapsed = stop.as_secs_f64() - start.as_secs_f64();
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(ms, (elapsed * 1e3) as f32) }
+    }
+}

@@ -1,0 +1,139 @@
+//! Host memory that HIP allocates or knows.
+
+use super::{answer, required};
+use crate::pinned::{HostBlock, Pinned};
+use crate::report::ReportKind;
+use crate::sim::{Call, Hip};
+use rocmforge_hip_sys::*;
+use std::ffi::{c_uint, c_void};
+
+const HOST_MALLOC_FLAGS: c_uint = hipHostMallocPortable
+    | hipHostMallocMapped
+    | hipHostMallocWriteCombined
+    | hipHostMallocNumaUser
+    | hipHostMallocCoherent
+    | hipHostMallocNonCoherent;
+/// `hipExtHostRegisterCoarseGrained` and its kin are not simulated.
+const HOST_REGISTER_FLAGS: c_uint = hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory;
+
+impl Call<'_> {
+    pub(crate) unsafe fn host_malloc(&mut self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> Hip {
+        required(ptr)?;
+        let card = self.healthy_device()?;
+        let both = hipHostMallocCoherent | hipHostMallocNonCoherent;
+        if flags & !HOST_MALLOC_FLAGS != 0 || flags & both == both {
+            return Err(hipErrorInvalidValue);
+        }
+        if size == 0 {
+            // SAFETY: promised by the caller of the HIP function.
+            return unsafe { answer(ptr, std::ptr::null_mut()) };
+        }
+        if self.pinned.bytes().saturating_add(size as u64) > self.config.host_memory.0 {
+            return Err(hipErrorOutOfMemory);
+        }
+        let byte = if self.config.poison == crate::Poison::Nan {
+            0xFF
+        } else {
+            0
+        };
+        let block = HostBlock::new(size, byte).ok_or(hipErrorOutOfMemory)?;
+        let address = block.address();
+        let id = self.new_id();
+        self.pinned.insert(Pinned {
+            id,
+            address,
+            size,
+            flags,
+            card,
+            block: Some(block),
+        });
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(ptr, std::ptr::with_exposed_provenance_mut(address)) }
+    }
+
+    pub(crate) fn host_free(&mut self, pointer: *mut c_void) -> Hip {
+        if pointer.is_null() {
+            return Ok(());
+        }
+        let Some(card) = self
+            .pinned
+            .at(pointer.addr())
+            .filter(|range| range.block.is_some())
+            .map(|range| range.card)
+        else {
+            let message = "the pointer does not come from hipHostMalloc, or has been freed".to_owned();
+            self.report(ReportKind::InvalidFree, message);
+            return Err(hipErrorInvalidValue);
+        };
+        self.wait_for_card(card)?;
+        self.pinned.remove(pointer.addr());
+        Ok(())
+    }
+
+    pub(crate) fn host_register(&mut self, pointer: *mut c_void, size: usize, flags: c_uint) -> Hip {
+        let card = self.healthy_device()?;
+        let fits = (size as u64) <= self.config.host_memory.0;
+        if pointer.is_null() || size == 0 || !fits || flags & !HOST_REGISTER_FLAGS != 0 {
+            return Err(hipErrorInvalidValue);
+        }
+        if self.card_of(pointer.addr() as u64).is_some() {
+            return Err(hipErrorInvalidValue);
+        }
+        if self.pinned.overlaps(pointer.addr(), size) {
+            return Err(hipErrorHostMemoryAlreadyRegistered);
+        }
+        let id = self.new_id();
+        let address = pointer.expose_provenance();
+        self.pinned.insert(Pinned {
+            id,
+            address,
+            size,
+            flags,
+            card,
+            block: None,
+        });
+        Ok(())
+    }
+
+    pub(crate) fn host_unregister(&mut self, pointer: *mut c_void) -> Hip {
+        if pointer.is_null() {
+            return Err(hipErrorInvalidValue);
+        }
+        let Some(card) = self
+            .pinned
+            .at(pointer.addr())
+            .filter(|range| range.block.is_none())
+            .map(|range| range.card)
+        else {
+            return Err(hipErrorHostMemoryNotRegistered);
+        };
+        self.wait_for_card(card)?;
+        self.pinned.remove(pointer.addr());
+        Ok(())
+    }
+
+    pub(crate) unsafe fn host_get_device_pointer(
+        &mut self,
+        device: *mut *mut c_void,
+        host: *mut c_void,
+        flags: c_uint,
+    ) -> Hip {
+        required(device)?;
+        if flags != 0 || self.pinned.find(host.addr()).is_none() {
+            return Err(hipErrorInvalidValue);
+        }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(device, host) }
+    }
+
+    pub(crate) unsafe fn host_get_flags(&mut self, flags: *mut c_uint, host: *mut c_void) -> Hip {
+        required(flags)?;
+        let found = self
+            .pinned
+            .find(host.addr())
+            .map(|range| range.flags)
+            .ok_or(hipErrorInvalidValue)?;
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(flags, found) }
+    }
+}

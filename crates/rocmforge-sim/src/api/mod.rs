@@ -1,0 +1,56 @@
+//! HIP, by the chapters of its reference. Each function here is one of [`HipApi`](rocmforge_hip_sys::HipApi) or
+//! [`HipForeignApi`](rocmforge_hip_sys::HipForeignApi); the traits only forward.
+
+mod copy;
+mod device;
+mod error;
+mod event;
+mod foreign;
+mod host_memory;
+mod memory;
+mod module;
+mod stream;
+mod traits;
+
+use crate::sim::Hip;
+use rocmforge_hip_sys::hipErrorInvalidValue;
+
+/// Writes an answer through the caller's pointer; a null pointer is `hipErrorInvalidValue`, as everywhere in HIP.
+///
+/// # Safety
+/// `to` is null or valid for writing a `T`, as the C API asks.
+unsafe fn answer<T>(to: *mut T, value: T) -> Hip {
+    if to.is_null() {
+        return Err(hipErrorInvalidValue);
+    }
+    // SAFETY: not null, and the caller promised the rest.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
+/// Fails unless the caller gave a pointer to answer through.
+fn required<T>(to: *const T) -> Hip {
+    if to.is_null() {
+        Err(hipErrorInvalidValue)
+    } else {
+        Ok(())
+    }
+}
+
+/// Writes a NUL-terminated text, cut to `len` bytes.
+///
+/// # Safety
+/// `to` is null or valid for writing `len` bytes.
+unsafe fn answer_text(to: *mut std::ffi::c_char, len: i32, text: &str) -> Hip {
+    required(to)?;
+    let len = usize::try_from(len)
+        .ok()
+        .filter(|len| *len > 0)
+        .ok_or(hipErrorInvalidValue)?;
+    let bytes = &text.as_bytes()[..text.len().min(len - 1)];
+    // SAFETY: `bytes` is shorter than the `len` bytes the caller promised.
+    unsafe { to.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    // SAFETY: the index is below `len`.
+    unsafe { to.cast::<u8>().add(bytes.len()).write(0) };
+    Ok(())
+}

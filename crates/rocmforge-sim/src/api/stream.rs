@@ -1,0 +1,166 @@
+//! Streams.
+
+use super::device::{PRIORITY_GREATEST, PRIORITY_LEAST};
+use super::{answer, required};
+use crate::handle::Found;
+use crate::queue::StreamId;
+use crate::report::ReportKind;
+use crate::sim::{Call, Hip};
+use crate::work::OpKind;
+use rocmforge_hip_sys::*;
+use std::ffi::{c_int, c_uint, c_void};
+
+/// `hipStreamLegacy`: the null stream by another name.
+const LEGACY: u64 = 1;
+/// `hipStreamPerThread`.
+const PER_THREAD: u64 = 2;
+
+impl Call<'_> {
+    /// The stream of a handle; a bad handle is reported and answered with `otherwise`.
+    pub(crate) fn stream_or(&mut self, stream: hipStream_t, otherwise: hipError_t) -> Hip<StreamId> {
+        let handle = stream.addr() as u64;
+        let device = self.device();
+        match handle {
+            0 | LEGACY => return Ok(self.cards[device].null),
+            PER_THREAD => {
+                if let Some(id) = self.thread_state().streams.get(&device) {
+                    return Ok(*id);
+                }
+                let id = self.queues.create(device, true, hipStreamDefault, 0);
+                self.thread_state().streams.insert(device, id);
+                return Ok(id);
+            }
+            _ => {}
+        }
+        if let Some(id) = self.streams.get(handle) {
+            return Ok(*id);
+        }
+        let what = match self.streams.find(handle) {
+            Found::Stale => "the stream has been destroyed",
+            _ => "this never was a stream",
+        };
+        self.report(
+            ReportKind::StaleHandle,
+            format!("{what} ({handle:#x}); HIP 7 crashes here"),
+        );
+        Err(otherwise)
+    }
+
+    pub(crate) fn stream(&mut self, stream: hipStream_t) -> Hip<StreamId> {
+        self.stream_or(stream, hipErrorContextIsDestroyed)
+    }
+
+    /// The stream of a handle, if its card can still work.
+    pub(crate) fn working_stream(&mut self, stream: hipStream_t) -> Hip<StreamId> {
+        let id = self.stream(stream)?;
+        let card = self.queues.get(id).map_or(0, |queue| queue.card);
+        self.healthy(card)?;
+        Ok(id)
+    }
+
+    pub(crate) unsafe fn stream_create(&mut self, stream: *mut hipStream_t, flags: c_uint, priority: c_int) -> Hip {
+        required(stream)?;
+        let card = self.healthy_device()?;
+        if flags != hipStreamDefault && flags != hipStreamNonBlocking {
+            return Err(hipErrorInvalidValue);
+        }
+        // Out of range is no error: HIP takes the nearest.
+        let priority = priority.clamp(PRIORITY_GREATEST, PRIORITY_LEAST);
+        let id = self.queues.create(card, flags == hipStreamDefault, flags, priority);
+        let handle = self.streams.insert(id);
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(stream, std::ptr::without_provenance_mut(handle as usize)) }
+    }
+
+    pub(crate) fn stream_destroy(&mut self, stream: hipStream_t) -> Hip {
+        if matches!(stream.addr() as u64, 0 | LEGACY | PER_THREAD) {
+            return Err(hipErrorInvalidHandle);
+        }
+        let id = self.stream(stream)?;
+        self.streams.remove(stream.addr() as u64);
+        // What is queued still completes; the queue goes when it is empty.
+        self.queues.destroy(id);
+        Ok(())
+    }
+
+    pub(crate) fn stream_query(&mut self, stream: hipStream_t) -> Hip {
+        let id = self.working_stream(stream)?;
+        let points = self.queues.waited(id);
+        let done = self.poll(&points);
+        self.working_stream(stream)?;
+        if done { Ok(()) } else { Err(hipErrorNotReady) }
+    }
+
+    pub(crate) fn stream_synchronize(&mut self, stream: hipStream_t) -> Hip {
+        let id = self.working_stream(stream)?;
+        let points = self.queues.waited(id);
+        self.force(&points)
+    }
+
+    pub(crate) fn stream_wait_event(&mut self, stream: hipStream_t, event: hipEvent_t, flags: c_uint) -> Hip {
+        if event.is_null() {
+            return Err(hipErrorInvalidHandle);
+        }
+        if flags != 0 {
+            return Err(hipErrorInvalidValue);
+        }
+        let id = self.stream_or(stream, hipErrorInvalidHandle)?;
+        let card = self.queues.get(id).map_or(0, |queue| queue.card);
+        self.healthy(card)?;
+        let Some(record) = self.event(event)?.record else {
+            let message = "the event was never recorded: the wait orders nothing".to_owned();
+            let warning = self.about(ReportKind::InvalidCall, message);
+            self.warn(warning);
+            return Ok(());
+        };
+        if record.point.stream != id {
+            self.enqueue(id, OpKind::Wait, vec![record.point]);
+        }
+        Ok(())
+    }
+
+    pub(crate) unsafe fn stream_get_flags(&mut self, stream: hipStream_t, flags: *mut c_uint) -> Hip {
+        required(flags)?;
+        let id = self.stream(stream)?;
+        let found = self.queues.get(id).map_or(0, |queue| queue.flags);
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(flags, found) }
+    }
+
+    pub(crate) unsafe fn stream_get_priority(&mut self, stream: hipStream_t, priority: *mut c_int) -> Hip {
+        required(priority)?;
+        let id = self.stream(stream)?;
+        let found = self.queues.get(id).map_or(0, |queue| queue.priority);
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(priority, found) }
+    }
+
+    pub(crate) unsafe fn stream_get_device(&mut self, stream: hipStream_t, device: *mut hipDevice_t) -> Hip {
+        required(device)?;
+        let id = self.stream(stream)?;
+        let found = self.queues.get(id).map_or(0, |queue| queue.card);
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(device, found as c_int) }
+    }
+
+    pub(crate) fn launch_host_func(
+        &mut self,
+        stream: hipStream_t,
+        function: Option<hipHostFn_t>,
+        user: *mut c_void,
+    ) -> Hip {
+        let Some(function) = function else {
+            return Err(hipErrorInvalidValue);
+        };
+        let id = self.working_stream(stream)?;
+        self.enqueue(
+            id,
+            OpKind::Host {
+                function,
+                user: user.expose_provenance(),
+            },
+            Vec::new(),
+        );
+        Ok(())
+    }
+}

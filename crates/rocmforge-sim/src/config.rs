@@ -1,0 +1,158 @@
+//! What to simulate.
+
+use crate::interim::Bytes;
+
+/// The major version of HIP whose behaviour is simulated. They differ in error codes, in when the last error is
+/// overwritten and in what a stale handle does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum HipVersion {
+    /// HIP 6: every call overwrites the last error, stale streams are answered with an error code.
+    #[default]
+    Hip6,
+    /// HIP 7: the last error stays until it is read, stale streams are not validated (here: reported).
+    Hip7,
+}
+
+impl HipVersion {
+    /// What `hipRuntimeGetVersion` answers: major * 10 000 000 + minor * 100 000 + patch.
+    pub fn runtime_version(self) -> i32 {
+        match self {
+            HipVersion::Hip6 => 60_240_000,
+            HipVersion::Hip7 => 70_100_000,
+        }
+    }
+}
+
+/// Which of the legal orders the simulator picks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Schedule {
+    /// Nothing runs until a wait forces it, and then only what the wait needs, oldest first.
+    #[default]
+    Lazy,
+    /// Everything runs as soon as it may: the order an idle machine would show.
+    Eager,
+    /// A seeded choice among the ready operations; unforced work may run at any call.
+    Random(u64),
+    /// Nothing runs until forced, and then the youngest stream first.
+    Reverse,
+}
+
+/// What fresh device memory contains before anybody writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Poison {
+    /// All ones: a NaN in every float type, -1 in every integer type.
+    #[default]
+    Nan,
+    /// Whatever the address held before: plausible numbers of an earlier owner.
+    Stale,
+    /// Zeros, as memory that comes straight from the kernel driver has.
+    Zero,
+}
+
+/// One simulated card.
+#[derive(Clone, Debug)]
+pub struct CardConfig {
+    /// The instruction set: `"gfx1100"`.
+    pub arch: String,
+    /// What `hipDeviceGetName` answers.
+    pub name: String,
+    /// PCI address as `hipDeviceGetPCIBusId` prints it.
+    pub pci: String,
+    /// Size of the video memory.
+    pub vram: Bytes,
+    /// What the desktop holds of it. HIP does not see it; `mem_info_vram_used` does.
+    pub desktop_used: Bytes,
+    /// What other ROCm processes hold of it. Both HIP and sysfs see it.
+    pub other_rocm_used: Bytes,
+    /// Displays this card drives.
+    pub displays: u32,
+    /// Workgroup processors, as `hipDeviceAttributeMultiprocessorCount` counts them on RDNA.
+    pub multiprocessors: u32,
+    /// Whether the memory is the system's (an APU).
+    pub unified_memory: bool,
+}
+
+impl Default for CardConfig {
+    fn default() -> Self {
+        Self {
+            arch: "gfx1100".to_owned(),
+            name: "Simulated Radeon (gfx1100)".to_owned(),
+            pci: "0000:03:00.0".to_owned(),
+            vram: Bytes(20 << 30),
+            desktop_used: Bytes(1 << 30),
+            other_rocm_used: Bytes(0),
+            displays: 1,
+            multiprocessors: 42,
+            unified_memory: false,
+        }
+    }
+}
+
+impl CardConfig {
+    /// A default card with `vram` bytes of memory and no desktop on it.
+    pub fn with_vram(vram: Bytes) -> Self {
+        Self {
+            vram,
+            desktop_used: Bytes(0),
+            displays: 0,
+            ..Self::default()
+        }
+    }
+}
+
+/// A simulated machine.
+#[derive(Clone, Debug)]
+pub struct SimConfig {
+    /// Its cards, in HIP's order. None is legal: every call then answers `hipErrorNoDevice`.
+    pub cards: Vec<CardConfig>,
+    /// Seeds everything that is chosen: schedules, the order of waves.
+    pub seed: u64,
+    /// Whose behaviour is simulated.
+    pub hip_version: HipVersion,
+    /// Which legal order is picked.
+    pub schedule: Schedule,
+    /// Drops every ordering that is an accident of today's implementation: `hipFree` that waits, copies to pageable
+    /// memory that wait although called asynchronous.
+    pub strict: bool,
+    /// What fresh memory contains.
+    pub poison: Poison,
+    /// Instructions a launch may execute before it counts as endless.
+    pub instruction_budget: u64,
+    /// Faults collected from one launch before it is stopped.
+    pub max_faults: usize,
+    /// What `HIP_HIDDEN_FREE_MEM` would hide from `hipMemGetInfo`.
+    pub hidden_free: Bytes,
+    /// The memory of the machine: more cannot be pinned.
+    pub host_memory: Bytes,
+}
+
+impl Default for SimConfig {
+    fn default() -> Self {
+        Self {
+            cards: vec![CardConfig::default()],
+            seed: 0,
+            hip_version: HipVersion::default(),
+            schedule: Schedule::default(),
+            strict: false,
+            poison: Poison::default(),
+            instruction_budget: 20_000_000_000,
+            max_faults: 64,
+            hidden_free: Bytes(0),
+            host_memory: Bytes(64 << 30),
+        }
+    }
+}
+
+impl SimConfig {
+    /// A machine with `n` default cards, each at its own PCI address.
+    pub fn with_cards(n: usize) -> Self {
+        let card = |i| CardConfig {
+            pci: format!("0000:{:02x}:00.0", 3 + i),
+            ..CardConfig::default()
+        };
+        Self {
+            cards: (0..n).map(card).collect(),
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The state behind a [`SimHost`](crate::SimHost): one machine, no globals.
+
+use crate::config::{CardConfig, Schedule, SimConfig};
+use crate::handle::{Kind, Table};
+use crate::module::{Function, Module};
+use crate::pinned::PinnedRanges;
+use crate::queue::{Queues, StreamId};
+use crate::report::Report;
+use crate::trace::{Rng, Trace};
+use crate::vram::Vram;
+use rocmforge_amdgcn::ReserveError;
+use rocmforge_hip_sys::{hipError_t, hipSuccess};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+/// First device address of the first card. No user process has host memory there.
+const FIRST_CARD: u64 = 0x0000_8000_0000_0000;
+/// Distance between the cards' first addresses.
+const CARD_STRIDE: u64 = 1 << 42;
+
+/// One card.
+pub(crate) struct Card {
+    pub(crate) config: CardConfig,
+    pub(crate) vram: Vram,
+    pub(crate) null: StreamId,
+    /// Set by a kernel fault: every later call on this card answers it.
+    pub(crate) fault: Option<hipError_t>,
+    /// Where the arguments of the running kernel lie.
+    pub(crate) kernarg: u64,
+}
+
+/// An event.
+pub(crate) struct Event {
+    pub(crate) card: usize,
+    pub(crate) flags: u32,
+    pub(crate) record: Option<Record>,
+}
+
+/// The latest record of an event.
+#[derive(Clone, Copy)]
+pub(crate) struct Record {
+    pub(crate) id: u64,
+    pub(crate) point: crate::queue::Point,
+    /// When it completed.
+    pub(crate) time: Option<Duration>,
+}
+
+/// What HIP keeps per host thread.
+pub(crate) struct ThreadState {
+    pub(crate) device: usize,
+    pub(crate) last_error: hipError_t,
+    /// Status of the latest call, whatever it was.
+    pub(crate) last_status: hipError_t,
+    pub(crate) streams: HashMap<usize, StreamId>,
+}
+
+impl Default for ThreadState {
+    fn default() -> Self {
+        Self {
+            device: 0,
+            last_error: hipSuccess,
+            last_status: hipSuccess,
+            streams: HashMap::new(),
+        }
+    }
+}
+
+pub(crate) struct Host {
+    pub(crate) config: SimConfig,
+    pub(crate) cards: Vec<Card>,
+    pub(crate) queues: Queues,
+    pub(crate) streams: Table<StreamId>,
+    pub(crate) events: Table<Event>,
+    pub(crate) modules: Table<Arc<Module>>,
+    pub(crate) functions: Table<Function>,
+    pub(crate) pinned: PinnedRanges,
+    pub(crate) threads: HashMap<ThreadId, ThreadState>,
+    pub(crate) rng: Rng,
+    pub(crate) trace: Trace,
+    pub(crate) calls: u64,
+    pub(crate) next_id: u64,
+    /// Consecutive polls that found nothing done.
+    pub(crate) poll_streak: u32,
+    pub(crate) reports: Vec<Report>,
+    pub(crate) warnings: Vec<Report>,
+    pub(crate) launches: u64,
+    pub(crate) operations: u64,
+    pub(crate) instructions: u64,
+    clock: Arc<AtomicU64>,
+}
+
+/// Reports kept; a broken loop must not fill the memory.
+const KEPT_REPORTS: usize = 1000;
+/// Kernel arguments of one launch, at most.
+pub(crate) const KERNARG_BYTES: u64 = 64 << 10;
+
+impl Host {
+    pub(crate) fn new(config: SimConfig, clock: Arc<AtomicU64>) -> Result<Self, ReserveError> {
+        let mut queues = Queues::default();
+        let mut cards = Vec::new();
+        for (index, card) in config.cards.iter().enumerate() {
+            let base = FIRST_CARD + index as u64 * CARD_STRIDE;
+            let mut vram = Vram::new(base, card.vram.0, config.poison)?;
+            let kernarg = vram.allocate_system(KERNARG_BYTES).unwrap_or(base);
+            let null = queues.create(index, true, 0, 0);
+            if let Some(queue) = queues.get_mut(null) {
+                queue.legacy = true;
+            }
+            cards.push(Card {
+                config: card.clone(),
+                vram,
+                null,
+                fault: None,
+                kernarg,
+            });
+        }
+        let seed = match config.schedule {
+            Schedule::Random(seed) => seed ^ config.seed,
+            _ => config.seed,
+        };
+        Ok(Self {
+            cards,
+            queues,
+            streams: Table::new(Kind::Stream),
+            events: Table::new(Kind::Event),
+            modules: Table::new(Kind::Module),
+            functions: Table::new(Kind::Function),
+            pinned: PinnedRanges::default(),
+            threads: HashMap::new(),
+            rng: Rng::new(seed),
+            trace: Trace::new(),
+            calls: 0,
+            next_id: 0,
+            poll_streak: 0,
+            reports: Vec::new(),
+            warnings: Vec::new(),
+            launches: 0,
+            operations: 0,
+            instructions: 0,
+            clock,
+            config,
+        })
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        Duration::from_nanos(self.clock.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        self.clock
+            .fetch_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX >> 8), Ordering::Relaxed);
+    }
+
+    pub(crate) fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    pub(crate) fn report(&mut self, report: Report) {
+        self.trace.number(report.kind as u64);
+        if self.reports.len() < KEPT_REPORTS {
+            self.reports.push(report);
+        }
+    }
+
+    pub(crate) fn warn(&mut self, warning: Report) {
+        if self.warnings.len() < KEPT_REPORTS {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// The card a device address lies in, allocated or not.
+    pub(crate) fn card_of(&self, address: u64) -> Option<usize> {
+        let index = address.checked_sub(FIRST_CARD)? / CARD_STRIDE;
+        (index < self.cards.len() as u64).then_some(index as usize)
+    }
+
+    /// A kernel fault: what is queued is lost, and every later call on the card answers `status`.
+    pub(crate) fn fault_card(&mut self, card: usize, status: hipError_t) {
+        self.cards[card].fault.get_or_insert(status);
+        self.queues.abandon(card);
+    }
+}

@@ -1,0 +1,105 @@
+//! Host memory that HIP knows: allocated by it (`hipHostMalloc`) or registered with it (`hipHostRegister`).
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::BTreeMap;
+
+/// Host pages; pinned memory starts at one.
+const PAGE: usize = 4096;
+
+/// Real host memory, owned.
+pub(crate) struct HostBlock {
+    address: usize,
+    layout: Layout,
+}
+
+impl HostBlock {
+    /// `size` bytes, filled with `byte`.
+    pub(crate) fn new(size: usize, byte: u8) -> Option<Self> {
+        let layout = Layout::from_size_align(size.max(1), PAGE).ok()?;
+        // SAFETY: the layout's size is at least 1.
+        let pointer = unsafe { alloc_zeroed(layout) };
+        if pointer.is_null() {
+            return None;
+        }
+        if byte != 0 {
+            // SAFETY: the block was just allocated with this size.
+            unsafe { pointer.write_bytes(byte, layout.size()) };
+        }
+        Some(Self {
+            address: pointer.expose_provenance(),
+            layout,
+        })
+    }
+
+    pub(crate) fn address(&self) -> usize {
+        self.address
+    }
+}
+
+impl Drop for HostBlock {
+    fn drop(&mut self) {
+        let pointer = std::ptr::with_exposed_provenance_mut::<u8>(self.address);
+        // SAFETY: `new` allocated it with this layout, and only this value owns it.
+        unsafe { dealloc(pointer, self.layout) };
+    }
+}
+
+/// A range of host memory that HIP knows.
+pub(crate) struct Pinned {
+    /// Unique on the host.
+    pub(crate) id: u64,
+    pub(crate) address: usize,
+    pub(crate) size: usize,
+    pub(crate) flags: u32,
+    pub(crate) card: usize,
+    /// The memory, if HIP allocated it; none if the program registered its own.
+    pub(crate) block: Option<HostBlock>,
+}
+
+/// All of them, by address.
+#[derive(Default)]
+pub(crate) struct PinnedRanges {
+    ranges: BTreeMap<usize, Pinned>,
+    bytes: u64,
+}
+
+impl PinnedRanges {
+    pub(crate) fn insert(&mut self, range: Pinned) {
+        self.bytes += range.size as u64;
+        self.ranges.insert(range.address, range);
+    }
+
+    /// The range `address` lies in.
+    pub(crate) fn find(&self, address: usize) -> Option<&Pinned> {
+        let (_, range) = self.ranges.range(..=address).next_back()?;
+        (address - range.address < range.size).then_some(range)
+    }
+
+    /// The range that starts at `address`.
+    pub(crate) fn at(&self, address: usize) -> Option<&Pinned> {
+        self.ranges.get(&address)
+    }
+
+    pub(crate) fn overlaps(&self, address: usize, size: usize) -> bool {
+        let end = address.saturating_add(size);
+        self.ranges
+            .range(..end)
+            .next_back()
+            .is_some_and(|(_, range)| range.address + range.size > address)
+    }
+
+    pub(crate) fn remove(&mut self, address: usize) -> Option<Pinned> {
+        let range = self.ranges.remove(&address)?;
+        self.bytes -= range.size as u64;
+        Some(range)
+    }
+
+    /// Bytes that are pinned.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+}

@@ -1,0 +1,256 @@
+//! Streams, and which of their operations may run.
+
+use crate::work::Op;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A stream, by a number that is never used again.
+pub(crate) type StreamId = u64;
+
+/// "Everything of `stream` up to and including the operation at `position`."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Point {
+    pub(crate) stream: StreamId,
+    pub(crate) position: u64,
+}
+
+/// One stream's operations.
+pub(crate) struct Queue {
+    pub(crate) card: usize,
+    /// Whether it orders itself with the null stream.
+    pub(crate) blocking: bool,
+    /// The null stream of its card.
+    pub(crate) legacy: bool,
+    pub(crate) flags: u32,
+    pub(crate) priority: i32,
+    /// Operations enqueued so far; the position of the youngest.
+    pub(crate) submitted: u64,
+    /// Operations done so far.
+    pub(crate) completed: u64,
+    pub(crate) pending: VecDeque<Op>,
+    /// Its front operation is a host function that runs now, without the lock.
+    pub(crate) running: bool,
+    /// Its front operation never ends.
+    pub(crate) hung: bool,
+    /// Its handle has been destroyed; it goes when it is drained.
+    pub(crate) destroyed: bool,
+}
+
+/// All streams of a host.
+#[derive(Default)]
+pub(crate) struct Queues {
+    queues: BTreeMap<StreamId, Queue>,
+    next: StreamId,
+    serial: u64,
+}
+
+impl Queues {
+    pub(crate) fn create(&mut self, card: usize, blocking: bool, flags: u32, priority: i32) -> StreamId {
+        self.next += 1;
+        let queue = Queue {
+            card,
+            blocking,
+            legacy: false,
+            flags,
+            priority,
+            submitted: 0,
+            completed: 0,
+            pending: VecDeque::new(),
+            running: false,
+            hung: false,
+            destroyed: false,
+        };
+        self.queues.insert(self.next, queue);
+        self.next
+    }
+
+    pub(crate) fn get(&self, id: StreamId) -> Option<&Queue> {
+        self.queues.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut Queue> {
+        self.queues.get_mut(&id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (StreamId, &Queue)> {
+        self.queues.iter().map(|(id, queue)| (*id, queue))
+    }
+
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Queue> {
+        self.queues.values_mut()
+    }
+
+    pub(crate) fn destroy(&mut self, id: StreamId) {
+        if let Some(queue) = self.queues.get_mut(&id) {
+            queue.destroyed = true;
+        }
+        self.sweep(id);
+    }
+
+    fn sweep(&mut self, id: StreamId) {
+        if self
+            .queues
+            .get(&id)
+            .is_some_and(|queue| queue.destroyed && queue.pending.is_empty() && !queue.running)
+        {
+            self.queues.remove(&id);
+        }
+    }
+
+    /// Where a stream stands now.
+    pub(crate) fn tail(&self, stream: StreamId) -> Point {
+        Point {
+            stream,
+            position: self.queues.get(&stream).map_or(0, |queue| queue.submitted),
+        }
+    }
+
+    /// What an operation enqueued to `stream` now must come after by the legacy rules: the null stream waits for every
+    /// blocking stream of its card, and they for it.
+    fn legacy_edges(&self, stream: StreamId) -> Vec<Point> {
+        let Some(queue) = self.queues.get(&stream) else {
+            return Vec::new();
+        };
+        if !queue.legacy && !queue.blocking {
+            return Vec::new();
+        }
+        let orders = |other: &Queue| {
+            other.card == queue.card
+                && other.completed < other.submitted
+                && other.legacy != queue.legacy
+                && other.blocking
+        };
+        self.queues
+            .iter()
+            .filter(|(_, other)| orders(other))
+            .map(|(id, _)| self.tail(*id))
+            .collect()
+    }
+
+    /// Everything a wait for `stream` waits for.
+    pub(crate) fn waited(&self, stream: StreamId) -> Vec<Point> {
+        let mut points = self.legacy_edges(stream);
+        if self.queues.get(&stream).is_some_and(|queue| !queue.legacy) {
+            points.clear();
+        }
+        points.push(self.tail(stream));
+        points
+    }
+
+    /// Everything on a card.
+    pub(crate) fn all_of(&self, card: usize) -> Vec<Point> {
+        self.queues
+            .iter()
+            .filter(|(_, queue)| queue.card == card)
+            .map(|(id, _)| self.tail(*id))
+            .collect()
+    }
+
+    /// Appends an operation and gives its position.
+    pub(crate) fn push(&mut self, stream: StreamId, mut op: Op) -> Point {
+        op.after.extend(self.legacy_edges(stream));
+        op.after.retain(|point| !self.is_done(*point));
+        self.serial += 1;
+        op.serial = self.serial;
+        if let Some(queue) = self.queues.get_mut(&stream) {
+            queue.submitted += 1;
+            queue.pending.push_back(op);
+        }
+        self.tail(stream)
+    }
+
+    pub(crate) fn is_done(&self, point: Point) -> bool {
+        self.queues
+            .get(&point.stream)
+            .is_none_or(|queue| queue.completed >= point.position)
+    }
+
+    /// The happens-before past of `points`, as a position per stream.
+    pub(crate) fn past(&self, points: &[Point]) -> BTreeMap<StreamId, u64> {
+        let mut past = BTreeMap::new();
+        let mut todo: Vec<Point> = points.to_vec();
+        while let Some(point) = todo.pop() {
+            if self.is_done(point) {
+                continue;
+            }
+            let Some(queue) = self.queues.get(&point.stream) else {
+                continue;
+            };
+            let seen = past.get(&point.stream).copied().unwrap_or(queue.completed);
+            if seen >= point.position {
+                continue;
+            }
+            past.insert(point.stream, point.position);
+            // The front of `pending` is one further when the operation before it has been taken and is not done.
+            let front = queue.submitted - queue.pending.len() as u64;
+            let (from, to) = (
+                seen.saturating_sub(front) as usize,
+                point.position.saturating_sub(front) as usize,
+            );
+            todo.extend(
+                queue
+                    .pending
+                    .range(from..to.max(from))
+                    .flat_map(|op| op.after.iter().copied()),
+            );
+        }
+        past
+    }
+
+    /// Streams whose front operation may run now, within `past` if given; with the serial number of that operation.
+    pub(crate) fn ready(&self, past: Option<&BTreeMap<StreamId, u64>>) -> Vec<(StreamId, u64)> {
+        let may_run = |id: StreamId, queue: &Queue| {
+            let front = queue.pending.front().filter(|_| !queue.running && !queue.hung)?;
+            front
+                .after
+                .iter()
+                .all(|point| self.is_done(*point))
+                .then_some((id, front.serial))
+        };
+        match past {
+            Some(past) => past
+                .iter()
+                .filter_map(|(id, position)| self.queues.get(id).map(|queue| (*id, *position, queue)))
+                .filter(|(_, position, queue)| queue.completed < *position)
+                .filter_map(|(id, _, queue)| may_run(id, queue))
+                .collect(),
+            None => self
+                .queues
+                .iter()
+                .filter_map(|(id, queue)| may_run(*id, queue))
+                .collect(),
+        }
+    }
+
+    /// Takes the front operation of a stream to run it. [`Self::finish`] says that it is done.
+    pub(crate) fn take(&mut self, stream: StreamId) -> Option<Op> {
+        self.queues.get_mut(&stream)?.pending.pop_front()
+    }
+
+    /// The operation taken last is done.
+    pub(crate) fn finish(&mut self, stream: StreamId) {
+        if let Some(queue) = self.queues.get_mut(&stream) {
+            // A fault while it ran has abandoned the queue already.
+            queue.completed = (queue.completed + 1).min(queue.submitted);
+            queue.running = false;
+        }
+        self.sweep(stream);
+    }
+
+    /// Forgets everything queued on a card, as a reset or a fault does.
+    pub(crate) fn abandon(&mut self, card: usize) {
+        let of_card: Vec<_> = self
+            .queues
+            .iter()
+            .filter(|(_, q)| q.card == card && !q.running)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in of_card {
+            if let Some(queue) = self.queues.get_mut(&id) {
+                queue.pending.clear();
+                queue.completed = queue.submitted;
+                queue.hung = false;
+            }
+            self.sweep(id);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What the simulator found wrong with the program it runs.
+
+use rocmforge_amdgcn::Frame;
+use std::fmt;
+
+/// What kind of mistake it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum ReportKind {
+    /// Device memory outside every allocation was touched, by a kernel or by a copy.
+    OutOfBounds,
+    /// Freed memory was touched, by a kernel, a copy or a call.
+    UseAfterFree,
+    /// Device memory was read that nobody had written.
+    Uninitialised,
+    /// An allocation was freed a second time.
+    DoubleFree,
+    /// A pointer into an allocation was freed; HIP frees the whole allocation.
+    InteriorFree,
+    /// Memory was freed that HIP never allocated.
+    InvalidFree,
+    /// A handle was used after its object had been destroyed, or was never a handle.
+    StaleHandle,
+    /// A call that must not be made: from a host callback, with figures that wrap.
+    InvalidCall,
+    /// LDS outside what the kernel has was touched.
+    LdsOutOfBounds,
+    /// LDS was read that no wave had written yet: often a missing barrier.
+    UninitialisedLds,
+    /// Private memory beyond the kernel's share was touched.
+    ScratchOutOfBounds,
+    /// Some waves wait at a barrier that others never reach.
+    BarrierDivergence,
+    /// An access that must be aligned is not.
+    Misaligned,
+    /// The kernel executed more instructions than the budget: on a real card it would never end.
+    EndlessKernel,
+    /// A call waits for work that never ends: on a real card it would never return.
+    EndlessWait,
+    /// Arguments or geometry do not fit the kernel.
+    BadLaunch,
+    /// The kernel ran off its code or gave up by itself.
+    KernelAbort,
+}
+
+impl fmt::Display for ReportKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OutOfBounds => "out of bounds",
+            Self::UseAfterFree => "use after free",
+            Self::Uninitialised => "read of memory that was never written",
+            Self::DoubleFree => "double free",
+            Self::InteriorFree => "free of an interior pointer",
+            Self::InvalidFree => "free of memory HIP never allocated",
+            Self::StaleHandle => "use of a handle that is not alive",
+            Self::InvalidCall => "call that must not be made",
+            Self::LdsOutOfBounds => "LDS out of bounds",
+            Self::UninitialisedLds => "read of LDS that no wave has written (missing barrier?)",
+            Self::ScratchOutOfBounds => "private memory out of bounds",
+            Self::BarrierDivergence => "barrier that not every wave reaches",
+            Self::Misaligned => "misaligned access",
+            Self::EndlessKernel => "kernel that does not end",
+            Self::EndlessWait => "wait that never returns",
+            Self::BadLaunch => "launch that does not fit the kernel",
+            Self::KernelAbort => "kernel aborted",
+        })
+    }
+}
+
+/// How memory was touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Read, by a vector or scalar load or as the source of a copy.
+    Read,
+    /// Written, by a store or as the destination of a copy or fill.
+    Write,
+    /// Read and written in one step.
+    Atomic,
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Atomic => "atomic",
+        })
+    }
+}
+
+/// Where memory stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AllocationState {
+    /// Allocated.
+    Live,
+    /// Freed by the call with this number (see [`Report::call`]).
+    Freed(u64),
+}
+
+/// An allocation a report is about: the one the address belongs to, belonged to, or lies next to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AllocationInfo {
+    /// First byte.
+    pub address: u64,
+    /// Size in bytes, as asked for.
+    pub size: u64,
+    /// Number of the call that allocated it.
+    pub allocated_by: u64,
+    /// Whether it still lives.
+    pub state: AllocationState,
+}
+
+impl fmt::Display for AllocationInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} B at {:#x}, allocated by call {}",
+            self.size, self.address, self.allocated_by
+        )?;
+        match self.state {
+            AllocationState::Live => f.write_str(", alive"),
+            AllocationState::Freed(call) => write!(f, ", freed by call {call}"),
+        }
+    }
+}
+
+/// One finding. A report means the program is wrong, whatever the calls returned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// What it is.
+    pub kind: ReportKind,
+    /// The HIP function or operation that did it: `"hipFree"`, `"copy"`, `"kernel"`.
+    pub api: &'static str,
+    /// Which call of this host it was, counted from 1; for deferred work, the call that enqueued it.
+    pub call: u64,
+    /// The kernel, if one did it.
+    pub kernel: Option<String>,
+    /// First byte of the access (a device address; an offset for LDS and private memory).
+    pub address: u64,
+    /// Bytes of the access.
+    pub size: u64,
+    /// How memory was touched, if it was.
+    pub access: Option<Access>,
+    /// Source position in the kernel, innermost inlined function first.
+    pub frames: Vec<Frame>,
+    /// Workgroup of the first occurrence.
+    pub workgroup: Option<[u32; 3]>,
+    /// Wave inside the workgroup.
+    pub wave: u32,
+    /// Lane inside the wave.
+    pub lane: u32,
+    /// How often it happened.
+    pub count: u64,
+    /// The allocation it is about.
+    pub allocation: Option<AllocationInfo>,
+    /// What happened, in words.
+    pub message: String,
+}
+
+impl Report {
+    /// A report about a call, without an access.
+    pub(crate) fn of_call(kind: ReportKind, api: &'static str, call: u64, message: String) -> Self {
+        Self {
+            kind,
+            api,
+            call,
+            kernel: None,
+            address: 0,
+            size: 0,
+            access: None,
+            frames: Vec::new(),
+            workgroup: None,
+            wave: 0,
+            lane: 0,
+            count: 1,
+            allocation: None,
+            message,
+        }
+    }
+
+    /// The same with the memory it is about.
+    pub(crate) fn at(mut self, access: Option<Access>, address: u64, size: u64, of: Option<AllocationInfo>) -> Self {
+        self.access = access;
+        self.address = address;
+        self.size = size;
+        self.allocation = of;
+        self
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} (call {})", self.kind, self.api, self.call)?;
+        if let Some(kernel) = &self.kernel {
+            write!(f, " in kernel {kernel}")?;
+        }
+        if let Some(access) = self.access {
+            write!(f, "\n  {access} of {} B at {:#x}", self.size, self.address)?;
+        }
+        for frame in &self.frames {
+            write!(f, "\n  at {frame}")?;
+        }
+        if let Some([x, y, z]) = self.workgroup {
+            write!(
+                f,
+                "\n  workgroup ({x}, {y}, {z}), wave {}, lane {}",
+                self.wave, self.lane
+            )?;
+            if self.count > 1 {
+                write!(f, ", {} lanes in all", self.count)?;
+            }
+        }
+        if let Some(allocation) = &self.allocation {
+            write!(f, "\n  allocation: {allocation}")?;
+        }
+        if !self.message.is_empty() {
+            write!(f, "\n  {}", self.message)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,457 @@
+//! [`SimHost`], and what every call goes through.
+
+use crate::config::{Schedule, SimConfig};
+use crate::host::{Host, ThreadState};
+use crate::queue::{Point, StreamId};
+use crate::report::{Report, ReportKind};
+use crate::vram::AllocationStats;
+use crate::work::{Op, OpKind, Ran};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use rocmforge_amdgcn::ReserveError;
+use rocmforge_hip_sys::*;
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+/// Shorthand: what a HIP call does, or the status it fails with.
+pub(crate) type Hip<T = ()> = Result<T, hipError_t>;
+
+/// What a call that was never run before costs in simulated time.
+const CALL: Duration = Duration::from_nanos(500);
+
+/// A simulated machine with Radeon cards: a provider of HIP.
+///
+/// Implements [`HipApi`], [`HipForeignApi`] and [`HipClock`]. It has no global state: two hosts in one process do not
+/// know of each other. All calls of one host take one lock.
+pub struct SimHost {
+    clock: Arc<AtomicU64>,
+    state: Mutex<Host>,
+    /// Signalled when a host function has returned.
+    returned: Condvar,
+    /// Threads that run a host function of a stream now; they must not call HIP.
+    in_callback: Mutex<Vec<ThreadId>>,
+}
+
+impl std::fmt::Debug for SimHost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SimHost").finish_non_exhaustive()
+    }
+}
+
+/// What a host has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// HIP calls.
+    pub calls: u64,
+    /// Operations that ran on streams.
+    pub operations: u64,
+    /// Kernel launches that ran.
+    pub launches: u64,
+    /// Wave instructions they executed.
+    pub instructions: u64,
+}
+
+impl SimHost {
+    /// Builds a machine.
+    ///
+    /// # Errors
+    /// The operating system refused the address space for the cards' memory (twice their size; it costs memory only
+    /// where it is touched). Simulate smaller cards.
+    pub fn try_new(config: SimConfig) -> Result<Arc<Self>, SimError> {
+        let clock = Arc::new(AtomicU64::new(0));
+        let host = Host::new(config, clock.clone())?;
+        Ok(Arc::new(Self {
+            clock,
+            state: Mutex::new(host),
+            returned: Condvar::new(),
+            in_callback: Mutex::new(Vec::new()),
+        }))
+    }
+
+    /// Builds a machine.
+    ///
+    /// # Panics
+    /// As [`Self::try_new`] fails.
+    pub fn new(config: SimConfig) -> Arc<Self> {
+        match Self::try_new(config) {
+            Ok(host) => host,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The interface the safe runtime is built on.
+    pub fn api(self: &Arc<Self>) -> Arc<dyn HipApi> {
+        self.clone()
+    }
+
+    /// What foreign programs call as well.
+    pub fn foreign_api(self: &Arc<Self>) -> Arc<dyn HipForeignApi> {
+        self.clone()
+    }
+
+    /// The simulated clock.
+    pub fn clock(self: &Arc<Self>) -> Arc<dyn HipClock> {
+        self.clone()
+    }
+
+    /// Everything found wrong so far. A correct program has none, whatever the schedule.
+    pub fn reports(&self) -> Vec<Report> {
+        self.state.lock().reports.clone()
+    }
+
+    /// The same, and forgets it.
+    pub fn take_reports(&self) -> Vec<Report> {
+        std::mem::take(&mut self.state.lock().reports)
+    }
+
+    /// Things that are legal and probably not meant, such as a wait for an event that was never recorded.
+    pub fn warnings(&self) -> Vec<Report> {
+        self.state.lock().warnings.clone()
+    }
+
+    /// Figures of a card's memory. All 0 for a card that does not exist.
+    pub fn allocation_stats(&self, card: usize) -> AllocationStats {
+        self.state
+            .lock()
+            .cards
+            .get(card)
+            .map(|card| card.vram.stats())
+            .unwrap_or_default()
+    }
+
+    /// Frees of device memory so far, on all cards.
+    pub fn free_count(&self) -> u64 {
+        self.state.lock().cards.iter().map(|card| card.vram.stats().frees).sum()
+    }
+
+    /// Ranges of pinned host memory that live now.
+    pub fn pinned_count(&self) -> usize {
+        self.state.lock().pinned.len()
+    }
+
+    /// Kernel launches that ran so far.
+    pub fn launches(&self) -> u64 {
+        self.state.lock().launches
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> Counters {
+        let host = self.state.lock();
+        Counters {
+            calls: host.calls,
+            operations: host.operations,
+            launches: host.launches,
+            instructions: host.instructions,
+        }
+    }
+
+    /// A hash over every call, every operation in the order it ran and every report. The same seed and the same calls
+    /// give the same hash.
+    pub fn trace_hash(&self) -> u64 {
+        self.state.lock().trace.hash()
+    }
+
+    /// Lets the desktop (and every other graphics client) hold `bytes` of a card's memory from now on.
+    pub fn set_desktop_used(&self, card: usize, bytes: u64) {
+        if let Some(card) = self.state.lock().cards.get_mut(card) {
+            card.config.desktop_used.0 = bytes;
+        }
+    }
+
+    /// Lets other ROCm processes hold `bytes` of a card's memory from now on.
+    pub fn set_other_rocm_used(&self, card: usize, bytes: u64) {
+        if let Some(card) = self.state.lock().cards.get_mut(card) {
+            card.config.other_rocm_used.0 = bytes;
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Host> {
+        self.state.lock()
+    }
+
+    /// Goes through what every HIP call goes through: the check for host functions, the adversary's chance to run
+    /// something, the thread's last error.
+    pub(crate) fn call(&self, api: &'static str, body: impl FnOnce(&mut Call<'_>) -> Hip) -> hipError_t {
+        self.call_with(api, Remember::Status, body)
+    }
+
+    pub(crate) fn call_with(
+        &self,
+        api: &'static str,
+        remember: Remember,
+        body: impl FnOnce(&mut Call<'_>) -> Hip,
+    ) -> hipError_t {
+        let thread = std::thread::current().id();
+        let forbidden = self.in_callback.lock().contains(&thread);
+        let mut host = self.state.lock();
+        host.calls += 1;
+        host.trace.bytes(api.as_bytes());
+        host.advance(CALL);
+        let number = host.calls;
+        let mut call = Call {
+            sim: self,
+            host,
+            thread,
+            api,
+            number,
+        };
+        if forbidden {
+            let message = "host functions of a stream must not call HIP: on a real card this deadlocks".to_owned();
+            call.report(ReportKind::InvalidCall, message);
+            return hipErrorIllegalState;
+        }
+        call.adversary();
+        let result = if call.host.cards.is_empty() && remember == Remember::Status {
+            Err(hipErrorNoDevice)
+        } else {
+            body(&mut call)
+        };
+        let status = result.err().unwrap_or(hipSuccess);
+        let sticky = call.hip7();
+        let state = call.thread_state();
+        match remember {
+            Remember::Nothing => {}
+            Remember::Status | Remember::NoCardNeeded => {
+                state.last_status = status;
+                if !sticky || (status != hipSuccess && status != hipErrorNotReady) {
+                    state.last_error = status;
+                }
+            }
+        }
+        status
+    }
+}
+
+/// What a call leaves for `hipGetLastError`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remember {
+    /// Its status, as most do.
+    Status,
+    /// Its status; and it works without a card.
+    NoCardNeeded,
+    /// Nothing: it asks for the last error.
+    Nothing,
+}
+
+/// Why a machine cannot be simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// No address space for a card's memory.
+    #[error(transparent)]
+    Reserve(#[from] ReserveError),
+}
+
+/// A HIP call in progress.
+pub(crate) struct Call<'a> {
+    pub(crate) sim: &'a SimHost,
+    host: MutexGuard<'a, Host>,
+    pub(crate) thread: ThreadId,
+    pub(crate) api: &'static str,
+    /// Which call of the host this is, from 1.
+    pub(crate) number: u64,
+}
+
+impl Deref for Call<'_> {
+    type Target = Host;
+
+    fn deref(&self) -> &Host {
+        &self.host
+    }
+}
+
+impl DerefMut for Call<'_> {
+    fn deref_mut(&mut self) -> &mut Host {
+        &mut self.host
+    }
+}
+
+impl Call<'_> {
+    pub(crate) fn thread_state(&mut self) -> &mut ThreadState {
+        let thread = self.thread;
+        self.host.threads.entry(thread).or_default()
+    }
+
+    pub(crate) fn hip7(&self) -> bool {
+        self.config.hip_version == crate::HipVersion::Hip7
+    }
+
+    /// The calling thread's current card.
+    pub(crate) fn device(&mut self) -> usize {
+        self.thread_state().device
+    }
+
+    pub(crate) fn report(&mut self, kind: ReportKind, message: String) {
+        let report = self.about(kind, message);
+        self.host.report(report);
+    }
+
+    pub(crate) fn about(&self, kind: ReportKind, message: String) -> Report {
+        Report::of_call(kind, self.api, self.number, message)
+    }
+
+    /// Fails with a card's fault, if it has one.
+    pub(crate) fn healthy(&self, card: usize) -> Hip {
+        self.cards[card].fault.map_or(Ok(()), Err)
+    }
+
+    /// The current card, if it is healthy.
+    pub(crate) fn healthy_device(&mut self) -> Hip<usize> {
+        let card = self.device();
+        self.healthy(card)?;
+        Ok(card)
+    }
+
+    /// Queues an operation. It does not run here, unless the schedule is eager.
+    pub(crate) fn enqueue(&mut self, stream: StreamId, kind: OpKind, after: Vec<Point>) -> Point {
+        let op = Op {
+            kind,
+            after,
+            serial: 0,
+            call: self.number,
+            api: self.api,
+        };
+        let point = self.host.queues.push(stream, op);
+        self.host.trace.number(point.stream);
+        self.host.trace.number(point.position);
+        self.host.poll_streak = 0;
+        if self.config.schedule == Schedule::Eager {
+            while self.step(None) {}
+        }
+        point
+    }
+
+    /// The adversary's chance at every call: with a random schedule, anything that may run can run now.
+    fn adversary(&mut self) {
+        if matches!(self.config.schedule, Schedule::Random(_)) {
+            for _ in 0..self.rng.below(3) {
+                if !self.step(None) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Runs one operation that may run, within `past` if given. False when there is none.
+    fn step(&mut self, past: Option<&BTreeMap<StreamId, u64>>) -> bool {
+        let ready = self.queues.ready(past);
+        let chosen = match self.config.schedule {
+            _ if ready.is_empty() => return false,
+            Schedule::Lazy | Schedule::Eager => ready.iter().min_by_key(|(_, serial)| *serial),
+            Schedule::Reverse => ready.iter().max_by_key(|(stream, _)| *stream),
+            Schedule::Random(_) => {
+                let index = self.rng.below(ready.len());
+                ready.get(index)
+            }
+        };
+        match chosen {
+            Some((stream, _)) => {
+                self.run(*stream);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn run(&mut self, stream: StreamId) {
+        let Some(op) = self.queues.take(stream) else { return };
+        self.host.operations += 1;
+        if let OpKind::Host { function, user } = op.kind {
+            self.host.trace.number(op.serial);
+            self.run_host_function(stream, function, user);
+        } else if self.host.execute(stream, op) == Ran::Hung {
+            if let Some(queue) = self.queues.get_mut(stream) {
+                queue.hung = true;
+            }
+            return;
+        }
+        self.host.queues.finish(stream);
+    }
+
+    /// Host functions run without the lock: they may wait for threads that call HIP.
+    fn run_host_function(&mut self, stream: StreamId, function: hipHostFn_t, user: usize) {
+        if let Some(queue) = self.queues.get_mut(stream) {
+            queue.running = true;
+        }
+        let (sim, thread) = (self.sim, self.thread);
+        MutexGuard::unlocked(&mut self.host, || {
+            sim.in_callback.lock().push(thread);
+            let user = std::ptr::with_exposed_provenance_mut(user);
+            // SAFETY: who enqueued it promised that the function may be called once with this argument.
+            unsafe { function(user) };
+            sim.in_callback.lock().retain(|other| *other != thread);
+        });
+        sim.returned.notify_all();
+    }
+
+    /// Runs everything that must be done before `points` are, as a blocking wait does; and fails with the fault of a
+    /// card if one occurs.
+    pub(crate) fn force(&mut self, points: &[Point]) -> Hip {
+        let cards: Vec<usize> = points
+            .iter()
+            .filter_map(|p| self.queues.get(p.stream))
+            .map(|queue| queue.card)
+            .collect();
+        loop {
+            let past = self.queues.past(points);
+            if past.is_empty() {
+                break;
+            }
+            while self.step(Some(&past)) {}
+            if self.queues.past(points).is_empty() {
+                break;
+            }
+            if past
+                .keys()
+                .any(|id| self.queues.get(*id).is_some_and(|queue| queue.running))
+            {
+                let sim = self.sim;
+                sim.returned.wait(&mut self.host);
+                continue;
+            }
+            let message = "this call waits for a kernel that does not end".to_owned();
+            self.report(ReportKind::EndlessWait, message);
+            return Err(hipErrorLaunchTimeOut);
+        }
+        cards.into_iter().try_for_each(|card| self.healthy(card))
+    }
+
+    /// Whether `points` are done. A program that only polls must get somewhere: the n-th poll in a row that finds
+    /// nothing done lets 2^(n-2) operations run, and simulated time passes.
+    pub(crate) fn poll(&mut self, points: &[Point]) -> bool {
+        let past = self.queues.past(points);
+        if past.is_empty() {
+            self.host.poll_streak = 0;
+            return true;
+        }
+        let runs = match self.poll_streak {
+            0 => 0,
+            n => 1u64 << (n - 1).min(20),
+        };
+        self.host.poll_streak = self.poll_streak.saturating_add(1);
+        for _ in 0..runs {
+            if !self.step(Some(&past)) {
+                break;
+            }
+        }
+        false
+    }
+
+    /// Marks the end of every operation of a card, as a reset does.
+    pub(crate) fn drop_work(&mut self, card: usize) {
+        self.host.queues.abandon(card);
+    }
+}
+
+impl HipClock for SimHost {
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.clock.load(Ordering::Relaxed))
+    }
+
+    fn pause(&self, pause: Duration) {
+        let nanos = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX >> 8).max(1);
+        self.clock.fetch_add(nanos, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,317 @@
+//! The video memory of one card: who owns which bytes.
+
+use crate::config::Poison;
+use crate::report::{AllocationInfo, AllocationState};
+use rocmforge_amdgcn::{ByteState, GlobalMemory, ReserveError};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Every allocation starts at a multiple of this, as HIP's do.
+pub(crate) const ALIGNMENT: u64 = 256;
+/// Unmapped bytes behind every allocation: one element past the end hits them, not a neighbour.
+pub(crate) const RED_ZONE: u64 = 256;
+/// What the driver charges in: the page.
+const PAGE: u64 = 4096;
+/// KFD reports its figures rounded down to this.
+const REPORTED: u64 = 2 << 20;
+/// Page tables and firmware, never available.
+const RESERVED: u64 = 64 << 20;
+/// Address space kept for code objects and kernel arguments. Not charged: their size is not the program's affair.
+const SYSTEM: u64 = 256 << 20;
+/// Fresh memory beyond this size keeps what it held: filling gigabytes would cost more than the test that needs them.
+const POISON_LIMIT: u64 = 64 << 20;
+/// Freed allocations remembered for reports.
+const REMEMBERED: usize = 4096;
+
+/// A live allocation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allocation {
+    /// Unique on the host: two allocations at the same address differ in it.
+    pub(crate) id: u64,
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+    pub(crate) allocated_by: u64,
+}
+
+impl Allocation {
+    pub(crate) fn info(&self) -> AllocationInfo {
+        AllocationInfo {
+            address: self.address,
+            size: self.size,
+            allocated_by: self.allocated_by,
+            state: AllocationState::Live,
+        }
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.address + self.size
+    }
+}
+
+/// Free address space: ranges by address and by length, and the most recently freed ones on a stack.
+#[derive(Default)]
+struct FreeSpace {
+    by_address: BTreeMap<u64, u64>,
+    by_length: BTreeSet<(u64, u64)>,
+    recent: Vec<(u64, u64)>,
+}
+
+impl FreeSpace {
+    fn insert(&mut self, mut address: u64, mut length: u64) {
+        if let Some((&before, &n)) = self.by_address.range(..address).next_back()
+            && before + n == address
+        {
+            self.remove(before, n);
+            address = before;
+            length += n;
+        }
+        if let Some((&after, &n)) = self.by_address.range(address..).next()
+            && address + length == after
+        {
+            self.remove(after, n);
+            length += n;
+        }
+        self.by_address.insert(address, length);
+        self.by_length.insert((length, address));
+    }
+
+    fn remove(&mut self, address: u64, length: u64) {
+        self.by_address.remove(&address);
+        self.by_length.remove(&(length, address));
+    }
+
+    fn freed(&mut self, address: u64, length: u64) {
+        if self.recent.len() == REMEMBERED {
+            self.recent.drain(..REMEMBERED / 2);
+        }
+        self.recent.push((address, length));
+        self.insert(address, length);
+    }
+
+    /// Takes `need` bytes: where memory was freed last, if that fits, so that stale pointers hit somebody; else the
+    /// smallest range that fits.
+    fn take(&mut self, need: u64) -> Option<u64> {
+        let recent = self.recent.iter().rposition(|&(_, n)| n >= need);
+        if let Some(at) = recent {
+            let (address, length) = self.recent.remove(at);
+            if let Some((&start, &n)) = self.by_address.range(..=address).next_back()
+                && address + length <= start + n
+            {
+                return Some(self.carve(start, n, address, need));
+            }
+        }
+        let &(n, start) = self.by_length.range((need, 0)..).next()?;
+        Some(self.carve(start, n, start, need))
+    }
+
+    fn carve(&mut self, start: u64, n: u64, address: u64, need: u64) -> u64 {
+        self.remove(start, n);
+        if address > start {
+            self.insert(start, address - start);
+        }
+        let end = address + need;
+        if end < start + n {
+            self.insert(end, start + n - end);
+        }
+        address
+    }
+}
+
+/// Figures of a card's memory, for tests and tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AllocationStats {
+    /// Successful allocations so far.
+    pub allocations: u64,
+    /// Frees so far.
+    pub frees: u64,
+    /// Allocations alive.
+    pub live: u64,
+    /// Bytes alive, as asked for.
+    pub live_bytes: u64,
+    /// The most bytes alive at any time.
+    pub peak_bytes: u64,
+    /// Bytes the driver charges for what is alive (whole pages).
+    pub charged_bytes: u64,
+}
+
+/// A card's memory and its allocator.
+pub(crate) struct Vram {
+    pub(crate) memory: GlobalMemory,
+    capacity: u64,
+    free: FreeSpace,
+    system: FreeSpace,
+    live: BTreeMap<u64, Allocation>,
+    freed: VecDeque<AllocationInfo>,
+    stats: AllocationStats,
+    poison: Poison,
+}
+
+/// Why an allocation failed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OutOfMemory;
+
+impl Vram {
+    pub(crate) fn new(base: u64, capacity: u64, poison: Poison) -> Result<Self, ReserveError> {
+        // Red zones need address space, not memory: twice the capacity is enough for 256 B allocations and costs nothing.
+        let space = capacity * 2 + (64 << 20);
+        let memory = GlobalMemory::with_base(base, space + SYSTEM)?;
+        let mut vram = Self {
+            memory,
+            capacity,
+            free: FreeSpace::default(),
+            system: FreeSpace::default(),
+            live: BTreeMap::new(),
+            freed: VecDeque::new(),
+            stats: AllocationStats::default(),
+            poison,
+        };
+        vram.free.insert(base, space);
+        vram.system.insert(base + space, SYSTEM);
+        Ok(vram)
+    }
+
+    pub(crate) fn stats(&self) -> AllocationStats {
+        self.stats
+    }
+
+    /// Bytes the kernel driver would say are available: it knows ROCm's memory, not the desktop's.
+    pub(crate) fn available(&self, other_rocm: u64) -> u64 {
+        self.capacity
+            .saturating_sub(self.stats.charged_bytes + other_rocm + RESERVED.min(self.capacity / 16))
+    }
+
+    /// The same as the driver reports it.
+    pub(crate) fn reported_available(&self, other_rocm: u64) -> u64 {
+        self.available(other_rocm) / REPORTED * REPORTED
+    }
+
+    pub(crate) fn allocate(&mut self, size: u64, other_rocm: u64, id: u64, call: u64) -> Result<u64, OutOfMemory> {
+        let charged = size.checked_next_multiple_of(PAGE).ok_or(OutOfMemory)?;
+        if charged > self.available(other_rocm) {
+            return Err(OutOfMemory);
+        }
+        let padded = size.next_multiple_of(ALIGNMENT) + RED_ZONE;
+        let address = self.free.take(padded).ok_or(OutOfMemory)?;
+        self.memory.set_state(address, size, ByteState::Uninit);
+        self.memory
+            .set_state(address + size, padded - size, ByteState::Unmapped);
+        self.fill_fresh(address, size);
+        self.live.insert(
+            address,
+            Allocation {
+                id,
+                address,
+                size,
+                allocated_by: call,
+            },
+        );
+        self.stats.allocations += 1;
+        self.stats.live += 1;
+        self.stats.live_bytes += size;
+        self.stats.charged_bytes += charged;
+        self.stats.peak_bytes = self.stats.peak_bytes.max(self.stats.live_bytes);
+        Ok(address)
+    }
+
+    fn fill_fresh(&mut self, address: u64, size: u64) {
+        let byte = match self.poison {
+            Poison::Nan => 0xFF,
+            Poison::Zero => 0,
+            Poison::Stale => return,
+        };
+        let chunk = [byte; 4096];
+        let size = size.min(POISON_LIMIT);
+        for at in (0..size).step_by(chunk.len()) {
+            let n = (size - at).min(chunk.len() as u64) as usize;
+            self.memory.poke(address + at, &chunk[..n]);
+        }
+    }
+
+    /// Frees the allocation that starts at `address`.
+    pub(crate) fn release(&mut self, address: u64, call: u64) -> Option<Allocation> {
+        let allocation = self.live.remove(&address)?;
+        self.memory.set_state(address, allocation.size, ByteState::Freed);
+        self.free
+            .freed(address, allocation.size.next_multiple_of(ALIGNMENT) + RED_ZONE);
+        if self.freed.len() == REMEMBERED {
+            self.freed.pop_front();
+        }
+        self.freed.push_back(AllocationInfo {
+            state: AllocationState::Freed(call),
+            ..allocation.info()
+        });
+        self.stats.frees += 1;
+        self.stats.live -= 1;
+        self.stats.live_bytes -= allocation.size;
+        self.stats.charged_bytes -= allocation.size.next_multiple_of(PAGE);
+        Some(allocation)
+    }
+
+    /// The live allocation `address` lies in.
+    pub(crate) fn find(&self, address: u64) -> Option<&Allocation> {
+        let (_, allocation) = self.live.range(..=address).next_back()?;
+        (address < allocation.end()).then_some(allocation)
+    }
+
+    pub(crate) fn live(&self) -> impl Iterator<Item = &Allocation> {
+        self.live.values()
+    }
+
+    /// The allocation that was at `address` most recently and is no more.
+    pub(crate) fn find_freed(&self, address: u64) -> Option<AllocationInfo> {
+        self.freed
+            .iter()
+            .rev()
+            .find(|a| address >= a.address && address < a.address + a.size.max(1))
+            .copied()
+    }
+
+    /// The allocation an access at `address` was probably meant for.
+    pub(crate) fn blame(&self, address: u64) -> Option<AllocationInfo> {
+        if let Some(allocation) = self.find(address) {
+            return Some(allocation.info());
+        }
+        if self.memory.state_at(address) == ByteState::Freed {
+            return self.find_freed(address);
+        }
+        let near = |a: &Allocation| address.abs_diff(a.end()).min(address.abs_diff(a.address));
+        let before = self.live.range(..=address).next_back().map(|(_, a)| a);
+        let after = self.live.range(address..).next().map(|(_, a)| a);
+        let nearest = before.into_iter().chain(after).min_by_key(|a| near(a))?;
+        (near(nearest) <= RED_ZONE * 16).then(|| nearest.info())
+    }
+
+    /// Memory for code and kernel arguments. Its bytes are [`ByteState::Uninit`] until written.
+    pub(crate) fn allocate_system(&mut self, size: u64) -> Result<u64, OutOfMemory> {
+        let padded = size.checked_next_multiple_of(PAGE).ok_or(OutOfMemory)? + PAGE;
+        let address = self.system.take(padded).ok_or(OutOfMemory)?;
+        self.memory.set_state(address, size, ByteState::Uninit);
+        Ok(address)
+    }
+
+    pub(crate) fn release_system(&mut self, address: u64, size: u64) {
+        self.memory.set_state(address, size, ByteState::Freed);
+        self.system.insert(address, size.next_multiple_of(PAGE) + PAGE);
+    }
+
+    /// Copies inside the card. Bytes nobody has written stay that way at the destination: a copy computes nothing, so
+    /// it is their use that is reported, not the copy.
+    pub(crate) fn copy_within(&mut self, destination: u64, source: u64, size: u64) {
+        if self.memory.copy_within(destination, source, size).is_ok() {
+            return;
+        }
+        let mut bytes = vec![0; size as usize];
+        self.memory.peek(source, &mut bytes);
+        let states: Vec<_> = (0..size).map(|i| self.memory.state_at(source + i)).collect();
+        self.memory.poke(destination, &bytes);
+        let mut at = 0;
+        for run in states.chunk_by(|a, b| a == b) {
+            let written = if run[0] == ByteState::Init {
+                ByteState::Init
+            } else {
+                ByteState::Uninit
+            };
+            self.memory.set_state(destination + at, run.len() as u64, written);
+            at += run.len() as u64;
+        }
+    }
+}

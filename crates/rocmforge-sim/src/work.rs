@@ -1,0 +1,261 @@
+//! The operations of a stream, and what happens when one runs.
+
+use crate::host::Host;
+use crate::launch::Launch;
+use crate::queue::{Point, StreamId};
+use crate::report::{Access, Report, ReportKind};
+use rocmforge_amdgcn::{ByteState, MemFault, MemFaultKind};
+use rocmforge_hip_sys::hipHostFn_t;
+use std::time::Duration;
+
+/// Something a stream has to do.
+pub(crate) struct Op {
+    pub(crate) kind: OpKind,
+    /// What must be done before, besides the stream's earlier operations.
+    pub(crate) after: Vec<Point>,
+    /// Its place in the order in which the host enqueued things.
+    pub(crate) serial: u64,
+    /// The call that enqueued it.
+    pub(crate) call: u64,
+    pub(crate) api: &'static str,
+}
+
+pub(crate) enum OpKind {
+    /// Only carries edges.
+    Wait,
+    /// An event record: the event of this handle, if it has not been recorded again since.
+    Record { event: u64, recording: u64 },
+    /// `size` bytes.
+    Copy { to: Place, from: Place, size: usize },
+    /// `size` bytes of a pattern of 1 or 4 bytes.
+    Fill {
+        to: Place,
+        pattern: [u8; 4],
+        width: usize,
+        size: usize,
+    },
+    /// A launch.
+    Kernel(Box<Launch>),
+    /// A host function and its argument.
+    Host { function: hipHostFn_t, user: usize },
+    /// A stream-ordered free.
+    Free { card: usize, address: u64, id: u64 },
+}
+
+/// One end of a copy. The memory is looked up again when the copy runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the allocation `id` of a card.
+    Device { card: usize, address: u64, id: u64 },
+    /// In the range `id` of host memory HIP knows.
+    Pinned { address: usize, id: u64 },
+    /// Host memory HIP does not know.
+    Pageable { address: usize },
+}
+
+impl Place {
+    fn address(self) -> u64 {
+        match self {
+            Place::Device { address, .. } => address,
+            Place::Pinned { address, .. } | Place::Pageable { address } => address as u64,
+        }
+    }
+}
+
+/// Whether an operation that ran has an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ran {
+    Done,
+    /// It never ends: its stream is stuck.
+    Hung,
+}
+
+/// Bytes moved between host and device at a time.
+const BOUNCE: usize = 64 << 10;
+
+impl Host {
+    /// Runs an operation (all but host functions, which must run without the lock).
+    pub(crate) fn execute(&mut self, stream: StreamId, op: Op) -> Ran {
+        self.trace.number(op.serial);
+        let Op { kind, call, api, .. } = op;
+        match kind {
+            OpKind::Wait | OpKind::Host { .. } => {}
+            OpKind::Record { event, recording } => {
+                let now = self.now();
+                if let Some(record) = self.events.get_mut(event).and_then(|event| event.record.as_mut())
+                    && record.id == recording
+                {
+                    record.time = Some(now);
+                }
+            }
+            OpKind::Copy { to, from, size } => {
+                self.advance(Duration::from_nanos(2000 + size as u64 / 25));
+                if self.still_there(to, size, Access::Write, api, call)
+                    && self.still_there(from, size, Access::Read, api, call)
+                {
+                    self.copy(to, from, size, api, call);
+                }
+            }
+            OpKind::Fill {
+                to,
+                pattern,
+                width,
+                size,
+            } => {
+                self.advance(Duration::from_nanos(2000 + size as u64 / 500));
+                if self.still_there(to, size, Access::Write, api, call) {
+                    self.fill(to, pattern, width, size);
+                }
+            }
+            OpKind::Kernel(launch) => return self.run_kernel(stream, *launch, call),
+            OpKind::Free { card, address, id } => {
+                if self.cards[card].vram.find(address).is_some_and(|a| a.id == id) {
+                    self.cards[card].vram.release(address, call);
+                }
+            }
+        }
+        self.advance(Duration::from_nanos(100));
+        Ran::Done
+    }
+
+    /// Whether the memory of a copy has survived until the copy runs.
+    fn still_there(&mut self, place: Place, size: usize, access: Access, api: &'static str, call: u64) -> bool {
+        let alive = match place {
+            Place::Device { card, address, id } => self.cards[card].vram.find(address).is_some_and(|a| a.id == id),
+            Place::Pinned { address, id } => self.pinned.find(address).is_some_and(|range| range.id == id),
+            Place::Pageable { .. } => true,
+        };
+        if !alive {
+            let freed = match place {
+                Place::Device { card, address, .. } => self.cards[card].vram.find_freed(address),
+                _ => None,
+            };
+            let message = "the memory was freed while the operation was still queued".to_owned();
+            let report = Report::of_call(ReportKind::UseAfterFree, api, call, message);
+            self.report(report.at(Some(access), place.address(), size as u64, freed));
+        }
+        alive
+    }
+
+    fn copy(&mut self, to: Place, from: Place, size: usize, api: &'static str, call: u64) {
+        match (to, from) {
+            (
+                Place::Device { card, address, .. },
+                Place::Device {
+                    card: other,
+                    address: source,
+                    ..
+                },
+            ) => {
+                if card == other {
+                    self.cards[card].vram.copy_within(address, source, size as u64);
+                } else {
+                    let mut bytes = vec![0; size];
+                    self.read_device(other, source, &mut bytes, api, call);
+                    let written = self.cards[card].vram.memory.write(address, &bytes);
+                    debug_assert!(written.is_ok(), "the range was checked");
+                }
+            }
+            (Place::Device { card, address, .. }, from) => {
+                let mut bounce = vec![0; size.min(BOUNCE)];
+                for at in (0..size).step_by(BOUNCE) {
+                    let n = (size - at).min(BOUNCE);
+                    read_host(from, at, &mut bounce[..n]);
+                    let written = self.cards[card].vram.memory.write(address + at as u64, &bounce[..n]);
+                    debug_assert!(written.is_ok(), "the range was checked");
+                }
+            }
+            (to, Place::Device { card, address, .. }) => {
+                let mut bounce = vec![0; size.min(BOUNCE)];
+                let mut checked = true;
+                for at in (0..size).step_by(BOUNCE) {
+                    let n = (size - at).min(BOUNCE);
+                    let source = address + at as u64;
+                    if checked {
+                        checked = self.read_device(card, source, &mut bounce[..n], api, call);
+                    } else {
+                        self.cards[card].vram.memory.peek(source, &mut bounce[..n]);
+                    }
+                    write_host(to, at, &bounce[..n]);
+                }
+            }
+            (to, from) => {
+                let source = std::ptr::with_exposed_provenance::<u8>(from.address() as usize);
+                let target = std::ptr::with_exposed_provenance_mut::<u8>(to.address() as usize);
+                // SAFETY: the caller of the copy promised `size` readable and writable bytes; the ranges may overlap.
+                unsafe { source.copy_to(target, size) };
+            }
+        }
+    }
+
+    /// Reads device memory for the host; what nobody has written is reported (once) and read all the same.
+    fn read_device(&mut self, card: usize, address: u64, out: &mut [u8], api: &'static str, call: u64) -> bool {
+        let vram = &self.cards[card].vram;
+        let Err(fault) = vram.memory.read(address, out) else {
+            return true;
+        };
+        vram.memory.peek(address, out);
+        let allocation = vram.blame(fault.bad);
+        let report = Report::of_call(kind_of(fault), api, call, describe(fault));
+        self.report(report.at(Some(Access::Read), fault.bad, out.len() as u64, allocation));
+        false
+    }
+
+    fn fill(&mut self, to: Place, pattern: [u8; 4], width: usize, size: usize) {
+        let uniform = pattern[..width].iter().all(|byte| *byte == pattern[0]);
+        if let (Place::Device { card, address, .. }, true) = (to, uniform) {
+            let filled = self.cards[card].vram.memory.fill(address, size as u64, pattern[0]);
+            debug_assert!(filled.is_ok(), "the range was checked");
+            return;
+        }
+        let bytes: Vec<u8> = pattern[..width]
+            .iter()
+            .copied()
+            .cycle()
+            .take(size.min(BOUNCE))
+            .collect();
+        for at in (0..size).step_by(BOUNCE) {
+            let part = &bytes[..(size - at).min(BOUNCE)];
+            match to {
+                Place::Device { card, address, .. } => {
+                    let written = self.cards[card].vram.memory.write(address + at as u64, part);
+                    debug_assert!(written.is_ok(), "the range was checked");
+                }
+                host => write_host(host, at, part),
+            }
+        }
+    }
+}
+
+/// What a refused access is called in a report.
+pub(crate) fn kind_of(fault: MemFault) -> ReportKind {
+    match fault.kind {
+        MemFaultKind::OutOfBounds => ReportKind::OutOfBounds,
+        MemFaultKind::UseAfterFree => ReportKind::UseAfterFree,
+        MemFaultKind::Uninitialised => ReportKind::Uninitialised,
+    }
+}
+
+fn describe(fault: MemFault) -> String {
+    let what = match fault.state {
+        ByteState::Unmapped => "belongs to no allocation",
+        ByteState::Freed => "belongs to a freed allocation",
+        ByteState::Uninit => "was never written",
+        ByteState::Init => "is fine",
+    };
+    format!("the byte at {:#x} {what}", fault.bad)
+}
+
+fn read_host(from: Place, at: usize, out: &mut [u8]) {
+    let source = std::ptr::with_exposed_provenance::<u8>(from.address() as usize).wrapping_add(at);
+    // SAFETY: the caller of the copy promised that its host range is readable until the copy has run; pinned ranges
+    // were just looked up.
+    unsafe { source.copy_to_nonoverlapping(out.as_mut_ptr(), out.len()) };
+}
+
+fn write_host(to: Place, at: usize, bytes: &[u8]) {
+    let target = std::ptr::with_exposed_provenance_mut::<u8>(to.address() as usize).wrapping_add(at);
+    // SAFETY: the caller of the copy promised that its host range is writable until the copy has run; pinned ranges
+    // were just looked up.
+    unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+}
