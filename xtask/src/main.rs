@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 mod ci;
+mod kernels;
 mod test_gpu;
 mod tidy;
 
@@ -22,6 +23,8 @@ struct Cli {
 enum Command {
     /// Runs everything a change must pass: fmt, clippy, tests, docs, tidy and the generated-file checks.
     Ci(ci::Args),
+    /// Compiles the device kernels, or checks the committed ones.
+    Kernels(kernels::Args),
     /// Runs the GPU tests, on a simulated card unless told otherwise.
     TestGpu(test_gpu::Args),
     /// Checks the repository's own rules.
@@ -34,6 +37,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 fn main() -> ExitCode {
     let outcome: Outcome = match Cli::parse().command {
         Command::Ci(args) => ci::run(args),
+        Command::Kernels(args) => kernels::run(args),
         Command::TestGpu(args) => test_gpu::run(args),
         Command::Tidy(args) => tidy::run(args),
     };

@@ -1,0 +1,271 @@
+//! Packs: every code object of one target in one zstd frame.
+//!
+//! Uncompressed, with little-endian numbers: `RFKPACK1`; the architecture (u32 length, UTF-8); the number of objects (u32); for each
+//! object its family's name (u32 length, UTF-8) and its size (u64); then the objects, one after another, to the end.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+const MAGIC: &[u8; 8] = b"RFKPACK1";
+/// A real pack is below half a megabyte. A small frame can claim to hold terabytes.
+const MAX_UNPACKED: u64 = 64 << 20;
+/// As a power of two: the window a decoder may allocate.
+const MAX_WINDOW_LOG: u32 = 26;
+const MAX_NAME: usize = 64;
+const MAX_OBJECTS: u32 = 1024;
+
+/// Why bytes are not a pack.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PackError {
+    /// zstd does not accept the frame.
+    #[error("the pack is not a readable zstd frame: {0}")]
+    Zstd(#[from] std::io::Error),
+    /// More than any honest pack holds.
+    #[error("the pack unpacks to more than {limit} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The content does not have the layout of a pack.
+    #[error("the pack is malformed at byte {offset}: {what}")]
+    Malformed {
+        /// Offset in the unpacked bytes.
+        offset: usize,
+        /// What was expected there.
+        what: &'static str,
+    },
+}
+
+/// The code objects of one target, by kernel family.
+///
+/// ```
+/// use rocmforge_kernels::Pack;
+///
+/// let pack = Pack::embedded("gfx1100").expect("every committed target is embedded")?;
+/// assert_eq!(pack.arch(), "gfx1100");
+/// assert!(pack.object("softmax").is_some_and(|elf| elf.starts_with(b"\x7fELF")));
+/// # Ok::<(), rocmforge_kernels::PackError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pack {
+    arch: String,
+    bytes: Vec<u8>,
+    objects: BTreeMap<String, std::ops::Range<usize>>,
+}
+
+impl Pack {
+    /// Unpacks and checks a compressed pack. Hostile bytes give an error, and memory stays below a fixed limit.
+    ///
+    /// # Errors
+    ///
+    /// [`PackError`].
+    pub fn read(packed: &[u8]) -> Result<Self, PackError> {
+        let mut decoder = zstd::stream::read::Decoder::new(packed)?;
+        decoder.window_log_max(MAX_WINDOW_LOG)?;
+        let mut bytes = Vec::new();
+        decoder.take(MAX_UNPACKED + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_UNPACKED {
+            return Err(PackError::TooLarge { limit: MAX_UNPACKED });
+        }
+        Self::parse(bytes)
+    }
+
+    fn parse(bytes: Vec<u8>) -> Result<Self, PackError> {
+        let mut cursor = Cursor { bytes: &bytes, at: 0 };
+        if cursor.take(MAGIC.len(), "the magic RFKPACK1")? != MAGIC {
+            return Err(PackError::Malformed {
+                offset: 0,
+                what: "the magic RFKPACK1",
+            });
+        }
+        let arch = cursor.name()?;
+        let count = cursor.u32()?;
+        if count > MAX_OBJECTS {
+            return Err(cursor.malformed("a sane number of objects"));
+        }
+        let mut sizes = Vec::new();
+        for _ in 0..count {
+            let name = cursor.name()?;
+            let size = usize::try_from(cursor.u64()?).map_err(|_| cursor.malformed("a sane object size"))?;
+            sizes.push((name, size));
+        }
+        let mut objects = BTreeMap::new();
+        for (name, size) in sizes {
+            let start = cursor.at;
+            cursor.take(size, "the object's bytes")?;
+            if objects.insert(name, start..cursor.at).is_some() {
+                return Err(cursor.malformed("each family once"));
+            }
+        }
+        if cursor.at != bytes.len() {
+            return Err(cursor.malformed("the end"));
+        }
+        Ok(Self { arch, bytes, objects })
+    }
+
+    /// The pack embedded for `arch`, if there is one.
+    pub fn embedded(arch: &str) -> Option<Result<Self, PackError>> {
+        let (_, packed) = registry::PACKS.iter().find(|(a, _)| *a == arch)?;
+        Some(Self::read(packed))
+    }
+
+    /// The architectures with an embedded pack.
+    pub fn embedded_archs() -> impl Iterator<Item = &'static str> {
+        registry::PACKS.iter().map(|(arch, _)| *arch)
+    }
+
+    /// What it is for: `gfx1100`.
+    pub fn arch(&self) -> &str {
+        &self.arch
+    }
+
+    /// The code object (an ELF file) of a kernel family.
+    pub fn object(&self, family: &str) -> Option<&[u8]> {
+        self.objects.get(family).map(|range| &self.bytes[range.clone()])
+    }
+
+    /// Family and code object of everything in it, by name.
+    pub fn objects(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.objects
+            .iter()
+            .map(|(name, range)| (name.as_str(), &self.bytes[range.clone()]))
+    }
+}
+
+mod registry {
+    include!("../kernels/prebuilt/packs.rs");
+}
+
+/// Reads forward; every step is checked against what is left.
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn malformed(&self, what: &'static str) -> PackError {
+        PackError::Malformed { offset: self.at, what }
+    }
+
+    fn take(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], PackError> {
+        let end = self.at.checked_add(count).filter(|end| *end <= self.bytes.len());
+        let end = end.ok_or_else(|| self.malformed(what))?;
+        let taken = &self.bytes[self.at..end];
+        self.at = end;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], PackError> {
+        let taken = self.take(N, "a number")?;
+        taken.try_into().map_err(|_| self.malformed("a number"))
+    }
+
+    fn u32(&mut self) -> Result<u32, PackError> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, PackError> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn name(&mut self) -> Result<String, PackError> {
+        let length = self.u32()? as usize;
+        if length == 0 || length > MAX_NAME {
+            return Err(self.malformed("a name of 1 to 64 bytes"));
+        }
+        let taken = self.take(length, "a name")?;
+        let name = std::str::from_utf8(taken).map_err(|_| self.malformed("a name in UTF-8"))?;
+        Ok(name.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Vec<u8> {
+        let mut pack = MAGIC.to_vec();
+        for text in ["gfx0", "", "one", ""] {
+            if text.is_empty() {
+                continue;
+            }
+            pack.extend((text.len() as u32).to_le_bytes());
+            pack.extend(text.as_bytes());
+            if text == "gfx0" {
+                pack.extend(1u32.to_le_bytes());
+            } else {
+                pack.extend(5u64.to_le_bytes());
+            }
+        }
+        pack.extend(b"\x7fELF!");
+        pack
+    }
+
+    #[test]
+    fn a_pack_gives_its_objects() {
+        let packed = zstd::encode_all(sample().as_slice(), 1).unwrap();
+        let pack = Pack::read(&packed).unwrap();
+        assert_eq!(pack.arch(), "gfx0");
+        assert_eq!(pack.object("one"), Some(b"\x7fELF!".as_slice()));
+        assert_eq!(pack.object("two"), None);
+    }
+
+    #[test]
+    fn every_truncation_and_every_extension_is_an_error() {
+        let good = sample();
+        for length in 0..good.len() {
+            assert!(Pack::parse(good[..length].to_vec()).is_err(), "{length} bytes");
+        }
+        let mut long = good;
+        long.push(0);
+        assert!(Pack::parse(long).is_err());
+    }
+
+    #[test]
+    fn damaged_bytes_never_panic() {
+        let good = sample();
+        for at in 0..good.len() {
+            for value in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut bad = good.clone();
+                bad[at] = value;
+                // Some changes (a letter of a name) leave a valid pack; all must return.
+                let _ = Pack::parse(bad);
+            }
+        }
+    }
+
+    #[test]
+    fn a_compression_bomb_is_refused() {
+        let bomb = zstd::encode_all(std::io::repeat(0).take(MAX_UNPACKED + 10), 1).unwrap();
+        assert!(bomb.len() < 1 << 20, "the point is that it is small");
+        assert!(matches!(Pack::read(&bomb), Err(PackError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn every_embedded_pack_is_readable_and_for_its_architecture() {
+        assert!(Pack::embedded_archs().any(|arch| arch == "gfx1100"));
+        for arch in Pack::embedded_archs() {
+            let pack = Pack::embedded(arch).unwrap().unwrap();
+            assert_eq!(pack.arch(), arch);
+            for (family, object) in pack.objects() {
+                let object = rocmforge_code_object::CodeObject::parse(object).unwrap();
+                assert_eq!(object.target.arch, arch, "{family}");
+                for kernel in object.kernels {
+                    assert_eq!(
+                        (kernel.vgpr_spills, kernel.sgpr_spills, kernel.private_size),
+                        (0, 0, 0),
+                        "{arch} {}",
+                        kernel.name
+                    );
+                    assert!(
+                        kernel
+                            .args
+                            .iter()
+                            .all(|arg| !matches!(arg.kind, rocmforge_code_object::ArgKind::Hidden(_)))
+                    );
+                }
+            }
+        }
+    }
+}

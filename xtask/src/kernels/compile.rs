@@ -1,0 +1,146 @@
+//! The compiler, its flags, and the hash of what it reads.
+
+use super::{KernelsError, read};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use std::process::Command;
+
+/// The compiler release the committed packs are made with.
+pub(super) const PINNED: &str = "19.1.7";
+/// Its major version, as Debian names the package.
+pub(super) const PINNED_MAJOR: &str = "19";
+
+/// Everything but the source, the target and the output. `-fuse-cuid=none`, the prefix map and the compilation directory make the
+/// result independent of where the repository lies; `--no-gpu-bundle-output` because the bundler is a package of its own.
+pub(super) const FLAGS: &[&str] = &[
+    "-x",
+    "hip",
+    "--cuda-device-only",
+    "--no-gpu-bundle-output",
+    "-nogpulib",
+    "-nogpuinc",
+    "-std=c++20",
+    "-O3",
+    "-mcode-object-version=5",
+    "-fuse-cuid=none",
+    "-gline-tables-only",
+    "-fdebug-compilation-dir=.",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+];
+
+/// A clang++ that can compile for AMD GPUs.
+pub(super) struct Compiler {
+    program: String,
+    /// First line of `--version`: release and build.
+    pub(super) version: String,
+}
+
+impl Compiler {
+    /// Looks for one: `ROCMFORGE_CLANG`, then the pinned one by Debian's name, then any.
+    pub(super) fn find() -> Result<Self, KernelsError> {
+        let named = std::env::var("ROCMFORGE_CLANG").ok();
+        let candidates = match named {
+            Some(program) => vec![program],
+            None => vec![format!("clang++-{PINNED_MAJOR}"), "clang++".to_owned()],
+        };
+        for program in candidates {
+            if let Ok(output) = Command::new(&program).arg("--version").output()
+                && output.status.success()
+                && let Some(line) = String::from_utf8_lossy(&output.stdout).lines().next()
+            {
+                return Ok(Self {
+                    program,
+                    version: line.trim().to_owned(),
+                });
+            }
+        }
+        Err(KernelsError::NoCompiler)
+    }
+
+    /// Whether it is the release the committed packs are made with.
+    pub(super) fn is_pinned(&self) -> bool {
+        self.version
+            .split_whitespace()
+            .any(|word| word == PINNED || word.starts_with(&format!("{PINNED}-")))
+    }
+
+    /// Compiles `kernels/<family>.hip` for one target. Runs in the repository's root on a relative path, so that file names in
+    /// the line tables are `kernels/...`.
+    pub(super) fn compile(&self, root: &Path, family: &str, arch: &str) -> Result<Vec<u8>, KernelsError> {
+        let out = root.join("target/kernels");
+        std::fs::create_dir_all(&out).map_err(|source| KernelsError::Io {
+            path: out.clone(),
+            source,
+        })?;
+        let object = out.join(format!("{family}.{arch}.{}.co", std::process::id()));
+        let source_file = format!("kernels/{family}.hip");
+        let output = Command::new(&self.program)
+            .current_dir(root)
+            .args(FLAGS)
+            .arg(format!("-ffile-prefix-map={}=.", root.display()))
+            .arg(format!("--offload-arch={arch}"))
+            .arg(&source_file)
+            .arg("-o")
+            .arg(&object)
+            .output()
+            .map_err(|source| KernelsError::Io {
+                path: self.program.clone().into(),
+                source,
+            })?;
+        if !output.status.success() {
+            return Err(KernelsError::Compile {
+                arch: arch.to_owned(),
+                source_file,
+                log: String::from_utf8_lossy(&output.stderr).into_owned(),
+            });
+        }
+        let bytes = read(&object)?;
+        // Best effort: a leftover under target/ harms nobody.
+        let _ = std::fs::remove_file(&object);
+        Ok(bytes)
+    }
+}
+
+fn sorted(directory: &Path, extension: &str) -> Result<Vec<String>, KernelsError> {
+    let io = |source| KernelsError::Io {
+        path: directory.into(),
+        source,
+    };
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        if path.extension().is_some_and(|e| e == extension)
+            && let Some(name) = path.file_name()
+        {
+            names.push(name.to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The kernel families: the names of `kernels/*.hip`, sorted.
+pub(super) fn families(root: &Path) -> Result<Vec<String>, KernelsError> {
+    let names = sorted(&root.join("kernels"), "hip")?;
+    Ok(names.iter().map(|n| n.trim_end_matches(".hip").to_owned()).collect())
+}
+
+/// SHA-256 in hexadecimal.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// One hash over name and content of every source and header.
+pub(super) fn source_hash(root: &Path) -> Result<String, KernelsError> {
+    let kernels = root.join("kernels");
+    let mut text = String::new();
+    for (directory, extension) in [("", "hip"), ("include/", "h")] {
+        for name in sorted(&kernels.join(directory), extension)? {
+            let hash = sha256(&read(&kernels.join(directory).join(&name))?);
+            text.push_str(&format!("{hash}  {directory}{name}\n"));
+        }
+    }
+    Ok(sha256(text.as_bytes()))
+}

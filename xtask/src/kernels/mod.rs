@@ -1,0 +1,341 @@
+//! `cargo xtask kernels build|check`: compiles `kernels/*.hip` into `kernels/prebuilt/`, and proves that what lies there is what
+//! the sources give.
+//!
+//! Nobody needs this to use or test the workspace: the packs are committed.
+
+mod compile;
+mod manifest;
+mod pack;
+
+use crate::{Outcome, workspace_root};
+use compile::Compiler;
+use manifest::{Manifest, TargetEntry};
+use rocmforge_code_object::CodeObject;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The targets whose packs are committed.
+const TARGETS: [&str; 10] = [
+    "gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1150", "gfx1151", "gfx1200", "gfx1201", "gfx90a", "gfx942",
+];
+
+/// `cargo xtask kernels`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Compiles the kernels and writes the packs and the manifest.
+    Build {
+        /// Only these targets (gfx1100, ...); another than the committed ten is added to the registry. Default: all ten.
+        #[arg(long)]
+        arch: Vec<String>,
+        /// Accepts a compiler other than the pinned one. Such packs are for your own use, not for committing.
+        #[arg(long)]
+        any_compiler: bool,
+    },
+    /// Compiles the kernels and compares the result byte for byte with what is committed.
+    Check {
+        /// Only these targets. Default: every target in the manifest.
+        #[arg(long)]
+        arch: Vec<String>,
+        /// Fails where the answer would be "not comparable": no compiler, or another build of it.
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Prints registers, LDS and code size of every kernel, from the manifest.
+    List {
+        /// Only these targets. Default: gfx1100.
+        #[arg(long)]
+        arch: Vec<String>,
+    },
+}
+
+/// What can go wrong. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+enum KernelsError {
+    #[error("{path}: {source}")]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error(
+        "no clang++ found (tried ROCMFORGE_CLANG, clang++-{major}, clang++). Install Debian's clang-{major}; the committed packs work without it",
+        major = compile::PINNED_MAJOR
+    )]
+    NoCompiler,
+    #[error(
+        "the pinned compiler is clang {}, this is \"{found}\"; pass --any-compiler to build packs for your own use",
+        compile::PINNED
+    )]
+    WrongCompiler { found: String },
+    #[error("{arch}: clang failed on {source_file}:\n{log}")]
+    Compile {
+        arch: String,
+        source_file: String,
+        log: String,
+    },
+    #[error("{arch}: {family}: the object cannot be read: {reason}")]
+    BadObject {
+        arch: String,
+        family: String,
+        reason: String,
+    },
+    #[error("{arch}: kernel {kernel} {what}; kernels must not spill or use private memory")]
+    Spills { arch: String, kernel: String, what: String },
+    #[error("{arch}: kernel {kernel} has another argument layout than on the other targets")]
+    ArgumentLayout { arch: String, kernel: String },
+    #[error("{0}")]
+    Manifest(String),
+    #[error(
+        "{count} packs are not what the sources give: {list}. Run `cargo xtask kernels build` and commit the result"
+    )]
+    Differ { count: usize, list: String },
+    #[error("not comparable: {0}")]
+    NotComparable(String),
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, KernelsError> {
+    std::fs::read(path).map_err(|source| KernelsError::Io {
+        path: path.into(),
+        source,
+    })
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), KernelsError> {
+    std::fs::write(path, bytes).map_err(|source| KernelsError::Io {
+        path: path.into(),
+        source,
+    })
+}
+
+fn prebuilt() -> PathBuf {
+    workspace_root().join("kernels/prebuilt")
+}
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Outcome {
+    match args.command {
+        Command::Build { arch, any_compiler } => build(arch, any_compiler)?,
+        Command::Check { arch, strict } => check(arch, strict)?,
+        Command::List { arch } => list(arch)?,
+    }
+    Ok(())
+}
+
+/// A target's objects, by family.
+type Objects = BTreeMap<String, Vec<u8>>;
+
+/// Compiles every family for every target, on all processors.
+fn compile_all(compiler: &Compiler, targets: &[String]) -> Result<BTreeMap<String, Objects>, KernelsError> {
+    let families = compile::families(workspace_root())?;
+    let jobs: Vec<(&String, &String)> = targets
+        .iter()
+        .flat_map(|t| families.iter().map(move |f| (t, f)))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let done: Mutex<BTreeMap<String, Objects>> = Mutex::default();
+    let failure: Mutex<Option<KernelsError>> = Mutex::default();
+    let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some((target, family)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if failure.lock().expect("no worker panics").is_some() {
+                        return;
+                    }
+                    match compiler.compile(workspace_root(), family, target) {
+                        Ok(object) => {
+                            let mut done = done.lock().expect("no worker panics");
+                            done.entry((*target).clone())
+                                .or_default()
+                                .insert((*family).clone(), object);
+                        }
+                        Err(error) => *failure.lock().expect("no worker panics") = Some(error),
+                    }
+                }
+            });
+        }
+    });
+    match failure.into_inner().expect("no worker panics") {
+        Some(error) => Err(error),
+        None => Ok(done.into_inner().expect("no worker panics")),
+    }
+}
+
+/// Reads what the objects say of themselves and refuses spills.
+fn describe(arch: &str, objects: &Objects) -> Result<BTreeMap<String, CodeObject>, KernelsError> {
+    let mut described = BTreeMap::new();
+    for (family, bytes) in objects {
+        let bad = |reason: String| KernelsError::BadObject {
+            arch: arch.into(),
+            family: family.clone(),
+            reason,
+        };
+        let object = CodeObject::parse(bytes).map_err(|e| bad(e.to_string()))?;
+        if object.target.arch != arch {
+            return Err(bad(format!("it is for {}", object.target.arch)));
+        }
+        for kernel in &object.kernels {
+            let what = match kernel {
+                k if k.vgpr_spills > 0 => format!("spills {} vector registers", k.vgpr_spills),
+                k if k.sgpr_spills > 0 => format!("spills {} scalar registers", k.sgpr_spills),
+                k if k.private_size > 0 => format!("uses {} bytes of private memory", k.private_size),
+                k if k.uses_dynamic_stack => "has a dynamic stack".to_owned(),
+                _ => continue,
+            };
+            return Err(KernelsError::Spills {
+                arch: arch.into(),
+                kernel: kernel.name.clone(),
+                what,
+            });
+        }
+        described.insert(family.clone(), object);
+    }
+    Ok(described)
+}
+
+fn build(arch: Vec<String>, any_compiler: bool) -> Result<(), KernelsError> {
+    let compiler = Compiler::find()?;
+    if !any_compiler && !compiler.is_pinned() {
+        return Err(KernelsError::WrongCompiler {
+            found: compiler.version,
+        });
+    }
+    let targets: Vec<String> = if arch.is_empty() {
+        TARGETS.map(str::to_owned).to_vec()
+    } else {
+        arch
+    };
+    let source = compile::source_hash(workspace_root())?;
+    let mut manifest = Manifest::read(&prebuilt()).unwrap_or_default();
+    for (target, objects) in compile_all(&compiler, &targets)? {
+        let described = describe(&target, &objects)?;
+        let pack = pack::write(&target, &objects);
+        let packed = pack::compress(&pack)?;
+        std::fs::create_dir_all(prebuilt()).map_err(|source| KernelsError::Io {
+            path: prebuilt(),
+            source,
+        })?;
+        write(&prebuilt().join(pack::file_name(&target)), &packed)?;
+        let entry = TargetEntry::new(&compiler.version, &source, &pack, &objects, &described);
+        let kernels: usize = described.values().map(|o| o.kernels.len()).sum();
+        println!(
+            "{target}: {} families, {kernels} kernels, no spills, {} bytes of objects in a pack of {}",
+            objects.len(),
+            pack.len(),
+            packed.len()
+        );
+        manifest.insert(&target, entry, &described)?;
+    }
+    manifest.flags = compile::FLAGS.iter().map(|s| (*s).to_owned()).collect();
+    manifest.write(&prebuilt())?;
+    write(&prebuilt().join("packs.rs"), pack::registry(&manifest).as_bytes())
+}
+
+fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError> {
+    let manifest = Manifest::read(&prebuilt())?;
+    let source = compile::source_hash(workspace_root())?;
+    let targets: Vec<String> = if arch.is_empty() {
+        manifest.targets.keys().cloned().collect()
+    } else {
+        arch
+    };
+    let mut differ = Vec::new();
+    for target in &targets {
+        let entry = manifest.target(target)?;
+        if entry.source_sha256 != source {
+            differ.push(format!("{target} (made from other sources)"));
+        }
+        let path = prebuilt().join(pack::file_name(target));
+        let pack = pack::decompress(&read(&path)?).map_err(|source| KernelsError::Io { path, source })?;
+        if compile::sha256(&pack) != entry.pack_sha256 {
+            differ.push(format!("{target} (the pack is not the manifest's)"));
+        }
+    }
+    if !differ.is_empty() {
+        return Err(KernelsError::Differ {
+            count: differ.len(),
+            list: differ.join(", "),
+        });
+    }
+    let not_comparable = |why: String| {
+        if strict {
+            return Err(KernelsError::NotComparable(why));
+        }
+        println!("sources and packs match the manifest; code is not comparable: {why}");
+        Ok(())
+    };
+    let compiler = match Compiler::find() {
+        Ok(compiler) => compiler,
+        Err(error @ KernelsError::NoCompiler) => return not_comparable(error.to_string()),
+        Err(error) => return Err(error),
+    };
+    let (comparable, others): (Vec<String>, Vec<String>) = targets.into_iter().partition(|t| {
+        manifest
+            .targets
+            .get(t)
+            .is_some_and(|entry| entry.compiler == compiler.version)
+    });
+    for (target, objects) in compile_all(&compiler, &comparable)? {
+        describe(&target, &objects)?;
+        if compile::sha256(&pack::write(&target, &objects)) != manifest.target(&target)?.pack_sha256 {
+            let same = |family: &String, bytes: &Vec<u8>| {
+                let known = manifest.targets[&target].families.get(family);
+                known.is_some_and(|f| f.sha256 == compile::sha256(bytes))
+            };
+            let families: Vec<&str> = objects
+                .iter()
+                .filter(|(f, b)| !same(f, b))
+                .map(|(f, _)| f.as_str())
+                .collect();
+            differ.push(format!("{target} ({})", families.join(" ")));
+        } else {
+            println!("{target}: {} families, the same bytes", objects.len());
+        }
+    }
+    if !differ.is_empty() {
+        return Err(KernelsError::Differ {
+            count: differ.len(),
+            list: differ.join(", "),
+        });
+    }
+    if !others.is_empty() {
+        return not_comparable(format!(
+            "{} were made by another compiler than this \"{}\"",
+            others.join(", "),
+            compiler.version
+        ));
+    }
+    Ok(())
+}
+
+fn list(arch: Vec<String>) -> Result<(), KernelsError> {
+    let manifest = Manifest::read(&prebuilt())?;
+    let targets = if arch.is_empty() {
+        vec!["gfx1100".to_owned()]
+    } else {
+        arch
+    };
+    for target in targets {
+        println!(
+            "{target:<10} {:<28} {:>5} {:>5} {:>5} {:>6} {:>6}",
+            "kernel", "vgpr", "agpr", "sgpr", "LDS B", "spills"
+        );
+        for family in manifest.target(&target)?.families.values() {
+            for (name, k) in &family.kernels {
+                println!(
+                    "{target:<10} {name:<28} {:>5} {:>5} {:>5} {:>6} {:>6}",
+                    k.vgprs,
+                    k.agprs,
+                    k.sgprs,
+                    k.lds_bytes,
+                    k.vgpr_spills + k.sgpr_spills
+                );
+            }
+        }
+    }
+    Ok(())
+}
