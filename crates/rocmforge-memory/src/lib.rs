@@ -1,1 +1,53 @@
-//! A VRAM budget that is a promise: ledger, budget, reservations. No unsafe, no HIP.
+//! A VRAM budget that is a promise: one ledger and one budget per card. No unsafe, no HIP.
+//!
+//! * [`Card`]: budget and ledger of one GPU under one mutex. [`Card::try_reserve`] is the only way to device memory.
+//! * [`Reservation`] (bytes promised) becomes [`Allocation`] (bytes in the ledger); both give back when dropped.
+//! * [`Ledger`], [`Epoch`], [`LeakReport`]: what is alive, exactly, with labels and call sites.
+//! * [`Policy`]: how much may be taken; [`Readings`]: where the driver's figures come from.
+//! * [`sysfs`]: what Linux says about cards, displays and permissions, found without HIP.
+//!
+//! The budget, our own holdings included, is `min(Cap, T - Others - H, Own + K - slack)` within `[0, T - H]`: T the
+//! card, Others what everybody else holds, H the headroom kept for the desktop, K what HIP reports free.
+//!
+//! ```
+//! use rocmforge_memory::{Bytes, Card, Class, DeviceKey, FixedReadings, Policy, Reading};
+//!
+//! let reading = Reading {
+//!     total: Some(Bytes::gib(20)),
+//!     used: Some(Bytes::gib(2)),
+//!     displays: 1,
+//!     ..Reading::default()
+//! };
+//! let card = Card::new(DeviceKey::new("0000:03:00.0"), Policy::desktop(), Box::new(FixedReadings(reading)));
+//! assert_eq!(card.budget().budget, Bytes::gib(18).percent(70));
+//!
+//! let epoch = card.ledger().epoch();
+//! let reservation = card.try_reserve(Bytes::mib(512), Class::Required, "weights")?;
+//! let allocation = reservation.commit(); // after hipMalloc has succeeded
+//! assert_eq!(epoch.leaks().bytes, Bytes::mib(512));
+//! drop(allocation);
+//! assert!(epoch.leaks().is_clean());
+//! # Ok::<(), rocmforge_memory::OutOfBudget>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod budget;
+mod card;
+mod error;
+mod ledger;
+mod policy;
+mod reading;
+mod sync;
+pub mod sysfs;
+mod units;
+
+pub use budget::Warning;
+pub use card::{Allocation, BudgetSnapshot, Card, Reservation};
+pub use error::{Limit, OutOfBudget, Refusal};
+pub use ledger::{Entry, EntryKind, Epoch, HandleKind, HandleToken, LeakReport, Ledger};
+pub use policy::{
+    CACHE_SHARE, Cap, Class, DEFAULT_SHARE, DISPLAY_HEADROOM, DRIVER_SLACK, HEADLESS_HEADROOM, Headroom, Policy,
+    UnifiedMemory,
+};
+pub use reading::{FixedReadings, Reading, Readings, WithHip};
+pub use units::{Bytes, DeviceKey, Elems, Site};

@@ -1,0 +1,138 @@
+//! The refusal, with every figure it was decided on.
+
+use std::fmt;
+use std::ops::Deref;
+
+use crate::{Bytes, Class, DeviceKey, Site};
+
+/// Which of the terms of the budget was the smallest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// The policy's cap.
+    Cap,
+    /// What others hold plus the headroom kept for the desktop.
+    Desktop,
+    /// What HIP reports free, plus what we hold.
+    Driver,
+    /// The card itself, less the headroom.
+    Total,
+    /// The driver's figures are unreadable: the conservative fallback.
+    Unreadable,
+    /// The GPU shares the system's memory and the policy refuses that.
+    UnifiedMemory,
+    /// The part of the budget that [`Class::Cache`] may fill.
+    CacheShare,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Limit::Cap => "the policy's cap",
+            Limit::Desktop => "what other programs and the desktop need",
+            Limit::Driver => "what the driver reports free",
+            Limit::Total => "the size of the card",
+            Limit::Unreadable => "the conservative fallback for a card whose figures cannot be read",
+            Limit::UnifiedMemory => "the rule against taking memory the whole system shares",
+            Limit::CacheShare => "the share of the budget that caches may fill",
+        })
+    }
+}
+
+/// A request that does not fit the card's budget. Nothing was taken.
+///
+/// The figures are fields of [`Refusal`], to which this dereferences.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct OutOfBudget(Box<Refusal>);
+
+/// The figures of an [`OutOfBudget`], all taken in the same step as the decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The card.
+    pub device: DeviceKey,
+    /// What was asked for.
+    pub requested: Bytes,
+    /// What a request of this class could have had.
+    pub available: Bytes,
+    /// What we may hold in all, our own holdings included.
+    pub budget: Bytes,
+    /// The card's memory, or 0 if unknown.
+    pub total: Bytes,
+    /// What everybody else holds, or 0 if unknown.
+    pub others: Bytes,
+    /// What is kept free for the desktop.
+    pub headroom: Bytes,
+    /// What we hold, the driver's overhead for us included.
+    pub own: Bytes,
+    /// What we have reserved and not yet allocated.
+    pub reserved: Bytes,
+    /// The class of the request.
+    pub class: Class,
+    /// What the request was for.
+    pub label: String,
+    /// Who asked.
+    pub site: Site,
+    /// What the budget was limited by.
+    pub limit: Limit,
+}
+
+impl OutOfBudget {
+    pub(crate) fn new(refusal: Refusal) -> Self {
+        Self(Box::new(refusal))
+    }
+}
+
+impl Deref for OutOfBudget {
+    type Target = Refusal;
+
+    fn deref(&self) -> &Refusal {
+        &self.0
+    }
+}
+
+impl fmt::Display for OutOfBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let r = &**self;
+        write!(
+            f,
+            "`{}` ({:?}, {}) asked for {} on {}, but only {} of the budget of {} is available: we hold {} and have \
+             reserved {}, others hold {} of {}, {} is kept free; limited by {}. {}",
+            r.label,
+            r.class,
+            r.site,
+            r.requested,
+            r.device,
+            r.available,
+            r.budget,
+            r.own,
+            r.reserved,
+            r.others,
+            r.total,
+            r.headroom,
+            r.limit,
+            advice(r),
+        )
+    }
+}
+
+/// What the user can do about it.
+fn advice(refusal: &Refusal) -> &'static str {
+    match refusal.limit {
+        Limit::UnifiedMemory => "Use a GPU with memory of its own, or allow this one with `Policy::unified_memory`.",
+        Limit::Unreadable => {
+            "Let this user read /sys/class/drm/card*/device/mem_info_vram_*, or give a smaller request; `cargo xtask \
+             doctor` shows what is unreadable."
+        }
+        _ if refusal.requested > refusal.total && refusal.total > Bytes::ZERO => {
+            "The card is smaller than the request: use a smaller batch, context or a quantised model."
+        }
+        Limit::Cap => "Free buffers, use a smaller batch, context or model, or raise `Policy::cap`.",
+        Limit::Desktop | Limit::Total => {
+            "Close programs that use the GPU (browser, game, another model), free buffers, or use a smaller batch, \
+             context or model."
+        }
+        Limit::Driver => {
+            "End other ROCm programs on this card, free buffers, or use a smaller batch, context or model."
+        }
+        Limit::CacheShare => "Free caches, or ask for it as `Class::Required` if the program cannot do without it.",
+    }
+}

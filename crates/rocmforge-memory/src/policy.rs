@@ -1,0 +1,134 @@
+//! How much of a card we may ever take: the constants of the budget, in one place.
+//!
+//! All of them are defaults chosen by reasoning, not tuned on hardware.
+
+use std::time::Duration;
+
+use crate::Bytes;
+
+/// Share of what the desktop leaves that one program may hold in all, in percent.
+pub const DEFAULT_SHARE: u8 = 70;
+/// Least headroom kept free on a card with a display: a second 4K buffer set and a browser's growth.
+pub const DISPLAY_HEADROOM: Bytes = Bytes::gib(1);
+/// Headroom kept free on a card without a display: the driver's own page tables and firmware buffers.
+pub const HEADLESS_HEADROOM: Bytes = Bytes::mib(256);
+/// Taken off HIP's free figure, which is rounded to 2 MiB and does not know of fragmentation.
+pub const DRIVER_SLACK: Bytes = Bytes::mib(64);
+/// Part of the budget, in percent, that requests of [`Class::Cache`] may fill.
+pub const CACHE_SHARE: u8 = 85;
+/// Granule in which the driver hands out VRAM.
+pub(crate) const GRANULE: u64 = 2 << 20;
+
+/// What a request is for; decides how much of the budget it may fill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Weights, activations, the least that the program needs: the whole budget.
+    Required,
+    /// Things that grow, such as a key-value cache: the whole budget.
+    Growth,
+    /// Pools and prefetched data, which can be done without: [`CACHE_SHARE`] percent of the budget.
+    Cache,
+}
+
+/// The most that we may hold, our present holdings included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cap {
+    /// This percentage of what others leave of the card: `percent x (T - Others)`.
+    Share(u8),
+    /// A fixed number of bytes.
+    Fixed(Bytes),
+    /// The smaller of a fixed number of bytes and a quarter of the card.
+    Quarter(Bytes),
+}
+
+/// What stays free for the desktop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Headroom {
+    /// With a display connected `max(1 GiB, T/10, highest Others of the last ten minutes - Others)`, else 256 MiB.
+    Auto,
+    /// A fixed number of bytes, display or not.
+    Fixed(Bytes),
+}
+
+/// What to do about a GPU that shares the system's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnifiedMemory {
+    /// Budget 0: what such a GPU takes is taken from every program on the machine.
+    Refuse,
+    /// The conservative budget, `min(Cap, T/4, (Own + K)/2)`.
+    Quarter,
+}
+
+/// The rules from which a card's budget is computed.
+///
+/// ```
+/// use rocmforge_memory::{Bytes, Cap, Policy};
+/// let policy = Policy { cap: Cap::Fixed(Bytes::gib(4)), ..Policy::desktop() };
+/// assert_eq!(policy, Policy::fixed(Bytes::gib(4)));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// The most that we may hold.
+    pub cap: Cap,
+    /// What stays free for the desktop.
+    pub headroom: Headroom,
+    /// Taken off what HIP calls free.
+    pub slack: Bytes,
+    /// What to do about a GPU that shares the system's memory.
+    pub unified_memory: UnifiedMemory,
+    /// Others is frozen for at most this many requests.
+    pub reread_after: u32,
+    /// Others is frozen for at most this long.
+    pub reread_every: Duration,
+    /// How long the driver's `used` may go on counting memory that we have freed.
+    pub late_free_grace: Duration,
+    /// How long a past peak of Others is kept free.
+    pub peak_window: Duration,
+}
+
+impl Policy {
+    /// For a machine somebody is working at: 70 % of what others leave, headroom by what is connected.
+    pub const fn desktop() -> Self {
+        Self {
+            cap: Cap::Share(DEFAULT_SHARE),
+            headroom: Headroom::Auto,
+            slack: DRIVER_SLACK,
+            unified_memory: UnifiedMemory::Refuse,
+            reread_after: 30,
+            reread_every: Duration::from_millis(100),
+            late_free_grace: Duration::from_secs(10),
+            peak_window: Duration::from_secs(600),
+        }
+    }
+
+    /// For a compute server: everything but the headless headroom.
+    pub const fn headless() -> Self {
+        Self {
+            cap: Cap::Share(100),
+            headroom: Headroom::Fixed(HEADLESS_HEADROOM),
+            ..Self::desktop()
+        }
+    }
+
+    /// For tests on a real card: `min(2 GiB, T/4)`.
+    pub const fn tests() -> Self {
+        Self {
+            cap: Cap::Quarter(Bytes::gib(2)),
+            ..Self::desktop()
+        }
+    }
+
+    /// At most `cap`, and never what the desktop needs.
+    pub const fn fixed(cap: Bytes) -> Self {
+        Self {
+            cap: Cap::Fixed(cap),
+            ..Self::desktop()
+        }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::desktop()
+    }
+}

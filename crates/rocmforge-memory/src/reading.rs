@@ -1,0 +1,104 @@
+//! What the driver says about a card's memory, and who says it.
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use crate::Bytes;
+
+/// One look at a card's figures. A figure that could not be read is `None`; nothing here is trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// Total VRAM (`mem_info_vram_total`), or system memory the GPU may use where memory is unified.
+    pub total: Option<Bytes>,
+    /// VRAM used by everybody, graphics included (`mem_info_vram_used`). Falls late after frees.
+    pub used: Option<Bytes>,
+    /// VRAM of our own process as KFD counts it. `None`: the ledger stands in for it.
+    pub own: Option<Bytes>,
+    /// What HIP calls free (`hipMemGetInfo`). It does not see the desktop and serves only as a further limit.
+    pub hip_free: Option<Bytes>,
+    /// Connectors of this card with a display connected.
+    pub displays: u32,
+    /// Whether the GPU shares system memory (an APU).
+    pub unified_memory: bool,
+}
+
+/// A source of readings for one card.
+///
+/// Both methods are called with the card's mutex held and must not call back into the [`Card`](crate::Card).
+pub trait Readings: Send + Sync {
+    /// Reads every figure now.
+    fn read(&self) -> Reading;
+
+    /// The time against which readings age. The default is the machine's monotonic clock; a simulated card gives
+    /// simulated time, so that runs replay.
+    fn now(&self) -> Duration {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        START.elapsed()
+    }
+}
+
+impl<R: Readings + ?Sized> Readings for Box<R> {
+    fn read(&self) -> Reading {
+        (**self).read()
+    }
+
+    fn now(&self) -> Duration {
+        (**self).now()
+    }
+}
+
+impl<R: Readings + ?Sized> Readings for std::sync::Arc<R> {
+    fn read(&self) -> Reading {
+        (**self).read()
+    }
+
+    fn now(&self) -> Duration {
+        (**self).now()
+    }
+}
+
+/// The same figures at every read: for tests, and for a card about which nothing can be found out.
+///
+/// ```
+/// use rocmforge_memory::{Bytes, FixedReadings, Reading, Readings};
+/// let card = FixedReadings(Reading { total: Some(Bytes::gib(20)), ..Reading::default() });
+/// assert_eq!(card.read().total, Some(Bytes::gib(20)));
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FixedReadings(pub Reading);
+
+impl Readings for FixedReadings {
+    fn read(&self) -> Reading {
+        self.0
+    }
+}
+
+/// Another source's readings with HIP's own figures filled in by a function returning (free, total).
+///
+/// Total is taken from HIP only where the other source has none.
+pub struct WithHip<R, F> {
+    inner: R,
+    hip: F,
+}
+
+impl<R: Readings, F: Fn() -> Option<(Bytes, Bytes)> + Send + Sync> WithHip<R, F> {
+    /// Adds `hip`, called at each read: `hipMemGetInfo` as (free, total), or `None` when it failed.
+    pub fn new(inner: R, hip: F) -> Self {
+        Self { inner, hip }
+    }
+}
+
+impl<R: Readings, F: Fn() -> Option<(Bytes, Bytes)> + Send + Sync> Readings for WithHip<R, F> {
+    fn read(&self) -> Reading {
+        let mut reading = self.inner.read();
+        if let Some((free, total)) = (self.hip)() {
+            reading.hip_free = Some(free);
+            reading.total = reading.total.or(Some(total));
+        }
+        reading
+    }
+
+    fn now(&self) -> Duration {
+        self.inner.now()
+    }
+}

@@ -1,0 +1,23 @@
+//! The only place this crate takes its locks from.
+//!
+//! One file, so that a model checker can replace the primitive without touching anything else. The mutex is `std`'s
+//! behind a wrapper that ignores poisoning: every critical section here leaves the state consistent at each step, and
+//! a test that panicked with a lease in its hands must not turn the next test's drop into a second panic.
+
+use std::sync::PoisonError;
+
+pub(crate) use std::sync::MutexGuard;
+
+/// A mutex whose `lock` cannot fail.
+#[derive(Debug, Default)]
+pub(crate) struct Mutex<T>(std::sync::Mutex<T>);
+
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(std::sync::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,217 @@
+//! Bytes and elements as different types, the name of a card, and the place in the source that asked.
+
+use std::fmt;
+use std::panic::Location;
+
+/// A number of bytes.
+///
+/// Arithmetic is checked or saturating by name; there is no `+`, so that no sum overflows unseen.
+///
+/// ```
+/// use rocmforge_memory::Bytes;
+/// assert_eq!(Bytes::gib(3).to_string(), "3.0 GiB (3221225472 B)");
+/// assert_eq!(Bytes(7).to_string(), "7 B");
+/// assert_eq!(Bytes(u64::MAX).checked_add(Bytes(1)), None);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(pub u64);
+
+/// A number of elements of some type; never a number of bytes.
+///
+/// ```
+/// use rocmforge_memory::{Bytes, Elems};
+/// assert_eq!(Elems(10).bytes_of::<f32>(), Some(Bytes(40)));
+/// assert_eq!(Elems(usize::MAX).bytes_of::<f32>(), None);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Elems(pub usize);
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+impl Bytes {
+    /// No bytes.
+    pub const ZERO: Bytes = Bytes(0);
+
+    /// `n` KiB, saturating.
+    pub const fn kib(n: u64) -> Self {
+        Self(n.saturating_mul(KIB))
+    }
+
+    /// `n` MiB, saturating.
+    pub const fn mib(n: u64) -> Self {
+        Self(n.saturating_mul(MIB))
+    }
+
+    /// `n` GiB, saturating.
+    pub const fn gib(n: u64) -> Self {
+        Self(n.saturating_mul(GIB))
+    }
+
+    /// The sum, or `None` on overflow.
+    pub const fn checked_add(self, other: Self) -> Option<Self> {
+        match self.0.checked_add(other.0) {
+            Some(sum) => Some(Self(sum)),
+            None => None,
+        }
+    }
+
+    /// The difference, or `None` below zero.
+    pub const fn checked_sub(self, other: Self) -> Option<Self> {
+        match self.0.checked_sub(other.0) {
+            Some(difference) => Some(Self(difference)),
+            None => None,
+        }
+    }
+
+    /// The sum, at most `u64::MAX`.
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The difference, at least zero.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// The product, or `None` on overflow.
+    pub const fn checked_mul(self, n: u64) -> Option<Self> {
+        match self.0.checked_mul(n) {
+            Some(product) => Some(Self(product)),
+            None => None,
+        }
+    }
+
+    /// `percent` hundredths of this, rounded down; `percent` above 100 counts as 100.
+    pub const fn percent(self, percent: u8) -> Self {
+        let percent = if percent > 100 { 100 } else { percent };
+        // The product needs 71 bits at most.
+        Self((self.0 as u128 * percent as u128 / 100) as u64)
+    }
+
+    /// The number as `usize`, or `None` where that type is narrower.
+    pub fn to_usize(self) -> Option<usize> {
+        usize::try_from(self.0).ok()
+    }
+}
+
+impl Elems {
+    /// The bytes that this many `T` occupy, or `None` on overflow.
+    pub const fn bytes_of<T>(self) -> Option<Bytes> {
+        match (self.0 as u64).checked_mul(size_of::<T>() as u64) {
+            Some(bytes) => Some(Bytes(bytes)),
+            None => None,
+        }
+    }
+
+    /// The sum, or `None` on overflow.
+    pub const fn checked_add(self, other: Self) -> Option<Self> {
+        match self.0.checked_add(other.0) {
+            Some(sum) => Some(Self(sum)),
+            None => None,
+        }
+    }
+
+    /// The product, or `None` on overflow.
+    pub const fn checked_mul(self, other: Self) -> Option<Self> {
+        match self.0.checked_mul(other.0) {
+            Some(product) => Some(Self(product)),
+            None => None,
+        }
+    }
+}
+
+impl From<u64> for Bytes {
+    fn from(bytes: u64) -> Self {
+        Self(bytes)
+    }
+}
+
+impl From<usize> for Bytes {
+    fn from(bytes: usize) -> Self {
+        Self(bytes as u64)
+    }
+}
+
+impl std::iter::Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        iter.fold(Self::ZERO, Self::saturating_add)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, name) = match self.0 {
+            n if n >= GIB => (GIB, "GiB"),
+            n if n >= MIB => (MIB, "MiB"),
+            n if n >= KIB => (KIB, "KiB"),
+            n => return write!(f, "{n} B"),
+        };
+        // One decimal, rounded down: a figure shown never exceeds the figure meant.
+        let tenths = self.0 as u128 * 10 / unit as u128;
+        write!(f, "{}.{} {name} ({} B)", tenths / 10, tenths % 10, self.0)
+    }
+}
+
+impl fmt::Display for Elems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} elements", self.0)
+    }
+}
+
+/// The name of a card: its PCI address as Linux writes it (`0000:03:00.0`), or `sim:…` for a simulated one.
+///
+/// Never the HIP ordinal: `ROCR_VISIBLE_DEVICES` and `HIP_VISIBLE_DEVICES` renumber those.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceKey(pub String);
+
+impl DeviceKey {
+    /// Names a card.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for DeviceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where in the source something was asked for.
+///
+/// Captured at the public method and passed by value: `#[track_caller]` does not reach through closures and `dyn`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Site {
+    /// Source file, as the compiler names it.
+    pub file: &'static str,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1.
+    pub column: u32,
+}
+
+impl Site {
+    /// The caller of the function that calls this, if that function is `#[track_caller]`; else the call itself.
+    #[track_caller]
+    pub fn caller() -> Self {
+        let place = Location::caller();
+        Self {
+            file: place.file(),
+            line: place.line(),
+            column: place.column(),
+        }
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
