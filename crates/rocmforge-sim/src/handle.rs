@@ -103,9 +103,14 @@ impl<T> Table<T> {
         }
     }
 
-    /// Live objects, in the order of their slots.
-    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
-        self.slots.iter().filter_map(|slot| slot.value.as_ref())
+    /// Destroys every object that `keep` does not want.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            if slot.value.as_ref().is_some_and(|value| !keep(value)) {
+                slot.value = None;
+                self.free.push(index);
+            }
+        }
     }
 }
 

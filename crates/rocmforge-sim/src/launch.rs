@@ -1,14 +1,155 @@
-//! Launches.
+//! What happens when a launch runs.
 
-use crate::host::Host;
-use crate::queue::StreamId;
+use crate::host::{Host, KERNARG_BYTES};
+use crate::module::Module;
+use crate::report::{Access, Report, ReportKind};
 use crate::work::Ran;
+use rocmforge_amdgcn as amdgcn;
+use rocmforge_amdgcn::{ByteState, Dispatch, ExecOptions, Fault, FaultKind, Status, execute};
+use rocmforge_hip_sys::{hipError_t, hipErrorIllegalAddress, hipErrorLaunchFailure};
+use std::sync::Arc;
+use std::time::Duration;
 
-/// A queued launch.
-pub(crate) struct Launch {}
+/// A queued launch. Its arguments were copied when it was queued.
+pub(crate) struct Launch {
+    pub(crate) module: Arc<Module>,
+    pub(crate) handle: u64,
+    pub(crate) kernel: usize,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) dynamic_lds: u32,
+    pub(crate) kernarg: Vec<u8>,
+}
+
+/// What a launch costs in simulated time, besides its instructions.
+const LAUNCH: Duration = Duration::from_micros(5);
+/// Wave instructions per simulated nanosecond.
+const INSTRUCTIONS_PER_NS: u64 = 64;
 
 impl Host {
-    pub(crate) fn run_kernel(&mut self, _stream: StreamId, _launch: Launch, _call: u64) -> Ran {
-        Ran::Done
+    pub(crate) fn run_kernel(&mut self, launch: &Launch, call: u64) -> Ran {
+        let name = launch.module.kernels[launch.kernel].name.clone();
+        let card = launch.module.card;
+        if self.modules.get(launch.handle).is_none() {
+            let message = "the module was unloaded while the launch was still queued".to_owned();
+            self.report(Report::of_call(ReportKind::UseAfterFree, "kernel", call, message).in_kernel(&name));
+            return Ran::Done;
+        }
+        let Some(kernel) = launch.module.program.kernel(&name) else {
+            return Ran::Done;
+        };
+        let target = &mut self.cards[card];
+        let (vram, kernarg) = (&mut target.vram, target.kernarg);
+        // Bytes past the arguments do not exist for the kernel.
+        vram.memory.set_state(kernarg, KERNARG_BYTES, ByteState::Unmapped);
+        vram.memory
+            .set_state(kernarg, launch.kernarg.len() as u64, ByteState::Uninit);
+        if vram.memory.write(kernarg, &launch.kernarg).is_err() {
+            return Ran::Done;
+        }
+        let dispatch = Dispatch {
+            program: &launch.module.program,
+            kernel,
+            grid: launch.grid,
+            block: launch.block,
+            dynamic_lds: launch.dynamic_lds,
+            kernarg,
+            options: ExecOptions {
+                instruction_budget: self.config.instruction_budget,
+                max_faults: self.config.max_faults,
+                wave_order_seed: self.config.seed,
+                check_uninit: true,
+            },
+        };
+        let outcome = execute(&dispatch, &mut vram.memory);
+        self.launches += 1;
+        self.instructions += outcome.instructions;
+        self.trace.number(outcome.instructions);
+        self.advance(LAUNCH + Duration::from_nanos(outcome.instructions / INSTRUCTIONS_PER_NS));
+        let mut fatal = None;
+        for fault in &outcome.faults {
+            fatal = fatal.or(status_of(fault.kind));
+            let report = self.report_of(fault, &name, card, call);
+            self.report(report);
+        }
+        if let Some(status) = fatal {
+            self.fault_card(card, status);
+        }
+        if outcome.status == Status::BudgetExhausted {
+            Ran::Hung
+        } else {
+            Ran::Done
+        }
+    }
+
+    fn report_of(&self, fault: &Fault, kernel: &str, card: usize, call: u64) -> Report {
+        let kind = match fault.kind {
+            FaultKind::GlobalOutOfBounds => ReportKind::OutOfBounds,
+            FaultKind::UseAfterFree => ReportKind::UseAfterFree,
+            FaultKind::UninitialisedGlobal => ReportKind::Uninitialised,
+            FaultKind::LdsOutOfBounds => ReportKind::LdsOutOfBounds,
+            FaultKind::UninitialisedLds => ReportKind::UninitialisedLds,
+            FaultKind::ScratchOutOfBounds => ReportKind::ScratchOutOfBounds,
+            FaultKind::BarrierDivergence => ReportKind::BarrierDivergence,
+            FaultKind::Misaligned => ReportKind::Misaligned,
+            FaultKind::BudgetExhausted => ReportKind::EndlessKernel,
+            FaultKind::BadLaunch => ReportKind::BadLaunch,
+            _ => ReportKind::KernelAbort,
+        };
+        let access = match fault.access {
+            amdgcn::Access::Load | amdgcn::Access::Scalar => Some(Access::Read),
+            amdgcn::Access::Store => Some(Access::Write),
+            amdgcn::Access::Atomic => Some(Access::Atomic),
+            amdgcn::Access::None => None,
+        };
+        let global = matches!(
+            kind,
+            ReportKind::OutOfBounds | ReportKind::UseAfterFree | ReportKind::Uninitialised
+        );
+        let vram = &self.cards[card].vram;
+        let allocation = if global { vram.blame(fault.address) } else { None };
+        let mut message = match (kind, allocation) {
+            (ReportKind::OutOfBounds, Some(of)) if fault.address >= of.address + of.size => {
+                format!(
+                    "{} B past the end of the allocation",
+                    fault.address - (of.address + of.size)
+                )
+            }
+            (ReportKind::OutOfBounds, None) if self.pinned.find(fault.address as usize).is_some() => {
+                "this is pinned host memory; the simulated card cannot reach it".to_owned()
+            }
+            (ReportKind::OutOfBounds, None) if self.card_of(fault.address).is_none() => {
+                "this is no device address; was a host pointer passed?".to_owned()
+            }
+            _ => String::new(),
+        };
+        if !fault.note.is_empty() {
+            message = if message.is_empty() {
+                fault.note.clone()
+            } else {
+                format!("{message}; {}", fault.note)
+            };
+        }
+        let report = Report::of_call(kind, "kernel", call, message).in_kernel(kernel);
+        Report {
+            frames: fault.frames.clone(),
+            workgroup: Some(fault.workgroup),
+            wave: fault.wave,
+            lane: fault.lane,
+            count: fault.count,
+            ..report.at(access, fault.address, u64::from(fault.size), allocation)
+        }
+    }
+}
+
+/// What a fault does to the card. Reads of garbage and LDS mistakes do nothing on a real one: that is why they need a
+/// simulator; wild accesses and aborts stop it.
+fn status_of(kind: FaultKind) -> Option<hipError_t> {
+    match kind {
+        FaultKind::GlobalOutOfBounds | FaultKind::UseAfterFree => Some(hipErrorIllegalAddress),
+        FaultKind::BarrierDivergence | FaultKind::PcOutOfCode | FaultKind::Trap | FaultKind::BadLaunch => {
+            Some(hipErrorLaunchFailure)
+        }
+        _ => None,
     }
 }

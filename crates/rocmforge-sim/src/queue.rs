@@ -71,14 +71,6 @@ impl Queues {
         self.queues.get_mut(&id)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (StreamId, &Queue)> {
-        self.queues.iter().map(|(id, queue)| (*id, queue))
-    }
-
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Queue> {
-        self.queues.values_mut()
-    }
-
     pub(crate) fn destroy(&mut self, id: StreamId) {
         if let Some(queue) = self.queues.get_mut(&id) {
             queue.destroyed = true;

@@ -39,6 +39,8 @@ pub enum ReportKind {
     EndlessWait,
     /// Arguments or geometry do not fit the kernel.
     BadLaunch,
+    /// A code object contains what the interpreter does not model.
+    Unmodelled,
     /// The kernel ran off its code or gave up by itself.
     KernelAbort,
 }
@@ -62,6 +64,7 @@ impl fmt::Display for ReportKind {
             Self::EndlessKernel => "kernel that does not end",
             Self::EndlessWait => "wait that never returns",
             Self::BadLaunch => "launch that does not fit the kernel",
+            Self::Unmodelled => "code that is not modelled",
             Self::KernelAbort => "kernel aborted",
         })
     }
@@ -176,6 +179,12 @@ impl Report {
             allocation: None,
             message,
         }
+    }
+
+    /// The same about a kernel.
+    pub(crate) fn in_kernel(mut self, kernel: &str) -> Self {
+        self.kernel = Some(kernel.to_owned());
+        self
     }
 
     /// The same with the memory it is about.

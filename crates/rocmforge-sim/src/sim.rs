@@ -168,16 +168,8 @@ impl SimHost {
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Host> {
-        self.state.lock()
-    }
-
     /// Goes through what every HIP call goes through: the check for host functions, the adversary's chance to run
     /// something, the thread's last error.
-    pub(crate) fn call(&self, api: &'static str, body: impl FnOnce(&mut Call<'_>) -> Hip) -> hipError_t {
-        self.call_with(api, Remember::Status, body)
-    }
-
     pub(crate) fn call_with(
         &self,
         api: &'static str,
@@ -361,7 +353,7 @@ impl Call<'_> {
         if let OpKind::Host { function, user } = op.kind {
             self.host.trace.number(op.serial);
             self.run_host_function(stream, function, user);
-        } else if self.host.execute(stream, op) == Ran::Hung {
+        } else if self.host.execute(op) == Ran::Hung {
             if let Some(queue) = self.queues.get_mut(stream) {
                 queue.hung = true;
             }

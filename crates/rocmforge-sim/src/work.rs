@@ -2,7 +2,7 @@
 
 use crate::host::Host;
 use crate::launch::Launch;
-use crate::queue::{Point, StreamId};
+use crate::queue::Point;
 use crate::report::{Access, Report, ReportKind};
 use rocmforge_amdgcn::{ByteState, MemFault, MemFaultKind};
 use rocmforge_hip_sys::hipHostFn_t;
@@ -75,7 +75,7 @@ const BOUNCE: usize = 64 << 10;
 
 impl Host {
     /// Runs an operation (all but host functions, which must run without the lock).
-    pub(crate) fn execute(&mut self, stream: StreamId, op: Op) -> Ran {
+    pub(crate) fn execute(&mut self, op: Op) -> Ran {
         self.trace.number(op.serial);
         let Op { kind, call, api, .. } = op;
         match kind {
@@ -107,7 +107,7 @@ impl Host {
                     self.fill(to, pattern, width, size);
                 }
             }
-            OpKind::Kernel(launch) => return self.run_kernel(stream, *launch, call),
+            OpKind::Kernel(launch) => return self.run_kernel(&launch, call),
             OpKind::Free { card, address, id } => {
                 if self.cards[card].vram.find(address).is_some_and(|a| a.id == id) {
                     self.cards[card].vram.release(address, call);

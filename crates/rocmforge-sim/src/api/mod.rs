@@ -7,6 +7,7 @@ mod error;
 mod event;
 mod foreign;
 mod host_memory;
+mod launch;
 mod memory;
 mod module;
 mod stream;

@@ -1,46 +1,196 @@
-//! Modules and launches.
+//! Modules and their functions.
 
+use super::memory::pointer_to;
+use super::{answer, required};
+use crate::handle::Found;
+use crate::host::Host;
+use crate::module::{Function, Module, Refused, elf_size};
+use crate::report::ReportKind;
 use crate::sim::{Call, Hip};
+use rocmforge_code_object::KernelMeta;
 use rocmforge_hip_sys::*;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Arc;
 
 impl Call<'_> {
-    pub(crate) unsafe fn module_load_data(&mut self, _module: *mut hipModule_t, _image: *const c_void) -> Hip {
-        Err(hipErrorNotSupported)
+    pub(crate) unsafe fn module_load_data(&mut self, module: *mut hipModule_t, image: *const c_void) -> Hip {
+        required(module)?;
+        required(image)?;
+        let card = self.healthy_device()?;
+        // SAFETY: promised by the caller of the HIP function: it is an image.
+        let size = unsafe { elf_size(image.cast()) }.ok_or(hipErrorInvalidImage)?;
+        // SAFETY: the image says that it has this size.
+        let elf = unsafe { std::slice::from_raw_parts(image.cast::<u8>(), size) };
+        self.trace.bytes(elf);
+        let target = &mut self.cards[card];
+        match Module::load(elf, card, &target.config.arch, &mut target.vram) {
+            Ok(loaded) => {
+                let handle = self.modules.insert(Arc::new(loaded));
+                // SAFETY: promised by the caller of the HIP function.
+                unsafe { answer(module, std::ptr::without_provenance_mut(handle as usize)) }
+            }
+            Err(refused) => Err(self.refuse(refused)),
+        }
     }
 
-    pub(crate) fn module_unload(&mut self, _module: hipModule_t) -> Hip {
-        Err(hipErrorNotSupported)
+    fn refuse(&mut self, refused: Refused) -> hipError_t {
+        let (status, message) = match refused {
+            Refused::Image(error) => (hipErrorInvalidImage, error.to_string()),
+            Refused::Arch(arch) => (hipErrorNoBinaryForGpu, format!("the code object is for {arch}")),
+            Refused::Memory => (hipErrorOutOfMemory, "no room for the code object".to_owned()),
+            Refused::Program(error) => {
+                self.report(ReportKind::Unmodelled, error.to_string());
+                return hipErrorNotSupported;
+            }
+        };
+        let warning = self.about(ReportKind::InvalidCall, message);
+        self.warn(warning);
+        status
+    }
+
+    pub(crate) fn module_unload(&mut self, module: hipModule_t) -> Hip {
+        if module.is_null() {
+            return Err(hipErrorInvalidHandle);
+        }
+        let handle = module.addr() as u64;
+        let Some(loaded) = self.modules.get(handle).cloned() else {
+            self.report(ReportKind::StaleHandle, "the module is not loaded".to_owned());
+            return Err(hipErrorNotFound);
+        };
+        self.wait_for_card(loaded.card)?;
+        self.modules.remove(handle);
+        self.functions.retain(|function| function.module != handle);
+        self.cards[loaded.card].vram.release_system(loaded.base, loaded.size);
+        Ok(())
+    }
+
+    fn module(&mut self, module: hipModule_t) -> Hip<Arc<Module>> {
+        if let Some(module) = self.modules.get(module.addr() as u64) {
+            return Ok(module.clone());
+        }
+        if !module.is_null() {
+            self.report(ReportKind::StaleHandle, "the module is not loaded".to_owned());
+        }
+        Err(hipErrorInvalidHandle)
     }
 
     pub(crate) unsafe fn module_get_function(
         &mut self,
-        _function: *mut hipFunction_t,
-        _module: hipModule_t,
-        _name: *const c_char,
+        function: *mut hipFunction_t,
+        module: hipModule_t,
+        name: *const c_char,
     ) -> Hip {
-        Err(hipErrorNotSupported)
+        required(function)?;
+        required(name)?;
+        let loaded = self.module(module)?;
+        // SAFETY: promised by the caller of the HIP function: a text that ends with NUL.
+        let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| hipErrorNotFound)?;
+        let kernel = loaded.kernel(name).ok_or(hipErrorNotFound)?;
+        let handle = self.functions.insert(Function {
+            module: module.addr() as u64,
+            kernel,
+        });
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(function, std::ptr::without_provenance_mut(handle as usize)) }
+    }
+
+    pub(crate) unsafe fn module_get_global(
+        &mut self,
+        address: *mut hipDeviceptr_t,
+        bytes: *mut usize,
+        module: hipModule_t,
+        name: *const c_char,
+    ) -> Hip {
+        required(name)?;
+        let loaded = self.module(module)?;
+        // SAFETY: promised by the caller of the HIP function: a text that ends with NUL.
+        let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| hipErrorNotFound)?;
+        let (at, size) = *loaded.globals.get(name).ok_or(hipErrorNotFound)?;
+        if !address.is_null() {
+            // SAFETY: promised by the caller of the HIP function.
+            unsafe { answer(address, pointer_to(at)) }?;
+        }
+        if !bytes.is_null() {
+            // SAFETY: promised by the caller of the HIP function.
+            unsafe { answer(bytes, size as usize) }?;
+        }
+        Ok(())
+    }
+
+    /// The module, its handle and the kernel of a function.
+    pub(crate) fn function(&mut self, function: hipFunction_t) -> Hip<(Arc<Module>, u64, usize)> {
+        if function.is_null() {
+            return Err(hipErrorInvalidHandle);
+        }
+        let handle = function.addr() as u64;
+        let host: &Host = self;
+        let found = host
+            .functions
+            .get(handle)
+            .and_then(|f| Some((host.modules.get(f.module)?.clone(), f.module, f.kernel)));
+        if found.is_none() {
+            let what = match self.functions.find(handle) {
+                Found::Unknown => "this never was a function",
+                _ => "the function's module has been unloaded",
+            };
+            self.report(ReportKind::StaleHandle, what.to_owned());
+        }
+        found.ok_or(hipErrorInvalidHandle)
     }
 
     pub(crate) unsafe fn func_get_attribute(
         &mut self,
-        _value: *mut c_int,
-        _attribute: hipFunction_attribute,
-        _function: hipFunction_t,
+        value: *mut c_int,
+        attribute: hipFunction_attribute,
+        function: hipFunction_t,
     ) -> Hip {
-        Err(hipErrorNotSupported)
+        required(value)?;
+        let (module, _, kernel) = self.function(function)?;
+        let kernel = &module.kernels[kernel];
+        let found = match attribute {
+            HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK => kernel.max_workgroup_size,
+            HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES => kernel.lds_size,
+            HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES => kernel.private_size,
+            HIP_FUNC_ATTRIBUTE_NUM_REGS => kernel.vgpr_count,
+            HIP_FUNC_ATTRIBUTE_CONST_SIZE_BYTES | HIP_FUNC_ATTRIBUTE_CACHE_MODE_CA => 0,
+            HIP_FUNC_ATTRIBUTE_PTX_VERSION | HIP_FUNC_ATTRIBUTE_BINARY_VERSION => 110,
+            HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES => {
+                super::device::LDS_PER_BLOCK.saturating_sub(kernel.lds_size)
+            }
+            _ => return Err(hipErrorInvalidValue),
+        };
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(value, c_int::try_from(found).unwrap_or(c_int::MAX)) }
     }
 
-    pub(crate) unsafe fn module_launch_kernel(
+    pub(crate) unsafe fn occupancy(
         &mut self,
-        _function: hipFunction_t,
-        _grid: [u32; 3],
-        _block: [u32; 3],
-        _shared: u32,
-        _stream: hipStream_t,
-        _params: *mut *mut c_void,
-        _extra: *mut *mut c_void,
+        blocks: *mut c_int,
+        function: hipFunction_t,
+        block_size: c_int,
+        dynamic_lds: usize,
     ) -> Hip {
-        Err(hipErrorNotSupported)
+        required(blocks)?;
+        let (module, _, kernel) = self.function(function)?;
+        let size = u32::try_from(block_size)
+            .ok()
+            .filter(|size| *size > 0)
+            .ok_or(hipErrorInvalidValue)?;
+        let found = occupancy(&module.kernels[kernel], size, dynamic_lds as u64);
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(blocks, found as c_int) }
     }
+}
+
+/// Workgroups that fit a workgroup processor of RDNA3 at once: 4 SIMDs of 16 waves and 1536 vector registers per lane,
+/// given out in blocks of 24; 128 KiB of LDS.
+fn occupancy(kernel: &KernelMeta, block: u32, dynamic_lds: u64) -> u32 {
+    let waves = block.div_ceil(32);
+    let registers = kernel.vgpr_count.max(1).next_multiple_of(24);
+    let resident = 4 * (1536 / registers).min(16);
+    let by_lds = match u64::from(kernel.lds_size) + dynamic_lds {
+        0 => u32::MAX,
+        lds => (131_072 / lds.next_multiple_of(1024)) as u32,
+    };
+    (resident / waves).min(by_lds)
 }

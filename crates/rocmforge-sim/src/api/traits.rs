@@ -98,6 +98,11 @@ impl HipApi for SimHost {
         fn hipStreamGetDevice(stream: hipStream_t, device: *mut hipDevice_t) => |c| c.stream_get_device(stream, device);
         fn hipLaunchHostFunc(stream: hipStream_t, function: Option<hipHostFn_t>, user: *mut c_void)
             => |c| c.launch_host_func(stream, function, user);
+        fn hipModuleGetGlobal(address: *mut hipDeviceptr_t, bytes: *mut usize, module: hipModule_t, name: *const c_char)
+            => |c| c.module_get_global(address, bytes, module, name);
+        fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
+            blocks: *mut c_int, function: hipFunction_t, block_size: c_int, dynamic_lds: usize,
+        ) => |c| c.occupancy(blocks, function, block_size, dynamic_lds);
         fn hipHostRegister(ptr: *mut c_void, size: usize, flags: c_uint) => |c| c.host_register(ptr, size, flags);
         fn hipHostUnregister(ptr: *mut c_void) => |c| c.host_unregister(ptr);
         fn hipHostGetDevicePointer(device: *mut *mut c_void, host: *mut c_void, flags: c_uint)

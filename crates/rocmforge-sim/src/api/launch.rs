@@ -1,0 +1,189 @@
+//! Launches: what is checked and copied when one is queued.
+
+use super::device::{LDS_PER_BLOCK, MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
+use crate::launch::Launch;
+use crate::report::ReportKind;
+use crate::sim::{Call, Hip};
+use crate::work::OpKind;
+use rocmforge_amdgcn::{Geometry, kernarg_bytes};
+use rocmforge_code_object::KernelMeta;
+use rocmforge_hip_sys::*;
+use std::ffi::c_void;
+
+impl Call<'_> {
+    pub(crate) unsafe fn module_launch_kernel(
+        &mut self,
+        function: hipFunction_t,
+        grid: [u32; 3],
+        block: [u32; 3],
+        dynamic_lds: u32,
+        stream: hipStream_t,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> Hip {
+        let (module, handle, kernel) = self.function(function)?;
+        let bad_stream = if self.hip7() {
+            hipErrorContextIsDestroyed
+        } else {
+            hipErrorInvalidValue
+        };
+        let stream = self.stream_or(stream, bad_stream)?;
+        self.healthy(module.card)?;
+        let meta = &module.kernels[kernel];
+        if self.queues.get(stream).is_some_and(|queue| queue.card != module.card) {
+            let message = format!(
+                "kernel {} is loaded on card {}, not on the stream's",
+                meta.name, module.card
+            );
+            self.report(ReportKind::BadLaunch, message);
+            return Err(hipErrorInvalidHandle);
+        }
+        self.check_geometry(meta, grid, block, dynamic_lds)?;
+        if !params.is_null() && !extra.is_null() {
+            return Err(hipErrorInvalidValue);
+        }
+        let arguments = if extra.is_null() {
+            // SAFETY: promised by the caller of the HIP function.
+            unsafe { self.gather(meta, params) }?
+        } else {
+            // SAFETY: promised by the caller of the HIP function.
+            unsafe { self.unpack(meta, extra) }?
+        };
+        let slices: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+        let kernarg = match kernarg_bytes(
+            meta,
+            &slices,
+            &Geometry {
+                grid,
+                block,
+                dynamic_lds,
+            },
+        ) {
+            Ok(kernarg) => kernarg,
+            Err(error) => {
+                self.report(ReportKind::BadLaunch, error.to_string());
+                return Err(hipErrorInvalidValue);
+            }
+        };
+        for number in grid.iter().chain(&block) {
+            self.trace.number(u64::from(*number));
+        }
+        self.trace.bytes(&kernarg);
+        let launch = Launch {
+            module: module.clone(),
+            handle,
+            kernel,
+            grid,
+            block,
+            dynamic_lds,
+            kernarg,
+        };
+        self.enqueue(stream, OpKind::Kernel(Box::new(launch)), Vec::new());
+        Ok(())
+    }
+
+    /// The limits, in the order and with the codes of AMD's implementation.
+    fn check_geometry(&mut self, meta: &KernelMeta, grid: [u32; 3], block: [u32; 3], dynamic_lds: u32) -> Hip {
+        let too_large = if self.hip7() {
+            hipErrorInvalidConfiguration
+        } else {
+            hipErrorInvalidValue
+        };
+        let exceeds = |size: [u32; 3], limit: [u32; 3]| size.iter().zip(limit).any(|(n, limit)| *n > limit);
+        let threads: u64 = block.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
+        if grid.contains(&0) || block.contains(&0) || exceeds(grid, MAX_GRID) {
+            return Err(hipErrorInvalidValue);
+        }
+        if block.iter().fold(1u32, |product, n| product.wrapping_mul(*n)) == 0 {
+            let message = format!("{block:?} threads: the product wraps to 0 in 32 bits and passes HIP's own check");
+            self.report(ReportKind::InvalidCall, message);
+        }
+        if exceeds(block, MAX_BLOCK) || threads > u64::from(MAX_THREADS_PER_BLOCK) {
+            return Err(too_large);
+        }
+        if grid
+            .iter()
+            .zip(block)
+            .any(|(n, size)| u64::from(*n) * u64::from(size) > u64::from(u32::MAX))
+        {
+            return Err(hipErrorInvalidConfiguration);
+        }
+        if u64::from(dynamic_lds) + u64::from(meta.lds_size) > u64::from(LDS_PER_BLOCK) {
+            return Err(hipErrorInvalidValue);
+        }
+        let required = meta.required_workgroup_size.is_some_and(|size| size != block);
+        if threads > u64::from(meta.max_workgroup_size) || required {
+            let message = format!(
+                "{block:?} threads, kernel {} was compiled for {}",
+                meta.name, meta.max_workgroup_size
+            );
+            self.report(ReportKind::BadLaunch, message);
+            return Err(hipErrorLaunchFailure);
+        }
+        Ok(())
+    }
+
+    /// Copies the arguments that `kernelParams` points at. Their number and sizes are the kernel's own word: HIP cannot
+    /// know what is there.
+    ///
+    /// # Safety
+    /// `params` is null or has a valid pointer for each argument of the kernel.
+    unsafe fn gather(&mut self, meta: &KernelMeta, params: *mut *mut c_void) -> Hip<Vec<Vec<u8>>> {
+        let mut arguments = Vec::new();
+        for (index, arg) in meta.explicit_args().enumerate() {
+            if params.is_null() {
+                return Err(hipErrorInvalidValue);
+            }
+            // SAFETY: promised by the caller.
+            let pointer = unsafe { params.add(index).read() };
+            if pointer.is_null() {
+                self.report(
+                    ReportKind::BadLaunch,
+                    format!("argument {index} of {} is a null pointer", meta.name),
+                );
+                return Err(hipErrorInvalidValue);
+            }
+            // SAFETY: promised by the caller.
+            arguments.push(unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), arg.size as usize) }.to_vec());
+        }
+        Ok(arguments)
+    }
+
+    /// Copies the arguments of a packed buffer.
+    ///
+    /// # Safety
+    /// `extra` is a list as HIP defines it, up to where it stops being one.
+    unsafe fn unpack(&mut self, meta: &KernelMeta, extra: *mut *mut c_void) -> Hip<Vec<Vec<u8>>> {
+        let mut list = [std::ptr::null_mut(); 5];
+        let expected = [
+            Some(HIP_LAUNCH_PARAM_BUFFER_POINTER),
+            None,
+            Some(HIP_LAUNCH_PARAM_BUFFER_SIZE),
+            None,
+            Some(HIP_LAUNCH_PARAM_END),
+        ];
+        for (index, expected) in expected.into_iter().enumerate() {
+            // SAFETY: every entry before was as HIP defines it, so this one is there.
+            list[index] = unsafe { extra.add(index).read() };
+            if expected.is_some_and(|expected| expected != list[index]) || list[index].is_null() {
+                return Err(hipErrorInvalidValue);
+            }
+        }
+        // SAFETY: promised by the caller: the entry points at the size.
+        let size = unsafe { list[3].cast::<usize>().read_unaligned() };
+        let needed = meta
+            .explicit_args()
+            .map(|arg| arg.offset as usize + arg.size as usize)
+            .max()
+            .unwrap_or(0);
+        if size < needed {
+            let message = format!("{} takes {needed} B of arguments, {size} B were given", meta.name);
+            self.report(ReportKind::BadLaunch, message);
+            return Err(hipErrorInvalidValue);
+        }
+        // SAFETY: promised by the caller: the buffer has this size.
+        let buffer = unsafe { std::slice::from_raw_parts(list[1].cast::<u8>(), size) };
+        let part = |offset: u32, size: u32| buffer[offset as usize..offset as usize + size as usize].to_vec();
+        Ok(meta.explicit_args().map(|arg| part(arg.offset, arg.size)).collect())
+    }
+}
