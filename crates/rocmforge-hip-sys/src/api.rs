@@ -1,7 +1,7 @@
 //! The traits every provider of HIP implements, generated from the list in `src/functions.rs`.
 
 use crate::functions::for_each_hip_function;
-use crate::{hipError_t, hipErrorNotSupported, types::*};
+use crate::{abi, hipError_t, hipErrorNotSupported, types::*};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 macro_rules! define_traits {
@@ -39,6 +39,25 @@ macro_rules! define_traits {
             $(#[doc = concat!("`", stringify!($foreign), "`.")]
             unsafe fn $foreign(&self $(, $foreign_arg: $foreign_ty)*) -> hipError_t;)*
         }
+
+        /// Every function, as data, for [`crate::abi`].
+        pub(crate) const FUNCTIONS: &[abi::Function] = &[
+            $(abi::Function {
+                name: stringify!($core),
+                tag: abi::Tag::Core,
+                args: &[$((stringify!($core_arg), stringify!($core_ty))),*],
+            },)*
+            $(abi::Function {
+                name: stringify!($optional),
+                tag: abi::Tag::Optional,
+                args: &[$((stringify!($optional_arg), stringify!($optional_ty))),*],
+            },)*
+            $(abi::Function {
+                name: stringify!($foreign),
+                tag: abi::Tag::Foreign,
+                args: &[$((stringify!($foreign_arg), stringify!($foreign_ty))),*],
+            },)*
+        ];
 
         /// Names of the core functions.
         pub const CORE_FUNCTIONS: &[&str] = &[$(stringify!($core)),*];

@@ -22,6 +22,7 @@
 //! ```
 #![allow(non_camel_case_types, non_snake_case, non_upper_case_globals)]
 
+pub mod abi;
 mod api;
 mod clock;
 mod error;

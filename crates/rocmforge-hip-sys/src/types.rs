@@ -49,7 +49,11 @@ macro_rules! constants {
         pub type $ty = $repr;
         $(#[doc = concat!("`", stringify!($name), "` (", stringify!($value), ").")]
         pub const $name: $ty = $value;)*
-    )*};
+    )*
+
+        /// Every constant above, as data: type, name, value.
+        pub(crate) const CONSTANTS: &[(&str, &str, u64)] = &[$($((stringify!($ty), stringify!($name), $value),)*)*];
+    };
 }
 
 constants! {

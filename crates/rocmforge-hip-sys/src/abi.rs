@@ -1,0 +1,126 @@
+//! The ABI as data, for programs that compare it with somebody else's: every function with its arguments, every constant
+//! and every struct this crate has. `cargo xtask bindings check` compares it with the HIP headers.
+
+use crate::{hipDeviceProp_tR0000, hipDeviceProp_tR0600, hipPointerAttribute_t};
+use std::mem::{offset_of, size_of};
+
+/// Who calls a function: see `src/functions.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tag {
+    /// Every library must have it.
+    Core,
+    /// Some libraries lack it.
+    Optional,
+    /// Foreign programs only.
+    Foreign,
+}
+
+/// A function. All return `hipError_t`.
+#[derive(Debug, Clone, Copy)]
+pub struct Function {
+    /// Its C name.
+    pub name: &'static str,
+    /// Who calls it.
+    pub tag: Tag,
+    /// Name and Rust type of each argument.
+    pub args: &'static [(&'static str, &'static str)],
+}
+
+/// A constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Constant {
+    /// The type it belongs to: a C enum, or a group of flags that C has no type for.
+    pub group: &'static str,
+    /// Its C name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+}
+
+/// A struct.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// Its name here.
+    pub name: &'static str,
+    /// Its name in C.
+    pub c_name: &'static str,
+    /// Major versions of HIP whose headers have it, first and last.
+    pub majors: (u32, u32),
+    /// Bytes.
+    pub size: usize,
+    /// Each field this crate names: its name, its byte offset, its bytes.
+    pub fields: &'static [(&'static str, usize, usize)],
+}
+
+/// Every function, in the list's order.
+pub const FUNCTIONS: &[Function] = crate::api::FUNCTIONS;
+
+/// The structs.
+pub const LAYOUTS: &[Layout] = &[
+    Layout {
+        name: "hipPointerAttribute_t",
+        c_name: "hipPointerAttribute_t",
+        majors: (5, u32::MAX),
+        size: size_of::<hipPointerAttribute_t>(),
+        fields: &[
+            ("type", offset_of!(hipPointerAttribute_t, r#type), 4),
+            ("device", offset_of!(hipPointerAttribute_t, device), 4),
+            ("devicePointer", offset_of!(hipPointerAttribute_t, devicePointer), 8),
+            ("hostPointer", offset_of!(hipPointerAttribute_t, hostPointer), 8),
+            ("isManaged", offset_of!(hipPointerAttribute_t, isManaged), 4),
+            ("allocationFlags", offset_of!(hipPointerAttribute_t, allocationFlags), 4),
+        ],
+    },
+    Layout {
+        name: "hipDeviceProp_tR0000",
+        c_name: "hipDeviceProp_t",
+        majors: (5, 5),
+        size: size_of::<hipDeviceProp_tR0000>(),
+        fields: &[("gcnArchName", hipDeviceProp_tR0000::GCN_ARCH_NAME, 256)],
+    },
+    Layout {
+        name: "hipDeviceProp_tR0600",
+        c_name: "hipDeviceProp_t",
+        majors: (6, u32::MAX),
+        size: size_of::<hipDeviceProp_tR0600>(),
+        fields: &[("gcnArchName", hipDeviceProp_tR0600::GCN_ARCH_NAME, 256)],
+    },
+];
+
+/// The opaque handles and other named types: name here and in C, bytes.
+pub const TYPES: &[(&str, usize)] = &[
+    ("hipError_t", size_of::<crate::hipError_t>()),
+    ("hipStream_t", size_of::<crate::hipStream_t>()),
+    ("hipEvent_t", size_of::<crate::hipEvent_t>()),
+    ("hipModule_t", size_of::<crate::hipModule_t>()),
+    ("hipFunction_t", size_of::<crate::hipFunction_t>()),
+    ("hipGraph_t", size_of::<crate::hipGraph_t>()),
+    ("hipGraphExec_t", size_of::<crate::hipGraphExec_t>()),
+    ("hipGraphNode_t", size_of::<crate::hipGraphNode_t>()),
+    ("hipMemPool_t", size_of::<crate::hipMemPool_t>()),
+    ("hipDeviceptr_t", size_of::<crate::hipDeviceptr_t>()),
+    ("hipDevice_t", size_of::<crate::hipDevice_t>()),
+    ("hipHostFn_t", size_of::<crate::hipHostFn_t>()),
+    ("hipStreamCallback_t", size_of::<crate::hipStreamCallback_t>()),
+    ("hipMemcpyKind", size_of::<crate::hipMemcpyKind>()),
+    ("hipMemoryType", size_of::<crate::hipMemoryType>()),
+    ("hipDeviceAttribute_t", size_of::<crate::hipDeviceAttribute_t>()),
+    ("hipFunction_attribute", size_of::<crate::hipFunction_attribute>()),
+    ("hipStreamCaptureMode", size_of::<crate::hipStreamCaptureMode>()),
+    ("hipStreamCaptureStatus", size_of::<crate::hipStreamCaptureStatus>()),
+];
+
+/// Every constant, the statuses and the marks of `hipModuleLaunchKernel`'s `extra` list included.
+pub fn constants() -> Vec<Constant> {
+    let listed = crate::types::CONSTANTS.iter().map(|&(group, name, value)| Constant { group, name, value });
+    let statuses = crate::hipError_t::ALL.iter().filter_map(|status| {
+        Some(Constant { group: "hipError_t", name: status.name()?, value: u64::from(status.0) })
+    });
+    let launch = [
+        ("HIP_LAUNCH_PARAM_BUFFER_POINTER", crate::HIP_LAUNCH_PARAM_BUFFER_POINTER),
+        ("HIP_LAUNCH_PARAM_BUFFER_SIZE", crate::HIP_LAUNCH_PARAM_BUFFER_SIZE),
+        ("HIP_LAUNCH_PARAM_END", crate::HIP_LAUNCH_PARAM_END),
+    ];
+    let launch = launch.map(|(name, mark)| Constant { group: "HIP_LAUNCH_PARAM", name, value: mark.addr() as u64 });
+    listed.chain(statuses).chain(launch).collect()
+}
