@@ -6,6 +6,7 @@
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod bindings;
 mod ci;
 mod kernels;
 mod test_gpu;
@@ -21,6 +22,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Compares our HIP bindings with the headers on this machine.
+    Bindings(bindings::Args),
     /// Runs everything a change must pass: fmt, clippy, tests, docs, tidy and the generated-file checks.
     Ci(ci::Args),
     /// Compiles the device kernels, or checks the committed ones.
@@ -36,6 +39,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
     let outcome: Outcome = match Cli::parse().command {
+        Command::Bindings(args) => bindings::run(args),
         Command::Ci(args) => ci::run(args),
         Command::Kernels(args) => kernels::run(args),
         Command::TestGpu(args) => test_gpu::run(args),

@@ -112,15 +112,28 @@ pub const TYPES: &[(&str, usize)] = &[
 
 /// Every constant, the statuses and the marks of `hipModuleLaunchKernel`'s `extra` list included.
 pub fn constants() -> Vec<Constant> {
-    let listed = crate::types::CONSTANTS.iter().map(|&(group, name, value)| Constant { group, name, value });
+    let listed = crate::types::CONSTANTS
+        .iter()
+        .map(|&(group, name, value)| Constant { group, name, value });
     let statuses = crate::hipError_t::ALL.iter().filter_map(|status| {
-        Some(Constant { group: "hipError_t", name: status.name()?, value: u64::from(status.0) })
+        Some(Constant {
+            group: "hipError_t",
+            name: status.name()?,
+            value: u64::from(status.0),
+        })
     });
     let launch = [
-        ("HIP_LAUNCH_PARAM_BUFFER_POINTER", crate::HIP_LAUNCH_PARAM_BUFFER_POINTER),
+        (
+            "HIP_LAUNCH_PARAM_BUFFER_POINTER",
+            crate::HIP_LAUNCH_PARAM_BUFFER_POINTER,
+        ),
         ("HIP_LAUNCH_PARAM_BUFFER_SIZE", crate::HIP_LAUNCH_PARAM_BUFFER_SIZE),
         ("HIP_LAUNCH_PARAM_END", crate::HIP_LAUNCH_PARAM_END),
     ];
-    let launch = launch.map(|(name, mark)| Constant { group: "HIP_LAUNCH_PARAM", name, value: mark.addr() as u64 });
+    let launch = launch.map(|(name, mark)| Constant {
+        group: "HIP_LAUNCH_PARAM",
+        name,
+        value: mark.addr() as u64,
+    });
     listed.chain(statuses).chain(launch).collect()
 }
