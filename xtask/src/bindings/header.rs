@@ -78,8 +78,9 @@ impl Header {
     /// A function's declaration as the headers have it, on one line.
     pub(super) fn declaration(&self, name: &str) -> Option<String> {
         let call = format!(" {name}(");
-        let start = self.text.find(&call)?;
-        let end = start + self.text[start..].find(';')?;
+        let at = self.text.find(&call)?;
+        let start = self.text[..at].rfind(['\n', ';']).map_or(0, |before| before + 1);
+        let end = at + self.text[at..].find(';')?;
         Some(self.text[start..end].split_whitespace().collect::<Vec<_>>().join(" "))
     }
 

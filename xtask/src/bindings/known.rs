@@ -7,7 +7,7 @@ const SINCE: &[(&str, (u32, u32))] = &[
     ("hipExtGetLastError", (6, 0)),
     ("hipStreamGetDevice", (5, 7)),
     ("hipMemoryTypeUnregistered", (6, 0)),
-    ("hipMemoryTypeManaged", (5, 7)),
+    ("hipMemoryTypeManaged", (5, 4)),
     ("hipErrorInvalidChannelDescriptor", (7, 0)),
     ("hipErrorInvalidTexture", (7, 0)),
 ];

@@ -1,0 +1,40 @@
+//! Our function list, compiled over the types of hip-sys: every function there must have exactly the listed type.
+
+use crate::functions::for_each_hip_function;
+use core::ffi::{c_char, c_int, c_uint, c_void};
+use hip_sys::hiprt::*;
+
+// HIP 5 has one hipDeviceProp_t, and hipGetDeviceProperties fills it.
+type hipDeviceProp_tR0000 = hipDeviceProp_t;
+
+/// Functions that hip-sys 0.1.2 lacks because HIP got them later. Each stands in for itself: nothing is compared.
+mod absent {
+    use super::*;
+
+    pub(super) type hipDeviceProp_tR0600 = ();
+
+    pub(super) unsafe extern "C" fn hipGetDevicePropertiesR0600(_: *mut (), _: c_int) -> hipError_t {
+        hipError_t::hipErrorNotSupported
+    }
+
+    pub(super) unsafe extern "C" fn hipExtGetLastError() -> hipError_t {
+        hipError_t::hipErrorNotSupported
+    }
+
+    pub(super) unsafe extern "C" fn hipStreamGetDevice(_: hipStream_t, _: *mut hipDevice_t) -> hipError_t {
+        hipError_t::hipErrorNotSupported
+    }
+}
+use absent::{hipDeviceProp_tR0600, hipExtGetLastError, hipGetDevicePropertiesR0600, hipStreamGetDevice};
+
+macro_rules! compare {
+    ($($tag:ident { $(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)* })*) => {
+        /// Never called, and so never linked: the distribution's library lacks some of what its header declares.
+        #[allow(dead_code)]
+        fn every_signature_is_theirs() {
+            $($(let _: unsafe extern "C" fn($($ty),*) -> hipError_t = $name;)*)*
+        }
+    };
+}
+
+for_each_hip_function!(compare);
