@@ -53,6 +53,11 @@ const STEPS: &[Step] = &[
         cargo: &["test", "--workspace", "--all-features"],
         env: None,
     },
+    Step {
+        name: "bindings",
+        cargo: &["xtask", "bindings", "check", "--skip-if-absent"],
+        env: None,
+    },
 ];
 
 #[derive(Debug, thiserror::Error)]
