@@ -1,6 +1,6 @@
 //! What to simulate.
 
-use crate::interim::Bytes;
+use rocmforge_memory::Bytes;
 
 /// The major version of HIP whose behaviour is simulated. They differ in error codes, in when the last error is
 /// overwritten and in what a stale handle does.

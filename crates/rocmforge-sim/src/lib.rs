@@ -32,11 +32,11 @@ mod api;
 mod config;
 mod handle;
 mod host;
-mod interim;
 mod launch;
 mod module;
 mod pinned;
 mod queue;
+mod readings;
 mod report;
 mod sim;
 mod trace;
@@ -44,7 +44,8 @@ mod vram;
 mod work;
 
 pub use config::{CardConfig, HipVersion, Poison, Schedule, SimConfig};
-pub use interim::Bytes;
+
+pub use readings::SimReadings;
 pub use report::{Access, AllocationInfo, AllocationState, Report, ReportKind};
 pub use sim::{Counters, SimError, SimHost};
 pub use vram::AllocationStats;

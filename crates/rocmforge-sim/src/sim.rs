@@ -168,6 +168,10 @@ impl SimHost {
         }
     }
 
+    pub(crate) fn with_host<T>(&self, look: impl FnOnce(&Host) -> T) -> T {
+        look(&self.state.lock())
+    }
+
     /// Goes through what every HIP call goes through: the check for host functions, the adversary's chance to run
     /// something, the thread's last error.
     pub(crate) fn call_with(

@@ -1,0 +1,59 @@
+//! The card's memory as sysfs and the kernel driver show it.
+
+use crate::SimHost;
+use rocmforge_hip_sys::HipClock;
+use rocmforge_memory::{Bytes, DeviceKey, Reading, Readings};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Readings of one simulated card. Unlike `hipMemGetInfo`, they see the desktop.
+#[derive(Debug, Clone)]
+pub struct SimReadings {
+    host: Arc<SimHost>,
+    card: usize,
+}
+
+impl Readings for SimReadings {
+    fn read(&self) -> Reading {
+        self.host.reading(self.card)
+    }
+
+    fn now(&self) -> Duration {
+        HipClock::now(&*self.host)
+    }
+}
+
+impl SimHost {
+    /// What sysfs and the kernel driver say about a card. Empty readings for a card that does not exist.
+    pub fn readings(self: &Arc<Self>, card: usize) -> SimReadings {
+        SimReadings {
+            host: self.clone(),
+            card,
+        }
+    }
+
+    /// The name under which a card is known to a ledger: its PCI address.
+    pub fn device_key(&self, card: usize) -> Option<DeviceKey> {
+        self.with_host(|host| host.cards.get(card).map(|card| DeviceKey::new(card.config.pci.clone())))
+    }
+
+    fn reading(&self, card: usize) -> Reading {
+        self.with_host(|host| {
+            let Some(card) = host.cards.get(card) else {
+                return Reading::default();
+            };
+            let (config, own) = (&card.config, card.vram.stats().charged_bytes);
+            let hip_free = card.vram.reported_available(config.other_rocm_used.0);
+            Reading {
+                total: Some(config.vram),
+                used: Some(Bytes(
+                    (config.desktop_used.0 + config.other_rocm_used.0 + own).min(config.vram.0),
+                )),
+                own: Some(Bytes(own)),
+                hip_free: Some(Bytes(hip_free.saturating_sub(host.config.hidden_free.0))),
+                displays: config.displays,
+                unified_memory: config.unified_memory,
+            }
+        })
+    }
+}
