@@ -1,0 +1,125 @@
+//! Whether an AMD GPU can be used, asked without risking the process: the kernel first, the HIP library last, and that
+//! with a time limit.
+
+use crate::backend::device_count;
+use crate::error::HipError;
+use rocmforge_hip_sys::{HipApi, HipLibrary, hipError_t};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::time::Duration;
+
+/// Whether an AMD GPU can be used here.
+#[derive(Debug, Clone)]
+pub enum Availability {
+    /// HIP shows this many devices.
+    Available {
+        /// Devices.
+        devices: u32,
+    },
+    /// It cannot, for this reason.
+    Unavailable(Arc<Unavailable>),
+}
+
+impl Availability {
+    /// Whether it can.
+    pub fn is_available(&self) -> bool {
+        matches!(self, Self::Available { .. })
+    }
+}
+
+impl std::fmt::Display for Availability {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Available { devices } => write!(f, "{devices} AMD GPU(s) can be used"),
+            Self::Unavailable(why) => why.fmt(f),
+        }
+    }
+}
+
+/// The six reasons why an AMD GPU cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// The kernel has no compute driver: there is no `/dev/kfd`.
+    #[error("no AMD GPU driver: {0} does not exist; the amdgpu kernel module is not loaded, or has no compute support")]
+    NoDriver(String),
+    /// The driver is there, this user may not open it.
+    #[error("no permission for {path}: {advice}")]
+    NoPermission {
+        /// The device file.
+        path: String,
+        /// What to do.
+        advice: String,
+    },
+    /// The driver is there, a GPU is not, or HIP hides it.
+    #[error("no AMD GPU: {0}")]
+    NoDevice(String),
+    /// No HIP library can be loaded.
+    #[error("no usable HIP library: {0}")]
+    NoLibrary(String),
+    /// The HIP library cannot start.
+    #[error("the HIP library does not start: {call} says {status}")]
+    InitFailed {
+        /// The call.
+        call: &'static str,
+        /// Its status.
+        status: hipError_t,
+    },
+    /// The HIP library does not answer: a GPU that hangs does that to it.
+    #[error("the HIP library has not answered for {0:?}: the GPU may hang; see `dmesg`")]
+    TimedOut(Duration),
+}
+
+/// How long the library may take to start. It takes milliseconds; seconds on a machine with many cards.
+pub(crate) const PROBE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Asked once: a driver that appears or goes while the process runs is not noticed.
+pub(crate) fn of_this_machine() -> &'static Availability {
+    static ANSWER: OnceLock<Availability> = OnceLock::new();
+    ANSWER.get_or_init(|| {
+        let kernel = crate::readings::kernel_shows_a_gpu();
+        match kernel.and_then(|()| ask_library(load, PROBE_LIMIT)) {
+            Ok(devices) => Availability::Available { devices },
+            Err(why) => Availability::Unavailable(Arc::new(why)),
+        }
+    })
+}
+
+fn load() -> Result<Arc<dyn HipApi>, Unavailable> {
+    match HipLibrary::load() {
+        Ok(library) => Ok(Arc::new(library)),
+        Err(error) => Err(Unavailable::NoLibrary(error.to_string())),
+    }
+}
+
+/// Loads and starts the library on a thread of its own, which is left behind if it does not answer: nothing can end a
+/// thread that hangs in a driver.
+pub(crate) fn ask_library(
+    load: impl FnOnce() -> Result<Arc<dyn HipApi>, Unavailable> + Send + 'static,
+    limit: Duration,
+) -> Result<u32, Unavailable> {
+    let (answer, answered) = mpsc::channel();
+    let asked = std::thread::Builder::new().name("hip-probe".to_owned()).spawn(move || {
+        let devices = load().and_then(|api| count(&*api));
+        // Nobody listens any more after the limit.
+        let _ = answer.send(devices);
+    });
+    if let Err(error) = asked {
+        return Err(Unavailable::NoLibrary(format!("no thread to load it on: {error}")));
+    }
+    match answered.recv_timeout(limit) {
+        Ok(devices) => devices,
+        Err(mpsc::RecvTimeoutError::Timeout) => Err(Unavailable::TimedOut(limit)),
+        Err(mpsc::RecvTimeoutError::Disconnected) => {
+            Err(Unavailable::NoLibrary("loading it panicked; see the message above".to_owned()))
+        }
+    }
+}
+
+fn count(api: &dyn HipApi) -> Result<u32, Unavailable> {
+    let hidden = "HIP shows none; ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES may hide it";
+    match device_count(api) {
+        Ok(count) if count > 0 => Ok(count.unsigned_abs()),
+        Ok(_) | Err(HipError::DeviceNotFound { .. }) => Err(Unavailable::NoDevice(hidden.to_owned())),
+        Err(HipError::Call { call, status }) => Err(Unavailable::InitFailed { call, status }),
+        Err(error) => Err(Unavailable::NoLibrary(error.to_string())),
+    }
+}

@@ -1,0 +1,267 @@
+//! The backend: one device of one provider, its budget and its own stream.
+
+use crate::availability::{self, Availability};
+use crate::buffer::HipBuffer;
+use crate::core::Core;
+use crate::device::DeviceInfo;
+use crate::driver::Driver;
+use crate::error::{HipError, HipResult};
+use crate::event::HipEvent;
+use crate::module::HipModule;
+use crate::provider::Provider;
+use crate::readings::{CardReadings, system_readings};
+use crate::stream::HipStream;
+use bytemuck::Pod;
+use rocmforge_hip_sys::{HipApi, hipErrorInvalidDevice, hipErrorNoDevice};
+use rocmforge_memory::{Card, Policy, Site};
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How to open a device.
+#[derive(Clone)]
+pub struct BackendOptions {
+    /// HIP's number of the device.
+    pub device: i32,
+    /// How much of the card's memory this process may have.
+    pub policy: Policy,
+    /// How long any wait may take before the backend gives the device up.
+    pub deadline: Duration,
+    /// Another backend's card, to share its budget; `policy` is not used then. Backends of the AMD library on the same
+    /// device share one anyway ([`Provider::cards`]).
+    pub card: Option<Arc<Card>>,
+}
+
+impl Default for BackendOptions {
+    /// Device 0, the desktop's policy, ten seconds.
+    fn default() -> Self {
+        Self { device: 0, policy: Policy::desktop(), deadline: Duration::from_secs(10), card: None }
+    }
+}
+
+/// One device, ready for use.
+///
+/// Not a singleton: several can be open, on one device or more. It stays alive through everything made from it.
+pub struct HipBackend {
+    // Before `core`: its drop waits for the work on it.
+    stream: HipStream,
+    core: Arc<Core>,
+}
+
+impl HipBackend {
+    /// Whether an AMD GPU can be used here: [`availability`](Self::availability) says why not.
+    pub fn gpu_available() -> bool {
+        Self::availability().is_available()
+    }
+
+    /// Whether an AMD GPU can be used here, or which of six reasons speaks against it. Asked once in a process.
+    ///
+    /// Looks at `/dev/kfd` and the kernel's topology first; only if these show a GPU and allow its use is the HIP library
+    /// loaded and called, on a thread of its own with a time limit. A crash inside of the library ends the process all the
+    /// same: `cargo xtask doctor` asks in a helper process, which contains it.
+    pub fn availability() -> &'static Availability {
+        availability::of_this_machine()
+    }
+
+    /// Opens the AMD GPU best suited to computing: a card rather than an APU, the one with the most memory.
+    ///
+    /// Fails with the reason if there is none.
+    pub fn new_checked() -> HipResult<Arc<Self>> {
+        if let Availability::Unavailable(why) = Self::availability() {
+            return Err(HipError::Unavailable(Arc::clone(why)));
+        }
+        let provider = Provider::amd()?;
+        let options = BackendOptions::default();
+        let devices = Self::devices(&provider, options.deadline)?;
+        let best = devices.iter().max_by_key(|device| (!device.integrated, device.total_memory));
+        let best = best.ok_or(HipError::DeviceNotFound { ordinal: 0, count: 0 })?;
+        Self::open(provider, BackendOptions { device: best.ordinal, ..options })
+    }
+
+    /// The devices a provider shows.
+    pub fn devices(provider: &Provider, deadline: Duration) -> HipResult<Vec<DeviceInfo>> {
+        let count = device_count(&*provider.api)?;
+        (0..count)
+            .map(|ordinal| {
+                let (api, clock) = (Arc::clone(&provider.api), Arc::clone(&provider.clock));
+                DeviceInfo::query(&Driver::new(api, clock, ordinal, count, deadline))
+            })
+            .collect()
+    }
+
+    /// Opens a device of any provider.
+    #[track_caller]
+    pub fn open(provider: Provider, options: BackendOptions) -> HipResult<Arc<Self>> {
+        let site = Site::caller();
+        let Provider { api, clock, readings, cards } = provider;
+        let count = device_count(&*api)?;
+        if options.device < 0 || options.device >= count {
+            return Err(HipError::DeviceNotFound { ordinal: options.device, count });
+        }
+        let driver = Driver::new(api, clock, options.device, count, options.deadline);
+        let device = DeviceInfo::query(&driver)?;
+        let make = || {
+            let system = readings.or_else(|| system_readings(&device.pci));
+            let readings = CardReadings { driver: Arc::clone(&driver), system };
+            Card::new(device.pci.clone(), options.policy.clone(), Box::new(readings))
+        };
+        let card = match (options.card, cards) {
+            (Some(card), _) => card,
+            (None, Some(cards)) => cards.get_or_make(&device.pci, make),
+            (None, None) => make(),
+        };
+        tracing::debug!(device = %device.name, arch = %device.arch, memory = %device.total_memory, "opened");
+        let core = Core::new(driver, card, device);
+        let stream = HipStream::new(&core, "backend", site)?;
+        Ok(Arc::new(Self { stream, core }))
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// The device.
+    pub fn device(&self) -> &DeviceInfo {
+        &self.core.device
+    }
+
+    /// The card's budget and ledger.
+    pub fn card(&self) -> &Arc<Card> {
+        &self.core.card
+    }
+
+    /// The backend's own stream.
+    pub fn stream(&self) -> &HipStream {
+        &self.stream
+    }
+
+    /// How long any wait may take.
+    pub fn deadline(&self) -> Duration {
+        self.core.driver.deadline()
+    }
+
+    /// A stream.
+    #[track_caller]
+    pub fn create_stream(self: &Arc<Self>, label: &str) -> HipResult<HipStream> {
+        HipStream::new(&self.core, label, Site::caller())
+    }
+
+    /// An event without time stamps.
+    #[track_caller]
+    pub fn create_event(self: &Arc<Self>, label: &str) -> HipResult<HipEvent> {
+        HipEvent::new(&self.core, false, label, Site::caller())
+    }
+
+    /// An event with time stamps, for [`HipEvent::elapsed`].
+    #[track_caller]
+    pub fn create_timing_event(self: &Arc<Self>, label: &str) -> HipResult<HipEvent> {
+        HipEvent::new(&self.core, true, label, Site::caller())
+    }
+
+    /// Loads a code object.
+    #[track_caller]
+    pub fn load_module(self: &Arc<Self>, image: &[u8], label: &str) -> HipResult<HipModule> {
+        HipModule::load(&self.core, image, label, Site::caller())
+    }
+
+    /// Free and total bytes of the card's memory.
+    ///
+    /// Free is the smaller of what HIP and what the kernel say: HIP's figure does not see the desktop. It is a figure to
+    /// print. What may be allocated is [`safe_alloc_size`](Self::safe_alloc_size), and asking first promises nothing:
+    /// only an allocation does.
+    pub fn get_memory_info(&self) -> HipResult<(usize, usize)> {
+        self.core.driver.enter()?;
+        let (mut free, mut total) = (0usize, 0usize);
+        // SAFETY: both are live out-pointers for the call.
+        self.core.driver.call("hipMemGetInfo", |api| unsafe { api.hipMemGetInfo(&mut free, &mut total) })?;
+        let budget = self.core.card.budget();
+        let held = budget.others.0.saturating_add(budget.own.0);
+        let seen = (total as u64).saturating_sub(held);
+        Ok((free.min(usize::try_from(seen).unwrap_or(usize::MAX)), total))
+    }
+
+    /// Whether `size` bytes would be within the budget now.
+    pub fn can_allocate(&self, size: usize) -> HipResult<bool> {
+        Ok(size <= self.safe_alloc_size()?)
+    }
+
+    /// Bytes the budget has left now.
+    pub fn safe_alloc_size(&self) -> HipResult<usize> {
+        self.core.driver.enter()?;
+        Ok(usize::try_from(self.core.card.budget().available.0).unwrap_or(usize::MAX))
+    }
+
+    /// `size` bytes, zeroed on the backend's stream, within the budget or not at all.
+    #[track_caller]
+    pub fn allocate_buffer_safe(self: &Arc<Self>, size: usize) -> HipResult<HipBuffer<u8>> {
+        HipBuffer::zeroed(&self.stream, rocmforge_memory::Elems(size), "buffer")
+    }
+
+    /// Copies a buffer to the host, after all work on it. Returns when the data are there.
+    pub fn copy_from_device_safe<T: Pod>(&self, src: &HipBuffer<T>, dst: &mut [T]) -> HipResult<()> {
+        src.copy_to_host(&self.stream, dst)
+    }
+
+    /// Waits for all streams of this backend, each at most until the deadline, and frees what was dropped meanwhile.
+    pub fn synchronize(&self) -> HipResult<()> {
+        self.core.driver.enter()?;
+        self.core.synchronize()?;
+        self.core.driver.enter()
+    }
+
+    /// Why this backend is unusable, if it is.
+    pub fn is_poisoned(&self) -> Option<Arc<HipError>> {
+        self.core.driver.poison().cloned()
+    }
+
+    /// Makes this backend's device the calling thread's current one. Every call of this crate does so itself; this is for
+    /// code that calls HIP on its own.
+    pub fn ensure_device(&self) -> HipResult<()> {
+        self.core.driver.enter()?;
+        self.core.driver.ensure_device()
+    }
+
+    /// The calling thread's current device.
+    pub fn thread_device(&self) -> HipResult<i32> {
+        self.core.driver.enter()?;
+        self.core.driver.current_device()
+    }
+
+    /// Whether the calling thread's current device is this backend's.
+    pub fn verify_device(&self) -> HipResult<bool> {
+        Ok(self.thread_device()? == self.device().ordinal)
+    }
+}
+
+impl std::fmt::Debug for HipBackend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HipBackend")
+            .field("device", &self.core.device.name)
+            .field("arch", &self.core.device.arch)
+            .field("poisoned", &self.is_poisoned())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Initialises HIP and counts its devices.
+pub(crate) fn device_count(api: &dyn HipApi) -> HipResult<i32> {
+    // SAFETY: takes no pointer.
+    let status = unsafe { api.hipInit(0) };
+    // Old versions say InvalidDevice, new ones NoDevice.
+    if status == hipErrorNoDevice || status == hipErrorInvalidDevice {
+        return Err(HipError::DeviceNotFound { ordinal: 0, count: 0 });
+    }
+    if !status.is_success() {
+        return Err(HipError::Call { call: "hipInit", status });
+    }
+    let mut count: c_int = 0;
+    // SAFETY: `count` is a live out-pointer for the call.
+    let status = unsafe { api.hipGetDeviceCount(&mut count) };
+    if status == hipErrorNoDevice {
+        return Ok(0);
+    }
+    if !status.is_success() {
+        return Err(HipError::Call { call: "hipGetDeviceCount", status });
+    }
+    Ok(count)
+}

@@ -1,0 +1,107 @@
+//! Copies between slices and buffers, through staging memory.
+
+use crate::buffer::HipBuffer;
+use crate::error::{HipError, HipResult};
+use crate::staging::{SLOT_BYTES, SLOTS, Slot};
+use crate::stream::HipStream;
+use crate::tracker::{Access, Use};
+use bytemuck::Pod;
+use rocmforge_hip_sys::{hipMemcpyDeviceToHost, hipMemcpyHostToDevice};
+use std::sync::Arc;
+
+impl<T: Pod> HipBuffer<T> {
+    /// Copies `src` here, on `stream`. Both have the same length.
+    ///
+    /// When this returns, `src` is free for other use; the device has the data in stream order. The data go through pinned
+    /// memory of the backend, so that a copy that is late never reads memory of the caller.
+    pub fn copy_from_host(&self, stream: &HipStream, src: &[T]) -> HipResult<()> {
+        let core = stream.core();
+        core.driver.enter()?;
+        if src.len() != self.len() {
+            return Err(HipError::LengthMismatch { what: "copy to the device", left: self.len(), right: src.len() });
+        }
+        let data: &[u8] = bytemuck::cast_slice(src);
+        for (index, chunk) in data.chunks(SLOT_BYTES).enumerate() {
+            let mut slot = core.staging.take_one(core)?;
+            let pinned = slot.memory.ptr();
+            // SAFETY: the slot has SLOT_BYTES bytes, `chunk` at most that many, and `take_one` gives idle slots only.
+            unsafe { std::ptr::copy_nonoverlapping(chunk.as_ptr(), pinned, chunk.len()) };
+            let to = self.as_device_ptr().wrapping_byte_add(index * SLOT_BYTES);
+            let enqueued =
+                stream.submit("hipMemcpyAsync", &mut vec![(self.root(), Access::Write)], |api, stream| {
+                    // SAFETY: `to` has the chunk's bytes inside of a live allocation; the slot is not used again
+                    // before this copy is done.
+                    unsafe { api.hipMemcpyAsync(to, pinned.cast(), chunk.len(), hipMemcpyHostToDevice, stream) }
+                });
+            if let Ok(cursor) = &enqueued {
+                slot.in_use(Use { stream: Arc::clone(stream.shared()), cursor: *cursor });
+            }
+            core.staging.give(slot);
+            enqueued?;
+        }
+        Ok(())
+    }
+
+    /// Copies this buffer into `dst`, after everything that `stream` has to wait for. Both have the same length. Returns
+    /// when the data are there.
+    pub fn copy_to_host(&self, stream: &HipStream, dst: &mut [T]) -> HipResult<()> {
+        let core = stream.core();
+        core.driver.enter()?;
+        if dst.len() != self.len() {
+            return Err(HipError::LengthMismatch { what: "copy from the device", left: self.len(), right: dst.len() });
+        }
+        let data: &mut [u8] = bytemuck::cast_slice_mut(dst);
+        for (index, batch) in data.chunks_mut(SLOT_BYTES * SLOTS).enumerate() {
+            let mut slots = Vec::with_capacity(SLOTS);
+            let result = self.fetch(stream, index * SLOT_BYTES * SLOTS, batch, &mut slots);
+            for slot in slots {
+                core.staging.give(slot);
+            }
+            result?;
+        }
+        core.reclaim();
+        Ok(())
+    }
+
+    /// Fetches `batch` from `offset` on, as many slots at a time as can be had.
+    fn fetch(
+        &self,
+        stream: &HipStream,
+        mut offset: usize,
+        batch: &mut [u8],
+        slots: &mut Vec<Slot>,
+    ) -> HipResult<()> {
+        let core = stream.core();
+        let mut rest = batch;
+        while !rest.is_empty() {
+            if slots.is_empty() {
+                slots.push(core.staging.take_one(core)?);
+            }
+            while slots.len() < rest.len().div_ceil(SLOT_BYTES)
+                && let Some(slot) = core.staging.take_another(core)?
+            {
+                slots.push(slot);
+            }
+            let here = rest.len().min(slots.len() * SLOT_BYTES);
+            let (now, later) = rest.split_at_mut(here);
+            for (slot, chunk) in slots.iter_mut().zip(now.chunks(SLOT_BYTES)) {
+                let (pinned, from) = (slot.memory.ptr(), self.as_device_ptr().wrapping_byte_add(offset));
+                let mut touches = vec![(self.root(), Access::Read)];
+                let cursor = stream.submit("hipMemcpyAsync", &mut touches, |api, stream| {
+                    // SAFETY: `from` has the chunk's bytes inside of a live allocation; the slot is idle, has
+                    // SLOT_BYTES bytes, and is not used again before this copy is done.
+                    unsafe { api.hipMemcpyAsync(pinned.cast(), from, chunk.len(), hipMemcpyDeviceToHost, stream) }
+                })?;
+                slot.in_use(Use { stream: Arc::clone(stream.shared()), cursor });
+                offset += chunk.len();
+            }
+            for (slot, chunk) in slots.iter_mut().zip(now.chunks_mut(SLOT_BYTES)) {
+                slot.wait()?;
+                // SAFETY: the copy into the slot is done, and it wrote the chunk's bytes.
+                unsafe { std::ptr::copy_nonoverlapping(slot.memory.ptr(), chunk.as_mut_ptr(), chunk.len()) };
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+}

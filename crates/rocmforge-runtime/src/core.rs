@@ -1,0 +1,167 @@
+//! What a backend and everything made by it share.
+
+use crate::device::DeviceInfo;
+use crate::driver::{Driver, Raw};
+use crate::error::{HipError, HipResult};
+use crate::staging::Staging;
+use crate::stream::StreamShared;
+use crate::tracker::Use;
+use parking_lot::Mutex;
+use rocmforge_hip_sys::ihipModule_t;
+use rocmforge_memory::{Allocation, Card, HandleToken};
+use std::ffi::c_void;
+use std::sync::{Arc, Weak};
+
+/// Shared by the backend, its streams, buffers, modules and events; the last of them to go takes it along.
+pub(crate) struct Core {
+    pub(crate) driver: Arc<Driver>,
+    pub(crate) card: Arc<Card>,
+    pub(crate) device: DeviceInfo,
+    pub(crate) staging: Staging,
+    streams: Mutex<Vec<Weak<StreamShared>>>,
+    /// What was dropped while queued work still used it.
+    graves: Mutex<Vec<Grave>>,
+}
+
+/// Something the driver has to give back.
+pub(crate) enum Resource {
+    Memory { ptr: Raw<c_void>, allocation: Option<Allocation> },
+    Pinned { ptr: Raw<c_void>, token: Option<HandleToken> },
+    Module { handle: Raw<ihipModule_t>, image: Vec<u64>, token: Option<HandleToken> },
+}
+
+struct Grave {
+    resource: Resource,
+    uses: Vec<Use>,
+}
+
+/// Leaves a handle in the ledger for good: the driver still has it, so the ledger must not say it is gone.
+pub(crate) fn abandon<T>(token: Option<T>) {
+    std::mem::forget(token);
+}
+
+impl Core {
+    pub(crate) fn new(driver: Arc<Driver>, card: Arc<Card>, device: DeviceInfo) -> Arc<Self> {
+        let staging = Staging::default();
+        Arc::new(Self {
+            driver,
+            card,
+            device,
+            staging,
+            streams: Mutex::new(Vec::new()),
+            graves: Mutex::new(Vec::new()),
+        })
+    }
+
+    pub(crate) fn add_stream(&self, stream: &Arc<StreamShared>) {
+        let mut streams = self.streams.lock();
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.push(Arc::downgrade(stream));
+    }
+
+    /// The streams that still exist.
+    pub(crate) fn streams(&self) -> Vec<Arc<StreamShared>> {
+        self.streams.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Keeps the error of a `Drop`, unless it only says that the backend is poisoned: everybody is told that anyway.
+    pub(crate) fn keep(&self, error: HipError) {
+        if !matches!(error, HipError::Poisoned { .. }) {
+            self.driver.defer(error);
+        }
+    }
+
+    /// Gives `resource` back as soon as `uses` are done: now, or at a later allocation, wait or drop.
+    pub(crate) fn release(&self, resource: Resource, uses: Vec<Use>) {
+        if uses.iter().all(Use::is_done) || self.driver.poison().is_some() {
+            self.give_back(resource);
+        } else {
+            self.graves.lock().push(Grave { resource, uses });
+        }
+    }
+
+    /// Gives back what was dropped and is known to be no longer in use. Makes no HIP call to find out.
+    pub(crate) fn reclaim(&self) {
+        let done: Vec<Grave> = {
+            let mut graves = self.graves.lock();
+            if graves.is_empty() {
+                return;
+            }
+            graves.extract_if(.., |grave| grave.uses.iter().all(Use::is_done)).collect()
+        };
+        for grave in done {
+            self.give_back(grave.resource);
+        }
+    }
+
+    /// Waits for everything that was dropped and is still in use, and gives it back. Whether there was any.
+    pub(crate) fn settle(&self) -> HipResult<bool> {
+        let graves = std::mem::take(&mut *self.graves.lock());
+        let any = !graves.is_empty();
+        let mut result = Ok(any);
+        for grave in graves {
+            for last in &grave.uses {
+                if let Err(error) = last.stream.wait(last.cursor) {
+                    result = Err(error);
+                }
+            }
+            // After a failed wait the backend is poisoned, and this abandons it.
+            self.give_back(grave.resource);
+        }
+        result
+    }
+
+    /// Waits for all streams, and gives back what was dropped.
+    pub(crate) fn synchronize(&self) -> HipResult<()> {
+        for stream in self.streams() {
+            let cursor = stream.submitted();
+            if !stream.poll().inspect_err(|error| self.driver.set_poison(error))? {
+                stream.wait(cursor)?;
+            }
+        }
+        self.settle().map(drop)
+    }
+
+    fn give_back(&self, resource: Resource) {
+        match resource {
+            Resource::Memory { ptr, allocation } => {
+                // SAFETY: from hipMalloc, freed once: its only owner gave it up, and all its uses are done.
+                let freed = self.driver.call("hipFree", |api| unsafe { api.hipFree(ptr.0) });
+                if let Err(error) = freed {
+                    abandon(allocation);
+                    self.keep(error);
+                }
+            }
+            Resource::Pinned { ptr, token } => {
+                // SAFETY: from hipHostMalloc, freed once: its only owner gave it up, and all copies from and to it are done.
+                let freed = self.driver.call("hipHostFree", |api| unsafe { api.hipHostFree(ptr.0) });
+                if let Err(error) = freed {
+                    abandon(token);
+                    self.keep(error);
+                }
+            }
+            Resource::Module { handle, image, token } => {
+                // SAFETY: from hipModuleLoadData, unloaded once: its only owner gave it up, and all its launches are done.
+                let unloaded = self.driver.call("hipModuleUnload", |api| unsafe { api.hipModuleUnload(handle.0) });
+                if let Err(error) = unloaded {
+                    // The driver may still read the image.
+                    std::mem::forget(image);
+                    abandon(token);
+                    self.keep(error);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // Every stream is gone, and waited for its work: nothing is in use any more, or the backend is poisoned.
+        for grave in std::mem::take(self.graves.get_mut()) {
+            self.give_back(grave.resource);
+        }
+        for resource in self.staging.take() {
+            self.give_back(resource);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The one gate every HIP call goes through: it knows the device, the clock, and whether the backend is still usable.
+
+use crate::error::{HipError, HipResult, is_sticky};
+use parking_lot::Mutex;
+use rocmforge_hip_sys::{HipApi, HipClock, hipError_t};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Numbers that are never used twice in a process: streams, allocations, drivers.
+pub(crate) fn unique_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+thread_local! {
+    /// The driver whose device this thread last made current.
+    static CURRENT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A raw HIP handle. HIP handles are process-wide names, not thread-bound pointers, and this crate never dereferences
+/// one.
+#[derive(Debug)]
+pub(crate) struct Raw<T>(pub(crate) *mut T);
+
+impl<T> Clone for Raw<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Raw<T> {}
+// SAFETY: the pointer is only ever handed back to HIP, whose API may be called with any handle from any thread.
+unsafe impl<T> Send for Raw<T> {}
+// SAFETY: as above; `&Raw` gives nothing but a copy of the pointer.
+unsafe impl<T> Sync for Raw<T> {}
+
+/// How long a backend waits, and how it polls.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Polling {
+    pub(crate) deadline: Duration,
+}
+
+/// One device of one provider, as seen by one backend.
+pub(crate) struct Driver {
+    api: Arc<dyn HipApi>,
+    clock: Arc<dyn HipClock>,
+    id: u64,
+    ordinal: i32,
+    device_count: i32,
+    polling: Polling,
+    poison: OnceLock<Arc<HipError>>,
+    has_deferred: AtomicBool,
+    deferred: Mutex<Option<HipError>>,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        api: Arc<dyn HipApi>,
+        clock: Arc<dyn HipClock>,
+        ordinal: i32,
+        device_count: i32,
+        deadline: Duration,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            api,
+            clock,
+            id: unique_id(),
+            ordinal,
+            device_count,
+            polling: Polling { deadline },
+            poison: OnceLock::new(),
+            has_deferred: AtomicBool::new(false),
+            deferred: Mutex::new(None),
+        })
+    }
+
+    pub(crate) fn ordinal(&self) -> i32 {
+        self.ordinal
+    }
+
+    pub(crate) fn deadline(&self) -> Duration {
+        self.polling.deadline
+    }
+
+    /// What every public fallible function starts with: refuses on a poisoned backend, and brings out an error that a
+    /// `Drop` had to keep.
+    pub(crate) fn enter(&self) -> HipResult<()> {
+        self.usable()?;
+        if self.has_deferred.load(Ordering::Acquire) {
+            let mut kept = self.deferred.lock();
+            self.has_deferred.store(false, Ordering::Release);
+            if let Some(error) = kept.take() {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// `hipGetDevice`, without setting it first.
+    pub(crate) fn current_device(&self) -> HipResult<i32> {
+        self.usable()?;
+        let mut device = -1;
+        // SAFETY: `device` is a live out-pointer for the call.
+        let status = unsafe { self.api.hipGetDevice(&mut device) };
+        self.check("hipGetDevice", status)?;
+        Ok(device)
+    }
+
+    /// Refuses on a poisoned backend.
+    pub(crate) fn usable(&self) -> HipResult<()> {
+        match self.poison.get() {
+            None => Ok(()),
+            Some(cause) => Err(HipError::Poisoned { cause: Arc::clone(cause) }),
+        }
+    }
+
+    pub(crate) fn poison(&self) -> Option<&Arc<HipError>> {
+        self.poison.get()
+    }
+
+    pub(crate) fn set_poison(&self, cause: &HipError) {
+        if self.poison.set(Arc::new(cause.clone())).is_ok() {
+            tracing::error!(error = %cause, "the backend is poisoned");
+        }
+    }
+
+    /// Keeps the error of a `Drop` for the next fallible call. The first one is kept: later ones follow from it.
+    pub(crate) fn defer(&self, error: HipError) {
+        tracing::warn!(%error, "kept until the next call");
+        let mut kept = self.deferred.lock();
+        kept.get_or_insert(error);
+        self.has_deferred.store(true, Ordering::Release);
+    }
+
+    /// Makes this backend's device the calling thread's current one.
+    ///
+    /// With one visible device nothing else can ever be current, so once a thread is enough; with more, somebody else's
+    /// code may have changed it since, so it is said before each call.
+    pub(crate) fn ensure_device(&self) -> HipResult<()> {
+        if self.device_count == 1 && CURRENT.get() == self.id {
+            return Ok(());
+        }
+        // SAFETY: takes a number, no pointer.
+        let status = unsafe { self.api.hipSetDevice(self.ordinal) };
+        self.check("hipSetDevice", status)?;
+        CURRENT.set(self.id);
+        Ok(())
+    }
+
+    /// Makes one HIP call on this backend's device. Fails without calling on a poisoned backend.
+    pub(crate) fn call(&self, name: &'static str, call: impl FnOnce(&dyn HipApi) -> hipError_t) -> HipResult<()> {
+        let status = self.status(call)?;
+        self.check(name, status)
+    }
+
+    /// As [`call`](Self::call), for calls whose status is an answer (`NotReady`, `OutOfMemory`).
+    pub(crate) fn status(&self, call: impl FnOnce(&dyn HipApi) -> hipError_t) -> HipResult<hipError_t> {
+        self.usable()?;
+        self.ensure_device()?;
+        Ok(call(&*self.api))
+    }
+
+    /// Turns a status into a result; one after which nothing works any more poisons the backend.
+    pub(crate) fn check(&self, name: &'static str, status: hipError_t) -> HipResult<()> {
+        if status.is_success() {
+            return Ok(());
+        }
+        let error = HipError::Call { call: name, status };
+        if is_sticky(status) {
+            self.set_poison(&error);
+        }
+        Err(error)
+    }
+
+    /// Polls until `poll` says it is done. At the deadline, and on a failing poll, the backend is poisoned: what the
+    /// device still does is unknown from then on.
+    pub(crate) fn wait(
+        &self,
+        what: impl FnOnce() -> String,
+        mut poll: impl FnMut() -> HipResult<bool>,
+    ) -> HipResult<()> {
+        let start = self.clock.now();
+        let mut backoff = BackOff::default();
+        loop {
+            match poll() {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) => {
+                    self.set_poison(&error);
+                    return Err(error);
+                }
+            }
+            let waited = self.clock.now().saturating_sub(start);
+            if waited >= self.polling.deadline {
+                let error = HipError::Timeout { what: what(), waited };
+                self.set_poison(&error);
+                return Err(error);
+            }
+            backoff.pause(&*self.clock, self.polling.deadline.saturating_sub(waited));
+        }
+    }
+}
+
+/// Short pauses first, because most waits are for microseconds; longer ones later, because the rest are not.
+#[derive(Default)]
+struct BackOff(u32);
+
+impl BackOff {
+    /// Polls without a pause: about the time of one short kernel.
+    const SPINS: u32 = 32;
+    const FIRST: Duration = Duration::from_micros(10);
+    const LONGEST: Duration = Duration::from_millis(1);
+
+    fn pause(&mut self, clock: &dyn HipClock, left: Duration) {
+        if self.0 < Self::SPINS {
+            std::hint::spin_loop();
+        } else {
+            let doublings = (self.0 - Self::SPINS).min(7);
+            clock.pause((Self::FIRST * (1 << doublings)).min(Self::LONGEST).min(left));
+        }
+        self.0 = self.0.saturating_add(1);
+    }
+}

@@ -1,0 +1,349 @@
+//! What can go wrong, with the figures, and what to do about it.
+
+use crate::availability::Unavailable;
+use rocmforge_code_object::ParseError;
+use rocmforge_hip_sys::hipError_t;
+use rocmforge_memory::{Bytes, OutOfBudget};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The result of everything in this crate.
+pub type HipResult<T, E = HipError> = Result<T, E>;
+
+/// Why the runtime refused or failed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum HipError {
+    /// No AMD GPU can be used here.
+    #[error("{0}")]
+    Unavailable(Arc<Unavailable>),
+    /// There is no device of that number.
+    #[error("there is no HIP device {ordinal}: HIP shows {count} (ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES filter them)")]
+    DeviceNotFound {
+        /// The number asked for.
+        ordinal: i32,
+        /// How many there are.
+        count: i32,
+    },
+    /// The device says something of itself that cannot be true.
+    #[error("HIP device {ordinal} reports {what}: the library and this program do not agree on the HIP ABI; run `cargo xtask doctor`")]
+    ImplausibleDevice {
+        /// The device's number.
+        ordinal: i32,
+        /// What it reports.
+        what: String,
+    },
+    /// A HIP function failed.
+    #[error("{call} failed: {status}{hint}", hint = hint(*.status))]
+    Call {
+        /// The function.
+        call: &'static str,
+        /// Its status.
+        status: hipError_t,
+    },
+    /// The card's budget does not allow it.
+    #[error(transparent)]
+    OutOfBudget(Arc<OutOfBudget>),
+    /// The budget allowed it, the driver did not.
+    #[error("the driver has no {requested} for {label:?}, though the budget allows it: close other programs that use the GPU, or lower the cap")]
+    DriverOutOfMemory {
+        /// What was asked for.
+        requested: Bytes,
+        /// What it was for.
+        label: String,
+    },
+    /// A wait reached its deadline. The backend is poisoned.
+    #[error("{what} was not done after {waited:?}: the GPU hangs or is far slower than the deadline allows; this backend is unusable from now on")]
+    Timeout {
+        /// What was waited for.
+        what: String,
+        /// How long.
+        waited: Duration,
+    },
+    /// The backend failed before and makes no HIP call any more.
+    #[error("this backend is unusable since an earlier failure: {cause}; end the process to give the GPU back")]
+    Poisoned {
+        /// The earlier failure.
+        cause: Arc<HipError>,
+    },
+    /// A size does not fit its type.
+    #[error("{count} elements of {size} bytes are more than an address can count")]
+    SizeOverflow {
+        /// Elements.
+        count: usize,
+        /// Bytes of one.
+        size: usize,
+    },
+    /// A range that is not inside of what it selects from.
+    #[error("the range {start}..{end} is not inside of {label:?}, which has {len} elements")]
+    OutOfRange {
+        /// First element.
+        start: usize,
+        /// One past the last element.
+        end: usize,
+        /// How many there are.
+        len: usize,
+        /// The buffer.
+        label: String,
+    },
+    /// Two things that must have the same number of elements have not.
+    #[error("{what}: {left} elements against {right}")]
+    LengthMismatch {
+        /// What is compared.
+        what: &'static str,
+        /// The length of the first.
+        left: usize,
+        /// The length of the second.
+        right: usize,
+    },
+    /// A tensor's shape does not hold the elements given.
+    #[error("a tensor of shape {shape:?} has {expected} elements, not {actual}")]
+    Shape {
+        /// The shape.
+        shape: Vec<usize>,
+        /// What it holds.
+        expected: usize,
+        /// What there is.
+        actual: usize,
+    },
+    /// A buffer cannot be read as another element type.
+    #[error("{label:?} ({bytes} bytes at offset {offset}) cannot be seen as elements of {size} bytes aligned to {align}")]
+    Cast {
+        /// The buffer.
+        label: String,
+        /// Its bytes.
+        bytes: usize,
+        /// Its offset in the allocation.
+        offset: usize,
+        /// Bytes of an element.
+        size: usize,
+        /// Alignment of an element.
+        align: usize,
+    },
+    /// Source and destination of a copy overlap.
+    #[error("source and destination of a copy inside of {label:?} overlap")]
+    Overlap {
+        /// The allocation.
+        label: String,
+    },
+    /// Objects of two backends were mixed.
+    #[error("{what} belongs to another backend than the stream it is used on")]
+    ForeignObject {
+        /// The object.
+        what: String,
+    },
+    /// An event was used before it was recorded.
+    #[error("event {label:?} was never recorded: record it on a stream first")]
+    NotRecorded {
+        /// The event.
+        label: String,
+    },
+    /// Not a code object this runtime loads.
+    #[error("{label:?} is no loadable code object: {source}")]
+    CodeObject {
+        /// The module.
+        label: String,
+        /// Why.
+        source: ParseError,
+    },
+    /// A code object for another processor.
+    #[error("{label:?} is compiled for {object}, the device is {device}: build it with `cargo xtask kernels build --arch {device}`")]
+    ArchMismatch {
+        /// The module.
+        label: String,
+        /// What it is for.
+        object: String,
+        /// What the device is.
+        device: String,
+    },
+    /// The module has no such kernel.
+    #[error("{module:?} has no kernel {kernel:?}; it has {available:?}")]
+    KernelNotFound {
+        /// The module.
+        module: String,
+        /// The kernel asked for.
+        kernel: String,
+        /// The kernels it has.
+        available: Vec<String>,
+    },
+    /// A launch that would not be what the kernel expects. Nothing was enqueued.
+    #[error("launch of {kernel:?}: {error}")]
+    Launch {
+        /// The kernel.
+        kernel: String,
+        /// What is wrong.
+        error: LaunchError,
+    },
+}
+
+/// What is wrong with a launch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// A dimension of the grid or the block is 0.
+    #[error("grid {grid:?} x block {block:?} has a dimension of 0")]
+    ZeroDimension {
+        /// Blocks.
+        grid: [u32; 3],
+        /// Threads of a block.
+        block: [u32; 3],
+    },
+    /// A dimension is over the device's limit.
+    #[error("{what} dimension {axis} is {value}, the device takes at most {limit}")]
+    Dimension {
+        /// `grid` or `block`.
+        what: &'static str,
+        /// 0 is x.
+        axis: usize,
+        /// The dimension.
+        value: u32,
+        /// The limit.
+        limit: u32,
+    },
+    /// Too many threads in a block.
+    #[error("a block of {block:?} has {threads} threads; {limited_by} takes at most {limit}")]
+    Threads {
+        /// The block.
+        block: [u32; 3],
+        /// Its threads.
+        threads: u64,
+        /// The limit.
+        limit: u32,
+        /// Whose limit it is.
+        limited_by: &'static str,
+    },
+    /// The kernel was compiled for one block size only.
+    #[error("the kernel is compiled for blocks of {required:?}, not {block:?}")]
+    BlockSize {
+        /// The block asked for.
+        block: [u32; 3],
+        /// The one it takes.
+        required: [u32; 3],
+    },
+    /// More threads along an axis than HIP counts.
+    #[error("axis {axis} has {threads} threads in all; HIP counts them in 32 bits")]
+    TotalThreads {
+        /// 0 is x.
+        axis: usize,
+        /// Blocks times threads.
+        threads: u64,
+    },
+    /// Too much LDS.
+    #[error("{fixed} + {dynamic} bytes of LDS (static + dynamic) are over the limit of {limit}")]
+    Lds {
+        /// Bytes the kernel declares.
+        fixed: u32,
+        /// Bytes the launch adds.
+        dynamic: u32,
+        /// Bytes a block may have.
+        limit: u32,
+    },
+    /// Too few or too many arguments.
+    #[error("{given} arguments given, the kernel takes {expected}: {signature}")]
+    ArgumentCount {
+        /// Given.
+        given: usize,
+        /// Expected.
+        expected: usize,
+        /// What the kernel takes.
+        signature: String,
+    },
+    /// An argument of another size.
+    #[error("argument {index}{name} has {given} bytes, the kernel takes {expected}: {signature}")]
+    ArgumentSize {
+        /// Its place, from 0.
+        index: usize,
+        /// Its name, if known: ` (name)`.
+        name: String,
+        /// Bytes given.
+        given: u32,
+        /// Bytes expected.
+        expected: u32,
+        /// What the kernel takes.
+        signature: String,
+    },
+    /// A value where a buffer is expected, or the reverse.
+    #[error("argument {index}{name} is {given}, the kernel takes {expected}: {signature}")]
+    ArgumentKind {
+        /// Its place, from 0.
+        index: usize,
+        /// Its name, if known: ` (name)`.
+        name: String,
+        /// What was given.
+        given: &'static str,
+        /// What is expected.
+        expected: String,
+        /// What the kernel takes.
+        signature: String,
+    },
+}
+
+impl LaunchError {
+    pub(crate) fn of(self, kernel: &str) -> HipError {
+        HipError::Launch { kernel: kernel.to_owned(), error: self }
+    }
+}
+
+impl From<OutOfBudget> for HipError {
+    fn from(error: OutOfBudget) -> Self {
+        Self::OutOfBudget(Arc::new(error))
+    }
+}
+
+impl HipError {
+    /// The HIP status behind the error, if there is one.
+    pub fn status(&self) -> Option<hipError_t> {
+        match self {
+            Self::Call { status, .. } => Some(*status),
+            Self::Poisoned { cause } => cause.status(),
+            _ => None,
+        }
+    }
+
+    /// Whether a smaller request could have succeeded.
+    pub fn is_out_of_memory(&self) -> bool {
+        match self {
+            Self::OutOfBudget(_) | Self::DriverOutOfMemory { .. } => true,
+            Self::Call { status, .. } => *status == rocmforge_hip_sys::hipErrorOutOfMemory,
+            _ => false,
+        }
+    }
+}
+
+/// Statuses after which the driver answers nothing useful any more: the device's state, or the process's, is lost.
+pub(crate) fn is_sticky(status: hipError_t) -> bool {
+    use rocmforge_hip_sys::*;
+    matches!(
+        status,
+        hipErrorDeinitialized
+            | hipErrorPriorLaunchFailure
+            | hipErrorECCNotCorrectable
+            | hipErrorIllegalAddress
+            | hipErrorLaunchTimeOut
+            | hipErrorContextIsDestroyed
+            | hipErrorAssert
+            | hipErrorLaunchFailure
+            | hipErrorUnknown
+            | hipErrorRuntimeMemory
+            | hipErrorRuntimeOther
+    )
+}
+
+fn hint(status: hipError_t) -> &'static str {
+    use rocmforge_hip_sys::*;
+    match status {
+        hipErrorOutOfMemory => ": free buffers, or close other programs that use the GPU",
+        hipErrorNoDevice | hipErrorInvalidDevice => ": no such AMD GPU, or no access to it; run `cargo xtask doctor`",
+        hipErrorInvalidDevicePointer | hipErrorInvalidHandle | hipErrorInvalidValue => {
+            ": an address or handle the driver does not know; this is a bug, please report it"
+        }
+        hipErrorNoBinaryForGpu | hipErrorInvalidImage | hipErrorInvalidKernelFile => {
+            ": the code object is not for this device"
+        }
+        hipErrorIllegalAddress | hipErrorLaunchFailure | hipErrorAssert => {
+            ": a kernel went wrong; run the same test on the simulated device, which names the line"
+        }
+        hipErrorNotSupported => ": this HIP library lacks the function",
+        _ => "",
+    }
+}

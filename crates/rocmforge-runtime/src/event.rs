@@ -1,0 +1,127 @@
+//! Events: points of a stream that the host or another stream can wait for.
+
+use crate::core::Core;
+use crate::driver::{Driver, Raw};
+use crate::error::{HipError, HipResult};
+use crate::tracker::Use;
+use parking_lot::Mutex;
+use rocmforge_hip_sys::{hipErrorNotReady, hipEventDefault, hipEventDisableTiming, hipEvent_t, ihipEvent_t};
+use rocmforge_memory::{Card, HandleKind, HandleToken, Site};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A HIP event that destroys itself.
+pub(crate) struct RawEvent {
+    driver: Arc<Driver>,
+    raw: Raw<ihipEvent_t>,
+    token: Option<HandleToken>,
+}
+
+impl RawEvent {
+    pub(crate) fn new(driver: &Arc<Driver>, card: &Card, timing: bool, label: &str, site: Site) -> HipResult<Self> {
+        let mut raw: hipEvent_t = std::ptr::null_mut();
+        let flags = if timing { hipEventDefault } else { hipEventDisableTiming };
+        // SAFETY: `raw` is a live out-pointer for the call.
+        driver.call("hipEventCreateWithFlags", |api| unsafe { api.hipEventCreateWithFlags(&mut raw, flags) })?;
+        let token = card.ledger().track(HandleKind::Event, label, site);
+        Ok(Self { driver: Arc::clone(driver), raw: Raw(raw), token: Some(token) })
+    }
+
+    pub(crate) fn handle(&self) -> hipEvent_t {
+        self.raw.0
+    }
+
+    /// Whether the work before the last record is done.
+    pub(crate) fn is_done(&self) -> HipResult<bool> {
+        // SAFETY: the event is live until `self` is dropped.
+        let status = self.driver.status(|api| unsafe { api.hipEventQuery(self.raw.0) })?;
+        if status == hipErrorNotReady {
+            return Ok(false);
+        }
+        self.driver.check("hipEventQuery", status).map(|()| true)
+    }
+}
+
+impl Drop for RawEvent {
+    fn drop(&mut self) {
+        let raw = self.raw;
+        // SAFETY: created by `new`, destroyed only here; HIP lets an event with work before it be destroyed.
+        let result = self.driver.call("hipEventDestroy", |api| unsafe { api.hipEventDestroy(raw.0) });
+        if let Err(error) = result {
+            crate::core::abandon(self.token.take());
+            if !matches!(error, HipError::Poisoned { .. }) {
+                self.driver.defer(error);
+            }
+        }
+    }
+}
+
+/// A point of a stream. Record it with [`HipStream::record`](crate::HipStream::record), then let the host
+/// ([`synchronize`](Self::synchronize)) or another stream ([`HipStream::wait_event`](crate::HipStream::wait_event)) wait
+/// for it.
+///
+/// Buffers order themselves between streams without events; an event is for timing, and for what the runtime cannot see.
+pub struct HipEvent {
+    pub(crate) core: Arc<Core>,
+    pub(crate) raw: RawEvent,
+    pub(crate) timing: bool,
+    pub(crate) recorded: Mutex<Option<Use>>,
+    label: String,
+}
+
+impl HipEvent {
+    pub(crate) fn new(core: &Arc<Core>, timing: bool, label: &str, site: Site) -> HipResult<Self> {
+        core.driver.enter()?;
+        let raw = RawEvent::new(&core.driver, &core.card, timing, label, site)?;
+        Ok(Self { core: Arc::clone(core), raw, timing, recorded: Mutex::new(None), label: label.to_owned() })
+    }
+
+    /// Its label.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Whether everything before the last record is done.
+    pub fn query(&self) -> HipResult<bool> {
+        self.core.driver.enter()?;
+        let last = self.last()?;
+        let done = self.raw.is_done()?;
+        if done {
+            last.stream.complete(last.cursor);
+        }
+        Ok(done)
+    }
+
+    /// Waits, at most until the backend's deadline, for everything before the last record.
+    pub fn synchronize(&self) -> HipResult<()> {
+        self.core.driver.enter()?;
+        let last = self.last()?;
+        self.core.driver.wait(|| format!("event {:?}", self.label), || self.raw.is_done())?;
+        last.stream.complete(last.cursor);
+        Ok(())
+    }
+
+    /// The device's time from `self` to `end`. Both must be timing events that are done.
+    pub fn elapsed(&self, end: &HipEvent) -> HipResult<Duration> {
+        self.core.driver.enter()?;
+        self.last()?;
+        end.last()?;
+        let mut milliseconds = 0.0f32;
+        let (start, end) = (self.raw.handle(), end.raw.handle());
+        // SAFETY: both events are live, `milliseconds` is a live out-pointer.
+        self.core
+            .driver
+            .call("hipEventElapsedTime", |api| unsafe { api.hipEventElapsedTime(&mut milliseconds, start, end) })?;
+        Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
+    }
+
+    pub(crate) fn last(&self) -> HipResult<Use> {
+        self.recorded.lock().clone().ok_or_else(|| HipError::NotRecorded { label: self.label.clone() })
+    }
+}
+
+impl std::fmt::Debug for HipEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HipEvent").field("label", &self.label).field("timing", &self.timing).finish_non_exhaustive()
+    }
+}

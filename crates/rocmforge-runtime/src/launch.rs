@@ -1,0 +1,306 @@
+//! Launch geometry and arguments, checked before anything is enqueued.
+
+use crate::buffer::HipBuffer;
+use crate::device::DeviceLimits;
+use crate::error::{HipResult, LaunchError};
+use crate::module::HipKernel;
+use crate::root::Root;
+use crate::stream::HipStream;
+use crate::tracker::Access;
+use bytemuck::Pod;
+use rocmforge_code_object::{ArgKind, ArgMeta, KernelMeta};
+use std::ffi::c_void;
+
+/// How many blocks of how many threads, and how much LDS on top of what the kernel declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaunchConfig {
+    /// Blocks along x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a block along x, y, z.
+    pub block: [u32; 3],
+    /// Bytes of LDS the launch adds.
+    pub dynamic_lds: u32,
+}
+
+impl LaunchConfig {
+    /// `blocks` blocks of `threads` threads in one dimension.
+    pub fn linear(blocks: u32, threads: u32) -> Self {
+        Self { grid: [blocks, 1, 1], block: [threads, 1, 1], dynamic_lds: 0 }
+    }
+
+    /// The same with `bytes` of dynamic LDS.
+    pub fn with_dynamic_lds(self, bytes: u32) -> Self {
+        Self { dynamic_lds: bytes, ..self }
+    }
+}
+
+/// Checks a geometry against what a device takes. `lds` is static and dynamic LDS together, in bytes.
+pub fn validate_launch_config(
+    grid: [u32; 3],
+    block: [u32; 3],
+    lds: u32,
+    limits: &DeviceLimits,
+) -> Result<(), LaunchError> {
+    if grid.contains(&0) || block.contains(&0) {
+        return Err(LaunchError::ZeroDimension { grid, block });
+    }
+    for (what, dims, most) in [("block", block, limits.max_block_dim), ("grid", grid, limits.max_grid_dim)] {
+        for axis in 0..3 {
+            if dims[axis] > most[axis] {
+                return Err(LaunchError::Dimension { what, axis, value: dims[axis], limit: most[axis] });
+            }
+        }
+    }
+    let threads = threads_of(block);
+    if threads > u64::from(limits.max_threads_per_block) {
+        let limit = limits.max_threads_per_block;
+        return Err(LaunchError::Threads { block, threads, limit, limited_by: "the device" });
+    }
+    for axis in 0..3 {
+        let threads = u64::from(grid[axis]) * u64::from(block[axis]);
+        if threads > u64::from(u32::MAX) {
+            return Err(LaunchError::TotalThreads { axis, threads });
+        }
+    }
+    if lds > limits.lds_per_block {
+        return Err(LaunchError::Lds { fixed: 0, dynamic: lds, limit: limits.lds_per_block });
+    }
+    Ok(())
+}
+
+/// Saturates: three 32-bit dimensions can be more than 64 bits.
+fn threads_of(block: [u32; 3]) -> u64 {
+    block.iter().fold(1u64, |product, &dim| product.saturating_mul(u64::from(dim)))
+}
+
+/// The quotient, rounded up.
+///
+/// # Panics
+///
+/// If `denominator` is 0, as division does.
+pub const fn ceil_div_u64(numerator: u64, denominator: u64) -> u64 {
+    assert!(denominator != 0, "division by zero");
+    numerator.div_ceil(denominator)
+}
+
+/// Blocks of `tile` items that cover `items`, or `None` if a grid cannot have so many.
+///
+/// # Panics
+///
+/// If `tile` is 0, as division does.
+pub const fn safe_grid_dim(items: u64, tile: u32) -> Option<u32> {
+    assert!(tile != 0, "a tile of 0 items");
+    let blocks = ceil_div_u64(items, tile as u64);
+    // HIP counts the threads of an axis in 32 bits, and a block has at least one.
+    if blocks > u32::MAX as u64 { None } else { Some(blocks as u32) }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Buffer,
+    Value,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Buffer => "a buffer",
+            Self::Value => "a value",
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Arg {
+    kind: Kind,
+    /// Where its bytes are in `bytes`.
+    at: usize,
+    size: u32,
+}
+
+/// The arguments of one launch, in the kernel's order.
+#[derive(Default)]
+pub struct LaunchArgs<'a> {
+    args: Vec<Arg>,
+    bytes: Vec<u8>,
+    touches: Vec<(&'a Root, Access)>,
+}
+
+impl<'a> LaunchArgs<'a> {
+    /// None yet.
+    pub fn new() -> Self {
+        Self { args: Vec::with_capacity(12), bytes: Vec::with_capacity(96), touches: Vec::with_capacity(8) }
+    }
+
+    /// A buffer the kernel reads.
+    #[must_use]
+    pub fn buffer<T: Pod>(self, buffer: &'a HipBuffer<T>) -> Self {
+        self.pointer(buffer, Access::Read)
+    }
+
+    /// A buffer the kernel writes, and may read.
+    #[must_use]
+    pub fn out<T: Pod>(self, buffer: &'a HipBuffer<T>) -> Self {
+        self.pointer(buffer, Access::Write)
+    }
+
+    /// A null pointer, for a buffer the kernel can do without.
+    #[must_use]
+    pub fn null(self) -> Self {
+        self.push(Kind::Buffer, &0usize.to_ne_bytes())
+    }
+
+    /// A number or a struct, copied now.
+    #[must_use]
+    pub fn value<T: Pod>(self, value: T) -> Self {
+        self.push(Kind::Value, bytemuck::bytes_of(&value))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.args.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.args.is_empty()
+    }
+
+    fn pointer<T: Pod>(mut self, buffer: &'a HipBuffer<T>, access: Access) -> Self {
+        self.touches.push((buffer.root(), access));
+        let address = buffer.as_device_ptr().addr();
+        self.push(Kind::Buffer, &address.to_ne_bytes())
+    }
+
+    fn push(mut self, kind: Kind, bytes: &[u8]) -> Self {
+        // A value of more bytes than 32 bits count fits no kernel; the size check refuses it.
+        let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        // HIP copies from these addresses by size; 16 is the largest alignment it could assume.
+        self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
+        self.args.push(Arg { kind, at: self.bytes.len(), size });
+        self.bytes.extend_from_slice(bytes);
+        self
+    }
+
+    /// Compares count, kind and size of each argument with what the kernel declares.
+    fn check(&self, kernel: &KernelMeta) -> Result<(), LaunchError> {
+        let mut declared = kernel.explicit_args();
+        for (index, arg) in self.args.iter().enumerate() {
+            let Some(meta) = declared.next() else { return Err(self.count_error(kernel)) };
+            let name = || meta.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+            let takes = match meta.kind {
+                ArgKind::GlobalPointer => Some(Kind::Buffer),
+                ArgKind::Value => Some(Kind::Value),
+                _ => None,
+            };
+            if takes != Some(arg.kind) {
+                return Err(LaunchError::ArgumentKind {
+                    index,
+                    name: name(),
+                    given: arg.kind.name(),
+                    expected: describe(meta),
+                    signature: signature(kernel),
+                });
+            }
+            if meta.size != arg.size {
+                return Err(LaunchError::ArgumentSize {
+                    index,
+                    name: name(),
+                    given: arg.size,
+                    expected: meta.size,
+                    signature: signature(kernel),
+                });
+            }
+        }
+        if declared.next().is_some() { Err(self.count_error(kernel)) } else { Ok(()) }
+    }
+
+    fn count_error(&self, kernel: &KernelMeta) -> LaunchError {
+        LaunchError::ArgumentCount {
+            given: self.args.len(),
+            expected: kernel.explicit_args().count(),
+            signature: signature(kernel),
+        }
+    }
+}
+
+fn describe(arg: &ArgMeta) -> String {
+    match &arg.kind {
+        ArgKind::GlobalPointer => "a buffer".to_owned(),
+        ArgKind::Value => format!("a value of {} bytes", arg.size),
+        ArgKind::DynamicSharedPointer => "a pointer to dynamic LDS, which cannot be passed".to_owned(),
+        other => format!("{other:?}, which cannot be passed"),
+    }
+}
+
+fn signature(kernel: &KernelMeta) -> String {
+    let args: Vec<String> = kernel
+        .explicit_args()
+        .map(|arg| match &arg.name {
+            Some(name) => format!("{name}: {}", describe(arg)),
+            None => describe(arg),
+        })
+        .collect();
+    format!("{}({})", kernel.name, args.join(", "))
+}
+
+fn check_geometry(kernel: &KernelMeta, config: &LaunchConfig, limits: &DeviceLimits) -> Result<(), LaunchError> {
+    validate_launch_config(config.grid, config.block, 0, limits)?;
+    let threads = threads_of(config.block);
+    if threads > u64::from(kernel.max_workgroup_size) {
+        return Err(LaunchError::Threads {
+            block: config.block,
+            threads,
+            limit: kernel.max_workgroup_size,
+            limited_by: "the kernel",
+        });
+    }
+    if let Some(required) = kernel.required_workgroup_size
+        && required != config.block
+    {
+        return Err(LaunchError::BlockSize { block: config.block, required });
+    }
+    if u64::from(kernel.lds_size) + u64::from(config.dynamic_lds) > u64::from(limits.lds_per_block) {
+        return Err(LaunchError::Lds {
+            fixed: kernel.lds_size,
+            dynamic: config.dynamic_lds,
+            limit: limits.lds_per_block,
+        });
+    }
+    Ok(())
+}
+
+impl HipStream {
+    /// Enqueues a kernel, after everything its buffers have to wait for.
+    ///
+    /// Geometry and arguments are compared with the kernel's own metadata first; on an error nothing was enqueued.
+    ///
+    /// # Safety
+    ///
+    /// What the metadata does not say must hold: the kernel stays inside of the buffers for these values; buffers it
+    /// writes are given with [`LaunchArgs::out`]; element types and the meaning of the values are the kernel's. The safe
+    /// launchers of `rocmforge-kernels` check that for each kernel.
+    pub unsafe fn launch(&self, kernel: &HipKernel, config: LaunchConfig, args: LaunchArgs<'_>) -> HipResult<()> {
+        let core = self.core();
+        core.driver.enter()?;
+        self.same_backend(kernel.core(), || format!("kernel {:?}", kernel.name()))?;
+        let meta = kernel.meta();
+        check_geometry(meta, &config, &core.device.limits).map_err(|error| error.of(kernel.name()))?;
+        args.check(meta).map_err(|error| error.of(kernel.name()))?;
+
+        let LaunchArgs { args, mut bytes, mut touches } = args;
+        let base = bytes.as_mut_ptr();
+        let mut params: Vec<*mut c_void> = args.iter().map(|arg| base.wrapping_add(arg.at).cast()).collect();
+        let function = kernel.handle();
+        let ([gx, gy, gz], [bx, by, bz], lds) = (config.grid, config.block, config.dynamic_lds);
+        let cursor = self.submit("hipModuleLaunchKernel", &mut touches, |api, stream| {
+            let params = params.as_mut_ptr();
+            let none = std::ptr::null_mut();
+            // SAFETY: the function's module is kept by `kernel`; each of `params` points at as many bytes as the kernel
+            // declares (`check`), which HIP copies before it returns; the rest is promised by our caller.
+            unsafe { api.hipModuleLaunchKernel(function, gx, gy, gz, bx, by, bz, lds, stream, params, none) }
+        })?;
+        kernel.note_launch(self.shared(), cursor);
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! Code objects on the device and their kernels.
+
+use crate::core::{Core, Resource};
+use crate::driver::Raw;
+use crate::error::{HipError, HipResult};
+use crate::stream::StreamShared;
+use crate::tracker::{Access, Uses};
+use parking_lot::Mutex;
+use rocmforge_code_object::{CodeObject, KernelMeta};
+use rocmforge_hip_sys::{hipFunction_t, hipModule_t, ihipModuleSymbol_t, ihipModule_t};
+use rocmforge_memory::{HandleKind, HandleToken, Site};
+use std::ffi::CString;
+use std::sync::Arc;
+
+struct Module {
+    core: Arc<Core>,
+    label: String,
+    handle: Raw<ihipModule_t>,
+    object: CodeObject,
+    /// HIP does not promise to have copied it; words, because an ELF file wants that alignment.
+    image: Vec<u64>,
+    token: Option<HandleToken>,
+    uses: Mutex<Uses>,
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        let pending = self.uses.get_mut().pending().cloned().collect();
+        let image = std::mem::take(&mut self.image);
+        self.core.release(Resource::Module { handle: self.handle, image, token: self.token.take() }, pending);
+    }
+}
+
+/// A loaded code object. Its kernels keep it loaded; so does queued work.
+#[derive(Clone)]
+pub struct HipModule(Arc<Module>);
+
+impl HipModule {
+    pub(crate) fn load(core: &Arc<Core>, bytes: &[u8], label: &str, site: Site) -> HipResult<Self> {
+        core.driver.enter()?;
+        let object = CodeObject::parse(bytes)
+            .map_err(|source| HipError::CodeObject { label: label.to_owned(), source })?;
+        if !runs_on(&object, &core.device.arch) {
+            return Err(HipError::ArchMismatch {
+                label: label.to_owned(),
+                object: object.target.arch.clone(),
+                device: core.device.arch.clone(),
+            });
+        }
+        let mut image = vec![0u64; bytes.len().div_ceil(size_of::<u64>())];
+        bytemuck::cast_slice_mut::<u64, u8>(&mut image)[..bytes.len()].copy_from_slice(bytes);
+
+        let mut handle: hipModule_t = std::ptr::null_mut();
+        // SAFETY: `handle` is a live out-pointer; the image is a whole, parsed ELF file, kept as long as the module.
+        core.driver.call("hipModuleLoadData", |api| unsafe {
+            api.hipModuleLoadData(&mut handle, image.as_ptr().cast())
+        })?;
+        let token = core.card.ledger().track(HandleKind::Module, label, site);
+        Ok(Self(Arc::new(Module {
+            core: Arc::clone(core),
+            label: label.to_owned(),
+            handle: Raw(handle),
+            object,
+            image,
+            token: Some(token),
+            uses: Mutex::default(),
+        })))
+    }
+
+    /// Its label.
+    pub fn label(&self) -> &str {
+        &self.0.label
+    }
+
+    /// What the code object says of itself.
+    pub fn code_object(&self) -> &CodeObject {
+        &self.0.object
+    }
+
+    /// The kernel of that name.
+    pub fn kernel(&self, name: &str) -> HipResult<HipKernel> {
+        let module = &self.0;
+        module.core.driver.enter()?;
+        let not_found = || HipError::KernelNotFound {
+            module: module.label.clone(),
+            kernel: name.to_owned(),
+            available: module.object.kernels.iter().map(|kernel| kernel.name.clone()).collect(),
+        };
+        let index = module.object.kernels.iter().position(|kernel| kernel.name == name).ok_or_else(not_found)?;
+        let symbol = CString::new(name).map_err(|_| not_found())?;
+        let mut function: hipFunction_t = std::ptr::null_mut();
+        // SAFETY: `function` is a live out-pointer, the module is loaded, the name ends with NUL.
+        module.core.driver.call("hipModuleGetFunction", |api| unsafe {
+            api.hipModuleGetFunction(&mut function, module.handle.0, symbol.as_ptr())
+        })?;
+        Ok(HipKernel { module: Arc::clone(module), index, function: Raw(function) })
+    }
+}
+
+/// Whether the code object runs on a processor. Generic targets are left to the driver, which knows their members.
+fn runs_on(object: &CodeObject, arch: &str) -> bool {
+    object.target.arch == arch || object.target.generic_version != 0
+}
+
+impl std::fmt::Debug for HipModule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HipModule")
+            .field("label", &self.0.label)
+            .field("kernels", &self.0.object.kernels.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A kernel. Keeps its module loaded.
+#[derive(Clone)]
+pub struct HipKernel {
+    module: Arc<Module>,
+    index: usize,
+    function: Raw<ihipModuleSymbol_t>,
+}
+
+impl HipKernel {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.meta().name
+    }
+
+    /// What the code object says of it: arguments, LDS, registers, block size.
+    pub fn meta(&self) -> &KernelMeta {
+        &self.module.object.kernels[self.index]
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.module.core
+    }
+
+    pub(crate) fn handle(&self) -> hipFunction_t {
+        self.function.0
+    }
+
+    pub(crate) fn note_launch(&self, stream: &Arc<StreamShared>, cursor: u64) {
+        self.module.uses.lock().note(Access::Read, stream, cursor);
+    }
+}
+
+impl std::fmt::Debug for HipKernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HipKernel")
+            .field("name", &self.name())
+            .field("module", &self.module.label)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,140 @@
+//! Asynchronous copies: they own their pinned host memory, so nothing the caller does can take it away from them.
+
+use crate::backend::HipBackend;
+use crate::buffer::{HipBuffer, byte_len};
+use crate::core::Core;
+use crate::error::{HipError, HipResult};
+use crate::staging::Pinned;
+use crate::stream::HipStream;
+use crate::tracker::{Access, Use};
+use bytemuck::Pod;
+use rocmforge_hip_sys::{hipMemcpyDeviceToHost, hipMemcpyHostToDevice};
+use rocmforge_memory::{Elems, Site};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+/// Host memory the device can reach directly. A slice of `T`.
+pub struct PinnedBuffer<T: Pod> {
+    core: Arc<Core>,
+    /// `None` if it has no bytes, and after the drop.
+    memory: Option<Pinned>,
+    len: usize,
+    /// The copy that last used it, if nobody waited for it.
+    last: Option<Use>,
+    _elements: PhantomData<T>,
+}
+
+impl<T: Pod> PinnedBuffer<T> {
+    /// `len` elements of zero bytes.
+    #[track_caller]
+    pub fn zeroed(backend: &HipBackend, len: Elems, label: &str) -> HipResult<Self> {
+        Self::new(backend.core(), len.0, label, Site::caller())
+    }
+
+    fn new(core: &Arc<Core>, len: usize, label: &str, site: Site) -> HipResult<Self> {
+        core.driver.enter()?;
+        let bytes = byte_len::<T>(len)?;
+        let memory = if bytes == 0 { None } else { Some(Pinned::new(core, bytes, label, site)?) };
+        if let Some(memory) = &memory {
+            // SAFETY: just allocated with that many bytes, and nobody else knows it.
+            unsafe { std::ptr::write_bytes(memory.ptr(), 0, memory.bytes()) };
+        }
+        Ok(Self { core: Arc::clone(core), memory, len, last: None, _elements: PhantomData })
+    }
+
+    fn ptr(&self) -> *mut T {
+        self.memory.as_ref().map_or(std::ptr::NonNull::dangling().as_ptr(), |memory| memory.ptr().cast())
+    }
+}
+
+impl<T: Pod> Deref for PinnedBuffer<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` elements, initialised by `new` (all bytes are valid for `Pod`); hipHostMalloc aligns to a page. No
+        // copy is under way: one takes the buffer by value and gives it back when it is done.
+        unsafe { std::slice::from_raw_parts(self.ptr(), self.len) }
+    }
+}
+
+impl<T: Pod> DerefMut for PinnedBuffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as for `deref`, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr(), self.len) }
+    }
+}
+
+impl<T: Pod> Drop for PinnedBuffer<T> {
+    fn drop(&mut self) {
+        if let Some(memory) = self.memory.take() {
+            self.core.release(memory.into_resource(), self.last.take().into_iter().collect());
+        }
+    }
+}
+
+/// A copy under way. Dropped, the copy goes on, and the runtime frees its pinned memory when it is done.
+#[must_use = "the data are there after `wait`"]
+pub struct Pending<T: Pod> {
+    buffer: PinnedBuffer<T>,
+}
+
+impl<T: Pod> Pending<T> {
+    /// Whether the copy is done. Does not wait.
+    pub fn is_done(&self) -> HipResult<bool> {
+        let driver = &self.buffer.core.driver;
+        driver.enter()?;
+        match &self.buffer.last {
+            Some(last) if !last.is_done() => {
+                last.stream.poll().inspect_err(|error| driver.set_poison(error))?;
+                Ok(last.is_done())
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Waits, at most until the backend's deadline, and gives the pinned memory back: after a download, with the data.
+    pub fn wait(mut self) -> HipResult<PinnedBuffer<T>> {
+        self.buffer.core.driver.enter()?;
+        if let Some(last) = &self.buffer.last {
+            last.stream.wait(last.cursor)?;
+        }
+        self.buffer.last = None;
+        Ok(self.buffer)
+    }
+}
+
+impl<T: Pod> HipBuffer<T> {
+    /// Starts a copy of this buffer to the host, after everything that `stream` has to wait for.
+    #[track_caller]
+    pub fn download_async(&self, stream: &HipStream) -> HipResult<Pending<T>> {
+        let site = Site::caller();
+        let mut pinned = PinnedBuffer::<T>::new(stream.core(), self.len(), "download", site)?;
+        let Some(memory) = &pinned.memory else { return Ok(Pending { buffer: pinned }) };
+        let (to, from, bytes) = (memory.ptr(), self.as_device_ptr(), self.byte_len());
+        let cursor =
+            stream.submit("hipMemcpyAsync", &mut vec![(self.root(), Access::Read)], |api, stream| {
+                // SAFETY: both have `bytes` bytes; neither is freed, nor the pinned memory read, before this copy is done.
+                unsafe { api.hipMemcpyAsync(to.cast(), from, bytes, hipMemcpyDeviceToHost, stream) }
+            })?;
+        pinned.last = Some(Use { stream: Arc::clone(stream.shared()), cursor });
+        Ok(Pending { buffer: pinned })
+    }
+
+    /// Starts a copy of `data` to this buffer. Both have the same length.
+    pub fn upload_async(&self, stream: &HipStream, mut data: PinnedBuffer<T>) -> HipResult<Pending<T>> {
+        stream.core().driver.enter()?;
+        if data.len != self.len() {
+            return Err(HipError::LengthMismatch { what: "copy to the device", left: self.len(), right: data.len });
+        }
+        let Some(memory) = &data.memory else { return Ok(Pending { buffer: data }) };
+        let (to, from, bytes) = (self.as_device_ptr(), memory.ptr(), self.byte_len());
+        let cursor =
+            stream.submit("hipMemcpyAsync", &mut vec![(self.root(), Access::Write)], |api, stream| {
+                // SAFETY: both have `bytes` bytes; neither is freed, nor the pinned memory written, before this copy is done.
+                unsafe { api.hipMemcpyAsync(to, from.cast(), bytes, hipMemcpyHostToDevice, stream) }
+            })?;
+        data.last = Some(Use { stream: Arc::clone(stream.shared()), cursor });
+        Ok(Pending { buffer: data })
+    }
+}

@@ -1,0 +1,39 @@
+//! What the budget reads: the kernel's figures of the card, by its PCI address, and what HIP reports free.
+
+use crate::driver::Driver;
+use rocmforge_memory::{Bytes, DeviceKey, Reading, Readings, sysfs};
+use std::sync::Arc;
+
+/// Both figures together. Neither is enough alone: HIP's does not see what the desktop holds, and the kernel's falls late.
+pub(crate) struct CardReadings {
+    pub(crate) driver: Arc<Driver>,
+    /// sysfs, or what the provider puts in its place.
+    pub(crate) system: Option<Box<dyn Readings>>,
+}
+
+impl Readings for CardReadings {
+    fn read(&self) -> Reading {
+        let mut reading = self.system.as_ref().map(|system| system.read()).unwrap_or_default();
+        if reading.hip_free.is_some() && reading.total.is_some() {
+            return reading;
+        }
+        if let Some((free, total)) = memory_info(&self.driver) {
+            reading.hip_free.get_or_insert(free);
+            reading.total.get_or_insert(total);
+        }
+        reading
+    }
+}
+
+/// `hipMemGetInfo`: free and total bytes. `None` if the driver does not say.
+fn memory_info(driver: &Driver) -> Option<(Bytes, Bytes)> {
+    let (mut free, mut total) = (0usize, 0usize);
+    // SAFETY: both are live out-pointers for the call.
+    driver.call("hipMemGetInfo", |api| unsafe { api.hipMemGetInfo(&mut free, &mut total) }).ok()?;
+    Some((Bytes(free as u64), Bytes(total as u64)))
+}
+
+/// sysfs of the card at that address, if the machine has one.
+pub(crate) fn system_readings(pci: &DeviceKey) -> Option<Box<dyn Readings>> {
+    sysfs::SysfsReadings::new(pci).map(|readings| Box::new(readings) as Box<dyn Readings>)
+}

@@ -1,0 +1,368 @@
+//! Streams: queues of work on the device, always non-blocking.
+
+use crate::core::Core;
+use crate::driver::{Driver, Raw, unique_id};
+use crate::error::{HipError, HipResult};
+use crate::event::{HipEvent, RawEvent};
+use crate::root::Root;
+use crate::tracker::{Access, Use, Uses};
+use parking_lot::{Mutex, MutexGuard};
+use rocmforge_hip_sys::{
+    HipApi, hipErrorNotReady, hipError_t, hipStreamNonBlocking, hipStream_t, ihipStream_t,
+};
+use rocmforge_memory::{Card, HandleKind, HandleToken, Site};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What outlives the handle: buffers remember their last uses by it. Ids are never reused.
+pub(crate) struct StreamShared {
+    id: u64,
+    label: String,
+    driver: Arc<Driver>,
+    card: Arc<Card>,
+    /// Operations enqueued so far. Written under `state`.
+    submitted: AtomicU64,
+    /// Operations known to be done; everything, once the stream is destroyed.
+    completed: AtomicU64,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// `None` once destroyed.
+    handle: Option<Raw<ihipStream_t>>,
+    /// The event other streams wait for, and the cursor it was last recorded at.
+    handover: Option<(Arc<RawEvent>, u64)>,
+    /// Up to where this stream already waits for others.
+    waits: Vec<(u64, u64)>,
+    token: Option<HandleToken>,
+}
+
+impl StreamShared {
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Acquire)
+    }
+
+    /// Notes that everything up to `cursor` is done.
+    pub(crate) fn complete(&self, cursor: u64) {
+        self.completed.fetch_max(cursor, Ordering::AcqRel);
+    }
+
+    pub(crate) fn submitted(&self) -> u64 {
+        self.submitted.load(Ordering::Acquire)
+    }
+
+    /// One query: whether everything enqueued by now is done.
+    pub(crate) fn poll(&self) -> HipResult<bool> {
+        self.poll_at().map(|(done, _)| done)
+    }
+
+    fn poll_at(&self) -> HipResult<(bool, u64)> {
+        let state = self.state.lock();
+        let cursor = self.submitted();
+        let Some(Raw(handle)) = state.handle else { return Ok((true, cursor)) };
+        // SAFETY: the handle is live: `destroy` takes it out under the lock we hold.
+        let status = self.driver.status(|api| unsafe { api.hipStreamQuery(handle) })?;
+        if status == hipErrorNotReady {
+            return Ok((false, cursor));
+        }
+        self.driver.check("hipStreamQuery", status)?;
+        self.complete(cursor);
+        Ok((true, cursor))
+    }
+
+    /// Waits, at most until the deadline, until everything up to `cursor` is done.
+    ///
+    /// Polls the stream. If somebody enqueues more meanwhile, the stream may never be idle again, so then an event
+    /// marks the place.
+    pub(crate) fn wait(&self, cursor: u64) -> HipResult<()> {
+        let mut seen = None;
+        let mut mark: Option<(RawEvent, u64)> = None;
+        self.driver.wait(
+            || format!("stream {:?}", self.label),
+            || {
+                if self.completed() >= cursor {
+                    return Ok(true);
+                }
+                if let Some((event, at)) = &mark {
+                    let done = event.is_done()?;
+                    if done {
+                        self.complete(*at);
+                    }
+                    return Ok(done);
+                }
+                let (done, submitted) = self.poll_at()?;
+                if !done && *seen.get_or_insert(submitted) != submitted {
+                    mark = self.mark()?;
+                }
+                Ok(done)
+            },
+        )
+    }
+
+    /// A new event at the end of the stream, or `None` if the stream is gone.
+    fn mark(&self) -> HipResult<Option<(RawEvent, u64)>> {
+        let event = RawEvent::new(&self.driver, &self.card, false, "wait on a busy stream", Site::caller())?;
+        let state = self.state.lock();
+        let Some(Raw(handle)) = state.handle else { return Ok(None) };
+        // SAFETY: both handles are live, the stream's because we hold its lock.
+        self.driver.call("hipEventRecord", |api| unsafe { api.hipEventRecord(event.handle(), handle) })?;
+        Ok(Some((event, self.submitted())))
+    }
+
+    /// The event another stream waits for to be behind `cursor`, and the cursor it stands at. `None`: already done.
+    fn handover(&self, cursor: u64) -> HipResult<Option<(Arc<RawEvent>, u64)>> {
+        let mut state = self.state.lock();
+        let Some(Raw(handle)) = state.handle else { return Ok(None) };
+        if self.completed() >= cursor {
+            return Ok(None);
+        }
+        if let Some((event, at)) = &state.handover
+            && *at >= cursor
+        {
+            return Ok(Some((Arc::clone(event), *at)));
+        }
+        // A wait already enqueued keeps the record it saw, so the event may be recorded again; but not while another
+        // thread is between taking it and enqueuing its wait.
+        let event = match &state.handover {
+            Some((event, _)) if Arc::strong_count(event) == 1 => Arc::clone(event),
+            _ => Arc::new(RawEvent::new(
+                &self.driver,
+                &self.card,
+                false,
+                "order between streams",
+                Site::caller(),
+            )?),
+        };
+        let at = self.submitted();
+        // SAFETY: both handles are live, the stream's because we hold its lock.
+        self.driver.call("hipEventRecord", |api| unsafe { api.hipEventRecord(event.handle(), handle) })?;
+        state.handover = Some((Arc::clone(&event), at));
+        Ok(Some((event, at)))
+    }
+
+    fn waits_for(&self, source: u64) -> u64 {
+        self.state.lock().waits.iter().find(|(id, _)| *id == source).map_or(0, |(_, cursor)| *cursor)
+    }
+}
+
+impl State {
+    fn note_wait(&mut self, source: u64, cursor: u64) {
+        match self.waits.iter_mut().find(|(id, _)| *id == source) {
+            Some((_, at)) => *at = (*at).max(cursor),
+            None => self.waits.push((source, cursor)),
+        }
+    }
+}
+
+/// A queue of work on the device. Non-blocking always: it has no relation to HIP's null stream.
+///
+/// Buffers used on several streams order themselves. Dropping a stream waits for its work, at most until the deadline.
+pub struct HipStream {
+    core: Arc<Core>,
+    shared: Arc<StreamShared>,
+}
+
+impl HipStream {
+    pub(crate) fn new(core: &Arc<Core>, label: &str, site: Site) -> HipResult<Self> {
+        core.driver.enter()?;
+        let mut raw: hipStream_t = std::ptr::null_mut();
+        // SAFETY: `raw` is a live out-pointer for the call.
+        core.driver.call("hipStreamCreateWithFlags", |api| unsafe {
+            api.hipStreamCreateWithFlags(&mut raw, hipStreamNonBlocking)
+        })?;
+        let token = core.card.ledger().track(HandleKind::Stream, label, site);
+        let shared = Arc::new(StreamShared {
+            id: unique_id(),
+            label: label.to_owned(),
+            driver: Arc::clone(&core.driver),
+            card: Arc::clone(&core.card),
+            submitted: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
+            state: Mutex::new(State {
+                handle: Some(Raw(raw)),
+                handover: None,
+                waits: Vec::new(),
+                token: Some(token),
+            }),
+        });
+        core.add_stream(&shared);
+        Ok(Self { core: Arc::clone(core), shared })
+    }
+
+    /// Its label.
+    pub fn label(&self) -> &str {
+        &self.shared.label
+    }
+
+    /// A number no other stream of this process has or will have.
+    pub fn id(&self) -> u64 {
+        self.shared.id
+    }
+
+    /// Operations enqueued so far.
+    pub fn submitted(&self) -> u64 {
+        self.shared.submitted()
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<StreamShared> {
+        &self.shared
+    }
+
+    /// Whether everything enqueued is done. Does not wait.
+    pub fn query(&self) -> HipResult<bool> {
+        self.core.driver.enter()?;
+        self.shared.poll().inspect_err(|error| self.core.driver.set_poison(error))
+    }
+
+    /// Waits until everything enqueued by now is done, at most until the backend's deadline.
+    ///
+    /// A wait that reaches the deadline poisons the backend: the device may still be writing to its memory.
+    pub fn synchronize(&self) -> HipResult<()> {
+        self.core.driver.enter()?;
+        let cursor = self.shared.submitted();
+        // Asked even if everything is known to be done: it brings out errors of work that has ended.
+        if !self.shared.poll().inspect_err(|error| self.core.driver.set_poison(error))? {
+            self.shared.wait(cursor)?;
+        }
+        self.core.reclaim();
+        Ok(())
+    }
+
+    /// Marks this point of the stream.
+    pub fn record(&self, event: &HipEvent) -> HipResult<()> {
+        self.core.driver.enter()?;
+        self.same_backend(&event.core, || format!("event {:?}", event.label()))?;
+        let mut recorded = event.recorded.lock();
+        let state = self.shared.state.lock();
+        let handle = self.handle(&state);
+        let raw = event.raw.handle();
+        // SAFETY: both handles are live while `self` and `event` are borrowed.
+        self.core.driver.call("hipEventRecord", |api| unsafe { api.hipEventRecord(raw, handle) })?;
+        *recorded = Some(Use { stream: Arc::clone(&self.shared), cursor: self.shared.submitted() });
+        Ok(())
+    }
+
+    /// Lets the work enqueued from now on wait for the event's last record. The host does not wait.
+    pub fn wait_event(&self, event: &HipEvent) -> HipResult<()> {
+        self.core.driver.enter()?;
+        self.same_backend(&event.core, || format!("event {:?}", event.label()))?;
+        let last = event.last()?;
+        let mut state = self.shared.state.lock();
+        let handle = self.handle(&state);
+        self.enqueue_wait(handle, &event.raw)?;
+        state.note_wait(last.stream.id(), last.cursor);
+        Ok(())
+    }
+
+    fn enqueue_wait(&self, handle: hipStream_t, event: &RawEvent) -> HipResult<()> {
+        // SAFETY: both handles are live: the stream's lock is held, the event is borrowed.
+        self.core.driver.call("hipStreamWaitEvent", |api| unsafe { api.hipStreamWaitEvent(handle, event.handle(), 0) })
+    }
+
+    fn handle(&self, state: &State) -> hipStream_t {
+        match state.handle {
+            Some(Raw(handle)) => handle,
+            // Only `Drop` takes it out, and `self` is borrowed.
+            None => unreachable!("a live HipStream has a handle"),
+        }
+    }
+
+    pub(crate) fn same_backend(&self, other: &Arc<Core>, what: impl FnOnce() -> String) -> HipResult<()> {
+        if Arc::ptr_eq(&self.core, other) { Ok(()) } else { Err(HipError::ForeignObject { what: what() }) }
+    }
+
+    /// Enqueues one operation that touches `touches`, after everything it has to come after, and notes it. Returns its
+    /// cursor.
+    ///
+    /// The locks of all the buffers are held from the look at their last uses until the operation is noted, so that two
+    /// threads cannot both believe they are first. They are taken in the order of the roots' ids.
+    pub(crate) fn submit(
+        &self,
+        name: &'static str,
+        touches: &mut Vec<(&Root, Access)>,
+        enqueue: impl FnOnce(&dyn HipApi, hipStream_t) -> hipError_t,
+    ) -> HipResult<u64> {
+        for (root, _) in touches.iter() {
+            self.same_backend(&root.core, || format!("buffer {:?}", root.label()))?;
+        }
+        // The strongest access to each root, each root once.
+        touches.sort_unstable_by_key(|(root, access)| (root.id, std::cmp::Reverse(*access)));
+        touches.dedup_by_key(|(root, _)| root.id);
+        let mut uses: Vec<MutexGuard<'_, Uses>> = touches.iter().map(|(root, _)| root.uses.lock()).collect();
+
+        let mut needs: Vec<Use> = Vec::new();
+        for (uses, (_, access)) in uses.iter().zip(touches.iter()) {
+            for last in uses.before(*access, &self.shared) {
+                match needs.iter_mut().find(|need| need.stream.id() == last.stream.id()) {
+                    Some(need) => need.cursor = need.cursor.max(last.cursor),
+                    None => needs.push(last.clone()),
+                }
+            }
+        }
+        let mut waits = Vec::with_capacity(needs.len());
+        for need in &needs {
+            if self.shared.waits_for(need.stream.id()) < need.cursor
+                && let Some((event, at)) = need.stream.handover(need.cursor)?
+            {
+                waits.push((need.stream.id(), event, at));
+            }
+        }
+
+        let mut state = self.shared.state.lock();
+        let handle = self.handle(&state);
+        for (source, event, at) in &waits {
+            self.enqueue_wait(handle, event)?;
+            state.note_wait(*source, *at);
+        }
+        self.core.driver.call(name, |api| enqueue(api, handle))?;
+        let cursor = self.shared.submitted() + 1;
+        self.shared.submitted.store(cursor, Ordering::Release);
+        drop(state);
+        for (uses, (_, access)) in uses.iter_mut().zip(touches.iter()) {
+            uses.note(*access, &self.shared, cursor);
+        }
+        Ok(cursor)
+    }
+}
+
+impl Drop for HipStream {
+    fn drop(&mut self) {
+        // Its buffers and staging may be reused or freed only when its work is done.
+        if let Err(error) = self.shared.wait(self.shared.submitted()) {
+            // The handle stays: work may still run on it, and a poisoned backend makes no more calls.
+            crate::core::abandon(self.shared.state.lock().token.take());
+            self.core.keep(error);
+            return;
+        }
+        let (handle, handover, token) = {
+            let mut state = self.shared.state.lock();
+            self.shared.completed.store(u64::MAX, Ordering::Release);
+            (state.handle.take(), state.handover.take(), state.token.take())
+        };
+        drop(handover);
+        let Some(Raw(handle)) = handle else { return };
+        // SAFETY: taken out of the state, so nobody else has it, and idle.
+        let destroyed = self.core.driver.call("hipStreamDestroy", |api| unsafe { api.hipStreamDestroy(handle) });
+        match destroyed {
+            Ok(()) => self.core.reclaim(),
+            Err(error) => {
+                crate::core::abandon(token);
+                self.core.keep(error);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for HipStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HipStream").field("id", &self.shared.id).field("label", &self.shared.label).finish_non_exhaustive()
+    }
+}
