@@ -113,6 +113,7 @@ impl HipBackend {
         tracing::debug!(device = %device.name, arch = %device.arch, memory = %device.total_memory, "opened");
         let core = Core::new(driver, card, device);
         let stream = HipStream::new(&core, "backend", site)?;
+        stream.retain();
         Ok(Arc::new(Self { stream, core }))
     }
 

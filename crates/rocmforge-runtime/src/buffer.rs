@@ -187,10 +187,6 @@ impl<T: Pod> HipBuffer<T> {
     pub(crate) fn root(&self) -> &Root {
         &self.root
     }
-
-    pub(crate) fn root_arc(&self) -> &Arc<Root> {
-        &self.root
-    }
 }
 
 impl<T: Pod> Clone for HipBuffer<T> {

@@ -30,14 +30,27 @@ pub(crate) enum Resource {
     Module { handle: Raw<ihipModule_t>, image: Vec<u64>, token: Option<HandleToken> },
 }
 
+impl Resource {
+    /// Its owner has given it up and the backend will give it back: no leak, though its bytes still count.
+    fn retain(&self) {
+        match self {
+            Self::Memory { allocation: Some(allocation), .. } => allocation.retain(),
+            Self::Pinned { token: Some(token), .. } | Self::Module { token: Some(token), .. } => token.retain(),
+            _ => {}
+        }
+    }
+}
+
 struct Grave {
     resource: Resource,
     uses: Vec<Use>,
 }
 
 /// Leaves a handle in the ledger for good: the driver still has it, so the ledger must not say it is gone.
-pub(crate) fn abandon<T>(token: Option<T>) {
-    std::mem::forget(token);
+pub(crate) fn abandon(token: Option<HandleToken>) {
+    if let Some(token) = token {
+        token.abandon();
+    }
 }
 
 impl Core {
@@ -76,6 +89,7 @@ impl Core {
         if uses.iter().all(Use::is_done) || self.driver.poison().is_some() {
             self.give_back(resource);
         } else {
+            resource.retain();
             self.graves.lock().push(Grave { resource, uses });
         }
     }
@@ -128,7 +142,9 @@ impl Core {
                 // SAFETY: from hipMalloc, freed once: its only owner gave it up, and all its uses are done.
                 let freed = self.driver.call("hipFree", |api| unsafe { api.hipFree(ptr.0) });
                 if let Err(error) = freed {
-                    abandon(allocation);
+                    if let Some(allocation) = allocation {
+                        allocation.abandon();
+                    }
                     self.keep(error);
                 }
             }

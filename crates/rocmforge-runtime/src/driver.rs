@@ -79,6 +79,10 @@ impl Driver {
         self.ordinal
     }
 
+    pub(crate) fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
     pub(crate) fn deadline(&self) -> Duration {
         self.polling.deadline
     }

@@ -310,6 +310,8 @@ impl HipError {
     }
 }
 
+// A misspelt constant would become a name that matches everything, which the compiler reports as unreachable arms.
+#[allow(non_upper_case_globals)]
 /// Statuses after which the driver answers nothing useful any more: the device's state, or the process's, is lost.
 pub(crate) fn is_sticky(status: hipError_t) -> bool {
     use rocmforge_hip_sys::*;
@@ -329,6 +331,7 @@ pub(crate) fn is_sticky(status: hipError_t) -> bool {
     )
 }
 
+#[allow(non_upper_case_globals)] // as above
 fn hint(status: hipError_t) -> &'static str {
     use rocmforge_hip_sys::*;
     match status {

@@ -27,6 +27,14 @@ impl RawEvent {
         Ok(Self { driver: Arc::clone(driver), raw: Raw(raw), token: Some(token) })
     }
 
+    /// Declares that it belongs to the machinery of the backend: no leak of whoever made it necessary.
+    pub(crate) fn retain(self) -> Self {
+        if let Some(token) = &self.token {
+            token.retain();
+        }
+        self
+    }
+
     pub(crate) fn handle(&self) -> hipEvent_t {
         self.raw.0
     }

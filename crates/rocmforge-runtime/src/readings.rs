@@ -3,6 +3,7 @@
 use crate::driver::Driver;
 use rocmforge_memory::{Bytes, DeviceKey, Reading, Readings, sysfs};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Both figures together. Neither is enough alone: HIP's does not see what the desktop holds, and the kernel's falls late.
 pub(crate) struct CardReadings {
@@ -23,6 +24,10 @@ impl Readings for CardReadings {
         }
         reading
     }
+
+    fn now(&self) -> Duration {
+        self.driver.now()
+    }
 }
 
 /// `hipMemGetInfo`: free and total bytes. `None` if the driver does not say.
@@ -36,4 +41,13 @@ fn memory_info(driver: &Driver) -> Option<(Bytes, Bytes)> {
 /// sysfs of the card at that address, if the machine has one.
 pub(crate) fn system_readings(pci: &DeviceKey) -> Option<Box<dyn Readings>> {
     sysfs::SysfsReadings::new(pci).map(|readings| Box::new(readings) as Box<dyn Readings>)
+}
+
+/// Looks at `/dev/kfd` and the kernel's topology, without HIP.
+pub(crate) fn kernel_shows_a_gpu() -> Result<(), crate::availability::Unavailable> {
+    let kfd = std::path::Path::new("/dev/kfd");
+    if !kfd.exists() {
+        return Err(crate::availability::Unavailable::NoDriver(kfd.display().to_string()));
+    }
+    Ok(())
 }

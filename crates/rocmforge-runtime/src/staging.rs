@@ -39,6 +39,13 @@ impl Pinned {
         self.bytes
     }
 
+    /// Declares that it lives as long as the backend: no leak.
+    fn retain(&self) {
+        if let Some(token) = &self.token {
+            token.retain();
+        }
+    }
+
     pub(crate) fn into_resource(self) -> Resource {
         Resource::Pinned { ptr: Raw(self.ptr.0.cast()), token: self.token }
     }
@@ -131,7 +138,9 @@ impl Staging {
     }
 
     fn make(core: &Core) -> HipResult<Slot> {
-        Ok(Slot { memory: Pinned::new(core, SLOT_BYTES, "staging", Site::caller())?, last: None })
+        let memory = Pinned::new(core, SLOT_BYTES, "staging", Site::caller())?;
+        memory.retain();
+        Ok(Slot { memory, last: None })
     }
 
     /// Gives a slot back, with the copy that may still be using it noted.

@@ -103,9 +103,13 @@ impl StreamShared {
         )
     }
 
+    fn event(&self, label: &str) -> HipResult<RawEvent> {
+        RawEvent::new(&self.driver, &self.card, false, label, Site::caller()).map(RawEvent::retain)
+    }
+
     /// A new event at the end of the stream, or `None` if the stream is gone.
     fn mark(&self) -> HipResult<Option<(RawEvent, u64)>> {
-        let event = RawEvent::new(&self.driver, &self.card, false, "wait on a busy stream", Site::caller())?;
+        let event = self.event("wait on a busy stream")?;
         let state = self.state.lock();
         let Some(Raw(handle)) = state.handle else { return Ok(None) };
         // SAFETY: both handles are live, the stream's because we hold its lock.
@@ -129,13 +133,7 @@ impl StreamShared {
         // thread is between taking it and enqueuing its wait.
         let event = match &state.handover {
             Some((event, _)) if Arc::strong_count(event) == 1 => Arc::clone(event),
-            _ => Arc::new(RawEvent::new(
-                &self.driver,
-                &self.card,
-                false,
-                "order between streams",
-                Site::caller(),
-            )?),
+            _ => Arc::new(self.event("order between streams")?),
         };
         let at = self.submitted();
         // SAFETY: both handles are live, the stream's because we hold its lock.
@@ -272,6 +270,13 @@ impl HipStream {
             Some(Raw(handle)) => handle,
             // Only `Drop` takes it out, and `self` is borrowed.
             None => unreachable!("a live HipStream has a handle"),
+        }
+    }
+
+    /// Declares that it lives as long as the backend: no leak.
+    pub(crate) fn retain(&self) {
+        if let Some(token) = &self.shared.state.lock().token {
+            token.retain();
         }
     }
 
