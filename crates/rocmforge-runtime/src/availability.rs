@@ -108,9 +108,9 @@ pub(crate) fn ask_library(
     match answered.recv_timeout(limit) {
         Ok(devices) => devices,
         Err(mpsc::RecvTimeoutError::Timeout) => Err(Unavailable::TimedOut(limit)),
-        Err(mpsc::RecvTimeoutError::Disconnected) => {
-            Err(Unavailable::NoLibrary("loading it panicked; see the message above".to_owned()))
-        }
+        Err(mpsc::RecvTimeoutError::Disconnected) => Err(Unavailable::NoLibrary(
+            "loading it panicked; see the message above".to_owned(),
+        )),
     }
 }
 

@@ -35,7 +35,12 @@ pub struct BackendOptions {
 impl Default for BackendOptions {
     /// Device 0, the desktop's policy, ten seconds.
     fn default() -> Self {
-        Self { device: 0, policy: Policy::desktop(), deadline: Duration::from_secs(10), card: None }
+        Self {
+            device: 0,
+            policy: Policy::desktop(),
+            deadline: Duration::from_secs(10),
+            card: None,
+        }
     }
 }
 
@@ -73,9 +78,17 @@ impl HipBackend {
         let provider = Provider::amd()?;
         let options = BackendOptions::default();
         let devices = Self::devices(&provider, options.deadline)?;
-        let best = devices.iter().max_by_key(|device| (!device.integrated, device.total_memory));
+        let best = devices
+            .iter()
+            .max_by_key(|device| (!device.integrated, device.total_memory));
         let best = best.ok_or(HipError::DeviceNotFound { ordinal: 0, count: 0 })?;
-        Self::open(provider, BackendOptions { device: best.ordinal, ..options })
+        Self::open(
+            provider,
+            BackendOptions {
+                device: best.ordinal,
+                ..options
+            },
+        )
     }
 
     /// The devices a provider shows.
@@ -93,16 +106,27 @@ impl HipBackend {
     #[track_caller]
     pub fn open(provider: Provider, options: BackendOptions) -> HipResult<Arc<Self>> {
         let site = Site::caller();
-        let Provider { api, clock, readings, cards } = provider;
+        let Provider {
+            api,
+            clock,
+            readings,
+            cards,
+        } = provider;
         let count = device_count(&*api)?;
         if options.device < 0 || options.device >= count {
-            return Err(HipError::DeviceNotFound { ordinal: options.device, count });
+            return Err(HipError::DeviceNotFound {
+                ordinal: options.device,
+                count,
+            });
         }
         let driver = Driver::new(api, clock, options.device, count, options.deadline);
         let device = DeviceInfo::query(&driver)?;
         let make = || {
             let system = readings.or_else(|| system_readings(&device.pci));
-            let readings = CardReadings { driver: Arc::clone(&driver), system };
+            let readings = CardReadings {
+                driver: Arc::clone(&driver),
+                system,
+            };
             Card::new(device.pci.clone(), options.policy.clone(), Box::new(readings))
         };
         let card = match (options.card, cards) {
@@ -174,10 +198,14 @@ impl HipBackend {
         self.core.driver.enter()?;
         let (mut free, mut total) = (0usize, 0usize);
         // SAFETY: both are live out-pointers for the call.
-        self.core.driver.call("hipMemGetInfo", |api| unsafe { api.hipMemGetInfo(&mut free, &mut total) })?;
+        self.core.driver.call("hipMemGetInfo", |api| unsafe {
+            api.hipMemGetInfo(&mut free, &mut total)
+        })?;
         let budget = self.core.card.budget();
-        let held = budget.others.0.saturating_add(budget.own.0);
-        let seen = (total as u64).saturating_sub(held);
+        // Without the kernel's figures HIP's is all there is.
+        let seen = budget.others.map_or(free as u64, |others| {
+            (total as u64).saturating_sub(others.saturating_add(budget.own).0)
+        });
         Ok((free.min(usize::try_from(seen).unwrap_or(usize::MAX)), total))
     }
 
@@ -253,7 +281,10 @@ pub(crate) fn device_count(api: &dyn HipApi) -> HipResult<i32> {
         return Err(HipError::DeviceNotFound { ordinal: 0, count: 0 });
     }
     if !status.is_success() {
-        return Err(HipError::Call { call: "hipInit", status });
+        return Err(HipError::Call {
+            call: "hipInit",
+            status,
+        });
     }
     let mut count: c_int = 0;
     // SAFETY: `count` is a live out-pointer for the call.
@@ -262,7 +293,10 @@ pub(crate) fn device_count(api: &dyn HipApi) -> HipResult<i32> {
         return Ok(0);
     }
     if !status.is_success() {
-        return Err(HipError::Call { call: "hipGetDeviceCount", status });
+        return Err(HipError::Call {
+            call: "hipGetDeviceCount",
+            status,
+        });
     }
     Ok(count)
 }

@@ -39,7 +39,12 @@ impl<T: Pod> HipBuffer<T> {
     #[track_caller]
     pub fn zeroed(stream: &HipStream, len: Elems, label: &str) -> HipResult<Self> {
         let root = Root::new(stream.core(), byte_len::<T>(len.0)?, label)?;
-        let buffer = Self { root, offset: 0, len: len.0, _elements: PhantomData };
+        let buffer = Self {
+            root,
+            offset: 0,
+            len: len.0,
+            _elements: PhantomData,
+        };
         buffer.clear(stream)?;
         Ok(buffer)
     }
@@ -53,14 +58,24 @@ impl<T: Pod> HipBuffer<T> {
     #[track_caller]
     pub unsafe fn uninit(stream: &HipStream, len: Elems, label: &str) -> HipResult<Self> {
         let root = Root::new(stream.core(), byte_len::<T>(len.0)?, label)?;
-        Ok(Self { root, offset: 0, len: len.0, _elements: PhantomData })
+        Ok(Self {
+            root,
+            offset: 0,
+            len: len.0,
+            _elements: PhantomData,
+        })
     }
 
     /// A copy of `data`, made on `stream`.
     #[track_caller]
     pub fn from_slice(stream: &HipStream, data: &[T], label: &str) -> HipResult<Self> {
         let root = Root::new(stream.core(), byte_len::<T>(data.len())?, label)?;
-        let buffer = Self { root, offset: 0, len: data.len(), _elements: PhantomData };
+        let buffer = Self {
+            root,
+            offset: 0,
+            len: data.len(),
+            _elements: PhantomData,
+        };
         buffer.copy_from_host(stream, data)?;
         Ok(buffer)
     }
@@ -120,7 +135,13 @@ impl<T: Pod> HipBuffer<T> {
         let (size, align) = (size_of::<U>(), align_of::<U>());
         // Allocations are aligned to 256 bytes, so the offset decides.
         if size == 0 || !bytes.is_multiple_of(size) || !self.offset.is_multiple_of(align) {
-            return Err(HipError::Cast { label: self.label().to_owned(), bytes, offset: self.offset, size, align });
+            return Err(HipError::Cast {
+                label: self.label().to_owned(),
+                bytes,
+                offset: self.offset,
+                size,
+                align,
+            });
         }
         Ok(HipBuffer {
             root: Arc::clone(&self.root),
@@ -148,10 +169,14 @@ impl<T: Pod> HipBuffer<T> {
             return Ok(());
         }
         let ptr = self.as_device_ptr();
-        stream.submit("hipMemsetAsync", &mut vec![(self.root(), Access::Write)], |api, stream| {
-            // SAFETY: `ptr` has `bytes` bytes of a live allocation, which is not freed before this work is done.
-            unsafe { api.hipMemsetAsync(ptr, i32::from(byte), bytes, stream) }
-        })?;
+        stream.submit(
+            "hipMemsetAsync",
+            &mut vec![(self.root(), Access::Write)],
+            |api, stream| {
+                // SAFETY: `ptr` has `bytes` bytes of a live allocation, which is not freed before this work is done.
+                unsafe { api.hipMemsetAsync(ptr, i32::from(byte), bytes, stream) }
+            },
+        )?;
         Ok(())
     }
 
@@ -159,14 +184,20 @@ impl<T: Pod> HipBuffer<T> {
     pub fn copy_from_buffer(&self, stream: &HipStream, src: &HipBuffer<T>) -> HipResult<()> {
         stream.core().driver.enter()?;
         if src.len != self.len {
-            return Err(HipError::LengthMismatch { what: "copy between buffers", left: self.len, right: src.len });
+            return Err(HipError::LengthMismatch {
+                what: "copy between buffers",
+                left: self.len,
+                right: src.len,
+            });
         }
         let bytes = self.byte_len();
         if bytes == 0 {
             return Ok(());
         }
         if self.shares_memory(src) && self.offset < src.offset + bytes && src.offset < self.offset + bytes {
-            return Err(HipError::Overlap { label: self.label().to_owned() });
+            return Err(HipError::Overlap {
+                label: self.label().to_owned(),
+            });
         }
         let (to, from) = (self.as_device_ptr(), src.as_device_ptr());
         let mut touches = vec![(self.root(), Access::Write), (src.root(), Access::Read)];
@@ -191,7 +222,12 @@ impl<T: Pod> HipBuffer<T> {
 
 impl<T: Pod> Clone for HipBuffer<T> {
     fn clone(&self) -> Self {
-        Self { root: Arc::clone(&self.root), offset: self.offset, len: self.len, _elements: PhantomData }
+        Self {
+            root: Arc::clone(&self.root),
+            offset: self.offset,
+            len: self.len,
+            _elements: PhantomData,
+        }
     }
 }
 

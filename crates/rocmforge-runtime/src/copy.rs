@@ -18,7 +18,11 @@ impl<T: Pod> HipBuffer<T> {
         let core = stream.core();
         core.driver.enter()?;
         if src.len() != self.len() {
-            return Err(HipError::LengthMismatch { what: "copy to the device", left: self.len(), right: src.len() });
+            return Err(HipError::LengthMismatch {
+                what: "copy to the device",
+                left: self.len(),
+                right: src.len(),
+            });
         }
         let data: &[u8] = bytemuck::cast_slice(src);
         for (index, chunk) in data.chunks(SLOT_BYTES).enumerate() {
@@ -27,14 +31,20 @@ impl<T: Pod> HipBuffer<T> {
             // SAFETY: the slot has SLOT_BYTES bytes, `chunk` at most that many, and `take_one` gives idle slots only.
             unsafe { std::ptr::copy_nonoverlapping(chunk.as_ptr(), pinned, chunk.len()) };
             let to = self.as_device_ptr().wrapping_byte_add(index * SLOT_BYTES);
-            let enqueued =
-                stream.submit("hipMemcpyAsync", &mut vec![(self.root(), Access::Write)], |api, stream| {
+            let enqueued = stream.submit(
+                "hipMemcpyAsync",
+                &mut vec![(self.root(), Access::Write)],
+                |api, stream| {
                     // SAFETY: `to` has the chunk's bytes inside of a live allocation; the slot is not used again
                     // before this copy is done.
                     unsafe { api.hipMemcpyAsync(to, pinned.cast(), chunk.len(), hipMemcpyHostToDevice, stream) }
-                });
+                },
+            );
             if let Ok(cursor) = &enqueued {
-                slot.in_use(Use { stream: Arc::clone(stream.shared()), cursor: *cursor });
+                slot.in_use(Use {
+                    stream: Arc::clone(stream.shared()),
+                    cursor: *cursor,
+                });
             }
             core.staging.give(slot);
             enqueued?;
@@ -48,7 +58,11 @@ impl<T: Pod> HipBuffer<T> {
         let core = stream.core();
         core.driver.enter()?;
         if dst.len() != self.len() {
-            return Err(HipError::LengthMismatch { what: "copy from the device", left: self.len(), right: dst.len() });
+            return Err(HipError::LengthMismatch {
+                what: "copy from the device",
+                left: self.len(),
+                right: dst.len(),
+            });
         }
         let data: &mut [u8] = bytemuck::cast_slice_mut(dst);
         for (index, batch) in data.chunks_mut(SLOT_BYTES * SLOTS).enumerate() {
@@ -64,13 +78,7 @@ impl<T: Pod> HipBuffer<T> {
     }
 
     /// Fetches `batch` from `offset` on, as many slots at a time as can be had.
-    fn fetch(
-        &self,
-        stream: &HipStream,
-        mut offset: usize,
-        batch: &mut [u8],
-        slots: &mut Vec<Slot>,
-    ) -> HipResult<()> {
+    fn fetch(&self, stream: &HipStream, mut offset: usize, batch: &mut [u8], slots: &mut Vec<Slot>) -> HipResult<()> {
         let core = stream.core();
         let mut rest = batch;
         while !rest.is_empty() {
@@ -92,7 +100,10 @@ impl<T: Pod> HipBuffer<T> {
                     // SLOT_BYTES bytes, and is not used again before this copy is done.
                     unsafe { api.hipMemcpyAsync(pinned.cast(), from, chunk.len(), hipMemcpyDeviceToHost, stream) }
                 })?;
-                slot.in_use(Use { stream: Arc::clone(stream.shared()), cursor });
+                slot.in_use(Use {
+                    stream: Arc::clone(stream.shared()),
+                    cursor,
+                });
                 offset += chunk.len();
             }
             for (slot, chunk) in slots.iter_mut().zip(now.chunks_mut(SLOT_BYTES)) {

@@ -25,16 +25,29 @@ pub(crate) struct Core {
 
 /// Something the driver has to give back.
 pub(crate) enum Resource {
-    Memory { ptr: Raw<c_void>, allocation: Option<Allocation> },
-    Pinned { ptr: Raw<c_void>, token: Option<HandleToken> },
-    Module { handle: Raw<ihipModule_t>, image: Vec<u64>, token: Option<HandleToken> },
+    Memory {
+        ptr: Raw<c_void>,
+        allocation: Option<Allocation>,
+    },
+    Pinned {
+        ptr: Raw<c_void>,
+        token: Option<HandleToken>,
+    },
+    Module {
+        handle: Raw<ihipModule_t>,
+        image: Vec<u64>,
+        token: Option<HandleToken>,
+    },
 }
 
 impl Resource {
     /// Its owner has given it up and the backend will give it back: no leak, though its bytes still count.
     fn retain(&self) {
         match self {
-            Self::Memory { allocation: Some(allocation), .. } => allocation.retain(),
+            Self::Memory {
+                allocation: Some(allocation),
+                ..
+            } => allocation.retain(),
             Self::Pinned { token: Some(token), .. } | Self::Module { token: Some(token), .. } => token.retain(),
             _ => {}
         }
@@ -101,7 +114,9 @@ impl Core {
             if graves.is_empty() {
                 return;
             }
-            graves.extract_if(.., |grave| grave.uses.iter().all(Use::is_done)).collect()
+            graves
+                .extract_if(.., |grave| grave.uses.iter().all(Use::is_done))
+                .collect()
         };
         for grave in done {
             self.give_back(grave.resource);
@@ -158,7 +173,9 @@ impl Core {
             }
             Resource::Module { handle, image, token } => {
                 // SAFETY: from hipModuleLoadData, unloaded once: its only owner gave it up, and all its launches are done.
-                let unloaded = self.driver.call("hipModuleUnload", |api| unsafe { api.hipModuleUnload(handle.0) });
+                let unloaded = self
+                    .driver
+                    .call("hipModuleUnload", |api| unsafe { api.hipModuleUnload(handle.0) });
                 if let Err(error) = unloaded {
                     // The driver may still read the image.
                     std::mem::forget(image);

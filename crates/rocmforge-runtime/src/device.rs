@@ -64,18 +64,26 @@ impl DeviceInfo {
         driver.call("hipDeviceGet", |api| unsafe { api.hipDeviceGet(&mut device, ordinal) })?;
         let name = text::<256>(|buffer, len| {
             // SAFETY: `buffer` has `len` writable bytes.
-            driver.call("hipDeviceGetName", |api| unsafe { api.hipDeviceGetName(buffer, len, device) })
+            driver.call("hipDeviceGetName", |api| unsafe {
+                api.hipDeviceGetName(buffer, len, device)
+            })
         })?;
         let pci = text::<64>(|buffer, len| {
             // SAFETY: `buffer` has `len` writable bytes.
-            driver.call("hipDeviceGetPCIBusId", |api| unsafe { api.hipDeviceGetPCIBusId(buffer, len, ordinal) })
+            driver.call("hipDeviceGetPCIBusId", |api| unsafe {
+                api.hipDeviceGetPCIBusId(buffer, len, ordinal)
+            })
         })?;
         let mut total = 0usize;
         // SAFETY: `total` is a live out-pointer for the call.
-        driver.call("hipDeviceTotalMem", |api| unsafe { api.hipDeviceTotalMem(&mut total, device) })?;
+        driver.call("hipDeviceTotalMem", |api| unsafe {
+            api.hipDeviceTotalMem(&mut total, device)
+        })?;
         let mut hip_version: c_int = 0;
         // SAFETY: `hip_version` is a live out-pointer for the call.
-        driver.call("hipRuntimeGetVersion", |api| unsafe { api.hipRuntimeGetVersion(&mut hip_version) })?;
+        driver.call("hipRuntimeGetVersion", |api| unsafe {
+            api.hipRuntimeGetVersion(&mut hip_version)
+        })?;
         let arch_full = arch_name(driver)?;
 
         let info = Self {
@@ -110,7 +118,12 @@ impl DeviceInfo {
 
     /// A library whose structs or enums differ from ours shows here, before anything is computed with its figures.
     fn plausible(&self) -> HipResult<()> {
-        let bad = |what: String| Err(HipError::ImplausibleDevice { ordinal: self.ordinal, what });
+        let bad = |what: String| {
+            Err(HipError::ImplausibleDevice {
+                ordinal: self.ordinal,
+                what,
+            })
+        };
         let limits = &self.limits;
         if !matches!(self.wave_size, 32 | 64) {
             return bad(format!("a wave size of {}", self.wave_size));
@@ -119,7 +132,10 @@ impl DeviceInfo {
             return bad(format!("{} threads per block", limits.max_threads_per_block));
         }
         if limits.max_block_dim.contains(&0) || limits.max_grid_dim.contains(&0) {
-            return bad(format!("limits of {:?} threads and {:?} blocks", limits.max_block_dim, limits.max_grid_dim));
+            return bad(format!(
+                "limits of {:?} threads and {:?} blocks",
+                limits.max_block_dim, limits.max_grid_dim
+            ));
         }
         if limits.lds_per_block < 1024 {
             return bad(format!("{} bytes of LDS", limits.lds_per_block));

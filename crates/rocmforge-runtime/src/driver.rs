@@ -115,7 +115,9 @@ impl Driver {
     pub(crate) fn usable(&self) -> HipResult<()> {
         match self.poison.get() {
             None => Ok(()),
-            Some(cause) => Err(HipError::Poisoned { cause: Arc::clone(cause) }),
+            Some(cause) => Err(HipError::Poisoned {
+                cause: Arc::clone(cause),
+            }),
         }
     }
 

@@ -18,7 +18,9 @@ pub enum HipError {
     #[error("{0}")]
     Unavailable(Arc<Unavailable>),
     /// There is no device of that number.
-    #[error("there is no HIP device {ordinal}: HIP shows {count} (ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES filter them)")]
+    #[error(
+        "there is no HIP device {ordinal}: HIP shows {count} (ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES filter them)"
+    )]
     DeviceNotFound {
         /// The number asked for.
         ordinal: i32,
@@ -26,7 +28,9 @@ pub enum HipError {
         count: i32,
     },
     /// The device says something of itself that cannot be true.
-    #[error("HIP device {ordinal} reports {what}: the library and this program do not agree on the HIP ABI; run `cargo xtask doctor`")]
+    #[error(
+        "HIP device {ordinal} reports {what}: the library and this program do not agree on the HIP ABI; run `cargo xtask doctor`"
+    )]
     ImplausibleDevice {
         /// The device's number.
         ordinal: i32,
@@ -45,7 +49,9 @@ pub enum HipError {
     #[error(transparent)]
     OutOfBudget(Arc<OutOfBudget>),
     /// The budget allowed it, the driver did not.
-    #[error("the driver has no {requested} for {label:?}, though the budget allows it: close other programs that use the GPU, or lower the cap")]
+    #[error(
+        "the driver has no {requested} for {label:?}, though the budget allows it: close other programs that use the GPU, or lower the cap"
+    )]
     DriverOutOfMemory {
         /// What was asked for.
         requested: Bytes,
@@ -53,7 +59,9 @@ pub enum HipError {
         label: String,
     },
     /// A wait reached its deadline. The backend is poisoned.
-    #[error("{what} was not done after {waited:?}: the GPU hangs or is far slower than the deadline allows; this backend is unusable from now on")]
+    #[error(
+        "{what} was not done after {waited:?}: the GPU hangs or is far slower than the deadline allows; this backend is unusable from now on"
+    )]
     Timeout {
         /// What was waited for.
         what: String,
@@ -107,7 +115,9 @@ pub enum HipError {
         actual: usize,
     },
     /// A buffer cannot be read as another element type.
-    #[error("{label:?} ({bytes} bytes at offset {offset}) cannot be seen as elements of {size} bytes aligned to {align}")]
+    #[error(
+        "{label:?} ({bytes} bytes at offset {offset}) cannot be seen as elements of {size} bytes aligned to {align}"
+    )]
     Cast {
         /// The buffer.
         label: String,
@@ -147,7 +157,9 @@ pub enum HipError {
         source: ParseError,
     },
     /// A code object for another processor.
-    #[error("{label:?} is compiled for {object}, the device is {device}: build it with `cargo xtask kernels build --arch {device}`")]
+    #[error(
+        "{label:?} is compiled for {object}, the device is {device}: build it with `cargo xtask kernels build --arch {device}`"
+    )]
     ArchMismatch {
         /// The module.
         label: String,
@@ -280,7 +292,10 @@ pub enum LaunchError {
 
 impl LaunchError {
     pub(crate) fn of(self, kernel: &str) -> HipError {
-        HipError::Launch { kernel: kernel.to_owned(), error: self }
+        HipError::Launch {
+            kernel: kernel.to_owned(),
+            error: self,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::driver::{Driver, Raw};
 use crate::error::{HipError, HipResult};
 use crate::tracker::Use;
 use parking_lot::Mutex;
-use rocmforge_hip_sys::{hipErrorNotReady, hipEventDefault, hipEventDisableTiming, hipEvent_t, ihipEvent_t};
+use rocmforge_hip_sys::{hipErrorNotReady, hipEvent_t, hipEventDefault, hipEventDisableTiming, ihipEvent_t};
 use rocmforge_memory::{Card, HandleKind, HandleToken, Site};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,15 @@ impl RawEvent {
         let mut raw: hipEvent_t = std::ptr::null_mut();
         let flags = if timing { hipEventDefault } else { hipEventDisableTiming };
         // SAFETY: `raw` is a live out-pointer for the call.
-        driver.call("hipEventCreateWithFlags", |api| unsafe { api.hipEventCreateWithFlags(&mut raw, flags) })?;
+        driver.call("hipEventCreateWithFlags", |api| unsafe {
+            api.hipEventCreateWithFlags(&mut raw, flags)
+        })?;
         let token = card.ledger().track(HandleKind::Event, label, site);
-        Ok(Self { driver: Arc::clone(driver), raw: Raw(raw), token: Some(token) })
+        Ok(Self {
+            driver: Arc::clone(driver),
+            raw: Raw(raw),
+            token: Some(token),
+        })
     }
 
     /// Declares that it belongs to the machinery of the backend: no leak of whoever made it necessary.
@@ -54,7 +60,9 @@ impl Drop for RawEvent {
     fn drop(&mut self) {
         let raw = self.raw;
         // SAFETY: created by `new`, destroyed only here; HIP lets an event with work before it be destroyed.
-        let result = self.driver.call("hipEventDestroy", |api| unsafe { api.hipEventDestroy(raw.0) });
+        let result = self
+            .driver
+            .call("hipEventDestroy", |api| unsafe { api.hipEventDestroy(raw.0) });
         if let Err(error) = result {
             crate::core::abandon(self.token.take());
             if !matches!(error, HipError::Poisoned { .. }) {
@@ -81,7 +89,13 @@ impl HipEvent {
     pub(crate) fn new(core: &Arc<Core>, timing: bool, label: &str, site: Site) -> HipResult<Self> {
         core.driver.enter()?;
         let raw = RawEvent::new(&core.driver, &core.card, timing, label, site)?;
-        Ok(Self { core: Arc::clone(core), raw, timing, recorded: Mutex::new(None), label: label.to_owned() })
+        Ok(Self {
+            core: Arc::clone(core),
+            raw,
+            timing,
+            recorded: Mutex::new(None),
+            label: label.to_owned(),
+        })
     }
 
     /// Its label.
@@ -104,7 +118,9 @@ impl HipEvent {
     pub fn synchronize(&self) -> HipResult<()> {
         self.core.driver.enter()?;
         let last = self.last()?;
-        self.core.driver.wait(|| format!("event {:?}", self.label), || self.raw.is_done())?;
+        self.core
+            .driver
+            .wait(|| format!("event {:?}", self.label), || self.raw.is_done())?;
         last.stream.complete(last.cursor);
         Ok(())
     }
@@ -117,19 +133,24 @@ impl HipEvent {
         let mut milliseconds = 0.0f32;
         let (start, end) = (self.raw.handle(), end.raw.handle());
         // SAFETY: both events are live, `milliseconds` is a live out-pointer.
-        self.core
-            .driver
-            .call("hipEventElapsedTime", |api| unsafe { api.hipEventElapsedTime(&mut milliseconds, start, end) })?;
+        self.core.driver.call("hipEventElapsedTime", |api| unsafe {
+            api.hipEventElapsedTime(&mut milliseconds, start, end)
+        })?;
         Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
     }
 
     pub(crate) fn last(&self) -> HipResult<Use> {
-        self.recorded.lock().clone().ok_or_else(|| HipError::NotRecorded { label: self.label.clone() })
+        self.recorded.lock().clone().ok_or_else(|| HipError::NotRecorded {
+            label: self.label.clone(),
+        })
     }
 }
 
 impl std::fmt::Debug for HipEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HipEvent").field("label", &self.label).field("timing", &self.timing).finish_non_exhaustive()
+        f.debug_struct("HipEvent")
+            .field("label", &self.label)
+            .field("timing", &self.timing)
+            .finish_non_exhaustive()
     }
 }

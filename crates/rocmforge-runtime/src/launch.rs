@@ -25,12 +25,19 @@ pub struct LaunchConfig {
 impl LaunchConfig {
     /// `blocks` blocks of `threads` threads in one dimension.
     pub fn linear(blocks: u32, threads: u32) -> Self {
-        Self { grid: [blocks, 1, 1], block: [threads, 1, 1], dynamic_lds: 0 }
+        Self {
+            grid: [blocks, 1, 1],
+            block: [threads, 1, 1],
+            dynamic_lds: 0,
+        }
     }
 
     /// The same with `bytes` of dynamic LDS.
     pub fn with_dynamic_lds(self, bytes: u32) -> Self {
-        Self { dynamic_lds: bytes, ..self }
+        Self {
+            dynamic_lds: bytes,
+            ..self
+        }
     }
 }
 
@@ -44,17 +51,30 @@ pub fn validate_launch_config(
     if grid.contains(&0) || block.contains(&0) {
         return Err(LaunchError::ZeroDimension { grid, block });
     }
-    for (what, dims, most) in [("block", block, limits.max_block_dim), ("grid", grid, limits.max_grid_dim)] {
+    for (what, dims, most) in [
+        ("block", block, limits.max_block_dim),
+        ("grid", grid, limits.max_grid_dim),
+    ] {
         for axis in 0..3 {
             if dims[axis] > most[axis] {
-                return Err(LaunchError::Dimension { what, axis, value: dims[axis], limit: most[axis] });
+                return Err(LaunchError::Dimension {
+                    what,
+                    axis,
+                    value: dims[axis],
+                    limit: most[axis],
+                });
             }
         }
     }
     let threads = threads_of(block);
     if threads > u64::from(limits.max_threads_per_block) {
         let limit = limits.max_threads_per_block;
-        return Err(LaunchError::Threads { block, threads, limit, limited_by: "the device" });
+        return Err(LaunchError::Threads {
+            block,
+            threads,
+            limit,
+            limited_by: "the device",
+        });
     }
     for axis in 0..3 {
         let threads = u64::from(grid[axis]) * u64::from(block[axis]);
@@ -63,14 +83,20 @@ pub fn validate_launch_config(
         }
     }
     if lds > limits.lds_per_block {
-        return Err(LaunchError::Lds { fixed: 0, dynamic: lds, limit: limits.lds_per_block });
+        return Err(LaunchError::Lds {
+            fixed: 0,
+            dynamic: lds,
+            limit: limits.lds_per_block,
+        });
     }
     Ok(())
 }
 
 /// Saturates: three 32-bit dimensions can be more than 64 bits.
 fn threads_of(block: [u32; 3]) -> u64 {
-    block.iter().fold(1u64, |product, &dim| product.saturating_mul(u64::from(dim)))
+    block
+        .iter()
+        .fold(1u64, |product, &dim| product.saturating_mul(u64::from(dim)))
 }
 
 /// The quotient, rounded up.
@@ -92,7 +118,11 @@ pub const fn safe_grid_dim(items: u64, tile: u32) -> Option<u32> {
     assert!(tile != 0, "a tile of 0 items");
     let blocks = ceil_div_u64(items, tile as u64);
     // HIP counts the threads of an axis in 32 bits, and a block has at least one.
-    if blocks > u32::MAX as u64 { None } else { Some(blocks as u32) }
+    if blocks > u32::MAX as u64 {
+        None
+    } else {
+        Some(blocks as u32)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -129,7 +159,11 @@ pub struct LaunchArgs<'a> {
 impl<'a> LaunchArgs<'a> {
     /// None yet.
     pub fn new() -> Self {
-        Self { args: Vec::with_capacity(12), bytes: Vec::with_capacity(96), touches: Vec::with_capacity(8) }
+        Self {
+            args: Vec::with_capacity(12),
+            bytes: Vec::with_capacity(96),
+            touches: Vec::with_capacity(8),
+        }
     }
 
     /// A buffer the kernel reads.
@@ -177,7 +211,11 @@ impl<'a> LaunchArgs<'a> {
         let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         // HIP copies from these addresses by size; 16 is the largest alignment it could assume.
         self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
-        self.args.push(Arg { kind, at: self.bytes.len(), size });
+        self.args.push(Arg {
+            kind,
+            at: self.bytes.len(),
+            size,
+        });
         self.bytes.extend_from_slice(bytes);
         self
     }
@@ -186,7 +224,9 @@ impl<'a> LaunchArgs<'a> {
     fn check(&self, kernel: &KernelMeta) -> Result<(), LaunchError> {
         let mut declared = kernel.explicit_args();
         for (index, arg) in self.args.iter().enumerate() {
-            let Some(meta) = declared.next() else { return Err(self.count_error(kernel)) };
+            let Some(meta) = declared.next() else {
+                return Err(self.count_error(kernel));
+            };
             let name = || meta.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
             let takes = match meta.kind {
                 ArgKind::GlobalPointer => Some(Kind::Buffer),
@@ -212,7 +252,11 @@ impl<'a> LaunchArgs<'a> {
                 });
             }
         }
-        if declared.next().is_some() { Err(self.count_error(kernel)) } else { Ok(()) }
+        if declared.next().is_some() {
+            Err(self.count_error(kernel))
+        } else {
+            Ok(())
+        }
     }
 
     fn count_error(&self, kernel: &KernelMeta) -> LaunchError {
@@ -258,7 +302,10 @@ fn check_geometry(kernel: &KernelMeta, config: &LaunchConfig, limits: &DeviceLim
     if let Some(required) = kernel.required_workgroup_size
         && required != config.block
     {
-        return Err(LaunchError::BlockSize { block: config.block, required });
+        return Err(LaunchError::BlockSize {
+            block: config.block,
+            required,
+        });
     }
     if u64::from(kernel.lds_size) + u64::from(config.dynamic_lds) > u64::from(limits.lds_per_block) {
         return Err(LaunchError::Lds {
@@ -288,7 +335,11 @@ impl HipStream {
         check_geometry(meta, &config, &core.device.limits).map_err(|error| error.of(kernel.name()))?;
         args.check(meta).map_err(|error| error.of(kernel.name()))?;
 
-        let LaunchArgs { args, mut bytes, mut touches } = args;
+        let LaunchArgs {
+            args,
+            mut bytes,
+            mut touches,
+        } = args;
         let base = bytes.as_mut_ptr();
         let mut params: Vec<*mut c_void> = args.iter().map(|arg| base.wrapping_add(arg.at).cast()).collect();
         let function = kernel.handle();

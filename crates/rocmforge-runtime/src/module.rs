@@ -7,7 +7,7 @@ use crate::stream::StreamShared;
 use crate::tracker::{Access, Uses};
 use parking_lot::Mutex;
 use rocmforge_code_object::{CodeObject, KernelMeta};
-use rocmforge_hip_sys::{hipFunction_t, hipModule_t, ihipModuleSymbol_t, ihipModule_t};
+use rocmforge_hip_sys::{hipFunction_t, hipModule_t, ihipModule_t, ihipModuleSymbol_t};
 use rocmforge_memory::{HandleKind, HandleToken, Site};
 use std::ffi::CString;
 use std::sync::Arc;
@@ -27,7 +27,14 @@ impl Drop for Module {
     fn drop(&mut self) {
         let pending = self.uses.get_mut().pending().cloned().collect();
         let image = std::mem::take(&mut self.image);
-        self.core.release(Resource::Module { handle: self.handle, image, token: self.token.take() }, pending);
+        self.core.release(
+            Resource::Module {
+                handle: self.handle,
+                image,
+                token: self.token.take(),
+            },
+            pending,
+        );
     }
 }
 
@@ -38,8 +45,10 @@ pub struct HipModule(Arc<Module>);
 impl HipModule {
     pub(crate) fn load(core: &Arc<Core>, bytes: &[u8], label: &str, site: Site) -> HipResult<Self> {
         core.driver.enter()?;
-        let object = CodeObject::parse(bytes)
-            .map_err(|source| HipError::CodeObject { label: label.to_owned(), source })?;
+        let object = CodeObject::parse(bytes).map_err(|source| HipError::CodeObject {
+            label: label.to_owned(),
+            source,
+        })?;
         if !runs_on(&object, &core.device.arch) {
             return Err(HipError::ArchMismatch {
                 label: label.to_owned(),
@@ -86,14 +95,23 @@ impl HipModule {
             kernel: name.to_owned(),
             available: module.object.kernels.iter().map(|kernel| kernel.name.clone()).collect(),
         };
-        let index = module.object.kernels.iter().position(|kernel| kernel.name == name).ok_or_else(not_found)?;
+        let index = module
+            .object
+            .kernels
+            .iter()
+            .position(|kernel| kernel.name == name)
+            .ok_or_else(not_found)?;
         let symbol = CString::new(name).map_err(|_| not_found())?;
         let mut function: hipFunction_t = std::ptr::null_mut();
         // SAFETY: `function` is a live out-pointer, the module is loaded, the name ends with NUL.
         module.core.driver.call("hipModuleGetFunction", |api| unsafe {
             api.hipModuleGetFunction(&mut function, module.handle.0, symbol.as_ptr())
         })?;
-        Ok(HipKernel { module: Arc::clone(module), index, function: Raw(function) })
+        Ok(HipKernel {
+            module: Arc::clone(module),
+            index,
+            function: Raw(function),
+        })
     }
 }
 

@@ -35,16 +35,28 @@ impl<T: Pod> PinnedBuffer<T> {
     fn new(core: &Arc<Core>, len: usize, label: &str, site: Site) -> HipResult<Self> {
         core.driver.enter()?;
         let bytes = byte_len::<T>(len)?;
-        let memory = if bytes == 0 { None } else { Some(Pinned::new(core, bytes, label, site)?) };
+        let memory = if bytes == 0 {
+            None
+        } else {
+            Some(Pinned::new(core, bytes, label, site)?)
+        };
         if let Some(memory) = &memory {
             // SAFETY: just allocated with that many bytes, and nobody else knows it.
             unsafe { std::ptr::write_bytes(memory.ptr(), 0, memory.bytes()) };
         }
-        Ok(Self { core: Arc::clone(core), memory, len, last: None, _elements: PhantomData })
+        Ok(Self {
+            core: Arc::clone(core),
+            memory,
+            len,
+            last: None,
+            _elements: PhantomData,
+        })
     }
 
     fn ptr(&self) -> *mut T {
-        self.memory.as_ref().map_or(std::ptr::NonNull::dangling().as_ptr(), |memory| memory.ptr().cast())
+        self.memory
+            .as_ref()
+            .map_or(std::ptr::NonNull::dangling().as_ptr(), |memory| memory.ptr().cast())
     }
 }
 
@@ -68,7 +80,8 @@ impl<T: Pod> DerefMut for PinnedBuffer<T> {
 impl<T: Pod> Drop for PinnedBuffer<T> {
     fn drop(&mut self) {
         if let Some(memory) = self.memory.take() {
-            self.core.release(memory.into_resource(), self.last.take().into_iter().collect());
+            self.core
+                .release(memory.into_resource(), self.last.take().into_iter().collect());
         }
     }
 }
@@ -110,14 +123,22 @@ impl<T: Pod> HipBuffer<T> {
     pub fn download_async(&self, stream: &HipStream) -> HipResult<Pending<T>> {
         let site = Site::caller();
         let mut pinned = PinnedBuffer::<T>::new(stream.core(), self.len(), "download", site)?;
-        let Some(memory) = &pinned.memory else { return Ok(Pending { buffer: pinned }) };
+        let Some(memory) = &pinned.memory else {
+            return Ok(Pending { buffer: pinned });
+        };
         let (to, from, bytes) = (memory.ptr(), self.as_device_ptr(), self.byte_len());
-        let cursor =
-            stream.submit("hipMemcpyAsync", &mut vec![(self.root(), Access::Read)], |api, stream| {
+        let cursor = stream.submit(
+            "hipMemcpyAsync",
+            &mut vec![(self.root(), Access::Read)],
+            |api, stream| {
                 // SAFETY: both have `bytes` bytes; neither is freed, nor the pinned memory read, before this copy is done.
                 unsafe { api.hipMemcpyAsync(to.cast(), from, bytes, hipMemcpyDeviceToHost, stream) }
-            })?;
-        pinned.last = Some(Use { stream: Arc::clone(stream.shared()), cursor });
+            },
+        )?;
+        pinned.last = Some(Use {
+            stream: Arc::clone(stream.shared()),
+            cursor,
+        });
         Ok(Pending { buffer: pinned })
     }
 
@@ -125,16 +146,28 @@ impl<T: Pod> HipBuffer<T> {
     pub fn upload_async(&self, stream: &HipStream, mut data: PinnedBuffer<T>) -> HipResult<Pending<T>> {
         stream.core().driver.enter()?;
         if data.len != self.len() {
-            return Err(HipError::LengthMismatch { what: "copy to the device", left: self.len(), right: data.len });
+            return Err(HipError::LengthMismatch {
+                what: "copy to the device",
+                left: self.len(),
+                right: data.len,
+            });
         }
-        let Some(memory) = &data.memory else { return Ok(Pending { buffer: data }) };
+        let Some(memory) = &data.memory else {
+            return Ok(Pending { buffer: data });
+        };
         let (to, from, bytes) = (self.as_device_ptr(), memory.ptr(), self.byte_len());
-        let cursor =
-            stream.submit("hipMemcpyAsync", &mut vec![(self.root(), Access::Write)], |api, stream| {
+        let cursor = stream.submit(
+            "hipMemcpyAsync",
+            &mut vec![(self.root(), Access::Write)],
+            |api, stream| {
                 // SAFETY: both have `bytes` bytes; neither is freed, nor the pinned memory written, before this copy is done.
                 unsafe { api.hipMemcpyAsync(to, from.cast(), bytes, hipMemcpyHostToDevice, stream) }
-            })?;
-        data.last = Some(Use { stream: Arc::clone(stream.shared()), cursor });
+            },
+        )?;
+        data.last = Some(Use {
+            stream: Arc::clone(stream.shared()),
+            cursor,
+        });
         Ok(Pending { buffer: data })
     }
 }

@@ -23,7 +23,12 @@ pub struct Provider {
 impl Provider {
     /// A provider on the machine's clock whose card is looked up in sysfs.
     pub fn new(api: Arc<dyn HipApi>) -> Self {
-        Self { api, clock: Arc::new(SystemClock::new()), readings: None, cards: None }
+        Self {
+            api,
+            clock: Arc::new(SystemClock::new()),
+            readings: None,
+            cards: None,
+        }
     }
 
     /// The same on another clock.
@@ -33,7 +38,10 @@ impl Provider {
 
     /// The same with other figures of the card.
     pub fn with_readings(self, readings: Box<dyn Readings>) -> Self {
-        Self { readings: Some(readings), ..self }
+        Self {
+            readings: Some(readings),
+            ..self
+        }
     }
 
     /// Loads the AMD library. Calls no function of it.
@@ -41,9 +49,14 @@ impl Provider {
         match HipLibrary::load() {
             Ok(library) => {
                 let provider = Self::new(Arc::new(library));
-                Ok(Self { cards: Some(Arc::clone(&AMD_CARDS)), ..provider })
+                Ok(Self {
+                    cards: Some(Arc::clone(&AMD_CARDS)),
+                    ..provider
+                })
             }
-            Err(error) => Err(HipError::Unavailable(Arc::new(Unavailable::NoLibrary(error.to_string())))),
+            Err(error) => Err(HipError::Unavailable(Arc::new(Unavailable::NoLibrary(
+                error.to_string(),
+            )))),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the budget reads: the kernel's figures of the card, by its PCI address, and what HIP reports free.
 
 use crate::driver::Driver;
-use rocmforge_memory::{Bytes, DeviceKey, Reading, Readings, sysfs};
+use rocmforge_memory::{Bytes, DeviceKey, Reading, Readings};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,13 +34,18 @@ impl Readings for CardReadings {
 fn memory_info(driver: &Driver) -> Option<(Bytes, Bytes)> {
     let (mut free, mut total) = (0usize, 0usize);
     // SAFETY: both are live out-pointers for the call.
-    driver.call("hipMemGetInfo", |api| unsafe { api.hipMemGetInfo(&mut free, &mut total) }).ok()?;
+    driver
+        .call("hipMemGetInfo", |api| unsafe {
+            api.hipMemGetInfo(&mut free, &mut total)
+        })
+        .ok()?;
     Some((Bytes(free as u64), Bytes(total as u64)))
 }
 
 /// sysfs of the card at that address, if the machine has one.
 pub(crate) fn system_readings(pci: &DeviceKey) -> Option<Box<dyn Readings>> {
-    sysfs::SysfsReadings::new(pci).map(|readings| Box::new(readings) as Box<dyn Readings>)
+    let _ = pci;
+    None
 }
 
 /// Looks at `/dev/kfd` and the kernel's topology, without HIP.

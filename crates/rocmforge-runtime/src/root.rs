@@ -60,7 +60,10 @@ impl Root {
             status = core.driver.status(|api| unsafe { api.hipMalloc(&mut ptr, bytes) })?;
         }
         if status == hipErrorOutOfMemory {
-            return Err(HipError::DriverOutOfMemory { requested: size, label: label.to_owned() });
+            return Err(HipError::DriverOutOfMemory {
+                requested: size,
+                label: label.to_owned(),
+            });
         }
         core.driver.check("hipMalloc", status)?;
         Ok(root(ptr, Some(allocation)))
@@ -85,6 +88,12 @@ impl Drop for Root {
             return;
         }
         let pending = self.uses.get_mut().pending().cloned().collect();
-        self.core.release(Resource::Memory { ptr: self.ptr, allocation: self.allocation.take() }, pending);
+        self.core.release(
+            Resource::Memory {
+                ptr: self.ptr,
+                allocation: self.allocation.take(),
+            },
+            pending,
+        );
     }
 }

@@ -26,9 +26,18 @@ impl Pinned {
     pub(crate) fn new(core: &Core, bytes: usize, label: &str, site: Site) -> HipResult<Self> {
         let mut ptr: *mut c_void = std::ptr::null_mut();
         // SAFETY: `ptr` is a live out-pointer for the call.
-        core.driver.call("hipHostMalloc", |api| unsafe { api.hipHostMalloc(&mut ptr, bytes, hipHostMallocDefault) })?;
-        let token = core.card.ledger().track(HandleKind::PinnedHost(Bytes(bytes as u64)), label, site);
-        Ok(Self { ptr: Raw(ptr.cast()), bytes, token: Some(token) })
+        core.driver.call("hipHostMalloc", |api| unsafe {
+            api.hipHostMalloc(&mut ptr, bytes, hipHostMallocDefault)
+        })?;
+        let token = core
+            .card
+            .ledger()
+            .track(HandleKind::PinnedHost(Bytes(bytes as u64)), label, site);
+        Ok(Self {
+            ptr: Raw(ptr.cast()),
+            bytes,
+            token: Some(token),
+        })
     }
 
     pub(crate) fn ptr(&self) -> *mut u8 {
@@ -47,7 +56,10 @@ impl Pinned {
     }
 
     pub(crate) fn into_resource(self) -> Resource {
-        Resource::Pinned { ptr: Raw(self.ptr.0.cast()), token: self.token }
+        Resource::Pinned {
+            ptr: Raw(self.ptr.0.cast()),
+            token: self.token,
+        }
     }
 }
 
@@ -151,6 +163,11 @@ impl Staging {
 
     /// Everything, for the backend's end.
     pub(crate) fn take(&mut self) -> Vec<Resource> {
-        self.slots.get_mut().free.drain(..).map(|slot| slot.memory.into_resource()).collect()
+        self.slots
+            .get_mut()
+            .free
+            .drain(..)
+            .map(|slot| slot.memory.into_resource())
+            .collect()
     }
 }

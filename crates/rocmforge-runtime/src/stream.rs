@@ -7,9 +7,7 @@ use crate::event::{HipEvent, RawEvent};
 use crate::root::Root;
 use crate::tracker::{Access, Use, Uses};
 use parking_lot::{Mutex, MutexGuard};
-use rocmforge_hip_sys::{
-    HipApi, hipErrorNotReady, hipError_t, hipStreamNonBlocking, hipStream_t, ihipStream_t,
-};
+use rocmforge_hip_sys::{HipApi, hipError_t, hipErrorNotReady, hipStream_t, hipStreamNonBlocking, ihipStream_t};
 use rocmforge_memory::{Card, HandleKind, HandleToken, Site};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +61,9 @@ impl StreamShared {
     fn poll_at(&self) -> HipResult<(bool, u64)> {
         let state = self.state.lock();
         let cursor = self.submitted();
-        let Some(Raw(handle)) = state.handle else { return Ok((true, cursor)) };
+        let Some(Raw(handle)) = state.handle else {
+            return Ok((true, cursor));
+        };
         // SAFETY: the handle is live: `destroy` takes it out under the lock we hold.
         let status = self.driver.status(|api| unsafe { api.hipStreamQuery(handle) })?;
         if status == hipErrorNotReady {
@@ -111,16 +111,22 @@ impl StreamShared {
     fn mark(&self) -> HipResult<Option<(RawEvent, u64)>> {
         let event = self.event("wait on a busy stream")?;
         let state = self.state.lock();
-        let Some(Raw(handle)) = state.handle else { return Ok(None) };
+        let Some(Raw(handle)) = state.handle else {
+            return Ok(None);
+        };
         // SAFETY: both handles are live, the stream's because we hold its lock.
-        self.driver.call("hipEventRecord", |api| unsafe { api.hipEventRecord(event.handle(), handle) })?;
+        self.driver.call("hipEventRecord", |api| unsafe {
+            api.hipEventRecord(event.handle(), handle)
+        })?;
         Ok(Some((event, self.submitted())))
     }
 
     /// The event another stream waits for to be behind `cursor`, and the cursor it stands at. `None`: already done.
     fn handover(&self, cursor: u64) -> HipResult<Option<(Arc<RawEvent>, u64)>> {
         let mut state = self.state.lock();
-        let Some(Raw(handle)) = state.handle else { return Ok(None) };
+        let Some(Raw(handle)) = state.handle else {
+            return Ok(None);
+        };
         if self.completed() >= cursor {
             return Ok(None);
         }
@@ -137,13 +143,20 @@ impl StreamShared {
         };
         let at = self.submitted();
         // SAFETY: both handles are live, the stream's because we hold its lock.
-        self.driver.call("hipEventRecord", |api| unsafe { api.hipEventRecord(event.handle(), handle) })?;
+        self.driver.call("hipEventRecord", |api| unsafe {
+            api.hipEventRecord(event.handle(), handle)
+        })?;
         state.handover = Some((Arc::clone(&event), at));
         Ok(Some((event, at)))
     }
 
     fn waits_for(&self, source: u64) -> u64 {
-        self.state.lock().waits.iter().find(|(id, _)| *id == source).map_or(0, |(_, cursor)| *cursor)
+        self.state
+            .lock()
+            .waits
+            .iter()
+            .find(|(id, _)| *id == source)
+            .map_or(0, |(_, cursor)| *cursor)
     }
 }
 
@@ -188,7 +201,10 @@ impl HipStream {
             }),
         });
         core.add_stream(&shared);
-        Ok(Self { core: Arc::clone(core), shared })
+        Ok(Self {
+            core: Arc::clone(core),
+            shared,
+        })
     }
 
     /// Its label.
@@ -217,7 +233,9 @@ impl HipStream {
     /// Whether everything enqueued is done. Does not wait.
     pub fn query(&self) -> HipResult<bool> {
         self.core.driver.enter()?;
-        self.shared.poll().inspect_err(|error| self.core.driver.set_poison(error))
+        self.shared
+            .poll()
+            .inspect_err(|error| self.core.driver.set_poison(error))
     }
 
     /// Waits until everything enqueued by now is done, at most until the backend's deadline.
@@ -227,7 +245,11 @@ impl HipStream {
         self.core.driver.enter()?;
         let cursor = self.shared.submitted();
         // Asked even if everything is known to be done: it brings out errors of work that has ended.
-        if !self.shared.poll().inspect_err(|error| self.core.driver.set_poison(error))? {
+        if !self
+            .shared
+            .poll()
+            .inspect_err(|error| self.core.driver.set_poison(error))?
+        {
             self.shared.wait(cursor)?;
         }
         self.core.reclaim();
@@ -243,8 +265,13 @@ impl HipStream {
         let handle = self.handle(&state);
         let raw = event.raw.handle();
         // SAFETY: both handles are live while `self` and `event` are borrowed.
-        self.core.driver.call("hipEventRecord", |api| unsafe { api.hipEventRecord(raw, handle) })?;
-        *recorded = Some(Use { stream: Arc::clone(&self.shared), cursor: self.shared.submitted() });
+        self.core
+            .driver
+            .call("hipEventRecord", |api| unsafe { api.hipEventRecord(raw, handle) })?;
+        *recorded = Some(Use {
+            stream: Arc::clone(&self.shared),
+            cursor: self.shared.submitted(),
+        });
         Ok(())
     }
 
@@ -262,7 +289,9 @@ impl HipStream {
 
     fn enqueue_wait(&self, handle: hipStream_t, event: &RawEvent) -> HipResult<()> {
         // SAFETY: both handles are live: the stream's lock is held, the event is borrowed.
-        self.core.driver.call("hipStreamWaitEvent", |api| unsafe { api.hipStreamWaitEvent(handle, event.handle(), 0) })
+        self.core.driver.call("hipStreamWaitEvent", |api| unsafe {
+            api.hipStreamWaitEvent(handle, event.handle(), 0)
+        })
     }
 
     fn handle(&self, state: &State) -> hipStream_t {
@@ -281,7 +310,11 @@ impl HipStream {
     }
 
     pub(crate) fn same_backend(&self, other: &Arc<Core>, what: impl FnOnce() -> String) -> HipResult<()> {
-        if Arc::ptr_eq(&self.core, other) { Ok(()) } else { Err(HipError::ForeignObject { what: what() }) }
+        if Arc::ptr_eq(&self.core, other) {
+            Ok(())
+        } else {
+            Err(HipError::ForeignObject { what: what() })
+        }
     }
 
     /// Enqueues one operation that touches `touches`, after everything it has to come after, and notes it. Returns its
@@ -355,7 +388,10 @@ impl Drop for HipStream {
         drop(handover);
         let Some(Raw(handle)) = handle else { return };
         // SAFETY: taken out of the state, so nobody else has it, and idle.
-        let destroyed = self.core.driver.call("hipStreamDestroy", |api| unsafe { api.hipStreamDestroy(handle) });
+        let destroyed = self
+            .core
+            .driver
+            .call("hipStreamDestroy", |api| unsafe { api.hipStreamDestroy(handle) });
         match destroyed {
             Ok(()) => self.core.reclaim(),
             Err(error) => {
@@ -368,6 +404,9 @@ impl Drop for HipStream {
 
 impl std::fmt::Debug for HipStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HipStream").field("id", &self.shared.id).field("label", &self.shared.label).finish_non_exhaustive()
+        f.debug_struct("HipStream")
+            .field("id", &self.shared.id)
+            .field("label", &self.shared.label)
+            .finish_non_exhaustive()
     }
 }

@@ -22,7 +22,10 @@ fn elements(shape: &[usize]) -> HipResult<usize> {
     shape
         .iter()
         .try_fold(1usize, |product, &dim| product.checked_mul(dim))
-        .ok_or(HipError::SizeOverflow { count: usize::MAX, size: size_of::<f32>() })
+        .ok_or(HipError::SizeOverflow {
+            count: usize::MAX,
+            size: size_of::<f32>(),
+        })
 }
 
 impl DeviceTensor {
@@ -30,7 +33,11 @@ impl DeviceTensor {
     #[track_caller]
     pub fn zeros(backend: &Arc<HipBackend>, shape: &[usize]) -> HipResult<Self> {
         let buffer = HipBuffer::zeroed(backend.stream(), Elems(elements(shape)?), "tensor")?;
-        Ok(Self { backend: Arc::clone(backend), buffer, shape: shape.to_vec() })
+        Ok(Self {
+            backend: Arc::clone(backend),
+            buffer,
+            shape: shape.to_vec(),
+        })
     }
 
     /// The same as [`zeros`](Self::zeros), under the name the project grew up with: memory that was never written is
@@ -45,17 +52,16 @@ impl DeviceTensor {
     pub fn from_host(backend: &Arc<HipBackend>, values: &[f32], shape: &[usize]) -> HipResult<Self> {
         check_len(shape, values.len())?;
         let buffer = HipBuffer::from_slice(backend.stream(), values, "tensor")?;
-        Ok(Self { backend: Arc::clone(backend), buffer, shape: shape.to_vec() })
+        Ok(Self {
+            backend: Arc::clone(backend),
+            buffer,
+            shape: shape.to_vec(),
+        })
     }
 
     /// Bytes `range` of `bytes` (a mapped file, say) as little-endian f32 of the given shape. They need no alignment.
     #[track_caller]
-    pub fn from_mmap(
-        backend: &Arc<HipBackend>,
-        bytes: &[u8],
-        range: Range<usize>,
-        shape: &[usize],
-    ) -> HipResult<Self> {
+    pub fn from_mmap(backend: &Arc<HipBackend>, bytes: &[u8], range: Range<usize>, shape: &[usize]) -> HipResult<Self> {
         let (start, end, len) = (range.start, range.end, bytes.len());
         let part = bytes.get(range).ok_or_else(|| HipError::OutOfRange {
             start,
@@ -79,9 +85,15 @@ impl DeviceTensor {
     pub fn from_buffer(backend: &Arc<HipBackend>, buffer: HipBuffer<f32>, shape: &[usize]) -> HipResult<Self> {
         check_len(shape, buffer.len())?;
         if !Arc::ptr_eq(backend.core(), &buffer.root().core) {
-            return Err(HipError::ForeignObject { what: format!("buffer {:?}", buffer.label()) });
+            return Err(HipError::ForeignObject {
+                what: format!("buffer {:?}", buffer.label()),
+            });
         }
-        Ok(Self { backend: Arc::clone(backend), buffer, shape: shape.to_vec() })
+        Ok(Self {
+            backend: Arc::clone(backend),
+            buffer,
+            shape: shape.to_vec(),
+        })
     }
 
     /// The values, on the host.
@@ -97,7 +109,11 @@ impl DeviceTensor {
     /// The same values under another shape with as many elements. Shares the memory.
     pub fn reshape(&self, shape: &[usize]) -> HipResult<Self> {
         check_len(shape, self.buffer.len())?;
-        Ok(Self { backend: Arc::clone(&self.backend), buffer: self.buffer.clone(), shape: shape.to_vec() })
+        Ok(Self {
+            backend: Arc::clone(&self.backend),
+            buffer: self.buffer.clone(),
+            shape: shape.to_vec(),
+        })
     }
 
     /// The shape.
@@ -133,5 +149,13 @@ impl DeviceTensor {
 
 fn check_len(shape: &[usize], actual: usize) -> HipResult<()> {
     let expected = elements(shape)?;
-    if expected == actual { Ok(()) } else { Err(HipError::Shape { shape: shape.to_vec(), expected, actual }) }
+    if expected == actual {
+        Ok(())
+    } else {
+        Err(HipError::Shape {
+            shape: shape.to_vec(),
+            expected,
+            actual,
+        })
+    }
 }

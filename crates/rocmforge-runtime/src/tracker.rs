@@ -38,7 +38,10 @@ impl Uses {
     pub(crate) fn before<'a>(&'a self, access: Access, stream: &StreamShared) -> impl Iterator<Item = &'a Use> {
         let reads: &[Use] = if access == Access::Write { &self.reads } else { &[] };
         let id = stream.id();
-        self.write.iter().chain(reads).filter(move |last| last.stream.id() != id && !last.is_done())
+        self.write
+            .iter()
+            .chain(reads)
+            .filter(move |last| last.stream.id() != id && !last.is_done())
     }
 
     /// Notes an operation that was enqueued.
@@ -50,14 +53,22 @@ impl Uses {
                 self.reads.clear();
                 match &mut self.write {
                     Some(last) if mine(last) => last.cursor = cursor,
-                    last => *last = Some(Use { stream: Arc::clone(stream), cursor }),
+                    last => {
+                        *last = Some(Use {
+                            stream: Arc::clone(stream),
+                            cursor,
+                        })
+                    }
                 }
             }
             Access::Read => match self.reads.iter_mut().find(|last| mine(last)) {
                 Some(last) => last.cursor = cursor,
                 None => {
                     self.reads.retain(|last| !last.is_done());
-                    self.reads.push(Use { stream: Arc::clone(stream), cursor });
+                    self.reads.push(Use {
+                        stream: Arc::clone(stream),
+                        cursor,
+                    });
                 }
             },
         }

@@ -74,7 +74,11 @@ impl Default for Fake {
             (hipDeviceAttributeMaxGridDimZ, 65536),
             (hipDeviceAttributeMaxSharedMemoryPerBlock, 65536),
         ];
-        let state = State { next: 0x1000, attributes: limits.into_iter().collect(), ..State::default() };
+        let state = State {
+            next: 0x1000,
+            attributes: limits.into_iter().collect(),
+            ..State::default()
+        };
         Self {
             state: Mutex::new(state),
             time: Mutex::default(),
@@ -177,7 +181,9 @@ impl State {
     }
 
     fn records(&self, stream: usize, event: usize) -> bool {
-        self.streams[&stream].iter().any(|op| matches!(op, Op::Record { event: e, .. } if *e == event))
+        self.streams[&stream]
+            .iter()
+            .any(|op| matches!(op, Op::Record { event: e, .. } if *e == event))
     }
 
     fn execute(&mut self, op: Op) {
@@ -200,7 +206,11 @@ impl State {
 
     /// The bytes at a device or pinned address, by whichever allocation holds them.
     fn bytes(&mut self, at: usize, len: usize, f: impl FnOnce(&mut [u8])) {
-        let device = self.memory.range_mut(..=at).next_back().filter(|(base, bytes)| at + len <= *base + bytes.len());
+        let device = self
+            .memory
+            .range_mut(..=at)
+            .next_back()
+            .filter(|(base, bytes)| at + len <= *base + bytes.len());
         if let Some((base, bytes)) = device {
             return f(&mut bytes[at - base..at - base + len]);
         }
@@ -213,7 +223,9 @@ impl State {
                 let base = bytes.as_ptr().addr();
                 f(&mut bytes[at - base..at - base + len]);
             }
-            None => self.violations.push(format!("{len} bytes at {at:#x} are not allocated")),
+            None => self
+                .violations
+                .push(format!("{len} bytes at {at:#x} are not allocated")),
         }
     }
 
@@ -236,7 +248,11 @@ macro_rules! enter {
         let mut state = $self.state.lock();
         *state.counts.entry($name).or_default() += 1;
         let (stream, event) = ($stream as usize, $event as usize);
-        state.log.push(Call { name: $name, stream, event });
+        state.log.push(Call {
+            name: $name,
+            stream,
+            event,
+        });
         let call = state.calls;
         state.calls += 1;
         if let Some((at, status)) = state.fail
@@ -338,7 +354,9 @@ impl HipApi for Fake {
         match state.memory.remove(&ptr.addr()) {
             Some(bytes) => {
                 if state.in_use(ptr.addr(), bytes.len()) {
-                    state.violations.push(format!("{ptr:p} freed while queued work uses it"));
+                    state
+                        .violations
+                        .push(format!("{ptr:p} freed while queued work uses it"));
                 }
                 hipSuccess
             }
@@ -361,12 +379,16 @@ impl HipApi for Fake {
         match state.pinned.remove(&ptr.addr()) {
             Some(bytes) => {
                 if state.in_use(ptr.addr(), bytes.len()) {
-                    state.violations.push(format!("pinned {ptr:p} freed while queued work uses it"));
+                    state
+                        .violations
+                        .push(format!("pinned {ptr:p} freed while queued work uses it"));
                 }
                 hipSuccess
             }
             None => {
-                state.violations.push(format!("pinned {ptr:p} freed, but it is not allocated"));
+                state
+                    .violations
+                    .push(format!("pinned {ptr:p} freed, but it is not allocated"));
                 hipErrorInvalidValue
             }
         }
@@ -383,11 +405,25 @@ impl HipApi for Fake {
         stream: hipStream_t,
     ) -> hipError_t {
         let mut state = enter!(self, "hipMemcpyAsync", stream, 0);
-        state.enqueue(stream, Op::Copy { dst: dst.addr(), src: src.addr(), len })
+        state.enqueue(
+            stream,
+            Op::Copy {
+                dst: dst.addr(),
+                src: src.addr(),
+                len,
+            },
+        )
     }
     unsafe fn hipMemsetAsync(&self, dst: *mut c_void, value: c_int, len: usize, stream: hipStream_t) -> hipError_t {
         let mut state = enter!(self, "hipMemsetAsync", stream, 0);
-        state.enqueue(stream, Op::Set { dst: dst.addr(), value: value as u8, len })
+        state.enqueue(
+            stream,
+            Op::Set {
+                dst: dst.addr(),
+                value: value as u8,
+                len,
+            },
+        )
     }
     unsafe fn hipMemsetD32Async(&self, _: hipDeviceptr_t, _: c_int, _: usize, _: hipStream_t) -> hipError_t {
         hipErrorNotSupported
@@ -409,13 +445,19 @@ impl HipApi for Fake {
         let mut state = enter!(self, "hipStreamDestroy", stream, 0);
         match state.streams.remove(&stream.addr()) {
             Some(queue) if queue.is_empty() => {}
-            other => state.violations.push(format!("{stream:p} destroyed, busy or unknown: {}", other.is_some())),
+            other => state
+                .violations
+                .push(format!("{stream:p} destroyed, busy or unknown: {}", other.is_some())),
         }
         hipSuccess
     }
     unsafe fn hipStreamQuery(&self, stream: hipStream_t) -> hipError_t {
         let mut state = enter!(self, "hipStreamQuery", stream, 0);
-        if state.run(stream.addr(), 0) { hipSuccess } else { hipErrorNotReady }
+        if state.run(stream.addr(), 0) {
+            hipSuccess
+        } else {
+            hipErrorNotReady
+        }
     }
     unsafe fn hipStreamSynchronize(&self, _: hipStream_t) -> hipError_t {
         let mut state = enter!(self, "hipStreamSynchronize");
@@ -428,7 +470,13 @@ impl HipApi for Fake {
             state.violations.push(format!("wait for unknown event {event:p}"));
             return hipErrorInvalidHandle;
         };
-        state.enqueue(stream, Op::Wait { event: event.addr(), nth })
+        state.enqueue(
+            stream,
+            Op::Wait {
+                event: event.addr(),
+                nth,
+            },
+        )
     }
     unsafe fn hipStreamGetFlags(&self, _: hipStream_t, _: *mut c_uint) -> hipError_t {
         hipErrorNotSupported
@@ -452,10 +500,18 @@ impl HipApi for Fake {
     }
     unsafe fn hipEventRecord(&self, event: hipEvent_t, stream: hipStream_t) -> hipError_t {
         let mut state = enter!(self, "hipEventRecord", stream, event);
-        let Some(record) = state.events.get_mut(&event.addr()) else { return hipErrorInvalidHandle };
+        let Some(record) = state.events.get_mut(&event.addr()) else {
+            return hipErrorInvalidHandle;
+        };
         record.recorded += 1;
         let nth = record.recorded;
-        state.enqueue(stream, Op::Record { event: event.addr(), nth })
+        state.enqueue(
+            stream,
+            Op::Record {
+                event: event.addr(),
+                nth,
+            },
+        )
     }
     unsafe fn hipEventQuery(&self, event: hipEvent_t) -> hipError_t {
         let mut state = enter!(self, "hipEventQuery", 0, event);
@@ -496,12 +552,24 @@ impl HipApi for Fake {
             }
             None => state.violations.push(format!("{module:p} unloaded twice")),
         }
-        if state.streams.values().flatten().any(|op| matches!(op, Op::Launch { .. })) {
-            state.violations.push(format!("{module:p} unloaded while a launch is queued"));
+        if state
+            .streams
+            .values()
+            .flatten()
+            .any(|op| matches!(op, Op::Launch { .. }))
+        {
+            state
+                .violations
+                .push(format!("{module:p} unloaded while a launch is queued"));
         }
         hipSuccess
     }
-    unsafe fn hipModuleGetFunction(&self, function: *mut hipFunction_t, _: hipModule_t, _: *const c_char) -> hipError_t {
+    unsafe fn hipModuleGetFunction(
+        &self,
+        function: *mut hipFunction_t,
+        _: hipModule_t,
+        _: *const c_char,
+    ) -> hipError_t {
         let mut state = enter!(self, "hipModuleGetFunction");
         let handle = state.fresh();
         unsafe { *function = std::ptr::without_provenance_mut(handle) };
@@ -596,5 +664,11 @@ pub(crate) fn open(fake: &Arc<Fake>) -> rocmforge_runtime::HipResult<Arc<rocmfor
     use rocmforge_runtime::{BackendOptions, HipBackend, Policy, Provider};
     let api: Arc<dyn HipApi> = Arc::<Fake>::clone(fake);
     let provider = Provider::new(api).with_clock(Arc::<Fake>::clone(fake));
-    HipBackend::open(provider, BackendOptions { policy: Policy::headless(), ..BackendOptions::default() })
+    HipBackend::open(
+        provider,
+        BackendOptions {
+            policy: Policy::headless(),
+            ..BackendOptions::default()
+        },
+    )
 }
