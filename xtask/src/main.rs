@@ -9,6 +9,7 @@ use std::process::ExitCode;
 mod bindings;
 mod ci;
 mod kernels;
+mod opcodes;
 mod test_gpu;
 mod tidy;
 
@@ -28,6 +29,8 @@ enum Command {
     Ci(ci::Args),
     /// Compiles the device kernels, or checks the committed ones.
     Kernels(kernels::Args),
+    /// Generates the decoder's tables from LLVM, or checks them.
+    Opcodes(opcodes::Args),
     /// Runs the GPU tests, on a simulated card unless told otherwise.
     TestGpu(test_gpu::Args),
     /// Checks the repository's own rules.
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Command::Bindings(args) => bindings::run(args),
         Command::Ci(args) => ci::run(args),
         Command::Kernels(args) => kernels::run(args),
+        Command::Opcodes(args) => opcodes::run(args),
         Command::TestGpu(args) => test_gpu::run(args),
         Command::Tidy(args) => tidy::run(args),
     };

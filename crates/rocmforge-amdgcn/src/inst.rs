@@ -54,6 +54,8 @@ pub struct Inst {
     pub mem: MemBits,
     /// Y half of a VOPD pair. Both halves read their sources before either writes.
     pub dual: Option<Box<Inst>>,
+    /// Its row of the opcode tables, which the text needs.
+    pub(crate) row: &'static crate::decode::row::Row,
 }
 
 /// Encoding of an instruction. DPP and literals do not change it: see [`Mods::dpp`] and [`Operand::Literal`].

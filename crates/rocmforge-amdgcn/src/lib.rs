@@ -22,6 +22,7 @@
 
 pub mod debug_info;
 pub mod decode;
+mod disasm;
 mod dispatch;
 mod exec;
 mod fault;

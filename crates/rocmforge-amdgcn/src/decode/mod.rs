@@ -1,21 +1,31 @@
 //! Decoder of gfx1100 machine code.
+//!
+//! What each opcode of each encoding is comes from tables that `cargo xtask opcodes` generates by asking LLVM; the code
+//! here only takes fields apart. Whatever it does not know is an error: a reserved bit that is set, a register group
+//! that is not aligned or runs past the end of the file, an operand that the operation does not take.
 
+mod memory;
+pub(crate) use memory::is_two_addresses;
 pub mod opcodes;
+pub(crate) mod row;
+mod scalar;
+mod source;
+mod tables;
+mod vector;
 
-use crate::inst::Inst;
+use crate::inst::{Format, Inst, MemBits, Mods, Operand};
+use row::Row;
 
 /// Why words are not an instruction that this crate executes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The program ends inside the instruction.
-    #[error("at {pc:#x}: the program ends inside an instruction (has {have} words, needs {need}): {words:08x?}")]
+    #[error("at {pc:#x}: the program ends inside an instruction (it has {} words, needs {need}): {words:08x?}", words.len())]
     Truncated {
         /// Byte address.
         pc: u64,
         /// What there is.
         words: Vec<u32>,
-        /// Words there are.
-        have: usize,
         /// Words the encoding needs.
         need: usize,
     },
@@ -29,8 +39,20 @@ pub enum DecodeError {
         /// Which field is wrong.
         reason: &'static str,
     },
-    /// A real instruction of a class that is refused: images, typed buffers, exports, interpolation.
-    #[error("at {pc:#x}: {words:08x?} is a {class} instruction; the simulator runs compute kernels without them")]
+    /// A field that the hardware ignores is not zero. No compiler emits that, so the words are probably not code.
+    #[error("at {pc:#x}: {words:08x?} sets bits that {mnemonic} ignores: {bits:#x}")]
+    UnusedBits {
+        /// Byte address.
+        pc: u64,
+        /// The words.
+        words: Vec<u32>,
+        /// The operation.
+        mnemonic: &'static str,
+        /// The bits, of the first two words as one little-endian number.
+        bits: u64,
+    },
+    /// A real instruction of a class that is refused: images, buffers, exports, interpolation, global data share.
+    #[error("at {pc:#x}: {words:08x?} is a {class} instruction, which the simulated card does not execute")]
     Unsupported {
         /// Byte address.
         pc: u64,
@@ -41,10 +63,106 @@ pub enum DecodeError {
     },
 }
 
+/// What a field decoder found wrong; [`decode`] adds the place and the words.
+#[derive(Debug)]
+pub(crate) enum Fail {
+    Truncated(usize),
+    Invalid(&'static str),
+    Unused(&'static str, u64),
+    Unsupported(&'static str),
+}
+
+pub(crate) type Decoded<T> = Result<T, Fail>;
+
+/// The words of one instruction.
+#[derive(Clone, Copy)]
+pub(crate) struct Words<'a>(&'a [u32]);
+
+impl Words<'_> {
+    /// Word `index`, or the error that says how many are needed.
+    pub(crate) fn word(self, index: usize) -> Decoded<u32> {
+        self.0.get(index).copied().ok_or(Fail::Truncated(index + 1))
+    }
+
+    /// The first two words as one number.
+    pub(crate) fn pair(self) -> Decoded<u64> {
+        Ok(u64::from(self.word(0)?) | u64::from(self.word(1)?) << 32)
+    }
+}
+
+/// Bits `low + width - 1` to `low`.
+pub(crate) fn bits(value: u64, low: u32, width: u32) -> u32 {
+    (value >> low & ((1 << width) - 1)) as u32
+}
+
+/// Decodes the instruction at the start of `words`: see [`crate::inst::decode`].
 pub(crate) fn decode(words: &[u32], pc: u64) -> Result<Inst, DecodeError> {
-    Err(DecodeError::Invalid {
-        pc,
-        words: words.iter().take(3).copied().collect(),
-        reason: "no table for it yet",
+    decode_words(Words(words)).map_err(|fail| {
+        let words: Vec<u32> = words.iter().take(3).copied().collect();
+        match fail {
+            Fail::Truncated(need) => DecodeError::Truncated { pc, words, need },
+            Fail::Invalid(reason) => DecodeError::Invalid { pc, words, reason },
+            Fail::Unused(mnemonic, bits) => DecodeError::UnusedBits {
+                pc,
+                words,
+                mnemonic,
+                bits,
+            },
+            Fail::Unsupported(class) => DecodeError::Unsupported { pc, words, class },
+        }
     })
+}
+
+fn decode_words(words: Words<'_>) -> Decoded<Inst> {
+    let first = words.word(0)?;
+    if first >> 31 == 0 {
+        return vector::short(words);
+    }
+    if first >> 30 == 0b10 {
+        return scalar::decode(words);
+    }
+    match first >> 26 {
+        0b11_0010 => vector::dual(words),
+        0b11_0011 if first >> 24 == 0b1100_1100 => vector::long(words, Format::Vop3p),
+        0b11_0011 if first >> 24 == 0b1100_1101 => Err(Fail::Unsupported("VINTERP")),
+        0b11_0011 if first >> 24 == 0b1100_1110 => Err(Fail::Unsupported("LDSDIR")),
+        0b11_0101 => vector::long(words, Format::Vop3),
+        0b11_0110 => memory::ds(words),
+        0b11_0111 => memory::flat(words),
+        0b11_1000 => memory::mubuf(words),
+        0b11_1010 => Err(Fail::Unsupported("MTBUF")),
+        0b11_1100 => Err(Fail::Unsupported("MIMG")),
+        0b11_1101 => memory::smem(words),
+        0b11_1110 => Err(Fail::Unsupported("EXP")),
+        _ => Err(Fail::Invalid("no encoding starts with these bits")),
+    }
+}
+
+/// Checks the reserved and the unused bits of `value`.
+pub(crate) fn check_bits(row: &Row, value: u64, unused: u64) -> Decoded<()> {
+    if value & row.zero != 0 {
+        return Err(Fail::Invalid("a reserved bit is set"));
+    }
+    match value & unused {
+        0 => Ok(()),
+        bits => Err(Fail::Unused(row.op.mnemonic(), bits)),
+    }
+}
+
+/// An instruction of `row` without operands.
+pub(crate) fn blank(row: &'static Row, format: Format, words: u8) -> Inst {
+    Inst {
+        op: row.op,
+        format,
+        size: 4 * words,
+        dst: Operand::None,
+        sdst: Operand::None,
+        src: [Operand::None; 3],
+        ty: row.ty,
+        mods: Mods::default(),
+        imm: 0,
+        mem: MemBits::default(),
+        dual: None,
+        row,
+    }
 }

@@ -10,8 +10,6 @@ pub enum Op {
     BufferGl1Inv,
     /// `ds_add_f32`
     DsAddF32,
-    /// `ds_add_gs_reg_rtn`
-    DsAddGsRegRtn,
     /// `ds_add_rtn_f32`
     DsAddRtnF32,
     /// `ds_add_rtn_u32`
@@ -64,18 +62,6 @@ pub enum Op {
     DsDecU32,
     /// `ds_dec_u64`
     DsDecU64,
-    /// `ds_gws_barrier`
-    DsGwsBarrier,
-    /// `ds_gws_init`
-    DsGwsInit,
-    /// `ds_gws_sema_br`
-    DsGwsSemaBr,
-    /// `ds_gws_sema_p`
-    DsGwsSemaP,
-    /// `ds_gws_sema_release_all`
-    DsGwsSemaReleaseAll,
-    /// `ds_gws_sema_v`
-    DsGwsSemaV,
     /// `ds_inc_rtn_u32`
     DsIncRtnU32,
     /// `ds_inc_rtn_u64`
@@ -188,8 +174,6 @@ pub enum Op {
     DsOrRtnB32,
     /// `ds_or_rtn_b64`
     DsOrRtnB64,
-    /// `ds_ordered_count`
-    DsOrderedCount,
     /// `ds_permute_b32`
     DsPermuteB32,
     /// `ds_rsub_rtn_u32`
@@ -238,8 +222,6 @@ pub enum Op {
     DsStorexchgRtnB32,
     /// `ds_storexchg_rtn_b64`
     DsStorexchgRtnB64,
-    /// `ds_sub_gs_reg_rtn`
-    DsSubGsRegRtn,
     /// `ds_sub_rtn_u32`
     DsSubRtnU32,
     /// `ds_sub_rtn_u64`
@@ -1566,8 +1548,6 @@ pub enum Op {
     VFrexpMantF32,
     /// `v_frexp_mant_f64`
     VFrexpMantF64,
-    /// `v_illegal`
-    VIllegal,
     /// `v_ldexp_f16`
     VLdexpF16,
     /// `v_ldexp_f32`
@@ -1920,7 +1900,6 @@ impl Op {
         Op::BufferGl0Inv,
         Op::BufferGl1Inv,
         Op::DsAddF32,
-        Op::DsAddGsRegRtn,
         Op::DsAddRtnF32,
         Op::DsAddRtnU32,
         Op::DsAddRtnU64,
@@ -1947,12 +1926,6 @@ impl Op {
         Op::DsDecRtnU64,
         Op::DsDecU32,
         Op::DsDecU64,
-        Op::DsGwsBarrier,
-        Op::DsGwsInit,
-        Op::DsGwsSemaBr,
-        Op::DsGwsSemaP,
-        Op::DsGwsSemaReleaseAll,
-        Op::DsGwsSemaV,
         Op::DsIncRtnU32,
         Op::DsIncRtnU64,
         Op::DsIncU32,
@@ -2009,7 +1982,6 @@ impl Op {
         Op::DsOrB64,
         Op::DsOrRtnB32,
         Op::DsOrRtnB64,
-        Op::DsOrderedCount,
         Op::DsPermuteB32,
         Op::DsRsubRtnU32,
         Op::DsRsubRtnU64,
@@ -2034,7 +2006,6 @@ impl Op {
         Op::DsStorexchg2addrStride64RtnB64,
         Op::DsStorexchgRtnB32,
         Op::DsStorexchgRtnB64,
-        Op::DsSubGsRegRtn,
         Op::DsSubRtnU32,
         Op::DsSubRtnU64,
         Op::DsSubU32,
@@ -2698,7 +2669,6 @@ impl Op {
         Op::VFrexpMantF16,
         Op::VFrexpMantF32,
         Op::VFrexpMantF64,
-        Op::VIllegal,
         Op::VLdexpF16,
         Op::VLdexpF32,
         Op::VLdexpF64,
@@ -2879,11 +2849,10 @@ impl Op {
     }
 }
 
-static MNEMONICS: [&str; 954] = [
+static MNEMONICS: [&str; 944] = [
     "buffer_gl0_inv",
     "buffer_gl1_inv",
     "ds_add_f32",
-    "ds_add_gs_reg_rtn",
     "ds_add_rtn_f32",
     "ds_add_rtn_u32",
     "ds_add_rtn_u64",
@@ -2910,12 +2879,6 @@ static MNEMONICS: [&str; 954] = [
     "ds_dec_rtn_u64",
     "ds_dec_u32",
     "ds_dec_u64",
-    "ds_gws_barrier",
-    "ds_gws_init",
-    "ds_gws_sema_br",
-    "ds_gws_sema_p",
-    "ds_gws_sema_release_all",
-    "ds_gws_sema_v",
     "ds_inc_rtn_u32",
     "ds_inc_rtn_u64",
     "ds_inc_u32",
@@ -2972,7 +2935,6 @@ static MNEMONICS: [&str; 954] = [
     "ds_or_b64",
     "ds_or_rtn_b32",
     "ds_or_rtn_b64",
-    "ds_ordered_count",
     "ds_permute_b32",
     "ds_rsub_rtn_u32",
     "ds_rsub_rtn_u64",
@@ -2997,7 +2959,6 @@ static MNEMONICS: [&str; 954] = [
     "ds_storexchg_2addr_stride64_rtn_b64",
     "ds_storexchg_rtn_b32",
     "ds_storexchg_rtn_b64",
-    "ds_sub_gs_reg_rtn",
     "ds_sub_rtn_u32",
     "ds_sub_rtn_u64",
     "ds_sub_u32",
@@ -3661,7 +3622,6 @@ static MNEMONICS: [&str; 954] = [
     "v_frexp_mant_f16",
     "v_frexp_mant_f32",
     "v_frexp_mant_f64",
-    "v_illegal",
     "v_ldexp_f16",
     "v_ldexp_f32",
     "v_ldexp_f64",

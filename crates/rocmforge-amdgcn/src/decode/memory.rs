@@ -1,0 +1,160 @@
+//! SMEM, DS, FLAT, GLOBAL, SCRATCH, and the two cache operations of MUBUF.
+
+use super::row::find;
+use super::source::{sgpr, vgpr};
+use super::{Decoded, Fail, Words, bits, blank, check_bits, tables};
+use crate::inst::{Format, Inst, MemBits, Op, Ty};
+
+fn sign_extend(value: u32, width: u32) -> i32 {
+    ((value << (32 - width)) as i32) >> (32 - width)
+}
+
+pub(super) fn smem(words: Words<'_>) -> Decoded<Inst> {
+    let first = u64::from(words.word(0)?);
+    let row = find(tables::SMEM, bits(first, 18, 8)).ok_or(Fail::Invalid("no SMEM operation has this opcode"))?;
+    let value = words.pair()?;
+    check_bits(row, value, row.unused)?;
+    let mut inst = blank(row, Format::Smem, 2);
+    if row.ty.dst == Ty::None {
+        if value >> 32 & 0xfe1f_ffff & !0xf800_0000 != 0 {
+            return Err(Fail::Unused(row.op.mnemonic(), value & 0xfe1f_ffff_0000_0000));
+        }
+        return Ok(inst);
+    }
+    inst.dst = sgpr(bits(value, 6, 7), row.ty.dst.regs())?;
+    inst.src[0] = sgpr(bits(value, 0, 6) << 1, row.ty.src[0].regs())?;
+    inst.src[1] = sgpr(bits(value, 57, 7), 1)?;
+    inst.ty.src[1] = Ty::B32;
+    inst.imm = sign_extend(bits(value, 32, 21), 21);
+    inst.mem = MemBits {
+        glc: bits(value, 14, 1) != 0,
+        dlc: bits(value, 13, 1) != 0,
+        ..MemBits::default()
+    };
+    Ok(inst)
+}
+
+pub(super) fn ds(words: Words<'_>) -> Decoded<Inst> {
+    let first = u64::from(words.word(0)?);
+    let gds = bits(first, 17, 1) != 0;
+    let missing = if gds {
+        Fail::Unsupported("GDS")
+    } else {
+        Fail::Invalid("no DS operation has this opcode")
+    };
+    let row = find(tables::DS, bits(first, 18, 8)).ok_or(missing)?;
+    let value = words.pair()?;
+    check_bits(row, value, row.unused)?;
+    let mut inst = blank(row, Format::Ds, 2);
+    if row.ty.dst != Ty::None {
+        inst.dst = vgpr(bits(value, 56, 8), row.ty.dst.regs())?;
+    }
+    for (index, shift) in [32, 40, 48].into_iter().enumerate() {
+        let ty = row.ty.src[index];
+        if ty != Ty::None {
+            inst.src[index] = vgpr(bits(value, shift, 8), ty.regs())?;
+        }
+    }
+    inst.mem.gds = gds;
+    if is_two_addresses(row.op) {
+        inst.imm = bits(value, 0, 8) as i32;
+        inst.mem.offset1 = bits(value, 8, 8) as u8;
+    } else {
+        inst.imm = bits(value, 0, 16) as i32;
+    }
+    Ok(inst)
+}
+
+/// DS operations with two offsets of eight bits, in elements.
+pub(crate) fn is_two_addresses(op: Op) -> bool {
+    op.mnemonic().contains("_2addr_")
+}
+
+/// Atomics return the old value when `glc` is set.
+fn is_atomic(op: Op) -> bool {
+    op.mnemonic().contains("_atomic_")
+}
+
+pub(super) fn flat(words: Words<'_>) -> Decoded<Inst> {
+    let first = u64::from(words.word(0)?);
+    let (format, table) = match bits(first, 16, 2) {
+        0 => (Format::Flat, tables::FLAT),
+        1 => (Format::Scratch, tables::SCRATCH),
+        2 => (Format::Global, tables::GLOBAL),
+        _ => return Err(Fail::Invalid("reserved memory segment")),
+    };
+    let row = find(table, bits(first, 18, 7)).ok_or(Fail::Invalid("no memory operation has this opcode"))?;
+    let value = words.pair()?;
+    let mut inst = blank(row, format, 2);
+    inst.mem = MemBits {
+        glc: bits(value, 14, 1) != 0,
+        slc: bits(value, 15, 1) != 0,
+        dlc: bits(value, 13, 1) != 0,
+        sve: format == Format::Scratch && bits(value, 55, 1) != 0,
+        ..MemBits::default()
+    };
+    let returns = is_atomic(row.op) && inst.mem.glc;
+    let dst_field = 0xff << 56;
+    check_bits(row, value, if returns { row.unused & !dst_field } else { row.unused })?;
+    if returns {
+        inst.ty.dst = match row.ty.src[1] {
+            Ty::B64 if row.op.mnemonic().contains("cmpswap") => Ty::B32,
+            Ty::B128 => Ty::B64,
+            other => other,
+        };
+    }
+    if inst.ty.dst != Ty::None {
+        inst.dst = vgpr(bits(value, 56, 8), inst.ty.dst.regs())?;
+    }
+    if row.ty.src[1] != Ty::None {
+        inst.src[1] = vgpr(bits(value, 40, 8), row.ty.src[1].regs())?;
+    }
+    let saddr = bits(value, 48, 7);
+    let has_saddr = saddr != 124;
+    let addr = bits(value, 32, 8);
+    match format {
+        Format::Flat if has_saddr => return Err(Fail::Invalid("a flat access has no scalar base")),
+        Format::Scratch => {
+            if has_saddr {
+                (inst.src[2], inst.ty.src[2]) = (sgpr(saddr, 1)?, Ty::B32);
+            }
+            if inst.mem.sve {
+                inst.src[0] = vgpr(addr, 1)?;
+            } else {
+                inst.ty.src[0] = Ty::None;
+                if addr != 0 {
+                    return Err(Fail::Unused(row.op.mnemonic(), 0xff << 32));
+                }
+            }
+        }
+        _ => {
+            if has_saddr {
+                (inst.src[2], inst.ty.src[2]) = (sgpr(saddr, 2)?, Ty::B64);
+                if row.ty.src[0] != Ty::None {
+                    inst.ty.src[0] = Ty::B32;
+                }
+            }
+            if row.ty.src[0] != Ty::None {
+                inst.src[0] = vgpr(addr, inst.ty.src[0].regs())?;
+            }
+        }
+    }
+    if format != Format::Scratch && bits(value, 55, 1) != 0 {
+        return Err(Fail::Invalid("a reserved bit is set"));
+    }
+    let offset = bits(value, 0, 13);
+    inst.imm = match format {
+        Format::Flat if offset > 0xfff => return Err(Fail::Invalid("a flat offset has twelve bits")),
+        Format::Flat => offset as i32,
+        _ => sign_extend(offset, 13),
+    };
+    Ok(inst)
+}
+
+pub(super) fn mubuf(words: Words<'_>) -> Decoded<Inst> {
+    let first = u64::from(words.word(0)?);
+    let row = find(tables::MUBUF, bits(first, 18, 8)).ok_or(Fail::Unsupported("MUBUF"))?;
+    let value = words.pair()?;
+    check_bits(row, value, row.unused)?;
+    Ok(blank(row, Format::Mubuf, 2))
+}

@@ -1,0 +1,230 @@
+//! VOP1, VOP2, VOPC, VOP3, VOP3P and VOPD.
+
+use super::row::{OP_SEL, Row, find};
+use super::source::{DppSource, Place, Sources, dpp, sgpr, short_vgpr, vgpr};
+use super::{Decoded, Fail, Words, bits, blank, check_bits, tables};
+use crate::inst::{Format, Inst, Op, Operand, Ty};
+
+/// VOP1, VOP2 and VOPC: 32 bits, a literal or a DPP control may follow.
+pub(super) fn short(words: Words<'_>) -> Decoded<Inst> {
+    let word = u64::from(words.word(0)?);
+    let (format, row) = match word >> 25 {
+        0b11_1111 => (Format::Vop1, find(tables::VOP1, bits(word, 9, 8))),
+        0b11_1110 => (Format::Vopc, find(tables::VOPC, bits(word, 17, 8))),
+        _ => (Format::Vop2, find(tables::VOP2, bits(word, 25, 6))),
+    };
+    let row = row.ok_or(Fail::Invalid("no vector operation has this opcode"))?;
+    check_bits(row, word, row.unused)?;
+    let mut inst = blank(row, format, 1);
+    let ty = row.ty;
+    match format {
+        Format::Vopc => inst.sdst = compare_mask(row.op),
+        _ if ty.dst == Ty::None => {}
+        _ if row.op == Op::VReadfirstlaneB32 => inst.dst = sgpr(bits(word, 17, 8), 1)?,
+        _ => inst.dst = short_vgpr(bits(word, 17, 8), ty.dst)?,
+    }
+    if ty.sdst == Ty::Mask && format == Format::Vop2 {
+        inst.sdst = Operand::VccLo;
+    }
+    let mut sources = Sources::new(words, 1);
+    if ty.src[0].regs() > 0 {
+        let code = bits(word, 0, 9);
+        if let Some(control) = dpp(words, 1, code, row)? {
+            inst.src[0] = short_vgpr(control.vgpr, ty.src[0])?;
+            inst.mods.neg = control.neg;
+            inst.mods.abs = control.abs;
+            inst.mods.dpp = Some(control.dpp);
+        } else {
+            let place = Place {
+                row,
+                index: 0,
+                ty: ty.src[0],
+            };
+            inst.src[0] = match code {
+                256.. if ty.src[0].is_half() && row.takes_vgpr(0) => short_vgpr(code - 256, ty.src[0])?,
+                _ => sources.operand(code, place)?,
+            };
+        }
+    }
+    second_sources(&mut inst, row, bits(word, 9, 8), &mut sources)?;
+    inst.size = 4 * if inst.mods.dpp.is_some() { 2 } else { sources.len() };
+    for (bit, operand) in [inst.src[0], inst.src[1], inst.src[2], inst.dst]
+        .into_iter()
+        .enumerate()
+    {
+        if matches!(operand, Operand::VgprHalf { hi: true, .. }) {
+            inst.mods.op_sel |= 1 << bit;
+        }
+    }
+    Ok(inst)
+}
+
+/// Second and third source of VOP2, VOPC and the halves of VOPD.
+fn second_sources(inst: &mut Inst, row: &Row, vsrc1: u32, sources: &mut Sources<'_>) -> Decoded<()> {
+    let ty = row.ty;
+    match row.op {
+        Op::VFmaakF32 | Op::VFmaakF16 if inst.format != Format::Vop3 => {
+            inst.src[1] = short_vgpr(vsrc1, ty.src[1])?;
+            inst.src[2] = sources.literal()?;
+        }
+        Op::VFmamkF32 | Op::VFmamkF16 if inst.format != Format::Vop3 => {
+            inst.src[1] = sources.literal()?;
+            inst.src[2] = short_vgpr(vsrc1, ty.src[2])?;
+        }
+        _ => {
+            if ty.src[1].regs() > 0 {
+                inst.src[1] = short_vgpr(vsrc1, ty.src[1])?;
+            }
+            if ty.src[2] == Ty::Mask {
+                inst.src[2] = Operand::VccLo;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn compare_mask(op: Op) -> Operand {
+    if op.mnemonic().starts_with("v_cmpx") {
+        Operand::ExecLo
+    } else {
+        Operand::VccLo
+    }
+}
+
+/// VOP3 and VOP3P: 64 bits, a literal or a DPP control may follow.
+pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
+    let first = u64::from(words.word(0)?);
+    let row = match format {
+        Format::Vop3p => find(tables::VOP3P, bits(first, 16, 7)),
+        _ => find(tables::VOP3, bits(first, 16, 10)),
+    };
+    let row = row.ok_or(Fail::Invalid("no vector operation has this opcode"))?;
+    let value = words.pair()?;
+    let ty = row.ty;
+    let compare = row.op.mnemonic().starts_with("v_cmp");
+    let exec = row.op.mnemonic().starts_with("v_cmpx");
+    let carry = ty.sdst == Ty::Mask && !compare;
+    let mut unused = row.unused;
+    if row.hides_op_sel() {
+        unused &= !OP_SEL;
+    }
+    if exec {
+        unused &= !0xff;
+        if bits(value, 0, 8) != 0x7e {
+            return Err(Fail::Unused(row.op.mnemonic(), value & 0xff));
+        }
+    }
+    check_bits(row, value, unused)?;
+    let mut inst = blank(row, if carry { Format::Vop3sd } else { format }, 2);
+    modifiers(&mut inst, value, carry);
+
+    let dst = bits(value, 0, 8);
+    match row.op {
+        _ if exec => inst.sdst = Operand::ExecLo,
+        _ if compare => inst.sdst = scalar_dst(dst, 1)?,
+        Op::VReadlaneB32 | Op::VReadfirstlaneB32 => inst.dst = scalar_dst(dst, 1)?,
+        _ if ty.dst == Ty::None => {}
+        _ => inst.dst = half(vgpr(dst, ty.dst.regs())?, ty.dst, inst.mods.op_sel >> 3),
+    }
+    if carry {
+        inst.sdst = sgpr(bits(value, 8, 7), 1)?;
+    }
+    let mut sources = Sources::new(words, 2);
+    let mut control = None;
+    for (index, shift) in [32, 41, 50].into_iter().enumerate() {
+        let ty = ty.src[index];
+        if ty.regs() == 0 {
+            continue;
+        }
+        let code = bits(value, shift, 9);
+        if index == 0 {
+            control = dpp(words, 2, code, row)?;
+        }
+        let operand = match &control {
+            Some(control) if index == 0 => vgpr(control.vgpr, ty.regs())?,
+            _ => sources.operand(code, Place { row, index, ty })?,
+        };
+        inst.src[index] = half(operand, ty, inst.mods.op_sel >> index);
+    }
+    inst.size = 4 * sources.len();
+    if let Some(DppSource { dpp, neg, abs, .. }) = control {
+        if neg | abs != 0 {
+            return Err(Fail::Unused(row.op.mnemonic(), 0));
+        }
+        if sources.len() != 2 {
+            return Err(Fail::Invalid("a literal and a DPP control cannot both follow"));
+        }
+        inst.mods.dpp = Some(dpp);
+        inst.size = 12;
+    }
+    Ok(inst)
+}
+
+/// Scalar destination in the field of a vector one, which is a bit wider.
+fn scalar_dst(code: u32, regs: u8) -> Decoded<Operand> {
+    if code > 127 {
+        Err(Fail::Invalid("not a scalar register"))
+    } else {
+        sgpr(code, regs)
+    }
+}
+
+fn half(operand: Operand, ty: Ty, op_sel: u8) -> Operand {
+    match operand {
+        Operand::Vgpr(reg) if ty.is_half() => Operand::VgprHalf {
+            reg,
+            hi: op_sel & 1 != 0,
+        },
+        other => other,
+    }
+}
+
+fn modifiers(inst: &mut Inst, value: u64, carry: bool) {
+    let mods = &mut inst.mods;
+    mods.neg = bits(value, 61, 3) as u8;
+    mods.clamp = bits(value, 15, 1) != 0;
+    if inst.format == Format::Vop3p {
+        mods.neg_hi = bits(value, 8, 3) as u8;
+        mods.op_sel = bits(value, 11, 3) as u8;
+        mods.op_sel_hi = (bits(value, 59, 2) | bits(value, 14, 1) << 2) as u8;
+        return;
+    }
+    mods.omod = bits(value, 59, 2) as u8;
+    if !carry {
+        mods.abs = bits(value, 8, 3) as u8;
+        mods.op_sel = bits(value, 11, 4) as u8;
+    }
+}
+
+/// VOPD: two operations in 64 bits, which share a literal.
+pub(super) fn dual(words: Words<'_>) -> Decoded<Inst> {
+    let first = u64::from(words.word(0)?);
+    let x = find(tables::VOPDX, bits(first, 22, 4)).ok_or(Fail::Invalid("no X operation has this opcode"))?;
+    let y = find(tables::VOPDY, bits(first, 17, 5)).ok_or(Fail::Invalid("no Y operation has this opcode"))?;
+    let value = words.pair()?;
+    let dst_x = bits(value, 56, 8);
+    // The destinations lie in different banks, so the lowest bit of Y's is the opposite of X's and has no field.
+    let dst_y = bits(value, 49, 7) << 1 | (dst_x & 1 ^ 1);
+    let mut sources = Sources::new(words, 2);
+    let mut halves = [blank(x, Format::Vopd, 2), blank(y, Format::Vopd, 0)];
+    for (inst, (dst, src0, vsrc1)) in halves.iter_mut().zip([(dst_x, 0, 9), (dst_y, 32, 41)]) {
+        let row = inst.row;
+        inst.dst = vgpr(dst, 1)?;
+        inst.src[0] = sources.operand(
+            bits(value, src0, 9),
+            Place {
+                row,
+                index: 0,
+                ty: row.ty.src[0],
+            },
+        )?;
+        if row.ty.src[1] == Ty::None && bits(value, vsrc1, 8) != 0 {
+            return Err(Fail::Unused(row.op.mnemonic(), 0xff << vsrc1));
+        }
+        second_sources(inst, row, bits(value, vsrc1, 8), &mut sources)?;
+    }
+    let [mut x, y] = halves;
+    x.size = 4 * sources.len();
+    x.dual = Some(Box::new(y));
+    Ok(x)
+}

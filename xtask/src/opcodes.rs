@@ -1,0 +1,216 @@
+//! `cargo xtask opcodes`: generates the decoder's tables by asking `llvm-mc-19` about every opcode of every encoding.
+//!
+//! LLVM is asked three things about each opcode number: which synthetic word disassembles at all (the *base*), what
+//! happens to the text when one bit of the base is flipped (a bit that changes nothing is unused, a bit that makes the
+//! word invalid must be zero), and which kinds of operand each source field takes.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+mod classes;
+mod emit;
+mod llvm;
+mod types;
+
+use classes::{Class, Fields, KINDS, Source};
+
+/// Options of `cargo xtask opcodes`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Compares with the committed tables instead of writing them.
+    #[arg(long)]
+    check: bool,
+    /// The disassembler to ask.
+    #[arg(long, default_value = "llvm-mc-19")]
+    llvm_mc: PathBuf,
+}
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("cannot run {tool}: {source} (install LLVM 19 or name it with --llvm-mc)")]
+    Start { tool: String, source: std::io::Error },
+    #[error("{0} disagrees with llvm-mc: run `cargo xtask opcodes` and read the difference")]
+    Stale(&'static str),
+    #[error("cannot write {path}: {source}")]
+    Write { path: String, source: std::io::Error },
+    #[error("{0}")]
+    Shape(String),
+    #[error("rustfmt failed on the generated tables")]
+    Rustfmt,
+}
+
+/// One row of the tables.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) class: &'static Class,
+    pub(crate) code: u32,
+    pub(crate) mnemonic: String,
+    pub(crate) suffix: &'static str,
+    pub(crate) dpp_suffix: &'static str,
+    pub(crate) types: types::Types,
+    /// Per source field: letters of the kinds of operand it takes.
+    pub(crate) takes: [String; 3],
+    pub(crate) dpp16: bool,
+    pub(crate) dpp8: bool,
+    pub(crate) zero: u64,
+    pub(crate) unused: u64,
+}
+
+const OPCODES: &str = "crates/rocmforge-amdgcn/src/decode/opcodes.rs";
+const TABLES: &str = "crates/rocmforge-amdgcn/src/decode/tables.rs";
+
+/// Generates or checks the tables.
+pub(crate) fn run(args: Args) -> crate::Outcome {
+    let rows = sweep(&args.llvm_mc)?;
+    let names: BTreeSet<String> = rows.iter().map(|row| row.mnemonic.clone()).collect();
+    let root = crate::workspace_root();
+    for (path, text) in [(OPCODES, emit::opcodes(&names)), (TABLES, emit::tables(&rows))] {
+        let text = emit::format(&text)?;
+        let file = root.join(path);
+        if args.check {
+            if std::fs::read_to_string(&file).unwrap_or_default() != text {
+                return Err(Error::Stale(path).into());
+            }
+        } else {
+            std::fs::write(&file, text).map_err(|source| Error::Write {
+                path: path.into(),
+                source,
+            })?;
+        }
+    }
+    println!("{} operations, {} (encoding, opcode) rows", names.len(), rows.len());
+    Ok(())
+}
+
+struct Found {
+    class: &'static Class,
+    code: u32,
+    fields: Fields,
+    text: String,
+}
+
+fn sweep(tool: &std::path::Path) -> Result<Vec<Row>, Error> {
+    let bases = find_bases(tool)?;
+    let mut questions = Vec::new();
+    for base in &bases {
+        let words = base.class.encode(base.code, &base.fields);
+        let bits = if base.class.words == 2 { 64 } else { 32 };
+        for bit in 0..bits {
+            let mut flipped = words.clone();
+            flipped[bit / 32] ^= 1 << (bit % 32);
+            questions.push(flipped);
+        }
+        for (source, _) in base.class.sources.iter().enumerate() {
+            for kind in KINDS {
+                let mut fields = base.fields.clone();
+                fields.source[source] = kind.code;
+                let mut words = base.class.encode(base.code, &fields);
+                words.extend(kind.extra);
+                questions.push(words);
+            }
+        }
+    }
+    let mut answers = llvm::disassemble(tool, &questions)?.into_iter();
+    let mut rows = Vec::new();
+    for base in bases {
+        let bits = if base.class.words == 2 { 64 } else { 32 };
+        let mut row = base.row()?;
+        for bit in 0..bits {
+            let answer = answers.next().expect("one answer a question");
+            if base.class.operand_mask(&base.text, &base.fields) >> bit & 1 == 1 {
+                continue;
+            }
+            match answer {
+                None => row.zero |= 1 << bit,
+                Some(text) if text == base.text => row.unused |= 1 << bit,
+                Some(_) => {}
+            }
+        }
+        for (source, field) in base.class.sources.iter().enumerate() {
+            for kind in KINDS {
+                let answer = answers.next().expect("one answer a question");
+                let Some(text) = answer.filter(|text| text.contains(kind.shows)) else {
+                    continue;
+                };
+                match kind.letter {
+                    'd' if source == 0 => (row.dpp16, row.dpp_suffix) = (true, suffix(&text)),
+                    'e' if source == 0 => row.dpp8 = true,
+                    'd' | 'e' => {}
+                    letter if field.kind == Source::Any || letter != 'v' => row.takes[source].push(letter),
+                    _ => {}
+                }
+            }
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// The richest synthetic word of each opcode that disassembles.
+fn find_bases(tool: &std::path::Path) -> Result<Vec<Found>, Error> {
+    let mut questions = Vec::new();
+    let mut asked = Vec::new();
+    for class in classes::CLASSES {
+        for code in class.codes() {
+            for fields in (class.candidates)() {
+                questions.push(class.encode(code, &fields));
+                asked.push((class, code, fields));
+            }
+        }
+    }
+    let mut found: Vec<Found> = Vec::new();
+    for ((class, code, fields), answer) in asked.into_iter().zip(llvm::disassemble(tool, &questions)?) {
+        let Some(text) = answer else { continue };
+        if found
+            .last()
+            .is_some_and(|last| std::ptr::eq(last.class, class) && last.code == code)
+            || class.refuses(&text)
+        {
+            continue;
+        }
+        found.push(Found {
+            class,
+            code,
+            fields,
+            text,
+        });
+    }
+    Ok(found)
+}
+
+impl Found {
+    fn row(&self) -> Result<Row, Error> {
+        let (mnemonic, suffix) = base_mnemonic(self.class.pick(&self.text));
+        let types = types::of(self.class, &mnemonic, self.class.pick(&self.text), &self.fields)
+            .map_err(|why| Error::Shape(format!("{} {:#x}: `{}`: {why}", self.class.name, self.code, self.text)))?;
+        Ok(Row {
+            class: self.class,
+            code: self.code,
+            mnemonic,
+            suffix,
+            dpp_suffix: "",
+            types,
+            takes: Default::default(),
+            dpp16: false,
+            dpp8: false,
+            zero: 0,
+            unused: 0,
+        })
+    }
+}
+
+fn suffix(text: &str) -> &'static str {
+    base_mnemonic(text).1
+}
+
+/// Splits `v_add_f32_e64_dpp` into `v_add_f32` and `_e64_dpp`.
+fn base_mnemonic(text: &str) -> (String, &'static str) {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    for suffix in ["_e64_dpp", "_dpp", "_e32", "_e64"] {
+        if let Some(base) = word.strip_suffix(suffix) {
+            return (base.replace("v_dual_", "v_"), suffix);
+        }
+    }
+    (word.replace("v_dual_", "v_"), "")
+}
