@@ -6,7 +6,10 @@ use std::io::BufRead as _;
 
 fn main() {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-        let words: Result<Vec<u32>, _> = line.split_whitespace().map(|word| u32::from_str_radix(word, 16)).collect();
+        let words: Result<Vec<u32>, _> = line
+            .split_whitespace()
+            .map(|word| u32::from_str_radix(word, 16))
+            .collect();
         match words.map(|words| decode(&words, 0)) {
             Ok(Ok(inst)) => println!("{}\t{inst}", inst.size / 4),
             Ok(Err(error)) => println!("!\t{error}"),

@@ -259,9 +259,10 @@ pub(crate) static CLASSES: &[Class] = &[
 ];
 
 fn vopd(dst: u32, bits: u64) -> Vec<Fields> {
-    [&[][..], &[0x1234]]
+    let shapes = [(SRC[1], &[][..]), (SRC[1], &[0x1234]), (0, &[])];
+    shapes
         .into_iter()
-        .map(|literal| fields(&[dst, SRC[1]], &[V | SRC[0]], bits, literal))
+        .map(|(second, literal)| fields(&[dst, second], &[V | SRC[0]], bits, literal))
         .collect()
 }
 
