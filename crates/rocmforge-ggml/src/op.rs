@@ -34,8 +34,9 @@ pub struct Rope {
 pub enum AttentionMask {
     /// All of them.
     None,
-    /// A fourth input, u32 `[batch]`, says how many leading keys of each batch entry exist; the rest is padding.
-    KeyLengths,
+    /// A fourth input is added to the scaled scores: 0 where a key may be seen, -inf where not. Either
+    /// `[batch, seq_k]` (padding), or broadcast to `[batch, heads, seq_q, seq_k]`.
+    Additive,
 }
 
 /// Parameters of [`Op::Attention`].
@@ -51,7 +52,7 @@ pub struct Attention {
     pub scale: f32,
     /// Whether query `i` sees only keys `0 ..= i + seq_k - seq_q`.
     pub causal: bool,
-    /// Padding.
+    /// Whether there is a mask.
     pub mask: AttentionMask,
 }
 
@@ -87,7 +88,7 @@ pub enum Op {
     Rope(Rope),
     /// Softmax of each row.
     Softmax,
-    /// `q [b, sq, heads*head_dim]`, `k`, `v [b, sk, kv_heads*head_dim]` (and lengths) to `[b, sq, heads*head_dim]`.
+    /// `q [b, sq, heads*head_dim]`, `k`, `v [b, sk, kv_heads*head_dim]` (and a mask) to `[b, sq, heads*head_dim]`.
     Attention(Attention),
     /// `silu(gate) * up` of `gate`, `up`.
     SwiGlu,
@@ -106,7 +107,8 @@ pub enum Op {
         /// First element of `dst` that is changed.
         offset: usize,
     },
-    /// `x [b, s, d]`, `lengths u32 [b]` to `[b, d]`: mean over the first `lengths[b]` rows; 0 for a length of 0.
+    /// `x [b, s, d]`, `weight [b, s]` to `[b, d]`: the mean over `s`, weighted (1 for tokens, 0 for padding). Zeros where
+    /// the weights sum to 0.
     MeanPool,
     /// Rows divided by `max(their 2-norm, eps)`.
     L2Normalize {

@@ -296,16 +296,11 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
             Ok(Inferred::Exact(dst.shape.clone(), dtype))
         }
         Op::MeanPool => {
-            at.arity(2..=2, "x, lengths and 1 output")?;
-            let dtype = at.float(0)?;
-            at.index(1)?;
+            at.arity(2..=2, "x, weight and 1 output")?;
+            let dtype = at.same_float(2)?;
             let x = at.rank(0, 3..=3, "x must be [batch, seq, dim]")?;
-            at.rule(
-                inputs[1].shape == x[..1],
-                "there must be one length per batch entry",
-                x,
-                &inputs[1].shape,
-            )?;
+            let weight = &inputs[1].shape;
+            at.rule(*weight == x[..2], "the weight must be [batch, seq]", x, weight)?;
             Ok(Inferred::Exact(vec![x[0], x[2]], dtype))
         }
     }
@@ -314,7 +309,7 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
 fn attention(at: &At<'_>, a: &crate::Attention) -> GgmlResult<Inferred> {
     match a.mask {
         AttentionMask::None => at.arity(3..=3, "q, k, v and 1 output")?,
-        AttentionMask::KeyLengths => at.arity(4..=4, "q, k, v, key lengths and 1 output")?,
+        AttentionMask::Additive => at.arity(4..=4, "q, k, v, mask and 1 output")?,
     }
     at.parameter(a.heads > 0, "heads", a.heads as f64, "there must be at least one")?;
     at.parameter(
@@ -344,14 +339,17 @@ fn attention(at: &At<'_>, a: &crate::Attention) -> GgmlResult<Inferred> {
         k,
         &[a.kv_heads, a.head_dim],
     )?;
-    if a.mask == AttentionMask::KeyLengths {
-        at.index(3)?;
-        let lengths = &at.inputs[3].shape;
+    if a.mask == AttentionMask::Additive {
+        at.same_float(4)?;
+        let mask = at.inputs[3].shape.as_slice();
+        let scores = [q[0], a.heads, q[1], k[1]];
+        let padding = mask == [q[0], k[1]];
+        let fits = padding || (mask.len() == 4 && broadcasts(&scores, mask));
         at.rule(
-            *lengths == q[..1],
-            "there must be one key length per batch entry",
-            q,
-            lengths,
+            fits,
+            "the mask must be [batch, seq_k] or broadcast to the scores",
+            &scores,
+            mask,
         )?;
     }
     Ok(Inferred::Exact(q.to_vec(), dtype))

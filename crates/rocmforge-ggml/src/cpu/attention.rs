@@ -1,25 +1,26 @@
 //! Scaled dot-product attention with grouped heads, causality and padding.
 
+use std::borrow::Cow;
+
 use super::matmul::{Matrix, gemm};
 use super::norm::softmax_row;
 use super::operand::Operand;
-use super::rows::check_lengths;
 use super::threads::{WORTH_A_THREAD, parallel};
-use crate::{Attention, GgmlResult};
+use crate::Attention;
 
 /// Queries per task: small enough to share out, large enough for the matrix kernels.
 const QUERIES: usize = 64;
 
-pub(super) fn attention(inputs: &[Operand<'_>], a: Attention, out: &mut [f32], threads: usize) -> GgmlResult<()> {
+pub(super) fn attention(inputs: &[Operand<'_>], a: Attention, out: &mut [f32], threads: usize) {
     let (q, k, v) = (inputs[0].f32(), inputs[1].f32(), inputs[2].f32());
     let (seq_q, seq_k) = (inputs[0].shape[1], inputs[1].shape[1]);
     let (width, kv_width) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
-    let lengths = inputs.get(3).map(Operand::words);
-    if let Some(lengths) = &lengths {
-        check_lengths("Attention", lengths, seq_k)?;
-    }
+    let mask = inputs.get(3).map(Mask::new);
     if out.is_empty() {
-        return Ok(());
+        return;
+    }
+    if seq_k == 0 {
+        return out.fill(0.0);
     }
     let mut tasks = Vec::new();
     for (batch, out) in out.chunks_mut(seq_q * width).enumerate() {
@@ -30,18 +31,12 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: Attention, out: &mut [f32], t
     let work = tasks.len() * QUERIES.min(seq_q) * seq_k * width / 8;
     let threads = if work < WORTH_A_THREAD { 1 } else { threads };
     parallel(threads, tasks, |(batch, first, out)| {
-        let keys = lengths.as_ref().map_or(seq_k, |l| l[batch] as usize);
         let rows = out.len() / width;
-        let mut scores = vec![0.0f32; rows * keys];
+        let mut scores = vec![0.0f32; rows * seq_k];
         for head in 0..a.heads {
             let kv_head = head / (a.heads / a.kv_heads);
             let q_at = (batch * seq_q + first) * width + head * a.head_dim;
             let kv_at = batch * seq_k * kv_width + kv_head * a.head_dim;
-            if keys == 0 {
-                out.chunks_mut(width)
-                    .for_each(|row| row[head * a.head_dim..][..a.head_dim].fill(0.0));
-                continue;
-            }
             let queries = Matrix {
                 data: &q[q_at..],
                 rows,
@@ -52,16 +47,19 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: Attention, out: &mut [f32], t
             let transposed_keys = Matrix {
                 data: &k[kv_at..],
                 rows: a.head_dim,
-                cols: keys,
+                cols: seq_k,
                 row_stride: 1,
                 col_stride: kv_width,
             };
-            gemm(queries, transposed_keys, &mut scores, keys);
-            for (i, row) in scores.chunks_mut(keys).enumerate() {
+            gemm(queries, transposed_keys, &mut scores, seq_k);
+            for (i, row) in scores.chunks_mut(seq_k).enumerate() {
                 row.iter_mut().for_each(|s| *s *= a.scale);
+                if let Some(mask) = &mask {
+                    mask.add(batch, head, first + i, row);
+                }
                 if a.causal {
                     // Query i is the token at position i + seq_k - seq_q; it sees itself and what is before it.
-                    let visible = (first + i + 1 + seq_k).saturating_sub(seq_q).min(keys);
+                    let visible = (first + i + 1 + seq_k).saturating_sub(seq_q).min(seq_k);
                     row[visible..].fill(f32::NEG_INFINITY);
                 }
                 softmax_row(row);
@@ -69,13 +67,13 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: Attention, out: &mut [f32], t
             let weights = Matrix {
                 data: &scores,
                 rows,
-                cols: keys,
-                row_stride: keys,
+                cols: seq_k,
+                row_stride: seq_k,
                 col_stride: 1,
             };
             let values = Matrix {
                 data: &v[kv_at..],
-                rows: keys,
+                rows: seq_k,
                 cols: a.head_dim,
                 row_stride: kv_width,
                 col_stride: 1,
@@ -83,5 +81,40 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: Attention, out: &mut [f32], t
             gemm(weights, values, &mut out[head * a.head_dim..], width);
         }
     });
-    Ok(())
+}
+
+/// An additive mask, `[batch, seq_k]` or four-dimensional, with stride 0 where it repeats.
+struct Mask<'a> {
+    data: Cow<'a, [f32]>,
+    strides: [usize; 4],
+}
+
+impl<'a> Mask<'a> {
+    fn new(mask: &Operand<'a>) -> Self {
+        let dims = match *mask.shape {
+            [batch, keys] => [batch, 1, 1, keys],
+            [batch, heads, queries, keys] => [batch, heads, queries, keys],
+            _ => [1; 4],
+        };
+        let mut strides = [0; 4];
+        let mut step = 1;
+        for dim in (0..4).rev() {
+            if dims[dim] != 1 {
+                strides[dim] = step;
+            }
+            step *= dims[dim];
+        }
+        Self {
+            data: mask.f32(),
+            strides,
+        }
+    }
+
+    fn add(&self, batch: usize, head: usize, query: usize, row: &mut [f32]) {
+        let [sb, sh, sq, sk] = self.strides;
+        let base = batch * sb + head * sh + query * sq;
+        for (key, score) in row.iter_mut().enumerate() {
+            *score += self.data[base + key * sk];
+        }
+    }
 }

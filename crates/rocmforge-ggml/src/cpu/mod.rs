@@ -309,7 +309,7 @@ fn run(op: &Op, inputs: &[Operand<'_>], out: &mut [f32], threads: usize) -> Ggml
         Op::RmsNorm { eps } => norm::rms_norm(&inputs[0], inputs.get(1), eps, out, threads),
         Op::Rope(rope) => rope::rope(&inputs[0], &inputs[1], rope, out),
         Op::Softmax => norm::softmax(&inputs[0], out, threads),
-        Op::Attention(a) => return attention::attention(inputs, a, out, threads),
+        Op::Attention(a) => attention::attention(inputs, a, out, threads),
         Op::SwiGlu => elementwise::broadcast(&inputs[0], &inputs[1], out, |g, u| g / (1.0 + (-g).exp()) * u),
         Op::Gelu(kind) => elementwise::gelu(&inputs[0], out, kind, threads),
         Op::Reshape | Op::View | Op::Copy => out.copy_from_slice(&inputs[0].f32()),
@@ -325,7 +325,7 @@ fn run(op: &Op, inputs: &[Operand<'_>], out: &mut [f32], threads: usize) -> Ggml
                 *o += s;
             }
         }
-        Op::MeanPool => return rows::mean_pool(&inputs[0], &inputs[1], out),
+        Op::MeanPool => rows::mean_pool(&inputs[0], &inputs[1], out),
         Op::L2Normalize { eps } => norm::l2_normalize(&inputs[0], eps, out, threads),
     }
     Ok(())

@@ -21,35 +21,28 @@ pub(super) fn get_rows(table: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) 
     Ok(())
 }
 
-pub(super) fn mean_pool(x: &Operand<'_>, lengths: &Operand<'_>, out: &mut [f32]) -> GgmlResult<()> {
-    let &[_, seq, dim] = x.shape else { return Ok(()) };
-    let (x, lengths) = (x.f32(), lengths.words());
-    check_lengths(Op::MeanPool.name(), &lengths, seq)?;
+pub(super) fn mean_pool(x: &Operand<'_>, weight: &Operand<'_>, out: &mut [f32]) {
+    let &[_, seq, dim] = x.shape else { return };
+    let (x, weight) = (x.f32(), weight.f32());
     if dim == 0 {
-        return Ok(());
+        return;
     }
     let mut sums = vec![0.0f64; dim];
-    for (entry, (&length, out)) in lengths.iter().zip(out.chunks_mut(dim)).enumerate() {
+    for (entry, out) in out.chunks_mut(dim).enumerate() {
         sums.fill(0.0);
-        let rows = &x[entry * seq * dim..][..length as usize * dim];
-        for row in rows.chunks(dim) {
-            sums.iter_mut().zip(row).for_each(|(s, &v)| *s += f64::from(v));
+        let weights = &weight[entry * seq..(entry + 1) * seq];
+        // A weight of 0 must hide its row, whatever it holds: padding may be anything.
+        for (row, &w) in x[entry * seq * dim..]
+            .chunks(dim)
+            .zip(weights)
+            .filter(|&(_, &w)| w != 0.0)
+        {
+            sums.iter_mut()
+                .zip(row)
+                .for_each(|(s, &v)| *s += f64::from(v) * f64::from(w));
         }
-        let divisor = f64::from(length.max(1));
-        out.iter_mut().zip(&sums).for_each(|(o, s)| *o = (s / divisor) as f32);
-    }
-    Ok(())
-}
-
-/// Lengths may be at most `seq`.
-pub(super) fn check_lengths(op: &'static str, lengths: &[u32], seq: usize) -> GgmlResult<()> {
-    match lengths.iter().position(|&l| l as usize > seq) {
-        None => Ok(()),
-        Some(position) => Err(GgmlError::IndexOutOfRange {
-            op,
-            position,
-            index: u64::from(lengths[position]),
-            limit: seq + 1,
-        }),
+        let total: f64 = weights.iter().map(|&w| f64::from(w)).sum();
+        let factor = if total == 0.0 { 0.0 } else { 1.0 / total };
+        out.iter_mut().zip(&sums).for_each(|(o, s)| *o = (s * factor) as f32);
     }
 }
