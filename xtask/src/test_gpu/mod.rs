@@ -71,6 +71,9 @@ pub(crate) fn run(args: Args) -> Outcome {
     eprintln!("building the GPU tests …");
     let binaries = discover::build()?;
     let all: Vec<Test> = discover::list(&binaries)?;
+    if let Err(error) = crate::model::ensure_minilm() {
+        eprintln!("the encoder model is not here, its tests will be skipped: {error}");
+    }
     let tests: Vec<Test> = all
         .iter()
         .filter(|test| {
