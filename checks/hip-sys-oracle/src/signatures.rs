@@ -6,6 +6,8 @@ use hip_sys::hiprt::*;
 
 // HIP 5 has one hipDeviceProp_t, and hipGetDeviceProperties fills it.
 type hipDeviceProp_tR0000 = hipDeviceProp_t;
+// Where C has a pointer that may be null, our list says `Option`; theirs has it within the type.
+type hipHostFn_t = unsafe extern "C" fn(*mut c_void);
 
 /// Functions that hip-sys 0.1.2 lacks because HIP got them later. Each stands in for itself: nothing is compared.
 mod absent {

@@ -90,7 +90,11 @@ impl Header {
         let program = source.with_extension("");
         let mut command = self.compiler();
         // The names are only looked at, never called: nothing of HIP is linked.
-        command.args(["-O1", "-Werror"]).arg(&source).arg("-o").arg(&program);
+        command
+            .args(["-O1", "-Werror", "-Wno-deprecated-declarations"])
+            .arg(&source)
+            .arg("-o")
+            .arg(&program);
         run(command, "the probe")?;
         run(Command::new(&program), "the probe's run")
     }

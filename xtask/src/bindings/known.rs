@@ -13,9 +13,6 @@ const SINCE: &[(&str, (u32, u32))] = &[
 ];
 
 const RENUMBERED: &str = "HIP 6.0 gave hipMemoryType new values; ours are those of 6.0 and later";
-const RENAMED: &str =
-    "the header makes this name mean the R0600 one; the exported symbol keeps the old struct, as ours does";
-
 /// Names whose value or signature differs: name, first and last major version of the headers, reason.
 const DIFFERENT: &[(&str, (u32, u32), &str)] = &[
     ("hipMemoryTypeHost", (0, 5), RENUMBERED),
@@ -23,8 +20,13 @@ const DIFFERENT: &[(&str, (u32, u32), &str)] = &[
     ("hipMemoryTypeManaged", (0, 5), RENUMBERED),
     ("hipMemoryTypeArray", (0, 5), RENUMBERED),
     ("hipMemoryTypeUnified", (0, 5), RENUMBERED),
-    ("hipGetDeviceProperties", (6, u32::MAX), RENAMED),
 ];
+
+const RENAMED: &str =
+    "the header makes this name mean the R0600 one; the exported symbol keeps the old struct, as ours does";
+
+/// Functions whose header cannot be asked: name, first major version, reason.
+const INCOMPARABLE: &[(&str, u32, &str)] = &[("hipGetDeviceProperties", 6, RENAMED)];
 
 /// Fields that had another name: struct, our name, last major version with the other name, the other name.
 const FIELDS: &[(&str, &str, u32, &str)] = &[("hipPointerAttribute_t", "type", 5, "memoryType")];
@@ -40,6 +42,12 @@ pub(super) fn different(name: &str, version: (u32, u32)) -> Option<&'static str>
     let applies =
         |(known, (first, last), _): &&(&str, (u32, u32), &str)| *known == name && (*first..=*last).contains(&version.0);
     DIFFERENT.iter().find(applies).map(|(_, _, reason)| *reason)
+}
+
+/// Why headers of `version` cannot be asked about the function `name`, if they cannot.
+pub(super) fn incomparable(name: &str, version: (u32, u32)) -> Option<&'static str> {
+    let applies = |(known, first, _): &&(&str, u32, &'static str)| *known == name && version.0 >= *first;
+    INCOMPARABLE.iter().find(applies).map(|(_, _, reason)| *reason)
 }
 
 /// A field's name in headers of `version`.

@@ -95,6 +95,14 @@ pub(super) fn compare(header: &Header, subject: &Subject) -> Result<Vec<Row>, Bi
 fn questions(header: &Header, subject: &Subject, rows: &mut Vec<Row>) -> Vec<Question> {
     let mut questions = Vec::new();
     for function in &subject.functions {
+        if let Some(reason) = known::incomparable(function.name, header.version) {
+            rows.push(Row {
+                kind: "signature",
+                name: function.name.to_owned(),
+                verdict: Verdict::Known(reason.to_owned()),
+            });
+            continue;
+        }
         let args: Vec<String> = function.args.iter().map(|(_, ty)| c_type(ty, header.version)).collect();
         let list = if args.is_empty() {
             "void".to_owned()
@@ -214,6 +222,13 @@ pub(super) fn c_type(rust: &str, version: (u32, u32)) -> String {
             return format!("{pointee} const*");
         }
     }
+    // A function pointer that may be null: in C every one may.
+    if let Some(inner) = rust
+        .strip_prefix("Option")
+        .map(|rest| rest.trim_matches([' ', '<', '>']))
+    {
+        return c_type(inner, version);
+    }
     match rust {
         "c_int" => "int",
         "c_uint" => "unsigned int",
@@ -221,7 +236,7 @@ pub(super) fn c_type(rust: &str, version: (u32, u32)) -> String {
         "c_void" => "void",
         "usize" => "size_t",
         "f32" => "float",
-        // HIP 5 has one struct; HIP 6 and later have both, and the plain name means the new one.
+        // HIP 5 has one struct, under the plain name.
         "hipDeviceProp_tR0000" if version.0 <= 5 => "hipDeviceProp_t",
         other => other,
     }

@@ -26,6 +26,7 @@ fn rust_types_become_c_types() {
         ("usize", "size_t"),
         ("*mut hipDeviceProp_tR0000", "hipDeviceProp_t*"),
         ("hipStream_t", "hipStream_t"),
+        ("Option < hipHostFn_t >", "hipHostFn_t"),
     ] {
         assert_eq!(c_type(rust, (5, 2)), c);
     }
@@ -36,6 +37,8 @@ fn rust_types_become_c_types() {
 fn known_differences_depend_on_the_version() {
     assert!(known::different("hipMemoryTypeHost", (5, 2)).is_some());
     assert!(known::different("hipMemoryTypeHost", (6, 0)).is_none());
+    assert!(known::incomparable("hipGetDeviceProperties", (6, 0)).is_some());
+    assert!(known::incomparable("hipGetDeviceProperties", (5, 7)).is_none());
     assert!(known::absent("hipExtGetLastError", (5, 7)).is_some());
     assert!(known::absent("hipExtGetLastError", (6, 0)).is_none());
     assert!(known::absent("hipMalloc", (5, 2)).is_none());
