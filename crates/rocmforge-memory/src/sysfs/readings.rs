@@ -1,0 +1,77 @@
+//! The budget's figures of one card, read from sysfs each time.
+
+use super::Sysfs;
+use super::drm::CardFiles;
+use crate::{Reading, Readings};
+
+/// Figures of the card at one PCI address.
+///
+/// `hip_free` is not known here; [`WithHip`](crate::WithHip) adds it.
+#[derive(Debug, Clone)]
+pub struct SysfsReadings {
+    sysfs: Sysfs,
+    files: Option<CardFiles>,
+    gpu_id: Option<u32>,
+    process: u32,
+    unified: bool,
+}
+
+impl SysfsReadings {
+    /// The card at `pci` (`0000:03:00.0`, in either case). A card that is not there reads as unknown in all, which
+    /// makes the budget the conservative one.
+    pub fn new(sysfs: &Sysfs, pci: &str) -> Self {
+        let machine = sysfs.machine();
+        let card = machine
+            .cards
+            .iter()
+            .find(|card| card.pci.as_deref().is_some_and(|at| at.eq_ignore_ascii_case(pci)));
+        let node = machine.nodes.iter().find(|node| node.pci.eq_ignore_ascii_case(pci));
+        Self {
+            files: card.map(|card| CardFiles::new(sysfs, card)),
+            gpu_id: node.map(|node| node.gpu_id),
+            process: std::process::id(),
+            unified: node.is_some_and(super::KfdNode::is_unified),
+            sysfs: sysfs.clone(),
+        }
+    }
+
+    /// The same for another process than this one.
+    pub fn for_process(self, process: u32) -> Self {
+        Self { process, ..self }
+    }
+
+    /// Whether the card was found.
+    pub fn found(&self) -> bool {
+        self.files.is_some()
+    }
+}
+
+impl Readings for SysfsReadings {
+    fn read(&self) -> Reading {
+        let Some(files) = &self.files else {
+            return Reading {
+                unified_memory: self.unified,
+                ..Reading::default()
+            };
+        };
+        // Where memory is shared, VRAM is a small carve-out and allocations come from system memory.
+        let (total, used) = if self.unified {
+            ("mem_info_gtt_total", "mem_info_gtt_used")
+        } else {
+            ("mem_info_vram_total", "mem_info_vram_used")
+        };
+        // Ours before everybody's: what we allocate in between then looks like others' memory, not like free memory.
+        let own = self
+            .gpu_id
+            .filter(|_| !self.unified)
+            .and_then(|id| self.sysfs.process_vram(self.process, id));
+        Reading {
+            own,
+            total: files.bytes(total),
+            used: files.bytes(used),
+            hip_free: None,
+            displays: files.displays(),
+            unified_memory: self.unified,
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The budget's promises P1 to P5, as properties over random cards, and the rules they came from.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Driver, GIB, MIB, World};
+use proptest::prelude::*;
+use rocmforge_memory::{
+    Allocation, Bytes, Card, Class, DISPLAY_HEADROOM, DeviceKey, FixedReadings, HEADLESS_HEADROOM, Limit, Policy,
+    Reading, UnifiedMemory, Warning,
+};
+
+fn card(driver: &Driver, policy: Policy) -> Arc<Card> {
+    Card::new(DeviceKey::new("test"), policy, driver.boxed())
+}
+
+/// Reserves, lets the driver hand the memory out, commits. Sizes are whole granules so that the ledger stands in
+/// exactly for a driver that does not tell our share.
+fn allocate(card: &Arc<Card>, driver: &Driver, bytes: u64) -> Option<Allocation> {
+    let reservation = card.try_reserve(Bytes(bytes), Class::Required, "test").ok()?;
+    driver.with(|w| w.own += bytes);
+    Some(reservation.commit())
+}
+
+fn budget(card: &Card) -> u64 {
+    card.budget().budget.0
+}
+
+fn granules() -> impl Strategy<Value = u64> {
+    (1_u64..512).prop_map(|n| n * 2 * MIB)
+}
+
+fn worlds() -> impl Strategy<Value = World> {
+    (1_u64..64, 0_u64..100, any::<bool>(), any::<bool>(), 0_u32..3).prop_map(|(gib, share, own, free, displays)| {
+        let total = gib * GIB;
+        World {
+            shows_own: own,
+            shows_free: free,
+            displays,
+            ..World::new(total, total / 200 * share)
+        }
+    })
+}
+
+fn policies() -> impl Strategy<Value = Policy> {
+    prop_oneof![
+        Just(Policy::desktop()),
+        Just(Policy::headless()),
+        Just(Policy::tests()),
+        granules().prop_map(|b| Policy::fixed(Bytes(b * 4)))
+    ]
+}
+
+proptest! {
+    #[test]
+    fn p1_allocating_leaves_the_budget_unchanged(world in worlds(), policy in policies(), sizes in prop::collection::vec(granules(), 1..20)) {
+        let driver = Driver::new(world);
+        let card = card(&driver, policy);
+        let before = budget(&card);
+        let mut held = Vec::new();
+        for bytes in sizes {
+            held.extend(allocate(&card, &driver, bytes));
+            prop_assert_eq!(budget(&card), before);
+            let now = card.budget();
+            prop_assert_eq!(now.available.0, before - now.own.0);
+        }
+        prop_assert!(card.budget().own.0 <= before);
+    }
+
+    #[test]
+    fn p2_parts_get_no_more_than_the_whole(world in worlds(), policy in policies(), part in granules()) {
+        let driver = Driver::new(world);
+        let card = card(&driver, policy);
+        let whole = card.budget().available.0;
+        let mut parts = Vec::new();
+        while let Some(allocation) = allocate(&card, &driver, part) {
+            parts.push(allocation);
+            prop_assert!(parts.len() as u64 <= whole / part, "{} parts of {part} out of {whole}", parts.len());
+        }
+        // And no less than fits either.
+        prop_assert_eq!(parts.len() as u64, whole / part);
+    }
+
+    #[test]
+    fn p3_a_rise_of_others_costs_at_most_itself(world in worlds(), policy in policies(), rises in prop::collection::vec(granules(), 1..8)) {
+        let driver = Driver::new(world);
+        let card = card(&driver, policy);
+        let mut before = budget(&card);
+        for rise in rises {
+            driver.with(|w| w.others += rise);
+            let after = budget(&card);
+            prop_assert!(after <= before && before - after <= rise, "{before} -> {after} by a rise of {rise}");
+            before = after;
+        }
+    }
+
+    #[test]
+    fn a_fall_of_others_never_lowers_the_budget(world in worlds(), policy in policies(), fall in granules()) {
+        let driver = Driver::new(world);
+        let card = card(&driver, policy);
+        let before = budget(&card);
+        driver.with(|w| w.others = w.others.saturating_sub(fall));
+        prop_assert!(budget(&card) >= before);
+    }
+
+    #[test]
+    fn p4_without_the_desktops_figure_the_budget_is_a_quarter(gib in 1_u64..64, free_gib in prop::option::of(0_u64..64)) {
+        let reading = Reading {
+            total: Some(Bytes::gib(gib)),
+            hip_free: free_gib.map(Bytes::gib),
+            displays: 1,
+            ..Reading::default()
+        };
+        let card = Card::new(DeviceKey::new("test"), Policy::desktop(), Box::new(FixedReadings(reading)));
+        let snapshot = card.budget();
+        prop_assert!(snapshot.warnings.contains(&Warning::Unreadable));
+        prop_assert!(snapshot.budget <= Bytes(gib * GIB / 4));
+        prop_assert!(snapshot.budget <= Bytes(free_gib.unwrap_or(u64::MAX >> 30) * GIB / 2));
+        prop_assert_eq!(snapshot.others, None);
+    }
+
+    #[test]
+    fn p5_no_reading_breaks_the_bounds(
+        total in prop::option::of(any::<u64>()), used in prop::option::of(any::<u64>()),
+        own in prop::option::of(any::<u64>()), free in prop::option::of(any::<u64>()),
+        displays in any::<u32>(), unified_memory in any::<bool>(), policy in policies(), request in any::<u64>(),
+    ) {
+        let [total, used, own, hip_free] = [total, used, own, free].map(|f| f.map(Bytes));
+        let reading = Reading { total, used, own, hip_free, displays, unified_memory };
+        let card = Card::new(DeviceKey::new("test"), policy, Box::new(FixedReadings(reading)));
+        let s = card.budget();
+        if let Some(total) = s.total {
+            prop_assert!(s.budget <= total.saturating_sub(s.headroom));
+            prop_assert!(s.others.unwrap_or_default() <= total && s.own <= total);
+        }
+        prop_assert!(s.budget <= s.cap);
+        prop_assert!(!unified_memory || s.budget == Bytes::ZERO);
+        let granted = card.try_reserve(Bytes(request), Class::Required, "test");
+        prop_assert_eq!(granted.is_ok(), request <= s.available.0);
+        if let Err(refusal) = granted {
+            prop_assert_eq!(refusal.available, s.available);
+        }
+    }
+
+    #[test]
+    fn freeing_never_lowers_the_budget(world in worlds(), policy in policies(), steps in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>(), granules()), 1..60)) {
+        let driver = Driver::new(world);
+        let card = card(&driver, policy);
+        let floor = budget(&card);
+        let mut held: Vec<Allocation> = Vec::new();
+        for (free, which, bytes) in steps {
+            driver.with(|w| w.now += Duration::from_millis(30));
+            if free && !held.is_empty() {
+                let allocation = held.swap_remove(which.index(held.len()));
+                let bytes = allocation.bytes().0;
+                driver.with(|w| {
+                    w.own -= bytes;
+                    // What was freed before has reached the figure; this has not.
+                    w.late = bytes;
+                });
+                drop(allocation);
+            } else {
+                held.extend(allocate(&card, &driver, bytes));
+            }
+            prop_assert_eq!(budget(&card), floor);
+        }
+    }
+}
+
+#[test]
+fn the_default_budget_of_a_desktop_card() {
+    let driver = Driver::new(World::new(20 * GIB, 2 * GIB));
+    let snapshot = card(&driver, Policy::desktop()).budget();
+    assert_eq!(snapshot.others, Some(Bytes::gib(2)));
+    assert_eq!(
+        snapshot.headroom,
+        Bytes::gib(2),
+        "a tenth of 20 GiB is more than {DISPLAY_HEADROOM}"
+    );
+    assert_eq!(snapshot.cap, Bytes::gib(18).percent(70));
+    assert_eq!((snapshot.budget, snapshot.limit), (snapshot.cap, Limit::Cap));
+
+    let headless = Driver::new(World {
+        displays: 0,
+        ..World::new(20 * GIB, 0)
+    });
+    let snapshot = card(&headless, Policy::headless()).budget();
+    assert_eq!(snapshot.budget, Bytes(20 * GIB - HEADLESS_HEADROOM.0));
+}
+
+#[test]
+fn ten_requests_of_70_percent_stay_within_one_budget() {
+    // The rule "70 % of what is free now" grants 99.999 % of the card in ten requests.
+    let driver = Driver::new(World::new(20 * GIB, 2 * GIB));
+    let card = card(&driver, Policy::desktop());
+    let promise = budget(&card);
+    let mut held = Vec::new();
+    for _ in 0..10 {
+        let free = driver.with(|w| w.total - w.others - w.own);
+        held.extend(allocate(&card, &driver, free / 10 * 7 / (2 * MIB) * (2 * MIB)));
+        assert!(driver.with(|w| w.own) <= promise);
+    }
+    assert_eq!(held.len(), 1, "the first takes 70 %, so nine are refused");
+    let old_rule = (0..10).fold(18.0_f64, |free, _| free * 0.3);
+    assert!(old_rule < 0.001, "the old rule leaves the desktop {old_rule} GiB of 18");
+    assert!(driver.with(|w| w.total - w.others - w.own) > 5 * GIB);
+}
+
+#[test]
+fn a_rise_of_others_while_a_free_is_late_is_seen_after_the_grace() {
+    let driver = Driver::new(World::new(20 * GIB, 2 * GIB));
+    let card = card(&driver, Policy::desktop());
+    let before = budget(&card);
+    let allocation = allocate(&card, &driver, 4 * GIB).unwrap();
+    driver.with(|w| (w.own, w.others) = (0, w.others + 4 * GIB));
+    drop(allocation);
+    assert_eq!(budget(&card), before, "it looks like our own free that is late");
+    driver.with(|w| w.now += Policy::desktop().late_free_grace);
+    assert_eq!(budget(&card), Bytes(14 * GIB).percent(70).0, "but not for ever");
+}
+
+#[test]
+fn a_rise_of_others_beyond_a_late_free_is_seen_at_once() {
+    let driver = Driver::new(World::new(20 * GIB, 2 * GIB));
+    let card = card(&driver, Policy::desktop());
+    let allocation = allocate(&card, &driver, GIB).unwrap();
+    driver.with(|w| (w.own, w.late, w.others) = (0, GIB, 5 * GIB));
+    drop(allocation);
+    assert_eq!(card.budget().others, Some(Bytes::gib(5)));
+}
+
+#[test]
+fn a_peak_of_the_desktop_is_remembered() {
+    let driver = Driver::new(World::new(20 * GIB, 2 * GIB));
+    let card = card(&driver, Policy::headless());
+    let _ = card.budget();
+    let auto = Policy {
+        headroom: rocmforge_memory::Headroom::Auto,
+        ..Policy::headless()
+    };
+    let card = Card::new(DeviceKey::new("test"), auto, driver.boxed());
+    driver.with(|w| w.others = 9 * GIB);
+    let at_peak = budget(&card);
+    driver.with(|w| w.others = 2 * GIB);
+    assert_eq!(card.budget().headroom, Bytes::gib(7));
+    assert!(budget(&card) >= at_peak);
+    driver.with(|w| w.now += auto.peak_window + Duration::from_secs(1));
+    assert_eq!(card.budget().headroom, Bytes::gib(2));
+}
+
+#[test]
+fn what_the_driver_holds_beyond_the_ledger_counts_as_ours() {
+    let driver = Driver::new(World {
+        shows_own: true,
+        own: GIB,
+        ..World::new(20 * GIB, 2 * GIB)
+    });
+    let card = card(&driver, Policy::desktop());
+    let snapshot = card.budget();
+    assert_eq!((snapshot.own, snapshot.committed), (Bytes::gib(1), Bytes::ZERO));
+    assert_eq!(snapshot.others, Some(Bytes::gib(2)));
+    assert_eq!(snapshot.available, Bytes(snapshot.budget.0 - GIB));
+}
+
+#[test]
+fn hip_free_is_a_limit_but_never_the_only_one() {
+    // Another ROCm program holds 15 GiB that sysfs, here, does not show.
+    let reading = Reading {
+        total: Some(Bytes::gib(20)),
+        used: Some(Bytes::gib(1)),
+        hip_free: Some(Bytes::gib(5)),
+        ..Reading::default()
+    };
+    let card = Card::new(
+        DeviceKey::new("test"),
+        Policy::desktop(),
+        Box::new(FixedReadings(reading)),
+    );
+    let snapshot = card.budget();
+    assert_eq!(
+        (snapshot.budget, snapshot.limit),
+        (Bytes(5 * GIB - 64 * MIB), Limit::Driver)
+    );
+}
+
+#[test]
+fn memory_shared_with_the_system_is_refused_unless_allowed() {
+    let driver = Driver::new(World {
+        unified: true,
+        ..World::new(16 * GIB, GIB)
+    });
+    let refusal = card(&driver, Policy::desktop())
+        .try_reserve(Bytes(1), Class::Required, "x")
+        .unwrap_err();
+    assert_eq!(refusal.limit, Limit::UnifiedMemory);
+    assert!(refusal.to_string().contains("Policy::unified_memory"), "{refusal}");
+    let allowed = Policy {
+        unified_memory: UnifiedMemory::Quarter,
+        ..Policy::desktop()
+    };
+    assert_eq!(card(&driver, allowed).budget().budget, Bytes::gib(4));
+}
+
+#[test]
+fn nothing_known_means_nothing_unless_the_user_gave_a_number() {
+    let unknown = || Box::new(FixedReadings(Reading::default()));
+    let card = Card::new(DeviceKey::new("test"), Policy::desktop(), unknown());
+    assert_eq!(card.budget().budget, Bytes::ZERO);
+    let card = Card::new(DeviceKey::new("test"), Policy::fixed(Bytes::mib(64)), unknown());
+    assert_eq!(card.budget().budget, Bytes::mib(64));
+    assert!(card.budget().warnings.contains(&Warning::Unreadable));
+}
+
+#[test]
+fn a_cache_leaves_room_for_what_is_required() {
+    let driver = Driver::new(World::new(20 * GIB, 2 * GIB));
+    let card = card(&driver, Policy::fixed(Bytes::gib(10)));
+    let refusal = card.try_reserve(Bytes::gib(9), Class::Cache, "pool").unwrap_err();
+    assert_eq!(
+        (refusal.available, refusal.limit),
+        (Bytes::gib(10).percent(85), Limit::CacheShare)
+    );
+    let cache = card.try_reserve(refusal.available, Class::Cache, "pool").unwrap();
+    assert!(card.try_reserve(Bytes::gib(1), Class::Required, "weights").is_ok());
+    drop(cache);
+}
+
+#[test]
+fn a_refusal_is_decided_on_fresh_figures_and_names_all_of_them() {
+    let driver = Driver::new(World::new(20 * GIB, 16 * GIB));
+    let card = card(&driver, Policy::desktop());
+    // The browser was closed a moment ago; the frozen figures do not know it yet.
+    driver.with(|w| w.others = 2 * GIB);
+    let weights = card
+        .try_reserve(Bytes::gib(3), Class::Required, "weights")
+        .expect("fits after the browser is gone");
+    let line = line!() + 1;
+    let refusal = card.try_reserve(Bytes::gib(30), Class::Growth, "kv cache").unwrap_err();
+    assert_eq!((refusal.requested, refusal.reserved), (Bytes::gib(30), Bytes::gib(3)));
+    assert_eq!((refusal.site.file, refusal.site.line), (file!(), line));
+    let text = refusal.to_string();
+    for part in [
+        "`kv cache`",
+        "Growth",
+        "budget.rs",
+        "30.0 GiB",
+        "others hold 2.0 GiB",
+        "smaller than the request",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
+    drop(weights);
+}
+
+#[test]
+fn zero_bytes_always_fit() {
+    let card = Card::new(
+        DeviceKey::new("test"),
+        Policy::desktop(),
+        Box::new(FixedReadings(Reading::default())),
+    );
+    assert_eq!(
+        card.try_reserve(Bytes::ZERO, Class::Required, "empty")
+            .unwrap()
+            .commit()
+            .bytes(),
+        Bytes::ZERO
+    );
+}
+
+#[test]
+fn figures_are_frozen_between_readings() {
+    let driver = Driver::new(World::new(20 * GIB, 2 * GIB));
+    let card = card(&driver, Policy::desktop());
+    let reads = driver.with(|w| w.reads);
+    for _ in 0..30 {
+        drop(card.try_reserve(Bytes::mib(1), Class::Required, "x"));
+    }
+    assert_eq!(driver.with(|w| w.reads), reads, "30 requests on one reading");
+    drop(card.try_reserve(Bytes::mib(1), Class::Required, "x"));
+    assert_eq!(driver.with(|w| w.reads), reads + 1);
+    driver.with(|w| w.now += Policy::desktop().reread_every);
+    drop(card.try_reserve(Bytes::mib(1), Class::Required, "x"));
+    assert_eq!(driver.with(|w| w.reads), reads + 2);
+}

@@ -1,0 +1,83 @@
+//! A card as its driver would show it: a desktop that moves, our memory, and a `used` figure that falls late.
+#![allow(dead_code)] // each test target uses its own part
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rocmforge_memory::{Bytes, Reading, Readings};
+
+pub(crate) const MIB: u64 = 1 << 20;
+pub(crate) const GIB: u64 = 1 << 30;
+
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    pub(crate) total: u64,
+    pub(crate) others: u64,
+    /// What the driver holds for us.
+    pub(crate) own: u64,
+    /// What we have freed and `used` still counts.
+    pub(crate) late: u64,
+    pub(crate) displays: u32,
+    pub(crate) unified: bool,
+    pub(crate) shows_own: bool,
+    pub(crate) shows_used: bool,
+    pub(crate) shows_free: bool,
+    pub(crate) now: Duration,
+    pub(crate) reads: u64,
+}
+
+impl World {
+    pub(crate) fn new(total: u64, others: u64) -> Self {
+        Self {
+            total,
+            others,
+            own: 0,
+            late: 0,
+            displays: 1,
+            unified: false,
+            shows_own: false,
+            shows_used: true,
+            shows_free: false,
+            now: Duration::ZERO,
+            reads: 0,
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Driver(Arc<Mutex<World>>);
+
+impl Driver {
+    pub(crate) fn new(world: World) -> Self {
+        Self(Arc::new(Mutex::new(world)))
+    }
+
+    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
+        change(&mut self.0.lock().unwrap())
+    }
+
+    pub(crate) fn boxed(&self) -> Box<dyn Readings> {
+        Box::new(self.clone())
+    }
+}
+
+impl Readings for Driver {
+    fn read(&self) -> Reading {
+        self.with(|w| {
+            w.reads += 1;
+            Reading {
+                total: Some(Bytes(w.total)),
+                used: w.shows_used.then_some(Bytes(w.others + w.own + w.late)),
+                own: w.shows_own.then_some(Bytes(w.own)),
+                // HIP does not see the desktop.
+                hip_free: w.shows_free.then_some(Bytes(w.total.saturating_sub(w.own))),
+                displays: w.displays,
+                unified_memory: w.unified,
+            }
+        })
+    }
+
+    fn now(&self) -> Duration {
+        self.with(|w| w.now)
+    }
+}

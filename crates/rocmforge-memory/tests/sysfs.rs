@@ -1,0 +1,377 @@
+//! Discovery on fixture trees: machines as sysfs shows them, down to ones that lie.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use rocmforge_memory::sysfs::{AMD, Access, ReadError, Sysfs, SysfsReadings};
+use rocmforge_memory::{Bytes, Card, DeviceKey, Limit, Policy, Readings, Warning};
+use tempfile::TempDir;
+
+/// A machine to be.
+struct Tree(TempDir);
+
+impl Tree {
+    fn new() -> Self {
+        let tree = Self(tempfile::tempdir().expect("a temporary directory"));
+        tree.file(
+            "proc/self/status",
+            "Name:\ttest\nUid:\t54321\t54321\t54321\t54321\nGid:\t54321\t54321\t54321\t54321\nGroups:\t44 992\n",
+        );
+        tree.file("etc/group", "root:x:0:\nvideo:x:44:me\nrender:x:992:me\n");
+        fs::create_dir_all(tree.path().join("proc/self/ns")).unwrap();
+        symlink("pid:[4026531836]", tree.path().join("proc/self/ns/pid")).unwrap();
+        tree
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn file(&self, path: &str, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self
+    }
+
+    fn card(&self, number: u32, pci: &str, total: u64, used: u64) -> &Self {
+        let card = format!("sys/class/drm/card{number}/device");
+        let id = format!("DRIVER=amdgpu\nPCI_CLASS=30000\nPCI_ID=1002:744C\nPCI_SLOT_NAME={pci}\n");
+        self.file(&format!("{card}/uevent"), &id)
+            .file(&format!("{card}/vendor"), "0x1002\n")
+            .file(&format!("{card}/device"), "0x744c\n")
+            .file(&format!("{card}/mem_info_vram_total"), format!("{total}\n"))
+            .file(&format!("{card}/mem_info_vram_used"), format!("{used}\n"))
+            .file(&format!("{card}/mem_info_gtt_total"), format!("{}\n", 15_u64 << 30))
+            .file(&format!("{card}/mem_info_gtt_used"), format!("{}\n", 1_u64 << 30))
+            .file(&format!("sys/class/drm/renderD{}/device/uevent", 128 + number), &id)
+    }
+
+    fn connector(&self, name: &str, status: &str, enabled: &str) -> &Self {
+        self.file(&format!("sys/class/drm/{name}/status"), format!("{status}\n"))
+            .file(&format!("sys/class/drm/{name}/enabled"), format!("{enabled}\n"))
+    }
+
+    fn node(&self, number: u32, gpu_id: u32, version: u32, bus: u32, memory: u64) -> &Self {
+        let node = format!("sys/class/kfd/kfd/topology/nodes/{number}");
+        self.file(&format!("{node}/gpu_id"), format!("{gpu_id}\n"))
+            .file(
+                &format!("{node}/properties"),
+                format!(
+                    "cpu_cores_count 0\nsimd_count 168\nlocation_id {}\ndomain 0\ndrm_render_minor {}\n\
+                     gfx_target_version {version}\nlocal_mem_size 0\n",
+                    bus << 8,
+                    127 + number
+                ),
+            )
+            .file(
+                &format!("{node}/mem_banks/0/properties"),
+                format!("heap_type 1\nsize_in_bytes {memory}\nflags 0\n"),
+            )
+    }
+
+    fn sysfs(&self) -> Sysfs {
+        Sysfs::at(self.path())
+    }
+}
+
+const XT: &str = "0000:03:00.0";
+const APU: &str = "0000:0e:00.0";
+const GIB: u64 = 1 << 30;
+
+/// A desktop: a Radeon with a display and the processor's own graphics.
+fn apu_and_card() -> Tree {
+    let tree = Tree::new();
+    tree.card(1, XT, 20 * GIB, 3 * GIB).card(2, APU, GIB / 2, GIB / 8);
+    tree.connector("card1-DP-1", "connected", "enabled")
+        .connector("card1-HDMI-A-1", "disconnected", "disabled");
+    tree.connector("card2-HDMI-A-2", "disconnected", "disabled");
+    tree.file("sys/class/kfd/kfd/topology/nodes/0/gpu_id", "0\n");
+    tree.node(1, 4711, 110_000, 3, 20 * GIB)
+        .node(2, 815, 100_306, 0x0e, GIB / 2);
+    tree
+}
+
+#[test]
+fn a_card_and_an_apu() {
+    let tree = apu_and_card();
+    let machine = tree.sysfs().machine();
+    assert_eq!(machine.problems, []);
+    let [xt, apu] = &machine.cards[..] else {
+        panic!("{:?}", machine.cards)
+    };
+    assert_eq!(
+        (xt.name.as_str(), xt.pci.as_deref(), xt.driver.as_deref()),
+        ("card1", Some(XT), Some("amdgpu"))
+    );
+    assert_eq!((xt.vendor, xt.device), (Some(AMD), Some(0x744c)));
+    assert_eq!(
+        (xt.vram_total, xt.vram_used),
+        (Some(Bytes::gib(20)), Some(Bytes::gib(3)))
+    );
+    assert_eq!((xt.displays(), apu.displays()), (1, 0));
+    assert_eq!(xt.render_node.as_deref(), Some("renderD129"));
+    assert_eq!(xt.connectors.len(), 2);
+    let node = machine.node_of(xt).expect("the card's node");
+    assert_eq!(
+        (node.gpu_id, node.target.as_deref(), node.render_minor),
+        (4711, Some("gfx1100"), Some(128))
+    );
+    assert_eq!(node.memory, Bytes::gib(20));
+    assert!(
+        !machine.is_unified(xt) && machine.is_unified(apu),
+        "gfx1036 is part of a processor"
+    );
+}
+
+#[test]
+fn card_1_is_not_card_10() {
+    let tree = Tree::new();
+    tree.card(1, XT, GIB, 0)
+        .card(10, APU, GIB, 0)
+        .connector("card10-DP-1", "connected", "enabled");
+    let cards = tree.sysfs().cards(&mut Vec::new());
+    assert_eq!(
+        cards
+            .iter()
+            .map(|card| (card.number, card.displays()))
+            .collect::<Vec<_>>(),
+        [(1, 0), (10, 1)]
+    );
+}
+
+#[test]
+fn readings_of_one_card_follow_the_files() {
+    let tree = apu_and_card();
+    tree.file(
+        &format!("sys/class/kfd/kfd/proc/{}/vram_4711", std::process::id()),
+        format!("{GIB}\n"),
+    );
+    let readings = SysfsReadings::new(&tree.sysfs(), "0000:03:00.0");
+    let reading = readings.read();
+    assert_eq!(
+        (reading.total, reading.used),
+        (Some(Bytes::gib(20)), Some(Bytes::gib(3)))
+    );
+    assert_eq!(
+        (reading.own, reading.hip_free, reading.displays),
+        (Some(Bytes::gib(1)), None, 1)
+    );
+    tree.file(
+        "sys/class/drm/card1/device/mem_info_vram_used",
+        format!("{}\n", 5 * GIB),
+    );
+    tree.connector("card1-HDMI-A-1", "connected", "enabled");
+    let reading = readings.read();
+    assert_eq!((reading.used, reading.displays), (Some(Bytes::gib(5)), 2));
+
+    let card = Card::new(DeviceKey::new(XT), Policy::desktop(), Box::new(readings));
+    let budget = card.budget();
+    assert_eq!((budget.others, budget.own), (Some(Bytes::gib(4)), Bytes::gib(1)));
+    assert_eq!(budget.budget, Bytes::gib(16).percent(70));
+}
+
+#[test]
+fn a_process_number_of_another_name_space_is_not_believed() {
+    let tree = apu_and_card();
+    tree.file("sys/class/kfd/kfd/proc/77/vram_4711", format!("{GIB}\n"));
+    assert_eq!(tree.sysfs().process_vram(77, 4711), Some(Bytes::gib(1)));
+    assert_eq!(tree.sysfs().process_vram(78, 4711), None);
+    let space = tree.path().join("proc/self/ns/pid");
+    fs::remove_file(&space).unwrap();
+    symlink("pid:[4026532999]", &space).unwrap();
+    assert_eq!(tree.sysfs().process_vram(77, 4711), None);
+}
+
+#[test]
+fn an_apu_reads_system_memory_and_is_refused() {
+    let tree = apu_and_card();
+    let readings = SysfsReadings::new(&tree.sysfs(), APU);
+    assert_eq!(readings.read().total, Some(Bytes::gib(15)));
+    let card = Card::new(DeviceKey::new(APU), Policy::desktop(), Box::new(readings));
+    assert_eq!(
+        (card.budget().budget, card.budget().limit),
+        (Bytes::ZERO, Limit::UnifiedMemory)
+    );
+}
+
+#[test]
+fn two_cards_headless() {
+    let tree = Tree::new();
+    tree.card(0, XT, 16 * GIB, 0).card(1, "0000:43:00.0", 16 * GIB, 0);
+    tree.node(1, 1, 110_000, 3, 16 * GIB)
+        .node(2, 2, 110_001, 0x43, 16 * GIB);
+    let machine = tree.sysfs().machine();
+    let targets: Vec<_> = machine
+        .cards
+        .iter()
+        .map(|card| machine.node_of(card).and_then(|node| node.target.clone()))
+        .collect();
+    assert_eq!(targets, [Some("gfx1100".to_owned()), Some("gfx1101".to_owned())]);
+    assert_eq!(machine.cards.iter().map(|card| card.displays()).sum::<u32>(), 0);
+}
+
+#[test]
+fn a_machine_without_a_driver_is_empty_and_no_error() {
+    let machine = Tree::new().sysfs().machine();
+    assert!(machine.cards.is_empty() && machine.nodes.is_empty() && machine.kfd.is_none());
+    assert!(!machine.amdgpu_loaded);
+    assert_eq!(machine.problems, []);
+    // And nothing at all.
+    let empty = tempfile::tempdir().unwrap();
+    assert_eq!(Sysfs::at(empty.path()).machine().problems, []);
+    let readings = SysfsReadings::new(&Sysfs::at(empty.path()), XT);
+    assert!(!readings.found());
+    assert_eq!(readings.read(), Default::default());
+}
+
+#[test]
+fn device_files_and_groups() {
+    let tree = Tree::new();
+    tree.file("dev/kfd", "")
+        .file("dev/dri/renderD129", "")
+        .file("dev/dri/renderD128", "")
+        .file("dev/dri/card0", "");
+    let mode = |path: &str, mode: u32| {
+        fs::set_permissions(tree.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode("dev/kfd", 0o660);
+    mode("dev/dri/renderD128", 0o666);
+    mode("dev/dri/renderD129", 0o640);
+    let machine = tree.sysfs().machine();
+    let kfd = machine.kfd.expect("it is there");
+    assert_eq!(
+        (kfd.access, kfd.mode, kfd.path.to_str()),
+        (Access::Denied, 0o660, Some("/dev/kfd"))
+    );
+    let nodes: Vec<_> = machine
+        .render_nodes
+        .iter()
+        .map(|node| (node.path.to_str().unwrap(), node.access))
+        .collect();
+    assert_eq!(
+        nodes,
+        [
+            ("/dev/dri/renderD128", Access::Usable),
+            ("/dev/dri/renderD129", Access::Denied)
+        ]
+    );
+    assert_eq!(machine.user.uid, Some(54321));
+    let groups: Vec<_> = machine
+        .user
+        .groups
+        .iter()
+        .filter_map(|group| group.name.as_deref())
+        .collect();
+    assert_eq!(groups, ["video", "render"]);
+}
+
+#[test]
+fn garbage_is_reported_by_name_and_never_guessed() {
+    let tree = apu_and_card();
+    let device = "sys/class/drm/card1/device";
+    tree.file(&format!("{device}/mem_info_vram_total"), "20 GB\n");
+    tree.file(&format!("{device}/mem_info_vram_used"), "-1\n");
+    tree.file(&format!("{device}/vendor"), [0xff, 0xfe, 0x00]);
+    tree.file(&format!("{device}/device"), "0x744c744c744c\n");
+    tree.file(&format!("{device}/product_name"), vec![b'x'; 2 << 20]);
+    tree.file(
+        "sys/class/kfd/kfd/topology/nodes/1/properties",
+        "location_id 99999999999\n\0\n\n = \n",
+    );
+    tree.file("sys/class/kfd/kfd/topology/nodes/x/gpu_id", "1\n");
+    tree.file("sys/class/kfd/kfd/topology/nodes/3/gpu_id", "");
+    tree.file(
+        "sys/class/drm/card99999999999/device/uevent",
+        "PCI_SLOT_NAME=0000:05:00.0\n",
+    );
+    fs::create_dir_all(tree.path().join(device).join("mem_info_gtt_total.d")).unwrap();
+    let machine = tree.sysfs().machine();
+    let xt = &machine.cards[0];
+    assert_eq!(
+        (xt.vram_total, xt.vram_used, xt.vendor, xt.device),
+        (None, None, None, None)
+    );
+    assert_eq!(xt.product, None);
+    assert_eq!(machine.cards.len(), 2, "a number that is no number is no card");
+    assert_eq!(machine.nodes.len(), 1);
+    let said = machine
+        .problems
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("\n");
+    for part in [
+        "\"20 GB\", not a decimal number",
+        "\"-1\"",
+        "vendor is not a text",
+        "0x744c744c744c",
+        "location_id",
+    ] {
+        assert!(said.contains(part), "{part:?} is not in\n{said}");
+    }
+    assert!(
+        machine
+            .problems
+            .iter()
+            .any(|problem| matches!(problem, ReadError::NotText(path) if path.ends_with("product_name")))
+    );
+
+    let card = Card::new(
+        DeviceKey::new(XT),
+        Policy::desktop(),
+        Box::new(SysfsReadings::new(&tree.sysfs(), XT)),
+    );
+    assert!(card.budget().warnings.contains(&Warning::Unreadable));
+    assert_eq!(card.budget().budget, Bytes::ZERO);
+}
+
+#[test]
+fn a_hostile_address_is_no_address() {
+    let long = "0".repeat(10_000);
+    for slot in [
+        "",
+        "03:00.0",
+        "0000:03:00",
+        "0000:03:00.0/../..",
+        "zzzz:03:00.0",
+        "0000:é3:00.0",
+        long.as_str(),
+    ] {
+        let tree = Tree::new();
+        tree.card(0, slot, GIB, 0);
+        let machine = tree.sysfs().machine();
+        assert_eq!(machine.cards[0].pci, None, "{slot:?}");
+        assert_eq!(machine.problems.len(), 2, "the card's and the render node's");
+    }
+}
+
+#[test]
+fn a_directory_or_a_pipe_in_the_place_of_a_file_does_not_hang() {
+    let tree = apu_and_card();
+    let used = tree.path().join("sys/class/drm/card1/device/mem_info_vram_used");
+    fs::remove_file(&used).unwrap();
+    fs::create_dir(&used).unwrap();
+    let total = tree.path().join("sys/class/drm/card1/device/mem_info_vram_total");
+    fs::remove_file(&total).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &total,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let machine = tree.sysfs().machine();
+    assert_eq!((machine.cards[0].vram_total, machine.cards[0].vram_used), (None, None));
+    assert_eq!(machine.problems.len(), 2);
+}
+
+#[test]
+fn this_machine_can_be_looked_at() {
+    // Whatever it has: no panic, and every card has a name.
+    let machine = Sysfs::host().machine();
+    assert!(machine.cards.iter().all(|card| card.name.starts_with("card")));
+    assert!(machine.user.uid.is_some());
+}
