@@ -1,0 +1,115 @@
+//! What every launcher checks, under the name of its operation.
+
+use crate::{KernelError, KernelResult};
+use rocmforge_runtime::HipBuffer;
+
+/// Dimensions are counted in 32 bits on the device, and padded up to tiles without overflow.
+pub(crate) const MAX_DIM: usize = (u32::MAX - 4096) as usize;
+
+/// The checks of one operation.
+#[derive(Clone, Copy)]
+pub(crate) struct Check(pub(crate) &'static str);
+
+impl Check {
+    /// A dimension from 1 to what the device counts.
+    pub(crate) fn dim(self, dim: &'static str, value: usize) -> KernelResult<u32> {
+        self.dim_to(dim, value, MAX_DIM)
+    }
+
+    /// A dimension from 1 to `limit`, itself at most [`MAX_DIM`].
+    pub(crate) fn dim_to(self, dim: &'static str, value: usize, limit: usize) -> KernelResult<u32> {
+        if value == 0 || value > limit {
+            return Err(KernelError::Dimension {
+                op: self.0,
+                dim,
+                value,
+                limit,
+            });
+        }
+        Ok(value as u32)
+    }
+
+    /// The number of elements of a shape.
+    pub(crate) fn elements(self, shape: &[usize]) -> KernelResult<usize> {
+        let product = shape.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim));
+        // In bytes it must fit too: device addresses are formed from element * 4.
+        product
+            .filter(|&n| n <= isize::MAX as usize / 4)
+            .ok_or_else(|| KernelError::TooLarge {
+                op: self.0,
+                shape: shape.to_vec(),
+            })
+    }
+
+    /// A product of dimensions that the kernel itself counts in 32 bits.
+    pub(crate) fn rows(self, dim: &'static str, shape: &[usize]) -> KernelResult<u32> {
+        self.dim(dim, self.elements(shape)?)
+    }
+
+    /// A buffer that has exactly the elements of its shape.
+    pub(crate) fn len<T: bytemuck::Pod>(
+        self,
+        operand: &'static str,
+        buffer: &HipBuffer<T>,
+        shape: &[usize],
+    ) -> KernelResult<()> {
+        let expected = self.elements(shape)?;
+        if buffer.len() != expected {
+            return Err(KernelError::Length {
+                op: self.0,
+                operand,
+                got: buffer.len(),
+                expected,
+                shape: shape.to_vec(),
+            });
+        }
+        Ok(())
+    }
+
+    /// An output that shares no byte with an input.
+    pub(crate) fn disjoint<T: bytemuck::Pod, U: bytemuck::Pod>(
+        self,
+        (first, a): (&'static str, &HipBuffer<T>),
+        (second, b): (&'static str, &HipBuffer<U>),
+    ) -> KernelResult<()> {
+        let (a0, b0) = (a.as_device_ptr().addr(), b.as_device_ptr().addr());
+        let apart = a0.saturating_add(a.byte_len()) <= b0 || b0.saturating_add(b.byte_len()) <= a0;
+        if apart {
+            return Ok(());
+        }
+        Err(KernelError::Overlap {
+            op: self.0,
+            first,
+            second,
+        })
+    }
+
+    /// An output that is the input itself, element for element, or shares no byte with it.
+    pub(crate) fn in_place(
+        self,
+        out: (&'static str, &HipBuffer<f32>),
+        input: (&'static str, &HipBuffer<f32>),
+    ) -> KernelResult<()> {
+        let same = out.1.as_device_ptr() == input.1.as_device_ptr() && out.1.len() == input.1.len();
+        if same { Ok(()) } else { self.disjoint(out, input) }
+    }
+
+    /// A number that is finite and satisfies `ok`.
+    pub(crate) fn value(
+        self,
+        name: &'static str,
+        value: f32,
+        ok: impl Fn(f32) -> bool,
+        must: &'static str,
+    ) -> KernelResult<f32> {
+        if value.is_finite() && ok(value) {
+            return Ok(value);
+        }
+        Err(KernelError::Value {
+            op: self.0,
+            name,
+            value,
+            must,
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! The kernels of one device.
+
+use crate::{KernelError, KernelResult, Pack};
+use parking_lot::Mutex;
+use rocmforge_runtime::{HipBackend, HipKernel, HipModule, HipStream, LaunchArgs, LaunchConfig};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The kernels of one device, and safe launchers for them.
+///
+/// Every launcher takes the stream it enqueues on and returns before the work is done. Shapes, lengths, strides and aliasing are
+/// checked first; an error means that nothing was enqueued. Clones share the loaded modules. A family's module is loaded at its
+/// first use.
+#[derive(Clone)]
+pub struct Kernels {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    backend: Arc<HipBackend>,
+    pack: Pack,
+    modules: Mutex<BTreeMap<&'static str, HipModule>>,
+    kernels: Mutex<BTreeMap<&'static str, HipKernel>>,
+}
+
+impl Kernels {
+    /// Takes the embedded pack for the backend's device.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::NoPack`] if this build has none for its architecture.
+    pub fn load(backend: &Arc<HipBackend>) -> KernelResult<Self> {
+        let arch = &backend.device().arch;
+        match Pack::embedded(arch) {
+            Some(pack) => Self::from_pack(backend, pack?),
+            None => Err(KernelError::NoPack {
+                arch: arch.clone(),
+                known: Pack::embedded_archs().collect(),
+            }),
+        }
+    }
+
+    /// Takes a pack from elsewhere, made by `cargo xtask kernels build` from this version's sources.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::WrongArch`] if it is for another architecture.
+    pub fn from_pack(backend: &Arc<HipBackend>, pack: Pack) -> KernelResult<Self> {
+        let device = &backend.device().arch;
+        if pack.arch() != device {
+            return Err(KernelError::WrongArch {
+                pack: pack.arch().to_owned(),
+                device: device.clone(),
+            });
+        }
+        Ok(Self {
+            shared: Arc::new(Shared {
+                backend: Arc::clone(backend),
+                pack,
+                modules: Mutex::default(),
+                kernels: Mutex::default(),
+            }),
+        })
+    }
+
+    /// The backend they were loaded for.
+    pub fn backend(&self) -> &Arc<HipBackend> {
+        &self.shared.backend
+    }
+
+    /// The pack they come from.
+    pub fn pack(&self) -> &Pack {
+        &self.shared.pack
+    }
+
+    /// A kernel by name, for a raw launch. `family` is the name of its source file.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::MissingFamily`], or the runtime's error if the device does not accept the module.
+    pub fn kernel(&self, family: &'static str, name: &'static str) -> KernelResult<HipKernel> {
+        if let Some(kernel) = self.shared.kernels.lock().get(name) {
+            return Ok(kernel.clone());
+        }
+        let kernel = self.module(family)?.kernel(name)?;
+        self.shared.kernels.lock().insert(name, kernel.clone());
+        Ok(kernel)
+    }
+
+    fn module(&self, family: &'static str) -> KernelResult<HipModule> {
+        let mut modules = self.shared.modules.lock();
+        if let Some(module) = modules.get(family) {
+            return Ok(module.clone());
+        }
+        let object = self
+            .shared
+            .pack
+            .object(family)
+            .ok_or_else(|| KernelError::MissingFamily {
+                arch: self.shared.pack.arch().to_owned(),
+                family,
+            })?;
+        let module = self.shared.backend.load_module(object, family)?;
+        modules.insert(family, module.clone());
+        Ok(module)
+    }
+
+    /// Enqueues a kernel.
+    ///
+    /// # Safety
+    ///
+    /// For these arguments the kernel stays inside of the buffers, what it writes is given as an output, and operands alias only as
+    /// its source allows: `kernels/README.md`.
+    pub(crate) unsafe fn launch(
+        &self,
+        stream: &HipStream,
+        family: &'static str,
+        name: &'static str,
+        config: LaunchConfig,
+        args: LaunchArgs<'_>,
+    ) -> KernelResult<()> {
+        let kernel = self.kernel(family, name)?;
+        // SAFETY: promised by the caller.
+        unsafe { stream.launch(&kernel, config, args) }?;
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Kernels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernels")
+            .field("arch", &self.shared.pack.arch())
+            .field("loaded", &self.shared.modules.lock().keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}

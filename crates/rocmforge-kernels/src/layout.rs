@@ -1,0 +1,258 @@
+//! Shapes and layouts of attention operands.
+
+use crate::check::Check;
+use crate::{KernelError, KernelResult};
+use bytemuck::{Pod, Zeroable};
+use rocmforge_runtime::HipBuffer;
+
+/// The kernels form the offset of a row within a tile of 64 rows in 32 bits.
+const MAX_ROW_STRIDE: u64 = (1 << 24) - 1;
+
+/// Distances in elements between batches, heads and rows of a `[batch, heads, rows, columns]` operand whose columns are adjacent.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+pub struct Strides {
+    /// From a batch to the next. 0 shares one among all.
+    pub batch: u64,
+    /// From a head to the next.
+    pub head: u64,
+    /// From a row (a token) to the next.
+    pub row: u64,
+}
+
+impl Strides {
+    /// Contiguous `[batch, heads, rows, columns]`.
+    pub const fn heads_first(heads: usize, rows: usize, columns: usize) -> Self {
+        Self {
+            batch: (heads as u64)
+                .saturating_mul(rows as u64)
+                .saturating_mul(columns as u64),
+            head: (rows as u64).saturating_mul(columns as u64),
+            row: columns as u64,
+        }
+    }
+
+    /// Contiguous `[batch, rows, heads, columns]`: what a projection to `heads * columns` leaves.
+    pub const fn tokens_first(heads: usize, rows: usize, columns: usize) -> Self {
+        Self {
+            batch: (heads as u64)
+                .saturating_mul(rows as u64)
+                .saturating_mul(columns as u64),
+            head: columns as u64,
+            row: (heads as u64).saturating_mul(columns as u64),
+        }
+    }
+
+    /// A `[batch, columns]` mask, the same for every head and query: key padding.
+    pub const fn per_batch(columns: usize) -> Self {
+        Self {
+            batch: columns as u64,
+            head: 0,
+            row: 0,
+        }
+    }
+
+    /// A `[rows, columns]` mask, the same for every batch and head.
+    pub const fn per_row(columns: usize) -> Self {
+        Self {
+            batch: 0,
+            head: 0,
+            row: columns as u64,
+        }
+    }
+
+    fn list(self) -> [u64; 3] {
+        [self.batch, self.head, self.row]
+    }
+}
+
+/// A buffer and how an operand lies in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Operand<'a> {
+    /// The elements.
+    pub buffer: &'a HipBuffer<f32>,
+    /// Where batches, heads and rows begin.
+    pub strides: Strides,
+}
+
+impl<'a> Operand<'a> {
+    /// `buffer` seen through `strides`.
+    pub fn new(buffer: &'a HipBuffer<f32>, strides: Strides) -> Self {
+        Self { buffer, strides }
+    }
+}
+
+/// The dimensions of attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AttentionShape {
+    /// Independent sequences.
+    pub batch: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key and value heads; divides `heads`. Equal: MHA; 1: MQA; between: GQA.
+    pub kv_heads: usize,
+    /// Queries.
+    pub seq_q: usize,
+    /// Keys and values.
+    pub seq_k: usize,
+    /// Elements of a query, a key and a value.
+    pub head_dim: usize,
+}
+
+/// An [`AttentionShape`] as the kernels take it.
+pub(crate) struct Dims {
+    pub(crate) batch: u32,
+    pub(crate) heads: u32,
+    pub(crate) kv_heads: u32,
+    pub(crate) seq_q: u32,
+    pub(crate) seq_k: u32,
+    pub(crate) head_dim: u32,
+    /// Batch times heads.
+    pub(crate) planes: u32,
+}
+
+impl AttentionShape {
+    /// Self-attention of `heads` equal heads: `seq` queries and as many keys.
+    pub const fn square(batch: usize, heads: usize, seq: usize, head_dim: usize) -> Self {
+        Self {
+            batch,
+            heads,
+            kv_heads: heads,
+            seq_q: seq,
+            seq_k: seq,
+            head_dim,
+        }
+    }
+
+    /// The same with fewer key and value heads.
+    pub const fn with_kv_heads(self, kv_heads: usize) -> Self {
+        Self { kv_heads, ..self }
+    }
+
+    /// The same with another number of keys.
+    pub const fn with_seq_k(self, seq_k: usize) -> Self {
+        Self { seq_k, ..self }
+    }
+
+    /// Elements of Q and of the output.
+    pub const fn q_elements(&self) -> usize {
+        self.batch * self.heads * self.seq_q * self.head_dim
+    }
+
+    /// Elements of K, and of V.
+    pub const fn kv_elements(&self) -> usize {
+        self.batch * self.kv_heads * self.seq_k * self.head_dim
+    }
+
+    /// Elements of the scores, which flash attention never stores.
+    pub const fn score_elements(&self) -> usize {
+        self.batch * self.heads * self.seq_q * self.seq_k
+    }
+
+    /// Strides of Q and of the output in `[batch, heads, seq_q, head_dim]`.
+    pub const fn q_strides(&self) -> Strides {
+        Strides::heads_first(self.heads, self.seq_q, self.head_dim)
+    }
+
+    /// Strides of K and V in `[batch, kv_heads, seq_k, head_dim]`.
+    pub const fn kv_strides(&self) -> Strides {
+        Strides::heads_first(self.kv_heads, self.seq_k, self.head_dim)
+    }
+
+    pub(crate) fn dims(&self, check: Check) -> KernelResult<Dims> {
+        let dims = Dims {
+            batch: check.dim("batch", self.batch)?,
+            heads: check.dim("heads", self.heads)?,
+            kv_heads: check.dim("kv_heads", self.kv_heads)?,
+            seq_q: check.dim("seq_q", self.seq_q)?,
+            seq_k: check.dim("seq_k", self.seq_k)?,
+            head_dim: check.dim("head_dim", self.head_dim)?,
+            planes: check.rows("batch * heads", &[self.batch, self.heads])?,
+        };
+        if !self.heads.is_multiple_of(self.kv_heads) {
+            return Err(KernelError::Heads {
+                op: check.0,
+                heads: self.heads,
+                kv_heads: self.kv_heads,
+            });
+        }
+        Ok(dims)
+    }
+}
+
+/// The offset of a causal mask that lines up the last query with the last key: seq_k - seq_q.
+pub(crate) fn causal_offset(check: Check, seq_q: u32, seq_k: u32) -> KernelResult<i32> {
+    let offset = i64::from(seq_k) - i64::from(seq_q);
+    i32::try_from(offset).map_err(|_| KernelError::Mismatch {
+        op: check.0,
+        what: "seq_q and seq_k are too far apart for a causal mask",
+        left: seq_q as usize,
+        right: seq_k as usize,
+    })
+}
+
+/// Every element the strides reach lies inside of the buffer.
+pub(crate) fn check_operand(
+    check: Check,
+    name: &'static str,
+    operand: Operand<'_>,
+    shape: [usize; 4],
+) -> KernelResult<()> {
+    let [batch, heads, rows, columns] = shape;
+    let strides = operand.strides;
+    let span = |size: usize, stride: u64| (size as u64 - 1).checked_mul(stride);
+    let needed = (|| {
+        span(batch, strides.batch)?
+            .checked_add(span(heads, strides.head)?)?
+            .checked_add(span(rows, strides.row)?)?
+            .checked_add(columns as u64)
+    })();
+    if needed.is_none_or(|needed| needed > operand.buffer.len() as u64) {
+        return Err(KernelError::Reach {
+            op: check.0,
+            operand: name,
+            got: operand.buffer.len(),
+            needed: needed.unwrap_or(u64::MAX),
+            strides: strides.list(),
+            shape,
+        });
+    }
+    if strides.row > MAX_ROW_STRIDE {
+        return Err(KernelError::Dimension {
+            op: check.0,
+            dim: "row stride",
+            value: strides.row as usize,
+            limit: MAX_ROW_STRIDE as usize,
+        });
+    }
+    Ok(())
+}
+
+/// The same for an output: besides, no two elements share a place. Sufficient, and what every sensible layout satisfies: from the
+/// smallest stride up, each is at least the extent of everything below it.
+pub(crate) fn check_output(
+    check: Check,
+    name: &'static str,
+    operand: Operand<'_>,
+    shape: [usize; 4],
+) -> KernelResult<()> {
+    check_operand(check, name, operand, shape)?;
+    let [batch, heads, rows, columns] = shape;
+    let strides = operand.strides;
+    let mut dims = [(strides.batch, batch), (strides.head, heads), (strides.row, rows)];
+    dims.sort_unstable();
+    let mut extent = columns as u64;
+    for (stride, size) in dims.into_iter().filter(|(_, size)| *size > 1) {
+        if stride < extent {
+            return Err(KernelError::SelfOverlap {
+                op: check.0,
+                operand: name,
+                strides: strides.list(),
+                shape,
+            });
+        }
+        // Within the buffer, as checked above: no overflow.
+        extent += (size as u64 - 1) * stride;
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Additive and causal masks.
+
+use crate::check::Check;
+use crate::layout::{causal_offset, check_operand};
+use crate::{KernelResult, Kernels, Operand, geometry};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+
+impl Kernels {
+    /// `y = x + mask` for scores `[batch, heads, seq_q, seq_k]`. The mask (0 and -inf, or any bias) broadcasts through its strides.
+    /// `y` may be `x`.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, strides that leave the mask, partial overlap, a dimension of 0.
+    pub fn mask(
+        &self,
+        stream: &HipStream,
+        x: &HipBuffer<f32>,
+        mask: Operand<'_>,
+        y: &HipBuffer<f32>,
+        [batch, heads, seq_q, seq_k]: [usize; 4],
+    ) -> KernelResult<()> {
+        let check = Check("mask");
+        let shape = [batch, heads, seq_q, seq_k];
+        let (h, q, k) = (
+            check.dim("heads", heads)?,
+            check.dim("seq_q", seq_q)?,
+            check.dim("seq_k", seq_k)?,
+        );
+        let rows = check.rows("batch * heads * seq_q", &shape[..3])?;
+        check.len("x", x, &shape)?;
+        check.len("y", y, &shape)?;
+        check_operand(check, "mask", mask, shape)?;
+        check.in_place(("y", y), ("x", x))?;
+        check.disjoint(("y", y), ("mask", mask.buffer))?;
+        let args = LaunchArgs::new()
+            .buffer(x)
+            .buffer(mask.buffer)
+            .out(y)
+            .value(rows)
+            .value(h)
+            .value(q)
+            .value(k)
+            .value(mask.strides);
+        // SAFETY: x and y have the shape's elements, the mask's strides stay inside of it, aliasing is as the kernel allows.
+        unsafe { self.launch(stream, "mask", "mask", geometry::row_tile(rows, k), args) }
+    }
+
+    /// Writes a causal mask into `y` `[planes, seq_q, seq_k]`: 0 where query i sees key j, -inf elsewhere. The last query lines up
+    /// with the last key: j <= i + seq_k - seq_q.
+    ///
+    /// # Errors
+    ///
+    /// Wrong length, a dimension of 0.
+    pub fn causal_mask(
+        &self,
+        stream: &HipStream,
+        y: &HipBuffer<f32>,
+        planes: usize,
+        seq_q: usize,
+        seq_k: usize,
+    ) -> KernelResult<()> {
+        let check = Check("causal_mask");
+        let (rows, q, k, offset) = self.causal(check, y, planes, seq_q, seq_k)?;
+        let args = LaunchArgs::new().out(y).value(rows).value(q).value(k).value(offset);
+        // SAFETY: y has the shape's elements, checked above.
+        unsafe { self.launch(stream, "causal_mask", "causal_mask", geometry::row_tile(rows, k), args) }
+    }
+
+    /// Copies the scores `x` `[planes, seq_q, seq_k]` that a causal mask leaves visible to `y` and writes -inf over the others.
+    /// `y` may be `x`.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, partial overlap, a dimension of 0.
+    pub fn causal_mask_apply(
+        &self,
+        stream: &HipStream,
+        x: &HipBuffer<f32>,
+        y: &HipBuffer<f32>,
+        planes: usize,
+        seq_q: usize,
+        seq_k: usize,
+    ) -> KernelResult<()> {
+        let check = Check("causal_mask_apply");
+        let (rows, q, k, offset) = self.causal(check, y, planes, seq_q, seq_k)?;
+        check.len("x", x, &[planes, seq_q, seq_k])?;
+        check.in_place(("y", y), ("x", x))?;
+        let args = LaunchArgs::new()
+            .buffer(x)
+            .out(y)
+            .value(rows)
+            .value(q)
+            .value(k)
+            .value(offset);
+        let config = geometry::row_tile(rows, k);
+        // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
+        unsafe { self.launch(stream, "causal_mask", "causal_mask_apply", config, args) }
+    }
+
+    fn causal(
+        &self,
+        check: Check,
+        y: &HipBuffer<f32>,
+        planes: usize,
+        seq_q: usize,
+        seq_k: usize,
+    ) -> KernelResult<(u32, u32, u32, i32)> {
+        check.dim("planes", planes)?;
+        let (q, k) = (check.dim("seq_q", seq_q)?, check.dim("seq_k", seq_k)?);
+        let rows = check.rows("planes * seq_q", &[planes, seq_q])?;
+        check.len("y", y, &[planes, seq_q, seq_k])?;
+        Ok((rows, q, k, causal_offset(check, q, k)?))
+    }
+}

@@ -1,0 +1,112 @@
+//! RMSNorm, LayerNorm and L2 normalisation, row by row.
+
+use crate::check::Check;
+use crate::{KernelResult, Kernels, geometry};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+
+impl Kernels {
+    /// `y = x / sqrt(mean(x^2) + eps) * weight` for `x` and `y` `[rows, cols]`, `weight` `[cols]`. `y` may be `x`.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, partial overlap, a dimension of 0, an `eps` that is negative or not finite.
+    pub fn rms_norm(
+        &self,
+        stream: &HipStream,
+        x: &HipBuffer<f32>,
+        weight: &HipBuffer<f32>,
+        y: &HipBuffer<f32>,
+        rows: usize,
+        cols: usize,
+        eps: f32,
+    ) -> KernelResult<()> {
+        let check = Check("rms_norm");
+        let (r, c) = normalised(check, x, y, rows, cols, eps)?;
+        check.len("weight", weight, &[cols])?;
+        check.disjoint(("y", y), ("weight", weight))?;
+        let args = LaunchArgs::new()
+            .buffer(x)
+            .buffer(weight)
+            .out(y)
+            .value(r)
+            .value(c)
+            .value(eps);
+        let (name, config) = geometry::by_row(r, c, "rms_norm_rows", "rms_norm_block");
+        // SAFETY: lengths are those of the shape and aliasing is as the kernel allows, all checked above.
+        unsafe { self.launch(stream, "rms_norm", name, config, args) }
+    }
+
+    /// `y = (x - mean) / sqrt(variance + eps) * weight + bias` for `x` and `y` `[rows, cols]`, `weight` and `bias` `[cols]`. `y` may be
+    /// `x`.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, partial overlap, a dimension of 0, an `eps` that is negative or not finite.
+    pub fn layer_norm(
+        &self,
+        stream: &HipStream,
+        x: &HipBuffer<f32>,
+        weight: &HipBuffer<f32>,
+        bias: &HipBuffer<f32>,
+        y: &HipBuffer<f32>,
+        rows: usize,
+        cols: usize,
+        eps: f32,
+    ) -> KernelResult<()> {
+        let check = Check("layer_norm");
+        let (r, c) = normalised(check, x, y, rows, cols, eps)?;
+        check.len("weight", weight, &[cols])?;
+        check.len("bias", bias, &[cols])?;
+        check.disjoint(("y", y), ("weight", weight))?;
+        check.disjoint(("y", y), ("bias", bias))?;
+        let args = LaunchArgs::new()
+            .buffer(x)
+            .buffer(weight)
+            .buffer(bias)
+            .out(y)
+            .value(r)
+            .value(c)
+            .value(eps);
+        let (name, config) = geometry::by_row(r, c, "layer_norm_rows", "layer_norm_block");
+        // SAFETY: lengths are those of the shape and aliasing is as the kernel allows, all checked above.
+        unsafe { self.launch(stream, "layer_norm", name, config, args) }
+    }
+
+    /// `y = x / max(|x|, eps)`, row by row over `[rows, cols]`. `y` may be `x`.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, partial overlap, a dimension of 0, an `eps` below 1e-18 (its square must not be 0).
+    pub fn l2_normalize(
+        &self,
+        stream: &HipStream,
+        x: &HipBuffer<f32>,
+        y: &HipBuffer<f32>,
+        rows: usize,
+        cols: usize,
+        eps: f32,
+    ) -> KernelResult<()> {
+        let check = Check("l2_normalize");
+        let (r, c) = normalised(check, x, y, rows, cols, eps)?;
+        check.value("eps", eps, |eps| eps >= 1e-18, "at least 1e-18")?;
+        let args = LaunchArgs::new().buffer(x).out(y).value(r).value(c).value(eps);
+        // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
+        unsafe { self.launch(stream, "pool", "l2_normalize", geometry::rows(r), args) }
+    }
+}
+
+fn normalised(
+    check: Check,
+    x: &HipBuffer<f32>,
+    y: &HipBuffer<f32>,
+    rows: usize,
+    cols: usize,
+    eps: f32,
+) -> KernelResult<(u32, u32)> {
+    let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
+    check.len("x", x, &[rows, cols])?;
+    check.len("y", y, &[rows, cols])?;
+    check.in_place(("y", y), ("x", x))?;
+    check.value("eps", eps, |eps| eps >= 0.0, "finite and not negative")?;
+    Ok((r, c))
+}

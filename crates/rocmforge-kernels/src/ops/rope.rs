@@ -1,0 +1,120 @@
+//! Rotary position embedding.
+
+use crate::check::Check;
+use crate::{KernelError, KernelResult, Kernels, geometry};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+
+/// Which elements of a head are turned together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RopePairs {
+    /// i with i + rotary_dim / 2: GPT-NeoX, and LLaMA as Hugging Face stores it.
+    Half,
+    /// 2i with 2i + 1: LLaMA as Meta and GGUF store it.
+    Interleaved,
+}
+
+/// The dimensions of a rotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RopeShape {
+    /// Tokens in all: batch times `seq`.
+    pub tokens: usize,
+    /// Tokens of a sequence: token t has position `start + t % seq`.
+    pub seq: usize,
+    /// Heads of a token.
+    pub heads: usize,
+    /// Elements of a head.
+    pub head_dim: usize,
+    /// How many of them are turned: even, at most `head_dim`. The others are copied.
+    pub rotary_dim: usize,
+    /// Position of a sequence's first token.
+    pub start: usize,
+}
+
+impl RopeShape {
+    /// One sequence from position 0, whole heads turned.
+    pub const fn sequence(seq: usize, heads: usize, head_dim: usize) -> Self {
+        Self {
+            tokens: seq,
+            seq,
+            heads,
+            head_dim,
+            rotary_dim: head_dim,
+            start: 0,
+        }
+    }
+}
+
+impl Kernels {
+    /// Turns each pair (a, b) of `x` `[tokens, heads, head_dim]` to (a cos - b sin, a sin + b cos). The tables are
+    /// `[positions, rotary_dim / 2]`. `y` may be `x`.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, an odd or too large `rotary_dim`, positions beyond the tables, partial overlap, a dimension of 0.
+    pub fn rope(
+        &self,
+        stream: &HipStream,
+        pairs: RopePairs,
+        x: &HipBuffer<f32>,
+        [cos, sin]: [&HipBuffer<f32>; 2],
+        y: &HipBuffer<f32>,
+        shape: RopeShape,
+    ) -> KernelResult<()> {
+        let check = Check("rope");
+        let (tokens, seq) = (check.dim("tokens", shape.tokens)?, check.dim("seq", shape.seq)?);
+        let (heads, head_dim) = (check.dim("heads", shape.heads)?, check.dim("head_dim", shape.head_dim)?);
+        let rotary = check.dim_to("rotary_dim", shape.rotary_dim, shape.head_dim)?;
+        if rotary % 2 != 0 {
+            return Err(KernelError::Mismatch {
+                op: check.0,
+                what: "rotary_dim must be even",
+                left: shape.rotary_dim,
+                right: shape.head_dim,
+            });
+        }
+        let half = shape.rotary_dim / 2;
+        let positions = cos.len() / half;
+        check.len("cos", cos, &[positions, half])?;
+        check.len("sin", sin, &[positions, half])?;
+        let longest = shape.seq.min(shape.tokens);
+        if shape.start.checked_add(longest).is_none_or(|end| end > positions) {
+            return Err(KernelError::Mismatch {
+                op: check.0,
+                what: "start + seq must not pass the positions of the tables",
+                left: shape.start.saturating_add(longest),
+                right: positions,
+            });
+        }
+        // Bounded by `positions`, which is a buffer's size; positions are 32-bit on the device.
+        let start = if shape.start == 0 {
+            0
+        } else {
+            check.dim("start", shape.start)?
+        };
+        check.dim("start + seq", shape.start + longest)?;
+        let rows = check.rows("tokens * heads", &[shape.tokens, shape.heads])?;
+        let dims = [shape.tokens, shape.heads, shape.head_dim];
+        check.len("x", x, &dims)?;
+        check.len("y", y, &dims)?;
+        check.in_place(("y", y), ("x", x))?;
+        check.disjoint(("y", y), ("cos", cos))?;
+        check.disjoint(("y", y), ("sin", sin))?;
+        let name = match pairs {
+            RopePairs::Half => "rope_half",
+            RopePairs::Interleaved => "rope_interleaved",
+        };
+        let args = LaunchArgs::new()
+            .buffer(x)
+            .buffer(cos)
+            .buffer(sin)
+            .out(y)
+            .value(tokens)
+            .value(seq)
+            .value(heads)
+            .value(head_dim)
+            .value(rotary)
+            .value(start);
+        // SAFETY: x and y have the shape's elements, every position lies in the tables, aliasing is as the kernel allows.
+        unsafe { self.launch(stream, "rope", name, geometry::rows(rows), args) }
+    }
+}

@@ -1,0 +1,66 @@
+use std::f64::consts::PI;
+
+/// x / (1 + e^-x).
+pub fn silu(x: f64) -> f64 {
+    x / (1.0 + (-x).exp())
+}
+
+/// silu(gate) * up.
+pub fn swiglu(gate: &[f32], up: &[f32]) -> Vec<f64> {
+    gate.iter()
+        .zip(up)
+        .map(|(&g, &u)| silu(f64::from(g)) * f64::from(u))
+        .collect()
+}
+
+/// The error function, 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x. Its series with e^(-x^2) in front has positive
+/// terms only, so no digits cancel.
+pub fn erf(x: f64) -> f64 {
+    if x.is_nan() || x.abs() > 6.5 {
+        return if x.is_nan() { x } else { x.signum() };
+    }
+    let mut term = x;
+    let mut sum = x;
+    for n in 1..400 {
+        term *= 2.0 * x * x / f64::from(2 * n + 1);
+        sum += term;
+        if term.abs() < sum.abs() * 1e-17 {
+            break;
+        }
+    }
+    2.0 / PI.sqrt() * (-x * x).exp() * sum
+}
+
+/// x times the distribution function of the normal distribution.
+pub fn gelu_erf(x: &[f32]) -> Vec<f64> {
+    let phi = |x: f64| 0.5 * (1.0 + erf(x / 2f64.sqrt()));
+    x.iter().map(|&x| f64::from(x) * phi(f64::from(x))).collect()
+}
+
+/// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+pub fn gelu_tanh(x: &[f32]) -> Vec<f64> {
+    let inner = |x: f64| (2.0 / PI).sqrt() * (x + 0.044715 * x.powi(3));
+    x.iter()
+        .map(|&x| 0.5 * f64::from(x) * (1.0 + inner(f64::from(x)).tanh()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::erf;
+
+    #[test]
+    fn erf_has_its_known_values() {
+        // NIST Digital Library of Mathematical Functions, table 7.23.
+        for (x, y) in [
+            (0.0, 0.0),
+            (0.5, 0.520_499_877_813_046_5),
+            (1.0, 0.842_700_792_949_714_9),
+            (2.0, 0.995_322_265_018_952_7),
+            (3.0, 0.999_977_909_503_001_4),
+        ] {
+            assert!((erf(x) - y).abs() < 1e-15, "{x}");
+            assert!((erf(-x) + y).abs() < 1e-15, "-{x}");
+        }
+    }
+}

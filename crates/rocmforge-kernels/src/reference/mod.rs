@@ -1,0 +1,33 @@
+//! What each kernel is meant to compute, in f64, written from the mathematical definition and never from the kernel.
+//!
+//! Slow and plain on purpose. Inputs are the f32 values the device sees; results are f64, so that a comparison shows the
+//! kernel's error and not the reference's.
+//!
+//! ```
+//! use rocmforge_kernels::reference;
+//!
+//! let rows = reference::softmax(&[0.0, 0.0, 1.0, f32::NEG_INFINITY], 2, 1.0);
+//! assert_eq!(rows, [0.5, 0.5, 1.0, 0.0]);
+//! ```
+
+mod activation;
+mod attention;
+mod elementwise;
+mod layout;
+mod matmul;
+mod norm;
+mod rope;
+mod softmax;
+
+pub use activation::{erf, gelu_erf, gelu_tanh, silu, swiglu};
+pub use attention::{attention, qk_matmul, weighted_matmul};
+pub use elementwise::{add, add_row_bias, mul, scale};
+pub use layout::{get_rows, kv_replicate, mean_pool, swap_middle, transpose};
+pub use matmul::matmul;
+pub use norm::{l2_normalize, layer_norm, rms_norm};
+pub use rope::{rope, rope_tables};
+pub use softmax::{causal_mask, causal_visible, mask, softmax, softmax_masked};
+
+pub(crate) fn wide(x: &[f32]) -> Vec<f64> {
+    x.iter().map(|&v| f64::from(v)).collect()
+}

@@ -1,0 +1,32 @@
+use crate::{RopePairs, RopeShape};
+
+/// Cosine and sine tables `[positions, rotary_dim / 2]`: angle of pair i at position p is p * base^(-2 i / rotary_dim).
+pub fn rope_tables(positions: usize, rotary_dim: usize, base: f64) -> (Vec<f32>, Vec<f32>) {
+    let half = rotary_dim / 2;
+    let angle = |n: usize| (n / half) as f64 * base.powf(-2.0 * (n % half) as f64 / rotary_dim as f64);
+    let table = |f: fn(f64) -> f64| (0..positions * half).map(|n| f(angle(n)) as f32).collect();
+    (table(f64::cos), table(f64::sin))
+}
+
+/// Each pair of a head, as a complex number, times cos + i sin of its position.
+pub fn rope(pairs: RopePairs, x: &[f32], cos: &[f32], sin: &[f32], s: RopeShape) -> Vec<f64> {
+    let half = s.rotary_dim / 2;
+    let mut out = super::wide(x);
+    for token in 0..s.tokens {
+        let position = s.start + token % s.seq;
+        for head in 0..s.heads {
+            let base = (token * s.heads + head) * s.head_dim;
+            for i in 0..half {
+                let (first, second) = match pairs {
+                    RopePairs::Half => (base + i, base + i + half),
+                    RopePairs::Interleaved => (base + 2 * i, base + 2 * i + 1),
+                };
+                let (a, b) = (f64::from(x[first]), f64::from(x[second]));
+                let (c, s) = (f64::from(cos[position * half + i]), f64::from(sin[position * half + i]));
+                out[first] = a * c - b * s;
+                out[second] = a * s + b * c;
+            }
+        }
+    }
+    out
+}
