@@ -53,6 +53,8 @@ pub(crate) struct Row {
     pub(crate) takes: [String; 3],
     pub(crate) dpp16: bool,
     pub(crate) dpp8: bool,
+    /// Negation and absolute value of the two sources of a DPP16 control.
+    pub(crate) dpp_modifiers: u32,
     pub(crate) zero: u64,
     pub(crate) unused: u64,
 }
@@ -106,9 +108,15 @@ fn sweep(tool: &std::path::Path) -> Result<Vec<Row>, Error> {
                 let mut fields = base.fields.clone();
                 fields.source[source] = kind.code;
                 let mut words = base.class.encode(base.code, &fields);
-                words.extend(kind.extra);
+                // An operation with a literal of its own shares it with the source.
+                if kind.letter != 'l' || base.fields.extra.is_empty() {
+                    words.extend(kind.extra);
+                }
                 questions.push(words);
             }
+        }
+        for bit in DPP_MODIFIERS {
+            questions.push(base.with_dpp(bit));
         }
     }
     let mut answers = llvm::disassemble(tool, &questions)?.into_iter();
@@ -141,6 +149,10 @@ fn sweep(tool: &std::path::Path) -> Result<Vec<Row>, Error> {
                     _ => {}
                 }
             }
+        }
+        for (index, _) in DPP_MODIFIERS.into_iter().enumerate() {
+            let answer = answers.next().expect("one answer a question");
+            row.dpp_modifiers |= u32::from(answer.is_some_and(|text| text.contains("quad_perm"))) << index;
         }
         rows.push(row);
     }
@@ -179,7 +191,21 @@ fn find_bases(tool: &std::path::Path) -> Result<Vec<Found>, Error> {
     Ok(found)
 }
 
+/// Bits of a DPP16 control that modify sources.
+const DPP_MODIFIERS: std::ops::Range<u32> = 20..24;
+
 impl Found {
+    /// The base with a DPP16 control that has `bit` set in the place of its first source.
+    fn with_dpp(&self, bit: u32) -> Vec<u32> {
+        let mut fields = self.fields.clone();
+        if let Some(source) = fields.source.first_mut() {
+            *source = 250;
+        }
+        let mut words = self.class.encode(self.code, &fields);
+        words.push(0xff00_e405 | 1 << bit);
+        words
+    }
+
     fn row(&self) -> Result<Row, Error> {
         let (mnemonic, suffix) = base_mnemonic(self.class.pick(&self.text));
         let types = types::of(self.class, &mnemonic, self.class.pick(&self.text), &self.fields)
@@ -194,6 +220,7 @@ impl Found {
             takes: Default::default(),
             dpp16: false,
             dpp8: false,
+            dpp_modifiers: 0,
             zero: 0,
             unused: 0,
         })

@@ -127,7 +127,8 @@ impl Class {
         let mut mask = self.skip | ((1 << self.op_bits) - 1) << self.op_shift;
         mask |= fixed_mask(self.fixed, self.op_shift + self.op_bits);
         let shown = registers(text);
-        let shows = |number: u32| shown.iter().any(|&(_, first, _)| first == number);
+        // Zero is the value of fields that are not used; the candidates never use register 0.
+        let shows = |number: u32| number != 0 && shown.iter().any(|&(_, first, _)| first == number);
         for (&(shift, width), &reg) in self.regs.iter().zip(&fields.reg) {
             if shows(reg << u32::from(self.name == "SMEM" && shift == 0)) {
                 mask |= ((1 << width) - 1) << shift;
@@ -155,7 +156,8 @@ pub(crate) fn registers(text: &str) -> Vec<(char, u32, u32)> {
         let Some(file) = word.chars().next().filter(|file| matches!(file, 'v' | 's')) else {
             continue;
         };
-        let rest = &word[1..];
+        // `v16.l` is a half of a register.
+        let rest = word[1..].trim_end_matches(".l").trim_end_matches(".h");
         if let Ok(number) = rest.parse::<u32>() {
             found.push((file, number, 1));
         } else if let Some((first, last)) = rest

@@ -58,12 +58,16 @@ pub(crate) fn tables(rows: &[Row]) -> String {
             let takes = row
                 .takes
                 .each_ref()
-                .map(|letters| letters.chars().map(take).sum::<u16>());
-            let takes =
-                takes[0] | takes[1] << 4 | takes[2] << 8 | u16::from(row.dpp16) << 12 | u16::from(row.dpp8) << 13;
+                .map(|letters| letters.chars().map(take).sum::<u32>());
+            let takes = takes[0]
+                | takes[1] << 4
+                | takes[2] << 8
+                | u32::from(row.dpp16) << 12
+                | u32::from(row.dpp8) << 13
+                | row.dpp_modifiers << 16;
             let _ = writeln!(
                 out,
-                "    row({:#05x}, Op::{}, [{}, {}, {}, {}, {}], Suffix::{}, Suffix::{}, {takes:#06x}, {:#x}, {:#x}),",
+                "    row({:#05x}, Op::{}, [{}, {}, {}, {}, {}], Suffix::{}, Suffix::{}, {takes:#07x}, {:#x}, {:#x}),",
                 row.code,
                 variant(&row.mnemonic),
                 types.dst,
@@ -82,7 +86,7 @@ pub(crate) fn tables(rows: &[Row]) -> String {
     out
 }
 
-fn take(letter: char) -> u16 {
+fn take(letter: char) -> u32 {
     match letter {
         'v' => 1,
         's' => 2,

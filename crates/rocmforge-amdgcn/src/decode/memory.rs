@@ -3,7 +3,7 @@
 use super::row::find;
 use super::source::{sgpr, vgpr};
 use super::{Decoded, Fail, Words, bits, blank, check_bits, tables};
-use crate::inst::{Format, Inst, MemBits, Op, Ty};
+use crate::inst::{Format, Inst, MemBits, Op, Operand, Ty};
 
 fn sign_extend(value: u32, width: u32) -> i32 {
     ((value << (32 - width)) as i32) >> (32 - width)
@@ -22,6 +22,9 @@ pub(super) fn smem(words: Words<'_>) -> Decoded<Inst> {
         return Ok(inst);
     }
     inst.dst = sgpr(bits(value, 6, 7), row.ty.dst.regs())?;
+    if matches!(inst.dst, Operand::ExecLo | Operand::ExecHi | Operand::M0) {
+        return Err(Fail::Invalid("a scalar load cannot write exec or m0"));
+    }
     inst.src[0] = sgpr(bits(value, 0, 6) << 1, row.ty.src[0].regs())?;
     inst.src[1] = sgpr(bits(value, 57, 7), 1)?;
     inst.ty.src[1] = Ty::B32;
@@ -144,7 +147,7 @@ pub(super) fn flat(words: Words<'_>) -> Decoded<Inst> {
     }
     let offset = bits(value, 0, 13);
     inst.imm = match format {
-        Format::Flat if offset > 0xfff => return Err(Fail::Invalid("a flat offset has twelve bits")),
+        Format::Flat if offset > 0xfff => return Err(Fail::Unused(row.op.mnemonic(), 1 << 12)),
         Format::Flat => offset as i32,
         _ => sign_extend(offset, 13),
     };

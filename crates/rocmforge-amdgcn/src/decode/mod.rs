@@ -123,7 +123,7 @@ fn decode_words(words: Words<'_>) -> Decoded<Inst> {
     }
     match first >> 26 {
         0b11_0010 => vector::dual(words),
-        0b11_0011 if first >> 24 == 0b1100_1100 => vector::long(words, Format::Vop3p),
+        0b11_0011 if first >> 23 == 0b1_1001_1000 => vector::long(words, Format::Vop3p),
         0b11_0011 if first >> 24 == 0b1100_1101 => Err(Fail::Unsupported("VINTERP")),
         0b11_0011 if first >> 24 == 0b1100_1110 => Err(Fail::Unsupported("LDSDIR")),
         0b11_0101 => vector::long(words, Format::Vop3),

@@ -21,8 +21,8 @@ pub(crate) struct Row {
     pub(crate) ty: Types,
     pub(crate) suffix: Suffix,
     pub(crate) dpp_suffix: Suffix,
-    /// Four bits a source: VGPR, SGPR, inline constant, literal; then DPP16, DPP8.
-    takes: u16,
+    /// Four bits a source: VGPR, SGPR, inline constant, literal; then DPP16, DPP8, and from bit 16 the modifiers of DPP16.
+    takes: u32,
     /// Bits that must be zero.
     pub(crate) zero: u64,
     /// Bits that LLVM does not look at.
@@ -35,7 +35,7 @@ pub(super) const fn row(
     ty: [Ty; 5],
     suffix: Suffix,
     dpp_suffix: Suffix,
-    takes: u16,
+    takes: u32,
     zero: u64,
     unused: u64,
 ) -> Row {
@@ -60,7 +60,7 @@ pub(super) const fn row(
 pub(crate) const OP_SEL: u64 = 0x7800;
 
 impl Row {
-    fn takes(&self, source: usize, bit: u16) -> bool {
+    fn takes(&self, source: usize, bit: u32) -> bool {
         self.takes >> (4 * source) & bit != 0
     }
 
@@ -82,6 +82,11 @@ impl Row {
 
     pub(crate) fn takes_dpp16(&self) -> bool {
         self.takes >> 12 & 1 != 0
+    }
+
+    /// Negation of `src0`, its absolute value, and the same of `src1`, that a DPP16 control may ask for.
+    pub(crate) fn dpp_modifiers(&self) -> u32 {
+        self.takes >> 16 & 15
     }
 
     pub(crate) fn takes_dpp8(&self) -> bool {

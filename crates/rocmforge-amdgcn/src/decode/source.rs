@@ -15,13 +15,13 @@ pub(crate) fn sgpr(code: u32, regs: u8) -> Decoded<Operand> {
     let last = code + u32::from(regs.max(1)) - 1;
     let code8 = code as u8;
     let operand = match code {
-        0..=105 if last > 105 => return Err(Fail::Invalid("a scalar register group runs past s105")),
         0..=105 if !code.is_multiple_of(align) => return Err(Fail::Invalid("a scalar register group is not aligned")),
+        0..=105 if last > 105 => return Err(Fail::Invalid("a scalar register group runs past s105")),
         0..=105 => return Ok(Operand::Sgpr(code8)),
-        108..=123 if last > 123 => return Err(Fail::Invalid("a scalar register group runs past ttmp15")),
         108..=123 if !(code - 108).is_multiple_of(align) => {
             return Err(Fail::Invalid("a scalar register group is not aligned"));
         }
+        108..=123 if last > 123 => return Err(Fail::Invalid("a scalar register group runs past ttmp15")),
         108..=123 => return Ok(Operand::Ttmp(code8 - 108)),
         106 => Operand::VccLo,
         107 => Operand::VccHi,
@@ -201,6 +201,11 @@ pub(crate) fn dpp(words: Words<'_>, index: usize, code: u32, row: &Row) -> Decod
             let word = u64::from(words.word(index)?);
             if bits(word, 17, 1) != 0 {
                 return Err(Fail::Unused(row.op.mnemonic(), 1 << 17));
+            }
+            if bits(word, 20, 4) & !row.dpp_modifiers() != 0 {
+                return Err(Fail::Invalid(
+                    "the DPP control modifies a source that takes no modifiers",
+                ));
             }
             let dpp = Dpp::Dpp16 {
                 ctrl: dpp_ctrl(bits(word, 8, 9)).ok_or(Fail::Invalid("reserved DPP control"))?,

@@ -115,6 +115,9 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
         }
     }
     check_bits(row, value, unused)?;
+    if row.op.mnemonic().starts_with("v_wmma") && value & OP_SEL_HI != OP_SEL_HI {
+        return Err(Fail::Unused(row.op.mnemonic(), !value & OP_SEL_HI));
+    }
     let mut inst = blank(row, if carry { Format::Vop3sd } else { format }, 2);
     modifiers(&mut inst, value, carry);
 
@@ -144,6 +147,14 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
             Some(control) if index == 0 => vgpr(control.vgpr, ty.regs())?,
             _ => sources.operand(code, Place { row, index, ty })?,
         };
+        if ty == Ty::Mask && matches!(operand, Operand::ExecLo | Operand::ExecHi) {
+            return Err(Fail::Invalid("exec cannot be a carry or a mask"));
+        }
+        if index == 1 && control.is_some() && !matches!(operand, Operand::Vgpr(_)) {
+            return Err(Fail::Invalid(
+                "the second source beside a DPP control must be a vector register",
+            ));
+        }
         inst.src[index] = half(operand, ty, inst.mods.op_sel >> index);
     }
     inst.size = 4 * sources.len();
@@ -159,6 +170,9 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
     }
     Ok(inst)
 }
+
+/// The three `op_sel_hi` bits of VOP3P.
+const OP_SEL_HI: u64 = 0x1800_0000_0000_4000;
 
 /// Scalar destination in the field of a vector one, which is a bit wider.
 fn scalar_dst(code: u32, regs: u8) -> Decoded<Operand> {

@@ -173,7 +173,8 @@ fn is_mix(op: Op) -> bool {
 
 fn vector(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let short = matches!(inst.format, Format::Vop1 | Format::Vop2 | Format::Vopc);
-    let halves = inst.mods.op_sel != 0 && inst.row.has_half() && (short || inst.row.hides_op_sel());
+    let halves =
+        inst.op == Op::VMovB16 || inst.mods.op_sel != 0 && inst.row.has_half() && (short || inst.row.hides_op_sel());
     let packed = inst.format == Format::Vop3p && !is_mix(inst.op);
     let (neg, abs) = match inst.format {
         Format::Vop3p if packed => (0, 0),
@@ -195,12 +196,18 @@ fn vector(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if operand == Operand::None || (inst.format == Format::Vopd && ty == Ty::Mask) {
             continue;
         }
+        // LLVM writes the literals of these as half precision, also where they are not.
+        let ty = if is_mix(inst.op) && matches!(operand, Operand::Literal(_)) {
+            Ty::F16
+        } else {
+            ty
+        };
         let text = Text { operand, ty, halves };
         let constant = matches!(operand, Operand::Int(_) | Operand::Float(_) | Operand::Literal(_));
         let fixed = constant && inst.has_fixed_literal(index);
         let (negated, absolute) = (neg >> index & 1 != 0, abs >> index & 1 != 0);
         match (negated, absolute) {
-            _ if fixed => list.item(operand::fixed_literal(operand, ty))?,
+            _ if fixed => list.item(operand::fixed_literal(operand))?,
             (false, false) => list.item(text)?,
             (true, false) if constant => list.item(format_args!("neg({text})"))?,
             (true, false) => list.item(format_args!("-{text}"))?,
@@ -237,6 +244,8 @@ fn modifiers(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if matches!(inst.op, Op::VPermlane16B32 | Op::VPermlanex16B32) {
             mask(out, "op_sel", mods.op_sel, 0, 2)?;
         } else {
+            // `v_fmac_f16` has a third source, its destination, which has a bit of its own.
+            let sources = if inst.op == Op::VFmacF16 { 3 } else { sources };
             let value = mods.op_sel & all | (mods.op_sel >> 3 & 1) << sources;
             mask(out, "op_sel", value, 0, sources + u32::from(inst.dst != Operand::None))?;
         }

@@ -104,6 +104,12 @@ fn literal(out: &mut fmt::Formatter<'_>, value: u32, ty: Ty) -> fmt::Result {
                 _ => write!(out, "{short:#x}"),
             }
         }
+        Ty::PkF16 if !is_inline(value as i32) => {
+            match FLOATS.into_iter().find(|float| u32::from(float.bits16()) == value) {
+                Some(float) => out.write_str(float_text(float, false)),
+                None => write!(out, "{value:#x}"),
+            }
+        }
         _ if ty.regs() >= 2 => write!(out, "{value:#x}"),
         _ if is_inline(value as i32) => write!(out, "{}", value as i32),
         _ => match FLOATS.into_iter().find(|float| float.bits32() == value) {
@@ -114,9 +120,8 @@ fn literal(out: &mut fmt::Formatter<'_>, value: u32, ty: Ty) -> fmt::Result {
 }
 
 /// The literal that is part of the operation itself, always written as a number.
-pub(super) fn fixed_literal(operand: Operand, ty: Ty) -> String {
+pub(super) fn fixed_literal(operand: Operand) -> String {
     match operand {
-        Operand::Literal(value) if ty.is_half() => format!("{:#x}", value as u16),
         Operand::Literal(value) => format!("{value:#x}"),
         _ => String::new(),
     }
