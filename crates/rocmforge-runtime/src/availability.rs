@@ -123,3 +123,42 @@ fn count(api: &dyn HipApi) -> Result<u32, Unavailable> {
         Err(error) => Err(Unavailable::NoLibrary(error.to_string())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_library_that_hangs_is_left_behind() {
+        let start = Instant::now();
+        let (release, hang) = mpsc::channel::<()>();
+        let load = move || {
+            let _ = hang.recv();
+            Err(Unavailable::NoLibrary("released".to_owned()))
+        };
+        let limit = Duration::from_millis(50);
+        assert_eq!(ask_library(load, limit), Err(Unavailable::TimedOut(limit)));
+        assert!(start.elapsed() < Duration::from_secs(5));
+        drop(release);
+    }
+
+    #[test]
+    fn a_library_that_cannot_be_loaded_is_named() {
+        let load = || Err(Unavailable::NoLibrary("libamdhip64.so.7: not found".to_owned()));
+        let error = ask_library(load, PROBE_LIMIT).unwrap_err();
+        assert!(error.to_string().contains("libamdhip64.so.7"), "{error}");
+    }
+
+    #[test]
+    fn a_panic_while_loading_is_an_answer() {
+        let error = ask_library(|| panic!("on purpose"), PROBE_LIMIT).unwrap_err();
+        assert!(matches!(error, Unavailable::NoLibrary(_)), "{error}");
+    }
+
+    #[test]
+    fn the_answer_is_the_same_every_time() {
+        let first = of_this_machine();
+        assert!(std::ptr::eq(first, of_this_machine()));
+    }
+}

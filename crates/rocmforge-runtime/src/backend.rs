@@ -127,7 +127,7 @@ impl HipBackend {
                 driver: Arc::clone(&driver),
                 system,
             };
-            Card::new(device.pci.clone(), options.policy.clone(), Box::new(readings))
+            Card::new(device.pci.clone(), options.policy, Box::new(readings))
         };
         let card = match (options.card, cards) {
             (Some(card), _) => card,

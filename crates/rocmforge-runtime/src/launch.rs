@@ -355,3 +355,162 @@ impl HipStream {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: DeviceLimits = DeviceLimits {
+        max_threads_per_block: 1024,
+        max_block_dim: [1024, 1024, 1024],
+        max_grid_dim: [u32::MAX >> 1, 65536, 65536],
+        lds_per_block: 65536,
+    };
+
+    #[test]
+    fn test_validate_launch_config_within_limits() {
+        for (grid, block, lds) in [
+            ([1, 1, 1], [1, 1, 1], 0),
+            ([u32::MAX >> 11, 65536, 65536], [1024, 1, 1], 65536),
+            ([7, 5, 3], [32, 32, 1], 1),
+            ([1, 1, 1], [2, 2, 256], 0),
+        ] {
+            assert_eq!(validate_launch_config(grid, block, lds, &LIMITS), Ok(()));
+        }
+    }
+
+    #[test]
+    fn test_validate_launch_config_exceeds_thread_limit() {
+        let error = validate_launch_config([1; 3], [1024, 2, 1], 0, &LIMITS).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                LaunchError::Threads {
+                    threads: 2048,
+                    limit: 1024,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        let error = validate_launch_config([1; 3], [1025, 1, 1], 0, &LIMITS).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                LaunchError::Dimension {
+                    what: "block",
+                    axis: 0,
+                    value: 1025,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        let error = validate_launch_config([1, 65537, 1], [1; 3], 0, &LIMITS).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                LaunchError::Dimension {
+                    what: "grid",
+                    axis: 1,
+                    value: 65537,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn products_that_wrap_in_32_bits_are_refused() {
+        // 65536 * 65536 is 0 in 32 bits.
+        let wide = DeviceLimits {
+            max_block_dim: [u32::MAX; 3],
+            ..LIMITS
+        };
+        let error = validate_launch_config([1; 3], [65536, 65536, 1], 0, &wide).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                LaunchError::Threads {
+                    threads: 0x1_0000_0000,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        // Even where 64 bits are not enough.
+        let error = validate_launch_config([1; 3], [u32::MAX; 3], 0, &wide).unwrap_err();
+        assert!(
+            matches!(error, LaunchError::Threads { threads: u64::MAX, .. }),
+            "{error}"
+        );
+        let error = validate_launch_config([u32::MAX >> 1, 1, 1], [1024, 1, 1], 0, &LIMITS).unwrap_err();
+        assert!(matches!(error, LaunchError::TotalThreads { axis: 0, .. }), "{error}");
+    }
+
+    #[test]
+    fn test_validate_launch_config_zero_grid_dim() {
+        for axis in 0..3 {
+            let mut dims = [1; 3];
+            dims[axis] = 0;
+            for (grid, block) in [(dims, [1; 3]), ([1; 3], dims)] {
+                let error = validate_launch_config(grid, block, 0, &LIMITS).unwrap_err();
+                assert_eq!(error, LaunchError::ZeroDimension { grid, block });
+            }
+        }
+    }
+
+    #[test]
+    fn test_validate_launch_config_exceeds_shared_memory() {
+        let error = validate_launch_config([1; 3], [32, 1, 1], 65537, &LIMITS).unwrap_err();
+        assert_eq!(
+            error,
+            LaunchError::Lds {
+                fixed: 0,
+                dynamic: 65537,
+                limit: 65536
+            }
+        );
+    }
+
+    #[test]
+    fn test_ceil_div_u64() {
+        for (numerator, denominator, quotient) in [
+            (0, 1, 0),
+            (1, 1, 1),
+            (31, 32, 1),
+            (32, 32, 1),
+            (33, 32, 2),
+            (u64::MAX, 2, 1 << 63),
+            (u64::MAX, 1, u64::MAX),
+        ] {
+            assert_eq!(
+                ceil_div_u64(numerator, denominator),
+                quotient,
+                "{numerator} / {denominator}"
+            );
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "division by zero")]
+    fn test_ceil_div_u64_panic_on_zero_denominator() {
+        ceil_div_u64(1, std::hint::black_box(0));
+    }
+
+    #[test]
+    fn test_safe_grid_dim() {
+        assert_eq!(safe_grid_dim(0, 256), Some(0));
+        assert_eq!(safe_grid_dim(1, 256), Some(1));
+        assert_eq!(safe_grid_dim(257, 256), Some(2));
+        assert_eq!(safe_grid_dim(u64::from(u32::MAX), 1), Some(u32::MAX));
+        assert_eq!(safe_grid_dim(u64::from(u32::MAX) + 1, 1), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "a tile of 0 items")]
+    fn test_safe_grid_dim_panic_on_zero_tile() {
+        safe_grid_dim(1, std::hint::black_box(0));
+    }
+}

@@ -33,12 +33,11 @@ impl Readings for CardReadings {
 /// `hipMemGetInfo`: free and total bytes. `None` if the driver does not say.
 fn memory_info(driver: &Driver) -> Option<(Bytes, Bytes)> {
     let (mut free, mut total) = (0usize, 0usize);
-    // SAFETY: both are live out-pointers for the call.
-    driver
-        .call("hipMemGetInfo", |api| unsafe {
-            api.hipMemGetInfo(&mut free, &mut total)
-        })
-        .ok()?;
+    let status = driver.call("hipMemGetInfo", |api| {
+        // SAFETY: both are live out-pointers for the call.
+        unsafe { api.hipMemGetInfo(&mut free, &mut total) }
+    });
+    status.ok()?;
     Some((Bytes(free as u64), Bytes(total as u64)))
 }
 

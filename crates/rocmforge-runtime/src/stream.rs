@@ -264,10 +264,10 @@ impl HipStream {
         let state = self.shared.state.lock();
         let handle = self.handle(&state);
         let raw = event.raw.handle();
-        // SAFETY: both handles are live while `self` and `event` are borrowed.
-        self.core
-            .driver
-            .call("hipEventRecord", |api| unsafe { api.hipEventRecord(raw, handle) })?;
+        self.core.driver.call("hipEventRecord", |api| {
+            // SAFETY: both handles are live while `self` and `event` are borrowed.
+            unsafe { api.hipEventRecord(raw, handle) }
+        })?;
         *recorded = Some(Use {
             stream: Arc::clone(&self.shared),
             cursor: self.shared.submitted(),

@@ -100,6 +100,12 @@ impl HipClock for Fake {
 }
 
 impl Fake {
+    /// One with something changed.
+    pub(crate) fn with(change: impl FnOnce(&mut Self)) -> Arc<Self> {
+        let mut fake = Self::default();
+        change(&mut fake);
+        Arc::new(fake)
+    }
     pub(crate) fn set_attribute(&self, attribute: u32, value: i32) {
         self.state.lock().attributes.insert(attribute, value);
     }
@@ -275,11 +281,11 @@ macro_rules! enter {
 #[allow(clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)] // said above, once
 impl HipApi for Fake {
     unsafe fn hipInit(&self, _: c_uint) -> hipError_t {
-        let _ = enter!(self, "hipInit");
+        drop(enter!(self, "hipInit"));
         hipSuccess
     }
     unsafe fn hipRuntimeGetVersion(&self, version: *mut c_int) -> hipError_t {
-        let _ = enter!(self, "hipRuntimeGetVersion");
+        drop(enter!(self, "hipRuntimeGetVersion"));
         unsafe { *version = 60_241_134 };
         hipSuccess
     }
@@ -287,27 +293,27 @@ impl HipApi for Fake {
         hipErrorNotSupported
     }
     unsafe fn hipGetDeviceCount(&self, count: *mut c_int) -> hipError_t {
-        let _ = enter!(self, "hipGetDeviceCount");
+        drop(enter!(self, "hipGetDeviceCount"));
         unsafe { *count = self.devices };
         hipSuccess
     }
     unsafe fn hipSetDevice(&self, device: c_int) -> hipError_t {
-        let _ = enter!(self, "hipSetDevice");
+        drop(enter!(self, "hipSetDevice"));
         CURRENT.set(device);
         hipSuccess
     }
     unsafe fn hipGetDevice(&self, device: *mut c_int) -> hipError_t {
-        let _ = enter!(self, "hipGetDevice");
+        drop(enter!(self, "hipGetDevice"));
         unsafe { *device = CURRENT.get() };
         hipSuccess
     }
     unsafe fn hipDeviceGet(&self, device: *mut hipDevice_t, ordinal: c_int) -> hipError_t {
-        let _ = enter!(self, "hipDeviceGet");
+        drop(enter!(self, "hipDeviceGet"));
         unsafe { *device = ordinal };
         hipSuccess
     }
     unsafe fn hipDeviceGetName(&self, name: *mut c_char, len: c_int, _: hipDevice_t) -> hipError_t {
-        let _ = enter!(self, "hipDeviceGetName");
+        drop(enter!(self, "hipDeviceGetName"));
         unsafe { write(name, len, "Fake Radeon") };
         hipSuccess
     }
@@ -317,12 +323,12 @@ impl HipApi for Fake {
         hipSuccess
     }
     unsafe fn hipDeviceTotalMem(&self, bytes: *mut usize, _: hipDevice_t) -> hipError_t {
-        let _ = enter!(self, "hipDeviceTotalMem");
+        drop(enter!(self, "hipDeviceTotalMem"));
         unsafe { *bytes = self.total };
         hipSuccess
     }
     unsafe fn hipDeviceGetPCIBusId(&self, id: *mut c_char, len: c_int, device: c_int) -> hipError_t {
-        let _ = enter!(self, "hipDeviceGetPCIBusId");
+        drop(enter!(self, "hipDeviceGetPCIBusId"));
         unsafe { write(id, len, &format!("fake:0{device}:00.0")) };
         hipSuccess
     }
@@ -533,7 +539,7 @@ impl HipApi for Fake {
         hipErrorNotSupported
     }
     unsafe fn hipEventElapsedTime(&self, milliseconds: *mut f32, _: hipEvent_t, _: hipEvent_t) -> hipError_t {
-        let _ = enter!(self, "hipEventElapsedTime");
+        drop(enter!(self, "hipEventElapsedTime"));
         unsafe { *milliseconds = 1.5 };
         hipSuccess
     }
@@ -611,13 +617,13 @@ impl HipApi for Fake {
         if self.old_properties {
             return hipErrorNotSupported;
         }
-        let _ = enter!(self, "hipGetDevicePropertiesR0600");
+        drop(enter!(self, "hipGetDevicePropertiesR0600"));
         let at = hipDeviceProp_tR0600::GCN_ARCH_NAME;
         unsafe { write(properties.cast::<c_char>().add(at), 256, self.arch) };
         hipSuccess
     }
     unsafe fn hipGetDeviceProperties(&self, properties: *mut hipDeviceProp_tR0000, _: c_int) -> hipError_t {
-        let _ = enter!(self, "hipGetDeviceProperties");
+        drop(enter!(self, "hipGetDeviceProperties"));
         let at = hipDeviceProp_tR0000::GCN_ARCH_NAME;
         unsafe { write(properties.cast::<c_char>().add(at), 256, self.arch) };
         hipSuccess

@@ -3,3 +3,8 @@
 mod fake;
 
 mod basics;
+mod device;
+mod drops;
+mod failures;
+mod launch;
+mod ordering;

@@ -1,0 +1,174 @@
+//! What a device says of itself, and which device is current.
+
+use crate::fake::{Fake, backend, open};
+use rocmforge_hip_sys::*;
+use rocmforge_runtime::*;
+use std::sync::Arc;
+
+#[test]
+fn figures_come_from_attributes() {
+    let (_fake, backend) = backend();
+    let device = backend.device();
+    assert_eq!(
+        (device.name.as_str(), device.arch.as_str(), device.wave_size),
+        ("Fake Radeon", "gfx1100", 32)
+    );
+    assert_eq!(device.limits.max_threads_per_block, 1024);
+    assert_eq!(device.limits.max_block_dim, [1024; 3]);
+    assert_eq!(device.limits.max_grid_dim, [i32::MAX as u32, 65536, 65536]);
+    assert_eq!(device.limits.lds_per_block, 65536);
+    assert_eq!((device.total_memory, device.multiprocessors), (Bytes(1 << 30), 42));
+    assert_eq!(device.pci, DeviceKey("fake:00:00.0".to_owned()));
+}
+
+#[test]
+fn the_processor_is_read_from_either_struct() {
+    for old_properties in [false, true] {
+        let fake = Fake::with(|fake| {
+            fake.old_properties = old_properties;
+            fake.arch = "gfx90a:sramecc+:xnack-";
+        });
+        fake.set_attribute(hipDeviceAttributeWarpSize, 64);
+        let backend = open(&fake).unwrap();
+        assert_eq!(backend.device().arch, "gfx90a");
+        assert_eq!(backend.device().arch_full, "gfx90a:sramecc+:xnack-");
+        assert_eq!(backend.device().wave_size, 64);
+        assert_eq!(fake.count("hipGetDeviceProperties"), u64::from(old_properties));
+    }
+}
+
+#[test]
+fn verify_device_prop_offsets() {
+    // Compared with the HIP headers by `cargo xtask bindings check`; these are the figures it found.
+    assert_eq!(hipDeviceProp_tR0600::GCN_ARCH_NAME, 1160);
+    assert_eq!(hipDeviceProp_tR0000::GCN_ARCH_NAME, 396);
+}
+
+#[test]
+fn verify_struct_size() {
+    assert_eq!(size_of::<hipDeviceProp_tR0600>(), 1472);
+    assert_eq!(size_of::<hipDeviceProp_tR0000>(), 792);
+    assert_eq!(size_of::<hipPointerAttribute_t>(), 32);
+}
+
+#[test]
+fn implausible_figures_are_refused() {
+    for (attribute, value) in [
+        (hipDeviceAttributeWarpSize, 7),
+        (hipDeviceAttributeMaxThreadsPerBlock, 0),
+        (hipDeviceAttributeMaxThreadsPerBlock, 1 << 20),
+        (hipDeviceAttributeMaxBlockDimY, 0),
+        (hipDeviceAttributeMaxGridDimZ, -1),
+        (hipDeviceAttributeMaxSharedMemoryPerBlock, 0),
+    ] {
+        let fake = Arc::new(Fake::default());
+        fake.set_attribute(attribute, value);
+        let error = open(&fake).unwrap_err();
+        assert!(
+            matches!(error, HipError::ImplausibleDevice { ordinal: 0, .. }),
+            "{attribute} = {value}: {error}"
+        );
+    }
+    // What two i32 of 1024 look like when the wrong struct's offset is read as a memory size.
+    let fake = Fake::with(|fake| fake.total = 4_398_046_512_128 << 8);
+    assert!(matches!(open(&fake), Err(HipError::ImplausibleDevice { .. })));
+}
+
+#[test]
+fn no_such_device() {
+    let fake = Fake::with(|fake| fake.devices = 0);
+    assert!(matches!(
+        open(&fake),
+        Err(HipError::DeviceNotFound { ordinal: 0, count: 0 })
+    ));
+    let fake = Fake::with(|fake| fake.devices = 2);
+    let provider = Provider::new(Arc::<Fake>::clone(&fake));
+    let options = BackendOptions {
+        device: 2,
+        ..BackendOptions::default()
+    };
+    assert!(matches!(
+        HipBackend::open(provider, options),
+        Err(HipError::DeviceNotFound { ordinal: 2, count: 2 })
+    ));
+}
+
+fn open_second(fake: &Arc<Fake>) -> Arc<HipBackend> {
+    let provider = Provider::new(Arc::<Fake>::clone(fake)).with_clock(Arc::<Fake>::clone(fake));
+    HipBackend::open(
+        provider,
+        BackendOptions {
+            device: 1,
+            ..BackendOptions::default()
+        },
+    )
+    .unwrap()
+}
+
+#[test]
+fn test_get_thread_device() {
+    let fake = Fake::with(|fake| fake.devices = 2);
+    let backend = open_second(&fake);
+    backend.ensure_device().unwrap();
+    assert_eq!(backend.thread_device().unwrap(), 1);
+    // Each thread has its own current device; the runtime sets it where it works.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(backend.thread_device().unwrap(), 0);
+            drop(backend.allocate_buffer_safe(64).unwrap());
+            assert_eq!(backend.thread_device().unwrap(), 1);
+        });
+    });
+}
+
+#[test]
+fn test_ensure_device_idempotent() {
+    // The only device of a provider is set once for a thread; one of several before each call, as others may change it.
+    let (fake, backend) = backend();
+    backend.ensure_device().unwrap();
+    let before = fake.count("hipSetDevice");
+    for _ in 0..10 {
+        backend.ensure_device().unwrap();
+    }
+    assert_eq!(fake.count("hipSetDevice"), before);
+
+    let fake = Fake::with(|fake| fake.devices = 2);
+    let backend = open_second(&fake);
+    let before = fake.count("hipSetDevice");
+    for _ in 0..10 {
+        backend.ensure_device().unwrap();
+    }
+    assert_eq!(fake.count("hipSetDevice"), before + 10);
+}
+
+#[test]
+fn test_verify_device() {
+    let fake = Fake::with(|fake| fake.devices = 2);
+    let first = open(&fake).unwrap();
+    let second = open_second(&fake);
+    first.ensure_device().unwrap();
+    assert!(first.verify_device().unwrap());
+    assert!(!second.verify_device().unwrap());
+    // Work for the second device goes there, whatever was current.
+    drop(HipBuffer::from_slice(second.stream(), &[1u8], "b").unwrap());
+    assert!(second.verify_device().unwrap());
+}
+
+#[test]
+fn backends_can_share_a_budget() {
+    let fake = Arc::new(Fake::default());
+    let cards = Arc::new(Cards::default());
+    let open = || {
+        let mut provider = Provider::new(Arc::<Fake>::clone(&fake)).with_clock(Arc::<Fake>::clone(&fake));
+        provider.cards = Some(Arc::clone(&cards));
+        HipBackend::open(provider, BackendOptions::default()).unwrap()
+    };
+    let (one, two) = (open(), open());
+    assert!(Arc::ptr_eq(one.card(), two.card()));
+    let safe = one.safe_alloc_size().unwrap();
+    let held = one.allocate_buffer_safe(safe / 2 + 1).unwrap();
+    assert!(!two.can_allocate(safe / 2 + 1).unwrap());
+    drop(held);
+    one.synchronize().unwrap();
+    assert!(two.can_allocate(safe / 2 + 1).unwrap());
+}

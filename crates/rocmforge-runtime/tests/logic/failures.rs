@@ -1,0 +1,255 @@
+//! Every HIP call fails once; the device hangs. Typed errors, an exact ledger, no call after the end.
+
+use crate::fake::{Fake, backend, open};
+use rocmforge_hip_sys::*;
+use rocmforge_runtime::*;
+use std::sync::Arc;
+use std::time::Duration;
+
+const OBJECT: &[u8] = include_bytes!("../../../rocmforge-code-object/tests/fixtures/gfx1100-v5.co");
+
+/// Something of everything.
+fn program(backend: &Arc<HipBackend>) -> HipResult<()> {
+    let stream = backend.stream();
+    let other = backend.create_stream("other")?;
+    let input = HipBuffer::from_slice(stream, &[1.0f32; 100], "input")?;
+    let output = HipBuffer::<f32>::zeroed(&other, Elems(100), "output")?;
+    let module = backend.load_module(OBJECT, "fixture")?;
+    let kernel = module.kernel("scale")?;
+    let args = LaunchArgs::new()
+        .buffer(&input)
+        .out(&output)
+        .value(2.0f32)
+        .value(100u32);
+    // SAFETY: the fake runs no kernel.
+    unsafe { other.launch(&kernel, LaunchConfig::linear(1, 128), args)? };
+    let event = backend.create_event("event")?;
+    other.record(&event)?;
+    stream.wait_event(&event)?;
+    let pending = output.download_async(stream)?;
+    let tensor = DeviceTensor::from_host(backend, &[1.0; 6], &[2, 3])?;
+    drop(tensor);
+    output.copy_from_buffer(stream, &input)?;
+    output.to_vec(&other)?;
+    event.synchronize()?;
+    drop(pending.wait()?);
+    drop((input, output, kernel, module, event, other));
+    backend.get_memory_info()?;
+    backend.synchronize()
+}
+
+#[test]
+fn the_program_is_clean() {
+    let (fake, backend) = backend();
+    let epoch = backend.card().ledger().epoch();
+    program(&backend).unwrap();
+    assert!(epoch.leaks().is_clean(), "{}", epoch.leaks());
+    drop(backend);
+    assert_eq!(fake.violations(), [""; 0]);
+    assert_eq!((fake.live_memory(), fake.live_pinned(), fake.live_handles()), (0, 0, 0));
+}
+
+#[test]
+fn every_call_fails_once() {
+    let total = {
+        let (fake, backend) = backend();
+        let before = fake.calls();
+        program(&backend).unwrap();
+        fake.calls() - before
+    };
+    assert!(total > 30, "only {total} calls");
+    let gives_back = [
+        "hipFree",
+        "hipHostFree",
+        "hipStreamDestroy",
+        "hipEventDestroy",
+        "hipModuleUnload",
+    ];
+    // Statuses after which the device goes on, and ones after which it does not.
+    for status in [hipErrorOutOfMemory, hipErrorInvalidValue, hipErrorLaunchFailure] {
+        for nth in 0..total {
+            let (fake, backend) = backend();
+            let epoch = backend.card().ledger().epoch();
+            fake.fail_nth(nth, status);
+            let result = program(&backend).and_then(|()| backend.synchronize());
+            let failed = fake
+                .failed()
+                .unwrap_or_else(|| panic!("call {nth} of {total} was not made"));
+            let error = match result {
+                Err(error) => error,
+                // The budget does without a figure it can ask for again.
+                Ok(()) if failed == "hipMemGetInfo" && status != hipErrorLaunchFailure => continue,
+                // It was handled: what was dropped was waited for, and the allocation came through.
+                Ok(()) if failed == "hipMalloc" && status == hipErrorOutOfMemory => continue,
+                Ok(()) => panic!("{failed} (call {nth}) failed and nobody was told"),
+            };
+            let out_of_memory = failed == "hipMalloc" && status == hipErrorOutOfMemory;
+            assert!(
+                error.status() == Some(status) || (out_of_memory && error.is_out_of_memory()),
+                "{failed} (call {nth}): {error}"
+            );
+            let poisoned = backend.is_poisoned().is_some();
+            if status == hipErrorLaunchFailure {
+                assert!(poisoned, "{failed} (call {nth}) says {status}");
+            }
+            if poisoned {
+                let calls = fake.calls();
+                assert!(matches!(program(&backend), Err(HipError::Poisoned { .. })));
+                drop(backend);
+                assert_eq!(fake.calls(), calls, "no HIP call on a poisoned backend");
+                continue;
+            }
+            // Whatever is left is what the driver refused to take back, and it is marked.
+            backend.synchronize().unwrap();
+            let report = epoch.leaks();
+            if gives_back.contains(&failed) {
+                assert!(
+                    report.entries.iter().all(|entry| entry.abandoned),
+                    "{failed} (call {nth}): {report}"
+                );
+            } else {
+                assert!(report.is_clean(), "{failed} (call {nth}): {report}");
+            }
+            program(&backend).unwrap_or_else(|error| panic!("after {failed} (call {nth}): {error}"));
+            drop(backend);
+            let left = usize::from(gives_back.contains(&failed));
+            let live = fake.live_memory() + fake.live_pinned() + fake.live_handles();
+            assert_eq!(live, left, "{failed} (call {nth})");
+            assert_eq!(fake.violations(), [""; 0], "{failed} (call {nth})");
+        }
+    }
+}
+
+#[test]
+fn opening_fails_cleanly_at_every_call() {
+    let total = {
+        let fake = Arc::new(Fake::default());
+        open(&fake).unwrap();
+        fake.calls()
+    };
+    let mut made = 0;
+    for nth in 0..total {
+        let fake = Arc::new(Fake::default());
+        fake.fail_nth(nth, hipErrorInvalidValue);
+        match open(&fake) {
+            Err(error) => assert_eq!(
+                error.status(),
+                Some(hipErrorInvalidValue),
+                "{:?}: {error}",
+                fake.failed()
+            ),
+            // Budget figures, and what happens when the backend goes.
+            Ok(backend) => {
+                drop(backend);
+                assert!(
+                    matches!(
+                        fake.failed(),
+                        Some("hipMemGetInfo" | "hipStreamQuery" | "hipStreamDestroy")
+                    ),
+                    "{:?} failed and nobody was told",
+                    fake.failed()
+                );
+                made += 1;
+            }
+        }
+    }
+    assert!(made < total / 2, "{made} of {total}");
+}
+
+#[test]
+fn a_hang_ends_at_the_deadline_and_poisons() {
+    let (fake, backend) = backend();
+    let buffer = HipBuffer::from_slice(backend.stream(), &[1u32; 1000], "b").unwrap();
+    let other = backend.create_stream("other").unwrap();
+    fake.hang();
+    let start = fake.now();
+    let mut host = [9u32; 1000];
+    let error = buffer.copy_to_host(backend.stream(), &mut host).unwrap_err();
+    assert!(
+        matches!(&error, HipError::Timeout { waited, .. } if *waited >= backend.deadline()),
+        "{error}"
+    );
+    assert!(
+        fake.now() - start < backend.deadline() + Duration::from_millis(10),
+        "it polled on"
+    );
+    assert_eq!(host, [9; 1000], "the driver never saw the slice");
+
+    let calls = fake.calls();
+    assert!(matches!(&*backend.is_poisoned().unwrap(), HipError::Timeout { .. }));
+    assert!(matches!(other.synchronize(), Err(HipError::Poisoned { .. })));
+    assert!(matches!(buffer.to_vec(&other), Err(HipError::Poisoned { .. })));
+    assert!(matches!(
+        backend.allocate_buffer_safe(1),
+        Err(HipError::Poisoned { .. })
+    ));
+    let card = Arc::clone(backend.card());
+    drop((buffer, other, backend));
+    assert_eq!(fake.calls(), calls, "no HIP call after the deadline");
+    // The driver may still use all of it, so all of it stays: memory, staging, streams.
+    assert_eq!(fake.live_memory(), 1);
+    assert!(fake.live_pinned() >= 1);
+    let left = card.ledger().live();
+    assert!(left.iter().all(|entry| entry.abandoned), "{left:?}");
+    assert_eq!(left.len(), 1 + fake.live_pinned() + 2, "{left:?}");
+    assert_eq!(fake.violations(), [""; 0]);
+}
+
+#[test]
+fn an_error_in_drop_comes_out_at_the_next_call() {
+    let (fake, backend) = backend();
+    let buffer = HipBuffer::from_slice(backend.stream(), &[1u8; 8], "b").unwrap();
+    backend.synchronize().unwrap();
+    fake.fail_all(Some(("hipFree", hipErrorInvalidDevicePointer)));
+    drop(buffer);
+    fake.fail_all(None);
+    let error = backend.synchronize().unwrap_err();
+    assert!(
+        matches!(error, HipError::Call { call: "hipFree", status } if status == hipErrorInvalidDevicePointer),
+        "{error}"
+    );
+    // Once.
+    backend.synchronize().unwrap();
+    let live = backend.card().ledger().live();
+    assert!(
+        live.iter().any(|entry| entry.abandoned && &*entry.label == "b"),
+        "{live:?}"
+    );
+}
+
+#[test]
+fn the_budget_says_no_before_the_driver() {
+    let (fake, backend) = backend();
+    let safe = backend.safe_alloc_size().unwrap();
+    assert!(backend.can_allocate(safe).unwrap());
+    assert!(!backend.can_allocate(safe + 1).unwrap());
+    let before = fake.count("hipMalloc");
+    let error = backend.allocate_buffer_safe(safe + 1).unwrap_err();
+    assert!(
+        matches!(&error, HipError::OutOfBudget(refused) if refused.requested == Bytes(safe as u64 + 1)),
+        "{error}"
+    );
+    assert_eq!(fake.count("hipMalloc"), before);
+    let all = backend.allocate_buffer_safe(safe).unwrap();
+    assert!(
+        backend.allocate_buffer_safe(1 << 21).is_err(),
+        "not 70 % of what is left"
+    );
+    drop(all);
+    let half = backend.allocate_buffer_safe(safe / 2).unwrap();
+    let rest = backend.allocate_buffer_safe(safe / 2).unwrap();
+    drop((half, rest));
+}
+
+#[test]
+fn sizes_that_overflow_are_refused() {
+    let (fake, backend) = backend();
+    let before = fake.count("hipMalloc");
+    for len in [usize::MAX, usize::MAX / 4 + 1, isize::MAX as usize / 4 + 1] {
+        let error = HipBuffer::<u32>::zeroed(backend.stream(), Elems(len), "huge").unwrap_err();
+        assert!(matches!(error, HipError::SizeOverflow { .. }), "{error}");
+    }
+    let error = DeviceTensor::zeros(&backend, &[usize::MAX, 2]).unwrap_err();
+    assert!(matches!(error, HipError::SizeOverflow { .. }), "{error}");
+    assert_eq!(fake.count("hipMalloc"), before);
+}
