@@ -1,8 +1,35 @@
-//! Test kit for GPU code.
+//! Test kit for GPU code. A dev-dependency only.
 //!
-//! A dev-dependency only.
+//! * [`gpu`] gives a test its device: a simulated Radeon of its own, or the real card that the supervisor
+//!   (`cargo xtask test-gpu`) holds the lock of. The lease checks, when it ends, that nothing leaked, no error went unseen
+//!   and the simulator has nothing to report.
+//! * [`compare`] holds an output to its reference and names the worst element; [`data`] makes seeded inputs and poison.
+//! * [`DummyBackend`] runs graphs without memory or arithmetic, to test their logic.
+//! * [`skip!`] ends a test that cannot run, visibly.
+//! * [`lock`] keeps two processes off one card.
+//!
+//! ```
+//! use rocmforge_runtime::DeviceTensor;
+//! use rocmforge_testkit::compare::{Tolerance, assert_close};
+//! use rocmforge_testkit::data::{rng, widen};
+//! use rocmforge_testkit::gpu;
+//!
+//! let gpu = gpu();
+//! let host = rng(1).vec(33);
+//! let x = DeviceTensor::from_host(gpu.backend(), &host, &[3, 11])?;
+//! assert_close(&x.to_host()?, &widen(&host), &[3, 11], Tolerance::Exact);
+//! # Ok::<(), rocmforge_runtime::HipError>(())
+//! ```
 
 pub mod compare;
 pub mod data;
+pub mod device;
+mod dummy;
+mod fixture;
+mod lease;
 pub mod lock;
 pub mod report;
+
+pub use dummy::{DummyBackend, DummyBackendStats};
+pub use fixture::{GPU_FIXTURE, GpuTestFixture};
+pub use lease::{GpuLease, LeaseFailure, LeaseFault, LeaseOptions, gpu, gpu_with};

@@ -1,0 +1,71 @@
+//! Which device a test process may use.
+
+use crate::lock::{self, LOCK_FD_VARIABLE, LockError};
+use rocmforge_runtime::{HipError, Provider};
+use rocmforge_sim::{SimConfig, SimError, SimHost};
+use std::sync::Arc;
+
+/// Names the device of a test process: `sim`, or `hip:<PCI address or index>`. Set by the supervisor.
+pub const DEVICE_VARIABLE: &str = "ROCMFORGE_DEVICE";
+
+/// Why a test has no device.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// The name is none of the known forms.
+    #[error("{DEVICE_VARIABLE} is {0:?}; use `sim`, or run `cargo xtask test-gpu --device hip:<PCI address>`")]
+    Unknown(String),
+    /// A real card without the supervisor's lock.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The simulated machine cannot be made.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// The provider or the card is not there.
+    #[error(transparent)]
+    Hip(#[from] HipError),
+    /// No device of the provider is at this address.
+    #[error("no device of the HIP library is {wanted:?}; it shows: {found}")]
+    NoSuchDevice {
+        /// What was asked for.
+        wanted: String,
+        /// What there is.
+        found: String,
+    },
+}
+
+/// A device to open.
+pub(crate) struct Chosen {
+    pub(crate) provider: Provider,
+    pub(crate) ordinal: i32,
+    pub(crate) sim: Option<Arc<SimHost>>,
+    pub(crate) name: String,
+}
+
+/// The device this process was told to use; a simulated one if it was told nothing.
+pub(crate) fn choose(sim: &SimConfig) -> Result<Chosen, DeviceError> {
+    let name = std::env::var(DEVICE_VARIABLE).unwrap_or_else(|_| "sim".to_owned());
+    match name.split_once(':') {
+        None if name == "sim" => Ok(simulated(SimHost::try_new(sim.clone())?, name)),
+        Some(("hip", card)) if !card.is_empty() => real(card, &name),
+        _ => Err(DeviceError::Unknown(name)),
+    }
+}
+
+fn simulated(host: Arc<SimHost>, name: String) -> Chosen {
+    let provider = Provider::new(host.api(), host.clock()).with_readings(host.readings(0));
+    Chosen { provider, ordinal: 0, sim: Some(host), name }
+}
+
+/// A real card, which needs the supervisor's lock before the library is even loaded.
+fn real(card: &str, name: &str) -> Result<Chosen, DeviceError> {
+    let descriptor = std::env::var(LOCK_FD_VARIABLE).ok();
+    lock::check_inherited(&lock::default_directory(), card, descriptor.as_deref())?;
+    let provider = Provider::amd()?;
+    let devices = rocmforge_runtime::HipBackend::devices(&provider, std::time::Duration::from_secs(10))?;
+    let found = devices.iter().find(|device| device.pci.to_string() == card || device.ordinal.to_string() == card);
+    let Some(device) = found else {
+        let list = devices.iter().map(|device| format!("{} ({})", device.pci, device.name)).collect::<Vec<_>>();
+        return Err(DeviceError::NoSuchDevice { wanted: card.to_owned(), found: list.join(", ") });
+    };
+    Ok(Chosen { ordinal: device.ordinal, provider, sim: None, name: name.to_owned() })
+}

@@ -1,0 +1,211 @@
+//! A test's lease on a device, and what is checked when it ends.
+
+use crate::device::{self, Chosen};
+use crate::report::{self, Record};
+use rocmforge_kernels::Kernels;
+use rocmforge_memory::{Card, Epoch, LeakReport, Policy};
+use rocmforge_runtime::{BackendOptions, HipBackend, HipError};
+use rocmforge_sim::{Report, SimConfig, SimHost};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// What a lease is to be like.
+#[derive(Clone)]
+pub struct LeaseOptions {
+    /// The machine to simulate, if the device is simulated.
+    pub sim: SimConfig,
+    /// How much of the card's memory the test may have.
+    pub policy: Policy,
+    /// How long any wait of the test may take.
+    pub deadline: Duration,
+}
+
+impl Default for LeaseOptions {
+    /// One simulated gfx1100, the tests' policy, one minute.
+    fn default() -> Self {
+        Self { sim: SimConfig::default(), policy: Policy::tests(), deadline: Duration::from_secs(60) }
+    }
+}
+
+/// A test's device: a simulated card of its own, or the real one that the supervisor holds the lock of.
+///
+/// It is the only way for a test to a device. Everything made under it must be gone when it ends, which it checks in its
+/// destructor, also when the test panics. Make it first, so that it is dropped last.
+///
+/// ```
+/// use rocmforge_runtime::DeviceTensor;
+///
+/// let gpu = rocmforge_testkit::gpu();
+/// let x = DeviceTensor::from_host(gpu.backend(), &[1.0, 2.0], &[2])?;
+/// assert_eq!(x.to_host()?, [1.0, 2.0]);
+/// # Ok::<(), rocmforge_runtime::HipError>(())
+/// ```
+pub struct GpuLease {
+    /// `None` once the lease has ended.
+    backend: Option<Arc<HipBackend>>,
+    kernels: OnceLock<Kernels>,
+    card: Arc<Card>,
+    epoch: Epoch,
+    sim: Option<Arc<SimHost>>,
+    device: String,
+}
+
+/// Takes a lease on the device this process was told to use: without `ROCMFORGE_DEVICE`, a fresh simulated gfx1100.
+///
+/// # Panics
+///
+/// If the device cannot be opened, or is a real one and this process does not run under the supervisor.
+#[track_caller]
+pub fn gpu() -> GpuLease {
+    gpu_with(LeaseOptions::default())
+}
+
+/// [`gpu`], as `options` say.
+///
+/// # Panics
+///
+/// As [`gpu`].
+#[track_caller]
+pub fn gpu_with(options: LeaseOptions) -> GpuLease {
+    let Chosen { provider, ordinal, sim, name } = match device::choose(&options.sim) {
+        Ok(chosen) => chosen,
+        Err(error) => panic!("{error}"),
+    };
+    let backend_options =
+        BackendOptions { device: ordinal, policy: options.policy, deadline: options.deadline, card: None };
+    let backend = match HipBackend::open(provider, backend_options) {
+        Ok(backend) => backend,
+        Err(error) => panic!("cannot open {name}: {error}"),
+    };
+    let card = backend.card().clone();
+    let epoch = card.ledger().epoch();
+    GpuLease { backend: Some(backend), kernels: OnceLock::new(), card, epoch, sim, device: name }
+}
+
+impl GpuLease {
+    /// The backend. It is this lease's own.
+    pub fn backend(&self) -> &Arc<HipBackend> {
+        self.backend.as_ref().expect("the backend goes only when the lease ends")
+    }
+
+    /// The prebuilt kernels of this device's architecture, loaded at the first call.
+    ///
+    /// # Panics
+    ///
+    /// If they cannot be loaded.
+    #[track_caller]
+    pub fn kernels(&self) -> &Kernels {
+        self.kernels.get_or_init(|| match Kernels::load(self.backend()) {
+            Ok(kernels) => kernels,
+            Err(error) => panic!("{error}"),
+        })
+    }
+
+    /// The simulator, if the device is simulated.
+    pub fn sim(&self) -> Option<&Arc<SimHost>> {
+        self.sim.as_ref()
+    }
+
+    /// Ends the lease and says what is wrong, instead of panicking: for tests that plant a fault.
+    ///
+    /// # Errors
+    ///
+    /// Every [`LeaseFault`] found.
+    pub fn finish(mut self) -> Result<(), LeaseFailure> {
+        self.end()
+    }
+
+    /// Drops the backend and collects what should not be.
+    fn end(&mut self) -> Result<(), LeaseFailure> {
+        let Some(backend) = self.backend.take() else { return Ok(()) };
+        let mut faults = Vec::new();
+        // Waits for the work of dropped buffers, and brings out errors that a destructor kept.
+        if let Err(error) = backend.synchronize() {
+            faults.push(LeaseFault::Error(error));
+        }
+        self.kernels = OnceLock::new();
+        drop(backend);
+        let leaks = self.epoch.leaks();
+        if !leaks.is_clean() {
+            faults.push(LeaseFault::Leak(leaks));
+        }
+        let launches = self.sim.as_ref().map_or(0, |sim| sim.launches());
+        if let Some(sim) = &self.sim {
+            faults.extend(sim.take_reports().into_iter().map(LeaseFault::Report));
+        }
+        let peak_bytes = self.card.ledger().peak().0;
+        report::append(&Record::Lease { device: self.device.clone(), peak_bytes, launches });
+        if faults.is_empty() { Ok(()) } else { Err(LeaseFailure(faults)) }
+    }
+}
+
+impl Drop for GpuLease {
+    fn drop(&mut self) {
+        let Err(failure) = self.end() else { return };
+        if std::thread::panicking() {
+            // The test has failed already; a second panic would end the process and its other tests.
+            #[allow(clippy::print_stderr)] // the only place left to say it
+            {
+                eprintln!("also, when the lease ended: {failure}");
+            }
+        } else {
+            panic!("{failure}");
+        }
+    }
+}
+
+/// One thing that was wrong when a lease ended.
+#[derive(Debug)]
+pub enum LeaseFault {
+    /// Something made under the lease is still alive.
+    Leak(LeakReport),
+    /// The backend had an error that nobody saw, or is poisoned.
+    Error(HipError),
+    /// The simulator saw a fault.
+    Report(Report),
+}
+
+impl fmt::Display for LeaseFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Leak(leaks) => write!(f, "{leaks}"),
+            Self::Error(error) => write!(f, "an error that the test did not see: {error}"),
+            Self::Report(report) => write!(f, "{report}"),
+        }
+    }
+}
+
+/// What was wrong when a lease ended.
+#[derive(Debug)]
+pub struct LeaseFailure(pub Vec<LeaseFault>);
+
+impl LeaseFailure {
+    /// The simulator's reports among the faults.
+    pub fn reports(&self) -> impl Iterator<Item = &Report> {
+        self.0.iter().filter_map(|fault| match fault {
+            LeaseFault::Report(report) => Some(report),
+            _ => None,
+        })
+    }
+
+    /// The leaks among the faults.
+    pub fn leaks(&self) -> impl Iterator<Item = &LeakReport> {
+        self.0.iter().filter_map(|fault| match fault {
+            LeaseFault::Leak(leaks) => Some(leaks),
+            _ => None,
+        })
+    }
+}
+
+impl fmt::Display for LeaseFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the lease ended with {} faults", self.0.len())?;
+        for fault in &self.0 {
+            write!(f, "\n{fault}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for LeaseFailure {}
