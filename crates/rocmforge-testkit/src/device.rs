@@ -53,7 +53,12 @@ pub(crate) fn choose(sim: &SimConfig) -> Result<Chosen, DeviceError> {
 
 fn simulated(host: Arc<SimHost>, name: String) -> Chosen {
     let provider = Provider::new(host.api(), host.clock()).with_readings(host.readings(0));
-    Chosen { provider, ordinal: 0, sim: Some(host), name }
+    Chosen {
+        provider,
+        ordinal: 0,
+        sim: Some(host),
+        name,
+    }
 }
 
 /// A real card, which needs the supervisor's lock before the library is even loaded.
@@ -62,10 +67,23 @@ fn real(card: &str, name: &str) -> Result<Chosen, DeviceError> {
     lock::check_inherited(&lock::default_directory(), card, descriptor.as_deref())?;
     let provider = Provider::amd()?;
     let devices = rocmforge_runtime::HipBackend::devices(&provider, std::time::Duration::from_secs(10))?;
-    let found = devices.iter().find(|device| device.pci.to_string() == card || device.ordinal.to_string() == card);
+    let found = devices
+        .iter()
+        .find(|device| device.pci.to_string() == card || device.ordinal.to_string() == card);
     let Some(device) = found else {
-        let list = devices.iter().map(|device| format!("{} ({})", device.pci, device.name)).collect::<Vec<_>>();
-        return Err(DeviceError::NoSuchDevice { wanted: card.to_owned(), found: list.join(", ") });
+        let list = devices
+            .iter()
+            .map(|device| format!("{} ({})", device.pci, device.name))
+            .collect::<Vec<_>>();
+        return Err(DeviceError::NoSuchDevice {
+            wanted: card.to_owned(),
+            found: list.join(", "),
+        });
     };
-    Ok(Chosen { ordinal: device.ordinal, provider, sim: None, name: name.to_owned() })
+    Ok(Chosen {
+        ordinal: device.ordinal,
+        provider,
+        sim: None,
+        name: name.to_owned(),
+    })
 }

@@ -55,7 +55,10 @@ impl DummyBackend {
     ///
     /// If `alignment` is not a power of two.
     pub fn with_config(max_buffer_size: usize, alignment: usize) -> Self {
-        assert!(alignment.is_power_of_two(), "an alignment of {alignment} is not a power of two");
+        assert!(
+            alignment.is_power_of_two(),
+            "an alignment of {alignment} is not a power of two"
+        );
         Self {
             max_buffer_size,
             alignment,
@@ -123,13 +126,16 @@ impl GgmlBackend for DummyBackend {
     }
 
     fn free(&mut self, id: TensorId) -> GgmlResult<()> {
-        self.buffers.remove(&id).ok_or(GgmlError::UnknownTensor { tensor: id })?;
+        self.buffers.remove(&id).ok_or(GgmlError::UnknownTensor(id))?;
         self.stats.free_count += 1;
         Ok(())
     }
 
     fn tensor_desc(&self, id: TensorId) -> Option<&TensorDesc> {
-        self.buffers.get(&id).map(|(desc, _)| desc).or_else(|| self.views.get(&id))
+        self.buffers
+            .get(&id)
+            .map(|(desc, _)| desc)
+            .or_else(|| self.views.get(&id))
     }
 
     fn buffer(&self, id: TensorId) -> Option<&usize> {
@@ -165,7 +171,10 @@ mod tests {
     use rocmforge_ggml::{Graph, executor};
 
     fn tensor(id: usize, elements: usize) -> TensorDesc {
-        TensorDesc { id: TensorId(id), ..TensorDesc::f32([elements]) }
+        TensorDesc {
+            id: TensorId(id),
+            ..TensorDesc::f32([elements])
+        }
     }
 
     #[test]
@@ -192,8 +201,12 @@ mod tests {
         assert_eq!(*backend.stats(), DummyBackendStats::default());
         backend.alloc(&tensor(0, 4)).unwrap();
         backend.bind(&tensor(1, 4), 1000).unwrap();
-        let expected =
-            DummyBackendStats { alloc_count: 1, bind_count: 1, total_allocated_bytes: 16, ..Default::default() };
+        let expected = DummyBackendStats {
+            alloc_count: 1,
+            bind_count: 1,
+            total_allocated_bytes: 16,
+            ..Default::default()
+        };
         assert_eq!(*backend.stats(), expected);
     }
 

@@ -13,7 +13,9 @@ const MIB: usize = 1 << 20;
 pub static GPU_FIXTURE: LazyLock<Option<GpuTestFixture>> = LazyLock::new(|| match GpuTestFixture::new() {
     Ok(fixture) => Some(fixture),
     Err(error) => {
-        crate::report::append(&crate::report::Record::Skip { reason: format!("no device: {error}") });
+        crate::report::append(&crate::report::Record::Skip {
+            reason: format!("no device: {error}"),
+        });
         None
     }
 });
@@ -41,7 +43,12 @@ impl GpuTestFixture {
         drop(warm);
         lease.backend().synchronize()?;
         let epoch = lease.backend().card().ledger().epoch();
-        Ok(Self { lease, epoch, initial_free, initial_total })
+        Ok(Self {
+            lease,
+            epoch,
+            initial_free,
+            initial_total,
+        })
     }
 
     /// The shared backend.
@@ -102,7 +109,9 @@ impl GpuTestFixture {
         if fallen > self.initial_total / 100 * tolerance_percent {
             #[allow(clippy::print_stderr)] // printed, never judged
             {
-                eprintln!("the driver's free memory has fallen by {fallen} bytes; the ledger is clean, so it is not ours");
+                eprintln!(
+                    "the driver's free memory has fallen by {fallen} bytes; the ledger is clean, so it is not ours"
+                );
             }
         }
     }

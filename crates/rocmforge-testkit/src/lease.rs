@@ -24,7 +24,11 @@ pub struct LeaseOptions {
 impl Default for LeaseOptions {
     /// One simulated gfx1100, the tests' policy, one minute.
     fn default() -> Self {
-        Self { sim: SimConfig::default(), policy: Policy::tests(), deadline: Duration::from_secs(60) }
+        Self {
+            sim: SimConfig::default(),
+            policy: Policy::tests(),
+            deadline: Duration::from_secs(60),
+        }
     }
 }
 
@@ -68,25 +72,43 @@ pub fn gpu() -> GpuLease {
 /// As [`gpu`].
 #[track_caller]
 pub fn gpu_with(options: LeaseOptions) -> GpuLease {
-    let Chosen { provider, ordinal, sim, name } = match device::choose(&options.sim) {
+    let Chosen {
+        provider,
+        ordinal,
+        sim,
+        name,
+    } = match device::choose(&options.sim) {
         Ok(chosen) => chosen,
         Err(error) => panic!("{error}"),
     };
-    let backend_options =
-        BackendOptions { device: ordinal, policy: options.policy, deadline: options.deadline, card: None };
+    let backend_options = BackendOptions {
+        device: ordinal,
+        policy: options.policy,
+        deadline: options.deadline,
+        card: None,
+    };
     let backend = match HipBackend::open(provider, backend_options) {
         Ok(backend) => backend,
         Err(error) => panic!("cannot open {name}: {error}"),
     };
     let card = backend.card().clone();
     let epoch = card.ledger().epoch();
-    GpuLease { backend: Some(backend), kernels: OnceLock::new(), card, epoch, sim, device: name }
+    GpuLease {
+        backend: Some(backend),
+        kernels: OnceLock::new(),
+        card,
+        epoch,
+        sim,
+        device: name,
+    }
 }
 
 impl GpuLease {
     /// The backend. It is this lease's own.
     pub fn backend(&self) -> &Arc<HipBackend> {
-        self.backend.as_ref().expect("the backend goes only when the lease ends")
+        self.backend
+            .as_ref()
+            .expect("the backend goes only when the lease ends")
     }
 
     /// The prebuilt kernels of this device's architecture, loaded at the first call.
@@ -118,7 +140,9 @@ impl GpuLease {
 
     /// Drops the backend and collects what should not be.
     fn end(&mut self) -> Result<(), LeaseFailure> {
-        let Some(backend) = self.backend.take() else { return Ok(()) };
+        let Some(backend) = self.backend.take() else {
+            return Ok(());
+        };
         let mut faults = Vec::new();
         // Waits for the work of dropped buffers, and brings out errors that a destructor kept.
         if let Err(error) = backend.synchronize() {
@@ -135,8 +159,16 @@ impl GpuLease {
             faults.extend(sim.take_reports().into_iter().map(LeaseFault::Report));
         }
         let peak_bytes = self.card.ledger().peak().0;
-        report::append(&Record::Lease { device: self.device.clone(), peak_bytes, launches });
-        if faults.is_empty() { Ok(()) } else { Err(LeaseFailure(faults)) }
+        report::append(&Record::Lease {
+            device: self.device.clone(),
+            peak_bytes,
+            launches,
+        });
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(LeaseFailure(faults))
+        }
     }
 }
 
