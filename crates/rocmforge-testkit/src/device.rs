@@ -52,7 +52,9 @@ pub(crate) fn choose(sim: &SimConfig) -> Result<Chosen, DeviceError> {
 }
 
 fn simulated(host: Arc<SimHost>, name: String) -> Chosen {
-    let provider = Provider::new(host.api(), host.clock()).with_readings(host.readings(0));
+    let provider = Provider::new(host.api())
+        .with_clock(host.clock())
+        .with_readings(Box::new(host.readings(0)));
     Chosen {
         provider,
         ordinal: 0,

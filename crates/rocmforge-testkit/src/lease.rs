@@ -2,12 +2,11 @@
 
 use crate::device::{self, Chosen};
 use crate::report::{self, Record};
-use rocmforge_kernels::Kernels;
 use rocmforge_memory::{Card, Epoch, LeakReport, Policy};
 use rocmforge_runtime::{BackendOptions, HipBackend, HipError};
 use rocmforge_sim::{Report, SimConfig, SimHost};
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a lease is to be like.
@@ -48,7 +47,6 @@ impl Default for LeaseOptions {
 pub struct GpuLease {
     /// `None` once the lease has ended.
     backend: Option<Arc<HipBackend>>,
-    kernels: OnceLock<Kernels>,
     card: Arc<Card>,
     epoch: Epoch,
     sim: Option<Arc<SimHost>>,
@@ -95,7 +93,7 @@ pub fn gpu_with(options: LeaseOptions) -> GpuLease {
     let epoch = card.ledger().epoch();
     GpuLease {
         backend: Some(backend),
-        kernels: OnceLock::new(),
+
         card,
         epoch,
         sim,
@@ -109,19 +107,6 @@ impl GpuLease {
         self.backend
             .as_ref()
             .expect("the backend goes only when the lease ends")
-    }
-
-    /// The prebuilt kernels of this device's architecture, loaded at the first call.
-    ///
-    /// # Panics
-    ///
-    /// If they cannot be loaded.
-    #[track_caller]
-    pub fn kernels(&self) -> &Kernels {
-        self.kernels.get_or_init(|| match Kernels::load(self.backend()) {
-            Ok(kernels) => kernels,
-            Err(error) => panic!("{error}"),
-        })
     }
 
     /// The simulator, if the device is simulated.
@@ -148,7 +133,6 @@ impl GpuLease {
         if let Err(error) = backend.synchronize() {
             faults.push(LeaseFault::Error(error));
         }
-        self.kernels = OnceLock::new();
         drop(backend);
         let leaks = self.epoch.leaks();
         if !leaks.is_clean() {

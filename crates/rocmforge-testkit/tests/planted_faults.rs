@@ -75,7 +75,7 @@ mod planted {
         };
         never_written => |gpu: &GpuLease| {
             // SAFETY: on the simulated card, where reading memory nobody wrote is a report.
-            let x = unsafe { HipBuffer::<f32>::uninit(gpu.backend(), Elems(64), "unwritten input") }.unwrap();
+            let x = unsafe { HipBuffer::<f32>::uninit(gpu.backend().stream(), Elems(64), "unwritten input") }.unwrap();
             let y = zeroed(gpu, 64, "output");
             launch(gpu, "copy", one_block(), LaunchArgs::new().buffer(&x).out(&y).value(64u32));
         };
