@@ -1,9 +1,10 @@
 //! The ELF file around the kernels.
 
+use crate::error::limit;
 use crate::{Container, KernelCode, KernelDescriptor, ParseError};
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, ProgramHeader64};
-use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader, Sym};
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, Sym};
 use std::collections::HashMap;
 
 type Header = FileHeader64<LE>;
@@ -13,8 +14,11 @@ type Segment = ProgramHeader64<LE>;
 const ELFOSABI_AMDGPU_HSA: u8 = 64;
 /// The metadata note's type; its owner is `AMDGPU`.
 const NT_AMDGPU_METADATA: u32 = 32;
-/// Most symbols we look at.
-const MAX_SYMBOLS: usize = 1 << 20;
+/// Most program headers. The linker makes about ten.
+const MAX_SEGMENTS: usize = 256;
+/// How many times the size of the file all symbol names together may be. Names may share their ends, so the sum can exceed
+/// the file a little; a file made to be slow has every symbol name most of it.
+const MAX_NAMES: usize = 8;
 
 /// An ELF file whose header is that of a linked AMD code object.
 pub(crate) struct AmdElf<'a> {
@@ -75,6 +79,7 @@ impl<'a> AmdElf<'a> {
             ));
         }
         let segments = header.program_headers(LE, bytes).map_err(broken)?;
+        limit("program headers", segments.len(), MAX_SEGMENTS)?;
         let elf = Self {
             bytes,
             header,
@@ -146,32 +151,23 @@ impl<'a> AmdElf<'a> {
                 return Ok(found);
             }
         }
-        let sections = self.header.sections(LE, self.bytes).map_err(broken)?;
-        for section in sections.iter() {
-            if let Some(notes) = section.notes(LE, self.bytes).map_err(broken)?
-                && let Some(found) = find(notes)?
-            {
-                return Ok(found);
-            }
-        }
         Err(ParseError::NoMetadata)
     }
 
     pub(crate) fn symbols(&self) -> Result<Symbols<'a, '_>, ParseError> {
         let sections = self.header.sections(LE, self.bytes).map_err(broken)?;
         let mut addresses = HashMap::new();
+        let mut names = 0;
         for kind in [elf::SHT_DYNSYM, elf::SHT_SYMTAB] {
             let table = sections.symbols(LE, self.bytes, kind).map_err(broken)?;
-            if table.len() > MAX_SYMBOLS {
-                let (value, limit) = (table.len() as u64, MAX_SYMBOLS as u64);
-                return Err(ParseError::TooLarge {
-                    what: "symbols",
-                    value,
-                    limit,
-                });
-            }
             for symbol in table.iter().filter(|symbol| !symbol.is_undefined(LE)) {
                 let name = symbol.name(LE, table.strings()).map_err(broken)?;
+                names += name.len();
+                limit(
+                    "symbol names in bytes",
+                    names,
+                    self.bytes.len().saturating_mul(MAX_NAMES),
+                )?;
                 addresses.entry(name).or_insert(symbol.st_value(LE));
             }
         }

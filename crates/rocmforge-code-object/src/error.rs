@@ -54,3 +54,15 @@ pub enum ParseError {
         reason: String,
     },
 }
+
+/// Refuses a count over its limit.
+pub(crate) fn limit(what: &'static str, value: usize, limit: usize) -> Result<(), ParseError> {
+    if value <= limit {
+        return Ok(());
+    }
+    Err(ParseError::TooLarge {
+        what,
+        value: value as u64,
+        limit: limit as u64,
+    })
+}

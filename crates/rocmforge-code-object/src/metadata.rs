@@ -1,5 +1,6 @@
 //! The metadata note: a MessagePack document.
 
+use crate::error::limit;
 use crate::{ArgKind, ArgMeta, KernelMeta, ParseError};
 use rmpv::ValueRef;
 
@@ -85,17 +86,6 @@ fn argument(value: &ValueRef<'_>) -> Result<ArgMeta, ParseError> {
         type_name: map.optional_string(".type_name")?,
         address_space: map.optional_string(".address_space")?,
         is_const: map.flag(".is_const")?,
-    })
-}
-
-fn limit(what: &'static str, value: usize, limit: usize) -> Result<(), ParseError> {
-    if value <= limit {
-        return Ok(());
-    }
-    Err(ParseError::TooLarge {
-        what,
-        value: value as u64,
-        limit: limit as u64,
     })
 }
 

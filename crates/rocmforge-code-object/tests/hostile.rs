@@ -198,6 +198,63 @@ fn absurd_counts_and_depth_are_refused() {
     assert!(refusal(&number).contains("not a map"), "{}", refusal(&number));
 }
 
+fn word(bytes: &mut [u8], at: usize, value: u64) {
+    bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+/// A symbol table in which every name is nearly the whole file: reading them all would take its square.
+#[test]
+fn endless_symbol_names_are_refused_before_they_cost_much() {
+    let mut bytes = REAL.to_vec();
+    let sections = u64::from_le_bytes(REAL[40..48].try_into().unwrap()) as usize;
+    let (symtab, strtab) = (sections + 20 * 64, sections + 22 * 64);
+    assert_eq!(
+        (bytes[symtab + 4], bytes[strtab + 4]),
+        (2, 3),
+        "SHT_SYMTAB and SHT_STRTAB"
+    );
+    let (count, length) = (100_000_u64, 4_000_000_u64);
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    word(&mut bytes, symtab + 24, REAL.len().next_multiple_of(8) as u64);
+    word(&mut bytes, symtab + 32, count * 24);
+    for name in 0..count {
+        // st_name, st_info, st_other, st_shndx (.text), st_value, st_size
+        bytes.extend((name as u32).to_le_bytes());
+        bytes.extend([0x11, 0, 7, 0]);
+        bytes.extend([0; 16]);
+    }
+    let at = bytes.len() as u64;
+    word(&mut bytes, strtab + 24, at);
+    word(&mut bytes, strtab + 32, length);
+    bytes.resize(bytes.len() + length as usize - 1, b'a');
+    bytes.push(0);
+    let error = CodeObject::parse(&bytes).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ParseError::TooLarge {
+                what: "symbol names in bytes",
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn too_many_program_headers_are_refused() {
+    let mut bytes = REAL.to_vec();
+    let at = bytes.len().next_multiple_of(8);
+    bytes.resize(at + 1000 * 56, 0);
+    word(&mut bytes, 32, at as u64);
+    bytes[56..58].copy_from_slice(&1000_u16.to_le_bytes());
+    assert!(
+        refusal(&bytes).contains("program headers: 1000 is over the limit of 256"),
+        "{}",
+        refusal(&bytes)
+    );
+}
+
 fn cases() -> ProptestConfig {
     ProptestConfig {
         cases: 2000,

@@ -21,7 +21,13 @@ pub(crate) fn role() -> Option<String> {
 
 /// Runs the test `name` of this binary in a process of its own, in which [`role`] is `role`. Answers how it ended and what
 /// it printed.
-pub(crate) fn run(name: &str, role: &str, limit: Duration) -> (End, String) {
+pub(crate) fn run(name: &str, role: &str) -> (End, String) {
+    run_until(name, role, || false)
+}
+
+/// The same, and kills it half a second after `stuck` says that it is where it should hang.
+pub(crate) fn run_until(name: &str, role: &str, mut stuck: impl FnMut() -> bool) -> (End, String) {
+    let mut limit = Duration::from_secs(60);
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .env(ROLE, role)
@@ -34,10 +40,14 @@ pub(crate) fn run(name: &str, role: &str, limit: Duration) -> (End, String) {
         let _ = stdout.read_to_string(&mut text);
         text
     });
-    let start = Instant::now();
+    let mut start = Instant::now();
+    let mut waiting = true;
     let end = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break End::Exited(status);
+        }
+        if waiting && stuck() {
+            (waiting, start, limit) = (false, Instant::now(), Duration::from_millis(500));
         }
         if start.elapsed() > limit {
             child.kill().unwrap();

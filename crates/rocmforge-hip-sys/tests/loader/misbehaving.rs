@@ -4,7 +4,6 @@ use crate::child::{self, End};
 use crate::fake::Fake;
 use rocmforge_hip_sys::{HipApi, HipLibrary, Refusal, hipErrorNotSupported, hipSuccess};
 use std::os::unix::process::ExitStatusExt;
-use std::time::Duration;
 
 #[test]
 fn a_missing_core_function_is_refused_by_name() {
@@ -88,7 +87,7 @@ fn a_crash_in_hip_init_stays_in_the_child() {
     let fake = Fake::new().with("hipInit", "unsigned hipInit(unsigned flags) { abort(); }");
     let path = fake.build(&folder.path().join("libcrash.so"));
     let name = "misbehaving::a_crash_in_hip_init_stays_in_the_child";
-    let (end, output) = child::run(name, path.to_str().unwrap(), Duration::from_secs(60));
+    let (end, output) = child::run(name, path.to_str().unwrap());
     let End::Exited(status) = end else {
         panic!("it hung: {output}")
     };
@@ -115,7 +114,7 @@ fn a_hang_in_hip_init_stays_in_the_child() {
         .with("hipInit", body)
         .build(&folder.path().join("libhang.so"));
     let name = "misbehaving::a_hang_in_hip_init_stays_in_the_child";
-    let (end, output) = child::run(name, path.to_str().unwrap(), Duration::from_secs(5));
+    let (end, output) = child::run_until(name, path.to_str().unwrap(), || entered.exists());
     assert!(matches!(end, End::TimedOut), "it ended: {end:?}: {output}");
     assert!(
         entered.exists(),
