@@ -18,7 +18,7 @@ const RESERVED: u64 = 64 << 20;
 /// Address space kept for code objects and kernel arguments. Not charged: their size is not the program's affair.
 const SYSTEM: u64 = 256 << 20;
 /// Fresh memory beyond this size keeps what it held: filling gigabytes would cost more than the test that needs them.
-const POISON_LIMIT: u64 = 64 << 20;
+const POISON_LIMIT: u64 = 4 << 20;
 /// Freed allocations remembered for reports.
 const REMEMBERED: usize = 4096;
 

@@ -1,0 +1,1 @@
+//! I: modules, functions, launches.
