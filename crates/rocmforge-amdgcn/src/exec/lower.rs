@@ -1,20 +1,18 @@
 //! From decoded to lowered instructions.
 
-use super::code::{ABS, Code, Flow, Ins, Kind, NEG, Src};
+use super::code::{ABS, Code, Flow, Ins, Kind, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
 use super::ctx::Ctx;
-use super::isa::{Handler, Run, plain};
+use super::isa::plain;
+use super::mem::{self, Access, two_addresses};
+use super::vector::{self, cross};
 use super::wave::{EXEC, M0, NULL, VCC, Wave};
-use super::{salu, smem, vop};
+use super::{salu, smem};
 use crate::inst::{Format, Inst, Op, Operand, Ty};
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
 
-/// What of an instruction is not modelled; empty when all of it.
+/// What of an instruction is not modelled; empty when it is the whole instruction.
 pub(crate) type Refused = &'static str;
 
-struct Nothing;
-impl Handler for Nothing {
-    fn run(_: &mut Wave, _: &mut Ctx<'_>, _: &Ins) {}
-}
 fn nothing(_: &mut Wave, _: &mut Ctx<'_>, _: &Ins) {}
 
 /// Does nothing; the base of every lowered instruction.
@@ -35,6 +33,339 @@ pub(crate) const NOTHING: Ins = Ins {
 
 /// Lowers one instruction and appends the result, which is nothing for hints.
 pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
-    let _ = (inst, pc, code);
-    Err("")
+    match inst.format {
+        Format::Sopp => sopp(inst, code),
+        Format::Sop1 | Format::Sop2 | Format::Sopc | Format::Sopk => scalar(inst, pc, code),
+        Format::Smem => scalar_load(inst, code),
+        Format::Vopd => dual(inst, code),
+        Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 | Format::Vop3sd | Format::Vop3p => {
+            lanes(inst, code)
+        }
+        Format::Ds | Format::Flat | Format::Global | Format::Scratch => memory(inst, code),
+        // Only the cache invalidations are left in this format, and there are no caches.
+        Format::Mubuf => Ok(()),
+    }
+}
+
+/// A scalar register's number, as in `Wave::s`.
+fn sgpr(operand: Operand) -> Option<u8> {
+    Some(match operand {
+        Operand::Sgpr(n) => n,
+        Operand::Ttmp(n) => 108 + n,
+        Operand::VccLo => VCC as u8,
+        Operand::VccHi => VCC as u8 + 1,
+        Operand::ExecLo => EXEC as u8,
+        Operand::ExecHi => EXEC as u8 + 1,
+        Operand::M0 => M0 as u8,
+        Operand::Null | Operand::None => NULL as u8,
+        _ => return None,
+    })
+}
+
+fn vgpr(operand: Operand) -> Option<(u8, u8)> {
+    match operand {
+        Operand::Vgpr(n) => Some((n, 0)),
+        Operand::VgprHalf { reg, hi } => Some((reg, if hi { 16 } else { 0 })),
+        _ => None,
+    }
+}
+
+fn source(operand: Operand, ty: Ty) -> Result<Src, Refused> {
+    if let Some((reg, shift)) = vgpr(operand) {
+        return Ok(Src { shift, ..Src::reg(Kind::V, reg) });
+    }
+    if matches!(operand, Operand::None | Operand::Null) {
+        return Ok(Src::ZERO);
+    }
+    if let Some(reg) = sgpr(operand) {
+        return Ok(Src::reg(Kind::S, reg));
+    }
+    if let Some(value) = operand.constant(ty) {
+        return Ok(Src::constant(value));
+    }
+    let aperture = |high: u32| {
+        if ty.regs() == 2 { Ok(Src::constant(u64::from(high) << 32)) } else { Err("32 bits of an aperture") }
+    };
+    match operand {
+        Operand::Scc => Ok(Src::reg(Kind::Scc, 0)),
+        Operand::VccZ => Ok(Src::reg(Kind::VccZ, 0)),
+        Operand::ExecZ => Ok(Src::reg(Kind::ExecZ, 0)),
+        Operand::SharedBase => aperture(SHARED_APERTURE),
+        Operand::PrivateBase => aperture(PRIVATE_APERTURE),
+        _ => Err("operand"),
+    }
+}
+
+fn sopp(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
+    let flow = match inst.op {
+        Op::SBranch => Flow::Branch,
+        Op::SCbranchScc0 => Flow::Scc0,
+        Op::SCbranchScc1 => Flow::Scc1,
+        Op::SCbranchVccz => Flow::Vccz,
+        Op::SCbranchVccnz => Flow::Vccnz,
+        Op::SCbranchExecz => Flow::Execz,
+        Op::SCbranchExecnz => Flow::Execnz,
+        Op::SBarrier => Flow::Barrier,
+        Op::SEndpgm => Flow::End,
+        Op::STrap => Flow::Trap,
+        Op::SCodeEnd => Flow::OffEnd,
+        Op::SNop
+        | Op::SSleep
+        | Op::SDelayAlu
+        | Op::SWaitcnt
+        | Op::SWaitcntDepctr
+        | Op::SWaitIdle
+        | Op::SWaitEvent
+        | Op::SClause
+        | Op::SSetprio
+        | Op::SSetInstPrefetchDistance
+        | Op::SIcacheInv
+        | Op::SWakeup
+        | Op::STtracedata
+        | Op::STtracedataImm
+        | Op::SIncperflevel
+        | Op::SDecperflevel => return Ok(()),
+        // MSG_DEALLOC_VGPRS, which compilers put before the end.
+        Op::SSendmsg if inst.imm & 0xFFFF == 3 => return Ok(()),
+        Op::SDenormMode if inst.imm & 15 == 15 => return Ok(()),
+        Op::SRoundMode if inst.imm & 15 == 0 => return Ok(()),
+        _ => return Err(""),
+    };
+    code.ins.push(Ins { flow, ..NOTHING });
+    Ok(())
+}
+
+fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
+    let dst = sgpr(inst.dst).ok_or("destination")?;
+    let next = code.device.wrapping_sub(code.start).wrapping_add(pc).wrapping_add(4);
+    match inst.op {
+        Op::SWaitcntExpcnt | Op::SWaitcntLgkmcnt | Op::SWaitcntVmcnt | Op::SWaitcntVscnt | Op::SVersion => return Ok(()),
+        Op::SGetpcB64 => {
+            let run = salu::lookup(Op::SMovB64).ok_or("")?;
+            code.ins.push(Ins { run, a: Src::constant(next), dst, ..NOTHING });
+            return Ok(());
+        }
+        Op::SSetpcB64 | Op::SSwappcB64 => {
+            let a = source(inst.src[0], Ty::B64)?;
+            code.ins.push(Ins { flow: Flow::SetPc, a, dst, ..NOTHING });
+            return Ok(());
+        }
+        Op::SCallB64 => {
+            let run = salu::lookup(Op::SMovB64).ok_or("")?;
+            code.ins.push(Ins { run, a: Src::constant(next), dst, ..NOTHING });
+            code.ins.push(Ins { flow: Flow::Branch, ..NOTHING });
+            return Ok(());
+        }
+        _ => {}
+    }
+    let run = salu::lookup(inst.op).ok_or("")?;
+    let (a, b) = match inst.format {
+        Format::Sopk => {
+            let register = if matches!(inst.src[0], Operand::None) { inst.dst } else { inst.src[0] };
+            (source(register, Ty::B32)?, Src::constant(u64::from(inst.imm as u32)))
+        }
+        _ => (source(inst.src[0], inst.ty.src[0])?, source(inst.src[1], inst.ty.src[1])?),
+    };
+    code.ins.push(Ins { run, a, b, dst, ..NOTHING });
+    Ok(())
+}
+
+fn scalar_load(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
+    if matches!(inst.op, Op::SDcacheInv | Op::SGl1Inv | Op::SIcacheInv) {
+        return Ok(());
+    }
+    let run = smem::lookup(inst.op).ok_or("")?;
+    let dst = sgpr(inst.dst).ok_or("destination")?;
+    let (a, b) = (source(inst.src[0], Ty::B64)?, source(inst.src[1], Ty::B32)?);
+    code.ins.push(Ins { run, a, b, dst, imm: inst.imm, ..NOTHING });
+    Ok(())
+}
+
+/// Whether an operation adds to its destination.
+fn accumulates(op: Op) -> bool {
+    matches!(
+        op,
+        Op::VFmacF32 | Op::VFmacF16 | Op::VFmacDx9ZeroF32 | Op::VPkFmacF16 | Op::VDot2accF32F16
+    )
+}
+
+/// Lowers a vector ALU instruction without its DPP part.
+fn lane_ins(inst: &Inst) -> Result<Ins, Refused> {
+    let mods = &inst.mods;
+    let packed = inst.format == Format::Vop3p;
+    let mix = matches!(inst.op, Op::VFmaMixF32 | Op::VFmaMixloF16 | Op::VFmaMixhiF16);
+    let mut src = [Src::ZERO; 3];
+    for (n, slot) in src.iter_mut().enumerate() {
+        *slot = source(inst.src[n], inst.ty.src[n])?;
+        let bit = |field: u8| field >> n & 1 != 0;
+        if bit(mods.neg) {
+            slot.mods |= NEG;
+        }
+        if mix {
+            slot.shift = if bit(mods.op_sel) { 16 } else { 0 };
+            slot.mods |= if bit(mods.op_sel_hi) { SEL_HI } else { 0 } | if bit(mods.neg_hi) { ABS } else { 0 };
+        } else if packed {
+            slot.mods |= if bit(mods.neg_hi) { NEG_HI } else { 0 }
+                | if bit(mods.op_sel) { SEL_LO } else { 0 }
+                | if bit(mods.op_sel_hi) { SEL_HI } else { 0 };
+        } else {
+            if bit(mods.abs) {
+                slot.mods |= ABS;
+            }
+            if inst.ty.src[n].is_half() && slot.kind == Kind::S && bit(mods.op_sel) {
+                slot.shift = 16;
+            }
+        }
+    }
+    if mods.omod != 0 {
+        return Err("output modifier, which the hardware ignores with denormals on");
+    }
+    let mut ins = Ins { clamp: mods.clamp, ..NOTHING };
+    let scalar_result = matches!(inst.op, Op::VReadfirstlaneB32 | Op::VReadlaneB32);
+    if scalar_result {
+        ins.dst = sgpr(inst.dst).ok_or("destination")?;
+    } else if let Some((reg, half)) = vgpr(inst.dst) {
+        (ins.dst, ins.half) = (reg, half);
+    } else if inst.dst != Operand::None {
+        return Err("destination");
+    }
+    ins.sdst = sgpr(inst.sdst).ok_or("second destination")?;
+    if accumulates(inst.op) {
+        src[2] = Src { shift: ins.half, mods: SEL_HI, ..Src::reg(Kind::V, ins.dst) };
+    }
+    match inst.op {
+        Op::VFmaMixhiF16 => ins.half = 16,
+        Op::VPermlane16B32 | Op::VPermlanex16B32 => ins.imm = i32::from(mods.op_sel & 3),
+        _ => {}
+    }
+    [ins.a, ins.b, ins.c] = src;
+    // Packed and mixed operands apply their modifiers themselves, apart from clamping.
+    let any = mods.clamp || (!packed && (mods.neg | mods.abs) & 7 != 0);
+    ins.run = match cross::lookup(inst.op) {
+        Some(run) => run,
+        None => vector::lookup(inst.op, any, mods.clamp).ok_or(if any { "with these modifiers" } else { "" })?,
+    };
+    Ok(ins)
+}
+
+fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
+    if matches!(inst.op, Op::VNop | Op::VPipeflush | Op::VPermlane64B32) {
+        // In a wave of 32, v_permlane64 does nothing.
+        return Ok(());
+    }
+    if let Some(run) = vector::wmma::lookup(inst.op) {
+        return matrix(inst, run, code);
+    }
+    let mut ins = lane_ins(inst)?;
+    let Some(dpp) = &inst.mods.dpp else {
+        code.ins.push(ins);
+        return Ok(());
+    };
+    if ins.sdst as usize == EXEC || cross::lookup(inst.op).is_some() {
+        return Err("DPP on this operation");
+    }
+    let (run, imm, target) = cross::dpp(dpp);
+    let plain_source = Src { mods: 0, shift: 0, ..ins.a };
+    code.ins.push(Ins { run, a: plain_source, imm, target, ..NOTHING });
+    ins.a.kind = Kind::T;
+    code.ins.push(ins);
+    code.ins.push(Ins { run: plain::<cross::Restore>(), ..NOTHING });
+    Ok(())
+}
+
+fn matrix(inst: &Inst, run: super::isa::Run, code: &mut Code) -> Result<(), Refused> {
+    let mut ins = lane_ins_matrix(inst)?;
+    ins.run = run;
+    code.ins.push(ins);
+    Ok(())
+}
+
+/// Operands of a matrix instruction: whole register groups, with packed modifiers in `imm`.
+fn lane_ins_matrix(inst: &Inst) -> Result<Ins, Refused> {
+    let mut ins = Ins { clamp: inst.mods.clamp, ..NOTHING };
+    (ins.dst, _) = vgpr(inst.dst).ok_or("destination")?;
+    ins.a = source(inst.src[0], inst.ty.src[0])?;
+    ins.b = source(inst.src[1], inst.ty.src[1])?;
+    ins.c = source(inst.src[2], inst.ty.src[2])?;
+    if ins.a.kind != Kind::V || ins.b.kind != Kind::V {
+        return Err("matrix operand that is no register");
+    }
+    let integer = matches!(inst.op, Op::VWmmaI32_16x16x16Iu8 | Op::VWmmaI32_16x16x16Iu4);
+    if !integer && (inst.mods.neg | inst.mods.neg_hi) & 7 != 0 {
+        return Err("negated matrix operand");
+    }
+    ins.imm = i32::from(inst.mods.neg);
+    ins.half = if inst.mods.op_sel & 4 != 0 { 16 } else { 0 };
+    Ok(ins)
+}
+
+/// Both halves of a pair read before either writes: where one would see the other's result, a register is kept aside.
+fn dual(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
+    let other = inst.dual.as_deref().ok_or("pair without second half")?;
+    let x = lane_ins(inst)?;
+    let mut y = lane_ins(other)?;
+    let mut kept = false;
+    for slot in [&mut y.a, &mut y.b, &mut y.c] {
+        if slot.kind == Kind::V && slot.reg == x.dst {
+            slot.kind = Kind::T;
+            kept = true;
+        }
+    }
+    if kept {
+        let a = Src::reg(Kind::V, x.dst);
+        code.ins.push(Ins { run: super::isa::vector::<cross::Save>(), a, ..NOTHING });
+    }
+    code.ins.push(x);
+    code.ins.push(y);
+    Ok(())
+}
+
+fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
+    if inst.mem.gds {
+        return Err("global data share");
+    }
+    if inst.op == Op::DsNop {
+        return Ok(());
+    }
+    // DS keeps its second data operand where the others keep their base.
+    let ds = inst.format == Format::Ds;
+    let scalar_base = !ds && !matches!(inst.src[2], Operand::None | Operand::Null);
+    let mut ins = Ins { imm: inst.imm, ..NOTHING };
+    ins.a = source(inst.src[0], Ty::B32)?;
+    ins.b = source(inst.src[1], Ty::B32)?;
+    ins.c = source(inst.src[2], if ds || inst.format == Format::Scratch { Ty::B32 } else { Ty::B64 })?;
+    if let Some((reg, _)) = vgpr(inst.dst) {
+        ins.dst = reg;
+        ins.sdst = mem::RETURN;
+    } else {
+        ins.sdst = 0;
+    }
+    let has_data = |src: &Src| if src.kind == Kind::V { Ok(()) } else { Err("data operand") };
+    match mem::lookup(inst.op, inst.format, scalar_base).ok_or("")? {
+        Access::Load(run) => {
+            ins.run = run;
+            if ins.sdst == 0 {
+                return Err("load without destination");
+            }
+        }
+        Access::Store(run) | Access::Atomic(run) => {
+            has_data(&ins.b)?;
+            ins.run = run;
+        }
+        Access::Ds(run) => {
+            ins.run = run;
+            if ins.c.kind == Kind::V {
+                ins.sdst |= mem::SECOND;
+            }
+            if let Some(unit) = two_addresses(inst.op) {
+                ins.imm = inst.imm.wrapping_mul(unit as i32);
+                ins.target = u32::from(inst.mem.offset1).wrapping_mul(unit).wrapping_sub(ins.imm as u32);
+            }
+            if inst.op == Op::DsSwizzleB32 && inst.imm as u32 >= 0xE000 {
+                return Err("FFT swizzle");
+            }
+        }
+    }
+    code.ins.push(ins);
+    Ok(())
 }

@@ -2,12 +2,15 @@
 
 pub(crate) mod code;
 mod ctx;
+mod elem;
 mod group;
 mod isa;
 mod lower;
+mod mem;
+mod num;
 mod salu;
 mod smem;
-mod vop;
+pub(crate) mod vector;
 mod wave;
 
 pub(crate) use group::run;

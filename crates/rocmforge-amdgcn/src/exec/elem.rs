@@ -1,0 +1,497 @@
+//! Types of vector operands and results: how 32 lanes of each are read and written.
+
+use super::code::{ABS, Ins, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
+use super::num::{f32_to_half, half_to_f32};
+use super::wave::{BIT, EXEC, Wave, pack};
+
+/// A type that a vector operand can be read as.
+pub(crate) trait Elem: Copy {
+    /// Whether negation and absolute value mean something.
+    const MODS: bool = false;
+    const ZERO: Self;
+    /// All lanes of an operand; `M` says that it may carry modifiers.
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32];
+}
+
+/// A type that a vector result can be written as.
+pub(crate) trait Ret: Copy {
+    /// Whether clamping means something.
+    const MODS: bool = false;
+    type Out: Default;
+    fn set(out: &mut Self::Out, lane: usize, value: Self);
+    /// `M` says that the instruction may clamp.
+    fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out);
+}
+
+/// No operand.
+impl Elem for () {
+    const ZERO: Self = ();
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(_: &'a Wave, _: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+        buffer
+    }
+}
+
+impl Elem for u32 {
+    const ZERO: Self = 0;
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+        w.lanes(s, buffer)
+    }
+}
+
+impl Ret for u32 {
+    type Out = [u32; 32];
+    #[inline(always)]
+    fn set(out: &mut Self::Out, lane: usize, value: Self) {
+        out[lane] = value;
+    }
+    #[inline(always)]
+    fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
+        w.put(i.dst, out);
+    }
+}
+
+impl Elem for i32 {
+    const ZERO: Self = 0;
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+        bytemuck::cast_ref(w.lanes(s, bytemuck::cast_mut(buffer)))
+    }
+}
+
+impl Ret for i32 {
+    type Out = [u32; 32];
+    #[inline(always)]
+    fn set(out: &mut Self::Out, lane: usize, value: Self) {
+        out[lane] = value as u32;
+    }
+    #[inline(always)]
+    fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
+        w.put(i.dst, out);
+    }
+}
+
+/// Masks that take the absolute value and the negation of a float with this sign bit.
+#[inline(always)]
+fn modifiers(s: &Src, sign: u64) -> (u64, u64) {
+    let keep = if s.mods & ABS != 0 { !sign } else { u64::MAX };
+    let flip = if s.mods & NEG != 0 { sign } else { 0 };
+    (keep, flip)
+}
+
+impl Elem for f32 {
+    const MODS: bool = true;
+    const ZERO: Self = 0.0;
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+        if !M {
+            return bytemuck::cast_ref(w.lanes(s, bytemuck::cast_mut(buffer)));
+        }
+        let (keep, flip) = modifiers(s, 1 << 31);
+        let mut raw = [0; 32];
+        let lanes = w.lanes(s, &mut raw);
+        for l in 0..32 {
+            buffer[l] = f32::from_bits((lanes[l] & keep as u32) ^ flip as u32);
+        }
+        buffer
+    }
+}
+
+#[inline(always)]
+pub(crate) fn clamp32(x: f32) -> f32 {
+    // NaN becomes 0, as DX10 clamping has it.
+    let low = if x > 0.0 { x } else { 0.0 };
+    if low < 1.0 { low } else { 1.0 }
+}
+
+impl Ret for f32 {
+    const MODS: bool = true;
+    type Out = [u32; 32];
+    #[inline(always)]
+    fn set(out: &mut Self::Out, lane: usize, value: Self) {
+        out[lane] = value.to_bits();
+    }
+    #[inline(always)]
+    fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
+        if M && i.clamp {
+            let mut clamped = [0; 32];
+            for l in 0..32 {
+                clamped[l] = clamp32(f32::from_bits(out[l])).to_bits();
+            }
+            w.put(i.dst, &clamped);
+        } else {
+            w.put(i.dst, out);
+        }
+    }
+}
+
+#[inline(always)]
+fn fetch64(w: &Wave, s: &Src, buffer: &mut [u64; 32]) {
+    if s.kind == super::code::Kind::V {
+        let low = &w.v[s.reg as usize].0;
+        let high = &w.v[(s.reg as usize + 1) & 255].0;
+        for l in 0..32 {
+            buffer[l] = u64::from(low[l]) | u64::from(high[l]) << 32;
+        }
+    } else {
+        *buffer = [w.scalar64(s); 32];
+    }
+}
+
+#[inline(always)]
+fn store64(w: &mut Wave, reg: u8, out: &[u64; 32]) {
+    let (mut low, mut high) = ([0; 32], [0; 32]);
+    for l in 0..32 {
+        low[l] = out[l] as u32;
+        high[l] = (out[l] >> 32) as u32;
+    }
+    w.put(reg, &low);
+    w.put(reg.wrapping_add(1), &high);
+}
+
+macro_rules! wide_integer {
+    ($($int:ty),*) => {$(
+        impl Elem for $int {
+            const ZERO: Self = 0;
+            #[inline(always)]
+            fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+                fetch64(w, s, bytemuck::cast_mut(buffer));
+                buffer
+            }
+        }
+
+        impl Ret for $int {
+            type Out = [u64; 32];
+            #[inline(always)]
+            fn set(out: &mut Self::Out, lane: usize, value: Self) {
+                out[lane] = value as u64;
+            }
+            #[inline(always)]
+            fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
+                store64(w, i.dst, out);
+            }
+        }
+    )*};
+}
+wide_integer!(u64, i64);
+
+impl Elem for f64 {
+    const MODS: bool = true;
+    const ZERO: Self = 0.0;
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+        let bits: &mut [u64; 32] = bytemuck::cast_mut(buffer);
+        fetch64(w, s, bits);
+        if M {
+            let (keep, flip) = modifiers(s, 1 << 63);
+            for lane in bits {
+                *lane = (*lane & keep) ^ flip;
+            }
+        }
+        buffer
+    }
+}
+
+impl Ret for f64 {
+    const MODS: bool = true;
+    type Out = [u64; 32];
+    #[inline(always)]
+    fn set(out: &mut Self::Out, lane: usize, value: Self) {
+        out[lane] = value.to_bits();
+    }
+    #[inline(always)]
+    fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
+        let mut value = *out;
+        if M && i.clamp {
+            for lane in &mut value {
+                let x = f64::from_bits(*lane);
+                *lane = (if x > 0.0 { x } else { 0.0 }).min(1.0).to_bits();
+            }
+        }
+        store64(w, i.dst, &value);
+    }
+}
+
+/// Writes a half of a register; the other half stays.
+#[inline(always)]
+fn store16(w: &mut Wave, i: &Ins, out: &[u16; 32]) {
+    let keep = 0xFFFF_0000u32 >> i.half;
+    let old = &w.v[i.dst as usize].0;
+    let mut value = [0; 32];
+    for l in 0..32 {
+        value[l] = (old[l] & keep) | u32::from(out[l]) << i.half;
+    }
+    w.put(i.dst, &value);
+}
+
+macro_rules! half_integer {
+    ($($int:ty),*) => {$(
+        impl Elem for $int {
+            const ZERO: Self = 0;
+            #[inline(always)]
+            fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+                let mut raw = [0; 32];
+                let lanes = w.lanes(s, &mut raw);
+                for l in 0..32 {
+                    buffer[l] = (lanes[l] >> s.shift) as $int;
+                }
+                buffer
+            }
+        }
+
+        impl Ret for $int {
+            type Out = [u16; 32];
+            #[inline(always)]
+            fn set(out: &mut Self::Out, lane: usize, value: Self) {
+                out[lane] = value as u16;
+            }
+            #[inline(always)]
+            fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
+                store16(w, i, out);
+            }
+        }
+    )*};
+}
+half_integer!(u16, i16);
+
+/// Half precision, widened: sums and products of halves are exact or correctly rounded through single precision.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct H(pub(crate) f32);
+
+impl Elem for H {
+    const MODS: bool = true;
+    const ZERO: Self = Self(0.0);
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+        let mut raw = [0; 32];
+        let lanes = w.lanes(s, &mut raw);
+        let (keep, flip) = if M { modifiers(s, 1 << 15) } else { (u64::MAX, 0) };
+        for l in 0..32 {
+            let bits = (lanes[l] >> s.shift) as u16;
+            buffer[l] = H(half_to_f32((bits & keep as u16) ^ flip as u16));
+        }
+        buffer
+    }
+}
+
+impl Ret for H {
+    const MODS: bool = true;
+    type Out = [f32; 32];
+    #[inline(always)]
+    fn set(out: &mut Self::Out, lane: usize, value: Self) {
+        out[lane] = value.0;
+    }
+    #[inline(always)]
+    fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
+        let mut bits = [0; 32];
+        for l in 0..32 {
+            bits[l] = f32_to_half(if M && i.clamp { clamp32(out[l]) } else { out[l] });
+        }
+        store16(w, i, &bits);
+    }
+}
+
+/// A bit per lane, spread: all ones where it is set.
+#[derive(Clone, Copy)]
+pub(crate) struct Sel(pub(crate) u32);
+
+impl Elem for Sel {
+    const ZERO: Self = Self(0);
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+        let mask = w.scalar(s);
+        for l in 0..32 {
+            buffer[l] = Sel(if mask & BIT[l] != 0 { u32::MAX } else { 0 });
+        }
+        buffer
+    }
+}
+
+/// The number of the lane.
+#[derive(Clone, Copy)]
+pub(crate) struct Lane(pub(crate) u32);
+
+impl Elem for Lane {
+    const ZERO: Self = Self(0);
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(_: &'a Wave, _: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+        for (l, lane) in buffer.iter_mut().enumerate() {
+            *lane = Lane(l as u32);
+        }
+        buffer
+    }
+}
+
+/// A compare result.
+impl Ret for bool {
+    type Out = [u32; 32];
+    #[inline(always)]
+    fn set(out: &mut Self::Out, lane: usize, value: Self) {
+        out[lane] = u32::from(value).wrapping_neg();
+    }
+    #[inline(always)]
+    fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
+        let mask = pack(out) & w.s[EXEC];
+        w.set_mask(i, mask);
+    }
+}
+
+/// A result with a carry.
+impl<T: Ret> Ret for (T, bool) {
+    const MODS: bool = T::MODS;
+    type Out = (T::Out, [u32; 32]);
+    #[inline(always)]
+    fn set(out: &mut Self::Out, lane: usize, value: Self) {
+        T::set(&mut out.0, lane, value.0);
+        bool::set(&mut out.1, lane, value.1);
+    }
+    #[inline(always)]
+    fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
+        T::store::<M>(w, i, &out.0);
+        bool::store::<M>(w, i, &out.1);
+    }
+}
+
+#[inline(always)]
+fn fetch_packed(w: &Wave, s: &Src, buffer: &mut [[u16; 2]; 32], float: bool) {
+    let mut raw = [0; 32];
+    let lanes = w.lanes(s, &mut raw);
+    let low = if s.mods & SEL_LO != 0 { 16 } else { 0 };
+    let high = if s.mods & SEL_HI != 0 { 16 } else { 0 };
+    let flip_low = if float && s.mods & NEG != 0 { 0x8000 } else { 0 };
+    let flip_high = if float && s.mods & NEG_HI != 0 { 0x8000 } else { 0 };
+    for l in 0..32 {
+        buffer[l] = [(lanes[l] >> low) as u16 ^ flip_low, (lanes[l] >> high) as u16 ^ flip_high];
+    }
+}
+
+/// Two integers of 16 bits.
+impl Elem for [u16; 2] {
+    const ZERO: Self = [0; 2];
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+        fetch_packed(w, s, buffer, false);
+        buffer
+    }
+}
+
+impl Ret for [u16; 2] {
+    type Out = [u32; 32];
+    #[inline(always)]
+    fn set(out: &mut Self::Out, lane: usize, value: Self) {
+        out[lane] = u32::from(value[0]) | u32::from(value[1]) << 16;
+    }
+    #[inline(always)]
+    fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
+        w.put(i.dst, out);
+    }
+}
+
+/// Two halves.
+impl Elem for [H; 2] {
+    const MODS: bool = true;
+    const ZERO: Self = [H(0.0); 2];
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+        let mut bits = [[0; 2]; 32];
+        fetch_packed(w, s, &mut bits, true);
+        for l in 0..32 {
+            buffer[l] = bits[l].map(|half| H(half_to_f32(half)));
+        }
+        buffer
+    }
+}
+
+impl Ret for [H; 2] {
+    const MODS: bool = true;
+    type Out = [[f32; 2]; 32];
+    #[inline(always)]
+    fn set(out: &mut Self::Out, lane: usize, value: Self) {
+        out[lane] = [value[0].0, value[1].0];
+    }
+    #[inline(always)]
+    fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
+        let mut value = [0; 32];
+        for l in 0..32 {
+            let [a, b] = out[l].map(|x| u32::from(f32_to_half(if M && i.clamp { clamp32(x) } else { x })));
+            value[l] = a | b << 16;
+        }
+        w.put(i.dst, &value);
+    }
+}
+
+/// Two bfloat16.
+#[derive(Clone, Copy)]
+pub(crate) struct Bf2(pub(crate) [f32; 2]);
+
+impl Elem for Bf2 {
+    const MODS: bool = true;
+    const ZERO: Self = Self([0.0; 2]);
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+        let mut bits = [[0; 2]; 32];
+        fetch_packed(w, s, &mut bits, true);
+        for l in 0..32 {
+            buffer[l] = Bf2(bits[l].map(|half| f32::from_bits(u32::from(half) << 16)));
+        }
+        buffer
+    }
+}
+
+/// A single, or either half of a register: `v_fma_mix*`.
+#[derive(Clone, Copy)]
+pub(crate) struct Mix(pub(crate) f32);
+
+impl Elem for Mix {
+    const MODS: bool = true;
+    const ZERO: Self = Self(0.0);
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+        let mut raw = [0; 32];
+        let lanes = w.lanes(s, &mut raw);
+        let (keep, flip) = modifiers(s, 1 << 31);
+        let half = s.mods & SEL_HI != 0;
+        for l in 0..32 {
+            let bits = if half { half_to_f32((lanes[l] >> s.shift) as u16).to_bits() } else { lanes[l] };
+            buffer[l] = Mix(f32::from_bits((bits & keep as u32) ^ flip as u32));
+        }
+        buffer
+    }
+}
+
+/// Four bytes or eight nibbles, signed where the operand's `neg` bit says so.
+#[derive(Clone, Copy)]
+pub(crate) struct Dot {
+    bits: u32,
+    signed: bool,
+}
+
+impl Dot {
+    #[inline(always)]
+    pub(crate) fn byte(self, n: u32) -> i32 {
+        let byte = (self.bits >> (8 * n)) as u8;
+        if self.signed { i32::from(byte as i8) } else { i32::from(byte) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn nibble(self, n: u32) -> i32 {
+        let nibble = (self.bits >> (4 * n) & 15) as i32;
+        if self.signed { nibble << 28 >> 28 } else { nibble }
+    }
+}
+
+impl Elem for Dot {
+    const MODS: bool = true;
+    const ZERO: Self = Self { bits: 0, signed: false };
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+        let mut raw = [0; 32];
+        let lanes = w.lanes(s, &mut raw);
+        let signed = s.mods & NEG != 0;
+        for l in 0..32 {
+            buffer[l] = Dot { bits: lanes[l], signed };
+        }
+        buffer
+    }
+}

@@ -1,0 +1,171 @@
+//! Atomics: read, compute, write, lane after lane.
+
+use super::space::Space;
+use crate::exec::code::Ins;
+use crate::exec::ctx::Ctx;
+use crate::exec::isa::{Handler, Run, plain};
+use crate::exec::num::{max32, max64, min32, min64};
+use crate::exec::wave::Wave;
+use crate::fault::{Access, FaultKind};
+use crate::inst::Op;
+use std::marker::PhantomData;
+
+/// What an atomic works on: 32 or 64 bits.
+pub(crate) trait Word: Copy {
+    const REGS: usize;
+    fn read(bytes: &[u8]) -> Self;
+    fn write(self, bytes: &mut [u8]);
+    fn get(w: &Wave, reg: u8, lane: usize) -> Self;
+    fn put(self, w: &mut Wave, reg: u8, lane: usize);
+    fn poison() -> Self;
+}
+
+impl Word for u32 {
+    const REGS: usize = 1;
+    fn read(bytes: &[u8]) -> Self {
+        bytes.iter().rev().fold(0, |x, &b| x << 8 | Self::from(b))
+    }
+    fn write(self, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&self.to_le_bytes());
+    }
+    fn get(w: &Wave, reg: u8, lane: usize) -> Self {
+        w.v[reg as usize].0[lane]
+    }
+    fn put(self, w: &mut Wave, reg: u8, lane: usize) {
+        w.v[reg as usize].0[lane] = self;
+    }
+    fn poison() -> Self {
+        crate::POISON
+    }
+}
+
+impl Word for u64 {
+    const REGS: usize = 2;
+    fn read(bytes: &[u8]) -> Self {
+        bytes.iter().rev().fold(0, |x, &b| x << 8 | Self::from(b))
+    }
+    fn write(self, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&self.to_le_bytes());
+    }
+    fn get(w: &Wave, reg: u8, lane: usize) -> Self {
+        Self::from(u32::get(w, reg, lane)) | Self::from(u32::get(w, reg.wrapping_add(1), lane)) << 32
+    }
+    fn put(self, w: &mut Wave, reg: u8, lane: usize) {
+        (self as u32).put(w, reg, lane);
+        ((self >> 32) as u32).put(w, reg.wrapping_add(1), lane);
+    }
+    fn poison() -> Self {
+        Self::from(crate::POISON) << 32 | Self::from(crate::POISON)
+    }
+}
+
+/// New value from old value, operand, and second operand.
+pub(crate) trait AtomicOp {
+    type T: Word;
+    fn eval(old: Self::T, data: Self::T, second: Self::T) -> Self::T;
+}
+
+/// `Ins::sdst` of an atomic: the old value is wanted; the second operand is in `c` rather than behind the first.
+pub(crate) const RETURN: u8 = 1;
+pub(crate) const SECOND: u8 = 2;
+
+struct Atomic<S, O>(PhantomData<(S, O)>);
+
+impl<S: Space, O: AtomicOp> Handler for Atomic<S, O> {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let mut at = [0; 32];
+        S::addresses(w, i, &mut at);
+        let exec = w.exec();
+        let size = O::T::REGS * 4;
+        let second = if i.sdst & SECOND != 0 { i.c.reg } else { i.b.reg.wrapping_add(O::T::REGS as u8) };
+        for l in (0..32).filter(|l| exec >> l & 1 != 0) {
+            let (data, second) = (O::T::get(w, i.b.reg, l), O::T::get(w, second, l));
+            if at[l] % size as u64 != 0 {
+                c.fault(w, i, FaultKind::Misaligned, Access::Atomic, l as u32, at[l], size as u32);
+            }
+            let old = S::lane(c, w, i, Access::Atomic, l as u32, at[l], size).map(O::T::read);
+            if let Some(old) = old
+                && let Some(bytes) = S::lane_mut(c, w, i, Access::Atomic, l as u32, at[l], size)
+            {
+                O::eval(old, data, second).write(bytes);
+            }
+            if i.sdst & RETURN != 0 {
+                old.unwrap_or_else(O::T::poison).put(w, i.dst, l);
+            }
+        }
+    }
+}
+
+fn float(f: impl Fn(f32, f32) -> f32, a: u32, b: u32) -> u32 {
+    f(f32::from_bits(a), f32::from_bits(b)).to_bits()
+}
+
+fn double(f: impl Fn(f64, f64) -> f64, a: u64, b: u64) -> u64 {
+    f(f64::from_bits(a), f64::from_bits(b)).to_bits()
+}
+
+macro_rules! atomics {
+    ($($($op:ident)|+ $ty:ty, ($old:ident, $data:ident, $second:ident) $body:expr;)*) => {
+        /// The handler of an atomic.
+        pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
+            match op {
+                $($(Op::$op)|+ => {
+                    struct Table;
+                    impl AtomicOp for Table {
+                        type T = $ty;
+                        fn eval($old: $ty, $data: $ty, $second: $ty) -> $ty { $body }
+                    }
+                    Some(plain::<Atomic<S, Table>>())
+                })*
+                _ => None,
+            }
+        }
+    };
+}
+
+atomics! {
+    GlobalAtomicAddU32 | FlatAtomicAddU32 | DsAddU32 | DsAddRtnU32 u32, (old, d, _s) old.wrapping_add(d);
+    GlobalAtomicSubU32 | FlatAtomicSubU32 | DsSubU32 | DsSubRtnU32 u32, (old, d, _s) old.wrapping_sub(d);
+    DsRsubU32 | DsRsubRtnU32 u32, (old, d, _s) d.wrapping_sub(old);
+    GlobalAtomicCsubU32 u32, (old, d, _s) old.saturating_sub(d);
+    GlobalAtomicMinI32 | FlatAtomicMinI32 | DsMinI32 | DsMinRtnI32 u32, (old, d, _s) (old as i32).min(d as i32) as u32;
+    GlobalAtomicMaxI32 | FlatAtomicMaxI32 | DsMaxI32 | DsMaxRtnI32 u32, (old, d, _s) (old as i32).max(d as i32) as u32;
+    GlobalAtomicMinU32 | FlatAtomicMinU32 | DsMinU32 | DsMinRtnU32 u32, (old, d, _s) old.min(d);
+    GlobalAtomicMaxU32 | FlatAtomicMaxU32 | DsMaxU32 | DsMaxRtnU32 u32, (old, d, _s) old.max(d);
+    GlobalAtomicAndB32 | FlatAtomicAndB32 | DsAndB32 | DsAndRtnB32 u32, (old, d, _s) old & d;
+    GlobalAtomicOrB32 | FlatAtomicOrB32 | DsOrB32 | DsOrRtnB32 u32, (old, d, _s) old | d;
+    GlobalAtomicXorB32 | FlatAtomicXorB32 | DsXorB32 | DsXorRtnB32 u32, (old, d, _s) old ^ d;
+    GlobalAtomicIncU32 | FlatAtomicIncU32 | DsIncU32 | DsIncRtnU32 u32, (old, d, _s) if old >= d { 0 } else { old + 1 };
+    GlobalAtomicDecU32 | FlatAtomicDecU32 | DsDecU32 | DsDecRtnU32 u32,
+        (old, d, _s) if old == 0 || old > d { d } else { old - 1 };
+    GlobalAtomicSwapB32 | FlatAtomicSwapB32 | DsStorexchgRtnB32 u32, (_old, d, _s) d;
+    GlobalAtomicCmpswapB32 | FlatAtomicCmpswapB32 | DsCmpstoreB32 | DsCmpstoreRtnB32 u32,
+        (old, d, s) if old == s { d } else { old };
+    GlobalAtomicCmpswapF32 | FlatAtomicCmpswapF32 | DsCmpstoreF32 | DsCmpstoreRtnF32 u32,
+        (old, d, s) if f32::from_bits(old) == f32::from_bits(s) { d } else { old };
+    GlobalAtomicAddF32 | FlatAtomicAddF32 | DsAddF32 | DsAddRtnF32 u32, (old, d, _s) float(|a, b| a + b, old, d);
+    GlobalAtomicMinF32 | FlatAtomicMinF32 | DsMinF32 | DsMinRtnF32 u32, (old, d, _s) float(min32, old, d);
+    GlobalAtomicMaxF32 | FlatAtomicMaxF32 | DsMaxF32 | DsMaxRtnF32 u32, (old, d, _s) float(max32, old, d);
+    DsMskorB32 | DsMskorRtnB32 u32, (old, d, s) old & !d | s;
+    DsWrapRtnB32 u32, (old, d, s) if old >= d { old - d } else { old.wrapping_add(s) };
+    GlobalAtomicAddU64 | FlatAtomicAddU64 | DsAddU64 | DsAddRtnU64 u64, (old, d, _s) old.wrapping_add(d);
+    GlobalAtomicSubU64 | FlatAtomicSubU64 | DsSubU64 | DsSubRtnU64 u64, (old, d, _s) old.wrapping_sub(d);
+    DsRsubU64 | DsRsubRtnU64 u64, (old, d, _s) d.wrapping_sub(old);
+    GlobalAtomicMinI64 | FlatAtomicMinI64 | DsMinI64 | DsMinRtnI64 u64, (old, d, _s) (old as i64).min(d as i64) as u64;
+    GlobalAtomicMaxI64 | FlatAtomicMaxI64 | DsMaxI64 | DsMaxRtnI64 u64, (old, d, _s) (old as i64).max(d as i64) as u64;
+    GlobalAtomicMinU64 | FlatAtomicMinU64 | DsMinU64 | DsMinRtnU64 u64, (old, d, _s) old.min(d);
+    GlobalAtomicMaxU64 | FlatAtomicMaxU64 | DsMaxU64 | DsMaxRtnU64 u64, (old, d, _s) old.max(d);
+    GlobalAtomicAndB64 | FlatAtomicAndB64 | DsAndB64 | DsAndRtnB64 u64, (old, d, _s) old & d;
+    GlobalAtomicOrB64 | FlatAtomicOrB64 | DsOrB64 | DsOrRtnB64 u64, (old, d, _s) old | d;
+    GlobalAtomicXorB64 | FlatAtomicXorB64 | DsXorB64 | DsXorRtnB64 u64, (old, d, _s) old ^ d;
+    GlobalAtomicIncU64 | FlatAtomicIncU64 | DsIncU64 | DsIncRtnU64 u64, (old, d, _s) if old >= d { 0 } else { old + 1 };
+    GlobalAtomicDecU64 | FlatAtomicDecU64 | DsDecU64 | DsDecRtnU64 u64,
+        (old, d, _s) if old == 0 || old > d { d } else { old - 1 };
+    GlobalAtomicSwapB64 | FlatAtomicSwapB64 | DsStorexchgRtnB64 u64, (_old, d, _s) d;
+    GlobalAtomicCmpswapB64 | FlatAtomicCmpswapB64 | DsCmpstoreB64 | DsCmpstoreRtnB64 u64,
+        (old, d, s) if old == s { d } else { old };
+    DsCmpstoreF64 | DsCmpstoreRtnF64 u64, (old, d, s) if f64::from_bits(old) == f64::from_bits(s) { d } else { old };
+    DsMinF64 | DsMinRtnF64 u64, (old, d, _s) double(min64, old, d);
+    DsMaxF64 | DsMaxRtnF64 u64, (old, d, _s) double(max64, old, d);
+    DsMskorB64 | DsMskorRtnB64 u64, (old, d, s) old & !d | s;
+}

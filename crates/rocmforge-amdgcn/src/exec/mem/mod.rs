@@ -1,0 +1,44 @@
+//! Vector memory: loads, stores and atomics, over any address space.
+
+mod atomic;
+mod ds;
+mod load;
+mod space;
+mod store;
+
+pub(crate) use atomic::{RETURN, SECOND};
+pub(crate) use ds::two_addresses;
+
+use super::isa::Run;
+use crate::inst::{Format, Op};
+
+/// How an instruction is lowered: handler, and what it does with the fields.
+pub(crate) enum Access {
+    /// `dst` from address.
+    Load(Run),
+    /// `src[1]` to address.
+    Store(Run),
+    /// `src[1]` (and compare value behind it) into address, the old value to `dst` if asked for.
+    Atomic(Run),
+    /// A DS instruction: address, two data operands, destination.
+    Ds(Run),
+}
+
+/// The handler of a memory instruction; `scalar_base`: its address is relative to SGPRs.
+pub(crate) fn lookup(op: Op, format: Format, scalar_base: bool) -> Option<Access> {
+    use space::{Flat, Global, GlobalBase, Lds, Scratch};
+    match format {
+        Format::Global if scalar_base => each::<GlobalBase>(op),
+        Format::Global => each::<Global>(op),
+        Format::Flat => each::<Flat>(op),
+        Format::Scratch => each::<Scratch>(op),
+        Format::Ds => ds::lookup::<Lds>(op).map(Access::Ds),
+        _ => None,
+    }
+}
+
+fn each<S: space::Space>(op: Op) -> Option<Access> {
+    (load::lookup::<S>(op).map(Access::Load))
+        .or_else(|| store::lookup::<S>(op).map(Access::Store))
+        .or_else(|| atomic::lookup::<S>(op).map(Access::Atomic))
+}

@@ -1,0 +1,196 @@
+//! Integers of 32 bits, and moves.
+
+use super::lane_ops;
+use crate::exec::elem::{Lane, Sel};
+
+#[inline(always)]
+fn low24(x: u32) -> u32 {
+    x & 0xFF_FFFF
+}
+
+#[inline(always)]
+fn signed24(x: u32) -> i32 {
+    (x << 8) as i32 >> 8
+}
+
+#[inline(always)]
+fn mask(bits: u32) -> u32 {
+    (1u32 << (bits & 31)).wrapping_sub(1)
+}
+
+#[inline(always)]
+fn med<T: Ord>(a: T, b: T, c: T) -> T {
+    let (low, high) = if a < b { (a, b) } else { (b, a) };
+    low.max(high.min(c))
+}
+
+#[inline(always)]
+fn permute(high: u32, low: u32, select: u32) -> u32 {
+    let data = u64::from(high) << 32 | u64::from(low);
+    let mut out = 0;
+    for n in 0..4 {
+        let byte = match select >> (8 * n) & 0xFF {
+            sel @ 0..=7 => (data >> (8 * sel)) as u32 & 0xFF,
+            // The sign of a 16-bit half, spread.
+            sel @ 8..=11 => ((data >> (16 * (sel - 8) + 15)) as u32 & 1) * 0xFF,
+            12 => 0,
+            _ => 0xFF,
+        };
+        out |= byte << (8 * n);
+    }
+    out
+}
+
+#[inline(always)]
+fn bytes(x: u32) -> [i32; 4] {
+    x.to_le_bytes().map(i32::from)
+}
+
+#[inline(always)]
+fn sad8(a: u32, b: u32) -> u32 {
+    let (a, b) = (bytes(a), bytes(b));
+    (0..4).map(|n| (a[n] - b[n]).unsigned_abs()).sum()
+}
+
+lane_ops! { lookup {
+    VMovB32(a: u32) -> u32 { a }
+    VNotB32(a: u32) -> u32 { !a }
+    VBfrevB32(a: u32) -> u32 { a.reverse_bits() }
+    VClzI32U32(a: u32) -> u32 { if a == 0 { u32::MAX } else { a.leading_zeros() } }
+    VCtzI32B32(a: u32) -> u32 { if a == 0 { u32::MAX } else { a.trailing_zeros() } }
+    VClsI32(a: u32) -> u32 {
+        let n = (a ^ ((a as i32) >> 31) as u32).leading_zeros();
+        if n == 32 { u32::MAX } else { n }
+    }
+    VAddNcU32 | VAddNcI32(a: u32, b: u32) -> u32 { a.wrapping_add(b) }
+    VSubNcU32 | VSubNcI32(a: u32, b: u32) -> u32 { a.wrapping_sub(b) }
+    VSubrevNcU32(a: u32, b: u32) -> u32 { b.wrapping_sub(a) }
+    VAddCoU32(a: u32, b: u32) -> (u32, bool) { a.overflowing_add(b) }
+    VSubCoU32(a: u32, b: u32) -> (u32, bool) { a.overflowing_sub(b) }
+    VSubrevCoU32(a: u32, b: u32) -> (u32, bool) { b.overflowing_sub(a) }
+    VAddCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, bool) {
+        let sum = u64::from(a) + u64::from(b) + u64::from(carry.0 & 1);
+        (sum as u32, sum >> 32 != 0)
+    }
+    VSubCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, bool) {
+        let rest = u64::from(a).wrapping_sub(u64::from(b)).wrapping_sub(u64::from(carry.0 & 1));
+        (rest as u32, rest >> 32 != 0)
+    }
+    VSubrevCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, bool) {
+        let rest = u64::from(b).wrapping_sub(u64::from(a)).wrapping_sub(u64::from(carry.0 & 1));
+        (rest as u32, rest >> 32 != 0)
+    }
+    VMulLoU32(a: u32, b: u32) -> u32 { a.wrapping_mul(b) }
+    VMulHiU32(a: u32, b: u32) -> u32 { ((u64::from(a) * u64::from(b)) >> 32) as u32 }
+    VMulHiI32(a: i32, b: i32) -> i32 { ((i64::from(a) * i64::from(b)) >> 32) as i32 }
+    VMulU32U24(a: u32, b: u32) -> u32 { low24(a).wrapping_mul(low24(b)) }
+    VMulI32I24(a: u32, b: u32) -> i32 { signed24(a).wrapping_mul(signed24(b)) }
+    VMulHiU32U24(a: u32, b: u32) -> u32 { ((u64::from(low24(a)) * u64::from(low24(b))) >> 32) as u32 }
+    VMulHiI32I24(a: u32, b: u32) -> i32 { ((i64::from(signed24(a)) * i64::from(signed24(b))) >> 32) as i32 }
+    VMadU32U24(a: u32, b: u32, c: u32) -> u32 { low24(a).wrapping_mul(low24(b)).wrapping_add(c) }
+    VMadI32I24(a: u32, b: u32, c: i32) -> i32 { signed24(a).wrapping_mul(signed24(b)).wrapping_add(c) }
+    VMadU32U16(a: u16, b: u16, c: u32) -> u32 { (u32::from(a) * u32::from(b)).wrapping_add(c) }
+    VMadI32I16(a: i16, b: i16, c: i32) -> i32 { (i32::from(a) * i32::from(b)).wrapping_add(c) }
+    VMinU32(a: u32, b: u32) -> u32 { a.min(b) }
+    VMaxU32(a: u32, b: u32) -> u32 { a.max(b) }
+    VMinI32(a: i32, b: i32) -> i32 { a.min(b) }
+    VMaxI32(a: i32, b: i32) -> i32 { a.max(b) }
+    VMin3U32(a: u32, b: u32, c: u32) -> u32 { a.min(b).min(c) }
+    VMax3U32(a: u32, b: u32, c: u32) -> u32 { a.max(b).max(c) }
+    VMed3U32(a: u32, b: u32, c: u32) -> u32 { med(a, b, c) }
+    VMin3I32(a: i32, b: i32, c: i32) -> i32 { a.min(b).min(c) }
+    VMax3I32(a: i32, b: i32, c: i32) -> i32 { a.max(b).max(c) }
+    VMed3I32(a: i32, b: i32, c: i32) -> i32 { med(a, b, c) }
+    VMaxminU32(a: u32, b: u32, c: u32) -> u32 { a.max(b).min(c) }
+    VMinmaxU32(a: u32, b: u32, c: u32) -> u32 { a.min(b).max(c) }
+    VMaxminI32(a: i32, b: i32, c: i32) -> i32 { a.max(b).min(c) }
+    VMinmaxI32(a: i32, b: i32, c: i32) -> i32 { a.min(b).max(c) }
+    VAndB32(a: u32, b: u32) -> u32 { a & b }
+    VOrB32(a: u32, b: u32) -> u32 { a | b }
+    VXorB32(a: u32, b: u32) -> u32 { a ^ b }
+    VXnorB32(a: u32, b: u32) -> u32 { !(a ^ b) }
+    VLshlrevB32(a: u32, b: u32) -> u32 { b << (a & 31) }
+    VLshrrevB32(a: u32, b: u32) -> u32 { b >> (a & 31) }
+    VAshrrevI32(a: u32, b: i32) -> i32 { b >> (a & 31) }
+    VAdd3U32(a: u32, b: u32, c: u32) -> u32 { a.wrapping_add(b).wrapping_add(c) }
+    VXor3B32(a: u32, b: u32, c: u32) -> u32 { a ^ b ^ c }
+    VOr3B32(a: u32, b: u32, c: u32) -> u32 { a | b | c }
+    VAndOrB32(a: u32, b: u32, c: u32) -> u32 { a & b | c }
+    VXadU32(a: u32, b: u32, c: u32) -> u32 { (a ^ b).wrapping_add(c) }
+    VLshlAddU32(a: u32, b: u32, c: u32) -> u32 { (a << (b & 31)).wrapping_add(c) }
+    VAddLshlU32(a: u32, b: u32, c: u32) -> u32 { a.wrapping_add(b) << (c & 31) }
+    VLshlOrB32(a: u32, b: u32, c: u32) -> u32 { a << (b & 31) | c }
+    VBfeU32(a: u32, b: u32, c: u32) -> u32 { a >> (b & 31) & mask(c) }
+    VBfeI32(a: i32, b: u32, c: u32) -> u32 {
+        let field = (a >> (b & 31)) as u32 & mask(c);
+        // The field's highest bit, spread; no field, no sign.
+        let sign = mask(c) & !(mask(c) >> 1);
+        (field ^ sign).wrapping_sub(sign)
+    }
+    VBfiB32(a: u32, b: u32, c: u32) -> u32 { a & b | !a & c }
+    VBfmB32(a: u32, b: u32) -> u32 { mask(a) << (b & 31) }
+    VAlignbitB32(a: u32, b: u32, c: u32) -> u32 {
+        ((u64::from(a) << 32 | u64::from(b)) >> (c & 31)) as u32
+    }
+    VAlignbyteB32(a: u32, b: u32, c: u32) -> u32 {
+        ((u64::from(a) << 32 | u64::from(b)) >> (8 * (c & 3))) as u32
+    }
+    VPermB32(a: u32, b: u32, c: u32) -> u32 { permute(a, b, c) }
+    VBcntU32B32(a: u32, b: u32) -> u32 { a.count_ones().wrapping_add(b) }
+    VMbcntLoU32B32(a: u32, b: u32, lane: Lane) -> u32 { (a & ((1 << lane.0) - 1)).count_ones().wrapping_add(b) }
+    // A wave of 32 has no lanes for the high half of the mask.
+    VMbcntHiU32B32(_a: u32, b: u32) -> u32 { b }
+    VLerpU8(a: u32, b: u32, c: u32) -> u32 {
+        let (a, b) = (bytes(a), bytes(b));
+        (0..4).fold(0, |out, n| {
+            let byte = (a[n] + b[n] + (c >> (8 * n) & 1) as i32) >> 1;
+            out | (byte as u32) << (8 * n)
+        })
+    }
+    VSadU8(a: u32, b: u32, c: u32) -> u32 { sad8(a, b).wrapping_add(c) }
+    VSadHiU8(a: u32, b: u32, c: u32) -> u32 { (sad8(a, b) << 16).wrapping_add(c) }
+    VSadU16(a: u32, b: u32, c: u32) -> u32 {
+        (a & 0xFFFF).abs_diff(b & 0xFFFF).wrapping_add((a >> 16).abs_diff(b >> 16)).wrapping_add(c)
+    }
+    VSadU32(a: u32, b: u32, c: u32) -> u32 { a.abs_diff(b).wrapping_add(c) }
+    VMsadU8(a: u32, b: u32, c: u32) -> u32 {
+        let (a, b) = (bytes(a), bytes(b));
+        (0..4).filter(|&n| b[n] != 0).fold(c, |sum, n| sum.wrapping_add((a[n] - b[n]).unsigned_abs()))
+    }
+    VCvtPkU16U32(a: u32, b: u32) -> u32 { a.min(0xFFFF) | b.min(0xFFFF) << 16 }
+    VCvtPkI16I32(a: i32, b: i32) -> u32 {
+        let narrow = |x: i32| x.clamp(-0x8000, 0x7FFF) as u32 & 0xFFFF;
+        narrow(a) | narrow(b) << 16
+    }
+    VCvtI32I16(a: i16) -> i32 { i32::from(a) }
+    VCvtU32U16(a: u16) -> u32 { u32::from(a) }
+    VSatPkU8I16(a: u32) -> u16 {
+        let narrow = |x: u32| (x as i16).clamp(0, 255) as u16;
+        narrow(a) | narrow(a >> 16) << 8
+    }
+    VMadU64U32(a: u32, b: u32, c: u64) -> (u64, bool) { (u64::from(a) * u64::from(b)).overflowing_add(c) }
+    VMadI64I32(a: i32, b: i32, c: i64) -> (i64, bool) { (i64::from(a) * i64::from(b)).overflowing_add(c) }
+    VLshlrevB64(a: u32, b: u64) -> u64 { b << (a & 63) }
+    VLshrrevB64(a: u32, b: u64) -> u64 { b >> (a & 63) }
+    VAshrrevI64(a: u32, b: i64) -> i64 { b >> (a & 63) }
+} }
+
+lane_ops! { saturating {
+    VAddNcU32(a: u32, b: u32) -> u32 { a.saturating_add(b) }
+    VSubNcU32(a: u32, b: u32) -> u32 { a.saturating_sub(b) }
+    VSubrevNcU32(a: u32, b: u32) -> u32 { b.saturating_sub(a) }
+    VAddNcI32(a: i32, b: i32) -> i32 { a.saturating_add(b) }
+    VSubNcI32(a: i32, b: i32) -> i32 { a.saturating_sub(b) }
+    VAddNcU16(a: u16, b: u16) -> u16 { a.saturating_add(b) }
+    VSubNcU16(a: u16, b: u16) -> u16 { a.saturating_sub(b) }
+    VAddNcI16(a: i16, b: i16) -> i16 { a.saturating_add(b) }
+    VSubNcI16(a: i16, b: i16) -> i16 { a.saturating_sub(b) }
+    VPkAddI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] {
+        [(a[0] as i16).saturating_add(b[0] as i16) as u16, (a[1] as i16).saturating_add(b[1] as i16) as u16]
+    }
+    VPkSubI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] {
+        [(a[0] as i16).saturating_sub(b[0] as i16) as u16, (a[1] as i16).saturating_sub(b[1] as i16) as u16]
+    }
+    VPkAddU16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { [a[0].saturating_add(b[0]), a[1].saturating_add(b[1])] }
+    VPkSubU16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])] }
+} }

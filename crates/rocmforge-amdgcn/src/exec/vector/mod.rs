@@ -1,0 +1,105 @@
+//! Vector instructions that treat every lane alike: one generic handler, and tables of what each does to a lane.
+
+pub(crate) mod compare;
+pub(crate) mod cross;
+mod double;
+mod float;
+mod half;
+mod integer;
+mod packed;
+pub(crate) mod wmma;
+
+use super::code::Ins;
+use super::ctx::Ctx;
+use super::elem::{Elem, Ret};
+use super::isa::{Handler, Run, vector};
+use super::wave::Wave;
+use crate::inst::Op;
+use std::marker::PhantomData;
+
+/// What an instruction does to one lane.
+pub(crate) trait LaneOp {
+    type A: Elem;
+    type B: Elem;
+    type C: Elem;
+    type R: Ret;
+    fn lane(a: Self::A, b: Self::B, c: Self::C) -> Self::R;
+}
+
+/// Does it to all lanes; `M`: operands or result may carry modifiers.
+pub(crate) struct Each<O, const M: bool>(PhantomData<O>);
+
+impl<O: LaneOp, const M: bool> Handler for Each<O, M> {
+    #[inline(always)]
+    fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
+        let (mut a, mut b, mut c) = ([O::A::ZERO; 32], [O::B::ZERO; 32], [O::C::ZERO; 32]);
+        let a = O::A::fetch::<M>(w, &i.a, &mut a);
+        let b = O::B::fetch::<M>(w, &i.b, &mut b);
+        let c = O::C::fetch::<M>(w, &i.c, &mut c);
+        let mut out = <O::R as Ret>::Out::default();
+        for l in 0..32 {
+            O::R::set(&mut out, l, O::lane(a[l], b[l], c[l]));
+        }
+        O::R::store::<M>(w, i, &out);
+    }
+}
+
+/// The handler, or `None` when modifiers are asked for that mean nothing to its operands.
+pub(crate) fn each<O: LaneOp>(mods: bool) -> Option<Run> {
+    let can = const { O::A::MODS || O::B::MODS || O::C::MODS || O::R::MODS };
+    match (mods, can) {
+        (false, _) => Some(vector::<Each<O, false>>()),
+        (true, true) => Some(vector::<Each<O, true>>()),
+        (true, false) => None,
+    }
+}
+
+/// A table of operations, and the function that looks one up. Names are those of [`Op`].
+macro_rules! lane_ops {
+    ($lookup:ident { $($op:ident $(| $same:ident)* ($($arg:ident : $ty:ty),*) -> $ret:ty $body:block)* }) => {
+        /// The handler of an operation of this table; `mods`: it has modifiers.
+        pub(crate) fn $lookup(op: $crate::inst::Op, mods: bool) -> Option<$crate::exec::isa::Run> {
+            match op {
+                $($crate::inst::Op::$op $(| $crate::inst::Op::$same)* => {
+                    struct Table;
+                    $crate::exec::vector::lane_op!(Table ($($arg : $ty),*) -> $ret $body);
+                    $crate::exec::vector::each::<Table>(mods)
+                })*
+                _ => None,
+            }
+        }
+    };
+}
+
+macro_rules! lane_op {
+    ($name:ident ($a:ident : $ta:ty) -> $ret:ty $body:block) => {
+        $crate::exec::vector::lane_op!($name ($a: $ta, _b: (), _c: ()) -> $ret $body);
+    };
+    ($name:ident ($a:ident : $ta:ty, $b:ident : $tb:ty) -> $ret:ty $body:block) => {
+        $crate::exec::vector::lane_op!($name ($a: $ta, $b: $tb, _c: ()) -> $ret $body);
+    };
+    ($name:ident ($a:ident : $ta:ty, $b:ident : $tb:ty, $c:ident : $tc:ty) -> $ret:ty $body:block) => {
+        impl $crate::exec::vector::LaneOp for $name {
+            type A = $ta;
+            type B = $tb;
+            type C = $tc;
+            type R = $ret;
+            #[inline(always)]
+            fn lane($a: $ta, $b: $tb, $c: $tc) -> $ret $body
+        }
+    };
+}
+pub(crate) use {lane_op, lane_ops};
+
+/// The handler of an operation; `mods`: it has modifiers, `clamp`: among them saturation.
+pub(crate) fn lookup(op: Op, mods: bool, clamp: bool) -> Option<Run> {
+    if clamp && let Some(run) = integer::saturating(op, false) {
+        return Some(run);
+    }
+    integer::lookup(op, mods)
+        .or_else(|| float::lookup(op, mods))
+        .or_else(|| compare::lookup(op, mods))
+        .or_else(|| double::lookup(op, mods))
+        .or_else(|| half::lookup(op, mods))
+        .or_else(|| packed::lookup(op, mods))
+}

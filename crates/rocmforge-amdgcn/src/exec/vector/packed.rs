@@ -1,0 +1,58 @@
+//! Two 16-bit values in a register, and dot products.
+
+use super::half::fma;
+use super::lane_ops;
+use crate::exec::elem::{Bf2, Dot, H};
+use crate::exec::num::{max32, min32};
+
+#[inline(always)]
+fn ints(a: [u16; 2], b: [u16; 2], f: impl Fn(u16, u16) -> u16) -> [u16; 2] {
+    [f(a[0], b[0]), f(a[1], b[1])]
+}
+
+#[inline(always)]
+fn floats(a: [H; 2], b: [H; 2], f: impl Fn(f32, f32) -> f32) -> [H; 2] {
+    [H(f(a[0].0, b[0].0)), H(f(a[1].0, b[1].0))]
+}
+
+#[inline(always)]
+fn unsigned(value: u32, n: u32, bits: u32) -> u32 {
+    value >> (n * bits) & ((1 << bits) - 1)
+}
+
+lane_ops! { lookup {
+    VPkAddU16 | VPkAddI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::wrapping_add) }
+    VPkSubU16 | VPkSubI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::wrapping_sub) }
+    VPkMulLoU16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::wrapping_mul) }
+    VPkMadU16 | VPkMadI16(a: [u16; 2], b: [u16; 2], c: [u16; 2]) -> [u16; 2] {
+        ints(ints(a, b, u16::wrapping_mul), c, u16::wrapping_add)
+    }
+    VPkLshlrevB16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, |a, b| b << (a & 15)) }
+    VPkLshrrevB16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, |a, b| b >> (a & 15)) }
+    VPkAshrrevI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, |a, b| (b as i16 >> (a & 15)) as u16) }
+    VPkMinU16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::min) }
+    VPkMaxU16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::max) }
+    VPkMinI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, |a, b| (a as i16).min(b as i16) as u16) }
+    VPkMaxI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, |a, b| (a as i16).max(b as i16) as u16) }
+    VPkAddF16(a: [H; 2], b: [H; 2]) -> [H; 2] { floats(a, b, |a, b| a + b) }
+    VPkMulF16(a: [H; 2], b: [H; 2]) -> [H; 2] { floats(a, b, |a, b| a * b) }
+    VPkMinF16(a: [H; 2], b: [H; 2]) -> [H; 2] { floats(a, b, min32) }
+    VPkMaxF16(a: [H; 2], b: [H; 2]) -> [H; 2] { floats(a, b, max32) }
+    VPkFmaF16 | VPkFmacF16(a: [H; 2], b: [H; 2], c: [H; 2]) -> [H; 2] { [fma(a[0], b[0], c[0]), fma(a[1], b[1], c[1])] }
+    VDot2F32F16 | VDot2accF32F16(a: [H; 2], b: [H; 2], c: f32) -> f32 {
+        a[1].0.mul_add(b[1].0, a[0].0.mul_add(b[0].0, c))
+    }
+    VDot2F32Bf16(a: Bf2, b: Bf2, c: f32) -> f32 { a.0[1].mul_add(b.0[1], a.0[0].mul_add(b.0[0], c)) }
+    VDot4I32Iu8(a: Dot, b: Dot, c: i32) -> i32 {
+        (0..4).fold(c, |sum, n| sum.wrapping_add(a.byte(n) * b.byte(n)))
+    }
+    VDot8I32Iu4(a: Dot, b: Dot, c: i32) -> i32 {
+        (0..8).fold(c, |sum, n| sum.wrapping_add(a.nibble(n) * b.nibble(n)))
+    }
+    VDot4U32U8(a: u32, b: u32, c: u32) -> u32 {
+        (0..4).fold(c, |sum, n| sum.wrapping_add(unsigned(a, n, 8) * unsigned(b, n, 8)))
+    }
+    VDot8U32U4(a: u32, b: u32, c: u32) -> u32 {
+        (0..8).fold(c, |sum, n| sum.wrapping_add(unsigned(a, n, 4) * unsigned(b, n, 4)))
+    }
+} }

@@ -1,0 +1,142 @@
+//! Matrix multiply-accumulate of a wave: 16 x 16 results, 16 deep.
+//!
+//! Lanes 0 to 15 hold the rows of A and the columns of B, lanes 16 to 31 the same again. Register `r` of the result holds
+//! row `2 r` in lanes 0 to 15 and row `2 r + 1` in lanes 16 to 31.
+
+use crate::exec::code::{Ins, Kind};
+use crate::exec::ctx::Ctx;
+use crate::exec::isa::{Handler, Run, vector};
+use crate::exec::num::{f32_to_half, half_to_f32};
+use crate::exec::wave::Wave;
+use crate::inst::Op;
+
+/// Element `k` of a row of 16-bit values held by a lane from register `reg` on.
+#[inline(always)]
+fn half_word(w: &Wave, reg: u8, lane: usize, k: usize) -> u16 {
+    (w.v[(reg as usize + k / 2) & 255].0[lane] >> (16 * (k & 1))) as u16
+}
+
+/// Old accumulator bits of register `r`.
+#[inline(always)]
+fn old(w: &Wave, i: &Ins, r: usize, lane: usize) -> u32 {
+    if i.c.kind == Kind::V { w.v[(i.c.reg as usize + r) & 255].0[lane] } else { w.scalar(&i.c) }
+}
+
+#[inline(always)]
+fn bf16(bits: u16) -> f32 {
+    f32::from_bits(u32::from(bits) << 16)
+}
+
+#[inline(always)]
+fn to_bf16(x: f32) -> u16 {
+    let bits = x.to_bits();
+    if x.is_nan() { (bits >> 16) as u16 | 0x40 } else { ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16) as u16 }
+}
+
+/// Multiplies with elements widened by `widen`; results and old values pass through `read` and `write`.
+#[inline(always)]
+fn floats(
+    w: &mut Wave,
+    i: &Ins,
+    widen: impl Fn(u16) -> f32,
+    read: impl Fn(u32) -> f32,
+    write: impl Fn(f32, u32) -> u32,
+) {
+    let (mut a, mut b) = ([[0.0f32; 16]; 16], [[0.0f32; 16]; 16]);
+    for n in 0..16 {
+        for k in 0..16 {
+            a[n][k] = widen(half_word(w, i.a.reg, n, k));
+            b[k][n] = widen(half_word(w, i.b.reg, n, k));
+        }
+    }
+    let mut out = [[0u32; 32]; 8];
+    for (r, out) in out.iter_mut().enumerate() {
+        for high in 0..2 {
+            let row = 2 * r + high;
+            let mut sum = [0.0f32; 16];
+            for (n, sum) in sum.iter_mut().enumerate() {
+                *sum = read(old(w, i, r, high * 16 + n));
+            }
+            for k in 0..16 {
+                for n in 0..16 {
+                    sum[n] = a[row][k].mul_add(b[k][n], sum[n]);
+                }
+            }
+            for (n, sum) in sum.into_iter().enumerate() {
+                let lane = high * 16 + n;
+                out[lane] = write(sum, w.v[(i.dst as usize + r) & 255].0[lane]);
+            }
+        }
+    }
+    for (r, out) in out.iter().enumerate() {
+        w.v[(i.dst as usize + r) & 255].0 = *out;
+    }
+}
+
+/// Multiplies integers of `BITS` bits.
+#[inline(always)]
+fn integers<const BITS: usize>(w: &mut Wave, i: &Ins) {
+    let per = 32 / BITS;
+    let element = |w: &Wave, reg: u8, lane: usize, k: usize, signed: bool| -> i32 {
+        let word = w.v[(reg as usize + k / per) & 255].0[lane] >> (k % per * BITS);
+        let up = 32 - BITS;
+        if signed { (word << up) as i32 >> up } else { (word << up >> up) as i32 }
+    };
+    let mut out = [[0u32; 32]; 8];
+    for (r, out) in out.iter_mut().enumerate() {
+        for (lane, out) in out.iter_mut().enumerate() {
+            let (row, column) = (2 * r + lane / 16, lane % 16);
+            let mut sum = i64::from(old(w, i, r, lane) as i32);
+            for k in 0..16 {
+                let a = element(w, i.a.reg, row, k, i.imm & 1 != 0);
+                let b = element(w, i.b.reg, column, k, i.imm & 2 != 0);
+                sum += i64::from(a * b);
+            }
+            let clamped = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
+            *out = if i.clamp { clamped as u32 } else { sum as u32 };
+        }
+    }
+    for (r, out) in out.iter().enumerate() {
+        w.v[(i.dst as usize + r) & 255].0 = *out;
+    }
+}
+
+macro_rules! handlers {
+    ($($name:ident($w:ident, $i:ident) $body:block)*) => {$(
+        struct $name;
+        impl Handler for $name {
+            #[inline(always)]
+            fn run($w: &mut Wave, _: &mut Ctx<'_>, $i: &Ins) $body
+        }
+    )*};
+}
+
+handlers! {
+    F32F16(w, i) { floats(w, i, half_to_f32, f32::from_bits, |x, _| x.to_bits()) }
+    F32Bf16(w, i) { floats(w, i, bf16, f32::from_bits, |x, _| x.to_bits()) }
+    F16F16(w, i) {
+        let (half, keep) = (i.half, 0xFFFF_0000u32 >> i.half);
+        let read = |bits: u32| half_to_f32((bits >> half) as u16);
+        floats(w, i, half_to_f32, read, |x, old| old & keep | u32::from(f32_to_half(x)) << half)
+    }
+    Bf16Bf16(w, i) {
+        let (half, keep) = (i.half, 0xFFFF_0000u32 >> i.half);
+        let read = |bits: u32| bf16((bits >> half) as u16);
+        floats(w, i, bf16, read, |x, old| old & keep | u32::from(to_bf16(x)) << half)
+    }
+    I32Iu8(w, i) { integers::<8>(w, i) }
+    I32Iu4(w, i) { integers::<4>(w, i) }
+}
+
+/// The handler of a matrix instruction.
+pub(crate) fn lookup(op: Op) -> Option<Run> {
+    Some(match op {
+        Op::VWmmaF32_16x16x16F16 => vector::<F32F16>(),
+        Op::VWmmaF32_16x16x16Bf16 => vector::<F32Bf16>(),
+        Op::VWmmaF16_16x16x16F16 => vector::<F16F16>(),
+        Op::VWmmaBf16_16x16x16Bf16 => vector::<Bf16Bf16>(),
+        Op::VWmmaI32_16x16x16Iu8 => vector::<I32Iu8>(),
+        Op::VWmmaI32_16x16x16Iu4 => vector::<I32Iu4>(),
+        _ => return None,
+    })
+}
