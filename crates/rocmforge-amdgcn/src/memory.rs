@@ -300,14 +300,6 @@ impl GlobalMemory {
         good
     }
 
-    /// The bytes at an offset that [`Self::offset`] and a state check have admitted.
-    #[inline(always)]
-    pub(crate) fn bytes<const N: usize>(&self, off: usize) -> [u8; N] {
-        let mut out = [0; N];
-        out.copy_from_slice(&self.data[off..off + N]);
-        out
-    }
-
     #[inline(always)]
     pub(crate) fn slice(&self, off: usize, len: usize) -> &[u8] {
         &self.data[off..off + len]

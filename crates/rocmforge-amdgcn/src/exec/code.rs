@@ -153,7 +153,7 @@ impl Code {
                 let first = code.ins.len();
                 lower::lower(&inst, pc, &mut code).map_err(|why| LoadError::Unmodelled {
                     pc,
-                    text: text(&inst, pc),
+                    text: inst.to_string(),
                     why,
                     frames: debug.frames(pc),
                 })?;
@@ -191,9 +191,4 @@ impl Code {
     pub(crate) fn index_at(&self, address: u64) -> Option<usize> {
         self.index_of(address.wrapping_sub(self.device).wrapping_add(self.start))
     }
-}
-
-/// The instruction's text for an error.
-fn text(inst: &Inst, _pc: u64) -> String {
-    format!("{:?}", inst.op)
 }

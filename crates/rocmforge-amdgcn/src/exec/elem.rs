@@ -362,7 +362,10 @@ fn fetch_packed(w: &Wave, s: &Src, buffer: &mut [[u16; 2]; 32], float: bool) {
     let flip_low = if float && s.mods & NEG != 0 { 0x8000 } else { 0 };
     let flip_high = if float && s.mods & NEG_HI != 0 { 0x8000 } else { 0 };
     for l in 0..32 {
-        buffer[l] = [(lanes[l] >> low) as u16 ^ flip_low, (lanes[l] >> high) as u16 ^ flip_high];
+        buffer[l] = [
+            (lanes[l] >> low) as u16 ^ flip_low,
+            (lanes[l] >> high) as u16 ^ flip_high,
+        ];
     }
 }
 
@@ -453,7 +456,11 @@ impl Elem for Mix {
         let (keep, flip) = modifiers(s, 1 << 31);
         let half = s.mods & SEL_HI != 0;
         for l in 0..32 {
-            let bits = if half { half_to_f32((lanes[l] >> s.shift) as u16).to_bits() } else { lanes[l] };
+            let bits = if half {
+                half_to_f32((lanes[l] >> s.shift) as u16).to_bits()
+            } else {
+                lanes[l]
+            };
             buffer[l] = Mix(f32::from_bits((bits & keep as u32) ^ flip as u32));
         }
         buffer
@@ -471,7 +478,11 @@ impl Dot {
     #[inline(always)]
     pub(crate) fn byte(self, n: u32) -> i32 {
         let byte = (self.bits >> (8 * n)) as u8;
-        if self.signed { i32::from(byte as i8) } else { i32::from(byte) }
+        if self.signed {
+            i32::from(byte as i8)
+        } else {
+            i32::from(byte)
+        }
     }
 
     #[inline(always)]

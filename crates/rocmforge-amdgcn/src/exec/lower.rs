@@ -38,9 +38,7 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
         Format::Sop1 | Format::Sop2 | Format::Sopc | Format::Sopk => scalar(inst, pc, code),
         Format::Smem => scalar_load(inst, code),
         Format::Vopd => dual(inst, code),
-        Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 | Format::Vop3sd | Format::Vop3p => {
-            lanes(inst, code)
-        }
+        Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 | Format::Vop3sd | Format::Vop3p => lanes(inst, code),
         Format::Ds | Format::Flat | Format::Global | Format::Scratch => memory(inst, code),
         // Only the cache invalidations are left in this format, and there are no caches.
         Format::Mubuf => Ok(()),
@@ -72,7 +70,10 @@ fn vgpr(operand: Operand) -> Option<(u8, u8)> {
 
 fn source(operand: Operand, ty: Ty) -> Result<Src, Refused> {
     if let Some((reg, shift)) = vgpr(operand) {
-        return Ok(Src { shift, ..Src::reg(Kind::V, reg) });
+        return Ok(Src {
+            shift,
+            ..Src::reg(Kind::V, reg)
+        });
     }
     if matches!(operand, Operand::None | Operand::Null) {
         return Ok(Src::ZERO);
@@ -84,7 +85,11 @@ fn source(operand: Operand, ty: Ty) -> Result<Src, Refused> {
         return Ok(Src::constant(value));
     }
     let aperture = |high: u32| {
-        if ty.regs() == 2 { Ok(Src::constant(u64::from(high) << 32)) } else { Err("32 bits of an aperture") }
+        if ty.regs() == 2 {
+            Ok(Src::constant(u64::from(high) << 32))
+        } else {
+            Err("32 bits of an aperture")
+        }
     };
     match operand {
         Operand::Scc => Ok(Src::reg(Kind::Scc, 0)),
@@ -139,21 +144,41 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
     let dst = sgpr(inst.dst).ok_or("destination")?;
     let next = code.device.wrapping_sub(code.start).wrapping_add(pc).wrapping_add(4);
     match inst.op {
-        Op::SWaitcntExpcnt | Op::SWaitcntLgkmcnt | Op::SWaitcntVmcnt | Op::SWaitcntVscnt | Op::SVersion => return Ok(()),
+        Op::SWaitcntExpcnt | Op::SWaitcntLgkmcnt | Op::SWaitcntVmcnt | Op::SWaitcntVscnt | Op::SVersion => {
+            return Ok(());
+        }
         Op::SGetpcB64 => {
             let run = salu::lookup(Op::SMovB64).ok_or("")?;
-            code.ins.push(Ins { run, a: Src::constant(next), dst, ..NOTHING });
+            code.ins.push(Ins {
+                run,
+                a: Src::constant(next),
+                dst,
+                ..NOTHING
+            });
             return Ok(());
         }
         Op::SSetpcB64 | Op::SSwappcB64 => {
             let a = source(inst.src[0], Ty::B64)?;
-            code.ins.push(Ins { flow: Flow::SetPc, a, dst, ..NOTHING });
+            code.ins.push(Ins {
+                flow: Flow::SetPc,
+                a,
+                dst,
+                ..NOTHING
+            });
             return Ok(());
         }
         Op::SCallB64 => {
             let run = salu::lookup(Op::SMovB64).ok_or("")?;
-            code.ins.push(Ins { run, a: Src::constant(next), dst, ..NOTHING });
-            code.ins.push(Ins { flow: Flow::Branch, ..NOTHING });
+            code.ins.push(Ins {
+                run,
+                a: Src::constant(next),
+                dst,
+                ..NOTHING
+            });
+            code.ins.push(Ins {
+                flow: Flow::Branch,
+                ..NOTHING
+            });
             return Ok(());
         }
         _ => {}
@@ -161,12 +186,25 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
     let run = salu::lookup(inst.op).ok_or("")?;
     let (a, b) = match inst.format {
         Format::Sopk => {
-            let register = if matches!(inst.src[0], Operand::None) { inst.dst } else { inst.src[0] };
+            let register = if matches!(inst.src[0], Operand::None) {
+                inst.dst
+            } else {
+                inst.src[0]
+            };
             (source(register, Ty::B32)?, Src::constant(u64::from(inst.imm as u32)))
         }
-        _ => (source(inst.src[0], inst.ty.src[0])?, source(inst.src[1], inst.ty.src[1])?),
+        _ => (
+            source(inst.src[0], inst.ty.src[0])?,
+            source(inst.src[1], inst.ty.src[1])?,
+        ),
     };
-    code.ins.push(Ins { run, a, b, dst, ..NOTHING });
+    code.ins.push(Ins {
+        run,
+        a,
+        b,
+        dst,
+        ..NOTHING
+    });
     Ok(())
 }
 
@@ -177,7 +215,14 @@ fn scalar_load(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     let run = smem::lookup(inst.op).ok_or("")?;
     let dst = sgpr(inst.dst).ok_or("destination")?;
     let (a, b) = (source(inst.src[0], Ty::B64)?, source(inst.src[1], Ty::B32)?);
-    code.ins.push(Ins { run, a, b, dst, imm: inst.imm, ..NOTHING });
+    code.ins.push(Ins {
+        run,
+        a,
+        b,
+        dst,
+        imm: inst.imm,
+        ..NOTHING
+    });
     Ok(())
 }
 
@@ -220,7 +265,10 @@ fn lane_ins(inst: &Inst) -> Result<Ins, Refused> {
     if mods.omod != 0 {
         return Err("output modifier, which the hardware ignores with denormals on");
     }
-    let mut ins = Ins { clamp: mods.clamp, ..NOTHING };
+    let mut ins = Ins {
+        clamp: mods.clamp,
+        ..NOTHING
+    };
     let scalar_result = matches!(inst.op, Op::VReadfirstlaneB32 | Op::VReadlaneB32);
     if scalar_result {
         ins.dst = sgpr(inst.dst).ok_or("destination")?;
@@ -231,7 +279,11 @@ fn lane_ins(inst: &Inst) -> Result<Ins, Refused> {
     }
     ins.sdst = sgpr(inst.sdst).ok_or("second destination")?;
     if accumulates(inst.op) {
-        src[2] = Src { shift: ins.half, mods: SEL_HI, ..Src::reg(Kind::V, ins.dst) };
+        src[2] = Src {
+            shift: ins.half,
+            mods: SEL_HI,
+            ..Src::reg(Kind::V, ins.dst)
+        };
     }
     match inst.op {
         Op::VFmaMixhiF16 => ins.half = 16,
@@ -265,11 +317,24 @@ fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         return Err("DPP on this operation");
     }
     let (run, imm, target) = cross::dpp(dpp);
-    let plain_source = Src { mods: 0, shift: 0, ..ins.a };
-    code.ins.push(Ins { run, a: plain_source, imm, target, ..NOTHING });
+    let plain_source = Src {
+        mods: 0,
+        shift: 0,
+        ..ins.a
+    };
+    code.ins.push(Ins {
+        run,
+        a: plain_source,
+        imm,
+        target,
+        ..NOTHING
+    });
     ins.a.kind = Kind::T;
     code.ins.push(ins);
-    code.ins.push(Ins { run: plain::<cross::Restore>(), ..NOTHING });
+    code.ins.push(Ins {
+        run: plain::<cross::Restore>(),
+        ..NOTHING
+    });
     Ok(())
 }
 
@@ -282,7 +347,10 @@ fn matrix(inst: &Inst, run: super::isa::Run, code: &mut Code) -> Result<(), Refu
 
 /// Operands of a matrix instruction: whole register groups, with packed modifiers in `imm`.
 fn lane_ins_matrix(inst: &Inst) -> Result<Ins, Refused> {
-    let mut ins = Ins { clamp: inst.mods.clamp, ..NOTHING };
+    let mut ins = Ins {
+        clamp: inst.mods.clamp,
+        ..NOTHING
+    };
     (ins.dst, _) = vgpr(inst.dst).ok_or("destination")?;
     ins.a = source(inst.src[0], inst.ty.src[0])?;
     ins.b = source(inst.src[1], inst.ty.src[1])?;
@@ -313,7 +381,11 @@ fn dual(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     }
     if kept {
         let a = Src::reg(Kind::V, x.dst);
-        code.ins.push(Ins { run: super::isa::vector::<cross::Save>(), a, ..NOTHING });
+        code.ins.push(Ins {
+            run: super::isa::vector::<cross::Save>(),
+            a,
+            ..NOTHING
+        });
     }
     code.ins.push(x);
     code.ins.push(y);
@@ -330,17 +402,33 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     // DS keeps its second data operand where the others keep their base.
     let ds = inst.format == Format::Ds;
     let scalar_base = !ds && !matches!(inst.src[2], Operand::None | Operand::Null);
-    let mut ins = Ins { imm: inst.imm, ..NOTHING };
+    let mut ins = Ins {
+        imm: inst.imm,
+        ..NOTHING
+    };
     ins.a = source(inst.src[0], Ty::B32)?;
     ins.b = source(inst.src[1], Ty::B32)?;
-    ins.c = source(inst.src[2], if ds || inst.format == Format::Scratch { Ty::B32 } else { Ty::B64 })?;
+    ins.c = source(
+        inst.src[2],
+        if ds || inst.format == Format::Scratch {
+            Ty::B32
+        } else {
+            Ty::B64
+        },
+    )?;
     if let Some((reg, _)) = vgpr(inst.dst) {
         ins.dst = reg;
         ins.sdst = mem::RETURN;
     } else {
         ins.sdst = 0;
     }
-    let has_data = |src: &Src| if src.kind == Kind::V { Ok(()) } else { Err("data operand") };
+    let has_data = |src: &Src| {
+        if src.kind == Kind::V {
+            Ok(())
+        } else {
+            Err("data operand")
+        }
+    };
     match mem::lookup(inst.op, inst.format, scalar_base).ok_or("")? {
         Access::Load(run) => {
             ins.run = run;
@@ -359,7 +447,9 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
             }
             if let Some(unit) = two_addresses(inst.op) {
                 ins.imm = inst.imm.wrapping_mul(unit as i32);
-                ins.target = u32::from(inst.mem.offset1).wrapping_mul(unit).wrapping_sub(ins.imm as u32);
+                ins.target = u32::from(inst.mem.offset1)
+                    .wrapping_mul(unit)
+                    .wrapping_sub(ins.imm as u32);
             }
             if inst.op == Op::DsSwizzleB32 && inst.imm as u32 >= 0xE000 {
                 return Err("FFT swizzle");

@@ -7,7 +7,11 @@ pub(crate) fn half_to_f32(h: u16) -> f32 {
     let sign = u32::from(h & 0x8000) << 16;
     // 2^112 moves the exponent from half's bias to single's, and is right for denormals too.
     let scaled = (f32::from_bits(magnitude << 13) * f32::from_bits(0x7780_0000)).to_bits();
-    let bits = if magnitude >= 0x7C00 { 0x7F80_0000 | magnitude << 13 } else { scaled };
+    let bits = if magnitude >= 0x7C00 {
+        0x7F80_0000 | magnitude << 13
+    } else {
+        scaled
+    };
     f32::from_bits(bits | sign)
 }
 
@@ -17,7 +21,11 @@ pub(crate) fn f32_to_half(f: f32) -> u16 {
     let bits = f.to_bits();
     let sign = (bits >> 16 & 0x8000) as u16;
     let a = bits & 0x7FFF_FFFF;
-    let nan = if a > 0x7F80_0000 { 0x0200 | (a >> 13 & 0x3FF) as u16 } else { 0 };
+    let nan = if a > 0x7F80_0000 {
+        0x0200 | (a >> 13 & 0x3FF) as u16
+    } else {
+        0
+    };
     let special = 0x7C00 | nan;
     // Adding 0.5 lines the bits up so that the host's own rounding does it.
     let denormal = (f32::from_bits(a) + 0.5).to_bits().wrapping_sub(0x3F00_0000) as u16;
@@ -132,7 +140,14 @@ pub(crate) fn div_scale32(x: f32, den: f32, num: f32) -> (f32, bool) {
     } else if reciprocal {
         (ldexp32(x, -64), false)
     } else if quotient {
-        (if x.to_bits() == num.to_bits() { ldexp32(x, 64) } else { x }, true)
+        (
+            if x.to_bits() == num.to_bits() {
+                ldexp32(x, 64)
+            } else {
+                x
+            },
+            true,
+        )
     } else if exp32(num) <= 23 {
         (ldexp32(x, 64), false)
     } else {
@@ -157,7 +172,14 @@ pub(crate) fn div_scale64(x: f64, den: f64, num: f64) -> (f64, bool) {
     } else if reciprocal {
         (ldexp64(x, -128), false)
     } else if quotient {
-        (if x.to_bits() == num.to_bits() { ldexp64(x, 128) } else { x }, true)
+        (
+            if x.to_bits() == num.to_bits() {
+                ldexp64(x, 128)
+            } else {
+                x
+            },
+            true,
+        )
     } else if exp64(num) <= 53 {
         (ldexp64(x, 128), false)
     } else {
@@ -187,7 +209,11 @@ pub(crate) fn div_fmas64(a: f64, b: f64, c: f64, scaled: bool) -> f64 {
     // Scaling down may reach denormals: they have fewer bits, so rounding to odd before rounds them once.
     let odd = fma_odd(a, b, c);
     let down = ldexp64(odd, -128);
-    if down.abs() >= f64::MIN_POSITIVE { ldexp64(a.mul_add(b, c), -128) } else { down }
+    if down.abs() >= f64::MIN_POSITIVE {
+        ldexp64(a.mul_add(b, c), -128)
+    } else {
+        down
+    }
 }
 
 macro_rules! div_fixup {
@@ -247,13 +273,21 @@ min_max!(min64, max64, f64, 1 << 63);
 pub(crate) fn med32(a: f32, b: f32, c: f32) -> f32 {
     let low = min32(min32(a, b), c);
     let mid = max32(min32(a, b), min32(max32(a, b), c));
-    if a.is_nan() || b.is_nan() || c.is_nan() { low } else { mid }
+    if a.is_nan() || b.is_nan() || c.is_nan() {
+        low
+    } else {
+        mid
+    }
 }
 
 /// Denormals to zero, as the units for reciprocals, roots and transcendental functions treat them.
 #[inline(always)]
 pub(crate) fn flush(x: f32) -> f32 {
-    if x.abs() < f32::MIN_POSITIVE { f32::from_bits(x.to_bits() & 0x8000_0000) } else { x }
+    if x.abs() < f32::MIN_POSITIVE {
+        f32::from_bits(x.to_bits() & 0x8000_0000)
+    } else {
+        x
+    }
 }
 
 /// `2^x` to within 1 ulp, for whole vectors: no table, no branch.
@@ -292,7 +326,10 @@ mod tests {
                 let x = f32::from_bits(ours.to_bits().wrapping_add_signed(delta));
                 let expected = half::f16::from_f32(x);
                 let got = half::f16::from_bits(f32_to_half(x));
-                assert!(got.to_bits() == expected.to_bits() || (got.is_nan() && expected.is_nan()), "{x:e}");
+                assert!(
+                    got.to_bits() == expected.to_bits() || (got.is_nan() && expected.is_nan()),
+                    "{x:e}"
+                );
                 let zero = half_to_f32(f32_to_half_rtz(x));
                 assert!(x.is_nan() || zero.abs() <= x.abs(), "{x:e} -> {zero:e}");
             }
@@ -303,7 +340,9 @@ mod tests {
     fn scaling_rounds_once() {
         let mut state = 0x1234_5678_9ABC_DEFu64;
         for _ in 0..200_000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let x = f32::from_bits((state >> 32) as u32);
             let n = (state >> 20 & 0x1FF) as i32 - 256;
             let expected = (f64::from(x) * 2f64.powi(n)) as f32;
@@ -352,21 +391,44 @@ mod tests {
 
     #[test]
     fn the_division_sequence_gives_the_true_quotient() {
-        let special = [0.0, -0.0, 1.0, -3.0, f32::MAX, f32::MIN_POSITIVE, 1e-45, 1e-40, 3e38, 2e-38, f32::INFINITY, f32::NAN];
+        let special = [
+            0.0,
+            -0.0,
+            1.0,
+            -3.0,
+            f32::MAX,
+            f32::MIN_POSITIVE,
+            1e-45,
+            1e-40,
+            3e38,
+            2e-38,
+            f32::INFINITY,
+            f32::NAN,
+        ];
         for n in special {
             for d in special {
                 let (got, exact) = (divide(n, d), n / d);
-                assert!(got.to_bits() == exact.to_bits() || (got.is_nan() && exact.is_nan()), "{n:e} / {d:e}: {got:e}");
+                assert!(
+                    got.to_bits() == exact.to_bits() || (got.is_nan() && exact.is_nan()),
+                    "{n:e} / {d:e}: {got:e}"
+                );
             }
         }
         let mut state = 7u64;
         for _ in 0..2_000_000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let n = f32::from_bits((state >> 32) as u32);
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let d = f32::from_bits((state >> 32) as u32);
             let (got, exact) = (divide(n, d), n / d);
-            assert!(got.to_bits() == exact.to_bits() || (got.is_nan() && exact.is_nan()), "{n:e} / {d:e}: {got:e} {exact:e}");
+            assert!(
+                got.to_bits() == exact.to_bits() || (got.is_nan() && exact.is_nan()),
+                "{n:e} / {d:e}: {got:e} {exact:e}"
+            );
         }
     }
 }

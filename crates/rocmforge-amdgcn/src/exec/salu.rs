@@ -88,7 +88,11 @@ fn bfe<const SIGNED: bool>(a: i64, shift: u32, width: u32, bits: u32) -> i64 {
     }
     let shifted = a >> shift.min(63);
     let up = 64 - width;
-    if SIGNED { shifted << up >> up } else { ((shifted as u64) << up >> up) as i64 }
+    if SIGNED {
+        shifted << up >> up
+    } else {
+        ((shifted as u64) << up >> up) as i64
+    }
 }
 
 fn sign_count(x: u64, bits: u32) -> i32 {

@@ -20,7 +20,11 @@ impl<const N: usize> Handler for Load<N> {
         // The hardware ignores the low two bits.
         let address = address & !3;
         let mut words = [crate::POISON; N];
-        match c.memory.offset(address, N * 4).filter(|&off| c.memory.readable(off, N * 4, c.check_uninit)) {
+        match c
+            .memory
+            .offset(address, N * 4)
+            .filter(|&off| c.memory.readable(off, N * 4, c.check_uninit))
+        {
             Some(off) => {
                 for (word, bytes) in words.iter_mut().zip(c.memory.slice(off, N * 4).as_chunks::<4>().0) {
                     *word = u32::from_le_bytes(*bytes);

@@ -77,11 +77,23 @@ impl<S: Space, O: AtomicOp> Handler for Atomic<S, O> {
         S::addresses(w, i, &mut at);
         let exec = w.exec();
         let size = O::T::REGS * 4;
-        let second = if i.sdst & SECOND != 0 { i.c.reg } else { i.b.reg.wrapping_add(O::T::REGS as u8) };
+        let second = if i.sdst & SECOND != 0 {
+            i.c.reg
+        } else {
+            i.b.reg.wrapping_add(O::T::REGS as u8)
+        };
         for l in (0..32).filter(|l| exec >> l & 1 != 0) {
             let (data, second) = (O::T::get(w, i.b.reg, l), O::T::get(w, second, l));
             if at[l] % size as u64 != 0 {
-                c.fault(w, i, FaultKind::Misaligned, Access::Atomic, l as u32, at[l], size as u32);
+                c.fault(
+                    w,
+                    i,
+                    FaultKind::Misaligned,
+                    Access::Atomic,
+                    l as u32,
+                    at[l],
+                    size as u32,
+                );
             }
             let old = S::lane(c, w, i, Access::Atomic, l as u32, at[l], size).map(O::T::read);
             if let Some(old) = old

@@ -117,14 +117,22 @@ impl Handler for Swizzle {
             let from = if offset >= 0xC000 {
                 // Rotation of the lanes that the mask leaves free.
                 let (mask, n) = (offset & 31, offset >> 5 & 31);
-                let to = if offset >> 10 & 1 != 0 { l.wrapping_sub(n) } else { l + n };
+                let to = if offset >> 10 & 1 != 0 {
+                    l.wrapping_sub(n)
+                } else {
+                    l + n
+                };
                 (l & mask) | (to & !mask & 31)
             } else if offset & 0x8000 != 0 {
                 (l & !3) | (offset >> (2 * (l & 3)) & 3)
             } else {
                 ((l & offset & 31) | (offset >> 5 & 31)) ^ (offset >> 10 & 31)
             };
-            out[l as usize] = if exec & BIT[from as usize & 31] != 0 { data[from as usize & 31] } else { 0 };
+            out[l as usize] = if exec & BIT[from as usize & 31] != 0 {
+                data[from as usize & 31]
+            } else {
+                0
+            };
         }
         w.put(i.dst, &out);
     }

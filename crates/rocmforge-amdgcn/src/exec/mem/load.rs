@@ -107,7 +107,11 @@ impl<S: Space, K: Narrow> Handler for Small<S, K> {
         S::addresses(w, i, &mut at);
         let raw = |bytes: &[u8], n: usize| -> u32 {
             let low = u32::from(bytes[n * K::SIZE]);
-            if K::SIZE == 2 { low | u32::from(bytes[n * K::SIZE + 1]) << 8 } else { low }
+            if K::SIZE == 2 {
+                low | u32::from(bytes[n * K::SIZE + 1]) << 8
+            } else {
+                low
+            }
         };
         if let Shape::Contiguous = shape(&at, exec, K::SIZE as u64) {
             let first = exec.trailing_zeros() as usize;

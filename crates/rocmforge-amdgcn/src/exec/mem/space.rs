@@ -21,7 +21,8 @@ pub(crate) trait Space {
     fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]>;
 
     /// Bytes one lane reads. `None` after noting a fault.
-    fn lane<'a>(c: &'a mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, len: usize) -> Option<&'a [u8]>;
+    fn lane<'a>(c: &'a mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, len: usize)
+    -> Option<&'a [u8]>;
 
     /// Bytes one lane writes. `None` after noting a fault.
     fn lane_mut<'a>(
@@ -49,13 +50,19 @@ pub(crate) struct Flat;
 #[inline(always)]
 fn global_range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]> {
     let off = c.memory.offset(address, len)?;
-    c.memory.readable(off, len, c.check_uninit).then(|| c.memory.slice(off, len))
+    c.memory
+        .readable(off, len, c.check_uninit)
+        .then(|| c.memory.slice(off, len))
 }
 
 #[inline(always)]
 fn global_range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]> {
     let off = c.memory.offset(address, len)?;
-    if c.memory.claim(off, len) { Some(c.memory.slice_mut(off, len)) } else { None }
+    if c.memory.claim(off, len) {
+        Some(c.memory.slice_mut(off, len))
+    } else {
+        None
+    }
 }
 
 macro_rules! global_lanes {
@@ -156,7 +163,11 @@ impl Space for Lds {
     fn range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]> {
         let at = address as usize;
         let state = c.lds_state.get(at..at + len)?;
-        if !c.check_uninit || all_bytes(state, 3) { c.lds.get(at..at + len) } else { None }
+        if !c.check_uninit || all_bytes(state, 3) {
+            c.lds.get(at..at + len)
+        } else {
+            None
+        }
     }
 
     #[inline(always)]
@@ -167,7 +178,15 @@ impl Space for Lds {
     }
 
     #[inline(always)]
-    fn lane<'a>(c: &'a mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, len: usize) -> Option<&'a [u8]> {
+    fn lane<'a>(
+        c: &'a mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        how: Access,
+        lane: u32,
+        at: u64,
+        len: usize,
+    ) -> Option<&'a [u8]> {
         if Self::range(c, at, len).is_none() {
             lds_fault(c, w, i, how, lane, at, len);
             return None;
@@ -197,7 +216,11 @@ impl Space for Lds {
 #[inline(never)]
 fn lds_fault(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, len: usize) {
     let outside = at as usize + len > c.lds.len();
-    let kind = if outside { FaultKind::LdsOutOfBounds } else { FaultKind::UninitialisedLds };
+    let kind = if outside {
+        FaultKind::LdsOutOfBounds
+    } else {
+        FaultKind::UninitialisedLds
+    };
     c.fault(w, i, kind, how, lane, at, len as u32);
 }
 
@@ -231,7 +254,15 @@ impl Space for Scratch {
     }
 
     #[inline(always)]
-    fn lane<'a>(c: &'a mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, len: usize) -> Option<&'a [u8]> {
+    fn lane<'a>(
+        c: &'a mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        how: Access,
+        lane: u32,
+        at: u64,
+        len: usize,
+    ) -> Option<&'a [u8]> {
         let at = scratch_at(c, w, i, how, lane, at, len)?;
         c.scratch.get(at..at + len)
     }
@@ -269,7 +300,15 @@ impl Space for Flat {
         global_range_mut(c, address, len)
     }
 
-    fn lane<'a>(c: &'a mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, len: usize) -> Option<&'a [u8]> {
+    fn lane<'a>(
+        c: &'a mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        how: Access,
+        lane: u32,
+        at: u64,
+        len: usize,
+    ) -> Option<&'a [u8]> {
         match (at >> 32) as u32 {
             SHARED_APERTURE => Lds::lane(c, w, i, how, lane, at & 0xFFFF_FFFF, len),
             PRIVATE_APERTURE => Scratch::lane(c, w, i, how, lane, at & 0xFFFF_FFFF, len),

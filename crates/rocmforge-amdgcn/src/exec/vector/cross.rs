@@ -154,17 +154,29 @@ pub(crate) fn dpp(dpp: &Dpp) -> (Run, i32, u32) {
     let fetch = |inactive: bool| if inactive { FETCH_INACTIVE } else { 0 };
     match *dpp {
         Dpp::Dpp8 { lanes, fetch_inactive } => {
-            let select = lanes.iter().enumerate().fold(0, |s, (n, &lane)| s | i32::from(lane & 7) << (3 * n));
+            let select = lanes
+                .iter()
+                .enumerate()
+                .fold(0, |s, (n, &lane)| s | i32::from(lane & 7) << (3 * n));
             (plain::<Dpp8>(), select, 0xFF | BOUND_CTRL | fetch(fetch_inactive))
         }
-        Dpp::Dpp16 { ctrl, row_mask, bank_mask, bound_ctrl, fetch_inactive } => {
+        Dpp::Dpp16 {
+            ctrl,
+            row_mask,
+            bank_mask,
+            bound_ctrl,
+            fetch_inactive,
+        } => {
             let bound = if bound_ctrl { BOUND_CTRL } else { 0 };
             let options = u32::from(row_mask & 3) | u32::from(bank_mask & 15) << 4 | bound | fetch(fetch_inactive);
             // Row bits 2 and 3 belong to lanes that a wave of 32 does not have, and share their bits with nothing.
             let (run, imm) = match ctrl {
-                DppCtrl::QuadPerm(sel) => {
-                    (plain::<DppQuad>(), sel.iter().enumerate().fold(0, |s, (n, &q)| s | i32::from(q & 3) << (2 * n)))
-                }
+                DppCtrl::QuadPerm(sel) => (
+                    plain::<DppQuad>(),
+                    sel.iter()
+                        .enumerate()
+                        .fold(0, |s, (n, &q)| s | i32::from(q & 3) << (2 * n)),
+                ),
                 DppCtrl::RowShl(n) => (plain::<DppRowShl>(), n.into()),
                 DppCtrl::RowShr(n) => (plain::<DppRowShr>(), n.into()),
                 DppCtrl::RowRor(n) => (plain::<DppRowRor>(), n.into()),

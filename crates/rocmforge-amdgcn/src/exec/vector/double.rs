@@ -8,7 +8,11 @@ fn frexp(x: f64) -> (f64, i32) {
     if x == 0.0 || !x.is_finite() {
         return (x, 0);
     }
-    let (y, bias) = if x.abs() < f64::MIN_POSITIVE { (x * 2f64.powi(54), 54) } else { (x, 0) };
+    let (y, bias) = if x.abs() < f64::MIN_POSITIVE {
+        (x * 2f64.powi(54), 54)
+    } else {
+        (x, 0)
+    };
     let bits = y.to_bits();
     let mantissa = f64::from_bits(bits & 0x800F_FFFF_FFFF_FFFF | 0x3FE0_0000_0000_0000);
     (mantissa, (bits >> 52 & 0x7FF) as i32 - 1022 - bias)
@@ -16,11 +20,25 @@ fn frexp(x: f64) -> (f64, i32) {
 
 /// The first 1,201 bits of 2 / pi after the binary point, most significant first; the last word is cut off.
 const TWO_OVER_PI: [u64; 19] = [
-    0xA2F9_836E_4E44_1529, 0xFC27_57D1_F534_DDC0, 0xDB62_9599_3C43_9041, 0xFE51_63AB_DEBB_C561,
-    0xB724_6E3A_424D_D2E0, 0x0649_2EEA_09D1_921C, 0xFE1D_EB1C_B129_A73E, 0xE882_35F5_2EBB_4484,
-    0xE99C_7026_B45F_7E41, 0x3991_D639_8353_39F4, 0x9C84_5F8B_BDF9_283B, 0x1FF8_97FF_DE05_980F,
-    0xEF2F_118B_5A0A_6D1F, 0x6D36_7ECF_27CB_09B7, 0x4F46_3F66_9E5F_EA2D, 0x7527_BAC7_EBE5_F17B,
-    0x3D07_39F7_8A52_92EA, 0x6BFB_5FB1_1F8D_5D08, 0x5603_3046_FC7B_6BAB,
+    0xA2F9_836E_4E44_1529,
+    0xFC27_57D1_F534_DDC0,
+    0xDB62_9599_3C43_9041,
+    0xFE51_63AB_DEBB_C561,
+    0xB724_6E3A_424D_D2E0,
+    0x0649_2EEA_09D1_921C,
+    0xFE1D_EB1C_B129_A73E,
+    0xE882_35F5_2EBB_4484,
+    0xE99C_7026_B45F_7E41,
+    0x3991_D639_8353_39F4,
+    0x9C84_5F8B_BDF9_283B,
+    0x1FF8_97FF_DE05_980F,
+    0xEF2F_118B_5A0A_6D1F,
+    0x6D36_7ECF_27CB_09B7,
+    0x4F46_3F66_9E5F_EA2D,
+    0x7527_BAC7_EBE5_F17B,
+    0x3D07_39F7_8A52_92EA,
+    0x6BFB_5FB1_1F8D_5D08,
+    0x5603_3046_FC7B_6BAB,
 ];
 
 /// 53 bits of 2 / pi from bit `shift` on, as a double with their weight.
@@ -33,7 +51,11 @@ fn trig_preop(x: f64, segment: u32) -> f64 {
     }
     let bit = |n: i32| -> u64 {
         let n = n as usize;
-        if n < 1201 { TWO_OVER_PI[n / 64] >> (63 - n % 64) & 1 } else { 0 }
+        if n < 1201 {
+            TWO_OVER_PI[n / 64] >> (63 - n % 64) & 1
+        } else {
+            0
+        }
     };
     let value = (0..53).fold(0u64, |value, n| value << 1 | bit(shift + n));
     let scale = -53 - shift + if exponent >= 1968 { 128 } else { 0 };

@@ -16,7 +16,11 @@ fn mul_zero(a: f32, b: f32) -> f32 {
 #[inline(always)]
 fn turns(x: f32, f: impl Fn(f64) -> f64) -> f32 {
     let x = f64::from(flush(x));
-    if x.is_finite() { f((x - x.floor()) * std::f64::consts::TAU) as f32 } else { f32::NAN }
+    if x.is_finite() {
+        f((x - x.floor()) * std::f64::consts::TAU) as f32
+    } else {
+        f32::NAN
+    }
 }
 
 #[inline(always)]
@@ -41,9 +45,16 @@ fn frexp(x: f32) -> (f32, i32) {
         return (x, 0);
     }
     // Denormals are brought into range first.
-    let (y, bias) = if x.abs() < f32::MIN_POSITIVE { (x * 16_777_216.0, 24) } else { (x, 0) };
+    let (y, bias) = if x.abs() < f32::MIN_POSITIVE {
+        (x * 16_777_216.0, 24)
+    } else {
+        (x, 0)
+    };
     let bits = y.to_bits();
-    (f32::from_bits(bits & 0x807F_FFFF | 0x3F00_0000), (bits >> 23 & 0xFF) as i32 - 126 - bias)
+    (
+        f32::from_bits(bits & 0x807F_FFFF | 0x3F00_0000),
+        (bits >> 23 & 0xFF) as i32 - 126 - bias,
+    )
 }
 
 lane_ops! { lookup {

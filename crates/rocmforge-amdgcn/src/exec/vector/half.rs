@@ -13,7 +13,11 @@ pub(crate) fn fma(a: H, b: H, c: H) -> H {
 #[inline(always)]
 fn turns(x: f32, f: impl Fn(f64) -> f64) -> f32 {
     let x = f64::from(x);
-    if x.is_finite() { f((x - x.floor()) * std::f64::consts::TAU) as f32 } else { f32::NAN }
+    if x.is_finite() {
+        f((x - x.floor()) * std::f64::consts::TAU) as f32
+    } else {
+        f32::NAN
+    }
 }
 
 /// Mantissa in [0.5, 1) and exponent.
@@ -24,7 +28,10 @@ fn frexp(x: f32) -> (f32, i16) {
     }
     // Every half is a normal single.
     let bits = x.to_bits();
-    (f32::from_bits(bits & 0x807F_FFFF | 0x3F00_0000), ((bits >> 23 & 0xFF) as i16) - 126)
+    (
+        f32::from_bits(bits & 0x807F_FFFF | 0x3F00_0000),
+        ((bits >> 23 & 0xFF) as i16) - 126,
+    )
 }
 
 #[inline(always)]

@@ -19,7 +19,11 @@ fn half_word(w: &Wave, reg: u8, lane: usize, k: usize) -> u16 {
 /// Old accumulator bits of register `r`.
 #[inline(always)]
 fn old(w: &Wave, i: &Ins, r: usize, lane: usize) -> u32 {
-    if i.c.kind == Kind::V { w.v[(i.c.reg as usize + r) & 255].0[lane] } else { w.scalar(&i.c) }
+    if i.c.kind == Kind::V {
+        w.v[(i.c.reg as usize + r) & 255].0[lane]
+    } else {
+        w.scalar(&i.c)
+    }
 }
 
 #[inline(always)]
@@ -30,7 +34,11 @@ fn bf16(bits: u16) -> f32 {
 #[inline(always)]
 fn to_bf16(x: f32) -> u16 {
     let bits = x.to_bits();
-    if x.is_nan() { (bits >> 16) as u16 | 0x40 } else { ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16) as u16 }
+    if x.is_nan() {
+        (bits >> 16) as u16 | 0x40
+    } else {
+        ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16) as u16
+    }
 }
 
 /// Multiplies with elements widened by `widen`; results and old values pass through `read` and `write`.
@@ -80,7 +88,11 @@ fn integers<const BITS: usize>(w: &mut Wave, i: &Ins) {
     let element = |w: &Wave, reg: u8, lane: usize, k: usize, signed: bool| -> i32 {
         let word = w.v[(reg as usize + k / per) & 255].0[lane] >> (k % per * BITS);
         let up = 32 - BITS;
-        if signed { (word << up) as i32 >> up } else { (word << up >> up) as i32 }
+        if signed {
+            (word << up) as i32 >> up
+        } else {
+            (word << up >> up) as i32
+        }
     };
     let mut out = [[0u32; 32]; 8];
     for (r, out) in out.iter_mut().enumerate() {
