@@ -61,7 +61,7 @@ pub struct Attention {
 pub enum Op {
     /// `table [n, d]`, `ids u32 [..]` to `[.., d]`.
     GetRows,
-    /// `a [.., m, k]`, `b [k, n]` to `[.., m, n]`. A weight stored as `[n, k]` is a `b` with [`crate::Layout::ColMajor`].
+    /// `a [.., m, k]`, `b [k, n]` and optionally `bias [n]` to `[.., m, n]`. A weight stored as `[n, k]` is a `b` with [`crate::Layout::ColMajor`].
     MatMul,
     /// `a + b`; `b` is broadcast to `a`'s shape (aligned at the last dimension).
     Add,

@@ -183,13 +183,24 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
             Ok(Inferred::Exact(shape, dtype))
         }
         Op::MatMul => {
-            at.arity(2..=2, "2 inputs and 1 output")?;
+            at.arity(2..=3, "2 matrices, an optional bias and 1 output")?;
             let a = at.rank(0, 2..=usize::MAX, "the left matrix must have at least 2 dimensions")?;
             let b = at.rank(1, 2..=2, "the right matrix must have 2 dimensions")?;
             at.rule(a[a.len() - 1] == b[0], "the inner dimensions must agree", a, b)?;
             let dtype = at.float(0)?;
             if inputs[1].dtype != dtype && !inputs[1].dtype.is_quantized() {
                 return Err(at.dtype(1, "of the first operand's type, or a block format", inputs[1].dtype));
+            }
+            if let Some(bias) = inputs.get(2) {
+                at.rule(
+                    bias.shape == b[1..],
+                    "the bias must be as long as the right matrix is wide",
+                    b,
+                    &bias.shape,
+                )?;
+                if bias.dtype != dtype {
+                    return Err(at.dtype(2, "of the first operand's type", bias.dtype));
+                }
             }
             let mut shape = a.to_vec();
             shape.pop();

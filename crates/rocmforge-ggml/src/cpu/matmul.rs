@@ -64,10 +64,10 @@ pub(super) fn gemm(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], out_row_stride
     }
 }
 
-/// `a [.., m, k]` times `b [k, n]` of any strides.
-pub(super) fn matmul(a: &Operand<'_>, b: &Operand<'_>, out: &mut [f32], threads: usize) {
+/// `a [.., m, k]` times `b [k, n]` of any strides, plus `bias [n]`.
+pub(super) fn matmul(a: &Operand<'_>, b: &Operand<'_>, bias: Option<&Operand<'_>>, out: &mut [f32], threads: usize) {
     let (k, n) = (b.shape[0], b.shape[1]);
-    let lhs = a.f32();
+    let (lhs, bias) = (a.f32(), bias.map(Operand::f32));
     let rhs = Matrix {
         data: b.span_f32(),
         rows: k,
@@ -85,5 +85,10 @@ pub(super) fn matmul(a: &Operand<'_>, b: &Operand<'_>, out: &mut [f32], threads:
             col_stride: 1,
         };
         gemm(part, rhs, piece, n);
+        if let Some(bias) = &bias {
+            for row in piece.chunks_mut(n) {
+                row.iter_mut().zip(bias.iter()).for_each(|(o, b)| *o += b);
+            }
+        }
     });
 }

@@ -301,7 +301,7 @@ impl CpuBackend {
 fn run(op: &Op, inputs: &[Operand<'_>], out: &mut [f32], threads: usize) -> GgmlResult<()> {
     match *op {
         Op::GetRows => return rows::get_rows(&inputs[0], &inputs[1], out),
-        Op::MatMul => matmul::matmul(&inputs[0], &inputs[1], out, threads),
+        Op::MatMul => matmul::matmul(&inputs[0], &inputs[1], inputs.get(2), out, threads),
         Op::Add | Op::Mask => elementwise::broadcast(&inputs[0], &inputs[1], out, |a, b| a + b),
         Op::Mul => elementwise::broadcast(&inputs[0], &inputs[1], out, |a, b| a * b),
         Op::Scale { factor } => elementwise::map(&inputs[0], out, threads, |x| x * factor),

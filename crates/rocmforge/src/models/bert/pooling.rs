@@ -1,0 +1,118 @@
+//! How a sentence's token vectors become one: sentence-transformers' `modules.json` and `1_Pooling/config.json`.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::Batch;
+use crate::models::{ModelError, files};
+
+/// Which tokens count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolingMode {
+    /// All that are not padding, equally.
+    Mean,
+    /// The first.
+    Cls,
+}
+
+/// Pooling and what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pooling {
+    /// Which tokens count.
+    pub mode: PoolingMode,
+    /// Whether embeddings are scaled to length 1.
+    pub normalize: bool,
+}
+
+#[derive(Deserialize)]
+struct Module {
+    #[serde(rename = "type")]
+    kind: String,
+    path: String,
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    #[serde(default)]
+    pooling_mode_cls_token: bool,
+    #[serde(default)]
+    pooling_mode_mean_tokens: bool,
+    #[serde(default)]
+    pooling_mode_max_tokens: bool,
+    #[serde(default)]
+    pooling_mode_mean_sqrt_len_tokens: bool,
+    #[serde(default)]
+    pooling_mode_weightedmean_tokens: bool,
+    #[serde(default)]
+    pooling_mode_lasttoken: bool,
+}
+
+impl Pooling {
+    /// Reads what the directory says; mean and normalised if it says nothing.
+    ///
+    /// # Errors
+    /// [`ModelError::Unsupported`] names a module or a mode that is not done here.
+    pub fn read(directory: &Path) -> Result<Self, ModelError> {
+        let modules_path = directory.join("modules.json");
+        let Some(modules) = files::read_json_if_there::<Vec<Module>>(&modules_path)? else {
+            let mode = Self::read_mode(&directory.join("1_Pooling/config.json"))?.unwrap_or(PoolingMode::Mean);
+            return Ok(Self { mode, normalize: true });
+        };
+        let mut pooling = Self {
+            mode: PoolingMode::Mean,
+            normalize: false,
+        };
+        for module in modules {
+            match module.kind.rsplit('.').next().unwrap_or_default() {
+                "Transformer" => {}
+                "Normalize" => pooling.normalize = true,
+                "Pooling" => {
+                    // The path comes from a file: only a plain folder name is followed.
+                    let folder = Path::new(&module.path).file_name().unwrap_or_default();
+                    if let Some(mode) = Self::read_mode(&directory.join(folder).join("config.json"))? {
+                        pooling.mode = mode;
+                    }
+                }
+                _ => {
+                    return Err(ModelError::Unsupported {
+                        path: modules_path,
+                        field: "type",
+                        value: module.kind,
+                        supported: "Transformer, Pooling, Normalize",
+                    });
+                }
+            }
+        }
+        Ok(pooling)
+    }
+
+    fn read_mode(path: &Path) -> Result<Option<PoolingMode>, ModelError> {
+        let Some(raw) = files::read_json_if_there::<Raw>(path)? else {
+            return Ok(None);
+        };
+        let other = raw.pooling_mode_max_tokens
+            || raw.pooling_mode_mean_sqrt_len_tokens
+            || raw.pooling_mode_weightedmean_tokens
+            || raw.pooling_mode_lasttoken;
+        match (raw.pooling_mode_cls_token, raw.pooling_mode_mean_tokens, other) {
+            (false, true, false) => Ok(Some(PoolingMode::Mean)),
+            (true, false, false) => Ok(Some(PoolingMode::Cls)),
+            _ => Err(ModelError::Unsupported {
+                path: path.to_path_buf(),
+                field: "pooling_mode",
+                value: "another choice".to_owned(),
+                supported: "exactly one of pooling_mode_mean_tokens and pooling_mode_cls_token",
+            }),
+        }
+    }
+
+    /// The weight of each token, `[batch, seq]`.
+    pub(super) fn weights(self, batch: &Batch) -> Vec<f32> {
+        let weight = |&(at, real): &(usize, bool)| match self.mode {
+            PoolingMode::Mean => f32::from(u8::from(real)),
+            PoolingMode::Cls => f32::from(u8::from(at == 0)),
+        };
+        batch.token_mask().map(|token| weight(&token)).collect()
+    }
+}

@@ -1,0 +1,115 @@
+//! `model.safetensors`, mapped into memory.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::path::PathBuf;
+
+use half::{bf16, f16};
+use memmap2::Mmap;
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+
+use crate::models::ModelError;
+
+/// A mapped weights file whose header has been checked.
+#[derive(Debug)]
+pub(super) struct Weights {
+    path: PathBuf,
+    map: Mmap,
+}
+
+impl Weights {
+    pub(super) fn open(path: PathBuf) -> Result<Self, ModelError> {
+        let file = File::open(&path).map_err(|source| ModelError::File {
+            path: path.clone(),
+            source,
+        })?;
+        // SAFETY: the map is only ever read as bytes, for which every bit pattern is valid. As with every mapped file,
+        // another process that shortens it while it is mapped ends ours with SIGBUS: model files are not edited in use.
+        let map = unsafe { Mmap::map(&file) }.map_err(|source| ModelError::File {
+            path: path.clone(),
+            source,
+        })?;
+        let weights = Self { path, map };
+        weights.tensors()?;
+        Ok(weights)
+    }
+
+    fn tensors(&self) -> Result<SafeTensors<'_>, ModelError> {
+        SafeTensors::deserialize(&self.map).map_err(|source| ModelError::Weights {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    fn view<'a>(tensors: &SafeTensors<'a>, name: &str) -> Result<TensorView<'a>, ModelError> {
+        // Old checkpoints have TensorFlow's names of the layer norm parameters.
+        let old = name
+            .replace("LayerNorm.weight", "LayerNorm.gamma")
+            .replace("LayerNorm.bias", "LayerNorm.beta");
+        [name, &format!("bert.{name}"), &old, &format!("bert.{old}")]
+            .iter()
+            .find_map(|n| tensors.tensor(n).ok())
+            .ok_or_else(|| ModelError::MissingTensor { name: name.to_owned() })
+    }
+
+    /// Whether a tensor is there, with this shape and a type that can be read.
+    pub(super) fn check(&self, name: &str, expected: &[usize]) -> Result<(), ModelError> {
+        let view = Self::view(&self.tensors()?, name)?;
+        if view.shape() != expected {
+            let (found, expected) = (view.shape().to_vec(), expected.to_vec());
+            return Err(ModelError::TensorShape {
+                name: name.to_owned(),
+                found,
+                expected,
+            });
+        }
+        if !matches!(view.dtype(), Dtype::F32 | Dtype::F16 | Dtype::BF16) {
+            return Err(ModelError::TensorDType {
+                name: name.to_owned(),
+                found: format!("{:?}", view.dtype()),
+            });
+        }
+        Ok(())
+    }
+
+    /// A tensor as f32, in file order. NaN and infinity are refused.
+    pub(super) fn read(&self, name: &str) -> Result<Cow<'_, [f32]>, ModelError> {
+        let tensors = self.tensors()?;
+        let view = Self::view(&tensors, name)?;
+        // The slice outlives `tensors`: it points into the map.
+        let start = view.data().as_ptr() as usize - self.map.as_ptr() as usize;
+        let data = &self.map[start..start + view.data().len()];
+        let halves = |convert: fn(u16) -> f32| {
+            data.chunks_exact(2)
+                .map(|b| convert(u16::from_le_bytes([b[0], b[1]])))
+                .collect::<Vec<f32>>()
+        };
+        let values: Cow<'_, [f32]> = match view.dtype() {
+            Dtype::F32 => match bytemuck::try_cast_slice(data) {
+                Ok(values) if cfg!(target_endian = "little") => Cow::Borrowed(values),
+                _ => Cow::Owned(
+                    data.chunks_exact(4)
+                        .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+                        .collect(),
+                ),
+            },
+            Dtype::F16 => Cow::Owned(halves(|b| f16::from_bits(b).to_f32())),
+            Dtype::BF16 => Cow::Owned(halves(|b| bf16::from_bits(b).to_f32())),
+            other => {
+                return Err(ModelError::TensorDType {
+                    name: name.to_owned(),
+                    found: format!("{other:?}"),
+                });
+            }
+        };
+        match values.iter().position(|v| !v.is_finite()) {
+            None => Ok(values),
+            Some(index) => Err(ModelError::NotFinite {
+                name: name.to_owned(),
+                index,
+                value: values[index],
+            }),
+        }
+    }
+}
