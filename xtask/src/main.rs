@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 mod bindings;
 mod ci;
+mod doctor;
 mod kernels;
 mod model;
 mod opcodes;
@@ -28,6 +29,8 @@ enum Command {
     Bindings(bindings::Args),
     /// Runs everything a change must pass: fmt, clippy, tests, docs, tidy and the generated-file checks.
     Ci(ci::Args),
+    /// Shows what is on this machine: cards, displays, memory, permissions, HIP, compilers.
+    Doctor(doctor::Args),
     /// Compiles the device kernels, or checks the committed ones.
     Kernels(kernels::Args),
     /// Generates the decoder's tables from LLVM, or checks them.
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
     let outcome: Outcome = match Cli::parse().command {
         Command::Bindings(args) => bindings::run(args),
         Command::Ci(args) => ci::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Kernels(args) => kernels::run(args),
         Command::Opcodes(args) => opcodes::run(args),
         Command::Model(args) => model::run(args),

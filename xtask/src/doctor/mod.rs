@@ -1,0 +1,76 @@
+//! `cargo xtask doctor`: what is on this machine, on one screen, and what to do about it.
+//!
+//! Looks without HIP first. HIP itself is asked in a process of its own with a time limit: a library that crashes or
+//! hangs must not take the doctor with it.
+
+mod probe;
+mod report;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+use std::path::{Path, PathBuf};
+
+use report::{Lock, Report};
+use rocmforge_memory::sysfs::Sysfs;
+use rocmforge_testkit::lock;
+
+/// What to look at.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Look at a copy of sys, proc, dev, etc and opt in this folder instead of the machine; HIP and compilers are left out
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+    /// Do not ask the HIP library
+    #[arg(long)]
+    no_hip: bool,
+    /// The process that asks the HIP library: prints what it answers
+    #[arg(long, hide = true)]
+    probe_hip: bool,
+}
+
+/// Looks, and prints the report. What it finds is no failure of the command.
+pub(crate) fn run(args: Args) -> crate::Outcome {
+    if args.probe_hip {
+        probe::child();
+        return Ok(());
+    }
+    if !args.root.is_dir() {
+        return Err(format!("{} is no folder to look at", args.root.display()).into());
+    }
+    print!("{}", gather(&args.root, args.no_hip));
+    Ok(())
+}
+
+fn gather(root: &Path, no_hip: bool) -> Report {
+    let sysfs = Sysfs::at(root);
+    let host = sysfs.is_host();
+    let machine = sysfs.machine();
+    let directory = lock::default_directory();
+    let locks: Vec<Lock> = machine
+        .amd_cards()
+        .filter_map(|card| card.pci.clone())
+        .filter(|_| host)
+        .map(|card| Lock {
+            holder: lock::is_held(&directory, &card).then(|| lock::holder(&directory, &card)),
+            card,
+        })
+        .collect();
+    // A card is used by one process tree at a time; that holds for questions too.
+    let in_use = locks.iter().any(|lock| lock.holder.is_some());
+    let hip = match (host, no_hip, in_use) {
+        (false, ..) => probe::Probe::skipped("another root than / was given"),
+        (_, true, _) => probe::Probe::skipped("--no-hip was given"),
+        (.., true) => probe::Probe::skipped("a card is locked by a running test"),
+        _ => probe::ask(),
+    };
+    let tools = if host { tools::find() } else { Vec::new() };
+    Report {
+        machine,
+        hip,
+        locks,
+        tools,
+        rocm: tools::rocm_versions(root),
+        tools_asked: host,
+    }
+}

@@ -1,0 +1,376 @@
+//! From what was found to one screen of text. No input or output here.
+
+use std::fmt::{self, Display, Formatter};
+
+use rocmforge_memory::sysfs::{Access, DeviceFile, DrmCard, Machine};
+use rocmforge_memory::{Bytes, DISPLAY_HEADROOM};
+use rocmforge_testkit::lock::Holder;
+
+use super::probe::{End, Probe, Step};
+use super::tools::Tool;
+
+/// Everything that was found.
+pub(super) struct Report {
+    /// What Linux says.
+    pub(super) machine: Machine,
+    /// What HIP says.
+    pub(super) hip: Probe,
+    /// Each AMD card's lock.
+    pub(super) locks: Vec<Lock>,
+    /// Compilers.
+    pub(super) tools: Vec<Tool>,
+    /// ROCm installations, as (folder, version).
+    pub(super) rocm: Vec<(String, String)>,
+    /// Whether compilers were looked for.
+    pub(super) tools_asked: bool,
+}
+
+/// The lock of one card.
+pub(super) struct Lock {
+    /// PCI address.
+    pub(super) card: String,
+    /// `None`: free. Else who holds it, if the lock file tells.
+    pub(super) holder: Option<Option<Holder>>,
+}
+
+/// What a compiler for AMD GPUs is good for; nobody needs one to run the tests.
+const KERNELS: &str = "only `cargo xtask kernels build` needs one";
+/// Problems listed before the rest is only counted.
+const MOST_PROBLEMS: usize = 6;
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.cards(f)?;
+        self.permissions(f)?;
+        self.hip(f)?;
+        self.tools(f)?;
+        for problem in self.machine.problems.iter().take(MOST_PROBLEMS) {
+            row(f, "unreadable", problem)?;
+        }
+        if let more @ 1.. = self.machine.problems.len().saturating_sub(MOST_PROBLEMS) {
+            row(f, "", format_args!("and {more} more"))?;
+        }
+        writeln!(f, "\nwhat to do")?;
+        for line in self.advice() {
+            writeln!(f, "  - {line}")?;
+        }
+        Ok(())
+    }
+}
+
+fn row(f: &mut Formatter<'_>, name: &str, value: impl Display) -> fmt::Result {
+    writeln!(f, "{name:<13}{value}")
+}
+
+fn or_unknown<T: Display>(value: Option<T>) -> String {
+    value.map_or_else(|| "unknown".to_owned(), |value| value.to_string())
+}
+
+impl Report {
+    fn cards(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.machine.cards.is_empty() {
+            row(f, "cards", "none with a driver")?;
+        }
+        for card in &self.machine.cards {
+            self.card(f, card)?;
+        }
+        let driver = if self.machine.amdgpu_loaded {
+            "amdgpu is loaded"
+        } else {
+            "amdgpu is not loaded"
+        };
+        let parameters: Vec<String> = self
+            .machine
+            .parameters
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        row(f, "driver", format_args!("{driver} {}", parameters.join(" ")))
+    }
+
+    fn card(&self, f: &mut Formatter<'_>, card: &DrmCard) -> fmt::Result {
+        let node = self.machine.node_of(card);
+        let shared = if self.machine.is_unified(card) {
+            ", shares the system's memory"
+        } else {
+            ""
+        };
+        let target = node
+            .and_then(|node| node.target.clone())
+            .unwrap_or_else(|| "no compute node".to_owned());
+        let product = card
+            .product
+            .as_deref()
+            .map(|name| format!("{name}, "))
+            .unwrap_or_default();
+        let ids = match (card.vendor, card.device) {
+            (Some(vendor), Some(device)) => format!("{vendor:04x}:{device:04x}"),
+            _ => "unknown device".to_owned(),
+        };
+        let pci = or_unknown(card.pci.as_deref());
+        let driver = or_unknown(card.driver.as_deref());
+        row(
+            f,
+            &card.name,
+            format_args!("{pci}, {product}{ids}, {driver}, {target}{shared}"),
+        )?;
+        let (used, total) = (or_unknown(card.vram_used), or_unknown(card.vram_total));
+        row(
+            f,
+            "  VRAM",
+            format_args!("{used} used of {total} (sysfs: everybody's, the desktop's included)"),
+        )?;
+        if let Some((free, total)) = self.memory_by_hip(card) {
+            row(
+                f,
+                "",
+                format_args!("{free} free of {total} (HIP: does not see the desktop)"),
+            )?;
+        }
+        let displays: Vec<String> = card
+            .connectors
+            .iter()
+            .filter(|connector| connector.connected || connector.enabled)
+            .map(|connector| {
+                format!(
+                    "{}{}",
+                    connector.name,
+                    if connector.enabled {
+                        ""
+                    } else {
+                        " (connected, no image)"
+                    }
+                )
+            })
+            .collect();
+        let displays = if displays.is_empty() {
+            "none".to_owned()
+        } else {
+            displays.join(", ")
+        };
+        row(f, "  displays", displays)?;
+        if let Some(lock) = self
+            .locks
+            .iter()
+            .find(|lock| Some(lock.card.as_str()) == card.pci.as_deref())
+        {
+            match &lock.holder {
+                None => row(f, "  lock", "free")?,
+                Some(Some(holder)) => row(f, "  lock", format_args!("held by {holder}"))?,
+                Some(None) => row(f, "  lock", "held, the lock file does not say by whom")?,
+            }
+        }
+        Ok(())
+    }
+
+    fn memory_by_hip(&self, card: &DrmCard) -> Option<(Bytes, Bytes)> {
+        self.hip.steps.iter().find_map(|step| match step {
+            Step::Device {
+                pci,
+                memory: Some((free, total)),
+                ..
+            } if card.pci.as_ref() == Some(pci) => Some((Bytes(*free), Bytes(*total))),
+            _ => None,
+        })
+    }
+
+    fn permissions(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.machine.kfd {
+            Some(kfd) => row(f, "permissions", describe(kfd))?,
+            None => row(f, "permissions", "/dev/kfd is not there")?,
+        }
+        for node in &self.machine.render_nodes {
+            row(f, "", describe(node))?;
+        }
+        let groups: Vec<String> = self
+            .machine
+            .user
+            .groups
+            .iter()
+            .map(|group| group.name.clone().unwrap_or_else(|| group.id.to_string()))
+            .collect();
+        row(
+            f,
+            "user",
+            format_args!("{} in {}", or_unknown(self.machine.user.uid), groups.join(", ")),
+        )
+    }
+
+    fn hip(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for step in &self.hip.steps {
+            match step {
+                Step::Loaded { path, missing } if missing.is_empty() => row(f, "HIP", path)?,
+                Step::Loaded { path, missing } => {
+                    row(
+                        f,
+                        "HIP",
+                        format_args!("{path}, without the optional {}", missing.join(", ")),
+                    )?;
+                }
+                Step::NotLoaded { why } => row(f, "HIP", why.replace('\n', &format!("\n{:13}", "")))?,
+                Step::Init { status, .. } => row(f, "", format_args!("hipInit: {status}"))?,
+                Step::Version { runtime } => row(f, "", format_args!("runtime version {runtime}"))?,
+                Step::Count { devices } => row(f, "", format_args!("{devices} devices"))?,
+                Step::Device { index, name, pci, .. } => row(f, "", format_args!("device {index}: {name} at {pci}"))?,
+            }
+        }
+        let last = match &self.hip.end {
+            End::Answered => return Ok(()),
+            End::Skipped(why) => return row(f, "HIP", format_args!("not asked: {why}")),
+            End::Crashed(signal) => format!("crashed with signal {signal}"),
+            End::Exited(status) => format!("ended its process with status {status}"),
+            End::TimedOut(limit) => format!("did not answer within {} s", limit.as_secs_f32()),
+            End::NotStarted(why) => format!("could not be asked: {why}"),
+        };
+        row(
+            f,
+            if self.hip.steps.is_empty() { "HIP" } else { "" },
+            format_args!("the library {last}"),
+        )?;
+        if self.hip.steps.is_empty() {
+            for (path, from) in &self.hip.candidates {
+                row(f, "", format_args!("would be tried: {path} ({from})"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tools(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (folder, version) in &self.rocm {
+            row(f, "ROCm", format_args!("{version} in {folder}"))?;
+        }
+        for (index, tool) in self.tools.iter().enumerate() {
+            let amdgpu = match tool.amdgpu {
+                Some(true) => ", compiles for AMD GPUs",
+                Some(false) => ", does not compile for AMD GPUs",
+                None => "",
+            };
+            row(
+                f,
+                if index == 0 { "compilers" } else { "" },
+                format_args!("{}: {}{amdgpu}", tool.name, tool.version),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// What the user can do, most urgent first. Never empty.
+    pub(super) fn advice(&self) -> Vec<String> {
+        let mut advice =
+            vec!["`cargo xtask test-gpu` runs every GPU test on a simulated card; it needs none of this.".to_owned()];
+        self.advise_on_access(&mut advice);
+        self.advise_on_cards(&mut advice);
+        self.advise_on_hip(&mut advice);
+        for (name, value) in &self.machine.parameters {
+            match (name.as_str(), value.as_str()) {
+                ("cwsr_enable", "0") => advice.push(
+                    "amdgpu runs with cwsr_enable=0: a kernel that hangs can only be ended by a reset of the card."
+                        .to_owned(),
+                ),
+                ("gpu_recovery", "0") => advice.push(
+                    "amdgpu runs with gpu_recovery=0: a card that hangs stays so until the machine is restarted."
+                        .to_owned(),
+                ),
+                _ => {}
+            }
+        }
+        if self.tools_asked {
+            if !self.tools.iter().any(|tool| tool.name == "cc") {
+                advice.push("Install a C compiler (`cc`): some tests build small libraries with it.".to_owned());
+            }
+            if !self.tools.iter().any(|tool| tool.amdgpu == Some(true)) {
+                advice.push(format!("No clang here compiles for AMD GPUs; {KERNELS}."));
+            }
+        }
+        advice
+    }
+
+    fn advise_on_access(&self, advice: &mut Vec<String>) {
+        let amd = self.machine.amd_cards().next().is_some();
+        if !amd {
+            advice.push("There is no AMD card with a driver here: nothing to do for a real one.".to_owned());
+            return;
+        }
+        if self.machine.kfd.is_none() {
+            advice.push(
+                "/dev/kfd is missing: load amdgpu with compute support, or pass /dev/kfd into the container."
+                    .to_owned(),
+            );
+        }
+        let mut groups: Vec<String> = self
+            .machine
+            .kfd
+            .iter()
+            .chain(&self.machine.render_nodes)
+            .filter(|file| file.access == Access::Denied)
+            .map(|file| {
+                file.group
+                    .name
+                    .clone()
+                    .unwrap_or_else(|| format!("number {}", file.group.id))
+            })
+            .collect();
+        groups.sort();
+        groups.dedup();
+        if !groups.is_empty() {
+            advice.push(format!(
+                "This user may not use the card's device files: join the group {} (`sudo usermod -aG {} $USER`) and log in again.",
+                groups.join(" and "),
+                groups.join(",")
+            ));
+        }
+    }
+
+    fn advise_on_cards(&self, advice: &mut Vec<String>) {
+        for card in self.machine.amd_cards() {
+            let name = or_unknown(card.pci.as_deref());
+            if self.machine.is_unified(card) {
+                advice.push(format!(
+                    "{name} shares the system's memory: its budget is 0 unless `Policy::unified_memory` allows it."
+                ));
+            } else if card.vram_total.is_none() || card.vram_used.is_none() {
+                advice.push(format!(
+                    "The memory of {name} cannot be read: the budget falls back to a quarter of the card at most."
+                ));
+            }
+            if card.displays() > 0 {
+                advice.push(format!(
+                    "{name} drives a display: `cargo xtask test-gpu --device hip:{name}` refuses it without \
+                     --allow-display-gpu, and the budget keeps at least {DISPLAY_HEADROOM} free for the desktop."
+                ));
+            }
+        }
+    }
+
+    fn advise_on_hip(&self, advice: &mut Vec<String>) {
+        if self.machine.amd_cards().next().is_none() {
+            return;
+        }
+        match &self.hip.end {
+            End::Crashed(_) | End::Exited(_) | End::TimedOut(_) => advice.push(
+                "The HIP library does not survive its own start: reinstall ROCm in the version that the driver wants, or \
+                 name another library with ROCMFORGE_HIP_LIBRARY."
+                    .to_owned(),
+            ),
+            _ if self.hip.steps.iter().any(|step| matches!(step, Step::NotLoaded { .. })) => advice.push(
+                "There is an AMD card and no HIP library: install ROCm's runtime, or name the library with \
+                 ROCMFORGE_HIP_LIBRARY."
+                    .to_owned(),
+            ),
+            _ if self.hip.steps.iter().any(|step| matches!(step, Step::Init { good: false, .. })) => advice.push(
+                "The HIP library starts and finds no usable card: check permissions and that ROCm supports this card."
+                    .to_owned(),
+            ),
+            _ => {}
+        }
+    }
+}
+
+fn describe(file: &DeviceFile) -> String {
+    let access = match file.access {
+        Access::Usable => "usable",
+        Access::Denied => "not for this user",
+    };
+    let group = file.group.name.clone().unwrap_or_else(|| file.group.id.to_string());
+    format!("{} {access} (mode {:o}, group {group})", file.path.display(), file.mode)
+}
