@@ -1,4 +1,32 @@
 //! A safe HIP runtime: backend, streams, events, buffers, modules and checked launches over any HIP provider.
+//!
+//! ```
+//! use rocmforge_runtime::{BackendOptions, Elems, HipBackend, HipBuffer, Policy, Provider};
+//! use rocmforge_sim::{SimConfig, SimHost};
+//!
+//! // A simulated card; `HipBackend::new_checked()` opens a real one.
+//! let sim = SimHost::new(SimConfig::default());
+//! let provider = Provider::new(sim.api()).with_clock(sim.clock()).with_readings(Box::new(sim.readings(0)));
+//! let backend = HipBackend::open(provider, BackendOptions { policy: Policy::tests(), ..Default::default() })?;
+//! assert_eq!(backend.device().arch, "gfx1100");
+//!
+//! let stream = backend.stream();
+//! let x = HipBuffer::from_slice(stream, &[1.0f32, 2.0, 3.0], "x")?;
+//! let y = HipBuffer::<f32>::zeroed(stream, Elems(3), "y")?;
+//! y.copy_from_buffer(stream, &x)?;
+//! assert_eq!(y.view(1..3)?.to_vec(stream)?, [2.0, 3.0]);
+//! # Ok::<(), rocmforge_runtime::HipError>(())
+//! ```
+//!
+//! * **Memory.** Every buffer is a reservation of the card's budget first ([`Card`]); there is no other way to one.
+//!   [`HipBuffer::clone`] and [`HipBuffer::view`] share the allocation, which is freed once, after the work that uses it.
+//! * **Order.** Each allocation knows its last write and last reads, so work on several streams orders itself. An event is
+//!   made only when another stream must wait.
+//! * **Time.** Every wait polls against a deadline. At the deadline the backend is *poisoned*: it makes no HIP call any
+//!   more, and each of its methods says so. What blocks inside of the driver (`hipFree`, `hipHostFree`) cannot be bounded
+//!   from here; the supervisor `cargo xtask test-gpu` bounds it.
+//! * **Launches.** Geometry and arguments are compared with the code object's own metadata before anything is enqueued.
+//! * **Errors.** [`HipError`] has the figures and says what to do. An error in a `Drop` comes out at the next fallible call.
 
 mod availability;
 mod backend;

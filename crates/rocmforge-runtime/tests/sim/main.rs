@@ -1,0 +1,34 @@
+//! The runtime over the simulated card, whose reports must stay empty: no double free, no free of memory in use, no
+//! read of memory that was never written, no missing order between streams.
+
+use rocmforge_runtime::*;
+use rocmforge_sim::{SimConfig, SimHost};
+use std::sync::Arc;
+
+mod drops;
+mod ordering;
+
+/// A backend over a fresh simulated machine.
+fn backend(seed: u64) -> (Arc<SimHost>, Arc<HipBackend>) {
+    let sim = SimHost::new(SimConfig {
+        seed,
+        ..SimConfig::default()
+    });
+    let provider = Provider::new(sim.api())
+        .with_clock(sim.clock())
+        .with_readings(Box::new(sim.readings(0)));
+    let options = BackendOptions {
+        policy: Policy::tests(),
+        ..BackendOptions::default()
+    };
+    let backend = HipBackend::open(provider, options).expect("the simulated card opens");
+    (sim, backend)
+}
+
+/// Nothing was reported, nothing is left.
+fn assert_clean(sim: &SimHost) {
+    let reports: Vec<String> = sim.reports().iter().map(ToString::to_string).collect();
+    assert_eq!(reports, [""; 0]);
+    assert_eq!(sim.allocation_stats(0).live, 0);
+    assert_eq!(sim.pinned_count(), 0);
+}
