@@ -3,8 +3,8 @@
 use rocmforge_memory::Reservation;
 
 fn twice(reservation: Reservation) {
-    drop(reservation.commit());
-    drop(reservation.commit());
+    drop(Reservation::commit(reservation));
+    drop(Reservation::commit(reservation));
 }
 
 fn main() {
