@@ -2,7 +2,7 @@
 //!
 //! A [`Graph`] holds [`TensorDesc`]s under stable [`TensorId`]s and [`Node`]s in the order they run. Shapes are outermost
 //! dimension first, strides are in elements. [`executor::execute_graph`] checks the graph and runs it on anything
-//! that implements [`GgmlBackend`]: [`CpuBackend`] computes on the host.
+//! that implements [`GgmlBackend`]: [`CpuBackend`] here, [`HipGgmlBackend`] for a GPU (or a simulated one).
 //!
 //! ```
 //! use rocmforge_ggml::{CpuBackend, Graph, HostAccess, Op, TensorDesc, executor};
@@ -30,6 +30,7 @@ mod dtype;
 mod error;
 pub mod executor;
 mod graph;
+mod hip;
 mod op;
 pub mod optimizer;
 pub mod shape;
@@ -41,6 +42,7 @@ pub use cpu::CpuBackend;
 pub use dtype::DType;
 pub use error::{GgmlError, GgmlResult};
 pub use graph::{Graph, Node};
+pub use hip::HipGgmlBackend;
 pub use op::{Attention, AttentionMask, Gelu, Op, Rope, RopeStyle};
 pub use tensor::{Layout, TensorDesc, TensorId};
 pub use validate::validate_graph;

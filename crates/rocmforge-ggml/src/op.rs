@@ -27,6 +27,15 @@ pub struct Rope {
     pub theta: f32,
     /// Pairing.
     pub style: RopeStyle,
+    /// Positions are below this.
+    pub max_position: usize,
+}
+
+impl Rope {
+    /// Angle per position of each pair: `theta^(-2i / n_dims)`.
+    pub(crate) fn frequencies(self) -> impl Iterator<Item = f64> {
+        (0..self.n_dims / 2).map(move |i| f64::from(self.theta).powf(-2.0 * i as f64 / self.n_dims as f64))
+    }
 }
 
 /// Which keys a query may see, besides causality.
@@ -166,7 +175,14 @@ impl Op {
             | Self::LayerNorm { eps: x }
             | Self::RmsNorm { eps: x }
             | Self::L2Normalize { eps: x } => [bits(x), 0, 0, 0, 0, 0],
-            Self::Rope(r) => [r.n_dims as u64, bits(r.theta), r.style as u64, 0, 0, 0],
+            Self::Rope(r) => [
+                r.n_dims as u64,
+                bits(r.theta),
+                r.style as u64,
+                r.max_position as u64,
+                0,
+                0,
+            ],
             Self::Attention(a) => [
                 a.heads as u64,
                 a.kv_heads as u64,

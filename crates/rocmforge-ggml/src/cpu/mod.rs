@@ -307,7 +307,7 @@ fn run(op: &Op, inputs: &[Operand<'_>], out: &mut [f32], threads: usize) -> Ggml
         Op::Scale { factor } => elementwise::map(&inputs[0], out, threads, |x| x * factor),
         Op::LayerNorm { eps } => norm::layer_norm(&inputs[0], inputs.get(1), inputs.get(2), eps, out, threads),
         Op::RmsNorm { eps } => norm::rms_norm(&inputs[0], inputs.get(1), eps, out, threads),
-        Op::Rope(rope) => rope::rope(&inputs[0], &inputs[1], rope, out),
+        Op::Rope(rope) => return rope::rope(&inputs[0], &inputs[1], rope, out),
         Op::Softmax => norm::softmax(&inputs[0], out, threads),
         Op::Attention(a) => attention::attention(inputs, a, out, threads),
         Op::SwiGlu => elementwise::broadcast(&inputs[0], &inputs[1], out, |g, u| g / (1.0 + (-g).exp()) * u),

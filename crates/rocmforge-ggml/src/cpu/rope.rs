@@ -1,21 +1,29 @@
 //! Rotary position embedding.
 
 use super::operand::Operand;
-use crate::{Rope, RopeStyle};
+use crate::{GgmlError, GgmlResult, Op, Rope, RopeStyle};
 
-pub(super) fn rope(x: &Operand<'_>, positions: &Operand<'_>, rope: Rope, out: &mut [f32]) {
-    let &[_, seq, heads, dim] = x.shape else { return };
+pub(super) fn rope(x: &Operand<'_>, positions: &Operand<'_>, rope: Rope, out: &mut [f32]) -> GgmlResult<()> {
+    let &[_, seq, heads, dim] = x.shape else { return Ok(()) };
     let data = x.f32();
-    let positions_words = positions.words();
+    let per_token = positions.shape.len() == 2;
+    let positions = positions.words();
     let pairs = rope.n_dims / 2;
-    let frequencies: Vec<f64> = (0..pairs)
-        .map(|i| f64::from(rope.theta).powf(-2.0 * i as f64 / rope.n_dims as f64))
-        .collect();
+    if let Some(position) = positions.iter().position(|&p| p as usize >= rope.max_position) {
+        let (op, index) = (Op::Rope(rope).name(), u64::from(positions[position]));
+        return Err(GgmlError::IndexOutOfRange {
+            op,
+            position,
+            index,
+            limit: rope.max_position,
+        });
+    }
+    let frequencies: Vec<f64> = rope.frequencies().collect();
     if heads * dim == 0 {
-        return;
+        return Ok(());
     }
     for (token, (o, x)) in out.chunks_mut(heads * dim).zip(data.chunks(heads * dim)).enumerate() {
-        let position = positions_words[if positions.shape.len() == 2 { token } else { token % seq }];
+        let position = positions[if per_token { token } else { token % seq }];
         for (o, x) in o.chunks_mut(dim).zip(x.chunks(dim)) {
             o.copy_from_slice(x);
             for (i, &frequency) in frequencies.iter().enumerate() {
@@ -30,4 +38,5 @@ pub(super) fn rope(x: &Operand<'_>, positions: &Operand<'_>, rope: Rope, out: &m
             }
         }
     }
+    Ok(())
 }

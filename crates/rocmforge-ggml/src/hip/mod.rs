@@ -1,0 +1,273 @@
+//! The HIP backend: a graph's ops as kernels of `rocmforge-kernels`, on one stream, f32.
+//!
+//! Everything is enqueued; [`GgmlBackend::synchronize`] waits. Memory comes from the [`HipBackend`], so it counts against the
+//! card's budget and a refusal is an error here ([`GgmlError::Backend`], whose source says the figures). Indices that
+//! are out of range (`GetRows`, positions of `Rope`) give NaN: nobody waits to look at them.
+
+mod ops;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rocmforge_kernels::Kernels;
+use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream};
+
+use crate::{DType, GgmlBackend, GgmlError, GgmlResult, HostAccess, Layout, Op, TensorDesc, TensorId};
+
+const NAME: &str = "hip";
+
+#[derive(Debug)]
+struct Slot {
+    desc: TensorDesc,
+    /// `None` for views.
+    buffer: Option<HipBuffer<u8>>,
+}
+
+/// Rows of cosines and sines for rotary embedding, by base, rotated elements and number of positions.
+type RopeTables = HashMap<(u32, usize, usize), [HipBuffer<f32>; 2]>;
+
+/// Runs graphs on a HIP device, real or simulated.
+#[derive(Debug)]
+pub struct HipGgmlBackend {
+    backend: Arc<HipBackend>,
+    kernels: Kernels,
+    slots: HashMap<TensorId, Slot>,
+    /// Vectors of one value, for norms without weight or bias.
+    constants: HashMap<(u32, usize), HipBuffer<f32>>,
+    rope_tables: RopeTables,
+}
+
+/// Wraps an error of a layer below.
+fn failed<E>(at: impl Into<String>) -> impl FnOnce(E) -> GgmlError
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let at = at.into();
+    move |source| GgmlError::Backend {
+        backend: NAME,
+        at,
+        source: Box::new(source),
+    }
+}
+
+impl HipGgmlBackend {
+    /// A backend on a device; loads no kernel yet.
+    ///
+    /// # Errors
+    /// No kernels are embedded for the device's architecture.
+    pub fn new(backend: &Arc<HipBackend>) -> GgmlResult<Self> {
+        Ok(Self::with_kernels(
+            Kernels::load(backend).map_err(failed("loading kernels"))?,
+        ))
+    }
+
+    /// A backend with kernels that are loaded already.
+    #[must_use]
+    pub fn with_kernels(kernels: Kernels) -> Self {
+        Self {
+            backend: Arc::clone(kernels.backend()),
+            kernels,
+            slots: HashMap::new(),
+            constants: HashMap::new(),
+            rope_tables: HashMap::new(),
+        }
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn hip(&self) -> &Arc<HipBackend> {
+        &self.backend
+    }
+
+    fn stream(&self) -> &HipStream {
+        self.backend.stream()
+    }
+
+    fn desc(&self, id: TensorId) -> GgmlResult<&TensorDesc> {
+        self.slots.get(&id).map(|s| &s.desc).ok_or(GgmlError::UnknownTensor(id))
+    }
+
+    /// The bytes that a tensor spans.
+    fn bytes(&self, id: TensorId) -> GgmlResult<HipBuffer<u8>> {
+        let desc = self.desc(id)?;
+        let mut root = desc;
+        for _ in 0..=self.slots.len() {
+            let Some(base) = root.view_of else { break };
+            root = self.desc(base)?;
+        }
+        let buffer = self.buffer(root.id).ok_or(GgmlError::UnknownTensor(root.id))?;
+        let end = desc.byte_offset.saturating_add(desc.byte_size());
+        buffer
+            .view(desc.byte_offset..end)
+            .map_err(failed(format!("tensor {id}")))
+    }
+
+    /// A contiguous f32 operand.
+    fn f32(&self, op: &Op, id: TensorId) -> GgmlResult<HipBuffer<f32>> {
+        let desc = self.desc(id)?;
+        if desc.dtype != DType::F32 || !desc.is_contiguous() {
+            return Err(unimplemented(op, desc.summary()));
+        }
+        self.bytes(id)?.cast().map_err(failed(op.name()))
+    }
+
+    /// A contiguous operand of indices.
+    fn u32(&self, op: &Op, id: TensorId) -> GgmlResult<HipBuffer<u32>> {
+        let desc = self.desc(id)?;
+        if !matches!(desc.dtype, DType::U32 | DType::I32) || !desc.is_contiguous() {
+            return Err(unimplemented(op, desc.summary()));
+        }
+        self.bytes(id)?.cast().map_err(failed(op.name()))
+    }
+
+    /// A vector of one value.
+    fn constant(&mut self, value: f32, len: usize) -> GgmlResult<HipBuffer<f32>> {
+        let key = (value.to_bits(), len);
+        if let Some(buffer) = self.constants.get(&key) {
+            return Ok(buffer.clone());
+        }
+        let buffer = HipBuffer::from_slice(self.stream(), &vec![value; len], "ggml constant");
+        let buffer = buffer.map_err(failed("allocating a constant"))?;
+        self.constants.insert(key, buffer.clone());
+        Ok(buffer)
+    }
+}
+
+fn unimplemented(op: &Op, what: impl Into<String>) -> GgmlError {
+    GgmlError::Unimplemented {
+        backend: NAME,
+        op: op.name(),
+        what: what.into(),
+    }
+}
+
+impl GgmlBackend for HipGgmlBackend {
+    type Buffer = HipBuffer<u8>;
+
+    fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
+        desc.check()?;
+        // The old memory goes first: the new may need its room.
+        self.slots.remove(&desc.id);
+        let label = format!("ggml {} {}", desc.id, desc.summary());
+        let buffer = HipBuffer::zeroed(self.stream(), Elems(desc.byte_size()), &label);
+        let buffer = buffer.map_err(failed(format!("allocating tensor {} ({})", desc.id, desc.summary())))?;
+        self.slots.insert(
+            desc.id,
+            Slot {
+                desc: desc.clone(),
+                buffer: Some(buffer),
+            },
+        );
+        Ok(())
+    }
+
+    fn bind(&mut self, desc: &TensorDesc, buffer: HipBuffer<u8>) -> GgmlResult<()> {
+        desc.check()?;
+        let (expected, found) = (desc.byte_size(), buffer.byte_len());
+        if found < expected {
+            return Err(GgmlError::BufferSize {
+                tensor: desc.id,
+                expected,
+                found,
+            });
+        }
+        self.slots.insert(
+            desc.id,
+            Slot {
+                desc: desc.clone(),
+                buffer: Some(buffer),
+            },
+        );
+        Ok(())
+    }
+
+    fn free(&mut self, id: TensorId) -> GgmlResult<()> {
+        self.slots.remove(&id).map(|_| ()).ok_or(GgmlError::UnknownTensor(id))
+    }
+
+    fn tensor_desc(&self, id: TensorId) -> Option<&TensorDesc> {
+        self.slots.get(&id).map(|s| &s.desc)
+    }
+
+    fn buffer(&self, id: TensorId) -> Option<&HipBuffer<u8>> {
+        self.slots.get(&id)?.buffer.as_ref()
+    }
+
+    fn buffer_mut(&mut self, id: TensorId) -> Option<&mut HipBuffer<u8>> {
+        self.slots.get_mut(&id)?.buffer.as_mut()
+    }
+
+    fn bind_view(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
+        desc.check()?;
+        self.slots.insert(
+            desc.id,
+            Slot {
+                desc: desc.clone(),
+                buffer: None,
+            },
+        );
+        Ok(())
+    }
+
+    fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
+        let descs = inputs.iter().map(|&id| self.desc(id)).collect::<GgmlResult<Vec<_>>>()?;
+        crate::shape::infer(0, op, &descs)?;
+        let &[output] = outputs else {
+            return Err(GgmlError::InvalidArity {
+                node: 0,
+                op: op.name(),
+                expected: "1 output",
+                inputs: inputs.len(),
+                outputs: outputs.len(),
+            });
+        };
+        if self.desc(output)?.element_count() == 0 {
+            return Ok(());
+        }
+        self.launch(op, inputs, output)
+    }
+
+    fn synchronize(&mut self) -> GgmlResult<()> {
+        self.stream().synchronize().map_err(failed("synchronize"))
+    }
+}
+
+impl HostAccess for HipGgmlBackend {
+    fn write(&mut self, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {
+        let expected = self.desc(id)?.byte_size();
+        if bytes.len() != expected {
+            return Err(GgmlError::BufferSize {
+                tensor: id,
+                expected,
+                found: bytes.len(),
+            });
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let buffer = self.bytes(id)?;
+        buffer
+            .copy_from_host(self.stream(), bytes)
+            .map_err(failed(format!("writing tensor {id}")))
+    }
+
+    fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {
+        let buffer = self.bytes(id)?;
+        if buffer.is_empty() {
+            return Ok(Vec::new());
+        }
+        buffer
+            .to_vec(self.stream())
+            .map_err(failed(format!("reading tensor {id}")))
+    }
+}
+
+/// Whether the kernels read this as the right operand of a matrix product: `Some(true)` if it is stored as `[n, k]`.
+fn matrix_order(desc: &TensorDesc) -> Option<bool> {
+    match desc.layout {
+        Layout::ColMajor => Some(true),
+        _ if desc.is_contiguous() => Some(false),
+        _ if desc.is_transposed_matrix() => Some(true),
+        _ => None,
+    }
+}

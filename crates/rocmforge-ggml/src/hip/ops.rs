@@ -1,0 +1,306 @@
+//! One launch (or copy) for each op.
+
+use rocmforge_kernels::{AttentionShape, FlashOptions, MatmulShape, Operand, RopePairs, RopeShape, Strides};
+use rocmforge_runtime::HipBuffer;
+
+use super::{HipGgmlBackend, failed, matrix_order, unimplemented};
+use crate::{Attention, Gelu, GgmlError, GgmlResult, Op, Rope, RopeStyle, TensorId};
+
+/// Rows and columns of a tensor: all dimensions but the last, and the last.
+fn rows_and_cols(shape: &[usize]) -> [usize; 2] {
+    let cols = shape.last().copied().unwrap_or(1);
+    [shape.iter().product::<usize>() / cols.max(1), cols]
+}
+
+impl HipGgmlBackend {
+    pub(super) fn launch(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let shape = |id: TensorId| self.desc(id).map(|d| d.shape.clone());
+        match *op {
+            Op::GetRows => {
+                let [rows, cols] = rows_and_cols(&shape(inputs[0])?);
+                let (table, ids) = (self.f32(op, inputs[0])?, self.u32(op, inputs[1])?);
+                let y = self.f32(op, output)?;
+                self.done(op, self.kernels.get_rows(self.stream(), &table, &ids, &y, rows, cols))
+            }
+            Op::MatMul => self.matmul(op, inputs, output),
+            Op::Add | Op::Mul => self.binary(op, inputs, output),
+            Op::Mask => {
+                let &[batch, heads, seq_q, seq_k] = shape(inputs[0])?.as_slice() else {
+                    return Err(unimplemented(op, "scores that are not [batch, heads, seq_q, seq_k]"));
+                };
+                let mask = self.f32(op, inputs[1])?;
+                let strides = mask_strides(&shape(inputs[1])?, seq_k).ok_or_else(|| self.cannot(op, inputs[1]))?;
+                let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+                let mask = Operand::new(&mask, strides);
+                self.done(
+                    op,
+                    self.kernels
+                        .mask(self.stream(), &x, mask, &y, [batch, heads, seq_q, seq_k]),
+                )
+            }
+            Op::Scale { factor } => {
+                let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+                self.done(op, self.kernels.scale(self.stream(), &x, &y, factor))
+            }
+            Op::LayerNorm { eps } => {
+                let [rows, cols] = rows_and_cols(&shape(inputs[0])?);
+                let weight = self.vector(op, inputs.get(1), 1.0, cols)?;
+                let bias = self.vector(op, inputs.get(2), 0.0, cols)?;
+                let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+                self.done(
+                    op,
+                    self.kernels
+                        .layer_norm(self.stream(), &x, &weight, &bias, &y, rows, cols, eps),
+                )
+            }
+            Op::RmsNorm { eps } => {
+                let [rows, cols] = rows_and_cols(&shape(inputs[0])?);
+                let weight = self.vector(op, inputs.get(1), 1.0, cols)?;
+                let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+                self.done(
+                    op,
+                    self.kernels.rms_norm(self.stream(), &x, &weight, &y, rows, cols, eps),
+                )
+            }
+            Op::L2Normalize { eps } => {
+                let [rows, cols] = rows_and_cols(&shape(inputs[0])?);
+                let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+                self.done(op, self.kernels.l2_normalize(self.stream(), &x, &y, rows, cols, eps))
+            }
+            Op::Rope(rope) => self.rope(op, rope, inputs, output),
+            Op::Softmax => {
+                let [rows, cols] = rows_and_cols(&shape(inputs[0])?);
+                let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+                self.done(op, self.kernels.softmax(self.stream(), &x, &y, rows, cols, 1.0))
+            }
+            Op::Attention(a) => self.attention(op, a, inputs, output),
+            Op::SwiGlu => {
+                let (gate, up) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
+                let y = self.f32(op, output)?;
+                self.done(op, self.kernels.swiglu(self.stream(), &gate, &up, &y))
+            }
+            Op::Gelu(kind) => {
+                let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+                let kind = match kind {
+                    Gelu::Erf => rocmforge_kernels::Gelu::Erf,
+                    Gelu::Tanh => rocmforge_kernels::Gelu::Tanh,
+                };
+                self.done(op, self.kernels.gelu(self.stream(), kind, &x, &y))
+            }
+            Op::Reshape | Op::View | Op::Copy => {
+                if !(self.desc(inputs[0])?.is_contiguous() && self.desc(output)?.is_contiguous()) {
+                    return Err(self.cannot(op, inputs[0]));
+                }
+                let (x, y) = (self.bytes(inputs[0])?, self.bytes(output)?);
+                y.copy_from_buffer(self.stream(), &x).map_err(failed(op.name()))
+            }
+            Op::Transpose => {
+                let dims = shape(inputs[0])?;
+                let [rows, cols] = [dims[dims.len() - 2], dims[dims.len() - 1]];
+                let batch = dims[..dims.len() - 2].iter().product();
+                let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+                self.done(op, self.kernels.transpose(self.stream(), &x, &y, [batch, rows, cols]))
+            }
+            Op::Accumulate { offset } => {
+                let (src, dst) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+                if src.is_empty() {
+                    return Ok(());
+                }
+                let part = dst.view(offset..offset + src.len()).map_err(failed(op.name()))?;
+                self.done(op, self.kernels.add(self.stream(), &part, &src, &part))
+            }
+            Op::MeanPool => {
+                let &[batch, seq, cols] = shape(inputs[0])?.as_slice() else {
+                    return Err(self.cannot(op, inputs[0]));
+                };
+                let (x, weight) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
+                let y = self.f32(op, output)?;
+                self.done(
+                    op,
+                    self.kernels
+                        .mean_pool(self.stream(), &x, &weight, &y, [batch, seq, cols]),
+                )
+            }
+        }
+    }
+
+    fn done(&self, op: &Op, result: rocmforge_kernels::KernelResult<()>) -> GgmlResult<()> {
+        result.map_err(failed(op.name()))
+    }
+
+    fn cannot(&self, op: &Op, id: TensorId) -> GgmlError {
+        unimplemented(op, self.desc(id).map_or_else(|_| id.to_string(), |d| d.summary()))
+    }
+
+    /// An optional vector operand, or one of constants.
+    fn vector(&mut self, op: &Op, id: Option<&TensorId>, value: f32, len: usize) -> GgmlResult<HipBuffer<f32>> {
+        match id {
+            Some(&id) => self.f32(op, id),
+            None => self.constant(value, len),
+        }
+    }
+
+    fn matmul(&self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let [m, k] = rows_and_cols(&self.desc(inputs[0])?.shape);
+        let weight = self.desc(inputs[1])?;
+        let b_transposed = matrix_order(weight).ok_or_else(|| self.cannot(op, inputs[1]))?;
+        if weight.dtype != crate::DType::F32 {
+            return Err(self.cannot(op, inputs[1]));
+        }
+        let shape = MatmulShape {
+            b_transposed,
+            ..MatmulShape::new(m, weight.shape[1], k)
+        };
+        let b = self.bytes(inputs[1])?.cast().map_err(failed(op.name()))?;
+        let bias = inputs.get(2).map(|&id| self.f32(op, id)).transpose()?;
+        let (a, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+        self.done(op, self.kernels.matmul(self.stream(), &a, &b, bias.as_ref(), &y, shape))
+    }
+
+    fn binary(&self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let (a_shape, b_shape) = (&self.desc(inputs[0])?.shape, &self.desc(inputs[1])?.shape);
+        let (a, b) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
+        let y = self.f32(op, output)?;
+        if a.len() == b.len() {
+            let result = match op {
+                Op::Mul => self.kernels.mul(self.stream(), &a, &b, &y),
+                _ => self.kernels.add(self.stream(), &a, &b, &y),
+            };
+            return self.done(op, result);
+        }
+        // A `b` that repeats over leading dimensions is a row, whatever its own dimensions.
+        let leading_ones = b_shape.iter().take_while(|&&d| d == 1).count();
+        let is_row = a_shape.ends_with(&b_shape[leading_ones..]);
+        match op {
+            Op::Add if is_row => {
+                let (rows, cols) = (a.len() / b.len(), b.len());
+                self.done(op, self.kernels.add_row_bias(self.stream(), &a, &b, &y, rows, cols))
+            }
+            _ => Err(unimplemented(op, format!("shapes {a_shape:?} and {b_shape:?}"))),
+        }
+    }
+
+    fn attention(&self, op: &Op, a: Attention, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let q_shape = &self.desc(inputs[0])?.shape;
+        let (batch, seq_q) = (q_shape[0], q_shape[1]);
+        let seq_k = self.desc(inputs[1])?.shape[1];
+        let (q, k) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
+        let (v, y) = (self.f32(op, inputs[2])?, self.f32(op, output)?);
+        let heads = Strides::tokens_first(a.heads, seq_q, a.head_dim);
+        let kv_heads = Strides::tokens_first(a.kv_heads, seq_k, a.head_dim);
+        let shape = AttentionShape {
+            batch,
+            heads: a.heads,
+            kv_heads: a.kv_heads,
+            seq_q,
+            seq_k,
+            head_dim: a.head_dim,
+        };
+        let mask = match inputs.get(3) {
+            None => None,
+            Some(&id) => {
+                let dims = &self.desc(id)?.shape;
+                let strides = if *dims == [batch, seq_k] {
+                    Some(Strides::per_batch(seq_k))
+                } else {
+                    mask_strides(dims, seq_k)
+                };
+                Some((self.f32(op, id)?, strides.ok_or_else(|| self.cannot(op, id))?))
+            }
+        };
+        let options = FlashOptions {
+            scale: a.scale,
+            causal: a.causal,
+            mask: mask.as_ref().map(|(buffer, strides)| Operand::new(buffer, *strides)),
+        };
+        let result = self.kernels.flash_attention(
+            self.stream(),
+            Operand::new(&q, heads),
+            Operand::new(&k, kv_heads),
+            Operand::new(&v, kv_heads),
+            Operand::new(&y, heads),
+            shape,
+            options,
+        );
+        self.done(op, result)
+    }
+
+    /// The kernel takes consecutive positions, so each token's own row of the tables is looked up first.
+    fn rope(&mut self, op: &Op, rope: Rope, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let &[batch, seq, heads, head_dim] = self.desc(inputs[0])?.shape.as_slice() else {
+            return Err(self.cannot(op, inputs[0]));
+        };
+        let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+        let positions = self.u32(op, inputs[1])?;
+        let pairs = rope.n_dims / 2;
+        if pairs == 0 {
+            return y.copy_from_buffer(self.stream(), &x).map_err(failed(op.name()));
+        }
+        let tables = self.rope_tables(rope)?;
+        let row = |table: &HipBuffer<f32>| -> GgmlResult<HipBuffer<f32>> {
+            let len = rocmforge_runtime::Elems(positions.len() * pairs);
+            let rows = HipBuffer::zeroed(self.stream(), len, "ggml rope rows").map_err(failed(op.name()))?;
+            let found = self
+                .kernels
+                .get_rows(self.stream(), table, &positions, &rows, rope.max_position, pairs);
+            found.map_err(failed(op.name()))?;
+            Ok(rows)
+        };
+        let (cos, sin) = (row(&tables[0])?, row(&tables[1])?);
+        let style = match rope.style {
+            RopeStyle::HalfSplit => RopePairs::Half,
+            RopeStyle::Interleaved => RopePairs::Interleaved,
+        };
+        let shape = RopeShape {
+            tokens: batch * seq,
+            seq: positions.len(),
+            heads,
+            head_dim,
+            rotary_dim: rope.n_dims,
+            start: 0,
+        };
+        self.done(op, self.kernels.rope(self.stream(), style, &x, [&cos, &sin], &y, shape))
+    }
+
+    fn rope_tables(&mut self, rope: Rope) -> GgmlResult<[HipBuffer<f32>; 2]> {
+        let key = (rope.theta.to_bits(), rope.n_dims, rope.max_position);
+        if let Some(tables) = self.rope_tables.get(&key) {
+            return Ok(tables.clone());
+        }
+        let angles = (0..rope.max_position)
+            .flat_map(|position| rope.frequencies().map(move |frequency| position as f64 * frequency));
+        let (mut cos, mut sin) = (Vec::new(), Vec::new());
+        for angle in angles {
+            cos.push(angle.cos() as f32);
+            sin.push(angle.sin() as f32);
+        }
+        let table = |values: &[f32], label: &str| {
+            HipBuffer::from_slice(self.stream(), values, label).map_err(failed("allocating rotary tables"))
+        };
+        let tables = [table(&cos, "ggml rope cos")?, table(&sin, "ggml rope sin")?];
+        self.rope_tables.insert(key, tables.clone());
+        Ok(tables)
+    }
+}
+
+/// Strides of a mask that is broadcast to `[batch, heads, seq_q, seq_k]`, aligned at the last dimension; `None` if its
+/// rows repeat within themselves.
+fn mask_strides(shape: &[usize], seq_k: usize) -> Option<Strides> {
+    if shape.last() != Some(&seq_k) || shape.len() > 4 {
+        return None;
+    }
+    let mut dims = [1usize; 4];
+    dims[4 - shape.len()..].copy_from_slice(shape);
+    let stride = |dim: usize| {
+        if dims[dim] == 1 {
+            0
+        } else {
+            dims[dim + 1..].iter().product::<usize>() as u64
+        }
+    };
+    Some(Strides {
+        batch: stride(0),
+        head: stride(1),
+        row: stride(2),
+    })
+}
