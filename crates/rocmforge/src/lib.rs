@@ -2,6 +2,24 @@
 //!
 //! This crate is the front door: it re-exports the layers below under short names and chooses who implements HIP
 //! ([`device::open`]): AMD's library, or a simulated gfx1100 in this process.
+//!
+//! ```
+//! use rocmforge::ggml::{Graph, HipGgmlBackend, HostAccess, Op, TensorDesc, executor};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let device = rocmforge::device::open("sim")?;
+//! let mut graph = Graph::new();
+//! let x = graph.add_tensor(TensorDesc::f32([4]));
+//! let y = graph.push(Op::Scale { factor: 2.0 }, &[x])?;
+//!
+//! let mut gpu = HipGgmlBackend::new(device.backend())?;
+//! executor::prepare(&mut gpu, &graph)?;
+//! gpu.write_f32(x, &[1.0, 2.0, 3.0, 4.0])?;
+//! executor::execute_graph(&mut gpu, &graph)?;
+//! assert_eq!(gpu.read_f32(y)?, [2.0, 4.0, 6.0, 8.0]);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod device;
 #[cfg(feature = "models")]
@@ -19,4 +37,6 @@ pub use rocmforge_testkit as testkit;
 /// Graphs and what runs them; with the feature `testkit`, also the backend that only counts.
 pub mod ggml {
     pub use rocmforge_ggml::*;
+    #[cfg(feature = "testkit")]
+    pub use rocmforge_testkit::{DummyBackend, DummyBackendStats};
 }
