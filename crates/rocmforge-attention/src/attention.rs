@@ -1,0 +1,206 @@
+//! Attention on a device.
+
+use crate::{Algorithm, AttentionError, AttentionResult, Plan};
+use parking_lot::Mutex;
+use rocmforge_kernels::{FlashOptions, Kernels, Operand};
+use rocmforge_runtime::{Elems, HipBuffer, HipStream};
+
+/// A [`Plan`] with the kernels and the memory it takes.
+///
+/// `forward` may be called from any thread and on any stream; calls that share scratch memory run one after the other.
+#[derive(Debug)]
+pub struct Attention {
+    kernels: Kernels,
+    plan: Plan,
+    /// The scores of separate kernels. Locked while the steps of one call are enqueued: the runtime orders streams by the buffers
+    /// they use, but another call's steps must not come between.
+    scratch: Option<Mutex<HipBuffer<f32>>>,
+}
+
+impl Attention {
+    /// Takes [`Plan::scratch_bytes`] of the budget of the kernels' device.
+    ///
+    /// # Errors
+    ///
+    /// [`AttentionError::Scratch`] if the budget or the driver refuses.
+    #[track_caller]
+    pub fn new(kernels: &Kernels, plan: Plan) -> AttentionResult<Self> {
+        let bytes = plan.scratch_bytes();
+        let scratch = if plan.algorithm() == Algorithm::Separate {
+            let elements = Elems(plan.weights_elements()?);
+            let buffer = HipBuffer::zeroed(kernels.backend().stream(), elements, "attention scores");
+            Some(Mutex::new(buffer.map_err(|source| AttentionError::Scratch {
+                bytes,
+                shape: plan.weights_shape(),
+                source,
+            })?))
+        } else {
+            None
+        };
+        Ok(Self {
+            kernels: kernels.clone(),
+            plan,
+            scratch,
+        })
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// `out = softmax(scale q k^T + mask) v`, enqueued on `stream`.
+    ///
+    /// Buffers have exactly the elements that the plan tells; views will do. `mask` is given exactly if the configuration names
+    /// one. `out` overlaps no other operand. A query that sees no key gives zeros.
+    ///
+    /// # Errors
+    ///
+    /// [`AttentionError::Length`], [`AttentionError::MaskMissing`], [`AttentionError::MaskUnexpected`],
+    /// [`AttentionError::Overlap`], or what the launch says.
+    pub fn forward(
+        &self,
+        stream: &HipStream,
+        q: &HipBuffer<f32>,
+        k: &HipBuffer<f32>,
+        v: &HipBuffer<f32>,
+        mask: Option<&HipBuffer<f32>>,
+        out: &HipBuffer<f32>,
+    ) -> AttentionResult<()> {
+        let operands = Operands { q, k, v, mask, out };
+        operands.check(&self.plan)?;
+        match &self.scratch {
+            Some(scores) => self.separate(stream, operands, &scores.lock()),
+            None => self.flash(stream, operands),
+        }
+    }
+
+    /// [`forward`](Self::forward), which also leaves the weights `softmax(scale q k^T + mask)` in `weights`,
+    /// `[batch, heads, seq_q, seq_k]` in either layout. Rows sum to 1, or are zeros where a query sees no key.
+    ///
+    /// Separate kernels compute it whatever the plan says, with `weights` as their scratch memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`forward`](Self::forward); and what [`Plan::weights_elements`] says.
+    pub fn forward_with_weights(
+        &self,
+        stream: &HipStream,
+        q: &HipBuffer<f32>,
+        k: &HipBuffer<f32>,
+        v: &HipBuffer<f32>,
+        mask: Option<&HipBuffer<f32>>,
+        weights: &HipBuffer<f32>,
+        out: &HipBuffer<f32>,
+    ) -> AttentionResult<()> {
+        let operands = Operands { q, k, v, mask, out };
+        operands.check(&self.plan)?;
+        let expected = self.plan.weights_elements()?;
+        length("weights", weights, expected, self.plan.weights_shape())?;
+        operands.check_apart("weights", weights)?;
+        apart(("out", out), ("weights", weights))?;
+        self.separate(stream, operands, weights)
+    }
+
+    fn flash(&self, stream: &HipStream, operands: Operands<'_>) -> AttentionResult<()> {
+        let plan = &self.plan;
+        let options = FlashOptions {
+            scale: plan.config().scale(),
+            causal: plan.config().causal(),
+            mask: operands.mask.map(|mask| Operand::new(mask, plan.mask_strides())),
+        };
+        self.kernels.flash_attention(
+            stream,
+            Operand::new(operands.q, plan.q_strides()),
+            Operand::new(operands.k, plan.kv_strides()),
+            Operand::new(operands.v, plan.kv_strides()),
+            Operand::new(operands.out, plan.q_strides()),
+            plan.shape(),
+            options,
+        )?;
+        Ok(())
+    }
+
+    /// One kernel a step, all in `scores`, which ends as the weights.
+    fn separate(&self, stream: &HipStream, operands: Operands<'_>, scores: &HipBuffer<f32>) -> AttentionResult<()> {
+        let (kernels, plan) = (&self.kernels, &self.plan);
+        let shape = plan.shape();
+        let [batch, heads, seq_q, seq_k] = plan.weights_shape();
+        let q = Operand::new(operands.q, plan.q_strides());
+        let k = Operand::new(operands.k, plan.kv_strides());
+        kernels.qk_matmul(stream, q, k, scores, shape, plan.config().scale())?;
+        let mask = operands.mask.map(|mask| Operand::new(mask, plan.mask_strides()));
+        let planes = batch * heads;
+        match (mask, plan.config().causal()) {
+            (None, false) => kernels.softmax(stream, scores, scores, planes * seq_q, seq_k, 1.0)?,
+            (None, true) => kernels.softmax_causal(stream, scores, scores, [planes, seq_q, seq_k], 1.0)?,
+            (Some(mask), false) => kernels.softmax_masked(stream, scores, mask, scores, plan.weights_shape(), 1.0)?,
+            (Some(mask), true) => {
+                // In this order a key hidden by causality stays hidden whatever the mask holds there, as in flash attention.
+                kernels.mask(stream, scores, mask, scores, plan.weights_shape())?;
+                kernels.softmax_causal(stream, scores, scores, [planes, seq_q, seq_k], 1.0)?;
+            }
+        }
+        let v = Operand::new(operands.v, plan.kv_strides());
+        let out = Operand::new(operands.out, plan.q_strides());
+        kernels.weighted_matmul(stream, scores, v, out, shape)?;
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Operands<'a> {
+    q: &'a HipBuffer<f32>,
+    k: &'a HipBuffer<f32>,
+    v: &'a HipBuffer<f32>,
+    mask: Option<&'a HipBuffer<f32>>,
+    out: &'a HipBuffer<f32>,
+}
+
+impl Operands<'_> {
+    /// Everything is checked before the first of several launches.
+    fn check(&self, plan: &Plan) -> AttentionResult<()> {
+        length("q", self.q, plan.q_elements(), plan.q_shape())?;
+        length("k", self.k, plan.kv_elements(), plan.kv_shape())?;
+        length("v", self.v, plan.kv_elements(), plan.kv_shape())?;
+        length("out", self.out, plan.q_elements(), plan.q_shape())?;
+        match (self.mask, plan.mask_shape()) {
+            (None, None) => {}
+            (Some(mask), Some(shape)) => length("mask", mask, plan.mask_elements(), shape)?,
+            (None, Some(shape)) => return Err(AttentionError::MaskMissing { shape }),
+            (Some(mask), None) => return Err(AttentionError::MaskUnexpected { elements: mask.len() }),
+        }
+        self.check_apart("out", self.out)
+    }
+
+    fn check_apart(&self, name: &'static str, output: &HipBuffer<f32>) -> AttentionResult<()> {
+        for input in [("q", self.q), ("k", self.k), ("v", self.v)] {
+            apart((name, output), input)?;
+        }
+        self.mask.map_or(Ok(()), |mask| apart((name, output), ("mask", mask)))
+    }
+}
+
+fn length(operand: &'static str, buffer: &HipBuffer<f32>, expected: usize, shape: [usize; 4]) -> AttentionResult<()> {
+    if buffer.len() != expected {
+        return Err(AttentionError::Length {
+            operand,
+            got: buffer.len(),
+            expected,
+            shape,
+        });
+    }
+    Ok(())
+}
+
+/// Two buffers that share no byte.
+fn apart(
+    (first, a): (&'static str, &HipBuffer<f32>),
+    (second, b): (&'static str, &HipBuffer<f32>),
+) -> AttentionResult<()> {
+    let (a0, b0) = (a.as_device_ptr().addr(), b.as_device_ptr().addr());
+    if a0 < b0.saturating_add(b.byte_len()) && b0 < a0.saturating_add(a.byte_len()) {
+        return Err(AttentionError::Overlap { first, second });
+    }
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! What a layer of a model fixes about its attention.
+
+use crate::plan::{MAX_ROW_STRIDE, dimension};
+use crate::{AttentionError, AttentionResult, Plan};
+use rocmforge_kernels::{AttentionShape, Strides};
+
+/// How the elements of q, k, v and the output lie. All are contiguous.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Layout {
+    /// `[batch, heads, seq, head_dim]`.
+    #[default]
+    HeadsFirst,
+    /// `[batch, seq, heads, head_dim]`: what a projection to `heads * head_dim` leaves, so nothing needs to be transposed.
+    TokensFirst,
+}
+
+impl Layout {
+    pub(crate) fn strides(self, heads: usize, seq: usize, head_dim: usize) -> Strides {
+        match self {
+            Self::HeadsFirst => Strides::heads_first(heads, seq, head_dim),
+            Self::TokensFirst => Strides::tokens_first(heads, seq, head_dim),
+        }
+    }
+
+    pub(crate) fn shape(self, batch: usize, heads: usize, seq: usize, head_dim: usize) -> [usize; 4] {
+        match self {
+            Self::HeadsFirst => [batch, heads, seq, head_dim],
+            Self::TokensFirst => [batch, seq, heads, head_dim],
+        }
+    }
+}
+
+/// The shape of the additive mask: 0 where a query sees a key, -inf where it does not, or any bias. Contiguous.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum MaskShape {
+    /// No mask.
+    #[default]
+    None,
+    /// `[seq_q, seq_k]`, the same for every sequence and head.
+    PerQuery,
+    /// `[batch, 1, 1, seq_k]`: which keys of each sequence are padding.
+    KeyPadding,
+    /// `[batch, 1, seq_q, seq_k]`, the same for every head.
+    PerSequence,
+    /// `[batch, heads, seq_q, seq_k]`.
+    Full,
+}
+
+impl MaskShape {
+    /// The mask's dimensions, those it is the same along as 1.
+    pub(crate) fn shape(self, s: &AttentionShape) -> Option<[usize; 4]> {
+        match self {
+            Self::None => None,
+            Self::PerQuery => Some([1, 1, s.seq_q, s.seq_k]),
+            Self::KeyPadding => Some([s.batch, 1, 1, s.seq_k]),
+            Self::PerSequence => Some([s.batch, 1, s.seq_q, s.seq_k]),
+            Self::Full => Some([s.batch, s.heads, s.seq_q, s.seq_k]),
+        }
+    }
+
+    /// Sizes are checked before: no product saturates.
+    pub(crate) fn strides(self, s: &AttentionShape) -> Strides {
+        match self {
+            Self::None | Self::PerQuery => Strides::per_row(s.seq_k),
+            Self::KeyPadding => Strides::per_batch(s.seq_k),
+            Self::PerSequence => Strides {
+                head: 0,
+                ..Strides::heads_first(1, s.seq_q, s.seq_k)
+            },
+            Self::Full => Strides::heads_first(s.heads, s.seq_q, s.seq_k),
+        }
+    }
+}
+
+/// What a layer of a model fixes about its attention. Valid by construction.
+///
+/// ```
+/// use rocmforge_attention::AttentionConfig;
+///
+/// let config = AttentionConfig::builder(32, 128).kv_heads(8).causal(true).build()?;
+/// assert_eq!((config.heads(), config.kv_heads(), config.head_dim()), (32, 8, 128));
+/// assert_eq!(config.scale(), 1.0 / 128f32.sqrt());
+///
+/// let error = AttentionConfig::builder(32, 128).kv_heads(12).build().unwrap_err();
+/// assert_eq!(error.to_string(), "32 query heads cannot share 12 key and value heads: kv_heads must divide heads");
+/// # Ok::<(), rocmforge_attention::AttentionError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AttentionConfig {
+    heads: usize,
+    kv_heads: usize,
+    head_dim: usize,
+    scale: f32,
+    causal: bool,
+    mask: MaskShape,
+    layout: Layout,
+    separate: bool,
+}
+
+impl AttentionConfig {
+    /// Multi-head attention of `heads` heads with `head_dim` elements each, until the builder is told otherwise.
+    pub fn builder(heads: usize, head_dim: usize) -> AttentionBuilder {
+        AttentionBuilder {
+            heads,
+            head_dim,
+            kv_heads: None,
+            scale: None,
+            causal: false,
+            mask: MaskShape::None,
+            layout: Layout::HeadsFirst,
+            separate: false,
+        }
+    }
+
+    /// Query heads.
+    pub fn heads(&self) -> usize {
+        self.heads
+    }
+
+    /// Key and value heads.
+    pub fn kv_heads(&self) -> usize {
+        self.kv_heads
+    }
+
+    /// Elements of a query, a key and a value.
+    pub fn head_dim(&self) -> usize {
+        self.head_dim
+    }
+
+    /// The factor of the scores.
+    pub fn scale(&self) -> f32 {
+        self.scale
+    }
+
+    /// Whether later keys are hidden.
+    pub fn causal(&self) -> bool {
+        self.causal
+    }
+
+    /// The mask's shape.
+    pub fn mask(&self) -> MaskShape {
+        self.mask
+    }
+
+    /// The layout of q, k, v and the output.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Whether flash attention is not to be used.
+    pub fn separate_kernels(&self) -> bool {
+        self.separate
+    }
+
+    /// How `seq_q` queries look at `seq_k` keys in each of `batch` sequences.
+    ///
+    /// # Errors
+    ///
+    /// [`AttentionError::Dimension`] for a length of 0 or over what the kernels count, [`AttentionError::TooLarge`] for tensors that
+    /// cannot be addressed.
+    pub fn plan(&self, batch: usize, seq_q: usize, seq_k: usize) -> AttentionResult<Plan> {
+        Plan::new(*self, batch, seq_q, seq_k)
+    }
+}
+
+/// Makes an [`AttentionConfig`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[must_use]
+pub struct AttentionBuilder {
+    heads: usize,
+    head_dim: usize,
+    kv_heads: Option<usize>,
+    scale: Option<f32>,
+    causal: bool,
+    mask: MaskShape,
+    layout: Layout,
+    separate: bool,
+}
+
+impl AttentionBuilder {
+    /// Key and value heads, each shared by `heads / kv_heads` neighbouring query heads (GQA; 1 is MQA). As many as query heads
+    /// without this.
+    pub fn kv_heads(self, kv_heads: usize) -> Self {
+        Self {
+            kv_heads: Some(kv_heads),
+            ..self
+        }
+    }
+
+    /// The factor of the scores. 1 / sqrt(head_dim) without this.
+    pub fn scale(self, scale: f32) -> Self {
+        Self {
+            scale: Some(scale),
+            ..self
+        }
+    }
+
+    /// Query i sees key j only when j <= i + seq_k - seq_q: the last query lines up with the last key, as when the keys of earlier
+    /// tokens come from a cache. Not causal without this.
+    pub fn causal(self, causal: bool) -> Self {
+        Self { causal, ..self }
+    }
+
+    /// The shape of the mask that `forward` will be given. None without this.
+    pub fn mask(self, mask: MaskShape) -> Self {
+        Self { mask, ..self }
+    }
+
+    /// The layout of q, k, v and the output. [`Layout::HeadsFirst`] without this.
+    pub fn layout(self, layout: Layout) -> Self {
+        Self { layout, ..self }
+    }
+
+    /// Never flash attention, but one kernel for each step, with the scores in memory: to compare the two.
+    pub fn separate_kernels(self, separate: bool) -> Self {
+        Self { separate, ..self }
+    }
+
+    /// Checks it all.
+    ///
+    /// # Errors
+    ///
+    /// [`AttentionError::Heads`], [`AttentionError::Dimension`] or [`AttentionError::Scale`].
+    pub fn build(self) -> AttentionResult<AttentionConfig> {
+        let Self { heads, head_dim, .. } = self;
+        let kv_heads = self.kv_heads.unwrap_or(heads);
+        dimension("heads", heads, MAX_ROW_STRIDE)?;
+        dimension("kv_heads", kv_heads, MAX_ROW_STRIDE)?;
+        dimension("head_dim", head_dim, MAX_ROW_STRIDE)?;
+        if !heads.is_multiple_of(kv_heads) {
+            return Err(AttentionError::Heads { heads, kv_heads });
+        }
+        if self.layout == Layout::TokensFirst {
+            // Both below 2^24: no overflow.
+            dimension("heads * head_dim", heads * head_dim, MAX_ROW_STRIDE)?;
+        }
+        let scale = self.scale.unwrap_or_else(|| 1.0 / (head_dim as f32).sqrt());
+        if !scale.is_finite() {
+            return Err(AttentionError::Scale(scale));
+        }
+        Ok(AttentionConfig {
+            heads,
+            kv_heads,
+            head_dim,
+            scale,
+            causal: self.causal,
+            mask: self.mask,
+            layout: self.layout,
+            separate: self.separate,
+        })
+    }
+}

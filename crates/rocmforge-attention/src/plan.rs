@@ -1,0 +1,204 @@
+//! Sizes, and which kernels compute them.
+
+use crate::{AttentionConfig, AttentionError, AttentionResult, MaskShape};
+use rocmforge_kernels::{AttentionShape, Strides};
+use rocmforge_runtime::Bytes;
+
+/// The largest head_dim that flash attention takes. Its tiles of queries and keys lie in LDS (64 KiB to a block) and its
+/// accumulators in registers; both grow with head_dim, and 256 is the largest size compiled.
+pub const FLASH_MAX_HEAD_DIM: usize = 256;
+
+/// The kernels count dimensions in 32 bits and round them up to tiles.
+const MAX_DIM: usize = (u32::MAX - 4096) as usize;
+/// The kernels take the distance of two rows within a tile of 64 in 32 bits.
+pub(crate) const MAX_ROW_STRIDE: usize = (1 << 24) - 1;
+
+/// Which kernels compute attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// Flash attention: one kernel, no scratch memory.
+    Flash,
+    /// The same, without the keys that causality hides: tiles wholly hidden cost nothing.
+    FlashCausal,
+    /// The same with a mask, causal or not.
+    FlashMasked,
+    /// Scores, mask, softmax and the weighted sum of the values one after the other, with the scores in memory.
+    Separate,
+}
+
+impl Algorithm {
+    /// Flash attention wherever it can: it reads q, k and v once and stores no scores. Lengths do not matter. For one query it
+    /// wastes most of a tile, but so does the matrix product of the scores, and a block of either walks all keys in turn; the
+    /// GPU test `flash_executes_less_than_separate_kernels` holds this choice to counted instructions.
+    fn choose(config: &AttentionConfig) -> Self {
+        if config.separate_kernels() || config.head_dim() > FLASH_MAX_HEAD_DIM {
+            Self::Separate
+        } else if config.mask() != MaskShape::None {
+            Self::FlashMasked
+        } else if config.causal() {
+            Self::FlashCausal
+        } else {
+            Self::Flash
+        }
+    }
+}
+
+/// An [`AttentionConfig`] with batch and lengths: every size is known and valid, nothing is allocated yet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Plan {
+    config: AttentionConfig,
+    shape: AttentionShape,
+    algorithm: Algorithm,
+    q_elements: usize,
+    kv_elements: usize,
+    mask_elements: usize,
+}
+
+impl Plan {
+    pub(crate) fn new(config: AttentionConfig, batch: usize, seq_q: usize, seq_k: usize) -> AttentionResult<Self> {
+        // The offset of the causal diagonal is a signed number of 32 bits on the device.
+        let longest = if config.causal() { i32::MAX as usize } else { MAX_DIM };
+        dimension("batch", batch, MAX_DIM)?;
+        dimension("seq_q", seq_q, longest)?;
+        dimension("seq_k", seq_k, longest)?;
+        let planes = batch.saturating_mul(config.heads());
+        dimension("batch * heads", planes, MAX_DIM)?;
+        let shape = AttentionShape {
+            batch,
+            heads: config.heads(),
+            kv_heads: config.kv_heads(),
+            seq_q,
+            seq_k,
+            head_dim: config.head_dim(),
+        };
+        let mut plan = Self {
+            config,
+            shape,
+            algorithm: Algorithm::choose(&config),
+            q_elements: 0,
+            kv_elements: 0,
+            mask_elements: 0,
+        };
+        plan.q_elements = elements("q", plan.q_shape())?;
+        plan.kv_elements = elements("k", plan.kv_shape())?;
+        if let Some(shape) = plan.mask_shape() {
+            plan.mask_elements = elements("mask", shape)?;
+            if config.mask() != MaskShape::KeyPadding {
+                // A row of the mask is as long as there are keys.
+                dimension("seq_k", seq_k, MAX_ROW_STRIDE)?;
+            }
+        }
+        if plan.algorithm == Algorithm::Separate {
+            plan.score_elements()?;
+        }
+        Ok(plan)
+    }
+
+    /// The configuration it was made from.
+    pub fn config(&self) -> &AttentionConfig {
+        &self.config
+    }
+
+    /// All dimensions, as the kernels take them.
+    pub fn shape(&self) -> AttentionShape {
+        self.shape
+    }
+
+    /// Which kernels `forward` uses. `forward_with_weights` always uses separate ones.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// Device memory that [`Attention::new`](crate::Attention::new) allocates: the scores of separate kernels, or none.
+    pub fn scratch_bytes(&self) -> Bytes {
+        match self.algorithm {
+            // Checked when the plan was made.
+            Algorithm::Separate => Bytes(self.shape.score_elements() as u64 * size_of::<f32>() as u64),
+            Algorithm::Flash | Algorithm::FlashCausal | Algorithm::FlashMasked => Bytes(0),
+        }
+    }
+
+    /// The shape of q and of the output, in the configuration's layout.
+    pub fn q_shape(&self) -> [usize; 4] {
+        let s = &self.shape;
+        self.config.layout().shape(s.batch, s.heads, s.seq_q, s.head_dim)
+    }
+
+    /// The shape of k and of v, in the configuration's layout.
+    pub fn kv_shape(&self) -> [usize; 4] {
+        let s = &self.shape;
+        self.config.layout().shape(s.batch, s.kv_heads, s.seq_k, s.head_dim)
+    }
+
+    /// The shape of the mask, if there is one, with 1 where it broadcasts.
+    pub fn mask_shape(&self) -> Option<[usize; 4]> {
+        self.config.mask().shape(&self.shape)
+    }
+
+    /// The shape of the weights: `[batch, heads, seq_q, seq_k]` in either layout.
+    pub fn weights_shape(&self) -> [usize; 4] {
+        [self.shape.batch, self.shape.heads, self.shape.seq_q, self.shape.seq_k]
+    }
+
+    /// Elements of q, and of the output.
+    pub fn q_elements(&self) -> usize {
+        self.q_elements
+    }
+
+    /// Elements of k, and of v.
+    pub fn kv_elements(&self) -> usize {
+        self.kv_elements
+    }
+
+    /// Elements of the mask; 0 without one.
+    pub fn mask_elements(&self) -> usize {
+        self.mask_elements
+    }
+
+    /// Elements of the weights, if they can be stored at all: flash attention goes where they cannot.
+    ///
+    /// # Errors
+    ///
+    /// [`AttentionError::TooLarge`] or [`AttentionError::Dimension`] if separate kernels do not take the lengths.
+    pub fn weights_elements(&self) -> AttentionResult<usize> {
+        self.score_elements()
+    }
+
+    pub(crate) fn q_strides(&self) -> Strides {
+        let s = &self.shape;
+        self.config.layout().strides(s.heads, s.seq_q, s.head_dim)
+    }
+
+    pub(crate) fn kv_strides(&self) -> Strides {
+        let s = &self.shape;
+        self.config.layout().strides(s.kv_heads, s.seq_k, s.head_dim)
+    }
+
+    pub(crate) fn mask_strides(&self) -> Strides {
+        self.config.mask().strides(&self.shape)
+    }
+
+    fn score_elements(&self) -> AttentionResult<usize> {
+        let [batch, heads, seq_q, seq_k] = self.weights_shape();
+        dimension("seq_k", seq_k, MAX_ROW_STRIDE)?;
+        let rows = (batch * heads).saturating_mul(seq_q);
+        dimension("batch * heads * seq_q", rows, MAX_DIM)?;
+        elements("weights", self.weights_shape())
+    }
+}
+
+pub(crate) fn dimension(dim: &'static str, value: usize, limit: usize) -> AttentionResult<()> {
+    if value == 0 || value > limit {
+        return Err(AttentionError::Dimension { dim, value, limit });
+    }
+    Ok(())
+}
+
+fn elements(operand: &'static str, shape: [usize; 4]) -> AttentionResult<usize> {
+    shape
+        .iter()
+        .try_fold(1usize, |product, &dim| product.checked_mul(dim))
+        // In bytes it must fit too.
+        .filter(|&n| n <= isize::MAX as usize / size_of::<f32>())
+        .ok_or(AttentionError::TooLarge { operand, shape })
+}
