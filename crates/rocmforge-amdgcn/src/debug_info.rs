@@ -1,15 +1,18 @@
-//! Source positions of instructions.
+//! Source positions of instructions, from the DWARF line tables that `-gline-tables-only` leaves in a code object.
 
+use gimli::{EndianSlice, LittleEndian, SectionId};
+use object::{Object as _, ObjectSection as _};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// One source position.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// Function.
+    /// Function, as the compiler names it; empty when unknown.
     pub function: String,
-    /// File.
+    /// File, as it was given to the compiler; empty when unknown.
     pub file: String,
-    /// Line, from 1.
+    /// Line, from 1; 0 when unknown.
     pub line: u32,
     /// Column, from 1; 0 when unknown.
     pub column: u32,
@@ -21,18 +24,71 @@ impl fmt::Display for Frame {
     }
 }
 
-/// The line tables of a code object.
-#[derive(Debug, Default)]
-pub struct DebugInfo;
+/// The debug sections of a code object.
+///
+/// Nothing is parsed until somebody asks for a position: that happens when a fault is reported, so its cost does not
+/// matter, and most programs are never asked about.
+#[derive(Clone, Debug, Default)]
+pub struct DebugInfo {
+    sections: BTreeMap<&'static str, Vec<u8>>,
+}
+
+/// Inlined frames of one instruction at most: real code has a handful, hostile DWARF can nest without end.
+const MAX_FRAMES: usize = 64;
 
 impl DebugInfo {
-    /// Reads them.
-    pub fn from_elf(_elf: &[u8]) -> Self {
-        Self
+    /// Keeps the debug sections of `elf`. An object without any, or with broken ones, has no positions to tell.
+    pub fn from_elf(elf: &[u8]) -> Self {
+        const IDS: [SectionId; 10] = [
+            SectionId::DebugAbbrev,
+            SectionId::DebugAddr,
+            SectionId::DebugAranges,
+            SectionId::DebugInfo,
+            SectionId::DebugLine,
+            SectionId::DebugLineStr,
+            SectionId::DebugRanges,
+            SectionId::DebugRngLists,
+            SectionId::DebugStr,
+            SectionId::DebugStrOffsets,
+        ];
+        let Ok(file) = object::File::parse(elf) else { return Self::default() };
+        let section = |id: SectionId| {
+            let data = file.section_by_name(id.name())?.data().ok()?;
+            Some((id.name(), data.to_vec()))
+        };
+        Self { sections: IDS.into_iter().filter_map(section).collect() }
     }
 
-    /// Position of an instruction.
-    pub fn frames(&self, _pc: u64) -> Vec<Frame> {
-        Vec::new()
+    /// Position of the instruction at ELF address `pc`: where it was written, then the calls through which it was inlined,
+    /// innermost first. Empty when the object does not tell.
+    pub fn frames(&self, pc: u64) -> Vec<Frame> {
+        self.try_frames(pc).unwrap_or_default()
+    }
+
+    fn try_frames(&self, pc: u64) -> Result<Vec<Frame>, gimli::Error> {
+        if self.sections.is_empty() {
+            return Ok(Vec::new());
+        }
+        let dwarf = gimli::Dwarf::load(|id| -> Result<_, gimli::Error> {
+            let data = self.sections.get(id.name()).map_or(&[][..], Vec::as_slice);
+            Ok(EndianSlice::new(data, LittleEndian))
+        })?;
+        let context = addr2line::Context::from_dwarf(dwarf)?;
+        let mut frames = Vec::new();
+        let mut found = context.find_frames(pc).skip_all_loads()?;
+        while frames.len() < MAX_FRAMES
+            && let Some(frame) = found.next()?
+        {
+            let function = frame.function.and_then(|name| Some(name.raw_name().ok()?.into_owned()));
+            let location = frame.location;
+            let number = |value: Option<u32>| value.unwrap_or(0);
+            frames.push(Frame {
+                function: function.unwrap_or_default(),
+                file: location.as_ref().and_then(|at| at.file).unwrap_or_default().to_string(),
+                line: number(location.as_ref().and_then(|at| at.line)),
+                column: number(location.as_ref().and_then(|at| at.column)),
+            });
+        }
+        Ok(frames)
     }
 }

@@ -34,6 +34,7 @@ pub(super) fn short(words: Words<'_>) -> Decoded<Inst> {
             inst.mods.neg = control.neg;
             inst.mods.abs = control.abs;
             inst.mods.dpp = Some(control.dpp);
+            check_modifiers(&inst)?;
         } else {
             let place = Place {
                 row,
@@ -168,11 +169,26 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
         inst.mods.dpp = Some(dpp);
         inst.size = 12;
     }
+    check_modifiers(&inst)?;
     Ok(inst)
 }
 
 /// The three `op_sel_hi` bits of VOP3P.
 const OP_SEL_HI: u64 = 0x1800_0000_0000_4000;
+
+/// Negation and absolute value exist for floating-point sources, and for those of the conditional move.
+fn check_modifiers(inst: &Inst) -> Decoded<()> {
+    let mods = inst.mods.neg | inst.mods.abs;
+    if inst.format == Format::Vop3p || matches!(inst.op, Op::VCndmaskB32 | Op::VCndmaskB16) {
+        return Ok(());
+    }
+    for (index, ty) in inst.ty.src.iter().enumerate() {
+        if mods >> index & 1 != 0 && matches!(ty, Ty::B16 | Ty::B32 | Ty::B64 | Ty::I64 | Ty::Mask) {
+            return Err(Fail::Invalid("the operation does not take a modifier there"));
+        }
+    }
+    Ok(())
+}
 
 /// Scalar destination in the field of a vector one, which is a bit wider.
 fn scalar_dst(code: u32, regs: u8) -> Decoded<Operand> {

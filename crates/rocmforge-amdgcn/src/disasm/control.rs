@@ -59,14 +59,18 @@ fn version(imm: u32, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         9 => "UC_VERSION_GFX12",
         _ => "",
     };
-    if name.is_empty() || imm & 0x1f00 != 0 {
+    if imm & 0x1f00 != 0 || name.is_empty() && imm & 0xe000 == 0 {
         return if imm <= 64 {
             write!(out, " {imm}")
         } else {
             write!(out, " {imm:#x}")
         };
     }
-    let mut text = name.to_string();
+    let mut text = if name.is_empty() {
+        (imm & 0xff).to_string()
+    } else {
+        name.to_string()
+    };
     let mut flags = 0;
     for (bit, flag) in [
         (0x2000, "UC_VERSION_W64_BIT"),

@@ -196,12 +196,7 @@ fn vector(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if operand == Operand::None || (inst.format == Format::Vopd && ty == Ty::Mask) {
             continue;
         }
-        // LLVM writes the literals of these as half precision, also where they are not.
-        let ty = if is_mix(inst.op) && matches!(operand, Operand::Literal(_)) {
-            Ty::F16
-        } else {
-            ty
-        };
+        let ty = text_type(inst.op, index, operand, ty);
         let text = Text { operand, ty, halves };
         let constant = matches!(operand, Operand::Int(_) | Operand::Float(_) | Operand::Literal(_));
         let fixed = constant && inst.has_fixed_literal(index);
@@ -216,6 +211,17 @@ fn vector(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
     }
     modifiers(inst, out)
+}
+
+/// Kind as which LLVM writes an operand, where it is not the one that it has.
+fn text_type(op: Op, index: usize, operand: Operand, ty: Ty) -> Ty {
+    let literal = matches!(operand, Operand::Literal(_));
+    match op {
+        Op::VFmaMixF32 | Op::VFmaMixloF16 | Op::VFmaMixhiF16 if literal => Ty::F16,
+        Op::VLdexpF16 | Op::VCmpClassF16 | Op::VCmpxClassF16 if index == 1 => Ty::F16,
+        Op::VDot2Bf16Bf16 if index == 2 && literal => Ty::F32,
+        _ => ty,
+    }
 }
 
 impl Inst {

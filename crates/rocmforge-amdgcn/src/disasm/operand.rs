@@ -93,29 +93,30 @@ fn is_inline(value: i32) -> bool {
 
 /// A literal: LLVM writes a value that could have been an inline constant like one.
 fn literal(out: &mut fmt::Formatter<'_>, value: u32, ty: Ty) -> fmt::Result {
-    match ty {
-        Ty::F16 | Ty::B16 => {
-            let short = value as u16;
-            if is_inline(i32::from(short as i16)) {
-                return write!(out, "{}", short as i16);
-            }
-            match FLOATS.into_iter().find(|float| float.bits16() == short) {
-                Some(float) if ty == Ty::F16 => out.write_str(float_text(float, false)),
-                _ => write!(out, "{short:#x}"),
-            }
-        }
-        Ty::PkF16 if !is_inline(value as i32) => {
-            match FLOATS.into_iter().find(|float| u32::from(float.bits16()) == value) {
-                Some(float) => out.write_str(float_text(float, false)),
-                None => write!(out, "{value:#x}"),
-            }
-        }
-        _ if ty.regs() >= 2 => write!(out, "{value:#x}"),
-        _ if is_inline(value as i32) => write!(out, "{}", value as i32),
-        _ => match FLOATS.into_iter().find(|float| float.bits32() == value) {
-            Some(float) => out.write_str(float_text(float, false)),
-            None => write!(out, "{value:#x}"),
-        },
+    let float = |bits: fn(InlineFloat) -> u64| FLOATS.into_iter().find(|&float| bits(float) == u64::from(value));
+    let short = value as u16;
+    let inline = match ty {
+        Ty::F16 => is_inline(i32::from(short as i16)).then_some(i32::from(short as i16)),
+        Ty::F64 => None,
+        _ if ty.regs() >= 2 => (value <= 64).then_some(value as i32),
+        _ => is_inline(value as i32).then_some(value as i32),
+    };
+    if let Some(inline) = inline {
+        return write!(out, "{inline}");
+    }
+    let float = match ty {
+        Ty::F16 => FLOATS.into_iter().find(|float| float.bits16() == short),
+        Ty::PkF16 => float(|float| u64::from(float.bits16())),
+        Ty::F64 => FLOATS
+            .into_iter()
+            .find(|float| float.bits64() == u64::from(value) << 32),
+        _ if ty.regs() >= 2 => None,
+        _ => float(|float| u64::from(float.bits32())),
+    };
+    match (float, ty) {
+        (Some(float), _) => out.write_str(float_text(float, false)),
+        (None, Ty::F16 | Ty::B16) => write!(out, "{short:#x}"),
+        (None, _) => write!(out, "{value:#x}"),
     }
 }
 

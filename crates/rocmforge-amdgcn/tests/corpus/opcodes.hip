@@ -1,0 +1,32 @@
+// Kernels that make clang use many operations; what they compute does not matter. Compiled at six optimisation levels into
+// compiled.txt.zst: see tests/decode/corpus.rs.
+#define G __attribute__((global))
+#define D __attribute__((device))
+#define S __attribute__((shared))
+typedef _Float16 h; typedef _Float16 h2 __attribute__((ext_vector_type(2))); typedef float f4 __attribute__((ext_vector_type(4)));
+#define tid __builtin_amdgcn_workitem_id_x()
+#define bid __builtin_amdgcn_workgroup_id_x()
+extern "C" {
+G void vadd(const float*a,const float*b,float*c,int n){int i=bid*256+tid;if(i<n)c[i]=a[i]+b[i];}
+G void hadd(const h*a,const h*b,h*c,int n){int i=bid*256+tid;if(i<n)c[i]=a[i]*b[i]+(h)i;}
+G void div(const float*a,const float*b,float*c,const double*x,const double*y,double*z){int i=bid*256+tid;c[i]=a[i]/b[i]+__builtin_sqrtf(a[i])+__builtin_expf(a[i])+__builtin_logf(b[i]);z[i]=x[i]/y[i]+__builtin_sqrt(x[i]);}
+G void i64(const long*a,const long*b,long*c,const unsigned long*d){int i=bid*256+tid;c[i]=a[i]/b[i]+a[i]%b[i]+a[i]*b[i]+(a[i]>>(b[i]&63))+(d[i]>>3)+(long)(d[i]/(d[i]+1));}
+G void i16k(const short*a,const unsigned short*b,short*c){int i=bid*256+tid;c[i]=a[i]*b[i]+(a[i]>>3)-(a[i]<b[i]?a[i]:b[i]);}
+G void i8k(const signed char*a,const unsigned char*b,signed char*c){int i=bid*256+tid;c[i]=a[i]*b[i]+(a[i]>>3)-(a[i]<b[i]?a[i]:b[i]);}
+G void red(const float*a,float*o,int n){S static float s[256];float v=0;for(int i=tid;i<n;i+=256)v+=a[i];s[tid]=v;__builtin_amdgcn_s_barrier();for(int k=128;k;k>>=1){if(tid<k)s[tid]+=s[tid+k];__builtin_amdgcn_s_barrier();}if(!tid)o[bid]=s[0];}
+G void dpp(const int*a,int*o){int v=a[tid];v+=__builtin_amdgcn_update_dpp(0,v,0x111,0xf,0xf,true);v+=__builtin_amdgcn_update_dpp(0,v,0x101,0x3,0xf,false);v+=__builtin_amdgcn_update_dpp(v,v,0x1b,0xf,0xf,false);v+=__builtin_amdgcn_mov_dpp8(v,0x123456);v+=__builtin_amdgcn_ds_swizzle(v,0x401f);v+=__builtin_amdgcn_ds_bpermute(v*4,v);v+=__builtin_amdgcn_ds_permute(v*4,v);v+=__builtin_amdgcn_permlanex16(v,v,0x76543210,0xfedcba98,false,true);v+=__builtin_amdgcn_permlane16(v,v,0x76543210,0xfedcba98,true,false);v+=__builtin_amdgcn_readlane(v,7)+__builtin_amdgcn_readfirstlane(v);o[tid]=v+__builtin_popcount(__builtin_amdgcn_ballot_w32(v>3))+__builtin_amdgcn_mbcnt_lo(-1,0);}
+G void atom(int*a,unsigned*b,float*f,long*l,unsigned long*ul){__atomic_fetch_add(a,1,__ATOMIC_SEQ_CST);a[1]=__atomic_fetch_max(a+2,3,__ATOMIC_RELAXED);__atomic_fetch_and(b,tid,__ATOMIC_RELAXED);__atomic_fetch_xor(b,tid,__ATOMIC_RELAXED);int e=5;__atomic_compare_exchange_n(a+4,&e,7,0,__ATOMIC_ACQ_REL,__ATOMIC_RELAXED);l[3]=__atomic_exchange_n(l,9,__ATOMIC_RELAXED);__atomic_fetch_add(ul+1,tid,__ATOMIC_RELAXED);long q=l[5];__atomic_compare_exchange_n(l+4,&q,7,0,__ATOMIC_ACQ_REL,__ATOMIC_RELAXED);__atomic_fetch_add(f,1.0f,__ATOMIC_RELAXED);}
+G void lds_atom(int*o){S static int s[64];S static float g[64];S static long l[8];s[tid]=0;g[tid]=0;__builtin_amdgcn_s_barrier();__atomic_fetch_add(s+(tid&3),1,__ATOMIC_RELAXED);o[1]=__atomic_fetch_or(s+5,tid,__ATOMIC_RELAXED);__atomic_fetch_min(s+7,tid,__ATOMIC_RELAXED);__atomic_fetch_add(g+1,2.0f,__ATOMIC_RELAXED);int e=3;__atomic_compare_exchange_n(s+9,&e,4,0,__ATOMIC_RELAXED,__ATOMIC_RELAXED);__atomic_fetch_add(l,1,__ATOMIC_RELAXED);__builtin_amdgcn_s_barrier();o[tid+2]=s[tid]+(int)g[tid]+(int)l[1];}
+D __attribute__((noinline)) float callee(float x,int n){float t[32];for(int i=0;i<32;i++)t[i]=x*i;float s=0;for(int i=0;i<n;i++)s+=t[(i*7)&31];return s;}
+G void call(float*o,int n){o[tid]=callee(o[tid],n);}
+G void scratch(const float*a,float*o,int n){float t[64];for(int i=0;i<64;i++)t[(i*n)&63]=a[i];double d[8];for(int i=0;i<8;i++)d[(i*n)&7]=a[i];o[tid]=t[(n*tid)&63]+d[n&7];}
+G void sw(int*a,float*f){int v=a[tid];switch(v){case 0:f[tid]=1;break;case 1:f[tid]=__builtin_floorf(f[1]);break;case 2:f[tid]=__builtin_ceilf(f[2]);break;case 3:f[tid]=__builtin_rintf(f[1]);break;case 4:f[tid]=__builtin_fabsf(f[3])*2-1;break;default:f[tid]=__builtin_fminf(f[1],__builtin_fmaxf(f[2],-f[3]));}}
+G void pk(const h2*a,const h2*b,h2*c,float*f){int i=tid;c[i]=a[i]*b[i]+c[i];c[i+64]=a[i]+b[i];c[i+128]=__builtin_elementwise_max(a[i],b[i]);f[i]=__builtin_amdgcn_fdot2(a[i],b[i],f[i],false);f[i+9]=(float)a[i].x*(float)b[i].y+f[i+9];}
+G void conv(const float*a,int*b,unsigned*c,h*d,double*e,long*l,unsigned char*u){int i=tid;b[i]=(int)a[i];c[i]=(unsigned)a[i];d[i]=(h)a[i];e[i]=a[i];l[i]=(long)a[i];u[i]=(unsigned char)a[i];((float*)e)[i]=(float)l[i+9];e[i+5]=(double)l[i+3];b[i+3]=(int)e[i+7];((float*)b)[i+99]=(float)u[i]+(float)u[i+1]*(float)(c[i]>>24);}
+G void dot4(const int*a,const int*b,int*c){c[tid]=__builtin_amdgcn_sudot4(true,a[tid],true,b[tid],c[tid],false)+__builtin_amdgcn_udot4(a[tid],b[tid],3,true)+__builtin_amdgcn_sudot8(true,a[tid],false,b[tid],3,false);}
+typedef _Float16 h16 __attribute__((ext_vector_type(16))); typedef float f8 __attribute__((ext_vector_type(8))); typedef short s16 __attribute__((ext_vector_type(16))); typedef int i4 __attribute__((ext_vector_type(4)));typedef int i8v __attribute__((ext_vector_type(8)));
+G void wmma(const h16*a,const s16*b,f8*c,i4*q,i8v*r){c[tid]=__builtin_amdgcn_wmma_f32_16x16x16_f16_w32(a[tid],a[tid+32],c[tid]);c[tid+32]=__builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(b[tid],b[tid+32],c[tid+32]);r[tid]=__builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(true,q[tid],false,q[tid+32],r[tid],true);}
+G void bits(const unsigned*a,unsigned*o,const unsigned long*l){unsigned x=a[tid],y=a[tid+1],z=a[tid+2];o[tid]=__builtin_popcount(x)+__builtin_clz(x)+__builtin_ctz(y)+__builtin_bitreverse32(z)+((x>>3)&0x1ff)+__builtin_amdgcn_perm(x,y,z)+__builtin_amdgcn_alignbit(x,y,z)+__builtin_amdgcn_sad_u8(x,y,z)+__builtin_amdgcn_ubfe(x,y,z)+(x&y|z)+(x^y^z)+((x<<3)|z)+((x+y)<<2)+(unsigned)__builtin_popcountl(l[tid])+__builtin_clzl(l[tid]);}
+G void f4copy(const f4*a,f4*b,const f4*c,int n){int i=bid*64+tid;f4 x=a[i];f4 y=c[i];b[i]=x*y+(f4)(0.15915494f);}
+G void cls(const float*a,int*o,const double*d,const h*hh){int i=tid;o[i]=__builtin_amdgcn_classf(a[i],3)+__builtin_isnan(a[i])+(d[i]<d[i+1])+(hh[i]>hh[i+1])+__builtin_isinf(d[i]);o[i+9]=__builtin_amdgcn_frexp_expf(a[i])+(int)(__builtin_amdgcn_frexp_mantf(a[i])*__builtin_ldexpf(a[i],o[i])+__builtin_amdgcn_fractf(a[i])+__builtin_amdgcn_sinf(a[i])+__builtin_amdgcn_cosf(a[i])+__builtin_amdgcn_fmed3f(a[i],a[i+1],a[i+2])+__builtin_amdgcn_rcpf(a[i])+__builtin_amdgcn_rsqf(a[i])); o[i+77]=(int)(__builtin_fma(d[i],d[i+1],d[i+2])+__builtin_floor(d[i])+__builtin_trunc(d[3])+__builtin_rint(d[5])+__builtin_amdgcn_ldexp(d[i],3));}
+}

@@ -1,0 +1,12 @@
+//! The decoder and its text against LLVM 19: recorded answers always, live answers where LLVM is installed.
+//!
+//! `cargo test -p rocmforge-amdgcn --test decode -- --ignored` records the answers again (it needs `clang++-19`,
+//! `llvm-objdump-19` and `llvm-mc-19`).
+
+mod corpus;
+mod hostile;
+mod lines;
+mod llvm;
+mod objects;
+mod random;
+mod spot;

@@ -1,0 +1,207 @@
+//! Random words: the same verdict and text as LLVM, apart from the listed ways in which we are stricter or know more.
+
+use crate::llvm::{self, Answer};
+use rocmforge_amdgcn::{DecodeError, decode};
+use std::collections::BTreeMap;
+
+const RECORDED: &str = "random.txt.zst";
+
+/// SplitMix64.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, end: u32) -> u32 {
+        (self.next() % u64::from(end)) as u32
+    }
+
+    fn source(&mut self) -> u32 {
+        match self.below(6) {
+            0 => self.below(512),
+            1 | 2 => 256 + self.below(256),
+            3 => self.below(128),
+            4 => 128 + self.below(128),
+            _ => [255, 250, 233, 234][self.below(4) as usize],
+        }
+    }
+}
+
+/// Words that look like an instruction of some encoding more often than chance would have it.
+pub(crate) fn words(random: &mut Random) -> Vec<u32> {
+    const TOPS: [(u32, u32); 14] = [
+        (0x8000_0000, 30),
+        (0xb000_0000, 28),
+        (0xbe80_0000, 23),
+        (0xbf00_0000, 23),
+        (0xbf80_0000, 23),
+        (0xf400_0000, 26),
+        (0, 31),
+        (0x7e00_0000, 25),
+        (0x7c00_0000, 25),
+        (0xd400_0000, 26),
+        (0xcc00_0000, 24),
+        (0xc800_0000, 26),
+        (0xd800_0000, 26),
+        (0xdc00_0000, 26),
+    ];
+    let (top, free) = TOPS[random.below(14) as usize];
+    let mut first = top | (random.next() as u32 & ((1 << free) - 1));
+    let mut second = random.next() as u32;
+    let third = random.next() as u32;
+    if random.below(6) > 0 {
+        match first >> 26 {
+            0..0b10_0000 => first = first & !0x1ff | random.source(),
+            0b11_0010 => {
+                first = first & !0x1ff | random.source();
+                second = second & !0x1ff | random.source();
+            }
+            0b11_0011 | 0b11_0101 => {
+                first &= !(random.below(2) * 0xf800) & !(random.below(2) * 0x700) & !0x80_0000;
+                let high = if random.below(2) == 0 { 0 } else { random.source() };
+                second = random.source() | random.source() << 9 | high << 18 | random.below(2) * (second & 0xf800_0000);
+            }
+            0b11_0110 => {
+                first &= !(1 << 17);
+                second &= [0xffff_ffff, 0xff, 0xffff, 0xff00_00ff, 0xff00_ffff][random.below(5) as usize];
+            }
+            0b11_0111 => {
+                first &= !(1 << 25) & !(random.below(2) * (1 << 12));
+                second &= [0xffff_ffff, 0xffff_00ff, 0x00ff_ffff][random.below(3) as usize];
+                second = second & !(random.below(2) << 23);
+                if random.below(2) == 0 {
+                    second = second & !0x7f_0000 | 0x7c_0000;
+                }
+            }
+            0b11_1101 => {
+                first &= !0x3_8000;
+                second &= !0x01e0_0000;
+            }
+            _ => {}
+        }
+    }
+    vec![first, second, third]
+}
+
+/// How an answer of ours relates to LLVM's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    /// Same text, same size.
+    Same,
+    /// Neither knows an instruction.
+    BothRefuse,
+    /// We refuse the class by name.
+    RefusedClass,
+    /// Bits are set that LLVM does not look at.
+    UnusedBits,
+    /// We refuse a misaligned register group, or an operand that the hardware does not take, and LLVM shows another one.
+    Stricter,
+    /// A high half register: LLVM 19 loses or refuses it.
+    HighHalf,
+}
+
+/// Reasons of [`Verdict::Stricter`].
+const STRICTER: [&str; 4] = [
+    "is not aligned",
+    "the operation does not take",
+    "beside a DPP control",
+    "not a scalar register",
+];
+
+fn strip_halves(text: &str) -> String {
+    text.replace(".l", "").replace(".h", "")
+}
+
+fn has_halves(text: &str) -> bool {
+    text.contains(".l") || text.contains(".h")
+}
+
+fn compare(Answer { words, text }: &Answer) -> Result<Verdict, String> {
+    match (decode(words, 0), text) {
+        (Ok(inst), Some(text)) => {
+            let ours = inst.to_string();
+            let same_size = usize::from(inst.size / 4) == words.len();
+            match same_size {
+                true if ours == *text => Ok(Verdict::Same),
+                true if has_halves(&ours) && strip_halves(&ours) == strip_halves(text) => Ok(Verdict::HighHalf),
+                _ => Err(format!(
+                    "{words:08x?}: LLVM `{text}`, ours `{ours}` ({} bytes)",
+                    inst.size
+                )),
+            }
+        }
+        (Ok(inst), None) if has_halves(&inst.to_string()) => Ok(Verdict::HighHalf),
+        (Ok(inst), None) => Err(format!("{words:08x?}: LLVM refuses, ours `{inst}`")),
+        (Err(DecodeError::Unsupported { .. }), _) => Ok(Verdict::RefusedClass),
+        (Err(_), None) => Ok(Verdict::BothRefuse),
+        (Err(DecodeError::UnusedBits { .. }), Some(_)) => Ok(Verdict::UnusedBits),
+        (Err(error), Some(text)) => {
+            if STRICTER.iter().any(|reason| error.to_string().contains(reason)) {
+                Ok(Verdict::Stricter)
+            } else {
+                Err(format!("{words:08x?}: LLVM `{text}`, ours: {error}"))
+            }
+        }
+    }
+}
+
+fn check(answers: &[Answer]) {
+    let mut verdicts: BTreeMap<Verdict, usize> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for answer in answers {
+        match compare(answer) {
+            Ok(verdict) => *verdicts.entry(verdict).or_default() += 1,
+            Err(difference) => wrong.push(difference),
+        }
+    }
+    println!("{} words: {verdicts:?}, {} differ", answers.len(), wrong.len());
+    assert!(
+        verdicts[&Verdict::Same] * 10 > answers.len(),
+        "too few of the words are instructions: {verdicts:?}"
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn ask(seed: u64, count: usize) -> Vec<Answer> {
+    let mut random = Random(seed);
+    let questions: Vec<Vec<u32>> = (0..count).map(|_| words(&mut random)).collect();
+    llvm::machine_code(&questions)
+}
+
+#[test]
+fn recorded_random_words_have_llvms_verdict() {
+    let answers = llvm::read(RECORDED);
+    assert!(answers.len() >= 8000);
+    check(&answers);
+}
+
+#[test]
+fn fresh_random_words_have_llvms_verdict() {
+    if !llvm::installed("llvm-mc-19") {
+        return;
+    }
+    let seed = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(1, |now| now.as_secs());
+    println!("seed {seed}");
+    check(&ask(seed, 20_000));
+}
+
+#[test]
+#[ignore = "records LLVM's answers; needs llvm-mc-19"]
+fn record() {
+    // Words that LLVM refuses are the many; a part of them is enough.
+    let mut refused = 0;
+    let mut answers = ask(0x6766_7831_3130_3031, 20_000);
+    answers.retain(|answer| {
+        refused += usize::from(answer.text.is_none());
+        answer.text.is_some() || refused <= 2000
+    });
+    llvm::record(RECORDED, &answers);
+}

@@ -1,0 +1,116 @@
+//! Operands land where the documentation of `inst` says.
+
+use rocmforge_amdgcn::inst::{Dpp, DppCtrl, InlineFloat};
+use rocmforge_amdgcn::{Format, Inst, Op, Operand, Ty, decode};
+
+fn one(words: &[u32]) -> Inst {
+    let inst = decode(words, 0).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(usize::from(inst.size), 4 * words.len(), "{inst}");
+    inst
+}
+
+#[test]
+fn global_load_with_scalar_base() {
+    let inst = one(&[0xdc52_1fff, 0x0204_0006]);
+    assert_eq!(inst.to_string(), "global_load_b32 v2, v6, s[4:5] offset:-1");
+    assert_eq!(
+        (inst.op, inst.format, inst.imm),
+        (Op::GlobalLoadB32, Format::Global, -1)
+    );
+    assert_eq!(
+        (inst.dst, inst.src),
+        (Operand::Vgpr(2), [Operand::Vgpr(6), Operand::None, Operand::Sgpr(4)])
+    );
+    assert_eq!(inst.ty.src, [Ty::B32, Ty::None, Ty::B64]);
+}
+
+#[test]
+fn conditional_move_reads_vcc() {
+    let inst = one(&[0x0200_0006]);
+    assert_eq!(inst.to_string(), "v_cndmask_b32_e32 v0, s6, v0, vcc_lo");
+    assert_eq!(inst.src, [Operand::Sgpr(6), Operand::Vgpr(0), Operand::VccLo]);
+}
+
+#[test]
+fn both_halves_of_a_pair() {
+    let inst = one(&[0xca20_0080, 0x0708_0c81]);
+    assert_eq!(inst.to_string(), "v_dual_mov_b32 v7, 0 :: v_dual_add_nc_u32 v8, 1, v6");
+    let y = inst.dual.as_deref().expect("a Y half");
+    assert_eq!(
+        (inst.op, inst.dst, inst.src[0]),
+        (Op::VMovB32, Operand::Vgpr(7), Operand::Int(0))
+    );
+    assert_eq!(
+        (y.op, y.dst, y.src),
+        (
+            Op::VAddNcU32,
+            Operand::Vgpr(8),
+            [Operand::Int(1), Operand::Vgpr(6), Operand::None]
+        )
+    );
+    assert_eq!(y.size, 0);
+}
+
+#[test]
+fn compare_writes_its_mask() {
+    let inst = one(&[0xd411_006a, 0x0002_0d04]);
+    assert_eq!((inst.dst, inst.sdst), (Operand::None, Operand::VccLo));
+    let exec = one(&[0xd491_007e, 0x0002_0d04]);
+    assert_eq!(exec.to_string(), "v_cmpx_lt_f32_e64 v4, v6");
+    assert_eq!((exec.dst, exec.sdst), (Operand::None, Operand::ExecLo));
+}
+
+#[test]
+fn high_halves_are_told_apart() {
+    let inst = one(&[0x6504_0906]);
+    assert_eq!(inst.to_string(), "v_add_f16_e32 v2.h, v6.l, v4.l");
+    assert_eq!(inst.dst, Operand::VgprHalf { reg: 2, hi: true });
+    assert_eq!(inst.mods.op_sel, 0b1000);
+    let long = one(&[0xd532_0802, 0x0002_0d04]);
+    assert_eq!(long.src[0], Operand::VgprHalf { reg: 4, hi: true });
+    assert_eq!(long.src[1], Operand::VgprHalf { reg: 6, hi: false });
+}
+
+#[test]
+fn lane_permutations() {
+    let inst = one(&[0x0604_08fa, 0xff00_e405]);
+    let Some(Dpp::Dpp16 {
+        ctrl,
+        row_mask,
+        bank_mask,
+        bound_ctrl,
+        fetch_inactive,
+    }) = inst.mods.dpp
+    else {
+        panic!("{inst} has a DPP control")
+    };
+    assert_eq!(ctrl, DppCtrl::QuadPerm([0, 1, 2, 3]));
+    assert_eq!(
+        (row_mask, bank_mask, bound_ctrl, fetch_inactive),
+        (15, 15, false, false)
+    );
+    assert_eq!(inst.src[0], Operand::Vgpr(5));
+}
+
+#[test]
+fn branches_know_their_target() {
+    assert_eq!(one(&[0xbfa0_fff0]).branch_target(0x100), Some(0x104 - 64));
+    assert_eq!(one(&[0xbfa5_0010]).branch_target(0x100), Some(0x104 + 64));
+    assert_eq!(one(&[0xbf80_0000]).branch_target(0x100), None);
+}
+
+#[test]
+fn constants_depend_on_the_operand() {
+    let half = Operand::Float(InlineFloat::Half);
+    assert_eq!(half.constant(Ty::F16), Some(0x3800));
+    assert_eq!(half.constant(Ty::F32), Some(u64::from(0.5f32.to_bits())));
+    assert_eq!(half.constant(Ty::F64), Some(0.5f64.to_bits()));
+    assert_eq!(Operand::Int(-1).constant(Ty::B64), Some(u64::MAX));
+    assert_eq!(Operand::Int(-1).constant(Ty::B32), Some(0xffff_ffff));
+    assert_eq!(Operand::Literal(0x3ff0_0000).constant(Ty::F64), Some(1f64.to_bits()));
+    assert_eq!(
+        Operand::Literal(0x8000_0000).constant(Ty::I64),
+        Some(0xffff_ffff_8000_0000)
+    );
+    assert_eq!(Operand::Vgpr(0).constant(Ty::B32), None);
+}
