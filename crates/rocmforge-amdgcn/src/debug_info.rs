@@ -51,18 +51,29 @@ impl DebugInfo {
             SectionId::DebugStr,
             SectionId::DebugStrOffsets,
         ];
-        let Ok(file) = object::File::parse(elf) else { return Self::default() };
+        let Ok(file) = object::File::parse(elf) else {
+            return Self::default();
+        };
         let section = |id: SectionId| {
             let data = file.section_by_name(id.name())?.data().ok()?;
             Some((id.name(), data.to_vec()))
         };
-        Self { sections: IDS.into_iter().filter_map(section).collect() }
+        Self {
+            sections: IDS.into_iter().filter_map(section).collect(),
+        }
     }
 
     /// Position of the instruction at ELF address `pc`: where it was written, then the calls through which it was inlined,
     /// innermost first. Empty when the object does not tell.
     pub fn frames(&self, pc: u64) -> Vec<Frame> {
-        self.try_frames(pc).unwrap_or_default()
+        // No code lies at the very end of the address space, and addr2line adds one to the address.
+        if pc == u64::MAX {
+            return Vec::new();
+        }
+        // addr2line adds numbers that DWARF gives it unchecked, which panics on hostile sections in debug builds. A missing
+        // position must never cost the report it belongs to.
+        let frames = std::panic::catch_unwind(|| self.try_frames(pc));
+        frames.ok().and_then(Result::ok).unwrap_or_default()
     }
 
     fn try_frames(&self, pc: u64) -> Result<Vec<Frame>, gimli::Error> {

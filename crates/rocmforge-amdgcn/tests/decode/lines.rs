@@ -13,7 +13,10 @@ fn store(elf: &[u8]) -> u64 {
     let file = object::File::parse(elf).expect("an ELF file");
     let section = file.section_by_name(".text").expect("code");
     let data = section.data().expect("readable");
-    let words: Vec<u32> = data.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+    let words: Vec<u32> = data
+        .chunks_exact(4)
+        .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+        .collect();
     let mut at = 0;
     loop {
         let pc = section.address() + 4 * at as u64;
@@ -33,7 +36,10 @@ fn a_store_inlined_into_a_kernel_has_both_positions() {
     assert!(frames[0].function.contains("store"), "{frames:?}");
     assert!(frames[0].file.ends_with("lines.hip"), "{frames:?}");
     assert_eq!((frames[0].line, frames[0].column), (3, 42));
-    assert_eq!((frames[1].function.as_str(), frames[1].line, frames[1].column), ("lines", 7, 5));
+    assert_eq!(
+        (frames[1].function.as_str(), frames[1].line, frames[1].column),
+        ("lines", 7, 5)
+    );
 }
 
 #[test]
