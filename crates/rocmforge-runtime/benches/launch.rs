@@ -97,8 +97,10 @@ fn launch(criterion: &mut Criterion) {
         });
     });
     group.finish();
-    // SAFETY: the stream is live and idle enough for the fake.
-    let _ = unsafe { (api.hipStreamQuery(raw), api.hipStreamDestroy(raw)) };
+    // SAFETY: the stream is live; the query runs what is queued on it.
+    assert_eq!(unsafe { api.hipStreamQuery(raw) }, hipSuccess);
+    // SAFETY: the stream is live, idle, and not used again.
+    assert_eq!(unsafe { api.hipStreamDestroy(raw) }, hipSuccess);
 }
 
 criterion_group!(benches, launch);
