@@ -128,6 +128,7 @@ fn count(api: &dyn HipApi) -> Result<u32, Unavailable> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::HipBackend;
     use std::time::Instant;
 
     #[test]
@@ -165,5 +166,11 @@ mod tests {
     fn the_answer_is_the_same_every_time() {
         let first = of_this_machine();
         assert!(std::ptr::eq(first, of_this_machine()));
+        assert_eq!(HipBackend::gpu_available(), first.is_available());
+        match (first, HipBackend::new_checked()) {
+            (Availability::Available { .. }, Ok(backend)) => assert!(backend.device().arch.starts_with("gfx")),
+            (Availability::Unavailable(why), Err(HipError::Unavailable(told))) => assert_eq!(*why, told),
+            (first, opened) => panic!("{first}, but opening gives {opened:?}"),
+        }
     }
 }
