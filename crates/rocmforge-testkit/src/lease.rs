@@ -133,9 +133,11 @@ impl GpuLease {
         if let Err(error) = backend.synchronize() {
             faults.push(LeaseFault::Error(error));
         }
+        let poisoned = backend.is_poisoned().is_some();
         drop(backend);
         let leaks = self.epoch.leaks();
-        if !leaks.is_clean() {
+        // A poisoned backend abandons its handles to the driver on purpose, so what is left says nothing about the test.
+        if !poisoned && !leaks.is_clean() {
             faults.push(LeaseFault::Leak(leaks));
         }
         let launches = self.sim.as_ref().map_or(0, |sim| sim.launches());

@@ -22,6 +22,7 @@ fn place(fault: &str) -> String {
     format!("faulty.hip:{}", line + 1)
 }
 
+#[track_caller]
 fn kernel(gpu: &GpuLease, name: &str) -> HipKernel {
     gpu.backend()
         .load_module(CODE_OBJECT, "faulty")
@@ -30,6 +31,7 @@ fn kernel(gpu: &GpuLease, name: &str) -> HipKernel {
         .unwrap()
 }
 
+#[track_caller]
 fn zeroed(gpu: &GpuLease, elements: usize, label: &str) -> HipBuffer<f32> {
     HipBuffer::zeroed(gpu.backend().stream(), Elems(elements), label).unwrap()
 }
@@ -165,7 +167,10 @@ fn a_missing_barrier_fails_as_a_read_of_unwritten_lds() {
 
 #[test]
 fn an_argument_of_the_wrong_size_is_refused_before_the_launch() {
-    assert_fails_naming("wrong_argument_size", &["fill", "argument 1", "8", "4"]);
+    assert_fails_naming(
+        "wrong_argument_size",
+        &["kernel: \"fill\"", "ArgumentSize { index: 1", "given: 8, expected: 4"],
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Which device the tests run on, and whether they may.
 
 use crate::workspace_root;
+use rocmforge_memory::sysfs::Machine;
 use rocmforge_testkit::lock;
 use std::fmt;
 use std::path::PathBuf;
@@ -86,17 +87,108 @@ impl Device {
         }
     }
 
-    /// Refuses a device that is not there or must not be used.
-    pub(crate) fn preflight(&self, allow_display: bool) -> Result<(), DeviceError> {
-        match self {
-            Self::Sim => Ok(()),
-            Self::Hip(wanted) => {
-                let _ = allow_display;
-                Err(DeviceError::NoSuchCard {
-                    wanted: wanted.clone(),
-                    found: "none".to_owned(),
-                })
-            }
+    /// Looks whether the device is there and may be used, without opening it, and names a card by its PCI address.
+    pub(crate) fn resolve(self, machine: &Machine, allow_display: bool) -> Result<Self, DeviceError> {
+        let Self::Hip(wanted) = self else { return Ok(self) };
+        // HIP numbers its devices in the order of KFD's nodes.
+        let by_index = wanted
+            .parse::<usize>()
+            .ok()
+            .and_then(|index| Some(machine.nodes.get(index)?.pci.clone()));
+        let pci = by_index.unwrap_or_else(|| wanted.clone());
+        let Some(card) = machine
+            .amd_cards()
+            .find(|card| card.pci.as_deref() == Some(pci.as_str()))
+        else {
+            let found: Vec<&str> = machine.amd_cards().filter_map(|card| card.pci.as_deref()).collect();
+            let found = if found.is_empty() {
+                "none".to_owned()
+            } else {
+                found.join(", ")
+            };
+            return Err(DeviceError::NoSuchCard { wanted, found });
+        };
+        let displays: Vec<&str> = card
+            .connectors
+            .iter()
+            .filter(|connector| connector.connected || connector.enabled)
+            .map(|connector| connector.name.as_str())
+            .collect();
+        if !allow_display && !displays.is_empty() {
+            return Err(DeviceError::DrivesDisplay {
+                card: pci,
+                connectors: displays.join(", "),
+            });
         }
+        Ok(Self::Hip(pci))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rocmforge_memory::sysfs::Sysfs;
+    use std::fs;
+    use std::path::Path;
+
+    fn file(root: &Path, path: &str, content: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    /// A machine with one AMD card at 0000:03:00.0 whose only connector has this status.
+    fn machine(status: &str) -> Machine {
+        let root = tempfile::tempdir().unwrap();
+        let device = root.path().join("sys/devices/pci0000:00/0000:03:00.0");
+        fs::create_dir_all(&device).unwrap();
+        fs::create_dir_all(root.path().join("sys/class/drm/card0")).unwrap();
+        std::os::unix::fs::symlink(&device, root.path().join("sys/class/drm/card0/device")).unwrap();
+        file(root.path(), "sys/devices/pci0000:00/0000:03:00.0/vendor", "0x1002\n");
+        file(
+            root.path(),
+            "sys/devices/pci0000:00/0000:03:00.0/uevent",
+            "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n",
+        );
+        file(root.path(), "sys/class/drm/card0-DP-1/status", &format!("{status}\n"));
+        Sysfs::at(root.path()).machine()
+    }
+
+    #[test]
+    fn names_are_parsed_or_refused() {
+        assert_eq!("sim".parse(), Ok(Device::Sim));
+        assert_eq!("hip:0000:03:00.0".parse(), Ok(Device::Hip("0000:03:00.0".to_owned())));
+        for wrong in ["", "hip:", "cuda:0", "sim:1", "hip"] {
+            assert_eq!(wrong.parse::<Device>(), Err(DeviceError::Unknown(wrong.to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_card_that_drives_a_display_needs_consent() {
+        let device = Device::Hip("0000:03:00.0".to_owned());
+        let refused = device.clone().resolve(&machine("connected"), false);
+        let expected = DeviceError::DrivesDisplay {
+            card: "0000:03:00.0".to_owned(),
+            connectors: "DP-1".to_owned(),
+        };
+        assert_eq!(refused, Err(expected));
+        assert_eq!(device.clone().resolve(&machine("connected"), true), Ok(device.clone()));
+        assert_eq!(device.clone().resolve(&machine("disconnected"), false), Ok(device));
+    }
+
+    #[test]
+    fn a_card_that_is_not_there_is_refused_with_those_that_are() {
+        let refused = Device::Hip("7".to_owned()).resolve(&machine("disconnected"), false);
+        let expected = DeviceError::NoSuchCard {
+            wanted: "7".to_owned(),
+            found: "0000:03:00.0".to_owned(),
+        };
+        assert_eq!(refused, Err(expected));
+    }
+
+    #[test]
+    fn a_real_card_runs_one_test_at_a_time() {
+        assert_eq!(Device::Hip("0".to_owned()).jobs(Some(8)), 1);
+        assert_eq!(Device::Sim.jobs(Some(8)), 8);
     }
 }

@@ -13,6 +13,7 @@ use device::Device;
 use discover::Test;
 use indicatif::{ProgressBar, ProgressStyle};
 use report::{Summary, TestResult};
+use rocmforge_memory::sysfs::Sysfs;
 use rocmforge_testkit::lock::CardLock;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -63,10 +64,10 @@ enum TestGpuError {
 }
 
 /// Runs the GPU tests.
-pub(crate) fn run(args: Args) -> Outcome {
+pub(crate) fn run(mut args: Args) -> Outcome {
     let directory = workspace_root().join("target/test-gpu");
     std::fs::create_dir_all(&directory)?;
-    args.device.preflight(args.allow_display_gpu)?;
+    args.device = args.device.resolve(&Sysfs::host().machine(), args.allow_display_gpu)?;
 
     eprintln!("building the GPU tests …");
     let binaries = discover::build()?;
