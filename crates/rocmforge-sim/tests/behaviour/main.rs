@@ -4,7 +4,9 @@
 mod device;
 mod errors;
 mod events;
+mod faults;
 mod host_memory;
+mod kernels;
 mod memcpy;
 mod memory;
 mod memset;
