@@ -111,7 +111,7 @@ fn globals(elf: &[u8], base: u64) -> BTreeMap<String, (u64, u64)> {
 pub(crate) unsafe fn elf_size(image: *const u8) -> Option<usize> {
     for (at, expected) in b"\x7fELF\x02\x01".iter().enumerate() {
         // SAFETY: every byte before was as expected, so the caller's promise covers this one.
-        if unsafe { image.add(at).read() } != *expected {
+        if unsafe { image.wrapping_add(at).read() } != *expected {
             return None;
         }
     }

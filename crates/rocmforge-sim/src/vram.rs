@@ -17,8 +17,9 @@ const REPORTED: u64 = 2 << 20;
 const RESERVED: u64 = 64 << 20;
 /// Address space kept for code objects and kernel arguments. Not charged: their size is not the program's affair.
 const SYSTEM: u64 = 256 << 20;
-/// Fresh memory beyond this size keeps what it held: filling gigabytes would cost more than the test that needs them.
-const POISON_LIMIT: u64 = 4 << 20;
+/// Fresh memory is filled up to this size only: filling gigabytes would cost more than the test that needs them, and
+/// what is read of it is reported anyway.
+const POISON_LIMIT: u64 = 256 << 10;
 /// Freed allocations remembered for reports.
 const REMEMBERED: usize = 4096;
 

@@ -135,7 +135,7 @@ impl Call<'_> {
                 return Err(hipErrorInvalidValue);
             }
             // SAFETY: promised by the caller.
-            let pointer = unsafe { params.add(index).read() };
+            let pointer = unsafe { params.wrapping_add(index).read() };
             if pointer.is_null() {
                 self.report(
                     ReportKind::BadLaunch,
@@ -164,7 +164,7 @@ impl Call<'_> {
         ];
         for (index, expected) in expected.into_iter().enumerate() {
             // SAFETY: every entry before was as HIP defines it, so this one is there.
-            list[index] = unsafe { extra.add(index).read() };
+            list[index] = unsafe { extra.wrapping_add(index).read() };
             if expected.is_some_and(|expected| expected != list[index]) || list[index].is_null() {
                 return Err(hipErrorInvalidValue);
             }

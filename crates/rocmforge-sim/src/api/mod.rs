@@ -52,6 +52,6 @@ unsafe fn answer_text(to: *mut std::ffi::c_char, len: i32, text: &str) -> Hip {
     // SAFETY: `bytes` is shorter than the `len` bytes the caller promised.
     unsafe { to.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     // SAFETY: the index is below `len`.
-    unsafe { to.cast::<u8>().add(bytes.len()).write(0) };
+    unsafe { to.cast::<u8>().wrapping_add(bytes.len()).write(0) };
     Ok(())
 }

@@ -68,7 +68,7 @@ pub(crate) fn pinned(sim: &SimHost, size: usize) -> *mut u8 {
 /// A byte of pinned memory.
 pub(crate) fn peek(ptr: *const u8, at: usize) -> u8 {
     // SAFETY: the tests ask within what they allocated.
-    unsafe { ptr.add(at).read() }
+    unsafe { ptr.wrapping_add(at).read() }
 }
 
 pub(crate) fn fill_host(ptr: *mut u8, size: usize, value: u8) {
