@@ -61,7 +61,7 @@ fn a_read_of_memory_nobody_has_written() {
     let report = only_report(&sim, ReportKind::Uninitialised);
     assert_eq!((report.access, report.count), (Some(Access::Read), 64));
     assert_eq!(report.allocation.expect("known").address, from.addr() as u64);
-    assert!(report.to_string().contains("probe.hip:19"), "{report}");
+    assert!(report.to_string().contains("probe.hip:18:25"), "{report}");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_missing_barrier() {
     let out = malloc(&sim, 512);
     assert_eq!(run(&sim, "missing_barrier", 1, 128, &[Arg::Pointer(out)]), hipSuccess);
     let report = only_report(&sim, ReportKind::UninitialisedLds);
-    assert!(report.to_string().contains("probe.hip:50"), "{report}");
+    assert!(report.to_string().contains("probe.hip:46:17"), "{report}");
     assert_eq!(run(&sim, "with_barrier", 1, 128, &[Arg::Pointer(out)]), hipSuccess);
     clean(&sim);
 }
