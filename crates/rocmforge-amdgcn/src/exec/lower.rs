@@ -112,7 +112,8 @@ fn sopp(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         Op::SCbranchExecnz => Flow::Execnz,
         Op::SBarrier => Flow::Barrier,
         Op::SEndpgm => Flow::End,
-        Op::STrap => Flow::Trap,
+        // s_sethalt ends the sequence that compilers emit around s_trap.
+        Op::STrap | Op::SSethalt => Flow::Trap,
         Op::SCodeEnd => Flow::OffEnd,
         Op::SNop
         | Op::SSleep
@@ -130,8 +131,8 @@ fn sopp(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         | Op::STtracedataImm
         | Op::SIncperflevel
         | Op::SDecperflevel => return Ok(()),
-        // MSG_DEALLOC_VGPRS, which compilers put before the end.
-        Op::SSendmsg if inst.imm & 0xFFFF == 3 => return Ok(()),
+        // MSG_DEALLOC_VGPRS, which compilers put before the end, and MSG_INTERRUPT after a trap.
+        Op::SSendmsg if matches!(inst.imm & 0xFFFF, 1 | 3) => return Ok(()),
         Op::SDenormMode if inst.imm & 15 == 15 => return Ok(()),
         Op::SRoundMode if inst.imm & 15 == 0 => return Ok(()),
         _ => return Err(""),
@@ -153,6 +154,14 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
                 run,
                 a: Src::constant(next),
                 dst,
+                ..NOTHING
+            });
+            return Ok(());
+        }
+        // MSG_RTN_GET_DOORBELL, part of the sequence after a trap: there is no doorbell.
+        Op::SSendmsgRtnB32 if inst.to_string().contains("MSG_RTN_GET_DOORBELL") => {
+            code.ins.push(Ins {
+                flow: Flow::Trap,
                 ..NOTHING
             });
             return Ok(());

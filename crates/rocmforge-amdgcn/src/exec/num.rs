@@ -217,7 +217,7 @@ pub(crate) fn div_fmas64(a: f64, b: f64, c: f64, scaled: bool) -> f64 {
 }
 
 macro_rules! div_fixup {
-    ($name:ident, $float:ty, $exp:ident, $least:expr) => {
+    ($name:ident, $float:ty, $exp:ident, $least:expr, $most:expr) => {
         /// The special cases of division.
         #[inline(always)]
         pub(crate) fn $name(quotient: $float, den: $float, num: $float) -> $float {
@@ -235,14 +235,17 @@ macro_rules! div_fixup {
                 signed(0.0)
             } else if $exp(num) - $exp(den) < $least {
                 signed(0.0)
+            } else if $exp(num) - $exp(den) > $most {
+                // Too large even for the scaled steps before, which gave NaN.
+                signed(<$float>::INFINITY)
             } else {
                 signed(quotient.abs())
             }
         }
     };
 }
-div_fixup!(div_fixup32, f32, exp32, -150);
-div_fixup!(div_fixup64, f64, exp64, -1075);
+div_fixup!(div_fixup32, f32, exp32, -150, 128);
+div_fixup!(div_fixup64, f64, exp64, -1075, 1024);
 
 macro_rules! min_max {
     ($min:ident, $max:ident, $float:ty, $sign:expr) => {

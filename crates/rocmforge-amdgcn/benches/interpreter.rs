@@ -1,0 +1,300 @@
+//! Speed of the interpreter, all checks on, against a plain loop of the same computation on one core.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use rocmforge_amdgcn::{
+    ByteState, DEVICE_BASE, Dispatch, ExecOptions, Geometry, GlobalMemory, Program, Status, execute, kernarg_bytes,
+};
+use rocmforge_code_object::CodeObject;
+use rocmforge_kernels::Pack;
+use std::hint::black_box;
+
+/// A card with one family of the project's kernels.
+struct Card {
+    memory: GlobalMemory,
+    program: Program,
+    object: CodeObject,
+    next: u64,
+}
+
+impl Card {
+    fn new(family: &str) -> Self {
+        let pack = Pack::embedded("gfx1100").expect("embedded").expect("sound");
+        let elf = pack.object(family).expect("family");
+        let mut memory = GlobalMemory::new(1 << 30).expect("address space");
+        let program = Program::load(elf, DEVICE_BASE).expect("loads");
+        for segment in program.image() {
+            memory.set_state(segment.address, segment.bytes.len() as u64, ByteState::Uninit);
+            memory.write(segment.address, &segment.bytes).expect("image");
+        }
+        Self {
+            memory,
+            program,
+            object: CodeObject::parse(elf).expect("parses"),
+            next: DEVICE_BASE + (1 << 24),
+        }
+    }
+
+    fn alloc(&mut self, bytes: usize) -> u64 {
+        let address = self.next;
+        self.memory.set_state(address, bytes as u64, ByteState::Uninit);
+        self.next += (bytes as u64).next_multiple_of(256) + 256;
+        address
+    }
+
+    fn upload(&mut self, data: &[f32]) -> u64 {
+        let address = self.alloc(data.len() * 4);
+        self.memory.write(address, bytemuck::cast_slice(data)).expect("inside");
+        address
+    }
+
+    fn kernarg(&mut self, kernel: &str, args: &[&[u8]], grid: [u32; 3], block: u32) -> u64 {
+        let geometry = Geometry {
+            grid,
+            block: [block, 1, 1],
+            dynamic_lds: 0,
+        };
+        let bytes = kernarg_bytes(self.object.kernel(kernel).expect("kernel"), args, &geometry).expect("arguments");
+        let address = self.alloc(bytes.len());
+        self.memory.write(address, &bytes).expect("inside");
+        address
+    }
+
+    fn launch(&mut self, kernel: &str, kernarg: u64, grid: [u32; 3], block: u32) -> u64 {
+        let dispatch = Dispatch {
+            program: &self.program,
+            kernel: self.program.kernel(kernel).expect("kernel"),
+            grid,
+            block: [block, 1, 1],
+            dynamic_lds: 0,
+            kernarg,
+            options: ExecOptions::default(),
+        };
+        let outcome = execute(&dispatch, &mut self.memory);
+        assert_eq!(
+            outcome.status,
+            Status::Completed,
+            "{kernel}: {:?}",
+            outcome.faults.first()
+        );
+        outcome.instructions
+    }
+}
+
+fn data(n: usize) -> Vec<f32> {
+    (0..n).map(|k| ((k * 7919) % 1000) as f32 / 500.0 - 1.0).collect()
+}
+
+/// Benches a kernel beside a loop, and checks that both compute the same.
+fn pair(
+    c: &mut Criterion,
+    name: &str,
+    family: &str,
+    kernel: &str,
+    (grid, block): ([u32; 3], u32),
+    inputs: &[Vec<f32>],
+    outputs: usize,
+    rest: &[u8],
+    sizes: &[usize],
+    mut plain: impl FnMut(&[Vec<f32>], &mut [f32]),
+) {
+    let mut card = Card::new(family);
+    let mut pointers: Vec<u64> = inputs.iter().map(|x| card.upload(x)).collect();
+    let out = card.alloc(outputs * 4);
+    pointers.push(out);
+    let mut args: Vec<Vec<u8>> = pointers.iter().map(|p| p.to_le_bytes().to_vec()).collect();
+    let mut rest = rest;
+    for &size in sizes {
+        let (head, tail) = rest.split_at(size);
+        args.push(head.to_vec());
+        rest = tail;
+    }
+    let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+    let kernarg = card.kernarg(kernel, &args, grid, block);
+    let instructions = card.launch(kernel, kernarg, grid, block);
+    let mut host = vec![0.0f32; outputs];
+    plain(inputs, &mut host);
+    let mut device = vec![0.0f32; outputs];
+    card.memory
+        .read(out, bytemuck::cast_slice_mut(&mut device))
+        .expect("written");
+    for (k, (d, h)) in device.iter().zip(&host).enumerate() {
+        assert!(
+            d == h || (d - h).abs() <= 1e-4 * h.abs().max(1e-2),
+            "{name}[{k}]: {d} against {h}"
+        );
+    }
+    let mut group = c.benchmark_group(name);
+    group.throughput(criterion::Throughput::Elements(instructions));
+    group.bench_function("simulated", |b| b.iter(|| card.launch(kernel, kernarg, grid, block)));
+    group.throughput(criterion::Throughput::Elements(outputs as u64));
+    group.bench_function("plain", |b| b.iter(|| plain(black_box(inputs), black_box(&mut host))));
+    group.finish();
+}
+
+fn bytes(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|w| w.to_le_bytes()).collect()
+}
+
+fn benches(c: &mut Criterion) {
+    let n = 1usize << 18;
+    let flat = ([n as u32 / 1024, 1, 1], 256);
+    pair(
+        c,
+        "vector_add",
+        "add",
+        "add",
+        flat,
+        &[data(n), data(n)],
+        n,
+        &(n as u64).to_le_bytes(),
+        &[8],
+        |x, y| {
+            for ((y, a), b) in y.iter_mut().zip(&x[0]).zip(&x[1]) {
+                *y = a + b;
+            }
+        },
+    );
+
+    let (rows, seq) = (1024u32, 512u32);
+    let tile = ([rows / 8, 1, 1], 256);
+    let sizes = bytes(&[rows, seq, seq, 0]);
+    pair(
+        c,
+        "causal_mask",
+        "causal_mask",
+        "causal_mask",
+        tile,
+        &[],
+        (rows * seq) as usize,
+        &sizes,
+        &[4; 4],
+        |_, y| {
+            for (r, row) in y.chunks_mut(seq as usize).enumerate() {
+                for (j, y) in row.iter_mut().enumerate() {
+                    *y = if j <= r % seq as usize { 0.0 } else { f32::NEG_INFINITY };
+                }
+            }
+        },
+    );
+
+    let (rows, cols) = (128u32, 1024u32);
+    let x = data((rows * cols) as usize);
+    let row_tile = ([rows / 8, 1, 1], 256);
+    let sizes = bytes(&[rows, cols, 1.0f32.to_bits()]);
+    let len = x.len();
+    pair(
+        c,
+        "softmax",
+        "softmax",
+        "softmax_rows",
+        row_tile,
+        &[x.clone()],
+        len,
+        &sizes,
+        &[4; 3],
+        |x, y| {
+            for (x, y) in x[0].chunks(cols as usize).zip(y.chunks_mut(cols as usize)) {
+                let max = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let mut sum = 0.0;
+                for (y, x) in y.iter_mut().zip(x) {
+                    *y = (x - max).exp();
+                    sum += *y;
+                }
+                for y in y {
+                    *y /= sum;
+                }
+            }
+        },
+    );
+
+    let sizes = bytes(&[rows, cols, 1e-5f32.to_bits()]);
+    let inputs = [x, data(cols as usize)];
+    pair(
+        c,
+        "rms_norm",
+        "rms_norm",
+        "rms_norm_rows",
+        row_tile,
+        &inputs,
+        len,
+        &sizes,
+        &[4; 3],
+        |x, y| {
+            for (row, y) in x[0].chunks(cols as usize).zip(y.chunks_mut(cols as usize)) {
+                let sum: f32 = row.iter().map(|x| x * x).sum();
+                let scale = 1.0 / (sum / cols as f32 + 1e-5).sqrt();
+                for ((y, x), w) in y.iter_mut().zip(row).zip(&x[1]) {
+                    *y = x * scale * w;
+                }
+            }
+        },
+    );
+
+    flash(c);
+}
+
+fn flash(c: &mut Criterion) {
+    let (seq, heads, d) = (128usize, 4usize, 64usize);
+    let total = heads * seq * d;
+    let inputs = [
+        data(total),
+        data(total + 1)[1..].to_vec(),
+        data(total + 2)[2..].to_vec(),
+    ];
+    let mut sizes = bytes(&[seq as u32, seq as u32, d as u32, heads as u32, heads as u32]);
+    for _ in 0..4 {
+        for stride in [total as u64, (seq * d) as u64, d as u64] {
+            sizes.extend(stride.to_le_bytes());
+        }
+    }
+    sizes.extend(0.125f32.to_le_bytes());
+    let split = [4, 4, 4, 4, 4, 24, 24, 24, 24, 4];
+    let geometry = ([seq as u32 / 32, heads as u32, 1], 128);
+    pair(
+        c,
+        "flash_attention",
+        "flash_attention",
+        "flash_attention_d64",
+        geometry,
+        &inputs,
+        total,
+        &sizes,
+        &split,
+        |x, out| {
+            let mut scores = vec![0.0f32; seq];
+            for h in 0..heads {
+                let at = |t: &Vec<f32>, s: usize| -> Vec<f32> { t[(h * seq + s) * d..][..d].to_vec() };
+                for i in 0..seq {
+                    let q = at(&x[0], i);
+                    let mut max = f32::NEG_INFINITY;
+                    for (j, score) in scores.iter_mut().enumerate() {
+                        let k = &x[1][(h * seq + j) * d..][..d];
+                        *score = q.iter().zip(k).map(|(a, b)| a * b).sum::<f32>() * 0.125;
+                        max = max.max(*score);
+                    }
+                    let o = &mut out[(h * seq + i) * d..][..d];
+                    o.fill(0.0);
+                    let mut sum = 0.0;
+                    for (j, score) in scores.iter().enumerate() {
+                        let p = (score - max).exp();
+                        sum += p;
+                        for (o, v) in o.iter_mut().zip(&x[2][(h * seq + j) * d..][..d]) {
+                            *o += p * v;
+                        }
+                    }
+                    o.iter_mut().for_each(|o| *o /= sum);
+                }
+            }
+        },
+    );
+}
+
+criterion_group! {
+    name = interpreter;
+    config = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(std::time::Duration::from_millis(300))
+        .measurement_time(std::time::Duration::from_secs(2));
+    targets = benches
+}
+criterion_main!(interpreter);

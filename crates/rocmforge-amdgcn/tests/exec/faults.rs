@@ -1,0 +1,172 @@
+//! Planted faults: each is found, with its class and its source line.
+
+use crate::card::{Arg, Card, FAULTS};
+use rocmforge_amdgcn::{ByteState, FaultKind, Outcome, Status};
+
+const SOURCE: &str = include_str!("../fixtures/faults.hip");
+
+/// Line of the statement marked `// name`.
+fn line(name: &str) -> u32 {
+    let marker = format!("// {name}");
+    1 + SOURCE.lines().position(|line| line.ends_with(&marker)).expect("marked") as u32
+}
+
+/// Checks that the outcome has a fault of this kind at the marked line, and no fault of another kind.
+#[track_caller]
+fn finds(outcome: &Outcome, kind: FaultKind, name: &str) -> rocmforge_amdgcn::Fault {
+    for fault in &outcome.faults {
+        assert_eq!(fault.kind, kind, "{fault}");
+    }
+    let fault = outcome
+        .faults
+        .first()
+        .unwrap_or_else(|| panic!("{name}: nothing found"));
+    let frame = fault
+        .frames
+        .first()
+        .unwrap_or_else(|| panic!("no source position: {fault}"));
+    assert!(frame.file.ends_with("faults.hip"), "{fault}");
+    assert_eq!(frame.line, line(name), "{fault}");
+    fault.clone()
+}
+
+#[test]
+fn one_element_past_the_end() {
+    for n in [1u32, 32, 33, 64, 100] {
+        let mut card = Card::new(FAULTS);
+        let (dx, dy) = (card.upload(&vec![1.0f32; n as usize]), card.alloc(n as usize * 4));
+        let args = || [Arg::Ptr(dx), Arg::Ptr(dy), Arg::U32(n)];
+        let outcome = card.launch("load_past_end", [1; 3], [128, 1, 1], 0, &args());
+        let fault = finds(&outcome, FaultKind::GlobalOutOfBounds, "load_past_end");
+        assert_eq!((fault.address, fault.size, fault.count), (dx + u64::from(n) * 4, 4, 1));
+        assert_eq!((fault.wave, fault.lane, fault.workgroup), (n / 32, n % 32, [0; 3]));
+        assert_eq!(
+            card.download::<f32>(dy, n as usize),
+            vec![1.0; n as usize],
+            "the other lanes are right"
+        );
+        let outcome = card.launch("store_past_end", [1; 3], [128, 1, 1], 0, &args());
+        let fault = finds(&outcome, FaultKind::GlobalOutOfBounds, "store_past_end");
+        assert_eq!(
+            (fault.address, fault.count, outcome.status),
+            (dy + u64::from(n) * 4, 1, Status::Faulted)
+        );
+        let outcome = card.launch("scalar_past_end", [1; 3], [1, 1, 1], 0, &args());
+        let fault = finds(&outcome, FaultKind::GlobalOutOfBounds, "scalar_past_end");
+        assert_eq!(fault.address, dx + u64::from(n) * 4);
+    }
+}
+
+#[test]
+fn freed_and_unwritten_memory() {
+    let mut card = Card::new(FAULTS);
+    let (dx, dy) = (card.upload(&[1.0f32; 64]), card.alloc(256));
+    let args = || [Arg::Ptr(dx), Arg::Ptr(dy), Arg::U32(63)];
+    card.memory.set_state(dx + 128, 128, ByteState::Freed);
+    let outcome = card.launch("load_past_end", [1; 3], [64, 1, 1], 0, &args());
+    let fault = finds(&outcome, FaultKind::UseAfterFree, "load_past_end");
+    assert_eq!((fault.address, fault.wave, fault.count), (dx + 128, 1, 32));
+    card.memory.set_state(dx + 128, 128, ByteState::Uninit);
+    let outcome = card.launch("load_past_end", [1; 3], [64, 1, 1], 0, &args());
+    finds(&outcome, FaultKind::UninitialisedGlobal, "load_past_end");
+    card.options.check_uninit = false;
+    let outcome = card.launch("load_past_end", [1; 3], [64, 1, 1], 0, &args());
+    assert_eq!(outcome.status, Status::Completed);
+}
+
+#[test]
+fn lds_and_private_memory() {
+    let mut card = Card::new(FAULTS);
+    let dy = card.alloc(1024);
+    let outcome = card.launch("lds_past_end", [1; 3], [64, 1, 1], 0, &[Arg::Ptr(dy), Arg::U32(0)]);
+    assert_eq!(outcome.status, Status::Completed, "{:?}", outcome.faults);
+    let outcome = card.launch("lds_past_end", [1; 3], [64, 1, 1], 0, &[Arg::Ptr(dy), Arg::U32(1)]);
+    let first = &outcome.faults[0];
+    assert_eq!(
+        (first.kind, first.address, first.lane, first.wave),
+        (FaultKind::LdsOutOfBounds, 256, 31, 1),
+        "{first}"
+    );
+    assert_eq!(first.frames[0].line, line("lds_past_end"), "{first}");
+    let outcome = card.launch("private_past_end", [1; 3], [32, 1, 1], 0, &[Arg::Ptr(dy), Arg::U32(3)]);
+    assert_eq!(outcome.status, Status::Completed, "{:?}", outcome.faults);
+    let outcome = card.launch(
+        "private_past_end",
+        [1; 3],
+        [32, 1, 1],
+        0,
+        &[Arg::Ptr(dy), Arg::U32(400)],
+    );
+    finds(&outcome, FaultKind::ScratchOutOfBounds, "private_past_end");
+}
+
+#[test]
+fn a_missing_barrier_in_any_wave_order() {
+    for seed in 0..8 {
+        let mut card = Card::new(FAULTS);
+        card.options.wave_order_seed = seed;
+        let (dx, dy) = (card.upload(&[1.0f32; 256]), card.alloc(1024));
+        let outcome = card.launch("missing_barrier", [1; 3], [256, 1, 1], 0, &[Arg::Ptr(dx), Arg::Ptr(dy)]);
+        let fault = finds(&outcome, FaultKind::UninitialisedLds, "missing_barrier");
+        assert_eq!(fault.count, 128, "half of the waves read before their partner wrote");
+    }
+}
+
+#[test]
+fn a_barrier_that_not_everybody_reaches() {
+    let mut card = Card::new(FAULTS);
+    let (dx, dy) = (card.upload(&[1.0f32; 64]), card.alloc(256));
+    let mut run = |n| {
+        card.launch(
+            "divergent_barrier",
+            [1; 3],
+            [64, 1, 1],
+            0,
+            &[Arg::Ptr(dx), Arg::Ptr(dy), Arg::U32(n)],
+        )
+    };
+    assert_eq!(run(64).status, Status::Completed);
+    let within = run(40);
+    assert!(
+        finds(&within, FaultKind::BarrierDivergence, "divergent_barrier")
+            .note
+            .contains("lanes"),
+        "{within:?}"
+    );
+    let between = run(32);
+    assert!(
+        finds(&between, FaultKind::BarrierDivergence, "divergent_barrier")
+            .note
+            .contains("ended"),
+        "{between:?}"
+    );
+}
+
+#[test]
+fn endless_loops_and_traps_end() {
+    let mut card = Card::new(FAULTS);
+    card.options.instruction_budget = 100_000;
+    let flag = card.upload(&[0u32]);
+    let outcome = card.launch("endless", [1; 3], [32, 1, 1], 0, &[Arg::Ptr(flag)]);
+    assert_eq!(outcome.status, Status::BudgetExhausted);
+    finds(&outcome, FaultKind::BudgetExhausted, "endless");
+    let dy = card.alloc(128);
+    let outcome = card.launch("trapping", [1; 3], [32, 1, 1], 0, &[Arg::Ptr(dy), Arg::U32(7)]);
+    finds(&outcome, FaultKind::Trap, "trapping");
+    let outcome = card.launch("trapping", [1; 3], [32, 1, 1], 0, &[Arg::Ptr(dy), Arg::U32(6)]);
+    assert_eq!(outcome.status, Status::Completed);
+}
+
+#[test]
+fn launches_that_cannot_start() {
+    let mut card = Card::new(FAULTS);
+    let dy = card.alloc(128);
+    for (grid, block, lds) in [
+        ([1, 0, 1], [32, 1, 1], 0),
+        ([1; 3], [1025, 1, 1], 0),
+        ([1; 3], [32, 1, 1], 65_537),
+    ] {
+        let outcome = card.launch("trapping", grid, block, lds, &[Arg::Ptr(dy), Arg::U32(6)]);
+        assert_eq!(outcome.faults[0].kind, FaultKind::BadLaunch);
+    }
+}

@@ -1,0 +1,6 @@
+//! Whole kernels, compiled from `tests/fixtures`, against plain Rust.
+
+mod arithmetic;
+mod card;
+mod faults;
+mod memory;
