@@ -26,7 +26,8 @@ fn run(op: Op, inputs: &[(TensorDesc, &[f32])]) -> Vec<f32> {
         executor::execute_graph(&mut cpu, &graph).expect("runs");
         cpu.read_f32(output).expect("read")
     });
-    assert_eq!(results[0], results[1], "one thread and three");
+    let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&results[0]), bits(&results[1]), "one thread and three");
     std::mem::take(&mut results[0])
 }
 
