@@ -1,0 +1,209 @@
+//! Flash attention at every head size, sequence length, head sharing, layout and mask it takes.
+
+use crate::support::{Device, SIZES, as_kv, as_q, device, usual_scale};
+use rocmforge_kernels::{AttentionShape, FlashOptions, KernelError, Operand, Strides, reference};
+use rocmforge_runtime::HipBuffer;
+use rocmforge_testkit::data::rng;
+
+/// What a mask adds for batch, head, query and key.
+type MaskAt<'a> = &'a dyn Fn(usize, usize, usize, usize) -> f64;
+
+struct Case {
+    host: [Vec<f32>; 3],
+    device: [HipBuffer<f32>; 3],
+    shape: AttentionShape,
+}
+
+fn case(d: &Device, shape: AttentionShape) -> Case {
+    let mut random = rng((shape.seq_k * 1000 + shape.head_dim) as u64);
+    let host = [shape.q_elements(), shape.kv_elements(), shape.kv_elements()].map(|n| random.vec_in(n, -2.0, 2.0));
+    let device = host.each_ref().map(|x| d.up(x));
+    Case { host, device, shape }
+}
+
+impl Case {
+    fn check(&self, d: &Device, causal: bool, mask: Option<(Operand<'_>, MaskAt<'_>)>) {
+        let s = &self.shape;
+        let y = d.out(s.q_elements());
+        let [q, k, v] = &self.device;
+        let options = FlashOptions {
+            scale: usual_scale(s.head_dim),
+            causal,
+            mask: mask.map(|m| m.0),
+        };
+        let (q, k, v, out) = (as_q(q, s), as_kv(k, s), as_kv(v, s), as_q(&y, s));
+        d.kernels
+            .flash_attention(d.stream(), q, k, v, out, *s, options)
+            .unwrap();
+        let add = |b: usize, h: usize, i: usize, j: usize| {
+            if causal && !reference::causal_visible(i, j, s.seq_q, s.seq_k) {
+                return f64::NEG_INFINITY;
+            }
+            mask.map_or(0.0, |m| m.1(b, h, i, j))
+        };
+        let [q, k, v] = &self.host;
+        let expected = reference::attention(q, k, v, *s, options.scale, add);
+        d.close(&y, &expected, &[s.batch, s.heads, s.seq_q, s.head_dim], 1e-5);
+    }
+}
+
+#[test]
+fn every_head_dim() {
+    let d = device();
+    for head_dim in [1, 3, 31, 32, 33, 40, 64, 65, 80, 96, 128, 130, 255, 256] {
+        let case = case(&d, AttentionShape::square(1, 2, 35, head_dim));
+        case.check(&d, false, None);
+        case.check(&d, true, None);
+    }
+}
+
+#[test]
+fn every_sequence_length_around_the_wave() {
+    let d = device();
+    for seq in SIZES {
+        let case = case(&d, AttentionShape::square(1, 1, seq, 40));
+        case.check(&d, false, None);
+        case.check(&d, true, None);
+    }
+}
+
+#[test]
+fn queries_and_keys_of_different_number() {
+    let d = device();
+    for (seq_q, seq_k) in [(1, 1), (1, 33), (1, 129), (5, 64), (33, 32), (64, 7), (70, 100)] {
+        let case = case(&d, AttentionShape::square(2, 2, seq_q, 64).with_seq_k(seq_k));
+        case.check(&d, false, None);
+        // With more queries than keys the first ones see nothing and give zeros.
+        case.check(&d, true, None);
+    }
+}
+
+#[test]
+fn heads_share_keys_and_values() {
+    let d = device();
+    for (heads, kv_heads) in [(4, 4), (4, 2), (6, 2), (4, 1)] {
+        let case = case(&d, AttentionShape::square(2, heads, 33, 32).with_kv_heads(kv_heads));
+        case.check(&d, false, None);
+        case.check(&d, true, None);
+    }
+}
+
+#[test]
+fn key_padding_and_full_masks() {
+    let d = device();
+    for head_dim in [32, 40, 80, 200] {
+        let s = AttentionShape::square(3, 2, 37, head_dim);
+        let case = case(&d, s);
+        // Sentences of different length: 37, 20 and 1 tokens.
+        let mut padding = vec![0.0f32; 3 * 37];
+        padding[37 + 20..2 * 37].fill(f32::NEG_INFINITY);
+        padding[2 * 37 + 1..].fill(f32::NEG_INFINITY);
+        let m = d.up(&padding);
+        let at = |b: usize, _, _, j: usize| f64::from(padding[b * 37 + j]);
+        case.check(&d, false, Some((Operand::new(&m, Strides::per_batch(37)), &at)));
+        case.check(&d, true, Some((Operand::new(&m, Strides::per_batch(37)), &at)));
+
+        let mut bias = rng(1).vec_in(s.score_elements(), -1.0, 1.0);
+        for b in bias.iter_mut().step_by(7) {
+            *b = f32::NEG_INFINITY;
+        }
+        let m = d.up(&bias);
+        let at = |b: usize, h: usize, i: usize, j: usize| f64::from(bias[((b * 2 + h) * 37 + i) * 37 + j]);
+        let operand = Operand::new(&m, Strides::heads_first(2, 37, 37));
+        case.check(&d, false, Some((operand, &at)));
+    }
+}
+
+#[test]
+fn a_query_that_sees_nothing_gives_zeros() {
+    let d = device();
+    let s = AttentionShape::square(2, 1, 40, 16);
+    let case = case(&d, s);
+    let mask = vec![f32::NEG_INFINITY; 2 * 40];
+    let m = d.up(&mask);
+    let nothing = |_, _, _, _| f64::NEG_INFINITY;
+    case.check(&d, false, Some((Operand::new(&m, Strides::per_batch(40)), &nothing)));
+}
+
+#[test]
+fn large_scores_do_not_overflow() {
+    let d = device();
+    let s = AttentionShape::square(1, 1, 40, 16);
+    let mut case = case(&d, s);
+    case.host[0].iter_mut().for_each(|q| *q *= 100.0);
+    case.host[1].iter_mut().for_each(|k| *k *= 100.0);
+    case.device[0] = d.up(&case.host[0]);
+    case.device[1] = d.up(&case.host[1]);
+    // Scores of tens of thousands are known to a few thousandths in f32: compare what does not depend on that.
+    let y = d.out(s.q_elements());
+    let [q, k, _] = &case.device;
+    let ones = d.up(&vec![1.0; s.kv_elements()]);
+    let options = FlashOptions {
+        scale: usual_scale(16),
+        causal: true,
+        mask: None,
+    };
+    let (q, k, v, out) = (as_q(q, &s), as_kv(k, &s), as_kv(&ones, &s), as_q(&y, &s));
+    d.kernels.flash_attention(d.stream(), q, k, v, out, s, options).unwrap();
+    d.close(&y, &vec![1.0; s.q_elements()], &[1, 1, 40, 16], 1e-5);
+}
+
+#[test]
+fn heads_inside_of_tokens_need_no_transposition() {
+    let d = device();
+    let s = AttentionShape::square(2, 3, 35, 40);
+    let mut random = rng(12);
+    let tokens_first: [Vec<f32>; 3] = [0; 3].map(|_| random.vec(s.q_elements()));
+    let [q, k, v] = tokens_first.each_ref().map(|x| d.up(x));
+    let y = d.out(s.q_elements());
+    let strides = Strides::tokens_first(3, 35, 40);
+    let [oq, ok, ov, oy] = [&q, &k, &v, &y].map(|b| Operand::new(b, strides));
+    let options = FlashOptions {
+        scale: 0.2,
+        causal: false,
+        mask: None,
+    };
+    d.kernels
+        .flash_attention(d.stream(), oq, ok, ov, oy, s, options)
+        .unwrap();
+    let [q, k, v] = tokens_first
+        .each_ref()
+        .map(|x| reference::swap_middle(x, [2, 35, 3, 40]));
+    let expected = reference::attention(&q, &k, &v, s, 0.2, |_, _, _, _| 0.0);
+    let heads_first = d.out(s.q_elements());
+    d.kernels
+        .swap_middle(d.stream(), &y, &heads_first, [2, 35, 3, 40])
+        .unwrap();
+    d.close(&heads_first, &expected, &[2, 3, 35, 40], 1e-5);
+}
+
+#[test]
+fn a_head_dim_over_256_is_refused() {
+    let d = device();
+    let s = AttentionShape::square(1, 1, 2, 257);
+    let case = case(&d, s);
+    let [q, k, v] = &case.device;
+    let y = d.out(s.q_elements());
+    let options = FlashOptions {
+        scale: 1.0,
+        causal: false,
+        mask: None,
+    };
+    let (q, k, v, out) = (as_q(q, &s), as_kv(k, &s), as_kv(v, &s), as_q(&y, &s));
+    let error = d
+        .kernels
+        .flash_attention(d.stream(), q, k, v, out, s, options)
+        .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            KernelError::Dimension {
+                dim: "head_dim",
+                value: 257,
+                limit: 256,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}

@@ -1,0 +1,26 @@
+//! Every kernel against its f64 reference, on the simulated gfx1100 or the card the supervisor lends.
+//!
+//! Outputs are poisoned before each launch; shapes straddle the wave size. Tolerances are absolute and those of the seeds, or
+//! tighter.
+
+mod support;
+
+mod activation;
+mod causal_mask;
+mod elementwise;
+mod embedding;
+mod flash_attention;
+mod flash_shapes;
+mod kv_replicate;
+mod mask;
+mod matmul;
+mod mlp;
+mod norm;
+mod packs;
+mod permute;
+mod pool;
+mod qk_matmul;
+mod rejections;
+mod rope;
+mod softmax;
+mod weighted_matmul;

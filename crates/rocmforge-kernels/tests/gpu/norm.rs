@@ -1,0 +1,107 @@
+//! RMSNorm, LayerNorm, L2 normalisation.
+
+use crate::support::{SIZES, device};
+use rocmforge_kernels::reference;
+use rocmforge_testkit::data::rng;
+
+const EPS: f32 = 1e-6;
+
+fn rms_case(rows: usize, cols: usize, limit: f64) {
+    let d = device();
+    let mut random = rng((rows + cols) as u64);
+    let (x, weight) = (random.vec_in(rows * cols, -3.0, 3.0), random.vec_in(cols, 0.5, 1.5));
+    let (input, w, y) = (d.up(&x), d.up(&weight), d.out(x.len()));
+    d.kernels.rms_norm(d.stream(), &input, &w, &y, rows, cols, EPS).unwrap();
+    d.close(&y, &reference::rms_norm(&x, &weight, EPS), &[rows, cols], limit);
+}
+
+#[test]
+fn test_rms_norm_matches_cpu_small() {
+    rms_case(4, 8, 1e-5);
+}
+
+/// More rows than one launch of ceil(hidden / 256) blocks would reach.
+#[test]
+fn test_rms_norm_matches_cpu_32x128() {
+    rms_case(32, 128, 1e-5);
+}
+
+#[test]
+fn test_rms_norm_properties() {
+    let d = device();
+    let (rows, cols) = (5, 96);
+    let x = rng(4).vec_in(rows * cols, -10.0, 10.0);
+    let (input, ones, y) = (d.up(&x), d.up(&vec![1.0; cols]), d.out(x.len()));
+    d.kernels
+        .rms_norm(d.stream(), &input, &ones, &y, rows, cols, EPS)
+        .unwrap();
+    for (row, values) in d.get(&y).chunks(cols).enumerate() {
+        let mean = values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / cols as f64;
+        assert!((mean - 1.0).abs() < 1e-5, "row {row} has mean square {mean}");
+    }
+    let doubled: Vec<f32> = x.iter().map(|v| v * 2.0).collect();
+    let (input, again) = (d.up(&doubled), d.out(x.len()));
+    d.kernels
+        .rms_norm(d.stream(), &input, &ones, &again, rows, cols, EPS)
+        .unwrap();
+    for (a, b) in d.get(&y).iter().zip(d.get(&again)) {
+        assert!((a - b).abs() < 1e-5, "scaling the input changes nothing: {a} {b}");
+    }
+}
+
+#[test]
+fn norms_match_at_every_row_length_and_in_place() {
+    let d = device();
+    let (k, s) = (&d.kernels, d.stream());
+    for cols in SIZES.into_iter().chain([384, 1024, 1025, 4096]) {
+        let rows = if cols > 1000 { 2 } else { 11 };
+        let mut random = rng(cols as u64);
+        let x = random.vec_in(rows * cols, -2.0, 3.0);
+        let (weight, bias) = (random.vec(cols), random.vec(cols));
+        let (w, b) = (d.up(&weight), d.up(&bias));
+        let shape = [rows, cols];
+        let (input, y) = (d.up(&x), d.out(x.len()));
+        k.rms_norm(s, &input, &w, &y, rows, cols, EPS).unwrap();
+        d.close(&y, &reference::rms_norm(&x, &weight, EPS), &shape, 2e-6);
+        let y = d.out(x.len());
+        k.layer_norm(s, &input, &w, &b, &y, rows, cols, 1e-12).unwrap();
+        // One column has variance 0: x - mean is exactly 0 in f64 and within rounding here, times 1e6.
+        let limit = if cols == 1 { 1.0 } else { 5e-6 };
+        d.close(&y, &reference::layer_norm(&x, &weight, &bias, 1e-12), &shape, limit);
+        let y = d.out(x.len());
+        k.l2_normalize(s, &input, &y, rows, cols, 1e-12).unwrap();
+        d.close(&y, &reference::l2_normalize(&x, cols, 1e-12), &shape, 1e-6);
+        k.rms_norm(s, &input, &w, &input, rows, cols, EPS).unwrap();
+        d.close(&input, &reference::rms_norm(&x, &weight, EPS), &shape, 2e-6);
+    }
+}
+
+#[test]
+fn layer_norm_keeps_its_digits_at_a_large_mean() {
+    let d = device();
+    let (rows, cols) = (3, 384);
+    let x: Vec<f32> = rng(9).vec(rows * cols).iter().map(|v| v + 1000.0).collect();
+    let (weight, bias) = (vec![1.0; cols], vec![0.0; cols]);
+    let (input, w, b, y) = (d.up(&x), d.up(&weight), d.up(&bias), d.out(x.len()));
+    d.kernels
+        .layer_norm(d.stream(), &input, &w, &b, &y, rows, cols, 1e-12)
+        .unwrap();
+    // The mean itself is known to 1000 * 2^-24 only.
+    d.close(
+        &y,
+        &reference::layer_norm(&x, &weight, &bias, 1e-12),
+        &[rows, cols],
+        5e-4,
+    );
+}
+
+#[test]
+fn a_zero_row_stays_zero() {
+    let d = device();
+    let (x, ones, y) = (d.up(&[0.0; 40]), d.up(&[1.0; 40]), d.out(40));
+    d.kernels.rms_norm(d.stream(), &x, &ones, &y, 1, 40, EPS).unwrap();
+    d.same(&y, &[0.0; 40], &[40]);
+    let y = d.out(40);
+    d.kernels.l2_normalize(d.stream(), &x, &y, 1, 40, 1e-12).unwrap();
+    d.same(&y, &[0.0; 40], &[40]);
+}

@@ -1,0 +1,34 @@
+//! Transposition and exchange of the middle dimensions.
+
+use crate::support::{SIZES, device};
+use rocmforge_kernels::reference;
+use rocmforge_testkit::data::rng;
+
+#[test]
+fn transposition_covers_partial_tiles() {
+    let d = device();
+    let shapes = SIZES
+        .into_iter()
+        .map(|n| [2, n, 130 - n])
+        .chain([[1, 1, 1], [3, 200, 5]]);
+    for shape in shapes {
+        let x = rng(shape[1] as u64).vec(shape.iter().product());
+        let (input, y) = (d.up(&x), d.out(x.len()));
+        d.kernels.transpose(d.stream(), &input, &y, shape).unwrap();
+        d.same(&y, &reference::transpose(&x, shape), &[shape[0], shape[2], shape[1]]);
+    }
+}
+
+#[test]
+fn swapping_the_middle_twice_gives_the_input() {
+    let d = device();
+    for shape in [[1, 1, 1, 1], [2, 7, 3, 40], [2, 12, 5, 33], [1, 2, 3, 1100]] {
+        let [a, b, c, e] = shape;
+        let x = rng(e as u64).vec(shape.iter().product());
+        let (input, once, twice) = (d.up(&x), d.out(x.len()), d.out(x.len()));
+        d.kernels.swap_middle(d.stream(), &input, &once, shape).unwrap();
+        d.same(&once, &reference::swap_middle(&x, shape), &[a, c, b, e]);
+        d.kernels.swap_middle(d.stream(), &once, &twice, [a, c, b, e]).unwrap();
+        d.same(&twice, &x, &shape);
+    }
+}

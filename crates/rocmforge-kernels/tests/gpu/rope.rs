@@ -1,0 +1,126 @@
+//! Rotary position embedding.
+
+use crate::support::{Device, device};
+use rocmforge_kernels::{RopePairs, RopeShape, reference};
+use rocmforge_testkit::compare::{Tolerance, assert_close};
+use rocmforge_testkit::data::rng;
+
+fn run(d: &Device, pairs: RopePairs, x: &[f32], positions: usize, shape: RopeShape) -> (Vec<f32>, Vec<f64>) {
+    let (cos, sin) = reference::rope_tables(positions, shape.rotary_dim, 10_000.0);
+    let (input, y) = (d.up(x), d.out(x.len()));
+    let (c, s) = (d.up(&cos), d.up(&sin));
+    d.kernels.rope(d.stream(), pairs, &input, [&c, &s], &y, shape).unwrap();
+    (d.get(&y), reference::rope(pairs, x, &cos, &sin, shape))
+}
+
+fn rope_case(seq: usize, heads: usize, head_dim: usize, start: usize) {
+    let d = device();
+    let x = rng((seq * heads * head_dim) as u64).vec(seq * heads * head_dim);
+    let shape = RopeShape {
+        start,
+        ..RopeShape::sequence(seq, heads, head_dim)
+    };
+    for pairs in [RopePairs::Half, RopePairs::Interleaved] {
+        let (actual, expected) = run(&d, pairs, &x, start + seq, shape);
+        let dims = [seq, heads, head_dim];
+        assert_close(&actual, &expected, &dims, Tolerance::Absolute(1e-6));
+        assert_close(&actual, &expected, &dims, Tolerance::Relative(1e-3));
+    }
+}
+
+#[test]
+fn test_rope_gpu_matches_cpu_small() {
+    rope_case(2, 1, 8, 0);
+}
+
+#[test]
+fn test_rope_gpu_matches_cpu_multi_head() {
+    rope_case(4, 8, 8, 0);
+}
+
+#[test]
+fn test_rope_gpu_different_positions() {
+    let d = device();
+    let x: Vec<f32> = [1.0, 0.5, -0.5, 2.0].repeat(3);
+    let (y, _) = run(&d, RopePairs::Half, &x, 3, RopeShape::sequence(3, 1, 4));
+    assert_eq!(y[..4], x[..4], "position 0 turns nothing");
+    assert_ne!(y[4..8], y[8..], "other positions turn differently");
+}
+
+#[test]
+fn test_rope_gpu_actually_rotates() {
+    let d = device();
+    let x = rng(3).vec(2 * 64);
+    let (y, _) = run(&d, RopePairs::Half, &x, 2, RopeShape::sequence(2, 1, 64));
+    assert_ne!(y[64..], x[64..]);
+    let norm = |v: &[f32]| v.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt();
+    assert!(
+        (norm(&y[64..]) - norm(&x[64..])).abs() < 1e-5,
+        "a rotation keeps lengths"
+    );
+}
+
+#[test]
+fn test_rope_gpu_seq_len_8() {
+    rope_case(8, 2, 16, 0);
+}
+
+#[test]
+fn test_rope_gpu_long_context_positions() {
+    for start in [2047, 4096, 131_071] {
+        rope_case(2, 2, 8, start);
+    }
+}
+
+#[test]
+fn test_rope_gpu_multi_head_independent_rotation() {
+    let d = device();
+    let head = rng(5).vec(16);
+    let other = rng(6).vec(16);
+    let shape = RopeShape {
+        start: 7,
+        ..RopeShape::sequence(1, 2, 16)
+    };
+    let (both, _) = run(&d, RopePairs::Half, &[head.clone(), other].concat(), 8, shape);
+    let (alone, _) = run(&d, RopePairs::Half, &head, 8, RopeShape { heads: 1, ..shape });
+    assert_eq!(both[..16], alone[..]);
+}
+
+#[test]
+fn every_head_dim_of_the_usual_models() {
+    for head_dim in [2, 40, 64, 80, 96, 128, 256] {
+        rope_case(3, 3, head_dim, 1);
+    }
+}
+
+#[test]
+fn a_batch_shares_the_table_and_partial_rotation_copies_the_rest() {
+    let d = device();
+    let shape = RopeShape {
+        tokens: 10,
+        seq: 5,
+        heads: 3,
+        head_dim: 40,
+        rotary_dim: 24,
+        start: 2,
+    };
+    let x = rng(8).vec(10 * 3 * 40);
+    for pairs in [RopePairs::Half, RopePairs::Interleaved] {
+        let (actual, expected) = run(&d, pairs, &x, 7, shape);
+        assert_close(&actual, &expected, &[10, 3, 40], Tolerance::Absolute(1e-6));
+    }
+}
+
+#[test]
+fn works_in_place() {
+    let d = device();
+    let shape = RopeShape::sequence(6, 2, 32);
+    let x = rng(9).vec(6 * 2 * 32);
+    let (cos, sin) = reference::rope_tables(6, 32, 10_000.0);
+    let (buffer, c, s) = (d.up(&x), d.up(&cos), d.up(&sin));
+    d.kernels
+        .rope(d.stream(), RopePairs::Interleaved, &buffer, [&c, &s], &buffer, shape)
+        .unwrap();
+    let expected = reference::rope(RopePairs::Interleaved, &x, &cos, &sin, shape);
+    d.close(&buffer, &expected, &[6, 2, 32], 1e-6);
+}

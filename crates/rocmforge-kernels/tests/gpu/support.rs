@@ -1,0 +1,80 @@
+//! A device with its kernels, and buffers by the handful.
+
+use rocmforge_kernels::{AttentionShape, Kernels, Operand, Strides};
+use rocmforge_runtime::{HipBuffer, HipStream};
+use rocmforge_testkit::compare::{Tolerance, assert_close};
+use rocmforge_testkit::{GpuLease, data, gpu};
+
+/// Around the wave size and its multiples.
+pub(crate) const SIZES: [usize; 10] = [1, 31, 32, 33, 63, 64, 65, 127, 128, 129];
+
+/// The kernels go before the lease that looks for leaks.
+pub(crate) struct Device {
+    pub(crate) kernels: Kernels,
+    lease: GpuLease,
+}
+
+pub(crate) fn device() -> Device {
+    let lease = gpu();
+    let kernels = Kernels::load(lease.backend()).expect("a pack for the device");
+    Device { kernels, lease }
+}
+
+impl Device {
+    pub(crate) fn stream(&self) -> &HipStream {
+        self.lease.backend().stream()
+    }
+
+    pub(crate) fn lease(&self) -> &GpuLease {
+        &self.lease
+    }
+
+    pub(crate) fn up(&self, values: &[f32]) -> HipBuffer<f32> {
+        HipBuffer::from_slice(self.stream(), values, "input").expect("upload")
+    }
+
+    pub(crate) fn ids(&self, values: &[u32]) -> HipBuffer<u32> {
+        HipBuffer::from_slice(self.stream(), values, "ids").expect("upload")
+    }
+
+    /// `n` poisoned elements.
+    pub(crate) fn out(&self, n: usize) -> HipBuffer<f32> {
+        HipBuffer::from_slice(self.stream(), &data::poison(n), "output").expect("upload")
+    }
+
+    pub(crate) fn get(&self, buffer: &HipBuffer<f32>) -> Vec<f32> {
+        buffer.to_vec(self.stream()).expect("download")
+    }
+
+    /// Downloads and compares within an absolute limit.
+    #[track_caller]
+    pub(crate) fn close(&self, actual: &HipBuffer<f32>, expected: &[f64], shape: &[usize], limit: f64) {
+        assert_close(&self.get(actual), expected, shape, Tolerance::Absolute(limit));
+    }
+
+    /// Downloads and compares bit for bit.
+    #[track_caller]
+    pub(crate) fn same(&self, actual: &HipBuffer<f32>, expected: &[f32], shape: &[usize]) {
+        assert_close(&self.get(actual), &data::widen(expected), shape, Tolerance::Exact);
+    }
+}
+
+/// Contiguous `[batch, heads, seq_q, head_dim]`.
+pub(crate) fn as_q<'a>(buffer: &'a HipBuffer<f32>, shape: &AttentionShape) -> Operand<'a> {
+    Operand::new(buffer, shape.q_strides())
+}
+
+/// Contiguous `[batch, kv_heads, seq_k, head_dim]`.
+pub(crate) fn as_kv<'a>(buffer: &'a HipBuffer<f32>, shape: &AttentionShape) -> Operand<'a> {
+    Operand::new(buffer, shape.kv_strides())
+}
+
+/// Contiguous `[batch, heads, seq_q, seq_k]`.
+pub(crate) fn as_scores<'a>(buffer: &'a HipBuffer<f32>, shape: &AttentionShape) -> Operand<'a> {
+    Operand::new(buffer, Strides::heads_first(shape.heads, shape.seq_q, shape.seq_k))
+}
+
+/// The scale every model uses.
+pub(crate) fn usual_scale(head_dim: usize) -> f32 {
+    1.0 / (head_dim as f32).sqrt()
+}
