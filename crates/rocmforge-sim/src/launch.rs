@@ -40,11 +40,13 @@ impl Host {
         };
         let target = &mut self.cards[card];
         let (vram, kernarg) = (&mut target.vram, target.kernarg);
-        // Bytes past the arguments do not exist for the kernel.
+        // Bytes past the arguments do not exist for the kernel, but for the rest of the last 64: the compiler widens scalar
+        // loads up to their own alignment (3 values at offset 16 are read as 4) and drops what it did not want.
         vram.memory.set_state(kernarg, KERNARG_BYTES, ByteState::Unmapped);
-        vram.memory
-            .set_state(kernarg, launch.kernarg.len() as u64, ByteState::Uninit);
-        if vram.memory.write(kernarg, &launch.kernarg).is_err() {
+        let mut segment = launch.kernarg.clone();
+        segment.resize(segment.len().next_multiple_of(64), 0);
+        vram.memory.set_state(kernarg, segment.len() as u64, ByteState::Uninit);
+        if vram.memory.write(kernarg, &segment).is_err() {
             return Ran::Done;
         }
         let dispatch = Dispatch {
