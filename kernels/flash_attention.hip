@@ -7,6 +7,7 @@
 // grid = (ceil(seq_q / BQ), heads, batch); BQ = 32, or 16 for D = 256.
 //
 // Causal: query i sees key j when j <= i + offset. A query that sees nothing gives zeros.
+#include "include/math.h"
 #include "include/strides.h"
 #include "include/team.h"
 
@@ -64,7 +65,6 @@ RF_DEVICE void flash(const float *__restrict__ q, const float *__restrict__ k, c
     // Keys that the block's last query sees.
     i64 visible = p.causal ? (i64)q0 + q_last + p.offset + 1 : p.seq_k;
     u32 end = visible <= 0 ? 0 : (visible >= (i64)p.seq_k ? p.seq_k : (u32)visible);
-    float scale = p.scale * RF_LOG2E;
 
     float top[R], sum[R];
     f4 acc[R][D / 32];
@@ -109,8 +109,8 @@ RF_DEVICE void flash(const float *__restrict__ q, const float *__restrict__ k, c
 #pragma unroll
             for (u32 j = 0; j < 4; ++j) {
                 u32 key = k0 + tx + 8 * j;
-                float score = s[r][j] * scale;
-                if (MASKED) score = rf_fma(mask_row[r][rf_min(key, p.seq_k - 1)], RF_LOG2E, score);
+                float score = s[r][j] * p.scale;
+                if (MASKED) score += mask_row[r][rf_min(key, p.seq_k - 1)];
                 s[r][j] = (i64)key < row_end[r] ? score : -RF_INF;
                 tile_top = rf_max(tile_top, s[r][j]);
             }
@@ -119,14 +119,14 @@ RF_DEVICE void flash(const float *__restrict__ q, const float *__restrict__ k, c
             tile_top = rf_max(tile_top, rf_shuffle_xor<1>(tile_top));
             // While everything seen so far is -inf, any finite number does: all exponentials are 0.
             float base = tile_top == -RF_INF ? 0.0f : tile_top;
-            float shrink = rf_exp2(top[r] - base);
+            float shrink = rf_exp(top[r] - base);
             top[r] = tile_top;
             sum[r] *= shrink;
 #pragma unroll
             for (u32 c = 0; c < D / 32; ++c) acc[r][c] *= shrink;
 #pragma unroll
             for (u32 j = 0; j < 4; ++j) {
-                float weight = rf_exp2(s[r][j] - base);
+                float weight = rf_exp(s[r][j] - base);
                 sum[r] += weight;
                 weights[ty + 16 * r][tx + 8 * j] = weight;
             }

@@ -1,11 +1,12 @@
 // y = softmax(x * scale + mask) along the last dimension, any row length. y may be x. A row with nothing but -inf gives zeros.
 //
 // Three passes over the row: its maximum, the sum of exponentials, the quotients. `*_rows` gives a row to 32 lanes (short rows),
-// `*_block` to a block of 256 threads.
+// `*_block` to a block of 256 threads. The maximum is taken off before the exponential's own factor comes in, so that large scores
+// keep their digits and masks of -3.4e38 do not become infinite.
+#include "include/math.h"
 #include "include/strides.h"
 #include "include/team.h"
 
-// Scores times log2(e), so that the exponential is one exp2.
 struct Plain {
     float factor;
     RF_DEVICE float at(const Plain &s, float x, u32) { return x * s.factor; }
@@ -14,7 +15,7 @@ struct Plain {
 struct Masked {
     float factor;
     const float *mask;
-    RF_DEVICE float at(const Masked &s, float x, u32 c) { return rf_fma(x, s.factor, s.mask[c] * RF_LOG2E); }
+    RF_DEVICE float at(const Masked &s, float x, u32 c) { return rf_fma(x, s.factor, s.mask[c]); }
 };
 
 // Softmax over the first `end` of `cols` columns; the others become 0 (they are what a causal mask hides).
@@ -27,17 +28,17 @@ RF_DEVICE void softmax_row(const float *x, float *y, u32 row, u32 cols, u32 end,
     top = Team::max(top);
     if (top == -RF_INF) top = 0.0f;
     float sum = 0.0f;
-    for (u32 c = Team::lane(); c < end; c += Team::width) sum += rf_exp2(Scores::at(scores, in[c], c) - top);
+    for (u32 c = Team::lane(); c < end; c += Team::width) sum += rf_exp(Scores::at(scores, in[c], c) - top);
     sum = Team::sum(sum);
     float inverse = sum == 0.0f ? 0.0f : rf_rcp(sum);
-    for (u32 c = Team::lane(); c < end; c += Team::width) out[c] = rf_exp2(Scores::at(scores, in[c], c) - top) * inverse;
+    for (u32 c = Team::lane(); c < end; c += Team::width) out[c] = rf_exp(Scores::at(scores, in[c], c) - top) * inverse;
     for (u32 c = end + Team::lane(); c < cols; c += Team::width) out[c] = 0.0f;
 }
 
 template <class Team> RF_DEVICE void plain(const float *x, float *y, u32 rows, u32 cols, float scale) {
     u32 row = Team::row();
     if (row >= rows) return;
-    softmax_row<Team>(x, y, row, cols, cols, Plain{scale * RF_LOG2E});
+    softmax_row<Team>(x, y, row, cols, cols, Plain{scale});
 }
 
 template <class Team>
@@ -46,7 +47,7 @@ RF_DEVICE void causal(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, 
     if (row >= rows) return;
     i64 end = (i64)(row % seq_q) + offset + 1;
     end = end <= 0 ? 0 : (end >= (i64)seq_k ? seq_k : end);
-    softmax_row<Team>(x, y, row, seq_k, (u32)end, Plain{scale * RF_LOG2E});
+    softmax_row<Team>(x, y, row, seq_k, (u32)end, Plain{scale});
 }
 
 template <class Team>
@@ -56,7 +57,7 @@ RF_DEVICE void masked(const float *x, const float *mask, float *y, u32 rows, u32
     if (row >= rows) return;
     u32 plane = row / seq_q;
     const float *m = mask + rf_plane(strides, plane / heads, plane % heads) + (row % seq_q) * strides.row;
-    softmax_row<Team>(x, y, row, seq_k, seq_k, Masked{scale * RF_LOG2E, m});
+    softmax_row<Team>(x, y, row, seq_k, seq_k, Masked{scale, m});
 }
 
 RF_KERNEL(RF_ROW_BLOCK) softmax_rows(const float *x, float *y, u32 rows, u32 cols, float scale) {

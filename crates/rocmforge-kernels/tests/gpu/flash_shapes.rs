@@ -125,6 +125,43 @@ fn a_query_that_sees_nothing_gives_zeros() {
     case.check(&d, false, Some((Operand::new(&m, Strides::per_batch(40)), &nothing)));
 }
 
+/// Hugging Face hides keys with the smallest finite f32 instead of -inf: a row of nothing else is then a plain mean.
+#[test]
+fn masks_of_the_smallest_number_do_not_overflow() {
+    let d = device();
+    let s = AttentionShape::square(2, 1, 34, 16);
+    let case = case(&d, s);
+    let mut mask = vec![f32::MIN; 2 * 34];
+    mask[..20].fill(0.0);
+    let m = d.up(&mask);
+    let at = |b: usize, _, _, j: usize| match mask[b * 34 + j] {
+        0.0 => 0.0,
+        // In f32 a score added to it changes nothing.
+        _ => f64::from(f32::MIN),
+    };
+    let y = d.out(s.q_elements());
+    let [q, k, v] = &case.device;
+    let options = FlashOptions {
+        scale: 0.25,
+        causal: false,
+        mask: Some(Operand::new(&m, Strides::per_batch(34))),
+    };
+    let (q, k, v, out) = (as_q(q, &s), as_kv(k, &s), as_kv(v, &s), as_q(&y, &s));
+    d.kernels.flash_attention(d.stream(), q, k, v, out, s, options).unwrap();
+    let [q, k, v] = &case.host;
+    let mut expected = reference::attention(q, k, v, s, 0.25, at);
+    // The second sequence is hidden whole.
+    for column in 0..16 {
+        let mean = (0..34).map(|j| f64::from(v[(34 + j) * 16 + column])).sum::<f64>() / 34.0;
+        expected
+            .iter_mut()
+            .skip(34 * 16 + column)
+            .step_by(16)
+            .for_each(|e| *e = mean);
+    }
+    d.close(&y, &expected, &[2, 1, 34, 16], 1e-5);
+}
+
 #[test]
 fn large_scores_do_not_overflow() {
     let d = device();
