@@ -206,14 +206,32 @@ pub(crate) fn div_fmas64(a: f64, b: f64, c: f64, scaled: bool) -> f64 {
     if exp64(c) > 1023 {
         return ldexp64(a.mul_add(b, c), 128);
     }
-    // Scaling down may reach denormals: they have fewer bits, so rounding to odd before rounds them once.
-    let odd = fma_odd(a, b, c);
-    let down = ldexp64(odd, -128);
-    if down.abs() >= f64::MIN_POSITIVE {
-        ldexp64(a.mul_add(b, c), -128)
-    } else {
-        down
+    let near = a.mul_add(b, c);
+    let down = ldexp64(near, -128);
+    if down.is_nan() || down.abs() > f64::MIN_POSITIVE {
+        return down;
     }
+    // Scaling down reaches denormals, whose grid is coarser: the sum must be rounded to it once. Only where the nearest
+    // double lies halfway between two denormals does it matter on which side of it the exact sum lies.
+    let steps = ldexp64(near, 946);
+    let floor = steps.floor();
+    let rounded = if steps - floor == 0.5 {
+        let product = a * b;
+        let product_error = a.mul_add(b, -product);
+        let sum = product + c;
+        let part = sum - product;
+        let sum_error = (product - (sum - part)) + (c - part);
+        let error = (sum - near) + (sum_error + product_error);
+        match error.total_cmp(&0.0) {
+            _ if error == 0.0 => steps.round_ties_even(),
+            std::cmp::Ordering::Greater => floor + 1.0,
+            _ => floor,
+        }
+    } else {
+        steps.round_ties_even()
+    };
+    // A denormal's bits are its number of steps, and the first normal number's are the next.
+    f64::from_bits(rounded.abs() as u64).copysign(near)
 }
 
 macro_rules! div_fixup {

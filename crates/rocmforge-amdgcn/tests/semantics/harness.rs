@@ -1,0 +1,223 @@
+//! Runs raw instruction words in a kernel that loads and stores their registers.
+
+use rocmforge_amdgcn::{ByteState, DEVICE_BASE, Dispatch, ExecOptions, GlobalMemory, Program, Status, decode};
+
+/// Operands of one lane. `d` is what the destination holds before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lane {
+    pub(crate) a: u64,
+    pub(crate) b: u64,
+    pub(crate) c: u64,
+    pub(crate) d: u64,
+}
+
+/// SplitMix64.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+const EDGES32: [u32; 30] = [
+    0,
+    0x8000_0000,
+    1,
+    0x8000_0001,
+    0x007f_ffff,
+    0x0080_0000,
+    0x8080_0000,
+    0x7f7f_ffff,
+    0xff7f_ffff,
+    0x7f80_0000,
+    0xff80_0000,
+    0x7fc0_0000,
+    0xffc0_1234,
+    0x3f00_0000,
+    0x3fc0_0000,
+    0xc020_0000,
+    0x3f80_0000,
+    0xbf80_0000,
+    0x4b00_0001,
+    0x4f00_0000,
+    0xcf00_0000,
+    0x4f80_0000,
+    0xffff_ffff,
+    0x7fff_ffff,
+    31,
+    32,
+    33,
+    0x0000_ff00,
+    0x3f80_0001,
+    0x477f_f000,
+];
+
+const EDGES64: [u64; 14] = [
+    0,
+    0x8000_0000_0000_0000,
+    1,
+    0x000f_ffff_ffff_ffff,
+    0x0010_0000_0000_0000,
+    0x7fef_ffff_ffff_ffff,
+    0x7ff0_0000_0000_0000,
+    0xfff0_0000_0000_0000,
+    0x7ff8_0000_0000_0000,
+    0x3ff0_0000_0000_0000,
+    0xbff8_0000_0000_0000,
+    u64::MAX,
+    0x7fff_ffff_ffff_ffff,
+    0x41df_ffff_ffc0_0000,
+];
+
+/// Every pair of edge values, then random ones: 4096 lanes.
+pub(crate) fn lanes(wide: bool) -> Vec<Lane> {
+    let mut random = Random(0x5eed);
+    let edge = |at: usize| match wide {
+        true => EDGES64[at % EDGES64.len()],
+        // The high halves of 32-bit operands are noise that nothing may read.
+        false => u64::from(EDGES32[at % EDGES32.len()]) | 0xdead_beef_0000_0000,
+    };
+    let count = if wide { EDGES64.len() } else { EDGES32.len() };
+    let mut lanes: Vec<Lane> = (0..count * count)
+        .map(|at| Lane {
+            a: edge(at),
+            b: edge(at / count),
+            c: edge(at * 7 + 3),
+            d: edge(at * 11 + 5),
+        })
+        .collect();
+    while lanes.len() < 4096 {
+        let mut lane = Lane {
+            a: random.next(),
+            b: random.next(),
+            c: random.next(),
+            d: random.next(),
+        };
+        // Half of them have small shift counts and near exponents.
+        if lanes.len().is_multiple_of(2) {
+            lane.b = lane.b & 0x807f_ffff_807f_ffff | 0x3f80_0000_3f80_0000;
+            lane.c &= 0x3f;
+        }
+        lanes.push(lane);
+    }
+    lanes
+}
+
+const TEMPLATE: &[u8] = include_bytes!("../corpus/template.co");
+/// What the template has in the place of the tested instructions: 16 times `s_nop 5`.
+const HOLE: u32 = 0xbf80_0005;
+
+fn patched(words: &[u32]) -> Vec<u8> {
+    assert!(words.len() <= 16);
+    let mut elf = TEMPLATE.to_vec();
+    let hole: Vec<u8> = std::iter::repeat_n(HOLE.to_le_bytes(), 16).flatten().collect();
+    let at = elf
+        .windows(64)
+        .position(|window| window == &hole[..])
+        .expect("the template has a hole");
+    for (index, word) in words.iter().enumerate() {
+        elf[at + 4 * index..][..4].copy_from_slice(&word.to_le_bytes());
+    }
+    elf
+}
+
+/// Runs a kernel of the template over the lanes and gives what it stored.
+pub(crate) fn run(kernel: &str, words: &[u32], lanes: &[Lane]) -> Vec<u64> {
+    let base = DEVICE_BASE + 0x10_0000;
+    let program = Program::load(&patched(words), base).unwrap_or_else(|error| panic!("{words:08x?}: {error}"));
+    let mut memory = GlobalMemory::new(1 << 24).expect("16 MiB of addresses");
+    let mut put = |address: u64, bytes: &[u8]| {
+        memory.set_state(address, bytes.len() as u64, ByteState::Uninit);
+        memory.write(address, bytes).expect("mapped");
+    };
+    for segment in program.image() {
+        put(segment.address, &segment.bytes);
+    }
+    let arrays = DEVICE_BASE + 0x20_0000;
+    let size = 8 * lanes.len() as u64;
+    let fields: [fn(&Lane) -> u64; 4] = [|l| l.a, |l| l.b, |l| l.c, |l| l.d];
+    let mut kernarg = vec![0; 512];
+    for (index, field) in fields.into_iter().enumerate() {
+        let address = arrays + index as u64 * size;
+        let bytes: Vec<u8> = lanes.iter().flat_map(|lane| field(lane).to_le_bytes()).collect();
+        put(address, &bytes);
+        kernarg[8 * index..][..8].copy_from_slice(&address.to_le_bytes());
+    }
+    put(DEVICE_BASE + 0x1000, &kernarg);
+    let dispatch = Dispatch {
+        program: &program,
+        kernel: program.kernel(kernel).expect("a kernel of the template"),
+        grid: [lanes.len() as u32 / 32, 1, 1],
+        block: [32, 1, 1],
+        dynamic_lds: 0,
+        kernarg: DEVICE_BASE + 0x1000,
+        options: ExecOptions::default(),
+    };
+    let outcome = rocmforge_amdgcn::execute(&dispatch, &mut memory);
+    assert_eq!(outcome.status, Status::Completed, "{:?}", outcome.faults.first());
+    let mut bytes = vec![0; size as usize];
+    memory.read(arrays + 3 * size, &mut bytes).expect("written");
+    bytes
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|bytes| u64::from_le_bytes(*bytes))
+        .collect()
+}
+
+/// `v8 = op(v2, v4, v6)` as VOP3, with as many sources as `sources`.
+pub(crate) fn vop3(code: u32, sources: usize) -> [u32; 2] {
+    let fields = [0x102, 0x104 << 9, 0x106 << 18];
+    [0xd400_0008 | code << 16, fields[..sources].iter().sum()]
+}
+
+/// How results are compared.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum As {
+    Bits,
+    F32,
+    F64,
+}
+
+fn same(ours: u64, model: u64, how: As) -> bool {
+    let nan32 = |bits: u64| f32::from_bits(bits as u32).is_nan();
+    let nan64 = |bits: u64| f64::from_bits(bits).is_nan();
+    ours == model
+        || match how {
+            As::Bits => false,
+            // Any NaN is as good as another.
+            As::F32 => ours >> 32 == model >> 32 && nan32(ours) && nan32(model),
+            As::F64 => nan64(ours) && nan64(model),
+        }
+}
+
+/// Compares one instruction with its model over all lanes; `None` means that the model does not say.
+pub(crate) fn check(name: &str, words: &[u32], wide: bool, how: As, model: impl Fn(&Lane) -> Option<u64>) {
+    let text = decode(words, 0).expect("an instruction").to_string();
+    let mnemonic = text.split(' ').next().unwrap_or_default().trim_end_matches("_e64");
+    assert_eq!(mnemonic, name, "the test's opcode is that of `{text}`");
+    let lanes = lanes(wide);
+    let mut checked = 0;
+    for (lane, ours) in lanes.iter().zip(run("template_kernel", words, &lanes)) {
+        let Some(model) = model(lane) else { continue };
+        checked += 1;
+        assert!(
+            same(ours, model, how),
+            "`{text}` of {lane:x?} gave {ours:#x}, the model says {model:#x}"
+        );
+    }
+    assert!(
+        checked * 2 > lanes.len(),
+        "{name}: the model spoke for {checked} lanes only"
+    );
+}
+
+/// A model of 32 bits: the other register of the destination stays as it was.
+pub(crate) fn low(lane: &Lane, value: u32) -> Option<u64> {
+    Some(lane.d & !0xffff_ffff | u64::from(value))
+}
