@@ -54,6 +54,11 @@ const STEPS: &[Step] = &[
         env: None,
     },
     Step {
+        name: "kernels",
+        cargo: &["xtask", "kernels", "check"],
+        env: None,
+    },
+    Step {
         name: "bindings",
         cargo: &["xtask", "bindings", "check", "--skip-if-absent"],
         env: None,

@@ -1,4 +1,32 @@
 //! HIP kernels for LLM inference: prebuilt code objects, safe launchers, and an f64 reference of each.
+//!
+//! * [`Kernels`] holds the kernels of one device and launches them: shapes, lengths, strides and aliasing are checked first, and a
+//!   [`KernelError`] with the figures means that nothing was enqueued. No launch waits.
+//! * [`Pack`] is where they come from: the code objects of one target, compiled ahead and embedded. No compiler and no ROCm is needed
+//!   to build or use this crate. Ten targets are embedded; [`KernelError::NoPack`] says how to make another.
+//! * [`mod@reference`] computes the same in f64, from the definitions.
+//!
+//! Everything is f32. The sources are `kernels/*.hip` in the repository, `kernels/README.md` lists arguments and geometry.
+//!
+//! ```
+//! use rocmforge_kernels::{Kernels, reference};
+//! use rocmforge_runtime::{HipBackend, HipBuffer};
+//!
+//! # fn on(backend: &std::sync::Arc<HipBackend>) -> Result<(), Box<dyn std::error::Error>> {
+//! let kernels = Kernels::load(backend)?;
+//! let stream = backend.stream();
+//!
+//! let scores = [0.0, 1.0, 2.0, 0.5, 0.5, 0.5];
+//! let x = HipBuffer::from_slice(stream, &scores, "scores")?;
+//! kernels.softmax(stream, &x, &x, 2, 3, 1.0)?; // in place, 2 rows of 3
+//!
+//! let (rows, expected) = (x.to_vec(stream)?, reference::softmax(&scores, 3, 1.0));
+//! assert!(rows.iter().zip(expected).all(|(&y, e)| (f64::from(y) - e).abs() < 1e-6));
+//! # Ok(())
+//! # }
+//! # let gpu = rocmforge_testkit::gpu(); // a simulated gfx1100
+//! # on(gpu.backend()).unwrap();
+//! ```
 
 mod check;
 mod error;

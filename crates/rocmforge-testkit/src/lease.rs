@@ -2,11 +2,12 @@
 
 use crate::device::{self, Chosen};
 use crate::report::{self, Record};
+use rocmforge_kernels::Kernels;
 use rocmforge_memory::{Card, Epoch, LeakReport, Policy};
 use rocmforge_runtime::{BackendOptions, HipBackend, HipError};
 use rocmforge_sim::{Report, SimConfig, SimHost};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// What a lease is to be like.
@@ -47,6 +48,7 @@ impl Default for LeaseOptions {
 pub struct GpuLease {
     /// `None` once the lease has ended.
     backend: Option<Arc<HipBackend>>,
+    kernels: OnceLock<Kernels>,
     card: Arc<Card>,
     epoch: Epoch,
     sim: Option<Arc<SimHost>>,
@@ -93,7 +95,7 @@ pub fn gpu_with(options: LeaseOptions) -> GpuLease {
     let epoch = card.ledger().epoch();
     GpuLease {
         backend: Some(backend),
-
+        kernels: OnceLock::new(),
         card,
         epoch,
         sim,
@@ -107,6 +109,18 @@ impl GpuLease {
         self.backend
             .as_ref()
             .expect("the backend goes only when the lease ends")
+    }
+
+    /// The device's kernels. Loaded at the first call and given up when the lease ends; a clone must not outlive it.
+    ///
+    /// # Panics
+    ///
+    /// If there is no pack for the device.
+    pub fn kernels(&self) -> &Kernels {
+        self.kernels.get_or_init(|| match Kernels::load(self.backend()) {
+            Ok(kernels) => kernels,
+            Err(error) => panic!("{error}"),
+        })
     }
 
     /// The simulator, if the device is simulated.
@@ -128,6 +142,8 @@ impl GpuLease {
         let Some(backend) = self.backend.take() else {
             return Ok(());
         };
+        // They hold the backend and their modules.
+        drop(self.kernels.take());
         let mut faults = Vec::new();
         // Waits for the work of dropped buffers, and brings out errors that a destructor kept.
         if let Err(error) = backend.synchronize() {

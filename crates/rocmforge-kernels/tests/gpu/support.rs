@@ -8,7 +8,7 @@ use rocmforge_testkit::{GpuLease, data, gpu};
 /// Around the wave size and its multiples.
 pub(crate) const SIZES: [usize; 10] = [1, 31, 32, 33, 63, 64, 65, 127, 128, 129];
 
-/// The kernels go before the lease that looks for leaks.
+/// A lease and its kernels. The kernels go first: the lease looks for leaks.
 pub(crate) struct Device {
     pub(crate) kernels: Kernels,
     lease: GpuLease,
