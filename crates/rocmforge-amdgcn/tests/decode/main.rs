@@ -2,6 +2,7 @@
 //!
 //! `cargo test -p rocmforge-amdgcn --test decode -- --ignored` records the answers again (it needs `clang++-19`,
 //! `llvm-objdump-19` and `llvm-mc-19`).
+#![allow(clippy::print_stdout, clippy::print_stderr)] // seeds and counts belong in a test's output
 
 mod corpus;
 mod hostile;
