@@ -32,7 +32,7 @@ impl Attention {
             Some(Mutex::new(buffer.map_err(|source| AttentionError::Scratch {
                 bytes,
                 shape: plan.weights_shape(),
-                source,
+                source: Box::new(source),
             })?))
         } else {
             None

@@ -76,7 +76,7 @@ pub enum AttentionError {
         /// Batch, heads, queries, keys.
         shape: [usize; 4],
         /// The budget's or the driver's refusal.
-        source: HipError,
+        source: Box<HipError>,
     },
     /// A kernel was not launched.
     #[error(transparent)]
