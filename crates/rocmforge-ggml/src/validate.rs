@@ -13,7 +13,7 @@ pub fn validate_graph(graph: &Graph, strictness: Strictness) -> GgmlResult<()> {
     for desc in graph.tensors() {
         check_tensor(graph, desc)?;
     }
-    let mut pending: BTreeSet<TensorId> = graph.nodes.iter().flat_map(|n| written(n)).collect();
+    let mut pending: BTreeSet<TensorId> = graph.nodes.iter().flat_map(written).collect();
     let mut done = BTreeSet::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         let fault = |tensor, rule| GgmlError::InvalidGraph {

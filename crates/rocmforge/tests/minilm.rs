@@ -1,5 +1,6 @@
 //! all-MiniLM-L6-v2 against its own reference pipeline (see fixtures/minilm_reference.py). Skipped, visibly, without the
 //! model: `cargo xtask model minilm`.
+#![allow(clippy::print_stdout)] // measured differences, shown when a test fails or with --nocapture
 
 use std::path::Path;
 

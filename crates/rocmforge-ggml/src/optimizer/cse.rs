@@ -5,12 +5,15 @@ use std::collections::HashMap;
 use super::{remove_orphans, replace_uses};
 use crate::{DType, Graph, Node, TensorId};
 
+/// Everything of an output but its id: shape, type, strides, offset, base.
+type OutputKind = (Vec<usize>, DType, Vec<usize>, usize, Option<TensorId>);
+
 /// What a node computes: equal exactly when two nodes have the same op, parameters, input tensors and kind of output.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeSignature {
     op: (&'static str, [u64; 6]),
     inputs: Vec<TensorId>,
-    outputs: Vec<(Vec<usize>, DType, Vec<usize>, usize, Option<TensorId>)>,
+    outputs: Vec<OutputKind>,
 }
 
 impl NodeSignature {
