@@ -57,6 +57,8 @@ pub const PRIVATE_APERTURE: u32 = 0x0002_0000;
 
 /// Lays out the segment a kernel reads its arguments from: `explicit` in order, one slice per explicit argument.
 ///
+/// Its length is rounded up to 64 bytes: compilers widen scalar loads of arguments past the last one.
+///
 /// # Errors
 /// [`KernargError`] when number or sizes do not fit the kernel's metadata.
 pub fn kernarg_bytes(meta: &KernelMeta, explicit: &[&[u8]], geometry: &Geometry) -> Result<Vec<u8>, KernargError> {
@@ -69,7 +71,7 @@ pub fn kernarg_bytes(meta: &KernelMeta, explicit: &[&[u8]], geometry: &Geometry)
             given: explicit.len(),
         });
     }
-    let mut out = vec![0; meta.kernarg_size as usize];
+    let mut out = vec![0; (meta.kernarg_size as usize).next_multiple_of(64)];
     let mut put = |offset: u32, bytes: &[u8]| {
         let range = offset as usize..(offset as usize).saturating_add(bytes.len());
         match out.get_mut(range) {

@@ -3,7 +3,7 @@
 use super::isa::Run;
 use super::lower;
 use crate::debug_info::DebugInfo;
-use crate::inst::{Inst, decode};
+use crate::inst::decode;
 use crate::program::LoadError;
 
 /// Where an operand comes from.

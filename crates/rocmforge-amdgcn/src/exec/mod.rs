@@ -1,5 +1,10 @@
 //! Execution: lowered code, waves, and the handlers of all instructions.
 
+// Loops over lanes index several arrays of 32 at once; written so, the compiler turns them into vector code.
+#![allow(clippy::needless_range_loop)]
+// Bit fields of operands read as in the ISA manual, without a pair of brackets around every shift.
+#![allow(clippy::precedence)]
+
 pub(crate) mod code;
 mod ctx;
 mod elem;

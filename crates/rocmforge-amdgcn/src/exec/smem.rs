@@ -30,7 +30,19 @@ impl<const N: usize> Handler for Load<N> {
                     *word = u32::from_le_bytes(*bytes);
                 }
             }
-            None => c.global_fault(w, i, Access::Scalar, 0, address, N as u32 * 4),
+            None => {
+                c.global_fault(w, i, Access::Scalar, 0, address, N as u32 * 4);
+                // The words that are fine still arrive, so that one fault does not cause others.
+                for (word, at) in words.iter_mut().zip((address..).step_by(4)) {
+                    if let Some(off) = c
+                        .memory
+                        .offset(at, 4)
+                        .filter(|&off| c.memory.readable(off, 4, c.check_uninit))
+                    {
+                        *word = u32::from_le_bytes(c.memory.slice(off, 4).as_chunks::<4>().0[0]);
+                    }
+                }
+            }
         }
         for (n, word) in words.into_iter().enumerate() {
             w.set(i.dst.wrapping_add(n as u8) & 127, word);

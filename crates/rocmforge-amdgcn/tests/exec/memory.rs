@@ -208,6 +208,6 @@ fn hidden_arguments_and_ids_in_three_dimensions() {
     assert_eq!(outcome.status, Status::Completed, "{:?}", outcome.faults);
     for (k, y) in card.download::<u32>(dy, total).into_iter().enumerate() {
         let (group, t) = (k as u32 / 30, k as u32 % 30);
-        assert_eq!(y, group << 24 | (t / 15) << 16 | (t / 5 % 3) << 8 | t % 5, "{k}");
+        assert_eq!(y, group << 24 | (t / 15) << 16 | (t / 5 % 3) << 8 | (t % 5), "{k}");
     }
 }

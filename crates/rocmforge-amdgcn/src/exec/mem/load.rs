@@ -28,11 +28,14 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
     let size = R * 4;
     match shape(at, exec, size as u64) {
         Shape::Contiguous if exec == u32::MAX => {
-            if let Some(bytes) = S::range(c, at[0], 32 * size) {
+            // Arrays rather than slices: no bounds checks, so the lanes become shuffles.
+            if let Some(lanes) = S::range(c, at[0], 32 * size)
+                .and_then(|bytes| bytes.as_chunks::<4>().0.as_chunks::<R>().0.first_chunk::<32>())
+            {
                 for r in 0..R {
                     let out = &mut w.v[reg(r)].0;
                     for l in 0..32 {
-                        out[l] = word(bytes, l * R + r);
+                        out[l] = u32::from_le_bytes(lanes[l][r]);
                     }
                 }
                 return;

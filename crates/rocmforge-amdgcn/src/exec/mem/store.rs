@@ -20,12 +20,19 @@ pub(crate) fn words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins
     let size = R * 4;
     if let Shape::Contiguous = shape(at, exec, size as u64) {
         if exec == u32::MAX {
-            if let Some(bytes) = S::range_mut(c, at[0], 32 * size) {
-                let words = bytes.as_chunks_mut::<4>().0;
-                for r in 0..R {
-                    let value = &w.v[reg(r)].0;
-                    for l in 0..32 {
-                        words[l * R + r] = value[l].to_le_bytes();
+            // Arrays rather than slices: no bounds checks, so the lanes become shuffles.
+            if let Some(lanes) = S::range_mut(c, at[0], 32 * size).and_then(|bytes| {
+                bytes
+                    .as_chunks_mut::<4>()
+                    .0
+                    .as_chunks_mut::<R>()
+                    .0
+                    .first_chunk_mut::<32>()
+            }) {
+                let value: [&[u32; 32]; R] = std::array::from_fn(|r| &w.v[reg(r)].0);
+                for l in 0..32 {
+                    for r in 0..R {
+                        lanes[l][r] = value[r][l].to_le_bytes();
                     }
                 }
                 return;

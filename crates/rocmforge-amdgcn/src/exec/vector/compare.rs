@@ -1,5 +1,8 @@
 //! Compares. `v_cmpx_*` differs only in where the mask goes: to `exec`.
 
+// `!(a < b)` is what `v_cmp_nlt` is: true for NaN.
+#![allow(clippy::neg_cmp_op_on_partial_ord, clippy::nonminimal_bool)]
+
 use super::lane_ops;
 use crate::exec::elem::H;
 
@@ -36,6 +39,12 @@ fn class16(x: f32, mask: u32) -> bool {
     class32(if small { f32::from_bits(1).copysign(x) } else { x }, mask)
 }
 
+/// `lg`: false for NaN, unlike `!=`.
+#[inline(always)]
+fn less_or_greater<T: PartialOrd>(a: T, b: T) -> bool {
+    a != b
+}
+
 /// Neither less, equal nor greater.
 #[inline(always)]
 fn unordered<T: PartialOrd>(a: T, b: T) -> bool {
@@ -48,12 +57,12 @@ lane_ops! { lookup {
     VCmpEqF16 | VCmpxEqF16(a: H, b: H) -> bool { a.0 == b.0 }
     VCmpLeF16 | VCmpxLeF16(a: H, b: H) -> bool { a.0 <= b.0 }
     VCmpGtF16 | VCmpxGtF16(a: H, b: H) -> bool { a.0 > b.0 }
-    VCmpLgF16 | VCmpxLgF16(a: H, b: H) -> bool { a.0 < b.0 || a.0 > b.0 }
+    VCmpLgF16 | VCmpxLgF16(a: H, b: H) -> bool { less_or_greater(a.0, b.0) }
     VCmpGeF16 | VCmpxGeF16(a: H, b: H) -> bool { a.0 >= b.0 }
     VCmpOF16 | VCmpxOF16(a: H, b: H) -> bool { !unordered(a.0, b.0) }
     VCmpUF16 | VCmpxUF16(a: H, b: H) -> bool { unordered(a.0, b.0) }
     VCmpNgeF16 | VCmpxNgeF16(a: H, b: H) -> bool { !(a.0 >= b.0) }
-    VCmpNlgF16 | VCmpxNlgF16(a: H, b: H) -> bool { !(a.0 < b.0 || a.0 > b.0) }
+    VCmpNlgF16 | VCmpxNlgF16(a: H, b: H) -> bool { !less_or_greater(a.0, b.0) }
     VCmpNgtF16 | VCmpxNgtF16(a: H, b: H) -> bool { !(a.0 > b.0) }
     VCmpNleF16 | VCmpxNleF16(a: H, b: H) -> bool { !(a.0 <= b.0) }
     VCmpNeqF16 | VCmpxNeqF16(a: H, b: H) -> bool { a.0 != b.0 }
@@ -64,12 +73,12 @@ lane_ops! { lookup {
     VCmpEqF32 | VCmpxEqF32(a: f32, b: f32) -> bool { a == b }
     VCmpLeF32 | VCmpxLeF32(a: f32, b: f32) -> bool { a <= b }
     VCmpGtF32 | VCmpxGtF32(a: f32, b: f32) -> bool { a > b }
-    VCmpLgF32 | VCmpxLgF32(a: f32, b: f32) -> bool { a < b || a > b }
+    VCmpLgF32 | VCmpxLgF32(a: f32, b: f32) -> bool { less_or_greater(a, b) }
     VCmpGeF32 | VCmpxGeF32(a: f32, b: f32) -> bool { a >= b }
     VCmpOF32 | VCmpxOF32(a: f32, b: f32) -> bool { !unordered(a, b) }
     VCmpUF32 | VCmpxUF32(a: f32, b: f32) -> bool { unordered(a, b) }
     VCmpNgeF32 | VCmpxNgeF32(a: f32, b: f32) -> bool { !(a >= b) }
-    VCmpNlgF32 | VCmpxNlgF32(a: f32, b: f32) -> bool { !(a < b || a > b) }
+    VCmpNlgF32 | VCmpxNlgF32(a: f32, b: f32) -> bool { !less_or_greater(a, b) }
     VCmpNgtF32 | VCmpxNgtF32(a: f32, b: f32) -> bool { !(a > b) }
     VCmpNleF32 | VCmpxNleF32(a: f32, b: f32) -> bool { !(a <= b) }
     VCmpNeqF32 | VCmpxNeqF32(a: f32, b: f32) -> bool { a != b }
@@ -80,12 +89,12 @@ lane_ops! { lookup {
     VCmpEqF64 | VCmpxEqF64(a: f64, b: f64) -> bool { a == b }
     VCmpLeF64 | VCmpxLeF64(a: f64, b: f64) -> bool { a <= b }
     VCmpGtF64 | VCmpxGtF64(a: f64, b: f64) -> bool { a > b }
-    VCmpLgF64 | VCmpxLgF64(a: f64, b: f64) -> bool { a < b || a > b }
+    VCmpLgF64 | VCmpxLgF64(a: f64, b: f64) -> bool { less_or_greater(a, b) }
     VCmpGeF64 | VCmpxGeF64(a: f64, b: f64) -> bool { a >= b }
     VCmpOF64 | VCmpxOF64(a: f64, b: f64) -> bool { !unordered(a, b) }
     VCmpUF64 | VCmpxUF64(a: f64, b: f64) -> bool { unordered(a, b) }
     VCmpNgeF64 | VCmpxNgeF64(a: f64, b: f64) -> bool { !(a >= b) }
-    VCmpNlgF64 | VCmpxNlgF64(a: f64, b: f64) -> bool { !(a < b || a > b) }
+    VCmpNlgF64 | VCmpxNlgF64(a: f64, b: f64) -> bool { !less_or_greater(a, b) }
     VCmpNgtF64 | VCmpxNgtF64(a: f64, b: f64) -> bool { !(a > b) }
     VCmpNleF64 | VCmpxNleF64(a: f64, b: f64) -> bool { !(a <= b) }
     VCmpNeqF64 | VCmpxNeqF64(a: f64, b: f64) -> bool { a != b }
