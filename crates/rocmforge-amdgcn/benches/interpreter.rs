@@ -136,7 +136,8 @@ fn bytes(words: &[u32]) -> Vec<u8> {
 }
 
 fn benches(c: &mut Criterion) {
-    let n = 1usize << 18;
+    // 48 MiB of operands: as on a card, more than the caches hold.
+    let n = 1usize << 22;
     let flat = ([n as u32 / 1024, 1, 1], 256);
     pair(
         c,
@@ -155,7 +156,7 @@ fn benches(c: &mut Criterion) {
         },
     );
 
-    let (rows, seq) = (1024u32, 512u32);
+    let (rows, seq) = (8192u32, 512u32);
     let tile = ([rows / 8, 1, 1], 256);
     let sizes = bytes(&[rows, seq, seq, 0]);
     pair(
@@ -188,7 +189,7 @@ fn benches(c: &mut Criterion) {
         "softmax",
         "softmax_rows",
         row_tile,
-        &[x.clone()],
+        std::slice::from_ref(&x),
         len,
         &sizes,
         &[4; 3],

@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn scaling_rounds_once() {
-        let mut state = 0x1234_5678_9ABC_DEFu64;
+        let mut state = 0x0123_4567_89AB_CDEFu64;
         for _ in 0..200_000 {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)

@@ -204,8 +204,9 @@ fn half_precision() {
 #[test]
 fn integer_division() {
     let mut numbers = Numbers(4);
-    let wide =
-        |n: &mut Numbers, k: usize| -> i64 { (n.next() >> (k * 7 % 60)) as i64 - if k.is_multiple_of(3) { 1 << 3 } else { 0 } };
+    let wide = |n: &mut Numbers, k: usize| -> i64 {
+        (n.next() >> (k * 7 % 60)) as i64 - if k.is_multiple_of(3) { 1 << 3 } else { 0 }
+    };
     let a: Vec<i64> = (0..N).map(|k| wide(&mut numbers, k)).collect();
     let b: Vec<i64> = (0..N)
         .map(|k| wide(&mut numbers, k / 5))
