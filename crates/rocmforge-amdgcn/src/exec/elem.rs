@@ -2,7 +2,7 @@
 
 use super::code::{ABS, Ins, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
 use super::num::{f32_to_half, half_to_f32};
-use super::wave::{BIT, EXEC, Wave, pack};
+use super::wave::{EXEC, Wave, pack, spread};
 
 /// A type that a vector operand can be read as.
 pub(crate) trait Elem: Copy {
@@ -300,9 +300,9 @@ impl Elem for Sel {
     const ZERO: Self = Self(0);
     #[inline(always)]
     fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
-        let mask = w.scalar(s);
+        let mask = spread(w.scalar(s));
         for l in 0..32 {
-            buffer[l] = Sel(if mask & BIT[l] != 0 { u32::MAX } else { 0 });
+            buffer[l] = Sel(mask[l]);
         }
         buffer
     }
@@ -332,7 +332,8 @@ impl Ret for bool {
     }
     #[inline(always)]
     fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
-        let mask = pack(out) & w.s[EXEC];
+        // Through memory: joined with the comparison, the compiler would pack lane by lane.
+        let mask = pack(std::hint::black_box(out)) & w.s[EXEC];
         w.set_mask(i, mask);
     }
 }

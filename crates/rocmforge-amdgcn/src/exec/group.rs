@@ -39,6 +39,7 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome
         dispatch,
         entry: code.index_of(kernel.entry).unwrap_or_default(),
         waves: (0..waves).map(|index| fresh(index, size)).collect(),
+        ids: (0..waves).map(|index| ids(index, dispatch.block)).collect(),
         budget: i64::try_from(dispatch.options.instruction_budget).unwrap_or(i64::MAX),
         counters: Counters::default(),
         random: dispatch.options.wave_order_seed,
@@ -90,12 +91,22 @@ fn fresh(index: u32, size: u32) -> Box<Wave> {
     })
 }
 
+/// Packed work-item ids of a wave: 10 bits each of x, y, z.
+fn ids(wave: u32, [bx, by, _]: [u32; 3]) -> [u32; 32] {
+    std::array::from_fn(|lane| {
+        let flat = wave * 32 + lane as u32;
+        flat % bx | (flat / bx % by) << 10 | (flat / bx / by & 0x3FF) << 20
+    })
+}
+
 struct Machine<'a> {
     code: &'a Code,
     kernel: &'a Kernel,
     dispatch: &'a Dispatch<'a>,
     entry: usize,
     waves: Vec<Box<Wave>>,
+    /// Work-item ids of each wave, the same in every workgroup.
+    ids: Vec<[u32; 32]>,
     budget: i64,
     counters: Counters,
     random: u64,
@@ -187,12 +198,7 @@ impl Machine<'_> {
         }
         w.s[EXEC] = w.live;
         w.s[EXEC + 1] = 0;
-        let [bx, by, _] = self.dispatch.block;
-        let ids = &mut w.v[0].0;
-        for (lane, id) in ids.iter_mut().enumerate() {
-            let flat = w.index * 32 + lane as u32;
-            *id = flat % bx | (flat / bx % by) << 10 | (flat / bx / by & 0x3FF) << 20;
-        }
+        w.v[0].0 = self.ids[w.index as usize];
     }
 
     /// Runs a wave up to a barrier or its end.

@@ -107,8 +107,9 @@ impl Wave {
         if exec == u32::MAX {
             *out = *value;
         } else {
+            let on = spread(exec);
             for l in 0..32 {
-                out[l] = if exec & BIT[l] != 0 { value[l] } else { out[l] };
+                out[l] ^= (out[l] ^ value[l]) & on[l];
             }
         }
     }
@@ -134,6 +135,27 @@ impl Wave {
 }
 
 /// Packs 32 all-ones-or-zero values into a mask.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn pack(values: &[u32; 32]) -> u32 {
+    use std::arch::x86_64::{_mm_castsi128_ps, _mm_movemask_ps, _mm_setr_epi32};
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn signs(values: &[u32; 32]) -> u32 {
+        let mut mask = 0;
+        for q in 0..8 {
+            let lane = |n: usize| values[q * 4 + n] as i32;
+            let four = _mm_castsi128_ps(_mm_setr_epi32(lane(0), lane(1), lane(2), lane(3)));
+            mask |= (_mm_movemask_ps(four) as u32) << (q * 4);
+        }
+        mask
+    }
+    // SAFETY: every x86-64 processor has SSE2.
+    unsafe { signs(values) }
+}
+
+/// Packs 32 all-ones-or-zero values into a mask.
+#[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 pub(crate) fn pack(values: &[u32; 32]) -> u32 {
     let mut mask = 0;
@@ -141,4 +163,15 @@ pub(crate) fn pack(values: &[u32; 32]) -> u32 {
         mask |= values[l] & BIT[l];
     }
     mask
+}
+
+/// Spreads a mask: all ones for the lanes that are set.
+#[inline(always)]
+pub(crate) fn spread(mask: u32) -> [u32; 32] {
+    let mut out = [0; 32];
+    for l in 0..32 {
+        // Shifts by constants rather than conditions: the compiler keeps these in vectors.
+        out[l] = ((mask << (31 - l)) as i32 >> 31) as u32;
+    }
+    out
 }

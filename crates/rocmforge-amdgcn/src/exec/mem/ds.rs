@@ -5,7 +5,7 @@ use super::{atomic, load, store};
 use crate::exec::code::Ins;
 use crate::exec::ctx::Ctx;
 use crate::exec::isa::{Handler, Run, plain, vector};
-use crate::exec::wave::{BIT, EXEC, Wave};
+use crate::exec::wave::{BIT, EXEC, Wave, spread};
 use crate::inst::Op;
 use std::marker::PhantomData;
 
@@ -74,9 +74,9 @@ impl Handler for Bpermute {
         let exec = w.s[EXEC];
         let mut buffer = [0; 32];
         let data = w.lanes(&i.b, &mut buffer);
-        let mut active = [0; 32];
+        let mut active = spread(exec);
         for l in 0..32 {
-            active[l] = if exec & BIT[l] != 0 { data[l] } else { 0 };
+            active[l] &= data[l];
         }
         let mut buffer = [0; 32];
         let select = w.lanes(&i.a, &mut buffer);

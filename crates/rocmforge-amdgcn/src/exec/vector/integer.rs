@@ -65,20 +65,28 @@ lane_ops! { lookup {
     VAddNcU32 | VAddNcI32(a: u32, b: u32) -> u32 { a.wrapping_add(b) }
     VSubNcU32 | VSubNcI32(a: u32, b: u32) -> u32 { a.wrapping_sub(b) }
     VSubrevNcU32(a: u32, b: u32) -> u32 { b.wrapping_sub(a) }
-    VAddCoU32(a: u32, b: u32) -> (u32, bool) { a.overflowing_add(b) }
-    VSubCoU32(a: u32, b: u32) -> (u32, bool) { a.overflowing_sub(b) }
-    VSubrevCoU32(a: u32, b: u32) -> (u32, bool) { b.overflowing_sub(a) }
+    // Carries as comparisons: `overflowing_add` would keep the compiler from doing eight lanes at a time.
+    VAddCoU32(a: u32, b: u32) -> (u32, bool) {
+        let sum = a.wrapping_add(b);
+        (sum, sum < a)
+    }
+    VSubCoU32(a: u32, b: u32) -> (u32, bool) { (a.wrapping_sub(b), a < b) }
+    VSubrevCoU32(a: u32, b: u32) -> (u32, bool) { (b.wrapping_sub(a), b < a) }
     VAddCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, bool) {
-        let sum = u64::from(a) + u64::from(b) + u64::from(carry.0 & 1);
-        (sum as u32, sum >> 32 != 0)
+        let sum = a.wrapping_add(b);
+        // The carry is all ones: taking it away adds one.
+        let all = sum.wrapping_sub(carry.0);
+        (all, (sum < a) | (all < sum))
     }
     VSubCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, bool) {
-        let rest = u64::from(a).wrapping_sub(u64::from(b)).wrapping_sub(u64::from(carry.0 & 1));
-        (rest as u32, rest >> 32 != 0)
+        let rest = a.wrapping_sub(b);
+        let all = rest.wrapping_add(carry.0);
+        (all, (a < b) | (all > rest))
     }
     VSubrevCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, bool) {
-        let rest = u64::from(b).wrapping_sub(u64::from(a)).wrapping_sub(u64::from(carry.0 & 1));
-        (rest as u32, rest >> 32 != 0)
+        let rest = b.wrapping_sub(a);
+        let all = rest.wrapping_add(carry.0);
+        (all, (b < a) | (all > rest))
     }
     VMulLoU32(a: u32, b: u32) -> u32 { a.wrapping_mul(b) }
     VMulHiU32(a: u32, b: u32) -> u32 { ((u64::from(a) * u64::from(b)) >> 32) as u32 }
@@ -168,7 +176,10 @@ lane_ops! { lookup {
         let narrow = |x: u32| (x as i16).clamp(0, 255) as u16;
         narrow(a) | narrow(a >> 16) << 8
     }
-    VMadU64U32(a: u32, b: u32, c: u64) -> (u64, bool) { (u64::from(a) * u64::from(b)).overflowing_add(c) }
+    VMadU64U32(a: u32, b: u32, c: u64) -> (u64, bool) {
+        let sum = (u64::from(a) * u64::from(b)).wrapping_add(c);
+        (sum, sum < c)
+    }
     VMadI64I32(a: i32, b: i32, c: i64) -> (i64, bool) { (i64::from(a) * i64::from(b)).overflowing_add(c) }
     VLshlrevB64(a: u32, b: u64) -> u64 { b << (a & 63) }
     VLshrrevB64(a: u32, b: u64) -> u64 { b >> (a & 63) }
