@@ -19,6 +19,19 @@
 //! * Wave64, images, typed buffers, exports, global data share, rounding modes other than to nearest, flushed denormals.
 //!
 //! Whatever is not modelled is a [`LoadError`] that names the instruction and its source line, never a guess.
+//!
+//! ```
+//! use rocmforge_amdgcn::{ByteState, GlobalMemory, MemFaultKind, decode};
+//!
+//! let add = decode(&[0x0602_0300], 0)?;
+//! assert_eq!(add.to_string(), "v_add_f32_e32 v1, v0, v1");
+//!
+//! let mut memory = GlobalMemory::new(1 << 20)?;
+//! memory.set_state(memory.base(), 4, ByteState::Uninit);
+//! let fault = memory.read(memory.base(), &mut [0; 4]).unwrap_err();
+//! assert_eq!(fault.kind, MemFaultKind::Uninitialised);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod debug_info;
 pub mod decode;
