@@ -8,7 +8,9 @@ use serial_test::serial;
 #[test]
 #[serial]
 fn test_gpu_fixture_initialization() {
-    let Some(fixture) = GPU_FIXTURE.as_ref() else { skip!("no device for the shared fixture") };
+    let Some(fixture) = GPU_FIXTURE.as_ref() else {
+        skip!("no device for the shared fixture")
+    };
     assert!(!fixture.device_name().is_empty());
     assert!(fixture.total_memory_mb() > 0);
     assert!(fixture.free_memory_mb() <= fixture.total_memory_mb());
@@ -20,7 +22,9 @@ fn test_gpu_fixture_initialization() {
 #[test]
 #[serial]
 fn test_gpu_fixture_safe_alloc() {
-    let Some(fixture) = GPU_FIXTURE.as_ref() else { skip!("no device for the shared fixture") };
+    let Some(fixture) = GPU_FIXTURE.as_ref() else {
+        skip!("no device for the shared fixture")
+    };
     let safe = fixture.safe_alloc_size();
     assert!(safe > 0 && safe / (1 << 20) == fixture.safe_alloc_mb());
     assert!(fixture.backend().can_allocate(safe).unwrap());
@@ -32,10 +36,17 @@ fn test_gpu_fixture_safe_alloc() {
 #[test]
 #[serial]
 fn a_test_on_the_shared_device_leaves_nothing() {
-    let Some(fixture) = GPU_FIXTURE.as_ref() else { skip!("no device for the shared fixture") };
+    let Some(fixture) = GPU_FIXTURE.as_ref() else {
+        skip!("no device for the shared fixture")
+    };
     let host = rng(7).vec(129);
     let tensor = DeviceTensor::from_host(fixture.backend(), &host, &[3, 43]).unwrap();
-    compare::assert_close(&tensor.to_host().unwrap(), &widen(&host), &[3, 43], compare::Tolerance::Exact);
+    compare::assert_close(
+        &tensor.to_host().unwrap(),
+        &widen(&host),
+        &[3, 43],
+        compare::Tolerance::Exact,
+    );
     drop(tensor);
     fixture.assert_no_leak(5);
 }

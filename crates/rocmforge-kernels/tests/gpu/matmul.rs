@@ -134,3 +134,27 @@ fn test_matmul_stream_synchronization() {
         .collect();
     d.close(&y, &reference::matmul(&first, &w, None, shape), &[33, 33], 1e-4);
 }
+
+#[test]
+fn test_concurrent_matmul_handles() {
+    let d = device();
+    let shape = MatmulShape::new(31, 33, 17);
+    let mut random = rng(5);
+    let (x, w) = (random.vec(31 * 17), random.vec(17 * 33));
+    let expected = reference::matmul(&x, &w, None, shape);
+    let (a, b) = (d.up(&x), d.up(&w));
+    // One stream a thread, the operands shared, all products in flight at once.
+    let outputs: Vec<_> = (0..4).map(|_| d.out(31 * 33)).collect();
+    std::thread::scope(|scope| {
+        for (n, y) in outputs.iter().enumerate() {
+            let (d, a, b) = (&d, &a, &b);
+            scope.spawn(move || {
+                let stream = d.lease().backend().create_stream(&format!("thread {n}")).unwrap();
+                d.kernels.matmul(&stream, a, b, None, y, shape).unwrap();
+            });
+        }
+    });
+    for y in &outputs {
+        d.close(y, &expected, &[31, 33], 1e-5);
+    }
+}
