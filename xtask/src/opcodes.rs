@@ -158,7 +158,7 @@ fn sweep(tool: &std::path::Path) -> Result<Vec<Row>, Error> {
                 }
             }
         }
-        for (index, _) in DPP_MODIFIERS.into_iter().enumerate() {
+        for (index, _) in DPP_MODIFIERS.enumerate() {
             let answer = answers.next().expect("one answer a question");
             row.dpp_modifiers |= u32::from(answer.is_some_and(|text| text.contains("quad_perm"))) << index;
         }

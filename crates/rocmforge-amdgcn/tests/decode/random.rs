@@ -65,7 +65,8 @@ pub(crate) fn words(random: &mut Random) -> Vec<u32> {
             0b11_0011 | 0b11_0101 => {
                 first &= !(random.below(2) * 0xf800) & !(random.below(2) * 0x700) & !0x80_0000;
                 let high = if random.below(2) == 0 { 0 } else { random.source() };
-                second = random.source() | random.source() << 9 | high << 18 | random.below(2) * (second & 0xf800_0000);
+                second =
+                    random.source() | random.source() << 9 | high << 18 | (random.below(2) * (second & 0xf800_0000));
             }
             0b11_0110 => {
                 first &= !(1 << 17);
@@ -74,7 +75,7 @@ pub(crate) fn words(random: &mut Random) -> Vec<u32> {
             0b11_0111 => {
                 first &= !(1 << 25) & !(random.below(2) * (1 << 12));
                 second &= [0xffff_ffff, 0xffff_00ff, 0x00ff_ffff][random.below(3) as usize];
-                second = second & !(random.below(2) << 23);
+                second &= !(random.below(2) << 23);
                 if random.below(2) == 0 {
                     second = second & !0x7f_0000 | 0x7c_0000;
                 }

@@ -66,7 +66,7 @@ const MODELS: &[(&str, u32, usize, Model)] = &[
     ("v_bfe_u32", 0x210, 3, |a, b, c| (a >> (b & 31)) & (((1u64 << (c & 31)) - 1) as u32)),
     ("v_bfe_i32", 0x211, 3, bfe_i32),
     ("v_bfi_b32", 0x212, 3, |a, b, c| (a & b) | (!a & c)),
-    ("v_lerp_u8", 0x215, 3, |a, b, c| { let mut out = [0; 4]; for i in 0..4 { out[i] = ((bytes(a)[i] + bytes(b)[i] + (bytes(c)[i] & 1)) >> 1) as u8; } u32::from_le_bytes(out) }),
+    ("v_lerp_u8", 0x215, 3, |a, b, c| { u32::from_le_bytes(std::array::from_fn(|i| ((bytes(a)[i] + bytes(b)[i] + (bytes(c)[i] & 1)) >> 1) as u8)) }),
     ("v_alignbit_b32", 0x216, 3, |a, b, c| ((u64::from(a) << 32 | u64::from(b)) >> (c & 31)) as u32),
     ("v_alignbyte_b32", 0x217, 3, |a, b, c| ((u64::from(a) << 32 | u64::from(b)) >> (8 * (c & 3))) as u32),
     ("v_min3_i32", 0x21a, 3, |a, b, c| (a as i32).min(b as i32).min(c as i32) as u32),
@@ -81,15 +81,15 @@ const MODELS: &[(&str, u32, usize, Model)] = &[
     ("v_lshl_add_u32", 0x246, 3, |a, b, c| (a << (b & 31)).wrapping_add(c)),
     ("v_add_lshl_u32", 0x247, 3, |a, b, c| a.wrapping_add(b) << (c & 31)),
     ("v_add3_u32", 0x255, 3, |a, b, c| a.wrapping_add(b).wrapping_add(c)),
-    ("v_lshl_or_b32", 0x256, 3, |a, b, c| a << (b & 31) | c),
-    ("v_and_or_b32", 0x257, 3, |a, b, c| a & b | c),
+    ("v_lshl_or_b32", 0x256, 3, |a, b, c| (a << (b & 31)) | c),
+    ("v_and_or_b32", 0x257, 3, |a, b, c| (a & b) | c),
     ("v_or3_b32", 0x258, 3, |a, b, c| a | b | c),
     ("v_maxmin_u32", 0x262, 3, |a, b, c| a.max(b).min(c)),
     ("v_bfm_b32", 0x31d, 2, |a, b, _| ((1u32 << (a & 31)) - 1) << (b & 31)),
     ("v_bcnt_u32_b32", 0x31e, 2, |a, b, _| a.count_ones().wrapping_add(b)),
     ("v_mul_lo_u32", 0x32c, 2, |a, b, _| a.wrapping_mul(b)),
-    ("v_mul_hi_u32", 0x32d, 2, |a, b, _| (u64::from(a) * u64::from(b) >> 32) as u32),
-    ("v_mul_hi_i32", 0x32e, 2, |a, b, _| (i64::from(a as i32) * i64::from(b as i32) >> 32) as u32),
+    ("v_mul_hi_u32", 0x32d, 2, |a, b, _| ((u64::from(a) * u64::from(b)) >> 32) as u32),
+    ("v_mul_hi_i32", 0x32e, 2, |a, b, _| ((i64::from(a as i32) * i64::from(b as i32)) >> 32) as u32),
 ];
 
 #[test]
