@@ -87,6 +87,11 @@ pub(crate) fn run(args: Args) -> Outcome {
     if steps.is_empty() {
         return Err(CiError::NoSuchStep(args.only.unwrap_or_default()).into());
     }
+    if steps.iter().any(|step| step.name == "tests")
+        && let Err(error) = crate::model::ensure_minilm()
+    {
+        println!("SKIP the encoder model is not here, its tests will be skipped: {error}");
+    }
     let mut results = Vec::new();
     for step in &steps {
         println!("== {} ==", step.name);
