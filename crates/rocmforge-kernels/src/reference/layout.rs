@@ -33,7 +33,7 @@ pub fn kv_replicate(x: &[f32], [heads, kv_heads]: [usize; 2], head_dim: usize) -
     out
 }
 
-/// table[ids[r], :]; NaN for an id beyond the table.
+/// `table[ids[r], :]`; NaN for an id beyond the table.
 pub fn get_rows(table: &[f32], ids: &[u32], cols: usize) -> Vec<f32> {
     let row = |&id: &u32| match table.get(id as usize * cols..(id as usize + 1) * cols) {
         Some(row) => row.to_vec(),
