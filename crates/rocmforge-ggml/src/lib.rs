@@ -34,6 +34,7 @@ mod hip;
 mod op;
 pub mod optimizer;
 pub mod shape;
+mod slots;
 mod tensor;
 mod validate;
 

@@ -9,8 +9,7 @@ mod rope;
 mod rows;
 mod threads;
 
-use std::collections::HashMap;
-
+use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, HostAccess, Op, TensorDesc, TensorId};
 use operand::{Operand, gather, scatter};
 
@@ -51,19 +50,12 @@ impl CpuBuffer {
     }
 }
 
-#[derive(Debug)]
-struct Slot {
-    desc: TensorDesc,
-    /// `None` for views, and while an op writes it.
-    buffer: Option<CpuBuffer>,
-}
-
 /// Runs graphs on the CPU.
 ///
 /// Memory starts as zeros. Ops with much to do are split over threads that end with the op: nobody waits by spinning.
 #[derive(Debug)]
 pub struct CpuBackend {
-    slots: HashMap<TensorId, Slot>,
+    slots: Slots<CpuBuffer>,
     threads: usize,
 }
 
@@ -84,7 +76,7 @@ impl CpuBackend {
     #[must_use]
     pub fn with_threads(threads: usize) -> Self {
         Self {
-            slots: HashMap::new(),
+            slots: Slots::new(),
             threads: threads.max(1),
         }
     }
@@ -104,35 +96,16 @@ impl CpuBackend {
         }
     }
 
-    fn desc(&self, id: TensorId) -> GgmlResult<&TensorDesc> {
-        self.slots.get(&id).map(|s| &s.desc).ok_or(GgmlError::UnknownTensor(id))
-    }
-
-    fn root(&self, id: TensorId) -> GgmlResult<TensorId> {
-        let mut at = id;
-        for _ in 0..=self.slots.len() {
-            match self.desc(at)?.view_of {
-                None => return Ok(at),
-                Some(base) => at = base,
-            }
-        }
-        Err(GgmlError::UnknownTensor(id))
-    }
-
     /// The words that a tensor spans: from its first element to its last.
     fn words<'a>(&'a self, desc: &TensorDesc) -> GgmlResult<&'a [u32]> {
-        let root = self.root(desc.id)?;
-        let buffer = self
-            .slots
-            .get(&root)
-            .and_then(|s| s.buffer.as_ref())
-            .ok_or(GgmlError::UnknownTensor(root))?;
+        let root = self.slots.root(desc.id)?;
+        let buffer = self.slots.buffer(root).ok_or(GgmlError::UnknownTensor(root))?;
         span(&buffer.words, desc)
     }
 
     fn check_types(&self, op: &Op, ids: &[TensorId]) -> GgmlResult<()> {
         for &id in ids {
-            let desc = self.desc(id)?;
+            let desc = self.slots.desc(id)?;
             let index = matches!(desc.dtype, DType::U32 | DType::I32);
             if desc.dtype != DType::F32 && !index {
                 return Err(GgmlError::Unimplemented {
@@ -161,63 +134,33 @@ impl GgmlBackend for CpuBackend {
 
     fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
         desc.check()?;
-        let buffer = CpuBuffer::zeroed(desc.byte_size());
-        self.slots.insert(
-            desc.id,
-            Slot {
-                desc: desc.clone(),
-                buffer: Some(buffer),
-            },
-        );
+        self.slots.insert(desc, CpuBuffer::zeroed(desc.byte_size()));
         Ok(())
     }
 
     fn bind(&mut self, desc: &TensorDesc, buffer: CpuBuffer) -> GgmlResult<()> {
-        desc.check()?;
-        let (expected, found) = (desc.byte_size(), buffer.bytes().len());
-        if found < expected {
-            return Err(GgmlError::BufferSize {
-                tensor: desc.id,
-                expected,
-                found,
-            });
-        }
-        self.slots.insert(
-            desc.id,
-            Slot {
-                desc: desc.clone(),
-                buffer: Some(buffer),
-            },
-        );
-        Ok(())
+        let bytes = buffer.bytes().len();
+        self.slots.bind(desc, buffer, bytes)
     }
 
     fn free(&mut self, id: TensorId) -> GgmlResult<()> {
-        self.slots.remove(&id).map(|_| ()).ok_or(GgmlError::UnknownTensor(id))
+        self.slots.remove(id)
     }
 
     fn tensor_desc(&self, id: TensorId) -> Option<&TensorDesc> {
-        self.slots.get(&id).map(|s| &s.desc)
+        self.slots.desc(id).ok()
     }
 
     fn buffer(&self, id: TensorId) -> Option<&CpuBuffer> {
-        self.slots.get(&id)?.buffer.as_ref()
+        self.slots.buffer(id)
     }
 
     fn buffer_mut(&mut self, id: TensorId) -> Option<&mut CpuBuffer> {
-        self.slots.get_mut(&id)?.buffer.as_mut()
+        self.slots.buffer_mut(id)
     }
 
     fn bind_view(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
-        desc.check()?;
-        self.slots.insert(
-            desc.id,
-            Slot {
-                desc: desc.clone(),
-                buffer: None,
-            },
-        );
-        Ok(())
+        self.slots.bind_view(desc)
     }
 
     fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
@@ -232,17 +175,20 @@ impl GgmlBackend for CpuBackend {
         };
         self.check_types(op, inputs)?;
         self.check_types(op, outputs)?;
-        let descs = inputs.iter().map(|&id| self.desc(id)).collect::<GgmlResult<Vec<_>>>()?;
+        let descs = inputs
+            .iter()
+            .map(|&id| self.slots.desc(id))
+            .collect::<GgmlResult<Vec<_>>>()?;
         crate::shape::infer(0, op, &descs)?;
 
-        let target = self.desc(output)?.clone();
-        let root = self.root(output)?;
+        let target = self.slots.desc(output)?.clone();
+        let root = self.slots.root(output)?;
         // An input in the output's own buffer is copied first: the op may overwrite it while it reads.
         let copies = inputs
             .iter()
             .map(|&id| {
-                let desc = self.desc(id)?;
-                let shared = self.root(id)? == root;
+                let desc = self.slots.desc(id)?;
+                let shared = self.slots.root(id)? == root;
                 Ok(if shared {
                     Some(gather(self.words(desc)?, desc))
                 } else {
@@ -250,12 +196,9 @@ impl GgmlBackend for CpuBackend {
                 })
             })
             .collect::<GgmlResult<Vec<_>>>()?;
-        let slot = self.slots.get_mut(&root).ok_or(GgmlError::UnknownTensor(root))?;
-        let mut buffer = slot.buffer.take().ok_or(GgmlError::UnknownTensor(root))?;
+        let mut buffer = self.slots.take(root)?;
         let result = self.compute(op, inputs, &copies, &target, &mut buffer);
-        if let Some(slot) = self.slots.get_mut(&root) {
-            slot.buffer = Some(buffer);
-        }
+        self.slots.give_back(root, buffer);
         result
     }
 
@@ -277,7 +220,7 @@ impl CpuBackend {
             .iter()
             .zip(copies)
             .map(|(&id, copy)| {
-                let desc = self.desc(id)?;
+                let desc = self.slots.desc(id)?;
                 match copy {
                     Some(words) => Ok(Operand::contiguous(desc, words)),
                     None => Ok(Operand::strided(desc, self.words(desc)?)),
@@ -333,7 +276,7 @@ fn run(op: &Op, inputs: &[Operand<'_>], out: &mut [f32], threads: usize) -> Ggml
 
 impl HostAccess for CpuBackend {
     fn write(&mut self, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {
-        let expected = self.desc(id)?.byte_size();
+        let expected = self.slots.desc(id)?.byte_size();
         if bytes.len() != expected {
             return Err(GgmlError::BufferSize {
                 tensor: id,
@@ -347,8 +290,8 @@ impl HostAccess for CpuBackend {
     }
 
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {
-        let desc = self.desc(id)?;
-        let root = self.root(id)?;
+        let desc = self.slots.desc(id)?;
+        let root = self.slots.root(id)?;
         let buffer = self.buffer(root).ok_or(GgmlError::UnknownTensor(root))?;
         let (start, len) = (desc.byte_offset, desc.byte_size());
         let found = buffer.bytes().len();

@@ -12,16 +12,10 @@ use std::sync::Arc;
 use rocmforge_kernels::Kernels;
 use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream};
 
+use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, HostAccess, Layout, Op, TensorDesc, TensorId};
 
 const NAME: &str = "hip";
-
-#[derive(Debug)]
-struct Slot {
-    desc: TensorDesc,
-    /// `None` for views.
-    buffer: Option<HipBuffer<u8>>,
-}
 
 /// Rows of cosines and sines for rotary embedding, by base, rotated elements and number of positions.
 type RopeTables = HashMap<(u32, usize, usize), [HipBuffer<f32>; 2]>;
@@ -31,7 +25,7 @@ type RopeTables = HashMap<(u32, usize, usize), [HipBuffer<f32>; 2]>;
 pub struct HipGgmlBackend {
     backend: Arc<HipBackend>,
     kernels: Kernels,
-    slots: HashMap<TensorId, Slot>,
+    slots: Slots<HipBuffer<u8>>,
     /// Vectors of one value, for norms without weight or bias.
     constants: HashMap<(u32, usize), HipBuffer<f32>>,
     rope_tables: RopeTables,
@@ -67,7 +61,7 @@ impl HipGgmlBackend {
         Self {
             backend: Arc::clone(kernels.backend()),
             kernels,
-            slots: HashMap::new(),
+            slots: Slots::new(),
             constants: HashMap::new(),
             rope_tables: HashMap::new(),
         }
@@ -83,19 +77,11 @@ impl HipGgmlBackend {
         self.backend.stream()
     }
 
-    fn desc(&self, id: TensorId) -> GgmlResult<&TensorDesc> {
-        self.slots.get(&id).map(|s| &s.desc).ok_or(GgmlError::UnknownTensor(id))
-    }
-
     /// The bytes that a tensor spans.
     fn bytes(&self, id: TensorId) -> GgmlResult<HipBuffer<u8>> {
-        let desc = self.desc(id)?;
-        let mut root = desc;
-        for _ in 0..=self.slots.len() {
-            let Some(base) = root.view_of else { break };
-            root = self.desc(base)?;
-        }
-        let buffer = self.buffer(root.id).ok_or(GgmlError::UnknownTensor(root.id))?;
+        let desc = self.slots.desc(id)?;
+        let root = self.slots.root(id)?;
+        let buffer = self.slots.buffer(root).ok_or(GgmlError::UnknownTensor(root))?;
         let end = desc.byte_offset.saturating_add(desc.byte_size());
         buffer
             .view(desc.byte_offset..end)
@@ -104,7 +90,7 @@ impl HipGgmlBackend {
 
     /// A contiguous f32 operand.
     fn f32(&self, op: &Op, id: TensorId) -> GgmlResult<HipBuffer<f32>> {
-        let desc = self.desc(id)?;
+        let desc = self.slots.desc(id)?;
         if desc.dtype != DType::F32 || !desc.is_contiguous() {
             return Err(unimplemented(op, desc.summary()));
         }
@@ -113,7 +99,7 @@ impl HipGgmlBackend {
 
     /// A contiguous operand of indices.
     fn u32(&self, op: &Op, id: TensorId) -> GgmlResult<HipBuffer<u32>> {
-        let desc = self.desc(id)?;
+        let desc = self.slots.desc(id)?;
         if !matches!(desc.dtype, DType::U32 | DType::I32) || !desc.is_contiguous() {
             return Err(unimplemented(op, desc.summary()));
         }
@@ -147,70 +133,44 @@ impl GgmlBackend for HipGgmlBackend {
     fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
         desc.check()?;
         // The old memory goes first: the new may need its room.
-        self.slots.remove(&desc.id);
+        let _ = self.slots.remove(desc.id);
         let label = format!("ggml {} {}", desc.id, desc.summary());
         let buffer = HipBuffer::zeroed(self.stream(), Elems(desc.byte_size()), &label);
         let buffer = buffer.map_err(failed(format!("allocating tensor {} ({})", desc.id, desc.summary())))?;
-        self.slots.insert(
-            desc.id,
-            Slot {
-                desc: desc.clone(),
-                buffer: Some(buffer),
-            },
-        );
+        self.slots.insert(desc, buffer);
         Ok(())
     }
 
     fn bind(&mut self, desc: &TensorDesc, buffer: HipBuffer<u8>) -> GgmlResult<()> {
-        desc.check()?;
-        let (expected, found) = (desc.byte_size(), buffer.byte_len());
-        if found < expected {
-            return Err(GgmlError::BufferSize {
-                tensor: desc.id,
-                expected,
-                found,
-            });
-        }
-        self.slots.insert(
-            desc.id,
-            Slot {
-                desc: desc.clone(),
-                buffer: Some(buffer),
-            },
-        );
-        Ok(())
+        let bytes = buffer.byte_len();
+        self.slots.bind(desc, buffer, bytes)
     }
 
     fn free(&mut self, id: TensorId) -> GgmlResult<()> {
-        self.slots.remove(&id).map(|_| ()).ok_or(GgmlError::UnknownTensor(id))
+        self.slots.remove(id)
     }
 
     fn tensor_desc(&self, id: TensorId) -> Option<&TensorDesc> {
-        self.slots.get(&id).map(|s| &s.desc)
+        self.slots.desc(id).ok()
     }
 
     fn buffer(&self, id: TensorId) -> Option<&HipBuffer<u8>> {
-        self.slots.get(&id)?.buffer.as_ref()
+        self.slots.buffer(id)
     }
 
     fn buffer_mut(&mut self, id: TensorId) -> Option<&mut HipBuffer<u8>> {
-        self.slots.get_mut(&id)?.buffer.as_mut()
+        self.slots.buffer_mut(id)
     }
 
     fn bind_view(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
-        desc.check()?;
-        self.slots.insert(
-            desc.id,
-            Slot {
-                desc: desc.clone(),
-                buffer: None,
-            },
-        );
-        Ok(())
+        self.slots.bind_view(desc)
     }
 
     fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
-        let descs = inputs.iter().map(|&id| self.desc(id)).collect::<GgmlResult<Vec<_>>>()?;
+        let descs = inputs
+            .iter()
+            .map(|&id| self.slots.desc(id))
+            .collect::<GgmlResult<Vec<_>>>()?;
         crate::shape::infer(0, op, &descs)?;
         let &[output] = outputs else {
             return Err(GgmlError::InvalidArity {
@@ -221,7 +181,7 @@ impl GgmlBackend for HipGgmlBackend {
                 outputs: outputs.len(),
             });
         };
-        if self.desc(output)?.element_count() == 0 {
+        if self.slots.desc(output)?.element_count() == 0 {
             return Ok(());
         }
         self.launch(op, inputs, output)
@@ -234,7 +194,7 @@ impl GgmlBackend for HipGgmlBackend {
 
 impl HostAccess for HipGgmlBackend {
     fn write(&mut self, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {
-        let expected = self.desc(id)?.byte_size();
+        let expected = self.slots.desc(id)?.byte_size();
         if bytes.len() != expected {
             return Err(GgmlError::BufferSize {
                 tensor: id,

@@ -14,7 +14,7 @@ fn rows_and_cols(shape: &[usize]) -> [usize; 2] {
 
 impl HipGgmlBackend {
     pub(super) fn launch(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let shape = |id: TensorId| self.desc(id).map(|d| d.shape.clone());
+        let shape = |id: TensorId| self.slots.desc(id).map(|d| d.shape.clone());
         match *op {
             Op::GetRows => {
                 let [rows, cols] = rows_and_cols(&shape(inputs[0])?);
@@ -88,7 +88,7 @@ impl HipGgmlBackend {
                 self.done(op, self.kernels.gelu(self.stream(), kind, &x, &y))
             }
             Op::Reshape | Op::View | Op::Copy => {
-                if !(self.desc(inputs[0])?.is_contiguous() && self.desc(output)?.is_contiguous()) {
+                if !(self.slots.desc(inputs[0])?.is_contiguous() && self.slots.desc(output)?.is_contiguous()) {
                     return Err(self.cannot(op, inputs[0]));
                 }
                 let (x, y) = (self.bytes(inputs[0])?, self.bytes(output)?);
@@ -129,7 +129,7 @@ impl HipGgmlBackend {
     }
 
     fn cannot(&self, op: &Op, id: TensorId) -> GgmlError {
-        unimplemented(op, self.desc(id).map_or_else(|_| id.to_string(), |d| d.summary()))
+        unimplemented(op, self.slots.desc(id).map_or_else(|_| id.to_string(), |d| d.summary()))
     }
 
     /// An optional vector operand, or one of constants.
@@ -141,8 +141,8 @@ impl HipGgmlBackend {
     }
 
     fn matmul(&self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let [m, k] = rows_and_cols(&self.desc(inputs[0])?.shape);
-        let weight = self.desc(inputs[1])?;
+        let [m, k] = rows_and_cols(&self.slots.desc(inputs[0])?.shape);
+        let weight = self.slots.desc(inputs[1])?;
         let b_transposed = matrix_order(weight).ok_or_else(|| self.cannot(op, inputs[1]))?;
         if weight.dtype != crate::DType::F32 {
             return Err(self.cannot(op, inputs[1]));
@@ -158,7 +158,7 @@ impl HipGgmlBackend {
     }
 
     fn binary(&self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let (a_shape, b_shape) = (&self.desc(inputs[0])?.shape, &self.desc(inputs[1])?.shape);
+        let (a_shape, b_shape) = (&self.slots.desc(inputs[0])?.shape, &self.slots.desc(inputs[1])?.shape);
         let (a, b) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
         let y = self.f32(op, output)?;
         if a.len() == b.len() {
@@ -181,9 +181,9 @@ impl HipGgmlBackend {
     }
 
     fn attention(&self, op: &Op, a: Attention, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let q_shape = &self.desc(inputs[0])?.shape;
+        let q_shape = &self.slots.desc(inputs[0])?.shape;
         let (batch, seq_q) = (q_shape[0], q_shape[1]);
-        let seq_k = self.desc(inputs[1])?.shape[1];
+        let seq_k = self.slots.desc(inputs[1])?.shape[1];
         let (q, k) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
         let (v, y) = (self.f32(op, inputs[2])?, self.f32(op, output)?);
         let heads = Strides::tokens_first(a.heads, seq_q, a.head_dim);
@@ -199,7 +199,7 @@ impl HipGgmlBackend {
         let mask = match inputs.get(3) {
             None => None,
             Some(&id) => {
-                let dims = &self.desc(id)?.shape;
+                let dims = &self.slots.desc(id)?.shape;
                 let strides = if *dims == [batch, seq_k] {
                     Some(Strides::per_batch(seq_k))
                 } else {
@@ -227,7 +227,7 @@ impl HipGgmlBackend {
 
     /// The kernel takes consecutive positions, so each token's own row of the tables is looked up first.
     fn rope(&mut self, op: &Op, rope: Rope, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let &[batch, seq, heads, head_dim] = self.desc(inputs[0])?.shape.as_slice() else {
+        let &[batch, seq, heads, head_dim] = self.slots.desc(inputs[0])?.shape.as_slice() else {
             return Err(self.cannot(op, inputs[0]));
         };
         let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
