@@ -10,6 +10,10 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+/// Wave instructions a test's launch may execute before it counts as endless: well beyond any kernel of a test, and about
+/// twenty seconds of simulation.
+const TEST_INSTRUCTIONS: u64 = 1_000_000_000;
+
 /// What a lease is to be like.
 #[derive(Clone)]
 pub struct LeaseOptions {
@@ -25,7 +29,10 @@ impl Default for LeaseOptions {
     /// One simulated gfx1100, the tests' policy, one minute.
     fn default() -> Self {
         Self {
-            sim: SimConfig::default(),
+            sim: SimConfig {
+                instruction_budget: TEST_INSTRUCTIONS,
+                ..SimConfig::default()
+            },
             policy: Policy::tests(),
             deadline: Duration::from_secs(60),
         }

@@ -5,7 +5,7 @@
 
 use rocmforge_memory::Elems;
 use rocmforge_runtime::{HipBuffer, HipKernel, LaunchArgs, LaunchConfig};
-use rocmforge_testkit::{GpuLease, gpu};
+use rocmforge_testkit::{GpuLease, LeaseOptions, gpu, gpu_with};
 use std::process::{Command, Output};
 
 const PLANT: &str = "PLANTED_FAULT";
@@ -97,6 +97,14 @@ mod planted {
             let most = gpu.backend().safe_alloc_size().unwrap();
             gpu.backend().allocate_buffer_safe(most + 1).unwrap();
         };
+        endless => |_: &GpuLease| {
+            let mut options = LeaseOptions::default();
+            options.sim.instruction_budget = 100_000;
+            options.deadline = std::time::Duration::from_millis(200);
+            let gpu = gpu_with(options);
+            let flag = HipBuffer::<u32>::zeroed(gpu.backend().stream(), Elems(1), "flag").unwrap();
+            launch(&gpu, "wait_for_ever", one_block(), LaunchArgs::new().buffer(&flag));
+        };
         panic_with_a_lease => |gpu: &GpuLease| {
             let _buffer = gpu.backend().allocate_buffer_safe(4096).unwrap();
             panic!("the planted panic");
@@ -176,6 +184,11 @@ fn an_argument_of_the_wrong_size_is_refused_before_the_launch() {
 #[test]
 fn an_allocation_over_budget_is_refused_with_the_figures() {
     assert_fails_naming("over_budget", &["budget", "requested"]);
+}
+
+#[test]
+fn an_endless_kernel_ends_at_the_deadline_with_its_line() {
+    assert_fails_naming("endless", &["wait_for_ever", &place("endless")]);
 }
 
 #[test]
