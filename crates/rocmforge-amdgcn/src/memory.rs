@@ -206,6 +206,15 @@ impl GlobalMemory {
         }
     }
 
+    /// Gives a chunk whose bytes are now all written its one state back, so that later accesses need not read the byte states.
+    fn settle(&mut self, chunk: usize) {
+        let states = &self.state[chunk << CHUNK_BITS..(chunk + 1) << CHUNK_BITS];
+        // From the end, where a buffer that is being filled is not written yet: that ends the search at once.
+        if states.rchunks(256).all(|part| all_bytes(part, 3)) {
+            self.summary[chunk] = ByteState::Init as u8;
+        }
+    }
+
     fn give_back(&mut self, start: usize, end: usize) {
         let start = start.next_multiple_of(CHUNK);
         let end = end & !(CHUNK - 1);
@@ -279,9 +288,13 @@ impl GlobalMemory {
                 3 => return true,
                 MIXED => {
                     let bytes = &mut self.state[off..off + len];
+                    if all_bytes(bytes, 3) {
+                        return true;
+                    }
                     let good = all_bytes(bytes, 2);
                     if good {
                         bytes.fill(3);
+                        self.settle(chunk);
                     }
                     return good;
                 }
@@ -439,6 +452,29 @@ mod tests {
     use super::*;
 
     const A: u64 = DEVICE_BASE;
+
+    #[test]
+    fn a_chunk_written_piece_by_piece_gets_its_one_state_back() {
+        let mut m = GlobalMemory::new(1 << 20).expect("reserve");
+        m.set_state(A, 2 * CHUNK as u64, ByteState::Uninit);
+        let piece = [7; 512];
+        // Out of order, and every piece of the first chunk but one: the chunk has to stay mixed.
+        for n in [7u64, 0, 3, 1, 2, 6, 4] {
+            m.write(A + n * 512, &piece).expect("inside");
+            assert_eq!(m.summary[0], MIXED);
+        }
+        assert_eq!(m.state_at(A + 5 * 512), ByteState::Uninit);
+        m.write(A + 5 * 512, &piece).expect("inside");
+        assert_eq!(m.summary[0], ByteState::Init as u8);
+        assert_eq!(m.state_at(A + CHUNK as u64), ByteState::Uninit);
+        // What happens to a part of it later still shows to the byte.
+        m.set_state(A + 100, 4, ByteState::Freed);
+        assert_eq!(m.state_at(A + 99), ByteState::Init);
+        assert_eq!(m.state_at(A + 103), ByteState::Freed);
+        assert_eq!(m.state_at(A + 104), ByteState::Init);
+        let fault = m.write(A, &piece).expect_err("freed inside");
+        assert_eq!((fault.kind, fault.bad), (MemFaultKind::UseAfterFree, A + 100));
+    }
 
     #[test]
     fn states_are_exact_to_the_byte_and_follow_writes() {

@@ -105,6 +105,8 @@ pub(crate) struct Ins {
     pub(crate) clamp: bool,
     /// Shift of the half of `dst` that a 16-bit result goes to.
     pub(crate) half: u8,
+    /// How many instructions from this one on the loop runs one after the other, before it has to look at `flow` again.
+    pub(crate) straight: u16,
     pub(crate) imm: i32,
     /// Branches: index of the target.
     pub(crate) target: u32,
@@ -176,6 +178,15 @@ impl Code {
                 LoadError::Layout(format!("branch at {pc:#x} to {target:#x}, which is no instruction"))
             })?;
             code.ins[branch].target = index as u32;
+        }
+        let mut straight = 0u16;
+        for ins in code.ins.iter_mut().rev() {
+            straight = if ins.flow == Flow::Next {
+                straight.saturating_add(1)
+            } else {
+                0
+            };
+            ins.straight = straight;
         }
         Ok(code)
     }

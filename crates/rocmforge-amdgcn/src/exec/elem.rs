@@ -3,14 +3,17 @@
 use super::code::{ABS, Ins, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
 use super::num::{f32_to_half, half_to_f32};
 use super::wave::{EXEC, Wave, pack, spread};
+use std::mem::MaybeUninit;
 
 /// A type that a vector operand can be read as.
 pub(crate) trait Elem: Copy {
     /// Whether negation and absolute value mean something.
     const MODS: bool = false;
-    const ZERO: Self;
+    /// Where lanes that are no register's own are put together. Uninitialised, because clearing it would cost as much as
+    /// most instructions do.
+    type Buffer;
     /// All lanes of an operand; `M` says that it may carry modifiers.
-    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32];
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32];
 }
 
 /// A type that a vector result can be written as.
@@ -25,17 +28,17 @@ pub(crate) trait Ret: Copy {
 
 /// No operand.
 impl Elem for () {
-    const ZERO: Self = ();
+    type Buffer = [Self; 32];
     #[inline(always)]
-    fn fetch<'a, const M: bool>(_: &'a Wave, _: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
-        buffer
+    fn fetch<'a, const M: bool>(_: &'a Wave, _: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        buffer.write([(); 32])
     }
 }
 
 impl Elem for u32 {
-    const ZERO: Self = 0;
+    type Buffer = [Self; 32];
     #[inline(always)]
-    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
         w.lanes(s, buffer)
     }
 }
@@ -53,10 +56,10 @@ impl Ret for u32 {
 }
 
 impl Elem for i32 {
-    const ZERO: Self = 0;
+    type Buffer = [u32; 32];
     #[inline(always)]
-    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
-        bytemuck::cast_ref(w.lanes(s, bytemuck::cast_mut(buffer)))
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        bytemuck::cast_ref(w.lanes(s, buffer))
     }
 }
 
@@ -82,19 +85,20 @@ fn modifiers(s: &Src, sign: u64) -> (u64, u64) {
 
 impl Elem for f32 {
     const MODS: bool = true;
-    const ZERO: Self = 0.0;
+    type Buffer = [u32; 32];
     #[inline(always)]
-    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
         if !M {
-            return bytemuck::cast_ref(w.lanes(s, bytemuck::cast_mut(buffer)));
+            return bytemuck::cast_ref(w.lanes(s, buffer));
         }
         let (keep, flip) = modifiers(s, 1 << 31);
-        let mut raw = [0; 32];
+        let mut raw = MaybeUninit::uninit();
         let lanes = w.lanes(s, &mut raw);
+        let bits = buffer.write([0; 32]);
         for l in 0..32 {
-            buffer[l] = f32::from_bits((lanes[l] & keep as u32) ^ flip as u32);
+            bits[l] = (lanes[l] & keep as u32) ^ flip as u32;
         }
-        buffer
+        bytemuck::cast_ref(bits)
     }
 }
 
@@ -127,15 +131,17 @@ impl Ret for f32 {
 }
 
 #[inline(always)]
-fn fetch64(w: &Wave, s: &Src, buffer: &mut [u64; 32]) {
+fn fetch64<'a>(w: &Wave, s: &Src, buffer: &'a mut MaybeUninit<[u64; 32]>) -> &'a mut [u64; 32] {
     if s.kind == super::code::Kind::V {
         let low = &w.v[s.reg as usize].0;
         let high = &w.v[(s.reg as usize + 1) & 255].0;
+        let lanes = buffer.write([0; 32]);
         for l in 0..32 {
-            buffer[l] = u64::from(low[l]) | u64::from(high[l]) << 32;
+            lanes[l] = u64::from(low[l]) | u64::from(high[l]) << 32;
         }
+        lanes
     } else {
-        *buffer = [w.scalar64(s); 32];
+        buffer.write([w.scalar64(s); 32])
     }
 }
 
@@ -153,11 +159,10 @@ fn store64(w: &mut Wave, reg: u8, out: &[u64; 32]) {
 macro_rules! wide_integer {
     ($($int:ty),*) => {$(
         impl Elem for $int {
-            const ZERO: Self = 0;
+            type Buffer = [u64; 32];
             #[inline(always)]
-            fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
-                fetch64(w, s, bytemuck::cast_mut(buffer));
-                buffer
+            fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+                bytemuck::cast_ref(fetch64(w, s, buffer))
             }
         }
 
@@ -178,18 +183,17 @@ wide_integer!(u64, i64);
 
 impl Elem for f64 {
     const MODS: bool = true;
-    const ZERO: Self = 0.0;
+    type Buffer = [u64; 32];
     #[inline(always)]
-    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
-        let bits: &mut [u64; 32] = bytemuck::cast_mut(buffer);
-        fetch64(w, s, bits);
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        let bits = fetch64(w, s, buffer);
         if M {
             let (keep, flip) = modifiers(s, 1 << 63);
-            for lane in bits {
+            for lane in &mut *bits {
                 *lane = (*lane & keep) ^ flip;
             }
         }
-        buffer
+        bytemuck::cast_ref(bits)
     }
 }
 
@@ -228,11 +232,12 @@ fn store16(w: &mut Wave, i: &Ins, out: &[u16; 32]) {
 macro_rules! half_integer {
     ($($int:ty),*) => {$(
         impl Elem for $int {
-            const ZERO: Self = 0;
+            type Buffer = [Self; 32];
             #[inline(always)]
-            fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
-                let mut raw = [0; 32];
+            fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+                let mut raw = MaybeUninit::uninit();
                 let lanes = w.lanes(s, &mut raw);
+                let buffer = buffer.write([0; 32]);
                 for l in 0..32 {
                     buffer[l] = (lanes[l] >> s.shift) as $int;
                 }
@@ -261,12 +266,13 @@ pub(crate) struct H(pub(crate) f32);
 
 impl Elem for H {
     const MODS: bool = true;
-    const ZERO: Self = Self(0.0);
+    type Buffer = [Self; 32];
     #[inline(always)]
-    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
-        let mut raw = [0; 32];
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        let mut raw = MaybeUninit::uninit();
         let lanes = w.lanes(s, &mut raw);
         let (keep, flip) = if M { modifiers(s, 1 << 15) } else { (u64::MAX, 0) };
+        let buffer = buffer.write([Self(0.0); 32]);
         for l in 0..32 {
             let bits = (lanes[l] >> s.shift) as u16;
             buffer[l] = H(half_to_f32((bits & keep as u16) ^ flip as u16));
@@ -297,12 +303,13 @@ impl Ret for H {
 pub(crate) struct Sel(pub(crate) u32);
 
 impl Elem for Sel {
-    const ZERO: Self = Self(0);
+    type Buffer = [Self; 32];
     #[inline(always)]
-    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
         let mask = spread(w.scalar(s));
+        let buffer = buffer.write([Self(0); 32]);
         for l in 0..32 {
-            buffer[l] = Sel(mask[l]);
+            buffer[l] = Self(mask[l]);
         }
         buffer
     }
@@ -313,11 +320,12 @@ impl Elem for Sel {
 pub(crate) struct Lane(pub(crate) u32);
 
 impl Elem for Lane {
-    const ZERO: Self = Self(0);
+    type Buffer = [Self; 32];
     #[inline(always)]
-    fn fetch<'a, const M: bool>(_: &'a Wave, _: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
-        for (l, lane) in buffer.iter_mut().enumerate() {
-            *lane = Lane(l as u32);
+    fn fetch<'a, const M: bool>(_: &'a Wave, _: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        let buffer = buffer.write([Self(0); 32]);
+        for l in 0..32 {
+            buffer[l] = Self(l as u32);
         }
         buffer
     }
@@ -355,28 +363,29 @@ impl<T: Ret> Ret for (T, bool) {
 }
 
 #[inline(always)]
-fn fetch_packed(w: &Wave, s: &Src, buffer: &mut [[u16; 2]; 32], float: bool) {
-    let mut raw = [0; 32];
+fn fetch_packed<'a>(w: &Wave, s: &Src, buffer: &'a mut MaybeUninit<[[u16; 2]; 32]>, float: bool) -> &'a [[u16; 2]; 32] {
+    let mut raw = MaybeUninit::uninit();
     let lanes = w.lanes(s, &mut raw);
     let low = if s.mods & SEL_LO != 0 { 16 } else { 0 };
     let high = if s.mods & SEL_HI != 0 { 16 } else { 0 };
     let flip_low = if float && s.mods & NEG != 0 { 0x8000 } else { 0 };
     let flip_high = if float && s.mods & NEG_HI != 0 { 0x8000 } else { 0 };
+    let buffer = buffer.write([[0; 2]; 32]);
     for l in 0..32 {
         buffer[l] = [
             (lanes[l] >> low) as u16 ^ flip_low,
             (lanes[l] >> high) as u16 ^ flip_high,
         ];
     }
+    buffer
 }
 
 /// Two integers of 16 bits.
 impl Elem for [u16; 2] {
-    const ZERO: Self = [0; 2];
+    type Buffer = [Self; 32];
     #[inline(always)]
-    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
-        fetch_packed(w, s, buffer, false);
-        buffer
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        fetch_packed(w, s, buffer, false)
     }
 }
 
@@ -395,11 +404,12 @@ impl Ret for [u16; 2] {
 /// Two halves.
 impl Elem for [H; 2] {
     const MODS: bool = true;
-    const ZERO: Self = [H(0.0); 2];
+    type Buffer = [Self; 32];
     #[inline(always)]
-    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
-        let mut bits = [[0; 2]; 32];
-        fetch_packed(w, s, &mut bits, true);
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        let mut bits = MaybeUninit::uninit();
+        let bits = fetch_packed(w, s, &mut bits, true);
+        let buffer = buffer.write([[H(0.0); 2]; 32]);
         for l in 0..32 {
             buffer[l] = bits[l].map(|half| H(half_to_f32(half)));
         }
@@ -431,11 +441,12 @@ pub(crate) struct Bf2(pub(crate) [f32; 2]);
 
 impl Elem for Bf2 {
     const MODS: bool = true;
-    const ZERO: Self = Self([0.0; 2]);
+    type Buffer = [Self; 32];
     #[inline(always)]
-    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
-        let mut bits = [[0; 2]; 32];
-        fetch_packed(w, s, &mut bits, true);
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        let mut bits = MaybeUninit::uninit();
+        let bits = fetch_packed(w, s, &mut bits, true);
+        let buffer = buffer.write([Self([0.0; 2]); 32]);
         for l in 0..32 {
             buffer[l] = Bf2(bits[l].map(|half| f32::from_bits(u32::from(half) << 16)));
         }
@@ -449,13 +460,14 @@ pub(crate) struct Mix(pub(crate) f32);
 
 impl Elem for Mix {
     const MODS: bool = true;
-    const ZERO: Self = Self(0.0);
+    type Buffer = [Self; 32];
     #[inline(always)]
-    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
-        let mut raw = [0; 32];
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        let mut raw = MaybeUninit::uninit();
         let lanes = w.lanes(s, &mut raw);
         let (keep, flip) = modifiers(s, 1 << 31);
         let half = s.mods & SEL_HI != 0;
+        let buffer = buffer.write([Self(0.0); 32]);
         for l in 0..32 {
             let bits = if half {
                 half_to_f32((lanes[l] >> s.shift) as u16).to_bits()
@@ -495,14 +507,15 @@ impl Dot {
 
 impl Elem for Dot {
     const MODS: bool = true;
-    const ZERO: Self = Self { bits: 0, signed: false };
+    type Buffer = [Self; 32];
     #[inline(always)]
-    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut [Self; 32]) -> &'a [Self; 32] {
-        let mut raw = [0; 32];
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        let mut raw = MaybeUninit::uninit();
         let lanes = w.lanes(s, &mut raw);
         let signed = s.mods & NEG != 0;
+        let buffer = buffer.write([Self { bits: 0, signed }; 32]);
         for l in 0..32 {
-            buffer[l] = Dot { bits: lanes[l], signed };
+            buffer[l].bits = lanes[l];
         }
         buffer
     }

@@ -207,13 +207,19 @@ impl Machine<'_> {
         let mut next = w.next;
         let mut budget = self.budget;
         loop {
-            let i = &ins[next];
-            next += 1;
-            budget -= 1;
+            let straight = usize::from(ins[next].straight);
+            for i in &ins[next..next + straight] {
+                // SAFETY: `lower` stored the build of this handler that `isa::vector` found this host to support.
+                unsafe { (i.run)(w, ctx, i) };
+            }
+            let i = &ins[next + straight];
+            next += straight + 1;
+            budget -= straight as i64 + 1;
             let taken = match i.flow {
+                // Only after the longest straight run that `straight` can count.
                 Flow::Next => {
-                    // SAFETY: `lower` stored the build of this handler that `isa::vector` found this host to support.
-                    unsafe { (i.run)(w, ctx, i) };
+                    next -= 1;
+                    budget += 1;
                     continue;
                 }
                 Flow::Branch => true,

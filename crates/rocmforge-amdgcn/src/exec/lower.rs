@@ -26,6 +26,7 @@ pub(crate) const NOTHING: Ins = Ins {
     sdst: NULL as u8,
     clamp: false,
     half: 0,
+    straight: 0,
     imm: 0,
     target: 0,
     at: 0,

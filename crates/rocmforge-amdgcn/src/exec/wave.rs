@@ -1,6 +1,7 @@
 //! Registers of one wave.
 
 use super::code::{Ins, Kind, Src};
+use std::mem::MaybeUninit;
 
 pub(crate) const VCC: usize = 106;
 pub(crate) const NULL: usize = 124;
@@ -116,14 +117,23 @@ impl Wave {
 
     /// A 32-bit vector operand: the register itself, or a scalar spread into `buffer`.
     #[inline(always)]
-    pub(crate) fn lanes<'a>(&'a self, s: &Src, buffer: &'a mut [u32; 32]) -> &'a [u32; 32] {
+    pub(crate) fn lanes<'a>(&'a self, s: &Src, buffer: &'a mut MaybeUninit<[u32; 32]>) -> &'a [u32; 32] {
+        // Two common cases in line, without the jump table that a match over all of them would become.
         match s.kind {
             Kind::V => &self.v[s.reg as usize].0,
-            Kind::T => &self.tmp.0,
-            _ => {
-                *buffer = [self.scalar(s); 32];
-                buffer
+            Kind::S | Kind::C => {
+                let register = self.s[s.reg as usize & 127];
+                buffer.write([if s.kind == Kind::C { s.lo } else { register }; 32])
             }
+            _ => self.rare(s, buffer),
+        }
+    }
+
+    #[inline(never)]
+    fn rare<'a>(&'a self, s: &Src, buffer: &'a mut MaybeUninit<[u32; 32]>) -> &'a [u32; 32] {
+        match s.kind {
+            Kind::T => &self.tmp.0,
+            _ => buffer.write([self.special(s); 32]),
         }
     }
 
@@ -138,17 +148,21 @@ impl Wave {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn pack(values: &[u32; 32]) -> u32 {
-    use std::arch::x86_64::{_mm_castsi128_ps, _mm_movemask_ps, _mm_setr_epi32};
+    use std::arch::x86_64::{__m128i, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_setr_epi32};
     #[inline]
     #[target_feature(enable = "sse2")]
     fn signs(values: &[u32; 32]) -> u32 {
-        let mut mask = 0;
-        for q in 0..8 {
-            let lane = |n: usize| values[q * 4 + n] as i32;
-            let four = _mm_castsi128_ps(_mm_setr_epi32(lane(0), lane(1), lane(2), lane(3)));
-            mask |= (_mm_movemask_ps(four) as u32) << (q * 4);
-        }
-        mask
+        let four = |at: usize| -> __m128i {
+            let lane = |n: usize| values[at + n] as i32;
+            _mm_setr_epi32(lane(0), lane(1), lane(2), lane(3))
+        };
+        // Narrowing with saturation keeps all ones and zero what they are: 16 lanes become 16 bytes.
+        let sixteen = |at: usize| -> u32 {
+            let low = _mm_packs_epi32(four(at), four(at + 4));
+            let high = _mm_packs_epi32(four(at + 8), four(at + 12));
+            _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32
+        };
+        sixteen(0) | sixteen(16) << 16
     }
     // SAFETY: every x86-64 processor has SSE2.
     unsafe { signs(values) }

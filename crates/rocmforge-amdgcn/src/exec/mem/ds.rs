@@ -8,6 +8,7 @@ use crate::exec::isa::{Handler, Run, plain, vector};
 use crate::exec::wave::{BIT, EXEC, Wave, spread};
 use crate::inst::Op;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 struct LoadWords<S, const R: usize>(PhantomData<S>);
 
@@ -72,13 +73,13 @@ impl Handler for Bpermute {
     #[inline(always)]
     fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
         let exec = w.s[EXEC];
-        let mut buffer = [0; 32];
+        let mut buffer = MaybeUninit::uninit();
         let data = w.lanes(&i.b, &mut buffer);
         let mut active = spread(exec);
         for l in 0..32 {
             active[l] &= data[l];
         }
-        let mut buffer = [0; 32];
+        let mut buffer = MaybeUninit::uninit();
         let select = w.lanes(&i.a, &mut buffer);
         let mut out = [0; 32];
         for l in 0..32 {
@@ -94,7 +95,7 @@ struct Permute;
 impl Handler for Permute {
     fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
         let exec = w.s[EXEC];
-        let (mut a, mut b) = ([0; 32], [0; 32]);
+        let (mut a, mut b) = (MaybeUninit::uninit(), MaybeUninit::uninit());
         let (select, data) = (*w.lanes(&i.a, &mut a), *w.lanes(&i.b, &mut b));
         let mut out = [0; 32];
         for l in (0..32).filter(|l| exec >> l & 1 != 0) {
@@ -109,7 +110,7 @@ struct Swizzle;
 impl Handler for Swizzle {
     fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
         let exec = w.s[EXEC];
-        let mut a = [0; 32];
+        let mut a = MaybeUninit::uninit();
         let data = *w.lanes(&i.a, &mut a);
         let offset = i.imm as u32;
         let mut out = [0; 32];

@@ -6,6 +6,7 @@ use crate::exec::wave::Wave;
 use crate::fault::{Access, FaultKind};
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
 use crate::memory::all_bytes;
+use std::mem::MaybeUninit;
 
 /// Addresses of all lanes; those of inactive lanes mean nothing.
 pub(crate) type Addresses = [u64; 32];
@@ -140,7 +141,7 @@ impl Space for GlobalBase {
     #[inline(always)]
     fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
         let base = w.scalar64(&i.c).wrapping_add(i64::from(i.imm) as u64);
-        let mut buffer = [0; 32];
+        let mut buffer = MaybeUninit::uninit();
         let offset = w.lanes(&i.a, &mut buffer);
         for l in 0..32 {
             out[l] = base.wrapping_add(u64::from(offset[l]));
@@ -152,7 +153,7 @@ impl Space for GlobalBase {
 impl Space for Lds {
     #[inline(always)]
     fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
-        let mut buffer = [0; 32];
+        let mut buffer = MaybeUninit::uninit();
         let offset = w.lanes(&i.a, &mut buffer);
         for l in 0..32 {
             out[l] = u64::from(offset[l].wrapping_add(i.imm as u32));
@@ -238,7 +239,7 @@ impl Space for Scratch {
     #[inline(always)]
     fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
         let base = w.scalar(&i.c).wrapping_add(i.imm as u32);
-        let mut buffer = [0; 32];
+        let mut buffer = MaybeUninit::uninit();
         let offset = w.lanes(&i.a, &mut buffer);
         for l in 0..32 {
             out[l] = u64::from(base.wrapping_add(offset[l]));

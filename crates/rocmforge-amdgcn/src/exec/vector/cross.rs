@@ -5,6 +5,7 @@ use crate::exec::ctx::Ctx;
 use crate::exec::isa::{Handler, Run, plain, vector};
 use crate::exec::wave::{BIT, EXEC, M0, Wave};
 use crate::inst::{Dpp, DppCtrl, Op};
+use std::mem::MaybeUninit;
 
 macro_rules! handlers {
     ($($(#[$doc:meta])* $name:ident($w:ident, $i:ident) $body:block)*) => {$(
@@ -59,7 +60,7 @@ handlers! {
         w.put(i.dst, &value);
     }
     MovRelD(w, i) {
-        let mut buffer = [0; 32];
+        let mut buffer = MaybeUninit::uninit();
         let value = *w.lanes(&i.a, &mut buffer);
         w.put(relative(w, i.dst), &value);
     }
@@ -69,7 +70,7 @@ handlers! {
     }
     /// Keeps a register for the next instruction, which may overwrite it.
     Save(w, i) {
-        let mut buffer = [0; 32];
+        let mut buffer = MaybeUninit::uninit();
         w.tmp.0 = *w.lanes(&i.a, &mut buffer);
     }
     /// Ends a DPP instruction.
@@ -133,7 +134,7 @@ const FETCH_INACTIVE: u32 = 1 << 9;
 #[inline(always)]
 fn permute(w: &mut Wave, i: &Ins, from: impl Fn(u32) -> Option<u32>) {
     let exec = w.s[EXEC];
-    let mut buffer = [0; 32];
+    let mut buffer = MaybeUninit::uninit();
     let source = *w.lanes(&i.a, &mut buffer);
     let mut narrowed = exec;
     for l in 0..32u32 {

@@ -2,6 +2,7 @@
 
 use super::lane_ops;
 use crate::exec::num::{div_fixup64, div_fmas64, div_scale64, ldexp64, max64, min64};
+use std::mem::MaybeUninit;
 
 #[inline(always)]
 fn frexp(x: f64) -> (f64, i32) {
@@ -100,7 +101,7 @@ impl crate::exec::isa::Handler for DivFmas64 {
     #[inline(always)]
     fn run(w: &mut crate::exec::wave::Wave, _: &mut crate::exec::ctx::Ctx<'_>, i: &crate::exec::code::Ins) {
         use crate::exec::elem::{Elem, Ret};
-        let (mut a, mut b, mut c) = ([0.0; 32], [0.0; 32], [0.0; 32]);
+        let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
         let a = f64::fetch::<true>(w, &i.a, &mut a);
         let b = f64::fetch::<true>(w, &i.b, &mut b);
         let c = f64::fetch::<true>(w, &i.c, &mut c);

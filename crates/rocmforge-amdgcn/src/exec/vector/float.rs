@@ -5,6 +5,7 @@ use crate::exec::elem::{H, Mix, Sel};
 use crate::exec::num::{
     div_fixup32, div_fmas32, div_scale32, exp2, f32_to_half_rtz, flush, ldexp32, max32, med32, min32,
 };
+use std::mem::MaybeUninit;
 
 /// Multiplication in which zero wins, as DirectX 9 has it.
 #[inline(always)]
@@ -133,7 +134,7 @@ impl crate::exec::isa::Handler for DivFmas32 {
     #[inline(always)]
     fn run(w: &mut crate::exec::wave::Wave, _: &mut crate::exec::ctx::Ctx<'_>, i: &crate::exec::code::Ins) {
         use crate::exec::elem::{Elem, Ret};
-        let (mut a, mut b, mut c) = ([0.0; 32], [0.0; 32], [0.0; 32]);
+        let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
         let a = f32::fetch::<true>(w, &i.a, &mut a);
         let b = f32::fetch::<true>(w, &i.b, &mut b);
         let c = f32::fetch::<true>(w, &i.c, &mut c);

@@ -16,6 +16,7 @@ use super::isa::{Handler, Run, vector};
 use super::wave::Wave;
 use crate::inst::Op;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 /// What an instruction does to one lane.
 pub(crate) trait LaneOp {
@@ -32,7 +33,7 @@ pub(crate) struct Each<O, const M: bool>(PhantomData<O>);
 impl<O: LaneOp, const M: bool> Handler for Each<O, M> {
     #[inline(always)]
     fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
-        let (mut a, mut b, mut c) = ([O::A::ZERO; 32], [O::B::ZERO; 32], [O::C::ZERO; 32]);
+        let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
         let a = O::A::fetch::<M>(w, &i.a, &mut a);
         let b = O::B::fetch::<M>(w, &i.b, &mut b);
         let c = O::C::fetch::<M>(w, &i.c, &mut c);
