@@ -293,6 +293,7 @@ impl Reservation {
             shared,
             id: self.id,
             bytes: self.bytes,
+            returning: false,
         }
     }
 }
@@ -323,6 +324,8 @@ pub struct Allocation {
     shared: Option<Arc<Shared>>,
     id: u64,
     bytes: Bytes,
+    /// Whether the bytes count as reserved again: the driver is being asked to take them back.
+    returning: bool,
 }
 
 impl Allocation {
@@ -350,9 +353,27 @@ impl Allocation {
         }
     }
 
+    /// Call it right before the driver is asked to take the memory back: from then until the drop nobody can tell
+    /// whether the driver still counts it, as with a reservation before its commit, and figures read meanwhile are
+    /// taken so. The bytes still count against the budget.
+    pub fn begin_return(&mut self) {
+        if let Some(shared) = &self.shared
+            && !std::mem::replace(&mut self.returning, true)
+        {
+            let mut state = shared.lock();
+            state.live = state.live.saturating_sub(self.bytes.0);
+            state.reserved = state.reserved.saturating_add(self.bytes.0);
+        }
+    }
+
     /// Leaves the memory to the driver: entry and bytes stay, marked abandoned, for as long as the card is open.
     pub fn abandon(mut self) {
         if let Some(shared) = self.shared.take() {
+            if self.returning {
+                let mut state = shared.lock();
+                state.reserved = state.reserved.saturating_sub(self.bytes.0);
+                state.live = state.live.saturating_add(self.bytes.0);
+            }
             shared.abandon(self.id);
         }
     }
@@ -362,7 +383,11 @@ impl Drop for Allocation {
     fn drop(&mut self) {
         if let Some(shared) = &self.shared {
             let mut state = shared.lock();
-            state.live = state.live.saturating_sub(self.bytes.0);
+            if self.returning {
+                state.reserved = state.reserved.saturating_sub(self.bytes.0);
+            } else {
+                state.live = state.live.saturating_sub(self.bytes.0);
+            }
             state.entries.remove(self.id);
             state.tracker.note_free(self.bytes.0);
         }

@@ -385,3 +385,45 @@ fn figures_are_frozen_between_readings() {
     drop(card.try_reserve(Bytes::mib(1), Class::Required, "x"));
     assert_eq!(driver.with(|w| w.reads), reads + 2);
 }
+
+#[test]
+fn figures_read_while_the_driver_takes_memory_back_do_not_hide_others() {
+    for (shows_own, shows_free) in [(false, false), (true, false), (false, true), (true, true)] {
+        let driver = Driver::new(World {
+            shows_own,
+            shows_free,
+            ..World::new(20 * GIB, 4 * GIB)
+        });
+        let card = card(&driver, Policy::desktop());
+        let mut held = allocate(&card, &driver, 6 * GIB).unwrap();
+        let before = card.budget();
+        assert_eq!(before.others, Some(Bytes(4 * GIB)));
+        held.begin_return();
+        held.begin_return(); // counts once
+        let asked = card.budget();
+        driver.with(|w| w.own -= 6 * GIB);
+        let taken = card.budget();
+        for during in [&asked, &taken] {
+            assert_eq!((during.others, during.budget), (before.others, before.budget));
+            assert_eq!(during.committed.0 + during.reserved.0, 6 * GIB);
+            assert_eq!(during.warnings, []);
+        }
+        drop(held);
+        let after = card.budget();
+        assert_eq!((after.others, after.budget), (before.others, before.budget));
+        assert_eq!((after.committed, after.reserved), (Bytes::ZERO, Bytes::ZERO));
+        assert!(card.ledger().live().is_empty());
+    }
+}
+
+#[test]
+fn memory_the_driver_did_not_take_back_stays_live() {
+    let driver = Driver::new(World::new(20 * GIB, 4 * GIB));
+    let card = card(&driver, Policy::desktop());
+    let mut held = allocate(&card, &driver, GIB).unwrap();
+    held.begin_return();
+    held.abandon();
+    let snapshot = card.budget();
+    assert_eq!((snapshot.committed, snapshot.reserved), (Bytes(GIB), Bytes::ZERO));
+    assert!(card.ledger().live()[0].abandoned);
+}

@@ -21,7 +21,8 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    /// Reserves, commits, allocates, in this order: at no time does the card hold bytes the budget does not know.
+    /// Reserves, allocates, commits, in this order: at no time does the card hold bytes the budget does not know, and
+    /// memory the driver refuses was never the ledger's.
     #[track_caller]
     pub(crate) fn new(core: &Arc<Core>, bytes: usize, label: &str) -> HipResult<Arc<Self>> {
         core.driver.enter()?;
@@ -51,7 +52,6 @@ impl Root {
                 core.card.try_reserve(size, Class::Required, label)?
             }
         };
-        let allocation = reservation.commit();
         let mut ptr = std::ptr::null_mut();
         // SAFETY: `ptr` is a live out-pointer for the call.
         let mut status = core.driver.status(|api| unsafe { api.hipMalloc(&mut ptr, bytes) })?;
@@ -66,7 +66,7 @@ impl Root {
             });
         }
         core.driver.check("hipMalloc", status)?;
-        Ok(root(ptr, Some(allocation)))
+        Ok(root(ptr, Some(reservation.commit())))
     }
 
     pub(crate) fn ptr(&self) -> *mut c_void {
