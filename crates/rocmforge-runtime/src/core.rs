@@ -21,6 +21,8 @@ pub(crate) struct Core {
     streams: Mutex<Vec<Weak<StreamShared>>>,
     /// What was dropped while queued work still used it.
     graves: Mutex<Vec<Grave>>,
+    /// Held while graves taken off the list are given back: who waits for them must not take an empty list for the end.
+    giving_back: Mutex<()>,
 }
 
 /// Something the driver has to give back.
@@ -76,6 +78,7 @@ impl Core {
             staging,
             streams: Mutex::new(Vec::new()),
             graves: Mutex::new(Vec::new()),
+            giving_back: Mutex::new(()),
         })
     }
 
@@ -109,6 +112,10 @@ impl Core {
 
     /// Gives back what was dropped and is known to be no longer in use. Makes no HIP call to find out.
     pub(crate) fn reclaim(&self) {
+        // Somebody is at it already.
+        let Some(_giving_back) = self.giving_back.try_lock() else {
+            return;
+        };
         let done: Vec<Grave> = {
             let mut graves = self.graves.lock();
             if graves.is_empty() {
@@ -123,10 +130,15 @@ impl Core {
         }
     }
 
-    /// Waits for everything that was dropped and is still in use, and gives it back. Whether there was any.
+    /// Waits for everything that was dropped and is still in use, and gives it back. Whether there was any, here or with
+    /// another thread that was giving back.
     pub(crate) fn settle(&self) -> HipResult<bool> {
+        let (_giving_back, waited) = match self.giving_back.try_lock() {
+            Some(guard) => (guard, false),
+            None => (self.giving_back.lock(), true),
+        };
         let graves = std::mem::take(&mut *self.graves.lock());
-        let any = !graves.is_empty();
+        let any = waited || !graves.is_empty();
         let mut result = Ok(any);
         for grave in graves {
             for last in &grave.uses {
@@ -153,7 +165,10 @@ impl Core {
 
     fn give_back(&self, resource: Resource) {
         match resource {
-            Resource::Memory { ptr, allocation } => {
+            Resource::Memory { ptr, mut allocation } => {
+                if let Some(allocation) = &mut allocation {
+                    allocation.begin_return();
+                }
                 // SAFETY: from hipMalloc, freed once: its only owner gave it up, and all its uses are done.
                 let freed = self.driver.call("hipFree", |api| unsafe { api.hipFree(ptr.0) });
                 if let Err(error) = freed {

@@ -106,7 +106,14 @@ impl HipEvent {
     /// Whether everything before the last record is done.
     pub fn query(&self) -> HipResult<bool> {
         self.core.driver.enter()?;
-        let last = self.last()?;
+        self.poll()
+    }
+
+    /// One query, with the last record held fast: another thread that records the event elsewhere between the look at
+    /// the record and the answer would make the answer one about other work.
+    fn poll(&self) -> HipResult<bool> {
+        let recorded = self.recorded.lock();
+        let last = recorded.as_ref().ok_or_else(|| self.not_recorded())?;
         let done = self.raw.is_done()?;
         if done {
             last.stream.complete(last.cursor);
@@ -117,17 +124,20 @@ impl HipEvent {
     /// Waits, at most until the backend's deadline, for everything before the last record.
     pub fn synchronize(&self) -> HipResult<()> {
         self.core.driver.enter()?;
-        let last = self.last()?;
+        self.last()?;
         self.core
             .driver
-            .wait(|| format!("event {:?}", self.label), || self.raw.is_done())?;
-        last.stream.complete(last.cursor);
-        Ok(())
+            .wait(|| format!("event {:?}", self.label), || self.poll())
     }
 
     /// The device's time from `self` to `end`. Both must be timing events that are done.
     pub fn elapsed(&self, end: &HipEvent) -> HipResult<Duration> {
         self.core.driver.enter()?;
+        if !Arc::ptr_eq(&self.core, &end.core) {
+            return Err(HipError::ForeignObject {
+                what: format!("event {:?}", end.label),
+            });
+        }
         self.last()?;
         end.last()?;
         let mut milliseconds = 0.0f32;
@@ -136,13 +146,18 @@ impl HipEvent {
         self.core.driver.call("hipEventElapsedTime", |api| unsafe {
             api.hipEventElapsedTime(&mut milliseconds, start, end)
         })?;
-        Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
+        // Whatever the driver says: NaN and negative times count as none, an infinite one as the longest there is.
+        Ok(Duration::try_from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3).unwrap_or(Duration::MAX))
     }
 
-    pub(crate) fn last(&self) -> HipResult<Use> {
-        self.recorded.lock().clone().ok_or_else(|| HipError::NotRecorded {
+    fn last(&self) -> HipResult<Use> {
+        self.recorded.lock().clone().ok_or_else(|| self.not_recorded())
+    }
+
+    pub(crate) fn not_recorded(&self) -> HipError {
+        HipError::NotRecorded {
             label: self.label.clone(),
-        })
+        }
     }
 }
 

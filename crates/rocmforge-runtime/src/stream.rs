@@ -217,7 +217,7 @@ impl HipStream {
         self.shared.id
     }
 
-    /// Operations enqueued so far.
+    /// Operations enqueued so far, records of events and waits for them included.
     pub fn submitted(&self) -> u64 {
         self.shared.submitted()
     }
@@ -270,20 +270,30 @@ impl HipStream {
         })?;
         *recorded = Some(Use {
             stream: Arc::clone(&self.shared),
-            cursor: self.shared.submitted(),
+            cursor: self.advance(&state),
         });
         Ok(())
+    }
+
+    /// Counts one operation as enqueued: records and waits too, or a wait for the stream would not wait for them.
+    fn advance(&self, _held: &MutexGuard<'_, State>) -> u64 {
+        let cursor = self.shared.submitted() + 1;
+        self.shared.submitted.store(cursor, Ordering::Release);
+        cursor
     }
 
     /// Lets the work enqueued from now on wait for the event's last record. The host does not wait.
     pub fn wait_event(&self, event: &HipEvent) -> HipResult<()> {
         self.core.driver.enter()?;
         self.same_backend(&event.core, || format!("event {:?}", event.label()))?;
-        let last = event.last()?;
+        // Held until the wait is enqueued: what is noted as waited for must be the record that the wait saw.
+        let recorded = event.recorded.lock();
+        let last = recorded.as_ref().ok_or_else(|| event.not_recorded())?;
         let mut state = self.shared.state.lock();
         let handle = self.handle(&state);
         self.enqueue_wait(handle, &event.raw)?;
         state.note_wait(last.stream.id(), last.cursor);
+        self.advance(&state);
         Ok(())
     }
 
@@ -359,10 +369,10 @@ impl HipStream {
         for (source, event, at) in &waits {
             self.enqueue_wait(handle, event)?;
             state.note_wait(*source, *at);
+            self.advance(&state);
         }
         self.core.driver.call(name, |api| enqueue(api, handle))?;
-        let cursor = self.shared.submitted() + 1;
-        self.shared.submitted.store(cursor, Ordering::Release);
+        let cursor = self.advance(&state);
         drop(state);
         for (uses, (_, access)) in uses.iter_mut().zip(touches.iter()) {
             uses.note(*access, &self.shared, cursor);

@@ -62,7 +62,8 @@ impl Uses {
                 }
             }
             Access::Read => match self.reads.iter_mut().find(|last| mine(last)) {
-                Some(last) => last.cursor = cursor,
+                // A module's launches are noted after they were enqueued, so two threads may note theirs in either order.
+                Some(last) => last.cursor = last.cursor.max(cursor),
                 None => {
                     self.reads.retain(|last| !last.is_done());
                     self.reads.push(Use {
@@ -77,5 +78,27 @@ impl Uses {
     /// The uses that are not known to be done.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &Use> {
         self.write.iter().chain(&self.reads).filter(|last| !last.is_done())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BackendOptions, HipBackend, Provider};
+    use rocmforge_sim::{SimConfig, SimHost};
+
+    #[test]
+    fn a_use_noted_late_does_not_hide_a_later_one() {
+        let sim = SimHost::new(SimConfig::default());
+        let provider = Provider::new(sim.api())
+            .with_clock(sim.clock())
+            .with_readings(Box::new(sim.readings(0)));
+        let backend = HipBackend::open(provider, BackendOptions::default()).unwrap();
+        let stream = backend.stream().shared();
+        let mut uses = Uses::default();
+        uses.note(Access::Read, stream, 1006);
+        uses.note(Access::Read, stream, 1005);
+        let pending: Vec<u64> = uses.pending().map(|last| last.cursor).collect();
+        assert_eq!(pending, [1006]);
     }
 }

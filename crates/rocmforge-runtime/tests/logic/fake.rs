@@ -46,14 +46,19 @@ struct State {
     fail_from: Option<(&'static str, hipError_t)>,
     failed: Option<&'static str>,
     hang: bool,
+    stuck: Option<usize>,
     violations: Vec<String>,
     launches: Vec<Vec<u64>>,
     attributes: HashMap<u32, i32>,
 }
 
+/// A call's name, and what happens in it.
+type Hook = (&'static str, Box<dyn FnOnce() + Send>);
+
 pub(crate) struct Fake {
     state: Mutex<State>,
     time: Mutex<Duration>,
+    hook: Mutex<Option<Hook>>,
     pub(crate) old_properties: bool,
     pub(crate) devices: i32,
     pub(crate) arch: &'static str,
@@ -82,6 +87,7 @@ impl Default for Fake {
         Self {
             state: Mutex::new(state),
             time: Mutex::default(),
+            hook: Mutex::default(),
             old_properties: false,
             devices: 1,
             arch: "gfx1100",
@@ -120,6 +126,23 @@ impl Fake {
     }
     pub(crate) fn clear_log(&self) {
         self.state.lock().log.clear();
+    }
+    /// Runs `hook` once, at the start of the next call of that name (of `hipFree done`: at its end).
+    pub(crate) fn at(&self, name: &'static str, hook: impl FnOnce() + Send + 'static) {
+        *self.hook.lock() = Some((name, Box::new(hook)));
+    }
+    fn reach(&self, name: &str) {
+        let hook = self.hook.lock().take_if(|(at, _)| *at == name);
+        if let Some((_, hook)) = hook {
+            hook();
+        }
+    }
+    /// From now on this stream gets nothing done; none: all do again.
+    pub(crate) fn stick(&self, stream: Option<usize>) {
+        self.state.lock().stuck = stream;
+    }
+    pub(crate) fn live_bytes(&self) -> usize {
+        self.state.lock().memory.values().map(Vec::len).sum()
     }
     /// From now on nothing queued is ever done.
     pub(crate) fn hang(&self) {
@@ -168,7 +191,7 @@ impl State {
     /// Runs `stream` to its end, and of other streams what it waits for. False if it cannot.
     fn run(&mut self, stream: usize, depth: usize) -> bool {
         assert!(depth < 64, "a circle of waits");
-        if self.hang {
+        if self.hang || self.stuck == Some(stream) {
             return self.streams.get(&stream).is_none_or(VecDeque::is_empty);
         }
         while let Some(op) = self.streams.get_mut(&stream).and_then(VecDeque::pop_front) {
@@ -251,6 +274,7 @@ macro_rules! enter {
         enter!($self, $name, 0, 0)
     };
     ($self:ident, $name:literal, $stream:expr, $event:expr) => {{
+        $self.reach($name);
         let mut state = $self.state.lock();
         *state.counts.entry($name).or_default() += 1;
         let (stream, event) = ($stream as usize, $event as usize);
@@ -364,6 +388,8 @@ impl HipApi for Fake {
                         .violations
                         .push(format!("{ptr:p} freed while queued work uses it"));
                 }
+                drop(state);
+                self.reach("hipFree done");
                 hipSuccess
             }
             None => {

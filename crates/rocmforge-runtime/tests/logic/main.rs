@@ -8,3 +8,4 @@ mod drops;
 mod failures;
 mod launch;
 mod ordering;
+mod races;
