@@ -28,7 +28,12 @@ impl Tolerance {
             };
         }
         let difference = (f64::from(actual) - expected).abs();
-        let ratio = |limit: f64| if difference == 0.0 { 0.0 } else { difference / limit };
+        // A limit that is NaN or negative is no limit; nothing passes it but equality.
+        let ratio = |limit: f64| match difference {
+            0.0 => 0.0,
+            _ if limit > 0.0 => difference / limit,
+            _ => f64::INFINITY,
+        };
         match self {
             Self::Absolute(limit) => ratio(limit),
             Self::Relative(limit) => ratio(limit * (expected.abs() + 1e-6)),
@@ -164,6 +169,15 @@ mod tests {
         for (a, e) in [(f32::NAN, 0.0), (0.0, f64::NAN), (f32::NAN, f64::NAN)] {
             for tolerance in [Tolerance::Absolute(1e30), Tolerance::Relative(1e30), Tolerance::Exact] {
                 assert!(compare(&[a], &[e], &[1], tolerance).is_err(), "{a} {e} {tolerance:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_no_number_lets_nothing_pass() {
+        for limit in [f64::NAN, -1.0, 0.0] {
+            for tolerance in [Tolerance::Absolute(limit), Tolerance::Relative(limit)] {
+                assert!(compare(&[1.0], &[2.0], &[1], tolerance).is_err(), "{tolerance:?}");
             }
         }
     }

@@ -7,6 +7,7 @@ pub use search::{Candidate, LoadOptions};
 
 use std::ffi::OsStr;
 use std::fmt::{self, Write as _};
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 use table::Table;
@@ -108,9 +109,10 @@ impl HipLibrary {
             libloading::Error::DlOpen { source } => Refusal::Linker(source.to_string()),
             other => Refusal::Linker(other.to_string()),
         })?;
+        // Never dropped, refused or not: nothing of HIP survives its own dlclose, and what lacks a function may be an old
+        // HIP whose constructors have started threads.
+        let library = ManuallyDrop::new(library);
         let table = Table::resolve(&library).map_err(Refusal::MissingFunctions)?;
-        // Leaked on purpose: nothing of HIP survives its own dlclose.
-        let _ = library.into_raw();
         let path = mapped_file(table.address()).unwrap_or_else(|| path.to_owned());
         Ok(Self { path, table })
     }

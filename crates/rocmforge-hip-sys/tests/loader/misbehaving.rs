@@ -21,6 +21,9 @@ fn a_missing_core_function_is_refused_by_name() {
         "{error}"
     );
     assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+    // Its constructors have run and may have started threads: it stays, though it is not used.
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    assert!(maps.contains(path.to_str().unwrap()), "a refused library was unloaded");
 }
 
 #[test]
