@@ -58,7 +58,7 @@ RF_DEVICE float rf_abs(float x) { return __builtin_fabsf(x); }
 RF_DEVICE float rf_max(float a, float b) { return __builtin_fmaxf(a, b); }
 RF_DEVICE u32 rf_min(u32 a, u32 b) { return a < b ? a : b; }
 
-// A value of the constant address space's speed: the same in every lane of a wave.
+// The same value four times.
 RF_DEVICE f4 rf_splat(float x) { return f4{x, x, x, x}; }
 
 // Up to four floats of which `count` exist (0 to 4); the others are 0. Never reads beyond them.
