@@ -40,17 +40,29 @@ impl<T: Pod> PinnedBuffer<T> {
         } else {
             Some(Pinned::new(core, bytes, label, site)?)
         };
-        if let Some(memory) = &memory {
-            // SAFETY: just allocated with that many bytes, and nobody else knows it.
-            unsafe { std::ptr::write_bytes(memory.ptr(), 0, memory.bytes()) };
-        }
-        Ok(Self {
+        // Made first, so that its drop frees the memory if it is refused.
+        let buffer = Self {
             core: Arc::clone(core),
             memory,
             len,
             last: None,
             _elements: PhantomData,
-        })
+        };
+        if let Some(memory) = &buffer.memory {
+            // The driver aligns to a page; nothing says that of elements, or of other providers.
+            if !memory.ptr().cast::<T>().is_aligned() {
+                return Err(HipError::Cast {
+                    label: label.to_owned(),
+                    bytes,
+                    offset: 0,
+                    size: size_of::<T>(),
+                    align: align_of::<T>(),
+                });
+            }
+            // SAFETY: just allocated with that many bytes, and nobody else knows it.
+            unsafe { std::ptr::write_bytes(memory.ptr(), 0, memory.bytes()) };
+        }
+        Ok(buffer)
     }
 
     fn ptr(&self) -> *mut T {
@@ -64,7 +76,7 @@ impl<T: Pod> Deref for PinnedBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` elements, initialised by `new` (all bytes are valid for `Pod`); hipHostMalloc aligns to a page. No
+        // SAFETY: `len` elements, initialised by `new` (all bytes are valid for `Pod`), which checked the alignment. No
         // copy is under way: one takes the buffer by value and gives it back when it is done.
         unsafe { std::slice::from_raw_parts(self.ptr(), self.len) }
     }

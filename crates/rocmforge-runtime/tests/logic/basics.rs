@@ -231,3 +231,22 @@ fn memory_figures() {
     drop(open(&fake_of_two).unwrap());
     assert_eq!(hipSuccess, hipError_t(0));
 }
+
+#[test]
+fn pinned_memory_has_its_elements_alignment_or_is_refused() {
+    /// More than a page; the fake gives 16 bytes.
+    #[derive(Clone, Copy)]
+    #[repr(C, align(65536))]
+    struct Huge([u8; 65536]);
+    // SAFETY: an array of bytes.
+    unsafe impl bytemuck::Zeroable for Huge {}
+    // SAFETY: an array of bytes, as large as its alignment: no padding.
+    unsafe impl bytemuck::Pod for Huge {}
+
+    let (fake, backend) = backend();
+    let epoch = backend.card().ledger().epoch();
+    let error = PinnedBuffer::<Huge>::zeroed(&backend, Elems(4), "huge").err().unwrap();
+    assert!(matches!(error, HipError::Cast { align: 65536, .. }), "{error}");
+    assert!(epoch.leaks().is_clean());
+    assert_eq!(fake.live_pinned(), 0);
+}
