@@ -94,9 +94,12 @@ impl GpuTestFixture {
     /// the card's total memory, applies to the driver's figure only, which is printed when it is exceeded and never fails
     /// a test: the desktop moves it.
     ///
+    /// The shared fixture's lease ends with the process, when nobody can be told any more, so what the simulator saw since
+    /// the last check fails here too.
+    ///
     /// # Panics
     ///
-    /// If the ledger is not clean or the backend is unusable.
+    /// If the ledger is not clean, the simulator has something to report, or the backend is unusable.
     #[track_caller]
     pub fn assert_no_leak(&self, tolerance_percent: usize) {
         if let Err(error) = self.backend().synchronize() {
@@ -104,6 +107,9 @@ impl GpuTestFixture {
         }
         let leaks = self.epoch.leaks();
         assert!(leaks.is_clean(), "{leaks}");
+        let reports = self.lease.sim().map(|sim| sim.take_reports()).unwrap_or_default();
+        let reports: Vec<String> = reports.iter().map(ToString::to_string).collect();
+        assert!(reports.is_empty(), "{}", reports.join("\n"));
         let Ok((free, _)) = self.memory_stats() else { return };
         let fallen = self.initial_free.saturating_sub(free);
         if fallen > self.initial_total / 100 * tolerance_percent {

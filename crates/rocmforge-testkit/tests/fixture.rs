@@ -1,6 +1,6 @@
 //! The shared fixture, as the project's first tests used it.
 
-use rocmforge_runtime::DeviceTensor;
+use rocmforge_runtime::{DeviceTensor, Elems, HipBuffer, LaunchArgs, LaunchConfig};
 use rocmforge_testkit::data::{rng, widen};
 use rocmforge_testkit::{GPU_FIXTURE, GpuTestFixture, compare, skip};
 use serial_test::serial;
@@ -59,5 +59,28 @@ fn a_leak_of_one_byte_fails_whatever_the_percentage() {
     let message = *checked.expect_err("one byte is a leak").downcast::<String>().unwrap();
     assert!(message.contains("1 B"), "{message}");
     drop(buffer);
+    fixture.assert_no_leak(0);
+}
+
+#[test]
+fn a_fault_that_the_simulator_saw_fails_the_check() {
+    let fixture = GpuTestFixture::new().unwrap();
+    let stream = fixture.backend().stream();
+    let object = include_bytes!("fixtures/faulty.gfx1100.co");
+    let module = fixture.backend().load_module(object, "faulty").unwrap();
+    let kernel = module.kernel("copy").unwrap();
+    // SAFETY: on the simulated card, where reading memory nobody wrote is a report.
+    let x = unsafe { HipBuffer::<f32>::uninit(stream, Elems(64), "unwritten input") }.unwrap();
+    let y = HipBuffer::<f32>::zeroed(stream, Elems(64), "output").unwrap();
+    let args = LaunchArgs::new().buffer(&x).out(&y).value(64u32);
+    // SAFETY: as above; the kernel stays inside of both buffers.
+    unsafe { stream.launch(&kernel, LaunchConfig::linear(1, 64), args) }.unwrap();
+    drop((x, y, kernel, module));
+    let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fixture.assert_no_leak(100)));
+    let message = *checked
+        .expect_err("memory nobody wrote was read")
+        .downcast::<String>()
+        .unwrap();
+    assert!(message.contains("never written"), "{message}");
     fixture.assert_no_leak(0);
 }
