@@ -145,7 +145,11 @@ impl Tracker {
 
     fn read_ceiling(&mut self, reading: &Reading, holdings: Holdings, own: u64, total: u64) {
         let previous = self.ceiling.take();
-        let Some(Bytes(free)) = reading.hip_free else { return };
+        let Some(Bytes(free)) = reading.hip_free else {
+            // A driver that no longer answers has not thereby more memory: what it said last holds.
+            self.ceiling = previous;
+            return;
+        };
         if free > total {
             self.warnings.push(Warning::FreeAboveTotal);
         }

@@ -427,3 +427,22 @@ fn memory_the_driver_did_not_take_back_stays_live() {
     assert_eq!((snapshot.committed, snapshot.reserved), (Bytes(GIB), Bytes::ZERO));
     assert!(card.ledger().live()[0].abandoned);
 }
+
+#[test]
+fn a_free_figure_that_fails_later_does_not_raise_the_budget() {
+    struct Flaky(std::sync::atomic::AtomicBool);
+    impl rocmforge_memory::Readings for Flaky {
+        fn read(&self) -> Reading {
+            let first = !self.0.swap(true, std::sync::atomic::Ordering::Relaxed);
+            Reading {
+                total: Some(Bytes(20 * GIB)),
+                used: Some(Bytes(2 * GIB)),
+                hip_free: first.then_some(Bytes(3 * GIB)),
+                ..Reading::default()
+            }
+        }
+    }
+    let card = Card::new(DeviceKey::new("test"), Policy::desktop(), Box::new(Flaky(false.into())));
+    let budget = card.budget();
+    assert_eq!((budget.budget, budget.limit), (Bytes(3 * GIB - 64 * MIB), Limit::Driver));
+}
