@@ -444,5 +444,8 @@ fn a_free_figure_that_fails_later_does_not_raise_the_budget() {
     }
     let card = Card::new(DeviceKey::new("test"), Policy::desktop(), Box::new(Flaky(false.into())));
     let budget = card.budget();
-    assert_eq!((budget.budget, budget.limit), (Bytes(3 * GIB - 64 * MIB), Limit::Driver));
+    assert_eq!(
+        (budget.budget, budget.limit),
+        (Bytes(3 * GIB - 64 * MIB), Limit::Driver)
+    );
 }

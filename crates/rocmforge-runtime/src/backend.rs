@@ -27,8 +27,8 @@ pub struct BackendOptions {
     pub policy: Policy,
     /// How long any wait may take before the backend gives the device up.
     pub deadline: Duration,
-    /// Another backend's card, to share its budget; `policy` is not used then. Backends of the AMD library on the same
-    /// device share one anyway ([`Provider::cards`]).
+    /// The card of another backend on the same device, to share its budget; `policy` is not used then. Backends of the
+    /// AMD library on the same device share one anyway ([`Provider::cards`]).
     pub card: Option<Arc<Card>>,
 }
 
@@ -130,7 +130,13 @@ impl HipBackend {
             Card::new(device.pci.clone(), options.policy, Box::new(readings))
         };
         let card = match (options.card, cards) {
-            (Some(card), _) => card,
+            (Some(card), _) if *card.key() == device.pci => card,
+            (Some(card), _) => {
+                return Err(HipError::WrongCard {
+                    device: device.pci,
+                    card: card.key().clone(),
+                });
+            }
             (None, Some(cards)) => cards.get_or_make(&device.pci, make),
             (None, None) => make(),
         };

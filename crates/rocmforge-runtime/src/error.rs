@@ -3,7 +3,7 @@
 use crate::availability::Unavailable;
 use rocmforge_code_object::ParseError;
 use rocmforge_hip_sys::hipError_t;
-use rocmforge_memory::{Bytes, OutOfBudget};
+use rocmforge_memory::{Bytes, DeviceKey, OutOfBudget};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +26,14 @@ pub enum HipError {
         ordinal: i32,
         /// How many there are.
         count: i32,
+    },
+    /// The card given as the budget is another device's.
+    #[error("the device at {device} cannot have its budget from the card at {card}: give no card, or this device's")]
+    WrongCard {
+        /// The device that was to be opened.
+        device: DeviceKey,
+        /// The card that was given.
+        card: DeviceKey,
     },
     /// The device says something of itself that cannot be true.
     #[error(

@@ -7,7 +7,8 @@ use std::sync::{Arc, LazyLock};
 
 const MIB: usize = 1 << 20;
 
-/// One device for all tests of a process that use it; `None`, with the reason printed, if there is none.
+/// One device for all tests of a process that use it; `None`, with the reason printed, if it does not answer. One that
+/// cannot be opened at all panics, as in [`gpu`]: a test that was given a device and has none must fail.
 ///
 /// New tests take a lease of their own ([`gpu`]): it cannot forget the leak check, and tests on it run in parallel.
 pub static GPU_FIXTURE: LazyLock<Option<GpuTestFixture>> = LazyLock::new(|| match GpuTestFixture::new() {

@@ -172,3 +172,22 @@ fn backends_can_share_a_budget() {
     one.synchronize().unwrap();
     assert!(two.can_allocate(safe / 2 + 1).unwrap());
 }
+
+#[test]
+fn another_devices_card_is_no_budget_for_this_one() {
+    let fake = Fake::with(|fake| fake.devices = 2);
+    let first = open(&fake).unwrap();
+    let on = |device| {
+        let api: Arc<dyn HipApi> = Arc::<Fake>::clone(&fake);
+        let options = BackendOptions {
+            device,
+            card: Some(Arc::clone(first.card())),
+            ..BackendOptions::default()
+        };
+        HipBackend::open(Provider::new(api).with_clock(Arc::<Fake>::clone(&fake)), options)
+    };
+    assert!(Arc::ptr_eq(on(0).unwrap().card(), first.card()));
+    let error = on(1).unwrap_err();
+    assert!(matches!(error, HipError::WrongCard { .. }), "{error}");
+    assert!(error.to_string().contains("fake:01:00.0"), "{error}");
+}
