@@ -119,7 +119,11 @@ pub(super) fn flat(words: Words<'_>) -> Decoded<Inst> {
         Format::Flat if has_saddr => return Err(Fail::Invalid("a flat access has no scalar base")),
         Format::Scratch => {
             if has_saddr {
-                (inst.src[2], inst.ty.src[2]) = (sgpr(saddr, 1)?, Ty::B32);
+                let base = sgpr(saddr, 1)?;
+                if base == Operand::ExecHi {
+                    return Err(Fail::Invalid("exec_hi is no scratch base"));
+                }
+                (inst.src[2], inst.ty.src[2]) = (base, Ty::B32);
             }
             if inst.mem.sve {
                 inst.src[0] = vgpr(addr, 1)?;

@@ -19,7 +19,11 @@ pub(super) fn short(words: Words<'_>) -> Decoded<Inst> {
     let ty = row.ty;
     match format {
         Format::Vopc => inst.sdst = compare_mask(row.op),
-        _ if ty.dst == Ty::None => {}
+        _ if ty.dst == Ty::None => {
+            if bits(word, 17, 8) != 0 {
+                return Err(Fail::Invalid("an operation without a result names a destination"));
+            }
+        }
         _ if row.op == Op::VReadfirstlaneB32 => inst.dst = sgpr(bits(word, 17, 8), 1)?,
         _ => inst.dst = short_vgpr(bits(word, 17, 8), ty.dst)?,
     }

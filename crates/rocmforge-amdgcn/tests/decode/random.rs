@@ -183,13 +183,12 @@ fn recorded_random_words_have_llvms_verdict() {
 }
 
 #[test]
-fn fresh_random_words_have_llvms_verdict() {
+fn seeded_random_words_have_llvms_verdict() {
     if !llvm::installed("llvm-mc-19") {
         return;
     }
-    let seed = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(1, |now| now.as_secs());
+    // Others than the recorded ones. `ROCMFORGE_SEED` takes yet others: a difference found that way becomes a case in `spot`.
+    let seed = std::env::var("ROCMFORGE_SEED").map_or(0x5eed, |seed| seed.parse().expect("a number"));
     println!("seed {seed}");
     check(&ask(seed, 20_000));
 }

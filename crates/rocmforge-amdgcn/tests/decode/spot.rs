@@ -114,3 +114,13 @@ fn constants_depend_on_the_operand() {
     );
     assert_eq!(Operand::Vgpr(0).constant(Ty::B32), None);
 }
+
+/// Words that LLVM refuses, each of which was once accepted.
+#[test]
+fn refused_as_by_llvm() {
+    let v_pipeflush_with_destination = [0x7e06_3600];
+    let scratch_load_with_exec_hi_as_base = [0xdc51_0000, 0x007f_0000];
+    assert!(decode(&v_pipeflush_with_destination, 0).is_err());
+    assert!(decode(&scratch_load_with_exec_hi_as_base, 0).is_err());
+    assert!(decode(&[0x7e00_3600], 0).is_ok(), "v_pipeflush");
+}

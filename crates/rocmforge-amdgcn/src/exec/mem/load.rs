@@ -32,11 +32,15 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
             if let Some(lanes) = S::range(c, at[0], 32 * size)
                 .and_then(|bytes| bytes.as_chunks::<4>().0.as_chunks::<R>().0.first_chunk::<32>())
             {
-                for r in 0..R {
-                    let out = &mut w.v[reg(r)].0;
-                    for l in 0..32 {
-                        out[l] = u32::from_le_bytes(lanes[l][r]);
+                // Into a local first, which cannot overlap the source: else each word moves on its own.
+                let mut loaded = [[0; 32]; R];
+                for l in 0..32 {
+                    for r in 0..R {
+                        loaded[r][l] = u32::from_le_bytes(lanes[l][r]);
                     }
+                }
+                for (r, loaded) in loaded.iter().enumerate() {
+                    w.v[reg(r)].0 = *loaded;
                 }
                 return;
             }
