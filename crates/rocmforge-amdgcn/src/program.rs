@@ -5,7 +5,7 @@ use crate::decode::DecodeError;
 use crate::exec::code::Code;
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationFlags, SymbolKind};
-use rocmforge_code_object::{CodeObject, KernelDescriptor, ParseError, UserSgpr};
+use rocmforge_code_object::{CodeObject, KernelDescriptor, KernelMeta, ParseError, UserSgpr};
 
 /// Why a code object cannot be executed here.
 #[derive(Debug, thiserror::Error)]
@@ -163,6 +163,7 @@ impl Program {
                 kernel: meta.name.clone(),
                 what,
             };
+            limits(meta).map_err(refuse)?;
             let code = meta.code.as_ref().ok_or_else(|| refuse("a kernel descriptor".into()))?;
             kernels.push(Kernel {
                 name: meta.name.clone(),
@@ -293,6 +294,28 @@ fn relocate(file: &ElfFile64<'_, Endianness>, base: u64, segments: &mut [Segment
     Ok(())
 }
 
+/// Argument segments and private memory beyond these are damage: what a launch may pass, and the 8 MiB of private memory a
+/// wave can have.
+const MAX_KERNARG: u32 = 64 << 10;
+const MAX_PRIVATE: u32 = 256 << 10;
+
+/// What of a kernel's needs no device has.
+fn limits(meta: &KernelMeta) -> Result<(), String> {
+    if meta.kernarg_size > MAX_KERNARG {
+        return Err(format!(
+            "{} B of arguments ({MAX_KERNARG} B at most)",
+            meta.kernarg_size
+        ));
+    }
+    if meta.private_size > MAX_PRIVATE {
+        return Err(format!(
+            "{} B of private memory for each work-item ({MAX_PRIVATE} B at most)",
+            meta.private_size
+        ));
+    }
+    Ok(())
+}
+
 /// Bits of `COMPUTE_PGM_RSRC1`: round to nearest even everywhere, denormals kept everywhere.
 const FLOAT_MODE: u32 = 0xF0 << 12;
 const FLOAT_MODE_MASK: u32 = 0xFF << 12;
@@ -333,6 +356,10 @@ fn lower_text(file: &ElfFile64<'_, Endianness>, base: u64, debug: &DebugInfo) ->
         .ok_or_else(|| LoadError::Layout("no .text section".into()))?;
     let data = text.data()?;
     let start = text.address();
+    let end = start
+        .checked_add(data.len() as u64)
+        .filter(|end| *end <= MAX_SPAN)
+        .ok_or_else(|| LoadError::Layout(format!(".text at {start:#x} of {:#x} B", data.len())))?;
     let words: Vec<u32> = data.as_chunks::<4>().0.iter().map(|w| u32::from_le_bytes(*w)).collect();
     let mut functions: Vec<(u64, u64)> = file
         .symbols()
@@ -343,11 +370,18 @@ fn lower_text(file: &ElfFile64<'_, Endianness>, base: u64, debug: &DebugInfo) ->
     functions.sort_unstable();
     functions.dedup_by_key(|f| f.0);
     for &(from, to) in &functions {
-        if from < start || to > start + data.len() as u64 || from % 4 != 0 {
+        if from < start || to > end || from % 4 != 0 {
             return Err(LoadError::Layout(format!(
                 "function {from:#x}..{to:#x} is outside .text"
             )));
         }
+    }
+    // Overlapping functions would be lowered over and over.
+    if let Some(pair) = functions.windows(2).find(|pair| pair[0].1 > pair[1].0) {
+        return Err(LoadError::Layout(format!(
+            "functions at {:#x} and {:#x} overlap",
+            pair[0].0, pair[1].0
+        )));
     }
     if functions.is_empty() && !words.is_empty() {
         return Err(LoadError::Layout(
@@ -355,4 +389,23 @@ fn lower_text(file: &ElfFile64<'_, Endianness>, base: u64, debug: &DebugInfo) ->
         ));
     }
     Code::lower(&words, start, base, &functions, debug)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absurd_needs_are_refused_before_anything_is_allocated_for_them() {
+        let needs = |kernarg_size, private_size| {
+            limits(&KernelMeta {
+                kernarg_size,
+                private_size,
+                ..KernelMeta::default()
+            })
+        };
+        assert_eq!(needs(MAX_KERNARG, MAX_PRIVATE), Ok(()));
+        assert!(needs(u32::MAX, 0).is_err_and(|what| what.contains("arguments")));
+        assert!(needs(0, u32::MAX).is_err_and(|what| what.contains("private memory")));
+    }
 }

@@ -67,7 +67,7 @@ impl Module {
             card,
             program,
             kernels: object.kernels,
-            globals: globals(elf, base),
+            globals: globals(elf, base, size),
             base,
             size,
         })
@@ -90,13 +90,20 @@ fn span(elf: &[u8]) -> u64 {
         .unwrap_or(0)
 }
 
-fn globals(elf: &[u8], base: u64) -> BTreeMap<String, (u64, u64)> {
+/// Those that lie inside the image: `size` bytes from `base` on.
+fn globals(elf: &[u8], base: u64, size: u64) -> BTreeMap<String, (u64, u64)> {
     let Ok(file) = object::read::elf::ElfFile64::<object::Endianness>::parse(elf) else {
         return BTreeMap::new();
     };
     file.dynamic_symbols()
         .chain(file.symbols())
         .filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.size() > 0 && !symbol.is_undefined())
+        .filter(|symbol| {
+            symbol
+                .address()
+                .checked_add(symbol.size())
+                .is_some_and(|end| end <= size)
+        })
         .filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), base + symbol.address(), symbol.size())))
         .filter(|(name, ..)| !name.ends_with(".kd"))
         .map(|(name, address, size)| (name, (address, size)))

@@ -26,7 +26,7 @@ pub(crate) struct Ctx<'a> {
 }
 
 impl Ctx<'_> {
-    /// Notes a fault; the same kind at the same instruction is counted only.
+    /// Notes a fault and gives it, unless the same kind at the same instruction is known: that one is counted only.
     #[cold]
     #[inline(never)]
     pub(crate) fn fault(
@@ -38,11 +38,11 @@ impl Ctx<'_> {
         lane: u32,
         address: u64,
         size: u32,
-    ) {
+    ) -> Option<&mut Fault> {
         let pc = self.text + u64::from(i.at);
         if let Some(same) = self.faults.iter_mut().find(|f| f.kind == kind && f.pc == pc) {
             same.count += 1;
-            return;
+            return None;
         }
         self.faults.push(Fault {
             kind,
@@ -58,6 +58,7 @@ impl Ctx<'_> {
             note: String::new(),
         });
         self.stop = self.faults.len() >= self.max_faults;
+        self.faults.last_mut()
     }
 
     /// Notes why an access to global memory was refused.

@@ -145,8 +145,7 @@ impl Machine<'_> {
                 // The barrier is the instruction before the next one.
                 let i = &self.code.ins[wave.next - 1];
                 let ended = waves.len() - waiting;
-                ctx.fault(wave, i, FaultKind::BarrierDivergence, Access::None, 0, 0, 0);
-                if let Some(fault) = ctx.faults.last_mut().filter(|f| f.note.is_empty()) {
+                if let Some(fault) = ctx.fault(wave, i, FaultKind::BarrierDivergence, Access::None, 0, 0, 0) {
                     fault.note = format!("{waiting} of {} waves wait, {ended} have ended", waves.len());
                 }
             }
@@ -291,16 +290,8 @@ impl Machine<'_> {
 #[cold]
 fn diverged(w: &Wave, ctx: &mut Ctx<'_>, i: &super::code::Ins) {
     let missing = w.live & !w.s[EXEC];
-    ctx.fault(
-        w,
-        i,
-        FaultKind::BarrierDivergence,
-        Access::None,
-        missing.trailing_zeros() % 32,
-        0,
-        0,
-    );
-    if let Some(fault) = ctx.faults.last_mut().filter(|f| f.note.is_empty()) {
+    let lane = missing.trailing_zeros() % 32;
+    if let Some(fault) = ctx.fault(w, i, FaultKind::BarrierDivergence, Access::None, lane, 0, 0) {
         fault.note = format!("lanes {missing:#010x} of the wave do not take part");
     }
 }

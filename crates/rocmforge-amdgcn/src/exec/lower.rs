@@ -301,8 +301,16 @@ fn lane_ins(inst: &Inst) -> Result<Ins, Refused> {
         _ => {}
     }
     [ins.a, ins.b, ins.c] = src;
+    if mods.clamp && matches!(inst.op, Op::VDot4I32Iu8 | Op::VDot8I32Iu4) {
+        return Err("saturation of this operation");
+    }
+    // The accumulator of these is one single among packed operands.
+    let single = matches!(inst.op, Op::VDot2F32F16 | Op::VDot2F32Bf16);
+    if single && mods.neg_hi & 4 != 0 {
+        return Err("modifier of the accumulator");
+    }
     // Packed and mixed operands apply their modifiers themselves, apart from clamping.
-    let any = mods.clamp || (!packed && (mods.neg | mods.abs) & 7 != 0);
+    let any = mods.clamp || (!packed && (mods.neg | mods.abs) & 7 != 0) || (single && mods.neg & 4 != 0);
     ins.run = match cross::lookup(inst.op) {
         Some(run) => run,
         None => vector::lookup(inst.op, any, mods.clamp).ok_or(if any { "with these modifiers" } else { "" })?,

@@ -33,7 +33,9 @@ impl<const N: usize> Handler for Load<N> {
             None => {
                 c.global_fault(w, i, Access::Scalar, 0, address, N as u32 * 4);
                 // The words that are fine still arrive, so that one fault does not cause others.
-                for (word, at) in words.iter_mut().zip((address..).step_by(4)) {
+                for (n, word) in words.iter_mut().enumerate() {
+                    // Past the last address there is the first, which is no memory either.
+                    let at = address.wrapping_add(n as u64 * 4);
                     if let Some(off) = c
                         .memory
                         .offset(at, 4)

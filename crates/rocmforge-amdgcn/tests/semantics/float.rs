@@ -228,3 +228,18 @@ fn divisions_are_correctly_rounded() {
         );
     }
 }
+
+#[test]
+fn the_fraction_of_a_half_is_below_one_and_that_of_nan_is_nan() {
+    let words = vop3(0x1df, 1);
+    let of = |bits: u64| half::f16::from_bits(bits as u16);
+    check("v_fract_f16", &words, false, As::Bits, |l| {
+        let a = of(l.a).to_f32();
+        let rest = half::f16::from_f32((a - a.floor()).min(1.0 - 1.0 / 2048.0));
+        a.is_finite().then_some(l.d & !0xffff | u64::from(rest.to_bits()))
+    });
+    let lanes = lanes(false);
+    for (lane, ours) in lanes.iter().zip(run("template_kernel", &words, &lanes)) {
+        assert!(of(lane.a).is_finite() || of(ours).is_nan(), "{lane:x?} gave {ours:#x}");
+    }
+}

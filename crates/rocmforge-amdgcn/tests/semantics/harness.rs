@@ -1,6 +1,6 @@
 //! Runs raw instruction words in a kernel that loads and stores their registers.
 
-use rocmforge_amdgcn::{ByteState, DEVICE_BASE, Dispatch, ExecOptions, GlobalMemory, Program, Status, decode};
+use rocmforge_amdgcn::{ByteState, DEVICE_BASE, Dispatch, ExecOptions, GlobalMemory, Outcome, Program, Status, decode};
 
 /// Operands of one lane. `d` is what the destination holds before.
 #[derive(Clone, Copy, Debug)]
@@ -128,6 +128,13 @@ fn patched(words: &[u32]) -> Vec<u8> {
 
 /// Runs a kernel of the template over the lanes and gives what it stored.
 pub(crate) fn run(kernel: &str, words: &[u32], lanes: &[Lane]) -> Vec<u64> {
+    let (outcome, stored) = launch(kernel, words, lanes);
+    assert_eq!(outcome.status, Status::Completed, "{:?}", outcome.faults.first());
+    stored
+}
+
+/// The same for words that may fault.
+pub(crate) fn launch(kernel: &str, words: &[u32], lanes: &[Lane]) -> (Outcome, Vec<u64>) {
     let base = DEVICE_BASE + 0x10_0000;
     let program = Program::load(&patched(words), base).unwrap_or_else(|error| panic!("{words:08x?}: {error}"));
     let mut memory = GlobalMemory::new(1 << 24).expect("16 MiB of addresses");
@@ -159,15 +166,10 @@ pub(crate) fn run(kernel: &str, words: &[u32], lanes: &[Lane]) -> Vec<u64> {
         options: ExecOptions::default(),
     };
     let outcome = rocmforge_amdgcn::execute(&dispatch, &mut memory);
-    assert_eq!(outcome.status, Status::Completed, "{:?}", outcome.faults.first());
     let mut bytes = vec![0; size as usize];
     memory.read(arrays + 3 * size, &mut bytes).expect("written");
-    bytes
-        .as_chunks::<8>()
-        .0
-        .iter()
-        .map(|bytes| u64::from_le_bytes(*bytes))
-        .collect()
+    let stored = bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
+    (outcome, stored.collect())
 }
 
 /// `v8 = op(v2, v4, v6)` as VOP3, with as many sources as `sources`.

@@ -1,6 +1,7 @@
 //! What holds for all instructions: lanes that are off, a destination that is a source, pairs that read before they write.
 
-use crate::harness::{Lane, lanes, run, vop3};
+use crate::harness::{Lane, lanes, launch, run, vop3};
+use rocmforge_amdgcn::FaultKind;
 
 /// `s_mov_b32 exec_lo, literal`.
 const SET_EXEC: u32 = 0xbefe_00ff;
@@ -40,4 +41,19 @@ fn a_pair_swaps() {
     for (lane, ours) in lanes.iter().zip(run("template_kernel", &words, &lanes)) {
         assert_eq!(ours, lane.d.rotate_left(32), "{lane:x?}");
     }
+}
+
+#[test]
+fn a_scalar_load_across_the_end_of_the_address_space_is_a_fault() {
+    // s_mov_b64 s[20:21], -4; s_load_b128 s[20:23], s[20:21], null
+    let (outcome, _) = launch(
+        "template_kernel",
+        &[0xbe94_01c4, 0xf408_050a, 0xf800_0000],
+        &lanes(false)[..32],
+    );
+    let fault = outcome.faults.first().expect("a fault");
+    assert_eq!(
+        (fault.kind, fault.address),
+        (FaultKind::GlobalOutOfBounds, u64::MAX - 3)
+    );
 }

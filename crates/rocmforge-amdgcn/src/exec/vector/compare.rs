@@ -42,7 +42,8 @@ fn class16(x: f32, mask: u32) -> bool {
 /// `lg`: false for NaN, unlike `!=`.
 #[inline(always)]
 fn less_or_greater<T: PartialOrd>(a: T, b: T) -> bool {
-    a != b
+    // Without a branch, so that lanes stay in vectors.
+    (a < b) | (a > b)
 }
 
 /// Neither less, equal nor greater.

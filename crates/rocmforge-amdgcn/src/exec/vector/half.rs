@@ -57,7 +57,11 @@ lane_ops! { lookup {
     VCeilF16(a: H) -> H { H(a.0.ceil()) }
     VFloorF16(a: H) -> H { H(a.0.floor()) }
     VRndneF16(a: H) -> H { H(a.0.round_ties_even()) }
-    VFractF16(a: H) -> H { H((a.0 - a.0.floor()).min(0.999_511_7)) }
+    VFractF16(a: H) -> H {
+        let rest = a.0 - a.0.floor();
+        // The largest half below 1, where rounding would give 1; NaN stays NaN.
+        H(if rest > 0.999_511_7 { 0.999_511_7 } else { rest })
+    }
     VRcpF16(a: H) -> H { H(1.0 / a.0) }
     VRsqF16(a: H) -> H { H((1.0 / f64::from(a.0).sqrt()) as f32) }
     VSqrtF16(a: H) -> H { H(a.0.sqrt()) }
