@@ -5,4 +5,5 @@ mod compare;
 mod float;
 mod harness;
 mod integer;
+mod scalar;
 mod structure;
