@@ -66,7 +66,10 @@ fn compares_of_floats_tell_unordered_from_unequal() {
     }
 }
 
-const INTEGERS: [(&str, u32, fn(Ordering) -> bool); 6] = [
+/// A relation: its name, its opcode's offset, and what it says of an order.
+type IntegerRelation = (&'static str, u32, fn(Ordering) -> bool);
+
+const INTEGERS: [IntegerRelation; 6] = [
     ("lt", 1, Ordering::is_lt),
     ("eq", 2, Ordering::is_eq),
     ("le", 3, Ordering::is_le),
