@@ -4,6 +4,8 @@ mod fake;
 
 mod basics;
 mod device;
+#[path = "../common/drop_orders.rs"]
+mod drop_orders;
 mod drops;
 mod failures;
 mod launch;

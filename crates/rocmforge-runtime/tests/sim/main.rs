@@ -5,6 +5,8 @@ use rocmforge_runtime::*;
 use rocmforge_sim::{SimConfig, SimHost};
 use std::sync::Arc;
 
+#[path = "../common/drop_orders.rs"]
+mod drop_orders;
 mod drops;
 mod ordering;
 
