@@ -25,12 +25,15 @@
 //! `v_fmaak_f32` is `dst = src[0] * src[1] + src[2]` with the literal in `src[2]`; `v_fmamk_f32` is
 //! `dst = src[0] * src[1] + src[2]` with the literal in `src[1]`. Sources are therefore in the order of the text.
 
+use crate::Arch;
 use crate::decode::DecodeError;
 pub use crate::decode::opcodes::Op;
 
 /// One decoded instruction: see the [module](self) for which operand lies where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inst {
+    /// The instruction set it was decoded for.
+    pub arch: Arch,
     /// What it does.
     pub op: Op,
     /// How it was encoded.
@@ -435,11 +438,19 @@ impl Op {
     }
 }
 
-/// Decodes the instruction at the start of `words`; `pc` is its byte address, which errors repeat.
+/// Decodes the gfx1100 instruction at the start of `words`; `pc` is its byte address, which errors repeat.
 ///
 /// # Errors
-/// [`DecodeError`] when the words are not an instruction of gfx1100, have reserved bits set, are cut off, or belong to a
-/// class that compute programs do not need and this crate does not model.
+/// As [`decode_for`].
 pub fn decode(words: &[u32], pc: u64) -> Result<Inst, DecodeError> {
-    crate::decode::decode(words, pc)
+    decode_for(Arch::Gfx1100, words, pc)
+}
+
+/// Decodes the instruction of `arch` at the start of `words`; `pc` is its byte address, which errors repeat.
+///
+/// # Errors
+/// [`DecodeError`] when the words are not an instruction of `arch`, have reserved bits set, are cut off, or belong to a
+/// class that compute programs do not need and this crate does not model.
+pub fn decode_for(arch: Arch, words: &[u32], pc: u64) -> Result<Inst, DecodeError> {
+    crate::decode::decode(arch, words, pc)
 }

@@ -33,6 +33,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod arch;
 pub mod debug_info;
 pub mod decode;
 mod disasm;
@@ -44,11 +45,12 @@ mod kernarg;
 mod memory;
 mod program;
 
+pub use arch::{Arch, UnknownArch};
 pub use debug_info::{DebugInfo, Frame};
 pub use decode::DecodeError;
 pub use dispatch::{Counters, Dispatch, ExecOptions, MAX_LDS, MAX_WORKGROUP, Outcome, Status, execute};
 pub use fault::{Access, Fault, FaultKind};
-pub use inst::{Format, Inst, Mods, Op, Operand, Ty, decode};
+pub use inst::{Format, Inst, Mods, Op, Operand, Ty, decode, decode_for};
 pub use kernarg::{Geometry, KernargError, PRIVATE_APERTURE, SHARED_APERTURE, kernarg_bytes};
 pub use memory::{ByteState, DEVICE_BASE, GlobalMemory, MemFault, MemFaultKind, ReserveError};
 pub use program::{Kernel, LoadError, Program, Segment};

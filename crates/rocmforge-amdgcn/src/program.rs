@@ -1,5 +1,6 @@
 //! A code object, loaded for one device address and lowered for execution.
 
+use crate::Arch;
 use crate::debug_info::{DebugInfo, Frame};
 use crate::decode::DecodeError;
 use crate::exec::code::Code;
@@ -119,6 +120,7 @@ pub(crate) struct Setup {
 
 /// A loaded code object: its image, its kernels and their lowered instructions.
 pub struct Program {
+    arch: Arch,
     base: u64,
     segments: Vec<Segment>,
     kernels: Vec<Kernel>,
@@ -186,12 +188,18 @@ impl Program {
             }
         }
         Ok(Self {
+            arch: Arch::Gfx1100,
             base,
             segments,
             kernels,
             code,
             debug,
         })
+    }
+
+    /// The instruction set it was compiled for.
+    pub fn arch(&self) -> Arch {
+        self.arch
     }
 
     /// Device address it was loaded for.

@@ -13,6 +13,7 @@ mod source;
 mod tables;
 mod vector;
 
+use crate::Arch;
 use crate::inst::{Format, Inst, MemBits, Mods, Operand};
 use row::Row;
 
@@ -30,8 +31,10 @@ pub enum DecodeError {
         need: usize,
     },
     /// No such instruction, or a reserved field is set.
-    #[error("at {pc:#x}: {words:08x?} is not a gfx1100 instruction: {reason}")]
+    #[error("at {pc:#x}: {words:08x?} is not a {arch} instruction: {reason}")]
     Invalid {
+        /// The instruction set.
+        arch: Arch,
         /// Byte address.
         pc: u64,
         /// The words.
@@ -76,12 +79,15 @@ pub(crate) type Decoded<T> = Result<T, Fail>;
 
 /// The words of one instruction.
 #[derive(Clone, Copy)]
-pub(crate) struct Words<'a>(&'a [u32]);
+pub(crate) struct Words<'a> {
+    pub(crate) arch: Arch,
+    words: &'a [u32],
+}
 
 impl Words<'_> {
     /// Word `index`, or the error that says how many are needed.
     pub(crate) fn word(self, index: usize) -> Decoded<u32> {
-        self.0.get(index).copied().ok_or(Fail::Truncated(index + 1))
+        self.words.get(index).copied().ok_or(Fail::Truncated(index + 1))
     }
 
     /// The first two words as one number.
@@ -96,12 +102,17 @@ pub(crate) fn bits(value: u64, low: u32, width: u32) -> u32 {
 }
 
 /// Decodes the instruction at the start of `words`: see [`crate::inst::decode`].
-pub(crate) fn decode(words: &[u32], pc: u64) -> Result<Inst, DecodeError> {
-    decode_words(Words(words)).map_err(|fail| {
+pub(crate) fn decode(arch: Arch, words: &[u32], pc: u64) -> Result<Inst, DecodeError> {
+    decode_words(Words { arch, words }).map_err(|fail| {
         let words: Vec<u32> = words.iter().take(3).copied().collect();
         match fail {
             Fail::Truncated(need) => DecodeError::Truncated { pc, words, need },
-            Fail::Invalid(reason) => DecodeError::Invalid { pc, words, reason },
+            Fail::Invalid(reason) => DecodeError::Invalid {
+                arch,
+                pc,
+                words,
+                reason,
+            },
             Fail::Unused(mnemonic, bits) => DecodeError::UnusedBits {
                 pc,
                 words,
@@ -114,6 +125,9 @@ pub(crate) fn decode(words: &[u32], pc: u64) -> Result<Inst, DecodeError> {
 }
 
 fn decode_words(words: Words<'_>) -> Decoded<Inst> {
+    if words.arch == Arch::Gfx1201 {
+        return Err(Fail::Unsupported("gfx1201"));
+    }
     let first = words.word(0)?;
     if first >> 31 == 0 {
         return vector::short(words);
@@ -152,6 +166,7 @@ pub(crate) fn check_bits(row: &Row, value: u64, unused: u64) -> Decoded<()> {
 /// An instruction of `row` without operands.
 pub(crate) fn blank(row: &'static Row, format: Format, words: u8) -> Inst {
     Inst {
+        arch: Arch::Gfx1100,
         op: row.op,
         format,
         size: 4 * words,
