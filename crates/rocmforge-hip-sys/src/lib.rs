@@ -28,10 +28,12 @@ mod clock;
 mod error;
 mod functions;
 mod loader;
+mod names;
 mod types;
 
 pub use api::{CORE_FUNCTIONS, FOREIGN_FUNCTIONS, HipApi, HipForeignApi, OPTIONAL_FUNCTIONS};
 pub use clock::{HipClock, SystemClock};
 pub use error::*;
 pub use loader::{Candidate, HipLibrary, LoadError, LoadOptions, Refusal};
+pub use names::HipNames;
 pub use types::*;

@@ -97,7 +97,7 @@ impl HipBackend {
         (0..count)
             .map(|ordinal| {
                 let (api, clock) = (Arc::clone(&provider.api), Arc::clone(&provider.clock));
-                DeviceInfo::query(&Driver::new(api, clock, ordinal, count, deadline))
+                DeviceInfo::query(&Driver::new(api, clock, None, ordinal, count, deadline))
             })
             .collect()
     }
@@ -109,6 +109,7 @@ impl HipBackend {
         let Provider {
             api,
             clock,
+            names,
             readings,
             cards,
         } = provider;
@@ -119,7 +120,7 @@ impl HipBackend {
                 count,
             });
         }
-        let driver = Driver::new(api, clock, options.device, count, options.deadline);
+        let driver = Driver::new(api, clock, names, options.device, count, options.deadline);
         let device = DeviceInfo::query(&driver)?;
         let make = || {
             let system = readings.or_else(|| system_readings(&device.pci));

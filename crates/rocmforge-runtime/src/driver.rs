@@ -2,8 +2,10 @@
 
 use crate::error::{HipError, HipResult, is_sticky};
 use parking_lot::Mutex;
-use rocmforge_hip_sys::{HipApi, HipClock, hipError_t};
+use rocmforge_hip_sys::{HipApi, HipClock, HipNames, hipError_t};
+use rocmforge_memory::Site;
 use std::cell::Cell;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -45,6 +47,7 @@ pub(crate) struct Polling {
 pub(crate) struct Driver {
     api: Arc<dyn HipApi>,
     clock: Arc<dyn HipClock>,
+    names: Option<Arc<dyn HipNames>>,
     id: u64,
     ordinal: i32,
     device_count: i32,
@@ -58,6 +61,7 @@ impl Driver {
     pub(crate) fn new(
         api: Arc<dyn HipApi>,
         clock: Arc<dyn HipClock>,
+        names: Option<Arc<dyn HipNames>>,
         ordinal: i32,
         device_count: i32,
         deadline: Duration,
@@ -65,6 +69,7 @@ impl Driver {
         Arc::new(Self {
             api,
             clock,
+            names,
             id: unique_id(),
             ordinal,
             device_count,
@@ -85,6 +90,13 @@ impl Driver {
 
     pub(crate) fn deadline(&self) -> Duration {
         self.polling.deadline
+    }
+
+    /// Tells the provider what an allocation is called, if it wants to know.
+    pub(crate) fn name_allocation(&self, ptr: *const c_void, label: &str, site: Site) {
+        if let Some(names) = &self.names {
+            names.name_allocation(ptr, label, &site.to_string());
+        }
     }
 
     /// What every public fallible function starts with: refuses on a poisoned backend, and brings out an error that a

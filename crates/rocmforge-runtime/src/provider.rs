@@ -3,7 +3,7 @@
 use crate::availability::Unavailable;
 use crate::error::{HipError, HipResult};
 use parking_lot::Mutex;
-use rocmforge_hip_sys::{HipApi, HipClock, HipLibrary, SystemClock};
+use rocmforge_hip_sys::{HipApi, HipClock, HipLibrary, HipNames, SystemClock};
 use rocmforge_memory::{Card, DeviceKey, Readings};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Weak};
@@ -14,6 +14,8 @@ pub struct Provider {
     pub api: Arc<dyn HipApi>,
     /// The clock deadlines are measured on.
     pub clock: Arc<dyn HipClock>,
+    /// Who is told what allocations are called, if anybody wants to know.
+    pub names: Option<Arc<dyn HipNames>>,
     /// The system's figures of the card. `None`: sysfs, by the device's PCI address.
     pub readings: Option<Box<dyn Readings>>,
     /// Where backends on the same device find the budget they share. `None`: each backend has its own.
@@ -26,6 +28,7 @@ impl Provider {
         Self {
             api,
             clock: Arc::new(SystemClock::new()),
+            names: None,
             readings: None,
             cards: None,
         }
@@ -34,6 +37,14 @@ impl Provider {
     /// The same on another clock.
     pub fn with_clock(self, clock: Arc<dyn HipClock>) -> Self {
         Self { clock, ..self }
+    }
+
+    /// The same, and `names` is told the label and site of every allocation.
+    pub fn with_names(self, names: Arc<dyn HipNames>) -> Self {
+        Self {
+            names: Some(names),
+            ..self
+        }
     }
 
     /// The same with other figures of the card.

@@ -6,7 +6,7 @@ use crate::error::{HipError, HipResult};
 use crate::tracker::Uses;
 use parking_lot::Mutex;
 use rocmforge_hip_sys::hipErrorOutOfMemory;
-use rocmforge_memory::{Allocation, Bytes, Class};
+use rocmforge_memory::{Allocation, Bytes, Class, Site};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -66,6 +66,7 @@ impl Root {
             });
         }
         core.driver.check("hipMalloc", status)?;
+        core.driver.name_allocation(ptr, label, Site::caller());
         Ok(root(ptr, Some(reservation.commit())))
     }
 

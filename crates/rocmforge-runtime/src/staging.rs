@@ -29,6 +29,7 @@ impl Pinned {
         core.driver.call("hipHostMalloc", |api| unsafe {
             api.hipHostMalloc(&mut ptr, bytes, hipHostMallocDefault)
         })?;
+        core.driver.name_allocation(ptr, label, site);
         let token = core
             .card
             .ledger()
