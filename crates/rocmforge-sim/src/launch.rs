@@ -110,7 +110,7 @@ impl Host {
         );
         let vram = &self.cards[card].vram;
         let allocation = if global { vram.blame(fault.address) } else { None };
-        let mut message = match (kind, allocation) {
+        let mut message = match (kind, &allocation) {
             (ReportKind::OutOfBounds, Some(of)) if fault.address >= of.address + of.size => {
                 format!(
                     "{} B past the end of the allocation",
@@ -134,6 +134,7 @@ impl Host {
         }
         let report = Report::of_call(kind, "kernel", call, message).in_kernel(kernel);
         Report {
+            pc: Some(fault.pc),
             frames: fault.frames.clone(),
             workgroup: Some(fault.workgroup),
             wave: fault.wave,

@@ -46,6 +46,6 @@ mod work;
 pub use config::{CardConfig, HipVersion, Poison, Schedule, SimConfig};
 
 pub use readings::SimReadings;
-pub use report::{Access, AllocationInfo, AllocationState, Report, ReportKind};
+pub use report::{Access, AllocationInfo, AllocationState, Report, ReportKind, Side, Tool};
 pub use sim::{Counters, SimError, SimHost};
 pub use vram::AllocationStats;

@@ -2,6 +2,7 @@
 
 use rocmforge_amdgcn::Frame;
 use std::fmt;
+use std::sync::Arc;
 
 /// What kind of mistake it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,6 +44,62 @@ pub enum ReportKind {
     Unmodelled,
     /// The kernel ran off its code or gave up by itself.
     KernelAbort,
+    /// Two launches, copies or host accesses touch the same bytes, one of them writes, and nothing orders them.
+    Race,
+    /// Two waves of a workgroup touch the same LDS, one of them writes, and no barrier stands between.
+    LdsRace,
+    /// Two waves of one launch touch the same device memory, one of them writes, and nothing orders them.
+    GlobalRace,
+    /// A register was read that the wave had not written.
+    UninitialisedRegister,
+}
+
+/// The checker a report comes from. The names are those NVIDIA's compute-sanitizer uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Tool {
+    /// Accesses outside what is allocated, and frees.
+    Memcheck,
+    /// Reads of what was never written.
+    Initcheck,
+    /// Accesses that nothing orders.
+    Racecheck,
+    /// Barriers, and kernels and waits that do not end.
+    Synccheck,
+    /// Calls, handles, arguments and code objects.
+    Api,
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Memcheck => "memcheck",
+            Self::Initcheck => "initcheck",
+            Self::Racecheck => "racecheck",
+            Self::Synccheck => "synccheck",
+            Self::Api => "api",
+        })
+    }
+}
+
+impl ReportKind {
+    /// The checker that finds it.
+    pub fn tool(self) -> Tool {
+        match self {
+            Self::OutOfBounds
+            | Self::UseAfterFree
+            | Self::DoubleFree
+            | Self::InteriorFree
+            | Self::InvalidFree
+            | Self::LdsOutOfBounds
+            | Self::ScratchOutOfBounds
+            | Self::Misaligned => Tool::Memcheck,
+            Self::Uninitialised | Self::UninitialisedLds | Self::UninitialisedRegister => Tool::Initcheck,
+            Self::Race | Self::LdsRace | Self::GlobalRace => Tool::Racecheck,
+            Self::BarrierDivergence | Self::EndlessKernel | Self::EndlessWait => Tool::Synccheck,
+            Self::StaleHandle | Self::InvalidCall | Self::BadLaunch | Self::Unmodelled | Self::KernelAbort => Tool::Api,
+        }
+    }
 }
 
 impl fmt::Display for ReportKind {
@@ -66,6 +123,10 @@ impl fmt::Display for ReportKind {
             Self::BadLaunch => "launch that does not fit the kernel",
             Self::Unmodelled => "code that is not modelled",
             Self::KernelAbort => "kernel aborted",
+            Self::Race => "race: nothing orders two accesses",
+            Self::LdsRace => "race in LDS: two waves without a barrier between them",
+            Self::GlobalRace => "race in device memory inside one launch",
+            Self::UninitialisedRegister => "read of a register that was never written",
         })
     }
 }
@@ -101,7 +162,7 @@ pub enum AllocationState {
 }
 
 /// An allocation a report is about: the one the address belongs to, belonged to, or lies next to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllocationInfo {
     /// First byte.
     pub address: u64,
@@ -111,19 +172,85 @@ pub struct AllocationInfo {
     pub allocated_by: u64,
     /// Whether it still lives.
     pub state: AllocationState,
+    /// What the program calls it, if it said so.
+    pub label: Option<Arc<str>>,
+    /// Where the program allocated it, if it said so.
+    pub site: Option<Arc<str>>,
 }
 
 impl fmt::Display for AllocationInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(label) = &self.label {
+            write!(f, "\"{label}\", ")?;
+        }
         write!(
             f,
             "{} B at {:#x}, allocated by call {}",
             self.size, self.address, self.allocated_by
         )?;
+        if let Some(site) = &self.site {
+            write!(f, " ({site})")?;
+        }
         match self.state {
             AllocationState::Live => f.write_str(", alive"),
             AllocationState::Freed(call) => write!(f, ", freed by call {call}"),
         }
+    }
+}
+
+/// The other party of a report that is about two accesses: of a race, or of a use after free the operation that is at
+/// fault for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Side {
+    /// As [`Report::api`].
+    pub api: &'static str,
+    /// As [`Report::call`].
+    pub call: u64,
+    /// As [`Report::stream`].
+    pub stream: Option<u64>,
+    /// The kernel, if one did it.
+    pub kernel: Option<String>,
+    /// How memory was touched, if it was.
+    pub access: Option<Access>,
+    /// As [`Report::pc`].
+    pub pc: Option<u64>,
+    /// Source position in the kernel, innermost inlined function first.
+    pub frames: Vec<Frame>,
+    /// Workgroup of the access.
+    pub workgroup: Option<[u32; 3]>,
+    /// Wave inside the workgroup.
+    pub wave: u32,
+    /// Lane inside the wave.
+    pub lane: u32,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(access) = self.access {
+            write!(f, "{access} by ")?;
+        }
+        write!(f, "{} (call {}", self.api, self.call)?;
+        if let Some(stream) = self.stream {
+            write!(f, ", stream {stream}")?;
+        }
+        f.write_str(")")?;
+        if let Some(kernel) = &self.kernel {
+            write!(f, " in kernel {kernel}")?;
+        }
+        if let Some(pc) = self.pc {
+            write!(f, ", pc {pc:#x}")?;
+        }
+        for frame in &self.frames {
+            write!(f, "\n    at {frame}")?;
+        }
+        if let Some([x, y, z]) = self.workgroup {
+            write!(
+                f,
+                "\n    workgroup ({x}, {y}, {z}), wave {}, lane {}",
+                self.wave, self.lane
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -136,8 +263,13 @@ pub struct Report {
     pub api: &'static str,
     /// Which call of this host it was, counted from 1; for deferred work, the call that enqueued it.
     pub call: u64,
+    /// The stream of the operation, numbered in the order of creation over the whole host (each card's null stream
+    /// first); none for what no stream did.
+    pub stream: Option<u64>,
     /// The kernel, if one did it.
     pub kernel: Option<String>,
+    /// Address of the kernel's instruction as `llvm-objdump` prints it, if one did it.
+    pub pc: Option<u64>,
     /// First byte of the access (a device address; an offset for LDS and private memory).
     pub address: u64,
     /// Bytes of the access.
@@ -156,6 +288,8 @@ pub struct Report {
     pub count: u64,
     /// The allocation it is about.
     pub allocation: Option<AllocationInfo>,
+    /// The other party, if the report is about two.
+    pub other: Option<Box<Side>>,
     /// What happened, in words.
     pub message: String,
 }
@@ -167,7 +301,9 @@ impl Report {
             kind,
             api,
             call,
+            stream: None,
             kernel: None,
+            pc: None,
             address: 0,
             size: 0,
             access: None,
@@ -177,8 +313,14 @@ impl Report {
             lane: 0,
             count: 1,
             allocation: None,
+            other: None,
             message,
         }
+    }
+
+    /// The checker it comes from.
+    pub fn tool(&self) -> Tool {
+        self.kind.tool()
     }
 
     /// The same about a kernel.
@@ -199,9 +341,16 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} (call {})", self.kind, self.api, self.call)?;
+        write!(f, "{}: {} (call {}", self.kind, self.api, self.call)?;
+        if let Some(stream) = self.stream {
+            write!(f, ", stream {stream}")?;
+        }
+        f.write_str(")")?;
         if let Some(kernel) = &self.kernel {
             write!(f, " in kernel {kernel}")?;
+        }
+        if let Some(pc) = self.pc {
+            write!(f, ", pc {pc:#x}")?;
         }
         if let Some(access) = self.access {
             write!(f, "\n  {access} of {} B at {:#x}", self.size, self.address)?;
@@ -218,6 +367,9 @@ impl fmt::Display for Report {
             if self.count > 1 {
                 write!(f, ", {} lanes in all", self.count)?;
             }
+        }
+        if let Some(other) = &self.other {
+            write!(f, "\n  other: {other}")?;
         }
         if let Some(allocation) = &self.allocation {
             write!(f, "\n  allocation: {allocation}")?;

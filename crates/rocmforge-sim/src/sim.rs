@@ -168,6 +168,16 @@ impl SimHost {
         }
     }
 
+    /// Tells what the program calls the live device allocation that starts at `ptr` and where it made it; reports about
+    /// it say so from now on. Any other pointer is ignored.
+    pub fn name_allocation(&self, ptr: *const std::ffi::c_void, label: &str, site: &str) {
+        let address = ptr.addr() as u64;
+        let mut host = self.state.lock();
+        if let Some(card) = host.card_of(address) {
+            host.cards[card].vram.name(address, label, site);
+        }
+    }
+
     pub(crate) fn with_host<T>(&self, look: impl FnOnce(&Host) -> T) -> T {
         look(&self.state.lock())
     }

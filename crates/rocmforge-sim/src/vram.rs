@@ -4,6 +4,7 @@ use crate::config::Poison;
 use crate::report::{AllocationInfo, AllocationState};
 use rocmforge_amdgcn::{ByteState, GlobalMemory, ReserveError};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// Every allocation starts at a multiple of this, as HIP's do.
 pub(crate) const ALIGNMENT: u64 = 256;
@@ -24,13 +25,17 @@ const POISON_LIMIT: u64 = 256 << 10;
 const REMEMBERED: usize = 4096;
 
 /// A live allocation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Allocation {
     /// Unique on the host: two allocations at the same address differ in it.
     pub(crate) id: u64,
     pub(crate) address: u64,
     pub(crate) size: u64,
     pub(crate) allocated_by: u64,
+    /// What the program calls it, if it said so.
+    pub(crate) label: Option<Arc<str>>,
+    /// Where the program allocated it, if it said so.
+    pub(crate) site: Option<Arc<str>>,
 }
 
 impl Allocation {
@@ -40,6 +45,8 @@ impl Allocation {
             size: self.size,
             allocated_by: self.allocated_by,
             state: AllocationState::Live,
+            label: self.label.clone(),
+            site: self.site.clone(),
         }
     }
 
@@ -203,6 +210,8 @@ impl Vram {
                 address,
                 size,
                 allocated_by: call,
+                label: None,
+                site: None,
             },
         );
         self.stats.allocations += 1;
@@ -253,6 +262,14 @@ impl Vram {
         (address < allocation.end()).then_some(allocation)
     }
 
+    /// Remembers what the program calls the live allocation that starts at `address`.
+    pub(crate) fn name(&mut self, address: u64, label: &str, site: &str) {
+        if let Some(allocation) = self.live.get_mut(&address) {
+            allocation.label = Some(label.into());
+            allocation.site = Some(site.into());
+        }
+    }
+
     pub(crate) fn live(&self) -> impl Iterator<Item = &Allocation> {
         self.live.values()
     }
@@ -263,7 +280,7 @@ impl Vram {
             .iter()
             .rev()
             .find(|a| address >= a.address && address < a.address + a.size.max(1))
-            .copied()
+            .cloned()
     }
 
     /// The allocation an access at `address` was probably meant for.

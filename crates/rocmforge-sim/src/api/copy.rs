@@ -14,7 +14,7 @@ impl Call<'_> {
         let address = address_of(pointer);
         if let Some(card) = self.card_of(address) {
             self.healthy(card)?;
-            let Some(allocation) = self.cards[card].vram.find(address).copied() else {
+            let Some(allocation) = self.cards[card].vram.find(address).cloned() else {
                 self.report_dead_access(card, address, size, access);
                 return Err(hipErrorInvalidValue);
             };

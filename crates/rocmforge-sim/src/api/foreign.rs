@@ -55,7 +55,7 @@ impl Call<'_> {
         let Some(card) = self.card_of(address) else {
             return Err(hipErrorInvalidValue);
         };
-        let Some(allocation) = self.cards[card].vram.find(address).copied() else {
+        let Some(allocation) = self.cards[card].vram.find(address).cloned() else {
             self.report_dead_free(card, address);
             return Err(hipErrorInvalidValue);
         };

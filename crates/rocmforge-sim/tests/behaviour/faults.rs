@@ -22,7 +22,7 @@ fn one_element_past_the_end() {
         (Some(Access::Write), out.addr() as u64 + 400, 4)
     );
     assert_eq!((report.workgroup, report.lane), (Some([3, 0, 0]), 4));
-    let allocation = report.allocation.expect("the neighbour");
+    let allocation = report.allocation.as_ref().expect("the neighbour");
     assert_eq!((allocation.address, allocation.size), (out.addr() as u64, 400));
     let text = report.to_string();
     assert!(
@@ -60,7 +60,7 @@ fn a_read_of_memory_nobody_has_written() {
     assert_eq!(run(&sim, "scale", 1, 64, &args), hipSuccess, "a real card says nothing");
     let report = only_report(&sim, ReportKind::Uninitialised);
     assert_eq!((report.access, report.count), (Some(Access::Read), 64));
-    assert_eq!(report.allocation.expect("known").address, from.addr() as u64);
+    assert_eq!(report.allocation.as_ref().expect("known").address, from.addr() as u64);
     assert!(report.to_string().contains("probe.hip:18:25"), "{report}");
 }
 
@@ -73,7 +73,10 @@ fn a_kernel_that_uses_freed_memory() {
     assert_eq!(run(&sim, "scale", 1, 32, &args), hipErrorIllegalAddress);
     let report = only_report(&sim, ReportKind::UseAfterFree);
     assert!(
-        matches!(report.allocation.expect("known").state, AllocationState::Freed(_)),
+        matches!(
+            report.allocation.as_ref().expect("known").state,
+            AllocationState::Freed(_)
+        ),
         "{report}"
     );
 }

@@ -251,7 +251,10 @@ fn fx3_copy_from_freed_memory() {
     );
     let report = only_report(&sim, ReportKind::UseAfterFree);
     assert!(
-        matches!(report.allocation.expect("known").state, AllocationState::Freed(_)),
+        matches!(
+            report.allocation.as_ref().expect("known").state,
+            AllocationState::Freed(_)
+        ),
         "{report}"
     );
     assert_eq!(host, vec![0; N]);

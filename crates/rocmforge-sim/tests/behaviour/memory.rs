@@ -119,7 +119,7 @@ fn b10_double_free() {
     answers!(hipSuccess, sim.hipFree(ptr));
     answers!(hipErrorInvalidValue, sim.hipFree(ptr));
     let report = only_report(&sim, ReportKind::DoubleFree);
-    let allocation = report.allocation.expect("the freed allocation is known");
+    let allocation = report.allocation.as_ref().expect("the freed allocation is known");
     assert_eq!((allocation.address, allocation.size), (ptr.addr() as u64, N as u64));
     assert!(matches!(allocation.state, AllocationState::Freed(_)));
     assert_eq!(sim.free_count(), 1);
