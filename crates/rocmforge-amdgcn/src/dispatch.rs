@@ -1,8 +1,10 @@
 //! A launch and its outcome.
 
 use crate::fault::{Access, Fault, FaultKind};
+use crate::footprint::Footprint;
 use crate::memory::GlobalMemory;
 use crate::program::{Kernel, Program};
+use crate::tools::Tools;
 
 /// Knobs of one launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,8 +15,8 @@ pub struct ExecOptions {
     pub max_faults: usize,
     /// 0 runs the waves of a workgroup in order between barriers; any other value draws the order from this seed.
     pub wave_order_seed: u64,
-    /// Report reads of global memory and LDS that nobody has written.
-    pub check_uninit: bool,
+    /// The checks to run.
+    pub tools: Tools,
 }
 
 impl Default for ExecOptions {
@@ -23,7 +25,7 @@ impl Default for ExecOptions {
             instruction_budget: 20_000_000_000,
             max_faults: 16,
             wave_order_seed: 0,
-            check_uninit: true,
+            tools: Tools::default(),
         }
     }
 }
@@ -80,6 +82,8 @@ pub struct Outcome {
     pub status: Status,
     /// Counts.
     pub counters: Counters,
+    /// The global memory it touched, with [`Tools::racecheck`]; else empty.
+    pub footprint: Footprint,
 }
 
 /// Largest workgroup of the simulated device, in work-items.
@@ -124,6 +128,7 @@ impl Dispatch<'_> {
             wave: 0,
             lane: 0,
             count: 1,
+            other: None,
             note,
         };
         Outcome {
@@ -131,6 +136,7 @@ impl Dispatch<'_> {
             instructions: 0,
             status: Status::Faulted,
             counters: Counters::default(),
+            footprint: Footprint::default(),
         }
     }
 }

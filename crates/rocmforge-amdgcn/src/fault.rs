@@ -19,8 +19,18 @@ pub enum FaultKind {
     UninitialisedLds,
     /// Private (scratch) memory beyond the kernel's size per lane.
     ScratchOutOfBounds,
-    /// Some waves of the workgroup wait at a barrier that others can never reach.
+    /// Some lanes of a wave, or some waves of the workgroup, wait at a barrier that others pass by.
     BarrierDivergence,
+    /// A wave ended while others of its workgroup wait at a barrier. A card lets them go on without it.
+    WaveEnded,
+    /// Two waves touch the same LDS, at least one of them writes, and no barrier or atomic lies between.
+    LdsRace,
+    /// Two waves touch the same global memory, at least one of them writes, and nothing orders them.
+    GlobalRace,
+    /// A decision, an address or a result depends on a register nobody has written.
+    UninitialisedRegister,
+    /// A vector register beyond those the kernel asked for.
+    RegisterOutOfRange,
     /// An atomic or scalar access that is not aligned to its size.
     Misaligned,
     /// Execution left the code of the program.
@@ -29,6 +39,8 @@ pub enum FaultKind {
     Trap,
     /// The launch used up its instruction budget here; often an endless loop.
     BudgetExhausted,
+    /// Every wave of the workgroup that has not ended waits in a loop for something that none of them does.
+    Spinning,
     /// The launch cannot start: geometry, LDS or arguments do not fit the kernel.
     BadLaunch,
 }
@@ -43,6 +55,12 @@ impl fmt::Display for FaultKind {
             Self::UninitialisedLds => "read of LDS that no wave has written yet (missing barrier?)",
             Self::ScratchOutOfBounds => "private memory out of bounds",
             Self::BarrierDivergence => "barrier that not every wave of the workgroup reaches",
+            Self::WaveEnded => "wave ended while others wait at a barrier",
+            Self::LdsRace => "race in LDS",
+            Self::GlobalRace => "race in global memory",
+            Self::UninitialisedRegister => "use of a register that was never written",
+            Self::RegisterOutOfRange => "vector register beyond the kernel's allocation",
+            Self::Spinning => "every wave waits for another (endless loop)",
             Self::Misaligned => "misaligned access",
             Self::PcOutOfCode => "execution left the code",
             Self::Trap => "trap",
@@ -65,6 +83,41 @@ pub enum Access {
     Scalar,
     /// Not a memory access.
     None,
+}
+
+/// The other access of a fault that takes two.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Side {
+    /// How memory was touched.
+    pub access: Access,
+    /// Address of the instruction as `llvm-objdump` prints it (ELF virtual address).
+    pub pc: u64,
+    /// Source position, innermost inlined function first; empty without line tables.
+    pub frames: Vec<Frame>,
+    /// Workgroup.
+    pub workgroup: [u32; 3],
+    /// Wave inside the workgroup.
+    pub wave: u32,
+    /// Lane inside the wave.
+    pub lane: u32,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.access != Access::None {
+            write!(f, "{} at ", format!("{:?}", self.access).to_lowercase())?;
+        }
+        let [x, y, z] = self.workgroup;
+        write!(
+            f,
+            "pc {:#x}, workgroup ({x}, {y}, {z}), wave {}, lane {}",
+            self.pc, self.wave, self.lane
+        )?;
+        for frame in &self.frames {
+            write!(f, "\n    at {frame}")?;
+        }
+        Ok(())
+    }
 }
 
 /// One fault; others of the same kind at the same instruction are counted in `count`.
@@ -90,6 +143,8 @@ pub struct Fault {
     pub lane: u32,
     /// Lanes that did the same at this instruction, over the whole launch.
     pub count: u64,
+    /// The other of two accesses, or the other of two places, where it takes two.
+    pub other: Option<Box<Side>>,
     /// More, where there is more to say; else empty.
     pub note: String,
 }
@@ -115,6 +170,9 @@ impl fmt::Display for Fault {
         }
         for frame in &self.frames {
             write!(f, "\n    at {frame}")?;
+        }
+        if let Some(other) = &self.other {
+            write!(f, "\n  the other: {other}")?;
         }
         Ok(())
     }

@@ -40,20 +40,24 @@ mod disasm;
 mod dispatch;
 mod exec;
 mod fault;
+mod footprint;
 pub mod inst;
 mod kernarg;
 mod memory;
 mod program;
+mod tools;
 
 pub use arch::{Arch, UnknownArch};
 pub use debug_info::{DebugInfo, Frame};
 pub use decode::DecodeError;
 pub use dispatch::{Counters, Dispatch, ExecOptions, MAX_LDS, MAX_WORKGROUP, Outcome, Status, execute};
-pub use fault::{Access, Fault, FaultKind};
+pub use fault::{Access, Fault, FaultKind, Side};
+pub use footprint::{Footprint, Touch};
 pub use inst::{Format, Inst, Mods, Op, Operand, Ty, decode, decode_for};
 pub use kernarg::{Geometry, KernargError, PRIVATE_APERTURE, SHARED_APERTURE, kernarg_bytes};
 pub use memory::{ByteState, DEVICE_BASE, GlobalMemory, MemFault, MemFaultKind, ReserveError};
 pub use program::{Kernel, LoadError, Program, Segment};
+pub use tools::Tools;
 
 /// What a suppressed load gives: a NaN with a payload that is easy to see.
 pub const POISON: u32 = 0x7FBA_DBAD;

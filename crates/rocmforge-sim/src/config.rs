@@ -1,5 +1,6 @@
 //! What to simulate.
 
+use rocmforge_amdgcn::Tools;
 use rocmforge_memory::Bytes;
 
 /// The major version of HIP whose behaviour is simulated. They differ in error codes, in when the last error is
@@ -118,6 +119,8 @@ pub struct SimConfig {
     pub poison: Poison,
     /// Instructions a launch may execute before it counts as endless.
     pub instruction_budget: u64,
+    /// Which checks kernels run under.
+    pub tools: Tools,
     /// Faults collected from one launch before it is stopped.
     pub max_faults: usize,
     /// What `HIP_HIDDEN_FREE_MEM` would hide from `hipMemGetInfo`.
@@ -136,6 +139,7 @@ impl Default for SimConfig {
             strict: false,
             poison: Poison::default(),
             instruction_budget: 20_000_000_000,
+            tools: Tools::default(),
             max_faults: 64,
             hidden_free: Bytes(0),
             host_memory: Bytes(64 << 30),

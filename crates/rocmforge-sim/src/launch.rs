@@ -60,7 +60,7 @@ impl Host {
                 instruction_budget: self.config.instruction_budget,
                 max_faults: self.config.max_faults,
                 wave_order_seed: self.config.seed,
-                check_uninit: true,
+                tools: self.config.tools,
             },
         };
         let outcome = execute(&dispatch, &mut vram.memory);

@@ -47,5 +47,7 @@ pub use config::{CardConfig, HipVersion, Poison, Schedule, SimConfig};
 
 pub use readings::SimReadings;
 pub use report::{Access, AllocationInfo, AllocationState, Report, ReportKind, Side, Tool};
+/// Which checks kernels run under.
+pub use rocmforge_amdgcn::Tools;
 pub use sim::{Counters, SimError, SimHost};
 pub use vram::AllocationStats;

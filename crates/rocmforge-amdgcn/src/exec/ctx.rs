@@ -4,6 +4,7 @@ use super::code::Ins;
 use super::wave::Wave;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::{GlobalMemory, MemFaultKind};
+use crate::tools::Tools;
 
 /// Shared state while a launch runs.
 pub(crate) struct Ctx<'a> {
@@ -15,6 +16,8 @@ pub(crate) struct Ctx<'a> {
     /// Private memory: `scratch_size` bytes for each lane of each wave.
     pub(crate) scratch: Vec<u8>,
     pub(crate) scratch_size: usize,
+    pub(crate) tools: Tools,
+    /// [`Tools::initcheck`]
     pub(crate) check_uninit: bool,
     pub(crate) workgroup: [u32; 3],
     pub(crate) faults: Vec<Fault>,
@@ -26,7 +29,8 @@ pub(crate) struct Ctx<'a> {
 }
 
 impl Ctx<'_> {
-    /// Notes a fault and gives it, unless the same kind at the same instruction is known: that one is counted only.
+    /// Notes a fault and gives it, unless nobody wants that kind, or the same kind at the same instruction is known: that one
+    /// is counted only.
     #[cold]
     #[inline(never)]
     pub(crate) fn fault(
@@ -39,6 +43,9 @@ impl Ctx<'_> {
         address: u64,
         size: u32,
     ) -> Option<&mut Fault> {
+        if !self.tools.wants(kind) {
+            return None;
+        }
         let pc = self.text + u64::from(i.at);
         if let Some(same) = self.faults.iter_mut().find(|f| f.kind == kind && f.pc == pc) {
             same.count += 1;
@@ -55,6 +62,7 @@ impl Ctx<'_> {
             wave: w.index,
             lane,
             count: 1,
+            other: None,
             note: String::new(),
         });
         self.stop = self.faults.len() >= self.max_faults;
@@ -65,7 +73,8 @@ impl Ctx<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn global_fault(&mut self, w: &Wave, i: &Ins, access: Access, lane: u32, address: u64, size: u32) {
-        let fault = self.memory.diagnose(address, size.into(), access == Access::Store);
+        let initialised = access != Access::Store && self.check_uninit;
+        let fault = self.memory.diagnose(address, size.into(), !initialised);
         let kind = match fault.kind {
             MemFaultKind::OutOfBounds => FaultKind::GlobalOutOfBounds,
             MemFaultKind::UseAfterFree => FaultKind::UseAfterFree,

@@ -5,6 +5,7 @@ use super::ctx::Ctx;
 use super::wave::{EXEC, Lanes, VCC, Wave, WaveState};
 use crate::dispatch::{Counters, Dispatch, Outcome, Status};
 use crate::fault::{Access, FaultKind};
+use crate::footprint::Footprint;
 use crate::memory::GlobalMemory;
 use crate::program::Kernel;
 use rocmforge_code_object::UserSgpr;
@@ -26,7 +27,8 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome
         lds_state: vec![2; lds],
         scratch: vec![0; scratch_size * 32 * waves as usize],
         scratch_size,
-        check_uninit: dispatch.options.check_uninit,
+        tools: dispatch.options.tools,
+        check_uninit: dispatch.options.tools.initcheck,
         workgroup: [0; 3],
         faults: Vec::new(),
         max_faults: dispatch.options.max_faults.max(1),
@@ -60,6 +62,9 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome
     let mut faults = std::mem::take(&mut ctx.faults);
     for fault in &mut faults {
         fault.frames = dispatch.program.frames(fault.pc);
+        if let Some(other) = &mut fault.other {
+            other.frames = dispatch.program.frames(other.pc);
+        }
     }
     let status = match (machine.exhausted, faults.is_empty()) {
         (true, _) => Status::BudgetExhausted,
@@ -72,6 +77,7 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome
         instructions,
         status,
         counters: machine.counters,
+        footprint: Footprint::default(),
     }
 }
 

@@ -69,7 +69,7 @@ fn freed_and_unwritten_memory() {
     card.memory.set_state(dx + 128, 128, ByteState::Uninit);
     let outcome = card.launch("load_past_end", [1; 3], [64, 1, 1], 0, &args());
     finds(&outcome, FaultKind::UninitialisedGlobal, "load_past_end");
-    card.options.check_uninit = false;
+    card.options.tools.initcheck = false;
     let outcome = card.launch("load_past_end", [1; 3], [64, 1, 1], 0, &args());
     assert_eq!(outcome.status, Status::Completed);
 }
