@@ -36,6 +36,16 @@ pub enum Schedule {
     Random(u64),
     /// Nothing runs until forced, and then the youngest stream first.
     Reverse,
+    /// Probabilistic concurrency testing: streams and host threads have random priorities, the highest that can run does,
+    /// and at `depth - 1` random steps the one that runs drops below all others. A bug that needs `d` orderings among
+    /// `n` streams and threads in `k` calls and operations (at most 16384) is found by one seed with a probability of at
+    /// least 1 / (15 n (2k)^(d-1)) at depth `d`.
+    Pct {
+        /// Seeds priorities and change points, together with [`SimConfig::seed`].
+        seed: u64,
+        /// How many orderings a bug may need to be found with the probability above. 1 changes no priority.
+        depth: u32,
+    },
 }
 
 /// What fresh device memory contains before anybody writes it.

@@ -1,12 +1,13 @@
 //! The state behind a [`SimHost`](crate::SimHost): one machine, no globals.
 
-use crate::config::{CardConfig, Schedule, SimConfig};
+use crate::config::{CardConfig, SimConfig};
 use crate::handle::{Kind, Table};
 use crate::module::{Function, Module};
 use crate::pinned::PinnedRanges;
 use crate::queue::{Queues, StreamId};
 use crate::report::Report;
-use crate::trace::{Rng, Trace};
+use crate::schedule::Chooser;
+use crate::trace::Trace;
 use crate::vram::Vram;
 use rocmforge_amdgcn::ReserveError;
 use rocmforge_hip_sys::{hipError_t, hipSuccess};
@@ -48,6 +49,14 @@ pub(crate) struct Record {
     pub(crate) time: Option<Duration>,
 }
 
+/// A host thread: one of the operating system, or one that a test plays ([`SimHost::as_thread`](crate::SimHost::as_thread)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum HostThread {
+    /// By the order of first calls, which is the same in every run of a program with one thread.
+    Os(u32),
+    Logical(u32),
+}
+
 /// What HIP keeps per host thread.
 pub(crate) struct ThreadState {
     pub(crate) device: usize,
@@ -77,8 +86,12 @@ pub(crate) struct Host {
     pub(crate) modules: Table<Arc<Module>>,
     pub(crate) functions: Table<Function>,
     pub(crate) pinned: PinnedRanges,
-    pub(crate) threads: HashMap<ThreadId, ThreadState>,
-    pub(crate) rng: Rng,
+    pub(crate) threads: HashMap<HostThread, ThreadState>,
+    /// The number of each thread of the operating system that has called.
+    os_threads: HashMap<ThreadId, u32>,
+    /// The host thread that one of the operating system plays.
+    pub(crate) roles: HashMap<ThreadId, u32>,
+    pub(crate) chooser: Chooser,
     pub(crate) trace: Trace,
     pub(crate) calls: u64,
     pub(crate) next_id: u64,
@@ -117,10 +130,6 @@ impl Host {
                 kernarg,
             });
         }
-        let seed = match config.schedule {
-            Schedule::Random(seed) => seed ^ config.seed,
-            _ => config.seed,
-        };
         Ok(Self {
             cards,
             queues,
@@ -130,7 +139,9 @@ impl Host {
             functions: Table::new(Kind::Function),
             pinned: PinnedRanges::default(),
             threads: HashMap::new(),
-            rng: Rng::new(seed),
+            os_threads: HashMap::new(),
+            roles: HashMap::new(),
+            chooser: Chooser::new(config.schedule, config.seed),
             trace: Trace::new(),
             calls: 0,
             next_id: 0,
@@ -152,6 +163,15 @@ impl Host {
     pub(crate) fn advance(&self, by: Duration) {
         self.clock
             .fetch_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX >> 8), Ordering::Relaxed);
+    }
+
+    /// Who a thread of the operating system is here.
+    pub(crate) fn host_thread(&mut self, thread: ThreadId) -> HostThread {
+        if let Some(role) = self.roles.get(&thread) {
+            return HostThread::Logical(*role);
+        }
+        let next = self.os_threads.len() as u32;
+        HostThread::Os(*self.os_threads.entry(thread).or_insert(next))
     }
 
     pub(crate) fn new_id(&mut self) -> u64 {

@@ -38,6 +38,7 @@ mod pinned;
 mod queue;
 mod readings;
 mod report;
+mod schedule;
 mod sim;
 mod trace;
 mod vram;

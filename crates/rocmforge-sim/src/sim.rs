@@ -1,7 +1,7 @@
 //! [`SimHost`], and what every call goes through.
 
 use crate::config::{Schedule, SimConfig};
-use crate::host::{Host, ThreadState};
+use crate::host::{Host, HostThread, ThreadState};
 use crate::queue::{Point, StreamId};
 use crate::report::{Report, ReportKind};
 use crate::vram::AllocationStats;
@@ -178,6 +178,30 @@ impl SimHost {
         }
     }
 
+    /// Plays host thread `thread` while `body` runs: its calls have that thread's current device and last error, and
+    /// count as that thread's for the schedule. A program with several host threads that is played by one thread of the
+    /// operating system runs the same way each time; [`Self::next_thread`] says whose turn it is.
+    pub fn as_thread<T>(&self, thread: u32, body: impl FnOnce() -> T) -> T {
+        struct Role<'a>(&'a SimHost, Option<u32>);
+        impl Drop for Role<'_> {
+            fn drop(&mut self) {
+                let roles = &mut self.0.state.lock().roles;
+                match self.1 {
+                    Some(role) => roles.insert(std::thread::current().id(), role),
+                    None => roles.remove(&std::thread::current().id()),
+                };
+            }
+        }
+        let before = self.state.lock().roles.insert(std::thread::current().id(), thread);
+        let _role = Role(self, before);
+        body()
+    }
+
+    /// Which of the host threads that could make a call makes the next one, by the schedule. None of none.
+    pub fn next_thread(&self, runnable: &[u32]) -> Option<u32> {
+        self.state.lock().chooser.thread(runnable)
+    }
+
     pub(crate) fn with_host<T>(&self, look: impl FnOnce(&Host) -> T) -> T {
         look(&self.state.lock())
     }
@@ -190,9 +214,10 @@ impl SimHost {
         remember: Remember,
         body: impl FnOnce(&mut Call<'_>) -> Hip,
     ) -> hipError_t {
-        let thread = std::thread::current().id();
-        let forbidden = self.in_callback.lock().contains(&thread);
+        let os_thread = std::thread::current().id();
+        let forbidden = self.in_callback.lock().contains(&os_thread);
         let mut host = self.state.lock();
+        let thread = host.host_thread(os_thread);
         host.calls += 1;
         host.trace.bytes(api.as_bytes());
         host.advance(CALL);
@@ -227,6 +252,7 @@ impl SimHost {
                 }
             }
         }
+        call.overtake();
         status
     }
 }
@@ -254,7 +280,7 @@ pub enum SimError {
 pub(crate) struct Call<'a> {
     pub(crate) sim: &'a SimHost,
     host: MutexGuard<'a, Host>,
-    pub(crate) thread: ThreadId,
+    pub(crate) thread: HostThread,
     pub(crate) api: &'static str,
     /// Which call of the host this is, from 1.
     pub(crate) number: u64,
@@ -329,36 +355,43 @@ impl Call<'_> {
         point
     }
 
-    /// The adversary's chance at every call: with a random schedule, anything that may run can run now.
+    /// The adversary's chance at every call: what may run can run now, as far as the schedule wants.
     fn adversary(&mut self) {
-        if matches!(self.config.schedule, Schedule::Random(_)) {
-            for _ in 0..self.rng.below(3) {
-                if !self.step(None) {
-                    break;
-                }
+        for _ in 0..self.host.chooser.unforced() {
+            if !self.step_unforced() {
+                break;
             }
         }
     }
 
+    /// The same behind a call, for schedules in which streams overtake the host.
+    fn overtake(&mut self) {
+        let thread = self.thread;
+        self.host.chooser.host_step(thread);
+        if self.host.chooser.runs_everything() {
+            while self.step_unforced() {}
+        }
+    }
+
+    fn step_unforced(&mut self) -> bool {
+        let (mut ready, thread) = (self.queues.ready(None), self.thread);
+        self.host.chooser.overtaking(thread, &mut ready);
+        self.run_one_of(&ready)
+    }
+
     /// Runs one operation that may run, within `past` if given. False when there is none.
     fn step(&mut self, past: Option<&BTreeMap<StreamId, u64>>) -> bool {
+        let past = past.filter(|_| !self.host.chooser.runs_everything());
         let ready = self.queues.ready(past);
-        let chosen = match self.config.schedule {
-            _ if ready.is_empty() => return false,
-            Schedule::Lazy | Schedule::Eager => ready.iter().min_by_key(|(_, serial)| *serial),
-            Schedule::Reverse => ready.iter().max_by_key(|(stream, _)| *stream),
-            Schedule::Random(_) => {
-                let index = self.rng.below(ready.len());
-                ready.get(index)
-            }
+        self.run_one_of(&ready)
+    }
+
+    fn run_one_of(&mut self, ready: &[(StreamId, u64)]) -> bool {
+        let Some(stream) = self.host.chooser.stream(ready) else {
+            return false;
         };
-        match chosen {
-            Some((stream, _)) => {
-                self.run(*stream);
-                true
-            }
-            None => false,
-        }
+        self.run(stream);
+        true
     }
 
     fn run(&mut self, stream: StreamId) {
@@ -381,7 +414,7 @@ impl Call<'_> {
         if let Some(queue) = self.queues.get_mut(stream) {
             queue.running = true;
         }
-        let (sim, thread) = (self.sim, self.thread);
+        let (sim, thread) = (self.sim, std::thread::current().id());
         MutexGuard::unlocked(&mut self.host, || {
             sim.in_callback.lock().push(thread);
             let user = std::ptr::with_exposed_provenance_mut(user);
@@ -405,7 +438,7 @@ impl Call<'_> {
             if past.is_empty() {
                 break;
             }
-            while self.step(Some(&past)) {}
+            while !points.iter().all(|point| self.queues.is_done(*point)) && self.step(Some(&past)) {}
             if self.queues.past(points).is_empty() {
                 break;
             }

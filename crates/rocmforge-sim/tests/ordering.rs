@@ -51,6 +51,7 @@ fn first_byte(sim: &SimHost, ptr: *mut c_void) -> u8 {
 fn schedules() -> Vec<Schedule> {
     let mut all = vec![Schedule::Lazy, Schedule::Eager, Schedule::Reverse];
     all.extend((0..50).map(Schedule::Random));
+    all.extend((0..50).map(|seed| Schedule::Pct { seed, depth: 3 }));
     all
 }
 
@@ -235,7 +236,7 @@ fn the_same_seed_gives_the_same_run() {
         assert_eq!(first, program(config), "{schedule:?}");
         hashes.insert(first.0);
     }
-    assert!(hashes.len() > 40, "schedules differ: {}", hashes.len());
+    assert!(hashes.len() > 60, "schedules differ: {}", hashes.len());
 }
 
 #[test]
