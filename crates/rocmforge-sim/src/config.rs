@@ -1,5 +1,6 @@
 //! What to simulate.
 
+use crate::faults::FaultPlan;
 use rocmforge_amdgcn::Tools;
 use rocmforge_memory::Bytes;
 
@@ -137,6 +138,8 @@ pub struct SimConfig {
     pub hidden_free: Bytes,
     /// The memory of the machine: more cannot be pinned.
     pub host_memory: Bytes,
+    /// What goes wrong, and when.
+    pub faults: FaultPlan,
 }
 
 impl Default for SimConfig {
@@ -153,6 +156,7 @@ impl Default for SimConfig {
             max_faults: 64,
             hidden_free: Bytes(0),
             host_memory: Bytes(64 << 30),
+            faults: FaultPlan::default(),
         }
     }
 }

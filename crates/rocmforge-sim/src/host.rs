@@ -1,6 +1,7 @@
 //! The state behind a [`SimHost`](crate::SimHost): one machine, no globals.
 
 use crate::config::{CardConfig, SimConfig};
+use crate::faults::Faults;
 use crate::handle::{Kind, Table};
 use crate::module::{Function, Module};
 use crate::pinned::PinnedRanges;
@@ -102,6 +103,7 @@ pub(crate) struct Host {
     pub(crate) launches: u64,
     pub(crate) operations: u64,
     pub(crate) instructions: u64,
+    pub(crate) faults: Faults,
     clock: Arc<AtomicU64>,
 }
 
@@ -151,6 +153,7 @@ impl Host {
             launches: 0,
             operations: 0,
             instructions: 0,
+            faults: Faults::new(config.faults.clone()),
             clock,
             config,
         })

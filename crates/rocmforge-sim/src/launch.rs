@@ -30,6 +30,9 @@ impl Host {
     pub(crate) fn run_kernel(&mut self, launch: &Launch, call: u64) -> Ran {
         let name = launch.module.kernels[launch.kernel].name.clone();
         let card = launch.module.card;
+        if let Some(ran) = self.planned_launch(card, call) {
+            return ran;
+        }
         if self.modules.get(launch.handle).is_none() {
             let message = "the module was unloaded while the launch was still queued".to_owned();
             self.report(Report::of_call(ReportKind::UseAfterFree, "kernel", call, message).in_kernel(&name));

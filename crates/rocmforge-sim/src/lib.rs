@@ -30,6 +30,7 @@
 
 mod api;
 mod config;
+mod faults;
 mod handle;
 mod host;
 mod launch;
@@ -46,6 +47,7 @@ mod work;
 
 pub use config::{CardConfig, HipVersion, Poison, Schedule, SimConfig};
 
+pub use faults::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};
 pub use readings::SimReadings;
 pub use report::{Access, AllocationInfo, AllocationState, Report, ReportKind, Side, Tool};
 /// Which checks kernels run under.

@@ -1,6 +1,7 @@
 //! The card's memory as sysfs and the kernel driver show it.
 
 use crate::SimHost;
+use crate::host::Host;
 use rocmforge_hip_sys::HipClock;
 use rocmforge_memory::{Bytes, DeviceKey, Reading, Readings};
 use std::sync::Arc;
@@ -38,22 +39,33 @@ impl SimHost {
     }
 
     fn reading(&self, card: usize) -> Reading {
-        self.with_host(|host| {
-            let Some(card) = host.cards.get(card) else {
+        self.with_host_mut(|host| {
+            let Some(truth) = host.true_reading(card) else {
                 return Reading::default();
             };
-            let (config, own) = (&card.config, card.vram.stats().charged_bytes);
-            let hip_free = card.vram.reported_available(config.other_rocm_used.0);
+            let (free, total) = (truth.hip_free.unwrap_or_default(), truth.total.unwrap_or_default());
+            let told = host.told_by_hip(card, free.0, total.0);
             Reading {
-                total: Some(config.vram),
-                used: Some(Bytes(
-                    (config.desktop_used.0 + config.other_rocm_used.0 + own).min(config.vram.0),
-                )),
-                own: Some(Bytes(own)),
-                hip_free: Some(Bytes(hip_free.saturating_sub(host.config.hidden_free.0))),
-                displays: config.displays,
-                unified_memory: config.unified_memory,
+                hip_free: told.map(|(free, _)| Bytes(free)),
+                ..host.told_by_sysfs(card, truth)
             }
+        })
+    }
+}
+
+impl Host {
+    fn true_reading(&self, card: usize) -> Option<Reading> {
+        let card = self.cards.get(card)?;
+        let (config, own) = (&card.config, card.vram.stats().charged_bytes);
+        let used = config.desktop_used.0 + config.other_rocm_used.0 + own;
+        let hip_free = card.vram.reported_available(config.other_rocm_used.0);
+        Some(Reading {
+            total: Some(config.vram),
+            used: Some(Bytes(used.min(config.vram.0))),
+            own: Some(Bytes(own)),
+            hip_free: Some(Bytes(hip_free.saturating_sub(self.config.hidden_free.0))),
+            displays: config.displays,
+            unified_memory: config.unified_memory,
         })
     }
 }

@@ -206,6 +206,10 @@ impl SimHost {
         look(&self.state.lock())
     }
 
+    pub(crate) fn with_host_mut<T>(&self, change: impl FnOnce(&mut Host) -> T) -> T {
+        change(&mut self.state.lock())
+    }
+
     /// Goes through what every HIP call goes through: the check for host functions, the adversary's chance to run
     /// something, the thread's last error.
     pub(crate) fn call_with(
@@ -235,7 +239,9 @@ impl SimHost {
             return hipErrorIllegalState;
         }
         call.adversary();
-        let result = if call.host.cards.is_empty() && remember == Remember::Status {
+        let result = if let Some(status) = call.host.planned_fault(api, number) {
+            Err(status)
+        } else if call.host.cards.is_empty() && remember == Remember::Status {
             Err(hipErrorNoDevice)
         } else {
             body(&mut call)

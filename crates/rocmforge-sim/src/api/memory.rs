@@ -17,11 +17,12 @@ pub(crate) fn pointer_to(address: u64) -> *mut c_void {
 
 impl Call<'_> {
     pub(crate) unsafe fn mem_get_info(&mut self, free: *mut usize, total: *mut usize) -> Hip {
-        let card = self.healthy_device()?;
-        let card = &self.cards[card];
+        let index = self.healthy_device()?;
+        let card = &self.cards[index];
         let available = card.vram.reported_available(card.config.other_rocm_used.0);
-        let available = available.saturating_sub(self.config.hidden_free.0);
-        for (to, value) in [(free, available), (total, card.config.vram.0)] {
+        let (available, size) = (available.saturating_sub(self.config.hidden_free.0), card.config.vram.0);
+        let (available, size) = self.told_by_hip(index, available, size).ok_or(hipErrorNotSupported)?;
+        for (to, value) in [(free, available), (total, size)] {
             if !to.is_null() {
                 // SAFETY: promised by the caller of the HIP function.
                 unsafe { answer(to, value as usize) }?;
