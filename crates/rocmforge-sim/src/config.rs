@@ -126,6 +126,10 @@ pub struct SimConfig {
     /// Drops every ordering that is an accident of today's implementation: `hipFree` that waits, copies to pageable
     /// memory that wait although called asynchronous.
     pub strict: bool,
+    /// Orders HIP calls of different host threads only where a stream, an event or a wait does. Otherwise they count as
+    /// ordered in the order they are made, and a host function that has run counts as seen by the calls after it: what
+    /// the program's own locks and joins order is not known here, so anything else would report correct programs.
+    pub separate_threads: bool,
     /// What fresh memory contains.
     pub poison: Poison,
     /// Instructions a launch may execute before it counts as endless.
@@ -150,6 +154,7 @@ impl Default for SimConfig {
             hip_version: HipVersion::default(),
             schedule: Schedule::default(),
             strict: false,
+            separate_threads: false,
             poison: Poison::default(),
             instruction_budget: 20_000_000_000,
             tools: Tools::default(),

@@ -6,6 +6,7 @@ use crate::handle::{Kind, Table};
 use crate::module::{Function, Module};
 use crate::pinned::PinnedRanges;
 use crate::queue::{Queues, StreamId};
+use crate::race::Races;
 use crate::report::Report;
 use crate::schedule::Chooser;
 use crate::trace::Trace;
@@ -93,6 +94,9 @@ pub(crate) struct Host {
     /// The host thread that one of the operating system plays.
     pub(crate) roles: HashMap<ThreadId, u32>,
     pub(crate) chooser: Chooser,
+    pub(crate) races: Races,
+    /// Threads that run a host function now, and for which operation.
+    pub(crate) in_host_function: Vec<(ThreadId, Arc<crate::shadow::Actor>)>,
     pub(crate) trace: Trace,
     pub(crate) calls: u64,
     pub(crate) next_id: u64,
@@ -144,6 +148,8 @@ impl Host {
             os_threads: HashMap::new(),
             roles: HashMap::new(),
             chooser: Chooser::new(config.schedule, config.seed),
+            in_host_function: Vec::new(),
+            races: Races::new(config.separate_threads),
             trace: Trace::new(),
             calls: 0,
             next_id: 0,

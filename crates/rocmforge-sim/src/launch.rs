@@ -2,7 +2,9 @@
 
 use crate::host::{Host, KERNARG_BYTES};
 use crate::module::Module;
+use crate::race::Given;
 use crate::report::{Access, Report, ReportKind};
+use crate::shadow::Actor;
 use crate::work::Ran;
 use rocmforge_amdgcn as amdgcn;
 use rocmforge_amdgcn::{ByteState, Dispatch, ExecOptions, Fault, FaultKind, Status, execute};
@@ -19,6 +21,8 @@ pub(crate) struct Launch {
     pub(crate) block: [u32; 3],
     pub(crate) dynamic_lds: u32,
     pub(crate) kernarg: Vec<u8>,
+    /// The allocations its pointer arguments point into.
+    pub(crate) given: Vec<Given>,
 }
 
 /// What a launch costs in simulated time, besides its instructions.
@@ -27,7 +31,8 @@ const LAUNCH: Duration = Duration::from_micros(5);
 const INSTRUCTIONS_PER_NS: u64 = 64;
 
 impl Host {
-    pub(crate) fn run_kernel(&mut self, launch: &Launch, call: u64) -> Ran {
+    pub(crate) fn run_kernel(&mut self, launch: &Launch, actor: &Arc<Actor>) -> Ran {
+        let call = actor.call;
         let name = launch.module.kernels[launch.kernel].name.clone();
         let card = launch.module.card;
         if let Some(ran) = self.planned_launch(card, call) {
@@ -36,6 +41,9 @@ impl Host {
         if self.modules.get(launch.handle).is_none() {
             let message = "the module was unloaded while the launch was still queued".to_owned();
             self.report(Report::of_call(ReportKind::UseAfterFree, "kernel", call, message).in_kernel(&name));
+            return Ran::Done;
+        }
+        if self.given_away(launch, actor, &name) {
             return Ran::Done;
         }
         let Some(kernel) = launch.module.program.kernel(&name) else {
@@ -71,11 +79,15 @@ impl Host {
         self.instructions += outcome.instructions;
         self.trace.number(outcome.instructions);
         self.advance(LAUNCH + Duration::from_nanos(outcome.instructions / INSTRUCTIONS_PER_NS));
+        self.touch_by_kernel(card, actor, &outcome.footprint, &launch.given);
         let mut fatal = None;
         for fault in &outcome.faults {
             fatal = fatal.or(status_of(fault.kind));
             let report = self.report_of(fault, &name, card, call);
-            self.report(report);
+            self.report(Report {
+                stream: actor.stream,
+                ..report
+            });
         }
         if let Some(status) = fatal {
             self.fault_card(card, status);
@@ -85,6 +97,36 @@ impl Host {
         } else {
             Ran::Done
         }
+    }
+
+    /// Whether memory that the launch was given when it was queued belongs to somebody else by now; that is reported, and
+    /// the launch must not run: it would do its work on their memory. Where nobody else has it yet, the kernel's own
+    /// access tells more.
+    fn given_away(&mut self, launch: &Launch, actor: &Actor, name: &str) -> bool {
+        let vram = &self.cards[launch.module.card].vram;
+        let heir = |given: &&Given| vram.find(given.address).is_some_and(|heir| heir.id != given.id);
+        let Some(given) = launch.given.iter().find(heir).copied() else {
+            return false;
+        };
+        let heir = vram
+            .find(given.address)
+            .map(|heir| heir.info().to_string())
+            .unwrap_or_default();
+        let (freed, by) = self.buried(given.id);
+        let message = format!(
+            "argument {} points to memory that was freed while the launch was still queued; now another allocation is \
+             there: {heir}",
+            given.argument
+        );
+        let report = Report {
+            stream: actor.stream,
+            other: by,
+            ..Report::of_call(ReportKind::UseAfterFree, "kernel", actor.call, message).in_kernel(name)
+        };
+        if self.config.tools.memcheck {
+            self.report(report.at(None, given.address, 0, freed));
+        }
+        true
     }
 
     fn report_of(&self, fault: &Fault, kernel: &str, card: usize, call: u64) -> Report {

@@ -29,20 +29,26 @@
 #![allow(non_upper_case_globals)] // the C constants of HIP are matched by name
 
 mod api;
+mod clock;
 mod config;
 mod faults;
 mod handle;
 mod host;
+mod host_access;
 mod launch;
 mod module;
+mod order;
 mod pinned;
 mod queue;
+mod race;
 mod readings;
 mod report;
 mod schedule;
+mod shadow;
 mod sim;
 mod trace;
 mod vram;
+mod watch;
 mod work;
 
 pub use config::{CardConfig, HipVersion, Poison, Schedule, SimConfig};

@@ -213,6 +213,11 @@ impl Queues {
         }
     }
 
+    /// Every operation that is queued and has not been taken to run.
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = &Op> {
+        self.queues.values().flat_map(|queue| &queue.pending)
+    }
+
     /// Takes the front operation of a stream to run it. [`Self::finish`] says that it is done.
     pub(crate) fn take(&mut self, stream: StreamId) -> Option<Op> {
         self.queues.get_mut(&stream)?.pending.pop_front()

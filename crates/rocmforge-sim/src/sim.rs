@@ -3,7 +3,8 @@
 use crate::config::{Schedule, SimConfig};
 use crate::host::{Host, HostThread, ThreadState};
 use crate::queue::{Point, StreamId};
-use crate::report::{Report, ReportKind};
+use crate::report::{Access, Report, ReportKind};
+use crate::shadow::Actor;
 use crate::vram::AllocationStats;
 use crate::work::{Op, OpKind, Ran};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -202,12 +203,12 @@ impl SimHost {
         self.state.lock().chooser.thread(runnable)
     }
 
-    pub(crate) fn with_host<T>(&self, look: impl FnOnce(&Host) -> T) -> T {
-        look(&self.state.lock())
-    }
-
     pub(crate) fn with_host_mut<T>(&self, change: impl FnOnce(&mut Host) -> T) -> T {
         change(&mut self.state.lock())
+    }
+
+    pub(crate) fn with_host<T>(&self, look: impl FnOnce(&Host) -> T) -> T {
+        look(&self.state.lock())
     }
 
     /// Goes through what every HIP call goes through: the check for host functions, the adversary's chance to run
@@ -238,6 +239,7 @@ impl SimHost {
             call.report(ReportKind::InvalidCall, message);
             return hipErrorIllegalState;
         }
+        call.begin();
         call.adversary();
         let result = if let Some(status) = call.host.planned_fault(api, number) {
             Err(status)
@@ -344,12 +346,18 @@ impl Call<'_> {
 
     /// Queues an operation. It does not run here, unless the schedule is eager.
     pub(crate) fn enqueue(&mut self, stream: StreamId, kind: OpKind, after: Vec<Point>) -> Point {
+        let actor = self.stream_actor(stream, &kind, &after);
+        if let OpKind::Copy { to, from, size } = kind
+            && self.api.ends_with("Async")
+        {
+            self.host.watch(&actor, to, size, Access::Write);
+            self.host.watch(&actor, from, size, Access::Read);
+        }
         let op = Op {
             kind,
             after,
             serial: 0,
-            call: self.number,
-            api: self.api,
+            actor,
         };
         let point = self.host.queues.push(stream, op);
         self.host.trace.number(point.stream);
@@ -405,7 +413,7 @@ impl Call<'_> {
         self.host.operations += 1;
         if let OpKind::Host { function, user } = op.kind {
             self.host.trace.number(op.serial);
-            self.run_host_function(stream, function, user);
+            self.run_host_function(stream, op.actor, function, user);
         } else if self.host.execute(op) == Ran::Hung {
             if let Some(queue) = self.queues.get_mut(stream) {
                 queue.hung = true;
@@ -416,11 +424,12 @@ impl Call<'_> {
     }
 
     /// Host functions run without the lock: they may wait for threads that call HIP.
-    fn run_host_function(&mut self, stream: StreamId, function: hipHostFn_t, user: usize) {
+    fn run_host_function(&mut self, stream: StreamId, actor: Arc<Actor>, function: hipHostFn_t, user: usize) {
         if let Some(queue) = self.queues.get_mut(stream) {
             queue.running = true;
         }
         let (sim, thread) = (self.sim, std::thread::current().id());
+        self.host.in_host_function.push((thread, actor.clone()));
         MutexGuard::unlocked(&mut self.host, || {
             sim.in_callback.lock().push(thread);
             let user = std::ptr::with_exposed_provenance_mut(user);
@@ -428,6 +437,8 @@ impl Call<'_> {
             unsafe { function(user) };
             sim.in_callback.lock().retain(|other| *other != thread);
         });
+        self.host.in_host_function.retain(|(other, _)| *other != thread);
+        self.host_function_ran(&actor);
         sim.returned.notify_all();
     }
 
@@ -460,6 +471,7 @@ impl Call<'_> {
             self.report(ReportKind::EndlessWait, message);
             return Err(hipErrorLaunchTimeOut);
         }
+        self.knows(points);
         cards.into_iter().try_for_each(|card| self.healthy(card))
     }
 
@@ -469,6 +481,7 @@ impl Call<'_> {
         let past = self.queues.past(points);
         if past.is_empty() {
             self.host.poll_streak = 0;
+            self.knows(points);
             return true;
         }
         let runs = match self.poll_streak {

@@ -4,8 +4,10 @@ use crate::host::Host;
 use crate::launch::Launch;
 use crate::queue::Point;
 use crate::report::{Access, Report, ReportKind};
+use crate::shadow::{Actor, How};
 use rocmforge_amdgcn::{ByteState, MemFault, MemFaultKind};
 use rocmforge_hip_sys::hipHostFn_t;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Something a stream has to do.
@@ -15,9 +17,8 @@ pub(crate) struct Op {
     pub(crate) after: Vec<Point>,
     /// Its place in the order in which the host enqueued things.
     pub(crate) serial: u64,
-    /// The call that enqueued it.
-    pub(crate) call: u64,
-    pub(crate) api: &'static str,
+    /// The call that enqueued it, and its place in the order of things.
+    pub(crate) actor: Arc<Actor>,
 }
 
 pub(crate) enum OpKind {
@@ -54,7 +55,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    fn address(self) -> u64 {
+    pub(crate) fn address(self) -> u64 {
         match self {
             Place::Device { address, .. } => address,
             Place::Pinned { address, .. } | Place::Pageable { address } => address as u64,
@@ -77,7 +78,8 @@ impl Host {
     /// Runs an operation (all but host functions, which must run without the lock).
     pub(crate) fn execute(&mut self, op: Op) -> Ran {
         self.trace.number(op.serial);
-        let Op { kind, call, api, .. } = op;
+        let Op { kind, actor, .. } = op;
+        let (api, call) = (actor.api, actor.call);
         match kind {
             OpKind::Wait | OpKind::Host { .. } => {}
             OpKind::Record { event, recording } => {
@@ -90,10 +92,14 @@ impl Host {
             }
             OpKind::Copy { to, from, size } => {
                 self.advance(Duration::from_nanos(2000 + size as u64 / 25));
-                if self.still_there(to, size, Access::Write, api, call)
-                    && self.still_there(from, size, Access::Read, api, call)
+                if self.still_there(to, size, Access::Write, &actor)
+                    && self.still_there(from, size, Access::Read, &actor)
                 {
+                    self.check_watches_before(actor.epoch);
                     self.copy(to, from, size, api, call);
+                    self.touch(from, size, How::Access(Access::Read), &actor);
+                    self.wrote(to, size, &actor);
+                    self.check_watches_after(actor.epoch);
                 }
             }
             OpKind::Fill {
@@ -103,14 +109,15 @@ impl Host {
                 size,
             } => {
                 self.advance(Duration::from_nanos(2000 + size as u64 / 500));
-                if self.still_there(to, size, Access::Write, api, call) {
+                if self.still_there(to, size, Access::Write, &actor) {
                     self.fill(to, pattern, width, size);
+                    self.wrote(to, size, &actor);
                 }
             }
-            OpKind::Kernel(launch) => return self.run_kernel(&launch, call),
+            OpKind::Kernel(launch) => return self.run_kernel(&launch, &actor),
             OpKind::Free { card, address, id } => {
                 if self.cards[card].vram.find(address).is_some_and(|a| a.id == id) {
-                    self.cards[card].vram.release(address, call);
+                    self.release(card, address, &actor);
                 }
             }
         }
@@ -118,20 +125,47 @@ impl Host {
         Ran::Done
     }
 
+    /// A copy or fill has written `size` bytes.
+    fn wrote(&mut self, to: Place, size: usize, actor: &Arc<Actor>) {
+        self.touch(to, size, How::Access(Access::Write), actor);
+        if !matches!(to, Place::Device { .. }) {
+            let start = to.address();
+            let watches = &mut self.races.watches;
+            watches.taint(start, start + size as u64, Some(actor.epoch));
+        }
+    }
+
+    /// Frees the allocation that starts at `address`, as `actor` does.
+    pub(crate) fn release(&mut self, card: usize, address: u64, actor: &Arc<Actor>) {
+        if let Some(allocation) = self.cards[card].vram.find(address).cloned() {
+            self.bury(card, &allocation, actor);
+            self.cards[card].vram.release(address, actor.call);
+        }
+    }
+
     /// Whether the memory of a copy has survived until the copy runs.
-    fn still_there(&mut self, place: Place, size: usize, access: Access, api: &'static str, call: u64) -> bool {
+    fn still_there(&mut self, place: Place, size: usize, access: Access, actor: &Actor) -> bool {
         let alive = match place {
             Place::Device { card, address, id } => self.cards[card].vram.find(address).is_some_and(|a| a.id == id),
             Place::Pinned { address, id } => self.pinned.find(address).is_some_and(|range| range.id == id),
             Place::Pageable { .. } => true,
         };
         if !alive {
-            let freed = match place {
-                Place::Device { card, address, .. } => self.cards[card].vram.find_freed(address),
-                _ => None,
+            let (freed, by) = match place {
+                Place::Device { id, .. } => self.buried(id),
+                _ => (None, None),
             };
-            let message = "the memory was freed while the operation was still queued".to_owned();
-            let report = Report::of_call(ReportKind::UseAfterFree, api, call, message);
+            let mut message = "the memory was freed while the operation was still queued".to_owned();
+            if let Place::Device { card, address, .. } = place
+                && let Some(heir) = self.cards[card].vram.find(address)
+            {
+                message = format!("{message}; now another allocation is there: {}", heir.info());
+            }
+            let report = Report {
+                stream: actor.stream,
+                other: by,
+                ..Report::of_call(ReportKind::UseAfterFree, actor.api, actor.call, message)
+            };
             self.report(report.at(Some(access), place.address(), size as u64, freed));
         }
         alive

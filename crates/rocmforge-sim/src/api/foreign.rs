@@ -11,7 +11,9 @@ impl Call<'_> {
     pub(crate) fn device_synchronize(&mut self) -> Hip {
         let card = self.healthy_device()?;
         let all = self.queues.all_of(card);
-        self.force(&all)
+        self.force(&all)?;
+        self.knows_card(card);
+        Ok(())
     }
 
     /// `hipDeviceReset`: this process's memory on the card is gone, under live pointers.
@@ -23,14 +25,15 @@ impl Call<'_> {
             let _ = self.force(&all);
         }
         self.drop_work(card);
-        let call = self.number;
+        self.knows_card(card);
+        let actor = self.as_actor();
         let live: Vec<u64> = self.cards[card]
             .vram
             .live()
             .map(|allocation| allocation.address)
             .collect();
         for address in live {
-            self.cards[card].vram.release(address, call);
+            self.release(card, address, &actor);
         }
         self.cards[card].fault = None;
         Ok(())
@@ -39,9 +42,10 @@ impl Call<'_> {
     /// A stream handle of the pool functions: those answer another code, and HIP 7 does not check.
     pub(crate) unsafe fn malloc_async(&mut self, ptr: *mut *mut c_void, size: usize, stream: hipStream_t) -> Hip {
         required(ptr)?;
-        self.stream_or(stream, hipErrorInvalidHandle)?;
+        let stream = self.stream_or(stream, hipErrorInvalidHandle)?;
         let card = self.healthy_device()?;
         let address = if size == 0 { 0 } else { self.allocate(card, size)? };
+        self.belongs_to_stream(card, address, stream);
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(ptr, pointer_to(address)) }
     }

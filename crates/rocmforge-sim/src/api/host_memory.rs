@@ -66,7 +66,7 @@ impl Call<'_> {
             return Err(hipErrorInvalidValue);
         };
         self.wait_for_card(card)?;
-        self.pinned.remove(pointer.addr());
+        self.unpin(pointer.addr());
         Ok(())
     }
 
@@ -108,7 +108,7 @@ impl Call<'_> {
             return Err(hipErrorHostMemoryNotRegistered);
         };
         self.wait_for_card(card)?;
-        self.pinned.remove(pointer.addr());
+        self.unpin(pointer.addr());
         Ok(())
     }
 

@@ -2,11 +2,12 @@
 
 use super::device::{LDS_PER_BLOCK, MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
 use crate::launch::Launch;
+use crate::race::Given;
 use crate::report::ReportKind;
 use crate::sim::{Call, Hip};
 use crate::work::OpKind;
 use rocmforge_amdgcn::{Geometry, kernarg_bytes};
-use rocmforge_code_object::KernelMeta;
+use rocmforge_code_object::{ArgKind, KernelMeta};
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;
 
@@ -69,6 +70,7 @@ impl Call<'_> {
             self.trace.number(u64::from(*number));
         }
         self.trace.bytes(&kernarg);
+        let given = self.given(meta, &arguments);
         let launch = Launch {
             module: module.clone(),
             handle,
@@ -77,9 +79,27 @@ impl Call<'_> {
             block,
             dynamic_lds,
             kernarg,
+            given,
         };
         self.enqueue(stream, OpKind::Kernel(Box::new(launch)), Vec::new());
         Ok(())
+    }
+
+    /// The allocations that pointer arguments point into.
+    fn given(&self, meta: &KernelMeta, arguments: &[Vec<u8>]) -> Vec<Given> {
+        let pointers = meta.explicit_args().zip(arguments).enumerate();
+        pointers
+            .filter(|(_, (arg, _))| arg.kind == ArgKind::GlobalPointer)
+            .filter_map(|(argument, (_, bytes))| {
+                let address = u64::from_le_bytes(bytes.as_slice().try_into().ok()?);
+                let allocation = self.cards[self.card_of(address)?].vram.find(address)?;
+                Some(Given {
+                    argument,
+                    address,
+                    id: allocation.id,
+                })
+            })
+            .collect()
     }
 
     /// The limits, in the order and with the codes of AMD's implementation.

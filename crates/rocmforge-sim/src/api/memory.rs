@@ -75,8 +75,8 @@ impl Call<'_> {
             (**self).report(report);
         }
         self.wait_for_card(card)?;
-        let call = self.number;
-        self.cards[card].vram.release(allocation.address, call);
+        let actor = self.as_actor();
+        self.release(card, allocation.address, &actor);
         Ok(())
     }
 
@@ -87,6 +87,7 @@ impl Call<'_> {
         }
         let all = self.queues.all_of(card);
         self.force(&all)?;
+        self.knows_card(card);
         self.healthy(card)
     }
 

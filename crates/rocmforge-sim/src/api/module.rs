@@ -60,6 +60,7 @@ impl Call<'_> {
         self.wait_for_card(loaded.card)?;
         self.modules.remove(handle);
         self.functions.retain(|function| function.module != handle);
+        self.forget_module(loaded.card, loaded.base, loaded.size);
         self.cards[loaded.card].vram.release_system(loaded.base, loaded.size);
         Ok(())
     }

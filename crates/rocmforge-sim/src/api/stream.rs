@@ -87,6 +87,9 @@ impl Call<'_> {
         let id = self.working_stream(stream)?;
         let points = self.queues.waited(id);
         let done = self.poll(&points);
+        if done {
+            self.knows_stream(id);
+        }
         self.working_stream(stream)?;
         if done { Ok(()) } else { Err(hipErrorNotReady) }
     }
@@ -94,7 +97,9 @@ impl Call<'_> {
     pub(crate) fn stream_synchronize(&mut self, stream: hipStream_t) -> Hip {
         let id = self.working_stream(stream)?;
         let points = self.queues.waited(id);
-        self.force(&points)
+        self.force(&points)?;
+        self.knows_stream(id);
+        Ok(())
     }
 
     pub(crate) fn stream_wait_event(&mut self, stream: hipStream_t, event: hipEvent_t, flags: c_uint) -> Hip {

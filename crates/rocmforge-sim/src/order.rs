@@ -1,0 +1,226 @@
+//! Happens-before, as HIP documents it: the clock of every operation and of the host.
+//!
+//! An operation's clock is complete when it is enqueued. It does not depend on when the operation runs, so what is
+//! judged by clocks is judged the same under every schedule. The edges are
+//!
+//! * the order of a stream, and from the host's past to what it enqueues;
+//! * from an event's record to a wait for it (the record that was the latest when the wait was called);
+//! * between the legacy null stream and the blocking streams of its card, both ways;
+//! * from what a call has waited for (or found done by asking) to what the host does next. In a strict simulation
+//!   accidental waits do not happen, so they order nothing either.
+//!
+//! Nobody tells the simulator how host threads are ordered among themselves. Their HIP calls count as ordered in the
+//! order in which they were made, unless [`SimConfig::separate_threads`](crate::SimConfig::separate_threads) asks for
+//! only those edges that go through a stream or an event.
+
+use crate::clock::{Clock, Epoch, Party};
+use crate::host::HostThread;
+use crate::queue::{Point, Queue, StreamId};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// The clocks of one stream. They outlive it: what it did is still in the past of others.
+struct Line {
+    card: usize,
+    blocking: bool,
+    legacy: bool,
+    /// Clock of everything so far.
+    tail: Arc<Clock>,
+    /// Clocks of its operations, from position `first` on.
+    past: VecDeque<Arc<Clock>>,
+    first: u64,
+}
+
+impl Line {
+    fn last(&self) -> u64 {
+        self.first + self.past.len() as u64 - 1
+    }
+
+    /// Clock of the operation at `position`. None if everybody knows it for long.
+    fn at(&self, position: u64) -> Option<&Arc<Clock>> {
+        if position >= self.last() {
+            return Some(&self.tail);
+        }
+        self.past.get(position.checked_sub(self.first)? as usize)
+    }
+}
+
+/// Clocks kept per stream before those are dropped that the host knows.
+const KEPT: usize = 64;
+
+/// All clocks of a host.
+pub(crate) struct Order {
+    lines: BTreeMap<StreamId, Line>,
+    hosts: BTreeMap<HostThread, Clock>,
+    separate_threads: bool,
+}
+
+/// All host threads, where they count as one.
+const EVERY_THREAD: HostThread = HostThread::Logical(u32::MAX);
+
+impl Order {
+    pub(crate) fn new(separate_threads: bool) -> Self {
+        Self {
+            lines: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            separate_threads,
+        }
+    }
+
+    fn who(&self, thread: HostThread) -> HostThread {
+        if self.separate_threads { thread } else { EVERY_THREAD }
+    }
+
+    fn host_mut(&mut self, thread: HostThread) -> &mut Clock {
+        let who = self.who(thread);
+        self.hosts.entry(who).or_default()
+    }
+
+    /// A host thread makes its next step.
+    pub(crate) fn step(&mut self, thread: HostThread) {
+        let party = Party::Host(self.who(thread));
+        let clock = self.host_mut(thread);
+        let time = clock.get(party) + 1;
+        clock.reach(Epoch { party, time });
+    }
+
+    /// Where a host thread stands now.
+    pub(crate) fn host(&mut self, thread: HostThread) -> (Epoch, Arc<Clock>) {
+        let party = Party::Host(self.who(thread));
+        let clock = self.host_mut(thread);
+        let time = clock.get(party);
+        (Epoch { party, time }, Arc::new(clock.clone()))
+    }
+
+    /// What every host thread knows. None if threads are separate: one that comes later knows nothing.
+    pub(crate) fn known(&self) -> Option<&Clock> {
+        if self.separate_threads {
+            None
+        } else {
+            self.hosts.get(&EVERY_THREAD)
+        }
+    }
+
+    fn line_mut(&mut self, stream: StreamId, queue: &Queue) -> &mut Line {
+        self.lines.entry(stream).or_insert_with(|| Line {
+            card: queue.card,
+            blocking: queue.blocking,
+            legacy: queue.legacy,
+            tail: Arc::default(),
+            past: VecDeque::from([Arc::default()]),
+            first: 0,
+        })
+    }
+
+    /// The streams an operation of `stream` orders itself with by the legacy rule.
+    fn legacy_partners(&self, stream: StreamId) -> Vec<Arc<Clock>> {
+        let Some(line) = self.lines.get(&stream) else {
+            return Vec::new();
+        };
+        if !line.legacy && !line.blocking {
+            return Vec::new();
+        }
+        let partner = |other: &&Line| other.card == line.card && other.legacy != line.legacy && other.blocking;
+        self.lines
+            .values()
+            .filter(partner)
+            .map(|other| other.tail.clone())
+            .collect()
+    }
+
+    /// The clock of the operation that `thread` enqueues to `stream` now, after `after`; and its moment.
+    pub(crate) fn enqueue(
+        &mut self,
+        thread: HostThread,
+        stream: StreamId,
+        queue: &Queue,
+        after: &[Point],
+    ) -> (Epoch, Arc<Clock>) {
+        let mut clock = Clock::clone(&self.line_mut(stream, queue).tail);
+        for partner in self.legacy_partners(stream) {
+            clock.join(&partner);
+        }
+        for point in after {
+            if let Some(found) = self.lines.get(&point.stream).and_then(|line| line.at(point.position)) {
+                clock.join(found);
+            }
+        }
+        clock.join(self.host_mut(thread));
+        let known = self.known().map(|clock| clock.get(Party::Stream(stream)) / 2);
+        let line = self.line_mut(stream, queue);
+        let epoch = Epoch {
+            party: Party::Stream(stream),
+            time: 2 * (line.last() + 1),
+        };
+        clock.reach(epoch);
+        let clock = Arc::new(clock);
+        line.tail = clock.clone();
+        line.past.push_back(clock.clone());
+        if line.past.len() > KEPT {
+            while known.is_some_and(|known| line.first < known) && line.past.len() > 1 {
+                line.past.pop_front();
+                line.first += 1;
+            }
+        }
+        (epoch, clock)
+    }
+
+    /// A moment of a stream behind all it has, without an operation.
+    pub(crate) fn mark(&mut self, thread: HostThread, stream: StreamId, queue: &Queue) -> (Epoch, Arc<Clock>) {
+        let mut clock = self.host_mut(thread).clone();
+        let line = self.line_mut(stream, queue);
+        clock.join(&line.tail);
+        let epoch = Epoch {
+            party: Party::Stream(stream),
+            time: 2 * line.last() + 1,
+        };
+        clock.reach(epoch);
+        line.tail = Arc::new(clock);
+        (epoch, line.tail.clone())
+    }
+
+    /// A host thread has waited for `points`.
+    pub(crate) fn learn(&mut self, thread: HostThread, points: &[Point]) {
+        for point in points {
+            let found = self.lines.get(&point.stream).and_then(|line| line.at(point.position));
+            if let Some(clock) = found.cloned() {
+                self.host_mut(thread).join(&clock);
+            }
+        }
+    }
+
+    /// A host thread has waited for a stream; a wait for the null stream is one for all blocking streams of its card.
+    pub(crate) fn learn_stream(&mut self, thread: HostThread, stream: StreamId) {
+        let Some(line) = self.lines.get(&stream) else { return };
+        let mut clocks = vec![line.tail.clone()];
+        if line.legacy {
+            clocks.extend(self.legacy_partners(stream));
+        }
+        for clock in clocks {
+            self.host_mut(thread).join(&clock);
+        }
+    }
+
+    /// A host thread has waited for everything of a card.
+    pub(crate) fn learn_card(&mut self, thread: HostThread, card: usize) {
+        let of_card = self.lines.values().filter(|line| line.card == card);
+        let clocks: Vec<_> = of_card.map(|line| line.tail.clone()).collect();
+        for clock in clocks {
+            self.host_mut(thread).join(&clock);
+        }
+    }
+
+    /// A host thread knows everything in `clock`.
+    pub(crate) fn take_over(&mut self, thread: HostThread, clock: &Clock) {
+        self.host_mut(thread).join(clock);
+    }
+
+    /// Everything that any host thread did before happens before what `thread` does next.
+    pub(crate) fn gather(&mut self, thread: HostThread) {
+        let all: Vec<Clock> = self.hosts.values().cloned().collect();
+        let host = self.host_mut(thread);
+        for clock in &all {
+            host.join(clock);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Races between launches, copies and the host, and frees that nothing orders with the work that uses the memory.
+//!
+//! What runs leaves its touches in the shadow of the memory; a touch that conflicts with an earlier one is judged by the
+//! clocks of both ([`crate::order`]), not by which ran first.
+
+use crate::host::{Host, HostThread, KERNARG_BYTES};
+use crate::order::Order;
+use crate::report::{Access, AllocationInfo, Report, ReportKind, Side};
+use crate::shadow::{Actor, How, Shadow, Touch};
+use crate::vram::Allocation;
+use crate::watch::Watches;
+use crate::work::Place;
+use rocmforge_amdgcn::{self as amdgcn, Footprint, Frame};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A piece of memory with a shadow of its own. What comes to lie at the same address later is another piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Region {
+    /// The allocation with this id.
+    Device { card: usize, id: u64 },
+    /// The variables of the modules of a card.
+    Modules { card: usize },
+    /// The range of pinned host memory with this id.
+    Pinned { id: u64 },
+    /// All other host memory.
+    Pageable,
+}
+
+/// An allocation that is no more, and who freed it.
+struct Buried {
+    info: AllocationInfo,
+    by: Side,
+}
+
+/// Freed allocations remembered for reports.
+const REMEMBERED: usize = 4096;
+/// Touches after which what everything is ordered with is forgotten.
+const SETTLE_EVERY: u32 = 256;
+
+/// What the detector knows.
+pub(crate) struct Races {
+    pub(crate) order: Order,
+    pub(crate) watches: Watches,
+    shadows: BTreeMap<Region, Shadow>,
+    buried: BTreeMap<u64, Buried>,
+    /// Pairs of sides that have been reported, see [`Site`].
+    reported: BTreeSet<(Site, Site, Region)>,
+    unsettled: u32,
+}
+
+/// What makes two races the same: kernel or function, instruction, kind of access.
+type Site = (String, u64, u8);
+
+impl Races {
+    pub(crate) fn new(separate_threads: bool) -> Self {
+        Self {
+            order: Order::new(separate_threads),
+            watches: Watches::default(),
+            shadows: BTreeMap::new(),
+            buried: BTreeMap::new(),
+            reported: BTreeSet::new(),
+            unsettled: 0,
+        }
+    }
+}
+
+fn site(touch: &Touch) -> Site {
+    let what = touch.actor.kernel_name().unwrap_or(touch.actor.api).to_owned();
+    let line = touch.actor.site.as_ref().map_or(0, |frame| u64::from(frame.line));
+    let access = touch.how.access().map_or(3, |access| access as u8);
+    (what, touch.at.as_ref().map_or(line, |at| at.pc), access)
+}
+
+impl Host {
+    /// The region of a place.
+    pub(crate) fn region(&self, place: Place) -> Region {
+        match place {
+            Place::Device { card, id, .. } => Region::Device { card, id },
+            Place::Pinned { id, .. } => Region::Pinned { id },
+            Place::Pageable { .. } => Region::Pageable,
+        }
+    }
+
+    fn orders_checked(&self) -> bool {
+        self.config.tools.racecheck || self.config.tools.memcheck
+    }
+
+    /// A copy, a fill or the host touches `size` bytes.
+    pub(crate) fn touch(&mut self, place: Place, size: usize, how: How, actor: &Arc<Actor>) {
+        if !self.orders_checked() {
+            return;
+        }
+        let touch = Touch {
+            actor: actor.clone(),
+            how,
+            at: None,
+        };
+        let start = place.address();
+        self.touch_range(self.region(place), start, start + size as u64, &touch);
+        self.settle();
+    }
+
+    fn touch_range(&mut self, region: Region, start: u64, end: u64, touch: &Touch) {
+        let shadow = self.races.shadows.entry(region).or_default();
+        for conflict in shadow.touch(start, end, touch) {
+            self.report_conflict(region, conflict.start, conflict.end, &conflict.before, touch);
+        }
+    }
+
+    /// A launch has run and touched what its footprint says; without one, all it was given may have been touched.
+    pub(crate) fn touch_by_kernel(&mut self, card: usize, actor: &Arc<Actor>, footprint: &Footprint, given: &[Given]) {
+        if !self.orders_checked() {
+            return;
+        }
+        let kernarg = self.cards[card].kernarg;
+        for at in &footprint.touches {
+            if (kernarg..kernarg + KERNARG_BYTES).contains(&at.start) {
+                continue;
+            }
+            let access = match at.access {
+                amdgcn::Access::Store => Access::Write,
+                amdgcn::Access::Atomic => Access::Atomic,
+                _ => Access::Read,
+            };
+            let region = match self.cards[card].vram.find(at.start) {
+                Some(allocation) => Region::Device {
+                    card,
+                    id: allocation.id,
+                },
+                None => Region::Modules { card },
+            };
+            let touch = Touch {
+                actor: actor.clone(),
+                how: How::Access(access),
+                at: Some(Arc::new(*at)),
+            };
+            self.touch_range(region, at.start, at.end, &touch);
+        }
+        if !self.config.tools.racecheck {
+            for given in given {
+                let region = Region::Device { card, id: given.id };
+                let Some(allocation) = self.cards[card].vram.find(given.address).cloned() else {
+                    continue;
+                };
+                let touch = Touch {
+                    actor: actor.clone(),
+                    how: How::Given,
+                    at: None,
+                };
+                self.touch_range(region, allocation.address, allocation.end(), &touch);
+            }
+        }
+        self.settle();
+    }
+
+    /// A module goes, and its variables with it.
+    pub(crate) fn forget_module(&mut self, card: usize, base: u64, size: u64) {
+        if let Some(shadow) = self.races.shadows.get_mut(&Region::Modules { card }) {
+            shadow.forget(base, base + size);
+        }
+    }
+
+    /// A device allocation is freed by `actor`: work that is not ordered before that uses freed memory.
+    pub(crate) fn bury(&mut self, card: usize, allocation: &Allocation, actor: &Arc<Actor>) {
+        let region = Region::Device {
+            card,
+            id: allocation.id,
+        };
+        self.free_region(region, actor);
+        if self.races.buried.len() == REMEMBERED {
+            self.races.buried.pop_first();
+        }
+        let info = AllocationInfo {
+            state: crate::AllocationState::Freed(actor.call),
+            ..allocation.info()
+        };
+        let by = actor.side(None, None);
+        self.races.buried.insert(allocation.id, Buried { info, by });
+    }
+
+    /// Memory of a region goes.
+    pub(crate) fn free_region(&mut self, region: Region, actor: &Arc<Actor>) {
+        let Some(shadow) = self.races.shadows.remove(&region) else {
+            return;
+        };
+        let free = Touch {
+            actor: actor.clone(),
+            how: How::Freed,
+            at: None,
+        };
+        for conflict in shadow.against_all(&free) {
+            self.report_conflict(region, conflict.start, conflict.end, &conflict.before, &free);
+        }
+    }
+
+    /// The allocation with this id, which is no more, and who freed it.
+    pub(crate) fn buried(&self, id: u64) -> (Option<AllocationInfo>, Option<Box<Side>>) {
+        match self.races.buried.get(&id) {
+            Some(buried) => (Some(buried.info.clone()), Some(Box::new(buried.by.clone()))),
+            None => (None, None),
+        }
+    }
+
+    fn report_conflict(&mut self, region: Region, start: u64, end: u64, before: &Touch, now: &Touch) {
+        // The side that was called later is the one the report is about, unless it is the free.
+        let (mut main, mut other) = (now, before);
+        // The host's own accesses carry the number of the call before them.
+        let place = |touch: &Touch| (touch.actor.call, touch.actor.stream.is_none());
+        if place(before) > place(now) {
+            (main, other) = (before, now);
+        }
+        if main.how == How::Freed {
+            std::mem::swap(&mut main, &mut other);
+        }
+        let freed = other.how == How::Freed;
+        let wanted = if freed {
+            self.config.tools.memcheck
+        } else {
+            self.config.tools.racecheck
+        };
+        if !wanted || !self.races.reported.insert((site(main), site(other), region)) {
+            return;
+        }
+        let (kind, message) = match (freed, other.how, main.how) {
+            (true, ..) => (
+                ReportKind::UseAfterFree,
+                "the memory is freed while this may still be queued or running: nothing orders the free behind it",
+            ),
+            (_, How::Allocated, _) | (_, _, How::Allocated) => (
+                ReportKind::Race,
+                "the memory belongs to the stream it was allocated on until an event or a wait hands it on",
+            ),
+            _ => (
+                ReportKind::Race,
+                "both touch these bytes, one of them writes, and no stream, event or wait orders them",
+            ),
+        };
+        let side = main.actor.side(main.how.access(), main.at.as_deref());
+        let allocation = match region {
+            Region::Device { card, .. } => self.cards[card].vram.find(start).map(Allocation::info),
+            _ => None,
+        };
+        let api = if side.kernel.is_some() { "kernel" } else { side.api };
+        let report = Report {
+            stream: side.stream,
+            kernel: side.kernel,
+            pc: side.pc,
+            frames: side.frames,
+            workgroup: side.workgroup,
+            wave: side.wave,
+            lane: side.lane,
+            other: Some(Box::new(other.actor.side(other.how.access(), other.at.as_deref()))),
+            ..Report::of_call(kind, api, main.actor.call, message.to_owned())
+        };
+        self.report(report.at(side.access, start, end - start, allocation));
+    }
+
+    /// Now and then: forgets the touches that everything that is yet to run is ordered with.
+    fn settle(&mut self) {
+        self.races.unsettled += 1;
+        if self.races.unsettled < SETTLE_EVERY {
+            return;
+        }
+        self.races.unsettled = 0;
+        let Some(mut floor) = self.races.order.known().cloned() else {
+            return;
+        };
+        for op in self.queues.unfinished() {
+            floor.meet(&op.actor.clock);
+        }
+        self.races.shadows.retain(|_, shadow| {
+            shadow.settle(&floor);
+            !shadow.is_empty()
+        });
+    }
+
+    /// The host, as `thread`, in the call `api`.
+    pub(crate) fn host_actor(
+        &mut self,
+        thread: HostThread,
+        api: &'static str,
+        call: u64,
+        site: Option<Frame>,
+    ) -> Arc<Actor> {
+        let (epoch, clock) = self.races.order.host(thread);
+        Arc::new(Actor {
+            epoch,
+            clock,
+            api,
+            call,
+            stream: None,
+            kernel: None,
+            site,
+        })
+    }
+}
+
+/// A device allocation that a launch was given a pointer into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    /// Which argument.
+    pub(crate) argument: usize,
+    /// The pointer.
+    pub(crate) address: u64,
+    /// The allocation it pointed into when the launch was queued.
+    pub(crate) id: u64,
+}
