@@ -6,6 +6,7 @@ mod embedding;
 mod flash_attention;
 mod mask;
 mod matmul;
+mod matvec;
 mod norm;
 mod permute;
 mod pool;

@@ -14,6 +14,7 @@ mod flash_shapes;
 mod kv_replicate;
 mod mask;
 mod matmul;
+mod matvec;
 mod mlp;
 mod norm;
 mod packs;
