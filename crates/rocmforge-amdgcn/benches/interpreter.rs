@@ -59,7 +59,7 @@ impl Card {
         address
     }
 
-    fn launch(&mut self, kernel: &str, kernarg: u64, grid: [u32; 3], block: u32) -> u64 {
+    fn launch(&mut self, kernel: &str, kernarg: u64, grid: [u32; 3], block: u32) {
         let dispatch = Dispatch {
             program: &self.program,
             kernel: self.program.kernel(kernel).expect("kernel"),
@@ -76,7 +76,6 @@ impl Card {
             "{kernel}: {:?}",
             outcome.faults.first()
         );
-        outcome.instructions
     }
 }
 
@@ -84,10 +83,12 @@ fn data(n: usize) -> Vec<f32> {
     (0..n).map(|k| ((k * 7919) % 1000) as f32 / 500.0 - 1.0).collect()
 }
 
-/// Benches a kernel beside a loop, and checks that both compute the same.
+/// Benches a kernel beside a loop, and checks that both compute the same. `work` is what a rate counts: elements, or
+/// multiply-adds.
 fn pair(
     c: &mut Criterion,
     name: &str,
+    work: usize,
     family: &str,
     kernel: &str,
     (grid, block): ([u32; 3], u32),
@@ -110,7 +111,7 @@ fn pair(
     }
     let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
     let kernarg = card.kernarg(kernel, &args, grid, block);
-    let instructions = card.launch(kernel, kernarg, grid, block);
+    card.launch(kernel, kernarg, grid, block);
     let mut host = vec![0.0f32; outputs];
     plain(inputs, &mut host);
     let mut device = vec![0.0f32; outputs];
@@ -124,9 +125,8 @@ fn pair(
         );
     }
     let mut group = c.benchmark_group(name);
-    group.throughput(criterion::Throughput::Elements(instructions));
+    group.throughput(criterion::Throughput::Elements(work as u64));
     group.bench_function("simulated", |b| b.iter(|| card.launch(kernel, kernarg, grid, block)));
-    group.throughput(criterion::Throughput::Elements(outputs as u64));
     group.bench_function("plain", |b| b.iter(|| plain(black_box(inputs), black_box(&mut host))));
     group.finish();
 }
@@ -142,6 +142,7 @@ fn benches(c: &mut Criterion) {
     pair(
         c,
         "vector_add",
+        n,
         "add",
         "add",
         flat,
@@ -162,6 +163,7 @@ fn benches(c: &mut Criterion) {
     pair(
         c,
         "causal_mask",
+        (rows * seq) as usize,
         "causal_mask",
         "causal_mask",
         tile,
@@ -186,6 +188,7 @@ fn benches(c: &mut Criterion) {
     pair(
         c,
         "softmax",
+        x.len(),
         "softmax",
         "softmax_rows",
         row_tile,
@@ -213,6 +216,7 @@ fn benches(c: &mut Criterion) {
     pair(
         c,
         "rms_norm",
+        len,
         "rms_norm",
         "rms_norm_rows",
         row_tile,
@@ -232,6 +236,54 @@ fn benches(c: &mut Criterion) {
     );
 
     flash(c);
+    matvec(c);
+}
+
+/// One row of a quantised layer after the other, as a decoder's step does.
+fn matvec(c: &mut Criterion) {
+    let (rows, cols) = (1024usize, 4096usize);
+    let blocks = rows * cols / 32;
+    // A block is a scale in f16, here around 2^-6, and nibbles.
+    let weights: Vec<u8> = (0..blocks * 18)
+        .map(|k| match k % 18 {
+            0 => (k / 18 * 37) as u8,
+            1 => 0x24,
+            _ => ((k * 2_654_435_761) >> 7) as u8,
+        })
+        .collect();
+    let x = data(cols);
+    // Operands of a bench are words, whatever they mean.
+    let words: Vec<f32> = weights
+        .chunks(4)
+        .map(|w| f32::from_le_bytes([w[0], w[1], w[2], w[3]]))
+        .collect();
+    pair(
+        c,
+        "matvec_q4_0",
+        rows * cols,
+        "matvec_q4_0",
+        "matvec_q4_0",
+        ([rows as u32 / 8, 1, 1], 256),
+        &[words, x],
+        rows,
+        &bytes(&[rows as u32, cols as u32 / 32]),
+        &[4; 2],
+        |x, y| {
+            let w: &[u8] = bytemuck::cast_slice(&x[0]);
+            for (row, y) in w.chunks(cols / 32 * 18).zip(y) {
+                let mut sum = 0.0;
+                for (block, x) in row.as_chunks::<18>().0.iter().zip(x[1].as_chunks::<32>().0) {
+                    let mut dot = 0.0;
+                    for j in 0..16 {
+                        dot += (f32::from(block[2 + j] & 15) - 8.0) * x[j];
+                        dot += (f32::from(block[2 + j] >> 4) - 8.0) * x[j + 16];
+                    }
+                    sum += half::f16::from_le_bytes([block[0], block[1]]).to_f32() * dot;
+                }
+                *y = sum;
+            }
+        },
+    );
 }
 
 fn flash(c: &mut Criterion) {
@@ -254,6 +306,7 @@ fn flash(c: &mut Criterion) {
     pair(
         c,
         "flash_attention",
+        2 * total * seq,
         "flash_attention",
         "flash_attention_d64",
         geometry,

@@ -27,8 +27,15 @@ impl Kernels {
     ) -> KernelResult<()> {
         let check = Check("matvec_q4_0");
         let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
-        let refuse = |what, left, right| Err(KernelError::Mismatch { op: check.0, what, left, right });
-        if cols % BLOCK != 0 {
+        let refuse = |what, left, right| {
+            Err(KernelError::Mismatch {
+                op: check.0,
+                what,
+                left,
+                right,
+            })
+        };
+        if !cols.is_multiple_of(BLOCK) {
             return refuse("cols must be a multiple of the block", cols, BLOCK);
         }
         check.len("w", w, &[rows, cols / BLOCK, BLOCK_BYTES])?;
@@ -37,11 +44,16 @@ impl Kernels {
         check.disjoint(("y", y), ("w", w))?;
         check.disjoint(("y", y), ("x", x))?;
         // The scale of a block is read as two bytes at once.
-        let address = w.as_device_ptr().addr() as usize;
-        if address % 2 != 0 {
+        let address = w.as_device_ptr().addr();
+        if !address.is_multiple_of(2) {
             return refuse("the weights' address must be a multiple of its alignment", address, 2);
         }
-        let args = LaunchArgs::new().buffer(w).buffer(x).out(y).value(r).value(c / BLOCK as u32);
+        let args = LaunchArgs::new()
+            .buffer(w)
+            .buffer(x)
+            .out(y)
+            .value(r)
+            .value(c / BLOCK as u32);
         // SAFETY: lengths are those of the shapes, the blocks are aligned and nothing overlaps, all checked above.
         unsafe { self.launch(stream, "matvec_q4_0", "matvec_q4_0", geometry::rows(r), args) }
     }
