@@ -1,6 +1,6 @@
 //! The kernel argument segment: explicit arguments and the hidden ones the launch fills in.
 
-use rocmforge_code_object::{ArgKind, HiddenArg, KernelMeta};
+use rocmforge_code_object::{ArgKind, HiddenArg, KernelMeta, UserSgpr};
 
 /// Why the argument segment cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,9 +55,51 @@ pub const SHARED_APERTURE: u32 = 0x0001_0000;
 /// Upper half of a generic address that means private memory.
 pub const PRIVATE_APERTURE: u32 = 0x0002_0000;
 
+/// Bytes of the dispatch packet that kernels of code object version 4 read their geometry from.
+const PACKET: usize = 64;
+/// Bytes of the queue they read the apertures from, as far as it is described.
+const QUEUE: usize = 128;
+
+/// Whether the kernel gets a pointer to either in its registers.
+fn wants_packet(meta: &KernelMeta) -> bool {
+    meta.code.as_ref().is_some_and(|code| {
+        let mut wanted = code.descriptor.user_sgprs();
+        wanted.any(|(what, _)| matches!(what, UserSgpr::DispatchPtr | UserSgpr::QueuePtr))
+    })
+}
+
+/// Where in the segment the dispatch packet lies, behind the arguments; the queue lies behind it.
+pub(crate) fn packet_offset(kernarg_size: u32) -> u64 {
+    u64::from(kernarg_size).next_multiple_of(64)
+}
+
+/// Where the queue lies.
+pub(crate) fn queue_offset(kernarg_size: u32) -> u64 {
+    packet_offset(kernarg_size) + PACKET as u64
+}
+
+/// The AQL dispatch packet and the queue, as the HSA runtime specification and LLVM's AMDGPU usage guide lay them out.
+fn packet_and_queue(meta: &KernelMeta, geometry: &Geometry) -> [u8; PACKET + QUEUE] {
+    let mut out = [0; PACKET + QUEUE];
+    let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+    let (kernel_dispatch, dimensions) = (2u16, 3u16);
+    put(0, &kernel_dispatch.to_le_bytes());
+    put(2, &dimensions.to_le_bytes());
+    for (n, (grid, block)) in geometry.grid.iter().zip(geometry.block).enumerate() {
+        put(4 + 2 * n, &(block as u16).to_le_bytes());
+        put(12 + 4 * n, &grid.saturating_mul(block).to_le_bytes());
+    }
+    put(24, &meta.private_size.to_le_bytes());
+    put(28, &meta.lds_size.saturating_add(geometry.dynamic_lds).to_le_bytes());
+    put(PACKET + 0x40, &SHARED_APERTURE.to_le_bytes());
+    put(PACKET + 0x44, &PRIVATE_APERTURE.to_le_bytes());
+    out
+}
+
 /// Lays out the segment a kernel reads its arguments from: `explicit` in order, one slice per explicit argument.
 ///
-/// Its length is rounded up to 64 bytes: compilers widen scalar loads of arguments past the last one.
+/// Its length is rounded up to 64 bytes: compilers widen scalar loads of arguments past the last one. Behind the arguments
+/// lie the dispatch packet and the queue that kernels of code object version 4 point to.
 ///
 /// # Errors
 /// [`KernargError`] when number or sizes do not fit the kernel's metadata.
@@ -102,6 +144,9 @@ pub fn kernarg_bytes(meta: &KernelMeta, explicit: &[&[u8]], geometry: &Geometry)
             let value = hidden_value(hidden, geometry).to_le_bytes();
             put(arg.offset, &value[..(arg.size as usize).min(8)])?;
         }
+    }
+    if wants_packet(meta) {
+        out.extend(packet_and_queue(meta, geometry));
     }
     Ok(out)
 }

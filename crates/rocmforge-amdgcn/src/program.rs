@@ -116,6 +116,8 @@ pub(crate) struct Setup {
     /// Granted vector registers.
     pub(crate) vgprs: u32,
     pub(crate) dynamic_stack: bool,
+    /// Floating-point mode, as the `MODE` register has it.
+    pub(crate) mode: u32,
 }
 
 /// A loaded code object: its image, its kernels and their lowered instructions.
@@ -178,7 +180,10 @@ impl Program {
             });
         }
         let debug = DebugInfo::from_elf(elf);
-        let code = lower_text(&file, base, &debug)?;
+        let modal = kernels
+            .iter()
+            .any(|kernel| kernel.setup.mode != crate::exec::DEFAULT_MODE);
+        let code = lower_text(&file, base, &debug, modal)?;
         for kernel in &kernels {
             if code.index_of(kernel.entry).is_none() {
                 return Err(LoadError::Layout(format!(
@@ -324,29 +329,29 @@ fn limits(meta: &KernelMeta) -> Result<(), String> {
     Ok(())
 }
 
-/// Bits of `COMPUTE_PGM_RSRC1`: round to nearest even everywhere, denormals kept everywhere.
-const FLOAT_MODE: u32 = 0xF0 << 12;
-const FLOAT_MODE_MASK: u32 = 0xFF << 12;
+/// The `MODE` register that a descriptor's `COMPUTE_PGM_RSRC1` asks for.
+fn float_mode(rsrc1: u32) -> u32 {
+    let (rounding_and_denormals, dx10_clamp, ieee) = (rsrc1 >> 12 & 0xFF, rsrc1 >> 21 & 1, rsrc1 >> 23 & 1);
+    rounding_and_denormals | dx10_clamp << 8 | ieee << 9
+}
 
 fn setup(descriptor: &KernelDescriptor) -> Result<Setup, String> {
     let (rsrc1, rsrc2) = (descriptor.compute_pgm_rsrc1, descriptor.compute_pgm_rsrc2);
     if !descriptor.wavefront_size32() {
         return Err("waves of 64 lanes".into());
     }
-    if rsrc1 & FLOAT_MODE_MASK != FLOAT_MODE {
-        let mode = (rsrc1 & FLOAT_MODE_MASK) >> 12;
-        return Err(format!(
-            "float mode {mode:#x} (0xf0, round to nearest with denormals, is modelled)"
-        ));
-    }
     let user: Vec<_> = descriptor.user_sgprs().collect();
     if let Some((what, _)) = user.iter().find(|(what, _)| {
         !matches!(
             what,
-            UserSgpr::KernargSegmentPtr | UserSgpr::DispatchId | UserSgpr::PrivateSegmentSize
+            UserSgpr::KernargSegmentPtr
+                | UserSgpr::DispatchPtr
+                | UserSgpr::QueuePtr
+                | UserSgpr::DispatchId
+                | UserSgpr::PrivateSegmentSize
         )
     }) {
-        return Err(format!("{what:?} in its SGPRs (compile with -mcode-object-version=5)"));
+        return Err(format!("{what:?} in its SGPRs"));
     }
     Ok(Setup {
         user,
@@ -355,10 +360,11 @@ fn setup(descriptor: &KernelDescriptor) -> Result<Setup, String> {
         group_info: rsrc2 >> 10 & 1 != 0,
         vgprs: ((rsrc1 & 0x3F) + 1) * 8,
         dynamic_stack: descriptor.kernel_code_properties >> 11 & 1 != 0,
+        mode: float_mode(rsrc1),
     })
 }
 
-fn lower_text(file: &ElfFile64<'_, Endianness>, base: u64, debug: &DebugInfo) -> Result<Code, LoadError> {
+fn lower_text(file: &ElfFile64<'_, Endianness>, base: u64, debug: &DebugInfo, modal: bool) -> Result<Code, LoadError> {
     let text = file
         .section_by_name(".text")
         .ok_or_else(|| LoadError::Layout("no .text section".into()))?;
@@ -396,7 +402,7 @@ fn lower_text(file: &ElfFile64<'_, Endianness>, base: u64, debug: &DebugInfo) ->
             "no function symbols; do not strip the code object".into(),
         ));
     }
-    Code::lower(&words, start, base, &functions, debug)
+    Code::lower(&words, start, base, &functions, debug, modal)
 }
 
 #[cfg(test)]

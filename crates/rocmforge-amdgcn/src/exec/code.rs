@@ -123,22 +123,45 @@ pub(crate) struct Code {
     pub(crate) start: u64,
     /// Device address of `.text`.
     pub(crate) device: u64,
+    /// Whether waves may be in another floating-point mode than the default.
+    pub(crate) modal: bool,
+    /// Whether some instruction changes that mode.
+    pub(crate) changes_mode: bool,
 }
 
 impl Code {
-    /// Decodes and lowers all functions of `.text`, which starts at ELF address `start`.
+    /// Decodes and lowers all functions of `.text`, which starts at ELF address `start`; `modal`: some kernel starts in
+    /// another floating-point mode than the default.
     pub(crate) fn lower(
         words: &[u32],
         start: u64,
         base: u64,
         functions: &[(u64, u64)],
         debug: &DebugInfo,
+        modal: bool,
+    ) -> Result<Self, LoadError> {
+        let code = Self::lower_for(words, start, base, functions, debug, modal)?;
+        if code.changes_mode && !modal {
+            return Self::lower_for(words, start, base, functions, debug, true);
+        }
+        Ok(code)
+    }
+
+    fn lower_for(
+        words: &[u32],
+        start: u64,
+        base: u64,
+        functions: &[(u64, u64)],
+        debug: &DebugInfo,
+        modal: bool,
     ) -> Result<Self, LoadError> {
         let mut code = Self {
             ins: Vec::new(),
             index: vec![u32::MAX; words.len()],
             start,
             device: base + start,
+            modal,
+            changes_mode: false,
         };
         // (index of a branch, its target's ELF address, its own)
         let mut fixups: Vec<(usize, u64, u64)> = Vec::new();

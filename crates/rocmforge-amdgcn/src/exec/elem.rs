@@ -1,7 +1,8 @@
 //! Types of vector operands and results: how 32 lanes of each are read and written.
 
 use super::code::{ABS, Ins, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
-use super::num::{f32_to_half, half_to_f32};
+use super::mode::Mode;
+use super::num::{bf16_to_f32, clamp32, f32_to_bf16, f32_to_half, half_to_f32};
 use super::wave::{EXEC, Wave, pack, spread};
 use std::mem::MaybeUninit;
 
@@ -14,6 +15,11 @@ pub(crate) trait Elem: Copy {
     type Buffer;
     /// All lanes of an operand; `M` says that it may carry modifiers.
     fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32];
+    /// The operand as an operation sees it in this mode.
+    #[inline(always)]
+    fn input(self, _: &Src, _: Mode) -> Self {
+        self
+    }
 }
 
 /// A type that a vector result can be written as.
@@ -24,6 +30,11 @@ pub(crate) trait Ret: Copy {
     fn set(out: &mut Self::Out, lane: usize, value: Self);
     /// `M` says that the instruction may clamp.
     fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out);
+    /// The result as an operation leaves it in this mode, with output modifier and clamp.
+    #[inline(always)]
+    fn output(self, _: &Ins, _: Mode) -> Self {
+        self
+    }
 }
 
 /// No operand.
@@ -100,13 +111,10 @@ impl Elem for f32 {
         }
         bytemuck::cast_ref(bits)
     }
-}
-
-#[inline(always)]
-pub(crate) fn clamp32(x: f32) -> f32 {
-    // NaN becomes 0, as DX10 clamping has it.
-    let low = if x > 0.0 { x } else { 0.0 };
-    if low < 1.0 { low } else { 1.0 }
+    #[inline(always)]
+    fn input(self, _: &Src, mode: Mode) -> Self {
+        mode.input32(self)
+    }
 }
 
 impl Ret for f32 {
@@ -127,6 +135,10 @@ impl Ret for f32 {
         } else {
             w.put(i.dst, out);
         }
+    }
+    #[inline(always)]
+    fn output(self, i: &Ins, mode: Mode) -> Self {
+        mode.output32(self, i.target, i.clamp)
     }
 }
 
@@ -195,6 +207,10 @@ impl Elem for f64 {
         }
         bytemuck::cast_ref(bits)
     }
+    #[inline(always)]
+    fn input(self, _: &Src, mode: Mode) -> Self {
+        mode.input64(self)
+    }
 }
 
 impl Ret for f64 {
@@ -214,6 +230,10 @@ impl Ret for f64 {
             }
         }
         store64(w, i.dst, &value);
+    }
+    #[inline(always)]
+    fn output(self, i: &Ins, mode: Mode) -> Self {
+        mode.output64(self, i.target, i.clamp)
     }
 }
 
@@ -279,6 +299,10 @@ impl Elem for H {
         }
         buffer
     }
+    #[inline(always)]
+    fn input(self, _: &Src, mode: Mode) -> Self {
+        H(mode.input16(self.0))
+    }
 }
 
 impl Ret for H {
@@ -295,6 +319,10 @@ impl Ret for H {
             bits[l] = f32_to_half(if M && i.clamp { clamp32(out[l]) } else { out[l] });
         }
         store16(w, i, &bits);
+    }
+    #[inline(always)]
+    fn output(self, i: &Ins, mode: Mode) -> Self {
+        H(mode.output16(self.0, i.target, i.clamp))
     }
 }
 
@@ -360,6 +388,10 @@ impl<T: Ret> Ret for (T, bool) {
         T::store::<M>(w, i, &out.0);
         bool::store::<M>(w, i, &out.1);
     }
+    #[inline(always)]
+    fn output(self, i: &Ins, mode: Mode) -> Self {
+        (self.0.output(i, mode), self.1)
+    }
 }
 
 #[inline(always)]
@@ -415,6 +447,10 @@ impl Elem for [H; 2] {
         }
         buffer
     }
+    #[inline(always)]
+    fn input(self, _: &Src, mode: Mode) -> Self {
+        self.map(|x| H(mode.input16(x.0)))
+    }
 }
 
 impl Ret for [H; 2] {
@@ -433,6 +469,43 @@ impl Ret for [H; 2] {
         }
         w.put(i.dst, &value);
     }
+    #[inline(always)]
+    fn output(self, i: &Ins, mode: Mode) -> Self {
+        self.map(|x| H(mode.output16(x.0, i.target, i.clamp)))
+    }
+}
+
+/// A bfloat16, widened.
+#[derive(Clone, Copy)]
+pub(crate) struct Bf(pub(crate) f32);
+
+impl Elem for Bf {
+    const MODS: bool = true;
+    type Buffer = [Self; 32];
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        let mut raw = MaybeUninit::uninit();
+        let lanes = w.lanes(s, &mut raw);
+        let (keep, flip) = if M { modifiers(s, 1 << 15) } else { (u64::MAX, 0) };
+        let buffer = buffer.write([Self(0.0); 32]);
+        for l in 0..32 {
+            let bits = (lanes[l] >> s.shift) as u16;
+            buffer[l] = Self(bf16_to_f32((bits & keep as u16) ^ flip as u16));
+        }
+        buffer
+    }
+}
+
+impl Ret for Bf {
+    type Out = [u16; 32];
+    #[inline(always)]
+    fn set(out: &mut Self::Out, lane: usize, value: Self) {
+        out[lane] = f32_to_bf16(value.0);
+    }
+    #[inline(always)]
+    fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
+        store16(w, i, out);
+    }
 }
 
 /// Two bfloat16.
@@ -448,7 +521,7 @@ impl Elem for Bf2 {
         let bits = fetch_packed(w, s, &mut bits, true);
         let buffer = buffer.write([Self([0.0; 2]); 32]);
         for l in 0..32 {
-            buffer[l] = Bf2(bits[l].map(|half| f32::from_bits(u32::from(half) << 16)));
+            buffer[l] = Bf2(bits[l].map(bf16_to_f32));
         }
         buffer
     }
@@ -477,6 +550,14 @@ impl Elem for Mix {
             buffer[l] = Mix(f32::from_bits((bits & keep as u32) ^ flip as u32));
         }
         buffer
+    }
+    #[inline(always)]
+    fn input(self, s: &Src, mode: Mode) -> Self {
+        Mix(if s.mods & SEL_HI != 0 {
+            mode.input16(self.0)
+        } else {
+            mode.input32(self.0)
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use super::wave::{EXEC, Lanes, VCC, Wave, WaveState};
 use crate::dispatch::{Counters, Dispatch, Outcome, Status};
 use crate::fault::{Access, FaultKind};
 use crate::footprint::Footprint;
+use crate::kernarg::{packet_offset, queue_offset};
 use crate::memory::GlobalMemory;
 use crate::program::Kernel;
 use rocmforge_code_object::UserSgpr;
@@ -89,6 +90,8 @@ fn fresh(index: u32, size: u32) -> Box<Wave> {
         tmp: Lanes([0; 32]),
         s: [crate::POISON; 128],
         scc: 0,
+        mode: super::mode::Mode::DEFAULT,
+        clock: 0,
         next: 0,
         saved_exec: 0,
         live: if live == 32 { u32::MAX } else { (1 << live) - 1 },
@@ -183,10 +186,14 @@ impl Machine<'_> {
         w.state = WaveState::Ready;
         w.next = self.entry;
         w.scc = 0;
+        w.mode = super::mode::Mode(setup.mode);
+        w.clock = 0;
         w.s[super::wave::NULL] = 0;
         for &(what, reg) in &setup.user {
             match what {
                 UserSgpr::KernargSegmentPtr => w.set64(reg, self.dispatch.kernarg),
+                UserSgpr::DispatchPtr => w.set64(reg, self.dispatch.kernarg + packet_offset(self.kernel.kernarg_size)),
+                UserSgpr::QueuePtr => w.set64(reg, self.dispatch.kernarg + queue_offset(self.kernel.kernarg_size)),
                 UserSgpr::PrivateSegmentSize => w.set(reg, self.kernel.private_size),
                 _ => w.set64(reg, 0),
             }

@@ -112,7 +112,7 @@ fn sopp(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         Op::SCbranchExecz => Flow::Execz,
         Op::SCbranchExecnz => Flow::Execnz,
         Op::SBarrier => Flow::Barrier,
-        Op::SEndpgm => Flow::End,
+        Op::SEndpgm | Op::SEndpgmSaved => Flow::End,
         // s_sethalt ends the sequence that compilers emit around s_trap.
         Op::STrap | Op::SSethalt => Flow::Trap,
         Op::SCodeEnd => Flow::OffEnd,
@@ -134,15 +134,78 @@ fn sopp(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         | Op::SDecperflevel => return Ok(()),
         // MSG_DEALLOC_VGPRS, which compilers put before the end, and MSG_INTERRUPT after a trap.
         Op::SSendmsg if matches!(inst.imm & 0xFFFF, 1 | 3) => return Ok(()),
-        Op::SDenormMode if inst.imm & 15 == 15 => return Ok(()),
-        Op::SRoundMode if inst.imm & 15 == 0 => return Ok(()),
+        // No debugger is attached, so these go on.
+        Op::SCbranchCdbgsys | Op::SCbranchCdbguser | Op::SCbranchCdbgsysOrUser | Op::SCbranchCdbgsysAndUser => {
+            Flow::Next
+        }
+        Op::SDenormMode if code.modal || inst.imm & 15 != 15 => {
+            set_mode(code, Src::constant((inst.imm & 15) as u64), 4, 4);
+            return Ok(());
+        }
+        Op::SRoundMode if code.modal || inst.imm & 15 != 0 => {
+            set_mode(code, Src::constant((inst.imm & 15) as u64), 0, 4);
+            return Ok(());
+        }
+        Op::SDenormMode | Op::SRoundMode => return Ok(()),
         _ => return Err(""),
     };
     code.ins.push(Ins { flow, ..NOTHING });
     Ok(())
 }
 
+/// Appends a write of `width` bits of the `MODE` register from bit `offset` on.
+fn set_mode(code: &mut Code, a: Src, offset: u32, width: u32) {
+    code.changes_mode = true;
+    code.ins.push(Ins {
+        run: plain::<salu::SetMode>(),
+        a,
+        imm: (offset | width << 8) as i32,
+        ..NOTHING
+    });
+}
+
+/// Reads and writes of hardware registers.
+fn hardware_register(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
+    let (field, reads) = match (inst.dst, inst.src[0]) {
+        (_, Operand::HwReg(field)) => (field, true),
+        (Operand::HwReg(field), _) => (field, false),
+        _ => return Err("operand"),
+    };
+    let (id, offset, width) = (field & 63, u32::from(field >> 6 & 31), u32::from(field >> 11) + 1);
+    if !reads {
+        return match id {
+            salu::MODE => {
+                let a = source(inst.src[0], Ty::B32)?;
+                set_mode(code, a, offset, width);
+                Ok(())
+            }
+            // Exceptions that were seen, which no one raises here.
+            salu::TRAPSTS => Ok(()),
+            _ => Err("hardware register"),
+        };
+    }
+    if !salu::HARDWARE_REGISTERS.contains(&id) {
+        return Err("hardware register");
+    }
+    code.ins.push(Ins {
+        run: plain::<salu::GetRegister>(),
+        dst: sgpr(inst.dst).ok_or("destination")?,
+        imm: (offset | width << 8) as i32,
+        target: u32::from(id),
+        ..NOTHING
+    });
+    Ok(())
+}
+
+/// Numbers of messages that are answered: see LLVM's AMDGPU usage guide.
+const MSG_RTN_GET_DOORBELL: i32 = 0x80;
+const MSG_RTN_GET_DDID: i32 = 0x81;
+const MSG_RTN_GET_REALTIME: i32 = 0x83;
+
 fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
+    if matches!(inst.op, Op::SGetregB32 | Op::SSetregB32 | Op::SSetregImm32B32) {
+        return hardware_register(inst, code);
+    }
     let dst = sgpr(inst.dst).ok_or("destination")?;
     let next = code.device.wrapping_sub(code.start).wrapping_add(pc).wrapping_add(4);
     match inst.op {
@@ -159,11 +222,29 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
             });
             return Ok(());
         }
-        // MSG_RTN_GET_DOORBELL, part of the sequence after a trap: there is no doorbell.
-        Op::SSendmsgRtnB32 if inst.to_string().contains("MSG_RTN_GET_DOORBELL") => {
-            code.ins.push(Ins {
-                flow: Flow::Trap,
-                ..NOTHING
+        Op::SSendmsgRtnB32 | Op::SSendmsgRtnB64 => {
+            let wide = inst.op == Op::SSendmsgRtnB64;
+            code.ins.push(match inst.imm {
+                // Part of the sequence after a trap: there is no doorbell.
+                MSG_RTN_GET_DOORBELL => Ins {
+                    flow: Flow::Trap,
+                    ..NOTHING
+                },
+                MSG_RTN_GET_DDID => Ins {
+                    run: salu::lookup(if wide { Op::SMovB64 } else { Op::SMovB32 }).ok_or("")?,
+                    dst,
+                    ..NOTHING
+                },
+                MSG_RTN_GET_REALTIME => Ins {
+                    run: if wide {
+                        plain::<salu::Clock64>()
+                    } else {
+                        plain::<salu::Clock32>()
+                    },
+                    dst,
+                    ..NOTHING
+                },
+                _ => return Err("message"),
             });
             return Ok(());
         }
@@ -219,7 +300,10 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
 }
 
 fn scalar_load(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
-    if matches!(inst.op, Op::SDcacheInv | Op::SGl1Inv | Op::SIcacheInv) {
+    if matches!(
+        inst.op,
+        Op::SDcacheInv | Op::SGl1Inv | Op::SIcacheInv | Op::SAtcProbe | Op::SAtcProbeBuffer
+    ) {
         return Ok(());
     }
     let run = smem::lookup(inst.op).ok_or("")?;
@@ -245,9 +329,11 @@ fn accumulates(op: Op) -> bool {
 }
 
 /// Lowers a vector ALU instruction without its DPP part.
-fn lane_ins(inst: &Inst) -> Result<Ins, Refused> {
+fn lane_ins(inst: &Inst, modal: bool) -> Result<Ins, Refused> {
     let mods = &inst.mods;
     let packed = inst.format == Format::Vop3p;
+    // The accumulator of these is one single among packed operands.
+    let single = matches!(inst.op, Op::VDot2F32F16 | Op::VDot2F32Bf16);
     let mix = matches!(inst.op, Op::VFmaMixF32 | Op::VFmaMixloF16 | Op::VFmaMixhiF16);
     let mut src = [Src::ZERO; 3];
     for (n, slot) in src.iter_mut().enumerate() {
@@ -263,6 +349,15 @@ fn lane_ins(inst: &Inst) -> Result<Ins, Refused> {
             slot.mods |= if bit(mods.neg_hi) { NEG_HI } else { 0 }
                 | if bit(mods.op_sel) { SEL_LO } else { 0 }
                 | if bit(mods.op_sel_hi) { SEL_HI } else { 0 };
+            if single && n == 2 && bit(mods.neg_hi) {
+                slot.mods |= ABS;
+            }
+        } else if inst.ty.src[n] == Ty::PkF16 {
+            // Packed operands of a format that does not tell their halves apart.
+            if bit(mods.abs) {
+                return Err("absolute value of packed operands");
+            }
+            slot.mods |= SEL_HI | if bit(mods.neg) { NEG_HI } else { 0 };
         } else {
             if bit(mods.abs) {
                 slot.mods |= ABS;
@@ -272,11 +367,10 @@ fn lane_ins(inst: &Inst) -> Result<Ins, Refused> {
             }
         }
     }
-    if mods.omod != 0 {
-        return Err("output modifier, which the hardware ignores with denormals on");
-    }
     let mut ins = Ins {
         clamp: mods.clamp,
+        // In the default mode the hardware ignores it.
+        target: u32::from(mods.omod),
         ..NOTHING
     };
     let scalar_result = matches!(inst.op, Op::VReadfirstlaneB32 | Op::VReadlaneB32);
@@ -301,19 +395,13 @@ fn lane_ins(inst: &Inst) -> Result<Ins, Refused> {
         _ => {}
     }
     [ins.a, ins.b, ins.c] = src;
-    if mods.clamp && matches!(inst.op, Op::VDot4I32Iu8 | Op::VDot8I32Iu4) {
-        return Err("saturation of this operation");
-    }
-    // The accumulator of these is one single among packed operands.
-    let single = matches!(inst.op, Op::VDot2F32F16 | Op::VDot2F32Bf16);
-    if single && mods.neg_hi & 4 != 0 {
-        return Err("modifier of the accumulator");
-    }
     // Packed and mixed operands apply their modifiers themselves, apart from clamping.
-    let any = mods.clamp || (!packed && (mods.neg | mods.abs) & 7 != 0) || (single && mods.neg & 4 != 0);
-    ins.run = match cross::lookup(inst.op) {
+    let any =
+        mods.clamp || (!packed && (mods.neg | mods.abs) & 7 != 0) || (single && (mods.neg | mods.neg_hi) & 4 != 0);
+    let form = vector::Form { mods: any, modal };
+    ins.run = match cross::lookup(inst.op, modal) {
         Some(run) => run,
-        None => vector::lookup(inst.op, any, mods.clamp).ok_or(if any { "with these modifiers" } else { "" })?,
+        None => vector::lookup(inst.op, form, mods.clamp).ok_or(if any { "with these modifiers" } else { "" })?,
     };
     Ok(ins)
 }
@@ -326,14 +414,16 @@ fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     if let Some(run) = vector::wmma::lookup(inst.op) {
         return matrix(inst, run, code);
     }
-    let mut ins = lane_ins(inst)?;
+    let mut ins = lane_ins(inst, code.modal)?;
     let Some(dpp) = &inst.mods.dpp else {
         code.ins.push(ins);
         return Ok(());
     };
-    if ins.sdst as usize == EXEC || cross::lookup(inst.op).is_some() {
+    if cross::lookup(inst.op, code.modal).is_some() && inst.op != Op::VMovreldB32 {
         return Err("DPP on this operation");
     }
+    // A compare that writes `exec` ends with the lanes that the pattern left it and that passed.
+    let writes_exec = ins.sdst as usize == EXEC;
     let (run, imm, target) = cross::dpp(dpp);
     let plain_source = Src {
         mods: 0,
@@ -349,10 +439,12 @@ fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     });
     ins.a.kind = Kind::T;
     code.ins.push(ins);
-    code.ins.push(Ins {
-        run: plain::<cross::Restore>(),
-        ..NOTHING
-    });
+    if !writes_exec {
+        code.ins.push(Ins {
+            run: plain::<cross::Restore>(),
+            ..NOTHING
+        });
+    }
     Ok(())
 }
 
@@ -376,11 +468,7 @@ fn lane_ins_matrix(inst: &Inst) -> Result<Ins, Refused> {
     if ins.a.kind != Kind::V || ins.b.kind != Kind::V {
         return Err("matrix operand that is no register");
     }
-    let integer = matches!(inst.op, Op::VWmmaI32_16x16x16Iu8 | Op::VWmmaI32_16x16x16Iu4);
-    if !integer && (inst.mods.neg | inst.mods.neg_hi) & 7 != 0 {
-        return Err("negated matrix operand");
-    }
-    ins.imm = i32::from(inst.mods.neg);
+    ins.imm = i32::from(inst.mods.neg) | i32::from(inst.mods.neg_hi) << 8;
     ins.half = if inst.mods.op_sel & 4 != 0 { 16 } else { 0 };
     Ok(ins)
 }
@@ -388,8 +476,8 @@ fn lane_ins_matrix(inst: &Inst) -> Result<Ins, Refused> {
 /// Both halves of a pair read before either writes: where one would see the other's result, a register is kept aside.
 fn dual(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     let other = inst.dual.as_deref().ok_or("pair without second half")?;
-    let x = lane_ins(inst)?;
-    let mut y = lane_ins(other)?;
+    let x = lane_ins(inst, code.modal)?;
+    let mut y = lane_ins(other, code.modal)?;
     let mut kept = false;
     for slot in [&mut y.a, &mut y.b, &mut y.c] {
         if slot.kind == Kind::V && slot.reg == x.dst {
@@ -468,9 +556,6 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
                 ins.target = u32::from(inst.mem.offset1)
                     .wrapping_mul(unit)
                     .wrapping_sub(ins.imm as u32);
-            }
-            if inst.op == Op::DsSwizzleB32 && inst.imm as u32 >= 0xE000 {
-                return Err("FFT swizzle");
             }
         }
     }

@@ -12,6 +12,7 @@ mod group;
 mod isa;
 mod lower;
 mod mem;
+mod mode;
 mod num;
 mod salu;
 mod smem;
@@ -19,3 +20,6 @@ pub(crate) mod vector;
 mod wave;
 
 pub(crate) use group::run;
+
+/// The `MODE` register of kernels compiled without options about it.
+pub(crate) const DEFAULT_MODE: u32 = mode::Mode::DEFAULT.0;

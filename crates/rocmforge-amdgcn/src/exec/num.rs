@@ -49,6 +49,23 @@ pub(crate) fn f32_to_half_rtz(f: f32) -> u16 {
     if back.abs() > f.abs() { near - 1 } else { near }
 }
 
+/// Bfloat16 to single precision, exact.
+#[inline(always)]
+pub(crate) fn bf16_to_f32(bits: u16) -> f32 {
+    f32::from_bits(u32::from(bits) << 16)
+}
+
+/// Single precision to bfloat16, to nearest even.
+#[inline(always)]
+pub(crate) fn f32_to_bf16(x: f32) -> u16 {
+    let bits = x.to_bits();
+    if x.is_nan() {
+        (bits >> 16) as u16 | 0x40
+    } else {
+        ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16) as u16
+    }
+}
+
 /// Double to single precision, to odd: rounding the result again to fewer bits rounds the double correctly.
 #[inline(always)]
 pub(crate) fn f64_to_f32_odd(x: f64) -> f32 {
@@ -107,6 +124,19 @@ pub(crate) fn ldexp64(mut x: f64, mut n: i32) -> f64 {
         n += 1022 - 53;
     }
     x * power(n)
+}
+
+/// Clamps to 0..1; NaN becomes 0.
+#[inline(always)]
+pub(crate) fn clamp32(x: f32) -> f32 {
+    let low = if x > 0.0 { x } else { 0.0 };
+    if low < 1.0 { low } else { 1.0 }
+}
+
+/// `a * b + c` of halves so that rounding it to half precision rounds once.
+#[inline(always)]
+pub(crate) fn fma_half(a: f32, b: f32, c: f32) -> f32 {
+    f64_to_f32_odd(f64::from(a).mul_add(f64::from(b), f64::from(c)))
 }
 
 /// Biased exponent.
@@ -193,8 +223,14 @@ pub(crate) fn div_fmas32(a: f32, b: f32, c: f32, scaled: bool) -> f32 {
     if !scaled {
         return a.mul_add(b, c);
     }
+    scaled_fma32(a, b, c) as f32
+}
+
+/// The scaled sum of `v_div_fmas_f32`, to be rounded to single precision.
+#[inline(always)]
+pub(crate) fn scaled_fma32(a: f32, b: f32, c: f32) -> f64 {
     let by = if exp32(c) > 127 { 64 } else { -64 };
-    ldexp64(fma_odd(f64::from(a), f64::from(b), f64::from(c)), by) as f32
+    ldexp64(fma_odd(f64::from(a), f64::from(b), f64::from(c)), by)
 }
 
 /// `v_div_fmas_f64`.
@@ -266,36 +302,61 @@ div_fixup!(div_fixup32, f32, exp32, -150, 128);
 div_fixup!(div_fixup64, f64, exp64, -1075, 1024);
 
 macro_rules! min_max {
-    ($min:ident, $max:ident, $float:ty, $sign:expr) => {
+    ($min:ident, $max:ident, $any_min:ident, $any_max:ident, $float:ty, $int:ty, $quiet:expr) => {
         /// Minimum: a number beats NaN, -0 is less than +0.
         #[inline(always)]
-        pub(crate) fn $min(a: $float, b: $float) -> $float {
+        pub(crate) fn $any_min(a: $float, b: $float) -> $float {
             let r = if a < b { a } else { b };
-            let zero = <$float>::from_bits(r.to_bits() | (a.to_bits() & $sign));
+            let zero = <$float>::from_bits(r.to_bits() | (a.to_bits() & (-0.0 as $float).to_bits()));
             let r = if a == b { zero } else { r };
             if b.is_nan() { a } else { r }
         }
 
         /// Maximum: a number beats NaN, +0 is more than -0.
         #[inline(always)]
-        pub(crate) fn $max(a: $float, b: $float) -> $float {
+        pub(crate) fn $any_max(a: $float, b: $float) -> $float {
             let r = if a > b { a } else { b };
             let zero = <$float>::from_bits(r.to_bits() & a.to_bits());
             let r = if a == b { zero } else { r };
             if b.is_nan() { a } else { r }
         }
+
+        /// The same under IEEE rules: a signalling NaN beats a number, and becomes quiet.
+        #[inline(always)]
+        pub(crate) fn $min(a: $float, b: $float) -> $float {
+            signalling_wins!($any_min(a, b), a, b, $float, $int, $quiet)
+        }
+
+        /// The same under IEEE rules: a signalling NaN beats a number, and becomes quiet.
+        #[inline(always)]
+        pub(crate) fn $max(a: $float, b: $float) -> $float {
+            signalling_wins!($any_max(a, b), a, b, $float, $int, $quiet)
+        }
     };
 }
-min_max!(min32, max32, f32, 0x8000_0000);
-min_max!(min64, max64, f64, 1 << 63);
+
+/// `$r`, or the first of `$a` and `$b` that is a signalling NaN. Comparisons of integers, so that lanes stay in vectors.
+macro_rules! signalling_wins {
+    ($r:expr, $a:ident, $b:ident, $float:ty, $int:ty, $quiet:expr) => {{
+        let infinity = <$float>::INFINITY.to_bits();
+        // With the quiet bit turned over, signalling NaN are the largest.
+        let signals = |x: $float| ((x.to_bits() ^ $quiet) << 1 >> 1) as $int > (infinity | $quiet) as $int;
+        let quiet = |x: $float| <$float>::from_bits(x.to_bits() | $quiet);
+        let r = if signals($b) { quiet($b) } else { $r };
+        if signals($a) { quiet($a) } else { r }
+    }};
+}
+
+min_max!(min32, max32, any_min32, any_max32, f32, i32, 1 << 22);
+min_max!(min64, max64, any_min64, any_max64, f64, i64, 1 << 51);
 
 /// Median of three; the least where one of them is NaN.
 #[inline(always)]
 pub(crate) fn med32(a: f32, b: f32, c: f32) -> f32 {
-    let low = min32(min32(a, b), c);
-    let mid = max32(min32(a, b), min32(max32(a, b), c));
+    // Without NaN both kinds of minima are the same.
+    let mid = any_max32(any_min32(a, b), any_min32(any_max32(a, b), c));
     if a.is_nan() || b.is_nan() || c.is_nan() {
-        low
+        min32(min32(a, b), c)
     } else {
         mid
     }

@@ -3,8 +3,9 @@
 use super::code::{Ins, Src};
 use super::ctx::Ctx;
 use super::isa::{Handler, Run, plain};
-use super::wave::{EXEC, M0, Wave};
+use super::wave::{EXEC, M0, VCC, Wave};
 use crate::inst::Op;
+use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
 use std::marker::PhantomData;
 
 /// A scalar value: 32 or 64 bits.
@@ -290,36 +291,49 @@ fn shift_add(a: u32, b: u32, shift: u32, scc: &mut u32) -> u32 {
     sum as u32
 }
 
-/// `s_*_saveexec_b32` and `s_*_wrexec_b32`: new `exec` from source and old `exec`.
+/// `s_*_saveexec_*` and `s_*_wrexec_*`: new `exec` from source and old `exec`. The upper half of `exec` is a register like
+/// any other in a wave of 32.
 trait ExecOp {
     /// Whether the old `exec` goes to the destination (else the new one).
     const SAVE: bool;
-    fn eval(source: u32, exec: u32) -> u32;
+    fn eval(source: u64, exec: u64) -> u64;
 }
 
-struct SaveExec<O>(PhantomData<O>);
+struct SaveExec<O, const WIDE: bool>(PhantomData<O>);
 
-impl<O: ExecOp> Handler for SaveExec<O> {
+impl<O: ExecOp, const WIDE: bool> Handler for SaveExec<O, WIDE> {
     fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
-        let (source, old) = (w.scalar(&i.a), w.s[EXEC]);
-        let new = O::eval(source, old);
-        w.set(i.dst, if O::SAVE { old } else { new });
-        w.s[EXEC] = new;
-        w.scc = u32::from(new != 0);
+        if WIDE {
+            let (source, old) = (w.scalar64(&i.a), u64::from(w.s[EXEC]) | u64::from(w.s[EXEC + 1]) << 32);
+            let new = O::eval(source, old);
+            w.set64(i.dst, if O::SAVE { old } else { new });
+            w.set64(EXEC as u8, new);
+            w.scc = u32::from(new != 0);
+        } else {
+            let (source, old) = (w.scalar(&i.a), w.s[EXEC]);
+            let new = O::eval(source.into(), old.into()) as u32;
+            w.set(i.dst, if O::SAVE { old } else { new });
+            w.s[EXEC] = new;
+            w.scc = u32::from(new != 0);
+        }
     }
 }
 
 macro_rules! exec_ops {
-    ($($op:ident $save:literal ($s:ident, $e:ident) $body:expr;)*) => {
+    ($($op:ident $wide:ident $save:literal ($s:ident, $e:ident) $body:expr;)*) => {
         fn exec_op(op: Op) -> Option<Run> {
             match op {
-                $(Op::$op => {
+                $(Op::$op | Op::$wide => {
                     struct Table;
                     impl ExecOp for Table {
                         const SAVE: bool = $save;
-                        fn eval($s: u32, $e: u32) -> u32 { $body }
+                        fn eval($s: u64, $e: u64) -> u64 { $body }
                     }
-                    Some(plain::<SaveExec<Table>>())
+                    Some(if op == Op::$wide {
+                        plain::<SaveExec<Table, true>>()
+                    } else {
+                        plain::<SaveExec<Table, false>>()
+                    })
                 })*
                 _ => None,
             }
@@ -328,23 +342,62 @@ macro_rules! exec_ops {
 }
 
 exec_ops! {
-    SAndSaveexecB32 true (s, e) s & e;
-    SOrSaveexecB32 true (s, e) s | e;
-    SXorSaveexecB32 true (s, e) s ^ e;
-    SNandSaveexecB32 true (s, e) !(s & e);
-    SNorSaveexecB32 true (s, e) !(s | e);
-    SXnorSaveexecB32 true (s, e) !(s ^ e);
-    SAndNot0SaveexecB32 true (s, e) !s & e;
-    SOrNot0SaveexecB32 true (s, e) !s | e;
-    SAndNot1SaveexecB32 true (s, e) s & !e;
-    SOrNot1SaveexecB32 true (s, e) s | !e;
-    SAndNot0WrexecB32 false (s, e) !s & e;
-    SAndNot1WrexecB32 false (s, e) s & !e;
+    SAndSaveexecB32 SAndSaveexecB64 true (s, e) s & e;
+    SOrSaveexecB32 SOrSaveexecB64 true (s, e) s | e;
+    SXorSaveexecB32 SXorSaveexecB64 true (s, e) s ^ e;
+    SNandSaveexecB32 SNandSaveexecB64 true (s, e) !(s & e);
+    SNorSaveexecB32 SNorSaveexecB64 true (s, e) !(s | e);
+    SXnorSaveexecB32 SXnorSaveexecB64 true (s, e) !(s ^ e);
+    SAndNot0SaveexecB32 SAndNot0SaveexecB64 true (s, e) !s & e;
+    SOrNot0SaveexecB32 SOrNot0SaveexecB64 true (s, e) !s | e;
+    SAndNot1SaveexecB32 SAndNot1SaveexecB64 true (s, e) s & !e;
+    SOrNot1SaveexecB32 SOrNot1SaveexecB64 true (s, e) s | !e;
+    SAndNot0WrexecB32 SAndNot0WrexecB64 false (s, e) !s & e;
+    SAndNot1WrexecB32 SAndNot1WrexecB64 false (s, e) s & !e;
+}
+
+/// Hardware registers, by number.
+pub(crate) const MODE: u16 = 1;
+const STATUS: u16 = 2;
+pub(crate) const TRAPSTS: u16 = 3;
+const SH_MEM_BASES: u16 = 15;
+const HW_ID1: u16 = 23;
+const HW_ID2: u16 = 24;
+const SHADER_CYCLES: u16 = 29;
+
+/// Those that can be read.
+pub(crate) const HARDWARE_REGISTERS: [u16; 7] = [MODE, STATUS, TRAPSTS, SH_MEM_BASES, HW_ID1, HW_ID2, SHADER_CYCLES];
+
+/// How far the clock goes on whenever a wave looks at it: nothing else takes time here.
+const TICK: u32 = 64;
+
+fn tick(w: &mut Wave) -> u32 {
+    w.clock = w.clock.wrapping_add(TICK);
+    w.clock
+}
+
+fn hardware_register(w: &mut Wave, id: u16) -> u32 {
+    match id {
+        MODE => w.mode.0,
+        STATUS => w.scc | u32::from(w.s[EXEC] == 0) << 9 | u32::from(w.s[VCC] == 0) << 10,
+        SH_MEM_BASES => (PRIVATE_APERTURE >> 16) | SHARED_APERTURE & 0xFFFF_0000,
+        // The place of the wave: all on one compute unit.
+        HW_ID1 => w.index & 31,
+        SHADER_CYCLES => tick(w) & 0xF_FFFF,
+        _ => 0,
+    }
+}
+
+/// A field of `width` bits, as `Ins::imm` holds it: offset, and width from bit 8 on.
+fn field(imm: i32) -> (u32, u32) {
+    let width = imm as u32 >> 8;
+    (imm as u32 & 31, u32::MAX >> (32 - width.clamp(1, 32)))
 }
 
 macro_rules! handlers {
-    ($($name:ident($w:ident, $i:ident) $body:block)*) => {$(
-        struct $name;
+    ($($(#[$doc:meta])* $name:ident($w:ident, $i:ident) $body:block)*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name;
         impl Handler for $name {
             fn run($w: &mut Wave, _: &mut Ctx<'_>, $i: &Ins) $body
         }
@@ -365,6 +418,25 @@ handlers! {
         let v = w.scalar64(&Src::reg(super::code::Kind::S, i.dst)) | 1 << (w.scalar(&i.a) & 63);
         w.set64(i.dst, v);
     }
+    /// Writes a field of the floating-point mode.
+    SetMode(w, i) {
+        let (offset, mask) = field(i.imm);
+        let value = w.scalar(&i.a);
+        w.mode.0 = w.mode.0 & !(mask << offset) | (value & mask) << offset;
+    }
+    /// Reads a field of the hardware register `Ins::target`.
+    GetRegister(w, i) {
+        let (offset, mask) = field(i.imm);
+        let value = hardware_register(w, i.target as u16);
+        w.set(i.dst, value >> offset & mask);
+    }
+    Clock32(w, i) { let now = tick(w); w.set(i.dst, now); }
+    Clock64(w, i) { let now = tick(w); w.set64(i.dst, now.into()); }
+    MovRelSD2(w, i) {
+        let m0 = w.s[M0];
+        let v = w.s[(u32::from(i.a.reg) + (m0 & 0x3FF)) as usize & 127];
+        w.set(((u32::from(i.dst) + (m0 >> 16 & 0x3FF)) & 127) as u8, v);
+    }
     MovRelS32(w, i) { let v = w.s[(u32::from(i.a.reg).wrapping_add(w.s[M0]) & 127) as usize]; w.set(i.dst, v); }
     MovRelS64(w, i) {
         let at = (u32::from(i.a.reg).wrapping_add(w.s[M0]) & 127) as u8;
@@ -384,6 +456,7 @@ fn special(op: Op) -> Option<Run> {
         Op::SBitset1B32 => plain::<Bitset1B32>(),
         Op::SBitset0B64 => plain::<Bitset0B64>(),
         Op::SBitset1B64 => plain::<Bitset1B64>(),
+        Op::SMovrelsd2B32 => plain::<MovRelSD2>(),
         Op::SMovrelsB32 => plain::<MovRelS32>(),
         Op::SMovrelsB64 => plain::<MovRelS64>(),
         Op::SMovreldB32 => plain::<MovRelD32>(),

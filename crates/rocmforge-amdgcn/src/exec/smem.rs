@@ -52,6 +52,43 @@ impl<const N: usize> Handler for Load<N> {
     }
 }
 
+/// Loads `N` words through a buffer descriptor; words past its end are 0.
+struct BufferLoad<const N: usize>;
+
+impl<const N: usize> Handler for BufferLoad<N> {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let descriptor: [u32; 3] = std::array::from_fn(|n| w.s[(i.a.reg as usize + n) & 127]);
+        let base = u64::from(descriptor[0]) | u64::from(descriptor[1] & 0xFFFF) << 32;
+        let stride = u64::from(descriptor[1] >> 16 & 0x3FFF).max(1);
+        let size = u64::from(descriptor[2]) * stride;
+        let offset = i64::from(i.imm).wrapping_add(i64::from(w.scalar(&i.b))) as u64 & !3;
+        for n in 0..N {
+            let at = offset.wrapping_add(n as u64 * 4);
+            let inside = at.checked_add(4).is_some_and(|end| end <= size);
+            let word = if inside {
+                word(w, c, i, base.wrapping_add(at) & !3)
+            } else {
+                0
+            };
+            w.set(i.dst.wrapping_add(n as u8) & 127, word);
+        }
+    }
+}
+
+fn word(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64) -> u32 {
+    match c
+        .memory
+        .offset(address, 4)
+        .filter(|&off| c.memory.readable(off, 4, c.check_uninit))
+    {
+        Some(off) => u32::from_le_bytes(c.memory.slice(off, 4).as_chunks::<4>().0[0]),
+        None => {
+            c.global_fault(w, i, Access::Scalar, 0, address, 4);
+            crate::POISON
+        }
+    }
+}
+
 /// The handler of a scalar load.
 pub(crate) fn lookup(op: Op) -> Option<Run> {
     Some(match op {
@@ -60,6 +97,11 @@ pub(crate) fn lookup(op: Op) -> Option<Run> {
         Op::SLoadB128 => plain::<Load<4>>(),
         Op::SLoadB256 => plain::<Load<8>>(),
         Op::SLoadB512 => plain::<Load<16>>(),
+        Op::SBufferLoadB32 => plain::<BufferLoad<1>>(),
+        Op::SBufferLoadB64 => plain::<BufferLoad<2>>(),
+        Op::SBufferLoadB128 => plain::<BufferLoad<4>>(),
+        Op::SBufferLoadB256 => plain::<BufferLoad<8>>(),
+        Op::SBufferLoadB512 => plain::<BufferLoad<16>>(),
         _ => return None,
     })
 }

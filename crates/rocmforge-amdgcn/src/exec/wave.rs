@@ -1,6 +1,7 @@
 //! Registers of one wave.
 
 use super::code::{Ins, Kind, Src};
+use super::mode::Mode;
 use std::mem::MaybeUninit;
 
 pub(crate) const VCC: usize = 106;
@@ -41,6 +42,10 @@ pub(crate) struct Wave {
     pub(crate) tmp: Lanes,
     pub(crate) s: [u32; 128],
     pub(crate) scc: u32,
+    /// Floating-point mode; only the handlers in `vector::modal` look at it.
+    pub(crate) mode: Mode,
+    /// How often the wave has asked for the time, which nothing else makes pass.
+    pub(crate) clock: u32,
     /// Index of the next lowered instruction.
     pub(crate) next: usize,
     /// `exec` while a DPP instruction runs under a narrower one.

@@ -9,7 +9,7 @@ mod store;
 pub(crate) use atomic::{RETURN, SECOND};
 pub(crate) use ds::two_addresses;
 
-use super::isa::Run;
+use super::isa::{Run, plain};
 use crate::inst::{Format, Op};
 
 /// How an instruction is lowered: handler, and what it does with the fields.
@@ -28,6 +28,8 @@ pub(crate) enum Access {
 pub(crate) fn lookup(op: Op, format: Format, scalar_base: bool) -> Option<Access> {
     use space::{Flat, Global, GlobalBase, Lds, Scratch};
     match format {
+        Format::Global if op == Op::GlobalLoadAddtidB32 => Some(Access::Load(plain::<ds::GlobalLoadByLane>())),
+        Format::Global if op == Op::GlobalStoreAddtidB32 => Some(Access::Store(plain::<ds::GlobalStoreByLane>())),
         Format::Global if scalar_base => each::<GlobalBase>(op),
         Format::Global => each::<Global>(op),
         Format::Flat => each::<Flat>(op),

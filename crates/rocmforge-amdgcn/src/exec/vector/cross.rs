@@ -1,7 +1,9 @@
 //! Vector instructions that move values between lanes, registers and the scalar side.
 
+use super::integer::msad8;
 use crate::exec::code::{Ins, Kind};
 use crate::exec::ctx::Ctx;
+use crate::exec::elem::Elem;
 use crate::exec::isa::{Handler, Run, plain, vector};
 use crate::exec::wave::{BIT, EXEC, M0, Wave};
 use crate::inst::{Dpp, DppCtrl, Op};
@@ -67,6 +69,35 @@ handlers! {
     MovRelSD(w, i) {
         let value = w.v[relative(w, i.a.reg) as usize].0;
         w.put(relative(w, i.dst), &value);
+    }
+    MovRelSD2(w, i) {
+        let m0 = w.s[M0];
+        let value = w.v[(u32::from(i.a.reg) + (m0 & 0x3FF)) as usize & 255].0;
+        w.put((u32::from(i.dst) + (m0 >> 16 & 0x3FF)) as u8, &value);
+    }
+    SwapRel(w, i) {
+        let m0 = w.s[M0];
+        let source = (u32::from(i.a.reg) + (m0 & 0x3FF)) as u8;
+        let destination = (u32::from(i.dst) + (m0 >> 16 & 0x3FF)) as u8;
+        let (a, b) = (w.v[source as usize].0, w.v[destination as usize].0);
+        w.put(destination, &a);
+        w.put(source, &b);
+    }
+    /// Four sums of masked differences of bytes, at four offsets: four registers.
+    MqsadU32(w, i) {
+        let (mut a, mut b) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        let (a, b) = (*<u64 as Elem>::fetch::<false>(w, &i.a, &mut a), *w.lanes(&i.b, &mut b));
+        let old: [[u32; 32]; 4] = std::array::from_fn(|n| match i.c.kind {
+            Kind::V => w.v[(i.c.reg as usize + n) & 255].0,
+            _ => [w.scalar(&i.c); 32],
+        });
+        for n in 0..4 {
+            let sum = std::array::from_fn(|l| {
+                let difference = msad8((a[l] >> (8 * n)) as u32, b[l]);
+                if i.clamp { difference.saturating_add(old[n][l]) } else { difference.wrapping_add(old[n][l]) }
+            });
+            w.put(i.dst.wrapping_add(n as u8), &sum);
+        }
     }
     /// Keeps a register for the next instruction, which may overwrite it.
     Save(w, i) {
@@ -191,8 +222,8 @@ pub(crate) fn dpp(dpp: &Dpp) -> (Run, i32, u32) {
     }
 }
 
-/// The handler of an operation of this file.
-pub(crate) fn lookup(op: Op) -> Option<Run> {
+/// The handler of an operation of this file; `modal`: the floating-point mode may not be the default one.
+pub(crate) fn lookup(op: Op, modal: bool) -> Option<Run> {
     Some(match op {
         Op::VReadfirstlaneB32 => plain::<ReadFirstLane>(),
         Op::VReadlaneB32 => plain::<ReadLane>(),
@@ -203,8 +234,11 @@ pub(crate) fn lookup(op: Op) -> Option<Run> {
         Op::VMovrelsB32 => vector::<MovRelS>(),
         Op::VMovreldB32 => vector::<MovRelD>(),
         Op::VMovrelsdB32 => vector::<MovRelSD>(),
-        Op::VDivFmasF32 => vector::<super::float::DivFmas32>(),
-        Op::VDivFmasF64 => vector::<super::double::DivFmas64>(),
+        Op::VMovrelsd2B32 => vector::<MovRelSD2>(),
+        Op::VSwaprelB32 => vector::<SwapRel>(),
+        Op::VMqsadU32U8 => plain::<MqsadU32>(),
+        Op::VDivFmasF32 if !modal => vector::<super::float::DivFmas32>(),
+        Op::VDivFmasF64 if !modal => vector::<super::double::DivFmas64>(),
         _ => return None,
     })
 }

@@ -31,12 +31,12 @@ fn sine(x: f32) -> f32 {
 }
 
 #[inline(always)]
-fn norm_i16(x: f32) -> u32 {
+pub(crate) fn norm_i16(x: f32) -> u32 {
     (x.clamp(-1.0, 1.0) * 32767.0).round_ties_even() as i16 as u16 as u32
 }
 
 #[inline(always)]
-fn norm_u16(x: f32) -> u32 {
+pub(crate) fn norm_u16(x: f32) -> u32 {
     (x.clamp(0.0, 1.0) * 65535.0).round_ties_even() as u16 as u32
 }
 
@@ -58,6 +58,25 @@ fn frexp(x: f32) -> (f32, i32) {
     )
 }
 
+/// Whether `v_mullit_f32` gives the most negative number: no light from there.
+#[inline(always)]
+pub(crate) fn unlit(b: f32, c: f32) -> bool {
+    // True for NaN too.
+    !(b > -f32::MAX) || !(c > 0.0)
+}
+
+/// Face of a cube map: the axis a direction leaves the cube by (0 x, 1 y, 2 z), and whether it does on the negative side.
+#[inline(always)]
+fn cube_face(x: f32, y: f32, z: f32) -> (u32, bool) {
+    if z.abs() >= x.abs() && z.abs() >= y.abs() {
+        (2, z < 0.0)
+    } else if y.abs() >= x.abs() {
+        (1, y < 0.0)
+    } else {
+        (0, x < 0.0)
+    }
+}
+
 lane_ops! { lookup {
     VAddF32(a: f32, b: f32) -> f32 { a + b }
     VSubF32(a: f32, b: f32) -> f32 { a - b }
@@ -67,6 +86,27 @@ lane_ops! { lookup {
     VFmaF32 | VFmacF32 | VFmaakF32 | VFmamkF32(a: f32, b: f32, c: f32) -> f32 { a.mul_add(b, c) }
     VFmaDx9ZeroF32 | VFmacDx9ZeroF32(a: f32, b: f32, c: f32) -> f32 {
         if a == 0.0 || b == 0.0 { c } else { a.mul_add(b, c) }
+    }
+    VMullitF32(a: f32, b: f32, c: f32) -> f32 { if unlit(b, c) { -f32::MAX } else { a * b } }
+    VCubeidF32(x: f32, y: f32, z: f32) -> f32 {
+        let (axis, negative) = cube_face(x, y, z);
+        (2 * axis + u32::from(negative)) as f32
+    }
+    VCubemaF32(x: f32, y: f32, z: f32) -> f32 { 2.0 * [x, y, z][cube_face(x, y, z).0 as usize] }
+    VCubescF32(x: f32, y: f32, z: f32) -> f32 {
+        match cube_face(x, y, z) {
+            (2, true) => -x,
+            (2, false) | (1, _) => x,
+            (_, true) => z,
+            (_, false) => -z,
+        }
+    }
+    VCubetcF32(x: f32, y: f32, z: f32) -> f32 {
+        match cube_face(x, y, z) {
+            (1, true) => -z,
+            (1, false) => z,
+            _ => -y,
+        }
     }
     VMinF32(a: f32, b: f32) -> f32 { min32(a, b) }
     VMaxF32(a: f32, b: f32) -> f32 { max32(a, b) }

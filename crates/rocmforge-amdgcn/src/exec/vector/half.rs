@@ -1,13 +1,14 @@
 //! Half precision and integers of 16 bits.
 
+use super::float::{norm_i16, norm_u16};
 use super::lane_ops;
 use crate::exec::elem::{H, Sel};
-use crate::exec::num::{exp2, f64_to_f32_odd, ldexp32, max32, med32, min32};
+use crate::exec::num::{exp2, fma_half, ldexp32, max32, med32, min32};
 
 /// `a * b + c` so that rounding it to half precision rounds once.
 #[inline(always)]
 pub(crate) fn fma(a: H, b: H, c: H) -> H {
-    H(f64_to_f32_odd(f64::from(a.0).mul_add(f64::from(b.0), f64::from(c.0))))
+    H(fma_half(a.0, b.0, c.0))
 }
 
 #[inline(always)]
@@ -79,6 +80,8 @@ lane_ops! { lookup {
     VCvtU16F16(a: H) -> u16 { a.0 as u16 }
     VCvtNormI16F16(a: H) -> i16 { (a.0.clamp(-1.0, 1.0) * 32767.0).round_ties_even() as i16 }
     VCvtNormU16F16(a: H) -> u16 { (a.0.clamp(0.0, 1.0) * 65535.0).round_ties_even() as u16 }
+    VCvtPkNormI16F16(a: H, b: H) -> u32 { norm_i16(a.0) | norm_i16(b.0) << 16 }
+    VCvtPkNormU16F16(a: H, b: H) -> u32 { norm_u16(a.0) | norm_u16(b.0) << 16 }
     VPackB32F16(a: H, b: H) -> [H; 2] { [a, b] }
     VCndmaskB16(a: u16, b: u16, which: Sel) -> u16 { a & !(which.0 as u16) | b & which.0 as u16 }
     VMovB16(a: u16) -> u16 { a }

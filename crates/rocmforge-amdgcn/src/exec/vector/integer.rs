@@ -52,6 +52,16 @@ fn sad8(a: u32, b: u32) -> u32 {
     (0..4).map(|n| (a[n] - b[n]).unsigned_abs()).sum()
 }
 
+/// The same without the bytes where the second operand is 0.
+#[inline(always)]
+pub(crate) fn msad8(a: u32, b: u32) -> u32 {
+    let (a, b) = (bytes(a), bytes(b));
+    (0..4)
+        .filter(|&n| b[n] != 0)
+        .map(|n| (a[n] - b[n]).unsigned_abs())
+        .sum()
+}
+
 lane_ops! { lookup {
     VMovB32(a: u32) -> u32 { a }
     VNotB32(a: u32) -> u32 { !a }
@@ -161,9 +171,18 @@ lane_ops! { lookup {
         (a & 0xFFFF).abs_diff(b & 0xFFFF).wrapping_add((a >> 16).abs_diff(b >> 16)).wrapping_add(c)
     }
     VSadU32(a: u32, b: u32, c: u32) -> u32 { a.abs_diff(b).wrapping_add(c) }
-    VMsadU8(a: u32, b: u32, c: u32) -> u32 {
-        let (a, b) = (bytes(a), bytes(b));
-        (0..4).filter(|&n| b[n] != 0).fold(c, |sum, n| sum.wrapping_add((a[n] - b[n]).unsigned_abs()))
+    VMsadU8(a: u32, b: u32, c: u32) -> u32 { msad8(a, b).wrapping_add(c) }
+    VQsadPkU16U8(a: u64, b: u32, c: u64) -> u64 {
+        (0..4).fold(0, |out, n| {
+            let sum = sad8((a >> (8 * n)) as u32, b).wrapping_add((c >> (16 * n)) as u32);
+            out | u64::from(sum as u16) << (16 * n)
+        })
+    }
+    VMqsadPkU16U8(a: u64, b: u32, c: u64) -> u64 {
+        (0..4).fold(0, |out, n| {
+            let sum = msad8((a >> (8 * n)) as u32, b).wrapping_add((c >> (16 * n)) as u32);
+            out | u64::from(sum as u16) << (16 * n)
+        })
     }
     VCvtPkU16U32(a: u32, b: u32) -> u32 { a.min(0xFFFF) | b.min(0xFFFF) << 16 }
     VCvtPkI16I32(a: i32, b: i32) -> u32 {
@@ -186,7 +205,53 @@ lane_ops! { lookup {
     VAshrrevI64(a: u32, b: i64) -> i64 { b >> (a & 63) }
 } }
 
+fn clamp_u32(x: u64) -> u32 {
+    x.min(u64::from(u32::MAX)) as u32
+}
+
+fn clamp_i32(x: i64) -> i32 {
+    x.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
+}
+
 lane_ops! { saturating {
+    VMadU32U24(a: u32, b: u32, c: u32) -> u32 {
+        clamp_u32(u64::from(low24(a)) * u64::from(low24(b)) + u64::from(c))
+    }
+    VMadI32I24(a: u32, b: u32, c: i32) -> i32 {
+        clamp_i32(i64::from(signed24(a)) * i64::from(signed24(b)) + i64::from(c))
+    }
+    VMadU32U16(a: u16, b: u16, c: u32) -> u32 { (u32::from(a) * u32::from(b)).saturating_add(c) }
+    VMadI32I16(a: i16, b: i16, c: i32) -> i32 { (i32::from(a) * i32::from(b)).saturating_add(c) }
+    VMadU16(a: u16, b: u16, c: u16) -> u16 { (u32::from(a) * u32::from(b) + u32::from(c)).min(0xFFFF) as u16 }
+    VMadI16(a: i16, b: i16, c: i16) -> i16 {
+        (i32::from(a) * i32::from(b) + i32::from(c)).clamp(-0x8000, 0x7FFF) as i16
+    }
+    VSadU8(a: u32, b: u32, c: u32) -> u32 { sad8(a, b).saturating_add(c) }
+    VMsadU8(a: u32, b: u32, c: u32) -> u32 { msad8(a, b).saturating_add(c) }
+    VSadHiU8(a: u32, b: u32, c: u32) -> u32 { clamp_u32((u64::from(sad8(a, b)) << 16) + u64::from(c)) }
+    VSadU16(a: u32, b: u32, c: u32) -> u32 {
+        (a & 0xFFFF).abs_diff(b & 0xFFFF).wrapping_add((a >> 16).abs_diff(b >> 16)).saturating_add(c)
+    }
+    VSadU32(a: u32, b: u32, c: u32) -> u32 { a.abs_diff(b).saturating_add(c) }
+    VQsadPkU16U8(a: u64, b: u32, c: u64) -> u64 {
+        (0..4).fold(0, |out, n| {
+            let sum = sad8((a >> (8 * n)) as u32, b) + (c >> (16 * n)) as u32 % 0x1_0000;
+            out | u64::from(sum.min(0xFFFF)) << (16 * n)
+        })
+    }
+    VMqsadPkU16U8(a: u64, b: u32, c: u64) -> u64 {
+        (0..4).fold(0, |out, n| {
+            let sum = msad8((a >> (8 * n)) as u32, b) + (c >> (16 * n)) as u32 % 0x1_0000;
+            out | u64::from(sum.min(0xFFFF)) << (16 * n)
+        })
+    }
+    VPkMadU16(a: [u16; 2], b: [u16; 2], c: [u16; 2]) -> [u16; 2] {
+        [0, 1].map(|n| (u32::from(a[n]) * u32::from(b[n]) + u32::from(c[n])).min(0xFFFF) as u16)
+    }
+    VPkMadI16(a: [u16; 2], b: [u16; 2], c: [u16; 2]) -> [u16; 2] {
+        let wide = |x: u16| i32::from(x as i16);
+        [0, 1].map(|n| (wide(a[n]) * wide(b[n]) + wide(c[n])).clamp(-0x8000, 0x7FFF) as u16)
+    }
     VAddNcU32(a: u32, b: u32) -> u32 { a.saturating_add(b) }
     VSubNcU32(a: u32, b: u32) -> u32 { a.saturating_sub(b) }
     VSubrevNcU32(a: u32, b: u32) -> u32 { b.saturating_sub(a) }

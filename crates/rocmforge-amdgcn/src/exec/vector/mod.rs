@@ -6,13 +6,14 @@ mod double;
 mod float;
 mod half;
 mod integer;
+pub(crate) mod modal;
 mod packed;
 pub(crate) mod wmma;
 
 use super::code::Ins;
 use super::ctx::Ctx;
 use super::elem::{Elem, Ret};
-use super::isa::{Handler, Run, vector};
+use super::isa::{Handler, Run, plain, vector};
 use super::wave::Wave;
 use crate::inst::Op;
 use std::marker::PhantomData;
@@ -45,10 +46,20 @@ impl<O: LaneOp, const M: bool> Handler for Each<O, M> {
     }
 }
 
+/// Which handler of an operation is wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct Form {
+    /// Operands or result carry modifiers.
+    pub(crate) mods: bool,
+    /// The wave may be in another floating-point mode than the default.
+    pub(crate) modal: bool,
+}
+
 /// The handler, or `None` when modifiers are asked for that mean nothing to its operands.
-pub(crate) fn each<O: LaneOp>(mods: bool) -> Option<Run> {
+pub(crate) fn each<O: LaneOp>(form: Form) -> Option<Run> {
     let can = const { O::A::MODS || O::B::MODS || O::C::MODS || O::R::MODS };
-    match (mods, can) {
+    match (form.mods, can) {
+        (_, true) if form.modal => Some(plain::<modal::Modal<modal::Any<O>>>()),
         (false, _) => Some(vector::<Each<O, false>>()),
         (true, true) => Some(vector::<Each<O, true>>()),
         (true, false) => None,
@@ -58,13 +69,13 @@ pub(crate) fn each<O: LaneOp>(mods: bool) -> Option<Run> {
 /// A table of operations, and the function that looks one up. Names are those of [`Op`].
 macro_rules! lane_ops {
     ($lookup:ident { $($op:ident $(| $same:ident)* ($($arg:ident : $ty:ty),*) -> $ret:ty $body:block)* }) => {
-        /// The handler of an operation of this table; `mods`: it has modifiers.
-        pub(crate) fn $lookup(op: $crate::inst::Op, mods: bool) -> Option<$crate::exec::isa::Run> {
+        /// The handler of an operation of this table.
+        pub(crate) fn $lookup(op: $crate::inst::Op, form: $crate::exec::vector::Form) -> Option<$crate::exec::isa::Run> {
             match op {
                 $($crate::inst::Op::$op $(| $crate::inst::Op::$same)* => {
                     struct Table;
                     $crate::exec::vector::lane_op!(Table ($($arg : $ty),*) -> $ret $body);
-                    $crate::exec::vector::each::<Table>(mods)
+                    $crate::exec::vector::each::<Table>(form)
                 })*
                 _ => None,
             }
@@ -92,15 +103,44 @@ macro_rules! lane_op {
 }
 pub(crate) use {lane_op, lane_ops};
 
-/// The handler of an operation; `mods`: it has modifiers, `clamp`: among them saturation.
-pub(crate) fn lookup(op: Op, mods: bool, clamp: bool) -> Option<Run> {
-    if clamp && let Some(run) = integer::saturating(op, false) {
+/// Whether an operation moves or inspects the bits of floating-point operands in every mode.
+fn ignores_mode(op: Op) -> bool {
+    use Op::*;
+    matches!(
+        op,
+        VCndmaskB32
+            | VPackB32F16
+            | VCmpClassF16
+            | VCmpClassF32
+            | VCmpClassF64
+            | VCmpxClassF16
+            | VCmpxClassF32
+            | VCmpxClassF64
+    )
+}
+
+/// The handler of an operation; `clamp`: its modifiers include saturation.
+pub(crate) fn lookup(op: Op, form: Form, clamp: bool) -> Option<Run> {
+    let bare = Form {
+        mods: false,
+        modal: false,
+    };
+    if clamp && let Some(run) = integer::saturating(op, bare).or_else(|| packed::saturating(op, bare)) {
         return Some(run);
     }
-    integer::lookup(op, mods)
-        .or_else(|| float::lookup(op, mods))
-        .or_else(|| compare::lookup(op, mods))
-        .or_else(|| double::lookup(op, mods))
-        .or_else(|| half::lookup(op, mods))
-        .or_else(|| packed::lookup(op, mods))
+    let form = Form {
+        modal: form.modal && !ignores_mode(op),
+        ..form
+    };
+    if form.modal
+        && let Some(run) = modal::lookup(op)
+    {
+        return Some(run);
+    }
+    integer::lookup(op, form)
+        .or_else(|| float::lookup(op, form))
+        .or_else(|| compare::lookup(op, form))
+        .or_else(|| double::lookup(op, form))
+        .or_else(|| half::lookup(op, form))
+        .or_else(|| packed::lookup(op, form))
 }

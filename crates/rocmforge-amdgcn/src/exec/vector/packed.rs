@@ -2,8 +2,8 @@
 
 use super::half::fma;
 use super::lane_ops;
-use crate::exec::elem::{Bf2, Dot, H};
-use crate::exec::num::{max32, min32};
+use crate::exec::elem::{Bf, Bf2, Dot, H};
+use crate::exec::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32, max32, min32};
 
 #[inline(always)]
 fn ints(a: [u16; 2], b: [u16; 2], f: impl Fn(u16, u16) -> u16) -> [u16; 2] {
@@ -43,6 +43,15 @@ lane_ops! { lookup {
         a[1].0.mul_add(b[1].0, a[0].0.mul_add(b[0].0, c))
     }
     VDot2F32Bf16(a: Bf2, b: Bf2, c: f32) -> f32 { a.0[1].mul_add(b.0[1], a.0[0].mul_add(b.0[0], c)) }
+    // The text of the ISA adds in the precision of the result.
+    VDot2F16F16(a: [H; 2], b: [H; 2], c: H) -> H {
+        let first = fma(a[0], b[0], c);
+        fma(a[1], b[1], H(half_to_f32(f32_to_half(first.0))))
+    }
+    VDot2Bf16Bf16(a: Bf2, b: Bf2, c: Bf) -> Bf {
+        let first = a.0[0].mul_add(b.0[0], c.0);
+        Bf(a.0[1].mul_add(b.0[1], bf16_to_f32(f32_to_bf16(first))))
+    }
     VDot4I32Iu8(a: Dot, b: Dot, c: i32) -> i32 {
         (0..4).fold(c, |sum, n| sum.wrapping_add(a.byte(n) * b.byte(n)))
     }
@@ -54,5 +63,29 @@ lane_ops! { lookup {
     }
     VDot8U32U4(a: u32, b: u32, c: u32) -> u32 {
         (0..8).fold(c, |sum, n| sum.wrapping_add(unsigned(a, n, 4) * unsigned(b, n, 4)))
+    }
+} }
+
+/// A sum of products that does not wrap.
+fn clamp_signed(sum: i64) -> i32 {
+    sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
+}
+
+fn clamp_unsigned(sum: u64) -> u32 {
+    sum.min(u64::from(u32::MAX)) as u32
+}
+
+lane_ops! { saturating {
+    VDot4I32Iu8(a: Dot, b: Dot, c: i32) -> i32 {
+        clamp_signed((0..4).fold(i64::from(c), |sum, n| sum + i64::from(a.byte(n) * b.byte(n))))
+    }
+    VDot8I32Iu4(a: Dot, b: Dot, c: i32) -> i32 {
+        clamp_signed((0..8).fold(i64::from(c), |sum, n| sum + i64::from(a.nibble(n) * b.nibble(n))))
+    }
+    VDot4U32U8(a: u32, b: u32, c: u32) -> u32 {
+        clamp_unsigned((0..4).fold(u64::from(c), |sum, n| sum + u64::from(unsigned(a, n, 8) * unsigned(b, n, 8))))
+    }
+    VDot8U32U4(a: u32, b: u32, c: u32) -> u32 {
+        clamp_unsigned((0..8).fold(u64::from(c), |sum, n| sum + u64::from(unsigned(a, n, 4) * unsigned(b, n, 4))))
     }
 } }

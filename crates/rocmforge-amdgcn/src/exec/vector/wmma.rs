@@ -6,7 +6,7 @@
 use crate::exec::code::{Ins, Kind};
 use crate::exec::ctx::Ctx;
 use crate::exec::isa::{Handler, Run, vector};
-use crate::exec::num::{f32_to_half, half_to_f32};
+use crate::exec::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32};
 use crate::exec::wave::Wave;
 use crate::inst::Op;
 
@@ -26,21 +26,6 @@ fn old(w: &Wave, i: &Ins, r: usize, lane: usize) -> u32 {
     }
 }
 
-#[inline(always)]
-fn bf16(bits: u16) -> f32 {
-    f32::from_bits(u32::from(bits) << 16)
-}
-
-#[inline(always)]
-fn to_bf16(x: f32) -> u16 {
-    let bits = x.to_bits();
-    if x.is_nan() {
-        (bits >> 16) as u16 | 0x40
-    } else {
-        ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16) as u16
-    }
-}
-
 /// Multiplies with elements widened by `widen`; results and old values pass through `read` and `write`.
 #[inline(always)]
 fn floats(
@@ -51,10 +36,14 @@ fn floats(
     write: impl Fn(f32, u32) -> u32,
 ) {
     let (mut a, mut b) = ([[0.0f32; 16]; 16], [[0.0f32; 16]; 16]);
+    // Signs of even and odd elements of A and B; sign and absolute value of the accumulator.
+    let sign = |bit: i32| ((i.imm >> bit & 1) as u16) << 15;
+    let (flip_a, flip_b) = ([sign(0), sign(8)], [sign(1), sign(9)]);
+    let (negative, absolute) = (i.imm >> 2 & 1 != 0, i.imm >> 10 & 1 != 0);
     for n in 0..16 {
         for k in 0..16 {
-            a[n][k] = widen(half_word(w, i.a.reg, n, k));
-            b[k][n] = widen(half_word(w, i.b.reg, n, k));
+            a[n][k] = widen(half_word(w, i.a.reg, n, k) ^ flip_a[k & 1]);
+            b[k][n] = widen(half_word(w, i.b.reg, n, k) ^ flip_b[k & 1]);
         }
     }
     let mut out = [[0u32; 32]; 8];
@@ -63,7 +52,9 @@ fn floats(
             let row = 2 * r + high;
             let mut sum = [0.0f32; 16];
             for (n, sum) in sum.iter_mut().enumerate() {
-                *sum = read(old(w, i, r, high * 16 + n));
+                let c = read(old(w, i, r, high * 16 + n));
+                let c = if absolute { c.abs() } else { c };
+                *sum = if negative { -c } else { c };
             }
             for k in 0..16 {
                 for n in 0..16 {
@@ -125,7 +116,7 @@ macro_rules! handlers {
 
 handlers! {
     F32F16(w, i) { floats(w, i, half_to_f32, f32::from_bits, |x, _| x.to_bits()) }
-    F32Bf16(w, i) { floats(w, i, bf16, f32::from_bits, |x, _| x.to_bits()) }
+    F32Bf16(w, i) { floats(w, i, bf16_to_f32, f32::from_bits, |x, _| x.to_bits()) }
     F16F16(w, i) {
         let (half, keep) = (i.half, 0xFFFF_0000u32 >> i.half);
         let read = |bits: u32| half_to_f32((bits >> half) as u16);
@@ -133,8 +124,8 @@ handlers! {
     }
     Bf16Bf16(w, i) {
         let (half, keep) = (i.half, 0xFFFF_0000u32 >> i.half);
-        let read = |bits: u32| bf16((bits >> half) as u16);
-        floats(w, i, bf16, read, |x, old| old & keep | u32::from(to_bf16(x)) << half)
+        let read = |bits: u32| bf16_to_f32((bits >> half) as u16);
+        floats(w, i, bf16_to_f32, read, |x, old| old & keep | u32::from(f32_to_bf16(x)) << half)
     }
     I32Iu8(w, i) { integers::<8>(w, i) }
     I32Iu4(w, i) { integers::<4>(w, i) }
