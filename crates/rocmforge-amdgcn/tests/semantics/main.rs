@@ -5,5 +5,7 @@ mod compare;
 mod float;
 mod harness;
 mod integer;
+mod modes;
+mod rare;
 mod scalar;
 mod structure;

@@ -32,12 +32,13 @@ fn sine(x: f32) -> f32 {
 
 #[inline(always)]
 pub(crate) fn norm_i16(x: f32) -> u32 {
-    (x.clamp(-1.0, 1.0) * 32767.0).round_ties_even() as i16 as u16 as u32
+    // Exact in double precision, so that it rounds once.
+    (f64::from(x).clamp(-1.0, 1.0) * 32767.0).round_ties_even() as i16 as u16 as u32
 }
 
 #[inline(always)]
 pub(crate) fn norm_u16(x: f32) -> u32 {
-    (x.clamp(0.0, 1.0) * 65535.0).round_ties_even() as u16 as u32
+    (f64::from(x).clamp(0.0, 1.0) * 65535.0).round_ties_even() as u16 as u32
 }
 
 #[inline(always)]
@@ -61,8 +62,7 @@ fn frexp(x: f32) -> (f32, i32) {
 /// Whether `v_mullit_f32` gives the most negative number: no light from there.
 #[inline(always)]
 pub(crate) fn unlit(b: f32, c: f32) -> bool {
-    // True for NaN too.
-    !(b > -f32::MAX) || !(c > 0.0)
+    b <= -f32::MAX || c <= 0.0 || b.is_nan() || c.is_nan()
 }
 
 /// Face of a cube map: the axis a direction leaves the cube by (0 x, 1 y, 2 z), and whether it does on the negative side.

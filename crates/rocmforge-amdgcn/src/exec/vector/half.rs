@@ -78,8 +78,8 @@ lane_ops! { lookup {
     VCvtF16U16(a: u16) -> H { H(f32::from(a)) }
     VCvtI16F16(a: H) -> i16 { a.0 as i16 }
     VCvtU16F16(a: H) -> u16 { a.0 as u16 }
-    VCvtNormI16F16(a: H) -> i16 { (a.0.clamp(-1.0, 1.0) * 32767.0).round_ties_even() as i16 }
-    VCvtNormU16F16(a: H) -> u16 { (a.0.clamp(0.0, 1.0) * 65535.0).round_ties_even() as u16 }
+    VCvtNormI16F16(a: H) -> i16 { norm_i16(a.0) as i16 }
+    VCvtNormU16F16(a: H) -> u16 { norm_u16(a.0) as u16 }
     VCvtPkNormI16F16(a: H, b: H) -> u32 { norm_i16(a.0) | norm_i16(b.0) << 16 }
     VCvtPkNormU16F16(a: H, b: H) -> u32 { norm_u16(a.0) | norm_u16(b.0) << 16 }
     VPackB32F16(a: H, b: H) -> [H; 2] { [a, b] }
