@@ -16,7 +16,8 @@
 //! * Time, caches, and the weak memory model: every access is done when the next instruction starts.
 //! * The last bits of `v_exp_f32`, `v_log_f32`, `v_rcp_f32`, `v_rsq_f32`, `v_sqrt_f32`, `v_sin_f32` and `v_cos_f32`: they
 //!   are within the error the ISA states, not bit-equal to a card.
-//! * Wave64, images, typed buffers, exports, global data share, rounding modes other than to nearest, flushed denormals.
+//! * The order in which dot products and matrix instructions of floating-point numbers add and round inside.
+//! * Wave64, images, buffers, exports, interpolation, global data share.
 //!
 //! Whatever is not modelled is a [`LoadError`] that names the instruction and its source line, never a guess.
 //!
