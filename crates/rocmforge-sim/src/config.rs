@@ -1,5 +1,6 @@
 //! What to simulate.
 
+use crate::desktop::DesktopConfig;
 use crate::faults::FaultPlan;
 use rocmforge_amdgcn::Tools;
 use rocmforge_memory::Bytes;
@@ -76,6 +77,11 @@ pub struct CardConfig {
     pub desktop_used: Bytes,
     /// What other ROCm processes hold of it. Both HIP and sysfs see it.
     pub other_rocm_used: Bytes,
+    /// A desktop that lives, in place of the two figures above, which are then not used.
+    pub desktop: Option<DesktopConfig>,
+    /// What the driver takes for this process with its first launch, beside what it allocates: private memory of waves,
+    /// room to save a queue.
+    pub overhead: Bytes,
     /// Displays this card drives.
     pub displays: u32,
     /// Workgroup processors, as `hipDeviceAttributeMultiprocessorCount` counts them on RDNA.
@@ -93,6 +99,8 @@ impl Default for CardConfig {
             vram: Bytes(20 << 30),
             desktop_used: Bytes(1 << 30),
             other_rocm_used: Bytes(0),
+            desktop: None,
+            overhead: Bytes(0),
             displays: 1,
             multiprocessors: 42,
             unified_memory: false,

@@ -11,6 +11,7 @@ use crate::work::Ran;
 use rocmforge_hip_sys::*;
 use rocmforge_memory::{Bytes, Reading};
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 /// Which of the occasions of a rule it strikes at. They are counted from 1, from the moment the plan is set.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,7 +26,7 @@ pub enum When {
     Chance(f64),
 }
 
-/// What a launch does instead of running. None of its instructions is executed.
+/// What goes wrong with a launch. But for the last, none of its instructions is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaunchFault {
     /// It never ends: its stream stays busy.
@@ -34,6 +35,8 @@ pub enum LaunchFault {
     IllegalAddress,
     /// It traps: the card answers `hipErrorLaunchFailure` from then on.
     Fails,
+    /// It runs, and takes this much longer.
+    Takes(Duration),
 }
 
 /// How memory figures lie.
@@ -282,6 +285,7 @@ impl Faults {
 impl Host {
     /// What the plan has for a call that begins: the status it fails with, or nothing.
     pub(crate) fn planned_fault(&mut self, api: &'static str, number: u64) -> Option<hipError_t> {
+        self.play_desktops();
         if let Some(lost) = self.faults.lost {
             return Some(lost);
         }
@@ -321,11 +325,18 @@ impl Host {
     }
 
     /// What the plan has for a launch that would run now; `call` enqueued it.
-    pub(crate) fn planned_launch(&mut self, card: usize, call: u64) -> Option<Ran> {
+    pub(crate) fn planned_launch(&mut self, card: usize, grid: [u32; 3], call: u64) -> Option<Ran> {
         let fault = self.faults.doomed.remove(&call)?;
         self.fire(self.calls, "kernel", call, Fault::Launch(fault));
         match fault {
-            LaunchFault::Hangs => return Some(Ran::Hung),
+            LaunchFault::Hangs => {
+                self.occupy(card, grid, self.now(), false);
+                return Some(Ran::Hung);
+            }
+            LaunchFault::Takes(time) => {
+                self.advance(time);
+                return None;
+            }
             LaunchFault::IllegalAddress => self.fault_card(card, hipErrorIllegalAddress),
             LaunchFault::Fails => self.fault_card(card, hipErrorLaunchFailure),
         }
@@ -335,8 +346,12 @@ impl Host {
     /// Ends the device for this process: what is queued is gone, and every call answers `status`.
     pub(crate) fn lose_device(&mut self, status: hipError_t) {
         self.faults.lost.get_or_insert(status);
+        let now = self.now();
         for card in 0..self.cards.len() {
             self.fault_card(card, status);
+            if let Some(desktop) = &mut self.cards[card].desktop {
+                desktop.vacated(now);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The state behind a [`SimHost`](crate::SimHost): one machine, no globals.
 
 use crate::config::{CardConfig, SimConfig};
+use crate::desktop::Desktop;
 use crate::faults::Faults;
 use crate::handle::{Kind, Table};
 use crate::module::{Function, Module};
@@ -31,6 +32,9 @@ pub(crate) struct Card {
     pub(crate) null: StreamId,
     /// Set by a kernel fault: every later call on this card answers it.
     pub(crate) fault: Option<hipError_t>,
+    pub(crate) desktop: Option<Desktop>,
+    /// What the driver holds for this process beside its allocations.
+    pub(crate) overhead: u64,
     /// Where the arguments of the running kernel lie.
     pub(crate) kernarg: u64,
 }
@@ -128,11 +132,15 @@ impl Host {
             if let Some(queue) = queues.get_mut(null) {
                 queue.legacy = true;
             }
+            let capacity = vram.available(0);
+            let desktop = card.desktop.as_ref().map(|desktop| Desktop::new(desktop, capacity));
             cards.push(Card {
                 config: card.clone(),
                 vram,
                 null,
                 fault: None,
+                desktop,
+                overhead: 0,
                 kernarg,
             });
         }

@@ -35,7 +35,8 @@ impl Host {
         let call = actor.call;
         let name = launch.module.kernels[launch.kernel].name.clone();
         let card = launch.module.card;
-        if let Some(ran) = self.planned_launch(card, call) {
+        let start = self.now();
+        if let Some(ran) = self.planned_launch(card, launch.grid, call) {
             return ran;
         }
         if self.modules.get(launch.handle).is_none() {
@@ -80,6 +81,7 @@ impl Host {
         self.trace.number(outcome.instructions);
         self.advance(LAUNCH + Duration::from_nanos(outcome.instructions / INSTRUCTIONS_PER_NS));
         self.touch_by_kernel(card, actor, &outcome.footprint, &launch.given);
+        self.occupy(card, launch.grid, start, outcome.status != Status::BudgetExhausted);
         let mut fatal = None;
         for fault in &outcome.faults {
             fatal = fatal.or(status_of(fault.kind));

@@ -31,6 +31,7 @@
 mod api;
 mod clock;
 mod config;
+mod desktop;
 mod faults;
 mod handle;
 mod host;
@@ -53,6 +54,7 @@ mod work;
 
 pub use config::{CardConfig, HipVersion, Poison, Schedule, SimConfig};
 
+pub use desktop::{Client, DesktopConfig, DesktopDeath, DesktopStatus};
 pub use faults::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};
 pub use readings::SimReadings;
 pub use report::{Access, AllocationInfo, AllocationState, Report, ReportKind, Side, Tool};

@@ -1,7 +1,7 @@
 //! Streams, and which of their operations may run.
 
 use crate::work::Op;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A stream, by a number that is never used again.
 pub(crate) type StreamId = u64;
@@ -41,6 +41,8 @@ pub(crate) struct Queues {
     queues: BTreeMap<StreamId, Queue>,
     next: StreamId,
     serial: u64,
+    /// Cards whose queues stand still.
+    still: BTreeSet<usize>,
 }
 
 impl Queues {
@@ -191,7 +193,8 @@ impl Queues {
     /// Streams whose front operation may run now, within `past` if given; with the serial number of that operation.
     pub(crate) fn ready(&self, past: Option<&BTreeMap<StreamId, u64>>) -> Vec<(StreamId, u64)> {
         let may_run = |id: StreamId, queue: &Queue| {
-            let front = queue.pending.front().filter(|_| !queue.running && !queue.hung)?;
+            let stands = queue.running || queue.hung || self.still.contains(&queue.card);
+            let front = queue.pending.front().filter(|_| !stands)?;
             front
                 .after
                 .iter()
@@ -216,6 +219,15 @@ impl Queues {
     /// Every operation that is queued and has not been taken to run.
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = &Op> {
         self.queues.values().flat_map(|queue| &queue.pending)
+    }
+
+    /// Whether the queues of a card have been taken off it by the driver: nothing on them runs.
+    pub(crate) fn stand_still(&mut self, card: usize, still: bool) {
+        if still {
+            self.still.insert(card);
+        } else {
+            self.still.remove(&card);
+        }
     }
 
     /// Takes the front operation of a stream to run it. [`Self::finish`] says that it is done.

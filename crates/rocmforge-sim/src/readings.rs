@@ -40,6 +40,7 @@ impl SimHost {
 
     fn reading(&self, card: usize) -> Reading {
         self.with_host_mut(|host| {
+            host.play_desktops();
             let Some(truth) = host.true_reading(card) else {
                 return Reading::default();
             };
@@ -56,13 +57,12 @@ impl SimHost {
 impl Host {
     fn true_reading(&self, card: usize) -> Option<Reading> {
         let card = self.cards.get(card)?;
-        let (config, own) = (&card.config, card.vram.stats().charged_bytes);
-        let used = config.desktop_used.0 + config.other_rocm_used.0 + own;
-        let hip_free = card.vram.reported_available(config.other_rocm_used.0);
+        let config = &card.config;
+        let hip_free = card.vram.reported_available(card.taken());
         Some(Reading {
             total: Some(config.vram),
-            used: Some(Bytes(used.min(config.vram.0))),
-            own: Some(Bytes(own)),
+            used: Some(Bytes(card.used().min(config.vram.0))),
+            own: Some(Bytes(card.own())),
             hip_free: Some(Bytes(hip_free.saturating_sub(self.config.hidden_free.0))),
             displays: config.displays,
             unified_memory: config.unified_memory,

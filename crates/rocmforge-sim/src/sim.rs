@@ -467,6 +467,9 @@ impl Call<'_> {
                 sim.returned.wait(&mut self.host);
                 continue;
             }
+            if self.host.await_restore(&past) {
+                continue;
+            }
             let message = "this call waits for a kernel that does not end".to_owned();
             self.report(ReportKind::EndlessWait, message);
             return Err(hipErrorLaunchTimeOut);

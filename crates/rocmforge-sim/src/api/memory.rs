@@ -19,7 +19,7 @@ impl Call<'_> {
     pub(crate) unsafe fn mem_get_info(&mut self, free: *mut usize, total: *mut usize) -> Hip {
         let index = self.healthy_device()?;
         let card = &self.cards[index];
-        let available = card.vram.reported_available(card.config.other_rocm_used.0);
+        let available = card.vram.reported_available(card.taken());
         let (available, size) = (available.saturating_sub(self.config.hidden_free.0), card.config.vram.0);
         let (available, size) = self.told_by_hip(index, available, size).ok_or(hipErrorNotSupported)?;
         for (to, value) in [(free, available), (total, size)] {
@@ -42,7 +42,7 @@ impl Call<'_> {
     pub(crate) fn allocate(&mut self, card: usize, size: usize) -> Hip<u64> {
         let (id, call) = (self.new_id(), self.number);
         let card = &mut self.cards[card];
-        let other = card.config.other_rocm_used.0;
+        let other = card.taken();
         let address = card
             .vram
             .allocate(size as u64, other, id, call)
