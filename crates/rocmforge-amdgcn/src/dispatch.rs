@@ -116,7 +116,7 @@ impl Dispatch<'_> {
         }
     }
 
-    fn refused(&self, note: String) -> Outcome {
+    pub(crate) fn refused(&self, note: String) -> Outcome {
         let fault = Fault {
             kind: FaultKind::BadLaunch,
             access: Access::None,

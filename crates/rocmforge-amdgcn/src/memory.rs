@@ -96,6 +96,8 @@ pub struct GlobalMemory {
     summary: MmapMut,
     base: u64,
     size: usize,
+    /// Who touched what last, once a launch ran under racecheck.
+    pub(crate) shadow: Option<Box<crate::exec::Shadow>>,
 }
 
 impl std::fmt::Debug for GlobalMemory {
@@ -133,6 +135,7 @@ impl GlobalMemory {
             state: map(bytes)?,
             summary: map(bytes >> CHUNK_BITS)?,
             size: bytes,
+            shadow: None,
         })
     }
 

@@ -141,7 +141,7 @@ impl Host {
             FaultKind::ScratchOutOfBounds => ReportKind::ScratchOutOfBounds,
             FaultKind::BarrierDivergence => ReportKind::BarrierDivergence,
             FaultKind::Misaligned => ReportKind::Misaligned,
-            FaultKind::BudgetExhausted => ReportKind::EndlessKernel,
+            FaultKind::BudgetExhausted | FaultKind::Spinning => ReportKind::EndlessKernel,
             FaultKind::BadLaunch => ReportKind::BadLaunch,
             _ => ReportKind::KernelAbort,
         };

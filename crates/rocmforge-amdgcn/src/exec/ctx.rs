@@ -1,6 +1,8 @@
 //! What the waves of a workgroup share: memory, LDS, private memory and the faults found so far.
 
 use super::code::Ins;
+use super::observe::Probe;
+use super::race::Race;
 use super::wave::Wave;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::{GlobalMemory, MemFaultKind};
@@ -24,6 +26,11 @@ pub(crate) struct Ctx<'a> {
     pub(crate) max_faults: usize,
     /// ELF address of `.text`, for the addresses in faults.
     pub(crate) text: u64,
+    /// Somebody watches requests to memory: see [`super::observe`].
+    pub(crate) observed: bool,
+    /// Looks for changes of memory.
+    pub(crate) probe: Option<Probe>,
+    pub(crate) race: Option<Box<Race>>,
     /// Set once enough faults were found.
     pub(crate) stop: bool,
 }

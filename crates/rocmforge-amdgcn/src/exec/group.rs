@@ -2,9 +2,11 @@
 
 use super::code::{Code, Flow, Kind, Src};
 use super::ctx::Ctx;
+use super::observe::Probe;
+use super::race::Race;
 use super::wave::{EXEC, Lanes, VCC, Wave, WaveState};
 use crate::dispatch::{Counters, Dispatch, Outcome, Status};
-use crate::fault::{Access, FaultKind};
+use crate::fault::{Access, FaultKind, Side};
 use crate::footprint::Footprint;
 use crate::kernarg::{packet_offset, queue_offset};
 use crate::memory::GlobalMemory;
@@ -14,6 +16,11 @@ use rocmforge_code_object::UserSgpr;
 /// Private memory a lane gets beyond the static size when the kernel's stack can grow.
 const DYNAMIC_STACK: usize = 16 << 10;
 
+/// Instructions a wave runs at most before the other waves of its workgroup get their turn, so that one may wait for another.
+const SLICE: i64 = 1 << 20;
+/// Taken branches within which a loop has to come round to count as waiting.
+const PROBES: usize = 64;
+
 /// Runs a launch whose geometry has been checked.
 pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome {
     let kernel = dispatch.kernel;
@@ -22,18 +29,31 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome
     let waves = size.div_ceil(32);
     let lds = (kernel.lds_size + dispatch.dynamic_lds) as usize;
     let scratch_size = kernel.private_size as usize + if kernel.setup.dynamic_stack { DYNAMIC_STACK } else { 0 };
+    let tools = dispatch.options.tools;
+    let race = if tools.racecheck {
+        let race = Race::start(memory, waves, lds);
+        if race.is_none() {
+            return dispatch.refused("the host has no address space for the shadow of racecheck".to_owned());
+        }
+        race
+    } else {
+        None
+    };
     let mut ctx = Ctx {
         memory,
         lds: vec![0; lds],
         lds_state: vec![2; lds],
         scratch: vec![0; scratch_size * 32 * waves as usize],
         scratch_size,
-        tools: dispatch.options.tools,
-        check_uninit: dispatch.options.tools.initcheck,
+        tools,
+        check_uninit: tools.initcheck,
         workgroup: [0; 3],
         faults: Vec::new(),
         max_faults: dispatch.options.max_faults.max(1),
         text: code.start,
+        observed: race.is_some(),
+        probe: None,
+        race,
         stop: false,
     };
     let mut machine = Machine {
@@ -47,6 +67,7 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome
         counters: Counters::default(),
         random: dispatch.options.wave_order_seed,
         exhausted: false,
+        slice: SLICE,
     };
     let before = machine.budget;
     'grid: for z in 0..dispatch.grid[2] {
@@ -61,6 +82,10 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome
         }
     }
     let mut faults = std::mem::take(&mut ctx.faults);
+    let footprint = match ctx.race.take() {
+        Some(race) => race.finish(ctx.memory, code.start),
+        None => Footprint::default(),
+    };
     for fault in &mut faults {
         fault.frames = dispatch.program.frames(fault.pc);
         if let Some(other) = &mut fault.other {
@@ -78,7 +103,7 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome
         instructions,
         status,
         counters: machine.counters,
-        footprint: Footprint::default(),
+        footprint,
     }
 }
 
@@ -97,6 +122,7 @@ fn fresh(index: u32, size: u32) -> Box<Wave> {
         live: if live == 32 { u32::MAX } else { (1 << live) - 1 },
         index,
         state: WaveState::Ready,
+        last: 0,
     })
 }
 
@@ -120,12 +146,17 @@ struct Machine<'a> {
     counters: Counters,
     random: u64,
     exhausted: bool,
+    /// Instructions a wave may run before the others get their turn.
+    slice: i64,
 }
 
 impl Machine<'_> {
     /// Runs one workgroup to its end.
     fn group(&mut self, ctx: &mut Ctx<'_>) {
         ctx.lds_state.fill(2);
+        if let Some(race) = &mut ctx.race {
+            race.start_group(ctx.workgroup);
+        }
         let mut waves = std::mem::take(&mut self.waves);
         for wave in &mut waves {
             self.start(wave, ctx.workgroup);
@@ -144,24 +175,28 @@ impl Machine<'_> {
                     }
                 }
             }
+            if waves.iter().any(|w| w.state == WaveState::Ready) {
+                // Some have used up their slice; if all of them wait for each other, nothing will ever change.
+                if self.spin(&mut waves, ctx) {
+                    self.waves = waves;
+                    return;
+                }
+                continue;
+            }
             let waiting = waves.iter().filter(|w| w.state == WaveState::Barrier).count();
             if waiting == 0 {
                 break;
             }
-            if waiting < waves.len()
-                && let Some(wave) = waves.iter().find(|w| w.state == WaveState::Barrier)
-            {
-                // The barrier is the instruction before the next one.
-                let i = &self.code.ins[wave.next - 1];
-                let ended = waves.len() - waiting;
-                if let Some(fault) = ctx.fault(wave, i, FaultKind::BarrierDivergence, Access::None, 0, 0, 0) {
-                    fault.note = format!("{waiting} of {} waves wait, {ended} have ended", waves.len());
-                }
+            if waiting < waves.len() {
+                self.ended_early(&waves, ctx);
             }
             for wave in waves.iter_mut().filter(|w| w.state == WaveState::Barrier) {
                 wave.state = WaveState::Ready;
             }
             self.counters.barriers += 1;
+            if let Some(race) = &mut ctx.race {
+                race.barrier();
+            }
         }
         self.waves = waves;
     }
@@ -217,7 +252,9 @@ impl Machine<'_> {
     fn run(&mut self, w: &mut Wave, ctx: &mut Ctx<'_>) {
         let ins = &self.code.ins[..];
         let mut next = w.next;
-        let mut budget = self.budget;
+        let slice = self.budget.min(self.slice);
+        let mut budget = slice;
+        let mut last = next;
         loop {
             let straight = usize::from(ins[next].straight);
             for i in &ins[next..next + straight] {
@@ -256,6 +293,7 @@ impl Machine<'_> {
                         }
                     }
                     if budget < 0 || ctx.stop {
+                        last = code_index(ins, i);
                         break;
                     }
                     continue;
@@ -283,21 +321,117 @@ impl Machine<'_> {
                 }
             };
             if taken {
+                next = i.target as usize;
                 if budget < 0 || ctx.stop {
+                    last = code_index(ins, i);
                     break;
                 }
-                next = i.target as usize;
             }
         }
         w.next = next;
-        self.budget = budget;
-        if budget < 0 {
+        self.budget -= slice - budget;
+        if self.budget < 0 {
             self.exhausted = true;
-            let i = &ins[next - 1];
-            let lane = w.exec().trailing_zeros() % 32;
-            ctx.fault(w, i, FaultKind::BudgetExhausted, Access::None, lane, 0, 0);
+            self.endless(w, ctx, FaultKind::BudgetExhausted, last);
+        }
+        w.last = last;
+    }
+
+    /// Notes a loop that does not end, which a wave is about to go round again from its instruction `last`.
+    #[cold]
+    fn endless(&self, w: &Wave, ctx: &mut Ctx<'_>, kind: FaultKind, last: usize) {
+        let lane = w.exec().trailing_zeros() % 32;
+        let (text, workgroup) = (ctx.text, ctx.workgroup);
+        let head = &self.code.ins[w.next.min(last)];
+        if let Some(fault) = ctx.fault(w, &self.code.ins[last], kind, Access::None, lane, 0, 0) {
+            let pc = text + u64::from(head.at);
+            fault.note = format!("the loop begins at pc {pc:#x}");
+            fault.other = Some(Box::new(Side {
+                access: Access::None,
+                pc,
+                frames: Vec::new(),
+                workgroup,
+                wave: w.index,
+                lane,
+            }));
         }
     }
+
+    /// Notes a barrier at which only some waves wait because the others have ended.
+    #[cold]
+    fn ended_early(&self, waves: &[Box<Wave>], ctx: &mut Ctx<'_>) {
+        let waiting = waves.iter().filter(|w| w.state == WaveState::Barrier).count();
+        let wave = waves.iter().find(|w| w.state == WaveState::Barrier);
+        let ended = waves.iter().find(|w| w.state == WaveState::Ended);
+        let (Some(wave), Some(ended)) = (wave, ended) else {
+            return;
+        };
+        let (text, workgroup) = (ctx.text, ctx.workgroup);
+        // The barrier, and the end, are the instructions before the next one.
+        let i = &self.code.ins[wave.next - 1];
+        let end = &self.code.ins[ended.next - 1];
+        if let Some(fault) = ctx.fault(wave, i, FaultKind::WaveEnded, Access::None, 0, 0, 0) {
+            fault.note = format!(
+                "{waiting} of {} waves wait, {} have ended; a card lets them go on, but what the others should have done is missing",
+                waves.len(),
+                waves.len() - waiting
+            );
+            fault.other = Some(Box::new(Side {
+                access: Access::None,
+                pc: text + u64::from(end.at),
+                frames: Vec::new(),
+                workgroup,
+                wave: ended.index,
+                lane: 0,
+            }));
+        }
+    }
+
+    /// Whether every wave that could run goes round a loop that changes neither its registers nor memory: then nothing
+    /// ever will, which is noted.
+    #[cold]
+    fn spin(&mut self, waves: &mut [Box<Wave>], ctx: &mut Ctx<'_>) -> bool {
+        let ready = |w: &&mut Box<Wave>| w.state == WaveState::Ready;
+        for wave in waves.iter_mut().filter(ready) {
+            let before = wave.clone();
+            let observed = std::mem::replace(&mut ctx.observed, true);
+            ctx.probe = Some(Probe::default());
+            let mut same = false;
+            // Slices of no instructions end at each branch that is taken.
+            let slice = std::mem::replace(&mut self.slice, 0);
+            for _ in 0..PROBES {
+                self.run(wave, ctx);
+                same = wave.state == WaveState::Ready && wave.same_registers(&before);
+                if same || wave.state != WaveState::Ready || ctx.stop || self.exhausted {
+                    break;
+                }
+            }
+            self.slice = slice;
+            ctx.observed = observed;
+            let changed = ctx.probe.take().is_none_or(|probe| probe.changed(ctx));
+            if !same || changed {
+                return false;
+            }
+        }
+        let mut spinning = waves.iter().filter(|w| w.state == WaveState::Ready);
+        if let Some(wave) = spinning.next() {
+            self.exhausted = true;
+            let others = spinning.count();
+            self.endless(wave, ctx, FaultKind::Spinning, wave.last);
+            if let Some(fault) = ctx.faults.last_mut().filter(|f| f.kind == FaultKind::Spinning) {
+                let waiting = waves.iter().filter(|w| w.state == WaveState::Barrier).count();
+                fault.note += &format!(
+                    "; {others} more waves of the workgroup wait in a loop, {waiting} at a barrier; other workgroups run one after the other"
+                );
+            }
+        }
+        true
+    }
+}
+
+#[inline(always)]
+fn code_index(ins: &[super::code::Ins], i: &super::code::Ins) -> usize {
+    (std::ptr::from_ref(i) as usize - ins.as_ptr() as usize) / size_of::<super::code::Ins>()
 }
 
 #[cold]

@@ -6,7 +6,7 @@ use super::isa::plain;
 use super::mem::{self, Access, two_addresses};
 use super::vector::{self, cross};
 use super::wave::{EXEC, M0, NULL, VCC, Wave};
-use super::{salu, smem};
+use super::{fence, salu, smem};
 use crate::inst::{Format, Inst, Op, Operand, Ty};
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
 
@@ -41,8 +41,15 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
         Format::Vopd => dual(inst, code),
         Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 | Format::Vop3sd | Format::Vop3p => lanes(inst, code),
         Format::Ds | Format::Flat | Format::Global | Format::Scratch => memory(inst, code),
-        // Only the cache invalidations are left in this format, and there are no caches.
-        Format::Mubuf => Ok(()),
+        // Only the cache invalidations are left in this format.
+        Format::Mubuf => {
+            let run = match inst.op {
+                Op::BufferGl0Inv => plain::<fence::Workgroup>(),
+                _ => plain::<fence::Device>(),
+            };
+            code.ins.push(Ins { run, ..NOTHING });
+            Ok(())
+        }
     }
 }
 
@@ -209,6 +216,11 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
     let dst = sgpr(inst.dst).ok_or("destination")?;
     let next = code.device.wrapping_sub(code.start).wrapping_add(pc).wrapping_add(4);
     match inst.op {
+        Op::SWaitcntVscnt if inst.imm == 0 => {
+            let run = plain::<fence::Stores>();
+            code.ins.push(Ins { run, ..NOTHING });
+            return Ok(());
+        }
         Op::SWaitcntExpcnt | Op::SWaitcntLgkmcnt | Op::SWaitcntVmcnt | Op::SWaitcntVscnt | Op::SVersion => {
             return Ok(());
         }
@@ -538,6 +550,11 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     match mem::lookup(inst.op, inst.format, scalar_base).ok_or("")? {
         Access::Load(run) => {
             ins.run = run;
+            ins.half = match (inst.mem.glc, inst.mem.dlc) {
+                (true, true) => mem::COHERENT | mem::VOLATILE,
+                (true, false) => mem::COHERENT,
+                (false, _) => 0,
+            };
             if ins.sdst == 0 {
                 return Err("load without destination");
             }
@@ -545,6 +562,11 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         Access::Store(run) | Access::Atomic(run) => {
             has_data(&ins.b)?;
             ins.run = run;
+            ins.half = if inst.mem.dlc && !inst.mem.slc {
+                mem::COHERENT
+            } else {
+                0
+            };
         }
         Access::Ds(run) => {
             ins.run = run;

@@ -8,18 +8,22 @@
 pub(crate) mod code;
 mod ctx;
 mod elem;
+mod fence;
 mod group;
 mod isa;
 mod lower;
 mod mem;
 mod mode;
 mod num;
+mod observe;
+mod race;
 mod salu;
 mod smem;
 pub(crate) mod vector;
 mod wave;
 
 pub(crate) use group::run;
+pub(crate) use race::Shadow;
 
 /// The `MODE` register of kernels compiled without options about it.
 pub(crate) const DEFAULT_MODE: u32 = mode::Mode::DEFAULT.0;

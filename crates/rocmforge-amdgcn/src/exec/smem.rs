@@ -3,6 +3,8 @@
 use super::code::Ins;
 use super::ctx::Ctx;
 use super::isa::{Handler, Run, plain};
+use super::mem::Shape;
+use super::observe::{Data, Place, Request};
 use super::wave::Wave;
 use crate::fault::{Access, FaultKind};
 use crate::inst::Op;
@@ -19,6 +21,18 @@ impl<const N: usize> Handler for Load<N> {
         }
         // The hardware ignores the low two bits.
         let address = address & !3;
+        if c.observed {
+            let request = Request {
+                place: Place::Global,
+                access: Access::Scalar,
+                size: N as u32 * 4,
+                exec: 1,
+                at: &[address; 32],
+                shape: Shape::Contiguous,
+                data: Data::None,
+            };
+            c.observe(w, i, &request);
+        }
         let mut words = [crate::POISON; N];
         match c
             .memory

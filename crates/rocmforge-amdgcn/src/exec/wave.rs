@@ -35,6 +35,7 @@ pub(crate) enum WaveState {
 
 /// One wave: 256 vector registers so that a register number needs no bounds check, and the scalar registers by their
 /// operand number (106 vcc, 124 null, 125 m0, 126 exec).
+#[derive(Clone)]
 #[repr(C)]
 pub(crate) struct Wave {
     pub(crate) v: [Lanes; 256],
@@ -54,11 +55,21 @@ pub(crate) struct Wave {
     pub(crate) live: u32,
     pub(crate) index: u32,
     pub(crate) state: WaveState,
+    /// Index of the instruction at which it last had to stop though it could go on.
+    pub(crate) last: usize,
 }
 
 impl Wave {
     pub(crate) fn exec(&self) -> u32 {
         self.s[EXEC]
+    }
+
+    /// Whether it would do the same as the other from here on.
+    pub(crate) fn same_registers(&self, other: &Self) -> bool {
+        self.next == other.next
+            && self.scc == other.scc
+            && self.s == other.s
+            && self.v.iter().zip(&other.v).all(|(a, b)| a.0 == b.0)
     }
 
     /// A 32-bit scalar operand.

@@ -106,6 +106,8 @@ impl Card {
 pub(crate) const KERNELS: &[u8] = include_bytes!("../fixtures/kernels.co");
 pub(crate) const FAULTS: &[u8] = include_bytes!("../fixtures/faults.co");
 
+pub(crate) const RACES: &[u8] = include_bytes!("../fixtures/races.co");
+
 /// Numbers of a fixed seed.
 pub(crate) struct Numbers(pub(crate) u64);
 

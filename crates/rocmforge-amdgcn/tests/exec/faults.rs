@@ -134,12 +134,10 @@ fn a_barrier_that_not_everybody_reaches() {
         "{within:?}"
     );
     let between = run(32);
-    assert!(
-        finds(&between, FaultKind::BarrierDivergence, "divergent_barrier")
-            .note
-            .contains("ended"),
-        "{between:?}"
-    );
+    let fault = finds(&between, FaultKind::WaveEnded, "divergent_barrier");
+    let other = fault.other.as_ref().expect("where it ended");
+    assert_eq!((fault.wave, other.wave), (0, 1), "{fault}");
+    assert!(other.pc > fault.pc && !other.frames.is_empty(), "{fault}");
 }
 
 #[test]

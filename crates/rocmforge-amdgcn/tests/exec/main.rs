@@ -4,3 +4,4 @@ mod arithmetic;
 mod card;
 mod faults;
 mod memory;
+mod races;

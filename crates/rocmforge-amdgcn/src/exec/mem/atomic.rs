@@ -1,10 +1,11 @@
 //! Atomics: read, compute, write, lane after lane.
 
-use super::space::Space;
+use super::space::{Shape, Space};
 use crate::exec::code::Ins;
 use crate::exec::ctx::Ctx;
 use crate::exec::isa::{Handler, Run, plain};
 use crate::exec::num::{max32, max64, min32, min64};
+use crate::exec::observe::{Data, Request};
 use crate::exec::wave::Wave;
 use crate::fault::{Access, FaultKind};
 use crate::inst::Op;
@@ -77,6 +78,18 @@ impl<S: Space, O: AtomicOp> Handler for Atomic<S, O> {
         S::addresses(w, i, &mut at);
         let exec = w.exec();
         let size = O::T::REGS * 4;
+        if c.observed && exec != 0 {
+            let request = Request {
+                place: S::PLACE,
+                access: Access::Atomic,
+                size: size as u32,
+                exec,
+                at: &at,
+                shape: Shape::Scattered,
+                data: Data::None,
+            };
+            c.observe(w, i, &request);
+        }
         let second = if i.sdst & SECOND != 0 {
             i.c.reg
         } else {

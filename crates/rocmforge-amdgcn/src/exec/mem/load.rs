@@ -5,6 +5,7 @@ use crate::POISON;
 use crate::exec::code::Ins;
 use crate::exec::ctx::Ctx;
 use crate::exec::isa::{Handler, Run, vector};
+use crate::exec::observe::{Data, Request};
 use crate::exec::wave::Wave;
 use crate::fault::Access;
 use crate::inst::Op;
@@ -26,7 +27,20 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
     }
     let reg = |r: usize| (dst as usize + r) & 255;
     let size = R * 4;
-    match shape(at, exec, size as u64) {
+    let shape = shape(at, exec, size as u64);
+    if c.observed {
+        let request = Request {
+            place: S::PLACE,
+            access: Access::Load,
+            size: size as u32,
+            exec: exec,
+            at: at,
+            shape: shape,
+            data: Data::None,
+        };
+        c.observe(w, i, &request);
+    }
+    match shape {
         Shape::Contiguous if exec == u32::MAX => {
             // Arrays rather than slices: no bounds checks, so the lanes become shuffles.
             if let Some(lanes) = S::range(c, at[0], 32 * size)
@@ -120,7 +134,20 @@ impl<S: Space, K: Narrow> Handler for Small<S, K> {
                 low
             }
         };
-        if let Shape::Contiguous = shape(&at, exec, K::SIZE as u64) {
+        let shape = shape(&at, exec, K::SIZE as u64);
+        if c.observed {
+            let request = Request {
+                place: S::PLACE,
+                access: Access::Load,
+                size: K::SIZE as u32,
+                exec: exec,
+                at: &at,
+                shape: shape,
+                data: Data::None,
+            };
+            c.observe(w, i, &request);
+        }
+        if let Shape::Contiguous = shape {
             let first = exec.trailing_zeros() as usize;
             let count = exec.count_ones() as usize;
             if let Some(bytes) = S::range(c, at[first & 31], count * K::SIZE) {

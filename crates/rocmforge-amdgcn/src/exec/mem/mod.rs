@@ -8,9 +8,15 @@ mod store;
 
 pub(crate) use atomic::{RETURN, SECOND};
 pub(crate) use ds::two_addresses;
+pub(crate) use space::{Addresses, Shape, shape};
 
 use super::isa::{Run, plain};
 use crate::inst::{Format, Op};
+
+/// `Ins::half` of a load or store: it is coherent, as compilers write atomic loads and volatile accesses.
+pub(crate) const COHERENT: u8 = 1;
+/// `Ins::half` of a load: it is volatile.
+pub(crate) const VOLATILE: u8 = 2;
 
 /// How an instruction is lowered: handler, and what it does with the fields.
 pub(crate) enum Access {

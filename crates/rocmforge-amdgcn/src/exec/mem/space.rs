@@ -2,6 +2,7 @@
 
 use crate::exec::code::{Ins, Kind};
 use crate::exec::ctx::Ctx;
+use crate::exec::observe::Place;
 use crate::exec::wave::Wave;
 use crate::fault::{Access, FaultKind};
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
@@ -13,6 +14,9 @@ pub(crate) type Addresses = [u64; 32];
 
 /// An address space.
 pub(crate) trait Space {
+    /// What requests to it are observed as.
+    const PLACE: Place;
+
     fn addresses(w: &Wave, i: &Ins, out: &mut Addresses);
 
     /// Bytes for all of a wave at once; `None` where some lane may not read, or the space is not contiguous over lanes.
@@ -130,6 +134,7 @@ fn pair(w: &Wave, i: &Ins, out: &mut Addresses) {
 }
 
 impl Space for Global {
+    const PLACE: Place = Place::Global;
     #[inline(always)]
     fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
         pair(w, i, out);
@@ -138,6 +143,7 @@ impl Space for Global {
 }
 
 impl Space for GlobalBase {
+    const PLACE: Place = Place::Global;
     #[inline(always)]
     fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
         let base = w.scalar64(&i.c).wrapping_add(i64::from(i.imm) as u64);
@@ -151,6 +157,7 @@ impl Space for GlobalBase {
 }
 
 impl Space for Lds {
+    const PLACE: Place = Place::Lds;
     #[inline(always)]
     fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
         let mut buffer = MaybeUninit::uninit();
@@ -236,6 +243,7 @@ fn scratch_at(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u6
 }
 
 impl Space for Scratch {
+    const PLACE: Place = Place::Scratch;
     #[inline(always)]
     fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
         let base = w.scalar(&i.c).wrapping_add(i.imm as u32);
@@ -284,6 +292,7 @@ impl Space for Scratch {
 }
 
 impl Space for Flat {
+    const PLACE: Place = Place::Flat;
     #[inline(always)]
     fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
         debug_assert!(i.a.kind == Kind::V);
@@ -335,6 +344,7 @@ impl Space for Flat {
 }
 
 /// How the addresses of the active lanes lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
     /// One after the other without gap, for all lanes from the first active to the last.
     Contiguous,

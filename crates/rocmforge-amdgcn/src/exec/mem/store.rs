@@ -4,6 +4,7 @@ use super::space::{Addresses, Shape, Space, shape};
 use crate::exec::code::Ins;
 use crate::exec::ctx::Ctx;
 use crate::exec::isa::{Handler, Run, vector};
+use crate::exec::observe::{Data, Request};
 use crate::exec::wave::Wave;
 use crate::fault::Access;
 use crate::inst::Op;
@@ -18,7 +19,20 @@ pub(crate) fn words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins
     }
     let reg = |r: usize| (src as usize + r) & 255;
     let size = R * 4;
-    if let Shape::Contiguous = shape(at, exec, size as u64) {
+    let shape = shape(at, exec, size as u64);
+    if c.observed {
+        let request = Request {
+            place: S::PLACE,
+            access: Access::Store,
+            size: size as u32,
+            exec: exec,
+            at: at,
+            shape: shape,
+            data: Data::Words(src),
+        };
+        c.observe(w, i, &request);
+    }
+    if let Shape::Contiguous = shape {
         if exec == u32::MAX {
             // Arrays rather than slices: no bounds checks, so the lanes become shuffles.
             if let Some(lanes) = S::range_mut(c, at[0], 32 * size).and_then(|bytes| {
@@ -85,8 +99,21 @@ impl<S: Space, const N: usize, const SHIFT: u32> Handler for Small<S, N, SHIFT> 
         }
         let mut at = [0; 32];
         S::addresses(w, i, &mut at);
+        let shape = shape(&at, exec, N as u64);
+        if c.observed {
+            let request = Request {
+                place: S::PLACE,
+                access: Access::Store,
+                size: N as u32,
+                exec: exec,
+                at: &at,
+                shape: shape,
+                data: Data::Bytes(i.b.reg, SHIFT),
+            };
+            c.observe(w, i, &request);
+        }
         let value = &w.v[i.b.reg as usize].0;
-        if let Shape::Contiguous = shape(&at, exec, N as u64) {
+        if let Shape::Contiguous = shape {
             let first = exec.trailing_zeros() as usize;
             let count = exec.count_ones() as usize;
             if let Some(bytes) = S::range_mut(c, at[first & 31], count * N) {

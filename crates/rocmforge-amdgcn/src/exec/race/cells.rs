@@ -1,0 +1,520 @@
+//! Shadow memory: who touched each dword last, and in which bytes.
+//!
+//! A dword has five slots: the last plain store, the last atomic, and three loads (the last one, the last one by another
+//! wave of the same workgroup since the last barrier, the last one by another workgroup). A slot holds the segment (see
+//! [`super`]) of the access and 32 bits that say which instruction, lane and bytes. Slots of older launches, and in LDS
+//! those from before the last barrier, have segments below the floor and count as empty, so nothing is ever cleared.
+
+use memmap2::{MmapMut, MmapOptions};
+use std::collections::HashMap;
+
+/// What a slot says about an access, besides its segment: words from the start of `.text` to the instruction (21 bits),
+/// lane (5), bytes of the dword (4), [`flags`] (2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Info(pub(super) u32);
+
+pub(super) mod flags {
+    /// In a load slot: a scalar load.
+    pub(in super::super) const SCALAR: u32 = 1;
+    /// In a load slot: a volatile load, which does not conflict with atomics.
+    pub(in super::super) const VOLATILE: u32 = 2;
+    /// In a load slot: an atomic load, which conflicts with nothing.
+    pub(in super::super) const ATOMIC: u32 = 3;
+    /// Set in both of the last two.
+    pub(in super::super) const COHERENT: u32 = 2;
+    /// In the slot of atomics: a store with release semantics.
+    pub(in super::super) const STORE: u32 = 1;
+}
+
+const FULL: u32 = 0xF << 2;
+
+impl Info {
+    /// Lane 0 and no bytes.
+    pub(super) fn new(at: u32, flags: u32) -> Self {
+        Self((at >> 2).min(0x1F_FFFF) << 11 | flags)
+    }
+
+    fn with(self, lane: u32, mask: u32) -> Self {
+        Self(self.0 | (lane & 31) << 6 | mask << 2)
+    }
+
+    /// Offset of the instruction in `.text`; `None` past what a slot can say.
+    pub(super) fn at(self) -> Option<u32> {
+        let word = self.0 >> 11;
+        (word != 0x1F_FFFF).then_some(word << 2)
+    }
+
+    pub(super) fn lane(self) -> u32 {
+        self.0 >> 6 & 31
+    }
+
+    pub(super) fn mask(self) -> u32 {
+        self.0 >> 2 & 15
+    }
+
+    pub(super) fn flags(self) -> u32 {
+        self.0 & 3
+    }
+}
+
+/// The slots of a dword.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Slot {
+    Store = 0,
+    Atomic = 1,
+    Load = 2,
+    /// Load by another wave of the same workgroup.
+    Beside = 3,
+    /// Load by another workgroup.
+    Before = 4,
+}
+
+pub(super) const SLOTS: [Slot; 5] = [Slot::Store, Slot::Atomic, Slot::Load, Slot::Beside, Slot::Before];
+
+/// Segments of the running wave: which of the earlier ones can matter to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now {
+    /// Its own.
+    pub(super) mine: u32,
+    /// Lower ones are forgotten.
+    pub(super) floor: u32,
+    /// From here on: its workgroup.
+    pub(super) group: u32,
+    /// From here on: since the workgroup's last barrier.
+    pub(super) epoch: u32,
+}
+
+impl Now {
+    /// Whether an access of that segment is not plainly before everything the wave does now.
+    #[inline(always)]
+    fn open(&self, segment: u32) -> bool {
+        (segment >= self.floor) & (segment != self.mine) & ((segment < self.group) | (segment >= self.epoch))
+    }
+}
+
+/// An earlier access to the same bytes that may be unordered with this one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hit {
+    /// Which dword.
+    pub(super) dword: usize,
+    /// Bytes of it that both touch.
+    pub(super) mask: u32,
+    pub(super) slot: Slot,
+    pub(super) segment: u32,
+    pub(super) info: Info,
+}
+
+/// Words that are zero until written, and cost nothing until then.
+enum Words {
+    Map(MmapMut),
+    Vec(Vec<u32>),
+}
+
+impl std::ops::Deref for Words {
+    type Target = [u32];
+    #[inline(always)]
+    fn deref(&self) -> &[u32] {
+        match self {
+            Words::Map(map) => bytemuck::cast_slice(map),
+            Words::Vec(vec) => vec,
+        }
+    }
+}
+
+impl std::ops::DerefMut for Words {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [u32] {
+        match self {
+            Words::Map(map) => bytemuck::cast_slice_mut(map),
+            Words::Vec(vec) => vec,
+        }
+    }
+}
+
+/// Shadow of one address space.
+pub(crate) struct Cells {
+    segments: [Words; 5],
+    infos: [Words; 5],
+    /// Per chunk: which slots are in use (a bit each), valid with the stamp above them.
+    chunks: Words,
+    chunk_bits: u32,
+    stamp: u32,
+    /// Chunks in use, when they are asked for.
+    pub(super) touched: Option<Vec<u32>>,
+    /// Stores to other bytes of a dword whose slot a store by another wave took: by dword.
+    aside: HashMap<usize, Vec<(u32, Info)>>,
+}
+
+impl Cells {
+    /// Shadow of device memory; `None` when the host will not reserve the address space.
+    pub(super) fn global(bytes: usize) -> Option<Self> {
+        let words = |len: usize| {
+            let map = MmapOptions::new().len(len.max(4096)).no_reserve_swap().map_anon();
+            map.ok().map(Words::Map)
+        };
+        let five = || -> Option<[Words; 5]> {
+            Some([
+                words(bytes)?,
+                words(bytes)?,
+                words(bytes)?,
+                words(bytes)?,
+                words(bytes)?,
+            ])
+        };
+        Some(Self {
+            segments: five()?,
+            infos: five()?,
+            chunks: words(bytes >> 10)?,
+            chunk_bits: 10,
+            stamp: 0,
+            touched: Some(Vec::new()),
+            aside: HashMap::new(),
+        })
+    }
+
+    /// Shadow of LDS.
+    pub(super) fn lds(bytes: usize) -> Self {
+        let dwords = bytes.div_ceil(4);
+        let five = || std::array::from_fn(|_| Words::Vec(vec![0; dwords]));
+        Self {
+            segments: five(),
+            infos: five(),
+            chunks: Words::Vec(vec![0; dwords.div_ceil(32)]),
+            chunk_bits: 5,
+            stamp: 0,
+            touched: None,
+            aside: HashMap::new(),
+        }
+    }
+
+    /// Forgets which chunks are in use: for a floor above every segment in use.
+    pub(super) fn forget(&mut self) {
+        self.stamp += 1;
+        self.aside.clear();
+        if let Some(touched) = &mut self.touched {
+            touched.clear();
+        }
+        if self.stamp == 1 << 27 {
+            self.chunks.fill(0);
+            self.stamp = 1;
+        }
+    }
+
+    /// Slots in use in the chunk of a dword.
+    #[inline(always)]
+    fn used(&self, dword: usize) -> u32 {
+        let chunk = self.chunks[dword >> self.chunk_bits];
+        if chunk >> 5 == self.stamp { chunk & 31 } else { 0 }
+    }
+
+    /// Slots in use in the chunks of some dwords.
+    #[inline(always)]
+    fn used_by(&self, first: usize, count: usize) -> u32 {
+        let chunks = &self.chunks[first >> self.chunk_bits..=(first + count - 1) >> self.chunk_bits];
+        let mut used = 0;
+        for chunk in chunks {
+            used |= if chunk >> 5 == self.stamp { chunk & 31 } else { 0 };
+        }
+        used
+    }
+
+    #[inline(always)]
+    fn mark_all(&mut self, first: usize, count: usize, slots: u32) {
+        for n in first >> self.chunk_bits..=(first + count - 1) >> self.chunk_bits {
+            self.mark(n << self.chunk_bits, slots);
+        }
+    }
+
+    #[inline(always)]
+    fn mark(&mut self, dword: usize, slots: u32) {
+        let n = dword >> self.chunk_bits;
+        let chunk = self.chunks[n];
+        if chunk >> 5 != self.stamp {
+            self.chunks[n] = self.stamp << 5 | slots;
+            if let Some(touched) = &mut self.touched {
+                touched.push(n as u32);
+            }
+        } else if chunk & slots != slots {
+            self.chunks[n] = chunk | slots;
+        }
+    }
+
+    /// Dwords of a chunk.
+    pub(super) fn chunk(&self, chunk: u32) -> (std::ops::Range<usize>, u32) {
+        let first = (chunk as usize) << self.chunk_bits;
+        let end = (first + (1 << self.chunk_bits)).min(self.segments[0].len());
+        (first..end, self.used(first))
+    }
+
+    /// What a slot of a dword holds, if it is of this launch.
+    #[inline(always)]
+    pub(super) fn get(&self, slot: Slot, dword: usize, floor: u32) -> Option<(u32, Info)> {
+        let segment = self.segments[slot as usize][dword];
+        (segment >= floor).then(|| (segment, Info(self.infos[slot as usize][dword])))
+    }
+
+    /// Whether a slot of all these dwords is in use for all of their bytes.
+    pub(super) fn full(&self, slot: Slot, dwords: std::ops::Range<usize>, floor: u32) -> bool {
+        let low = self.segments[slot as usize][dwords.clone()]
+            .iter()
+            .fold(u32::MAX, |m, &s| m.min(s));
+        let and = self.infos[slot as usize][dwords].iter().fold(u32::MAX, |m, &i| m & i);
+        low >= floor && and & FULL == FULL
+    }
+
+    /// Finds what of a slot is open to these whole dwords.
+    #[inline(always)]
+    fn find(&self, now: &Now, slot: Slot, first: usize, count: usize, hits: &mut Vec<Hit>) {
+        let segments = &self.segments[slot as usize][first..first + count];
+        let mut any = false;
+        for &segment in segments {
+            any |= now.open(segment);
+        }
+        if any {
+            self.collect(now, slot, first, count, hits);
+        }
+    }
+
+    #[cold]
+    fn collect(&self, now: &Now, slot: Slot, first: usize, count: usize, hits: &mut Vec<Hit>) {
+        for dword in first..first + count {
+            self.one(now, slot, dword, 15, hits);
+        }
+    }
+
+    /// Finds what of a slot is open to some bytes of a dword.
+    #[inline(always)]
+    fn one(&self, now: &Now, slot: Slot, dword: usize, mask: u32, hits: &mut Vec<Hit>) {
+        let segment = self.segments[slot as usize][dword];
+        if now.open(segment) {
+            let info = Info(self.infos[slot as usize][dword]);
+            if info.mask() & mask != 0 {
+                hits.push(Hit {
+                    dword,
+                    mask: info.mask() & mask,
+                    slot,
+                    segment,
+                    info,
+                });
+            }
+        }
+    }
+
+    fn find_aside(&self, now: &Now, dword: usize, mask: u32, hits: &mut Vec<Hit>) {
+        for &(segment, info) in self.aside.get(&dword).into_iter().flatten() {
+            if now.open(segment) && info.mask() & mask != 0 {
+                hits.push(Hit {
+                    dword,
+                    mask: info.mask() & mask,
+                    slot: Slot::Store,
+                    segment,
+                    info,
+                });
+            }
+        }
+    }
+
+    /// Notes a load of whole dwords, `per` of them for each lane from `lane` on, and finds what it may race with.
+    #[inline(always)]
+    pub(super) fn load(
+        &mut self,
+        now: &Now,
+        info: Info,
+        first: usize,
+        count: usize,
+        lane: u32,
+        per: usize,
+        hits: &mut Vec<Hit>,
+    ) {
+        let used = self.used_by(first, count);
+        if used & 1 != 0 && info.flags() != flags::ATOMIC {
+            self.find(now, Slot::Store, first, count, hits);
+            if !self.aside.is_empty() {
+                for dword in first..first + count {
+                    self.find_aside(now, dword, 15, hits);
+                }
+            }
+        }
+        if used & 2 != 0 && info.flags() & flags::COHERENT == 0 {
+            self.find(now, Slot::Atomic, first, count, hits);
+        }
+        let old = &mut self.segments[Slot::Load as usize][first..first + count];
+        let (mut low, mut high) = (u32::MAX, 0);
+        for &segment in old.iter() {
+            low = low.min(segment);
+            high = high.max(segment);
+        }
+        let mut marks = 4;
+        if low == now.mine && high == now.mine {
+            let infos = &mut self.infos[Slot::Load as usize][first..first + count];
+            // A coherent load must not hide a plain one that follows it.
+            let same = infos.iter().fold(u32::MAX, |m, &i| m & i) & FULL == FULL
+                && infos.iter().fold(0, |m, &i| m | i) & flags::COHERENT == 0;
+            if same {
+                return;
+            }
+            fill(infos, info, lane, per);
+            return;
+        } else if high < now.floor || (low >= now.group && high < now.epoch) {
+            old.fill(now.mine);
+            fill(
+                &mut self.infos[Slot::Load as usize][first..first + count],
+                info,
+                lane,
+                per,
+            );
+        } else if low >= now.floor && high < now.group {
+            let [.., load, _, before] = &mut self.segments;
+            before[first..first + count].copy_from_slice(&load[first..first + count]);
+            load[first..first + count].fill(now.mine);
+            let [.., load, _, before] = &mut self.infos;
+            before[first..first + count].copy_from_slice(&load[first..first + count]);
+            fill(&mut load[first..first + count], info, lane, per);
+            marks |= 16;
+        } else {
+            for n in 0..count {
+                marks |= self.push(now, first + n, info.with(lane + (n / per) as u32, 15));
+            }
+        }
+        self.mark_all(first, count, marks);
+    }
+
+    /// Puts a load into the slots of one dword; gives the slots it used.
+    #[inline(always)]
+    fn push(&mut self, now: &Now, dword: usize, info: Info) -> u32 {
+        let load = Slot::Load as usize;
+        let (segment, old) = (self.segments[load][dword], Info(self.infos[load][dword]));
+        let mut marks = 4;
+        if segment == now.mine {
+            let fresh = old.flags() & flags::COHERENT != 0;
+            let kept = if fresh { info.0 } else { old.0 };
+            self.infos[load][dword] = kept | (info.0 | old.0) & FULL;
+            return marks;
+        }
+        if segment >= now.floor {
+            let to = if segment < now.group {
+                Some(Slot::Before)
+            } else if segment >= now.epoch {
+                Some(Slot::Beside)
+            } else {
+                None
+            };
+            if let Some(to) = to {
+                self.segments[to as usize][dword] = segment;
+                self.infos[to as usize][dword] = old.0;
+                marks |= 1 << to as u32;
+            }
+        }
+        self.segments[load][dword] = now.mine;
+        self.infos[load][dword] = info.0;
+        marks
+    }
+
+    /// Notes a plain store to whole dwords.
+    #[inline(always)]
+    pub(super) fn store(
+        &mut self,
+        now: &Now,
+        info: Info,
+        first: usize,
+        count: usize,
+        lane: u32,
+        per: usize,
+        hits: &mut Vec<Hit>,
+    ) {
+        let used = self.used_by(first, count);
+        if used != 0 {
+            for slot in SLOTS {
+                if used >> slot as u32 & 1 != 0 {
+                    self.find(now, slot, first, count, hits);
+                }
+            }
+            if !self.aside.is_empty() {
+                for dword in first..first + count {
+                    self.find_aside(now, dword, 15, hits);
+                    self.aside.remove(&dword);
+                }
+            }
+        }
+        let store = Slot::Store as usize;
+        self.segments[store][first..first + count].fill(now.mine);
+        fill(&mut self.infos[store][first..first + count], info, lane, per);
+        self.mark_all(first, count, 1);
+    }
+
+    /// Notes an access to some bytes of one dword.
+    pub(super) fn part(
+        &mut self,
+        now: &Now,
+        slot: Slot,
+        info: Info,
+        dword: usize,
+        mask: u32,
+        lane: u32,
+        hits: &mut Vec<Hit>,
+    ) {
+        let used = self.used(dword);
+        let info = info.with(lane, mask);
+        let against = match slot {
+            Slot::Store => 0b11111,
+            Slot::Atomic => 0b11101,
+            _ if info.flags() == flags::ATOMIC => 0,
+            _ if info.flags() == flags::VOLATILE => 0b00001,
+            _ => 0b00011,
+        };
+        for other in SLOTS {
+            if used & against & 1 << other as u32 != 0 {
+                self.one(now, other, dword, mask, hits);
+            }
+        }
+        if slot == Slot::Atomic {
+            // Coherent loads and atomics do not conflict.
+            hits.retain(|hit| hit.slot as u32 <= 1 || hit.info.flags() & flags::COHERENT == 0);
+        }
+        if !self.aside.is_empty() && against & 1 != 0 {
+            self.find_aside(now, dword, mask, hits);
+        }
+        let n = slot as usize;
+        let marks = match slot {
+            Slot::Store | Slot::Atomic => {
+                let (segment, old) = (self.segments[n][dword], Info(self.infos[n][dword]));
+                let mut kept = info.0;
+                if segment == now.mine {
+                    kept |= old.0 & FULL;
+                } else if slot == Slot::Store && segment >= now.floor && old.mask() & !mask != 0 {
+                    // Another wave's bytes of the same dword: both have to be remembered.
+                    self.aside.entry(dword).or_default().push((segment, old));
+                }
+                self.segments[n][dword] = now.mine;
+                self.infos[n][dword] = kept;
+                1 << n
+            }
+            _ => self.push(now, dword, info),
+        };
+        self.mark(dword, marks);
+    }
+}
+
+/// Writes the infos of whole dwords, `per` for each lane from `lane` on.
+#[inline(always)]
+fn fill(infos: &mut [u32], info: Info, lane: u32, per: usize) {
+    let base = info.0 | FULL;
+    match per {
+        1 => {
+            for (n, info) in infos.iter_mut().enumerate() {
+                *info = base | (lane + n as u32) << 6;
+            }
+        }
+        4 => {
+            for (n, info) in infos.iter_mut().enumerate() {
+                *info = base | (lane + (n as u32 >> 2)) << 6;
+            }
+        }
+        _ => {
+            let lanes = infos.chunks_mut(per.max(1)).zip(lane..);
+            for (infos, lane) in lanes {
+                infos.fill(base | lane << 6);
+            }
+        }
+    }
+}

@@ -1,0 +1,644 @@
+//! racecheck: accesses of different waves to the same bytes that nothing orders.
+//!
+//! # The order
+//! The instructions of a wave are in order; its lanes run in lockstep and do not race. A barrier orders everything the
+//! waves of a workgroup did before it with everything they do after it. Nothing else orders waves but atomics, and
+//! nothing at all orders workgroups otherwise.
+//!
+//! The life of a wave is cut into segments, numbered upwards through the whole launch: a new one begins at each barrier,
+//! at the first store after a wait for stores, and after each release. Workgroups run one after the other, so comparing
+//! numbers tells almost everything: below the launch's first segment is another launch, below the workgroup's first is
+//! another workgroup, below the first since the barrier is ordered by the barrier. What is left is looked up in the
+//! clocks of [`sync`].
+//!
+//! # Atomics
+//! What the machine code does counts, not what the source says:
+//! * A release is an atomic, the first store after `s_waitcnt_vscnt null, 0` with neither barrier nor cache invalidation
+//!   between (as compilers write it), a volatile store, or a store to where the wave itself has used an atomic (the end
+//!   of a lock). It covers what the wave did up to its last wait for stores; everything if no store is under way.
+//! * An atomic that returns, or a load with `glc` (as compilers write an atomic load), has seen what was released at its
+//!   address. Stores, atomics, loads with `glc` and LDS are ordered by that alone; plain loads of global memory need
+//!   `buffer_gl0_inv` for their own workgroup and `buffer_gl1_inv` for others, as they may find stale lines in a cache.
+//! * Atomics, such stores and such loads do not race among themselves; loads with `glc` but not `dlc` do not race with
+//!   plain stores either.
+//!
+//! # What is approximated
+//! * A relaxed atomic store is a plain store in gfx1100 code, and taken for one, but by atomic loads. So is one with
+//!   release semantics that has nothing to wait for. Atomic loads of LDS are plain loads.
+//! * A barrier completes the stores before it; loads complete where they are issued.
+//! * Loads of a dword are remembered for two waves of the current workgroup and for one other workgroup.
+//! * All atomics have device scope, as the hardware's have.
+//! * Stores of the value that memory already holds are no race with the store that put it there.
+
+mod cells;
+mod sync;
+
+use super::code::Ins;
+use super::ctx::Ctx;
+use super::mem::{COHERENT, RETURN, Shape, VOLATILE};
+use super::observe::{Place, Request};
+use super::wave::Wave;
+use crate::fault::{Access, FaultKind, Side};
+use crate::footprint::{Footprint, Touch};
+use crate::memory::GlobalMemory;
+pub(crate) use cells::Cells;
+use cells::{Hit, Info, Now, SLOTS, Slot, flags};
+use sync::{Clock, Level, Seen, Sync, raise, see};
+
+/// What orders accesses besides barriers and atomics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fence {
+    /// Waits until the wave's stores are done.
+    Stores,
+    /// Invalidates the cache of the workgroup.
+    Workgroup,
+    /// Invalidates the caches between the workgroup and the L2.
+    Device,
+}
+
+/// Shadow of a card's memory, kept from launch to launch so that it need not be cleared.
+pub(crate) struct Shadow {
+    cells: Cells,
+    /// First segment of the next launch.
+    next: u32,
+}
+
+/// Launches that would start beyond this segment start from 1 again, with a new shadow.
+const WRAP: u32 = 1 << 31;
+
+/// In the address of an atomic location: it is in LDS.
+const LDS: u64 = 1 << 63;
+
+/// Whose segment it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Segment {
+    group: u32,
+    /// `None`: any wave's, which cannot happen for segments that were handed out.
+    wave: Option<u32>,
+}
+
+/// A run of segments: one for each wave, or one for a single wave.
+#[derive(Clone, Copy)]
+struct Block {
+    first: u32,
+    group: u32,
+    wave: Option<u32>,
+}
+
+/// A wave as racecheck sees it.
+#[derive(Default)]
+struct WaveClock {
+    segment: u32,
+    /// Last segment whose stores are done.
+    done: u32,
+    /// Stores are under way.
+    stores: bool,
+    /// The segment has been released: what follows needs a new one.
+    released: bool,
+    /// A wait for stores came, and since then no store, barrier or invalidation.
+    waited: bool,
+    seen: Seen,
+}
+
+/// The state of racecheck during a launch.
+pub(crate) struct Race {
+    global: Cells,
+    lds: Cells,
+    floor: u32,
+    group: u32,
+    epoch: u32,
+    next: u32,
+    group_number: u32,
+    blocks: Vec<Block>,
+    waves: Vec<WaveClock>,
+    /// What every wave of the workgroup has seen, since a barrier.
+    shared: Seen,
+    sync: Sync,
+    hits: Vec<Hit>,
+    workgroups: Vec<[u32; 3]>,
+}
+
+/// Where some lanes of a request touch memory.
+struct Span {
+    lds: bool,
+    /// First byte, from the start of the memory.
+    offset: usize,
+    bytes: usize,
+    /// The lane of the first byte.
+    lane: u32,
+}
+
+impl Race {
+    /// Starts a launch; `None` when the host has no address space for the shadow.
+    pub(crate) fn start(memory: &mut GlobalMemory, waves: u32, lds: usize) -> Option<Box<Self>> {
+        let mut shadow = match memory.shadow.take() {
+            Some(shadow) if shadow.next < WRAP => *shadow,
+            _ => Shadow {
+                cells: Cells::global(memory.size() as usize)?,
+                next: 1,
+            },
+        };
+        shadow.cells.forget();
+        Some(Box::new(Self {
+            global: shadow.cells,
+            lds: Cells::lds(lds),
+            floor: shadow.next,
+            group: shadow.next,
+            epoch: shadow.next,
+            next: shadow.next,
+            group_number: 0,
+            blocks: Vec::new(),
+            waves: (0..waves).map(|_| WaveClock::default()).collect(),
+            shared: Seen::new(),
+            sync: Sync::default(),
+            hits: Vec::new(),
+            workgroups: Vec::new(),
+        }))
+    }
+
+    /// Ends the launch: gives the shadow back to the memory, and what the launch touched.
+    pub(crate) fn finish(mut self: Box<Self>, memory: &mut GlobalMemory, text: u64) -> Footprint {
+        let footprint = self.footprint(memory.base(), text);
+        memory.shadow = Some(Box::new(Shadow {
+            cells: self.global,
+            next: self.next,
+        }));
+        footprint
+    }
+
+    /// A workgroup starts.
+    pub(crate) fn start_group(&mut self, workgroup: [u32; 3]) {
+        self.group = self.next;
+        self.group_number = self.workgroups.len() as u32;
+        self.workgroups.push(workgroup);
+        self.shared.clear();
+        for wave in &mut self.waves {
+            wave.seen.clear();
+        }
+        self.new_epoch();
+    }
+
+    /// All waves passed a barrier.
+    pub(crate) fn barrier(&mut self) {
+        for wave in &mut self.waves {
+            for ((var, level), part) in std::mem::take(&mut wave.seen) {
+                see(&mut self.shared, var, level, part);
+            }
+        }
+        self.new_epoch();
+    }
+
+    fn new_epoch(&mut self) {
+        self.epoch = self.next;
+        self.blocks.push(Block {
+            first: self.next,
+            group: self.group_number,
+            wave: None,
+        });
+        for (n, wave) in self.waves.iter_mut().enumerate() {
+            let segment = self.next + n as u32;
+            *wave = WaveClock {
+                segment,
+                done: segment - 1,
+                seen: std::mem::take(&mut wave.seen),
+                ..WaveClock::default()
+            };
+        }
+        self.next += self.waves.len() as u32;
+        self.lds.forget();
+    }
+
+    /// Gives a wave a new segment.
+    fn cut(&mut self, wave: u32) {
+        self.blocks.push(Block {
+            first: self.next,
+            group: self.group_number,
+            wave: Some(wave),
+        });
+        self.waves[wave as usize].segment = self.next;
+        self.waves[wave as usize].released = false;
+        self.next += 1;
+    }
+
+    fn whose(&self, segment: u32) -> Segment {
+        let at = self.blocks.partition_point(|block| block.first <= segment);
+        let block = &self.blocks[at.saturating_sub(1)];
+        Segment {
+            group: block.group,
+            wave: Some(block.wave.unwrap_or(segment - block.first)),
+        }
+    }
+
+    /// A wait or a cache invalidation.
+    pub(crate) fn fence(&mut self, wave: u32, fence: Fence) {
+        let wave = &mut self.waves[wave as usize];
+        match fence {
+            Fence::Stores => {
+                wave.waited = true;
+                if wave.stores {
+                    wave.stores = false;
+                    wave.done = wave.segment;
+                }
+            }
+            Fence::Workgroup | Fence::Device => {
+                wave.waited = false;
+                let level = if fence == Fence::Device {
+                    Level::Device
+                } else {
+                    Level::Workgroup
+                };
+                raise(&mut wave.seen, level);
+                // What a barrier handed over without an invalidation is now this wave's to read.
+                if self.shared.keys().any(|key| key.1 < level) {
+                    let mut raised = self.shared.clone();
+                    raise(&mut raised, level);
+                    for ((var, level), part) in raised {
+                        see(&mut wave.seen, var, level, part);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A request of a wave to global memory or LDS.
+    pub(crate) fn request(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
+        let lds = match r.place {
+            Place::Global => false,
+            Place::Lds => true,
+            Place::Scratch | Place::Flat => return,
+        };
+        let n = w.index as usize;
+        let (mut slot, mut mark) = match r.access {
+            Access::Load if !lds && i.half & VOLATILE != 0 => (Slot::Load, flags::VOLATILE),
+            Access::Load if !lds && i.half & COHERENT != 0 => (Slot::Load, flags::ATOMIC),
+            Access::Load => (Slot::Load, 0),
+            Access::Scalar => (Slot::Load, flags::SCALAR),
+            Access::Store => (Slot::Store, 0),
+            Access::Atomic => (Slot::Atomic, 0),
+            Access::None => return,
+        };
+        if slot == Slot::Store && !lds {
+            let wave = &self.waves[n];
+            if i.half & COHERENT != 0 || wave.waited {
+                (slot, mark) = (Slot::Atomic, flags::STORE);
+            }
+            self.waves[n].waited = false;
+        }
+        if slot == Slot::Store && self.unlocks(c, w.index, r, lds) {
+            (slot, mark) = (Slot::Atomic, flags::STORE);
+        }
+        if slot == Slot::Store && !lds && !self.waves[n].stores {
+            // What came before is complete, this is not.
+            self.waves[n].done = self.waves[n].segment;
+            self.waves[n].stores = true;
+            self.cut(w.index);
+        }
+        if self.waves[n].released && slot != Slot::Atomic {
+            self.cut(w.index);
+        }
+        let info = Info::new(i.at, mark);
+        let size = r.size as usize;
+        match r.shape {
+            Shape::Contiguous if slot != Slot::Atomic && mark & flags::COHERENT == 0 => {
+                let lane = r.exec.trailing_zeros();
+                let bytes = r.exec.count_ones() as usize * size;
+                if let Some(offset) = place(c, lds, r.at[lane as usize & 31], bytes) {
+                    let span = Span {
+                        lds,
+                        offset,
+                        bytes,
+                        lane,
+                    };
+                    return self.span(c, w, i, r, slot, info, &span);
+                }
+            }
+            Shape::Uniform if slot == Slot::Load => {
+                let lane = r.exec.trailing_zeros();
+                if let Some(offset) = place(c, lds, r.at[lane as usize & 31], size) {
+                    let span = Span {
+                        lds,
+                        offset,
+                        bytes: size,
+                        lane,
+                    };
+                    return self.lane(c, w, i, r, slot, info, &span);
+                }
+            }
+            _ => {}
+        }
+        let mut last = None;
+        for lane in (0..32).filter(|l| r.exec >> l & 1 != 0) {
+            let at = r.at[lane as usize];
+            // Lanes of one wave do not race, so the first to touch an address stands for its neighbours.
+            if last == Some(at) && slot != Slot::Store {
+                continue;
+            }
+            last = Some(at);
+            if let Some(offset) = place(c, lds, at, size) {
+                let span = Span {
+                    lds,
+                    offset,
+                    bytes: size,
+                    lane,
+                };
+                self.lane(c, w, i, r, slot, info, &span);
+            }
+        }
+    }
+
+    /// Whether a store is to a location that the wave has read with an atomic: compilers leave the wait of a release out
+    /// where they know that no store is under way.
+    fn unlocks(&self, c: &Ctx<'_>, wave: u32, r: &Request<'_>, lds: bool) -> bool {
+        if self.sync.is_empty() {
+            return false;
+        }
+        let first = r.at[r.exec.trailing_zeros() as usize & 31];
+        let address = if lds {
+            first | LDS
+        } else {
+            first.wrapping_sub(c.memory.base())
+        };
+        let seen = |seen: &Seen, var| seen.range((var, Level::Read)..=(var, Level::Device)).next().is_some();
+        (self.sync.find(address))
+            .is_some_and(|var| seen(&self.waves[wave as usize].seen, var) || seen(&self.shared, var))
+    }
+
+    /// One lane, and what its access orders if it is an atomic one.
+    fn lane(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, slot: Slot, info: Info, span: &Span) {
+        let address = span.offset as u64 | if span.lds { LDS } else { 0 };
+        let n = w.index as usize;
+        let reads = match slot {
+            Slot::Load => info.flags() & flags::COHERENT != 0,
+            Slot::Atomic => i.sdst & RETURN != 0 && info.flags() & flags::STORE == 0,
+            _ => false,
+        };
+        let atomic = (slot == Slot::Atomic).then(|| self.sync.var(address));
+        if reads && let Some(var) = atomic.or_else(|| self.sync.find(address)) {
+            see(&mut self.waves[n].seen, var, Level::Read, self.sync.now(var));
+        }
+        self.span(c, w, i, r, slot, info, span);
+        if let Some(var) = atomic {
+            let wave = &mut self.waves[n];
+            wave.released = true;
+            let clock = Clock {
+                group: self.group_number,
+                wave: w.index,
+                lds: wave.segment,
+                global: if wave.stores { wave.done } else { wave.segment },
+                epoch: self.epoch,
+                seen: &wave.seen,
+                shared: &self.shared,
+            };
+            self.sync.release(var, &clock, info.flags() & flags::STORE != 0);
+        }
+    }
+
+    /// Adjacent bytes of adjacent lanes.
+    #[inline(always)]
+    fn span(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, slot: Slot, info: Info, span: &Span) {
+        let now = Now {
+            mine: self.waves[w.index as usize].segment,
+            floor: if span.lds { self.epoch } else { self.floor },
+            group: self.group,
+            epoch: self.epoch,
+        };
+        let cells = if span.lds { &mut self.lds } else { &mut self.global };
+        let (offset, bytes, size) = (span.offset, span.bytes, r.size as usize);
+        if (offset | bytes | size) & 3 == 0 && slot != Slot::Atomic {
+            let (first, count, per) = (offset / 4, bytes / 4, size / 4);
+            if slot == Slot::Store {
+                cells.store(&now, info, first, count, span.lane, per, &mut self.hits);
+            } else {
+                cells.load(&now, info, first, count, span.lane, per, &mut self.hits);
+            }
+        } else {
+            for dword in offset / 4..=(offset + bytes - 1) / 4 {
+                let from = (dword * 4).max(offset);
+                let to = (dword * 4 + 4).min(offset + bytes);
+                let mask = ((1 << (to - from)) - 1) << (from % 4);
+                let lane = span.lane + ((from - offset) / size) as u32;
+                cells.part(&now, slot, info, dword, mask, lane, &mut self.hits);
+            }
+        }
+        if !self.hits.is_empty() {
+            self.judge(c, w, i, r, slot, info, span);
+        }
+    }
+
+    /// Reports those hits that nothing orders.
+    #[cold]
+    #[inline(never)]
+    fn judge(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, slot: Slot, info: Info, span: &Span) {
+        let mut known: Option<(u32, bool)> = None;
+        for hit in std::mem::take(&mut self.hits) {
+            let by = self.whose(hit.segment);
+            let ordered = match known {
+                Some((segment, ordered)) if segment == hit.segment => ordered,
+                _ => self.ordered(w.index, hit.segment, by, span.lds, slot, info),
+            };
+            known = Some((hit.segment, ordered));
+            let atomic = hit.slot as u32 >= Slot::Load as u32 && hit.info.flags() == flags::ATOMIC;
+            if ordered || atomic {
+                continue;
+            }
+            let first = hit.dword * 4 + hit.mask.trailing_zeros() as usize;
+            let lane = span.lane + ((first - span.offset) / r.size as usize) as u32;
+            if slot == Slot::Store && hit.slot == Slot::Store && same(c, w, r, &hit, span) {
+                continue;
+            }
+            let start = span.offset + (lane - span.lane) as usize * r.size as usize;
+            let (kind, address) = if span.lds {
+                (FaultKind::LdsRace, start as u64)
+            } else {
+                (FaultKind::GlobalRace, c.memory.base() + start as u64)
+            };
+            let text = c.text;
+            let workgroup = self.workgroups[by.group as usize];
+            let Some(fault) = c.fault(w, i, kind, r.access, lane, address, r.size) else {
+                continue;
+            };
+            let inside = by.group == self.group_number;
+            let earlier = access_of(hit.slot, hit.info);
+            fault.note = describe(r.access, earlier, inside, span.lds);
+            fault.other = Some(Box::new(Side {
+                access: earlier,
+                pc: hit.info.at().map_or(0, |at| text + u64::from(at)),
+                frames: Vec::new(),
+                workgroup,
+                wave: by.wave.unwrap_or(0),
+                lane: hit.info.lane(),
+            }));
+        }
+    }
+
+    /// Whether an earlier access precedes what the wave does now.
+    fn ordered(&self, wave: u32, segment: u32, by: Segment, lds: bool, slot: Slot, info: Info) -> bool {
+        let inside = by.group == self.group_number;
+        if inside && (by.wave == Some(wave) || segment < self.epoch) {
+            return true;
+        }
+        let plain_load = slot == Slot::Load && info.flags() & flags::COHERENT == 0;
+        let level = match (plain_load && !lds, inside) {
+            (false, _) => Level::Read,
+            (true, true) => Level::Workgroup,
+            (true, false) => Level::Device,
+        };
+        let own = &self.waves[wave as usize].seen;
+        self.sync.covers(own, segment, by, lds, level) || self.sync.covers(&self.shared, segment, by, lds, level)
+    }
+
+    /// What the launch touched.
+    fn footprint(&mut self, base: u64, text: u64) -> Footprint {
+        let mut chunks = self.global.touched.take().unwrap_or_default();
+        chunks.sort_unstable();
+        let mut touches = Vec::new();
+        for (access, slots) in [
+            (Access::Load, &[Slot::Load, Slot::Before][..]),
+            (Access::Store, &[Slot::Store][..]),
+            (Access::Atomic, &[Slot::Atomic][..]),
+        ] {
+            let mut ranges = Ranges {
+                race: self,
+                base,
+                text,
+                access,
+                done: Vec::new(),
+            };
+            for &chunk in &chunks {
+                ranges.chunk(chunk, slots);
+            }
+            touches.append(&mut ranges.done);
+        }
+        self.global.touched = Some(Vec::new());
+        touches.sort_by_key(|touch: &Touch| touch.start);
+        Footprint { touches }
+    }
+}
+
+/// Adjacent ranges of one access are joined whatever their instruction once there are this many.
+const MANY: usize = 4096;
+
+/// Joins what slots hold to ranges.
+struct Ranges<'a> {
+    race: &'a Race,
+    base: u64,
+    text: u64,
+    access: Access,
+    done: Vec<Touch>,
+}
+
+impl Ranges<'_> {
+    fn chunk(&mut self, chunk: u32, slots: &[Slot]) {
+        let cells = &self.race.global;
+        let (dwords, used) = cells.chunk(chunk);
+        if slots.iter().all(|&slot| used >> slot as u32 & 1 == 0) {
+            return;
+        }
+        let floor = self.race.floor;
+        let written = used & 1 != 0 && slots[0] != Slot::Store;
+        if !written && cells.full(slots[0], dwords.clone(), floor) {
+            return self.add(slots[0], dwords.start, dwords.start * 4, dwords.end * 4);
+        }
+        for dword in dwords {
+            let mut mask = 0;
+            let mut from = slots[0];
+            for &slot in slots.iter().filter(|&&slot| used >> slot as u32 & 1 != 0) {
+                if let Some((_, info)) = cells.get(slot, dword, floor) {
+                    mask |= info.mask();
+                    from = slot;
+                }
+            }
+            if written && let Some((_, info)) = cells.get(Slot::Store, dword, floor) {
+                mask &= !info.mask();
+            }
+            while mask != 0 {
+                let first = mask.trailing_zeros();
+                let run = (mask >> first).trailing_ones();
+                let start = dword * 4 + first as usize;
+                self.add(from, dword, start, start + run as usize);
+                mask &= !(((1 << run) - 1) << first);
+            }
+        }
+    }
+
+    fn add(&mut self, slot: Slot, dword: usize, start: usize, end: usize) {
+        let start = self.base + start as u64;
+        let end = self.base + end as u64;
+        let Some((segment, info)) = self.race.global.get(slot, dword, self.race.floor) else {
+            return;
+        };
+        let pc = info.at().map_or(0, |at| self.text + u64::from(at));
+        let many = self.done.len() >= MANY;
+        if let Some(last) = self.done.last_mut()
+            && last.end == start
+            && (many || last.pc == pc)
+        {
+            last.end = end;
+            return;
+        }
+        let by = self.race.whose(segment);
+        self.done.push(Touch {
+            start,
+            end,
+            access: self.access,
+            pc,
+            workgroup: self.race.workgroups[by.group as usize],
+            wave: by.wave.unwrap_or(0),
+            lane: info.lane(),
+        });
+    }
+}
+
+/// Where an access lies, if memcheck lets it happen.
+#[inline(always)]
+fn place(c: &Ctx<'_>, lds: bool, address: u64, bytes: usize) -> Option<usize> {
+    if lds {
+        (address as usize + bytes <= c.lds.len()).then_some(address as usize)
+    } else {
+        let offset = c.memory.offset(address, bytes)?;
+        c.memory.readable(offset, bytes, false).then_some(offset)
+    }
+}
+
+/// Whether a store writes into the bytes of a hit what they hold already.
+fn same(c: &Ctx<'_>, w: &Wave, r: &Request<'_>, hit: &Hit, span: &Span) -> bool {
+    (0..4).filter(|n| hit.mask >> n & 1 != 0).all(|n| {
+        let at = hit.dword * 4 + n;
+        let size = r.size as usize;
+        let lane = span.lane as usize + (at - span.offset) / size;
+        let old = if span.lds { c.lds[at] } else { c.memory.slice(at, 1)[0] };
+        r.data.byte(w, lane, (at - span.offset) % size) == Some(old)
+    })
+}
+
+fn access_of(slot: Slot, info: Info) -> Access {
+    match slot {
+        Slot::Store => Access::Store,
+        Slot::Atomic if info.flags() & flags::STORE != 0 => Access::Store,
+        Slot::Atomic => Access::Atomic,
+        _ if info.flags() == flags::SCALAR => Access::Scalar,
+        _ => Access::Load,
+    }
+}
+
+fn describe(later: Access, earlier: Access, inside: bool, lds: bool) -> String {
+    let verb = |access| match access {
+        Access::Load | Access::Scalar => "read",
+        Access::Store => "write",
+        Access::Atomic => "atomic",
+        Access::None => "access",
+    };
+    let (later, earlier) = (verb(later), verb(earlier));
+    if inside {
+        let cure = if lds {
+            "no barrier"
+        } else {
+            "no barrier or fence with an atomic"
+        };
+        format!("{later} and {earlier} by two waves of a workgroup, {cure} between them")
+    } else {
+        format!("{later} and {earlier} by two workgroups, which only atomics with fences can order")
+    }
+}
+
+const _: () = assert!(SLOTS.len() == 5);
