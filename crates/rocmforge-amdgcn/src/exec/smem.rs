@@ -21,18 +21,7 @@ impl<const N: usize> Handler for Load<N> {
         }
         // The hardware ignores the low two bits.
         let address = address & !3;
-        if c.observed {
-            let request = Request {
-                place: Place::Global,
-                access: Access::Scalar,
-                size: N as u32 * 4,
-                exec: 1,
-                at: &[address; 32],
-                shape: Shape::Contiguous,
-                data: Data::None,
-            };
-            c.observe(w, i, &request);
-        }
+        observe(w, c, i, address, N as u32 * 4);
         let mut words = [crate::POISON; N];
         match c
             .memory
@@ -90,6 +79,7 @@ impl<const N: usize> Handler for BufferLoad<N> {
 }
 
 fn word(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64) -> u32 {
+    observe(w, c, i, address, 4);
     match c
         .memory
         .offset(address, 4)
@@ -100,6 +90,23 @@ fn word(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64) -> u32 {
             c.global_fault(w, i, Access::Scalar, 0, address, 4);
             crate::POISON
         }
+    }
+}
+
+/// Tells who watches about a scalar load that is about to run.
+#[inline(always)]
+fn observe(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64, size: u32) {
+    if c.observed {
+        let request = Request {
+            place: Place::Global,
+            access: Access::Scalar,
+            size,
+            exec: 1,
+            at: &[address; 32],
+            shape: Shape::Contiguous,
+            data: Data::None,
+        };
+        c.observe(w, i, &request);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Atomics: read, compute, write, lane after lane.
 
-use super::space::{Shape, Space};
+use super::space::{Addresses, Shape, Space};
 use crate::exec::code::Ins;
 use crate::exec::ctx::Ctx;
 use crate::exec::isa::{Handler, Run, plain};
@@ -70,6 +70,23 @@ pub(crate) trait AtomicOp {
 pub(crate) const RETURN: u8 = 1;
 pub(crate) const SECOND: u8 = 2;
 
+/// Tells who watches that the lanes of `exec` are about to do an atomic.
+#[inline(always)]
+pub(crate) fn observe<S: Space>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, exec: u32, at: &Addresses, size: usize) {
+    if c.observed && exec != 0 {
+        let request = Request {
+            place: S::PLACE,
+            access: Access::Atomic,
+            size: size as u32,
+            exec,
+            at,
+            shape: Shape::Scattered,
+            data: Data::None,
+        };
+        c.observe(w, i, &request);
+    }
+}
+
 struct Atomic<S, O>(PhantomData<(S, O)>);
 
 impl<S: Space, O: AtomicOp> Handler for Atomic<S, O> {
@@ -78,18 +95,7 @@ impl<S: Space, O: AtomicOp> Handler for Atomic<S, O> {
         S::addresses(w, i, &mut at);
         let exec = w.exec();
         let size = O::T::REGS * 4;
-        if c.observed && exec != 0 {
-            let request = Request {
-                place: S::PLACE,
-                access: Access::Atomic,
-                size: size as u32,
-                exec,
-                at: &at,
-                shape: Shape::Scattered,
-                data: Data::None,
-            };
-            c.observe(w, i, &request);
-        }
+        observe::<S>(w, c, i, exec, &at, size);
         let second = if i.sdst & SECOND != 0 {
             i.c.reg
         } else {

@@ -156,6 +156,7 @@ impl<S: Space, const UP: bool> Handler for Count<S, UP> {
         }
         let at = u64::from((w.s[M0] & 0xFFFF).wrapping_add(i.imm as u32));
         let (lane, n) = (exec.trailing_zeros(), exec.count_ones());
+        atomic::observe::<S>(w, c, i, 1 << lane, &[at; 32], 4);
         let old = S::lane(c, w, i, Access::Atomic, lane, at, 4).map(u32::read);
         if let Some(old) = old
             && let Some(bytes) = S::lane_mut(c, w, i, Access::Atomic, lane, at, 4)
@@ -177,6 +178,8 @@ impl<S: Space, T: Word> Handler for Exchange2<S, T> {
         let second = second(i, &first);
         let exec = w.exec();
         let size = T::REGS * 4;
+        atomic::observe::<S>(w, c, i, exec, &first, size);
+        atomic::observe::<S>(w, c, i, exec, &second, size);
         for l in (0..32).filter(|l| exec >> l & 1 != 0) {
             let data = [T::get(w, i.b.reg, l), T::get(w, i.c.reg, l)];
             let at = [first[l], second[l]];

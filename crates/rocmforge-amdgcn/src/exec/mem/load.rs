@@ -33,9 +33,9 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
             place: S::PLACE,
             access: Access::Load,
             size: size as u32,
-            exec: exec,
-            at: at,
-            shape: shape,
+            exec,
+            at,
+            shape,
             data: Data::None,
         };
         c.observe(w, i, &request);
@@ -140,9 +140,9 @@ impl<S: Space, K: Narrow> Handler for Small<S, K> {
                 place: S::PLACE,
                 access: Access::Load,
                 size: K::SIZE as u32,
-                exec: exec,
+                exec,
                 at: &at,
-                shape: shape,
+                shape,
                 data: Data::None,
             };
             c.observe(w, i, &request);

@@ -25,9 +25,9 @@ pub(crate) fn words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins
             place: S::PLACE,
             access: Access::Store,
             size: size as u32,
-            exec: exec,
-            at: at,
-            shape: shape,
+            exec,
+            at,
+            shape,
             data: Data::Words(src),
         };
         c.observe(w, i, &request);
@@ -105,9 +105,9 @@ impl<S: Space, const N: usize, const SHIFT: u32> Handler for Small<S, N, SHIFT> 
                 place: S::PLACE,
                 access: Access::Store,
                 size: N as u32,
-                exec: exec,
+                exec,
                 at: &at,
-                shape: shape,
+                shape,
                 data: Data::Bytes(i.b.reg, SHIFT),
             };
             c.observe(w, i, &request);
