@@ -104,7 +104,7 @@ impl Tracker {
 
     /// Notes that we have given `bytes` back: the driver may report them as used for a while yet.
     pub(crate) fn note_free(&mut self, bytes: u64) {
-        self.late.bytes = self.late.bytes.saturating_add(bytes);
+        self.late.fresh = self.late.fresh.saturating_add(bytes);
     }
 
     /// Takes in one reading. Figures are clamped, never believed.
@@ -288,26 +288,41 @@ impl Tracker {
 
 /// Memory that we have given back and that the driver may still count as used.
 ///
-/// A rise of `used - own` is put down to our own late frees first, so that freeing never lowers the budget; what has
-/// been excused for longer than the grace period is somebody else's after all.
+/// A rise of `used - own` is put down to our own late frees first, so that freeing never lowers the budget. Each free
+/// excuses for the grace period only: a program that gives way to a growing desktop frees all the time, and the growth
+/// must not hide behind that.
 #[derive(Debug, Default)]
 struct LateFrees {
-    bytes: u64,
-    excusing_since: Option<Duration>,
+    /// Freed since the last reading.
+    fresh: u64,
+    /// Freed before, with the time of the first reading after it; the oldest first.
+    credits: VecDeque<(Duration, u64)>,
 }
 
 impl LateFrees {
     fn excuse(&mut self, previous: Option<u64>, seen: u64, now: Duration, grace: Duration) -> u64 {
-        let excused = seen.saturating_sub(previous.unwrap_or(seen)).min(self.bytes);
-        self.bytes = excused;
-        if excused == 0 {
-            self.excusing_since = None;
-            return seen;
+        let fresh = std::mem::take(&mut self.fresh);
+        if fresh > 0 {
+            self.credits.push_back((now, fresh));
         }
-        let since = *self.excusing_since.get_or_insert(now);
-        if now.saturating_sub(since) >= grace {
-            *self = Self::default();
-            return seen;
+        let expired = |at: Duration| now.saturating_sub(at) >= grace;
+        while self.credits.front().is_some_and(|&(at, _)| expired(at)) {
+            self.credits.pop_front();
+        }
+        let all = self
+            .credits
+            .iter()
+            .fold(0u64, |sum, &(_, bytes)| sum.saturating_add(bytes));
+        let excused = seen.saturating_sub(previous.unwrap_or(seen)).min(all);
+        // What needs no excuse any more has reached the driver's figure.
+        let mut arrived = all - excused;
+        while let Some((_, bytes)) = self.credits.front_mut().filter(|_| arrived > 0) {
+            let part = arrived.min(*bytes);
+            *bytes -= part;
+            arrived -= part;
+            if *bytes == 0 {
+                self.credits.pop_front();
+            }
         }
         seen - excused
     }

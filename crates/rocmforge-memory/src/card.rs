@@ -69,9 +69,7 @@ impl Shared {
     }
 
     pub(crate) fn abandon(&self, id: u64) {
-        if let Some(entry) = self.lock().entries.get_mut(id) {
-            entry.abandoned = true;
-        }
+        self.lock().entries.abandon(id);
     }
 
     fn refresh(&self, state: &mut State) {

@@ -98,6 +98,8 @@ impl fmt::Display for Entry {
 pub(crate) struct Entries {
     next: u64,
     live: BTreeMap<u64, Entry>,
+    /// Abandoned entries, with what was `next` then: they are leaks of the epoch in which they were given up.
+    abandoned: BTreeMap<u64, u64>,
 }
 
 impl Entries {
@@ -122,6 +124,16 @@ impl Entries {
         self.live.remove(&id);
     }
 
+    /// Marks an entry as left to the driver. Even what was meant to live on is a leak from then on: its owner is gone.
+    pub(crate) fn abandon(&mut self, id: u64) {
+        if let Some(entry) = self.live.get_mut(&id) {
+            (entry.abandoned, entry.retained) = (true, false);
+            self.abandoned.insert(id, self.next);
+            // An epoch that begins now begins after this.
+            self.next += 1;
+        }
+    }
+
     pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut Entry> {
         self.live.get_mut(&id)
     }
@@ -132,8 +144,11 @@ impl Entries {
             .map_or_else(|| "".into(), |entry| entry.label.clone())
     }
 
-    fn from(&self, first: u64) -> impl Iterator<Item = &Entry> {
-        self.live.range(first..).map(|(_, entry)| entry)
+    /// Entries made or given up since `first` was the next one.
+    fn since(&self, first: u64) -> impl Iterator<Item = &Entry> {
+        let given_up = self.abandoned.range(..first).filter(move |(_, at)| **at >= first);
+        let before = given_up.filter_map(|(id, _)| self.live.get(id));
+        before.chain(self.live.range(first..).map(|(_, entry)| entry))
     }
 }
 
@@ -176,7 +191,7 @@ impl Ledger {
 
     /// Everything alive, oldest first.
     pub fn live(&self) -> Vec<Entry> {
-        self.shared.lock().entries.from(0).cloned().collect()
+        self.shared.lock().entries.since(0).cloned().collect()
     }
 
     /// Committed device bytes.
@@ -256,13 +271,13 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// What was made in this epoch, is still alive and was not declared to live on. Exact: 0 bytes and 0 handles, or
-    /// the list of them.
+    /// What was made in this epoch, is still alive and was not declared to live on; and what was left to the driver in
+    /// it, whenever it was made. Exact: 0 bytes and 0 handles, or the list of them.
     pub fn leaks(&self) -> LeakReport {
         let state = self.shared.lock();
         let entries: Vec<Entry> = state
             .entries
-            .from(self.first)
+            .since(self.first)
             .filter(|entry| !entry.retained)
             .cloned()
             .collect();

@@ -80,7 +80,8 @@ pub struct Policy {
     pub reread_after: u32,
     /// Others is frozen for at most this long.
     pub reread_every: Duration,
-    /// How long the driver's `used` may go on counting memory that we have freed.
+    /// How long the driver's `used` may go on counting memory that we have freed. What is longer late than this counts as
+    /// the desktop's until it is gone; what the desktop takes meanwhile may go unseen for this long.
     pub late_free_grace: Duration,
     /// How long a past peak of Others is kept free.
     pub peak_window: Duration,
@@ -96,7 +97,7 @@ impl Policy {
             unified_memory: UnifiedMemory::Refuse,
             reread_after: 30,
             reread_every: Duration::from_millis(100),
-            late_free_grace: Duration::from_secs(10),
+            late_free_grace: Duration::from_millis(250),
             peak_window: Duration::from_secs(600),
         }
     }

@@ -115,6 +115,31 @@ fn what_lives_on_by_design_is_no_leak_but_still_counts() {
 }
 
 #[test]
+fn what_was_meant_to_live_on_is_a_leak_of_the_epoch_in_which_it_is_abandoned() {
+    let card = card();
+    let made_before = card.ledger().track(HandleKind::Stream, "default", Site::caller());
+    made_before.retain();
+    let epoch = card.ledger().epoch();
+    let cache = card
+        .try_reserve(Bytes::mib(1), Class::Cache, "staging")
+        .unwrap()
+        .commit();
+    cache.retain();
+    assert!(epoch.leaks().is_clean());
+    cache.abandon();
+    made_before.abandon();
+    let after = card.ledger().epoch();
+    let report = epoch.leaks();
+    assert_eq!((report.bytes, report.handles), (Bytes::mib(1), 1), "{report}");
+    assert!(report.entries.iter().all(|entry| entry.abandoned), "{report}");
+    assert!(
+        after.leaks().is_clean(),
+        "no leak of what came later: {}",
+        after.leaks()
+    );
+}
+
+#[test]
 fn what_is_abandoned_stays_in_the_ledger() {
     let card = card();
     let epoch = card.ledger().epoch();
