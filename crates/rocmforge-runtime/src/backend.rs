@@ -91,15 +91,29 @@ impl HipBackend {
         )
     }
 
-    /// The devices a provider shows.
+    /// The devices a provider shows. One that cannot be read is left out, so that it does not hide the others.
+    ///
+    /// # Errors
+    ///
+    /// None can be read: what the first one said.
     pub fn devices(provider: &Provider, deadline: Duration) -> HipResult<Vec<DeviceInfo>> {
         let count = device_count(&*provider.api)?;
-        (0..count)
-            .map(|ordinal| {
-                let (api, clock) = (Arc::clone(&provider.api), Arc::clone(&provider.clock));
-                DeviceInfo::query(&Driver::new(api, clock, None, ordinal, count, deadline))
-            })
-            .collect()
+        let mut devices = Vec::new();
+        let mut first_error = None;
+        for ordinal in 0..count {
+            let (api, clock) = (Arc::clone(&provider.api), Arc::clone(&provider.clock));
+            match DeviceInfo::query(&Driver::new(api, clock, None, ordinal, count, deadline)) {
+                Ok(device) => devices.push(device),
+                Err(error) => {
+                    tracing::warn!(ordinal, %error, "this device cannot be read and is left out");
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+        match first_error {
+            Some(error) if devices.is_empty() => Err(error),
+            _ => Ok(devices),
+        }
     }
 
     /// Opens a device of any provider.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 mod drop_orders;
 mod drops;
 mod ordering;
+mod sweep;
 
 /// A backend over a fresh simulated machine.
 fn backend(seed: u64) -> (Arc<SimHost>, Arc<HipBackend>) {

@@ -49,7 +49,7 @@ impl Client {
     }
 
     /// A graphics program in the background whose wants walk at random between `low` and `high`: up to 6 GiB either way
-    /// within one to ten seconds, evenly, then to somewhere else.
+    /// within three to ten seconds, evenly, then to somewhere else.
     pub fn walk(low: Bytes, high: Bytes) -> Self {
         Self {
             name: "walk",
@@ -144,7 +144,7 @@ impl Running {
                 if self.ramp.1 == 0 {
                     let (least, most) = (self.wants.saturating_sub(span).max(low), (self.wants + span).min(high));
                     let target = least + self.rng.below((most - least + 1) as usize) as u64;
-                    let steps = 10 + self.rng.below(91) as u64;
+                    let steps = 30 + self.rng.below(71) as u64;
                     self.ramp = ((target as i64 - self.wants as i64) / steps as i64, steps);
                 }
                 self.ramp.1 -= 1;
