@@ -16,6 +16,8 @@ fn types_have_the_same_sizes() {
         hipError_t hipStream_t hipEvent_t hipModule_t hipFunction_t hipGraph_t hipGraphExec_t hipGraphNode_t hipMemPool_t
         hipDeviceptr_t hipDevice_t hipHostFn_t hipStreamCallback_t hipMemcpyKind hipMemoryType hipDeviceAttribute_t
         hipFunction_attribute hipStreamCaptureMode hipStreamCaptureStatus hipPointerAttribute_t
+        hipArray_t hipMemGenericAllocationHandle_t hipPointer_attribute hipMemPoolAttr hipMemAllocationType hipMemLocationType
+        hipIpcMemHandle_t hipPitchedPtr hipExtent dim3 hipMemPoolProps hipFuncAttributes
     };
     for (name, ours, theirs) in sizes {
         assert_eq!(ours, theirs, "{name}");

@@ -1,13 +1,14 @@
 //! Our function list, compiled over the types of hip-sys: every function there must have exactly the listed type.
 
 use crate::functions::for_each_hip_function;
-use core::ffi::{c_char, c_int, c_uint, c_void};
+use core::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 use hip_sys::hiprt::*;
 
 // HIP 5 has one hipDeviceProp_t, and hipGetDeviceProperties fills it.
 type hipDeviceProp_tR0000 = hipDeviceProp_t;
 // Where C has a pointer that may be null, our list says `Option`; theirs has it within the type.
 type hipHostFn_t = unsafe extern "C" fn(*mut c_void);
+type hipStreamCallback_t = unsafe extern "C" fn(hipStream_t, hipError_t, *mut c_void);
 
 /// Functions that hip-sys 0.1.2 lacks because HIP got them later. Each stands in for itself: nothing is compared.
 mod absent {
@@ -23,11 +24,37 @@ mod absent {
         hipError_t::hipErrorNotSupported
     }
 
+    pub(super) unsafe extern "C" fn hipPointerSetAttribute(
+        _: *const c_void,
+        _: hipPointer_attribute,
+        _: hipDeviceptr_t,
+    ) -> hipError_t {
+        hipError_t::hipErrorNotSupported
+    }
+
+    pub(super) unsafe extern "C" fn hipModuleLaunchCooperativeKernel(
+        _: hipFunction_t,
+        _: c_uint,
+        _: c_uint,
+        _: c_uint,
+        _: c_uint,
+        _: c_uint,
+        _: c_uint,
+        _: c_uint,
+        _: hipStream_t,
+        _: *mut *mut c_void,
+    ) -> hipError_t {
+        hipError_t::hipErrorNotSupported
+    }
+
     pub(super) unsafe extern "C" fn hipStreamGetDevice(_: hipStream_t, _: *mut hipDevice_t) -> hipError_t {
         hipError_t::hipErrorNotSupported
     }
 }
-use absent::{hipDeviceProp_tR0600, hipExtGetLastError, hipGetDevicePropertiesR0600, hipStreamGetDevice};
+use absent::{
+    hipDeviceProp_tR0600, hipExtGetLastError, hipGetDevicePropertiesR0600, hipModuleLaunchCooperativeKernel,
+    hipPointerSetAttribute, hipStreamGetDevice,
+};
 
 macro_rules! compare {
     ($($tag:ident { $(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)* })*) => {

@@ -1,7 +1,10 @@
 //! The ABI as data, for programs that compare it with somebody else's: every function with its arguments, every constant
 //! and every struct this crate has. `cargo xtask bindings check` compares it with the HIP headers.
 
-use crate::{hipDeviceProp_tR0000, hipDeviceProp_tR0600, hipPointerAttribute_t};
+use crate::{
+    dim3, hipDeviceProp_tR0000, hipDeviceProp_tR0600, hipExtent, hipFuncAttributes, hipIpcMemHandle_t, hipMemPoolProps,
+    hipPitchedPtr, hipPointerAttribute_t,
+};
 use std::mem::{offset_of, size_of};
 
 /// Who calls a function: see `src/functions.rs`.
@@ -72,6 +75,79 @@ pub const LAYOUTS: &[Layout] = &[
         ],
     },
     Layout {
+        name: "hipMemPoolProps",
+        c_name: "hipMemPoolProps",
+        majors: (5, u32::MAX),
+        size: size_of::<hipMemPoolProps>(),
+        fields: &[
+            ("allocType", offset_of!(hipMemPoolProps, allocType), 4),
+            ("handleTypes", offset_of!(hipMemPoolProps, handleTypes), 4),
+            ("location", offset_of!(hipMemPoolProps, locationType), 8),
+            (
+                "win32SecurityAttributes",
+                offset_of!(hipMemPoolProps, win32SecurityAttributes),
+                8,
+            ),
+        ],
+    },
+    Layout {
+        name: "hipPitchedPtr",
+        c_name: "hipPitchedPtr",
+        majors: (5, u32::MAX),
+        size: size_of::<hipPitchedPtr>(),
+        fields: &[
+            ("ptr", offset_of!(hipPitchedPtr, ptr), 8),
+            ("pitch", offset_of!(hipPitchedPtr, pitch), 8),
+            ("xsize", offset_of!(hipPitchedPtr, xsize), 8),
+            ("ysize", offset_of!(hipPitchedPtr, ysize), 8),
+        ],
+    },
+    Layout {
+        name: "hipExtent",
+        c_name: "hipExtent",
+        majors: (5, u32::MAX),
+        size: size_of::<hipExtent>(),
+        fields: &[
+            ("width", offset_of!(hipExtent, width), 8),
+            ("height", offset_of!(hipExtent, height), 8),
+            ("depth", offset_of!(hipExtent, depth), 8),
+        ],
+    },
+    Layout {
+        name: "dim3",
+        c_name: "dim3",
+        majors: (5, u32::MAX),
+        size: size_of::<dim3>(),
+        fields: &[
+            ("x", offset_of!(dim3, x), 4),
+            ("y", offset_of!(dim3, y), 4),
+            ("z", offset_of!(dim3, z), 4),
+        ],
+    },
+    Layout {
+        name: "hipFuncAttributes",
+        c_name: "hipFuncAttributes",
+        majors: (5, u32::MAX),
+        size: size_of::<hipFuncAttributes>(),
+        fields: &[
+            ("localSizeBytes", offset_of!(hipFuncAttributes, localSizeBytes), 8),
+            (
+                "maxThreadsPerBlock",
+                offset_of!(hipFuncAttributes, maxThreadsPerBlock),
+                4,
+            ),
+            ("numRegs", offset_of!(hipFuncAttributes, numRegs), 4),
+            ("sharedSizeBytes", offset_of!(hipFuncAttributes, sharedSizeBytes), 8),
+        ],
+    },
+    Layout {
+        name: "hipIpcMemHandle_t",
+        c_name: "hipIpcMemHandle_t",
+        majors: (5, u32::MAX),
+        size: size_of::<hipIpcMemHandle_t>(),
+        fields: &[("reserved", offset_of!(hipIpcMemHandle_t, reserved), 64)],
+    },
+    Layout {
         name: "hipDeviceProp_tR0000",
         c_name: "hipDeviceProp_t",
         majors: (5, 5),
@@ -98,6 +174,15 @@ pub const TYPES: &[(&str, usize)] = &[
     ("hipGraphExec_t", size_of::<crate::hipGraphExec_t>()),
     ("hipGraphNode_t", size_of::<crate::hipGraphNode_t>()),
     ("hipMemPool_t", size_of::<crate::hipMemPool_t>()),
+    ("hipArray_t", size_of::<crate::hipArray_t>()),
+    (
+        "hipMemGenericAllocationHandle_t",
+        size_of::<crate::hipMemGenericAllocationHandle_t>(),
+    ),
+    ("hipPointer_attribute", size_of::<crate::hipPointer_attribute>()),
+    ("hipMemPoolAttr", size_of::<crate::hipMemPoolAttr>()),
+    ("hipMemAllocationType", size_of::<crate::hipMemAllocationType>()),
+    ("hipMemLocationType", size_of::<crate::hipMemLocationType>()),
     ("hipDeviceptr_t", size_of::<crate::hipDeviceptr_t>()),
     ("hipDevice_t", size_of::<crate::hipDevice_t>()),
     ("hipHostFn_t", size_of::<crate::hipHostFn_t>()),

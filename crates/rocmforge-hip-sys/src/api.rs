@@ -2,7 +2,7 @@
 
 use crate::functions::for_each_hip_function;
 use crate::{abi, hipError_t, hipErrorNotSupported, types::*};
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 
 macro_rules! define_traits {
     (
@@ -38,6 +38,12 @@ macro_rules! define_traits {
         pub trait HipForeignApi: HipApi {
             $(#[doc = concat!("`", stringify!($foreign), "`.")]
             unsafe fn $foreign(&self $(, $foreign_arg: $foreign_ty)*) -> hipError_t;)*
+
+            /// `hipGetErrorName`. Answers no status, so it is in no list. Never null: a status without a name is called
+            /// `hipErrorUnknown`.
+            fn hipGetErrorName(&self, status: hipError_t) -> *const c_char {
+                status.c_name().unwrap_or(c"hipErrorUnknown").as_ptr()
+            }
         }
 
         /// Every function, as data, for [`crate::abi`].

@@ -1,6 +1,6 @@
 //! `hipError_t` and its names.
 
-use std::ffi::c_uint;
+use std::ffi::{CStr, c_uint};
 use std::fmt;
 
 /// A HIP status. A library newer than this crate may return any value, so it is a number with names, not an enum.
@@ -22,6 +22,14 @@ macro_rules! errors {
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some(stringify!($name)),)*
+                    _ => None,
+                }
+            }
+
+            /// The same as C has it.
+            pub fn c_name(self) -> Option<&'static CStr> {
+                match self.0 {
+                    $($value => CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()).ok(),)*
                     _ => None,
                 }
             }

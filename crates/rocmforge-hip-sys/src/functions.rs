@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `core` | the runtime cannot work without it; a library that lacks one is refused by name |
 //! | `optional` | newer or older than some supported library; absent answers `hipErrorNotSupported` |
-//! | `foreign` | what foreign programs call and the safe layer must not: device-wide waits, the null stream, pools |
+//! | `foreign` | what foreign programs call and the safe layer must not: device-wide waits, the null stream, pools; only the simulator implements it |
 
 /// Calls `$callback!` with the whole list.
 macro_rules! for_each_hip_function {
@@ -89,14 +89,98 @@ macro_rules! for_each_hip_function {
                 fn hipGraphExecDestroy(exec: hipGraphExec_t);
             }
             foreign {
+                // Device
                 fn hipDeviceSynchronize();
                 fn hipDeviceReset();
+                fn hipDeviceGetLimit(value: *mut usize, limit: hipLimit_t);
+                fn hipDeviceSetLimit(limit: hipLimit_t, value: usize);
+                fn hipGetDeviceFlags(flags: *mut c_uint);
+                fn hipSetDeviceFlags(flags: c_uint);
+                fn hipDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int);
+                fn hipDeviceEnablePeerAccess(peer: c_int, flags: c_uint);
+                fn hipDeviceDisablePeerAccess(peer: c_int);
+                fn hipIpcGetMemHandle(handle: *mut hipIpcMemHandle_t, ptr: *mut c_void);
+                fn hipIpcOpenMemHandle(ptr: *mut *mut c_void, handle: hipIpcMemHandle_t, flags: c_uint);
+                fn hipDrvGetErrorName(status: hipError_t, name: *mut *const c_char);
+                // Streams and events
                 fn hipStreamCreate(stream: *mut hipStream_t);
                 fn hipEventCreate(event: *mut hipEvent_t);
+                fn hipStreamAddCallback(stream: hipStream_t, callback: Option<hipStreamCallback_t>, user: *mut c_void, flags: c_uint);
+                fn hipStreamWaitValue32(stream: hipStream_t, ptr: *mut c_void, value: u32, flags: c_uint, mask: u32);
+                fn hipStreamWaitValue64(stream: hipStream_t, ptr: *mut c_void, value: u64, flags: c_uint, mask: u64);
+                fn hipExtStreamGetCUMask(stream: hipStream_t, words: u32, mask: *mut u32);
+                // Memory
+                fn hipMemPtrGetInfo(ptr: *mut c_void, size: *mut usize);
+                fn hipMemGetAddressRange(base: *mut hipDeviceptr_t, size: *mut usize, ptr: hipDeviceptr_t);
+                fn hipPointerGetAttribute(data: *mut c_void, attribute: hipPointer_attribute, ptr: hipDeviceptr_t);
+                fn hipPointerSetAttribute(value: *const c_void, attribute: hipPointer_attribute, ptr: hipDeviceptr_t);
+                fn hipExtMallocWithFlags(ptr: *mut *mut c_void, size: usize, flags: c_uint);
+                fn hipHostAlloc(ptr: *mut *mut c_void, size: usize, flags: c_uint);
+                fn hipMallocManaged(ptr: *mut *mut c_void, size: usize, flags: c_uint);
+                fn hipMemPrefetchAsync(ptr: *const c_void, size: usize, device: c_int, stream: hipStream_t);
+                fn hipMallocPitch(ptr: *mut *mut c_void, pitch: *mut usize, width: usize, height: usize);
+                fn hipMalloc3D(ptr: *mut hipPitchedPtr, extent: hipExtent);
+                fn hipFreeArray(array: hipArray_t);
+                fn hipMemAddressReserve(ptr: *mut *mut c_void, size: usize, alignment: usize, address: *mut c_void, flags: c_ulonglong);
+                fn hipMemCreate(handle: *mut hipMemGenericAllocationHandle_t, size: usize, properties: *const hipMemAllocationProp, flags: c_ulonglong);
+                fn hipMemUnmap(ptr: *mut c_void, size: usize);
+                fn hipMemRelease(handle: hipMemGenericAllocationHandle_t);
+                // Copies
                 fn hipMemcpy(dst: *mut c_void, src: *const c_void, size: usize, kind: hipMemcpyKind);
+                fn hipMemcpyHtoD(dst: hipDeviceptr_t, src: *mut c_void, size: usize);
+                fn hipMemcpyDtoH(dst: *mut c_void, src: hipDeviceptr_t, size: usize);
+                fn hipMemcpyDtoD(dst: hipDeviceptr_t, src: hipDeviceptr_t, size: usize);
+                fn hipMemcpyHtoDAsync(dst: hipDeviceptr_t, src: *mut c_void, size: usize, stream: hipStream_t);
+                fn hipMemcpyDtoHAsync(dst: *mut c_void, src: hipDeviceptr_t, size: usize, stream: hipStream_t);
+                fn hipMemcpyDtoDAsync(dst: hipDeviceptr_t, src: hipDeviceptr_t, size: usize, stream: hipStream_t);
+                fn hipMemcpyPeer(dst: *mut c_void, dst_device: c_int, src: *const c_void, src_device: c_int, size: usize);
+                fn hipMemcpy2D(
+                    dst: *mut c_void, dst_pitch: usize,
+                    src: *const c_void, src_pitch: usize,
+                    width: usize, height: usize,
+                    kind: hipMemcpyKind
+                );
+                fn hipMemcpy2DAsync(
+                    dst: *mut c_void, dst_pitch: usize,
+                    src: *const c_void, src_pitch: usize,
+                    width: usize, height: usize,
+                    kind: hipMemcpyKind,
+                    stream: hipStream_t
+                );
+                // Fills
                 fn hipMemset(dst: *mut c_void, value: c_int, size: usize);
+                fn hipMemsetD8(dst: hipDeviceptr_t, value: c_uchar, count: usize);
+                fn hipMemsetD16(dst: hipDeviceptr_t, value: c_ushort, count: usize);
+                fn hipMemsetD32(dst: hipDeviceptr_t, value: c_int, count: usize);
+                fn hipMemsetD8Async(dst: hipDeviceptr_t, value: c_uchar, count: usize, stream: hipStream_t);
+                fn hipMemsetD16Async(dst: hipDeviceptr_t, value: c_ushort, count: usize, stream: hipStream_t);
+                fn hipMemset2D(dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize);
+                fn hipMemset2DAsync(dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize, stream: hipStream_t);
+                // Pools
                 fn hipMallocAsync(ptr: *mut *mut c_void, size: usize, stream: hipStream_t);
                 fn hipFreeAsync(ptr: *mut c_void, stream: hipStream_t);
+                fn hipMallocFromPoolAsync(ptr: *mut *mut c_void, size: usize, pool: hipMemPool_t, stream: hipStream_t);
+                fn hipMemPoolCreate(pool: *mut hipMemPool_t, properties: *const hipMemPoolProps);
+                fn hipMemPoolDestroy(pool: hipMemPool_t);
+                fn hipMemPoolTrimTo(pool: hipMemPool_t, keep: usize);
+                fn hipMemPoolGetAttribute(pool: hipMemPool_t, attribute: hipMemPoolAttr, value: *mut c_void);
+                fn hipMemPoolSetAttribute(pool: hipMemPool_t, attribute: hipMemPoolAttr, value: *mut c_void);
+                fn hipDeviceSetMemPool(device: c_int, pool: hipMemPool_t);
+                fn hipDeviceGetMemPool(pool: *mut hipMemPool_t, device: c_int);
+                fn hipDeviceGetDefaultMemPool(pool: *mut hipMemPool_t, device: c_int);
+                // Modules and launches
+                fn hipModuleLoad(module: *mut hipModule_t, path: *const c_char);
+                fn hipFuncGetAttributes(attributes: *mut hipFuncAttributes, function: *const c_void);
+                fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks: *mut c_int, function: hipFunction_t, block_size: c_int, dynamic_lds: usize, flags: c_uint);
+                fn hipLaunchKernel(function: *const c_void, grid: dim3, block: dim3, params: *mut *mut c_void, shared_bytes: usize, stream: hipStream_t);
+                fn hipModuleLaunchCooperativeKernel(
+                    function: hipFunction_t,
+                    grid_x: c_uint, grid_y: c_uint, grid_z: c_uint,
+                    block_x: c_uint, block_y: c_uint, block_z: c_uint,
+                    shared_bytes: c_uint,
+                    stream: hipStream_t,
+                    params: *mut *mut c_void
+                );
             }
         }
     };

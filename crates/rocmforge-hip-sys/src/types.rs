@@ -32,6 +32,10 @@ handles! {
     hipGraphNode => hipGraphNode_t;
     /// A stream-ordered memory pool. The safe layer never uses one.
     ihipMemPoolHandle_t => hipMemPool_t;
+    /// An image in memory. The safe layer never uses one.
+    hipArray => hipArray_t;
+    /// Physical memory of the virtual memory calls. The safe layer never uses one.
+    ihipMemGenericAllocationHandle => hipMemGenericAllocationHandle_t;
 }
 
 /// A device address. Never to be dereferenced by the host.
@@ -159,6 +163,61 @@ constants! {
         hipStreamCaptureModeThreadLocal = 1,
         hipStreamCaptureModeRelaxed = 2,
     }
+    /// What `hipDeviceGetLimit` can be asked.
+    hipLimit_t: c_uint {
+        hipLimitStackSize = 0x0,
+        hipLimitPrintfFifoSize = 0x1,
+        hipLimitMallocHeapSize = 0x2,
+    }
+    /// Flags of `hipSetDeviceFlags`.
+    hipDeviceFlags: c_uint {
+        hipDeviceScheduleAuto = 0x0,
+        hipDeviceScheduleSpin = 0x1,
+        hipDeviceScheduleYield = 0x2,
+        hipDeviceScheduleBlockingSync = 0x4,
+        hipDeviceScheduleMask = 0x7,
+        hipDeviceMapHost = 0x8,
+    }
+    /// Flags of `hipMallocManaged`.
+    hipMemAttachFlags: c_uint {
+        hipMemAttachGlobal = 0x1,
+        hipMemAttachHost = 0x2,
+    }
+    /// Flags of `hipExtMallocWithFlags`.
+    hipExtMallocFlags: c_uint {
+        hipDeviceMallocDefault = 0x0,
+        hipDeviceMallocFinegrained = 0x1,
+        hipMallocSignalMemory = 0x2,
+    }
+    /// What `hipPointerGetAttribute` can be asked.
+    hipPointer_attribute: c_uint {
+        HIP_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+        HIP_POINTER_ATTRIBUTE_DEVICE_POINTER = 3,
+        HIP_POINTER_ATTRIBUTE_HOST_POINTER = 4,
+        HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6,
+        HIP_POINTER_ATTRIBUTE_IS_MANAGED = 8,
+        HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+        HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+    }
+    /// What `hipMemPoolGetAttribute` can be asked.
+    hipMemPoolAttr: c_uint {
+        hipMemPoolReuseFollowEventDependencies = 0x1,
+        hipMemPoolReuseAllowOpportunistic = 0x2,
+        hipMemPoolReuseAllowInternalDependencies = 0x3,
+        hipMemPoolAttrReleaseThreshold = 0x4,
+        hipMemPoolAttrReservedMemCurrent = 0x5,
+        hipMemPoolAttrReservedMemHigh = 0x6,
+        hipMemPoolAttrUsedMemCurrent = 0x7,
+        hipMemPoolAttrUsedMemHigh = 0x8,
+    }
+    /// What a pool allocates.
+    hipMemAllocationType: c_uint {
+        hipMemAllocationTypePinned = 0x1,
+    }
+    /// Where a pool allocates.
+    hipMemLocationType: c_uint {
+        hipMemLocationTypeDevice = 1,
+    }
     /// Whether a stream is capturing.
     hipStreamCaptureStatus: c_uint {
         hipStreamCaptureStatusNone = 0,
@@ -191,6 +250,104 @@ pub struct hipPointerAttribute_t {
     pub isManaged: c_int,
     /// The flags it was allocated with.
     pub allocationFlags: c_uint,
+}
+
+/// What describes memory to another process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct hipIpcMemHandle_t {
+    /// Nobody's business.
+    pub reserved: [u8; 64],
+}
+
+/// Memory with rows.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hipPitchedPtr {
+    /// First byte.
+    pub ptr: *mut c_void,
+    /// Bytes from row to row.
+    pub pitch: usize,
+    /// Bytes of a row that are used.
+    pub xsize: usize,
+    /// Rows.
+    pub ysize: usize,
+}
+
+/// A size in three dimensions; the width in bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct hipExtent {
+    /// Bytes of a row.
+    pub width: usize,
+    /// Rows of a slice.
+    pub height: usize,
+    /// Slices.
+    pub depth: usize,
+}
+
+/// Threads or blocks in three dimensions.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct dim3 {
+    /// Along x.
+    pub x: u32,
+    /// Along y.
+    pub y: u32,
+    /// Along z.
+    pub z: u32,
+}
+
+/// What a memory pool is to be. 88 bytes in every version; `maxSize` was reserved before 6.0.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hipMemPoolProps {
+    /// What is allocated: pinned memory.
+    pub allocType: hipMemAllocationType,
+    /// How it may be exported; 0 for not at all.
+    pub handleTypes: c_uint,
+    /// Where it is: the kind of place.
+    pub locationType: hipMemLocationType,
+    /// Where it is: the device.
+    pub locationId: c_int,
+    /// For Windows.
+    pub win32SecurityAttributes: *mut c_void,
+    /// Bytes the pool never exceeds; 0 for no limit.
+    pub maxSize: usize,
+    /// To be 0.
+    pub reserved: [u8; 56],
+}
+
+/// What `hipFuncGetAttributes` answers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct hipFuncAttributes {
+    /// Architecture the code was compiled for.
+    pub binaryVersion: c_int,
+    /// Cache mode.
+    pub cacheModeCA: c_int,
+    /// Bytes of constants.
+    pub constSizeBytes: usize,
+    /// Bytes of private memory of a thread.
+    pub localSizeBytes: usize,
+    /// Bytes of dynamic LDS a launch may ask for.
+    pub maxDynamicSharedSizeBytes: c_int,
+    /// Threads a workgroup may have.
+    pub maxThreadsPerBlock: c_int,
+    /// Registers of a thread.
+    pub numRegs: c_int,
+    /// Preferred share of LDS.
+    pub preferredShmemCarveout: c_int,
+    /// Version of the intermediate code.
+    pub ptxVersion: c_int,
+    /// Bytes of static LDS.
+    pub sharedSizeBytes: usize,
+}
+
+/// What `hipMemCreate` is to allocate. Its layout changed between versions, so only pointers to it are passed.
+#[repr(C)]
+pub struct hipMemAllocationProp {
+    _private: [u8; 0],
 }
 
 /// `hipDeviceProp_t` as HIP 6 and later lay it out (1472 bytes), of which only the fields that no attribute gives are

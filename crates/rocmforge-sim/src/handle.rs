@@ -7,6 +7,7 @@ pub(crate) enum Kind {
     Event = 2,
     Module = 3,
     Function = 4,
+    Pool = 5,
 }
 
 /// What a handle turned out to be.

@@ -1,11 +1,13 @@
 //! The state behind a [`SimHost`](crate::SimHost): one machine, no globals.
 
+use crate::api::Settings;
 use crate::config::{CardConfig, SimConfig};
 use crate::desktop::Desktop;
 use crate::faults::Faults;
 use crate::handle::{Kind, Table};
 use crate::module::{Function, Module};
 use crate::pinned::PinnedRanges;
+use crate::pools::Pools;
 use crate::queue::{Queues, StreamId};
 use crate::race::Races;
 use crate::report::Report;
@@ -37,6 +39,10 @@ pub(crate) struct Card {
     pub(crate) overhead: u64,
     /// Where the arguments of the running kernel lie.
     pub(crate) kernarg: u64,
+    /// The pool that `hipMallocAsync` takes from, and the card's own one.
+    pub(crate) pool: u64,
+    pub(crate) own_pool: u64,
+    pub(crate) settings: Settings,
 }
 
 /// An event.
@@ -92,6 +98,7 @@ pub(crate) struct Host {
     pub(crate) modules: Table<Arc<Module>>,
     pub(crate) functions: Table<Function>,
     pub(crate) pinned: PinnedRanges,
+    pub(crate) pools: Pools,
     pub(crate) threads: HashMap<HostThread, ThreadState>,
     /// The number of each thread of the operating system that has called.
     os_threads: HashMap<ThreadId, u32>,
@@ -124,6 +131,7 @@ impl Host {
     pub(crate) fn new(config: SimConfig, clock: Arc<AtomicU64>) -> Result<Self, ReserveError> {
         let mut queues = Queues::default();
         let mut cards = Vec::new();
+        let mut pools = Pools::new();
         for (index, card) in config.cards.iter().enumerate() {
             let base = FIRST_CARD + index as u64 * CARD_STRIDE;
             let mut vram = Vram::new(base, card.vram.0, config.poison)?;
@@ -134,6 +142,7 @@ impl Host {
             }
             let capacity = vram.available(0);
             let desktop = card.desktop.as_ref().map(|desktop| Desktop::new(desktop, capacity));
+            let own_pool = pools.create(index, 0, true);
             cards.push(Card {
                 config: card.clone(),
                 vram,
@@ -142,6 +151,9 @@ impl Host {
                 desktop,
                 overhead: 0,
                 kernarg,
+                pool: own_pool,
+                own_pool,
+                settings: Settings::default(),
             });
         }
         Ok(Self {
@@ -152,6 +164,7 @@ impl Host {
             modules: Table::new(Kind::Module),
             functions: Table::new(Kind::Function),
             pinned: PinnedRanges::default(),
+            pools,
             threads: HashMap::new(),
             os_threads: HashMap::new(),
             roles: HashMap::new(),

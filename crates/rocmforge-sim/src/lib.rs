@@ -40,6 +40,7 @@ mod launch;
 mod module;
 mod order;
 mod pinned;
+mod pools;
 mod queue;
 mod race;
 mod readings;

@@ -6,7 +6,7 @@ use crate::queue::{Point, StreamId};
 use crate::report::{Access, Report, ReportKind};
 use crate::shadow::Actor;
 use crate::vram::AllocationStats;
-use crate::work::{Op, OpKind, Ran};
+use crate::work::{HostFunction, Op, OpKind, Ran};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rocmforge_amdgcn::ReserveError;
 use rocmforge_hip_sys::*;
@@ -424,7 +424,7 @@ impl Call<'_> {
     }
 
     /// Host functions run without the lock: they may wait for threads that call HIP.
-    fn run_host_function(&mut self, stream: StreamId, actor: Arc<Actor>, function: hipHostFn_t, user: usize) {
+    fn run_host_function(&mut self, stream: StreamId, actor: Arc<Actor>, function: HostFunction, user: usize) {
         if let Some(queue) = self.queues.get_mut(stream) {
             queue.running = true;
         }
@@ -433,8 +433,15 @@ impl Call<'_> {
         MutexGuard::unlocked(&mut self.host, || {
             sim.in_callback.lock().push(thread);
             let user = std::ptr::with_exposed_provenance_mut(user);
-            // SAFETY: who enqueued it promised that the function may be called once with this argument.
-            unsafe { function(user) };
+            match function {
+                // SAFETY: who enqueued it promised that the function may be called once with this argument.
+                HostFunction::Plain(function) => unsafe { function(user) },
+                HostFunction::Callback { function, stream } => {
+                    let stream = std::ptr::without_provenance_mut(stream);
+                    // SAFETY: as above.
+                    unsafe { function(stream, hipSuccess, user) };
+                }
+            }
             sim.in_callback.lock().retain(|other| *other != thread);
         });
         self.host.in_host_function.retain(|(other, _)| *other != thread);
@@ -445,11 +452,19 @@ impl Call<'_> {
     /// Runs everything that must be done before `points` are, as a blocking wait does; and fails with the fault of a
     /// card if one occurs.
     pub(crate) fn force(&mut self, points: &[Point]) -> Hip {
+        // Before they run: a destroyed stream goes with its last operation.
         let cards: Vec<usize> = points
             .iter()
             .filter_map(|p| self.queues.get(p.stream))
             .map(|queue| queue.card)
             .collect();
+        self.finish(points)?;
+        self.knows(points);
+        cards.into_iter().try_for_each(|card| self.healthy(card))
+    }
+
+    /// The same without the program's knowing: nothing promises it that they are done.
+    pub(crate) fn finish(&mut self, points: &[Point]) -> Hip {
         loop {
             let past = self.queues.past(points);
             if past.is_empty() {
@@ -474,8 +489,7 @@ impl Call<'_> {
             self.report(ReportKind::EndlessWait, message);
             return Err(hipErrorLaunchTimeOut);
         }
-        self.knows(points);
-        cards.into_iter().try_for_each(|card| self.healthy(card))
+        Ok(())
     }
 
     /// Whether `points` are done. A program that only polls must get somewhere: the n-th poll in a row that finds

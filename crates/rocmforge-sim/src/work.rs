@@ -6,7 +6,7 @@ use crate::queue::Point;
 use crate::report::{Access, Report, ReportKind};
 use crate::shadow::{Actor, How};
 use rocmforge_amdgcn::{ByteState, MemFault, MemFaultKind};
-use rocmforge_hip_sys::hipHostFn_t;
+use rocmforge_hip_sys::{hipHostFn_t, hipStreamCallback_t};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(crate) enum OpKind {
     Record { event: u64, recording: u64 },
     /// `size` bytes.
     Copy { to: Place, from: Place, size: usize },
-    /// `size` bytes of a pattern of 1 or 4 bytes.
+    /// `size` bytes of a pattern of 1, 2 or 4 bytes.
     Fill {
         to: Place,
         pattern: [u8; 4],
@@ -38,9 +38,21 @@ pub(crate) enum OpKind {
     /// A launch.
     Kernel(Box<Launch>),
     /// A host function and its argument.
-    Host { function: hipHostFn_t, user: usize },
+    Host { function: HostFunction, user: usize },
     /// A stream-ordered free.
     Free { card: usize, address: u64, id: u64 },
+}
+
+/// What a host function is called with besides its argument.
+#[derive(Clone, Copy)]
+pub(crate) enum HostFunction {
+    /// Of `hipLaunchHostFunc`: nothing.
+    Plain(hipHostFn_t),
+    /// Of `hipStreamAddCallback`: the stream's handle and a status.
+    Callback {
+        function: hipStreamCallback_t,
+        stream: usize,
+    },
 }
 
 /// One end of a copy. The memory is looked up again when the copy runs.
@@ -55,6 +67,24 @@ pub(crate) enum Place {
 }
 
 impl Place {
+    /// The place `offset` bytes further on.
+    pub(crate) fn offset(self, offset: usize) -> Self {
+        match self {
+            Place::Device { card, address, id } => Place::Device {
+                card,
+                address: address + offset as u64,
+                id,
+            },
+            Place::Pinned { address, id } => Place::Pinned {
+                address: address + offset,
+                id,
+            },
+            Place::Pageable { address } => Place::Pageable {
+                address: address + offset,
+            },
+        }
+    }
+
     pub(crate) fn address(self) -> u64 {
         match self {
             Place::Device { address, .. } => address,
@@ -140,6 +170,7 @@ impl Host {
         if let Some(allocation) = self.cards[card].vram.find(address).cloned() {
             self.bury(card, &allocation, actor);
             self.cards[card].vram.release(address, actor.call);
+            self.pools.released(allocation.id);
         }
     }
 

@@ -233,6 +233,13 @@ pub(super) fn c_type(rust: &str, version: (u32, u32)) -> String {
         "c_int" => "int",
         "c_uint" => "unsigned int",
         "c_char" => "char",
+        "c_uchar" => "unsigned char",
+        "c_ushort" => "unsigned short",
+        "c_ulonglong" => "unsigned long long",
+        "u32" => "uint32_t",
+        "u64" => "uint64_t",
+        // The one enum that every version leaves without a typedef.
+        "hipLimit_t" => "enum hipLimit_t",
         "c_void" => "void",
         "usize" => "size_t",
         "f32" => "float",

@@ -6,7 +6,27 @@ use crate::report::{Access, ReportKind};
 use crate::sim::{Call, Hip};
 use crate::work::{OpKind, Place};
 use rocmforge_hip_sys::*;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
+
+/// What is copied: rows of `size[0]` bytes, `size[1]` of them, `pitches` (destination, source) apart.
+#[derive(Clone, Copy)]
+struct Copied {
+    dst: *mut c_void,
+    src: *const c_void,
+    pitches: [usize; 2],
+    size: [usize; 2],
+}
+
+impl Copied {
+    fn flat(dst: *mut c_void, src: *const c_void, size: usize) -> Self {
+        Self {
+            dst,
+            src,
+            pitches: [size; 2],
+            size: [size, 1],
+        }
+    }
+}
 
 impl Call<'_> {
     /// What lies at `pointer`. Where HIP knows the memory, it checks that `size` bytes are there.
@@ -54,13 +74,13 @@ impl Call<'_> {
     /// Checks a copy and queues it. None: there is nothing to do.
     fn queue_copy(
         &mut self,
-        dst: *mut c_void,
-        src: *const c_void,
-        size: usize,
+        copy: Copied,
         kind: hipMemcpyKind,
         stream: StreamId,
     ) -> Hip<Option<(Place, Place, Point)>> {
-        if size == 0 {
+        let Copied { dst, src, .. } = copy;
+        let [width, height] = copy.size;
+        if width == 0 || height == 0 {
             return Ok(None);
         }
         if dst.is_null() || src.is_null() {
@@ -69,14 +89,19 @@ impl Call<'_> {
         if kind > hipMemcpyDefault {
             return Err(hipErrorInvalidMemcpyDirection);
         }
-        let to = self.place(dst, size, Access::Write)?;
-        let from = self.place(src, size, Access::Read)?;
+        let [to_pitch, from_pitch] = copy.pitches;
+        let to = self.place(dst, rows_span(to_pitch, copy.size)?, Access::Write)?;
+        let from = self.place(src, rows_span(from_pitch, copy.size)?, Access::Read)?;
         let pageable = |place| matches!(place, Place::Pageable { .. });
         if pageable(to) && pageable(from) && kind != hipMemcpyHostToHost && kind != hipMemcpyDefault {
             return Err(hipErrorInvalidValue);
         }
-        let point = self.enqueue(stream, OpKind::Copy { to, from, size }, Vec::new());
-        Ok(Some((to, from, point)))
+        let mut point = None;
+        for row in 0..height {
+            let (to, from) = (to.offset(row * to_pitch), from.offset(row * from_pitch));
+            point = Some(self.enqueue(stream, OpKind::Copy { to, from, size: width }, Vec::new()));
+        }
+        Ok(point.map(|point| (to, from, point)))
     }
 
     pub(crate) fn memcpy_async(
@@ -88,7 +113,11 @@ impl Call<'_> {
         stream: hipStream_t,
     ) -> Hip {
         let stream = self.working_stream(stream)?;
-        let Some((to, from, point)) = self.queue_copy(dst, src, size, kind, stream)? else {
+        self.copy_async(Copied::flat(dst, src, size), kind, stream)
+    }
+
+    fn copy_async(&mut self, copy: Copied, kind: hipMemcpyKind, stream: StreamId) -> Hip {
+        let Some((to, from, point)) = self.queue_copy(copy, kind, stream)? else {
             return Ok(());
         };
         // Waits that the implementation has and nobody promises; a strict simulation has none of them. Copies from
@@ -103,65 +132,124 @@ impl Call<'_> {
 
     /// `hipMemcpy`: on the null stream; waits unless it stays on the device.
     pub(crate) fn memcpy(&mut self, dst: *mut c_void, src: *const c_void, size: usize, kind: hipMemcpyKind) -> Hip {
+        self.copy_and_wait(Copied::flat(dst, src, size), kind)
+    }
+
+    fn copy_and_wait(&mut self, copy: Copied, kind: hipMemcpyKind) -> Hip {
         let card = self.healthy_device()?;
         let null = self.cards[card].null;
-        let Some((to, from, point)) = self.queue_copy(dst, src, size, kind, null)? else {
+        let Some((to, from, point)) = self.queue_copy(copy, kind, null)? else {
             return Ok(());
         };
         let on_device = matches!((to, from), (Place::Device { .. }, Place::Device { .. }));
         if on_device { Ok(()) } else { self.force(&[point]) }
     }
 
-    fn queue_fill(&mut self, dst: *mut c_void, pattern: [u8; 4], width: usize, size: usize, stream: StreamId) -> Hip {
-        if size == 0 {
+    /// `hipMemcpy2D` and `hipMemcpy2DAsync`.
+    pub(crate) fn memcpy_2d(
+        &mut self,
+        [dst_pitch, src_pitch]: [usize; 2],
+        (dst, src): (*mut c_void, *const c_void),
+        size: [usize; 2],
+        kind: hipMemcpyKind,
+        stream: Option<hipStream_t>,
+    ) -> Hip {
+        let stream = stream.map(|stream| self.working_stream(stream)).transpose()?;
+        let pitches = [dst_pitch, src_pitch];
+        Self::check_pitches(pitches, size[0])?;
+        let copy = Copied {
+            dst,
+            src,
+            pitches,
+            size,
+        };
+        match stream {
+            Some(stream) => self.copy_async(copy, kind, stream),
+            None => self.copy_and_wait(copy, kind),
+        }
+    }
+
+    pub(crate) fn memcpy_peer(
+        &mut self,
+        (dst, dst_device): (*mut c_void, c_int),
+        (src, src_device): (*const c_void, c_int),
+        size: usize,
+    ) -> Hip {
+        let (to, from) = (self.card_index(dst_device)?, self.card_index(src_device)?);
+        let lies_on = |pointer, card| self.card_of(address_of(pointer)).is_none_or(|found| found == card);
+        if !lies_on(dst, to) || !lies_on(src, from) {
+            return Err(hipErrorInvalidValue);
+        }
+        self.memcpy(dst, src, size, hipMemcpyDeviceToDevice)
+    }
+
+    /// Fills `count` elements of `width` bytes, on the null stream if none is given.
+    pub(crate) fn memset(
+        &mut self,
+        dst: *mut c_void,
+        value: i32,
+        width: usize,
+        count: usize,
+        stream: Option<hipStream_t>,
+    ) -> Hip {
+        let stream = match stream {
+            Some(stream) => self.working_stream(stream)?,
+            None => {
+                let card = self.healthy_device()?;
+                self.cards[card].null
+            }
+        };
+        let mut pattern = [0; 4];
+        for part in pattern.chunks_mut(width) {
+            part.copy_from_slice(&value.to_le_bytes()[..width]);
+        }
+        let size = count.checked_mul(width).ok_or(hipErrorInvalidValue)?;
+        self.queue_fill_rows(dst, size, pattern, width, [size, 1], stream)
+    }
+
+    /// Checks a fill and queues it.
+    pub(crate) fn queue_fill_rows(
+        &mut self,
+        dst: *mut c_void,
+        pitch: usize,
+        pattern: [u8; 4],
+        width: usize,
+        size: [usize; 2],
+        stream: StreamId,
+    ) -> Hip {
+        let [row, rows] = size;
+        if row == 0 || rows == 0 {
             return Ok(());
         }
         if dst.is_null() {
             return Err(hipErrorInvalidValue);
         }
-        let to = self.place(dst, size, Access::Write)?;
-        if matches!(to, Place::Pageable { .. }) {
+        let start = self.place(dst, rows_span(pitch, size)?, Access::Write)?;
+        if matches!(start, Place::Pageable { .. }) {
             return Err(hipErrorInvalidValue);
         }
-        let point = self.enqueue(
-            stream,
-            OpKind::Fill {
-                to,
+        let mut last = None;
+        for index in 0..rows {
+            let fill = OpKind::Fill {
+                to: start.offset(index * pitch),
                 pattern,
                 width,
-                size,
-            },
-            Vec::new(),
-        );
+                size: row,
+            };
+            last = Some(self.enqueue(stream, fill, Vec::new()));
+        }
         // Filling host memory is done by the host.
-        if matches!(to, Place::Pinned { .. }) {
-            self.force(&[point])
-        } else {
-            Ok(())
+        match (start, last) {
+            (Place::Pinned { .. }, Some(last)) => self.force(&[last]),
+            _ => Ok(()),
         }
     }
+}
 
-    pub(crate) fn memset_async(&mut self, dst: *mut c_void, value: i32, size: usize, stream: hipStream_t) -> Hip {
-        let stream = self.working_stream(stream)?;
-        self.queue_fill(dst, [value as u8; 4], 1, size, stream)
-    }
-
-    pub(crate) fn memset_d32_async(
-        &mut self,
-        dst: hipDeviceptr_t,
-        value: i32,
-        count: usize,
-        stream: hipStream_t,
-    ) -> Hip {
-        let stream = self.working_stream(stream)?;
-        let size = count.checked_mul(4).ok_or(hipErrorInvalidValue)?;
-        self.queue_fill(dst, value.to_le_bytes(), 4, size, stream)
-    }
-
-    /// `hipMemset`: on the null stream, asynchronous for device memory.
-    pub(crate) fn memset(&mut self, dst: *mut c_void, value: i32, size: usize) -> Hip {
-        let card = self.healthy_device()?;
-        let null = self.cards[card].null;
-        self.queue_fill(dst, [value as u8; 4], 1, size, null)
-    }
+/// Bytes from the first byte of the first row to the last of the last one.
+fn rows_span(pitch: usize, [width, height]: [usize; 2]) -> Hip<usize> {
+    pitch
+        .checked_mul(height - 1)
+        .and_then(|before| before.checked_add(width))
+        .ok_or(hipErrorInvalidValue)
 }

@@ -1,6 +1,7 @@
 //! Launches: what is checked and copied when one is queued.
 
 use super::device::{LDS_PER_BLOCK, MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
+use super::module::resident;
 use crate::launch::Launch;
 use crate::race::Given;
 use crate::report::ReportKind;
@@ -100,6 +101,29 @@ impl Call<'_> {
                 })
             })
             .collect()
+    }
+
+    /// A launch whose workgroups wait for each other. More than fit at once would hang; fewer are refused on purpose,
+    /// because the simulator runs workgroups one after the other.
+    pub(crate) fn module_launch_cooperative_kernel(
+        &mut self,
+        function: hipFunction_t,
+        grid: [u32; 3],
+        block: [u32; 3],
+        dynamic_lds: u32,
+        stream: hipStream_t,
+    ) -> Hip {
+        let (module, _, kernel) = self.function(function)?;
+        self.working_stream(stream)?;
+        let meta = &module.kernels[kernel];
+        self.check_geometry(meta, grid, block, dynamic_lds)?;
+        let per_processor = resident(meta, block.iter().product(), u64::from(dynamic_lds));
+        let at_once = u64::from(per_processor) * u64::from(self.cards[module.card].config.multiprocessors);
+        let blocks = grid.iter().fold(1u64, |blocks, n| blocks.saturating_mul(u64::from(*n)));
+        if blocks > at_once {
+            return Err(hipErrorCooperativeLaunchTooLarge);
+        }
+        Err(hipErrorNotSupported)
     }
 
     /// The limits, in the order and with the codes of AMD's implementation.

@@ -4,9 +4,18 @@ use super::{answer, required};
 use crate::report::{Access, ReportKind};
 use crate::sim::{Call, Hip};
 use rocmforge_hip_sys::*;
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
-/// Host memory of [`hipMemoryType`] in the numbering of HIP 6 and later.
+/// What there is to say about a pointer HIP does not know.
+const UNKNOWN: hipPointerAttribute_t = hipPointerAttribute_t {
+    r#type: hipMemoryTypeUnregistered,
+    device: 0,
+    devicePointer: std::ptr::null_mut(),
+    hostPointer: std::ptr::null_mut(),
+    isManaged: 0,
+    allocationFlags: 0,
+};
+
 pub(crate) fn address_of(pointer: *const c_void) -> u64 {
     pointer.addr() as u64
 }
@@ -74,7 +83,11 @@ impl Call<'_> {
             let report = report.at(None, address, 0, Some(allocation.info()));
             (**self).report(report);
         }
-        self.wait_for_card(card)?;
+        self.first_free(card, allocation.id, address)?;
+        // HIP 7 promises no wait for memory of a pool.
+        if !(self.hip7() && self.pools.owns(allocation.id)) {
+            self.wait_for_card(card)?;
+        }
         let actor = self.as_actor();
         self.release(card, allocation.address, &actor);
         Ok(())
@@ -130,6 +143,103 @@ impl Call<'_> {
         (**self).report(report);
     }
 
+    /// First byte and size of the live allocation a device pointer lies in.
+    fn allocation(&self, pointer: *const c_void, otherwise: hipError_t) -> Hip<(u64, u64)> {
+        let address = address_of(pointer);
+        self.card_of(address)
+            .and_then(|card| self.cards[card].vram.find(address))
+            .map(|allocation| (allocation.address, allocation.size))
+            .ok_or(otherwise)
+    }
+
+    pub(crate) unsafe fn ext_malloc_with_flags(&mut self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> Hip {
+        match flags {
+            hipDeviceMallocDefault | hipDeviceMallocFinegrained => {}
+            hipMallocSignalMemory if size == 8 => {}
+            _ => return Err(hipErrorInvalidValue),
+        }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.malloc(ptr, size) }
+    }
+
+    pub(crate) unsafe fn mem_ptr_get_info(&mut self, pointer: *mut c_void, size: *mut usize) -> Hip {
+        required(size)?;
+        let (_, found) = self.allocation(pointer, hipErrorInvalidValue)?;
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(size, found as usize) }
+    }
+
+    pub(crate) unsafe fn mem_get_address_range(
+        &mut self,
+        base: *mut hipDeviceptr_t,
+        size: *mut usize,
+        pointer: hipDeviceptr_t,
+    ) -> Hip {
+        let (address, found) = self.allocation(pointer, hipErrorNotFound)?;
+        if !base.is_null() {
+            // SAFETY: promised by the caller of the HIP function.
+            unsafe { answer(base, pointer_to(address)) }?;
+        }
+        if !size.is_null() {
+            // SAFETY: promised by the caller of the HIP function.
+            unsafe { answer(size, found as usize) }?;
+        }
+        Ok(())
+    }
+
+    pub(crate) unsafe fn pointer_get_attribute(
+        &mut self,
+        data: *mut c_void,
+        attribute: hipPointer_attribute,
+        pointer: hipDeviceptr_t,
+    ) -> Hip {
+        required(data)?;
+        let mut found = UNKNOWN;
+        // SAFETY: `found` is valid for writing.
+        unsafe { self.pointer_get_attributes(&raw mut found, pointer) }?;
+        if found.r#type == hipMemoryTypeUnregistered {
+            return Err(hipErrorInvalidValue);
+        }
+        let start = self.allocation(pointer, hipErrorInvalidValue);
+        let pointer_answer = match attribute {
+            HIP_POINTER_ATTRIBUTE_DEVICE_POINTER => found.devicePointer,
+            HIP_POINTER_ATTRIBUTE_HOST_POINTER if found.hostPointer.is_null() => return Err(hipErrorInvalidValue),
+            HIP_POINTER_ATTRIBUTE_HOST_POINTER => found.hostPointer,
+            HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR => pointer_to(start?.0),
+            HIP_POINTER_ATTRIBUTE_IS_MANAGED => {
+                // SAFETY: promised by the caller of the HIP function: `data` points at a bool.
+                return unsafe { answer(data.cast(), false) };
+            }
+            HIP_POINTER_ATTRIBUTE_MEMORY_TYPE | HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL => {
+                let number = if attribute == HIP_POINTER_ATTRIBUTE_MEMORY_TYPE {
+                    found.r#type
+                } else {
+                    found.device.cast_unsigned()
+                };
+                // SAFETY: promised by the caller of the HIP function: `data` points at an int.
+                return unsafe { answer(data.cast(), number) };
+            }
+            _ => return Err(hipErrorNotSupported),
+        };
+        // SAFETY: promised by the caller of the HIP function: `data` points at a pointer.
+        unsafe { answer(data.cast(), pointer_answer) }
+    }
+
+    /// Nothing can be set: the one attribute that HIP lets be set turns copies into waits, which would hide races.
+    pub(crate) fn pointer_set_attribute(
+        &mut self,
+        value: *const c_void,
+        attribute: hipPointer_attribute,
+        pointer: hipDeviceptr_t,
+    ) -> Hip {
+        required(value)?;
+        if attribute != HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS {
+            return Err(hipErrorInvalidValue);
+        }
+        self.allocation(pointer, hipErrorInvalidDevicePointer)?;
+        Err(hipErrorNotSupported)
+    }
+
     pub(crate) unsafe fn pointer_get_attributes(
         &mut self,
         attributes: *mut hipPointerAttribute_t,
@@ -139,18 +249,9 @@ impl Call<'_> {
         if pointer.is_null() && !self.hip7() {
             return Err(hipErrorInvalidValue);
         }
-        let mut found = hipPointerAttribute_t {
-            r#type: hipMemoryTypeUnregistered,
-            device: 0,
-            devicePointer: std::ptr::null_mut(),
-            hostPointer: std::ptr::null_mut(),
-            isManaged: 0,
-            allocationFlags: 0,
-        };
+        let mut found = UNKNOWN;
         if let Some(card) = self.card_of(address_of(pointer)) {
-            if self.cards[card].vram.find(address_of(pointer)).is_none() {
-                return Err(hipErrorInvalidValue);
-            }
+            self.allocation(pointer, hipErrorInvalidValue)?;
             found.r#type = hipMemoryTypeDevice;
             found.device = card as c_int;
             found.devicePointer = pointer.cast_mut();

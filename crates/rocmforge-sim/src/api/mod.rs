@@ -10,8 +10,14 @@ mod host_memory;
 mod launch;
 mod memory;
 mod module;
+mod pitched;
+mod pool;
+mod refused;
+mod settings;
 mod stream;
 mod traits;
+
+pub(crate) use settings::Settings;
 
 use crate::sim::Hip;
 use rocmforge_hip_sys::hipErrorInvalidValue;

@@ -9,7 +9,8 @@ use crate::report::ReportKind;
 use crate::sim::{Call, Hip};
 use rocmforge_code_object::KernelMeta;
 use rocmforge_hip_sys::*;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 impl Call<'_> {
@@ -21,12 +22,37 @@ impl Call<'_> {
         let size = unsafe { elf_size(image.cast()) }.ok_or(hipErrorInvalidImage)?;
         // SAFETY: the image says that it has this size.
         let elf = unsafe { std::slice::from_raw_parts(image.cast::<u8>(), size) };
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.load(module, elf, card) }
+    }
+
+    pub(crate) unsafe fn module_load(&mut self, module: *mut hipModule_t, path: *const c_char) -> Hip {
+        required(module)?;
+        required(path)?;
+        let card = self.healthy_device()?;
+        // SAFETY: promised by the caller of the HIP function: a text that ends with NUL.
+        let path = unsafe { CStr::from_ptr(path) };
+        if path.is_empty() {
+            return Err(hipErrorInvalidValue);
+        }
+        let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
+        let file = std::fs::read(path).map_err(|_| hipErrorFileNotFound)?;
+        if !file.starts_with(b"\x7fELF") {
+            return Err(hipErrorInvalidImage);
+        }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.load(module, &file, card) }
+    }
+
+    /// # Safety
+    /// `module` is valid for writing.
+    unsafe fn load(&mut self, module: *mut hipModule_t, elf: &[u8], card: usize) -> Hip {
         self.trace.bytes(elf);
         let target = &mut self.cards[card];
         match Module::load(elf, card, &target.config.arch, &mut target.vram) {
             Ok(loaded) => {
                 let handle = self.modules.insert(Arc::new(loaded));
-                // SAFETY: promised by the caller of the HIP function.
+                // SAFETY: promised by the caller.
                 unsafe { answer(module, std::ptr::without_provenance_mut(handle as usize)) }
             }
             Err(refused) => Err(self.refuse(refused)),
@@ -177,21 +203,38 @@ impl Call<'_> {
             .ok()
             .filter(|size| *size > 0)
             .ok_or(hipErrorInvalidValue)?;
-        let found = occupancy(&module.kernels[kernel], size, dynamic_lds as u64);
+        let found = resident(&module.kernels[kernel], size, dynamic_lds as u64);
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(blocks, found as c_int) }
+    }
+
+    pub(crate) unsafe fn occupancy_with_flags(
+        &mut self,
+        blocks: *mut c_int,
+        function: hipFunction_t,
+        block_size: c_int,
+        dynamic_lds: usize,
+        flags: c_uint,
+    ) -> Hip {
+        /// `hipOccupancyDisableCachingOverride`, the one flag there is.
+        const DISABLE_CACHING_OVERRIDE: c_uint = 1;
+        if flags & !DISABLE_CACHING_OVERRIDE != 0 {
+            return Err(hipErrorInvalidValue);
+        }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.occupancy(blocks, function, block_size, dynamic_lds) }
     }
 }
 
 /// Workgroups that fit a workgroup processor of RDNA3 at once: 4 SIMDs of 16 waves and 1536 vector registers per lane,
 /// given out in blocks of 24; 128 KiB of LDS.
-fn occupancy(kernel: &KernelMeta, block: u32, dynamic_lds: u64) -> u32 {
+pub(super) fn resident(kernel: &KernelMeta, block: u32, dynamic_lds: u64) -> u32 {
     let waves = block.div_ceil(32);
     let registers = kernel.vgpr_count.max(1).next_multiple_of(24);
-    let resident = 4 * (1536 / registers).min(16);
+    let waves_at_once = 4 * (1536 / registers).min(16);
     let by_lds = match u64::from(kernel.lds_size) + dynamic_lds {
         0 => u32::MAX,
         lds => (131_072 / lds.next_multiple_of(1024)) as u32,
     };
-    (resident / waves).min(by_lds)
+    (waves_at_once / waves).min(by_lds)
 }

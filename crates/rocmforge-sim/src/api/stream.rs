@@ -6,7 +6,7 @@ use crate::handle::Found;
 use crate::queue::StreamId;
 use crate::report::ReportKind;
 use crate::sim::{Call, Hip};
-use crate::work::OpKind;
+use crate::work::{HostFunction, OpKind};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -154,18 +154,52 @@ impl Call<'_> {
         function: Option<hipHostFn_t>,
         user: *mut c_void,
     ) -> Hip {
-        let Some(function) = function else {
-            return Err(hipErrorInvalidValue);
-        };
-        let id = self.working_stream(stream)?;
-        self.enqueue(
-            id,
-            OpKind::Host {
+        let function = function.ok_or(hipErrorInvalidValue)?;
+        self.queue_host_function(stream, HostFunction::Plain(function), user)
+    }
+
+    pub(crate) fn stream_add_callback(
+        &mut self,
+        stream: hipStream_t,
+        callback: Option<hipStreamCallback_t>,
+        user: *mut c_void,
+        flags: c_uint,
+    ) -> Hip {
+        let function = callback.filter(|_| flags == 0).ok_or(hipErrorInvalidValue)?;
+        let handle = stream.addr();
+        self.queue_host_function(
+            stream,
+            HostFunction::Callback {
                 function,
-                user: user.expose_provenance(),
+                stream: handle,
             },
-            Vec::new(),
-        );
+            user,
+        )
+    }
+
+    fn queue_host_function(&mut self, stream: hipStream_t, function: HostFunction, user: *mut c_void) -> Hip {
+        let id = self.working_stream(stream)?;
+        let user = user.expose_provenance();
+        self.enqueue(id, OpKind::Host { function, user }, Vec::new());
+        Ok(())
+    }
+
+    /// The compute units a stream may use: all, one bit each.
+    pub(crate) unsafe fn stream_get_cu_mask(&mut self, stream: hipStream_t, words: u32, mask: *mut u32) -> Hip {
+        required(mask)?;
+        if words == 0 {
+            return Err(hipErrorInvalidValue);
+        }
+        let id = self.stream(stream)?;
+        let card = self.queues.get(id).map_or(0, |queue| queue.card);
+        // HIP counts workgroup processors of two compute units each.
+        let units = 2 * self.cards[card].config.multiprocessors;
+        for word in 0..words {
+            let left = units.saturating_sub(word.saturating_mul(32)).min(32);
+            let bits = ((1u64 << left) - 1) as u32;
+            // SAFETY: promised by the caller of the HIP function: there is room for `words` words.
+            unsafe { answer(mask.wrapping_add(word as usize), bits) }?;
+        }
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::sim::{Remember, SimHost};
 use rocmforge_hip_sys::*;
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 
 /// One method per line: which trait function, and what it does with the call. The pointers are the caller's, with the
 /// promises of the C API; the bodies write only through those that function documents as outputs.
@@ -48,9 +48,9 @@ impl HipApi for SimHost {
         fn hipMemcpyAsync(dst: *mut c_void, src: *const c_void, size: usize, kind: hipMemcpyKind, stream: hipStream_t)
             => |c| c.memcpy_async(dst, src, size, kind, stream);
         fn hipMemsetAsync(dst: *mut c_void, value: c_int, size: usize, stream: hipStream_t)
-            => |c| c.memset_async(dst, value, size, stream);
+            => |c| c.memset(dst, value, 1, size, Some(stream));
         fn hipMemsetD32Async(dst: hipDeviceptr_t, value: c_int, count: usize, stream: hipStream_t)
-            => |c| c.memset_d32_async(dst, value, count, stream);
+            => |c| c.memset(dst, value, 4, count, Some(stream));
         fn hipStreamCreateWithFlags(stream: *mut hipStream_t, flags: c_uint) => |c| c.stream_create(stream, flags, 0);
         fn hipStreamCreateWithPriority(stream: *mut hipStream_t, flags: c_uint, priority: c_int)
             => |c| c.stream_create(stream, flags, priority);
@@ -108,20 +108,151 @@ impl HipApi for SimHost {
         fn hipHostGetDevicePointer(device: *mut *mut c_void, host: *mut c_void, flags: c_uint)
             => |c| c.host_get_device_pointer(device, host, flags);
         fn hipHostGetFlags(flags: *mut c_uint, host: *mut c_void) => |c| c.host_get_flags(flags, host);
+        // Graphs
+        fn hipStreamBeginCapture(stream: hipStream_t, _mode: hipStreamCaptureMode) => |c| c.stream_begin_capture(stream);
+        fn hipStreamIsCapturing(stream: hipStream_t, status: *mut hipStreamCaptureStatus)
+            => |c| c.stream_is_capturing(stream, status);
     }
 }
 
 impl HipForeignApi for SimHost {
     forward! {
+        // Device
         fn hipDeviceSynchronize() => |c| c.device_synchronize();
         fn hipDeviceReset() => |c| c.device_reset();
+        fn hipDeviceGetLimit(value: *mut usize, limit: hipLimit_t) => |c| c.device_get_limit(value, limit);
+        fn hipDeviceSetLimit(limit: hipLimit_t, value: usize) => |c| c.device_set_limit(limit, value);
+        fn hipGetDeviceFlags(flags: *mut c_uint) => |c| c.get_device_flags(flags);
+        fn hipSetDeviceFlags(flags: c_uint) => |c| c.set_device_flags(flags);
+        fn hipDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int)
+            => |c| c.device_can_access_peer(can, device, peer);
+        fn hipDeviceEnablePeerAccess(peer: c_int, flags: c_uint) => |c| c.device_enable_peer_access(peer, flags);
+        fn hipDeviceDisablePeerAccess(peer: c_int) => |c| c.device_disable_peer_access(peer);
+        fn hipIpcGetMemHandle(handle: *mut hipIpcMemHandle_t, ptr: *mut c_void) => |c| c.ipc_get_mem_handle(handle, ptr);
+        fn hipIpcOpenMemHandle(ptr: *mut *mut c_void, handle: hipIpcMemHandle_t, _flags: c_uint)
+            => |c| c.ipc_open_mem_handle(ptr, handle);
+        #[NoCardNeeded] fn hipDrvGetErrorName(status: hipError_t, name: *mut *const c_char)
+            => |c| c.drv_get_error_name(status, name);
+        // Streams and events
         fn hipStreamCreate(stream: *mut hipStream_t) => |c| c.stream_create(stream, hipStreamDefault, 0);
         fn hipEventCreate(event: *mut hipEvent_t) => |c| c.event_create(event, hipEventDefault);
+        fn hipStreamAddCallback(stream: hipStream_t, callback: Option<hipStreamCallback_t>, user: *mut c_void, flags: c_uint)
+            => |c| c.stream_add_callback(stream, callback, user, flags);
+        fn hipStreamWaitValue32(stream: hipStream_t, ptr: *mut c_void, _value: u32, _flags: c_uint, _mask: u32)
+            => |c| c.stream_wait_value(stream, ptr);
+        fn hipStreamWaitValue64(stream: hipStream_t, ptr: *mut c_void, _value: u64, _flags: c_uint, _mask: u64)
+            => |c| c.stream_wait_value(stream, ptr);
+        fn hipExtStreamGetCUMask(stream: hipStream_t, words: u32, mask: *mut u32)
+            => |c| c.stream_get_cu_mask(stream, words, mask);
+        // Memory
+        fn hipMemPtrGetInfo(ptr: *mut c_void, size: *mut usize) => |c| c.mem_ptr_get_info(ptr, size);
+        fn hipMemGetAddressRange(base: *mut hipDeviceptr_t, size: *mut usize, ptr: hipDeviceptr_t)
+            => |c| c.mem_get_address_range(base, size, ptr);
+        fn hipPointerGetAttribute(data: *mut c_void, attribute: hipPointer_attribute, ptr: hipDeviceptr_t)
+            => |c| c.pointer_get_attribute(data, attribute, ptr);
+        fn hipPointerSetAttribute(value: *const c_void, attribute: hipPointer_attribute, ptr: hipDeviceptr_t)
+            => |c| c.pointer_set_attribute(value, attribute, ptr);
+        fn hipExtMallocWithFlags(ptr: *mut *mut c_void, size: usize, flags: c_uint)
+            => |c| c.ext_malloc_with_flags(ptr, size, flags);
+        fn hipHostAlloc(ptr: *mut *mut c_void, size: usize, flags: c_uint) => |c| c.host_malloc(ptr, size, flags);
+        fn hipMallocManaged(ptr: *mut *mut c_void, size: usize, flags: c_uint) => |c| c.malloc_managed(ptr, size, flags);
+        fn hipMemPrefetchAsync(ptr: *const c_void, size: usize, device: c_int, stream: hipStream_t)
+            => |c| c.mem_prefetch_async(ptr, size, device, stream);
+        fn hipMallocPitch(ptr: *mut *mut c_void, pitch: *mut usize, width: usize, height: usize)
+            => |c| c.malloc_pitch(ptr, pitch, width, height);
+        fn hipMalloc3D(ptr: *mut hipPitchedPtr, extent: hipExtent) => |c| c.malloc_3d(ptr, extent);
+        fn hipFreeArray(array: hipArray_t) => |c| c.free_array(array);
+        fn hipMemAddressReserve(
+            ptr: *mut *mut c_void, size: usize, _alignment: usize, _address: *mut c_void, _flags: c_ulonglong,
+        ) => |c| c.mem_address_reserve(ptr, size);
+        fn hipMemCreate(
+            handle: *mut hipMemGenericAllocationHandle_t, size: usize, properties: *const hipMemAllocationProp, _flags: c_ulonglong,
+        ) => |c| c.mem_create(handle, size, properties);
+        fn hipMemUnmap(ptr: *mut c_void, _size: usize) => |c| c.mem_unmap(ptr);
+        fn hipMemRelease(handle: hipMemGenericAllocationHandle_t) => |c| c.mem_release(handle);
+        // Copies
         fn hipMemcpy(dst: *mut c_void, src: *const c_void, size: usize, kind: hipMemcpyKind)
             => |c| c.memcpy(dst, src, size, kind);
-        fn hipMemset(dst: *mut c_void, value: c_int, size: usize) => |c| c.memset(dst, value, size);
+        fn hipMemcpyHtoD(dst: hipDeviceptr_t, src: *mut c_void, size: usize)
+            => |c| c.memcpy(dst, src, size, hipMemcpyHostToDevice);
+        fn hipMemcpyDtoH(dst: *mut c_void, src: hipDeviceptr_t, size: usize)
+            => |c| c.memcpy(dst, src, size, hipMemcpyDeviceToHost);
+        fn hipMemcpyDtoD(dst: hipDeviceptr_t, src: hipDeviceptr_t, size: usize)
+            => |c| c.memcpy(dst, src, size, hipMemcpyDeviceToDevice);
+        fn hipMemcpyHtoDAsync(dst: hipDeviceptr_t, src: *mut c_void, size: usize, stream: hipStream_t)
+            => |c| c.memcpy_async(dst, src, size, hipMemcpyHostToDevice, stream);
+        fn hipMemcpyDtoHAsync(dst: *mut c_void, src: hipDeviceptr_t, size: usize, stream: hipStream_t)
+            => |c| c.memcpy_async(dst, src, size, hipMemcpyDeviceToHost, stream);
+        fn hipMemcpyDtoDAsync(dst: hipDeviceptr_t, src: hipDeviceptr_t, size: usize, stream: hipStream_t)
+            => |c| c.memcpy_async(dst, src, size, hipMemcpyDeviceToDevice, stream);
+        fn hipMemcpyPeer(dst: *mut c_void, dst_device: c_int, src: *const c_void, src_device: c_int, size: usize)
+            => |c| c.memcpy_peer((dst, dst_device), (src, src_device), size);
+        fn hipMemcpy2D(
+            dst: *mut c_void, dst_pitch: usize,
+            src: *const c_void, src_pitch: usize,
+            width: usize, height: usize,
+            kind: hipMemcpyKind,
+        ) => |c| c.memcpy_2d([dst_pitch, src_pitch], (dst, src), [width, height], kind, None);
+        fn hipMemcpy2DAsync(
+            dst: *mut c_void, dst_pitch: usize,
+            src: *const c_void, src_pitch: usize,
+            width: usize, height: usize,
+            kind: hipMemcpyKind,
+            stream: hipStream_t,
+        ) => |c| c.memcpy_2d([dst_pitch, src_pitch], (dst, src), [width, height], kind, Some(stream));
+        // Fills
+        fn hipMemset(dst: *mut c_void, value: c_int, size: usize) => |c| c.memset(dst, value, 1, size, None);
+        fn hipMemsetD8(dst: hipDeviceptr_t, value: c_uchar, count: usize)
+            => |c| c.memset(dst, value.into(), 1, count, None);
+        fn hipMemsetD16(dst: hipDeviceptr_t, value: c_ushort, count: usize)
+            => |c| c.memset(dst, value.into(), 2, count, None);
+        fn hipMemsetD32(dst: hipDeviceptr_t, value: c_int, count: usize) => |c| c.memset(dst, value, 4, count, None);
+        fn hipMemsetD8Async(dst: hipDeviceptr_t, value: c_uchar, count: usize, stream: hipStream_t)
+            => |c| c.memset(dst, value.into(), 1, count, Some(stream));
+        fn hipMemsetD16Async(dst: hipDeviceptr_t, value: c_ushort, count: usize, stream: hipStream_t)
+            => |c| c.memset(dst, value.into(), 2, count, Some(stream));
+        fn hipMemset2D(dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize)
+            => |c| c.memset_2d(dst, pitch, value, [width, height], std::ptr::null_mut());
+        fn hipMemset2DAsync(
+            dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize, stream: hipStream_t,
+        ) => |c| c.memset_2d(dst, pitch, value, [width, height], stream);
+        // Pools
         fn hipMallocAsync(ptr: *mut *mut c_void, size: usize, stream: hipStream_t)
             => |c| c.malloc_async(ptr, size, stream);
         fn hipFreeAsync(ptr: *mut c_void, stream: hipStream_t) => |c| c.free_async(ptr, stream);
+        fn hipMallocFromPoolAsync(ptr: *mut *mut c_void, size: usize, pool: hipMemPool_t, stream: hipStream_t)
+            => |c| c.malloc_from_pool_async(ptr, size, pool, stream);
+        fn hipMemPoolCreate(pool: *mut hipMemPool_t, properties: *const hipMemPoolProps)
+            => |c| c.mem_pool_create(pool, properties);
+        fn hipMemPoolDestroy(pool: hipMemPool_t) => |c| c.mem_pool_destroy(pool);
+        fn hipMemPoolTrimTo(pool: hipMemPool_t, _keep: usize) => |c| c.mem_pool_trim_to(pool);
+        fn hipMemPoolGetAttribute(pool: hipMemPool_t, attribute: hipMemPoolAttr, value: *mut c_void)
+            => |c| c.mem_pool_get_attribute(pool, attribute, value);
+        fn hipMemPoolSetAttribute(pool: hipMemPool_t, attribute: hipMemPoolAttr, value: *mut c_void)
+            => |c| c.mem_pool_set_attribute(pool, attribute, value);
+        fn hipDeviceSetMemPool(device: c_int, pool: hipMemPool_t) => |c| c.device_set_mem_pool(device, pool);
+        fn hipDeviceGetMemPool(pool: *mut hipMemPool_t, device: c_int) => |c| c.device_get_mem_pool(pool, device, false);
+        fn hipDeviceGetDefaultMemPool(pool: *mut hipMemPool_t, device: c_int)
+            => |c| c.device_get_mem_pool(pool, device, true);
+        // Modules and launches
+        fn hipModuleLoad(module: *mut hipModule_t, path: *const c_char) => |c| c.module_load(module, path);
+        fn hipFuncGetAttributes(attributes: *mut hipFuncAttributes, function: *const c_void)
+            => |c| c.func_get_attributes(attributes, function);
+        fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+            blocks: *mut c_int, function: hipFunction_t, block_size: c_int, dynamic_lds: usize, flags: c_uint,
+        ) => |c| c.occupancy_with_flags(blocks, function, block_size, dynamic_lds, flags);
+        fn hipLaunchKernel(
+            function: *const c_void, _grid: dim3, _block: dim3, _params: *mut *mut c_void, _shared_bytes: usize, _stream: hipStream_t,
+        ) => |c| c.launch_kernel(function);
+        fn hipModuleLaunchCooperativeKernel(
+            function: hipFunction_t,
+            grid_x: c_uint, grid_y: c_uint, grid_z: c_uint,
+            block_x: c_uint, block_y: c_uint, block_z: c_uint,
+            shared_bytes: c_uint,
+            stream: hipStream_t,
+            _params: *mut *mut c_void,
+        ) => |c| c.module_launch_cooperative_kernel(
+            function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z], shared_bytes, stream,
+        );
     }
 }

@@ -1,20 +1,41 @@
 //! H: events.
 
-use crate::support::*;
+use crate::modes::*;
 use hip::*;
 use rocmforge_sim::ReportKind;
 use std::ptr::null_mut;
 
-#[test]
-fn h01_create_null() {
-    let sim = machine();
+rows! {
+    h01_create_null,
+    h02_interprocess_without_disable_timing,
+    h03_unknown_flags,
+    h04_record_null,
+    h05_record_on_another_device,
+    h06_synchronize_with_an_event_never_recorded_is_success_and_a_warning,
+    h07_synchronize_waits_for_the_work_before,
+    h08_query_until_done,
+    h09_query_and_synchronize_null,
+    h10_elapsed_time_null_answer,
+    h11_elapsed_time_of_null_events,
+    h12_elapsed_time_without_timing,
+    h13_elapsed_time_of_an_event_never_recorded,
+    h14_elapsed_time_before_the_end,
+    h15_elapsed_time_between_devices,
+    h16_destroy_null,
+    h17_destroy_twice,
+    h18_destroying_an_event_lets_the_work_complete,
+    h_x8_waiting_for_an_event_never_recorded_orders_nothing,
+    h_x9_use_of_a_destroyed_event_is_reported,
+}
+
+fn h01_create_null(mode: HipVersion) {
+    let sim = machine(mode);
     answers!(hipErrorInvalidValue, sim.hipEventCreate(null_mut()));
     answers!(hipErrorInvalidValue, sim.hipEventCreateWithFlags(null_mut(), 0));
 }
 
-#[test]
-fn h02_interprocess_without_disable_timing() {
-    let sim = machine();
+fn h02_interprocess_without_disable_timing(mode: HipVersion) {
+    let sim = machine(mode);
     let mut event = null_mut();
     answers!(
         hipErrorInvalidValue,
@@ -24,33 +45,29 @@ fn h02_interprocess_without_disable_timing() {
     answers!(hipSuccess, sim.hipEventCreateWithFlags(&raw mut event, both));
 }
 
-#[test]
-fn h03_unknown_flags() {
-    let sim = machine();
+fn h03_unknown_flags(mode: HipVersion) {
+    let sim = machine(mode);
     let mut event = null_mut();
     for flags in [u32::MAX, 0x10, hipEventReleaseToDevice | hipEventReleaseToSystem] {
         answers!(hipErrorInvalidValue, sim.hipEventCreateWithFlags(&raw mut event, flags));
     }
 }
 
-#[test]
-fn h04_record_null() {
-    let sim = machine();
+fn h04_record_null(mode: HipVersion) {
+    let sim = machine(mode);
     answers!(hipErrorInvalidHandle, sim.hipEventRecord(null_mut(), null_mut()));
 }
 
-#[test]
-fn h05_record_on_another_device() {
-    let sim = two_cards();
+fn h05_record_on_another_device(mode: HipVersion) {
+    let sim = two_cards(mode);
     let event = event(&sim);
     answers!(hipSuccess, sim.hipSetDevice(1));
     let stream = stream(&sim);
     answers!(hipErrorInvalidHandle, sim.hipEventRecord(event, stream));
 }
 
-#[test]
-fn h06_synchronize_with_an_event_never_recorded_is_success_and_a_warning() {
-    let sim = machine();
+fn h06_synchronize_with_an_event_never_recorded_is_success_and_a_warning(mode: HipVersion) {
+    let sim = machine(mode);
     let event = event(&sim);
     answers!(hipSuccess, sim.hipEventSynchronize(event));
     answers!(hipSuccess, sim.hipEventQuery(event));
@@ -58,9 +75,8 @@ fn h06_synchronize_with_an_event_never_recorded_is_success_and_a_warning() {
     clean(&sim);
 }
 
-#[test]
-fn h07_synchronize_waits_for_the_work_before() {
-    let sim = machine();
+fn h07_synchronize_waits_for_the_work_before(mode: HipVersion) {
+    let sim = machine(mode);
     let (stream, event, host) = (stream(&sim), event(&sim), pinned(&sim, N));
     let ptr = keep_busy(&sim, stream);
     answers!(
@@ -74,9 +90,8 @@ fn h07_synchronize_waits_for_the_work_before() {
     answers!(hipErrorNotReady, sim.hipStreamQuery(stream));
 }
 
-#[test]
-fn h08_query_until_done() {
-    let sim = machine();
+fn h08_query_until_done(mode: HipVersion) {
+    let sim = machine(mode);
     let (stream, event) = (stream(&sim), event(&sim));
     keep_busy(&sim, stream);
     answers!(hipSuccess, sim.hipEventRecord(event, stream));
@@ -85,18 +100,21 @@ fn h08_query_until_done() {
     answers!(hipSuccess, sim.hipEventQuery(event));
 }
 
-#[test]
-fn h09_query_and_synchronize_null() {
-    let sim = machine();
+fn h09_query_and_synchronize_null(mode: HipVersion) {
+    let sim = machine(mode);
     answers!(hipErrorInvalidHandle, sim.hipEventQuery(null_mut()));
     answers!(hipErrorInvalidHandle, sim.hipEventSynchronize(null_mut()));
 }
 
-#[test]
-fn h10_h11_elapsed_time_null() {
-    let sim = machine();
-    let (event, mut ms) = (event(&sim), 0.0);
+fn h10_elapsed_time_null_answer(mode: HipVersion) {
+    let sim = machine(mode);
+    let event = event(&sim);
     answers!(hipErrorInvalidValue, sim.hipEventElapsedTime(null_mut(), event, event));
+}
+
+fn h11_elapsed_time_of_null_events(mode: HipVersion) {
+    let sim = machine(mode);
+    let (event, mut ms) = (event(&sim), 0.0);
     answers!(
         hipErrorInvalidHandle,
         sim.hipEventElapsedTime(&raw mut ms, null_mut(), event)
@@ -107,9 +125,8 @@ fn h10_h11_elapsed_time_null() {
     );
 }
 
-#[test]
-fn h12_elapsed_time_without_timing() {
-    let sim = machine();
+fn h12_elapsed_time_without_timing(mode: HipVersion) {
+    let sim = machine(mode);
     let (timed, untimed, mut ms) = (event(&sim), event_with(&sim, hipEventDisableTiming), 0.0);
     for event in [timed, untimed] {
         answers!(hipSuccess, sim.hipEventRecord(event, null_mut()));
@@ -125,9 +142,8 @@ fn h12_elapsed_time_without_timing() {
     );
 }
 
-#[test]
-fn h13_elapsed_time_of_an_event_never_recorded() {
-    let sim = machine();
+fn h13_elapsed_time_of_an_event_never_recorded(mode: HipVersion) {
+    let sim = machine(mode);
     let (recorded, never, mut ms) = (event(&sim), event(&sim), 0.0);
     answers!(hipSuccess, sim.hipEventRecord(recorded, null_mut()));
     answers!(hipSuccess, sim.hipDeviceSynchronize());
@@ -138,9 +154,8 @@ fn h13_elapsed_time_of_an_event_never_recorded() {
     answers!(hipErrorInvalidHandle, sim.hipGetLastError());
 }
 
-#[test]
-fn h14_elapsed_time_before_the_end() {
-    let sim = machine();
+fn h14_elapsed_time_before_the_end(mode: HipVersion) {
+    let sim = machine(mode);
     let (start, stop, mut ms) = (event(&sim), event(&sim), 0.0);
     answers!(hipSuccess, sim.hipEventRecord(start, null_mut()));
     keep_busy(&sim, null_mut());
@@ -151,9 +166,8 @@ fn h14_elapsed_time_before_the_end() {
     assert!(ms > 0.0);
 }
 
-#[test]
-fn h15_elapsed_time_between_devices() {
-    let sim = two_cards();
+fn h15_elapsed_time_between_devices(mode: HipVersion) {
+    let sim = two_cards(mode);
     let (one, mut ms) = (event(&sim), 0.0);
     answers!(hipSuccess, sim.hipEventRecord(one, null_mut()));
     answers!(hipSuccess, sim.hipSetDevice(1));
@@ -162,24 +176,21 @@ fn h15_elapsed_time_between_devices() {
     answers!(hipErrorInvalidHandle, sim.hipEventElapsedTime(&raw mut ms, one, other));
 }
 
-#[test]
-fn h16_destroy_null() {
-    let sim = machine();
+fn h16_destroy_null(mode: HipVersion) {
+    let sim = machine(mode);
     answers!(hipErrorInvalidHandle, sim.hipEventDestroy(null_mut()));
 }
 
-#[test]
-fn h17_destroy_twice() {
-    let sim = machine();
+fn h17_destroy_twice(mode: HipVersion) {
+    let sim = machine(mode);
     let event = event(&sim);
     answers!(hipSuccess, sim.hipEventDestroy(event));
     answers!(hipErrorContextIsDestroyed, sim.hipEventDestroy(event));
     only_report(&sim, ReportKind::StaleHandle);
 }
 
-#[test]
-fn h18_destroying_an_event_lets_the_work_complete() {
-    let sim = machine();
+fn h18_destroying_an_event_lets_the_work_complete(mode: HipVersion) {
+    let sim = machine(mode);
     let (stream, event) = (stream(&sim), event(&sim));
     let ptr = keep_busy(&sim, stream);
     answers!(hipSuccess, sim.hipEventRecord(event, stream));
@@ -188,18 +199,16 @@ fn h18_destroying_an_event_lets_the_work_complete() {
     assert_eq!(download(&sim, ptr, N), vec![1; N]);
 }
 
-#[test]
-fn hx8_waiting_for_an_event_never_recorded_orders_nothing() {
-    let sim = machine();
+fn h_x8_waiting_for_an_event_never_recorded_orders_nothing(mode: HipVersion) {
+    let sim = machine(mode);
     let (stream, event) = (stream(&sim), event(&sim));
     answers!(hipSuccess, sim.hipStreamWaitEvent(stream, event, 0));
     answers!(hipSuccess, sim.hipStreamQuery(stream));
     assert_eq!(sim.warnings().len(), 1);
 }
 
-#[test]
-fn hx9_use_of_a_destroyed_event_is_reported() {
-    let sim = machine();
+fn h_x9_use_of_a_destroyed_event_is_reported(mode: HipVersion) {
+    let sim = machine(mode);
     let event = event(&sim);
     answers!(hipSuccess, sim.hipEventDestroy(event));
     answers!(hipErrorInvalidHandle, sim.hipEventRecord(event, null_mut()));

@@ -1,14 +1,14 @@
 //! Kernels that do what they must not: each is named, with its place in the source, and the card behaves as a card does.
 
 use crate::kernels::{Arg, function, launch, load, run, upload};
-use crate::support::*;
+use crate::modes::*;
 use hip::*;
 use rocmforge_sim::{Access, AllocationState, ReportKind};
 use std::ptr::null_mut;
 
 #[test]
 fn one_element_past_the_end() {
-    let sim = machine();
+    let sim = machine(Hip6);
     let out = malloc(&sim, 4 * 100);
     let before = malloc(&sim, 16);
     assert_eq!(
@@ -41,7 +41,7 @@ fn one_element_past_the_end() {
 
 #[test]
 fn a_fault_stops_one_card_and_no_other() {
-    let sim = two_cards();
+    let sim = two_cards(Hip6);
     let out = malloc(&sim, 4);
     assert_eq!(
         run(&sim, "one_too_many", 1, 32, &[Arg::Pointer(out), Arg::Word(1)]),
@@ -54,7 +54,7 @@ fn a_fault_stops_one_card_and_no_other() {
 
 #[test]
 fn a_read_of_memory_nobody_has_written() {
-    let sim = machine();
+    let sim = machine(Hip6);
     let (from, to) = (malloc(&sim, 256), malloc(&sim, 256));
     let args = [Arg::Pointer(from), Arg::Pointer(to), Arg::Float(1.0), Arg::Word(64)];
     assert_eq!(run(&sim, "scale", 1, 64, &args), hipSuccess, "a real card says nothing");
@@ -66,7 +66,7 @@ fn a_read_of_memory_nobody_has_written() {
 
 #[test]
 fn a_kernel_that_uses_freed_memory() {
-    let sim = machine();
+    let sim = machine(Hip6);
     let (from, to) = (upload(&sim, &[1.0; 32]), malloc(&sim, 128));
     answers!(hipSuccess, sim.hipFree(from));
     let args = [Arg::Pointer(from), Arg::Pointer(to), Arg::Float(1.0), Arg::Word(32)];
@@ -84,7 +84,7 @@ fn a_kernel_that_uses_freed_memory() {
 #[test]
 fn memory_freed_under_a_queued_kernel_is_found_in_strict_mode() {
     for strict in [false, true] {
-        let sim = machine_with(|config| config.strict = strict);
+        let sim = machine_with(Hip6, |config| config.strict = strict);
         let (stream, module) = (stream(&sim), load(&sim));
         let scale = function(&sim, module, "scale");
         let (from, to) = (upload(&sim, &[1.0; 32]), malloc(&sim, 128));
@@ -100,7 +100,7 @@ fn memory_freed_under_a_queued_kernel_is_found_in_strict_mode() {
 #[test]
 fn a_module_unloaded_under_a_queued_kernel_is_found_in_strict_mode() {
     for strict in [false, true] {
-        let sim = machine_with(|config| config.strict = strict);
+        let sim = machine_with(Hip6, |config| config.strict = strict);
         let (stream, module) = (stream(&sim), load(&sim));
         let nothing = function(&sim, module, "nothing");
         assert_eq!(launch(&sim, nothing, 1, 32, stream, &[]), hipSuccess);
@@ -115,7 +115,7 @@ fn a_module_unloaded_under_a_queued_kernel_is_found_in_strict_mode() {
 
 #[test]
 fn a_host_pointer_given_to_a_kernel() {
-    let sim = machine();
+    let sim = machine(Hip6);
     let mut host = [0.0f32; 32];
     let out = malloc(&sim, 128);
     let args = [
@@ -134,7 +134,7 @@ fn a_host_pointer_given_to_a_kernel() {
 
 #[test]
 fn a_missing_barrier() {
-    let sim = machine();
+    let sim = machine(Hip6);
     let out = malloc(&sim, 512);
     assert_eq!(run(&sim, "missing_barrier", 1, 128, &[Arg::Pointer(out)]), hipSuccess);
     let report = only_report(&sim, ReportKind::UninitialisedLds);
@@ -145,7 +145,7 @@ fn a_missing_barrier() {
 
 #[test]
 fn a_kernel_that_never_ends() {
-    let sim = machine_with(|config| config.instruction_budget = 100_000);
+    let sim = machine_with(Hip6, |config| config.instruction_budget = 100_000);
     let flag = filled(&sim, 4, 0);
     let (stream, module) = (stream(&sim), load(&sim));
     let endless = function(&sim, module, "endless");

@@ -1,43 +1,60 @@
 //! C: host memory.
 
-use crate::support::*;
+use crate::modes::*;
 use hip::*;
 use rocmforge_memory::Bytes;
 use std::ptr::null_mut;
 
-#[test]
-fn c01_host_malloc_null() {
-    let sim = machine();
+rows! {
+    c01_host_malloc_null,
+    c02_host_malloc_of_everything,
+    c03_host_malloc_unknown_flags,
+    c04_host_malloc_coherent_and_not,
+    c06_pinned_memory_is_not_charged_to_vram,
+    c07_device_pointer_null_out,
+    c08_device_pointer_of_pageable_memory,
+    c09_device_pointer_with_flags,
+    c10_host_flags_of_device_memory,
+    c11_register_null,
+    c12_register_nothing,
+    c13_register_more_than_there_is,
+    c14_register_invalid_flags,
+    c15_unregister_null,
+    c16_unregister_what_was_never_registered,
+    c17_unregister_an_interior_pointer,
+    c18_unregister_twice,
+    c19_unregistering_takes_the_mapping_away,
+    c05_host_alloc_is_host_malloc,
+}
+
+fn c01_host_malloc_null(mode: HipVersion) {
+    let sim = machine(mode);
     answers!(hipErrorInvalidValue, sim.hipHostMalloc(null_mut(), 16, 0));
 }
 
-#[test]
-fn c02_host_malloc_of_everything() {
-    let sim = machine();
+fn c02_host_malloc_of_everything(mode: HipVersion) {
+    let sim = machine(mode);
     let mut ptr = null_mut();
     answers!(hipErrorOutOfMemory, sim.hipHostMalloc(&raw mut ptr, usize::MAX, 0));
 }
 
-#[test]
-fn c03_host_malloc_unknown_flags() {
-    let sim = machine();
+fn c03_host_malloc_unknown_flags(mode: HipVersion) {
+    let sim = machine(mode);
     let mut ptr = null_mut();
     answers!(hipErrorInvalidValue, sim.hipHostMalloc(&raw mut ptr, 16, u32::MAX));
     answers!(hipErrorInvalidValue, sim.hipHostMalloc(&raw mut ptr, 16, 0x8));
 }
 
-#[test]
-fn c04_host_malloc_coherent_and_not() {
-    let sim = machine();
+fn c04_host_malloc_coherent_and_not(mode: HipVersion) {
+    let sim = machine(mode);
     let mut ptr = null_mut();
     let both = hipHostMallocCoherent | hipHostMallocNonCoherent;
     answers!(hipErrorInvalidValue, sim.hipHostMalloc(&raw mut ptr, 16, both));
     answers!(hipSuccess, sim.hipHostMalloc(&raw mut ptr, 16, hipHostMallocCoherent));
 }
 
-#[test]
-fn c06_pinned_memory_is_not_charged_to_vram() {
-    let sim = small_card(16);
+fn c06_pinned_memory_is_not_charged_to_vram(mode: HipVersion) {
+    let sim = small_card(mode, 16);
     let before = sim.allocation_stats(0);
     let ptr = pinned(&sim, 32 << 20);
     assert_eq!(sim.allocation_stats(0), before);
@@ -48,9 +65,8 @@ fn c06_pinned_memory_is_not_charged_to_vram() {
     assert_eq!(sim.pinned_count(), 0);
 }
 
-#[test]
-fn c07_device_pointer_null_out() {
-    let sim = machine();
+fn c07_device_pointer_null_out(mode: HipVersion) {
+    let sim = machine(mode);
     let host = pinned(&sim, 16);
     answers!(
         hipErrorInvalidValue,
@@ -58,9 +74,8 @@ fn c07_device_pointer_null_out() {
     );
 }
 
-#[test]
-fn c08_device_pointer_of_pageable_memory() {
-    let sim = machine();
+fn c08_device_pointer_of_pageable_memory(mode: HipVersion) {
+    let sim = machine(mode);
     let (mut local, mut device) = (0u64, null_mut());
     answers!(
         hipErrorInvalidValue,
@@ -68,9 +83,8 @@ fn c08_device_pointer_of_pageable_memory() {
     );
 }
 
-#[test]
-fn c09_device_pointer_with_flags() {
-    let sim = machine();
+fn c09_device_pointer_with_flags(mode: HipVersion) {
+    let sim = machine(mode);
     let (host, mut device) = (pinned(&sim, 16), null_mut());
     answers!(
         hipErrorInvalidValue,
@@ -79,9 +93,8 @@ fn c09_device_pointer_with_flags() {
     answers!(hipSuccess, sim.hipHostGetDevicePointer(&raw mut device, host.cast(), 0));
 }
 
-#[test]
-fn c10_host_flags_of_device_memory() {
-    let sim = machine();
+fn c10_host_flags_of_device_memory(mode: HipVersion) {
+    let sim = machine(mode);
     let mut flags = 0;
     let device = malloc(&sim, 16);
     answers!(hipErrorInvalidValue, sim.hipHostGetFlags(&raw mut flags, device));
@@ -91,15 +104,13 @@ fn c10_host_flags_of_device_memory() {
     assert_eq!(flags, hipHostMallocMapped);
 }
 
-#[test]
-fn c11_register_null() {
-    let sim = machine();
+fn c11_register_null(mode: HipVersion) {
+    let sim = machine(mode);
     answers!(hipErrorInvalidValue, sim.hipHostRegister(null_mut(), 16, 0));
 }
 
-#[test]
-fn c12_register_nothing() {
-    let sim = machine();
+fn c12_register_nothing(mode: HipVersion) {
+    let sim = machine(mode);
     let mut memory = [0u8; 64];
     answers!(
         hipErrorInvalidValue,
@@ -107,9 +118,8 @@ fn c12_register_nothing() {
     );
 }
 
-#[test]
-fn c13_register_more_than_there_is() {
-    let sim = machine_with(|config| config.host_memory = Bytes(1 << 30));
+fn c13_register_more_than_there_is(mode: HipVersion) {
+    let sim = machine_with(mode, |config| config.host_memory = Bytes(1 << 30));
     let mut memory = [0u8; 64];
     answers!(
         hipErrorInvalidValue,
@@ -117,9 +127,8 @@ fn c13_register_more_than_there_is() {
     );
 }
 
-#[test]
-fn c14_register_invalid_flags() {
-    let sim = machine();
+fn c14_register_invalid_flags(mode: HipVersion) {
+    let sim = machine(mode);
     let mut memory = [0u8; 64];
     answers!(
         hipErrorInvalidValue,
@@ -127,15 +136,13 @@ fn c14_register_invalid_flags() {
     );
 }
 
-#[test]
-fn c15_unregister_null() {
-    let sim = machine();
+fn c15_unregister_null(mode: HipVersion) {
+    let sim = machine(mode);
     answers!(hipErrorInvalidValue, sim.hipHostUnregister(null_mut()));
 }
 
-#[test]
-fn c16_unregister_what_was_never_registered() {
-    let sim = machine();
+fn c16_unregister_what_was_never_registered(mode: HipVersion) {
+    let sim = machine(mode);
     let mut memory = [0u8; 64];
     answers!(
         hipErrorHostMemoryNotRegistered,
@@ -143,9 +150,8 @@ fn c16_unregister_what_was_never_registered() {
     );
 }
 
-#[test]
-fn c17_unregister_an_interior_pointer() {
-    let sim = machine();
+fn c17_unregister_an_interior_pointer(mode: HipVersion) {
+    let sim = machine(mode);
     let mut memory = [0u8; 64];
     let ptr = memory.as_mut_ptr().cast();
     answers!(hipSuccess, sim.hipHostRegister(ptr, 64, 0));
@@ -157,9 +163,8 @@ fn c17_unregister_an_interior_pointer() {
     answers!(hipSuccess, sim.hipHostUnregister(ptr));
 }
 
-#[test]
-fn c18_unregister_twice() {
-    let sim = machine();
+fn c18_unregister_twice(mode: HipVersion) {
+    let sim = machine(mode);
     let mut memory = [0u8; 64];
     let ptr = memory.as_mut_ptr().cast();
     answers!(hipSuccess, sim.hipHostRegister(ptr, 64, 0));
@@ -167,9 +172,8 @@ fn c18_unregister_twice() {
     answers!(hipErrorHostMemoryNotRegistered, sim.hipHostUnregister(ptr));
 }
 
-#[test]
-fn c19_unregistering_takes_the_mapping_away() {
-    let sim = machine();
+fn c19_unregistering_takes_the_mapping_away(mode: HipVersion) {
+    let sim = machine(mode);
     let mut memory = [0u8; 64];
     let (ptr, mut device) = (memory.as_mut_ptr().cast(), null_mut());
     answers!(hipSuccess, sim.hipHostRegister(ptr, 64, hipHostRegisterMapped));
@@ -179,4 +183,14 @@ fn c19_unregistering_takes_the_mapping_away() {
         hipErrorInvalidValue,
         sim.hipHostGetDevicePointer(&raw mut device, ptr, 0)
     );
+}
+
+fn c05_host_alloc_is_host_malloc(mode: HipVersion) {
+    let (sim, mut ptr) = (machine(mode), null_mut());
+    answers!(hipErrorOutOfMemory, sim.hipHostAlloc(&raw mut ptr, usize::MAX, 0));
+    answers!(hipErrorInvalidValue, sim.hipHostAlloc(&raw mut ptr, 16, u32::MAX));
+    answers!(hipErrorInvalidValue, sim.hipHostAlloc(null_mut(), 16, 0));
+    answers!(hipSuccess, sim.hipHostAlloc(&raw mut ptr, 16, 0));
+    answers!(hipSuccess, sim.hipHostFree(ptr));
+    clean(&sim);
 }

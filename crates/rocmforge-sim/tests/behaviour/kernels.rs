@@ -1,6 +1,6 @@
 //! Loading the probe kernels and launching them.
 
-use crate::support::*;
+use crate::modes::*;
 use hip::*;
 use rocmforge_sim::SimHost;
 use std::ffi::{CString, c_void};

@@ -1,15 +1,51 @@
 //! I: modules, functions, launches.
 
 use crate::kernels::{Arg, GFX1100, GFX1201, floats, function, launch, load, run, upload, words};
-use crate::support::*;
+use crate::modes::*;
 use hip::*;
 use rocmforge_sim::{CardConfig, ReportKind};
-use std::ffi::c_void;
+use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 
-#[test]
-fn i04_load_null() {
-    let sim = machine();
+rows! {
+    i04_load_null,
+    i05_load_of_an_empty_text,
+    i06_unload_null,
+    i07_unload_twice,
+    i08_get_function_null,
+    i09_get_function_of_what_is_not_there,
+    i10_get_function_of_a_device_function,
+    i11_get_global_null,
+    i12_get_unknown_global,
+    i13_launch_null,
+    i14_launch_of_an_empty_grid,
+    i15_launch_of_empty_blocks,
+    i16_grid_too_large,
+    i17_block_dimension_too_large,
+    i18_too_many_threads,
+    i_x5_a_product_that_wraps_is_reported,
+    i19_too_much_dynamic_lds,
+    i20_params_and_extra,
+    i21_malformed_extra,
+    i22_packed_arguments_are_those_at_the_launch,
+    i22_arguments_are_those_at_the_launch,
+    i_x6_launch_on_a_bad_stream,
+    i_x7_launch_without_the_arguments,
+    j05_division_by_zero_is_no_error,
+    i01_load_file_null,
+    i02_load_of_a_file_that_is_not_there,
+    i03_load_of_a_file_that_is_no_code_object,
+    i23_launch_by_address_null,
+    i24_more_threads_than_the_kernel_was_compiled_for,
+    i25_a_cooperative_launch_too_large_to_be_resident,
+    i26_function_attributes_null,
+    i27_occupancy_of_empty_blocks,
+    i28_kernels_have_private_arrays,
+    i_x11_a_wild_pointer_stops_the_card,
+}
+
+fn i04_load_null(mode: HipVersion) {
+    let sim = machine(mode);
     let mut module = null_mut();
     answers!(
         hipErrorInvalidValue,
@@ -18,9 +54,8 @@ fn i04_load_null() {
     answers!(hipErrorInvalidValue, sim.hipModuleLoadData(&raw mut module, null_mut()));
 }
 
-#[test]
-fn i05_load_of_an_empty_text() {
-    let sim = machine();
+fn i05_load_of_an_empty_text(mode: HipVersion) {
+    let sim = machine(mode);
     let mut module = null_mut();
     answers!(
         hipErrorInvalidImage,
@@ -34,7 +69,7 @@ fn i05_load_of_an_empty_text() {
 
 #[test]
 fn load_of_a_damaged_object() {
-    let sim = machine();
+    let sim = machine(Hip6);
     let mut module = null_mut();
     let note = GFX1100
         .windows(14)
@@ -54,14 +89,14 @@ fn load_of_a_damaged_object() {
 
 #[test]
 fn load_for_another_processor() {
-    let sim = machine();
+    let sim = machine(Hip6);
     let mut module = null_mut();
     answers!(
         hipErrorNoBinaryForGpu,
         sim.hipModuleLoadData(&raw mut module, GFX1201.as_ptr().cast())
     );
     assert!(sim.warnings()[0].message.contains("gfx1201"));
-    let other = machine_with(|config| {
+    let other = machine_with(Hip6, |config| {
         config.cards = vec![CardConfig {
             arch: "gfx1030".to_owned(),
             ..CardConfig::default()
@@ -73,24 +108,21 @@ fn load_for_another_processor() {
     );
 }
 
-#[test]
-fn i06_unload_null() {
-    let sim = machine();
+fn i06_unload_null(mode: HipVersion) {
+    let sim = machine(mode);
     answers!(hipErrorInvalidHandle, sim.hipModuleUnload(null_mut()));
 }
 
-#[test]
-fn i07_unload_twice() {
-    let sim = machine();
+fn i07_unload_twice(mode: HipVersion) {
+    let sim = machine(mode);
     let module = load(&sim);
     answers!(hipSuccess, sim.hipModuleUnload(module));
     answers!(hipErrorNotFound, sim.hipModuleUnload(module));
     only_report(&sim, ReportKind::StaleHandle);
 }
 
-#[test]
-fn i08_get_function_null() {
-    let sim = machine();
+fn i08_get_function_null(mode: HipVersion) {
+    let sim = machine(mode);
     let (module, mut function) = (load(&sim), null_mut());
     answers!(
         hipErrorInvalidValue,
@@ -102,11 +134,10 @@ fn i08_get_function_null() {
     );
 }
 
-#[test]
-fn i09_i10_get_function_of_what_is_no_kernel() {
-    let sim = machine();
+fn i09_get_function_of_what_is_not_there(mode: HipVersion) {
+    let sim = machine(mode);
     let (module, mut function) = (load(&sim), null_mut());
-    for name in [c"no_such_kernel", c"helper", c"table", c"scale.kd", c""] {
+    for name in [c"no_such_kernel", c"scale.kd", c""] {
         answers!(
             hipErrorNotFound,
             sim.hipModuleGetFunction(&raw mut function, module, name.as_ptr())
@@ -115,31 +146,46 @@ fn i09_i10_get_function_of_what_is_no_kernel() {
     assert!(function.is_null());
 }
 
-#[test]
-fn i11_i12_get_global() {
-    let sim = machine();
+fn i10_get_function_of_a_device_function(mode: HipVersion) {
+    let sim = machine(mode);
+    let (module, mut function) = (load(&sim), null_mut());
+    for name in [c"helper", c"table"] {
+        answers!(
+            hipErrorNotFound,
+            sim.hipModuleGetFunction(&raw mut function, module, name.as_ptr())
+        );
+    }
+    assert!(function.is_null());
+}
+
+fn i11_get_global_null(mode: HipVersion) {
+    let sim = machine(mode);
     let (module, mut address, mut bytes) = (load(&sim), null_mut(), 0);
     let (at, size) = (&raw mut address, &raw mut bytes);
     answers!(
         hipErrorInvalidValue,
         sim.hipModuleGetGlobal(at, size, module, null_mut())
     );
-    answers!(
-        hipErrorNotFound,
-        sim.hipModuleGetGlobal(at, size, module, c"no_such_variable".as_ptr())
-    );
-    answers!(
-        hipErrorNotFound,
-        sim.hipModuleGetGlobal(at, size, module, c"scale.kd".as_ptr())
-    );
     answers!(hipSuccess, sim.hipModuleGetGlobal(at, size, module, c"table".as_ptr()));
     assert_eq!(bytes, 16);
     assert!(!address.is_null());
 }
 
-#[test]
-fn i13_launch_null() {
-    let sim = machine();
+fn i12_get_unknown_global(mode: HipVersion) {
+    let sim = machine(mode);
+    let (module, mut address, mut bytes) = (load(&sim), null_mut(), 0);
+    let (at, size) = (&raw mut address, &raw mut bytes);
+    for name in [c"no_such_variable", c"scale.kd"] {
+        answers!(
+            hipErrorNotFound,
+            sim.hipModuleGetGlobal(at, size, module, name.as_ptr())
+        );
+    }
+    assert!(address.is_null());
+}
+
+fn i13_launch_null(mode: HipVersion) {
+    let sim = machine(mode);
     assert_eq!(launch(&sim, null_mut(), 1, 1, null_mut(), &[]), hipErrorInvalidHandle);
 }
 
@@ -151,21 +197,26 @@ fn launch_geometry(sim: &rocmforge_sim::SimHost, grid: [u32; 3], block: [u32; 3]
     call!(sim.hipModuleLaunchKernel(nothing, gx, gy, gz, bx, by, bz, lds, null_mut(), null_mut(), null_mut()))
 }
 
-#[test]
-fn i14_i15_launch_of_nothing() {
-    for sim in [machine(), hip7()] {
-        for axis in 0..3 {
-            let mut size = [1; 3];
-            size[axis] = 0;
-            assert_eq!(launch_geometry(&sim, size, [1; 3], 0), hipErrorInvalidValue);
-            assert_eq!(launch_geometry(&sim, [1; 3], size, 0), hipErrorInvalidValue);
-        }
+fn i14_launch_of_an_empty_grid(mode: HipVersion) {
+    let sim = machine(mode);
+    for axis in 0..3 {
+        let mut size = [1; 3];
+        size[axis] = 0;
+        assert_eq!(launch_geometry(&sim, size, [1; 3], 0), hipErrorInvalidValue);
     }
 }
 
-#[test]
-fn i16_grid_too_large() {
-    let sim = machine();
+fn i15_launch_of_empty_blocks(mode: HipVersion) {
+    let sim = machine(mode);
+    for axis in 0..3 {
+        let mut size = [1; 3];
+        size[axis] = 0;
+        assert_eq!(launch_geometry(&sim, [1; 3], size, 0), hipErrorInvalidValue);
+    }
+}
+
+fn i16_grid_too_large(mode: HipVersion) {
+    let sim = machine(mode);
     assert_eq!(launch_geometry(&sim, [1 << 31, 1, 1], [1; 3], 0), hipErrorInvalidValue);
     assert_eq!(launch_geometry(&sim, [1, 65_537, 1], [1; 3], 0), hipErrorInvalidValue);
     assert_eq!(launch_geometry(&sim, [1, 1, 65_537], [1; 3], 0), hipErrorInvalidValue);
@@ -176,108 +227,106 @@ fn i16_grid_too_large() {
     );
 }
 
-#[test]
-fn i17_block_dimension_too_large() {
-    for (sim, expected) in [
-        (machine(), hipErrorInvalidValue),
-        (hip7(), hipErrorInvalidConfiguration),
-    ] {
-        for block in [[1025, 1, 1], [1, 1025, 1], [1, 1, 1025]] {
-            assert_eq!(launch_geometry(&sim, [1; 3], block, 0), expected, "{block:?}");
-        }
+fn i17_block_dimension_too_large(mode: HipVersion) {
+    let sim = machine(mode);
+    let expected = by_mode(mode, hipErrorInvalidValue, hipErrorInvalidConfiguration);
+    for block in [[1025, 1, 1], [1, 1025, 1], [1, 1, 1025]] {
+        assert_eq!(launch_geometry(&sim, [1; 3], block, 0), expected, "{block:?}");
     }
 }
 
-#[test]
-fn i18_too_many_threads() {
-    for (sim, expected) in [
-        (machine(), hipErrorInvalidValue),
-        (hip7(), hipErrorInvalidConfiguration),
-    ] {
-        assert_eq!(launch_geometry(&sim, [1; 3], [32, 32, 2], 0), expected);
-    }
+fn i18_too_many_threads(mode: HipVersion) {
+    let sim = machine(mode);
+    let expected = by_mode(mode, hipErrorInvalidValue, hipErrorInvalidConfiguration);
+    assert_eq!(launch_geometry(&sim, [1; 3], [32, 32, 2], 0), expected);
 }
 
-#[test]
-fn ix5_a_product_that_wraps_is_reported() {
-    let sim = machine();
-    assert_eq!(
-        launch_geometry(&sim, [1; 3], [65_536, 65_536, 1], 0),
-        hipErrorInvalidValue
-    );
+fn i_x5_a_product_that_wraps_is_reported(mode: HipVersion) {
+    let sim = machine(mode);
+    let expected = by_mode(mode, hipErrorInvalidValue, hipErrorInvalidConfiguration);
+    assert_eq!(launch_geometry(&sim, [1; 3], [65_536, 65_536, 1], 0), expected);
     only_report(&sim, ReportKind::InvalidCall);
 }
 
-#[test]
-fn more_threads_than_the_kernel_was_compiled_for() {
-    let sim = machine();
-    assert_eq!(launch_geometry(&sim, [1; 3], [257, 1, 1], 0), hipErrorLaunchFailure);
-    assert!(
-        only_report(&sim, ReportKind::BadLaunch)
-            .message
-            .contains("compiled for 256")
-    );
-}
-
-#[test]
-fn i19_too_much_dynamic_lds() {
-    let sim = machine();
+fn i19_too_much_dynamic_lds(mode: HipVersion) {
+    let sim = machine(mode);
     assert_eq!(launch_geometry(&sim, [1; 3], [1; 3], 65_537), hipErrorInvalidValue);
     assert_eq!(launch_geometry(&sim, [1; 3], [1; 3], 65_536), hipSuccess);
 }
 
-#[test]
-fn i20_i21_params_and_extra() {
-    let sim = machine();
-    let module = load(&sim);
-    let divide = function(&sim, module, "divide");
+/// A packed launch of `divide`: the buffer, its size, and the list that names them.
+struct Packed {
+    buffer: [u8; 16],
+    size: usize,
+}
+
+impl Packed {
+    fn new(out: *mut c_void) -> Box<Self> {
+        let mut buffer = [0u8; 16];
+        buffer[..8].copy_from_slice(&(out.addr() as u64).to_le_bytes());
+        buffer[8..12].copy_from_slice(&42i32.to_le_bytes());
+        buffer[12..].copy_from_slice(&5i32.to_le_bytes());
+        Box::new(Self { buffer, size: 16 })
+    }
+
+    fn list(&mut self) -> [*mut c_void; 5] {
+        [
+            HIP_LAUNCH_PARAM_BUFFER_POINTER,
+            self.buffer.as_mut_ptr().cast(),
+            HIP_LAUNCH_PARAM_BUFFER_SIZE,
+            (&raw mut self.size).cast(),
+            HIP_LAUNCH_PARAM_END,
+        ]
+    }
+}
+
+fn divide(sim: &rocmforge_sim::SimHost, params: *mut *mut c_void, extra: &mut [*mut c_void]) -> hipError_t {
+    let module = load(sim);
+    let divide = function(sim, module, "divide");
+    call!(sim.hipModuleLaunchKernel(divide, 1, 1, 1, 1, 1, 1, 0, null_mut(), params, extra.as_mut_ptr()))
+}
+
+fn i20_params_and_extra(mode: HipVersion) {
+    let sim = machine(mode);
     let out = malloc(&sim, 4);
-    let mut packed = [0u8; 16];
-    packed[..8].copy_from_slice(&(out.addr() as u64).to_le_bytes());
-    packed[8..12].copy_from_slice(&42i32.to_le_bytes());
-    packed[12..].copy_from_slice(&5i32.to_le_bytes());
-    let mut size = 16usize;
-    let buffer: *mut c_void = packed.as_mut_ptr().cast();
-    let (pointer_tag, size_tag) = (HIP_LAUNCH_PARAM_BUFFER_POINTER, HIP_LAUNCH_PARAM_BUFFER_SIZE);
-    let size_at: *mut c_void = (&raw mut size).cast();
-    let go = |params: *mut *mut c_void, extra: &mut [*mut c_void]| {
-        call!(sim.hipModuleLaunchKernel(divide, 1, 1, 1, 1, 1, 1, 0, null_mut(), params, extra.as_mut_ptr()))
-    };
-    let mut good = [pointer_tag, buffer, size_tag, size_at, HIP_LAUNCH_PARAM_END];
-    let mut params = [buffer; 3];
-    assert_eq!(go(params.as_mut_ptr(), &mut good), hipErrorInvalidValue, "both");
-    for malformed in [
-        [size_tag, buffer, size_tag, size_at, HIP_LAUNCH_PARAM_END],
-        [pointer_tag, null_mut(), size_tag, size_at, HIP_LAUNCH_PARAM_END],
+    let mut packed = Packed::new(out);
+    let mut extra = packed.list();
+    let mut params = [packed.buffer.as_mut_ptr().cast(); 3];
+    assert_eq!(divide(&sim, params.as_mut_ptr(), &mut extra), hipErrorInvalidValue);
+    assert_eq!(sim.counters().operations, 0);
+    clean(&sim);
+}
+
+fn i21_malformed_extra(mode: HipVersion) {
+    let sim = machine(mode);
+    let mut packed = Packed::new(malloc(&sim, 4));
+    let [pointer_tag, buffer, size_tag, size_at, end] = packed.list();
+    for mut malformed in [
+        [size_tag, buffer, size_tag, size_at, end],
+        [pointer_tag, null_mut(), size_tag, size_at, end],
         [pointer_tag, buffer, size_tag, size_at, size_tag],
-        [HIP_LAUNCH_PARAM_END; 5],
+        [end; 5],
     ] {
-        assert_eq!(
-            go(null_mut(), &mut malformed.clone()),
-            hipErrorInvalidValue,
-            "malformed"
-        );
+        assert_eq!(divide(&sim, null_mut(), &mut malformed), hipErrorInvalidValue);
     }
     clean(&sim);
-    let mut short = 12usize;
-    let mut too_short = [
-        pointer_tag,
-        buffer,
-        size_tag,
-        (&raw mut short).cast(),
-        HIP_LAUNCH_PARAM_END,
-    ];
-    assert_eq!(go(null_mut(), &mut too_short), hipErrorInvalidValue);
+    packed.size = 12;
+    assert_eq!(divide(&sim, null_mut(), &mut packed.list()), hipErrorInvalidValue);
     assert!(only_report(&sim, ReportKind::BadLaunch).message.contains("takes 16 B"));
-    assert_eq!(go(null_mut(), &mut good), hipSuccess);
-    packed.fill(0xEE);
+}
+
+fn i22_packed_arguments_are_those_at_the_launch(mode: HipVersion) {
+    let sim = machine(mode);
+    let out = malloc(&sim, 4);
+    let mut packed = Packed::new(out);
+    assert_eq!(divide(&sim, null_mut(), &mut packed.list()), hipSuccess);
+    packed.buffer.fill(0xEE);
     assert_eq!(words(&sim, out, 1), [8], "42 / 5, as the buffer was at the launch");
 }
 
-#[test]
-fn i22_arguments_are_those_at_the_launch() {
+fn i22_arguments_are_those_at_the_launch(mode: HipVersion) {
     for n in [1, 31, 32, 33, 63, 64, 65, 127, 128, 129] {
-        let sim = machine();
+        let sim = machine(mode);
         let input: Vec<f32> = (0..n).map(|i| i as f32 - 7.0).collect();
         let (from, to) = (upload(&sim, &input), malloc(&sim, 4 * n));
         // `launch` overwrites its arguments before it returns, and the kernel runs later.
@@ -297,7 +346,7 @@ fn i22_arguments_are_those_at_the_launch() {
 
 #[test]
 fn hidden_arguments_tell_the_geometry() {
-    let sim = machine();
+    let sim = machine(Hip6);
     let (module, out) = (load(&sim), malloc(&sim, 12));
     let geometry = function(&sim, module, "geometry");
     let mut pointer = out;
@@ -312,7 +361,7 @@ fn hidden_arguments_tell_the_geometry() {
 
 #[test]
 fn kernels_read_the_variables_and_call_the_functions_of_their_module() {
-    let sim = machine();
+    let sim = machine(Hip6);
     let out = malloc(&sim, 20);
     assert_eq!(
         run(&sim, "look_up", 1, 32, &[Arg::Pointer(out), Arg::Word(5)]),
@@ -322,19 +371,18 @@ fn kernels_read_the_variables_and_call_the_functions_of_their_module() {
     clean(&sim);
 }
 
-#[test]
-fn ix6_launch_on_a_bad_stream() {
-    for (sim, expected) in [(machine(), hipErrorInvalidValue), (hip7(), hipErrorContextIsDestroyed)] {
-        let module = load(&sim);
-        let nothing = function(&sim, module, "nothing");
-        let bad = std::ptr::without_provenance_mut(0xDEAD_BEE0);
-        assert_eq!(launch(&sim, nothing, 1, 1, bad, &[]), expected);
-    }
+fn i_x6_launch_on_a_bad_stream(mode: HipVersion) {
+    let sim = machine(mode);
+    let module = load(&sim);
+    let nothing = function(&sim, module, "nothing");
+    let bad = std::ptr::without_provenance_mut(0xDEAD_BEE0);
+    let expected = by_mode(mode, hipErrorInvalidValue, hipErrorContextIsDestroyed);
+    assert_eq!(launch(&sim, nothing, 1, 1, bad, &[]), expected);
+    only_report(&sim, ReportKind::StaleHandle);
 }
 
-#[test]
-fn ix7_launch_without_the_arguments() {
-    let sim = machine();
+fn i_x7_launch_without_the_arguments(mode: HipVersion) {
+    let sim = machine(mode);
     let module = load(&sim);
     let scale = function(&sim, module, "scale");
     let (params, extra) = (null_mut(), null_mut());
@@ -344,9 +392,8 @@ fn ix7_launch_without_the_arguments() {
     );
 }
 
-#[test]
-fn j05_division_by_zero_is_no_error() {
-    let sim = machine();
+fn j05_division_by_zero_is_no_error(mode: HipVersion) {
+    let sim = machine(mode);
     let out = malloc(&sim, 4);
     assert_eq!(
         run(&sim, "divide", 1, 1, &[Arg::Pointer(out), Arg::Word(7), Arg::Word(0)]),
@@ -358,7 +405,7 @@ fn j05_division_by_zero_is_no_error() {
 
 #[test]
 fn a_function_dies_with_its_module() {
-    let sim = machine();
+    let sim = machine(Hip6);
     let module = load(&sim);
     let nothing = function(&sim, module, "nothing");
     answers!(hipSuccess, sim.hipModuleUnload(module));
@@ -369,7 +416,7 @@ fn a_function_dies_with_its_module() {
 
 #[test]
 fn a_module_works_on_its_own_card_only() {
-    let sim = two_cards();
+    let sim = two_cards(Hip6);
     let module = load(&sim);
     let nothing = function(&sim, module, "nothing");
     answers!(hipSuccess, sim.hipSetDevice(1));
@@ -379,7 +426,7 @@ fn a_module_works_on_its_own_card_only() {
 
 #[test]
 fn function_attributes_are_the_metadata() {
-    let sim = machine();
+    let sim = machine(Hip6);
     let module = load(&sim);
     let kernel = function(&sim, module, "with_barrier");
     let get = |attribute| {
@@ -398,4 +445,148 @@ fn function_attributes_are_the_metadata() {
         sim.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(at, kernel, 256, 65_000)
     );
     assert_eq!(blocks, 2, "128 KiB of LDS hold two workgroups of 64 KiB");
+}
+
+fn i01_load_file_null(mode: HipVersion) {
+    let (sim, mut module) = (machine(mode), null_mut());
+    answers!(hipErrorInvalidValue, sim.hipModuleLoad(null_mut(), c"x.co".as_ptr()));
+    answers!(
+        hipErrorInvalidValue,
+        sim.hipModuleLoad(&raw mut module, std::ptr::null())
+    );
+    answers!(hipErrorInvalidValue, sim.hipModuleLoad(&raw mut module, c"".as_ptr()));
+    assert!(module.is_null());
+}
+
+fn i02_load_of_a_file_that_is_not_there(mode: HipVersion) {
+    let (sim, mut module) = (machine(mode), null_mut());
+    answers!(
+        hipErrorFileNotFound,
+        sim.hipModuleLoad(&raw mut module, c"/nonexistent/kernels.co".as_ptr())
+    );
+}
+
+fn i03_load_of_a_file_that_is_no_code_object(mode: HipVersion) {
+    let (sim, mut module) = (machine(mode), null_mut());
+    let file = |name| CString::new(format!("{}/tests/kernels/{name}", env!("CARGO_MANIFEST_DIR"))).expect("no NUL");
+    answers!(
+        hipErrorInvalidImage,
+        sim.hipModuleLoad(&raw mut module, file("README.md").as_ptr())
+    );
+    answers!(
+        hipSuccess,
+        sim.hipModuleLoad(&raw mut module, file("probe-gfx1100.co").as_ptr())
+    );
+    function(&sim, module, "scale");
+}
+
+fn i23_launch_by_address_null(mode: HipVersion) {
+    let sim = machine(mode);
+    let (one, params) = (dim3 { x: 1, y: 1, z: 1 }, null_mut());
+    answers!(
+        hipErrorInvalidDeviceFunction,
+        sim.hipLaunchKernel(std::ptr::null(), one, one, params, 0, null_mut())
+    );
+    // Not supported on purpose: no host program has registered a kernel.
+    let address = i23_launch_by_address_null as *const c_void;
+    answers!(
+        hipErrorNotSupported,
+        sim.hipLaunchKernel(address, one, one, params, 0, null_mut())
+    );
+}
+
+fn i24_more_threads_than_the_kernel_was_compiled_for(mode: HipVersion) {
+    let sim = machine(mode);
+    assert_eq!(launch_geometry(&sim, [1; 3], [257, 1, 1], 0), hipErrorLaunchFailure);
+    assert!(
+        only_report(&sim, ReportKind::BadLaunch)
+            .message
+            .contains("compiled for 256")
+    );
+    answers!(hipSuccess, sim.hipDeviceSynchronize());
+    assert_eq!(sim.launches(), 0, "it does not run");
+}
+
+fn i25_a_cooperative_launch_too_large_to_be_resident(mode: HipVersion) {
+    let sim = machine(mode);
+    let module = load(&sim);
+    let nothing = function(&sim, module, "nothing");
+    let go = |blocks: u32, threads: u32| {
+        let (stream, params) = (null_mut(), null_mut());
+        call!(sim.hipModuleLaunchCooperativeKernel(nothing, blocks, 1, 1, threads, 1, 1, 0, stream, params))
+    };
+    let mut each = 0;
+    answers!(
+        hipSuccess,
+        sim.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut each, nothing, 256, 0)
+    );
+    let fits = each.cast_unsigned() * 42;
+    assert_eq!(go(fits + 1, 256), hipErrorCooperativeLaunchTooLarge);
+    // Not supported on purpose: workgroups run one after the other, so a grid barrier would never be passed.
+    assert_eq!(go(fits, 256), hipErrorNotSupported);
+    assert_eq!(go(1, 0), hipErrorInvalidValue);
+}
+
+fn i26_function_attributes_null(mode: HipVersion) {
+    let (sim, mut found) = (machine(mode), hipFuncAttributes::default());
+    let address = i26_function_attributes_null as *const c_void;
+    answers!(hipErrorInvalidValue, sim.hipFuncGetAttributes(null_mut(), address));
+    answers!(
+        hipErrorInvalidDeviceFunction,
+        sim.hipFuncGetAttributes(&raw mut found, std::ptr::null())
+    );
+    // Not supported on purpose, as in i23.
+    answers!(hipErrorNotSupported, sim.hipFuncGetAttributes(&raw mut found, address));
+}
+
+fn i27_occupancy_of_empty_blocks(mode: HipVersion) {
+    let sim = machine(mode);
+    let (module, mut blocks) = (load(&sim), -1);
+    let (kernel, found) = (function(&sim, module, "with_barrier"), &raw mut blocks);
+    for (size, flags, expected) in [
+        (0, 0, hipErrorInvalidValue),
+        (-1, 0, hipErrorInvalidValue),
+        (64, 2, hipErrorInvalidValue),
+        (64, 1, hipSuccess),
+    ] {
+        answers!(
+            expected,
+            sim.hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(found, kernel, size, 0, flags)
+        );
+        assert_eq!(blocks > 0, expected == hipSuccess);
+    }
+}
+
+fn i28_kernels_have_private_arrays(mode: HipVersion) {
+    for (kernel, seed) in [("private_constant_size", 3u32), ("private_variable_index", 17)] {
+        let sim = machine(mode);
+        let n = 96;
+        let out = malloc(&sim, 4 * n as usize);
+        let args = [Arg::Pointer(out), Arg::Word(n), Arg::Word(seed)];
+        assert_eq!(run(&sim, kernel, 2, 64, &args), hipSuccess);
+        let expected: Vec<u32> = (0..n).map(|i| private_sum(i, seed)).collect();
+        assert_eq!(words(&sim, out, n as usize), expected, "{kernel}");
+        clean(&sim);
+    }
+}
+
+/// What both kernels compute: a table of 64 words of a thread, summed in another order than it was written.
+fn private_sum(i: u32, seed: u32) -> u32 {
+    let table: Vec<u32> = (0..64).map(|k| k * seed + i).collect();
+    (0..64).fold(0u32, |sum, k| {
+        sum.wrapping_mul(31).wrapping_add(table[((k * 7 + i) % 64) as usize])
+    })
+}
+
+fn i_x11_a_wild_pointer_stops_the_card(mode: HipVersion) {
+    let sim = machine(mode);
+    let mut ptr = null_mut();
+    let wild = std::ptr::without_provenance_mut(0x0000_8000_7FFF_0000);
+    // HIP 6 ends the process here. A simulator must not; both versions answer what HIP 7 does.
+    let args = [Arg::Pointer(wild), Arg::Word(1)];
+    assert_eq!(run(&sim, "one_too_many", 1, 32, &args), hipErrorIllegalAddress);
+    let report = &sim.take_reports()[0];
+    assert_eq!(report.kind, ReportKind::OutOfBounds, "{report}");
+    answers!(hipErrorIllegalAddress, sim.hipMalloc(&raw mut ptr, N));
+    answers!(hipErrorIllegalAddress, sim.hipDeviceSynchronize());
 }

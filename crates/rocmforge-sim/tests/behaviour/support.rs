@@ -1,7 +1,7 @@
 //! A simulated machine for one test, and calls without ceremony.
 
 use rocmforge_hip_sys::*;
-use rocmforge_sim::{CardConfig, HipVersion, Report, ReportKind, SimConfig, SimHost};
+use rocmforge_sim::{Report, ReportKind, SimConfig, SimHost};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -35,22 +35,6 @@ pub(crate) fn machine_with(change: impl FnOnce(&mut SimConfig)) -> Arc<SimHost> 
     let mut config = SimConfig::default();
     change(&mut config);
     SimHost::new(config)
-}
-
-pub(crate) fn hip7() -> Arc<SimHost> {
-    machine_with(|config| config.hip_version = HipVersion::Hip7)
-}
-
-pub(crate) fn two_cards() -> Arc<SimHost> {
-    SimHost::new(SimConfig::with_cards(2))
-}
-
-pub(crate) fn no_cards() -> Arc<SimHost> {
-    machine_with(|config| config.cards.clear())
-}
-
-pub(crate) fn small_card(mib: u64) -> Arc<SimHost> {
-    machine_with(|config| config.cards = vec![CardConfig::with_vram(rocmforge_memory::Bytes(mib << 20))])
 }
 
 pub(crate) fn malloc(sim: &SimHost, size: usize) -> *mut c_void {

@@ -70,3 +70,27 @@ KERNEL void look_up(int* out, unsigned n) {
 }
 
 KERNEL void nothing() {}
+
+// Two sums over a private array: written with constant indices, and with an index that only the run knows.
+DEVICE static inline unsigned private_sum(const unsigned* table, unsigned i) {
+    unsigned sum = 0;
+#pragma clang loop unroll(disable)
+    for (unsigned k = 0; k < 64; k++) sum = sum * 31 + table[(k * 7 + i) % 64];
+    return sum;
+}
+
+KERNEL void private_constant_size(unsigned* out, unsigned n, unsigned seed) {
+    unsigned i = global_id();
+    unsigned table[64];
+#pragma clang loop unroll(full)
+    for (unsigned k = 0; k < 64; k++) table[k] = k * seed + i;
+    if (i < n) out[i] = private_sum(table, i);
+}
+
+KERNEL void private_variable_index(unsigned* out, unsigned n, unsigned seed) {
+    unsigned i = global_id();
+    unsigned table[64];
+#pragma clang loop unroll(disable)
+    for (unsigned k = 0; k < 64; k++) table[(k * 5 + i) % 64] = ((k * 5 + i) % 64) * seed + i;
+    if (i < n) out[i] = private_sum(table, i);
+}

@@ -1,0 +1,83 @@
+//! Memory with rows.
+
+use super::memory::pointer_to;
+use super::{answer, required};
+use crate::sim::{Call, Hip};
+use rocmforge_hip_sys::*;
+use std::ffi::c_void;
+
+/// Rows start at multiples of this.
+const PITCH: usize = 256;
+/// The longest distance between rows.
+const MAX_PITCH: usize = 2_147_483_647;
+
+impl Call<'_> {
+    pub(crate) unsafe fn malloc_pitch(
+        &mut self,
+        pointer: *mut *mut c_void,
+        pitch: *mut usize,
+        width: usize,
+        height: usize,
+    ) -> Hip {
+        required(pointer)?;
+        required(pitch)?;
+        let (address, found) = self.allocate_rows(width, height, 1)?;
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(pitch, found) }?;
+        // SAFETY: as above.
+        unsafe { answer(pointer, pointer_to(address)) }
+    }
+
+    pub(crate) unsafe fn malloc_3d(&mut self, pointer: *mut hipPitchedPtr, extent: hipExtent) -> Hip {
+        required(pointer)?;
+        let (address, pitch) = self.allocate_rows(extent.width, extent.height, extent.depth)?;
+        let found = hipPitchedPtr {
+            ptr: pointer_to(address),
+            pitch,
+            xsize: extent.width,
+            ysize: extent.height,
+        };
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(pointer, found) }
+    }
+
+    /// Address and pitch. Null for no bytes at all.
+    fn allocate_rows(&mut self, width: usize, height: usize, depth: usize) -> Hip<(u64, usize)> {
+        let card = self.healthy_device()?;
+        let pitch = width.checked_next_multiple_of(PITCH).ok_or(hipErrorOutOfMemory)?;
+        let size = pitch
+            .checked_mul(height)
+            .and_then(|slice| slice.checked_mul(depth))
+            .ok_or(hipErrorOutOfMemory)?;
+        if size == 0 {
+            return Ok((0, pitch));
+        }
+        Ok((self.allocate(card, size)?, pitch))
+    }
+
+    pub(crate) fn memset_2d(
+        &mut self,
+        dst: *mut c_void,
+        pitch: usize,
+        value: i32,
+        [width, height]: [usize; 2],
+        stream: hipStream_t,
+    ) -> Hip {
+        let stream = self.working_stream(stream)?;
+        if width > pitch {
+            return Err(hipErrorInvalidValue);
+        }
+        self.queue_fill_rows(dst, pitch, [value as u8; 4], 1, [width, height], stream)
+    }
+
+    /// Whether rows of a copy are far enough apart, and not too far.
+    pub(crate) fn check_pitches(pitches: [usize; 2], width: usize) -> Hip {
+        if pitches.iter().any(|pitch| *pitch < width) {
+            return Err(hipErrorInvalidPitchValue);
+        }
+        if pitches.iter().any(|pitch| *pitch > MAX_PITCH) {
+            return Err(hipErrorInvalidValue);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! Settings of a device: limits, flags, peers, and memory for other processes.
+
+use super::memory::address_of;
+use super::{answer, required};
+use crate::sim::{Call, Hip};
+use rocmforge_hip_sys::*;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+/// What a card can be told. Nothing here changes what it does.
+pub(crate) struct Settings {
+    stack: usize,
+    heap: usize,
+    flags: c_uint,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            stack: 1024,
+            heap: 8 << 20,
+            flags: hipDeviceScheduleAuto,
+        }
+    }
+}
+
+/// Bytes of stack a work-item can have.
+const MAX_STACK: usize = 131_056;
+/// `hipDeviceLmemResizeToMax`, which HIP 5.2 has with another value.
+const LMEM_RESIZE_TO_MAX: c_uint = 0x10;
+/// How a handle of ours for another process starts.
+const IPC_MARK: &[u8; 8] = b"rocmsim\0";
+
+impl Call<'_> {
+    pub(crate) unsafe fn device_get_limit(&mut self, value: *mut usize, limit: hipLimit_t) -> Hip {
+        required(value)?;
+        let card = self.device();
+        let found = *self.limit(card, limit)?;
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(value, found) }
+    }
+
+    pub(crate) fn device_set_limit(&mut self, limit: hipLimit_t, value: usize) -> Hip {
+        let card = self.device();
+        let at = self.limit(card, limit)?;
+        if limit == hipLimitStackSize && value > MAX_STACK {
+            return Err(hipErrorInvalidValue);
+        }
+        *at = value;
+        Ok(())
+    }
+
+    fn limit(&mut self, card: usize, limit: hipLimit_t) -> Hip<&mut usize> {
+        let settings = &mut self.cards[card].settings;
+        match limit {
+            hipLimitStackSize => Ok(&mut settings.stack),
+            hipLimitMallocHeapSize => Ok(&mut settings.heap),
+            _ => Err(hipErrorUnsupportedLimit),
+        }
+    }
+
+    pub(crate) unsafe fn get_device_flags(&mut self, flags: *mut c_uint) -> Hip {
+        required(flags)?;
+        let card = self.device();
+        let found = self.cards[card].settings.flags;
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(flags, found) }
+    }
+
+    pub(crate) fn set_device_flags(&mut self, flags: c_uint) -> Hip {
+        let known = hipDeviceScheduleMask | hipDeviceMapHost | LMEM_RESIZE_TO_MAX;
+        if flags & !known != 0 || (flags & hipDeviceScheduleMask).count_ones() > 1 {
+            return Err(hipErrorInvalidValue);
+        }
+        let card = self.device();
+        self.cards[card].settings.flags = flags;
+        Ok(())
+    }
+
+    /// A kernel reaches its own card's memory only, so no card can reach another. Copies between cards need no leave.
+    pub(crate) unsafe fn device_can_access_peer(&mut self, can: *mut c_int, device: c_int, peer: c_int) -> Hip {
+        required(can)?;
+        self.card_index(device)?;
+        self.card_index(peer)?;
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(can, 0) }
+    }
+
+    /// Refused on purpose: see [`Self::device_can_access_peer`].
+    pub(crate) fn device_enable_peer_access(&mut self, peer: c_int, flags: c_uint) -> Hip {
+        if flags != 0 {
+            return Err(hipErrorInvalidValue);
+        }
+        let peer = self.card_index(peer)?;
+        if peer == self.device() {
+            return Err(hipErrorInvalidDevice);
+        }
+        Err(hipErrorNotSupported)
+    }
+
+    pub(crate) fn device_disable_peer_access(&mut self, peer: c_int) -> Hip {
+        self.card_index(peer)?;
+        Err(hipErrorPeerAccessNotEnabled)
+    }
+
+    pub(crate) unsafe fn ipc_get_mem_handle(&mut self, handle: *mut hipIpcMemHandle_t, pointer: *mut c_void) -> Hip {
+        required(handle)?;
+        let address = address_of(pointer);
+        let card = self.card_of(address).ok_or(hipErrorInvalidValue)?;
+        let allocation = self.cards[card].vram.find(address).ok_or(hipErrorInvalidValue)?;
+        let mut reserved = [0; 64];
+        reserved[..8].copy_from_slice(IPC_MARK);
+        reserved[8..16].copy_from_slice(&allocation.address.to_le_bytes());
+        reserved[16..24].copy_from_slice(&allocation.id.to_le_bytes());
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(handle, hipIpcMemHandle_t { reserved }) }
+    }
+
+    /// A simulated machine has one process, the one that made the handle; and that one must not open it.
+    pub(crate) fn ipc_open_mem_handle(&mut self, pointer: *mut *mut c_void, handle: hipIpcMemHandle_t) -> Hip {
+        required(pointer)?;
+        if handle.reserved.starts_with(IPC_MARK) {
+            Err(hipErrorInvalidContext)
+        } else {
+            Err(hipErrorInvalidValue)
+        }
+    }
+
+    pub(crate) unsafe fn drv_get_error_name(&mut self, status: hipError_t, name: *mut *const c_char) -> Hip {
+        required(name)?;
+        let known: &'static CStr = status.c_name().ok_or(hipErrorInvalidValue)?;
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(name, known.as_ptr()) }
+    }
+}
