@@ -131,8 +131,9 @@ pub struct SimConfig {
     pub hip_version: HipVersion,
     /// Which legal order is picked.
     pub schedule: Schedule,
-    /// Drops every ordering that is an accident of today's implementation: `hipFree` that waits, copies to pageable
-    /// memory that wait although called asynchronous.
+    /// Drops every ordering that is an accident of today's implementation: `hipFree`, `hipHostFree`, `hipHostUnregister`
+    /// and `hipModuleUnload` that wait, copies to pageable memory and fills of pinned memory that wait although called
+    /// asynchronous. Asynchronous copies from pageable memory read late in either mode.
     pub strict: bool,
     /// Orders HIP calls of different host threads only where a stream, an event or a wait does. Otherwise they count as
     /// ordered in the order they are made, and a host function that has run counts as seen by the calls after it: what

@@ -17,6 +17,15 @@ struct Copied {
     size: [usize; 2],
 }
 
+/// What is filled: rows of `size[0]` bytes, `size[1]` of them, `pitch` apart, with a pattern of `width` bytes.
+pub(crate) struct Fill {
+    pub(crate) dst: *mut c_void,
+    pub(crate) pitch: usize,
+    pub(crate) pattern: [u8; 4],
+    pub(crate) width: usize,
+    pub(crate) size: [usize; 2],
+}
+
 impl Copied {
     fn flat(dst: *mut c_void, src: *const c_void, size: usize) -> Self {
         Self {
@@ -192,55 +201,58 @@ impl Call<'_> {
         count: usize,
         stream: Option<hipStream_t>,
     ) -> Hip {
-        let stream = match stream {
-            Some(stream) => self.working_stream(stream)?,
-            None => {
-                let card = self.healthy_device()?;
-                self.cards[card].null
-            }
-        };
+        let (stream, waits) = self.fill_stream(stream)?;
         let mut pattern = [0; 4];
         for part in pattern.chunks_mut(width) {
             part.copy_from_slice(&value.to_le_bytes()[..width]);
         }
         let size = count.checked_mul(width).ok_or(hipErrorInvalidValue)?;
-        self.queue_fill_rows(dst, size, pattern, width, [size, 1], stream)
+        let fill = Fill {
+            dst,
+            pitch: size,
+            pattern,
+            width,
+            size: [size, 1],
+        };
+        self.queue_fill(fill, stream, waits)
+    }
+
+    /// The stream of a fill (the null stream if none is given), and whether the call may wait for pinned memory. It does
+    /// so today also where it is called asynchronous, but nothing promises that.
+    pub(crate) fn fill_stream(&mut self, stream: Option<hipStream_t>) -> Hip<(StreamId, bool)> {
+        if let Some(stream) = stream {
+            return Ok((self.working_stream(stream)?, !self.config.strict));
+        }
+        let card = self.healthy_device()?;
+        Ok((self.cards[card].null, true))
     }
 
     /// Checks a fill and queues it.
-    pub(crate) fn queue_fill_rows(
-        &mut self,
-        dst: *mut c_void,
-        pitch: usize,
-        pattern: [u8; 4],
-        width: usize,
-        size: [usize; 2],
-        stream: StreamId,
-    ) -> Hip {
-        let [row, rows] = size;
+    pub(crate) fn queue_fill(&mut self, fill: Fill, stream: StreamId, waits: bool) -> Hip {
+        let [row, rows] = fill.size;
         if row == 0 || rows == 0 {
             return Ok(());
         }
-        if dst.is_null() {
+        if fill.dst.is_null() {
             return Err(hipErrorInvalidValue);
         }
-        let start = self.place(dst, rows_span(pitch, size)?, Access::Write)?;
+        let start = self.place(fill.dst, rows_span(fill.pitch, fill.size)?, Access::Write)?;
         if matches!(start, Place::Pageable { .. }) {
             return Err(hipErrorInvalidValue);
         }
         let mut last = None;
         for index in 0..rows {
-            let fill = OpKind::Fill {
-                to: start.offset(index * pitch),
-                pattern,
-                width,
+            let operation = OpKind::Fill {
+                to: start.offset(index * fill.pitch),
+                pattern: fill.pattern,
+                width: fill.width,
                 size: row,
             };
-            last = Some(self.enqueue(stream, fill, Vec::new()));
+            last = Some(self.enqueue(stream, operation, Vec::new()));
         }
         // Filling host memory is done by the host.
         match (start, last) {
-            (Place::Pinned { .. }, Some(last)) => self.force(&[last]),
+            (Place::Pinned { .. }, Some(last)) if waits => self.force(&[last]),
             _ => Ok(()),
         }
     }

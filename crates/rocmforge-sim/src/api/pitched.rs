@@ -1,5 +1,6 @@
 //! Memory with rows.
 
+use super::copy::Fill;
 use super::memory::pointer_to;
 use super::{answer, required};
 use crate::sim::{Call, Hip};
@@ -61,13 +62,20 @@ impl Call<'_> {
         pitch: usize,
         value: i32,
         [width, height]: [usize; 2],
-        stream: hipStream_t,
+        stream: Option<hipStream_t>,
     ) -> Hip {
-        let stream = self.working_stream(stream)?;
+        let (stream, waits) = self.fill_stream(stream)?;
         if width > pitch {
             return Err(hipErrorInvalidValue);
         }
-        self.queue_fill_rows(dst, pitch, [value as u8; 4], 1, [width, height], stream)
+        let fill = Fill {
+            dst,
+            pitch,
+            pattern: [value as u8; 4],
+            width: 1,
+            size: [width, height],
+        };
+        self.queue_fill(fill, stream, waits)
     }
 
     /// Whether rows of a copy are far enough apart, and not too far.

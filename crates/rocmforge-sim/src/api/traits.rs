@@ -212,10 +212,10 @@ impl HipForeignApi for SimHost {
         fn hipMemsetD16Async(dst: hipDeviceptr_t, value: c_ushort, count: usize, stream: hipStream_t)
             => |c| c.memset(dst, value.into(), 2, count, Some(stream));
         fn hipMemset2D(dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize)
-            => |c| c.memset_2d(dst, pitch, value, [width, height], std::ptr::null_mut());
+            => |c| c.memset_2d(dst, pitch, value, [width, height], None);
         fn hipMemset2DAsync(
             dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize, stream: hipStream_t,
-        ) => |c| c.memset_2d(dst, pitch, value, [width, height], stream);
+        ) => |c| c.memset_2d(dst, pitch, value, [width, height], Some(stream));
         // Pools
         fn hipMallocAsync(ptr: *mut *mut c_void, size: usize, stream: hipStream_t)
             => |c| c.malloc_async(ptr, size, stream);

@@ -17,5 +17,6 @@ mod modes;
 mod modules;
 mod pools;
 mod streams;
+mod strict;
 #[allow(dead_code)] // shared with other tests
 mod support;
