@@ -5,6 +5,7 @@
 //! that is not aligned or runs past the end of the file, an operand that the operation does not take.
 
 mod memory;
+mod newer;
 pub(crate) use memory::is_two_addresses;
 pub mod opcodes;
 pub(crate) mod row;

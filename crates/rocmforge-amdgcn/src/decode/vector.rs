@@ -2,7 +2,7 @@
 
 use super::row::{OP_SEL, Row, find};
 use super::source::{DppSource, Place, Sources, dpp, sgpr, short_vgpr, vgpr};
-use super::{Decoded, Fail, Words, bits, blank, check_bits, tables};
+use super::{Decoded, Fail, Words, bits, blank, check_bits, newer, tables};
 use crate::inst::{Format, Inst, Op, Operand, Ty};
 
 /// VOP1, VOP2 and VOPC: 32 bits, a literal or a DPP control may follow.
@@ -101,7 +101,7 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
     let first = u64::from(words.word(0)?);
     let row = match format {
         Format::Vop3p => find(tables::VOP3P, bits(first, 16, 7)),
-        _ => find(tables::VOP3, bits(first, 16, 10)),
+        _ => find(tables::VOP3, bits(first, 16, 10)).or_else(|| find(newer::VOP3, bits(first, 16, 10))),
     };
     let row = row.ok_or(Fail::Invalid("no vector operation has this opcode"))?;
     let value = words.pair()?;

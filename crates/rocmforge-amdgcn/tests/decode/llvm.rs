@@ -26,7 +26,11 @@ pub(crate) fn corpus_file(name: &str) -> PathBuf {
 }
 
 pub(crate) fn read(name: &str) -> Vec<Answer> {
-    let bytes = std::fs::read(corpus_file(name)).expect("the recorded answers are committed");
+    read_at(&corpus_file(name))
+}
+
+pub(crate) fn read_at(path: &Path) -> Vec<Answer> {
+    let bytes = std::fs::read(path).expect("the recorded answers are committed");
     let text = String::from_utf8(zstd::decode_all(&bytes[..]).expect("zstd")).expect("UTF-8");
     text.lines()
         .map(|line| {
@@ -40,12 +44,16 @@ pub(crate) fn read(name: &str) -> Vec<Answer> {
 }
 
 pub(crate) fn record(name: &str, answers: &[Answer]) {
+    record_at(&corpus_file(name), answers);
+}
+
+pub(crate) fn record_at(path: &Path, answers: &[Answer]) {
     let mut text = String::new();
     for answer in answers {
         let words: Vec<String> = answer.words.iter().map(|word| format!("{word:08x}")).collect();
         let _ = writeln!(text, "{}\t{}", words.join(" "), answer.text.as_deref().unwrap_or("!"));
     }
-    std::fs::write(corpus_file(name), zstd::encode_all(text.as_bytes(), 19).expect("zstd")).expect("writable");
+    std::fs::write(path, zstd::encode_all(text.as_bytes(), 19).expect("zstd")).expect("writable");
 }
 
 pub(crate) fn hex(words: &str) -> Vec<u32> {
@@ -57,7 +65,12 @@ pub(crate) fn hex(words: &str) -> Vec<u32> {
 
 /// Instructions of an object by `llvm-objdump`: words and text.
 pub(crate) fn objdump(object: &Path) -> Vec<Answer> {
-    let output = Command::new("llvm-objdump-19")
+    objdump_with("llvm-objdump-19", object)
+}
+
+/// The same by another version's tool.
+pub(crate) fn objdump_with(tool: &str, object: &Path) -> Vec<Answer> {
+    let output = Command::new(tool)
         .args(["-d", "--mcpu=gfx1100"])
         .arg(object)
         .output()

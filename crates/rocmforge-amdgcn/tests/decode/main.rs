@@ -4,6 +4,7 @@
 //! `llvm-objdump-19` and `llvm-mc-19`).
 #![allow(clippy::print_stdout, clippy::print_stderr)] // seeds and counts belong in a test's output
 
+mod bulk;
 mod corpus;
 mod hostile;
 mod lines;
