@@ -326,6 +326,26 @@ impl Ret for H {
     }
 }
 
+/// A half that only moves: its modifiers change the sign, nothing else changes.
+#[derive(Clone, Copy)]
+pub(crate) struct Bits16(pub(crate) u16);
+
+impl Elem for Bits16 {
+    const MODS: bool = true;
+    type Buffer = [Self; 32];
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        let mut raw = MaybeUninit::uninit();
+        let lanes = w.lanes(s, &mut raw);
+        let (keep, flip) = if M { modifiers(s, 1 << 15) } else { (u64::MAX, 0) };
+        let buffer = buffer.write([Self(0); 32]);
+        for l in 0..32 {
+            buffer[l] = Self(((lanes[l] >> s.shift) as u16 & keep as u16) ^ flip as u16);
+        }
+        buffer
+    }
+}
+
 /// A bit per lane, spread: all ones where it is set.
 #[derive(Clone, Copy)]
 pub(crate) struct Sel(pub(crate) u32);

@@ -353,8 +353,12 @@ min_max!(min64, max64, any_min64, any_max64, f64, i64, 1 << 51);
 /// Median of three; the least where one of them is NaN.
 #[inline(always)]
 pub(crate) fn med32(a: f32, b: f32, c: f32) -> f32 {
-    // Without NaN both kinds of minima are the same.
-    let mid = any_max32(any_min32(a, b), any_min32(any_max32(a, b), c));
+    // Without NaN both kinds of maxima are the same. Found as the ISA does: with zeros of both signs the result is not
+    // always the second in order.
+    let top = any_max32(any_max32(a, b), c);
+    let (bc, ac, ab) = (any_max32(b, c), any_max32(a, c), any_max32(a, b));
+    let mid = if top == b { ac } else { ab };
+    let mid = if top == a { bc } else { mid };
     if a.is_nan() || b.is_nan() || c.is_nan() {
         min32(min32(a, b), c)
     } else {

@@ -1,245 +1,311 @@
-//! Floating-point operations, conversions, and the compiler's division sequences.
+//! Floating-point arithmetic that is rounded once: sums, products, minima, rounding to integers, scaling.
 
-use crate::harness::{As, Lane, Random, check, lanes, low, run, vop3};
+use crate::valu::{Args, Out, Row, Value, bits, check_all, double, half, single, value};
+use rustc_apfloat::ieee::{Double, Half, Single};
+use rustc_apfloat::{ExpInt, Float, Round};
+use std::cmp::Ordering;
 
-type Model = fn(f32, f32, f32) -> f32;
+/// The quiet form of a NaN.
+fn quiet<F: Float>(x: F) -> F {
+    if x.is_nan() { F::NAN } else { x }
+}
 
-/// The smaller number; a NaN loses against a number, -0 is below +0.
-fn min(a: f32, b: f32) -> f32 {
-    match (a.is_nan(), b.is_nan()) {
-        (true, _) => b,
-        (_, true) => a,
-        _ if a == b => {
-            if a.is_sign_negative() {
+/// `v_min` with the IEEE bit set, as compute kernels have it: a signalling NaN wins, a quiet one loses, -0 is below +0.
+pub(crate) fn min<F: Float>(a: F, b: F) -> F {
+    if a.is_signaling() {
+        return quiet(a);
+    }
+    if b.is_signaling() {
+        return quiet(b);
+    }
+    match a.partial_cmp(&b) {
+        None => {
+            if b.is_nan() {
                 a
             } else {
                 b
             }
         }
-        _ => {
-            if a < b {
-                a
-            } else {
-                b
-            }
-        }
+        Some(Ordering::Less) => a,
+        Some(Ordering::Equal) if a.is_zero() && a.is_negative() => a,
+        _ => b,
     }
 }
 
-fn max(a: f32, b: f32) -> f32 {
-    -min(-a, -b)
+pub(crate) fn max<F: Float>(a: F, b: F) -> F {
+    if a.is_signaling() {
+        return quiet(a);
+    }
+    if b.is_signaling() {
+        return quiet(b);
+    }
+    match a.partial_cmp(&b) {
+        None => {
+            if b.is_nan() {
+                a
+            } else {
+                b
+            }
+        }
+        Some(Ordering::Greater) => a,
+        Some(Ordering::Equal) if a.is_zero() && !a.is_negative() => a,
+        _ => b,
+    }
 }
 
-fn median(a: f32, b: f32, c: f32) -> f32 {
+fn median<F: Float>(a: F, b: F, c: F) -> F {
     if a.is_nan() || b.is_nan() || c.is_nan() {
         return min(min(a, b), c);
     }
-    max(min(a, b), min(max(a, b), c))
+    let most = max(max(a, b), c);
+    if most == a {
+        max(b, c)
+    } else if most == b {
+        max(a, c)
+    } else {
+        max(a, b)
+    }
 }
 
-fn is_signalling(bits: u64) -> bool {
-    let bits = bits as u32;
-    f32::from_bits(bits).is_nan() && bits & 0x40_0000 == 0
+fn add<F: Float>(a: F, b: F) -> F {
+    (a + b).value
+}
+
+fn mul<F: Float>(a: F, b: F) -> F {
+    (a * b).value
+}
+
+pub(crate) fn fma<F: Float>(a: F, b: F, c: F) -> F {
+    a.mul_add(b, c).value
+}
+
+/// Zero times anything is zero.
+fn mul_zero(a: Single, b: Single) -> Single {
+    if a.is_zero() || b.is_zero() {
+        Single::ZERO
+    } else {
+        mul(a, b)
+    }
+}
+
+fn fma_zero(a: Single, b: Single, c: Single) -> Single {
+    if a.is_zero() || b.is_zero() { c } else { fma(a, b, c) }
+}
+
+fn round<F: Float>(x: F, how: Round) -> F {
+    x.round_to_integral(how).value
+}
+
+/// `x - floor(x)`, but never 1: the hardware's result stays below, which the text does not show and LLVM relies on.
+fn fract<F: Float>(x: F) -> F {
+    let rest = add(x, -round(x, Round::TowardNegative));
+    let one = F::from_u128(1).value;
+    if rest >= one { one.next_down().value } else { rest }
+}
+
+fn ldexp<F: Float>(x: F, power: i32) -> F {
+    if x.is_nan() {
+        x
+    } else {
+        x.scalbn(power.clamp(-10_000, 10_000) as ExpInt)
+    }
+}
+
+/// Fraction in [0.5, 1) and exponent; exponent 0 for zero, infinity and NaN.
+fn frexp<F: Float>(x: F) -> (F, i32) {
+    if !x.is_finite() || x.is_zero() {
+        return (x, 0);
+    }
+    let mut exponent = 0;
+    (x.frexp(&mut exponent), exponent)
+}
+
+fn old_f(x: &Args) -> Single {
+    Single::from_bits(u128::from(x.d as u32))
+}
+
+fn old_h(x: &Args) -> Half {
+    Half::from_bits(u128::from(x.d as u16))
 }
 
 #[rustfmt::skip]
-const MODELS: &[(&str, u32, usize, Model)] = &[
-    ("v_add_f32", 0x103, 2, |a, b, _| a + b),
-    ("v_sub_f32", 0x104, 2, |a, b, _| a - b),
-    ("v_subrev_f32", 0x105, 2, |a, b, _| b - a),
-    ("v_mul_f32", 0x108, 2, |a, b, _| a * b),
-    ("v_min_f32", 0x10f, 2, |a, b, _| min(a, b)),
-    ("v_max_f32", 0x110, 2, |a, b, _| max(a, b)),
-    ("v_trunc_f32", 0x1a1, 1, |a, _, _| a.trunc()),
-    ("v_ceil_f32", 0x1a2, 1, |a, _, _| a.ceil()),
-    ("v_rndne_f32", 0x1a3, 1, |a, _, _| a.round_ties_even()),
-    ("v_floor_f32", 0x1a4, 1, |a, _, _| a.floor()),
-    ("v_fma_f32", 0x213, 3, |a, b, c| a.mul_add(b, c)),
-    ("v_min3_f32", 0x219, 3, |a, b, c| min(min(a, b), c)),
-    ("v_max3_f32", 0x21c, 3, |a, b, c| max(max(a, b), c)),
-    ("v_med3_f32", 0x21f, 3, median),
-    ("v_minmax_f32", 0x25f, 3, |a, b, c| max(min(a, b), c)),
+pub(crate) const SINGLE: &[Row] = &[
+    ("v_add_f32", |x| single(add(x.f(0), x.f(1)))),
+    ("v_sub_f32", |x| single(add(x.f(0), -x.f(1)))),
+    ("v_subrev_f32", |x| single(add(x.f(1), -x.f(0)))),
+    ("v_mul_f32", |x| single(mul(x.f(0), x.f(1)))),
+    ("v_mul_dx9_zero_f32", |x| single(mul_zero(x.f(0), x.f(1)))),
+    ("v_fma_f32", |x| single(fma(x.f(0), x.f(1), x.f(2)))),
+    ("v_fmac_f32", |x| single(fma(x.f(0), x.f(1), old_f(x)))),
+    ("v_fmaak_f32", |x| single(fma(x.f(0), x.f(1), x.f(2)))),
+    ("v_fmamk_f32", |x| single(fma(x.f(0), x.f(1), x.f(2)))),
+    ("v_fma_dx9_zero_f32", |x| single(fma_zero(x.f(0), x.f(1), x.f(2)))),
+    ("v_fmac_dx9_zero_f32", |x| single(fma_zero(x.f(0), x.f(1), old_f(x)))),
+    ("v_min_f32", |x| single(min(x.f(0), x.f(1)))),
+    ("v_max_f32", |x| single(max(x.f(0), x.f(1)))),
+    ("v_min3_f32", |x| single(min(min(x.f(0), x.f(1)), x.f(2)))),
+    ("v_max3_f32", |x| single(max(max(x.f(0), x.f(1)), x.f(2)))),
+    ("v_med3_f32", |x| single(median(x.f(0), x.f(1), x.f(2)))),
+    ("v_maxmin_f32", |x| single(min(max(x.f(0), x.f(1)), x.f(2)))),
+    ("v_minmax_f32", |x| single(max(min(x.f(0), x.f(1)), x.f(2)))),
+    ("v_trunc_f32", |x| single(round(x.f(0), Round::TowardZero))),
+    ("v_ceil_f32", |x| single(round(x.f(0), Round::TowardPositive))),
+    ("v_rndne_f32", |x| single(round(x.f(0), Round::NearestTiesToEven))),
+    ("v_floor_f32", |x| single(round(x.f(0), Round::TowardNegative))),
+    ("v_fract_f32", |x| single(fract(x.f(0)))),
+    ("v_ldexp_f32", |x| single(ldexp(x.f(0), x.i(1)))),
+    ("v_frexp_mant_f32", |x| single(frexp(x.f(0)).0)),
+    ("v_frexp_exp_i32_f32", |x| bits(frexp(x.f(0)).1 as u32)),
+    ("v_cubeid_f32", |x| single(cube(x).0)),
+    ("v_cubesc_f32", |x| single(cube(x).1)),
+    ("v_cubetc_f32", |x| single(cube(x).2)),
+    ("v_cubema_f32", |x| single(cube(x).3)),
+    ("v_mullit_f32", |x| {
+        let (a, b, c) = (x.f(0), x.f(1), x.f(2));
+        let least = -Single::largest();
+        let special = b.is_nan() || c.is_nan() || b == least || b == -Single::INFINITY || c <= Single::ZERO;
+        single(if special { least } else { mul(a, b) })
+    }),
 ];
 
-fn floats(lane: &Lane) -> [f32; 3] {
-    [lane.a, lane.b, lane.c].map(|bits| f32::from_bits(bits as u32))
+fn magnitude(x: Single) -> Single {
+    if x.is_negative() { -x } else { x }
 }
 
-#[test]
-fn operations_of_single_precision() {
-    for &(name, code, sources, model) in MODELS {
-        check(name, &vop3(code, sources), false, As::F32, |lane| {
-            if [lane.a, lane.b, lane.c].into_iter().any(is_signalling) {
-                return None;
-            }
-            let [a, b, c] = floats(lane);
-            low(lane, model(a, b, c).to_bits())
-        });
-    }
-}
-
-#[test]
-fn accumulation_adds_to_the_destination() {
-    check("v_fmac_f32", &vop3(0x12b, 2), false, As::F32, |lane| {
-        let [a, b, _] = floats(lane);
-        low(lane, a.mul_add(b, f32::from_bits(lane.d as u32)).to_bits())
-    });
-}
-
-#[test]
-fn modifiers_apply_before_and_after() {
-    // v8 = clamp(-|v2| * v4), then the same with an output modifier.
-    let [first, second] = vop3(0x108, 2);
-    check(
-        "v_mul_f32",
-        &[first | 1 << 8 | 1 << 15, second | 1 << 29],
-        false,
-        As::F32,
-        |lane| {
-            let [a, b, _] = floats(lane);
-            let product = -a.abs() * b;
-            let clamped = if product.is_nan() || product <= 0.0 {
-                0.0
-            } else {
-                product.min(1.0)
-            };
-            // Clamping a NaN depends on a mode bit.
-            (!product.is_nan()).then(|| low(lane, f32::to_bits(clamped))).flatten()
-        },
-    );
-}
-
-#[test]
-fn conversions() {
-    check("v_cvt_f32_i32", &vop3(0x185, 1), false, As::F32, |l| {
-        low(l, (l.a as i32 as f32).to_bits())
-    });
-    check("v_cvt_f32_u32", &vop3(0x186, 1), false, As::F32, |l| {
-        low(l, (l.a as u32 as f32).to_bits())
-    });
-    check("v_cvt_u32_f32", &vop3(0x187, 1), false, As::Bits, |l| {
-        low(l, floats(l)[0] as u32)
-    });
-    check("v_cvt_i32_f32", &vop3(0x188, 1), false, As::Bits, |l| {
-        low(l, floats(l)[0] as i32 as u32)
-    });
-    check("v_cvt_f32_ubyte0", &vop3(0x191, 1), false, As::F32, |l| {
-        low(l, (l.a as u8 as f32).to_bits())
-    });
-    check("v_cvt_f32_ubyte3", &vop3(0x194, 1), false, As::F32, |l| {
-        low(l, ((l.a >> 24) as u8 as f32).to_bits())
-    });
-    check("v_cvt_f64_f32", &vop3(0x190, 1), false, As::F64, |l| {
-        Some(f64::from(floats(l)[0]).to_bits())
-    });
-    check("v_cvt_f32_f64", &vop3(0x18f, 1), true, As::F32, |l| {
-        low(l, (f64::from_bits(l.a) as f32).to_bits())
-    });
-    check("v_cvt_i32_f64", &vop3(0x183, 1), true, As::Bits, |l| {
-        low(l, f64::from_bits(l.a) as i32 as u32)
-    });
-    check("v_cvt_f64_i32", &vop3(0x184, 1), true, As::F64, |l| {
-        Some(f64::from(l.a as i32).to_bits())
-    });
-    check("v_cvt_f16_f32", &vop3(0x18a, 1), false, As::Bits, |l| {
-        let value = half::f16::from_f32(floats(l)[0]);
-        // A write of half a register leaves the other half alone.
-        (!value.is_nan()).then_some(l.d & !0xffff | u64::from(value.to_bits()))
-    });
-    check("v_cvt_f32_f16", &vop3(0x18b, 1), false, As::F32, |l| {
-        low(l, half::f16::from_bits(l.a as u16).to_f32().to_bits())
-    });
-}
-
-#[test]
-fn scaling_by_powers_of_two() {
-    check("v_ldexp_f32", &vop3(0x31c, 2), false, As::F32, |l| {
-        let power = (l.b as i32).clamp(-400, 400);
-        low(
-            l,
-            ((f64::from(floats(l)[0]) * f64::from(power).exp2()) as f32).to_bits(),
+/// Face, s, t and twice the major axis of a cube map.
+fn cube(x: &Args) -> (Single, Single, Single, Single) {
+    let (a, b, c) = (x.f(0), x.f(1), x.f(2));
+    let number = |n: u128| Single::from_u128(n).value;
+    let twice = |v: Single| mul(v, number(2));
+    let below = |v: Single| v < Single::ZERO;
+    if magnitude(c) >= magnitude(a) && magnitude(c) >= magnitude(b) {
+        (
+            number(if below(c) { 5 } else { 4 }),
+            if below(c) { -a } else { a },
+            -b,
+            twice(c),
         )
-    });
-    check("v_frexp_exp_i32_f32", &vop3(0x1bf, 1), false, As::Bits, |l| {
-        low(l, frexp(floats(l)[0]).1 as u32)
-    });
-    check("v_frexp_mant_f32", &vop3(0x1c0, 1), false, As::F32, |l| {
-        low(l, frexp(floats(l)[0]).0.to_bits())
-    });
+    } else if magnitude(b) >= magnitude(a) {
+        (
+            number(if below(b) { 3 } else { 2 }),
+            a,
+            if below(b) { -c } else { c },
+            twice(b),
+        )
+    } else {
+        (
+            number(if below(a) { 1 } else { 0 }),
+            if below(a) { c } else { -c },
+            -b,
+            twice(a),
+        )
+    }
 }
 
-/// Mantissa in [0.5, 1) and exponent.
-fn frexp(value: f32) -> (f32, i32) {
-    if value == 0.0 || !value.is_finite() {
-        return (value, 0);
+#[rustfmt::skip]
+pub(crate) const DOUBLE: &[Row] = &[
+    ("v_add_f64", |x| double(add(x.d(0), x.d(1)))),
+    ("v_mul_f64", |x| double(mul(x.d(0), x.d(1)))),
+    ("v_fma_f64", |x| double(fma(x.d(0), x.d(1), x.d(2)))),
+    ("v_min_f64", |x| double(min(x.d(0), x.d(1)))),
+    ("v_max_f64", |x| double(max(x.d(0), x.d(1)))),
+    ("v_trunc_f64", |x| double(round(x.d(0), Round::TowardZero))),
+    ("v_ceil_f64", |x| double(round(x.d(0), Round::TowardPositive))),
+    ("v_rndne_f64", |x| double(round(x.d(0), Round::NearestTiesToEven))),
+    ("v_floor_f64", |x| double(round(x.d(0), Round::TowardNegative))),
+    ("v_fract_f64", |x| double(fract(x.d(0)))),
+    ("v_ldexp_f64", |x| double(ldexp(x.d(0), x.i(1)))),
+    ("v_frexp_mant_f64", |x| double(frexp(x.d(0)).0)),
+    ("v_frexp_exp_i32_f64", |x| bits(frexp(x.d(0)).1 as u32)),
+    ("v_trig_preop_f64", trig_preop),
+];
+
+/// 53 bits of 2 / pi, from `53 * S1[4:0]` on, or later for great exponents.
+fn trig_preop(x: &Args) -> Out {
+    // The binary expansion by long division of 2 * 2^1300 by pi, with pi from its own 1,300 bits, would take a bignum. The
+    // digits here come from a table of 24 bits each that fdlibm publishes for its argument reduction.
+    #[rustfmt::skip]
+    const TWO_OVER_PI: [u32; 66] = [
+        0xA2F983, 0x6E4E44, 0x1529FC, 0x2757D1, 0xF534DD, 0xC0DB62, 0x95993C, 0x439041, 0xFE5163, 0xABDEBB, 0xC561B7,
+        0x246E3A, 0x424DD2, 0xE00649, 0x2EEA09, 0xD1921C, 0xFE1DEB, 0x1CB129, 0xA73EE8, 0x8235F5, 0x2EBB44, 0x84E99C,
+        0x7026B4, 0x5F7E41, 0x3991D6, 0x398353, 0x39F49C, 0x845F8B, 0xBDF928, 0x3B1FF8, 0x97FFDE, 0x05980F, 0xEF2F11,
+        0x8B5A0A, 0x6D1F6D, 0x367ECF, 0x27CB09, 0xB74F46, 0x3F669E, 0x5FEA2D, 0x7527BA, 0xC7EBE5, 0xF17B3D, 0x0739F7,
+        0x8A5292, 0x6BFB5F, 0x8D5D08, 0x560330, 0x46FC7B, 0x6BABF0, 0xCFBC20, 0x9AF436, 0x1DA9E3, 0x91615E, 0xE61B08,
+        0x659985, 0x5F14A0, 0x68408D, 0x5C0FFD, 0x4D7327, 0x310606, 0x1556CA, 0x73A8C9, 0x60E27B, 0xC08C6B, 0x47C419,
+    ];
+    let exponent = (x.s[0] >> 52 & 0x7ff) as i32;
+    let mut shift = (x.u(1) & 31) as i32 * 53;
+    if exponent > 1077 {
+        shift += exponent - 1077;
     }
-    let bits = f64::from(value).to_bits();
-    let exponent = ((bits >> 52) & 0x7ff) as i32 - 1022;
-    (f64::from_bits(bits & !(0x7ff << 52) | 1022 << 52) as f32, exponent)
+    // The text's constant has 1,201 bits.
+    let bit = |n: i32| {
+        if n < 1201 {
+            TWO_OVER_PI[n as usize / 24] >> (23 - n % 24) & 1
+        } else {
+            0
+        }
+    };
+    let digits = (0..53).fold(0u128, |all, n| all << 1 | u128::from(bit(shift + n)));
+    let scale = -53 - shift + if exponent >= 1968 { 128 } else { 0 };
+    double(Double::from_u128(digits).value.scalbn(scale as ExpInt))
+}
+
+#[rustfmt::skip]
+pub(crate) const HALF: &[Row] = &[
+    ("v_add_f16", |x| half(add(x.h(0), x.h(1)))),
+    ("v_sub_f16", |x| half(add(x.h(0), -x.h(1)))),
+    ("v_subrev_f16", |x| half(add(x.h(1), -x.h(0)))),
+    ("v_mul_f16", |x| half(mul(x.h(0), x.h(1)))),
+    ("v_fma_f16", |x| half(fma(x.h(0), x.h(1), x.h(2)))),
+    ("v_fmac_f16", |x| half(fma(x.h(0), x.h(1), old_h(x)))),
+    ("v_fmaak_f16", |x| half(fma(x.h(0), x.h(1), x.h(2)))),
+    ("v_fmamk_f16", |x| half(fma(x.h(0), x.h(1), x.h(2)))),
+    ("v_min_f16", |x| half(min(x.h(0), x.h(1)))),
+    ("v_max_f16", |x| half(max(x.h(0), x.h(1)))),
+    ("v_min3_f16", |x| half(min(min(x.h(0), x.h(1)), x.h(2)))),
+    ("v_max3_f16", |x| half(max(max(x.h(0), x.h(1)), x.h(2)))),
+    ("v_med3_f16", |x| half(median(x.h(0), x.h(1), x.h(2)))),
+    ("v_maxmin_f16", |x| half(min(max(x.h(0), x.h(1)), x.h(2)))),
+    ("v_minmax_f16", |x| half(max(min(x.h(0), x.h(1)), x.h(2)))),
+    ("v_trunc_f16", |x| half(round(x.h(0), Round::TowardZero))),
+    ("v_ceil_f16", |x| half(round(x.h(0), Round::TowardPositive))),
+    ("v_rndne_f16", |x| half(round(x.h(0), Round::NearestTiesToEven))),
+    ("v_floor_f16", |x| half(round(x.h(0), Round::TowardNegative))),
+    ("v_fract_f16", |x| half(fract(x.h(0)))),
+    ("v_ldexp_f16", |x| half(ldexp(x.h(0), x.ih(1).into()))),
+    ("v_frexp_mant_f16", |x| half(frexp(x.h(0)).0)),
+    ("v_frexp_exp_i16_f16", |x| bits(frexp(x.h(0)).1 as u16)),
+    ("v_div_fixup_f16", |x| half(div_fixup(x.h(0), x.h(1), x.h(2)))),
+    ("v_pack_b32_f16", |x| value(Value::Pk([x.uh(0), x.uh(1)]))),
+];
+
+/// The special cases of division that do not depend on exponents.
+fn div_fixup<F: Float>(quotient: F, den: F, num: F) -> F {
+    let negative = den.is_negative() != num.is_negative();
+    let signed = |x: F| if negative { -x } else { x };
+    if num.is_nan() || den.is_nan() || (den.is_zero() && num.is_zero()) || (den.is_infinite() && num.is_infinite()) {
+        F::NAN
+    } else if den.is_zero() || num.is_infinite() {
+        signed(F::INFINITY)
+    } else if den.is_infinite() || num.is_zero() {
+        signed(F::ZERO)
+    } else {
+        signed(quotient.abs())
+    }
 }
 
 #[test]
-fn operations_of_double_precision() {
-    let of = f64::from_bits;
-    check("v_add_f64", &vop3(0x327, 2), true, As::F64, |l| {
-        Some((of(l.a) + of(l.b)).to_bits())
-    });
-    check("v_mul_f64", &vop3(0x328, 2), true, As::F64, |l| {
-        Some((of(l.a) * of(l.b)).to_bits())
-    });
-    check("v_fma_f64", &vop3(0x214, 3), true, As::F64, |l| {
-        Some(of(l.a).mul_add(of(l.b), of(l.c)).to_bits())
-    });
+fn single_precision() {
+    check_all(SINGLE);
 }
 
 #[test]
-fn divisions_are_correctly_rounded() {
-    let mut pairs = lanes(false);
-    let mut random = Random(0xd1);
-    pairs.extend((0..32_768).map(|_| Lane {
-        a: random.next(),
-        b: random.next(),
-        c: 0,
-        d: 0,
-    }));
-    for (lane, ours) in pairs.iter().zip(run("divide_f32", &[], &pairs)) {
-        let [a, b, _] = floats(lane);
-        let (ours, quotient) = (f32::from_bits(ours as u32), a / b);
-        let same = ours.to_bits() == quotient.to_bits() || ours.is_nan() && quotient.is_nan();
-        assert!(
-            same,
-            "{a:e} / {b:e} = {ours:e}, the correctly rounded quotient is {quotient:e}"
-        );
-    }
-    let mut pairs = lanes(true);
-    pairs.extend((0..32_768).map(|_| Lane {
-        a: random.next(),
-        b: random.next(),
-        c: 0,
-        d: 0,
-    }));
-    for (lane, ours) in pairs.iter().zip(run("divide_f64", &[], &pairs)) {
-        let (a, b) = (f64::from_bits(lane.a), f64::from_bits(lane.b));
-        let (ours, quotient) = (f64::from_bits(ours), a / b);
-        let same = ours.to_bits() == quotient.to_bits() || ours.is_nan() && quotient.is_nan();
-        assert!(
-            same,
-            "{a:e} / {b:e} = {ours:e}, the correctly rounded quotient is {quotient:e}"
-        );
-    }
+fn double_precision() {
+    check_all(DOUBLE);
 }
 
 #[test]
-fn the_fraction_of_a_half_is_below_one_and_that_of_nan_is_nan() {
-    let words = vop3(0x1df, 1);
-    let of = |bits: u64| half::f16::from_bits(bits as u16);
-    check("v_fract_f16", &words, false, As::Bits, |l| {
-        let a = of(l.a).to_f32();
-        let rest = half::f16::from_f32((a - a.floor()).min(1.0 - 1.0 / 2048.0));
-        a.is_finite().then_some(l.d & !0xffff | u64::from(rest.to_bits()))
-    });
-    let lanes = lanes(false);
-    for (lane, ours) in lanes.iter().zip(run("template_kernel", &words, &lanes)) {
-        assert!(of(lane.a).is_finite() || of(ours).is_nan(), "{lane:x?} gave {ours:#x}");
-    }
+fn half_precision() {
+    check_all(HALF);
 }

@@ -2,7 +2,7 @@
 
 use super::float::{norm_i16, norm_u16};
 use super::lane_ops;
-use crate::exec::elem::{H, Sel};
+use crate::exec::elem::{Bits16, H, Sel};
 use crate::exec::num::{exp2, fma_half, ldexp32, max32, med32, min32};
 
 /// `a * b + c` so that rounding it to half precision rounds once.
@@ -83,7 +83,7 @@ lane_ops! { lookup {
     VCvtPkNormI16F16(a: H, b: H) -> u32 { norm_i16(a.0) | norm_i16(b.0) << 16 }
     VCvtPkNormU16F16(a: H, b: H) -> u32 { norm_u16(a.0) | norm_u16(b.0) << 16 }
     VPackB32F16(a: H, b: H) -> [H; 2] { [a, b] }
-    VCndmaskB16(a: u16, b: u16, which: Sel) -> u16 { a & !(which.0 as u16) | b & which.0 as u16 }
+    VCndmaskB16(a: Bits16, b: Bits16, which: Sel) -> u16 { a.0 & !(which.0 as u16) | b.0 & which.0 as u16 }
     VMovB16(a: u16) -> u16 { a }
     VNotB16(a: u16) -> u16 { !a }
     VAndB16(a: u16, b: u16) -> u16 { a & b }

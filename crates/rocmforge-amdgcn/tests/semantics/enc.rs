@@ -1,0 +1,282 @@
+//! Encodings by mnemonic, found by asking the decoder about every opcode of every format; and the words of instructions.
+
+use rocmforge_amdgcn::{Format, Op, decode};
+use std::sync::OnceLock;
+
+/// One opcode of one format.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Encoding {
+    pub(crate) format: Format,
+    pub(crate) code: u32,
+    pub(crate) op: Op,
+}
+
+pub(crate) const VCC: u32 = 106;
+pub(crate) const NULL: u32 = 124;
+pub(crate) const M0: u32 = 125;
+pub(crate) const EXEC: u32 = 126;
+pub(crate) const LITERAL: u32 = 255;
+
+/// Source field of a vector register.
+pub(crate) const fn v(reg: u32) -> u32 {
+    256 + reg
+}
+
+/// Source field of an inline integer.
+pub(crate) const fn int(value: i32) -> u32 {
+    if value >= 0 {
+        128 + value as u32
+    } else {
+        (192 - value) as u32
+    }
+}
+
+pub(crate) fn sop1(code: u32, dst: u32, src: u32) -> u32 {
+    0xbe80_0000 | dst << 16 | code << 8 | src
+}
+
+pub(crate) fn sop2(code: u32, dst: u32, src0: u32, src1: u32) -> u32 {
+    0x8000_0000 | code << 23 | dst << 16 | src1 << 8 | src0
+}
+
+pub(crate) fn sopc(code: u32, src0: u32, src1: u32) -> u32 {
+    0xbf00_0000 | code << 16 | src1 << 8 | src0
+}
+
+pub(crate) fn sopk(code: u32, dst: u32, imm: u16) -> u32 {
+    0xb000_0000 | code << 23 | dst << 16 | u32::from(imm)
+}
+
+pub(crate) fn vop1(code: u32, dst: u32, src: u32) -> u32 {
+    0x7e00_0000 | dst << 17 | code << 9 | src
+}
+
+pub(crate) fn vop2(code: u32, dst: u32, src0: u32, vsrc1: u32) -> u32 {
+    code << 25 | dst << 17 | vsrc1 << 9 | src0
+}
+
+pub(crate) fn vopc(code: u32, src0: u32, vsrc1: u32) -> u32 {
+    0x7c00_0000 | code << 17 | vsrc1 << 9 | src0
+}
+
+/// Modifier fields of VOP3 and VOP3P; `hi` is `op_sel_hi`, `abs` is `neg_hi` in VOP3P.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Fields {
+    pub(crate) neg: u32,
+    pub(crate) abs: u32,
+    pub(crate) op_sel: u32,
+    pub(crate) hi: u32,
+    pub(crate) clamp: bool,
+    pub(crate) omod: u32,
+}
+
+pub(crate) fn vop3(code: u32, dst: u32, src: [u32; 3], m: Fields) -> [u32; 2] {
+    [
+        0xd400_0000 | code << 16 | u32::from(m.clamp) << 15 | m.op_sel << 11 | m.abs << 8 | dst,
+        src[0] | src[1] << 9 | src[2] << 18 | m.omod << 27 | m.neg << 29,
+    ]
+}
+
+pub(crate) fn vop3p(code: u32, dst: u32, src: [u32; 3], m: Fields) -> [u32; 2] {
+    [
+        0xcc00_0000 | code << 16 | u32::from(m.clamp) << 15 | (m.hi >> 2) << 14 | m.op_sel << 11 | m.abs << 8 | dst,
+        src[0] | src[1] << 9 | src[2] << 18 | (m.hi & 3) << 27 | m.neg << 29,
+    ]
+}
+
+/// X and Y: code, destination, first and second source. The destinations are of different parity.
+pub(crate) fn vopd(x: [u32; 4], y: [u32; 4]) -> [u32; 2] {
+    assert_ne!(x[1] & 1, y[1] & 1);
+    [
+        0xc800_0000 | x[0] << 22 | y[0] << 17 | x[3] << 9 | x[2],
+        x[1] << 24 | (y[1] >> 1) << 17 | y[3] << 9 | y[2],
+    ]
+}
+
+pub(crate) fn smem(code: u32, dst: u32, base: u32, offset: u32, imm: i32) -> [u32; 2] {
+    [
+        0xf400_0000 | code << 18 | dst << 6 | base >> 1,
+        offset << 25 | (imm as u32 & 0x1f_ffff),
+    ]
+}
+
+/// `data` are the two data registers.
+pub(crate) fn ds(code: u32, dst: u32, addr: u32, data: [u32; 2], offset: u32) -> [u32; 2] {
+    [
+        0xd800_0000 | code << 18 | offset,
+        dst << 24 | data[1] << 16 | data[0] << 8 | addr,
+    ]
+}
+
+/// Segment: 0 flat, 1 scratch, 2 global. `glc` makes an atomic return the old value.
+pub(crate) fn flat(
+    segment: u32,
+    code: u32,
+    dst: u32,
+    addr: Option<u32>,
+    data: u32,
+    saddr: u32,
+    imm: i32,
+    glc: bool,
+) -> [u32; 2] {
+    let sve = u32::from(segment == 1 && addr.is_some());
+    [
+        0xdc00_0000 | code << 18 | segment << 16 | u32::from(glc) << 14 | (imm as u32 & 0x1fff),
+        dst << 24 | sve << 23 | saddr << 16 | data << 8 | addr.unwrap_or(0),
+    ]
+}
+
+/// An instruction of this opcode with the plainest operands.
+pub(crate) fn plain(format: Format, code: u32) -> Vec<u32> {
+    match format {
+        Format::Sop1 => vec![sop1(code, 4, 6), 0],
+        Format::Sop2 => vec![sop2(code, 4, 6, 8), 0],
+        Format::Sopc => vec![sopc(code, 6, 8)],
+        Format::Sopk => vec![sopk(code, 4, 0x201), 0],
+        Format::Sopp => vec![0xbf80_0000 | code << 16],
+        Format::Smem => smem(code, 16, 4, NULL, 0).to_vec(),
+        Format::Vop1 => vec![vop1(code, 4, v(6))],
+        Format::Vop2 => vec![vop2(code, 4, v(6), 8), 0],
+        Format::Vopc => vec![vopc(code, v(6), 8)],
+        Format::Vop3 => vop3(code, 4, [v(6), v(8), v(10)], Fields::default()).to_vec(),
+        Format::Vop3sd => vop3(code, 4, [v(6), v(8), 10], Fields::default()).to_vec(),
+        Format::Vop3p => {
+            let m = Fields {
+                hi: 7,
+                ..Fields::default()
+            };
+            vop3p(code, 4, [v(6), v(16), v(24)], m).to_vec()
+        }
+        Format::Ds => ds(code, 4, 6, [8, 10], 0).to_vec(),
+        Format::Flat => flat(0, code, 4, Some(6), 8, NULL, 0, false).to_vec(),
+        Format::Scratch => flat(1, code, 4, Some(6), 8, NULL, 0, false).to_vec(),
+        Format::Global => flat(2, code, 4, Some(6), 8, NULL, 0, false).to_vec(),
+        Format::Mubuf => vec![0xe000_0000 | code << 18, 0],
+        Format::Vopd => Vec::new(),
+    }
+}
+
+/// Other ways to write it, where the decoder does not take fields that an opcode leaves alone.
+fn attempts(format: Format, code: u32) -> Vec<Vec<u32>> {
+    let none = Fields::default();
+    let mut all = vec![plain(format, code)];
+    match format {
+        Format::Sop1 => all.extend([vec![sop1(code, 4, 0)], vec![sop1(code, 0, 6)], vec![sop1(code, 0, 0)]]),
+        Format::Vop1 => all.extend([vec![vop1(code, 0, 0)], vec![vop1(code, 0, v(0))]]),
+        Format::Sopk => all.extend([
+            vec![sopk(code, 0, 0)],
+            vec![sopk(code, 124, 0)],
+            vec![sopk(code, 0, 0x201), 0],
+        ]),
+        Format::Vop3 | Format::Vop3sd => {
+            for src in [
+                [v(6), v(8), v(10)],
+                [v(6), v(8), 10],
+                [v(6), v(8), 0],
+                [v(6), 8, 10],
+                [v(6), 8, 0],
+                [8, 8, 0],
+                [v(6), 0, 0],
+                [0, 0, 0],
+            ] {
+                for dst in [4, EXEC, 0] {
+                    all.push(vop3(code, dst, src, none).to_vec());
+                }
+            }
+        }
+        Format::Vop3p => {
+            for hi in [7, 3, 0] {
+                for src in [[v(6), v(16), v(24)], [v(6), v(16), 0]] {
+                    all.push(vop3p(code, 4, src, Fields { hi, ..none }).to_vec());
+                }
+            }
+        }
+        Format::Smem => all.push(vec![0xf400_0000 | code << 18, 0]),
+        Format::Ds => {
+            for dst in [4, 0] {
+                for addr in [6, 0] {
+                    for data in [[8, 10], [8, 0], [0, 0]] {
+                        all.push(ds(code, dst, addr, data, 0).to_vec());
+                    }
+                }
+            }
+        }
+        Format::Flat | Format::Scratch | Format::Global => {
+            let segment = match format {
+                Format::Flat => 0,
+                Format::Scratch => 1,
+                _ => 2,
+            };
+            for dst in [4, 0] {
+                for data in [8, 0] {
+                    for saddr in [NULL, 4] {
+                        for addr in [Some(6), None] {
+                            for glc in [false, true] {
+                                all.push(flat(segment, code, dst, addr, data, saddr, 0, glc).to_vec());
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+    all
+}
+
+/// Every opcode the decoder knows, with the words of an instruction that has it.
+pub(crate) fn all() -> &'static [(Encoding, Vec<u32>)] {
+    static ALL: OnceLock<Vec<(Encoding, Vec<u32>)>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let formats = [
+            (Format::Sop1, 256),
+            (Format::Sop2, 128),
+            (Format::Sopc, 128),
+            (Format::Sopk, 32),
+            (Format::Sopp, 128),
+            (Format::Smem, 256),
+            (Format::Vop1, 256),
+            (Format::Vop2, 64),
+            (Format::Vopc, 256),
+            (Format::Vop3, 1024),
+            (Format::Vop3p, 128),
+            (Format::Ds, 256),
+            (Format::Flat, 128),
+            (Format::Scratch, 128),
+            (Format::Global, 128),
+            (Format::Mubuf, 256),
+        ];
+        let mut found = Vec::new();
+        for (format, count) in formats {
+            for code in 0..count {
+                let decoded = attempts(format, code).into_iter().find_map(|words| {
+                    let inst = decode(&words, 0).ok()?;
+                    (inst.format == format || inst.format == Format::Vop3sd).then_some((inst, words))
+                });
+                if let Some((inst, mut words)) = decoded {
+                    words.truncate(inst.size as usize / 4);
+                    let encoding = Encoding {
+                        format: inst.format,
+                        code,
+                        op: inst.op,
+                    };
+                    found.push((encoding, words));
+                }
+            }
+        }
+        found
+    })
+}
+
+/// The opcode of a mnemonic in a format.
+pub(crate) fn find(name: &str, format: Format) -> Option<u32> {
+    all()
+        .iter()
+        .find(|(e, _)| e.format == format && e.op.mnemonic() == name)
+        .map(|(e, _)| e.code)
+}
+
+/// The same where it has to exist.
+pub(crate) fn code(name: &str, format: Format) -> u32 {
+    find(name, format).unwrap_or_else(|| panic!("{name} has no {format:?} encoding"))
+}
