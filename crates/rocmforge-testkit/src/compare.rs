@@ -1,9 +1,14 @@
 //! Comparing a device's output with a reference: shape-aware, NaN-proof, and saying where the worst element is.
 
+use crate::against;
+use rocmforge_runtime::Pod;
+use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::panic::Location;
 
 /// How far an element may be from its reference.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Tolerance {
     /// `|actual - expected| <= limit`.
     Absolute(f64),
@@ -16,7 +21,7 @@ pub enum Tolerance {
 impl Tolerance {
     /// How many times over the limit an element is: at most 1 passes. NaN against anything but the same kind of
     /// non-number is infinite.
-    fn excess(self, actual: f32, expected: f64) -> f64 {
+    pub(crate) fn excess(self, actual: f32, expected: f64) -> f64 {
         if actual.is_nan() || expected.is_nan() {
             return f64::INFINITY;
         }
@@ -90,6 +95,7 @@ impl fmt::Display for Mismatch {
 /// # Panics
 ///
 /// If the lengths do not match the shape: that is a mistake of the test.
+#[track_caller]
 pub fn compare(actual: &[f32], expected: &[f64], shape: &[usize], tolerance: Tolerance) -> Result<(), Mismatch> {
     let elements: usize = shape.iter().product();
     assert_eq!(
@@ -104,6 +110,8 @@ pub fn compare(actual: &[f32], expected: &[f64], shape: &[usize], tolerance: Tol
         "expected has {} elements, shape {shape:?} has {elements}",
         expected.len()
     );
+    let bytes = bytemuck::cast_slice(actual);
+    against::record(Location::caller(), "f32", shape, tolerance, bytes);
     let mut worst: Option<(f64, usize)> = None;
     let mut outside = 0;
     for (i, (&a, &e)) in actual.iter().zip(expected).enumerate() {
@@ -135,6 +143,36 @@ pub fn compare(actual: &[f32], expected: &[f64], shape: &[usize], tolerance: Tol
 pub fn assert_close(actual: &[f32], expected: &[f64], shape: &[usize], tolerance: Tolerance) {
     if let Err(mismatch) = compare(actual, expected, shape, tolerance) {
         panic!("{mismatch}");
+    }
+}
+
+/// Holds `actual` to `expected` bit for bit: for copies, and for kernels that compute with integers.
+///
+/// # Panics
+///
+/// If an element differs.
+#[track_caller]
+pub fn assert_same<T: Pod + fmt::Debug>(actual: &[T], expected: &[T], what: &str) {
+    let bits = |values: &[T]| -> Vec<u8> { bytemuck::cast_slice(values).to_vec() };
+    let (found, wanted) = (bits(actual), bits(expected));
+    let dtype = std::any::type_name::<T>();
+    against::record(Location::caller(), dtype, &[actual.len()], Tolerance::Exact, &found);
+    assert_eq!(
+        actual.len(),
+        expected.len(),
+        "{what}: {} elements where {} were expected",
+        actual.len(),
+        expected.len()
+    );
+    let size = size_of::<T>().max(1);
+    let differs = found.chunks(size).zip(wanted.chunks(size)).position(|(a, b)| a != b);
+    if let Some(index) = differs {
+        panic!(
+            "{what}: element {index} of {} is {:?} where {:?} was expected",
+            actual.len(),
+            actual[index],
+            expected[index]
+        );
     }
 }
 
@@ -202,6 +240,24 @@ mod tests {
         assert!(compare(&[0.0], &[-0.0], &[1], Tolerance::Exact).is_err());
         assert!(compare(&[1.5], &[1.5], &[1], Tolerance::Exact).is_ok());
         assert!(compare(&[1.0f32.next_up()], &[1.0], &[1], Tolerance::Exact).is_err());
+    }
+
+    #[test]
+    fn the_same_means_every_bit_of_any_type() {
+        assert_same(&[1u8, 2], &[1, 2], "bytes");
+        assert_same::<u32>(&[], &[], "nothing");
+        for (actual, expected, message) in [
+            (
+                vec![0.0f32, 1.0],
+                vec![-0.0, 1.0],
+                "x: element 0 of 2 is 0.0 where -0.0 was expected",
+            ),
+            (vec![0.0], vec![0.0, 1.0], "x: 1 elements where 2 were expected"),
+        ] {
+            let caught = std::panic::catch_unwind(|| assert_same(&actual, &expected, "x")).unwrap_err();
+            let text = caught.downcast::<String>().unwrap();
+            assert!(text.contains(message), "{text}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! * [`gpu`] gives a test its device: a simulated Radeon of its own, or the real card that the supervisor
 //!   (`cargo xtask test-gpu`) holds the lock of. The lease checks, when it ends, that nothing leaked, no error went unseen
 //!   and the simulator has nothing to report.
+//! * [`against`] holds what two devices computed side by side.
 //! * [`compare`] holds an output to its reference and names the worst element; [`data`] makes seeded inputs and poison.
 //! * [`DummyBackend`] runs graphs without memory or arithmetic, to test their logic.
 //! * [`skip!`] ends a test that cannot run, visibly.
@@ -21,6 +22,7 @@
 //! # Ok::<(), rocmforge_runtime::HipError>(())
 //! ```
 
+pub mod against;
 pub mod compare;
 pub mod data;
 pub mod device;

@@ -82,7 +82,11 @@ impl TestResult {
         matches!(self.verdict, Verdict::Skipped { .. })
     }
 
-    fn package(&self) -> &str {
+    pub(crate) fn passed(&self) -> bool {
+        self.verdict == Verdict::Passed
+    }
+
+    pub(crate) fn package(&self) -> &str {
         self.id
             .split_once("::")
             .map_or(self.id.as_str(), |(package, _)| package)

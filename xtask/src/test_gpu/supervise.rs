@@ -1,14 +1,16 @@
 //! One test in one process, under a deadline, with nothing left behind.
 
+use super::against;
 use super::discover::Test;
 use super::report::{TestResult, Verdict};
+use rocmforge_testkit::against::BUFFERS_VARIABLE;
 use rocmforge_testkit::lock::CardLock;
 use rocmforge_testkit::report::{REPORT_VARIABLE, Record};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -47,6 +49,8 @@ pub(crate) struct Supervision {
     pub(crate) grace: Grace,
     /// What the test's process is told.
     pub(crate) environment: Vec<(&'static str, String)>,
+    /// Where tests record the buffers they compare, if they are to.
+    pub(crate) buffers: Option<PathBuf>,
 }
 
 impl Supervision {
@@ -68,6 +72,9 @@ impl Supervision {
             .current_dir(&test.binary.directory);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.env(REPORT_VARIABLE, &records);
+        if let Some(folder) = &self.buffers {
+            command.env(BUFFERS_VARIABLE, against::file(folder, &test.id(), round));
+        }
         lock.pass_to(&mut command).map_err(io::Error::other)?;
 
         let start = Instant::now();
@@ -207,6 +214,7 @@ mod tests {
             deadline,
             grace,
             environment: vec![("ROCMFORGE_DEVICE", "sim".to_owned())],
+            buffers: Some(directory.path().to_owned()),
         };
         let result = supervision.run(&test, 0, &lock, directory.path()).unwrap();
         (result, directory)
@@ -296,6 +304,14 @@ mod tests {
             std::thread::sleep(POLL);
         }
         assert!(gone(), "the grandchild {pid} lives on");
+    }
+
+    #[test]
+    fn the_test_is_told_where_to_record() {
+        let (result, directory) = supervise("echo here > \"$ROCMFORGE_TEST_BUFFERS\"", LONG);
+        assert_eq!(result.verdict, Verdict::Passed);
+        let recorded = fs::read_to_string(against::file(directory.path(), "fake::planted", 0)).unwrap();
+        assert_eq!(recorded, "here\n");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::{launch_scale, scale};
 use rocmforge_runtime::*;
+use rocmforge_testkit::compare::assert_same;
 use rocmforge_testkit::gpu;
 use serial_test::serial;
 
@@ -66,6 +67,6 @@ fn test_hip_error_handling() {
 
     // None of it did any harm.
     launch_scale(stream, &kernel, &x, &y, 3.0).unwrap();
-    assert_eq!(y.to_vec(stream).unwrap(), [3.0; 33]);
+    assert_same(&y.to_vec(stream).unwrap(), &[3.0; 33], "y");
     assert!(backend.is_poisoned().is_none());
 }

@@ -2,6 +2,7 @@
 
 use crate::{launch_scale, scale};
 use rocmforge_runtime::*;
+use rocmforge_testkit::compare::assert_same;
 use rocmforge_testkit::gpu;
 use serial_test::serial;
 
@@ -42,7 +43,11 @@ fn test_execute_smoke_kernel() {
         y.fill_bytes(backend.stream(), 0xff).unwrap();
         launch_scale(backend.stream(), &kernel, &x, &y, 0.25).unwrap();
         let expected: Vec<f32> = data.iter().map(|x| x * 0.25).collect();
-        assert_eq!(y.to_vec(backend.stream()).unwrap(), expected, "{len} elements");
+        assert_same(
+            &y.to_vec(backend.stream()).unwrap(),
+            &expected,
+            &format!("{len} elements"),
+        );
     }
 }
 
@@ -61,7 +66,11 @@ fn kernels_on_two_streams_order_themselves() {
         let (to, from) = (&buffers[step % 2], &buffers[(step + 1) % 2]);
         launch_scale(&streams[step % 2], &kernel, from, to, -2.0).unwrap();
     }
-    assert_eq!(buffers[1].to_vec(backend.stream()).unwrap(), [(1 << 20) as f32; 65]);
+    assert_same(
+        &buffers[1].to_vec(backend.stream()).unwrap(),
+        &[(1 << 20) as f32; 65],
+        "the last",
+    );
 }
 
 #[test]
@@ -75,5 +84,5 @@ fn what_is_dropped_at_once_is_kept_until_the_kernel_is_done() {
         let x = HipBuffer::from_slice(backend.stream(), &[4.0f32; 129], "x").unwrap();
         launch_scale(backend.stream(), &kernel, &x, &y, 0.5).unwrap();
     }
-    assert_eq!(y.to_vec(backend.stream()).unwrap(), [2.0; 129]);
+    assert_same(&y.to_vec(backend.stream()).unwrap(), &[2.0; 129], "y");
 }

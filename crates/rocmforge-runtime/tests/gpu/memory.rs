@@ -1,6 +1,7 @@
 //! Buffers and copies on a device.
 
 use rocmforge_runtime::*;
+use rocmforge_testkit::compare::assert_same;
 use rocmforge_testkit::data::rng;
 use rocmforge_testkit::gpu;
 use serial_test::serial;
@@ -22,10 +23,10 @@ fn test_hip_buffer_copy() {
         buffer.copy_from_host(backend.stream(), &data).unwrap();
         let mut back = vec![f32::NAN; len];
         buffer.copy_to_host(backend.stream(), &mut back).unwrap();
-        assert_eq!(back, data, "{len} elements");
+        assert_same(&back, &data, &format!("{len} elements"));
         let mut back = vec![f32::NAN; len];
         backend.copy_from_device_safe(&buffer, &mut back).unwrap();
-        assert_eq!(back, data, "{len} elements");
+        assert_same(&back, &data, &format!("{len} elements"));
     }
 }
 
@@ -37,7 +38,7 @@ fn test_gpu_memory_roundtrip() {
     for len in [(1 << 18) - 1, 1 << 18, (1 << 18) + 1, (4 << 18) + 129] {
         let data = values(len);
         let tensor = DeviceTensor::from_host(gpu.backend(), &data, &[len]).unwrap();
-        assert_eq!(tensor.to_host().unwrap(), data, "{len} elements");
+        assert_same(&tensor.to_host().unwrap(), &data, &format!("{len} elements"));
     }
 }
 
@@ -52,7 +53,7 @@ fn test_gpu_buffer_allocation() {
         let buffer = backend.allocate_buffer_safe(size).unwrap();
         assert_eq!(buffer.byte_len(), size);
         assert!(backend.safe_alloc_size().unwrap() <= before - size);
-        assert_eq!(buffer.to_vec(backend.stream()).unwrap(), vec![0; size], "zeroed");
+        assert_same(&buffer.to_vec(backend.stream()).unwrap(), &vec![0; size], "zeroed");
     }
     backend.synchronize().unwrap();
     assert!(!backend.can_allocate(usize::MAX).unwrap());
@@ -70,7 +71,7 @@ fn test_gpu_to_gpu_copy() {
         // SAFETY: the copy below writes all of it.
         let to = unsafe { HipBuffer::<f32>::uninit(&other, Elems(len), "to") }.unwrap();
         to.copy_from_buffer(&other, &from).unwrap();
-        assert_eq!(to.to_vec(backend.stream()).unwrap(), data, "{len} elements");
+        assert_same(&to.to_vec(backend.stream()).unwrap(), &data, &format!("{len} elements"));
     }
 }
 
@@ -126,6 +127,10 @@ fn streams_order_themselves() {
         }
     }
     for (index, (buffer, expected)) in buffers.iter().zip(&model).enumerate() {
-        assert_eq!(&buffer.to_vec(&streams[index % 3]).unwrap(), expected, "buffer {index}");
+        assert_same(
+            &buffer.to_vec(&streams[index % 3]).unwrap(),
+            expected,
+            &format!("buffer {index}"),
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{launch_scale, scale};
 use rocmforge_runtime::*;
+use rocmforge_testkit::compare::assert_same;
 use rocmforge_testkit::gpu;
 use serial_test::serial;
 
@@ -18,8 +19,8 @@ fn test_synchronize_device_is_stream_aware() {
     assert!(backend.stream().query().unwrap());
     backend.synchronize().unwrap();
     assert!(other.query().unwrap());
-    assert_eq!(mine.to_vec(backend.stream()).unwrap(), [1; 64]);
-    assert_eq!(theirs.to_vec(&other).unwrap(), [2; 64]);
+    assert_same(&mine.to_vec(backend.stream()).unwrap(), &[1; 64], "mine");
+    assert_same(&theirs.to_vec(&other).unwrap(), &[2; 64], "theirs");
 }
 
 #[test]
@@ -41,7 +42,7 @@ fn test_multiple_synchronizations() {
         buffer.copy_from_host(backend.stream(), &[value; 33]).unwrap();
         backend.synchronize().unwrap();
         backend.synchronize().unwrap();
-        assert_eq!(buffer.to_vec(backend.stream()).unwrap(), [value; 33]);
+        assert_same(&buffer.to_vec(backend.stream()).unwrap(), &[value; 33], "buffer");
     }
 }
 
@@ -85,6 +86,6 @@ fn test_synchronize_after_gpu_operations() {
     launch_scale(backend.stream(), &kernel, &y, &x, 2.0).unwrap();
     backend.synchronize().unwrap();
     assert!(backend.stream().query().unwrap());
-    assert_eq!(y.to_vec(backend.stream()).unwrap(), [1.5; 129]);
-    assert_eq!(x.to_vec(backend.stream()).unwrap(), [3.0; 129]);
+    assert_same(&y.to_vec(backend.stream()).unwrap(), &[1.5; 129], "y");
+    assert_same(&x.to_vec(backend.stream()).unwrap(), &[3.0; 129], "x");
 }
