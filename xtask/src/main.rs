@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 mod bindings;
+mod campaign;
 mod ci;
 mod doctor;
 mod kernels;
@@ -27,6 +28,8 @@ struct Cli {
 enum Command {
     /// Compares our HIP bindings with the headers on this machine.
     Bindings(bindings::Args),
+    /// Runs random host programs on the simulator, each with one planted mistake, and correct ones.
+    Campaign(campaign::Args),
     /// Runs everything a change must pass: fmt, clippy, tests, docs, tidy and the generated-file checks.
     Ci(ci::Args),
     /// Shows what is on this machine: cards, displays, memory, permissions, HIP, compilers.
@@ -49,6 +52,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 fn main() -> ExitCode {
     let outcome: Outcome = match Cli::parse().command {
         Command::Bindings(args) => bindings::run(args),
+        Command::Campaign(args) => campaign::run(args),
         Command::Ci(args) => ci::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Kernels(args) => kernels::run(args),

@@ -80,14 +80,20 @@ impl Host {
         self.instructions += outcome.instructions;
         self.trace.number(outcome.instructions);
         self.advance(LAUNCH + Duration::from_nanos(outcome.instructions / INSTRUCTIONS_PER_NS));
+        self.ran_code_of(launch.handle, actor);
         self.touch_by_kernel(card, actor, &outcome.footprint, &launch.given);
         self.occupy(card, launch.grid, start, outcome.status != Status::BudgetExhausted);
         let mut fatal = None;
         for fault in &outcome.faults {
             fatal = fatal.or(status_of(fault.kind));
             let report = self.report_of(fault, &name, card, call);
+            let by = match report.kind {
+                ReportKind::UseAfterFree => self.buried_at(fault.address, u64::MAX).1,
+                _ => None,
+            };
             self.report(Report {
                 stream: actor.stream,
+                other: report.other.or(by),
                 ..report
             });
         }
@@ -114,10 +120,15 @@ impl Host {
             .find(given.address)
             .map(|heir| heir.info().to_string())
             .unwrap_or_default();
-        let (freed, by) = self.buried(given.id);
+        let (when, (freed, by)) = match given.id {
+            0 => (
+                "had been freed when the launch was queued",
+                self.buried_at(given.address, actor.call),
+            ),
+            id => ("was freed while the launch was still queued", self.buried(id)),
+        };
         let message = format!(
-            "argument {} points to memory that was freed while the launch was still queued; now another allocation is \
-             there: {heir}",
+            "argument {} points to memory that {when}; now another allocation is there: {heir}",
             given.argument
         );
         let report = Report {

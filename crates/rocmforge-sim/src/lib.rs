@@ -41,6 +41,7 @@ mod module;
 mod order;
 mod pinned;
 mod pools;
+pub mod program;
 mod queue;
 mod race;
 mod readings;

@@ -44,6 +44,8 @@ pub(crate) struct Races {
     pub(crate) watches: Watches,
     shadows: BTreeMap<Region, Shadow>,
     buried: BTreeMap<u64, Buried>,
+    /// The latest launches of each module's kernels, by the module's handle.
+    code: BTreeMap<u64, Vec<Arc<Actor>>>,
     /// Pairs of sides that have been reported, see [`Site`].
     reported: BTreeSet<(Site, Site, Region)>,
     unsettled: u32,
@@ -59,6 +61,7 @@ impl Races {
             watches: Watches::default(),
             shadows: BTreeMap::new(),
             buried: BTreeMap::new(),
+            code: BTreeMap::new(),
             reported: BTreeSet::new(),
             unsettled: 0,
         }
@@ -194,6 +197,37 @@ impl Host {
         }
     }
 
+    /// The allocation that was at `address` before it was freed before `call`.
+    pub(crate) fn buried_at(&self, address: u64, call: u64) -> (Option<AllocationInfo>, Option<Box<Side>>) {
+        let there = |b: &&Buried| (b.info.address..b.info.address + b.info.size).contains(&address) && b.by.call < call;
+        match self.races.buried.values().rev().find(there) {
+            Some(buried) => (Some(buried.info.clone()), Some(Box::new(buried.by.clone()))),
+            None => (None, None),
+        }
+    }
+
+    /// A launch has run; its module must not go before the host knows that.
+    pub(crate) fn ran_code_of(&mut self, module: u64, actor: &Arc<Actor>) {
+        let runs = self.races.code.entry(module).or_default();
+        runs.retain(|run| !actor.clock.covers(run.epoch));
+        runs.push(actor.clone());
+    }
+
+    /// A module is unloaded by `actor`: launches that are not ordered before that run freed code.
+    pub(crate) fn free_code(&mut self, module: u64, actor: &Arc<Actor>) {
+        let mut runs = self.races.code.remove(&module).unwrap_or_default();
+        runs.retain(|run| self.config.tools.memcheck && !run.ordered(actor));
+        for run in &runs {
+            let message = "the module is unloaded while this launch may still be queued or running".to_owned();
+            let report = Report {
+                stream: run.stream,
+                other: Some(Box::new(actor.side(None, None))),
+                ..Report::of_call(ReportKind::UseAfterFree, "kernel", run.call, message)
+            };
+            self.report(report.in_kernel(run.kernel_name().unwrap_or_default()));
+        }
+    }
+
     /// The allocation with this id, which is no more, and who freed it.
     pub(crate) fn buried(&self, id: u64) -> (Option<AllocationInfo>, Option<Box<Side>>) {
         match self.races.buried.get(&id) {
@@ -303,6 +337,6 @@ pub(crate) struct Given {
     pub(crate) argument: usize,
     /// The pointer.
     pub(crate) address: u64,
-    /// The allocation it pointed into when the launch was queued.
+    /// The allocation it pointed into when the launch was queued; 0 if that had been freed before.
     pub(crate) id: u64,
 }

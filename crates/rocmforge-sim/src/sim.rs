@@ -3,7 +3,7 @@
 use crate::config::{Schedule, SimConfig};
 use crate::host::{Host, HostThread, ThreadState};
 use crate::queue::{Point, StreamId};
-use crate::report::{Access, Report, ReportKind};
+use crate::report::{Access, AllocationInfo, Report, ReportKind};
 use crate::shadow::Actor;
 use crate::vram::AllocationStats;
 use crate::work::{HostFunction, Op, OpKind, Ran};
@@ -131,6 +131,23 @@ impl SimHost {
     /// Ranges of pinned host memory that live now.
     pub fn pinned_count(&self) -> usize {
         self.state.lock().pinned.len()
+    }
+
+    /// Whether `ptr` lies in host memory that HIP knows.
+    pub fn is_pinned<T>(&self, ptr: *const T) -> bool {
+        self.state.lock().pinned.find(ptr.addr()).is_some()
+    }
+
+    /// Cards of this machine.
+    pub fn card_count(&self) -> usize {
+        self.state.lock().cards.len()
+    }
+
+    /// The allocations that live on a card now, by address. None for a card that does not exist.
+    pub fn live_allocations(&self, card: usize) -> Vec<AllocationInfo> {
+        let host = self.state.lock();
+        let card = host.cards.get(card);
+        card.map_or(Vec::new(), |card| card.vram.live().map(|a| a.info()).collect())
     }
 
     /// Kernel launches that ran so far.

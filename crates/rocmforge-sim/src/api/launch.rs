@@ -70,7 +70,7 @@ impl Call<'_> {
         for number in grid.iter().chain(&block) {
             self.trace.number(u64::from(*number));
         }
-        self.trace.bytes(&kernarg);
+        self.trace_arguments(meta, &arguments);
         let given = self.given(meta, &arguments);
         let launch = Launch {
             module: module.clone(),
@@ -86,19 +86,30 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// The allocations that pointer arguments point into.
+    /// Host addresses differ between runs that are otherwise the same, so they stay out of the trace.
+    fn trace_arguments(&mut self, meta: &KernelMeta, arguments: &[Vec<u8>]) {
+        for (arg, bytes) in meta.explicit_args().zip(arguments) {
+            let pointer = <[u8; 8]>::try_from(bytes.as_slice()).ok().map(u64::from_le_bytes);
+            match pointer.filter(|_| arg.kind == ArgKind::GlobalPointer) {
+                Some(address) if self.card_of(address).is_none() => self.trace.bytes(&[u8::from(address == 0)]),
+                _ => self.trace.bytes(bytes),
+            }
+        }
+    }
+
+    /// The allocations that pointer arguments point into, or did.
     fn given(&self, meta: &KernelMeta, arguments: &[Vec<u8>]) -> Vec<Given> {
         let pointers = meta.explicit_args().zip(arguments).enumerate();
         pointers
             .filter(|(_, (arg, _))| arg.kind == ArgKind::GlobalPointer)
             .filter_map(|(argument, (_, bytes))| {
                 let address = u64::from_le_bytes(bytes.as_slice().try_into().ok()?);
-                let allocation = self.cards[self.card_of(address)?].vram.find(address)?;
-                Some(Given {
-                    argument,
-                    address,
-                    id: allocation.id,
-                })
+                let vram = &self.cards[self.card_of(address)?].vram;
+                let id = match vram.find(address) {
+                    Some(allocation) => allocation.id,
+                    None => vram.find_freed(address).map(|_| 0)?,
+                };
+                Some(Given { argument, address, id })
             })
             .collect()
     }

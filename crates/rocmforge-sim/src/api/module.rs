@@ -84,6 +84,8 @@ impl Call<'_> {
             return Err(hipErrorNotFound);
         };
         self.wait_for_card(loaded.card)?;
+        let actor = self.as_actor();
+        self.free_code(handle, &actor);
         self.modules.remove(handle);
         self.functions.retain(|function| function.module != handle);
         self.forget_module(loaded.card, loaded.base, loaded.size);

@@ -1,0 +1,702 @@
+//! Host programs as data: a list of operations that can be generated, run, cut down and printed.
+//!
+//! Objects have small numbers for names. An operation on a name that was never made is skipped, so any part of a program
+//! is a program: that is what [`shrink`] needs. A name of something that was destroyed keeps its handle: wrong programs
+//! are what this is for.
+//!
+//! ```
+//! use rocmforge_sim::program::{Op, run, shrink};
+//! use rocmforge_sim::{ReportKind, SimConfig};
+//!
+//! let mut ops = vec![Op::Stream { stream: 1, blocking: false }];
+//! for buffer in 0..20 {
+//!     ops.push(Op::Malloc { buffer, size: 64 });
+//!     ops.push(Op::Fill { buffer, at: 0, size: 64, stream: 1 });
+//! }
+//! ops.extend([Op::SyncStream { stream: 1 }, Op::Free { buffer: 7 }, Op::Free { buffer: 7 }]);
+//!
+//! let double_free = |ops: &[Op]| {
+//!     let reports = run(ops, SimConfig::default(), &[]).reports;
+//!     reports.iter().any(|report| report.kind == ReportKind::DoubleFree)
+//! };
+//! let small = shrink(&ops, double_free);
+//! assert_eq!(small.len(), 3); // malloc, free, free
+//! ```
+
+use crate::faults::{FaultPlan, When};
+use crate::{Report, SimConfig, SimHost};
+use rocmforge_hip_sys::*;
+use std::collections::BTreeMap;
+use std::ffi::{CString, c_void};
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// The name of an object.
+pub type Name = u32;
+
+/// An argument of a launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arg {
+    /// The address of a device buffer, plus bytes.
+    Buffer(Name, u32),
+    /// The address of host memory.
+    Host(Name),
+    /// A number of 32 bits.
+    U32(u32),
+}
+
+/// What a host function of a stream does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Writes all of a piece of host memory.
+    Writes(Name),
+    /// Reads all of it.
+    Reads(Name),
+    /// Calls HIP, which it must not.
+    CallsHip,
+}
+
+/// One operation of a host program. Stream 0 is the null stream. Sizes are bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // The fields say what the HIP functions' parameters of the same name say.
+pub enum Op {
+    /// `hipMalloc`.
+    Malloc { buffer: Name, size: usize },
+    /// `hipMallocAsync`.
+    MallocAsync { buffer: Name, size: usize, stream: Name },
+    /// `hipFree`.
+    Free { buffer: Name },
+    /// `hipFree` of an address inside.
+    FreeInside { buffer: Name, at: usize },
+    /// `hipFreeAsync`.
+    FreeAsync { buffer: Name, stream: Name },
+    /// `hipHostMalloc`.
+    HostMalloc { host: Name, size: usize },
+    /// Host memory that HIP does not know.
+    HostVec { host: Name, size: usize },
+    /// `hipHostFree`.
+    HostFree { host: Name },
+    /// `hipHostRegister` of all of it.
+    Register { host: Name },
+    /// `hipHostUnregister` of an address inside.
+    Unregister { host: Name, at: usize },
+    /// `hipStreamCreateWithFlags`.
+    Stream { stream: Name, blocking: bool },
+    /// `hipStreamDestroy`.
+    DestroyStream { stream: Name },
+    /// `hipEventCreateWithFlags`.
+    Event { event: Name },
+    /// `hipEventDestroy`.
+    DestroyEvent { event: Name },
+    /// `hipMemsetAsync`.
+    Fill {
+        buffer: Name,
+        at: usize,
+        size: usize,
+        stream: Name,
+    },
+    /// `hipMemset`.
+    FillSync { buffer: Name, at: usize, size: usize },
+    /// `hipMemcpyAsync` from host memory to a buffer.
+    Upload {
+        host: Name,
+        buffer: Name,
+        at: usize,
+        size: usize,
+        stream: Name,
+    },
+    /// `hipMemcpyAsync` from a buffer to host memory.
+    Download {
+        buffer: Name,
+        host: Name,
+        at: usize,
+        size: usize,
+        stream: Name,
+    },
+    /// `hipMemcpy` from host memory to a buffer.
+    UploadSync {
+        host: Name,
+        buffer: Name,
+        at: usize,
+        size: usize,
+    },
+    /// `hipMemcpy` from a buffer to host memory.
+    DownloadSync {
+        buffer: Name,
+        host: Name,
+        at: usize,
+        size: usize,
+    },
+    /// `hipMemcpyAsync` between buffers.
+    Copy {
+        from: Name,
+        to: Name,
+        size: usize,
+        stream: Name,
+    },
+    /// `hipModuleLoadData` of one of the images the program is run with.
+    Load { module: Name, image: usize },
+    /// `hipModuleUnload`.
+    Unload { module: Name },
+    /// `hipModuleGetFunction`.
+    Function {
+        function: Name,
+        module: Name,
+        kernel: &'static str,
+    },
+    /// `hipModuleLaunchKernel`.
+    Launch {
+        function: Name,
+        grid: [u32; 3],
+        block: [u32; 3],
+        args: Vec<Arg>,
+        stream: Name,
+    },
+    /// `hipModuleLaunchKernel` with packed arguments that are too few.
+    LaunchShort { function: Name, bytes: usize, stream: Name },
+    /// `hipLaunchHostFunc`.
+    HostFunction { stream: Name, task: Task },
+    /// `hipEventRecord`.
+    Record { event: Name, stream: Name },
+    /// `hipStreamWaitEvent`.
+    Wait { stream: Name, event: Name },
+    /// `hipEventSynchronize`.
+    SyncEvent { event: Name },
+    /// `hipStreamSynchronize`.
+    SyncStream { stream: Name },
+    /// `hipStreamQuery` until it says that all is done.
+    PollStream { stream: Name },
+    /// `hipDeviceSynchronize`.
+    SyncDevice,
+    /// The program reads host memory.
+    HostRead { host: Name },
+    /// The program writes host memory.
+    HostWrite { host: Name },
+    /// `hipSetDevice`.
+    SetDevice { card: i32 },
+    /// From here on the program's operations are those of this thread.
+    Thread { thread: u32 },
+    /// The next call of a function fails with this code, by a fault plan.
+    FailNext { api: &'static str, status: hipError_t },
+}
+
+/// What became of a run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Everything the simulator reported.
+    pub reports: Vec<Report>,
+    /// What the calls of each operation answered: the first that was no success, else success.
+    pub statuses: Vec<hipError_t>,
+    /// The number of the last call before each operation; one more at the end.
+    pub calls: Vec<u64>,
+    /// See [`SimHost::trace_hash`].
+    pub trace: u64,
+    /// The operations whose device or pinned memory was alive when the program ended.
+    pub leaks: Vec<usize>,
+    /// Contents of host memory that HIP did not allocate, as it was at the end.
+    pub memory: BTreeMap<Name, Vec<u8>>,
+}
+
+impl Run {
+    /// The operation that made a call of this number.
+    pub fn op_of_call(&self, call: u64) -> Option<usize> {
+        let after = self.calls.partition_point(|before| *before < call);
+        after.checked_sub(1).filter(|op| *op < self.statuses.len())
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Memory {
+    address: usize,
+    size: usize,
+    made_by: usize,
+}
+
+struct HostMemory {
+    memory: Memory,
+    /// The bytes, if HIP did not allocate them.
+    own: Option<Vec<u8>>,
+    alive: bool,
+}
+
+/// What a host function gets.
+struct HostTask {
+    sim: Arc<SimHost>,
+    task: Option<(usize, usize, bool)>,
+}
+
+unsafe extern "C" fn host_function(user: *mut c_void) {
+    // SAFETY: the machine keeps the tasks it has queued until it ends.
+    let task = unsafe { &*user.cast::<HostTask>() };
+    match task.task {
+        Some((address, size, true)) => write_host(&task.sim, address, size, 0xC3),
+        Some((address, size, false)) => read_host(&task.sim, address, size),
+        None => {
+            // SAFETY: the function takes no pointers.
+            let _ = unsafe { task.sim.hipDeviceSynchronize() };
+        }
+    }
+}
+
+#[track_caller]
+fn write_host(sim: &SimHost, address: usize, size: usize, value: u8) {
+    let start = std::ptr::with_exposed_provenance_mut::<u8>(address);
+    sim.host_writes(start, size);
+    // SAFETY: the machine touches only memory that it knows to be alive.
+    unsafe { start.write_bytes(value, size) };
+}
+
+#[track_caller]
+fn read_host(sim: &SimHost, address: usize, size: usize) {
+    sim.host_reads(std::ptr::with_exposed_provenance::<u8>(address), size);
+}
+
+struct Machine<'a> {
+    sim: Arc<SimHost>,
+    images: &'a [&'a [u8]],
+    buffers: BTreeMap<Name, Memory>,
+    hosts: BTreeMap<Name, HostMemory>,
+    streams: BTreeMap<Name, hipStream_t>,
+    events: BTreeMap<Name, hipEvent_t>,
+    modules: BTreeMap<Name, hipModule_t>,
+    functions: BTreeMap<Name, hipFunction_t>,
+    tasks: Vec<Arc<HostTask>>,
+    thread: u32,
+    value: u8,
+}
+
+/// Runs a program on a fresh machine, to the end of what it has queued.
+///
+/// # Panics
+/// If the machine cannot be built, see [`SimHost::new`].
+pub fn run(ops: &[Op], config: SimConfig, images: &[&[u8]]) -> Run {
+    let cards = config.cards.len();
+    let sim = SimHost::new(config);
+    let mut machine = Machine {
+        sim: sim.clone(),
+        images,
+        buffers: BTreeMap::new(),
+        hosts: BTreeMap::new(),
+        streams: BTreeMap::from([(0, null_mut())]),
+        events: BTreeMap::new(),
+        modules: BTreeMap::new(),
+        functions: BTreeMap::new(),
+        tasks: Vec::new(),
+        thread: 0,
+        value: 0,
+    };
+    let (mut statuses, mut calls) = (Vec::with_capacity(ops.len()), Vec::with_capacity(ops.len() + 1));
+    for (index, op) in ops.iter().enumerate() {
+        calls.push(sim.counters().calls);
+        let status = sim.as_thread(machine.thread, || machine.step(index, op));
+        statuses.push(status.err().unwrap_or(hipSuccess));
+    }
+    calls.push(sim.counters().calls);
+    for card in 0..cards {
+        // SAFETY: neither function takes a pointer.
+        let _ = unsafe { sim.hipSetDevice(card as i32) };
+        // SAFETY: as above.
+        let _ = unsafe { sim.hipDeviceSynchronize() };
+    }
+    Run {
+        reports: sim.take_reports(),
+        statuses,
+        calls,
+        trace: sim.trace_hash(),
+        leaks: machine.leaks(),
+        memory: machine
+            .hosts
+            .into_iter()
+            .filter_map(|(name, host)| Some((name, host.own?)))
+            .collect(),
+    }
+}
+
+/// Fails with the first status that is no success.
+fn check(status: hipError_t) -> Result<(), hipError_t> {
+    if status == hipSuccess { Ok(()) } else { Err(status) }
+}
+
+/// Calls a HIP function; the machine passes pointers to its own memory and handles it got, dead ones included, which the
+/// simulator recognises.
+macro_rules! hip {
+    ($self:ident . $function:ident ( $($arg:expr),* $(,)? )) => {
+        // SAFETY: see the macro's comment.
+        check(unsafe { $self.sim.$function($($arg),*) })
+    };
+}
+
+/// The value of a name, or nothing to do.
+macro_rules! get {
+    ($table:expr, $name:expr) => {
+        match $table.get($name) {
+            Some(found) => found,
+            None => return Ok(()),
+        }
+    };
+}
+
+fn pointer(address: usize, at: usize) -> *mut c_void {
+    std::ptr::with_exposed_provenance_mut::<u8>(address)
+        .wrapping_add(at)
+        .cast()
+}
+
+impl Machine<'_> {
+    fn step(&mut self, index: usize, op: &Op) -> Result<(), hipError_t> {
+        match op {
+            Op::Malloc { buffer, size } => {
+                let mut ptr = null_mut();
+                let status = hip!(self.hipMalloc(&raw mut ptr, *size));
+                self.made(*buffer, ptr, *size, index);
+                status
+            }
+            Op::MallocAsync { buffer, size, stream } => {
+                let stream = *get!(self.streams, stream);
+                let mut ptr = null_mut();
+                let status = hip!(self.hipMallocAsync(&raw mut ptr, *size, stream));
+                self.made(*buffer, ptr, *size, index);
+                status
+            }
+            Op::Free { buffer } => {
+                let address = get!(self.buffers, buffer).address;
+                hip!(self.hipFree(pointer(address, 0)))
+            }
+            Op::FreeInside { buffer, at } => {
+                let address = get!(self.buffers, buffer).address;
+                hip!(self.hipFree(pointer(address, *at)))
+            }
+            Op::FreeAsync { buffer, stream } => {
+                let (address, stream) = (get!(self.buffers, buffer).address, *get!(self.streams, stream));
+                hip!(self.hipFreeAsync(pointer(address, 0), stream))
+            }
+            Op::HostMalloc { .. }
+            | Op::HostVec { .. }
+            | Op::HostFree { .. }
+            | Op::Register { .. }
+            | Op::Unregister { .. }
+            | Op::HostRead { .. }
+            | Op::HostWrite { .. } => self.host_memory(index, op),
+            Op::Stream { stream, blocking } => {
+                let (flags, mut handle) = (
+                    if *blocking {
+                        hipStreamDefault
+                    } else {
+                        hipStreamNonBlocking
+                    },
+                    null_mut(),
+                );
+                hip!(self.hipStreamCreateWithFlags(&raw mut handle, flags))?;
+                self.streams.insert(*stream, handle);
+                Ok(())
+            }
+            Op::DestroyStream { stream } => hip!(self.hipStreamDestroy(*get!(self.streams, stream))),
+            Op::Event { event } => {
+                let mut handle = null_mut();
+                hip!(self.hipEventCreateWithFlags(&raw mut handle, hipEventDisableTiming))?;
+                self.events.insert(*event, handle);
+                Ok(())
+            }
+            Op::DestroyEvent { event } => hip!(self.hipEventDestroy(*get!(self.events, event))),
+            Op::Record { event, stream } => {
+                hip!(self.hipEventRecord(*get!(self.events, event), *get!(self.streams, stream)))
+            }
+            Op::Wait { stream, event } => {
+                hip!(self.hipStreamWaitEvent(*get!(self.streams, stream), *get!(self.events, event), 0))
+            }
+            Op::SyncEvent { event } => hip!(self.hipEventSynchronize(*get!(self.events, event))),
+            Op::SyncStream { stream } => hip!(self.hipStreamSynchronize(*get!(self.streams, stream))),
+            Op::PollStream { stream } => {
+                let stream = *get!(self.streams, stream);
+                for _ in 0..10_000 {
+                    match hip!(self.hipStreamQuery(stream)) {
+                        Err(hipErrorNotReady) => {}
+                        other => return other,
+                    }
+                }
+                Err(hipErrorNotReady)
+            }
+            Op::SyncDevice => hip!(self.hipDeviceSynchronize()),
+            Op::SetDevice { card } => hip!(self.hipSetDevice(*card)),
+            Op::Thread { thread } => {
+                self.thread = *thread;
+                Ok(())
+            }
+            Op::FailNext { api, status } => {
+                self.sim
+                    .set_fault_plan(FaultPlan::new().call(api, When::Nth(1), *status));
+                Ok(())
+            }
+            Op::Load { .. }
+            | Op::Unload { .. }
+            | Op::Function { .. }
+            | Op::Launch { .. }
+            | Op::LaunchShort { .. }
+            | Op::HostFunction { .. } => self.launch(op),
+            Op::Fill { .. }
+            | Op::FillSync { .. }
+            | Op::Upload { .. }
+            | Op::Download { .. }
+            | Op::UploadSync { .. }
+            | Op::DownloadSync { .. }
+            | Op::Copy { .. } => self.copy(op),
+        }
+    }
+
+    fn made(&mut self, buffer: Name, ptr: *mut c_void, size: usize, index: usize) {
+        let memory = Memory {
+            address: ptr.expose_provenance(),
+            size,
+            made_by: index,
+        };
+        self.buffers.insert(buffer, memory);
+    }
+
+    fn host_memory(&mut self, index: usize, op: &Op) -> Result<(), hipError_t> {
+        match *op {
+            Op::HostMalloc { host, size } => {
+                let mut ptr = null_mut();
+                hip!(self.hipHostMalloc(&raw mut ptr, size, 0))?;
+                let memory = Memory {
+                    address: ptr.expose_provenance(),
+                    size,
+                    made_by: index,
+                };
+                let (own, alive) = (None, true);
+                self.hosts.insert(host, HostMemory { memory, own, alive });
+            }
+            Op::HostVec { host, size } if !self.hosts.contains_key(&host) => {
+                let mut bytes = vec![0; size];
+                let memory = Memory {
+                    address: bytes.as_mut_ptr().expose_provenance(),
+                    size,
+                    made_by: index,
+                };
+                let (own, alive) = (Some(bytes), true);
+                self.hosts.insert(host, HostMemory { memory, own, alive });
+            }
+            Op::HostFree { host } => {
+                let address = get!(self.hosts, &host).memory.address;
+                hip!(self.hipHostFree(pointer(address, 0)))?;
+                if let Some(host) = self.hosts.get_mut(&host) {
+                    host.alive = false;
+                }
+            }
+            Op::Register { host } => {
+                let memory = get!(self.hosts, &host).memory;
+                hip!(self.hipHostRegister(pointer(memory.address, 0), memory.size, 0))?;
+            }
+            Op::Unregister { host, at } => {
+                let memory = get!(self.hosts, &host).memory;
+                hip!(self.hipHostUnregister(pointer(memory.address, at)))?;
+            }
+            Op::HostRead { host } => {
+                let host = get!(self.hosts, &host);
+                if host.alive {
+                    read_host(&self.sim, host.memory.address, host.memory.size);
+                }
+            }
+            Op::HostWrite { host } => {
+                self.value = self.value.wrapping_add(1);
+                let host = get!(self.hosts, &host);
+                if host.alive {
+                    write_host(&self.sim, host.memory.address, host.memory.size, self.value);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, op: &Op) -> Result<(), hipError_t> {
+        self.value = self.value.wrapping_add(1);
+        let value = i32::from(self.value);
+        match *op {
+            Op::Fill {
+                buffer,
+                at,
+                size,
+                stream,
+            } => {
+                let (to, stream) = (get!(self.buffers, &buffer).address, *get!(self.streams, &stream));
+                hip!(self.hipMemsetAsync(pointer(to, at), value, size, stream))
+            }
+            Op::FillSync { buffer, at, size } => {
+                let to = get!(self.buffers, &buffer).address;
+                hip!(self.hipMemset(pointer(to, at), value, size))
+            }
+            Op::Upload {
+                host,
+                buffer,
+                at,
+                size,
+                stream,
+            } => {
+                let (from, to) = (get!(self.hosts, &host).memory, get!(self.buffers, &buffer).address);
+                let (to, from) = (pointer(to, at), pointer(from.address, 0));
+                hip!(self.hipMemcpyAsync(to, from, size, hipMemcpyHostToDevice, *get!(self.streams, &stream)))
+            }
+            Op::Download {
+                buffer,
+                host,
+                at,
+                size,
+                stream,
+            } => {
+                let (from, to) = (get!(self.buffers, &buffer).address, get!(self.hosts, &host).memory);
+                let (to, from) = (pointer(to.address, 0), pointer(from, at));
+                hip!(self.hipMemcpyAsync(to, from, size, hipMemcpyDeviceToHost, *get!(self.streams, &stream)))
+            }
+            Op::UploadSync { host, buffer, at, size } => {
+                let (from, to) = (get!(self.hosts, &host).memory, get!(self.buffers, &buffer).address);
+                let (to, from) = (pointer(to, at), pointer(from.address, 0));
+                hip!(self.hipMemcpy(to, from, size, hipMemcpyHostToDevice))
+            }
+            Op::DownloadSync { buffer, host, at, size } => {
+                let (from, to) = (get!(self.buffers, &buffer).address, get!(self.hosts, &host).memory);
+                let (to, from) = (pointer(to.address, 0), pointer(from, at));
+                hip!(self.hipMemcpy(to, from, size, hipMemcpyDeviceToHost))
+            }
+            Op::Copy { from, to, size, stream } => {
+                let (from, to) = (get!(self.buffers, &from).address, get!(self.buffers, &to).address);
+                let (to, from) = (pointer(to, 0), pointer(from, 0));
+                hip!(self.hipMemcpyAsync(to, from, size, hipMemcpyDeviceToDevice, *get!(self.streams, &stream)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn launch(&mut self, op: &Op) -> Result<(), hipError_t> {
+        match op {
+            Op::Load { module, image } => {
+                let Some(image) = self.images.get(*image) else {
+                    return Ok(());
+                };
+                let mut handle = null_mut();
+                hip!(self.hipModuleLoadData(&raw mut handle, image.as_ptr().cast()))?;
+                self.modules.insert(*module, handle);
+                Ok(())
+            }
+            Op::Unload { module } => hip!(self.hipModuleUnload(*get!(self.modules, module))),
+            Op::Function {
+                function,
+                module,
+                kernel,
+            } => {
+                let module = *get!(self.modules, module);
+                let name = CString::new(*kernel).map_err(|_| hipErrorInvalidValue)?;
+                let mut handle = null_mut();
+                hip!(self.hipModuleGetFunction(&raw mut handle, module, name.as_ptr()))?;
+                self.functions.insert(*function, handle);
+                Ok(())
+            }
+            Op::Launch {
+                function,
+                grid,
+                block,
+                args,
+                stream,
+            } => {
+                let (function, stream) = (*get!(self.functions, function), *get!(self.streams, stream));
+                let mut values: Vec<u64> = Vec::with_capacity(args.len());
+                for arg in args {
+                    values.push(match arg {
+                        Arg::Buffer(buffer, at) => get!(self.buffers, buffer).address as u64 + u64::from(*at),
+                        Arg::Host(host) => get!(self.hosts, host).memory.address as u64,
+                        Arg::U32(value) => u64::from(*value),
+                    });
+                }
+                let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|value| (&raw mut *value).cast()).collect();
+                let ([x, y, z], [bx, by, bz]) = (*grid, *block);
+                let (args, extra) = (pointers.as_mut_ptr(), null_mut());
+                hip!(self.hipModuleLaunchKernel(function, x, y, z, bx, by, bz, 0, stream, args, extra))
+            }
+            Op::LaunchShort {
+                function,
+                bytes,
+                stream,
+            } => {
+                let (function, stream) = (*get!(self.functions, function), *get!(self.streams, stream));
+                let (mut packed, mut size) = (vec![0u8; *bytes], *bytes);
+                let mut extra = [
+                    HIP_LAUNCH_PARAM_BUFFER_POINTER,
+                    packed.as_mut_ptr().cast(),
+                    HIP_LAUNCH_PARAM_BUFFER_SIZE,
+                    (&raw mut size).cast(),
+                    HIP_LAUNCH_PARAM_END,
+                ];
+                let extra = extra.as_mut_ptr();
+                hip!(self.hipModuleLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, null_mut(), extra))
+            }
+            Op::HostFunction { stream, task } => {
+                let stream = *get!(self.streams, stream);
+                let task = match task {
+                    Task::Writes(host) | Task::Reads(host) => {
+                        let found = get!(self.hosts, host);
+                        if !found.alive {
+                            return Ok(());
+                        }
+                        Some((found.memory.address, found.memory.size, matches!(task, Task::Writes(_))))
+                    }
+                    Task::CallsHip => None,
+                };
+                let task = Arc::new(HostTask {
+                    sim: self.sim.clone(),
+                    task,
+                });
+                let user = Arc::as_ptr(&task).cast_mut().cast();
+                self.tasks.push(task);
+                hip!(self.hipLaunchHostFunc(stream, Some(host_function), user))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The operations that made memory which is still there.
+    fn leaks(&self) -> Vec<usize> {
+        let live: Vec<u64> = (0..self.sim.card_count())
+            .flat_map(|card| self.sim.live_allocations(card))
+            .map(|allocation| allocation.address)
+            .collect();
+        let mut made: BTreeMap<u64, usize> = BTreeMap::new();
+        for memory in self.buffers.values() {
+            let by = made.entry(memory.address as u64).or_insert(memory.made_by);
+            *by = (*by).max(memory.made_by);
+        }
+        let device = live.iter().filter_map(|address| made.get(address).copied());
+        let pinned = self
+            .hosts
+            .values()
+            .filter(|host| host.own.is_none() && self.sim.is_pinned(pointer(host.memory.address, 0)))
+            .map(|host| host.memory.made_by);
+        let mut leaks: Vec<usize> = device.chain(pinned).collect();
+        leaks.sort_unstable();
+        leaks.dedup();
+        leaks
+    }
+}
+
+/// Cuts a program down: takes away halves, quarters, ... and at last single operations as long as `fails` still holds for
+/// what is left. `fails` must hold for all of `ops`, and give the same answer each time it is asked.
+pub fn shrink(ops: &[Op], fails: impl Fn(&[Op]) -> bool) -> Vec<Op> {
+    let mut left = ops.to_vec();
+    let mut chunk = left.len().div_ceil(2).max(1);
+    loop {
+        let mut cut = false;
+        let mut at = 0;
+        while at < left.len() {
+            let end = (at + chunk).min(left.len());
+            let candidate: Vec<Op> = left[..at].iter().chain(&left[end..]).cloned().collect();
+            if fails(&candidate) {
+                (left, cut) = (candidate, true);
+            } else {
+                at = end;
+            }
+        }
+        match (cut, chunk) {
+            (true, _) => {}
+            (false, 1) => return left,
+            (false, _) => chunk = chunk.div_ceil(2),
+        }
+    }
+}
