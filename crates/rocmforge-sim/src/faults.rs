@@ -206,6 +206,7 @@ const ALLOCATES: &[&str] = &[
     "hipMallocFromPoolAsync",
     "hipMallocManaged",
     "hipMallocPitch",
+    "hipMalloc3D",
     "hipExtMallocWithFlags",
     "hipHostMalloc",
     "hipHostAlloc",
@@ -218,6 +219,11 @@ const WAITS: &[&str] = &[
     "hipEventSynchronize",
     "hipDeviceSynchronize",
     "hipMemcpy",
+    "hipMemcpyHtoD",
+    "hipMemcpyDtoH",
+    "hipMemcpyDtoD",
+    "hipMemcpyPeer",
+    "hipMemcpy2D",
 ];
 
 /// Figures of a card: size and free, or size and used.

@@ -27,6 +27,9 @@ fn rust_types_become_c_types() {
         ("*mut hipDeviceProp_tR0000", "hipDeviceProp_t*"),
         ("hipStream_t", "hipStream_t"),
         ("Option < hipHostFn_t >", "hipHostFn_t"),
+        ("*mut u32", "uint32_t*"),
+        ("c_ulonglong", "unsigned long long"),
+        ("hipLimit_t", "enum hipLimit_t"),
     ] {
         assert_eq!(c_type(rust, (5, 2)), c);
     }

@@ -92,7 +92,7 @@ impl Call<'_> {
     }
 
     /// Graphs: a stream never captures.
-    pub(crate) fn stream_begin_capture(&mut self, stream: hipStream_t) -> Hip {
+    pub(crate) fn stream_capture(&mut self, stream: hipStream_t) -> Hip {
         self.working_stream(stream)?;
         Err(hipErrorNotSupported)
     }

@@ -109,7 +109,14 @@ impl HipApi for SimHost {
             => |c| c.host_get_device_pointer(device, host, flags);
         fn hipHostGetFlags(flags: *mut c_uint, host: *mut c_void) => |c| c.host_get_flags(flags, host);
         // Graphs
-        fn hipStreamBeginCapture(stream: hipStream_t, _mode: hipStreamCaptureMode) => |c| c.stream_begin_capture(stream);
+        fn hipStreamBeginCapture(stream: hipStream_t, _mode: hipStreamCaptureMode) => |c| c.stream_capture(stream);
+        fn hipStreamEndCapture(stream: hipStream_t, _graph: *mut hipGraph_t) => |c| c.stream_capture(stream);
+        fn hipGraphInstantiate(
+            _exec: *mut hipGraphExec_t, _graph: hipGraph_t, _node: *mut hipGraphNode_t, _log: *mut c_char, _log_len: usize,
+        ) => |_c| Err(hipErrorNotSupported);
+        fn hipGraphLaunch(_exec: hipGraphExec_t, _stream: hipStream_t) => |_c| Err(hipErrorNotSupported);
+        fn hipGraphDestroy(_graph: hipGraph_t) => |_c| Err(hipErrorNotSupported);
+        fn hipGraphExecDestroy(_exec: hipGraphExec_t) => |_c| Err(hipErrorNotSupported);
         fn hipStreamIsCapturing(stream: hipStream_t, status: *mut hipStreamCaptureStatus)
             => |c| c.stream_is_capturing(stream, status);
     }

@@ -13,11 +13,14 @@ fn registered() -> Vec<&'static str> {
         crate::events::ROWS,
         crate::graphs::ROWS,
         crate::host_memory::ROWS,
+        crate::launches::ROWS,
         crate::memcpy::ROWS,
         crate::memory::ROWS,
         crate::memset::ROWS,
         crate::modules::ROWS,
+        crate::pointers::ROWS,
         crate::pools::ROWS,
+        crate::special_memory::ROWS,
         crate::streams::ROWS,
     ]
     .concat()

@@ -80,4 +80,5 @@ fn the_rest_of_the_graph_functions_is_refused() {
     answers!(hipErrorNotSupported, sim.hipGraphLaunch(exec, stream));
     answers!(hipErrorNotSupported, sim.hipGraphExecDestroy(exec));
     answers!(hipErrorNotSupported, sim.hipGraphDestroy(graph));
+    answers!(hipErrorNotSupported, sim.hipGetLastError());
 }

@@ -10,12 +10,15 @@ mod faults;
 mod graphs;
 mod host_memory;
 mod kernels;
+mod launches;
 mod memcpy;
 mod memory;
 mod memset;
 mod modes;
 mod modules;
+mod pointers;
 mod pools;
+mod special_memory;
 mod streams;
 mod strict;
 #[allow(dead_code)] // shared with other tests

@@ -1,8 +1,7 @@
-//! B: device memory.
+//! B: device memory, allocated and freed.
 
 use crate::modes::*;
 use hip::*;
-use rocmforge_memory::{Bytes, Readings};
 use rocmforge_sim::{AllocationState, ReportKind};
 use std::ptr::null_mut;
 
@@ -25,34 +24,8 @@ rows! {
     b14_host_free_of_a_foreign_pointer,
     b15_host_free_of_registered_memory,
     b16_host_free_twice,
-    b19_mem_get_info_fresh,
-    b20_mem_get_info_sees_what_the_parent_holds,
-    b21_mem_get_info_sees_what_a_child_takes,
-    b22_hidden_memory_lowers_free,
-    b28_pointer_attributes_null_out,
-    b29_pointer_attributes_of_null,
-    b30_interior_pointers_find_their_own_allocation,
     b_x1_free_of_an_interior_pointer_frees_everything_and_is_reported,
-    b_x10_mem_get_info_of_nothing,
-    b_x12_hip_does_not_see_the_desktop_and_sysfs_does,
     b11_free_of_pool_memory_waits_in_hip_6_only,
-    b17_free_array_null,
-    b18_arrays_are_refused,
-    b23_size_of_freed_memory,
-    b24_address_range_of_an_unknown_pointer,
-    b25_address_range_beyond_the_end,
-    b26_attribute_of_freed_memory,
-    b27_attribute_null_answer,
-    b31_set_attribute_of_freed_or_host_memory,
-    b32_managed_of_nothing,
-    b33_managed_with_invalid_flags,
-    b34_managed_of_everything,
-    b35_pitch_null,
-    b36_pitch_of_everything_does_not_wrap,
-    b37_malloc_3d_null,
-    b38_malloc_3d_of_everything_does_not_wrap,
-    b39_signal_memory_is_8_bytes,
-    b40_ext_malloc_of_everything,
     b_x2_two_threads_free_the_same_pointer,
 }
 
@@ -242,89 +215,6 @@ fn b16_host_free_twice(mode: HipVersion) {
     only_report(&sim, ReportKind::InvalidFree);
 }
 
-fn info(sim: &rocmforge_sim::SimHost) -> (usize, usize) {
-    let (mut free, mut total) = (0, 0);
-    answers!(hipSuccess, sim.hipMemGetInfo(&raw mut free, &raw mut total));
-    (free, total)
-}
-
-fn b19_mem_get_info_fresh(mode: HipVersion) {
-    let sim = machine(mode);
-    let (free, total) = info(&sim);
-    assert!(0 < free && free < total, "{free} of {total}");
-    assert_eq!(free % (2 << 20), 0, "reported in 2 MiB");
-}
-
-/// Another process, parent or child, is a number here: a simulated machine has one process of its own.
-fn b20_mem_get_info_sees_what_the_parent_holds(mode: HipVersion) {
-    let sim = machine_with(mode, |config| config.cards[0].other_rocm_used = Bytes(2 << 30));
-    let (free, total) = info(&sim);
-    assert!(total - free >= 2 << 30);
-}
-
-fn b21_mem_get_info_sees_what_a_child_takes(mode: HipVersion) {
-    let sim = machine(mode);
-    let (before, _) = info(&sim);
-    sim.set_other_rocm_used(0, 2 << 30);
-    assert_eq!(before - info(&sim).0, 2 << 30);
-}
-
-fn b22_hidden_memory_lowers_free(mode: HipVersion) {
-    let hidden = machine_with(mode, |config| config.hidden_free = Bytes(3 << 30));
-    assert_eq!(info(&machine(mode)).0 - info(&hidden).0, 3 << 30);
-}
-
-fn b28_pointer_attributes_null_out(mode: HipVersion) {
-    let sim = machine(mode);
-    let ptr = malloc(&sim, 16);
-    answers!(hipErrorInvalidValue, sim.hipPointerGetAttributes(null_mut(), ptr));
-}
-
-fn attributes() -> hipPointerAttribute_t {
-    hipPointerAttribute_t {
-        r#type: 99,
-        device: -1,
-        devicePointer: null_mut(),
-        hostPointer: null_mut(),
-        isManaged: -1,
-        allocationFlags: 99,
-    }
-}
-
-fn b29_pointer_attributes_of_null(mode: HipVersion) {
-    let (sim, mut found) = (machine(mode), attributes());
-    answers!(
-        by_mode(mode, hipErrorInvalidValue, hipSuccess),
-        sim.hipPointerGetAttributes(&raw mut found, null_mut())
-    );
-    assert_eq!(found.r#type, by_mode(mode, 99, hipMemoryTypeUnregistered));
-}
-
-fn b30_interior_pointers_find_their_own_allocation(mode: HipVersion) {
-    let sim = two_cards(mode);
-    for device in [0, 1] {
-        answers!(hipSuccess, sim.hipSetDevice(device));
-        for ptr in (0..200).map(|_| malloc(&sim, 100)).collect::<Vec<_>>() {
-            for offset in [0, 1, 99] {
-                let mut found = attributes();
-                let inside = at(ptr, offset);
-                answers!(hipSuccess, sim.hipPointerGetAttributes(&raw mut found, inside));
-                assert_eq!((found.r#type, found.device), (hipMemoryTypeDevice, device));
-                assert_eq!(found.devicePointer, inside);
-            }
-            let mut found = attributes();
-            answers!(
-                hipErrorInvalidValue,
-                sim.hipPointerGetAttributes(&raw mut found, at(ptr, 100))
-            );
-        }
-    }
-    let host = pinned(&sim, 64);
-    let mut found = attributes();
-    answers!(hipSuccess, sim.hipPointerGetAttributes(&raw mut found, host.cast()));
-    assert_eq!((found.r#type, found.hostPointer), (hipMemoryTypeHost, host.cast()));
-}
-
 fn b_x1_free_of_an_interior_pointer_frees_everything_and_is_reported(mode: HipVersion) {
     let sim = machine(mode);
     let ptr = malloc(&sim, N);
@@ -333,23 +223,6 @@ fn b_x1_free_of_an_interior_pointer_frees_everything_and_is_reported(mode: HipVe
     assert!(report.message.contains("512 B into"), "{report}");
     assert_eq!(sim.allocation_stats(0).live, 0);
     answers!(hipErrorInvalidValue, sim.hipFree(ptr));
-}
-
-fn b_x10_mem_get_info_of_nothing(mode: HipVersion) {
-    let sim = machine(mode);
-    answers!(hipSuccess, sim.hipMemGetInfo(null_mut(), null_mut()));
-}
-
-fn b_x12_hip_does_not_see_the_desktop_and_sysfs_does(mode: HipVersion) {
-    let sim = machine(mode);
-    let before = info(&sim);
-    let used = sim.readings(0).read().used.expect("simulated sysfs");
-    sim.set_desktop_used(0, 9 << 30);
-    assert_eq!(info(&sim), before);
-    let after = sim.readings(0).read();
-    assert_eq!(after.used.expect("simulated sysfs").0 - used.0, 8 << 30);
-    malloc(&sim, 5000);
-    assert_eq!(sim.readings(0).read().own, Some(Bytes(8192)), "charged in pages");
 }
 
 #[test]
@@ -388,199 +261,6 @@ fn b11_free_of_pool_memory_waits_in_hip_6_only(mode: HipVersion) {
         by_mode(mode, hipSuccess, hipErrorNotReady),
         sim.hipStreamQuery(null_mut())
     );
-}
-
-fn b17_free_array_null(mode: HipVersion) {
-    let sim = machine(mode);
-    answers!(hipErrorInvalidValue, sim.hipFreeArray(null_mut()));
-}
-
-/// Not supported on purpose: there are no images, so no array can be freed twice.
-fn b18_arrays_are_refused(mode: HipVersion) {
-    let sim = machine(mode);
-    answers!(
-        hipErrorNotSupported,
-        sim.hipFreeArray(std::ptr::without_provenance_mut(0x1000))
-    );
-}
-
-fn b23_size_of_freed_memory(mode: HipVersion) {
-    let (sim, mut size) = (machine(mode), 0);
-    let ptr = malloc(&sim, N);
-    answers!(hipSuccess, sim.hipMemPtrGetInfo(ptr, &raw mut size));
-    assert_eq!(size, N);
-    answers!(hipSuccess, sim.hipFree(ptr));
-    answers!(hipErrorInvalidValue, sim.hipMemPtrGetInfo(ptr, &raw mut size));
-}
-
-fn b24_address_range_of_an_unknown_pointer(mode: HipVersion) {
-    let (sim, mut base, mut size, mut local) = (machine(mode), null_mut(), 0, 0u64);
-    answers!(
-        hipErrorNotFound,
-        sim.hipMemGetAddressRange(&raw mut base, &raw mut size, (&raw mut local).cast())
-    );
-    assert_eq!((base, size), (null_mut(), 0), "not written");
-}
-
-fn b25_address_range_beyond_the_end(mode: HipVersion) {
-    let (sim, mut base, mut size) = (machine(mode), null_mut(), 0);
-    let ptr = malloc(&sim, N);
-    let (base_at, size_at) = (&raw mut base, &raw mut size);
-    answers!(
-        hipErrorNotFound,
-        sim.hipMemGetAddressRange(base_at, size_at, at(ptr, N))
-    );
-    answers!(hipSuccess, sim.hipMemGetAddressRange(base_at, size_at, at(ptr, N - 1)));
-    assert_eq!((base, size), (ptr, N));
-    answers!(hipSuccess, sim.hipMemGetAddressRange(null_mut(), null_mut(), ptr));
-}
-
-fn b26_attribute_of_freed_memory(mode: HipVersion) {
-    let (sim, mut device) = (machine(mode), -1i32);
-    let (ptr, data) = (malloc(&sim, N), (&raw mut device).cast());
-    let ordinal = HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
-    answers!(hipSuccess, sim.hipPointerGetAttribute(data, ordinal, ptr));
-    answers!(hipSuccess, sim.hipFree(ptr));
-    answers!(hipErrorInvalidValue, sim.hipPointerGetAttribute(data, ordinal, ptr));
-    assert_eq!(device, 0);
-}
-
-fn b27_attribute_null_answer(mode: HipVersion) {
-    let sim = machine(mode);
-    let (ptr, mut start) = (malloc(&sim, N), null_mut::<u8>());
-    let range_start = HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR;
-    answers!(
-        hipErrorInvalidValue,
-        sim.hipPointerGetAttribute(null_mut(), range_start, ptr)
-    );
-    answers!(
-        hipSuccess,
-        sim.hipPointerGetAttribute((&raw mut start).cast(), range_start, at(ptr, 100))
-    );
-    assert_eq!(start.cast(), ptr);
-}
-
-fn b31_set_attribute_of_freed_or_host_memory(mode: HipVersion) {
-    let sim = machine(mode);
-    let (ptr, host, on) = (malloc(&sim, N), pinned(&sim, N), 1u32);
-    let (value, sync) = ((&raw const on).cast(), HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS);
-    // Not supported on purpose for live memory: it would turn copies into waits.
-    answers!(hipErrorNotSupported, sim.hipPointerSetAttribute(value, sync, ptr));
-    answers!(
-        hipErrorInvalidDevicePointer,
-        sim.hipPointerSetAttribute(value, sync, host.cast())
-    );
-    answers!(hipSuccess, sim.hipFree(ptr));
-    answers!(
-        hipErrorInvalidDevicePointer,
-        sim.hipPointerSetAttribute(value, sync, ptr)
-    );
-}
-
-fn b32_managed_of_nothing(mode: HipVersion) {
-    let (sim, mut ptr) = (machine(mode), null_mut());
-    answers!(
-        hipErrorInvalidValue,
-        sim.hipMallocManaged(&raw mut ptr, 0, hipMemAttachGlobal)
-    );
-    // Not supported on purpose: the host could not be stopped from touching it while the card does.
-    answers!(
-        hipErrorNotSupported,
-        sim.hipMallocManaged(&raw mut ptr, N, hipMemAttachGlobal)
-    );
-    assert!(ptr.is_null());
-}
-
-fn b33_managed_with_invalid_flags(mode: HipVersion) {
-    let (sim, mut ptr) = (machine(mode), null_mut());
-    for flags in [0, 145, hipMemAttachGlobal | hipMemAttachHost] {
-        answers!(hipErrorInvalidValue, sim.hipMallocManaged(&raw mut ptr, N, flags));
-    }
-}
-
-fn b34_managed_of_everything(mode: HipVersion) {
-    let (sim, mut ptr) = (machine(mode), null_mut());
-    answers!(
-        hipErrorOutOfMemory,
-        sim.hipMallocManaged(&raw mut ptr, usize::MAX, hipMemAttachGlobal)
-    );
-}
-
-fn b35_pitch_null(mode: HipVersion) {
-    let (sim, mut ptr, mut pitch) = (machine(mode), null_mut(), 0);
-    answers!(
-        hipErrorInvalidValue,
-        sim.hipMallocPitch(null_mut(), &raw mut pitch, 10, 10)
-    );
-    answers!(
-        hipErrorInvalidValue,
-        sim.hipMallocPitch(&raw mut ptr, null_mut(), 10, 10)
-    );
-    answers!(hipSuccess, sim.hipMallocPitch(&raw mut ptr, &raw mut pitch, 300, 10));
-    assert_eq!(pitch, 512);
-    assert_eq!(sim.allocation_stats(0).live_bytes, 5120);
-}
-
-fn b36_pitch_of_everything_does_not_wrap(mode: HipVersion) {
-    let (sim, mut ptr, mut pitch) = (machine(mode), null_mut(), 0);
-    for (width, height) in [(10, usize::MAX), (usize::MAX, 10), (usize::MAX, usize::MAX)] {
-        answers!(
-            hipErrorOutOfMemory,
-            sim.hipMallocPitch(&raw mut ptr, &raw mut pitch, width, height)
-        );
-    }
-    assert!(ptr.is_null());
-}
-
-fn extent(width: usize, height: usize, depth: usize) -> hipExtent {
-    hipExtent { width, height, depth }
-}
-
-fn b37_malloc_3d_null(mode: HipVersion) {
-    let sim = machine(mode);
-    answers!(hipErrorInvalidValue, sim.hipMalloc3D(null_mut(), extent(1, 1, 1)));
-}
-
-fn b38_malloc_3d_of_everything_does_not_wrap(mode: HipVersion) {
-    let sim = machine(mode);
-    let mut found = hipPitchedPtr {
-        ptr: null_mut(),
-        pitch: 0,
-        xsize: 0,
-        ysize: 0,
-    };
-    for extent in [extent(8, usize::MAX, 8), extent(8, 8, usize::MAX)] {
-        answers!(hipErrorOutOfMemory, sim.hipMalloc3D(&raw mut found, extent));
-    }
-    assert!(found.ptr.is_null());
-    answers!(hipSuccess, sim.hipMalloc3D(&raw mut found, extent(8, 3, 2)));
-    assert_eq!((found.pitch, found.xsize, found.ysize), (256, 8, 3));
-    assert_eq!(sim.allocation_stats(0).live_bytes, 256 * 3 * 2);
-}
-
-fn b39_signal_memory_is_8_bytes(mode: HipVersion) {
-    let (sim, mut ptr) = (machine(mode), null_mut());
-    for size in [0, 4, 16] {
-        answers!(
-            hipErrorInvalidValue,
-            sim.hipExtMallocWithFlags(&raw mut ptr, size, hipMallocSignalMemory)
-        );
-    }
-    answers!(
-        hipSuccess,
-        sim.hipExtMallocWithFlags(&raw mut ptr, 8, hipMallocSignalMemory)
-    );
-    answers!(hipErrorInvalidValue, sim.hipExtMallocWithFlags(&raw mut ptr, 8, 0x80));
-}
-
-fn b40_ext_malloc_of_everything(mode: HipVersion) {
-    let (sim, mut ptr) = (machine(mode), null_mut());
-    for flags in [hipDeviceMallocDefault, hipDeviceMallocFinegrained] {
-        answers!(
-            hipErrorOutOfMemory,
-            sim.hipExtMallocWithFlags(&raw mut ptr, usize::MAX, flags)
-        );
-    }
 }
 
 /// In HIP this is a race inside the runtime. Here calls take turns: one frees, the other is told.
