@@ -59,12 +59,8 @@ fn version(imm: u32, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         9 => "UC_VERSION_GFX12",
         _ => "",
     };
-    if imm & 0x1f00 != 0 || name.is_empty() && imm & 0xe000 == 0 {
-        return if imm <= 64 {
-            write!(out, " {imm}")
-        } else {
-            write!(out, " {imm:#x}")
-        };
+    if imm & 0x1f00 != 0 {
+        return write!(out, " {imm:#x}");
     }
     let mut text = if name.is_empty() {
         (imm & 0xff).to_string()

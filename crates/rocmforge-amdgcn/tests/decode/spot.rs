@@ -115,6 +115,14 @@ fn constants_depend_on_the_operand() {
     assert_eq!(Operand::Vgpr(0).constant(Ty::B32), None);
 }
 
+/// Found by ten million random words.
+#[test]
+fn versions_without_a_name_are_decimal() {
+    assert_eq!(one(&[0xb080_00da]).to_string(), "s_version 218");
+    assert_eq!(one(&[0xb080_2021]).to_string(), "s_version 33|UC_VERSION_W64_BIT");
+    assert_eq!(one(&[0xb080_0141]).to_string(), "s_version 0x141");
+}
+
 /// Words that LLVM refuses, each of which was once accepted.
 #[test]
 fn refused_as_by_llvm() {

@@ -18,6 +18,7 @@ mod matrix;
 mod memory;
 mod numbers;
 mod objects;
+mod project;
 mod run;
 mod text;
 
@@ -30,7 +31,12 @@ struct Inputs {
     b: Vec<u32>,
     /// Whether the object was compiled to flush single-precision denormals.
     flushes: bool,
+    /// Whether it was compiled with fast arithmetic.
+    fast: bool,
 }
+
+/// A word that a reference does not know.
+const ANY: u32 = 0x0a11_0a11;
 
 /// What a kernel should have written, slot after slot.
 type Reference = fn(&Inputs) -> Vec<u32>;

@@ -1,6 +1,6 @@
 //! References of `kernels/numbers.hip`.
 
-use crate::{Inputs, Reference, slots, words};
+use crate::{ANY, Inputs, Reference, slots, words};
 use half::{bf16, f16};
 
 pub(crate) const KERNELS: &[(&str, Reference)] = &[
@@ -13,6 +13,8 @@ pub(crate) const KERNELS: &[(&str, Reference)] = &[
     ("doubles", doubles),
     ("singles", singles),
     ("denormals", denormals),
+    ("divisions", divisions),
+    ("mixed", mixed),
 ];
 
 fn pair(low: u16, high: u16) -> u32 {
@@ -310,6 +312,43 @@ fn denormals(inputs: &Inputs) -> Vec<u32> {
             flush(x + other).to_bits(),
             flush(y * flush((-127f32).exp2())).to_bits(),
             ((y + one(a)) * 4.0).to_bits(),
+        ]
+    })
+}
+
+fn divisions(inputs: &Inputs) -> Vec<u32> {
+    let exact = |bits: u32| if inputs.fast { ANY } else { bits };
+    slots(inputs, |_, a, b| {
+        let (x, y) = (
+            a as i32 as f32 * (-20f32).exp2(),
+            (b | 1) as i32 as f32 * (-22f32).exp2(),
+        );
+        let (dx, dy) = (f64::from(a as i32) / 512.0, f64::from((b | 1) as i32) / 8192.0);
+        let (quotient, root) = (words((dx / dy).to_bits()), words(dx.abs().sqrt().to_bits()));
+        vec![
+            exact((x / y).to_bits()),
+            1,
+            exact(quotient[0]),
+            exact(quotient[1]),
+            exact(x.abs().sqrt().to_bits()),
+            exact(root[0]),
+            exact(root[1]),
+        ]
+    })
+}
+
+fn mixed(inputs: &Inputs) -> Vec<u32> {
+    slots(inputs, |_, a, b| {
+        let (p, q, z) = (
+            of(a).map(|x| x as f32),
+            of(b).map(|x| x as f32),
+            a as i32 as f32 * (-31f32).exp2(),
+        );
+        let half = |x: f32| f16::from_f32(x).to_bits();
+        vec![
+            p[0].mul_add(q[1], z).to_bits(),
+            p[1].mul_add(z, -q[0]).to_bits(),
+            pair(half(p[0].mul_add(q[0], z)), half(p[1].mul_add(-q[1], z))),
         ]
     })
 }

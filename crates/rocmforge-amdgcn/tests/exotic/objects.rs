@@ -6,14 +6,11 @@ use std::process::Command;
 pub(crate) const FILES: [&str; 4] = ["lanes", "numbers", "memory", "matrix"];
 pub(crate) const COMPILERS: [&str; 2] = ["19", "22"];
 
-/// Levels, fast arithmetic, flushed denormals (also with output modifiers), and the other versions of the format.
-const FLAGS: [&str; 10] = [
-    "-O0",
-    "-O1",
-    "-O2",
-    "-O3",
-    "-Os",
-    "-O3 -ffast-math",
+/// Levels, and fast arithmetic.
+pub(crate) const LEVELS: [&str; 6] = ["-O0", "-O1", "-O2", "-O3", "-Os", "-O3 -ffast-math"];
+
+/// Flushed denormals (also with output modifiers), and the other versions of the format.
+const MORE: [&str; 4] = [
     "-O3 -fgpu-flush-denormals-to-zero",
     "-O3 -ffast-math -fgpu-flush-denormals-to-zero -mno-amdgpu-ieee -fno-honor-nans",
     "-O2 -mcode-object-version=4",
@@ -72,17 +69,21 @@ fn write(objects: &[Object]) {
     std::fs::write(path(PACK), zstd::encode_all(&bytes[..], 19).expect("zstd")).expect("writable");
 }
 
-fn compile(file: &str, compiler: &str, flags: &str, to: &Path) -> Object {
+/// Compiles one file.
+pub(crate) fn compile(source: &Path, compiler: &str, flags: &str, to: &Path) -> Object {
+    let file = source.file_stem().expect("a file").to_string_lossy();
     let version = if flags.contains("object-version") {
         ""
     } else {
         "-mcode-object-version=5"
     };
     let status = Command::new(format!("clang++-{compiler}"))
-        .args("-x hip -std=c++17 --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -w".split(' '))
+        .args("-x hip -std=c++20 --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -w".split(' '))
         .args("-fuse-cuid=none --offload-arch=gfx1100".split(' '))
         .args(format!("{flags} {version}").split_whitespace())
-        .arg(path(&format!("kernels/{file}.hip")))
+        .arg("-I")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/include"))
+        .arg(source)
         .arg("-o")
         .arg(to)
         .status()
@@ -99,9 +100,9 @@ pub(crate) fn build(to: &Path) -> Vec<Object> {
     let mut objects = Vec::new();
     for file in FILES {
         for compiler in COMPILERS {
-            for flags in FLAGS {
+            for flags in LEVELS.into_iter().chain(MORE) {
                 let target = to.join(format!("{}.co", objects.len()));
-                objects.push(compile(file, compiler, flags, &target));
+                objects.push(compile(&path(&format!("kernels/{file}.hip")), compiler, flags, &target));
             }
         }
     }

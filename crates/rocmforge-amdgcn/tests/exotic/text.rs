@@ -68,7 +68,7 @@ fn file(compiler: &str) -> String {
     format!("text-{compiler}.zst")
 }
 
-fn distinct(objects: &[Object], compiler: &str, folder: &Path) -> Vec<Answer> {
+pub(crate) fn distinct(objects: &[Object], compiler: &str, folder: &Path) -> Vec<Answer> {
     let mut distinct = BTreeMap::new();
     for object in objects.iter().filter(|object| object.compiler() == compiler) {
         let path = folder.join("object.co");
@@ -94,36 +94,38 @@ fn recorded(compiler: &str) -> Vec<Answer> {
     llvm::read_at(&objects::path(&file(compiler)))
 }
 
+/// Lines that tell where our text is none of LLVM's spellings.
+pub(crate) fn differences(compiler: &str, mut answers: Vec<Answer>) -> Vec<String> {
+    for answer in &mut answers {
+        let text = answer.text.take().expect("an instruction");
+        let ours = llvm::ours(&answer.words).map(|(text, _)| text);
+        let same = ours
+            .ok()
+            .filter(|ours| compiler == "22" && spellings(&text).contains(ours));
+        answer.text = Some(same.unwrap_or(text));
+    }
+    llvm::differences(&answers)
+}
+
 #[test]
 fn every_recorded_instruction_has_llvms_text() {
     let mut mnemonics = BTreeSet::new();
     for compiler in COMPILERS {
-        let mut answers = recorded(compiler);
-        assert!(
-            answers.len() > 10_000,
-            "only {} instructions are recorded",
-            answers.len()
-        );
-        for answer in &mut answers {
-            let text = answer.text.take().expect("an instruction");
+        let answers = recorded(compiler);
+        let count = answers.len();
+        assert!(count > 10_000, "only {count} instructions are recorded");
+        for text in answers.iter().flat_map(|answer| &answer.text) {
             mnemonics.insert(text.split(' ').next().unwrap_or_default().to_string());
-            let ours = llvm::ours(&answer.words).map(|(text, _)| text);
-            let same = ours
-                .ok()
-                .filter(|ours| compiler == "22" && spellings(&text).contains(ours));
-            answer.text = Some(same.unwrap_or(text));
         }
-        let differences = llvm::differences(&answers);
+        let differences = differences(compiler, answers);
         println!(
-            "clang {compiler}: {} distinct instructions, {} differ",
-            answers.len(),
+            "clang {compiler}: {count} distinct instructions, {} differ",
             differences.len()
         );
         assert!(
             differences.is_empty(),
-            "{} of {}:\n{}",
+            "{} of {count}:\n{}",
             differences.len(),
-            answers.len(),
             differences.join("\n")
         );
     }

@@ -173,3 +173,26 @@ KERNEL(denormals) {
     // An output modifier where fast arithmetic allows it.
     out[3 * N + i] = as<u32>((y + as<float>((a[i] & 0x7fffff) | 0x3f800000)) * 4.0f);
 }
+
+// Correctly rounded, unless arithmetic is fast. Where denormals are flushed, the sequence changes the mode for a while.
+KERNEL(divisions) {
+    const u32 i = I;
+    const float x = (float)(i32)a[i] * 0x1p-20f, y = (float)(i32)(b[i] | 1) * 0x1p-22f;
+    const double dx = (double)(i32)a[i] * 0x1p-9, dy = (double)(i32)(b[i] | 1) * 0x1p-13;
+    const float q = x / y;
+    out[i] = as<u32>(q);
+    out[N + i] = __builtin_fabsf(__builtin_fmaf(q, y, -x)) <= __builtin_fabsf(x) * 0x1p-20f;
+    put64(out, 2, i, as<u64>(dx / dy));
+    out[4 * N + i] = as<u32>(__builtin_sqrtf(__builtin_fabsf(x)));
+    put64(out, 5, i, as<u64>(__builtin_sqrt(__builtin_fabs(dx))));
+}
+
+KERNEL(mixed) {
+    const u32 i = I;
+    const h2 p = as<h2>(a[i] & 0xbfffbfff), q = as<h2>(b[i] & 0xbfffbfff);
+    const float z = (float)(i32)a[i] * 0x1p-31f;
+    out[i] = as<u32>(__builtin_fmaf((float)p.x, (float)q.y, z));
+    out[N + i] = as<u32>(__builtin_fmaf((float)p.y, z, -(float)q.x));
+    const h low = (h)__builtin_fmaf((float)p.x, (float)q.x, z), high = (h)__builtin_fmaf((float)p.y, -(float)q.y, z);
+    out[2 * N + i] = as<u16>(low) | (u32)as<u16>(high) << 16;
+}
