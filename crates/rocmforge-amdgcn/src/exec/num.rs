@@ -271,16 +271,17 @@ pub(crate) fn div_fmas64(a: f64, b: f64, c: f64, scaled: bool) -> f64 {
 }
 
 macro_rules! div_fixup {
-    ($name:ident, $float:ty, $exp:ident, $least:expr, $most:expr) => {
+    ($name:ident, $float:ty, $exp:ident, $least:expr, $most:expr, $quiet:expr) => {
         /// The special cases of division.
         #[inline(always)]
         pub(crate) fn $name(quotient: $float, den: $float, num: $float) -> $float {
             let negative = den.is_sign_negative() != num.is_sign_negative();
             let signed = |x: $float| if negative { -x } else { x };
+            let quiet = |x: $float| <$float>::from_bits(x.to_bits() | $quiet);
             if num.is_nan() {
-                num
+                quiet(num)
             } else if den.is_nan() {
-                den
+                quiet(den)
             } else if (den == 0.0 && num == 0.0) || (den.is_infinite() && num.is_infinite()) {
                 -<$float>::NAN.abs()
             } else if den == 0.0 || num.is_infinite() {
@@ -298,8 +299,8 @@ macro_rules! div_fixup {
         }
     };
 }
-div_fixup!(div_fixup32, f32, exp32, -150, 128);
-div_fixup!(div_fixup64, f64, exp64, -1075, 1024);
+div_fixup!(div_fixup32, f32, exp32, -150, 128, 1 << 22);
+div_fixup!(div_fixup64, f64, exp64, -1075, 1024, 1 << 51);
 
 macro_rules! min_max {
     ($min:ident, $max:ident, $any_min:ident, $any_max:ident, $float:ty, $int:ty, $quiet:expr) => {

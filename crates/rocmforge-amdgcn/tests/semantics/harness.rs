@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-const EDGES32: [u32; 30] = [
+const EDGES32: [u32; 39] = [
     0,
     0x8000_0000,
     1,
@@ -55,9 +55,19 @@ const EDGES32: [u32; 30] = [
     0x0000_ff00,
     0x3f80_0001,
     0x477f_f000,
+    // Signalling NaN; the edges of half precision, in both halves.
+    0x7f80_0001,
+    0xffa0_0000,
+    0x8000_7c00,
+    0x3c00_fc00,
+    0x7bff_03ff,
+    0xbc00_0400,
+    0x7c01_7bff,
+    0x0001_8000,
+    0x7e00_7c01,
 ];
 
-const EDGES64: [u64; 14] = [
+const EDGES64: [u64; 18] = [
     0,
     0x8000_0000_0000_0000,
     1,
@@ -72,13 +82,17 @@ const EDGES64: [u64; 14] = [
     u64::MAX,
     0x7fff_ffff_ffff_ffff,
     0x41df_ffff_ffc0_0000,
+    0xc1e0_0000_0000_0000,
+    0x41f0_0000_0000_0000,
+    0x7ff0_0000_0000_0001,
+    0x8000_0000_0000_0001,
 ];
 
-/// Every pair of edge values, then random ones: 2048 lanes.
+/// Every pair of edge values, then random ones: 2560 lanes.
 pub(crate) fn lanes(wide: bool) -> Vec<Lane> {
     let mut random = Random(0x5eed);
     let mut lanes = edge_lanes(wide);
-    while lanes.len() < 2048 {
+    while lanes.len() < 2560 {
         let mut lane = Lane {
             a: random.next(),
             b: random.next(),

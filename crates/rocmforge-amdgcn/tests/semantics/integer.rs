@@ -215,8 +215,8 @@ pub(crate) const BITS64: &[Row] = &[
     }),
     ("v_mad_i64_i32", |x| {
         let exact = i128::from(x.i(0)) * i128::from(x.i(1)) + i128::from(x.s[2] as i64);
-        // Bit 64 of the sum of 65 bits: its sign. The compiler does not use it.
-        bits(exact as u64)
+        // Bit 64 of the sum of 65 bits: its sign.
+        bits(exact as u64).flag(exact < 0)
     }),
     ("v_qsad_pk_u16_u8", |x| bits(quad(x, |a| sad8(a, x.u(1))))),
     ("v_mqsad_pk_u16_u8", |x| bits(quad(x, |a| masked_sad8(a, x.u(1))))),

@@ -70,7 +70,7 @@ impl Args {
 pub(crate) enum Value {
     /// These bits.
     Bits(u64),
-    /// This value; if it is a NaN, any NaN.
+    /// This value; if it is a NaN, any quiet one.
     F16(u16),
     F32(u32),
     F64(u64),
@@ -196,13 +196,23 @@ fn clamped(bits: u64, ty: Ty) -> u64 {
     }
 }
 
+/// A quiet NaN, which is what operations make of every NaN.
+fn is_quiet(bits: u64, ty: Ty) -> bool {
+    let first = match ty {
+        Ty::F16 => 9,
+        Ty::F32 => 22,
+        _ => 51,
+    };
+    to_f64(bits, ty).is_nan() && bits >> first & 1 == 1
+}
+
 impl Value {
     pub(crate) fn accepts(self, got: u64, ty: Ty, clamp: bool) -> bool {
         let float = |model: u64, ty: Ty| {
             if clamp {
                 return got == clamped(model, ty);
             }
-            got == model || (to_f64(model, ty).is_nan() && to_f64(got, ty).is_nan())
+            got == model || (to_f64(model, ty).is_nan() && is_quiet(got, ty))
         };
         match self {
             Self::Bits(model) => got == model,
@@ -516,6 +526,10 @@ fn candidates(format: Format, code: u32) -> Vec<(Vec<u32>, u32)> {
                 };
                 put(D, sources, m, 0, full);
             }
+            // In the mode that kernels start in, the output modifier is ignored.
+            for omod in 1..4 {
+                put(D, sources, Fields { omod, ..none }, 0, full);
+            }
             if format == Format::Vop3 {
                 for op_sel in [1, 2, 4, 8, 15] {
                     put(D, sources, Fields { op_sel, ..none }, 0, full);
@@ -624,8 +638,7 @@ pub(crate) fn lane_bytes(lanes: &[Lane]) -> Vec<u8> {
 /// What the interpreter refuses to model and says so.
 fn may_be_refused(inst: &Inst) -> bool {
     let m = &inst.mods;
-    m.omod != 0
-        || (m.clamp && !matches!(inst.ty.dst, Ty::F16 | Ty::F32 | Ty::F64 | Ty::PkF16))
+    (m.clamp && !matches!(inst.ty.dst, Ty::F16 | Ty::F32 | Ty::F64 | Ty::PkF16))
         || (inst.format == Format::Vop3p && (m.neg | m.neg_hi) != 0)
         || (m.abs != 0 && inst.ty.src.contains(&Ty::PkF16))
 }

@@ -145,7 +145,8 @@ lane_ops! { lookup {
     VCvtU32F32(a: f32) -> u32 { a as u32 }
     VCvtNearestI32F32(a: f32) -> i32 { (a + 0.5).floor() as i32 }
     VCvtFloorI32F32(a: f32) -> i32 { a.floor() as i32 }
-    VCvtF32F16(a: H) -> f32 { a.0 }
+    // A signalling NaN becomes a quiet one.
+    VCvtF32F16(a: H) -> f32 { f32::from_bits(a.0.to_bits() | u32::from(a.0.is_nan()) << 22) }
     VCvtF16F32(a: f32) -> H { H(a) }
     VCvtF32Ubyte0(a: u32) -> f32 { (a & 255) as f32 }
     VCvtF32Ubyte1(a: u32) -> f32 { (a >> 8 & 255) as f32 }

@@ -199,7 +199,11 @@ lane_ops! { lookup {
         let sum = (u64::from(a) * u64::from(b)).wrapping_add(c);
         (sum, sum < c)
     }
-    VMadI64I32(a: i32, b: i32, c: i64) -> (i64, bool) { (i64::from(a) * i64::from(b)).overflowing_add(c) }
+    // The second result is bit 64 of the exact sum: its sign.
+    VMadI64I32(a: i32, b: i32, c: i64) -> (i64, bool) {
+        let (sum, overflow) = (i64::from(a) * i64::from(b)).overflowing_add(c);
+        (sum, (sum < 0) != overflow)
+    }
     VLshlrevB64(a: u32, b: u64) -> u64 { b << (a & 63) }
     VLshrrevB64(a: u32, b: u64) -> u64 { b >> (a & 63) }
     VAshrrevI64(a: u32, b: i64) -> i64 { b >> (a & 63) }
