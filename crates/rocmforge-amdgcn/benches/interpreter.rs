@@ -2,7 +2,8 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use rocmforge_amdgcn::{
-    ByteState, DEVICE_BASE, Dispatch, ExecOptions, Geometry, GlobalMemory, Program, Status, execute, kernarg_bytes,
+    ByteState, DEVICE_BASE, Dispatch, ExecOptions, Geometry, GlobalMemory, Program, Status, Tools, execute,
+    kernarg_bytes,
 };
 use rocmforge_code_object::CodeObject;
 use rocmforge_kernels::Pack;
@@ -14,6 +15,7 @@ struct Card {
     program: Program,
     object: CodeObject,
     next: u64,
+    tools: Tools,
 }
 
 impl Card {
@@ -31,6 +33,7 @@ impl Card {
             program,
             object: CodeObject::parse(elf).expect("parses"),
             next: DEVICE_BASE + (1 << 24),
+            tools: Tools::default(),
         }
     }
 
@@ -67,7 +70,10 @@ impl Card {
             block: [block, 1, 1],
             dynamic_lds: 0,
             kernarg,
-            options: ExecOptions::default(),
+            options: ExecOptions {
+                tools: self.tools,
+                ..ExecOptions::default()
+            },
         };
         let outcome = execute(&dispatch, &mut self.memory);
         assert_eq!(
@@ -127,6 +133,8 @@ fn pair(
     let mut group = c.benchmark_group(name);
     group.throughput(criterion::Throughput::Elements(work as u64));
     group.bench_function("simulated", |b| b.iter(|| card.launch(kernel, kernarg, grid, block)));
+    card.tools = Tools::all();
+    group.bench_function("racecheck", |b| b.iter(|| card.launch(kernel, kernarg, grid, block)));
     group.bench_function("plain", |b| b.iter(|| plain(black_box(inputs), black_box(&mut host))));
     group.finish();
 }

@@ -1,5 +1,6 @@
 //! A launch and its outcome.
 
+use crate::counters::Counters;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::footprint::Footprint;
 use crate::memory::GlobalMemory;
@@ -17,6 +18,12 @@ pub struct ExecOptions {
     pub wave_order_seed: u64,
     /// The checks to run.
     pub tools: Tools,
+    /// Host threads that share the workgroups of a launch. More than one gives the same outcome, or is not used: not with
+    /// racecheck, not for kernels with atomics on global memory or calls, only on Linux. The allocated memory of the card
+    /// is copied for each such launch. A kernel that needs registers or LDS of earlier workgroups is not reproduced.
+    pub threads: usize,
+    /// Fill all of [`Counters`]; otherwise only workgroups, waves and barriers are counted.
+    pub counters: bool,
 }
 
 impl Default for ExecOptions {
@@ -26,6 +33,8 @@ impl Default for ExecOptions {
             max_faults: 16,
             wave_order_seed: 0,
             tools: Tools::default(),
+            threads: 1,
+            counters: false,
         }
     }
 }
@@ -58,17 +67,6 @@ pub enum Status {
     Faulted,
     /// The instruction budget ran out (there is a fault that names the instruction).
     BudgetExhausted,
-}
-
-/// Deterministic counts of one launch.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Workgroups started.
-    pub workgroups: u64,
-    /// Waves started.
-    pub waves: u64,
-    /// Barriers every wave of a workgroup passed together.
-    pub barriers: u64,
 }
 
 /// What a launch did.

@@ -35,6 +35,7 @@
 //! ```
 
 mod arch;
+pub mod counters;
 pub mod debug_info;
 pub mod decode;
 mod disasm;
@@ -49,9 +50,10 @@ mod program;
 mod tools;
 
 pub use arch::{Arch, UnknownArch};
+pub use counters::{Class, Counters, LdsTraffic, Limit, Occupancy, Traffic};
 pub use debug_info::{DebugInfo, Frame};
 pub use decode::DecodeError;
-pub use dispatch::{Counters, Dispatch, ExecOptions, MAX_LDS, MAX_WORKGROUP, Outcome, Status, execute};
+pub use dispatch::{Dispatch, ExecOptions, MAX_LDS, MAX_WORKGROUP, Outcome, Status, execute};
 pub use fault::{Access, Fault, FaultKind, Side};
 pub use footprint::{Footprint, Touch};
 pub use inst::{Format, Inst, Mods, Op, Operand, Ty, decode, decode_for};

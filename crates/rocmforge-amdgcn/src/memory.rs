@@ -434,6 +434,142 @@ impl GlobalMemory {
     }
 }
 
+/// A card's memory at one moment, of which any number of copy-on-write views can be had.
+#[cfg(target_os = "linux")]
+pub(crate) struct Snapshot {
+    data: std::fs::File,
+    state: std::fs::File,
+    summary: std::fs::File,
+    base: u64,
+    size: usize,
+}
+
+#[cfg(target_os = "linux")]
+impl Snapshot {
+    /// Copies what is allocated; `None` when the host has no room for it.
+    pub(crate) fn take(memory: &GlobalMemory) -> Option<Self> {
+        use std::os::unix::fs::FileExt;
+        let file = |len: usize| -> Option<std::fs::File> {
+            let flags = rustix::fs::MemfdFlags::CLOEXEC;
+            let file = std::fs::File::from(rustix::fs::memfd_create("rocmforge", flags).ok()?);
+            file.set_len(len as u64).ok()?;
+            Some(file)
+        };
+        let snapshot = Self {
+            data: file(memory.size)?,
+            state: file(memory.size)?,
+            summary: file(memory.summary.len())?,
+            base: memory.base,
+            size: memory.size,
+        };
+        for (n, &state) in memory.summary.iter().enumerate().filter(|(_, state)| **state != 0) {
+            let at = n << CHUNK_BITS;
+            snapshot.summary.write_all_at(&[state], n as u64).ok()?;
+            if state & 2 == 0 {
+                continue;
+            }
+            snapshot
+                .data
+                .write_all_at(&memory.data[at..at + CHUNK], at as u64)
+                .ok()?;
+            if state == MIXED {
+                snapshot
+                    .state
+                    .write_all_at(&memory.state[at..at + CHUNK], at as u64)
+                    .ok()?;
+            }
+        }
+        Some(snapshot)
+    }
+
+    /// A memory of its own with this content.
+    pub(crate) fn view(&self) -> Option<GlobalMemory> {
+        let map = |file: &std::fs::File| {
+            // SAFETY: the file has no name, is written only by `take`, and every map of it is private.
+            unsafe { MmapOptions::new().no_reserve_swap().map_copy(file) }.ok()
+        };
+        Some(GlobalMemory {
+            data: map(&self.data)?,
+            state: map(&self.state)?,
+            summary: map(&self.summary)?,
+            base: self.base,
+            size: self.size,
+            shadow: None,
+        })
+    }
+}
+
+/// There are no such views here.
+#[cfg(not(target_os = "linux"))]
+pub(crate) struct Snapshot;
+
+#[cfg(not(target_os = "linux"))]
+impl Snapshot {
+    pub(crate) fn take(_: &GlobalMemory) -> Option<Self> {
+        None
+    }
+
+    pub(crate) fn view(&self) -> Option<GlobalMemory> {
+        None
+    }
+}
+
+impl GlobalMemory {
+    /// Takes over what launches have written in views of this memory. False, and nothing is taken, when two of them changed
+    /// the same byte.
+    pub(crate) fn merge(&mut self, views: &[Self]) -> bool {
+        let mut changed: Vec<(usize, Vec<usize>)> = Vec::new();
+        for chunk in 0..self.summary.len() {
+            // Kernels write to allocated memory only.
+            if self.summary[chunk] & 2 == 0 {
+                continue;
+            }
+            let by: Vec<usize> = (0..views.len()).filter(|&n| self.differs(&views[n], chunk)).collect();
+            if !by.is_empty() {
+                changed.push((chunk, by));
+            }
+        }
+        for (chunk, by) in changed.iter().filter(|(_, by)| by.len() > 1) {
+            let bytes = *chunk << CHUNK_BITS..(*chunk + 1) << CHUNK_BITS;
+            let twice = |at: usize| by.iter().filter(|&&n| self.byte_differs(&views[n], at)).count() > 1;
+            if bytes.into_iter().any(twice) {
+                return false;
+            }
+        }
+        for (chunk, by) in changed {
+            for n in by {
+                let view = &views[n];
+                let (mut at, end) = (chunk << CHUNK_BITS, (chunk + 1) << CHUNK_BITS);
+                while at < end {
+                    let run = (at..end).take_while(|&at| self.byte_differs(view, at)).count();
+                    self.data[at..at + run].copy_from_slice(&view.data[at..at + run]);
+                    self.set_state_at(at, at + run, 3);
+                    at += run.max(1);
+                }
+            }
+            if self.summary[chunk] == MIXED {
+                self.settle(chunk);
+            }
+        }
+        true
+    }
+
+    fn differs(&self, view: &Self, chunk: usize) -> bool {
+        let bytes = chunk << CHUNK_BITS..(chunk + 1) << CHUNK_BITS;
+        let states = self.summary[chunk] == view.summary[chunk]
+            && (self.summary[chunk] != MIXED || self.state[bytes.clone()] == view.state[bytes.clone()]);
+        !states || self.data[bytes.clone()] != view.data[bytes]
+    }
+
+    fn byte_differs(&self, view: &Self, at: usize) -> bool {
+        let state = |memory: &Self| match memory.summary[at >> CHUNK_BITS] {
+            MIXED => memory.state[at],
+            uniform => uniform,
+        };
+        self.data[at] != view.data[at] || state(self) != state(view)
+    }
+}
+
 /// Whether every byte has every bit of `mask`; written so that the compiler uses wide compares.
 #[inline(always)]
 pub(crate) fn all_bytes(states: &[u8], mask: u8) -> bool {

@@ -145,6 +145,11 @@ pub struct SimConfig {
     pub instruction_budget: u64,
     /// Which checks kernels run under.
     pub tools: Tools,
+    /// Host threads that share the workgroups of a launch, see
+    /// [`ExecOptions::threads`](rocmforge_amdgcn::ExecOptions::threads). The result is that of one.
+    pub threads: usize,
+    /// Count what each launch does, see [`counters`](crate::counters).
+    pub counters: bool,
     /// Faults collected from one launch before it is stopped.
     pub max_faults: usize,
     /// What `HIP_HIDDEN_FREE_MEM` would hide from `hipMemGetInfo`.
@@ -167,6 +172,8 @@ impl Default for SimConfig {
             poison: Poison::default(),
             instruction_budget: 20_000_000_000,
             tools: Tools::default(),
+            counters: false,
+            threads: 1,
             max_faults: 64,
             hidden_free: Bytes(0),
             host_memory: Bytes(64 << 30),

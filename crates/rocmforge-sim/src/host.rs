@@ -116,6 +116,8 @@ pub(crate) struct Host {
     pub(crate) reports: Vec<Report>,
     pub(crate) warnings: Vec<Report>,
     pub(crate) launches: u64,
+    /// Counts of launches, with `SimConfig::counters`.
+    pub(crate) counts: Vec<crate::counters::LaunchCounts>,
     pub(crate) operations: u64,
     pub(crate) instructions: u64,
     pub(crate) faults: Faults,
@@ -178,6 +180,7 @@ impl Host {
             reports: Vec::new(),
             warnings: Vec::new(),
             launches: 0,
+            counts: Vec::new(),
             operations: 0,
             instructions: 0,
             faults: Faults::new(config.faults.clone()),

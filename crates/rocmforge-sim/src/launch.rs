@@ -1,5 +1,6 @@
 //! What happens when a launch runs.
 
+use crate::counters::LaunchCounts;
 use crate::host::{Host, KERNARG_BYTES};
 use crate::module::Module;
 use crate::race::Given;
@@ -73,10 +74,22 @@ impl Host {
                 max_faults: self.config.max_faults,
                 wave_order_seed: self.config.seed,
                 tools: self.config.tools,
+                counters: self.config.counters,
+                threads: self.config.threads,
             },
         };
         let outcome = execute(&dispatch, &mut vram.memory);
         self.launches += 1;
+        if self.config.counters {
+            self.counts.push(LaunchCounts {
+                kernel: name.clone(),
+                call,
+                grid: launch.grid,
+                block: launch.block,
+                occupancy: kernel.occupancy(launch.block.iter().product(), launch.dynamic_lds),
+                counters: outcome.counters,
+            });
+        }
         self.instructions += outcome.instructions;
         self.trace.number(outcome.instructions);
         self.advance(LAUNCH + Duration::from_nanos(outcome.instructions / INSTRUCTIONS_PER_NS));

@@ -31,6 +31,7 @@
 mod api;
 mod clock;
 mod config;
+pub mod counters;
 mod desktop;
 mod faults;
 mod handle;

@@ -4,6 +4,7 @@
 //! Nobody needs this to use or test the workspace: the packs are committed.
 
 mod compile;
+mod counters;
 mod manifest;
 mod pack;
 
@@ -47,6 +48,13 @@ enum Command {
         /// Fails where the answer would be "not comparable": no compiler, or another build of it.
         #[arg(long)]
         strict: bool,
+    },
+    /// Runs every kernel at fixed shapes on a simulated gfx1100 and prints what it asks of the card; fails when a bound in
+    /// kernels/counters.txt is passed.
+    Counters {
+        /// Writes the bounds: what is counted now.
+        #[arg(long)]
+        bless: bool,
     },
     /// Prints registers, LDS and code size of every kernel, from the manifest.
     List {
@@ -120,6 +128,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     match args.command {
         Command::Build { arch, any_compiler } => build(arch, any_compiler)?,
         Command::Check { arch, strict } => check(arch, strict)?,
+        Command::Counters { bless } => counters::run(bless)?,
         Command::List { arch } => list(arch)?,
     }
     Ok(())

@@ -1,9 +1,11 @@
 //! Lowered instructions.
 
+use super::count::PART;
 use super::isa::Run;
 use super::lower;
+use crate::counters::Class;
 use crate::debug_info::DebugInfo;
-use crate::inst::decode;
+use crate::inst::{Format, Inst, Op, decode};
 use crate::program::LoadError;
 
 /// Where an operand comes from.
@@ -117,6 +119,10 @@ pub(crate) struct Ins {
 /// All code of a program.
 pub(crate) struct Code {
     pub(crate) ins: Vec<Ins>,
+    /// [`Class`] of each, [`PART`] for those that only complete the one before.
+    pub(crate) classes: Vec<u8>,
+    /// Functions whose workgroups may depend on each other: entry points of those with atomics on global memory or calls.
+    shared: Vec<u64>,
     /// By word of `.text`: index of the first lowered instruction, `u32::MAX` where none starts.
     index: Vec<u32>,
     /// ELF address of `.text`.
@@ -157,6 +163,8 @@ impl Code {
     ) -> Result<Self, LoadError> {
         let mut code = Self {
             ins: Vec::new(),
+            classes: Vec::new(),
+            shared: Vec::new(),
             index: vec![u32::MAX; words.len()],
             start,
             device: base + start,
@@ -185,6 +193,13 @@ impl Code {
                 for ins in &mut code.ins[first..] {
                     ins.at = (pc - start) as u32;
                 }
+                if shares(&inst) && code.shared.last() != Some(&from) {
+                    code.shared.push(from);
+                }
+                if code.ins.len() > first {
+                    code.classes.push(Class::of(&inst) as u8);
+                    code.classes.resize(code.ins.len(), PART);
+                }
                 if let Some(target) = inst.branch_target(pc) {
                     fixups.push((code.ins.len() - 1, target, pc));
                 }
@@ -195,6 +210,7 @@ impl Code {
                 at: (end - start) as u32,
                 ..lower::NOTHING
             });
+            code.classes.push(PART);
         }
         for (branch, target, pc) in fixups {
             let index = code.index_of(target).ok_or_else(|| {
@@ -214,6 +230,11 @@ impl Code {
         Ok(code)
     }
 
+    /// Whether workgroups of the function at an ELF address may depend on each other.
+    pub(crate) fn shares(&self, function: u64) -> bool {
+        self.shared.contains(&function)
+    }
+
     /// Index of the instruction at an ELF address.
     pub(crate) fn index_of(&self, pc: u64) -> Option<usize> {
         let offset = pc.checked_sub(self.start).filter(|offset| offset % 4 == 0)?;
@@ -224,5 +245,13 @@ impl Code {
     /// Index of the instruction at a device address.
     pub(crate) fn index_at(&self, address: u64) -> Option<usize> {
         self.index_of(address.wrapping_sub(self.device).wrapping_add(self.start))
+    }
+}
+
+/// Whether an instruction can make workgroups depend on each other, or may lead to one that does.
+fn shares(inst: &Inst) -> bool {
+    match inst.format {
+        Format::Global | Format::Flat => format!("{:?}", inst.op).contains("Atomic"),
+        _ => matches!(inst.op, Op::SSetpcB64 | Op::SSwappcB64 | Op::SCallB64),
     }
 }

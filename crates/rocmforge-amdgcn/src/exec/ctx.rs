@@ -1,6 +1,7 @@
 //! What the waves of a workgroup share: memory, LDS, private memory and the faults found so far.
 
 use super::code::Ins;
+use super::count::Count;
 use super::observe::Probe;
 use super::race::Race;
 use super::wave::Wave;
@@ -30,6 +31,7 @@ pub(crate) struct Ctx<'a> {
     pub(crate) observed: bool,
     /// Looks for changes of memory.
     pub(crate) probe: Option<Probe>,
+    pub(crate) count: Option<Box<Count>>,
     pub(crate) race: Option<Box<Race>>,
     /// Set once enough faults were found.
     pub(crate) stop: bool,

@@ -5,13 +5,15 @@ use super::ctx::Ctx;
 use super::observe::Probe;
 use super::race::Race;
 use super::wave::{EXEC, Lanes, VCC, Wave, WaveState};
-use crate::dispatch::{Counters, Dispatch, Outcome, Status};
+use crate::counters::Counters;
+use crate::dispatch::{Dispatch, Outcome, Status};
 use crate::fault::{Access, FaultKind, Side};
 use crate::footprint::Footprint;
 use crate::kernarg::{packet_offset, queue_offset};
 use crate::memory::GlobalMemory;
 use crate::program::Kernel;
 use rocmforge_code_object::UserSgpr;
+use std::ops::Range;
 
 /// Private memory a lane gets beyond the static size when the kernel's stack can grow.
 const DYNAMIC_STACK: usize = 16 << 10;
@@ -23,6 +25,17 @@ const PROBES: usize = 64;
 
 /// Runs a launch whose geometry has been checked.
 pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome {
+    if dispatch.options.threads > 1
+        && let Some(outcome) = super::threads::run(dispatch, memory)
+    {
+        return outcome;
+    }
+    let groups = dispatch.grid.iter().map(|&n| u64::from(n)).product();
+    run_part(dispatch, memory, 0..groups)
+}
+
+/// Runs some workgroups of a launch, numbered with x running fastest.
+pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, groups: Range<u64>) -> Outcome {
     let kernel = dispatch.kernel;
     let code = &dispatch.program.code;
     let size: u32 = dispatch.block.iter().product();
@@ -51,7 +64,8 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome
         faults: Vec::new(),
         max_faults: dispatch.options.max_faults.max(1),
         text: code.start,
-        observed: race.is_some(),
+        observed: race.is_some() || dispatch.options.counters,
+        count: dispatch.options.counters.then(Box::default),
         probe: None,
         race,
         stop: false,
@@ -65,20 +79,20 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome
         ids: (0..waves).map(|index| ids(index, dispatch.block)).collect(),
         budget: i64::try_from(dispatch.options.instruction_budget).unwrap_or(i64::MAX),
         counters: Counters::default(),
-        random: dispatch.options.wave_order_seed,
+        random: 0,
         exhausted: false,
         slice: SLICE,
+        runs: vec![0; if dispatch.options.counters { code.ins.len() } else { 0 }],
     };
     let before = machine.budget;
-    'grid: for z in 0..dispatch.grid[2] {
-        for y in 0..dispatch.grid[1] {
-            for x in 0..dispatch.grid[0] {
-                ctx.workgroup = [x, y, z];
-                machine.group(&mut ctx);
-                if ctx.stop || machine.exhausted {
-                    break 'grid;
-                }
-            }
+    let [gx, gy, _] = dispatch.grid.map(u64::from);
+    for n in groups {
+        // All three are below the grid's sizes, which are 32 bits.
+        ctx.workgroup = [n % gx, n / gx % gy, n / gx / gy].map(|at| at as u32);
+        machine.random = order(dispatch.options.wave_order_seed, n);
+        machine.group(&mut ctx);
+        if ctx.stop || machine.exhausted {
+            break;
         }
     }
     let mut faults = std::mem::take(&mut ctx.faults);
@@ -97,6 +111,10 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome
         (false, false) => Status::Faulted,
         (false, true) => Status::Completed,
     };
+    if let Some(count) = ctx.count.take() {
+        machine.counters.add(&count.counters);
+        super::count::add_runs(&mut machine.counters, code, &machine.runs);
+    }
     let instructions = (before - machine.budget).unsigned_abs();
     Outcome {
         faults,
@@ -105,6 +123,18 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome
         counters: machine.counters,
         footprint,
     }
+}
+
+/// Seed of the order of waves in a workgroup: its own, so that it does not matter what ran before.
+fn order(seed: u64, group: u64) -> u64 {
+    if seed == 0 {
+        return 0;
+    }
+    // SplitMix64.
+    let mut z = seed.wrapping_add((group + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (z ^ z >> 31).max(1)
 }
 
 /// A wave with poisoned registers; every workgroup reuses it, so that registers are stale as on a card.
@@ -148,6 +178,8 @@ struct Machine<'a> {
     exhausted: bool,
     /// Instructions a wave may run before the others get their turn.
     slice: i64,
+    /// How often the run of instructions that starts here was executed; empty when nobody counts.
+    runs: Vec<u64>,
 }
 
 impl Machine<'_> {
@@ -257,6 +289,9 @@ impl Machine<'_> {
         let mut last = next;
         loop {
             let straight = usize::from(ins[next].straight);
+            if let Some(times) = self.runs.get_mut(next) {
+                *times += 1;
+            }
             for i in &ins[next..next + straight] {
                 // SAFETY: `lower` stored the build of this handler that `isa::vector` found this host to support.
                 unsafe { (i.run)(w, ctx, i) };

@@ -28,10 +28,17 @@ fn wide<H: Handler>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
     H::run(w, c, i);
 }
 
+/// Whether this host runs the wide builds.
 #[cfg(target_arch = "x86_64")]
-fn has_wide() -> bool {
+pub(crate) fn has_wide() -> bool {
     use std::arch::is_x86_feature_detected as has;
     has!("avx2") && has!("fma") && has!("f16c") && has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt")
+}
+
+/// Whether this host runs the wide builds.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn has_wide() -> bool {
+    false
 }
 
 /// The build of a handler whose loops over lanes gain from wide vectors.

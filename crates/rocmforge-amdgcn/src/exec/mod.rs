@@ -6,6 +6,7 @@
 #![allow(clippy::precedence)]
 
 pub(crate) mod code;
+mod count;
 mod ctx;
 mod elem;
 mod fence;
@@ -19,11 +20,13 @@ mod observe;
 mod race;
 mod salu;
 mod smem;
+mod threads;
 pub(crate) mod vector;
 mod wave;
 
 pub(crate) use group::run;
 pub(crate) use race::Shadow;
+pub(crate) use vector::is_matrix;
 
 /// The `MODE` register of kernels compiled without options about it.
 pub(crate) const DEFAULT_MODE: u32 = mode::Mode::DEFAULT.0;

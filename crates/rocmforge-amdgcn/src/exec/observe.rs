@@ -151,6 +151,9 @@ impl Ctx<'_> {
             probe.request(self, request);
             self.probe = Some(probe);
         }
+        if let Some(count) = &mut self.count {
+            count.request(request);
+        }
         if let Some(mut race) = self.race.take() {
             race.request(self, w, i, request);
             self.race = Some(race);

@@ -2,6 +2,8 @@
 
 mod arithmetic;
 mod card;
+mod counters;
 mod faults;
 mod memory;
 mod races;
+mod threads;

@@ -141,6 +141,8 @@ pub(crate) struct Cells {
     stamp: u32,
     /// Chunks in use, when they are asked for.
     pub(super) touched: Option<Vec<u32>>,
+    /// Coherent loads were seen.
+    coherent: bool,
     /// Stores to other bytes of a dword whose slot a store by another wave took: by dword.
     aside: HashMap<usize, Vec<(u32, Info)>>,
 }
@@ -168,6 +170,7 @@ impl Cells {
             chunk_bits: 10,
             stamp: 0,
             touched: Some(Vec::new()),
+            coherent: false,
             aside: HashMap::new(),
         })
     }
@@ -183,6 +186,7 @@ impl Cells {
             chunk_bits: 5,
             stamp: 0,
             touched: None,
+            coherent: false,
             aside: HashMap::new(),
         }
     }
@@ -191,6 +195,7 @@ impl Cells {
     pub(super) fn forget(&mut self) {
         self.stamp += 1;
         self.aside.clear();
+        self.coherent = false;
         if let Some(touched) = &mut self.touched {
             touched.clear();
         }
@@ -338,38 +343,43 @@ impl Cells {
         if used & 2 != 0 && info.flags() & flags::COHERENT == 0 {
             self.find(now, Slot::Atomic, first, count, hits);
         }
-        let old = &mut self.segments[Slot::Load as usize][first..first + count];
-        let (mut low, mut high) = (u32::MAX, 0);
-        for &segment in old.iter() {
-            low = low.min(segment);
-            high = high.max(segment);
+        if info.flags() & flags::COHERENT != 0 {
+            self.coherent = true;
         }
+        let (low, high) = bounds(&self.segments[Slot::Load as usize][first..first + count]);
         let mut marks = 4;
-        if low == now.mine && high == now.mine {
-            let infos = &mut self.infos[Slot::Load as usize][first..first + count];
-            // A coherent load must not hide a plain one that follows it.
-            let same = infos.iter().fold(u32::MAX, |m, &i| m & i) & FULL == FULL
-                && infos.iter().fold(0, |m, &i| m | i) & flags::COHERENT == 0;
-            if same {
-                return;
+        if self.coherent {
+            // A coherent load must not hide a plain one: look at each.
+            for n in 0..count {
+                marks |= self.push(now, first + n, info.with(lane + (n / per) as u32, 15));
             }
-            fill(infos, info, lane, per);
+        } else if low == now.mine && high == now.mine {
+            let infos = &mut self.infos[Slot::Load as usize][first..first + count];
+            if infos.iter().fold(u32::MAX, |m, &i| m & i) & FULL != FULL {
+                fill(infos, info, lane, per);
+            }
             return;
         } else if high < now.floor || (low >= now.group && high < now.epoch) {
-            old.fill(now.mine);
+            self.segments[Slot::Load as usize][first..first + count].fill(now.mine);
             fill(
                 &mut self.infos[Slot::Load as usize][first..first + count],
                 info,
                 lane,
                 per,
             );
+        } else if low >= now.epoch && low == high {
+            // Two waves since the barrier are enough: a third that stores races with one of them.
+            if used & 8 != 0 && bounds(&self.segments[Slot::Beside as usize][first..first + count]).0 >= now.epoch {
+                return;
+            }
+            self.shift(now, Slot::Beside, info, first, count, lane, per);
+            marks |= 8;
         } else if low >= now.floor && high < now.group {
-            let [.., load, _, before] = &mut self.segments;
-            before[first..first + count].copy_from_slice(&load[first..first + count]);
-            load[first..first + count].fill(now.mine);
-            let [.., load, _, before] = &mut self.infos;
-            before[first..first + count].copy_from_slice(&load[first..first + count]);
-            fill(&mut load[first..first + count], info, lane, per);
+            // Two workgroups are enough as well.
+            if used & 16 != 0 && bounds(&self.segments[Slot::Before as usize][first..first + count]).0 >= now.floor {
+                return;
+            }
+            self.shift(now, Slot::Before, info, first, count, lane, per);
             marks |= 16;
         } else {
             for n in 0..count {
@@ -379,35 +389,90 @@ impl Cells {
         self.mark_all(first, count, marks);
     }
 
+    /// Moves the last loads of whole dwords to another slot and puts new ones in their place.
+    #[inline(always)]
+    fn shift(&mut self, now: &Now, to: Slot, info: Info, first: usize, count: usize, lane: u32, per: usize) {
+        for words in [&mut self.segments, &mut self.infos] {
+            let [_, _, load, beside, before] = words;
+            let to = if to == Slot::Beside { beside } else { before };
+            to[first..first + count].copy_from_slice(&load[first..first + count]);
+        }
+        self.segments[Slot::Load as usize][first..first + count].fill(now.mine);
+        fill(
+            &mut self.infos[Slot::Load as usize][first..first + count],
+            info,
+            lane,
+            per,
+        );
+    }
+
     /// Puts a load into the slots of one dword; gives the slots it used.
     #[inline(always)]
     fn push(&mut self, now: &Now, dword: usize, info: Info) -> u32 {
         let load = Slot::Load as usize;
         let (segment, old) = (self.segments[load][dword], Info(self.infos[load][dword]));
-        let mut marks = 4;
         if segment == now.mine {
             let fresh = old.flags() & flags::COHERENT != 0;
             let kept = if fresh { info.0 } else { old.0 };
             self.infos[load][dword] = kept | (info.0 | old.0) & FULL;
-            return marks;
+            return 4;
         }
-        if segment >= now.floor {
-            let to = if segment < now.group {
-                Some(Slot::Before)
-            } else if segment >= now.epoch {
-                Some(Slot::Beside)
+        let mut marks = 4;
+        if segment >= now.floor && (segment < now.group || segment >= now.epoch) {
+            let (to, least) = if segment < now.group {
+                (Slot::Before, now.floor)
             } else {
-                None
+                (Slot::Beside, now.epoch)
             };
-            if let Some(to) = to {
-                self.segments[to as usize][dword] = segment;
-                self.infos[to as usize][dword] = old.0;
-                marks |= 1 << to as u32;
+            let kept = self.segments[to as usize][dword];
+            if kept >= least && !self.coherent {
+                // Two are enough, see `load`, for the bytes they touched.
+                let both = Info(self.infos[to as usize][dword]).mask() & old.mask();
+                if info.mask() & !both == 0 {
+                    return 4;
+                }
             }
+            self.segments[to as usize][dword] = segment;
+            self.infos[to as usize][dword] = old.0;
+            marks |= 1 << to as u32;
         }
         self.segments[load][dword] = now.mine;
         self.infos[load][dword] = info.0;
         marks
+    }
+
+    /// Notes the plain load of one lane, of any alignment.
+    #[inline(always)]
+    pub(super) fn gather(
+        &mut self,
+        now: &Now,
+        info: Info,
+        offset: usize,
+        bytes: usize,
+        lane: u32,
+        hits: &mut Vec<Hit>,
+    ) {
+        let (first, last) = (offset / 4, (offset + bytes - 1) / 4);
+        let used = self.used_by(first, last - first + 1);
+        let mut marks = 0;
+        for dword in first..=last {
+            let from = (dword * 4).max(offset);
+            let to = (dword * 4 + 4).min(offset + bytes);
+            let mask = ((1u32 << (to - from)) - 1) << (from % 4);
+            if used & 1 != 0 {
+                self.one(now, Slot::Store, dword, mask, hits);
+                if !self.aside.is_empty() {
+                    self.find_aside(now, dword, mask, hits);
+                }
+            }
+            if used & 2 != 0 {
+                self.one(now, Slot::Atomic, dword, mask, hits);
+            }
+            marks |= self.push(now, dword, info.with(lane, mask));
+        }
+        if used & marks != marks {
+            self.mark_all(first, last - first + 1, marks);
+        }
     }
 
     /// Notes a plain store to whole dwords.
@@ -455,6 +520,9 @@ impl Cells {
     ) {
         let used = self.used(dword);
         let info = info.with(lane, mask);
+        if slot == Slot::Load && info.flags() & flags::COHERENT != 0 {
+            self.coherent = true;
+        }
         let against = match slot {
             Slot::Store => 0b11111,
             Slot::Atomic => 0b11101,
@@ -493,6 +561,16 @@ impl Cells {
         };
         self.mark(dword, marks);
     }
+}
+
+#[inline(always)]
+fn bounds(segments: &[u32]) -> (u32, u32) {
+    let (mut low, mut high) = (u32::MAX, 0);
+    for &segment in segments {
+        low = low.min(segment);
+        high = high.max(segment);
+    }
+    (low, high)
 }
 
 /// Writes the infos of whole dwords, `per` for each lane from `lane` on.

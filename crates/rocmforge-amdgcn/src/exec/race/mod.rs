@@ -26,7 +26,8 @@
 //! * A relaxed atomic store is a plain store in gfx1100 code, and taken for one, but by atomic loads. So is one with
 //!   release semantics that has nothing to wait for. Atomic loads of LDS are plain loads.
 //! * A barrier completes the stores before it; loads complete where they are issued.
-//! * Loads of a dword are remembered for two waves of the current workgroup and for one other workgroup.
+//! * Of the loads of a byte, two by different waves are remembered since the last barrier, and two by different workgroups
+//!   before that: a store races with one of them, unless atomics order just those two.
 //! * All atomics have device scope, as the hardware's have.
 //! * Stores of the value that memory already holds are no race with the store that put it there.
 
@@ -116,6 +117,8 @@ pub(crate) struct Race {
     sync: Sync,
     hits: Vec<Hit>,
     workgroups: Vec<[u32; 3]>,
+    /// The host has AVX2.
+    wide: bool,
 }
 
 /// Where some lanes of a request touch memory.
@@ -153,6 +156,7 @@ impl Race {
             sync: Sync::default(),
             hits: Vec::new(),
             workgroups: Vec::new(),
+            wide: super::isa::has_wide(),
         }))
     }
 
@@ -262,6 +266,22 @@ impl Race {
 
     /// A request of a wave to global memory or LDS.
     pub(crate) fn request(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
+        #[cfg(target_arch = "x86_64")]
+        if self.wide {
+            // SAFETY: `start` found that the host has AVX2.
+            return unsafe { self.request_wide(c, w, i, r) };
+        }
+        self.request_any(c, w, i, r);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn request_wide(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
+        self.request_any(c, w, i, r);
+    }
+
+    #[inline(always)]
+    fn request_any(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
         let lds = match r.place {
             Place::Global => false,
             Place::Lds => true,
@@ -326,6 +346,9 @@ impl Race {
             }
             _ => {}
         }
+        if slot == Slot::Load && mark & flags::COHERENT == 0 {
+            return self.gather(c, w, i, r, info, lds);
+        }
         let mut last = None;
         for lane in (0..32).filter(|l| r.exec >> l & 1 != 0) {
             let at = r.at[lane as usize];
@@ -343,6 +366,67 @@ impl Race {
                 };
                 self.lane(c, w, i, r, slot, info, &span);
             }
+        }
+    }
+
+    /// Plain loads that lie anywhere.
+    #[inline(always)]
+    fn gather(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, info: Info, lds: bool) {
+        let now = self.now(w, lds);
+        let size = r.size as usize;
+        let active = |lane: &usize| r.exec >> lane & 1 != 0;
+        // One look at the memory for all lanes, where they are near each other.
+        let (mut low, mut high) = (u64::MAX, 0);
+        for lane in (0..32).filter(active) {
+            low = low.min(r.at[lane]);
+            high = high.max(r.at[lane]);
+        }
+        let near = high.wrapping_sub(low) < 1 << 14;
+        let base = if near {
+            place(c, lds, low, (high - low) as usize + size)
+        } else {
+            None
+        };
+        let mut last = u64::MAX;
+        for lane in (0..32).filter(active) {
+            let at = r.at[lane];
+            if at == last {
+                continue;
+            }
+            last = at;
+            let offset = match base {
+                Some(base) => Some(base + (at - low) as usize),
+                None => place(c, lds, at, size),
+            };
+            let Some(offset) = offset else {
+                continue;
+            };
+            let cells = if lds { &mut self.lds } else { &mut self.global };
+            if (offset | size) & 3 == 0 && size > 4 {
+                cells.load(&now, info, offset / 4, size / 4, lane as u32, size / 4, &mut self.hits);
+            } else {
+                cells.gather(&now, info, offset, size, lane as u32, &mut self.hits);
+            }
+            if !self.hits.is_empty() {
+                let span = Span {
+                    lds,
+                    offset,
+                    bytes: size,
+                    lane: lane as u32,
+                };
+                self.judge(c, w, i, r, Slot::Load, info, &span);
+            }
+        }
+    }
+
+    /// What the running wave compares segments with.
+    #[inline(always)]
+    fn now(&self, w: &Wave, lds: bool) -> Now {
+        Now {
+            mine: self.waves[w.index as usize].segment,
+            floor: if lds { self.epoch } else { self.floor },
+            group: self.group,
+            epoch: self.epoch,
         }
     }
 
@@ -396,12 +480,7 @@ impl Race {
     /// Adjacent bytes of adjacent lanes.
     #[inline(always)]
     fn span(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, slot: Slot, info: Info, span: &Span) {
-        let now = Now {
-            mine: self.waves[w.index as usize].segment,
-            floor: if span.lds { self.epoch } else { self.floor },
-            group: self.group,
-            epoch: self.epoch,
-        };
+        let now = self.now(w, span.lds);
         let cells = if span.lds { &mut self.lds } else { &mut self.global };
         let (offset, bytes, size) = (span.offset, span.bytes, r.size as usize);
         if (offset | bytes | size) & 3 == 0 && slot != Slot::Atomic {

@@ -144,3 +144,8 @@ pub(crate) fn lookup(op: Op, form: Form, clamp: bool) -> Option<Run> {
         .or_else(|| half::lookup(op, form))
         .or_else(|| packed::lookup(op, form))
 }
+
+/// Whether an operation multiplies matrices.
+pub(crate) fn is_matrix(op: Op) -> bool {
+    wmma::lookup(op).is_some()
+}

@@ -1,0 +1,296 @@
+//! Deterministic counts of a launch, and what limits how many waves a SIMD holds.
+//!
+//! Counts are of what was asked for, not of time: the same launch gives the same counts everywhere.
+
+use crate::decode::opcodes::Op;
+use crate::inst::{Format, Inst};
+use crate::program::Kernel;
+use std::fmt;
+
+/// Classes of instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Class {
+    /// Scalar arithmetic.
+    Salu,
+    /// Vector arithmetic not named below.
+    Valu,
+    /// Two vector instructions at once.
+    Vopd,
+    /// Exponential, logarithm, reciprocal, square root, sine, cosine.
+    Trans,
+    /// Matrix multiply.
+    Wmma,
+    /// Scalar loads.
+    Smem,
+    /// LDS, lane permutes included.
+    Lds,
+    /// Global memory.
+    Global,
+    /// Memory through generic addresses.
+    Flat,
+    /// Private memory.
+    Scratch,
+    /// Jumps, calls and ends.
+    Branch,
+    /// `s_barrier`.
+    Barrier,
+    /// Waits for stores and cache invalidations.
+    Fence,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Salu,
+        Self::Valu,
+        Self::Vopd,
+        Self::Trans,
+        Self::Wmma,
+        Self::Smem,
+        Self::Lds,
+        Self::Global,
+        Self::Flat,
+        Self::Scratch,
+        Self::Branch,
+        Self::Barrier,
+        Self::Fence,
+    ];
+
+    /// The class of an instruction.
+    pub fn of(inst: &Inst) -> Self {
+        match inst.format {
+            Format::Sop1 | Format::Sop2 | Format::Sopc | Format::Sopk => match inst.op {
+                Op::SSetpcB64 | Op::SSwappcB64 | Op::SCallB64 => Self::Branch,
+                Op::SWaitcntVscnt => Self::Fence,
+                _ => Self::Salu,
+            },
+            Format::Sopp => match inst.op {
+                Op::SBarrier => Self::Barrier,
+                Op::SEndpgm | Op::STrap | Op::SSethalt | Op::SCodeEnd => Self::Branch,
+                op if op.is_branch() => Self::Branch,
+                _ => Self::Salu,
+            },
+            Format::Smem => Self::Smem,
+            Format::Vopd => Self::Vopd,
+            Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 | Format::Vop3sd | Format::Vop3p => match inst.op
+            {
+                Op::VCosF16 | Op::VCosF32 | Op::VSinF16 | Op::VSinF32 => Self::Trans,
+                Op::VExpF16 | Op::VExpF32 | Op::VLogF16 | Op::VLogF32 => Self::Trans,
+                Op::VRcpF16 | Op::VRcpF32 | Op::VRcpF64 | Op::VRcpIflagF32 => Self::Trans,
+                Op::VRsqF16 | Op::VRsqF32 | Op::VRsqF64 => Self::Trans,
+                Op::VSqrtF16 | Op::VSqrtF32 | Op::VSqrtF64 => Self::Trans,
+                op if crate::exec::is_matrix(op) => Self::Wmma,
+                _ => Self::Valu,
+            },
+            Format::Ds => Self::Lds,
+            Format::Global => Self::Global,
+            Format::Flat => Self::Flat,
+            Format::Scratch => Self::Scratch,
+            Format::Mubuf => Self::Fence,
+        }
+    }
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Salu => "salu",
+            Self::Valu => "valu",
+            Self::Vopd => "vopd",
+            Self::Trans => "trans",
+            Self::Wmma => "wmma",
+            Self::Smem => "smem",
+            Self::Lds => "lds",
+            Self::Global => "global",
+            Self::Flat => "flat",
+            Self::Scratch => "scratch",
+            Self::Branch => "branch",
+            Self::Barrier => "barrier",
+            Self::Fence => "fence",
+        }
+    }
+}
+
+/// Requests of waves to global memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Requests: one for each wave instruction with an active lane.
+    pub requests: u64,
+    /// Bytes all lanes asked for; a byte several lanes ask for counts several times.
+    pub bytes: u64,
+    /// Aligned 128-byte segments the requests touch, counted for each request by itself: 1 a request at best for 4 B a
+    /// lane, 32 at worst.
+    pub segments: u64,
+}
+
+impl Traffic {
+    /// Segments a request touches on average; 0 without requests.
+    pub fn segments_per_request(&self) -> f64 {
+        if self.requests == 0 {
+            return 0.0;
+        }
+        self.segments as f64 / self.requests as f64
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        self.segments += other.segments;
+    }
+}
+
+/// Requests of waves to LDS.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LdsTraffic {
+    /// Requests; the two halves of a `2addr` instruction count as one each.
+    pub requests: u64,
+    /// Bytes all lanes asked for.
+    pub bytes: u64,
+    /// Cycles the requests take at least: see [`LdsTraffic::conflicts`].
+    pub cycles: u64,
+    /// Further cycles because lanes meet in a bank.
+    ///
+    /// The rule: 32 banks of 4 B, a cycle serves every bank once, lanes that read the same dword share it, and lanes of an
+    /// atomic do not. All 32 lanes go at once when each takes up to 4 B, 16 at a time with 8 B, 8 with 12 or 16 B.
+    pub conflicts: u64,
+}
+
+/// Deterministic counts of one launch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Workgroups started.
+    pub workgroups: u64,
+    /// Waves started.
+    pub waves: u64,
+    /// Barriers every wave of a workgroup passed together.
+    pub barriers: u64,
+    /// Wave instructions by [`Class`]; zero unless [`ExecOptions::counters`](crate::ExecOptions::counters) is set, as are all below.
+    pub instructions: [u64; Class::ALL.len()],
+    /// Loads from global memory.
+    pub loads: Traffic,
+    /// Stores to global memory.
+    pub stores: Traffic,
+    /// Atomics on global memory.
+    pub atomics: Traffic,
+    /// Scalar loads.
+    pub scalar: Traffic,
+    /// LDS.
+    pub lds: LdsTraffic,
+    /// Bytes of private memory all lanes asked for.
+    pub scratch_bytes: u64,
+}
+
+impl Counters {
+    /// Wave instructions of a class.
+    pub fn of(&self, class: Class) -> u64 {
+        self.instructions[class as usize]
+    }
+
+    /// All wave instructions.
+    pub fn total(&self) -> u64 {
+        self.instructions.iter().sum()
+    }
+
+    /// Which part of the vector arithmetic instructions multiplies matrices: 0 to 1.
+    pub fn wmma_share(&self) -> f64 {
+        let vector: u64 = [Class::Valu, Class::Vopd, Class::Trans, Class::Wmma]
+            .map(|c| self.of(c))
+            .iter()
+            .sum();
+        if vector == 0 {
+            return 0.0;
+        }
+        self.of(Class::Wmma) as f64 / vector as f64
+    }
+
+    /// Adds another launch's.
+    pub fn add(&mut self, other: &Self) {
+        self.workgroups += other.workgroups;
+        self.waves += other.waves;
+        self.barriers += other.barriers;
+        for (n, more) in self.instructions.iter_mut().zip(other.instructions) {
+            *n += more;
+        }
+        self.loads.add(&other.loads);
+        self.stores.add(&other.stores);
+        self.atomics.add(&other.atomics);
+        self.scalar.add(&other.scalar);
+        self.lds.requests += other.lds.requests;
+        self.lds.bytes += other.lds.bytes;
+        self.lds.cycles += other.lds.cycles;
+        self.lds.conflicts += other.lds.conflicts;
+        self.scratch_bytes += other.scratch_bytes;
+    }
+}
+
+/// What keeps more waves from a SIMD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// The SIMD has no more wave slots.
+    Waves,
+    /// Vector registers.
+    Vgprs,
+    /// LDS.
+    Lds,
+    /// Barriers: a workgroup processor tracks 32 workgroups.
+    Workgroups,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Waves => "waves",
+            Self::Vgprs => "vgprs",
+            Self::Lds => "lds",
+            Self::Workgroups => "workgroups",
+        })
+    }
+}
+
+/// How many waves of a kernel a SIMD of gfx1100 holds at once.
+///
+/// The figures are LLVM's (`AMDGPUBaseInfo.cpp`, workgroup-processor mode, waves of 32): 4 SIMDs share 128 KiB of LDS; each
+/// has 16 wave slots and 1536 vector registers a lane, given out in blocks of 24; LDS is given out in blocks of 1 KiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Waves a SIMD holds, of 16.
+    pub waves_per_simd: u32,
+    /// Workgroups a workgroup processor holds.
+    pub workgroups: u32,
+    /// What allows no more.
+    pub limit: Limit,
+    /// Vector registers the kernel gets.
+    pub vgprs: u32,
+    /// Bytes of LDS a workgroup gets.
+    pub lds: u32,
+}
+
+impl Kernel {
+    /// Occupancy of launches with workgroups of `block` work-items and that much dynamic LDS.
+    pub fn occupancy(&self, block: u32, dynamic_lds: u32) -> Occupancy {
+        let waves = block.div_ceil(32).max(1);
+        let vgprs = self.setup.vgprs.next_multiple_of(24);
+        let lds = (self.lds_size + dynamic_lds).next_multiple_of(1024);
+        // Waves of a workgroup go round the four SIMDs.
+        let by_waves = 16 * 4 / waves;
+        let by_vgprs = (1536 / vgprs.max(1)).min(16) * 4 / waves;
+        let by_lds = if lds == 0 { u32::MAX } else { (128 << 10) / lds };
+        let by_groups = if waves == 1 { u32::MAX } else { 32 };
+        let (workgroups, limit) = [
+            (by_waves, Limit::Waves),
+            (by_groups, Limit::Workgroups),
+            (by_vgprs, Limit::Vgprs),
+            (by_lds, Limit::Lds),
+        ]
+        .into_iter()
+        .min_by_key(|(n, _)| *n)
+        .unwrap_or((0, Limit::Waves));
+        Occupancy {
+            waves_per_simd: (workgroups * waves).div_ceil(4).min(16),
+            workgroups,
+            limit,
+            vgprs,
+            lds,
+        }
+    }
+}

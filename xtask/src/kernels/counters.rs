@@ -1,0 +1,295 @@
+//! `cargo xtask kernels counters`: what every kernel asks of a card at fixed shapes, counted by the simulator, against
+//! committed bounds.
+
+use crate::{Outcome, workspace_root};
+use rocmforge_kernels::{
+    AttentionShape, FlashOptions, Gelu, KernelResult, Kernels, MatmulShape, Operand, RopePairs, RopeShape, Strides,
+};
+use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
+use rocmforge_sim::SimConfig;
+use rocmforge_sim::counters::{Class, KernelCounts, by_kernel};
+use rocmforge_testkit::{LeaseOptions, gpu_with};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+enum CountersError {
+    #[error("kernels/counters.txt: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("kernels/counters.txt, line {line}: {what}")]
+    Bounds { line: usize, what: String },
+    #[error(
+        "{}. If that is meant, run `cargo xtask kernels counters --bless` and commit the result",
+        .0.join("; ")
+    )]
+    Passed(Vec<String>),
+    #[error("these kernels are never launched here: {0}; add a launch to xtask/src/kernels/counters.rs")]
+    Missing(String),
+}
+
+/// The figures with bounds.
+const BOUNDED: [&str; 4] = ["instructions", "segments", "conflicts", "barriers"];
+
+fn figures(counts: &KernelCounts) -> [u64; 4] {
+    let c = &counts.counters;
+    let segments = c.loads.segments + c.stores.segments + c.atomics.segments;
+    [c.total(), segments, c.lds.conflicts, c.barriers]
+}
+
+pub(super) fn run(bless: bool) -> Outcome {
+    let counts = measure()?;
+    print(&counts);
+    missing(&counts)?;
+    let path = workspace_root().join("kernels/counters.txt");
+    if bless {
+        let mut text = format!(
+            "# kernel {}\n# Upper bounds at the shapes of `cargo xtask kernels counters`.\n",
+            BOUNDED.join(" ")
+        );
+        for (kernel, counts) in &counts {
+            let figures: Vec<String> = figures(counts).iter().map(u64::to_string).collect();
+            text += &format!("{kernel} {}\n", figures.join(" "));
+        }
+        std::fs::write(&path, text).map_err(CountersError::Io)?;
+        println!("wrote {}", path.display());
+        return Ok(());
+    }
+    let text = std::fs::read_to_string(&path).map_err(CountersError::Io)?;
+    check(&counts, &bounds(&text)?)?;
+    println!("every kernel is within its bounds");
+    Ok(())
+}
+
+/// The bounds of `kernels/counters.txt`: a kernel and its figures a line.
+fn bounds(text: &str) -> Result<BTreeMap<String, [u64; 4]>, CountersError> {
+    let mut bounds = BTreeMap::new();
+    for (n, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, l)| !l.starts_with('#') && !l.is_empty())
+    {
+        let bad = |what: &str| CountersError::Bounds {
+            line: n + 1,
+            what: what.to_owned(),
+        };
+        let mut words = line.split_whitespace();
+        let kernel = words.next().ok_or_else(|| bad("no kernel"))?;
+        let numbers: Result<Vec<u64>, _> = words.map(str::parse).collect();
+        let numbers = numbers.map_err(|_| bad("not a number"))?;
+        let numbers = numbers.try_into().map_err(|_| bad("not four figures"))?;
+        bounds.insert(kernel.to_owned(), numbers);
+    }
+    Ok(bounds)
+}
+
+fn check(counts: &BTreeMap<String, KernelCounts>, bounds: &BTreeMap<String, [u64; 4]>) -> Result<(), CountersError> {
+    let mut passed = Vec::new();
+    for (kernel, counts) in counts {
+        let Some(bounds) = bounds.get(kernel) else {
+            passed.push(format!("{kernel} has no bounds"));
+            continue;
+        };
+        for ((name, now), bound) in BOUNDED.iter().zip(figures(counts)).zip(bounds) {
+            if now > *bound {
+                passed.push(format!("{kernel}: {now} {name}, at most {bound} are allowed"));
+            }
+        }
+    }
+    if passed.is_empty() {
+        Ok(())
+    } else {
+        Err(CountersError::Passed(passed))
+    }
+}
+
+fn missing(counts: &BTreeMap<String, KernelCounts>) -> Result<(), CountersError> {
+    let manifest = super::Manifest::read(&super::prebuilt()).ok();
+    let target = manifest.as_ref().and_then(|manifest| manifest.target("gfx1100").ok());
+    let all: BTreeSet<&str> = (target.iter())
+        .flat_map(|target| target.families.values())
+        .flat_map(|family| family.kernels.keys())
+        .map(String::as_str)
+        .collect();
+    let missing: Vec<&str> = all.into_iter().filter(|kernel| !counts.contains_key(*kernel)).collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(CountersError::Missing(missing.join(" ")))
+    }
+}
+
+fn print(counts: &BTreeMap<String, KernelCounts>) {
+    println!(
+        "{:<28} {:>9} {:>5} {:>5} {:>5} {:>5} {:>5} {:>5} {:>5} {:>5} {:>7} {:>9} {:>8} {:>8} {:>9} {:>5} {:>10}",
+        "kernel",
+        "instr",
+        "salu%",
+        "valu%",
+        "vopd%",
+        "trns%",
+        "wmma%",
+        "lds%",
+        "glob%",
+        "bran%",
+        "barrier",
+        "KiB asked",
+        "seg/load",
+        "seg/stor",
+        "conflict%",
+        "waves",
+        "limit"
+    );
+    for (kernel, counts) in counts {
+        let c = &counts.counters;
+        let share = |class: Class| 100.0 * c.of(class) as f64 / c.total().max(1) as f64;
+        let conflicts = 100.0 * c.lds.conflicts as f64 / c.lds.cycles.max(1) as f64;
+        println!(
+            "{kernel:<28} {:>9} {:>5.1} {:>5.1} {:>5.1} {:>5.1} {:>5.1} {:>5.1} {:>5.1} {:>5.1} {:>7} {:>9} {:>8.2} {:>8.2} {:>9.1} {:>5} {:>10}",
+            c.total(),
+            share(Class::Salu),
+            share(Class::Valu),
+            share(Class::Vopd),
+            share(Class::Trans),
+            share(Class::Wmma),
+            share(Class::Lds),
+            share(Class::Global),
+            share(Class::Branch),
+            c.barriers,
+            (c.loads.bytes + c.stores.bytes + c.atomics.bytes) >> 10,
+            c.loads.segments_per_request(),
+            c.stores.segments_per_request(),
+            conflicts,
+            counts.occupancy.waves_per_simd,
+            counts.occupancy.limit.to_string(),
+        );
+    }
+}
+
+/// Runs every kernel once or more.
+fn measure() -> Result<BTreeMap<String, KernelCounts>, Box<dyn std::error::Error>> {
+    let options = LeaseOptions {
+        sim: SimConfig {
+            counters: true,
+            ..SimConfig::default()
+        },
+        ..LeaseOptions::default()
+    };
+    let lease = gpu_with(options);
+    let sim = lease
+        .sim()
+        .ok_or("unset ROCMFORGE_DEVICE: the kernels are counted on a simulated card")?
+        .clone();
+    let device = Device {
+        kernels: lease.kernels(),
+        stream: lease.backend().stream(),
+    };
+    device.rows()?;
+    device.elements()?;
+    device.attention()?;
+    lease.backend().synchronize()?;
+    Ok(by_kernel(&sim.take_launch_counts()))
+}
+
+struct Device<'a> {
+    kernels: &'a Kernels,
+    stream: &'a HipStream,
+}
+
+impl Device<'_> {
+    /// `n` numbers in -1 to 1.
+    fn x(&self, n: usize) -> HipResult<HipBuffer<f32>> {
+        let values: Vec<f32> = (0..n).map(|k| ((k * 7919) % 1000) as f32 / 500.0 - 1.0).collect();
+        HipBuffer::from_slice(self.stream, &values, "input")
+    }
+
+    fn rows(&self) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        let (x, y, m) = (self.x(64 * 2048)?, self.x(64 * 2048)?, self.x(64 * 2048)?);
+        let (w, b) = (self.x(2048)?, self.x(2048)?);
+        let (w_short, b_short) = (self.x(512)?, self.x(512)?);
+        for (rows, cols, w, b) in [(64, 2048, &w, &b), (256, 512, &w_short, &b_short)] {
+            k.softmax(s, &x, &y, rows, cols, 1.0)?;
+            k.softmax_causal(s, &x, &y, [1, rows, cols], 1.0)?;
+            let mask = Operand::new(&m, Strides::heads_first(1, rows, cols));
+            k.softmax_masked(s, &x, mask, &y, [1, 1, rows, cols], 1.0)?;
+            k.rms_norm(s, &x, w, &y, rows, cols, 1e-5)?;
+            k.layer_norm(s, &x, w, b, &y, rows, cols, 1e-5)?;
+            k.l2_normalize(s, &x, &y, rows, cols, 1e-5)?;
+        }
+        let ids = HipBuffer::from_slice(s, &(0..64u32).map(|n| n * 37 % 64).collect::<Vec<_>>(), "ids")?;
+        k.get_rows(s, &x, &ids, &y, 64, 2048)?;
+        let (pooled, weights) = (self.x(2 * 2048)?, self.x(2 * 32)?);
+        k.mean_pool(s, &x, &weights, &pooled, [2, 32, 2048])?;
+        let quantised = HipBuffer::from_slice(s, &vec![0x35u8; 64 * 2048 / 32 * 18], "weights")?;
+        let out = self.x(64)?;
+        k.matvec_q4_0(s, &quantised, &w, &out, 64, 2048)
+    }
+
+    fn elements(&self) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        let n = 1 << 16;
+        let (a, b, y) = (self.x(n)?, self.x(n)?, self.x(n)?);
+        let bias = self.x(256)?;
+        k.add(s, &a, &b, &y)?;
+        k.mul(s, &a, &b, &y)?;
+        k.scale(s, &a, &y, 2.0)?;
+        k.copy(s, &a, &y)?;
+        k.add_row_bias(s, &a, &bias, &y, 256, 256)?;
+        k.swiglu(s, &a, &b, &y)?;
+        k.gelu(s, Gelu::Erf, &a, &y)?;
+        k.gelu(s, Gelu::Tanh, &a, &y)?;
+        k.transpose(s, &a, &y, [1, 256, 256])?;
+        k.swap_middle(s, &a, &y, [4, 16, 16, 64])?;
+        k.causal_mask(s, &y, 4, 128, 128)?;
+        k.causal_mask_apply(s, &a, &y, 4, 128, 128)?;
+        let mask = Operand::new(&b, Strides::heads_first(4, 128, 128));
+        k.mask(s, &a, mask, &y, [1, 4, 128, 128])?;
+        let replicated = self.x(4 * n)?;
+        k.kv_replicate(s, &a, &replicated, 256, [16, 4], 64)?;
+        let shape = RopeShape::sequence(256, 4, 64);
+        let (cos, sin) = (self.x(256 * 32)?, self.x(256 * 32)?);
+        k.rope(s, RopePairs::Half, &a, [&cos, &sin], &y, shape)?;
+        k.rope(s, RopePairs::Interleaved, &a, [&cos, &sin], &y, shape)?;
+        let square = MatmulShape::new(256, 256, 256);
+        k.matmul(s, &a, &b, None, &y, square)?;
+        k.matmul(s, &a, &b, None, &y, MatmulShape::linear(256, 256, 256))?;
+        k.matmul(s, &a, &b, Some(&bias), &y, MatmulShape::linear(256, 256, 256))?;
+        k.matmul(s, &a, &b, Some(&bias), &y, square)
+    }
+
+    fn attention(&self) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        for head_dim in [32, 64, 96, 128, 256] {
+            let shape = AttentionShape::square(1, 2, 128, head_dim);
+            let n = shape.q_elements();
+            let (q, key, v, y) = (self.x(n)?, self.x(n)?, self.x(n)?, self.x(n)?);
+            let scores = self.x(2 * 128 * 128)?;
+            let of = |buffer| Operand::new(buffer, shape.q_strides());
+            if head_dim == 64 {
+                k.qk_matmul(s, of(&q), of(&key), &scores, shape, 0.125)?;
+                k.weighted_matmul(s, &scores, of(&v), of(&y), shape)?;
+            }
+            for (causal, masked) in [(false, false), (true, false), (false, true)] {
+                let options = FlashOptions {
+                    scale: 0.125,
+                    causal,
+                    mask: masked.then(|| Operand::new(&scores, Strides::heads_first(2, 128, 128))),
+                };
+                k.flash_attention(s, of(&q), of(&key), of(&v), of(&y), shape, options)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_read_and_enforced() {
+        let bounds = bounds("# comment\nadd 10 20 0 0\n").expect("sound");
+        assert_eq!(bounds["add"], [10, 20, 0, 0]);
+        assert!(super::bounds("add 10 20 0\n").is_err() && super::bounds("add x 1 2 3\n").is_err());
+    }
+}
