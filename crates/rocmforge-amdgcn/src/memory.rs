@@ -537,15 +537,21 @@ impl GlobalMemory {
             }
         }
         for (chunk, by) in changed {
+            // All runs first: what one view brings must not look like a change by the next.
+            let mut runs = Vec::new();
             for n in by {
-                let view = &views[n];
                 let (mut at, end) = (chunk << CHUNK_BITS, (chunk + 1) << CHUNK_BITS);
                 while at < end {
-                    let run = (at..end).take_while(|&at| self.byte_differs(view, at)).count();
-                    self.data[at..at + run].copy_from_slice(&view.data[at..at + run]);
-                    self.set_state_at(at, at + run, 3);
+                    let run = (at..end).take_while(|&at| self.byte_differs(&views[n], at)).count();
+                    if run > 0 {
+                        runs.push((n, at..at + run));
+                    }
                     at += run.max(1);
                 }
+            }
+            for (n, run) in runs {
+                self.data[run.clone()].copy_from_slice(&views[n].data[run.clone()]);
+                self.set_state_at(run.start, run.end, 3);
             }
             if self.summary[chunk] == MIXED {
                 self.settle(chunk);
