@@ -29,7 +29,7 @@ pub enum FaultKind {
     GlobalRace,
     /// A decision, an address or a result depends on a register nobody has written.
     UninitialisedRegister,
-    /// A vector register beyond those the kernel asked for.
+    /// A vector register beyond those the kernel asked for; found by init_registers.
     RegisterOutOfRange,
     /// An atomic or scalar access that is not aligned to its size.
     Misaligned,

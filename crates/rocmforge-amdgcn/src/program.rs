@@ -4,6 +4,7 @@ use crate::Arch;
 use crate::debug_info::{DebugInfo, Frame};
 use crate::decode::DecodeError;
 use crate::exec::code::Code;
+use crate::inst::{Inst, decode_for};
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationFlags, SymbolKind};
 use rocmforge_code_object::{CodeObject, KernelDescriptor, KernelMeta, ParseError, UserSgpr};
@@ -234,6 +235,23 @@ impl Program {
     /// All kernels.
     pub fn kernels(&self) -> &[Kernel] {
         &self.kernels
+    }
+
+    /// The instruction at an offset in `.text`.
+    pub(crate) fn instruction(&self, at: usize) -> Option<Inst> {
+        let address = self.code.device + at as u64;
+        let inside =
+            |segment: &&Segment| (segment.address..segment.address + segment.bytes.len() as u64).contains(&address);
+        let segment = self.segments.iter().find(inside)?;
+        let bytes = &segment.bytes[(address - segment.address) as usize..];
+        let words: Vec<u32> = bytes
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .take(5)
+            .map(|w| u32::from_le_bytes(*w))
+            .collect();
+        decode_for(self.arch, &words, self.code.start + at as u64).ok()
     }
 
     /// Source position of an instruction, innermost inlined function first; empty without line tables.

@@ -230,6 +230,14 @@ impl Code {
         Ok(code)
     }
 
+    /// Offset in `.text` and index of each instruction that was not dropped.
+    pub(crate) fn starts(&self) -> impl Iterator<Item = (usize, usize)> {
+        let kept = |&(_, &index): &(usize, &u32)| self.ins.get(index as usize).is_some();
+        let all = self.index.iter().enumerate().filter(kept);
+        all.map(|(word, &index)| (word * 4, index as usize))
+            .filter(|&(at, index)| self.ins[index].at as usize == at)
+    }
+
     /// Whether workgroups of the function at an ELF address may depend on each other.
     pub(crate) fn shares(&self, function: u64) -> bool {
         self.shared.contains(&function)

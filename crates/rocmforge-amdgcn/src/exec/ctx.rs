@@ -2,6 +2,7 @@
 
 use super::code::Ins;
 use super::count::Count;
+use super::init::Init;
 use super::observe::Probe;
 use super::race::Race;
 use super::wave::Wave;
@@ -31,6 +32,8 @@ pub(crate) struct Ctx<'a> {
     pub(crate) observed: bool,
     /// Looks for changes of memory.
     pub(crate) probe: Option<Probe>,
+    /// Which registers are unknown, with [`Tools::init_registers`].
+    pub(crate) init: Option<Box<Init>>,
     pub(crate) count: Option<Box<Count>>,
     pub(crate) race: Option<Box<Race>>,
     /// Set once enough faults were found.

@@ -2,6 +2,7 @@
 
 use super::code::{Code, Flow, Kind, Src};
 use super::ctx::Ctx;
+use super::init::Init;
 use super::observe::Probe;
 use super::race::Race;
 use super::wave::{EXEC, Lanes, VCC, Wave, WaveState};
@@ -19,7 +20,7 @@ use std::ops::Range;
 const DYNAMIC_STACK: usize = 16 << 10;
 
 /// Instructions a wave runs at most before the other waves of its workgroup get their turn, so that one may wait for another.
-const SLICE: i64 = 1 << 20;
+const SLICE: i64 = 1 << 16;
 /// Taken branches within which a loop has to come round to count as waiting.
 const PROBES: usize = 64;
 
@@ -64,7 +65,10 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
         faults: Vec::new(),
         max_faults: dispatch.options.max_faults.max(1),
         text: code.start,
-        observed: race.is_some() || dispatch.options.counters,
+        observed: race.is_some() || dispatch.options.counters || tools.init_registers,
+        init: tools
+            .init_registers
+            .then(|| Init::start(dispatch.program, kernel, waves)),
         count: dispatch.options.counters.then(Box::default),
         probe: None,
         race,
@@ -192,6 +196,9 @@ impl Machine<'_> {
         let mut waves = std::mem::take(&mut self.waves);
         for wave in &mut waves {
             self.start(wave, ctx.workgroup);
+            if let Some(init) = &mut ctx.init {
+                init.start_wave(wave.index, self.given());
+            }
         }
         self.counters.workgroups += 1;
         self.counters.waves += waves.len() as u64;
@@ -231,6 +238,13 @@ impl Machine<'_> {
             }
         }
         self.waves = waves;
+    }
+
+    /// Scalar registers that hold something when a wave starts.
+    fn given(&self) -> impl Iterator<Item = u8> {
+        let setup = &self.kernel.setup;
+        let ids = setup.group_id.iter().filter(|wanted| **wanted).count() as u8 + u8::from(setup.group_info);
+        0..setup.user_count + ids
     }
 
     fn shuffle(&mut self, order: &mut [usize]) {
@@ -292,9 +306,13 @@ impl Machine<'_> {
             if let Some(times) = self.runs.get_mut(next) {
                 *times += 1;
             }
-            for i in &ins[next..next + straight] {
-                // SAFETY: `lower` stored the build of this handler that `isa::vector` found this host to support.
-                unsafe { (i.run)(w, ctx, i) };
+            if ctx.init.is_some() {
+                checked(ins, w, ctx, next, straight);
+            } else {
+                for i in &ins[next..next + straight] {
+                    // SAFETY: `lower` stored the build of this handler that `isa::vector` found this host to support.
+                    unsafe { (i.run)(w, ctx, i) };
+                }
             }
             let i = &ins[next + straight];
             next += straight + 1;
@@ -467,6 +485,30 @@ impl Machine<'_> {
 #[inline(always)]
 fn code_index(ins: &[super::code::Ins], i: &super::code::Ins) -> usize {
     (std::ptr::from_ref(i) as usize - ins.as_ptr() as usize) / size_of::<super::code::Ins>()
+}
+
+/// Runs a straight run of instructions, and looks at the registers of each.
+#[cold]
+#[inline(never)]
+fn checked(ins: &[super::code::Ins], w: &mut Wave, ctx: &mut Ctx<'_>, first: usize, count: usize) {
+    let Some(mut init) = ctx.init.take() else {
+        return;
+    };
+    for index in first..=first + count {
+        let i = &ins[index];
+        init.before(w, ctx, i, index);
+        if index < first + count {
+            ctx.init = Some(init);
+            // SAFETY: as in `Machine::run`.
+            unsafe { (i.run)(w, ctx, i) };
+            let Some(back) = ctx.init.take() else {
+                return;
+            };
+            init = back;
+            init.after(w, ctx, index);
+        }
+    }
+    ctx.init = Some(init);
 }
 
 #[cold]

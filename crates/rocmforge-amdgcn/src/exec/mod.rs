@@ -11,6 +11,7 @@ mod ctx;
 mod elem;
 mod fence;
 mod group;
+mod init;
 mod isa;
 mod lower;
 mod mem;

@@ -151,6 +151,10 @@ impl Ctx<'_> {
             probe.request(self, request);
             self.probe = Some(probe);
         }
+        if let Some(mut init) = self.init.take() {
+            init.request(self, request);
+            self.init = Some(init);
+        }
         if let Some(count) = &mut self.count {
             count.request(request);
         }

@@ -6,4 +6,5 @@ mod counters;
 mod faults;
 mod memory;
 mod races;
+mod registers;
 mod threads;

@@ -4,7 +4,7 @@ use crate::card::{Arg, Card, RACES};
 use rocmforge_amdgcn::{Access, Fault, FaultKind, Outcome, Status, Tools};
 
 const SOURCE: &str = include_str!("../fixtures/races.hip");
-const SEEDS: u64 = 25;
+const SEEDS: u64 = 12;
 
 /// Line of the statement marked `// name`.
 fn line(name: &str) -> u32 {
