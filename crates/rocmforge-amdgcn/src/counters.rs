@@ -274,7 +274,7 @@ impl Kernel {
         // Waves of a workgroup go round the four SIMDs.
         let by_waves = 16 * 4 / waves;
         let by_vgprs = (1536 / vgprs.max(1)).min(16) * 4 / waves;
-        let by_lds = if lds == 0 { u32::MAX } else { (128 << 10) / lds };
+        let by_lds = (128u32 << 10).checked_div(lds).unwrap_or(u32::MAX);
         let by_groups = if waves == 1 { u32::MAX } else { 32 };
         let (workgroups, limit) = [
             (by_waves, Limit::Waves),
