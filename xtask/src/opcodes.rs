@@ -1,4 +1,5 @@
-//! `cargo xtask opcodes`: generates the decoder's tables by asking `llvm-mc-19` about every opcode of every encoding.
+//! `cargo xtask opcodes`: generates the decoder's tables by asking `llvm-mc-19` about every opcode of every encoding of
+//! gfx1100 and gfx1201.
 //!
 //! LLVM is asked three things about each opcode number: which synthetic word disassembles at all (the *base*), what
 //! happens to the text when one bit of the base is flipped (a bit that changes nothing is unused, a bit that makes the
@@ -13,7 +14,7 @@ mod emit;
 mod llvm;
 mod types;
 
-use classes::{Class, Fields, KINDS, Source};
+use classes::{Class, Fields, KINDS, Source, Target};
 
 /// Options of `cargo xtask opcodes`.
 #[derive(clap::Args)]
@@ -35,7 +36,7 @@ pub(crate) enum Error {
     #[error("cannot run {tool}: {source} (install LLVM 19 or name it with --llvm-mc)")]
     Start { tool: String, source: std::io::Error },
     #[error("{0} disagrees with llvm-mc: run `cargo xtask opcodes` and read the difference")]
-    Stale(&'static str),
+    Stale(String),
     #[error("cannot write {path}: {source}")]
     Write { path: String, source: std::io::Error },
     #[error("{0}")]
@@ -59,12 +60,12 @@ pub(crate) struct Row {
     pub(crate) dpp8: bool,
     /// Negation and absolute value of the two sources of a DPP16 control.
     pub(crate) dpp_modifiers: u32,
-    pub(crate) zero: u64,
-    pub(crate) unused: u64,
+    pub(crate) zero: u128,
+    pub(crate) unused: u128,
 }
 
 const OPCODES: &str = "crates/rocmforge-amdgcn/src/decode/opcodes.rs";
-const TABLES: &str = "crates/rocmforge-amdgcn/src/decode/tables.rs";
+const TABLES: &str = "crates/rocmforge-amdgcn/src/decode/tables";
 
 /// Generates or checks the tables.
 pub(crate) fn run(args: Args) -> crate::Outcome {
@@ -72,24 +73,29 @@ pub(crate) fn run(args: Args) -> crate::Outcome {
         println!("SKIP opcodes: {} is not installed", args.llvm_mc.display());
         return Ok(());
     }
-    let rows = sweep(&args.llvm_mc)?;
-    let names: BTreeSet<String> = rows.iter().map(|row| row.mnemonic.clone()).collect();
+    let mut names = BTreeSet::new();
+    let mut files = Vec::new();
+    let mut count = 0;
+    for target in Target::ALL {
+        let rows = sweep(&args.llvm_mc, target)?;
+        names.extend(rows.iter().map(|row| row.mnemonic.clone()));
+        count += rows.len();
+        files.push((format!("{TABLES}/{}.rs", target.name()), emit::tables(target, &rows)));
+    }
+    files.push((OPCODES.to_owned(), emit::opcodes(&names)));
     let root = crate::workspace_root();
-    for (path, text) in [(OPCODES, emit::opcodes(&names)), (TABLES, emit::tables(&rows))] {
+    for (path, text) in files {
         let text = emit::format(&text)?;
-        let file = root.join(path);
+        let file = root.join(&path);
         if args.check {
             if std::fs::read_to_string(&file).unwrap_or_default() != text {
                 return Err(Error::Stale(path).into());
             }
         } else {
-            std::fs::write(&file, text).map_err(|source| Error::Write {
-                path: path.into(),
-                source,
-            })?;
+            std::fs::write(&file, text).map_err(|source| Error::Write { path, source })?;
         }
     }
-    println!("{} operations, {} (encoding, opcode) rows", names.len(), rows.len());
+    println!("{} operations, {count} (encoding, opcode) rows", names.len());
     Ok(())
 }
 
@@ -100,12 +106,12 @@ struct Found {
     text: String,
 }
 
-fn sweep(tool: &std::path::Path) -> Result<Vec<Row>, Error> {
-    let bases = find_bases(tool)?;
+fn sweep(tool: &std::path::Path, target: Target) -> Result<Vec<Row>, Error> {
+    let bases = find_bases(tool, target)?;
     let mut questions = Vec::new();
     for base in &bases {
         let words = base.class.encode(base.code, &base.fields);
-        let bits = if base.class.words == 2 { 64 } else { 32 };
+        let bits = 32 * base.class.words;
         for bit in 0..bits {
             let mut flipped = words.clone();
             flipped[bit / 32] ^= 1 << (bit % 32);
@@ -127,10 +133,10 @@ fn sweep(tool: &std::path::Path) -> Result<Vec<Row>, Error> {
             questions.push(base.with_dpp(bit));
         }
     }
-    let mut answers = llvm::disassemble(tool, &questions)?.into_iter();
+    let mut answers = llvm::disassemble(tool, target, &questions)?.into_iter();
     let mut rows = Vec::new();
     for base in bases {
-        let bits = if base.class.words == 2 { 64 } else { 32 };
+        let bits = 32 * base.class.words;
         let mut row = base.row()?;
         for bit in 0..bits {
             let answer = answers.next().expect("one answer a question");
@@ -168,10 +174,10 @@ fn sweep(tool: &std::path::Path) -> Result<Vec<Row>, Error> {
 }
 
 /// The richest synthetic word of each opcode that disassembles.
-fn find_bases(tool: &std::path::Path) -> Result<Vec<Found>, Error> {
+fn find_bases(tool: &std::path::Path, target: Target) -> Result<Vec<Found>, Error> {
     let mut questions = Vec::new();
     let mut asked = Vec::new();
-    for class in classes::CLASSES {
+    for class in target.classes() {
         for code in class.codes() {
             for fields in (class.candidates)() {
                 questions.push(class.encode(code, &fields));
@@ -180,7 +186,7 @@ fn find_bases(tool: &std::path::Path) -> Result<Vec<Found>, Error> {
         }
     }
     let mut found: Vec<Found> = Vec::new();
-    for ((class, code, fields), answer) in asked.into_iter().zip(llvm::disassemble(tool, &questions)?) {
+    for ((class, code, fields), answer) in asked.into_iter().zip(llvm::disassemble(tool, target, &questions)?) {
         let Some(text) = answer else { continue };
         if found
             .last()

@@ -66,7 +66,8 @@ impl Class {
                 _ => Self::Salu,
             },
             Format::Sopp => match inst.op {
-                Op::SBarrier => Self::Barrier,
+                Op::SBarrier | Op::SBarrierWait => Self::Barrier,
+                Op::SWaitStorecnt | Op::SWaitStorecntDscnt => Self::Fence,
                 Op::SEndpgm | Op::STrap | Op::SSethalt | Op::SCodeEnd => Self::Branch,
                 op if op.is_branch() => Self::Branch,
                 _ => Self::Salu,
@@ -84,6 +85,7 @@ impl Class {
                 _ => Self::Valu,
             },
             Format::Ds => Self::Lds,
+            Format::Global if crate::decode::is_cache_operation(inst.op) => Self::Fence,
             Format::Global => Self::Global,
             Format::Flat => Self::Flat,
             Format::Scratch => Self::Scratch,

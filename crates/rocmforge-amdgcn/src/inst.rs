@@ -9,11 +9,11 @@
 //!
 //! | format | `dst` | `sdst` | `src[0]` | `src[1]` | `src[2]` | `imm` |
 //! |---|---|---|---|---|---|---|
-//! | SOP1, SOP2 | SGPR | | source | source | | |
+//! | SOP1, SOP2 | SGPR | | source | source | literal of `s_fmaak_f32` | |
 //! | SOPC | | | source | source | | |
 //! | SOPK | SGPR (also read by `s_addk_i32`, `s_mulk_i32`, `s_cmovk_i32`) | | SGPR read (`s_cmpk_*`, `s_setreg_b32`), literal of `s_setreg_imm32_b32`, counter of `s_waitcnt_*` | | | simm16, sign-extended |
 //! | SOPP | | | | | | simm16, sign-extended |
-//! | SMEM | SGPRs loaded | | base (pair, or quad of a buffer) | offset SGPR, or `Null` | | offset, bytes |
+//! | SMEM | SGPRs loaded | | base (pair, or quad of a buffer) | offset SGPR, or `Null` | length of a prefetch | offset, bytes |
 //! | VOP1 | VGPR (an SGPR for `v_readfirstlane_b32`) | | source | | | |
 //! | VOP2 | VGPR | carry out | source | source | carry in, mask or literal (below) | |
 //! | VOP3, VOP3P | VGPR (an SGPR for `v_readlane_b32`) | carry out | source | source | source | |
@@ -289,6 +289,8 @@ pub enum Ty {
     B256,
     /// Sixteen registers.
     B512,
+    /// Thirty-two registers.
+    B1024,
     /// One bit per lane: one scalar register in wave32.
     Mask,
 }
@@ -304,6 +306,7 @@ impl Ty {
             Ty::B128 => 4,
             Ty::B256 => 8,
             Ty::B512 => 16,
+            Ty::B1024 => 32,
         }
     }
 
@@ -408,6 +411,10 @@ pub struct MemBits {
     pub offset1: u8,
     /// Scratch: the address VGPR is used (`sve`).
     pub sve: bool,
+    /// gfx1201: who must see the access, 0 to 3: compute unit, shader engine, device, system.
+    pub scope: u8,
+    /// gfx1201: temporal hint, 0 to 7. Bit 0 of an atomic's asks for the old value.
+    pub th: u8,
 }
 
 impl Inst {

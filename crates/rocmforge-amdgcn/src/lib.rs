@@ -1,4 +1,4 @@
-//! Decoder and interpreter of RDNA3 (gfx1100) machine code, with memory checks.
+//! Decoder and interpreter of RDNA3 (gfx1100) and RDNA4 (gfx1201) machine code, with memory checks.
 //!
 //! [`Program::load`] takes a code object as the compiler writes it, decodes all of its code once and lowers it to a flat
 //! table; [`execute`] runs a launch of one of its kernels against a [`GlobalMemory`]. Whole waves execute at a time, with

@@ -19,7 +19,9 @@ pub enum LoadError {
     #[error("damaged ELF file: {0}")]
     Elf(#[from] object::Error),
     /// Compiled for another processor.
-    #[error("code object is for `{arch}`, this interpreter executes gfx1100; build it with --offload-arch=gfx1100")]
+    #[error(
+        "code object is for `{arch}`, this interpreter executes gfx1100 and gfx1201; build it with --offload-arch=gfx1100"
+    )]
     Arch {
         /// The processor it is for.
         arch: String,
@@ -151,14 +153,14 @@ impl Program {
     /// Loads a code object (the raw ELF file) for device address `base` (4 KiB aligned) and lowers all of its code.
     ///
     /// # Errors
-    /// [`LoadError`]: not a gfx1100 code object, damaged, or it contains something that is not modelled.
+    /// [`LoadError`]: not a gfx1100 or gfx1201 code object, damaged, or it contains something that is not modelled.
     pub fn load(elf: &[u8], base: u64) -> Result<Self, LoadError> {
         let object = CodeObject::parse(elf)?;
-        if object.target.arch != "gfx1100" {
+        let Ok(arch) = object.target.arch.parse::<Arch>() else {
             return Err(LoadError::Arch {
                 arch: object.target.arch,
             });
-        }
+        };
         let file = ElfFile64::<Endianness>::parse(elf)?;
         let mut segments = segments(&file, base)?;
         relocate(&file, base, &mut segments)?;
@@ -177,14 +179,14 @@ impl Program {
                 kernarg_size: meta.kernarg_size,
                 max_workgroup_size: meta.max_workgroup_size,
                 entry: code.entry_address,
-                setup: setup(&code.descriptor).map_err(refuse)?,
+                setup: setup(arch, &code.descriptor).map_err(refuse)?,
             });
         }
         let debug = DebugInfo::from_elf(elf);
         let modal = kernels
             .iter()
             .any(|kernel| kernel.setup.mode != crate::exec::DEFAULT_MODE);
-        let code = lower_text(&file, base, &debug, modal)?;
+        let code = lower_text(arch, &file, base, &debug, modal)?;
         for kernel in &kernels {
             if code.index_of(kernel.entry).is_none() {
                 return Err(LoadError::Layout(format!(
@@ -194,7 +196,7 @@ impl Program {
             }
         }
         Ok(Self {
-            arch: Arch::Gfx1100,
+            arch,
             base,
             segments,
             kernels,
@@ -348,12 +350,22 @@ fn limits(meta: &KernelMeta) -> Result<(), String> {
 }
 
 /// The `MODE` register that a descriptor's `COMPUTE_PGM_RSRC1` asks for.
-fn float_mode(rsrc1: u32) -> u32 {
+fn float_mode(arch: Arch, rsrc1: u32) -> u32 {
+    if arch == Arch::Gfx1201 {
+        // Clamps make NaN zero and minima are of IEEE 754-2019, always. The IEEE bit also keeps output modifiers off,
+        // which is right where denormals are kept.
+        let rest = rsrc1 >> 12 & 0xFF;
+        return if rest == 0xF0 {
+            crate::exec::DEFAULT_MODE
+        } else {
+            rest | 1 << 8
+        };
+    }
     let (rounding_and_denormals, dx10_clamp, ieee) = (rsrc1 >> 12 & 0xFF, rsrc1 >> 21 & 1, rsrc1 >> 23 & 1);
     rounding_and_denormals | dx10_clamp << 8 | ieee << 9
 }
 
-fn setup(descriptor: &KernelDescriptor) -> Result<Setup, String> {
+fn setup(arch: Arch, descriptor: &KernelDescriptor) -> Result<Setup, String> {
     let (rsrc1, rsrc2) = (descriptor.compute_pgm_rsrc1, descriptor.compute_pgm_rsrc2);
     if !descriptor.wavefront_size32() {
         return Err("waves of 64 lanes".into());
@@ -374,15 +386,21 @@ fn setup(descriptor: &KernelDescriptor) -> Result<Setup, String> {
     Ok(Setup {
         user,
         user_count: (rsrc2 >> 1 & 0x1F) as u8,
-        group_id: [rsrc2 >> 7 & 1 != 0, rsrc2 >> 8 & 1 != 0, rsrc2 >> 9 & 1 != 0],
+        group_id: [7, 8, 9].map(|bit| arch == Arch::Gfx1100 && rsrc2 >> bit & 1 != 0),
         group_info: rsrc2 >> 10 & 1 != 0,
         vgprs: ((rsrc1 & 0x3F) + 1) * 8,
         dynamic_stack: descriptor.kernel_code_properties >> 11 & 1 != 0,
-        mode: float_mode(rsrc1),
+        mode: float_mode(arch, rsrc1),
     })
 }
 
-fn lower_text(file: &ElfFile64<'_, Endianness>, base: u64, debug: &DebugInfo, modal: bool) -> Result<Code, LoadError> {
+fn lower_text(
+    arch: Arch,
+    file: &ElfFile64<'_, Endianness>,
+    base: u64,
+    debug: &DebugInfo,
+    modal: bool,
+) -> Result<Code, LoadError> {
     let text = file
         .section_by_name(".text")
         .ok_or_else(|| LoadError::Layout("no .text section".into()))?;
@@ -420,7 +438,7 @@ fn lower_text(file: &ElfFile64<'_, Endianness>, base: u64, debug: &DebugInfo, mo
             "no function symbols; do not strip the code object".into(),
         ));
     }
-    Code::lower(&words, start, base, &functions, debug, modal)
+    Code::lower(arch, &words, start, base, &functions, debug, modal)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::desktop::DesktopConfig;
 use crate::faults::FaultPlan;
+use rocmforge_amdgcn::Arch;
 use rocmforge_amdgcn::Tools;
 use rocmforge_memory::Bytes;
 
@@ -65,7 +66,7 @@ pub enum Poison {
 /// One simulated card.
 #[derive(Clone, Debug)]
 pub struct CardConfig {
-    /// The instruction set: `"gfx1100"`.
+    /// The instruction set: `"gfx1100"` or `"gfx1201"`, see [`CardConfig::of`].
     pub arch: String,
     /// What `hipDeviceGetName` answers.
     pub name: String,
@@ -91,9 +92,10 @@ pub struct CardConfig {
 }
 
 impl Default for CardConfig {
+    /// A card of RDNA3.
     fn default() -> Self {
         Self {
-            arch: "gfx1100".to_owned(),
+            arch: Arch::Gfx1100.name().to_owned(),
             name: "Simulated Radeon (gfx1100)".to_owned(),
             pci: "0000:03:00.0".to_owned(),
             vram: Bytes(20 << 30),
@@ -109,6 +111,32 @@ impl Default for CardConfig {
 }
 
 impl CardConfig {
+    /// The default card of an instruction set: about a Radeon RX 7900 XT or an RX 9070 XT.
+    pub fn of(arch: Arch) -> Self {
+        let card = Self::default().with_arch(arch);
+        match arch {
+            Arch::Gfx1100 => card,
+            Arch::Gfx1201 => Self {
+                vram: Bytes(16 << 30),
+                ..card
+            },
+        }
+    }
+
+    /// This card with another instruction set, the name that says so and its number of workgroup processors; the memory
+    /// stays.
+    pub fn with_arch(self, arch: Arch) -> Self {
+        Self {
+            arch: arch.name().to_owned(),
+            name: format!("Simulated Radeon ({arch})"),
+            multiprocessors: match arch {
+                Arch::Gfx1100 => 42,
+                Arch::Gfx1201 => 32,
+            },
+            ..self
+        }
+    }
+
     /// A default card with `vram` bytes of memory and no desktop on it.
     pub fn with_vram(vram: Bytes) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! A simulated Radeon: HIP on top of an interpreter of real gfx1100 machine code, for tests that need no GPU and find
+//! A simulated Radeon: HIP on top of an interpreter of real gfx1100 and gfx1201 machine code, for tests that need no GPU and find
 //! what a GPU would hide.
 //!
 //! [`SimHost`] is a machine with simulated cards. It implements [`HipApi`](rocmforge_hip_sys::HipApi), so the same code
@@ -62,6 +62,6 @@ pub use faults::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};
 pub use readings::SimReadings;
 pub use report::{Access, AllocationInfo, AllocationState, Report, ReportKind, Side, Tool};
 /// Which checks kernels run under.
-pub use rocmforge_amdgcn::Tools;
+pub use rocmforge_amdgcn::{Arch, Tools};
 pub use sim::{Counters, SimError, SimHost};
 pub use vram::AllocationStats;

@@ -2,17 +2,19 @@
 
 use crate::lock::{self, LOCK_FD_VARIABLE, LockError};
 use rocmforge_runtime::{HipError, Provider};
-use rocmforge_sim::{SimConfig, SimError, SimHost};
+use rocmforge_sim::{Arch, SimConfig, SimError, SimHost};
 use std::sync::Arc;
 
-/// Names the device of a test process: `sim`, or `hip:<PCI address or index>`. Set by the supervisor.
+/// Names the device of a test process: `sim` or `sim:<arch>`, or `hip:<PCI address or index>`. Set by the supervisor.
 pub const DEVICE_VARIABLE: &str = "ROCMFORGE_DEVICE";
 
 /// Why a test has no device.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The name is none of the known forms.
-    #[error("{DEVICE_VARIABLE} is {0:?}; use `sim`, or run `cargo xtask test-gpu --device hip:<PCI address>`")]
+    #[error(
+        "{DEVICE_VARIABLE} is {0:?}; use `sim`, `sim:gfx1201`, or run `cargo xtask test-gpu --device hip:<PCI address>`"
+    )]
     Unknown(String),
     /// A real card without the supervisor's lock.
     #[error(transparent)]
@@ -41,11 +43,19 @@ pub(crate) struct Chosen {
     pub(crate) name: String,
 }
 
-/// The device this process was told to use; a simulated one if it was told nothing.
+/// The device this process was told to use; a simulated one, as `sim` describes it, if it was told nothing.
 pub(crate) fn choose(sim: &SimConfig) -> Result<Chosen, DeviceError> {
     let name = std::env::var(DEVICE_VARIABLE).unwrap_or_else(|_| "sim".to_owned());
     match name.split_once(':') {
         None if name == "sim" => Ok(simulated(SimHost::try_new(sim.clone())?, name)),
+        Some(("sim", arch)) => {
+            let arch: Arch = arch.parse().map_err(|_| DeviceError::Unknown(name.clone()))?;
+            let mut sim = sim.clone();
+            for card in &mut sim.cards {
+                *card = card.clone().with_arch(arch);
+            }
+            Ok(simulated(SimHost::try_new(sim)?, name))
+        }
         Some(("hip", card)) if !card.is_empty() => real(card, &name),
         _ => Err(DeviceError::Unknown(name)),
     }

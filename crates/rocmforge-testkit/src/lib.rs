@@ -6,6 +6,7 @@
 //! * [`against`] holds what two devices computed side by side.
 //! * [`compare`] holds an output to its reference and names the worst element; [`data`] makes seeded inputs and poison.
 //! * [`DummyBackend`] runs graphs without memory or arithmetic, to test their logic.
+//! * [`on_every_card`] runs the tests of a binary once more on the other simulated card.
 //! * [`skip!`] ends a test that cannot run, visibly.
 //! * [`lock`] keeps two processes off one card.
 //!
@@ -22,6 +23,7 @@
 //! # Ok::<(), rocmforge_runtime::HipError>(())
 //! ```
 
+mod again;
 pub mod against;
 pub mod compare;
 pub mod data;
@@ -32,6 +34,8 @@ mod lease;
 pub mod lock;
 pub mod report;
 
+pub use again::on_every_card;
 pub use dummy::{DummyBackend, DummyBackendStats};
 pub use fixture::{GPU_FIXTURE, GpuTestFixture};
 pub use lease::{GpuLease, LeaseFailure, LeaseFault, LeaseOptions, gpu, gpu_with};
+pub use rocmforge_sim::Arch;

@@ -1,4 +1,4 @@
-//! The encodings of gfx1100: where their fields lie, and which synthetic words to try.
+//! The encodings of gfx1100 and gfx1201: where their fields lie, and which synthetic words to try.
 
 /// An operand kind to try in a source field.
 pub(crate) struct Kind {
@@ -41,9 +41,34 @@ pub(crate) struct SourceField {
     pub(crate) kind: Source,
 }
 
+/// An instruction set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Gfx1100,
+    Gfx1201,
+}
+
+impl Target {
+    pub(crate) const ALL: [Self; 2] = [Self::Gfx1100, Self::Gfx1201];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Gfx1100 => "gfx1100",
+            Self::Gfx1201 => "gfx1201",
+        }
+    }
+
+    /// Its encodings, in the order of the tables.
+    pub(crate) fn classes(self) -> impl Iterator<Item = &'static Class> {
+        CLASSES.iter().filter(move |class| class.targets.contains(&self))
+    }
+}
+
 /// One encoding.
 pub(crate) struct Class {
     pub(crate) name: &'static str,
+    /// The instruction sets that have it in this form.
+    pub(crate) targets: &'static [Target],
     /// Fixed bits of the first word.
     pub(crate) fixed: u32,
     pub(crate) op_shift: u32,
@@ -54,7 +79,7 @@ pub(crate) struct Class {
     pub(crate) sources: &'static [SourceField],
     pub(crate) candidates: fn() -> Vec<Fields>,
     /// Bits that are not probed: operands whose values are checked by hand.
-    pub(crate) skip: u64,
+    pub(crate) skip: u128,
 }
 
 /// Values of an encoding's fields.
@@ -62,7 +87,7 @@ pub(crate) struct Class {
 pub(crate) struct Fields {
     pub(crate) reg: Vec<u32>,
     pub(crate) source: Vec<u32>,
-    pub(crate) bits: u64,
+    pub(crate) bits: u128,
     pub(crate) extra: Vec<u32>,
 }
 
@@ -85,21 +110,23 @@ const V: u32 = 0x100;
 
 impl Class {
     pub(crate) fn codes(&self) -> std::ops::Range<u32> {
-        0..1 << self.op_bits
+        match self.name {
+            // The other scalar encodings have what is above.
+            "SOP2" => 0..0x60,
+            "SOPK" => 0..0x1d,
+            _ => 0..1 << self.op_bits,
+        }
     }
 
     pub(crate) fn encode(&self, code: u32, fields: &Fields) -> Vec<u32> {
-        let mut value = u64::from(self.fixed) | u64::from(code) << self.op_shift | fields.bits;
+        let mut value = u128::from(self.fixed) | u128::from(code) << self.op_shift | fields.bits;
         for (&(shift, width), &reg) in self.regs.iter().zip(&fields.reg) {
-            value |= u64::from(reg & ((1 << width) - 1)) << shift;
+            value |= u128::from(reg & ((1 << width) - 1)) << shift;
         }
         for (source, &code) in self.sources.iter().zip(&fields.source) {
-            value |= u64::from(code) << source.shift;
+            value |= u128::from(code) << source.shift;
         }
-        let mut words = vec![value as u32];
-        if self.words == 2 {
-            words.push((value >> 32) as u32);
-        }
+        let mut words: Vec<u32> = (0..self.words).map(|word| (value >> (32 * word)) as u32).collect();
         words.extend(&fields.extra);
         words
     }
@@ -123,7 +150,7 @@ impl Class {
     }
 
     /// Bits that hold the opcode or an operand that shows in the text.
-    pub(crate) fn operand_mask(&self, text: &str, fields: &Fields) -> u64 {
+    pub(crate) fn operand_mask(&self, text: &str, fields: &Fields) -> u128 {
         let mut mask = self.skip | ((1 << self.op_bits) - 1) << self.op_shift;
         mask |= fixed_mask(self.fixed, self.op_shift + self.op_bits);
         let shown = registers(text);
@@ -144,9 +171,9 @@ impl Class {
 }
 
 /// Everything above the opcode in the first word, and the fixed bits themselves.
-fn fixed_mask(fixed: u32, above: u32) -> u64 {
+fn fixed_mask(fixed: u32, above: u32) -> u128 {
     let high = if above >= 32 { 0 } else { !0u32 << above };
-    u64::from(high | fixed)
+    u128::from(high | fixed)
 }
 
 /// Registers in a text: file, first number, count.
@@ -171,7 +198,7 @@ pub(crate) fn registers(text: &str) -> Vec<(char, u32, u32)> {
     found
 }
 
-fn fields(reg: &[u32], source: &[u32], bits: u64, extra: &[u32]) -> Fields {
+fn fields(reg: &[u32], source: &[u32], bits: u128, extra: &[u32]) -> Fields {
     Fields {
         reg: reg.to_vec(),
         source: source.to_vec(),
@@ -181,7 +208,7 @@ fn fields(reg: &[u32], source: &[u32], bits: u64, extra: &[u32]) -> Fields {
 }
 
 /// Every choice of the registers being there or zero, richest first.
-fn subsets(regs: &[u32], bits: u64) -> Vec<Fields> {
+fn subsets(regs: &[u32], bits: u128) -> Vec<Fields> {
     let mut all: Vec<u32> = (0..1 << regs.len()).collect();
     all.sort_by_key(|set| std::cmp::Reverse(set.count_ones()));
     let pick = |set: u32| -> Vec<u32> {
@@ -193,7 +220,7 @@ fn subsets(regs: &[u32], bits: u64) -> Vec<Fields> {
     all.into_iter().map(|set| fields(&pick(set), &[], bits, &[])).collect()
 }
 
-fn vop3_candidates(bits: u64) -> Vec<Fields> {
+fn vop3_candidates(bits: u128) -> Vec<Fields> {
     let mut out = Vec::new();
     for first in [V | SRC[0], SRC[0], 0] {
         for second in [V | SRC[1], SRC[1], 0] {
@@ -237,30 +264,38 @@ const fn scalar(shift: u32) -> SourceField {
 
 const VOP3_SOURCES: &[SourceField] = &[any(32), any(41), any(50)];
 
+const BOTH: &[Target] = &Target::ALL;
+const GFX11: &[Target] = &[Target::Gfx1100];
+const GFX12: &[Target] = &[Target::Gfx1201];
+
 /// Every encoding of a compute program.
 #[rustfmt::skip]
 pub(crate) static CLASSES: &[Class] = &[
-    Class { name: "SOP2", fixed: 0x8000_0000, op_shift: 23, op_bits: 6, words: 1, regs: &[(16, 7)], sources: &[scalar(0), scalar(8)], candidates: || sop(2), skip: 0 },
-    Class { name: "SOPK", fixed: 0xb000_0000, op_shift: 23, op_bits: 5, words: 1, regs: &[(16, 7)], sources: &[], candidates: || sop(0), skip: 0 },
-    Class { name: "SOP1", fixed: 0xbe80_0000, op_shift: 8, op_bits: 8, words: 1, regs: &[(16, 7)], sources: &[scalar(0)], candidates: || sop(1), skip: 0 },
-    Class { name: "SOPC", fixed: 0xbf00_0000, op_shift: 16, op_bits: 7, words: 1, regs: &[], sources: &[scalar(0), scalar(8)], candidates: || sop(2), skip: 0 },
-    Class { name: "SOPP", fixed: 0xbf80_0000, op_shift: 16, op_bits: 7, words: 1, regs: &[], sources: &[], candidates: || sop(0), skip: 0 },
-    Class { name: "SMEM", fixed: 0xf400_0000, op_shift: 18, op_bits: 8, words: 2, regs: &[(6, 7), (0, 6)], sources: &[], candidates: || { let mut all = subsets(&[DST, SRC[0] / 2], 124 << 57); all.push(Fields::default()); all }, skip: 0xfe1f_ffff_0000_0000 },
-    Class { name: "VOP2", fixed: 0, op_shift: 25, op_bits: 6, words: 1, regs: &[(17, 8), (9, 8)], sources: &[any(0)], candidates: || vec![fields(&[DST, SRC[1]], &[V | SRC[0]], 0, &[]), fields(&[DST, SRC[1]], &[V | SRC[0]], 0, &[0x1234])], skip: 0 },
-    Class { name: "VOP1", fixed: 0x7e00_0000, op_shift: 9, op_bits: 8, words: 1, regs: &[(17, 8)], sources: &[any(0)], candidates: || vec![fields(&[DST], &[V | SRC[0]], 0, &[]), fields(&[0], &[0], 0, &[])], skip: 0 },
-    Class { name: "VOPC", fixed: 0x7c00_0000, op_shift: 17, op_bits: 8, words: 1, regs: &[(9, 8)], sources: &[any(0)], candidates: || vec![fields(&[SRC[1]], &[V | SRC[0]], 0, &[])], skip: 0 },
-    Class { name: "VOP3", fixed: 0xd400_0000, op_shift: 16, op_bits: 10, words: 2, regs: &[(0, 8)], sources: VOP3_SOURCES, candidates: || vop3_candidates(0), skip: 0 },
-    Class { name: "VOP3P", fixed: 0xcc00_0000, op_shift: 16, op_bits: 7, words: 2, regs: &[(0, 8)], sources: VOP3_SOURCES, candidates: || vop3_candidates(0x1800_0000_0000_4000), skip: 0x1800_0000_0000_4000 },
-    Class { name: "VOPDX", fixed: 0xc800_0000, op_shift: 22, op_bits: 4, words: 2, regs: &[(56, 8), (9, 8)], sources: &[any(0)], candidates: || vopd(DST, 8 << 17 | 0x180 << 32 | 40 << 49), skip: !0 },
-    Class { name: "VOPDY", fixed: 0xc800_0000, op_shift: 17, op_bits: 5, words: 2, regs: &[(49, 7), (41, 8)], sources: &[any(32)], candidates: || vopd(DST / 2, 8 << 22 | 0x180 | 81 << 56), skip: !0 },
-    Class { name: "DS", fixed: 0xd800_0000, op_shift: 18, op_bits: 8, words: 2, regs: &[(56, 8), (32, 8), (40, 8), (48, 8)], sources: &[], candidates: || subsets(&[DST, SRC[0], SRC[1], SRC[2]], 0), skip: 0 },
-    Class { name: "FLAT", fixed: 0xdc00_0000, op_shift: 18, op_bits: 7, words: 2, regs: &[(56, 8), (32, 8), (40, 8)], sources: &[], candidates: || flat(0), skip: 0xff_0000_0000_0000 },
-    Class { name: "SCRATCH", fixed: 0xdc01_0000, op_shift: 18, op_bits: 7, words: 2, regs: &[(56, 8), (32, 8), (40, 8)], sources: &[], candidates: || flat(1 << 55), skip: 0xff_0000_0000_0000 },
-    Class { name: "GLOBAL", fixed: 0xdc02_0000, op_shift: 18, op_bits: 7, words: 2, regs: &[(56, 8), (32, 8), (40, 8)], sources: &[], candidates: || flat(0), skip: 0xff_0000_0000_0000 },
-    Class { name: "MUBUF", fixed: 0xe000_0000, op_shift: 18, op_bits: 8, words: 2, regs: &[], sources: &[], candidates: || vec![Fields::default(), fields(&[], &[], 0x8000_0000_0000_0000, &[])], skip: 0 },
+    Class { name: "SOP2", targets: BOTH, fixed: 0x8000_0000, op_shift: 23, op_bits: 7, words: 1, regs: &[(16, 7)], sources: &[scalar(0), scalar(8)], candidates: || sop(2), skip: 0 },
+    Class { name: "SOPK", targets: BOTH, fixed: 0xb000_0000, op_shift: 23, op_bits: 5, words: 1, regs: &[(16, 7)], sources: &[], candidates: || sop(0), skip: 0 },
+    Class { name: "SOP1", targets: BOTH, fixed: 0xbe80_0000, op_shift: 8, op_bits: 8, words: 1, regs: &[(16, 7)], sources: &[scalar(0)], candidates: || sop(1), skip: 0 },
+    Class { name: "SOPC", targets: BOTH, fixed: 0xbf00_0000, op_shift: 16, op_bits: 7, words: 1, regs: &[], sources: &[scalar(0), scalar(8)], candidates: || sop(2), skip: 0 },
+    Class { name: "SOPP", targets: BOTH, fixed: 0xbf80_0000, op_shift: 16, op_bits: 7, words: 1, regs: &[], sources: &[], candidates: || sop(0), skip: 0 },
+    Class { name: "SMEM", targets: GFX11, fixed: 0xf400_0000, op_shift: 18, op_bits: 8, words: 2, regs: &[(6, 7), (0, 6)], sources: &[], candidates: || { let mut all = subsets(&[DST, SRC[0] / 2], 124 << 57); all.push(Fields::default()); all }, skip: 0xfe1f_ffff_0000_0000 },
+    Class { name: "SMEM", targets: GFX12, fixed: 0xf400_0000, op_shift: 13, op_bits: 6, words: 2, regs: &[(6, 7), (0, 6)], sources: &[], candidates: || { let mut all = subsets(&[DST, SRC[0] / 2], 124 << 57); all.push(Fields::default()); all }, skip: 0xfeff_ffff_0000_0000 },
+    Class { name: "VOP2", targets: BOTH, fixed: 0, op_shift: 25, op_bits: 6, words: 1, regs: &[(17, 8), (9, 8)], sources: &[any(0)], candidates: || vec![fields(&[DST, SRC[1]], &[V | SRC[0]], 0, &[]), fields(&[DST, SRC[1]], &[V | SRC[0]], 0, &[0x1234])], skip: 0 },
+    Class { name: "VOP1", targets: BOTH, fixed: 0x7e00_0000, op_shift: 9, op_bits: 8, words: 1, regs: &[(17, 8)], sources: &[any(0)], candidates: || vec![fields(&[DST], &[V | SRC[0]], 0, &[]), fields(&[0], &[0], 0, &[])], skip: 0 },
+    Class { name: "VOPC", targets: BOTH, fixed: 0x7c00_0000, op_shift: 17, op_bits: 8, words: 1, regs: &[(9, 8)], sources: &[any(0)], candidates: || vec![fields(&[SRC[1]], &[V | SRC[0]], 0, &[])], skip: 0 },
+    Class { name: "VOP3", targets: BOTH, fixed: 0xd400_0000, op_shift: 16, op_bits: 10, words: 2, regs: &[(0, 8)], sources: VOP3_SOURCES, candidates: || vop3_candidates(0), skip: 0 },
+    Class { name: "VOP3P", targets: BOTH, fixed: 0xcc00_0000, op_shift: 16, op_bits: 7, words: 2, regs: &[(0, 8)], sources: VOP3_SOURCES, candidates: || vop3_candidates(0x1800_0000_0000_4000), skip: 0x1800_0000_0000_4000 },
+    Class { name: "VOPDX", targets: BOTH, fixed: 0xc800_0000, op_shift: 22, op_bits: 4, words: 2, regs: &[(56, 8), (9, 8)], sources: &[any(0)], candidates: || vopd(DST, 8 << 17 | 0x180 << 32 | 40 << 49), skip: !0 },
+    Class { name: "VOPDY", targets: BOTH, fixed: 0xc800_0000, op_shift: 17, op_bits: 5, words: 2, regs: &[(49, 7), (41, 8)], sources: &[any(32)], candidates: || vopd(DST / 2, 8 << 22 | 0x180 | 81 << 56), skip: !0 },
+    Class { name: "DS", targets: BOTH, fixed: 0xd800_0000, op_shift: 18, op_bits: 8, words: 2, regs: &[(56, 8), (32, 8), (40, 8), (48, 8)], sources: &[], candidates: || subsets(&[DST, SRC[0], SRC[1], SRC[2]], 0), skip: 0 },
+    Class { name: "FLAT", targets: GFX11, fixed: 0xdc00_0000, op_shift: 18, op_bits: 7, words: 2, regs: &[(56, 8), (32, 8), (40, 8)], sources: &[], candidates: || flat(0), skip: 0xff_0000_0000_0000 },
+    Class { name: "SCRATCH", targets: GFX11, fixed: 0xdc01_0000, op_shift: 18, op_bits: 7, words: 2, regs: &[(56, 8), (32, 8), (40, 8)], sources: &[], candidates: || flat(1 << 55), skip: 0xff_0000_0000_0000 },
+    Class { name: "GLOBAL", targets: GFX11, fixed: 0xdc02_0000, op_shift: 18, op_bits: 7, words: 2, regs: &[(56, 8), (32, 8), (40, 8)], sources: &[], candidates: || flat(0), skip: 0xff_0000_0000_0000 },
+    Class { name: "FLAT", targets: GFX12, fixed: 0xec00_0000, op_shift: 14, op_bits: 8, words: 3, regs: &[(32, 8), (64, 8), (55, 8)], sources: &[], candidates: || vflat(0), skip: 0x7f },
+    Class { name: "SCRATCH", targets: GFX12, fixed: 0xed00_0000, op_shift: 14, op_bits: 8, words: 3, regs: &[(32, 8), (64, 8), (55, 8)], sources: &[], candidates: || vflat(1 << 49), skip: 0x7f },
+    Class { name: "GLOBAL", targets: GFX12, fixed: 0xee00_0000, op_shift: 14, op_bits: 8, words: 3, regs: &[(32, 8), (64, 8), (55, 8)], sources: &[], candidates: || vflat(0), skip: 0x7f },
+    Class { name: "MUBUF", targets: GFX11, fixed: 0xe000_0000, op_shift: 18, op_bits: 8, words: 2, regs: &[], sources: &[], candidates: || vec![Fields::default(), fields(&[], &[], 0x8000_0000_0000_0000, &[])], skip: 0 },
 ];
 
-fn vopd(dst: u32, bits: u64) -> Vec<Fields> {
+fn vopd(dst: u32, bits: u128) -> Vec<Fields> {
     let shapes = [(SRC[1], &[][..]), (SRC[1], &[0x1234]), (0, &[])];
     shapes
         .into_iter()
@@ -268,10 +303,18 @@ fn vopd(dst: u32, bits: u64) -> Vec<Fields> {
         .collect()
 }
 
-fn flat(bits: u64) -> Vec<Fields> {
-    const NO_SADDR: u64 = 124 << 48;
-    const GLC: u64 = 1 << 14;
+fn flat(bits: u128) -> Vec<Fields> {
+    const NO_SADDR: u128 = 124 << 48;
+    const GLC: u128 = 1 << 14;
     let mut all = subsets(&[DST, SRC[0], SRC[1]], bits | NO_SADDR);
     all.extend(subsets(&[DST, SRC[0], SRC[1]], bits | NO_SADDR | GLC));
+    all
+}
+
+fn vflat(bits: u128) -> Vec<Fields> {
+    const NO_SADDR: u128 = 124;
+    const RETURN: u128 = 1 << 52;
+    let mut all = subsets(&[DST, SRC[0], SRC[1]], bits | NO_SADDR);
+    all.extend(subsets(&[DST, SRC[0], SRC[1]], bits | NO_SADDR | RETURN));
     all
 }

@@ -1,6 +1,7 @@
 //! Asking `llvm-mc` in batches.
 
 use super::Error;
+use super::classes::Target;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
@@ -11,15 +12,15 @@ const MARK: &str = "0x5a 0x5a 0x80 0xbf";
 const MARK_TEXT: &str = "s_nop 0x5a5a";
 
 /// Text of the first instruction of each question, `None` when it is invalid. A question must be exactly one instruction.
-pub(crate) fn disassemble(tool: &Path, questions: &[Vec<u32>]) -> Result<Vec<Option<String>>, Error> {
+pub(crate) fn disassemble(tool: &Path, target: Target, questions: &[Vec<u32>]) -> Result<Vec<Option<String>>, Error> {
     let mut answers = Vec::with_capacity(questions.len());
     for batch in questions.chunks(100_000) {
-        answers.extend(disassemble_batch(tool, batch)?);
+        answers.extend(disassemble_batch(tool, target, batch)?);
     }
     Ok(answers)
 }
 
-fn disassemble_batch(tool: &Path, questions: &[Vec<u32>]) -> Result<Vec<Option<String>>, Error> {
+fn disassemble_batch(tool: &Path, target: Target, questions: &[Vec<u32>]) -> Result<Vec<Option<String>>, Error> {
     let mut input = String::new();
     for words in questions {
         // Brackets keep an instruction that wants more words from taking those of the next question.
@@ -34,7 +35,8 @@ fn disassemble_batch(tool: &Path, questions: &[Vec<u32>]) -> Result<Vec<Option<S
         source,
     };
     let mut child = Command::new(tool)
-        .args(["-disassemble", "-arch=amdgcn", "-mcpu=gfx1100"])
+        .args(["-disassemble", "-arch=amdgcn"])
+        .arg(format!("-mcpu={}", target.name()))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

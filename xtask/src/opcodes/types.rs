@@ -30,6 +30,20 @@ const SPECIAL: &[(&str, &[&str])] = &[
     ("v_cvt_pk_u8_f32", &["B32", "F32", "B32", "B32"]),
     ("v_mad_u64_u32", &["B64", "B32", "B32", "B64"]),
     ("v_mad_i64_i32", &["I64", "B32", "B32", "I64"]),
+    ("v_mad_co_u64_u32", &["B64", "B32", "B32", "B64"]),
+    ("v_mad_co_i64_i32", &["I64", "B32", "B32", "I64"]),
+    ("v_cvt_f32_fp8", &["F32", "B32"]),
+    ("v_cvt_f32_bf8", &["F32", "B32"]),
+    ("v_cvt_pk_f32_fp8", &["B64", "B32"]),
+    ("v_cvt_pk_f32_bf8", &["B64", "B32"]),
+    ("v_cvt_pk_fp8_f32", &["B16", "F32", "F32"]),
+    ("v_cvt_pk_bf8_f32", &["B16", "F32", "F32"]),
+    ("v_cvt_sr_fp8_f32", &["B32", "F32", "B32"]),
+    ("v_cvt_sr_bf8_f32", &["B32", "F32", "B32"]),
+    ("v_dot4_f32_fp8_bf8", &["F32", "Pk16", "Pk16", "F32"]),
+    ("v_dot4_f32_bf8_fp8", &["F32", "Pk16", "Pk16", "F32"]),
+    ("v_dot4_f32_fp8_fp8", &["F32", "Pk16", "Pk16", "F32"]),
+    ("v_dot4_f32_bf8_bf8", &["F32", "Pk16", "Pk16", "F32"]),
     ("v_lshlrev_b64", &["B64", "B32", "B64"]),
     ("v_lshrrev_b64", &["B64", "B32", "B64"]),
     ("v_ashrrev_i64", &["I64", "B32", "I64"]),
@@ -62,6 +76,8 @@ const CARRY_OUT: &[&str] = &[
     "v_div_scale_f64",
     "v_mad_u64_u32",
     "v_mad_i64_i32",
+    "v_mad_co_u64_u32",
+    "v_mad_co_i64_i32",
 ];
 
 /// Kinds of the operands of an instruction whose text is `text`.
@@ -86,6 +102,16 @@ pub(crate) fn of(class: &Class, mnemonic: &str, text: &str, fields: &Fields) -> 
                 *kind = "I64";
             }
         }
+        if mnemonic.ends_with("_f16") {
+            // SOPC writes its constants as numbers.
+            let half = if class.name == "SOPC" { "B16" } else { "F16" };
+            for kind in kinds
+                .iter_mut()
+                .filter(|kind| class.name.starts_with("SOP") && **kind == "B32")
+            {
+                *kind = half;
+            }
+        }
         if class.name == "SOPK" && !fields.extra.is_empty() {
             kinds[1] = "B32";
         }
@@ -102,7 +128,7 @@ pub(crate) fn of(class: &Class, mnemonic: &str, text: &str, fields: &Fields) -> 
         kinds[position] = match width {
             0 => "None",
             _ if regs(name) == width => name,
-            _ if mnemonic.starts_with("v_wmma") => plain(width)?,
+            _ if mnemonic.starts_with("v_wmma") || mnemonic.starts_with("v_swmmac") => plain(width)?,
             _ => {
                 return Err(format!(
                     "operand {position} takes {width} registers, which {name} does not"
@@ -145,6 +171,7 @@ fn plain(width: u32) -> Result<&'static str, String> {
         4 => "B128",
         8 => "B256",
         16 => "B512",
+        32 => "B1024",
         other => return Err(format!("no kind takes {other} registers")),
     })
 }
@@ -164,6 +191,9 @@ fn regs(kind: &str) -> u32 {
 fn by_name(mnemonic: &str) -> Vec<&'static str> {
     if let Some((_, kinds)) = SPECIAL.iter().find(|(name, _)| *name == mnemonic) {
         return kinds.to_vec();
+    }
+    if mnemonic.starts_with("v_swmmac") {
+        return vec!["B32"];
     }
     let tokens: Vec<&'static str> = mnemonic.split('_').filter_map(token).collect();
     let last = tokens.last().copied().unwrap_or("B32");

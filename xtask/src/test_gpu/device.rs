@@ -2,7 +2,7 @@
 
 use crate::workspace_root;
 use rocmforge_memory::sysfs::Machine;
-use rocmforge_testkit::lock;
+use rocmforge_testkit::{Arch, lock};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -10,8 +10,8 @@ use std::str::FromStr;
 /// A device as `--device` names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Device {
-    /// A fresh simulated gfx1100 for each test.
-    Sim,
+    /// A fresh simulated card for each test: a gfx1100, or of this instruction set.
+    Sim(Option<Arch>),
     /// An AMD card by PCI address or index.
     Hip(String),
 }
@@ -20,7 +20,7 @@ pub(crate) enum Device {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum DeviceError {
     /// The name is none of the known forms.
-    #[error("{0:?} is no device: use `sim`, or `hip:<PCI address or index>`")]
+    #[error("{0:?} is no device: use `sim`, `sim:gfx1201`, or `hip:<PCI address or index>`")]
     Unknown(String),
     /// There is no such card here.
     #[error("no AMD card {wanted:?} here; found: {found}. `cargo xtask doctor` says more")]
@@ -38,7 +38,11 @@ impl FromStr for Device {
 
     fn from_str(text: &str) -> Result<Self, DeviceError> {
         match text.split_once(':') {
-            None if text == "sim" => Ok(Self::Sim),
+            None if text == "sim" => Ok(Self::Sim(None)),
+            Some(("sim", arch)) => match arch.parse() {
+                Ok(arch) => Ok(Self::Sim(Some(arch))),
+                Err(_) => Err(DeviceError::Unknown(text.to_owned())),
+            },
             Some(("hip", card)) if !card.is_empty() => Ok(Self::Hip(card.to_owned())),
             _ => Err(DeviceError::Unknown(text.to_owned())),
         }
@@ -48,7 +52,8 @@ impl FromStr for Device {
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Sim => f.write_str("sim"),
+            Self::Sim(None) => f.write_str("sim"),
+            Self::Sim(Some(arch)) => write!(f, "sim:{arch}"),
             Self::Hip(card) => write!(f, "hip:{card}"),
         }
     }
@@ -59,7 +64,7 @@ impl Device {
     /// folder.
     pub(crate) fn card_key(&self) -> String {
         match self {
-            Self::Sim => "sim".to_owned(),
+            Self::Sim(_) => "sim".to_owned(),
             Self::Hip(card) => card.clone(),
         }
     }
@@ -67,7 +72,7 @@ impl Device {
     /// Where the lock file lies.
     pub(crate) fn lock_directory(&self) -> PathBuf {
         match self {
-            Self::Sim => workspace_root().join("target/test-gpu"),
+            Self::Sim(_) => workspace_root().join("target/test-gpu"),
             Self::Hip(_) => lock::default_directory(),
         }
     }
@@ -80,7 +85,7 @@ impl Device {
     /// Processes at a time: the user's choice in simulation, one on a real card.
     pub(crate) fn jobs(&self, wanted: Option<usize>) -> usize {
         match self {
-            Self::Sim => wanted
+            Self::Sim(_) => wanted
                 .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
                 .max(1),
             Self::Hip(_) => 1,
@@ -156,9 +161,11 @@ mod tests {
 
     #[test]
     fn names_are_parsed_or_refused() {
-        assert_eq!("sim".parse(), Ok(Device::Sim));
+        assert_eq!("sim".parse(), Ok(Device::Sim(None)));
+        assert_eq!("sim:gfx1201".parse(), Ok(Device::Sim(Some(Arch::Gfx1201))));
+        assert_eq!(Device::Sim(Some(Arch::Gfx1201)).to_string(), "sim:gfx1201");
         assert_eq!("hip:0000:03:00.0".parse(), Ok(Device::Hip("0000:03:00.0".to_owned())));
-        for wrong in ["", "hip:", "cuda:0", "sim:1", "hip"] {
+        for wrong in ["", "hip:", "cuda:0", "sim:1", "sim:gfx942", "hip"] {
             assert_eq!(wrong.parse::<Device>(), Err(DeviceError::Unknown(wrong.to_owned())));
         }
     }
@@ -189,6 +196,6 @@ mod tests {
     #[test]
     fn a_real_card_runs_one_test_at_a_time() {
         assert_eq!(Device::Hip("0".to_owned()).jobs(Some(8)), 1);
-        assert_eq!(Device::Sim.jobs(Some(8)), 8);
+        assert_eq!(Device::Sim(None).jobs(Some(8)), 8);
     }
 }

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 /// `cargo xtask test-gpu`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where to run: `sim` (a simulated gfx1100), or `hip:<PCI address or index>` for a real card.
+    /// Where to run: `sim` (a simulated gfx1100), `sim:gfx1201`, or `hip:<PCI address or index>` for a real card.
     #[arg(long, default_value = "sim")]
     device: Device,
     /// Runs the same tests on this device too, and compares every buffer that they compare: bit for bit, or within the

@@ -1,20 +1,21 @@
 //! SMEM, DS, FLAT, GLOBAL, SCRATCH, and the two cache operations of MUBUF.
 
-use super::row::find;
+use super::row::{Row, find};
 use super::source::{sgpr, vgpr};
-use super::{Decoded, Fail, Words, bits, blank, check_bits, tables};
+use super::{Decoded, Fail, Words, bits, blank, check_bits};
 use crate::inst::{Format, Inst, MemBits, Op, Operand, Ty};
 
-fn sign_extend(value: u32, width: u32) -> i32 {
+pub(super) fn sign_extend(value: u32, width: u32) -> i32 {
     ((value << (32 - width)) as i32) >> (32 - width)
 }
 
 pub(super) fn smem(words: Words<'_>) -> Decoded<Inst> {
-    let first = u64::from(words.word(0)?);
-    let row = find(tables::SMEM, bits(first, 18, 8)).ok_or(Fail::Invalid("no SMEM operation has this opcode"))?;
+    let first = u128::from(words.word(0)?);
+    let row =
+        find(words.tables().smem, bits(first, 18, 8)).ok_or(Fail::Invalid("no SMEM operation has this opcode"))?;
     let value = words.pair()?;
     check_bits(row, value, row.unused)?;
-    let mut inst = blank(row, Format::Smem, 2);
+    let mut inst = blank(words.arch, row, Format::Smem, 2);
     if row.ty.dst == Ty::None {
         if value >> 32 & 0xfe1f_ffff & !0xf800_0000 != 0 {
             return Err(Fail::Unused(row.op.mnemonic(), value & 0xfe1f_ffff_0000_0000));
@@ -38,17 +39,17 @@ pub(super) fn smem(words: Words<'_>) -> Decoded<Inst> {
 }
 
 pub(super) fn ds(words: Words<'_>) -> Decoded<Inst> {
-    let first = u64::from(words.word(0)?);
+    let first = u128::from(words.word(0)?);
     let gds = bits(first, 17, 1) != 0;
     let missing = if gds {
         Fail::Unsupported("GDS")
     } else {
         Fail::Invalid("no DS operation has this opcode")
     };
-    let row = find(tables::DS, bits(first, 18, 8)).ok_or(missing)?;
+    let row = find(words.tables().ds, bits(first, 18, 8)).ok_or(missing)?;
     let value = words.pair()?;
     check_bits(row, value, row.unused)?;
-    let mut inst = blank(row, Format::Ds, 2);
+    let mut inst = blank(words.arch, row, Format::Ds, 2);
     if row.ty.dst != Ty::None {
         inst.dst = vgpr(bits(value, 56, 8), row.ty.dst.regs())?;
     }
@@ -74,21 +75,30 @@ pub(crate) fn is_two_addresses(op: Op) -> bool {
 }
 
 /// Atomics return the old value when `glc` is set.
-fn is_atomic(op: Op) -> bool {
+pub(crate) fn is_atomic(op: Op) -> bool {
     op.mnemonic().contains("_atomic_")
 }
 
+/// Kind of the old value that an atomic returns: that of its data, which for a compare-and-swap is two values.
+pub(super) fn returned(row: &Row) -> Ty {
+    match row.ty.src[1] {
+        Ty::B64 if row.op.mnemonic().contains("cmpswap") => Ty::B32,
+        Ty::B128 => Ty::B64,
+        other => other,
+    }
+}
+
 pub(super) fn flat(words: Words<'_>) -> Decoded<Inst> {
-    let first = u64::from(words.word(0)?);
+    let first = u128::from(words.word(0)?);
     let (format, table) = match bits(first, 16, 2) {
-        0 => (Format::Flat, tables::FLAT),
-        1 => (Format::Scratch, tables::SCRATCH),
-        2 => (Format::Global, tables::GLOBAL),
+        0 => (Format::Flat, words.tables().flat),
+        1 => (Format::Scratch, words.tables().scratch),
+        2 => (Format::Global, words.tables().global),
         _ => return Err(Fail::Invalid("reserved memory segment")),
     };
     let row = find(table, bits(first, 18, 7)).ok_or(Fail::Invalid("no memory operation has this opcode"))?;
     let value = words.pair()?;
-    let mut inst = blank(row, format, 2);
+    let mut inst = blank(words.arch, row, format, 2);
     inst.mem = MemBits {
         glc: bits(value, 14, 1) != 0,
         slc: bits(value, 15, 1) != 0,
@@ -100,11 +110,7 @@ pub(super) fn flat(words: Words<'_>) -> Decoded<Inst> {
     let dst_field = 0xff << 56;
     check_bits(row, value, if returns { row.unused & !dst_field } else { row.unused })?;
     if returns {
-        inst.ty.dst = match row.ty.src[1] {
-            Ty::B64 if row.op.mnemonic().contains("cmpswap") => Ty::B32,
-            Ty::B128 => Ty::B64,
-            other => other,
-        };
+        inst.ty.dst = returned(row);
     }
     if inst.ty.dst != Ty::None {
         inst.dst = vgpr(bits(value, 56, 8), inst.ty.dst.regs())?;
@@ -112,40 +118,12 @@ pub(super) fn flat(words: Words<'_>) -> Decoded<Inst> {
     if row.ty.src[1] != Ty::None {
         inst.src[1] = vgpr(bits(value, 40, 8), row.ty.src[1].regs())?;
     }
-    let saddr = bits(value, 48, 7);
-    let has_saddr = saddr != 124;
-    let addr = bits(value, 32, 8);
-    match format {
-        Format::Flat if has_saddr => return Err(Fail::Invalid("a flat access has no scalar base")),
-        Format::Scratch => {
-            if has_saddr {
-                let base = sgpr(saddr, 1)?;
-                if base == Operand::ExecHi {
-                    return Err(Fail::Invalid("exec_hi is no scratch base"));
-                }
-                (inst.src[2], inst.ty.src[2]) = (base, Ty::B32);
-            }
-            if inst.mem.sve {
-                inst.src[0] = vgpr(addr, 1)?;
-            } else {
-                inst.ty.src[0] = Ty::None;
-                if addr != 0 {
-                    return Err(Fail::Unused(row.op.mnemonic(), 0xff << 32));
-                }
-            }
-        }
-        _ => {
-            if has_saddr {
-                (inst.src[2], inst.ty.src[2]) = (sgpr(saddr, 2)?, Ty::B64);
-                if row.ty.src[0] != Ty::None {
-                    inst.ty.src[0] = Ty::B32;
-                }
-            }
-            if row.ty.src[0] != Ty::None {
-                inst.src[0] = vgpr(addr, inst.ty.src[0].regs())?;
-            }
-        }
-    }
+    let place = Place {
+        saddr: bits(value, 48, 7),
+        vaddr: bits(value, 32, 8),
+        vaddr_shift: 32,
+    };
+    addresses(&mut inst, place)?;
     if format != Format::Scratch && bits(value, 55, 1) != 0 {
         return Err(Fail::Invalid("a reserved bit is set"));
     }
@@ -158,10 +136,56 @@ pub(super) fn flat(words: Words<'_>) -> Decoded<Inst> {
     Ok(inst)
 }
 
+/// Address fields of FLAT, GLOBAL and SCRATCH.
+pub(super) struct Place {
+    pub(super) saddr: u32,
+    pub(super) vaddr: u32,
+    /// Lowest bit of the field of the vector address.
+    pub(super) vaddr_shift: u32,
+}
+
+/// Decodes the address operands.
+pub(super) fn addresses(inst: &mut Inst, place: Place) -> Decoded<()> {
+    let row = inst.row;
+    let has_saddr = place.saddr != 124;
+    match inst.format {
+        Format::Flat if has_saddr => return Err(Fail::Invalid("a flat access has no scalar base")),
+        Format::Scratch => {
+            if has_saddr {
+                let base = sgpr(place.saddr, 1)?;
+                if base == Operand::ExecHi {
+                    return Err(Fail::Invalid("exec_hi is no scratch base"));
+                }
+                (inst.src[2], inst.ty.src[2]) = (base, Ty::B32);
+            }
+            if inst.mem.sve {
+                inst.src[0] = vgpr(place.vaddr, 1)?;
+            } else {
+                inst.ty.src[0] = Ty::None;
+                if place.vaddr != 0 {
+                    return Err(Fail::Unused(row.op.mnemonic(), 0xff << place.vaddr_shift));
+                }
+            }
+        }
+        _ => {
+            if has_saddr {
+                (inst.src[2], inst.ty.src[2]) = (sgpr(place.saddr, 2)?, Ty::B64);
+                if row.ty.src[0] != Ty::None {
+                    inst.ty.src[0] = Ty::B32;
+                }
+            }
+            if row.ty.src[0] != Ty::None {
+                inst.src[0] = vgpr(place.vaddr, inst.ty.src[0].regs())?;
+            }
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn mubuf(words: Words<'_>) -> Decoded<Inst> {
-    let first = u64::from(words.word(0)?);
-    let row = find(tables::MUBUF, bits(first, 18, 8)).ok_or(Fail::Unsupported("MUBUF"))?;
+    let first = u128::from(words.word(0)?);
+    let row = find(words.tables().mubuf, bits(first, 18, 8)).ok_or(Fail::Unsupported("MUBUF"))?;
     let value = words.pair()?;
     check_bits(row, value, row.unused)?;
-    Ok(blank(row, Format::Mubuf, 2))
+    Ok(blank(words.arch, row, Format::Mubuf, 2))
 }

@@ -1,12 +1,15 @@
-//! Decoder of gfx1100 machine code.
+//! Decoder of gfx1100 and gfx1201 machine code.
 //!
 //! What each opcode of each encoding is comes from tables that `cargo xtask opcodes` generates by asking LLVM; the code
 //! here only takes fields apart. Whatever it does not know is an error: a reserved bit that is set, a register group
 //! that is not aligned or runs past the end of the file, an operand that the operation does not take.
 
+mod gfx12;
 mod memory;
 mod newer;
-pub(crate) use memory::is_two_addresses;
+pub(crate) use gfx12::{fp8_byte, is_cache_operation, is_prefetch};
+pub(crate) use memory::{is_atomic, is_two_addresses};
+pub(crate) use vector::has_scalar_result;
 pub mod opcodes;
 pub(crate) mod row;
 mod scalar;
@@ -17,6 +20,7 @@ mod vector;
 use crate::Arch;
 use crate::inst::{Format, Inst, MemBits, Mods, Operand};
 use row::Row;
+use tables::Tables;
 
 /// Why words are not an instruction that this crate executes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,8 +56,8 @@ pub enum DecodeError {
         words: Vec<u32>,
         /// The operation.
         mnemonic: &'static str,
-        /// The bits, of the first two words as one little-endian number.
-        bits: u64,
+        /// The bits, of the words as one little-endian number.
+        bits: u128,
     },
     /// A real instruction of a class that is refused: images, buffers, exports, interpolation, global data share.
     #[error("at {pc:#x}: {words:08x?} is a {class} instruction, which the simulated card does not execute")]
@@ -72,7 +76,7 @@ pub enum DecodeError {
 pub(crate) enum Fail {
     Truncated(usize),
     Invalid(&'static str),
-    Unused(&'static str, u64),
+    Unused(&'static str, u128),
     Unsupported(&'static str),
 }
 
@@ -92,13 +96,23 @@ impl Words<'_> {
     }
 
     /// The first two words as one number.
-    pub(crate) fn pair(self) -> Decoded<u64> {
-        Ok(u64::from(self.word(0)?) | u64::from(self.word(1)?) << 32)
+    pub(crate) fn pair(self) -> Decoded<u128> {
+        Ok(u128::from(self.word(0)?) | u128::from(self.word(1)?) << 32)
+    }
+
+    /// The first three words as one number.
+    pub(crate) fn triple(self) -> Decoded<u128> {
+        Ok(self.pair()? | u128::from(self.word(2)?) << 64)
+    }
+
+    /// The tables of the instruction set.
+    pub(crate) fn tables(self) -> &'static Tables {
+        tables::of(self.arch)
     }
 }
 
 /// Bits `low + width - 1` to `low`.
-pub(crate) fn bits(value: u64, low: u32, width: u32) -> u32 {
+pub(crate) fn bits(value: u128, low: u32, width: u32) -> u32 {
     (value >> low & ((1 << width) - 1)) as u32
 }
 
@@ -126,9 +140,6 @@ pub(crate) fn decode(arch: Arch, words: &[u32], pc: u64) -> Result<Inst, DecodeE
 }
 
 fn decode_words(words: Words<'_>) -> Decoded<Inst> {
-    if words.arch == Arch::Gfx1201 {
-        return Err(Fail::Unsupported("gfx1201"));
-    }
     let first = words.word(0)?;
     if first >> 31 == 0 {
         return vector::short(words);
@@ -136,25 +147,34 @@ fn decode_words(words: Words<'_>) -> Decoded<Inst> {
     if first >> 30 == 0b10 {
         return scalar::decode(words);
     }
+    // What both instruction sets have alike.
     match first >> 26 {
-        0b11_0010 => vector::dual(words),
-        0b11_0011 if first >> 23 == 0b1_1001_1000 => vector::long(words, Format::Vop3p),
-        0b11_0011 if first >> 24 == 0b1100_1101 => Err(Fail::Unsupported("VINTERP")),
-        0b11_0011 if first >> 24 == 0b1100_1110 => Err(Fail::Unsupported("LDSDIR")),
-        0b11_0101 => vector::long(words, Format::Vop3),
-        0b11_0110 => memory::ds(words),
-        0b11_0111 => memory::flat(words),
-        0b11_1000 => memory::mubuf(words),
-        0b11_1010 => Err(Fail::Unsupported("MTBUF")),
-        0b11_1100 => Err(Fail::Unsupported("MIMG")),
-        0b11_1101 => memory::smem(words),
-        0b11_1110 => Err(Fail::Unsupported("EXP")),
+        0b11_0010 => return vector::dual(words),
+        0b11_0011 if first >> 23 == 0b1_1001_1000 => return vector::long(words, Format::Vop3p),
+        0b11_0011 if first >> 24 == 0b1100_1101 => return Err(Fail::Unsupported("VINTERP")),
+        0b11_0011 if first >> 24 == 0b1100_1110 => return Err(Fail::Unsupported("LDSDIR")),
+        0b11_0101 => return vector::long(words, Format::Vop3),
+        0b11_0110 => return memory::ds(words),
+        0b11_1110 => return Err(Fail::Unsupported("EXP")),
+        _ => {}
+    }
+    match (words.arch, first >> 26) {
+        (Arch::Gfx1100, 0b11_0111) => memory::flat(words),
+        (Arch::Gfx1100, 0b11_1000) => memory::mubuf(words),
+        (Arch::Gfx1100, 0b11_1010) => Err(Fail::Unsupported("MTBUF")),
+        (Arch::Gfx1100, 0b11_1100) => Err(Fail::Unsupported("MIMG")),
+        (Arch::Gfx1100, 0b11_1101) => memory::smem(words),
+        (Arch::Gfx1201, 0b11_0001) => Err(Fail::Unsupported("VBUFFER")),
+        (Arch::Gfx1201, 0b11_0100) => Err(Fail::Unsupported("VIMAGE")),
+        (Arch::Gfx1201, 0b11_1001) => Err(Fail::Unsupported("VSAMPLE")),
+        (Arch::Gfx1201, 0b11_1011) => gfx12::flat(words),
+        (Arch::Gfx1201, 0b11_1101) => gfx12::smem(words),
         _ => Err(Fail::Invalid("no encoding starts with these bits")),
     }
 }
 
 /// Checks the reserved and the unused bits of `value`.
-pub(crate) fn check_bits(row: &Row, value: u64, unused: u64) -> Decoded<()> {
+pub(crate) fn check_bits(row: &Row, value: u128, unused: u128) -> Decoded<()> {
     if value & row.zero != 0 {
         return Err(Fail::Invalid("a reserved bit is set"));
     }
@@ -165,9 +185,9 @@ pub(crate) fn check_bits(row: &Row, value: u64, unused: u64) -> Decoded<()> {
 }
 
 /// An instruction of `row` without operands.
-pub(crate) fn blank(row: &'static Row, format: Format, words: u8) -> Inst {
+pub(crate) fn blank(arch: Arch, row: &'static Row, format: Format, words: u8) -> Inst {
     Inst {
-        arch: Arch::Gfx1100,
+        arch,
         op: row.op,
         format,
         size: 4 * words,

@@ -24,20 +24,20 @@ pub(crate) struct Row {
     /// Four bits a source: VGPR, SGPR, inline constant, literal; then DPP16, DPP8, and from bit 16 the modifiers of DPP16.
     takes: u32,
     /// Bits that must be zero.
-    pub(crate) zero: u64,
+    pub(crate) zero: u128,
     /// Bits that LLVM does not look at.
-    pub(crate) unused: u64,
+    pub(crate) unused: u128,
 }
 
-pub(super) const fn row(
+pub(crate) const fn row(
     code: u16,
     op: Op,
     ty: [Ty; 5],
     suffix: Suffix,
     dpp_suffix: Suffix,
     takes: u32,
-    zero: u64,
-    unused: u64,
+    zero: u128,
+    unused: u128,
 ) -> Row {
     let ty = Types {
         dst: ty[0],
@@ -57,7 +57,7 @@ pub(super) const fn row(
 }
 
 /// The four `op_sel` bits of VOP3.
-pub(crate) const OP_SEL: u64 = 0x7800;
+pub(crate) const OP_SEL: u128 = 0x7800;
 
 impl Row {
     fn takes(&self, source: usize, bit: u32) -> bool {

@@ -2,25 +2,25 @@
 
 use super::row::{Row, find};
 use super::source::{Place, Sources, sgpr};
-use super::{Decoded, Fail, Words, bits, blank, check_bits, tables};
-use crate::inst::{Format, Inst, Op, Operand};
+use super::{Decoded, Fail, Words, bits, blank, check_bits};
+use crate::inst::{Format, Inst, Op, Operand, Ty};
 
 pub(super) fn decode(words: Words<'_>) -> Decoded<Inst> {
     let word = words.word(0)?;
     match word >> 23 {
-        0b1_0111_1101 => sop(words, Format::Sop1, find(tables::SOP1, word >> 8 & 0xff)),
-        0b1_0111_1110 => sop(words, Format::Sopc, find(tables::SOPC, word >> 16 & 0x7f)),
+        0b1_0111_1101 => sop(words, Format::Sop1, find(words.tables().sop1, word >> 8 & 0xff)),
+        0b1_0111_1110 => sop(words, Format::Sopc, find(words.tables().sopc, word >> 16 & 0x7f)),
         0b1_0111_1111 => sopp(words),
         _ if word >> 28 == 0b1011 => sopk(words),
-        _ => sop(words, Format::Sop2, find(tables::SOP2, word >> 23 & 0x7f)),
+        _ => sop(words, Format::Sop2, find(words.tables().sop2, word >> 23 & 0x7f)),
     }
 }
 
 fn sop(words: Words<'_>, format: Format, row: Option<&'static Row>) -> Decoded<Inst> {
     let row = row.ok_or(Fail::Invalid("no scalar operation has this opcode"))?;
-    let word = u64::from(words.word(0)?);
+    let word = u128::from(words.word(0)?);
     check_bits(row, word, row.unused)?;
-    let mut inst = blank(row, format, 1);
+    let mut inst = blank(words.arch, row, format, 1);
     if row.ty.dst.regs() > 0 {
         inst.dst = sgpr(bits(word, 16, 7), row.ty.dst.regs())?;
     }
@@ -32,6 +32,12 @@ fn sop(words: Words<'_>, format: Format, row: Option<&'static Row>) -> Decoded<I
             inst.src[index] = sources.operand(code, Place { row, index, ty })?;
         }
     }
+    if matches!(row.op, Op::SFmaakF32 | Op::SFmamkF32) {
+        (inst.src[2], inst.ty.src[2]) = (sources.literal()?, Ty::F32);
+        if row.op == Op::SFmamkF32 {
+            inst.src.swap(1, 2);
+        }
+    }
     if matches!(row.op, Op::SSendmsgRtnB32 | Op::SSendmsgRtnB64) {
         inst.imm = bits(word, 0, 8) as i32;
     }
@@ -39,15 +45,15 @@ fn sop(words: Words<'_>, format: Format, row: Option<&'static Row>) -> Decoded<I
     Ok(inst)
 }
 
-fn immediate(word: u64) -> i32 {
+fn immediate(word: u128) -> i32 {
     i32::from(bits(word, 0, 16) as u16 as i16)
 }
 
 fn sopk(words: Words<'_>) -> Decoded<Inst> {
-    let word = u64::from(words.word(0)?);
-    let row = find(tables::SOPK, bits(word, 23, 5)).ok_or(Fail::Invalid("no SOPK operation has this opcode"))?;
+    let word = u128::from(words.word(0)?);
+    let row = find(words.tables().sopk, bits(word, 23, 5)).ok_or(Fail::Invalid("no SOPK operation has this opcode"))?;
     check_bits(row, word, row.unused)?;
-    let mut inst = blank(row, Format::Sopk, 1);
+    let mut inst = blank(words.arch, row, Format::Sopk, 1);
     inst.imm = immediate(word);
     let hwreg = Operand::HwReg(bits(word, 0, 16) as u16);
     let code = bits(word, 16, 7);
@@ -69,7 +75,7 @@ fn sopk(words: Words<'_>) -> Decoded<Inst> {
         }
         op if is_reader(op) => {
             inst.src[0] = sgpr(code, 1)?;
-            (inst.ty.dst, inst.ty.src[0]) = (crate::inst::Ty::None, crate::inst::Ty::B32);
+            (inst.ty.dst, inst.ty.src[0]) = (Ty::None, Ty::B32);
         }
         _ => inst.dst = sgpr(code, row.ty.dst.regs())?,
     }
@@ -83,10 +89,10 @@ fn is_reader(op: Op) -> bool {
 }
 
 fn sopp(words: Words<'_>) -> Decoded<Inst> {
-    let word = u64::from(words.word(0)?);
-    let row = find(tables::SOPP, bits(word, 16, 7)).ok_or(Fail::Invalid("no SOPP operation has this opcode"))?;
+    let word = u128::from(words.word(0)?);
+    let row = find(words.tables().sopp, bits(word, 16, 7)).ok_or(Fail::Invalid("no SOPP operation has this opcode"))?;
     check_bits(row, word, row.unused)?;
-    let mut inst = blank(row, Format::Sopp, 1);
+    let mut inst = blank(words.arch, row, Format::Sopp, 1);
     inst.imm = immediate(word);
     Ok(inst)
 }

@@ -11,7 +11,7 @@ const DPP8_FI: u32 = 234;
 
 /// A group of scalar registers, as a destination or a base.
 pub(crate) fn sgpr(code: u32, regs: u8) -> Decoded<Operand> {
-    let align = if regs >= 4 { 4 } else { u32::from(regs.max(1)) };
+    let align = if regs >= 3 { 4 } else { u32::from(regs.max(1)) };
     let last = code + u32::from(regs.max(1)) - 1;
     let code8 = code as u8;
     let operand = match code {
@@ -22,6 +22,7 @@ pub(crate) fn sgpr(code: u32, regs: u8) -> Decoded<Operand> {
             return Err(Fail::Invalid("a scalar register group is not aligned"));
         }
         108..=123 if last > 123 => return Err(Fail::Invalid("a scalar register group runs past ttmp15")),
+        108..=123 if regs == 3 => return Err(Fail::Invalid("no operation takes three of these registers")),
         108..=123 => return Ok(Operand::Ttmp(code8 - 108)),
         106 => Operand::VccLo,
         107 => Operand::VccHi,
@@ -180,7 +181,7 @@ pub(crate) fn dpp(words: Words<'_>, index: usize, code: u32, row: &Row) -> Decod
     match code {
         DPP8 | DPP8_FI => {
             refuse(row.takes_dpp8())?;
-            let word = u64::from(words.word(index)?);
+            let word = u128::from(words.word(index)?);
             let mut lanes = [0; 8];
             for (lane, sel) in (0..).zip(&mut lanes) {
                 *sel = bits(word, 8 + 3 * lane, 3) as u8;
@@ -198,7 +199,7 @@ pub(crate) fn dpp(words: Words<'_>, index: usize, code: u32, row: &Row) -> Decod
         }
         DPP16 => {
             refuse(row.takes_dpp16())?;
-            let word = u64::from(words.word(index)?);
+            let word = u128::from(words.word(index)?);
             if bits(word, 17, 1) != 0 {
                 return Err(Fail::Unused(row.op.mnemonic(), 1 << 17));
             }

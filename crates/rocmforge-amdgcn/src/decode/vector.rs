@@ -2,20 +2,21 @@
 
 use super::row::{OP_SEL, Row, find};
 use super::source::{DppSource, Place, Sources, dpp, sgpr, short_vgpr, vgpr};
-use super::{Decoded, Fail, Words, bits, blank, check_bits, newer, tables};
+use super::{Decoded, Fail, Words, bits, blank, check_bits, newer};
+use crate::Arch;
 use crate::inst::{Format, Inst, Op, Operand, Ty};
 
 /// VOP1, VOP2 and VOPC: 32 bits, a literal or a DPP control may follow.
 pub(super) fn short(words: Words<'_>) -> Decoded<Inst> {
-    let word = u64::from(words.word(0)?);
+    let word = u128::from(words.word(0)?);
     let (format, row) = match word >> 25 {
-        0b11_1111 => (Format::Vop1, find(tables::VOP1, bits(word, 9, 8))),
-        0b11_1110 => (Format::Vopc, find(tables::VOPC, bits(word, 17, 8))),
-        _ => (Format::Vop2, find(tables::VOP2, bits(word, 25, 6))),
+        0b11_1111 => (Format::Vop1, find(words.tables().vop1, bits(word, 9, 8))),
+        0b11_1110 => (Format::Vopc, find(words.tables().vopc, bits(word, 17, 8))),
+        _ => (Format::Vop2, find(words.tables().vop2, bits(word, 25, 6))),
     };
     let row = row.ok_or(Fail::Invalid("no vector operation has this opcode"))?;
     check_bits(row, word, row.unused)?;
-    let mut inst = blank(row, format, 1);
+    let mut inst = blank(words.arch, row, format, 1);
     let ty = row.ty;
     match format {
         Format::Vopc => inst.sdst = compare_mask(row.op),
@@ -98,10 +99,10 @@ fn compare_mask(op: Op) -> Operand {
 
 /// VOP3 and VOP3P: 64 bits, a literal or a DPP control may follow.
 pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
-    let first = u64::from(words.word(0)?);
+    let first = u128::from(words.word(0)?);
     let row = match format {
-        Format::Vop3p => find(tables::VOP3P, bits(first, 16, 7)),
-        _ => find(tables::VOP3, bits(first, 16, 10)).or_else(|| find(newer::VOP3, bits(first, 16, 10))),
+        Format::Vop3p => find(words.tables().vop3p, bits(first, 16, 7)),
+        _ => find(words.tables().vop3, bits(first, 16, 10)).or_else(|| newer::find(words.arch, bits(first, 16, 10))),
     };
     let row = row.ok_or(Fail::Invalid("no vector operation has this opcode"))?;
     let value = words.pair()?;
@@ -110,7 +111,7 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
     let exec = row.op.mnemonic().starts_with("v_cmpx");
     let carry = ty.sdst == Ty::Mask && !compare;
     let mut unused = row.unused;
-    if row.hides_op_sel() {
+    if row.hides_op_sel() && !has_scalar_result(row.op) {
         unused &= !OP_SEL;
     }
     if exec {
@@ -120,17 +121,20 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
         }
     }
     check_bits(row, value, unused)?;
-    if row.op.mnemonic().starts_with("v_wmma") && value & OP_SEL_HI != OP_SEL_HI {
+    let whole = ["v_wmma", "v_swmmac", "v_dot4_f32"]
+        .iter()
+        .any(|name| row.op.mnemonic().starts_with(name));
+    if whole && value & OP_SEL_HI != OP_SEL_HI {
         return Err(Fail::Unused(row.op.mnemonic(), !value & OP_SEL_HI));
     }
-    let mut inst = blank(row, if carry { Format::Vop3sd } else { format }, 2);
+    let mut inst = blank(words.arch, row, if carry { Format::Vop3sd } else { format }, 2);
     modifiers(&mut inst, value, carry);
 
     let dst = bits(value, 0, 8);
     match row.op {
         _ if exec => inst.sdst = Operand::ExecLo,
         _ if compare => inst.sdst = scalar_dst(dst, 1)?,
-        Op::VReadlaneB32 | Op::VReadfirstlaneB32 => inst.dst = scalar_dst(dst, 1)?,
+        op if has_scalar_result(op) => inst.dst = scalar_dst(dst, 1)?,
         _ if ty.dst == Ty::None => {}
         _ => inst.dst = half(vgpr(dst, ty.dst.regs())?, ty.dst, inst.mods.op_sel >> 3),
     }
@@ -155,7 +159,8 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
         if ty == Ty::Mask && matches!(operand, Operand::ExecLo | Operand::ExecHi) {
             return Err(Fail::Invalid("exec cannot be a carry or a mask"));
         }
-        if index == 1 && control.is_some() && !matches!(operand, Operand::Vgpr(_)) {
+        let scalar_ok = words.arch == Arch::Gfx1201 && format == Format::Vop3;
+        if index == 1 && control.is_some() && !scalar_ok && !matches!(operand, Operand::Vgpr(_)) {
             return Err(Fail::Invalid(
                 "the second source beside a DPP control must be a vector register",
             ));
@@ -178,7 +183,7 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
 }
 
 /// The three `op_sel_hi` bits of VOP3P.
-const OP_SEL_HI: u64 = 0x1800_0000_0000_4000;
+const OP_SEL_HI: u128 = 0x1800_0000_0000_4000;
 
 /// Negation and absolute value exist for floating-point sources, and for those of the conditional move.
 fn check_modifiers(inst: &Inst) -> Decoded<()> {
@@ -192,6 +197,11 @@ fn check_modifiers(inst: &Inst) -> Decoded<()> {
         }
     }
     Ok(())
+}
+
+/// Vector operations that write a scalar register.
+pub(crate) fn has_scalar_result(op: Op) -> bool {
+    matches!(op, Op::VReadlaneB32 | Op::VReadfirstlaneB32) || op.mnemonic().starts_with("v_s_")
 }
 
 /// Scalar destination in the field of a vector one, which is a bit wider.
@@ -213,7 +223,7 @@ fn half(operand: Operand, ty: Ty, op_sel: u8) -> Operand {
     }
 }
 
-fn modifiers(inst: &mut Inst, value: u64, carry: bool) {
+fn modifiers(inst: &mut Inst, value: u128, carry: bool) {
     let mods = &mut inst.mods;
     mods.neg = bits(value, 61, 3) as u8;
     mods.clamp = bits(value, 15, 1) != 0;
@@ -232,15 +242,18 @@ fn modifiers(inst: &mut Inst, value: u64, carry: bool) {
 
 /// VOPD: two operations in 64 bits, which share a literal.
 pub(super) fn dual(words: Words<'_>) -> Decoded<Inst> {
-    let first = u64::from(words.word(0)?);
-    let x = find(tables::VOPDX, bits(first, 22, 4)).ok_or(Fail::Invalid("no X operation has this opcode"))?;
-    let y = find(tables::VOPDY, bits(first, 17, 5)).ok_or(Fail::Invalid("no Y operation has this opcode"))?;
+    let first = u128::from(words.word(0)?);
+    let x = find(words.tables().vopdx, bits(first, 22, 4)).ok_or(Fail::Invalid("no X operation has this opcode"))?;
+    let y = find(words.tables().vopdy, bits(first, 17, 5)).ok_or(Fail::Invalid("no Y operation has this opcode"))?;
     let value = words.pair()?;
     let dst_x = bits(value, 56, 8);
     // The destinations lie in different banks, so the lowest bit of Y's is the opposite of X's and has no field.
     let dst_y = bits(value, 49, 7) << 1 | (dst_x & 1 ^ 1);
     let mut sources = Sources::new(words, 2);
-    let mut halves = [blank(x, Format::Vopd, 2), blank(y, Format::Vopd, 0)];
+    let mut halves = [
+        blank(words.arch, x, Format::Vopd, 2),
+        blank(words.arch, y, Format::Vopd, 0),
+    ];
     for (inst, (dst, src0, vsrc1)) in halves.iter_mut().zip([(dst_x, 0, 9), (dst_y, 32, 41)]) {
         let row = inst.row;
         inst.dst = vgpr(dst, 1)?;

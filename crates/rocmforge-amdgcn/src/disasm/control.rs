@@ -1,6 +1,7 @@
 //! Immediates with names: counters, delays, messages, hardware registers, swizzles.
 
 use super::{List, Text};
+use crate::Arch;
 use crate::inst::{Inst, Op, Operand, Ty};
 use std::fmt;
 
@@ -8,9 +9,9 @@ pub(super) fn sopp(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let imm = u32::from(inst.imm as u16);
     match inst.op {
         Op::SWaitcnt => waitcnt(imm, out),
-        Op::SWaitcntDepctr => depctr(imm, out),
+        Op::SWaitcntDepctr | Op::SWaitAlu => depctr(imm, out),
         Op::SDelayAlu => delay_alu(imm, out),
-        Op::SSendmsg | Op::SSendmsghalt => write!(out, " {}", SendMsg(imm)),
+        Op::SSendmsg | Op::SSendmsghalt => write!(out, " {}", SendMsg(inst.arch, imm)),
         op if op.is_branch() => write!(out, " {imm}"),
         Op::SEndpgm if imm == 0 => Ok(()),
         Op::SEndpgm => write!(out, " {imm}"),
@@ -20,8 +21,23 @@ pub(super) fn sopp(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         | Op::SWakeup
         | Op::STtracedata
         | Op::SIcacheInv
-        | Op::SBarrier => Ok(()),
-        Op::SSetInstPrefetchDistance | Op::SClause | Op::SWaitEvent | Op::SRoundMode | Op::STtracedataImm => {
+        | Op::SBarrier
+        | Op::SBarrierLeave => Ok(()),
+        Op::SWaitLoadcnt
+        | Op::SWaitStorecnt
+        | Op::SWaitSamplecnt
+        | Op::SWaitBvhcnt
+        | Op::SWaitExpcnt
+        | Op::SWaitDscnt
+        | Op::SWaitKmcnt
+        | Op::SWaitLoadcntDscnt
+        | Op::SWaitStorecntDscnt
+        | Op::SSingleuseVdst
+        | Op::SSetInstPrefetchDistance
+        | Op::SClause
+        | Op::SWaitEvent
+        | Op::SRoundMode
+        | Op::STtracedataImm => {
             write!(out, " {imm:#x}")
         }
         _ if imm <= 64 => write!(out, " {imm}"),
@@ -36,12 +52,14 @@ pub(super) fn sopk(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     let mut list = List::new(out);
     for (operand, ty) in [(inst.dst, inst.ty.dst), (inst.src[0], inst.ty.src[0])] {
-        if operand != Operand::None {
-            list.item(Text {
+        match operand {
+            Operand::None => {}
+            Operand::HwReg(code) => list.item(HwReg(inst.arch, code))?,
+            _ => list.item(Text {
                 operand,
                 ty: if ty == Ty::None { Ty::B32 } else { ty },
                 halves: false,
-            })?;
+            })?,
         }
     }
     match inst.op {
@@ -170,12 +188,15 @@ fn delay_alu(imm: u32, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// Message of `s_sendmsg`.
-pub(super) struct SendMsg(pub(super) u32);
+pub(super) struct SendMsg(pub(super) Arch, pub(super) u32);
 
 impl fmt::Display for SendMsg {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.0 & 0xff;
+        let Self(arch, imm) = *self;
+        let id = imm & 0xff;
         let name = match id {
+            5 | 6 if arch == Arch::Gfx1201 => "",
+            0x87 if arch == Arch::Gfx1201 => "MSG_RTN_GET_SE_AID_ID",
             1 => "MSG_INTERRUPT",
             2 => "MSG_HS_TESSFACTOR",
             3 => "MSG_DEALLOC_VGPRS",
@@ -189,16 +210,54 @@ impl fmt::Display for SendMsg {
             0x84 => "MSG_RTN_SAVE_WAVE",
             0x85 => "MSG_RTN_GET_TBA",
             0x86 => "MSG_RTN_GET_TBA_TO_PC",
-            _ if self.0 == id => return write!(out, "sendmsg({id}, 0, 0)"),
-            _ => return write!(out, "{}", self.0),
+            _ => "",
         };
-        write!(out, "sendmsg({name})")
+        match name {
+            "" if imm == id => write!(out, "sendmsg({id}, 0, 0)"),
+            "" => write!(out, "{imm}"),
+            name => write!(out, "sendmsg({name})"),
+        }
     }
 }
 
-pub(super) fn hwreg(out: &mut fmt::Formatter<'_>, code: u16) -> fmt::Result {
-    let (id, offset, size) = (code & 63, code >> 6 & 31, (code >> 11) + 1);
-    let name = match id {
+/// A field of a hardware register.
+struct HwReg(Arch, u16);
+
+impl fmt::Display for HwReg {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hwreg(out, self.0, self.1)
+    }
+}
+
+fn hwreg_name(arch: Arch, id: u16) -> &'static str {
+    if arch == Arch::Gfx1201 {
+        return match id {
+            1 => "HW_REG_MODE",
+            2 => "HW_REG_STATUS",
+            4 => "HW_REG_STATE_PRIV",
+            5 => "HW_REG_GPR_ALLOC",
+            6 => "HW_REG_LDS_ALLOC",
+            7 => "HW_REG_IB_STS",
+            10 => "HW_REG_PERF_SNAPSHOT_DATA",
+            11 => "HW_REG_PERF_SNAPSHOT_PC_LO",
+            12 => "HW_REG_PERF_SNAPSHOT_PC_HI",
+            15 => "HW_REG_PERF_SNAPSHOT_DATA1",
+            16 => "HW_REG_PERF_SNAPSHOT_DATA2",
+            17 => "HW_REG_EXCP_FLAG_PRIV",
+            18 => "HW_REG_EXCP_FLAG_USER",
+            19 => "HW_REG_TRAP_CTRL",
+            20 => "HW_REG_SCRATCH_BASE_LO",
+            21 => "HW_REG_SCRATCH_BASE_HI",
+            23 => "HW_REG_HW_ID1",
+            24 => "HW_REG_HW_ID2",
+            29 => "HW_REG_SHADER_CYCLES_LO",
+            30 => "HW_REG_SHADER_CYCLES_HI",
+            31 => "HW_REG_DVGPR_ALLOC_LO",
+            32 => "HW_REG_DVGPR_ALLOC_HI",
+            _ => "",
+        };
+    }
+    match id {
         1 => "HW_REG_MODE",
         2 => "HW_REG_STATUS",
         3 => "HW_REG_TRAPSTS",
@@ -215,9 +274,13 @@ pub(super) fn hwreg(out: &mut fmt::Formatter<'_>, code: u16) -> fmt::Result {
         27 => "HW_REG_PERF_SNAPSHOT_DATA",
         29 => "HW_REG_SHADER_CYCLES",
         _ => "",
-    };
+    }
+}
+
+fn hwreg(out: &mut fmt::Formatter<'_>, arch: Arch, code: u16) -> fmt::Result {
+    let (id, offset, size) = (code & 63, code >> 6 & 31, (code >> 11) + 1);
     out.write_str("hwreg(")?;
-    match name {
+    match hwreg_name(arch, id) {
         "" => write!(out, "{id}")?,
         name => out.write_str(name)?,
     }

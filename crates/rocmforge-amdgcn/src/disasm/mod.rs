@@ -1,11 +1,13 @@
-//! Text of instructions, equal to that of `llvm-objdump-19 -d` for gfx1100.
+//! Text of instructions, equal to that of `llvm-objdump-19 -d` for gfx1100 and gfx1201.
 //!
 //! One thing differs, because LLVM 19 loses it: a 16-bit operation that reads or writes the high half of a register is
 //! written with `.l` and `.h`, as later versions do.
 
 mod control;
+mod gfx12;
 mod operand;
 
+use crate::Arch;
 use crate::decode::row::Suffix;
 use crate::inst::{Dpp, DppCtrl, Format, Inst, Op, Operand, Ty};
 use std::fmt;
@@ -92,13 +94,23 @@ fn scalar(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut list = List::new(out);
     list.operand(inst.dst, inst.ty.dst)?;
     if matches!(inst.op, Op::SSendmsgRtnB32 | Op::SSendmsgRtnB64) {
-        return list.item(control::SendMsg(inst.imm as u32));
+        return list.item(control::SendMsg(inst.arch, inst.imm as u32));
     }
-    list.operand(inst.src[0], inst.ty.src[0])?;
-    list.operand(inst.src[1], inst.ty.src[1])
+    for (index, (&operand, ty)) in inst.src.iter().zip(inst.ty.src).enumerate() {
+        match operand {
+            Operand::Literal(_) if inst.has_fixed_literal(index) => list.item(operand::fixed_literal(operand))?,
+            // LLVM takes the sources of these for 32 bits.
+            _ if inst.format == Format::Sop1 && ty == Ty::F16 => list.operand(operand, Ty::F32)?,
+            _ => list.operand(operand, ty)?,
+        }
+    }
+    Ok(())
 }
 
 fn smem(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if inst.arch == Arch::Gfx1201 {
+        return gfx12::smem(inst, out);
+    }
     if inst.dst == Operand::None {
         return Ok(());
     }
@@ -150,6 +162,9 @@ fn ds(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn flat(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut list = List::new(out);
     list.operand(inst.dst, inst.ty.dst)?;
+    if crate::decode::is_cache_operation(inst.op) {
+        return gfx12::cache_policy(inst, out);
+    }
     if inst.src[0] == Operand::None && inst.format == Format::Scratch {
         list.item("off")?;
     }
@@ -164,7 +179,10 @@ fn flat(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     if inst.imm != 0 {
         write!(out, " offset:{}", inst.imm)?;
     }
-    cache_bits(inst, out)
+    match inst.arch {
+        Arch::Gfx1100 => cache_bits(inst, out),
+        Arch::Gfx1201 => gfx12::cache_policy(inst, out),
+    }
 }
 
 fn is_mix(op: Op) -> bool {
@@ -206,6 +224,11 @@ fn vector(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
             (false, false) => list.item(text)?,
             (true, false) if constant => list.item(format_args!("neg({text})"))?,
             (true, false) => list.item(format_args!("-{text}"))?,
+            (_, true) if gfx12::late_bar(inst, index) => {
+                list.item(format_args!("{}|{text}", if negated { "-" } else { "" }))?;
+                list.item("vcc_lo|")?;
+                break;
+            }
             (false, true) => list.item(format_args!("|{text}|"))?,
             (true, true) => list.item(format_args!("-|{text}|"))?,
         }
@@ -225,11 +248,11 @@ fn text_type(op: Op, index: usize, operand: Operand, ty: Ty) -> Ty {
 }
 
 impl Inst {
-    /// True for the literal that `v_fmaak_*` and `v_fmamk_*` always have.
+    /// True for the literal that `v_fmaak_*`, `v_fmamk_*` and their scalar kin always have.
     fn has_fixed_literal(&self, index: usize) -> bool {
         matches!(
             (self.op, index),
-            (Op::VFmaakF16 | Op::VFmaakF32, 2) | (Op::VFmamkF16 | Op::VFmamkF32, 1)
+            (Op::VFmaakF16 | Op::VFmaakF32 | Op::SFmaakF32, 2) | (Op::VFmamkF16 | Op::VFmamkF32 | Op::SFmamkF32, 1)
         )
     }
 }
@@ -239,7 +262,11 @@ fn modifiers(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let sources = inst.src.iter().filter(|&&operand| operand != Operand::None).count() as u32;
     let all = (1u8 << sources) - 1;
     if inst.format == Format::Vop3p {
-        mask(out, "op_sel", mods.op_sel & all, 0, sources)?;
+        if gfx12::is_sparse(inst.op) {
+            out.write_str(if mods.op_sel & 1 != 0 { " index_key:1" } else { "" })?;
+        } else {
+            mask(out, "op_sel", mods.op_sel & all, 0, sources)?;
+        }
         let default = if is_mix(inst.op) { 0 } else { all };
         mask(out, "op_sel_hi", mods.op_sel_hi & all, default, sources)?;
         if !is_mix(inst.op) {
@@ -247,8 +274,21 @@ fn modifiers(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
             mask(out, "neg_hi", mods.neg_hi & all, 0, sources)?;
         }
     } else if inst.format == Format::Vop3 && mods.op_sel != 0 && !inst.row.hides_op_sel() {
-        if matches!(inst.op, Op::VPermlane16B32 | Op::VPermlanex16B32) {
+        if matches!(
+            inst.op,
+            Op::VPermlane16B32 | Op::VPermlanex16B32 | Op::VPermlane16VarB32 | Op::VPermlanex16VarB32
+        ) {
             mask(out, "op_sel", mods.op_sel, 0, 2)?;
+        } else if let Some(byte) = gfx12::byte(inst) {
+            write!(
+                out,
+                "{}",
+                if byte == 0 {
+                    String::new()
+                } else {
+                    format!(" byte_sel:{byte}")
+                }
+            )?;
         } else {
             // `v_fmac_f16` has a third source, its destination, which has a bit of its own.
             let sources = if inst.op == Op::VFmacF16 { 3 } else { sources };

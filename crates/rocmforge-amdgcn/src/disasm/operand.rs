@@ -48,7 +48,8 @@ impl fmt::Display for Text {
                 _ => out.write_str(float_text(value, wide)),
             },
             Operand::Literal(value) => literal(out, value, self.ty),
-            Operand::HwReg(code) => super::control::hwreg(out, code),
+            // SOPK writes these, which only it has.
+            Operand::HwReg(code) => write!(out, "hwreg({code:#x})"),
         }
     }
 }

@@ -3,9 +3,10 @@
 use super::count::PART;
 use super::isa::Run;
 use super::lower;
+use crate::Arch;
 use crate::counters::Class;
 use crate::debug_info::DebugInfo;
-use crate::inst::{Format, Inst, Op, decode};
+use crate::inst::{Format, Inst, Op, decode_for};
 use crate::program::LoadError;
 
 /// Where an operand comes from.
@@ -139,6 +140,7 @@ impl Code {
     /// Decodes and lowers all functions of `.text`, which starts at ELF address `start`; `modal`: some kernel starts in
     /// another floating-point mode than the default.
     pub(crate) fn lower(
+        arch: Arch,
         words: &[u32],
         start: u64,
         base: u64,
@@ -146,14 +148,15 @@ impl Code {
         debug: &DebugInfo,
         modal: bool,
     ) -> Result<Self, LoadError> {
-        let code = Self::lower_for(words, start, base, functions, debug, modal)?;
+        let code = Self::lower_for(arch, words, start, base, functions, debug, modal)?;
         if code.changes_mode && !modal {
-            return Self::lower_for(words, start, base, functions, debug, true);
+            return Self::lower_for(arch, words, start, base, functions, debug, true);
         }
         Ok(code)
     }
 
     fn lower_for(
+        arch: Arch,
         words: &[u32],
         start: u64,
         base: u64,
@@ -178,7 +181,7 @@ impl Code {
             while pc < end {
                 let at = ((pc - start) / 4) as usize;
                 let stop = ((end - start) / 4) as usize;
-                let inst = decode(&words[at..stop], pc).map_err(|error| LoadError::Decode {
+                let inst = decode_for(arch, &words[at..stop], pc).map_err(|error| LoadError::Decode {
                     error,
                     frames: debug.frames(pc),
                 })?;

@@ -24,6 +24,8 @@ pub(crate) struct Ctx<'a> {
     /// [`Tools::initcheck`]
     pub(crate) check_uninit: bool,
     pub(crate) workgroup: [u32; 3],
+    /// gfx1201: signals the barrier of the workgroup has got since it last let waves pass.
+    pub(crate) signals: u32,
     pub(crate) faults: Vec<Fault>,
     pub(crate) max_faults: usize,
     /// ELF address of `.text`, for the addresses in faults.

@@ -6,6 +6,7 @@ use super::init::Init;
 use super::observe::Probe;
 use super::race::Race;
 use super::wave::{EXEC, Lanes, VCC, Wave, WaveState};
+use crate::Arch;
 use crate::counters::Counters;
 use crate::dispatch::{Dispatch, Outcome, Status};
 use crate::fault::{Access, FaultKind, Side};
@@ -18,6 +19,10 @@ use std::ops::Range;
 
 /// Private memory a lane gets beyond the static size when the kernel's stack can grow.
 const DYNAMIC_STACK: usize = 16 << 10;
+
+/// Where gfx1201 has the workgroup's id: x, and y with z above it.
+const TTMP9: u8 = 108 + 9;
+const TTMP7: u8 = 108 + 7;
 
 /// Instructions a wave runs at most before the other waves of its workgroup get their turn, so that one may wait for another.
 const SLICE: i64 = 1 << 16;
@@ -62,6 +67,7 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
         tools,
         check_uninit: tools.initcheck,
         workgroup: [0; 3],
+        signals: 0,
         faults: Vec::new(),
         max_faults: dispatch.options.max_faults.max(1),
         text: code.start,
@@ -156,6 +162,7 @@ fn fresh(index: u32, size: u32) -> Box<Wave> {
         live: if live == 32 { u32::MAX } else { (1 << live) - 1 },
         index,
         state: WaveState::Ready,
+        signals: 0,
         last: 0,
     })
 }
@@ -194,6 +201,7 @@ impl Machine<'_> {
             race.start_group(ctx.workgroup);
         }
         let mut waves = std::mem::take(&mut self.waves);
+        ctx.signals = 0;
         for wave in &mut waves {
             self.start(wave, ctx.workgroup);
             if let Some(init) = &mut ctx.init {
@@ -226,8 +234,13 @@ impl Machine<'_> {
             if waiting == 0 {
                 break;
             }
-            if waiting < waves.len() {
+            // A wave that has ended may have signalled before.
+            let absent = |w: &Wave| w.state == WaveState::Ended && w.signals == 0;
+            if waves.iter().any(|wave| absent(wave)) {
                 self.ended_early(&waves, ctx);
+            }
+            if self.dispatch.program.arch() == Arch::Gfx1201 {
+                super::gfx12::barrier::pass(&mut waves, ctx, self.code);
             }
             for wave in waves.iter_mut().filter(|w| w.state == WaveState::Barrier) {
                 wave.state = WaveState::Ready;
@@ -244,7 +257,13 @@ impl Machine<'_> {
     fn given(&self) -> impl Iterator<Item = u8> {
         let setup = &self.kernel.setup;
         let ids = setup.group_id.iter().filter(|wanted| **wanted).count() as u8 + u8::from(setup.group_info);
-        0..setup.user_count + ids
+        let elsewhere = [TTMP7, TTMP9];
+        let count = if self.dispatch.program.arch() == Arch::Gfx1201 {
+            2
+        } else {
+            0
+        };
+        (0..setup.user_count + ids).chain(elsewhere.into_iter().take(count))
     }
 
     fn shuffle(&mut self, order: &mut [usize]) {
@@ -265,6 +284,7 @@ impl Machine<'_> {
     fn start(&self, w: &mut Wave, group: [u32; 3]) {
         let setup = &self.kernel.setup;
         w.state = WaveState::Ready;
+        w.signals = 0;
         w.next = self.entry;
         w.scc = 0;
         w.mode = super::mode::Mode(setup.mode);
@@ -278,6 +298,11 @@ impl Machine<'_> {
                 UserSgpr::PrivateSegmentSize => w.set(reg, self.kernel.private_size),
                 _ => w.set64(reg, 0),
             }
+        }
+        if self.dispatch.program.arch() == Arch::Gfx1201 {
+            // There the workgroup's id is in registers of the trap handler.
+            w.set(TTMP9, group[0]);
+            w.set(TTMP7, group[1] & 0xFFFF | group[2] << 16);
         }
         let mut reg = setup.user_count;
         for (wanted, id) in setup.group_id.iter().zip(group) {

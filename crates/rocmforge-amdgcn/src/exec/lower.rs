@@ -6,7 +6,9 @@ use super::isa::plain;
 use super::mem::{self, Access, two_addresses};
 use super::vector::{self, cross};
 use super::wave::{EXEC, M0, NULL, VCC, Wave};
-use super::{fence, salu, smem};
+use super::{fence, gfx12, salu, smem};
+use crate::Arch;
+use crate::decode::{fp8_byte, has_scalar_result};
 use crate::inst::{Format, Inst, Op, Operand, Ty};
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
 
@@ -34,6 +36,16 @@ pub(crate) const NOTHING: Ins = Ins {
 
 /// Lowers one instruction and appends the result, which is nothing for hints.
 pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
+    let renamed;
+    let inst = if inst.arch == Arch::Gfx1201 {
+        renamed = gfx12::as_gfx11(inst);
+        if let Some(done) = gfx12::lower(&renamed, code) {
+            return done;
+        }
+        &renamed
+    } else {
+        inst
+    };
     match inst.format {
         Format::Sopp => sopp(inst, code),
         Format::Sop1 | Format::Sop2 | Format::Sopc | Format::Sopk => scalar(inst, pc, code),
@@ -54,7 +66,7 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
 }
 
 /// A scalar register's number, as in `Wave::s`.
-fn sgpr(operand: Operand) -> Option<u8> {
+pub(crate) fn sgpr(operand: Operand) -> Option<u8> {
     Some(match operand {
         Operand::Sgpr(n) => n,
         Operand::Ttmp(n) => 108 + n,
@@ -76,7 +88,7 @@ fn vgpr(operand: Operand) -> Option<(u8, u8)> {
     }
 }
 
-fn source(operand: Operand, ty: Ty) -> Result<Src, Refused> {
+pub(crate) fn source(operand: Operand, ty: Ty) -> Result<Src, Refused> {
     if let Some((reg, shift)) = vgpr(operand) {
         return Ok(Src {
             shift,
@@ -187,15 +199,23 @@ fn hardware_register(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
                 Ok(())
             }
             // Exceptions that were seen, which no one raises here.
-            salu::TRAPSTS => Ok(()),
+            salu::TRAPSTS if inst.arch == Arch::Gfx1100 => Ok(()),
             _ => Err("hardware register"),
         };
     }
-    if !salu::HARDWARE_REGISTERS.contains(&id) {
+    let known = match inst.arch {
+        Arch::Gfx1100 => &salu::HARDWARE_REGISTERS[..],
+        Arch::Gfx1201 => &gfx12::HARDWARE_REGISTERS,
+    };
+    if !known.contains(&id) {
         return Err("hardware register");
     }
     code.ins.push(Ins {
-        run: plain::<salu::GetRegister>(),
+        run: if id == gfx12::SHADER_CYCLES_LO && inst.arch == Arch::Gfx1201 {
+            plain::<salu::Clock32>()
+        } else {
+            plain::<salu::GetRegister>()
+        },
         dst: sgpr(inst.dst).ok_or("destination")?,
         imm: (offset | width << 8) as i32,
         target: u32::from(id),
@@ -318,7 +338,9 @@ fn scalar_load(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     ) {
         return Ok(());
     }
-    let run = smem::lookup(inst.op).ok_or("")?;
+    let run = smem::lookup(inst.op)
+        .or_else(|| gfx12::load::lookup(inst.op))
+        .ok_or("")?;
     let dst = sgpr(inst.dst).ok_or("destination")?;
     let (a, b) = (source(inst.src[0], Ty::B64)?, source(inst.src[1], Ty::B32)?);
     code.ins.push(Ins {
@@ -345,7 +367,7 @@ fn lane_ins(inst: &Inst, modal: bool) -> Result<Ins, Refused> {
     let mods = &inst.mods;
     let packed = inst.format == Format::Vop3p;
     // The accumulator of these is one single among packed operands.
-    let single = matches!(inst.op, Op::VDot2F32F16 | Op::VDot2F32Bf16);
+    let single = matches!(inst.op, Op::VDot2F32F16 | Op::VDot2F32Bf16) || inst.op.mnemonic().starts_with("v_dot4_f32");
     let mix = matches!(inst.op, Op::VFmaMixF32 | Op::VFmaMixloF16 | Op::VFmaMixhiF16);
     let mut src = [Src::ZERO; 3];
     for (n, slot) in src.iter_mut().enumerate() {
@@ -385,8 +407,7 @@ fn lane_ins(inst: &Inst, modal: bool) -> Result<Ins, Refused> {
         target: u32::from(mods.omod),
         ..NOTHING
     };
-    let scalar_result = matches!(inst.op, Op::VReadfirstlaneB32 | Op::VReadlaneB32);
-    if scalar_result {
+    if has_scalar_result(inst.op) {
         ins.dst = sgpr(inst.dst).ok_or("destination")?;
     } else if let Some((reg, half)) = vgpr(inst.dst) {
         (ins.dst, ins.half) = (reg, half);
@@ -403,15 +424,18 @@ fn lane_ins(inst: &Inst, modal: bool) -> Result<Ins, Refused> {
     }
     match inst.op {
         Op::VFmaMixhiF16 => ins.half = 16,
-        Op::VPermlane16B32 | Op::VPermlanex16B32 => ins.imm = i32::from(mods.op_sel & 3),
-        _ => {}
+        Op::VPermlane16B32 | Op::VPermlanex16B32 | Op::VPermlane16VarB32 | Op::VPermlanex16VarB32 => {
+            ins.imm = i32::from(mods.op_sel & 3);
+        }
+        Op::VCvtPkF32Fp8 | Op::VCvtPkF32Bf8 => ins.imm = i32::from(mods.op_sel & 1),
+        op => ins.imm = fp8_byte(op, mods.op_sel).unwrap_or(0).into(),
     }
     [ins.a, ins.b, ins.c] = src;
     // Packed and mixed operands apply their modifiers themselves, apart from clamping.
     let any =
         mods.clamp || (!packed && (mods.neg | mods.abs) & 7 != 0) || (single && (mods.neg | mods.neg_hi) & 4 != 0);
     let form = vector::Form { mods: any, modal };
-    ins.run = match cross::lookup(inst.op, modal) {
+    ins.run = match cross::lookup(inst.op, modal).or_else(|| gfx12::lanes::lookup(inst.op)) {
         Some(run) => run,
         None => vector::lookup(inst.op, form, mods.clamp).ok_or(if any { "with these modifiers" } else { "" })?,
     };
@@ -423,7 +447,11 @@ fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         // In a wave of 32, v_permlane64 does nothing.
         return Ok(());
     }
-    if let Some(run) = vector::wmma::lookup(inst.op) {
+    let matrix_of = match inst.arch {
+        Arch::Gfx1100 => vector::wmma::lookup,
+        Arch::Gfx1201 => gfx12::matrix::lookup,
+    };
+    if let Some(run) = matrix_of(inst.op) {
         return matrix(inst, run, code);
     }
     let mut ins = lane_ins(inst, code.modal)?;
@@ -482,6 +510,7 @@ fn lane_ins_matrix(inst: &Inst) -> Result<Ins, Refused> {
     }
     ins.imm = i32::from(inst.mods.neg) | i32::from(inst.mods.neg_hi) << 8;
     ins.half = if inst.mods.op_sel & 4 != 0 { 16 } else { 0 };
+    ins.target = u32::from(inst.mods.op_sel) | gfx12::matrix::number(inst.op);
     Ok(ins)
 }
 

@@ -10,6 +10,7 @@ mod count;
 mod ctx;
 mod elem;
 mod fence;
+mod gfx12;
 mod group;
 mod init;
 mod isa;

@@ -60,10 +60,7 @@ struct BufferLoad<const N: usize>;
 
 impl<const N: usize> Handler for BufferLoad<N> {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
-        let descriptor: [u32; 3] = std::array::from_fn(|n| w.s[(i.a.reg as usize + n) & 127]);
-        let base = u64::from(descriptor[0]) | u64::from(descriptor[1] & 0xFFFF) << 32;
-        let stride = u64::from(descriptor[1] >> 16 & 0x3FFF).max(1);
-        let size = u64::from(descriptor[2]) * stride;
+        let (base, size) = buffer(w, i);
         let offset = i64::from(i.imm).wrapping_add(i64::from(w.scalar(&i.b))) as u64 & !3;
         for n in 0..N {
             let at = offset.wrapping_add(n as u64 * 4);
@@ -76,6 +73,14 @@ impl<const N: usize> Handler for BufferLoad<N> {
             w.set(i.dst.wrapping_add(n as u8) & 127, word);
         }
     }
+}
+
+/// Base and size in bytes of the buffer that a descriptor describes.
+pub(crate) fn buffer(w: &Wave, i: &Ins) -> (u64, u64) {
+    let descriptor: [u32; 3] = std::array::from_fn(|n| w.s[(i.a.reg as usize + n) & 127]);
+    let base = u64::from(descriptor[0]) | u64::from(descriptor[1] & 0xFFFF) << 32;
+    let stride = u64::from(descriptor[1] >> 16 & 0x3FFF).max(1);
+    (base, u64::from(descriptor[2]) * stride)
 }
 
 fn word(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64) -> u32 {
@@ -95,7 +100,7 @@ fn word(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64) -> u32 {
 
 /// Tells who watches about a scalar load that is about to run.
 #[inline(always)]
-fn observe(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64, size: u32) {
+pub(crate) fn observe(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64, size: u32) {
     if c.observed {
         let request = Request {
             place: Place::Global,
@@ -115,11 +120,13 @@ pub(crate) fn lookup(op: Op) -> Option<Run> {
     Some(match op {
         Op::SLoadB32 => plain::<Load<1>>(),
         Op::SLoadB64 => plain::<Load<2>>(),
+        Op::SLoadB96 => plain::<Load<3>>(),
         Op::SLoadB128 => plain::<Load<4>>(),
         Op::SLoadB256 => plain::<Load<8>>(),
         Op::SLoadB512 => plain::<Load<16>>(),
         Op::SBufferLoadB32 => plain::<BufferLoad<1>>(),
         Op::SBufferLoadB64 => plain::<BufferLoad<2>>(),
+        Op::SBufferLoadB96 => plain::<BufferLoad<3>>(),
         Op::SBufferLoadB128 => plain::<BufferLoad<4>>(),
         Op::SBufferLoadB256 => plain::<BufferLoad<8>>(),
         Op::SBufferLoadB512 => plain::<BufferLoad<16>>(),

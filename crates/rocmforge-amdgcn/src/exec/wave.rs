@@ -55,6 +55,8 @@ pub(crate) struct Wave {
     pub(crate) live: u32,
     pub(crate) index: u32,
     pub(crate) state: WaveState,
+    /// gfx1201: signals to the barrier that no wait has used up.
+    pub(crate) signals: u32,
     /// Index of the instruction at which it last had to stop though it could go on.
     pub(crate) last: usize,
 }

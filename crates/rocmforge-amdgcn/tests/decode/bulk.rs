@@ -3,6 +3,7 @@
 use crate::llvm::{self, Answer};
 use crate::random::{Random, Tally, words};
 use libloading::Library;
+use rocmforge_amdgcn::Arch;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 const LIBRARY: &str = "/usr/lib/llvm-19/lib/libLLVM.so.1";
@@ -80,7 +81,7 @@ fn both_ways_to_ask_llvm_give_the_same_answers() {
     };
     let mut random = Random(0xb01d);
     let questions: Vec<Vec<u32>> = (0..4000).map(|_| words(&mut random)).collect();
-    for (question, answer) in questions.iter().zip(llvm::machine_code(&questions)) {
+    for (question, answer) in questions.iter().zip(llvm::machine_code(Arch::Gfx1100, &questions)) {
         let other = library.ask(question);
         assert_eq!(
             (&other.words, &other.text),
@@ -100,7 +101,7 @@ fn ten_million_random_words_have_llvms_verdict() {
     let mut random = Random(seed);
     let mut tally = Tally::default();
     for _ in 0..count {
-        tally.add(&library.ask(&words(&mut random)));
+        tally.add(Arch::Gfx1100, &library.ask(&words(&mut random)));
     }
-    tally.finish();
+    tally.finish(Arch::Gfx1100);
 }

@@ -1,21 +1,32 @@
 //! What the compiler emits.
 
 use crate::llvm;
+use rocmforge_amdgcn::Arch;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-const RECORDED: &str = "compiled.txt.zst";
+/// What is recorded of each instruction set, and its kernels.
+const RECORDED: [(Arch, &str, &str); 2] = [
+    (Arch::Gfx1100, "compiled.txt.zst", "opcodes.hip"),
+    (Arch::Gfx1201, "compiled-gfx1201.txt.zst", "opcodes-gfx1201.hip"),
+];
 
 #[test]
 fn every_recorded_instruction_has_llvms_text() {
-    let answers = llvm::read(RECORDED);
+    for (arch, recorded, _) in RECORDED {
+        has_llvms_text(arch, recorded);
+    }
+}
+
+fn has_llvms_text(arch: Arch, recorded: &str) {
+    let answers = llvm::read(recorded);
     assert!(answers.len() > 4500, "only {} instructions are recorded", answers.len());
     let mnemonics: std::collections::BTreeSet<&str> = answers
         .iter()
         .filter_map(|answer| answer.text.as_deref()?.split(' ').next())
         .collect();
     assert!(mnemonics.len() > 300, "only {} mnemonics are recorded", mnemonics.len());
-    let differences = llvm::differences(&answers);
+    let differences = llvm::differences(arch, &answers);
     assert!(
         differences.is_empty(),
         "{} of {}:\n{}",
@@ -28,6 +39,12 @@ fn every_recorded_instruction_has_llvms_text() {
 #[test]
 #[ignore = "records LLVM's answers; needs clang++-19 and llvm-objdump-19"]
 fn record() {
+    for (arch, recorded, source) in RECORDED {
+        record_one(arch, recorded, source);
+    }
+}
+
+fn record_one(arch: Arch, recorded: &str, source: &str) {
     let folder = std::env::temp_dir().join(format!("rocmforge-corpus-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a temporary folder");
     let mut distinct = BTreeMap::new();
@@ -50,15 +67,16 @@ fn record() {
                 "-nogpuinc",
                 "-w",
             ])
-            .args(["-std=c++17", "-mcode-object-version=5", "--offload-arch=gfx1100"])
+            .args(["-std=c++17", "-mcode-object-version=5"])
+            .arg(format!("--offload-arch={arch}"))
             .args(flags)
-            .arg(llvm::corpus_file("opcodes.hip"))
+            .arg(llvm::corpus_file(source))
             .arg("-o")
             .arg(&object)
             .status()
             .expect("clang++-19");
         assert!(status.success());
-        for answer in llvm::objdump(&object) {
+        for answer in llvm::objdump(arch, &object) {
             distinct.insert(answer.words, answer.text);
         }
     }
@@ -66,7 +84,7 @@ fn record() {
         .into_iter()
         .map(|(words, text)| llvm::Answer { words, text })
         .collect();
-    llvm::record(RECORDED, &answers);
+    llvm::record(recorded, &answers);
     std::fs::remove_dir_all(&folder).expect("removable");
-    println!("{} distinct instructions", answers.len());
+    println!("{} distinct {arch} instructions", answers.len());
 }

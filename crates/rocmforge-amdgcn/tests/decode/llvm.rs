@@ -1,6 +1,6 @@
 //! Asking LLVM, and the files that keep its answers.
 
-use rocmforge_amdgcn::decode;
+use rocmforge_amdgcn::{Arch, decode_for};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -64,14 +64,15 @@ pub(crate) fn hex(words: &str) -> Vec<u32> {
 }
 
 /// Instructions of an object by `llvm-objdump`: words and text.
-pub(crate) fn objdump(object: &Path) -> Vec<Answer> {
-    objdump_with("llvm-objdump-19", object)
+pub(crate) fn objdump(arch: Arch, object: &Path) -> Vec<Answer> {
+    objdump_with("llvm-objdump-19", arch, object)
 }
 
 /// The same by another version's tool.
-pub(crate) fn objdump_with(tool: &str, object: &Path) -> Vec<Answer> {
+pub(crate) fn objdump_with(tool: &str, arch: Arch, object: &Path) -> Vec<Answer> {
     let output = Command::new(tool)
-        .args(["-d", "--mcpu=gfx1100"])
+        .arg("-d")
+        .arg(format!("--mcpu={arch}"))
         .arg(object)
         .output()
         .expect("objdump");
@@ -89,7 +90,7 @@ pub(crate) fn objdump_with(tool: &str, object: &Path) -> Vec<Answer> {
 }
 
 /// Asks `llvm-mc` about up to three words each. The first prefix that is one instruction counts.
-pub(crate) fn machine_code(questions: &[Vec<u32>]) -> Vec<Answer> {
+pub(crate) fn machine_code(arch: Arch, questions: &[Vec<u32>]) -> Vec<Answer> {
     const MARK: &str = "s_nop 0x5a5a";
     let mut input = String::new();
     for words in questions {
@@ -100,7 +101,8 @@ pub(crate) fn machine_code(questions: &[Vec<u32>]) -> Vec<Answer> {
         }
     }
     let mut child = Command::new("llvm-mc-19")
-        .args(["-disassemble", "-arch=amdgcn", "-mcpu=gfx1100"])
+        .args(["-disassemble", "-arch=amdgcn"])
+        .arg(format!("-mcpu={arch}"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -151,16 +153,16 @@ pub(crate) fn machine_code(questions: &[Vec<u32>]) -> Vec<Answer> {
 }
 
 /// Our text and size in words, or the error.
-pub(crate) fn ours(words: &[u32]) -> Result<(String, usize), rocmforge_amdgcn::DecodeError> {
-    decode(words, 0).map(|inst| (inst.to_string(), usize::from(inst.size / 4)))
+pub(crate) fn ours(arch: Arch, words: &[u32]) -> Result<(String, usize), rocmforge_amdgcn::DecodeError> {
+    decode_for(arch, words, 0).map(|inst| (inst.to_string(), usize::from(inst.size / 4)))
 }
 
 /// Lines that tell where we and LLVM differ, for instructions that LLVM knows.
-pub(crate) fn differences(answers: &[Answer]) -> Vec<String> {
+pub(crate) fn differences(arch: Arch, answers: &[Answer]) -> Vec<String> {
     let mut out = Vec::new();
     for Answer { words, text } in answers {
         let Some(text) = text else { continue };
-        match ours(words) {
+        match ours(arch, words) {
             Ok((ours, size)) if ours == *text && size == words.len() => {}
             Ok((ours, size)) => out.push(format!("{words:08x?}: LLVM `{text}`, ours `{ours}` ({size} words)")),
             Err(error) => out.push(format!("{words:08x?}: LLVM `{text}`, ours: {error}")),

@@ -1,10 +1,15 @@
 //! Random words: the same verdict and text as LLVM, apart from the listed ways in which we are stricter or know more.
 
 use crate::llvm::{self, Answer};
-use rocmforge_amdgcn::{DecodeError, decode};
+use rocmforge_amdgcn::{Arch, DecodeError, decode_for};
 use std::collections::BTreeMap;
 
-const RECORDED: &str = "random.txt.zst";
+fn recorded(arch: Arch) -> &'static str {
+    match arch {
+        Arch::Gfx1100 => "random.txt.zst",
+        Arch::Gfx1201 => "random-gfx1201.txt.zst",
+    }
+}
 
 /// SplitMix64.
 pub(crate) struct Random(pub(crate) u64);
@@ -90,6 +95,45 @@ pub(crate) fn words(random: &mut Random) -> Vec<u32> {
     vec![first, second, third]
 }
 
+/// The same for an instruction set: gfx1201 has its memory instructions elsewhere.
+pub(crate) fn words_of(arch: Arch, random: &mut Random) -> Vec<u32> {
+    let mut words = words(random);
+    if arch == Arch::Gfx1201 {
+        match words[0] >> 26 {
+            // FLAT, GLOBAL and SCRATCH: three words, with the operands all over them.
+            0b11_0111 => {
+                words[0] = 0xec00_0000 | (random.next() as u32 & 0x03ff_ffff);
+                if random.below(6) > 0 {
+                    words[0] &= 0xff3f_c07f;
+                    words[1] &=
+                        [0xffff_ffff, 0x7ffc_00ff, 0x7f80_0000, 0x0000_00ff, 0x7fd0_00ff][random.below(5) as usize];
+                    words[2] &= [0xffff_ffff, 0xffff_ff00][random.below(2) as usize];
+                    if random.below(2) == 0 {
+                        words[0] = words[0] & !0x7f | 0x7c;
+                    }
+                }
+            }
+            0b11_1101 if random.below(6) > 0 => {
+                words[0] = words[0] & 0xfc00_1fff | (random.next() as u32 & 0x01e7_e000);
+                words[1] = random.next() as u32 & 0xfeff_ffff;
+                if random.below(2) == 0 {
+                    words[1] = words[1] & 0x00ff_ffff | 0xf800_0000;
+                }
+            }
+            0b11_0110 => words[0] &= !(1 << 16),
+            // Matrices take vector registers only, and all of op_sel_hi.
+            0b11_0011 if random.below(3) == 0 => {
+                words[0] =
+                    0xcc40_4000 | random.below(0x1b) << 16 | (random.next() as u32 & random.next() as u32 & 0x8fff);
+                words[1] =
+                    0x1c02_0100 | (random.next() as u32 & 0x03fd_feff) | (random.below(8) & random.below(8)) << 29;
+            }
+            _ => {}
+        }
+    }
+    words
+}
+
 /// How an answer of ours relates to LLVM's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
@@ -128,8 +172,8 @@ fn has_halves(text: &str) -> bool {
     text.contains(".l") || text.contains(".h")
 }
 
-fn compare(Answer { words, text }: &Answer) -> Result<Verdict, String> {
-    match (decode(words, 0), text) {
+fn compare(arch: Arch, Answer { words, text }: &Answer) -> Result<Verdict, String> {
+    match (decode_for(arch, words, 0), text) {
         (Ok(inst), Some(text)) => {
             let ours = inst.to_string();
             let same_size = usize::from(inst.size / 4) == words.len();
@@ -167,18 +211,18 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn add(&mut self, answer: &Answer) {
+    pub(crate) fn add(&mut self, arch: Arch, answer: &Answer) {
         self.count += 1;
-        match compare(answer) {
+        match compare(arch, answer) {
             Ok(verdict) => *self.verdicts.entry(verdict).or_default() += 1,
             Err(difference) => self.wrong.push(difference),
         }
     }
 
     /// Prints the counts and fails where something differs.
-    pub(crate) fn finish(&self) {
+    pub(crate) fn finish(&self, arch: Arch) {
         let Self { count, verdicts, wrong } = self;
-        println!("{count} words: {verdicts:?}, {} differ", wrong.len());
+        println!("{count} {arch} words: {verdicts:?}, {} differ", wrong.len());
         assert!(
             verdicts[&Verdict::Same] * 10 > *count,
             "too few of the words are instructions: {verdicts:?}"
@@ -187,23 +231,25 @@ impl Tally {
     }
 }
 
-fn check(answers: &[Answer]) {
+fn check(arch: Arch, answers: &[Answer]) {
     let mut tally = Tally::default();
-    answers.iter().for_each(|answer| tally.add(answer));
-    tally.finish();
+    answers.iter().for_each(|answer| tally.add(arch, answer));
+    tally.finish(arch);
 }
 
-fn ask(seed: u64, count: usize) -> Vec<Answer> {
+fn ask(arch: Arch, seed: u64, count: usize) -> Vec<Answer> {
     let mut random = Random(seed);
-    let questions: Vec<Vec<u32>> = (0..count).map(|_| words(&mut random)).collect();
-    llvm::machine_code(&questions)
+    let questions: Vec<Vec<u32>> = (0..count).map(|_| words_of(arch, &mut random)).collect();
+    llvm::machine_code(arch, &questions)
 }
 
 #[test]
 fn recorded_random_words_have_llvms_verdict() {
-    let answers = llvm::read(RECORDED);
-    assert!(answers.len() >= 7000);
-    check(&answers);
+    for arch in Arch::ALL {
+        let answers = llvm::read(recorded(arch));
+        assert!(answers.len() >= 7000);
+        check(arch, &answers);
+    }
 }
 
 #[test]
@@ -214,18 +260,22 @@ fn seeded_random_words_have_llvms_verdict() {
     // Others than the recorded ones. `ROCMFORGE_SEED` takes yet others: a difference found that way becomes a case in `spot`.
     let seed = std::env::var("ROCMFORGE_SEED").map_or(0x5eed, |seed| seed.parse().expect("a number"));
     println!("seed {seed}");
-    check(&ask(seed, 20_000));
+    for arch in Arch::ALL {
+        check(arch, &ask(arch, seed, 20_000));
+    }
 }
 
 #[test]
 #[ignore = "records LLVM's answers; needs llvm-mc-19"]
 fn record() {
-    // Words that LLVM refuses are the many; a part of them is enough.
-    let mut refused = 0;
-    let mut answers = ask(0x6766_7831_3130_3031, 20_000);
-    answers.retain(|answer| {
-        refused += usize::from(answer.text.is_none());
-        answer.text.is_some() || refused <= 2000
-    });
-    llvm::record(RECORDED, &answers);
+    for arch in Arch::ALL {
+        // Words that LLVM refuses are the many; a part of them is enough.
+        let mut refused = 0;
+        let mut answers = ask(arch, 0x6766_7831_3130_3031, 20_000);
+        answers.retain(|answer| {
+            refused += usize::from(answer.text.is_none());
+            answer.text.is_some() || refused <= 2000
+        });
+        llvm::record(recorded(arch), &answers);
+    }
 }

@@ -1,6 +1,6 @@
 //! Arithmetic, bit for bit where the host can say what is right.
 
-use crate::card::{Arg, Card, KERNELS, Numbers};
+use crate::card::{Arg, Card, Numbers, kernels};
 use half::f16;
 
 const N: usize = 1024;
@@ -33,7 +33,7 @@ fn single_precision() {
     let (mut a, mut b) = (numbers.f32s(N), numbers.f32s(N));
     a[..8].copy_from_slice(&[0.0, -0.0, f32::INFINITY, f32::NAN, 1e-40, f32::MAX, 0.5, 2.5]);
     b[..8].copy_from_slice(&[-0.0, 0.0, 2.0, 1.0, 3.0, 1e-40, 1.5, f32::NEG_INFINITY]);
-    let mut card = Card::new(KERNELS);
+    let mut card = Card::new(kernels());
     let (da, db, dy) = (card.upload(&a), card.upload(&b), card.alloc(8 * N * 4));
     card.run(
         "float_ops",
@@ -96,7 +96,7 @@ fn double_precision() {
     let (mut a, mut b) = (doubles(N), doubles(N));
     a[..6].copy_from_slice(&[0.0, -0.0, f64::INFINITY, f64::NAN, 5e-324, f64::MAX]);
     b[..6].copy_from_slice(&[-0.0, 0.0, 2.0, 1.0, 3.0, 1e-310]);
-    let mut card = Card::new(KERNELS);
+    let mut card = Card::new(kernels());
     let (da, db, dy) = (card.upload(&a), card.upload(&b), card.alloc(6 * N * 8));
     card.run(
         "double_ops",
@@ -145,7 +145,7 @@ fn half_precision() {
     let mut numbers = Numbers(3);
     let mut halves = |n: usize| -> Vec<f16> { (0..n).map(|_| f16::from_bits(numbers.next() as u16)).collect() };
     let (a, b) = (halves(N), halves(N));
-    let mut card = Card::new(KERNELS);
+    let mut card = Card::new(kernels());
     let (da, db) = (card.upload(&a), card.upload(&b));
     let (dy, dw) = (card.alloc(6 * N * 2), card.alloc(N * 4));
     card.run(
@@ -212,7 +212,7 @@ fn integer_division() {
         .map(|k| wide(&mut numbers, k / 5))
         .map(|x| if x == 0 || x == -1 { 3 } else { x })
         .collect();
-    let mut card = Card::new(KERNELS);
+    let mut card = Card::new(kernels());
     let (da, db, dq, dr) = (card.upload(&a), card.upload(&b), card.alloc(N * 8), card.alloc(N * 8));
     card.run(
         "divide64",
@@ -269,7 +269,7 @@ fn matrix_multiply_accumulate() {
     };
     let (a, b) = (small(256), small(256));
     let c: Vec<f32> = (0..256).map(|k| k as f32 / 4.0).collect();
-    let mut card = Card::new(KERNELS);
+    let mut card = Card::new(kernels());
     let (da, db, dc, dy) = (card.upload(&a), card.upload(&b), card.upload(&c), card.alloc(1024));
     card.run(
         "matrix",

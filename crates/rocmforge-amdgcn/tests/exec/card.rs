@@ -1,10 +1,17 @@
 //! A card with just enough of a driver to launch kernels.
 
 use rocmforge_amdgcn::{
-    ByteState, DEVICE_BASE, Dispatch, ExecOptions, Geometry, GlobalMemory, Outcome, Program, Status, execute,
+    Arch, ByteState, DEVICE_BASE, Dispatch, ExecOptions, Geometry, GlobalMemory, Outcome, Program, Status, execute,
     kernarg_bytes,
 };
 use rocmforge_code_object::CodeObject;
+
+/// Names the instruction set of the card under test; see [`crate::second_card`].
+pub(crate) const ARCH_VARIABLE: &str = "ROCMFORGE_TEST_ARCH";
+
+pub(crate) fn arch() -> Arch {
+    std::env::var(ARCH_VARIABLE).map_or(Arch::Gfx1100, |name| name.parse().expect("an instruction set"))
+}
 
 pub(crate) struct Card {
     pub(crate) memory: GlobalMemory,
@@ -103,10 +110,28 @@ impl Card {
     }
 }
 
-pub(crate) const KERNELS: &[u8] = include_bytes!("../fixtures/kernels.co");
-pub(crate) const FAULTS: &[u8] = include_bytes!("../fixtures/faults.co");
+/// Of the card under test.
+pub(crate) fn kernels() -> &'static [u8] {
+    match arch() {
+        Arch::Gfx1100 => include_bytes!("../fixtures/kernels.co"),
+        Arch::Gfx1201 => include_bytes!("../fixtures/kernels-gfx1201.co"),
+    }
+}
+/// Of the card under test.
+pub(crate) fn faults() -> &'static [u8] {
+    match arch() {
+        Arch::Gfx1100 => include_bytes!("../fixtures/faults.co"),
+        Arch::Gfx1201 => include_bytes!("../fixtures/faults-gfx1201.co"),
+    }
+}
 
-pub(crate) const RACES: &[u8] = include_bytes!("../fixtures/races.co");
+/// Of the card under test.
+pub(crate) fn racy() -> &'static [u8] {
+    match arch() {
+        Arch::Gfx1100 => include_bytes!("../fixtures/races.co"),
+        Arch::Gfx1201 => include_bytes!("../fixtures/races-gfx1201.co"),
+    }
+}
 
 /// Numbers of a fixed seed.
 pub(crate) struct Numbers(pub(crate) u64);

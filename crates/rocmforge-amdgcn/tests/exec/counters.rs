@@ -1,6 +1,6 @@
 //! Counts of launches against figures worked out by hand.
 
-use crate::card::{Arg, Card, FAULTS, RACES};
+use crate::card::{Arg, Card, faults, racy};
 use rocmforge_amdgcn::{Class, Counters, Limit, Program};
 
 fn count(card: &mut Card, kernel: &str, grid: u32, block: u32, args: &[Arg]) -> Counters {
@@ -10,7 +10,7 @@ fn count(card: &mut Card, kernel: &str, grid: u32, block: u32, args: &[Arg]) -> 
 
 #[test]
 fn coalescing_is_counted_in_segments() {
-    let mut card = Card::new(RACES);
+    let mut card = Card::new(racy());
     let (x, y) = (card.upload(&vec![1u32; 1024]), card.alloc(4096 + 64));
     // Eight waves read and write 128 B each: one segment when aligned, two when not.
     let c = count(&mut card, "lds_raw_fixed", 1, 256, &[Arg::Ptr(x), Arg::Ptr(y)]);
@@ -31,7 +31,7 @@ fn coalescing_is_counted_in_segments() {
 
 #[test]
 fn atomics_to_one_place_conflict_once_a_lane() {
-    let mut card = Card::new(RACES);
+    let mut card = Card::new(racy());
     let n = card.upload(&[0u32]);
     let c = count(&mut card, "count_fixed", 3, 64, &[Arg::Ptr(n)]);
     assert_eq!((c.atomics.requests, c.atomics.bytes, c.atomics.segments), (3, 12, 3));
@@ -43,7 +43,7 @@ fn atomics_to_one_place_conflict_once_a_lane() {
 #[test]
 fn counting_changes_no_result() {
     let run = |counters| {
-        let mut card = Card::new(RACES);
+        let mut card = Card::new(racy());
         card.options.counters = counters;
         let (x, y) = (card.upload(&(0..256u32).collect::<Vec<_>>()), card.alloc(1024));
         let outcome = card.run("reduce_fixed", 1, 256, &[Arg::Ptr(x), Arg::Ptr(y)]);
@@ -54,7 +54,7 @@ fn counting_changes_no_result() {
 
 #[test]
 fn occupancy_by_waves_and_lds() {
-    let program = Program::load(FAULTS, 0x8000_0000_0000).expect("loads");
+    let program = Program::load(faults(), 0x8000_0000_0000).expect("loads");
     let kernel = program.kernel("missing_barrier").expect("kernel");
     // 1 KiB of LDS and few registers: the wave slots are the limit.
     let o = kernel.occupancy(256, 0);

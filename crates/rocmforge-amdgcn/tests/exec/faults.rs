@@ -1,6 +1,6 @@
 //! Planted faults: each is found, with its class and its source line.
 
-use crate::card::{Arg, Card, FAULTS};
+use crate::card::{Arg, Card, faults};
 use rocmforge_amdgcn::{ByteState, FaultKind, Outcome, Status};
 
 const SOURCE: &str = include_str!("../fixtures/faults.hip");
@@ -33,7 +33,7 @@ fn finds(outcome: &Outcome, kind: FaultKind, name: &str) -> rocmforge_amdgcn::Fa
 #[test]
 fn one_element_past_the_end() {
     for n in [1u32, 32, 33, 64, 100] {
-        let mut card = Card::new(FAULTS);
+        let mut card = Card::new(faults());
         let (dx, dy) = (card.upload(&vec![1.0f32; n as usize]), card.alloc(n as usize * 4));
         let args = || [Arg::Ptr(dx), Arg::Ptr(dy), Arg::U32(n)];
         let outcome = card.launch("load_past_end", [1; 3], [128, 1, 1], 0, &args());
@@ -59,7 +59,7 @@ fn one_element_past_the_end() {
 
 #[test]
 fn freed_and_unwritten_memory() {
-    let mut card = Card::new(FAULTS);
+    let mut card = Card::new(faults());
     let (dx, dy) = (card.upload(&[1.0f32; 64]), card.alloc(256));
     let args = || [Arg::Ptr(dx), Arg::Ptr(dy), Arg::U32(63)];
     card.memory.set_state(dx + 128, 128, ByteState::Freed);
@@ -76,7 +76,7 @@ fn freed_and_unwritten_memory() {
 
 #[test]
 fn lds_and_private_memory() {
-    let mut card = Card::new(FAULTS);
+    let mut card = Card::new(faults());
     let dy = card.alloc(1024);
     let outcome = card.launch("lds_past_end", [1; 3], [64, 1, 1], 0, &[Arg::Ptr(dy), Arg::U32(0)]);
     assert_eq!(outcome.status, Status::Completed, "{:?}", outcome.faults);
@@ -103,7 +103,7 @@ fn lds_and_private_memory() {
 #[test]
 fn a_missing_barrier_in_any_wave_order() {
     for seed in 0..8 {
-        let mut card = Card::new(FAULTS);
+        let mut card = Card::new(faults());
         card.options.wave_order_seed = seed;
         let (dx, dy) = (card.upload(&[1.0f32; 256]), card.alloc(1024));
         let outcome = card.launch("missing_barrier", [1; 3], [256, 1, 1], 0, &[Arg::Ptr(dx), Arg::Ptr(dy)]);
@@ -114,7 +114,7 @@ fn a_missing_barrier_in_any_wave_order() {
 
 #[test]
 fn a_barrier_that_not_everybody_reaches() {
-    let mut card = Card::new(FAULTS);
+    let mut card = Card::new(faults());
     let (dx, dy) = (card.upload(&[1.0f32; 64]), card.alloc(256));
     let mut run = |n| {
         card.launch(
@@ -142,7 +142,7 @@ fn a_barrier_that_not_everybody_reaches() {
 
 #[test]
 fn endless_loops_and_traps_end() {
-    let mut card = Card::new(FAULTS);
+    let mut card = Card::new(faults());
     card.options.instruction_budget = 100_000;
     let flag = card.upload(&[0u32]);
     let outcome = card.launch("endless", [1; 3], [32, 1, 1], 0, &[Arg::Ptr(flag)]);
@@ -157,7 +157,7 @@ fn endless_loops_and_traps_end() {
 
 #[test]
 fn launches_that_cannot_start() {
-    let mut card = Card::new(FAULTS);
+    let mut card = Card::new(faults());
     let dy = card.alloc(128);
     for (grid, block, lds) in [
         ([1, 0, 1], [32, 1, 1], 0),

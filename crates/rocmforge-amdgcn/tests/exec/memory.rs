@@ -1,6 +1,6 @@
 //! Memory, LDS, lanes and control flow.
 
-use crate::card::{Arg, Card, KERNELS, Numbers};
+use crate::card::{Arg, Card, Numbers, kernels};
 use rocmforge_amdgcn::Status;
 
 #[test]
@@ -8,7 +8,7 @@ fn vector_add_of_every_odd_size() {
     for n in [1usize, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1000] {
         let mut numbers = Numbers(n as u64);
         let (a, b) = (numbers.f32s(n), numbers.f32s(n));
-        let mut card = Card::new(KERNELS);
+        let mut card = Card::new(kernels());
         let (da, db, dc) = (card.upload(&a), card.upload(&b), card.alloc(n * 4));
         let args = [Arg::Ptr(da), Arg::Ptr(db), Arg::Ptr(dc), Arg::U32(n as u32)];
         card.run("vector_add", (n as u32).div_ceil(256), 256, &args);
@@ -25,7 +25,7 @@ fn vector_add_of_every_odd_size() {
 fn reduction_through_lds_in_any_wave_order() {
     let x: Vec<f32> = (0..512).map(|k| (k % 97) as f32).collect();
     for seed in 0..20 {
-        let mut card = Card::new(KERNELS);
+        let mut card = Card::new(kernels());
         card.options.wave_order_seed = seed;
         let (dx, ds) = (card.upload(&x), card.alloc(8));
         let outcome = card.run("block_sum", 2, 256, &[Arg::Ptr(dx), Arg::Ptr(ds)]);
@@ -38,7 +38,7 @@ fn reduction_through_lds_in_any_wave_order() {
 #[test]
 fn dynamic_lds_has_the_size_the_launch_gives() {
     let x: Vec<u32> = (0..100).collect();
-    let mut card = Card::new(KERNELS);
+    let mut card = Card::new(kernels());
     let (dx, dy) = (card.upload(&x), card.alloc(400));
     let args = || [Arg::Ptr(dx), Arg::Ptr(dy), Arg::U32(100)];
     let outcome = card.launch("dynamic_lds", [1; 3], [128, 1, 1], 400, &args());
@@ -55,7 +55,7 @@ fn dynamic_lds_has_the_size_the_launch_gives() {
 fn atomics_on_lds_and_global_memory() {
     let n = 1000usize;
     let x = Numbers(9).u32s(n);
-    let mut card = Card::new(KERNELS);
+    let mut card = Card::new(kernels());
     let (dx, db) = (card.upload(&x), card.upload(&[5u32; 16]));
     card.run("histogram", 4, 256, &[Arg::Ptr(dx), Arg::Ptr(db), Arg::U32(n as u32)]);
     let mut expected = [5u32; 16];
@@ -79,7 +79,7 @@ fn atomics_on_lds_and_global_memory() {
 #[test]
 fn lanes_exchange_values() {
     let x = Numbers(11).u32s(256);
-    let mut card = Card::new(KERNELS);
+    let mut card = Card::new(kernels());
     let (dx, dy, dz) = (card.upload(&x), card.alloc(4096), card.alloc(1024));
     card.run("shuffles", 1, 256, &[Arg::Ptr(dx), Arg::Ptr(dy)]);
     let y: Vec<u32> = card.download(dy, 1024);
@@ -110,7 +110,7 @@ fn bytes_shorts_and_wide_words() {
         let mut numbers = Numbers(n as u64);
         let a: Vec<u8> = (0..n).map(|_| numbers.next() as u8).collect();
         let b: Vec<i8> = (0..n).map(|_| numbers.next() as i8).collect();
-        let mut card = Card::new(KERNELS);
+        let mut card = Card::new(kernels());
         let (da, db, dy, ds) = (card.upload(&a), card.upload(&b), card.alloc(n), card.alloc(2 * n));
         card.run(
             "bytes",
@@ -156,7 +156,7 @@ fn bytes_shorts_and_wide_words() {
 #[test]
 fn calls_private_arrays_generic_pointers_and_constants() {
     let x: Vec<u32> = (1..=256).collect();
-    let mut card = Card::new(KERNELS);
+    let mut card = Card::new(kernels());
     let (dx, dy) = (card.upload(&x), card.alloc(1024));
     let collatz = |mut x: u32| {
         let mut n = 0;
@@ -202,7 +202,7 @@ fn calls_private_arrays_generic_pointers_and_constants() {
 fn hidden_arguments_and_ids_in_three_dimensions() {
     let (grid, block) = ([3u32, 2, 2], [5u32, 3, 2]);
     let total = 12 * 30;
-    let mut card = Card::new(KERNELS);
+    let mut card = Card::new(kernels());
     let dy = card.alloc(total * 4);
     let outcome = card.launch("geometry", grid, block, 0, &[Arg::Ptr(dy)]);
     assert_eq!(outcome.status, Status::Completed, "{:?}", outcome.faults);

@@ -1,6 +1,6 @@
 //! Racy kernels, each under many orders of waves: right kind, both lines; their corrected twins are clean and right.
 
-use crate::card::{Arg, Card, RACES};
+use crate::card::{Arg, Card, racy};
 use rocmforge_amdgcn::{Access, Fault, FaultKind, Outcome, Status, Tools};
 
 const SOURCE: &str = include_str!("../fixtures/races.hip");
@@ -13,7 +13,7 @@ fn line(name: &str) -> u32 {
 }
 
 fn card(seed: u64) -> Card {
-    let mut card = Card::new(RACES);
+    let mut card = Card::new(racy());
     card.options.tools = Tools::all();
     card.options.wave_order_seed = seed;
     card

@@ -1,6 +1,6 @@
 //! init_registers: unknown values are reported where they decide something, and nowhere else.
 
-use crate::card::{Arg, Card, FAULTS, RACES};
+use crate::card::{Arg, Card, faults, racy};
 use rocmforge_amdgcn::{FaultKind, Outcome, Status, Tools};
 
 const REGISTERS: &[u8] = include_bytes!("../fixtures/registers.co");
@@ -73,12 +73,12 @@ fn memory_nobody_has_written_matters_where_it_decides() {
 #[test]
 fn correct_kernels_have_no_unknown_values() {
     for kernel in ["reduce_fixed", "lds_raw_fixed", "last_wave_fixed", "stencil_fixed"] {
-        let mut card = card(RACES);
+        let mut card = card(racy());
         let (x, y) = (card.upload(&[1u32; 256]), card.alloc(1024));
         let outcome = card.launch(kernel, [1; 3], [256, 1, 1], 0, &[Arg::Ptr(x), Arg::Ptr(y)]);
         assert_eq!(outcome.status, Status::Completed, "{kernel}: {}", outcome.faults[0]);
     }
-    let mut card = self::card(FAULTS);
+    let mut card = self::card(faults());
     let y = card.alloc(1024);
     let outcome = card.launch("private_past_end", [1; 3], [32, 1, 1], 0, &[Arg::Ptr(y), Arg::U32(3)]);
     assert_eq!(outcome.status, Status::Completed, "{:?}", outcome.faults.first());

@@ -1,11 +1,11 @@
 //! Launches on several host threads give what one gives.
 
-use crate::card::{Arg, Card, FAULTS, RACES};
+use crate::card::{Arg, Card, faults, racy};
 use rocmforge_amdgcn::{ByteState, FaultKind, Outcome, Status};
 
 /// Outcome, and what the launch left in the 8 KiB it was given.
 fn run(kernel: &str, threads: usize, seed: u64, groups: u32) -> (Outcome, Vec<u32>, Vec<ByteState>) {
-    let mut card = Card::new(RACES);
+    let mut card = Card::new(racy());
     card.options.threads = threads;
     card.options.wave_order_seed = seed;
     let x = card.upload(&(0..2048u32).map(|n| n * 3 + 1).collect::<Vec<_>>());
@@ -39,7 +39,7 @@ fn workgroups_that_depend_on_each_other_run_on_one_thread() {
     assert_eq!(run("reduce_fixed", 3, 0, 5), one);
     // Atomics on global memory.
     for threads in [1, 4] {
-        let mut card = Card::new(RACES);
+        let mut card = Card::new(racy());
         card.options.threads = threads;
         let n = card.upload(&[0u32]);
         card.run("count_fixed", 9, 64, &[Arg::Ptr(n)]);
@@ -50,7 +50,7 @@ fn workgroups_that_depend_on_each_other_run_on_one_thread() {
 #[test]
 fn faults_are_those_of_one_thread() {
     let faults = |threads| {
-        let mut card = Card::new(FAULTS);
+        let mut card = Card::new(faults());
         card.options.threads = threads;
         let (x, y) = (card.upload(&[1.0f32; 16]), card.alloc(64));
         let args = [Arg::Ptr(x), Arg::Ptr(y), Arg::U32(16)];
@@ -65,7 +65,7 @@ fn faults_are_those_of_one_thread() {
 #[test]
 fn writes_to_unwritten_memory_count_as_written() {
     for threads in [1, 2, 4] {
-        let mut card = Card::new(RACES);
+        let mut card = Card::new(racy());
         card.options.threads = threads;
         let (x, y) = (card.upload(&[5u32; 1024]), card.alloc(5000));
         let outcome = card.launch("stencil_fixed", [4, 1, 1], [256, 1, 1], 0, &[Arg::Ptr(x), Arg::Ptr(y)]);

@@ -2,6 +2,7 @@
 
 use crate::llvm::{self, Answer};
 use crate::objects::{self, COMPILERS, Object};
+use rocmforge_amdgcn::Arch;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -73,7 +74,7 @@ pub(crate) fn distinct(objects: &[Object], compiler: &str, folder: &Path) -> Vec
     for object in objects.iter().filter(|object| object.compiler() == compiler) {
         let path = folder.join("object.co");
         std::fs::write(&path, &object.elf).expect("writable");
-        for answer in llvm::objdump_with(&format!("llvm-objdump-{compiler}"), &path) {
+        for answer in llvm::objdump_with(&format!("llvm-objdump-{compiler}"), Arch::Gfx1100, &path) {
             distinct.insert(answer.words, answer.text);
         }
     }
@@ -98,13 +99,13 @@ fn recorded(compiler: &str) -> Vec<Answer> {
 pub(crate) fn differences(compiler: &str, mut answers: Vec<Answer>) -> Vec<String> {
     for answer in &mut answers {
         let text = answer.text.take().expect("an instruction");
-        let ours = llvm::ours(&answer.words).map(|(text, _)| text);
+        let ours = llvm::ours(Arch::Gfx1100, &answer.words).map(|(text, _)| text);
         let same = ours
             .ok()
             .filter(|ours| compiler == "22" && spellings(&text).contains(ours));
         answer.text = Some(same.unwrap_or(text));
     }
-    llvm::differences(&answers)
+    llvm::differences(Arch::Gfx1100, &answers)
 }
 
 #[test]

@@ -6,3 +6,8 @@ mod memory;
 mod rejections;
 mod seeds;
 mod support;
+
+#[test]
+fn second_card() {
+    rocmforge_testkit::on_every_card("second_card", &[]);
+}

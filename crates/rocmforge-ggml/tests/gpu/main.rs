@@ -235,3 +235,8 @@ fn an_id_out_of_range_gives_nan_and_reads_nothing() {
     assert_eq!(found[..4], [1.0; 4]);
     assert!(found[4..].iter().all(|v| v.is_nan()), "{found:?}");
 }
+
+#[test]
+fn second_card() {
+    rocmforge_testkit::on_every_card("second_card", &[]);
+}

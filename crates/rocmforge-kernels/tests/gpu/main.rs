@@ -1,4 +1,4 @@
-//! Every kernel against its f64 reference, on the simulated gfx1100 or the card the supervisor lends.
+//! Every kernel against its f64 reference, on both simulated cards or the one the supervisor lends.
 //!
 //! Outputs are poisoned before each launch; shapes straddle the wave size. Tolerances are absolute and those of the seeds, or
 //! tighter.
@@ -25,3 +25,8 @@ mod rejections;
 mod rope;
 mod softmax;
 mod weighted_matmul;
+
+#[test]
+fn second_card() {
+    rocmforge_testkit::on_every_card("second_card", &[]);
+}

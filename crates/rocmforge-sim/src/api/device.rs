@@ -3,6 +3,7 @@
 use super::{answer, answer_text, required};
 use crate::config::CardConfig;
 use crate::sim::{Call, Hip};
+use rocmforge_amdgcn::Arch;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -128,7 +129,37 @@ impl Call<'_> {
     }
 }
 
-/// What a Navi 31 answers, as far as it matters to a program that computes.
+/// What differs between the cards.
+struct Figures {
+    /// kHz.
+    clock: c_int,
+    /// kHz.
+    memory_clock: c_int,
+    /// Bits.
+    bus: c_int,
+    /// Bytes.
+    l2: c_int,
+}
+
+fn figures(arch: &str) -> Figures {
+    if arch == Arch::Gfx1201.name() {
+        Figures {
+            clock: 2_970_000,
+            memory_clock: 1_258_000,
+            bus: 256,
+            l2: 8 << 20,
+        }
+    } else {
+        Figures {
+            clock: 2_400_000,
+            memory_clock: 1_250_000,
+            bus: 320,
+            l2: 6 << 20,
+        }
+    }
+}
+
+/// What a Navi 31, or a Navi 48, answers, as far as it matters to a program that computes.
 fn attribute_of(card: &CardConfig, attribute: hipDeviceAttribute_t) -> Option<c_int> {
     let pci = |part: usize| {
         let parts: Vec<&str> = card.pci.split([':', '.']).collect();
@@ -137,6 +168,7 @@ fn attribute_of(card: &CardConfig, attribute: hipDeviceAttribute_t) -> Option<c_
             .and_then(|text| i32::from_str_radix(text, 16).ok())
             .unwrap_or(0)
     };
+    let figures = figures(&card.arch);
     let arch = card.arch.strip_prefix("gfx").unwrap_or("1100");
     let (major, rest) = arch.split_at(arch.len().saturating_sub(2));
     Some(match attribute {
@@ -159,10 +191,10 @@ fn attribute_of(card: &CardConfig, attribute: hipDeviceAttribute_t) -> Option<c_
         hipDeviceAttributePciBusId => pci(1),
         hipDeviceAttributePciDeviceId => pci(2),
         hipDeviceAttributeIntegrated => c_int::from(card.unified_memory),
-        hipDeviceAttributeClockRate => 2_400_000,
-        hipDeviceAttributeMemoryClockRate => 1_250_000,
-        hipDeviceAttributeMemoryBusWidth => 320,
-        hipDeviceAttributeL2CacheSize => 6 << 20,
+        hipDeviceAttributeClockRate => figures.clock,
+        hipDeviceAttributeMemoryClockRate => figures.memory_clock,
+        hipDeviceAttributeMemoryBusWidth => figures.bus,
+        hipDeviceAttributeL2CacheSize => figures.l2,
         hipDeviceAttributeTotalConstantMemory => 2_147_483_647,
         hipDeviceAttributeAsyncEngineCount => 2,
         hipDeviceAttributeConcurrentKernels | hipDeviceAttributeCanMapHostMemory => 1,

@@ -3,8 +3,9 @@
 use super::space::{Addresses, Shape, Space};
 use crate::exec::code::Ins;
 use crate::exec::ctx::Ctx;
+use crate::exec::gfx12::{num_max32, num_max64, num_min32, num_min64};
 use crate::exec::isa::{Handler, Run, plain};
-use crate::exec::num::{max32, max64, min32, min64};
+use crate::exec::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32, max32, max64, min32, min64};
 use crate::exec::observe::{Data, Request};
 use crate::exec::wave::Wave;
 use crate::fault::{Access, FaultKind};
@@ -131,6 +132,12 @@ fn float(f: impl Fn(f32, f32) -> f32, a: u32, b: u32) -> u32 {
     f(f32::from_bits(a), f32::from_bits(b)).to_bits()
 }
 
+/// Adds two values of 16 bits.
+fn pairs(a: u32, b: u32, widen: impl Fn(u16) -> f32, narrow: impl Fn(f32) -> u16) -> u32 {
+    let add = |shift: u32| u32::from(narrow(widen((a >> shift) as u16) + widen((b >> shift) as u16))) << shift;
+    add(0) | add(16)
+}
+
 fn double(f: impl Fn(f64, f64) -> f64, a: u64, b: u64) -> u64 {
     f(f64::from_bits(a), f64::from_bits(b)).to_bits()
 }
@@ -175,6 +182,16 @@ atomics! {
     GlobalAtomicCmpswapF32 | FlatAtomicCmpswapF32 | DsCmpstoreF32 | DsCmpstoreRtnF32 u32,
         (old, d, s) if f32::from_bits(old) == f32::from_bits(s) { d } else { old };
     GlobalAtomicAddF32 | FlatAtomicAddF32 | DsAddF32 | DsAddRtnF32 u32, (old, d, _s) float(|a, b| a + b, old, d);
+    GlobalAtomicMinNumF32 | FlatAtomicMinNumF32 | DsMinNumF32 | DsMinNumRtnF32 u32,
+        (old, d, _s) float(num_min32, d, old);
+    GlobalAtomicMaxNumF32 | FlatAtomicMaxNumF32 | DsMaxNumF32 | DsMaxNumRtnF32 u32,
+        (old, d, _s) float(num_max32, d, old);
+    GlobalAtomicCondSubU32 | FlatAtomicCondSubU32 | DsCondSubU32 | DsCondSubRtnU32 u32,
+        (old, d, _s) if old >= d { old - d } else { old };
+    GlobalAtomicPkAddF16 | FlatAtomicPkAddF16 | DsPkAddF16 | DsPkAddRtnF16 u32,
+        (old, d, _s) pairs(old, d, half_to_f32, f32_to_half);
+    GlobalAtomicPkAddBf16 | FlatAtomicPkAddBf16 | DsPkAddBf16 | DsPkAddRtnBf16 u32,
+        (old, d, _s) pairs(old, d, bf16_to_f32, f32_to_bf16);
     GlobalAtomicMinF32 | FlatAtomicMinF32 | DsMinF32 | DsMinRtnF32 u32, (old, d, _s) float(min32, old, d);
     GlobalAtomicMaxF32 | FlatAtomicMaxF32 | DsMaxF32 | DsMaxRtnF32 u32, (old, d, _s) float(max32, old, d);
     DsMskorB32 | DsMskorRtnB32 u32, (old, d, s) old & !d | s;
@@ -196,6 +213,8 @@ atomics! {
     GlobalAtomicCmpswapB64 | FlatAtomicCmpswapB64 | DsCmpstoreB64 | DsCmpstoreRtnB64 u64,
         (old, d, s) if old == s { d } else { old };
     DsCmpstoreF64 | DsCmpstoreRtnF64 u64, (old, d, s) if f64::from_bits(old) == f64::from_bits(s) { d } else { old };
+    DsMinNumF64 | DsMinNumRtnF64 u64, (old, d, _s) double(num_min64, d, old);
+    DsMaxNumF64 | DsMaxNumRtnF64 u64, (old, d, _s) double(num_max64, d, old);
     DsMinF64 | DsMinRtnF64 u64, (old, d, _s) double(min64, old, d);
     DsMaxF64 | DsMaxRtnF64 u64, (old, d, _s) double(max64, old, d);
     DsMskorB64 | DsMskorRtnB64 u64, (old, d, s) old & !d | s;

@@ -143,9 +143,10 @@ pub(crate) fn lookup(op: Op, form: Form, clamp: bool) -> Option<Run> {
         .or_else(|| double::lookup(op, form))
         .or_else(|| half::lookup(op, form))
         .or_else(|| packed::lookup(op, form))
+        .or_else(|| crate::exec::gfx12::vector::lookup(op, form))
 }
 
 /// Whether an operation multiplies matrices.
 pub(crate) fn is_matrix(op: Op) -> bool {
-    wmma::lookup(op).is_some()
+    wmma::lookup(op).is_some() || crate::exec::gfx12::matrix::lookup(op).is_some()
 }
