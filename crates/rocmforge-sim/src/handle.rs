@@ -23,6 +23,8 @@ pub(crate) enum Found {
 
 struct Slot<T> {
     generation: u32,
+    /// The call that made the object.
+    made_by: u64,
     value: Option<T>,
 }
 
@@ -48,19 +50,27 @@ impl<T> Table<T> {
         }
     }
 
-    /// Keeps `value`. The most recently freed slot is used again at once, as allocators do.
-    pub(crate) fn insert(&mut self, value: T) -> u64 {
+    /// Keeps `value`, made by the call of this number. The most recently freed slot is used again at once, as allocators do.
+    pub(crate) fn insert(&mut self, value: T, call: u64) -> u64 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {
                 generation: 0,
+                made_by: 0,
                 value: None,
             });
             self.slots.len() - 1
         });
         let entry = &mut self.slots[slot];
         entry.generation += 1;
+        entry.made_by = call;
         entry.value = Some(value);
         (self.kind as u64) << KIND_SHIFT | u64::from(entry.generation) << GENERATION_SHIFT | (slot as u64) << SLOT_SHIFT
+    }
+
+    /// The calls that made the live objects.
+    pub(crate) fn made_by(&self) -> Vec<u64> {
+        let live = self.slots.iter().filter(|slot| slot.value.is_some());
+        live.map(|slot| slot.made_by).collect()
     }
 
     fn locate(&self, handle: u64) -> (Found, usize) {
@@ -122,9 +132,9 @@ mod tests {
     #[test]
     fn a_handle_dies_with_its_object_although_the_slot_is_used_again() {
         let mut table = Table::new(Kind::Stream);
-        let first = table.insert('a');
+        let first = table.insert('a', 1);
         assert_eq!(table.remove(first), Some('a'));
-        let second = table.insert('b');
+        let second = table.insert('b', 2);
         assert_ne!(first, second);
         assert_eq!(table.find(first), Found::Stale);
         assert_eq!(table.get(first), None);
@@ -140,8 +150,8 @@ mod tests {
     fn numbers_that_were_never_handles_are_unknown() {
         let mut streams = Table::new(Kind::Stream);
         let mut events = Table::new(Kind::Event);
-        let stream = streams.insert(());
-        let event = events.insert(());
+        let stream = streams.insert((), 1);
+        let event = events.insert((), 1);
         for odd in [
             0,
             1,

@@ -4,7 +4,7 @@ use crate::counters::LaunchCounts;
 use crate::host::{Host, KERNARG_BYTES};
 use crate::module::Module;
 use crate::race::Given;
-use crate::report::{Access, Report, ReportKind};
+use crate::report::{Access, Report, ReportKind, Side};
 use crate::shadow::Actor;
 use crate::work::Ran;
 use rocmforge_amdgcn as amdgcn;
@@ -99,13 +99,12 @@ impl Host {
         let mut fatal = None;
         for fault in &outcome.faults {
             fatal = fatal.or(status_of(fault.kind));
-            let report = self.report_of(fault, &name, card, call);
+            let report = self.report_of(fault, &name, card, actor);
             let by = match report.kind {
                 ReportKind::UseAfterFree => self.buried_at(fault.address, u64::MAX).1,
                 _ => None,
             };
             self.report(Report {
-                stream: actor.stream,
                 other: report.other.or(by),
                 ..report
             });
@@ -155,7 +154,8 @@ impl Host {
         true
     }
 
-    fn report_of(&self, fault: &Fault, kernel: &str, card: usize, call: u64) -> Report {
+    fn report_of(&self, fault: &Fault, kernel: &str, card: usize, actor: &Actor) -> Report {
+        let (call, stream) = (actor.call, actor.stream);
         let kind = match fault.kind {
             FaultKind::GlobalOutOfBounds => ReportKind::OutOfBounds,
             FaultKind::UseAfterFree => ReportKind::UseAfterFree,
@@ -163,21 +163,18 @@ impl Host {
             FaultKind::LdsOutOfBounds => ReportKind::LdsOutOfBounds,
             FaultKind::UninitialisedLds => ReportKind::UninitialisedLds,
             FaultKind::ScratchOutOfBounds => ReportKind::ScratchOutOfBounds,
-            FaultKind::BarrierDivergence => ReportKind::BarrierDivergence,
+            FaultKind::BarrierDivergence | FaultKind::WaveEnded => ReportKind::BarrierDivergence,
+            FaultKind::LdsRace => ReportKind::LdsRace,
+            FaultKind::GlobalRace => ReportKind::GlobalRace,
+            FaultKind::UninitialisedRegister => ReportKind::UninitialisedRegister,
             FaultKind::Misaligned => ReportKind::Misaligned,
             FaultKind::BudgetExhausted | FaultKind::Spinning => ReportKind::EndlessKernel,
             FaultKind::BadLaunch => ReportKind::BadLaunch,
             _ => ReportKind::KernelAbort,
         };
-        let access = match fault.access {
-            amdgcn::Access::Load | amdgcn::Access::Scalar => Some(Access::Read),
-            amdgcn::Access::Store => Some(Access::Write),
-            amdgcn::Access::Atomic => Some(Access::Atomic),
-            amdgcn::Access::None => None,
-        };
         let global = matches!(
             kind,
-            ReportKind::OutOfBounds | ReportKind::UseAfterFree | ReportKind::Uninitialised
+            ReportKind::OutOfBounds | ReportKind::UseAfterFree | ReportKind::Uninitialised | ReportKind::GlobalRace
         );
         let vram = &self.cards[card].vram;
         let allocation = if global { vram.blame(fault.address) } else { None };
@@ -204,15 +201,45 @@ impl Host {
             };
         }
         let report = Report::of_call(kind, "kernel", call, message).in_kernel(kernel);
+        let other = fault.other.as_deref().map(|other| {
+            Box::new(Side {
+                api: "kernel",
+                call,
+                stream,
+                kernel: Some(kernel.to_owned()),
+                access: access_of(other.access),
+                pc: Some(other.pc),
+                frames: other.frames.clone(),
+                workgroup: Some(other.workgroup),
+                wave: other.wave,
+                lane: other.lane,
+            })
+        });
         Report {
+            stream,
+            other,
             pc: Some(fault.pc),
             frames: fault.frames.clone(),
             workgroup: Some(fault.workgroup),
             wave: fault.wave,
             lane: fault.lane,
             count: fault.count,
-            ..report.at(access, fault.address, u64::from(fault.size), allocation)
+            ..report.at(
+                access_of(fault.access),
+                fault.address,
+                u64::from(fault.size),
+                allocation,
+            )
         }
+    }
+}
+
+fn access_of(access: amdgcn::Access) -> Option<Access> {
+    match access {
+        amdgcn::Access::Load | amdgcn::Access::Scalar => Some(Access::Read),
+        amdgcn::Access::Store => Some(Access::Write),
+        amdgcn::Access::Atomic => Some(Access::Atomic),
+        amdgcn::Access::None => None,
     }
 }
 

@@ -37,7 +37,10 @@ mod faults;
 mod handle;
 mod host;
 mod host_access;
+#[cfg(feature = "serde")]
+mod json;
 mod launch;
+mod leaks;
 mod module;
 mod order;
 mod pinned;

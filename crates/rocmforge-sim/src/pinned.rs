@@ -52,6 +52,8 @@ pub(crate) struct Pinned {
     pub(crate) size: usize,
     pub(crate) flags: u32,
     pub(crate) card: usize,
+    /// The call that allocated or registered it.
+    pub(crate) made_by: u64,
     /// The memory, if HIP allocated it; none if the program registered its own.
     pub(crate) block: Option<HostBlock>,
 }
@@ -67,6 +69,10 @@ impl PinnedRanges {
     pub(crate) fn insert(&mut self, range: Pinned) {
         self.bytes += range.size as u64;
         self.ranges.insert(range.address, range);
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Pinned> {
+        self.ranges.values()
     }
 
     /// The range `address` lies in.

@@ -45,7 +45,7 @@ impl Pools {
 
     /// A new pool's handle.
     pub(crate) fn create(&mut self, card: usize, max: u64, own: bool) -> u64 {
-        self.table.insert(Pool {
+        let pool = Pool {
             card,
             max,
             own,
@@ -54,7 +54,9 @@ impl Pools {
             reserved: 0,
             reserved_high: 0,
             settings: [1, 1, 1, 0],
-        })
+        };
+        // Pools are not looked for when leaks are: the default ones live as long as their card.
+        self.table.insert(pool, 0)
     }
 
     pub(crate) fn get(&self, pool: u64) -> Option<&Pool> {

@@ -52,6 +52,8 @@ pub enum ReportKind {
     GlobalRace,
     /// A register was read that the wave had not written.
     UninitialisedRegister,
+    /// Something was never given back, see [`SimHost::leaks`](crate::SimHost::leaks).
+    Leak,
 }
 
 /// The checker a report comes from. The names are those NVIDIA's compute-sanitizer uses.
@@ -93,7 +95,8 @@ impl ReportKind {
             | Self::InvalidFree
             | Self::LdsOutOfBounds
             | Self::ScratchOutOfBounds
-            | Self::Misaligned => Tool::Memcheck,
+            | Self::Misaligned
+            | Self::Leak => Tool::Memcheck,
             Self::Uninitialised | Self::UninitialisedLds | Self::UninitialisedRegister => Tool::Initcheck,
             Self::Race | Self::LdsRace | Self::GlobalRace => Tool::Racecheck,
             Self::BarrierDivergence | Self::EndlessKernel | Self::EndlessWait => Tool::Synccheck,
@@ -118,6 +121,7 @@ impl fmt::Display for ReportKind {
             Self::ScratchOutOfBounds => "private memory out of bounds",
             Self::BarrierDivergence => "barrier that not every wave reaches",
             Self::Misaligned => "misaligned access",
+            Self::Leak => "leak",
             Self::EndlessKernel => "kernel that does not end",
             Self::EndlessWait => "wait that never returns",
             Self::BadLaunch => "launch that does not fit the kernel",
@@ -198,6 +202,24 @@ impl fmt::Display for AllocationInfo {
     }
 }
 
+/// A frame whose function may have no name: line tables name inlined functions only.
+struct Place<'a>(&'a Frame);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Frame {
+            function,
+            file,
+            line,
+            column,
+        } = self.0;
+        if !function.is_empty() {
+            write!(f, "{function} ")?;
+        }
+        write!(f, "{file}:{line}:{column}")
+    }
+}
+
 /// The other party of a report that is about two accesses: of a race, or of a use after free the operation that is at
 /// fault for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -241,7 +263,7 @@ impl fmt::Display for Side {
             write!(f, ", pc {pc:#x}")?;
         }
         for frame in &self.frames {
-            write!(f, "\n    at {frame}")?;
+            write!(f, "\n    at {}", Place(frame))?;
         }
         if let Some([x, y, z]) = self.workgroup {
             write!(
@@ -356,7 +378,7 @@ impl fmt::Display for Report {
             write!(f, "\n  {access} of {} B at {:#x}", self.size, self.address)?;
         }
         for frame in &self.frames {
-            write!(f, "\n  at {frame}")?;
+            write!(f, "\n  at {}", Place(frame))?;
         }
         if let Some([x, y, z]) = self.workgroup {
             write!(

@@ -25,7 +25,7 @@ const CALL: Duration = Duration::from_nanos(500);
 
 /// A simulated machine with Radeon cards: a provider of HIP.
 ///
-/// Implements [`HipApi`], [`HipForeignApi`] and [`HipClock`]. It has no global state: two hosts in one process do not
+/// Implements [`HipApi`], [`HipForeignApi`], [`HipClock`] and [`HipNames`]. It has no global state: two hosts in one process do not
 /// know of each other. All calls of one host take one lock.
 pub struct SimHost {
     clock: Arc<AtomicU64>,
@@ -90,6 +90,11 @@ impl SimHost {
 
     /// What foreign programs call as well.
     pub fn foreign_api(self: &Arc<Self>) -> Arc<dyn HipForeignApi> {
+        self.clone()
+    }
+
+    /// Who is told what allocations are called: its reports name them.
+    pub fn names(self: &Arc<Self>) -> Arc<dyn HipNames> {
         self.clone()
     }
 
@@ -183,16 +188,6 @@ impl SimHost {
     pub fn set_other_rocm_used(&self, card: usize, bytes: u64) {
         if let Some(card) = self.state.lock().cards.get_mut(card) {
             card.config.other_rocm_used.0 = bytes;
-        }
-    }
-
-    /// Tells what the program calls the live device allocation that starts at `ptr` and where it made it; reports about
-    /// it say so from now on. Any other pointer is ignored.
-    pub fn name_allocation(&self, ptr: *const std::ffi::c_void, label: &str, site: &str) {
-        let address = ptr.addr() as u64;
-        let mut host = self.state.lock();
-        if let Some(card) = host.card_of(address) {
-            host.cards[card].vram.name(address, label, site);
         }
     }
 
@@ -534,6 +529,16 @@ impl Call<'_> {
     /// Marks the end of every operation of a card, as a reset does.
     pub(crate) fn drop_work(&mut self, card: usize) {
         self.host.queues.abandon(card);
+    }
+}
+
+impl HipNames for SimHost {
+    fn name_allocation(&self, ptr: *const std::ffi::c_void, label: &str, site: &str) {
+        let address = ptr.addr() as u64;
+        let mut host = self.state.lock();
+        if let Some(card) = host.card_of(address) {
+            host.cards[card].vram.name(address, label, site);
+        }
     }
 }
 

@@ -47,11 +47,13 @@ impl Call<'_> {
         if flags & !EVENT_FLAGS != 0 || flags & both == both || shared {
             return Err(hipErrorInvalidValue);
         }
-        let handle = self.events.insert(Event {
+        let event_of_card = Event {
             card,
             flags,
             record: None,
-        });
+        };
+        let call = self.number;
+        let handle = self.events.insert(event_of_card, call);
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(event, std::ptr::without_provenance_mut(handle as usize)) }
     }

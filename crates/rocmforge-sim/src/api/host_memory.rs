@@ -39,7 +39,9 @@ impl Call<'_> {
         let block = HostBlock::new(size, byte).ok_or(hipErrorOutOfMemory)?;
         let address = block.address();
         let id = self.new_id();
+        let made_by = self.number;
         self.pinned.insert(Pinned {
+            made_by,
             id,
             address,
             size,
@@ -84,7 +86,9 @@ impl Call<'_> {
         }
         let id = self.new_id();
         let address = pointer.expose_provenance();
+        let made_by = self.number;
         self.pinned.insert(Pinned {
+            made_by,
             id,
             address,
             size,

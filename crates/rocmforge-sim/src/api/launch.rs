@@ -198,6 +198,14 @@ impl Call<'_> {
                 );
                 return Err(hipErrorInvalidValue);
             }
+            if self.card_of(pointer.addr() as u64).is_some() {
+                let message = format!(
+                    "argument {index} of {} is a device address itself; the list takes a pointer to each argument",
+                    meta.name
+                );
+                self.report(ReportKind::BadLaunch, message);
+                return Err(hipErrorInvalidValue);
+            }
             // SAFETY: promised by the caller.
             arguments.push(unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), arg.size as usize) }.to_vec());
         }

@@ -51,8 +51,9 @@ impl Call<'_> {
         let target = &mut self.cards[card];
         match Module::load(elf, card, &target.config.arch, &mut target.vram) {
             Ok(loaded) => {
-                let handle = self.modules.insert(Arc::new(loaded));
-                // SAFETY: promised by the caller.
+                let call = self.number;
+                let handle = self.modules.insert(Arc::new(loaded), call);
+                // SAFETY: promised by the caller of the HIP function.
                 unsafe { answer(module, std::ptr::without_provenance_mut(handle as usize)) }
             }
             Err(refused) => Err(self.refuse(refused)),
@@ -115,10 +116,12 @@ impl Call<'_> {
         // SAFETY: promised by the caller of the HIP function: a text that ends with NUL.
         let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| hipErrorNotFound)?;
         let kernel = loaded.kernel(name).ok_or(hipErrorNotFound)?;
-        let handle = self.functions.insert(Function {
+        let found = Function {
             module: module.addr() as u64,
             kernel,
-        });
+        };
+        let call = self.number;
+        let handle = self.functions.insert(found, call);
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(function, std::ptr::without_provenance_mut(handle as usize)) }
     }

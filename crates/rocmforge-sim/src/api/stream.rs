@@ -67,7 +67,8 @@ impl Call<'_> {
         // Out of range is no error: HIP takes the nearest.
         let priority = priority.clamp(PRIORITY_GREATEST, PRIORITY_LEAST);
         let id = self.queues.create(card, flags == hipStreamDefault, flags, priority);
-        let handle = self.streams.insert(id);
+        let call = self.number;
+        let handle = self.streams.insert(id, call);
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(stream, std::ptr::without_provenance_mut(handle as usize)) }
     }

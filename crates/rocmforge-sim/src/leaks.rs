@@ -1,0 +1,51 @@
+//! What a program still holds.
+
+use crate::report::{Report, ReportKind};
+use crate::sim::SimHost;
+
+impl SimHost {
+    /// What the program has not given back: device and pinned memory, registered memory, streams, events and modules, each
+    /// with the call that made it. For the end of a test; nothing is remembered as reported.
+    pub fn leaks(&self) -> Vec<Report> {
+        self.with_host(|host| {
+            let mut leaks = Vec::new();
+            let leak = |api, call, what: String| Report::of_call(ReportKind::Leak, api, call, what);
+            for card in &host.cards {
+                for allocation in card.vram.live() {
+                    let report = leak("hipMalloc", allocation.allocated_by, "never freed".to_owned());
+                    leaks.push(report.at(None, allocation.address, allocation.size, Some(allocation.info())));
+                }
+            }
+            for range in host.pinned.all() {
+                let (api, what) = match range.block {
+                    Some(_) => ("hipHostMalloc", "pinned memory that was never freed"),
+                    None => ("hipHostRegister", "memory that was never unregistered"),
+                };
+                let report = leak(api, range.made_by, what.to_owned());
+                leaks.push(report.at(None, range.address as u64, range.size as u64, None));
+            }
+            let handles = [
+                (
+                    "hipStreamCreate",
+                    "a stream that was never destroyed",
+                    host.streams.made_by(),
+                ),
+                (
+                    "hipEventCreate",
+                    "an event that was never destroyed",
+                    host.events.made_by(),
+                ),
+                (
+                    "hipModuleLoadData",
+                    "a module that was never unloaded",
+                    host.modules.made_by(),
+                ),
+            ];
+            for (api, what, calls) in handles {
+                leaks.extend(calls.into_iter().map(|call| leak(api, call, what.to_owned())));
+            }
+            leaks.sort_by_key(|report| report.call);
+            leaks
+        })
+    }
+}
