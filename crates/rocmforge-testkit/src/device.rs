@@ -64,6 +64,7 @@ pub(crate) fn choose(sim: &SimConfig) -> Result<Chosen, DeviceError> {
 fn simulated(host: Arc<SimHost>, name: String) -> Chosen {
     let provider = Provider::new(host.api())
         .with_clock(host.clock())
+        .with_names(host.names())
         .with_readings(Box::new(host.readings(0)));
     Chosen {
         provider,

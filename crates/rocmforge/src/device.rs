@@ -142,6 +142,7 @@ fn open_sim(options: BackendOptions) -> Result<Device, DeviceError> {
     let sim = SimHost::new(SimConfig::default());
     let provider = Provider::new(sim.api())
         .with_clock(sim.clock())
+        .with_names(sim.names())
         .with_readings(Box::new(sim.readings(0)));
     let backend = HipBackend::open(provider, BackendOptions { device: 0, ..options })?;
     Ok(Device {

@@ -4,6 +4,7 @@ use super::{KernelsError, read};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The compiler release the committed packs are made with.
 pub(super) const PINNED: &str = "19.1.7";
@@ -66,22 +67,35 @@ impl Compiler {
             .any(|word| word == PINNED || word.starts_with(&format!("{PINNED}-")))
     }
 
-    /// Compiles `kernels/<family>.hip` for one target. Runs in the repository's root on a relative path, so that file names in
-    /// the line tables are `kernels/...`.
+    /// Compiles `kernels/<family>.hip` for one target.
     pub(super) fn compile(&self, root: &Path, family: &str, arch: &str) -> Result<Vec<u8>, KernelsError> {
+        self.compile_file(root, &format!("kernels/{family}.hip"), arch, &[])
+    }
+
+    /// Compiles one source for one target. Runs in the repository's root on a relative path, so that file names in the line
+    /// tables are `kernels/...`. Of two flags that contradict each other, the one in `more` counts.
+    pub(super) fn compile_file(
+        &self,
+        root: &Path,
+        source_file: &str,
+        arch: &str,
+        more: &[&str],
+    ) -> Result<Vec<u8>, KernelsError> {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
         let out = root.join("target/kernels");
         std::fs::create_dir_all(&out).map_err(|source| KernelsError::Io {
             path: out.clone(),
             source,
         })?;
-        let object = out.join(format!("{family}.{arch}.{}.co", std::process::id()));
-        let source_file = format!("kernels/{family}.hip");
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let object = out.join(format!("{number}.{arch}.{}.co", std::process::id()));
         let output = Command::new(&self.program)
             .current_dir(root)
             .args(FLAGS)
+            .args(more)
             .arg(format!("-ffile-prefix-map={}=.", root.display()))
             .arg(format!("--offload-arch={arch}"))
-            .arg(&source_file)
+            .arg(source_file)
             .arg("-o")
             .arg(&object)
             .output()
@@ -92,7 +106,7 @@ impl Compiler {
         if !output.status.success() {
             return Err(KernelsError::Compile {
                 arch: arch.to_owned(),
-                source_file,
+                source_file: source_file.to_owned(),
                 log: String::from_utf8_lossy(&output.stderr).into_owned(),
             });
         }
@@ -103,7 +117,7 @@ impl Compiler {
     }
 }
 
-fn sorted(directory: &Path, extension: &str) -> Result<Vec<String>, KernelsError> {
+pub(super) fn sorted(directory: &Path, extension: &str) -> Result<Vec<String>, KernelsError> {
     let io = |source| KernelsError::Io {
         path: directory.into(),
         source,

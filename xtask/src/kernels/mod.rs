@@ -5,6 +5,7 @@
 
 mod compile;
 mod counters;
+mod faulty;
 mod manifest;
 mod pack;
 
@@ -39,6 +40,9 @@ enum Command {
         /// Accepts a compiler other than the pinned one. Such packs are for your own use, not for committing.
         #[arg(long)]
         any_compiler: bool,
+        /// Only the faulty kernels that the sanitizer is tested with.
+        #[arg(long, conflicts_with = "arch")]
+        faulty_only: bool,
     },
     /// Compiles the kernels and compares the result byte for byte with what is committed.
     Check {
@@ -126,7 +130,11 @@ fn prebuilt() -> PathBuf {
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.command {
-        Command::Build { arch, any_compiler } => build(arch, any_compiler)?,
+        Command::Build {
+            arch,
+            any_compiler,
+            faulty_only,
+        } => build(arch, any_compiler, faulty_only)?,
         Command::Check { arch, strict } => check(arch, strict)?,
         Command::Counters { bless } => counters::run(bless)?,
         Command::List { arch } => list(arch)?,
@@ -137,41 +145,55 @@ pub(crate) fn run(args: Args) -> Outcome {
 /// A target's objects, by family.
 type Objects = BTreeMap<String, Vec<u8>>;
 
-/// Compiles every family for every target, on all processors.
-fn compile_all(compiler: &Compiler, targets: &[String]) -> Result<BTreeMap<String, Objects>, KernelsError> {
-    let families = compile::families(workspace_root())?;
-    let jobs: Vec<(&String, &String)> = targets
-        .iter()
-        .flat_map(|t| families.iter().map(move |f| (t, f)))
-        .collect();
+/// Does every job, on all processors, until one fails; the results are in the order of the jobs.
+fn in_parallel<J: Sync, T: Send>(
+    jobs: &[J],
+    work: impl Fn(&J) -> Result<T, KernelsError> + Sync,
+) -> Result<Vec<T>, KernelsError> {
     let next = AtomicUsize::new(0);
-    let done: Mutex<BTreeMap<String, Objects>> = Mutex::default();
+    let done: Mutex<Vec<(usize, T)>> = Mutex::default();
     let failure: Mutex<Option<KernelsError>> = Mutex::default();
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
-                while let Some((target, family)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(index) else { return };
                     if failure.lock().expect("no worker panics").is_some() {
                         return;
                     }
-                    match compiler.compile(workspace_root(), family, target) {
-                        Ok(object) => {
-                            let mut done = done.lock().expect("no worker panics");
-                            done.entry((*target).clone())
-                                .or_default()
-                                .insert((*family).clone(), object);
-                        }
+                    match work(job) {
+                        Ok(result) => done.lock().expect("no worker panics").push((index, result)),
                         Err(error) => *failure.lock().expect("no worker panics") = Some(error),
                     }
                 }
             });
         }
     });
-    match failure.into_inner().expect("no worker panics") {
-        Some(error) => Err(error),
-        None => Ok(done.into_inner().expect("no worker panics")),
+    if let Some(error) = failure.into_inner().expect("no worker panics") {
+        return Err(error);
     }
+    let mut done = done.into_inner().expect("no worker panics");
+    done.sort_by_key(|(index, _)| *index);
+    Ok(done.into_iter().map(|(_, result)| result).collect())
+}
+
+/// Compiles every family for every target.
+fn compile_all(compiler: &Compiler, targets: &[String]) -> Result<BTreeMap<String, Objects>, KernelsError> {
+    let families = compile::families(workspace_root())?;
+    let jobs: Vec<(&String, &String)> = targets
+        .iter()
+        .flat_map(|t| families.iter().map(move |f| (t, f)))
+        .collect();
+    let objects = in_parallel(&jobs, |(target, family)| {
+        compiler.compile(workspace_root(), family, target)
+    })?;
+    let mut done: BTreeMap<String, Objects> = BTreeMap::new();
+    for ((target, family), object) in jobs.into_iter().zip(objects) {
+        done.entry(target.clone()).or_default().insert(family.clone(), object);
+    }
+    Ok(done)
 }
 
 /// Reads what the objects say of themselves and refuses spills.
@@ -206,7 +228,7 @@ fn describe(arch: &str, objects: &Objects) -> Result<BTreeMap<String, CodeObject
     Ok(described)
 }
 
-fn build(arch: Vec<String>, any_compiler: bool) -> Result<(), KernelsError> {
+fn build(arch: Vec<String>, any_compiler: bool, faulty_only: bool) -> Result<(), KernelsError> {
     let compiler = Compiler::find()?;
     if !any_compiler && !compiler.is_pinned() {
         return Err(KernelsError::WrongCompiler {
@@ -218,6 +240,12 @@ fn build(arch: Vec<String>, any_compiler: bool) -> Result<(), KernelsError> {
     } else {
         arch
     };
+    if faulty_only {
+        return faulty::build(&compiler);
+    }
+    if targets.len() == TARGETS.len() {
+        faulty::build(&compiler)?;
+    }
     let source = compile::source_hash(workspace_root())?;
     let mut manifest = Manifest::read(&prebuilt()).unwrap_or_default();
     for (target, objects) in compile_all(&compiler, &targets)? {
@@ -247,7 +275,8 @@ fn build(arch: Vec<String>, any_compiler: bool) -> Result<(), KernelsError> {
 fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError> {
     let manifest = Manifest::read(&prebuilt())?;
     let source = compile::source_hash(workspace_root())?;
-    let targets: Vec<String> = if arch.is_empty() {
+    let all = arch.is_empty();
+    let targets: Vec<String> = if all {
         manifest.targets.keys().cloned().collect()
     } else {
         arch
@@ -263,6 +292,9 @@ fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError> {
         if compile::sha256(&pack) != entry.pack_sha256 {
             differ.push(format!("{target} (the pack is not the manifest's)"));
         }
+    }
+    if all {
+        differ.extend(faulty::differing(None)?);
     }
     if !differ.is_empty() {
         return Err(KernelsError::Differ {
@@ -304,6 +336,9 @@ fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError> {
         } else {
             println!("{target}: {} families, the same bytes", objects.len());
         }
+    }
+    if all {
+        differ.extend(faulty::differing(Some(&compiler))?);
     }
     if !differ.is_empty() {
         return Err(KernelsError::Differ {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 #[path = "../common/drop_orders.rs"]
 mod drop_orders;
 mod drops;
+mod names;
 mod ordering;
 mod sweep;
 
@@ -19,6 +20,7 @@ fn backend(seed: u64) -> (Arc<SimHost>, Arc<HipBackend>) {
     });
     let provider = Provider::new(sim.api())
         .with_clock(sim.clock())
+        .with_names(sim.names())
         .with_readings(Box::new(sim.readings(0)));
     let options = BackendOptions {
         policy: Policy::tests(),

@@ -1,0 +1,257 @@
+//! The command line.
+
+use crate::error::Error;
+use crate::launch_file::{LaunchFile, seed_range, tool_set};
+use crate::object_file::{ObjectFile, describe, template};
+use crate::outcome::{Finding, Outcome};
+use crate::plan::Plan;
+use crate::{npy, run};
+use clap::{Parser, ValueEnum};
+use serde::Serialize;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Runs a compiled AMD GPU kernel on a simulated Radeon and tells what is wrong with it: memcheck, initcheck, racecheck,
+/// synccheck. Needs no GPU and no ROCm.
+///
+/// Exit status: 0 nothing found, 1 something found, 2 it could not run.
+#[derive(Parser, Debug)]
+#[command(name = "rocmforge-sanitize", version)]
+pub struct Cli {
+    /// The launch file (TOML). `--template` writes one to start from.
+    #[arg(required_unless_present_any = ["kernels", "template"])]
+    pub launch_file: Option<PathBuf>,
+    /// How to print what is found.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Other seeds than the file's: a count (`16`) or a range (`8..24`).
+    #[arg(long, value_name = "SEEDS")]
+    pub seeds: Option<String>,
+    /// Other tools than the file's, separated by commas.
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    pub tools: Vec<String>,
+    /// Lists the kernels of a code object with their arguments, and runs nothing.
+    #[arg(long, value_name = "OBJECT", conflicts_with_all = ["launch_file", "template"])]
+    pub kernels: Option<PathBuf>,
+    /// Prints a launch file for the kernels of a code object, and runs nothing.
+    #[arg(long, value_name = "OBJECT", conflicts_with = "launch_file")]
+    pub template: Option<PathBuf>,
+}
+
+/// How findings are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Pages for people.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// The exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Nothing was found.
+    Clean = 0,
+    /// Something was found.
+    Found = 1,
+    /// It could not run.
+    CannotRun = 2,
+}
+
+/// Runs the program. Findings go to `out`, errors to `err`.
+pub fn main(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
+    match execute(cli, out) {
+        Ok(exit) => exit,
+        Err(error) => {
+            // Nobody is left to tell if this fails.
+            let _ = writeln!(err, "error: {error}");
+            Exit::CannotRun
+        }
+    }
+}
+
+fn execute(cli: &Cli, out: &mut dyn Write) -> Result<Exit, Error> {
+    // Who reads `out` may have gone: then there is nothing left to print to.
+    let mut print = |text: &str| {
+        let _ = out.write_all(text.as_bytes());
+    };
+    if let Some(path) = &cli.kernels {
+        print(&describe(&object(path)?));
+        return Ok(Exit::Clean);
+    }
+    if let Some(path) = &cli.template {
+        print(&template(&object(path)?, path));
+        return Ok(Exit::Clean);
+    }
+    let Some(path) = &cli.launch_file else {
+        return Ok(Exit::CannotRun);
+    };
+    let mut file = LaunchFile::read(path)?;
+    let option = |key: &str, problem| Error::value(file.place.clone(), key, problem);
+    if let Some(seeds) = &cli.seeds {
+        file.seeds = seed_range(seeds).map_err(|problem| option("--seeds", problem))?;
+    }
+    if !cli.tools.is_empty() {
+        file.tools = tool_set(cli.tools.iter().map(String::as_str)).map_err(|problem| option("--tools", problem))?;
+    }
+    let plan = Plan::new(file)?;
+    let outcome = run(&plan)?;
+    let saved = save(&plan, &outcome)?;
+    print(&match cli.format {
+        Format::Text => text(&plan, &outcome, &saved),
+        Format::Json => json(&plan, &outcome, &saved),
+    });
+    Ok(if outcome.findings.is_empty() {
+        Exit::Clean
+    } else {
+        Exit::Found
+    })
+}
+
+fn object(path: &Path) -> Result<ObjectFile, Error> {
+    let bytes = std::fs::read(path).map_err(Error::read(path))?;
+    ObjectFile::parse(&bytes).map_err(|source| Error::Object {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// A buffer that was to be written to a file.
+#[derive(Serialize)]
+struct Saved {
+    buffer: String,
+    file: PathBuf,
+    /// None: the card had stopped, and nothing could be read.
+    bytes: Option<usize>,
+}
+
+/// Writes the outputs of the first seed.
+fn save(plan: &Plan, outcome: &Outcome) -> Result<Vec<Saved>, Error> {
+    let wanted = plan.file.buffers.iter().filter_map(|b| Some((b, b.save.as_ref()?)));
+    let mut saved = Vec::new();
+    for ((buffer, path), bytes) in wanted.zip(&outcome.outputs) {
+        if let Some(bytes) = bytes {
+            let file = if path.extension().is_some_and(|extension| extension == "npy") {
+                npy::write(buffer.dtype.npy(), &buffer.shape, bytes)
+            } else {
+                bytes.clone()
+            };
+            std::fs::write(path, file).map_err(Error::write(path))?;
+        }
+        saved.push(Saved {
+            buffer: buffer.label.clone(),
+            file: path.clone(),
+            bytes: bytes.as_ref().map(Vec::len),
+        });
+    }
+    Ok(saved)
+}
+
+fn plural(n: usize, one: &str) -> String {
+    if n == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{n} {one}s")
+    }
+}
+
+fn tool_names(plan: &Plan) -> Vec<&'static str> {
+    let tools = plan.file.tools;
+    let all = [
+        ("memcheck", tools.memcheck),
+        ("initcheck", tools.initcheck),
+        ("racecheck", tools.racecheck),
+        ("synccheck", tools.synccheck),
+        ("init_registers", tools.init_registers),
+    ];
+    all.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect()
+}
+
+fn text(plan: &Plan, outcome: &Outcome, saved: &[Saved]) -> String {
+    let mut page = String::new();
+    for Finding {
+        seeds,
+        first_seed,
+        report,
+    } in &outcome.findings
+    {
+        page.push_str(&format!("{report}\n"));
+        page.push_str(&format!(
+            "  in {seeds} of {}, first in seed {first_seed}\n\n",
+            plural(outcome.seeds, "seed")
+        ));
+    }
+    for output in saved {
+        let Saved { buffer, file, bytes } = output;
+        match bytes {
+            Some(bytes) => page.push_str(&format!("{buffer}: {bytes} B written to {}\n", file.display())),
+            None => page.push_str(&format!("{buffer}: not written, the kernel has stopped the card\n")),
+        }
+    }
+    if outcome.differing > 0 {
+        page.push_str(&format!(
+            "outputs: {} of {} gave others than the first\n",
+            outcome.differing,
+            plural(outcome.seeds, "seed")
+        ));
+    }
+    let found = match outcome.findings.len() {
+        0 => "nothing found".to_owned(),
+        n => plural(n, "fault"),
+    };
+    page.push_str(&format!(
+        "rocmforge-sanitize: {found} in {} ({}, {} wave instructions; {})\n",
+        plural(plan.file.launches.len(), "launch").replace("launchs", "launches"),
+        plural(outcome.seeds, "seed"),
+        outcome.instructions,
+        tool_names(plan).join(", "),
+    ));
+    page
+}
+
+/// What `--format json` prints.
+#[derive(Serialize)]
+struct Page<'a> {
+    version: u32,
+    status: &'static str,
+    launch_file: &'a Path,
+    object: &'a Path,
+    arch: &'a str,
+    tools: Vec<&'static str>,
+    seeds: usize,
+    launches: usize,
+    instructions: u64,
+    differing_outputs: usize,
+    findings: &'a [Finding],
+    outputs: &'a [Saved],
+}
+
+fn json(plan: &Plan, outcome: &Outcome, saved: &[Saved]) -> String {
+    let page = Page {
+        version: 1,
+        status: if outcome.findings.is_empty() {
+            "clean"
+        } else {
+            "reports"
+        },
+        launch_file: &plan.file.place.file,
+        object: plan.object_path(),
+        arch: &plan.object.meta.target.arch,
+        tools: tool_names(plan),
+        seeds: outcome.seeds,
+        launches: plan.file.launches.len(),
+        instructions: outcome.instructions,
+        differing_outputs: outcome.differing,
+        findings: &outcome.findings,
+        outputs: saved,
+    };
+    match serde_json::to_string_pretty(&page) {
+        Ok(text) => text + "\n",
+        // Only a path that is no Unicode can do this.
+        Err(error) => format!(
+            "{{\"version\": 1, \"status\": \"unprintable\", \"error\": {:?}}}\n",
+            error.to_string()
+        ),
+    }
+}

@@ -1,0 +1,181 @@
+//! Why nothing could be run.
+
+use crate::object_file::ObjectError;
+use rocmforge_hip_sys::hipError_t;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A line of a launch file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: Arc<Path>,
+    /// The line, from 1.
+    pub line: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file.display(), self.line)
+    }
+}
+
+/// Why nothing could be run, or its results not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The launch file is no TOML.
+    #[error("{at}: {message}")]
+    Syntax {
+        /// Where.
+        at: Place,
+        /// What the parser says.
+        message: String,
+    },
+    /// A key no launch file has.
+    #[error("{at}: `{key}` is no key of {table}; there are: {known}")]
+    UnknownKey {
+        /// Where.
+        at: Place,
+        /// The key.
+        key: String,
+        /// The table it stands in.
+        table: &'static str,
+        /// The keys this table has.
+        known: String,
+    },
+    /// A key that must be there is not.
+    #[error("{at}: {table} needs `{key}`")]
+    MissingKey {
+        /// Where the table starts.
+        at: Place,
+        /// The key.
+        key: &'static str,
+        /// The table.
+        table: &'static str,
+    },
+    /// A value of the wrong type, out of range, or that contradicts another.
+    #[error("{at}: `{key}` {problem}")]
+    Value {
+        /// Where.
+        at: Place,
+        /// The key.
+        key: String,
+        /// What is wrong with it: "takes ..., this is ...".
+        problem: String,
+    },
+    /// An argument names a buffer that is not there.
+    #[error("{at}: there is no buffer `{name}`; there are: {known}. A buffer of its own is written \"f32[64] zeros\"")]
+    NoSuchBuffer {
+        /// Where.
+        at: Place,
+        /// The name.
+        name: String,
+        /// The buffers there are.
+        known: String,
+    },
+    /// The object has no kernel of this name.
+    #[error("{at}: {} has no kernel `{kernel}`; it has: {known}", object.display())]
+    NoSuchKernel {
+        /// Where.
+        at: Place,
+        /// The name.
+        kernel: String,
+        /// The object.
+        object: PathBuf,
+        /// Its kernels.
+        known: String,
+    },
+    /// Too few or too many arguments.
+    #[error("{at}: `{kernel}` takes {expected} arguments, {given} are given. It is {signature}")]
+    ArgumentCount {
+        /// Where.
+        at: Place,
+        /// The kernel.
+        kernel: String,
+        /// How many it takes.
+        expected: usize,
+        /// How many there are.
+        given: usize,
+        /// Its arguments.
+        signature: String,
+    },
+    /// An argument that does not fit what the object says of it.
+    #[error("{at}: argument {index} of `{kernel}` {problem}. It is {signature}")]
+    Argument {
+        /// Where.
+        at: Place,
+        /// The kernel.
+        kernel: String,
+        /// Which argument, from 0.
+        index: usize,
+        /// What is wrong.
+        problem: String,
+        /// The kernel's arguments.
+        signature: String,
+    },
+    /// Not a code object, or one the simulator does not execute.
+    #[error("{}: {source}", path.display())]
+    Object {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ObjectError,
+    },
+    /// The simulated machine cannot be made.
+    #[error(transparent)]
+    Machine(#[from] rocmforge_sim::SimError),
+    /// A call of the sanitizer's own that the simulated machine refuses.
+    #[error("{at}: {call} answers {status}{}", because(.reasons))]
+    Refused {
+        /// The line it is made for.
+        at: Place,
+        /// The HIP function.
+        call: &'static str,
+        /// Its answer.
+        status: hipError_t,
+        /// What the simulator says of it.
+        reasons: Vec<String>,
+    },
+}
+
+fn because(reasons: &[String]) -> String {
+    reasons.iter().map(|reason| format!("\n  {reason}")).collect()
+}
+
+impl Error {
+    pub(crate) fn value(at: Place, key: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Value {
+            at,
+            key: key.into(),
+            problem: problem.into(),
+        }
+    }
+
+    pub(crate) fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        |source| Self::Read { path, source }
+    }
+
+    pub(crate) fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        |source| Self::Write { path, source }
+    }
+}

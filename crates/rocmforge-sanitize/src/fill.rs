@@ -1,0 +1,99 @@
+//! What buffers hold before the first launch.
+
+use crate::dtype::{DType, Number};
+use std::path::PathBuf;
+
+/// What a buffer holds before the first launch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fill {
+    /// Nothing: reading it before it is written is a report.
+    Uninit,
+    /// The same number everywhere.
+    Constant(Number),
+    /// 0, 1, 2, and so on; integers wrap around.
+    Iota,
+    /// Uniform random numbers, from `low` on and below `high`.
+    Random {
+        /// The same seed gives the same numbers.
+        seed: u64,
+        /// The smallest.
+        low: f64,
+        /// What all are below.
+        high: f64,
+    },
+    /// The bytes of a file: raw, or a `.npy` array of the same type.
+    File(PathBuf),
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 on and below 1.
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+impl Fill {
+    /// The bytes of `count` elements; none for memory that nobody writes. A file's are read elsewhere.
+    pub(crate) fn bytes(&self, dtype: DType, count: usize) -> Option<Vec<u8>> {
+        match self {
+            Self::Uninit | Self::File(_) => None,
+            Self::Constant(number) => dtype.encode(*number).map(|one| one.repeat(count)),
+            Self::Iota => Some((0..count as u64).flat_map(|i| dtype.encode_index(i)).collect()),
+            Self::Random { seed, low, high } => {
+                let mut random = Random(*seed);
+                let mut bytes = Vec::with_capacity(count * dtype.size());
+                for _ in 0..count {
+                    let value = low + (high - low) * random.unit();
+                    let number = if dtype.is_float() {
+                        Number::Float(value)
+                    } else {
+                        Number::Int(value.floor() as i128)
+                    };
+                    bytes.extend(dtype.encode(number)?);
+                }
+                Some(bytes)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_numbers_repeat_and_stay_in_their_range() {
+        let fill = |seed| Fill::Random {
+            seed,
+            low: -2.0,
+            high: 3.0,
+        };
+        let numbers: Vec<i32> = fill(7)
+            .bytes(DType::I32, 1000)
+            .unwrap()
+            .chunks_exact(4)
+            .map(|b| i32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+            .collect();
+        assert_eq!(numbers.iter().min(), Some(&-2));
+        assert_eq!(numbers.iter().max(), Some(&2));
+        assert_eq!(fill(7).bytes(DType::F32, 64), fill(7).bytes(DType::F32, 64));
+        assert_ne!(fill(7).bytes(DType::F32, 64), fill(8).bytes(DType::F32, 64));
+    }
+
+    #[test]
+    fn iota_counts() {
+        assert_eq!(Fill::Iota.bytes(DType::U16, 3), Some(vec![0, 0, 1, 0, 2, 0]));
+        assert_eq!(Fill::Uninit.bytes(DType::U16, 3), None);
+    }
+}

@@ -1,0 +1,150 @@
+//! The launch file: what to run, on what data, under which checks.
+
+mod buffer;
+mod parse;
+mod toml_reader;
+
+pub(crate) use parse::{seed_range, tool_set};
+
+use crate::dtype::{DType, Number};
+use crate::error::{Error, Place};
+use crate::fill::Fill;
+use rocmforge_amdgcn::Tools;
+use std::path::{Path, PathBuf};
+
+/// Seeds of one file, at most.
+pub const MAX_SEEDS: usize = 1_000_000;
+/// Bytes of all buffers together, at most.
+pub const MAX_BYTES: u64 = 8 << 30;
+
+/// A launch file that has been read. Paths in it are relative to the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaunchFile {
+    /// The file, for messages.
+    pub place: Place,
+    /// The code object.
+    pub object: PathBuf,
+    /// Where the object is named.
+    pub object_place: Place,
+    /// The seeds; each is one run.
+    pub seeds: Vec<u64>,
+    /// Which checks to run.
+    pub tools: Tools,
+    /// In which order streams run.
+    pub schedule: ScheduleKind,
+    /// Drops every ordering that is an accident of today's HIP.
+    pub strict: bool,
+    /// Instructions a launch may execute before it counts as endless.
+    pub budget: u64,
+    /// The buffers: named ones first, then those of arguments.
+    pub buffers: Vec<Buffer>,
+    /// What to launch, in order.
+    pub launches: Vec<Launch>,
+}
+
+/// [`rocmforge_sim::Schedule`] without its seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ScheduleKind {
+    /// Nothing runs before it must.
+    Lazy,
+    /// Everything runs as soon as it may.
+    Eager,
+    /// The youngest stream first.
+    Reverse,
+    /// A seeded choice.
+    #[default]
+    Random,
+    /// Seeded priorities that change at few points.
+    Pct,
+}
+
+/// Device memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Buffer {
+    /// What reports call it.
+    pub label: String,
+    /// Where it is declared.
+    pub place: Place,
+    /// Its elements.
+    pub dtype: DType,
+    /// Its dimensions.
+    pub shape: Vec<usize>,
+    /// What it holds before the first launch.
+    pub fill: Fill,
+    /// Where to write what it holds after the last; `.npy` or raw.
+    pub save: Option<PathBuf>,
+}
+
+impl Buffer {
+    /// Its elements.
+    pub fn count(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.count() * self.dtype.size()
+    }
+}
+
+/// A launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    /// Where it stands.
+    pub place: Place,
+    /// What later launches call it in `after`.
+    pub name: String,
+    /// The kernel.
+    pub kernel: String,
+    /// Groups.
+    pub grid: [u32; 3],
+    /// Work-items of a group.
+    pub block: [u32; 3],
+    /// Bytes of dynamic LDS.
+    pub lds: u32,
+    /// The stream; launches in one stream run one after another.
+    pub stream: String,
+    /// Launches of other streams that must have ended: indices into [`LaunchFile::launches`].
+    pub after: Vec<usize>,
+    /// The arguments.
+    pub args: Vec<Argument>,
+}
+
+/// An argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Argument {
+    /// An address in a buffer.
+    Buffer {
+        /// Which: an index into [`LaunchFile::buffers`].
+        index: usize,
+        /// Bytes from its start.
+        offset: u64,
+    },
+    /// A number that takes the kernel's size for it.
+    Number(Number),
+    /// Bytes as they are: a number of a given type, or several behind one another.
+    Bytes(Vec<u8>),
+}
+
+impl LaunchFile {
+    /// Reads a launch file.
+    ///
+    /// # Errors
+    /// It cannot be read, or as [`Self::parse`].
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let bytes = std::fs::read(path).map_err(Error::read(path))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error.utf8_error());
+            Error::read(path)(source)
+        })?;
+        Self::parse(path, &text)
+    }
+
+    /// Understands the text of a launch file; `path` is for messages and for the paths in it, and is not opened.
+    ///
+    /// # Errors
+    /// The text is no TOML, or not a launch file; the error names the line.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
+        parse::launch_file(path, text)
+    }
+}

@@ -1,0 +1,49 @@
+//! memcheck, initcheck, racecheck and synccheck for AMD GPU kernels, on any CPU: runs a compiled kernel on the simulated
+//! Radeon from a small TOML file, once for each seed, and tells what is wrong with it.
+//!
+//! The program is `rocmforge-sanitize`; this library is what it is made of, for tests that want to run launch files
+//! themselves. The launch file is described in `docs/sanitize.md`.
+//!
+//! ```
+//! use rocmforge_sanitize::{LaunchFile, Plan, run};
+//! use std::path::Path;
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let pack = rocmforge_kernels::Pack::embedded("gfx1100").unwrap()?;
+//! # std::fs::write(directory.path().join("add.co"), pack.object("scale").unwrap())?;
+//! # let path = directory.path().join("launch.toml");
+//! # let path = path.as_path();
+//! let file = LaunchFile::parse(path, r#"
+//!     object = "add.co"
+//!     [[launch]]
+//!     kernel = "scale"
+//!     block = 256
+//!     args = ["f32[64] iota", "f32[64]", 64, 0.5]
+//! "#)?;
+//! let outcome = run(&Plan::new(file)?)?;
+//! assert!(outcome.findings.is_empty(), "{:#?}", outcome.findings);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod bundle;
+mod cli;
+mod dtype;
+mod error;
+mod fill;
+mod launch_file;
+mod machine;
+mod npy;
+mod object_file;
+mod outcome;
+mod plan;
+mod run;
+
+pub use cli::{Cli, Exit, main};
+pub use dtype::{DType, Number};
+pub use error::{Error, Place};
+pub use fill::Fill;
+pub use launch_file::{Argument, Buffer, Launch, LaunchFile, MAX_BYTES, MAX_SEEDS, ScheduleKind};
+pub use object_file::{ARCHS, ObjectError, ObjectFile, describe, signature, template};
+pub use outcome::{Finding, Outcome};
+pub use plan::Plan;
+pub use run::{SeedRun, run, run_seed};

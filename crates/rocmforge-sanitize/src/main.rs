@@ -1,0 +1,9 @@
+//! `rocmforge-sanitize`: see `docs/sanitize.md`.
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = rocmforge_sanitize::Cli::parse();
+    ExitCode::from(rocmforge_sanitize::main(&cli, &mut std::io::stdout().lock(), &mut std::io::stderr().lock()) as u8)
+}

@@ -1,0 +1,149 @@
+//! The code object of a launch file.
+
+use crate::bundle;
+use rocmforge_amdgcn::{LoadError, Program};
+use rocmforge_code_object::{ArgKind, ArgMeta, CodeObject, KernelMeta, ParseError};
+use std::path::Path;
+
+/// The processors that are simulated, the one that is taken first out of a bundle with several first.
+pub const ARCHS: &[&str] = &["gfx1100"];
+
+/// Why a file cannot be executed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObjectError {
+    /// Not a code object, or a damaged one.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// A damaged bundle.
+    #[error("{0}")]
+    Bundle(String),
+    /// A bundle without code for a simulated processor.
+    #[error("it has code for {found}; simulated are {}", ARCHS.join(", "))]
+    NoArch {
+        /// What it has code for.
+        found: String,
+    },
+    /// It contains what the simulator does not execute.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+/// A code object that can be executed.
+#[derive(Debug)]
+pub struct ObjectFile {
+    /// The ELF file.
+    pub elf: Vec<u8>,
+    /// What it says of itself.
+    pub meta: CodeObject,
+}
+
+impl ObjectFile {
+    /// Reads a code object, or takes the first for a simulated processor out of a bundle or a host program.
+    ///
+    /// # Errors
+    /// [`ObjectError`]; nothing in `bytes` makes this panic.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ObjectError> {
+        let elf = match bundle::entries(bytes).map_err(ObjectError::Bundle)? {
+            None => bytes.to_vec(),
+            Some(entries) => {
+                let found: Vec<&str> = entries.iter().map(bundle::Entry::arch).collect();
+                let found = if found.is_empty() {
+                    "no AMD GPU at all".to_owned()
+                } else {
+                    found.join(", ")
+                };
+                let fits = ARCHS
+                    .iter()
+                    .find_map(|arch| entries.iter().find(|entry| entry.arch() == *arch));
+                fits.ok_or(ObjectError::NoArch { found })?.bytes.clone()
+            }
+        };
+        let meta = CodeObject::parse(&elf)?;
+        Ok(Self { elf, meta })
+    }
+
+    /// Whether the simulator executes all of its code.
+    ///
+    /// # Errors
+    /// The first instruction or need of a kernel that it does not model.
+    pub fn check(&self) -> Result<(), ObjectError> {
+        Program::load(&self.elf, rocmforge_amdgcn::DEVICE_BASE)?;
+        Ok(())
+    }
+
+    /// Its kernels' names, for messages.
+    pub(crate) fn names(&self) -> String {
+        let names: Vec<&str> = self.meta.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        }
+    }
+}
+
+/// `name(pointer x, pointer y, 4 B n)`
+pub fn signature(kernel: &KernelMeta) -> String {
+    let arguments: Vec<String> = kernel.explicit_args().map(argument).collect();
+    format!("{}({})", kernel.name, arguments.join(", "))
+}
+
+/// `pointer x`, `4 B n`
+pub(crate) fn argument(arg: &ArgMeta) -> String {
+    let what = if is_pointer(arg) {
+        "pointer".to_owned()
+    } else {
+        format!("{} B", arg.size)
+    };
+    match &arg.name {
+        Some(name) => format!("{what} {name}"),
+        None => what,
+    }
+}
+
+pub(crate) fn is_pointer(arg: &ArgMeta) -> bool {
+    arg.kind == ArgKind::GlobalPointer
+}
+
+/// The kernels of an object as a page, one to a paragraph.
+pub fn describe(object: &ObjectFile) -> String {
+    let mut page = format!("{}, {} kernels\n", object.meta.target.arch, object.meta.kernels.len());
+    for kernel in &object.meta.kernels {
+        page.push_str(&format!("\n{}\n", signature(kernel)));
+        let group = match kernel.required_workgroup_size {
+            Some([x, y, z]) => format!("groups of exactly {x} x {y} x {z}"),
+            None => format!("groups of up to {}", kernel.max_workgroup_size),
+        };
+        page.push_str(&format!(
+            "  {group}, {} vector and {} scalar registers, {} B of LDS, {} B of private memory\n",
+            kernel.vgpr_count, kernel.sgpr_count, kernel.lds_size, kernel.private_size
+        ));
+    }
+    page
+}
+
+/// A launch file for every kernel of an object, to be filled in.
+pub fn template(object: &ObjectFile, path: &Path) -> String {
+    let path = path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    let mut page = format!("object = \"{path}\"\nseeds = 16\n");
+    for kernel in &object.meta.kernels {
+        let block = kernel
+            .required_workgroup_size
+            .unwrap_or([kernel.max_workgroup_size.min(256), 1, 1]);
+        page.push_str(&format!(
+            "\n[[launch]]\nkernel = \"{}\"\ngrid = [1, 1, 1]\nblock = {block:?}\nargs = [\n",
+            kernel.name
+        ));
+        for arg in kernel.explicit_args() {
+            let example = match arg.size {
+                _ if is_pointer(arg) => "\"f32[256] iota\"".to_owned(),
+                1 | 2 | 4 | 8 => "0".to_owned(),
+                size => format!("[{}]", vec!["{ u8 = 0 }"; size as usize].join(", ")),
+            };
+            page.push_str(&format!("    {example}, # {}\n", argument(arg)));
+        }
+        page.push_str("]\n");
+    }
+    page
+}

@@ -1,0 +1,225 @@
+//! A launch file and its object, checked against each other: what is left to go wrong is the kernel.
+
+use crate::dtype::{DType, Number};
+use crate::error::{Error, Place};
+use crate::fill::Fill;
+use crate::launch_file::{Argument, Launch, LaunchFile};
+use crate::npy;
+use crate::object_file::{ObjectFile, argument, is_pointer, signature};
+use rocmforge_code_object::{ArgMeta, KernelMeta};
+use std::path::Path;
+
+/// A launch file that can run.
+#[derive(Debug)]
+pub struct Plan {
+    /// The launch file.
+    pub file: LaunchFile,
+    /// Its object.
+    pub object: ObjectFile,
+    /// What each buffer holds at first; none for memory that nobody writes.
+    pub(crate) contents: Vec<Option<Vec<u8>>>,
+    /// The values of each launch's arguments.
+    pub(crate) values: Vec<Vec<Value>>,
+}
+
+/// An argument's bytes, or an address that is only known when the buffers are there.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Bytes(Vec<u8>),
+    Address { buffer: usize, offset: u64 },
+}
+
+impl Plan {
+    /// Reads the object and the files that fill buffers, and compares every argument with what the object says of it.
+    ///
+    /// # Errors
+    /// A file cannot be read, the object cannot be executed, or a launch does not fit its kernel.
+    pub fn new(file: LaunchFile) -> Result<Self, Error> {
+        let bytes = std::fs::read(&file.object).map_err(Error::read(&file.object))?;
+        Self::with_object(file, &bytes)
+    }
+
+    /// The same with the object's bytes at hand; the path in the launch file is for messages only.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_object(file: LaunchFile, bytes: &[u8]) -> Result<Self, Error> {
+        let refuse = |source| Error::Object {
+            path: file.object.clone(),
+            source,
+        };
+        let object = ObjectFile::parse(bytes).map_err(refuse)?;
+        object.check().map_err(refuse)?;
+        let contents = file.buffers.iter().map(contents).collect::<Result<Vec<_>, _>>()?;
+        let values = file
+            .launches
+            .iter()
+            .map(|launch| values(launch, &file, &object))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            file,
+            object,
+            contents,
+            values,
+        })
+    }
+}
+
+fn contents(buffer: &crate::Buffer) -> Result<Option<Vec<u8>>, Error> {
+    let Fill::File(path) = &buffer.fill else {
+        return Ok(buffer.fill.bytes(buffer.dtype, buffer.count()));
+    };
+    let wrong = |problem: String| Error::value(buffer.place.clone(), &buffer.label, problem);
+    let length = std::fs::metadata(path).map_err(Error::read(path))?.len();
+    if length > crate::MAX_BYTES {
+        return Err(wrong(format!("is filled from a file of {length} B")));
+    }
+    let bytes = std::fs::read(path).map_err(Error::read(path))?;
+    let bytes = match npy::parse(&bytes) {
+        None => bytes,
+        Some(Ok(array)) if array.descr == buffer.dtype.npy() => array.data.to_vec(),
+        Some(Ok(array)) => {
+            return Err(wrong(format!(
+                "is {}, the array in {} is \"{}\"",
+                buffer.dtype,
+                path.display(),
+                array.descr
+            )));
+        }
+        Some(Err(problem)) => return Err(wrong(format!("is filled from {}: {problem}", path.display()))),
+    };
+    if bytes.len() != buffer.bytes() {
+        return Err(wrong(format!(
+            "has {} B, {} has {} B",
+            buffer.bytes(),
+            path.display(),
+            bytes.len()
+        )));
+    }
+    Ok(Some(bytes))
+}
+
+fn values(launch: &Launch, file: &LaunchFile, object: &ObjectFile) -> Result<Vec<Value>, Error> {
+    let kernel = object.meta.kernel(&launch.kernel).ok_or_else(|| Error::NoSuchKernel {
+        at: launch.place.clone(),
+        kernel: launch.kernel.clone(),
+        object: file.object.clone(),
+        known: object.names(),
+    })?;
+    let expected = kernel.explicit_args().count();
+    if expected != launch.args.len() {
+        return Err(Error::ArgumentCount {
+            at: launch.place.clone(),
+            kernel: kernel.name.clone(),
+            expected,
+            given: launch.args.len(),
+            signature: signature(kernel),
+        });
+    }
+    geometry(launch, kernel)?;
+    let fits = kernel.explicit_args().zip(&launch.args).enumerate();
+    fits.map(|(index, (meta, given))| {
+        value(meta, given, file).map_err(|problem| Error::Argument {
+            at: launch.place.clone(),
+            kernel: kernel.name.clone(),
+            index,
+            problem,
+            signature: signature(kernel),
+        })
+    })
+    .collect()
+}
+
+/// What HIP would refuse, in words.
+fn geometry(launch: &Launch, kernel: &KernelMeta) -> Result<(), Error> {
+    let wrong = |key: &str, problem: String| Err(Error::value(launch.place.clone(), key, problem));
+    let threads: u64 = launch.block.iter().fold(1, |n, d| n.saturating_mul(u64::from(*d)));
+    if threads > u64::from(kernel.max_workgroup_size) {
+        let most = kernel.max_workgroup_size;
+        return wrong(
+            "block",
+            format!(
+                "has {threads} work-items; {} was compiled for up to {most}",
+                kernel.name
+            ),
+        );
+    }
+    if let Some(required) = kernel.required_workgroup_size
+        && required != launch.block
+    {
+        return wrong(
+            "block",
+            format!(
+                "is {:?}; {} was compiled for exactly {required:?}",
+                launch.block, kernel.name
+            ),
+        );
+    }
+    let lds = u64::from(kernel.lds_size) + u64::from(launch.lds);
+    if lds > u64::from(rocmforge_amdgcn::MAX_LDS) {
+        let own = kernel.lds_size;
+        return wrong(
+            "lds",
+            format!(
+                "and the {own} B of {} are {lds} B together; 65536 B are the most",
+                kernel.name
+            ),
+        );
+    }
+    Ok(())
+}
+
+fn value(meta: &ArgMeta, given: &Argument, file: &LaunchFile) -> Result<Value, String> {
+    let wanted = argument(meta);
+    match given {
+        Argument::Buffer { index, offset } => {
+            let buffer = &file.buffers[*index];
+            if meta.size != 8 {
+                return Err(format!("is {wanted}, a buffer is given"));
+            }
+            if *offset > buffer.bytes() as u64 {
+                return Err(format!("starts {offset} B into a buffer of {} B", buffer.bytes()));
+            }
+            Ok(Value::Address {
+                buffer: *index,
+                offset: *offset,
+            })
+        }
+        Argument::Number(number) if is_pointer(meta) => match number {
+            Number::Int(0) => Ok(Value::Bytes(vec![0; 8])),
+            _ => Err(format!(
+                "is {wanted}, {number} is given; give a buffer, or 0 for a null pointer, or {{ u64 = ... }} for an address"
+            )),
+        },
+        Argument::Number(number) => encode(*number, meta.size)
+            .map(Value::Bytes)
+            .ok_or_else(|| format!("is {wanted}, which {number} is not; give its type, as {{ f16 = 1.0 }}")),
+        Argument::Bytes(bytes) if bytes.len() == meta.size as usize => Ok(Value::Bytes(bytes.clone())),
+        Argument::Bytes(bytes) => Err(format!("is {wanted}, {} B are given", bytes.len())),
+    }
+}
+
+/// A number in as many bytes as the kernel has for it: with a point a float, else an integer of either sign.
+fn encode(number: Number, size: u32) -> Option<Vec<u8>> {
+    let types: &[DType] = match (number, size) {
+        (Number::Float(_), 4) => &[DType::F32],
+        (Number::Float(_), 8) => &[DType::F64],
+        (Number::Int(_), 1) => &[DType::U8, DType::I8],
+        (Number::Int(_), 2) => &[DType::U16, DType::I16],
+        (Number::Int(_), 4) => &[DType::U32, DType::I32],
+        (Number::Int(_), 8) => &[DType::U64, DType::I64],
+        _ => &[],
+    };
+    types.iter().find_map(|dtype| dtype.encode(number))
+}
+
+impl Plan {
+    /// Where the object lies, for messages.
+    pub(crate) fn object_path(&self) -> &Path {
+        &self.file.object
+    }
+
+    pub(crate) fn object_place(&self) -> &Place {
+        &self.file.object_place
+    }
+}

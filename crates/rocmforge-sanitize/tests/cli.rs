@@ -1,0 +1,365 @@
+//! The program as a user runs it: what it prints, what it writes, how it exits; and that it never panics, whatever it is
+//! given.
+
+use clap::Parser;
+use rocmforge_sanitize::{Cli, Exit, LaunchFile, main};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A directory with the example of the manual.
+fn directory() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for file in ["reverse.co", "reverse.toml"] {
+        std::fs::copy(example().join(file), directory.path().join(file)).unwrap();
+    }
+    directory
+}
+
+fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
+}
+
+struct Ran {
+    exit: Exit,
+    out: String,
+    err: String,
+}
+
+fn run(args: &[&str]) -> Ran {
+    let cli = Cli::try_parse_from(std::iter::once("rocmforge-sanitize").chain(args.iter().copied())).unwrap();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let exit = main(&cli, &mut out, &mut err);
+    Ran {
+        exit,
+        out: String::from_utf8(out).unwrap(),
+        err: String::from_utf8(err).unwrap(),
+    }
+}
+
+/// Runs `text` as a launch file beside the example's object.
+fn run_file(text: &str, args: &[&str]) -> Ran {
+    let directory = directory();
+    let path = directory.path().join("launch.toml");
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_string_lossy().into_owned();
+    run(&[&[path.as_str()], args].concat())
+}
+
+#[test]
+fn the_manuals_example_prints_what_the_manual_says() {
+    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sanitize.md");
+    let Ok(manual) = std::fs::read_to_string(manual) else {
+        return; // a packaged crate is without the manual
+    };
+    let (_, rest) = manual.split_once("$ rocmforge-sanitize reverse.toml\n").unwrap();
+    let (printed, _) = rest.split_once("```").unwrap();
+    let toml = std::fs::read_to_string(example().join("reverse.toml")).unwrap();
+    assert!(manual.contains(&toml), "the launch file is in the manual:\n{toml}");
+    assert_eq!(toml.lines().count(), 5);
+    let path = example().join("reverse.toml");
+    let ran = run(&[&path.to_string_lossy()]);
+    assert_eq!(ran.exit, Exit::Found, "{}", ran.err);
+    // The manual runs it in the example's own directory.
+    let out = ran.out.replace(&format!("{}/", example().display()), "");
+    assert_eq!(out, printed);
+}
+
+#[test]
+fn the_missing_barrier_is_a_race_with_both_lines_in_json_too() {
+    let path = example().join("reverse.toml");
+    let ran = run(&[&path.to_string_lossy(), "--format", "json", "--seeds", "3"]);
+    let page: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(
+        (page["version"].as_u64(), page["status"].as_str()),
+        (Some(1), Some("reports"))
+    );
+    assert_eq!(page["seeds"], 3);
+    let findings = page["findings"].as_array().unwrap();
+    let race = findings.iter().find(|f| f["report"]["kind"] == "lds_race").unwrap();
+    assert_eq!((&race["seeds"], &race["first_seed"]), (&3.into(), &0.into()));
+    let report = &race["report"];
+    assert_eq!(report["tool"], "racecheck");
+    let mut lines = [
+        report["frames"][0]["line"].as_u64().unwrap(),
+        report["other"]["frames"][0]["line"].as_u64().unwrap(),
+    ];
+    lines.sort_unstable();
+    assert_eq!(lines, [5, 6], "{report:#}");
+    assert!(report["frames"][0]["file"].as_str().unwrap().ends_with("reverse.hip"));
+}
+
+#[test]
+fn a_clean_run_exits_with_0_and_writes_its_outputs() {
+    let directory = directory();
+    let path = directory.path().join("launch.toml");
+    // Only barriers are checked, and there is none.
+    let text = r#"
+        object = "reverse.co"
+        seeds = [7]
+        tools = ["memcheck"]
+        [buffers]
+        y = "f32[2, 32] -> y.npy"
+        [[launch]]
+        kernel = "reverse"
+        block = 64
+        args = ["f32[64] iota -> x.bin", "y"]
+    "#;
+    std::fs::write(&path, text).unwrap();
+    let ran = run(&[&path.to_string_lossy(), "--tools", "synccheck"]);
+    assert_eq!(ran.exit, Exit::Clean, "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("nothing found in 1 launch (1 seed"), "{}", ran.out);
+    let x = std::fs::read(directory.path().join("x.bin")).unwrap();
+    let iota: Vec<u8> = (0..64).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    assert_eq!(x, iota);
+    let y = std::fs::read(directory.path().join("y.npy")).unwrap();
+    assert!(y.starts_with(b"\x93NUMPY"));
+    assert_eq!(y.len() % 64, 0, "header and 256 B of data");
+    // And it can be an input again.
+    let again = text.replace(
+        "\"f32[2, 32] -> y.npy\"",
+        "{ dtype = \"f32\", shape = 64, file = \"y.npy\" }",
+    );
+    std::fs::write(&path, again).unwrap();
+    assert_eq!(
+        run(&[&path.to_string_lossy(), "--tools", "synccheck"]).exit,
+        Exit::Clean
+    );
+}
+
+#[test]
+fn kernels_and_templates_are_printed() {
+    let object = example().join("reverse.co");
+    let ran = run(&["--kernels", &object.to_string_lossy()]);
+    assert_eq!(ran.exit, Exit::Clean);
+    assert!(ran.out.contains("gfx1100, 1 kernels\n\nreverse(pointer"), "{}", ran.out);
+    let ran = run(&["--template", &object.to_string_lossy()]);
+    let file = LaunchFile::parse(Path::new("/tmp/launch.toml"), &ran.out).unwrap();
+    assert_eq!((file.object, file.launches.len()), (object, 1));
+}
+
+/// What is wrong with a launch file, and what the message must say.
+const REFUSED: &[(&str, &[&str])] = &[
+    ("object = ", &["launch.toml:1:"]),
+    ("[[launch]]\nkernel = \"k\"\nblock = 1", &["`object`"]),
+    ("object = \"reverse.co\"", &["`launch`"]),
+    ("object = \"reverse.co\"\nlaunch = []", &["`launch`"]),
+    (
+        "object = \"absent.co\"\n[[launch]]\nkernel = \"k\"\nblock = 1",
+        &["absent.co"],
+    ),
+    (
+        "object = \"reverse.toml\"\n[[launch]]\nkernel = \"k\"\nblock = 1",
+        &["not an ELF file"],
+    ),
+    (
+        "objekt = \"reverse.co\"\nobject = \"reverse.co\"\n[[launch]]\nkernel = \"k\"\nblock = 1",
+        &["launch.toml:1:", "objekt", "seeds"],
+    ),
+    (
+        "object = \"reverse.co\"\n\n[[launch]]\nkernel = \"revers\"\nblock = 64",
+        &["launch.toml:3:", "`revers`", "reverse"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64",
+        &["takes 2 arguments, 0 are given", "reverse(pointer"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [1, \"f32[4]\"]",
+        &["argument 0", "pointer", "1 is given"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [{ u32 = 1 }, \"f32[4]\"]",
+        &["argument 0", "4 B are given"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"x\", \"f32[4]\"]",
+        &["launch.toml:5:", "no buffer `x`"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"f33[4]\", \"f32[4]\"]",
+        &["launch.toml:5:", "f33", "bf16"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"u8[4] 256\", \"f32[4]\"]",
+        &["256", "u8"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"u8[4] some\", \"f32[4]\"]",
+        &["iota"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"f32[99999999999]\", \"f32[4]\"]",
+        &["more than"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"f32[0]\", \"f32[4]\"]",
+        &["no elements"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 2000\nargs = [\"f32[4]\", \"f32[4]\"]",
+        &["launch.toml:2:", "2000 work-items"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = [1, 1, 1, 1]",
+        &["three sizes"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 0",
+        &["from 1 to"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nlds = 70000\nargs = [\"f32[4]\", \"f32[4]\"]",
+        &["65536"],
+    ),
+    (
+        "object = \"reverse.co\"\nseeds = 0\n[[launch]]\nkernel = \"reverse\"\nblock = 64",
+        &["launch.toml:2:", "seeds"],
+    ),
+    (
+        "object = \"reverse.co\"\nseeds = \"9..3\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64",
+        &["no seed"],
+    ),
+    (
+        "object = \"reverse.co\"\ntools = [\"leakcheck\"]\n[[launch]]\nkernel = \"reverse\"\nblock = 64",
+        &["leakcheck", "racecheck"],
+    ),
+    (
+        "object = \"reverse.co\"\nschedule = \"fast\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64",
+        &["fast", "pct"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nafter = [\"later\"]",
+        &["later"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nblok = 3\nargs = [\"f32[64]\", \"f32[64]\"]",
+        &["launch.toml:5:", "blok"],
+    ),
+    (
+        "object = \"reverse.co\"\n[buffers]\nx = { dtype = \"f32\", shape = 4, file = \"reverse.toml\" }\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"x\", \"x\"]",
+        &["launch.toml:3:", "16 B"],
+    ),
+    (
+        "object = \"reverse.co\"\n[buffers]\nx = { dtype = \"i8\", shape = 4, fill = \"random\", low = -200 }\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"x\", \"x\"]",
+        &["-200"],
+    ),
+    (
+        "object = \"reverse.co\"\n[buffers]\nx = \"f32[64]\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [{ buffer = \"x\", offset = 257 }, \"x\"]",
+        &["257 B into a buffer of 256 B"],
+    ),
+];
+
+#[test]
+fn what_cannot_run_exits_with_2_and_says_where_and_why() {
+    for (text, needles) in REFUSED {
+        let ran = run_file(text, &[]);
+        assert_eq!(ran.exit, Exit::CannotRun, "{text}\n{}", ran.out);
+        for needle in *needles {
+            assert!(
+                ran.err.contains(needle),
+                "{needle:?} is not said of\n{text}\n{}",
+                ran.err
+            );
+        }
+    }
+    let path = example().join("reverse.toml");
+    for option in [["--seeds", "many"], ["--tools", "none"]] {
+        let ran = run(&[&[&*path.to_string_lossy()], &option[..]].concat());
+        assert_eq!(ran.exit, Exit::CannotRun);
+        assert!(ran.err.contains(option[0]), "{}", ran.err);
+    }
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) % n as u64) as usize
+    }
+}
+
+const PARTS: &[&str] = &[
+    "object",
+    "seeds",
+    "launch",
+    "kernel",
+    "args",
+    "block",
+    "buffers",
+    "=",
+    "[",
+    "]",
+    "{",
+    "}",
+    "[[",
+    "]]",
+    "\"",
+    "\n",
+    ",",
+    ".",
+    "f32[64] iota",
+    "->",
+    "-1",
+    "1e400",
+    "nan",
+    "0x",
+    "99999999999999999999999",
+    "\u{0}",
+    "é",
+    " ",
+    "#",
+    "true",
+    "random(",
+    "1979-05-27",
+    "f32[,]",
+    "f32[]",
+    "[64]",
+    "a",
+    "..",
+    "0..",
+    "'''",
+];
+
+#[test]
+fn no_launch_file_makes_it_panic() {
+    let good: Vec<&str> = REFUSED.iter().map(|(text, _)| *text).collect();
+    for seed in 0..20_000 {
+        let mut random = Random(seed);
+        let mut text: Vec<char> = good[random.below(good.len())].chars().collect();
+        for _ in 0..=random.below(4) {
+            let at = random.below(text.len() + 1);
+            let end = (at + random.below(6)).min(text.len());
+            text.splice(at..end, PARTS[random.below(PARTS.len())].chars());
+        }
+        let text: String = text.into_iter().collect();
+        // Whatever it says, it says it without a panic.
+        let _ = LaunchFile::parse(Path::new("launch.toml"), &text);
+    }
+}
+
+#[test]
+fn damaged_objects_are_refused_without_a_panic() {
+    let good = std::fs::read(example().join("reverse.co")).unwrap();
+    for seed in 0..3_000 {
+        let mut random = Random(seed);
+        let mut bad = good.clone();
+        for _ in 0..=random.below(3) {
+            let at = random.below(bad.len());
+            bad[at] = random.below(256) as u8;
+        }
+        if random.below(4) == 0 {
+            bad.truncate(random.below(bad.len()));
+        }
+        if let Ok(object) = rocmforge_sanitize::ObjectFile::parse(&bad) {
+            let _ = object.check();
+            let _ = rocmforge_sanitize::describe(&object);
+            let template = rocmforge_sanitize::template(&object, Path::new("x.co"));
+            let _ = LaunchFile::parse(Path::new("launch.toml"), &template);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Kernels with one fault each, and the same kernels without it (`tests/kernels/*/*.hip`), compiled at three levels of
+//! optimisation.
+//!
+//! A source says in `//#` lines how it is launched, and marks its faulty lines: `FAULT: Kind` must be reported there under
+//! every seed, `ALSO: Kind` may be. Nothing else may be reported, and nothing at all of the corrected kernel, which is
+//! launched the same way: `//#-` lines are for the faulty launch only, `//#+` lines for the corrected one.
+
+mod source;
+
+use rocmforge_kernels::Pack;
+use rocmforge_sanitize::{LaunchFile, Plan, SeedRun, run_seed};
+use rocmforge_sim::{Report, ReportKind};
+use source::{Marker, Source, sources};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const LEVELS: [&str; 3] = ["O1", "O2", "O3"];
+/// Seeds of each corrected kernel, unless `ROCMFORGE_SANITIZE_SEEDS` says another number. The levels share them.
+const TWIN_SEEDS: u64 = 1000;
+/// Seeds of each faulty kernel, at each level.
+const FAULTY_SEEDS: u64 = 24;
+
+/// Faults that are not found yet.
+const PENDING: &[&str] = &["initcheck/register"];
+
+fn twin_seeds() -> u64 {
+    std::env::var("ROCMFORGE_SANITIZE_SEEDS").map_or(TWIN_SEEDS, |seeds| seeds.parse().expect("a number of seeds"))
+}
+
+fn pack() -> Pack {
+    Pack::read(include_bytes!("../kernels/prebuilt/gfx1100.pack.zst")).expect("the pack is committed")
+}
+
+fn plan(pack: &Pack, source: &Source, level: &str, launch_file: &str) -> Plan {
+    let name = format!("{}.{level}", source.name);
+    let object = pack
+        .object(&name)
+        .unwrap_or_else(|| panic!("{name}: run cargo xtask kernels build"));
+    let text = format!("object = \"{name}.co\"\n{launch_file}");
+    let file = LaunchFile::parse(Path::new(&source.name), &text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    Plan::with_object(file, object).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Runs jobs on all processors and gives what went wrong.
+fn in_parallel<J: Sync>(jobs: &[J], work: impl Fn(&J) -> Vec<String> + Sync) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let wrong: Mutex<Vec<String>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
+            scope.spawn(|| {
+                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    wrong.lock().unwrap().extend(work(job));
+                }
+            });
+        }
+    });
+    let mut wrong = wrong.into_inner().unwrap();
+    wrong.sort();
+    wrong
+}
+
+/// The marked lines of `source` that a side of a report names.
+fn lines(source: &Source, frames: &[rocmforge_amdgcn::Frame]) -> BTreeSet<u32> {
+    let file = format!("{}.hip", source.name);
+    let of_source = frames.iter().filter(|frame| frame.file.ends_with(&file));
+    of_source.map(|frame| frame.line).collect()
+}
+
+/// The markers a report hits, one for each of its sides; or what is wrong with it.
+fn hits<'s>(source: &'s Source, report: &Report) -> Result<Vec<&'s Marker>, String> {
+    let kind = format!("{:?}", report.kind);
+    let sides = std::iter::once(&report.frames).chain(report.other.as_ref().map(|other| &other.frames));
+    let mut found = Vec::new();
+    for frames in sides {
+        let at = lines(source, frames);
+        let marker = source.markers.iter().find(|m| m.kind == kind && at.contains(&m.line));
+        found.push(marker.ok_or_else(|| format!("{kind} at {at:?} is not marked:\n{report}"))?);
+    }
+    let race = matches!(
+        report.kind,
+        ReportKind::LdsRace | ReportKind::GlobalRace | ReportKind::Race
+    );
+    if race && found.len() != 2 {
+        return Err(format!("a race has two sides:\n{report}"));
+    }
+    Ok(found)
+}
+
+/// What a run of the faulty kernel does not report although it must, or reports although it must not.
+fn judge(source: &Source, run: &SeedRun) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut hit = BTreeSet::new();
+    for report in &run.reports {
+        match hits(source, report) {
+            Ok(markers) => hit.extend(markers.iter().map(|marker| (marker.line, marker.kind.clone()))),
+            Err(problem) => wrong.push(problem),
+        }
+    }
+    let wanted = source.markers.iter().filter(|marker| marker.must);
+    let mut groups: BTreeSet<&str> = wanted.clone().map(|marker| marker.kind.as_str()).collect();
+    // A loop that does not end may be stopped at any of its lines; everything else must be found at each marked line.
+    if groups.remove("EndlessKernel") && !hit.iter().any(|(_, kind)| kind == "EndlessKernel") {
+        wrong.push("EndlessKernel is not reported".to_owned());
+    }
+    for marker in wanted.filter(|marker| groups.contains(marker.kind.as_str())) {
+        if !hit.contains(&(marker.line, marker.kind.clone())) {
+            wrong.push(format!("{} at line {} is not reported", marker.kind, marker.line));
+        }
+    }
+    wrong
+}
+
+fn assert_nothing(wrong: &[String], what: &str) {
+    assert!(wrong.is_empty(), "{} {what}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn every_fault_is_found_at_its_line_under_every_seed() {
+    let pack = pack();
+    let all = sources();
+    let jobs: Vec<(&Source, &str)> = all.iter().flat_map(|s| LEVELS.map(|level| (s, level))).collect();
+    let wrong = in_parallel(&jobs, |(source, level)| {
+        let plan = plan(&pack, source, level, &source.faulty);
+        let mut wrong = Vec::new();
+        if PENDING.contains(&source.name.as_str()) {
+            return Vec::new();
+        }
+        for seed in 0..FAULTY_SEEDS {
+            let run = run_seed(&plan, seed).unwrap_or_else(|error| panic!("{}: {error}", source.name));
+            let at = format!("{} {level} seed {seed}", source.name);
+            wrong.extend(
+                judge(source, &run)
+                    .into_iter()
+                    .map(|problem| format!("{at}: {problem}")),
+            );
+            if !wrong.is_empty() {
+                break;
+            }
+        }
+        wrong
+    });
+    assert_nothing(&wrong, "faults are not found as marked");
+}
+
+#[test]
+fn no_corrected_kernel_gives_a_report_under_any_seed() {
+    let pack = pack();
+    let seeds = twin_seeds();
+    let all = sources();
+    let levels = LEVELS.len() as u64;
+    let jobs: Vec<(&Source, u64)> = all
+        .iter()
+        .flat_map(|s| (0..levels).map(move |level| (s, level)))
+        .collect();
+    let wrong = in_parallel(&jobs, |(source, level)| {
+        let name = LEVELS[*level as usize];
+        let plan = plan(&pack, source, name, &source.correct);
+        // Every level has its share of the seeds.
+        let mine = (0..seeds).filter(|seed| seed % levels == *level);
+        for seed in mine {
+            let run = run_seed(&plan, seed).unwrap_or_else(|error| panic!("{}: {error}", source.name));
+            if let Some(report) = run.reports.first() {
+                return vec![format!("{} {name} seed {seed}: {report}", source.name)];
+            }
+        }
+        Vec::new()
+    });
+    assert_nothing(&wrong, "reports without a fault");
+}
+
+#[test]
+fn there_are_enough_of_each_tool() {
+    let all = sources();
+    assert!(all.len() >= 40, "{} faulty kernels", all.len());
+    for (tool, least) in [("memcheck", 15), ("initcheck", 10), ("racecheck", 20), ("synccheck", 8)] {
+        let n = all.iter().filter(|source| source.name.starts_with(tool)).count();
+        assert!(n >= least, "{tool}: {n}");
+    }
+}

@@ -1,0 +1,26 @@
+// The bins are set to zero by one wave while the other may already count.
+//
+//# [[launch]]
+//# kernel = "faulty"
+//# block = 64
+//# args = ["u32[64] iota", "u32[8]"]
+#include "faulty.h"
+
+KERNEL faulty(const u32 *x, u32 *y) {
+    SHARED u32 bins[8];
+    u32 t = rf_thread();
+    if (t < 8) bins[t] = 0; // FAULT: LdsRace
+    atomic_add(&bins[x[t] % 8], 1u, RELAXED, GROUP); // FAULT: LdsRace ALSO: UninitialisedLds
+    rf_barrier();
+    if (t < 8) y[t] = bins[t];
+}
+
+KERNEL correct(const u32 *x, u32 *y) {
+    SHARED u32 bins[8];
+    u32 t = rf_thread();
+    if (t < 8) bins[t] = 0;
+    rf_barrier();
+    atomic_add(&bins[x[t] % 8], 1u, RELAXED, GROUP);
+    rf_barrier();
+    if (t < 8) y[t] = bins[t];
+}
