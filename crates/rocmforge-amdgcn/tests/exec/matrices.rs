@@ -18,7 +18,7 @@ impl Case {
         let mut draw = |rows: usize, columns: usize, range: std::ops::Range<i32>| -> Vec<Vec<i32>> {
             let of = |x: u64| range.start + (x >> 20) as i32 % (range.end - range.start);
             (0..rows)
-                .map(|_| (0..columns).map(|_| of(numbers.next() & 0xFFFF_FFFF_FFF)).collect())
+                .map(|_| (0..columns).map(|_| of(numbers.next() & 0x0FFF_FFFF_FFFF)).collect())
                 .collect()
         };
         Self {

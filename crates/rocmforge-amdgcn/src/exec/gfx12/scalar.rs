@@ -175,7 +175,8 @@ mod compare {
     use super::*;
 
     fn less_or_greater(a: f32, b: f32) -> bool {
-        a < b || a > b
+        a.partial_cmp(&b)
+            .is_some_and(|order| order != std::cmp::Ordering::Equal)
     }
 
     compares! {
