@@ -143,9 +143,15 @@ fn a_barrier_that_not_everybody_reaches() {
 #[test]
 fn endless_loops_and_traps_end() {
     let mut card = Card::new(faults());
-    // Less than a turn of a wave: after it the loop would count as waiting for the others.
-    card.options.instruction_budget = 50_000;
     let flag = card.upload(&[0u32]);
+    // Long before the budget is used up: nothing changes from one round to the next.
+    let outcome = card.launch("endless", [1; 3], [96, 1, 1], 0, &[Arg::Ptr(flag)]);
+    assert_eq!(outcome.status, Status::BudgetExhausted);
+    assert!(outcome.instructions < 1_000_000, "{}", outcome.instructions);
+    let fault = finds(&outcome, FaultKind::Spinning, "endless");
+    let head = fault.other.as_ref().expect("where the loop begins");
+    assert!(head.pc < fault.pc && fault.note.contains("2 more waves"), "{fault}");
+    card.options.instruction_budget = 10_000;
     let outcome = card.launch("endless", [1; 3], [32, 1, 1], 0, &[Arg::Ptr(flag)]);
     assert_eq!(outcome.status, Status::BudgetExhausted);
     finds(&outcome, FaultKind::BudgetExhausted, "endless");
