@@ -225,6 +225,12 @@ const WAITS: &[&str] = &[
     "hipMemcpyPeer",
     "hipMemcpy2D",
 ];
+/// Functions that launch a kernel.
+const LAUNCHES: &[&str] = &[
+    "hipModuleLaunchKernel",
+    "hipLaunchKernel",
+    "hipModuleLaunchCooperativeKernel",
+];
 
 /// Figures of a card: size and free, or size and used.
 #[derive(Clone, Copy)]
@@ -302,7 +308,7 @@ impl Host {
             Occasion::Call(name) => name == api,
             Occasion::AnyCall => true,
             Occasion::Allocation => ALLOCATES.contains(&api),
-            Occasion::Launch => api == "hipModuleLaunchKernel",
+            Occasion::Launch => LAUNCHES.contains(&api),
             Occasion::MemoryInfo | Occasion::Sysfs => false,
         });
         match due {
@@ -448,5 +454,17 @@ impl SimHost {
     /// Planned faults that happened so far, in this order.
     pub fn fired_faults(&self) -> Vec<FiredFault> {
         self.with_host(|host| host.faults.fired.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_name_functions_that_there_are() {
+        for api in ALLOCATES.iter().chain(WAITS).chain(LAUNCHES) {
+            assert_eq!(known(api), *api);
+        }
     }
 }
