@@ -6,7 +6,7 @@ use rocmforge_code_object::{ArgKind, ArgMeta, CodeObject, KernelMeta, ParseError
 use std::path::Path;
 
 /// The processors that are simulated, the one that is taken first out of a bundle with several first.
-pub const ARCHS: &[&str] = &["gfx1100"];
+pub const ARCHS: &[&str] = &["gfx1100", "gfx1201"];
 
 /// Why a file cannot be executed.
 #[derive(Debug, thiserror::Error)]
