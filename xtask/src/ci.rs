@@ -64,6 +64,11 @@ const STEPS: &[Step] = &[
         env: None,
     },
     Step {
+        name: "counters",
+        cargo: &["xtask", "kernels", "counters"],
+        env: None,
+    },
+    Step {
         name: "bindings",
         cargo: &["xtask", "bindings", "check", "--skip-if-absent"],
         env: None,
