@@ -113,7 +113,7 @@ fn object(path: &Path) -> Result<ObjectFile, Error> {
     let bytes = std::fs::read(path).map_err(Error::read(path))?;
     ObjectFile::parse(&bytes).map_err(|source| Error::Object {
         path: path.to_owned(),
-        source,
+        source: Box::new(source),
     })
 }
 

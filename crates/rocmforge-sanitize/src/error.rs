@@ -137,7 +137,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: ObjectError,
+        source: Box<ObjectError>,
     },
     /// The simulated machine cannot be made.
     #[error(transparent)]

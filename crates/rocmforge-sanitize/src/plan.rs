@@ -46,7 +46,7 @@ impl Plan {
     pub fn with_object(file: LaunchFile, bytes: &[u8]) -> Result<Self, Error> {
         let refuse = |source| Error::Object {
             path: file.object.clone(),
-            source,
+            source: Box::new(source),
         };
         let object = ObjectFile::parse(bytes).map_err(refuse)?;
         object.check().map_err(refuse)?;
