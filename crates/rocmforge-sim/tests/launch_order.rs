@@ -260,3 +260,39 @@ fn a_pipeline_is_clean_and_each_of_its_edges_is_needed() {
         }
     }
 }
+
+#[test]
+fn a_free_under_a_launch_is_found_without_racecheck_too() {
+    let ops = [
+        Op::Load { module: 0, image: 0 },
+        Op::Function {
+            function: FILL,
+            module: 0,
+            kernel: "fill",
+        },
+        Op::Stream {
+            stream: 1,
+            blocking: false,
+        },
+        malloc(1),
+        fill(1, 1),
+        Op::Free { buffer: 1 },
+        Op::SyncDevice,
+    ];
+    for schedule in schedules() {
+        let config = SimConfig {
+            schedule,
+            strict: true,
+            ..SimConfig::default()
+        };
+        let reports = run(&ops, config, &IMAGES).reports;
+        let found = reports.first().unwrap_or_else(|| panic!("{schedule:?}"));
+        assert_eq!(
+            (found.kind, found.kernel.as_deref()),
+            (ReportKind::UseAfterFree, Some("fill")),
+            "{found}"
+        );
+        let by = found.other.as_ref().expect("who freed it");
+        assert_eq!(by.api, "hipFree", "{schedule:?}: {found}");
+    }
+}
