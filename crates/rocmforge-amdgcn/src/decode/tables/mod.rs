@@ -3,8 +3,10 @@
 mod gfx1100;
 mod gfx1201;
 
+use super::opcodes::Op;
 use super::row::Row;
 use crate::Arch;
+use std::collections::BTreeSet;
 
 /// The rows of each encoding, by opcode. An encoding that an instruction set does not have is empty.
 pub(crate) struct Tables {
@@ -33,5 +35,37 @@ pub(super) fn of(arch: Arch) -> &'static Tables {
     match arch {
         Arch::Gfx1100 => &gfx1100::TABLES,
         Arch::Gfx1201 => &gfx1201::TABLES,
+    }
+}
+
+impl Tables {
+    fn encodings(&self) -> [&'static [Row]; 18] {
+        [
+            self.sop2,
+            self.sopk,
+            self.sop1,
+            self.sopc,
+            self.sopp,
+            self.smem,
+            self.vop2,
+            self.vop1,
+            self.vopc,
+            self.vop3,
+            self.vop3p,
+            self.vopdx,
+            self.vopdy,
+            self.ds,
+            self.flat,
+            self.scratch,
+            self.global,
+            self.mubuf,
+        ]
+    }
+}
+
+impl Arch {
+    /// Its operations, in the order of the mnemonics.
+    pub fn operations(self) -> BTreeSet<Op> {
+        of(self).encodings().into_iter().flatten().map(|row| row.op).collect()
     }
 }
