@@ -4,6 +4,9 @@
 //! instruction runs once in each wave, over addresses in order, all the same, or scattered. Afterwards the registers and
 //! the whole window are what the model says.
 
+mod lds;
+mod scalar;
+
 use crate::enc::{self, EXEC, Fields, LITERAL, NULL, int, v};
 use crate::harness::Random;
 use crate::rig::{Asm, DATA, Launch, word};
@@ -725,201 +728,6 @@ fn atomics() {
     }
 }
 
-/// `s_mov_b32 m0, literal`.
-fn with_m0(value: u32, instruction: [u32; 2]) -> Vec<u32> {
-    [vec![enc::sop1(0, enc::M0, LITERAL), value], instruction.to_vec()].concat()
-}
-
-/// Counters: the number of active lanes goes to or comes from a word at `m0` plus offset, whose old value all get.
-#[test]
-fn counters_of_lanes() {
-    for (name, sign) in [("ds_append", 1), ("ds_consume", u32::MAX)] {
-        let code = enc::code(name, Format::Ds);
-        let words = with_m0(64, enc::ds(code, RESULT, 0, [0, 0], 40));
-        let case = cases(Space::Lds, 4, 4, false, true);
-        for exec in EXECS {
-            let model = |x: &mut Access| {
-                let step = x.exec.count_ones().wrapping_mul(sign);
-                let now = word(x.memory, 104);
-                if x.lane == x.exec.trailing_zeros() as usize {
-                    x.dst[0] = now;
-                    x.put_words(104, &[now.wrapping_add(step)]);
-                } else {
-                    // The first lane has counted for all.
-                    x.dst[0] = now.wrapping_sub(step);
-                }
-            };
-            check(&words, Space::Lds, &case, exec, same, &model, name);
-        }
-    }
-}
-
-/// Addresses of four bytes for each lane, from `m0` or a scalar base on.
-#[test]
-fn addresses_by_lane() {
-    let case = cases(Space::Lds, 4, 4, false, true);
-    for exec in EXECS {
-        for (space, name) in [
-            (Space::Lds, "ds_load_addtid_b32"),
-            (Space::Lds, "ds_store_addtid_b32"),
-            (Space::GlobalBase, "global_load_addtid_b32"),
-            (Space::GlobalBase, "global_store_addtid_b32"),
-        ] {
-            let loads = name.contains("load");
-            let (dst, data) = if loads { (RESULT, 0) } else { (0, FIRST) };
-            let code = enc::code(name, space.format());
-            let words = match space {
-                Space::Lds => with_m0(256, enc::ds(code, dst, 0, [data, 0], 44)),
-                _ => enc::flat(2, code, dst, None, data, 6, 300, false).to_vec(),
-            };
-            let model = |x: &mut Access| {
-                x.at = 300 + 4 * x.lane;
-                if loads {
-                    x.words(1)
-                } else {
-                    x.put_words(x.at, &[x.data[0]])
-                }
-            };
-            check(&words, space, &case, exec, same, &model, name);
-        }
-    }
-}
-
-/// Two words are read, and each is written where its data has the sign bit, without that bit.
-#[test]
-fn conditional_exchanges() {
-    let code = enc::code("ds_condxchg32_rtn_b64", Format::Ds);
-    let words = enc::ds(code, RESULT, ADDRESS, [FIRST, 0], Space::Lds.offset() as u32);
-    let case = cases(Space::Lds, 8, 8, true, true);
-    for exec in EXECS {
-        let model = |x: &mut Access| {
-            for n in 0..2 {
-                let at = x.at + 4 * n;
-                x.words_at(at, n, 1);
-                if x.data[n] >> 31 == 1 {
-                    x.put_words(at, &[x.data[n] & 0x7fff_ffff]);
-                }
-            }
-        };
-        check(&words, Space::Lds, &case, exec, same, &model, "ds_condxchg32_rtn_b64");
-    }
-}
-
-/// A descriptor's base, stride and number of records; past the end there are zeros.
-#[test]
-fn scalar_buffer_loads() {
-    let data: Vec<u8> = (0..WINDOW as u32 / 4)
-        .flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes())
-        .collect();
-    for (name, words) in SCALAR_LOADS {
-        let name = name.replace("s_load", "s_buffer_load");
-        let Some(code) = enc::find(&name, Format::Smem) else {
-            continue;
-        };
-        for (base, stride, records, register, imm) in [
-            (0, 0, 4096, 0, 16),
-            (64, 0, 40, 8, 12),
-            (128, 16, 3, 20, 0),
-            (0, 4, 1, 0, 0),
-        ] {
-            let mut asm = Asm::default();
-            asm.prologue(0, 4, 64)
-                .set64(8, (DATA + base) | stride << 48)
-                .set(10, records)
-                .set(11, 0);
-            asm.set(6, register);
-            asm.put(&enc::smem(code, 16, 8, 6, imm));
-            for reg in 0..16 {
-                asm.mov(20 + reg, 16 + reg);
-            }
-            for four in 0..4 {
-                asm.store(20 + 4 * four, 4, 16 * four);
-            }
-            let done = Launch {
-                words: &asm.0,
-                lanes: 32,
-                input: &[0; 4],
-                output: 64 * 32,
-                data: &data,
-                lds: 0,
-            }
-            .run();
-            let size = records as usize * (stride as usize).max(1);
-            for n in 0..*words {
-                let offset = register as usize + imm as usize + 4 * n;
-                let model = if offset + 4 <= size {
-                    word(&data, base as usize + offset)
-                } else {
-                    0
-                };
-                assert_eq!(
-                    word(&done.output, 4 * n),
-                    model,
-                    "{name} word {n}, offset {offset}, size {size}"
-                );
-            }
-        }
-    }
-}
-
-/// Scalar loads: words, by constant offset, by register, by both.
-#[test]
-fn scalar_loads() {
-    let data: Vec<u8> = (0..WINDOW as u32 / 4)
-        .flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes())
-        .collect();
-    for (name, words) in SCALAR_LOADS {
-        let code = enc::code(name, Format::Smem);
-        for (base, offset, imm) in [
-            (0, None, 0),
-            (64, None, -64),
-            (128, None, 1028),
-            (0, Some(96), 0),
-            (256, Some(40), -20),
-        ] {
-            let mut asm = Asm::default();
-            asm.prologue(0, 4, 64).set64(4, DATA + base);
-            for reg in 16..34 {
-                asm.set(reg, 0xdead_0000 | reg);
-            }
-            asm.set(6, offset.unwrap_or(0));
-            asm.put(&enc::smem(code, 16, 4, if offset.is_some() { 6 } else { NULL }, imm));
-            for reg in 0..16 {
-                asm.mov(20 + reg, 16 + reg);
-            }
-            for four in 0..4 {
-                asm.store(20 + 4 * four, 4, 16 * four);
-            }
-            let done = Launch {
-                words: &asm.0,
-                lanes: 32,
-                input: &[0; 4],
-                output: 64 * 32,
-                data: &data,
-                lds: 0,
-            }
-            .run();
-            let at = (base as i64 + i64::from(offset.unwrap_or(0)) + i64::from(imm)) as usize;
-            for n in 0..16 {
-                let model = if n < *words {
-                    word(&data, at + 4 * n)
-                } else {
-                    0xdead_0010 + n as u32
-                };
-                assert_eq!(word(&done.output, 4 * n), model, "{name} word {n} from {at:#x}");
-            }
-        }
-    }
-}
-
-const SCALAR_LOADS: &[(&str, usize)] = &[
-    ("s_load_b32", 1),
-    ("s_load_b64", 2),
-    ("s_load_b128", 4),
-    ("s_load_b256", 8),
-    ("s_load_b512", 16),
-];
-
 pub(crate) fn ops() -> Vec<Op> {
     let mut names: Vec<String> = Vec::new();
     for (flat, ds, ..) in MOVES {
@@ -935,7 +743,7 @@ pub(crate) fn ops() -> Vec<Op> {
         }
     }
     names.extend(PAIRS.iter().map(|(name, ..)| (*name).to_owned()));
-    for (name, _) in SCALAR_LOADS {
+    for (name, _) in scalar::LOADS {
         names.extend([(*name).to_owned(), name.replace("s_load", "s_buffer_load")]);
     }
     let others = [
