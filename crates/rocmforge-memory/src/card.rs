@@ -41,6 +41,11 @@ impl State {
             .saturating_add(self.reserved)
     }
 
+    /// By how much we hold more than the budget, as far as the last reading knows.
+    pub(crate) fn excess(&self) -> u64 {
+        self.usage().saturating_sub(self.tracker.terms().budget)
+    }
+
     /// What a request of `class` can have, and what stands in the way of more.
     fn available(&self, class: Class) -> (u64, Terms) {
         let mut terms = self.tracker.terms();
@@ -327,6 +332,21 @@ pub struct Allocation {
 }
 
 impl Allocation {
+    /// The owner of an entry that stands for committed bytes.
+    pub(crate) fn entered(shared: Arc<Shared>, id: u64, bytes: Bytes) -> Self {
+        Self {
+            shared: Some(shared),
+            id,
+            bytes,
+            returning: false,
+        }
+    }
+
+    /// Gives the entry up to the caller, who takes it out of the ledger or puts it under another owner.
+    pub(crate) fn leave(mut self) -> Option<u64> {
+        self.shared.take().map(|_| self.id)
+    }
+
     /// How many bytes it stands for.
     pub fn bytes(&self) -> Bytes {
         self.bytes

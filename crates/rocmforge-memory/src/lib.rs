@@ -4,6 +4,8 @@
 //! * [`Reservation`] (bytes promised) becomes [`Allocation`] (bytes in the ledger); both give back when dropped.
 //! * [`Ledger`], [`Epoch`], [`LeakReport`]: what is alive, exactly, with labels and call sites.
 //! * [`Policy`]: how much may be taken; [`Readings`]: where the driver's figures come from.
+//! * [`Allocator`]: one trait for whatever hands out blocks, and its layers; [`Pool`] keeps freed blocks for the next
+//!   request. [`Uses`]: what a new owner of a block has to wait for.
 //! * [`sysfs`]: what Linux says about cards, displays and permissions, found without HIP.
 //!
 //! The budget, our own holdings included, is `min(Cap, T - Others - H, Own + K - slack)` within `[0, T - H]`: T the
@@ -31,16 +33,23 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod allocator;
 mod budget;
 mod card;
 mod error;
+mod holding;
 mod ledger;
 mod policy;
+mod pool;
 mod reading;
 mod sync;
 pub mod sysfs;
 mod units;
+mod uses;
 
+pub use allocator::{
+    Allocator, AllocatorError, AllocatorStatistics, Block, Budgeted, Counted, FailNth, Logged, Request,
+};
 pub use budget::Warning;
 pub use card::{Allocation, BudgetSnapshot, Card, Reservation};
 pub use error::{Limit, OutOfBudget, Refusal};
@@ -49,5 +58,7 @@ pub use policy::{
     CACHE_SHARE, Cap, Class, DEFAULT_SHARE, DISPLAY_HEADROOM, DRIVER_SLACK, HEADLESS_HEADROOM, Headroom, Policy,
     UnifiedMemory,
 };
+pub use pool::{Pool, PoolOptions, PoolStatistics};
 pub use reading::{FixedReadings, Reading, Readings, WithHip};
 pub use units::{Bytes, DeviceKey, Elems, Site};
+pub use uses::{Access, Queue, Use, Uses};

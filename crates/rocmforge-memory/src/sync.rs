@@ -1,20 +1,25 @@
 //! The only place this crate takes its locks from.
 //!
-//! One file, so that a model checker can replace the primitive without touching anything else. The mutex is `std`'s
-//! behind a wrapper that ignores poisoning: every critical section here leaves the state consistent at each step, and
-//! a test that panicked with a lease in its hands must not turn the next test's drop into a second panic.
+//! One file, so that a model checker can replace the primitive without touching anything else: under `--cfg loom` it is
+//! loom's, and `tests/loom.rs` explores every order in which threads can take it. Otherwise it is `std`'s, behind a
+//! wrapper that ignores poisoning: every critical section here leaves the state consistent at each step, and a test that
+//! panicked with a lease in its hands must not turn the next test's drop into a second panic.
 
+#[cfg(loom)]
+use loom::sync as primitives;
+#[cfg(not(loom))]
+use std::sync as primitives;
 use std::sync::PoisonError;
 
-pub(crate) use std::sync::MutexGuard;
+pub(crate) use primitives::MutexGuard;
 
 /// A mutex whose `lock` cannot fail.
 #[derive(Debug, Default)]
-pub(crate) struct Mutex<T>(std::sync::Mutex<T>);
+pub(crate) struct Mutex<T>(primitives::Mutex<T>);
 
 impl<T> Mutex<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self(std::sync::Mutex::new(value))
+        Self(primitives::Mutex::new(value))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {

@@ -1,0 +1,57 @@
+//! The limit: no memory without a reservation.
+
+use super::{Allocator, Block, Request, forward};
+use crate::{Card, OutOfBudget};
+use std::sync::Arc;
+
+/// Reserves at the card, allocates, commits, in this order: at no time does the card hold bytes that the budget does not
+/// know, and memory that the driver refuses was never the ledger's. Every buffer of a backend comes through here.
+///
+/// Whoever is below takes the ledger entry back with the block, and drops it when the driver has the memory.
+pub struct Budgeted<A> {
+    pub(crate) card: Arc<Card>,
+    inner: A,
+}
+
+impl<A> Budgeted<A> {
+    /// `inner`'s memory under the budget of `card`.
+    pub fn new(card: Arc<Card>, inner: A) -> Self {
+        Self { card, inner }
+    }
+
+    /// What is below.
+    pub fn inner(&self) -> &A {
+        &self.inner
+    }
+}
+
+impl<A: Allocator<Error: From<OutOfBudget>>> Allocator for Budgeted<A> {
+    type Memory = A::Memory;
+    type Stream = A::Stream;
+    type Error = A::Error;
+
+    fn allocate(&self, request: &Request<'_, Self::Stream>) -> Result<Block<Self::Memory, Self::Stream>, Self::Error> {
+        let &Request {
+            bytes,
+            class,
+            label,
+            site,
+            ..
+        } = request;
+        let reservation = match self.card.try_reserve_at(bytes, class, label, site) {
+            Ok(reservation) => reservation,
+            // What was freed but is still in use counts; with it gone the request may fit.
+            Err(refused) => {
+                if !self.inner.settle()? {
+                    return Err(refused.into());
+                }
+                self.card.try_reserve_at(bytes, class, label, site)?
+            }
+        };
+        let mut block = self.inner.allocate(request)?;
+        block.entry = Some(reservation.commit());
+        Ok(block)
+    }
+
+    forward!(free, settle, hooks);
+}

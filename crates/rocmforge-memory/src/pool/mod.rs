@@ -1,0 +1,269 @@
+//! Freed blocks kept for the next request, because the driver's own allocation and free are slow and wait for the device.
+//!
+//! ```text
+//! allocate ──► an idle block that fits? ──► lent: its own ledger entry; its last uses go to the new owner
+//!     │no                ▲
+//!     ▼                  │ free: idle, with its last uses
+//!  the driver ◄── trim, a request that would fail, a budget that shrank
+//! ```
+//!
+//! The pool asks no stream and enqueues nothing. A block is lent with the uses of its last owner still in its list, so
+//! whoever uses it first waits for them as for any other work on it: not at all on the same stream, by an event on
+//! another.
+
+mod lists;
+mod size;
+
+use crate::allocator::{Allocator, AllocatorError, Block, Budgeted, Request};
+use crate::holding::Holding;
+use crate::sync::Mutex;
+use crate::{Bytes, Site};
+use lists::{Idle, Lists};
+
+/// How much a pool keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolOptions {
+    /// The most idle bytes; what is freed beyond goes back to the driver. 0: no pool, every request is the driver's.
+    pub keep: Bytes,
+}
+
+impl PoolOptions {
+    /// No pool.
+    pub const OFF: PoolOptions = PoolOptions { keep: Bytes::ZERO };
+    /// Whatever the budget allows.
+    pub const ON: PoolOptions = PoolOptions { keep: Bytes(u64::MAX) };
+}
+
+/// What a pool has done and holds, all of one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PoolStatistics {
+    /// Requests served by an idle block that the request's stream may use at once.
+    pub hits: u64,
+    /// Requests served by an idle block that another stream's work still uses: its first use waits for that.
+    pub steals: u64,
+    /// Requests that went to the driver.
+    pub misses: u64,
+    /// Blocks that are lent.
+    pub lent_blocks: u64,
+    /// Bytes of them, as asked for.
+    pub lent: Bytes,
+    /// Bytes by which their blocks are larger.
+    pub rounding: Bytes,
+    /// Blocks that lie idle.
+    pub idle_blocks: u64,
+    /// Bytes of them.
+    pub idle: Bytes,
+    /// The largest of them: one request can be served by at most this much of `idle`.
+    pub largest_idle: Bytes,
+    /// The most bytes that were ever held, lent and idle.
+    pub peak: Bytes,
+    /// Bytes that went back to the driver.
+    pub trimmed: Bytes,
+}
+
+impl PoolStatistics {
+    /// What the driver has handed out to the pool.
+    pub fn held(&self) -> Bytes {
+        self.lent.saturating_add(self.rounding).saturating_add(self.idle)
+    }
+
+    /// Requests that did not go to the driver, of all: 0 to 1. 1 if there was none.
+    pub fn hit_rate(&self) -> f64 {
+        let served = self.hits + self.steals;
+        share(served, served + self.misses, 1.0)
+    }
+
+    /// Held bytes that nobody asked for, idle or rounding, of all that is held: 0 to 1. 0 if nothing is held.
+    pub fn fragmentation(&self) -> f64 {
+        let held = self.held();
+        share(held.saturating_sub(self.lent).0, held.0, 0.0)
+    }
+}
+
+fn share(part: u64, whole: u64, of_none: f64) -> f64 {
+    if whole == 0 {
+        of_none
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+/// An allocator that keeps what is freed.
+///
+/// Sizes are rounded up by at most an eighth or a page of the driver, and a request takes the smallest idle block that
+/// wastes no more than that: first one that its stream may use at once, then one it has to wait for, and only then the
+/// driver is asked. Blocks are neither split nor joined, because the driver takes back only what it gave. If the driver
+/// or the budget refuses, everything idle is given back and the request made again, to the byte.
+pub struct Pool<A: Allocator> {
+    inner: A,
+    options: PoolOptions,
+    /// `None` where no budget is kept.
+    holding: Option<Holding>,
+    lists: Mutex<Lists<A::Memory, A::Stream>>,
+}
+
+impl<A> Pool<Budgeted<A>>
+where
+    Budgeted<A>: Allocator<Error: AllocatorError>,
+{
+    /// A pool of budgeted memory. Each block that is lent is an entry of the ledger, of as many bytes as were asked for;
+    /// what the pool holds beyond is one entry that is meant to live on, and counts against the budget.
+    #[track_caller]
+    pub fn new(inner: Budgeted<A>, options: PoolOptions) -> Self {
+        let keeps = options.keep > Bytes::ZERO;
+        let holding = keeps.then(|| Holding::new(&inner.card, "pool, idle", Site::caller()));
+        Self {
+            inner,
+            options,
+            holding,
+            lists: Mutex::default(),
+        }
+    }
+}
+
+impl<A: Allocator> Pool<A> {
+    /// A pool of memory that no budget knows.
+    pub fn unbudgeted(inner: A, options: PoolOptions) -> Self {
+        Self {
+            inner,
+            options,
+            holding: None,
+            lists: Mutex::default(),
+        }
+    }
+
+    /// What is below.
+    pub fn inner(&self) -> &A {
+        &self.inner
+    }
+
+    /// What it has done and holds.
+    pub fn statistics(&self) -> PoolStatistics {
+        self.lists.lock().statistics()
+    }
+
+    /// Gives idle memory back until at most `keep` bytes of it are left, first what nobody's work uses any more, in each
+    /// case what has lain longest. Returns how many bytes went. What is still in use goes when its uses are done.
+    pub fn trim_to(&self, keep: Bytes) -> Bytes {
+        let going = self.lists.lock().take_down_to(keep.0);
+        let mut bytes = Bytes::ZERO;
+        for idle in going {
+            bytes = bytes.saturating_add(idle.capacity);
+            self.give_back(idle);
+        }
+        bytes
+    }
+
+    fn give_back(&self, idle: Idle<A::Memory, A::Stream>) {
+        let capacity = idle.capacity;
+        let holding = self.holding.as_ref();
+        self.inner.free(Block {
+            memory: idle.memory,
+            bytes: capacity,
+            capacity,
+            entry: holding.map(|holding| holding.give_back(capacity, Site::caller())),
+            uses: idle.uses,
+        });
+    }
+
+    /// A new block of the driver's, entered as one of the pool's.
+    fn grow(&self, request: &Request<'_, A::Stream>) -> Result<Idle<A::Memory, A::Stream>, A::Error> {
+        let rounded = Request {
+            bytes: size::rounded(request.bytes),
+            ..*request
+        };
+        let block = match self.inner.allocate(&rounded) {
+            Err(error) if error.is_out_of_memory() => {
+                if self.trim_to(Bytes::ZERO) == Bytes::ZERO && rounded.bytes == request.bytes {
+                    return Err(error);
+                }
+                self.inner.allocate(request)?
+            }
+            result => result?,
+        };
+        if let (Some(holding), Some(entry)) = (&self.holding, block.entry) {
+            // It was granted in this call: only a budget that shrank meanwhile could be exceeded.
+            let _ = holding.absorb(entry);
+        }
+        Ok(Idle {
+            memory: block.memory,
+            capacity: block.capacity,
+            uses: block.uses,
+        })
+    }
+}
+
+impl<A: Allocator> Allocator for Pool<A> {
+    type Memory = A::Memory;
+    type Stream = A::Stream;
+    type Error = A::Error;
+
+    fn allocate(&self, request: &Request<'_, Self::Stream>) -> Result<Block<Self::Memory, Self::Stream>, Self::Error> {
+        if self.options.keep == Bytes::ZERO {
+            return self.inner.allocate(request);
+        }
+        let range = size::fitting(request.bytes);
+        let found = self.lists.lock().take(request.bytes, range, request.stream);
+        let idle = match found {
+            Some(idle) => idle,
+            None => {
+                let idle = self.grow(request)?;
+                self.lists.lock().grown(request.bytes, idle.capacity);
+                idle
+            }
+        };
+        self.inner.lent(&idle.memory, request);
+        let holding = self.holding.as_ref();
+        Ok(Block {
+            memory: idle.memory,
+            bytes: request.bytes,
+            capacity: idle.capacity,
+            entry: holding.map(|holding| holding.carve(request.bytes, request.label, request.site)),
+            uses: idle.uses,
+        })
+    }
+
+    fn free(&self, block: Block<Self::Memory, Self::Stream>) {
+        if self.options.keep == Bytes::ZERO {
+            return self.inner.free(block);
+        }
+        let Block {
+            memory,
+            bytes,
+            capacity,
+            entry,
+            mut uses,
+        } = block;
+        uses.forget_done();
+        let excess = match (&self.holding, entry) {
+            (Some(holding), Some(entry)) => holding.absorb(entry),
+            _ => Bytes::ZERO,
+        };
+        // Before anybody else can be lent it.
+        self.inner.parked(&memory);
+        let idle = self.lists.lock().put(bytes, Idle { memory, capacity, uses });
+        // What nobody uses gives way first, to the budget and to the pool's own limit.
+        let most = idle.saturating_sub(excess.0).min(self.options.keep.0);
+        if most < idle {
+            self.trim_to(Bytes(most));
+        }
+    }
+
+    fn settle(&self) -> Result<bool, Self::Error> {
+        self.inner.settle()
+    }
+
+    fn parked(&self, memory: &Self::Memory) {
+        self.inner.parked(memory);
+    }
+
+    fn lent(&self, memory: &Self::Memory, request: &Request<'_, Self::Stream>) {
+        self.inner.lent(memory, request);
+    }
+}
+
+impl<A: Allocator> Drop for Pool<A> {
+    fn drop(&mut self) {
+        self.trim_to(Bytes::ZERO);
+    }
+}

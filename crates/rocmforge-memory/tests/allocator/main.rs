@@ -1,0 +1,85 @@
+//! One suite over every allocator and every stack of them that is in use.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod layers;
+mod suite;
+
+use common::device::{Error, Memory, Stream};
+use common::{Driver, GIB, World};
+use rocmforge_memory::*;
+use std::sync::Arc;
+
+/// A driver's memory of 1 GiB on a card whose budget is 700 MiB of it.
+struct Bench {
+    memory: Memory,
+    card: Arc<Card>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let driver = Driver::new(World {
+            displays: 0,
+            ..World::new(GIB, 0)
+        });
+        let memory = Memory::new(GIB, Some(driver.clone()));
+        let card = Card::new(DeviceKey::new("test"), Policy::desktop(), driver.boxed());
+        Self { memory, card }
+    }
+}
+
+/// What the suite runs over: an allocator of the test's memory.
+trait Stack: Allocator<Memory = u64, Stream = Stream, Error = Error> {}
+impl<A: Allocator<Memory = u64, Stream = Stream, Error = Error>> Stack for A {}
+
+/// The whole stack of a backend.
+fn backend_stack(bench: &Bench, options: PoolOptions) -> Pool<Budgeted<Logged<Counted<Memory>>>> {
+    let driver = Logged::new(Counted::new(bench.memory.clone()));
+    Pool::new(Budgeted::new(Arc::clone(&bench.card), driver), options)
+}
+
+macro_rules! over {
+    ($($name:ident: $keeps_ledger:literal, $make:expr;)*) => {
+        $(mod $name {
+            use super::*;
+
+            const LEDGER: bool = $keeps_ledger;
+
+            fn make(bench: &Bench) -> impl Stack + use<> {
+                let make: fn(&Bench) -> _ = $make;
+                make(bench)
+            }
+
+            over!(@tests
+                blocks_belong_to_one_owner
+                what_was_freed_can_be_had_again
+                blocks_wait_for_their_last_uses
+                a_refusal_takes_nothing
+                the_ledger_is_what_the_driver_gave
+                threads_share_it
+                whatever_is_left_goes_back_at_the_end
+            );
+        })*
+    };
+    (@tests $($test:ident)*) => {
+        $(#[test]
+        fn $test() {
+            let bench = Bench::new();
+            suite::$test(&bench, make(&bench), LEDGER);
+            suite::all_back(&bench);
+        })*
+    };
+}
+
+over! {
+    driver: false, |b| b.memory.clone();
+    budgeted: true, |b| Budgeted::new(Arc::clone(&b.card), b.memory.clone());
+    counted: false, |b| Counted::new(b.memory.clone());
+    logged: false, |b| Logged::new(b.memory.clone());
+    failing: false, |b| FailNth::new(b.memory.clone());
+    pool: false, |b| Pool::unbudgeted(b.memory.clone(), PoolOptions::ON);
+    pool_of_budgeted: true, |b| Pool::new(Budgeted::new(Arc::clone(&b.card), b.memory.clone()), PoolOptions::ON);
+    pool_that_keeps_little: true, |b| backend_stack(b, PoolOptions { keep: Bytes::kib(64) });
+    backend: true, |b| backend_stack(b, PoolOptions::ON);
+    backend_without_pool: true, |b| backend_stack(b, PoolOptions::OFF);
+}
