@@ -22,6 +22,8 @@ pub enum Limit {
     UnifiedMemory,
     /// The part of the budget that [`Class::Cache`] may fill.
     CacheShare,
+    /// The figures allow more by now, but the budget grows slowly.
+    Growth,
 }
 
 impl fmt::Display for Limit {
@@ -34,6 +36,7 @@ impl fmt::Display for Limit {
             Limit::Unreadable => "the conservative fallback for a card whose figures cannot be read",
             Limit::UnifiedMemory => "the rule against taking memory the whole system shares",
             Limit::CacheShare => "the share of the budget that caches may fill",
+            Limit::Growth => "the rule that the budget grows slowly",
         })
     }
 }
@@ -114,6 +117,43 @@ impl fmt::Display for OutOfBudget {
     }
 }
 
+/// A card whose policy keeps nothing free for the desktop that is on it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the policy keeps {headroom} of {device} free, which drives {displays} display(s): use a policy with headroom (`Policy::desktop()`), \
+     or say `OnDisplay::Disregard` in `Policy::on_display` if what is on the screen may be lost"
+)]
+pub struct DisplayInUse {
+    /// The card.
+    pub device: DeviceKey,
+    /// Displays connected to it.
+    pub displays: u32,
+    /// What the policy would keep free.
+    pub headroom: Bytes,
+}
+
+/// The card is over-committed and what this program holds has part in it: nothing is launched until it has given way.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "launches on {device} are stopped: we hold {own} of a budget of {budget}, others want {others} of {total}{}. Free buffers \
+     (`Card::on_pressure` and `Card::subscribe` tell a program when), or end the program",
+    if *.evicting { ", and the driver is moving memory off the card" } else { "" }
+)]
+pub struct LaunchesStopped {
+    /// The card.
+    pub device: DeviceKey,
+    /// What we may hold.
+    pub budget: Bytes,
+    /// What we hold, reservations included.
+    pub own: Bytes,
+    /// What everybody else wants, or 0 if unknown.
+    pub others: Bytes,
+    /// The card's memory, or 0 if unknown.
+    pub total: Bytes,
+    /// Whether the driver was seen moving memory off the card.
+    pub evicting: bool,
+}
+
 /// What the user can do about it.
 fn advice(refusal: &Refusal) -> &'static str {
     match refusal.limit {
@@ -132,6 +172,10 @@ fn advice(refusal: &Refusal) -> &'static str {
         }
         Limit::Driver => {
             "End other ROCm programs on this card, free buffers, or use a smaller batch, context or model."
+        }
+        Limit::Growth => {
+            "Try again in some seconds: other programs have given memory back, and the budget grows when they have kept \
+             away for a while (`Policy::grow_after`)."
         }
         Limit::CacheShare => "Free caches, or ask for it as `Class::Required` if the program cannot do without it.",
     }

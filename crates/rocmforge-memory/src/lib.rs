@@ -41,6 +41,7 @@ mod holding;
 mod ledger;
 mod policy;
 mod pool;
+mod pressure;
 mod reading;
 mod sync;
 pub mod sysfs;
@@ -52,13 +53,14 @@ pub use allocator::{
 };
 pub use budget::Warning;
 pub use card::{Allocation, BudgetSnapshot, Card, Reservation};
-pub use error::{Limit, OutOfBudget, Refusal};
+pub use error::{DisplayInUse, LaunchesStopped, Limit, OutOfBudget, Refusal};
 pub use ledger::{Entry, EntryKind, Epoch, HandleKind, HandleToken, LeakReport, Ledger};
 pub use policy::{
-    CACHE_SHARE, Cap, Class, DEFAULT_SHARE, DISPLAY_HEADROOM, DRIVER_SLACK, HEADLESS_HEADROOM, Headroom, Policy,
-    UnifiedMemory,
+    CACHE_SHARE, Cap, Class, DEFAULT_SHARE, DISPLAY_HEADROOM, DRIVER_SLACK, GROWTH, HEADLESS_HEADROOM, Headroom,
+    OnDisplay, Policy, UnifiedMemory,
 };
 pub use pool::{Pool, PoolOptions, PoolStatistics};
+pub use pressure::{Pressure, PressureChange, Subscription};
 pub use reading::{FixedReadings, Reading, Readings, WithHip};
 pub use units::{Bytes, DeviceKey, Elems, Site};
 pub use uses::{Access, Queue, Use, Uses};

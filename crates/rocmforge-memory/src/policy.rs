@@ -16,6 +16,8 @@ pub const HEADLESS_HEADROOM: Bytes = Bytes::mib(256);
 pub const DRIVER_SLACK: Bytes = Bytes::mib(64);
 /// Part of the budget, in percent, that requests of [`Class::Cache`] may fill.
 pub const CACHE_SHARE: u8 = 85;
+/// What the budget may grow by in a second, in percent of the card.
+pub const GROWTH: u8 = 5;
 /// Granule in which the driver hands out VRAM.
 pub(crate) const GRANULE: u64 = 2 << 20;
 
@@ -46,8 +48,19 @@ pub enum Cap {
 pub enum Headroom {
     /// With a display connected `max(1 GiB, T/10, highest Others of the last ten minutes - Others)`, else 256 MiB.
     Auto,
-    /// A fixed number of bytes, display or not.
+    /// A fixed number of bytes, display or not. Less than [`HEADLESS_HEADROOM`] is refused on a card with a display, unless
+    /// [`Policy::on_display`] says otherwise.
     Fixed(Bytes),
+}
+
+/// What a policy that leaves the desktop nothing may do on a card with a display.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnDisplay {
+    /// Not be used: [`Card::open`](crate::Card::open) refuses it, and if a display is connected later, what a desktop needs
+    /// is kept free all the same.
+    Refuse,
+    /// Be used. What is on the screen may stutter, freeze or be lost.
+    Disregard,
 }
 
 /// What to do about a GPU that shares the system's memory.
@@ -72,6 +85,8 @@ pub struct Policy {
     pub cap: Cap,
     /// What stays free for the desktop.
     pub headroom: Headroom,
+    /// What to do if the headroom is nothing and a display is connected.
+    pub on_display: OnDisplay,
     /// Taken off what HIP calls free.
     pub slack: Bytes,
     /// What to do about a GPU that shares the system's memory.
@@ -85,6 +100,10 @@ pub struct Policy {
     pub late_free_grace: Duration,
     /// How long a past peak of Others is kept free.
     pub peak_window: Duration,
+    /// For how long the figures must have allowed more before the budget grows. It falls at once.
+    pub grow_after: Duration,
+    /// The most that the budget grows by in a second, in percent of the card.
+    pub grow_percent: u8,
 }
 
 impl Policy {
@@ -93,12 +112,15 @@ impl Policy {
         Self {
             cap: Cap::Share(DEFAULT_SHARE),
             headroom: Headroom::Auto,
+            on_display: OnDisplay::Refuse,
             slack: DRIVER_SLACK,
             unified_memory: UnifiedMemory::Refuse,
             reread_after: 30,
             reread_every: Duration::from_millis(100),
-            late_free_grace: Duration::from_millis(250),
+            late_free_grace: Duration::from_millis(200),
             peak_window: Duration::from_secs(600),
+            grow_after: Duration::from_secs(10),
+            grow_percent: GROWTH,
         }
     }
 
@@ -119,12 +141,28 @@ impl Policy {
         }
     }
 
+    /// Everything that others do not hold, with nothing kept free. Refused on a card with a display connected, unless
+    /// [`Policy::on_display`] says [`OnDisplay::Disregard`].
+    pub const fn unlimited() -> Self {
+        Self {
+            cap: Cap::Share(100),
+            headroom: Headroom::Fixed(Bytes::ZERO),
+            ..Self::desktop()
+        }
+    }
+
     /// At most `cap`, and never what the desktop needs.
     pub const fn fixed(cap: Bytes) -> Self {
         Self {
             cap: Cap::Fixed(cap),
             ..Self::desktop()
         }
+    }
+
+    /// Whether it may not be used on a card with so many displays.
+    pub(crate) fn is_refused(&self, displays: u32) -> bool {
+        let nothing = matches!(self.headroom, Headroom::Fixed(bytes) if bytes < HEADLESS_HEADROOM);
+        displays > 0 && nothing && self.on_display == OnDisplay::Refuse
     }
 }
 

@@ -16,6 +16,11 @@ pub struct Reading {
     pub own: Option<Bytes>,
     /// What HIP calls free (`hipMemGetInfo`). It does not see the desktop and serves only as a further limit.
     pub hip_free: Option<Bytes>,
+    /// What the driver has moved from VRAM to system memory for want of room, everybody's that we may see
+    /// (`amd-evicted-vram`). Wanted back, so it counts as used.
+    pub evicted: Option<Bytes>,
+    /// How long KFD has kept our queues stopped to make room, in all (`evicted_ms`).
+    pub stopped: Option<Duration>,
     /// Connectors of this card with a display connected.
     pub displays: u32,
     /// Whether the GPU shares system memory (an APU).
@@ -24,7 +29,7 @@ pub struct Reading {
 
 /// A source of readings for one card.
 ///
-/// Both methods are called with the card's mutex held and must not call back into the [`Card`](crate::Card).
+/// Both methods may be called with the card's mutex held and must not call back into the [`Card`](crate::Card).
 pub trait Readings: Send + Sync {
     /// Reads every figure now.
     fn read(&self) -> Reading;

@@ -12,6 +12,8 @@ use std::sync as primitives;
 use std::sync::PoisonError;
 
 pub(crate) use primitives::MutexGuard;
+// Hints, on which nothing is decided that the mutex does not decide again: no model checker needs to see them.
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 /// A mutex whose `lock` cannot fail.
 #[derive(Debug, Default)]

@@ -125,10 +125,12 @@ proptest! {
     fn p5_no_reading_breaks_the_bounds(
         total in prop::option::of(any::<u64>()), used in prop::option::of(any::<u64>()),
         own in prop::option::of(any::<u64>()), free in prop::option::of(any::<u64>()),
+        evicted in prop::option::of(any::<u64>()), stopped in prop::option::of(any::<u64>()),
         displays in any::<u32>(), unified_memory in any::<bool>(), policy in policies(), request in any::<u64>(),
     ) {
         let [total, used, own, hip_free] = [total, used, own, free].map(|f| f.map(Bytes));
-        let reading = Reading { total, used, own, hip_free, displays, unified_memory };
+        let (evicted, stopped) = (evicted.map(Bytes), stopped.map(Duration::from_nanos));
+        let reading = Reading { total, used, own, hip_free, evicted, stopped, displays, unified_memory };
         let card = Card::new(DeviceKey::new("test"), policy, Box::new(FixedReadings(reading)));
         let s = card.budget();
         if let Some(total) = s.total {
@@ -365,14 +367,21 @@ fn a_cache_leaves_room_for_what_is_required() {
 fn a_refusal_is_decided_on_fresh_figures_and_names_all_of_them() {
     let driver = Driver::new(World::new(20 * GIB, 16 * GIB));
     let card = card(&driver, Policy::desktop());
-    // The browser was closed a moment ago; the frozen figures do not know it yet.
+    // The browser was closed ten seconds ago; that the budget grows since, the frozen figures do not know yet.
     driver.with(|w| w.others = 2 * GIB);
+    assert_eq!(card.budget().budget, Bytes::gib(2));
+    driver.with(|w| w.now += Policy::desktop().grow_after);
+    assert_eq!(card.budget().budget, Bytes::gib(2));
+    driver.with(|w| w.now += Duration::from_millis(60));
     let weights = card
-        .try_reserve(Bytes::gib(3), Class::Required, "weights")
-        .expect("fits after the browser is gone");
+        .try_reserve(Bytes::mib(2048 + 60), Class::Required, "weights")
+        .expect("fits by the figures of now");
     let line = line!() + 1;
     let refusal = card.try_reserve(Bytes::gib(30), Class::Growth, "kv cache").unwrap_err();
-    assert_eq!((refusal.requested, refusal.reserved), (Bytes::gib(30), Bytes::gib(3)));
+    assert_eq!(
+        (refusal.requested, refusal.reserved),
+        (Bytes::gib(30), Bytes::mib(2108))
+    );
     assert_eq!((refusal.site.file, refusal.site.line), (file!(), line));
     let text = refusal.to_string();
     for part in [

@@ -142,7 +142,7 @@ impl HipBackend {
                 driver: Arc::clone(&driver),
                 system,
             };
-            Card::new(device.pci.clone(), options.policy, Box::new(readings))
+            Card::open(device.pci.clone(), options.policy, Box::new(readings))
         };
         let card = match (options.card, cards) {
             (Some(card), _) if *card.key() == device.pci => card,
@@ -152,8 +152,8 @@ impl HipBackend {
                     card: card.key().clone(),
                 });
             }
-            (None, Some(cards)) => cards.get_or_make(&device.pci, make),
-            (None, None) => make(),
+            (None, Some(cards)) => cards.get_or_make(&device.pci, make)?,
+            (None, None) => make()?,
         };
         tracing::debug!(device = %device.name, arch = %device.arch, memory = %device.total_memory, "opened");
         let core = Core::new(driver, card, device);

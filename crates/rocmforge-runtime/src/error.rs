@@ -3,7 +3,7 @@
 use crate::availability::Unavailable;
 use rocmforge_code_object::ParseError;
 use rocmforge_hip_sys::hipError_t;
-use rocmforge_memory::{Bytes, DeviceKey, OutOfBudget};
+use rocmforge_memory::{Bytes, DeviceKey, DisplayInUse, LaunchesStopped, OutOfBudget};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,9 +53,16 @@ pub enum HipError {
         /// Its status.
         status: hipError_t,
     },
+    /// The policy leaves the desktop on this card nothing.
+    #[error(transparent)]
+    DisplayInUse(Arc<DisplayInUse>),
     /// The card's budget does not allow it.
     #[error(transparent)]
     OutOfBudget(Arc<OutOfBudget>),
+    /// The card is over-committed: nothing is launched until this program has given back what is too much. Nothing was
+    /// enqueued, and the backend is as good as before.
+    #[error(transparent)]
+    LaunchesStopped(Arc<LaunchesStopped>),
     /// The budget allowed it, the driver did not.
     #[error(
         "the driver has no {requested} for {label:?}, though the budget allows it: close other programs that use the GPU, or lower the cap"
@@ -304,6 +311,18 @@ impl LaunchError {
             kernel: kernel.to_owned(),
             error: self,
         }
+    }
+}
+
+impl From<DisplayInUse> for HipError {
+    fn from(error: DisplayInUse) -> Self {
+        Self::DisplayInUse(Arc::new(error))
+    }
+}
+
+impl From<LaunchesStopped> for HipError {
+    fn from(error: LaunchesStopped) -> Self {
+        Self::LaunchesStopped(Arc::new(error))
     }
 }
 

@@ -80,13 +80,17 @@ static AMD_CARDS: LazyLock<Arc<Cards>> = LazyLock::new(Arc::default);
 pub struct Cards(Mutex<HashMap<DeviceKey, Weak<Card>>>);
 
 impl Cards {
-    pub(crate) fn get_or_make(&self, key: &DeviceKey, make: impl FnOnce() -> Arc<Card>) -> Arc<Card> {
+    pub(crate) fn get_or_make<E>(
+        &self,
+        key: &DeviceKey,
+        make: impl FnOnce() -> Result<Arc<Card>, E>,
+    ) -> Result<Arc<Card>, E> {
         let mut cards = self.0.lock();
         if let Some(card) = cards.get(key).and_then(Weak::upgrade) {
-            return card;
+            return Ok(card);
         }
-        let card = make();
+        let card = make()?;
         cards.insert(key.clone(), Arc::downgrade(&card));
-        card
+        Ok(card)
     }
 }

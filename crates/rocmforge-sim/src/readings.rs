@@ -64,6 +64,8 @@ impl Host {
             used: Some(Bytes(card.used().min(config.vram.0))),
             own: Some(Bytes(card.own())),
             hip_free: Some(Bytes(hip_free.saturating_sub(self.config.hidden_free.0))),
+            evicted: card.desktop.as_ref().map(|desktop| Bytes(desktop.moved_away())),
+            stopped: card.desktop.as_ref().map(|desktop| desktop.stopped_for()),
             displays: config.displays,
             unified_memory: config.unified_memory,
         })

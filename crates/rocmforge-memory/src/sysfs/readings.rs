@@ -70,6 +70,8 @@ impl Readings for SysfsReadings {
             total: files.bytes(total),
             used: files.bytes(used),
             hip_free: None,
+            evicted: None,
+            stopped: None,
             displays: files.displays(),
             unified_memory: self.unified,
         }

@@ -19,6 +19,10 @@ pub(crate) struct World {
     pub(crate) own: u64,
     /// What we have freed and `used` still counts.
     pub(crate) late: u64,
+    /// What the driver has moved off the card, in everybody's part.
+    pub(crate) evicted: u64,
+    /// How long our queues have stood still.
+    pub(crate) stopped: Duration,
     pub(crate) displays: u32,
     pub(crate) unified: bool,
     pub(crate) shows_own: bool,
@@ -35,6 +39,8 @@ impl World {
             others,
             own: 0,
             late: 0,
+            evicted: 0,
+            stopped: Duration::ZERO,
             displays: 1,
             unified: false,
             shows_own: false,
@@ -69,10 +75,14 @@ impl Readings for Driver {
             w.reads += 1;
             Reading {
                 total: Some(Bytes(w.total)),
-                used: w.shows_used.then_some(Bytes(w.others + w.own + w.late)),
+                used: w
+                    .shows_used
+                    .then_some(Bytes((w.others + w.own + w.late).saturating_sub(w.evicted))),
                 own: w.shows_own.then_some(Bytes(w.own)),
                 // HIP does not see the desktop.
                 hip_free: w.shows_free.then_some(Bytes(w.total.saturating_sub(w.own))),
+                evicted: Some(Bytes(w.evicted)),
+                stopped: Some(w.stopped),
                 displays: w.displays,
                 unified_memory: w.unified,
             }

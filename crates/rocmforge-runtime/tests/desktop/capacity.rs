@@ -267,3 +267,43 @@ fn fc16_figures_that_lie_never_grant_what_is_not_there() {
         }
     }
 }
+
+#[test]
+fn fc49_launches_stop_while_the_driver_moves_memory_and_go_on_when_we_have_given_way() {
+    let jump = Client::steps("game", vec![(Duration::from_secs(2), Bytes(10 * GIB))]);
+    let sim = machine(steady([flat(2 * GIB), jump]));
+    let backend = open(&sim);
+    let kernels = rocmforge_kernels::Kernels::load(&backend).unwrap();
+    let x = HipBuffer::from_slice(backend.stream(), &[1.0f32; 64], "x").unwrap();
+    let scale = || kernels.scale(backend.stream(), &x, &x, 2.0);
+    let most = held(&backend, 12 * GIB).unwrap();
+    scale().unwrap();
+    pause(&sim, 2100);
+    let launches = sim.launches();
+    let error = scale().unwrap_err().to_string();
+    assert!(
+        error.contains("launches on") && error.contains("Free buffers"),
+        "{error}"
+    );
+    assert_eq!(sim.launches(), launches, "nothing was enqueued");
+    drop(most);
+    // The queues stand still until the memory is back, and it must have been calm for a moment since somebody looked.
+    pause(&sim, 2000);
+    backend.card().look();
+    pause(&sim, 300);
+    scale().unwrap();
+    backend.synchronize().unwrap();
+    assert_eq!(x.to_vec(backend.stream()).unwrap(), [4.0f32; 64]);
+}
+
+#[test]
+fn a_policy_that_leaves_the_desktop_nothing_is_refused_with_a_display() {
+    let sim = machine(steady([]));
+    let options = |policy| BackendOptions {
+        policy,
+        ..BackendOptions::default()
+    };
+    let error = HipBackend::open(provider(&sim), options(Policy::unlimited())).unwrap_err();
+    assert!(matches!(&error, HipError::DisplayInUse(_)), "{error}");
+    assert!(HipBackend::open(provider(&sim), options(Policy::headless())).is_ok());
+}

@@ -53,6 +53,9 @@ pub(crate) struct Desktop {
     /// Our memory that lies in system memory, while our queues stand still.
     away: u64,
     restore_at: Option<Duration>,
+    /// Since when our queues stand still, and how long they did before.
+    stopped_at: Duration,
+    stopped: Duration,
     /// Until when memory is on the move and graphics waits.
     stalled_until: Duration,
     /// When launches held all of the card.
@@ -81,6 +84,8 @@ impl Desktop {
             evicted_for_us: 0,
             away: 0,
             restore_at: None,
+            stopped_at: Duration::ZERO,
+            stopped: Duration::ZERO,
             stalled_until: Duration::ZERO,
             busy: VecDeque::new(),
             used: VecDeque::new(),
@@ -262,6 +267,7 @@ impl Desktop {
             return;
         }
         self.status.queue_stops += 1;
+        self.stopped_at = self.at;
         self.away = self.wants.ours;
         let move_time = self.move_time(self.away);
         self.stalled_until = self.stalled_until.max(self.at) + move_time;
@@ -275,6 +281,7 @@ impl Desktop {
     }
 
     fn restore(&mut self) {
+        self.stopped = self.stopped_for();
         self.restore_at = None;
         self.away = 0;
         self.place();
@@ -348,6 +355,17 @@ impl Desktop {
     /// Until when our queues stand still, if they do.
     pub(crate) fn restore_at(&self) -> Option<Duration> {
         self.restore_at
+    }
+
+    /// How long our queues have stood still, in all.
+    pub(crate) fn stopped_for(&self) -> Duration {
+        let now = self.restore_at.map(|_| self.at.saturating_sub(self.stopped_at));
+        self.stopped + now.unwrap_or_default()
+    }
+
+    /// Everybody's memory that lies in system memory for want of room.
+    pub(crate) fn moved_away(&self) -> u64 {
+        self.evicted + self.away
     }
 
     /// Whether a reset has taken the device away.

@@ -3,12 +3,22 @@
 //! ```text
 //! Budget = min(Cap, T - Others - H, Own + K - slack)   clamped to [0, T - H], our own holdings included
 //! ```
+//!
+//! What the figures allow ([`terms`]) comes into force at once where it is less than before, and slowly where it is more
+//! ([`growth`]). Others is what is seen of them less our own late frees ([`late`]).
 
-use std::collections::VecDeque;
+mod growth;
+mod late;
+mod terms;
+mod window;
+
 use std::time::Duration;
 
 use crate::policy::GRANULE;
-use crate::{Bytes, Cap, DISPLAY_HEADROOM, HEADLESS_HEADROOM, Headroom, Limit, Policy, Reading, UnifiedMemory};
+use crate::{Bytes, Limit, Policy, Reading};
+use growth::Growth;
+use late::LateFrees;
+use window::{Highest, Lowest};
 
 /// Something about the readings that made the budget smaller than it might be, or that was not believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +35,8 @@ pub enum Warning {
     OwnAboveTotal,
     /// The GPU shares the system's memory.
     UnifiedMemory,
+    /// A display is connected to a card whose policy keeps nothing free for one: what a desktop needs is kept free.
+    DisplayConnected,
 }
 
 /// What the ledger says at the moment of a reading.
@@ -39,7 +51,10 @@ pub(crate) struct Holdings {
 /// The budget and its terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Terms {
+    /// What is in force.
     pub(crate) budget: u64,
+    /// What the figures allow, and the budget grows to.
+    pub(crate) target: u64,
     pub(crate) cap: u64,
     pub(crate) headroom: u64,
     pub(crate) limit: Limit,
@@ -58,7 +73,16 @@ pub(crate) struct Tracker {
     displays: u32,
     unified: bool,
     late: LateFrees,
-    peaks: Peaks,
+    /// Others within the peak window.
+    peaks: Highest,
+    /// What the driver has moved off the card, and what of it has been away for as long as its `used` may be late.
+    evicted: Option<u64>,
+    away: Lowest,
+    /// How long our queues had been stopped at the last reading.
+    stopped: Option<Duration>,
+    /// When the driver was last seen moving memory off the card.
+    evicting: Option<Duration>,
+    growth: Growth,
     pub(crate) warnings: Vec<Warning>,
     read_at: Option<Duration>,
     requests: u32,
@@ -76,17 +100,29 @@ impl Tracker {
             displays: 0,
             unified: false,
             late: LateFrees::default(),
-            peaks: Peaks::default(),
+            peaks: Highest::default(),
+            evicted: None,
+            away: Lowest::default(),
+            stopped: None,
+            evicting: None,
+            growth: Growth::default(),
             warnings: Vec::new(),
             read_at: None,
             requests: 0,
             terms: Terms {
                 budget: 0,
+                target: 0,
                 cap: 0,
                 headroom: 0,
                 limit: Limit::Unreadable,
             },
         }
+    }
+
+    /// When the frozen figures are too old to decide on, however few requests there were.
+    pub(crate) fn due(&self) -> Duration {
+        self.read_at
+            .map_or(Duration::ZERO, |at| at.saturating_add(self.policy.reread_every))
     }
 
     /// Whether the frozen figures are too old to decide on.
@@ -117,13 +153,41 @@ impl Tracker {
         if self.unified {
             self.warnings.push(Warning::UnifiedMemory);
         }
+        if self.policy.is_refused(self.displays) {
+            self.warnings.push(Warning::DisplayConnected);
+        }
         // A total of 0 is a driver that has not come up, not a card without memory.
         self.total = reading.total.map(|t| t.0).filter(|&t| t > 0);
         let total = self.total.unwrap_or(u64::MAX);
         let own = self.own(reading, holdings, total);
         self.read_ceiling(reading, holdings, own, total);
+        self.read_evictions(reading, total, now);
         self.read_others(reading, holdings, own, now);
-        self.terms = self.compute();
+        let mut terms = self.compute();
+        let total = self.total.unwrap_or(terms.target);
+        terms.budget = self.growth.in_force(terms.target, total, now, &self.policy);
+        if terms.budget < terms.target {
+            terms.limit = Limit::Growth;
+        }
+        self.terms = terms;
+        let usage = holdings
+            .live
+            .saturating_add(holdings.reserved)
+            .saturating_add(self.hidden);
+        // Over, when it has stopped for a while and we hold no more than we may.
+        let over = |at: Duration| now.saturating_sub(at) >= self.policy.late_free_grace && usage <= terms.budget;
+        self.evicting = self.evicting.filter(|&at| !over(at));
+    }
+
+    /// What is off the card, and whether more of it is than at the last reading.
+    fn read_evictions(&mut self, reading: &Reading, total: u64, now: Duration) {
+        let evicted = reading.evicted.map(|bytes| bytes.0.min(total));
+        let rises = |before: Option<u64>, after: Option<u64>| before.zip(after).is_some_and(|(b, a)| a > b);
+        let stops = self.stopped.zip(reading.stopped).is_some_and(|(b, a)| a > b);
+        if rises(self.evicted, evicted) || stops {
+            self.evicting = Some(now);
+        }
+        (self.evicted, self.stopped) = (evicted.or(self.evicted), reading.stopped.or(self.stopped));
     }
 
     /// What the driver holds for us, and with it the overhead that the ledger does not know.
@@ -173,7 +237,11 @@ impl Tracker {
         if used < holdings.live.min(own) {
             self.warnings.push(Warning::UsedBelowOwn);
         }
-        let raw = used.saturating_sub(own);
+        // What was moved away is wanted back. It counts once it is certain that `used` does not count it any more.
+        let away = self
+            .away
+            .push(now, self.evicted.unwrap_or(0), self.policy.late_free_grace);
+        let raw = used.saturating_add(away).saturating_sub(own).min(total);
         let seen = match self.others {
             // Reserved bytes may already be in `used` and not yet in Own.
             Some(previous) => previous.clamp(raw.saturating_sub(holdings.reserved), raw),
@@ -182,83 +250,6 @@ impl Tracker {
         let others = self.late.excuse(self.others, seen, now, self.policy.late_free_grace);
         self.others = Some(others);
         self.peaks.push(now, others, self.policy.peak_window);
-    }
-
-    fn compute(&self) -> Terms {
-        let headroom = self.headroom();
-        if self.unified && self.policy.unified_memory == UnifiedMemory::Refuse {
-            return Terms {
-                budget: 0,
-                cap: 0,
-                headroom,
-                limit: Limit::UnifiedMemory,
-            };
-        }
-        let (Some(total), Some(others), false) = (self.total, self.others, self.unified) else {
-            return self.fallback(headroom);
-        };
-        let cap = match self.policy.cap {
-            Cap::Share(percent) => Bytes(total - others.min(total)).percent(percent).0,
-            Cap::Fixed(bytes) => bytes.0,
-            Cap::Quarter(bytes) => bytes.0.min(total / 4),
-        };
-        let ceiling = total.saturating_sub(headroom);
-        let terms = [
-            (cap, Limit::Cap),
-            (ceiling.saturating_sub(others), Limit::Desktop),
-            (self.ceiling.unwrap_or(u64::MAX), Limit::Driver),
-            (ceiling, Limit::Total),
-        ];
-        let (budget, limit) = terms
-            .into_iter()
-            .min_by_key(|&(bytes, _)| bytes)
-            .unwrap_or((0, Limit::Total));
-        Terms {
-            budget,
-            cap,
-            headroom,
-            limit,
-        }
-    }
-
-    /// Without the desktop's figure: `min(Cap, T/4, (Own + K)/2)`, never K itself, which does not see the desktop.
-    fn fallback(&self, headroom: u64) -> Terms {
-        let quarter = self.total.map(|t| t / 4);
-        // `ceiling` is Own + K - slack: invariant under our own allocations, as K alone would not be.
-        let half = self.ceiling.map(|c| c / 2);
-        let known = match (quarter, half) {
-            (Some(q), Some(h)) => Some(q.min(h)),
-            (q, h) => q.or(h),
-        };
-        let cap = match self.policy.cap {
-            Cap::Share(percent) => known.map_or(0, |k| Bytes(self.total.unwrap_or(k)).percent(percent).0),
-            Cap::Fixed(bytes) | Cap::Quarter(bytes) => bytes.0,
-        };
-        let known = known.map(|k| k.min(self.total.map_or(u64::MAX, |t| t.saturating_sub(headroom))));
-        let budget = cap.min(known.unwrap_or(u64::MAX));
-        let limit = if budget == cap && known.is_none_or(|k| cap < k) {
-            Limit::Cap
-        } else {
-            Limit::Unreadable
-        };
-        Terms {
-            budget,
-            cap,
-            headroom,
-            limit,
-        }
-    }
-
-    fn headroom(&self) -> u64 {
-        match self.policy.headroom {
-            Headroom::Fixed(bytes) => bytes.0,
-            Headroom::Auto if self.displays == 0 => HEADLESS_HEADROOM.0,
-            // The factor of the recent peak is 1: with more, the desktop giving memory back would lower the budget.
-            Headroom::Auto => DISPLAY_HEADROOM
-                .0
-                .max(self.total.unwrap_or(0) / 10)
-                .max(self.peaks.highest().saturating_sub(self.others.unwrap_or(0))),
-        }
     }
 
     pub(crate) fn terms(&self) -> Terms {
@@ -273,6 +264,16 @@ impl Tracker {
         self.others
     }
 
+    /// What the driver has moved off the card, where it says so.
+    pub(crate) fn evicted(&self) -> Option<u64> {
+        self.evicted
+    }
+
+    /// Whether the driver was seen moving memory off the card, and we have not given way since.
+    pub(crate) fn is_evicting(&self) -> bool {
+        self.evicting.is_some()
+    }
+
     pub(crate) fn hidden(&self) -> u64 {
         self.hidden
     }
@@ -283,71 +284,5 @@ impl Tracker {
 
     pub(crate) fn policy(&self) -> &Policy {
         &self.policy
-    }
-}
-
-/// Memory that we have given back and that the driver may still count as used.
-///
-/// A rise of `used - own` is put down to our own late frees first, so that freeing never lowers the budget. Each free
-/// excuses for the grace period only: a program that gives way to a growing desktop frees all the time, and the growth
-/// must not hide behind that.
-#[derive(Debug, Default)]
-struct LateFrees {
-    /// Freed since the last reading.
-    fresh: u64,
-    /// Freed before, with the time of the first reading after it; the oldest first.
-    credits: VecDeque<(Duration, u64)>,
-}
-
-impl LateFrees {
-    fn excuse(&mut self, previous: Option<u64>, seen: u64, now: Duration, grace: Duration) -> u64 {
-        let fresh = std::mem::take(&mut self.fresh);
-        if fresh > 0 {
-            self.credits.push_back((now, fresh));
-        }
-        let expired = |at: Duration| now.saturating_sub(at) >= grace;
-        while self.credits.front().is_some_and(|&(at, _)| expired(at)) {
-            self.credits.pop_front();
-        }
-        let all = self
-            .credits
-            .iter()
-            .fold(0u64, |sum, &(_, bytes)| sum.saturating_add(bytes));
-        let excused = seen.saturating_sub(previous.unwrap_or(seen)).min(all);
-        // What needs no excuse any more has reached the driver's figure.
-        let mut arrived = all - excused;
-        while let Some((_, bytes)) = self.credits.front_mut().filter(|_| arrived > 0) {
-            let part = arrived.min(*bytes);
-            *bytes -= part;
-            arrived -= part;
-            if *bytes == 0 {
-                self.credits.pop_front();
-            }
-        }
-        seen - excused
-    }
-}
-
-/// The highest Others within a window, as a queue of falling values.
-#[derive(Debug, Default)]
-struct Peaks(VecDeque<(Duration, u64)>);
-
-impl Peaks {
-    fn push(&mut self, now: Duration, others: u64, window: Duration) {
-        while self.0.front().is_some_and(|&(at, _)| now.saturating_sub(at) > window) {
-            self.0.pop_front();
-        }
-        while self.0.back().is_some_and(|&(_, value)| value <= others) {
-            self.0.pop_back();
-        }
-        self.0.push_back((now, others));
-        // Enough for a window of slowly falling values; beyond it, a newer low is merged into its elder.
-        if self.0.len() > 256 {
-            self.0.remove(128);
-        }
-    }
-
-    fn highest(&self) -> u64 {
-        self.0.front().map_or(0, |&(_, value)| value)
     }
 }

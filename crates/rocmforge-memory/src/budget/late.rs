@@ -1,0 +1,47 @@
+//! Frees that the driver's `used` may not show yet.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Memory that we have given back and that the driver may still count as used.
+///
+/// A rise of `used - own` is put down to our own late frees first, so that freeing never lowers the budget. Each free
+/// excuses for the grace period only: a program that gives way to a growing desktop frees all the time, and the growth
+/// must not hide behind that.
+#[derive(Debug, Default)]
+pub(super) struct LateFrees {
+    /// Freed since the last reading.
+    pub(super) fresh: u64,
+    /// Freed before, with the time of the first reading after it; the oldest first.
+    credits: VecDeque<(Duration, u64)>,
+}
+
+impl LateFrees {
+    /// What is seen of others, less what our own late frees may account for.
+    pub(super) fn excuse(&mut self, previous: Option<u64>, seen: u64, now: Duration, grace: Duration) -> u64 {
+        let fresh = std::mem::take(&mut self.fresh);
+        if fresh > 0 {
+            self.credits.push_back((now, fresh));
+        }
+        let expired = |at: Duration| now.saturating_sub(at) >= grace;
+        while self.credits.front().is_some_and(|&(at, _)| expired(at)) {
+            self.credits.pop_front();
+        }
+        let all = self
+            .credits
+            .iter()
+            .fold(0u64, |sum, &(_, bytes)| sum.saturating_add(bytes));
+        let excused = seen.saturating_sub(previous.unwrap_or(seen)).min(all);
+        // What needs no excuse any more has reached the driver's figure.
+        let mut arrived = all - excused;
+        while let Some((_, bytes)) = self.credits.front_mut().filter(|_| arrived > 0) {
+            let part = arrived.min(*bytes);
+            *bytes -= part;
+            arrived -= part;
+            if *bytes == 0 {
+                self.credits.pop_front();
+            }
+        }
+        seen - excused
+    }
+}

@@ -1,0 +1,86 @@
+//! The terms of the budget, from the figures as they were taken in.
+
+use super::{Terms, Tracker};
+use crate::{Bytes, Cap, DISPLAY_HEADROOM, HEADLESS_HEADROOM, Headroom, Limit, UnifiedMemory};
+
+impl Tracker {
+    pub(super) fn compute(&self) -> Terms {
+        let headroom = self.headroom();
+        if self.unified && self.policy.unified_memory == UnifiedMemory::Refuse {
+            return Terms {
+                budget: 0,
+                target: 0,
+                cap: 0,
+                headroom,
+                limit: Limit::UnifiedMemory,
+            };
+        }
+        let (Some(total), Some(others), false) = (self.total, self.others, self.unified) else {
+            return self.fallback(headroom);
+        };
+        let cap = match self.policy.cap {
+            Cap::Share(percent) => Bytes(total - others.min(total)).percent(percent).0,
+            Cap::Fixed(bytes) => bytes.0,
+            Cap::Quarter(bytes) => bytes.0.min(total / 4),
+        };
+        let ceiling = total.saturating_sub(headroom);
+        let terms = [
+            (cap, Limit::Cap),
+            (ceiling.saturating_sub(others), Limit::Desktop),
+            (self.ceiling.unwrap_or(u64::MAX), Limit::Driver),
+            (ceiling, Limit::Total),
+        ];
+        let (budget, limit) = terms
+            .into_iter()
+            .min_by_key(|&(bytes, _)| bytes)
+            .unwrap_or((0, Limit::Total));
+        Terms {
+            budget,
+            target: budget,
+            cap,
+            headroom,
+            limit,
+        }
+    }
+
+    /// Without the desktop's figure: `min(Cap, T/4, (Own + K)/2)`, never K itself, which does not see the desktop.
+    fn fallback(&self, headroom: u64) -> Terms {
+        let quarter = self.total.map(|t| t / 4);
+        // `ceiling` is Own + K - slack: invariant under our own allocations, as K alone would not be.
+        let half = self.ceiling.map(|c| c / 2);
+        let known = match (quarter, half) {
+            (Some(q), Some(h)) => Some(q.min(h)),
+            (q, h) => q.or(h),
+        };
+        let cap = match self.policy.cap {
+            Cap::Share(percent) => known.map_or(0, |k| Bytes(self.total.unwrap_or(k)).percent(percent).0),
+            Cap::Fixed(bytes) | Cap::Quarter(bytes) => bytes.0,
+        };
+        let known = known.map(|k| k.min(self.total.map_or(u64::MAX, |t| t.saturating_sub(headroom))));
+        let budget = cap.min(known.unwrap_or(u64::MAX));
+        let limit = if budget == cap && known.is_none_or(|k| cap < k) {
+            Limit::Cap
+        } else {
+            Limit::Unreadable
+        };
+        Terms {
+            budget,
+            target: budget,
+            cap,
+            headroom,
+            limit,
+        }
+    }
+
+    fn headroom(&self) -> u64 {
+        match self.policy.headroom {
+            Headroom::Fixed(bytes) if !self.policy.is_refused(self.displays) => bytes.0,
+            Headroom::Auto if self.displays == 0 => HEADLESS_HEADROOM.0,
+            // The factor of the recent peak is 1: with more, the desktop giving memory back would lower the budget.
+            Headroom::Auto | Headroom::Fixed(_) => DISPLAY_HEADROOM
+                .0
+                .max(self.total.unwrap_or(0) / 10)
+                .max(self.peaks.highest().saturating_sub(self.others.unwrap_or(0))),
+        }
+    }
+}

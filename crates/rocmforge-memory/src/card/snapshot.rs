@@ -1,0 +1,67 @@
+//! A card's figures, to look at and to print.
+
+use super::State;
+use crate::budget::Warning;
+use crate::{Bytes, Class, Limit, Pressure};
+
+/// A card's budget at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetSnapshot {
+    /// The card's memory (T), if known.
+    pub total: Option<Bytes>,
+    /// What everybody else holds, if known.
+    pub others: Option<Bytes>,
+    /// What is kept free for the desktop (H).
+    pub headroom: Bytes,
+    /// The policy's cap in bytes.
+    pub cap: Bytes,
+    /// What we may hold in all, our own holdings included.
+    pub budget: Bytes,
+    /// What the budget grows to, if the figures stay as they are: it falls at once and grows slowly.
+    pub target: Bytes,
+    /// How tight the card is.
+    pub pressure: Pressure,
+    /// What the driver has moved off the card, where it says so.
+    pub evicted: Option<Bytes>,
+    /// What we hold, with the driver's overhead for us where the driver tells it.
+    pub own: Bytes,
+    /// Bytes of live allocations in the ledger.
+    pub committed: Bytes,
+    /// Reserved and not yet committed.
+    pub reserved: Bytes,
+    /// What a request of class `Required` can have.
+    pub available: Bytes,
+    /// The most that was ever committed at once.
+    pub peak: Bytes,
+    /// What the budget is limited by.
+    pub limit: Limit,
+    /// Whether the GPU shares the system's memory.
+    pub unified_memory: bool,
+    /// What was wrong with the readings.
+    pub warnings: Vec<Warning>,
+}
+
+impl BudgetSnapshot {
+    pub(super) fn of(state: &State) -> Self {
+        let (available, terms) = state.available(Class::Required);
+        let tracker = &state.tracker;
+        Self {
+            total: tracker.total().map(Bytes),
+            others: tracker.others().map(Bytes),
+            headroom: Bytes(terms.headroom),
+            cap: Bytes(terms.cap),
+            budget: Bytes(terms.budget),
+            target: Bytes(terms.target),
+            pressure: state.pressure,
+            evicted: tracker.evicted().map(Bytes),
+            own: Bytes(state.live.saturating_add(tracker.hidden())),
+            committed: Bytes(state.live),
+            reserved: Bytes(state.reserved),
+            available: Bytes(available),
+            peak: Bytes(state.peak),
+            limit: terms.limit,
+            unified_memory: tracker.is_unified(),
+            warnings: tracker.warnings.clone(),
+        }
+    }
+}

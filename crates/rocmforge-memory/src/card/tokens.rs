@@ -1,0 +1,176 @@
+//! The two tokens that move bytes through the ledger: a reservation becomes an allocation, and both give back when dropped.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Shared;
+use crate::Bytes;
+use crate::ledger::EntryKind;
+
+/// Bytes taken out of the budget, not yet allocated. Dropping it gives them back.
+///
+/// It cannot be cloned and has no constructor but [`Card::try_reserve`].
+#[must_use = "dropping a reservation gives it back"]
+pub struct Reservation {
+    /// `None` once committed: the allocation has taken the entry over.
+    shared: Option<Arc<Shared>>,
+    id: u64,
+    bytes: Bytes,
+}
+
+impl Reservation {
+    pub(super) fn new(shared: &Arc<Shared>, id: u64, bytes: Bytes) -> Self {
+        Self {
+            shared: Some(Arc::clone(shared)),
+            id,
+            bytes,
+        }
+    }
+
+    /// How many bytes were reserved.
+    pub fn bytes(&self) -> Bytes {
+        self.bytes
+    }
+
+    /// Enters the bytes in the ledger as allocated: call it once the driver has handed out the memory.
+    pub fn commit(mut self) -> Allocation {
+        let shared = self.shared.take();
+        if let Some(shared) = &shared {
+            let mut state = shared.lock();
+            state.reserved = state.reserved.saturating_sub(self.bytes.0);
+            state.live = state.live.saturating_add(self.bytes.0);
+            state.peak = state.peak.max(state.live);
+            if let Some(entry) = state.entries.get_mut(self.id) {
+                entry.kind = EntryKind::Buffer(self.bytes);
+            }
+        }
+        Allocation {
+            shared,
+            id: self.id,
+            bytes: self.bytes,
+            returning: false,
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.shared {
+            let mut state = shared.lock();
+            state.reserved = state.reserved.saturating_sub(self.bytes.0);
+            state.entries.remove(self.id);
+            shared.note_pressure(&mut state);
+        }
+    }
+}
+
+impl fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation")
+            .field("id", &self.id)
+            .field("bytes", &self.bytes)
+            .finish()
+    }
+}
+
+/// Live bytes in the ledger. The buffer owns it and drops it after the driver has taken the memory back.
+#[must_use = "dropping an allocation takes its bytes out of the ledger"]
+pub struct Allocation {
+    /// `None` once abandoned: the entry stays.
+    shared: Option<Arc<Shared>>,
+    id: u64,
+    bytes: Bytes,
+    /// Whether the bytes count as reserved again: the driver is being asked to take them back.
+    returning: bool,
+}
+
+impl Allocation {
+    /// The owner of an entry that stands for committed bytes.
+    pub(crate) fn entered(shared: Arc<Shared>, id: u64, bytes: Bytes) -> Self {
+        Self {
+            shared: Some(shared),
+            id,
+            bytes,
+            returning: false,
+        }
+    }
+
+    /// Gives the entry up to the caller, who takes it out of the ledger or puts it under another owner.
+    pub(crate) fn leave(mut self) -> Option<u64> {
+        self.shared.take().map(|_| self.id)
+    }
+
+    /// How many bytes it stands for.
+    pub fn bytes(&self) -> Bytes {
+        self.bytes
+    }
+
+    /// Its number in the ledger.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What it is for.
+    pub fn label(&self) -> Arc<str> {
+        self.shared
+            .as_ref()
+            .map_or_else(|| "".into(), |shared| shared.lock().entries.label(self.id))
+    }
+
+    /// Declares that it lives on by design (a cache of the backend): no leak. Its bytes still count.
+    pub fn retain(&self) {
+        if let Some(shared) = &self.shared {
+            shared.retain(self.id);
+        }
+    }
+
+    /// Call it right before the driver is asked to take the memory back: from then until the drop nobody can tell
+    /// whether the driver still counts it, as with a reservation before its commit, and figures read meanwhile are
+    /// taken so. The bytes still count against the budget.
+    pub fn begin_return(&mut self) {
+        if let Some(shared) = &self.shared
+            && !std::mem::replace(&mut self.returning, true)
+        {
+            let mut state = shared.lock();
+            state.live = state.live.saturating_sub(self.bytes.0);
+            state.reserved = state.reserved.saturating_add(self.bytes.0);
+        }
+    }
+
+    /// Leaves the memory to the driver: entry and bytes stay, marked abandoned, for as long as the card is open.
+    pub fn abandon(mut self) {
+        if let Some(shared) = self.shared.take() {
+            if self.returning {
+                let mut state = shared.lock();
+                state.reserved = state.reserved.saturating_sub(self.bytes.0);
+                state.live = state.live.saturating_add(self.bytes.0);
+            }
+            shared.abandon(self.id);
+        }
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.shared {
+            let mut state = shared.lock();
+            if self.returning {
+                state.reserved = state.reserved.saturating_sub(self.bytes.0);
+            } else {
+                state.live = state.live.saturating_sub(self.bytes.0);
+            }
+            state.entries.remove(self.id);
+            state.tracker.note_free(self.bytes.0);
+            shared.note_pressure(&mut state);
+        }
+    }
+}
+
+impl fmt::Debug for Allocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Allocation")
+            .field("id", &self.id)
+            .field("bytes", &self.bytes)
+            .finish()
+    }
+}
