@@ -4,15 +4,16 @@ use crate::llvm::{self, Answer};
 use crate::random::{Random, Tally, words};
 use libloading::Library;
 use rocmforge_amdgcn::Arch;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-const LIBRARY: &str = "/usr/lib/llvm-19/lib/libLLVM.so.1";
+/// Where distributions put it.
+const LIBRARIES: [&str; 2] = ["libLLVM.so.19.1", "/usr/lib/llvm-19/lib/libLLVM.so.1"];
 
 type Create =
     unsafe extern "C" fn(*const c_char, *const c_char, *mut c_void, c_int, *const c_void, *const c_void) -> *mut c_void;
 type Disassemble = unsafe extern "C" fn(*mut c_void, *mut u8, u64, u64, *mut c_char, usize) -> usize;
 
-/// LLVM's disassembler of gfx1100, through `llvm-c/Disassembler.h`.
+/// LLVM's disassembler of one instruction set, through `llvm-c/Disassembler.h`.
 struct Disassembler {
     context: *mut c_void,
     disassemble: Disassemble,
@@ -22,9 +23,11 @@ struct Disassembler {
 
 impl Disassembler {
     /// `None` where LLVM 19 is not installed.
-    fn new() -> Option<Self> {
-        // SAFETY: LLVM's library has no initialisers that ask anything of us.
-        let library = unsafe { Library::new(LIBRARY) }.ok()?;
+    fn new(arch: Arch) -> Option<Self> {
+        let library = LIBRARIES.iter().find_map(|name| {
+            // SAFETY: LLVM's library has no initialisers that ask anything of us.
+            unsafe { Library::new(*name) }.ok()
+        })?;
         for name in [
             c"LLVMInitializeAMDGPUTargetInfo",
             c"LLVMInitializeAMDGPUTargetMC",
@@ -40,9 +43,10 @@ impl Disassembler {
         // SAFETY: as above.
         let disassemble: Disassemble = *unsafe { library.get(b"LLVMDisasmInstruction\0") }.ok()?;
         let null = std::ptr::null_mut::<c_void>();
-        // SAFETY: strings that live on; no callbacks.
-        let context = unsafe { create(c"amdgcn--".as_ptr(), c"gfx1100".as_ptr(), null, 0, null, null) };
-        assert!(!context.is_null(), "LLVM knows gfx1100");
+        let cpu = CString::new(arch.name()).expect("no zero in it");
+        // SAFETY: strings that live through the call, which copies them; no callbacks.
+        let context = unsafe { create(c"amdgcn--".as_ptr(), cpu.as_ptr(), null, 0, null, null) };
+        assert!(!context.is_null(), "LLVM knows {}", arch.name());
         Some(Self {
             context,
             disassemble,
@@ -76,32 +80,38 @@ impl Disassembler {
 
 #[test]
 fn both_ways_to_ask_llvm_give_the_same_answers() {
-    let Some(library) = Disassembler::new().filter(|_| llvm::installed("llvm-mc-19")) else {
-        return;
-    };
-    let mut random = Random(0xb01d);
-    let questions: Vec<Vec<u32>> = (0..4000).map(|_| words(&mut random)).collect();
-    for (question, answer) in questions.iter().zip(llvm::machine_code(Arch::Gfx1100, &questions)) {
-        let other = library.ask(question);
-        assert_eq!(
-            (&other.words, &other.text),
-            (&answer.words, &answer.text),
-            "{question:08x?}"
-        );
+    for arch in Arch::ALL {
+        let Some(library) = Disassembler::new(arch).filter(|_| llvm::installed("llvm-mc-19")) else {
+            println!("skipped: llvm-mc-19 or its library is not installed");
+            return;
+        };
+        let mut random = Random(0xb01d);
+        let questions: Vec<Vec<u32>> = (0..4000).map(|_| words(&mut random)).collect();
+        for (question, answer) in questions.iter().zip(llvm::machine_code(arch, &questions)) {
+            let other = library.ask(question);
+            assert_eq!(
+                (&other.words, &other.text),
+                (&answer.words, &answer.text),
+                "{question:08x?} of {}",
+                arch.name()
+            );
+        }
     }
 }
 
 #[test]
-#[ignore = "ten million words (or ROCMFORGE_WORDS of them): a minute or two; needs libLLVM 19"]
+#[ignore = "ten million words (or ROCMFORGE_WORDS of them) of each instruction set: minutes; needs libLLVM 19"]
 fn ten_million_random_words_have_llvms_verdict() {
-    let library = Disassembler::new().expect("libLLVM 19");
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |n| n.parse().expect("a number"));
     let (count, seed) = (number("ROCMFORGE_WORDS", 10_000_000), number("ROCMFORGE_SEED", 10));
-    println!("seed {seed}");
-    let mut random = Random(seed);
-    let mut tally = Tally::default();
-    for _ in 0..count {
-        tally.add(Arch::Gfx1100, &library.ask(&words(&mut random)));
+    for arch in Arch::ALL {
+        println!("{}, seed {seed}", arch.name());
+        let library = Disassembler::new(arch).expect("libLLVM 19");
+        let mut random = Random(seed);
+        let mut tally = Tally::default();
+        for _ in 0..count {
+            tally.add(arch, &library.ask(&words(&mut random)));
+        }
+        tally.finish(arch);
     }
-    tally.finish(Arch::Gfx1100);
 }

@@ -1,5 +1,6 @@
 //! The objects: two compilers, nine ways each.
 
+use rocmforge_amdgcn::Arch;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -70,7 +71,7 @@ fn write(objects: &[Object]) {
 }
 
 /// Compiles one file.
-pub(crate) fn compile(source: &Path, compiler: &str, flags: &str, to: &Path) -> Object {
+pub(crate) fn compile(source: &Path, arch: Arch, compiler: &str, flags: &str, to: &Path) -> Object {
     let file = source.file_stem().expect("a file").to_string_lossy();
     let version = if flags.contains("object-version") {
         ""
@@ -79,7 +80,8 @@ pub(crate) fn compile(source: &Path, compiler: &str, flags: &str, to: &Path) -> 
     };
     let status = Command::new(format!("clang++-{compiler}"))
         .args("-x hip -std=c++20 --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -w".split(' '))
-        .args("-fuse-cuid=none --offload-arch=gfx1100".split(' '))
+        .arg("-fuse-cuid=none")
+        .arg(format!("--offload-arch={}", arch.name()))
         .args(format!("{flags} {version}").split_whitespace())
         .arg("-I")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/include"))
@@ -88,7 +90,7 @@ pub(crate) fn compile(source: &Path, compiler: &str, flags: &str, to: &Path) -> 
         .arg(to)
         .status()
         .expect("clang");
-    assert!(status.success(), "{file} {compiler} {flags}");
+    assert!(status.success(), "{file} {} {compiler} {flags}", arch.name());
     Object {
         name: format!("{file} {compiler} {flags}"),
         elf: std::fs::read(to).expect("compiled"),
@@ -102,7 +104,8 @@ pub(crate) fn build(to: &Path) -> Vec<Object> {
         for compiler in COMPILERS {
             for flags in LEVELS.into_iter().chain(MORE) {
                 let target = to.join(format!("{}.co", objects.len()));
-                objects.push(compile(&path(&format!("kernels/{file}.hip")), compiler, flags, &target));
+                let source = path(&format!("kernels/{file}.hip"));
+                objects.push(compile(&source, Arch::Gfx1100, compiler, flags, &target));
             }
         }
     }

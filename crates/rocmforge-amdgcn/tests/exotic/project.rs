@@ -2,18 +2,27 @@
 
 use crate::objects::{COMPILERS, LEVELS, compile};
 use crate::text;
-use rocmforge_amdgcn::{DEVICE_BASE, Program};
+use rocmforge_amdgcn::{Arch, DEVICE_BASE, Program};
 use std::path::{Path, PathBuf};
 
-fn sources() -> Vec<PathBuf> {
+/// What is written for one card only, by file name.
+const GFX1100_ONLY: [&str; 1] = ["opcodes.hip"];
+const GFX1201_ONLY: [&str; 2] = ["gfx1201.hip", "opcodes-gfx1201.hip"];
+
+fn sources(arch: Arch) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut sources: Vec<PathBuf> = ["kernels", "crates/rocmforge-amdgcn/tests/fixtures"]
+    let others: &[&str] = match arch {
+        Arch::Gfx1100 => &GFX1201_ONLY,
+        Arch::Gfx1201 => &GFX1100_ONLY,
+    };
+    let tests = "crates/rocmforge-amdgcn/tests";
+    let mut sources: Vec<PathBuf> = ["kernels", &format!("{tests}/fixtures"), &format!("{tests}/corpus")]
         .iter()
         .flat_map(|folder| std::fs::read_dir(root.join(folder)).expect("a folder"))
         .map(|entry| entry.expect("readable").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "hip"))
+        .filter(|path| !others.iter().any(|other| path.ends_with(other)))
         .collect();
-    sources.push(root.join("crates/rocmforge-amdgcn/tests/corpus/opcodes.hip"));
     sources.sort();
     sources
 }
@@ -24,26 +33,33 @@ fn every_kernel_of_the_project_loads_and_has_llvms_text_at_every_level() {
     let folder = std::env::temp_dir().join(format!("rocmforge-project-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a temporary folder");
     let mut failures = Vec::new();
-    let (mut objects, mut instructions) = (0, 0);
-    for source in sources() {
-        for compiler in COMPILERS {
-            for flags in LEVELS {
-                let object = compile(&source, compiler, flags, &folder.join("project.co"));
-                objects += 1;
-                if let Err(error) = Program::load(&object.elf, DEVICE_BASE) {
-                    failures.push(format!("{}: {error}", object.name));
+    for arch in Arch::ALL {
+        let (mut objects, mut instructions) = (0, 0);
+        for source in sources(arch) {
+            for compiler in COMPILERS {
+                for flags in LEVELS {
+                    let object = compile(&source, arch, compiler, flags, &folder.join("project.co"));
+                    objects += 1;
+                    if let Err(error) = Program::load(&object.elf, DEVICE_BASE) {
+                        failures.push(format!("{} {}: {error}", arch.name(), object.name));
+                    }
+                    let answers = text::distinct(std::slice::from_ref(&object), arch, compiler, &folder);
+                    instructions += answers.len();
+                    let differences = text::differences(arch, compiler, answers);
+                    failures.extend(
+                        differences
+                            .iter()
+                            .map(|line| format!("{} {}: {line}", arch.name(), object.name)),
+                    );
                 }
-                let answers = text::distinct(std::slice::from_ref(&object), compiler, &folder);
-                instructions += answers.len();
-                let differences = text::differences(compiler, answers);
-                failures.extend(differences.iter().map(|line| format!("{}: {line}", object.name)));
             }
         }
+        println!(
+            "{}: {objects} objects, {instructions} distinct instructions",
+            arch.name()
+        );
     }
     std::fs::remove_dir_all(&folder).expect("removable");
-    println!(
-        "{objects} objects, {instructions} distinct instructions, {} failures",
-        failures.len()
-    );
+    println!("{} failures", failures.len());
     assert!(failures.is_empty(), "{}", failures[..failures.len().min(60)].join("\n"));
 }

@@ -69,12 +69,12 @@ fn file(compiler: &str) -> String {
     format!("text-{compiler}.zst")
 }
 
-pub(crate) fn distinct(objects: &[Object], compiler: &str, folder: &Path) -> Vec<Answer> {
+pub(crate) fn distinct(objects: &[Object], arch: Arch, compiler: &str, folder: &Path) -> Vec<Answer> {
     let mut distinct = BTreeMap::new();
     for object in objects.iter().filter(|object| object.compiler() == compiler) {
         let path = folder.join("object.co");
         std::fs::write(&path, &object.elf).expect("writable");
-        for answer in llvm::objdump_with(&format!("llvm-objdump-{compiler}"), Arch::Gfx1100, &path) {
+        for answer in llvm::objdump_with(&format!("llvm-objdump-{compiler}"), arch, &path) {
             distinct.insert(answer.words, answer.text);
         }
     }
@@ -86,7 +86,7 @@ pub(crate) fn distinct(objects: &[Object], compiler: &str, folder: &Path) -> Vec
 
 /// Records LLVM's text of every distinct instruction; gives their number.
 pub(crate) fn record(objects: &[Object], compiler: &str, folder: &Path) -> usize {
-    let answers = distinct(objects, compiler, folder);
+    let answers = distinct(objects, Arch::Gfx1100, compiler, folder);
     llvm::record_at(&objects::path(&file(compiler)), &answers);
     answers.len()
 }
@@ -96,16 +96,16 @@ fn recorded(compiler: &str) -> Vec<Answer> {
 }
 
 /// Lines that tell where our text is none of LLVM's spellings.
-pub(crate) fn differences(compiler: &str, mut answers: Vec<Answer>) -> Vec<String> {
+pub(crate) fn differences(arch: Arch, compiler: &str, mut answers: Vec<Answer>) -> Vec<String> {
     for answer in &mut answers {
         let text = answer.text.take().expect("an instruction");
-        let ours = llvm::ours(Arch::Gfx1100, &answer.words).map(|(text, _)| text);
+        let ours = llvm::ours(arch, &answer.words).map(|(text, _)| text);
         let same = ours
             .ok()
             .filter(|ours| compiler == "22" && spellings(&text).contains(ours));
         answer.text = Some(same.unwrap_or(text));
     }
-    llvm::differences(Arch::Gfx1100, &answers)
+    llvm::differences(arch, &answers)
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn every_recorded_instruction_has_llvms_text() {
         for text in answers.iter().flat_map(|answer| &answer.text) {
             mnemonics.insert(text.split(' ').next().unwrap_or_default().to_string());
         }
-        let differences = differences(compiler, answers);
+        let differences = differences(Arch::Gfx1100, compiler, answers);
         println!(
             "clang {compiler}: {count} distinct instructions, {} differ",
             differences.len()
@@ -142,7 +142,7 @@ fn the_recorded_text_is_what_llvm_says_now() {
         if !llvm::installed(&format!("llvm-objdump-{compiler}")) {
             continue;
         }
-        let now = distinct(&objects::read(), compiler, &folder);
+        let now = distinct(&objects::read(), Arch::Gfx1100, compiler, &folder);
         let then = recorded(compiler);
         assert_eq!(now.len(), then.len());
         for (now, then) in now.iter().zip(&then) {
