@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use crate::{Bytes, Class, DeviceKey, Site};
+use crate::{Bytes, Class, DeviceKey, PeersError, Site};
 
 /// Which of the terms of the budget was the smallest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +24,8 @@ pub enum Limit {
     CacheShare,
     /// The figures allow more by now, but the budget grows slowly.
     Growth,
+    /// What cooperating processes have claimed and the driver does not show yet.
+    Peers,
 }
 
 impl fmt::Display for Limit {
@@ -37,6 +39,7 @@ impl fmt::Display for Limit {
             Limit::UnifiedMemory => "the rule against taking memory the whole system shares",
             Limit::CacheShare => "the share of the budget that caches may fill",
             Limit::Growth => "the rule that the budget grows slowly",
+            Limit::Peers => "what other programs of this user have claimed",
         })
     }
 }
@@ -62,6 +65,8 @@ pub struct Refusal {
     pub total: Bytes,
     /// What everybody else holds, or 0 if unknown.
     pub others: Bytes,
+    /// What cooperating processes have claimed beyond that.
+    pub peers: Bytes,
     /// What is kept free for the desktop.
     pub headroom: Bytes,
     /// What we hold, the driver's overhead for us included.
@@ -76,6 +81,8 @@ pub struct Refusal {
     pub site: Site,
     /// What the budget was limited by.
     pub limit: Limit,
+    /// Why it cannot be told what cooperating processes take, if it cannot.
+    pub peers_error: Option<PeersError>,
 }
 
 impl OutOfBudget {
@@ -98,7 +105,7 @@ impl fmt::Display for OutOfBudget {
         write!(
             f,
             "`{}` ({:?}, {}) asked for {} on {}, but only {} of the budget of {} is available: we hold {} and have \
-             reserved {}, others hold {} of {}, {} is kept free; limited by {}. {}",
+             reserved {}, others hold {} of {}{}, {} is kept free; limited by {}. {}",
             r.label,
             r.class,
             r.site,
@@ -110,10 +117,19 @@ impl fmt::Display for OutOfBudget {
             r.reserved,
             r.others,
             r.total,
+            if r.peers > Bytes::ZERO {
+                format!(" and have claimed {}", r.peers)
+            } else {
+                String::new()
+            },
             r.headroom,
             r.limit,
             advice(r),
-        )
+        )?;
+        match &r.peers_error {
+            Some(error) => write!(f, " {error}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -177,6 +193,8 @@ fn advice(refusal: &Refusal) -> &'static str {
             "Try again in some seconds: other programs have given memory back, and the budget grows when they have kept \
              away for a while (`Policy::grow_after`)."
         }
+        Limit::Peers if refusal.peers_error.is_some() => "It cannot be told what they take:",
+        Limit::Peers => "Wait for your other programs on this card, end one, or use a smaller batch, context or model.",
         Limit::CacheShare => "Free caches, or ask for it as `Class::Required` if the program cannot do without it.",
     }
 }

@@ -39,9 +39,11 @@ mod card;
 mod error;
 mod holding;
 mod ledger;
+mod peers;
 mod policy;
 mod pool;
 mod pressure;
+pub mod private;
 mod reading;
 mod sync;
 pub mod sysfs;
@@ -55,6 +57,7 @@ pub use budget::Warning;
 pub use card::{Allocation, BudgetSnapshot, Card, Reservation};
 pub use error::{DisplayInUse, LaunchesStopped, Limit, OutOfBudget, Refusal};
 pub use ledger::{Entry, EntryKind, Epoch, HandleKind, HandleToken, LeakReport, Ledger};
+pub use peers::{Peer, PeerFigures, PeerLedger, PeersError};
 pub use policy::{
     CACHE_SHARE, Cap, Class, DEFAULT_SHARE, DISPLAY_HEADROOM, DRIVER_SLACK, GROWTH, HEADLESS_HEADROOM, Headroom,
     OnDisplay, Policy, UnifiedMemory,

@@ -32,6 +32,16 @@ pub enum Class {
     Cache,
 }
 
+impl Class {
+    /// The part of a budget that requests of this class may fill.
+    pub(crate) fn room(self, budget: u64) -> u64 {
+        match self {
+            Class::Required | Class::Growth => budget,
+            Class::Cache => Bytes(budget).percent(CACHE_SHARE).0,
+        }
+    }
+}
+
 /// The most that we may hold, our present holdings included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cap {

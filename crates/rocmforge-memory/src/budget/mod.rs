@@ -46,6 +46,10 @@ pub(crate) struct Holdings {
     pub(crate) live: u64,
     /// Reserved and not yet committed: the driver may or may not have handed them out already.
     pub(crate) reserved: u64,
+    /// What cooperating processes had committed when the figures were read.
+    pub(crate) peers: u64,
+    /// What they have committed since the reading before: a rise of `used` that is not our own late free.
+    pub(crate) peers_since: u64,
 }
 
 /// The budget and its terms.
@@ -66,6 +70,10 @@ pub(crate) struct Tracker {
     policy: Policy,
     total: Option<u64>,
     others: Option<u64>,
+    /// The part of Others that cooperating processes hold.
+    peers: u64,
+    /// What cooperating processes may hold beyond the figures: it counts as Others too.
+    beyond: u64,
     /// `Own + K - slack` at the last reading: our own allocations do not move it.
     ceiling: Option<u64>,
     /// The driver's overhead for our process, not in the ledger.
@@ -83,6 +91,8 @@ pub(crate) struct Tracker {
     /// When the driver was last seen moving memory off the card.
     evicting: Option<Duration>,
     growth: Growth,
+    /// By how much the budget is still lower than the figures without `beyond` allow, because it grows slowly.
+    held_back: u64,
     pub(crate) warnings: Vec<Warning>,
     read_at: Option<Duration>,
     requests: u32,
@@ -95,6 +105,8 @@ impl Tracker {
             policy,
             total: None,
             others: None,
+            peers: 0,
+            beyond: 0,
             ceiling: None,
             hidden: 0,
             displays: 0,
@@ -106,6 +118,7 @@ impl Tracker {
             stopped: None,
             evicting: None,
             growth: Growth::default(),
+            held_back: 0,
             warnings: Vec::new(),
             read_at: None,
             requests: 0,
@@ -163,13 +176,11 @@ impl Tracker {
         self.read_ceiling(reading, holdings, own, total);
         self.read_evictions(reading, total, now);
         self.read_others(reading, holdings, own, now);
-        let mut terms = self.compute();
-        let total = self.total.unwrap_or(terms.target);
-        terms.budget = self.growth.in_force(terms.target, total, now, &self.policy);
-        if terms.budget < terms.target {
-            terms.limit = Limit::Growth;
-        }
-        self.terms = terms;
+        let target = self.compute(0).target;
+        let total = self.total.unwrap_or(target);
+        self.held_back = target - self.growth.in_force(target, total, now, &self.policy);
+        self.terms = self.in_force();
+        let terms = self.terms;
         let usage = holdings
             .live
             .saturating_add(holdings.reserved)
@@ -242,14 +253,38 @@ impl Tracker {
             .away
             .push(now, self.evicted.unwrap_or(0), self.policy.late_free_grace);
         let raw = used.saturating_add(away).saturating_sub(own).min(total);
-        let seen = match self.others {
+        let previous = self.others.map(|others| others.saturating_add(holdings.peers_since));
+        let seen = match previous {
             // Reserved bytes may already be in `used` and not yet in Own.
             Some(previous) => previous.clamp(raw.saturating_sub(holdings.reserved), raw),
             None => raw,
         };
-        let others = self.late.excuse(self.others, seen, now, self.policy.late_free_grace);
-        self.others = Some(others);
-        self.peaks.push(now, others, self.policy.peak_window);
+        let others = self.late.excuse(previous, seen, now, self.policy.late_free_grace);
+        (self.others, self.peers) = (Some(others), holdings.peers.min(others));
+        // A cooperating process that ends leaves nothing behind that the desktop might want again.
+        self.peaks.push(now, others - self.peers, self.policy.peak_window);
+    }
+
+    /// Takes in what cooperating processes may hold beyond the figures last read. It comes and goes at once.
+    pub(crate) fn set_beyond(&mut self, bytes: u64) {
+        if self.beyond != bytes {
+            self.beyond = bytes;
+            self.terms = self.in_force();
+        }
+    }
+
+    /// What cooperating processes may hold beyond the figures.
+    pub(crate) fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
+    fn in_force(&self) -> Terms {
+        let mut terms = self.compute(self.beyond);
+        if self.held_back > 0 {
+            terms.budget = terms.target.saturating_sub(self.held_back);
+            terms.limit = Limit::Growth;
+        }
+        terms
     }
 
     pub(crate) fn terms(&self) -> Terms {

@@ -4,7 +4,8 @@ use super::{Terms, Tracker};
 use crate::{Bytes, Cap, DISPLAY_HEADROOM, HEADLESS_HEADROOM, Headroom, Limit, UnifiedMemory};
 
 impl Tracker {
-    pub(super) fn compute(&self) -> Terms {
+    /// The terms if cooperating processes hold `beyond` more than the figures say.
+    pub(super) fn compute(&self, beyond: u64) -> Terms {
         let headroom = self.headroom();
         if self.unified && self.policy.unified_memory == UnifiedMemory::Refuse {
             return Terms {
@@ -16,8 +17,9 @@ impl Tracker {
             };
         }
         let (Some(total), Some(others), false) = (self.total, self.others, self.unified) else {
-            return self.fallback(headroom);
+            return self.fallback(headroom, beyond);
         };
+        let others = others.saturating_add(beyond);
         let cap = match self.policy.cap {
             Cap::Share(percent) => Bytes(total - others.min(total)).percent(percent).0,
             Cap::Fixed(bytes) => bytes.0,
@@ -27,7 +29,10 @@ impl Tracker {
         let terms = [
             (cap, Limit::Cap),
             (ceiling.saturating_sub(others), Limit::Desktop),
-            (self.ceiling.unwrap_or(u64::MAX), Limit::Driver),
+            (
+                self.ceiling.map_or(u64::MAX, |c| c.saturating_sub(beyond)),
+                Limit::Driver,
+            ),
             (ceiling, Limit::Total),
         ];
         let (budget, limit) = terms
@@ -44,7 +49,7 @@ impl Tracker {
     }
 
     /// Without the desktop's figure: `min(Cap, T/4, (Own + K)/2)`, never K itself, which does not see the desktop.
-    fn fallback(&self, headroom: u64) -> Terms {
+    fn fallback(&self, headroom: u64, beyond: u64) -> Terms {
         let quarter = self.total.map(|t| t / 4);
         // `ceiling` is Own + K - slack: invariant under our own allocations, as K alone would not be.
         let half = self.ceiling.map(|c| c / 2);
@@ -57,6 +62,7 @@ impl Tracker {
             Cap::Fixed(bytes) | Cap::Quarter(bytes) => bytes.0,
         };
         let known = known.map(|k| k.min(self.total.map_or(u64::MAX, |t| t.saturating_sub(headroom))));
+        let known = known.map(|k| k.saturating_sub(beyond));
         let budget = cap.min(known.unwrap_or(u64::MAX));
         let limit = if budget == cap && known.is_none_or(|k| cap < k) {
             Limit::Cap
@@ -77,10 +83,11 @@ impl Tracker {
             Headroom::Fixed(bytes) if !self.policy.is_refused(self.displays) => bytes.0,
             Headroom::Auto if self.displays == 0 => HEADLESS_HEADROOM.0,
             // The factor of the recent peak is 1: with more, the desktop giving memory back would lower the budget.
-            Headroom::Auto | Headroom::Fixed(_) => DISPLAY_HEADROOM
-                .0
-                .max(self.total.unwrap_or(0) / 10)
-                .max(self.peaks.highest().saturating_sub(self.others.unwrap_or(0))),
+            Headroom::Auto | Headroom::Fixed(_) => DISPLAY_HEADROOM.0.max(self.total.unwrap_or(0) / 10).max(
+                self.peaks
+                    .highest()
+                    .saturating_sub(self.others.unwrap_or(0).saturating_sub(self.peers)),
+            ),
         }
     }
 }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use crate::budget::{Holdings, Terms, Tracker};
 use crate::ledger::{Entries, EntryKind, Ledger};
+use crate::peers::Claim;
 use crate::policy::CACHE_SHARE;
 use crate::pressure::{Pressure, PressureChange, Subscribers, Subscription};
 use crate::sync::{AtomicU8, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::{
-    Bytes, Class, DeviceKey, DisplayInUse, Headroom, LaunchesStopped, Limit, OutOfBudget, Policy, Readings, Refusal,
-    Site,
+    Bytes, Class, DeviceKey, DisplayInUse, Headroom, LaunchesStopped, Limit, OutOfBudget, PeerLedger, PeersError,
+    Policy, Readings, Refusal, Site,
 };
 pub use snapshot::BudgetSnapshot;
 pub use tokens::{Allocation, Reservation};
@@ -43,6 +44,10 @@ pub(crate) struct State {
     pub(crate) live: u64,
     /// Reserved and not yet committed bytes.
     reserved: u64,
+    /// The part of `reserved` that the driver is being asked to take back.
+    returning: u64,
+    /// The ledger of the user's processes on this card, if it is shared.
+    peers: Option<PeerLedger>,
     /// The highest `live`.
     pub(crate) peak: u64,
     tracker: Tracker,
@@ -88,16 +93,39 @@ impl State {
     /// What a request of `class` can have, and what stands in the way of more.
     fn available(&self, class: Class) -> (u64, Terms) {
         let mut terms = self.tracker.terms();
-        let room = match class {
-            Class::Required | Class::Growth => terms.budget,
-            Class::Cache => {
-                if terms.budget > 0 {
-                    terms.limit = Limit::CacheShare;
-                }
-                Bytes(terms.budget).percent(CACHE_SHARE).0
-            }
-        };
-        (room.saturating_sub(self.usage()), terms)
+        if class == Class::Cache && terms.budget > 0 {
+            terms.limit = Limit::CacheShare;
+        }
+        (class.room(terms.budget).saturating_sub(self.usage()), terms)
+    }
+
+    /// Bytes that we hold or may be given, to be covered by our claim among the processes.
+    fn held(&self) -> u64 {
+        self.live.saturating_add(self.reserved.saturating_sub(self.returning))
+    }
+
+    /// Makes sure that no other process is promised the same bytes. `false` if others have claimed them.
+    fn claim(&mut self, bytes: u64, class: Class) -> Result<bool, PeersError> {
+        let held = self.held();
+        let Some(peers) = &mut self.peers else { return Ok(true) };
+        if peers.covers(held.saturating_add(bytes)) {
+            return Ok(true);
+        }
+        let tracker = &mut self.tracker;
+        let apart = tracker.hidden().saturating_add(self.returning);
+        let claimed = peers.claim(self.live, held, bytes, |beyond| {
+            tracker.set_beyond(beyond);
+            class.room(tracker.terms().budget).saturating_sub(apart)
+        })?;
+        Ok(claimed == Claim::Granted)
+    }
+
+    /// To be called after every change of what we hold.
+    fn tell_peers(&mut self) {
+        let held = self.held();
+        if let Some(peers) = &mut self.peers {
+            peers.settle(self.live, held);
+        }
     }
 }
 
@@ -116,14 +144,23 @@ impl Shared {
         self.lock().entries.abandon(id);
     }
 
-    fn refresh(&self, state: &mut State) {
+    /// Reads every figure. `sure` looks which of the other processes still live.
+    fn refresh(&self, state: &mut State, sure: bool) {
+        if let Some(peers) = &mut state.peers {
+            peers.look(sure);
+        }
         let holdings = Holdings {
             live: state.live,
             reserved: state.reserved,
+            peers: state.peers.as_ref().map_or(0, PeerLedger::contained),
+            peers_since: state.peers.as_ref().map_or(0, PeerLedger::committed_since),
         };
-        state
-            .tracker
-            .update(&self.readings.read(), holdings, self.readings.now());
+        let tracker = &mut state.tracker;
+        tracker.update(&self.readings.read(), holdings, self.readings.now());
+        if let Some(peers) = &mut state.peers {
+            peers.figures_read(tracker.others().is_some());
+            tracker.set_beyond(peers.beyond());
+        }
         let due = u64::try_from(state.tracker.due().as_nanos()).unwrap_or(u64::MAX);
         self.due.store(due, Ordering::Relaxed);
         self.note_pressure(state);
@@ -158,6 +195,28 @@ impl Card {
     /// # Errors
     /// The policy leaves the desktop nothing, and a display is connected to the card ([`Policy::on_display`]).
     pub fn open(key: DeviceKey, policy: Policy, readings: Box<dyn Readings>) -> Result<Arc<Card>, DisplayInUse> {
+        Self::open_checked(key, policy, readings, None)
+    }
+
+    /// [`Card::open`] for a card whose budget takes into account what the user's other processes have claimed on it.
+    ///
+    /// # Errors
+    /// As [`Card::open`].
+    pub fn open_shared(
+        key: DeviceKey,
+        policy: Policy,
+        readings: Box<dyn Readings>,
+        peers: PeerLedger,
+    ) -> Result<Arc<Card>, DisplayInUse> {
+        Self::open_checked(key, policy, readings, Some(peers))
+    }
+
+    fn open_checked(
+        key: DeviceKey,
+        policy: Policy,
+        readings: Box<dyn Readings>,
+        peers: Option<PeerLedger>,
+    ) -> Result<Arc<Card>, DisplayInUse> {
         let displays = readings.read().displays;
         match policy.headroom {
             Headroom::Fixed(headroom) if policy.is_refused(displays) => Err(DisplayInUse {
@@ -165,18 +224,24 @@ impl Card {
                 displays,
                 headroom,
             }),
-            _ => Ok(Self::new(key, policy, readings)),
+            _ => Ok(Self::make(key, policy, readings, peers)),
         }
     }
 
     /// [`Card::open`] that refuses no policy: one that leaves the desktop nothing keeps what a desktop needs free as long as
     /// a display is connected.
     pub fn new(key: DeviceKey, policy: Policy, readings: Box<dyn Readings>) -> Arc<Card> {
+        Self::make(key, policy, readings, None)
+    }
+
+    fn make(key: DeviceKey, policy: Policy, readings: Box<dyn Readings>, peers: Option<PeerLedger>) -> Arc<Card> {
         let tracker = Tracker::new(policy);
         let state = State {
             entries: Entries::default(),
             live: 0,
             reserved: 0,
+            returning: 0,
+            peers,
             peak: 0,
             tracker,
             pressure: Pressure::Green,
@@ -189,7 +254,7 @@ impl Card {
             due: AtomicU64::new(0),
             subscribers: Arc::default(),
         });
-        shared.refresh(&mut shared.lock());
+        shared.refresh(&mut shared.lock(), true);
         Arc::new(Card {
             key,
             ledger: Ledger { shared },
@@ -251,39 +316,68 @@ impl Card {
         site: Site,
     ) -> Result<Reservation, OutOfBudget> {
         let shared = &self.ledger.shared;
-        let mut fresh = false;
+        let mut sure = false;
         if state.tracker.is_stale(shared.readings.now()) {
-            shared.refresh(state);
-            fresh = true;
+            shared.refresh(state, false);
+            // Nobody is there who might have died.
+            sure = state.peers.as_ref().is_none_or(PeerLedger::is_alone);
         }
         state.tracker.count_request();
-        let (mut available, mut terms) = state.available(class);
-        if bytes.0 > available && !fresh {
-            // The frozen figures say no: ask the driver before telling the user so.
-            shared.refresh(state);
-            (available, terms) = state.available(class);
-        }
-        if bytes.0 > available {
-            return Err(OutOfBudget::new(Refusal {
-                device: self.key.clone(),
-                requested: bytes,
-                available: Bytes(available),
-                budget: Bytes(terms.budget),
-                total: Bytes(state.tracker.total().unwrap_or(0)),
-                others: Bytes(state.tracker.others().unwrap_or(0)),
-                headroom: Bytes(terms.headroom),
-                own: Bytes(state.live.saturating_add(state.tracker.hidden())),
-                reserved: Bytes(state.reserved),
-                class,
-                label: label.to_owned(),
-                site,
-                limit: terms.limit,
-            }));
+        loop {
+            let fits = bytes.0 <= state.available(class).0;
+            let claimed = if fits { state.claim(bytes.0, class) } else { Ok(false) };
+            match claimed {
+                Ok(true) => break,
+                // The frozen figures say no: ask the driver before telling the user so.
+                Ok(false) if !sure => {
+                    shared.refresh(state, true);
+                    sure = true;
+                }
+                refused => return Err(self.refuse(state, bytes, class, label, site, refused.err())),
+            }
         }
         state.reserved += bytes.0;
         shared.note_pressure(state);
         let id = state.entries.add(EntryKind::Reserved(bytes), label, site);
         Ok(Reservation::new(shared, id, bytes))
+    }
+
+    fn refuse(
+        &self,
+        state: &State,
+        requested: Bytes,
+        class: Class,
+        label: &str,
+        site: Site,
+        peers_error: Option<PeersError>,
+    ) -> OutOfBudget {
+        let (available, terms) = state.available(class);
+        let tracker = &state.tracker;
+        let without_peers = available.saturating_add(tracker.beyond());
+        let (available, limit) = if peers_error.is_some() {
+            (0, Limit::Peers)
+        } else if tracker.beyond() > 0 && requested.0 <= without_peers {
+            (available, Limit::Peers)
+        } else {
+            (available, terms.limit)
+        };
+        OutOfBudget::new(Refusal {
+            device: self.key.clone(),
+            requested,
+            available: Bytes(available),
+            budget: Bytes(terms.budget),
+            total: Bytes(tracker.total().unwrap_or(0)),
+            others: Bytes(tracker.others().unwrap_or(0)),
+            peers: Bytes(tracker.beyond()),
+            headroom: Bytes(terms.headroom),
+            own: Bytes(state.live.saturating_add(tracker.hidden())),
+            reserved: Bytes(state.reserved),
+            class,
+            label: label.to_owned(),
+            site,
+            limit,
+            peers_error,
+        })
     }
 
     /// How tight the card was when it was last looked at. Costs one load.
@@ -300,7 +394,7 @@ impl Card {
         if now >= shared.due.load(Ordering::Relaxed) {
             let mut state = shared.lock();
             if state.tracker.is_stale(shared.readings.now()) {
-                shared.refresh(&mut state);
+                shared.refresh(&mut state, false);
             }
             drop(state);
             shared.subscribers.tell();
@@ -320,7 +414,7 @@ impl Card {
         let stopped = {
             let mut state = shared.lock();
             // The figures may be a moment old; who is refused gets those of now.
-            shared.refresh(&mut state);
+            shared.refresh(&mut state, true);
             (state.pressure == Pressure::Black).then(|| LaunchesStopped {
                 device: self.key.clone(),
                 budget: Bytes(state.tracker.terms().budget),
@@ -381,7 +475,7 @@ impl Card {
         let shared = &self.ledger.shared;
         let snapshot = {
             let mut state = shared.lock();
-            shared.refresh(&mut state);
+            shared.refresh(&mut state, true);
             BudgetSnapshot::of(&state)
         };
         shared.subscribers.tell();

@@ -11,6 +11,8 @@ pub struct BudgetSnapshot {
     pub total: Option<Bytes>,
     /// What everybody else holds, if known.
     pub others: Option<Bytes>,
+    /// What cooperating processes have claimed beyond that: they have reserved it and the driver does not show it yet.
+    pub peers: Bytes,
     /// What is kept free for the desktop (H).
     pub headroom: Bytes,
     /// The policy's cap in bytes.
@@ -48,6 +50,7 @@ impl BudgetSnapshot {
         Self {
             total: tracker.total().map(Bytes),
             others: tracker.others().map(Bytes),
+            peers: Bytes(tracker.beyond()),
             headroom: Bytes(terms.headroom),
             cap: Bytes(terms.cap),
             budget: Bytes(terms.budget),

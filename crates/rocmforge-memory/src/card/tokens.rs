@@ -43,6 +43,7 @@ impl Reservation {
             if let Some(entry) = state.entries.get_mut(self.id) {
                 entry.kind = EntryKind::Buffer(self.bytes);
             }
+            state.tell_peers();
         }
         Allocation {
             shared,
@@ -59,6 +60,7 @@ impl Drop for Reservation {
             let mut state = shared.lock();
             state.reserved = state.reserved.saturating_sub(self.bytes.0);
             state.entries.remove(self.id);
+            state.tell_peers();
             shared.note_pressure(&mut state);
         }
     }
@@ -134,6 +136,8 @@ impl Allocation {
             let mut state = shared.lock();
             state.live = state.live.saturating_sub(self.bytes.0);
             state.reserved = state.reserved.saturating_add(self.bytes.0);
+            state.returning = state.returning.saturating_add(self.bytes.0);
+            state.tell_peers();
         }
     }
 
@@ -143,6 +147,7 @@ impl Allocation {
             if self.returning {
                 let mut state = shared.lock();
                 state.reserved = state.reserved.saturating_sub(self.bytes.0);
+                state.returning = state.returning.saturating_sub(self.bytes.0);
                 state.live = state.live.saturating_add(self.bytes.0);
             }
             shared.abandon(self.id);
@@ -156,11 +161,13 @@ impl Drop for Allocation {
             let mut state = shared.lock();
             if self.returning {
                 state.reserved = state.reserved.saturating_sub(self.bytes.0);
+                state.returning = state.returning.saturating_sub(self.bytes.0);
             } else {
                 state.live = state.live.saturating_sub(self.bytes.0);
             }
             state.entries.remove(self.id);
             state.tracker.note_free(self.bytes.0);
+            state.tell_peers();
             shared.note_pressure(&mut state);
         }
     }

@@ -1,0 +1,424 @@
+//! Several processes of one user on one card: who may still take how much.
+//!
+//! The driver's `used` shows what other processes hold, but not what they are about to take. So each process *claims* in a
+//! small shared file the most that it may hold, before it takes it, and says how much of that the driver already holds.
+//! What others have claimed beyond what the driver's figures contain is taken off our budget:
+//!
+//! ```text
+//! beyond = sum over other processes of claim - committed, as far as the figures we use contain it
+//! ```
+//!
+//! A claim is checked and made in one step under the file's lock. It is taken a [`GRANULE`] at a time: what fits the claim
+//! needs no file at all.
+//!
+//! The order makes it safe without a lock around the driver's calls. Bytes are claimed before the driver is asked for them;
+//! they are published as committed after it has given them; and once less is held than was published, the claim falls
+//! with it, because the figures of others fall too. Figures are frozen for a while, so each reader remembers the records as
+//! they were *before* it read the figures; all that left `committed` since then (`returned`) may be missing in them.
+
+mod file;
+mod page;
+mod process;
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::private::PrivateError;
+use crate::{Bytes, DeviceKey};
+use file::{LedgerFile, Locked};
+use page::{Identity, Slot};
+
+/// What a process claims beyond its need, so that small requests do not touch the file.
+const GRANULE: u64 = 32 << 20;
+/// How long a request waits for the file. Who holds it needs microseconds, or is stopped.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why it cannot be told what other processes take. Nothing more is granted then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PeersError {
+    /// The file or its directory cannot be used, or should not be trusted.
+    #[error(transparent)]
+    File(#[from] PrivateError),
+    /// Another process has kept the file locked.
+    #[error(
+        "{} has been locked for {waited:?} by {}: let it run on, or end it",
+        path.display(),
+        holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}, which may be stopped"))
+    )]
+    Busy {
+        /// The file.
+        path: PathBuf,
+        /// Who has it, if the kernel says.
+        holder: Option<u32>,
+        /// How long we have waited.
+        waited: Duration,
+    },
+    /// The file holds something that no process of ours writes.
+    #[error("{} is damaged: end the programs that use the card, then remove it", .0.display())]
+    Damaged(PathBuf),
+    /// The file has no room for one more process.
+    #[error("{} has no room for one more process: end some that use the card", .0.display())]
+    Full(PathBuf),
+    /// `/proc` does not tell which process we are.
+    #[error("/proc does not say which process this is ({0}): it must be mounted for several processes to share a card")]
+    NoProc(ErrorKind),
+    /// This process is a fork of the one that opened the card.
+    #[error("the card was opened by process {0}, of which this one is a fork: open the card after the fork")]
+    Forked(u32),
+}
+
+/// Whether the card's `used` figure contains what cooperating processes hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerFigures {
+    /// It does, as on a real card: only what they have claimed beyond it is taken off.
+    InUsed,
+    /// It does not, as where each process simulates a card of its own: all they have claimed is taken off.
+    Missing,
+}
+
+/// Another process on the card, as the ledger has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Its process number.
+    pub pid: u32,
+    /// The most that it may hold without asking again.
+    pub claimed: Bytes,
+    /// Of these, what the driver holds for it.
+    pub committed: Bytes,
+    /// How long ago it wrote its record.
+    pub age: Duration,
+    /// Whether its number means something here: in another container it is counted, but cannot be looked up.
+    pub local: bool,
+}
+
+/// This process's part in a card's shared ledger. Dropping it gives its claim up; dying does too.
+pub struct PeerLedger {
+    file: LedgerFile,
+    me: Identity,
+    figures: PeerFigures,
+    /// Whether the figures last read can contain what others hold.
+    counted: bool,
+    /// Our slot, once we have claimed something.
+    slot: Option<usize>,
+    /// What we may hold. Falls with `committed` between two writings of the record.
+    claim: u64,
+    /// What is sure to be in the figures of whoever has read them since: never more than we hold.
+    committed: u64,
+    /// All that ever left `committed`.
+    returned: u64,
+    /// The claim that the file has.
+    published: u64,
+    /// Records of the others as they were before the figures were last read.
+    seen: Vec<(usize, Slot)>,
+    /// What others have committed between the last two looks.
+    since: u64,
+    /// What others may hold beyond the figures last read.
+    beyond: u64,
+}
+
+/// What came of asking for more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// It is ours.
+    Granted,
+    /// Others have claimed what is missing.
+    Short,
+}
+
+impl PeerLedger {
+    /// Joins the ledger of `card` in `directory`, which is made if it is not there.
+    ///
+    /// ```
+    /// use rocmforge_memory::{Bytes, Card, Class, DeviceKey, FixedReadings, PeerFigures, PeerLedger, Policy, Reading};
+    ///
+    /// # let scratch = tempfile::tempdir().unwrap();
+    /// # let directory = &scratch.path().join("rocmforge");
+    /// // Two cards with one ledger stand for two processes.
+    /// let open = || {
+    ///     let reading = Reading { total: Some(Bytes::gib(20)), used: Some(Bytes::gib(2)), ..Reading::default() };
+    ///     let key = DeviceKey::new("0000:03:00.0");
+    ///     let peers = PeerLedger::join(directory, &key, PeerFigures::Missing).unwrap();
+    ///     Card::open_shared(key, Policy::desktop(), Box::new(FixedReadings(reading)), peers).unwrap()
+    /// };
+    /// let (one, two) = (open(), open());
+    /// let weights = one.try_reserve(Bytes::gib(12), Class::Required, "weights")?;
+    /// let refusal = two.try_reserve(Bytes::gib(12), Class::Required, "weights").unwrap_err();
+    /// assert!(refusal.peers >= Bytes::gib(12));
+    /// drop(weights);
+    /// two.try_reserve(Bytes::gib(12), Class::Required, "weights")?;
+    /// # Ok::<(), rocmforge_memory::OutOfBudget>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`PeersError`] if the directory is not this user's alone, or `/proc` is not there.
+    pub fn join(directory: &Path, card: &DeviceKey, figures: PeerFigures) -> Result<Self, PeersError> {
+        let file = LedgerFile::new(directory, card.as_str())?;
+        // Refused now rather than at the first request.
+        file.peek()?;
+        Ok(Self {
+            file,
+            me: process::me()?,
+            figures,
+            counted: false,
+            slot: None,
+            claim: 0,
+            committed: 0,
+            returned: 0,
+            published: 0,
+            seen: Vec::new(),
+            since: 0,
+            beyond: 0,
+        })
+    }
+
+    /// The ledger's file.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Remembers the records of the others. To be called right before figures are read; `sure` leaves out the dead.
+    ///
+    /// A file that cannot be read shows nothing to rely on: what others hold then counts in full.
+    pub(crate) fn look(&mut self, sure: bool) {
+        let Ok(page) = self.file.peek() else {
+            self.seen.clear();
+            self.since = u64::MAX;
+            return;
+        };
+        let seen: Vec<(usize, Slot)> = page
+            .iter()
+            .flat_map(page::Page::slots)
+            .flatten()
+            .filter(|(_, slot)| slot.owner != self.me && !(sure && process::is_dead(&slot.owner, &self.me)))
+            .collect();
+        // All that a process ever committed is what it has and what it gave back.
+        let ever = |slot: &Slot| slot.committed.saturating_add(slot.returned);
+        self.since = seen
+            .iter()
+            .map(|(index, slot)| ever(slot).saturating_sub(self.seen_before(*index, slot).map_or(0, ever)))
+            .fold(0, u64::saturating_add);
+        self.seen = seen;
+    }
+
+    /// Takes note of whether the figures that were read after [`look`](Self::look) contain what others hold.
+    pub(crate) fn figures_read(&mut self, used_known: bool) {
+        self.counted = used_known && self.figures == PeerFigures::InUsed;
+        self.beyond = self.beyond_figures(&self.seen);
+    }
+
+    /// What others may hold beyond the figures last read.
+    pub(crate) fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
+    /// What others had committed right before the figures were read: their part of `used`.
+    pub(crate) fn contained(&self) -> u64 {
+        let committed = self.seen.iter().map(|(_, slot)| slot.committed);
+        match self.figures {
+            PeerFigures::InUsed => committed.fold(0, u64::saturating_add),
+            PeerFigures::Missing => 0,
+        }
+    }
+
+    /// What others have committed since the look before: that much `used` may have risen by them.
+    pub(crate) fn committed_since(&self) -> u64 {
+        match self.figures {
+            PeerFigures::InUsed => self.since,
+            PeerFigures::Missing => 0,
+        }
+    }
+
+    /// Whether nobody else was on the card when the figures were read.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.seen.is_empty()
+    }
+
+    /// Whether we may hold `bytes` in all without asking.
+    pub(crate) fn covers(&self, bytes: u64) -> bool {
+        bytes <= self.claim
+    }
+
+    /// Asks to hold `bytes` more than the `held` we have, of which the driver holds `live`. `most` is the most we may hold
+    /// if others hold its argument beyond the figures.
+    pub(crate) fn claim(
+        &mut self,
+        live: u64,
+        held: u64,
+        bytes: u64,
+        mut most: impl FnMut(u64) -> u64,
+    ) -> Result<Claim, PeersError> {
+        self.check_fork()?;
+        let mut locked = self.file.lock(PATIENCE)?;
+        let mut slots = locked.slots(self.slot)?;
+        let wanted = held.saturating_add(bytes);
+        self.beyond = self.beyond_figures(&slots);
+        if wanted > most(self.beyond) || slots.len() == page::SLOTS {
+            self.reap(&mut locked, &mut slots)?;
+            self.beyond = self.beyond_figures(&slots);
+        }
+        let room = most(self.beyond);
+        if wanted > room {
+            if self.claim > 0 && !slots.iter().any(|(_, slot)| slot.owner == self.me) {
+                // The file was removed or reset: what we have must be seen again.
+                self.publish(&mut locked, live, self.claim.max(held))?;
+            }
+            return Ok(Claim::Short);
+        }
+        let claim = wanted.saturating_add(GRANULE).min(room);
+        self.publish(&mut locked, live, claim)?;
+        Ok(Claim::Granted)
+    }
+
+    /// Takes note that we now hold `held` bytes, of which the driver holds `live`, and tells the others if it matters.
+    pub(crate) fn settle(&mut self, live: u64, held: u64) {
+        let fallen = self.committed.saturating_sub(live);
+        if fallen > 0 {
+            // Others' figures fall by as much, so we may not take it again without asking.
+            self.committed = live;
+            self.claim = self.claim.saturating_sub(fallen);
+            self.returned = self.returned.saturating_add(fallen);
+        }
+        let spare = self.published.saturating_sub(held);
+        let late = live.saturating_sub(self.committed);
+        if spare <= 2 * GRANULE && late < GRANULE {
+            return;
+        }
+        // Others see too much of us until then, never too little: no reason to wait, or to fail.
+        if self.check_fork().is_ok()
+            && let Ok(mut locked) = self.file.lock(Duration::ZERO)
+        {
+            let claim = self.claim.min(held.saturating_add(GRANULE)).max(held);
+            let _ = self.publish(&mut locked, live, claim);
+        }
+    }
+
+    /// Everybody else on the card, the dead left out.
+    ///
+    /// # Errors
+    ///
+    /// [`PeersError`] if the file cannot be read.
+    pub fn peers(&self) -> Result<Vec<Peer>, PeersError> {
+        let now = now();
+        let Some(page) = self.file.peek()? else {
+            return Ok(Vec::new());
+        };
+        page.slots()
+            .map(|slot| slot.map_err(|_| PeersError::Damaged(self.path().to_owned())))
+            .filter(|slot| {
+                slot.as_ref().map_or(true, |(_, slot)| {
+                    slot.owner != self.me && !process::is_dead(&slot.owner, &self.me)
+                })
+            })
+            .map(|slot| {
+                let (_, slot) = slot?;
+                Ok(Peer {
+                    pid: slot.owner.pid,
+                    claimed: Bytes(slot.claim),
+                    committed: Bytes(slot.committed),
+                    age: Duration::from_secs(now.saturating_sub(slot.heartbeat)),
+                    local: slot.owner.namespace == self.me.namespace,
+                })
+            })
+            .collect()
+    }
+
+    /// The record of the same process at the last look.
+    fn seen_before(&self, index: usize, slot: &Slot) -> Option<&Slot> {
+        let same = |(at, then): &&(usize, Slot)| *at == index && then.owner == slot.owner;
+        self.seen.iter().find(same).map(|(_, then)| then)
+    }
+
+    /// What others may hold beyond the figures last read, if they are now as in `slots`.
+    fn beyond_figures(&self, slots: &[(usize, Slot)]) -> u64 {
+        let contained = |index: usize, slot: &Slot| {
+            let then = self
+                .seen
+                .iter()
+                .find(|(at, then)| *at == index && then.owner == slot.owner);
+            let since = |then: &Slot| slot.returned.checked_sub(then.returned);
+            match then {
+                Some((_, then)) if self.counted => then.committed.saturating_sub(since(then).unwrap_or(u64::MAX)),
+                _ => 0,
+            }
+        };
+        slots
+            .iter()
+            .filter(|(_, slot)| slot.owner != self.me)
+            .map(|(index, slot)| slot.claim.saturating_sub(contained(*index, slot)))
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Takes out whoever has ended.
+    fn reap(&self, locked: &mut Locked, slots: &mut Vec<(usize, Slot)>) -> Result<(), PeersError> {
+        let dead = |slot: &Slot| slot.owner != self.me && process::is_dead(&slot.owner, &self.me);
+        for (index, _) in slots.extract_if(.., |(_, slot)| dead(slot)) {
+            locked.write(index, None)?;
+        }
+        Ok(())
+    }
+
+    /// Writes our record, in the slot we have or in a free one.
+    fn publish(&mut self, locked: &mut Locked, live: u64, claim: u64) -> Result<(), PeersError> {
+        let mine = |index: &usize| match locked.page.slot(*index) {
+            Ok(slot) => slot.is_some_and(|slot| slot.owner == self.me),
+            // What is left of ours: whose else would be in our place.
+            Err(_) => true,
+        };
+        let index = self.slot.filter(mine).or_else(|| locked.page.vacant());
+        let index = index.ok_or_else(|| PeersError::Full(self.path().to_owned()))?;
+        let slot = Slot {
+            owner: self.me,
+            claim,
+            committed: live,
+            returned: self.returned,
+            heartbeat: now(),
+        };
+        locked.write(index, Some(slot))?;
+        (self.slot, self.published) = (Some(index), claim);
+        (self.claim, self.committed) = (claim, live);
+        Ok(())
+    }
+
+    /// A fork has our memory and not our identity, and the driver does not serve it either.
+    fn check_fork(&self) -> Result<(), PeersError> {
+        if std::process::id() == self.me.pid {
+            Ok(())
+        } else {
+            Err(PeersError::Forked(self.me.pid))
+        }
+    }
+}
+
+impl Drop for PeerLedger {
+    fn drop(&mut self) {
+        // Whoever cannot say goodbye is found dead, or was somebody else's fork.
+        if let (Some(index), Ok(())) = (self.slot, self.check_fork())
+            && let Ok(mut locked) = self.file.lock(PATIENCE)
+            && locked
+                .page
+                .slot(index)
+                .is_ok_and(|slot| slot.is_some_and(|slot| slot.owner == self.me))
+        {
+            let _ = locked.write(index, None);
+        }
+    }
+}
+
+impl fmt::Debug for PeerLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeerLedger")
+            .field("path", &self.path())
+            .field("claim", &self.claim)
+            .field("committed", &self.committed)
+            .finish_non_exhaustive()
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
