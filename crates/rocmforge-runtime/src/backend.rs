@@ -126,6 +126,7 @@ impl HipBackend {
             names,
             readings,
             cards,
+            peers,
         } = provider;
         let count = device_count(&*api)?;
         if options.device < 0 || options.device >= count {
@@ -142,7 +143,12 @@ impl HipBackend {
                 driver: Arc::clone(&driver),
                 system,
             };
-            Card::open(device.pci.clone(), options.policy, Box::new(readings))
+            let (key, policy, readings) = (device.pci.clone(), options.policy, Box::new(readings));
+            match peers.map(|ledger| ledger.join(&key)) {
+                Some(Ok(peers)) => Ok(Card::open_shared(key, policy, readings, peers)?),
+                Some(Err(source)) => Err(HipError::SharedLedger { card: key, source }),
+                None => Ok(Card::open(key, policy, readings)?),
+            }
         };
         let card = match (options.card, cards) {
             (Some(card), _) if *card.key() == device.pci => card,

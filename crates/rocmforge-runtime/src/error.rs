@@ -3,7 +3,7 @@
 use crate::availability::Unavailable;
 use rocmforge_code_object::ParseError;
 use rocmforge_hip_sys::hipError_t;
-use rocmforge_memory::{Bytes, DeviceKey, DisplayInUse, LaunchesStopped, OutOfBudget};
+use rocmforge_memory::{Bytes, DeviceKey, DisplayInUse, LaunchesStopped, OutOfBudget, PeersError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +34,14 @@ pub enum HipError {
         device: DeviceKey,
         /// The card that was given.
         card: DeviceKey,
+    },
+    /// The ledger that this user's processes share cannot be used, so nobody could tell what they take of the card.
+    #[error("cannot share {card} with this user's other processes: {source}")]
+    SharedLedger {
+        /// The card.
+        card: DeviceKey,
+        /// Why.
+        source: PeersError,
     },
     /// The device says something of itself that cannot be true.
     #[error(

@@ -57,9 +57,9 @@ pub use event::HipEvent;
 pub use launch::{LaunchArgs, LaunchConfig, ceil_div_u64, safe_grid_dim, validate_launch_config};
 pub use module::{HipKernel, HipModule};
 pub use pinned::{Pending, PinnedBuffer};
-pub use provider::{Cards, Provider};
+pub use provider::{Cards, Provider, SharedLedger};
 pub use stream::HipStream;
 pub use tensor::DeviceTensor;
 // What the public types here are made of.
 pub use bytemuck::Pod;
-pub use rocmforge_memory::{Bytes, Card, DeviceKey, Elems, Policy};
+pub use rocmforge_memory::{Bytes, Card, DeviceKey, Elems, PeerFigures, PeersError, Policy};

@@ -4,8 +4,9 @@ use crate::availability::Unavailable;
 use crate::error::{HipError, HipResult};
 use parking_lot::Mutex;
 use rocmforge_hip_sys::{HipApi, HipClock, HipLibrary, HipNames, SystemClock};
-use rocmforge_memory::{Card, DeviceKey, Readings};
+use rocmforge_memory::{Card, DeviceKey, PeerFigures, PeerLedger, PeersError, Readings, private};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Weak};
 
 /// Who implements HIP: the AMD library, the simulated device, or a test's fake.
@@ -20,6 +21,31 @@ pub struct Provider {
     pub readings: Option<Box<dyn Readings>>,
     /// Where backends on the same device find the budget they share. `None`: each backend has its own.
     pub cards: Option<Arc<Cards>>,
+    /// Where this user's processes agree on who may take how much of a card. `None`: they do not.
+    pub peers: Option<SharedLedger>,
+}
+
+/// Where processes of a user share the ledger of a card.
+#[derive(Clone, Debug)]
+pub struct SharedLedger {
+    /// The directory of the ledgers, which must be this user's alone.
+    pub directory: PathBuf,
+    /// Whether a card's figures show what the other processes hold.
+    pub figures: PeerFigures,
+}
+
+impl SharedLedger {
+    /// This user's ledgers of the machine's cards, under `$XDG_RUNTIME_DIR/rocmforge`.
+    pub fn of_this_user() -> Self {
+        Self {
+            directory: private::default_directory(),
+            figures: PeerFigures::InUsed,
+        }
+    }
+
+    pub(crate) fn join(&self, card: &DeviceKey) -> Result<PeerLedger, PeersError> {
+        PeerLedger::join(&self.directory, card, self.figures)
+    }
 }
 
 impl Provider {
@@ -31,6 +57,7 @@ impl Provider {
             names: None,
             readings: None,
             cards: None,
+            peers: None,
         }
     }
 
@@ -55,13 +82,23 @@ impl Provider {
         }
     }
 
-    /// Loads the AMD library. Calls no function of it.
+    /// The same, and the budget takes into account what the user's other processes have claimed in `ledger`. A simulated
+    /// card is each process's own, so only those that ask share one.
+    pub fn with_peers(self, ledger: SharedLedger) -> Self {
+        Self {
+            peers: Some(ledger),
+            ..self
+        }
+    }
+
+    /// Loads the AMD library, whose cards this user's processes share. Calls no function of it.
     pub fn amd() -> HipResult<Self> {
         match HipLibrary::load() {
             Ok(library) => {
                 let provider = Self::new(Arc::new(library));
                 Ok(Self {
                     cards: Some(Arc::clone(&AMD_CARDS)),
+                    peers: Some(SharedLedger::of_this_user()),
                     ..provider
                 })
             }

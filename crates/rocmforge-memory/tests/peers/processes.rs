@@ -337,9 +337,8 @@ fn a_process_killed_before_any_step_of_the_protocol_takes_nothing_with_it() {
                 bytes
             });
             let card = apart(root.path(), 20);
-            assert_eq!(
+            assert!(
                 card.budget().peers >= Bytes(held),
-                true,
                 "step {step}: what lives is still counted"
             );
             let rest = BUDGET - held - if beside { 64 * MIB } else { 0 };

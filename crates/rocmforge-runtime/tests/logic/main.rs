@@ -11,3 +11,4 @@ mod failures;
 mod launch;
 mod ordering;
 mod races;
+mod shared_ledger;
