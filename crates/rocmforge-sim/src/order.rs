@@ -29,18 +29,20 @@ struct Line {
     /// Clocks of its operations, from position `first` on.
     past: VecDeque<Arc<Clock>>,
     first: u64,
+    /// Marks behind the latest operation, see [`Order::mark`].
+    marks: u64,
 }
+
+/// A stream's time counts its operations in the upper bits, and below them the marks behind the latest.
+const MARK_BITS: u32 = 24;
 
 impl Line {
     fn last(&self) -> u64 {
         self.first + self.past.len() as u64 - 1
     }
 
-    /// Clock of the operation at `position`. None if everybody knows it for long.
+    /// Clock of the operation at `position`, without the marks behind it. None if everybody knows it for long.
     fn at(&self, position: u64) -> Option<&Arc<Clock>> {
-        if position >= self.last() {
-            return Some(&self.tail);
-        }
         self.past.get(position.checked_sub(self.first)? as usize)
     }
 }
@@ -109,6 +111,7 @@ impl Order {
             tail: Arc::default(),
             past: VecDeque::from([Arc::default()]),
             first: 0,
+            marks: 0,
         })
     }
 
@@ -146,13 +149,14 @@ impl Order {
             }
         }
         clock.join(self.host_mut(thread));
-        let known = self.known().map(|clock| clock.get(Party::Stream(stream)) / 2);
+        let known = self.known().map(|clock| clock.get(Party::Stream(stream)) >> MARK_BITS);
         let line = self.line_mut(stream, queue);
         let epoch = Epoch {
             party: Party::Stream(stream),
-            time: 2 * (line.last() + 1),
+            time: (line.last() + 1) << MARK_BITS,
         };
         clock.reach(epoch);
+        line.marks = 0;
         let clock = Arc::new(clock);
         line.tail = clock.clone();
         line.past.push_back(clock.clone());
@@ -165,14 +169,17 @@ impl Order {
         (epoch, clock)
     }
 
-    /// A moment of a stream behind all it has, without an operation.
+    /// A moment of a stream behind all it has, without an operation: what is enqueued later is behind it, an event that was
+    /// recorded before is not.
     pub(crate) fn mark(&mut self, thread: HostThread, stream: StreamId, queue: &Queue) -> (Epoch, Arc<Clock>) {
         let mut clock = self.host_mut(thread).clone();
         let line = self.line_mut(stream, queue);
         clock.join(&line.tail);
+        // Beyond what the bits count, marks are told apart no more.
+        line.marks = (line.marks + 1).min((1 << MARK_BITS) - 1);
         let epoch = Epoch {
             party: Party::Stream(stream),
-            time: 2 * line.last() + 1,
+            time: line.last() << MARK_BITS | line.marks,
         };
         clock.reach(epoch);
         line.tail = Arc::new(clock);

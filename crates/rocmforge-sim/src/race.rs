@@ -3,6 +3,7 @@
 //! What runs leaves its touches in the shadow of the memory; a touch that conflicts with an earlier one is judged by the
 //! clocks of both ([`crate::order`]), not by which ran first.
 
+use crate::clock::Clock;
 use crate::host::{Host, HostThread, KERNARG_BYTES};
 use crate::order::Order;
 use crate::report::{Access, AllocationInfo, Report, ReportKind, Side};
@@ -100,8 +101,8 @@ impl Host {
             at: None,
         };
         let start = place.address();
-        self.touch_range(self.region(place), start, start + size as u64, &touch);
-        self.settle();
+        self.touch_range(self.region(place), start, start.saturating_add(size as u64), &touch);
+        self.settle(&actor.clock);
     }
 
     fn touch_range(&mut self, region: Region, start: u64, end: u64, touch: &Touch) {
@@ -154,7 +155,7 @@ impl Host {
                 self.touch_range(region, allocation.address, allocation.end(), &touch);
             }
         }
-        self.settle();
+        self.settle(&actor.clock);
     }
 
     /// A module goes, and its variables with it.
@@ -290,8 +291,9 @@ impl Host {
         self.report(report.at(side.access, start, end - start, allocation));
     }
 
-    /// Now and then: forgets the touches that everything that is yet to run is ordered with.
-    fn settle(&mut self) {
+    /// Now and then: forgets the touches that everything that runs, or is yet to run, is ordered with. `running` is the clock
+    /// of what has just touched something, which is in no queue any more and may touch more.
+    fn settle(&mut self, running: &Clock) {
         self.races.unsettled += 1;
         if self.races.unsettled < SETTLE_EVERY {
             return;
@@ -300,8 +302,12 @@ impl Host {
         let Some(mut floor) = self.races.order.known().cloned() else {
             return;
         };
+        floor.meet(running);
         for op in self.queues.unfinished() {
             floor.meet(&op.actor.clock);
+        }
+        for (_, function) in &self.in_host_function {
+            floor.meet(&function.clock);
         }
         self.races.shadows.retain(|_, shadow| {
             shadow.settle(&floor);

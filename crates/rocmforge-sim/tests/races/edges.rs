@@ -1,0 +1,101 @@
+//! Edges that are easy to get wrong: marks behind a record, what is forgotten while something runs.
+
+use super::*;
+
+fn malloc_async(sim: &SimHost, stream: hipStream_t) -> *mut c_void {
+    let mut ptr = null_mut();
+    ok!(sim.hipMallocAsync(&raw mut ptr, N, stream));
+    ptr
+}
+
+#[test]
+fn an_event_recorded_before_an_allocation_does_not_hand_it_on() {
+    one_race(|sim| {
+        let (a, b, done) = (free_stream(sim), free_stream(sim), event(sim));
+        ok!(sim.hipEventRecord(done, a));
+        let ptr = malloc_async(sim, a);
+        ok!(sim.hipStreamWaitEvent(b, done, 0));
+        ok!(sim.hipMemsetAsync(ptr, 1, N, b));
+    });
+    // One recorded behind it does; so does a wait of the host.
+    clean(|sim| {
+        let (a, b, done) = (free_stream(sim), free_stream(sim), event(sim));
+        let ptr = malloc_async(sim, a);
+        ok!(sim.hipEventRecord(done, a));
+        ok!(sim.hipStreamWaitEvent(b, done, 0));
+        ok!(sim.hipMemsetAsync(ptr, 1, N, b));
+        let ptr = malloc_async(sim, a);
+        ok!(sim.hipStreamSynchronize(a));
+        ok!(sim.hipMemsetAsync(ptr, 1, N, b));
+    });
+}
+
+#[test]
+fn every_stream_ordered_allocation_is_handed_on_by_itself() {
+    // What is known of the first allocation says nothing about the second.
+    one_race(|sim| {
+        let (a, b) = (free_stream(sim), free_stream(sim));
+        malloc_async(sim, a);
+        ok!(sim.hipStreamSynchronize(a));
+        let second = malloc_async(sim, a);
+        ok!(sim.hipMemsetAsync(second, 1, N, b));
+    });
+}
+
+#[test]
+fn nothing_is_forgotten_between_the_two_ends_of_a_copy() {
+    // Now and then the detector forgets what everybody knows. Whenever that is, the write races with the copy that was
+    // queued before the host knew of it.
+    for touches in 0..256 {
+        let sim = SimHost::new(SimConfig {
+            tools: Tools::all(),
+            ..SimConfig::default()
+        });
+        let (a, b) = (free_stream(&sim), free_stream(&sim));
+        let (from, to, other) = (malloc(&sim), malloc(&sim), malloc(&sim));
+        ok!(sim.hipMemset(from, 1, N));
+        ok!(sim.hipDeviceSynchronize());
+        ok!(sim.hipMemsetAsync(to, 1, N, a));
+        ok!(sim.hipMemcpyAsync(to, from, N, hipMemcpyDeviceToDevice, b));
+        for _ in 0..touches {
+            ok!(sim.hipMemsetAsync(other, 1, 1, a));
+        }
+        ok!(sim.hipStreamSynchronize(a));
+        ok!(sim.hipDeviceSynchronize());
+        let reports = sim.take_reports();
+        assert_eq!(reports.len(), 1, "after {touches} touches: {reports:#?}");
+    }
+}
+
+struct Writer {
+    sim: Arc<SimHost>,
+    other: *mut u8,
+    shared: *mut u8,
+}
+
+unsafe extern "C" fn write_much(user: *mut c_void) {
+    // SAFETY: the test passes a writer that outlives the call.
+    let writer = unsafe { &*user.cast::<Writer>() };
+    for _ in 0..1000 {
+        writer.sim.host_writes(writer.other, 1);
+    }
+    writer.sim.host_writes(writer.shared, N);
+}
+
+#[test]
+fn nothing_is_forgotten_while_a_host_function_runs() {
+    one_race(|sim| {
+        let (a, b, ptr) = (free_stream(sim), free_stream(sim), malloc(sim));
+        let (other, shared) = (pinned(sim), pinned(sim));
+        let writer = Writer {
+            sim: sim.clone(),
+            other,
+            shared,
+        };
+        set(shared, 1);
+        ok!(sim.hipMemcpyAsync(ptr, shared.cast(), N, hipMemcpyHostToDevice, a));
+        ok!(sim.hipLaunchHostFunc(b, Some(write_much), (&raw const writer).cast_mut().cast()));
+        ok!(sim.hipStreamSynchronize(a));
+        ok!(sim.hipStreamSynchronize(b));
+    });
+}
