@@ -250,13 +250,14 @@ impl Queues {
         let of_card: Vec<_> = self
             .queues
             .iter()
-            .filter(|(_, q)| q.card == card && !q.running)
+            .filter(|(_, q)| q.card == card)
             .map(|(id, _)| *id)
             .collect();
         for id in of_card {
             if let Some(queue) = self.queues.get_mut(&id) {
                 queue.pending.clear();
-                queue.completed = queue.submitted;
+                // A host function that runs now ends by itself.
+                queue.completed = queue.submitted - u64::from(queue.running);
                 queue.hung = false;
             }
             self.sweep(id);

@@ -1,6 +1,8 @@
-//! Edges that are easy to get wrong: marks behind a record, what is forgotten while something runs.
+//! Edges that are easy to get wrong: marks behind a record, what is forgotten while something runs, work that a fault drops.
 
 use super::*;
+use rocmforge_sim::{FaultPlan, When};
+use std::sync::mpsc;
 
 fn malloc_async(sim: &SimHost, stream: hipStream_t) -> *mut c_void {
     let mut ptr = null_mut();
@@ -98,4 +100,44 @@ fn nothing_is_forgotten_while_a_host_function_runs() {
         ok!(sim.hipStreamSynchronize(a));
         ok!(sim.hipStreamSynchronize(b));
     });
+}
+
+struct Gate {
+    started: mpsc::Sender<()>,
+    open: mpsc::Receiver<()>,
+}
+
+unsafe extern "C" fn wait_at_the_gate(user: *mut c_void) {
+    // SAFETY: the test passes a gate that outlives the call.
+    let gate = unsafe { &*user.cast::<Gate>() };
+    gate.started.send(()).expect("the test waits");
+    gate.open.recv().expect("the test opens it");
+}
+
+#[test]
+fn a_fault_drops_what_is_queued_behind_a_host_function_that_runs() {
+    let plan = FaultPlan::new().device_lost(When::Nth(6), hipErrorUnknown);
+    let sim = SimHost::new(SimConfig {
+        faults: plan,
+        ..SimConfig::default()
+    });
+    let (a, ptr) = (free_stream(&sim), malloc(&sim));
+    let (started, has_started) = mpsc::channel();
+    let (opens, open) = mpsc::channel();
+    let gate = Gate { started, open };
+    ok!(sim.hipLaunchHostFunc(a, Some(wait_at_the_gate), (&raw const gate).cast_mut().cast()));
+    ok!(sim.hipMemsetAsync(ptr, 1, N, a)); // call 4
+    std::thread::scope(|scope| {
+        let waiting = a.addr();
+        let sim = &sim;
+        scope.spawn(move || {
+            // SAFETY: the stream is alive.
+            unsafe { sim.hipStreamSynchronize(std::ptr::without_provenance_mut(waiting)) } // call 5
+        });
+        has_started.recv().expect("the function runs");
+        // SAFETY: the stream is alive.
+        assert_eq!(unsafe { sim.hipStreamQuery(a) }, hipErrorUnknown); // call 6
+        opens.send(()).expect("the function waits");
+    });
+    assert_eq!(sim.counters().operations, 1, "the fill was dropped");
 }
