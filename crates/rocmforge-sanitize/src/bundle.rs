@@ -8,7 +8,7 @@ use std::io::Read;
 const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 const COMPRESSED: &[u8] = b"CCOB";
 /// A bundle that unpacks to more is taken for damaged.
-const MAX_UNPACKED: u64 = 1 << 30;
+pub(crate) const MAX_UNPACKED: u64 = 1 << 30;
 /// Entries of one bundle; ROCm's largest libraries have about twenty.
 const MAX_ENTRIES: u64 = 1024;
 

@@ -2,13 +2,14 @@
 
 use crate::error::Error;
 use crate::launch_file::{LaunchFile, seed_range, tool_set};
-use crate::object_file::{ObjectFile, describe, template};
+use crate::object_file::{ObjectFile, describe, plural, template};
 use crate::outcome::{Finding, Outcome};
 use crate::plan::Plan;
-use crate::{npy, run};
+use crate::{files, npy, run};
 use clap::{Parser, ValueEnum};
 use serde::Serialize;
-use std::io::Write;
+use std::borrow::Cow;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Runs a compiled AMD GPU kernel on a simulated Radeon and tells what is wrong with it: memcheck, initcheck, racecheck,
@@ -71,17 +72,22 @@ pub fn main(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     }
 }
 
+fn print(out: &mut dyn Write, text: &str) -> Result<(), Error> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // Who reads it has gone, and does not want more.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(Error::write(Path::new("the findings"))),
+    }
+}
+
 fn execute(cli: &Cli, out: &mut dyn Write) -> Result<Exit, Error> {
-    // Who reads `out` may have gone: then there is nothing left to print to.
-    let mut print = |text: &str| {
-        let _ = out.write_all(text.as_bytes());
-    };
     if let Some(path) = &cli.kernels {
-        print(&describe(&object(path)?));
+        print(out, &describe(&ObjectFile::read(path)?))?;
         return Ok(Exit::Clean);
     }
     if let Some(path) = &cli.template {
-        print(&template(&object(path)?, path));
+        let page = template(&ObjectFile::read(path)?, &from_anywhere(path)).map_err(|source| source.of(path))?;
+        print(out, &page)?;
         return Ok(Exit::Clean);
     }
     let Some(path) = &cli.launch_file else {
@@ -97,11 +103,14 @@ fn execute(cli: &Cli, out: &mut dyn Write) -> Result<Exit, Error> {
     }
     let plan = Plan::new(file)?;
     let outcome = run(&plan)?;
-    let saved = save(&plan, &outcome)?;
-    print(&match cli.format {
+    // What was found is told also when an output cannot be written.
+    let (saved, failed) = save(&plan, &outcome);
+    let page = match cli.format {
         Format::Text => text(&plan, &outcome, &saved),
         Format::Json => json(&plan, &outcome, &saved),
-    });
+    };
+    print(out, &page)?;
+    failed.map_or(Ok(()), Err)?;
     Ok(if outcome.findings.is_empty() {
         Exit::Clean
     } else {
@@ -109,12 +118,11 @@ fn execute(cli: &Cli, out: &mut dyn Write) -> Result<Exit, Error> {
     })
 }
 
-fn object(path: &Path) -> Result<ObjectFile, Error> {
-    let bytes = std::fs::read(path).map_err(Error::read(path))?;
-    ObjectFile::parse(&bytes).map_err(|source| Error::Object {
-        path: path.to_owned(),
-        source: Box::new(source),
-    })
+/// A path in a launch file is relative to it, and who prints one may put it anywhere.
+fn from_anywhere(path: &Path) -> PathBuf {
+    let beside = path.parent() == Some(Path::new(""));
+    let anywhere = std::path::absolute(path).ok().filter(|_| !beside);
+    anywhere.unwrap_or_else(|| path.to_owned())
 }
 
 /// A buffer that was to be written to a file.
@@ -126,34 +134,32 @@ struct Saved {
     bytes: Option<usize>,
 }
 
-/// Writes the outputs of the first seed.
-fn save(plan: &Plan, outcome: &Outcome) -> Result<Vec<Saved>, Error> {
+/// Writes the outputs of the first seed; gives those that are written, and the first error.
+fn save(plan: &Plan, outcome: &Outcome) -> (Vec<Saved>, Option<Error>) {
     let wanted = plan.file.buffers.iter().filter_map(|b| Some((b, b.save.as_ref()?)));
-    let mut saved = Vec::new();
+    let (mut saved, mut failed) = (Vec::new(), None);
     for ((buffer, path), bytes) in wanted.zip(&outcome.outputs) {
-        if let Some(bytes) = bytes {
-            let file = if path.extension().is_some_and(|extension| extension == "npy") {
-                npy::write(buffer.dtype.npy(), &buffer.shape, bytes)
+        let written = bytes.as_ref().map(|bytes| {
+            let npy = path.extension().is_some_and(|extension| extension == "npy");
+            let file = if npy {
+                Cow::Owned(npy::write(buffer.dtype.npy(), &buffer.shape, bytes))
             } else {
-                bytes.clone()
+                Cow::Borrowed(bytes.as_slice())
             };
-            std::fs::write(path, file).map_err(Error::write(path))?;
-        }
-        saved.push(Saved {
-            buffer: buffer.label.clone(),
-            file: path.clone(),
-            bytes: bytes.as_ref().map(Vec::len),
+            files::write(path, &file).map(|()| bytes.len())
         });
+        match written.transpose() {
+            Ok(bytes) => saved.push(Saved {
+                buffer: buffer.label.clone(),
+                file: path.clone(),
+                bytes,
+            }),
+            Err(error) => {
+                failed.get_or_insert(error);
+            }
+        }
     }
-    Ok(saved)
-}
-
-fn plural(n: usize, one: &str) -> String {
-    if n == 1 {
-        format!("1 {one}")
-    } else {
-        format!("{n} {one}s")
-    }
+    (saved, failed)
 }
 
 fn tool_names(plan: &Plan) -> Vec<&'static str> {
@@ -202,7 +208,7 @@ fn text(plan: &Plan, outcome: &Outcome, saved: &[Saved]) -> String {
     };
     page.push_str(&format!(
         "rocmforge-sanitize: {found} in {} ({}, {} wave instructions; {})\n",
-        plural(plan.file.launches.len(), "launch").replace("launchs", "launches"),
+        plural(plan.file.launches.len(), "launch"),
         plural(outcome.seeds, "seed"),
         outcome.instructions,
         tool_names(plan).join(", "),

@@ -142,6 +142,17 @@ impl DType {
         })
     }
 
+    /// Whether it has `value`, or for an integer the next below it.
+    pub(crate) fn has(self, value: f64) -> bool {
+        match self {
+            Self::F16 => f16::from_f64(value).is_finite(),
+            Self::Bf16 => bf16::from_f64(value).is_finite(),
+            Self::F32 => (value as f32).is_finite(),
+            Self::F64 => value.is_finite(),
+            _ => value.is_finite() && self.encode(Number::Int(value.floor() as i128)).is_some(),
+        }
+    }
+
     /// The bytes of the number `index`, as `iota` counts: integers wrap around.
     pub(crate) fn encode_index(self, index: u64) -> Vec<u8> {
         if self.is_float() {

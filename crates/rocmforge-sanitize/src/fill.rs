@@ -54,7 +54,9 @@ impl Fill {
                 let mut random = Random(*seed);
                 let mut bytes = Vec::with_capacity(count * dtype.size());
                 for _ in 0..count {
-                    let value = low + (high - low) * random.unit();
+                    // Not low + (high - low) * unit: the difference may be too large for a float, and the sum may round up.
+                    let unit = random.unit();
+                    let value = (low * (1.0 - unit) + high * unit).clamp(*low, high.next_down());
                     let number = if dtype.is_float() {
                         Number::Float(value)
                     } else {
@@ -89,6 +91,19 @@ mod tests {
         assert_eq!(numbers.iter().max(), Some(&2));
         assert_eq!(fill(7).bytes(DType::F32, 64), fill(7).bytes(DType::F32, 64));
         assert_ne!(fill(7).bytes(DType::F32, 64), fill(8).bytes(DType::F32, 64));
+    }
+
+    #[test]
+    fn the_widest_ranges_stay_finite() {
+        let fill = Fill::Random {
+            seed: 1,
+            low: f64::MIN,
+            high: f64::MAX,
+        };
+        let bytes = fill.bytes(DType::F64, 1000).unwrap();
+        let numbers = bytes.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b));
+        assert!(numbers.clone().all(f64::is_finite));
+        assert!(numbers.clone().any(|n| n < 0.0) && numbers.clone().any(|n| n > 0.0));
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod bundle;
 mod cli;
 mod dtype;
 mod error;
+mod files;
 mod fill;
 mod launch_file;
 mod machine;

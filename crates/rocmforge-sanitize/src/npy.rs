@@ -8,6 +8,9 @@ pub(crate) struct Array<'a> {
     pub(crate) data: &'a [u8],
 }
 
+/// Bytes before the data, at most: of larger headers NumPy itself warns.
+pub(crate) const MAX_HEADER: u64 = 64 << 10;
+
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Reads an array. None if the file does not start like one.

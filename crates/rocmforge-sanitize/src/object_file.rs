@@ -1,6 +1,7 @@
 //! The code object of a launch file.
 
-use crate::bundle;
+use crate::error::Error;
+use crate::{bundle, files};
 use rocmforge_amdgcn::{LoadError, Program};
 use rocmforge_code_object::{ArgKind, ArgMeta, CodeObject, KernelMeta, ParseError};
 use std::path::Path;
@@ -29,6 +30,16 @@ pub enum ObjectError {
     Load(#[from] LoadError),
 }
 
+impl ObjectError {
+    /// The same, of a file.
+    pub(crate) fn of(self, path: &Path) -> Error {
+        Error::Object {
+            path: path.to_owned(),
+            source: Box::new(self),
+        }
+    }
+}
+
 /// A code object that can be executed.
 #[derive(Debug)]
 pub struct ObjectFile {
@@ -39,6 +50,15 @@ pub struct ObjectFile {
 }
 
 impl ObjectFile {
+    /// Reads and understands a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or as [`Self::parse`].
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let bytes = files::read(path, bundle::MAX_UNPACKED)?;
+        Self::parse(&bytes).map_err(|source| source.of(path))
+    }
+
     /// Reads a code object, or takes the first for a simulated processor out of a bundle or a host program.
     ///
     /// # Errors
@@ -106,9 +126,19 @@ pub(crate) fn is_pointer(arg: &ArgMeta) -> bool {
     arg.kind == ArgKind::GlobalPointer
 }
 
+/// `1 kernel`, `2 kernels`, `2 launches`
+pub(crate) fn plural(n: usize, one: &str) -> String {
+    match (n, one.ends_with("ch")) {
+        (1, _) => format!("1 {one}"),
+        (_, true) => format!("{n} {one}es"),
+        (_, false) => format!("{n} {one}s"),
+    }
+}
+
 /// The kernels of an object as a page, one to a paragraph.
 pub fn describe(object: &ObjectFile) -> String {
-    let mut page = format!("{}, {} kernels\n", object.meta.target.arch, object.meta.kernels.len());
+    let kernels = plural(object.meta.kernels.len(), "kernel");
+    let mut page = format!("{}, {kernels}\n", object.meta.target.arch);
     for kernel in &object.meta.kernels {
         page.push_str(&format!("\n{}\n", signature(kernel)));
         let group = match kernel.required_workgroup_size {
@@ -124,16 +154,19 @@ pub fn describe(object: &ObjectFile) -> String {
 }
 
 /// A launch file for every kernel of an object, to be filled in.
-pub fn template(object: &ObjectFile, path: &Path) -> String {
-    let path = path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
-    let mut page = format!("object = \"{path}\"\nseeds = 16\n");
+///
+/// # Errors
+/// As [`ObjectFile::check`]: no launch file can run it.
+pub fn template(object: &ObjectFile, path: &Path) -> Result<String, ObjectError> {
+    object.check()?;
+    let mut page = format!("object = {}\nseeds = 16\n", quoted(&path.display().to_string()));
     for kernel in &object.meta.kernels {
         let block = kernel
             .required_workgroup_size
             .unwrap_or([kernel.max_workgroup_size.min(256), 1, 1]);
         page.push_str(&format!(
-            "\n[[launch]]\nkernel = \"{}\"\ngrid = [1, 1, 1]\nblock = {block:?}\nargs = [\n",
-            kernel.name
+            "\n[[launch]]\nkernel = {}\ngrid = [1, 1, 1]\nblock = {block:?}\nargs = [\n",
+            quoted(&kernel.name)
         ));
         for arg in kernel.explicit_args() {
             let example = match arg.size {
@@ -141,9 +174,24 @@ pub fn template(object: &ObjectFile, path: &Path) -> String {
                 1 | 2 | 4 | 8 => "0".to_owned(),
                 size => format!("[{}]", vec!["{ u8 = 0 }"; size as usize].join(", ")),
             };
-            page.push_str(&format!("    {example}, # {}\n", argument(arg)));
+            let comment = argument(arg).replace(char::is_control, " ");
+            page.push_str(&format!("    {example}, # {comment}\n"));
         }
         page.push_str("]\n");
     }
-    page
+    Ok(page)
+}
+
+/// A text as TOML has it.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
 }

@@ -1,6 +1,6 @@
 //! What all seeds together found.
 
-use crate::run::SeedRun;
+use crate::run::Summary;
 use rocmforge_sim::{Report, ReportKind};
 use serde::Serialize;
 
@@ -24,10 +24,12 @@ pub struct Outcome {
     pub seeds: usize,
     /// Wave instructions of all launches of all seeds.
     pub instructions: u64,
-    /// The outputs of the first seed, see [`SeedRun::outputs`].
+    /// The outputs of the first seed, see [`SeedRun::outputs`](crate::SeedRun::outputs).
     pub outputs: Vec<Option<Vec<u8>>>,
     /// Seeds that gave other outputs than the first.
     pub differing: usize,
+    /// Hash of the first seed's outputs.
+    first: u64,
 }
 
 /// What makes two reports of different seeds the same fault.
@@ -42,10 +44,11 @@ fn identity(report: &Report) -> (ReportKind, &'static str, Option<&str>, [Option
 }
 
 impl Outcome {
-    pub(crate) fn add(&mut self, run: SeedRun) {
+    pub(crate) fn add(&mut self, summary: Summary) {
+        let Summary { run, outputs } = summary;
         if self.seeds == 0 {
-            self.outputs = run.outputs;
-        } else if self.outputs != run.outputs {
+            (self.outputs, self.first) = (run.outputs, outputs);
+        } else if self.first != outputs {
             self.differing += 1;
         }
         self.seeds += 1;

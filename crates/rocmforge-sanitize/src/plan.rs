@@ -2,6 +2,7 @@
 
 use crate::dtype::{DType, Number};
 use crate::error::{Error, Place};
+use crate::files;
 use crate::fill::Fill;
 use crate::launch_file::{Argument, Launch, LaunchFile};
 use crate::npy;
@@ -35,8 +36,8 @@ impl Plan {
     /// # Errors
     /// A file cannot be read, the object cannot be executed, or a launch does not fit its kernel.
     pub fn new(file: LaunchFile) -> Result<Self, Error> {
-        let bytes = std::fs::read(&file.object).map_err(Error::read(&file.object))?;
-        Self::with_object(file, &bytes)
+        let object = ObjectFile::read(&file.object)?;
+        Self::of(file, object)
     }
 
     /// The same with the object's bytes at hand; the path in the launch file is for messages only.
@@ -44,12 +45,12 @@ impl Plan {
     /// # Errors
     /// As [`Self::new`].
     pub fn with_object(file: LaunchFile, bytes: &[u8]) -> Result<Self, Error> {
-        let refuse = |source| Error::Object {
-            path: file.object.clone(),
-            source: Box::new(source),
-        };
-        let object = ObjectFile::parse(bytes).map_err(refuse)?;
-        object.check().map_err(refuse)?;
+        let object = ObjectFile::parse(bytes).map_err(|source| source.of(&file.object))?;
+        Self::of(file, object)
+    }
+
+    fn of(file: LaunchFile, object: ObjectFile) -> Result<Self, Error> {
+        object.check().map_err(|source| source.of(&file.object))?;
         let contents = file.buffers.iter().map(contents).collect::<Result<Vec<_>, _>>()?;
         let values = file
             .launches
@@ -70,11 +71,8 @@ fn contents(buffer: &crate::Buffer) -> Result<Option<Vec<u8>>, Error> {
         return Ok(buffer.fill.bytes(buffer.dtype, buffer.count()));
     };
     let wrong = |problem: String| Error::value(buffer.place.clone(), &buffer.label, problem);
-    let length = std::fs::metadata(path).map_err(Error::read(path))?.len();
-    if length > crate::MAX_BYTES {
-        return Err(wrong(format!("is filled from a file of {length} B")));
-    }
-    let bytes = std::fs::read(path).map_err(Error::read(path))?;
+    // A file that is longer than buffer and header is refused before all of it is read.
+    let bytes = files::read(path, buffer.bytes() as u64 + npy::MAX_HEADER)?;
     let bytes = match npy::parse(&bytes) {
         None => bytes,
         Some(Ok(array)) if array.descr == buffer.dtype.npy() => array.data.to_vec(),
@@ -130,6 +128,9 @@ fn values(launch: &Launch, file: &LaunchFile, object: &ObjectFile) -> Result<Vec
     .collect()
 }
 
+/// Groups of a launch, as HIP has it on these cards.
+const MAX_GRID: [u32; 3] = [2_147_483_647, 65_536, 65_536];
+
 /// What HIP would refuse, in words.
 fn geometry(launch: &Launch, kernel: &KernelMeta) -> Result<(), Error> {
     let wrong = |key: &str, problem: String| Err(Error::value(launch.place.clone(), key, problem));
@@ -154,6 +155,19 @@ fn geometry(launch: &Launch, kernel: &KernelMeta) -> Result<(), Error> {
                 launch.block, kernel.name
             ),
         );
+    }
+    let sizes = launch.grid.iter().zip(launch.block).zip(MAX_GRID);
+    for ((&groups, size), most) in sizes {
+        if groups > most || u64::from(groups) * u64::from(size) > u64::from(u32::MAX) {
+            return wrong(
+                "grid",
+                format!(
+                    "is {:?}; a launch has at most {MAX_GRID:?} groups, and {} work-items in a direction",
+                    launch.grid,
+                    u32::MAX
+                ),
+            );
+        }
     }
     let lds = u64::from(kernel.lds_size) + u64::from(launch.lds);
     if lds > u64::from(rocmforge_amdgcn::MAX_LDS) {

@@ -6,7 +6,8 @@ use crate::outcome::Outcome;
 use crate::plan::{Plan, Value};
 use rocmforge_hip_sys::*;
 use rocmforge_sim::{Report, ReportKind};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -35,7 +36,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, Error> {
         .map_or(1, |n| n.get())
         .min(seeds.len());
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Result<SeedRun, Error>)>> = Mutex::default();
+    let sum: Mutex<Sum> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
@@ -43,22 +44,65 @@ pub fn run(plan: &Plan) -> Result<Outcome, Error> {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     seeds.get(index).map(|seed| (index, *seed))
                 } {
-                    let result = run_seed(plan, seed);
+                    let result = run_seed(plan, seed).map(|run| Summary::of(run, index == 0));
+                    if result.is_err() {
+                        next.store(seeds.len(), Ordering::Relaxed);
+                    }
                     // A worker that panics takes the scope along: nobody sees a poisoned lock.
-                    if let Ok(mut done) = done.lock() {
-                        done.push((index, result));
+                    if let Ok(mut sum) = sum.lock() {
+                        sum.add(index, result);
                     }
                 }
             });
         }
     });
-    let mut done = done.into_inner().unwrap_or_default();
-    done.sort_by_key(|(index, _)| *index);
-    let mut outcome = Outcome::default();
-    for (_, result) in done {
-        outcome.add(result?);
+    let sum = sum.into_inner().unwrap_or_default();
+    sum.failed.map_or(Ok(sum.outcome), Err)
+}
+
+/// A seed's run without its outputs, but for the first one's: a thousand seeds must not hold a thousand of them.
+pub(crate) struct Summary {
+    pub(crate) run: SeedRun,
+    /// Hash of the outputs.
+    pub(crate) outputs: u64,
+}
+
+impl Summary {
+    fn of(mut run: SeedRun, keep: bool) -> Self {
+        let mut hasher = DefaultHasher::new();
+        run.outputs.hash(&mut hasher);
+        if !keep {
+            run.outputs = Vec::new();
+        }
+        Self {
+            run,
+            outputs: hasher.finish(),
+        }
     }
-    Ok(outcome)
+}
+
+/// Adds runs up in the order of the seeds, whenever each ends.
+#[derive(Default)]
+struct Sum {
+    outcome: Outcome,
+    failed: Option<Error>,
+    next: usize,
+    waiting: BTreeMap<usize, Result<Summary, Error>>,
+}
+
+impl Sum {
+    fn add(&mut self, index: usize, result: Result<Summary, Error>) {
+        self.waiting.insert(index, result);
+        while let Some(result) = self.waiting.remove(&self.next) {
+            self.next += 1;
+            match result {
+                Ok(summary) => self.outcome.add(summary),
+                Err(error) => {
+                    self.failed.get_or_insert(error);
+                }
+            }
+        }
+    }
 }
 
 /// Runs one seed.

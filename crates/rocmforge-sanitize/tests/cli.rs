@@ -131,7 +131,7 @@ fn kernels_and_templates_are_printed() {
     let object = example().join("reverse.co");
     let ran = run(&["--kernels", &object.to_string_lossy()]);
     assert_eq!(ran.exit, Exit::Clean);
-    assert!(ran.out.contains("gfx1100, 1 kernels\n\nreverse(pointer"), "{}", ran.out);
+    assert!(ran.out.contains("gfx1100, 1 kernel\n\nreverse(pointer"), "{}", ran.out);
     let ran = run(&["--template", &object.to_string_lossy()]);
     let file = LaunchFile::parse(Path::new("/tmp/launch.toml"), &ran.out).unwrap();
     assert_eq!((file.object, file.launches.len()), (object, 1));
@@ -247,6 +247,46 @@ const REFUSED: &[(&str, &[&str])] = &[
         "object = \"reverse.co\"\n[buffers]\nx = \"f32[64]\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [{ buffer = \"x\", offset = 257 }, \"x\"]",
         &["257 B into a buffer of 256 B"],
     ),
+    (
+        "object = \"reverse.co\"\ntools = []\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"f32[64]\", \"f32[64]\"]",
+        &["launch.toml:2:", "nothing would be checked"],
+    ),
+    (
+        "object = \"/dev/zero\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64",
+        &["/dev/zero", "more than"],
+    ),
+    (
+        "object = \"reverse.co\"\n[buffers]\nx = { dtype = \"f32\", shape = 4, file = \"/dev/zero\" }\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"x\", \"x\"]",
+        &["/dev/zero", "more than"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"f32[64] -> y\", \"f32[64] -> y\"]",
+        &["launch.toml:5:", "another buffer's"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"f32[64] -> reverse.co\", \"f32[64]\"]",
+        &["launch.toml:5:", "the object"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"f32[64] -> \", \"f32[64]\"]",
+        &["launch.toml:5:", "y.npy"],
+    ),
+    (
+        "object = \"reverse.co\"\n[buffers]\nx = { dtype = \"u8\", shape = 4, fill = \"random\", high = 256.5 }\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"x\", \"x\"]",
+        &["256.5", "u8"],
+    ),
+    (
+        "object = \"reverse.co\"\n[buffers]\nx = { dtype = \"f16\", shape = 4, fill = \"random\", high = 1e6 }\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"x\", \"x\"]",
+        &["1000000", "f16"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\ngrid = [1, 70000]\nblock = 64\nargs = [\"f32[4]\", \"f32[4]\"]",
+        &["launch.toml:2:", "`grid`", "65536"],
+    ),
+    (
+        "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\ngrid = 100000000\nblock = 64\nargs = [\"f32[4]\", \"f32[4]\"]",
+        &["launch.toml:2:", "`grid`", "4294967295"],
+    ),
 ];
 
 #[test]
@@ -267,6 +307,72 @@ fn what_cannot_run_exits_with_2_and_says_where_and_why() {
         let ran = run(&[&[&*path.to_string_lossy()], &option[..]].concat());
         assert_eq!(ran.exit, Exit::CannotRun);
         assert!(ran.err.contains(option[0]), "{}", ran.err);
+    }
+}
+
+#[test]
+fn findings_are_told_also_when_an_output_cannot_be_written() {
+    let text = r#"
+        object = "reverse.co"
+        seeds = 1
+        [[launch]]
+        kernel = "reverse"
+        block = 64
+        args = ["f32[64] iota -> absent/x.npy", "f32[64]"]
+    "#;
+    let ran = run_file(text, &[]);
+    assert_eq!(ran.exit, Exit::CannotRun);
+    assert!(ran.out.contains("race in LDS"), "{}", ran.out);
+    assert!(
+        ran.err.contains("cannot write") && ran.err.contains("absent/x.npy"),
+        "{}",
+        ran.err
+    );
+}
+
+/// A printer that is out of paper, or whose reader has gone.
+struct Full(std::io::ErrorKind);
+
+impl std::io::Write for Full {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(self.0.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn findings_that_cannot_be_printed_are_no_clean_run() {
+    let path = example().join("reverse.toml");
+    let cli = Cli::try_parse_from(["rocmforge-sanitize", "--seeds", "1", &*path.to_string_lossy()]).unwrap();
+    let mut err = Vec::new();
+    let exit = main(&cli, &mut Full(std::io::ErrorKind::StorageFull), &mut err);
+    assert_eq!(exit, Exit::CannotRun, "{}", String::from_utf8_lossy(&err));
+    let exit = main(&cli, &mut Full(std::io::ErrorKind::BrokenPipe), &mut err);
+    assert_eq!(exit, Exit::Found, "who has seen enough is no error");
+}
+
+#[test]
+fn random_numbers_fill_the_widest_ranges() {
+    for (dtype, low, high) in [
+        ("i64", "-9223372036854775808", "9223372036854775807"),
+        ("f64", "-1.7e308", "1.7e308"),
+        ("u8", "0", "256"),
+    ] {
+        let text = format!(
+            "object = \"reverse.co\"\nseeds = 1\ntools = [\"initcheck\"]\n[buffers]\n\
+             x = {{ dtype = \"{dtype}\", shape = 512, fill = \"random\", low = {low}, high = {high} }}\n\
+             [[launch]]\nkernel = \"reverse\"\nblock = 32\nargs = [\"x\", \"f32[64]\"]"
+        );
+        let ran = run_file(&text, &[]);
+        assert!(
+            !ran.out.contains("memory that was never written"),
+            "{dtype}: {}",
+            ran.out
+        );
+        assert!(ran.err.is_empty(), "{dtype}: {}", ran.err);
     }
 }
 
@@ -358,8 +464,9 @@ fn damaged_objects_are_refused_without_a_panic() {
         if let Ok(object) = rocmforge_sanitize::ObjectFile::parse(&bad) {
             let _ = object.check();
             let _ = rocmforge_sanitize::describe(&object);
-            let template = rocmforge_sanitize::template(&object, Path::new("x.co"));
-            let _ = LaunchFile::parse(Path::new("launch.toml"), &template);
+            if let Ok(template) = rocmforge_sanitize::template(&object, Path::new("x.co")) {
+                LaunchFile::parse(Path::new("launch.toml"), &template).unwrap_or_else(|e| panic!("{e}\n{template}"));
+            }
         }
     }
 }

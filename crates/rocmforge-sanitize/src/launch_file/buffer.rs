@@ -36,7 +36,7 @@ const FORM: &str = "is no buffer; one is written \"f32[64]\", \"u8[4, 16] zeros\
 
 fn short(value: &Value<'_>, text: &str, label: String, directory: &Path) -> Result<Buffer, Error> {
     let (text, save) = match text.split_once("->") {
-        Some((_, "")) => return Err(value.wrong(FORM)),
+        Some((_, path)) if path.trim().is_empty() => return Err(value.wrong(FORM)),
         Some((text, path)) => (text, Some(directory.join(path.trim()))),
         None => (text, None),
     };
@@ -173,8 +173,7 @@ fn random_range(
     let limit = |value: Option<Value<'_>>, default: f64| value.map_or(Ok(default), |value| value.float());
     let seed = seed.map_or(Ok(default), |value| value.integer(0, u64::MAX))?;
     let (from, below) = (limit(low, default_low)?, limit(high, default_high)?);
-    let fits = |value: f64| dtype.is_float() || dtype.encode(Number::Int(value.floor() as i128)).is_some();
-    let range_ok = from.is_finite() && below.is_finite() && from < below && fits(from) && fits((below - 1.0).max(from));
+    let range_ok = from < below && dtype.has(from) && dtype.has(below.next_down());
     match (range_ok, high.or(low)) {
         (false, Some(value)) => Err(value.wrong(format!("gives numbers from {from} to {below}, which no {dtype} has"))),
         _ => Ok(Fill::Random {

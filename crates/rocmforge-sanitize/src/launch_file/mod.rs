@@ -8,6 +8,7 @@ pub(crate) use parse::{seed_range, tool_set};
 
 use crate::dtype::{DType, Number};
 use crate::error::{Error, Place};
+use crate::files;
 use crate::fill::Fill;
 use rocmforge_amdgcn::Tools;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ use std::path::{Path, PathBuf};
 pub const MAX_SEEDS: usize = 1_000_000;
 /// Bytes of all buffers together, at most.
 pub const MAX_BYTES: u64 = 8 << 30;
+/// Bytes of a launch file, at most.
+const MAX_TEXT: u64 = 16 << 20;
 
 /// A launch file that has been read. Paths in it are relative to the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,7 +135,7 @@ impl LaunchFile {
     /// # Errors
     /// It cannot be read, or as [`Self::parse`].
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let bytes = std::fs::read(path).map_err(Error::read(path))?;
+        let bytes = files::read(path, MAX_TEXT)?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error.utf8_error());
             Error::read(path)(source)

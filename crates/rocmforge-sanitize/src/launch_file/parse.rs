@@ -55,12 +55,30 @@ pub(super) fn launch_file(path: &Path, text: &str) -> Result<LaunchFile, Error> 
         });
     }
     root.finish()?;
+    saved_once(&file)?;
     let bytes: u64 = file.buffers.iter().map(|buffer| buffer.bytes() as u64).sum();
     if bytes > MAX_BYTES {
         let problem = format!("take {bytes} B together; {MAX_BYTES} B are the most");
         return Err(Error::value(file.place, "buffers", problem));
     }
     Ok(file)
+}
+
+/// Refuses outputs that would be written over each other or over what they came from.
+fn saved_once(file: &LaunchFile) -> Result<(), Error> {
+    let mut taken = vec![file.object.as_path(), &*file.place.file];
+    for buffer in &file.buffers {
+        let Some(path) = buffer.save.as_deref() else { continue };
+        if taken.contains(&path) {
+            let problem = format!(
+                "is written to {}, which is the launch file, the object or another buffer's",
+                path.display()
+            );
+            return Err(Error::value(buffer.place.clone(), &buffer.label, problem));
+        }
+        taken.push(path);
+    }
+    Ok(())
 }
 
 const SCHEDULES: &[(&str, ScheduleKind)] = &[
@@ -111,6 +129,10 @@ fn seeds(value: &Value<'_>) -> Result<Vec<u64>, Error> {
 /// The tools by name.
 pub(crate) fn tool_set<'a>(names: impl Iterator<Item = &'a str>) -> Result<Tools, String> {
     let mut tools = Tools::none();
+    let mut names = names.peekable();
+    if names.peek().is_none() {
+        return Err("is empty: nothing would be checked".to_owned());
+    }
     for name in names {
         match name {
             "memcheck" => tools.memcheck = true,
