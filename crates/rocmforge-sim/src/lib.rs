@@ -25,6 +25,51 @@
 //! }
 //! assert_eq!(sim.take_reports()[0].kind, ReportKind::DoubleFree);
 //! ```
+//!
+//! A whole program, as it would call AMD's library: memory, a copy, a launch, the result, and what the simulator says of
+//! a launch for one element more than there is.
+//!
+//! ```
+//! use rocmforge_hip_sys::*;
+//! use rocmforge_sim::{ReportKind, SimConfig, SimHost, Tools};
+//! use std::ffi::c_void;
+//! use std::ptr::null_mut;
+//!
+//! // `hipcc --genco -gline-tables-only --offload-arch=gfx1100 steps.hip -o steps.co`
+//! let object = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernels/steps-gfx1100.co"))?;
+//! // void add(const unsigned *a, const unsigned *b, unsigned *out, unsigned n)
+//! let name = c"add";
+//!
+//! let hip = SimHost::new(SimConfig { tools: Tools::all(), ..SimConfig::default() });
+//! let ok = |status: hipError_t| assert_eq!(status, hipSuccess, "{:#?}", hip.reports());
+//! let (numbers, mut sums) = ([21u32; 64], [0u32; 64]);
+//! let (mut module, mut add, mut a, mut out) = (null_mut(), null_mut(), null_mut(), null_mut());
+//! // SAFETY: every pointer is valid for what HIP does with it, and the copies have ended before their arrays go.
+//! unsafe {
+//!     ok(hip.hipModuleLoadData(&raw mut module, object.as_ptr().cast()));
+//!     ok(hip.hipModuleGetFunction(&raw mut add, module, name.as_ptr()));
+//!     ok(hip.hipMalloc(&raw mut a, 256));
+//!     ok(hip.hipMalloc(&raw mut out, 256));
+//!     ok(hip.hipMemcpy(a, numbers.as_ptr().cast(), 256, hipMemcpyHostToDevice));
+//!     let launch = |mut n: u32| {
+//!         let mut args = [(&raw const a).cast_mut().cast(), (&raw const a).cast_mut().cast(),
+//!             (&raw const out).cast_mut().cast(), (&raw mut n).cast::<c_void>()];
+//!         hip.hipModuleLaunchKernel(add, 2, 1, 1, 64, 1, 1, 0, null_mut(), args.as_mut_ptr(), null_mut())
+//!     };
+//!     ok(launch(64));
+//!     ok(hip.hipMemcpy(sums.as_mut_ptr().cast(), out, 256, hipMemcpyDeviceToHost));
+//!     assert_eq!((sums, hip.reports().len()), ([42; 64], 0));
+//!
+//!     ok(launch(65));
+//!     assert_eq!(hip.hipDeviceSynchronize(), hipErrorIllegalAddress);
+//! }
+//! for report in hip.take_reports() {
+//!     println!("{report}");
+//!     assert_eq!((report.kind, report.kernel.as_deref()), (ReportKind::OutOfBounds, Some("add")));
+//!     assert_eq!(report.frames[0].line, 24);
+//! }
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 #![allow(non_upper_case_globals)] // the C constants of HIP are matched by name
 
