@@ -126,8 +126,8 @@ pub(crate) struct Host {
 
 /// Reports kept; a broken loop must not fill the memory.
 const KEPT_REPORTS: usize = 1000;
-/// Kernel arguments of one launch, at most.
-pub(crate) const KERNARG_BYTES: u64 = 64 << 10;
+/// Kernel arguments of one launch, at most: 64 KiB that a program may ask for, and what lies behind them.
+pub(crate) const KERNARG_BYTES: u64 = 68 << 10;
 
 impl Host {
     pub(crate) fn new(config: SimConfig, clock: Arc<AtomicU64>) -> Result<Self, ReserveError> {
