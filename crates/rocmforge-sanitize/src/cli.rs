@@ -174,15 +174,31 @@ fn tool_names(plan: &Plan) -> Vec<&'static str> {
     all.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect()
 }
 
+/// Which launches a finding is about, where there are several.
+fn launches(plan: &Plan, finding: &Finding) -> String {
+    let place = |index: usize| {
+        let launch = plan.file.launches.get(index).filter(|_| plan.file.launches.len() > 1)?;
+        Some(format!("launch {index} at {}", launch.place))
+    };
+    let other = finding.other_launch.filter(|other| finding.launch != Some(*other));
+    match (finding.launch.and_then(place), other.and_then(place)) {
+        (Some(one), Some(other)) => format!("  {one}; the other is {other}\n"),
+        (Some(one), None) => format!("  {one}\n"),
+        (None, _) => String::new(),
+    }
+}
+
 fn text(plan: &Plan, outcome: &Outcome, saved: &[Saved]) -> String {
     let mut page = String::new();
-    for Finding {
-        seeds,
-        first_seed,
-        report,
-    } in &outcome.findings
-    {
+    for finding in &outcome.findings {
+        let Finding {
+            seeds,
+            first_seed,
+            report,
+            ..
+        } = finding;
         page.push_str(&format!("{report}\n"));
+        page.push_str(&launches(plan, finding));
         page.push_str(&format!(
             "  in {seeds} of {}, first in seed {first_seed}\n\n",
             plural(outcome.seeds, "seed")

@@ -58,6 +58,11 @@ impl Machine {
         self.sim.take_reports()
     }
 
+    /// Number of the latest call, as reports name it.
+    pub(crate) fn calls(&self) -> u64 {
+        self.sim.counters().calls
+    }
+
     pub(crate) fn instructions(&self) -> u64 {
         self.sim.counters().instructions
     }

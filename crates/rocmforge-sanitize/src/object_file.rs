@@ -171,7 +171,9 @@ pub fn template(object: &ObjectFile, path: &Path) -> Result<String, ObjectError>
         for arg in kernel.explicit_args() {
             let example = match arg.size {
                 _ if is_pointer(arg) => "\"f32[256] iota\"".to_owned(),
-                1 | 2 | 4 | 8 => "0".to_owned(),
+                // The number of elements above, which a kernel is likely to be told. One told 0 does nothing, which passes.
+                4 | 8 => "256".to_owned(),
+                1 | 2 => "0".to_owned(),
                 size => format!("[{}]", vec!["{ u8 = 0 }"; size as usize].join(", ")),
             };
             let comment = argument(arg).replace(char::is_control, " ");

@@ -11,6 +11,10 @@ pub struct Finding {
     pub seeds: usize,
     /// The first of them: run it alone to see only this.
     pub first_seed: u64,
+    /// The launch it is about, counted from 0 in the order of the launch file.
+    pub launch: Option<usize>,
+    /// The launch of the report's other side.
+    pub other_launch: Option<usize>,
     /// The report of that seed.
     pub report: Report,
 }
@@ -67,9 +71,12 @@ impl Outcome {
                 }
                 None => {
                     seen.push(self.findings.len());
+                    let launch_of = |call: u64| run.launches.iter().position(|launch| *launch == call);
                     self.findings.push(Finding {
                         seeds: 1,
                         first_seed: run.seed,
+                        launch: launch_of(report.call),
+                        other_launch: report.other.as_ref().and_then(|other| launch_of(other.call)),
                         report,
                     });
                 }

@@ -18,6 +18,8 @@ pub struct SeedRun {
     pub seed: u64,
     /// What is wrong; empty for a kernel without a fault that this seed shows.
     pub reports: Vec<Report>,
+    /// The call that queued each launch, in the order of the launch file: what reports name it by.
+    pub launches: Vec<u64>,
     /// Wave instructions of all launches.
     pub instructions: u64,
     /// The bytes of each buffer that is saved, in the order of [`LaunchFile::buffers`](crate::LaunchFile::buffers); none
@@ -124,7 +126,7 @@ pub fn run_seed(plan: &Plan, seed: u64) -> Result<SeedRun, Error> {
         addresses.push(address);
     }
     let mut reports = Vec::new();
-    let streams = launch_all(&machine, plan, module, &addresses, &mut reports)?;
+    let (streams, launches) = launch_all(&machine, plan, module, &addresses, &mut reports)?;
     let mut healthy = true;
     for stream in streams {
         healthy &= machine.synchronize(stream) == hipSuccess;
@@ -144,22 +146,23 @@ pub fn run_seed(plan: &Plan, seed: u64) -> Result<SeedRun, Error> {
     Ok(SeedRun {
         seed,
         reports,
+        launches,
         instructions: machine.instructions(),
         outputs,
     })
 }
 
-/// Queues every launch, and gives the streams there are.
+/// Queues every launch, and gives the streams there are and the calls that did it.
 fn launch_all(
     machine: &Machine,
     plan: &Plan,
     module: hipModule_t,
     addresses: &[u64],
     reports: &mut Vec<Report>,
-) -> Result<Vec<hipStream_t>, Error> {
+) -> Result<(Vec<hipStream_t>, Vec<u64>), Error> {
     let launches = &plan.file.launches;
     let mut streams: HashMap<&str, hipStream_t> = HashMap::new();
-    let mut order = Vec::new();
+    let (mut order, mut calls) = (Vec::new(), Vec::new());
     let mut events: Vec<Option<hipEvent_t>> = Vec::new();
     for (index, (launch, values)) in launches.iter().zip(&plan.values).enumerate() {
         let at = &launch.place;
@@ -192,6 +195,7 @@ fn launch_all(
             args: &args,
         };
         let status = machine.launch(function, &queued, stream);
+        calls.push(machine.calls());
         if status != hipSuccess {
             // An earlier launch has stopped the card, or this one does not fit: the reports say which.
             reports.extend(machine.take_reports());
@@ -214,5 +218,5 @@ fn launch_all(
             None
         });
     }
-    Ok(order)
+    Ok((order, calls))
 }

@@ -311,6 +311,45 @@ fn what_cannot_run_exits_with_2_and_says_where_and_why() {
 }
 
 #[test]
+fn a_race_between_launches_names_both_lines_of_the_launch_file() {
+    let text = r#"
+        object = "reverse.co"
+        seeds = 2
+        tools = ["racecheck"]
+        [buffers]
+        y = "f32[64]"
+        [[launch]]
+        kernel = "reverse"
+        block = 32
+        args = ["f32[64] iota", "y"]
+        [[launch]]
+        kernel = "reverse"
+        block = 32
+        args = ["f32[64] random", "y"]
+        stream = "other"
+    "#;
+    let ran = run_file(text, &[]);
+    assert_eq!(ran.exit, Exit::Found, "{}", ran.err);
+    let both = ran
+        .out
+        .lines()
+        .find(|line| line.contains("; the other is"))
+        .unwrap_or_else(|| panic!("{}", ran.out));
+    assert!(
+        both.contains("launch 1 at ") && both.contains("launch.toml:11;"),
+        "{both}"
+    );
+    assert!(
+        both.contains("launch 0 at ") && both.ends_with("launch.toml:7"),
+        "{both}"
+    );
+    let ran = run_file(text, &["--format", "json"]);
+    let page: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let finding = &page["findings"][0];
+    assert_eq!((&finding["launch"], &finding["other_launch"]), (&1.into(), &0.into()));
+}
+
+#[test]
 fn findings_are_told_also_when_an_output_cannot_be_written() {
     let text = r#"
         object = "reverse.co"
