@@ -2,12 +2,17 @@
 
 use super::{Arg, Name, Op, Run, Task};
 use crate::faults::{FaultPlan, When};
+use crate::host::KERNARG_BYTES;
 use crate::{SimConfig, SimHost};
+use rocmforge_code_object::CodeObject;
 use rocmforge_hip_sys::*;
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
+
+/// Arguments of a kernel, at most: `CodeObject` refuses more.
+const MAX_ARGUMENTS: usize = 4096;
 
 #[derive(Clone, Copy)]
 struct Memory {
@@ -23,18 +28,51 @@ struct HostMemory {
     alive: bool,
 }
 
+impl HostMemory {
+    /// Where it starts. The simulator knows how long memory is that HIP knows; beyond the rest nobody may go.
+    fn start(&self, size: usize) -> Result<*mut c_void, hipError_t> {
+        if self.own.is_some() && size > self.memory.size {
+            return Err(hipErrorInvalidValue);
+        }
+        Ok(pointer(self.memory.address, 0))
+    }
+}
+
 /// What a host function gets.
 struct HostTask {
     sim: Arc<SimHost>,
-    task: Option<(usize, usize, bool)>,
+    task: Option<HostAccess>,
+}
+
+#[derive(Clone, Copy)]
+struct HostAccess {
+    address: usize,
+    size: usize,
+    writes: bool,
+    /// HIP allocated the memory, so it can be gone when the function runs.
+    pinned: bool,
+}
+
+impl HostAccess {
+    fn is_there(&self, sim: &SimHost) -> bool {
+        // Pinned memory comes in pages.
+        let mut pages = (self.address..self.address + self.size).step_by(4096);
+        !self.pinned || pages.all(|page| sim.is_pinned(pointer(page, 0)))
+    }
 }
 
 unsafe extern "C" fn host_function(user: *mut c_void) {
     // SAFETY: the machine keeps the tasks it has queued until it ends.
     let task = unsafe { &*user.cast::<HostTask>() };
     match task.task {
-        Some((address, size, true)) => write_host(&task.sim, address, size, 0xC3),
-        Some((address, size, false)) => read_host(&task.sim, address, size),
+        Some(access) if !access.is_there(&task.sim) => {}
+        Some(HostAccess {
+            address,
+            size,
+            writes: true,
+            ..
+        }) => write_host(&task.sim, address, size, 0xC3),
+        Some(HostAccess { address, size, .. }) => read_host(&task.sim, address, size),
         None => {
             // SAFETY: the function takes no pointers.
             let _ = unsafe { task.sim.hipDeviceSynchronize() };
@@ -60,6 +98,8 @@ struct Machine<'a> {
     images: &'a [&'a [u8]],
     buffers: BTreeMap<Name, Memory>,
     hosts: BTreeMap<Name, HostMemory>,
+    /// Host memory that has lost its name: queued copies may still go there.
+    former: Vec<Vec<u8>>,
     streams: BTreeMap<Name, hipStream_t>,
     events: BTreeMap<Name, hipEvent_t>,
     modules: BTreeMap<Name, hipModule_t>,
@@ -81,6 +121,7 @@ pub fn run(ops: &[Op], config: SimConfig, images: &[&[u8]]) -> Run {
         images,
         buffers: BTreeMap::new(),
         hosts: BTreeMap::new(),
+        former: Vec::new(),
         streams: BTreeMap::from([(0, null_mut())]),
         events: BTreeMap::new(),
         modules: BTreeMap::new(),
@@ -267,7 +308,8 @@ impl Machine<'_> {
                     made_by: index,
                 };
                 let (own, alive) = (None, true);
-                self.hosts.insert(host, HostMemory { memory, own, alive });
+                let before = self.hosts.insert(host, HostMemory { memory, own, alive });
+                self.former.extend(before.and_then(|before| before.own));
             }
             Op::HostVec { host, size } if !self.hosts.contains_key(&host) => {
                 let mut bytes = vec![0; size];
@@ -336,8 +378,11 @@ impl Machine<'_> {
                 size,
                 stream,
             } => {
-                let (from, to) = (get!(self.hosts, &host).memory, get!(self.buffers, &buffer).address);
-                let (to, from) = (pointer(to, at), pointer(from.address, 0));
+                let (from, to) = (
+                    get!(self.hosts, &host).start(size)?,
+                    get!(self.buffers, &buffer).address,
+                );
+                let to = pointer(to, at);
                 hip!(self.hipMemcpyAsync(to, from, size, hipMemcpyHostToDevice, *get!(self.streams, &stream)))
             }
             Op::Download {
@@ -347,18 +392,27 @@ impl Machine<'_> {
                 size,
                 stream,
             } => {
-                let (from, to) = (get!(self.buffers, &buffer).address, get!(self.hosts, &host).memory);
-                let (to, from) = (pointer(to.address, 0), pointer(from, at));
+                let (from, to) = (
+                    get!(self.buffers, &buffer).address,
+                    get!(self.hosts, &host).start(size)?,
+                );
+                let from = pointer(from, at);
                 hip!(self.hipMemcpyAsync(to, from, size, hipMemcpyDeviceToHost, *get!(self.streams, &stream)))
             }
             Op::UploadSync { host, buffer, at, size } => {
-                let (from, to) = (get!(self.hosts, &host).memory, get!(self.buffers, &buffer).address);
-                let (to, from) = (pointer(to, at), pointer(from.address, 0));
+                let (from, to) = (
+                    get!(self.hosts, &host).start(size)?,
+                    get!(self.buffers, &buffer).address,
+                );
+                let to = pointer(to, at);
                 hip!(self.hipMemcpy(to, from, size, hipMemcpyHostToDevice))
             }
             Op::DownloadSync { buffer, host, at, size } => {
-                let (from, to) = (get!(self.buffers, &buffer).address, get!(self.hosts, &host).memory);
-                let (to, from) = (pointer(to.address, 0), pointer(from, at));
+                let (from, to) = (
+                    get!(self.buffers, &buffer).address,
+                    get!(self.hosts, &host).start(size)?,
+                );
+                let from = pointer(from, at);
                 hip!(self.hipMemcpy(to, from, size, hipMemcpyDeviceToHost))
             }
             Op::Copy { from, to, size, stream } => {
@@ -376,6 +430,8 @@ impl Machine<'_> {
                 let Some(image) = self.images.get(*image) else {
                     return Ok(());
                 };
+                // HIP is told where an image starts and believes what it says of its length.
+                CodeObject::parse(image).map_err(|_| hipErrorInvalidImage)?;
                 let mut handle = null_mut();
                 hip!(self.hipModuleLoadData(&raw mut handle, image.as_ptr().cast()))?;
                 self.modules.insert(*module, handle);
@@ -410,7 +466,11 @@ impl Machine<'_> {
                         Arg::U32(value) => u64::from(*value),
                     });
                 }
-                let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|value| (&raw mut *value).cast()).collect();
+                // HIP reads as many arguments of as many bytes as the kernel has: there must be something for all of them.
+                values.resize(args.len() + KERNARG_BYTES as usize / size_of::<u64>(), 0);
+                let first = values.as_mut_ptr();
+                let mut pointers: Vec<*mut c_void> = (0..args.len()).map(|n| first.wrapping_add(n).cast()).collect();
+                pointers.resize(args.len().max(MAX_ARGUMENTS), null_mut());
                 let ([x, y, z], [bx, by, bz]) = (*grid, *block);
                 let (args, extra) = (pointers.as_mut_ptr(), null_mut());
                 hip!(self.hipModuleLaunchKernel(function, x, y, z, bx, by, bz, 0, stream, args, extra))
@@ -440,7 +500,12 @@ impl Machine<'_> {
                         if !found.alive {
                             return Ok(());
                         }
-                        Some((found.memory.address, found.memory.size, matches!(task, Task::Writes(_))))
+                        Some(HostAccess {
+                            address: found.memory.address,
+                            size: found.memory.size,
+                            writes: matches!(task, Task::Writes(_)),
+                            pinned: found.own.is_none(),
+                        })
                     }
                     Task::CallsHip => None,
                 };
