@@ -54,6 +54,11 @@ const STEPS: &[Step] = &[
         env: None,
     },
     Step {
+        name: "loom",
+        cargo: &["xtask", "loom"],
+        env: None,
+    },
+    Step {
         name: "opcodes",
         cargo: &["xtask", "opcodes", "--check", "--skip-if-absent"],
         env: None,

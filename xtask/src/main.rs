@@ -11,6 +11,7 @@ mod campaign;
 mod ci;
 mod doctor;
 mod kernels;
+mod loom;
 mod model;
 mod opcodes;
 mod test_gpu;
@@ -36,6 +37,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Compiles the device kernels, or checks the committed ones.
     Kernels(kernels::Args),
+    /// Explores every order in which threads can take the locks of the budget, the pool and the last-use lists.
+    Loom(loom::Args),
     /// Generates the decoder's tables from LLVM, or checks them.
     Opcodes(opcodes::Args),
     /// Fetches a model for examples and tests.
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::Ci(args) => ci::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Kernels(args) => kernels::run(args),
+        Command::Loom(args) => loom::run(args),
         Command::Opcodes(args) => opcodes::run(args),
         Command::Model(args) => model::run(args),
         Command::TestGpu(args) => test_gpu::run(args),

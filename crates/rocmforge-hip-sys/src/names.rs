@@ -8,4 +8,17 @@ pub trait HipNames: Send + Sync {
     /// The live allocation that starts at `ptr` (of `hipMalloc` or `hipHostMalloc`) is called `label` and was made at
     /// `site`, a `file:line:column`. Any other pointer is ignored.
     fn name_allocation(&self, ptr: *const c_void, label: &str, site: &str);
+
+    /// The live allocation that starts at `ptr` lies idle in a pool of the program from now on. Work enqueued so far may
+    /// still use it; whatever is enqueued before it is lent again must not.
+    fn park_allocation(&self, ptr: *const c_void) {
+        let _ = ptr;
+    }
+
+    /// The live allocation that starts at `ptr` has a new owner from now on, who may use its first `bytes` bytes and finds
+    /// nothing of value in them. It is called `label` and was asked for at `site`.
+    fn lend_allocation(&self, ptr: *const c_void, bytes: u64, label: &str, site: &str) {
+        let _ = bytes;
+        self.name_allocation(ptr, label, site);
+    }
 }

@@ -7,13 +7,14 @@ use crate::device::DeviceInfo;
 use crate::driver::Driver;
 use crate::error::{HipError, HipResult};
 use crate::event::HipEvent;
+use crate::memory::{self, MemoryStatistics};
 use crate::module::HipModule;
 use crate::provider::Provider;
 use crate::readings::{CardReadings, system_readings};
 use crate::stream::HipStream;
 use bytemuck::Pod;
 use rocmforge_hip_sys::{HipApi, hipErrorInvalidDevice, hipErrorNoDevice};
-use rocmforge_memory::{Card, Policy, Site};
+use rocmforge_memory::{Bytes, Card, Policy, PoolOptions, Site};
 use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub struct BackendOptions {
     /// The card of another backend on the same device, to share its budget; `policy` is not used then. Backends of the
     /// AMD library on the same device share one anyway ([`Provider::cards`]).
     pub card: Option<Arc<Card>>,
+    /// How much freed memory is kept for later requests: [`PoolOptions::OFF`] gives each buffer its own `hipMalloc`.
+    pub pool: PoolOptions,
 }
 
 impl Default for BackendOptions {
@@ -40,6 +43,7 @@ impl Default for BackendOptions {
             policy: Policy::desktop(),
             deadline: Duration::from_secs(10),
             card: None,
+            pool: PoolOptions::OFF,
         }
     }
 }
@@ -162,7 +166,7 @@ impl HipBackend {
             (None, None) => make()?,
         };
         tracing::debug!(device = %device.name, arch = %device.arch, memory = %device.total_memory, "opened");
-        let core = Core::new(driver, card, device);
+        let core = Core::new(driver, card, device, options.pool);
         let stream = HipStream::new(&core, "backend", site)?;
         stream.retain();
         Ok(Arc::new(Self { stream, core }))
@@ -263,6 +267,21 @@ impl HipBackend {
         self.core.driver.enter()?;
         self.core.synchronize()?;
         self.core.driver.enter()
+    }
+
+    /// What its memory has been asked for, and what it holds: the pool's hit rate and fragmentation, the driver's calls.
+    pub fn memory_statistics(&self) -> MemoryStatistics {
+        memory::statistics(&self.core.memory)
+    }
+
+    /// Gives idle memory of the pool back to the driver until at most `keep` bytes of it are left; returns how many went.
+    /// Memory that queued work still uses goes when that is done, at a later allocation, wait or drop. Requests that would
+    /// fail otherwise do this by themselves.
+    pub fn trim_memory(&self, keep: Bytes) -> HipResult<Bytes> {
+        self.core.driver.enter()?;
+        let bytes = self.core.memory.trim_to(keep);
+        self.core.driver.enter()?;
+        Ok(bytes)
     }
 
     /// Why this backend is unusable, if it is.

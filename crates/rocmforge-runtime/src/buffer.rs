@@ -38,7 +38,7 @@ impl<T: Pod> HipBuffer<T> {
     /// `len` elements of zero bytes, written on `stream`.
     #[track_caller]
     pub fn zeroed(stream: &HipStream, len: Elems, label: &str) -> HipResult<Self> {
-        let root = Root::new(stream.core(), byte_len::<T>(len.0)?, label)?;
+        let root = Root::new(stream, byte_len::<T>(len.0)?, label)?;
         let buffer = Self {
             root,
             offset: 0,
@@ -57,7 +57,7 @@ impl<T: Pod> HipBuffer<T> {
     /// read that comes too early; a real one returns another program's data.
     #[track_caller]
     pub unsafe fn uninit(stream: &HipStream, len: Elems, label: &str) -> HipResult<Self> {
-        let root = Root::new(stream.core(), byte_len::<T>(len.0)?, label)?;
+        let root = Root::new(stream, byte_len::<T>(len.0)?, label)?;
         Ok(Self {
             root,
             offset: 0,
@@ -69,7 +69,7 @@ impl<T: Pod> HipBuffer<T> {
     /// A copy of `data`, made on `stream`.
     #[track_caller]
     pub fn from_slice(stream: &HipStream, data: &[T], label: &str) -> HipResult<Self> {
-        let root = Root::new(stream.core(), byte_len::<T>(data.len())?, label)?;
+        let root = Root::new(stream, byte_len::<T>(data.len())?, label)?;
         let buffer = Self {
             root,
             offset: 0,

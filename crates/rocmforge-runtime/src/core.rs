@@ -3,12 +3,13 @@
 use crate::device::DeviceInfo;
 use crate::driver::{Driver, Raw};
 use crate::error::{HipError, HipResult};
+use crate::memory::{self, DeviceMemory};
 use crate::staging::Staging;
 use crate::stream::StreamShared;
 use crate::tracker::Use;
 use parking_lot::Mutex;
 use rocmforge_hip_sys::ihipModule_t;
-use rocmforge_memory::{Allocation, Card, HandleToken};
+use rocmforge_memory::{Allocation, Bytes, Card, HandleToken, PoolOptions};
 use std::ffi::c_void;
 use std::sync::{Arc, Weak};
 
@@ -18,9 +19,16 @@ pub(crate) struct Core {
     pub(crate) card: Arc<Card>,
     pub(crate) device: DeviceInfo,
     pub(crate) staging: Staging,
+    /// Where buffers come from.
+    pub(crate) memory: DeviceMemory,
     streams: Mutex<Vec<Weak<StreamShared>>>,
-    /// What was dropped while queued work still used it.
-    graves: Mutex<Vec<Grave>>,
+    graves: Arc<Graves>,
+}
+
+/// What was dropped while queued work still used it.
+pub(crate) struct Graves {
+    driver: Arc<Driver>,
+    list: Mutex<Vec<Grave>>,
     /// Held while graves taken off the list are given back: who waits for them must not take an empty list for the end.
     giving_back: Mutex<()>,
 }
@@ -69,16 +77,22 @@ pub(crate) fn abandon(token: Option<HandleToken>) {
 }
 
 impl Core {
-    pub(crate) fn new(driver: Arc<Driver>, card: Arc<Card>, device: DeviceInfo) -> Arc<Self> {
+    pub(crate) fn new(driver: Arc<Driver>, card: Arc<Card>, device: DeviceInfo, pool: PoolOptions) -> Arc<Self> {
         let staging = Staging::default();
+        let graves = Arc::new(Graves {
+            driver: Arc::clone(&driver),
+            list: Mutex::new(Vec::new()),
+            giving_back: Mutex::new(()),
+        });
+        let memory = memory::stack(&driver, &card, &graves, pool);
         Arc::new(Self {
             driver,
             card,
             device,
             staging,
+            memory,
             streams: Mutex::new(Vec::new()),
-            graves: Mutex::new(Vec::new()),
-            giving_back: Mutex::new(()),
+            graves,
         })
     }
 
@@ -93,6 +107,39 @@ impl Core {
         self.streams.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
+    /// Keeps the error of a `Drop`, unless it only says that the backend is poisoned.
+    pub(crate) fn keep(&self, error: HipError) {
+        self.graves.keep(error);
+    }
+
+    /// Gives `resource` back as soon as `uses` are done: now, or at a later allocation, wait or drop.
+    pub(crate) fn release(&self, resource: Resource, uses: Vec<Use>) {
+        self.graves.release(resource, uses);
+    }
+
+    /// Gives back what was dropped and is known to be no longer in use. Makes no HIP call to find out.
+    pub(crate) fn reclaim(&self) {
+        self.graves.reclaim();
+    }
+
+    /// Waits for everything that was dropped and is still in use, and gives it back.
+    pub(crate) fn settle(&self) -> HipResult<bool> {
+        self.graves.settle()
+    }
+
+    /// Waits for all streams, and gives back what was dropped.
+    pub(crate) fn synchronize(&self) -> HipResult<()> {
+        for stream in self.streams() {
+            let cursor = stream.submitted();
+            if !stream.poll().inspect_err(|error| self.driver.set_poison(error))? {
+                stream.wait(cursor)?;
+            }
+        }
+        self.settle().map(drop)
+    }
+}
+
+impl Graves {
     /// Keeps the error of a `Drop`, unless it only says that the backend is poisoned: everybody is told that anyway.
     pub(crate) fn keep(&self, error: HipError) {
         if !matches!(error, HipError::Poisoned { .. }) {
@@ -106,7 +153,7 @@ impl Core {
             self.give_back(resource);
         } else {
             resource.retain();
-            self.graves.lock().push(Grave { resource, uses });
+            self.list.lock().push(Grave { resource, uses });
         }
     }
 
@@ -117,7 +164,7 @@ impl Core {
             return;
         };
         let done: Vec<Grave> = {
-            let mut graves = self.graves.lock();
+            let mut graves = self.list.lock();
             if graves.is_empty() {
                 return;
             }
@@ -137,7 +184,7 @@ impl Core {
             Some(guard) => (guard, false),
             None => (self.giving_back.lock(), true),
         };
-        let graves = std::mem::take(&mut *self.graves.lock());
+        let graves = std::mem::take(&mut *self.list.lock());
         let any = waited || !graves.is_empty();
         let mut result = Ok(any);
         for grave in graves {
@@ -150,17 +197,6 @@ impl Core {
             self.give_back(grave.resource);
         }
         result
-    }
-
-    /// Waits for all streams, and gives back what was dropped.
-    pub(crate) fn synchronize(&self) -> HipResult<()> {
-        for stream in self.streams() {
-            let cursor = stream.submitted();
-            if !stream.poll().inspect_err(|error| self.driver.set_poison(error))? {
-                stream.wait(cursor)?;
-            }
-        }
-        self.settle().map(drop)
     }
 
     fn give_back(&self, resource: Resource) {
@@ -205,11 +241,12 @@ impl Core {
 impl Drop for Core {
     fn drop(&mut self) {
         // Every stream is gone, and waited for its work: nothing is in use any more, or the backend is poisoned.
-        for grave in std::mem::take(self.graves.get_mut()) {
-            self.give_back(grave.resource);
+        self.memory.trim_to(Bytes::ZERO);
+        for grave in std::mem::take(&mut *self.graves.list.lock()) {
+            self.graves.give_back(grave.resource);
         }
         for resource in self.staging.take() {
-            self.give_back(resource);
+            self.graves.give_back(resource);
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::{HipError, HipResult, is_sticky};
 use parking_lot::Mutex;
 use rocmforge_hip_sys::{HipApi, HipClock, HipNames, hipError_t};
-use rocmforge_memory::Site;
+use rocmforge_memory::{Bytes, Site};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -96,6 +96,20 @@ impl Driver {
     pub(crate) fn name_allocation(&self, ptr: *const c_void, label: &str, site: Site) {
         if let Some(names) = &self.names {
             names.name_allocation(ptr, label, &site.to_string());
+        }
+    }
+
+    /// Tells the provider that an allocation lies idle in the pool, if it wants to know.
+    pub(crate) fn park_allocation(&self, ptr: *const c_void) {
+        if let Some(names) = &self.names {
+            names.park_allocation(ptr);
+        }
+    }
+
+    /// Tells the provider that `bytes` of an idle allocation have an owner again, if it wants to know.
+    pub(crate) fn lend_allocation(&self, ptr: *const c_void, bytes: Bytes, label: &str, site: Site) {
+        if let Some(names) = &self.names {
+            names.lend_allocation(ptr, bytes.0, label, &site.to_string());
         }
     }
 

@@ -38,6 +38,7 @@ mod driver;
 mod error;
 mod event;
 mod launch;
+mod memory;
 mod module;
 mod pinned;
 mod provider;
@@ -55,6 +56,7 @@ pub use device::{DeviceInfo, DeviceLimits};
 pub use error::{HipError, HipResult, LaunchError};
 pub use event::HipEvent;
 pub use launch::{LaunchArgs, LaunchConfig, ceil_div_u64, safe_grid_dim, validate_launch_config};
+pub use memory::MemoryStatistics;
 pub use module::{HipKernel, HipModule};
 pub use pinned::{Pending, PinnedBuffer};
 pub use provider::{Cards, Provider, SharedLedger};
@@ -62,4 +64,6 @@ pub use stream::HipStream;
 pub use tensor::DeviceTensor;
 // What the public types here are made of.
 pub use bytemuck::Pod;
-pub use rocmforge_memory::{Bytes, Card, DeviceKey, Elems, PeerFigures, PeersError, Policy};
+pub use rocmforge_memory::{
+    Bytes, Card, DeviceKey, Elems, PeerFigures, PeersError, Policy, PoolOptions, PoolStatistics,
+};

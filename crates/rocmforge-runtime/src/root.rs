@@ -1,77 +1,57 @@
-//! One allocation of device memory. Buffers, clones and views share it; it is freed once, when the last of them goes.
+//! One allocation of device memory. Buffers, clones and views share it; it is given back once, when the last of them goes.
 
-use crate::core::{Core, Resource};
-use crate::driver::{Raw, unique_id};
-use crate::error::{HipError, HipResult};
+use crate::core::Core;
+use crate::driver::unique_id;
+use crate::error::HipResult;
+use crate::memory::DeviceBlock;
+use crate::stream::HipStream;
 use crate::tracker::Uses;
 use parking_lot::Mutex;
-use rocmforge_hip_sys::hipErrorOutOfMemory;
-use rocmforge_memory::{Allocation, Bytes, Class, Site};
+use rocmforge_memory::{Allocator, Bytes, Class, Request, Site};
 use std::ffi::c_void;
 use std::sync::Arc;
 
 pub(crate) struct Root {
     pub(crate) id: u64,
     pub(crate) core: Arc<Core>,
+    /// A block of the pool comes with what its last owner enqueued: the first operations here wait for that too.
     pub(crate) uses: Mutex<Uses>,
-    ptr: Raw<c_void>,
     bytes: usize,
     label: String,
-    allocation: Option<Allocation>,
+    /// `None` if there are no bytes, and after the drop. Its own list of uses is empty: they are above.
+    block: Option<DeviceBlock>,
 }
 
 impl Root {
-    /// Reserves, allocates, commits, in this order: at no time does the card hold bytes the budget does not know, and
-    /// memory the driver refuses was never the ledger's.
+    /// `bytes` of memory that `stream` will use first.
     #[track_caller]
-    pub(crate) fn new(core: &Arc<Core>, bytes: usize, label: &str) -> HipResult<Arc<Self>> {
+    pub(crate) fn new(stream: &HipStream, bytes: usize, label: &str) -> HipResult<Arc<Self>> {
+        let core = stream.core();
         core.driver.enter()?;
         core.reclaim();
-        let root = |ptr, allocation| {
-            Arc::new(Self {
-                id: unique_id(),
-                core: Arc::clone(core),
-                uses: Mutex::default(),
-                ptr: Raw(ptr),
-                bytes,
-                label: label.to_owned(),
-                allocation,
-            })
-        };
-        if bytes == 0 {
-            return Ok(root(std::ptr::null_mut(), None));
+        let mut block = None;
+        if bytes > 0 {
+            block = Some(core.memory.allocate(&Request {
+                bytes: Bytes(bytes as u64),
+                class: Class::Required,
+                label,
+                site: Site::caller(),
+                stream: stream.shared(),
+            })?);
         }
-        let size = Bytes(bytes as u64);
-        let reservation = match core.card.try_reserve(size, Class::Required, label) {
-            Ok(reservation) => reservation,
-            // What was dropped but is still in use counts; with it gone the request may fit.
-            Err(refused) => {
-                if !core.settle()? {
-                    return Err(refused.into());
-                }
-                core.card.try_reserve(size, Class::Required, label)?
-            }
-        };
-        let mut ptr = std::ptr::null_mut();
-        // SAFETY: `ptr` is a live out-pointer for the call.
-        let mut status = core.driver.status(|api| unsafe { api.hipMalloc(&mut ptr, bytes) })?;
-        if status == hipErrorOutOfMemory && core.settle()? {
-            // SAFETY: as above.
-            status = core.driver.status(|api| unsafe { api.hipMalloc(&mut ptr, bytes) })?;
-        }
-        if status == hipErrorOutOfMemory {
-            return Err(HipError::DriverOutOfMemory {
-                requested: size,
-                label: label.to_owned(),
-            });
-        }
-        core.driver.check("hipMalloc", status)?;
-        core.driver.name_allocation(ptr, label, Site::caller());
-        Ok(root(ptr, Some(reservation.commit())))
+        let uses = block.as_mut().map(|block| std::mem::take(&mut block.uses));
+        Ok(Arc::new(Self {
+            id: unique_id(),
+            core: Arc::clone(core),
+            uses: Mutex::new(uses.unwrap_or_default()),
+            bytes,
+            label: label.to_owned(),
+            block,
+        }))
     }
 
     pub(crate) fn ptr(&self) -> *mut c_void {
-        self.ptr.0
+        self.block.as_ref().map_or(std::ptr::null_mut(), |block| block.memory.0)
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -85,16 +65,9 @@ impl Root {
 
 impl Drop for Root {
     fn drop(&mut self) {
-        if self.ptr.0.is_null() {
-            return;
+        if let Some(block) = self.block.take() {
+            let uses = std::mem::take(self.uses.get_mut());
+            self.core.memory.free(DeviceBlock { uses, ..block });
         }
-        let pending = self.uses.get_mut().pending().cloned().collect();
-        self.core.release(
-            Resource::Memory {
-                ptr: self.ptr,
-                allocation: self.allocation.take(),
-            },
-            pending,
-        );
     }
 }

@@ -51,6 +51,9 @@ impl Host {
         let Some(kernel) = launch.module.program.kernel(&name) else {
             return Ran::Done;
         };
+        for given in &launch.given {
+            self.cards[card].vram.renew(given.address, call);
+        }
         let target = &mut self.cards[card];
         let (vram, kernarg) = (&mut target.vram, target.kernarg);
         // Bytes past the arguments do not exist for the kernel, but for the rest of the last 64: the compiler widens scalar

@@ -540,6 +540,25 @@ impl HipNames for SimHost {
             host.cards[card].vram.name(address, label, site);
         }
     }
+
+    fn park_allocation(&self, ptr: *const std::ffi::c_void) {
+        let address = ptr.addr() as u64;
+        let mut host = self.state.lock();
+        if let Some(card) = host.card_of(address) {
+            host.cards[card].vram.park(address);
+        }
+    }
+
+    fn lend_allocation(&self, ptr: *const std::ffi::c_void, bytes: u64, label: &str, site: &str) {
+        let address = ptr.addr() as u64;
+        let mut host = self.state.lock();
+        let call = host.calls;
+        if let Some(card) = host.card_of(address) {
+            let vram = &mut host.cards[card].vram;
+            vram.lend(address, bytes, call);
+            vram.name(address, label, site);
+        }
+    }
 }
 
 impl HipClock for SimHost {

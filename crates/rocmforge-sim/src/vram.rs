@@ -30,8 +30,16 @@ pub(crate) struct Allocation {
     /// Unique on the host: two allocations at the same address differ in it.
     pub(crate) id: u64,
     pub(crate) address: u64,
+    /// What its owner may use of it.
     pub(crate) size: u64,
+    /// What `hipMalloc` gave: more than `size` only where the program lends it out of a pool of its own.
+    pub(crate) block: u64,
     pub(crate) allocated_by: u64,
+    /// Whether it lies idle in a pool of the program's.
+    pub(crate) idle: bool,
+    /// The last call before each time it was lent, and to how many bytes: what is enqueued later finds them new. Those that
+    /// nothing has run for yet.
+    lent: VecDeque<(u64, u64)>,
     /// What the program calls it, if it said so.
     pub(crate) label: Option<Arc<str>>,
     /// Where the program allocated it, if it said so.
@@ -209,7 +217,10 @@ impl Vram {
                 id,
                 address,
                 size,
+                block: size,
                 allocated_by: call,
+                idle: false,
+                lent: VecDeque::new(),
                 label: None,
                 site: None,
             },
@@ -239,9 +250,9 @@ impl Vram {
     /// Frees the allocation that starts at `address`.
     pub(crate) fn release(&mut self, address: u64, call: u64) -> Option<Allocation> {
         let allocation = self.live.remove(&address)?;
-        self.memory.set_state(address, allocation.size, ByteState::Freed);
+        self.memory.set_state(address, allocation.block, ByteState::Freed);
         self.free
-            .freed(address, allocation.size.next_multiple_of(ALIGNMENT) + RED_ZONE);
+            .freed(address, allocation.block.next_multiple_of(ALIGNMENT) + RED_ZONE);
         if self.freed.len() == REMEMBERED {
             self.freed.pop_front();
         }
@@ -251,15 +262,15 @@ impl Vram {
         });
         self.stats.frees += 1;
         self.stats.live -= 1;
-        self.stats.live_bytes -= allocation.size;
-        self.stats.charged_bytes -= allocation.size.next_multiple_of(PAGE);
+        self.stats.live_bytes -= allocation.block;
+        self.stats.charged_bytes -= allocation.block.next_multiple_of(PAGE);
         Some(allocation)
     }
 
     /// The live allocation `address` lies in.
     pub(crate) fn find(&self, address: u64) -> Option<&Allocation> {
         let (_, allocation) = self.live.range(..=address).next_back()?;
-        (address < allocation.end()).then_some(allocation)
+        (address < allocation.address + allocation.block).then_some(allocation)
     }
 
     /// Remembers what the program calls the live allocation that starts at `address`.
@@ -268,6 +279,40 @@ impl Vram {
             allocation.label = Some(label.into());
             allocation.site = Some(site.into());
         }
+    }
+
+    /// The allocation that starts at `address` lies idle in a pool of the program's. What is queued may still use it.
+    pub(crate) fn park(&mut self, address: u64) {
+        if let Some(allocation) = self.live.get_mut(&address) {
+            (allocation.idle, allocation.size) = (true, allocation.block);
+        }
+    }
+
+    /// The allocation that starts at `address` is lent to somebody who may use `size` bytes of it. `call` is the last call
+    /// so far.
+    pub(crate) fn lend(&mut self, address: u64, size: u64, call: u64) {
+        if let Some(allocation) = self.live.get_mut(&address) {
+            (allocation.idle, allocation.size) = (false, size.min(allocation.block));
+            allocation.lent.push_back((call, allocation.size));
+        }
+    }
+
+    /// An operation that `call` enqueued is about to use the memory at `address`. To the first one of an owner its bytes
+    /// are as new: nobody has written them. Operations of earlier owners may still have been queued when it was lent, and
+    /// it may have been lent on since, so this is the moment.
+    pub(crate) fn renew(&mut self, address: u64, call: u64) {
+        let Some((_, allocation)) = self.live.range_mut(..=address).next_back() else {
+            return;
+        };
+        let mut owner = None;
+        while let Some(lent) = allocation.lent.pop_front_if(|(after, _)| *after < call) {
+            owner = Some(lent);
+        }
+        let Some((_, size)) = owner else { return };
+        let (start, block) = (allocation.address, allocation.block);
+        self.memory.set_state(start, size, ByteState::Uninit);
+        self.memory.set_state(start + size, block - size, ByteState::Unmapped);
+        self.fill_fresh(start, size);
     }
 
     pub(crate) fn live(&self) -> impl Iterator<Item = &Allocation> {

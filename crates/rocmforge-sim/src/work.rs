@@ -121,6 +121,8 @@ impl Host {
                 }
             }
             OpKind::Copy { to, from, size } => {
+                self.renew(to, call);
+                self.renew(from, call);
                 self.advance(Duration::from_nanos(2000 + size as u64 / 25));
                 if self.still_there(to, size, Access::Write, &actor)
                     && self.still_there(from, size, Access::Read, &actor)
@@ -138,6 +140,7 @@ impl Host {
                 width,
                 size,
             } => {
+                self.renew(to, call);
                 self.advance(Duration::from_nanos(2000 + size as u64 / 500));
                 if self.still_there(to, size, Access::Write, &actor) {
                     self.fill(to, pattern, width, size);
@@ -153,6 +156,13 @@ impl Host {
         }
         self.advance(Duration::from_nanos(100));
         Ran::Done
+    }
+
+    /// The operation that `call` enqueued is about to use a place.
+    fn renew(&mut self, place: Place, call: u64) {
+        if let Place::Device { card, address, .. } = place {
+            self.cards[card].vram.renew(address, call);
+        }
     }
 
     /// A copy or fill has written `size` bytes.

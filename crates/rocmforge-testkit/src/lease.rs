@@ -92,7 +92,7 @@ pub fn gpu_with(options: LeaseOptions) -> GpuLease {
         device: ordinal,
         policy: options.policy,
         deadline: options.deadline,
-        card: None,
+        ..BackendOptions::default()
     };
     let backend = match HipBackend::open(provider, backend_options) {
         Ok(backend) => backend,

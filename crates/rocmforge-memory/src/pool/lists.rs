@@ -88,20 +88,16 @@ impl<M, S: Queue + Clone> Lists<M, S> {
                 let mut others = shelves.iter_mut().filter(others);
                 others.find_map(|shelf| shelf.take(range.clone(), End::First, at_once))
             });
+        let idle = free.or_else(|| {
+            let mut all = shelves.iter_mut();
+            all.find_map(|shelf| shelf.take(range.clone(), End::First, any))
+        })?;
         let figures = &mut self.figures;
-        let idle = match free {
-            Some(idle) => {
-                figures.hits += 1;
-                idle
-            }
-            None => {
-                let stolen = shelves
-                    .iter_mut()
-                    .find_map(|shelf| shelf.take(range.clone(), End::First, any))?;
-                figures.steals += 1;
-                stolen
-            }
-        };
+        if idle.uses.is_free_for(stream) {
+            figures.hits += 1;
+        } else {
+            figures.steals += 1;
+        }
         figures.idle_blocks -= 1;
         figures.idle = figures.idle.saturating_sub(idle.capacity);
         figures.lend(bytes, idle.capacity);

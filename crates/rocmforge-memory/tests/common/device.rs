@@ -115,6 +115,19 @@ impl Memory {
         self.with(|s| s.waiting.len())
     }
 
+    /// Bytes that were freed and are still in use.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.with(|s| s.waiting.iter().map(|block| block.capacity.0).sum())
+    }
+
+    /// Whether memory lies idle in a pool, as the hooks say, and has not been freed.
+    pub(crate) fn is_parked(&self, memory: u64) -> bool {
+        self.with(|s| {
+            let idle = s.live.get(&memory).is_some_and(|(_, owned)| !owned);
+            idle && s.waiting.iter().all(|block| block.memory != memory)
+        })
+    }
+
     pub(crate) fn violations(&self) -> Vec<String> {
         self.with(|s| s.violations.clone())
     }

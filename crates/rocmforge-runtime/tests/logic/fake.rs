@@ -373,8 +373,8 @@ impl HipApi for Fake {
     }
     unsafe fn hipMalloc(&self, ptr: *mut *mut c_void, size: usize) -> hipError_t {
         let mut state = enter!(self, "hipMalloc");
-        state.next += size.next_multiple_of(256);
         let address = state.fresh();
+        state.next += size.next_multiple_of(256);
         state.memory.insert(address, vec![0xcd; size]);
         unsafe { *ptr = std::ptr::without_provenance_mut(address) };
         hipSuccess
@@ -691,8 +691,16 @@ pub(crate) fn backend() -> (Arc<Fake>, Arc<rocmforge_runtime::HipBackend>) {
     (fake, backend)
 }
 
-/// A backend over this fake.
+/// A backend over this fake, each of whose buffers is a `hipMalloc` of its own.
 pub(crate) fn open(fake: &Arc<Fake>) -> rocmforge_runtime::HipResult<Arc<rocmforge_runtime::HipBackend>> {
+    open_with(fake, rocmforge_runtime::PoolOptions::OFF)
+}
+
+/// A backend over this fake with a pool.
+pub(crate) fn open_with(
+    fake: &Arc<Fake>,
+    pool: rocmforge_runtime::PoolOptions,
+) -> rocmforge_runtime::HipResult<Arc<rocmforge_runtime::HipBackend>> {
     use rocmforge_runtime::{BackendOptions, HipBackend, Policy, Provider};
     let api: Arc<dyn HipApi> = Arc::<Fake>::clone(fake);
     let provider = Provider::new(api).with_clock(Arc::<Fake>::clone(fake));
@@ -700,6 +708,7 @@ pub(crate) fn open(fake: &Arc<Fake>) -> rocmforge_runtime::HipResult<Arc<rocmfor
         provider,
         BackendOptions {
             policy: Policy::headless(),
+            pool,
             ..BackendOptions::default()
         },
     )

@@ -10,5 +10,6 @@ mod drops;
 mod failures;
 mod launch;
 mod ordering;
+mod pool;
 mod races;
 mod shared_ledger;

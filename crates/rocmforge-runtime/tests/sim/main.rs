@@ -10,20 +10,28 @@ mod drop_orders;
 mod drops;
 mod names;
 mod ordering;
+mod pool;
 mod sweep;
 
 /// A backend over a fresh simulated machine.
 fn backend(seed: u64) -> (Arc<SimHost>, Arc<HipBackend>) {
-    let sim = SimHost::new(SimConfig {
+    let config = SimConfig {
         seed,
         ..SimConfig::default()
-    });
+    };
+    backend_on(config, PoolOptions::OFF)
+}
+
+/// A backend over this machine.
+fn backend_on(config: SimConfig, pool: PoolOptions) -> (Arc<SimHost>, Arc<HipBackend>) {
+    let sim = SimHost::new(config);
     let provider = Provider::new(sim.api())
         .with_clock(sim.clock())
         .with_names(sim.names())
         .with_readings(Box::new(sim.readings(0)));
     let options = BackendOptions {
         policy: Policy::tests(),
+        pool,
         ..BackendOptions::default()
     };
     let backend = HipBackend::open(provider, options).expect("the simulated card opens");

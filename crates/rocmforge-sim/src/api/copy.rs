@@ -47,8 +47,12 @@ impl Call<'_> {
                 self.report_dead_access(card, address, size, access);
                 return Err(hipErrorInvalidValue);
             };
-            if size as u64 > allocation.end() - address {
-                let message = format!("{} B are left from there to the end", allocation.end() - address);
+            if allocation.idle {
+                self.report_idle_access(&allocation, address, size, Some(access));
+            }
+            let left = allocation.end().saturating_sub(address);
+            if size as u64 > left {
+                let message = format!("{left} B are left from there to the end");
                 let report = self.about(ReportKind::OutOfBounds, message);
                 let report = report.at(Some(access), address, size as u64, Some(allocation.info()));
                 (**self).report(report);

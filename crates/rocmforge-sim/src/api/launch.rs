@@ -72,6 +72,12 @@ impl Call<'_> {
         }
         self.trace_arguments(meta, &arguments);
         let given = self.given(meta, &arguments);
+        for given in &given {
+            let found = self.cards[module.card].vram.find(given.address);
+            if let Some(idle) = found.filter(|found| found.idle).cloned() {
+                self.report_idle_access(&idle, given.address, 0, None);
+            }
+        }
         let launch = Launch {
             module: module.clone(),
             handle,

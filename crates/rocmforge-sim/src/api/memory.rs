@@ -3,6 +3,7 @@
 use super::{answer, required};
 use crate::report::{Access, ReportKind};
 use crate::sim::{Call, Hip};
+use crate::vram::Allocation;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -141,6 +142,20 @@ impl Call<'_> {
             .about(kind, message.to_owned())
             .at(Some(access), address, size as u64, freed.or(near));
         (**self).report(report);
+    }
+
+    /// Reports that something is enqueued which uses memory that lies idle in a pool of the program's. A real card has no
+    /// way to know, and does it.
+    pub(crate) fn report_idle_access(
+        &mut self,
+        allocation: &Allocation,
+        address: u64,
+        size: usize,
+        access: Option<Access>,
+    ) {
+        let message = "the memory lies idle in a pool of the program: its last owner has given it back".to_owned();
+        let report = self.about(ReportKind::UseAfterFree, message);
+        (**self).report(report.at(access, address, size as u64, Some(allocation.info())));
     }
 
     /// First byte and size of the live allocation a device pointer lies in.

@@ -39,7 +39,10 @@ impl Call<'_> {
         self.working_stream(stream)?;
         let address = address_of(pointer);
         let left = match self.card_of(address) {
-            Some(card) => self.cards[card].vram.find(address).map(|a| a.end() - address),
+            Some(card) => self.cards[card]
+                .vram
+                .find(address)
+                .map(|a| a.end().saturating_sub(address)),
             None => None,
         };
         if left.is_none_or(|left| size as u64 > left) {

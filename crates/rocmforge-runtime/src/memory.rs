@@ -1,0 +1,114 @@
+//! Device memory: `hipMalloc` and `hipFree`, under the layers that `rocmforge-memory` has for them.
+
+use crate::core::{Graves, Resource};
+use crate::driver::{Driver, Raw};
+use crate::error::{HipError, HipResult};
+use crate::stream::StreamShared;
+use rocmforge_hip_sys::hipErrorOutOfMemory;
+use rocmforge_memory::*;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Where a backend's buffers come from, the driver innermost.
+pub(crate) type DeviceMemory = Pool<Budgeted<Logged<Counted<Hip>>>>;
+/// What a buffer has of it.
+pub(crate) type DeviceBlock = Block<Raw<c_void>, Arc<StreamShared>>;
+
+pub(crate) fn stack(driver: &Arc<Driver>, card: &Arc<Card>, graves: &Arc<Graves>, pool: PoolOptions) -> DeviceMemory {
+    let hip = Hip {
+        driver: Arc::clone(driver),
+        graves: Arc::clone(graves),
+    };
+    Pool::new(Budgeted::new(Arc::clone(card), Logged::new(Counted::new(hip))), pool)
+}
+
+/// What a backend's memory has been asked for, and what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryStatistics {
+    /// What reached `hipMalloc` and `hipFree`.
+    pub driver: AllocatorStatistics,
+    /// What the pool served.
+    pub pool: PoolStatistics,
+}
+
+pub(crate) fn statistics(memory: &DeviceMemory) -> MemoryStatistics {
+    MemoryStatistics {
+        driver: memory.inner().inner().inner().statistics(),
+        pool: memory.statistics(),
+    }
+}
+
+/// The driver itself.
+pub(crate) struct Hip {
+    driver: Arc<Driver>,
+    graves: Arc<Graves>,
+}
+
+impl Hip {
+    fn malloc(&self, bytes: usize) -> HipResult<Option<Raw<c_void>>> {
+        let mut ptr = std::ptr::null_mut();
+        // SAFETY: `ptr` is a live out-pointer for the call.
+        let status = self.driver.status(|api| unsafe { api.hipMalloc(&mut ptr, bytes) })?;
+        if status == hipErrorOutOfMemory {
+            return Ok(None);
+        }
+        self.driver.check("hipMalloc", status)?;
+        Ok(Some(Raw(ptr)))
+    }
+}
+
+impl Allocator for Hip {
+    type Memory = Raw<c_void>;
+    type Stream = Arc<StreamShared>;
+    type Error = HipError;
+
+    fn allocate(&self, request: &Request<'_, Arc<StreamShared>>) -> HipResult<DeviceBlock> {
+        let too_large = || HipError::DriverOutOfMemory {
+            requested: request.bytes,
+            label: request.label.to_owned(),
+        };
+        let bytes = request.bytes.to_usize().ok_or_else(too_large)?;
+        let ptr = match self.malloc(bytes)? {
+            Some(ptr) => ptr,
+            // What was dropped but is still in use is the driver's too.
+            None if self.graves.settle()? => self.malloc(bytes)?.ok_or_else(too_large)?,
+            None => return Err(too_large()),
+        };
+        self.driver.name_allocation(ptr.0, request.label, request.site);
+        Ok(Block {
+            memory: ptr,
+            bytes: request.bytes,
+            capacity: request.bytes,
+            entry: None,
+            uses: Uses::default(),
+        })
+    }
+
+    fn free(&self, block: DeviceBlock) {
+        let pending = block.uses.pending().cloned().collect();
+        let memory = Resource::Memory {
+            ptr: block.memory,
+            allocation: block.entry,
+        };
+        self.graves.release(memory, pending);
+    }
+
+    fn settle(&self) -> HipResult<bool> {
+        self.graves.settle()
+    }
+
+    fn parked(&self, memory: &Raw<c_void>) {
+        self.driver.park_allocation(memory.0);
+    }
+
+    fn lent(&self, memory: &Raw<c_void>, request: &Request<'_, Arc<StreamShared>>) {
+        self.driver
+            .lend_allocation(memory.0, request.bytes, request.label, request.site);
+    }
+}
+
+impl AllocatorError for HipError {
+    fn is_out_of_memory(&self) -> bool {
+        HipError::is_out_of_memory(self)
+    }
+}
