@@ -1,6 +1,7 @@
 //! Which device a test process may use.
 
 use crate::lock::{self, LOCK_FD_VARIABLE, LockError};
+use parking_lot::Mutex;
 use rocmforge_runtime::{HipError, Provider};
 use rocmforge_sim::{Arch, SimConfig, SimError, SimHost};
 use std::sync::Arc;
@@ -25,6 +26,15 @@ pub enum DeviceError {
     /// The provider or the card is not there.
     #[error(transparent)]
     Hip(#[from] HipError),
+    /// Another test of this process has the card.
+    #[error(
+        "a real card runs one test at a time, and {holder} of this process has it: give each test a process of its own \
+         with `cargo xtask test-gpu` or `cargo nextest run --profile card`, or run `cargo test -- --test-threads=1`"
+    )]
+    InUse {
+        /// The thread that has it; libtest names it after its test.
+        holder: String,
+    },
     /// No device of the provider is at this address.
     #[error("no device of the HIP library is {wanted:?}; it shows: {found}")]
     NoSuchDevice {
@@ -41,6 +51,36 @@ pub(crate) struct Chosen {
     pub(crate) ordinal: i32,
     pub(crate) sim: Option<Arc<SimHost>>,
     pub(crate) name: String,
+    /// Held as long as the lease on a real card.
+    pub(crate) turn: Option<Turn>,
+}
+
+/// A lease's turn on the real card: within a process there is one at a time. Parallel tests would disturb each other's
+/// memory figures and timing, and hide which of them has brought the card down.
+pub(crate) struct Turn(());
+
+static TURN: Mutex<Option<String>> = Mutex::new(None);
+
+impl Turn {
+    fn take() -> Result<Self, DeviceError> {
+        let mut holder = TURN.lock();
+        if let Some(holder) = &*holder {
+            let holder = holder.clone();
+            return Err(DeviceError::InUse { holder });
+        }
+        let me = std::thread::current();
+        *holder = Some(
+            me.name()
+                .map_or_else(|| "another thread".to_owned(), |name| format!("`{name}`")),
+        );
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *TURN.lock() = None;
+    }
 }
 
 /// The device this process was told to use; a simulated one, as `sim` describes it, if it was told nothing.
@@ -71,6 +111,7 @@ fn simulated(host: Arc<SimHost>, name: String) -> Chosen {
         ordinal: 0,
         sim: Some(host),
         name,
+        turn: None,
     }
 }
 
@@ -78,6 +119,7 @@ fn simulated(host: Arc<SimHost>, name: String) -> Chosen {
 fn real(card: &str, name: &str) -> Result<Chosen, DeviceError> {
     let descriptor = std::env::var(LOCK_FD_VARIABLE).ok();
     lock::check_inherited(&lock::default_directory(), card, descriptor.as_deref())?;
+    let turn = Turn::take()?;
     let provider = Provider::amd()?;
     let devices = rocmforge_runtime::HipBackend::devices(&provider, std::time::Duration::from_secs(10))?;
     let found = devices
@@ -98,5 +140,6 @@ fn real(card: &str, name: &str) -> Result<Chosen, DeviceError> {
         provider,
         sim: None,
         name: name.to_owned(),
+        turn: Some(turn),
     })
 }

@@ -1,6 +1,6 @@
 //! A test's lease on a device, and what is checked when it ends.
 
-use crate::device::{self, Chosen};
+use crate::device::{self, Chosen, Turn};
 use crate::report::{self, Record};
 use rocmforge_kernels::Kernels;
 use rocmforge_memory::{Card, Epoch, LeakReport, Policy};
@@ -60,6 +60,8 @@ pub struct GpuLease {
     epoch: Epoch,
     sim: Option<Arc<SimHost>>,
     device: String,
+    /// Last: the next test of this process may begin when all of the above is gone.
+    _turn: Option<Turn>,
 }
 
 /// Takes a lease on the device this process was told to use: without `ROCMFORGE_DEVICE`, a fresh simulated gfx1100.
@@ -84,6 +86,7 @@ pub fn gpu_with(options: LeaseOptions) -> GpuLease {
         ordinal,
         sim,
         name,
+        turn,
     } = match device::choose(&options.sim) {
         Ok(chosen) => chosen,
         Err(error) => panic!("{error}"),
@@ -107,6 +110,7 @@ pub fn gpu_with(options: LeaseOptions) -> GpuLease {
         epoch,
         sim,
         device: name,
+        _turn: turn,
     }
 }
 

@@ -3,14 +3,19 @@
 //! The kernel drops a `flock` when the last descriptor of it closes, so a holder that is killed leaves nothing to clean
 //! up. The supervisor passes its descriptor on to each test process: if the supervisor dies, the card stays locked as long
 //! as the process that can touch it lives.
+//!
+//! The kernel driver takes a process apart after it has ended: a card whose last holder was killed may be busy for a
+//! while yet. So taking the lock includes waiting until KFD knows no dead process any more.
 
-use rustix::fs::{FlockOperation, flock};
+use rocmforge_memory::Bytes;
+use rocmforge_memory::private::{self, PrivateError};
+use rocmforge_memory::sysfs::Sysfs;
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -19,6 +24,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub const LOCK_FD_VARIABLE: &str = "ROCMFORGE_GPU_LOCK_FD";
 /// Time between two attempts to take a lock that somebody holds.
 const POLL: Duration = Duration::from_millis(50);
+/// How long the kernel driver may take to be rid of a dead process: it waits 9 s for a queue to be preempted.
+const TEARDOWN: Duration = Duration::from_secs(15);
 
 /// Who holds a card, as the lock file's body says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +48,22 @@ impl std::fmt::Display for Holder {
 /// Why a card could not be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
+    /// The lock file or its directory is not this user's alone.
+    #[error(transparent)]
+    Private(#[from] PrivateError),
+    /// The kernel driver still has processes that have ended: what they ran may still be on the card.
+    #[error(
+        "card {card} is not given back: {waited} s after they ended, the kernel driver still has the processes {processes:?}. \
+         Their queues hang; see `dmesg`, and restart the machine if they do not go", waited = .waited.as_secs()
+    )]
+    Lingering {
+        /// The card's key.
+        card: String,
+        /// The dead processes.
+        processes: Vec<u32>,
+        /// How long was waited for them.
+        waited: Duration,
+    },
     /// The lock file cannot be made, opened or locked.
     #[error("cannot use the lock file {path}: {source}")]
     Io {
@@ -95,6 +118,37 @@ impl CardLock {
         directory: &Path,
         card: &str,
         patience: Duration,
+        waiting: impl FnMut(Option<&Holder>),
+    ) -> Result<Self, LockError> {
+        Self::acquire_on(&Sysfs::host(), directory, card, patience, waiting)
+    }
+
+    /// [`acquire`](Self::acquire), with KFD's list of processes under another root.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub fn acquire_on(
+        sysfs: &Sysfs,
+        directory: &Path,
+        card: &str,
+        patience: Duration,
+        waiting: impl FnMut(Option<&Holder>),
+    ) -> Result<Self, LockError> {
+        let mut lock = Self::take(directory, card, patience, waiting)?;
+        lock.sign().map_err(|source| LockError::Io {
+            path: lock.path.clone(),
+            source,
+        })?;
+        wait_for_teardown(sysfs, card, TEARDOWN)?;
+        Ok(lock)
+    }
+
+    /// Waits for the lock itself.
+    fn take(
+        directory: &Path,
+        card: &str,
+        patience: Duration,
         mut waiting: impl FnMut(Option<&Holder>),
     ) -> Result<Self, LockError> {
         let path = lock_path(directory, card);
@@ -102,26 +156,16 @@ impl CardLock {
             path: path.clone(),
             source,
         };
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .map_err(io_error)?;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(io_error)?;
         let start = Instant::now();
         let mut announced = false;
         loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => break,
-                Err(rustix::io::Errno::WOULDBLOCK) => {}
-                Err(errno) => return Err(io_error(errno.into())),
+            let file = private::open(directory, &lock_name(card))?;
+            match file.try_lock() {
+                // A file that was removed meanwhile keeps nobody out.
+                Ok(()) if !leads_to(&path, &file) => continue,
+                Ok(()) => return Ok(Self { file, path }),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(io_error(error)),
             }
             let waited = start.elapsed();
             if waited >= patience {
@@ -137,17 +181,22 @@ impl CardLock {
             }
             std::thread::sleep(POLL.min(patience - waited));
         }
+    }
+
+    /// Writes who holds the card.
+    fn sign(&mut self) -> io::Result<()> {
         let me = Holder {
             pid: std::process::id(),
-            command: std::env::args().collect::<Vec<_>>().join(" "),
+            command: std::env::args_os()
+                .map(|argument| argument.to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
+                .join(" "),
             since: unix_seconds(),
         };
         let body = serde_json::to_vec(&me).expect("a holder is plain data");
-        file.set_len(0)
-            .and_then(|()| file.seek(SeekFrom::Start(0)))
-            .and_then(|_| file.write_all(&body))
-            .map_err(io_error)?;
-        Ok(Self { file, path })
+        self.file.set_len(0)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(&body)
     }
 
     /// Lets `command`'s process inherit the lock.
@@ -168,6 +217,64 @@ impl CardLock {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Waits until KFD has no process on the card any more that has ended.
+fn wait_for_teardown(sysfs: &Sysfs, card: &str, patience: Duration) -> Result<(), LockError> {
+    let start = Instant::now();
+    loop {
+        let processes = dead_on(sysfs, card);
+        let waited = start.elapsed();
+        if processes.is_empty() {
+            return Ok(());
+        }
+        if waited >= patience {
+            return Err(LockError::Lingering {
+                card: card.to_owned(),
+                processes,
+                waited,
+            });
+        }
+        std::thread::sleep(POLL.min(patience - waited));
+    }
+}
+
+/// The processes that KFD still has though they have ended; those of other cards left out, where that can be told.
+fn dead_on(sysfs: &Sysfs, card: &str) -> Vec<u32> {
+    let dead: Vec<u32> = sysfs
+        .kfd_processes()
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|&process| has_ended(sysfs, process))
+        .collect();
+    if dead.is_empty() {
+        return dead;
+    }
+    let nodes = sysfs.kfd_nodes(&mut Vec::new());
+    let Some(node) = nodes.iter().find(|node| node.pci == card) else {
+        return dead;
+    };
+    let holds = |process: &u32| sysfs.process_vram(*process, node.gpu_id) != Some(Bytes::ZERO);
+    dead.into_iter().filter(holds).collect()
+}
+
+/// Whether a process is gone, or a zombie.
+fn has_ended(sysfs: &Sysfs, process: u32) -> bool {
+    let stat = fs::read_to_string(sysfs.root().join(format!("proc/{process}/stat")));
+    match stat {
+        // `pid (name) state …`, and the name may hold anything.
+        Ok(stat) => stat
+            .rsplit_once(')')
+            .is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X'])),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Whether `path` still names `file`.
+fn leads_to(path: &Path, file: &File) -> bool {
+    let number = |found: io::Result<fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
+    let named = number(fs::symlink_metadata(path));
+    named.is_some() && named == number(file.metadata())
 }
 
 /// Checks that this process inherited the lock of `card` from a supervisor: the descriptor named in the environment is
@@ -221,19 +328,20 @@ pub fn holder(directory: &Path, card: &str) -> Option<Holder> {
 /// Whether somebody holds `card` now.
 pub fn is_held(directory: &Path, card: &str) -> bool {
     File::open(lock_path(directory, card))
-        .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK))
+        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// Where the locks of this user's cards lie: `$XDG_RUNTIME_DIR/rocmforge`, else `/tmp/rocmforge-<uid>`.
 pub fn default_directory() -> PathBuf {
-    match std::env::var_os("XDG_RUNTIME_DIR") {
-        Some(runtime) if !runtime.is_empty() => PathBuf::from(runtime).join("rocmforge"),
-        _ => PathBuf::from(format!("/tmp/rocmforge-{}", rustix::process::getuid().as_raw())),
-    }
+    private::default_directory()
 }
 
 fn lock_path(directory: &Path, card: &str) -> PathBuf {
-    directory.join(format!("gpu-{card}.lock"))
+    directory.join(lock_name(card))
+}
+
+fn lock_name(card: &str) -> String {
+    format!("gpu-{card}.lock")
 }
 
 fn unix_seconds() -> u64 {

@@ -72,7 +72,7 @@ impl Device {
     /// Where the lock file lies.
     pub(crate) fn lock_directory(&self) -> PathBuf {
         match self {
-            Self::Sim(_) => workspace_root().join("target/test-gpu"),
+            Self::Sim(_) => workspace_root().join("target/test-gpu/lock"),
             Self::Hip(_) => lock::default_directory(),
         }
     }

@@ -194,7 +194,7 @@ mod tests {
         let executable = directory.path().join("fake-test");
         fs::write(&executable, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&executable, fs::Permissions::from_mode(0o755)).unwrap();
-        let lock = CardLock::acquire(directory.path(), "fake", Duration::ZERO, |_| {}).unwrap();
+        let lock = CardLock::acquire(&directory.path().join("lock"), "fake", Duration::ZERO, |_| {}).unwrap();
         let binary = TestBinary {
             package: "fake".to_owned(),
             executable,

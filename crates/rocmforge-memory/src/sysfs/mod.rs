@@ -16,6 +16,7 @@ mod access;
 mod drm;
 mod file;
 mod kfd;
+mod processes;
 mod readings;
 
 use std::path::{Path, PathBuf};

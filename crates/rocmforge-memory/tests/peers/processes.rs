@@ -311,6 +311,7 @@ fn shim(directory: &Path) -> PathBuf {
 fn ended_before(step: u32, shim: &Path, directory: &Path) -> bool {
     let status = command("steps", directory)
         .env("LD_PRELOAD", shim)
+        .env("SHIM_FILE", ".ledger")
         .env("SHIM_STEP", step.to_string())
         .env("SHIM_SIGNAL", "9")
         .status()
@@ -365,6 +366,7 @@ fn a_process_stopped_with_the_file_locked_is_named_and_waited_for_no_longer_than
     let child = Kept(
         command("steps", root.path())
             .env("LD_PRELOAD", shim(tools.path()))
+            .env("SHIM_FILE", ".ledger")
             .env("SHIM_CALL", "pwrite")
             .env("SHIM_STEP", "1")
             .env("SHIM_SIGNAL", "19")

@@ -1,4 +1,4 @@
-// Ends or stops the process right before its n-th call that concerns a `.ledger` file.
+// Sends a signal to the process right before its n-th call that concerns a file: one whose path has SHIM_FILE in it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -18,13 +18,16 @@ static void step(const char *call) {
   if (++count == atoi(at)) raise(atoi(with));
 }
 
-static int is_ledger(const char *path) { return path && strstr(path, ".ledger") != NULL; }
+static int is_wanted(const char *path) {
+  const char *wanted = getenv("SHIM_FILE");
+  return path && wanted && strstr(path, wanted) != NULL;
+}
 static int is_ours(int fd) { return fd >= 0 && fd < 4096 && ours[fd]; }
 
 #define NEXT(name) ((typeof(&name))dlsym(RTLD_NEXT, #name))
 
 static int opened(const char *path, int fd) {
-  if (fd >= 0 && fd < 4096) ours[fd] = is_ledger(path);
+  if (fd >= 0 && fd < 4096) ours[fd] = is_wanted(path);
   return fd;
 }
 
@@ -33,7 +36,7 @@ int open64(const char *path, int flags, ...) {
   va_start(rest, flags);
   mode_t mode = va_arg(rest, mode_t);
   va_end(rest);
-  if (is_ledger(path)) step("open");
+  if (is_wanted(path)) step("open");
   return opened(path, NEXT(open64)(path, flags, mode));
 }
 
@@ -42,7 +45,7 @@ int open(const char *path, int flags, ...) {
   va_start(rest, flags);
   mode_t mode = va_arg(rest, mode_t);
   va_end(rest);
-  if (is_ledger(path)) step("open");
+  if (is_wanted(path)) step("open");
   return opened(path, NEXT(open)(path, flags, mode));
 }
 
@@ -66,18 +69,23 @@ ssize_t write(int fd, const void *from, size_t count) {
   return NEXT(write)(fd, from, count);
 }
 
+int ftruncate64(int fd, off64_t length) {
+  if (is_ours(fd)) step("ftruncate");
+  return NEXT(ftruncate64)(fd, length);
+}
+
 int link(const char *from, const char *to) {
-  if (is_ledger(from)) step("link");
+  if (is_wanted(from)) step("link");
   return NEXT(link)(from, to);
 }
 
 int linkat(int a, const char *from, int b, const char *to, int flags) {
-  if (is_ledger(from)) step("link");
+  if (is_wanted(from)) step("link");
   return NEXT(linkat)(a, from, b, to, flags);
 }
 
 int unlink(const char *path) {
-  if (is_ledger(path)) step("unlink");
+  if (is_wanted(path)) step("unlink");
   return NEXT(unlink)(path);
 }
 
