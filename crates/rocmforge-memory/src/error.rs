@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use crate::{Bytes, Class, DeviceKey, PeersError, Site};
+use crate::{Bytes, Class, DeviceKey, PeersError, Relief, Site};
 
 /// Which of the terms of the budget was the smallest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,6 +26,8 @@ pub enum Limit {
     Growth,
     /// What cooperating processes have claimed and the driver does not show yet.
     Peers,
+    /// The driver refused memory that the budget had granted, so the budget is lower for a while.
+    DriverRefused,
 }
 
 impl fmt::Display for Limit {
@@ -40,6 +42,7 @@ impl fmt::Display for Limit {
             Limit::CacheShare => "the share of the budget that caches may fill",
             Limit::Growth => "the rule that the budget grows slowly",
             Limit::Peers => "what other programs of this user have claimed",
+            Limit::DriverRefused => "what the driver refused although its figures allowed it",
         })
     }
 }
@@ -83,11 +86,19 @@ pub struct Refusal {
     pub limit: Limit,
     /// Why it cannot be told what cooperating processes take, if it cannot.
     pub peers_error: Option<PeersError>,
+    /// What was given back before it was refused.
+    pub relief: Relief,
 }
 
 impl OutOfBudget {
     pub(crate) fn new(refusal: Refusal) -> Self {
         Self(Box::new(refusal))
+    }
+
+    /// The same, after these steps.
+    pub(crate) fn after(mut self, relief: Relief) -> Self {
+        self.0.relief = relief;
+        self
     }
 }
 
@@ -126,10 +137,13 @@ impl fmt::Display for OutOfBudget {
             r.limit,
             advice(r),
         )?;
-        match &r.peers_error {
-            Some(error) => write!(f, " {error}"),
-            None => Ok(()),
+        if let Some(error) = &r.peers_error {
+            write!(f, " {error}")?;
         }
+        if r.relief.0.is_empty() {
+            return Ok(());
+        }
+        write!(f, " Before that, {}.", r.relief)
     }
 }
 
@@ -186,7 +200,7 @@ fn advice(refusal: &Refusal) -> &'static str {
             "Close programs that use the GPU (browser, game, another model), free buffers, or use a smaller batch, \
              context or model."
         }
-        Limit::Driver => {
+        Limit::Driver | Limit::DriverRefused => {
             "End other ROCm programs on this card, free buffers, or use a smaller batch, context or model."
         }
         Limit::Growth => {

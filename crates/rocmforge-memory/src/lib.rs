@@ -2,6 +2,8 @@
 //!
 //! * [`Card`]: budget and ledger of one GPU under one mutex. [`Card::try_reserve`] is the only way to device memory.
 //! * [`Reservation`] (bytes promised) becomes [`Allocation`] (bytes in the ledger); both give back when dropped.
+//! * [`Card::reserve`] takes registered steps ([`Card::on_pressure`]) before it refuses; [`Card::subscribe`] tells of pressure.
+//! * [`HostBudget`]: pinned and spilled memory of the machine, by the same rules.
 //! * [`Ledger`], [`Epoch`], [`LeakReport`]: what is alive, exactly, with labels and call sites.
 //! * [`Policy`]: how much may be taken; [`Readings`]: where the driver's figures come from.
 //! * [`Allocator`]: one trait for whatever hands out blocks, and its layers; [`Pool`] keeps freed blocks for the next
@@ -38,6 +40,7 @@ mod budget;
 mod card;
 mod error;
 mod holding;
+mod host;
 mod ledger;
 mod peers;
 mod policy;
@@ -54,8 +57,12 @@ pub use allocator::{
     Allocator, AllocatorError, AllocatorStatistics, Block, Budgeted, Counted, FailNth, Logged, Request,
 };
 pub use budget::Warning;
-pub use card::{Allocation, BudgetSnapshot, Card, Reservation};
+pub use card::{Allocation, BudgetSnapshot, Card, Registration, Relief, Reservation, Shortage, Statistics, Step};
 pub use error::{DisplayInUse, LaunchesStopped, Limit, OutOfBudget, Refusal};
+pub use host::{
+    HOST_FALLBACK, HostAllocation, HostBudget, HostKind, HostLimit, HostReading, HostReadings, HostReservation,
+    OutOfHostBudget,
+};
 pub use ledger::{Entry, EntryKind, Epoch, HandleKind, HandleToken, LeakReport, Ledger};
 pub use peers::{Peer, PeerFigures, PeerLedger, PeersError};
 pub use policy::{

@@ -14,7 +14,7 @@ use crate::readings::{CardReadings, system_readings};
 use crate::stream::HipStream;
 use bytemuck::Pod;
 use rocmforge_hip_sys::{HipApi, hipErrorInvalidDevice, hipErrorNoDevice};
-use rocmforge_memory::{Bytes, Card, Policy, PoolOptions, Site};
+use rocmforge_memory::{Bytes, Card, HostBudget, Policy, PoolOptions, Site};
 use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,6 +131,7 @@ impl HipBackend {
             readings,
             cards,
             peers,
+            host,
         } = provider;
         let count = device_count(&*api)?;
         if options.device < 0 || options.device >= count {
@@ -166,7 +167,8 @@ impl HipBackend {
             (None, None) => make()?,
         };
         tracing::debug!(device = %device.name, arch = %device.arch, memory = %device.total_memory, "opened");
-        let core = Core::new(driver, card, device, options.pool);
+        let host = host.unwrap_or_else(HostBudget::of_this_machine);
+        let core = Core::new(driver, card, host, device, options.pool);
         let stream = HipStream::new(&core, "backend", site)?;
         stream.retain();
         Ok(Arc::new(Self { stream, core }))

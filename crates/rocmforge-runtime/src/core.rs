@@ -9,7 +9,7 @@ use crate::stream::StreamShared;
 use crate::tracker::Use;
 use parking_lot::Mutex;
 use rocmforge_hip_sys::ihipModule_t;
-use rocmforge_memory::{Allocation, Bytes, Card, HandleToken, PoolOptions};
+use rocmforge_memory::{Allocation, Bytes, Card, HandleToken, HostAllocation, HostBudget, PoolOptions, Pressure};
 use std::ffi::c_void;
 use std::sync::{Arc, Weak};
 
@@ -17,6 +17,7 @@ use std::sync::{Arc, Weak};
 pub(crate) struct Core {
     pub(crate) driver: Arc<Driver>,
     pub(crate) card: Arc<Card>,
+    pub(crate) host: Arc<HostBudget>,
     pub(crate) device: DeviceInfo,
     pub(crate) staging: Staging,
     /// Where buffers come from.
@@ -42,6 +43,7 @@ pub(crate) enum Resource {
     Pinned {
         ptr: Raw<c_void>,
         token: Option<HandleToken>,
+        host: HostAllocation,
     },
     Module {
         handle: Raw<ihipModule_t>,
@@ -77,7 +79,13 @@ pub(crate) fn abandon(token: Option<HandleToken>) {
 }
 
 impl Core {
-    pub(crate) fn new(driver: Arc<Driver>, card: Arc<Card>, device: DeviceInfo, pool: PoolOptions) -> Arc<Self> {
+    pub(crate) fn new(
+        driver: Arc<Driver>,
+        card: Arc<Card>,
+        host: Arc<HostBudget>,
+        device: DeviceInfo,
+        pool: PoolOptions,
+    ) -> Arc<Self> {
         let staging = Staging::default();
         let graves = Arc::new(Graves {
             driver: Arc::clone(&driver),
@@ -88,6 +96,7 @@ impl Core {
         Arc::new(Self {
             driver,
             card,
+            host,
             device,
             staging,
             memory,
@@ -125,6 +134,15 @@ impl Core {
     /// Waits for everything that was dropped and is still in use, and gives it back.
     pub(crate) fn settle(&self) -> HipResult<bool> {
         self.graves.settle()
+    }
+
+    /// Before a launch: gives back what is held beyond the budget, and fails if the card is so tight that nothing may be
+    /// launched.
+    pub(crate) fn make_way(&self) -> HipResult<()> {
+        if self.card.look() >= Pressure::Red {
+            self.card.relieve_with(|| self.settle())?;
+        }
+        Ok(self.card.check_launch()?)
     }
 
     /// Waits for all streams, and gives back what was dropped.
@@ -214,10 +232,12 @@ impl Graves {
                     self.keep(error);
                 }
             }
-            Resource::Pinned { ptr, token } => {
+            Resource::Pinned { ptr, token, host } => {
                 // SAFETY: from hipHostMalloc, freed once: its only owner gave it up, and all copies from and to it are done.
                 let freed = self.driver.call("hipHostFree", |api| unsafe { api.hipHostFree(ptr.0) });
                 if let Err(error) = freed {
+                    // The driver still has it, so it is still in use.
+                    std::mem::forget(host);
                     abandon(token);
                     self.keep(error);
                 }

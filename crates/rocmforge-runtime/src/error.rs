@@ -3,7 +3,7 @@
 use crate::availability::Unavailable;
 use rocmforge_code_object::ParseError;
 use rocmforge_hip_sys::hipError_t;
-use rocmforge_memory::{Bytes, DeviceKey, DisplayInUse, LaunchesStopped, OutOfBudget, PeersError};
+use rocmforge_memory::{Bytes, DeviceKey, DisplayInUse, LaunchesStopped, OutOfBudget, OutOfHostBudget, PeersError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +67,9 @@ pub enum HipError {
     /// The card's budget does not allow it.
     #[error(transparent)]
     OutOfBudget(Arc<OutOfBudget>),
+    /// The machine's own memory does not allow it: it is not pinned.
+    #[error(transparent)]
+    OutOfHostBudget(Arc<OutOfHostBudget>),
     /// The card is over-committed: nothing is launched until this program has given back what is too much. Nothing was
     /// enqueued, and the backend is as good as before.
     #[error(transparent)]
@@ -328,6 +331,12 @@ impl From<DisplayInUse> for HipError {
     }
 }
 
+impl From<OutOfHostBudget> for HipError {
+    fn from(error: OutOfHostBudget) -> Self {
+        Self::OutOfHostBudget(Arc::new(error))
+    }
+}
+
 impl From<LaunchesStopped> for HipError {
     fn from(error: LaunchesStopped) -> Self {
         Self::LaunchesStopped(Arc::new(error))
@@ -353,7 +362,7 @@ impl HipError {
     /// Whether a smaller request could have succeeded.
     pub fn is_out_of_memory(&self) -> bool {
         match self {
-            Self::OutOfBudget(_) | Self::DriverOutOfMemory { .. } => true,
+            Self::OutOfBudget(_) | Self::OutOfHostBudget(_) | Self::DriverOutOfMemory { .. } => true,
             Self::Call { status, .. } => *status == rocmforge_hip_sys::hipErrorOutOfMemory,
             _ => false,
         }

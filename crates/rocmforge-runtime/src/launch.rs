@@ -334,7 +334,7 @@ impl HipStream {
         let meta = kernel.meta();
         check_geometry(meta, &config, &core.device.limits).map_err(|error| error.of(kernel.name()))?;
         args.check(meta).map_err(|error| error.of(kernel.name()))?;
-        core.card.check_launch()?;
+        core.make_way()?;
 
         let LaunchArgs {
             args,

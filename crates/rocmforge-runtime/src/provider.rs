@@ -4,7 +4,7 @@ use crate::availability::Unavailable;
 use crate::error::{HipError, HipResult};
 use parking_lot::Mutex;
 use rocmforge_hip_sys::{HipApi, HipClock, HipLibrary, HipNames, SystemClock};
-use rocmforge_memory::{Card, DeviceKey, PeerFigures, PeerLedger, PeersError, Readings, private};
+use rocmforge_memory::{Card, DeviceKey, HostBudget, PeerFigures, PeerLedger, PeersError, Readings, private};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Weak};
@@ -23,6 +23,8 @@ pub struct Provider {
     pub cards: Option<Arc<Cards>>,
     /// Where this user's processes agree on who may take how much of a card. `None`: they do not.
     pub peers: Option<SharedLedger>,
+    /// The budget that pinned memory is granted from. `None`: this machine's, shared by everything in the process.
+    pub host: Option<Arc<HostBudget>>,
 }
 
 /// Where processes of a user share the ledger of a card.
@@ -58,6 +60,7 @@ impl Provider {
             readings: None,
             cards: None,
             peers: None,
+            host: None,
         }
     }
 
@@ -78,6 +81,14 @@ impl Provider {
     pub fn with_readings(self, readings: Box<dyn Readings>) -> Self {
         Self {
             readings: Some(readings),
+            ..self
+        }
+    }
+
+    /// The same with another budget of host memory.
+    pub fn with_host(self, host: Arc<HostBudget>) -> Self {
+        Self {
+            host: Some(host),
             ..self
         }
     }

@@ -7,7 +7,7 @@ use crate::error::HipResult;
 use crate::tracker::Use;
 use parking_lot::{Condvar, Mutex};
 use rocmforge_hip_sys::hipHostMallocDefault;
-use rocmforge_memory::{Bytes, HandleKind, HandleToken, Site};
+use rocmforge_memory::{Bytes, HandleKind, HandleToken, HostAllocation, HostKind, Site};
 use std::ffi::c_void;
 
 /// Bytes of one slot: large enough for full bus speed, small enough not to be missed.
@@ -20,24 +20,25 @@ pub(crate) struct Pinned {
     ptr: Raw<u8>,
     bytes: usize,
     token: Option<HandleToken>,
+    host: HostAllocation,
 }
 
 impl Pinned {
     pub(crate) fn new(core: &Core, bytes: usize, label: &str, site: Site) -> HipResult<Self> {
+        let size = Bytes(bytes as u64);
+        let reservation = core.host.try_reserve_at(size, HostKind::Pinned, label, site)?;
         let mut ptr: *mut c_void = std::ptr::null_mut();
         // SAFETY: `ptr` is a live out-pointer for the call.
         core.driver.call("hipHostMalloc", |api| unsafe {
             api.hipHostMalloc(&mut ptr, bytes, hipHostMallocDefault)
         })?;
         core.driver.name_allocation(ptr, label, site);
-        let token = core
-            .card
-            .ledger()
-            .track(HandleKind::PinnedHost(Bytes(bytes as u64)), label, site);
+        let token = core.card.ledger().track(HandleKind::PinnedHost(size), label, site);
         Ok(Self {
             ptr: Raw(ptr.cast()),
             bytes,
             token: Some(token),
+            host: reservation.commit(),
         })
     }
 
@@ -60,6 +61,7 @@ impl Pinned {
         Resource::Pinned {
             ptr: Raw(self.ptr.0.cast()),
             token: self.token,
+            host: self.host,
         }
     }
 }

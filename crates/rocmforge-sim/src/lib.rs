@@ -107,7 +107,7 @@ pub use config::{CardConfig, HipVersion, Poison, Schedule, SimConfig};
 
 pub use desktop::{Client, DesktopConfig, DesktopDeath, DesktopStatus};
 pub use faults::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};
-pub use readings::SimReadings;
+pub use readings::{SimHostReadings, SimReadings};
 pub use report::{Access, AllocationInfo, AllocationState, Report, ReportKind, Side, Tool};
 /// Which checks kernels run under.
 pub use rocmforge_amdgcn::{Arch, Tools};

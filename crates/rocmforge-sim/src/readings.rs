@@ -3,7 +3,7 @@
 use crate::SimHost;
 use crate::host::Host;
 use rocmforge_hip_sys::HipClock;
-use rocmforge_memory::{Bytes, DeviceKey, Reading, Readings};
+use rocmforge_memory::{Bytes, DeviceKey, HostReading, HostReadings, Reading, Readings};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +24,28 @@ impl Readings for SimReadings {
     }
 }
 
+/// The simulated machine's own memory: all of it may be pinned, and nobody else uses any.
+#[derive(Debug, Clone)]
+pub struct SimHostReadings(Arc<SimHost>);
+
+impl HostReadings for SimHostReadings {
+    fn read(&self) -> HostReading {
+        self.0.with_host(|host| {
+            let total = host.config.host_memory;
+            HostReading {
+                total: Some(total),
+                available: Some(Bytes(total.0.saturating_sub(host.pinned.bytes()))),
+            }
+        })
+    }
+}
+
 impl SimHost {
+    /// What the machine says about its own memory ([`SimConfig::host_memory`](crate::SimConfig::host_memory)).
+    pub fn host_readings(self: &Arc<Self>) -> SimHostReadings {
+        SimHostReadings(self.clone())
+    }
+
     /// What sysfs and the kernel driver say about a card. Empty readings for a card that does not exist.
     pub fn readings(self: &Arc<Self>, card: usize) -> SimReadings {
         SimReadings {

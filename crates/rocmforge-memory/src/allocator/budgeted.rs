@@ -1,6 +1,6 @@
 //! The limit: no memory without a reservation.
 
-use super::{Allocator, Block, Request, forward};
+use super::{Allocator, AllocatorError, Block, Request, forward};
 use crate::{Card, OutOfBudget};
 use std::sync::Arc;
 
@@ -38,17 +38,18 @@ impl<A: Allocator<Error: From<OutOfBudget>>> Allocator for Budgeted<A> {
             site,
             ..
         } = request;
-        let reservation = match self.card.try_reserve_at(bytes, class, label, site) {
-            Ok(reservation) => reservation,
-            // What was freed but is still in use counts; with it gone the request may fit.
-            Err(refused) => {
-                if !self.inner.settle()? {
-                    return Err(refused.into());
+        // What was freed but is still in use counts; with it gone the request may fit.
+        let settle = || self.inner.settle();
+        let reservation = self.card.reserve_with(bytes, class, label, site, settle)?;
+        let mut block = match self.inner.allocate(request) {
+            Ok(block) => block,
+            Err(error) => {
+                if error.is_out_of_memory() {
+                    reservation.refused_by_driver();
                 }
-                self.card.try_reserve_at(bytes, class, label, site)?
+                return Err(error);
             }
         };
-        let mut block = self.inner.allocate(request)?;
         block.entry = Some(reservation.commit());
         Ok(block)
     }

@@ -10,19 +10,21 @@ use std::time::Duration;
 /// must not hide behind that.
 #[derive(Debug, Default)]
 pub(super) struct LateFrees {
-    /// Freed since the last reading.
-    pub(super) fresh: u64,
-    /// Freed before, with the time of the first reading after it; the oldest first.
+    /// When it was freed, and what of it the driver may still count; the oldest first.
     credits: VecDeque<(Duration, u64)>,
 }
 
 impl LateFrees {
+    /// `bytes` were given back at `now`.
+    pub(super) fn note(&mut self, bytes: u64, now: Duration) {
+        match self.credits.back_mut() {
+            Some((at, credit)) if *at == now => *credit = credit.saturating_add(bytes),
+            _ => self.credits.push_back((now, bytes)),
+        }
+    }
+
     /// What is seen of others, less what our own late frees may account for.
     pub(super) fn excuse(&mut self, previous: Option<u64>, seen: u64, now: Duration, grace: Duration) -> u64 {
-        let fresh = std::mem::take(&mut self.fresh);
-        if fresh > 0 {
-            self.credits.push_back((now, fresh));
-        }
         let expired = |at: Duration| now.saturating_sub(at) >= grace;
         while self.credits.front().is_some_and(|&(at, _)| expired(at)) {
             self.credits.pop_front();

@@ -7,6 +7,7 @@
 //! What the figures allow ([`terms`]) comes into force at once where it is less than before, and slowly where it is more
 //! ([`growth`]). Others is what is seen of them less our own late frees ([`late`]).
 
+mod correction;
 mod growth;
 mod late;
 mod terms;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use crate::policy::GRANULE;
 use crate::{Bytes, Limit, Policy, Reading};
+use correction::Correction;
 use growth::Growth;
 use late::LateFrees;
 use window::{Highest, Lowest};
@@ -37,6 +39,10 @@ pub enum Warning {
     UnifiedMemory,
     /// A display is connected to a card whose policy keeps nothing free for one: what a desktop needs is kept free.
     DisplayConnected,
+    /// The driver refused memory that the budget had granted: the budget is lower by [`BudgetSnapshot::correction`].
+    ///
+    /// [`BudgetSnapshot::correction`]: crate::BudgetSnapshot::correction
+    ModelWrong,
 }
 
 /// What the ledger says at the moment of a reading.
@@ -93,6 +99,9 @@ pub(crate) struct Tracker {
     growth: Growth,
     /// By how much the budget is still lower than the figures without `beyond` allow, because it grows slowly.
     held_back: u64,
+    correction: Correction,
+    /// What HIP called free at the last reading.
+    free: Option<u64>,
     pub(crate) warnings: Vec<Warning>,
     read_at: Option<Duration>,
     requests: u32,
@@ -119,6 +128,8 @@ impl Tracker {
             evicting: None,
             growth: Growth::default(),
             held_back: 0,
+            correction: Correction::default(),
+            free: None,
             warnings: Vec::new(),
             read_at: None,
             requests: 0,
@@ -152,8 +163,8 @@ impl Tracker {
     }
 
     /// Notes that we have given `bytes` back: the driver may report them as used for a while yet.
-    pub(crate) fn note_free(&mut self, bytes: u64) {
-        self.late.fresh = self.late.fresh.saturating_add(bytes);
+    pub(crate) fn note_free(&mut self, bytes: u64, now: Duration) {
+        self.late.note(bytes, now);
     }
 
     /// Takes in one reading. Figures are clamped, never believed.
@@ -176,7 +187,22 @@ impl Tracker {
         self.read_ceiling(reading, holdings, own, total);
         self.read_evictions(reading, total, now);
         self.read_others(reading, holdings, own, now);
-        let target = self.compute(0).target;
+        self.conclude(holdings, now);
+    }
+
+    /// The driver refused `requested` bytes of `holdings.reserved`.
+    pub(crate) fn refused(&mut self, requested: u64, holdings: Holdings, now: Duration) {
+        self.correction.refused(requested, self.free, now);
+        self.conclude(holdings, now);
+    }
+
+    /// What follows from the figures taken in: what they allow, and what of it is in force.
+    fn conclude(&mut self, holdings: Holdings, now: Duration) {
+        self.correction.lift(now, self.policy.peak_window);
+        if self.correction.bytes() > 0 {
+            self.warnings.push(Warning::ModelWrong);
+        }
+        let target = self.allowed(0).target;
         let total = self.total.unwrap_or(target);
         self.held_back = target - self.growth.in_force(target, total, now, &self.policy);
         self.terms = self.in_force();
@@ -219,6 +245,7 @@ impl Tracker {
     }
 
     fn read_ceiling(&mut self, reading: &Reading, holdings: Holdings, own: u64, total: u64) {
+        self.free = reading.hip_free.map(|free| free.0.min(total));
         let previous = self.ceiling.take();
         let Some(Bytes(free)) = reading.hip_free else {
             // A driver that no longer answers has not thereby more memory: what it said last holds.
@@ -278,8 +305,19 @@ impl Tracker {
         self.beyond
     }
 
+    /// What the figures allow, less what they have shown to be wrong by.
+    fn allowed(&self, beyond: u64) -> Terms {
+        let mut terms = self.compute(beyond);
+        let correction = self.correction.bytes();
+        if correction > 0 {
+            terms.target = terms.target.saturating_sub(correction);
+            (terms.budget, terms.limit) = (terms.target, Limit::DriverRefused);
+        }
+        terms
+    }
+
     fn in_force(&self) -> Terms {
-        let mut terms = self.compute(self.beyond);
+        let mut terms = self.allowed(self.beyond);
         if self.held_back > 0 {
             terms.budget = terms.target.saturating_sub(self.held_back);
             terms.limit = Limit::Growth;
@@ -297,6 +335,11 @@ impl Tracker {
 
     pub(crate) fn others(&self) -> Option<u64> {
         self.others
+    }
+
+    /// What the driver has shown the figures to be wrong by, and how often.
+    pub(crate) fn correction(&self) -> (u64, u64) {
+        (self.correction.bytes(), self.correction.times)
     }
 
     /// What the driver has moved off the card, where it says so.

@@ -1,6 +1,8 @@
 //! One card: its budget and its ledger under one mutex, and the two tokens that move bytes between them.
 
+mod chain;
 mod snapshot;
+mod statistics;
 mod tokens;
 
 use std::fmt;
@@ -16,7 +18,11 @@ use crate::{
     Bytes, Class, DeviceKey, DisplayInUse, Headroom, LaunchesStopped, Limit, OutOfBudget, PeerLedger, PeersError,
     Policy, Readings, Refusal, Site,
 };
+pub(crate) use chain::Chain;
+pub use chain::{Registration, Relief, Shortage, Step};
 pub use snapshot::BudgetSnapshot;
+use statistics::Counts;
+pub use statistics::Statistics;
 pub use tokens::{Allocation, Reservation};
 
 /// One GPU's memory, shared by everything that allocates on it.
@@ -35,6 +41,7 @@ pub(crate) struct Shared {
     /// When the next reading is due, in nanoseconds; to be looked at without the mutex.
     due: AtomicU64,
     subscribers: Arc<Subscribers>,
+    chain: Arc<Chain>,
 }
 
 /// Everything that changes, behind the card's one mutex.
@@ -52,9 +59,19 @@ pub(crate) struct State {
     pub(crate) peak: u64,
     tracker: Tracker,
     pressure: Pressure,
+    counts: Counts,
 }
 
 impl State {
+    fn holdings(&self) -> Holdings {
+        Holdings {
+            live: self.live,
+            reserved: self.reserved,
+            peers: self.peers.as_ref().map_or(0, PeerLedger::contained),
+            peers_since: self.peers.as_ref().map_or(0, PeerLedger::committed_since),
+        }
+    }
+
     /// What counts against the budget now.
     fn usage(&self) -> u64 {
         self.live
@@ -146,15 +163,11 @@ impl Shared {
 
     /// Reads every figure. `sure` looks which of the other processes still live.
     fn refresh(&self, state: &mut State, sure: bool) {
+        state.counts.readings += 1;
         if let Some(peers) = &mut state.peers {
             peers.look(sure);
         }
-        let holdings = Holdings {
-            live: state.live,
-            reserved: state.reserved,
-            peers: state.peers.as_ref().map_or(0, PeerLedger::contained),
-            peers_since: state.peers.as_ref().map_or(0, PeerLedger::committed_since),
-        };
+        let holdings = state.holdings();
         let tracker = &mut state.tracker;
         tracker.update(&self.readings.read(), holdings, self.readings.now());
         if let Some(peers) = &mut state.peers {
@@ -174,6 +187,7 @@ impl Shared {
         if from == to {
             return;
         }
+        state.counts.entered[to as usize] += 1;
         self.pressure.store(to as u8, Ordering::Release);
         let terms = state.tracker.terms();
         self.subscribers.note(PressureChange {
@@ -245,6 +259,7 @@ impl Card {
             peak: 0,
             tracker,
             pressure: Pressure::Green,
+            counts: Counts::default(),
         };
         let shared = Arc::new(Shared {
             key: key.clone(),
@@ -253,6 +268,7 @@ impl Card {
             pressure: AtomicU8::new(Pressure::Green as u8),
             due: AtomicU64::new(0),
             subscribers: Arc::default(),
+            chain: Arc::default(),
         });
         shared.refresh(&mut shared.lock(), true);
         Arc::new(Card {
@@ -333,10 +349,16 @@ impl Card {
                     shared.refresh(state, true);
                     sure = true;
                 }
-                refused => return Err(self.refuse(state, bytes, class, label, site, refused.err())),
+                refused => {
+                    let refusal = self.refuse(state, bytes, class, label, site, refused.err());
+                    state.counts.refused(refusal.limit);
+                    return Err(refusal);
+                }
             }
         }
         state.reserved += bytes.0;
+        state.counts.granted += 1;
+        state.counts.peak = state.counts.peak.max(state.usage());
         shared.note_pressure(state);
         let id = state.entries.add(EntryKind::Reserved(bytes), label, site);
         Ok(Reservation::new(shared, id, bytes))
@@ -377,6 +399,7 @@ impl Card {
             site,
             limit,
             peers_error,
+            relief: Relief::default(),
         })
     }
 
@@ -480,6 +503,16 @@ impl Card {
         };
         shared.subscribers.tell();
         snapshot
+    }
+}
+
+impl Card {
+    /// What has happened on the card so far, to be printed.
+    pub fn statistics(&self) -> Statistics {
+        let budget = self.budget();
+        let shared = &self.ledger.shared;
+        let steps = shared.chain.taken();
+        Statistics::new(self.key.clone(), budget, &shared.lock().counts, steps)
     }
 }
 

@@ -35,6 +35,10 @@ pub struct BudgetSnapshot {
     pub available: Bytes,
     /// The most that was ever committed at once.
     pub peak: Bytes,
+    /// What the budget is lower by because the driver refused memory that it had granted.
+    pub correction: Bytes,
+    /// How often the driver did so.
+    pub driver_refusals: u64,
     /// What the budget is limited by.
     pub limit: Limit,
     /// Whether the GPU shares the system's memory.
@@ -62,6 +66,8 @@ impl BudgetSnapshot {
             reserved: Bytes(state.reserved),
             available: Bytes(available),
             peak: Bytes(state.peak),
+            correction: Bytes(tracker.correction().0),
+            driver_refusals: tracker.correction().1,
             limit: terms.limit,
             unified_memory: tracker.is_unified(),
             warnings: tracker.warnings.clone(),

@@ -32,6 +32,21 @@ impl Reservation {
         self.bytes
     }
 
+    /// Gives the bytes back because the driver refused them although they were granted: the figures were wrong. The budget
+    /// falls by what was missing and 64 MiB, for ten minutes after the last time, which [`BudgetSnapshot`] shows.
+    ///
+    /// [`BudgetSnapshot`]: crate::BudgetSnapshot
+    pub fn refused_by_driver(self) {
+        if let Some(shared) = &self.shared {
+            let mut state = shared.lock();
+            // What the driver calls free now, with the request still counted as on its way.
+            shared.refresh(&mut state, true);
+            let (holdings, now) = (state.holdings(), shared.readings.now());
+            state.tracker.refused(self.bytes.0, holdings, now);
+            shared.note_pressure(&mut state);
+        }
+    }
+
     /// Enters the bytes in the ledger as allocated: call it once the driver has handed out the memory.
     pub fn commit(mut self) -> Allocation {
         let shared = self.shared.take();
@@ -166,7 +181,7 @@ impl Drop for Allocation {
                 state.live = state.live.saturating_sub(self.bytes.0);
             }
             state.entries.remove(self.id);
-            state.tracker.note_free(self.bytes.0);
+            state.tracker.note_free(self.bytes.0, shared.readings.now());
             state.tell_peers();
             shared.note_pressure(&mut state);
         }

@@ -16,6 +16,7 @@ mod access;
 mod drm;
 mod file;
 mod kfd;
+mod memory;
 mod processes;
 mod readings;
 

@@ -144,7 +144,7 @@ fn fc33_a_game_that_starts_finds_its_room_if_the_program_looks() {
 
 #[test]
 fn fc33_a_program_that_does_not_look_is_stopped_and_its_own_device_is_at_stake() {
-    // Nothing in the runtime gives memory back of its own accord yet.
+    // It has registered no step, and neither launches nor allocates.
     let jump = Client::steps("game", vec![(Duration::from_secs(2), Bytes(10 * GIB))]);
     let sim = machine(steady([flat(2 * GIB), jump]));
     let backend = open(&sim);
@@ -198,6 +198,78 @@ fn fc35_pinned_memory_ends_at_the_machines_limit_with_a_typed_error() {
     drop(pinned);
     backend.synchronize().unwrap();
     assert_eq!(sim.pinned_count(), 0);
+}
+
+#[test]
+fn fc35_pinned_memory_is_granted_from_the_machines_budget() {
+    let sim = SimHost::new(SimConfig {
+        host_memory: Bytes(64 * MIB),
+        ..SimConfig::default()
+    });
+    let host = rocmforge_memory::HostBudget::new(sim.host_readings());
+    let backend = HipBackend::open(provider(&sim).with_host(host.clone()), BackendOptions::default()).unwrap();
+    let pin = || PinnedBuffer::<u8>::zeroed(&backend, Elems(MIB as usize), "spill");
+    let mut pinned: Vec<_> = (0..24).map(|_| pin().unwrap()).collect();
+    let error = pin().err().expect("3/8 are pinned");
+    let HipError::OutOfHostBudget(refused) = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        (refused.held, refused.total, refused.label.as_str()),
+        (Bytes(24 * MIB), Bytes(64 * MIB), "spill")
+    );
+    assert!(error.is_out_of_memory() && sim.pinned_count() == 24, "{error}");
+    drop(pinned.pop());
+    pinned.push(pin().unwrap());
+    drop(pinned);
+    backend.synchronize().unwrap();
+    assert_eq!(host.held(rocmforge_memory::HostKind::Pinned), Bytes::ZERO);
+}
+
+#[test]
+fn fc27_what_the_driver_refuses_although_it_was_granted_lowers_the_budget() {
+    let sim = machine(steady([flat(2 * GIB)]));
+    let backend = open(&sim);
+    let before = backend.card().budget();
+    sim.set_fault_plan(FaultPlan::new().allocation(When::Nth(1)));
+    let error = held(&backend, GIB).unwrap_err();
+    assert!(matches!(error, HipError::DriverOutOfMemory { .. }), "{error}");
+    let after = backend.card().budget();
+    assert_eq!((after.driver_refusals, after.reserved), (1, Bytes(0)));
+    assert_eq!(before.budget.0 - after.budget.0, 64 * MIB, "it called enough free");
+    assert!(held(&backend, GIB).is_ok());
+}
+
+#[test]
+fn fc33_caches_are_dropped_for_what_is_required_and_for_the_desktop() {
+    let jump = Client::steps("game", vec![(Duration::from_secs(2), Bytes(4 * GIB))]);
+    let sim = machine(steady([flat(2 * GIB), jump]));
+    let backend = open(&sim);
+    let kernels = rocmforge_kernels::Kernels::load(&backend).unwrap();
+    let x = HipBuffer::from_slice(backend.stream(), &[1.0f32; 64], "x").unwrap();
+    let cache: Arc<std::sync::Mutex<Vec<HipBuffer<u8>>>> = Arc::default();
+    let fill = || cache.lock().unwrap().push(held(&backend, GIB).unwrap());
+    (0..11).for_each(|_| fill());
+    let _registration = backend.card().on_pressure(rocmforge_memory::Step::DropCaches, {
+        let cache = Arc::clone(&cache);
+        move |shortage| {
+            let (mut cache, mut freed) = (cache.lock().unwrap(), Bytes(0));
+            while freed < shortage.needed && !cache.is_empty() {
+                freed = freed.saturating_add(cache.remove(0).bytes());
+            }
+            freed
+        }
+    });
+    let _weights = held(&backend, 4 * GIB).unwrap();
+    assert_eq!(cache.lock().unwrap().len(), 8, "12 of 12.6 GiB");
+    // The desktop takes 4 GiB more: 0.7 of it is ours to give back, at the next launch.
+    pause(&sim, 2050);
+    kernels.scale(backend.stream(), &x, &x, 2.0).unwrap();
+    let budget = backend.card().budget();
+    assert!(budget.own <= budget.budget, "{budget:?}");
+    assert_eq!(cache.lock().unwrap().len(), 5);
+    let status = status(&sim);
+    assert_eq!((status.evicted_by_us, status.queue_stops), (Bytes(0), 0), "{status:?}");
 }
 
 #[test]

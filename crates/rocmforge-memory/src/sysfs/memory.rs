@@ -1,0 +1,24 @@
+//! The machine's memory, from `/proc/meminfo`.
+
+use super::{Sysfs, file};
+use crate::{Bytes, HostReading};
+
+impl Sysfs {
+    /// `MemTotal` and `MemAvailable`, which the kernel gives in KiB.
+    pub fn memory(&self) -> HostReading {
+        let Ok(text) = file::read(&self.path("proc/meminfo")) else {
+            return HostReading::default();
+        };
+        let figure = |name: &str| {
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+            let kib = line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?;
+            kib.checked_mul(1024).map(Bytes)
+        };
+        HostReading {
+            total: figure("MemTotal"),
+            available: figure("MemAvailable"),
+        }
+    }
+}
