@@ -28,8 +28,8 @@ pub enum DeviceError {
     Hip(#[from] HipError),
     /// Another test of this process has the card.
     #[error(
-        "a real card runs one test at a time, and {holder} of this process has it: give each test a process of its own \
-         with `cargo xtask test-gpu` or `cargo nextest run --profile card`, or run `cargo test -- --test-threads=1`"
+        "a real card runs one test at a time, and {holder} of this process has it: `cargo xtask test-gpu` gives each test a \
+         process of its own; in one process use `--test-threads=1`"
     )]
     InUse {
         /// The thread that has it; libtest names it after its test.

@@ -422,3 +422,163 @@ fn now() -> u64 {
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::private::tests::scratch;
+
+    fn join(directory: &Path) -> PeerLedger {
+        PeerLedger::join(directory, &DeviceKey::new("card"), PeerFigures::Missing).unwrap()
+    }
+
+    /// Asks for `bytes` more with `held` in hand, all of it committed; there is room for all.
+    fn ask(ledger: &mut PeerLedger, held: u64, bytes: u64) -> Result<Claim, PeersError> {
+        ledger.claim(held, held, bytes, |beyond| (100 * GRANULE).saturating_sub(beyond))
+    }
+
+    #[test]
+    fn a_fork_takes_nothing_and_gives_nothing_back() {
+        let root = scratch();
+        let mut ledger = join(root.path());
+        assert_eq!(ask(&mut ledger, 0, GRANULE), Ok(Claim::Granted));
+        let before = std::fs::read(ledger.path()).unwrap();
+        let parent = ledger.me.pid;
+        // As if this were another process with a copy of our memory.
+        ledger.me.pid += 1;
+        assert_eq!(
+            ask(&mut ledger, GRANULE, 10 * GRANULE),
+            Err(PeersError::Forked(parent + 1))
+        );
+        ledger.settle(10 * GRANULE, 10 * GRANULE);
+        let path = ledger.path().to_owned();
+        drop(ledger);
+        assert_eq!(std::fs::read(path).unwrap(), before);
+    }
+
+    #[test]
+    fn the_record_is_written_when_it_matters_and_not_before() {
+        let root = scratch();
+        let mut ledger = join(root.path());
+        ask(&mut ledger, 0, 10 * GRANULE).unwrap();
+        let observer = join(root.path());
+        let seen = || {
+            let [peer] = observer.peers().unwrap()[..] else {
+                panic!("one process")
+            };
+            (peer.claimed.0 / GRANULE, peer.committed.0 / GRANULE)
+        };
+        assert_eq!(seen(), (11, 0), "a granule beyond the need");
+        ledger.settle(GRANULE - 1, 10 * GRANULE);
+        assert_eq!(seen(), (11, 0));
+        ledger.settle(GRANULE, 10 * GRANULE);
+        assert_eq!(seen(), (11, 1), "a granule has been committed");
+        ledger.settle(10 * GRANULE, 10 * GRANULE);
+        assert_eq!(seen(), (11, 10));
+        // What is given back is not ours any more, whatever the file says.
+        ledger.settle(9 * GRANULE, 9 * GRANULE);
+        assert_eq!(seen(), (11, 10));
+        assert!(ledger.covers(10 * GRANULE) && !ledger.covers(10 * GRANULE + 1));
+        ledger.settle(9 * GRANULE - 1, 9 * GRANULE - 1);
+        assert_eq!(seen(), (9, 8), "two granules and more are not needed");
+        assert!(ledger.covers(10 * GRANULE - 1) && !ledger.covers(10 * GRANULE));
+        ledger.settle(0, 0);
+        assert_eq!(seen(), (1, 0), "a granule for the next small ones");
+    }
+
+    #[test]
+    fn a_lock_that_others_hold_delays_no_destructor() {
+        let root = scratch();
+        let mut ledger = join(root.path());
+        ask(&mut ledger, 0, 10 * GRANULE).unwrap();
+        let locked = ledger.file.lock(Duration::ZERO).unwrap();
+        let start = std::time::Instant::now();
+        ledger.settle(0, 0);
+        assert!(start.elapsed() < PATIENCE);
+        drop(locked);
+        assert_eq!(join(root.path()).peers().unwrap()[0].claimed, Bytes(11 * GRANULE));
+        ledger.settle(0, 0);
+        assert_eq!(
+            join(root.path()).peers().unwrap()[0].claimed,
+            Bytes(GRANULE),
+            "the next time"
+        );
+    }
+
+    #[test]
+    fn what_left_the_figures_of_another_process_is_not_believed_to_be_in_ours() {
+        let root = scratch();
+        let (mut one, mut two) = (join(root.path()), join(root.path()));
+        two.figures = PeerFigures::InUsed;
+        ask(&mut one, 0, 10 * GRANULE).unwrap();
+        one.settle(10 * GRANULE, 10 * GRANULE);
+        two.look(true);
+        two.figures_read(true);
+        assert_eq!(
+            (two.beyond(), two.contained(), two.committed_since()),
+            (GRANULE, 10 * GRANULE, 10 * GRANULE)
+        );
+        assert!(!two.is_alone());
+        // After our figures were read it gave back 4 and took them again: our figures may have been read in between.
+        one.settle(6 * GRANULE, 6 * GRANULE);
+        ask(&mut one, 6 * GRANULE, 4 * GRANULE).unwrap();
+        let mut seen = 0;
+        let asked = two.claim(0, 0, 1, |beyond| {
+            seen = beyond;
+            100 * GRANULE
+        });
+        assert_eq!(asked, Ok(Claim::Granted));
+        assert_eq!(seen, 5 * GRANULE);
+        // The next figures are read after all of that.
+        two.look(false);
+        assert_eq!(two.committed_since(), 0);
+        one.settle(10 * GRANULE, 10 * GRANULE);
+        two.look(false);
+        two.figures_read(true);
+        assert_eq!((two.beyond(), two.committed_since()), (GRANULE, 4 * GRANULE));
+        two.figures_read(false);
+        assert_eq!(two.beyond(), 11 * GRANULE, "no figure contains anything");
+        two.figures = PeerFigures::Missing;
+        two.figures_read(true);
+        assert_eq!(
+            (two.beyond(), two.contained(), two.committed_since()),
+            (11 * GRANULE, 0, 0)
+        );
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_shows_nothing_to_rely_on() {
+        let root = scratch();
+        let (mut one, mut two) = (join(root.path()), join(root.path()));
+        two.figures = PeerFigures::InUsed;
+        ask(&mut one, 0, GRANULE).unwrap();
+        two.look(true);
+        assert!(!two.is_alone());
+        std::fs::write(one.path(), "damaged").unwrap();
+        two.look(true);
+        assert_eq!((two.contained(), two.committed_since()), (0, u64::MAX));
+    }
+
+    #[test]
+    fn a_record_tells_when_it_was_written() {
+        let root = scratch();
+        let mut ledger = join(root.path());
+        ask(&mut ledger, 0, 1).unwrap();
+        let page = ledger.file.peek().unwrap().unwrap();
+        let written = page.slot(0).unwrap().unwrap().heartbeat;
+        // Between this line's writing and the end of the clock's use.
+        assert!((1_700_000_000..1 << 40).contains(&written), "{written}");
+        let mut earlier = page.clone();
+        let slot = page.slot(0).unwrap().unwrap();
+        earlier.set(
+            0,
+            Some(Slot {
+                heartbeat: written - 100,
+                ..slot
+            }),
+        );
+        std::fs::write(ledger.path(), earlier.bytes()).unwrap();
+        let age = join(root.path()).peers().unwrap()[0].age.as_secs();
+        assert!((100..200).contains(&age), "{age}");
+    }
+}

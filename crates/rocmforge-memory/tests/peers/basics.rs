@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rocmforge_memory::{Bytes, Class, Limit, PeerFigures};
+use rocmforge_memory::{Bytes, Card, Class, DeviceKey, Limit, PeerFigures, Policy};
 
 use crate::common::{Driver, GIB, MIB, World};
 use crate::{CARD, UNUSED, apart, assert_fits, join, open, scratch};
@@ -204,4 +204,52 @@ fn our_late_frees_do_not_excuse_what_another_process_takes() {
     assert!(seen.available.0 <= 14 * GIB, "{seen:?}");
     assert_eq!(seen.others, Some(Bytes::gib(6)));
     drop(theirs);
+}
+
+#[test]
+fn nothing_is_asked_of_the_file_for_nothing() {
+    let root = scratch();
+    let card = apart(root.path(), 20);
+    drop(
+        card.try_reserve(Bytes::ZERO, Class::Required, "empty")
+            .unwrap()
+            .commit(),
+    );
+    assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn memory_that_a_cooperating_process_gave_back_is_not_kept_free_for_the_desktop() {
+    let root = scratch();
+    let driver = Driver::new(World::new(20 * GIB, GIB));
+    let key = || DeviceKey::new(CARD);
+    let open = || {
+        let peers = join(root.path(), PeerFigures::InUsed).unwrap();
+        Card::open_shared(key(), Policy::desktop(), driver.boxed(), peers).unwrap()
+    };
+    let (one, two) = (open(), open());
+    let before = two.budget().headroom;
+    let reserved = one.try_reserve(Bytes::gib(8), Class::Required, "weights").unwrap();
+    driver.with(|world| world.others += 8 * GIB);
+    let mut held = reserved.commit();
+    assert_eq!(two.budget().headroom, before);
+    held.begin_return();
+    driver.with(|world| world.others -= 8 * GIB);
+    drop(held);
+    assert!(
+        two.budget().headroom.0 <= before.0 + UNUSED,
+        "{}",
+        two.budget().headroom
+    );
+}
+
+#[test]
+fn alone_on_the_card_a_refusal_costs_one_reading() {
+    let root = scratch();
+    let driver = Driver::new(World::new(20 * GIB, 0));
+    let card = open(root.path(), &driver, PeerFigures::InUsed);
+    driver.with(|world| world.now += Duration::from_secs(1));
+    let before = driver.with(|world| world.reads);
+    assert!(card.try_reserve(Bytes::gib(30), Class::Required, "too much").is_err());
+    assert_eq!(driver.with(|world| world.reads) - before, 1);
 }

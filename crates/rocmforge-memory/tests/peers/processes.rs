@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use rocmforge_memory::{Bytes, Class, Limit, PeerFigures, PeersError};
 
-use crate::common::{GIB, MIB};
-use crate::{CARD, apart, assert_fits, join, scratch};
+use crate::common::{Driver, GIB, MIB, World};
+use crate::{CARD, apart, assert_fits, join, open, scratch};
 
 const ROLE: &str = "PEERS_TEST_ROLE";
 const DIRECTORY: &str = "PEERS_TEST_DIRECTORY";
@@ -120,6 +120,18 @@ fn a_second_process_sees_the_first_ones_reservation_until_it_dies() {
         "ours"
     );
     drop((some, more));
+}
+
+#[test]
+fn a_dead_process_is_found_out_when_figures_are_old_too() {
+    let root = scratch();
+    let child = Kept(command("hold", root.path()).spawn().unwrap());
+    wait_until("the child holds its memory", || root.path().join("held").exists());
+    let driver = Driver::new(World::new(20 * GIB, 0));
+    let card = open(root.path(), &driver, PeerFigures::Missing);
+    child.kill();
+    driver.with(|world| world.now += Duration::from_secs(1));
+    assert_fits(&card, Bytes(BUDGET));
 }
 
 #[test]
