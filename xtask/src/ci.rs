@@ -100,11 +100,11 @@ pub(crate) fn run(args: Args) -> Outcome {
     if steps.iter().any(|step| step.name == "tests")
         && let Err(error) = crate::model::ensure_minilm()
     {
-        println!("SKIP the encoder model is not here, its tests will be skipped: {error}");
+        say!("SKIP the encoder model is not here, its tests will be skipped: {error}");
     }
     let mut results = Vec::new();
     for step in &steps {
-        println!("== {} ==", step.name);
+        say!("== {} ==", step.name);
         let start = Instant::now();
         let mut command = Command::new(env!("CARGO"));
         command.args(step.cargo).current_dir(workspace_root());
@@ -114,9 +114,9 @@ pub(crate) fn run(args: Args) -> Outcome {
         let passed = command.status()?.success();
         results.push((step.name, passed, start.elapsed()));
     }
-    println!("\n{:<20} {:>8} {:>9}", "step", "result", "seconds");
+    say!("\n{:<20} {:>8} {:>9}", "step", "result", "seconds");
     for (name, passed, time) in &results {
-        println!(
+        say!(
             "{name:<20} {:>8} {:>9.1}",
             if *passed { "ok" } else { "FAILED" },
             time.as_secs_f64()

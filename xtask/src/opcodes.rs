@@ -70,7 +70,7 @@ const TABLES: &str = "crates/rocmforge-amdgcn/src/decode/tables";
 /// Generates or checks the tables.
 pub(crate) fn run(args: Args) -> crate::Outcome {
     if args.skip_if_absent && Command::new(&args.llvm_mc).arg("--version").output().is_err() {
-        println!("SKIP opcodes: {} is not installed", args.llvm_mc.display());
+        say!("SKIP opcodes: {} is not installed", args.llvm_mc.display());
         return Ok(());
     }
     let mut names = BTreeSet::new();
@@ -95,7 +95,7 @@ pub(crate) fn run(args: Args) -> crate::Outcome {
             std::fs::write(&file, text).map_err(|source| Error::Write { path, source })?;
         }
     }
-    println!("{} operations, {count} (encoding, opcode) rows", names.len());
+    say!("{} operations, {count} (encoding, opcode) rows", names.len());
     Ok(())
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn run(_args: Args) -> Outcome {
     if !broken.is_empty() {
         return Err(TidyError(broken).into());
     }
-    println!("tidy: {} files, no broken rule", files.len());
+    say!("tidy: {} files, no broken rule", files.len());
     Ok(())
 }
 

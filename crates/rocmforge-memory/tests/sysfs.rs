@@ -185,6 +185,54 @@ fn a_process_number_of_another_name_space_is_not_believed() {
 }
 
 #[test]
+fn the_users_of_a_card_are_those_of_that_card() {
+    let tree = apu_and_card();
+    let sysfs = Sysfs::at(tree.path());
+    let open = |process: u32, descriptor: u32, file: &str| {
+        let folder = tree.path().join(format!("proc/{process}/fd"));
+        fs::create_dir_all(&folder).unwrap();
+        symlink(file, folder.join(descriptor.to_string())).unwrap();
+    };
+    tree.file("proc/70/comm", "Xwayland\n")
+        .file("proc/71/comm", "browser\n");
+    tree.file("proc/72/comm", "python\n")
+        ;
+    open(70, 5, "/dev/dri/card1");
+    open(70, 6, "/dev/dri/renderD129");
+    open(70, 7, "/dev/dri/renderD129");
+    open(71, 5, "/dev/dri/renderD130");
+    open(72, 5, "/dev/kfd");
+    open(std::process::id(), 5, "/dev/dri/card1");
+    let machine = sysfs.machine();
+    let card = &machine.cards[0];
+    let node = machine.node_of(card).unwrap();
+    let vram = |process: u32, bytes: u64| {
+        let file = format!("sys/class/kfd/kfd/proc/{process}/vram_{}", node.gpu_id);
+        tree.file(&file, format!("{bytes}\n"));
+    };
+    vram(72, 3 << 30);
+    vram(73, 0);
+    let users = sysfs.users_of(card, Some(node));
+    let told: Vec<_> = users
+        .iter()
+        .map(|user| (user.process, user.name.as_deref(), user.vram))
+        .collect();
+    assert_eq!(
+        told,
+        [(70, Some("Xwayland"), None), (72, Some("python"), Some(Bytes::gib(3)))]
+    );
+    assert_eq!(
+        users[0].files,
+        ["/dev/dri/card1", "/dev/dri/renderD129"].map(std::path::PathBuf::from)
+    );
+    assert!(users[1].files.is_empty());
+
+    assert_eq!(sysfs.kfd_processes(), Some(vec![72, 73]));
+    fs::remove_file(tree.path().join("proc/self/ns/pid")).unwrap();
+    assert_eq!(sysfs.kfd_processes(), None, "numbers of another name space");
+}
+
+#[test]
 fn an_apu_reads_system_memory_and_is_refused() {
     let tree = apu_and_card();
     let readings = SysfsReadings::new(&tree.sysfs(), APU);

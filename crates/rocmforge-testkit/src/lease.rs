@@ -1,8 +1,12 @@
 //! A test's lease on a device, and what is checked when it ends.
 
+use crate::careful;
 use crate::device::{self, Chosen, Turn};
+use crate::driver::DriverFigure;
+use crate::pulse::Pulse;
 use crate::report::{self, Record};
 use rocmforge_kernels::Kernels;
+use rocmforge_memory::sysfs::Sysfs;
 use rocmforge_memory::{Card, Epoch, LeakReport, Policy};
 use rocmforge_runtime::{BackendOptions, HipBackend, HipError};
 use rocmforge_sim::{Report, SimConfig, SimHost};
@@ -60,6 +64,8 @@ pub struct GpuLease {
     epoch: Epoch,
     sim: Option<Arc<SimHost>>,
     device: String,
+    pulse: Option<Pulse>,
+    driver: Option<DriverFigure>,
     /// Last: the next test of this process may begin when all of the above is gone.
     _turn: Option<Turn>,
 }
@@ -81,6 +87,7 @@ pub fn gpu() -> GpuLease {
 /// As [`gpu`].
 #[track_caller]
 pub fn gpu_with(options: LeaseOptions) -> GpuLease {
+    let options = if careful::wanted() { options.careful() } else { options };
     let Chosen {
         provider,
         ordinal,
@@ -106,6 +113,12 @@ pub fn gpu_with(options: LeaseOptions) -> GpuLease {
     GpuLease {
         backend: Some(backend),
         kernels: OnceLock::new(),
+        pulse: Pulse::start(&card),
+        // The simulator's processes are not the driver's.
+        driver: sim
+            .is_none()
+            .then(|| DriverFigure::now(&Sysfs::host(), card.key().as_str()))
+            .flatten(),
         card,
         epoch,
         sim,
@@ -172,6 +185,10 @@ impl GpuLease {
             faults.extend(sim.take_reports().into_iter().map(LeaseFault::Report));
         }
         let peak_bytes = self.card.ledger().peak().0;
+        drop(self.pulse.take());
+        if let Some(driver) = self.driver.take() {
+            report::append(&driver.again());
+        }
         report::append(&Record::Lease {
             device: self.device.clone(),
             peak_bytes,

@@ -25,13 +25,16 @@
 
 mod again;
 pub mod against;
+pub mod careful;
 pub mod compare;
 pub mod data;
 pub mod device;
+mod driver;
 mod dummy;
 mod fixture;
 mod lease;
 pub mod lock;
+pub mod pulse;
 pub mod report;
 
 pub use again::on_every_card;

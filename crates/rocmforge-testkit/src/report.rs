@@ -28,6 +28,13 @@ pub enum Record {
         /// Kernels launched under the lease.
         launches: u64,
     },
+    /// What the driver counted for this process, in bytes: printed, never judged.
+    Driver {
+        /// When the lease began.
+        before: u64,
+        /// In three looks after it had ended.
+        after: [u64; 3],
+    },
 }
 
 /// Appends a record, or prints it when nobody asked for a report file.

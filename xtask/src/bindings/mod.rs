@@ -92,13 +92,13 @@ pub(crate) fn run(args: Args) -> Outcome {
     let Command::Check(args) = args.command;
     let include = match header::find(args.include.as_deref()) {
         Err(BindingsError::HeadersAbsent { tried }) if args.skip_if_absent => {
-            println!("SKIP bindings check: no HIP headers in {tried} (Debian: libamdhip64-dev)");
+            say!("SKIP bindings check: no HIP headers in {tried} (Debian: libamdhip64-dev)");
             return Ok(());
         }
         found => found?,
     };
     let header = Header::read(&include)?;
-    println!(
+    say!(
         "HIP {}.{} headers in {}",
         header.version.0,
         header.version.1,
@@ -119,7 +119,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         .into());
     }
     if args.no_oracle {
-        println!("SKIP the hip-sys crate: --no-oracle");
+        say!("SKIP the hip-sys crate: --no-oracle");
         return Ok(());
     }
     oracle::check(&include)?;

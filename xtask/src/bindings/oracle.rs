@@ -40,6 +40,6 @@ pub(super) fn check(include: &Path) -> Result<(), BindingsError> {
     if passed == 0 {
         return Err(BindingsError::Oracle("it ran no test".to_owned()));
     }
-    println!("hip-sys 0.1.2: {passed} tests passed (signatures by the type checker, constants, sizes, offsets)");
+    say!("hip-sys 0.1.2: {passed} tests passed (signatures by the type checker, constants, sizes, offsets)");
     Ok(())
 }

@@ -29,14 +29,14 @@ impl Row {
 
 /// Prints how many of each kind are the same, then every row that is not.
 pub(super) fn print(rows: &[Row]) {
-    println!("{:<10} {:>8} {:>8} {:>8} {:>8}", "", "same", "known", "absent", "WRONG");
+    say!("{:<10} {:>8} {:>8} {:>8} {:>8}", "", "same", "known", "absent", "WRONG");
     for kind in ["signature", "constant", "size", "offset"] {
         let count = |test: fn(&Verdict) -> bool| rows.iter().filter(|r| r.kind == kind && test(&r.verdict)).count();
         let same = count(|v| matches!(v, Verdict::Same));
         let known = count(|v| matches!(v, Verdict::Known(_)));
         let absent = count(|v| matches!(v, Verdict::Absent(_)));
         let wrong = count(|v| matches!(v, Verdict::Stale | Verdict::Differs { .. }));
-        println!("{kind:<10} {same:>8} {known:>8} {absent:>8} {wrong:>8}");
+        say!("{kind:<10} {same:>8} {known:>8} {absent:>8} {wrong:>8}");
     }
     for row in rows {
         let text = match &row.verdict {
@@ -49,6 +49,6 @@ pub(super) fn print(rows: &[Row]) {
             ),
             Verdict::Differs { ours, theirs } => format!("WRONG   {}: ours {ours}, theirs {theirs}", row.name),
         };
-        println!("  {text}");
+        say!("  {text}");
     }
 }

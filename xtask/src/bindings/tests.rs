@@ -51,7 +51,7 @@ fn known_differences_depend_on_the_version() {
 #[test]
 fn planted_differences_are_found() {
     let Ok(include) = header::find(None) else {
-        println!("SKIP planted_differences_are_found: no HIP headers (Debian: libamdhip64-dev)");
+        say!("SKIP planted_differences_are_found: no HIP headers (Debian: libamdhip64-dev)");
         return;
     };
     let header = Header::read(&include).unwrap();

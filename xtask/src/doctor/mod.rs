@@ -38,7 +38,7 @@ pub(crate) fn run(args: Args) -> crate::Outcome {
     if !args.root.is_dir() {
         return Err(format!("{} is no folder to look at", args.root.display()).into());
     }
-    print!("{}", gather(&args.root, args.no_hip));
+    say!("{}", gather(&args.root, args.no_hip).to_string().trim_end());
     Ok(())
 }
 

@@ -112,7 +112,7 @@ pub(super) fn ask_with(command: &mut Command, patience: Duration) -> Probe {
 pub(super) fn child() {
     let say = |step: Step| {
         if let Ok(text) = serde_json::to_string(&step) {
-            println!("\n{MARK}{text}");
+            say!("\n{MARK}{text}");
         }
     };
     let library = match HipLibrary::load() {

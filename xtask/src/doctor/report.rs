@@ -8,6 +8,7 @@ use rocmforge_testkit::lock::Holder;
 
 use super::probe::{End, Probe, Step};
 use super::tools::Tool;
+use crate::test_gpu::preflight::old_rocm;
 
 /// Everything that was found.
 pub(super) struct Report {
@@ -274,6 +275,8 @@ impl Report {
                 _ => {}
             }
         }
+        let versions = self.rocm.iter().filter_map(|(_, version)| old_rocm(version));
+        advice.extend(versions.map(|finding| finding.to_string()));
         if self.tools_asked {
             if !self.tools.iter().any(|tool| tool.name == "cc") {
                 advice.push("Install a C compiler (`cc`): some tests build small libraries with it.".to_owned());

@@ -51,12 +51,12 @@ pub(super) fn run(bless: bool) -> Outcome {
             text += &format!("{kernel} {}\n", figures.join(" "));
         }
         std::fs::write(&path, text).map_err(CountersError::Io)?;
-        println!("wrote {}", path.display());
+        say!("wrote {}", path.display());
         return Ok(());
     }
     let text = std::fs::read_to_string(&path).map_err(CountersError::Io)?;
     check(&counts, &bounds(&text)?)?;
-    println!("every kernel is within its bounds");
+    say!("every kernel is within its bounds");
     Ok(())
 }
 
@@ -119,7 +119,7 @@ fn missing(counts: &BTreeMap<String, KernelCounts>) -> Result<(), CountersError>
 }
 
 fn print(counts: &BTreeMap<String, KernelCounts>) {
-    println!(
+    say!(
         "{:<28} {:>9} {:>5} {:>5} {:>5} {:>5} {:>5} {:>5} {:>5} {:>5} {:>7} {:>9} {:>8} {:>8} {:>9} {:>5} {:>10}",
         "kernel",
         "instr",
@@ -143,7 +143,7 @@ fn print(counts: &BTreeMap<String, KernelCounts>) {
         let c = &counts.counters;
         let share = |class: Class| 100.0 * c.of(class) as f64 / c.total().max(1) as f64;
         let conflicts = 100.0 * c.lds.conflicts as f64 / c.lds.cycles.max(1) as f64;
-        println!(
+        say!(
             "{kernel:<28} {:>9} {:>5.1} {:>5.1} {:>5.1} {:>5.1} {:>5.1} {:>5.1} {:>5.1} {:>5.1} {:>7} {:>9} {:>8.2} {:>8.2} {:>9.1} {:>5} {:>10}",
             c.total(),
             share(Class::Salu),

@@ -95,7 +95,7 @@ pub(super) fn build(compiler: &Compiler) -> Result<(), KernelsError> {
     for (target, bytes) in &packs {
         let packed = pack::compress(bytes)?;
         write(&prebuilt().join(pack::file_name(target)), &packed)?;
-        println!(
+        say!(
             "{target}: {} faulty kernels at {} levels, {} bytes of objects in a pack of {}",
             sources()?.len(),
             LEVELS.len(),
@@ -145,7 +145,7 @@ pub(super) fn differing(compiler: Option<&Compiler>) -> Result<Vec<String>, Kern
         return Ok(differ);
     };
     if compiler.version != manifest.compiler {
-        println!(
+        say!(
             "the faulty kernels were made by another compiler: {}",
             manifest.compiler
         );

@@ -259,7 +259,7 @@ fn build(arch: Vec<String>, any_compiler: bool, faulty_only: bool) -> Result<(),
         write(&prebuilt().join(pack::file_name(&target)), &packed)?;
         let entry = TargetEntry::new(&compiler.version, &source, &pack, &objects, &described);
         let kernels: usize = described.values().map(|o| o.kernels.len()).sum();
-        println!(
+        say!(
             "{target}: {} families, {kernels} kernels, no spills, {} bytes of objects in a pack of {}",
             objects.len(),
             pack.len(),
@@ -306,7 +306,7 @@ fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError> {
         if strict {
             return Err(KernelsError::NotComparable(why));
         }
-        println!("sources and packs match the manifest; code is not comparable: {why}");
+        say!("sources and packs match the manifest; code is not comparable: {why}");
         Ok(())
     };
     let compiler = match Compiler::find() {
@@ -334,7 +334,7 @@ fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError> {
                 .collect();
             differ.push(format!("{target} ({})", families.join(" ")));
         } else {
-            println!("{target}: {} families, the same bytes", objects.len());
+            say!("{target}: {} families, the same bytes", objects.len());
         }
     }
     if all {
@@ -364,13 +364,18 @@ fn list(arch: Vec<String>) -> Result<(), KernelsError> {
         arch
     };
     for target in targets {
-        println!(
+        say!(
             "{target:<10} {:<28} {:>5} {:>5} {:>5} {:>6} {:>6}",
-            "kernel", "vgpr", "agpr", "sgpr", "LDS B", "spills"
+            "kernel",
+            "vgpr",
+            "agpr",
+            "sgpr",
+            "LDS B",
+            "spills"
         );
         for family in manifest.target(&target)?.families.values() {
             for (name, k) in &family.kernels {
-                println!(
+                say!(
                     "{target:<10} {name:<28} {:>5} {:>5} {:>5} {:>6} {:>6}",
                     k.vgprs,
                     k.agprs,

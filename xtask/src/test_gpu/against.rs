@@ -10,7 +10,19 @@ use std::path::{Path, PathBuf};
 
 /// Where a test run's buffers are recorded.
 pub(crate) fn file(folder: &Path, id: &str, round: u32) -> PathBuf {
-    folder.join(format!("{}.{round}.buffers", id.replace("::", ".")))
+    folder.join(format!("{}.{round}.buffers", file_name(id)))
+}
+
+/// A test's name as the name of a file: one of its own, whatever characters the test has.
+pub(crate) fn file_name(id: &str) -> String {
+    let mut name = String::new();
+    for byte in id.replace("::", ".").bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => name.push(char::from(byte)),
+            byte => name += &format!("%{byte:02x}"),
+        }
+    }
+    name
 }
 
 /// One buffer that is not what it should be.
@@ -197,6 +209,12 @@ mod tests {
             buffers: directory.join(name),
         };
         Comparison::new(&run("hip"), &run("sim")).unwrap()
+    }
+
+    #[test]
+    fn a_file_of_any_test_lies_in_its_folder() {
+        assert_eq!(file_name("kernels::softmax::row_of_33"), "kernels.softmax.row_of_33");
+        assert_eq!(file_name("a::../../b c"), "a...%2f..%2fb%20c");
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Which device the tests run on, and whether they may.
 
-use crate::workspace_root;
 use rocmforge_memory::sysfs::Machine;
 use rocmforge_testkit::{Arch, lock};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// A device as `--device` names it.
@@ -25,12 +24,6 @@ pub(crate) enum DeviceError {
     /// There is no such card here.
     #[error("no AMD card {wanted:?} here; found: {found}. `cargo xtask doctor` says more")]
     NoSuchCard { wanted: String, found: String },
-    /// The card drives a display and nobody said that this is intended.
-    #[error(
-        "{card} drives a display ({connectors}). A faulty kernel can take the desktop down. \
-         Use another card, or say --allow-display-gpu"
-    )]
-    DrivesDisplay { card: String, connectors: String },
 }
 
 impl FromStr for Device {
@@ -60,8 +53,7 @@ impl fmt::Display for Device {
 }
 
 impl Device {
-    /// The key of the card's lock. A simulated card is private to its process, so what is locked is this checkout's report
-    /// folder.
+    /// The key of the card's lock. A simulated card is private to its process, so what is locked is the folder of reports.
     pub(crate) fn card_key(&self) -> String {
         match self {
             Self::Sim(_) => "sim".to_owned(),
@@ -69,10 +61,10 @@ impl Device {
         }
     }
 
-    /// Where the lock file lies.
-    pub(crate) fn lock_directory(&self) -> PathBuf {
+    /// Where the lock file lies; `reports` is the folder of reports.
+    pub(crate) fn lock_directory(&self, reports: &Path) -> PathBuf {
         match self {
-            Self::Sim(_) => workspace_root().join("target/test-gpu/lock"),
+            Self::Sim(_) => reports.join("lock"),
             Self::Hip(_) => lock::default_directory(),
         }
     }
@@ -92,8 +84,16 @@ impl Device {
         }
     }
 
-    /// Looks whether the device is there and may be used, without opening it, and names a card by its PCI address.
-    pub(crate) fn resolve(self, machine: &Machine, allow_display: bool) -> Result<Self, DeviceError> {
+    /// The card's PCI address, of a real one that is [resolved](Self::resolve).
+    pub(crate) fn pci(&self) -> Option<&str> {
+        match self {
+            Self::Sim(_) => None,
+            Self::Hip(card) => Some(card),
+        }
+    }
+
+    /// Looks whether the device is there, without opening it, and names a card by its PCI address.
+    pub(crate) fn resolve(self, machine: &Machine) -> Result<Self, DeviceError> {
         let Self::Hip(wanted) = self else { return Ok(self) };
         // HIP numbers its devices in the order of KFD's nodes.
         let by_index = wanted
@@ -101,10 +101,10 @@ impl Device {
             .ok()
             .and_then(|index| Some(machine.nodes.get(index)?.pci.clone()));
         let pci = by_index.unwrap_or_else(|| wanted.clone());
-        let Some(card) = machine
+        if !machine
             .amd_cards()
-            .find(|card| card.pci.as_deref() == Some(pci.as_str()))
-        else {
+            .any(|card| card.pci.as_deref() == Some(pci.as_str()))
+        {
             let found: Vec<&str> = machine.amd_cards().filter_map(|card| card.pci.as_deref()).collect();
             let found = if found.is_empty() {
                 "none".to_owned()
@@ -112,18 +112,6 @@ impl Device {
                 found.join(", ")
             };
             return Err(DeviceError::NoSuchCard { wanted, found });
-        };
-        let displays: Vec<&str> = card
-            .connectors
-            .iter()
-            .filter(|connector| connector.connected || connector.enabled)
-            .map(|connector| connector.name.as_str())
-            .collect();
-        if !allow_display && !displays.is_empty() {
-            return Err(DeviceError::DrivesDisplay {
-                card: pci,
-                connectors: displays.join(", "),
-            });
         }
         Ok(Self::Hip(pci))
     }
@@ -134,7 +122,6 @@ mod tests {
     use super::*;
     use rocmforge_memory::sysfs::Sysfs;
     use std::fs;
-    use std::path::Path;
 
     fn file(root: &Path, path: &str, content: &str) {
         let path = root.join(path);
@@ -142,8 +129,8 @@ mod tests {
         fs::write(path, content).unwrap();
     }
 
-    /// A machine with one AMD card at 0000:03:00.0 whose only connector has this status.
-    fn machine(status: &str) -> Machine {
+    /// A machine with one AMD card at 0000:03:00.0.
+    fn machine() -> Machine {
         let root = tempfile::tempdir().unwrap();
         let device = root.path().join("sys/devices/pci0000:00/0000:03:00.0");
         fs::create_dir_all(&device).unwrap();
@@ -155,7 +142,6 @@ mod tests {
             "sys/devices/pci0000:00/0000:03:00.0/uevent",
             "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n",
         );
-        file(root.path(), "sys/class/drm/card0-DP-1/status", &format!("{status}\n"));
         Sysfs::at(root.path()).machine()
     }
 
@@ -171,21 +157,17 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_drives_a_display_needs_consent() {
+    fn a_card_is_found_by_its_address() {
         let device = Device::Hip("0000:03:00.0".to_owned());
-        let refused = device.clone().resolve(&machine("connected"), false);
-        let expected = DeviceError::DrivesDisplay {
-            card: "0000:03:00.0".to_owned(),
-            connectors: "DP-1".to_owned(),
-        };
-        assert_eq!(refused, Err(expected));
-        assert_eq!(device.clone().resolve(&machine("connected"), true), Ok(device.clone()));
-        assert_eq!(device.clone().resolve(&machine("disconnected"), false), Ok(device));
+        assert_eq!(device.pci(), Some("0000:03:00.0"));
+        assert_eq!(device.clone().resolve(&machine()), Ok(device));
+        assert_eq!(Device::Sim(None).resolve(&machine()), Ok(Device::Sim(None)));
+        assert_eq!(Device::Sim(None).pci(), None);
     }
 
     #[test]
     fn a_card_that_is_not_there_is_refused_with_those_that_are() {
-        let refused = Device::Hip("7".to_owned()).resolve(&machine("disconnected"), false);
+        let refused = Device::Hip("7".to_owned()).resolve(&machine());
         let expected = DeviceError::NoSuchCard {
             wanted: "7".to_owned(),
             found: "0000:03:00.0".to_owned(),

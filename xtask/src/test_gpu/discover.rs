@@ -1,9 +1,21 @@
 //! Which GPU tests there are: one target named `gpu` in each crate that has any.
 
+use super::household::{Household, Mark};
+use super::interrupt::{Hurry, Interrupt};
+use super::poll::poll;
 use crate::workspace_root;
+use rustix::process::Signal;
 use serde::Deserialize;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// A test binary lists its tests at once, or not at all.
+const LISTING: Duration = Duration::from_secs(60);
+/// Cargo takes as long as it takes.
+const BUILDING: Duration = Duration::from_secs(24 * 3600);
 
 /// A built test binary.
 #[derive(Clone, Debug)]
@@ -35,15 +47,14 @@ impl Test {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DiscoverError {
-    #[error("building the GPU tests failed (status {0}); the compiler's messages are above")]
-    Build(std::process::ExitStatus),
+    #[error("building the GPU tests failed ({0}); the compiler's messages are above")]
+    Build(ExitStatus),
     #[error("no crate has a test target `gpu` (tests/gpu/main.rs)")]
     NoTargets,
-    #[error("{binary} cannot list its tests (status {status})")]
-    List {
-        binary: String,
-        status: std::process::ExitStatus,
-    },
+    #[error("{binary} cannot list its tests: {end}")]
+    List { binary: String, end: String },
+    #[error("interrupted")]
+    Interrupted,
     #[error(transparent)]
     Io(#[from] std::io::Error),
     #[error("cargo's build messages could not be read: {0}")]
@@ -65,21 +76,118 @@ struct Target {
     kind: Vec<String>,
 }
 
-/// Builds every crate's `gpu` test target.
-pub(crate) fn build() -> Result<Vec<TestBinary>, DiscoverError> {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["test", "--workspace", "--all-features", "--no-run", "--test", "gpu"]);
-    command.args(["--message-format", "json-render-diagnostics"]);
-    let output = command
-        .current_dir(workspace_root())
-        .stderr(Stdio::inherit())
-        .output()?;
-    if !output.status.success() {
-        return Err(DiscoverError::Build(output.status));
+/// Runs commands for the supervisor: they end when the user says so.
+pub(crate) struct Runner<'a> {
+    pub(crate) household: &'a Household,
+    pub(crate) interrupt: &'a Interrupt,
+}
+
+impl Runner<'_> {
+    /// What `command` writes to its standard output, and how it ended: `None` where it did not within `limit`.
+    fn output(&self, command: &mut Command, limit: Duration) -> Result<(Option<ExitStatus>, Vec<u8>), DiscoverError> {
+        let (mut said, says) = io::pipe()?;
+        rustix::io::ioctl_fionbio(&said, true).map_err(io::Error::from)?;
+        command.stdin(Stdio::null()).stdout(says);
+        let mut process = self.household.start(command, &Mark::new("discover"), None)?;
+        command.stdout(Stdio::null()); // drops our copy of the writing end
+        let until = Instant::now() + limit;
+        let (mut text, mut hurry, mut open, mut late) = (Vec::new(), Hurry::No, true, false);
+        loop {
+            let patience = until.saturating_duration_since(Instant::now());
+            let patience = if late { BUILDING } else { patience };
+            let watched = [
+                Some(process.ended()),
+                open.then(|| said.as_fd()),
+                self.interrupt.more_than(hurry),
+            ];
+            let [ended, readable, hurried] = poll(watched, patience)?;
+            if readable || ended {
+                match said.read_to_end(&mut text) {
+                    Ok(_) => open = false,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if ended {
+                let status = self.household.reap(&mut process)?;
+                return match hurry {
+                    Hurry::No => Ok((status.filter(|_| !late), text)),
+                    _ => Err(DiscoverError::Interrupted),
+                };
+            }
+            if hurried {
+                hurry = self.interrupt.hurry();
+                process.signal(if hurry == Hurry::Now {
+                    Signal::KILL
+                } else {
+                    Signal::TERM
+                });
+            } else if !late && Instant::now() >= until {
+                late = true;
+                process.signal(Signal::KILL);
+            }
+        }
     }
+
+    /// Builds every crate's `gpu` test target.
+    pub(crate) fn build(&self) -> Result<Vec<TestBinary>, DiscoverError> {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["test", "--workspace", "--all-features", "--no-run", "--test", "gpu"]);
+        command.args(["--message-format", "json-render-diagnostics"]);
+        let (status, messages) = self.output(command.current_dir(workspace_root()), BUILDING)?;
+        match status {
+            Some(status) if !status.success() => Err(DiscoverError::Build(status)),
+            _ => binaries(&messages),
+        }
+    }
+
+    /// Lists the tests of each binary, ignored ones marked.
+    pub(crate) fn list(&self, binaries: &[TestBinary]) -> Result<Vec<Test>, DiscoverError> {
+        let mut tests = Vec::new();
+        for binary in binaries {
+            let ignored = self.names(&binary.executable, &["--list", "--format", "terse", "--ignored"])?;
+            for name in self.names(&binary.executable, &["--list", "--format", "terse"])? {
+                tests.push(Test {
+                    binary: binary.clone(),
+                    ignored: ignored.contains(&name),
+                    name,
+                });
+            }
+        }
+        Ok(tests)
+    }
+
+    fn names(&self, executable: &Path, arguments: &[&str]) -> Result<Vec<String>, DiscoverError> {
+        let (status, listing) = self.output(Command::new(executable).args(arguments), LISTING)?;
+        let end = match status {
+            Some(status) if status.success() => return Ok(parse_listing(&String::from_utf8_lossy(&listing))),
+            Some(status) => status.to_string(),
+            None => format!("it took longer than {} s", LISTING.as_secs()),
+        };
+        Err(DiscoverError::List {
+            binary: executable.display().to_string(),
+            end,
+        })
+    }
+}
+
+/// A test binary that somebody built already.
+pub(crate) fn given(executable: &Path) -> io::Result<TestBinary> {
+    let executable = executable.canonicalize()?;
+    let stem = executable.file_stem().unwrap_or_default().to_string_lossy();
+    // Cargo puts a hash behind the name.
+    let package = stem.rsplit_once('-').map_or(stem.as_ref(), |(name, _)| name).to_owned();
+    Ok(TestBinary {
+        package,
+        directory: executable.parent().unwrap_or(Path::new("/")).to_owned(),
+        executable,
+    })
+}
+
+/// The test binaries that cargo's messages name.
+fn binaries(messages: &[u8]) -> Result<Vec<TestBinary>, DiscoverError> {
     let mut binaries = Vec::new();
-    for line in output
-        .stdout
+    for line in messages
         .split(|&byte| byte == b'\n')
         .filter(|line| line.starts_with(b"{"))
     {
@@ -106,33 +214,6 @@ fn gpu_binary(message: Message) -> Option<TestBinary> {
         executable: message.executable?,
         directory,
     })
-}
-
-/// Lists the tests of each binary, ignored ones marked.
-pub(crate) fn list(binaries: &[TestBinary]) -> Result<Vec<Test>, DiscoverError> {
-    let mut tests = Vec::new();
-    for binary in binaries {
-        let ignored = names(&binary.executable, &["--list", "--format", "terse", "--ignored"])?;
-        for name in names(&binary.executable, &["--list", "--format", "terse"])? {
-            tests.push(Test {
-                binary: binary.clone(),
-                ignored: ignored.contains(&name),
-                name,
-            });
-        }
-    }
-    Ok(tests)
-}
-
-fn names(executable: &Path, arguments: &[&str]) -> Result<Vec<String>, DiscoverError> {
-    let output = Command::new(executable).args(arguments).output()?;
-    if !output.status.success() {
-        return Err(DiscoverError::List {
-            binary: executable.display().to_string(),
-            status: output.status,
-        });
-    }
-    Ok(parse_listing(&String::from_utf8_lossy(&output.stdout)))
 }
 
 fn parse_listing(listing: &str) -> Vec<String> {

@@ -1,26 +1,56 @@
 //! `cargo xtask test-gpu`: the one door through which a GPU is touched.
 //!
-//! Builds the GPU tests, takes the card's lock, runs each test in a process of its own under a deadline, and says what
-//! happened: a table here, JUnit and JSON under `target/test-gpu/`.
+//! Builds the GPU tests, looks at the card, takes its lock, runs each test in a process of its own under a deadline, and says
+//! what happened: a table here; a page, JUnit and JSON under `target/test-gpu/`. This process itself never opens the card.
+//!
+//! * before: [`discover`], [`device`], [`preflight`], [`quarantine`];
+//! * one test: [`supervise`] with [`child`], [`poll`], [`output`], [`heart`], [`ladder`], and after its end [`household`] and
+//!   [`kfd`];
+//! * all tests: [`session`], with [`breaker`], [`uevents`] and [`interrupt`];
+//! * after: [`report`], [`against`], [`verdict`].
 
 mod against;
+mod breaker;
+mod child;
 mod device;
 mod discover;
+mod heart;
+mod household;
+mod interrupt;
+mod kfd;
+mod ladder;
+mod output;
+mod poll;
+pub(crate) mod preflight;
+pub(crate) mod quarantine;
 mod report;
+mod session;
 mod supervise;
+mod uevents;
+mod verdict;
 
 use crate::{Outcome, workspace_root};
 use against::{Comparison, Run};
+use breaker::Breaker;
 use device::Device;
-use discover::Test;
+use discover::{Runner, Test};
+use household::Household;
 use indicatif::{ProgressBar, ProgressStyle};
+use interrupt::Interrupt;
+use kfd::Kfd;
+use ladder::Grace;
+use preflight::{Consent, Facts, Finding, Level, WITHOUT_CWSR};
+use quarantine::{Cause, QuarantineFile};
 use report::{Summary, TestResult};
-use rocmforge_memory::sysfs::Sysfs;
-use rocmforge_testkit::lock::CardLock;
-use std::collections::VecDeque;
-use std::path::Path;
-use std::sync::{Mutex, mpsc};
+use rocmforge_memory::sysfs::{Machine, Sysfs};
+use rocmforge_testkit::careful::CAREFUL_VARIABLE;
+use rocmforge_testkit::lock::{CardLock, LockError};
+use session::Session;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use supervise::Supervision;
+pub(crate) use verdict::TestGpuError;
 
 /// `cargo xtask test-gpu`.
 #[derive(clap::Args)]
@@ -35,99 +65,333 @@ pub(crate) struct Args {
     /// Runs only the tests whose `crate::test` name contains this.
     #[arg(long)]
     filter: Option<String>,
+    /// Runs only the test whose name is that of --filter.
+    #[arg(long, requires = "filter")]
+    exact: bool,
     /// Test processes at a time. Default: the number of cores in simulation; always 1 on a real card.
     #[arg(long)]
     jobs: Option<usize>,
     /// Counts a skipped test as failed.
     #[arg(long)]
     require_gpu: bool,
+    /// Fails unless at least this many tests ran to their end, well or not.
+    #[arg(long, default_value_t = 0)]
+    min_executed: usize,
     /// Runs every test this many times.
     #[arg(long, default_value_t = 1)]
     repeat: u32,
-    /// Seconds a test may take.
-    #[arg(long, default_value_t = 300)]
-    deadline: u64,
+    /// Seconds a test may take. Default: 300; at most 60 on a card whose driver cannot take a hanging kernel off it.
+    #[arg(long)]
+    deadline: Option<u64>,
     /// Seconds to wait for somebody else to give up the card.
     #[arg(long, default_value_t = 600)]
     patience: u64,
-    /// Allows a real card that drives a display.
+    /// Allows a real card that drives a display: its tests get less memory and shorter waits.
     #[arg(long)]
     allow_display_gpu: bool,
+    /// Allows a real card that was reset since the machine started.
+    #[arg(long)]
+    after_reset: bool,
+    /// Runs the tests of these binaries instead of building the workspace's.
+    #[arg(long, value_name = "FILE")]
+    binary: Vec<PathBuf>,
+    /// Writes reports here.
+    #[arg(long, value_name = "DIR")]
+    reports: Option<PathBuf>,
+    /// Looks for the card in a copy of sys, proc and dev in this folder: for tests of the supervisor.
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    root: PathBuf,
 }
 
-#[derive(Debug, thiserror::Error)]
-enum TestGpuError {
-    #[error("no GPU test matches {filter:?}; there are {tests} (see `cargo xtask test-gpu` without --filter)")]
-    NothingMatches { filter: String, tests: usize },
-    #[error("{failed} of {run} test runs failed; logs are under {directory}")]
-    Failed {
-        failed: usize,
-        run: usize,
-        directory: String,
-    },
-    #[error("--require-gpu: {skipped} of {run} test runs were skipped")]
-    Skipped { skipped: usize, run: usize },
-    #[error("{different} of {buffers} buffers are different on {device} and {against}; see {report}")]
-    Different {
-        different: usize,
-        buffers: usize,
-        device: String,
-        against: String,
-        report: String,
-    },
-    #[error(
-        "--against compared no buffer: {not_compared} test runs did not pass on both devices, the others compare none"
-    )]
-    NothingCompared { not_compared: usize },
-}
+/// Seconds that a test may take unless the user says otherwise.
+const DEADLINE: u64 = 300;
+/// Time that a test may stand still.
+const SILENCE: Duration = Duration::from_secs(30);
+/// Time between two looks at the user while waiting for a card.
+const GLANCE: Duration = Duration::from_millis(500);
+/// Time that what the run left behind may take to end.
+const LAST: Duration = Duration::from_secs(5);
+/// The folder of recorded buffers.
+const BUFFERS: &str = "buffers";
 
 /// Runs the GPU tests.
-pub(crate) fn run(mut args: Args) -> Outcome {
-    let directory = workspace_root().join("target/test-gpu");
-    std::fs::create_dir_all(&directory)?;
-    let machine = Sysfs::host().machine();
-    args.device = args.device.resolve(&machine, args.allow_display_gpu)?;
-    if let Some(other) = args.against.take() {
-        args.against = Some(other.resolve(&machine, args.allow_display_gpu)?);
-    }
-
-    eprintln!("building the GPU tests …");
-    let binaries = discover::build()?;
-    let all: Vec<Test> = discover::list(&binaries)?;
-    if let Err(error) = crate::model::ensure_minilm() {
-        eprintln!("the encoder model is not here, its tests will be skipped: {error}");
-    }
-    let tests: Vec<Test> = all
-        .iter()
-        .filter(|test| {
-            args.filter
-                .as_ref()
-                .is_none_or(|filter| test.id().contains(filter.as_str()))
-        })
-        .cloned()
-        .collect();
-    if tests.is_empty() {
-        return Err(TestGpuError::NothingMatches {
-            filter: args.filter.unwrap_or_default(),
-            tests: all.len(),
-        }
-        .into());
-    }
-
-    let results = run_on(&args, &args.device, &tests, &directory)?;
-    let Some(other) = &args.against else {
-        return verdict(&results, args.require_gpu, &directory);
+pub(crate) fn run(args: Args) -> Outcome {
+    let interrupt = Interrupt::listen()?;
+    let door = Door {
+        sysfs: Sysfs::at(&args.root),
+        machine: Sysfs::at(&args.root).machine(),
+        directory: args
+            .reports
+            .clone()
+            .unwrap_or_else(|| workspace_root().join("target/test-gpu")),
+        args,
+        interrupt,
+        household: Arc::new(Household::adopting()?),
     };
-    let beside = directory.join("against");
-    std::fs::create_dir_all(&beside)?;
-    let others = run_on(&args, other, &tests, &beside)?;
-    let comparison = Comparison::new(&Run::of(&results, &directory), &Run::of(&others, &beside))?;
-    let report = directory.join("against.json");
-    comparison.write_json(&report)?;
-    print!("{comparison}");
-    verdict(&results, args.require_gpu, &directory)?;
-    verdict(&others, args.require_gpu, &beside)?;
-    agreement(&comparison, &results.device, &others.device, &report)
+    let outcome = door.run();
+    // Whatever happened, nobody stays behind.
+    door.household.end_adopted(LAST);
+    outcome
+}
+
+/// One call of the command.
+struct Door {
+    args: Args,
+    sysfs: Sysfs,
+    machine: Machine,
+    /// Where reports go.
+    directory: PathBuf,
+    interrupt: Arc<Interrupt>,
+    household: Arc<Household>,
+}
+
+/// A device that may be used, and how.
+struct Checked {
+    device: Device,
+    findings: Vec<Finding>,
+    careful: bool,
+    deadline: Duration,
+}
+
+impl Door {
+    fn run(&self) -> Outcome {
+        std::fs::create_dir_all(&self.directory)?;
+        let device = self.check(&self.args.device)?;
+        let against = self
+            .args
+            .against
+            .as_ref()
+            .map(|device| self.check(device))
+            .transpose()?;
+        let tests = self.tests()?;
+
+        let results = self.run_on(&device, &tests, &self.directory)?;
+        let Some(other) = against else {
+            return self.verdict(&results, &self.directory);
+        };
+        let beside = self.directory.join("against");
+        std::fs::create_dir_all(&beside)?;
+        let others = self.run_on(&other, &tests, &beside)?;
+        let comparison = Comparison::new(&Run::of(&results, &self.directory), &Run::of(&others, &beside))?;
+        let report = self.directory.join("against.json");
+        comparison.write_json(&report)?;
+        say!("{}", comparison.to_string().trim_end());
+        self.verdict(&results, &self.directory)?;
+        self.verdict(&others, &beside)?;
+        verdict::agreement(&comparison, &results.device, &others.device, &report)
+    }
+
+    fn consent(&self) -> Consent {
+        Consent {
+            display: self.args.allow_display_gpu,
+            reset: self.args.after_reset,
+        }
+    }
+
+    fn quarantine(&self, card: &str) -> QuarantineFile {
+        QuarantineFile::new(&quarantine::default_directory(), card, self.sysfs.root())
+    }
+
+    /// Looks whether a device may be used, and says what should be known of it.
+    fn check(&self, device: &Device) -> Result<Checked, TestGpuError> {
+        let device = device.clone().resolve(&self.machine)?;
+        let mut checked = Checked {
+            deadline: Duration::from_secs(self.args.deadline.unwrap_or(DEADLINE)),
+            findings: Vec::new(),
+            careful: false,
+            device,
+        };
+        let Some(pci) = checked.device.pci() else {
+            return Ok(checked);
+        };
+        let mut cards = self.machine.amd_cards();
+        let card = cards
+            .find(|card| card.pci.as_deref() == Some(pci))
+            .expect("a resolved card is there");
+        let facts = Facts::look(&self.sysfs, &self.machine, card, self.quarantine(pci).read());
+        checked.findings = facts.findings(self.consent());
+        for finding in &checked.findings {
+            tell!("{finding}");
+        }
+        if let Some(finding) = checked.findings.iter().find(|finding| finding.level == Level::Refusal) {
+            return Err(TestGpuError::Refused(finding.to_string()));
+        }
+        checked.careful = facts.wants_care();
+        if facts.is_without_cwsr() {
+            if self.args.deadline.is_some() && checked.deadline > WITHOUT_CWSR {
+                return Err(TestGpuError::TooLong {
+                    deadline: checked.deadline.as_secs(),
+                    longest: WITHOUT_CWSR.as_secs(),
+                });
+            }
+            checked.deadline = checked.deadline.min(WITHOUT_CWSR);
+        }
+        Ok(checked)
+    }
+
+    /// The tests that the user wants.
+    fn tests(&self) -> Result<Vec<Test>, Box<dyn std::error::Error>> {
+        let runner = Runner {
+            household: &self.household,
+            interrupt: &self.interrupt,
+        };
+        let binaries = if self.args.binary.is_empty() {
+            tell!("building the GPU tests …");
+            let binaries = runner.build().map_err(|error| self.unless_interrupted(error.into()))?;
+            if let Err(error) = crate::model::ensure_minilm() {
+                tell!("the encoder model is not here, its tests will be skipped: {error}");
+            }
+            binaries
+        } else {
+            let given = self.args.binary.iter().map(|path| discover::given(path));
+            given.collect::<Result<_, _>>()?
+        };
+        let all = runner
+            .list(&binaries)
+            .map_err(|error| self.unless_interrupted(error.into()))?;
+        let total = all.len();
+        let Some(filter) = &self.args.filter else {
+            return Ok(all);
+        };
+        let wanted = |test: &Test| match self.args.exact {
+            true => test.id() == *filter,
+            false => test.id().contains(filter.as_str()),
+        };
+        let tests: Vec<Test> = all.into_iter().filter(wanted).collect();
+        if tests.is_empty() {
+            return Err(Box::new(TestGpuError::NothingMatches {
+                filter: filter.clone(),
+                tests: total,
+            }));
+        }
+        Ok(tests)
+    }
+
+    fn unless_interrupted(&self, error: TestGpuError) -> TestGpuError {
+        self.interrupt.signal().map_or(error, TestGpuError::Interrupted)
+    }
+
+    /// Takes the card's lock, or stops waiting for it when the user does.
+    fn lock(&self, device: &Device) -> Result<CardLock, Box<dyn std::error::Error>> {
+        let directory = device.lock_directory(&self.directory);
+        let until = Instant::now() + Duration::from_secs(self.args.patience);
+        let mut announced = false;
+        loop {
+            let patience = until.saturating_duration_since(Instant::now()).min(GLANCE);
+            let lock = CardLock::acquire_on(&self.sysfs, &directory, &device.card_key(), patience, |holder| {
+                if !announced {
+                    let who = holder.map_or_else(|| "another process".to_owned(), ToString::to_string);
+                    tell!("waiting for {device}: in use by {who}");
+                }
+                announced = true;
+            });
+            match lock {
+                Err(LockError::Held { card, holder, .. }) => {
+                    if let Some(signal) = self.interrupt.signal() {
+                        return Err(Box::new(TestGpuError::Interrupted(signal)));
+                    }
+                    if Instant::now() >= until {
+                        let waited = Duration::from_secs(self.args.patience);
+                        return Err(Box::new(LockError::Held { card, holder, waited }));
+                    }
+                }
+                // A process of a run before this one, which the driver holds on to: nobody gets it off the card.
+                Err(error @ LockError::Lingering { .. }) => {
+                    if let Some(pci) = device.pci() {
+                        let quarantine = self.quarantine(pci);
+                        quarantine.write(Cause::Stuck, "a run before this one", &error.to_string())?;
+                    }
+                    return Err(Box::new(TestGpuError::Refused(error.to_string())));
+                }
+                lock => return Ok(lock?),
+            }
+        }
+    }
+
+    /// Runs the tests on one device and reports them under `directory`.
+    fn run_on(
+        &self,
+        checked: &Checked,
+        tests: &[Test],
+        directory: &Path,
+    ) -> Result<Summary, Box<dyn std::error::Error>> {
+        let device = &checked.device;
+        let lock = self.lock(device)?;
+        let (logs, buffers) = (directory.join("logs"), directory.join(BUFFERS));
+        for folder in [&logs, &buffers] {
+            if folder.exists() {
+                std::fs::remove_dir_all(folder)?;
+            }
+        }
+        std::fs::create_dir_all(&logs)?;
+        if self.args.against.is_some() {
+            std::fs::create_dir_all(&buffers)?;
+        }
+        let jobs = device.jobs(self.args.jobs);
+        let quarantine = device.pci().map(|pci| self.quarantine(pci));
+        let supervision = self.supervision(checked, jobs, buffers);
+        let session = Session {
+            blocked: Mutex::new(self.blocked_from_the_start(quarantine.as_ref())),
+            supervision: &supervision,
+            lock: &lock,
+            logs: &logs,
+            interrupt: &self.interrupt,
+            quarantine: quarantine.as_ref(),
+            jobs,
+        };
+
+        let style = ProgressStyle::with_template("{elapsed_precise} {wide_bar} {pos}/{len} {msg}");
+        let bar = ProgressBar::new(tests.len() as u64 * u64::from(self.args.repeat));
+        let bar = bar.with_style(style.expect("a constant template"));
+        let start = Instant::now();
+        let results = session.run(tests, self.args.repeat, |result: &TestResult| {
+            if result.failed() {
+                bar.println(format!("FAILED {} ({})", result.id, result.verdict));
+            }
+            bar.inc(1);
+            bar.set_message(result.id.clone());
+        });
+        bar.finish_and_clear();
+        let mut summary = Summary::new(&device.to_string(), results, start.elapsed());
+        self.household.end_adopted(LAST);
+        summary.findings.clone_from(&checked.findings);
+        summary.interrupted = self.interrupt.signal();
+        summary.write(directory)?;
+        say!("{}", summary.to_string().trim_end());
+        Ok(summary)
+    }
+
+    fn supervision(&self, checked: &Checked, jobs: usize, buffers: PathBuf) -> Supervision {
+        let mut environment = checked.device.environment();
+        if checked.careful {
+            environment.push((CAREFUL_VARIABLE, "1".to_owned()));
+        }
+        // What is said of a copy of a machine is not what this machine's kernel says.
+        let events = || uevents::Uevents::listen().ok().filter(|_| self.sysfs.is_host());
+        let pci = checked.device.pci();
+        Supervision {
+            deadline: checked.deadline,
+            silence: SILENCE,
+            grace: Grace::default(),
+            environment,
+            buffers: buffers.exists().then_some(buffers),
+            alone: jobs == 1,
+            household: self.household.clone(),
+            kfd: pci.map(|_| Kfd::new(self.sysfs.clone())),
+            breaker: pci.map(|pci| Breaker::new(pci, self.sysfs.root(), events())),
+        }
+    }
+
+    /// Why no test may start: somebody put the card in quarantine while we waited for it.
+    fn blocked_from_the_start(&self, quarantine: Option<&QuarantineFile>) -> Option<String> {
+        let held = quarantine?.read()?;
+        let blocks = held.cause == Cause::Stuck || !self.args.after_reset;
+        blocks.then(|| held.to_string())
+    }
+
+    fn verdict(&self, summary: &Summary, directory: &Path) -> Outcome {
+        verdict::verdict(summary, self.args.require_gpu, self.args.min_executed, directory)
+    }
 }
 
 impl<'a> Run<'a> {
@@ -138,131 +402,4 @@ impl<'a> Run<'a> {
             buffers: directory.join(BUFFERS),
         }
     }
-}
-
-/// The folder of recorded buffers.
-const BUFFERS: &str = "buffers";
-
-/// Runs the tests on one device and reports them under `directory`.
-fn run_on(
-    args: &Args,
-    device: &Device,
-    tests: &[Test],
-    directory: &Path,
-) -> Result<Summary, Box<dyn std::error::Error>> {
-    let lock = CardLock::acquire(
-        &device.lock_directory(),
-        &device.card_key(),
-        Duration::from_secs(args.patience),
-        |holder| {
-            let who = holder.map_or_else(|| "another process".to_owned(), ToString::to_string);
-            eprintln!("waiting for {device}: in use by {who}");
-        },
-    )?;
-    let start = Instant::now();
-    let results = run_all(args, device, tests, &lock, directory)?;
-    let summary = Summary::new(&device.to_string(), results, start.elapsed());
-    summary.write_json(&directory.join("report.json"))?;
-    summary.write_junit(&directory.join("junit.xml"))?;
-    print!("{summary}");
-    Ok(summary)
-}
-
-/// Fails if the two devices do not agree, or if nothing was there to agree on.
-fn agreement(comparison: &Comparison, device: &str, against: &str, report: &Path) -> Outcome {
-    let total = comparison.total();
-    if total.different > 0 {
-        return Err(TestGpuError::Different {
-            different: total.different,
-            buffers: total.buffers,
-            device: device.to_owned(),
-            against: against.to_owned(),
-            report: report.display().to_string(),
-        }
-        .into());
-    }
-    if total.buffers == 0 {
-        return Err(TestGpuError::NothingCompared {
-            not_compared: comparison.not_compared.len(),
-        }
-        .into());
-    }
-    Ok(())
-}
-
-fn verdict(summary: &Summary, require_gpu: bool, directory: &Path) -> Outcome {
-    let (failed, skipped, run) = (summary.failed(), summary.skipped(), summary.results.len());
-    if failed > 0 {
-        return Err(TestGpuError::Failed {
-            failed,
-            run,
-            directory: directory.join("logs").display().to_string(),
-        }
-        .into());
-    }
-    if require_gpu && skipped > 0 {
-        return Err(TestGpuError::Skipped { skipped, run }.into());
-    }
-    Ok(())
-}
-
-/// Runs every test `repeat` times, `jobs` at a time, with a progress bar.
-fn run_all(
-    args: &Args,
-    device: &Device,
-    tests: &[Test],
-    lock: &CardLock,
-    directory: &Path,
-) -> Result<Vec<TestResult>, std::io::Error> {
-    let jobs = device.jobs(args.jobs);
-    let total = tests.len() * args.repeat as usize;
-    let bar = ProgressBar::new(total as u64).with_style(
-        ProgressStyle::with_template("{elapsed_precise} {wide_bar} {pos}/{len} {msg}").expect("a constant template"),
-    );
-    let queue: Mutex<VecDeque<(u32, &Test)>> = Mutex::new(
-        (0..args.repeat)
-            .flat_map(|round| tests.iter().map(move |test| (round, test)))
-            .collect(),
-    );
-    let (logs, buffers) = (directory.join("logs"), directory.join(BUFFERS));
-    for folder in [&logs, &buffers] {
-        if folder.exists() {
-            std::fs::remove_dir_all(folder)?;
-        }
-    }
-    std::fs::create_dir_all(&logs)?;
-    if args.against.is_some() {
-        std::fs::create_dir_all(&buffers)?;
-    }
-    let (send, receive) = mpsc::channel();
-    let supervision = supervise::Supervision {
-        deadline: Duration::from_secs(args.deadline),
-        grace: supervise::Grace::default(),
-        environment: device.environment(),
-        buffers: buffers.exists().then_some(buffers),
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            let (send, queue, logs, supervision) = (send.clone(), &queue, &logs, &supervision);
-            scope.spawn(move || {
-                while let Some((round, test)) = { queue.lock().expect("no worker panics").pop_front() } {
-                    let _ = send.send(supervision.run(test, round, lock, logs));
-                }
-            });
-        }
-        drop(send);
-        let mut results: Vec<TestResult> = Vec::with_capacity(total);
-        for result in receive {
-            let result = result?;
-            if result.failed() {
-                bar.println(format!("FAILED {} ({})", result.id, result.verdict));
-            }
-            bar.inc(1);
-            bar.set_message(result.id.clone());
-            results.push(result);
-        }
-        bar.finish_and_clear();
-        results.sort_by(|a, b| (&a.id, a.round).cmp(&(&b.id, b.round)));
-        Ok(results)
-    })
 }

@@ -1,65 +1,73 @@
 //! One test in one process, under a deadline, with nothing left behind.
 
 use super::against;
+use super::breaker::Breaker;
+use super::child::Tamed;
 use super::discover::Test;
-use super::report::{TestResult, Verdict};
+use super::heart::Heart;
+use super::household::{self, Household, Mark};
+use super::interrupt::{Hurry, Interrupt};
+use super::kfd::Kfd;
+use super::ladder::{self, Grace, Target};
+use super::output::Output;
+use super::poll::poll;
+use super::report::{TestResult, Verdict, first_error};
 use rocmforge_testkit::against::BUFFERS_VARIABLE;
 use rocmforge_testkit::lock::CardLock;
+use rocmforge_testkit::pulse::HEARTBEAT_FD_VARIABLE;
 use rocmforge_testkit::report::{REPORT_VARIABLE, Record};
-use rustix::process::{Pid, Signal, kill_process_group};
-use std::fs::{self, File};
+use rustix::process::Signal;
+use std::collections::BTreeSet;
+use std::fs;
 use std::io;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often the supervisor looks whether a test has ended.
-const POLL: Duration = Duration::from_millis(5);
+/// How often the supervisor looks at what nobody tells it: resets, and tests that fell silent.
+const TICK: Duration = Duration::from_millis(250);
+/// Time that processes which a test left behind may take to end.
+const LEFTOVERS: Duration = Duration::from_secs(10);
 /// Bytes of a test's output kept in the reports: its end.
 const OUTPUT_TAIL: usize = 16 * 1024;
-
-/// Time between the steps of the ladder SIGQUIT, SIGTERM, SIGKILL.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Grace {
-    /// From SIGQUIT (a debug agent dumps the waves) to SIGTERM.
-    pub(crate) quit: Duration,
-    /// From SIGTERM to SIGKILL.
-    pub(crate) terminate: Duration,
-    /// From SIGKILL to giving the process up as unkillable.
-    pub(crate) kill: Duration,
-}
-
-impl Default for Grace {
-    fn default() -> Self {
-        // The kernel driver waits 9 s for a queue to be preempted, so a killed process may need that long to go.
-        Self {
-            quit: Duration::from_secs(1),
-            terminate: Duration::from_secs(2),
-            kill: Duration::from_secs(15),
-        }
-    }
-}
 
 /// How tests are run.
 pub(crate) struct Supervision {
     /// Time a test may take.
     pub(crate) deadline: Duration,
-    /// The ladder after the deadline.
+    /// Time that a test whose lease has been heard may be silent, and then stand still.
+    pub(crate) silence: Duration,
+    /// The ladder after either.
     pub(crate) grace: Grace,
     /// What the test's process is told.
     pub(crate) environment: Vec<(&'static str, String)>,
     /// Where tests record the buffers they compare, if they are to.
     pub(crate) buffers: Option<PathBuf>,
+    /// Whether no two tests run at once.
+    pub(crate) alone: bool,
+    pub(crate) household: Arc<Household>,
+    /// The driver's list of processes, on a real card.
+    pub(crate) kfd: Option<Kfd>,
+    /// What watches a real card for resets.
+    pub(crate) breaker: Option<Breaker>,
 }
 
 impl Supervision {
     /// Runs one test and says how it ended.
-    pub(crate) fn run(&self, test: &Test, round: u32, lock: &CardLock, logs: &Path) -> io::Result<TestResult> {
-        let id = test.id();
-        let stem = format!("{}.{round}", id.replace("::", "."));
+    pub(crate) fn run(
+        &self,
+        test: &Test,
+        round: u32,
+        lock: &CardLock,
+        logs: &Path,
+        interrupt: &Interrupt,
+    ) -> io::Result<TestResult> {
+        let stem = format!("{}.{round}", against::file_name(&test.id()));
         let (log, records) = (logs.join(format!("{stem}.log")), logs.join(format!("{stem}.jsonl")));
-        let mut result = TestResult::new(id, round);
+        let mut result = TestResult::new(test.id(), round);
         if test.ignored {
             result.verdict = Verdict::Skipped {
                 reason: "marked #[ignore]".to_owned(),
@@ -77,84 +85,242 @@ impl Supervision {
         }
         lock.pass_to(&mut command).map_err(io::Error::other)?;
 
+        result.begun = rocmforge_testkit::pulse::now();
         let start = Instant::now();
-        let ended = self.run_to_end(&mut command, &log)?;
+        let end = self.run_to_end(command, &Mark::new(&stem), &log, interrupt)?;
         result.seconds = start.elapsed().as_secs_f64();
         result.read_records(&records);
-        result.verdict = match ended {
-            Ended::Exited(status) if status.success() => match result.skip_reason.take() {
-                Some(reason) => Verdict::Skipped { reason },
-                None => Verdict::Passed,
-            },
-            Ended::Exited(status) => match status.signal() {
-                Some(signal) => Verdict::Crashed { signal },
-                None => Verdict::Failed {
-                    status: status.code().unwrap_or(-1),
-                },
-            },
-            Ended::TimedOut { signal } => Verdict::TimedOut {
-                seconds: self.deadline.as_secs_f64(),
-                signal: signal.to_owned(),
-            },
-            Ended::Unkillable => Verdict::Unkillable,
-        };
-        if result.failed() {
-            result.output = tail(&log);
+        result.samples = end.samples;
+        result.left_behind = end.left_behind;
+        result.verdict = self.judge(end.ending, result.skip_reason.take());
+        if result.failed() || result.blocked() {
+            let text = fs::read(&log).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            result.first_error = first_error(&text);
+            result.seed = seed(&text);
+            result.output = tail(&text).to_owned();
         }
         Ok(result)
     }
 
-    /// Runs `command` in a process group of its own until it ends or cannot be ended; then ends what it left behind.
-    fn run_to_end(&self, command: &mut Command, log: &Path) -> io::Result<Ended> {
-        let output = File::create(log)?;
-        command
-            .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(output)
-            .process_group(0);
-        let mut child = command.spawn()?;
-        let group = Pid::from_child(&child);
-        let ended = self.wait(&mut child, group)?;
-        // Children that the test started and did not wait for. There may be none.
-        let _ = kill_process_group(group, Signal::KILL);
-        Ok(ended)
+    /// Runs `command` until it ends or cannot be ended; then ends what it left behind.
+    fn run_to_end(&self, mut command: Command, mark: &Mark, log: &Path, interrupt: &Interrupt) -> io::Result<End> {
+        let ((said, says), (heard, beats)) = (io::pipe()?, io::pipe()?);
+        command.stdin(Stdio::null()).stdout(says.try_clone()?).stderr(says);
+        command.env(HEARTBEAT_FD_VARIABLE, beats.as_raw_fd().to_string());
+        let mut running = Running {
+            output: Output::new(said, log)?,
+            heart: Heart::new(heard)?,
+            process: self.household.start(&mut command, mark, Some(beats.as_fd()))?,
+            supervision: self,
+            interrupt,
+            ended: false,
+            still_since: None,
+        };
+        // Our own copies of the writing ends: without them the pipes end with the test.
+        drop((command, beats));
+        let mut ending = running.supervise(Instant::now() + self.deadline)?;
+
+        // The leader is not reaped yet, so its group's number is still its own.
+        running.process.signal(Signal::KILL);
+        let leader = running.process.id();
+        let leftovers = self.household.end_leftovers(mark, leader, self.alone, LEFTOVERS);
+        match self.household.reap(&mut running.process)? {
+            Some(status) => ending.exited(status),
+            None => ending = Ending::Stuck(format!("process {leader} cannot be killed")),
+        }
+        if let Some(stuck) = leftovers.stuck.first() {
+            ending = Ending::Stuck(format!("process {stuck}, which the test started, cannot be killed"));
+        }
+        let processes: BTreeSet<u32> = leftovers.ended.keys().copied().chain([leader]).collect();
+        if let Some(kfd) = &self.kfd
+            && let Some(held) = kfd.wait_until_forgotten(&processes, self.grace.kill)
+            && !matches!(ending, Ending::Stuck(_))
+        {
+            let waited = self.grace.kill.as_secs_f64();
+            ending = Ending::Stuck(format!(
+                "{waited} s after its end the driver still knows process {held}"
+            ));
+        }
+        if let (Some(breaker), false) = (&self.breaker, matches!(ending, Ending::Stuck(_) | Ending::Late { .. }))
+            && let Some(what) = breaker.tripped()
+        {
+            ending = Ending::Reset(what);
+        }
+        running.output.finish()?;
+        Ok(End {
+            ending,
+            samples: running.heart.finish()?,
+            left_behind: leftovers.ended.into_values().collect(),
+        })
     }
 
-    fn wait(&self, child: &mut Child, group: Pid) -> io::Result<Ended> {
-        if let Some(status) = wait_for(child, self.deadline)? {
-            return Ok(Ended::Exited(status));
+    fn judge(&self, ending: Ending, skip_reason: Option<String>) -> Verdict {
+        match ending {
+            Ending::Itself(Some(status)) if status.success() => match skip_reason {
+                Some(reason) => Verdict::Skipped { reason },
+                None => Verdict::Passed,
+            },
+            Ending::Itself(status) => match status.and_then(|status| status.signal()) {
+                Some(signal) => Verdict::Crashed { signal },
+                None => Verdict::Failed {
+                    status: status.and_then(|status| status.code()).unwrap_or(-1),
+                },
+            },
+            Ending::Late { silent, signal } => Verdict::TimedOut {
+                seconds: if silent { self.silence } else { self.deadline }.as_secs_f64(),
+                silent,
+                signal: signal.to_owned(),
+            },
+            Ending::Interrupted => Verdict::Interrupted,
+            Ending::Reset(reason) => Verdict::Invalidated { reason },
+            Ending::Stuck(reason) => Verdict::Stuck { reason },
         }
-        let ladder = [
-            (Signal::QUIT, "SIGQUIT", self.grace.quit),
-            (Signal::TERM, "SIGTERM", self.grace.terminate),
-            (Signal::KILL, "SIGKILL", self.grace.kill),
-        ];
-        for (signal, name, grace) in ladder {
-            let _ = kill_process_group(group, signal); // it may have ended just now
-            if wait_for(child, grace)?.is_some() {
-                return Ok(Ended::TimedOut { signal: name });
+    }
+}
+
+/// How a test's process came to its end.
+enum Ending {
+    /// By itself; the status is not known before it is reaped.
+    Itself(Option<ExitStatus>),
+    /// By the supervisor, past its deadline or silent for too long.
+    Late { silent: bool, signal: &'static str },
+    /// By the supervisor, because the user ended the run.
+    Interrupted,
+    /// Whatever it did, the card was reset under it.
+    Reset(String),
+    /// Not at all, or the driver did not notice.
+    Stuck(String),
+}
+
+impl Ending {
+    fn exited(&mut self, with: ExitStatus) {
+        if let Self::Itself(status) = self {
+            *status = Some(with);
+        }
+    }
+}
+
+/// Everything that is known when a test is over.
+struct End {
+    ending: Ending,
+    samples: Vec<rocmforge_testkit::pulse::Sample>,
+    left_behind: Vec<String>,
+}
+
+/// A test that is running.
+struct Running<'a> {
+    process: Tamed,
+    output: Output,
+    heart: Heart,
+    supervision: &'a Supervision,
+    interrupt: &'a Interrupt,
+    ended: bool,
+    /// Since when it does not run.
+    still_since: Option<Instant>,
+}
+
+/// Why the supervisor stopped waiting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Woken {
+    Ended,
+    TimeIsUp,
+    Silent,
+    Hurried,
+    Reset(String),
+}
+
+impl Running<'_> {
+    fn supervise(&mut self, until: Instant) -> io::Result<Ending> {
+        let grace = self.supervision.grace;
+        let woken = self.wait(until, Hurry::No, true)?;
+        let from = match woken {
+            Woken::Ended => return Ok(Ending::Itself(None)),
+            Woken::Hurried => ladder::From::Terminate,
+            _ => ladder::From::Quit,
+        };
+        let Some(signal) = ladder::climb(self, from, grace)? else {
+            return Ok(Ending::Stuck(format!("process {} cannot be killed", self.process.id())));
+        };
+        Ok(match woken {
+            Woken::Hurried => Ending::Interrupted,
+            Woken::Reset(what) => Ending::Reset(what),
+            woken => Ending::Late {
+                silent: woken == Woken::Silent,
+                signal,
+            },
+        })
+    }
+
+    /// Waits for the end of the process until a moment, or until there is more of a hurry than `hurry`; meanwhile takes
+    /// what the test says, and, if `watchful`, looks for resets and silence.
+    fn wait(&mut self, until: Instant, hurry: Hurry, watchful: bool) -> io::Result<Woken> {
+        loop {
+            let now = Instant::now();
+            let patience = until.saturating_duration_since(now).min(TICK);
+            let watched = [
+                Some(self.process.ended()),
+                self.output.readable(),
+                self.heart.readable(),
+                self.interrupt.more_than(hurry),
+            ];
+            let [ended, said, beaten, hurried] = poll(watched, patience)?;
+            if said {
+                self.output.take()?;
+            }
+            if beaten {
+                self.heart.listen()?;
+            }
+            // First what the test did, then what time it is: a supervisor that woke late must not blame the test.
+            if ended {
+                self.ended = true;
+                return Ok(Woken::Ended);
+            }
+            if hurried {
+                return Ok(Woken::Hurried);
+            }
+            if Instant::now() >= until {
+                return Ok(Woken::TimeIsUp);
+            }
+            if watchful {
+                if let Some(what) = self.supervision.breaker.as_ref().and_then(Breaker::tripped) {
+                    return Ok(Woken::Reset(what));
+                }
+                if self.is_silent() {
+                    return Ok(Woken::Silent);
+                }
             }
         }
-        Ok(Ended::Unkillable)
+    }
+
+    /// Whether the test has been heard, fell silent, and at every look since then its process did not run: stopped, or
+    /// waiting in the kernel. One look says little: a process that starts another waits in the kernel for a moment. One
+    /// that runs and says nothing has its deadline.
+    fn is_silent(&mut self) -> bool {
+        let silence = self.supervision.silence;
+        let silent = self.heart.last().is_some_and(|last| last.elapsed() >= silence);
+        if !silent || !matches!(household::state_of(self.process.id()), Some('T' | 'D')) {
+            self.still_since = None;
+            return false;
+        }
+        self.still_since.get_or_insert_with(Instant::now).elapsed() >= silence
     }
 }
 
-enum Ended {
-    Exited(ExitStatus),
-    TimedOut { signal: &'static str },
-    Unkillable,
-}
+impl Target for Running<'_> {
+    fn signal(&mut self, signal: Signal) {
+        self.process.signal(signal);
+    }
 
-fn wait_for(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if start.elapsed() >= patience {
-            return Ok(None);
-        }
-        std::thread::sleep(POLL);
+    fn ended_within(&mut self, patience: Duration) -> io::Result<bool> {
+        // SIGKILL has no step after it to hurry to.
+        let hurry = self.interrupt.hurry();
+        self.wait(Instant::now() + patience, hurry, false)?;
+        Ok(self.ended)
+    }
+
+    fn in_a_hurry(&self) -> bool {
+        self.interrupt.hurry() == Hurry::Now
     }
 }
 
@@ -170,6 +336,7 @@ impl TestResult {
                     self.peak_bytes = Some(self.peak_bytes.unwrap_or(0).max(peak_bytes));
                     self.launches += launches;
                 }
+                Ok(Record::Driver { before, after }) => self.retained = retained(before, after),
                 // A line cut short by a kill says nothing.
                 Err(_) => {}
             }
@@ -177,147 +344,25 @@ impl TestResult {
     }
 }
 
-fn tail(log: &Path) -> String {
-    let bytes = fs::read(log).unwrap_or_default();
-    String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(OUTPUT_TAIL)..]).into_owned()
+/// What the driver counts for a process may move by this much without meaning anything: two of its granules.
+const DRIVER_GRANULES: u64 = 4 << 20;
+
+/// Bytes that the driver went on holding for a process when its lease had ended: in each of three looks.
+fn retained(before: u64, after: [u64; 3]) -> Option<u64> {
+    let grown = after.into_iter().min()?.saturating_sub(before);
+    (grown > DRIVER_GRANULES).then_some(grown)
+}
+
+/// The end of a text, cut where a character begins.
+fn tail(text: &str) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(OUTPUT_TAIL))..]
+}
+
+/// The seed with which to repeat a test: the one that its generator printed.
+fn seed(text: &str) -> Option<u64> {
+    let (_, rest) = text.split_once("repeat with ROCMFORGE_SEED=")?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_gpu::discover::TestBinary;
-    use std::os::unix::fs::PermissionsExt;
-
-    /// Runs a shell script as if it were a test binary.
-    fn supervise(script: &str, deadline: Duration) -> (TestResult, tempfile::TempDir) {
-        let directory = tempfile::tempdir().unwrap();
-        let executable = directory.path().join("fake-test");
-        fs::write(&executable, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&executable, fs::Permissions::from_mode(0o755)).unwrap();
-        let lock = CardLock::acquire(&directory.path().join("lock"), "fake", Duration::ZERO, |_| {}).unwrap();
-        let binary = TestBinary {
-            package: "fake".to_owned(),
-            executable,
-            directory: directory.path().to_owned(),
-        };
-        let test = Test {
-            binary,
-            name: "planted".to_owned(),
-            ignored: false,
-        };
-        let grace = Grace {
-            quit: Duration::from_millis(200),
-            terminate: Duration::from_millis(200),
-            kill: Duration::from_secs(5),
-        };
-        let supervision = Supervision {
-            deadline,
-            grace,
-            environment: vec![("ROCMFORGE_DEVICE", "sim".to_owned())],
-            buffers: Some(directory.path().to_owned()),
-        };
-        let result = supervision.run(&test, 0, &lock, directory.path()).unwrap();
-        (result, directory)
-    }
-
-    const SOON: Duration = Duration::from_millis(300);
-    const LONG: Duration = Duration::from_secs(60);
-
-    #[test]
-    fn a_pass_carries_what_the_lease_saw() {
-        let record = r#"{"kind":"lease","device":"sim","peak_bytes":4096,"launches":3}"#;
-        let (result, _) = supervise(&format!("echo '{record}' >> \"$ROCMFORGE_TEST_REPORT\""), LONG);
-        assert_eq!(result.verdict, Verdict::Passed);
-        assert_eq!((result.peak_bytes, result.launches), (Some(4096), 3));
-    }
-
-    #[test]
-    fn a_skip_is_not_a_pass() {
-        let (result, _) = supervise(
-            r#"echo '{"kind":"skip","reason":"no model"}' >> "$ROCMFORGE_TEST_REPORT""#,
-            LONG,
-        );
-        assert_eq!(
-            result.verdict,
-            Verdict::Skipped {
-                reason: "no model".to_owned()
-            }
-        );
-    }
-
-    #[test]
-    fn a_failure_keeps_the_output() {
-        let (result, _) = supervise("echo the reason; exit 101", LONG);
-        assert_eq!(result.verdict, Verdict::Failed { status: 101 });
-        assert!(result.output.contains("the reason"));
-    }
-
-    #[test]
-    fn a_crash_names_its_signal() {
-        let (result, _) = supervise("kill -SEGV $$", LONG);
-        assert_eq!(result.verdict, Verdict::Crashed { signal: 11 });
-    }
-
-    #[test]
-    fn a_hang_ends_at_the_first_signal_it_heeds() {
-        let (result, _) = supervise("exec sleep 1000", SOON);
-        assert_eq!(
-            result.verdict,
-            Verdict::TimedOut {
-                seconds: 0.3,
-                signal: "SIGQUIT".to_owned()
-            }
-        );
-    }
-
-    #[test]
-    fn a_hang_that_heeds_nothing_is_killed() {
-        let (result, _) = supervise("trap '' QUIT TERM; while :; do sleep 0.1; done", SOON);
-        assert_eq!(
-            result.verdict,
-            Verdict::TimedOut {
-                seconds: 0.3,
-                signal: "SIGKILL".to_owned()
-            }
-        );
-    }
-
-    #[test]
-    fn a_stopped_process_is_killed() {
-        let (result, _) = supervise("kill -STOP $$", SOON);
-        assert!(
-            matches!(result.verdict, Verdict::TimedOut { .. }),
-            "{:?}",
-            result.verdict
-        );
-    }
-
-    #[test]
-    fn a_child_that_outlives_the_test_is_ended() {
-        let (result, directory) = supervise("sleep 1000 & echo $! > child.pid", LONG);
-        assert_eq!(result.verdict, Verdict::Passed);
-        let pid = fs::read_to_string(directory.path().join("child.pid")).unwrap();
-        let process = format!("/proc/{}/stat", pid.trim());
-        let gone = || fs::read_to_string(&process).map_or(true, |stat| stat.contains(") Z "));
-        let start = Instant::now();
-        while !gone() && start.elapsed() < Duration::from_secs(5) {
-            std::thread::sleep(POLL);
-        }
-        assert!(gone(), "the grandchild {pid} lives on");
-    }
-
-    #[test]
-    fn the_test_is_told_where_to_record() {
-        let (result, directory) = supervise("echo here > \"$ROCMFORGE_TEST_BUFFERS\"", LONG);
-        assert_eq!(result.verdict, Verdict::Passed);
-        let recorded = fs::read_to_string(against::file(directory.path(), "fake::planted", 0)).unwrap();
-        assert_eq!(recorded, "here\n");
-    }
-
-    #[test]
-    fn the_test_inherits_the_lock() {
-        let (result, _) = supervise(r#"grep -q FLOCK "/proc/self/fdinfo/$ROCMFORGE_GPU_LOCK_FD" "#, LONG);
-        // grep runs in a child of the shell, which inherits the descriptor in turn.
-        assert_eq!(result.verdict, Verdict::Passed, "{}", result.output);
-    }
-}
+pub(crate) mod tests;

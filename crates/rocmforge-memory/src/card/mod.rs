@@ -493,6 +493,11 @@ impl Card {
         &self.ledger
     }
 
+    /// The budget as it was last decided. Reads nothing and changes nothing: for observers.
+    pub fn last_budget(&self) -> Bytes {
+        Bytes(self.ledger.shared.lock().tracker.terms().budget)
+    }
+
     /// The budget and its terms, from figures read in this call.
     pub fn budget(&self) -> BudgetSnapshot {
         let shared = &self.ledger.shared;

@@ -26,6 +26,7 @@ pub use access::{Access, DeviceFile, Group, User};
 pub use drm::{Connector, DrmCard};
 pub use file::ReadError;
 pub use kfd::{KfdNode, gfx_name};
+pub use processes::CardUser;
 pub use readings::SysfsReadings;
 
 /// AMD's PCI vendor number.

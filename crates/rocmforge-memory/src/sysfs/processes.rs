@@ -1,6 +1,23 @@
-//! Which processes KFD counts.
+//! Who uses a card: what KFD counts, and which processes have its device files open.
 
-use super::{Sysfs, file};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::{DrmCard, KfdNode, Sysfs, file};
+use crate::Bytes;
+
+/// A process that uses a card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CardUser {
+    /// Its number.
+    pub process: u32,
+    /// Its name, where it can be read.
+    pub name: Option<String>,
+    /// VRAM that KFD counts for it on the card; `None` where KFD does not know it.
+    pub vram: Option<Bytes>,
+    /// Which of the card's device files it has open: `/dev/dri/renderD128`. `/dev/kfd` is every card's.
+    pub files: Vec<PathBuf>,
+}
 
 impl Sysfs {
     /// The processes that KFD knows, living or not yet torn down, by number. `None` inside a process name space: KFD numbers
@@ -15,5 +32,56 @@ impl Sysfs {
             .collect();
         processes.sort_unstable();
         Some(processes)
+    }
+
+    /// Every process that uses a card, as far as this user may see: by KFD's count, and by open device files. This process
+    /// is left out.
+    pub fn users_of(&self, card: &DrmCard, node: Option<&KfdNode>) -> Vec<CardUser> {
+        let mut users: BTreeMap<u32, CardUser> = BTreeMap::new();
+        let user = |process: u32| CardUser {
+            process,
+            name: file::read(&self.path(&format!("proc/{process}/comm"))).ok(),
+            vram: None,
+            files: Vec::new(),
+        };
+        if let Some(node) = node {
+            for process in self.kfd_processes().unwrap_or_default() {
+                // 0 bytes: it uses another card.
+                let vram = self.process_vram(process, node.gpu_id).filter(|vram| vram.0 > 0);
+                if vram.is_some() {
+                    users.entry(process).or_insert_with(|| user(process)).vram = vram;
+                }
+            }
+        }
+        let render = card
+            .render_node
+            .as_ref()
+            .map(|node| PathBuf::from("/dev/dri").join(node));
+        let ours = [render, Some(PathBuf::from("/dev/dri").join(&card.name))];
+        for process in self.processes() {
+            let folder = self.path(&format!("proc/{process}/fd"));
+            let mut files: Vec<PathBuf> = file::names(&folder, &mut Vec::new())
+                .into_iter()
+                .filter_map(|descriptor| std::fs::read_link(folder.join(descriptor)).ok())
+                .filter(|target| ours.iter().flatten().any(|file| file == target))
+                .collect();
+            files.sort();
+            files.dedup();
+            if !files.is_empty() {
+                users.entry(process).or_insert_with(|| user(process)).files = files;
+            }
+        }
+        users.remove(&std::process::id());
+        users.into_values().collect()
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        // Not by `file::names`: a machine may have more processes than any folder of interest has entries.
+        std::fs::read_dir(self.path("proc"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .collect()
     }
 }

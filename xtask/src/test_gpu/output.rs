@@ -1,0 +1,147 @@
+//! A test's output: kept up to a bound, however much there is of it.
+
+use rustix::io::ioctl_fionbio;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, ErrorKind, PipeReader, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+/// Bytes kept from the beginning of the output, where the first error is.
+const HEAD: usize = 4 << 20;
+/// Bytes kept from its end.
+const TAIL: usize = 64 << 10;
+/// Bytes taken at once, so that a test that never stops writing does not keep the supervisor from its clock.
+const GULP: usize = 1 << 20;
+
+/// The pipe that a test writes to, and the log that it ends up in.
+pub(crate) struct Output {
+    from: PipeReader,
+    log: File,
+    head: usize,
+    tail: VecDeque<u8>,
+    left_out: u64,
+    open: bool,
+}
+
+impl Output {
+    /// Reads from `from`, without ever waiting for it, into a new file at `log`.
+    pub(crate) fn new(from: PipeReader, log: &Path) -> io::Result<Self> {
+        ioctl_fionbio(&from, true)?;
+        Ok(Self {
+            from,
+            log: File::create(log)?,
+            head: 0,
+            tail: VecDeque::new(),
+            left_out: 0,
+            open: true,
+        })
+    }
+
+    /// The descriptor to poll, until the last writer has gone.
+    pub(crate) fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.open.then(|| self.from.as_fd())
+    }
+
+    /// Takes what is there, up to a bound.
+    pub(crate) fn take(&mut self) -> io::Result<()> {
+        let mut chunk = [0; 32 << 10];
+        let mut taken = 0;
+        while self.open && taken < GULP {
+            match self.from.read(&mut chunk) {
+                Ok(0) => self.open = false,
+                Ok(length) => {
+                    taken += length;
+                    self.keep(&chunk[..length])?;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let (head, rest) = bytes.split_at(bytes.len().min(HEAD - self.head));
+        self.log.write_all(head)?;
+        self.head += head.len();
+        self.tail.extend(rest);
+        let over = self.tail.len().saturating_sub(TAIL);
+        self.tail.drain(..over);
+        self.left_out += over as u64;
+        Ok(())
+    }
+
+    /// Takes what is left, and completes the log.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.take()?;
+        if self.left_out > 0 {
+            writeln!(self.log, "\n[... {} bytes left out ...]", self.left_out)?;
+        }
+        let (one, two) = self.tail.as_slices();
+        self.log.write_all(one)?;
+        self.log.write_all(two)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log_of(write: impl FnOnce(&mut io::PipeWriter) + Send + 'static) -> Vec<u8> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let (from, mut to) = io::pipe().unwrap();
+        let mut output = Output::new(from, &path).unwrap();
+        let writer = std::thread::spawn(move || write(&mut to));
+        while output.readable().is_some() {
+            output.take().unwrap();
+        }
+        writer.join().unwrap();
+        output.finish().unwrap();
+        std::fs::read(path).unwrap()
+    }
+
+    #[test]
+    fn little_output_is_kept_as_it_is() {
+        assert_eq!(
+            log_of(|to| to.write_all(b"the reason\n\xff").unwrap()),
+            b"the reason\n\xff"
+        );
+        assert_eq!(log_of(|_| {}), b"");
+    }
+
+    #[test]
+    fn exactly_what_fits_is_kept_whole() {
+        let log = log_of(|to| to.write_all(&vec![b'x'; HEAD + TAIL]).unwrap());
+        assert_eq!(log.len(), HEAD + TAIL);
+        assert!(log.iter().all(|&byte| byte == b'x'));
+    }
+
+    #[test]
+    fn a_flood_keeps_its_beginning_and_its_end() {
+        let log = log_of(|to| {
+            to.write_all(b"first").unwrap();
+            for _ in 0..16 {
+                to.write_all(&[b'x'; 1 << 20]).unwrap();
+            }
+            to.write_all(b"last").unwrap();
+        });
+        assert!(log.starts_with(b"first") && log.ends_with(b"last"));
+        let note = format!("\n[... {} bytes left out ...]\n", 9 + (16 << 20) - HEAD - TAIL);
+        assert_eq!(log.len(), HEAD + TAIL + note.len());
+        assert_eq!(&log[HEAD..HEAD + note.len()], note.as_bytes());
+    }
+
+    #[test]
+    fn a_writer_that_is_silent_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let (from, to) = io::pipe().unwrap();
+        let mut output = Output::new(from, &directory.path().join("log")).unwrap();
+        output.take().unwrap();
+        assert!(output.readable().is_some());
+        output.finish().unwrap();
+        drop(to);
+    }
+}

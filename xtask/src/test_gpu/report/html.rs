@@ -1,0 +1,124 @@
+//! The run as one page that needs nothing but itself: no script, no network, whatever a test is called or prints.
+
+use super::timeline::timeline;
+use super::{Counts, Kind, Summary, TestResult};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+const STYLE: &str = "
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; color: #222; background: #fff }
+table { border-collapse: collapse; width: 100% }
+th, td { text-align: left; padding: .2em .6em; border-bottom: 1px solid #ddd; vertical-align: top; overflow-wrap: anywhere }
+td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
+pre, code { font: 13px/1.4 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere }
+pre { background: #f6f6f6; padding: .6em; max-height: 30em; overflow: auto }
+.passed { color: #176117 } .failed { color: #a40000; font-weight: bold } .skipped { color: #666 } .blocked { color: #8a5a00 }
+svg { width: 100%; height: auto; font-size: 11px }
+svg .grid { stroke: #ddd } svg path { fill: none; stroke-width: 1.5 }
+svg .budget { stroke: #c17d11; stroke-dasharray: 4 3 } svg .held { stroke: #204a87 }
+";
+/// Lets the page load nothing and run nothing, should a test's text ever get where it must not.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+impl Summary {
+    pub(super) fn html(&self) -> String {
+        let title = format!("GPU tests on {}", self.device);
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    title { (title) }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    h1 { (title) }
+                    (self.totals())
+                    @if !self.findings.is_empty() {
+                        h2 { "The card" }
+                        ul { @for finding in &self.findings { li { (clean(&finding.to_string())) } } }
+                    }
+                    h2 { "VRAM held, against the budget" }
+                    (timeline(self))
+                    @if self.counts.failed > 0 {
+                        h2 { "Failures" }
+                        @for result in self.results.iter().filter(|result| result.failed()) { (self.failure(result)) }
+                    }
+                    h2 { "Tests" }
+                    (self.table())
+                }
+            }
+        };
+        page.into_string()
+    }
+
+    fn totals(&self) -> Markup {
+        let Counts {
+            passed,
+            failed,
+            skipped,
+            blocked,
+        } = self.counts;
+        html! {
+            p {
+                span.passed { (passed) " passed" } ", " span.failed { (failed) " failed" } ", "
+                span.skipped { (skipped) " skipped" } ", " span.blocked { (blocked) " blocked" }
+                (format!(" in {:.1} s", self.seconds))
+                @if let Some(signal) = self.interrupted { "; ended by the user (signal " (signal) ")" }
+            }
+        }
+    }
+
+    fn failure(&self, result: &TestResult) -> Markup {
+        html! {
+            h3 { (clean(&result.id)) }
+            p { (clean(&result.verdict.to_string())) }
+            @if let Some(error) = &result.first_error { p { code { (clean(error)) } } }
+            p { "Again: " code { (clean(&result.reproduction(&self.device))) } }
+            @if !result.output.is_empty() {
+                details { summary { "output" } pre { "\n" (clean(&result.output)) } }
+            }
+        }
+    }
+
+    fn table(&self) -> Markup {
+        html! {
+            table {
+                thead {
+                    tr { th { "test" } th { "round" } th { "outcome" } th { "seconds" } th { "peak VRAM" } th { "launches" } }
+                }
+                tbody {
+                    @for result in &self.results {
+                        tr {
+                            td { (clean(&result.id)) }
+                            td.number { (result.round) }
+                            td class=(class(result.verdict.kind())) { (clean(&result.verdict.to_string())) }
+                            td.number { (format!("{:.2}", result.seconds)) }
+                            td.number { @if let Some(bytes) = result.peak_bytes { (format!("{bytes} B")) } }
+                            td.number { (result.launches) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn class(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Passed => "passed",
+        Kind::Failed => "failed",
+        Kind::Skipped => "skipped",
+        Kind::Blocked => "blocked",
+    }
+}
+
+/// `text` with control characters, which no page may hold, made visible.
+pub(super) fn clean(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' | '\t' => c,
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(shown).collect()
+}

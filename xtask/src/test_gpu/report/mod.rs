@@ -1,0 +1,289 @@
+//! What happened: a table and a page for people, JUnit and JSON for machines.
+
+mod html;
+mod junit;
+mod table;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+use super::preflight::Finding;
+use rocmforge_testkit::pulse::Sample;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// How a test's process ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// It did what it should.
+    Passed,
+    /// It could not run, and why.
+    Skipped { reason: String },
+    /// It was not started, because the card must not be used.
+    Blocked { reason: String },
+    /// It ran, and the card was reset under it: whatever it did says nothing about it.
+    Invalidated { reason: String },
+    /// The user ended the run before or during it.
+    Interrupted,
+    /// It exited with a status that is not 0.
+    Failed { status: i32 },
+    /// A signal ended it.
+    Crashed { signal: i32 },
+    /// It ran past its deadline, or was heard and fell silent; the signal is the one that ended it.
+    TimedOut { seconds: f64, silent: bool, signal: String },
+    /// Its process could not be started.
+    NotStarted { reason: String },
+    /// It cannot be ended, or the driver does not let go of it: the card cannot be trusted until the machine restarts.
+    Stuck { reason: String },
+}
+
+/// The four things that can become of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    Passed,
+    Failed,
+    Skipped,
+    Blocked,
+}
+
+impl Verdict {
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Passed => Kind::Passed,
+            Self::Skipped { .. } => Kind::Skipped,
+            Self::Blocked { .. } | Self::Invalidated { .. } | Self::Interrupted => Kind::Blocked,
+            Self::Failed { .. }
+            | Self::Crashed { .. }
+            | Self::TimedOut { .. }
+            | Self::NotStarted { .. }
+            | Self::Stuck { .. } => Kind::Failed,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Passed => f.write_str("passed"),
+            Self::Skipped { reason } => write!(f, "skipped: {reason}"),
+            Self::Blocked { reason } => write!(f, "blocked: {reason}"),
+            Self::Invalidated { reason } => write!(f, "invalidated: {reason}"),
+            Self::Interrupted => f.write_str("interrupted"),
+            Self::Failed { status } => write!(f, "failed with status {status}"),
+            Self::Crashed { signal } => write!(f, "crashed with signal {signal}"),
+            Self::TimedOut {
+                seconds,
+                silent,
+                signal,
+            } => {
+                let how = if *silent { "stood still for" } else { "ran past" };
+                write!(f, "{how} {seconds} s, ended by {signal}")
+            }
+            Self::NotStarted { reason } => write!(f, "could not be started: {reason}"),
+            Self::Stuck { reason } => write!(f, "{reason}; restart the machine before using this card again"),
+        }
+    }
+}
+
+/// One run of one test.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct TestResult {
+    /// `crate::test`.
+    pub(crate) id: String,
+    /// Which repetition.
+    pub(crate) round: u32,
+    #[serde(flatten)]
+    pub(crate) verdict: Verdict,
+    /// When it started, in milliseconds of the machine's monotonic clock.
+    #[serde(rename = "begun_ms")]
+    pub(crate) begun: u64,
+    pub(crate) seconds: f64,
+    /// The most VRAM a lease of the test held, in bytes.
+    pub(crate) peak_bytes: Option<u64>,
+    /// Kernels launched.
+    pub(crate) launches: u64,
+    /// Bytes that the driver went on holding when the ledger was clean: printed, never judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) retained: Option<u64>,
+    /// Names of processes that the test left behind and that were ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left_behind: Vec<String>,
+    /// The first thing that went wrong, of a test that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) first_error: Option<String>,
+    /// The seed of the test's random data, of a test that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) seed: Option<u64>,
+    /// The end of the output, of a test that failed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) output: String,
+    #[serde(skip)]
+    pub(crate) samples: Vec<Sample>,
+    #[serde(skip)]
+    pub(crate) skip_reason: Option<String>,
+}
+
+impl TestResult {
+    pub(crate) fn new(id: String, round: u32) -> Self {
+        Self {
+            id,
+            round,
+            verdict: Verdict::Passed,
+            begun: 0,
+            seconds: 0.0,
+            peak_bytes: None,
+            launches: 0,
+            retained: None,
+            left_behind: Vec::new(),
+            first_error: None,
+            seed: None,
+            output: String::new(),
+            samples: Vec::new(),
+            skip_reason: None,
+        }
+    }
+
+    pub(crate) fn failed(&self) -> bool {
+        self.verdict.kind() == Kind::Failed
+    }
+
+    pub(crate) fn blocked(&self) -> bool {
+        self.verdict.kind() == Kind::Blocked
+    }
+
+    pub(crate) fn passed(&self) -> bool {
+        self.verdict.kind() == Kind::Passed
+    }
+
+    pub(crate) fn package(&self) -> &str {
+        self.id
+            .split_once("::")
+            .map_or(self.id.as_str(), |(package, _)| package)
+    }
+
+    /// The command that runs this test alone, as it ran here.
+    pub(crate) fn reproduction(&self, device: &str) -> String {
+        let seed = self
+            .seed
+            .map(|seed| format!("ROCMFORGE_SEED={seed} "))
+            .unwrap_or_default();
+        let (device, id) = (quoted(device), quoted(&self.id));
+        format!("{seed}cargo xtask test-gpu --device {device} --exact --filter {id}")
+    }
+}
+
+/// `text` as one word of a shell.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+/// The first line of a test's output that names an error: a panic with its message, else a sanitizer's or a runtime's word,
+/// else the last line that says anything.
+pub(crate) fn first_error(output: &str) -> Option<String> {
+    let mut lines = output.lines().map(str::trim).filter(|line| !line.is_empty());
+    let words = ["error", "ERROR", "fatal", "has overflowed its stack", "Assertion"];
+    let mut last = None;
+    while let Some(line) = lines.next() {
+        if line.contains("panicked at ") {
+            // The message has a line of its own.
+            return Some(
+                [Some(line), lines.next()]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            );
+        }
+        if words.iter().any(|word| line.contains(word)) {
+            return Some(line.to_owned());
+        }
+        last = Some(line);
+    }
+    last.map(str::to_owned)
+}
+
+/// How many tests came to what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Counts {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+    pub(crate) skipped: usize,
+    pub(crate) blocked: usize,
+}
+
+impl Counts {
+    fn of<'a>(results: impl IntoIterator<Item = &'a TestResult>) -> Self {
+        results.into_iter().fold(Self::default(), |mut counts, result| {
+            *match result.verdict.kind() {
+                Kind::Passed => &mut counts.passed,
+                Kind::Failed => &mut counts.failed,
+                Kind::Skipped => &mut counts.skipped,
+                Kind::Blocked => &mut counts.blocked,
+            } += 1;
+            counts
+        })
+    }
+
+    /// Tests that did what they do, well or not.
+    pub(crate) fn executed(self) -> usize {
+        self.passed + self.failed
+    }
+
+    pub(crate) fn all(self) -> usize {
+        self.passed + self.failed + self.skipped + self.blocked
+    }
+}
+
+/// A whole run.
+#[derive(Serialize)]
+pub(crate) struct Summary {
+    pub(crate) device: String,
+    pub(crate) seconds: f64,
+    pub(crate) counts: Counts,
+    /// The signal with which the user ended the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) interrupted: Option<i32>,
+    /// What was known of the card before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) results: Vec<TestResult>,
+}
+
+impl Summary {
+    pub(crate) fn new(device: &str, results: Vec<TestResult>, elapsed: Duration) -> Self {
+        Self {
+            device: device.to_owned(),
+            seconds: elapsed.as_secs_f64(),
+            counts: Counts::of(&results),
+            interrupted: None,
+            findings: Vec::new(),
+            results,
+        }
+    }
+
+    /// Writes `report.json`, `junit.xml` and `report.html` into `directory`.
+    pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
+        std::fs::write(directory.join("report.json"), serde_json::to_vec_pretty(self)?)?;
+        std::fs::write(directory.join("junit.xml"), self.junit()?)?;
+        std::fs::write(directory.join("report.html"), self.html())
+    }
+
+    fn by_package(&self) -> BTreeMap<&str, Vec<&TestResult>> {
+        let mut packages: BTreeMap<&str, Vec<&TestResult>> = BTreeMap::new();
+        for result in &self.results {
+            packages.entry(result.package()).or_default().push(result);
+        }
+        packages
+    }
+}

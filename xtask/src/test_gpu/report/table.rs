@@ -1,0 +1,97 @@
+//! The run as a table for a terminal.
+
+use super::{Counts, Summary, TestResult, Verdict};
+use std::fmt;
+
+/// A row a crate, then each test that did not pass, then totals.
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "\n{:<24} {:>7} {:>7} {:>8} {:>8} {:>9} {:>10} {:>9}",
+            "crate", "passed", "failed", "skipped", "blocked", "seconds", "peak VRAM", "launches"
+        )?;
+        for (package, results) in self.by_package() {
+            let counts = Counts::of(results.iter().copied());
+            let peak = results.iter().filter_map(|result| result.peak_bytes).max();
+            writeln!(
+                f,
+                "{package:<24} {:>7} {:>7} {:>8} {:>8} {:>9.2} {:>10} {:>9}",
+                counts.passed,
+                counts.failed,
+                counts.skipped,
+                counts.blocked,
+                results.iter().map(|result| result.seconds).sum::<f64>(),
+                peak.map_or_else(|| "-".to_owned(), mebibytes),
+                results.iter().map(|result| result.launches).sum::<u64>(),
+            )?;
+        }
+        self.blocked(f)?;
+        for result in &self.results {
+            self.remarks(f, result)?;
+        }
+        writeln!(
+            f,
+            "on {} in {:.1} s; reports: target/test-gpu/report.html, report.json, junit.xml",
+            self.device, self.seconds
+        )?;
+        let Counts {
+            passed,
+            failed,
+            skipped,
+            blocked,
+        } = self.counts;
+        writeln!(
+            f,
+            "{passed} passed, {failed} failed, {skipped} skipped, {blocked} blocked"
+        )
+    }
+}
+
+impl Summary {
+    /// Why tests were blocked: one reason has many tests.
+    fn blocked(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut reasons: Vec<(&Verdict, usize)> = Vec::new();
+        let blocked = self.results.iter().map(|result| &result.verdict);
+        for verdict in blocked.filter(|verdict| matches!(verdict, Verdict::Blocked { .. } | Verdict::Interrupted)) {
+            match reasons.iter_mut().find(|(reason, _)| *reason == verdict) {
+                Some((_, count)) => *count += 1,
+                None => reasons.push((verdict, 1)),
+            }
+        }
+        for (reason, count) in reasons {
+            writeln!(f, "  {count} tests {reason}")?;
+        }
+        Ok(())
+    }
+
+    fn remarks(&self, f: &mut fmt::Formatter<'_>, result: &TestResult) -> fmt::Result {
+        let id = &result.id;
+        match &result.verdict {
+            Verdict::Passed | Verdict::Blocked { .. } | Verdict::Interrupted => {}
+            verdict => writeln!(f, "  {id}: {verdict}")?,
+        }
+        if result.failed() {
+            if let Some(error) = &result.first_error {
+                writeln!(f, "      {error}")?;
+            }
+            writeln!(f, "      {}", result.reproduction(&self.device))?;
+        }
+        if !result.left_behind.is_empty() {
+            let names = result.left_behind.join(", ");
+            writeln!(f, "  {id}: left processes behind, which were ended: {names}")?;
+        }
+        if let Some(bytes) = result.retained {
+            let held = mebibytes(bytes);
+            writeln!(
+                f,
+                "  {id}: the driver held {held} more when the ledger was clean (not judged)"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.2} MiB", bytes as f64 / (1 << 20) as f64)
+}

@@ -1,0 +1,204 @@
+//! One run in all four forms.
+
+use super::*;
+use crate::test_gpu::preflight::Level;
+use scraper::{Html, Selector};
+
+/// What a hostile test is called and prints.
+const HOSTILE: &str =
+    "</pre></table></title><script>alert('\"&')</script><svg/onload=x> ' \u{1}\u{1b}[2J ]]> &amp; \u{202e}";
+
+fn result(id: &str, verdict: Verdict) -> TestResult {
+    let mut result = TestResult::new(id.to_owned(), 0);
+    result.verdict = verdict;
+    result
+}
+
+fn summary() -> Summary {
+    let mut passed = result("kernels::softmax", Verdict::Passed);
+    passed.peak_bytes = Some(3 << 20);
+    passed.retained = Some(8 << 20);
+    passed.left_behind = vec!["sleep".to_owned()];
+    let beat = |at, held| Sample {
+        at,
+        held,
+        budget: 2 << 30,
+        ended: false,
+    };
+    passed.samples = vec![beat(1000, 0), beat(1100, 3 << 20), beat(2000, 0)];
+    let mut failed = result("kernels::rope <x>", Verdict::Crashed { signal: 11 });
+    failed.output = "it \u{1} broke & burned".to_owned();
+    failed.first_error = Some("it broke".to_owned());
+    failed.seed = Some(9);
+    let skipped = result(
+        "model::layers",
+        Verdict::Skipped {
+            reason: "no model".to_owned(),
+        },
+    );
+    let blocked = |id: &str| {
+        result(
+            id,
+            Verdict::Blocked {
+                reason: "in quarantine".to_owned(),
+            },
+        )
+    };
+    let results = vec![passed, failed, skipped, blocked("model::one"), blocked("model::two")];
+    Summary::new("sim", results, Duration::from_secs(1))
+}
+
+fn hostile() -> Summary {
+    let mut failed = result(
+        &format!("{HOSTILE}::{HOSTILE}"),
+        Verdict::Stuck {
+            reason: HOSTILE.to_owned(),
+        },
+    );
+    failed.output = HOSTILE.to_owned();
+    failed.first_error = Some(HOSTILE.to_owned());
+    failed.samples = vec![Sample {
+        at: u64::MAX,
+        held: u64::MAX,
+        budget: 0,
+        ended: true,
+    }];
+    let skipped = result(
+        HOSTILE,
+        Verdict::Skipped {
+            reason: HOSTILE.to_owned(),
+        },
+    );
+    let mut summary = Summary::new(HOSTILE, vec![failed, skipped], Duration::ZERO);
+    summary.findings = vec![Finding {
+        level: Level::Note,
+        what: HOSTILE.to_owned(),
+        advice: Some(HOSTILE.to_owned()),
+    }];
+    summary
+}
+
+fn page(summary: &Summary) -> Html {
+    let text = summary.html();
+    let page = Html::parse_document(&text);
+    assert_eq!(page.errors, Vec::<String>::new(), "{text}");
+    page
+}
+
+fn texts(page: &Html, selector: &str) -> Vec<String> {
+    let selector = Selector::parse(selector).unwrap();
+    page.select(&selector).map(|element| element.text().collect()).collect()
+}
+
+#[test]
+fn the_table_counts_and_ends_with_the_totals() {
+    let text = summary().to_string();
+    for part in [
+        "3.00 MiB",
+        "model::layers: skipped: no model",
+        "2 tests blocked: in quarantine",
+        "kernels::rope <x>: crashed with signal 11\n      it broke\n      ROCMFORGE_SEED=9 cargo xtask test-gpu --device sim \
+         --exact --filter 'kernels::rope <x>'\n",
+        "kernels::softmax: left processes behind, which were ended: sleep",
+        "kernels::softmax: the driver held 8.00 MiB more",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert!(text.ends_with("1 passed, 1 failed, 1 skipped, 2 blocked\n"), "{text}");
+}
+
+#[test]
+fn all_reports_are_written_and_agree() {
+    let directory = tempfile::tempdir().unwrap();
+    summary().write(directory.path()).unwrap();
+    let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&read("report.json")).unwrap();
+    assert_eq!(json["counts"]["blocked"], 2);
+    assert_eq!(json["results"][1]["outcome"], "crashed");
+    assert_eq!(json["results"][2]["reason"], "no model");
+    assert_eq!(json["results"][3]["outcome"], "blocked");
+
+    let xml = read("junit.xml");
+    assert!(
+        xml.contains("kernels::rope &lt;x&gt;") && xml.contains("crashed with signal 11"),
+        "{xml}"
+    );
+    assert_eq!(xml.matches("<skipped").count(), 3);
+    assert_eq!(xml.matches("type=\"blocked\"").count(), 2);
+    assert_eq!(xml.matches("<failure").count(), 1);
+
+    let page = page(&summary());
+    assert_eq!(texts(&page, "tbody tr").len(), 5);
+    assert_eq!(texts(&page, "td.blocked").len(), 2);
+    assert_eq!(texts(&page, "h3"), ["kernels::rope <x>"]);
+    assert!(texts(&page, "code").contains(&"it broke".to_owned()));
+}
+
+#[test]
+fn the_page_draws_what_was_held_against_the_budget() {
+    let page = page(&summary());
+    let select = |selector: &str| {
+        let selector = Selector::parse(selector).unwrap();
+        let path = page.select(&selector).next().expect("a line");
+        path.value().attr("d").unwrap().to_owned()
+    };
+    // The budget is the highest line and does not move; what is held rises by 3 of 2048 MiB after a tenth of the time.
+    assert_eq!(select("path.budget"), "M90.0 10.0H177.0V10.0H960.0V10.0");
+    assert_eq!(select("path.held"), "M90.0 240.0H177.0V239.7H960.0V240.0");
+    assert!(texts(&page, "svg text").contains(&"2048.0 MiB".to_owned()));
+    let silent = Summary::new("sim", vec![result("a::b", Verdict::Passed)], Duration::ZERO);
+    assert!(silent.html().contains("No lease told what it held."));
+}
+
+#[test]
+fn the_page_needs_nothing_but_itself() {
+    for text in [summary().html(), hostile().html()] {
+        for outside in [
+            "http://", "https://", "src=", "href=", "url(", "@import", "<script", "<link",
+        ] {
+            assert!(!text.contains(outside), "{outside}");
+        }
+        assert!(text.contains("default-src 'none'"));
+    }
+}
+
+#[test]
+fn hostile_names_and_outputs_stay_text() {
+    let summary = hostile();
+    let page = page(&summary);
+    for element in ["script", "svg svg", "body title"] {
+        let found = texts(&page, element);
+        assert!(element == "body title" || found.is_empty(), "{element}: {found:?}");
+    }
+    assert_eq!(texts(&page, "tbody tr").len(), 2);
+    let shown = HOSTILE.replace(['\u{1}', '\u{1b}'], "\u{fffd}");
+    assert!(texts(&page, "td")[0].contains(&shown), "{:?}", texts(&page, "td"));
+    let directory = tempfile::tempdir().unwrap();
+    summary.write(directory.path()).unwrap();
+    let xml = std::fs::read_to_string(directory.path().join("junit.xml")).unwrap();
+    let report = quick_junit::Report::deserialize_from_str(&xml).expect("well-formed");
+    assert_eq!(report.tests, 2);
+}
+
+#[test]
+fn the_first_error_is_the_first() {
+    let first = |text: &str| first_error(text).unwrap_or_default();
+    assert_eq!(
+        first("ok\nthread 'a' panicked at x.rs:1:2:\n\n  boom  \nerror: later\n"),
+        "thread 'a' panicked at x.rs:1:2: boom"
+    );
+    assert_eq!(
+        first("thread 'a' panicked at x.rs:1:2:"),
+        "thread 'a' panicked at x.rs:1:2:"
+    );
+    assert_eq!(first("one\nHIP error 700\ntwo"), "HIP error 700");
+    assert_eq!(first("one\n\n  two  \n"), "two");
+    assert_eq!(first_error(" \n"), None);
+}
+
+#[test]
+fn a_command_holds_any_name() {
+    assert_eq!(quoted("sim:gfx1201"), "sim:gfx1201");
+    assert_eq!(quoted("it's; rm -rf"), r"'it'\''s; rm -rf'");
+    assert_eq!(quoted(""), "''");
+}

@@ -1,0 +1,112 @@
+//! The kernel's events about devices, as any user may hear them.
+
+use rustix::io::ioctl_fionbio;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// The longest event: the kernel's own buffer for one.
+const LONGEST: usize = 2048 * 4;
+/// The kernel's own messages; group 2 has udev's.
+const KERNEL_GROUP: u32 = 1;
+
+/// A socket on which events arrive.
+pub(crate) struct Uevents {
+    socket: File,
+}
+
+/// One event: `KEY=value` pairs.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Uevent {
+    pairs: Vec<(String, String)>,
+}
+
+impl Uevents {
+    /// Listens to the kernel.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel does not let us, as in a container.
+    pub(crate) fn listen() -> io::Result<Self> {
+        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+        // SAFETY: the call takes no pointer.
+        let number = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_KOBJECT_UEVENT) };
+        if number < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call above made the descriptor, and nobody else has it.
+        let socket = unsafe { OwnedFd::from_raw_fd(number) };
+        // SAFETY: all fields are numbers, and 0 is one.
+        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+        address.nl_groups = KERNEL_GROUP;
+        let length = size_of_val(&address) as libc::socklen_t;
+        // SAFETY: `address` is live and as long as the call is told.
+        if unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Self::from_socket(socket)
+    }
+
+    /// Listens to a socket that delivers an event a datagram.
+    pub(crate) fn from_socket(socket: OwnedFd) -> io::Result<Self> {
+        ioctl_fionbio(&socket, true)?;
+        Ok(Self {
+            socket: File::from(socket),
+        })
+    }
+
+    /// The next event that has arrived. Whatever goes wrong, there is none: events are one source of several.
+    pub(crate) fn next(&mut self) -> Option<Uevent> {
+        let mut bytes = [0; LONGEST];
+        let length = self.socket.read(&mut bytes).ok()?;
+        Some(Uevent::parse(&bytes[..length]))
+    }
+}
+
+impl Uevent {
+    /// `action@path`, then `KEY=value`, each ended by a zero byte.
+    fn parse(bytes: &[u8]) -> Self {
+        let pairs = String::from_utf8_lossy(bytes);
+        let pairs = pairs.split('\0').filter_map(|pair| pair.split_once('='));
+        Self {
+            pairs: pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+        }
+    }
+
+    pub(crate) fn value(&self, key: &str) -> Option<&str> {
+        self.pairs
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the event is about the device at a PCI address, or something that belongs to it.
+    pub(crate) fn is_of(&self, pci: &str) -> bool {
+        let mut parts = self.value("DEVPATH").unwrap_or_default().split('/');
+        parts.any(|part| part.eq_ignore_ascii_case(pci))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_its_pairs() {
+        let event = Uevent::parse(b"change@/devices/x\0ACTION=change\0DEVPATH=/devices/x\0A=b=c\0\0\xff");
+        assert_eq!(event.value("ACTION"), Some("change"));
+        assert_eq!(event.value("A"), Some("b=c"));
+        assert_eq!(event.value("change@/devices/x"), None);
+        assert!(event.is_of("X") && !event.is_of("devices/x"));
+        assert_eq!(Uevent::parse(b"").pairs, []);
+    }
+
+    #[test]
+    fn the_kernel_is_heard_or_says_no() {
+        // Without events nothing may block; with them, what arrives may be anything.
+        if let Ok(mut events) = Uevents::listen() {
+            let _ = events.next();
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The user ends a run, or somebody ends the supervisor.
+
+use super::supervisor::{Run, send, wait_for};
+use rocmforge_testkit::lock;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// A run of tests that never end, when the first of them is up: 0 sleeps, 5 ignores what it can.
+fn started(run: &Run, jobs: &str) -> Child {
+    let mut command = run.supervisor("faults::number::n00", 1000);
+    let child = command.args(["--jobs", jobs]).spawn().unwrap();
+    wait_for(&run.reports().join("logs/planted.faults.number.n000.0.log"));
+    child
+}
+
+fn outcomes(run: &Run) -> Vec<String> {
+    let results = run.results().into_iter();
+    results
+        .map(|result| result["outcome"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn an_interrupt_ends_the_tests_and_writes_the_reports() {
+    for (signal, status) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let run = Run::new();
+        let child = started(&run, "2");
+        send(&child, signal);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        run.assert_nothing_lives();
+        let outcomes = outcomes(&run);
+        assert_eq!(outcomes.len(), 10);
+        assert!(outcomes.iter().all(|outcome| outcome == "interrupted"), "{outcomes:?}");
+        assert!(run.reports().join("report.html").exists() && run.reports().join("junit.xml").exists());
+    }
+}
+
+#[test]
+fn a_second_interrupt_does_not_wait() {
+    let run = Run::new();
+    let mut command = run.supervisor("faults::number::n005", 1000);
+    let child = command.spawn().unwrap();
+    wait_for(&run.reports().join("logs/planted.faults.number.n005.0.log"));
+    let start = Instant::now();
+    send(&child, "INT");
+    std::thread::sleep(Duration::from_millis(50));
+    send(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(start.elapsed() < Duration::from_secs(60));
+    run.assert_nothing_lives();
+    assert_eq!(outcomes(&run), ["interrupted"]);
+}
+
+#[test]
+fn a_killed_supervisor_takes_its_tests_along_and_gives_up_the_lock() {
+    let run = Run::new();
+    let mut child = started(&run, "1");
+    send(&child, "KILL");
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    run.assert_nothing_lives();
+    assert!(!lock::is_held(&run.reports().join("lock"), "sim"));
+}

@@ -1,0 +1,9 @@
+//! The supervisor against tests that misbehave on purpose: real processes, through the real command.
+//!
+//! This binary is both: the tests in [`campaign`] start `xtask test-gpu --binary` with this binary again, whose tests in
+//! [`faults`] do nothing in an ordinary run.
+
+mod campaign;
+mod faults;
+mod interrupt;
+mod supervisor;

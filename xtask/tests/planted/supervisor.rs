@@ -1,0 +1,106 @@
+//! Starting `xtask test-gpu` on this binary, and reading what it says.
+
+use super::faults::PLANT;
+use serde_json::Value;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A folder for one run: its reports, locks and quarantine.
+pub(crate) struct Run {
+    pub(crate) directory: tempfile::TempDir,
+    /// Marks the processes of this run, whatever becomes of them.
+    pub(crate) mark: String,
+}
+
+impl Run {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mark = format!("ROCMFORGE_PLANT_RUN={}", directory.path().display());
+        Self { directory, mark }
+    }
+
+    pub(crate) fn reports(&self) -> PathBuf {
+        self.directory.path().join("reports")
+    }
+
+    /// The supervisor over the tests of this binary whose names contain `filter`.
+    pub(crate) fn supervisor(&self, filter: &str, deadline: u64) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        command
+            .args(["test-gpu", "--filter", filter, "--deadline", &deadline.to_string()])
+            .arg("--binary")
+            .arg(std::env::current_exe().unwrap())
+            .arg("--reports")
+            .arg(self.reports())
+            .env(PLANT, deadline.to_string())
+            .env("ROCMFORGE_PLANT_RUN", self.directory.path())
+            .env("XDG_RUNTIME_DIR", self.directory.path())
+            .env("XDG_STATE_HOME", self.directory.path())
+            .env_remove("ROCMFORGE_PLANT_PART")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        // SAFETY: the closure makes system calls only, each async-signal-safe.
+        unsafe { command.pre_exec(heed_the_user) };
+        command
+    }
+
+    /// The results of the run, by test.
+    pub(crate) fn results(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.reports().join("report.json")).expect("a report");
+        let report: Value = serde_json::from_str(&text).unwrap();
+        report["results"].as_array().unwrap().clone()
+    }
+
+    /// Processes of this run that live: those with its mark, and those in `names` that are nobody's.
+    pub(crate) fn living(&self) -> Vec<String> {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let marked = processes.filter(|entry| {
+            std::fs::read(entry.path().join("environ"))
+                .is_ok_and(|all| all.split(|&byte| byte == 0).any(|one| one == self.mark.as_bytes()))
+        });
+        marked
+            .map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default())
+            .collect()
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_nothing_lives(&self) {
+        let start = Instant::now();
+        while !self.living().is_empty() && start.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(self.living(), Vec::<String>::new());
+    }
+}
+
+/// Sends a signal to a process that this one started.
+pub(crate) fn send(child: &Child, signal: &str) {
+    let sent = Command::new("kill")
+        .args([&format!("-{signal}"), &child.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+}
+
+pub(crate) fn wait_for(path: &Path) {
+    let start = Instant::now();
+    while !path.exists() {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "{} does not appear",
+            path.display()
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// As a shell starts a job in the foreground: a test run in the background ignores SIGINT, and its children would too.
+fn heed_the_user() -> std::io::Result<()> {
+    for signal in [libc::SIGINT, libc::SIGHUP] {
+        // SAFETY: the default action runs no code.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    Ok(())
+}
