@@ -1,7 +1,7 @@
 //! Machines as folders of files, for tests of what looks at machines.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 pub(crate) const GIB: u64 = 1 << 30;
@@ -49,11 +49,16 @@ impl Tree {
         self
     }
 
-    /// A file in the place of a device, with these permissions for others than its owner.
+    /// A file in the place of a device. Its group, whichever runs the tests, is called `render`.
     pub(crate) fn device_file(self, path: &str, mode: u32) -> Self {
         let tree = self.file(path, "");
-        fs::set_permissions(tree.path().join(path), fs::Permissions::from_mode(mode)).expect("set");
-        tree
+        let device = tree.path().join(path);
+        fs::set_permissions(&device, fs::Permissions::from_mode(mode)).expect("set");
+        let group = fs::metadata(device).expect("a file").gid();
+        let groups = fs::read_to_string(tree.path().join("etc/group")).expect("groups");
+        let render = format!("render:x:{group}:\n");
+        let groups = groups.replace(&render, "") + &render;
+        tree.file("etc/group", &groups)
     }
 
     /// The driver, with its defaults, and device files that all may use.

@@ -195,8 +195,7 @@ fn the_users_of_a_card_are_those_of_that_card() {
     };
     tree.file("proc/70/comm", "Xwayland\n")
         .file("proc/71/comm", "browser\n");
-    tree.file("proc/72/comm", "python\n")
-        ;
+    tree.file("proc/72/comm", "python\n");
     open(70, 5, "/dev/dri/card1");
     open(70, 6, "/dev/dri/renderD129");
     open(70, 7, "/dev/dri/renderD129");

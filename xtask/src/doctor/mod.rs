@@ -3,6 +3,7 @@
 //! Looks without HIP first. HIP itself is asked in a process of its own with a time limit: a library that crashes or
 //! hangs must not take the doctor with it.
 
+mod bare;
 mod probe;
 mod report;
 #[cfg(test)]
@@ -11,14 +12,18 @@ mod tools;
 
 use std::path::{Path, PathBuf};
 
-use report::{Lock, Report};
+use report::{Check, Lock, Report};
 use rocmforge_memory::sysfs::Sysfs;
 use rocmforge_testkit::lock;
+
+use crate::test_gpu::preflight::{Consent, Facts};
+use crate::test_gpu::quarantine::{self, QuarantineFile};
 
 /// What to look at.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Look at a copy of sys, proc, dev, etc and opt in this folder instead of the machine; HIP and compilers are left out
+    /// Look at a copy of sys, proc, dev, etc, opt and state in this folder instead of the machine; HIP and compilers are left
+    /// out
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
     /// Do not ask the HIP library
@@ -64,8 +69,24 @@ fn gather(root: &Path, no_hip: bool) -> Report {
         (.., true) => probe::Probe::skipped("a card is locked by a running test"),
         _ => probe::ask(),
     };
+    let state = if host {
+        quarantine::default_directory()
+    } else {
+        root.join("state/rocmforge")
+    };
+    let checks = machine
+        .amd_cards()
+        .map(|card| {
+            let pci = card.pci.clone().unwrap_or_default();
+            let held = QuarantineFile::new(&state, &pci, root).read();
+            let findings = Facts::look(&sysfs, &machine, card, held).findings(Consent::default());
+            Check { card: pci, findings }
+        })
+        .collect();
     let tools = if host { tools::find() } else { Vec::new() };
     Report {
+        checks,
+        bare: bare::cards(root),
         machine,
         hip,
         locks,

@@ -2,13 +2,13 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use rocmforge_memory::Bytes;
 use rocmforge_memory::sysfs::{Access, DeviceFile, DrmCard, Machine};
-use rocmforge_memory::{Bytes, DISPLAY_HEADROOM};
 use rocmforge_testkit::lock::Holder;
 
 use super::probe::{End, Probe, Step};
 use super::tools::Tool;
-use crate::test_gpu::preflight::old_rocm;
+use crate::test_gpu::preflight::{Finding, Level, old_rocm};
 
 /// Everything that was found.
 pub(super) struct Report {
@@ -16,6 +16,10 @@ pub(super) struct Report {
     pub(super) machine: Machine,
     /// What HIP says.
     pub(super) hip: Probe,
+    /// What speaks for and against using each AMD card.
+    pub(super) checks: Vec<Check>,
+    /// PCI addresses of AMD cards that no driver has taken.
+    pub(super) bare: Vec<String>,
     /// Each AMD card's lock.
     pub(super) locks: Vec<Lock>,
     /// Compilers.
@@ -24,6 +28,14 @@ pub(super) struct Report {
     pub(super) rocm: Vec<(String, String)>,
     /// Whether compilers were looked for.
     pub(super) tools_asked: bool,
+}
+
+/// What was found about one card.
+pub(super) struct Check {
+    /// PCI address.
+    pub(super) card: String,
+    /// The gravest first.
+    pub(super) findings: Vec<Finding>,
 }
 
 /// The lock of one card.
@@ -115,6 +127,13 @@ impl Report {
             &card.name,
             format_args!("{pci}, {product}{ids}, {driver}, {target}{shared}"),
         )?;
+        if let Some(check) = self
+            .checks
+            .iter()
+            .find(|check| card.pci.as_deref() == Some(check.card.as_str()))
+        {
+            row(f, "  use", check.answer())?;
+        }
         let (used, total) = (or_unknown(card.vram_used), or_unknown(card.vram_total));
         row(
             f,
@@ -259,24 +278,32 @@ impl Report {
     pub(super) fn advice(&self) -> Vec<String> {
         let mut advice =
             vec!["`cargo xtask test-gpu` runs every GPU test on a simulated card; it needs none of this.".to_owned()];
-        self.advise_on_access(&mut advice);
-        self.advise_on_cards(&mut advice);
-        self.advise_on_hip(&mut advice);
-        for (name, value) in &self.machine.parameters {
-            match (name.as_str(), value.as_str()) {
-                ("cwsr_enable", "0") => advice.push(
-                    "amdgpu runs with cwsr_enable=0: a kernel that hangs can only be ended by a reset of the card."
-                        .to_owned(),
-                ),
-                ("gpu_recovery", "0") => advice.push(
-                    "amdgpu runs with gpu_recovery=0: a card that hangs stays so until the machine is restarted."
-                        .to_owned(),
-                ),
-                _ => {}
+        if self.checks.is_empty() && self.bare.is_empty() {
+            advice.push("There is no AMD card with a driver here: nothing to do for a real one.".to_owned());
+        }
+        for card in &self.bare {
+            advice.push(format!(
+                "The AMD card at {card} has no driver: load amdgpu (`sudo modprobe amdgpu`), or install a kernel that knows the card."
+            ));
+        }
+        for check in &self.checks {
+            let findings = check.findings.iter().filter(|finding| finding.advice.is_some());
+            for line in findings.map(|finding| sentence(&finding.to_string())) {
+                // Two cards may have one trouble.
+                if !advice.contains(&line) {
+                    advice.push(line);
+                }
+            }
+            if check.is_usable() {
+                advice.push(format!(
+                    "`cargo xtask test-gpu --device hip:{0}` runs the tests on {0}.",
+                    check.card
+                ));
             }
         }
+        self.advise_on_hip(&mut advice);
         let versions = self.rocm.iter().filter_map(|(_, version)| old_rocm(version));
-        advice.extend(versions.map(|finding| finding.to_string()));
+        advice.extend(versions.map(|finding| sentence(&finding.to_string())));
         if self.tools_asked {
             if !self.tools.iter().any(|tool| tool.name == "cc") {
                 advice.push("Install a C compiler (`cc`): some tests build small libraries with it.".to_owned());
@@ -286,63 +313,6 @@ impl Report {
             }
         }
         advice
-    }
-
-    fn advise_on_access(&self, advice: &mut Vec<String>) {
-        let amd = self.machine.amd_cards().next().is_some();
-        if !amd {
-            advice.push("There is no AMD card with a driver here: nothing to do for a real one.".to_owned());
-            return;
-        }
-        if self.machine.kfd.is_none() {
-            advice.push(
-                "/dev/kfd is missing: load amdgpu with compute support, or pass /dev/kfd into the container."
-                    .to_owned(),
-            );
-        }
-        let mut groups: Vec<String> = self
-            .machine
-            .kfd
-            .iter()
-            .chain(&self.machine.render_nodes)
-            .filter(|file| file.access == Access::Denied)
-            .map(|file| {
-                file.group
-                    .name
-                    .clone()
-                    .unwrap_or_else(|| format!("number {}", file.group.id))
-            })
-            .collect();
-        groups.sort();
-        groups.dedup();
-        if !groups.is_empty() {
-            advice.push(format!(
-                "This user may not use the card's device files: join the group {} (`sudo usermod -aG {} $USER`) and log in again.",
-                groups.join(" and "),
-                groups.join(",")
-            ));
-        }
-    }
-
-    fn advise_on_cards(&self, advice: &mut Vec<String>) {
-        for card in self.machine.amd_cards() {
-            let name = or_unknown(card.pci.as_deref());
-            if self.machine.is_unified(card) {
-                advice.push(format!(
-                    "{name} shares the system's memory: its budget is 0 unless `Policy::unified_memory` allows it."
-                ));
-            } else if card.vram_total.is_none() || card.vram_used.is_none() {
-                advice.push(format!(
-                    "The memory of {name} cannot be read: the budget falls back to a quarter of the card at most."
-                ));
-            }
-            if card.displays() > 0 {
-                advice.push(format!(
-                    "{name} drives a display: `cargo xtask test-gpu --device hip:{name}` refuses it without \
-                     --allow-display-gpu, and the budget keeps at least {DISPLAY_HEADROOM} free for the desktop."
-                ));
-            }
-        }
     }
 
     fn advise_on_hip(&self, advice: &mut Vec<String>) {
@@ -366,6 +336,33 @@ impl Report {
             ),
             _ => {}
         }
+    }
+}
+
+impl Check {
+    fn is_usable(&self) -> bool {
+        self.findings.iter().all(|finding| finding.level < Level::Refusal)
+    }
+
+    /// Whether the tests may use the card, in a few words.
+    fn answer(&self) -> String {
+        match self.findings.first() {
+            Some(first) if first.level == Level::Refusal => format!("no: {}", first.what),
+            Some(first) if first.level == Level::Warning => format!("yes, but {}", first.what),
+            _ => "yes".to_owned(),
+        }
+    }
+}
+
+/// `text` as a sentence: a full stop at its end, and a capital where it begins with a word.
+fn sentence(text: &str) -> String {
+    let word = text.split(' ').next().unwrap_or_default();
+    let mut characters = text.chars();
+    match characters.next() {
+        Some(first) if word.chars().all(char::is_lowercase) && word != "amdgpu" => {
+            format!("{}{}.", first.to_uppercase(), characters.as_str())
+        }
+        _ => format!("{text}."),
     }
 }
 

@@ -1,8 +1,6 @@
 //! The report of fixture trees, and a probe that meets misbehaving libraries.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -11,191 +9,142 @@ use rocmforge_testkit::lock::Holder;
 use super::gather;
 use super::probe::{End, Probe, Step, ask_with};
 use super::report::Lock;
+use crate::fixture::{APU, GIB, SECOND, Tree, XT};
 
-const GIB: u64 = 1 << 30;
-
-fn file(root: &Path, path: &str, content: &str) {
-    let path = root.join(path);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, content).unwrap();
-}
-
-/// A machine with a user outside every group, and nothing else.
-fn machine() -> tempfile::TempDir {
-    let tree = tempfile::tempdir().unwrap();
-    file(
-        tree.path(),
-        "proc/self/status",
-        "Uid:\t54321\t54321\nGid:\t54321\t54321\nGroups:\t54322\n",
-    );
-    file(tree.path(), "etc/group", "users:x:54322:\n");
-    tree
-}
-
-fn card(root: &Path, number: u32, pci: &str, node: (u32, u32), display: bool) {
-    let device = format!("sys/class/drm/card{number}/device");
-    file(
-        root,
-        &format!("{device}/uevent"),
-        &format!("DRIVER=amdgpu\nPCI_SLOT_NAME={pci}\n"),
-    );
-    file(root, &format!("{device}/vendor"), "0x1002\n");
-    file(root, &format!("{device}/device"), "0x744c\n");
-    file(
-        root,
-        &format!("{device}/mem_info_vram_total"),
-        &format!("{}\n", 20 * GIB),
-    );
-    file(root, &format!("{device}/mem_info_vram_used"), &format!("{}\n", 3 * GIB));
-    let status = if display {
-        ("connected", "enabled")
-    } else {
-        ("disconnected", "disabled")
-    };
-    file(root, &format!("sys/class/drm/card{number}-DP-1/status"), status.0);
-    file(root, &format!("sys/class/drm/card{number}-DP-1/enabled"), status.1);
-    let (bus, version) = node;
-    let node = format!("sys/class/kfd/kfd/topology/nodes/{}", number + 1);
-    file(root, &format!("{node}/gpu_id"), "4711\n");
-    file(
-        root,
-        &format!("{node}/properties"),
-        &format!("location_id {}\ngfx_target_version {version}\n", bus << 8),
-    );
-    file(root, "sys/module/amdgpu/parameters/cwsr_enable", "1\n");
-    device_file(root, "dev/kfd", 0o666);
-}
-
-fn device_file(root: &Path, path: &str, mode: u32) {
-    file(root, path, "");
-    fs::set_permissions(root.join(path), fs::Permissions::from_mode(mode)).unwrap();
-}
-
-fn says(root: &Path, parts: &[&str], silent: &[&str]) {
-    let text = gather(root, false).to_string();
-    for part in parts {
-        assert!(text.contains(part), "{part:?} is not in:\n{text}");
-    }
-    for part in silent {
-        assert!(!text.contains(part), "{part:?} is in:\n{text}");
-    }
+/// The whole screen, held to what it was when somebody read it (`INSTA_UPDATE=always` writes what it is now).
+#[track_caller]
+fn screen(name: &str, tree: &Tree) {
+    let text = gather(tree.path(), false).to_string();
     assert!(text.lines().count() <= 40, "one screen:\n{text}");
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
+        insta::assert_snapshot!(name, text);
+    });
 }
 
-const XT: (u32, u32) = (3, 110_000);
-const APU: (u32, u32) = (14, 100_306);
+#[test]
+fn no_card() {
+    screen("no_card", &Tree::new());
+}
 
 #[test]
 fn no_driver() {
-    let tree = machine();
-    says(
-        tree.path(),
-        &[
-            "none with a driver",
-            "amdgpu is not loaded",
-            "/dev/kfd is not there",
-            "There is no AMD card",
-            "test-gpu",
-        ],
-        &["usermod"],
-    );
+    let device = "sys/bus/pci/devices/0000:03:00.0";
+    let bridge = "sys/bus/pci/devices/0000:00:01.0";
+    let tree = Tree::new()
+        .file(&format!("{device}/vendor"), "0x1002\n")
+        .file(&format!("{device}/class"), "0x030000\n")
+        .file(&format!("{bridge}/vendor"), "0x1002\n")
+        .file(&format!("{bridge}/class"), "0x060400\n");
+    screen("no_driver", &tree);
 }
 
 #[test]
 fn no_permission() {
-    let tree = machine();
-    card(tree.path(), 0, "0000:03:00.0", XT, false);
-    device_file(tree.path(), "dev/kfd", 0o600);
-    device_file(tree.path(), "dev/dri/renderD128", 0o600);
-    says(
-        tree.path(),
-        &[
-            "/dev/kfd not for this user (mode 600",
-            "/dev/dri/renderD128 not for",
-            "54321 in 54321, users",
-            "usermod -aG",
-        ],
-        &["drives a display"],
-    );
+    let tree = Tree::headless()
+        .device_file("dev/kfd", 0o660)
+        .device_file("dev/dri/renderD128", 0o660);
+    screen("no_permission", &tree);
+}
+
+#[test]
+fn wrong_group() {
+    let tree = Tree::headless()
+        .file(
+            "proc/self/status",
+            "Uid:\t54321\t54321\nGid:\t54321\t54321\nGroups:\t54322 44\n",
+        )
+        .file("etc/group", "users:x:54322:\nvideo:x:44:\n")
+        .device_file("dev/kfd", 0o660);
+    screen("wrong_group", &tree);
 }
 
 #[test]
 fn apu_only() {
-    let tree = machine();
-    card(tree.path(), 0, "0000:0e:00.0", APU, true);
-    says(
-        tree.path(),
-        &["gfx1036, shares the system's memory", "its budget is 0 unless"],
-        &["usermod"],
-    );
+    screen("apu_only", &Tree::new().driver().card(0, APU, true));
 }
 
 #[test]
 fn apu_and_card() {
-    let tree = machine();
-    card(tree.path(), 0, "0000:03:00.0", XT, false);
-    card(tree.path(), 1, "0000:0e:00.0", APU, true);
-    says(
-        tree.path(),
-        &[
-            "0000:03:00.0, 1002:744c, amdgpu, gfx1100\n",
-            "3.0 GiB (3221225472 B) used of 20.0 GiB",
-            "0000:0e:00.0 drives a display",
-            "cwsr_enable=1",
-        ],
-        &["0000:03:00.0 drives a display", "cwsr_enable=0"],
-    );
+    screen("apu_and_card", &Tree::headless().card(1, APU, true));
+}
+
+#[test]
+fn two_cards() {
+    screen("two_cards", &Tree::headless().card(1, SECOND, true));
 }
 
 #[test]
 fn display_on_the_card() {
-    let tree = machine();
-    card(tree.path(), 0, "0000:03:00.0", XT, true);
-    file(tree.path(), "sys/module/amdgpu/parameters/cwsr_enable", "0\n");
-    says(
-        tree.path(),
-        &[
-            "displays   DP-1\n",
-            "--allow-display-gpu",
-            "can only be ended by a reset",
-        ],
-        &[],
-    );
+    screen("display_on_the_card", &Tree::new().driver().card(0, XT, true));
 }
 
 #[test]
 fn headless() {
-    let tree = machine();
-    card(tree.path(), 0, "0000:03:00.0", XT, false);
-    file(tree.path(), "opt/rocm-6.4.1/.info/version", "6.4.1-83\n");
-    says(
-        tree.path(),
-        &[
-            "displays   none",
-            "/dev/kfd usable (mode 666",
-            "6.4.1-83 in /opt/rocm-6.4.1",
-            "not asked: another root",
-        ],
-        &["drives a display", "usermod"],
+    screen(
+        "headless",
+        &Tree::headless().file("opt/rocm-6.4.1/.info/version", "6.4.1-83\n"),
     );
 }
 
 #[test]
-fn unreadable_memory() {
-    let tree = machine();
-    card(tree.path(), 0, "0000:03:00.0", XT, false);
-    file(tree.path(), "sys/class/drm/card0/device/mem_info_vram_used", "a lot\n");
-    says(
-        tree.path(),
-        &["unknown used of 20.0 GiB", "holds \"a lot\"", "falls back to a quarter"],
-        &[],
+fn old_rocm() {
+    screen(
+        "old_rocm",
+        &Tree::headless().file("opt/rocm-5.7.1/.info/version", "5.7.1-98\n"),
     );
+}
+
+#[test]
+fn container_without_kfd() {
+    let tree = Tree::headless();
+    fs::remove_file(tree.path().join("dev/kfd")).unwrap();
+    fs::remove_dir_all(tree.path().join("dev/dri")).unwrap();
+    screen("container_without_kfd", &tree);
+}
+
+#[test]
+fn unreadable_sysfs() {
+    let tree = Tree::headless()
+        .file("sys/class/drm/card0/device/mem_info_vram_used", "a lot\n")
+        .file("sys/class/drm/card0/device/mem_info_vram_total", "\n")
+        .file("sys/class/kfd/kfd/topology/nodes/1/properties", "\n");
+    let text = gather(tree.path(), false).to_string();
+    let folder = format!("{}/", tree.path().display());
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
+        insta::assert_snapshot!("unreadable_sysfs", text.replace(&folder, "ROOT/"));
+    });
+}
+
+#[test]
+fn quarantined() {
+    let held = r#"{"boot":"boot-one","cause":"stuck","test":"kernels::softmax","reason":"process 7 cannot be killed","since":0}"#;
+    let file = "state/rocmforge/gpu-0000:03:00.0.quarantine";
+    screen("quarantined", &Tree::headless().file(file, held));
+    let other_boot = held.replace("boot-one", "boot-zero");
+    let text = gather(Tree::headless().file(file, &other_boot).path(), false).to_string();
+    assert!(!text.contains("quarantine"), "{text}");
+}
+
+#[test]
+fn without_wave_save_and_restore() {
+    screen(
+        "without_cwsr",
+        &Tree::headless().file("sys/module/amdgpu/parameters/cwsr_enable", "0\n"),
+    );
+}
+
+#[test]
+fn somebody_else_computes() {
+    let tree = Tree::headless()
+        .process(70, "Xwayland", &["/dev/dri/card0"])
+        .process(71, "python", &["/dev/kfd", "/dev/dri/renderD128"])
+        .file("sys/class/kfd/kfd/proc/71/vram_4711", "1073741824\n");
+    screen("somebody_else_computes", &tree);
 }
 
 #[test]
 fn what_hip_says_stands_beside_what_sysfs_says() {
-    let tree = machine();
-    card(tree.path(), 0, "0000:03:00.0", XT, false);
+    let tree = Tree::headless();
     let mut report = gather(tree.path(), false);
     let device = |memory| Step::Device {
         index: 0,
@@ -265,8 +214,7 @@ fn a_crash_and_a_hang_of_the_library_are_told_apart_and_survived() {
         End::NotStarted(_)
     ));
 
-    let tree = machine();
-    card(tree.path(), 0, "0000:03:00.0", XT, false);
+    let tree = Tree::headless();
     let mut report = gather(tree.path(), false);
     report.hip = Probe {
         steps: vec![],

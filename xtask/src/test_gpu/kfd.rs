@@ -19,12 +19,6 @@ impl Kfd {
 
     /// Waits until the driver has forgotten `processes`, which have ended. Names one that it has not within `patience`.
     pub(crate) fn wait_until_forgotten(&self, processes: &BTreeSet<u32>, patience: Duration) -> Option<u32> {
-        self.wait(patience, |known| {
-            known.iter().copied().find(|process| processes.contains(process))
-        })
-    }
-
-    fn wait(&self, patience: Duration, mut find: impl FnMut(&[u32]) -> Option<u32>) -> Option<u32> {
         let start = Instant::now();
         loop {
             // Within a process name space the numbers are strangers', and nothing can be told.

@@ -2,7 +2,7 @@
 
 use super::quarantine::{Cause, Quarantine};
 use rocmforge_memory::DISPLAY_HEADROOM;
-use rocmforge_memory::sysfs::{Access, CardUser, DrmCard, Machine, Sysfs};
+use rocmforge_memory::sysfs::{Access, CardUser, DeviceFile, DrmCard, Machine, Sysfs};
 use serde::Serialize;
 use std::fmt;
 use std::fs;
@@ -166,7 +166,13 @@ impl<'a> Facts<'a> {
     }
 
     fn permissions(&self) -> Option<Finding> {
-        let files = self.machine.kfd.iter().chain(&self.machine.render_nodes);
+        // Another card's node is no concern, where it is known which is ours.
+        let ours = |node: &&DeviceFile| {
+            let known = self.card.render_node.as_deref();
+            known.is_none_or(|name| node.path.file_name().is_some_and(|file| file == name))
+        };
+        let nodes = self.machine.render_nodes.iter().filter(ours);
+        let files = self.machine.kfd.iter().chain(nodes);
         let denied: Vec<_> = files.filter(|file| file.access == Access::Denied).collect();
         let mut names: Vec<String> = denied.iter().map(|file| file.path.display().to_string()).collect();
         let mut groups: Vec<String> = denied
@@ -306,7 +312,7 @@ pub(crate) fn old_rocm(version: &str) -> Option<Finding> {
     (major < OLDEST_ROCM).then(|| {
         warning(
             format!("ROCm {version} is older than {OLDEST_ROCM}"),
-            "install ROCm 6 or 7: older ones number the memory kinds differently",
+            "install ROCm 6 or 7; HIP 5 numbers the kinds of memory differently",
         )
     })
 }

@@ -7,7 +7,7 @@ use super::supervisor::Run;
 use rocmforge_testkit::data::rng;
 use serde_json::Value;
 
-fn is_whole() -> bool {
+pub(crate) fn is_whole() -> bool {
     std::env::var("ROCMFORGE_PLANTED").is_ok_and(|value| value == "all")
 }
 

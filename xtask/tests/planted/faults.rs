@@ -1,5 +1,6 @@
 //! What a test can do wrong. A hundred of them: each kind in several forms, drawn by a seed.
 
+use rocmforge_testkit::careful::CAREFUL_VARIABLE;
 use rocmforge_testkit::data::{Rng, rng};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -169,6 +170,45 @@ fn healthy() {
     let rest = (deadline * part - lived).max(0.0);
     let until = Instant::now() + Duration::from_secs_f64(rest);
     std::thread::sleep(until.saturating_duration_since(Instant::now()));
+}
+
+fn folder(variable: &str) -> Option<std::path::PathBuf> {
+    std::env::var_os(variable)
+        .filter(|_| std::env::var_os(PLANT).is_some())
+        .map(Into::into)
+}
+
+/// Tells what it was told.
+#[test]
+fn tells() {
+    let Some(folder) = folder("ROCMFORGE_PLANT_RUN") else {
+        return;
+    };
+    let care = if std::env::var_os(CAREFUL_VARIABLE).is_some() {
+        "careful"
+    } else {
+        "free"
+    };
+    let device = std::env::var("ROCMFORGE_DEVICE").unwrap();
+    std::fs::write(folder.join("told"), format!("{device} {care}")).unwrap();
+}
+
+/// Makes the card look as if it had been reset.
+#[test]
+fn resets() {
+    let Some(root) = folder("ROCMFORGE_PLANT_ROOT") else {
+        return;
+    };
+    std::fs::create_dir_all(root.join("sys/class/devcoredump/devcd1")).unwrap();
+}
+
+/// Makes the driver look as if it held on to this process.
+#[test]
+fn sticks() {
+    let Some(root) = folder("ROCMFORGE_PLANT_ROOT") else {
+        return;
+    };
+    std::fs::create_dir_all(root.join(format!("sys/class/kfd/kfd/proc/{}", std::process::id()))).unwrap();
 }
 
 macro_rules! planted {

@@ -4,6 +4,10 @@
 //! [`faults`] do nothing in an ordinary run.
 
 mod campaign;
+mod card;
 mod faults;
+#[allow(dead_code)] // the command's own tests use the rest
+#[path = "../../src/fixture.rs"]
+mod fixture;
 mod interrupt;
 mod supervisor;

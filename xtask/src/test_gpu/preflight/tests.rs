@@ -65,6 +65,15 @@ fn what_keeps_a_card_from_being_used_is_refused_with_what_to_do() {
     refuses(&foreign, "modprobe amdgpu");
     let denied = Tree::headless().device_file("dev/dri/renderD128", 0o600);
     refuses(&denied, "this user may not use /dev/dri/renderD128: join the group");
+    let others = Tree::headless()
+        .card(1, SECOND, false)
+        .device_file("dev/dri/renderD129", 0o600);
+    assert!(
+        findings(&others, NONE)
+            .iter()
+            .all(|finding| finding.level == Level::Note),
+        "another card's node"
+    );
     refuses(&Tree::new().driver().card(0, APU, false), "shares the system's memory");
     let nodeless = Tree::headless();
     std::fs::remove_dir_all(nodeless.path().join("sys/class/kfd")).unwrap();
