@@ -82,11 +82,11 @@ fn print(out: &mut dyn Write, text: &str) -> Result<(), Error> {
 
 fn execute(cli: &Cli, out: &mut dyn Write) -> Result<Exit, Error> {
     if let Some(path) = &cli.kernels {
-        print(out, &describe(&ObjectFile::read(path)?))?;
+        print(out, &describe(&ObjectFile::read(path, None)?))?;
         return Ok(Exit::Clean);
     }
     if let Some(path) = &cli.template {
-        let page = template(&ObjectFile::read(path)?, &from_anywhere(path)).map_err(|source| source.of(path))?;
+        let page = template(&ObjectFile::read(path, None)?, &from_anywhere(path)).map_err(|source| source.of(path))?;
         print(out, &page)?;
         return Ok(Exit::Clean);
     }

@@ -19,11 +19,13 @@ pub enum ObjectError {
     /// A damaged bundle.
     #[error("{0}")]
     Bundle(String),
-    /// A bundle without code for a simulated processor.
-    #[error("it has code for {found}; simulated are {}", ARCHS.join(", "))]
+    /// No code for the processor that is asked for, or for a simulated one.
+    #[error("it has code for {found}, not for {wanted}; simulated are {}", ARCHS.join(", "))]
     NoArch {
         /// What it has code for.
         found: String,
+        /// What was asked for.
+        wanted: String,
     },
     /// It contains what the simulator does not execute.
     #[error(transparent)]
@@ -54,16 +56,19 @@ impl ObjectFile {
     ///
     /// # Errors
     /// It cannot be read, or as [`Self::parse`].
-    pub fn read(path: &Path) -> Result<Self, Error> {
+    pub fn read(path: &Path, arch: Option<&str>) -> Result<Self, Error> {
         let bytes = files::read(path, bundle::MAX_UNPACKED)?;
-        Self::parse(&bytes).map_err(|source| source.of(path))
+        Self::parse(&bytes, arch).map_err(|source| source.of(path))
     }
 
-    /// Reads a code object, or takes the first for a simulated processor out of a bundle or a host program.
+    /// Reads a code object, or takes the one for a processor out of a bundle or a host program: for `arch`, or else for the
+    /// first of [`ARCHS`] that it has code for.
     ///
     /// # Errors
     /// [`ObjectError`]; nothing in `bytes` makes this panic.
-    pub fn parse(bytes: &[u8]) -> Result<Self, ObjectError> {
+    pub fn parse(bytes: &[u8], arch: Option<&str>) -> Result<Self, ObjectError> {
+        let wanted = arch.as_slice();
+        let wanted = if wanted.is_empty() { ARCHS } else { wanted };
         let elf = match bundle::entries(bytes).map_err(ObjectError::Bundle)? {
             None => bytes.to_vec(),
             Some(entries) => {
@@ -73,13 +78,20 @@ impl ObjectFile {
                 } else {
                     found.join(", ")
                 };
-                let fits = ARCHS
+                let fits = wanted
                     .iter()
                     .find_map(|arch| entries.iter().find(|entry| entry.arch() == *arch));
-                fits.ok_or(ObjectError::NoArch { found })?.bytes.clone()
+                let wanted = wanted.join(" or ");
+                fits.ok_or(ObjectError::NoArch { found, wanted })?.bytes.clone()
             }
         };
         let meta = CodeObject::parse(&elf)?;
+        if !wanted.contains(&meta.target.arch.as_str()) {
+            return Err(ObjectError::NoArch {
+                found: meta.target.arch,
+                wanted: wanted.join(" or "),
+            });
+        }
         Ok(Self { elf, meta })
     }
 

@@ -36,7 +36,7 @@ impl Plan {
     /// # Errors
     /// A file cannot be read, the object cannot be executed, or a launch does not fit its kernel.
     pub fn new(file: LaunchFile) -> Result<Self, Error> {
-        let object = ObjectFile::read(&file.object)?;
+        let object = ObjectFile::read(&file.object, file.arch)?;
         Self::of(file, object)
     }
 
@@ -45,7 +45,7 @@ impl Plan {
     /// # Errors
     /// As [`Self::new`].
     pub fn with_object(file: LaunchFile, bytes: &[u8]) -> Result<Self, Error> {
-        let object = ObjectFile::parse(bytes).map_err(|source| source.of(&file.object))?;
+        let object = ObjectFile::parse(bytes, file.arch).map_err(|source| source.of(&file.object))?;
         Self::of(file, object)
     }
 

@@ -252,6 +252,14 @@ const REFUSED: &[(&str, &[&str])] = &[
         &["launch.toml:2:", "nothing would be checked"],
     ),
     (
+        "object = \"reverse.co\"\narch = \"gfx1201\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64",
+        &["reverse.co", "code for gfx1100, not for gfx1201"],
+    ),
+    (
+        "object = \"reverse.co\"\narch = \"gfx942\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64",
+        &["launch.toml:2:", "gfx942", "gfx1201"],
+    ),
+    (
         "object = \"/dev/zero\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64",
         &["/dev/zero", "more than"],
     ),
@@ -347,6 +355,47 @@ fn a_race_between_launches_names_both_lines_of_the_launch_file() {
     let page: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     let finding = &page["findings"][0];
     assert_eq!((&finding["launch"], &finding["other_launch"]), (&1.into(), &0.into()));
+}
+
+#[test]
+fn a_bundle_gives_the_code_for_the_processor_that_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let codes = ["gfx1100", "gfx1201"].map(|arch| {
+        let pack = rocmforge_kernels::Pack::embedded(arch).unwrap().unwrap();
+        (
+            format!("hipv4-amdgcn-amd-amdhsa--{arch}"),
+            pack.object("scale").unwrap().to_vec(),
+        )
+    });
+    // As clang-offload-bundler lays one out.
+    let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    bundle.extend((codes.len() as u64).to_le_bytes());
+    let mut offset = (bundle.len() + codes.iter().map(|(target, _)| 24 + target.len()).sum::<usize>()) as u64;
+    for (target, code) in &codes {
+        for number in [offset, code.len() as u64, target.len() as u64] {
+            bundle.extend(number.to_le_bytes());
+        }
+        bundle.extend(target.as_bytes());
+        offset += code.len() as u64;
+    }
+    bundle.extend(codes.iter().flat_map(|(_, code)| code));
+    std::fs::write(directory.path().join("both.hipfb"), bundle).unwrap();
+    let path = directory.path().join("launch.toml");
+    for (line, arch) in [
+        ("", "gfx1100"),
+        ("arch = \"gfx1201\"", "gfx1201"),
+        ("arch = \"gfx1100\"", "gfx1100"),
+    ] {
+        let text = format!(
+            "object = \"both.hipfb\"\nseeds = 1\n{line}\n[[launch]]\nkernel = \"scale\"\nblock = 64\n\
+             args = [\"f32[64] iota\", \"f32[64]\", 64, 0.5]"
+        );
+        std::fs::write(&path, text).unwrap();
+        let ran = run(&[&path.to_string_lossy(), "--format", "json"]);
+        assert_eq!(ran.exit, Exit::Clean, "{}{}", ran.out, ran.err);
+        let page: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(page["arch"], arch);
+    }
 }
 
 #[test]
@@ -500,7 +549,7 @@ fn damaged_objects_are_refused_without_a_panic() {
         if random.below(4) == 0 {
             bad.truncate(random.below(bad.len()));
         }
-        if let Ok(object) = rocmforge_sanitize::ObjectFile::parse(&bad) {
+        if let Ok(object) = rocmforge_sanitize::ObjectFile::parse(&bad, None) {
             let _ = object.check();
             let _ = rocmforge_sanitize::describe(&object);
             if let Ok(template) = rocmforge_sanitize::template(&object, Path::new("x.co")) {

@@ -27,6 +27,8 @@ pub struct LaunchFile {
     pub place: Place,
     /// The code object.
     pub object: PathBuf,
+    /// The processor whose code is taken out of an object that has code for several.
+    pub arch: Option<&'static str>,
     /// Where the object is named.
     pub object_place: Place,
     /// The seeds; each is one run.

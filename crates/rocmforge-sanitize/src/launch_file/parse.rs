@@ -4,6 +4,7 @@ use super::toml_reader::{Source, Table, Value};
 use super::{Argument, Buffer, Launch, LaunchFile, MAX_BYTES, MAX_SEEDS, ScheduleKind, buffer};
 use crate::dtype::DType;
 use crate::error::{Error, Place};
+use crate::object_file::ARCHS;
 use rocmforge_amdgcn::Tools;
 use std::path::Path;
 
@@ -22,6 +23,7 @@ pub(super) fn launch_file(path: &Path, text: &str) -> Result<LaunchFile, Error> 
         place: source.place(0),
         object: directory.join(object.str()?),
         object_place: object.place(),
+        arch: root.get("arch").map(|value| arch(&value)).transpose()?,
         seeds: root
             .get("seeds")
             .map_or(Ok((0..DEFAULT_SEEDS).collect()), |value| seeds(&value))?,
@@ -62,6 +64,12 @@ pub(super) fn launch_file(path: &Path, text: &str) -> Result<LaunchFile, Error> 
         return Err(Error::value(file.place, "buffers", problem));
     }
     Ok(file)
+}
+
+/// One of the simulated processors.
+fn arch(value: &Value<'_>) -> Result<&'static str, Error> {
+    let known: Vec<_> = ARCHS.iter().map(|arch| (*arch, *arch)).collect();
+    value.one_of(&known)
 }
 
 /// Refuses outputs that would be written over each other or over what they came from.
