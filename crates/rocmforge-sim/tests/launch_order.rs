@@ -262,6 +262,33 @@ fn a_pipeline_is_clean_and_each_of_its_edges_is_needed() {
 }
 
 #[test]
+fn a_module_must_outlive_every_launch_of_it() {
+    let on = |stream| [malloc(stream), fill(stream, stream)];
+    let unloaded: Vec<Op> = [1, 2, 3]
+        .into_iter()
+        .flat_map(on)
+        .chain([Op::Unload { module: 0 }])
+        .collect();
+    for (schedule, run) in everywhere(&unloaded) {
+        let mut launches: Vec<u64> = run.reports.iter().map(|report| report.call).collect();
+        launches.sort_unstable();
+        launches.dedup();
+        assert_eq!(
+            (launches.len(), run.reports.len()),
+            (3, 3),
+            "{schedule:?}: {:#?}",
+            run.reports
+        );
+        assert!(run.reports.iter().all(|report| report.kind == ReportKind::UseAfterFree));
+    }
+    let mut waited = unloaded;
+    waited.insert(waited.len() - 1, Op::SyncDevice);
+    for (schedule, run) in everywhere(&waited) {
+        assert!(run.reports.is_empty(), "{schedule:?}: {:#?}", run.reports);
+    }
+}
+
+#[test]
 fn a_free_under_a_launch_is_found_without_racecheck_too() {
     let ops = [
         Op::Load { module: 0, image: 0 },

@@ -141,3 +141,98 @@ fn a_fault_drops_what_is_queued_behind_a_host_function_that_runs() {
     });
     assert_eq!(sim.counters().operations, 1, "the fill was dropped");
 }
+
+#[test]
+fn the_null_stream_does_not_wait_for_a_non_blocking_one() {
+    one_race(|sim| {
+        let (a, ptr) = (free_stream(sim), malloc(sim));
+        ok!(sim.hipMemsetAsync(ptr, 1, N, a));
+        ok!(sim.hipMemset(ptr, 2, N));
+    });
+}
+
+#[test]
+fn an_old_event_is_not_forgotten_while_the_host_does_not_know_of_it() {
+    clean(|sim| {
+        let (a, b, done) = (free_stream(sim), free_stream(sim), event(sim));
+        let (ptr, other) = (malloc(sim), malloc(sim));
+        ok!(sim.hipMemsetAsync(ptr, 1, N, a));
+        ok!(sim.hipEventRecord(done, a));
+        for _ in 0..200 {
+            ok!(sim.hipMemsetAsync(other, 1, N, a));
+        }
+        ok!(sim.hipStreamWaitEvent(b, done, 0));
+        ok!(sim.hipMemsetAsync(ptr, 2, N, b));
+    });
+}
+
+/// Enough for the detector to cut its list of who touched a byte.
+const MANY: usize = 100;
+
+#[test]
+fn many_reads_do_not_stand_for_the_write_before_them() {
+    one_race(|sim| {
+        let (a, b) = (free_stream(sim), free_stream(sim));
+        let (ptr, out, other) = (malloc(sim), malloc(sim), malloc(sim));
+        ok!(sim.hipMemsetAsync(ptr, 1, N, a));
+        for _ in 0..MANY {
+            ok!(sim.hipMemcpyAsync(out, ptr, N, hipMemcpyDeviceToDevice, a));
+        }
+        ok!(sim.hipMemcpyAsync(other, ptr, N, hipMemcpyDeviceToDevice, b));
+    });
+}
+
+#[test]
+fn many_reads_do_not_stand_for_one_of_another_stream() {
+    one_race(|sim| {
+        let (a, b, c, done) = (free_stream(sim), free_stream(sim), free_stream(sim), event(sim));
+        let (ptr, out, other) = (malloc(sim), malloc(sim), malloc(sim));
+        ok!(sim.hipMemset(ptr, 1, N));
+        ok!(sim.hipDeviceSynchronize());
+        ok!(sim.hipMemcpyAsync(other, ptr, N, hipMemcpyDeviceToDevice, a));
+        for _ in 0..MANY {
+            ok!(sim.hipMemcpyAsync(out, ptr, N, hipMemcpyDeviceToDevice, b));
+        }
+        ok!(sim.hipEventRecord(done, b));
+        ok!(sim.hipStreamWaitEvent(c, done, 0));
+        ok!(sim.hipMemsetAsync(ptr, 2, N, c));
+    });
+}
+
+#[test]
+fn the_same_race_in_two_buffers_is_two() {
+    for (config, reports) in everywhere(|sim| {
+        let (a, b) = (free_stream(sim), free_stream(sim));
+        for ptr in [malloc(sim), malloc(sim)] {
+            ok!(sim.hipMemsetAsync(ptr, 1, N, a));
+            ok!(sim.hipMemsetAsync(ptr, 2, N, b));
+        }
+    }) {
+        let mut addresses: Vec<u64> = reports.iter().map(|report| report.address).collect();
+        addresses.dedup();
+        assert_eq!(addresses.len(), 2, "{:?}: {reports:#?}", config.schedule);
+    }
+}
+
+#[test]
+fn what_a_host_function_has_done_is_known_when_it_has_run() {
+    clean(|sim| {
+        let (a, ptr, host) = (free_stream(sim), malloc(sim), pinned(sim));
+        set(host, 1);
+        let flag = Flag {
+            done: AtomicBool::new(false),
+            host,
+            sim: sim.clone(),
+        };
+        let user = (&raw const flag).cast_mut().cast();
+        ok!(sim.hipMemcpyAsync(ptr, host.cast(), N, hipMemcpyHostToDevice, a));
+        ok!(sim.hipLaunchHostFunc(a, Some(fill_and_tell), user));
+        while !flag.done.load(Ordering::Acquire) {
+            // SAFETY: the stream is alive.
+            let _ = unsafe { sim.hipStreamQuery(a) };
+        }
+        // No wait: the program has it from the function itself.
+        sim.host_writes(host, N);
+        set(host, 2);
+    });
+}
