@@ -4,7 +4,7 @@ use crate::error::limit;
 use crate::{Container, KernelCode, KernelDescriptor, ParseError};
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, ProgramHeader64};
-use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, Sym};
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader, Sym};
 use std::collections::HashMap;
 
 type Header = FileHeader64<LE>;
@@ -86,6 +86,7 @@ impl<'a> AmdElf<'a> {
             segments,
             version,
         };
+        elf.check_extent()?;
         elf.check_segments()?;
         Ok(elf)
     }
@@ -102,6 +103,39 @@ impl<'a> AmdElf<'a> {
         self.segments
             .iter()
             .filter(|segment| segment.p_type(LE) == elf::PT_LOAD)
+    }
+
+    /// Everything the tables point at lies within the file. Who gets only the address of an image (`hipModuleLoadData`)
+    /// takes its length from these tables: it would read past the end of one that is cut off.
+    fn check_extent(&self) -> Result<(), ParseError> {
+        let length = self.bytes.len() as u64;
+        let outside = |what: &str, start: u64| {
+            ParseError::Elf(format!(
+                "the {what} at offset {start:#x} lies outside of the file: it may be truncated"
+            ))
+        };
+        for (what, start) in [
+            ("program headers", self.header.e_phoff(LE)),
+            ("section headers", self.header.e_shoff(LE)),
+        ] {
+            if start > length {
+                return Err(outside(what, start));
+            }
+        }
+        for segment in self.segments {
+            let start = segment.p_offset(LE);
+            if start.checked_add(segment.p_filesz(LE)).is_none_or(|end| end > length) {
+                return Err(outside("segment", start));
+            }
+        }
+        for section in self.header.section_headers(LE, self.bytes).map_err(broken)? {
+            let start = section.sh_offset(LE);
+            let end = start.checked_add(section.sh_size(LE));
+            if section.sh_type(LE) != elf::SHT_NOBITS && end.is_none_or(|end| end > length) {
+                return Err(outside("section", start));
+            }
+        }
+        Ok(())
     }
 
     /// Loadable segments lie within the file and do not overlap in memory.

@@ -70,6 +70,42 @@ fn containers_are_named_with_what_to_do() {
     );
 }
 
+/// What a table entry of an ELF file says: where in the header its table starts and how many entries it has, the size of
+/// one, and the entry's offset and size of the described bytes.
+const TABLES: [(usize, usize, usize, usize, usize); 2] = [(32, 56, 56, 8, 32), (40, 60, 64, 24, 32)];
+
+#[test]
+fn no_table_points_outside_of_the_file() {
+    let number = |at: usize| u64::from_le_bytes(REAL[at..at + 8].try_into().unwrap());
+    for (table, count_at, entry, offset, size) in TABLES {
+        let count = u16::from_le_bytes([REAL[count_at], REAL[count_at + 1]]);
+        for n in 0..usize::from(count) {
+            let at = number(table) as usize + n * entry;
+            let no_bytes = entry == 64 && REAL[at + 4] == 8;
+            for (field, value) in [
+                (offset, u64::MAX),
+                (size, u64::MAX),
+                (size, 0x3000_0000),
+                (offset, 0x3000_0000),
+            ] {
+                let mut bad = REAL.to_vec();
+                bad[at + field..at + field + 8].copy_from_slice(&value.to_le_bytes());
+                assert!(
+                    no_bytes || CodeObject::parse(&bad).is_err(),
+                    "table {table}, entry {n}, {value:#x}"
+                );
+            }
+        }
+        let mut bad = REAL.to_vec();
+        bad[table..table + 8].copy_from_slice(&0x3000_0000u64.to_le_bytes());
+        bad[count_at..count_at + 2].copy_from_slice(&[0, 0]);
+        assert!(
+            CodeObject::parse(&bad).is_err(),
+            "table {table} far away, with no entries"
+        );
+    }
+}
+
 #[test]
 fn every_truncation_of_the_loaded_part_is_refused() {
     // Behind the last segment are only debug information and the section table, which the header points to.

@@ -399,6 +399,22 @@ fn a_bundle_gives_the_code_for_the_processor_that_is_asked_for() {
 }
 
 #[test]
+fn an_object_whose_tables_point_outside_of_it_is_refused() {
+    let directory = directory();
+    let good = std::fs::read(directory.path().join("reverse.co")).unwrap();
+    let number = |at: usize| u64::from_le_bytes(good[at..at + 8].try_into().unwrap());
+    // The size of the first section that has bytes: what is loaded does not need it, but the length of the image is
+    // taken from it.
+    let mut bad = good.clone();
+    let size = number(40) as usize + 64 + 32;
+    bad[size..size + 8].copy_from_slice(&0x3000_0000u64.to_le_bytes());
+    std::fs::write(directory.path().join("reverse.co"), bad).unwrap();
+    let ran = run(&[&directory.path().join("reverse.toml").to_string_lossy()]);
+    assert_eq!(ran.exit, Exit::CannotRun);
+    assert!(ran.err.contains("outside of the file"), "{}", ran.err);
+}
+
+#[test]
 fn findings_are_told_also_when_an_output_cannot_be_written() {
     let text = r#"
         object = "reverse.co"
