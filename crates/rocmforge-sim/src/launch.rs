@@ -170,6 +170,7 @@ impl Host {
             FaultKind::LdsRace => ReportKind::LdsRace,
             FaultKind::GlobalRace => ReportKind::GlobalRace,
             FaultKind::UninitialisedRegister => ReportKind::UninitialisedRegister,
+            FaultKind::RegisterOutOfRange => ReportKind::RegisterOutOfRange,
             FaultKind::Misaligned => ReportKind::Misaligned,
             FaultKind::BudgetExhausted | FaultKind::Spinning => ReportKind::EndlessKernel,
             FaultKind::BadLaunch => ReportKind::BadLaunch,

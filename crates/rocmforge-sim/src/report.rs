@@ -30,7 +30,7 @@ pub enum ReportKind {
     UninitialisedLds,
     /// Private memory beyond the kernel's share was touched.
     ScratchOutOfBounds,
-    /// Some waves wait at a barrier that others never reach.
+    /// Some lanes of a wave, or waves of a workgroup, wait at a barrier that others pass by or never reach.
     BarrierDivergence,
     /// An access that must be aligned is not.
     Misaligned,
@@ -52,6 +52,8 @@ pub enum ReportKind {
     GlobalRace,
     /// A register was read that the wave had not written.
     UninitialisedRegister,
+    /// A vector register beyond those the kernel asked for was used; init_registers finds it.
+    RegisterOutOfRange,
     /// Something was never given back, see [`SimHost::leaks`](crate::SimHost::leaks).
     Leak,
 }
@@ -96,6 +98,7 @@ impl ReportKind {
             | Self::LdsOutOfBounds
             | Self::ScratchOutOfBounds
             | Self::Misaligned
+            | Self::RegisterOutOfRange
             | Self::Leak => Tool::Memcheck,
             Self::Uninitialised | Self::UninitialisedLds | Self::UninitialisedRegister => Tool::Initcheck,
             Self::Race | Self::LdsRace | Self::GlobalRace => Tool::Racecheck,
@@ -131,6 +134,7 @@ impl fmt::Display for ReportKind {
             Self::LdsRace => "race in LDS: two waves without a barrier between them",
             Self::GlobalRace => "race in device memory inside one launch",
             Self::UninitialisedRegister => "read of a register that was never written",
+            Self::RegisterOutOfRange => "vector register beyond those of the kernel",
         })
     }
 }

@@ -164,6 +164,9 @@ fn no_corrected_kernel_gives_a_report_under_any_seed() {
             if let Some(report) = run.reports.first() {
                 return vec![format!("{} {name} seed {seed}: {report}", source.name)];
             }
+            if run.instructions == 0 {
+                return vec![format!("{} {name} seed {seed}: nothing ran", source.name)];
+            }
         }
         Vec::new()
     });
