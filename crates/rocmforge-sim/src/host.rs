@@ -12,9 +12,9 @@ use crate::queue::{Queues, StreamId};
 use crate::race::Races;
 use crate::report::Report;
 use crate::schedule::Chooser;
+use crate::sim::SimError;
 use crate::trace::Trace;
 use crate::vram::Vram;
-use rocmforge_amdgcn::ReserveError;
 use rocmforge_hip_sys::{hipError_t, hipSuccess};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,6 +26,8 @@ use std::time::Duration;
 const FIRST_CARD: u64 = 0x0000_8000_0000_0000;
 /// Distance between the cards' first addresses.
 const CARD_STRIDE: u64 = 1 << 42;
+/// Memory of a card, at most: with its red zones it must end before the next card's.
+pub(crate) const MOST_VRAM: u64 = 1 << 40;
 
 /// One card.
 pub(crate) struct Card {
@@ -130,12 +132,15 @@ const KEPT_REPORTS: usize = 1000;
 pub(crate) const KERNARG_BYTES: u64 = 68 << 10;
 
 impl Host {
-    pub(crate) fn new(config: SimConfig, clock: Arc<AtomicU64>) -> Result<Self, ReserveError> {
+    pub(crate) fn new(config: SimConfig, clock: Arc<AtomicU64>) -> Result<Self, SimError> {
         let mut queues = Queues::default();
         let mut cards = Vec::new();
         let mut pools = Pools::new();
         for (index, card) in config.cards.iter().enumerate() {
             let base = FIRST_CARD + index as u64 * CARD_STRIDE;
+            if card.vram.0 > MOST_VRAM {
+                return Err(SimError::TooMuchMemory { asked: card.vram });
+            }
             let mut vram = Vram::new(base, card.vram.0, config.poison)?;
             let kernarg = vram.allocate_system(KERNARG_BYTES).unwrap_or(base);
             let null = queues.create(index, true, 0, 0);

@@ -91,7 +91,7 @@ impl PinnedRanges {
         self.ranges
             .range(..end)
             .next_back()
-            .is_some_and(|(_, range)| range.address + range.size > address)
+            .is_some_and(|(_, range)| range.address.saturating_add(range.size) > address)
     }
 
     pub(crate) fn remove(&mut self, address: usize) -> Option<Pinned> {

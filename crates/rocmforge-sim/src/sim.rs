@@ -1,7 +1,7 @@
 //! [`SimHost`], and what every call goes through.
 
 use crate::config::{Schedule, SimConfig};
-use crate::host::{Host, HostThread, ThreadState};
+use crate::host::{Host, HostThread, MOST_VRAM, ThreadState};
 use crate::queue::{Point, StreamId};
 use crate::report::{Access, AllocationInfo, Report, ReportKind};
 use crate::shadow::Actor;
@@ -10,6 +10,7 @@ use crate::work::{HostFunction, Op, OpKind, Ran};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rocmforge_amdgcn::ReserveError;
 use rocmforge_hip_sys::*;
+use rocmforge_memory::Bytes;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -59,8 +60,8 @@ impl SimHost {
     /// Builds a machine.
     ///
     /// # Errors
-    /// The operating system refused the address space for the cards' memory (twice their size; it costs memory only
-    /// where it is touched). Simulate smaller cards.
+    /// A card has more than a terabyte, or the operating system refused the address space for the cards' memory (twice
+    /// their size; it costs memory only where it is touched). Simulate smaller cards.
     pub fn try_new(config: SimConfig) -> Result<Arc<Self>, SimError> {
         let clock = Arc::new(AtomicU64::new(0));
         let host = Host::new(config, clock.clone())?;
@@ -290,10 +291,17 @@ pub(crate) enum Remember {
 
 /// Why a machine cannot be simulated.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SimError {
     /// No address space for a card's memory.
     #[error(transparent)]
     Reserve(#[from] ReserveError),
+    /// A card that would reach into the addresses of the next one.
+    #[error("a card with {asked} of memory; {} are the most", Bytes(MOST_VRAM))]
+    TooMuchMemory {
+        /// Its size.
+        asked: Bytes,
+    },
 }
 
 /// A HIP call in progress.

@@ -168,8 +168,8 @@ pub(crate) struct OutOfMemory;
 impl Vram {
     pub(crate) fn new(base: u64, capacity: u64, poison: Poison) -> Result<Self, ReserveError> {
         // Red zones need address space, not memory: twice the capacity is enough for 256 B allocations and costs nothing.
-        let space = capacity * 2 + (64 << 20);
-        let memory = GlobalMemory::with_base(base, space + SYSTEM)?;
+        let space = capacity.saturating_mul(2).saturating_add(64 << 20);
+        let memory = GlobalMemory::with_base(base, space.saturating_add(SYSTEM))?;
         let mut vram = Self {
             memory,
             capacity,
@@ -192,7 +192,8 @@ impl Vram {
     /// Bytes the kernel driver would say are available: it knows ROCm's memory, not the desktop's.
     pub(crate) fn available(&self, other_rocm: u64) -> u64 {
         self.capacity
-            .saturating_sub(self.stats.charged_bytes + other_rocm + RESERVED.min(self.capacity / 16))
+            .saturating_sub(self.stats.charged_bytes + RESERVED.min(self.capacity / 16))
+            .saturating_sub(other_rocm)
     }
 
     /// The same as the driver reports it.

@@ -142,7 +142,10 @@ impl Running {
             Behaviour::Walk { low, high, span } => {
                 let (low, high, span) = (low.0, high.0.max(low.0), span.0);
                 if self.ramp.1 == 0 {
-                    let (least, most) = (self.wants.saturating_sub(span).max(low), (self.wants + span).min(high));
+                    let (least, most) = (
+                        self.wants.saturating_sub(span).max(low),
+                        self.wants.saturating_add(span).min(high),
+                    );
                     let target = least + self.rng.below((most - least + 1) as usize) as u64;
                     let steps = 30 + self.rng.below(71) as u64;
                     self.ramp = ((target as i64 - self.wants as i64) / steps as i64, steps);

@@ -32,7 +32,7 @@ pub struct DesktopConfig {
     pub compositor: Bytes,
     /// Programs beside it.
     pub clients: Vec<Client>,
-    /// Time from frame to frame.
+    /// Time from frame to frame; at least a millisecond.
     pub frame: Duration,
     /// Time the compositor needs the card for in each frame.
     pub frame_work: Duration,
@@ -170,14 +170,17 @@ impl Card {
             Some(desktop) => desktop.seen_by_compute(),
             None => self.config.other_rocm_used.0,
         };
-        others + self.overhead
+        others.saturating_add(self.overhead)
     }
 
     /// Bytes used by everybody, as the graphics driver counts them.
     pub(crate) fn used(&self) -> u64 {
         match &self.desktop {
             Some(desktop) => desktop.used(),
-            None => self.config.desktop_used.0 + self.config.other_rocm_used.0 + self.own(),
+            None => {
+                let others = self.config.desktop_used.0.saturating_add(self.config.other_rocm_used.0);
+                others.saturating_add(self.own())
+            }
         }
     }
 }

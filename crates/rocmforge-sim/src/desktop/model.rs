@@ -7,6 +7,8 @@ use rocmforge_memory::Bytes;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+/// Frames that take no time would never end.
+const SHORTEST_FRAME: Duration = Duration::from_millis(1);
 /// Stretches of simulated time longer than this are played at their end only.
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -73,7 +75,10 @@ impl Desktop {
         let clients = config.clients.iter();
         let clients = clients.map(|client| Running::new(client.clone(), rng.next())).collect();
         let mut desktop = Self {
-            config: config.clone(),
+            config: DesktopConfig {
+                frame: config.frame.max(SHORTEST_FRAME),
+                ..config.clone()
+            },
             capacity,
             clients,
             rng,
