@@ -16,8 +16,6 @@ pub enum Container {
     Bitcode,
     /// A static library.
     Archive,
-    /// NVIDIA's PTX text.
-    Ptx,
     /// A zstd frame, such as a kernel pack.
     Zstd,
     /// A program or library for the host.
@@ -38,17 +36,8 @@ impl Container {
             (b"!<arch>\n", Container::Archive),
             (b"\x28\xb5\x2f\xfd", Container::Zstd),
         ];
-        if let Some((_, found)) = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic)) {
-            return Some(*found);
-        }
-        // PTX starts with comments, then `.version 8.0`.
-        let head = &bytes[..bytes.len().min(4096)];
-        let code = head
-            .split(|&b| b == b'\n')
-            .map(<[u8]>::trim_ascii)
-            .find(|l| !l.is_empty() && !l.starts_with(b"//"));
-        code.is_some_and(|line| line.starts_with(b".version"))
-            .then_some(Container::Ptx)
+        let found = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic));
+        found.map(|(_, container)| *container)
     }
 
     pub(crate) fn hint(self) -> &'static str {
@@ -62,7 +51,6 @@ impl Container {
             Self::FatBinaryWrapper => "unpack the bundle it points to with clang-offload-bundler",
             Self::Bitcode => "compile and link it for a gfx target first",
             Self::Archive => "extract its members with ar x",
-            Self::Ptx => "PTX runs on NVIDIA's platform only",
             Self::Zstd => "decompress it first; kernel packs are read by rocmforge-kernels",
             Self::HostElf => "its device code, if any, is a bundle in the section .hip_fatbin",
             Self::Cubin => "it runs on NVIDIA's platform only",
@@ -78,7 +66,6 @@ impl fmt::Display for Container {
             Self::FatBinaryWrapper => "a HIP fat binary wrapper",
             Self::Bitcode => "LLVM bitcode",
             Self::Archive => "a static library",
-            Self::Ptx => "PTX text",
             Self::Zstd => "a zstd-compressed file",
             Self::HostElf => "an ELF file for the host's processor",
             Self::Cubin => "an NVIDIA cubin",

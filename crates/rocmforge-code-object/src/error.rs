@@ -45,6 +45,14 @@ pub enum ParseError {
     /// The target identifier is not `amdgcn-amd-amdhsa--gfx…`.
     #[error("not a target identifier: {0:?}; expected amdgcn-amd-amdhsa--gfx…, with :sramecc± and :xnack± after it")]
     Target(String),
+    /// PTX text that is not what the language says, or cut off.
+    #[error("PTX, line {line}: {reason}")]
+    Ptx {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+    },
     /// Metadata of one kernel contradicts itself, its descriptor or the ELF file.
     #[error("kernel {kernel:?}: {reason}")]
     Kernel {

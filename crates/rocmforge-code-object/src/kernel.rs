@@ -1,14 +1,14 @@
 //! What is known of a code object and of each of its kernels.
 
 use crate::elf::AmdElf;
-use crate::{ArgMeta, KernelDescriptor, ParseError, Target, metadata};
+use crate::{ArgMeta, KernelDescriptor, ParseError, Target, metadata, ptx};
 
 /// A code object's target and kernels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CodeObject {
     /// The processor it is for.
     pub target: Target,
-    /// Version of the format: 4, 5 or 6.
+    /// Version of AMD's format: 4, 5 or 6. PTX has none, and 0 here.
     pub code_object_version: u8,
     /// Its kernels, in the file's order.
     pub kernels: Vec<KernelMeta>,
@@ -67,12 +67,15 @@ pub struct KernelCode {
 }
 
 impl CodeObject {
-    /// Reads an AMD code object.
+    /// Reads an AMD code object, or PTX.
     ///
     /// # Errors
     ///
     /// [`ParseError`] says what is wrong; nothing in `bytes` makes this panic.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+        if ptx::is_ptx(bytes) {
+            return ptx::parse(bytes);
+        }
         let elf = AmdElf::parse(bytes)?;
         let document = metadata::parse(elf.metadata_note()?)?;
         let target = Target::parse(&document.target, elf.flags())?;

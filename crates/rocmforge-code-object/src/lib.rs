@@ -1,9 +1,9 @@
 //! What a compiled GPU kernel says of itself: which target it is for, which arguments it takes and where, how much LDS,
 //! scratch and how many registers it uses.
 //!
-//! [`CodeObject::parse`] reads an AMD code object (an ELF file, versions 4, 5 and 6). It needs no GPU, no HIP and no
-//! compiler, and it is made for files nobody has looked at: truncated, contradictory or hostile bytes give a
-//! [`ParseError`], never a panic, and memory stays in proportion to the file.
+//! [`CodeObject::parse`] reads an AMD code object (an ELF file, versions 4, 5 and 6) or NVIDIA's PTX text. It needs no GPU,
+//! no HIP and no compiler, and it is made for files nobody has looked at: truncated, contradictory or hostile bytes give
+//! a [`ParseError`], never a panic, and memory stays in proportion to the file.
 //!
 //! ```
 //! use rocmforge_code_object::{ArgKind, CodeObject};
@@ -29,6 +29,7 @@ mod elf;
 mod error;
 mod kernel;
 mod metadata;
+mod ptx;
 mod target;
 
 pub use arg::{ArgKind, ArgMeta, HiddenArg};

@@ -112,7 +112,7 @@ impl Sysfs {
     /// KFD numbers processes as the machine does: inside a container with numbers of its own, the file of our number
     /// would be a stranger's. So the answer is `None` outside the machine's first process name space.
     pub fn process_vram(&self, process: u32, gpu_id: u32) -> Option<Bytes> {
-        if !self.kfd_numbers_are_ours() {
+        if !self.has_the_machines_processes() {
             return None;
         }
         let path = self.path(&format!("sys/class/kfd/kfd/proc/{process}/vram_{gpu_id}"));
@@ -120,7 +120,7 @@ impl Sysfs {
     }
 
     /// Whether this is the machine's first process name space.
-    pub(super) fn kfd_numbers_are_ours(&self) -> bool {
+    pub fn has_the_machines_processes(&self) -> bool {
         // The inode that the kernel gives to it (PROC_PID_INIT_INO).
         let space = std::fs::read_link(self.path("proc/self/ns/pid"));
         space.is_ok_and(|space| space.to_str() == Some("pid:[4026531836]"))

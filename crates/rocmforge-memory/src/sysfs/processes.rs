@@ -23,7 +23,7 @@ impl Sysfs {
     /// The processes that KFD knows, living or not yet torn down, by number. `None` inside a process name space: KFD numbers
     /// processes as the machine does.
     pub fn kfd_processes(&self) -> Option<Vec<u32>> {
-        if !self.kfd_numbers_are_ours() {
+        if !self.has_the_machines_processes() {
             return None;
         }
         let mut processes: Vec<u32> = file::names(&self.path("sys/class/kfd/kfd/proc"), &mut Vec::new())

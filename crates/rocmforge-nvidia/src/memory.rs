@@ -1,0 +1,125 @@
+//! What HIP promises of memory calls and the driver does not: empty allocations, null frees, pointer kinds.
+
+use crate::cuda::CuAddress;
+use crate::driver::{CudaDriver, remember};
+use rocmforge_hip_sys::*;
+use std::ffi::{c_int, c_uint, c_void};
+
+/// `CU_POINTER_ATTRIBUTE_*`.
+mod pointer {
+    pub(super) const MEMORY_TYPE: i32 = 2;
+    pub(super) const DEVICE_POINTER: i32 = 3;
+    pub(super) const HOST_POINTER: i32 = 4;
+    pub(super) const IS_MANAGED: i32 = 8;
+    pub(super) const DEVICE_ORDINAL: i32 = 9;
+}
+
+/// `CU_MEMORYTYPE_*`.
+const HOST: u64 = 1;
+const DEVICE: u64 = 2;
+/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`: what HIP's default means.
+const PORTABLE_AND_MAPPED: c_uint = 3;
+/// The flags that both know, with the same values.
+const HOST_FLAGS: c_uint = hipHostMallocPortable | hipHostMallocMapped | hipHostMallocWriteCombined;
+
+impl CudaDriver {
+    /// # Safety
+    /// `ptr` is null or may be written.
+    pub(crate) unsafe fn allocate(&self, ptr: *mut *mut c_void, size: usize) -> hipError_t {
+        if ptr.is_null() {
+            return remember(hipErrorInvalidValue);
+        }
+        let mut address: CuAddress = 0;
+        // HIP gives a null pointer for nothing; the driver refuses to.
+        if size > 0 {
+            // SAFETY: `address` is a live out-pointer for the call.
+            let made = self.on_device(|cuda| unsafe { (cuda.memory_allocate)(&mut address, size) });
+            if !made.is_success() {
+                return made;
+            }
+        }
+        // SAFETY: not null, and the caller promises that it may be written.
+        unsafe { ptr.write(std::ptr::without_provenance_mut(address as usize)) };
+        hipSuccess
+    }
+
+    /// # Safety
+    /// As `hipHostMalloc`.
+    pub(crate) unsafe fn allocate_host(&self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> hipError_t {
+        if ptr.is_null() || flags & !(HOST_FLAGS | hipHostMallocCoherent | hipHostMallocNonCoherent) != 0 {
+            return remember(hipErrorInvalidValue);
+        }
+        let mut memory = std::ptr::null_mut();
+        if size > 0 {
+            let flags = (flags & HOST_FLAGS) | PORTABLE_AND_MAPPED;
+            // SAFETY: `memory` is a live out-pointer for the call.
+            let made = self.on_device(|cuda| unsafe { (cuda.host_allocate)(&mut memory, size, flags) });
+            if !made.is_success() {
+                return made;
+            }
+        }
+        // SAFETY: not null, and the caller promises that it may be written.
+        unsafe { ptr.write(memory) };
+        hipSuccess
+    }
+
+    /// # Safety
+    /// `attributes` is null or may be written. `ptr` may be anything; it is not dereferenced.
+    pub(crate) unsafe fn pointer_attributes(
+        &self,
+        attributes: *mut hipPointerAttribute_t,
+        ptr: *const c_void,
+    ) -> hipError_t {
+        if attributes.is_null() {
+            return remember(hipErrorInvalidValue);
+        }
+        let address = ptr.addr() as CuAddress;
+        let pointer = |attribute| {
+            let address = self.ask(attribute, address).unwrap_or(0);
+            std::ptr::without_provenance_mut(address as usize)
+        };
+        let managed = self
+            .ask(pointer::IS_MANAGED, address)
+            .is_some_and(|answer| answer & 0xff != 0);
+        let answer = match self.ask(pointer::MEMORY_TYPE, address) {
+            // A pointer that the driver does not know is ordinary host memory: an answer, no failure.
+            None => hipPointerAttribute_t {
+                r#type: hipMemoryTypeUnregistered,
+                device: -2,
+                devicePointer: std::ptr::null_mut(),
+                hostPointer: std::ptr::null_mut(),
+                isManaged: 0,
+                allocationFlags: 0,
+            },
+            Some(kind) => hipPointerAttribute_t {
+                r#type: match kind {
+                    _ if managed => hipMemoryTypeManaged,
+                    HOST => hipMemoryTypeHost,
+                    DEVICE => hipMemoryTypeDevice,
+                    _ => hipMemoryTypeUnified,
+                },
+                device: self
+                    .ask(pointer::DEVICE_ORDINAL, address)
+                    .map_or(-2, |answer| answer as c_int),
+                devicePointer: pointer(pointer::DEVICE_POINTER),
+                hostPointer: pointer(pointer::HOST_POINTER),
+                isManaged: c_int::from(managed),
+                allocationFlags: 0,
+            },
+        };
+        // SAFETY: not null, and the caller promises that it may be written.
+        unsafe { attributes.write(answer) };
+        hipSuccess
+    }
+
+    /// Asks one thing about a pointer. `None`: the driver does not know it.
+    fn ask(&self, attribute: c_int, address: CuAddress) -> Option<u64> {
+        let mut answer = [0u8; 8];
+        // SAFETY: none of these attributes has more than 8 bytes.
+        let asked = self.on_device_unremembered(|cuda| unsafe {
+            (cuda.pointer_attribute)(answer.as_mut_ptr().cast(), attribute, address)
+        });
+        // Those with 4 bytes fill the low half: every machine with this driver is little-endian.
+        asked.is_success().then(|| u64::from_le_bytes(answer))
+    }
+}

@@ -1,0 +1,153 @@
+//! What the budget reads of a card: NVIDIA's management library, as `nvidia-smi` uses it.
+
+use crate::LoadError;
+use crate::library::functions;
+use rocmforge_memory::sysfs::Sysfs;
+use rocmforge_memory::{Bytes, Reading, Readings};
+use std::ffi::{CString, c_char, c_int, c_uint, c_ulonglong, c_void};
+
+const LIBRARY: &str = "libnvidia-ml.so.1";
+const SUCCESS: c_int = 0;
+const INSUFFICIENT_SIZE: c_int = 7;
+/// More processes than ever hold a context on one card.
+const MAX_PROCESSES: usize = 4096;
+/// `nvmlProcessInfo_t::usedGpuMemory` of a process whose figure the driver does not have.
+const NOT_AVAILABLE: u64 = u64::MAX;
+
+type Device = *mut c_void;
+
+/// `nvmlMemory_t`.
+#[repr(C)]
+#[derive(Default)]
+struct Memory {
+    total: c_ulonglong,
+    free: c_ulonglong,
+    used: c_ulonglong,
+}
+
+/// `nvmlProcessInfo_t`, as version 3 of the call has it.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Process {
+    pid: c_uint,
+    used: c_ulonglong,
+    gpu_instance: c_uint,
+    compute_instance: c_uint,
+}
+
+functions! {
+    /// What of `libnvidia-ml` is used.
+    struct Nvml -> c_int;
+    fn init = "nvmlInit_v2"();
+    fn device_at = "nvmlDeviceGetHandleByPciBusId_v2"(*const c_char, *mut Device);
+    fn memory = "nvmlDeviceGetMemoryInfo"(Device, *mut Memory);
+    fn processes = "nvmlDeviceGetComputeRunningProcesses_v3"(Device, *mut c_uint, *mut Process);
+    fn display_active = "nvmlDeviceGetDisplayActive"(Device, *mut c_uint);
+    fn display_mode = "nvmlDeviceGetDisplayMode"(Device, *mut c_uint);
+}
+
+/// Figures of the card at one PCI address, read from the driver each time.
+///
+/// `used` counts everybody, graphics included. Our own share is known where the driver counts processes by numbers that
+/// mean the same here: not inside of a container, where the ledger stands in for it.
+pub struct NvmlReadings {
+    nvml: Nvml,
+    device: Device,
+    /// Our number, where it is the machine's.
+    process: Option<u32>,
+}
+
+// SAFETY: a device handle is a name of the library's, whose functions may be called from any thread.
+unsafe impl Send for NvmlReadings {}
+// SAFETY: as above; nothing here changes after it is made.
+unsafe impl Sync for NvmlReadings {}
+
+impl NvmlReadings {
+    /// The card at `pci` (`0000:03:00.0`). `None`: the library does not know it; HIP's own figures are all there is then.
+    ///
+    /// # Errors
+    /// [`LoadError`]: the library is not there, or too old.
+    pub fn open(pci: &str) -> Result<Option<Self>, LoadError> {
+        Self::open_from(LIBRARY, pci)
+    }
+
+    /// The same, through exactly this library.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_from(library: &str, pci: &str) -> Result<Option<Self>, LoadError> {
+        let nvml = Nvml::load(library)?;
+        let mut device = std::ptr::null_mut();
+        let Ok(pci) = CString::new(pci) else { return Ok(None) };
+        // SAFETY: takes nothing, and may be called again.
+        if unsafe { (nvml.init)() } != SUCCESS {
+            return Ok(None);
+        }
+        // SAFETY: a C string and a live out-pointer.
+        if unsafe { (nvml.device_at)(pci.as_ptr(), &mut device) } != SUCCESS {
+            return Ok(None);
+        }
+        let process = Sysfs::host().has_the_machines_processes().then(std::process::id);
+        Ok(Some(Self { nvml, device, process }))
+    }
+
+    /// Bytes that the driver counts for this process.
+    fn own(&self) -> Option<Bytes> {
+        let pid = self.process?;
+        let mut room = vec![Process::default(); 64];
+        loop {
+            let mut count = room.len() as c_uint;
+            // SAFETY: `room` has `count` entries that may be written.
+            match unsafe { (self.nvml.processes)(self.device, &mut count, room.as_mut_ptr()) } {
+                SUCCESS => {
+                    let listed = room.get(..count as usize)?;
+                    let ours = listed.iter().find(|process| process.pid == pid);
+                    // Who is not listed holds nothing yet.
+                    let used = ours.map_or(0, |process| process.used);
+                    return (used != NOT_AVAILABLE).then_some(Bytes(used));
+                }
+                INSUFFICIENT_SIZE if room.len() < MAX_PROCESSES => {
+                    room.resize(room.len() * 4, Process::default());
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Whether a display is driven by the card, or connected to it. A card that does not say is one with a display: the
+    /// headroom is then larger than needed, never smaller.
+    fn displays(&self) -> u32 {
+        let ask = |function: unsafe extern "C" fn(Device, *mut c_uint) -> c_int| {
+            let mut on = 0;
+            // SAFETY: `on` is a live out-pointer for the call.
+            match unsafe { function(self.device, &mut on) } {
+                SUCCESS => on != 0,
+                _ => true,
+            }
+        };
+        u32::from(ask(self.nvml.display_active) || ask(self.nvml.display_mode))
+    }
+}
+
+impl Readings for NvmlReadings {
+    fn read(&self) -> Reading {
+        // Ours before everybody's: what we allocate in between then looks like others' memory, not like free memory.
+        let own = self.own();
+        let mut memory = Memory::default();
+        // SAFETY: `memory` is a live out-pointer for the call.
+        let known = unsafe { (self.nvml.memory)(self.device, &mut memory) } == SUCCESS;
+        Reading {
+            total: known.then_some(Bytes(memory.total)),
+            used: known.then_some(Bytes(memory.used)),
+            own,
+            displays: self.displays(),
+            ..Reading::default()
+        }
+    }
+}
+
+impl std::fmt::Debug for NvmlReadings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NvmlReadings").finish_non_exhaustive()
+    }
+}
