@@ -1,6 +1,6 @@
 // The device language of these kernels: attributes, ids, barrier, shuffles and the few hardware functions they use.
 //
-// Nothing else in this directory names a compiler builtin of one vendor. No ROCm or CUDA header, no device library.
+// This is AMD's half; NVIDIA's is ptx.h. Nothing else names a compiler builtin of one vendor. No ROCm or CUDA header.
 #pragma once
 
 typedef unsigned int u32;
@@ -46,34 +46,8 @@ RF_DEVICE float rf_exp2(float x) { return __builtin_amdgcn_exp2f(x); }
 RF_DEVICE float rf_rcp(float x) { return __builtin_amdgcn_rcpf(x); }
 RF_DEVICE float rf_rsqrt(float x) { return __builtin_amdgcn_rsqf(x); }
 
-#else // NVIDIA, through PTX
-
-// The most threads a block may have. Without it the compiler keeps to what 1024 threads leave each of them.
-#define RF_KERNEL(threads) extern "C" __attribute__((global, launch_bounds(threads))) void
-
-RF_DEVICE u32 rf_thread() { return __nvvm_read_ptx_sreg_tid_x(); }
-RF_DEVICE u32 rf_block_x() { return __nvvm_read_ptx_sreg_ctaid_x(); }
-RF_DEVICE u32 rf_block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
-RF_DEVICE u32 rf_block_z() { return __nvvm_read_ptx_sreg_ctaid_z(); }
-
-// Barrier of the block, and shared memory written before it is seen after it. Every thread of the block must reach it.
-RF_DEVICE void rf_barrier() { __syncthreads(); }
-
-// As above. Warps have 32 lanes.
-template <u32 MASK> RF_DEVICE float rf_shuffle_xor(float x) {
-    static_assert(MASK < 32, "a shuffle stays within 32 lanes");
-    return __nvvm_shfl_sync_bfly_f32(0xffffffffu, x, MASK, 31);
-}
-
-// 2^x, 1/x and 1/sqrt(x), two units in the last place at most.
-RF_DEVICE float rf_exp2(float x) { return __nvvm_ex2_approx_f(x); }
-RF_DEVICE float rf_rcp(float x) {
-    float y;
-    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); // clang has no builtin for the one that keeps denormals
-    return y;
-}
-RF_DEVICE float rf_rsqrt(float x) { return __nvvm_rsqrt_approx_f(x); }
-
+#else
+#include "ptx.h"
 #endif
 
 #define RF_LOG2E 1.44269504088896340736f

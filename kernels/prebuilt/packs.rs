@@ -12,4 +12,5 @@ pub(crate) static PACKS: &[(&str, &[u8])] = &[
     ("gfx1201", include_bytes!("gfx1201.pack.zst")),
     ("gfx90a", include_bytes!("gfx90a.pack.zst")),
     ("gfx942", include_bytes!("gfx942.pack.zst")),
+    ("sm_75", include_bytes!("sm_75.pack.zst")),
 ];

@@ -46,6 +46,16 @@ const MACHS: &[(&str, u8)] = &[
 ];
 
 impl Target {
+    /// Whether the code runs on a processor, by its name without features. PTX runs on each later one too; which processors
+    /// a generic target of AMD's has, only the driver knows.
+    pub fn runs_on(&self, processor: &str) -> bool {
+        let capability = |name: &str| name.strip_prefix("sm_")?.parse::<u32>().ok();
+        match (capability(&self.arch), capability(processor)) {
+            (Some(code), Some(device)) => device >= code,
+            _ => self.arch == processor || self.generic_version != 0,
+        }
+    }
+
     /// Takes an identifier apart; `flags` are the ELF header's.
     pub(crate) fn parse(triple: &str, flags: u32) -> Result<Self, ParseError> {
         let bad = || ParseError::Target(triple.chars().take(128).collect());
@@ -79,5 +89,33 @@ impl Target {
             ))),
             _ => Ok(target),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_runs_on_its_processor_and_ptx_on_later_ones() {
+        let of = |arch: &str, generic_version| Target {
+            arch: arch.to_owned(),
+            generic_version,
+            ..Target::default()
+        };
+        for (code, processor, runs) in [
+            ("gfx1100", "gfx1100", true),
+            ("gfx1100", "gfx1101", false),
+            ("gfx1100", "sm_90", false),
+            ("sm_75", "sm_75", true),
+            ("sm_75", "sm_120", true),
+            ("sm_90", "sm_89", false),
+            ("sm_90a", "sm_90", false),
+            ("sm_90a", "sm_90a", true),
+            ("sm_75", "gfx1100", false),
+        ] {
+            assert_eq!(of(code, 0).runs_on(processor), runs, "{code} on {processor}");
+        }
+        assert!(of("gfx11-generic", 1).runs_on("gfx1103"));
     }
 }

@@ -31,7 +31,7 @@ impl Kernels {
     /// [`KernelError::NoPack`] if this build has none for its architecture.
     pub fn load(backend: &Arc<HipBackend>) -> KernelResult<Self> {
         let arch = &backend.device().arch;
-        match Pack::embedded(arch) {
+        match Pack::for_processor(arch) {
             Some(pack) => Self::from_pack(backend, pack?),
             None => Err(KernelError::NoPack {
                 arch: arch.clone(),
@@ -47,7 +47,7 @@ impl Kernels {
     /// [`KernelError::WrongArch`] if it is for another architecture.
     pub fn from_pack(backend: &Arc<HipBackend>, pack: Pack) -> KernelResult<Self> {
         let device = &backend.device().arch;
-        if pack.arch() != device {
+        if !pack.runs_on(device) {
             return Err(KernelError::WrongArch {
                 pack: pack.arch().to_owned(),
                 device: device.clone(),

@@ -3,6 +3,7 @@
 //! Uncompressed, with little-endian numbers: `RFKPACK1`; the architecture (u32 length, UTF-8); the number of objects (u32); for each
 //! object its family's name (u32 length, UTF-8) and its size (u64); then the objects, one after another, to the end.
 
+use rocmforge_code_object::Target;
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -110,6 +111,17 @@ impl Pack {
         Some(Self::read(packed))
     }
 
+    /// The embedded pack that runs on a processor: its own, or else PTX that it can run.
+    pub fn for_processor(processor: &str) -> Option<Result<Self, PackError>> {
+        let own = Self::embedded(processor);
+        own.or_else(|| Self::embedded(Self::embedded_archs().find(|arch| runs_on(arch, processor))?))
+    }
+
+    /// Whether its code runs on a processor: see [`Target::runs_on`].
+    pub fn runs_on(&self, processor: &str) -> bool {
+        runs_on(&self.arch, processor)
+    }
+
     /// The architectures with an embedded pack.
     pub fn embedded_archs() -> impl Iterator<Item = &'static str> {
         registry::PACKS.iter().map(|(arch, _)| *arch)
@@ -131,6 +143,14 @@ impl Pack {
             .iter()
             .map(|(name, range)| (name.as_str(), &self.bytes[range.clone()]))
     }
+}
+
+fn runs_on(arch: &str, processor: &str) -> bool {
+    let target = Target {
+        arch: arch.to_owned(),
+        ..Target::default()
+    };
+    target.runs_on(processor)
 }
 
 mod registry {

@@ -17,7 +17,7 @@ struct Module {
     label: String,
     handle: Raw<ihipModule_t>,
     object: CodeObject,
-    /// HIP does not promise to have copied it; words, because an ELF file wants that alignment.
+    /// HIP does not promise to have copied it; words, because an ELF file wants that alignment; a zero follows it.
     image: Vec<u64>,
     token: Option<HandleToken>,
     uses: Mutex<Uses>,
@@ -49,18 +49,19 @@ impl HipModule {
             label: label.to_owned(),
             source,
         })?;
-        if !runs_on(&object, &core.device.arch) {
+        if !object.target.runs_on(&core.device.arch) {
             return Err(HipError::ArchMismatch {
                 label: label.to_owned(),
                 object: object.target.arch.clone(),
                 device: core.device.arch.clone(),
             });
         }
-        let mut image = vec![0u64; bytes.len().div_ceil(size_of::<u64>())];
+        // At least one byte more than there is: the zero that ends PTX text.
+        let mut image = vec![0u64; bytes.len() / size_of::<u64>() + 1];
         bytemuck::cast_slice_mut::<u64, u8>(&mut image)[..bytes.len()].copy_from_slice(bytes);
 
         let mut handle: hipModule_t = std::ptr::null_mut();
-        // SAFETY: `handle` is a live out-pointer; the image is a whole, parsed ELF file, kept as long as the module.
+        // SAFETY: `handle` is a live out-pointer; the image is a whole, parsed object, kept as long as the module.
         core.driver.call("hipModuleLoadData", |api| unsafe {
             api.hipModuleLoadData(&mut handle, image.as_ptr().cast())
         })?;
@@ -113,11 +114,6 @@ impl HipModule {
             function: Raw(function),
         })
     }
-}
-
-/// Whether the code object runs on a processor. Generic targets are left to the driver, which knows their members.
-fn runs_on(object: &CodeObject, arch: &str) -> bool {
-    object.target.arch == arch || object.target.generic_version != 0
 }
 
 impl std::fmt::Debug for HipModule {

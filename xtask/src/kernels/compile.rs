@@ -31,7 +31,30 @@ pub(super) const FLAGS: &[&str] = &[
     "-Werror",
 ];
 
-/// A clang++ that can compile for AMD GPUs.
+/// The same for NVIDIA's processors: PTX text, in the version that drivers of CUDA 12 read.
+pub(super) const PTX_FLAGS: &[&str] = &[
+    "-x",
+    "cuda",
+    "--cuda-device-only",
+    "-S",
+    "-nogpulib",
+    "-nogpuinc",
+    "--cuda-feature=+ptx80",
+    "-std=c++20",
+    "-O3",
+    "-fuse-cuid=none",
+    "-gline-tables-only",
+    "-fdebug-compilation-dir=.",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+];
+
+fn flags(arch: &str) -> &'static [&'static str] {
+    if arch.starts_with("sm_") { PTX_FLAGS } else { FLAGS }
+}
+
+/// A clang++ that can compile for AMD GPUs and for PTX.
 pub(super) struct Compiler {
     program: String,
     /// First line of `--version`: release and build.
@@ -91,7 +114,7 @@ impl Compiler {
         let object = out.join(format!("{number}.{arch}.{}.co", std::process::id()));
         let output = Command::new(&self.program)
             .current_dir(root)
-            .args(FLAGS)
+            .args(flags(arch))
             .args(more)
             .arg(format!("-ffile-prefix-map={}=.", root.display()))
             .arg(format!("--offload-arch={arch}"))

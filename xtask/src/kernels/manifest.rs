@@ -11,6 +11,9 @@ use std::path::Path;
 pub(super) struct Manifest {
     /// The compiler's arguments but for source, target, output and path map.
     pub(super) flags: Vec<String>,
+    /// The same for PTX.
+    #[serde(default)]
+    pub(super) ptx_flags: Vec<String>,
     /// Argument layout and limits of each kernel, the same on every target.
     pub(super) kernels: BTreeMap<String, Layout>,
     /// By architecture.
@@ -18,7 +21,7 @@ pub(super) struct Manifest {
 }
 
 /// What a launch must know.
-#[derive(PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct Layout {
     family: String,
     /// Bytes of the explicit arguments.
@@ -27,7 +30,7 @@ pub(super) struct Layout {
     arguments: Vec<Argument>,
 }
 
-#[derive(PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Argument {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     name: Option<String>,
@@ -77,6 +80,15 @@ impl Layout {
             max_workgroup_size: kernel.max_workgroup_size,
             arguments,
         }
+    }
+
+    /// Whether a launch may be the same. PTX does not tell the arguments' names.
+    fn same_launch(&self, other: &Self) -> bool {
+        let key = |layout: &Self| (layout.family.clone(), layout.argument_bytes, layout.max_workgroup_size);
+        let argument = |a: &Argument, b: &Argument| (&a.kind, a.offset, a.size) == (&b.kind, b.offset, b.size);
+        key(self) == key(other)
+            && self.arguments.len() == other.arguments.len()
+            && self.arguments.iter().zip(&other.arguments).all(|(a, b)| argument(a, b))
     }
 }
 
@@ -170,14 +182,18 @@ impl Manifest {
         for (family, object) in described {
             for kernel in &object.kernels {
                 let layout = Layout::of(family, kernel);
-                let known = self.kernels.get(&kernel.name);
-                if known.is_some_and(|known| *known != layout) {
-                    return Err(KernelsError::ArgumentLayout {
-                        arch: arch.to_owned(),
-                        kernel: kernel.name.clone(),
-                    });
+                match self.kernels.get(&kernel.name) {
+                    Some(known) if !known.same_launch(&layout) => {
+                        return Err(KernelsError::ArgumentLayout {
+                            arch: arch.to_owned(),
+                            kernel: kernel.name.clone(),
+                        });
+                    }
+                    Some(_) => {}
+                    None => {
+                        self.kernels.insert(kernel.name.clone(), layout);
+                    }
                 }
-                self.kernels.insert(kernel.name.clone(), layout);
             }
         }
         self.targets.insert(arch.to_owned(), entry);

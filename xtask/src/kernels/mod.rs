@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The targets whose packs are committed.
-const TARGETS: [&str; 10] = [
-    "gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1150", "gfx1151", "gfx1200", "gfx1201", "gfx90a", "gfx942",
+/// The targets whose packs are committed. The last is PTX, which every NVIDIA card from that one on runs.
+const TARGETS: [&str; 11] = [
+    "gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1150", "gfx1151", "gfx1200", "gfx1201", "gfx90a", "gfx942", "sm_75",
 ];
 
 /// `cargo xtask kernels`.
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 enum Command {
     /// Compiles the kernels and writes the packs and the manifest.
     Build {
-        /// Only these targets (gfx1100, ...); another than the committed ten is added to the registry. Default: all ten.
+        /// Only these targets (gfx1100, ...); another than the committed ones is added to the registry. Default: all of those.
         #[arg(long)]
         arch: Vec<String>,
         /// Accepts a compiler other than the pinned one. Such packs are for your own use, not for committing.
@@ -267,7 +267,9 @@ fn build(arch: Vec<String>, any_compiler: bool, faulty_only: bool) -> Result<(),
         );
         manifest.insert(&target, entry, &described)?;
     }
-    manifest.flags = compile::FLAGS.iter().map(|s| (*s).to_owned()).collect();
+    let texts = |flags: &[&str]| flags.iter().map(|&flag| flag.to_owned()).collect();
+    manifest.flags = texts(compile::FLAGS);
+    manifest.ptx_flags = texts(compile::PTX_FLAGS);
     manifest.write(&prebuilt())?;
     write(&prebuilt().join("packs.rs"), pack::registry(&manifest).as_bytes())
 }

@@ -1,0 +1,28 @@
+// NVIDIA's half of rf.h, which includes it: the same names, through PTX. No CUDA header is needed.
+#pragma once
+
+// The most threads a block may have. Without it the compiler keeps to what 1024 threads leave each of them.
+#define RF_KERNEL(threads) extern "C" __attribute__((global, launch_bounds(threads))) void
+
+RF_DEVICE u32 rf_thread() { return __nvvm_read_ptx_sreg_tid_x(); }
+RF_DEVICE u32 rf_block_x() { return __nvvm_read_ptx_sreg_ctaid_x(); }
+RF_DEVICE u32 rf_block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
+RF_DEVICE u32 rf_block_z() { return __nvvm_read_ptx_sreg_ctaid_z(); }
+
+// Barrier of the block, and shared memory written before it is seen after it. Every thread of the block must reach it.
+RF_DEVICE void rf_barrier() { __syncthreads(); }
+
+// The value of the lane whose number differs in the bits of MASK (< 32). All 32 lanes of the warp must take part.
+template <u32 MASK> RF_DEVICE float rf_shuffle_xor(float x) {
+    static_assert(MASK < 32, "a shuffle stays within 32 lanes");
+    return __nvvm_shfl_sync_bfly_f32(0xffffffffu, x, MASK, 31);
+}
+
+// 2^x, 1/x and 1/sqrt(x), two units in the last place at most.
+RF_DEVICE float rf_exp2(float x) { return __nvvm_ex2_approx_f(x); }
+RF_DEVICE float rf_rcp(float x) {
+    float y;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); // clang has no builtin for the one that keeps denormals
+    return y;
+}
+RF_DEVICE float rf_rsqrt(float x) { return __nvvm_rsqrt_approx_f(x); }
