@@ -192,8 +192,8 @@ impl HipApi for CudaDriver {
             hipMemcpyDeviceToHost => self.on_device(|cuda| unsafe { (cuda.copy_to_host)(dst, from, size, stream) }),
             // SAFETY: the caller's.
             hipMemcpyDeviceToDevice => self.on_device(|cuda| unsafe { (cuda.copy_on_device)(to, from, size, stream) }),
-            // SAFETY: the caller's.
             hipMemcpyHostToHost | hipMemcpyDefault => {
+                // SAFETY: the caller's.
                 self.on_device(|cuda| unsafe { (cuda.copy)(to, from, size, stream) })
             }
             _ => remember(hipErrorInvalidMemcpyDirection),

@@ -286,7 +286,7 @@ fn body<'a>(tokens: &mut Tokens<'a>, outer: &[Shared<'a>], parameters: &[Declare
                 continue;
             }
             [load, register, parameter, ..] if load.starts_with("ld.param") => (register, parameter),
-            [convert, _, source, ..] if convert == "cvta.to.global.u64" => {
+            ["cvta.to.global.u64", _, source, ..] => {
                 if let Some((_, index)) = held.iter().rev().find(|(register, _)| *register == source) {
                     body.pointers[*index] = true;
                 }

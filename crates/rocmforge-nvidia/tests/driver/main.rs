@@ -1,0 +1,293 @@
+//! The provider over a stand-in for NVIDIA's driver, compiled from `cuda.c`: no card is needed.
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "one sequence of calls, one promise")]
+
+use libloading::os::unix::Library;
+use rocmforge_hip_sys::*;
+use rocmforge_nvidia::{CudaDriver, LoadError};
+use std::ffi::{c_int, c_uint, c_void};
+use std::path::PathBuf;
+use std::ptr::{null, null_mut, without_provenance_mut};
+
+/// A library of its own for each test: the stand-in keeps what it has seen.
+struct Fake {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+/// Compiles the stand-in; a function in `without` gets another name.
+fn build(without: &[&str]) -> Fake {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("libcuda.so.1");
+    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let compiler = cc::Build::new()
+        .target(&triple)
+        .host(&triple)
+        .opt_level(0)
+        .out_dir(folder.path())
+        .cargo_metadata(false)
+        .get_compiler();
+    let mut command = compiler.to_command();
+    command.args(["-shared", "-fPIC", "-w", "-std=gnu11", "-o"]).arg(&path);
+    command.args(without.iter().map(|name| format!("-D{name}=left_out_{name}")));
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/driver/cuda.c"));
+    assert!(command.status().expect("the C compiler runs").success(), "{command:?}");
+    Fake { _folder: folder, path }
+}
+
+impl Fake {
+    fn driver(&self) -> CudaDriver {
+        CudaDriver::load_from(self.path.to_str().unwrap()).unwrap()
+    }
+
+    /// A function of the stand-in's own, by name.
+    fn own<F: Copy>(&self, name: &str) -> F {
+        // SAFETY: the library is the stand-in, which has no constructors; the caller names the type in `cuda.c`.
+        let library = unsafe { Library::new(&self.path) }.unwrap();
+        // SAFETY: as above.
+        let function = *unsafe { library.get::<F>(name.as_bytes()) }.unwrap();
+        std::mem::forget(library);
+        function
+    }
+
+    fn seen(&self, index: c_int) -> u64 {
+        let seen: unsafe extern "C" fn(c_int) -> u64 = self.own("fake_seen");
+        // SAFETY: an index below 16, by the callers.
+        unsafe { seen(index) }
+    }
+
+    fn answer(&self, status: c_uint) {
+        let answer: unsafe extern "C" fn(c_uint) = self.own("fake_answer");
+        // SAFETY: takes a number.
+        unsafe { answer(status) }
+    }
+
+    fn contexts(&self) -> c_int {
+        let contexts: unsafe extern "C" fn() -> c_int = self.own("fake_contexts");
+        // SAFETY: takes nothing.
+        unsafe { contexts() }
+    }
+}
+
+/// Free memory as the stand-in has it: 100 plus the number of the device whose context is current.
+fn context_of(driver: &CudaDriver) -> usize {
+    let (mut free, mut total) = (0, 0);
+    // SAFETY: both live for the call.
+    assert_eq!(unsafe { driver.hipMemGetInfo(&mut free, &mut total) }, hipSuccess);
+    free
+}
+
+#[test]
+fn a_driver_that_is_not_there_or_too_old_is_an_error_with_its_name() {
+    match CudaDriver::load_from("libcuda-of-nobody.so.1") {
+        Err(LoadError::NotFound { library, .. }) => assert_eq!(library, "libcuda-of-nobody.so.1"),
+        other => panic!("{other:?}"),
+    }
+    let old = build(&["cuLaunchHostFunc", "cuMemFree_v2"]);
+    match CudaDriver::load_from(old.path.to_str().unwrap()) {
+        Err(LoadError::MissingFunctions { functions, .. }) => {
+            assert_eq!(functions, ["cuMemFree_v2", "cuLaunchHostFunc"]);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn each_thread_has_its_device_and_starts_with_the_first() {
+    let fake = build(&[]);
+    let driver = fake.driver();
+    assert_eq!(context_of(&driver), 100);
+    // SAFETY: takes a number.
+    assert_eq!(unsafe { driver.hipSetDevice(1) }, hipSuccess);
+    assert_eq!(context_of(&driver), 101);
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(context_of(&driver), 100));
+    });
+    // SAFETY: takes a number.
+    assert_eq!(unsafe { driver.hipSetDevice(2) }, hipErrorInvalidDevice);
+    assert_eq!(context_of(&driver), 101, "a refused device changes nothing");
+    assert_eq!(fake.contexts(), 2, "one context a device, whoever asks");
+}
+
+#[test]
+fn the_last_error_is_the_threads_and_success_does_not_hide_it() {
+    let fake = build(&[]);
+    let driver = fake.driver();
+    fake.answer(700);
+    // SAFETY: a null stream is the default one.
+    let failed = unsafe { driver.hipStreamSynchronize(null_mut()) };
+    assert_eq!(failed, hipErrorIllegalAddress);
+    // SAFETY: as above. Not ready is an answer, not an error.
+    assert_eq!(unsafe { driver.hipStreamQuery(null_mut()) }, hipErrorNotReady);
+    assert_eq!(context_of(&driver), 100);
+    std::thread::scope(|scope| {
+        // SAFETY: takes nothing.
+        scope.spawn(|| assert_eq!(unsafe { driver.hipPeekAtLastError() }, hipSuccess));
+    });
+    // SAFETY: these take nothing.
+    let errors = unsafe { [driver.hipPeekAtLastError(), driver.hipGetLastError()] };
+    assert_eq!(errors, [hipErrorIllegalAddress; 2]);
+    // SAFETY: takes nothing.
+    assert_eq!(unsafe { driver.hipGetLastError() }, hipSuccess);
+}
+
+#[test]
+fn the_processor_is_named_as_its_code_is() {
+    let driver = build(&[]).driver();
+    let mut properties = hipDeviceProp_tR0600([0xaa; 1472]);
+    // SAFETY: a whole struct.
+    let status = unsafe { driver.hipGetDevicePropertiesR0600(&mut properties, 1) };
+    assert_eq!(status, hipSuccess);
+    let at = hipDeviceProp_tR0600::GCN_ARCH_NAME;
+    assert_eq!(&properties.0[at..at + 6], b"sm_100");
+    assert_eq!(&properties.0[..7], b"second\0");
+    let mut warp = 0;
+    // SAFETY: `warp` lives for the call.
+    let status = unsafe { driver.hipDeviceGetAttribute(&mut warp, hipDeviceAttributeWarpSize, 0) };
+    assert_eq!(
+        (status, warp),
+        (hipSuccess, 10),
+        "the driver's number for the warp size"
+    );
+    // SAFETY: as above.
+    let unknown = unsafe { driver.hipDeviceGetAttribute(&mut warp, 999, 0) };
+    assert_eq!(unknown, hipErrorInvalidValue);
+}
+
+#[test]
+fn empty_allocations_and_null_frees_are_hips() {
+    let fake = build(&[]);
+    let driver = fake.driver();
+    let mut ptr: *mut c_void = without_provenance_mut(1);
+    // SAFETY: `ptr` lives for each call; what is freed was allocated here.
+    unsafe {
+        assert_eq!(driver.hipMalloc(&mut ptr, 0), hipSuccess);
+        assert!(ptr.is_null());
+        assert_eq!(driver.hipFree(null_mut()), hipSuccess);
+        assert_eq!(driver.hipHostFree(null_mut()), hipSuccess);
+        assert_eq!(driver.hipMalloc(null_mut(), 4), hipErrorInvalidValue);
+        assert_eq!(driver.hipMalloc(&mut ptr, 1 << 30), hipErrorOutOfMemory);
+        assert!(ptr.is_null(), "a failure leaves it as it was");
+        assert_eq!(
+            driver.hipHostMalloc(&mut ptr, 16, hipHostMallocWriteCombined),
+            hipSuccess
+        );
+        assert_eq!(fake.seen(0), 4 | 3, "portable and mapped, as HIP's default is");
+        assert_eq!(driver.hipHostFree(ptr), hipSuccess);
+        assert_eq!(driver.hipHostMalloc(&mut ptr, 16, 0x100), hipErrorInvalidValue);
+    }
+}
+
+#[test]
+fn copies_and_fills_go_the_way_they_are_told() {
+    let fake = build(&[]);
+    let driver = fake.driver();
+    let (from, mut to) = ([1u8, 2, 3, 4], [0u8; 8]);
+    for (kind, call) in [
+        (hipMemcpyHostToDevice, 1),
+        (hipMemcpyDeviceToHost, 2),
+        (hipMemcpyDeviceToDevice, 3),
+        (hipMemcpyDefault, 4),
+    ] {
+        to = [0; 8];
+        // SAFETY: both have four bytes, and the stand-in's device memory is the host's.
+        let status =
+            unsafe { driver.hipMemcpyAsync(to.as_mut_ptr().cast(), from.as_ptr().cast(), 4, kind, null_mut()) };
+        assert_eq!((status, fake.seen(0), &to[..4]), (hipSuccess, call, &from[..]));
+    }
+    // SAFETY: a size of 0 touches nothing; a direction that does not exist is refused.
+    unsafe {
+        assert_eq!(
+            driver.hipMemcpyAsync(null_mut(), null(), 0, hipMemcpyDefault, null_mut()),
+            hipSuccess
+        );
+        assert_eq!(
+            driver.hipMemcpyAsync(null_mut(), null(), 1, 9, null_mut()),
+            hipErrorInvalidMemcpyDirection
+        );
+    }
+    // SAFETY: eight bytes.
+    let status = unsafe { driver.hipMemsetAsync(to.as_mut_ptr().cast(), 0x1ab, 4, null_mut()) };
+    assert_eq!((status, to), (hipSuccess, [0xab, 0xab, 0xab, 0xab, 0, 0, 0, 0]));
+    let mut words = [0u32; 2];
+    // SAFETY: two words.
+    let status = unsafe { driver.hipMemsetD32Async(words.as_mut_ptr().cast(), -2, 2, null_mut()) };
+    assert_eq!((status, words), (hipSuccess, [u32::MAX - 1; 2]));
+}
+
+#[test]
+fn a_pointer_of_the_device_and_one_of_nobody() {
+    let driver = build(&[]).driver();
+    let ask = |ptr: usize| {
+        let mut answer = std::mem::MaybeUninit::<hipPointerAttribute_t>::uninit();
+        // SAFETY: a whole struct; the pointer is not followed.
+        let status = unsafe { driver.hipPointerGetAttributes(answer.as_mut_ptr(), without_provenance_mut(ptr)) };
+        assert_eq!(status, hipSuccess);
+        // SAFETY: success wrote all of it.
+        unsafe { answer.assume_init() }
+    };
+    let device = ask(4100);
+    assert_eq!((device.r#type, device.device), (hipMemoryTypeDevice, 1));
+    assert_eq!(device.devicePointer.addr(), 4100);
+    let unknown = ask(64);
+    assert_eq!(unknown.r#type, hipMemoryTypeUnregistered);
+    // SAFETY: takes nothing.
+    let last = unsafe { driver.hipGetLastError() };
+    assert_eq!(last, hipSuccess, "an unknown pointer is no failure");
+}
+
+#[test]
+fn a_launch_arrives_as_it_was_given() {
+    let fake = build(&[]);
+    let driver = fake.driver();
+    let (mut module, mut function) = (null_mut(), null_mut());
+    // SAFETY: the stand-in reads the image as text and compares the name.
+    unsafe {
+        assert_eq!(
+            driver.hipModuleLoadData(&mut module, c".version 8.0".as_ptr().cast()),
+            hipSuccess
+        );
+        assert_eq!(fake.seen(0), 12);
+        assert_eq!(
+            driver.hipModuleGetFunction(&mut function, module, c"unknown".as_ptr()),
+            hipErrorNotFound
+        );
+        assert_eq!(
+            driver.hipModuleGetFunction(&mut function, module, c"known".as_ptr()),
+            hipSuccess
+        );
+        let (stream, params) = (without_provenance_mut(19), without_provenance_mut(20));
+        assert_eq!(
+            driver.hipModuleLaunchKernel(function, 12, 13, 14, 15, 16, 17, 18, stream, params, null_mut()),
+            hipSuccess
+        );
+    }
+    let seen: Vec<u64> = (0..11).map(|index| fake.seen(index)).collect();
+    assert_eq!(seen, [10, 12, 13, 14, 15, 16, 17, 18, 19, 20, 0]);
+    let extra = without_provenance_mut(21);
+    // SAFETY: refused before anything is followed.
+    let status = unsafe { driver.hipModuleLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, null_mut(), null_mut(), extra) };
+    assert_eq!(status, hipErrorNotSupported);
+}
+
+#[test]
+fn events_keep_the_flags_both_platforms_know() {
+    let fake = build(&[]);
+    let driver = fake.driver();
+    let mut event = null_mut();
+    let flags = hipEventDisableTiming | hipEventReleaseToSystem;
+    // SAFETY: `event` lives for each call.
+    unsafe {
+        assert_eq!(driver.hipEventCreateWithFlags(&mut event, flags), hipSuccess);
+        assert_eq!(fake.seen(0), u64::from(hipEventDisableTiming));
+        assert_eq!(driver.hipEventCreateWithFlags(&mut event, 0x8), hipErrorInvalidValue);
+        assert_eq!(driver.hipEventRecord(null_mut(), null_mut()), hipErrorInvalidHandle);
+        assert_eq!(driver.hipEventDestroy(event), hipSuccess);
+    }
+}
+
+#[test]
+fn what_nobody_implements_here_says_so() {
+    let driver = build(&[]).driver();
+    // SAFETY: not supported: nothing is followed.
+    assert_eq!(unsafe { driver.hipExtGetLastError() }, hipErrorNotSupported);
+}
