@@ -9,6 +9,7 @@ use std::process::ExitCode;
 mod print;
 
 mod bindings;
+mod budget;
 mod campaign;
 mod ci;
 mod doctor;
@@ -16,6 +17,7 @@ mod doctor;
 mod fixture;
 mod kernels;
 mod loom;
+mod miri;
 mod model;
 mod opcodes;
 mod test_gpu;
@@ -33,6 +35,8 @@ struct Cli {
 enum Command {
     /// Compares our HIP bindings with the headers on this machine.
     Bindings(bindings::Args),
+    /// Runs the budget beside a thousand desktops that walk about, and compares each decision with its definition.
+    Budget(budget::Args),
     /// Runs random host programs on the simulator, each with one planted mistake, and correct ones.
     Campaign(campaign::Args),
     /// Runs everything a change must pass: fmt, clippy, tests, docs, tidy and the generated-file checks.
@@ -43,6 +47,8 @@ enum Command {
     Kernels(kernels::Args),
     /// Explores every order in which threads can take the locks of the budget, the pool and the last-use lists.
     Loom(loom::Args),
+    /// Runs the tests of rocmforge-memory in Miri.
+    Miri(miri::Args),
     /// Generates the decoder's tables from LLVM, or checks them.
     Opcodes(opcodes::Args),
     /// Fetches a model for examples and tests.
@@ -59,11 +65,13 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 fn main() -> ExitCode {
     let outcome: Outcome = match Cli::parse().command {
         Command::Bindings(args) => bindings::run(args),
+        Command::Budget(args) => budget::run(args),
         Command::Campaign(args) => campaign::run(args),
         Command::Ci(args) => ci::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Kernels(args) => kernels::run(args),
         Command::Loom(args) => loom::run(args),
+        Command::Miri(args) => miri::run(args),
         Command::Opcodes(args) => opcodes::run(args),
         Command::Model(args) => model::run(args),
         Command::TestGpu(args) => test_gpu::run(args),

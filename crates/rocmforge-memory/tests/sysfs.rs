@@ -422,3 +422,50 @@ fn this_machine_can_be_looked_at() {
     assert!(machine.cards.iter().all(|card| card.name.starts_with("card")));
     assert!(machine.user.uid.is_some());
 }
+
+#[test]
+fn what_the_kernel_moved_away_of_ours() {
+    let tree = apu_and_card();
+    let read = || SysfsReadings::new(&tree.sysfs(), XT).read();
+    assert_eq!(
+        (read().evicted, read().stopped),
+        (None, None),
+        "a kernel that does not tell"
+    );
+    let process = std::process::id();
+    tree.file(
+        &format!("sys/class/kfd/kfd/proc/{process}/stats_4711/evicted_ms"),
+        "1500\n",
+    );
+    assert_eq!(read().stopped, Some(std::time::Duration::from_millis(1500)));
+    let descriptor = |directory: &str, number: u32, target: &str, pci: &str, client: &str, evicted: &str| {
+        fs::create_dir_all(tree.path().join(format!("proc/{directory}/fd"))).unwrap();
+        let link = tree.path().join(format!("proc/{directory}/fd/{number}"));
+        let _ = fs::remove_file(&link);
+        symlink(target, link).unwrap();
+        tree.file(
+            &format!("proc/{directory}/fdinfo/{number}"),
+            format!(
+                "pos:\t0\ndrm-driver:\tamdgpu\ndrm-client-id:\t{client}\ndrm-pdev:\t{pci}\namd-evicted-vram:\t{evicted}\n"
+            ),
+        );
+    };
+    // The same client twice, another one, another card's, one that is no GPU, and lines that say nothing.
+    descriptor("self", 3, "/dev/dri/renderD129", XT, "7", "2048 KiB");
+    descriptor("self", 4, "/dev/dri/renderD129", XT, "7", "2048 KiB");
+    descriptor("self", 5, "/dev/dri/card1", "0000:03:00.0", "8", "1024 KiB");
+    descriptor("self", 6, "/dev/dri/renderD130", APU, "9", "4096 KiB");
+    descriptor("self", 7, "/tmp/file", XT, "10", "4096 KiB");
+    descriptor("self", 8, "/dev/dri/renderD129", XT, "11", "many");
+    descriptor("self", 9, "/dev/dri/renderD129", XT, "none", "4096 KiB");
+    assert_eq!(read().evicted, Some(Bytes::mib(3)));
+    descriptor("77", 3, "/dev/dri/renderD129", XT, "7", "8192 KiB");
+    let other = SysfsReadings::new(&tree.sysfs(), XT).for_process(77).read();
+    assert_eq!((other.evicted, other.stopped), (Some(Bytes::mib(8)), None));
+    // It shares the system's memory: nothing is evicted from it.
+    assert_eq!(SysfsReadings::new(&tree.sysfs(), APU).read().evicted, None);
+    // In a process name space, KFD's number may be a stranger's.
+    fs::remove_file(tree.path().join("proc/self/ns/pid")).unwrap();
+    symlink("pid:[4026532000]", tree.path().join("proc/self/ns/pid")).unwrap();
+    assert_eq!((read().stopped, read().evicted), (None, Some(Bytes::mib(3))));
+}

@@ -87,6 +87,8 @@ pub(crate) struct Tracker {
     displays: u32,
     unified: bool,
     late: LateFrees,
+    /// What has been seen of others for as long as a free may be late, reserved bytes taken off.
+    standing: Lowest,
     /// Others within the peak window.
     peaks: Highest,
     /// What the driver has moved off the card, and what of it has been away for as long as its `used` may be late.
@@ -121,6 +123,7 @@ impl Tracker {
             displays: 0,
             unified: false,
             late: LateFrees::default(),
+            standing: Lowest::default(),
             peaks: Highest::default(),
             evicted: None,
             away: Lowest::default(),
@@ -286,7 +289,11 @@ impl Tracker {
             Some(previous) => previous.clamp(raw.saturating_sub(holdings.reserved), raw),
             None => raw,
         };
-        let others = self.late.excuse(previous, seen, now, self.policy.late_free_grace);
+        let grace = self.policy.late_free_grace;
+        let excused = self.late.excuse(previous, seen, now, grace);
+        // A program that frees all the time always has an excuse, and what has risen for so long has risen all the same.
+        let standing = self.standing.push(now, raw.saturating_sub(holdings.reserved), grace);
+        let others = excused.max(standing);
         (self.others, self.peers) = (Some(others), holdings.peers.min(others));
         // A cooperating process that ends leaves nothing behind that the desktop might want again.
         self.peaks.push(now, others - self.peers, self.policy.peak_window);

@@ -14,6 +14,7 @@
 
 mod access;
 mod drm;
+mod evictions;
 mod file;
 mod kfd;
 mod memory;

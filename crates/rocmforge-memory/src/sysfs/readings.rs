@@ -2,7 +2,7 @@
 
 use super::Sysfs;
 use super::drm::CardFiles;
-use crate::{Reading, Readings};
+use crate::{Bytes, Reading, Readings};
 
 /// Figures of the card at one PCI address.
 ///
@@ -10,6 +10,7 @@ use crate::{Reading, Readings};
 #[derive(Debug, Clone)]
 pub struct SysfsReadings {
     sysfs: Sysfs,
+    pci: String,
     files: Option<CardFiles>,
     gpu_id: Option<u32>,
     process: u32,
@@ -29,6 +30,7 @@ impl SysfsReadings {
         Self {
             files: card.map(|card| CardFiles::new(sysfs, card)),
             gpu_id: node.map(|node| node.gpu_id),
+            pci: pci.to_owned(),
             process: std::process::id(),
             unified: node.is_some_and(super::KfdNode::is_unified),
             sysfs: sysfs.clone(),
@@ -38,6 +40,22 @@ impl SysfsReadings {
     /// The same for another process than this one.
     pub fn for_process(self, process: u32) -> Self {
         Self { process, ..self }
+    }
+
+    /// KFD's name of a GPU that has memory of its own.
+    fn own_gpu(&self) -> Option<u32> {
+        self.gpu_id.filter(|_| !self.unified)
+    }
+
+    fn evicted(&self) -> Option<Bytes> {
+        if self.unified {
+            return None;
+        }
+        if self.process == std::process::id() {
+            // Also where processes are numbered otherwise than in /proc.
+            return self.sysfs.evicted_vram("self", &self.pci);
+        }
+        self.sysfs.evicted_vram(&self.process.to_string(), &self.pci)
     }
 
     /// Whether the card was found.
@@ -61,17 +79,16 @@ impl Readings for SysfsReadings {
             ("mem_info_vram_total", "mem_info_vram_used")
         };
         // Ours before everybody's: what we allocate in between then looks like others' memory, not like free memory.
-        let own = self
-            .gpu_id
-            .filter(|_| !self.unified)
-            .and_then(|id| self.sysfs.process_vram(self.process, id));
+        let own = self.own_gpu().and_then(|id| self.sysfs.process_vram(self.process, id));
         Reading {
             own,
             total: files.bytes(total),
             used: files.bytes(used),
             hip_free: None,
-            evicted: None,
-            stopped: None,
+            evicted: self.evicted(),
+            stopped: self
+                .own_gpu()
+                .and_then(|id| self.sysfs.queues_stopped(self.process, id)),
             displays: files.displays(),
             unified_memory: self.unified,
         }

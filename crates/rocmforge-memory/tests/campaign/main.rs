@@ -1,0 +1,70 @@
+//! Many sessions on one card: a program that asks, gives back and follows the pressure while a desktop walks about beside it.
+//!
+//! Every decision is compared with a reference written from the definition of the budget ([`reference`]). Counted are grants
+//! beyond the budget, refusals of requests that fitted, and times for which the desktop's headroom was not there. By
+//! default 10 seeds of 100 000 steps; `ROCMFORGE_BUDGET_SEEDS` and `ROCMFORGE_BUDGET_STEPS` say otherwise, `_FIRST` which
+//! seed comes first (`cargo xtask budget` runs 1,000 of 100,000).
+#![allow(clippy::print_stdout)] // what a long run has done so far, and what came of it
+
+mod reference;
+mod session;
+mod threads;
+mod world;
+
+use std::time::Instant;
+
+use session::{Session, Tally};
+
+fn number(name: &str, default: u64) -> u64 {
+    let given = std::env::var(format!("ROCMFORGE_BUDGET_{name}")).ok();
+    given.map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// SplitMix64.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+#[test]
+fn a_desktop_that_walks_is_given_way_to_and_nothing_that_fits_is_refused() {
+    let (seeds, steps, first) = (number("SEEDS", 10), number("STEPS", 100_000), number("FIRST", 0));
+    let (start, mut tally) = (Instant::now(), Tally::default());
+    for seed in first..first + seeds {
+        tally.add(&Session::new(seed).run(steps));
+        if seeds >= 1000 && (seed + 1) % 50 == 0 {
+            println!("{} seeds, {:.0?}: {tally:?}", seed + 1 - first, start.elapsed());
+        }
+    }
+    println!("{seeds} seeds of {steps} steps in {:.1?}: {tally:?}", start.elapsed());
+    assert_eq!(
+        (tally.over_budget, tally.refused_though_it_fitted, tally.not_cured),
+        (0, 0, 0),
+        "{tally:?}"
+    );
+    // The sessions must be worth something; a single one replays as it is.
+    if seeds >= 10 {
+        let decided = tally.granted.min(tally.refused);
+        assert!(decided > seeds * steps / 50, "{tally:?}");
+        assert!(tally.violations > 0 && tally.given_way > seeds, "{tally:?}");
+    }
+}
