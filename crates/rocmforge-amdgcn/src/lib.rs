@@ -45,6 +45,7 @@ mod fault;
 mod footprint;
 pub mod inst;
 mod kernarg;
+mod limits;
 mod memory;
 mod program;
 mod tools;

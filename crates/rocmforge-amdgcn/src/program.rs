@@ -7,7 +7,7 @@ use crate::exec::code::Code;
 use crate::inst::{Inst, decode_for};
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationFlags, SymbolKind};
-use rocmforge_code_object::{CodeObject, KernelDescriptor, KernelMeta, ParseError, UserSgpr};
+use rocmforge_code_object::{CodeObject, KernelDescriptor, ParseError, UserSgpr};
 
 /// Why a code object cannot be executed here.
 #[derive(Debug, thiserror::Error)]
@@ -170,7 +170,7 @@ impl Program {
                 kernel: meta.name.clone(),
                 what,
             };
-            limits(meta).map_err(refuse)?;
+            crate::limits::limits(meta).map_err(refuse)?;
             let code = meta.code.as_ref().ok_or_else(|| refuse("a kernel descriptor".into()))?;
             kernels.push(Kernel {
                 name: meta.name.clone(),
@@ -327,28 +327,6 @@ fn relocate(file: &ElfFile64<'_, Endianness>, base: u64, segments: &mut [Segment
     Ok(())
 }
 
-/// Argument segments and private memory beyond these are damage: what a launch may pass, and the 8 MiB of private memory a
-/// wave can have.
-const MAX_KERNARG: u32 = 64 << 10;
-const MAX_PRIVATE: u32 = 256 << 10;
-
-/// What of a kernel's needs no device has.
-fn limits(meta: &KernelMeta) -> Result<(), String> {
-    if meta.kernarg_size > MAX_KERNARG {
-        return Err(format!(
-            "{} B of arguments ({MAX_KERNARG} B at most)",
-            meta.kernarg_size
-        ));
-    }
-    if meta.private_size > MAX_PRIVATE {
-        return Err(format!(
-            "{} B of private memory for each work-item ({MAX_PRIVATE} B at most)",
-            meta.private_size
-        ));
-    }
-    Ok(())
-}
-
 /// The `MODE` register that a descriptor's `COMPUTE_PGM_RSRC1` asks for.
 fn float_mode(arch: Arch, rsrc1: u32) -> u32 {
     if arch == Arch::Gfx1201 {
@@ -439,23 +417,4 @@ fn lower_text(
         ));
     }
     Code::lower(arch, &words, start, base, &functions, debug, modal)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn absurd_needs_are_refused_before_anything_is_allocated_for_them() {
-        let needs = |kernarg_size, private_size| {
-            limits(&KernelMeta {
-                kernarg_size,
-                private_size,
-                ..KernelMeta::default()
-            })
-        };
-        assert_eq!(needs(MAX_KERNARG, MAX_PRIVATE), Ok(()));
-        assert!(needs(u32::MAX, 0).is_err_and(|what| what.contains("arguments")));
-        assert!(needs(0, u32::MAX).is_err_and(|what| what.contains("private memory")));
-    }
 }

@@ -10,10 +10,10 @@ pub(crate) mod modal;
 mod packed;
 pub(crate) mod wmma;
 
-use super::code::Ins;
+use super::code::{Ins, Src};
 use super::ctx::Ctx;
 use super::elem::{Elem, Ret};
-use super::isa::{Handler, Run, plain, vector};
+use super::isa::{self, Handler, Run, plain};
 use super::wave::Wave;
 use crate::inst::Op;
 use std::marker::PhantomData;
@@ -46,6 +46,37 @@ impl<O: LaneOp, const M: bool> Handler for Each<O, M> {
     }
 }
 
+/// The same in little code, which takes one lane after the other. Without modifiers, looking at them changes nothing.
+pub(crate) struct OneByOne<O>(PhantomData<O>);
+
+impl<O: LaneOp> Handler for OneByOne<O> {
+    fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
+        let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
+        let a = fetch::<O::A>(w, &i.a, &mut a);
+        let b = fetch::<O::B>(w, &i.b, &mut b);
+        let c = fetch::<O::C>(w, &i.c, &mut c);
+        let mut out = <O::R as Ret>::Out::default();
+        for l in 0..32 {
+            // Keeps the compiler from unrolling the loop.
+            let l = std::hint::black_box(l) & 31;
+            O::R::set(&mut out, l, O::lane(a[l], b[l], c[l]));
+        }
+        store::<O::R, true>(w, i, &out);
+    }
+}
+
+/// [`Elem::fetch`], compiled once for each type.
+#[inline(never)]
+fn fetch<'a, E: Elem>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<E::Buffer>) -> &'a [E; 32] {
+    E::fetch::<true>(w, s, buffer)
+}
+
+/// [`Ret::store`], compiled once for each type.
+#[inline(never)]
+fn store<R: Ret, const M: bool>(w: &mut Wave, i: &Ins, out: &R::Out) {
+    R::store::<M>(w, i, out);
+}
+
 /// Which handler of an operation is wanted.
 #[derive(Clone, Copy)]
 pub(crate) struct Form {
@@ -60,8 +91,8 @@ pub(crate) fn each<O: LaneOp>(form: Form) -> Option<Run> {
     let can = const { O::A::MODS || O::B::MODS || O::C::MODS || O::R::MODS };
     match (form.mods, can) {
         (_, true) if form.modal => Some(plain::<modal::Modal<modal::Any<O>>>()),
-        (false, _) => Some(vector::<Each<O, false>>()),
-        (true, true) => Some(vector::<Each<O, true>>()),
+        (false, _) => Some(isa::lanes::<Each<O, false>, OneByOne<O>>()),
+        (true, true) => Some(isa::lanes::<Each<O, true>, OneByOne<O>>()),
         (true, false) => None,
     }
 }

@@ -48,9 +48,9 @@ impl<O: ModalOp> Handler for Modal<O> {
     fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
         let mode = w.mode;
         let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
-        let a = O::A::fetch::<true>(w, &i.a, &mut a);
-        let b = O::B::fetch::<true>(w, &i.b, &mut b);
-        let c = O::C::fetch::<true>(w, &i.c, &mut c);
+        let a = super::fetch::<O::A>(w, &i.a, &mut a);
+        let b = super::fetch::<O::B>(w, &i.b, &mut b);
+        let c = super::fetch::<O::C>(w, &i.c, &mut c);
         let mut out = <O::R as Ret>::Out::default();
         for l in 0..32 {
             let result = O::lane(
@@ -61,7 +61,7 @@ impl<O: ModalOp> Handler for Modal<O> {
             );
             O::R::set(&mut out, l, result.output(i, mode));
         }
-        O::R::store::<false>(w, i, &out);
+        super::store::<O::R, false>(w, i, &out);
     }
 }
 

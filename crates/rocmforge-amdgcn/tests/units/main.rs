@@ -1,0 +1,15 @@
+//! Tests inside modules that need nothing else of this crate. They are compiled here with those modules alone: the crate
+//! as a whole is not built a second time for them, which takes longer than all its other tests (`test = false` in
+//! `Cargo.toml`).
+
+#![allow(dead_code, unreachable_pub)]
+// As in the crate.
+#![allow(clippy::precedence, clippy::needless_range_loop)]
+
+#[path = "../../src/arch.rs"]
+mod arch;
+mod exec;
+#[path = "../../src/kernarg.rs"]
+mod kernarg;
+#[path = "../../src/limits.rs"]
+mod limits;
