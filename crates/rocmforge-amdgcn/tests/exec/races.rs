@@ -271,6 +271,31 @@ fn a_flag_hands_data_over() {
 }
 
 #[test]
+fn a_second_load_by_a_wave_does_not_hide_another_waves() {
+    races(
+        FaultKind::GlobalRace,
+        "load_twice_racy:a",
+        "load_twice_racy:b",
+        |card| {
+            let (dx, flag, dy) = (card.upload(&x()), card.upload(&[0u32]), card.alloc(1024));
+            let args = [Arg::Ptr(dx), Arg::Ptr(flag), Arg::Ptr(dy)];
+            card.launch("load_twice_racy", [1; 3], [64, 1, 1], 0, &args)
+        },
+    );
+}
+
+#[test]
+fn a_long_chain_of_flags_hands_data_over() {
+    const GROUPS: usize = 200;
+    let mut card = card(0);
+    let (data, flags) = (card.upload(&[0u32]), card.upload(&[0u32; GROUPS]));
+    let dy = card.alloc(4 * GROUPS);
+    let args = [Arg::Ptr(data), Arg::Ptr(flags), Arg::Ptr(dy)];
+    clean(&card.launch("chain_fixed", [GROUPS as u32, 1, 1], [32, 1, 1], 0, &args));
+    assert_eq!(card.download::<u32>(dy, GROUPS), [42; GROUPS]);
+}
+
+#[test]
 fn the_footprint_is_exact_to_the_byte() {
     let mut card = card(0);
     let (dx, dy) = (card.upload(&x()), card.alloc(8192));

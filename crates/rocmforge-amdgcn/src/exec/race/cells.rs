@@ -82,13 +82,27 @@ pub(super) struct Now {
     pub(super) group: u32,
     /// From here on: since the workgroup's last barrier.
     pub(super) epoch: u32,
+    /// Bits of a segment that are the number of its wave.
+    pub(super) waves: u32,
 }
 
 impl Now {
     /// Whether an access of that segment is not plainly before everything the wave does now.
     #[inline(always)]
     fn open(&self, segment: u32) -> bool {
-        (segment >= self.floor) & (segment != self.mine) & ((segment < self.group) | (segment >= self.epoch))
+        self.counts(segment) & (segment != self.mine)
+    }
+
+    /// Whether an access of that segment is still to be remembered: no barrier orders it before all that follows.
+    #[inline(always)]
+    fn counts(&self, segment: u32) -> bool {
+        (segment >= self.floor) & ((segment < self.group) | (segment >= self.epoch))
+    }
+
+    /// Whether a segment since the barrier is one of the running wave's.
+    #[inline(always)]
+    fn own(&self, segment: u32) -> bool {
+        (segment ^ self.mine) & self.waves == 0 && segment >= self.epoch
     }
 }
 
@@ -305,6 +319,17 @@ impl Cells {
         }
     }
 
+    /// Keeps a store to some bytes of a dword that loses its slot. What a barrier has ordered goes, and so does what the
+    /// same wave had stored there before: whoever is ordered behind this store is behind that one too.
+    fn set_aside(&mut self, now: &Now, dword: usize, segment: u32, info: Info) {
+        let kept = self.aside.entry(dword).or_default();
+        kept.retain(|&(other, old)| {
+            let same = (other ^ segment) & now.waves == 0 && (other >= now.epoch) == (segment >= now.epoch);
+            now.counts(other) && !(same && segment >= now.epoch && old.mask() & !info.mask() == 0)
+        });
+        kept.push((segment, info));
+    }
+
     fn find_aside(&self, now: &Now, dword: usize, mask: u32, hits: &mut Vec<Hit>) {
         for &(segment, info) in self.aside.get(&dword).into_iter().flatten() {
             if now.open(segment) && info.mask() & mask != 0 {
@@ -360,16 +385,14 @@ impl Cells {
             }
             return;
         } else if high < now.floor || (low >= now.group && high < now.epoch) {
-            self.segments[Slot::Load as usize][first..first + count].fill(now.mine);
-            fill(
-                &mut self.infos[Slot::Load as usize][first..first + count],
-                info,
-                lane,
-                per,
-            );
+            self.replace(now, info, first, count, lane, per);
+        } else if low >= now.epoch && low == high && now.own(low) {
+            // The wave's own earlier load of the same: the later one stands for both.
+            self.replace(now, info, first, count, lane, per);
         } else if low >= now.epoch && low == high {
             // Two waves since the barrier are enough: a third that stores races with one of them.
-            if used & 8 != 0 && bounds(&self.segments[Slot::Beside as usize][first..first + count]).0 >= now.epoch {
+            let (least, most) = bounds(&self.segments[Slot::Beside as usize][first..first + count]);
+            if used & 8 != 0 && least >= now.epoch && !(least == most && now.own(least)) {
                 return;
             }
             self.shift(now, Slot::Beside, info, first, count, lane, per);
@@ -397,13 +420,15 @@ impl Cells {
             let to = if to == Slot::Beside { beside } else { before };
             to[first..first + count].copy_from_slice(&load[first..first + count]);
         }
-        self.segments[Slot::Load as usize][first..first + count].fill(now.mine);
-        fill(
-            &mut self.infos[Slot::Load as usize][first..first + count],
-            info,
-            lane,
-            per,
-        );
+        self.replace(now, info, first, count, lane, per);
+    }
+
+    /// Puts new loads of whole dwords in the place of the last ones.
+    #[inline(always)]
+    fn replace(&mut self, now: &Now, info: Info, first: usize, count: usize, lane: u32, per: usize) {
+        let load = Slot::Load as usize;
+        self.segments[load][first..first + count].fill(now.mine);
+        fill(&mut self.infos[load][first..first + count], info, lane, per);
     }
 
     /// Puts a load into the slots of one dword; gives the slots it used.
@@ -418,14 +443,16 @@ impl Cells {
             return 4;
         }
         let mut marks = 4;
-        if segment >= now.floor && (segment < now.group || segment >= now.epoch) {
+        // The wave's own earlier load is replaced by one of the same bytes.
+        let again = now.own(segment) && old.mask() & !info.mask() == 0 && !self.coherent;
+        if now.counts(segment) && !again {
             let (to, least) = if segment < now.group {
                 (Slot::Before, now.floor)
             } else {
                 (Slot::Beside, now.epoch)
             };
             let kept = self.segments[to as usize][dword];
-            if kept >= least && !self.coherent {
+            if kept >= least && !now.own(kept) && !self.coherent {
                 // Two are enough, see `load`, for the bytes they touched.
                 let both = Info(self.infos[to as usize][dword]).mask() & old.mask();
                 if info.mask() & !both == 0 {
@@ -551,7 +578,7 @@ impl Cells {
                     kept |= old.0 & FULL;
                 } else if slot == Slot::Store && segment >= now.floor && old.mask() & !mask != 0 {
                     // Another wave's bytes of the same dword: both have to be remembered.
-                    self.aside.entry(dword).or_default().push((segment, old));
+                    self.set_aside(now, dword, segment, old);
                 }
                 self.segments[n][dword] = now.mine;
                 self.infos[n][dword] = kept;

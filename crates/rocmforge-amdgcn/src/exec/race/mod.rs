@@ -8,8 +8,8 @@
 //! The life of a wave is cut into segments, numbered upwards through the whole launch: a new one begins at each barrier,
 //! at the first store after a wait for stores, and after each release. Workgroups run one after the other, so comparing
 //! numbers tells almost everything: below the launch's first segment is another launch, below the workgroup's first is
-//! another workgroup, below the first since the barrier is ordered by the barrier. What is left is looked up in the
-//! clocks of [`sync`].
+//! another workgroup, below the first since the barrier is ordered by the barrier; and the lowest bits are the number of
+//! the wave. What is left is looked up in the clocks of [`sync`].
 //!
 //! # Atomics
 //! What the machine code does counts, not what the source says:
@@ -32,6 +32,7 @@
 //! * Stores of the value that memory already holds are no race with the store that put it there.
 
 mod cells;
+mod footprint;
 mod sync;
 
 use super::code::Ins;
@@ -40,7 +41,7 @@ use super::mem::{COHERENT, RETURN, Shape, VOLATILE};
 use super::observe::{Place, Request};
 use super::wave::Wave;
 use crate::fault::{Access, FaultKind, Side};
-use crate::footprint::{Footprint, Touch};
+use crate::footprint::Footprint;
 use crate::memory::GlobalMemory;
 pub(crate) use cells::Cells;
 use cells::{Hit, Info, Now, SLOTS, Slot, flags};
@@ -110,6 +111,8 @@ pub(crate) struct Race {
     epoch: u32,
     next: u32,
     group_number: u32,
+    /// A power of two, at least the waves of a workgroup: a segment modulo this is the number of its wave.
+    stride: u32,
     blocks: Vec<Block>,
     waves: Vec<WaveClock>,
     /// What every wave of the workgroup has seen, since a barrier.
@@ -150,13 +153,14 @@ impl Race {
             epoch: shadow.next,
             next: shadow.next,
             group_number: 0,
+            stride: waves.next_power_of_two(),
             blocks: Vec::new(),
             waves: (0..waves).map(|_| WaveClock::default()).collect(),
             shared: Seen::new(),
             sync: Sync::default(),
             hits: Vec::new(),
             workgroups: Vec::new(),
-            wide: super::isa::has_wide(),
+            wide: super::isa::fast(),
         }))
     }
 
@@ -193,6 +197,7 @@ impl Race {
     }
 
     fn new_epoch(&mut self) {
+        self.next = self.next.next_multiple_of(self.stride);
         self.epoch = self.next;
         self.blocks.push(Block {
             first: self.next,
@@ -208,20 +213,22 @@ impl Race {
                 ..WaveClock::default()
             };
         }
-        self.next += self.waves.len() as u32;
+        self.next += self.stride;
         self.lds.forget();
     }
 
     /// Gives a wave a new segment.
     fn cut(&mut self, wave: u32) {
+        let here = self.next & !(self.stride - 1) | wave;
+        let segment = if here < self.next { here + self.stride } else { here };
         self.blocks.push(Block {
-            first: self.next,
+            first: segment,
             group: self.group_number,
             wave: Some(wave),
         });
-        self.waves[wave as usize].segment = self.next;
+        self.waves[wave as usize].segment = segment;
         self.waves[wave as usize].released = false;
-        self.next += 1;
+        self.next = segment + 1;
     }
 
     fn whose(&self, segment: u32) -> Segment {
@@ -427,6 +434,7 @@ impl Race {
             floor: if lds { self.epoch } else { self.floor },
             group: self.group,
             epoch: self.epoch,
+            waves: self.stride - 1,
         }
     }
 
@@ -564,107 +572,6 @@ impl Race {
         };
         let own = &self.waves[wave as usize].seen;
         self.sync.covers(own, segment, by, lds, level) || self.sync.covers(&self.shared, segment, by, lds, level)
-    }
-
-    /// What the launch touched.
-    fn footprint(&mut self, base: u64, text: u64) -> Footprint {
-        let mut chunks = self.global.touched.take().unwrap_or_default();
-        chunks.sort_unstable();
-        let mut touches = Vec::new();
-        for (access, slots) in [
-            (Access::Load, &[Slot::Load, Slot::Before][..]),
-            (Access::Store, &[Slot::Store][..]),
-            (Access::Atomic, &[Slot::Atomic][..]),
-        ] {
-            let mut ranges = Ranges {
-                race: self,
-                base,
-                text,
-                access,
-                done: Vec::new(),
-            };
-            for &chunk in &chunks {
-                ranges.chunk(chunk, slots);
-            }
-            touches.append(&mut ranges.done);
-        }
-        self.global.touched = Some(Vec::new());
-        touches.sort_by_key(|touch: &Touch| touch.start);
-        Footprint { touches }
-    }
-}
-
-/// Adjacent ranges of one access are joined whatever their instruction once there are this many.
-const MANY: usize = 4096;
-
-/// Joins what slots hold to ranges.
-struct Ranges<'a> {
-    race: &'a Race,
-    base: u64,
-    text: u64,
-    access: Access,
-    done: Vec<Touch>,
-}
-
-impl Ranges<'_> {
-    fn chunk(&mut self, chunk: u32, slots: &[Slot]) {
-        let cells = &self.race.global;
-        let (dwords, used) = cells.chunk(chunk);
-        if slots.iter().all(|&slot| used >> slot as u32 & 1 == 0) {
-            return;
-        }
-        let floor = self.race.floor;
-        let written = used & 1 != 0 && slots[0] != Slot::Store;
-        if !written && cells.full(slots[0], dwords.clone(), floor) {
-            return self.add(slots[0], dwords.start, dwords.start * 4, dwords.end * 4);
-        }
-        for dword in dwords {
-            let mut mask = 0;
-            let mut from = slots[0];
-            for &slot in slots.iter().filter(|&&slot| used >> slot as u32 & 1 != 0) {
-                if let Some((_, info)) = cells.get(slot, dword, floor) {
-                    mask |= info.mask();
-                    from = slot;
-                }
-            }
-            if written && let Some((_, info)) = cells.get(Slot::Store, dword, floor) {
-                mask &= !info.mask();
-            }
-            while mask != 0 {
-                let first = mask.trailing_zeros();
-                let run = (mask >> first).trailing_ones();
-                let start = dword * 4 + first as usize;
-                self.add(from, dword, start, start + run as usize);
-                mask &= !(((1 << run) - 1) << first);
-            }
-        }
-    }
-
-    fn add(&mut self, slot: Slot, dword: usize, start: usize, end: usize) {
-        let start = self.base + start as u64;
-        let end = self.base + end as u64;
-        let Some((segment, info)) = self.race.global.get(slot, dword, self.race.floor) else {
-            return;
-        };
-        let pc = info.at().map_or(0, |at| self.text + u64::from(at));
-        let many = self.done.len() >= MANY;
-        if let Some(last) = self.done.last_mut()
-            && last.end == start
-            && (many || last.pc == pc)
-        {
-            last.end = end;
-            return;
-        }
-        let by = self.race.whose(segment);
-        self.done.push(Touch {
-            start,
-            end,
-            access: self.access,
-            pc,
-            workgroup: self.race.workgroups[by.group as usize],
-            wave: by.wave.unwrap_or(0),
-            lane: info.lane(),
-        });
     }
 }
 

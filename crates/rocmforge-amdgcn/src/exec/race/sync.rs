@@ -143,47 +143,56 @@ impl Sync {
 
     /// Whether an access of that segment is covered by something seen at that level or above.
     pub(super) fn covers(&self, seen: &Seen, segment: u32, by: Segment, lds: bool, level: Level) -> bool {
-        let mut visited = Vec::new();
-        self.search(seen, segment, by, lds, level, &mut visited)
-    }
-
-    fn search(
-        &self,
-        seen: &Seen,
-        segment: u32,
-        by: Segment,
-        lds: bool,
-        level: Level,
-        visited: &mut Vec<(u32, u32, u32)>,
-    ) -> bool {
-        for (&(number, reach), &(from, to)) in seen {
-            if reach < level || visited.contains(&(number, from, to)) || visited.len() > 64 {
-                continue;
-            }
-            visited.push((number, from, to));
-            let var = &self.vars[number as usize];
-            let covers = |at: &u32| {
-                let release = &var.log[*at as usize];
-                let upto = if lds { release.lds } else { release.global };
-                release.group == by.group
-                    && (segment < release.epoch || by.wave.is_none_or(|wave| wave == release.wave) && segment <= upto)
-            };
-            let inside = |places: &[u32]| {
-                let first = places.partition_point(|&at| at < from);
-                let last = places.partition_point(|&at| at < to);
-                first..last
-            };
-            if let Some(places) = var.groups.get(&by.group)
-                && places[inside(places)].iter().any(covers)
-            {
-                return true;
-            }
-            for &at in &var.linked[inside(&var.linked)] {
-                if self.search(&var.log[at as usize].seen, segment, by, lds, level, visited) {
-                    return true;
+        // By location: the part of its log that has been looked at.
+        let mut looked: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+        let mut open = vec![seen];
+        while let Some(seen) = open.pop() {
+            for (&(number, reach), &part) in seen {
+                if reach < level {
+                    continue;
+                }
+                let var = &self.vars[number as usize];
+                for part in fresh(looked.entry(number).or_insert((part.0, part.0)), part) {
+                    if var.covers(part, segment, by, lds) {
+                        return true;
+                    }
+                    open.extend(inside(&var.linked, part).iter().map(|&at| &var.log[at as usize].seen));
                 }
             }
         }
         false
     }
+}
+
+impl Var {
+    /// Whether a release in a part of the log covers an access of that segment.
+    fn covers(&self, part: (u32, u32), segment: u32, by: Segment, lds: bool) -> bool {
+        let places = self
+            .groups
+            .get(&by.group)
+            .map_or(&[][..], |places| inside(places, part));
+        places.iter().any(|&at| {
+            let release = &self.log[at as usize];
+            let upto = if lds { release.lds } else { release.global };
+            segment < release.epoch || by.wave.is_none_or(|wave| wave == release.wave) && segment <= upto
+        })
+    }
+}
+
+/// Those of some places in a log that lie in a part of it.
+fn inside(places: &[u32], (from, to): (u32, u32)) -> &[u32] {
+    let first = places.partition_point(|&at| at < from);
+    let last = places.partition_point(|&at| at < to);
+    &places[first..last]
+}
+
+/// What of a part has not been looked at, and notes that it is now. Parts that do not touch what has been are not noted:
+/// they may be looked at again.
+fn fresh(looked: &mut (u32, u32), (from, to): (u32, u32)) -> [(u32, u32); 2] {
+    if to < looked.0 || from > looked.1 {
+        return [(from, to), (to, to)];
+    }
+    let parts = [(from.min(looked.0), looked.0), (looked.1, to.max(looked.1))];
+    *looked = (from.min(looked.0), to.max(looked.1));
+    parts
 }
