@@ -14,7 +14,6 @@ use std::time::Duration;
 use support::hip::*;
 use support::*;
 
-const PROBE: &[u8] = include_bytes!("kernels/probe-gfx1100.co");
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
 /// What the card keeps for page tables and firmware.
@@ -224,20 +223,8 @@ fn missed(groups: u32, time: Duration) -> u64 {
     let plan = FaultPlan::new().launch(When::Nth(1), LaunchFault::Takes(time));
     let sim = host_with(steady([]), plan);
     let stream = stream(&sim);
-    let (mut module, mut function) = (null_mut(), null_mut());
-    answers!(
-        hipSuccess,
-        sim.hipModuleLoadData(&raw mut module, PROBE.as_ptr().cast())
-    );
-    answers!(
-        hipSuccess,
-        sim.hipModuleGetFunction(&raw mut function, module, c"nothing".as_ptr())
-    );
     pass(&sim, seconds(1));
-    answers!(
-        hipSuccess,
-        sim.hipModuleLaunchKernel(function, groups, 1, 1, 32, 1, 1, 0, stream, null_mut(), null_mut())
-    );
+    launch_nothing(&sim, groups, stream);
     answers!(hipSuccess, sim.hipStreamSynchronize(stream));
     assert_eq!(sim.launches(), 1, "it takes long, and it runs");
     pass(&sim, seconds(1));
@@ -263,19 +250,7 @@ fn a_long_launch_on_the_whole_card_makes_frames_late() {
 fn a_launch_that_never_ends_freezes_the_desktop_to_death() {
     let sim = host_with(steady([]), FaultPlan::new().launch(When::Nth(1), LaunchFault::Hangs));
     let stream = stream(&sim);
-    let (mut module, mut function) = (null_mut(), null_mut());
-    answers!(
-        hipSuccess,
-        sim.hipModuleLoadData(&raw mut module, PROBE.as_ptr().cast())
-    );
-    answers!(
-        hipSuccess,
-        sim.hipModuleGetFunction(&raw mut function, module, c"nothing".as_ptr())
-    );
-    answers!(
-        hipSuccess,
-        sim.hipModuleLaunchKernel(function, 100, 1, 1, 32, 1, 1, 0, stream, null_mut(), null_mut())
-    );
+    launch_nothing(&sim, 100, stream);
     for _ in 0..4 {
         answers!(hipErrorNotReady, sim.hipStreamQuery(stream));
     }
@@ -304,19 +279,7 @@ fn the_drivers_overhead_appears_with_the_first_launch() {
     let sim = machine_with(|config| config.cards[0].overhead = Bytes(300 * MIB));
     let (own, free) = (sim.readings(0).read().own, hip_free(&sim));
     assert_eq!(own, Some(Bytes(0)));
-    let (mut module, mut function) = (null_mut(), null_mut());
-    answers!(
-        hipSuccess,
-        sim.hipModuleLoadData(&raw mut module, PROBE.as_ptr().cast())
-    );
-    answers!(
-        hipSuccess,
-        sim.hipModuleGetFunction(&raw mut function, module, c"nothing".as_ptr())
-    );
-    answers!(
-        hipSuccess,
-        sim.hipModuleLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, null_mut(), null_mut(), null_mut())
-    );
+    launch_nothing(&sim, 1, null_mut());
     answers!(hipSuccess, sim.hipStreamSynchronize(null_mut()));
     assert_eq!(sim.readings(0).read().own, Some(Bytes(300 * MIB)));
     assert_eq!(hip_free(&sim), free - 300 * MIB);

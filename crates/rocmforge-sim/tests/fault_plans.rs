@@ -11,8 +11,6 @@ use std::sync::Arc;
 use support::hip::*;
 use support::*;
 
-const PROBE: &[u8] = include_bytes!("kernels/probe-gfx1100.co");
-
 fn planned(plan: FaultPlan) -> Arc<SimHost> {
     machine_with(|config| config.faults = plan)
 }
@@ -27,21 +25,9 @@ fn mallocs(sim: &SimHost, n: usize) -> Vec<hipError_t> {
 }
 
 /// A stream with a launch of the kernel `nothing` on it.
-fn launch_nothing(sim: &SimHost) -> hipStream_t {
+fn launched(sim: &SimHost) -> hipStream_t {
     let stream = stream(sim);
-    let (mut module, mut function) = (null_mut(), null_mut());
-    answers!(
-        hipSuccess,
-        sim.hipModuleLoadData(&raw mut module, PROBE.as_ptr().cast())
-    );
-    answers!(
-        hipSuccess,
-        sim.hipModuleGetFunction(&raw mut function, module, c"nothing".as_ptr())
-    );
-    answers!(
-        hipSuccess,
-        sim.hipModuleLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, null_mut(), null_mut())
-    );
+    launch_nothing(sim, 1, stream);
     stream
 }
 
@@ -133,13 +119,13 @@ fn faults_are_part_of_the_trace() {
 #[test]
 fn a_launch_hangs_and_other_streams_go_on() {
     let sim = planned(FaultPlan::new().launch(When::Nth(2), LaunchFault::Hangs));
-    let fine = launch_nothing(&sim);
+    let fine = launched(&sim);
     answers!(hipSuccess, sim.hipStreamSynchronize(fine));
-    let hung = launch_nothing(&sim);
+    let hung = launched(&sim);
     for _ in 0..40 {
         answers!(hipErrorNotReady, sim.hipStreamQuery(hung));
     }
-    let after = launch_nothing(&sim);
+    let after = launched(&sim);
     answers!(hipSuccess, sim.hipStreamSynchronize(after));
     assert_eq!(sim.launches(), 2);
     assert_eq!(sim.fired_faults()[0].fault, Fault::Launch(LaunchFault::Hangs));
@@ -158,7 +144,7 @@ fn a_launch_that_crashes_leaves_its_error() {
                 config.hip_version = version;
             });
             let before = malloc(&sim, 16);
-            let stream = launch_nothing(&sim);
+            let stream = launched(&sim);
             answers!(hipSuccess, sim.hipGetLastError());
             answers!(status, sim.hipStreamSynchronize(stream));
             // A call that needs no card succeeds; HIP 6 forgets the error then, HIP 7 keeps it until it is asked for.

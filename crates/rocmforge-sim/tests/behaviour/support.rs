@@ -87,6 +87,24 @@ pub(crate) fn keep_busy(sim: &SimHost, stream: hipStream_t) -> *mut c_void {
     ptr
 }
 
+/// Queues the kernel `nothing` in so many workgroups.
+pub(crate) fn launch_nothing(sim: &SimHost, groups: u32, stream: hipStream_t) {
+    const PROBE: &[u8] = include_bytes!("../kernels/probe-gfx1100.co");
+    let (mut module, mut function) = (null_mut(), null_mut());
+    answers!(
+        hipSuccess,
+        sim.hipModuleLoadData(&raw mut module, PROBE.as_ptr().cast())
+    );
+    answers!(
+        hipSuccess,
+        sim.hipModuleGetFunction(&raw mut function, module, c"nothing".as_ptr())
+    );
+    answers!(
+        hipSuccess,
+        sim.hipModuleLaunchKernel(function, groups, 1, 1, 32, 1, 1, 0, stream, null_mut(), null_mut())
+    );
+}
+
 /// Device memory that holds `value` in every byte.
 pub(crate) fn filled(sim: &SimHost, size: usize, value: i32) -> *mut c_void {
     let ptr = malloc(sim, size);
