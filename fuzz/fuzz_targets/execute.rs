@@ -1,11 +1,16 @@
-//! Any words in the middle of a kernel: it ends, faults or runs out of its budget, and never takes the process along.
+//! Any words in the middle of a kernel: it ends, faults or runs out of its budget, and never takes the process along. The
+//! first byte picks the instruction set.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use rocmforge_amdgcn::{ByteState, DEVICE_BASE, Dispatch, ExecOptions, GlobalMemory, Program, execute};
 
-const TEMPLATE: &[u8] = include_bytes!("../../crates/rocmforge-amdgcn/tests/corpus/template.co");
-/// What the template has in the place of the words: 16 times `s_nop 5`.
+/// One for each instruction set.
+const TEMPLATES: [&[u8]; 2] = [
+    include_bytes!("../../crates/rocmforge-amdgcn/tests/corpus/template.co"),
+    include_bytes!("../../crates/rocmforge-amdgcn/tests/corpus/template-gfx1201.co"),
+];
+/// What a template has in the place of the words: 16 times `s_nop 5`.
 const HOLE: [u8; 4] = 0xbf80_0005_u32.to_le_bytes();
 const HOLE_BYTES: usize = 64;
 const PROGRAM: u64 = DEVICE_BASE + 0x10_0000;
@@ -13,7 +18,10 @@ const ARRAYS: u64 = DEVICE_BASE + 0x20_0000;
 const KERNARG: u64 = DEVICE_BASE + 0x1000;
 
 fuzz_target!(|bytes: &[u8]| -> Corpus {
-    let mut elf = TEMPLATE.to_vec();
+    let Some((pick, bytes)) = bytes.split_first() else {
+        return Corpus::Reject;
+    };
+    let mut elf = TEMPLATES[usize::from(*pick) % TEMPLATES.len()].to_vec();
     let at = elf
         .windows(HOLE_BYTES)
         .position(|window| window.chunks(4).all(|word| word == HOLE))
