@@ -67,6 +67,9 @@ pub(crate) struct Row {
 const OPCODES: &str = "crates/rocmforge-amdgcn/src/decode/opcodes.rs";
 const TABLES: &str = "crates/rocmforge-amdgcn/src/decode/tables";
 
+/// Operations that LLVM 22 emits and LLVM 19 does not know; `decode/newer.rs` has their encodings.
+const NEWER: [&str; 1] = ["v_swap_b16"];
+
 /// Generates or checks the tables.
 pub(crate) fn run(args: Args) -> crate::Outcome {
     if args.skip_if_absent && Command::new(&args.llvm_mc).arg("--version").output().is_err() {
@@ -82,6 +85,7 @@ pub(crate) fn run(args: Args) -> crate::Outcome {
         count += rows.len();
         files.push((format!("{TABLES}/{}.rs", target.name()), emit::tables(target, &rows)));
     }
+    names.extend(NEWER.map(str::to_owned));
     files.push((OPCODES.to_owned(), emit::opcodes(&names)));
     let root = crate::workspace_root();
     for (path, text) in files {

@@ -1,9 +1,21 @@
-//! Encodings that LLVM 22 emits for gfx1100 and LLVM 19, which the tables are generated from, does not know.
+//! Encodings that LLVM 22 emits and LLVM 19, which the tables are generated from, does not know.
 
 use super::opcodes::Op;
-use super::row::{Row, Suffix, find as find_row, row};
+use super::row::{Row, Suffix, find, row};
 use crate::Arch;
 use crate::inst::Ty::*;
+
+/// Halves of two registers exchanged.
+static VOP1: &[Row] = &[row(
+    0x066,
+    Op::VSwapB16,
+    [B16, None, B16, None, None],
+    Suffix::None,
+    Suffix::None,
+    0x00001,
+    0x0,
+    0x0,
+)];
 
 /// `v_mov_b16` with halves above `v127`, or with an immediate for a high half.
 static VOP3: &[Row] = &[row(
@@ -17,10 +29,15 @@ static VOP3: &[Row] = &[row(
     0x7800,
 )];
 
+/// The row of a VOP1 opcode.
+pub(super) fn vop1(code: u32) -> Option<&'static Row> {
+    find(VOP1, code)
+}
+
 /// The row of a VOP3 opcode.
-pub(super) fn find(arch: Arch, code: u32) -> Option<&'static Row> {
+pub(super) fn vop3(arch: Arch, code: u32) -> Option<&'static Row> {
     match arch {
-        Arch::Gfx1100 => find_row(VOP3, code),
+        Arch::Gfx1100 => find(VOP3, code),
         Arch::Gfx1201 => Option::None,
     }
 }

@@ -2266,6 +2266,8 @@ pub enum Op {
     VSubrevF32,
     /// `v_subrev_nc_u32`
     VSubrevNcU32,
+    /// `v_swap_b16`
+    VSwapB16,
     /// `v_swap_b32`
     VSwapB32,
     /// `v_swaprel_b32`
@@ -3470,6 +3472,7 @@ impl Op {
         Op::VSubrevF16,
         Op::VSubrevF32,
         Op::VSubrevNcU32,
+        Op::VSwapB16,
         Op::VSwapB32,
         Op::VSwaprelB32,
         Op::VSwmmacBf16_16x16x32Bf16,
@@ -3512,7 +3515,7 @@ impl Op {
     }
 }
 
-static MNEMONICS: [&str; 1165] = [
+static MNEMONICS: [&str; 1166] = [
     "buffer_gl0_inv",
     "buffer_gl1_inv",
     "ds_add_f32",
@@ -4644,6 +4647,7 @@ static MNEMONICS: [&str; 1165] = [
     "v_subrev_f16",
     "v_subrev_f32",
     "v_subrev_nc_u32",
+    "v_swap_b16",
     "v_swap_b32",
     "v_swaprel_b32",
     "v_swmmac_bf16_16x16x32_bf16",

@@ -10,7 +10,13 @@ use crate::inst::{Format, Inst, Op, Operand, Ty};
 pub(super) fn short(words: Words<'_>) -> Decoded<Inst> {
     let word = u128::from(words.word(0)?);
     let (format, row) = match word >> 25 {
-        0b11_1111 => (Format::Vop1, find(words.tables().vop1, bits(word, 9, 8))),
+        0b11_1111 => {
+            let code = bits(word, 9, 8);
+            (
+                Format::Vop1,
+                find(words.tables().vop1, code).or_else(|| newer::vop1(code)),
+            )
+        }
         0b11_1110 => (Format::Vopc, find(words.tables().vopc, bits(word, 17, 8))),
         _ => (Format::Vop2, find(words.tables().vop2, bits(word, 25, 6))),
     };
@@ -102,7 +108,7 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
     let first = u128::from(words.word(0)?);
     let row = match format {
         Format::Vop3p => find(words.tables().vop3p, bits(first, 16, 7)),
-        _ => find(words.tables().vop3, bits(first, 16, 10)).or_else(|| newer::find(words.arch, bits(first, 16, 10))),
+        _ => find(words.tables().vop3, bits(first, 16, 10)).or_else(|| newer::vop3(words.arch, bits(first, 16, 10))),
     };
     let row = row.ok_or(Fail::Invalid("no vector operation has this opcode"))?;
     let value = words.pair()?;

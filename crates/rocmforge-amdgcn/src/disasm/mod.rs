@@ -191,8 +191,8 @@ fn is_mix(op: Op) -> bool {
 
 fn vector(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let short = matches!(inst.format, Format::Vop1 | Format::Vop2 | Format::Vopc);
-    let halves =
-        inst.op == Op::VMovB16 || inst.mods.op_sel != 0 && inst.row.has_half() && (short || inst.row.hides_op_sel());
+    let halves = matches!(inst.op, Op::VMovB16 | Op::VSwapB16)
+        || inst.mods.op_sel != 0 && inst.row.has_half() && (short || inst.row.hides_op_sel());
     let packed = inst.format == Format::Vop3p && !is_mix(inst.op);
     let (neg, abs) = match inst.format {
         Format::Vop3p if packed => (0, 0),

@@ -15,6 +15,18 @@ pub(crate) fn half_to_f32(h: u16) -> f32 {
     f32::from_bits(bits | sign)
 }
 
+/// A signalling NaN made quiet.
+#[inline(always)]
+pub(crate) fn quieted(x: f32) -> f32 {
+    f32::from_bits(x.to_bits() | u32::from(x.is_nan()) << 22)
+}
+
+/// The same in double precision.
+#[inline(always)]
+pub(crate) fn quieted64(x: f64) -> f64 {
+    f64::from_bits(x.to_bits() | u64::from(x.is_nan()) << 51)
+}
+
 /// Single to half precision, to nearest even.
 #[inline(always)]
 pub(crate) fn f32_to_half(f: f32) -> u16 {

@@ -153,8 +153,8 @@ enum Verdict {
     Later,
 }
 
-/// Mnemonic of [`Verdict::Later`].
-const LATER: &str = "v_mov_b16_e64";
+/// Mnemonics of [`Verdict::Later`].
+const LATER: [&str; 2] = ["v_mov_b16_e64", "v_swap_b16"];
 
 /// Reasons of [`Verdict::Stricter`].
 const STRICTER: [&str; 4] = [
@@ -186,8 +186,8 @@ fn compare(arch: Arch, Answer { words, text }: &Answer) -> Result<Verdict, Strin
                 )),
             }
         }
+        (Ok(inst), None) if LATER.iter().any(|name| inst.to_string().starts_with(name)) => Ok(Verdict::Later),
         (Ok(inst), None) if has_halves(&inst.to_string()) => Ok(Verdict::HighHalf),
-        (Ok(inst), None) if inst.to_string().starts_with(LATER) => Ok(Verdict::Later),
         (Ok(inst), None) => Err(format!("{words:08x?}: LLVM refuses, ours `{inst}`")),
         (Err(DecodeError::Unsupported { .. }), _) => Ok(Verdict::RefusedClass),
         (Err(_), None) => Ok(Verdict::BothRefuse),

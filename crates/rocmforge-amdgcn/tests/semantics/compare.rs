@@ -1,16 +1,17 @@
 //! Compares and classes, into a mask and into `exec`.
 
-use crate::valu::{Args, Out, Row, check, flag, named};
+use crate::valu::{Args, Row, check, named};
+use crate::value::{Out, flag};
 use rocmforge_amdgcn::Op;
 use std::cmp::Ordering;
 
-type Relation = fn(Option<Ordering>) -> bool;
+pub(crate) type Relation = fn(Option<Ordering>) -> bool;
 /// The order of an instruction's two operands.
 type Order = fn(&Args) -> Option<Ordering>;
 
 /// What each relation says of less, equal, greater and unordered.
 #[rustfmt::skip]
-const FLOATS: [(&str, Relation); 16] = [
+pub(crate) const FLOATS: [(&str, Relation); 16] = [
     ("f", |_| false),
     ("lt", |o| o == Some(Ordering::Less)),
     ("eq", |o| o == Some(Ordering::Equal)),

@@ -1,6 +1,7 @@
 //! Conversions between integers and floats of all widths.
 
-use crate::valu::{Args, Out, Row, Value, bits, check_all, double, half, int32, single, value};
+use crate::valu::{Args, Row, check_all};
+use crate::value::{Out, Value, bits, double, half, int32, single, value};
 use rustc_apfloat::ieee::{Double, Half, Single};
 use rustc_apfloat::{Float, FloatConvert, Round};
 
@@ -62,7 +63,7 @@ fn to_f64(x: Half) -> f64 {
 }
 
 /// To half precision towards zero.
-fn half_towards_zero(x: Single) -> u16 {
+pub(crate) fn half_towards_zero(x: Single) -> u16 {
     let mut inexact = false;
     let half: Half = x.convert_r(Round::TowardZero, &mut inexact).value;
     half.to_bits() as u16

@@ -1,7 +1,10 @@
 //! The steps of division, and the compiler's sequences of them for quotients and square roots.
 
+use crate::ARCH;
 use crate::harness::{Lane, Random, edge_lanes, execute};
-use crate::valu::{Args, Out, Row, Value, check_all, double, single, value};
+use crate::valu::{Args, Row, check_all};
+use crate::value::{Out, Value, double, single, value};
+use rocmforge_amdgcn::Arch;
 use rustc_apfloat::ieee::{Double, Quad, Single};
 use rustc_apfloat::{ExpInt, Float, FloatConvert, Round, Status};
 
@@ -167,7 +170,10 @@ fn steps_of_division() {
     check_all(ROWS);
 }
 
-const SEQUENCES: &[u8] = include_bytes!("sequences.co");
+const SEQUENCES: &[u8] = match ARCH {
+    Arch::Gfx1100 => include_bytes!("sequences-gfx1100.co"),
+    Arch::Gfx1201 => include_bytes!("sequences-gfx1201.co"),
+};
 
 type Reference = fn(u64, u64) -> u64;
 

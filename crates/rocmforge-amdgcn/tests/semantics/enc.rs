@@ -1,6 +1,8 @@
 //! Encodings by mnemonic, found by asking the decoder about every opcode of every format; and the words of instructions.
+//! All of them of the instruction set that these tests are compiled for, [`ARCH`].
 
-use rocmforge_amdgcn::{Format, Op, decode};
+use crate::ARCH;
+use rocmforge_amdgcn::{Arch, DecodeError, Format, Inst, Op, decode_for};
 use std::sync::OnceLock;
 
 /// One opcode of one format.
@@ -9,6 +11,30 @@ pub(crate) struct Encoding {
     pub(crate) format: Format,
     pub(crate) code: u32,
     pub(crate) op: Op,
+    /// The mnemonic; of gfx1201, the one that gfx1100 has for the same.
+    pub(crate) name: &'static str,
+}
+
+/// What gfx1201 calls otherwise: its name, and gfx1100's. AMD's pseudocode of both is the same.
+const RENAMED: [(&str, &str); 9] = [
+    ("s_add_co_u32", "s_add_u32"),
+    ("s_sub_co_u32", "s_sub_u32"),
+    ("s_add_co_i32", "s_add_i32"),
+    ("s_sub_co_i32", "s_sub_i32"),
+    ("s_add_co_ci_u32", "s_addc_u32"),
+    ("s_sub_co_ci_u32", "s_subb_u32"),
+    ("s_addk_co_i32", "s_addk_i32"),
+    ("v_mad_co_u64_u32", "v_mad_u64_u32"),
+    ("v_mad_co_i64_i32", "v_mad_i64_i32"),
+];
+
+fn name(op: Op) -> &'static str {
+    let renamed = RENAMED.iter().find(|(name, _)| *name == op.mnemonic());
+    renamed.map_or(op.mnemonic(), |(_, name)| name)
+}
+
+pub(crate) fn decode(words: &[u32], pc: u64) -> Result<Inst, DecodeError> {
+    decode_for(ARCH, words, pc)
 }
 
 pub(crate) const VCC: u32 = 106;
@@ -94,9 +120,13 @@ pub(crate) fn vopd(x: [u32; 4], y: [u32; 4]) -> [u32; 2] {
 }
 
 pub(crate) fn smem(code: u32, dst: u32, base: u32, offset: u32, imm: i32) -> [u32; 2] {
+    let (shift, mask) = match ARCH {
+        Arch::Gfx1100 => (18, 0x1f_ffff),
+        Arch::Gfx1201 => (13, 0xff_ffff),
+    };
     [
-        0xf400_0000 | code << 18 | dst << 6 | base >> 1,
-        offset << 25 | (imm as u32 & 0x1f_ffff),
+        0xf400_0000 | code << shift | dst << 6 | base >> 1,
+        offset << 25 | (imm as u32 & mask),
     ]
 }
 
@@ -118,12 +148,20 @@ pub(crate) fn flat(
     saddr: u32,
     imm: i32,
     glc: bool,
-) -> [u32; 2] {
+) -> Vec<u32> {
     let sve = u32::from(segment == 1 && addr.is_some());
-    [
-        0xdc00_0000 | code << 18 | segment << 16 | u32::from(glc) << 14 | (imm as u32 & 0x1fff),
-        dst << 24 | sve << 23 | saddr << 16 | data << 8 | addr.unwrap_or(0),
-    ]
+    let (glc, imm, addr) = (u32::from(glc), imm as u32, addr.unwrap_or(0));
+    match ARCH {
+        Arch::Gfx1100 => vec![
+            0xdc00_0000 | code << 18 | segment << 16 | glc << 14 | (imm & 0x1fff),
+            dst << 24 | sve << 23 | saddr << 16 | data << 8 | addr,
+        ],
+        Arch::Gfx1201 => vec![
+            0xec00_0000 | segment << 24 | code << 14 | saddr,
+            data << 23 | glc << 20 | sve << 17 | dst,
+            imm << 8 | addr,
+        ],
+    }
 }
 
 /// An instruction of this opcode with the plainest operands.
@@ -148,9 +186,9 @@ pub(crate) fn plain(format: Format, code: u32) -> Vec<u32> {
             vop3p(code, 4, [v(6), v(16), v(24)], m).to_vec()
         }
         Format::Ds => ds(code, 4, 6, [8, 10], 0).to_vec(),
-        Format::Flat => flat(0, code, 4, Some(6), 8, NULL, 0, false).to_vec(),
-        Format::Scratch => flat(1, code, 4, Some(6), 8, NULL, 0, false).to_vec(),
-        Format::Global => flat(2, code, 4, Some(6), 8, NULL, 0, false).to_vec(),
+        Format::Flat => flat(0, code, 4, Some(6), 8, NULL, 0, false),
+        Format::Scratch => flat(1, code, 4, Some(6), 8, NULL, 0, false),
+        Format::Global => flat(2, code, 4, Some(6), 8, NULL, 0, false),
         Format::Mubuf => vec![0xe000_0000 | code << 18, 0],
         Format::Vopd => Vec::new(),
     }
@@ -191,7 +229,7 @@ fn attempts(format: Format, code: u32) -> Vec<Vec<u32>> {
                 }
             }
         }
-        Format::Smem => all.push(vec![0xf400_0000 | code << 18, 0]),
+        Format::Smem => all.extend([0, NULL].map(|offset| smem(code, 0, 0, offset, 0).to_vec())),
         Format::Ds => {
             for dst in [4, 0] {
                 for addr in [6, 0] {
@@ -212,7 +250,7 @@ fn attempts(format: Format, code: u32) -> Vec<Vec<u32>> {
                     for saddr in [NULL, 4] {
                         for addr in [Some(6), None] {
                             for glc in [false, true] {
-                                all.push(flat(segment, code, dst, addr, data, saddr, 0, glc).to_vec());
+                                all.push(flat(segment, code, dst, addr, data, saddr, 0, glc));
                             }
                         }
                     }
@@ -228,22 +266,26 @@ fn attempts(format: Format, code: u32) -> Vec<Vec<u32>> {
 pub(crate) fn all() -> &'static [(Encoding, Vec<u32>)] {
     static ALL: OnceLock<Vec<(Encoding, Vec<u32>)>> = OnceLock::new();
     ALL.get_or_init(|| {
+        let (scalar_loads, memory) = match ARCH {
+            Arch::Gfx1100 => (256, 128),
+            Arch::Gfx1201 => (64, 256),
+        };
         let formats = [
             (Format::Sop1, 256),
             (Format::Sop2, 128),
             (Format::Sopc, 128),
             (Format::Sopk, 32),
             (Format::Sopp, 128),
-            (Format::Smem, 256),
+            (Format::Smem, scalar_loads),
             (Format::Vop1, 256),
             (Format::Vop2, 64),
             (Format::Vopc, 256),
             (Format::Vop3, 1024),
             (Format::Vop3p, 128),
             (Format::Ds, 256),
-            (Format::Flat, 128),
-            (Format::Scratch, 128),
-            (Format::Global, 128),
+            (Format::Flat, memory),
+            (Format::Scratch, memory),
+            (Format::Global, memory),
             (Format::Mubuf, 256),
         ];
         let mut found = Vec::new();
@@ -259,6 +301,7 @@ pub(crate) fn all() -> &'static [(Encoding, Vec<u32>)] {
                         format: inst.format,
                         code,
                         op: inst.op,
+                        name: name(inst.op),
                     };
                     found.push((encoding, words));
                 }
@@ -272,7 +315,7 @@ pub(crate) fn all() -> &'static [(Encoding, Vec<u32>)] {
 pub(crate) fn find(name: &str, format: Format) -> Option<u32> {
     all()
         .iter()
-        .find(|(e, _)| e.format == format && e.op.mnemonic() == name)
+        .find(|(e, _)| e.format == format && e.name == name)
         .map(|(e, _)| e.code)
 }
 

@@ -1,6 +1,7 @@
 //! Floating-point arithmetic that is rounded once: sums, products, minima, rounding to integers, scaling.
 
-use crate::valu::{Args, Out, Row, Value, bits, check_all, double, half, single, value};
+use crate::valu::{Args, Row, check_all};
+use crate::value::{Out, Value, bits, double, half, single, value};
 use rustc_apfloat::ieee::{Double, Half, Single};
 use rustc_apfloat::{ExpInt, Float, Round};
 use std::cmp::Ordering;

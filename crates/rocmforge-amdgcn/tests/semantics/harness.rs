@@ -1,6 +1,7 @@
 //! Runs raw instruction words in a kernel that loads and stores their registers.
 
-use rocmforge_amdgcn::{ByteState, DEVICE_BASE, Dispatch, ExecOptions, GlobalMemory, Outcome, Program, Status};
+use crate::ARCH;
+use rocmforge_amdgcn::{Arch, ByteState, DEVICE_BASE, Dispatch, ExecOptions, GlobalMemory, Outcome, Program, Status};
 
 /// Operands of one lane. `d` is what the destination holds before.
 #[derive(Clone, Copy, Debug)]
@@ -127,7 +128,10 @@ pub(crate) fn edge_lanes(wide: bool) -> Vec<Lane> {
         .collect()
 }
 
-const TEMPLATE: &[u8] = include_bytes!("../corpus/template.co");
+const TEMPLATE: &[u8] = match ARCH {
+    Arch::Gfx1100 => include_bytes!("../corpus/template.co"),
+    Arch::Gfx1201 => include_bytes!("../corpus/template-gfx1201.co"),
+};
 /// What the template has in the place of the tested instructions: 16 times `s_nop 5`.
 const HOLE: u32 = 0xbf80_0005;
 

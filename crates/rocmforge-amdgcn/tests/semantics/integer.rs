@@ -1,6 +1,7 @@
 //! Integer operations, moves and bit fields.
 
-use crate::valu::{Args, Out, Row, bits, check_all, int32};
+use crate::valu::{Args, Row, check_all};
+use crate::value::{Out, bits, int32};
 
 fn bytes(value: u32) -> [u32; 4] {
     value.to_le_bytes().map(u32::from)

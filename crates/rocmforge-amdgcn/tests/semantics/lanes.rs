@@ -1,10 +1,10 @@
 //! Instructions that move values between lanes: DPP, permutations, single lanes, relative registers.
 
-use crate::enc::{self, EXEC, Fields, LITERAL, M0, int, v};
+use crate::enc::{self, EXEC, Fields, LITERAL, M0, decode, int, v};
 use crate::harness::Random;
 use crate::rig::{Asm, Launch, word};
 use crate::valu::{is_modelled, named};
-use rocmforge_amdgcn::{Format, Op, decode};
+use rocmforge_amdgcn::{Format, Op};
 
 const EXECS: [u32; 4] = [u32::MAX, 0x8421_a5f0, 0x0000_ff3c, 0];
 
@@ -248,6 +248,20 @@ fn dpp8() {
     check(&tries);
 }
 
+/// What a lane gets from another. Bit 0 of `op_sel`: lanes that are off may be read; bit 1: else zero instead of the old
+/// value.
+fn permuted(records: &[[u32; 8]], lane: usize, from: usize, exec: u32, op_sel: u32) -> [u32; 4] {
+    let mut out = kept(&records[lane]);
+    if on(exec, lane) {
+        if op_sel & 1 != 0 || on(exec, from) {
+            out[0] = records[from][0];
+        } else if op_sel & 2 != 0 {
+            out[0] = 0;
+        }
+    }
+    out
+}
+
 #[test]
 fn permutations_of_rows() {
     let mut random = Random(16);
@@ -257,7 +271,6 @@ fn permutations_of_rows() {
         let other = if name.contains('x') { 16 } else { 0 };
         for n in 0..32 {
             let select = if n == 0 { 0xfedc_ba98_7654_3210 } else { random.next() };
-            // Bit 0: lanes that are off may be read; bit 1: else zero instead of the old value.
             for op_sel in 0..4 {
                 let exec = EXECS[n % 4];
                 let mut asm = Asm::default();
@@ -271,16 +284,36 @@ fn permutations_of_rows() {
                     words: asm.0,
                     exec,
                     expected: Box::new(move |records, lane| {
-                        let mut out = kept(&records[lane]);
                         let from = ((lane & 16) ^ other) | (select >> (4 * (lane & 15)) & 15) as usize;
-                        if on(exec, lane) {
-                            if op_sel & 1 != 0 || on(exec, from) {
-                                out[0] = records[from][0];
-                            } else if op_sel & 2 != 0 {
-                                out[0] = 0;
-                            }
-                        }
-                        out
+                        permuted(records, lane, from, exec, op_sel)
+                    }),
+                });
+            }
+        }
+    }
+    check(&tries);
+}
+
+/// The same with a lane's choice in a register of its own (gfx1201).
+#[test]
+fn permutations_of_rows_by_register() {
+    let mut tries = Vec::new();
+    for (name, other) in [("v_permlane16_var_b32", 0), ("v_permlanex16_var_b32", 16)] {
+        let Some(code) = enc::find(name, Format::Vop3) else {
+            continue;
+        };
+        for op_sel in 0..4 {
+            for exec in EXECS {
+                let fields = Fields {
+                    op_sel,
+                    ..Fields::default()
+                };
+                tries.push(Try {
+                    words: enc::vop3(code, 40, [v(2), v(3), 0], fields).to_vec(),
+                    exec,
+                    expected: Box::new(move |records, lane| {
+                        let from = ((lane & 16) ^ other) | (records[lane][1] & 15) as usize;
+                        permuted(records, lane, from, exec, op_sel)
                     }),
                 });
             }
@@ -512,6 +545,8 @@ pub(crate) fn ops() -> Vec<Op> {
     [
         "v_permlane16_b32",
         "v_permlanex16_b32",
+        "v_permlane16_var_b32",
+        "v_permlanex16_var_b32",
         "v_readfirstlane_b32",
         "v_readlane_b32",
         "v_writelane_b32",

@@ -4,14 +4,16 @@
 //! instruction runs once in each wave, over addresses in order, all the same, or scattered. Afterwards the registers and
 //! the whole window are what the model says.
 
+mod atomics;
 mod lds;
 mod scalar;
+mod transpose;
 
-use crate::enc::{self, EXEC, Fields, LITERAL, NULL, int, v};
+use crate::enc::{self, EXEC, Fields, LITERAL, NULL, decode, int, v};
 use crate::harness::Random;
 use crate::rig::{Asm, DATA, Launch, word};
 use crate::valu::{is_modelled, named};
-use rocmforge_amdgcn::{Format, Op, PRIVATE_APERTURE, SHARED_APERTURE, decode};
+use rocmforge_amdgcn::{Format, Op, PRIVATE_APERTURE, SHARED_APERTURE};
 
 const WINDOW: usize = 4096;
 const PRIVATE: usize = 128;
@@ -177,66 +179,6 @@ fn exchange2_wide(x: &mut Access) {
     x.words_at(x.second, 2, 2);
     x.put_words(x.at, &[x.data[0], x.data[1]]);
     x.put_words(x.second, &[x.data2[0], x.data2[1]]);
-}
-
-/// New value from the old one, the data, and the second data operand.
-type Update = fn(u64, u64, u64) -> u64;
-
-fn f32s(old: u64, data: u64) -> (f32, f32) {
-    (f32::from_bits(old as u32), f32::from_bits(data as u32))
-}
-
-/// Atomics: the name after `global_atomic_`, the name after `ds_` without `rtn`, bits, and what they do. An empty name:
-/// not there.
-#[rustfmt::skip]
-const ATOMICS: &[(&str, &str, u32, Update)] = &[
-    ("add_u32", "add_u32", 32, |o, d, _| o + d),
-    ("sub_u32", "sub_u32", 32, |o, d, _| o.wrapping_sub(d)),
-    ("", "rsub_u32", 32, |o, d, _| d.wrapping_sub(o)),
-    ("csub_u32", "", 32, |o, d, _| o.saturating_sub(d)),
-    ("min_i32", "min_i32", 32, |o, d, _| (o as i32).min(d as i32) as u64),
-    ("max_i32", "max_i32", 32, |o, d, _| (o as i32).max(d as i32) as u64),
-    ("min_u32", "min_u32", 32, |o, d, _| o.min(d)),
-    ("max_u32", "max_u32", 32, |o, d, _| o.max(d)),
-    ("and_b32", "and_b32", 32, |o, d, _| o & d),
-    ("or_b32", "or_b32", 32, |o, d, _| o | d),
-    ("xor_b32", "xor_b32", 32, |o, d, _| o ^ d),
-    ("inc_u32", "inc_u32", 32, |o, d, _| if o >= d { 0 } else { o + 1 }),
-    ("dec_u32", "dec_u32", 32, |o, d, _| if o == 0 || o > d { d } else { o - 1 }),
-    ("swap_b32", "storexchg_b32", 32, |_, d, _| d),
-    ("cmpswap_b32", "cmpstore_b32", 32, |o, d, c| if o == c { d } else { o }),
-    ("cmpswap_f32", "cmpstore_f32", 32, |o, d, c| { let (o32, c32) = f32s(o, c); if o32 == c32 { d } else { o } }),
-    ("add_f32", "add_f32", 32, |o, d, _| { let (a, b) = f32s(o, d); (a + b).to_bits().into() }),
-    ("min_f32", "min_f32", 32, |o, d, _| { let (a, b) = f32s(o, d); if b < a { d } else { o } }),
-    ("max_f32", "max_f32", 32, |o, d, _| { let (a, b) = f32s(o, d); if b > a { d } else { o } }),
-    ("", "mskor_b32", 32, |o, d, e| o & !d | e),
-    ("", "wrap_b32", 32, |o, d, e| if o >= d { o - d } else { o + e }),
-    ("add_u64", "add_u64", 64, |o, d, _| o.wrapping_add(d)),
-    ("sub_u64", "sub_u64", 64, |o, d, _| o.wrapping_sub(d)),
-    ("", "rsub_u64", 64, |o, d, _| d.wrapping_sub(o)),
-    ("min_i64", "min_i64", 64, |o, d, _| (o as i64).min(d as i64) as u64),
-    ("max_i64", "max_i64", 64, |o, d, _| (o as i64).max(d as i64) as u64),
-    ("min_u64", "min_u64", 64, |o, d, _| o.min(d)),
-    ("max_u64", "max_u64", 64, |o, d, _| o.max(d)),
-    ("and_b64", "and_b64", 64, |o, d, _| o & d),
-    ("or_b64", "or_b64", 64, |o, d, _| o | d),
-    ("xor_b64", "xor_b64", 64, |o, d, _| o ^ d),
-    ("inc_u64", "inc_u64", 64, |o, d, _| if o >= d { 0 } else { o + 1 }),
-    ("dec_u64", "dec_u64", 64, |o, d, _| if o == 0 || o > d { d } else { o - 1 }),
-    ("swap_b64", "storexchg_b64", 64, |_, d, _| d),
-    ("cmpswap_b64", "cmpstore_b64", 64, |o, d, c| if o == c { d } else { o }),
-    ("", "cmpstore_f64", 64, |o, d, c| if f64::from_bits(o) == f64::from_bits(c) { d } else { o }),
-    ("", "min_f64", 64, |o, d, _| if f64::from_bits(d) < f64::from_bits(o) { d } else { o }),
-    ("", "max_f64", 64, |o, d, _| if f64::from_bits(d) > f64::from_bits(o) { d } else { o }),
-    ("", "mskor_b64", 64, |o, d, e| o & !d | e),
-];
-
-/// The DS name of an atomic, with or without result.
-fn ds_name(base: &str, returns: bool) -> String {
-    match base.rsplit_once('_') {
-        Some((name, ty)) if returns => format!("ds_{name}_rtn_{ty}"),
-        _ => format!("ds_{base}"),
-    }
 }
 
 /// Registers: the address pair, the two data operands, the destination.
@@ -530,6 +472,15 @@ fn same_float(ours: u32, model: u32) -> bool {
     ours == model || (f32::from_bits(ours).is_nan() && f32::from_bits(model).is_nan())
 }
 
+/// Halves, or bfloat16, in pairs: a NaN of either is all ones below its sign but for the fraction.
+fn same_halves(ours: u32, model: u32) -> bool {
+    let nan = |half: u32| half & 0x7fff > 0x7c00;
+    [0, 16].iter().all(|shift| {
+        let (a, b) = (ours >> shift & 0xffff, model >> shift & 0xffff);
+        a == b || (nan(a) && nan(b))
+    })
+}
+
 /// Of zeros of both signs either may be the smaller.
 fn same_number(ours: u32, model: u32) -> bool {
     ours == model || (ours | model) & 0x7fff_ffff == 0
@@ -553,7 +504,7 @@ fn encode(space: Space, code: u32, loads: bool, stores: bool, glc: bool) -> Vec<
         Space::PrivateBoth => (Some(ADDRESS), 5),
         _ => (Some(ADDRESS), NULL),
     };
-    enc::flat(segment, code, dst, addr, data, base, offset, glc).to_vec()
+    enc::flat(segment, code, dst, addr, data, base, offset, glc)
 }
 
 const SPACES: [(Space, &str); 9] = [
@@ -637,113 +588,16 @@ fn two_addresses() {
     }
 }
 
-fn read(memory: &[u8], at: usize, wide: bool) -> u64 {
-    let low = u64::from(word(memory, at));
-    if wide {
-        low | u64::from(word(memory, at + 4)) << 32
-    } else {
-        low
-    }
-}
-
-fn number(words: [u32; 4], wide: bool) -> u64 {
-    u64::from(words[0]) | if wide { u64::from(words[1]) << 32 } else { 0 }
-}
-
-/// What an atomic does to a lane.
-fn apply(x: &mut Access, wide: bool, returns: bool, second: u64, update: Update) {
-    let old = read(x.memory, x.at, wide);
-    let new = update(old, number(x.data, wide), second);
-    let words = [new as u32, (new >> 32) as u32];
-    x.put_words(x.at, &words[..if wide { 2 } else { 1 }]);
-    if returns {
-        x.dst[0] = old as u32;
-        if wide {
-            x.dst[1] = (old >> 32) as u32;
-        }
-    }
-}
-
-#[test]
-fn atomics() {
-    for &(flat_name, lds_name, bits, update) in ATOMICS {
-        let wide = bits == 64;
-        let size = bits as usize / 8;
-        let float = flat_name.contains("_f") || lds_name.contains("_f");
-        let extreme = ["min_f", "max_f"]
-            .iter()
-            .any(|kind| flat_name.starts_with(kind) || lds_name.starts_with(kind));
-        let accept: Accept = match (extreme, float) {
-            (true, _) => same_number,
-            (_, true) => same_float,
-            _ => same,
-        };
-        for (space, prefix) in SPACES {
-            if matches!(space, Space::Private | Space::PrivateBase | Space::PrivateBoth) {
-                continue;
-            }
-            for returns in [false, true] {
-                let lds = space == Space::Lds;
-                let base = if lds { lds_name } else { flat_name };
-                let name = if lds {
-                    ds_name(base, returns)
-                } else {
-                    format!("{prefix}atomic_{base}")
-                };
-                let Some(code) = enc::find(&name, space.format()) else {
-                    continue;
-                };
-                if base.is_empty() {
-                    continue;
-                }
-                let compares = base.contains("cmp");
-                let words = if lds {
-                    let second = if compares || base.contains("mskor") || base.contains("wrap") {
-                        SECOND
-                    } else {
-                        0
-                    };
-                    let dst = if returns { RESULT } else { 0 };
-                    enc::ds(code, dst, ADDRESS, [FIRST, second], space.offset() as u32).to_vec()
-                } else {
-                    encode(space, code, returns, true, returns)
-                };
-                // Some return always.
-                let Ok(inst) = decode(&words, 0) else { continue };
-                let text = inst.to_string();
-                // Minima and maxima of NaN: the text keeps what is there, compilers count on the number. Left open.
-                let nan = !extreme;
-                let case = cases(space, size, size, float, nan);
-                for exec in EXECS {
-                    let model = |x: &mut Access| {
-                        // FLAT and GLOBAL keep the value to compare with behind the data.
-                        let behind = [x.data[if wide { 2 } else { 1 }], x.data[3], 0, 0];
-                        let second = number(if lds { x.data2 } else { behind }, wide);
-                        apply(x, wide, returns, second, update);
-                    };
-                    check(&words, space, &case, exec, accept, &model, &text);
-                }
-            }
-        }
-    }
-}
-
 pub(crate) fn ops() -> Vec<Op> {
     let mut names: Vec<String> = Vec::new();
     for (flat, ds, ..) in MOVES {
         names.extend(["flat", "global", "scratch"].map(|space| format!("{space}_{flat}")));
         names.push(format!("ds_{ds}"));
     }
-    for (flat, ds, ..) in ATOMICS {
-        if !flat.is_empty() {
-            names.extend(["flat", "global"].map(|space| format!("{space}_atomic_{flat}")));
-        }
-        if !ds.is_empty() {
-            names.extend([false, true].map(|returns| ds_name(ds, returns)));
-        }
-    }
+    names.extend(atomics::names());
     names.extend(PAIRS.iter().map(|(name, ..)| (*name).to_owned()));
-    for (name, _) in scalar::LOADS {
+    let loads = scalar::LOADS.iter().map(|(name, _)| name);
+    for name in loads.chain(scalar::NARROW.iter().map(|(name, ..)| name)) {
         names.extend([(*name).to_owned(), name.replace("s_load", "s_buffer_load")]);
     }
     let others = [
@@ -754,6 +608,8 @@ pub(crate) fn ops() -> Vec<Op> {
         "global_load_addtid_b32",
         "global_store_addtid_b32",
         "ds_condxchg32_rtn_b64",
+        "global_load_tr_b64",
+        "global_load_tr_b128",
     ];
     names.extend(others.map(str::to_owned));
     names.iter().filter_map(|name| named(name)).collect()

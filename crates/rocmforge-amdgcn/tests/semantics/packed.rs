@@ -1,7 +1,8 @@
 //! Pairs of 16-bit values, mixed precision, dot products.
 
 use crate::float::{fma, max, min};
-use crate::valu::{Args, Out, Row, Value, bits, check_all, packed, single, value};
+use crate::valu::{Args, Row, check_all};
+use crate::value::{Out, Value, bits, packed, single, value};
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::{Half, Single};
 
@@ -54,12 +55,17 @@ fn mix(x: &Args) -> Single {
 
 /// The single result rounded once more to half precision.
 fn mix_half(x: &Args) -> Out {
-    crate::valu::half(crate::convert::convert::<Single, Half>(mix(x)))
+    crate::value::half(crate::convert::convert::<Single, Half>(mix(x)))
 }
 
 /// A sum of two products and an addend, whose steps the text writes as separate operations and the hardware fuses: within
 /// two roundings of the greatest term.
 fn dot2(terms: [f64; 3]) -> Out {
+    sum_of(&terms)
+}
+
+/// The same for any number of products.
+pub(crate) fn sum_of(terms: &[f64]) -> Out {
     let exact: f64 = terms.iter().sum();
     if terms.iter().any(|t| t.is_nan()) {
         return value(Value::F32(f32::NAN.to_bits()));
@@ -72,7 +78,7 @@ fn dot2(terms: [f64; 3]) -> Out {
     value(Value::Near {
         exact,
         ulps: 1.0,
-        error: greatest * 2.0 / 8_388_608.0,
+        error: greatest * (terms.len() - 1) as f64 / 8_388_608.0,
     })
 }
 

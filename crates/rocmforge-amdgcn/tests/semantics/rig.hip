@@ -1,7 +1,6 @@
 // A kernel that is nothing but room for instructions: 4096 words that the tests overwrite. The global index of the lane
 // comes in v1. Every register up to v127 and s100 counts as used, and a lane has 256 bytes of private memory.
-// clang++-19 -x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O3 -std=c++17 -mcode-object-version=5
-//     -fuse-cuid=none --offload-arch=gfx1100 rig.hip -o rig.co
+// Built by build.sh.
 extern "C" __attribute__((global)) __attribute__((amdgpu_flat_work_group_size(1, 1024))) void rig() {
     volatile unsigned own[64];
     const unsigned i = __builtin_amdgcn_workgroup_id_x() * 32 + __builtin_amdgcn_workitem_id_x();

@@ -1,11 +1,15 @@
 //! A bare kernel whose instructions are all the test's, with input, output and scratch memory at fixed addresses.
 
+use crate::ARCH;
 use crate::enc::{LITERAL, code, flat, sop1};
 use rocmforge_amdgcn::{
-    ByteState, DEVICE_BASE, Dispatch, ExecOptions, Format, GlobalMemory, LoadError, Outcome, Program, Status,
+    Arch, ByteState, DEVICE_BASE, Dispatch, ExecOptions, Format, GlobalMemory, LoadError, Outcome, Program, Status,
 };
 
-const RIG: &[u8] = include_bytes!("rig.co");
+const RIG: &[u8] = match ARCH {
+    Arch::Gfx1100 => include_bytes!("rig-gfx1100.co"),
+    Arch::Gfx1201 => include_bytes!("rig-gfx1201.co"),
+};
 /// `s_nop 5`, which fills the kernel.
 const HOLE: u32 = 0xbf80_0005;
 const ROOM: usize = 4096;

@@ -1,6 +1,5 @@
 // The compiler's own correctly rounded divisions and square roots, one lane of 64 bits in and out.
-// clang++-19 -x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O3 -std=c++17 -mcode-object-version=5
-//     -fuse-cuid=none --offload-arch=gfx1100 sequences.hip -o sequences.co
+// Built by build.sh.
 typedef unsigned long u64;
 #define KERNEL extern "C" __attribute__((global)) void
 static __attribute__((device)) unsigned lane() {

@@ -35,7 +35,7 @@ fn a_destination_may_be_a_source() {
 fn a_pair_swaps() {
     // v_dual_mov_b32 v8, v9 :: v_dual_mov_b32 v9, v8: X is operation 8 at bit 22, Y at bit 17.
     let words = [0xc800_0000 | 8 << 22 | 8 << 17 | 0x109, 0x108 | 4 << 17 | 8 << 24];
-    let text = rocmforge_amdgcn::decode(&words, 0).expect("a pair").to_string();
+    let text = crate::enc::decode(&words, 0).expect("a pair").to_string();
     assert_eq!(text, "v_dual_mov_b32 v8, v9 :: v_dual_mov_b32 v9, v8");
     let lanes = lanes(true);
     for (lane, ours) in lanes.iter().zip(run("template_kernel", &words, &lanes)) {

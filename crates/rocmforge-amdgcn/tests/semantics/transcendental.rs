@@ -1,6 +1,7 @@
 //! Reciprocals, roots, exponentials, logarithms, sine and cosine, to the error that the ISA states.
 
-use crate::valu::{Args, Out, Row, Value, check_all, value};
+use crate::valu::{Args, Row, check_all};
+use crate::value::{Out, Value, value};
 
 /// Denormals as zeros: single-precision units for these functions flush them.
 fn flushed(x: f32) -> f64 {

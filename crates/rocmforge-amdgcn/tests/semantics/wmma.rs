@@ -9,35 +9,9 @@
 
 use crate::enc::{self, Fields, v};
 use crate::harness::Random;
-use crate::rig::{Asm, Launch, word};
+use crate::registers::{A, B, C, D, Reg, run};
 use crate::valu::{lowers, named};
 use rocmforge_amdgcn::{Format, Op};
-
-const A: u32 = 2;
-const B: u32 = 10;
-const C: u32 = 18;
-const D: u32 = 26;
-
-/// A register for each lane.
-type Reg = [u32; 32];
-
-/// Runs one instruction over the registers `v2` to `v33`; gives `v26` to `v33`.
-fn run(words: &[u32], regs: &[Reg; 32]) -> [Reg; 8] {
-    let mut asm = Asm::default();
-    asm.prologue(32, 128, 32).put(words).store(D, 4, 0).store(D + 4, 4, 16);
-    let input: Vec<u8> = (0..32)
-        .flat_map(|lane| regs.iter().flat_map(move |reg| reg[lane].to_le_bytes()))
-        .collect();
-    let done = Launch {
-        words: &asm.0,
-        lanes: 32,
-        input: &input,
-        output: 32 * 32,
-        ..Launch::default()
-    }
-    .run();
-    std::array::from_fn(|r| std::array::from_fn(|lane| word(&done.output, 32 * lane + 4 * r)))
-}
 
 /// Packs a row of elements of `bits` bits into the registers from `first` on, of lane `index` and its twin.
 fn pack(regs: &mut [Reg; 32], first: u32, index: usize, bits: u32, row: &[u32; 16]) {

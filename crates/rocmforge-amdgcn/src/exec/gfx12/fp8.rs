@@ -1,5 +1,7 @@
 //! Floats of eight bits as the Open Compute Project has them: FP8 with four bits of exponent, and BF8 with five.
 
+use crate::exec::num::{half_to_f32, quieted};
+
 /// FP8: one sign, four exponent (bias 7), three mantissa bits; no infinity, NaN is all ones.
 pub(super) fn from_fp8(bits: u8) -> f32 {
     let (exponent, mantissa) = (i32::from(bits >> 3 & 15), f32::from(bits & 7));
@@ -11,9 +13,9 @@ pub(super) fn from_fp8(bits: u8) -> f32 {
     if bits >> 7 != 0 { -size } else { size }
 }
 
-/// BF8: one sign, five exponent, two mantissa bits: the upper byte of a half.
+/// BF8: one sign, five exponent, two mantissa bits: the upper byte of a half. NaN becomes quiet.
 pub(super) fn from_bf8(bits: u8) -> f32 {
-    crate::exec::num::half_to_f32(u16::from(bits) << 8)
+    quieted(half_to_f32(u16::from(bits) << 8))
 }
 
 /// Rounds `x` to `mantissa` bits with a least exponent of `least`, to nearest even, exactly.

@@ -54,13 +54,16 @@ fn from_pair(w: &mut Wave, i: &Ins, convert: impl Fn(u8) -> f32) {
     let lanes = *w.lanes(&i.a, &mut buffer);
     for byte in 0..2u8 {
         let shift = 16 * u32::from(i.imm as u8 & 1) + 8 * u32::from(byte);
-        let out = lanes.map(|lane| convert((lane >> shift) as u8).to_bits());
+        let out = lanes.map(|lane| {
+            let x = convert((lane >> shift) as u8);
+            (if i.clamp { clamp32(x) } else { x }).to_bits()
+        });
         w.put(i.dst.wrapping_add(byte), &out);
     }
 }
 
-/// Stochastic rounding: the upper 20 bits of `src1` are added to the mantissa before it is cut.
-fn to_byte(w: &mut Wave, i: &Ins, convert: impl Fn(f32) -> u8) {
+/// Stochastic rounding: `src1` without its `drop` lowest bits is added to the mantissa before it is cut.
+fn to_byte(w: &mut Wave, i: &Ins, drop: u32, convert: impl Fn(f32) -> u8) {
     let (mut a, mut b) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     let values = *f32::fetch::<true>(w, &i.a, &mut a);
     let noise = *w.lanes(&i.b, &mut b);
@@ -68,7 +71,7 @@ fn to_byte(w: &mut Wave, i: &Ins, convert: impl Fn(f32) -> u8) {
     let mut out = w.v[i.dst as usize].0;
     for l in 0..32 {
         let bits = values[l].to_bits();
-        let mantissa = (bits & 0x7F_FFFF).wrapping_add(noise[l] >> 12) & 0x7F_FFFF;
+        let mantissa = (bits & 0x7F_FFFF).wrapping_add(noise[l] >> drop) & 0x7F_FFFF;
         let byte = convert(f32::from_bits(bits & !0x7F_FFFF | mantissa));
         out[l] = out[l] & !(0xFF << shift) | u32::from(byte) << shift;
     }
@@ -95,8 +98,8 @@ handlers! {
     F32Bf8(w, i) { from_byte(w, i, from_bf8) }
     PkF32Fp8(w, i) { from_pair(w, i, from_fp8) }
     PkF32Bf8(w, i) { from_pair(w, i, from_bf8) }
-    SrFp8(w, i) { to_byte(w, i, to_fp8) }
-    SrBf8(w, i) { to_byte(w, i, to_bf8) }
+    SrFp8(w, i) { to_byte(w, i, 12, to_fp8) }
+    SrBf8(w, i) { to_byte(w, i, 11, to_bf8) }
     SExp32(w, i) { single(w, i, |x| exp2(flush(x))) }
     SLog32(w, i) { single(w, i, |x| flush(x).log2()) }
     SRcp32(w, i) { single(w, i, |x| flush(1.0 / flush(x))) }

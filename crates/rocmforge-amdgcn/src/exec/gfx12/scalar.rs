@@ -6,7 +6,7 @@ use crate::exec::ctx::Ctx;
 use crate::exec::isa::{Handler, Run, plain};
 use crate::exec::lower::{NOTHING, Refused, sgpr, source};
 use crate::exec::mode::{self, Mode};
-use crate::exec::num::{f32_to_half, f32_to_half_rtz, half_to_f32};
+use crate::exec::num::{f32_to_half, f32_to_half_rtz, half_to_f32, quieted};
 use crate::exec::wave::Wave;
 use crate::inst::{Inst, Op, Operand};
 
@@ -31,17 +31,18 @@ fn put_single(w: &mut Wave, i: &Ins, x: f32) {
     w.set(i.dst, x.to_bits());
 }
 
-macro_rules! singles {
-    ($($op:ident |$a:ident, $b:ident, $c:ident, $m:ident| $body:expr;)*) => {
-        fn of_single(op: Op) -> Option<Run> {
+/// Operations on floats of a precision, whose operands come by `$fetch` and whose results go by `$put`.
+macro_rules! floats {
+    ($lookup:ident, $fetch:ident, $put:ident: $($op:ident |$a:ident, $b:ident, $c:ident, $m:ident| $body:expr;)*) => {
+        fn $lookup(op: Op) -> Option<Run> {
             Some(match op {
                 $(Op::$op => {
                     struct Table;
                     impl Handler for Table {
                         fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
                             #[allow(unused_variables)]
-                            let ($a, $b, $c, $m): (f32, f32, f32, Mode) = (single(w, &i.a), single(w, &i.b), single(w, &i.c), w.mode);
-                            put_single(w, i, $body);
+                            let ($a, $b, $c, $m): (f32, f32, f32, Mode) = ($fetch(w, &i.a), $fetch(w, &i.b), $fetch(w, &i.c), w.mode);
+                            $put(w, i, $body);
                         }
                     }
                     plain::<Table>()
@@ -52,7 +53,7 @@ macro_rules! singles {
     };
 }
 
-singles! {
+floats! { of_single, single, put_single:
     SAddF32 |a, b, _c, m| mode::add32(a, b, m.round32());
     SSubF32 |a, b, _c, m| mode::add32(a, -b, m.round32());
     SMulF32 |a, b, _c, m| mode::mul32(a, b, m.round32());
@@ -63,34 +64,13 @@ singles! {
     SMaxNumF32 |a, b, _c, _m| num_max32(a, b);
     SMinimumF32 |a, b, _c, _m| minimum32(a, b);
     SMaximumF32 |a, b, _c, _m| maximum32(a, b);
-    SCeilF32 |a, _b, _c, _m| a.ceil();
-    SFloorF32 |a, _b, _c, _m| a.floor();
-    STruncF32 |a, _b, _c, _m| a.trunc();
-    SRndneF32 |a, _b, _c, _m| a.round_ties_even();
+    SCeilF32 |a, _b, _c, _m| quieted(a.ceil());
+    SFloorF32 |a, _b, _c, _m| quieted(a.floor());
+    STruncF32 |a, _b, _c, _m| quieted(a.trunc());
+    SRndneF32 |a, _b, _c, _m| quieted(a.round_ties_even());
 }
 
-macro_rules! halves {
-    ($($op:ident |$a:ident, $b:ident, $c:ident, $m:ident| $body:expr;)*) => {
-        fn of_half(op: Op) -> Option<Run> {
-            Some(match op {
-                $(Op::$op => {
-                    struct Table;
-                    impl Handler for Table {
-                        fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
-                            #[allow(unused_variables)]
-                            let ($a, $b, $c, $m): (f32, f32, f32, Mode) = (half(w, &i.a), half(w, &i.b), half(w, &i.c), w.mode);
-                            put_half(w, i, $body);
-                        }
-                    }
-                    plain::<Table>()
-                })*
-                _ => return None,
-            })
-        }
-    };
-}
-
-halves! {
+floats! { of_half, half, put_half:
     SAddF16 |a, b, _c, m| mode::add16(a, b, m.round16_64());
     SSubF16 |a, b, _c, m| mode::add16(a, -b, m.round16_64());
     SMulF16 |a, b, _c, m| mode::mul16(a, b, m.round16_64());
@@ -138,12 +118,12 @@ handlers! { of_other
         put_half(w, i, x);
     };
     SCvtF32F16(w, i) {
-        let x = half(w, &i.a);
+        let x = quieted(half(w, &i.a));
         put_single(w, i, x);
     };
     SCvtHiF32F16(w, i) {
         let x = w.mode.input16(half_to_f32((w.scalar(&i.a) >> 16) as u16));
-        put_single(w, i, x);
+        put_single(w, i, quieted(x));
     };
     SCvtPkRtzF16F32(w, i) {
         let (low, high) = (single(w, &i.a), single(w, &i.b));

@@ -5,6 +5,7 @@ mod ds;
 mod load;
 mod space;
 mod store;
+mod transpose;
 
 pub(crate) use atomic::{RETURN, SECOND};
 pub(crate) use ds::two_addresses;
@@ -12,6 +13,7 @@ pub(crate) use space::{Addresses, Shape, shape};
 
 use super::isa::{Run, plain};
 use crate::inst::{Format, Op};
+use transpose::Transposed;
 
 /// `Ins::half` of a load or store: it is coherent, as compilers write atomic loads and volatile accesses.
 pub(crate) const COHERENT: u8 = 1;
@@ -36,12 +38,22 @@ pub(crate) fn lookup(op: Op, format: Format, scalar_base: bool) -> Option<Access
     match format {
         Format::Global if op == Op::GlobalLoadAddtidB32 => Some(Access::Load(plain::<ds::GlobalLoadByLane>())),
         Format::Global if op == Op::GlobalStoreAddtidB32 => Some(Access::Store(plain::<ds::GlobalStoreByLane>())),
+        Format::Global if op == Op::GlobalLoadTrB64 => Some(Access::Load(transposed::<2>(scalar_base))),
+        Format::Global if op == Op::GlobalLoadTrB128 => Some(Access::Load(transposed::<4>(scalar_base))),
         Format::Global if scalar_base => each::<GlobalBase>(op),
         Format::Global => each::<Global>(op),
         Format::Flat => each::<Flat>(op),
         Format::Scratch => each::<Scratch>(op),
         Format::Ds => ds::lookup::<Lds>(op).map(Access::Ds),
         _ => None,
+    }
+}
+
+fn transposed<const R: usize>(scalar_base: bool) -> Run {
+    if scalar_base {
+        plain::<Transposed<space::GlobalBase, R>>()
+    } else {
+        plain::<Transposed<space::Global, R>>()
     }
 }
 

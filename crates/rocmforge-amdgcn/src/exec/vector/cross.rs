@@ -36,6 +36,11 @@ fn relative(w: &Wave, reg: u8) -> u8 {
     (u32::from(reg).wrapping_add(w.s[M0])) as u8
 }
 
+/// Lanes with the half at bit `at` replaced by the one at bit `from` of others.
+fn with_half(lanes: &[u32; 32], at: u8, others: &[u32; 32], from: u8) -> [u32; 32] {
+    std::array::from_fn(|l| lanes[l] & !(0xFFFF << at) | (others[l] >> from & 0xFFFF) << at)
+}
+
 handlers! {
     ReadFirstLane(w, i) {
         let exec = w.s[EXEC];
@@ -56,6 +61,13 @@ handlers! {
         let (a, b) = (w.v[i.a.reg as usize].0, w.v[i.dst as usize].0);
         w.put(i.dst, &a);
         w.put(i.a.reg, &b);
+    }
+    /// Exchanges halves, which may be those of one register.
+    SwapHalves(w, i) {
+        let (ours, theirs) = (w.v[i.dst as usize].0, w.v[i.a.reg as usize].0);
+        w.put(i.dst, &with_half(&ours, i.half, &theirs, i.a.shift));
+        let theirs = w.v[i.a.reg as usize].0;
+        w.put(i.a.reg, &with_half(&theirs, i.a.shift, &ours, i.half));
     }
     MovRelS(w, i) {
         let value = w.v[relative(w, i.a.reg) as usize].0;
@@ -231,6 +243,7 @@ pub(crate) fn lookup(op: Op, modal: bool) -> Option<Run> {
         Op::VPermlane16B32 => plain::<Permlane16>(),
         Op::VPermlanex16B32 => plain::<PermlaneX16>(),
         Op::VSwapB32 => vector::<Swap>(),
+        Op::VSwapB16 => plain::<SwapHalves>(),
         Op::VMovrelsB32 => vector::<MovRelS>(),
         Op::VMovreldB32 => vector::<MovRelD>(),
         Op::VMovrelsdB32 => vector::<MovRelSD>(),

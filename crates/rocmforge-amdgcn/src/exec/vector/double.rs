@@ -1,7 +1,7 @@
 //! Double precision.
 
 use super::lane_ops;
-use crate::exec::num::{div_fixup64, div_fmas64, div_scale64, ldexp64, max64, min64};
+use crate::exec::num::{div_fixup64, div_fmas64, div_scale64, ldexp64, max64, min64, quieted64};
 use std::mem::MaybeUninit;
 
 #[inline(always)]
@@ -69,10 +69,10 @@ lane_ops! { lookup {
     VFmaF64(a: f64, b: f64, c: f64) -> f64 { a.mul_add(b, c) }
     VMinF64(a: f64, b: f64) -> f64 { min64(a, b) }
     VMaxF64(a: f64, b: f64) -> f64 { max64(a, b) }
-    VTruncF64(a: f64) -> f64 { a.trunc() }
-    VCeilF64(a: f64) -> f64 { a.ceil() }
-    VFloorF64(a: f64) -> f64 { a.floor() }
-    VRndneF64(a: f64) -> f64 { a.round_ties_even() }
+    VTruncF64(a: f64) -> f64 { quieted64(a.trunc()) }
+    VCeilF64(a: f64) -> f64 { quieted64(a.ceil()) }
+    VFloorF64(a: f64) -> f64 { quieted64(a.floor()) }
+    VRndneF64(a: f64) -> f64 { quieted64(a.round_ties_even()) }
     VFractF64(a: f64) -> f64 {
         let rest = a - a.floor();
         if rest >= 1.0 { f64::from_bits(0x3FEF_FFFF_FFFF_FFFF) } else { rest }

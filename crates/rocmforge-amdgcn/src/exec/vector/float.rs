@@ -3,7 +3,7 @@
 use super::lane_ops;
 use crate::exec::elem::{H, Mix, Sel};
 use crate::exec::num::{
-    div_fixup32, div_fmas32, div_scale32, exp2, f32_to_half_rtz, flush, ldexp32, max32, med32, min32,
+    div_fixup32, div_fmas32, div_scale32, exp2, f32_to_half_rtz, flush, ldexp32, max32, med32, min32, quieted,
 };
 use std::mem::MaybeUninit;
 
@@ -118,10 +118,11 @@ lane_ops! { lookup {
     VCndmaskB32(a: f32, b: f32, which: Sel) -> f32 {
         f32::from_bits(a.to_bits() & !which.0 | b.to_bits() & which.0)
     }
-    VTruncF32(a: f32) -> f32 { a.trunc() }
-    VCeilF32(a: f32) -> f32 { a.ceil() }
-    VFloorF32(a: f32) -> f32 { a.floor() }
-    VRndneF32(a: f32) -> f32 { a.round_ties_even() }
+    // A signalling NaN becomes quiet, which not every host does on its own.
+    VTruncF32(a: f32) -> f32 { quieted(a.trunc()) }
+    VCeilF32(a: f32) -> f32 { quieted(a.ceil()) }
+    VFloorF32(a: f32) -> f32 { quieted(a.floor()) }
+    VRndneF32(a: f32) -> f32 { quieted(a.round_ties_even()) }
     VFractF32(a: f32) -> f32 {
         let rest = a - a.floor();
         // The largest value below 1, where rounding would give 1.
@@ -145,8 +146,7 @@ lane_ops! { lookup {
     VCvtU32F32(a: f32) -> u32 { a as u32 }
     VCvtNearestI32F32(a: f32) -> i32 { (a + 0.5).floor() as i32 }
     VCvtFloorI32F32(a: f32) -> i32 { a.floor() as i32 }
-    // A signalling NaN becomes a quiet one.
-    VCvtF32F16(a: H) -> f32 { f32::from_bits(a.0.to_bits() | u32::from(a.0.is_nan()) << 22) }
+    VCvtF32F16(a: H) -> f32 { quieted(a.0) }
     VCvtF16F32(a: f32) -> H { H(a) }
     VCvtF32Ubyte0(a: u32) -> f32 { (a & 255) as f32 }
     VCvtF32Ubyte1(a: u32) -> f32 { (a >> 8 & 255) as f32 }

@@ -47,7 +47,7 @@ fn addresses_by_lane() {
             let code = enc::code(name, space.format());
             let words = match space {
                 Space::Lds => with_m0(256, enc::ds(code, dst, 0, [data, 0], 44)),
-                _ => enc::flat(2, code, dst, None, data, 6, 300, false).to_vec(),
+                _ => enc::flat(2, code, dst, None, data, 6, 300, false),
             };
             let model = |x: &mut Access| {
                 x.at = 300 + 4 * x.lane;

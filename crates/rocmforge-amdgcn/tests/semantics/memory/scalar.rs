@@ -66,7 +66,9 @@ fn scalar_loads() {
         .flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes())
         .collect();
     for (name, words) in LOADS {
-        let code = enc::code(name, Format::Smem);
+        let Some(code) = enc::find(name, Format::Smem) else {
+            continue;
+        };
         for (base, offset, imm) in [
             (0, None, 0),
             (64, None, -64),
@@ -109,9 +111,70 @@ fn scalar_loads() {
     }
 }
 
+/// A byte or half word of gfx1201: its bytes, and whether the sign fills the rest of the register.
+pub(super) const NARROW: &[(&str, usize, bool)] = &[
+    ("s_load_u8", 1, false),
+    ("s_load_i8", 1, true),
+    ("s_load_u16", 2, false),
+    ("s_load_i16", 2, true),
+];
+
+#[test]
+fn narrow_loads() {
+    let data: Vec<u8> = (0..WINDOW as u32).map(|n| (n * 37 + 201) as u8).collect();
+    for (name, bytes, signed) in NARROW {
+        for (base, register, imm) in [(0, 0u32, 0), (64, 10, -10), (128, 0, 3 * *bytes as i32), (0, 40, 200)] {
+            for records in [
+                None,
+                Some(register.wrapping_add_signed(imm) + *bytes as u32),
+                Some(register.wrapping_add_signed(imm)),
+            ] {
+                let name = match records {
+                    None => (*name).to_owned(),
+                    Some(_) => name.replace("s_load", "s_buffer_load"),
+                };
+                let Some(code) = enc::find(&name, Format::Smem) else {
+                    continue;
+                };
+                if records.is_some() && imm < 0 {
+                    continue;
+                }
+                let mut asm = Asm::default();
+                asm.prologue(0, 4, 4)
+                    .set64(8, DATA + base)
+                    .set(10, records.unwrap_or(0))
+                    .set(11, 0)
+                    .set(6, register);
+                asm.put(&enc::smem(code, 16, 8, 6, imm)).mov(20, 16).store(20, 1, 0);
+                let done = Launch {
+                    words: &asm.0,
+                    lanes: 32,
+                    input: &[0; 4],
+                    output: 4 * 32,
+                    data: &data,
+                    lds: 0,
+                }
+                .run();
+                let at = base as usize + register.wrapping_add_signed(imm) as usize;
+                // The last of the records lets nothing through.
+                let inside = records.is_none_or(|size| size as usize + base as usize >= at + bytes);
+                let raw = (0..*bytes).fold(0, |all, n| all | u32::from(data[at + n]) << (8 * n));
+                let unused = 32 - 8 * *bytes as u32;
+                let model = match (inside, signed) {
+                    (false, _) => 0,
+                    (true, true) => ((raw << unused) as i32 >> unused) as u32,
+                    (true, false) => raw,
+                };
+                assert_eq!(word(&done.output, 0), model, "{name} at {at:#x} of {records:?}");
+            }
+        }
+    }
+}
+
 pub(super) const LOADS: &[(&str, usize)] = &[
     ("s_load_b32", 1),
     ("s_load_b64", 2),
+    ("s_load_b96", 3),
     ("s_load_b128", 4),
     ("s_load_b256", 8),
     ("s_load_b512", 16),
