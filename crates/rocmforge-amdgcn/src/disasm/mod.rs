@@ -241,6 +241,7 @@ fn text_type(op: Op, index: usize, operand: Operand, ty: Ty) -> Ty {
     let literal = matches!(operand, Operand::Literal(_));
     match op {
         Op::VFmaMixF32 | Op::VFmaMixloF16 | Op::VFmaMixhiF16 if literal => Ty::F16,
+        Op::VCmpClassF16 | Op::VCmpxClassF16 if index == 1 && literal => Ty::B32,
         Op::VLdexpF16 | Op::VCmpClassF16 | Op::VCmpxClassF16 if index == 1 => Ty::F16,
         Op::VDot2Bf16Bf16 if index == 2 && literal => Ty::F32,
         _ => ty,

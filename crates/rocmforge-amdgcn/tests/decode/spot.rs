@@ -123,6 +123,20 @@ fn versions_without_a_name_are_decimal() {
     assert_eq!(one(&[0xb080_0141]).to_string(), "s_version 0x141");
 }
 
+/// Found by ten million random words.
+#[test]
+fn masks_of_classes_have_32_bits() {
+    let text = |words: &[u32]| one(words).to_string();
+    assert_eq!(
+        text(&[0xd47d_002f, 0x0001_fe63, 0xe7b2_cee7]),
+        "v_cmp_class_f16_e64 s47, s99, 0xe7b2cee7"
+    );
+    assert_eq!(
+        text(&[0xd47d_500a, 0x0001_feff, 0xf4ef_1866]),
+        "v_cmp_class_f16_e64 s10, 0x1866, 0xf4ef1866"
+    );
+}
+
 /// Words that LLVM refuses, each of which was once accepted.
 #[test]
 fn refused_as_by_llvm() {
