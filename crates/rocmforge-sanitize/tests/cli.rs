@@ -415,6 +415,21 @@ fn an_object_whose_tables_point_outside_of_it_is_refused() {
 }
 
 #[test]
+fn a_null_pointer_is_called_one() {
+    let text = r#"
+        object = "reverse.co"
+        seeds = 1
+        [[launch]]
+        kernel = "reverse"
+        block = 32
+        args = [0, "f32[64]"]
+    "#;
+    let ran = run_file(text, &[]);
+    assert_eq!(ran.exit, Exit::Found, "{}", ran.err);
+    assert!(ran.out.contains("0x0 B from a null pointer"), "{}", ran.out);
+}
+
+#[test]
 fn findings_are_told_also_when_an_output_cannot_be_written() {
     let text = r#"
         object = "reverse.co"

@@ -26,6 +26,8 @@ pub(crate) struct Launch {
     pub(crate) given: Vec<Given>,
 }
 
+/// Addresses below this are taken for a null pointer and an index.
+const NEAR_NULL: u64 = 64 << 10;
 /// What a launch costs in simulated time, besides its instructions.
 const LAUNCH: Duration = Duration::from_micros(5);
 /// Wave instructions per simulated nanosecond.
@@ -191,6 +193,9 @@ impl Host {
             }
             (ReportKind::OutOfBounds, None) if self.pinned.find(fault.address as usize).is_some() => {
                 "this is pinned host memory; the simulated card cannot reach it".to_owned()
+            }
+            (ReportKind::OutOfBounds, None) if fault.address < NEAR_NULL => {
+                format!("{:#x} B from a null pointer", fault.address)
             }
             (ReportKind::OutOfBounds, None) if self.card_of(fault.address).is_none() => {
                 "this is no device address; was a host pointer passed?".to_owned()
