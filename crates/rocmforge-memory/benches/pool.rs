@@ -56,6 +56,10 @@ impl Allocator for Nothing {
     fn free(&self, block: Block<u64, Stream>) {
         black_box(block.memory);
     }
+
+    fn settle(&self) -> Result<bool, Refused> {
+        Ok(false)
+    }
 }
 
 fn card() -> Arc<Card> {

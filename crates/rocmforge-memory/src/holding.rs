@@ -2,7 +2,7 @@
 
 use crate::card::{Allocation, Shared};
 use crate::ledger::EntryKind;
-use crate::{Bytes, Card, Site};
+use crate::{Bytes, Card, Pressure, Site};
 use std::sync::Arc;
 
 /// The idle blocks of a pool and the bytes its sizes are rounded up by, as one entry of the ledger that is meant to live
@@ -47,7 +47,8 @@ impl Holding {
         Allocation::entered(Arc::clone(&self.shared), id, bytes)
     }
 
-    /// Takes an entry in, whose memory the driver has not got back. By how much we hold more than the budget now.
+    /// Takes an entry in, whose memory the driver has not got back. How much is to go instead of being kept: what we hold
+    /// beyond the budget; all of it while the driver moves memory off the card.
     pub(crate) fn absorb(&self, allocation: Allocation) -> Bytes {
         let bytes = allocation.bytes();
         let mut state = self.shared.lock();
@@ -56,6 +57,9 @@ impl Holding {
             if let Some(entry) = state.entries.get_mut(self.id) {
                 entry.kind = EntryKind::Buffer(entry.kind.device_bytes().saturating_add(bytes));
             }
+        }
+        if state.pressure() == Pressure::Black {
+            return Bytes(u64::MAX);
         }
         Bytes(state.excess())
     }

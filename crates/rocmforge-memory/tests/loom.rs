@@ -228,6 +228,10 @@ impl Allocator for Numbers {
     fn free(&self, _: Block<usize, Stream>) {
         self.freed.fetch_add(1, Ordering::Relaxed);
     }
+
+    fn settle(&self) -> Result<bool, Refused> {
+        Ok(false)
+    }
 }
 
 impl Numbers {

@@ -61,6 +61,8 @@ struct Model {
     hits: u64,
     steals: u64,
     misses: u64,
+    /// The most that was lent at once.
+    most: u64,
 }
 
 impl Model {
@@ -166,6 +168,8 @@ impl Run {
             );
         }
         self.held.push(block);
+        let lent = self.held.iter().map(|block| block.capacity.0).sum();
+        self.model.most = self.model.most.max(lent);
     }
 
     fn step(&mut self, step: Step) {
@@ -225,10 +229,14 @@ impl Run {
             idle,
             largest_idle: Bytes(self.model.idle.iter().map(|idle| idle.capacity).max().unwrap_or(0)),
             peak: figures.peak,
+            peak_lent: figures.peak_lent,
             trimmed: figures.trimmed,
         };
         assert_eq!(figures, counted);
         assert!(figures.peak >= figures.held());
+        assert_eq!(figures.peak_lent, Bytes(self.model.most));
+        let most = self.model.most + self.model.most / 4 + 64 * MIB;
+        assert!(figures.held().0 <= most, "{figures:?}");
         let served = self.model.hits + self.model.steals;
         let all = served + self.model.misses;
         let rate = if all == 0 { 1.0 } else { served as f64 / all as f64 };
@@ -355,6 +363,28 @@ fn a_block_that_needs_no_wait_is_lent_first_and_the_smallest_of_those() {
     assert_eq!(next[2].memory, newer, "what is stolen has lain longest of its size");
     next.into_iter().for_each(|block| run.pool.free(block));
     run.streams.iter().for_each(Stream::complete);
+    run.end();
+}
+
+#[test]
+fn changing_sizes_do_not_fill_the_card() {
+    let mut run = Run::new();
+    for length in 1..200 {
+        for _ in 0..3 {
+            run.allocate(length * MIB / 2, 0, true);
+        }
+        while !run.held.is_empty() {
+            run.step(Step::Free { which: 0 });
+        }
+    }
+    let figures = run.pool.statistics();
+    let lent = 300 * MIB;
+    assert!(
+        figures.peak_lent.0 <= lent && figures.peak.0 <= lent + lent / 4 + 64 * MIB,
+        "{figures:?}"
+    );
+    // And a quarter more is held where it is of use.
+    assert!(figures.peak.0 > lent + lent / 8, "{figures:?}");
     run.end();
 }
 

@@ -64,6 +64,18 @@ fn what_is_done_is_waited_for_by_nobody() {
 }
 
 #[test]
+fn a_shared_stream_is_the_stream() {
+    use rocmforge_memory::Queue;
+    let stream = std::sync::Arc::new(Stream::new(17));
+    for _ in 0..3 {
+        stream.enqueue();
+    }
+    assert_eq!((Queue::id(&stream), Queue::completed(&stream)), (17, 0));
+    stream.complete();
+    assert_eq!(Queue::completed(&stream), 3);
+}
+
+#[test]
 fn a_use_noted_late_does_not_hide_a_later_one() {
     let stream = Stream::new(1);
     let mut uses = Uses::default();

@@ -264,7 +264,8 @@ impl HipBackend {
         src.copy_to_host(&self.stream, dst)
     }
 
-    /// Waits for all streams of this backend, each at most until the deadline, and frees what was dropped meanwhile.
+    /// Waits for all streams of this backend, each at most until the deadline, and gives the driver back what was dropped
+    /// meanwhile. What the pool keeps stays.
     pub fn synchronize(&self) -> HipResult<()> {
         self.core.driver.enter()?;
         self.core.synchronize()?;

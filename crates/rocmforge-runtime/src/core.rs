@@ -9,7 +9,9 @@ use crate::stream::StreamShared;
 use crate::tracker::Use;
 use parking_lot::Mutex;
 use rocmforge_hip_sys::ihipModule_t;
-use rocmforge_memory::{Allocation, Bytes, Card, HandleToken, HostAllocation, HostBudget, PoolOptions, Pressure};
+use rocmforge_memory::{
+    Allocation, Bytes, Card, HandleToken, HostAllocation, HostBudget, PoolOptions, Pressure, Registration,
+};
 use std::ffi::c_void;
 use std::sync::{Arc, Weak};
 
@@ -24,6 +26,8 @@ pub(crate) struct Core {
     pub(crate) memory: DeviceMemory,
     streams: Mutex<Vec<Weak<StreamShared>>>,
     graves: Arc<Graves>,
+    /// Gives idle memory back when the desktop needs it; goes with the backend.
+    _relief: Option<Registration>,
 }
 
 /// What was dropped while queued work still used it.
@@ -93,7 +97,8 @@ impl Core {
             giving_back: Mutex::new(()),
         });
         let memory = memory::stack(&driver, &card, &graves, pool);
-        Arc::new(Self {
+        Arc::new_cyclic(|core| Self {
+            _relief: memory::relief(&card, core, pool),
             driver,
             card,
             host,

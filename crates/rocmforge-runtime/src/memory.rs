@@ -1,13 +1,13 @@
 //! Device memory: `hipMalloc` and `hipFree`, under the layers that `rocmforge-memory` has for them.
 
-use crate::core::{Graves, Resource};
+use crate::core::{Core, Graves, Resource};
 use crate::driver::{Driver, Raw};
 use crate::error::{HipError, HipResult};
 use crate::stream::StreamShared;
 use rocmforge_hip_sys::hipErrorOutOfMemory;
 use rocmforge_memory::*;
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Where a backend's buffers come from, the driver innermost.
 pub(crate) type DeviceMemory = Pool<Budgeted<Logged<Counted<Hip>>>>;
@@ -20,6 +20,16 @@ pub(crate) fn stack(driver: &Arc<Driver>, card: &Arc<Card>, graves: &Arc<Graves>
         graves: Arc::clone(graves),
     };
     Pool::new(Budgeted::new(Arc::clone(card), Logged::new(Counted::new(hip))), pool)
+}
+
+/// Idle memory is the first to go when a request does not fit, or when others take from the budget.
+pub(crate) fn relief(card: &Card, core: &Weak<Core>, pool: PoolOptions) -> Option<Registration> {
+    let core = Weak::clone(core);
+    let trim = move |shortage: &Shortage| match core.upgrade() {
+        Some(core) => core.memory.shed(shortage.needed),
+        None => Bytes::ZERO,
+    };
+    (pool.keep > Bytes::ZERO).then(|| card.on_pressure(Step::TrimPool, trim))
 }
 
 /// What a backend's memory has been asked for, and what it holds.

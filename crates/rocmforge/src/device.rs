@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rocmforge_runtime::{BackendOptions, HipBackend, HipError, Provider};
+use rocmforge_runtime::{BackendOptions, HipBackend, HipError, PoolOptions, Provider};
 #[cfg(feature = "sim")]
 use rocmforge_sim::{SimConfig, SimHost};
 
@@ -91,12 +91,17 @@ impl Device {
     }
 }
 
-/// Opens a device with the desktop's share of its memory kept free ([`rocmforge_runtime::Policy::desktop`]).
+/// Opens a device with the desktop's share of its memory kept free ([`rocmforge_runtime::Policy::desktop`]), and with a pool:
+/// temporaries of one step are the memory of the next.
 ///
 /// # Errors
 /// [`DeviceError`]: the name is wrong, or there is no such device, with the reason.
 pub fn open(name: &str) -> Result<Device, DeviceError> {
-    open_with(&name.parse()?, BackendOptions::default())
+    let options = BackendOptions {
+        pool: PoolOptions::ON,
+        ..BackendOptions::default()
+    };
+    open_with(&name.parse()?, options)
 }
 
 /// Opens a device with options; `options.device` is replaced by what the name says.

@@ -93,9 +93,7 @@ pub trait Allocator: Send + Sync {
     ///
     /// # Errors
     /// A wait failed.
-    fn settle(&self) -> Result<bool, Self::Error> {
-        Ok(false)
-    }
+    fn settle(&self) -> Result<bool, Self::Error>;
 
     /// The block at `memory` lies idle from now on: work enqueued so far may use it, later work must not.
     fn parked(&self, memory: &Self::Memory) {
@@ -107,6 +105,9 @@ pub trait Allocator: Send + Sync {
         let _ = (memory, request);
     }
 }
+
+/// What an allocator hands out.
+pub(crate) type BlockOf<A> = Block<<A as Allocator>::Memory, <A as Allocator>::Stream>;
 
 /// The methods of [`Allocator`] that a layer does not change.
 macro_rules! forward {

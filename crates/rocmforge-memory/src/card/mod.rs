@@ -85,7 +85,7 @@ impl State {
     }
 
     /// How tight the card is by the figures as they are now.
-    fn pressure(&self) -> Pressure {
+    pub(crate) fn pressure(&self) -> Pressure {
         let (usage, terms) = (self.usage(), self.tracker.terms());
         if usage > 0 && (self.tracker.is_evicting() || self.is_floor_broken(terms)) {
             Pressure::Black

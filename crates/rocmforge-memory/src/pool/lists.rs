@@ -111,19 +111,17 @@ impl<M, S: Queue + Clone> Lists<M, S> {
         self.figures.peak = self.figures.peak.max(self.figures.held());
     }
 
-    /// Puts a block back that was lent for `bytes`. How many bytes are idle now.
-    pub(crate) fn put(&mut self, bytes: Bytes, idle: Idle<M, S>) -> u64 {
+    /// Puts a block back that was lent for `bytes`.
+    pub(crate) fn put(&mut self, bytes: Bytes, idle: Idle<M, S>) {
         let figures = &mut self.figures;
         figures.lent_blocks -= 1;
         figures.lent = figures.lent.saturating_sub(bytes);
         figures.rounding = figures.rounding.saturating_sub(idle.capacity.saturating_sub(bytes));
         figures.idle_blocks += 1;
         figures.idle = figures.idle.saturating_add(idle.capacity);
-        let total = figures.idle.0;
         self.ticks += 1;
         let tick = self.ticks;
         self.shelve(Shelved { idle, tick });
-        total
     }
 
     fn shelve(&mut self, shelved: Shelved<M, S>) {
@@ -173,6 +171,21 @@ impl<M, S: Queue + Clone> Lists<M, S> {
         going
     }
 
+    /// Bytes that lie idle.
+    pub(crate) fn idle(&self) -> Bytes {
+        self.figures.idle
+    }
+
+    /// How many bytes may lie idle once `more` are lent: what is held then stays within what was ever lent at once, a
+    /// quarter more, and [`SPARE`].
+    pub(crate) fn worth_keeping(&self, more: Bytes) -> Bytes {
+        let figures = &self.figures;
+        let lent = figures.lent.0.saturating_add(figures.rounding.0).saturating_add(more.0);
+        let most = figures.peak_lent.0.max(lent);
+        let held = most.saturating_add(most / 4).saturating_add(SPARE);
+        Bytes(held.saturating_sub(lent))
+    }
+
     pub(crate) fn statistics(&self) -> PoolStatistics {
         let rows = self.shelves.iter().flat_map(|shelf| &shelf.rows);
         let largest = rows
@@ -191,6 +204,7 @@ impl PoolStatistics {
         self.lent_blocks += 1;
         self.lent = self.lent.saturating_add(bytes);
         self.rounding = self.rounding.saturating_add(capacity.saturating_sub(bytes));
+        self.peak_lent = self.peak_lent.max(self.lent.saturating_add(self.rounding));
     }
 }
 
@@ -214,5 +228,7 @@ impl<M, S> Shelf<M, S> {
     }
 }
 
+/// Idle bytes that no program misses.
+const SPARE: u64 = 64 << 20;
 /// Above this there are too many sizes to keep an empty row for each.
 const LARGE: u64 = 16 << 20;

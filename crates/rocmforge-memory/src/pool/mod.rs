@@ -14,10 +14,10 @@
 mod lists;
 mod size;
 
-use crate::allocator::{Allocator, AllocatorError, Block, Budgeted, Request};
+use crate::allocator::{Allocator, AllocatorError, Block, BlockOf, Budgeted, Request};
 use crate::holding::Holding;
 use crate::sync::Mutex;
-use crate::{Bytes, Site};
+use crate::{Bytes, Class, Site};
 use lists::{Idle, Lists};
 
 /// How much a pool keeps.
@@ -57,6 +57,8 @@ pub struct PoolStatistics {
     pub largest_idle: Bytes,
     /// The most bytes that were ever held, lent and idle.
     pub peak: Bytes,
+    /// The most bytes that were ever lent at once, with their rounding.
+    pub peak_lent: Bytes,
     /// Bytes that went back to the driver.
     pub trimmed: Bytes,
 }
@@ -92,8 +94,12 @@ fn share(part: u64, whole: u64, of_none: f64) -> f64 {
 ///
 /// Sizes are rounded up by at most an eighth or a page of the driver, and a request takes the smallest idle block that
 /// wastes no more than that: first one that its stream may use at once, then one it has to wait for, and only then the
-/// driver is asked. Blocks are neither split nor joined, because the driver takes back only what it gave. If the driver
-/// or the budget refuses, everything idle is given back and the request made again, to the byte.
+/// driver is asked. Blocks are neither split nor joined, because the driver takes back only what it gave. Where memory is
+/// short, nothing is rounded up; if the driver or the budget refuses all the same, everything idle is given back and the
+/// request made again.
+///
+/// A program whose sizes change, as with the length of a prompt, would in time leave an idle block of every size. So no more is
+/// held than was ever lent at once, a quarter more and 64 MiB; beyond that goes what has lain longest.
 pub struct Pool<A: Allocator> {
     inner: A,
     options: PoolOptions,
@@ -154,6 +160,12 @@ impl<A: Allocator> Pool<A> {
         bytes
     }
 
+    /// Gives back at least `bytes` of idle memory, if there is so much; [`trim_to`](Self::trim_to) says in which order.
+    pub fn shed(&self, bytes: Bytes) -> Bytes {
+        let idle = self.lists.lock().idle();
+        self.trim_to(idle.saturating_sub(bytes))
+    }
+
     fn give_back(&self, idle: Idle<A::Memory, A::Stream>) {
         let capacity = idle.capacity;
         let holding = self.holding.as_ref();
@@ -166,20 +178,36 @@ impl<A: Allocator> Pool<A> {
         });
     }
 
-    /// A new block of the driver's, entered as one of the pool's.
-    fn grow(&self, request: &Request<'_, A::Stream>) -> Result<Idle<A::Memory, A::Stream>, A::Error> {
+    /// A new block of a size that other requests can use too, if memory is plentiful: as a cache is, it is not worth
+    /// anybody's giving way, nor the last of the budget.
+    fn rounded(&self, request: &Request<'_, A::Stream>) -> Result<Option<BlockOf<A>>, A::Error> {
         let rounded = Request {
             bytes: size::rounded(request.bytes),
+            class: Class::Cache,
             ..*request
         };
-        let block = match self.inner.allocate(&rounded) {
-            Err(error) if error.is_out_of_memory() => {
-                if self.trim_to(Bytes::ZERO) == Bytes::ZERO && rounded.bytes == request.bytes {
-                    return Err(error);
+        if rounded.bytes == request.bytes {
+            return Ok(None);
+        }
+        match self.inner.allocate(&rounded) {
+            Ok(block) => Ok(Some(block)),
+            Err(error) if error.is_out_of_memory() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A new block of the driver's, entered as one of the pool's.
+    fn grow(&self, request: &Request<'_, A::Stream>) -> Result<Idle<A::Memory, A::Stream>, A::Error> {
+        let most = self.lists.lock().worth_keeping(size::rounded(request.bytes));
+        self.trim_to(most);
+        let block = match self.rounded(request)? {
+            Some(block) => block,
+            None => match self.inner.allocate(request) {
+                Err(error) if error.is_out_of_memory() && self.trim_to(Bytes::ZERO) > Bytes::ZERO => {
+                    self.inner.allocate(request)?
                 }
-                self.inner.allocate(request)?
-            }
-            result => result?,
+                result => result?,
+            },
         };
         if let (Some(holding), Some(entry)) = (&self.holding, block.entry) {
             // It was granted in this call: only a budget that shrank meanwhile could be exceeded.
@@ -241,24 +269,19 @@ impl<A: Allocator> Allocator for Pool<A> {
         };
         // Before anybody else can be lent it.
         self.inner.parked(&memory);
-        let idle = self.lists.lock().put(bytes, Idle { memory, capacity, uses });
-        // What nobody uses gives way first, to the budget and to the pool's own limit.
-        let most = idle.saturating_sub(excess.0).min(self.options.keep.0);
+        let (idle, worth_keeping) = {
+            let mut lists = self.lists.lock();
+            lists.put(bytes, Idle { memory, capacity, uses });
+            (lists.idle(), lists.worth_keeping(Bytes::ZERO))
+        };
+        let most = idle.saturating_sub(excess).min(worth_keeping).min(self.options.keep);
         if most < idle {
-            self.trim_to(Bytes(most));
+            self.trim_to(most);
         }
     }
 
     fn settle(&self) -> Result<bool, Self::Error> {
         self.inner.settle()
-    }
-
-    fn parked(&self, memory: &Self::Memory) {
-        self.inner.parked(memory);
-    }
-
-    fn lent(&self, memory: &Self::Memory, request: &Request<'_, Self::Stream>) {
-        self.inner.lent(memory, request);
     }
 }
 

@@ -57,6 +57,7 @@ macro_rules! over {
                 a_refusal_takes_nothing
                 the_ledger_is_what_the_driver_gave
                 threads_share_it
+                settling_waits_for_what_was_freed_in_use
                 whatever_is_left_goes_back_at_the_end
             );
         })*

@@ -163,6 +163,21 @@ pub(crate) fn threads_share_it(bench: &Bench, stack: impl Stack, _: bool) {
     assert_eq!(bench.memory.violations(), [""; 0]);
 }
 
+pub(crate) fn settling_waits_for_what_was_freed_in_use(bench: &Bench, stack: impl Stack, _: bool) {
+    let stream = Stream::new(1);
+    assert!(!stack.settle().unwrap(), "nothing was freed");
+    for bytes in SIZES {
+        let mut block = stack.allocate(&request(bytes, &stream, "short")).unwrap();
+        block.uses.note(Access::Write, &stream, stream.enqueue());
+        stack.free(block);
+    }
+    // A pool keeps some or all of it.
+    let waiting = bench.memory.waiting() > 0;
+    assert_eq!(stack.settle().unwrap(), waiting);
+    assert_eq!(bench.memory.waiting(), 0);
+    assert!(!stack.settle().unwrap());
+}
+
 pub(crate) fn whatever_is_left_goes_back_at_the_end(bench: &Bench, stack: impl Stack, _: bool) {
     let stream = Stream::new(1);
     for bytes in SIZES {

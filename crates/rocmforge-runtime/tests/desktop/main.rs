@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod capacity;
+mod pool;
 mod rule;
 mod walks;
 

@@ -67,10 +67,12 @@ fn idle_memory_is_given_back_before_anything_is_refused() {
     let stream = backend.stream();
     let all = backend.safe_alloc_size().unwrap();
     // Idle and done, idle and in use, in sizes that do not serve the request.
-    for bytes in [all / 4, all / 5, all / 7] {
+    let done = [all / 4, all / 5, all / 7].map(|bytes| {
         let held = buffer(stream, bytes).unwrap();
         held.clear(stream).unwrap();
-    }
+        held
+    });
+    drop(done);
     backend.synchronize().unwrap();
     let held = buffer(stream, all / 9).unwrap();
     held.clear(stream).unwrap();

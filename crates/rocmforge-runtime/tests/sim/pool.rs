@@ -112,6 +112,25 @@ fn recycled_memory_gives_the_result_of_fresh_memory_in_every_order() {
 }
 
 #[test]
+fn fc04_memory_dropped_in_use_is_freed_behind_its_uses() {
+    // Strict: `hipFree` waits for nothing, as nothing promises that it does.
+    for seed in 0..seeds() / 2 {
+        let (sim, backend) = backend_on(strict(seed), PoolOptions::OFF);
+        let epoch = backend.card().ledger().epoch();
+        program(&backend, seed, 120);
+        backend.synchronize().unwrap();
+        assert!(epoch.leaks().is_clean(), "seed {seed}: {}", epoch.leaks());
+        let calls = backend.memory_statistics().driver;
+        assert!(
+            calls.frees == calls.allocations && calls.live == Bytes::ZERO,
+            "seed {seed}: {calls:?}"
+        );
+        drop(backend);
+        assert_clean(&sim);
+    }
+}
+
+#[test]
 fn two_readers_and_a_writer_share_a_block_that_was_lent_before() {
     for seed in 0..20 {
         let (sim, backend) = pooled(seed);
