@@ -15,6 +15,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 pub(super) struct LedgerFile {
     path: PathBuf,
+    /// The machine's present start.
+    boot: u64,
 }
 
 /// The page, while nobody else can change it.
@@ -29,7 +31,8 @@ impl LedgerFile {
     pub(super) fn new(directory: &Path, name: &str) -> Result<Self, PeersError> {
         private::directory(directory)?;
         let path = directory.join(format!("{}.ledger", file_name(name)));
-        Ok(Self { path })
+        let boot = process::boot()?;
+        Ok(Self { path, boot })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -50,7 +53,7 @@ impl LedgerFile {
                 other => other?,
             };
             match self.read(&file) {
-                Ok((_, boot)) if boot != process::boot()? => return Ok(None),
+                Ok((_, boot)) if boot != self.boot => return Ok(None),
                 Ok((page, _)) if attempts == 0 || page.slots().all(|slot| slot.is_ok()) => return Ok(Some(page)),
                 Err(error) if attempts == 0 => return Err(error),
                 _ => {}
@@ -67,7 +70,7 @@ impl LedgerFile {
                     kind: ErrorKind::NotFound,
                     ..
                 }) => {
-                    private::create_whole(&self.path, Page::empty(process::boot()?).bytes())?;
+                    private::create_whole(&self.path, Page::empty(self.boot).bytes())?;
                     continue;
                 }
                 other => other?,
@@ -113,10 +116,9 @@ impl LedgerFile {
 
     fn locked(&self, file: File) -> Result<Locked, PeersError> {
         let (mut page, written) = self.read(&file)?;
-        let boot = process::boot()?;
-        if written != boot {
+        if written != self.boot {
             // Nobody in it has outlived the machine's last start.
-            page = Page::empty(boot);
+            page = Page::empty(self.boot);
             file.write_all_at(page.bytes(), 0).map_err(|error| self.io(&error))?;
         }
         Ok(Locked {
