@@ -174,7 +174,7 @@ fn us() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(miri)))] // files are not Miri's
 pub(crate) mod tests {
     use super::*;
     use std::fs::{self, Permissions};

@@ -27,6 +27,9 @@ const POLL: Duration = Duration::from_millis(50);
 /// How long the kernel driver may take to be rid of a dead process: it waits 9 s for a queue to be preempted.
 const TEARDOWN: Duration = Duration::from_secs(15);
 
+/// Bytes of a lock file's body that are read: a process number, a time, and a long command.
+const LONGEST_BODY: u64 = 65_536;
+
 /// Who holds a card, as the lock file's body says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
@@ -219,8 +222,12 @@ impl CardLock {
     }
 }
 
-/// Waits until KFD has no process on the card any more that has ended.
-fn wait_for_teardown(sysfs: &Sysfs, card: &str, patience: Duration) -> Result<(), LockError> {
+/// Waits up to `patience` until KFD has no process on the card any more that has ended.
+///
+/// # Errors
+///
+/// [`LockError::Lingering`] with the processes that it still has.
+pub fn wait_for_teardown(sysfs: &Sysfs, card: &str, patience: Duration) -> Result<(), LockError> {
     let start = Instant::now();
     loop {
         let processes = dead_on(sysfs, card);
@@ -319,7 +326,7 @@ pub fn holder(directory: &Path, card: &str) -> Option<Holder> {
     let mut body = String::new();
     File::open(lock_path(directory, card))
         .ok()?
-        .take(64 * 1024)
+        .take(LONGEST_BODY)
         .read_to_string(&mut body)
         .ok()?;
     serde_json::from_str(&body).ok()

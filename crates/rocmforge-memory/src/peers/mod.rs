@@ -423,7 +423,7 @@ fn now() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(miri)))] // files, locks and processes are not Miri's
 mod tests {
     use super::*;
     use crate::private::tests::scratch;

@@ -1,4 +1,5 @@
 //! Several processes on one card: the ledger that they share.
+#![cfg(not(miri))] // files, locks and processes are not Miri's
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -14,7 +14,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
@@ -51,6 +50,8 @@ fn child() {
             std::fs::write(directory.join("held"), "").unwrap();
             std::thread::sleep(Duration::from_secs(600));
         }
+        // Has the card at once or fails.
+        "try" => drop(CardLock::acquire(&directory, CARD, Duration::ZERO, |_| {}).unwrap()),
         "compete" => compete(&directory),
         "acquire" => drop(CardLock::acquire(&directory, CARD, PATIENCE, |_| {}).unwrap()),
         "inherit" => {
@@ -131,6 +132,8 @@ fn fc38_a_second_terminal_is_told_who_holds_the_card() {
         panic!("{refused:?}")
     };
     assert_eq!((card.as_str(), holder.pid), (CARD, pid));
+    let age = nanoseconds() / 1_000_000_000 - u128::from(holder.since);
+    assert!(age < 1000, "{age} s");
     assert!(waited >= Duration::from_millis(200));
     assert_eq!(told, Some(holder));
     assert!(still_held);
@@ -272,27 +275,26 @@ fn fc39_a_hung_holder_is_named_with_its_command_and_since_when() {
 }
 
 #[test]
-fn a_lock_file_that_is_removed_keeps_nobody_in_or_out() {
-    let directory = scratch();
-    let first = CardLock::acquire(directory.path(), CARD, Duration::ZERO, |_| {}).unwrap();
-    // A waiter has opened the file; then it goes, and another one takes its place.
-    let waiter = {
-        let directory = directory.path().to_owned();
-        let (told, waits) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            CardLock::acquire(&directory, CARD, PATIENCE, |_| told.send(()).unwrap()).unwrap()
-        });
-        waits.recv().unwrap();
-        thread
-    };
-    std::fs::remove_file(first.path()).unwrap();
-    drop(first);
-    let second = waiter.join().unwrap();
-    assert!(
-        lock::is_held(directory.path(), CARD),
-        "the waiter holds the file that is there"
-    );
-    drop(second);
+fn a_lock_on_a_file_that_was_removed_meanwhile_is_no_lock() {
+    let (directory, tools) = (scratch(), scratch());
+    // It has opened the file and not locked it yet.
+    let mut child = start("try", directory.path())
+        .env("LD_PRELOAD", shim::build(tools.path()))
+        .env("SHIM_FILE", ".lock")
+        .env("SHIM_CALL", "flock")
+        .env("SHIM_STEP", "1")
+        .env("SHIM_SIGNAL", "19")
+        .spawn()
+        .unwrap();
+    let stat = format!("/proc/{}/stat", child.id());
+    wait_until("the child is stopped", || {
+        std::fs::read_to_string(&stat).unwrap().contains(") T ")
+    });
+    std::fs::remove_file(directory.path().join(format!("gpu-{CARD}.lock"))).unwrap();
+    let lock = CardLock::acquire(directory.path(), CARD, Duration::ZERO, |_| {}).unwrap();
+    kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
+    assert!(!child.wait().unwrap().success(), "two processes hold the card");
+    drop(lock);
 }
 
 #[test]
@@ -335,6 +337,23 @@ fn kfd(processes: &[(u32, Option<&str>, u64)]) -> TempDir {
 }
 
 #[test]
+fn a_process_that_the_driver_does_not_let_go_is_named() {
+    let root = kfd(&[(31, None, 4096), (7, None, 1), (8, None, 0)]);
+    let patience = Duration::from_millis(20);
+    let lingering = lock::wait_for_teardown(&Sysfs::at(root.path()), CARD, patience).unwrap_err();
+    let LockError::Lingering { processes, waited, .. } = &lingering else {
+        panic!("{lingering}")
+    };
+    assert_eq!(*processes, [7, 31]);
+    assert!(*waited >= patience);
+    let text = lingering.to_string();
+    assert!(
+        text.contains(&format!("card {CARD}")) && text.contains("[7, 31]") && text.contains("dmesg"),
+        "{text}"
+    );
+}
+
+#[test]
 fn the_card_is_taken_only_when_the_driver_is_rid_of_the_dead() {
     let directory = scratch();
     let alive = "11 (a) Z) S 1 11";
@@ -347,19 +366,21 @@ fn the_card_is_taken_only_when_the_driver_is_rid_of_the_dead() {
     };
     drop(take(&quiet).unwrap());
     // The dead go after a while.
-    let busy = kfd(&[(11, Some(alive), 4096), (12, Some(zombie), 4096), (14, None, 1)]);
-    let gone = std::thread::spawn({
-        let root = busy.path().join("sys/class/kfd/kfd/proc");
-        move || {
-            std::thread::sleep(Duration::from_millis(150));
-            std::fs::remove_dir_all(root.join("12")).unwrap();
-            std::fs::remove_dir_all(root.join("14")).unwrap();
-        }
-    });
-    let lock = take(&busy).unwrap();
-    assert!(gone.is_finished() || !busy.path().join("sys/class/kfd/kfd/proc/12").exists());
-    gone.join().unwrap();
-    drop(lock);
+    for dead in [(12, Some(zombie), 4096), (14, None, 1)] {
+        let busy = kfd(&[(11, Some(alive), 4096), dead]);
+        let entry = busy.path().join(format!("sys/class/kfd/kfd/proc/{}", dead.0));
+        let gone = std::thread::spawn({
+            let entry = entry.clone();
+            move || {
+                std::thread::sleep(Duration::from_millis(150));
+                std::fs::remove_dir_all(entry).unwrap();
+            }
+        });
+        let lock = take(&busy).unwrap();
+        assert!(!entry.join("vram_4242").exists(), "process {} is not gone", dead.0);
+        gone.join().unwrap();
+        drop(lock);
+    }
 }
 
 #[test]
@@ -372,6 +393,17 @@ fn fc40_a_child_of_the_supervisor_proves_the_lock_and_a_stranger_cannot() {
 
     let open_but_unlocked = std::fs::File::open(lock.path()).unwrap();
     let number = std::os::fd::AsRawFd::as_raw_fd(&open_but_unlocked).to_string();
+    // Held together with others, which is not what a supervisor does.
+    let other = "0000:05:00.0";
+    let file = CardLock::acquire(directory.path(), other, Duration::ZERO, |_| {})
+        .unwrap()
+        .path()
+        .to_owned();
+    let shared = std::fs::File::open(file).unwrap();
+    shared.try_lock_shared().unwrap();
+    let descriptor = std::os::fd::AsRawFd::as_raw_fd(&shared).to_string();
+    let refused = lock::check_inherited(directory.path(), other, Some(&descriptor)).unwrap_err();
+    assert!(refused.to_string().contains("holds no lock"), "{refused}");
     for descriptor in [None, Some("x"), Some("99999"), Some("0"), Some(number.as_str())] {
         let refused = lock::check_inherited(directory.path(), CARD, descriptor);
         let Err(LockError::NotInherited { reason, .. }) = refused else {
