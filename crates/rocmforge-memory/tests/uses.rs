@@ -94,5 +94,9 @@ fn reads_that_are_done_are_forgotten() {
         stream.complete();
     }
     let text = format!("{uses:?}");
+    assert!(
+        text.starts_with("Uses { write: None, reads: [operation 1 of stream"),
+        "{text}"
+    );
     assert!(text.len() < 200, "{text}");
 }

@@ -32,6 +32,11 @@ impl Stream {
         self.0.submitted.fetch_add(1, Ordering::AcqRel) + 1
     }
 
+    /// Who else keeps the stream.
+    pub(crate) fn handles(&self) -> usize {
+        Arc::strong_count(&self.0) - 1
+    }
+
     /// All work is done.
     pub(crate) fn complete(&self) {
         let submitted = self.0.submitted.load(Ordering::Acquire);
