@@ -91,11 +91,15 @@ impl Household {
 
     /// Ends what the test under `mark` left behind, its `leader` aside. If that test runs `alone`, every orphan is its own.
     pub(crate) fn end_leftovers(&self, mark: &Mark, leader: u32, alone: bool, patience: Duration) -> Leftovers {
+        // Nothing that was there before the test is its own, and need not be looked at closely.
+        let began = Process::read(leader).map_or(0, |leader| leader.started);
         self.end(patience, |processes| {
             let adopted = alone && self.adopts;
             let known = self.tests();
             let ours = processes.iter().filter(|one| {
-                !known.contains(&one.id) && (one.is_marked(mark) || adopted && one.parent == std::process::id())
+                one.started >= began
+                    && !known.contains(&one.id)
+                    && (one.is_marked(mark) || adopted && one.parent == std::process::id())
             });
             let mut found: BTreeSet<u32> = ours.map(|one| one.id).collect();
             add_descendants(processes, &mut found);

@@ -357,6 +357,7 @@ impl Door {
         summary.findings.clone_from(&checked.findings);
         summary.interrupted = self.interrupt.signal();
         summary.write(directory)?;
+        tell!("reports are in {}", directory.display());
         say!("{}", summary.to_string().trim_end());
         Ok(summary)
     }

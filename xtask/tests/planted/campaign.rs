@@ -24,7 +24,7 @@ fn ended_as(result: &Value, expected: Expected) -> bool {
 /// Runs the faults of a filter and returns how many there were.
 fn plant(filter: &str, jobs: usize) -> usize {
     let run = Run::new();
-    let mut command = run.supervisor(filter, 6);
+    let mut command = run.supervisor(filter, if is_whole() { 20 } else { 8 });
     let supervisor = command.args(["--jobs", &jobs.to_string()]).spawn().unwrap();
     let process = supervisor.id();
     let output = supervisor.wait_with_output().unwrap();
@@ -62,7 +62,7 @@ fn plant(filter: &str, jobs: usize) -> usize {
 #[test]
 fn every_planted_fault_is_named_and_the_run_goes_on() {
     if is_whole() {
-        assert_eq!(plant("faults::number::", 16), 100);
+        assert_eq!(plant("faults::number::", 25), 100);
         return;
     }
     // Each kind once, in one of its five forms.
@@ -92,9 +92,9 @@ fn untraced(supervisor: u32) -> usize {
 
 #[test]
 fn no_healthy_test_is_killed_at_four_fifths_of_its_deadline() {
-    let (launches, jobs) = if is_whole() { (10_000, 500) } else { (64, 64) };
+    let (launches, jobs, deadline) = if is_whole() { (10_000, 500, 30) } else { (64, 64, 10) };
     let run = Run::new();
-    let mut command = run.supervisor("faults::healthy", 10);
+    let mut command = run.supervisor("faults::healthy", deadline);
     command.args(["--repeat", &launches.to_string(), "--jobs", &jobs.to_string()]);
     let output = command.env(PART, "0.8").output().unwrap();
     let results = run.results();

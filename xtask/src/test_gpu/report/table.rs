@@ -32,7 +32,7 @@ impl fmt::Display for Summary {
         }
         writeln!(
             f,
-            "on {} in {:.1} s; reports: target/test-gpu/report.html, report.json, junit.xml",
+            "on {} in {:.1} s; reports: report.html, report.json, junit.xml",
             self.device, self.seconds
         )?;
         let Counts {
