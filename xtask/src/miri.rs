@@ -53,7 +53,9 @@ pub(crate) fn run(args: Args) -> Outcome {
         .arg(workspace_root().join("target/miri"))
         // The clock and the file system of the machine; and few cases, each is slow.
         .env("MIRIFLAGS", "-Zmiri-disable-isolation")
-        .env("PROPTEST_CASES", "4");
+        .env("PROPTEST_CASES", "4")
+        // Tests that panic on purpose would have the names of all functions looked up, for minutes.
+        .env("RUST_BACKTRACE", "0");
     for test in TESTS {
         miri.args(["--test", test]);
     }

@@ -116,17 +116,33 @@ mod tests {
     #[test]
     fn merging_never_allows_more() {
         let policy = Policy::desktop();
+        // Ceilings rise faster than the figures did, so that each is the lowest for a while.
+        let total = 1_000_000;
         let mut growth = Growth::default();
-        for step in 0..MOST as u64 + 100 {
-            // Rising figures within the wait: the first one stays the lowest.
+        let steps = MOST as u64 + 100;
+        for step in 0..steps {
+            let now = Duration::from_millis(step);
             assert_eq!(
-                growth.in_force(10 + step, 1000, Duration::from_millis(step / 10), &policy),
-                10
+                growth.in_force(10 + step, total, now, &policy),
+                10,
+                "the first stays the lowest"
             );
             assert!(growth.0.len() <= MOST);
         }
-        // A second after the wait for the middle one; the first is long above that.
-        let middle = Duration::from_millis(MOST as u64 / 10) + policy.grow_after;
-        assert!(growth.in_force(u64::MAX, 1_000_000, middle, &policy) <= 10 + MOST as u64);
+        assert_eq!(growth.0.len(), MOST, "and none is given up early");
+        let all: Vec<Ceiling> = (0..steps)
+            .map(|step| Ceiling {
+                bytes: 10 + step,
+                until: Duration::from_millis((step + 1).min(steps)),
+            })
+            .collect();
+        for step in 0..steps {
+            let now = policy.grow_after + Duration::from_millis(step);
+            let lowest = all.iter().map(|ceiling| ceiling.at(now, total, &policy)).min();
+            assert!(
+                Some(growth.in_force(u64::MAX, total, now, &policy)) <= lowest,
+                "step {step}"
+            );
+        }
     }
 }

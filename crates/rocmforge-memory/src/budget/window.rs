@@ -100,5 +100,6 @@ mod tests {
             assert!(highest.push(now, most - step, window) >= all[first]);
             assert!(highest.0.len() <= MOST);
         }
+        assert_eq!(highest.0.len(), MOST, "and none is given up early");
     }
 }
