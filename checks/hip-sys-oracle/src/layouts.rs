@@ -15,7 +15,7 @@ fn types_have_the_same_sizes() {
     let sizes = same_size! {
         hipError_t hipStream_t hipEvent_t hipModule_t hipFunction_t hipGraph_t hipGraphExec_t hipGraphNode_t hipMemPool_t
         hipDeviceptr_t hipDevice_t hipHostFn_t hipStreamCallback_t hipMemcpyKind hipMemoryType hipDeviceAttribute_t
-        hipFunction_attribute hipStreamCaptureMode hipStreamCaptureStatus hipPointerAttribute_t
+        hipFunction_attribute hipStreamCaptureMode hipStreamCaptureStatus hipGraphExecUpdateResult hipPointerAttribute_t
         hipArray_t hipMemGenericAllocationHandle_t hipPointer_attribute hipMemPoolAttr hipMemAllocationType hipMemLocationType
         hipIpcMemHandle_t hipPitchedPtr hipExtent dim3 hipMemPoolProps hipFuncAttributes
     };

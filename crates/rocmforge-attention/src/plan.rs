@@ -53,6 +53,8 @@ pub struct Plan {
     q_elements: usize,
     kv_elements: usize,
     mask_elements: usize,
+    /// Scores that `forward` stores, which only separate kernels do.
+    scratch_elements: usize,
 }
 
 impl Plan {
@@ -79,6 +81,7 @@ impl Plan {
             q_elements: 0,
             kv_elements: 0,
             mask_elements: 0,
+            scratch_elements: 0,
         };
         plan.q_elements = elements("q", plan.q_shape())?;
         plan.kv_elements = elements("k", plan.kv_shape())?;
@@ -90,7 +93,7 @@ impl Plan {
             }
         }
         if plan.algorithm == Algorithm::Separate {
-            plan.score_elements()?;
+            plan.scratch_elements = plan.score_elements()?;
         }
         Ok(plan)
     }
@@ -112,11 +115,7 @@ impl Plan {
 
     /// Device memory that [`Attention::new`](crate::Attention::new) allocates: the scores of separate kernels, or none.
     pub fn scratch_bytes(&self) -> Bytes {
-        match self.algorithm {
-            // Checked when the plan was made.
-            Algorithm::Separate => Bytes(self.shape.score_elements() as u64 * size_of::<f32>() as u64),
-            Algorithm::Flash | Algorithm::FlashCausal | Algorithm::FlashMasked => Bytes(0),
-        }
+        Bytes(self.scratch_elements as u64 * size_of::<f32>() as u64)
     }
 
     /// The shape of q and of the output, in the configuration's layout.

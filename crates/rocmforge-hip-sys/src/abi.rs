@@ -193,6 +193,7 @@ pub const TYPES: &[(&str, usize)] = &[
     ("hipFunction_attribute", size_of::<crate::hipFunction_attribute>()),
     ("hipStreamCaptureMode", size_of::<crate::hipStreamCaptureMode>()),
     ("hipStreamCaptureStatus", size_of::<crate::hipStreamCaptureStatus>()),
+    ("hipGraphExecUpdateResult", size_of::<crate::hipGraphExecUpdateResult>()),
 ];
 
 /// Every constant, the statuses and the marks of `hipModuleLaunchKernel`'s `extra` list included.

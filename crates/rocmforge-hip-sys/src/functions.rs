@@ -86,6 +86,7 @@ macro_rules! for_each_hip_function {
                 fn hipGraphDestroy(graph: hipGraph_t);
                 fn hipGraphInstantiate(exec: *mut hipGraphExec_t, graph: hipGraph_t, error_node: *mut hipGraphNode_t, log: *mut c_char, log_len: usize);
                 fn hipGraphLaunch(exec: hipGraphExec_t, stream: hipStream_t);
+                fn hipGraphExecUpdate(exec: hipGraphExec_t, graph: hipGraph_t, error_node: *mut hipGraphNode_t, result: *mut hipGraphExecUpdateResult);
                 fn hipGraphExecDestroy(exec: hipGraphExec_t);
             }
             foreign {

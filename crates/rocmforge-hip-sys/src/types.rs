@@ -224,6 +224,17 @@ constants! {
         hipStreamCaptureStatusActive = 1,
         hipStreamCaptureStatusInvalidated = 2,
     }
+    /// Why an executable graph could not be updated.
+    hipGraphExecUpdateResult: c_uint {
+        hipGraphExecUpdateSuccess = 0,
+        hipGraphExecUpdateError = 1,
+        hipGraphExecUpdateErrorTopologyChanged = 2,
+        hipGraphExecUpdateErrorNodeTypeChanged = 3,
+        hipGraphExecUpdateErrorFunctionChanged = 4,
+        hipGraphExecUpdateErrorParametersChanged = 5,
+        hipGraphExecUpdateErrorNotSupported = 6,
+        hipGraphExecUpdateErrorUnsupportedFunctionChange = 7,
+    }
 }
 
 /// `HIP_LAUNCH_PARAM_END`: ends `hipModuleLaunchKernel`'s `extra` list.

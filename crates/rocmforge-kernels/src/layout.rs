@@ -135,18 +135,30 @@ impl AttentionShape {
     }
 
     /// Elements of Q and of the output.
-    pub const fn q_elements(&self) -> usize {
-        self.batch * self.heads * self.seq_q * self.head_dim
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::TooLarge`] if they cannot be counted.
+    pub fn q_elements(&self) -> KernelResult<usize> {
+        Check("attention").elements(&[self.batch, self.heads, self.seq_q, self.head_dim])
     }
 
     /// Elements of K, and of V.
-    pub const fn kv_elements(&self) -> usize {
-        self.batch * self.kv_heads * self.seq_k * self.head_dim
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::TooLarge`] if they cannot be counted.
+    pub fn kv_elements(&self) -> KernelResult<usize> {
+        Check("attention").elements(&[self.batch, self.kv_heads, self.seq_k, self.head_dim])
     }
 
     /// Elements of the scores, which flash attention never stores.
-    pub const fn score_elements(&self) -> usize {
-        self.batch * self.heads * self.seq_q * self.seq_k
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::TooLarge`] if they cannot be counted.
+    pub fn score_elements(&self) -> KernelResult<usize> {
+        Check("attention").elements(&[self.batch, self.heads, self.seq_q, self.seq_k])
     }
 
     /// Strides of Q and of the output in `[batch, heads, seq_q, head_dim]`.
@@ -255,4 +267,21 @@ pub(crate) fn check_output(
         extent += (size as u64 - 1) * stride;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_that_cannot_be_counted_are_an_error() {
+        let shape = AttentionShape::square(2, 3, 5, 7);
+        assert_eq!(shape.q_elements().unwrap(), 210);
+        assert_eq!(shape.with_kv_heads(1).kv_elements().unwrap(), 70);
+        assert_eq!(shape.with_seq_k(4).score_elements().unwrap(), 120);
+        let shape = AttentionShape::square(1 << 20, 1 << 10, 1 << 20, 1 << 14);
+        for elements in [shape.q_elements(), shape.kv_elements(), shape.score_elements()] {
+            assert!(matches!(elements, Err(KernelError::TooLarge { .. })), "{elements:?}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Typed device memory.
 
 use crate::error::{HipError, HipResult};
+use crate::graph::{Touched, Work};
 use crate::root::Root;
 use crate::stream::HipStream;
 use crate::tracker::Access;
@@ -171,6 +172,7 @@ impl<T: Pod> HipBuffer<T> {
         let ptr = self.as_device_ptr();
         stream.submit(
             "hipMemsetAsync",
+            Work::Fill,
             &mut vec![(self.root(), Access::Write)],
             |api, stream| {
                 // SAFETY: `ptr` has `bytes` bytes of a live allocation, which is not freed before this work is done.
@@ -201,7 +203,7 @@ impl<T: Pod> HipBuffer<T> {
         }
         let (to, from) = (self.as_device_ptr(), src.as_device_ptr());
         let mut touches = vec![(self.root(), Access::Write), (src.root(), Access::Read)];
-        stream.submit("hipMemcpyAsync", &mut touches, |api, stream| {
+        stream.submit("hipMemcpyAsync", Work::Copy, &mut touches, |api, stream| {
             // SAFETY: both have `bytes` bytes of live allocations, which are not freed before this work is done.
             unsafe { api.hipMemcpyAsync(to, from, bytes, hipMemcpyDeviceToDevice, stream) }
         })?;
@@ -215,8 +217,8 @@ impl<T: Pod> HipBuffer<T> {
         Ok(values)
     }
 
-    pub(crate) fn root(&self) -> &Root {
-        &self.root
+    pub(crate) fn root(&self) -> Touched<'_> {
+        Touched::Memory(&self.root)
     }
 }
 

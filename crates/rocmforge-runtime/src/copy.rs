@@ -2,12 +2,12 @@
 
 use crate::buffer::HipBuffer;
 use crate::error::{HipError, HipResult};
+use crate::graph::Work;
 use crate::staging::{SLOT_BYTES, SLOTS, Slot};
 use crate::stream::HipStream;
-use crate::tracker::{Access, Use};
+use crate::tracker::Access;
 use bytemuck::Pod;
 use rocmforge_hip_sys::{hipMemcpyDeviceToHost, hipMemcpyHostToDevice};
-use std::sync::Arc;
 
 impl<T: Pod> HipBuffer<T> {
     /// Copies `src` here, on `stream`. Both have the same length.
@@ -17,6 +17,7 @@ impl<T: Pod> HipBuffer<T> {
     pub fn copy_from_host(&self, stream: &HipStream, src: &[T]) -> HipResult<()> {
         let core = stream.core();
         core.driver.enter()?;
+        stream.not_capturing("copy from a slice")?;
         if src.len() != self.len() {
             return Err(HipError::LengthMismatch {
                 what: "copy to the device",
@@ -33,6 +34,7 @@ impl<T: Pod> HipBuffer<T> {
             let to = self.as_device_ptr().wrapping_byte_add(index * SLOT_BYTES);
             let enqueued = stream.submit(
                 "hipMemcpyAsync",
+                Work::SliceCopy,
                 &mut vec![(self.root(), Access::Write)],
                 |api, stream| {
                     // SAFETY: `to` has the chunk's bytes inside of a live allocation; the slot is not used again
@@ -40,11 +42,8 @@ impl<T: Pod> HipBuffer<T> {
                     unsafe { api.hipMemcpyAsync(to, pinned.cast(), chunk.len(), hipMemcpyHostToDevice, stream) }
                 },
             );
-            if let Ok(cursor) = &enqueued {
-                slot.in_use(Use {
-                    stream: Arc::clone(stream.shared()),
-                    cursor: *cursor,
-                });
+            if let Ok(Some(cursor)) = &enqueued {
+                slot.in_use(stream.shared().at(*cursor));
             }
             core.staging.give(slot);
             enqueued?;
@@ -57,6 +56,7 @@ impl<T: Pod> HipBuffer<T> {
     pub fn copy_to_host(&self, stream: &HipStream, dst: &mut [T]) -> HipResult<()> {
         let core = stream.core();
         core.driver.enter()?;
+        stream.not_capturing("copy to a slice")?;
         if dst.len() != self.len() {
             return Err(HipError::LengthMismatch {
                 what: "copy from the device",
@@ -95,15 +95,14 @@ impl<T: Pod> HipBuffer<T> {
             for (slot, chunk) in slots.iter_mut().zip(now.chunks(SLOT_BYTES)) {
                 let (pinned, from) = (slot.memory.ptr(), self.as_device_ptr().wrapping_byte_add(offset));
                 let mut touches = vec![(self.root(), Access::Read)];
-                let cursor = stream.submit("hipMemcpyAsync", &mut touches, |api, stream| {
+                let cursor = stream.submit("hipMemcpyAsync", Work::SliceCopy, &mut touches, |api, stream| {
                     // SAFETY: `from` has the chunk's bytes inside of a live allocation; the slot is idle, has
                     // SLOT_BYTES bytes, and is not used again before this copy is done.
                     unsafe { api.hipMemcpyAsync(pinned.cast(), from, chunk.len(), hipMemcpyDeviceToHost, stream) }
                 })?;
-                slot.in_use(Use {
-                    stream: Arc::clone(stream.shared()),
-                    cursor,
-                });
+                if let Some(cursor) = cursor {
+                    slot.in_use(stream.shared().at(cursor));
+                }
                 offset += chunk.len();
             }
             for (slot, chunk) in slots.iter_mut().zip(now.chunks_mut(SLOT_BYTES)) {

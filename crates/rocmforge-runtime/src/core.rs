@@ -3,6 +3,7 @@
 use crate::device::DeviceInfo;
 use crate::driver::{Driver, Raw};
 use crate::error::{HipError, HipResult};
+use crate::graph::GraphHandle;
 use crate::memory::{self, DeviceMemory};
 use crate::staging::Staging;
 use crate::stream::StreamShared;
@@ -54,6 +55,7 @@ pub(crate) enum Resource {
         image: Vec<u64>,
         token: Option<HandleToken>,
     },
+    Graph(GraphHandle),
 }
 
 impl Resource {
@@ -64,7 +66,9 @@ impl Resource {
                 allocation: Some(allocation),
                 ..
             } => allocation.retain(),
-            Self::Pinned { token: Some(token), .. } | Self::Module { token: Some(token), .. } => token.retain(),
+            Self::Pinned { token: Some(token), .. }
+            | Self::Module { token: Some(token), .. }
+            | Self::Graph(GraphHandle { token: Some(token), .. }) => token.retain(),
             _ => {}
         }
     }
@@ -243,6 +247,16 @@ impl Graves {
                 if let Err(error) = freed {
                     // The driver still has it, so it is still in use.
                     std::mem::forget(host);
+                    abandon(token);
+                    self.keep(error);
+                }
+            }
+            Resource::Graph(GraphHandle { raw, token }) => {
+                // SAFETY: from hipGraphInstantiate, destroyed once: its only owner gave it up, and all its replays are done.
+                let destroyed = self
+                    .driver
+                    .call("hipGraphExecDestroy", |api| unsafe { api.hipGraphExecDestroy(raw.0) });
+                if let Err(error) = destroyed {
                     abandon(token);
                     self.keep(error);
                 }

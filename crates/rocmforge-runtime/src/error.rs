@@ -1,6 +1,7 @@
 //! What can go wrong, with the figures, and what to do about it.
 
 use crate::availability::Unavailable;
+use crate::graph::GraphError;
 use rocmforge_code_object::ParseError;
 use rocmforge_hip_sys::hipError_t;
 use rocmforge_memory::{Bytes, DeviceKey, DisplayInUse, LaunchesStopped, OutOfBudget, OutOfHostBudget, PeersError};
@@ -94,6 +95,18 @@ pub enum HipError {
         /// How long.
         waited: Duration,
     },
+    /// Other threads kept all of the backend's staging memory for as long as this one was willing to wait. The backend is
+    /// fine.
+    #[error(
+        "no staging memory was free within {waited:?}: other threads copy all the time, or hang; copy through pinned memory of your own (`PinnedBuffer`)"
+    )]
+    StagingBusy {
+        /// How long.
+        waited: Duration,
+    },
+    /// A capture or a graph refused.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
     /// The backend failed before and makes no HIP call any more.
     #[error("this backend is unusable since an earlier failure: {cause}; end the process to give the GPU back")]
     Poisoned {
@@ -354,7 +367,7 @@ impl HipError {
     pub fn status(&self) -> Option<hipError_t> {
         match self {
             Self::Call { status, .. } => Some(*status),
-            Self::Poisoned { cause } => cause.status(),
+            Self::Poisoned { cause } | Self::Graph(GraphError::Failed { cause: Some(cause) }) => cause.status(),
             _ => None,
         }
     }

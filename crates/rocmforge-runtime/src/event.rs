@@ -3,6 +3,7 @@
 use crate::core::Core;
 use crate::driver::{Driver, Raw};
 use crate::error::{HipError, HipResult};
+use crate::graph::{Capturing, GraphError};
 use crate::tracker::Use;
 use parking_lot::Mutex;
 use rocmforge_hip_sys::{hipErrorNotReady, hipEvent_t, hipEventDefault, hipEventDisableTiming, ihipEvent_t};
@@ -72,6 +73,16 @@ impl Drop for RawEvent {
     }
 }
 
+/// Where an event was recorded last.
+pub(crate) enum Recorded {
+    At(Use),
+    /// Behind these operations of a capture.
+    Captured {
+        capture: Arc<Capturing>,
+        nodes: Vec<usize>,
+    },
+}
+
 /// A point of a stream. Record it with [`HipStream::record`](crate::HipStream::record), then let the host
 /// ([`synchronize`](Self::synchronize)) or another stream ([`HipStream::wait_event`](crate::HipStream::wait_event)) wait
 /// for it.
@@ -81,7 +92,7 @@ pub struct HipEvent {
     pub(crate) core: Arc<Core>,
     pub(crate) raw: RawEvent,
     pub(crate) timing: bool,
-    pub(crate) recorded: Mutex<Option<Use>>,
+    pub(crate) recorded: Mutex<Option<Recorded>>,
     label: String,
 }
 
@@ -113,7 +124,7 @@ impl HipEvent {
     /// the record and the answer would make the answer one about other work.
     fn poll(&self) -> HipResult<bool> {
         let recorded = self.recorded.lock();
-        let last = recorded.as_ref().ok_or_else(|| self.not_recorded())?;
+        let last = self.point(&recorded)?;
         let done = self.raw.is_done()?;
         if done {
             last.stream.complete(last.cursor);
@@ -124,7 +135,7 @@ impl HipEvent {
     /// Waits, at most until the backend's deadline, for everything before the last record.
     pub fn synchronize(&self) -> HipResult<()> {
         self.core.driver.enter()?;
-        self.last()?;
+        self.check_recorded()?;
         self.core
             .driver
             .wait(|| format!("event {:?}", self.label), || self.poll())
@@ -138,8 +149,8 @@ impl HipEvent {
                 what: format!("event {:?}", end.label),
             });
         }
-        self.last()?;
-        end.last()?;
+        self.check_recorded()?;
+        end.check_recorded()?;
         let mut milliseconds = 0.0f32;
         let (start, end) = (self.raw.handle(), end.raw.handle());
         // SAFETY: both events are live, `milliseconds` is a live out-pointer.
@@ -150,8 +161,20 @@ impl HipEvent {
         Ok(Duration::try_from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3).unwrap_or(Duration::MAX))
     }
 
-    fn last(&self) -> HipResult<Use> {
-        self.recorded.lock().clone().ok_or_else(|| self.not_recorded())
+    /// The place of a record that the host can wait for.
+    fn point<'a>(&self, recorded: &'a Option<Recorded>) -> HipResult<&'a Use> {
+        match recorded {
+            Some(Recorded::At(last)) => Ok(last),
+            Some(Recorded::Captured { .. }) => Err(GraphError::CapturedEvent {
+                event: self.label.clone(),
+            }
+            .into()),
+            None => Err(self.not_recorded()),
+        }
+    }
+
+    fn check_recorded(&self) -> HipResult<()> {
+        self.point(&self.recorded.lock()).map(drop)
     }
 
     pub(crate) fn not_recorded(&self) -> HipError {

@@ -3,8 +3,8 @@
 use crate::buffer::HipBuffer;
 use crate::device::DeviceLimits;
 use crate::error::{HipResult, LaunchError};
+use crate::graph::{Touched, Work};
 use crate::module::HipKernel;
-use crate::root::Root;
 use crate::stream::HipStream;
 use crate::tracker::Access;
 use bytemuck::Pod;
@@ -153,7 +153,7 @@ struct Arg {
 pub struct LaunchArgs<'a> {
     args: Vec<Arg>,
     bytes: Vec<u8>,
-    touches: Vec<(&'a Root, Access)>,
+    touches: Vec<(Touched<'a>, Access)>,
 }
 
 impl<'a> LaunchArgs<'a> {
@@ -345,14 +345,17 @@ impl HipStream {
         let mut params: Vec<*mut c_void> = args.iter().map(|arg| base.wrapping_add(arg.at).cast()).collect();
         let function = kernel.handle();
         let ([gx, gy, gz], [bx, by, bz], lds) = (config.grid, config.block, config.dynamic_lds);
-        let cursor = self.submit("hipModuleLaunchKernel", &mut touches, |api, stream| {
+        let work = Work::Kernel(kernel);
+        let launched = self.submit("hipModuleLaunchKernel", work, &mut touches, |api, stream| {
             let params = params.as_mut_ptr();
             let none = std::ptr::null_mut();
             // SAFETY: the function's module is kept by `kernel`; each of `params` points at as many bytes as the kernel
             // declares (`check`), which HIP copies before it returns; the rest is promised by our caller.
             unsafe { api.hipModuleLaunchKernel(function, gx, gy, gz, bx, by, bz, lds, stream, params, none) }
         })?;
-        kernel.note_launch(self.shared(), cursor);
+        if let Some(cursor) = launched {
+            kernel.note_launch(self.shared(), cursor);
+        }
         Ok(())
     }
 }

@@ -26,6 +26,7 @@
 //!   more, and each of its methods says so. What blocks inside of the driver (`hipFree`, `hipHostFree`) cannot be bounded
 //!   from here; the supervisor `cargo xtask test-gpu` bounds it.
 //! * **Launches.** Geometry and arguments are compared with the code object's own metadata before anything is enqueued.
+//! * **Graphs.** [`HipStream::capture`] turns work into a graph that owns what it touches and is replayed as one operation.
 //! * **Errors.** [`HipError`] has the figures and says what to do. An error in a `Drop` comes out at the next fallible call.
 
 mod availability;
@@ -37,6 +38,7 @@ mod device;
 mod driver;
 mod error;
 mod event;
+mod graph;
 mod launch;
 mod memory;
 mod module;
@@ -55,6 +57,7 @@ pub use buffer::HipBuffer;
 pub use device::{DeviceInfo, DeviceLimits};
 pub use error::{HipError, HipResult, LaunchError};
 pub use event::HipEvent;
+pub use graph::{Capture, GraphError, GraphPinned, HipGraph, HipGraphExec};
 pub use launch::{LaunchArgs, LaunchConfig, ceil_div_u64, safe_grid_dim, validate_launch_config};
 pub use memory::MemoryStatistics;
 pub use module::{HipKernel, HipModule};

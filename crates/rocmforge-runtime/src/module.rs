@@ -152,6 +152,10 @@ impl HipKernel {
         self.function.0
     }
 
+    pub(crate) fn shares_module(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.module, &other.module)
+    }
+
     pub(crate) fn note_launch(&self, stream: &Arc<StreamShared>, cursor: u64) {
         self.module.uses.lock().note(Access::Read, stream, cursor);
     }

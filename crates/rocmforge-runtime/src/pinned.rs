@@ -4,6 +4,7 @@ use crate::backend::HipBackend;
 use crate::buffer::{HipBuffer, byte_len};
 use crate::core::Core;
 use crate::error::{HipError, HipResult};
+use crate::graph::Work;
 use crate::staging::Pinned;
 use crate::stream::HipStream;
 use crate::tracker::{Access, Use};
@@ -63,6 +64,15 @@ impl<T: Pod> PinnedBuffer<T> {
             unsafe { std::ptr::write_bytes(memory.ptr(), 0, memory.bytes()) };
         }
         Ok(buffer)
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// The memory itself; `None` if it has no bytes. No copy is under way: one has the buffer while it is.
+    pub(crate) fn into_memory(mut self) -> Option<Pinned> {
+        self.memory.take()
     }
 
     fn ptr(&self) -> *mut T {
@@ -134,6 +144,7 @@ impl<T: Pod> HipBuffer<T> {
     #[track_caller]
     pub fn download_async(&self, stream: &HipStream) -> HipResult<Pending<T>> {
         let site = Site::caller();
+        stream.not_capturing("allocate pinned memory")?;
         let mut pinned = PinnedBuffer::<T>::new(stream.core(), self.len(), "download", site)?;
         let Some(memory) = &pinned.memory else {
             return Ok(Pending { buffer: pinned });
@@ -141,22 +152,21 @@ impl<T: Pod> HipBuffer<T> {
         let (to, from, bytes) = (memory.ptr(), self.as_device_ptr(), self.byte_len());
         let cursor = stream.submit(
             "hipMemcpyAsync",
+            Work::AsyncCopy,
             &mut vec![(self.root(), Access::Read)],
             |api, stream| {
                 // SAFETY: both have `bytes` bytes; neither is freed, nor the pinned memory read, before this copy is done.
                 unsafe { api.hipMemcpyAsync(to.cast(), from, bytes, hipMemcpyDeviceToHost, stream) }
             },
         )?;
-        pinned.last = Some(Use {
-            stream: Arc::clone(stream.shared()),
-            cursor,
-        });
+        pinned.last = cursor.map(|cursor| stream.shared().at(cursor));
         Ok(Pending { buffer: pinned })
     }
 
     /// Starts a copy of `data` to this buffer. Both have the same length.
     pub fn upload_async(&self, stream: &HipStream, mut data: PinnedBuffer<T>) -> HipResult<Pending<T>> {
         stream.core().driver.enter()?;
+        stream.same_backend(&data.core, || "pinned memory".to_owned())?;
         if data.len != self.len() {
             return Err(HipError::LengthMismatch {
                 what: "copy to the device",
@@ -170,16 +180,14 @@ impl<T: Pod> HipBuffer<T> {
         let (to, from, bytes) = (self.as_device_ptr(), memory.ptr(), self.byte_len());
         let cursor = stream.submit(
             "hipMemcpyAsync",
+            Work::AsyncCopy,
             &mut vec![(self.root(), Access::Write)],
             |api, stream| {
                 // SAFETY: both have `bytes` bytes; neither is freed, nor the pinned memory written, before this copy is done.
                 unsafe { api.hipMemcpyAsync(to, from.cast(), bytes, hipMemcpyHostToDevice, stream) }
             },
         )?;
-        data.last = Some(Use {
-            stream: Arc::clone(stream.shared()),
-            cursor,
-        });
+        data.last = cursor.map(|cursor| stream.shared().at(cursor));
         Ok(Pending { buffer: data })
     }
 }

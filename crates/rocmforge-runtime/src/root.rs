@@ -28,6 +28,7 @@ impl Root {
     pub(crate) fn new(stream: &HipStream, bytes: usize, label: &str) -> HipResult<Arc<Self>> {
         let core = stream.core();
         core.driver.enter()?;
+        stream.not_capturing("allocate")?;
         core.reclaim();
         let mut block = None;
         if bytes > 0 {

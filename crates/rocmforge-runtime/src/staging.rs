@@ -3,17 +3,21 @@
 
 use crate::core::{Core, Resource};
 use crate::driver::Raw;
-use crate::error::HipResult;
+use crate::error::{HipError, HipResult};
 use crate::tracker::Use;
 use parking_lot::{Condvar, Mutex};
 use rocmforge_hip_sys::hipHostMallocDefault;
 use rocmforge_memory::{Bytes, HandleKind, HandleToken, HostAllocation, HostKind, Site};
 use std::ffi::c_void;
+use std::time::{Duration, Instant};
 
 /// Bytes of one slot: large enough for full bus speed, small enough not to be missed.
 pub(crate) const SLOT_BYTES: usize = 1 << 20;
 /// Slots at most: while one is filled, others are on their way.
 pub(crate) const SLOTS: usize = 4;
+
+/// How often a wait for another thread's slot looks at the clock.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Pinned host memory.
 pub(crate) struct Pinned {
@@ -107,7 +111,11 @@ pub(crate) struct Staging {
 
 impl Staging {
     /// An idle slot. Waits for copies, ours or another thread's, if all are in use. Not to be called while holding one.
+    ///
+    /// If other threads keep all of them, the wait ends at the backend's deadline, by its clock or, should nobody be left
+    /// who moves that, by the machine's. It says nothing about the device, so it poisons nothing.
     pub(crate) fn take_one(&self, core: &Core) -> HipResult<Slot> {
+        let (start, began) = (core.driver.now(), Instant::now());
         let mut slot = {
             let mut slots = self.slots.lock();
             loop {
@@ -124,9 +132,13 @@ impl Staging {
                 if !slots.free.is_empty() {
                     break slots.free.remove(0);
                 }
-                // Other threads hold them all, each for a bounded time; a poisoned backend gives none back.
+                // Other threads hold them all; a poisoned backend gives none back.
                 core.driver.usable()?;
-                self.returned.wait_for(&mut slots, std::time::Duration::from_millis(50));
+                let waited = core.driver.now().saturating_sub(start).max(began.elapsed());
+                if waited >= core.driver.deadline() {
+                    return Err(HipError::StagingBusy { waited });
+                }
+                self.returned.wait_for(&mut slots, LOOK_AGAIN);
             }
         };
         match slot.wait() {
@@ -172,5 +184,40 @@ impl Staging {
             .drain(..)
             .map(|slot| slot.memory.into_resource())
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BackendOptions, HipBackend, HipBuffer, Policy, Provider};
+    use rocmforge_sim::{SimConfig, SimHost};
+
+    #[test]
+    fn a_wait_for_slots_that_others_keep_ends_at_the_deadline() {
+        let sim = SimHost::new(SimConfig::default());
+        let provider = Provider::new(sim.api())
+            .with_clock(sim.clock())
+            .with_readings(Box::new(sim.readings(0)));
+        let options = BackendOptions {
+            policy: Policy::tests(),
+            deadline: Duration::from_millis(30),
+            ..BackendOptions::default()
+        };
+        let backend = HipBackend::open(provider, options).unwrap();
+        let core = backend.core();
+        let kept: Vec<Slot> = (0..SLOTS).map(|_| core.staging.take_one(core).unwrap()).collect();
+        // The simulated clock stands still: nobody waits on it.
+        let error = HipBuffer::from_slice(backend.stream(), &[1u8], "refused").unwrap_err();
+        assert!(
+            matches!(error, HipError::StagingBusy { waited } if waited >= Duration::from_millis(30)),
+            "{error}"
+        );
+        assert!(backend.is_poisoned().is_none());
+        for slot in kept {
+            core.staging.give(slot);
+        }
+        let buffer = HipBuffer::from_slice(backend.stream(), &[1u8], "accepted").unwrap();
+        assert_eq!(buffer.to_vec(backend.stream()).unwrap(), [1]);
     }
 }

@@ -3,11 +3,14 @@
 use crate::core::Core;
 use crate::driver::{Driver, Raw, unique_id};
 use crate::error::{HipError, HipResult};
-use crate::event::{HipEvent, RawEvent};
-use crate::root::Root;
+use crate::event::{HipEvent, RawEvent, Recorded};
+use crate::graph::{Capturing, GraphError, Touched, Work};
 use crate::tracker::{Access, Use, Uses};
 use parking_lot::{Mutex, MutexGuard};
-use rocmforge_hip_sys::{HipApi, hipError_t, hipErrorNotReady, hipStream_t, hipStreamNonBlocking, ihipStream_t};
+use rocmforge_hip_sys::{
+    HipApi, hipError_t, hipErrorNotReady, hipErrorStreamCaptureIsolation, hipStream_t, hipStreamNonBlocking,
+    ihipStream_t,
+};
 use rocmforge_memory::{Card, HandleKind, HandleToken, Site};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,12 +35,26 @@ struct State {
     handover: Option<(Arc<RawEvent>, u64)>,
     /// Up to where this stream already waits for others.
     waits: Vec<(u64, u64)>,
+    /// The capture that the stream takes part in. It has nothing to do meanwhile.
+    capture: Option<Arc<Capturing>>,
     token: Option<HandleToken>,
 }
 
 impl StreamShared {
     pub(crate) fn id(&self) -> u64 {
         self.id
+    }
+
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// One of its operations.
+    pub(crate) fn at(self: &Arc<Self>, cursor: u64) -> Use {
+        Use {
+            stream: Arc::clone(self),
+            cursor,
+        }
     }
 
     pub(crate) fn completed(&self) -> u64 {
@@ -64,7 +81,11 @@ impl StreamShared {
         let Some(Raw(handle)) = state.handle else {
             return Ok((true, cursor));
         };
-        // SAFETY: the handle is live: `destroy` takes it out under the lock we hold.
+        // It was idle before the capture, and must not be asked.
+        if state.capture.is_some() {
+            return Ok((true, cursor));
+        }
+        // SAFETY: the handle is live: `retire` takes it out under the lock we hold.
         let status = self.driver.status(|api| unsafe { api.hipStreamQuery(handle) })?;
         if status == hipErrorNotReady {
             return Ok((false, cursor));
@@ -150,6 +171,105 @@ impl StreamShared {
         Ok(Some((event, at)))
     }
 
+    /// The capture that the stream takes part in.
+    pub(crate) fn capture(&self) -> Option<Arc<Capturing>> {
+        self.state.lock().capture.clone()
+    }
+
+    /// The error of what a capturing stream cannot do.
+    pub(crate) fn capturing(&self, what: &'static str) -> HipError {
+        let stream = self.label.clone();
+        GraphError::Capturing { stream, what }.into()
+    }
+
+    fn busy(&self) -> HipError {
+        let stream = self.label.clone();
+        GraphError::Busy { stream }.into()
+    }
+
+    /// Takes part in a capture from now on, by what `begin` calls. Waits, at most until the deadline, for what the stream
+    /// has to do first.
+    pub(crate) fn begin_capture(
+        &self,
+        capture: &Arc<Capturing>,
+        begin: impl FnOnce(&Driver, hipStream_t) -> HipResult<()>,
+    ) -> HipResult<()> {
+        self.wait(self.submitted())?;
+        let mut state = self.state.lock();
+        if state.capture.is_some() {
+            return Err(self.capturing("begin a capture"));
+        }
+        let handle = state.handle.filter(|_| self.completed() >= self.submitted());
+        let Some(Raw(handle)) = handle else {
+            return Err(self.busy());
+        };
+        begin(&self.driver, handle)?;
+        state.capture = Some(Arc::clone(capture));
+        Ok(())
+    }
+
+    pub(crate) fn end_capture(&self) {
+        self.state.lock().capture = None;
+    }
+
+    /// One call that is given the stream.
+    pub(crate) fn call(
+        &self,
+        name: &'static str,
+        call: impl FnOnce(&dyn HipApi, hipStream_t) -> hipError_t,
+    ) -> HipResult<()> {
+        let state = self.state.lock();
+        match state.handle {
+            Some(Raw(handle)) => self.driver.call(name, |api| call(api, handle)),
+            None => Err(GraphError::Ended.into()),
+        }
+    }
+
+    /// Records an event, in a capture.
+    pub(crate) fn record(&self, event: &RawEvent) -> HipResult<()> {
+        self.call("hipEventRecord", |api, handle| {
+            // SAFETY: both handles are live: the stream's lock is held, the event is borrowed.
+            unsafe { api.hipEventRecord(event.handle(), handle) }
+        })
+    }
+
+    /// Waits for an event of the same capture.
+    pub(crate) fn wait_for(&self, event: &RawEvent) -> HipResult<()> {
+        self.call("hipStreamWaitEvent", |api, handle| {
+            // SAFETY: as for `record`.
+            unsafe { api.hipStreamWaitEvent(handle, event.handle(), 0) }
+        })
+    }
+
+    /// Waits for what it has to do, at most until the deadline, and destroys it. Nobody enqueues to it any more.
+    pub(crate) fn retire(&self, core: &Core) {
+        // Its buffers and staging may be reused or freed only when its work is done.
+        if let Err(error) = self.wait(self.submitted()) {
+            // The handle stays: work may still run on it, and a poisoned backend makes no more calls.
+            crate::core::abandon(self.state.lock().token.take());
+            core.keep(error);
+            return;
+        }
+        let (handle, handover, token) = {
+            let mut state = self.state.lock();
+            self.completed.store(u64::MAX, Ordering::Release);
+            (state.handle.take(), state.handover.take(), state.token.take())
+        };
+        drop(handover);
+        let Some(Raw(handle)) = handle else { return };
+        // SAFETY: taken out of the state, so nobody else has it, and idle.
+        let destroyed = self
+            .driver
+            .call("hipStreamDestroy", |api| unsafe { api.hipStreamDestroy(handle) });
+        match destroyed {
+            Ok(()) => core.reclaim(),
+            Err(error) => {
+                crate::core::abandon(token);
+                core.keep(error);
+            }
+        }
+    }
+
     fn waits_for(&self, source: u64) -> u64 {
         self.state
             .lock()
@@ -197,6 +317,7 @@ impl HipStream {
                 handle: Some(Raw(raw)),
                 handover: None,
                 waits: Vec::new(),
+                capture: None,
                 token: Some(token),
             }),
         });
@@ -233,6 +354,7 @@ impl HipStream {
     /// Whether everything enqueued is done. Does not wait.
     pub fn query(&self) -> HipResult<bool> {
         self.core.driver.enter()?;
+        self.not_capturing("ask whether work is done")?;
         self.shared
             .poll()
             .inspect_err(|error| self.core.driver.set_poison(error))
@@ -243,6 +365,7 @@ impl HipStream {
     /// A wait that reaches the deadline poisons the backend: the device may still be writing to its memory.
     pub fn synchronize(&self) -> HipResult<()> {
         self.core.driver.enter()?;
+        self.not_capturing("wait for work")?;
         let cursor = self.shared.submitted();
         // Asked even if everything is known to be done: it brings out errors of work that has ended.
         if !self
@@ -261,17 +384,18 @@ impl HipStream {
         self.core.driver.enter()?;
         self.same_backend(&event.core, || format!("event {:?}", event.label()))?;
         let mut recorded = event.recorded.lock();
+        if let Some(capture) = self.shared.capture() {
+            *recorded = Some(capture.record(&self.shared, event)?);
+            return Ok(());
+        }
         let state = self.shared.state.lock();
-        let handle = self.handle(&state);
+        let handle = self.handle(&state)?;
         let raw = event.raw.handle();
         self.core.driver.call("hipEventRecord", |api| {
             // SAFETY: both handles are live while `self` and `event` are borrowed.
             unsafe { api.hipEventRecord(raw, handle) }
         })?;
-        *recorded = Some(Use {
-            stream: Arc::clone(&self.shared),
-            cursor: self.advance(&state),
-        });
+        *recorded = Some(Recorded::At(self.shared.at(self.advance(&state))));
         Ok(())
     }
 
@@ -282,33 +406,68 @@ impl HipStream {
         cursor
     }
 
-    /// Lets the work enqueued from now on wait for the event's last record. The host does not wait.
+    /// Lets the work enqueued from now on wait for the event's last record. The host does not wait, unless the record is
+    /// part of a capture: then this stream becomes part of it too, for which it has to be idle.
     pub fn wait_event(&self, event: &HipEvent) -> HipResult<()> {
         self.core.driver.enter()?;
         self.same_backend(&event.core, || format!("event {:?}", event.label()))?;
         // Held until the wait is enqueued: what is noted as waited for must be the record that the wait saw.
         let recorded = event.recorded.lock();
-        let last = recorded.as_ref().ok_or_else(|| event.not_recorded())?;
+        let own = self.shared.capture();
+        let last = match recorded.as_ref().ok_or_else(|| event.not_recorded())? {
+            Recorded::At(last) => last,
+            Recorded::Captured { capture, nodes } => {
+                if own.is_some_and(|own| !own.is_same(capture)) {
+                    let stream = self.label().to_owned();
+                    return Err(GraphError::OtherCapture { stream }.into());
+                }
+                return capture.wait(&self.shared, &event.raw, nodes);
+            }
+        };
+        if own.is_some() {
+            return Err(GraphError::OutsideEvent {
+                stream: self.label().to_owned(),
+                event: event.label().to_owned(),
+            }
+            .into());
+        }
         let mut state = self.shared.state.lock();
-        let handle = self.handle(&state);
-        self.enqueue_wait(handle, &event.raw)?;
+        let handle = self.handle(&state)?;
+        self.enqueue_wait(handle, last, &event.raw)?;
         state.note_wait(last.stream.id(), last.cursor);
         self.advance(&state);
         Ok(())
     }
 
-    fn enqueue_wait(&self, handle: hipStream_t, event: &RawEvent) -> HipResult<()> {
+    fn enqueue_wait(&self, handle: hipStream_t, source: &Use, event: &RawEvent) -> HipResult<()> {
         // SAFETY: both handles are live: the stream's lock is held, the event is borrowed.
-        self.core.driver.call("hipStreamWaitEvent", |api| unsafe {
-            api.hipStreamWaitEvent(handle, event.handle(), 0)
-        })
+        let status = self
+            .core
+            .driver
+            .status(|api| unsafe { api.hipStreamWaitEvent(handle, event.handle(), 0) })?;
+        // The event's stream has begun to capture since: then it was idle, and there is nothing to wait for.
+        if status == hipErrorStreamCaptureIsolation && source.is_done() {
+            return Ok(());
+        }
+        self.core.driver.check("hipStreamWaitEvent", status)
     }
 
-    fn handle(&self, state: &State) -> hipStream_t {
+    /// The handle, for work that runs: not while the stream captures.
+    fn handle(&self, state: &State) -> HipResult<hipStream_t> {
         match state.handle {
-            Some(Raw(handle)) => handle,
+            // Another thread began a capture since this one looked.
+            Some(_) if state.capture.is_some() => Err(self.shared.busy()),
+            Some(Raw(handle)) => Ok(handle),
             // Only `Drop` takes it out, and `self` is borrowed.
             None => unreachable!("a live HipStream has a handle"),
+        }
+    }
+
+    /// Refuses `what` while the stream captures.
+    pub(crate) fn not_capturing(&self, what: &'static str) -> HipResult<()> {
+        match self.shared.capture() {
+            Some(_) => Err(self.shared.capturing(what)),
+            None => Ok(()),
         }
     }
 
@@ -328,23 +487,28 @@ impl HipStream {
     }
 
     /// Enqueues one operation that touches `touches`, after everything it has to come after, and notes it. Returns its
-    /// cursor.
+    /// cursor; `None` if it was captured.
     ///
-    /// The locks of all the buffers are held from the look at their last uses until the operation is noted, so that two
-    /// threads cannot both believe they are first. They are taken in the order of the roots' ids.
+    /// The locks of all that is touched are held from the look at the last uses until the operation is noted, so that two
+    /// threads cannot both believe they are first. They are taken in the order of the ids.
     pub(crate) fn submit(
         &self,
         name: &'static str,
-        touches: &mut Vec<(&Root, Access)>,
+        work: Work<'_>,
+        touches: &mut Vec<(Touched<'_>, Access)>,
         enqueue: impl FnOnce(&dyn HipApi, hipStream_t) -> hipError_t,
-    ) -> HipResult<u64> {
-        for (root, _) in touches.iter() {
-            self.same_backend(&root.core, || format!("buffer {:?}", root.label()))?;
+    ) -> HipResult<Option<u64>> {
+        for (touched, _) in touches.iter() {
+            self.same_backend(touched.core(), || touched.describe())?;
         }
-        // The strongest access to each root, each root once.
-        touches.sort_unstable_by_key(|(root, access)| (root.id, std::cmp::Reverse(*access)));
-        touches.dedup_by_key(|(root, _)| root.id);
-        let mut uses: Vec<MutexGuard<'_, Uses>> = touches.iter().map(|(root, _)| root.uses.lock()).collect();
+        // The strongest access to each, each once.
+        touches.sort_unstable_by_key(|(touched, access)| (touched.id(), std::cmp::Reverse(*access)));
+        touches.dedup_by_key(|(touched, _)| touched.id());
+        if let Some(capture) = self.shared.capture() {
+            capture.push(self, (name, work), touches, enqueue)?;
+            return Ok(None);
+        }
+        let mut uses: Vec<MutexGuard<'_, Uses>> = touches.iter().map(|(touched, _)| touched.uses().lock()).collect();
 
         let mut needs: Vec<Use> = Vec::new();
         for (uses, (_, access)) in uses.iter().zip(touches.iter()) {
@@ -360,15 +524,15 @@ impl HipStream {
             if self.shared.waits_for(need.stream.id()) < need.cursor
                 && let Some((event, at)) = need.stream.handover(need.cursor)?
             {
-                waits.push((need.stream.id(), event, at));
+                waits.push((need.stream.at(at), event));
             }
         }
 
         let mut state = self.shared.state.lock();
-        let handle = self.handle(&state);
-        for (source, event, at) in &waits {
-            self.enqueue_wait(handle, event)?;
-            state.note_wait(*source, *at);
+        let handle = self.handle(&state)?;
+        for (source, event) in &waits {
+            self.enqueue_wait(handle, source, event)?;
+            state.note_wait(source.stream.id(), source.cursor);
             self.advance(&state);
         }
         self.core.driver.call(name, |api| enqueue(api, handle))?;
@@ -377,38 +541,20 @@ impl HipStream {
         for (uses, (_, access)) in uses.iter_mut().zip(touches.iter()) {
             uses.note(*access, &self.shared, cursor);
         }
-        Ok(cursor)
+        Ok(Some(cursor))
     }
 }
 
 impl Drop for HipStream {
     fn drop(&mut self) {
-        // Its buffers and staging may be reused or freed only when its work is done.
-        if let Err(error) = self.shared.wait(self.shared.submitted()) {
-            // The handle stays: work may still run on it, and a poisoned backend makes no more calls.
-            crate::core::abandon(self.shared.state.lock().token.take());
-            self.core.keep(error);
-            return;
-        }
-        let (handle, handover, token) = {
-            let mut state = self.shared.state.lock();
-            self.shared.completed.store(u64::MAX, Ordering::Release);
-            (state.handle.take(), state.handover.take(), state.token.take())
-        };
-        drop(handover);
-        let Some(Raw(handle)) = handle else { return };
-        // SAFETY: taken out of the state, so nobody else has it, and idle.
-        let destroyed = self
-            .core
-            .driver
-            .call("hipStreamDestroy", |api| unsafe { api.hipStreamDestroy(handle) });
-        match destroyed {
-            Ok(()) => self.core.reclaim(),
-            Err(error) => {
-                crate::core::abandon(token);
-                self.core.keep(error);
+        if let Some(capture) = self.shared.capture() {
+            if capture.keep_until_end(&self.shared) {
+                return;
             }
+            // Where it began, and its guard was forgotten.
+            capture.abort(&self.core);
         }
+        self.shared.retire(&self.core);
     }
 }
 

@@ -84,7 +84,7 @@ impl DeviceTensor {
     /// A tensor over an existing buffer, which must have as many elements as the shape holds.
     pub fn from_buffer(backend: &Arc<HipBackend>, buffer: HipBuffer<f32>, shape: &[usize]) -> HipResult<Self> {
         check_len(shape, buffer.len())?;
-        if !Arc::ptr_eq(backend.core(), &buffer.root().core) {
+        if !Arc::ptr_eq(backend.core(), buffer.root().core()) {
             return Err(HipError::ForeignObject {
                 what: format!("buffer {:?}", buffer.label()),
             });

@@ -225,11 +225,12 @@ const WAITS: &[&str] = &[
     "hipMemcpyPeer",
     "hipMemcpy2D",
 ];
-/// Functions that launch a kernel.
+/// Functions that launch a kernel; of a graph, the first that runs is meant.
 const LAUNCHES: &[&str] = &[
     "hipModuleLaunchKernel",
     "hipLaunchKernel",
     "hipModuleLaunchCooperativeKernel",
+    "hipGraphLaunch",
 ];
 
 /// Figures of a card: size and free, or size and used.

@@ -8,6 +8,8 @@ pub(crate) enum Kind {
     Module = 3,
     Function = 4,
     Pool = 5,
+    Graph = 6,
+    GraphExec = 7,
 }
 
 /// What a handle turned out to be.
@@ -112,6 +114,11 @@ impl<T> Table<T> {
             }
             _ => None,
         }
+    }
+
+    /// The live objects.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
     }
 
     /// Destroys every object that `keep` does not want.

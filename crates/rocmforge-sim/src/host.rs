@@ -1,6 +1,7 @@
 //! The state behind a [`SimHost`](crate::SimHost): one machine, no globals.
 
 use crate::api::Settings;
+use crate::capture::{Captures, Exec, Graph};
 use crate::config::{CardConfig, SimConfig};
 use crate::desktop::Desktop;
 use crate::faults::Faults;
@@ -52,6 +53,8 @@ pub(crate) struct Event {
     pub(crate) card: usize,
     pub(crate) flags: u32,
     pub(crate) record: Option<Record>,
+    /// The capture it was recorded in last, and the nodes it stands behind, while that capture goes on.
+    pub(crate) captured: Option<(u64, Vec<usize>)>,
 }
 
 /// The latest record of an event.
@@ -99,6 +102,9 @@ pub(crate) struct Host {
     pub(crate) events: Table<Event>,
     pub(crate) modules: Table<Arc<Module>>,
     pub(crate) functions: Table<Function>,
+    pub(crate) captures: Captures,
+    pub(crate) graphs: Table<Graph>,
+    pub(crate) execs: Table<Exec>,
     pub(crate) pinned: PinnedRanges,
     pub(crate) pools: Pools,
     pub(crate) threads: HashMap<HostThread, ThreadState>,
@@ -170,6 +176,9 @@ impl Host {
             events: Table::new(Kind::Event),
             modules: Table::new(Kind::Module),
             functions: Table::new(Kind::Function),
+            captures: Captures::default(),
+            graphs: Table::new(Kind::Graph),
+            execs: Table::new(Kind::GraphExec),
             pinned: PinnedRanges::default(),
             pools,
             threads: HashMap::new(),

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A queued launch. Its arguments were copied when it was queued.
+#[derive(Clone)]
 pub(crate) struct Launch {
     pub(crate) module: Arc<Module>,
     pub(crate) handle: u64,

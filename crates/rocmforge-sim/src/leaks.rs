@@ -4,8 +4,8 @@ use crate::report::{Report, ReportKind};
 use crate::sim::SimHost;
 
 impl SimHost {
-    /// What the program has not given back: device and pinned memory, registered memory, streams, events and modules, each
-    /// with the call that made it. For the end of a test; nothing is remembered as reported.
+    /// What the program has not given back: device and pinned memory, registered memory, streams, events, modules and graphs,
+    /// each with the call that made it. For the end of a test; nothing is remembered as reported.
     pub fn leaks(&self) -> Vec<Report> {
         self.with_host(|host| {
             let mut leaks = Vec::new();
@@ -39,6 +39,16 @@ impl SimHost {
                     "hipModuleLoadData",
                     "a module that was never unloaded",
                     host.modules.made_by(),
+                ),
+                (
+                    "hipStreamEndCapture",
+                    "a graph that was never destroyed",
+                    host.graphs.made_by(),
+                ),
+                (
+                    "hipGraphInstantiate",
+                    "an executable graph that was never destroyed",
+                    host.execs.made_by(),
                 ),
             ];
             for (api, what, calls) in handles {

@@ -74,6 +74,7 @@
 #![allow(non_upper_case_globals)] // the C constants of HIP are matched by name
 
 mod api;
+mod capture;
 mod clock;
 mod config;
 pub mod counters;

@@ -364,11 +364,16 @@ impl Call<'_> {
         Ok(card)
     }
 
-    /// Queues an operation. It does not run here, unless the schedule is eager.
+    /// Queues an operation. It does not run here, unless the schedule is eager. On a capturing stream it becomes a node of
+    /// the graph instead, and the point is the stream's end as it was.
     pub(crate) fn enqueue(&mut self, stream: StreamId, kind: OpKind, after: Vec<Point>) -> Point {
+        if let Some((_, capture)) = self.captures.of_mut(stream) {
+            capture.push(stream, kind);
+            return self.queues.tail(stream);
+        }
         let actor = self.stream_actor(stream, &kind, &after);
         if let OpKind::Copy { to, from, size } = kind
-            && self.api.ends_with("Async")
+            && (self.api.ends_with("Async") || self.api == "hipGraphLaunch")
         {
             self.host.watch(&actor, to, size, Access::Write);
             self.host.watch(&actor, from, size, Access::Read);

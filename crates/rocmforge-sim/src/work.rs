@@ -21,6 +21,7 @@ pub(crate) struct Op {
     pub(crate) actor: Arc<Actor>,
 }
 
+#[derive(Clone)]
 pub(crate) enum OpKind {
     /// Only carries edges.
     Wait,

@@ -261,7 +261,7 @@ impl Device<'_> {
         let (k, s) = (self.kernels, self.stream);
         for head_dim in [32, 64, 96, 128, 256] {
             let shape = AttentionShape::square(1, 2, 128, head_dim);
-            let n = shape.q_elements();
+            let n = shape.q_elements()?;
             let (q, key, v, y) = (self.x(n)?, self.x(n)?, self.x(n)?, self.x(n)?);
             let scores = self.x(2 * 128 * 128)?;
             let of = |buffer| Operand::new(buffer, shape.q_strides());

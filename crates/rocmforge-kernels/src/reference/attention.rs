@@ -12,7 +12,7 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
 
 /// scale * q k^T for contiguous q `[batch, heads, seq_q, head_dim]` and k `[batch, kv_heads, seq_k, head_dim]`.
 pub fn qk_matmul(q: &[f32], k: &[f32], s: AttentionShape, scale: f32) -> Vec<f64> {
-    let mut out = Vec::with_capacity(s.score_elements());
+    let mut out = Vec::new();
     for b in 0..s.batch {
         for h in 0..s.heads {
             let kv = h / (s.heads / s.kv_heads);
@@ -30,7 +30,7 @@ pub fn qk_matmul(q: &[f32], k: &[f32], s: AttentionShape, scale: f32) -> Vec<f64
 
 /// weights v for contiguous weights `[batch, heads, seq_q, seq_k]` and v `[batch, kv_heads, seq_k, head_dim]`.
 pub fn weighted_matmul(weights: &[f64], v: &[f32], s: AttentionShape) -> Vec<f64> {
-    let mut out = Vec::with_capacity(s.q_elements());
+    let mut out = Vec::new();
     for b in 0..s.batch {
         for h in 0..s.heads {
             let kv = h / (s.heads / s.kv_heads);

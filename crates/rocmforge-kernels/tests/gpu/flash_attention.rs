@@ -16,8 +16,11 @@ struct Inputs {
 
 fn inputs(d: &Device, shape: &AttentionShape) -> Inputs {
     let mut random = rng((shape.seq_q * 1000 + shape.head_dim) as u64);
-    let q = random.vec(shape.q_elements());
-    let (k, v) = (random.vec(shape.kv_elements()), random.vec(shape.kv_elements()));
+    let q = random.vec(shape.q_elements().unwrap());
+    let (k, v) = (
+        random.vec(shape.kv_elements().unwrap()),
+        random.vec(shape.kv_elements().unwrap()),
+    );
     let device = [d.up(&q), d.up(&k), d.up(&v)];
     Inputs { q, k, v, device }
 }
@@ -32,7 +35,7 @@ fn options(shape: &AttentionShape, causal: bool) -> FlashOptions<'static> {
 
 fn run(d: &Device, inputs: &Inputs, shape: &AttentionShape, causal: bool) -> Vec<f32> {
     let [q, k, v] = &inputs.device;
-    let y = d.out(shape.q_elements());
+    let y = d.out(shape.q_elements().unwrap());
     let (q, k, v, out) = (as_q(q, shape), as_kv(k, shape), as_kv(v, shape), as_q(&y, shape));
     d.kernels
         .flash_attention(d.stream(), q, k, v, out, *shape, options(shape, causal))
@@ -66,7 +69,10 @@ fn case(shape: AttentionShape, causal: bool, limit: f64) {
 fn separate(d: &Device, inputs: &Inputs, shape: &AttentionShape, causal: bool) -> Vec<f32> {
     let [q, k, v] = &inputs.device;
     let (s, kernels) = (d.stream(), &d.kernels);
-    let (scores, y) = (d.out(shape.score_elements()), d.out(shape.q_elements()));
+    let (scores, y) = (
+        d.out(shape.score_elements().unwrap()),
+        d.out(shape.q_elements().unwrap()),
+    );
     let scale = usual_scale(shape.head_dim);
     kernels
         .qk_matmul(s, as_q(q, shape), as_kv(k, shape), &scores, *shape, scale)
@@ -90,7 +96,7 @@ fn separate(d: &Device, inputs: &Inputs, shape: &AttentionShape, causal: bool) -
 fn weights_sum_to_one(shape: AttentionShape, causal: bool) {
     let d = device();
     let mut inputs = inputs(&d, &shape);
-    inputs.device[2] = d.up(&vec![1.0; shape.kv_elements()]);
+    inputs.device[2] = d.up(&vec![1.0; shape.kv_elements().unwrap()]);
     for (n, value) in run(&d, &inputs, &shape, causal).into_iter().enumerate() {
         assert!((value - 1.0).abs() < 1e-5, "element {n} is {value}");
     }
@@ -172,7 +178,10 @@ fn test_flash_attention_matches_cpu_with_causal_mask() {
     let shape = AttentionShape::square(1, 2, 8, 8);
     let inputs = inputs(&d, &shape);
     let [q, k, v] = &inputs.device;
-    let (mask, y) = (d.out(shape.score_elements()), d.out(shape.q_elements()));
+    let (mask, y) = (
+        d.out(shape.score_elements().unwrap()),
+        d.out(shape.q_elements().unwrap()),
+    );
     d.kernels.causal_mask(d.stream(), &mask, 2, 8, 8).unwrap();
     let options = FlashOptions {
         mask: Some(as_scores(&mask, &shape)),

@@ -16,7 +16,12 @@ struct Case {
 
 fn case(d: &Device, shape: AttentionShape) -> Case {
     let mut random = rng((shape.seq_k * 1000 + shape.head_dim) as u64);
-    let host = [shape.q_elements(), shape.kv_elements(), shape.kv_elements()].map(|n| random.vec_in(n, -2.0, 2.0));
+    let host = [
+        shape.q_elements().unwrap(),
+        shape.kv_elements().unwrap(),
+        shape.kv_elements().unwrap(),
+    ]
+    .map(|n| random.vec_in(n, -2.0, 2.0));
     let device = host.each_ref().map(|x| d.up(x));
     Case { host, device, shape }
 }
@@ -24,7 +29,7 @@ fn case(d: &Device, shape: AttentionShape) -> Case {
 impl Case {
     fn check(&self, d: &Device, causal: bool, mask: Option<(Operand<'_>, MaskAt<'_>)>) {
         let s = &self.shape;
-        let y = d.out(s.q_elements());
+        let y = d.out(s.q_elements().unwrap());
         let [q, k, v] = &self.device;
         let options = FlashOptions {
             scale: usual_scale(s.head_dim),
@@ -103,7 +108,7 @@ fn key_padding_and_full_masks() {
         case.check(&d, false, Some((Operand::new(&m, Strides::per_batch(37)), &at)));
         case.check(&d, true, Some((Operand::new(&m, Strides::per_batch(37)), &at)));
 
-        let mut bias = rng(1).vec_in(s.score_elements(), -1.0, 1.0);
+        let mut bias = rng(1).vec_in(s.score_elements().unwrap(), -1.0, 1.0);
         for b in bias.iter_mut().step_by(7) {
             *b = f32::NEG_INFINITY;
         }
@@ -139,7 +144,7 @@ fn masks_of_the_smallest_number_do_not_overflow() {
         // In f32 a score added to it changes nothing.
         _ => f64::from(f32::MIN),
     };
-    let y = d.out(s.q_elements());
+    let y = d.out(s.q_elements().unwrap());
     let [q, k, v] = &case.device;
     let options = FlashOptions {
         scale: 0.25,
@@ -172,9 +177,9 @@ fn large_scores_do_not_overflow() {
     case.device[0] = d.up(&case.host[0]);
     case.device[1] = d.up(&case.host[1]);
     // Scores of tens of thousands are known to a few thousandths in f32: compare what does not depend on that.
-    let y = d.out(s.q_elements());
+    let y = d.out(s.q_elements().unwrap());
     let [q, k, _] = &case.device;
-    let ones = d.up(&vec![1.0; s.kv_elements()]);
+    let ones = d.up(&vec![1.0; s.kv_elements().unwrap()]);
     let options = FlashOptions {
         scale: usual_scale(16),
         causal: true,
@@ -182,7 +187,7 @@ fn large_scores_do_not_overflow() {
     };
     let (q, k, v, out) = (as_q(q, &s), as_kv(k, &s), as_kv(&ones, &s), as_q(&y, &s));
     d.kernels.flash_attention(d.stream(), q, k, v, out, s, options).unwrap();
-    d.close(&y, &vec![1.0; s.q_elements()], &[1, 1, 40, 16], 1e-5);
+    d.close(&y, &vec![1.0; s.q_elements().unwrap()], &[1, 1, 40, 16], 1e-5);
 }
 
 #[test]
@@ -190,9 +195,9 @@ fn heads_inside_of_tokens_need_no_transposition() {
     let d = device();
     let s = AttentionShape::square(2, 3, 35, 40);
     let mut random = rng(12);
-    let tokens_first: [Vec<f32>; 3] = [0; 3].map(|_| random.vec(s.q_elements()));
+    let tokens_first: [Vec<f32>; 3] = [0; 3].map(|_| random.vec(s.q_elements().unwrap()));
     let [q, k, v] = tokens_first.each_ref().map(|x| d.up(x));
-    let y = d.out(s.q_elements());
+    let y = d.out(s.q_elements().unwrap());
     let strides = Strides::tokens_first(3, 35, 40);
     let [oq, ok, ov, oy] = [&q, &k, &v, &y].map(|b| Operand::new(b, strides));
     let options = FlashOptions {
@@ -207,7 +212,7 @@ fn heads_inside_of_tokens_need_no_transposition() {
         .each_ref()
         .map(|x| reference::swap_middle(x, [2, 35, 3, 40]));
     let expected = reference::attention(&q, &k, &v, s, 0.2, |_, _, _, _| 0.0);
-    let heads_first = d.out(s.q_elements());
+    let heads_first = d.out(s.q_elements().unwrap());
     d.kernels
         .swap_middle(d.stream(), &y, &heads_first, [2, 35, 3, 40])
         .unwrap();
@@ -220,7 +225,7 @@ fn a_head_dim_over_256_is_refused() {
     let s = AttentionShape::square(1, 1, 2, 257);
     let case = case(&d, s);
     let [q, k, v] = &case.device;
-    let y = d.out(s.q_elements());
+    let y = d.out(s.q_elements().unwrap());
     let options = FlashOptions {
         scale: 1.0,
         causal: false,

@@ -7,8 +7,11 @@ use rocmforge_testkit::data::rng;
 fn case(shape: AttentionShape, scale: f32, limit: f64) {
     let d = device();
     let mut random = rng(shape.head_dim as u64);
-    let (q, k) = (random.vec(shape.q_elements()), random.vec(shape.kv_elements()));
-    let (dq, dk, y) = (d.up(&q), d.up(&k), d.out(shape.score_elements()));
+    let (q, k) = (
+        random.vec(shape.q_elements().unwrap()),
+        random.vec(shape.kv_elements().unwrap()),
+    );
+    let (dq, dk, y) = (d.up(&q), d.up(&k), d.out(shape.score_elements().unwrap()));
     d.kernels
         .qk_matmul(d.stream(), as_q(&dq, &shape), as_kv(&dk, &shape), &y, shape, scale)
         .unwrap();
@@ -31,14 +34,14 @@ fn test_qkt_matmul_explicit_layout_indexing() {
     let d = device();
     let shape = AttentionShape::square(1, 2, 4, 8);
     // q picks one dimension per query, k holds its own index: each score tells which element it came from.
-    let mut q = vec![0.0; shape.q_elements()];
+    let mut q = vec![0.0; shape.q_elements().unwrap()];
     for h in 0..2 {
         for i in 0..4 {
             q[(h * 4 + i) * 8 + i] = 1.0;
         }
     }
-    let k: Vec<f32> = (0..shape.kv_elements()).map(|n| n as f32).collect();
-    let (dq, dk, y) = (d.up(&q), d.up(&k), d.out(shape.score_elements()));
+    let k: Vec<f32> = (0..shape.kv_elements().unwrap()).map(|n| n as f32).collect();
+    let (dq, dk, y) = (d.up(&q), d.up(&k), d.out(shape.score_elements().unwrap()));
     d.kernels
         .qk_matmul(d.stream(), as_q(&dq, &shape), as_kv(&dk, &shape), &y, shape, 1.0)
         .unwrap();
@@ -85,8 +88,11 @@ fn strides_reach_heads_inside_of_tokens() {
     let d = device();
     let shape = AttentionShape::square(2, 3, 9, 20);
     let mut random = rng(1);
-    let (q, k) = (random.vec(shape.q_elements()), random.vec(shape.kv_elements()));
-    let (dq, dk, y) = (d.up(&q), d.up(&k), d.out(shape.score_elements()));
+    let (q, k) = (
+        random.vec(shape.q_elements().unwrap()),
+        random.vec(shape.kv_elements().unwrap()),
+    );
+    let (dq, dk, y) = (d.up(&q), d.up(&k), d.out(shape.score_elements().unwrap()));
     let strides = Strides::tokens_first(3, 9, 20);
     let (oq, ok) = (Operand::new(&dq, strides), Operand::new(&dk, strides));
     d.kernels.qk_matmul(d.stream(), oq, ok, &y, shape, 0.25).unwrap();

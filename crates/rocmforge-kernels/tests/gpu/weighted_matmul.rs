@@ -6,9 +6,11 @@ use rocmforge_testkit::data::{rng, widen};
 
 /// Values and weights as the seeds have them: v = 0.1 i + 2, weights of a row proportional to 1, 2, 3, ...
 fn seed_data(shape: &AttentionShape) -> (Vec<f32>, Vec<f32>) {
-    let v = (0..shape.kv_elements()).map(|i| (i % 50) as f32 * 0.1 + 2.0).collect();
+    let v = (0..shape.kv_elements().unwrap())
+        .map(|i| (i % 50) as f32 * 0.1 + 2.0)
+        .collect();
     let sum = (shape.seq_k * (shape.seq_k + 1) / 2) as f32;
-    let weights = (0..shape.score_elements())
+    let weights = (0..shape.score_elements().unwrap())
         .map(|n| (n % shape.seq_k + 1) as f32 / sum)
         .collect();
     (weights, v)
@@ -17,7 +19,7 @@ fn seed_data(shape: &AttentionShape) -> (Vec<f32>, Vec<f32>) {
 fn case(shape: AttentionShape, limit: f64) {
     let d = device();
     let (weights, v) = seed_data(&shape);
-    let (dw, dv, y) = (d.up(&weights), d.up(&v), d.out(shape.q_elements()));
+    let (dw, dv, y) = (d.up(&weights), d.up(&v), d.out(shape.q_elements().unwrap()));
     d.kernels
         .weighted_matmul(d.stream(), &dw, as_kv(&dv, &shape), as_q(&y, &shape), shape)
         .unwrap();
@@ -80,8 +82,11 @@ fn the_output_may_have_heads_inside_of_tokens() {
     let d = device();
     let shape = AttentionShape::square(2, 3, 9, 20);
     let mut random = rng(2);
-    let (weights, v) = (random.vec(shape.score_elements()), random.vec(shape.kv_elements()));
-    let (dw, dv, y) = (d.up(&weights), d.up(&v), d.out(shape.q_elements()));
+    let (weights, v) = (
+        random.vec(shape.score_elements().unwrap()),
+        random.vec(shape.kv_elements().unwrap()),
+    );
+    let (dw, dv, y) = (d.up(&weights), d.up(&v), d.out(shape.q_elements().unwrap()));
     let out = Operand::new(&y, Strides::tokens_first(3, 9, 20));
     d.kernels
         .weighted_matmul(d.stream(), &dw, as_kv(&dv, &shape), out, shape)

@@ -3,7 +3,7 @@
 use rocmforge_runtime::*;
 
 /// All orders of `n` things.
-fn permutations(n: usize) -> Vec<Vec<usize>> {
+pub(crate) fn permutations(n: usize) -> Vec<Vec<usize>> {
     if n == 0 {
         return vec![vec![]];
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 #[path = "../common/drop_orders.rs"]
 mod drop_orders;
 mod drops;
+mod graphs;
 mod names;
 mod ordering;
 mod pool;
@@ -43,5 +44,5 @@ fn assert_clean(sim: &SimHost) {
     let reports: Vec<String> = sim.reports().iter().map(ToString::to_string).collect();
     assert_eq!(reports, [""; 0]);
     assert_eq!(sim.allocation_stats(0).live, 0);
-    assert_eq!(sim.pinned_count(), 0);
+    assert_eq!(sim.pinned_count(), 0, "{:#?}", sim.leaks());
 }

@@ -130,9 +130,13 @@ impl Call<'_> {
     }
 
     fn copy_async(&mut self, copy: Copied, kind: hipMemcpyKind, stream: StreamId) -> Hip {
+        self.enqueuable(stream)?;
         let Some((to, from, point)) = self.queue_copy(copy, kind, stream)? else {
             return Ok(());
         };
+        if self.captures.of(stream).is_some() {
+            return Ok(());
+        }
         // Waits that the implementation has and nobody promises; a strict simulation has none of them. Copies from
         // pageable memory may be staged or may read late: the simulator reads late.
         let waits = match (to, from) {
@@ -149,6 +153,7 @@ impl Call<'_> {
     }
 
     fn copy_and_wait(&mut self, copy: Copied, kind: hipMemcpyKind) -> Hip {
+        self.outside_captures(hipErrorStreamCaptureImplicit)?;
         let card = self.healthy_device()?;
         let null = self.cards[card].null;
         let Some((to, from, point)) = self.queue_copy(copy, kind, null)? else {
@@ -225,8 +230,11 @@ impl Call<'_> {
     /// so today also where it is called asynchronous, but nothing promises that.
     pub(crate) fn fill_stream(&mut self, stream: Option<hipStream_t>) -> Hip<(StreamId, bool)> {
         if let Some(stream) = stream {
-            return Ok((self.working_stream(stream)?, !self.config.strict));
+            let id = self.working_stream(stream)?;
+            self.enqueuable(id)?;
+            return Ok((id, !self.config.strict && self.captures.of(id).is_none()));
         }
+        self.outside_captures(hipErrorStreamCaptureImplicit)?;
         let card = self.healthy_device()?;
         Ok((self.cards[card].null, true))
     }

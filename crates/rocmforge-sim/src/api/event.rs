@@ -51,6 +51,7 @@ impl Call<'_> {
             card,
             flags,
             record: None,
+            captured: None,
         };
         let call = self.number;
         let handle = self.events.insert(event_of_card, call);
@@ -75,8 +76,17 @@ impl Call<'_> {
         if self.queues.get(id).is_some_and(|queue| queue.card != card) {
             return Err(hipErrorInvalidHandle);
         }
-        let recording = self.new_id();
+        self.enqueuable(id)?;
         let handle = event.addr() as u64;
+        let captured = self.captures.of(id).map(|(capture, of)| (capture, of.tail(id)));
+        let capturing = captured.is_some();
+        if let Some(event) = self.events.get_mut(handle) {
+            event.captured = captured;
+        }
+        if capturing {
+            return Ok(());
+        }
+        let recording = self.new_id();
         // The record must be in place before an eager schedule runs the operation.
         let mut point = self.queues.tail(id);
         point.position += 1;
@@ -102,7 +112,12 @@ impl Call<'_> {
     fn recorded(&mut self, event: hipEvent_t) -> Hip<Option<Record>> {
         let found = self.event(event)?;
         let (card, record) = (found.card, found.record);
+        let captured = found.captured.as_ref().map(|(capture, _)| *capture);
         self.healthy(card)?;
+        if let Some(capture) = captured {
+            self.captures.invalidate(capture);
+            return Err(hipErrorCapturedEvent);
+        }
         if record.is_none() {
             let message = "the event was never recorded: it counts as done".to_owned();
             let warning = self.about(ReportKind::InvalidCall, message);

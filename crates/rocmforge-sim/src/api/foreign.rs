@@ -2,10 +2,14 @@
 
 use super::Settings;
 use crate::sim::{Call, Hip};
+use rocmforge_hip_sys::hipErrorStreamCaptureUnsupported;
 
 impl Call<'_> {
     pub(crate) fn device_synchronize(&mut self) -> Hip {
         let card = self.healthy_device()?;
+        if self.captures.invalidate_where(|_| true) {
+            return Err(hipErrorStreamCaptureUnsupported);
+        }
         let all = self.queues.all_of(card);
         self.force(&all)?;
         self.knows_card(card);

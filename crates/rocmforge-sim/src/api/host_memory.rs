@@ -19,6 +19,7 @@ const HOST_REGISTER_FLAGS: c_uint = hipHostRegisterPortable | hipHostRegisterMap
 impl Call<'_> {
     pub(crate) unsafe fn host_malloc(&mut self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> Hip {
         required(ptr)?;
+        self.outside_captures(hipErrorStreamCaptureUnsupported)?;
         let card = self.healthy_device()?;
         let both = hipHostMallocCoherent | hipHostMallocNonCoherent;
         if flags & !HOST_MALLOC_FLAGS != 0 || flags & both == both {
@@ -54,6 +55,7 @@ impl Call<'_> {
     }
 
     pub(crate) fn host_free(&mut self, pointer: *mut c_void) -> Hip {
+        self.outside_captures(hipErrorStreamCaptureUnsupported)?;
         if pointer.is_null() {
             return Ok(());
         }

@@ -31,6 +31,7 @@ impl Call<'_> {
         };
         let stream = self.stream_or(stream, bad_stream)?;
         self.healthy(module.card)?;
+        self.enqueuable(stream)?;
         let meta = &module.kernels[kernel];
         if self.queues.get(stream).is_some_and(|queue| queue.card != module.card) {
             let message = format!(

@@ -43,6 +43,7 @@ impl Call<'_> {
 
     pub(crate) unsafe fn malloc(&mut self, ptr: *mut *mut c_void, size: usize) -> Hip {
         required(ptr)?;
+        self.outside_captures(hipErrorStreamCaptureUnsupported)?;
         let card = self.healthy_device()?;
         let address = if size == 0 { 0 } else { self.allocate(card, size)? };
         // SAFETY: promised by the caller of the HIP function.
@@ -64,6 +65,7 @@ impl Call<'_> {
     /// `hipFree`. As AMD's implementation does it, a pointer into an allocation frees all of it; and it waits for
     /// everything on the card first, unless the simulation is strict (nothing promises it).
     pub(crate) fn free(&mut self, pointer: *mut c_void) -> Hip {
+        self.outside_captures(hipErrorStreamCaptureUnsupported)?;
         if pointer.is_null() {
             return Ok(());
         }

@@ -6,6 +6,7 @@ mod device;
 mod error;
 mod event;
 mod foreign;
+mod graph;
 mod host_memory;
 mod launch;
 mod memory;

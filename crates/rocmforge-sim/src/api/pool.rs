@@ -35,6 +35,7 @@ impl Call<'_> {
     /// `ptr` is valid for writing.
     unsafe fn malloc_from(&mut self, ptr: *mut *mut c_void, size: usize, pool: u64, stream: hipStream_t) -> Hip {
         let stream = self.stream_or(stream, hipErrorInvalidHandle)?;
+        self.not_captured(stream)?;
         let found = self.pools.get(pool).ok_or(hipErrorInvalidValue)?;
         let (card, max, used) = (found.card, found.max, found.used);
         self.healthy(card)?;
@@ -69,6 +70,7 @@ impl Call<'_> {
             return if self.hip7() { Ok(()) } else { Err(hipErrorInvalidValue) };
         }
         let stream = self.stream_or(stream, hipErrorInvalidHandle)?;
+        self.not_captured(stream)?;
         let address = address_of(pointer);
         let Some(card) = self.card_of(address) else {
             self.report(ReportKind::InvalidFree, "the pointer is not device memory".to_owned());

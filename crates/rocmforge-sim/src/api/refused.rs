@@ -1,4 +1,4 @@
-//! What the simulator does not have, on purpose: managed and virtual memory, images, waits for values in memory, graphs,
+//! What the simulator does not have, on purpose: managed and virtual memory, images, waits for values in memory,
 //! kernels by host address, grid barriers. Bad arguments get the codes HIP gives them; what is left gets
 //! `hipErrorNotSupported`, so that nobody takes a simulated success for a real one.
 
@@ -92,23 +92,6 @@ impl Call<'_> {
         required(pointer)?;
         self.working_stream(stream)?;
         Err(hipErrorNotSupported)
-    }
-
-    /// Graphs: a stream never captures.
-    pub(crate) fn stream_capture(&mut self, stream: hipStream_t) -> Hip {
-        self.working_stream(stream)?;
-        Err(hipErrorNotSupported)
-    }
-
-    pub(crate) unsafe fn stream_is_capturing(
-        &mut self,
-        stream: hipStream_t,
-        status: *mut hipStreamCaptureStatus,
-    ) -> Hip {
-        required(status)?;
-        self.working_stream(stream)?;
-        // SAFETY: promised by the caller of the HIP function.
-        unsafe { super::answer(status, hipStreamCaptureStatusNone) }
     }
 
     /// Kernels by the address of their host function: nobody can register one here.

@@ -78,6 +78,7 @@ impl Call<'_> {
             return Err(hipErrorInvalidHandle);
         }
         let id = self.stream(stream)?;
+        self.leave_capture(id);
         self.streams.remove(stream.addr() as u64);
         // What is queued still completes; the queue goes when it is empty.
         self.queues.destroy(id);
@@ -86,6 +87,7 @@ impl Call<'_> {
 
     pub(crate) fn stream_query(&mut self, stream: hipStream_t) -> Hip {
         let id = self.working_stream(stream)?;
+        self.waitable(id)?;
         let points = self.queues.waited(id);
         let done = self.poll(&points);
         if done {
@@ -97,6 +99,7 @@ impl Call<'_> {
 
     pub(crate) fn stream_synchronize(&mut self, stream: hipStream_t) -> Hip {
         let id = self.working_stream(stream)?;
+        self.waitable(id)?;
         let points = self.queues.waited(id);
         self.force(&points)?;
         self.knows_stream(id);
@@ -113,7 +116,15 @@ impl Call<'_> {
         let id = self.stream_or(stream, hipErrorInvalidHandle)?;
         let card = self.queues.get(id).map_or(0, |queue| queue.card);
         self.healthy(card)?;
-        let Some(record) = self.event(event)?.record else {
+        let (record, captured) = {
+            let event = self.event(event)?;
+            (event.record, event.captured.clone())
+        };
+        if let Some((capture, nodes)) = captured {
+            return self.join_capture(id, capture, &nodes);
+        }
+        self.waits_outside(id, record.map(|record| record.point.stream))?;
+        let Some(record) = record else {
             let message = "the event was never recorded: the wait orders nothing".to_owned();
             let warning = self.about(ReportKind::InvalidCall, message);
             self.warn(warning);
@@ -180,6 +191,7 @@ impl Call<'_> {
 
     fn queue_host_function(&mut self, stream: hipStream_t, function: HostFunction, user: *mut c_void) -> Hip {
         let id = self.working_stream(stream)?;
+        self.enqueuable(id)?;
         let user = user.expose_provenance();
         self.enqueue(id, OpKind::Host { function, user }, Vec::new());
         Ok(())

@@ -109,14 +109,17 @@ impl HipApi for SimHost {
             => |c| c.host_get_device_pointer(device, host, flags);
         fn hipHostGetFlags(flags: *mut c_uint, host: *mut c_void) => |c| c.host_get_flags(flags, host);
         // Graphs
-        fn hipStreamBeginCapture(stream: hipStream_t, _mode: hipStreamCaptureMode) => |c| c.stream_capture(stream);
-        fn hipStreamEndCapture(stream: hipStream_t, _graph: *mut hipGraph_t) => |c| c.stream_capture(stream);
+        fn hipStreamBeginCapture(stream: hipStream_t, mode: hipStreamCaptureMode) => |c| c.begin_capture(stream, mode);
+        fn hipStreamEndCapture(stream: hipStream_t, graph: *mut hipGraph_t) => |c| c.end_capture(stream, graph);
         fn hipGraphInstantiate(
-            _exec: *mut hipGraphExec_t, _graph: hipGraph_t, _node: *mut hipGraphNode_t, _log: *mut c_char, _log_len: usize,
-        ) => |_c| Err(hipErrorNotSupported);
-        fn hipGraphLaunch(_exec: hipGraphExec_t, _stream: hipStream_t) => |_c| Err(hipErrorNotSupported);
-        fn hipGraphDestroy(_graph: hipGraph_t) => |_c| Err(hipErrorNotSupported);
-        fn hipGraphExecDestroy(_exec: hipGraphExec_t) => |_c| Err(hipErrorNotSupported);
+            exec: *mut hipGraphExec_t, graph: hipGraph_t, _node: *mut hipGraphNode_t, _log: *mut c_char, _log_len: usize,
+        ) => |c| c.graph_instantiate(exec, graph);
+        fn hipGraphLaunch(exec: hipGraphExec_t, stream: hipStream_t) => |c| c.graph_launch(exec, stream);
+        fn hipGraphExecUpdate(
+            exec: hipGraphExec_t, graph: hipGraph_t, node: *mut hipGraphNode_t, result: *mut hipGraphExecUpdateResult,
+        ) => |c| c.graph_exec_update(exec, graph, node, result);
+        fn hipGraphDestroy(graph: hipGraph_t) => |c| c.graph_destroy(graph);
+        fn hipGraphExecDestroy(exec: hipGraphExec_t) => |c| c.graph_exec_destroy(exec);
         fn hipStreamIsCapturing(stream: hipStream_t, status: *mut hipStreamCaptureStatus)
             => |c| c.stream_is_capturing(stream, status);
     }

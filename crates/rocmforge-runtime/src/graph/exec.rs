@@ -1,0 +1,245 @@
+//! Graphs, and graphs ready to be replayed.
+
+use super::error::GraphError;
+use super::order::{Record, Touched, Work};
+use crate::core::{Core, Resource, abandon};
+use crate::driver::Raw;
+use crate::error::{HipError, HipResult};
+use crate::stream::HipStream;
+use crate::tracker::{Access, Use, Uses};
+use parking_lot::Mutex;
+use rocmforge_hip_sys::{
+    hipErrorGraphExecUpdateFailure, hipGraph_t, hipGraphExec, hipGraphExec_t, hipGraphExecUpdateResult,
+    hipGraphExecUpdateSuccess, hipGraphNode_t, ihipGraph,
+};
+use rocmforge_memory::{HandleKind, HandleToken, Site};
+use std::sync::Arc;
+
+/// A captured graph. Made by [`Capture::finish`](super::Capture::finish).
+pub struct HipGraph {
+    core: Arc<Core>,
+    raw: Raw<ihipGraph>,
+    label: String,
+    record: Arc<Record>,
+    token: Option<HandleToken>,
+}
+
+impl HipGraph {
+    pub(super) fn new(core: &Arc<Core>, graph: hipGraph_t, record: Record, label: &str, site: Site) -> Self {
+        let token = core.card.ledger().track(HandleKind::Graph, label, site);
+        Self {
+            core: Arc::clone(core),
+            raw: Raw(graph),
+            label: label.to_owned(),
+            record: Arc::new(record),
+            token: Some(token),
+        }
+    }
+
+    /// Its label.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Operations in it; waits and records of events are none.
+    pub fn len(&self) -> usize {
+        self.record.nodes.len()
+    }
+
+    /// Whether it has no operation.
+    pub fn is_empty(&self) -> bool {
+        self.record.nodes.is_empty()
+    }
+
+    /// Makes it ready to be replayed. What comes out is independent of the graph, and owns what it names as well.
+    #[track_caller]
+    pub fn instantiate(&self) -> HipResult<HipGraphExec> {
+        let (core, site) = (&self.core, Site::caller());
+        core.driver.enter()?;
+        let mut raw: hipGraphExec_t = std::ptr::null_mut();
+        let none = std::ptr::null_mut;
+        // SAFETY: `raw` is a live out-pointer, the graph is live while `self` is; there is no log.
+        core.driver.call("hipGraphInstantiate", |api| unsafe {
+            api.hipGraphInstantiate(&mut raw, self.raw.0, none(), std::ptr::null_mut(), 0)
+        })?;
+        let token = core.card.ledger().track(HandleKind::Graph, &self.label, site);
+        Ok(HipGraphExec {
+            shared: ExecShared {
+                id: crate::driver::unique_id(),
+                core: Arc::clone(core),
+                label: self.label.clone(),
+                uses: Mutex::default(),
+            },
+            raw: Raw(raw),
+            record: Arc::clone(&self.record),
+            broken: false,
+            token: Some(token),
+        })
+    }
+}
+
+impl Drop for HipGraph {
+    fn drop(&mut self) {
+        let raw = self.raw;
+        // SAFETY: from hipStreamEndCapture, destroyed only here. What was instantiated is a copy.
+        let destroyed = self
+            .core
+            .driver
+            .call("hipGraphDestroy", |api| unsafe { api.hipGraphDestroy(raw.0) });
+        if let Err(error) = destroyed {
+            abandon(self.token.take());
+            self.core.keep(error);
+        }
+    }
+}
+
+impl std::fmt::Debug for HipGraph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HipGraph")
+            .field("label", &self.label)
+            .field("operations", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What `submit` knows of an executable graph.
+pub(crate) struct ExecShared {
+    pub(crate) id: u64,
+    pub(crate) core: Arc<Core>,
+    pub(crate) label: String,
+    pub(crate) uses: Mutex<Uses>,
+}
+
+/// The driver's executable graph, to be given back when its replays are done.
+pub(crate) struct GraphHandle {
+    pub(crate) raw: Raw<hipGraphExec>,
+    pub(crate) token: Option<HandleToken>,
+}
+
+/// A graph ready to be replayed.
+///
+/// It owns every buffer, kernel and pinned memory its operations name: all of them may be dropped, in any order. Dropped
+/// itself while a replay is under way, the driver keeps it and they live until the replay is done.
+pub struct HipGraphExec {
+    shared: ExecShared,
+    raw: Raw<hipGraphExec>,
+    record: Arc<Record>,
+    /// An update failed half-way.
+    broken: bool,
+    token: Option<HandleToken>,
+}
+
+impl HipGraphExec {
+    /// Its label.
+    pub fn label(&self) -> &str {
+        &self.shared.label
+    }
+
+    /// Replays the graph on `stream`, after everything its operations have to wait for: a replay uses all that they name,
+    /// as one operation of the stream. Two replays of one executable graph come one after the other.
+    pub fn launch(&self, stream: &HipStream) -> HipResult<()> {
+        self.shared.core.driver.enter()?;
+        if self.broken {
+            return Err(GraphError::Broken.into());
+        }
+        self.shared.core.card.check_launch()?;
+        let own = (Touched::Exec(&self.shared), Access::Write);
+        let mut touches: Vec<(Touched<'_>, Access)> = self.record.held.touches().chain([own]).collect();
+        let raw = self.raw;
+        let launched = stream.submit("hipGraphLaunch", Work::Replay, &mut touches, |api, stream| {
+            // SAFETY: the executable graph is live: `drop` gives it back when its replays are done. What its operations
+            // name lives: `self` holds it, and after that its own tracked use does.
+            unsafe { api.hipGraphLaunch(raw.0, stream) }
+        })?;
+        if let Some(cursor) = launched {
+            for kernel in &self.record.held.kernels {
+                kernel.note_launch(stream.shared(), cursor);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes it do what `graph` does, from the next replay on: the same operations on other buffers, with other values
+    /// and sizes. Waits, at most until the backend's deadline, for its replays under way.
+    ///
+    /// # Errors
+    ///
+    /// [`GraphError::Topology`] if the operations are not the same; nothing has changed then. If the driver refuses, this
+    /// executable graph is unusable afterwards.
+    pub fn update(&mut self, graph: &HipGraph) -> HipResult<()> {
+        let core = &self.shared.core;
+        core.driver.enter()?;
+        if !Arc::ptr_eq(core, &graph.core) {
+            return Err(HipError::ForeignObject {
+                what: format!("graph {:?}", graph.label),
+            });
+        }
+        if self.broken {
+            return Err(GraphError::Broken.into());
+        }
+        same_topology(&self.record, &graph.record)?;
+        let pending: Vec<Use> = self.shared.uses.lock().pending().cloned().collect();
+        for last in pending {
+            last.stream.wait(last.cursor)?;
+        }
+        let mut node: hipGraphNode_t = std::ptr::null_mut();
+        let mut result: hipGraphExecUpdateResult = hipGraphExecUpdateSuccess;
+        // SAFETY: both graphs are live, both out-pointers too; no replay is under way, and `self` is borrowed mutably.
+        let status = core
+            .driver
+            .status(|api| unsafe { api.hipGraphExecUpdate(self.raw.0, graph.raw.0, &mut node, &mut result) })?;
+        if status.is_success() {
+            self.record = Arc::clone(&graph.record);
+            return Ok(());
+        }
+        // Some of its operations may have been updated.
+        self.broken = true;
+        if status == hipErrorGraphExecUpdateFailure {
+            return Err(GraphError::Refused { result }.into());
+        }
+        core.driver.check("hipGraphExecUpdate", status)
+    }
+}
+
+/// Whether the operations of both, and what each comes after, are the same.
+fn same_topology(old: &Record, new: &Record) -> HipResult<()> {
+    let describe = |record: &Record, node: usize| match record.nodes.get(node) {
+        Some(found) if found.after.is_empty() => format!("{} after nothing", found.kind),
+        Some(found) => format!("{} after {:?}", found.kind, found.after),
+        None => "not there".to_owned(),
+    };
+    let same = |node: &usize| match (old.nodes.get(*node), new.nodes.get(*node)) {
+        (Some(old), Some(new)) => old.kind == new.kind && old.after == new.after,
+        _ => false,
+    };
+    let all = 0..old.nodes.len().max(new.nodes.len());
+    match all.into_iter().find(|node| !same(node)) {
+        None => Ok(()),
+        Some(node) => Err(GraphError::Topology {
+            node,
+            was: describe(old, node),
+            is: describe(new, node),
+        }
+        .into()),
+    }
+}
+
+impl Drop for HipGraphExec {
+    fn drop(&mut self) {
+        let pending = self.shared.uses.get_mut().pending().cloned().collect();
+        let handle = GraphHandle {
+            raw: self.raw,
+            token: self.token.take(),
+        };
+        self.shared.core.release(Resource::Graph(handle), pending);
+    }
+}
+
+impl std::fmt::Debug for HipGraphExec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HipGraphExec")
+            .field("label", &self.shared.label)
+            .field("operations", &self.record.nodes.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,22 @@
+//! Graphs: work that is captured once and replayed many times.
+//!
+//! A graph owns what its operations name: buffers, kernels' modules, pinned memory. A replay counts as a use of all of
+//! them, so it orders itself with other work as a launch does.
+
+mod capture;
+mod error;
+mod exec;
+mod order;
+mod pinned;
+
+pub use capture::Capture;
+pub use error::GraphError;
+pub use exec::{HipGraph, HipGraphExec};
+pub use pinned::GraphPinned;
+
+pub(crate) use capture::Capturing;
+pub(crate) use exec::GraphHandle;
+pub(crate) use order::{Touched, Work};
+
+#[cfg(doc)]
+use crate::{HipBuffer, HipStream};
