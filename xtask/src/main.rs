@@ -20,6 +20,7 @@ mod loom;
 mod miri;
 mod model;
 mod opcodes;
+mod programs;
 mod test_gpu;
 mod tidy;
 
@@ -53,6 +54,8 @@ enum Command {
     Opcodes(opcodes::Args),
     /// Fetches a model for examples and tests.
     Model(model::Args),
+    /// Runs generated programs on the runtime under many schedules and compares them with one operation after the other.
+    Programs(programs::Args),
     /// Runs the GPU tests, on a simulated card unless told otherwise.
     TestGpu(test_gpu::Args),
     /// Checks the repository's own rules.
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Command::Miri(args) => miri::run(args),
         Command::Opcodes(args) => opcodes::run(args),
         Command::Model(args) => model::run(args),
+        Command::Programs(args) => programs::run(args),
         Command::TestGpu(args) => test_gpu::run(args),
         Command::Tidy(args) => tidy::run(args),
     };

@@ -192,6 +192,11 @@ impl SimHost {
         }
     }
 
+    /// Invalidates every capture, as a device-wide wait by any code of the process does.
+    pub fn invalidate_captures(&self) {
+        self.state.lock().captures.invalidate_where(|_| true);
+    }
+
     /// Plays host thread `thread` while `body` runs: its calls have that thread's current device and last error, and
     /// count as that thread's for the schedule. A program with several host threads that is played by one thread of the
     /// operating system runs the same way each time; [`Self::next_thread`] says whose turn it is.
