@@ -80,13 +80,19 @@ pub struct Entry {
     pub retained: bool,
     /// Whether it was left to the driver because the backend could no longer be asked to free it.
     pub abandoned: bool,
+    /// Why, if its owner said so: the error that a destructor could give to nobody.
+    pub reason: Option<Arc<str>>,
 }
 
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "#{} {} `{}` made at {}", self.id, self.kind, self.label, self.site)?;
         if self.abandoned {
-            f.write_str(" (abandoned to the driver)")
+            f.write_str(" (abandoned to the driver")?;
+            if let Some(reason) = &self.reason {
+                write!(f, ": {reason}")?;
+            }
+            f.write_str(")")
         } else {
             Ok(())
         }
@@ -115,6 +121,7 @@ impl Entries {
                 site,
                 retained: false,
                 abandoned: false,
+                reason: None,
             },
         );
         id
@@ -235,6 +242,13 @@ impl HandleToken {
     pub fn retain(&self) {
         if let Some(shared) = &self.shared {
             shared.retain(self.id);
+        }
+    }
+
+    /// Says why the object cannot be given back, for whoever reads the ledger once it is abandoned.
+    pub fn because(&self, reason: &str) {
+        if let Some(shared) = &self.shared {
+            shared.because(self.id, reason);
         }
     }
 

@@ -7,6 +7,7 @@ use crate::device::DeviceInfo;
 use crate::driver::Driver;
 use crate::error::{HipError, HipResult};
 use crate::event::HipEvent;
+use crate::launch_log::LaunchRecord;
 use crate::memory::{self, MemoryStatistics};
 use crate::module::HipModule;
 use crate::provider::Provider;
@@ -285,6 +286,11 @@ impl HipBackend {
         let bytes = self.core.memory.trim_to(keep);
         self.core.driver.enter()?;
         Ok(bytes)
+    }
+
+    /// The last kernels and graphs that were enqueued, the oldest first. For messages about hangs and late errors.
+    pub fn last_launches(&self) -> Vec<LaunchRecord> {
+        self.core.launches.last()
     }
 
     /// Why this backend is unusable, if it is.

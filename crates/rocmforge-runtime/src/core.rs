@@ -4,6 +4,7 @@ use crate::device::DeviceInfo;
 use crate::driver::{Driver, Raw};
 use crate::error::{HipError, HipResult};
 use crate::graph::GraphHandle;
+use crate::launch_log::LaunchLog;
 use crate::memory::{self, DeviceMemory};
 use crate::staging::Staging;
 use crate::stream::StreamShared;
@@ -23,6 +24,7 @@ pub(crate) struct Core {
     pub(crate) host: Arc<HostBudget>,
     pub(crate) device: DeviceInfo,
     pub(crate) staging: Staging,
+    pub(crate) launches: LaunchLog,
     /// Where buffers come from.
     pub(crate) memory: DeviceMemory,
     streams: Mutex<Vec<Weak<StreamShared>>>,
@@ -80,8 +82,9 @@ struct Grave {
 }
 
 /// Leaves a handle in the ledger for good: the driver still has it, so the ledger must not say it is gone.
-pub(crate) fn abandon(token: Option<HandleToken>) {
+pub(crate) fn abandon(token: Option<HandleToken>, why: &HipError) {
     if let Some(token) = token {
+        token.because(&why.to_string());
         token.abandon();
     }
 }
@@ -108,6 +111,7 @@ impl Core {
             host,
             device,
             staging,
+            launches: LaunchLog::default(),
             memory,
             streams: Mutex::new(Vec::new()),
             graves,
@@ -236,6 +240,7 @@ impl Graves {
                 let freed = self.driver.call("hipFree", |api| unsafe { api.hipFree(ptr.0) });
                 if let Err(error) = freed {
                     if let Some(allocation) = allocation {
+                        allocation.because(&error.to_string());
                         allocation.abandon();
                     }
                     self.keep(error);
@@ -247,7 +252,7 @@ impl Graves {
                 if let Err(error) = freed {
                     // The driver still has it, so it is still in use.
                     std::mem::forget(host);
-                    abandon(token);
+                    abandon(token, &error);
                     self.keep(error);
                 }
             }
@@ -257,7 +262,7 @@ impl Graves {
                     .driver
                     .call("hipGraphExecDestroy", |api| unsafe { api.hipGraphExecDestroy(raw.0) });
                 if let Err(error) = destroyed {
-                    abandon(token);
+                    abandon(token, &error);
                     self.keep(error);
                 }
             }
@@ -269,7 +274,7 @@ impl Graves {
                 if let Err(error) = unloaded {
                     // The driver may still read the image.
                     std::mem::forget(image);
-                    abandon(token);
+                    abandon(token, &error);
                     self.keep(error);
                 }
             }

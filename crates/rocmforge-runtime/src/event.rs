@@ -65,7 +65,7 @@ impl Drop for RawEvent {
             .driver
             .call("hipEventDestroy", |api| unsafe { api.hipEventDestroy(raw.0) });
         if let Err(error) = result {
-            crate::core::abandon(self.token.take());
+            crate::core::abandon(self.token.take(), &error);
             if !matches!(error, HipError::Poisoned { .. }) {
                 self.driver.defer(error);
             }

@@ -4,6 +4,7 @@ use crate::buffer::HipBuffer;
 use crate::device::DeviceLimits;
 use crate::error::{HipResult, LaunchError};
 use crate::graph::{Touched, Work};
+use crate::launch_log::LaunchRecord;
 use crate::module::HipKernel;
 use crate::stream::HipStream;
 use crate::tracker::Access;
@@ -353,6 +354,13 @@ impl HipStream {
             // declares (`check`), which HIP copies before it returns; the rest is promised by our caller.
             unsafe { api.hipModuleLaunchKernel(function, gx, gy, gz, bx, by, bz, lds, stream, params, none) }
         })?;
+        core.launches.note(LaunchRecord {
+            what: kernel.shared_name(),
+            stream: self.id(),
+            cursor: launched,
+            grid: config.grid,
+            block: config.block,
+        });
         if let Some(cursor) = launched {
             kernel.note_launch(self.shared(), cursor);
         }

@@ -111,6 +111,7 @@ impl HipModule {
         Ok(HipKernel {
             module: Arc::clone(module),
             index,
+            name: name.into(),
             function: Raw(function),
         })
     }
@@ -130,6 +131,7 @@ impl std::fmt::Debug for HipModule {
 pub struct HipKernel {
     module: Arc<Module>,
     index: usize,
+    name: Arc<str>,
     function: Raw<ihipModuleSymbol_t>,
 }
 
@@ -150,6 +152,10 @@ impl HipKernel {
 
     pub(crate) fn handle(&self) -> hipFunction_t {
         self.function.0
+    }
+
+    pub(crate) fn shared_name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
     }
 
     pub(crate) fn shares_module(&self, other: &Self) -> bool {

@@ -246,7 +246,7 @@ impl StreamShared {
         // Its buffers and staging may be reused or freed only when its work is done.
         if let Err(error) = self.wait(self.submitted()) {
             // The handle stays: work may still run on it, and a poisoned backend makes no more calls.
-            crate::core::abandon(self.state.lock().token.take());
+            crate::core::abandon(self.state.lock().token.take(), &error);
             core.keep(error);
             return;
         }
@@ -264,7 +264,7 @@ impl StreamShared {
         match destroyed {
             Ok(()) => core.reclaim(),
             Err(error) => {
-                crate::core::abandon(token);
+                crate::core::abandon(token, &error);
                 core.keep(error);
             }
         }

@@ -3,6 +3,7 @@
 //! * [`gpu`] gives a test its device: a simulated Radeon of its own, or the real card that the supervisor
 //!   (`cargo xtask test-gpu`) holds the lock of. The lease checks, when it ends, that nothing leaked, no error went unseen
 //!   and the simulator has nothing to report.
+//! * [`GpuTest`] is a whole test: what it needs of the device, where it is known to fail, seeds, deadlines, and its body.
 //! * [`against`] holds what two devices computed side by side.
 //! * [`compare`] holds an output to its reference and names the worst element; [`data`] makes seeded inputs and poison.
 //! * [`DummyBackend`] runs graphs without memory or arithmetic, to test their logic.
@@ -32,13 +33,19 @@ pub mod device;
 mod driver;
 mod dummy;
 mod fixture;
+mod gpu_test;
 mod lease;
 pub mod lock;
+mod needs;
 pub mod pulse;
 pub mod report;
+mod watchdog;
 
 pub use again::on_every_card;
 pub use dummy::{DummyBackend, DummyBackendStats};
 pub use fixture::{GPU_FIXTURE, GpuTestFixture};
+pub use gpu_test::{GpuTest, Verdict};
 pub use lease::{GpuLease, LeaseFailure, LeaseFault, LeaseOptions, gpu, gpu_with};
+pub use needs::{Feature, On};
+pub use rocmforge_memory::Bytes;
 pub use rocmforge_sim::Arch;

@@ -19,6 +19,13 @@ pub enum Record {
         /// The reason, in words a user can act on.
         reason: String,
     },
+    /// The test failed where it is known to.
+    ExpectedFailure {
+        /// Where, and why that is known.
+        reason: String,
+        /// What it failed with.
+        failure: String,
+    },
     /// A lease ended.
     Lease {
         /// The device it was for.
@@ -48,11 +55,14 @@ pub fn append(record: &Record) {
             .and_then(|mut file| writeln!(file, "{line}"))
             .is_ok()
     });
-    if let (false, Record::Skip { reason }) = (written, record) {
-        #[allow(clippy::print_stderr)] // a skip must be visible, and libtest has no other place for it
-        {
-            eprintln!("SKIP {reason}");
-        }
+    if written {
+        return;
+    }
+    #[allow(clippy::print_stderr)] // they must be visible, and libtest has no other place for them
+    match record {
+        Record::Skip { reason } => eprintln!("SKIP {reason}"),
+        Record::ExpectedFailure { reason, failure } => eprintln!("EXPECTED FAILURE {reason}: {failure}"),
+        Record::Lease { .. } | Record::Driver { .. } => {}
     }
 }
 

@@ -4,7 +4,12 @@ use crate::support::Problem;
 use rocmforge_attention::{Algorithm, Attention, AttentionConfig};
 use rocmforge_kernels::Kernels;
 use rocmforge_testkit::data::{rng, widen};
-use rocmforge_testkit::gpu;
+use rocmforge_testkit::{GpuTest, On, gpu};
+
+/// A test that looks at what only the simulator counts.
+fn counting() -> GpuTest {
+    GpuTest::new().only(On::Simulated, "it counts instructions")
+}
 
 fn mha(heads: usize, head_dim: usize) -> AttentionConfig {
     AttentionConfig::builder(heads, head_dim).build().unwrap()
@@ -126,79 +131,75 @@ fn test_gpu_attention_numerical_stability() {
 /// instructions, which are the same on every machine.
 #[test]
 fn test_gpu_attention_performance_baseline() {
-    let gpu = gpu();
-    let Some(sim) = gpu.sim() else {
-        rocmforge_testkit::skip!("counts instructions, which only a simulated device tells");
-    };
-    let kernels = Kernels::load(gpu.backend()).unwrap();
-    let count = |config: AttentionConfig, shape| {
-        let before = sim.counters();
-        let problem = Problem::random(&mut rng(16), config, shape);
-        problem.run(&gpu, &kernels);
-        let after = sim.counters();
-        (
-            after.launches - before.launches,
-            after.instructions - before.instructions,
-        )
-    };
-    let (launches, instructions) = count(mha(4, 64), [1, 128, 128]);
-    assert_eq!(launches, 1);
-    // Two products of 4 heads x 128 queries x 128 keys x 64 elements, 32 lanes at a time.
-    let products = 2 * 4 * 128 * 128 * 64 / 32;
-    assert!(
-        instructions < 4 * products,
-        "{instructions} instructions for {products} wave multiply-adds"
-    );
-    // Twice the keys: not more than twice the work. Causality: tiles wholly hidden cost nothing.
-    let (_, doubled) = count(mha(4, 64), [1, 128, 256]);
-    assert!(doubled < instructions * 21 / 10, "{instructions}, then {doubled}");
-    let (_, hidden) = count(causal(4, 64), [1, 128, 128]);
-    assert!(hidden < instructions * 3 / 4, "{instructions}, causal {hidden}");
+    counting().run(|gpu, _| {
+        let (sim, kernels) = (gpu.sim().expect("a simulated device"), gpu.kernels());
+        let count = |config: AttentionConfig, shape| {
+            let before = sim.counters();
+            let problem = Problem::random(&mut rng(16), config, shape);
+            problem.run(gpu, kernels);
+            let after = sim.counters();
+            (
+                after.launches - before.launches,
+                after.instructions - before.instructions,
+            )
+        };
+        let (launches, instructions) = count(mha(4, 64), [1, 128, 128]);
+        assert_eq!(launches, 1);
+        // Two products of 4 heads x 128 queries x 128 keys x 64 elements, 32 lanes at a time.
+        let products = 2 * 4 * 128 * 128 * 64 / 32;
+        assert!(
+            instructions < 4 * products,
+            "{instructions} instructions for {products} wave multiply-adds"
+        );
+        // Twice the keys: not more than twice the work. Causality: tiles wholly hidden cost nothing.
+        let (_, doubled) = count(mha(4, 64), [1, 128, 256]);
+        assert!(doubled < instructions * 21 / 10, "{instructions}, then {doubled}");
+        let (_, hidden) = count(causal(4, 64), [1, 128, 128]);
+        assert!(hidden < instructions * 3 / 4, "{instructions}, causal {hidden}");
+    });
 }
 
 /// What the choice of [`Algorithm`] rests on.
 #[test]
 fn flash_executes_less_than_separate_kernels() {
-    let gpu = gpu();
-    let Some(sim) = gpu.sim() else {
-        rocmforge_testkit::skip!("counts instructions, which only a simulated device tells");
-    };
-    let kernels = Kernels::load(gpu.backend()).unwrap();
-    for head_dim in [64, 128, 256] {
-        for [seq_q, seq_k] in [[1, 1], [1, 33], [1, 512], [16, 16], [64, 64], [128, 128], [65, 300]] {
-            let mut counts = [0; 2];
-            for (count, separate) in counts.iter_mut().zip([false, true]) {
-                let config = AttentionConfig::builder(2, head_dim)
-                    .separate_kernels(separate)
-                    .build()
-                    .unwrap();
-                let problem = Problem::random(&mut rng(17), config, [1, seq_q, seq_k]);
-                let attention = Attention::new(&kernels, problem.plan).unwrap();
-                let used = attention.plan().algorithm();
-                assert_eq!(
-                    used,
-                    if separate {
-                        Algorithm::Separate
-                    } else {
-                        Algorithm::Flash
-                    }
-                );
-                let on = problem.upload(&gpu);
-                gpu.backend().synchronize().unwrap();
-                let before = sim.counters().instructions;
-                attention
-                    .forward(gpu.backend().stream(), &on.q, &on.k, &on.v, None, &on.out)
-                    .unwrap();
-                gpu.backend().synchronize().unwrap();
-                *count = sim.counters().instructions - before;
+    counting().run(|gpu, _| {
+        let (sim, kernels) = (gpu.sim().expect("a simulated device"), gpu.kernels());
+        for head_dim in [64, 128, 256] {
+            for [seq_q, seq_k] in [[1, 1], [1, 33], [1, 512], [16, 16], [64, 64], [128, 128], [65, 300]] {
+                let mut counts = [0; 2];
+                for (count, separate) in counts.iter_mut().zip([false, true]) {
+                    let config = AttentionConfig::builder(2, head_dim)
+                        .separate_kernels(separate)
+                        .build()
+                        .unwrap();
+                    let problem = Problem::random(&mut rng(17), config, [1, seq_q, seq_k]);
+                    let attention = Attention::new(kernels, problem.plan).unwrap();
+                    let used = attention.plan().algorithm();
+                    assert_eq!(
+                        used,
+                        if separate {
+                            Algorithm::Separate
+                        } else {
+                            Algorithm::Flash
+                        }
+                    );
+                    let on = problem.upload(gpu);
+                    gpu.backend().synchronize().unwrap();
+                    let before = sim.counters().instructions;
+                    attention
+                        .forward(gpu.backend().stream(), &on.q, &on.k, &on.v, None, &on.out)
+                        .unwrap();
+                    gpu.backend().synchronize().unwrap();
+                    *count = sim.counters().instructions - before;
+                }
+                // Up to 128 flash attention wins everywhere. Its tile of 16 queries at 256 reads keys twice as often as a matrix
+                // product does: for many queries it pays up to a quarter more, and still stores no scores.
+                let [flash, separate] = counts;
+                let limit = if head_dim <= 128 { separate } else { separate * 5 / 4 };
+                assert!(flash <= limit, "head_dim {head_dim}, {seq_q} x {seq_k}: {counts:?}");
             }
-            // Up to 128 flash attention wins everywhere. Its tile of 16 queries at 256 reads keys twice as often as a matrix
-            // product does: for many queries it pays up to a quarter more, and still stores no scores.
-            let [flash, separate] = counts;
-            let limit = if head_dim <= 128 { separate } else { separate * 5 / 4 };
-            assert!(flash <= limit, "head_dim {head_dim}, {seq_q} x {seq_k}: {counts:?}");
         }
-    }
+    });
 }
 
 #[test]

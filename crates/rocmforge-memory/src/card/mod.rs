@@ -157,6 +157,12 @@ impl Shared {
         }
     }
 
+    pub(crate) fn because(&self, id: u64, reason: &str) {
+        if let Some(entry) = self.lock().entries.get_mut(id) {
+            entry.reason = Some(reason.into());
+        }
+    }
+
     pub(crate) fn abandon(&self, id: u64) {
         self.lock().entries.abandon(id);
     }

@@ -156,6 +156,13 @@ impl Allocation {
         }
     }
 
+    /// Says why the memory cannot be given back, for whoever reads the ledger once it is abandoned.
+    pub fn because(&self, reason: &str) {
+        if let Some(shared) = &self.shared {
+            shared.because(self.id, reason);
+        }
+    }
+
     /// Leaves the memory to the driver: entry and bytes stay, marked abandoned, for as long as the card is open.
     pub fn abandon(mut self) {
         if let Some(shared) = self.shared.take() {

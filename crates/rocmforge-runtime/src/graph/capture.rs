@@ -46,7 +46,7 @@ struct State {
     dropped: Vec<Arc<StreamShared>>,
     /// Events the capture was ordered with.
     events: Vec<RawEvent>,
-    /// The first call that failed: the graph would be incomplete.
+    /// The first call that failed, of which its caller was told: the graph would be incomplete.
     failed: Option<HipError>,
 }
 
@@ -185,20 +185,18 @@ impl Capturing {
 
     /// Ends the capture: its streams work again, whatever happened. The record and the graph, which is the caller's to
     /// destroy.
-    fn end(&self) -> HipResult<(Record, hipGraph_t)> {
+    fn end(&self) -> Result<(Record, hipGraph_t), Failure> {
         let Some(mut state) = self.state.lock().take() else {
-            return Err(GraphError::Ended.into());
+            return Err(Failure::told(GraphError::Ended));
         };
         let unjoined = state
             .record
             .unjoined()
             .map(|lane| state.streams[lane].label().to_owned());
         // Otherwise the capture does not end.
-        while let Some(lane) = state.record.unjoined() {
-            if let Err(error) = state.order(lane, 0) {
-                state.failed.get_or_insert(error);
-                break;
-            }
+        let mut joined = Ok(());
+        while let (Some(lane), Ok(())) = (state.record.unjoined(), &joined) {
+            joined = state.order(lane, 0);
         }
         let core = Arc::clone(&state.core);
         let driver = &core.driver;
@@ -219,27 +217,43 @@ impl Capturing {
             stream.retire(&core);
         }
         drop(std::mem::take(&mut state.events));
-        let error = match (state.failed.take(), unjoined, ended) {
-            (Some(cause), ..) => GraphError::Failed {
+        let failure = match (state.failed.take(), joined.and(ended), unjoined) {
+            (Some(cause), ..) => Failure::told(GraphError::Failed {
                 cause: Some(Arc::new(cause)),
+            }),
+            (None, Err(cause), _) => Failure {
+                told: false,
+                error: GraphError::Failed {
+                    cause: Some(Arc::new(cause)),
+                },
             },
-            (None, Some(stream), _) => GraphError::Unjoined { stream },
-            (None, None, Err(cause)) => GraphError::Failed {
-                cause: Some(Arc::new(cause)),
-            },
-            (None, None, Ok(())) => return Ok((state.record, graph)),
+            (None, Ok(()), Some(stream)) => Failure::told(GraphError::Unjoined { stream }),
+            (None, Ok(()), None) => return Ok((state.record, graph)),
         };
         destroy(&core, graph);
-        Err(error.into())
+        Err(failure)
     }
 
     /// Ends the capture and forgets what was captured.
     pub(crate) fn abort(&self, core: &Core) {
         match self.end() {
             Ok((_, graph)) => destroy(core, graph),
-            Err(HipError::Graph(GraphError::Ended | GraphError::Unjoined { .. })) => {}
-            Err(error) => core.keep(error),
+            Err(Failure { told: true, .. }) => {}
+            Err(Failure { error, .. }) => core.keep(error.into()),
         }
+    }
+}
+
+/// Why a capture came to nothing.
+struct Failure {
+    error: GraphError,
+    /// Whether the program knows already, or has thrown the capture away.
+    told: bool,
+}
+
+impl Failure {
+    fn told(error: GraphError) -> Self {
+        Self { error, told: true }
     }
 }
 
@@ -297,7 +311,7 @@ fn destroy(core: &Core, graph: hipGraph_t) {
             .card
             .ledger()
             .track(HandleKind::Graph, "captured graph", Site::caller());
-        abandon(Some(token));
+        abandon(Some(token), &error);
         core.keep(error);
     }
 }
@@ -464,7 +478,7 @@ impl Capture<'_> {
             self.shared.abort(core);
             return Err(error);
         }
-        let (record, graph) = self.shared.end()?;
+        let (record, graph) = self.shared.end().map_err(|failure| failure.error)?;
         Ok(HipGraph::new(core, graph, record, &self.shared.label, self.shared.site))
     }
 }

@@ -5,6 +5,7 @@ use super::order::{Record, Touched, Work};
 use crate::core::{Core, Resource, abandon};
 use crate::driver::Raw;
 use crate::error::{HipError, HipResult};
+use crate::launch_log::LaunchRecord;
 use crate::stream::HipStream;
 use crate::tracker::{Access, Use, Uses};
 use parking_lot::Mutex;
@@ -87,7 +88,7 @@ impl Drop for HipGraph {
             .driver
             .call("hipGraphDestroy", |api| unsafe { api.hipGraphDestroy(raw.0) });
         if let Err(error) = destroyed {
-            abandon(self.token.take());
+            abandon(self.token.take(), &error);
             self.core.keep(error);
         }
     }
@@ -151,6 +152,13 @@ impl HipGraphExec {
             // name lives: `self` holds it, and after that its own tracked use does.
             unsafe { api.hipGraphLaunch(raw.0, stream) }
         })?;
+        self.shared.core.launches.note(LaunchRecord {
+            what: format!("graph {:?}", self.shared.label).into(),
+            stream: stream.id(),
+            cursor: launched,
+            grid: [0; 3],
+            block: [0; 3],
+        });
         if let Some(cursor) = launched {
             for kernel in &self.record.held.kernels {
                 kernel.note_launch(stream.shared(), cursor);

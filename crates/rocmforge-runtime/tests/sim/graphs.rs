@@ -18,7 +18,14 @@ fn backend(seed: u64) -> (Arc<SimHost>, Arc<HipBackend>) {
         },
         ..SimConfig::default()
     };
-    backend_on(config, PoolOptions::OFF)
+    backend_on(
+        config,
+        if seed.is_multiple_of(2) {
+            PoolOptions::OFF
+        } else {
+            PoolOptions::ON
+        },
+    )
 }
 
 fn filled(stream: &HipStream, value: f32) -> HipBuffer<f32> {
@@ -307,7 +314,8 @@ fn a_driver_that_gave_the_capture_up_is_brought_back() {
 
 #[test]
 fn an_update_takes_the_new_buffers_and_lets_the_old_ones_go() {
-    let (sim, backend) = backend(5);
+    // Without the pool, so that a free is one of the driver.
+    let (sim, backend) = backend(4);
     let (stream, other) = (backend.stream(), backend.create_stream("other").unwrap());
     let kernels = Kernels::load(&backend).unwrap();
     let record = |factor: f32, x: &HipBuffer<f32>, twice: bool| {

@@ -5,13 +5,16 @@ use rocmforge_runtime::*;
 use rocmforge_sim::{SimConfig, SimHost};
 use std::sync::Arc;
 
+mod codes;
 #[path = "../common/drop_orders.rs"]
 mod drop_orders;
 mod drops;
 mod graphs;
 mod names;
 mod ordering;
+mod poison;
 mod pool;
+mod sources;
 mod sweep;
 
 /// A backend over a fresh simulated machine.
@@ -29,6 +32,9 @@ fn backend_on(config: SimConfig, pool: PoolOptions) -> (Arc<SimHost>, Arc<HipBac
     let provider = Provider::new(sim.api())
         .with_clock(sim.clock())
         .with_names(sim.names())
+        .with_host(rocmforge_memory::HostBudget::new(
+            rocmforge_memory::HostReading::default(),
+        ))
         .with_readings(Box::new(sim.readings(0)));
     let options = BackendOptions {
         policy: Policy::tests(),
