@@ -188,12 +188,12 @@ impl PeerLedger {
             self.since = u64::MAX;
             return;
         };
-        let seen: Vec<(usize, Slot)> = page
-            .iter()
-            .flat_map(page::Page::slots)
-            .flatten()
-            .filter(|(_, slot)| slot.owner != self.me && !(sure && process::is_dead(&slot.owner, &self.me)))
-            .collect();
+        let found: Vec<(usize, Slot)> = page.iter().flat_map(page::Page::slots).flatten().collect();
+        if self.claim > 0 && !found.iter().any(|(_, slot)| slot.owner == self.me) {
+            self.enter_again();
+        }
+        let other = |slot: &Slot| slot.owner != self.me && !(sure && process::is_dead(&slot.owner, &self.me));
+        let seen: Vec<(usize, Slot)> = found.into_iter().filter(|(_, slot)| other(slot)).collect();
         // All that a process ever committed is what it has and what it gave back.
         let ever = |slot: &Slot| slot.committed.saturating_add(slot.returned);
         self.since = seen
@@ -201,6 +201,16 @@ impl PeerLedger {
             .map(|(index, slot)| ever(slot).saturating_sub(self.seen_before(*index, slot).map_or(0, ever)))
             .fold(0, u64::saturating_add);
         self.seen = seen;
+    }
+
+    /// The file was removed or reset: what we have must be seen again.
+    fn enter_again(&mut self) {
+        // If somebody has it locked, the next look will do.
+        if self.check_fork().is_ok()
+            && let Ok(mut locked) = self.file.lock(Duration::ZERO)
+        {
+            let _ = self.publish(&mut locked, self.committed, self.claim);
+        }
     }
 
     /// Takes note of whether the figures that were read after [`look`](Self::look) contain what others hold.
@@ -261,10 +271,6 @@ impl PeerLedger {
         }
         let room = most(self.beyond);
         if wanted > room {
-            if self.claim > 0 && !slots.iter().any(|(_, slot)| slot.owner == self.me) {
-                // The file was removed or reset: what we have must be seen again.
-                self.publish(&mut locked, live, self.claim.max(held))?;
-            }
             return Ok(Claim::Short);
         }
         let claim = wanted.saturating_add(GRANULE).min(room);
@@ -484,6 +490,30 @@ mod tests {
         assert!(ledger.covers(10 * GRANULE - 1) && !ledger.covers(10 * GRANULE));
         ledger.settle(0, 0);
         assert_eq!(seen(), (1, 0), "a granule for the next small ones");
+    }
+
+    #[test]
+    fn the_dead_make_room_in_a_full_file() {
+        let root = scratch();
+        let mut ledger = join(root.path());
+        let mut locked = ledger.file.lock(Duration::ZERO).unwrap();
+        let dead = Slot {
+            owner: Identity {
+                start: ledger.me.start + 1,
+                ..ledger.me
+            },
+            claim: 0,
+            committed: 0,
+            returned: 0,
+            heartbeat: 0,
+        };
+        for index in 0..page::SLOTS {
+            locked.write(index, Some(dead)).unwrap();
+        }
+        drop(locked);
+        assert_eq!(ask(&mut ledger, 0, GRANULE), Ok(Claim::Granted));
+        let page = ledger.file.peek().unwrap().unwrap();
+        assert_eq!(page.slots().count(), 1);
     }
 
     #[test]

@@ -91,6 +91,7 @@ fn a_removed_file_is_filled_again_by_those_who_still_run() {
             .try_reserve(Bytes::gib(30), Class::Required, "too much")
             .is_err()
     );
+    assert!(scene.two.budget().peers >= Bytes::gib(6));
     assert!(scene.one.try_reserve(Bytes::gib(13), Class::Required, "fits").is_ok());
     assert!(scene.two.budget().peers >= Bytes::gib(6));
     assert!(scene.held.bytes().0 + greed(&[&scene.two]) <= BUDGET);
