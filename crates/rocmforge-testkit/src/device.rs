@@ -2,11 +2,13 @@
 
 use crate::lock::{self, LOCK_FD_VARIABLE, LockError};
 use parking_lot::Mutex;
-use rocmforge_runtime::{HipError, Provider};
+use rocmforge_nvidia::{CudaDriver, LoadError, NvmlReadings};
+use rocmforge_runtime::{HipBackend, HipError, Provider, SharedLedger};
 use rocmforge_sim::{Arch, SimConfig, SimError, SimHost};
 use std::sync::Arc;
 
-/// Names the device of a test process: `sim` or `sim:<arch>`, or `hip:<PCI address or index>`. Set by the supervisor.
+/// Names the device of a test process: `sim` or `sim:<arch>`, `hip:<PCI address or index>` or `nvidia:<PCI address>`. Set by
+/// the supervisor.
 pub const DEVICE_VARIABLE: &str = "ROCMFORGE_DEVICE";
 
 /// Why a test has no device.
@@ -26,6 +28,9 @@ pub enum DeviceError {
     /// The provider or the card is not there.
     #[error(transparent)]
     Hip(#[from] HipError),
+    /// NVIDIA's driver library is not there, or too old.
+    #[error(transparent)]
+    Nvidia(#[from] LoadError),
     /// Another test of this process has the card.
     #[error(
         "a real card runs one test at a time, and {holder} of this process has it: `cargo xtask test-gpu` gives each test a \
@@ -36,7 +41,7 @@ pub enum DeviceError {
         holder: String,
     },
     /// No device of the provider is at this address.
-    #[error("no device of the HIP library is {wanted:?}; it shows: {found}")]
+    #[error("no device of the library is {wanted:?}; it shows: {found}")]
     NoSuchDevice {
         /// What was asked for.
         wanted: String,
@@ -96,7 +101,8 @@ pub(crate) fn choose(sim: &SimConfig) -> Result<Chosen, DeviceError> {
             }
             Ok(simulated(SimHost::try_new(sim)?, name))
         }
-        Some(("hip", card)) if !card.is_empty() => real(card, &name),
+        Some(("hip", card)) if !card.is_empty() => real(card, &name, Platform::Amd),
+        Some(("nvidia", card)) if !card.is_empty() => real(card, &name, Platform::Nvidia),
         _ => Err(DeviceError::Unknown(name)),
     }
 }
@@ -115,13 +121,32 @@ fn simulated(host: Arc<SimHost>, name: String) -> Chosen {
     }
 }
 
+/// HIP's platforms.
+#[derive(Clone, Copy)]
+enum Platform {
+    Amd,
+    Nvidia,
+}
+
+impl Platform {
+    fn provider(self) -> Result<Provider, DeviceError> {
+        match self {
+            Self::Amd => Ok(Provider::amd()?),
+            Self::Nvidia => {
+                let driver = Arc::new(CudaDriver::load()?);
+                Ok(Provider::new(driver).with_peers(SharedLedger::of_this_user()))
+            }
+        }
+    }
+}
+
 /// A real card, which needs the supervisor's lock before the library is even loaded.
-fn real(card: &str, name: &str) -> Result<Chosen, DeviceError> {
+fn real(card: &str, name: &str, platform: Platform) -> Result<Chosen, DeviceError> {
     let descriptor = std::env::var(LOCK_FD_VARIABLE).ok();
     lock::check_inherited(&lock::default_directory(), card, descriptor.as_deref())?;
     let turn = Turn::take()?;
-    let provider = Provider::amd()?;
-    let devices = rocmforge_runtime::HipBackend::devices(&provider, std::time::Duration::from_secs(10))?;
+    let mut provider = platform.provider()?;
+    let devices = HipBackend::devices(&provider, std::time::Duration::from_secs(10))?;
     let found = devices
         .iter()
         .find(|device| device.pci.to_string() == card || device.ordinal.to_string() == card);
@@ -135,6 +160,11 @@ fn real(card: &str, name: &str) -> Result<Chosen, DeviceError> {
             found: list.join(", "),
         });
     };
+    if let Platform::Nvidia = platform
+        && let Some(readings) = NvmlReadings::open(device.pci.as_str())?
+    {
+        provider = provider.with_readings(Box::new(readings));
+    }
     Ok(Chosen {
         ordinal: device.ordinal,
         provider,
