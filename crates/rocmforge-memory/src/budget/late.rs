@@ -47,3 +47,44 @@ impl LateFrees {
         seen - excused
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRACE: Duration = Duration::from_millis(200);
+
+    fn at(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
+    #[test]
+    fn each_free_excuses_for_its_own_grace() {
+        let free = || {
+            let mut late = LateFrees::default();
+            late.note(5, at(0));
+            late.note(3, at(100));
+            late.note(4, at(100));
+            assert_eq!(late.credits, [(at(0), 5), (at(100), 7)], "those of one moment are one");
+            late
+        };
+        for (now, excused) in [(199, 12), (200, 7), (299, 7), (300, 0)] {
+            assert_eq!(
+                free().excuse(Some(1000), 1012, at(now), GRACE),
+                1012 - excused,
+                "{now} ms"
+            );
+        }
+        // Only a rise needs an excuse; what needs none has arrived, the oldest first.
+        let mut late = free();
+        assert_eq!(late.excuse(Some(1000), 1006, at(150), GRACE), 1000);
+        assert_eq!(late.credits, [(at(100), 6)]);
+        assert_eq!(late.excuse(Some(1000), 900, at(150), GRACE), 900);
+        assert_eq!(late.credits, []);
+        assert_eq!(
+            free().excuse(None, 1012, at(150), GRACE),
+            1012,
+            "nothing was seen before"
+        );
+    }
+}
