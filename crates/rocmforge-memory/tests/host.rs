@@ -125,7 +125,7 @@ fn figures_that_are_missing_or_impossible() {
 #[test]
 fn threads_never_have_more_than_there_is() {
     let host = HostBudget::new(Machine::new(32 * GIB));
-    let granted: u64 = std::thread::scope(|scope| {
+    let held: Vec<_> = std::thread::scope(|scope| {
         let worker = |index: u64| {
             let host = &host;
             scope.spawn(move || {
@@ -133,14 +133,13 @@ fn threads_never_have_more_than_there_is() {
                 while let Ok(reservation) = host.try_reserve(Bytes((1 + index) << 24), HostKind::Pinned, "x") {
                     held.push(reservation.commit());
                 }
-                let bytes = held.iter().map(|held| held.bytes().0).sum::<u64>();
-                std::mem::forget(held); // held until the end, to be counted together
-                bytes
+                held
             })
         };
         let workers: Vec<_> = (0..8).map(worker).collect();
-        workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
+    let granted: u64 = held.iter().map(|held| held.bytes().0).sum();
     assert_eq!(granted, 12 * GIB, "the smallest piece fills what is left");
     assert_eq!(host.held(HostKind::Pinned), Bytes(granted));
 }
