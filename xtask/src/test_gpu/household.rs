@@ -95,7 +95,8 @@ impl Household {
         let began = Process::read(leader).map_or(0, |leader| leader.started);
         self.end(patience, |processes| {
             let adopted = alone && self.adopts;
-            let known = self.tests();
+            // A copy: reading a large `/proc` under the lock would hold up every other test's start and end.
+            let known = self.tests().clone();
             let ours = processes.iter().filter(|one| {
                 one.started >= began
                     && !known.contains(&one.id)
@@ -114,7 +115,7 @@ impl Household {
             return Leftovers::default();
         }
         self.end(patience, |processes| {
-            let known = self.tests();
+            let known = self.tests().clone();
             let ours = processes.iter();
             let ours = ours.filter(|one| one.parent == std::process::id() && !known.contains(&one.id));
             let mut found: BTreeSet<u32> = ours.map(|one| one.id).collect();

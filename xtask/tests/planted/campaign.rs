@@ -92,7 +92,7 @@ fn untraced(supervisor: u32) -> usize {
 
 #[test]
 fn no_healthy_test_is_killed_at_four_fifths_of_its_deadline() {
-    let (launches, jobs, deadline) = if is_whole() { (10_000, 500, 30) } else { (64, 64, 10) };
+    let (launches, jobs, deadline) = if is_whole() { (10_000, 250, 20) } else { (64, 64, 10) };
     let run = Run::new();
     let mut command = run.supervisor("faults::healthy", deadline);
     command.args(["--repeat", &launches.to_string(), "--jobs", &jobs.to_string()]);

@@ -367,7 +367,7 @@ impl Card {
         state.counts.peak = state.counts.peak.max(state.usage());
         shared.note_pressure(state);
         let id = state.entries.add(EntryKind::Reserved(bytes), label, site);
-        Ok(Reservation::new(shared, id, bytes))
+        Ok(Reservation::taken(shared, id, bytes))
     }
 
     fn refuse(

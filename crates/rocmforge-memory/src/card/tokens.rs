@@ -9,7 +9,7 @@ use crate::ledger::EntryKind;
 
 /// Bytes taken out of the budget, not yet allocated. Dropping it gives them back.
 ///
-/// It cannot be cloned and has no constructor but [`Card::try_reserve`].
+/// It cannot be cloned and has no constructor but [`Card::try_reserve`](crate::Card::try_reserve).
 #[must_use = "dropping a reservation gives it back"]
 pub struct Reservation {
     /// `None` once committed: the allocation has taken the entry over.
@@ -19,7 +19,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    pub(super) fn new(shared: &Arc<Shared>, id: u64, bytes: Bytes) -> Self {
+    pub(super) fn taken(shared: &Arc<Shared>, id: u64, bytes: Bytes) -> Self {
         Self {
             shared: Some(Arc::clone(shared)),
             id,
