@@ -1,7 +1,6 @@
 //! `cargo xtask budget`: the long run of the budget beside desktops that walk about.
 
-use crate::{Outcome, workspace_root};
-use std::process::Command;
+use crate::{Outcome, cargo};
 
 /// `cargo xtask budget`.
 #[derive(clap::Args)]
@@ -22,9 +21,8 @@ pub(crate) struct Args {
 struct Broken;
 
 pub(crate) fn run(args: Args) -> Outcome {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = cargo();
     cargo
-        .current_dir(workspace_root())
         .args(["test", "--release", "-p", "rocmforge-memory", "--test", "campaign"])
         .args(["--", "--nocapture", "--test-threads=1"])
         .env("ROCMFORGE_BUDGET_SEEDS", args.seeds.to_string())

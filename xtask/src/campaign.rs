@@ -1,7 +1,6 @@
 //! `cargo xtask campaign`: the long run of random host programs on the simulator, with and without a planted mistake.
 
-use crate::{Outcome, workspace_root};
-use std::process::Command;
+use crate::{Outcome, cargo};
 
 /// `cargo xtask campaign`.
 #[derive(clap::Args)]
@@ -28,9 +27,8 @@ pub(crate) struct Args {
 struct Failed;
 
 pub(crate) fn run(args: Args) -> Outcome {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = cargo();
     cargo
-        .current_dir(workspace_root())
         .args(["test", "-p", "rocmforge-sim", "--test", "campaign", "--"])
         .args(["--nocapture", "--test-threads=1"])
         .args(["every_planted_mistake_is_found", "correct_programs_make_no_report"])

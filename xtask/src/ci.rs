@@ -1,7 +1,6 @@
 //! `cargo xtask ci`: everything a change must pass, one step after another, with its time.
 
-use crate::{Outcome, workspace_root};
-use std::process::Command;
+use crate::{Outcome, cargo};
 use std::time::Instant;
 
 /// `cargo xtask ci`.
@@ -106,8 +105,8 @@ pub(crate) fn run(args: Args) -> Outcome {
     for step in &steps {
         say!("== {} ==", step.name);
         let start = Instant::now();
-        let mut command = Command::new(env!("CARGO"));
-        command.args(step.cargo).current_dir(workspace_root());
+        let mut command = cargo();
+        command.args(step.cargo);
         if let Some((name, value)) = step.env {
             command.env(name, value);
         }

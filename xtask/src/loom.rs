@@ -1,7 +1,6 @@
 //! `cargo xtask loom`: every order in which threads can take the locks of rocmforge-memory.
 
-use crate::{Outcome, workspace_root};
-use std::process::Command;
+use crate::{Outcome, cargo, workspace_root};
 
 /// `cargo xtask loom`.
 #[derive(clap::Args)]
@@ -17,11 +16,10 @@ struct Broken;
 /// Builds the crate with loom's locks in a target directory of its own, because `--cfg loom` changes every crate, and
 /// runs its models.
 pub(crate) fn run(args: Args) -> Outcome {
-    let mut command = Command::new(env!("CARGO"));
+    let mut command = cargo();
     command
         .args(["test", "--package", "rocmforge-memory", "--test", "loom"])
         .args(args.filter)
-        .current_dir(workspace_root())
         .env("CARGO_TARGET_DIR", workspace_root().join("target/loom"))
         .env("RUSTFLAGS", "--cfg loom");
     if command.status()?.success() {

@@ -95,6 +95,14 @@ fn main() -> ExitCode {
     }
 }
 
+/// The cargo that runs us, in the workspace's root; the one that built us if we were started without one.
+fn cargo() -> std::process::Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into());
+    let mut cargo = std::process::Command::new(program);
+    cargo.current_dir(workspace_root());
+    cargo
+}
+
 /// The workspace's root directory.
 fn workspace_root() -> &'static std::path::Path {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -1,7 +1,6 @@
 //! `cargo xtask programs`: the long run of generated programs against the order that the runtime promises.
 
-use crate::{Outcome, workspace_root};
-use std::process::Command;
+use crate::{Outcome, cargo};
 
 /// `cargo xtask programs`.
 #[derive(clap::Args)]
@@ -28,9 +27,8 @@ pub(crate) struct Args {
 struct Failed;
 
 pub(crate) fn run(args: Args) -> Outcome {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = cargo();
     cargo
-        .current_dir(workspace_root())
         .args([
             "test",
             "-p",

@@ -2,13 +2,12 @@
 
 use super::BindingsError;
 use std::path::Path;
-use std::process::Command;
 
 /// Runs the check crate's tests. It has its own workspace and lock file, and links the HIP library.
 pub(super) fn check(include: &Path) -> Result<(), BindingsError> {
     let folder = crate::workspace_root().join("checks/hip-sys-oracle");
     let root = include.parent().unwrap_or(include);
-    let mut command = Command::new(env!("CARGO"));
+    let mut command = crate::cargo();
     // Another workspace: nothing of this one's build environment applies.
     command
         .args(["test", "--locked", "--quiet"])

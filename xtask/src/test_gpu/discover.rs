@@ -3,7 +3,7 @@
 use super::household::{Household, Mark};
 use super::interrupt::{Hurry, Interrupt};
 use super::poll::poll;
-use crate::workspace_root;
+use crate::cargo;
 use rustix::process::Signal;
 use serde::Deserialize;
 use std::io::{self, ErrorKind, Read};
@@ -131,10 +131,10 @@ impl Runner<'_> {
 
     /// Builds every crate's `gpu` test target.
     pub(crate) fn build(&self) -> Result<Vec<TestBinary>, DiscoverError> {
-        let mut command = Command::new(env!("CARGO"));
+        let mut command = cargo();
         command.args(["test", "--workspace", "--all-features", "--no-run", "--test", "gpu"]);
         command.args(["--message-format", "json-render-diagnostics"]);
-        let (status, messages) = self.output(command.current_dir(workspace_root()), BUILDING)?;
+        let (status, messages) = self.output(&mut command, BUILDING)?;
         match status {
             Some(status) if !status.success() => Err(DiscoverError::Build(status)),
             _ => binaries(&messages),
