@@ -77,16 +77,13 @@ impl Call<'_> {
         }
     }
 
-    /// Fresh memory belongs to the stream it was allocated on.
-    pub(crate) fn belongs_to_stream(&mut self, card: usize, address: u64, stream: StreamId) {
+    /// A moment behind everything on a stream.
+    pub(crate) fn end_of(&mut self, stream: StreamId) -> Option<Arc<Actor>> {
         let (thread, api, call) = (self.thread, self.api, self.number);
         let host: &mut Host = self;
-        let Some(allocation) = host.cards[card].vram.find(address).cloned() else {
-            return;
-        };
-        let Some(queue) = host.queues.get(stream) else { return };
+        let queue = host.queues.get(stream)?;
         let (epoch, clock) = host.races.order.mark(thread, stream, queue);
-        let actor = Arc::new(Actor {
+        Some(Arc::new(Actor {
             epoch,
             clock,
             api,
@@ -94,10 +91,18 @@ impl Call<'_> {
             stream: Some(stream),
             kernel: None,
             site: None,
-        });
+        }))
+    }
+
+    /// Fresh memory belongs to the stream it was allocated on.
+    pub(crate) fn belongs_to_stream(&mut self, card: usize, address: u64, stream: StreamId) {
+        let Some(allocation) = self.cards[card].vram.find(address).cloned() else {
+            return;
+        };
+        let Some(actor) = self.end_of(stream) else { return };
         let (address, id) = (allocation.address, allocation.id);
         let place = Place::Device { card, address, id };
-        host.touch(place, allocation.size as usize, How::Allocated, &actor);
+        self.touch(place, allocation.size as usize, How::Allocated, &actor);
     }
 
     /// Pinned memory goes.

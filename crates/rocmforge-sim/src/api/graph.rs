@@ -5,11 +5,9 @@ use crate::capture::{Capture, Exec, Graph, Node, Stage};
 use crate::handle::Found;
 use crate::queue::{Point, StreamId};
 use crate::report::{Report, ReportKind};
-use crate::shadow::Actor;
 use crate::sim::{Call, Hip};
 use crate::work::{OpKind, Place};
 use rocmforge_hip_sys::*;
-use std::sync::Arc;
 
 impl Call<'_> {
     pub(crate) fn begin_capture(&mut self, stream: hipStream_t, mode: hipStreamCaptureMode) -> Hip {
@@ -279,23 +277,6 @@ impl Call<'_> {
         for (lane, _) in &lanes[1..] {
             self.queues.destroy(*lane);
         }
-    }
-
-    /// A moment behind everything on a stream.
-    fn end_of(&mut self, stream: StreamId) -> Option<Arc<Actor>> {
-        let (thread, api, call) = (self.thread, self.api, self.number);
-        let host: &mut crate::host::Host = self;
-        let queue = host.queues.get(stream)?;
-        let (epoch, clock) = host.races.order.mark(thread, stream, queue);
-        Some(Arc::new(Actor {
-            epoch,
-            clock,
-            api,
-            call,
-            stream: Some(stream),
-            kernel: None,
-            site: None,
-        }))
     }
 
     /// In a strict simulation: an executable graph is changed or destroyed, and nothing says that its launches are done.
