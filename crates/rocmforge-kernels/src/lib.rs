@@ -3,7 +3,7 @@
 //! * [`Kernels`] holds the kernels of one device and launches them: shapes, lengths, strides and aliasing are checked first, and a
 //!   [`KernelError`] with the figures means that nothing was enqueued. No launch waits.
 //! * [`Pack`] is where they come from: the code objects of one target, compiled ahead and embedded. No compiler and no ROCm is needed
-//!   to build or use this crate. Ten targets are embedded; [`KernelError::NoPack`] says how to make another.
+//!   to build or use this crate. Ten AMD targets are embedded, and PTX for NVIDIA's cards; [`KernelError::NoPack`] says how to make another.
 //! * [`mod@reference`] computes the same in f64, from the definitions.
 //!
 //! Everything is f32. The sources are `kernels/*.hip` in the repository, `kernels/README.md` lists arguments and geometry.
