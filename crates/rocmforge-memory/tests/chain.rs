@@ -6,20 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Driver, GIB, MIB, World};
+use common::{Driver, GIB, MIB, World, desktop};
 use rocmforge_memory::{
     Allocation, Bytes, Card, Class, DRIVER_SLACK, DeviceKey, Limit, OutOfBudget, Policy, Pressure, Registration,
     Shortage, Site, Step, Warning,
 };
-
-fn desktop() -> (Driver, Arc<Card>) {
-    let driver = Driver::new(World {
-        shows_own: true,
-        ..World::new(20 * GIB, 2 * GIB)
-    });
-    let card = Card::new(DeviceKey::new("test"), Policy::desktop(), driver.boxed());
-    (driver, card)
-}
 
 /// Buffers that a step can give back, and what it was asked for.
 #[derive(Clone)]

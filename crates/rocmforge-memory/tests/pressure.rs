@@ -6,20 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use common::{Driver, GIB, World};
+use common::{Driver, GIB, World, desktop};
 use rocmforge_memory::{
     Allocation, Bytes, Card, Class, DISPLAY_HEADROOM, DeviceKey, HEADLESS_HEADROOM, Headroom, OnDisplay, Policy,
     Pressure, PressureChange, Warning,
 };
-
-fn desktop() -> (Driver, Arc<Card>) {
-    let driver = Driver::new(World {
-        shows_own: true,
-        ..World::new(20 * GIB, 2 * GIB)
-    });
-    let card = Card::new(DeviceKey::new("test"), Policy::desktop(), driver.boxed());
-    (driver, card)
-}
 
 fn hold(card: &Arc<Card>, driver: &Driver, bytes: u64) -> Allocation {
     let reservation = card.try_reserve(Bytes(bytes), Class::Required, "held").unwrap();

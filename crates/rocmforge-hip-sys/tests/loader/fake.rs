@@ -1,5 +1,6 @@
 //! Fake HIP libraries, compiled from C.
 
+use crate::compile::compile;
 use rocmforge_hip_sys::{CORE_FUNCTIONS, OPTIONAL_FUNCTIONS};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -63,26 +64,7 @@ impl Fake {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let c = path.with_extension("c");
         std::fs::write(&c, self.source()).unwrap();
-        let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-        let out = path.parent().unwrap();
-        let compiler = cc::Build::new()
-            .target(&triple)
-            .host(&triple)
-            .opt_level(0)
-            .out_dir(out)
-            .cargo_metadata(false)
-            .get_compiler();
-        let mut command = compiler.to_command();
-        command
-            .args(["-shared", "-fPIC", "-w", "-std=gnu11", "-o"])
-            .arg(path)
-            .arg(&c);
-        let output = command.output().expect("the C compiler runs");
-        assert!(
-            output.status.success(),
-            "{command:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        compile(&c, path);
         path.to_owned()
     }
 }

@@ -6,7 +6,7 @@ pub(crate) mod device;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rocmforge_memory::{Bytes, Reading, Readings};
+use rocmforge_memory::{Bytes, Card, DeviceKey, Policy, Reading, Readings};
 
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const GIB: u64 = 1 << 30;
@@ -92,4 +92,14 @@ impl Readings for Driver {
     fn now(&self) -> Duration {
         self.with(|w| w.now)
     }
+}
+
+/// A card of 20 GiB that drives a display, of which the desktop holds two; the driver tells our part.
+pub(crate) fn desktop() -> (Driver, Arc<Card>) {
+    let driver = Driver::new(World {
+        shows_own: true,
+        ..World::new(20 * GIB, 2 * GIB)
+    });
+    let card = Card::new(DeviceKey::new("test"), Policy::desktop(), driver.boxed());
+    (driver, card)
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rocmforge_memory::{Bytes, Class, Limit, PeerFigures, PeersError};
 
 use crate::common::{Driver, GIB, MIB, World};
+use crate::shim;
 use crate::{CARD, apart, assert_fits, join, open, scratch};
 
 const ROLE: &str = "PEERS_TEST_ROLE";
@@ -238,54 +239,43 @@ fn hammer(directory: &Path, seed: u64) {
     let _ = fs::write(directory.join(format!("done.{}", std::process::id())), "");
 }
 
-#[test]
-fn eight_processes_of_two_threads_never_hold_more_than_the_budget() {
-    let root = scratch();
-    let mut children: Vec<Kept> = (0..8)
-        .map(|seed: u64| {
-            Kept(
-                command("hammer", root.path())
-                    .env(SEED, seed.to_string())
-                    .spawn()
-                    .unwrap(),
-            )
-        })
-        .collect();
-    for child in &mut children {
+/// Starts a child that takes and gives back at random.
+fn start_hammer(seed: u64, directory: &Path) -> Kept {
+    let mut command = command("hammer", directory);
+    Kept(command.env(SEED, seed.to_string()).spawn().unwrap())
+}
+
+/// Waits for the children: they held no more than the budget at any time, and nothing now.
+#[track_caller]
+fn assert_kept_within(children: &mut [Kept], directory: &Path) {
+    for child in children {
         let status = child.0.wait().unwrap();
         assert!(status.success(), "{status}");
     }
-    assert_nothing_over(root.path());
-    let card = apart(root.path(), 20);
+    assert_nothing_over(directory);
+    let card = apart(directory, 20);
     assert_fits(&card, Bytes(BUDGET));
+}
+
+#[test]
+fn eight_processes_of_two_threads_never_hold_more_than_the_budget() {
+    let root = scratch();
+    let mut children: Vec<Kept> = (0..8).map(|seed| start_hammer(seed, root.path())).collect();
+    assert_kept_within(&mut children, root.path());
 }
 
 #[test]
 fn processes_killed_at_random_leave_nothing_and_never_hold_more_than_the_budget() {
     let root = scratch();
-    let start = |seed: u64| {
-        Kept(
-            command("hammer", root.path())
-                .env(SEED, seed.to_string())
-                .spawn()
-                .unwrap(),
-        )
-    };
-    let mut children: Vec<Kept> = (0..4).map(start).collect();
+    let mut children: Vec<Kept> = (0..4).map(|seed| start_hammer(seed, root.path())).collect();
     let mut random = 0x9e37_79b9u64;
     for seed in 4..24u64 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed);
         std::thread::sleep(Duration::from_micros(random >> 49));
         let victim = (random >> 33) as usize % children.len();
-        std::mem::replace(&mut children[victim], start(seed)).kill();
+        std::mem::replace(&mut children[victim], start_hammer(seed, root.path())).kill();
     }
-    for child in &mut children {
-        let status = child.0.wait().unwrap();
-        assert!(status.success(), "{status}");
-    }
-    assert_nothing_over(root.path());
-    let card = apart(root.path(), 20);
-    assert_fits(&card, Bytes(BUDGET));
+    assert_kept_within(&mut children, root.path());
 }
 
 #[track_caller]
@@ -293,30 +283,6 @@ fn assert_nothing_over(directory: &Path) {
     if let Ok(over) = fs::read_to_string(directory.join("over")) {
         panic!("the processes held {over}");
     }
-}
-
-/// A library that ends or stops the process right before its n-th call that concerns the ledger's file.
-fn shim(directory: &Path) -> PathBuf {
-    const SOURCE: &str = include_str!("shim.c");
-    let (source, library) = (directory.join("shim.c"), directory.join("libshim.so"));
-    fs::write(&source, SOURCE).unwrap();
-    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let compiler = cc::Build::new()
-        .target(&triple)
-        .host(&triple)
-        .opt_level(0)
-        .out_dir(directory)
-        .cargo_metadata(false)
-        .get_compiler();
-    let mut command = compiler.to_command();
-    command
-        .args(["-shared", "-fPIC", "-o"])
-        .arg(&library)
-        .arg(&source)
-        .arg("-ldl");
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    library
 }
 
 /// Runs the child that goes through every step, ended before step `step`. Whether it came so far.
@@ -335,7 +301,7 @@ fn ended_before(step: u32, shim: &Path, directory: &Path) -> bool {
 #[test]
 fn a_process_killed_before_any_step_of_the_protocol_takes_nothing_with_it() {
     let tools = scratch();
-    let shim = shim(tools.path());
+    let shim = shim::build(tools.path());
     // In an empty directory, where the file is made too; and beside a process that holds something.
     for beside in [false, true] {
         let mut step = 1;
@@ -377,7 +343,7 @@ fn a_process_stopped_with_the_file_locked_is_named_and_waited_for_no_longer_than
     // The first record that is written is written under the lock.
     let child = Kept(
         command("steps", root.path())
-            .env("LD_PRELOAD", shim(tools.path()))
+            .env("LD_PRELOAD", shim::build(tools.path()))
             .env("SHIM_FILE", ".ledger")
             .env("SHIM_CALL", "pwrite")
             .env("SHIM_STEP", "1")

@@ -58,6 +58,21 @@ fn status(sim: &SimHost) -> DesktopStatus {
     sim.desktop(0).expect("the card has a desktop")
 }
 
+/// The session has noticed nothing of us.
+#[track_caller]
+fn assert_undisturbed(status: &DesktopStatus) {
+    assert_eq!(
+        (
+            status.frames_missed,
+            status.evicted_by_us,
+            status.queue_stops,
+            status.floor_violations
+        ),
+        (0, Bytes(0), 0, 0),
+        "{status:?}"
+    );
+}
+
 /// Memory that nobody reads: what counts here is that it is held.
 fn held(backend: &Arc<HipBackend>, bytes: u64) -> HipResult<HipBuffer<u8>> {
     // SAFETY: nothing reads it.

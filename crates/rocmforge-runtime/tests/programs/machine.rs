@@ -2,6 +2,7 @@
 
 use crate::model::{Action, Capture as ModelCapture, Model, Slice};
 use crate::program::{BUFFERS, EVENTS, GRAPHS, Name, Op, PENDING, PINNED, Program, STREAMS, Step};
+use crate::simulated;
 use rocmforge_kernels::Pack;
 use rocmforge_runtime::*;
 use rocmforge_sim::{SimConfig, SimHost};
@@ -58,19 +59,11 @@ fn told(error: HipError) -> String {
 /// Runs a program. `prepare` may plan faults once the machine stands.
 pub(crate) fn run(program: &Program, config: SimConfig, pool: PoolOptions, prepare: impl FnOnce(&SimHost)) -> Outcome {
     let sim = SimHost::new(config);
-    let provider = Provider::new(sim.api())
-        .with_clock(sim.clock())
-        .with_names(sim.names())
-        .with_host(rocmforge_memory::HostBudget::new(
-            rocmforge_memory::HostReading::default(),
-        ))
-        .with_readings(Box::new(sim.readings(0)));
     let options = BackendOptions {
-        policy: Policy::tests(),
         pool,
         ..BackendOptions::default()
     };
-    let backend = HipBackend::open(provider, options).map_err(told)?;
+    let backend = simulated::open(&sim, options).map_err(told)?;
     let card = Arc::clone(backend.card());
     let event = |label| {
         backend

@@ -8,6 +8,8 @@
 mod machine;
 mod model;
 mod program;
+#[path = "../common/machine.rs"]
+mod simulated;
 
 use machine::{Outcome, run};
 use program::{Program, Step, generate};

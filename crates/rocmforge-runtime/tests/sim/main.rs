@@ -10,6 +10,8 @@ mod codes;
 mod drop_orders;
 mod drops;
 mod graphs;
+#[path = "../common/machine.rs"]
+mod machine;
 mod names;
 mod ordering;
 mod poison;
@@ -29,19 +31,11 @@ fn backend(seed: u64) -> (Arc<SimHost>, Arc<HipBackend>) {
 /// A backend over this machine.
 fn backend_on(config: SimConfig, pool: PoolOptions) -> (Arc<SimHost>, Arc<HipBackend>) {
     let sim = SimHost::new(config);
-    let provider = Provider::new(sim.api())
-        .with_clock(sim.clock())
-        .with_names(sim.names())
-        .with_host(rocmforge_memory::HostBudget::new(
-            rocmforge_memory::HostReading::default(),
-        ))
-        .with_readings(Box::new(sim.readings(0)));
     let options = BackendOptions {
-        policy: Policy::tests(),
         pool,
         ..BackendOptions::default()
     };
-    let backend = HipBackend::open(provider, options).expect("the simulated card opens");
+    let backend = machine::open(&sim, options).expect("the simulated card opens");
     (sim, backend)
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout)] // the long run says what it has seen
 
+#[path = "../../../rocmforge-memory/tests/peers/shim.rs"]
 mod shim;
 
 use rocmforge_memory::sysfs::Sysfs;

@@ -1,5 +1,6 @@
 //! A card that a library compiled from C pretends to be, and processes that use it.
 
+use crate::compile::compile;
 use rocmforge_hip_sys::{CORE_FUNCTIONS, OPTIONAL_FUNCTIONS, hipDeviceProp_tR0600};
 use rocmforge_testkit::lock::CardLock;
 use std::fmt::Write as _;
@@ -30,21 +31,7 @@ pub(crate) fn build(path: &Path, without: &[&str]) {
     }
     let c = path.with_extension("c");
     fs::write(&c, source).unwrap();
-    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let compiler = cc::Build::new()
-        .target(&triple)
-        .host(&triple)
-        .opt_level(0)
-        .out_dir(path.parent().unwrap())
-        .cargo_metadata(false)
-        .get_compiler();
-    let mut command = compiler.to_command();
-    command
-        .args(["-shared", "-fPIC", "-w", "-std=gnu11", "-o"])
-        .arg(path)
-        .arg(&c);
-    let output = command.output().expect("the C compiler runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    compile(&c, path);
 }
 
 /// The whole library, built once in a process.

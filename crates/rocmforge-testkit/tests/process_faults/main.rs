@@ -2,6 +2,8 @@
 //! built from C pretends to be.
 #![allow(clippy::print_stdout)] // the children say what they have seen
 
+#[path = "../../../rocmforge-hip-sys/tests/loader/compile.rs"]
+mod compile;
 mod fake;
 
 use fake::{CARD, Scene};

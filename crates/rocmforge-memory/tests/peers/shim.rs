@@ -1,11 +1,12 @@
-//! The library that ends a process at a chosen step, from the tests of the ledger of processes.
+//! A library that ends or stops the process right before its n-th call that concerns a file. Also part of the card lock's tests,
+//! in rocmforge-testkit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn build(directory: &Path) -> PathBuf {
     let (source, library) = (directory.join("shim.c"), directory.join("libshim.so"));
-    fs::write(&source, include_str!("../../../rocmforge-memory/tests/peers/shim.c")).unwrap();
+    fs::write(&source, include_str!("shim.c")).unwrap();
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let compiler = cc::Build::new()
         .target(&triple)
