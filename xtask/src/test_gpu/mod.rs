@@ -4,8 +4,8 @@
 //! what happened: a table here; a page, JUnit and JSON under `target/test-gpu/`. This process itself never opens the card.
 //!
 //! * before: [`discover`], [`device`], [`preflight`], [`quarantine`];
-//! * one test: [`supervise`] with [`child`], [`poll`], [`output`], [`heart`], [`ladder`], and after its end [`household`] and
-//!   [`kfd`];
+//! * one test: [`supervise`] with [`child`], [`poll`], [`output`], [`heart`], [`ladder`], and after its end [`household`],
+//!   [`kfd`] and [`told`];
 //! * all tests: [`session`], with [`breaker`], [`uevents`] and [`interrupt`];
 //! * after: [`report`], [`against`], [`verdict`].
 
@@ -26,6 +26,7 @@ pub(crate) mod quarantine;
 mod report;
 mod session;
 mod supervise;
+mod told;
 mod uevents;
 mod verdict;
 

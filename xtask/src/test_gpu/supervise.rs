@@ -11,11 +11,12 @@ use super::kfd::Kfd;
 use super::ladder::{self, Grace, Target};
 use super::output::Output;
 use super::poll::poll;
-use super::report::{TestResult, Verdict, first_error};
+use super::report::{TestResult, Verdict};
+use super::told::{Told, first_error, seed, tail};
 use rocmforge_testkit::against::BUFFERS_VARIABLE;
 use rocmforge_testkit::lock::CardLock;
 use rocmforge_testkit::pulse::HEARTBEAT_FD_VARIABLE;
-use rocmforge_testkit::report::{REPORT_VARIABLE, Record};
+use rocmforge_testkit::report::REPORT_VARIABLE;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,8 +32,6 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(250);
 /// Time that processes which a test left behind may take to end.
 const LEFTOVERS: Duration = Duration::from_secs(10);
-/// Bytes of a test's output kept in the reports: its end.
-const OUTPUT_TAIL: usize = 16 * 1024;
 
 /// How tests are run.
 pub(crate) struct Supervision {
@@ -89,10 +88,11 @@ impl Supervision {
         let start = Instant::now();
         let end = self.run_to_end(command, &Mark::new(&stem), &log, interrupt)?;
         result.seconds = start.elapsed().as_secs_f64();
-        result.read_records(&records);
+        let told = Told::read(&records);
+        (result.peak_bytes, result.launches, result.retained) = (told.peak_bytes, told.launches, told.retained);
         result.samples = end.samples;
         result.left_behind = end.left_behind;
-        result.verdict = self.judge(end.ending, result.skip_reason.take());
+        result.verdict = self.judge(end.ending, &told);
         if result.failed() || result.blocked() {
             let text = fs::read(&log).unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
@@ -155,12 +155,9 @@ impl Supervision {
         })
     }
 
-    fn judge(&self, ending: Ending, skip_reason: Option<String>) -> Verdict {
+    fn judge(&self, ending: Ending, told: &Told) -> Verdict {
         match ending {
-            Ending::Itself(Some(status)) if status.success() => match skip_reason {
-                Some(reason) => Verdict::Skipped { reason },
-                None => Verdict::Passed,
-            },
+            Ending::Itself(Some(status)) if status.success() => told.verdict(),
             Ending::Itself(status) => match status.and_then(|status| status.signal()) {
                 Some(signal) => Verdict::Crashed { signal },
                 None => Verdict::Failed {
@@ -322,48 +319,6 @@ impl Target for Running<'_> {
     fn in_a_hurry(&self) -> bool {
         self.interrupt.hurry() == Hurry::Now
     }
-}
-
-impl TestResult {
-    fn read_records(&mut self, path: &Path) {
-        let Ok(text) = fs::read_to_string(path) else { return };
-        for line in text.lines() {
-            match serde_json::from_str(line) {
-                Ok(Record::Skip { reason }) => self.skip_reason = Some(reason),
-                Ok(Record::Lease {
-                    peak_bytes, launches, ..
-                }) => {
-                    self.peak_bytes = Some(self.peak_bytes.unwrap_or(0).max(peak_bytes));
-                    self.launches += launches;
-                }
-                Ok(Record::Driver { before, after }) => self.retained = retained(before, after),
-                // It passed, as far as anybody promises.
-                Ok(Record::ExpectedFailure { .. }) => {}
-                // A line cut short by a kill says nothing.
-                Err(_) => {}
-            }
-        }
-    }
-}
-
-/// What the driver counts for a process may move by this much without meaning anything: two of its granules.
-const DRIVER_GRANULES: u64 = 4 << 20;
-
-/// Bytes that the driver went on holding for a process when its lease had ended: in each of three looks.
-fn retained(before: u64, after: [u64; 3]) -> Option<u64> {
-    let grown = after.into_iter().min()?.saturating_sub(before);
-    (grown > DRIVER_GRANULES).then_some(grown)
-}
-
-/// The end of a text, cut where a character begins.
-fn tail(text: &str) -> &str {
-    &text[text.ceil_char_boundary(text.len().saturating_sub(OUTPUT_TAIL))..]
-}
-
-/// The seed with which to repeat a test: the one that its generator printed.
-fn seed(text: &str) -> Option<u64> {
-    let (_, rest) = text.split_once("repeat with ROCMFORGE_SEED=")?;
-    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -138,8 +138,13 @@ fn leave(command: &mut Command) {
     std::thread::sleep(Duration::from_millis(100));
 }
 
+/// Whether this process is to misbehave.
+pub(crate) fn is_planted() -> bool {
+    std::env::var_os(PLANT).is_some()
+}
+
 fn plant(number: u64) {
-    if std::env::var_os(PLANT).is_some() {
+    if is_planted() {
         (KINDS[number as usize % KINDS.len()].plant)(&mut rng(number).quiet());
     }
 }
@@ -173,9 +178,7 @@ fn healthy() {
 }
 
 fn folder(variable: &str) -> Option<std::path::PathBuf> {
-    std::env::var_os(variable)
-        .filter(|_| std::env::var_os(PLANT).is_some())
-        .map(Into::into)
+    std::env::var_os(variable).filter(|_| is_planted()).map(Into::into)
 }
 
 /// Tells what it was told.

@@ -5,6 +5,7 @@
 
 mod campaign;
 mod card;
+mod expected;
 mod faults;
 #[allow(dead_code)] // the command's own tests use the rest
 #[path = "../../src/fixture.rs"]

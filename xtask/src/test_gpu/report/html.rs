@@ -44,6 +44,14 @@ impl Summary {
                         h2 { "Failures" }
                         @for result in self.results.iter().filter(|result| result.failed()) { (self.failure(result)) }
                     }
+                    @if self.counts.expected_failures > 0 {
+                        h2 { "Expected failures" }
+                        ul.expected {
+                            @for (result, reason, failure) in self.expected_failures() {
+                                li { (clean(&result.id)) " " (clean(reason)) pre { "\n" (clean(failure)) } }
+                            }
+                        }
+                    }
                     h2 { "Tests" }
                     (self.table())
                 }
@@ -55,6 +63,7 @@ impl Summary {
     fn totals(&self) -> Markup {
         let Counts {
             passed,
+            expected_failures,
             failed,
             skipped,
             blocked,
@@ -64,6 +73,7 @@ impl Summary {
                 span.passed { (passed) " passed" } ", " span.failed { (failed) " failed" } ", "
                 span.skipped { (skipped) " skipped" } ", " span.blocked { (blocked) " blocked" }
                 (format!(" in {:.1} s", self.seconds))
+                @if expected_failures > 0 { "; " (expected_failures) " of the passed failed as expected" }
                 @if let Some(signal) = self.interrupted { "; ended by the user (signal " (signal) ")" }
             }
         }

@@ -1,6 +1,7 @@
-//! The run as JUnit, for CI systems. JUnit knows no "blocked": it is a skip whose type says so.
+//! The run as JUnit, for CI systems. JUnit knows no "blocked": it is a skip whose type says so. It knows no expected failure
+//! either: it is a success with a property.
 
-use super::{Kind, Summary, TestResult};
+use super::{Kind, Summary, TestResult, Verdict};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use std::io;
 use std::time::Duration;
@@ -37,6 +38,10 @@ impl Summary {
             }
         };
         let mut case = TestCase::new(result.id.as_str(), status);
+        if let Verdict::ExpectedFailure { reason, failure } = &result.verdict {
+            case.add_property(("expected_failure", reason.as_str()));
+            case.set_system_out(failure.as_str());
+        }
         case.set_time(Duration::from_secs_f64(result.seconds));
         case
     }

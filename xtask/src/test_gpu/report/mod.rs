@@ -22,6 +22,8 @@ use std::time::Duration;
 pub(crate) enum Verdict {
     /// It did what it should.
     Passed,
+    /// It failed where it is known to: where and why that is known, and what it failed with.
+    ExpectedFailure { reason: String, failure: String },
     /// It could not run, and why.
     Skipped { reason: String },
     /// It was not started, because the card must not be used.
@@ -55,7 +57,7 @@ pub(crate) enum Kind {
 impl Verdict {
     pub(crate) fn kind(&self) -> Kind {
         match self {
-            Self::Passed => Kind::Passed,
+            Self::Passed | Self::ExpectedFailure { .. } => Kind::Passed,
             Self::Skipped { .. } => Kind::Skipped,
             Self::Blocked { .. } | Self::Invalidated { .. } | Self::Interrupted => Kind::Blocked,
             Self::Failed { .. }
@@ -71,6 +73,10 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Passed => f.write_str("passed"),
+            Self::ExpectedFailure { reason, failure } => {
+                let first = failure.lines().next().unwrap_or_default();
+                write!(f, "failed as expected {reason}: {first}")
+            }
             Self::Skipped { reason } => write!(f, "skipped: {reason}"),
             Self::Blocked { reason } => write!(f, "blocked: {reason}"),
             Self::Invalidated { reason } => write!(f, "invalidated: {reason}"),
@@ -125,8 +131,6 @@ pub(crate) struct TestResult {
     pub(crate) output: String,
     #[serde(skip)]
     pub(crate) samples: Vec<Sample>,
-    #[serde(skip)]
-    pub(crate) skip_reason: Option<String>,
 }
 
 impl TestResult {
@@ -145,7 +149,6 @@ impl TestResult {
             seed: None,
             output: String::new(),
             samples: Vec::new(),
-            skip_reason: None,
         }
     }
 
@@ -157,8 +160,9 @@ impl TestResult {
         self.verdict.kind() == Kind::Blocked
     }
 
+    /// Whether it did what it should: an expected failure counts as passed, and did not.
     pub(crate) fn passed(&self) -> bool {
-        self.verdict.kind() == Kind::Passed
+        self.verdict == Verdict::Passed
     }
 
     pub(crate) fn package(&self) -> &str {
@@ -188,35 +192,12 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// The first line of a test's output that names an error: a panic with its message, else a sanitizer's or a runtime's word,
-/// else the last line that says anything.
-pub(crate) fn first_error(output: &str) -> Option<String> {
-    let mut lines = output.lines().map(str::trim).filter(|line| !line.is_empty());
-    let words = ["error", "ERROR", "fatal", "has overflowed its stack", "Assertion"];
-    let mut last = None;
-    while let Some(line) = lines.next() {
-        if line.contains("panicked at ") {
-            // The message has a line of its own.
-            return Some(
-                [Some(line), lines.next()]
-                    .into_iter()
-                    .flatten()
-                    .collect::<Vec<_>>()
-                    .join(" "),
-            );
-        }
-        if words.iter().any(|word| line.contains(word)) {
-            return Some(line.to_owned());
-        }
-        last = Some(line);
-    }
-    last.map(str::to_owned)
-}
-
 /// How many tests came to what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Counts {
     pub(crate) passed: usize,
+    /// Those among the passed that failed where they are known to.
+    pub(crate) expected_failures: usize,
     pub(crate) failed: usize,
     pub(crate) skipped: usize,
     pub(crate) blocked: usize,
@@ -225,6 +206,7 @@ pub(crate) struct Counts {
 impl Counts {
     fn of<'a>(results: impl IntoIterator<Item = &'a TestResult>) -> Self {
         results.into_iter().fold(Self::default(), |mut counts, result| {
+            counts.expected_failures += usize::from(matches!(result.verdict, Verdict::ExpectedFailure { .. }));
             *match result.verdict.kind() {
                 Kind::Passed => &mut counts.passed,
                 Kind::Failed => &mut counts.failed,
@@ -277,6 +259,14 @@ impl Summary {
         std::fs::write(directory.join("report.json"), serde_json::to_vec_pretty(self)?)?;
         std::fs::write(directory.join("junit.xml"), self.junit()?)?;
         std::fs::write(directory.join("report.html"), self.html())
+    }
+
+    /// The tests that failed where they are known to, with where and why, and what each failed with.
+    fn expected_failures(&self) -> impl Iterator<Item = (&TestResult, &str, &str)> {
+        self.results.iter().filter_map(|result| match &result.verdict {
+            Verdict::ExpectedFailure { reason, failure } => Some((result, reason.as_str(), failure.as_str())),
+            _ => None,
+        })
     }
 
     fn by_package(&self) -> BTreeMap<&str, Vec<&TestResult>> {

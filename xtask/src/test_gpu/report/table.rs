@@ -37,10 +37,14 @@ impl fmt::Display for Summary {
         )?;
         let Counts {
             passed,
+            expected_failures,
             failed,
             skipped,
             blocked,
         } = self.counts;
+        if expected_failures > 0 {
+            writeln!(f, "{expected_failures} of the passed failed as expected")?;
+        }
         writeln!(
             f,
             "{passed} passed, {failed} failed, {skipped} skipped, {blocked} blocked"

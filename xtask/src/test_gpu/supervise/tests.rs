@@ -119,6 +119,20 @@ fn a_skip_is_not_a_pass() {
 }
 
 #[test]
+fn an_expected_failure_is_told_and_a_real_one_is_not_hidden_by_it() {
+    let record = r#"echo '{"kind":"expected_failure","reason":"on gfx12: later","failure":"wrong"}' >> "$ROCMFORGE_TEST_REPORT""#;
+    let result = Script::new(record).run();
+    let expected = Verdict::ExpectedFailure {
+        reason: "on gfx12: later".to_owned(),
+        failure: "wrong".to_owned(),
+    };
+    assert_eq!(result.verdict, expected);
+    assert!(!result.passed() && !result.failed());
+    let failed = Script::new(&format!("{record}; exit 101")).run();
+    assert_eq!(failed.verdict, Verdict::Failed { status: 101 });
+}
+
+#[test]
 fn an_ignored_test_is_not_started() {
     let mut script = Script::new("touch started");
     script.test.ignored = true;
@@ -243,7 +257,7 @@ fn children_that_outlive_the_test_are_ended() {
 fn a_flood_of_output_does_not_keep_the_supervisor_from_its_clock() {
     let result = hanging("exec yes flood").run();
     assert_eq!(result.verdict, late("SIGQUIT"));
-    assert!(result.output.len() <= OUTPUT_TAIL && result.output.ends_with('d') | result.output.ends_with('\n'));
+    assert!(result.output.len() <= 16 * 1024 && result.output.ends_with('d') | result.output.ends_with('\n'));
 }
 
 #[test]
@@ -361,33 +375,4 @@ fn a_hang_that_led_to_a_reset_stays_a_hang() {
         supervision.grace.quit = LONG;
     });
     assert_eq!(script.run().verdict, late("SIGQUIT"));
-}
-
-#[test]
-fn what_the_driver_retains_is_told_when_every_look_shows_more_than_its_granules() {
-    const MIB: u64 = 1 << 20;
-    assert_eq!(retained(10 * MIB, [14 * MIB; 3]), None);
-    assert_eq!(
-        retained(10 * MIB, [14 * MIB + 1, 20 * MIB, 20 * MIB]),
-        Some(4 * MIB + 1)
-    );
-    assert_eq!(retained(10 * MIB, [20 * MIB, 20 * MIB, 9 * MIB]), None);
-}
-
-#[test]
-fn a_tail_begins_with_a_character() {
-    let text = "\u{fffd}".repeat(OUTPUT_TAIL);
-    let tail = tail(&text);
-    assert!(tail.len() <= OUTPUT_TAIL && tail.len() > OUTPUT_TAIL - 3);
-    assert_eq!(super::tail("short"), "short");
-}
-
-#[test]
-fn a_seed_is_read_where_one_is_printed() {
-    assert_eq!(
-        seed("x (repeat with ROCMFORGE_SEED=18446744073709551615)"),
-        Some(u64::MAX)
-    );
-    assert_eq!(seed("repeat with ROCMFORGE_SEED="), None);
-    assert_eq!(seed("no seed 7"), None);
 }
