@@ -269,7 +269,7 @@ impl Door {
     }
 
     fn unless_interrupted(&self, error: TestGpuError) -> TestGpuError {
-        self.interrupt.signal().map_or(error, TestGpuError::Interrupted)
+        self.interrupt.signal().map_or(error, TestGpuError::InterruptedEarly)
     }
 
     /// Takes the card's lock, or stops waiting for it when the user does.
@@ -289,7 +289,8 @@ impl Door {
             match lock {
                 Err(LockError::Held { card, holder, .. }) => {
                     if let Some(signal) = self.interrupt.signal() {
-                        return Err(Box::new(TestGpuError::Interrupted(signal)));
+                        let device = device.to_string();
+                        return Err(Box::new(TestGpuError::InterruptedWaiting { signal, device }));
                     }
                     if Instant::now() >= until {
                         let waited = Duration::from_secs(self.args.patience);

@@ -34,6 +34,10 @@ pub(crate) enum TestGpuError {
     Blocked { blocked: usize, run: usize, reason: String },
     #[error("ended by the user (signal {0}); reports tell how far it came")]
     Interrupted(i32),
+    #[error("ended by the user (signal {0}) before the first test: there is no report of this run")]
+    InterruptedEarly(i32),
+    #[error("ended by the user (signal {signal}) while waiting for {device}: there is no report on it")]
+    InterruptedWaiting { signal: i32, device: String },
     #[error("--require-gpu: {skipped} of {run} test runs were skipped")]
     Skipped { skipped: usize, run: usize },
     #[error("--min-executed {wanted}: only {executed} of {run} test runs were executed")]
@@ -58,7 +62,9 @@ impl TestGpuError {
         match self {
             Self::Refused(_) | Self::TooLong { .. } | Self::Blocked { .. } | Self::Device(_) => 3,
             Self::Skipped { .. } | Self::TooFew { .. } | Self::NothingMatches { .. } => 4,
-            Self::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(1),
+            Self::Interrupted(signal) | Self::InterruptedEarly(signal) | Self::InterruptedWaiting { signal, .. } => {
+                u8::try_from(128 + signal).unwrap_or(1)
+            }
             Self::Discover(_) | Self::Failed { .. } | Self::Different { .. } | Self::NothingCompared { .. } => 1,
         }
     }

@@ -1,7 +1,8 @@
 //! The user ends a run, or somebody ends the supervisor.
 
 use super::supervisor::{Run, send, wait_for};
-use rocmforge_testkit::lock;
+use rocmforge_testkit::lock::{self, CardLock};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -40,6 +41,48 @@ fn an_interrupt_ends_the_tests_and_writes_the_reports() {
         assert!(outcomes.iter().all(|outcome| outcome == "interrupted"), "{outcomes:?}");
         assert!(run.reports().join("report.html").exists() && run.reports().join("junit.xml").exists());
     }
+}
+
+#[test]
+fn an_interrupt_before_the_first_test_promises_no_reports() {
+    let run = Run::new();
+    // Reports of a run before this one tell nothing of it.
+    std::fs::create_dir_all(run.reports()).unwrap();
+    std::fs::write(run.reports().join("report.html"), "an old one").unwrap();
+    let cargo = run.script("cargo", "touch \"$ROCMFORGE_PLANT_RUN/building\"; exec sleep 100000");
+    let child = run.building().env("CARGO", cargo).spawn().unwrap();
+    wait_for(&run.directory.path().join("building"));
+    send(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{text}");
+    assert!(
+        text.ends_with("error: ended by the user (signal 2) before the first test: there is no report of this run\n"),
+        "{text}"
+    );
+    run.assert_nothing_lives();
+}
+
+#[test]
+fn an_interrupt_while_waiting_for_the_card_names_it_and_who_has_it() {
+    let run = Run::new();
+    let locks = run.reports().join("lock");
+    let held = CardLock::acquire(&locks, "sim", Duration::ZERO, |_| {}).unwrap();
+    let mut child = run.supervisor("faults::number::n000", 1000).spawn().unwrap();
+    let (mut said, mut text) = (BufReader::new(child.stderr.take().unwrap()), String::new());
+    while !text.contains("waiting for sim") {
+        assert_ne!(said.read_line(&mut text).unwrap(), 0, "{text}");
+    }
+    assert!(
+        text.contains(&format!("in use by pid {} ", std::process::id())),
+        "{text}"
+    );
+    send(&child, "INT");
+    said.read_to_string(&mut text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{text}");
+    let end = "error: ended by the user (signal 2) while waiting for sim: there is no report on it\n";
+    assert!(text.ends_with(end), "{text}");
+    drop(held);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::faults::PLANT;
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -27,14 +28,21 @@ impl Run {
 
     /// The supervisor over the tests of this binary whose names contain `filter`.
     pub(crate) fn supervisor(&self, filter: &str, deadline: u64) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        let mut command = self.building();
         command
-            .args(["test-gpu", "--filter", filter, "--deadline", &deadline.to_string()])
+            .args(["--filter", filter, "--deadline", &deadline.to_string()])
             .arg("--binary")
             .arg(std::env::current_exe().unwrap())
-            .arg("--reports")
+            .env(PLANT, deadline.to_string());
+        command
+    }
+
+    /// The supervisor that builds the tests itself.
+    pub(crate) fn building(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        command
+            .args(["test-gpu", "--reports"])
             .arg(self.reports())
-            .env(PLANT, deadline.to_string())
             .env("ROCMFORGE_PLANT_RUN", self.directory.path())
             .env("XDG_RUNTIME_DIR", self.directory.path())
             .env("XDG_STATE_HOME", self.directory.path())
@@ -47,6 +55,23 @@ impl Run {
         // SAFETY: the closure makes system calls only, each async-signal-safe.
         unsafe { command.pre_exec(heed_the_user) };
         command
+    }
+
+    /// A shell script in the folder of the run.
+    pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
+        let [source, path] = [&format!("{name}.sh"), name].map(|name| self.directory.path().join(name));
+        std::fs::write(&source, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&source, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // By `cp`, so that no process that another test starts meanwhile has the file open for writing.
+        assert!(
+            Command::new("cp")
+                .arg("-p")
+                .args([&source, &path])
+                .status()
+                .unwrap()
+                .success()
+        );
+        path
     }
 
     /// The results of the run, by test.
