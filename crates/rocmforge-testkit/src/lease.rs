@@ -2,12 +2,12 @@
 
 use crate::careful;
 use crate::device::{self, Chosen, Turn};
-use crate::driver::DriverFigure;
+use crate::driver::{DriverFigure, GROWN, REPEATS};
 use crate::pulse::Pulse;
 use crate::report::{self, Record};
 use rocmforge_kernels::Kernels;
 use rocmforge_memory::sysfs::Sysfs;
-use rocmforge_memory::{Card, Epoch, LeakReport, Policy};
+use rocmforge_memory::{Bytes, Card, Epoch, LeakReport, Policy};
 use rocmforge_runtime::{BackendOptions, HipBackend, HipError};
 use rocmforge_sim::{Report, SimConfig, SimHost};
 use std::fmt;
@@ -177,6 +177,7 @@ impl GpuLease {
         drop(backend);
         let leaks = self.epoch.leaks();
         // A poisoned backend abandons its handles to the driver on purpose, so what is left says nothing about the test.
+        let is_clean = !poisoned && leaks.is_clean();
         if !poisoned && !leaks.is_clean() {
             faults.push(LeaseFault::Leak(leaks));
         }
@@ -186,8 +187,11 @@ impl GpuLease {
         }
         let peak_bytes = self.card.ledger().peak().0;
         drop(self.pulse.take());
-        if let Some(driver) = self.driver.take() {
-            report::append(&driver.again());
+        // Where the ledger is not clean, it says itself what the driver still holds.
+        if let Some(driver) = self.driver.take().filter(|_| is_clean) {
+            let record = driver.again();
+            report::append(&record);
+            faults.extend(GROWN.lock().note(record.retained()).map(LeaseFault::Retained));
         }
         report::append(&Record::Lease {
             device: self.device.clone(),
@@ -226,6 +230,9 @@ pub enum LeaseFault {
     Error(HipError),
     /// The simulator saw a fault.
     Report(Report),
+    /// The driver holds this many bytes more after the lease, as after those before it in this process, though their ledgers
+    /// were clean.
+    Retained(u64),
 }
 
 impl fmt::Display for LeaseFault {
@@ -234,6 +241,12 @@ impl fmt::Display for LeaseFault {
             Self::Leak(leaks) => write!(f, "{leaks}"),
             Self::Error(error) => write!(f, "an error that the test did not see: {error}"),
             Self::Report(report) => write!(f, "{report}"),
+            Self::Retained(bytes) => write!(
+                f,
+                "the driver holds {} more after each of the last {REPEATS} leases of this process, though the ledger is clean: \
+                 something outside of it keeps memory",
+                Bytes(*bytes)
+            ),
         }
     }
 }

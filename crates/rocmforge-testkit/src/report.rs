@@ -35,13 +35,27 @@ pub enum Record {
         /// Kernels launched under the lease.
         launches: u64,
     },
-    /// What the driver counted for this process, in bytes: printed, never judged.
+    /// What the driver counted for this process, in bytes.
     Driver {
         /// When the lease began.
         before: u64,
         /// In three looks after it had ended.
         after: [u64; 3],
     },
+}
+
+/// What the driver counts for a process may move by this many bytes without meaning anything: two of its granules.
+const NOISE: u64 = 4 << 20;
+
+impl Record {
+    /// Of [`Record::Driver`]: the bytes by which the figure had grown in each of the three looks, if that is more than noise.
+    pub fn retained(&self) -> Option<u64> {
+        let Self::Driver { before, after } = self else {
+            return None;
+        };
+        let grown = after.iter().min()?.saturating_sub(*before);
+        (grown > NOISE).then_some(grown)
+    }
 }
 
 /// Appends a record, or prints it when nobody asked for a report file.
@@ -83,4 +97,26 @@ macro_rules! skip {
         $crate::report::append(&$crate::report::Record::Skip { reason: format!($($reason)*) });
         return;
     }};
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_driver_retains_what_every_look_shows_beyond_its_noise() {
+        const MIB: u64 = 1 << 20;
+        let retained = |after| {
+            Record::Driver {
+                before: 10 * MIB,
+                after,
+            }
+            .retained()
+        };
+        assert_eq!(retained([14 * MIB; 3]), None);
+        assert_eq!(retained([14 * MIB + 1, 20 * MIB, 20 * MIB]), Some(4 * MIB + 1));
+        assert_eq!(retained([20 * MIB, 20 * MIB, 9 * MIB]), None);
+        let reason = String::new();
+        assert_eq!(Record::Skip { reason }.retained(), None);
+    }
 }

@@ -7,9 +7,6 @@ use std::path::Path;
 
 /// Bytes of a test's output kept in the reports: its end.
 const OUTPUT_TAIL: usize = 16 * 1024;
-/// What the driver counts for a process may move by this much without meaning anything: two of its granules.
-const DRIVER_GRANULES: u64 = 4 << 20;
-
 /// The records of one test process.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
@@ -44,7 +41,7 @@ impl Told {
                 self.peak_bytes = self.peak_bytes.max(Some(peak_bytes));
                 self.launches += launches;
             }
-            Record::Driver { before, after } => self.retained = self.retained.max(retained(before, after)),
+            Record::Driver { .. } => self.retained = self.retained.max(record.retained()),
         }
         self
     }
@@ -66,12 +63,6 @@ impl Told {
             failure: failures.join("\n"),
         }
     }
-}
-
-/// Bytes that the driver went on holding for a process when its lease had ended: in each of three looks.
-fn retained(before: u64, after: [u64; 3]) -> Option<u64> {
-    let grown = after.into_iter().min()?.saturating_sub(before);
-    (grown > DRIVER_GRANULES).then_some(grown)
 }
 
 /// The end of a text, cut where a character begins.
@@ -173,17 +164,6 @@ mod tests {
             let reason = reason.clone();
             assert_eq!(told(&records).verdict(), Verdict::Skipped { reason });
         }
-    }
-
-    #[test]
-    fn what_the_driver_retains_is_told_when_every_look_shows_more_than_its_granules() {
-        const MIB: u64 = 1 << 20;
-        assert_eq!(retained(10 * MIB, [14 * MIB; 3]), None);
-        assert_eq!(
-            retained(10 * MIB, [14 * MIB + 1, 20 * MIB, 20 * MIB]),
-            Some(4 * MIB + 1)
-        );
-        assert_eq!(retained(10 * MIB, [20 * MIB, 20 * MIB, 9 * MIB]), None);
     }
 
     #[test]

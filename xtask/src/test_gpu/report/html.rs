@@ -102,7 +102,10 @@ impl Summary {
                         tr {
                             td { (clean(&result.id)) }
                             td.number { (result.round) }
-                            td class=(class(result.verdict.kind())) { (clean(&result.verdict.to_string())) }
+                            td {
+                                span class=(class(result.verdict.kind())) { (clean(&result.verdict.to_string())) }
+                                @for remark in result.remarks() { br; span.remark { (clean(&remark)) } }
+                            }
                             td.number { (format!("{:.2}", result.seconds)) }
                             td.number { @if let Some(bytes) = result.peak_bytes { (format!("{bytes} B")) } }
                             td.number { (result.launches) }

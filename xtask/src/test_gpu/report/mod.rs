@@ -114,7 +114,7 @@ pub(crate) struct TestResult {
     pub(crate) peak_bytes: Option<u64>,
     /// Kernels launched.
     pub(crate) launches: u64,
-    /// Bytes that the driver went on holding when the ledger was clean: printed, never judged.
+    /// Bytes that the driver went on holding when the ledger was clean.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retained: Option<u64>,
     /// Names of processes that the test left behind and that were ended.
@@ -169,6 +169,22 @@ impl TestResult {
         self.id
             .split_once("::")
             .map_or(self.id.as_str(), |(package, _)| package)
+    }
+
+    /// What is worth knowing of it whatever became of it: processes that it left behind, memory that the driver kept.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if !self.left_behind.is_empty() {
+            let names = self.left_behind.join(", ");
+            remarks.push(format!("left processes behind, which were ended: {names}"));
+        }
+        if let Some(bytes) = self.retained {
+            remarks.push(format!(
+                "the driver held {} more when the ledger was clean: the runtime keeps scratch and code objects, not judged",
+                table::mebibytes(bytes)
+            ));
+        }
+        remarks
     }
 
     /// The command that runs this test alone, as it ran here.

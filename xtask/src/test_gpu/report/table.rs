@@ -28,7 +28,7 @@ impl fmt::Display for Summary {
         }
         self.blocked(f)?;
         for result in &self.results {
-            self.remarks(f, result)?;
+            self.said_of(f, result)?;
         }
         writeln!(
             f,
@@ -69,7 +69,7 @@ impl Summary {
         Ok(())
     }
 
-    fn remarks(&self, f: &mut fmt::Formatter<'_>, result: &TestResult) -> fmt::Result {
+    fn said_of(&self, f: &mut fmt::Formatter<'_>, result: &TestResult) -> fmt::Result {
         let id = &result.id;
         match &result.verdict {
             Verdict::Passed | Verdict::Blocked { .. } | Verdict::Interrupted => {}
@@ -81,21 +81,13 @@ impl Summary {
             }
             writeln!(f, "      {}", result.reproduction(&self.device))?;
         }
-        if !result.left_behind.is_empty() {
-            let names = result.left_behind.join(", ");
-            writeln!(f, "  {id}: left processes behind, which were ended: {names}")?;
-        }
-        if let Some(bytes) = result.retained {
-            let held = mebibytes(bytes);
-            writeln!(
-                f,
-                "  {id}: the driver held {held} more when the ledger was clean (not judged)"
-            )?;
+        for remark in result.remarks() {
+            writeln!(f, "  {id}: {remark}")?;
         }
         Ok(())
     }
 }
 
-fn mebibytes(bytes: u64) -> String {
+pub(super) fn mebibytes(bytes: u64) -> String {
     format!("{:.2} MiB", bytes as f64 / (1 << 20) as f64)
 }

@@ -191,8 +191,12 @@ fn all_reports_are_written_and_agree() {
 
     let page = page(&summary());
     assert_eq!(texts(&page, "tbody tr").len(), 6);
-    assert_eq!(texts(&page, "td.blocked").len(), 2);
+    assert_eq!(texts(&page, "td .blocked").len(), 2);
     assert_eq!(texts(&page, "h3"), ["kernels::rope <x>"]);
+    let remarks = texts(&page, "td .remark");
+    assert_eq!(remarks[0], "left processes behind, which were ended: sleep");
+    assert!(remarks[1].starts_with("the driver held 8.00 MiB more when the ledger was clean"));
+    assert_eq!(remarks.len(), 2);
     assert!(texts(&page, "code").contains(&"it broke".to_owned()));
 }
 
