@@ -1,10 +1,10 @@
-// out = softmax(q k^T * scale + mask) v without ever holding the scores: tiles of 32 keys, a running maximum and sum per query
+// out = softmax(q k^T * scale + mask) v without ever holding the scores: tiles of keys, a running maximum and sum per query
 // ("online softmax"). Dao et al., "FlashAttention", 2022; Milakov and Gimelshein, "Online normalizer calculation", 2018.
 //
-// A block of 128 threads has BQ queries of one head; 8 neighbouring threads share a query: 4 of the tile's 32 scores each,
-// then every fourth column of the output. K and V pass through the same LDS buffer. D is head_dim rounded up to a compiled
-// size; loops over head_dim stop at its own end.
-// grid = (ceil(seq_q / BQ), heads, batch); BQ = 32, or 16 for D = 256.
+// A block of 128 threads has BQ queries of one head and tiles of BK keys; 8 neighbouring threads share a query: BK / 8 of the
+// tile's scores each, then every fourth column of the output. K and V pass through the same LDS buffer. D is head_dim rounded
+// up to a compiled size; loops over head_dim stop at its own end.
+// grid = (ceil(seq_q / BQ), heads, batch); BQ = BK = 32, or 16 for D = 256.
 //
 // Causal: query i sees key j when j <= i + offset. A query that sees nothing gives zeros.
 #include "include/math.h"
@@ -12,7 +12,6 @@
 #include "include/team.h"
 
 #define RF_FLASH_BLOCK 128
-#define RF_FLASH_KEYS 32
 
 struct Problem {
     u32 seq_q, seq_k, head_dim, heads, kv_heads;
@@ -45,13 +44,14 @@ RF_DEVICE void load_tile(float (*tile)[D + 4], const float *base, u32 stride, u3
     }
 }
 
-template <u32 D, u32 BQ, bool MASKED>
+template <u32 D, u32 BQ, u32 BK, bool MASKED>
 RF_DEVICE void flash(const float *__restrict__ q, const float *__restrict__ k, const float *__restrict__ v, const float *__restrict__ mask,
                      float *__restrict__ o, const Problem &p) {
     constexpr u32 R = BQ / 16; // queries per thread
+    constexpr u32 S = BK / 8;  // scores of a query per thread
     RF_SHARED float queries[BQ][D + 4];
-    RF_SHARED float keys[RF_FLASH_KEYS][D + 4]; // then the values
-    RF_SHARED float weights[BQ][RF_FLASH_KEYS + 4];
+    RF_SHARED float keys[BK][D + 4]; // then the values
+    RF_SHARED float weights[BQ][BK + 4];
 
     u32 head = rf_block_y(), batch = rf_block_z();
     u32 kv_head = head / (p.heads / p.kv_heads);
@@ -81,23 +81,23 @@ RF_DEVICE void flash(const float *__restrict__ q, const float *__restrict__ k, c
         row_end[r] = p.causal && own < (i64)end ? own : (i64)end;
     }
 
-    for (u32 k0 = 0; k0 < end; k0 += RF_FLASH_KEYS) {
-        u32 k_last = rf_min(RF_FLASH_KEYS, p.seq_k - k0) - 1;
+    for (u32 k0 = 0; k0 < end; k0 += BK) {
+        u32 k_last = rf_min(BK, p.seq_k - k0) - 1;
         rf_barrier(); // the previous tile's values have been used
-        load_tile<D, RF_FLASH_KEYS>(keys, k + k0 * p.k.row, (u32)p.k.row, k_last, p.head_dim);
+        load_tile<D, BK>(keys, k + k0 * p.k.row, (u32)p.k.row, k_last, p.head_dim);
         rf_barrier();
 
-        f4 s[R] = {};
-#pragma unroll 2
+        float s[R][S] = {};
+#pragma unroll 16 / S
         for (u32 d = 0; d < p.head_dim; d += 4) {
-            f4 key[4];
+            f4 key[S];
 #pragma unroll
-            for (u32 j = 0; j < 4; ++j) key[j] = *(const f4_lds *)&keys[tx + 8 * j][d];
+            for (u32 j = 0; j < S; ++j) key[j] = *(const f4_lds *)&keys[tx + 8 * j][d];
 #pragma unroll
             for (u32 r = 0; r < R; ++r) {
                 f4 query = *(const f4_lds *)&queries[ty + 16 * r][d];
 #pragma unroll
-                for (u32 j = 0; j < 4; ++j)
+                for (u32 j = 0; j < S; ++j)
 #pragma unroll
                     for (u32 e = 0; e < 4; ++e) s[r][j] = rf_fma(query[e], key[j][e], s[r][j]);
             }
@@ -107,7 +107,7 @@ RF_DEVICE void flash(const float *__restrict__ q, const float *__restrict__ k, c
         for (u32 r = 0; r < R; ++r) {
             float tile_top = top[r];
 #pragma unroll
-            for (u32 j = 0; j < 4; ++j) {
+            for (u32 j = 0; j < S; ++j) {
                 u32 key = k0 + tx + 8 * j;
                 float score = s[r][j] * p.scale;
                 if (MASKED) score += mask_row[r][rf_min(key, p.seq_k - 1)];
@@ -125,14 +125,14 @@ RF_DEVICE void flash(const float *__restrict__ q, const float *__restrict__ k, c
 #pragma unroll
             for (u32 c = 0; c < D / 32; ++c) acc[r][c] *= shrink;
 #pragma unroll
-            for (u32 j = 0; j < 4; ++j) {
+            for (u32 j = 0; j < S; ++j) {
                 float weight = rf_exp(s[r][j] - base);
                 sum[r] += weight;
                 weights[ty + 16 * r][tx + 8 * j] = weight;
             }
         }
         rf_barrier(); // the keys have been used, the weights are complete
-        load_tile<D, RF_FLASH_KEYS>(keys, v + k0 * p.v.row, (u32)p.v.row, k_last, p.head_dim);
+        load_tile<D, BK>(keys, v + k0 * p.v.row, (u32)p.v.row, k_last, p.head_dim);
         rf_barrier();
 
         for (u32 j = 0; j <= k_last; j += 4) {
@@ -167,34 +167,34 @@ RF_DEVICE void flash(const float *__restrict__ q, const float *__restrict__ k, c
     }
 }
 
-#define RF_FLASH(D, BQ)                                                                                                           \
-    RF_KERNEL(RF_FLASH_BLOCK)                                                                                                      \
-    flash_attention_d##D(const float *q, const float *k, const float *v, float *o, u32 seq_q, u32 seq_k, u32 head_dim, u32 heads, \
-                         u32 kv_heads, RfStrides q_strides, RfStrides k_strides, RfStrides v_strides, RfStrides o_strides,         \
-                         float scale) {                                                                                            \
-        flash<D, BQ, false>(q, k, v, nullptr, o,                                                                                   \
-                            Problem{seq_q, seq_k, head_dim, heads, kv_heads, q_strides, k_strides, v_strides, o_strides, {},      \
-                                    scale, false, 0});                                                                             \
-    }                                                                                                                              \
-    RF_KERNEL(RF_FLASH_BLOCK)                                                                                                      \
-    flash_attention_causal_d##D(const float *q, const float *k, const float *v, float *o, u32 seq_q, u32 seq_k, u32 head_dim,     \
-                                u32 heads, u32 kv_heads, RfStrides q_strides, RfStrides k_strides, RfStrides v_strides,            \
-                                RfStrides o_strides, float scale, i32 offset) {                                                    \
-        flash<D, BQ, false>(q, k, v, nullptr, o,                                                                                   \
-                            Problem{seq_q, seq_k, head_dim, heads, kv_heads, q_strides, k_strides, v_strides, o_strides, {},      \
-                                    scale, true, offset});                                                                         \
-    }                                                                                                                              \
-    RF_KERNEL(RF_FLASH_BLOCK)                                                                                                      \
-    flash_attention_masked_d##D(const float *q, const float *k, const float *v, const float *mask, float *o, u32 seq_q,           \
-                                u32 seq_k, u32 head_dim, u32 heads, u32 kv_heads, RfStrides q_strides, RfStrides k_strides,        \
-                                RfStrides v_strides, RfStrides o_strides, RfStrides mask_strides, float scale, u32 causal,         \
-                                i32 offset) {                                                                                      \
-        flash<D, BQ, true>(q, k, v, mask, o,                                                                                       \
-                           Problem{seq_q, seq_k, head_dim, heads, kv_heads, q_strides, k_strides, v_strides, o_strides,           \
-                                   mask_strides, scale, causal != 0, offset});                                                     \
+#define RF_FLASH(D, BQ, BK)                                                                                                            \
+    RF_KERNEL(RF_FLASH_BLOCK)                                                                                                          \
+    flash_attention_d##D(const float *q, const float *k, const float *v, float *o, u32 seq_q, u32 seq_k, u32 head_dim, u32 heads,      \
+                         u32 kv_heads, RfStrides q_strides, RfStrides k_strides, RfStrides v_strides, RfStrides o_strides,             \
+                         float scale) {                                                                                                \
+        flash<D, BQ, BK, false>(q, k, v, nullptr, o,                                                                                   \
+                            Problem{seq_q, seq_k, head_dim, heads, kv_heads, q_strides, k_strides, v_strides, o_strides, {},           \
+                                    scale, false, 0});                                                                                 \
+    }                                                                                                                                  \
+    RF_KERNEL(RF_FLASH_BLOCK)                                                                                                          \
+    flash_attention_causal_d##D(const float *q, const float *k, const float *v, float *o, u32 seq_q, u32 seq_k, u32 head_dim,          \
+                                u32 heads, u32 kv_heads, RfStrides q_strides, RfStrides k_strides, RfStrides v_strides,                \
+                                RfStrides o_strides, float scale, i32 offset) {                                                        \
+        flash<D, BQ, BK, false>(q, k, v, nullptr, o,                                                                                   \
+                            Problem{seq_q, seq_k, head_dim, heads, kv_heads, q_strides, k_strides, v_strides, o_strides, {},           \
+                                    scale, true, offset});                                                                             \
+    }                                                                                                                                  \
+    RF_KERNEL(RF_FLASH_BLOCK)                                                                                                          \
+    flash_attention_masked_d##D(const float *q, const float *k, const float *v, const float *mask, float *o, u32 seq_q,                \
+                                u32 seq_k, u32 head_dim, u32 heads, u32 kv_heads, RfStrides q_strides, RfStrides k_strides,            \
+                                RfStrides v_strides, RfStrides o_strides, RfStrides mask_strides, float scale, u32 causal,             \
+                                i32 offset) {                                                                                          \
+        flash<D, BQ, BK, true>(q, k, v, mask, o,                                                                                       \
+                           Problem{seq_q, seq_k, head_dim, heads, kv_heads, q_strides, k_strides, v_strides, o_strides,                \
+                                   mask_strides, scale, causal != 0, offset});                                                         \
     }
 
-RF_FLASH(32, 32)
-RF_FLASH(64, 32)
-RF_FLASH(128, 32)
-RF_FLASH(256, 16)
+RF_FLASH(32, 32, 32)
+RF_FLASH(64, 32, 32)
+RF_FLASH(128, 32, 32)
+RF_FLASH(256, 16, 16)

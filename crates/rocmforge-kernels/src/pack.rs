@@ -271,7 +271,15 @@ mod tests {
             for (family, object) in pack.objects() {
                 let object = rocmforge_code_object::CodeObject::parse(object).unwrap();
                 assert_eq!(object.target.arch, arch, "{family}");
+                // What static shared memory may have: 48 KiB in PTX, 64 KiB on AMD's targets.
+                let lds = if arch.starts_with("sm_") { 48 << 10 } else { 64 << 10 };
                 for kernel in object.kernels {
+                    assert!(
+                        kernel.lds_size <= lds,
+                        "{arch} {}: {} bytes",
+                        kernel.name,
+                        kernel.lds_size
+                    );
                     assert_eq!(
                         (kernel.vgpr_spills, kernel.sgpr_spills, kernel.private_size),
                         (0, 0, 0),

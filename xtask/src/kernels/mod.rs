@@ -5,14 +5,15 @@
 
 mod compile;
 mod counters;
+mod describe;
 mod faulty;
 mod manifest;
 mod pack;
 
 use crate::{Outcome, workspace_root};
 use compile::Compiler;
+use describe::describe;
 use manifest::{Manifest, TargetEntry};
-use rocmforge_code_object::CodeObject;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -97,6 +98,15 @@ enum KernelsError {
     },
     #[error("{arch}: kernel {kernel} {what}; kernels must not spill or use private memory")]
     Spills { arch: String, kernel: String, what: String },
+    #[error(
+        "{arch}: kernel {kernel} declares {bytes} bytes of LDS, a launch there may have {limit}; make its tiles smaller"
+    )]
+    Lds {
+        arch: String,
+        kernel: String,
+        bytes: u32,
+        limit: u32,
+    },
     #[error("{arch}: kernel {kernel} has another argument layout than on the other targets")]
     ArgumentLayout { arch: String, kernel: String },
     #[error("{0}")]
@@ -194,38 +204,6 @@ fn compile_all(compiler: &Compiler, targets: &[String]) -> Result<BTreeMap<Strin
         done.entry(target.clone()).or_default().insert(family.clone(), object);
     }
     Ok(done)
-}
-
-/// Reads what the objects say of themselves and refuses spills.
-fn describe(arch: &str, objects: &Objects) -> Result<BTreeMap<String, CodeObject>, KernelsError> {
-    let mut described = BTreeMap::new();
-    for (family, bytes) in objects {
-        let bad = |reason: String| KernelsError::BadObject {
-            arch: arch.into(),
-            family: family.clone(),
-            reason,
-        };
-        let object = CodeObject::parse(bytes).map_err(|e| bad(e.to_string()))?;
-        if object.target.arch != arch {
-            return Err(bad(format!("it is for {}", object.target.arch)));
-        }
-        for kernel in &object.kernels {
-            let what = match kernel {
-                k if k.vgpr_spills > 0 => format!("spills {} vector registers", k.vgpr_spills),
-                k if k.sgpr_spills > 0 => format!("spills {} scalar registers", k.sgpr_spills),
-                k if k.private_size > 0 => format!("uses {} bytes of private memory", k.private_size),
-                k if k.uses_dynamic_stack => "has a dynamic stack".to_owned(),
-                _ => continue,
-            };
-            return Err(KernelsError::Spills {
-                arch: arch.into(),
-                kernel: kernel.name.clone(),
-                what,
-            });
-        }
-        described.insert(family.clone(), object);
-    }
-    Ok(described)
 }
 
 fn build(arch: Vec<String>, any_compiler: bool, faulty_only: bool) -> Result<(), KernelsError> {

@@ -1,0 +1,96 @@
+//! What the compiled objects say of themselves, and what a kernel may not need.
+
+use super::{KernelsError, Objects};
+use rocmforge_code_object::{CodeObject, KernelMeta};
+use std::collections::BTreeMap;
+
+/// LDS that a workgroup of AMD's targets can have.
+const AMD_LDS: u32 = 64 << 10;
+/// Shared memory that PTX may declare: the driver refuses the whole module otherwise. More exists on most cards, but as dynamic
+/// shared memory only (CUDA C++ Programming Guide, "Compute Capabilities").
+const PTX_LDS: u32 = 48 << 10;
+
+/// Reads what the objects say of themselves and refuses spills and too much LDS.
+pub(super) fn describe(arch: &str, objects: &Objects) -> Result<BTreeMap<String, CodeObject>, KernelsError> {
+    let mut described = BTreeMap::new();
+    for (family, bytes) in objects {
+        let bad = |reason: String| KernelsError::BadObject {
+            arch: arch.into(),
+            family: family.clone(),
+            reason,
+        };
+        let object = CodeObject::parse(bytes).map_err(|e| bad(e.to_string()))?;
+        if object.target.arch != arch {
+            return Err(bad(format!("it is for {}", object.target.arch)));
+        }
+        for kernel in &object.kernels {
+            fits(arch, kernel)?;
+        }
+        described.insert(family.clone(), object);
+    }
+    Ok(described)
+}
+
+fn fits(arch: &str, kernel: &KernelMeta) -> Result<(), KernelsError> {
+    let limit = if arch.starts_with("sm_") { PTX_LDS } else { AMD_LDS };
+    if kernel.lds_size > limit {
+        return Err(KernelsError::Lds {
+            arch: arch.into(),
+            kernel: kernel.name.clone(),
+            bytes: kernel.lds_size,
+            limit,
+        });
+    }
+    let what = match kernel {
+        k if k.vgpr_spills > 0 => format!("spills {} vector registers", k.vgpr_spills),
+        k if k.sgpr_spills > 0 => format!("spills {} scalar registers", k.sgpr_spills),
+        k if k.private_size > 0 => format!("uses {} bytes of private memory", k.private_size),
+        k if k.uses_dynamic_stack => "has a dynamic stack".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(KernelsError::Spills {
+        arch: arch.into(),
+        kernel: kernel.name.clone(),
+        what,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PTX of one kernel with so many bytes of shared memory.
+    fn ptx(bytes: u32) -> Objects {
+        let text = format!(
+            ".version 8.0\n.target sm_75\n.address_size 64\n.shared .align 16 .b8 tile[{bytes}];\n\
+             .visible .entry k()\n.maxntid 128, 1, 1\n{{\n\tst.shared.u32 [tile], 0;\n\tret;\n}}\n\0"
+        );
+        Objects::from([("family".to_owned(), text.into_bytes())])
+    }
+
+    #[test]
+    fn ptx_has_48_kib_of_static_shared_memory_and_no_more() {
+        assert_eq!(
+            describe("sm_75", &ptx(49_152)).unwrap()["family"].kernels[0].lds_size,
+            49_152
+        );
+        let error = describe("sm_75", &ptx(49_153)).unwrap_err();
+        assert!(
+            matches!(
+                &error,
+                KernelsError::Lds {
+                    bytes: 49_153,
+                    limit: 49_152,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn an_object_for_another_target_is_refused() {
+        let error = describe("sm_90", &ptx(4)).unwrap_err();
+        assert!(matches!(&error, KernelsError::BadObject { .. }), "{error}");
+    }
+}
