@@ -4,11 +4,9 @@
 //! environment, and what cleared that too is known by its parent: this process adopts the orphans among its descendants.
 
 use super::child::Tamed;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, set_child_subreaper, waitid,
-};
+use super::process::{Process, add_descendants, processes};
+use rustix::process::set_child_subreaper;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::process::{Command, ExitStatus};
@@ -100,7 +98,7 @@ impl Household {
             let ours = processes.iter().filter(|one| {
                 one.started >= began
                     && !known.contains(&one.id)
-                    && (one.is_marked(mark) || adopted && one.parent == std::process::id())
+                    && (one.has(MARK_VARIABLE, &mark.0) || adopted && one.parent == std::process::id())
             });
             let mut found: BTreeSet<u32> = ours.map(|one| one.id).collect();
             add_descendants(processes, &mut found);
@@ -156,156 +154,17 @@ impl Household {
     }
 }
 
-fn add_descendants(processes: &[Process], found: &mut BTreeSet<u32>) {
-    loop {
-        let before = found.len();
-        let children = processes
-            .iter()
-            .filter(|one| found.contains(&one.parent))
-            .map(|one| one.id);
-        let children: Vec<u32> = children.collect();
-        found.extend(children);
-        if found.len() == before {
-            return;
-        }
-    }
-}
-
-/// A process as `/proc` shows it.
-#[derive(Debug, PartialEq, Eq)]
-struct Process {
-    id: u32,
-    name: String,
-    state: char,
-    parent: u32,
-    /// When it started, in clock ticks since boot: with the number, one of its kind.
-    started: u64,
-}
-
-fn processes() -> Vec<Process> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?))
-        .collect()
-}
-
-impl Process {
-    fn read(id: u32) -> Option<Self> {
-        let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
-        Self::parse(&String::from_utf8_lossy(&stat))
-    }
-
-    /// `id (name) state parent ... started ...`; the name may hold anything, closing brackets too.
-    fn parse(stat: &str) -> Option<Self> {
-        let (id, rest) = stat.split_once(" (")?;
-        let (name, rest) = rest.rsplit_once(") ")?;
-        let mut fields = rest.split(' ');
-        Some(Self {
-            id: id.parse().ok()?,
-            name: name.to_owned(),
-            state: fields.next()?.chars().next()?,
-            parent: fields.next()?.parse().ok()?,
-            started: fields.nth(17)?.parse().ok()?,
-        })
-    }
-
-    fn is_marked(&self, mark: &Mark) -> bool {
-        let wanted = format!("{MARK_VARIABLE}={}", mark.0);
-        fs::read(format!("/proc/{}/environ", self.id))
-            .is_ok_and(|environment| environment.split(|&byte| byte == 0).any(|one| one == wanted.as_bytes()))
-    }
-
-    fn pid(&self) -> Option<Pid> {
-        Pid::from_raw(self.id.cast_signed())
-    }
-
-    /// Kills this process, and not one that has got its number meanwhile.
-    fn kill(&self) {
-        let Some(handle) = self.pid().and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
-            return;
-        };
-        if Self::read(self.id).is_some_and(|now| now.started == self.started) {
-            let _ = pidfd_send_signal(&handle, Signal::KILL);
-        }
-    }
-
-    /// Takes the exit status of a child of ours, if it has ended.
-    fn reap(&self) {
-        if let Some(pid) = self.pid() {
-            let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
-        }
-    }
-}
-
-/// The state of a process: `R`unning, `S`leeping, `D` waiting in the kernel, s`T`opped, `Z`ombie. `None` if it has gone.
-pub(crate) fn state_of(id: u32) -> Option<char> {
-    Process::read(id).map(|process| process.state)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
     use std::process::Stdio;
 
-    #[test]
-    fn a_name_may_hold_brackets_and_spaces() {
-        let stat = "42 (a) b (c) S 7 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 123456 0 0";
-        let expected = Process {
-            id: 42,
-            name: "a) b (c".to_owned(),
-            state: 'S',
-            parent: 7,
-            started: 123_456,
-        };
-        assert_eq!(Process::parse(stat), Some(expected));
-        assert_eq!(Process::parse("42 (cut"), None);
-    }
-
-    #[test]
-    fn descendants_of_descendants_are_found() {
-        let process = |id, parent| Process {
-            id,
-            name: String::new(),
-            state: 'S',
-            parent,
-            started: 0,
-        };
-        // Listed so that one pass in order would miss some.
-        let processes = [
-            process(5, 4),
-            process(4, 3),
-            process(3, 2),
-            process(9, 1),
-            process(6, 3),
-        ];
-        let mut found = BTreeSet::from([3]);
-        add_descendants(&processes, &mut found);
-        assert_eq!(found, BTreeSet::from([3, 4, 5, 6]));
-    }
-
-    #[test]
-    fn we_find_ourselves() {
-        let me = Process::read(std::process::id()).unwrap();
-        assert_eq!(
-            Some(me.parent),
-            rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned())
-        );
-        assert!(matches!(state_of(me.id), Some('R' | 'S')));
-        assert_eq!(state_of(0x7fff_fff0), None);
-        assert!(
-            processes()
-                .iter()
-                .any(|one| one.id == me.id && one.started == me.started)
-        );
-    }
-
-    /// Starts a shell that starts `script` and goes; returns when it has gone.
-    fn orphan(household: &Household, mark: &Mark, script: &str) -> u32 {
+    /// Starts a shell under `mark` that runs `script` and goes; returns when it has gone.
+    fn orphans(household: &Household, mark: &Mark, folder: &Path, script: &str) -> u32 {
         let mut command = Command::new("sh");
-        command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::null());
+        command.args(["-c", script]).current_dir(folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
         let mut process = household.start(&mut command, mark, None).unwrap();
         while household.reap(&mut process).unwrap().is_none() {
             std::thread::sleep(POLL);
@@ -313,34 +172,28 @@ mod tests {
         process.id()
     }
 
+    /// A shell in a session of its own that has started a `sleep`, and says so in a file before its starter goes.
+    const FAMILY: &str =
+        "setsid sh -c 'sleep 1000 & echo > NAME.up; wait' & while ! [ -e NAME.up ]; do sleep 0.01; done;";
+
     #[test]
     fn what_left_the_group_is_known_by_its_mark_and_strangers_are_spared() {
+        let folder = tempfile::tempdir().unwrap();
         let household = Household::default();
         let (mine, other) = (Mark::new("mine"), Mark::new("other"));
-        let leader = orphan(
-            &household,
-            &mine,
-            "setsid sleep 1000 & setsid sh -c 'sleep 1000; true' &",
-        );
-        let stranger = orphan(&household, &other, "setsid sleep 1000 &");
-        let patience = Duration::from_secs(20);
-        // setsid takes a moment to become sleep.
-        let mut ended = BTreeMap::new();
-        let start = Instant::now();
-        while ended.len() < 3 && start.elapsed() < patience {
-            let leftovers = household.end_leftovers(&mine, leader, false, patience);
-            assert!(leftovers.stuck.is_empty());
-            ended.extend(leftovers.ended);
-        }
-        assert!(
-            ended.values().any(|name| name == "sleep" || name == "setsid"),
-            "{ended:?}"
-        );
-        assert_eq!(
-            household.end_leftovers(&mine, leader, false, patience),
-            Leftovers::default()
-        );
-        let spared = household.end_leftovers(&other, stranger, false, patience);
-        assert_eq!(spared.ended.len(), 1, "the stranger lived until now");
+        let [a, b, c] = ["a", "b", "c"].map(|name| FAMILY.replace("NAME", name));
+        let leader = orphans(&household, &mine, folder.path(), &format!("{a}{b}"));
+        let stranger = orphans(&household, &other, folder.path(), &c);
+        let patience = Duration::from_secs(60);
+        let ended = |leftovers: Leftovers| {
+            assert_eq!(leftovers.stuck, BTreeSet::new());
+            leftovers.ended.len()
+        };
+        let mine_ended = ended(household.end_leftovers(&mine, leader, false, patience));
+        assert_eq!(mine_ended, 4, "two shells and their children");
+        let again = household.end_leftovers(&mine, leader, false, patience);
+        assert_eq!(again, Leftovers::default());
+        let spared = ended(household.end_leftovers(&other, stranger, false, patience));
+        assert_eq!(spared, 2, "the strangers lived until now");
     }
 }

@@ -4,8 +4,8 @@
 //! what happened: a table here; a page, JUnit and JSON under `target/test-gpu/`. This process itself never opens the card.
 //!
 //! * before: [`discover`], [`device`], [`preflight`], [`quarantine`];
-//! * one test: [`supervise`] with [`child`], [`poll`], [`output`], [`heart`], [`ladder`], and after its end [`household`],
-//!   [`kfd`] and [`told`];
+//! * one test: [`supervise`] with [`running`], [`child`], [`poll`], [`output`], [`heart`], [`ladder`], and after its end
+//!   [`household`], [`process`], [`kfd`] and [`told`];
 //! * all tests: [`session`], with [`breaker`], [`uevents`] and [`interrupt`];
 //! * after: [`report`], [`against`], [`verdict`].
 
@@ -22,8 +22,10 @@ mod ladder;
 mod output;
 mod poll;
 pub(crate) mod preflight;
+mod process;
 pub(crate) mod quarantine;
 mod report;
+mod running;
 mod session;
 mod supervise;
 mod told;

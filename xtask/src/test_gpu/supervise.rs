@@ -2,16 +2,15 @@
 
 use super::against;
 use super::breaker::Breaker;
-use super::child::Tamed;
 use super::discover::Test;
 use super::heart::Heart;
-use super::household::{self, Household, Mark};
-use super::interrupt::{Hurry, Interrupt};
+use super::household::{Household, Mark};
+use super::interrupt::Interrupt;
 use super::kfd::Kfd;
-use super::ladder::{self, Grace, Target};
+use super::ladder::Grace;
 use super::output::Output;
-use super::poll::poll;
 use super::report::{TestResult, Verdict};
+use super::running::{Ending, Running};
 use super::told::{Told, first_error, seed, tail};
 use rocmforge_testkit::against::BUFFERS_VARIABLE;
 use rocmforge_testkit::lock::CardLock;
@@ -24,12 +23,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often the supervisor looks at what nobody tells it: resets, and tests that fell silent.
-const TICK: Duration = Duration::from_millis(250);
 /// Time that processes which a test left behind may take to end.
 const LEFTOVERS: Duration = Duration::from_secs(10);
 
@@ -108,15 +105,13 @@ impl Supervision {
         let ((said, says), (heard, beats)) = (io::pipe()?, io::pipe()?);
         command.stdin(Stdio::null()).stdout(says.try_clone()?).stderr(says);
         command.env(HEARTBEAT_FD_VARIABLE, beats.as_raw_fd().to_string());
-        let mut running = Running {
-            output: Output::new(said, log)?,
-            heart: Heart::new(heard)?,
-            process: self.household.start(&mut command, mark, Some(beats.as_fd()))?,
-            supervision: self,
+        let mut running = Running::new(
+            Output::new(said, log)?,
+            Heart::new(heard)?,
+            self.household.start(&mut command, mark, Some(beats.as_fd()))?,
+            self,
             interrupt,
-            ended: false,
-            still_since: None,
-        };
+        );
         // Our own copies of the writing ends: without them the pipes end with the test.
         drop((command, beats));
         let mut ending = running.supervise(Instant::now() + self.deadline)?;
@@ -176,149 +171,11 @@ impl Supervision {
     }
 }
 
-/// How a test's process came to its end.
-enum Ending {
-    /// By itself; the status is not known before it is reaped.
-    Itself(Option<ExitStatus>),
-    /// By the supervisor, past its deadline or silent for too long.
-    Late { silent: bool, signal: &'static str },
-    /// By the supervisor, because the user ended the run.
-    Interrupted,
-    /// Whatever it did, the card was reset under it.
-    Reset(String),
-    /// Not at all, or the driver did not notice.
-    Stuck(String),
-}
-
-impl Ending {
-    fn exited(&mut self, with: ExitStatus) {
-        if let Self::Itself(status) = self {
-            *status = Some(with);
-        }
-    }
-}
-
 /// Everything that is known when a test is over.
 struct End {
     ending: Ending,
     samples: Vec<rocmforge_testkit::pulse::Sample>,
     left_behind: Vec<String>,
-}
-
-/// A test that is running.
-struct Running<'a> {
-    process: Tamed,
-    output: Output,
-    heart: Heart,
-    supervision: &'a Supervision,
-    interrupt: &'a Interrupt,
-    ended: bool,
-    /// Since when it does not run.
-    still_since: Option<Instant>,
-}
-
-/// Why the supervisor stopped waiting.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Woken {
-    Ended,
-    TimeIsUp,
-    Silent,
-    Hurried,
-    Reset(String),
-}
-
-impl Running<'_> {
-    fn supervise(&mut self, until: Instant) -> io::Result<Ending> {
-        let grace = self.supervision.grace;
-        let woken = self.wait(until, Hurry::No, true)?;
-        let from = match woken {
-            Woken::Ended => return Ok(Ending::Itself(None)),
-            Woken::Hurried => ladder::From::Terminate,
-            _ => ladder::From::Quit,
-        };
-        let Some(signal) = ladder::climb(self, from, grace)? else {
-            return Ok(Ending::Stuck(format!("process {} cannot be killed", self.process.id())));
-        };
-        Ok(match woken {
-            Woken::Hurried => Ending::Interrupted,
-            Woken::Reset(what) => Ending::Reset(what),
-            woken => Ending::Late {
-                silent: woken == Woken::Silent,
-                signal,
-            },
-        })
-    }
-
-    /// Waits for the end of the process until a moment, or until there is more of a hurry than `hurry`; meanwhile takes
-    /// what the test says, and, if `watchful`, looks for resets and silence.
-    fn wait(&mut self, until: Instant, hurry: Hurry, watchful: bool) -> io::Result<Woken> {
-        loop {
-            let now = Instant::now();
-            let patience = until.saturating_duration_since(now).min(TICK);
-            let watched = [
-                Some(self.process.ended()),
-                self.output.readable(),
-                self.heart.readable(),
-                self.interrupt.more_than(hurry),
-            ];
-            let [ended, said, beaten, hurried] = poll(watched, patience)?;
-            if said {
-                self.output.take()?;
-            }
-            if beaten {
-                self.heart.listen()?;
-            }
-            // First what the test did, then what time it is: a supervisor that woke late must not blame the test.
-            if ended {
-                self.ended = true;
-                return Ok(Woken::Ended);
-            }
-            if hurried {
-                return Ok(Woken::Hurried);
-            }
-            if Instant::now() >= until {
-                return Ok(Woken::TimeIsUp);
-            }
-            if watchful {
-                if let Some(what) = self.supervision.breaker.as_ref().and_then(Breaker::tripped) {
-                    return Ok(Woken::Reset(what));
-                }
-                if self.is_silent() {
-                    return Ok(Woken::Silent);
-                }
-            }
-        }
-    }
-
-    /// Whether the test has been heard, fell silent, and at every look since then its process did not run: stopped, or
-    /// waiting in the kernel. One look says little: a process that starts another waits in the kernel for a moment. One
-    /// that runs and says nothing has its deadline.
-    fn is_silent(&mut self) -> bool {
-        let silence = self.supervision.silence;
-        let silent = self.heart.last().is_some_and(|last| last.elapsed() >= silence);
-        if !silent || !matches!(household::state_of(self.process.id()), Some('T' | 'D')) {
-            self.still_since = None;
-            return false;
-        }
-        self.still_since.get_or_insert_with(Instant::now).elapsed() >= silence
-    }
-}
-
-impl Target for Running<'_> {
-    fn signal(&mut self, signal: Signal) {
-        self.process.signal(signal);
-    }
-
-    fn ended_within(&mut self, patience: Duration) -> io::Result<bool> {
-        // SIGKILL has no step after it to hurry to.
-        let hurry = self.interrupt.hurry();
-        self.wait(Instant::now() + patience, hurry, false)?;
-        Ok(self.ended)
-    }
-
-    fn in_a_hurry(&self) -> bool {
-        self.interrupt.hurry() == Hurry::Now
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::test_gpu::discover::TestBinary;
+use crate::test_gpu::process::state_of;
 use rocmforge_memory::sysfs::Sysfs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -226,7 +227,7 @@ fn a_test_that_runs_and_says_nothing_has_its_deadline() {
 }
 
 fn is_gone(pid: &str) -> bool {
-    matches!(household::state_of(pid.trim().parse().unwrap()), None | Some('Z'))
+    matches!(state_of(pid.trim().parse().unwrap()), None | Some('Z'))
 }
 
 #[test]
