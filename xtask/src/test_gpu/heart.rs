@@ -89,6 +89,7 @@ impl Heart {
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::os::fd::OwnedFd;
 
     fn sample(held: u64) -> Sample {
         Sample {
@@ -107,10 +108,11 @@ mod tests {
             to.write_all(part).unwrap();
             heart.listen().unwrap();
         }
+        assert!(heart.readable().is_some());
+        heart.listen().unwrap(); // nothing is there
         drop(to);
-        while heart.readable().is_some() {
-            heart.listen().unwrap();
-        }
+        heart.listen().unwrap();
+        assert!(heart.readable().is_none());
         heart
     }
 
@@ -125,6 +127,13 @@ mod tests {
         let heart = heard(text.as_bytes());
         assert!(heart.last().is_some());
         assert_eq!(heart.finish().unwrap(), [sample(1), sample(2), sample(3)]);
+    }
+
+    #[test]
+    fn a_pipe_that_cannot_be_read_is_an_error() {
+        let folder = std::fs::File::open("/").unwrap();
+        let mut heart = Heart::new(PipeReader::from(OwnedFd::from(folder))).unwrap();
+        assert_eq!(heart.listen().unwrap_err().kind(), ErrorKind::IsADirectory);
     }
 
     #[test]

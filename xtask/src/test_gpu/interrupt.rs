@@ -46,10 +46,7 @@ impl Interrupt {
     /// ignored (`nohup` does that), but for SIGTERM.
     pub(crate) fn listen() -> io::Result<Arc<Self>> {
         let interrupt = Arc::new(Self::new()?);
-        let ignored = ignored(&std::fs::read_to_string("/proc/self/status")?);
-        let heeded = [SIGINT, SIGTERM, SIGHUP].into_iter();
-        let heeded = heeded.filter(|&signal| signal == SIGTERM || ignored & 1 << (signal - 1) == 0);
-        let mut signals = Signals::new(heeded)?;
+        let mut signals = Signals::new(heeded(&std::fs::read_to_string("/proc/self/status")?))?;
         let heard = interrupt.clone();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {
@@ -95,13 +92,16 @@ impl Interrupt {
     }
 }
 
-/// The mask of ignored signals in a `/proc/<pid>/status`.
-fn ignored(status: &str) -> u64 {
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("SigIgn:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
+/// The signals to listen to in a process whose `/proc/<pid>/status` this is.
+fn heeded(status: &str) -> impl Iterator<Item = i32> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let ignored = ignored.unwrap_or(0);
+    // The lowest bit is signal 1.
+    let is_ignored = move |signal: i32| (ignored << 1) >> signal & 1 == 1;
+    [SIGINT, SIGTERM, SIGHUP]
+        .into_iter()
+        .filter(move |&signal| signal == SIGTERM || !is_ignored(signal))
 }
 
 #[cfg(test)]
@@ -131,8 +131,17 @@ mod tests {
     }
 
     #[test]
-    fn the_mask_of_ignored_signals_is_read() {
-        assert_eq!(ignored("Name:\tx\nSigBlk:\tff\nSigIgn:\t0000000000000003\n"), 3);
-        assert_eq!(ignored("Name:\tx\n"), 0);
+    fn what_the_process_was_started_to_ignore_stays_so_but_for_sigterm() {
+        let heeded = |mask: &str| heeded(&format!("Name:\tx\nSigBlk:\tff\nSigIgn:\t{mask}\n")).collect::<Vec<_>>();
+        // Bit n - 1 is signal n: SIGHUP 1, SIGINT 2, SIGTERM 15.
+        assert_eq!(heeded("0000000000000000"), [SIGINT, SIGTERM, SIGHUP]);
+        assert_eq!(heeded("0000000000000001"), [SIGINT, SIGTERM]);
+        assert_eq!(heeded("0000000000000002"), [SIGTERM, SIGHUP]);
+        assert_eq!(heeded("0000000000004003"), [SIGTERM]);
+        assert_eq!(heeded("ffffffffffffbffc"), [SIGINT, SIGTERM, SIGHUP]);
+        assert_eq!(
+            super::heeded("Name:\tx\n").collect::<Vec<_>>(),
+            [SIGINT, SIGTERM, SIGHUP]
+        );
     }
 }

@@ -88,6 +88,13 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_gpu::poll::poll;
+    use std::os::fd::OwnedFd;
+    use std::time::Duration;
+
+    /// What the documentation promises.
+    const FOUR_MIB: usize = 4 << 20;
+    const SIXTY_FOUR_KIB: usize = 64 << 10;
 
     fn log_of(write: impl FnOnce(&mut io::PipeWriter) + Send + 'static) -> Vec<u8> {
         let directory = tempfile::tempdir().unwrap();
@@ -95,9 +102,14 @@ mod tests {
         let (from, mut to) = io::pipe().unwrap();
         let mut output = Output::new(from, &path).unwrap();
         let writer = std::thread::spawn(move || write(&mut to));
-        while output.readable().is_some() {
+        // Each look finds a byte at least, most a pipe full.
+        for look in 0.. {
+            let Some(readable) = output.readable() else { break };
+            assert!(look < 100_000, "nothing is taken");
+            poll([Some(readable)], Duration::from_secs(60)).unwrap();
             output.take().unwrap();
         }
+        assert!(output.tail.len() <= SIXTY_FOUR_KIB);
         writer.join().unwrap();
         output.finish().unwrap();
         std::fs::read(path).unwrap()
@@ -114,8 +126,8 @@ mod tests {
 
     #[test]
     fn exactly_what_fits_is_kept_whole() {
-        let log = log_of(|to| to.write_all(&vec![b'x'; HEAD + TAIL]).unwrap());
-        assert_eq!(log.len(), HEAD + TAIL);
+        let log = log_of(|to| to.write_all(&vec![b'x'; FOUR_MIB + SIXTY_FOUR_KIB]).unwrap());
+        assert_eq!(log.len(), FOUR_MIB + SIXTY_FOUR_KIB);
         assert!(log.iter().all(|&byte| byte == b'x'));
     }
 
@@ -129,9 +141,31 @@ mod tests {
             to.write_all(b"last").unwrap();
         });
         assert!(log.starts_with(b"first") && log.ends_with(b"last"));
-        let note = format!("\n[... {} bytes left out ...]\n", 9 + (16 << 20) - HEAD - TAIL);
-        assert_eq!(log.len(), HEAD + TAIL + note.len());
-        assert_eq!(&log[HEAD..HEAD + note.len()], note.as_bytes());
+        let note = format!(
+            "\n[... {} bytes left out ...]\n",
+            9 + (16 << 20) - FOUR_MIB - SIXTY_FOUR_KIB
+        );
+        assert_eq!(log.len(), FOUR_MIB + SIXTY_FOUR_KIB + note.len());
+        assert_eq!(&log[FOUR_MIB..FOUR_MIB + note.len()], note.as_bytes());
+    }
+
+    #[test]
+    fn a_writer_that_never_stops_does_not_keep_the_reader() {
+        let directory = tempfile::tempdir().unwrap();
+        let zeros = std::fs::File::open("/dev/zero").unwrap();
+        let mut output = Output::new(PipeReader::from(OwnedFd::from(zeros)), &directory.path().join("log")).unwrap();
+        output.take().unwrap();
+        assert!(output.readable().is_some());
+        let taken = output.head + output.tail.len();
+        assert!((1 << 20..2 << 20).contains(&taken), "{taken} bytes at once");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = OwnedFd::from(std::fs::File::open(directory.path()).unwrap());
+        let mut output = Output::new(PipeReader::from(folder), &directory.path().join("log")).unwrap();
+        assert_eq!(output.take().unwrap_err().kind(), ErrorKind::IsADirectory);
     }
 
     #[test]

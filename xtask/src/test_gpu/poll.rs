@@ -36,6 +36,8 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::os::fd::AsFd;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Instant;
 
     const LONG: Duration = Duration::from_secs(60);
@@ -49,6 +51,28 @@ mod tests {
         to.write_all(b"x").unwrap();
         let all = [Some(silent.as_fd()), Some(spoken.as_fd()), None, Some(closed.as_fd())];
         assert_eq!(poll(all, LONG).unwrap(), [false, true, false, true]);
+    }
+
+    #[test]
+    fn a_signal_between_is_no_error() {
+        let heard = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(libc::SIGUSR1, heard.clone()).unwrap();
+        let (silent, keep) = io::pipe().unwrap();
+        let (number, numbers) = std::sync::mpsc::channel();
+        let waits = std::thread::spawn(move || {
+            // SAFETY: the call takes nothing.
+            number.send(unsafe { libc::pthread_self() }).unwrap();
+            poll([Some(silent.as_fd())], LONG).unwrap()
+        });
+        let thread = numbers.recv().unwrap();
+        while !waits.is_finished() {
+            // SAFETY: the thread is not joined yet, so its number is still its own.
+            unsafe { libc::pthread_kill(thread, libc::SIGUSR1) };
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(waits.join().unwrap(), [false]);
+        assert!(heard.load(Ordering::Relaxed));
+        drop(keep);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// The longest event: the kernel's own buffer for one.
-const LONGEST: usize = 2048 * 4;
+/// The longest event: the kernel's own buffer for one is 2 KiB.
+const LONGEST: usize = 8192;
 /// The kernel's own messages; group 2 has udev's.
 const KERNEL_GROUP: u32 = 1;
 

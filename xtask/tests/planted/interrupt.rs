@@ -2,7 +2,8 @@
 
 use super::supervisor::{Run, send, wait_for};
 use rocmforge_testkit::lock::{self, CardLock};
-use std::io::{BufRead, BufReader, Read};
+use rustix::io::ioctl_fionbio;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -100,6 +101,28 @@ fn a_second_interrupt_does_not_wait() {
     assert!(start.elapsed() < Duration::from_secs(60));
     run.assert_nothing_lives();
     assert_eq!(outcomes(&run), ["interrupted"]);
+}
+
+#[test]
+fn a_second_interrupt_ends_even_a_supervisor_that_is_stuck_itself() {
+    let run = Run::new();
+    // Nobody reads what it says, and the pipe is full: it waits for ever at its table.
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    ioctl_fionbio(&writer, true).unwrap();
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    ioctl_fionbio(&writer, false).unwrap();
+    let mut child = run.supervisor("faults::tells", 60).stdout(writer).spawn().unwrap();
+    wait_for(&run.reports().join("report.html"));
+    send(&child, "INT");
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(
+        child.try_wait().unwrap().is_none(),
+        "one interrupt is asked for in order"
+    );
+    send(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    drop(reader);
+    run.assert_nothing_lives();
 }
 
 #[test]
