@@ -8,6 +8,8 @@ pub(crate) const GIB: u64 = 1 << 30;
 /// A Radeon RX 7900 XT, and the graphics of a Ryzen: PCI address, bus, KFD's number of the target.
 pub(crate) const XT: (&str, u32, u32) = ("0000:03:00.0", 3, 110_000);
 pub(crate) const SECOND: (&str, u32, u32) = ("0000:07:00.0", 7, 120_001);
+/// Where an NVIDIA card is.
+pub(crate) const H200: &str = "0000:06:00.0";
 pub(crate) const APU: (&str, u32, u32) = ("0000:0e:00.0", 14, 100_306);
 
 /// A machine to be, with a user outside of every group and nothing else.
@@ -93,6 +95,32 @@ impl Tree {
                 &format!("{node}/properties"),
                 &format!("location_id {}\ngfx_target_version {version}\n", bus << 8),
             )
+    }
+
+    /// NVIDIA's card `minor` of a PCI class, with its driver and device files that all may use.
+    pub(crate) fn nvidia(self, minor: u32, pci: &str, class: u32) -> Self {
+        let device = format!("sys/bus/pci/devices/{pci}");
+        let version = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build\n";
+        self.file(&format!("{device}/vendor"), "0x10de\n")
+            .file(&format!("{device}/class"), &format!("{class:#06x}00\n"))
+            .link(&format!("{device}/driver"), "../../../bus/pci/drivers/nvidia")
+            .file(
+                &format!("proc/driver/nvidia/gpus/{pci}/information"),
+                &format!("Model: \t\t NVIDIA H200\nIRQ:   \t\t 55\nDevice Minor: \t {minor}\n"),
+            )
+            .file("proc/driver/nvidia/version", version)
+            .device_file("dev/nvidiactl", 0o666)
+            .device_file("dev/nvidia-uvm", 0o666)
+            .device_file(&format!("dev/nvidia{minor}"), 0o666)
+    }
+
+    /// A socket of a display adapter of NVIDIA's.
+    pub(crate) fn nvidia_socket(self, pci: &str, status: &str) -> Self {
+        let uevent = format!("DRIVER=nvidia\nPCI_SLOT_NAME={pci}\n");
+        self.file("sys/class/drm/card4/device/uevent", &uevent)
+            .file("sys/class/drm/card4/device/vendor", "0x10de\n")
+            .file("sys/class/drm/card4-HDMI-A-1/status", status)
+            .file("sys/class/drm/card4-HDMI-A-1/enabled", "disabled")
     }
 
     /// A process that has files open.

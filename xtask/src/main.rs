@@ -16,6 +16,7 @@ mod doctor;
 #[cfg(test)]
 mod fixture;
 mod kernels;
+mod limited;
 mod loom;
 mod miri;
 mod model;

@@ -4,11 +4,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rocmforge_runtime::{BackendOptions, HipBackend, HipError, PoolOptions, Provider};
+use rocmforge_nvidia::{CudaDriver, NvmlReadings};
+use rocmforge_runtime::{BackendOptions, DeviceInfo, HipBackend, HipError, PoolOptions, Provider, SharedLedger};
 #[cfg(feature = "sim")]
 use rocmforge_sim::{SimConfig, SimHost};
 
-/// Which device: `sim`, `hip:<index>` or `hip:<PCI address>`.
+/// Which device: `sim`, `hip:<index>`, `hip:<PCI address>`, `nvidia:<index>` or `nvidia:<PCI address>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceName {
     /// A simulated gfx1100 in this process.
@@ -17,6 +18,10 @@ pub enum DeviceName {
     HipIndex(i32),
     /// A card by its PCI address, such as `0000:03:00.0`.
     HipPci(String),
+    /// An NVIDIA card by its index in NVIDIA's driver, which `CUDA_DEVICE_ORDER` and `CUDA_VISIBLE_DEVICES` decide.
+    NvidiaIndex(i32),
+    /// An NVIDIA card by its PCI address.
+    NvidiaPci(String),
 }
 
 /// Why a device cannot be opened.
@@ -24,7 +29,10 @@ pub enum DeviceName {
 #[non_exhaustive]
 pub enum DeviceError {
     /// The name is none of the known forms.
-    #[error("{0:?} names no device: use \"sim\", \"hip:<index>\" or \"hip:<PCI address, as 0000:03:00.0>\"")]
+    #[error(
+        "{0:?} names no device: use \"sim\", \"hip:<index>\" or \"nvidia:<index>\", or a PCI address in the place of the index, \
+         as in \"hip:0000:03:00.0\""
+    )]
     Name(String),
     /// The simulator was left out of this build.
     #[error("this build has no simulator: enable the feature \"sim\" of the crate rocmforge")]
@@ -37,6 +45,9 @@ pub enum DeviceError {
         /// The cards there are.
         found: String,
     },
+    /// NVIDIA's driver library is not there, or too old.
+    #[error(transparent)]
+    Nvidia(#[from] rocmforge_nvidia::LoadError),
     /// HIP says no.
     #[error(transparent)]
     Hip(#[from] HipError),
@@ -47,12 +58,20 @@ impl FromStr for DeviceName {
 
     fn from_str(name: &str) -> Result<Self, DeviceError> {
         let unknown = || DeviceError::Name(name.to_owned());
-        match name.split_once(':') {
-            None if name == "sim" => Ok(Self::Sim),
-            Some(("hip", at)) if !at.is_empty() && at.bytes().all(|b| b.is_ascii_digit()) => {
-                at.parse().map(Self::HipIndex).map_err(|_| unknown())
-            }
-            Some(("hip", at)) if is_pci_address(at) => Ok(Self::HipPci(at.to_ascii_lowercase())),
+        let Some((platform, at)) = name.split_once(':') else {
+            return if name == "sim" { Ok(Self::Sim) } else { Err(unknown()) };
+        };
+        let index = at
+            .bytes()
+            .all(|b| b.is_ascii_digit())
+            .then(|| at.parse().ok())
+            .flatten();
+        let pci = is_pci_address(at).then(|| at.to_ascii_lowercase());
+        match (platform, index, pci) {
+            ("hip", Some(index), _) => Ok(Self::HipIndex(index)),
+            ("hip", _, Some(pci)) => Ok(Self::HipPci(pci)),
+            ("nvidia", Some(index), _) => Ok(Self::NvidiaIndex(index)),
+            ("nvidia", _, Some(pci)) => Ok(Self::NvidiaPci(pci)),
             _ => Err(unknown()),
         }
     }
@@ -111,32 +130,53 @@ pub fn open(name: &str) -> Result<Device, DeviceError> {
 pub fn open_with(name: &DeviceName, options: BackendOptions) -> Result<Device, DeviceError> {
     match name {
         DeviceName::Sim => open_sim(options),
-        DeviceName::HipIndex(index) => open_hip(BackendOptions {
-            device: *index,
-            ..options
-        }),
+        DeviceName::HipIndex(index) => open_real(Provider::amd()?, *index, options),
         DeviceName::HipPci(wanted) => {
-            let devices = HipBackend::devices(&Provider::amd()?, Duration::from_secs(30))?;
-            let pci = |d: &rocmforge_runtime::DeviceInfo| d.pci.to_string().to_ascii_lowercase();
-            let Some(index) = devices.iter().position(|d| pci(d) == *wanted) else {
-                let found = devices.iter().map(pci).collect::<Vec<_>>().join(", ");
-                return Err(DeviceError::NoSuchCard {
-                    wanted: wanted.clone(),
-                    found,
-                });
-            };
-            open_hip(BackendOptions {
-                device: index as i32,
-                ..options
-            })
+            let provider = Provider::amd()?;
+            let index = find(&provider, |device| device.pci.as_str() == wanted, wanted)?.ordinal;
+            open_real(provider, index, options)
         }
+        DeviceName::NvidiaIndex(index) => open_nvidia(|device| device.ordinal == *index, &index.to_string(), options),
+        DeviceName::NvidiaPci(wanted) => open_nvidia(|device| device.pci.as_str() == wanted, wanted, options),
     }
 }
 
-fn open_hip(options: BackendOptions) -> Result<Device, DeviceError> {
-    let backend = HipBackend::open(Provider::amd()?, options)?;
+/// The provider's device that is `wanted`.
+fn find(provider: &Provider, is_wanted: impl Fn(&DeviceInfo) -> bool, wanted: &str) -> Result<DeviceInfo, DeviceError> {
+    let devices = HipBackend::devices(provider, Duration::from_secs(30))?;
+    if let Some(device) = devices.iter().find(|device| is_wanted(device)) {
+        return Ok(device.clone());
+    }
+    let found: Vec<String> = devices.iter().map(|device| device.pci.to_string()).collect();
+    Err(DeviceError::NoSuchCard {
+        wanted: wanted.to_owned(),
+        found: found.join(", "),
+    })
+}
+
+/// An NVIDIA card, with the figures of its management library, where there is one that knows it.
+fn open_nvidia(
+    is_wanted: impl Fn(&DeviceInfo) -> bool,
+    wanted: &str,
+    options: BackendOptions,
+) -> Result<Device, DeviceError> {
+    let provider = Provider::new(Arc::new(CudaDriver::load()?)).with_peers(SharedLedger::of_this_user());
+    let device = find(&provider, is_wanted, wanted)?;
+    let provider = match NvmlReadings::open(device.pci.as_str()) {
+        Ok(Some(readings)) => provider.with_readings(Box::new(readings)),
+        // The budget then goes by the driver's own figures.
+        Ok(None) | Err(_) => provider,
+    };
+    open_real(provider, device.ordinal, options)
+}
+
+fn open_real(provider: Provider, index: i32, options: BackendOptions) -> Result<Device, DeviceError> {
+    let options = BackendOptions {
+        device: index,
+        ..options
+    };
     Ok(Device {
-        backend,
+        backend: HipBackend::open(provider, options)?,
         #[cfg(feature = "sim")]
         sim: None,
     })
@@ -174,10 +214,18 @@ mod tests {
             parse("hip:0000:0A:00.0"),
             Some(DeviceName::HipPci("0000:0a:00.0".into()))
         );
+        assert_eq!(parse("nvidia:0"), Some(DeviceName::NvidiaIndex(0)));
+        assert_eq!(
+            parse("nvidia:0000:0A:00.0"),
+            Some(DeviceName::NvidiaPci("0000:0a:00.0".into()))
+        );
         for wrong in [
             "",
             "hip",
             "hip:",
+            "nvidia",
+            "nvidia:",
+            "nvidia:x",
             "hip:-1",
             "hip:99999999999",
             "cuda:0",
@@ -201,5 +249,15 @@ mod tests {
     fn wrong_names_say_what_is_right() {
         let error = open("radeon").expect_err("no such name").to_string();
         assert!(error.contains("hip:<index>"), "{error}");
+    }
+
+    #[test]
+    fn without_the_driver_nvidia_says_what_is_missing() {
+        // Where there is one, no machine has this many cards.
+        let error = open("nvidia:9999").expect_err("no such card").to_string();
+        assert!(
+            error.contains("no usable NVIDIA driver") || error.contains("no card at 9999"),
+            "{error}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! LLM inference building blocks for AMD GPUs that share the card with a desktop.
 //!
 //! This crate is the front door: it re-exports the layers below under short names and chooses who implements HIP
-//! ([`device::open`]): AMD's library, or a simulated gfx1100 in this process.
+//! ([`device::open`]): AMD's library, NVIDIA's driver, or a simulated gfx1100 in this process.
 //!
 //! ```
 //! use rocmforge::ggml::{Graph, HipGgmlBackend, HostAccess, Op, TensorDesc, executor};

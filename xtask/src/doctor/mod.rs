@@ -16,7 +16,9 @@ use report::{Check, Lock, Report};
 use rocmforge_memory::sysfs::Sysfs;
 use rocmforge_testkit::lock;
 
-use crate::test_gpu::preflight::{Consent, Facts};
+use crate::test_gpu::nvidia;
+use crate::test_gpu::preflight::{Consent, Facts, NvidiaFacts};
+use crate::test_gpu::probe::ask_for;
 use crate::test_gpu::quarantine::{self, QuarantineFile};
 
 /// What to look at.
@@ -26,7 +28,7 @@ pub(crate) struct Args {
     /// out
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
-    /// Do not ask the HIP library
+    /// Do not ask the HIP library, nor NVIDIA's driver
     #[arg(long)]
     no_hip: bool,
     /// The process that asks the HIP library: prints what it answers
@@ -52,9 +54,10 @@ fn gather(root: &Path, no_hip: bool) -> Report {
     let host = sysfs.is_host();
     let machine = sysfs.machine();
     let directory = lock::default_directory();
-    let locks: Vec<Lock> = machine
-        .amd_cards()
-        .filter_map(|card| card.pci.clone())
+    let nvidia = nvidia::cards(&sysfs, &machine);
+    let addresses = machine.amd_cards().filter_map(|card| card.pci.clone());
+    let addresses = addresses.chain(nvidia.iter().map(|card| card.pci.clone()));
+    let locks: Vec<Lock> = addresses
         .filter(|_| host)
         .map(|card| Lock {
             holder: lock::is_held(&directory, &card).then(|| lock::holder(&directory, &card)),
@@ -74,19 +77,37 @@ fn gather(root: &Path, no_hip: bool) -> Report {
     } else {
         root.join("state/rocmforge")
     };
-    let checks = machine
+    let quarantine = |pci: &str| QuarantineFile::new(&state, pci, root).read();
+    let amd = machine
         .amd_cards()
         .map(|card| {
             let pci = card.pci.clone().unwrap_or_default();
-            let held = QuarantineFile::new(&state, &pci, root).read();
-            let findings = Facts::look(&sysfs, &machine, card, held).findings(Consent::default());
-            Check { card: pci, findings }
+            let facts = Facts::look(&sysfs, &machine, card, quarantine(&pci));
+            Check {
+                device: format!("hip:{pci}"),
+                findings: facts.findings(Consent::default()),
+                card: pci,
+            }
         })
-        .collect();
+        .collect::<Vec<_>>();
+    let others = nvidia.iter().map(|card| {
+        let facts = NvidiaFacts::look(&sysfs, &machine, card, quarantine(&card.pci));
+        let facts = match host && !no_hip && !in_use && !facts.is_refused() {
+            true => facts.with_answer(ask_for(&card.pci)),
+            false => facts,
+        };
+        Check {
+            device: format!("nvidia:{}", card.pci),
+            findings: facts.findings(Consent::default()),
+            card: card.pci.clone(),
+        }
+    });
+    let checks = amd.into_iter().chain(others).collect();
     let tools = if host { tools::find() } else { Vec::new() };
     Report {
         checks,
         bare: bare::cards(root),
+        nvidia,
         machine,
         hip,
         locks,

@@ -8,7 +8,8 @@ use std::time::Duration;
 use rocmforge_hip_sys::{HipApi, HipLibrary, LoadOptions, hipError_t, hipSuccess};
 use serde::{Deserialize, Serialize};
 
-use super::tools::{Ended, run_limited};
+use crate::limited::{Ended, run_limited};
+use crate::test_gpu::probe::text;
 
 /// Marks our lines: a library may print what it likes.
 const MARK: &str = "rocmforge-probe: ";
@@ -177,12 +178,6 @@ fn device(library: &HipLibrary, index: c_int) -> Step {
         },
         memory: memory.then_some((free as u64, total as u64)),
     }
-}
-
-/// The text before the first zero, however the call filled the buffer.
-fn text(buffer: &[c_char]) -> String {
-    let bytes: Vec<u8> = buffer.iter().map(|&c| c as u8).take_while(|&byte| byte != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn describe(status: hipError_t) -> String {

@@ -8,6 +8,7 @@ use rocmforge_testkit::lock::Holder;
 
 use super::probe::{End, Probe, Step};
 use super::tools::Tool;
+use crate::test_gpu::nvidia::NvidiaCard;
 use crate::test_gpu::preflight::{Finding, Level, old_rocm};
 
 /// Everything that was found.
@@ -16,11 +17,13 @@ pub(super) struct Report {
     pub(super) machine: Machine,
     /// What HIP says.
     pub(super) hip: Probe,
-    /// What speaks for and against using each AMD card.
+    /// NVIDIA's cards.
+    pub(super) nvidia: Vec<NvidiaCard>,
+    /// What speaks for and against using each card.
     pub(super) checks: Vec<Check>,
     /// PCI addresses of AMD cards that no driver has taken.
     pub(super) bare: Vec<String>,
-    /// Each AMD card's lock.
+    /// Each card's lock.
     pub(super) locks: Vec<Lock>,
     /// Compilers.
     pub(super) tools: Vec<Tool>,
@@ -34,6 +37,8 @@ pub(super) struct Report {
 pub(super) struct Check {
     /// PCI address.
     pub(super) card: String,
+    /// Its name for `--device`.
+    pub(super) device: String,
     /// The gravest first.
     pub(super) findings: Vec<Finding>,
 }
@@ -75,17 +80,28 @@ fn row(f: &mut Formatter<'_>, name: &str, value: impl Display) -> fmt::Result {
     writeln!(f, "{name:<13}{value}")
 }
 
+fn none_or(names: &[String]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    }
+}
+
 fn or_unknown<T: Display>(value: Option<T>) -> String {
     value.map_or_else(|| "unknown".to_owned(), |value| value.to_string())
 }
 
 impl Report {
     fn cards(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if self.machine.cards.is_empty() {
+        let is_nvidia = |card: &&DrmCard| self.nvidia.iter().any(|other| card.pci.as_ref() == Some(&other.pci));
+        if self.machine.cards.is_empty() && self.nvidia.is_empty() {
             row(f, "cards", "none with a driver")?;
         }
-        for card in &self.machine.cards {
+        for card in self.machine.cards.iter().filter(|card| !is_nvidia(card)) {
             self.card(f, card)?;
+        }
+        for card in &self.nvidia {
+            self.nvidia(f, card)?;
         }
         let driver = if self.machine.amdgpu_loaded {
             "amdgpu is loaded"
@@ -127,13 +143,7 @@ impl Report {
             &card.name,
             format_args!("{pci}, {product}{ids}, {driver}, {target}{shared}"),
         )?;
-        if let Some(check) = self
-            .checks
-            .iter()
-            .find(|check| card.pci.as_deref() == Some(check.card.as_str()))
-        {
-            row(f, "  use", check.answer())?;
-        }
+        self.answer(f, &pci)?;
         let (used, total) = (or_unknown(card.vram_used), or_unknown(card.vram_total));
         row(
             f,
@@ -162,25 +172,43 @@ impl Report {
                     }
                 )
             })
-            .collect();
-        let displays = if displays.is_empty() {
-            "none".to_owned()
-        } else {
-            displays.join(", ")
-        };
-        row(f, "  displays", displays)?;
-        if let Some(lock) = self
-            .locks
-            .iter()
-            .find(|lock| Some(lock.card.as_str()) == card.pci.as_deref())
-        {
-            match &lock.holder {
-                None => row(f, "  lock", "free")?,
-                Some(Some(holder)) => row(f, "  lock", format_args!("held by {holder}"))?,
-                Some(None) => row(f, "  lock", "held, the lock file does not say by whom")?,
+            .collect::<Vec<_>>();
+        row(f, "  displays", none_or(&displays))?;
+        self.lock(f, &pci)
+    }
+
+    fn nvidia(&self, f: &mut Formatter<'_>, card: &NvidiaCard) -> fmt::Result {
+        let model = card.model.as_deref().unwrap_or("an NVIDIA card");
+        row(f, "nvidia", format_args!("{}, {model}", card.pci))?;
+        self.answer(f, &card.pci)?;
+        let check = self.checks.iter().find(|check| check.card == card.pci);
+        for finding in check.iter().flat_map(|check| &check.findings) {
+            if finding.level == Level::Note {
+                row(f, "", &finding.what)?;
             }
         }
-        Ok(())
+        if let Some(displays) = &card.displays {
+            row(f, "  displays", none_or(displays))?;
+        }
+        self.lock(f, &card.pci)
+    }
+
+    fn answer(&self, f: &mut Formatter<'_>, pci: &str) -> fmt::Result {
+        match self.checks.iter().find(|check| check.card == pci) {
+            Some(check) => row(f, "  use", check.answer()),
+            None => Ok(()),
+        }
+    }
+
+    fn lock(&self, f: &mut Formatter<'_>, pci: &str) -> fmt::Result {
+        let Some(lock) = self.locks.iter().find(|lock| lock.card == pci) else {
+            return Ok(());
+        };
+        match &lock.holder {
+            None => row(f, "  lock", "free"),
+            Some(Some(holder)) => row(f, "  lock", format_args!("held by {holder}")),
+            Some(None) => row(f, "  lock", "held, the lock file does not say by whom"),
+        }
     }
 
     fn memory_by_hip(&self, card: &DrmCard) -> Option<(Bytes, Bytes)> {
@@ -279,7 +307,7 @@ impl Report {
         let mut advice =
             vec!["`cargo xtask test-gpu` runs every GPU test on a simulated card; it needs none of this.".to_owned()];
         if self.checks.is_empty() && self.bare.is_empty() {
-            advice.push("There is no AMD card with a driver here: nothing to do for a real one.".to_owned());
+            advice.push("There is no AMD or NVIDIA card with a driver here: nothing to do for a real one.".to_owned());
         }
         for card in &self.bare {
             advice.push(format!(
@@ -295,9 +323,9 @@ impl Report {
                 }
             }
             if check.is_usable() {
+                let device = &check.device;
                 advice.push(format!(
-                    "`cargo xtask test-gpu --device hip:{0}` runs the tests on {0}.",
-                    check.card
+                    "`cargo xtask test-gpu --device {device}` runs the tests there."
                 ));
             }
         }

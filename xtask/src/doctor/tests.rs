@@ -9,7 +9,7 @@ use rocmforge_testkit::lock::Holder;
 use super::gather;
 use super::probe::{End, Probe, Step, ask_with};
 use super::report::Lock;
-use crate::fixture::{APU, GIB, SECOND, Tree, XT};
+use crate::fixture::{APU, GIB, H200, SECOND, Tree, XT};
 
 /// The whole screen, held to what it was when somebody read it (`INSTA_UPDATE=always` writes what it is now).
 #[track_caller]
@@ -71,6 +71,17 @@ fn apu_and_card() {
 #[test]
 fn two_cards() {
     screen("two_cards", &Tree::headless().card(1, SECOND, true));
+}
+
+#[test]
+fn nvidia_card() {
+    screen("nvidia_card", &Tree::new().nvidia(0, H200, 0x0302));
+}
+
+#[test]
+fn nvidia_card_with_a_display() {
+    let tree = Tree::new().nvidia(0, H200, 0x0300).nvidia_socket(H200, "connected");
+    screen("nvidia_card_with_a_display", &tree);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Which device the tests run on, and whether they may.
 
-use rocmforge_memory::sysfs::Machine;
+use super::nvidia;
+use rocmforge_memory::sysfs::{Machine, Sysfs};
 use rocmforge_testkit::{Arch, lock};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,17 +14,25 @@ pub(crate) enum Device {
     Sim(Option<Arch>),
     /// An AMD card by PCI address or index.
     Hip(String),
+    /// An NVIDIA card by PCI address or index, in the order of the addresses.
+    Nvidia(String),
 }
 
 /// Why a device cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum DeviceError {
     /// The name is none of the known forms.
-    #[error("{0:?} is no device: use `sim`, `sim:gfx1201`, or `hip:<PCI address or index>`")]
+    #[error(
+        "{0:?} is no device: use `sim`, `sim:gfx1201`, `hip:<PCI address or index>` or `nvidia:<PCI address or index>`"
+    )]
     Unknown(String),
     /// There is no such card here.
-    #[error("no AMD card {wanted:?} here; found: {found}. `cargo xtask doctor` says more")]
-    NoSuchCard { wanted: String, found: String },
+    #[error("no {vendor} card {wanted:?} here; found: {found}. `cargo xtask doctor` says more")]
+    NoSuchCard {
+        vendor: &'static str,
+        wanted: String,
+        found: String,
+    },
 }
 
 impl FromStr for Device {
@@ -36,7 +45,8 @@ impl FromStr for Device {
                 Ok(arch) => Ok(Self::Sim(Some(arch))),
                 Err(_) => Err(DeviceError::Unknown(text.to_owned())),
             },
-            Some(("hip", card)) if !card.is_empty() => Ok(Self::Hip(card.to_owned())),
+            Some(("hip", card)) if !card.is_empty() => Ok(Self::Hip(card.to_ascii_lowercase())),
+            Some(("nvidia", card)) if !card.is_empty() => Ok(Self::Nvidia(card.to_ascii_lowercase())),
             _ => Err(DeviceError::Unknown(text.to_owned())),
         }
     }
@@ -48,6 +58,7 @@ impl fmt::Display for Device {
             Self::Sim(None) => f.write_str("sim"),
             Self::Sim(Some(arch)) => write!(f, "sim:{arch}"),
             Self::Hip(card) => write!(f, "hip:{card}"),
+            Self::Nvidia(card) => write!(f, "nvidia:{card}"),
         }
     }
 }
@@ -57,7 +68,7 @@ impl Device {
     pub(crate) fn card_key(&self) -> String {
         match self {
             Self::Sim(_) => "sim".to_owned(),
-            Self::Hip(card) => card.clone(),
+            Self::Hip(card) | Self::Nvidia(card) => card.clone(),
         }
     }
 
@@ -65,84 +76,79 @@ impl Device {
     pub(crate) fn lock_directory(&self, reports: &Path) -> PathBuf {
         match self {
             Self::Sim(_) => reports.join("lock"),
-            Self::Hip(_) => lock::default_directory(),
+            Self::Hip(_) | Self::Nvidia(_) => lock::default_directory(),
         }
     }
 
     /// What a test process is told.
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
-        vec![("ROCMFORGE_DEVICE", self.to_string())]
+        let mut environment = vec![("ROCMFORGE_DEVICE", self.to_string())];
+        if let Self::Nvidia(_) = self {
+            // Without it the driver puts the fastest card first.
+            environment.push(("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned()));
+        }
+        environment
     }
 
-    /// Processes at a time: the user's choice in simulation, one on a real card.
+    /// Processes at a time: on a real card one unless the user says otherwise, in simulation one a core.
     pub(crate) fn jobs(&self, wanted: Option<usize>) -> usize {
-        match self {
-            Self::Sim(_) => wanted
-                .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
-                .max(1),
-            Self::Hip(_) => 1,
-        }
+        let usual = match self {
+            Self::Sim(_) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            Self::Hip(_) | Self::Nvidia(_) => 1,
+        };
+        wanted.unwrap_or(usual).max(1)
     }
 
     /// The card's PCI address, of a real one that is [resolved](Self::resolve).
     pub(crate) fn pci(&self) -> Option<&str> {
         match self {
             Self::Sim(_) => None,
-            Self::Hip(card) => Some(card),
+            Self::Hip(card) | Self::Nvidia(card) => Some(card),
         }
     }
 
     /// Looks whether the device is there, without opening it, and names a card by its PCI address.
-    pub(crate) fn resolve(self, machine: &Machine) -> Result<Self, DeviceError> {
-        let Self::Hip(wanted) = self else { return Ok(self) };
-        // HIP numbers its devices in the order of KFD's nodes.
-        let by_index = wanted
-            .parse::<usize>()
-            .ok()
-            .and_then(|index| Some(machine.nodes.get(index)?.pci.clone()));
-        let pci = by_index.unwrap_or_else(|| wanted.clone());
-        if !machine
-            .amd_cards()
-            .any(|card| card.pci.as_deref() == Some(pci.as_str()))
-        {
-            let found: Vec<&str> = machine.amd_cards().filter_map(|card| card.pci.as_deref()).collect();
-            let found = if found.is_empty() {
-                "none".to_owned()
-            } else {
-                found.join(", ")
-            };
-            return Err(DeviceError::NoSuchCard { wanted, found });
+    pub(crate) fn resolve(self, sysfs: &Sysfs, machine: &Machine) -> Result<Self, DeviceError> {
+        match self {
+            Self::Sim(_) => Ok(self),
+            Self::Hip(wanted) => {
+                let cards: Vec<&str> = machine.amd_cards().filter_map(|card| card.pci.as_deref()).collect();
+                // HIP numbers its devices in the order of KFD's nodes.
+                let order: Vec<&str> = machine.nodes.iter().map(|node| node.pci.as_str()).collect();
+                one_of("AMD", wanted, &order, &cards).map(Self::Hip)
+            }
+            Self::Nvidia(wanted) => {
+                let cards = nvidia::cards(sysfs, machine);
+                let cards: Vec<&str> = cards.iter().map(|card| card.pci.as_str()).collect();
+                one_of("NVIDIA", wanted, &cards, &cards).map(Self::Nvidia)
+            }
         }
-        Ok(Self::Hip(pci))
     }
+}
+
+/// The address among `cards` that `wanted` names: itself, or by its place in `order`.
+fn one_of(vendor: &'static str, wanted: String, order: &[&str], cards: &[&str]) -> Result<String, DeviceError> {
+    let by_index = wanted.parse::<usize>().ok().and_then(|index| order.get(index).copied());
+    let pci = by_index.unwrap_or(&wanted);
+    if cards.contains(&pci) {
+        return Ok(pci.to_owned());
+    }
+    let found = if cards.is_empty() {
+        "none".to_owned()
+    } else {
+        cards.join(", ")
+    };
+    Err(DeviceError::NoSuchCard { vendor, wanted, found })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rocmforge_memory::sysfs::Sysfs;
-    use std::fs;
+    use crate::fixture::{H200, Tree};
 
-    fn file(root: &Path, path: &str, content: &str) {
-        let path = root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
-
-    /// A machine with one AMD card at 0000:03:00.0.
-    fn machine() -> Machine {
-        let root = tempfile::tempdir().unwrap();
-        let device = root.path().join("sys/devices/pci0000:00/0000:03:00.0");
-        fs::create_dir_all(&device).unwrap();
-        fs::create_dir_all(root.path().join("sys/class/drm/card0")).unwrap();
-        std::os::unix::fs::symlink(&device, root.path().join("sys/class/drm/card0/device")).unwrap();
-        file(root.path(), "sys/devices/pci0000:00/0000:03:00.0/vendor", "0x1002\n");
-        file(
-            root.path(),
-            "sys/devices/pci0000:00/0000:03:00.0/uevent",
-            "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n",
-        );
-        Sysfs::at(root.path()).machine()
+    fn resolve(device: Device, tree: &Tree) -> Result<Device, DeviceError> {
+        let sysfs = Sysfs::at(tree.path());
+        device.resolve(&sysfs, &sysfs.machine())
     }
 
     #[test]
@@ -150,8 +156,10 @@ mod tests {
         assert_eq!("sim".parse(), Ok(Device::Sim(None)));
         assert_eq!("sim:gfx1201".parse(), Ok(Device::Sim(Some(Arch::Gfx1201))));
         assert_eq!(Device::Sim(Some(Arch::Gfx1201)).to_string(), "sim:gfx1201");
-        assert_eq!("hip:0000:03:00.0".parse(), Ok(Device::Hip("0000:03:00.0".to_owned())));
-        for wrong in ["", "hip:", "cuda:0", "sim:1", "sim:gfx942", "hip"] {
+        assert_eq!("hip:0000:0A:00.0".parse(), Ok(Device::Hip("0000:0a:00.0".to_owned())));
+        let nvidia = Device::Nvidia("0000:0a:00.0".to_owned());
+        assert_eq!(nvidia.to_string().parse(), Ok(nvidia));
+        for wrong in ["", "hip:", "nvidia:", "nvidia", "cuda:0", "sim:1", "sim:gfx942", "hip"] {
             assert_eq!(wrong.parse::<Device>(), Err(DeviceError::Unknown(wrong.to_owned())));
         }
     }
@@ -160,15 +168,35 @@ mod tests {
     fn a_card_is_found_by_its_address() {
         let device = Device::Hip("0000:03:00.0".to_owned());
         assert_eq!(device.pci(), Some("0000:03:00.0"));
-        assert_eq!(device.clone().resolve(&machine()), Ok(device));
-        assert_eq!(Device::Sim(None).resolve(&machine()), Ok(Device::Sim(None)));
+        assert_eq!(resolve(device.clone(), &Tree::headless()), Ok(device));
+        assert_eq!(resolve(Device::Sim(None), &Tree::new()), Ok(Device::Sim(None)));
         assert_eq!(Device::Sim(None).pci(), None);
     }
 
     #[test]
+    fn an_nvidia_card_is_found_by_its_place_among_the_addresses() {
+        let tree = Tree::headless()
+            .nvidia(0, "0000:0a:00.0", 0x0300)
+            .nvidia(1, H200, 0x0302);
+        let found = |wanted: &str| resolve(Device::Nvidia(wanted.to_owned()), &tree);
+        let first = Device::Nvidia(H200.to_owned());
+        assert_eq!(found("0"), Ok(first.clone()));
+        assert_eq!(found(H200), Ok(first));
+        assert_eq!(found("1"), Ok(Device::Nvidia("0000:0a:00.0".to_owned())));
+        let refused = found("0000:03:00.0").unwrap_err().to_string();
+        assert!(
+            refused.contains("no NVIDIA card \"0000:03:00.0\" here; found: 0000:06:00.0, 0000:0a:00.0"),
+            "{refused}"
+        );
+        let none = resolve(Device::Nvidia("0".to_owned()), &Tree::headless()).unwrap_err();
+        assert!(none.to_string().contains("found: none"), "{none}");
+    }
+
+    #[test]
     fn a_card_that_is_not_there_is_refused_with_those_that_are() {
-        let refused = Device::Hip("7".to_owned()).resolve(&machine());
+        let refused = resolve(Device::Hip("7".to_owned()), &Tree::headless());
         let expected = DeviceError::NoSuchCard {
+            vendor: "AMD",
             wanted: "7".to_owned(),
             found: "0000:03:00.0".to_owned(),
         };
@@ -176,8 +204,17 @@ mod tests {
     }
 
     #[test]
-    fn a_real_card_runs_one_test_at_a_time() {
-        assert_eq!(Device::Hip("0".to_owned()).jobs(Some(8)), 1);
+    fn children_count_nvidia_cards_as_we_do() {
+        let told = Device::Nvidia(H200.to_owned()).environment();
+        assert_eq!(told[0].1, format!("nvidia:{H200}"));
+        assert_eq!(told[1], ("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned()));
+        assert_eq!(Device::Hip("0".to_owned()).environment().len(), 1);
+    }
+
+    #[test]
+    fn a_real_card_runs_one_test_at_a_time_unless_told() {
+        assert_eq!(Device::Hip("0".to_owned()).jobs(None), 1);
+        assert_eq!(Device::Nvidia("0".to_owned()).jobs(Some(8)), 8);
         assert_eq!(Device::Sim(None).jobs(Some(8)), 8);
     }
 }

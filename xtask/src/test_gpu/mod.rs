@@ -3,7 +3,7 @@
 //! Builds the GPU tests, looks at the card, takes its lock, runs each test in a process of its own under a deadline, and says
 //! what happened: a table here; a page, JUnit and JSON under `target/test-gpu/`. This process itself never opens the card.
 //!
-//! * before: [`discover`], [`device`], [`preflight`], [`quarantine`];
+//! * before: [`discover`], [`device`], [`preflight`], [`nvidia`], [`probe`], [`quarantine`];
 //! * one test: [`supervise`] with [`running`], [`child`], [`poll`], [`output`], [`heart`], [`ladder`], and after its end
 //!   [`household`], [`process`], [`kfd`] and [`told`];
 //! * all tests: [`session`], with [`breaker`], [`uevents`] and [`interrupt`];
@@ -19,9 +19,11 @@ mod household;
 mod interrupt;
 mod kfd;
 mod ladder;
+pub(crate) mod nvidia;
 mod output;
 mod poll;
 pub(crate) mod preflight;
+pub(crate) mod probe;
 mod process;
 pub(crate) mod quarantine;
 mod report;
@@ -42,9 +44,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use interrupt::Interrupt;
 use kfd::Kfd;
 use ladder::Grace;
-use preflight::{Consent, Facts, Finding, Level, WITHOUT_CWSR};
+use preflight::{Consent, Facts, Finding, Level, NvidiaFacts, WITHOUT_CWSR};
 use quarantine::{Cause, QuarantineFile};
 use report::{Summary, TestResult};
+use rocmforge_memory::Bytes;
 use rocmforge_memory::sysfs::{Machine, Sysfs};
 use rocmforge_testkit::careful::CAREFUL_VARIABLE;
 use rocmforge_testkit::lock::{CardLock, LockError};
@@ -58,7 +61,8 @@ pub(crate) use verdict::TestGpuError;
 /// `cargo xtask test-gpu`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where to run: `sim` (a simulated gfx1100), `sim:gfx1201`, or `hip:<PCI address or index>` for a real card.
+    /// Where to run: `sim` (a simulated gfx1100), `sim:gfx1201`, or a real card: `hip:<PCI address or index>` or
+    /// `nvidia:<PCI address or index>`.
     #[arg(long, default_value = "sim")]
     device: Device,
     /// Runs the same tests on this device too, and compares every buffer that they compare: bit for bit, or within the
@@ -71,7 +75,8 @@ pub(crate) struct Args {
     /// Runs only the test whose name is that of --filter.
     #[arg(long, requires = "filter")]
     exact: bool,
-    /// Test processes at a time. Default: the number of cores in simulation; always 1 on a real card.
+    /// Test processes at a time. Default: the number of cores in simulation, 1 on a real card. A card that wants care runs one,
+    /// whatever is said.
     #[arg(long)]
     jobs: Option<usize>,
     /// Counts a skipped test as failed.
@@ -104,6 +109,9 @@ pub(crate) struct Args {
     /// Looks for the card in a copy of sys, proc and dev in this folder: for tests of the supervisor.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
+    /// The process that asks NVIDIA's driver for its cards: prints what it answers.
+    #[arg(long, hide = true)]
+    probe_nvidia: bool,
 }
 
 /// Seconds that a test may take unless the user says otherwise.
@@ -119,6 +127,10 @@ const BUFFERS: &str = "buffers";
 
 /// Runs the GPU tests.
 pub(crate) fn run(args: Args) -> Outcome {
+    if args.probe_nvidia {
+        probe::child();
+        return Ok(());
+    }
     let interrupt = Interrupt::listen()?;
     let door = Door {
         sysfs: Sysfs::at(&args.root),
@@ -197,39 +209,62 @@ impl Door {
 
     /// Looks whether a device may be used, and says what should be known of it.
     fn check(&self, device: &Device) -> Result<Checked, TestGpuError> {
-        let device = device.clone().resolve(&self.machine)?;
+        let device = device.clone().resolve(&self.sysfs, &self.machine)?;
         let mut checked = Checked {
             deadline: Duration::from_secs(self.args.deadline.unwrap_or(DEADLINE)),
             findings: Vec::new(),
             careful: false,
             device,
         };
-        let Some(pci) = checked.device.pci() else {
-            return Ok(checked);
-        };
-        let mut cards = self.machine.amd_cards();
-        let card = cards
-            .find(|card| card.pci.as_deref() == Some(pci))
-            .expect("a resolved card is there");
-        let facts = Facts::look(&self.sysfs, &self.machine, card, self.quarantine(pci).read());
-        checked.findings = facts.findings(self.consent());
-        for finding in &checked.findings {
-            tell!("{finding}");
-        }
-        if let Some(finding) = checked.findings.iter().find(|finding| finding.level == Level::Refusal) {
-            return Err(TestGpuError::Refused(finding.to_string()));
-        }
-        checked.careful = facts.wants_care();
-        if facts.is_without_cwsr() {
-            if self.args.deadline.is_some() && checked.deadline > WITHOUT_CWSR {
-                return Err(TestGpuError::TooLong {
-                    deadline: checked.deadline.as_secs(),
-                    longest: WITHOUT_CWSR.as_secs(),
-                });
+        match &checked.device {
+            Device::Sim(_) => {}
+            Device::Hip(pci) => {
+                let mut cards = self.machine.amd_cards();
+                let card = cards.find(|card| card.pci.as_ref() == Some(pci));
+                let card = card.expect("a resolved card is there");
+                let facts = Facts::look(&self.sysfs, &self.machine, card, self.quarantine(pci).read());
+                checked.findings = self.judged(facts.findings(self.consent()))?;
+                checked.careful = facts.wants_care();
+                if facts.is_without_cwsr() {
+                    checked.deadline = self.deadline_without_cwsr(checked.deadline)?;
+                }
             }
-            checked.deadline = checked.deadline.min(WITHOUT_CWSR);
+            Device::Nvidia(pci) => {
+                let cards = nvidia::cards(&self.sysfs, &self.machine);
+                let card = cards.iter().find(|card| card.pci == *pci);
+                let card = card.expect("a resolved card is there");
+                let facts = NvidiaFacts::look(&self.sysfs, &self.machine, card, self.quarantine(pci).read());
+                // A driver that files speak against is not asked.
+                let facts = match facts.is_refused() || !self.sysfs.is_host() {
+                    true => facts,
+                    false => facts.with_answer(probe::ask_for(pci)),
+                };
+                checked.findings = self.judged(facts.findings(self.consent()))?;
+                checked.careful = facts.wants_care();
+            }
         }
         Ok(checked)
+    }
+
+    /// Tells what was found; a refusal is the end.
+    fn judged(&self, findings: Vec<Finding>) -> Result<Vec<Finding>, TestGpuError> {
+        for finding in &findings {
+            tell!("{finding}");
+        }
+        match findings.iter().find(|finding| finding.level == Level::Refusal) {
+            Some(finding) => Err(TestGpuError::Refused(finding.to_string())),
+            None => Ok(findings),
+        }
+    }
+
+    fn deadline_without_cwsr(&self, wanted: Duration) -> Result<Duration, TestGpuError> {
+        if self.args.deadline.is_some() && wanted > WITHOUT_CWSR {
+            return Err(TestGpuError::TooLong {
+                deadline: wanted.as_secs(),
+                longest: WITHOUT_CWSR.as_secs(),
+            });
+        }
+        Ok(wanted.min(WITHOUT_CWSR))
     }
 
     /// The tests that the user wants.
@@ -331,7 +366,12 @@ impl Door {
         if self.args.against.is_some() {
             std::fs::create_dir_all(&buffers)?;
         }
-        let jobs = device.jobs(self.args.jobs);
+        let jobs = if checked.careful {
+            1
+        } else {
+            device.jobs(self.args.jobs)
+        };
+        let before = self.memory_of(device);
         let quarantine = device.pci().map(|pci| self.quarantine(pci));
         let supervision = self.supervision(checked, jobs, buffers);
         let session = Session {
@@ -359,6 +399,7 @@ impl Door {
         let mut summary = Summary::new(&device.to_string(), results, start.elapsed());
         self.household.end_adopted(LAST);
         summary.findings.clone_from(&checked.findings);
+        summary.findings.extend(self.memory_finding(before, device));
         summary.interrupted = self.interrupt.signal();
         summary.write(directory)?;
         tell!("reports are in {}", directory.display());
@@ -373,7 +414,11 @@ impl Door {
         }
         // What is said of a copy of a machine is not what this machine's kernel says.
         let events = || uevents::Uevents::listen().ok().filter(|_| self.sysfs.is_host());
-        let pci = checked.device.pci();
+        // What only AMD's driver tells.
+        let pci = checked
+            .device
+            .pci()
+            .filter(|_| matches!(checked.device, Device::Hip(_)));
         Supervision {
             deadline: checked.deadline,
             silence: SILENCE,
@@ -385,6 +430,24 @@ impl Door {
             kfd: pci.map(|_| Kfd::new(self.sysfs.clone())),
             breaker: pci.map(|pci| Breaker::new(pci, self.sysfs.root(), events())),
         }
+    }
+
+    /// Bytes of an NVIDIA card's memory that everybody uses; AMD's kernel shows them without being asked.
+    fn memory_of(&self, device: &Device) -> Option<Bytes> {
+        match device {
+            Device::Nvidia(pci) if self.sysfs.is_host() => Some(Bytes(probe::ask_for(pci).ok()?.memory?.1)),
+            _ => None,
+        }
+    }
+
+    /// What the run left of the card's memory in use: told, never judged, as it is everybody's figure.
+    fn memory_finding(&self, before: Option<Bytes>, device: &Device) -> Option<Finding> {
+        let (before, after) = (before?, self.memory_of(device)?);
+        Some(Finding {
+            level: Level::Note,
+            what: format!("{before} of the card's memory were used before the run, {after} after it"),
+            advice: None,
+        })
     }
 
     /// Why no test may start: somebody put the card in quarantine while we waited for it.

@@ -1,4 +1,9 @@
-//! What speaks against using a card, and what should be known before: looked at and reported, never changed.
+//! What speaks against using a card, and what should be known before: looked at and reported, never changed. Here for AMD's
+//! cards, in [`nvidia`] for NVIDIA's.
+
+mod nvidia;
+
+pub(crate) use nvidia::NvidiaFacts;
 
 use super::quarantine::{Cause, Quarantine};
 use rocmforge_memory::DISPLAY_HEADROOM;
@@ -114,7 +119,11 @@ impl<'a> Facts<'a> {
     /// Everything worth saying, the gravest first.
     pub(crate) fn findings(&self, consent: Consent) -> Vec<Finding> {
         let mut findings = Vec::new();
-        findings.extend(self.quarantine(consent));
+        findings.extend(
+            self.quarantine
+                .as_ref()
+                .map(|held| quarantined(self.pci(), held, consent)),
+        );
         findings.extend(self.driver());
         findings.extend(self.permissions());
         findings.extend(self.kind());
@@ -124,24 +133,6 @@ impl<'a> Facts<'a> {
         findings.extend(self.versions());
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
         findings
-    }
-
-    fn quarantine(&self, consent: Consent) -> Option<Finding> {
-        let held = self.quarantine.as_ref()?;
-        Some(match held.cause {
-            Cause::Stuck => refusal(
-                format!("{} is in quarantine: {held}", self.pci()),
-                "restart the machine",
-            ),
-            Cause::Reset if consent.reset => warning(
-                format!("{} was reset in this boot: {held}", self.pci()),
-                "used all the same (--after-reset)",
-            ),
-            Cause::Reset => refusal(
-                format!("{} was reset in this boot: {held}", self.pci()),
-                "restart the machine, or say --after-reset",
-            ),
-        })
     }
 
     fn driver(&self) -> Option<Finding> {
@@ -262,6 +253,21 @@ impl<'a> Facts<'a> {
             what: all.join(", "),
             advice: None,
         })
+    }
+}
+
+/// A card that a run before this one gave up on.
+fn quarantined(pci: &str, held: &Quarantine, consent: Consent) -> Finding {
+    match held.cause {
+        Cause::Stuck => refusal(format!("{pci} is in quarantine: {held}"), "restart the machine"),
+        Cause::Reset if consent.reset => warning(
+            format!("{pci} was reset in this boot: {held}"),
+            "used all the same (--after-reset)",
+        ),
+        Cause::Reset => refusal(
+            format!("{pci} was reset in this boot: {held}"),
+            "restart the machine, or say --after-reset",
+        ),
     }
 }
 

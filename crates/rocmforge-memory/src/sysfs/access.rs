@@ -94,8 +94,8 @@ impl Sysfs {
         })
     }
 
-    /// A device file, or `None` if it is not there.
-    pub(super) fn device_file(&self, relative: &str, user: &User) -> Option<DeviceFile> {
+    /// A device file by its path without the first slash (`dev/kfd`), or `None` if it is not there.
+    pub fn device_file(&self, relative: &str, user: &User) -> Option<DeviceFile> {
         let path = self.path(relative);
         let metadata = std::fs::metadata(&path).ok()?;
         let usable = if self.is_host() {

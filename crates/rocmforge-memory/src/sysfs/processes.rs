@@ -37,42 +37,55 @@ impl Sysfs {
     /// Every process that uses a card, as far as this user may see: by KFD's count, and by open device files. This process
     /// is left out.
     pub fn users_of(&self, card: &DrmCard, node: Option<&KfdNode>) -> Vec<CardUser> {
-        let mut users: BTreeMap<u32, CardUser> = BTreeMap::new();
-        let user = |process: u32| CardUser {
-            process,
-            name: file::read(&self.path(&format!("proc/{process}/comm"))).ok(),
-            vram: None,
-            files: Vec::new(),
-        };
-        if let Some(node) = node {
-            for process in self.kfd_processes().unwrap_or_default() {
-                // 0 bytes: it uses another card.
-                let vram = self.process_vram(process, node.gpu_id).filter(|vram| vram.0 > 0);
-                if vram.is_some() {
-                    users.entry(process).or_insert_with(|| user(process)).vram = vram;
-                }
-            }
-        }
         let render = card
             .render_node
             .as_ref()
             .map(|node| PathBuf::from("/dev/dri").join(node));
         let ours = [render, Some(PathBuf::from("/dev/dri").join(&card.name))];
-        for process in self.processes() {
-            let folder = self.path(&format!("proc/{process}/fd"));
-            let mut files: Vec<PathBuf> = file::names(&folder, &mut Vec::new())
-                .into_iter()
-                .filter_map(|descriptor| std::fs::read_link(folder.join(descriptor)).ok())
-                .filter(|target| ours.iter().flatten().any(|file| file == target))
-                .collect();
-            files.sort();
-            files.dedup();
-            if !files.is_empty() {
-                users.entry(process).or_insert_with(|| user(process)).files = files;
+        let ours: Vec<PathBuf> = ours.into_iter().flatten().collect();
+        let open = self.users_of_files(&ours).into_iter();
+        let mut users: BTreeMap<u32, CardUser> = open.map(|user| (user.process, user)).collect();
+        if let Some(node) = node {
+            for process in self.kfd_processes().unwrap_or_default() {
+                // 0 bytes: it uses another card.
+                let vram = self.process_vram(process, node.gpu_id).filter(|vram| vram.0 > 0);
+                if vram.is_some() {
+                    users.entry(process).or_insert_with(|| self.card_user(process)).vram = vram;
+                }
             }
         }
         users.remove(&std::process::id());
         users.into_values().collect()
+    }
+
+    /// Every process that has one of these device files open, as far as this user may see. This process is left out.
+    pub fn users_of_files(&self, device_files: &[PathBuf]) -> Vec<CardUser> {
+        let mut users = Vec::new();
+        for process in self.processes().into_iter().filter(|&id| id != std::process::id()) {
+            let folder = self.path(&format!("proc/{process}/fd"));
+            let mut files: Vec<PathBuf> = file::names(&folder, &mut Vec::new())
+                .into_iter()
+                .filter_map(|descriptor| std::fs::read_link(folder.join(descriptor)).ok())
+                .filter(|target| device_files.contains(target))
+                .collect();
+            files.sort();
+            files.dedup();
+            if !files.is_empty() {
+                let user = self.card_user(process);
+                users.push(CardUser { files, ..user });
+            }
+        }
+        users.sort_by_key(|user| user.process);
+        users
+    }
+
+    fn card_user(&self, process: u32) -> CardUser {
+        CardUser {
+            process,
+            name: file::read(&self.path(&format!("proc/{process}/comm"))).ok(),
+            vram: None,
+            files: Vec::new(),
+        }
     }
 
     fn processes(&self) -> Vec<u32> {

@@ -3,6 +3,7 @@
 //! ```text
 //! cargo xtask model minilm
 //! cargo run --example encode
+//! cargo run --example encode -- --device nvidia:0
 //! cargo run --example encode -- --device hip:0 --model DIR "One sentence." "Another."
 //! ```
 //!
@@ -38,7 +39,7 @@ struct Args {
     /// Directory of a BERT-style encoder as Hugging Face lays it out.
     #[arg(long, default_value = "target/models/all-MiniLM-L6-v2")]
     model: PathBuf,
-    /// Device: `sim`, `hip:<index>` or `hip:<PCI address>`.
+    /// Device: `sim`, or `hip:` or `nvidia:` with an index or a PCI address.
     #[arg(long, default_value = "sim")]
     device: String,
     /// What to encode.
