@@ -59,7 +59,11 @@ impl HipApi for CudaDriver {
     }
 
     unsafe fn hipDeviceGetName(&self, name: *mut c_char, len: c_int, device: hipDevice_t) -> hipError_t {
-        // SAFETY: the caller's.
+        // The driver crashes.
+        if name.is_null() || len <= 0 {
+            return remember(hipErrorInvalidValue);
+        }
+        // SAFETY: not null, and not without room; the caller's.
         self.call(|cuda| unsafe { (cuda.device_name)(name, len, device) })
     }
 
@@ -219,6 +223,10 @@ impl HipApi for CudaDriver {
         if count == 0 {
             return hipSuccess;
         }
+        // The driver's count of bytes wraps.
+        if count > usize::MAX / size_of::<c_uint>() {
+            return remember(hipErrorInvalidValue);
+        }
         // SAFETY: the caller's.
         self.on_device(|cuda| unsafe { (cuda.set_words)(address(dst), value as c_uint, count, stream.cast()) })
     }
@@ -262,6 +270,10 @@ impl HipApi for CudaDriver {
         if event.is_null() {
             return remember(hipErrorInvalidHandle);
         }
+        // HIP has no flag; the driver has one, for captures.
+        if flags != 0 {
+            return remember(hipErrorInvalidValue);
+        }
         // SAFETY: not null; the caller's.
         self.on_device(|cuda| unsafe { (cuda.stream_wait_event)(stream.cast(), event.cast(), flags) })
     }
@@ -293,7 +305,7 @@ impl HipApi for CudaDriver {
     // Events
 
     unsafe fn hipEventCreateWithFlags(&self, event: *mut hipEvent_t, flags: c_uint) -> hipError_t {
-        if flags & !(EVENT_FLAGS | EVENT_HINTS) != 0 {
+        if flags & !(EVENT_FLAGS | EVENT_HINTS) != 0 || flags & EVENT_HINTS == EVENT_HINTS {
             return remember(hipErrorInvalidValue);
         }
         // SAFETY: the caller's.

@@ -46,7 +46,8 @@ impl CudaDriver {
     /// # Safety
     /// As `hipHostMalloc`.
     pub(crate) unsafe fn allocate_host(&self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> hipError_t {
-        if ptr.is_null() || flags & !(HOST_FLAGS | hipHostMallocCoherent | hipHostMallocNonCoherent) != 0 {
+        let coherence = hipHostMallocCoherent | hipHostMallocNonCoherent;
+        if ptr.is_null() || flags & !(HOST_FLAGS | coherence) != 0 || flags & coherence == coherence {
             return remember(hipErrorInvalidValue);
         }
         let mut memory = std::ptr::null_mut();

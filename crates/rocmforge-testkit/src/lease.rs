@@ -5,6 +5,7 @@ use crate::device::{self, Chosen, Turn};
 use crate::driver::{DriverFigure, GROWN, REPEATS};
 use crate::pulse::Pulse;
 use crate::report::{self, Record};
+use rocmforge_hip_sys::HipApi;
 use rocmforge_kernels::Kernels;
 use rocmforge_memory::sysfs::Sysfs;
 use rocmforge_memory::{Bytes, Card, Epoch, LeakReport, Policy};
@@ -59,6 +60,7 @@ impl Default for LeaseOptions {
 pub struct GpuLease {
     /// `None` once the lease has ended.
     backend: Option<Arc<HipBackend>>,
+    api: Arc<dyn HipApi>,
     kernels: OnceLock<Kernels>,
     card: Arc<Card>,
     epoch: Epoch,
@@ -104,6 +106,7 @@ pub fn gpu_with(options: LeaseOptions) -> GpuLease {
         deadline: options.deadline,
         ..BackendOptions::default()
     };
+    let api = provider.api.clone();
     let backend = match HipBackend::open(provider, backend_options) {
         Ok(backend) => backend,
         Err(error) => panic!("cannot open {name}: {error}"),
@@ -112,6 +115,7 @@ pub fn gpu_with(options: LeaseOptions) -> GpuLease {
     let epoch = card.ledger().epoch();
     GpuLease {
         backend: Some(backend),
+        api,
         kernels: OnceLock::new(),
         pulse: Pulse::start(&card),
         // The simulator's processes are not the driver's.
@@ -145,6 +149,11 @@ impl GpuLease {
             Ok(kernels) => kernels,
             Err(error) => panic!("{error}"),
         })
+    }
+
+    /// The raw functions of the device's provider, for tests of the provider itself: what is made through them is in no ledger.
+    pub fn api(&self) -> &Arc<dyn HipApi> {
+        &self.api
     }
 
     /// The simulator, if the device is simulated.

@@ -148,6 +148,15 @@ fn the_processor_is_named_as_its_code_is() {
         (hipSuccess, 10),
         "the driver's number for the warp size"
     );
+    let mut name = [1; 8];
+    // SAFETY: refused before anything is written; the last has room.
+    unsafe {
+        assert_eq!(driver.hipDeviceGetName(null_mut(), 8, 0), hipErrorInvalidValue);
+        assert_eq!(driver.hipDeviceGetName(name.as_mut_ptr(), 0, 0), hipErrorInvalidValue);
+        assert_eq!(driver.hipDeviceGetName(name.as_mut_ptr(), -1, 0), hipErrorInvalidValue);
+        assert_eq!(name, [1; 8]);
+        assert_eq!(driver.hipDeviceGetName(name.as_mut_ptr(), 8, 0), hipSuccess);
+    }
     // SAFETY: as above.
     let unknown = unsafe { driver.hipDeviceGetAttribute(&mut warp, 999, 0) };
     assert_eq!(unknown, hipErrorInvalidValue);
@@ -174,6 +183,8 @@ fn empty_allocations_and_null_frees_are_hips() {
         assert_eq!(fake.seen(0), 4 | 3, "portable and mapped, as HIP's default is");
         assert_eq!(driver.hipHostFree(ptr), hipSuccess);
         assert_eq!(driver.hipHostMalloc(&mut ptr, 16, 0x100), hipErrorInvalidValue);
+        let both = hipHostMallocCoherent | hipHostMallocNonCoherent;
+        assert_eq!(driver.hipHostMalloc(&mut ptr, 16, both), hipErrorInvalidValue);
     }
 }
 
@@ -212,6 +223,9 @@ fn copies_and_fills_go_the_way_they_are_told() {
     // SAFETY: two words.
     let status = unsafe { driver.hipMemsetD32Async(words.as_mut_ptr().cast(), -2, 2, null_mut()) };
     assert_eq!((status, words), (hipSuccess, [u32::MAX - 1; 2]));
+    // SAFETY: refused before the driver could count its bytes.
+    let wraps = unsafe { driver.hipMemsetD32Async(words.as_mut_ptr().cast(), 0, usize::MAX / 4 + 1, null_mut()) };
+    assert_eq!(wraps, hipErrorInvalidValue);
 }
 
 #[test]
@@ -280,6 +294,10 @@ fn events_keep_the_flags_both_platforms_know() {
         assert_eq!(driver.hipEventCreateWithFlags(&mut event, flags), hipSuccess);
         assert_eq!(fake.seen(0), u64::from(hipEventDisableTiming));
         assert_eq!(driver.hipEventCreateWithFlags(&mut event, 0x8), hipErrorInvalidValue);
+        let both = hipEventReleaseToDevice | hipEventReleaseToSystem;
+        assert_eq!(driver.hipEventCreateWithFlags(&mut event, both), hipErrorInvalidValue);
+        assert_eq!(driver.hipStreamWaitEvent(null_mut(), event, 1), hipErrorInvalidValue);
+        assert_eq!(driver.hipStreamWaitEvent(null_mut(), event, 0), hipSuccess);
         assert_eq!(driver.hipEventRecord(null_mut(), null_mut()), hipErrorInvalidHandle);
         assert_eq!(driver.hipEventDestroy(event), hipSuccess);
     }

@@ -7,19 +7,10 @@ use std::ptr::null_mut;
 rows! {
     a01_device_count_without_a_card,
     a02_everything_without_a_card_answers_no_device,
-    a03_init_with_flags,
-    a04_get_device_null,
-    a05_set_device_minus_one,
-    a06_set_device_count,
     a07_current_device_is_thread_local,
-    a08_device_get_out_of_range,
-    a09_total_mem_null,
-    a10_total_mem_out_of_range,
-    a11_device_name_without_room,
     a17_device_reset_frees_under_live_pointers,
     a18_device_synchronize_idle,
     a19_device_synchronize_waits_for_every_own_stream,
-    a20_driver_version_null,
     a12_get_limit_null,
     a13_get_unknown_limit,
     a14_set_unknown_limit,
@@ -57,28 +48,6 @@ fn a02_everything_without_a_card_answers_no_device(mode: HipVersion) {
     answers!(hipErrorNoDevice, sim.hipStreamQuery(null_mut()));
 }
 
-fn a03_init_with_flags(mode: HipVersion) {
-    let sim = machine(mode);
-    answers!(hipErrorInvalidValue, sim.hipInit(1));
-    answers!(hipSuccess, sim.hipInit(0));
-}
-
-fn a04_get_device_null(mode: HipVersion) {
-    let sim = machine(mode);
-    answers!(hipErrorInvalidValue, sim.hipGetDevice(null_mut()));
-}
-
-fn a05_set_device_minus_one(mode: HipVersion) {
-    let sim = machine(mode);
-    answers!(hipErrorInvalidDevice, sim.hipSetDevice(-1));
-}
-
-fn a06_set_device_count(mode: HipVersion) {
-    let sim = machine(mode);
-    answers!(hipErrorInvalidDevice, sim.hipSetDevice(1));
-    answers!(hipSuccess, sim.hipSetDevice(0));
-}
-
 fn a07_current_device_is_thread_local(mode: HipVersion) {
     let sim = two_cards(mode);
     answers!(hipSuccess, sim.hipSetDevice(1));
@@ -93,39 +62,6 @@ fn a07_current_device_is_thread_local(mode: HipVersion) {
     let mut device = -1;
     answers!(hipSuccess, sim.hipGetDevice(&raw mut device));
     assert_eq!(device, 1);
-}
-
-fn a08_device_get_out_of_range(mode: HipVersion) {
-    let sim = machine(mode);
-    let mut device = -7;
-    answers!(hipErrorInvalidDevice, sim.hipDeviceGet(&raw mut device, 1));
-    answers!(hipErrorInvalidDevice, sim.hipDeviceGet(&raw mut device, -1));
-    assert_eq!(device, -7, "not written");
-}
-
-fn a09_total_mem_null(mode: HipVersion) {
-    let sim = machine(mode);
-    answers!(hipErrorInvalidValue, sim.hipDeviceTotalMem(null_mut(), 0));
-}
-
-fn a10_total_mem_out_of_range(mode: HipVersion) {
-    let sim = machine(mode);
-    let mut bytes = 0;
-    answers!(hipErrorInvalidDevice, sim.hipDeviceTotalMem(&raw mut bytes, -1));
-    answers!(hipErrorInvalidDevice, sim.hipDeviceTotalMem(&raw mut bytes, 1));
-    answers!(hipSuccess, sim.hipDeviceTotalMem(&raw mut bytes, 0));
-    assert_eq!(bytes, 20 << 30);
-}
-
-fn a11_device_name_without_room(mode: HipVersion) {
-    let sim = machine(mode);
-    let mut name = [0x7F; 8];
-    answers!(hipErrorInvalidValue, sim.hipDeviceGetName(null_mut(), 8, 0));
-    answers!(hipErrorInvalidValue, sim.hipDeviceGetName(name.as_mut_ptr(), 0, 0));
-    answers!(hipErrorInvalidValue, sim.hipDeviceGetName(name.as_mut_ptr(), -1, 0));
-    answers!(hipSuccess, sim.hipDeviceGetName(name.as_mut_ptr(), 8, 0));
-    let text: Vec<u8> = name.iter().map(|c| *c as u8).collect();
-    assert_eq!(&text, b"Simulat\0", "cut to the room there is");
 }
 
 fn a17_device_reset_frees_under_live_pointers(mode: HipVersion) {
@@ -154,12 +90,6 @@ fn a19_device_synchronize_waits_for_every_own_stream(mode: HipVersion) {
     for stream in streams {
         answers!(hipSuccess, sim.hipStreamQuery(stream));
     }
-}
-
-fn a20_driver_version_null(mode: HipVersion) {
-    let sim = machine(mode);
-    answers!(hipErrorInvalidValue, sim.hipDriverGetVersion(null_mut()));
-    answers!(hipErrorInvalidValue, sim.hipRuntimeGetVersion(null_mut()));
 }
 
 #[test]

@@ -102,7 +102,3 @@ pub(crate) fn words(sim: &SimHost, ptr: *mut c_void, n: usize) -> Vec<u32> {
         .map(|word| u32::from_le_bytes(*word))
         .collect()
 }
-
-pub(crate) fn floats(sim: &SimHost, ptr: *mut c_void, n: usize) -> Vec<f32> {
-    words(sim, ptr, n).into_iter().map(f32::from_bits).collect()
-}

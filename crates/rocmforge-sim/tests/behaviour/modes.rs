@@ -1,5 +1,6 @@
 //! The modes: every row runs as HIP 6 and as HIP 7.
 
+use crate::rig::{Platform, Rig};
 pub(crate) use crate::support::*;
 pub(crate) use rocmforge_sim::HipVersion::{self, Hip6, Hip7};
 use rocmforge_sim::{CardConfig, SimConfig, SimHost};
@@ -37,6 +38,16 @@ pub(crate) fn machine_with(mode: HipVersion, change: impl FnOnce(&mut SimConfig)
         config.hip_version = mode;
         change(config);
     })
+}
+
+/// A simulated card for a row that runs on any device.
+pub(crate) fn rig(mode: HipVersion) -> Rig {
+    rig_of(mode, machine(mode))
+}
+
+pub(crate) fn rig_of(mode: HipVersion, sim: Arc<SimHost>) -> Rig {
+    let platform = by_mode(mode, Platform::Hip6, Platform::Hip7);
+    Rig::new(sim.clone(), platform, 0, Some(sim))
 }
 
 pub(crate) fn two_cards(mode: HipVersion) -> Arc<SimHost> {

@@ -8,41 +8,10 @@ use std::ffi::CString;
 use std::ptr::null_mut;
 
 rows! {
-    i04_load_null,
-    i05_load_of_an_empty_text,
-    i06_unload_null,
     i07_unload_twice,
-    i08_get_function_null,
-    i09_get_function_of_what_is_not_there,
-    i10_get_function_of_a_device_function,
-    i11_get_global_null,
-    i12_get_unknown_global,
     i01_load_file_null,
     i02_load_of_a_file_that_is_not_there,
     i03_load_of_a_file_that_is_no_code_object,
-}
-
-fn i04_load_null(mode: HipVersion) {
-    let sim = machine(mode);
-    let mut module = null_mut();
-    answers!(
-        hipErrorInvalidValue,
-        sim.hipModuleLoadData(null_mut(), GFX1100.as_ptr().cast())
-    );
-    answers!(hipErrorInvalidValue, sim.hipModuleLoadData(&raw mut module, null_mut()));
-}
-
-fn i05_load_of_an_empty_text(mode: HipVersion) {
-    let sim = machine(mode);
-    let mut module = null_mut();
-    answers!(
-        hipErrorInvalidImage,
-        sim.hipModuleLoadData(&raw mut module, c"".as_ptr().cast())
-    );
-    answers!(
-        hipErrorInvalidImage,
-        sim.hipModuleLoadData(&raw mut module, c"no code object".as_ptr().cast())
-    );
 }
 
 #[test]
@@ -86,80 +55,12 @@ fn load_for_another_processor() {
     );
 }
 
-fn i06_unload_null(mode: HipVersion) {
-    let sim = machine(mode);
-    answers!(hipErrorInvalidHandle, sim.hipModuleUnload(null_mut()));
-}
-
 fn i07_unload_twice(mode: HipVersion) {
     let sim = machine(mode);
     let module = load(&sim);
     answers!(hipSuccess, sim.hipModuleUnload(module));
     answers!(hipErrorNotFound, sim.hipModuleUnload(module));
     only_report(&sim, ReportKind::StaleHandle);
-}
-
-fn i08_get_function_null(mode: HipVersion) {
-    let sim = machine(mode);
-    let (module, mut function) = (load(&sim), null_mut());
-    answers!(
-        hipErrorInvalidValue,
-        sim.hipModuleGetFunction(null_mut(), module, c"scale".as_ptr())
-    );
-    answers!(
-        hipErrorInvalidValue,
-        sim.hipModuleGetFunction(&raw mut function, module, null_mut())
-    );
-}
-
-fn i09_get_function_of_what_is_not_there(mode: HipVersion) {
-    let sim = machine(mode);
-    let (module, mut function) = (load(&sim), null_mut());
-    for name in [c"no_such_kernel", c"scale.kd", c""] {
-        answers!(
-            hipErrorNotFound,
-            sim.hipModuleGetFunction(&raw mut function, module, name.as_ptr())
-        );
-    }
-    assert!(function.is_null());
-}
-
-fn i10_get_function_of_a_device_function(mode: HipVersion) {
-    let sim = machine(mode);
-    let (module, mut function) = (load(&sim), null_mut());
-    for name in [c"helper", c"table"] {
-        answers!(
-            hipErrorNotFound,
-            sim.hipModuleGetFunction(&raw mut function, module, name.as_ptr())
-        );
-    }
-    assert!(function.is_null());
-}
-
-fn i11_get_global_null(mode: HipVersion) {
-    let sim = machine(mode);
-    let (module, mut address, mut bytes) = (load(&sim), null_mut(), 0);
-    let (at, size) = (&raw mut address, &raw mut bytes);
-    answers!(
-        hipErrorInvalidValue,
-        sim.hipModuleGetGlobal(at, size, module, null_mut())
-    );
-    answers!(hipSuccess, sim.hipModuleGetGlobal(at, size, module, c"table".as_ptr()));
-    assert_eq!(bytes, 16);
-    assert!(!address.is_null());
-}
-
-fn i12_get_unknown_global(mode: HipVersion) {
-    let sim = machine(mode);
-    let (module, mut address, mut bytes) = (load(&sim), null_mut(), 0);
-    let (at, size) = (&raw mut address, &raw mut bytes);
-    for name in [c"no_such_variable", c"scale.kd"] {
-        answers!(
-            hipErrorNotFound,
-            sim.hipModuleGetGlobal(at, size, module, name.as_ptr())
-        );
-    }
-    assert!(address.is_null());
 }
 
 #[test]

@@ -6,14 +6,9 @@ use rocmforge_memory::{Bytes, Readings};
 use std::ptr::null_mut;
 
 rows! {
-    b19_mem_get_info_fresh,
     b20_mem_get_info_sees_what_the_parent_holds,
     b21_mem_get_info_sees_what_a_child_takes,
     b22_hidden_memory_lowers_free,
-    b28_pointer_attributes_null_out,
-    b29_pointer_attributes_of_null,
-    b30_interior_pointers_find_their_own_allocation,
-    b_x10_mem_get_info_of_nothing,
     b_x12_hip_does_not_see_the_desktop_and_sysfs_does,
     b23_size_of_freed_memory,
     b24_address_range_of_an_unknown_pointer,
@@ -27,13 +22,6 @@ fn info(sim: &rocmforge_sim::SimHost) -> (usize, usize) {
     let (mut free, mut total) = (0, 0);
     answers!(hipSuccess, sim.hipMemGetInfo(&raw mut free, &raw mut total));
     (free, total)
-}
-
-fn b19_mem_get_info_fresh(mode: HipVersion) {
-    let sim = machine(mode);
-    let (free, total) = info(&sim);
-    assert!(0 < free && free < total, "{free} of {total}");
-    assert_eq!(free % (2 << 20), 0, "reported in 2 MiB");
 }
 
 /// Another process, parent or child, is a number here: a simulated machine has one process of its own.
@@ -53,62 +41,6 @@ fn b21_mem_get_info_sees_what_a_child_takes(mode: HipVersion) {
 fn b22_hidden_memory_lowers_free(mode: HipVersion) {
     let hidden = machine_with(mode, |config| config.hidden_free = Bytes(3 << 30));
     assert_eq!(info(&machine(mode)).0 - info(&hidden).0, 3 << 30);
-}
-
-fn b28_pointer_attributes_null_out(mode: HipVersion) {
-    let sim = machine(mode);
-    let ptr = malloc(&sim, 16);
-    answers!(hipErrorInvalidValue, sim.hipPointerGetAttributes(null_mut(), ptr));
-}
-
-fn attributes() -> hipPointerAttribute_t {
-    hipPointerAttribute_t {
-        r#type: 99,
-        device: -1,
-        devicePointer: null_mut(),
-        hostPointer: null_mut(),
-        isManaged: -1,
-        allocationFlags: 99,
-    }
-}
-
-fn b29_pointer_attributes_of_null(mode: HipVersion) {
-    let (sim, mut found) = (machine(mode), attributes());
-    answers!(
-        by_mode(mode, hipErrorInvalidValue, hipSuccess),
-        sim.hipPointerGetAttributes(&raw mut found, null_mut())
-    );
-    assert_eq!(found.r#type, by_mode(mode, 99, hipMemoryTypeUnregistered));
-}
-
-fn b30_interior_pointers_find_their_own_allocation(mode: HipVersion) {
-    let sim = two_cards(mode);
-    for device in [0, 1] {
-        answers!(hipSuccess, sim.hipSetDevice(device));
-        for ptr in (0..200).map(|_| malloc(&sim, 100)).collect::<Vec<_>>() {
-            for offset in [0, 1, 99] {
-                let mut found = attributes();
-                let inside = at(ptr, offset);
-                answers!(hipSuccess, sim.hipPointerGetAttributes(&raw mut found, inside));
-                assert_eq!((found.r#type, found.device), (hipMemoryTypeDevice, device));
-                assert_eq!(found.devicePointer, inside);
-            }
-            let mut found = attributes();
-            answers!(
-                hipErrorInvalidValue,
-                sim.hipPointerGetAttributes(&raw mut found, at(ptr, 100))
-            );
-        }
-    }
-    let host = pinned(&sim, 64);
-    let mut found = attributes();
-    answers!(hipSuccess, sim.hipPointerGetAttributes(&raw mut found, host.cast()));
-    assert_eq!((found.r#type, found.hostPointer), (hipMemoryTypeHost, host.cast()));
-}
-
-fn b_x10_mem_get_info_of_nothing(mode: HipVersion) {
-    let sim = machine(mode);
-    answers!(hipSuccess, sim.hipMemGetInfo(null_mut(), null_mut()));
 }
 
 fn b_x12_hip_does_not_see_the_desktop_and_sysfs_does(mode: HipVersion) {

@@ -6,6 +6,7 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
+#[allow(unused_imports)]
 pub(crate) use rocmforge_hip_sys as hip;
 
 /// Calls a HIP function of a machine: `call!(sim.hipFree(ptr))`.

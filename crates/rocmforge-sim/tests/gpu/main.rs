@@ -1,0 +1,59 @@
+//! The rows of HIP's behaviour that both platforms promise, on the leased device: a simulated Radeon in a plain `cargo test`, a
+//! card under `cargo xtask test-gpu`.
+#![allow(non_snake_case)]
+
+/// The rows of a chapter: each becomes a test on a lease.
+macro_rules! both {
+    ($($row:ident),* $(,)?) => {
+        mod leased {
+            $(#[test]
+            #[serial_test::serial]
+            fn $row() {
+                crate::on_lease(super::$row);
+            })*
+        }
+
+        #[allow(dead_code)] // counted by `tests/behaviour`
+        pub(crate) const ROWS: &[&str] = &[$(stringify!($row)),*];
+    };
+}
+
+#[path = "../behaviour/both/mod.rs"]
+mod both;
+#[path = "../behaviour/rig.rs"]
+mod rig;
+#[allow(dead_code)] // most of it is for the simulator
+#[path = "../behaviour/support.rs"]
+mod support;
+
+use rig::{Platform, Rig};
+use rocmforge_hip_sys::hipSuccess;
+
+/// Version 7 of AMD's library, as `hipRuntimeGetVersion` counts.
+const HIP_7: i32 = 70_000_000;
+
+fn on_lease(row: fn(&Rig)) {
+    let gpu = rocmforge_testkit::gpu();
+    let api = gpu.api().clone();
+    let platform = if gpu.backend().device().arch.starts_with("sm_") {
+        Platform::Nvidia
+    } else {
+        let mut version = 0;
+        // SAFETY: `version` lives for the call.
+        let status = unsafe { api.hipRuntimeGetVersion(&raw mut version) };
+        assert_eq!(status, hipSuccess);
+        if version < HIP_7 {
+            Platform::Hip6
+        } else {
+            Platform::Hip7
+        }
+    };
+    row(&Rig::new(
+        api,
+        platform,
+        gpu.backend().device().ordinal,
+        gpu.sim().cloned(),
+    ));
+    // A row makes mistakes on purpose; what the device makes of them is what it checks, and its process ends with it.
+    let _ = gpu.finish();
+}
