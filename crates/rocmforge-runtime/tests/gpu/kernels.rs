@@ -11,7 +11,9 @@ use serial_test::serial;
 fn test_load_smoke_kernel() {
     let gpu = gpu();
     let module = scale(gpu.backend());
-    assert_eq!(module.code_object().target.arch, gpu.backend().device().arch);
+    // AMD's code objects are for one processor, PTX for all from one on.
+    let target = &module.code_object().target;
+    assert!(target.runs_on(&gpu.backend().device().arch), "{target:?}");
     assert_eq!(module.label(), "scale");
 }
 

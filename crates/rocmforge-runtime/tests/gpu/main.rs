@@ -12,7 +12,7 @@ mod synchronize;
 /// The pack's `scale(const float* x, float* y, u64 n, float factor)`: y = x * factor.
 fn scale(backend: &Arc<HipBackend>) -> HipModule {
     let arch = &backend.device().arch;
-    let pack = Pack::embedded(arch)
+    let pack = Pack::for_processor(arch)
         .unwrap_or_else(|| panic!("no pack for {arch}"))
         .expect("a readable pack");
     backend
