@@ -28,7 +28,8 @@ pub enum Class {
     Required,
     /// Things that grow, such as a key-value cache: the whole budget.
     Growth,
-    /// Pools and prefetched data, which can be done without: [`CACHE_SHARE`] percent of the budget.
+    /// Pools and prefetched data, which can be done without: [`CACHE_SHARE`] percent of what the driver's overhead leaves of the
+    /// budget.
     Cache,
 }
 
@@ -45,11 +46,12 @@ impl Class {
 /// The most that we may hold, our present holdings included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cap {
-    /// This percentage of what others leave of the card: `percent x (T - Others)`.
+    /// This percentage of what others leave of the card: `percent x (T - Others)`. What the driver holds for us beside our
+    /// buffers (its overhead) is a part of it.
     Share(u8),
-    /// A fixed number of bytes.
+    /// A fixed number of bytes, for what the program asks for: the driver's overhead comes on top, and is limited by the card.
     Fixed(Bytes),
-    /// The smaller of a fixed number of bytes and a quarter of the card.
+    /// The smaller of a fixed number of bytes and a quarter of the card, likewise.
     Quarter(Bytes),
 }
 

@@ -14,7 +14,7 @@ pub enum Pressure {
     /// There is room.
     #[default]
     Green,
-    /// More than [`CACHE_SHARE`](crate::CACHE_SHARE) percent of the budget are in use: caches get nothing more.
+    /// More than [`Class::Cache`](crate::Class::Cache) may fill is in use: caches get nothing more.
     Yellow,
     /// More than the budget is in use, because others have taken from it: nobody gets anything more, and the excess is to be
     /// given back within a quarter of a second ([`Card::relieve`](crate::Card::relieve)).

@@ -18,24 +18,24 @@ fn separate(heads: usize, head_dim: usize) -> AttentionConfig {
 fn scratch_is_what_the_plan_tells() {
     let gpu = gpu();
     let kernels = Kernels::load(gpu.backend()).unwrap();
-    let own = || gpu.backend().card().budget().own;
-    let before = own();
+    let held = || gpu.backend().card().budget().committed;
+    let before = held();
     let flash = AttentionConfig::builder(4, 64)
         .build()
         .unwrap()
         .plan(2, 32, 64)
         .unwrap();
     let attention = Attention::new(&kernels, flash).unwrap();
-    assert_eq!((own(), flash.scratch_bytes()), (before, Bytes(0)));
+    assert_eq!((held(), flash.scratch_bytes()), (before, Bytes(0)));
     drop(attention);
 
     let plan = separate(4, 64).plan(2, 32, 64).unwrap();
     assert_eq!(plan.scratch_bytes(), Bytes(2 * 4 * 32 * 64 * 4));
     let attention = Attention::new(&kernels, plan).unwrap();
-    assert_eq!(own(), before.saturating_add(plan.scratch_bytes()));
+    assert_eq!(held(), before.saturating_add(plan.scratch_bytes()));
     drop(attention);
     gpu.backend().synchronize().unwrap();
-    assert_eq!(own(), before);
+    assert_eq!(held(), before);
 }
 
 #[test]

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! What the figures allow ([`terms`]) comes into force at once where it is less than before, and slowly where it is more
-//! ([`growth`]). Others is what is seen of them less our own late frees ([`late`]).
+//! ([`growth`]). Others is what is seen of them less our own late frees ([`late`]). A cap in bytes is no figure of the card's: it
+//! has the driver's overhead on top, and neither grows nor waits.
 
 mod correction;
 mod growth;
@@ -16,7 +17,7 @@ mod window;
 use std::time::Duration;
 
 use crate::policy::GRANULE;
-use crate::{Bytes, Limit, Policy, Reading};
+use crate::{Bytes, Class, Limit, Policy, Reading};
 use correction::Correction;
 use growth::Growth;
 use late::LateFrees;
@@ -65,6 +66,9 @@ pub(crate) struct Terms {
     pub(crate) budget: u64,
     /// What the figures allow, and the budget grows to.
     pub(crate) target: u64,
+    /// The same without a cap in bytes: what grows slowly.
+    figures: u64,
+    /// The policy's cap; one in bytes with the driver's overhead on top.
     pub(crate) cap: u64,
     pub(crate) headroom: u64,
     pub(crate) limit: Limit,
@@ -99,7 +103,7 @@ pub(crate) struct Tracker {
     /// When the driver was last seen moving memory off the card.
     evicting: Option<Duration>,
     growth: Growth,
-    /// By how much the budget is still lower than the figures without `beyond` allow, because it grows slowly.
+    /// By how much is still held back of what the figures without `beyond` allow, because the budget grows slowly.
     held_back: u64,
     correction: Correction,
     /// What HIP called free at the last reading.
@@ -139,6 +143,7 @@ impl Tracker {
             terms: Terms {
                 budget: 0,
                 target: 0,
+                figures: 0,
                 cap: 0,
                 headroom: 0,
                 limit: Limit::Unreadable,
@@ -205,9 +210,9 @@ impl Tracker {
         if self.correction.bytes() > 0 {
             self.warnings.push(Warning::ModelWrong);
         }
-        let target = self.allowed(0).target;
-        let total = self.total.unwrap_or(target);
-        self.held_back = target - self.growth.in_force(target, total, now, &self.policy);
+        let figures = self.allowed(0).figures;
+        let total = self.total.unwrap_or(figures);
+        self.held_back = figures - self.growth.in_force(figures, total, now, &self.policy);
         self.terms = self.in_force();
         let terms = self.terms;
         let usage = holdings
@@ -318,6 +323,7 @@ impl Tracker {
         let correction = self.correction.bytes();
         if correction > 0 {
             terms.target = terms.target.saturating_sub(correction);
+            terms.figures = terms.figures.saturating_sub(correction);
             (terms.budget, terms.limit) = (terms.target, Limit::DriverRefused);
         }
         terms
@@ -325,15 +331,23 @@ impl Tracker {
 
     fn in_force(&self) -> Terms {
         let mut terms = self.allowed(self.beyond);
-        if self.held_back > 0 {
-            terms.budget = terms.target.saturating_sub(self.held_back);
-            terms.limit = Limit::Growth;
+        let grown = terms.figures.saturating_sub(self.held_back);
+        if grown < terms.budget {
+            (terms.budget, terms.limit) = (grown, Limit::Growth);
         }
         terms
     }
 
     pub(crate) fn terms(&self) -> Terms {
         self.terms
+    }
+
+    /// What of the budget may be in use after a request of `class`: the driver's overhead, which no request made, and the class's
+    /// part of what it leaves.
+    pub(crate) fn room(&self, class: Class) -> u64 {
+        let budget = self.terms.budget;
+        let overhead = self.hidden.min(budget);
+        overhead + class.room(budget - overhead)
     }
 
     pub(crate) fn total(&self) -> Option<u64> {

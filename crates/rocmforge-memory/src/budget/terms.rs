@@ -11,6 +11,7 @@ impl Tracker {
             return Terms {
                 budget: 0,
                 target: 0,
+                figures: 0,
                 cap: 0,
                 headroom,
                 limit: Limit::UnifiedMemory,
@@ -22,12 +23,13 @@ impl Tracker {
         let others = others.saturating_add(beyond);
         let cap = match self.policy.cap {
             Cap::Share(percent) => Bytes(total - others.min(total)).percent(percent).0,
-            Cap::Fixed(bytes) => bytes.0,
-            Cap::Quarter(bytes) => bytes.0.min(total / 4),
+            Cap::Fixed(bytes) => self.asked_for(bytes.0),
+            Cap::Quarter(bytes) => self.asked_for(bytes.0.min(total / 4)),
         };
+        let share = matches!(self.policy.cap, Cap::Share(_)).then_some(cap);
         let ceiling = total.saturating_sub(headroom);
-        let terms = [
-            (cap, Limit::Cap),
+        let figures = [
+            (share.unwrap_or(u64::MAX), Limit::Cap),
             (ceiling.saturating_sub(others), Limit::Desktop),
             (
                 self.ceiling.map_or(u64::MAX, |c| c.saturating_sub(beyond)),
@@ -35,17 +37,29 @@ impl Tracker {
             ),
             (ceiling, Limit::Total),
         ];
-        let (budget, limit) = terms
+        let (figures, limit) = figures
             .into_iter()
             .min_by_key(|&(bytes, _)| bytes)
             .unwrap_or((0, Limit::Total));
+        let (budget, limit) = if cap <= figures {
+            (cap, Limit::Cap)
+        } else {
+            (figures, limit)
+        };
         Terms {
             budget,
             target: budget,
+            figures,
             cap,
             headroom,
             limit,
         }
+    }
+
+    /// A cap in bytes, which is for what the program asks for: what the driver holds for us beyond the ledger comes on top, so
+    /// that it leaves the program its bytes, and is limited by what the card has.
+    fn asked_for(&self, cap: u64) -> u64 {
+        cap.saturating_add(self.hidden)
     }
 
     /// Without the desktop's figure: `min(Cap, T/4, (Own + K)/2)`, never K itself, which does not see the desktop.
@@ -59,7 +73,7 @@ impl Tracker {
         };
         let cap = match self.policy.cap {
             Cap::Share(percent) => known.map_or(0, |k| Bytes(self.total.unwrap_or(k)).percent(percent).0),
-            Cap::Fixed(bytes) | Cap::Quarter(bytes) => bytes.0,
+            Cap::Fixed(bytes) | Cap::Quarter(bytes) => self.asked_for(bytes.0),
         };
         let known = known.map(|k| k.min(self.total.map_or(u64::MAX, |t| t.saturating_sub(headroom))));
         let known = known.map(|k| k.saturating_sub(beyond));
@@ -72,6 +86,10 @@ impl Tracker {
         Terms {
             budget,
             target: budget,
+            figures: match self.policy.cap {
+                Cap::Share(_) => budget,
+                Cap::Fixed(_) | Cap::Quarter(_) => known.unwrap_or(cap),
+            },
             cap,
             headroom,
             limit,

@@ -175,9 +175,11 @@ impl fmt::Debug for Registration {
 impl State {
     /// What would have to be given back for `bytes` more to fit. `None` if they would not fit an empty card.
     fn missing(&self, bytes: Bytes, class: Class) -> Option<u64> {
-        let room = class.room(self.tracker.terms().budget);
+        let room = self.tracker.room(class);
         let wanted = self.usage().saturating_add(bytes.0);
-        (bytes.0 <= room).then(|| wanted.saturating_sub(room))
+        // The driver's overhead is there on an empty card too.
+        let empty = room.saturating_sub(self.tracker.hidden());
+        (bytes.0 <= empty).then(|| wanted.saturating_sub(room))
     }
 }
 

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use crate::budget::{Holdings, Terms, Tracker};
 use crate::ledger::{Entries, EntryKind, Ledger};
 use crate::peers::Claim;
-use crate::policy::CACHE_SHARE;
 use crate::pressure::{Pressure, PressureChange, Subscribers, Subscription};
 use crate::sync::{AtomicU8, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::{
@@ -91,7 +90,7 @@ impl State {
             Pressure::Black
         } else if usage > terms.budget {
             Pressure::Red
-        } else if usage > Bytes(terms.budget).percent(CACHE_SHARE).0 {
+        } else if usage > self.tracker.room(Class::Cache) {
             Pressure::Yellow
         } else {
             Pressure::Green
@@ -113,7 +112,7 @@ impl State {
         if class == Class::Cache && terms.budget > 0 {
             terms.limit = Limit::CacheShare;
         }
-        (class.room(terms.budget).saturating_sub(self.usage()), terms)
+        (self.tracker.room(class).saturating_sub(self.usage()), terms)
     }
 
     /// Bytes that we hold or may be given, to be covered by our claim among the processes.
@@ -132,7 +131,7 @@ impl State {
         let apart = tracker.hidden().saturating_add(self.returning);
         let claimed = peers.claim(self.live, held, bytes, |beyond| {
             tracker.set_beyond(beyond);
-            class.room(tracker.terms().budget).saturating_sub(apart)
+            tracker.room(class).saturating_sub(apart)
         })?;
         Ok(claimed == Claim::Granted)
     }

@@ -15,7 +15,7 @@ pub struct BudgetSnapshot {
     pub peers: Bytes,
     /// What is kept free for the desktop (H).
     pub headroom: Bytes,
-    /// The policy's cap in bytes.
+    /// The policy's cap. One in bytes has the driver's overhead (`own - committed`) on top.
     pub cap: Bytes,
     /// What we may hold in all, our own holdings included.
     pub budget: Bytes,

@@ -116,10 +116,19 @@ impl Reference {
 
     pub(crate) fn fits(&self, bytes: u64, class: Class) -> bool {
         let room = match class {
-            Class::Cache => self.budget * 85 / 100,
+            Class::Cache => self.cache_room(),
             _ => self.budget,
         };
         bytes == 0 || self.usage() + bytes <= room
+    }
+
+    /// What may be in use after a request for a cache: what the driver holds for itself, and 85 % of what is left.
+    fn cache_room(&self) -> u64 {
+        if self.hidden < self.budget {
+            self.hidden + (self.budget - self.hidden) * 85 / 100
+        } else {
+            self.budget
+        }
     }
 
     pub(crate) fn free(&mut self, bytes: u64, now: Duration) {
@@ -186,7 +195,7 @@ impl Reference {
             Pressure::Black
         } else if usage > self.budget {
             Pressure::Red
-        } else if usage > self.budget * 85 / 100 {
+        } else if usage > self.cache_room() {
             Pressure::Yellow
         } else {
             Pressure::Green
