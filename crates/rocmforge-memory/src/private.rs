@@ -125,7 +125,7 @@ pub(crate) fn open_existing(path: &Path) -> Result<File, PrivateError> {
 
 fn open_with(path: &Path, options: &mut OpenOptions) -> Result<File, PrivateError> {
     // A link is refused rather than followed, and a pipe must not make us wait for its other end.
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits();
     let flags = i32::try_from(flags).unwrap_or(0);
     let file = options
         .mode(0o600)
@@ -188,6 +188,8 @@ pub(crate) mod tests {
 
     #[test]
     fn the_directory_is_the_sessions_own_or_one_named_after_the_user() {
+        let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        assert_eq!(default_directory(), in_runtime_directory(session));
         let own = PathBuf::from("/run/user/1000");
         assert_eq!(in_runtime_directory(Some(own.clone())), own.join("rocmforge"));
         let fallback = PathBuf::from(format!("/tmp/rocmforge-{}", us()));

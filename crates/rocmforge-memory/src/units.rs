@@ -215,3 +215,61 @@ impl fmt::Display for Site {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_shown_in_the_largest_unit_rounded_down_and_to_the_byte() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB (1024 B)"),
+            (MIB - 1, "1023.9 KiB (1048575 B)"),
+            (MIB, "1.0 MiB (1048576 B)"),
+            (GIB - 1, "1023.9 MiB (1073741823 B)"),
+            (3 * GIB / 2, "1.5 GiB (1610612736 B)"),
+        ] {
+            assert_eq!(Bytes(bytes).to_string(), text);
+        }
+        assert_eq!(Elems(3).to_string(), "3 elements");
+    }
+
+    #[test]
+    fn sums_and_products_that_do_not_fit_are_none_or_the_largest() {
+        let (all, half) = (Bytes(u64::MAX), Bytes(1 << 63));
+        assert_eq!(Bytes(5).checked_add(Bytes(2)), Some(Bytes(7)));
+        assert_eq!((all.checked_add(Bytes(1)), half.saturating_add(half)), (None, all));
+        assert_eq!((Bytes(5).checked_mul(2), half.checked_mul(2)), (Some(Bytes(10)), None));
+        assert_eq!(Bytes(5).saturating_sub(Bytes(7)), Bytes::ZERO);
+        assert_eq!([Bytes(1), all].into_iter().sum::<Bytes>(), all);
+        assert_eq!(
+            (Elems(5).checked_add(Elems(2)), Elems(5).checked_mul(Elems(2))),
+            (Some(Elems(7)), Some(Elems(10)))
+        );
+        let most = Elems(usize::MAX);
+        assert_eq!((most.checked_add(Elems(1)), most.checked_mul(Elems(2))), (None, None));
+        assert_eq!(
+            (Elems(3).bytes_of::<u16>(), most.bytes_of::<u16>()),
+            (Some(Bytes(6)), None)
+        );
+    }
+
+    #[test]
+    fn the_units_are_powers_of_1024() {
+        assert_eq!(
+            (Bytes::kib(3).0, Bytes::mib(3).0, Bytes::gib(3).0),
+            (3 << 10, 3 << 20, 3 << 30)
+        );
+        assert_eq!(Bytes::gib(1 << 40), Bytes(u64::MAX));
+        assert_eq!(
+            (Bytes(199).percent(50), Bytes(u64::MAX).percent(101)),
+            (Bytes(99), Bytes(u64::MAX))
+        );
+        assert_eq!(
+            (Bytes::from(7_u64), Bytes::from(7_usize), Bytes(7).to_usize()),
+            (Bytes(7), Bytes(7), Some(7))
+        );
+    }
+}

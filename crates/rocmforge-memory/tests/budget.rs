@@ -8,8 +8,8 @@ use std::time::Duration;
 use common::{Driver, GIB, MIB, World};
 use proptest::prelude::*;
 use rocmforge_memory::{
-    Allocation, Bytes, Card, Class, DISPLAY_HEADROOM, DeviceKey, FixedReadings, HEADLESS_HEADROOM, Limit, Policy,
-    Reading, UnifiedMemory, Warning,
+    Allocation, Bytes, Cap, Card, Class, DISPLAY_HEADROOM, DeviceKey, FixedReadings, HEADLESS_HEADROOM, Limit, Policy,
+    Pressure, Reading, Readings, UnifiedMemory, Warning, WithHip,
 };
 
 fn card(driver: &Driver, policy: Policy) -> Arc<Card> {
@@ -350,26 +350,93 @@ fn memory_shared_with_the_system_is_refused_unless_allowed() {
         unified: true,
         ..World::new(16 * GIB, GIB)
     });
-    let refusal = card(&driver, Policy::desktop())
-        .try_reserve(Bytes(1), Class::Required, "x")
-        .unwrap_err();
-    assert_eq!(refusal.limit, Limit::UnifiedMemory);
-    assert!(refusal.to_string().contains("Policy::unified_memory"), "{refusal}");
+    let refused = card(&driver, Policy::desktop());
+    assert!(refused.budget().unified_memory);
+    for class in [Class::Required, Class::Cache] {
+        let refusal = refused.try_reserve(Bytes(1), class, "x").unwrap_err();
+        assert_eq!(refusal.limit, Limit::UnifiedMemory);
+        assert!(refusal.to_string().contains("Policy::unified_memory"), "{refusal}");
+    }
     let allowed = Policy {
         unified_memory: UnifiedMemory::Quarter,
         ..Policy::desktop()
     };
-    assert_eq!(card(&driver, allowed).budget().budget, Bytes::gib(4));
+    let card = card(&driver, allowed);
+    assert_eq!(card.budget().budget, Bytes::gib(4));
+    // Within what it may hold, it is nobody's to stop, however full the machine is.
+    let held = allocate(&card, &driver, 2 * GIB);
+    driver.with(|w| w.others = 14 * GIB);
+    assert_eq!(card.budget().pressure, Pressure::Green);
+    drop(held);
 }
 
 #[test]
 fn nothing_known_means_nothing_unless_the_user_gave_a_number() {
     let unknown = || Box::new(FixedReadings(Reading::default()));
     let card = Card::new(DeviceKey::new("test"), Policy::desktop(), unknown());
-    assert_eq!(card.budget().budget, Bytes::ZERO);
+    let snapshot = card.budget();
+    assert_eq!((snapshot.budget, snapshot.limit), (Bytes::ZERO, Limit::Unreadable));
     let card = Card::new(DeviceKey::new("test"), Policy::fixed(Bytes::mib(64)), unknown());
-    assert_eq!(card.budget().budget, Bytes::mib(64));
-    assert!(card.budget().warnings.contains(&Warning::Unreadable));
+    let snapshot = card.budget();
+    assert_eq!((snapshot.budget, snapshot.limit), (Bytes::mib(64), Limit::Cap));
+    assert!(snapshot.warnings.contains(&Warning::Unreadable));
+}
+
+#[test]
+fn without_the_desktops_figure_the_smallest_of_cap_quarter_and_half_of_what_is_free() {
+    let budget = |policy, total: Option<u64>, free: Option<u64>| {
+        let reading = Reading {
+            total: total.map(Bytes::gib),
+            hip_free: free.map(Bytes::gib),
+            displays: 1,
+            ..Reading::default()
+        };
+        let card = Card::new(DeviceKey::new("test"), policy, Box::new(FixedReadings(reading)));
+        (card.budget().budget.0, card.budget().limit)
+    };
+    let fixed = |gib| Policy::fixed(Bytes::gib(gib));
+    assert_eq!(budget(fixed(1), Some(8), None), (GIB, Limit::Cap));
+    assert_eq!(budget(fixed(2), Some(8), Some(8)), (2 * GIB, Limit::Unreadable));
+    assert_eq!(budget(fixed(3), Some(8), Some(8)), (2 * GIB, Limit::Unreadable));
+    assert_eq!(budget(Policy::desktop(), Some(8), None), (2 * GIB, Limit::Unreadable));
+    let half = (3 * GIB - 64 * MIB) / 2;
+    assert_eq!(budget(Policy::desktop(), Some(8), Some(3)), (half, Limit::Unreadable));
+    assert!(budget(Policy::desktop(), None, Some(3)).0 <= half);
+    let share = Policy {
+        cap: Cap::Share(10),
+        ..Policy::desktop()
+    };
+    assert_eq!(budget(share, Some(10), Some(10)), (GIB, Limit::Cap));
+    // On a card that the headroom takes up nothing is left.
+    assert_eq!(budget(Policy::desktop(), Some(1), Some(1)), (0, Limit::Unreadable));
+}
+
+#[test]
+fn the_policies_by_their_table() {
+    let snapshot = |policy, gib, displays| {
+        let driver = Driver::new(World {
+            displays,
+            ..World::new(gib * GIB, 2 * GIB)
+        });
+        card(&driver, policy).budget()
+    };
+    for gib in [4, 20] {
+        let (total, free, h) = (gib * GIB, (gib - 2) * GIB, GIB.max(gib * GIB / 10));
+        for (policy, cap, headroom) in [
+            (Policy::desktop(), Bytes(free).percent(70).0, h),
+            (Policy::tests(), (2 * GIB).min(total / 4), h),
+            (Policy::fixed(Bytes(3 * GIB)), 3 * GIB, h),
+            (Policy::headless(), free, 256 * MIB),
+        ] {
+            let seen = snapshot(policy, gib, 1);
+            assert_eq!((seen.cap.0, seen.headroom.0), (cap, headroom), "{policy:?}");
+            assert_eq!(seen.budget.0, cap.min(free - headroom), "{policy:?}");
+        }
+        let seen = snapshot(Policy::unlimited(), gib, 0);
+        assert_eq!((seen.cap.0, seen.headroom.0, seen.budget.0), (free, 0, free));
+        let headless = snapshot(Policy::desktop(), gib, 0);
+        assert_eq!(headless.headroom, HEADLESS_HEADROOM);
+    }
 }
 
 #[test]
@@ -497,7 +564,7 @@ fn memory_the_driver_did_not_take_back_stays_live() {
 #[test]
 fn a_free_figure_that_fails_later_does_not_raise_the_budget() {
     struct Flaky(std::sync::atomic::AtomicBool);
-    impl rocmforge_memory::Readings for Flaky {
+    impl Readings for Flaky {
         fn read(&self) -> Reading {
             let first = !self.0.swap(true, std::sync::atomic::Ordering::Relaxed);
             Reading {
@@ -514,4 +581,150 @@ fn a_free_figure_that_fails_later_does_not_raise_the_budget() {
         (budget.budget, budget.limit),
         (Bytes(3 * GIB - 64 * MIB), Limit::Driver)
     );
+}
+
+#[test]
+fn a_figure_that_cannot_be_true_is_named_and_one_that_just_can_is_not() {
+    let t = 8 * GIB;
+    let reading = |used: u64, own: u64, free: u64| Reading {
+        total: Some(Bytes(t)),
+        used: Some(Bytes(used)),
+        own: Some(Bytes(own)),
+        hip_free: Some(Bytes(free)),
+        ..Reading::default()
+    };
+    for (reading, warnings) in [
+        (reading(t, t, t), vec![]),
+        (reading(t + 1, 0, 0), vec![Warning::UsedAboveTotal]),
+        (reading(t, t + 1, 0), vec![Warning::OwnAboveTotal]),
+        (reading(0, 0, t + 1), vec![Warning::FreeAboveTotal]),
+    ] {
+        let card = Card::new(
+            DeviceKey::new("test"),
+            Policy::desktop(),
+            Box::new(FixedReadings(reading)),
+        );
+        assert_eq!(card.budget().warnings, warnings, "{reading:?}");
+    }
+    // Less used than we hold.
+    let driver = Driver::new(World::new(t, 0));
+    let card = card(&driver, Policy::desktop());
+    let _held = allocate(&card, &driver, GIB).unwrap();
+    assert_eq!(card.budget().warnings, []);
+    driver.with(|w| w.own -= 1);
+    assert_eq!(card.budget().warnings, [Warning::UsedBelowOwn]);
+}
+
+#[test]
+fn a_card_without_memory_is_one_that_cannot_be_read() {
+    let reading = Reading {
+        total: Some(Bytes::ZERO),
+        used: Some(Bytes::ZERO),
+        hip_free: Some(Bytes::gib(8)),
+        ..Reading::default()
+    };
+    let card = Card::new(
+        DeviceKey::new("test"),
+        Policy::fixed(Bytes::gib(1)),
+        Box::new(FixedReadings(reading)),
+    );
+    let snapshot = card.budget();
+    assert_eq!((snapshot.total, snapshot.budget), (None, Bytes::gib(1)));
+    assert_eq!(snapshot.warnings, [Warning::Unreadable]);
+}
+
+#[test]
+fn every_limit_has_a_name_and_an_advice_of_its_own() {
+    let limits = [
+        Limit::Cap,
+        Limit::Desktop,
+        Limit::Driver,
+        Limit::Total,
+        Limit::Unreadable,
+        Limit::UnifiedMemory,
+        Limit::CacheShare,
+        Limit::Growth,
+        Limit::Peers,
+        Limit::DriverRefused,
+    ];
+    let names: std::collections::BTreeSet<String> = limits.iter().map(Limit::to_string).collect();
+    assert_eq!(names.len(), limits.len());
+    assert!(!names.contains(""));
+}
+
+#[test]
+fn a_card_is_called_too_small_only_if_it_is() {
+    let refused = |total: Option<Bytes>, policy, bytes| {
+        let reading = Reading {
+            total,
+            used: total.map(|_| Bytes::ZERO),
+            ..Reading::default()
+        };
+        let card = Card::new(DeviceKey::new("test"), policy, Box::new(FixedReadings(reading)));
+        let refusal = card.try_reserve(bytes, Class::Required, "x").unwrap_err();
+        (refusal.limit, refusal.to_string())
+    };
+    let (limit, text) = refused(Some(Bytes::gib(8)), Policy::desktop(), Bytes(8 * GIB + 1));
+    assert!(
+        limit == Limit::Cap && text.contains("smaller than the request"),
+        "{text}"
+    );
+    assert!(text.contains("limited by the policy's cap"), "{text}");
+    // As large as the card, and a card of unknown size.
+    for total in [Some(Bytes::gib(8)), None] {
+        let (limit, text) = refused(total, Policy::fixed(Bytes::gib(1)), Bytes::gib(8));
+        assert!(limit == Limit::Cap && text.contains("raise `Policy::cap`"), "{text}");
+    }
+}
+
+#[test]
+fn what_a_card_says_of_itself() {
+    let driver = Driver::new(World::new(20 * GIB, 2 * GIB));
+    let card = card(&driver, Policy::fixed(Bytes::gib(3)));
+    assert_eq!(card.policy(), Policy::fixed(Bytes::gib(3)));
+    assert!(format!("{card:?}").contains("\"test\""), "{card:?}");
+    let reads = driver.with(|w| w.reads);
+    assert_eq!(card.last_budget(), Bytes::gib(3));
+    assert_eq!(driver.with(|w| w.reads), reads, "observers read nothing");
+    let statistics = card.statistics();
+    assert_eq!(statistics.readings, driver.with(|w| w.reads));
+    assert!(!statistics.budget.unified_memory);
+    // What happened is counted, and what did not is not printed.
+    let refuse = |class| card.try_reserve(Bytes::gib(4), class, "x").map(drop).unwrap_err().limit;
+    assert_eq!(
+        [Class::Required, Class::Growth, Class::Cache].map(refuse),
+        [Limit::Cap, Limit::Cap, Limit::CacheShare]
+    );
+    let statistics = card.statistics();
+    assert_eq!(statistics.refused, [(Limit::Cap, 2), (Limit::CacheShare, 1)]);
+    let text = statistics.to_string();
+    assert!(text.contains("refused 2 times by the policy's cap"), "{text}");
+    assert!(!text.contains("entered") && !text.contains(" 0 times:"), "{text}");
+}
+
+#[test]
+fn figures_and_time_are_the_sources_whatever_it_is_wrapped_in() {
+    let driver = Driver::new(World::new(20 * GIB, 2 * GIB));
+    driver.with(|w| w.now = Duration::from_secs(7));
+    let sources: [Box<dyn Readings>; 3] = [
+        driver.boxed(),
+        Box::new(Arc::new(driver.clone())),
+        Box::new(WithHip::new(driver.clone(), || None)),
+    ];
+    for source in sources {
+        assert_eq!((source.read(), source.now()), (driver.read(), Duration::from_secs(7)));
+    }
+    // HIP's free figure is added; its total counts only where there is no other.
+    for (total, seen) in [(Some(Bytes(20)), Bytes(20)), (None, Bytes(16))] {
+        let source = FixedReadings(Reading {
+            total,
+            ..Reading::default()
+        });
+        let reading = WithHip::new(source, || Some((Bytes(9), Bytes(16)))).read();
+        assert_eq!((reading.hip_free, reading.total), (Some(Bytes(9)), Some(seen)));
+    }
+    // The machine's clock goes on.
+    let start = FixedReadings::default().now();
+    std::thread::sleep(Duration::from_millis(2));
+    assert!(FixedReadings::default().now() > start);
 }

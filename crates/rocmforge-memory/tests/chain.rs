@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{Driver, GIB, MIB, World, desktop};
 use rocmforge_memory::{
     Allocation, Bytes, Card, Class, DRIVER_SLACK, DeviceKey, Limit, OutOfBudget, Policy, Pressure, Registration,
-    Shortage, Site, Step, Warning,
+    Relief, Shortage, Site, Step, Warning,
 };
 
 /// Buffers that a step can give back, and what it was asked for.
@@ -105,9 +105,12 @@ fn a_refusal_says_what_was_tried() {
     assert_eq!(refused.relief.0, [(Step::DropCaches, Bytes(GIB))]);
     assert_eq!(refused.own, Bytes::ZERO, "the figures are those after it");
     let text = refused.to_string();
-    assert!(text.contains("dropping caches freed 1.0 GiB"), "{text}");
+    assert!(text.contains("Before that, dropping caches freed 1.0 GiB"), "{text}");
     let pure = card.try_reserve(Bytes(2 * GIB), Class::Required, "more").unwrap_err();
     assert!(pure.relief.0.is_empty());
+    let both = Relief(vec![(Step::TrimPool, Bytes(1)), (Step::Spill, Bytes(2))]);
+    assert_eq!(both.freed(), Bytes(3));
+    assert_eq!(both.to_string(), "trimming the pool freed 1 B, spilling freed 2 B");
 }
 
 #[test]
@@ -231,7 +234,12 @@ fn a_registration_ends_with_its_token() {
     let (driver, card) = desktop();
     let store = Store::new(&driver);
     store.fill(&card, 12 * GIB);
-    drop(store.register(&card, Step::TrimPool));
+    let registration = store.register(&card, Step::TrimPool);
+    assert!(
+        format!("{registration:?}").contains("Registration { id: "),
+        "{registration:?}"
+    );
+    drop(registration);
     assert!(card.reserve(Bytes(8 * GIB), Class::Required, "x").is_err());
     assert_eq!(store.asked(), []);
     // One that outlives its card does nothing.

@@ -85,7 +85,16 @@ fn what_other_programs_use_counts_and_a_sixteenth_stays_free() {
     );
     assert_eq!((refused.site.file, refused.site.line), (file!(), line));
     let text = refused.to_string();
-    for part in ["`kv`", "Pinned", "6.0 GiB", "5.0 GiB", "7.0 GiB", "32.0 GiB", "host.rs"] {
+    for part in [
+        "`kv`",
+        "Pinned",
+        "6.0 GiB",
+        "5.0 GiB",
+        "7.0 GiB",
+        "32.0 GiB",
+        "host.rs",
+        "limited by what other programs leave",
+    ] {
         assert!(text.contains(part), "{part:?} is not in: {text}");
     }
     // Two that are reserved and not there yet cannot both have the same memory.
@@ -120,6 +129,17 @@ fn figures_that_are_missing_or_impossible() {
     });
     assert!(host.try_reserve(Bytes(u64::MAX), HostKind::Pageable, "x").is_err());
     assert!(host.room(HostKind::Pinned) < host.room(HostKind::Pageable));
+}
+
+#[test]
+fn a_reading_stands_for_a_machine_that_does_not_change() {
+    let host = HostBudget::new(HostReading {
+        total: Some(Bytes::gib(32)),
+        available: Some(Bytes::gib(7)),
+    });
+    assert_eq!(host.room(HostKind::Pageable), Bytes::gib(5));
+    let _held = host.try_reserve(Bytes(17), HostKind::Pinned, "pages").unwrap().commit();
+    assert!(format!("{host:?}").contains("pinned: 17"), "{host:?}");
 }
 
 #[test]

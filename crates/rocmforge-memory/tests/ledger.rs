@@ -28,7 +28,7 @@ fn a_leak_of_one_byte_is_found_with_its_label_and_site() {
     assert!(!report.is_clean());
     assert_eq!((report.bytes, report.handles, report.entries.len()), (Bytes(1), 0, 1));
     let text = report.to_string();
-    assert!(text.starts_with("leaked 1 B in 1 buffers, and 0 handles"), "{text}");
+    assert!(text.starts_with("leaked 1 B in 1 buffers, and 0 handles\n"), "{text}");
     assert!(
         text.contains("`one byte`") && text.contains(&format!("{}:{line}:", file!())),
         "{text}"
@@ -50,6 +50,7 @@ fn an_empty_buffer_and_a_forgotten_reservation_are_leaks_too() {
     let report = epoch.leaks();
     assert_eq!((report.bytes, report.entries.len()), (Bytes(7), 2));
     assert_eq!(report.entries[1].kind, EntryKind::Reserved(Bytes(7)));
+    assert!(report.to_string().contains("reservation of 7 B `unused`"), "{report}");
     drop((empty, reservation));
     assert!(epoch.leaks().is_clean());
 }
@@ -76,6 +77,19 @@ fn every_kind_of_handle_is_counted() {
     );
     let found: Vec<_> = report.entries.iter().map(|entry| entry.kind).collect();
     assert_eq!(found, kinds.map(EntryKind::Handle));
+    let ids: Vec<_> = report.entries.iter().map(|entry| entry.id).collect();
+    assert_eq!(tokens.iter().map(|token| token.id()).collect::<Vec<_>>(), ids);
+    let text = report.to_string();
+    for part in [
+        "leaked 0 B in 0 buffers, and 5 handles with 4.0 KiB (4096 B) of pinned host memory",
+        "pinned host memory of 4.0 KiB (4096 B) `handle`",
+        "stream `handle`",
+        "event `handle`",
+        "module `handle`",
+        "graph `handle`",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
     drop(tokens);
     assert!(epoch.leaks().is_clean());
 }
@@ -154,7 +168,23 @@ fn what_is_abandoned_stays_in_the_ledger() {
     assert_eq!((report.bytes, report.handles), (Bytes(64), 1));
     assert!(report.entries.iter().all(|entry| entry.abandoned));
     assert!(report.to_string().contains("(abandoned to the driver)"));
-    assert_eq!(card.budget().own, Bytes(64));
+    assert!(report.to_string().contains("buffer of 64 B `lost`"), "{report}");
+    // With the reason that their owners gave.
+    let buffer = card.try_reserve(Bytes(1), Class::Required, "buffer").unwrap().commit();
+    let event = card.ledger().track(HandleKind::Event, "event", Site::caller());
+    buffer.because("no answer");
+    event.because("device lost");
+    let since = card.ledger().epoch();
+    buffer.abandon();
+    event.abandon();
+    let text = since.leaks().to_string();
+    for reason in [
+        "(abandoned to the driver: no answer)",
+        "(abandoned to the driver: device lost)",
+    ] {
+        assert!(text.contains(reason), "{reason:?} is not in: {text}");
+    }
+    assert_eq!(card.budget().own, Bytes(65));
 }
 
 #[test]
@@ -168,6 +198,7 @@ fn the_peak_stays_when_the_memory_is_gone() {
         (card.budget().peak, card.ledger().live_bytes()),
         (Bytes(150), Bytes::ZERO)
     );
+    assert_eq!(card.ledger().peak(), Bytes(150));
 }
 
 #[test]
@@ -184,4 +215,26 @@ fn a_panic_between_reserve_and_commit_gives_everything_back() {
     assert!(epoch.leaks().is_clean());
     assert_eq!(card.budget().reserved, Bytes::ZERO);
     assert!(card.try_reserve(Bytes(1), Class::Required, "next").is_ok());
+}
+
+#[test]
+fn what_is_printed_for_debugging_names_the_thing() {
+    let card = card();
+    let reservation = card.try_reserve(Bytes(7), Class::Required, "reserved").unwrap();
+    let buffer = card.try_reserve(Bytes(9), Class::Required, "buffer").unwrap().commit();
+    let event = card.ledger().track(HandleKind::Event, "event", Site::caller());
+    let (epoch, subscription) = (card.ledger().epoch(), card.subscribe(|_| ()));
+    for (text, parts) in [
+        (format!("{subscription:?}"), ["Subscription", "id"]),
+        (format!("{reservation:?}"), ["Reservation", "7"]),
+        (format!("{buffer:?}"), ["Allocation", "9"]),
+        (format!("{event:?}"), ["HandleToken", "Event"]),
+        (format!("{epoch:?}"), ["Epoch", "first"]),
+        (format!("{:?}", card.ledger()), ["\"reserved\"", "\"event\""]),
+    ] {
+        assert!(
+            parts.iter().all(|part| text.contains(part)),
+            "{parts:?} are not in: {text}"
+        );
+    }
 }

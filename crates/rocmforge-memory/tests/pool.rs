@@ -478,3 +478,13 @@ fn a_size_that_cannot_be_rounded_up_is_given_to_the_byte() {
     assert_eq!(run.pool.statistics().hits, 1);
     run.end();
 }
+
+#[test]
+fn beyond_what_caches_may_fill_nothing_is_rounded_up() {
+    let mut run = Run::new();
+    let budget = run.card.budget().budget;
+    run.allocate(budget.percent(85).0, 0, false);
+    run.allocate(16 * MIB + 1, 0, false);
+    assert_eq!(run.held[1].capacity, Bytes(16 * MIB + 1), "18 MiB would fit the budget");
+    run.end();
+}

@@ -127,6 +127,13 @@ fn eviction_stops_launches_until_we_have_given_way() {
         driver.with(|w| w.now += Duration::from_millis(1));
         assert_eq!(card.budget().pressure, Pressure::Green, "we held no more than we may");
 
+        // Who holds nothing has nothing to give back.
+        let (alone, empty) = desktop();
+        alone.with(evict);
+        assert_eq!(empty.budget().pressure, Pressure::Green);
+        let _ours = hold(&empty, &alone, GIB);
+        assert_eq!(empty.pressure(), Pressure::Black);
+
         // With more than we may hold, it stands until that is given back.
         driver.with(evict);
         driver.with(|w| w.others = 9 * GIB);

@@ -95,15 +95,11 @@ pub trait Allocator: Send + Sync {
     /// A wait failed.
     fn settle(&self) -> Result<bool, Self::Error>;
 
-    /// The block at `memory` lies idle from now on: work enqueued so far may use it, later work must not.
-    fn parked(&self, memory: &Self::Memory) {
-        let _ = memory;
-    }
+    /// The block at this memory lies idle from now on: work enqueued so far may use it, later work must not.
+    fn parked(&self, _memory: &Self::Memory) {}
 
-    /// The block at `memory` belongs to the one who asked with `request` from now on.
-    fn lent(&self, memory: &Self::Memory, request: &Request<'_, Self::Stream>) {
-        let _ = (memory, request);
-    }
+    /// The block at this memory belongs to the one who asked with the request from now on.
+    fn lent(&self, _memory: &Self::Memory, _request: &Request<'_, Self::Stream>) {}
 }
 
 /// What an allocator hands out.

@@ -72,17 +72,17 @@ impl Tracker {
             (q, h) => q.or(h),
         };
         let cap = match self.policy.cap {
-            Cap::Share(percent) => known.map_or(0, |k| Bytes(self.total.unwrap_or(k)).percent(percent).0),
-            Cap::Fixed(bytes) | Cap::Quarter(bytes) => self.asked_for(bytes.0),
+            // A share of what nobody knows is nothing.
+            Cap::Share(percent) => known.map(|k| Bytes(self.total.unwrap_or(k)).percent(percent).0),
+            Cap::Fixed(bytes) | Cap::Quarter(bytes) => Some(self.asked_for(bytes.0)),
         };
         let known = known.map(|k| k.min(self.total.map_or(u64::MAX, |t| t.saturating_sub(headroom))));
         let known = known.map(|k| k.saturating_sub(beyond));
-        let budget = cap.min(known.unwrap_or(u64::MAX));
-        let limit = if budget == cap && known.is_none_or(|k| cap < k) {
-            Limit::Cap
-        } else {
-            Limit::Unreadable
+        let (budget, limit) = match cap {
+            Some(cap) if known.is_none_or(|known| cap < known) => (cap, Limit::Cap),
+            _ => (known.unwrap_or(0), Limit::Unreadable),
         };
+        let cap = cap.unwrap_or(0);
         Terms {
             budget,
             target: budget,

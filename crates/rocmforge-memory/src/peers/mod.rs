@@ -340,13 +340,9 @@ impl PeerLedger {
     /// What others may hold beyond the figures last read, if they are now as in `slots`.
     fn beyond_figures(&self, slots: &[(usize, Slot)]) -> u64 {
         let contained = |index: usize, slot: &Slot| {
-            let then = self
-                .seen
-                .iter()
-                .find(|(at, then)| *at == index && then.owner == slot.owner);
             let since = |then: &Slot| slot.returned.checked_sub(then.returned);
-            match then {
-                Some((_, then)) if self.counted => then.committed.saturating_sub(since(then).unwrap_or(u64::MAX)),
+            match self.seen_before(index, slot) {
+                Some(then) if self.counted => then.committed.saturating_sub(since(then).unwrap_or(u64::MAX)),
                 _ => 0,
             }
         };
@@ -574,6 +570,70 @@ mod tests {
             (two.beyond(), two.contained(), two.committed_since()),
             (11 * GRANULE, 0, 0)
         );
+    }
+
+    #[test]
+    fn a_slot_that_another_process_has_taken_over_is_not_the_one_seen_before() {
+        let root = scratch();
+        let (mut one, mut two, mut three) = (join(root.path()), join(root.path()), join(root.path()));
+        two.figures = PeerFigures::InUsed;
+        ask(&mut one, 0, 10 * GRANULE).unwrap();
+        one.settle(10 * GRANULE, 10 * GRANULE);
+        two.look(true);
+        two.figures_read(true);
+        assert_eq!((two.beyond(), two.committed_since()), (GRANULE, 10 * GRANULE));
+        // The first one ends, and its slot is the next one's, of whom those figures have nothing.
+        drop(one);
+        ask(&mut three, 0, 10 * GRANULE).unwrap();
+        assert_eq!(three.slot, Some(0));
+        let mut seen = 0;
+        let asked = two.claim(0, 0, 1, |beyond| {
+            seen = beyond;
+            100 * GRANULE
+        });
+        assert_eq!((asked, seen), (Ok(Claim::Granted), 11 * GRANULE));
+        three.settle(10 * GRANULE, 10 * GRANULE);
+        two.look(true);
+        assert_eq!(two.committed_since(), 10 * GRANULE, "all of it is new");
+    }
+
+    #[test]
+    fn a_process_does_not_list_itself_nor_the_dead() {
+        let root = scratch();
+        let (mut one, mut two) = (join(root.path()), join(root.path()));
+        ask(&mut one, 0, GRANULE).unwrap();
+        assert_eq!(one.peers().unwrap(), []);
+        ask(&mut two, 0, 2 * GRANULE).unwrap();
+        let dead = Slot {
+            owner: Identity {
+                start: one.me.start + 1,
+                ..one.me
+            },
+            claim: 7,
+            committed: 7,
+            returned: 0,
+            heartbeat: 0,
+        };
+        one.file.lock(Duration::ZERO).unwrap().write(2, Some(dead)).unwrap();
+        let claimed = |ledger: &PeerLedger| ledger.peers().unwrap().iter().map(|peer| peer.claimed.0).sum::<u64>();
+        assert_eq!((claimed(&one), claimed(&two)), (3 * GRANULE, 2 * GRANULE));
+        let text = format!("{one:?}");
+        assert!(text.contains("card.ledger"), "{text}");
+    }
+
+    #[test]
+    fn after_the_file_was_removed_each_process_enters_itself_again() {
+        let root = scratch();
+        let (mut one, mut two) = (join(root.path()), join(root.path()));
+        ask(&mut one, 0, GRANULE).unwrap();
+        ask(&mut two, 0, 2 * GRANULE).unwrap();
+        std::fs::remove_file(one.path()).unwrap();
+        two.look(true);
+        assert_eq!(one.peers().unwrap().len(), 1);
+        // Others are there already.
+        one.look(true);
+        assert_eq!(two.peers().unwrap()[0].claimed, Bytes(2 * GRANULE));
+        assert_eq!(one.peers().unwrap()[0].claimed, Bytes(3 * GRANULE));
     }
 
     #[test]

@@ -152,12 +152,7 @@ impl<A: Allocator> Pool<A> {
     /// case what has lain longest. Returns how many bytes went. What is still in use goes when its uses are done.
     pub fn trim_to(&self, keep: Bytes) -> Bytes {
         let going = self.lists.lock().take_down_to(keep.0);
-        let mut bytes = Bytes::ZERO;
-        for idle in going {
-            bytes = bytes.saturating_add(idle.capacity);
-            self.give_back(idle);
-        }
-        bytes
+        self.give_back(going)
     }
 
     /// Gives back at least `bytes` of idle memory, if there is so much; [`trim_to`](Self::trim_to) says in which order.
@@ -166,16 +161,21 @@ impl<A: Allocator> Pool<A> {
         self.trim_to(idle.saturating_sub(bytes))
     }
 
-    fn give_back(&self, idle: Idle<A::Memory, A::Stream>) {
-        let capacity = idle.capacity;
-        let holding = self.holding.as_ref();
-        self.inner.free(Block {
-            memory: idle.memory,
-            bytes: capacity,
-            capacity,
-            entry: holding.map(|holding| holding.give_back(capacity, Site::caller())),
-            uses: idle.uses,
-        });
+    /// Returns how many bytes went.
+    fn give_back(&self, going: Vec<Idle<A::Memory, A::Stream>>) -> Bytes {
+        let mut bytes = Bytes::ZERO;
+        for Idle { memory, capacity, uses } in going {
+            bytes = bytes.saturating_add(capacity);
+            let holding = self.holding.as_ref();
+            self.inner.free(Block {
+                memory,
+                bytes: capacity,
+                capacity,
+                entry: holding.map(|holding| holding.give_back(capacity, Site::caller())),
+                uses,
+            });
+        }
+        bytes
     }
 
     /// A new block of a size that other requests can use too, if memory is plentiful: as a cache is, it is not worth
@@ -269,15 +269,14 @@ impl<A: Allocator> Allocator for Pool<A> {
         };
         // Before anybody else can be lent it.
         self.inner.parked(&memory);
-        let (idle, worth_keeping) = {
+        let going = {
             let mut lists = self.lists.lock();
             lists.put(bytes, Idle { memory, capacity, uses });
-            (lists.idle(), lists.worth_keeping(Bytes::ZERO))
+            let most = lists.idle().saturating_sub(excess).min(self.options.keep);
+            let most = most.min(lists.worth_keeping(Bytes::ZERO));
+            lists.take_down_to(most.0)
         };
-        let most = idle.saturating_sub(excess).min(worth_keeping).min(self.options.keep);
-        if most < idle {
-            self.trim_to(most);
-        }
+        self.give_back(going);
     }
 
     fn settle(&self) -> Result<bool, Self::Error> {
