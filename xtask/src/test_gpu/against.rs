@@ -239,21 +239,34 @@ mod tests {
         put(&folders[0], ids[0], 8, &[1.0], Tolerance::Exact);
         put(&folders[1], ids[0], 8, &[1.0f32.next_up()], Tolerance::Exact);
         put(&folders[1], ids[0], 12, &[1.0], Tolerance::Exact);
+        put(&folders[1], ids[2], 13, &[1.0], Tolerance::Exact);
         let planted = compare(directory.path(), &results);
         let total = planted.total();
+        assert_eq!((total.tests, total.without_buffers), (3, 0));
         assert_eq!(
             (total.buffers, total.identical, total.within, total.different),
-            (6, 2, 1, 3)
+            (7, 2, 1, 4)
         );
         assert!(total.worst > 0.3 && total.worst < 0.5, "{}", total.worst);
         let text = planted.to_string();
-        for line in ["x.rs:8: ", "x.rs:11: element 0", "x.rs:12: hip has no such buffer"] {
+        for line in [
+            "x.rs:8: ",
+            "x.rs:11: element 0",
+            "x.rs:12: hip has no such buffer",
+            "x.rs:13: ",
+        ] {
             assert!(text.contains(line), "{text}");
         }
 
         results[1].verdict = Verdict::Failed { status: 101 };
         let failed = compare(directory.path(), &results);
         assert_eq!(failed.not_compared, [ids[1]]);
-        assert_eq!(failed.total().different, 2);
+        assert_eq!(failed.total().different, 3);
+
+        let report = directory.path().join("against.json");
+        failed.write_json(&report).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(report).unwrap()).unwrap();
+        assert_eq!(json["differences"].as_array().unwrap().len(), 3);
+        assert_eq!(json["not_compared"][0], ids[1]);
     }
 }

@@ -157,6 +157,7 @@ impl Household {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_gpu::process::state_of;
     use std::path::Path;
     use std::process::Stdio;
 
@@ -195,5 +196,73 @@ mod tests {
         assert_eq!(again, Leftovers::default());
         let spared = ended(household.end_leftovers(&other, stranger, false, patience));
         assert_eq!(spared, 2, "the strangers lived until now");
+    }
+
+    #[test]
+    fn a_household_that_does_not_adopt_spares_children_that_are_no_tests() {
+        let folder = tempfile::tempdir().unwrap();
+        let (household, mine) = (Household::default(), Mark::new("mine"));
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let leader = orphans(&household, &mine, folder.path(), "true");
+        let patience = Duration::from_secs(60);
+        let nothing = Leftovers::default();
+        assert_eq!(household.end_leftovers(&mine, leader, true, patience), nothing);
+        assert_eq!(household.end_adopted(patience), nothing);
+        assert!(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn what_has_not_ended_in_time_is_stuck() {
+        let folder = tempfile::tempdir().unwrap();
+        let (household, mine) = (Household::default(), Mark::new("mine"));
+        let leader = orphans(&household, &mine, folder.path(), &FAMILY.replace("NAME", "a"));
+        // Killed, and looked at in the same moment.
+        let leftovers = household.end_leftovers(&mine, leader, false, Duration::ZERO);
+        assert_eq!((leftovers.ended.len(), leftovers.stuck.len()), (0, 2));
+    }
+
+    /// Set for a process of its own, which may adopt whatever loses its parent.
+    const ADOPTS: &str = "ROCMFORGE_HOUSEHOLD_ADOPTS";
+
+    #[test]
+    fn orphans_without_a_trace_are_adopted_and_ended_and_running_tests_are_spared() {
+        let name =
+            "test_gpu::household::tests::orphans_without_a_trace_are_adopted_and_ended_and_running_tests_are_spared";
+        if std::env::var_os(ADOPTS).is_some() {
+            adopt();
+            return;
+        }
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", name]).env(ADOPTS, "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    }
+
+    fn adopt() {
+        let folder = tempfile::tempdir().unwrap();
+        let household = Household::adopting().unwrap();
+        let patience = Duration::from_secs(60);
+        let (mine, other) = (Mark::new("mine"), Mark::new("other"));
+        let running = household
+            .start(Command::new("sleep").arg("1000"), &other, None)
+            .unwrap();
+        let without_a_trace = |name: &str| FAMILY.replace("NAME", name).replace("setsid", "setsid env -i");
+        let leader = orphans(&household, &mine, folder.path(), &without_a_trace("a"));
+        // Beside another test it may be that one's.
+        let nothing = Leftovers::default();
+        assert_eq!(household.end_leftovers(&mine, leader, false, patience), nothing);
+        let leftovers = household.end_leftovers(&mine, leader, true, patience);
+        assert_eq!((leftovers.ended.len(), leftovers.stuck.len()), (2, 0), "{leftovers:?}");
+
+        orphans(&household, &mine, folder.path(), &without_a_trace("b"));
+        let leftovers = household.end_adopted(patience);
+        assert_eq!((leftovers.ended.len(), leftovers.stuck.len()), (2, 0), "{leftovers:?}");
+        let children = processes().into_iter().filter(|one| one.parent == std::process::id());
+        let children: Vec<u32> = children.map(|one| one.id).collect();
+        assert_eq!(children, [running.id()], "nobody else, not even a zombie");
+        assert_ne!(state_of(running.id()), Some('Z'));
+        running.signal(rustix::process::Signal::KILL);
     }
 }
