@@ -6,7 +6,12 @@
 //! | `optional` | newer or older than some supported library; absent answers `hipErrorNotSupported` |
 //! | `foreign` | what foreign programs call and the safe layer must not: device-wide waits, the null stream, pools; only the simulator implements it |
 
-/// Calls `$callback!` with the whole list.
+/// Calls `$callback!` with the whole list: the blocks `core`, `optional` and `foreign` of lines
+/// `fn name(argument: type, ...);`. Every function returns [`hipError_t`](crate::hipError_t); the types are this crate's and
+/// `std::ffi`'s, by their plain names.
+///
+/// For providers of [`HipApi`](crate::HipApi) that forward all functions to something else.
+#[macro_export]
 macro_rules! for_each_hip_function {
     ($callback:ident) => {
         $callback! {

@@ -16,6 +16,19 @@ pub(crate) type CuDevice = c_int;
 pub(crate) type Handle = *mut c_void;
 pub(crate) type HostFunction = unsafe extern "C" fn(*mut c_void);
 
+/// A pointer of HIP's as the driver has it: a number.
+pub(crate) fn address(ptr: *const c_void) -> CuAddress {
+    ptr.addr() as CuAddress
+}
+
+/// `CUgraphExecUpdateResultInfo`.
+#[repr(C)]
+pub(crate) struct UpdateInfo {
+    pub(crate) result: c_uint,
+    pub(crate) node: Handle,
+    pub(crate) from: Handle,
+}
+
 functions! {
     /// What of `libcuda` is used.
     pub(crate) struct Cuda -> CuResult;
@@ -55,6 +68,7 @@ functions! {
     fn stream_synchronize = "cuStreamSynchronize"(Handle);
     fn stream_wait_event = "cuStreamWaitEvent"(Handle, Handle, c_uint);
     fn stream_flags = "cuStreamGetFlags"(Handle, *mut c_uint);
+    fn stream_context = "cuStreamGetCtx"(Handle, *mut Handle);
     fn stream_priority = "cuStreamGetPriority"(Handle, *mut c_int);
     fn launch_host_function = "cuLaunchHostFunc"(Handle, HostFunction, *mut c_void);
     fn event_create = "cuEventCreate"(*mut Handle, c_uint);
@@ -86,5 +100,9 @@ functions! {
     fn graph_destroy = "cuGraphDestroy"(Handle);
     fn graph_instantiate = "cuGraphInstantiateWithFlags"(*mut Handle, Handle, u64);
     fn graph_launch = "cuGraphLaunch"(Handle, Handle);
+    fn graph_exec_update = "cuGraphExecUpdate_v2"(Handle, Handle, *mut UpdateInfo);
     fn graph_exec_destroy = "cuGraphExecDestroy"(Handle);
 }
+
+/// `CuResult` crosses the C boundary as the `int` it is there.
+const _: () = assert!(size_of::<CuResult>() == size_of::<c_int>());

@@ -1,12 +1,93 @@
-//! The properties struct, of which HIP's users read what no attribute gives: the processor's name.
+//! Versions, devices and what is asked of them.
 
-use crate::attributes::{MAJOR, MINOR};
+use crate::attributes;
 use crate::cuda::CuDevice;
-use crate::driver::CudaDriver;
-use rocmforge_hip_sys::{hipDeviceProp_tR0600, hipError_t, hipErrorInvalidValue};
-use std::ffi::c_int;
+use crate::driver::{Driver, remember};
+use rocmforge_hip_sys::*;
+use std::ffi::{c_char, c_int, c_uint};
 
-impl CudaDriver {
+impl Driver {
+    pub(crate) unsafe fn hipInit(&self, flags: c_uint) -> hipError_t {
+        // SAFETY: takes no pointer.
+        self.call(|cuda| unsafe { (cuda.init)(flags) })
+    }
+
+    /// The driver's version (12 080 is CUDA 12.8): this platform has no HIP library that could have one.
+    pub(crate) unsafe fn hipRuntimeGetVersion(&self, version: *mut c_int) -> hipError_t {
+        // SAFETY: the caller's.
+        unsafe { self.hipDriverGetVersion(version) }
+    }
+
+    pub(crate) unsafe fn hipDriverGetVersion(&self, version: *mut c_int) -> hipError_t {
+        // SAFETY: the caller's.
+        self.call(|cuda| unsafe { (cuda.driver_version)(version) })
+    }
+
+    pub(crate) unsafe fn hipGetDeviceCount(&self, count: *mut c_int) -> hipError_t {
+        // SAFETY: the caller's.
+        self.call(|cuda| unsafe { (cuda.device_count)(count) })
+    }
+
+    pub(crate) unsafe fn hipSetDevice(&self, device: c_int) -> hipError_t {
+        self.set_device(device)
+    }
+
+    pub(crate) unsafe fn hipGetDevice(&self, device: *mut c_int) -> hipError_t {
+        if device.is_null() {
+            return remember(hipErrorInvalidValue);
+        }
+        // SAFETY: not null; the caller's.
+        unsafe { device.write(self.device()) };
+        hipSuccess
+    }
+
+    pub(crate) unsafe fn hipDeviceGet(&self, device: *mut hipDevice_t, ordinal: c_int) -> hipError_t {
+        // SAFETY: the caller's.
+        self.call(|cuda| unsafe { (cuda.device_get)(device, ordinal) })
+    }
+
+    pub(crate) unsafe fn hipDeviceGetName(&self, name: *mut c_char, len: c_int, device: hipDevice_t) -> hipError_t {
+        // The driver crashes.
+        if name.is_null() || len <= 0 {
+            return remember(hipErrorInvalidValue);
+        }
+        // SAFETY: not null, and not without room; the caller's.
+        self.call(|cuda| unsafe { (cuda.device_name)(name, len, device) })
+    }
+
+    pub(crate) unsafe fn hipDeviceGetAttribute(
+        &self,
+        value: *mut c_int,
+        attribute: hipDeviceAttribute_t,
+        device: c_int,
+    ) -> hipError_t {
+        let (attribute, device) = match (attributes::device(attribute), self.ordinal(device)) {
+            (Some(attribute), Ok(device)) => (attribute, device),
+            (None, _) => return remember(hipErrorInvalidValue),
+            (_, Err(failure)) => return failure,
+        };
+        // SAFETY: the caller's.
+        self.call(|cuda| unsafe { (cuda.device_attribute)(value, attribute, device) })
+    }
+
+    pub(crate) unsafe fn hipDeviceTotalMem(&self, bytes: *mut usize, device: hipDevice_t) -> hipError_t {
+        // SAFETY: the caller's.
+        self.call(|cuda| unsafe { (cuda.device_total_memory)(bytes, device) })
+    }
+
+    pub(crate) unsafe fn hipDeviceGetPCIBusId(&self, id: *mut c_char, len: c_int, device: c_int) -> hipError_t {
+        match self.ordinal(device) {
+            // SAFETY: the caller's.
+            Ok(device) => self.call(|cuda| unsafe { (cuda.device_pci_bus_id)(id, len, device) }),
+            Err(failure) => failure,
+        }
+    }
+
+    pub(crate) unsafe fn hipDeviceGetStreamPriorityRange(&self, least: *mut c_int, greatest: *mut c_int) -> hipError_t {
+        // SAFETY: the caller's.
+        self.on_device(|cuda| unsafe { (cuda.context_priority_range)(least, greatest) })
+    }
+
     /// The device of an ordinal, in the driver's words. The two are the same number in every driver so far, but only the
     /// driver may say so.
     pub(crate) fn ordinal(&self, ordinal: c_int) -> Result<CuDevice, hipError_t> {
@@ -14,47 +95,5 @@ impl CudaDriver {
         // SAFETY: `device` is a live out-pointer for the call.
         let found = self.call(|cuda| unsafe { (cuda.device_get)(&mut device, ordinal) });
         if found.is_success() { Ok(device) } else { Err(found) }
-    }
-
-    fn capability(&self, device: CuDevice) -> Result<(c_int, c_int), hipError_t> {
-        let mut numbers = [0, 0];
-        for (number, attribute) in numbers.iter_mut().zip([MAJOR, MINOR]) {
-            // SAFETY: `number` is a live out-pointer for the call.
-            let asked = self.call(|cuda| unsafe { (cuda.device_attribute)(number, attribute, device) });
-            if !asked.is_success() {
-                return Err(asked);
-            }
-        }
-        Ok((numbers[0], numbers[1]))
-    }
-
-    /// Fills the struct with zeros but for the name (offset 0, 256 bytes) and the processor, `sm_90`. Everything else that
-    /// HIP has in it is asked for as an attribute by this project.
-    ///
-    /// # Safety
-    /// `properties` is null or points to a whole struct that may be written.
-    pub(crate) unsafe fn properties(
-        &self,
-        properties: *mut hipDeviceProp_tR0600,
-        ordinal: c_int,
-    ) -> Result<(), hipError_t> {
-        if properties.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
-        let device = self.ordinal(ordinal)?;
-        let (major, minor) = self.capability(device)?;
-        let mut filled = hipDeviceProp_tR0600([0; 1472]);
-        let name: *mut u8 = filled.0.as_mut_ptr();
-        // SAFETY: the struct has more than 255 bytes, and the last of them stays 0.
-        let named = self.call(|cuda| unsafe { (cuda.device_name)(name.cast(), 255, device) });
-        if !named.is_success() {
-            return Err(named);
-        }
-        let processor = format!("sm_{major}{minor}");
-        let at = hipDeviceProp_tR0600::GCN_ARCH_NAME;
-        filled.0[at..at + processor.len()].copy_from_slice(processor.as_bytes());
-        // SAFETY: not null, and the caller promises a whole struct.
-        unsafe { properties.write(filled) };
-        Ok(())
     }
 }

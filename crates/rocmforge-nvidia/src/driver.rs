@@ -1,4 +1,7 @@
 //! The opened driver: primary contexts, each thread's device, each thread's last error.
+//!
+//! The other files have the functions. What a driver call may be given is the caller's promise, as `HipApi` says; each SAFETY
+//! line adds what is checked there.
 
 use crate::LoadError;
 use crate::cuda::{CuResult, Cuda, Handle};
@@ -16,7 +19,12 @@ const LIBRARY: &str = "libcuda.so.1";
 /// Device memory and modules live in each device's *primary context*, the one that other libraries of the process use
 /// too. It is made when a thread first uses the device, and kept until the process ends.
 pub struct CudaDriver {
-    pub(crate) cuda: Cuda,
+    pub(crate) driver: Driver,
+}
+
+/// The functions by HIP's names, one file a subject: what `HipApi` forwards to.
+pub(crate) struct Driver {
+    cuda: Cuda,
     /// The primary contexts that exist, by ordinal.
     contexts: Mutex<Vec<(c_int, Context)>>,
 }
@@ -50,12 +58,15 @@ impl CudaDriver {
     /// # Errors
     /// [`LoadError`]: as [`load`](Self::load).
     pub fn load_from(library: &str) -> Result<Self, LoadError> {
+        let cuda = Cuda::load(library)?;
+        let contexts = Mutex::default();
         Ok(Self {
-            cuda: Cuda::load(library)?,
-            contexts: Mutex::default(),
+            driver: Driver { cuda, contexts },
         })
     }
+}
 
+impl Driver {
     /// Makes a call that needs no context.
     pub(crate) fn call(&self, call: impl FnOnce(&Cuda) -> CuResult) -> hipError_t {
         remember(status::hip(call(&self.cuda)))
@@ -111,6 +122,12 @@ impl CudaDriver {
         }
         contexts.push((device, Context(context)));
         Ok(Context(context))
+    }
+
+    /// The ordinal of the device that a context is the primary one of.
+    pub(crate) fn device_of(&self, context: Handle) -> Option<c_int> {
+        let contexts = self.contexts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        (contexts.iter()).find_map(|(device, known)| (known.0 == context).then_some(*device))
     }
 
     /// Makes `device` this thread's device. Its context is made by the first call that needs it.

@@ -28,13 +28,20 @@
 
 mod api;
 mod attributes;
+mod copy;
 mod cuda;
 mod device;
 mod driver;
+mod errors;
+mod event;
+mod graph;
 mod library;
 mod memory;
+mod module;
 mod nvml;
+mod properties;
 mod status;
+mod stream;
 
 pub use driver::CudaDriver;
 pub use library::LoadError;

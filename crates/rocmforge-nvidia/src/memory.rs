@@ -1,7 +1,7 @@
-//! What HIP promises of memory calls and the driver does not: empty allocations, null frees, pointer kinds.
+//! Memory, and what HIP promises of it and the driver does not: empty allocations, null frees, pointer kinds.
 
-use crate::cuda::CuAddress;
-use crate::driver::{CudaDriver, remember};
+use crate::cuda::{CuAddress, address};
+use crate::driver::{Driver, remember};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -22,10 +22,13 @@ const PORTABLE_AND_MAPPED: c_uint = 3;
 /// The flags that both know, with the same values.
 const HOST_FLAGS: c_uint = hipHostMallocPortable | hipHostMallocMapped | hipHostMallocWriteCombined;
 
-impl CudaDriver {
-    /// # Safety
-    /// `ptr` is null or may be written.
-    pub(crate) unsafe fn allocate(&self, ptr: *mut *mut c_void, size: usize) -> hipError_t {
+impl Driver {
+    pub(crate) unsafe fn hipMemGetInfo(&self, free: *mut usize, total: *mut usize) -> hipError_t {
+        // SAFETY: the caller's.
+        self.on_device(|cuda| unsafe { (cuda.memory_info)(free, total) })
+    }
+
+    pub(crate) unsafe fn hipMalloc(&self, ptr: *mut *mut c_void, size: usize) -> hipError_t {
         if ptr.is_null() {
             return remember(hipErrorInvalidValue);
         }
@@ -43,9 +46,15 @@ impl CudaDriver {
         hipSuccess
     }
 
-    /// # Safety
-    /// As `hipHostMalloc`.
-    pub(crate) unsafe fn allocate_host(&self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> hipError_t {
+    pub(crate) unsafe fn hipFree(&self, ptr: *mut c_void) -> hipError_t {
+        if ptr.is_null() {
+            return hipSuccess;
+        }
+        // SAFETY: the caller's.
+        self.on_device(|cuda| unsafe { (cuda.memory_free)(address(ptr)) })
+    }
+
+    pub(crate) unsafe fn hipHostMalloc(&self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> hipError_t {
         let coherence = hipHostMallocCoherent | hipHostMallocNonCoherent;
         if ptr.is_null() || flags & !(HOST_FLAGS | coherence) != 0 || flags & coherence == coherence {
             return remember(hipErrorInvalidValue);
@@ -64,9 +73,42 @@ impl CudaDriver {
         hipSuccess
     }
 
-    /// # Safety
-    /// `attributes` is null or may be written. `ptr` may be anything; it is not dereferenced.
-    pub(crate) unsafe fn pointer_attributes(
+    pub(crate) unsafe fn hipHostFree(&self, ptr: *mut c_void) -> hipError_t {
+        if ptr.is_null() {
+            return hipSuccess;
+        }
+        // SAFETY: the caller's.
+        self.on_device(|cuda| unsafe { (cuda.host_free)(ptr) })
+    }
+
+    pub(crate) unsafe fn hipHostRegister(&self, ptr: *mut c_void, size: usize, flags: c_uint) -> hipError_t {
+        // SAFETY: the caller's.
+        self.on_device(|cuda| unsafe { (cuda.host_register)(ptr, size, flags) })
+    }
+
+    pub(crate) unsafe fn hipHostUnregister(&self, ptr: *mut c_void) -> hipError_t {
+        // SAFETY: the caller's.
+        self.on_device(|cuda| unsafe { (cuda.host_unregister)(ptr) })
+    }
+
+    pub(crate) unsafe fn hipHostGetDevicePointer(
+        &self,
+        device: *mut *mut c_void,
+        host: *mut c_void,
+        flags: c_uint,
+    ) -> hipError_t {
+        // A device address has the size and the representation of a pointer on this platform.
+        // SAFETY: the caller's.
+        self.on_device(|cuda| unsafe { (cuda.host_device_pointer)(device.cast(), host, flags) })
+    }
+
+    pub(crate) unsafe fn hipHostGetFlags(&self, flags: *mut c_uint, host: *mut c_void) -> hipError_t {
+        // SAFETY: the caller's.
+        self.on_device(|cuda| unsafe { (cuda.host_flags)(flags, host) })
+    }
+
+    /// `ptr` may be anything; it is not dereferenced.
+    pub(crate) unsafe fn hipPointerGetAttributes(
         &self,
         attributes: *mut hipPointerAttribute_t,
         ptr: *const c_void,

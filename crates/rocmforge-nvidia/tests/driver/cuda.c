@@ -104,6 +104,8 @@ status cuStreamQuery(handle stream) { NEEDS_CONTEXT return 600; }
 status cuStreamSynchronize(handle stream) { NEEDS_CONTEXT return 0; }
 status cuStreamWaitEvent(handle stream, handle event, unsigned flags) { NEEDS_CONTEXT return 0; }
 status cuStreamGetFlags(handle stream, unsigned *flags) { NEEDS_CONTEXT *flags = 1; return 0; }
+// Stream 7 is of the current context, stream 17 of one that nobody here made.
+status cuStreamGetCtx(handle stream, handle *context) { NEEDS_CONTEXT *context = stream == (handle)17 ? (handle)17 : current; return 0; }
 status cuStreamGetPriority(handle stream, int *priority) { NEEDS_CONTEXT *priority = -1; return 0; }
 status cuLaunchHostFunc(handle stream, void (*function)(void *), void *user) { NEEDS_CONTEXT function(user); return 0; }
 status cuEventCreate(handle *event, unsigned flags) { NEEDS_CONTEXT seen[0] = flags; *event = (handle)8; return 0; }
@@ -136,4 +138,14 @@ status cuStreamIsCapturing(handle stream, unsigned *answer) { NEEDS_CONTEXT *ans
 status cuGraphDestroy(handle graph) { NEEDS_CONTEXT return 0; }
 status cuGraphInstantiateWithFlags(handle *exec, handle graph, unsigned long long flags) { NEEDS_CONTEXT *exec = (handle)12; return 0; }
 status cuGraphLaunch(handle exec, handle stream) { NEEDS_CONTEXT return 0; }
+// Graph 11 fits; another one differs at node 33, in the way of its own number.
+status cuGraphExecUpdate_v2(handle exec, handle graph, struct { unsigned result; handle node, from; } *info) {
+    NEEDS_CONTEXT
+    seen[0] = (size_t)exec;
+    seen[1] = (size_t)graph;
+    info->result = graph == (handle)11 ? 0 : (size_t)graph;
+    info->node = graph == (handle)11 ? 0 : (handle)33;
+    info->from = 0;
+    return graph == (handle)11 ? 0 : 910;
+}
 status cuGraphExecDestroy(handle exec) { NEEDS_CONTEXT return 0; }

@@ -2,6 +2,8 @@
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "one sequence of calls, one promise")]
 
 use libloading::os::unix::Library;
+mod graphs;
+
 use rocmforge_hip_sys::*;
 use rocmforge_nvidia::{CudaDriver, LoadError};
 use std::ffi::{c_int, c_uint, c_void};
@@ -140,6 +142,19 @@ fn the_processor_is_named_as_its_code_is() {
     let at = hipDeviceProp_tR0600::GCN_ARCH_NAME;
     assert_eq!(&properties.0[at..at + 6], b"sm_100");
     assert_eq!(&properties.0[..7], b"second\0");
+    let mut old = hipDeviceProp_tR0000([0xaa; 792]);
+    // SAFETY: a whole struct.
+    let status = unsafe { driver.hipGetDeviceProperties(&mut old, 1) };
+    assert_eq!(status, hipSuccess);
+    let at = hipDeviceProp_tR0000::GCN_ARCH_NAME;
+    assert_eq!(&old.0[at..at + 7], b"sm_100\0");
+    assert_eq!(&old.0[..7], b"second\0");
+    // SAFETY: refused before anything is written.
+    unsafe {
+        assert_eq!(driver.hipGetDeviceProperties(null_mut(), 1), hipErrorInvalidValue);
+        assert_eq!(driver.hipGetDeviceProperties(&mut old, 2), hipErrorInvalidDevice);
+        assert_eq!(&old.0[..7], b"second\0");
+    }
     let mut warp = 0;
     // SAFETY: `warp` lives for the call.
     let status = unsafe { driver.hipDeviceGetAttribute(&mut warp, hipDeviceAttributeWarpSize, 0) };
@@ -300,6 +315,24 @@ fn events_keep_the_flags_both_platforms_know() {
         assert_eq!(driver.hipStreamWaitEvent(null_mut(), event, 0), hipSuccess);
         assert_eq!(driver.hipEventRecord(null_mut(), null_mut()), hipErrorInvalidHandle);
         assert_eq!(driver.hipEventDestroy(event), hipSuccess);
+    }
+}
+
+#[test]
+fn a_stream_knows_its_device_by_its_context() {
+    let driver = build(&[]).driver();
+    let (ours, strangers) = (without_provenance_mut(7), without_provenance_mut(17));
+    for device in [1, 0] {
+        let mut found = -1;
+        // SAFETY: `found` lives for each call.
+        unsafe {
+            assert_eq!(driver.hipSetDevice(device), hipSuccess);
+            assert_eq!(driver.hipStreamGetDevice(ours, &mut found), hipSuccess);
+            assert_eq!(found, device);
+            assert_eq!(driver.hipStreamGetDevice(strangers, &mut found), hipErrorInvalidContext);
+            assert_eq!(driver.hipStreamGetDevice(ours, null_mut()), hipErrorInvalidValue);
+        }
+        assert_eq!(found, device);
     }
 }
 

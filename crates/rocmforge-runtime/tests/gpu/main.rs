@@ -5,6 +5,7 @@ use rocmforge_runtime::*;
 use std::sync::Arc;
 
 mod errors;
+mod graphs;
 mod kernels;
 mod memory;
 mod synchronize;

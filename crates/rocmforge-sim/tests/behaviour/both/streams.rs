@@ -232,9 +232,7 @@ fn g28_get_priority_null(rig: &Rig) {
 
 fn g29_get_device_null(rig: &Rig) {
     let stream = rig.stream();
-    // Optional in HIP, and in NVIDIA's driver too new to be asked for.
-    let refusal = rig.by_platform(hipErrorInvalidValue, hipErrorNotSupported);
-    answers!(refusal, rig.hipStreamGetDevice(stream, null_mut()));
+    answers!(hipErrorInvalidValue, rig.hipStreamGetDevice(stream, null_mut()));
 }
 
 fn g30_host_function_null(rig: &Rig) {

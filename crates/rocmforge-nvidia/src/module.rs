@@ -1,0 +1,121 @@
+//! Modules and launches.
+
+use crate::attributes;
+use crate::driver::{Driver, remember};
+use rocmforge_hip_sys::*;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+impl Driver {
+    /// The image is PTX text that ends with a NUL byte, or a cubin.
+    pub(crate) unsafe fn hipModuleLoadData(&self, module: *mut hipModule_t, image: *const c_void) -> hipError_t {
+        if module.is_null() || image.is_null() {
+            return remember(hipErrorInvalidValue);
+        }
+        // SAFETY: none is null; the caller's.
+        self.on_device(|cuda| unsafe { (cuda.module_load)(module.cast(), image) })
+    }
+
+    pub(crate) unsafe fn hipModuleUnload(&self, module: hipModule_t) -> hipError_t {
+        if module.is_null() {
+            return remember(hipErrorInvalidHandle);
+        }
+        // SAFETY: not null; the caller's.
+        self.on_device(|cuda| unsafe { (cuda.module_unload)(module.cast()) })
+    }
+
+    pub(crate) unsafe fn hipModuleGetFunction(
+        &self,
+        function: *mut hipFunction_t,
+        module: hipModule_t,
+        name: *const c_char,
+    ) -> hipError_t {
+        if function.is_null() || name.is_null() {
+            return remember(hipErrorInvalidValue);
+        }
+        if module.is_null() {
+            return remember(hipErrorInvalidHandle);
+        }
+        // SAFETY: none is null; the caller's.
+        self.on_device(|cuda| unsafe { (cuda.module_function)(function.cast(), module.cast(), name) })
+    }
+
+    pub(crate) unsafe fn hipModuleGetGlobal(
+        &self,
+        global: *mut hipDeviceptr_t,
+        bytes: *mut usize,
+        module: hipModule_t,
+        name: *const c_char,
+    ) -> hipError_t {
+        if module.is_null() {
+            return remember(hipErrorInvalidHandle);
+        }
+        // SAFETY: the module is not null; the caller's. Device addresses have the representation of pointers.
+        self.on_device(|cuda| unsafe { (cuda.module_global)(global.cast(), bytes, module.cast(), name) })
+    }
+
+    pub(crate) unsafe fn hipFuncGetAttribute(
+        &self,
+        value: *mut c_int,
+        attribute: hipFunction_attribute,
+        function: hipFunction_t,
+    ) -> hipError_t {
+        if function.is_null() {
+            return remember(hipErrorInvalidDeviceFunction);
+        }
+        let Some(attribute) = attributes::function(attribute) else {
+            return remember(hipErrorInvalidValue);
+        };
+        // SAFETY: not null; the caller's.
+        self.on_device(|cuda| unsafe { (cuda.function_attribute)(value, attribute, function.cast()) })
+    }
+
+    pub(crate) unsafe fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
+        &self,
+        blocks: *mut c_int,
+        function: hipFunction_t,
+        block_size: c_int,
+        dynamic_lds: usize,
+    ) -> hipError_t {
+        // SAFETY: the caller's.
+        self.on_device(|cuda| unsafe { (cuda.function_occupancy)(blocks, function.cast(), block_size, dynamic_lds) })
+    }
+
+    pub(crate) unsafe fn hipModuleLaunchKernel(
+        &self,
+        function: hipFunction_t,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        shared_bytes: c_uint,
+        stream: hipStream_t,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> hipError_t {
+        if function.is_null() {
+            return remember(hipErrorInvalidHandle);
+        }
+        // The two platforms end the list of `extra` with different values; this project passes `params`.
+        if !extra.is_null() {
+            return remember(hipErrorNotSupported);
+        }
+        // SAFETY: the function is not null; the caller's.
+        self.on_device(|cuda| unsafe {
+            (cuda.launch)(
+                function.cast(),
+                grid_x,
+                grid_y,
+                grid_z,
+                block_x,
+                block_y,
+                block_z,
+                shared_bytes,
+                stream.cast(),
+                params,
+                std::ptr::null_mut(),
+            )
+        })
+    }
+}
