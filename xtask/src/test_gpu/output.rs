@@ -54,8 +54,7 @@ impl Output {
                     taken += length;
                     self.keep(&chunk[..length])?;
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => break,
                 Err(error) => return Err(error),
             }
         }

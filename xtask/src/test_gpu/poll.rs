@@ -1,7 +1,7 @@
 //! Waiting for several descriptors at once.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
 /// Waits until one of `descriptors` is readable or closed by its writer, or `patience` has passed. Says which are; none of
@@ -12,7 +12,7 @@ pub(crate) fn poll<const N: usize>(
 ) -> io::Result<[bool; N]> {
     let mut wanted = descriptors.map(|descriptor| libc::pollfd {
         // The kernel leaves negative ones out.
-        fd: descriptor.map_or(-1, |descriptor| descriptor.as_raw_fd()),
+        fd: descriptor.map_or(RawFd::MIN, |descriptor| descriptor.as_raw_fd()),
         events: libc::POLLIN,
         revents: 0,
     });

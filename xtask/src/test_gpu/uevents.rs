@@ -1,9 +1,11 @@
 //! The kernel's events about devices, as any user may hear them.
 
+use netlink_sys::protocols::NETLINK_KOBJECT_UEVENT;
+use netlink_sys::{Socket, SocketAddr};
 use rustix::io::ioctl_fionbio;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 /// The longest event: the kernel's own buffer for one is 2 KiB.
 const LONGEST: usize = 8192;
@@ -28,24 +30,9 @@ impl Uevents {
     ///
     /// Where the kernel does not let us, as in a container.
     pub(crate) fn listen() -> io::Result<Self> {
-        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
-        // SAFETY: the call takes no pointer.
-        let number = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_KOBJECT_UEVENT) };
-        if number < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the call above made the descriptor, and nobody else has it.
-        let socket = unsafe { OwnedFd::from_raw_fd(number) };
-        // SAFETY: all fields are numbers, and 0 is one.
-        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
-        address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
-        address.nl_groups = KERNEL_GROUP;
-        let length = size_of_val(&address) as libc::socklen_t;
-        // SAFETY: `address` is live and as long as the call is told.
-        if unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Self::from_socket(socket)
+        let mut socket = Socket::new(NETLINK_KOBJECT_UEVENT)?;
+        socket.bind(&SocketAddr::new(0, KERNEL_GROUP))?;
+        Self::from_socket(socket.as_fd().try_clone_to_owned()?)
     }
 
     /// Listens to a socket that delivers an event a datagram.
@@ -103,10 +90,17 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_is_heard_or_says_no() {
-        // Without events nothing may block; with them, what arrives may be anything.
-        if let Ok(mut events) = Uevents::listen() {
-            let _ = events.next();
-        }
+    fn the_kernels_own_events_are_listened_to_without_waiting() {
+        // A container may not let us: then there is nothing to look at.
+        let Ok(mut events) = Uevents::listen() else { return };
+        let _ = events.next();
+        // sk, protocol, port, groups, ..., inode
+        let inode = rustix::fs::fstat(&events.socket).unwrap().st_ino.to_string();
+        let sockets = std::fs::read_to_string("/proc/net/netlink").unwrap();
+        let mut sockets = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let socket = sockets
+            .find(|fields| fields.last() == Some(&inode.as_str()))
+            .expect("listed");
+        assert_eq!((socket[1], socket[3]), ("15", "00000001"));
     }
 }
