@@ -1,8 +1,9 @@
 //! The compiler, its flags, and the hash of what it reads.
 
 use super::{KernelsError, read};
+use crate::workspace_root;
 use sha2::{Digest, Sha256};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -104,14 +105,7 @@ impl Compiler {
         arch: &str,
         more: &[&str],
     ) -> Result<Vec<u8>, KernelsError> {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let out = root.join("target/kernels");
-        std::fs::create_dir_all(&out).map_err(|source| KernelsError::Io {
-            path: out.clone(),
-            source,
-        })?;
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let object = out.join(format!("{number}.{arch}.{}.co", std::process::id()));
+        let object = scratch(&format!("{arch}.co"))?;
         let output = Command::new(&self.program)
             .current_dir(root)
             .args(flags(arch))
@@ -138,6 +132,18 @@ impl Compiler {
         let _ = std::fs::remove_file(&object);
         Ok(bytes)
     }
+}
+
+/// A path of its own for a file that is needed for a moment.
+pub(super) fn scratch(ending: &str) -> Result<PathBuf, KernelsError> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let out = workspace_root().join("target/kernels");
+    std::fs::create_dir_all(&out).map_err(|source| KernelsError::Io {
+        path: out.clone(),
+        source,
+    })?;
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    Ok(out.join(format!("{number}.{}.{ending}", std::process::id())))
 }
 
 pub(super) fn sorted(directory: &Path, extension: &str) -> Result<Vec<String>, KernelsError> {

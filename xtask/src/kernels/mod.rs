@@ -1,4 +1,4 @@
-//! `cargo xtask kernels build|check`: compiles `kernels/*.hip` into `kernels/prebuilt/`, and proves that what lies there is what
+//! `cargo xtask kernels build|check|ptxas`: compiles `kernels/*.hip` into `kernels/prebuilt/`, and proves that what lies there is what
 //! the sources give.
 //!
 //! Nobody needs this to use or test the workspace: the packs are committed.
@@ -9,6 +9,7 @@ mod describe;
 mod faulty;
 mod manifest;
 mod pack;
+mod ptxas;
 
 use crate::{Outcome, workspace_root};
 use compile::Compiler;
@@ -45,7 +46,8 @@ enum Command {
         #[arg(long, conflicts_with = "arch")]
         faulty_only: bool,
     },
-    /// Compiles the kernels and compares the result byte for byte with what is committed.
+    /// Compiles the kernels and compares the result byte for byte with what is committed. PTX is assembled, if the machine has
+    /// ptxas.
     Check {
         /// Only these targets. Default: every target in the manifest.
         #[arg(long)]
@@ -60,6 +62,12 @@ enum Command {
         /// Writes the bounds: what is counted now.
         #[arg(long)]
         bless: bool,
+    },
+    /// Assembles the kernels' PTX with ptxas and prints the registers, shared memory and spills of every kernel.
+    Ptxas {
+        /// The pack.
+        #[arg(long, default_value = "sm_75")]
+        arch: String,
     },
     /// Prints registers, LDS and code size of every kernel, from the manifest.
     List {
@@ -107,6 +115,10 @@ enum KernelsError {
         bytes: u32,
         limit: u32,
     },
+    #[error("{program} is no ptxas that answers; ROCMFORGE_PTXAS names one (it comes with CUDA)")]
+    NoAssembler { program: String },
+    #[error("{card}: ptxas refuses {family}:\n{log}")]
+    NotAssembled { card: String, family: String, log: String },
     #[error("{arch}: kernel {kernel} has another argument layout than on the other targets")]
     ArgumentLayout { arch: String, kernel: String },
     #[error("{0}")]
@@ -147,6 +159,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         } => build(arch, any_compiler, faulty_only)?,
         Command::Check { arch, strict } => check(arch, strict)?,
         Command::Counters { bless } => counters::run(bless)?,
+        Command::Ptxas { arch } => ptxas::table(&arch)?,
         Command::List { arch } => list(arch)?,
     }
     Ok(())
@@ -282,6 +295,7 @@ fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError> {
             list: differ.join(", "),
         });
     }
+    ptxas::check(&targets)?;
     let not_comparable = |why: String| {
         if strict {
             return Err(KernelsError::NotComparable(why));

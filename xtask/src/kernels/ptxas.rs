@@ -1,0 +1,299 @@
+//! NVIDIA's assembler over the packs of PTX, where a machine has it: whether it accepts every kernel, and what it makes of it.
+//!
+//! A card's driver does the same when it loads a module. The registers are not in the manifest: they are this assembler's
+//! choice, and another release's are others.
+
+use super::compile::scratch;
+use super::{KernelsError, in_parallel, pack, prebuilt, read, write};
+use rocmforge_code_object::CodeObject;
+use rocmforge_kernels::Pack;
+use std::process::Command;
+
+/// The cards that are assembled for: the oldest that the packs are for, and those with most changes since.
+const CARDS: [&str; 3] = ["sm_75", "sm_80", "sm_90"];
+
+/// Where the assembler is, if not on the path.
+const VARIABLE: &str = "ROCMFORGE_PTXAS";
+
+/// An assembler that answers.
+pub(super) struct Assembler {
+    program: String,
+    /// `12.8`.
+    version: String,
+}
+
+/// What it says of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Assembled {
+    kernel: String,
+    registers: u32,
+    shared: u32,
+    /// Bytes of registers kept in memory, and of other private memory.
+    spilled: u32,
+    stack: u32,
+}
+
+impl Assembler {
+    /// The one that the variable names, or `ptxas`. `None`: the machine has none, and nobody named one.
+    pub(super) fn find() -> Result<Option<Self>, KernelsError> {
+        let named = std::env::var(VARIABLE).ok();
+        let program = named.clone().unwrap_or_else(|| "ptxas".to_owned());
+        let answer = Command::new(&program).arg("--version").output();
+        let text = match answer {
+            Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
+            _ => String::new(),
+        };
+        match (release(&text), named) {
+            (Some(version), _) => Ok(Some(Self { program, version })),
+            (None, None) => Ok(None),
+            (None, Some(program)) => Err(KernelsError::NoAssembler { program }),
+        }
+    }
+
+    /// Assembles every family of a pack for every card that it runs on.
+    fn assemble(&self, arch: &str) -> Result<Vec<(&'static str, Vec<Assembled>)>, KernelsError> {
+        let path = prebuilt().join(pack::file_name(arch));
+        let objects = Pack::read(&read(&path)?).map_err(|error| KernelsError::Manifest(error.to_string()))?;
+        let cards: Vec<&'static str> = CARDS.into_iter().filter(|card| objects.runs_on(card)).collect();
+        let jobs: Vec<(&str, &[u8], &'static str)> = (cards.iter())
+            .flat_map(|card| objects.objects().map(move |(family, ptx)| (family, ptx, *card)))
+            .collect();
+        let done = in_parallel(&jobs, |&(family, ptx, card)| self.assemble_one(family, ptx, card))?;
+        let of_card = |card: &str| {
+            let made = jobs.iter().zip(&done).filter(|(job, _)| job.2 == card);
+            made.flat_map(|(_, kernels)| kernels.iter().cloned()).collect()
+        };
+        Ok(cards.iter().map(|&card| (card, of_card(card))).collect())
+    }
+
+    fn assemble_one(&self, family: &str, ptx: &[u8], card: &str) -> Result<Vec<Assembled>, KernelsError> {
+        let source = scratch(&format!("{card}.ptx"))?;
+        // The pack's text ends with a NUL byte, for the driver.
+        write(&source, ptx.strip_suffix(b"\0").unwrap_or(ptx))?;
+        let output = Command::new(&self.program)
+            .args(["-v", &format!("-arch={card}"), "-o", "/dev/null"])
+            .arg(&source)
+            .output();
+        // Best effort: a leftover under target/ harms nobody.
+        let _ = std::fs::remove_file(&source);
+        let output = output.map_err(|source| KernelsError::Io {
+            path: self.program.clone().into(),
+            source,
+        })?;
+        let log = String::from_utf8_lossy(&output.stderr).into_owned();
+        if !output.status.success() {
+            return Err(KernelsError::NotAssembled {
+                card: card.to_owned(),
+                family: family.to_owned(),
+                log,
+            });
+        }
+        let kernels = parse(&log);
+        let declared = CodeObject::parse(ptx).map_err(|error| KernelsError::BadObject {
+            arch: card.to_owned(),
+            family: family.to_owned(),
+            reason: error.to_string(),
+        })?;
+        for kernel in &declared.kernels {
+            if !kernels.iter().any(|made| made.kernel == kernel.name) {
+                return Err(KernelsError::NotAssembled {
+                    card: card.to_owned(),
+                    family: family.to_owned(),
+                    log: format!("it says nothing of {}: {log:?}", kernel.name),
+                });
+            }
+        }
+        Ok(kernels)
+    }
+}
+
+/// `12.8` of "Cuda compilation tools, release 12.8, V12.8.93".
+fn release(version: &str) -> Option<String> {
+    let (_, rest) = version.split_once("release ")?;
+    Some(rest.split(',').next()?.trim().to_owned())
+}
+
+/// The kernels of a verbose log.
+fn parse(log: &str) -> Vec<Assembled> {
+    let mut kernels: Vec<Assembled> = Vec::new();
+    for line in log.lines() {
+        if let Some((_, rest)) = line.split_once("Compiling entry function '") {
+            kernels.push(Assembled {
+                kernel: rest.split('\'').next().unwrap_or_default().to_owned(),
+                ..Assembled::default()
+            });
+        }
+        let Some(kernel) = kernels.last_mut() else { continue };
+        let before = |unit: &str| {
+            let (number, _) = line.split_once(unit)?;
+            number.rsplit([' ', ',']).next()?.parse::<u32>().ok()
+        };
+        if let Some(stack) = before(" bytes stack frame") {
+            kernel.stack = stack;
+            kernel.spilled = before(" bytes spill stores").unwrap_or(0) + before(" bytes spill loads").unwrap_or(0);
+        }
+        if let Some(registers) = before(" registers") {
+            (kernel.registers, kernel.shared) = (registers, before(" bytes smem").unwrap_or(0));
+        }
+    }
+    kernels
+}
+
+/// Assembles the packs of PTX among `targets`, and says so. Fails where a kernel is refused, spills or has a stack.
+pub(super) fn check(targets: &[String]) -> Result<(), KernelsError> {
+    let ptx: Vec<&String> = targets.iter().filter(|target| target.starts_with("sm_")).collect();
+    if ptx.is_empty() {
+        return Ok(());
+    }
+    let Some(assembler) = Assembler::find()? else {
+        say!("no ptxas on the path and none in {VARIABLE}: whether it accepts the PTX is not looked at");
+        return Ok(());
+    };
+    for arch in ptx {
+        for (card, kernels) in assembler.assemble(arch)? {
+            refuse_spills(card, &kernels)?;
+            let most = kernels.iter().max_by_key(|kernel| kernel.registers);
+            say!(
+                "{arch}: ptxas {} accepts {} kernels for {card}, no spills, at most {} registers",
+                assembler.version,
+                kernels.len(),
+                most.map_or(0, |kernel| kernel.registers)
+            );
+        }
+    }
+    Ok(())
+}
+
+fn refuse_spills(card: &str, kernels: &[Assembled]) -> Result<(), KernelsError> {
+    match kernels.iter().find(|kernel| kernel.spilled > 0 || kernel.stack > 0) {
+        None => Ok(()),
+        Some(kernel) => Err(KernelsError::Spills {
+            arch: card.to_owned(),
+            kernel: kernel.kernel.clone(),
+            what: format!(
+                "moves {} bytes of registers to and from memory and has {} bytes of stack",
+                kernel.spilled, kernel.stack
+            ),
+        }),
+    }
+}
+
+/// Prints what becomes of every kernel.
+pub(super) fn table(arch: &str) -> Result<(), KernelsError> {
+    let Some(assembler) = Assembler::find()? else {
+        return Err(KernelsError::NoAssembler {
+            program: "ptxas".to_owned(),
+        });
+    };
+    for (card, kernels) in assembler.assemble(arch)? {
+        say!(
+            "{card:<8} {:<28} {:>5} {:>7} {:>6} {:>6}   ptxas {}",
+            "kernel",
+            "regs",
+            "shared",
+            "spills",
+            "stack",
+            assembler.version
+        );
+        for k in kernels {
+            say!(
+                "{card:<8} {:<28} {:>5} {:>7} {:>6} {:>6}",
+                k.kernel,
+                k.registers,
+                k.shared,
+                k.spilled,
+                k.stack
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// What ptxas 12.8 printed, with other numbers.
+    const LOG: &str = "\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'flash_attention_d256' for 'sm_90'
+ptxas info    : Function properties for flash_attention_d256
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 128 registers, used 1 barriers, 34560 bytes smem
+ptxas info    : Compile time = 163.359 ms
+ptxas info    : Compiling entry function 'add' for 'sm_90'
+ptxas info    : Function properties for add
+    16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 22 registers, 384 bytes cmem[0]
+";
+
+    #[test]
+    fn the_assemblers_log_is_read() {
+        let kernels = parse(LOG);
+        let flash = Assembled {
+            kernel: "flash_attention_d256".to_owned(),
+            registers: 128,
+            shared: 34_560,
+            ..Assembled::default()
+        };
+        let add = Assembled {
+            kernel: "add".to_owned(),
+            registers: 22,
+            spilled: 20,
+            stack: 16,
+            ..Assembled::default()
+        };
+        assert_eq!(kernels, [flash.clone(), add]);
+        assert!(refuse_spills("sm_90", &[flash]).is_ok());
+        let error = refuse_spills("sm_90", &kernels).unwrap_err();
+        assert!(
+            matches!(&error, KernelsError::Spills { kernel, .. } if kernel == "add"),
+            "{error}"
+        );
+        assert!(parse("").is_empty());
+    }
+
+    const PTX: &[u8] = b".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry add()\n{\n\tret;\n}\n\0";
+
+    /// An assembler that is a shell script.
+    fn script(commands: &str) -> (tempfile::TempDir, Assembler) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ptxas");
+        std::fs::write(&path, format!("#!/bin/sh\n{commands}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // A test that starts a process meanwhile has the file open for writing until that process has begun.
+        while let Err(error) = Command::new(&path).output() {
+            assert_eq!(error.kind(), std::io::ErrorKind::ExecutableFileBusy);
+        }
+        let (program, version) = (path.display().to_string(), "0.0".to_owned());
+        (folder, Assembler { program, version })
+    }
+
+    #[test]
+    fn a_kernel_that_is_refused_or_passed_over_is_an_error_with_the_log() {
+        let (_folder, refuses) = script("echo 'line 5; error: no such instruction' >&2; exit 1");
+        let error = refuses.assemble_one("family", PTX, "sm_90").unwrap_err().to_string();
+        assert!(
+            error.contains("family") && error.contains("no such instruction"),
+            "{error}"
+        );
+        let (_folder, silent) = script("exit 0");
+        let error = silent.assemble_one("family", PTX, "sm_90").unwrap_err().to_string();
+        assert!(error.contains("nothing of add"), "{error}");
+        let (_folder, works) = script(
+            "for last; do :; done; cp \"$last\" \"$0.seen\"; echo \"Compiling entry function 'add' for '$2'\" >&2",
+        );
+        let kernels = works.assemble_one("family", PTX, "sm_90").unwrap();
+        assert_eq!(kernels.len(), 1);
+        let seen = std::fs::read(format!("{}.seen", works.program)).unwrap();
+        assert_eq!(seen, PTX[..PTX.len() - 1], "without the NUL byte");
+    }
+
+    #[test]
+    fn the_release_is_read() {
+        let text = "ptxas: NVIDIA (R) Ptx optimizing assembler\nCuda compilation tools, release 12.8, V12.8.93\n";
+        assert_eq!(release(text).as_deref(), Some("12.8"));
+        assert_eq!(release("something else"), None);
+    }
+}
