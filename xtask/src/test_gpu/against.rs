@@ -185,6 +185,7 @@ impl fmt::Display for Comparison {
 mod tests {
     use super::*;
     use crate::test_gpu::report::Verdict;
+    use crate::test_gpu::verdict;
     use rocmforge_testkit::against::{Header, write};
     use rocmforge_testkit::compare::Tolerance;
 
@@ -211,6 +212,12 @@ mod tests {
         Comparison::new(&run("hip"), &run("sim")).unwrap()
     }
 
+    /// What the run ends with, if not well.
+    fn agreement(comparison: &Comparison) -> Option<String> {
+        let ended = verdict::agreement(comparison, "hip", "sim", Path::new("against.json"));
+        ended.err().map(|error| error.to_string())
+    }
+
     #[test]
     fn a_file_of_any_test_lies_in_its_folder() {
         assert_eq!(file_name("kernels::softmax::row_of_33"), "kernels.softmax.row_of_33");
@@ -228,6 +235,7 @@ mod tests {
             put(folder, ids[1], 9, &[0.25; 4], Tolerance::Absolute(1e-3));
         }
         let equal = compare(directory.path(), &results);
+        assert_eq!(agreement(&equal), None);
         let total = equal.total();
         assert_eq!((total.tests, total.without_buffers), (3, 1));
         assert_eq!((total.buffers, total.identical, total.different), (2, 2, 0), "{equal}");
@@ -241,6 +249,8 @@ mod tests {
         put(&folders[1], ids[0], 12, &[1.0], Tolerance::Exact);
         put(&folders[1], ids[2], 13, &[1.0], Tolerance::Exact);
         let planted = compare(directory.path(), &results);
+        let said = "4 of 7 buffers are different on hip and sim; see against.json";
+        assert_eq!(agreement(&planted).as_deref(), Some(said));
         let total = planted.total();
         assert_eq!((total.tests, total.without_buffers), (3, 0));
         assert_eq!(
@@ -268,5 +278,9 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(report).unwrap()).unwrap();
         assert_eq!(json["differences"].as_array().unwrap().len(), 3);
         assert_eq!(json["not_compared"][0], ids[1]);
+
+        let nothing = compare(directory.path(), &[results[1].clone()]);
+        let said = "--against compared no buffer: 1 test runs did not pass on both devices, the others compare none";
+        assert_eq!(agreement(&nothing).as_deref(), Some(said));
     }
 }

@@ -93,15 +93,15 @@ impl Interrupt {
 }
 
 /// The signals to listen to in a process whose `/proc/<pid>/status` this is.
-fn heeded(status: &str) -> impl Iterator<Item = i32> {
+fn heeded(status: &str) -> Vec<i32> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     let ignored = ignored.unwrap_or(0);
     // The lowest bit is signal 1.
-    let is_ignored = move |signal: i32| (ignored << 1) >> signal & 1 == 1;
-    [SIGINT, SIGTERM, SIGHUP]
-        .into_iter()
-        .filter(move |&signal| signal == SIGTERM || !is_ignored(signal))
+    let is_ignored = |signal: i32| (ignored << 1) >> signal & 1 == 1;
+    let mut signals = vec![SIGINT, SIGTERM, SIGHUP];
+    signals.retain(|&signal| signal == SIGTERM || !is_ignored(signal));
+    signals
 }
 
 #[cfg(test)]
@@ -132,16 +132,13 @@ mod tests {
 
     #[test]
     fn what_the_process_was_started_to_ignore_stays_so_but_for_sigterm() {
-        let heeded = |mask: &str| heeded(&format!("Name:\tx\nSigBlk:\tff\nSigIgn:\t{mask}\n")).collect::<Vec<_>>();
+        let heeded = |mask: &str| heeded(&format!("Name:\tx\nSigBlk:\tff\nSigIgn:\t{mask}\n"));
         // Bit n - 1 is signal n: SIGHUP 1, SIGINT 2, SIGTERM 15.
         assert_eq!(heeded("0000000000000000"), [SIGINT, SIGTERM, SIGHUP]);
         assert_eq!(heeded("0000000000000001"), [SIGINT, SIGTERM]);
         assert_eq!(heeded("0000000000000002"), [SIGTERM, SIGHUP]);
         assert_eq!(heeded("0000000000004003"), [SIGTERM]);
         assert_eq!(heeded("ffffffffffffbffc"), [SIGINT, SIGTERM, SIGHUP]);
-        assert_eq!(
-            super::heeded("Name:\tx\n").collect::<Vec<_>>(),
-            [SIGINT, SIGTERM, SIGHUP]
-        );
+        assert_eq!(super::heeded("Name:\tx\n"), [SIGINT, SIGTERM, SIGHUP]);
     }
 }

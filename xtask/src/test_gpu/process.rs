@@ -1,6 +1,6 @@
 //! Processes as `/proc` shows them.
 
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -70,7 +70,7 @@ impl Process {
     /// Takes the exit status of a child of ours, if it has ended.
     pub(super) fn reap(&self) {
         if let Some(pid) = self.pid() {
-            let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
         }
     }
 }

@@ -152,11 +152,11 @@ impl Supervision {
 
     fn judge(&self, ending: Ending, told: &Told) -> Verdict {
         match ending {
-            Ending::Itself(Some(status)) if status.success() => told.verdict(),
-            Ending::Itself(status) => match status.and_then(|status| status.signal()) {
-                Some(signal) => Verdict::Crashed { signal },
-                None => Verdict::Failed {
-                    status: status.and_then(|status| status.code()).unwrap_or(-1),
+            Ending::Itself(status) => match status.and_then(|status| status.code()) {
+                Some(0) => told.verdict(),
+                Some(status) => Verdict::Failed { status },
+                None => Verdict::Crashed {
+                    signal: status.and_then(|status| status.signal()).unwrap_or_default(),
                 },
             },
             Ending::Late { silent, signal } => Verdict::TimedOut {

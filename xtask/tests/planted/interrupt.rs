@@ -1,9 +1,10 @@
 //! The user ends a run, or somebody ends the supervisor.
 
+use super::lock::{end, waiting};
 use super::supervisor::{Run, send, wait_for};
 use rocmforge_testkit::lock::{self, CardLock};
 use rustix::io::ioctl_fionbio;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -65,24 +66,16 @@ fn an_interrupt_before_the_first_test_promises_no_reports() {
 }
 
 #[test]
-fn an_interrupt_while_waiting_for_the_card_names_it_and_who_has_it() {
+fn an_interrupt_while_waiting_for_the_card_names_it() {
     let run = Run::new();
     let locks = run.reports().join("lock");
     let held = CardLock::acquire(&locks, "sim", Duration::ZERO, |_| {}).unwrap();
-    let mut child = run.supervisor("faults::number::n000", 1000).spawn().unwrap();
-    let (mut said, mut text) = (BufReader::new(child.stderr.take().unwrap()), String::new());
-    while !text.contains("waiting for sim") {
-        assert_ne!(said.read_line(&mut text).unwrap(), 0, "{text}");
-    }
-    assert!(
-        text.contains(&format!("in use by pid {} ", std::process::id())),
-        "{text}"
-    );
-    send(&child, "INT");
-    said.read_to_string(&mut text).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{text}");
-    let end = "error: ended by the user (signal 2) while waiting for sim: there is no report on it\n";
-    assert!(text.ends_with(end), "{text}");
+    let waits = waiting(&mut run.supervisor("faults::number::n000", 1000));
+    send(&waits.0, "INT");
+    let (code, text) = end(waits);
+    assert_eq!(code, Some(130), "{text}");
+    let said = "error: ended by the user (signal 2) while waiting for sim: there is no report on it\n";
+    assert!(text.ends_with(said), "{text}");
     drop(held);
 }
 

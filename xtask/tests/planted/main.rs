@@ -12,4 +12,5 @@ mod faults;
 #[path = "../../src/fixture.rs"]
 mod fixture;
 mod interrupt;
+mod lock;
 mod supervisor;

@@ -81,6 +81,39 @@ fn what_keeps_a_card_from_being_used_is_refused_with_what_to_do() {
 }
 
 #[test]
+fn a_driver_built_into_the_kernel_or_bound_to_another_card_will_do() {
+    let built_in = Tree::headless();
+    std::fs::remove_dir_all(built_in.path().join("sys/module")).unwrap();
+    let grave = |tree: &Tree| {
+        let found = findings(tree, NONE).into_iter();
+        found.filter(|finding| finding.level > Level::Note).count()
+    };
+    assert_eq!(grave(&built_in), 0);
+    // The card says nothing of its driver, which is loaded.
+    let silent = Tree::headless().file("sys/class/drm/card0/device/uevent", "PCI_SLOT_NAME=0000:03:00.0\n");
+    assert_eq!(grave(&silent), 0, "{:?}", findings(&silent, NONE));
+}
+
+#[test]
+fn a_version_is_a_short_text() {
+    for (length, noted) in [(199, true), (200, false)] {
+        let tree = Tree::headless().file("proc/sys/kernel/osrelease", &"6".repeat(length));
+        let found = findings(&tree, NONE);
+        assert_eq!(found[0].what.starts_with("kernel 666"), noted, "{length}");
+    }
+}
+
+#[test]
+fn a_connector_that_is_connected_or_enabled_drives_a_display() {
+    for (status, enabled) in [("connected", "disabled"), ("disconnected", "enabled")] {
+        let tree = Tree::headless()
+            .file("sys/class/drm/card0-DP-1/status", status)
+            .file("sys/class/drm/card0-DP-1/enabled", enabled);
+        refuses(&tree, "drives a display (DP-1)");
+    }
+}
+
+#[test]
 fn a_display_needs_consent() {
     let tree = Tree::new().driver().card(0, XT, true);
     refuses(

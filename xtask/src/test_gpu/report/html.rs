@@ -1,7 +1,7 @@
 //! The run as one page that needs nothing but itself: no script, no network, whatever a test is called or prints.
 
 use super::timeline::timeline;
-use super::{Counts, Kind, Summary, TestResult};
+use super::{Counts, Kind, Summary, TestResult, Verdict};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = "
@@ -47,8 +47,10 @@ impl Summary {
                     @if self.counts.expected_failures > 0 {
                         h2 { "Expected failures" }
                         ul.expected {
-                            @for (result, reason, failure) in self.expected_failures() {
-                                li { (clean(&result.id)) " " (clean(reason)) pre { "\n" (clean(failure)) } }
+                            @for result in &self.results {
+                                @if let Verdict::ExpectedFailure { reason, failure } = &result.verdict {
+                                    li { (clean(&result.id)) " " (clean(reason)) pre { "\n" (clean(failure)) } }
+                                }
                             }
                         }
                     }

@@ -277,14 +277,6 @@ impl Summary {
         std::fs::write(directory.join("report.html"), self.html())
     }
 
-    /// The tests that failed where they are known to, with where and why, and what each failed with.
-    fn expected_failures(&self) -> impl Iterator<Item = (&TestResult, &str, &str)> {
-        self.results.iter().filter_map(|result| match &result.verdict {
-            Verdict::ExpectedFailure { reason, failure } => Some((result, reason.as_str(), failure.as_str())),
-            _ => None,
-        })
-    }
-
     fn by_package(&self) -> BTreeMap<&str, Vec<&TestResult>> {
         let mut packages: BTreeMap<&str, Vec<&TestResult>> = BTreeMap::new();
         for result in &self.results {

@@ -114,6 +114,17 @@ fn siblings_of_a_reset_are_invalidated_too() {
 }
 
 #[test]
+fn a_process_that_sticks_after_a_reset_is_the_graver_of_the_two() {
+    let card = Card::new();
+    let resets = "while ! [ -e b.up ]; do sleep 0.01; done; mkdir $DUMPS/devcd1";
+    let sticks = "trap 'mkdir $DRIVER/$$; exit' QUIT; touch b.up; while :; do sleep 0.05; done";
+    let verdicts = card.run(&[("a", resets), ("b", sticks)], 2, true);
+    assert!(matches!(verdicts[0], Verdict::Invalidated { .. }), "{}", verdicts[0]);
+    assert!(matches!(verdicts[1], Verdict::Stuck { .. }), "{}", verdicts[1]);
+    assert_eq!(card.quarantine.read().map(|held| held.cause), Some(Cause::Stuck));
+}
+
+#[test]
 fn a_hang_that_led_to_a_reset_blocks_the_rest_too() {
     let mut card = Card::new();
     card.script.supervision.deadline = Duration::from_millis(200);

@@ -226,6 +226,15 @@ fn a_test_that_runs_and_says_nothing_has_its_deadline() {
     assert!(matches!(script.run().verdict, Verdict::TimedOut { silent: false, .. }));
 }
 
+#[test]
+fn a_test_that_stands_still_for_a_moment_only_goes_on() {
+    // Silent from the 3rd second on and stopped then, for less than 3 s more.
+    let beat = BEAT.replace("ENDED", "false");
+    let script = format!("{beat} (sleep 3.6; kill -CONT $$) & kill -STOP $$; wait");
+    let script = Script::new(&script).with(|supervision| supervision.silence = Duration::from_secs(3));
+    assert_eq!(script.run().verdict, Verdict::Passed);
+}
+
 fn is_gone(pid: &str) -> bool {
     matches!(state_of(pid.trim().parse().unwrap()), None | Some('Z'))
 }
@@ -311,6 +320,18 @@ fn an_interrupt_ends_a_test_in_order_and_a_second_one_at_once() {
         start.elapsed() < LONG,
         "the second one does not wait for the grace of the first"
     );
+
+    // Both before the supervisor has done anything: nobody is asked.
+    let script =
+        Script::new("trap 'touch asked' TERM; touch ready; while :; do sleep 0.05; done").with(|supervision| {
+            supervision.grace.terminate = LONG;
+        });
+    let start = Instant::now();
+    let result = run_and(&script, || {
+        [2, 2].into_iter().for_each(|signal| script.interrupt.raise(signal))
+    });
+    assert_eq!(result.verdict, Verdict::Interrupted);
+    assert!(start.elapsed() < LONG);
 }
 
 fn machine() -> tempfile::TempDir {
