@@ -101,10 +101,15 @@ impl NvmlReadings {
             match unsafe { (self.nvml.processes)(self.device, &mut count, room.as_mut_ptr()) } {
                 SUCCESS => {
                     let listed = room.get(..count as usize)?;
-                    let ours = listed.iter().find(|process| process.pid == pid);
-                    // Who is not listed holds nothing yet.
-                    let used = ours.map_or(0, |process| process.used);
-                    return (used != NOT_AVAILABLE).then_some(Bytes(used));
+                    // Who is not listed holds nothing yet. On a card in parts there is an entry for each part.
+                    let mut used = 0u64;
+                    for process in listed.iter().filter(|process| process.pid == pid) {
+                        if process.used == NOT_AVAILABLE {
+                            return None;
+                        }
+                        used = used.saturating_add(process.used);
+                    }
+                    return Some(Bytes(used));
                 }
                 INSUFFICIENT_SIZE if room.len() < MAX_PROCESSES => {
                     room.resize(room.len() * 4, Process::default());
@@ -151,3 +156,6 @@ impl std::fmt::Debug for NvmlReadings {
         f.debug_struct("NvmlReadings").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

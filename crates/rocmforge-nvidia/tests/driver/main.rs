@@ -1,9 +1,9 @@
 //! The provider over a stand-in for NVIDIA's driver, compiled from `cuda.c`: no card is needed.
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "one sequence of calls, one promise")]
 
-use libloading::os::unix::Library;
 mod graphs;
 
+use libloading::os::unix::Library;
 use rocmforge_hip_sys::*;
 use rocmforge_nvidia::{CudaDriver, LoadError};
 use std::ffi::{c_int, c_uint, c_void};
