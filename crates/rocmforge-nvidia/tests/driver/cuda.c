@@ -6,16 +6,19 @@ typedef unsigned status;
 typedef void *handle;
 typedef unsigned long long address;
 
-// What the next call answers, once; and what was last seen. Read and written by the tests through these functions.
+// What the next call answers, or one of those after it, once; and what was last seen. Read and written by the tests through these functions.
 static status next_status;
+static int calls_before;
 static __thread handle current;
 static int contexts;
 static unsigned long long seen[16];
-void fake_answer(status s) { next_status = s; }
+void fake_answer(status s) { next_status = s; calls_before = 0; }
+void fake_answer_after(int calls, status s) { next_status = s; calls_before = calls; }
+int fake_has_answered(void) { return !next_status; }
 unsigned long long fake_seen(int i) { return seen[i]; }
 int fake_contexts(void) { return contexts; }
 #define ANSWER                                                                                                         \
-    if (next_status) {                                                                                                 \
+    if (next_status && calls_before-- == 0) {                                                                          \
         status s = next_status;                                                                                        \
         next_status = 0;                                                                                               \
         return s;                                                                                                      \

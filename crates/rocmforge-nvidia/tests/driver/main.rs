@@ -1,6 +1,7 @@
 //! The provider over a stand-in for NVIDIA's driver, compiled from `cuda.c`: no card is needed.
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "one sequence of calls, one promise")]
 
+mod failures;
 mod graphs;
 
 use libloading::os::unix::Library;
@@ -61,6 +62,20 @@ impl Fake {
         let answer: unsafe extern "C" fn(c_uint) = self.own("fake_answer");
         // SAFETY: takes a number.
         unsafe { answer(status) }
+    }
+
+    /// Like `answer`, once so many calls have been made.
+    fn answer_after(&self, calls: c_int, status: c_uint) {
+        let answer: unsafe extern "C" fn(c_int, c_uint) = self.own("fake_answer_after");
+        // SAFETY: takes numbers.
+        unsafe { answer(calls, status) }
+    }
+
+    /// Whether a call has answered what it was to answer.
+    fn has_answered(&self) -> bool {
+        let answered: unsafe extern "C" fn() -> c_int = self.own("fake_has_answered");
+        // SAFETY: takes nothing.
+        unsafe { answered() != 0 }
     }
 
     fn contexts(&self) -> c_int {
