@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use rocmforge_memory::sysfs::{AMD, Access, ReadError, Sysfs, SysfsReadings};
+use rocmforge_memory::sysfs::{AMD, Access, ReadError, Sysfs, SysfsReadings, gfx_name};
 use rocmforge_memory::{Bytes, Card, DeviceKey, Limit, Policy, Readings, Warning};
 use tempfile::TempDir;
 
@@ -112,6 +112,7 @@ fn a_card_and_an_apu() {
     );
     assert_eq!((xt.displays(), apu.displays()), (1, 0));
     assert_eq!(xt.render_node.as_deref(), Some("renderD129"));
+    assert_eq!(apu.render_node.as_deref(), Some("renderD130"));
     assert_eq!(xt.connectors.len(), 2);
     let node = machine.node_of(xt).expect("the card's node");
     assert_eq!(
@@ -123,6 +124,81 @@ fn a_card_and_an_apu() {
         !machine.is_unified(xt) && machine.is_unified(apu),
         "gfx1036 is part of a processor"
     );
+}
+
+#[test]
+fn a_display_counts_where_it_is_plugged_in_or_driven() {
+    for (status, enabled, displays) in [
+        ("connected", "enabled", 1),
+        ("connected", "disabled", 1),
+        ("disconnected", "enabled", 1),
+        ("disconnected", "disabled", 0),
+    ] {
+        let tree = Tree::new();
+        tree.card(0, XT, 20 * GIB, 0).connector("card0-DP-1", status, enabled);
+        assert_eq!(
+            tree.sysfs().machine().cards[0].displays(),
+            displays,
+            "{status}, {enabled}"
+        );
+    }
+}
+
+#[test]
+fn a_node_with_processor_cores_shares_their_memory() {
+    let tree = Tree::new();
+    tree.card(0, XT, 20 * GIB, 0).node(1, 4711, 110_000, 3, 20 * GIB);
+    let unified = || {
+        let machine = tree.sysfs().machine();
+        machine.is_unified(&machine.cards[0])
+    };
+    assert!(!unified());
+    let properties = "cpu_cores_count 16\nlocation_id 768\ngfx_target_version 110000\n";
+    tree.file("sys/class/kfd/kfd/topology/nodes/1/properties", properties);
+    assert!(unified());
+}
+
+#[test]
+fn amds_cards_are_told_from_others_and_boards_have_names() {
+    let tree = Tree::new();
+    tree.card(0, XT, 20 * GIB, 0).card(1, APU, GIB, 0);
+    let device = |number: u32, file: &str| format!("sys/class/drm/card{number}/device/{file}");
+    tree.file(&device(0, "product_name"), "Radeon RX 7900 XT\n")
+        .file(&device(1, "product_name"), "\n")
+        .file(&device(1, "vendor"), "0x10de\n");
+    let machine = tree.sysfs().machine();
+    let names: Vec<_> = machine.cards.iter().map(|card| card.product.as_deref()).collect();
+    assert_eq!(names, [Some("Radeon RX 7900 XT"), None]);
+    let amd: Vec<_> = machine.amd_cards().map(|card| card.number).collect();
+    assert_eq!(amd, [0]);
+}
+
+#[test]
+fn targets_have_one_hexadecimal_digit_for_minor_and_step() {
+    for (version, name) in [
+        (110_000, Some("gfx1100")),
+        (90_010, Some("gfx90a")),
+        (91_515, Some("gfx9ff")),
+        (91_600, None),
+        (90_016, None),
+        (991_515, Some("gfx99ff")),
+        (1_000_000, None),
+        (9_999, None),
+    ] {
+        assert_eq!(gfx_name(version).as_deref(), name, "{version}");
+    }
+}
+
+#[test]
+fn a_file_is_read_up_to_a_mebibyte() {
+    let tree = Tree::new();
+    tree.card(0, XT, 20 * GIB, 0);
+    for (length, problems) in [(1 << 20, 0), ((1 << 20) + 1, 1)] {
+        tree.file("sys/class/drm/card0/device/product_name", "x".repeat(length));
+        let machine = tree.sysfs().machine();
+        assert_eq!(machine.problems.len(), problems, "{length} bytes");
+        assert_eq!(machine.cards[0].product.is_some(), problems == 0);
+    }
 }
 
 #[test]
@@ -149,6 +225,7 @@ fn readings_of_one_card_follow_the_files() {
         format!("{GIB}\n"),
     );
     let readings = SysfsReadings::new(&tree.sysfs(), "0000:03:00.0");
+    assert!(readings.found());
     let reading = readings.read();
     assert_eq!(
         (reading.total, reading.used),
@@ -241,6 +318,11 @@ fn an_apu_reads_system_memory_and_is_refused() {
         (card.budget().budget, card.budget().limit),
         (Bytes::ZERO, Limit::UnifiedMemory)
     );
+    // Also where only the compute driver shows it.
+    let tree = Tree::new();
+    tree.node(2, 815, 100_306, 0x0e, GIB / 2);
+    let readings = SysfsReadings::new(&tree.sysfs(), APU);
+    assert!(!readings.found() && readings.read().unified_memory);
 }
 
 #[test]
@@ -418,6 +500,7 @@ fn a_directory_or_a_pipe_in_the_place_of_a_file_does_not_hang() {
 #[test]
 fn this_machine_can_be_looked_at() {
     // Whatever it has: no panic, and every card has a name.
+    assert!(Sysfs::host().is_host() && !Sysfs::at("/tmp").is_host());
     let machine = Sysfs::host().machine();
     assert!(machine.cards.iter().all(|card| card.name.starts_with("card")));
     assert!(machine.user.uid.is_some());

@@ -101,7 +101,7 @@ impl Sysfs {
         let usable = if self.is_host() {
             // The kernel's own answer, which knows of the access lists that a login gives to the seat's user.
             use rustix::fs::Access as Mode;
-            rustix::fs::access(&path, Mode::READ_OK | Mode::WRITE_OK).is_ok()
+            rustix::fs::access(&path, Mode::READ_OK.union(Mode::WRITE_OK)).is_ok()
         } else {
             permitted(metadata.mode(), metadata.uid(), metadata.gid(), user)
         };
