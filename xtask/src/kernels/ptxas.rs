@@ -68,7 +68,7 @@ impl Assembler {
 
     fn assemble_one(&self, family: &str, ptx: &[u8], card: &str) -> Result<Vec<Assembled>, KernelsError> {
         let source = scratch(&format!("{card}.ptx"))?;
-        // The pack's text ends with a NUL byte, for the driver.
+        // A NUL byte ends the text for the driver; the assembler takes it for a character.
         write(&source, ptx.strip_suffix(b"\0").unwrap_or(ptx))?;
         let output = Command::new(&self.program)
             .args(["-v", &format!("-arch={card}"), "-o", "/dev/null"])

@@ -3,7 +3,7 @@
 use rocmforge_runtime::*;
 use rocmforge_testkit::compare::assert_same;
 use rocmforge_testkit::data::rng;
-use rocmforge_testkit::gpu;
+use rocmforge_testkit::{LeaseOptions, gpu, gpu_with};
 use serial_test::serial;
 
 const LENGTHS: [usize; 10] = [1, 31, 32, 33, 63, 64, 65, 127, 128, 129];
@@ -57,6 +57,40 @@ fn test_gpu_buffer_allocation() {
     }
     backend.synchronize().unwrap();
     assert!(!backend.can_allocate(usize::MAX).unwrap());
+}
+
+#[test]
+#[serial]
+fn a_budget_in_bytes_is_all_there_for_buffers() {
+    // Whatever the driver holds for the process beside them, and though it has begun to before the first.
+    let budget = Bytes::mib(8);
+    let gpu = gpu_with(LeaseOptions {
+        policy: Policy::fixed(budget),
+
+        ..LeaseOptions::default()
+    });
+    let backend = gpu.backend();
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        held.push(backend.allocate_buffer_safe(1 << 20).unwrap());
+    }
+    let error = backend.allocate_buffer_safe(1).unwrap_err();
+    match &error {
+        HipError::OutOfBudget(refused) => {
+            assert_eq!(
+                (refused.available, refused.limit),
+                (Bytes::ZERO, rocmforge_memory::Limit::Cap),
+                "{error}"
+            );
+        }
+        other => panic!("{other}"),
+    }
+    held.pop();
+    backend.synchronize().unwrap();
+    held.push(backend.allocate_buffer_safe(1 << 20).unwrap());
+    let now = backend.card().budget();
+    assert_eq!(now.committed, budget);
+    assert_eq!(now.budget.0, budget.0 + (now.own.0 - now.committed.0), "{now:?}");
 }
 
 #[test]
