@@ -3,7 +3,7 @@
 //! Builds the GPU tests, looks at the card, takes its lock, runs each test in a process of its own under a deadline, and says
 //! what happened: a table here; a page, JUnit and JSON under `target/test-gpu/`. This process itself never opens the card.
 //!
-//! * before: [`discover`], [`device`], [`preflight`], [`nvidia`], [`probe`], [`quarantine`];
+//! * before: [`discover`], [`device`], [`check`] with [`preflight`], [`nvidia`], [`probe`] and [`quarantine`], [`waiting`];
 //! * one test: [`supervise`] with [`running`], [`child`], [`poll`], [`output`], [`heart`], [`ladder`], and after its end
 //!   [`household`], [`process`], [`kfd`] and [`told`];
 //! * all tests: [`session`], with [`breaker`], [`uevents`] and [`interrupt`];
@@ -11,6 +11,7 @@
 
 mod against;
 mod breaker;
+mod check;
 mod child;
 mod device;
 mod discover;
@@ -33,10 +34,12 @@ mod supervise;
 mod told;
 mod uevents;
 mod verdict;
+mod waiting;
 
 use crate::{Outcome, workspace_root};
 use against::{Comparison, Run};
 use breaker::Breaker;
+use check::Checked;
 use device::Device;
 use discover::{Runner, Test};
 use household::Household;
@@ -44,13 +47,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use interrupt::Interrupt;
 use kfd::Kfd;
 use ladder::Grace;
-use preflight::{Consent, Facts, Finding, Level, NvidiaFacts, WITHOUT_CWSR};
+use preflight::{Consent, Finding, Level};
 use quarantine::{Cause, QuarantineFile};
 use report::{Summary, TestResult};
 use rocmforge_memory::Bytes;
 use rocmforge_memory::sysfs::{Machine, Sysfs};
 use rocmforge_testkit::careful::CAREFUL_VARIABLE;
-use rocmforge_testkit::lock::{CardLock, LockError};
 use session::Session;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -114,12 +116,8 @@ pub(crate) struct Args {
     probe_nvidia: bool,
 }
 
-/// Seconds that a test may take unless the user says otherwise.
-const DEADLINE: u64 = 300;
 /// Time that a test may stand still.
 const SILENCE: Duration = Duration::from_secs(30);
-/// Time between two looks at the user while waiting for a card.
-const GLANCE: Duration = Duration::from_millis(500);
 /// Time that what the run left behind may take to end.
 const LAST: Duration = Duration::from_secs(5);
 /// The folder of recorded buffers.
@@ -160,14 +158,6 @@ struct Door {
     household: Arc<Household>,
 }
 
-/// A device that may be used, and how.
-struct Checked {
-    device: Device,
-    findings: Vec<Finding>,
-    careful: bool,
-    deadline: Duration,
-}
-
 impl Door {
     fn run(&self) -> Outcome {
         std::fs::create_dir_all(&self.directory)?;
@@ -205,66 +195,6 @@ impl Door {
 
     fn quarantine(&self, card: &str) -> QuarantineFile {
         QuarantineFile::new(&quarantine::default_directory(), card, self.sysfs.root())
-    }
-
-    /// Looks whether a device may be used, and says what should be known of it.
-    fn check(&self, device: &Device) -> Result<Checked, TestGpuError> {
-        let device = device.clone().resolve(&self.sysfs, &self.machine)?;
-        let mut checked = Checked {
-            deadline: Duration::from_secs(self.args.deadline.unwrap_or(DEADLINE)),
-            findings: Vec::new(),
-            careful: false,
-            device,
-        };
-        match &checked.device {
-            Device::Sim(_) => {}
-            Device::Hip(pci) => {
-                let mut cards = self.machine.amd_cards();
-                let card = cards.find(|card| card.pci.as_ref() == Some(pci));
-                let card = card.expect("a resolved card is there");
-                let facts = Facts::look(&self.sysfs, &self.machine, card, self.quarantine(pci).read());
-                checked.findings = self.judged(facts.findings(self.consent()))?;
-                checked.careful = facts.wants_care();
-                if facts.is_without_cwsr() {
-                    checked.deadline = self.deadline_without_cwsr(checked.deadline)?;
-                }
-            }
-            Device::Nvidia(pci) => {
-                let cards = nvidia::cards(&self.sysfs, &self.machine);
-                let card = cards.iter().find(|card| card.pci == *pci);
-                let card = card.expect("a resolved card is there");
-                let facts = NvidiaFacts::look(&self.sysfs, &self.machine, card, self.quarantine(pci).read());
-                // A driver that files speak against is not asked.
-                let facts = match facts.is_refused() || !self.sysfs.is_host() {
-                    true => facts,
-                    false => facts.with_answer(probe::ask_for(pci)),
-                };
-                checked.findings = self.judged(facts.findings(self.consent()))?;
-                checked.careful = facts.wants_care();
-            }
-        }
-        Ok(checked)
-    }
-
-    /// Tells what was found; a refusal is the end.
-    fn judged(&self, findings: Vec<Finding>) -> Result<Vec<Finding>, TestGpuError> {
-        for finding in &findings {
-            tell!("{finding}");
-        }
-        match findings.iter().find(|finding| finding.level == Level::Refusal) {
-            Some(finding) => Err(TestGpuError::Refused(finding.to_string())),
-            None => Ok(findings),
-        }
-    }
-
-    fn deadline_without_cwsr(&self, wanted: Duration) -> Result<Duration, TestGpuError> {
-        if self.args.deadline.is_some() && wanted > WITHOUT_CWSR {
-            return Err(TestGpuError::TooLong {
-                deadline: wanted.as_secs(),
-                longest: WITHOUT_CWSR.as_secs(),
-            });
-        }
-        Ok(wanted.min(WITHOUT_CWSR))
     }
 
     /// The tests that the user wants.
@@ -307,44 +237,6 @@ impl Door {
 
     fn unless_interrupted(&self, error: TestGpuError) -> TestGpuError {
         self.interrupt.signal().map_or(error, TestGpuError::InterruptedEarly)
-    }
-
-    /// Takes the card's lock, or stops waiting for it when the user does.
-    fn lock(&self, device: &Device) -> Result<CardLock, Box<dyn std::error::Error>> {
-        let directory = device.lock_directory(&self.directory);
-        let until = Instant::now() + Duration::from_secs(self.args.patience);
-        let mut announced = false;
-        loop {
-            let patience = until.saturating_duration_since(Instant::now()).min(GLANCE);
-            let lock = CardLock::acquire_on(&self.sysfs, &directory, &device.card_key(), patience, |holder| {
-                if !announced {
-                    let who = holder.map_or_else(|| "another process".to_owned(), ToString::to_string);
-                    tell!("waiting for {device}: in use by {who}");
-                }
-                announced = true;
-            });
-            match lock {
-                Err(LockError::Held { card, holder, .. }) => {
-                    if let Some(signal) = self.interrupt.signal() {
-                        let device = device.to_string();
-                        return Err(Box::new(TestGpuError::InterruptedWaiting { signal, device }));
-                    }
-                    if Instant::now() >= until {
-                        let waited = Duration::from_secs(self.args.patience);
-                        return Err(Box::new(LockError::Held { card, holder, waited }));
-                    }
-                }
-                // A process of a run before this one, which the driver holds on to: nobody gets it off the card.
-                Err(error @ LockError::Lingering { .. }) => {
-                    if let Some(pci) = device.pci() {
-                        let quarantine = self.quarantine(pci);
-                        quarantine.write(Cause::Stuck, "a run before this one", &error.to_string())?;
-                    }
-                    return Err(Box::new(TestGpuError::Refused(error.to_string())));
-                }
-                lock => return Ok(lock?),
-            }
-        }
     }
 
     /// Runs the tests on one device and reports them under `directory`.
