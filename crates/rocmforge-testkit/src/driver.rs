@@ -82,9 +82,43 @@ impl DriverFigure {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::fs;
+
+    /// A machine with two cards whose driver says of this process what it is told to.
+    pub(crate) struct FakeKfd(tempfile::TempDir);
+
+    impl FakeKfd {
+        pub(crate) fn new() -> Self {
+            let kfd = Self(tempfile::tempdir().unwrap());
+            let namespace = kfd.0.path().join("proc/self/ns");
+            fs::create_dir_all(&namespace).unwrap();
+            std::os::unix::fs::symlink("pid:[4026531836]", namespace.join("pid")).unwrap();
+            for (node, gpu_id, location) in [(1, 4711, 3 << 8), (2, 815, 14 << 8)] {
+                let folder = format!("sys/class/kfd/kfd/topology/nodes/{node}");
+                kfd.write(&format!("{folder}/gpu_id"), &gpu_id.to_string());
+                kfd.write(&format!("{folder}/properties"), &format!("location_id {location}\n"));
+            }
+            kfd
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.0.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        /// On the card at 0000:03:00.0.
+        pub(crate) fn say(&self, mebibytes: u64) {
+            let file = format!("sys/class/kfd/kfd/proc/{}/vram_4711", std::process::id());
+            self.write(&file, &format!("{}\n", mebibytes << 20));
+        }
+
+        pub(crate) fn figure(&self, pci: &str) -> Option<DriverFigure> {
+            DriverFigure::now(&Sysfs::at(self.0.path()), pci)
+        }
+    }
 
     /// What `note` answers to each of a row of leases.
     fn noted(leases: &[Option<u64>]) -> Vec<Option<u64>> {
@@ -133,26 +167,12 @@ mod tests {
 
     #[test]
     fn the_figure_of_this_process_on_that_card_is_read() {
-        let tree = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = tree.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        fs::create_dir_all(tree.path().join("proc/self/ns")).unwrap();
-        std::os::unix::fs::symlink("pid:[4026531836]", tree.path().join("proc/self/ns/pid")).unwrap();
-        for (node, gpu_id, location) in [(1, 4711, 3 << 8), (2, 815, 14 << 8)] {
-            let folder = format!("sys/class/kfd/kfd/topology/nodes/{node}");
-            write(&format!("{folder}/gpu_id"), &gpu_id.to_string());
-            write(&format!("{folder}/properties"), &format!("location_id {location}\n"));
-        }
-        let sysfs = Sysfs::at(tree.path());
-        assert!(DriverFigure::now(&sysfs, "0000:03:00.0").is_none(), "not told");
-        let file = format!("sys/class/kfd/kfd/proc/{}/vram_4711", std::process::id());
-        write(&file, "1048576\n");
-        assert!(DriverFigure::now(&sysfs, "0000:0e:00.0").is_none(), "another card");
-        let figure = DriverFigure::now(&sysfs, "0000:03:00.0").unwrap();
-        write(&file, "9437184\n");
+        let kfd = FakeKfd::new();
+        assert!(kfd.figure("0000:03:00.0").is_none(), "not told");
+        kfd.say(1);
+        assert!(kfd.figure("0000:0e:00.0").is_none(), "another card");
+        let figure = kfd.figure("0000:03:00.0").unwrap();
+        kfd.say(9);
         let expected = Record::Driver {
             before: 1 << 20,
             after: [9 << 20; 3],

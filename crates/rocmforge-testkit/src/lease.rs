@@ -186,7 +186,7 @@ impl GpuLease {
         drop(backend);
         let leaks = self.epoch.leaks();
         // A poisoned backend abandons its handles to the driver on purpose, so what is left says nothing about the test.
-        let is_clean = !poisoned && leaks.is_clean();
+        let is_clean = leaks.is_clean() && !poisoned;
         if !poisoned && !leaks.is_clean() {
             faults.push(LeaseFault::Leak(leaks));
         }
@@ -293,3 +293,51 @@ impl fmt::Display for LeaseFailure {
 }
 
 impl std::error::Error for LeaseFailure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::tests::FakeKfd;
+    use rocmforge_runtime::{Elems, HipBuffer};
+    use rocmforge_sim::{FaultPlan, LaunchFault, When};
+
+    /// How a lease ends after which the driver holds 8 MiB more.
+    fn ends_after(body: impl FnOnce(&GpuLease)) -> Result<(), LeaseFailure> {
+        let kfd = FakeKfd::new();
+        kfd.say(1);
+        let mut lease = gpu();
+        lease.driver = kfd.figure("0000:03:00.0");
+        kfd.say(9);
+        body(&lease);
+        lease.finish()
+    }
+
+    fn retained(failure: &LeaseFailure) -> Vec<&LeaseFault> {
+        let faults = failure.0.iter();
+        faults
+            .filter(|fault| matches!(fault, LeaseFault::Retained(_)))
+            .collect()
+    }
+
+    #[test]
+    fn the_fifth_lease_that_leaves_as_much_with_the_driver_fails_and_unclean_ones_say_what_they_left() {
+        for _ in 0..4 {
+            ends_after(|_| ()).unwrap();
+        }
+        let leak = ends_after(|gpu| std::mem::forget(gpu.backend().allocate_buffer_safe(1).unwrap())).unwrap_err();
+        assert_eq!((leak.leaks().count(), retained(&leak).len()), (1, 0), "{leak}");
+        let hangs = ends_after(|gpu| {
+            let x = HipBuffer::<f32>::zeroed(gpu.backend().stream(), Elems(8), "x").unwrap();
+            let plan = FaultPlan::new().launch(When::Nth(1), LaunchFault::Hangs);
+            gpu.sim().unwrap().set_fault_plan(plan);
+            gpu.kernels().scale(gpu.backend().stream(), &x, &x, 2.0).unwrap();
+        });
+        assert_eq!(retained(&hangs.unwrap_err()).len(), 0);
+        let fifth = ends_after(|_| ()).unwrap_err();
+        assert!(
+            matches!(fifth.0[..], [LeaseFault::Retained(bytes)] if bytes == 8 << 20),
+            "{fifth}"
+        );
+        assert!(fifth.to_string().contains("8.0 MiB"), "{fifth}");
+    }
+}

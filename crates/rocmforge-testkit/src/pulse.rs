@@ -109,18 +109,34 @@ mod tests {
     use std::io::{BufRead, BufReader};
     use std::os::fd::AsRawFd;
 
-    #[test]
-    fn a_pulse_says_what_is_held_until_the_lease_ends() {
+    fn card() -> Arc<Card> {
         let reading = Reading {
             total: Some(Bytes::gib(20)),
             used: Some(Bytes::gib(2)),
             ..Reading::default()
         };
-        let card = Card::new(
+        Card::new(
             DeviceKey::new("sim:0"),
             Policy::tests(),
             Box::new(FixedReadings(reading)),
-        );
+        )
+    }
+
+    #[test]
+    fn a_pulse_that_is_dropped_has_ended() {
+        let card = card();
+        let (_from, to) = std::io::pipe().unwrap();
+        for _ in 0..20 {
+            let pulse = Pulse::on(open(&to.as_raw_fd().to_string()).unwrap(), card.clone());
+            assert!(Arc::strong_count(&card) > 1);
+            drop(pulse);
+            assert_eq!(Arc::strong_count(&card), 1, "its thread is gone");
+        }
+    }
+
+    #[test]
+    fn a_pulse_says_what_is_held_until_the_lease_ends() {
+        let card = card();
         let (from, to) = std::io::pipe().unwrap();
         let start = now();
         let pulse = Pulse::on(open(&to.as_raw_fd().to_string()).unwrap(), card.clone()).unwrap();
@@ -141,6 +157,18 @@ mod tests {
         assert_eq!(rest.iter().filter(|sample| sample.ended).count(), 1);
         assert!(rest.last().unwrap().ended, "nothing follows the end");
         drop(held);
+    }
+
+    #[test]
+    fn the_time_is_the_machines_in_milliseconds() {
+        let machine = || {
+            let now = clock_gettime(ClockId::Monotonic);
+            now.tv_sec as f64 * 1e3 + now.tv_nsec as f64 / 1e6
+        };
+        let before = machine();
+        // A millisecond is cut off.
+        let (now, after) = (now() as f64, machine());
+        assert!(before - 1.0 <= now && now <= after, "{before} {now} {after}");
     }
 
     #[test]

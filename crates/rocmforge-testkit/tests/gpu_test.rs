@@ -1,9 +1,14 @@
 //! The builder of GPU tests, on the simulated card: skips, expected failures, seeds, deadlines.
 
 use rocmforge_runtime::{Elems, HipBuffer, HipError};
+use rocmforge_sim::{CardConfig, SimConfig};
+use rocmforge_testkit::pulse::{HEARTBEAT_FD_VARIABLE, Sample};
 use rocmforge_testkit::report::{REPORT_VARIABLE, Record};
 use rocmforge_testkit::{Bytes, Feature, GpuTest, On};
+use rustix::io::{FdFlags, fcntl_setfd};
 use std::cell::{Cell, RefCell};
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::time::Duration;
@@ -42,6 +47,12 @@ fn a_test_whose_needs_are_not_met_is_skipped() {
         .feature(Feature::Wave32)
         .only(On::Simulated, "it counts instructions");
     assert_eq!(outcome(met, || ()), (true, None));
+    // All that tests may have, and a byte more.
+    assert_eq!(outcome(new().vram(Bytes::gib(2)), || ()), (true, None));
+    assert_eq!(
+        outcome(new().vram(Bytes((2 << 30) + 1)), || panic!("it runs")),
+        (false, None)
+    );
 }
 
 #[test]
@@ -94,10 +105,60 @@ fn every_seed_has_a_lease_and_its_own_data() {
 }
 
 #[test]
+fn what_is_said_one_after_the_other_holds_together() {
+    let card = CardConfig::with_vram(Bytes::gib(3));
+    let sim = SimConfig {
+        cards: vec![card],
+        ..SimConfig::default()
+    };
+    let runs = Cell::new(0);
+    let test = GpuTest::new().seeds(2).wait_deadline(Duration::from_secs(7)).sim(sim);
+    let test = test
+        .deadline(Duration::from_secs(500))
+        .vram(Bytes(1))
+        .feature(Feature::Wave32);
+    test.run(|gpu, _| {
+        assert_eq!(gpu.backend().deadline(), Duration::from_secs(7));
+        assert_eq!(gpu.backend().device().total_memory, Bytes::gib(3));
+        runs.set(runs.get() + 1);
+    });
+    assert_eq!(runs.get(), 2);
+    let skipped = GpuTest::new().feature(Feature::Mfma).sim(SimConfig::default());
+    let skipped = skipped.wait_deadline(Duration::from_secs(7));
+    assert_eq!(outcome(skipped, || panic!("it runs")), (false, None));
+}
+
+#[test]
 fn a_test_past_its_deadline_fails_when_it_ends() {
     let late = GpuTest::new().deadline(Duration::from_millis(1));
     let (ran, failure) = outcome(late, || std::thread::sleep(Duration::from_millis(200)));
     assert!(ran && failure.is_some_and(|text| text.contains("it took more than 1ms")));
+}
+
+/// In a process of its own, because the descriptor is named by the environment.
+#[test]
+fn a_lease_beats_on_the_pipe_that_it_is_told() {
+    const CHILD: &str = "ROCMFORGE_HEARTBEAT_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        drop(rocmforge_testkit::gpu());
+        return;
+    }
+    let (heard, beats) = std::io::pipe().unwrap();
+    fcntl_setfd(&beats, FdFlags::empty()).unwrap();
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_lease_beats_on_the_pipe_that_it_is_told"])
+        .env(CHILD, "1")
+        .env(HEARTBEAT_FD_VARIABLE, beats.as_raw_fd().to_string())
+        .status();
+    assert!(status.unwrap().success());
+    // Other children of this process may hold the writing end for a moment.
+    drop(beats);
+    let samples = BufReader::new(heard)
+        .lines()
+        .map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+    let samples: Vec<Sample> = samples.collect();
+    assert_eq!(samples.iter().filter(|sample| sample.ended).count(), 1, "{samples:?}");
+    assert!(samples.len() >= 2 && samples.last().unwrap().ended, "{samples:?}");
 }
 
 /// In a process of its own, because the report file is named by the environment.

@@ -165,12 +165,17 @@ mod tests {
     fn orphans(household: &Household, mark: &Mark, folder: &Path, script: &str) -> u32 {
         let mut command = Command::new("sh");
         command.args(["-c", script]).current_dir(folder);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        quiet(&mut command);
         let mut process = household.start(&mut command, mark, None).unwrap();
         while household.reap(&mut process).unwrap().is_none() {
             std::thread::sleep(POLL);
         }
         process.id()
+    }
+
+    /// Nobody must wait for the end of what it might say.
+    fn quiet(command: &mut Command) -> &mut Command {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())
     }
 
     /// A shell in a session of its own that has started a `sleep`, and says so in a file before its starter goes.
@@ -246,7 +251,7 @@ mod tests {
         let patience = Duration::from_secs(60);
         let (mine, other) = (Mark::new("mine"), Mark::new("other"));
         let running = household
-            .start(Command::new("sleep").arg("1000"), &other, None)
+            .start(quiet(Command::new("sleep").arg("1000")), &other, None)
             .unwrap();
         let without_a_trace = |name: &str| FAMILY.replace("NAME", name).replace("setsid", "setsid env -i");
         let leader = orphans(&household, &mine, folder.path(), &without_a_trace("a"));

@@ -1,4 +1,4 @@
-// A HIP library with one card, in host memory. FAKE_FAULT names a function and what it does instead: `hang:hipMalloc`.
+// A HIP library with two cards, in host memory; the tests use the second. FAKE_FAULT names a function and what it does instead: `hang:hipMalloc`.
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -35,11 +35,16 @@ unsigned hipInit(unsigned flags) {
   return 0;
 }
 unsigned hipGetDeviceCount(int *count) {
-  *count = 1;
+  *count = 2;
+  return 0;
+}
+static __thread int current;
+unsigned hipSetDevice(int device) {
+  current = device;
   return 0;
 }
 unsigned hipGetDevice(int *device) {
-  *device = 0;
+  *device = current;
   return 0;
 }
 unsigned hipDeviceGet(int *device, int ordinal) {
@@ -51,7 +56,7 @@ unsigned hipDeviceGetName(char *name, int length, int device) {
   return 0;
 }
 unsigned hipDeviceGetPCIBusId(char *name, int length, int device) {
-  snprintf(name, length, "0000:03:00.0");
+  snprintf(name, length, device ? "0000:03:00.0" : "0000:09:00.0");
   return 0;
 }
 unsigned hipDeviceTotalMem(size_t *total, int device) {

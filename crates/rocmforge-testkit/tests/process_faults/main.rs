@@ -32,6 +32,13 @@ mod planted {
     }
 
     #[test]
+    fn names_its_card() {
+        if wanted("names_its_card") {
+            println!("opened {}", gpu().backend().device().pci);
+        }
+    }
+
+    #[test]
     fn two_at_once() {
         if !wanted("two_at_once") {
             return;
@@ -75,6 +82,18 @@ mod planted {
             assert!(random.next_u64() == 0, "a result is wrong");
         }
     }
+}
+
+#[test]
+fn the_card_that_is_locked_is_the_one_that_is_opened() {
+    let scene = Scene::new();
+    let lock = scene.lock();
+    let output = scene.run_under(&lock, "names_its_card", &[]);
+    assert!(
+        output.status.success() && output.text.contains(&format!("opened {CARD}")),
+        "{}",
+        output.text
+    );
 }
 
 #[test]
