@@ -1,7 +1,7 @@
 //! Every function, with each of the driver calls it makes failing in turn: the failure is handed on and remembered, whichever
 //! call it was.
 
-use crate::build;
+use crate::fake::build;
 use rocmforge_hip_sys::*;
 use rocmforge_nvidia::CudaDriver;
 use std::collections::BTreeSet;

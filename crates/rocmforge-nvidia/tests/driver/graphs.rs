@@ -1,6 +1,6 @@
 //! Captures and graphs.
 
-use crate::build;
+use crate::fake::build;
 use rocmforge_hip_sys::*;
 use std::ptr::{null_mut, without_provenance_mut};
 

@@ -2,88 +2,15 @@
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "one sequence of calls, one promise")]
 
 mod failures;
+mod fake;
 mod graphs;
+mod nvml;
 
-use libloading::os::unix::Library;
+use fake::build;
 use rocmforge_hip_sys::*;
 use rocmforge_nvidia::{CudaDriver, LoadError};
-use std::ffi::{c_int, c_uint, c_void};
-use std::path::PathBuf;
+use std::ffi::{c_int, c_void};
 use std::ptr::{null, null_mut, without_provenance_mut};
-
-/// A library of its own for each test: the stand-in keeps what it has seen.
-struct Fake {
-    _folder: tempfile::TempDir,
-    path: PathBuf,
-}
-
-/// Compiles the stand-in; a function in `without` gets another name.
-fn build(without: &[&str]) -> Fake {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("libcuda.so.1");
-    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let compiler = cc::Build::new()
-        .target(&triple)
-        .host(&triple)
-        .opt_level(0)
-        .out_dir(folder.path())
-        .cargo_metadata(false)
-        .get_compiler();
-    let mut command = compiler.to_command();
-    command.args(["-shared", "-fPIC", "-w", "-std=gnu11", "-o"]).arg(&path);
-    command.args(without.iter().map(|name| format!("-D{name}=left_out_{name}")));
-    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/driver/cuda.c"));
-    assert!(command.status().expect("the C compiler runs").success(), "{command:?}");
-    Fake { _folder: folder, path }
-}
-
-impl Fake {
-    fn driver(&self) -> CudaDriver {
-        CudaDriver::load_from(self.path.to_str().unwrap()).unwrap()
-    }
-
-    /// A function of the stand-in's own, by name.
-    fn own<F: Copy>(&self, name: &str) -> F {
-        // SAFETY: the library is the stand-in, which has no constructors; the caller names the type in `cuda.c`.
-        let library = unsafe { Library::new(&self.path) }.unwrap();
-        // SAFETY: as above.
-        let function = *unsafe { library.get::<F>(name.as_bytes()) }.unwrap();
-        std::mem::forget(library);
-        function
-    }
-
-    fn seen(&self, index: c_int) -> u64 {
-        let seen: unsafe extern "C" fn(c_int) -> u64 = self.own("fake_seen");
-        // SAFETY: an index below 16, by the callers.
-        unsafe { seen(index) }
-    }
-
-    fn answer(&self, status: c_uint) {
-        let answer: unsafe extern "C" fn(c_uint) = self.own("fake_answer");
-        // SAFETY: takes a number.
-        unsafe { answer(status) }
-    }
-
-    /// Like `answer`, once so many calls have been made.
-    fn answer_after(&self, calls: c_int, status: c_uint) {
-        let answer: unsafe extern "C" fn(c_int, c_uint) = self.own("fake_answer_after");
-        // SAFETY: takes numbers.
-        unsafe { answer(calls, status) }
-    }
-
-    /// Whether a call has answered what it was to answer.
-    fn has_answered(&self) -> bool {
-        let answered: unsafe extern "C" fn() -> c_int = self.own("fake_has_answered");
-        // SAFETY: takes nothing.
-        unsafe { answered() != 0 }
-    }
-
-    fn contexts(&self) -> c_int {
-        let contexts: unsafe extern "C" fn() -> c_int = self.own("fake_contexts");
-        // SAFETY: takes nothing.
-        unsafe { contexts() }
-    }
-}
 
 /// Free memory as the stand-in has it: 100 plus the number of the device whose context is current.
 fn context_of(driver: &CudaDriver) -> usize {
@@ -323,6 +250,14 @@ fn events_keep_the_flags_both_platforms_know() {
     unsafe {
         assert_eq!(driver.hipEventCreateWithFlags(&mut event, flags), hipSuccess);
         assert_eq!(fake.seen(0), u64::from(hipEventDisableTiming));
+        for both in [hipEventBlockingSync, hipEventDisableTiming | hipEventInterprocess, 7] {
+            assert_eq!(driver.hipEventCreateWithFlags(&mut event, both), hipSuccess);
+            assert_eq!(fake.seen(0), u64::from(both));
+        }
+        for hint in [hipEventReleaseToDevice, hipEventReleaseToSystem] {
+            assert_eq!(driver.hipEventCreateWithFlags(&mut event, hint), hipSuccess);
+            assert_eq!(fake.seen(0), 0);
+        }
         assert_eq!(driver.hipEventCreateWithFlags(&mut event, 0x8), hipErrorInvalidValue);
         let both = hipEventReleaseToDevice | hipEventReleaseToSystem;
         assert_eq!(driver.hipEventCreateWithFlags(&mut event, both), hipErrorInvalidValue);
@@ -348,6 +283,29 @@ fn a_stream_knows_its_device_by_its_context() {
             assert_eq!(driver.hipStreamGetDevice(ours, null_mut()), hipErrorInvalidValue);
         }
         assert_eq!(found, device);
+    }
+}
+
+#[test]
+fn the_attributes_of_a_function_are_the_drivers_up_to_the_last_that_hip_has() {
+    let driver = build(&[]).driver();
+    let (function, mut value) = (without_provenance_mut(10), -1);
+    let last = HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    // SAFETY: `value` lives for each call; the stand-in answers an attribute's own number and follows no handle.
+    unsafe {
+        for attribute in [0, HIP_FUNC_ATTRIBUTE_NUM_REGS, last] {
+            assert_eq!(driver.hipFuncGetAttribute(&mut value, attribute, function), hipSuccess);
+            assert_eq!(value, attribute as c_int);
+        }
+        assert_eq!(
+            driver.hipFuncGetAttribute(&mut value, last + 1, function),
+            hipErrorInvalidValue
+        );
+        assert_eq!(
+            driver.hipFuncGetAttribute(&mut value, 0, null_mut()),
+            hipErrorInvalidDeviceFunction
+        );
+        assert_eq!(value, last as c_int);
     }
 }
 
