@@ -10,6 +10,7 @@ mod print;
 
 mod bindings;
 mod budget;
+mod bundle;
 mod campaign;
 mod ci;
 mod doctor;
@@ -39,6 +40,8 @@ enum Command {
     Bindings(bindings::Args),
     /// Runs the budget beside a thousand desktops that walk about, and compares each decision with its definition.
     Budget(budget::Args),
+    /// Packs everything that `test-gpu` needs into a folder for a machine without Rust.
+    Bundle(bundle::Args),
     /// Runs random host programs on the simulator, each with one planted mistake, and correct ones.
     Campaign(campaign::Args),
     /// Runs everything a change must pass: fmt, clippy, tests, docs, tidy and the generated-file checks.
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
     let outcome: Outcome = match Cli::parse().command {
         Command::Bindings(args) => bindings::run(args),
         Command::Budget(args) => budget::run(args),
+        Command::Bundle(args) => bundle::run(args),
         Command::Campaign(args) => campaign::run(args),
         Command::Ci(args) => ci::run(args),
         Command::Doctor(args) => doctor::run(args),

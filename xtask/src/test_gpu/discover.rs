@@ -49,8 +49,8 @@ impl Test {
 pub(crate) enum DiscoverError {
     #[error("building the GPU tests failed ({0}); the compiler's messages are above")]
     Build(ExitStatus),
-    #[error("no crate has a test target `gpu` (tests/gpu/main.rs)")]
-    NoTargets,
+    #[error("no crate has a target `{0}` (tests/{0}/main.rs)")]
+    NoTargets(String),
     #[error("{binary} cannot list its tests: {end}")]
     List { binary: String, end: String },
     #[error("interrupted")]
@@ -73,7 +73,6 @@ struct Message {
 #[derive(Deserialize)]
 struct Target {
     name: String,
-    kind: Vec<String>,
 }
 
 /// Runs commands for the supervisor: they end when the user says so.
@@ -129,15 +128,15 @@ impl Runner<'_> {
         }
     }
 
-    /// Builds every crate's `gpu` test target.
-    pub(crate) fn build(&self) -> Result<Vec<TestBinary>, DiscoverError> {
+    /// Builds every crate's test target of this name: `gpu`, or `faults`.
+    pub(crate) fn build(&self, target: &str) -> Result<Vec<TestBinary>, DiscoverError> {
         let mut command = cargo();
-        command.args(["test", "--workspace", "--all-features", "--no-run", "--test", "gpu"]);
+        command.args(["test", "--workspace", "--all-features", "--no-run", "--test", target]);
         command.args(["--message-format", "json-render-diagnostics"]);
         let (status, messages) = self.output(&mut command, BUILDING)?;
         match status {
             Some(status) if !status.success() => Err(DiscoverError::Build(status)),
-            _ => binaries(&messages),
+            _ => binaries(&messages, target),
         }
     }
 
@@ -184,27 +183,26 @@ pub(crate) fn given(executable: &Path) -> io::Result<TestBinary> {
     })
 }
 
-/// The test binaries that cargo's messages name.
-fn binaries(messages: &[u8]) -> Result<Vec<TestBinary>, DiscoverError> {
+/// The binaries of targets of this name that cargo's messages name.
+pub(crate) fn binaries(messages: &[u8], target: &str) -> Result<Vec<TestBinary>, DiscoverError> {
     let mut binaries = Vec::new();
     for line in messages
         .split(|&byte| byte == b'\n')
         .filter(|line| line.starts_with(b"{"))
     {
         let message: Message = serde_json::from_slice(line)?;
-        binaries.extend(gpu_binary(message));
+        binaries.extend(binary(message, target));
     }
     binaries.sort_by(|a, b| a.package.cmp(&b.package));
     if binaries.is_empty() {
-        Err(DiscoverError::NoTargets)
+        Err(DiscoverError::NoTargets(target.to_owned()))
     } else {
         Ok(binaries)
     }
 }
 
-fn gpu_binary(message: Message) -> Option<TestBinary> {
-    let target = message.target?;
-    if message.reason != "compiler-artifact" || target.name != "gpu" || !target.kind.iter().any(|kind| kind == "test") {
+fn binary(message: Message, name: &str) -> Option<TestBinary> {
+    if message.reason != "compiler-artifact" || message.target?.name != name {
         return None;
     }
     let directory = message.manifest_path?.parent()?.to_owned();

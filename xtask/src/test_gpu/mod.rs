@@ -7,6 +7,7 @@
 //! * one test: [`supervise`] with [`running`], [`child`], [`poll`], [`output`], [`heart`], [`ladder`], and after its end
 //!   [`household`], [`process`], [`kfd`] and [`told`];
 //! * all tests: [`session`], with [`breaker`], [`uevents`] and [`interrupt`];
+//! * instead of the tests: [`faults`]; all of it in one call: [`phases`];
 //! * after: [`report`], [`against`], [`verdict`].
 
 mod against;
@@ -14,7 +15,8 @@ mod breaker;
 mod check;
 mod child;
 mod device;
-mod discover;
+pub(crate) mod discover;
+mod faults;
 mod heart;
 mod household;
 mod interrupt;
@@ -22,6 +24,7 @@ mod kfd;
 mod ladder;
 pub(crate) mod nvidia;
 mod output;
+mod phases;
 mod poll;
 pub(crate) mod preflight;
 pub(crate) mod probe;
@@ -36,6 +39,7 @@ mod uevents;
 mod verdict;
 mod waiting;
 
+use crate::bundle::Contents;
 use crate::{Outcome, workspace_root};
 use against::{Comparison, Run};
 use breaker::Breaker;
@@ -105,7 +109,21 @@ pub(crate) struct Args {
     /// Runs the tests of these binaries instead of building the workspace's.
     #[arg(long, value_name = "FILE")]
     binary: Vec<PathBuf>,
-    /// Writes reports here.
+    /// Runs the tests of this bundle (`cargo xtask bundle`) instead of building the workspace's.
+    #[arg(long, value_name = "DIR", conflicts_with = "binary")]
+    bundle: Option<PathBuf>,
+    /// Plants faults instead of running the tests: endless kernels, wild addresses, a killed process, memory that is not there,
+    /// a process that ignores the budget.
+    #[arg(long, conflicts_with = "binary")]
+    faults: bool,
+    /// The tests one at a time and (--against) compared, then in 8 processes at once, then 16 threads of one process, planted
+    /// faults, and the example `encode`. Makes a bundle first if none is given.
+    #[arg(long, conflicts_with_all = ["binary", "faults", "filter", "repeat"])]
+    everything: bool,
+    /// How often --everything runs the tests in several processes at once.
+    #[arg(long, default_value_t = 20)]
+    rounds: u32,
+    /// Writes reports here. Default: `target/test-gpu` of the workspace, or `reports` in the bundle.
     #[arg(long, value_name = "DIR")]
     reports: Option<PathBuf>,
     /// Looks for the card in a copy of sys, proc and dev in this folder: for tests of the supervisor.
@@ -124,19 +142,20 @@ const LAST: Duration = Duration::from_secs(5);
 const BUFFERS: &str = "buffers";
 
 /// Runs the GPU tests.
-pub(crate) fn run(args: Args) -> Outcome {
+pub(crate) fn run(mut args: Args) -> Outcome {
     if args.probe_nvidia {
         probe::child();
         return Ok(());
+    }
+    if args.everything && args.bundle.is_none() {
+        args.bundle = Some(crate::bundle::make_default()?);
     }
     let interrupt = Interrupt::listen()?;
     let door = Door {
         sysfs: Sysfs::at(&args.root),
         machine: Sysfs::at(&args.root).machine(),
-        directory: args
-            .reports
-            .clone()
-            .unwrap_or_else(|| workspace_root().join("target/test-gpu")),
+        directory: reports_of(&args),
+        bundle: args.bundle.as_deref().map(Contents::of).transpose()?,
         args,
         interrupt,
         household: Arc::new(Household::adopting()?),
@@ -147,9 +166,20 @@ pub(crate) fn run(args: Args) -> Outcome {
     outcome
 }
 
+/// Where reports go.
+fn reports_of(args: &Args) -> PathBuf {
+    match (&args.reports, &args.bundle) {
+        (Some(given), _) => given.clone(),
+        (None, Some(bundle)) => bundle.join("reports"),
+        (None, None) => workspace_root().join("target/test-gpu"),
+    }
+}
+
 /// One call of the command.
 struct Door {
     args: Args,
+    /// What is tested, if it was built elsewhere.
+    bundle: Option<Contents>,
     sysfs: Sysfs,
     machine: Machine,
     /// Where reports go.
@@ -158,10 +188,40 @@ struct Door {
     household: Arc<Household>,
 }
 
+/// One run of the tests on a device.
+struct Phase<'a> {
+    /// Where it is reported.
+    directory: &'a Path,
+    /// Processes at a time, if not as many as usual.
+    jobs: Option<usize>,
+    /// How often every test runs.
+    repeat: u32,
+    /// Whether the buffers that tests compare are kept.
+    recorded: bool,
+}
+
+impl<'a> Phase<'a> {
+    /// Every test once.
+    fn new(directory: &'a Path) -> Self {
+        Self {
+            directory,
+            jobs: None,
+            repeat: 1,
+            recorded: false,
+        }
+    }
+}
+
 impl Door {
     fn run(&self) -> Outcome {
         std::fs::create_dir_all(&self.directory)?;
+        if self.args.everything {
+            return self.everything();
+        }
         let device = self.check(&self.args.device)?;
+        if self.args.faults {
+            return self.faults(&device, &self.directory);
+        }
         let against = self
             .args
             .against
@@ -170,18 +230,43 @@ impl Door {
             .transpose()?;
         let tests = self.tests()?;
 
-        let results = self.run_on(&device, &tests, &self.directory)?;
-        let Some(other) = against else {
-            return self.verdict(&results, &self.directory);
+        match against {
+            Some(other) => self.compared(&device, &other, &tests, &self.directory),
+            None => {
+                let phase = Phase {
+                    jobs: self.args.jobs,
+                    repeat: self.args.repeat,
+                    ..Phase::new(&self.directory)
+                };
+                self.verdict(&self.run_on(&device, &tests, &phase)?, &self.directory)
+            }
+        }
+    }
+
+    /// Runs the tests on one device and on another, and compares what they computed.
+    fn compared(&self, device: &Checked, other: &Checked, tests: &[Test], directory: &Path) -> Outcome {
+        let phase = Phase {
+            jobs: self.args.jobs,
+            repeat: self.args.repeat,
+            recorded: true,
+            directory,
         };
-        let beside = self.directory.join("against");
+        let results = self.run_on(device, tests, &phase)?;
+        let beside = directory.join("against");
         std::fs::create_dir_all(&beside)?;
-        let others = self.run_on(&other, &tests, &beside)?;
-        let comparison = Comparison::new(&Run::of(&results, &self.directory), &Run::of(&others, &beside))?;
-        let report = self.directory.join("against.json");
+        let others = self.run_on(
+            other,
+            tests,
+            &Phase {
+                directory: &beside,
+                ..phase
+            },
+        )?;
+        let comparison = Comparison::new(&Run::of(&results, directory), &Run::of(&others, &beside))?;
+        let report = directory.join("against.json");
         comparison.write_json(&report)?;
         say!("{}", comparison.to_string().trim_end());
-        self.verdict(&results, &self.directory)?;
+        self.verdict(&results, directory)?;
         self.verdict(&others, &beside)?;
         verdict::agreement(&comparison, &results.device, &others.device, &report)
     }
@@ -203,9 +288,13 @@ impl Door {
             household: &self.household,
             interrupt: &self.interrupt,
         };
-        let binaries = if self.args.binary.is_empty() {
+        let binaries = if let Some(bundle) = &self.bundle {
+            bundle.tests()
+        } else if self.args.binary.is_empty() {
             tell!("building the GPU tests …");
-            let binaries = runner.build().map_err(|error| self.unless_interrupted(error.into()))?;
+            let binaries = runner
+                .build("gpu")
+                .map_err(|error| self.unless_interrupted(error.into()))?;
             if let Err(error) = crate::model::ensure_minilm() {
                 tell!("the encoder model is not here, its tests will be skipped: {error}");
             }
@@ -239,14 +328,14 @@ impl Door {
         self.interrupt.signal().map_or(error, TestGpuError::InterruptedEarly)
     }
 
-    /// Runs the tests on one device and reports them under `directory`.
+    /// Runs the tests on one device and reports them.
     fn run_on(
         &self,
         checked: &Checked,
         tests: &[Test],
-        directory: &Path,
+        phase: &Phase<'_>,
     ) -> Result<Summary, Box<dyn std::error::Error>> {
-        let device = &checked.device;
+        let (device, directory) = (&checked.device, phase.directory);
         let lock = self.lock(device)?;
         let (logs, buffers) = (directory.join("logs"), directory.join(BUFFERS));
         for folder in [&logs, &buffers] {
@@ -255,14 +344,10 @@ impl Door {
             }
         }
         std::fs::create_dir_all(&logs)?;
-        if self.args.against.is_some() {
+        if phase.recorded {
             std::fs::create_dir_all(&buffers)?;
         }
-        let jobs = if checked.careful {
-            1
-        } else {
-            device.jobs(self.args.jobs)
-        };
+        let jobs = if checked.careful { 1 } else { device.jobs(phase.jobs) };
         let before = self.memory_of(device);
         let quarantine = device.pci().map(|pci| self.quarantine(pci));
         let supervision = self.supervision(checked, jobs, buffers);
@@ -277,10 +362,10 @@ impl Door {
         };
 
         let style = ProgressStyle::with_template("{elapsed_precise} {wide_bar} {pos}/{len} {msg}");
-        let bar = ProgressBar::new(tests.len() as u64 * u64::from(self.args.repeat));
+        let bar = ProgressBar::new(tests.len() as u64 * u64::from(phase.repeat));
         let bar = bar.with_style(style.expect("a constant template"));
         let start = Instant::now();
-        let results = session.run(tests, self.args.repeat, |result: &TestResult| {
+        let results = session.run(tests, phase.repeat, |result: &TestResult| {
             if result.failed() {
                 bar.println(format!("FAILED {} ({})", result.id, result.verdict));
             }
@@ -301,6 +386,7 @@ impl Door {
 
     fn supervision(&self, checked: &Checked, jobs: usize, buffers: PathBuf) -> Supervision {
         let mut environment = checked.device.environment();
+        environment.extend(self.bundle.iter().map(Contents::environment));
         if checked.careful {
             environment.push((CAREFUL_VARIABLE, "1".to_owned()));
         }

@@ -72,7 +72,13 @@ impl Supervision {
         }
         let mut command = Command::new(&test.binary.executable);
         command
-            .args(["--exact", &test.name, "--test-threads=1", "--nocapture"])
+            .args([
+                "--exact",
+                &test.name,
+                "--include-ignored",
+                "--test-threads=1",
+                "--nocapture",
+            ])
             .current_dir(&test.binary.directory);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.env(REPORT_VARIABLE, &records);

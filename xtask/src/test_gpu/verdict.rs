@@ -38,6 +38,14 @@ pub(crate) enum TestGpuError {
     InterruptedEarly(i32),
     #[error("ended by the user (signal {signal}) while waiting for {device}: there is no report on it")]
     InterruptedWaiting { signal: i32, device: String },
+    #[error("{wrong} of {planted} planted faults ended otherwise than they should; see {directory}/faults.json")]
+    Faults {
+        wrong: usize,
+        planted: usize,
+        directory: String,
+    },
+    #[error("the planted faults are not those of this command's plan (xtask/src/test_gpu/faults.rs): {0}")]
+    FaultsChanged(String),
     #[error("--require-gpu: {skipped} of {run} test runs were skipped")]
     Skipped { skipped: usize, run: usize },
     #[error("--min-executed {wanted}: only {executed} of {run} test runs were executed")]
@@ -65,7 +73,12 @@ impl TestGpuError {
             Self::Interrupted(signal) | Self::InterruptedEarly(signal) | Self::InterruptedWaiting { signal, .. } => {
                 u8::try_from(128 + signal).unwrap_or(1)
             }
-            Self::Discover(_) | Self::Failed { .. } | Self::Different { .. } | Self::NothingCompared { .. } => 1,
+            Self::Faults { .. }
+            | Self::FaultsChanged(_)
+            | Self::Discover(_)
+            | Self::Failed { .. }
+            | Self::Different { .. }
+            | Self::NothingCompared { .. } => 1,
         }
     }
 

@@ -1,6 +1,8 @@
 //! The whole encoder on a device against the CPU: every layer, padded, sentences of different lengths.
 #![allow(clippy::print_stdout)] // measured differences, shown when a test fails or with --nocapture
 
+mod threads;
+
 use std::path::Path;
 
 use rocmforge::ggml::{CpuBackend, HipGgmlBackend};
@@ -94,6 +96,10 @@ fn every_layer_of_minilm_agrees_with_the_cpu() {
     drop(device);
 }
 
+/// What a component may differ by from the pipeline's, whose weights are f32, if ours are rounded to 16 bits: MEASURED
+/// on the CPU.
+const HALF_TOLERANCE: f32 = 2e-3;
+
 #[derive(serde::Deserialize)]
 struct Reference {
     sentences: Vec<Sentence>,
@@ -121,13 +127,18 @@ fn embeddings_agree_with_the_reference_pipeline() {
     let texts: Vec<&str> = sentences.iter().map(|s| s.text.as_str()).collect();
     let batch = model.tokenize(&texts).expect("tokenised");
     let gpu = gpu();
+    let limit = if model.has_half_weights() {
+        HALF_TOLERANCE
+    } else {
+        TOLERANCE
+    };
     let mut device = HipGgmlBackend::new(gpu.backend()).expect("kernels for the device");
     let run = model.run(&mut device, &batch).expect("encoded on the device");
     for (index, sentence) in sentences.iter().enumerate() {
         let (component, difference) = worst(run.embeddings.row(index), &sentence.embedding);
         println!("{difference:.2e} for {:?}", sentence.text);
         assert!(
-            difference <= TOLERANCE,
+            difference <= limit,
             "component {component} differs by {difference:e}: {:?}",
             sentence.text
         );

@@ -109,10 +109,20 @@ impl Bert {
         })
     }
 
-    /// Where `cargo xtask model minilm` puts all-MiniLM-L6-v2, relative to the workspace.
+    /// Where `cargo xtask model minilm` puts all-MiniLM-L6-v2, relative to the workspace; in the folder that
+    /// `ROCMFORGE_MODELS` names, if it names one.
     #[must_use]
     pub fn minilm_directory(workspace: &Path) -> PathBuf {
-        workspace.join("target/models/all-MiniLM-L6-v2")
+        let models =
+            std::env::var_os("ROCMFORGE_MODELS").map_or_else(|| workspace.join("target/models"), PathBuf::from);
+        models.join("all-MiniLM-L6-v2")
+    }
+
+    /// Whether any weight is stored in 16 bits, so that results are those of rounded weights.
+    #[must_use]
+    pub fn has_half_weights(&self) -> bool {
+        let names = graph::weight_shapes(&self.config);
+        names.iter().any(|(name, _)| self.weights.is_half(name))
     }
 
     /// The settings.

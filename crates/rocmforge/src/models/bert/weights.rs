@@ -73,6 +73,14 @@ impl Weights {
         Ok(())
     }
 
+    /// Whether a tensor is there and stored in 16 bits.
+    pub(super) fn is_half(&self, name: &str) -> bool {
+        let tensors = self.tensors();
+        tensors
+            .and_then(|tensors| Ok(Self::view(&tensors, name)?.dtype()))
+            .is_ok_and(|dtype| matches!(dtype, Dtype::F16 | Dtype::BF16))
+    }
+
     /// A tensor as f32, in file order. NaN and infinity are refused.
     pub(super) fn read(&self, name: &str) -> Result<Cow<'_, [f32]>, ModelError> {
         let tensors = self.tensors()?;

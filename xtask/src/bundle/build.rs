@@ -1,0 +1,95 @@
+//! Building what goes into a bundle, without symbols.
+
+use super::contents::{BENCH, ENCODE, FAULTS, TESTS};
+use super::{BundleError, LAUNCHER, at};
+use crate::cargo;
+use crate::test_gpu::discover::{TestBinary, binaries};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const MESSAGES: [&str; 2] = ["--message-format", "json-render-diagnostics"];
+
+/// The GPU tests of each crate, and the tests with planted faults.
+pub(super) fn test_binaries(parts: &Path) -> Result<(), BundleError> {
+    for (target, folder) in [("gpu", TESTS), ("faults", FAULTS)] {
+        let arguments = ["test", "--workspace", "--all-features", "--no-run", "--test", target];
+        for binary in built(&arguments, target)? {
+            strip(
+                &binary.executable,
+                &parts.join(folder).join(&binary.package).join(target),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The example that encodes sentences on a device.
+pub(super) fn example(parts: &Path) -> Result<(), BundleError> {
+    let arguments = ["build", "--workspace", "--all-features", "--example", "encode"];
+    for binary in built(&arguments, "encode")? {
+        strip(&binary.executable, &parts.join(ENCODE))?;
+    }
+    Ok(())
+}
+
+/// The GPU bench.
+pub(super) fn bench_binary(parts: &Path) -> Result<(), BundleError> {
+    let arguments = ["bench", "--workspace", "--all-features", "--no-run", "--bench", "gpu"];
+    for binary in built(&arguments, "gpu")? {
+        strip(&binary.executable, &parts.join(BENCH))?;
+    }
+    Ok(())
+}
+
+fn built(arguments: &[&str], target: &str) -> Result<Vec<TestBinary>, BundleError> {
+    tell!("cargo {} …", arguments.join(" "));
+    let mut command = cargo();
+    command.args(arguments).args(MESSAGES).stderr(Stdio::inherit());
+    let output = command.output().map_err(|error| tool("cargo", error))?;
+    if !output.status.success() {
+        return Err(BundleError::Build {
+            what: format!("the targets `{target}`"),
+            status: output.status.to_string(),
+        });
+    }
+    binaries(&output.stdout, target).map_err(|error| BundleError::Build {
+        what: format!("the targets `{target}`"),
+        status: error.to_string(),
+    })
+}
+
+fn strip(from: &Path, to: &Path) -> Result<(), BundleError> {
+    let folder = to.parent().unwrap_or(to);
+    fs::create_dir_all(folder).map_err(at(folder))?;
+    tool_runs(Command::new("strip").arg("-s").arg("-o").args([to, from]))?;
+    // As every binary is: the payload does not keep the builder's mask.
+    fs::set_permissions(to, fs::Permissions::from_mode(0o755)).map_err(at(to))
+}
+
+/// This command itself, and the script that unpacks it.
+pub(super) fn command(bundle: &Path) -> Result<(), BundleError> {
+    let ourselves = std::env::current_exe().map_err(at(Path::new("xtask")))?;
+    let plain: PathBuf = bundle.join("xtask");
+    strip(&ourselves, &plain)?;
+    tool_runs(Command::new("gzip").args(["-9", "-n"]).arg(&plain))?;
+    fs::write(&plain, LAUNCHER).map_err(at(&plain))?;
+    fs::set_permissions(&plain, fs::Permissions::from_mode(0o755)).map_err(at(&plain))
+}
+
+fn tool_runs(command: &mut Command) -> Result<(), BundleError> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| tool(&name, error))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(tool(&name, String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
+
+fn tool(command: &str, why: impl ToString) -> BundleError {
+    BundleError::Tool {
+        command: command.to_owned(),
+        why: why.to_string(),
+    }
+}

@@ -1,0 +1,194 @@
+//! Many files as two zstd frames: the model, which hardly shrinks whatever the effort, and the binaries, which share most of their
+//! code: a window over all of them finds it.
+
+use super::contents::MODELS;
+use super::{BundleError, MANIFEST, PAYLOAD, at};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+/// The highest without a decoder that needs more than the usual memory, for binaries; and what is good enough for weights.
+const LEVEL: i32 = 19;
+const LEVEL_OF_MODELS: i32 = 6;
+/// As a power of two: all test binaries together. Also the most that decoders take without being asked.
+const WINDOW_LOG: u32 = 27;
+/// Files of numbers of two bytes.
+const WEIGHTS: &str = "safetensors";
+/// The largest file of an honest bundle.
+const LARGEST: u64 = 1 << 30;
+
+/// What the payload holds, in its order.
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    /// What it was built from, as git calls it.
+    revision: Option<String>,
+    files: Vec<Packed>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Packed {
+    /// Relative to the unpacked folder.
+    path: String,
+    bytes: u64,
+    sha256: String,
+    executable: bool,
+    /// Whether the payload has its [planes](split) and not itself.
+    planes: bool,
+}
+
+impl Packed {
+    /// Its place under `folder`, if it is there and not elsewhere.
+    fn place(&self, folder: &Path) -> Option<PathBuf> {
+        let path = Path::new(&self.path);
+        let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+        (inside && self.bytes <= LARGEST).then(|| folder.join(path))
+    }
+}
+
+/// Packs the files under `parts` into the payload of `bundle`, and writes its manifest.
+pub(super) fn pack(parts: &Path, bundle: &Path, revision: Option<String>) -> Result<(), BundleError> {
+    let mut paths = Vec::new();
+    collect(parts, &mut paths)?;
+    // The binaries side by side.
+    let is_model = |path: &PathBuf| path.starts_with(parts.join(MODELS));
+    paths.sort_by_key(|path| (is_model(path), path.clone()));
+    let payload = bundle.join(PAYLOAD);
+    let io = at(&payload);
+    let written = || -> io::Result<Vec<Packed>> {
+        let mut file = BufWriter::new(File::create(&payload)?);
+        let mut files = Vec::new();
+        for frame in paths.chunk_by(|a, b| is_model(a) == is_model(b)) {
+            let level = if is_model(&frame[0]) { LEVEL_OF_MODELS } else { LEVEL };
+            let mut encoder = zstd::stream::write::Encoder::new(&mut file, level)?;
+            encoder.long_distance_matching(true)?;
+            encoder.window_log(WINDOW_LOG)?;
+            for path in frame {
+                let bytes = fs::read(path)?;
+                let planes = path.extension().is_some_and(|kind| kind == WEIGHTS);
+                match planes {
+                    true => encoder.write_all(&split(&bytes))?,
+                    false => encoder.write_all(&bytes)?,
+                }
+                let relative = path.strip_prefix(parts).map_err(io::Error::other)?;
+                files.push(Packed {
+                    path: relative.to_string_lossy().into_owned(),
+                    bytes: bytes.len() as u64,
+                    sha256: hex(&Sha256::digest(&bytes)),
+                    executable: fs::metadata(path)?.permissions().mode() & 0o100 != 0,
+                    planes,
+                });
+            }
+            encoder.finish()?;
+        }
+        file.flush()?;
+        Ok(files)
+    };
+    let files = written().map_err(io)?;
+    let manifest = bundle.join(MANIFEST);
+    let text = serde_json::to_vec_pretty(&Manifest { revision, files }).expect("plain data");
+    fs::write(&manifest, text).map_err(at(&manifest))
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<(), BundleError> {
+    for entry in fs::read_dir(folder).map_err(at(folder))? {
+        let path = entry.map_err(at(folder))?.path();
+        match path.is_dir() {
+            true => collect(&path, paths)?,
+            false => paths.push(path),
+        }
+    }
+    Ok(())
+}
+
+/// Unpacks and checks the payload of `bundle`, unless that was done before. Where it lies, and what it was built from.
+pub(super) fn unpack(bundle: &Path) -> Result<(PathBuf, Option<String>), BundleError> {
+    let bundle = bundle.canonicalize().map_err(at(bundle))?;
+    let unreadable = |why: String| BundleError::Unreadable(bundle.clone(), why);
+    let path = bundle.join(MANIFEST);
+    let text = fs::read(&path).map_err(at(&path))?;
+    let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?;
+    // Another bundle in the same place has another name here.
+    let name = &hex(&Sha256::digest(&text))[..16];
+    let (folder, place) = (bundle.join("unpacked"), bundle.join("unpacked").join(name));
+    if place.exists() {
+        return Ok((place, manifest.revision));
+    }
+    fs::create_dir_all(&folder).map_err(at(&folder))?;
+    let work = tempfile::Builder::new()
+        .prefix(".unpacking-")
+        .tempdir_in(&folder)
+        .map_err(at(&folder))?;
+    let payload = bundle.join(PAYLOAD);
+    let decoder = File::open(&payload).and_then(|file| {
+        let mut decoder = zstd::stream::read::Decoder::new(BufReader::new(file))?;
+        decoder.window_log_max(WINDOW_LOG)?;
+        Ok(decoder)
+    });
+    let mut decoder = decoder.map_err(at(&payload))?;
+    let files = work.path().join("files");
+    for file in &manifest.files {
+        let path = file
+            .place(&files)
+            .ok_or_else(|| unreadable(format!("{:?} is no usable name or size", file.path)))?;
+        unpack_one(&mut decoder, file, &path)?;
+    }
+    match fs::rename(&files, &place) {
+        // Somebody else was faster; theirs is the same.
+        Err(_) if place.exists() => {}
+        renamed => renamed.map_err(at(&place))?,
+    }
+    Ok((place, manifest.revision))
+}
+
+fn unpack_one(from: &mut impl Read, file: &Packed, to: &Path) -> Result<(), BundleError> {
+    let mut bytes = Vec::new();
+    from.take(file.bytes).read_to_end(&mut bytes).map_err(at(to))?;
+    if file.planes {
+        bytes = joined(&bytes);
+    }
+    let found = hex(&Sha256::digest(&bytes));
+    if found != file.sha256 {
+        return Err(BundleError::Damaged {
+            path: file.path.clone(),
+            found,
+            expected: file.sha256.clone(),
+        });
+    }
+    let folder = to.parent().unwrap_or(to);
+    fs::create_dir_all(folder).map_err(at(folder))?;
+    fs::write(to, bytes).map_err(at(to))?;
+    let mode = if file.executable { 0o755 } else { 0o644 };
+    fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(at(to))
+}
+
+/// First every other byte, beginning with the second, then those between: of f16 numbers, what is alike first (signs and
+/// exponents), then what is not. A general compressor saves more than twice as much that way.
+fn split(bytes: &[u8]) -> Vec<u8> {
+    let (high, low) = (bytes.iter().skip(1).step_by(2), bytes.iter().step_by(2));
+    high.chain(low).copied().collect()
+}
+
+/// What [`split`] took apart.
+fn joined(planes: &[u8]) -> Vec<u8> {
+    let (high, low) = planes.split_at(planes.len() / 2);
+    let mut bytes = vec![0; planes.len()];
+    bytes
+        .iter_mut()
+        .skip(1)
+        .step_by(2)
+        .zip(high)
+        .for_each(|(byte, &from)| *byte = from);
+    bytes
+        .iter_mut()
+        .step_by(2)
+        .zip(low)
+        .for_each(|(byte, &from)| *byte = from);
+    bytes
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
