@@ -223,12 +223,4 @@ fn parse_listing(listing: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::parse_listing;
-
-    #[test]
-    fn a_listing_is_one_test_a_line_and_benches_are_not_tests() {
-        let listing = "softmax::row_of_33: test\nrope::small: test\nspeed: benchmark\n\n2 tests, 1 benchmark\n";
-        assert_eq!(parse_listing(listing), ["softmax::row_of_33", "rope::small"]);
-    }
-}
+mod tests;
