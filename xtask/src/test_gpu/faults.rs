@@ -101,7 +101,7 @@ impl Door {
         let quarantine = checked.device.pci().map(|pci| self.quarantine(pci));
         let blocked = Mutex::new(self.blocked_from_the_start(quarantine.as_ref()));
         let run = |test: &Test, deadline: Duration| {
-            let supervision = super::Supervision {
+            let supervision = super::supervise::Supervision {
                 deadline,
                 ..self.supervision(checked, 1, directory.join("no buffers"))
             };

@@ -6,11 +6,12 @@
 //! * before: [`discover`], [`device`], [`check`] with [`preflight`], [`nvidia`], [`probe`] and [`quarantine`], [`waiting`];
 //! * one test: [`supervise`] with [`running`], [`child`], [`poll`], [`output`], [`heart`], [`ladder`], and after its end
 //!   [`household`], [`process`], [`kfd`] and [`told`];
-//! * all tests: [`session`], with [`breaker`], [`uevents`] and [`interrupt`];
+//! * all tests: [`on_device`] and [`session`], with [`breaker`], [`uevents`] and [`interrupt`];
 //! * instead of the tests: [`faults`]; all of it in one call: [`phases`];
 //! * after: [`report`], [`against`], [`verdict`].
 
 mod against;
+mod args;
 mod breaker;
 mod check;
 mod child;
@@ -23,6 +24,7 @@ mod interrupt;
 mod kfd;
 mod ladder;
 pub(crate) mod nvidia;
+mod on_device;
 mod output;
 mod phases;
 mod poll;
@@ -39,107 +41,27 @@ mod uevents;
 mod verdict;
 mod waiting;
 
+pub(crate) use args::Args;
+pub(crate) use verdict::TestGpuError;
+
 use crate::bundle::Contents;
 use crate::{Outcome, workspace_root};
 use against::{Comparison, Run};
-use breaker::Breaker;
 use check::Checked;
-use device::Device;
 use discover::{Runner, Test};
 use household::Household;
-use indicatif::{ProgressBar, ProgressStyle};
 use interrupt::Interrupt;
-use kfd::Kfd;
-use ladder::Grace;
-use preflight::{Consent, Finding, Level};
-use quarantine::{Cause, QuarantineFile};
-use report::{Summary, TestResult};
-use rocmforge_memory::Bytes;
+use on_device::{BUFFERS, Phase};
+use preflight::Consent;
+use quarantine::QuarantineFile;
+use report::Summary;
 use rocmforge_memory::sysfs::{Machine, Sysfs};
-use rocmforge_testkit::careful::CAREFUL_VARIABLE;
-use session::Session;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-use supervise::Supervision;
-pub(crate) use verdict::TestGpuError;
+use std::sync::Arc;
+use std::time::Duration;
 
-/// `cargo xtask test-gpu`.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Where to run: `sim` (a simulated gfx1100), `sim:gfx1201`, or a real card: `hip:<PCI address or index>` or
-    /// `nvidia:<PCI address or index>`.
-    #[arg(long, default_value = "sim")]
-    device: Device,
-    /// Runs the same tests on this device too, and compares every buffer that they compare: bit for bit, or within the
-    /// tolerance of the test.
-    #[arg(long)]
-    against: Option<Device>,
-    /// Runs only the tests whose `crate::test` name contains this.
-    #[arg(long)]
-    filter: Option<String>,
-    /// Runs only the test whose name is that of --filter.
-    #[arg(long, requires = "filter")]
-    exact: bool,
-    /// Test processes at a time. Default: the number of cores in simulation, 1 on a real card. A card that wants care runs one,
-    /// whatever is said.
-    #[arg(long)]
-    jobs: Option<usize>,
-    /// Counts a skipped test as failed.
-    #[arg(long)]
-    require_gpu: bool,
-    /// Fails unless at least this many tests ran to their end, well or not.
-    #[arg(long, default_value_t = 0)]
-    min_executed: usize,
-    /// Runs every test this many times.
-    #[arg(long, default_value_t = 1)]
-    repeat: u32,
-    /// Seconds a test may take. Default: 300; at most 60 on a card whose driver cannot take a hanging kernel off it.
-    #[arg(long)]
-    deadline: Option<u64>,
-    /// Seconds to wait for somebody else to give up the card.
-    #[arg(long, default_value_t = 600)]
-    patience: u64,
-    /// Allows a real card that drives a display: its tests get less memory and shorter waits.
-    #[arg(long)]
-    allow_display_gpu: bool,
-    /// Allows a real card that was reset since the machine started.
-    #[arg(long)]
-    after_reset: bool,
-    /// Runs the tests of these binaries instead of building the workspace's.
-    #[arg(long, value_name = "FILE")]
-    binary: Vec<PathBuf>,
-    /// Runs the tests of this bundle (`cargo xtask bundle`) instead of building the workspace's.
-    #[arg(long, value_name = "DIR", conflicts_with = "binary")]
-    bundle: Option<PathBuf>,
-    /// Plants faults instead of running the tests: endless kernels, wild addresses, a killed process, memory that is not there,
-    /// a process that ignores the budget.
-    #[arg(long, conflicts_with = "binary")]
-    faults: bool,
-    /// The tests one at a time and (--against) compared, then in 8 processes at once, then 16 threads of one process, planted
-    /// faults, and the example `encode`. Makes a bundle first if none is given.
-    #[arg(long, conflicts_with_all = ["binary", "faults", "filter", "repeat"])]
-    everything: bool,
-    /// How often --everything runs the tests in several processes at once.
-    #[arg(long, default_value_t = 20)]
-    rounds: u32,
-    /// Writes reports here. Default: `target/test-gpu` of the workspace, or `reports` in the bundle.
-    #[arg(long, value_name = "DIR")]
-    reports: Option<PathBuf>,
-    /// Looks for the card in a copy of sys, proc and dev in this folder: for tests of the supervisor.
-    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
-    root: PathBuf,
-    /// The process that asks NVIDIA's driver for its cards: prints what it answers.
-    #[arg(long, hide = true)]
-    probe_nvidia: bool,
-}
-
-/// Time that a test may stand still.
-const SILENCE: Duration = Duration::from_secs(30);
 /// Time that what the run left behind may take to end.
 const LAST: Duration = Duration::from_secs(5);
-/// The folder of recorded buffers.
-const BUFFERS: &str = "buffers";
 
 /// Runs the GPU tests.
 pub(crate) fn run(mut args: Args) -> Outcome {
@@ -186,30 +108,6 @@ struct Door {
     directory: PathBuf,
     interrupt: Arc<Interrupt>,
     household: Arc<Household>,
-}
-
-/// One run of the tests on a device.
-struct Phase<'a> {
-    /// Where it is reported.
-    directory: &'a Path,
-    /// Processes at a time, if not as many as usual.
-    jobs: Option<usize>,
-    /// How often every test runs.
-    repeat: u32,
-    /// Whether the buffers that tests compare are kept.
-    recorded: bool,
-}
-
-impl<'a> Phase<'a> {
-    /// Every test once.
-    fn new(directory: &'a Path) -> Self {
-        Self {
-            directory,
-            jobs: None,
-            repeat: 1,
-            recorded: false,
-        }
-    }
 }
 
 impl Door {
@@ -326,113 +224,6 @@ impl Door {
 
     fn unless_interrupted(&self, error: TestGpuError) -> TestGpuError {
         self.interrupt.signal().map_or(error, TestGpuError::InterruptedEarly)
-    }
-
-    /// Runs the tests on one device and reports them.
-    fn run_on(
-        &self,
-        checked: &Checked,
-        tests: &[Test],
-        phase: &Phase<'_>,
-    ) -> Result<Summary, Box<dyn std::error::Error>> {
-        let (device, directory) = (&checked.device, phase.directory);
-        let lock = self.lock(device)?;
-        let (logs, buffers) = (directory.join("logs"), directory.join(BUFFERS));
-        for folder in [&logs, &buffers] {
-            if folder.exists() {
-                std::fs::remove_dir_all(folder)?;
-            }
-        }
-        std::fs::create_dir_all(&logs)?;
-        if phase.recorded {
-            std::fs::create_dir_all(&buffers)?;
-        }
-        let jobs = if checked.careful { 1 } else { device.jobs(phase.jobs) };
-        let before = self.memory_of(device);
-        let quarantine = device.pci().map(|pci| self.quarantine(pci));
-        let supervision = self.supervision(checked, jobs, buffers);
-        let session = Session {
-            blocked: Mutex::new(self.blocked_from_the_start(quarantine.as_ref())),
-            supervision: &supervision,
-            lock: &lock,
-            logs: &logs,
-            interrupt: &self.interrupt,
-            quarantine: quarantine.as_ref(),
-            jobs,
-        };
-
-        let style = ProgressStyle::with_template("{elapsed_precise} {wide_bar} {pos}/{len} {msg}");
-        let bar = ProgressBar::new(tests.len() as u64 * u64::from(phase.repeat));
-        let bar = bar.with_style(style.expect("a constant template"));
-        let start = Instant::now();
-        let results = session.run(tests, phase.repeat, |result: &TestResult| {
-            if result.failed() {
-                bar.println(format!("FAILED {} ({})", result.id, result.verdict));
-            }
-            bar.inc(1);
-            bar.set_message(result.id.clone());
-        });
-        bar.finish_and_clear();
-        let mut summary = Summary::new(&device.to_string(), results, start.elapsed());
-        self.household.end_adopted(LAST);
-        summary.findings.clone_from(&checked.findings);
-        summary.findings.extend(self.memory_finding(before, device));
-        summary.interrupted = self.interrupt.signal();
-        summary.write(directory)?;
-        tell!("reports are in {}", directory.display());
-        say!("{}", summary.to_string().trim_end());
-        Ok(summary)
-    }
-
-    fn supervision(&self, checked: &Checked, jobs: usize, buffers: PathBuf) -> Supervision {
-        let mut environment = checked.device.environment();
-        environment.extend(self.bundle.iter().map(Contents::environment));
-        if checked.careful {
-            environment.push((CAREFUL_VARIABLE, "1".to_owned()));
-        }
-        // What is said of a copy of a machine is not what this machine's kernel says.
-        let events = || uevents::Uevents::listen().ok().filter(|_| self.sysfs.is_host());
-        // What only AMD's driver tells.
-        let pci = checked
-            .device
-            .pci()
-            .filter(|_| matches!(checked.device, Device::Hip(_)));
-        Supervision {
-            deadline: checked.deadline,
-            silence: SILENCE,
-            grace: Grace::default(),
-            environment,
-            buffers: buffers.exists().then_some(buffers),
-            alone: jobs == 1,
-            household: self.household.clone(),
-            kfd: pci.map(|_| Kfd::new(self.sysfs.clone())),
-            breaker: pci.map(|pci| Breaker::new(pci, self.sysfs.root(), events())),
-        }
-    }
-
-    /// Bytes of an NVIDIA card's memory that everybody uses; AMD's kernel shows them without being asked.
-    fn memory_of(&self, device: &Device) -> Option<Bytes> {
-        match device {
-            Device::Nvidia(pci) if self.sysfs.is_host() => Some(Bytes(probe::ask_for(pci).ok()?.memory?.1)),
-            _ => None,
-        }
-    }
-
-    /// What the run left of the card's memory in use: told, never judged, as it is everybody's figure.
-    fn memory_finding(&self, before: Option<Bytes>, device: &Device) -> Option<Finding> {
-        let (before, after) = (before?, self.memory_of(device)?);
-        Some(Finding {
-            level: Level::Note,
-            what: format!("{before} of the card's memory were used before the run, {after} after it"),
-            advice: None,
-        })
-    }
-
-    /// Why no test may start: somebody put the card in quarantine while we waited for it.
-    fn blocked_from_the_start(&self, quarantine: Option<&QuarantineFile>) -> Option<String> {
-        let held = quarantine?.read()?;
-        let blocks = held.cause == Cause::Stuck || !self.args.after_reset;
-        blocks.then(|| held.to_string())
     }
 
     fn verdict(&self, summary: &Summary, directory: &Path) -> Outcome {
