@@ -149,6 +149,16 @@ fn fc39_a_killed_holder_leaves_the_card_free() {
 }
 
 #[test]
+fn locks_lie_in_the_sessions_own_directory_or_one_named_after_the_user() {
+    let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let expected = match session.filter(|session| session.is_absolute()) {
+        Some(session) => session.join("rocmforge"),
+        None => PathBuf::from(format!("/tmp/rocmforge-{}", rustix::process::geteuid().as_raw())),
+    };
+    assert_eq!(lock::default_directory(), expected);
+}
+
+#[test]
 fn two_cards_do_not_wait_for_each_other() {
     let directory = scratch();
     let _one = CardLock::acquire(directory.path(), CARD, Duration::ZERO, |_| {}).unwrap();
