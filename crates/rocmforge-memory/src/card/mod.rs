@@ -383,7 +383,7 @@ impl Card {
         let without_peers = available.saturating_add(tracker.beyond());
         let (available, limit) = if peers_error.is_some() {
             (0, Limit::Peers)
-        } else if tracker.beyond() > 0 && requested.0 <= without_peers {
+        } else if requested.0 <= without_peers {
             (available, Limit::Peers)
         } else {
             (available, terms.limit)

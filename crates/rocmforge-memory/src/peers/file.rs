@@ -41,24 +41,27 @@ impl LedgerFile {
 
     /// The page as it is now, without waiting for anybody; `None` where there is none.
     pub(super) fn peek(&self) -> Result<Option<Page>, PeersError> {
-        // A reader may see half of a record that is being written; the next time it is whole.
-        let mut attempts = 3;
-        loop {
-            attempts -= 1;
-            let file = match private::open_existing(&self.path) {
-                Err(PrivateError::Io {
-                    kind: ErrorKind::NotFound,
-                    ..
-                }) => return Ok(None),
-                other => other?,
-            };
-            match self.read(&file) {
-                Ok((_, boot)) if boot != self.boot => return Ok(None),
-                Ok((page, _)) if attempts == 0 || page.slots().all(|slot| slot.is_ok()) => return Ok(Some(page)),
-                Err(error) if attempts == 0 => return Err(error),
-                _ => {}
+        let mut seen = self.peek_once();
+        for _ in 0..2 {
+            // A reader may see half of a record that is being written; the next time it is whole.
+            match &seen {
+                Ok(page) if page.iter().flat_map(Page::slots).all(|slot| slot.is_ok()) => break,
+                _ => seen = self.peek_once(),
             }
         }
+        seen
+    }
+
+    fn peek_once(&self) -> Result<Option<Page>, PeersError> {
+        let file = match private::open_existing(&self.path) {
+            Err(PrivateError::Io {
+                kind: ErrorKind::NotFound,
+                ..
+            }) => return Ok(None),
+            other => other?,
+        };
+        let (page, boot) = self.read(&file)?;
+        Ok((boot == self.boot).then_some(page))
     }
 
     /// Locks the page, waiting up to `patience` for whoever has it. It is made if it is not there.

@@ -25,7 +25,13 @@ fn a_second_process_sees_what_the_first_one_has_reserved() {
         text.contains("other programs of this user") && text.contains("claimed 12."),
         "{text}"
     );
+    assert!(text.contains("Wait for your other programs on this card"), "{text}");
     assert_fits(&two, Bytes::gib(7));
+    // What would not fit without the others either is not their doing.
+    let refusal = two
+        .try_reserve(Bytes::gib(20), Class::Required, "far too much")
+        .unwrap_err();
+    assert_ne!(refusal.limit, Limit::Peers);
     drop(reserved);
     assert_fits(&two, Bytes::gib(19));
 }
