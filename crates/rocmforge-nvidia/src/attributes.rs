@@ -3,40 +3,60 @@
 use rocmforge_hip_sys::*;
 use std::ffi::c_int;
 
-/// `CU_DEVICE_ATTRIBUTE_*` for `hipDeviceAttribute*`.
-const DEVICE: &[(hipDeviceAttribute_t, c_int)] = &[
-    (hipDeviceAttributeEccEnabled, 32),
-    (hipDeviceAttributeAsyncEngineCount, 40),
-    (hipDeviceAttributeCanMapHostMemory, 19),
-    (hipDeviceAttributeClockRate, 13),
-    (hipDeviceAttributeConcurrentKernels, 31),
-    (hipDeviceAttributeCooperativeLaunch, 95),
-    (hipDeviceAttributeIntegrated, INTEGRATED),
-    (hipDeviceAttributeKernelExecTimeout, 17),
-    (hipDeviceAttributeL2CacheSize, 38),
-    (hipDeviceAttributeComputeCapabilityMajor, MAJOR),
-    (hipDeviceAttributeComputeCapabilityMinor, MINOR),
-    (hipDeviceAttributeManagedMemory, 83),
-    (hipDeviceAttributeMaxBlockDimX, 2),
-    (hipDeviceAttributeMaxBlockDimY, 3),
-    (hipDeviceAttributeMaxBlockDimZ, 4),
-    (hipDeviceAttributeMaxGridDimX, 5),
-    (hipDeviceAttributeMaxGridDimY, 6),
-    (hipDeviceAttributeMaxGridDimZ, 7),
-    (hipDeviceAttributeMaxThreadsPerBlock, 1),
-    (hipDeviceAttributeMaxThreadsPerMultiProcessor, 39),
-    (hipDeviceAttributeMemoryBusWidth, 37),
-    (hipDeviceAttributeMemoryClockRate, 36),
-    (hipDeviceAttributeMultiprocessorCount, 16),
-    (hipDeviceAttributePciBusId, 33),
-    (hipDeviceAttributePciDeviceId, 34),
-    (hipDeviceAttributePciDomainID, 50),
-    (hipDeviceAttributeMaxRegistersPerBlock, 12),
-    (hipDeviceAttributeMaxSharedMemoryPerBlock, 8),
-    (hipDeviceAttributeTotalConstantMemory, 9),
-    (hipDeviceAttributeWarpSize, 10),
-    (hipDeviceAttributeMemoryPoolsSupported, 115),
-    (hipDeviceAttributeMaxSharedMemoryPerMultiprocessor, 81),
+/// `CU_DEVICE_ATTRIBUTE_*` for `hipDeviceAttribute*`: the driver's number, and its name there.
+pub(crate) const DEVICE: &[(hipDeviceAttribute_t, c_int, &str)] = &[
+    (hipDeviceAttributeEccEnabled, 32, "ECC_ENABLED"),
+    (hipDeviceAttributeAsyncEngineCount, 40, "ASYNC_ENGINE_COUNT"),
+    (hipDeviceAttributeCanMapHostMemory, 19, "CAN_MAP_HOST_MEMORY"),
+    (hipDeviceAttributeClockRate, 13, "CLOCK_RATE"),
+    (hipDeviceAttributeConcurrentKernels, 31, "CONCURRENT_KERNELS"),
+    (hipDeviceAttributeCooperativeLaunch, 95, "COOPERATIVE_LAUNCH"),
+    (hipDeviceAttributeIntegrated, INTEGRATED, "INTEGRATED"),
+    (hipDeviceAttributeKernelExecTimeout, 17, "KERNEL_EXEC_TIMEOUT"),
+    (hipDeviceAttributeL2CacheSize, 38, "L2_CACHE_SIZE"),
+    (
+        hipDeviceAttributeComputeCapabilityMajor,
+        MAJOR,
+        "COMPUTE_CAPABILITY_MAJOR",
+    ),
+    (
+        hipDeviceAttributeComputeCapabilityMinor,
+        MINOR,
+        "COMPUTE_CAPABILITY_MINOR",
+    ),
+    (hipDeviceAttributeManagedMemory, 83, "MANAGED_MEMORY"),
+    (hipDeviceAttributeMaxBlockDimX, 2, "MAX_BLOCK_DIM_X"),
+    (hipDeviceAttributeMaxBlockDimY, 3, "MAX_BLOCK_DIM_Y"),
+    (hipDeviceAttributeMaxBlockDimZ, 4, "MAX_BLOCK_DIM_Z"),
+    (hipDeviceAttributeMaxGridDimX, 5, "MAX_GRID_DIM_X"),
+    (hipDeviceAttributeMaxGridDimY, 6, "MAX_GRID_DIM_Y"),
+    (hipDeviceAttributeMaxGridDimZ, 7, "MAX_GRID_DIM_Z"),
+    (hipDeviceAttributeMaxThreadsPerBlock, 1, "MAX_THREADS_PER_BLOCK"),
+    (
+        hipDeviceAttributeMaxThreadsPerMultiProcessor,
+        39,
+        "MAX_THREADS_PER_MULTIPROCESSOR",
+    ),
+    (hipDeviceAttributeMemoryBusWidth, 37, "GLOBAL_MEMORY_BUS_WIDTH"),
+    (hipDeviceAttributeMemoryClockRate, 36, "MEMORY_CLOCK_RATE"),
+    (hipDeviceAttributeMultiprocessorCount, 16, "MULTIPROCESSOR_COUNT"),
+    (hipDeviceAttributePciBusId, 33, "PCI_BUS_ID"),
+    (hipDeviceAttributePciDeviceId, 34, "PCI_DEVICE_ID"),
+    (hipDeviceAttributePciDomainID, 50, "PCI_DOMAIN_ID"),
+    (hipDeviceAttributeMaxRegistersPerBlock, 12, "MAX_REGISTERS_PER_BLOCK"),
+    (
+        hipDeviceAttributeMaxSharedMemoryPerBlock,
+        8,
+        "MAX_SHARED_MEMORY_PER_BLOCK",
+    ),
+    (hipDeviceAttributeTotalConstantMemory, 9, "TOTAL_CONSTANT_MEMORY"),
+    (hipDeviceAttributeWarpSize, 10, "WARP_SIZE"),
+    (hipDeviceAttributeMemoryPoolsSupported, 115, "MEMORY_POOLS_SUPPORTED"),
+    (
+        hipDeviceAttributeMaxSharedMemoryPerMultiprocessor,
+        81,
+        "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
+    ),
 ];
 
 /// `CU_DEVICE_ATTRIBUTE_INTEGRATED`.
@@ -48,7 +68,10 @@ pub(crate) const MINOR: c_int = 76;
 
 /// The driver's number for an attribute of a device.
 pub(crate) fn device(attribute: hipDeviceAttribute_t) -> Option<c_int> {
-    DEVICE.iter().find(|(hip, _)| *hip == attribute).map(|(_, cuda)| *cuda)
+    DEVICE
+        .iter()
+        .find(|(hip, ..)| *hip == attribute)
+        .map(|(_, cuda, _)| *cuda)
 }
 
 /// The driver's number for an attribute of a function: here the two agree, up to the last that HIP has.
@@ -75,7 +98,7 @@ mod tests {
                 constant.name
             );
         }
-        let numbers: BTreeSet<c_int> = DEVICE.iter().map(|(_, cuda)| *cuda).collect();
+        let numbers: BTreeSet<c_int> = DEVICE.iter().map(|(_, cuda, _)| *cuda).collect();
         assert_eq!(numbers.len(), ours.len());
         assert_eq!(device(9999), None);
     }

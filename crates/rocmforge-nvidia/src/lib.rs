@@ -26,6 +26,7 @@
 //! ```
 #![allow(non_snake_case, non_upper_case_globals)]
 
+pub mod abi;
 mod api;
 mod attributes;
 mod copy;

@@ -55,6 +55,14 @@ macro_rules! functions {
         }
 
         impl $table {
+            /// Names and argument types, as they are written here.
+            pub(crate) const FUNCTIONS: &[$crate::abi::Function] = &[
+                $($crate::abi::Function {
+                    name: $symbol,
+                    args: &[$(stringify!($arg)),*],
+                },)*
+            ];
+
             /// Opens the library and looks every function up; those that are missing are the error.
             $vis fn load(library_name: &str) -> Result<Self, $crate::LoadError> {
                 let library = $crate::library::open(library_name)?;

@@ -6,19 +6,19 @@ use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
 
 /// `CU_POINTER_ATTRIBUTE_*`.
-mod pointer {
-    pub(super) const MEMORY_TYPE: i32 = 2;
-    pub(super) const DEVICE_POINTER: i32 = 3;
-    pub(super) const HOST_POINTER: i32 = 4;
-    pub(super) const IS_MANAGED: i32 = 8;
-    pub(super) const DEVICE_ORDINAL: i32 = 9;
+pub(crate) mod pointer {
+    pub(crate) const MEMORY_TYPE: i32 = 2;
+    pub(crate) const DEVICE_POINTER: i32 = 3;
+    pub(crate) const HOST_POINTER: i32 = 4;
+    pub(crate) const IS_MANAGED: i32 = 8;
+    pub(crate) const DEVICE_ORDINAL: i32 = 9;
 }
 
 /// `CU_MEMORYTYPE_*`.
-const HOST: u64 = 1;
-const DEVICE: u64 = 2;
+pub(crate) const HOST: u64 = 1;
+pub(crate) const DEVICE: u64 = 2;
 /// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`: what HIP's default means.
-const PORTABLE_AND_MAPPED: c_uint = 3;
+pub(crate) const PORTABLE_AND_MAPPED: c_uint = 3;
 /// The flags that both know, with the same values.
 const HOST_FLAGS: c_uint = hipHostMallocPortable | hipHostMallocMapped | hipHostMallocWriteCombined;
 

@@ -7,8 +7,8 @@ use rocmforge_memory::{Bytes, Reading, Readings};
 use std::ffi::{CString, c_char, c_int, c_uint, c_ulonglong, c_void};
 
 const LIBRARY: &str = "libnvidia-ml.so.1";
-const SUCCESS: c_int = 0;
-const INSUFFICIENT_SIZE: c_int = 7;
+pub(crate) const SUCCESS: c_int = 0;
+pub(crate) const INSUFFICIENT_SIZE: c_int = 7;
 /// More processes than ever hold a context on one card.
 const MAX_PROCESSES: usize = 4096;
 /// `nvmlProcessInfo_t::usedGpuMemory` of a process whose figure the driver does not have.
@@ -19,25 +19,25 @@ type Device = *mut c_void;
 /// `nvmlMemory_t`.
 #[repr(C)]
 #[derive(Default)]
-struct Memory {
+pub(crate) struct Memory {
     total: c_ulonglong,
     free: c_ulonglong,
-    used: c_ulonglong,
+    pub(crate) used: c_ulonglong,
 }
 
 /// `nvmlProcessInfo_t`, as version 3 of the call has it.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Process {
+pub(crate) struct Process {
     pid: c_uint,
-    used: c_ulonglong,
+    pub(crate) used: c_ulonglong,
     gpu_instance: c_uint,
     compute_instance: c_uint,
 }
 
 functions! {
     /// What of `libnvidia-ml` is used.
-    struct Nvml -> c_int;
+    pub(crate) struct Nvml -> c_int;
     fn init = "nvmlInit_v2"();
     fn device_at = "nvmlDeviceGetHandleByPciBusId_v2"(*const c_char, *mut Device);
     fn memory = "nvmlDeviceGetMemoryInfo"(Device, *mut Memory);

@@ -124,7 +124,7 @@ impl Drop for Header {
     }
 }
 
-fn run(mut command: Command, what: &'static str) -> Result<String, BindingsError> {
+pub(super) fn run(mut command: Command, what: &'static str) -> Result<String, BindingsError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
         .output()

@@ -1,6 +1,7 @@
 //! `cargo xtask bindings check`: compares `rocmforge-hip-sys` with the HIP headers of this machine (a C probe, compiled from
 //! our own lists) and with the generated bindings of the hip-sys crate (a check crate of its own that links ROCm).
 
+mod cuda;
 mod header;
 mod known;
 mod oracle;
@@ -25,6 +26,8 @@ pub(crate) struct Args {
 enum Command {
     /// Compares sizes, offsets, constants and signatures with the HIP headers and with the hip-sys crate.
     Check(CheckArgs),
+    /// Compares the functions, constants and structs of NVIDIA's platform with NVIDIA's headers.
+    Cuda(cuda::CudaArgs),
 }
 
 #[derive(clap::Args)]
@@ -48,6 +51,8 @@ enum BindingsError {
          folder with --include"
     )]
     HeadersAbsent { tried: String },
+    #[error("{header} is not in {tried}; name NVIDIA's folder of headers with --include")]
+    CudaAbsent { header: &'static str, tried: String },
     #[error("the C compiler failed on {what} ({command}):\n{output}")]
     Compiler {
         what: &'static str,
@@ -89,7 +94,10 @@ impl Subject {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    let Command::Check(args) = args.command;
+    let args = match args.command {
+        Command::Check(args) => args,
+        Command::Cuda(args) => return cuda::run(args),
+    };
     let include = match header::find(args.include.as_deref()) {
         Err(BindingsError::HeadersAbsent { tried }) if args.skip_if_absent => {
             say!("SKIP bindings check: no HIP headers in {tried} (Debian: libamdhip64-dev)");
