@@ -213,7 +213,7 @@ impl Tracker {
         let figures = self.allowed(0).figures;
         let total = self.total.unwrap_or(figures);
         self.held_back = figures - self.growth.in_force(figures, total, now, &self.policy);
-        self.terms = self.in_force();
+        self.terms = self.in_force(self.beyond);
         let terms = self.terms;
         let usage = holdings
             .live
@@ -308,7 +308,7 @@ impl Tracker {
     pub(crate) fn set_beyond(&mut self, bytes: u64) {
         if self.beyond != bytes {
             self.beyond = bytes;
-            self.terms = self.in_force();
+            self.terms = self.in_force(self.beyond);
         }
     }
 
@@ -329,8 +329,9 @@ impl Tracker {
         terms
     }
 
-    fn in_force(&self) -> Terms {
-        let mut terms = self.allowed(self.beyond);
+    /// What is in force if cooperating processes hold `beyond` more than the figures say.
+    fn in_force(&self, beyond: u64) -> Terms {
+        let mut terms = self.allowed(beyond);
         let grown = terms.figures.saturating_sub(self.held_back);
         if grown < terms.budget {
             (terms.budget, terms.limit) = (grown, Limit::Growth);
@@ -345,7 +346,15 @@ impl Tracker {
     /// What of the budget may be in use after a request of `class`: the driver's overhead, which no request made, and the class's
     /// part of what it leaves.
     pub(crate) fn room(&self, class: Class) -> u64 {
-        let budget = self.terms.budget;
+        self.room_in(self.terms.budget, class)
+    }
+
+    /// The same if no cooperating process held anything beyond the figures.
+    pub(crate) fn room_without_peers(&self, class: Class) -> u64 {
+        self.room_in(self.in_force(0).budget, class)
+    }
+
+    fn room_in(&self, budget: u64, class: Class) -> u64 {
         let overhead = self.hidden.min(budget);
         overhead + class.room(budget - overhead)
     }

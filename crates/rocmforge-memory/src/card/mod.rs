@@ -380,7 +380,7 @@ impl Card {
     ) -> OutOfBudget {
         let (available, terms) = state.available(class);
         let tracker = &state.tracker;
-        let without_peers = available.saturating_add(tracker.beyond());
+        let without_peers = tracker.room_without_peers(class).saturating_sub(state.usage());
         let (available, limit) = if peers_error.is_some() {
             (0, Limit::Peers)
         } else if requested.0 <= without_peers {

@@ -170,6 +170,34 @@ fn caches_leave_the_rest_of_the_budget_to_others_too() {
 }
 
 #[test]
+fn a_cap_in_bytes_that_is_full_is_nobody_elses_doing() {
+    let root = scratch();
+    let capped = || {
+        let peers = join(root.path(), PeerFigures::Missing).unwrap();
+        let driver = Driver::new(World::new(20 * GIB, 0));
+        Card::open_shared(
+            DeviceKey::new(CARD),
+            Policy::fixed(Bytes::mib(8)),
+            driver.boxed(),
+            peers,
+        )
+        .unwrap()
+    };
+    let (one, two) = (capped(), capped());
+    let _theirs = one.try_reserve(Bytes::mib(4), Class::Required, "theirs").unwrap();
+    let _ours = two.try_reserve(Bytes::mib(6), Class::Required, "ours").unwrap();
+    let refusal = two.try_reserve(Bytes::mib(3), Class::Required, "more").unwrap_err();
+    assert!(refusal.peers >= Bytes::mib(4), "{refusal}");
+    assert_eq!(
+        (refusal.available, refusal.limit),
+        (Bytes::mib(2), Limit::Cap),
+        "{refusal}"
+    );
+    let refusal = two.try_reserve(Bytes::mib(2), Class::Cache, "cache").unwrap_err();
+    assert_eq!(refusal.limit, Limit::CacheShare, "{refusal}");
+}
+
+#[test]
 fn an_unreadable_used_figure_counts_all_that_others_have_claimed() {
     let root = scratch();
     let driver = Driver::new(World {
