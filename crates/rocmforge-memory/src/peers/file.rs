@@ -250,6 +250,10 @@ mod tests {
         let again = ledger.lock(Duration::ZERO).unwrap();
         assert!(!ledger.leads_to(&locked.file).unwrap());
         assert!(ledger.leads_to(&again.file).unwrap());
+        // A path that cannot be followed is not one that is gone.
+        fs::remove_file(ledger.path()).unwrap();
+        std::os::unix::fs::symlink(ledger.path(), ledger.path()).unwrap();
+        assert!(ledger.leads_to(&again.file).is_err());
     }
 
     #[test]
