@@ -1,7 +1,8 @@
 //! Which process is which, and whether it still lives.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::PeersError;
@@ -16,7 +17,7 @@ pub(super) fn me() -> Result<Identity, PeersError> {
         pid,
         incarnation: CARDS.fetch_add(1, Ordering::Relaxed),
         start: stat.ok_or(PeersError::NoProc(ErrorKind::InvalidData))?.start,
-        namespace: namespace().map_err(PeersError::NoProc)?,
+        namespace: namespace(Path::new("/proc/self/ns")).map_err(PeersError::NoProc)?,
     })
 }
 
@@ -27,10 +28,10 @@ pub(super) fn boot() -> Result<u64, PeersError> {
 }
 
 /// What a process number and a start time are relative to: a container has name spaces of its own for both.
-fn namespace() -> Result<u64, ErrorKind> {
+fn namespace(spaces: &Path) -> Result<u64, ErrorKind> {
     let mut names = Vec::new();
     for space in ["pid", "time"] {
-        match fs::read_link(format!("/proc/self/ns/{space}")) {
+        match fs::read_link(spaces.join(space)) {
             Ok(link) => names.extend_from_slice(link.as_os_str().as_encoded_bytes()),
             // A kernel without time name spaces has one time only.
             Err(error) if space == "time" && error.kind() == ErrorKind::NotFound => {}
@@ -64,7 +65,11 @@ struct Stat {
 }
 
 fn read_stat(pid: u32) -> Result<Option<Stat>, ErrorKind> {
-    match fs::read_to_string(format!("/proc/{pid}/stat")) {
+    stat_of(fs::read_to_string(format!("/proc/{pid}/stat")))
+}
+
+fn stat_of(read: io::Result<String>) -> Result<Option<Stat>, ErrorKind> {
+    match read {
         Ok(text) => Ok(parse_stat(&text)),
         // It ended between the opening and the reading.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => Err(ErrorKind::NotFound),
@@ -97,6 +102,34 @@ mod tests {
             start: read_stat(pid).unwrap().unwrap().start,
             ..me().unwrap()
         }
+    }
+
+    #[test]
+    fn a_start_of_the_machine_is_known_by_the_kernels_number() {
+        let id = fs::read("/proc/sys/kernel/random/boot_id").unwrap();
+        assert_eq!(boot().unwrap(), checksum(&id));
+    }
+
+    #[test]
+    fn a_kernel_may_have_one_time_only() {
+        let root = crate::private::tests::scratch();
+        let name = |space: &str, number: &str| std::os::unix::fs::symlink(number, root.path().join(space)).unwrap();
+        assert_eq!(namespace(root.path()), Err(ErrorKind::NotFound), "but has processes");
+        name("pid", "pid:[1]");
+        let without = namespace(root.path()).unwrap();
+        fs::write(root.path().join("time"), "no link").unwrap();
+        assert_eq!(namespace(root.path()), Err(ErrorKind::InvalidInput));
+        fs::remove_file(root.path().join("time")).unwrap();
+        name("time", "time:[2]");
+        assert_ne!(namespace(root.path()).unwrap(), without);
+    }
+
+    #[test]
+    fn a_process_that_ends_while_it_is_looked_at_is_gone_and_one_that_is_hidden_is_not() {
+        let failed = |errno: rustix::io::Errno| stat_of(Err(errno.into()));
+        assert_eq!(failed(rustix::io::Errno::SRCH), Err(ErrorKind::NotFound));
+        assert_eq!(failed(rustix::io::Errno::NOENT), Err(ErrorKind::NotFound));
+        assert_eq!(failed(rustix::io::Errno::ACCESS), Err(ErrorKind::PermissionDenied));
     }
 
     #[test]
