@@ -170,6 +170,27 @@ fn expected_failures_are_named_with_their_reason_in_every_report() {
 }
 
 #[test]
+fn every_run_is_counted_once_and_belongs_to_its_crate() {
+    let summary = summary();
+    assert_eq!((summary.counts.executed(), summary.counts.all()), (3, 6));
+    let crates: Vec<(&str, usize)> = summary
+        .by_package()
+        .into_iter()
+        .map(|(name, all)| (name, all.len()))
+        .collect();
+    assert_eq!(crates, [("kernels", 2), ("model", 4)]);
+    let kinds = |result: &TestResult| (result.passed(), result.failed(), result.blocked());
+    let told: Vec<_> = summary.results.iter().map(kinds).collect();
+    let (passed, failed, blocked, none) = (
+        (true, false, false),
+        (false, true, false),
+        (false, false, true),
+        (false, false, false),
+    );
+    assert_eq!(told, [passed, failed, none, blocked, blocked, none]);
+}
+
+#[test]
 fn all_reports_are_written_and_agree() {
     let directory = tempfile::tempdir().unwrap();
     summary().write(directory.path()).unwrap();

@@ -100,7 +100,7 @@ fn a_pass_carries_what_the_lease_saw() {
     let record = r#"{"kind":"lease","device":"sim","peak_bytes":4096,"launches":3}"#;
     let sample = r#"{"at":1,"held":4096,"budget":8192,"ended":true}"#;
     let script = format!(
-        "echo '{record}' >> \"$ROCMFORGE_TEST_REPORT\"; echo '{sample}' > /proc/self/fd/$ROCMFORGE_HEARTBEAT_FD"
+        "echo nothing to report; echo '{record}' >> \"$ROCMFORGE_TEST_REPORT\"; echo '{sample}' > /proc/self/fd/$ROCMFORGE_HEARTBEAT_FD"
     );
     let result = Script::new(&script).run();
     assert_eq!(result.verdict, Verdict::Passed, "{}", result.output);
@@ -109,6 +109,7 @@ fn a_pass_carries_what_the_lease_saw() {
         result.samples.iter().map(|sample| sample.held).collect::<Vec<_>>(),
         [4096]
     );
+    assert_eq!(result.output, "", "it is in its log");
     assert!(result.begun > 0 && result.retained.is_none() && result.left_behind.is_empty());
 }
 
@@ -380,12 +381,15 @@ fn a_test_under_which_the_card_was_reset_is_invalidated_whatever_it_did() {
         "RESET; kill -SEGV $$",
         "RESET; exec sleep 1000",
     ] {
-        let (_root, script) = with_breaker(script);
-        let verdict = script.run().verdict;
+        let (_root, script) = with_breaker(&format!("echo here; {script}"));
+        let result = script.run();
+        let verdict = &result.verdict;
         assert!(
-            matches!(&verdict, Verdict::Invalidated { reason } if reason.contains("devcd1")),
+            matches!(verdict, Verdict::Invalidated { reason } if reason.contains("devcd1")),
             "{verdict}"
         );
+        // What it said may be why.
+        assert_eq!(result.output, "here\n");
     }
 }
 
