@@ -13,6 +13,7 @@ mod budget;
 mod bundle;
 mod campaign;
 mod ci;
+mod compute_sanitizer;
 mod doctor;
 #[cfg(test)]
 mod fixture;
@@ -46,6 +47,8 @@ enum Command {
     Campaign(campaign::Args),
     /// Runs everything a change must pass: fmt, clippy, tests, docs, tidy and the generated-file checks.
     Ci(ci::Args),
+    /// Runs NVIDIA's compute-sanitizer over the GPU tests of the kernels, and over faulty kernels beside our own sanitizer.
+    ComputeSanitizer(compute_sanitizer::Args),
     /// Shows what is on this machine: cards, displays, memory, permissions, HIP, compilers.
     Doctor(doctor::Args),
     /// Compiles the device kernels, or checks the committed ones.
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Command::Bundle(args) => bundle::run(args),
         Command::Campaign(args) => campaign::run(args),
         Command::Ci(args) => ci::run(args),
+        Command::ComputeSanitizer(args) => compute_sanitizer::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Kernels(args) => kernels::run(args),
         Command::Loom(args) => loom::run(args),

@@ -49,8 +49,20 @@ impl Plan {
         Self::of(file, object)
     }
 
+    /// The same for a device that is not simulated: of the object only what it says of itself is looked at.
+    ///
+    /// # Errors
+    /// A file cannot be read, or a launch does not fit its kernel.
+    pub fn for_device(file: LaunchFile, object: ObjectFile) -> Result<Self, Error> {
+        Self::fitting(file, object)
+    }
+
     fn of(file: LaunchFile, object: ObjectFile) -> Result<Self, Error> {
         object.check().map_err(|source| source.of(&file.object))?;
+        Self::fitting(file, object)
+    }
+
+    fn fitting(file: LaunchFile, object: ObjectFile) -> Result<Self, Error> {
         let contents = file.buffers.iter().map(contents).collect::<Result<Vec<_>, _>>()?;
         let values = file
             .launches
@@ -228,6 +240,22 @@ fn encode(number: Number, size: u32) -> Option<Vec<u8>> {
 }
 
 impl Plan {
+    /// What a buffer of the launch file holds at first; `None` for memory that nobody writes.
+    pub fn contents(&self, buffer: usize) -> Option<&[u8]> {
+        self.contents.get(buffer)?.as_deref()
+    }
+
+    /// The arguments of a launch, each by its value; buffers lie at `addresses`.
+    pub fn arguments(&self, launch: usize, addresses: &[u64]) -> Vec<Vec<u8>> {
+        let values = self.values[launch].iter();
+        values
+            .map(|value| match value {
+                Value::Bytes(bytes) => bytes.clone(),
+                Value::Address { buffer, offset } => (addresses[*buffer] + offset).to_le_bytes().to_vec(),
+            })
+            .collect()
+    }
+
     /// Where the object lies, for messages.
     pub(crate) fn object_path(&self) -> &Path {
         &self.file.object

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::machine::{Launch, Machine};
 use crate::outcome::Outcome;
-use crate::plan::{Plan, Value};
+use crate::plan::Plan;
 use rocmforge_hip_sys::*;
 use rocmforge_sim::{Report, ReportKind};
 use std::collections::{BTreeMap, HashMap};
@@ -164,7 +164,7 @@ fn launch_all(
     let mut streams: HashMap<&str, hipStream_t> = HashMap::new();
     let (mut order, mut calls) = (Vec::new(), Vec::new());
     let mut events: Vec<Option<hipEvent_t>> = Vec::new();
-    for (index, (launch, values)) in launches.iter().zip(&plan.values).enumerate() {
+    for (index, launch) in launches.iter().enumerate() {
         let at = &launch.place;
         let function = machine.function(at, module, &launch.kernel)?;
         let stream = match streams.get(launch.stream.as_str()) {
@@ -181,13 +181,7 @@ fn launch_all(
                 machine.wait(at, stream, event)?;
             }
         }
-        let args: Vec<Vec<u8>> = values
-            .iter()
-            .map(|value| match value {
-                Value::Bytes(bytes) => bytes.clone(),
-                Value::Address { buffer, offset } => (addresses[*buffer] + offset).to_le_bytes().to_vec(),
-            })
-            .collect();
+        let args = plan.arguments(index, addresses);
         let queued = Launch {
             grid: launch.grid,
             block: launch.block,

@@ -1,5 +1,6 @@
 //! The faulty kernels that the sanitizer is tested with: each source at each level of optimisation, in a pack of their own.
-//! They are not part of the product, so they may spill, and only the simulated processors have packs.
+//! They are not part of the product, so they may spill, and only the simulated processors have packs; and NVIDIA's, on whose
+//! cards compute-sanitizer is asked about the same faults.
 
 use super::compile::{Compiler, sha256, sorted};
 use super::{KernelsError, Objects, in_parallel, pack, read, write};
@@ -9,10 +10,33 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 const DIRECTORY: &str = "crates/rocmforge-sanitize/tests/kernels";
-const TARGETS: [&str; 1] = ["gfx1100"];
-/// A fault must be found at its line whatever the compiler does with it.
-const LEVELS: [&str; 3] = ["-O1", "-O2", "-O3"];
-const INCLUDES: [&str; 2] = ["-Ikernels/include", "-Icrates/rocmforge-sanitize/tests/kernels"];
+const TARGETS: [Target; 2] = [
+    // A fault must be found at its line whatever the compiler does with it.
+    Target {
+        arch: "gfx1100",
+        levels: &["-O1", "-O2", "-O3"],
+        includes: &["-Ikernels/include", "-Icrates/rocmforge-sanitize/tests/kernels"],
+    },
+    // The driver's compiler optimises once more, as it does with the project's own kernels.
+    Target {
+        arch: "sm_75",
+        levels: &["-O1"],
+        includes: &["-Ikernels/include", "-Icrates/rocmforge-sanitize/tests/kernels/ptx"],
+    },
+];
+
+/// What the faulty kernels are compiled for.
+struct Target {
+    arch: &'static str,
+    levels: &'static [&'static str],
+    includes: &'static [&'static str],
+}
+
+impl Target {
+    fn has(&self, source: &str, amd_only: &[String]) -> bool {
+        self.arch.starts_with("gfx") || !(source.starts_with("host/") || amd_only.iter().any(|name| name == source))
+    }
+}
 
 /// The example of the sanitizer's manual, whose object lies beside it.
 const EXAMPLE: &str = "crates/rocmforge-sanitize/examples/reverse";
@@ -42,9 +66,23 @@ fn sources() -> Result<Vec<String>, KernelsError> {
     Ok(names)
 }
 
+/// The sources that are faults on AMD's cards only: the first word of each line.
+fn amd_only() -> Result<Vec<String>, KernelsError> {
+    let text = read(&workspace_root().join(DIRECTORY).join("amd-only.txt"))?;
+    let text = String::from_utf8_lossy(&text);
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    Ok(lines
+        .filter_map(|line| line.split(' ').next())
+        .map(str::to_owned)
+        .collect())
+}
+
 fn source_hash() -> Result<String, KernelsError> {
     let directory = workspace_root().join(DIRECTORY);
     let mut text = sha256(&read(&workspace_root().join("kernels/include/rf.h"))?);
+    text.push_str(&sha256(&read(&workspace_root().join("kernels/include/ptx.h"))?));
+    text.push_str(&sha256(&read(&directory.join("ptx/faulty.h"))?));
+    text.push_str(&sha256(&read(&directory.join("amd-only.txt"))?));
     text.push_str(&sha256(&read(&workspace_root().join(format!("{EXAMPLE}.hip")))?));
     text.push_str(&sha256(&read(&directory.join("faulty.h"))?));
     for source in sources()? {
@@ -56,20 +94,29 @@ fn source_hash() -> Result<String, KernelsError> {
 
 /// The pack of each target.
 fn compile(compiler: &Compiler) -> Result<BTreeMap<String, Vec<u8>>, KernelsError> {
-    let mut jobs = Vec::new();
+    let (mut jobs, amd_only) = (Vec::new(), amd_only()?);
     for source in sources()? {
-        for target in TARGETS {
-            jobs.extend(LEVELS.map(|level| (source.clone(), target, level)));
+        for target in TARGETS.iter().filter(|target| target.has(&source, &amd_only)) {
+            jobs.extend(target.levels.iter().map(|level| (source.clone(), target, *level)));
         }
     }
     let objects = in_parallel(&jobs, |(source, target, level)| {
-        let more = [level, INCLUDES[0], INCLUDES[1]];
-        compiler.compile_file(workspace_root(), &format!("{DIRECTORY}/{source}.hip"), target, &more)
+        let mut more = vec![*level];
+        more.extend(target.includes);
+        compiler.compile_file(
+            workspace_root(),
+            &format!("{DIRECTORY}/{source}.hip"),
+            target.arch,
+            &more,
+        )
     })?;
     let mut by_target: BTreeMap<String, Objects> = BTreeMap::new();
     for ((source, target, level), object) in jobs.into_iter().zip(objects) {
         let name = format!("{source}{}", level.replace('-', "."));
-        by_target.entry(target.to_owned()).or_default().insert(name, object);
+        by_target
+            .entry(target.arch.to_owned())
+            .or_default()
+            .insert(name, object);
     }
     Ok(by_target
         .into_iter()
@@ -78,7 +125,7 @@ fn compile(compiler: &Compiler) -> Result<BTreeMap<String, Vec<u8>>, KernelsErro
 }
 
 fn compile_example(compiler: &Compiler) -> Result<Vec<u8>, KernelsError> {
-    compiler.compile_file(workspace_root(), &format!("{EXAMPLE}.hip"), TARGETS[0], &[])
+    compiler.compile_file(workspace_root(), &format!("{EXAMPLE}.hip"), TARGETS[0].arch, &[])
 }
 
 fn example() -> PathBuf {
@@ -96,9 +143,7 @@ pub(super) fn build(compiler: &Compiler) -> Result<(), KernelsError> {
         let packed = pack::compress(bytes)?;
         write(&prebuilt().join(pack::file_name(target)), &packed)?;
         say!(
-            "{target}: {} faulty kernels at {} levels, {} bytes of objects in a pack of {}",
-            sources()?.len(),
-            LEVELS.len(),
+            "{target}: faulty kernels, {} bytes of objects in a pack of {}",
             bytes.len(),
             packed.len()
         );

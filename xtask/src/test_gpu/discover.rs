@@ -130,10 +130,7 @@ impl Runner<'_> {
 
     /// Builds every crate's test target of this name: `gpu`, or `faults`.
     pub(crate) fn build(&self, target: &str) -> Result<Vec<TestBinary>, DiscoverError> {
-        let mut command = cargo();
-        command.args(["test", "--workspace", "--all-features", "--no-run", "--test", target]);
-        command.args(["--message-format", "json-render-diagnostics"]);
-        let (status, messages) = self.output(&mut command, BUILDING)?;
+        let (status, messages) = self.output(&mut building(target), BUILDING)?;
         match status {
             Some(status) if !status.success() => Err(DiscoverError::Build(status)),
             _ => binaries(&messages, target),
@@ -167,6 +164,24 @@ impl Runner<'_> {
             binary: executable.display().to_string(),
             end,
         })
+    }
+}
+
+/// The command that builds every crate's test target of this name, and tells where the binaries are.
+fn building(target: &str) -> Command {
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--all-features", "--no-run", "--test", target]);
+    command.args(["--message-format", "json-render-diagnostics"]);
+    command
+}
+
+/// [`Runner::build`] without a supervisor: the terminal's signals end it.
+pub(crate) fn build_plainly(target: &str) -> Result<Vec<TestBinary>, DiscoverError> {
+    let output = building(target).stderr(Stdio::inherit()).output()?;
+    if output.status.success() {
+        binaries(&output.stdout, target)
+    } else {
+        Err(DiscoverError::Build(output.status))
     }
 }
 

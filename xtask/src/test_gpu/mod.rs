@@ -15,7 +15,7 @@ mod args;
 mod breaker;
 mod check;
 mod child;
-mod device;
+pub(crate) mod device;
 pub(crate) mod discover;
 mod faults;
 mod heart;
