@@ -1,6 +1,7 @@
 //! What a test can do wrong. A hundred of them: each kind in several forms, drawn by a seed.
 
 use rocmforge_testkit::careful::CAREFUL_VARIABLE;
+use rocmforge_testkit::compare::assert_same;
 use rocmforge_testkit::data::{Rng, rng};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -194,6 +195,16 @@ fn tells() {
     };
     let device = std::env::var("ROCMFORGE_DEVICE").unwrap();
     std::fs::write(folder.join("told"), format!("{device} {care}")).unwrap();
+}
+
+/// Compares a buffer, which is another one on the second simulated card.
+#[test]
+fn compares() {
+    if is_planted() {
+        let second = std::env::var("ROCMFORGE_DEVICE").is_ok_and(|device| device == "sim:gfx1201");
+        let value = if second { 2 } else { 1 };
+        assert_same(&[value, 3], &[value, 3], "two numbers");
+    }
 }
 
 /// Makes the card look as if it had been reset.

@@ -3,6 +3,7 @@
 //! This binary is both: the tests in [`campaign`] start `xtask test-gpu --binary` with this binary again, whose tests in
 //! [`faults`] do nothing in an ordinary run.
 
+mod against;
 mod building;
 mod campaign;
 mod card;
