@@ -40,22 +40,23 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub(crate) fn of(gpu: &GpuLease) -> Self {
+    /// `None` if there is no pack for the processor.
+    pub(crate) fn of(gpu: &GpuLease) -> Option<Self> {
         let info = gpu.backend().device();
-        let packed: &[u8] = if info.arch.starts_with("sm_") {
-            include_bytes!("../kernels/prebuilt/sm_75.pack.zst")
-        } else {
-            include_bytes!("../kernels/prebuilt/gfx1100.pack.zst")
+        let packed: &[u8] = match &*info.arch {
+            "gfx1100" => include_bytes!("../kernels/prebuilt/gfx1100.pack.zst"),
+            arch if arch.starts_with("sm_") => include_bytes!("../kernels/prebuilt/sm_75.pack.zst"),
+            _ => return None,
         };
         let api = gpu.api().clone();
         // SAFETY: takes a number.
         let status = unsafe { api.hipSetDevice(info.ordinal) };
         assert_eq!(status, hipSuccess);
-        Self {
+        Some(Self {
             api,
             arch: info.arch.clone(),
             pack: Pack::read(packed).expect("the pack is committed"),
-        }
+        })
     }
 
     pub(crate) fn is_nvidia(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The modes: every row runs as HIP 6 and as HIP 7.
 
-use crate::rig::{Platform, Rig};
+use crate::rig::{Platform, Rig, probe_for};
 pub(crate) use crate::support::*;
 pub(crate) use rocmforge_sim::HipVersion::{self, Hip6, Hip7};
 use rocmforge_sim::{CardConfig, SimConfig, SimHost};
@@ -47,7 +47,8 @@ pub(crate) fn rig(mode: HipVersion) -> Rig {
 
 pub(crate) fn rig_of(mode: HipVersion, sim: Arc<SimHost>) -> Rig {
     let platform = by_mode(mode, Platform::Hip6, Platform::Hip7);
-    Rig::new(sim.clone(), platform, 0, Some(sim))
+    let probe = probe_for("gfx1100").expect("it is committed");
+    Rig::new(sim.clone(), platform, 0, probe, Some(sim))
 }
 
 pub(crate) fn two_cards(mode: HipVersion) -> Arc<SimHost> {

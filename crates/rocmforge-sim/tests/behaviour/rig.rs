@@ -26,7 +26,18 @@ pub(crate) struct Rig {
     api: Arc<dyn HipApi>,
     pub(crate) platform: Platform,
     pub(crate) ordinal: i32,
+    probe: &'static [u8],
     sim: Option<Arc<SimHost>>,
+}
+
+/// The probe kernels (`tests/kernels/probe.hip`), if they are compiled for a processor.
+pub(crate) fn probe_for(arch: &str) -> Option<&'static [u8]> {
+    match arch {
+        "gfx1100" => Some(include_bytes!("../kernels/probe-gfx1100.co")),
+        "gfx1201" => Some(include_bytes!("../kernels/probe-gfx1201.co")),
+        _ if arch.starts_with("sm_") => Some(concat!(include_str!("../kernels/probe-sm_75.ptx"), "\0").as_bytes()),
+        _ => None,
+    }
 }
 
 impl Deref for Rig {
@@ -55,11 +66,18 @@ impl Arg {
 }
 
 impl Rig {
-    pub(crate) fn new(api: Arc<dyn HipApi>, platform: Platform, ordinal: i32, sim: Option<Arc<SimHost>>) -> Self {
+    pub(crate) fn new(
+        api: Arc<dyn HipApi>,
+        platform: Platform,
+        ordinal: i32,
+        probe: &'static [u8],
+        sim: Option<Arc<SimHost>>,
+    ) -> Self {
         let rig = Self {
             api,
             platform,
             ordinal,
+            probe,
             sim,
         };
         answers!(hipSuccess, rig.hipInit(0));
@@ -196,10 +214,7 @@ impl Rig {
 
     /// The image of the probe kernels (`tests/kernels/probe.hip`).
     pub(crate) fn probe(&self) -> &'static [u8] {
-        match self.platform {
-            Platform::Nvidia => concat!(include_str!("../kernels/probe-sm_75.ptx"), "\0").as_bytes(),
-            Platform::Hip6 | Platform::Hip7 => include_bytes!("../kernels/probe-gfx1100.co"),
-        }
+        self.probe
     }
 
     pub(crate) fn load(&self) -> hipModule_t {

@@ -26,34 +26,29 @@ mod rig;
 #[path = "../behaviour/support.rs"]
 mod support;
 
-use rig::{Platform, Rig};
-use rocmforge_hip_sys::hipSuccess;
+use rig::{Platform, Rig, probe_for};
 
 /// Version 7 of AMD's library, as `hipRuntimeGetVersion` counts.
 const HIP_7: i32 = 70_000_000;
 
 fn on_lease(row: fn(&Rig)) {
     let gpu = rocmforge_testkit::gpu();
-    let api = gpu.api().clone();
-    let platform = if gpu.backend().device().arch.starts_with("sm_") {
-        Platform::Nvidia
-    } else {
-        let mut version = 0;
-        // SAFETY: `version` lives for the call.
-        let status = unsafe { api.hipRuntimeGetVersion(&raw mut version) };
-        assert_eq!(status, hipSuccess);
-        if version < HIP_7 {
-            Platform::Hip6
-        } else {
-            Platform::Hip7
-        }
+    let device = gpu.backend().device();
+    let Some(probe) = probe_for(&device.arch) else {
+        rocmforge_testkit::skip!("the probe kernels are not compiled for {}", device.arch);
     };
-    row(&Rig::new(
-        api,
-        platform,
-        gpu.backend().device().ordinal,
-        gpu.sim().cloned(),
-    ));
+    let platform = match device.hip_version {
+        _ if device.arch.starts_with("sm_") => Platform::Nvidia,
+        version if version < HIP_7 => Platform::Hip6,
+        _ => Platform::Hip7,
+    };
+    let (api, sim) = (gpu.api().clone(), gpu.sim().cloned());
+    row(&Rig::new(api, platform, device.ordinal, probe, sim));
     // A row makes mistakes on purpose; what the device makes of them is what it checks, and its process ends with it.
     let _ = gpu.finish();
+}
+
+#[test]
+fn second_card() {
+    rocmforge_testkit::on_every_card("second_card", &["launches::", "modules::", "::f28_"]);
 }
