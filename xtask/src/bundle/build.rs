@@ -15,7 +15,7 @@ const MESSAGES: [&str; 2] = ["--message-format", "json-render-diagnostics"];
 pub(super) fn test_binaries(parts: &Path) -> Result<(), BundleError> {
     for (target, folder) in [("gpu", TESTS), ("faults", FAULTS)] {
         let arguments = ["test", "--workspace", "--all-features", "--no-run", "--test", target];
-        for binary in built(&arguments, target)? {
+        for binary in built(&arguments, "test", target)? {
             strip(
                 &binary.executable,
                 &parts.join(folder).join(&binary.package).join(target),
@@ -28,7 +28,7 @@ pub(super) fn test_binaries(parts: &Path) -> Result<(), BundleError> {
 /// The example that encodes sentences on a device.
 pub(super) fn example(parts: &Path) -> Result<(), BundleError> {
     let arguments = ["build", "--workspace", "--all-features", "--example", "encode"];
-    for binary in built(&arguments, "encode")? {
+    for binary in built(&arguments, "example", "encode")? {
         strip(&binary.executable, &parts.join(ENCODE))?;
     }
     Ok(())
@@ -37,13 +37,13 @@ pub(super) fn example(parts: &Path) -> Result<(), BundleError> {
 /// The GPU bench.
 pub(super) fn bench_binary(parts: &Path) -> Result<(), BundleError> {
     let arguments = ["bench", "--workspace", "--all-features", "--no-run", "--bench", "gpu"];
-    for binary in built(&arguments, "gpu")? {
+    for binary in built(&arguments, "bench", "gpu")? {
         strip(&binary.executable, &parts.join(BENCH))?;
     }
     Ok(())
 }
 
-fn built(arguments: &[&str], target: &str) -> Result<Vec<TestBinary>, BundleError> {
+fn built(arguments: &[&str], kind: &'static str, target: &str) -> Result<Vec<TestBinary>, BundleError> {
     tell!("cargo {} …", arguments.join(" "));
     let mut command = cargo();
     command.args(arguments).args(MESSAGES).stderr(Stdio::inherit());
@@ -54,7 +54,7 @@ fn built(arguments: &[&str], target: &str) -> Result<Vec<TestBinary>, BundleErro
             status: output.status.to_string(),
         });
     }
-    binaries(&output.stdout, target).map_err(|error| BundleError::Build {
+    binaries(&output.stdout, kind, target).map_err(|error| BundleError::Build {
         what: format!("the targets `{target}`"),
         status: error.to_string(),
     })
@@ -68,11 +68,11 @@ fn strip(from: &Path, to: &Path) -> Result<(), BundleError> {
     fs::set_permissions(to, fs::Permissions::from_mode(0o755)).map_err(at(to))
 }
 
-/// This command itself, and the script that unpacks it.
+/// This command itself, and the script that unpacks it. To be called before cargo is, which may put another in our place.
 pub(super) fn command(bundle: &Path) -> Result<(), BundleError> {
-    let ourselves = std::env::current_exe().map_err(at(Path::new("xtask")))?;
-    let plain: PathBuf = bundle.join("xtask");
-    strip(&ourselves, &plain)?;
+    let (ourselves, plain): (&Path, PathBuf) = (Path::new("/proc/self/exe"), bundle.join("xtask"));
+    fs::copy(ourselves, &plain).map_err(at(ourselves))?;
+    tool_runs(Command::new("strip").arg("-s").arg(&plain))?;
     tool_runs(Command::new("gzip").args(["-9", "-n"]).arg(&plain))?;
     fs::write(&plain, LAUNCHER).map_err(at(&plain))?;
     fs::set_permissions(&plain, fs::Permissions::from_mode(0o755)).map_err(at(&plain))

@@ -95,6 +95,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         fs::create_dir_all(folder).map_err(at(folder))?;
     }
 
+    build::command(&made)?;
     build::test_binaries(&parts)?;
     build::example(&parts)?;
     if !args.without_benches {
@@ -104,7 +105,6 @@ pub(crate) fn run(args: Args) -> Outcome {
     half_model::copy(&crate::model::ensure_minilm()?, &parts.join(contents::MODEL))?;
     tell!("packing …");
     payload::pack(&parts, &made, revision())?;
-    build::command(&made)?;
     let bytes = sizes(&made)?;
     let swapped = work.path().join("old");
     if out.exists() {

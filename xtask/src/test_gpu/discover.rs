@@ -49,8 +49,8 @@ impl Test {
 pub(crate) enum DiscoverError {
     #[error("building the GPU tests failed ({0}); the compiler's messages are above")]
     Build(ExitStatus),
-    #[error("no crate has a target `{0}` (tests/{0}/main.rs)")]
-    NoTargets(String),
+    #[error("no crate has a {0} target `{1}` (for tests: tests/{1}/main.rs)")]
+    NoTargets(&'static str, String),
     #[error("{binary} cannot list its tests: {end}")]
     List { binary: String, end: String },
     #[error("interrupted")]
@@ -73,6 +73,7 @@ struct Message {
 #[derive(Deserialize)]
 struct Target {
     name: String,
+    kind: Vec<String>,
 }
 
 /// Runs commands for the supervisor: they end when the user says so.
@@ -133,7 +134,7 @@ impl Runner<'_> {
         let (status, messages) = self.output(&mut building(target), BUILDING)?;
         match status {
             Some(status) if !status.success() => Err(DiscoverError::Build(status)),
-            _ => binaries(&messages, target),
+            _ => binaries(&messages, "test", target),
         }
     }
 
@@ -179,7 +180,7 @@ fn building(target: &str) -> Command {
 pub(crate) fn build_plainly(target: &str) -> Result<Vec<TestBinary>, DiscoverError> {
     let output = building(target).stderr(Stdio::inherit()).output()?;
     if output.status.success() {
-        binaries(&output.stdout, target)
+        binaries(&output.stdout, "test", target)
     } else {
         Err(DiscoverError::Build(output.status))
     }
@@ -198,26 +199,27 @@ pub(crate) fn given(executable: &Path) -> io::Result<TestBinary> {
     })
 }
 
-/// The binaries of targets of this name that cargo's messages name.
-pub(crate) fn binaries(messages: &[u8], target: &str) -> Result<Vec<TestBinary>, DiscoverError> {
+/// The binaries of targets of this kind (`test`) and name that cargo's messages name.
+pub(crate) fn binaries(messages: &[u8], kind: &'static str, target: &str) -> Result<Vec<TestBinary>, DiscoverError> {
     let mut binaries = Vec::new();
     for line in messages
         .split(|&byte| byte == b'\n')
         .filter(|line| line.starts_with(b"{"))
     {
         let message: Message = serde_json::from_slice(line)?;
-        binaries.extend(binary(message, target));
+        binaries.extend(binary(message, kind, target));
     }
     binaries.sort_by(|a, b| a.package.cmp(&b.package));
     if binaries.is_empty() {
-        Err(DiscoverError::NoTargets(target.to_owned()))
+        Err(DiscoverError::NoTargets(kind, target.to_owned()))
     } else {
         Ok(binaries)
     }
 }
 
-fn binary(message: Message, name: &str) -> Option<TestBinary> {
-    if message.reason != "compiler-artifact" || message.target?.name != name {
+fn binary(message: Message, kind: &str, name: &str) -> Option<TestBinary> {
+    let target = message.target?;
+    if message.reason != "compiler-artifact" || target.name != name || !target.kind.iter().any(|of| of == kind) {
         return None;
     }
     let directory = message.manifest_path?.parent()?.to_owned();

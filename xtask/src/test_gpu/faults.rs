@@ -32,13 +32,10 @@ const PART: &str = "budget::process";
 const PLANTED: [(&str, Ends); 7] = [
     (
         "an_endless_kernel_meets_the_deadline_of_a_wait",
-        Ends::Saying(&["was not done after 2s", "wait_for_ever"]),
+        Ends::Saying(&["was not done after 2"]),
     ),
     ("an_endless_kernel_that_nobody_gives_up", Ends::Late),
-    (
-        "an_address_that_is_nobodys",
-        Ends::Saying(&["hipErrorIllegalAddress", "outside"]),
-    ),
+    ("an_address_that_is_nobodys", Ends::Saying(&["hipErrorIllegalAddress"])),
     ("killed_in_the_middle_of_a_copy", Ends::By(libc::SIGKILL)),
     ("an_allocation_beyond_the_card", Ends::Saying(&["budget"])),
     (

@@ -128,26 +128,23 @@ impl Door {
             .transpose()?;
         let tests = self.tests()?;
 
+        let phase = Phase {
+            jobs: self.args.jobs,
+            repeat: self.args.repeat,
+            ..Phase::new(&self.directory)
+        };
         match against {
-            Some(other) => self.compared(&device, &other, &tests, &self.directory),
-            None => {
-                let phase = Phase {
-                    jobs: self.args.jobs,
-                    repeat: self.args.repeat,
-                    ..Phase::new(&self.directory)
-                };
-                self.verdict(&self.run_on(&device, &tests, &phase)?, &self.directory)
-            }
+            Some(other) => self.compared(&device, &other, &tests, &phase),
+            None => self.verdict(&self.run_on(&device, &tests, &phase)?, &self.directory),
         }
     }
 
     /// Runs the tests on one device and on another, and compares what they computed.
-    fn compared(&self, device: &Checked, other: &Checked, tests: &[Test], directory: &Path) -> Outcome {
+    fn compared(&self, device: &Checked, other: &Checked, tests: &[Test], phase: &Phase<'_>) -> Outcome {
+        let directory = phase.directory;
         let phase = Phase {
-            jobs: self.args.jobs,
-            repeat: self.args.repeat,
             recorded: true,
-            directory,
+            ..*phase
         };
         let results = self.run_on(device, tests, &phase)?;
         let beside = directory.join("against");

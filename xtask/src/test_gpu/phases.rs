@@ -67,7 +67,7 @@ impl Door {
         phase("serial", &|directory| match &self.args.against {
             Some(other) => {
                 let other = self.check(other)?;
-                self.compared(&device, &other, &tests, directory)
+                self.compared(&device, &other, &tests, &Phase::new(directory))
             }
             None => self.one(&device, &tests, &Phase::new(directory)),
         })?;

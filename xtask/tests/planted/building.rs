@@ -45,6 +45,7 @@ fn the_gpu_targets_that_cargo_names_are_run_and_nothing_else() {
     let messages = [
         "noise".to_owned(),
         artifact(&run, "compiler-artifact", "some_crate", "lib", other),
+        artifact(&run, "compiler-artifact", "gpu", "bench", other),
         artifact(&run, "compiler-artifact", "cpu", "test", other),
         artifact(&run, "build-script-executed", "gpu", "test", other),
         artifact(&run, "compiler-artifact", "gpu", "test", &me),
@@ -75,7 +76,7 @@ fn what_cannot_be_built_or_listed_is_said() {
             101,
             "building the GPU tests failed (exit status: 101)",
         ),
-        (vec![], 0, "no crate has a target `gpu`"),
+        (vec![], 0, "no crate has a test target `gpu`"),
         (vec!["{".to_owned()], 0, "cargo's build messages could not be read"),
         (
             vec![gpu("/bin/false")],

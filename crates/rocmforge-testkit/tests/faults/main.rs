@@ -43,6 +43,13 @@ fn launch(gpu: &GpuLease, name: &str, args: LaunchArgs<'_>) {
     .unwrap();
 }
 
+/// Waits for the device, and fails in the words that a user reads.
+fn wait(gpu: &GpuLease) {
+    if let Err(error) = gpu.backend().synchronize() {
+        panic!("{error}");
+    }
+}
+
 #[test]
 #[ignore = "planted: `cargo xtask test-gpu --faults` runs it"]
 fn healthy() {
@@ -62,7 +69,7 @@ fn an_endless_kernel_meets_the_deadline_of_a_wait() {
     let gpu = impatient();
     let flag = HipBuffer::<u32>::zeroed(gpu.backend().stream(), Elems(1), "flag").unwrap();
     launch(&gpu, "wait_for_ever", LaunchArgs::new().buffer(&flag));
-    gpu.backend().synchronize().unwrap();
+    wait(&gpu);
 }
 
 #[test]
@@ -83,7 +90,7 @@ fn an_address_that_is_nobodys() {
     let x = HipBuffer::<f32>::zeroed(gpu.backend().stream(), Elems(33), "short output").unwrap();
     let args = LaunchArgs::new().out(&x).value(1.0f32).value(33u32);
     launch(&gpu, "fill_one_past_the_end", args);
-    gpu.backend().synchronize().unwrap();
+    wait(&gpu);
 }
 
 #[test]
@@ -107,7 +114,9 @@ fn an_allocation_beyond_the_card() {
     let gpu = gpu();
     let all = gpu.backend().device().total_memory;
     let beyond = usize::try_from(all.0 + 1).unwrap();
-    gpu.backend().allocate_buffer_safe(beyond).unwrap();
+    if let Err(refused) = gpu.backend().allocate_buffer_safe(beyond) {
+        panic!("{refused}");
+    }
 }
 
 #[test]

@@ -96,9 +96,9 @@ fn every_layer_of_minilm_agrees_with_the_cpu() {
     drop(device);
 }
 
-/// What a component may differ by from the pipeline's, whose weights are f32, if ours are rounded to 16 bits: MEASURED
-/// on the CPU.
-const HALF_TOLERANCE: f32 = 2e-3;
+/// What a component may differ by from the pipeline's, whose weights are f32, if ours are rounded to f16: that moves the worst
+/// of these sentences by 1.7e-4.
+const HALF_TOLERANCE: f32 = 5e-4;
 
 #[derive(serde::Deserialize)]
 struct Reference {
