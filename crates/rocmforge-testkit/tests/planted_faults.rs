@@ -112,6 +112,26 @@ mod planted {
     }
 }
 
+#[test]
+fn a_lease_that_is_finished_by_hand_gives_its_faults_by_kind() {
+    let gpu = gpu();
+    std::mem::forget(gpu.backend().allocate_buffer_safe(1).unwrap());
+    let x = zeroed(&gpu, 33, "short output");
+    launch(
+        &gpu,
+        "fill_one_past_the_end",
+        one_block(),
+        LaunchArgs::new().out(&x).value(1.0f32).value(33u32),
+    );
+    drop(x);
+    let failure = gpu.finish().unwrap_err();
+    assert_eq!(
+        (failure.reports().count(), failure.leaks().count()),
+        (1, 1),
+        "{failure}"
+    );
+}
+
 /// Runs one planted test in a process of its own.
 fn plant(fault: &str) -> Output {
     Command::new(std::env::current_exe().unwrap())
