@@ -157,6 +157,7 @@ const OTHERS: &[(&str, u64)] = &[
 const NVML: &[(&str, u64)] = &[
     ("NVML_SUCCESS", nvml::SUCCESS as u64),
     ("NVML_ERROR_INSUFFICIENT_SIZE", nvml::INSUFFICIENT_SIZE as u64),
+    ("NVML_ERROR_DEPRECATED", nvml::DEPRECATED as u64),
     ("sizeof(nvmlMemory_t)", size_of::<nvml::Memory>() as u64),
     ("offsetof(nvmlMemory_t, used)", offset_of!(nvml::Memory, used) as u64),
     ("sizeof(nvmlProcessInfo_t)", size_of::<nvml::Process>() as u64),

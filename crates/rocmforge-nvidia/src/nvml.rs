@@ -9,6 +9,7 @@ use std::ffi::{CString, c_char, c_int, c_uint, c_ulonglong, c_void};
 const LIBRARY: &str = "libnvidia-ml.so.1";
 pub(crate) const SUCCESS: c_int = 0;
 pub(crate) const INSUFFICIENT_SIZE: c_int = 7;
+pub(crate) const DEPRECATED: c_int = 26;
 /// More processes than ever hold a context on one card.
 const MAX_PROCESSES: usize = 4096;
 /// `nvmlProcessInfo_t::usedGpuMemory` of a process whose figure the driver does not have.
@@ -119,18 +120,22 @@ impl NvmlReadings {
         }
     }
 
-    /// Whether a display is driven by the card, or connected to it. A card that does not say is one with a display: the
-    /// headroom is then larger than needed, never smaller.
+    /// Whether a display is driven by the card, or connected to it. Newer drivers do not tell the second any more; of another
+    /// card that does not say, one is assumed: the headroom is then larger than needed, never smaller.
     fn displays(&self) -> u32 {
         let ask = |function: unsafe extern "C" fn(Device, *mut c_uint) -> c_int| {
             let mut on = 0;
             // SAFETY: `on` is a live out-pointer for the call.
             match unsafe { function(self.device, &mut on) } {
-                SUCCESS => on != 0,
-                _ => true,
+                SUCCESS => Some(on != 0),
+                DEPRECATED => None,
+                _ => Some(true),
             }
         };
-        u32::from(ask(self.nvml.display_active) || ask(self.nvml.display_mode))
+        match (ask(self.nvml.display_active), ask(self.nvml.display_mode)) {
+            (None, None) => 1,
+            (active, mode) => u32::from(active == Some(true) || mode == Some(true)),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ struct Says {
     /// Statuses of the memory's, the processes' and the displays' calls.
     memory: c_int,
     processes: c_int,
-    displays: c_int,
+    displays: [c_int; 2],
     on: [c_uint; 2],
     listed: Vec<Process>,
 }
@@ -49,13 +49,13 @@ unsafe extern "C" fn processes(_device: Device, count: *mut c_uint, room: *mut P
 unsafe extern "C" fn active(_device: Device, on: *mut c_uint) -> c_int {
     // SAFETY: a live out-pointer, by the callers in this file.
     unsafe { on.write(SAYS.with_borrow(|says| says.on[0])) };
-    SAYS.with_borrow(|says| says.displays)
+    SAYS.with_borrow(|says| says.displays[0])
 }
 
 unsafe extern "C" fn mode(_device: Device, on: *mut c_uint) -> c_int {
     // SAFETY: a live out-pointer, by the callers in this file.
     unsafe { on.write(SAYS.with_borrow(|says| says.on[1])) };
-    SAYS.with_borrow(|says| says.displays)
+    SAYS.with_borrow(|says| says.displays[1])
 }
 
 const OURS: u32 = 77;
@@ -141,18 +141,27 @@ fn figures_that_cannot_be_read_are_none() {
 
 #[test]
 fn a_card_that_does_not_say_has_a_display() {
-    for (status, on, expected) in [
-        (SUCCESS, [0, 0], 0),
-        (SUCCESS, [1, 0], 1),
-        (SUCCESS, [0, 1], 1),
-        (SUCCESS, [1, 1], 1),
-        (999, [0, 0], 1),
+    const OK: c_int = SUCCESS;
+    for (statuses, on, expected) in [
+        ([OK, OK], [0, 0], 0),
+        ([OK, OK], [1, 0], 1),
+        ([OK, OK], [0, 1], 1),
+        ([OK, OK], [1, 1], 1),
+        ([999, OK], [0, 0], 1),
+        ([OK, 999], [0, 0], 1),
+        // What a driver of 2025 answers for a card without a display, and for one with.
+        ([OK, DEPRECATED], [0, 1], 0),
+        ([OK, DEPRECATED], [1, 0], 1),
+        ([DEPRECATED, OK], [1, 0], 0),
+        ([DEPRECATED, OK], [0, 1], 1),
+        ([DEPRECATED, DEPRECATED], [0, 0], 1),
+        ([999, DEPRECATED], [0, 0], 1),
     ] {
         let says = Says {
-            displays: status,
+            displays: statuses,
             on,
             ..Says::default()
         };
-        assert_eq!(read(None, says).displays, expected, "{status} {on:?}");
+        assert_eq!(read(None, says).displays, expected, "{statuses:?} {on:?}");
     }
 }
