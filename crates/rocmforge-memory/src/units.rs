@@ -242,6 +242,8 @@ mod tests {
         assert_eq!(Bytes(5).checked_add(Bytes(2)), Some(Bytes(7)));
         assert_eq!((all.checked_add(Bytes(1)), half.saturating_add(half)), (None, all));
         assert_eq!((Bytes(5).checked_mul(2), half.checked_mul(2)), (Some(Bytes(10)), None));
+        assert_eq!(Bytes(7).checked_sub(Bytes(5)), Some(Bytes(2)));
+        assert_eq!(Bytes(5).checked_sub(Bytes(7)), None);
         assert_eq!(Bytes(5).saturating_sub(Bytes(7)), Bytes::ZERO);
         assert_eq!([Bytes(1), all].into_iter().sum::<Bytes>(), all);
         assert_eq!(
