@@ -195,4 +195,43 @@ mod tests {
             assert_eq!(driver_version(&Sysfs::at(tree.path())).as_deref(), Some("580.95.05"));
         }
     }
+
+    #[test]
+    fn a_version_is_numbers_with_dots_between() {
+        let line = "NVRM version: a.b 64 1..2 580.95.05 1.2";
+        let tree = Tree::new().file("proc/driver/nvidia/version", line);
+        assert_eq!(driver_version(&Sysfs::at(tree.path())).as_deref(), Some("580.95.05"));
+    }
+
+    #[test]
+    fn a_card_that_no_driver_knows_is_found_on_the_bus_and_other_devices_are_no_cards() {
+        let device = |tree: Tree, pci: &str, vendor: &str, class: &str| {
+            let folder = format!("sys/bus/pci/devices/{pci}");
+            tree.file(&format!("{folder}/vendor"), vendor)
+                .file(&format!("{folder}/class"), class)
+        };
+        let tree = device(Tree::new(), "0000:06:00.0", "0x10de\n", "0x030200\n");
+        let tree = device(tree, "0000:06:00.1", "0x10de\n", "0x040300\n");
+        let tree = device(tree, "0000:03:00.0", "0x1002\n", "0x030000\n");
+        let sysfs = Sysfs::at(tree.path());
+        let found: Vec<String> = cards(&sysfs, &sysfs.machine())
+            .into_iter()
+            .map(|card| card.pci)
+            .collect();
+        assert_eq!(found, ["0000:06:00.0"]);
+    }
+
+    #[test]
+    fn a_card_of_which_only_the_driver_speaks_has_its_address_and_name() {
+        let card = told(Probed {
+            pci: "0000:06:00.0".to_owned(),
+            name: "NVIDIA H200".to_owned(),
+            memory: None,
+            may_display: false,
+        });
+        assert_eq!(
+            (card.pci.as_str(), card.model.as_deref()),
+            ("0000:06:00.0", Some("NVIDIA H200"))
+        );
+    }
 }

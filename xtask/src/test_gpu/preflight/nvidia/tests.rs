@@ -145,3 +145,29 @@ fn a_quarantine_is_refused() {
     assert_eq!(found[0].0, Level::Refusal);
     assert!(found[0].1.contains("process 7 cannot be killed"), "{found:?}");
 }
+
+#[test]
+fn what_is_refused_whatever_the_user_says_and_what_wants_care() {
+    let facts = |tree: &Tree, probed: Option<Result<Probed, ProbeError>>| {
+        let sysfs = Sysfs::at(tree.path());
+        let machine = sysfs.machine();
+        let cards = nvidia::cards(&sysfs, &machine);
+        let facts = NvidiaFacts::look(&sysfs, &machine, &cards[0], None);
+        let facts = match probed {
+            Some(probed) => facts.with_answer(probed),
+            None => facts,
+        };
+        (facts.is_refused(), facts.wants_care())
+    };
+    assert_eq!(facts(&card(COMPUTING), None), (false, false));
+    // A user may consent to a display; tests are careful there.
+    let plugged = card(GRAPHICS).nvidia_socket(H200, "connected");
+    assert_eq!(facts(&plugged, None), (false, true));
+    assert_eq!(
+        facts(&card(COMPUTING), Some(Err(ProbeError::Crashed(11)))),
+        (true, false)
+    );
+    let oldest = |version: &str| card(COMPUTING).file("proc/driver/nvidia/version", &format!("NVRM {version}\n"));
+    assert_eq!(facts(&oldest("525.1"), None), (false, false));
+    assert_eq!(facts(&oldest("524.9"), None), (true, false));
+}
