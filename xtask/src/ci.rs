@@ -53,6 +53,11 @@ const STEPS: &[Step] = &[
         env: None,
     },
     Step {
+        name: "faults",
+        cargo: &["xtask", "test-gpu", "--faults", "--reports", "target/test-gpu/faults"],
+        env: None,
+    },
+    Step {
         name: "loom",
         cargo: &["xtask", "loom"],
         env: None,
