@@ -25,13 +25,13 @@ struct Problem {
 template <u32 D, u32 ROWS>
 RF_DEVICE void load_tile(float (*tile)[D + 4], const float *base, u32 stride, u32 last, u32 head_dim) {
     constexpr u32 STEPS = ROWS * (D / 4) / RF_FLASH_BLOCK;
-    if (head_dim % 4 == 0) {
+    if (head_dim % 4 == 0 && rf_wide(base, stride)) {
         // No branch, so that all loads are in flight together: a column beyond the end reads the last one and drops it.
 #pragma unroll
         for (u32 i = 0; i < STEPS; ++i) {
             u32 slot = rf_thread() + i * RF_FLASH_BLOCK;
             u32 row = slot / (D / 4), column = slot % (D / 4) * 4;
-            f4 v = *(const f4 *)(base + rf_min(row, last) * stride + rf_min(column, head_dim - 4));
+            f4 v = *(const f4_wide *)(base + rf_min(row, last) * stride + rf_min(column, head_dim - 4));
             *(f4_lds *)&tile[row][column] = column < head_dim ? v : rf_splat(0.0f);
         }
     } else {

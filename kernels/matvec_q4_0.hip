@@ -18,7 +18,7 @@ RF_KERNEL(RF_ROW_BLOCK) matvec_q4_0(const BlockQ4_0 *w, const float *x, float *y
     for (u32 b = Team32::lane() / 4; b < blocks; b += Team32::width / 4) {
         const BlockQ4_0 &block = blocks_of_row[b];
         const float *in = x + (u64)b * 32 + part * 4;
-        f4 low = *(const f4 *)in, high = *(const f4 *)(in + 16);
+        f4 low = rf_get4(in), high = rf_get4(in + 16);
         u32 bits = block.nibbles[part * 2] | (u32)block.nibbles[part * 2 + 1] << 16;
         // With its top bit flipped a nibble is its value less 8 in two's complement.
         i32 eight = (i32)(bits ^ 0x88888888u);

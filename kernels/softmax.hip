@@ -1,7 +1,7 @@
 // y = softmax(x * scale + mask) along the last dimension, any row length. y may be x. A row with nothing but -inf gives zeros.
 //
-// Three passes over the row: its maximum, the sum of exponentials, the quotients. `*_rows` gives a row to 32 lanes (short rows),
-// `*_block` to a block of 256 threads. The maximum is taken off before the exponential's own factor comes in, so that large scores
+// The row's maximum, the sum of exponentials, the quotients: on a row held in registers, or in three passes over one that is too
+// long. `*_rows` gives a row to 32 lanes (short rows), `*_block` to a block of 256 threads. The maximum is taken off before the exponential's own factor comes in, so that large scores
 // keep their digits and masks of -3.4e38 do not become infinite.
 #include "include/math.h"
 #include "include/strides.h"
@@ -10,19 +10,46 @@
 struct Plain {
     float factor;
     RF_DEVICE float at(const Plain &s, float x, u32) { return x * s.factor; }
+    RF_DEVICE f4 four(const Plain &s, f4 x, u32, u32) { return x * s.factor; }
 };
 
 struct Masked {
     float factor;
     const float *mask;
     RF_DEVICE float at(const Masked &s, float x, u32 c) { return rf_fma(x, s.factor, s.mask[c]); }
+    RF_DEVICE f4 four(const Masked &s, f4 x, u32 c, u32 count) {
+        f4 m = rf_load4(s.mask + c, count);
+        return f4{rf_fma(x.x, s.factor, m.x), rf_fma(x.y, s.factor, m.y), rf_fma(x.z, s.factor, m.z), rf_fma(x.w, s.factor, m.w)};
+    }
 };
 
 // Softmax over the first `end` of `cols` columns; the others become 0 (they are what a causal mask hides).
+template <class Team, class Scores> RF_DEVICE void softmax_held(const float *in, float *out, u32 cols, u32 end, Scores scores) {
+    typedef typename HeldBy<Team>::Row Row;
+    Row row;
+    Row::load(row, in, end);
+    float top = -RF_INF;
+    Row::each(row, end, [&](f4 &v, u32 c) {
+        v = rf_only4(Scores::four(scores, v, c, rf_left4(c, end)), rf_left4(c, end), -RF_INF);
+        top = rf_max(top, rf_max4(v));
+    });
+    top = Team::max(top);
+    if (top == -RF_INF) top = 0.0f;
+    float sum = 0.0f;
+    Row::each(row, end, [&](f4 &v, u32) {
+        v = f4{rf_exp(v.x - top), rf_exp(v.y - top), rf_exp(v.z - top), rf_exp(v.w - top)};
+        sum += rf_sum4(v);
+    });
+    sum = Team::sum(sum);
+    float inverse = sum == 0.0f ? 0.0f : rf_rcp(sum);
+    Row::each(row, cols, [&](f4 &v, u32 c) { *(f4_wide *)(out + c) = v * inverse; });
+}
+
 template <class Team, class Scores>
 RF_DEVICE void softmax_row(const float *x, float *y, u32 row, u32 cols, u32 end, Scores scores) {
     const float *in = x + (u64)row * cols;
     float *out = y + (u64)row * cols;
+    if (HeldBy<Team>::Row::fits(x, y, cols)) return softmax_held<Team>(in, out, cols, end, scores);
     float top = -RF_INF;
     for (u32 c = Team::lane(); c < end; c += Team::width) top = rf_max(top, Scores::at(scores, in[c], c));
     top = Team::max(top);

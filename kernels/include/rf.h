@@ -8,8 +8,7 @@ typedef int i32;
 typedef unsigned long long u64;
 typedef long long i64;
 
-// Four consecutive floats. Declared with the alignment of one float: a view may start at any element. AMD's global loads of 16
-// bytes need 4-byte alignment only; where 16 are needed (PTX) the compiler splits the access.
+// Four consecutive floats. Declared with the alignment of one float: a view may start at any element.
 typedef float f4 __attribute__((ext_vector_type(4), aligned(4)));
 // The same in LDS, whose 16-byte accesses want their alignment.
 typedef float f4_lds __attribute__((ext_vector_type(4), aligned(16)));
@@ -46,6 +45,13 @@ RF_DEVICE float rf_exp2(float x) { return __builtin_amdgcn_exp2f(x); }
 RF_DEVICE float rf_rcp(float x) { return __builtin_amdgcn_rcpf(x); }
 RF_DEVICE float rf_rsqrt(float x) { return __builtin_amdgcn_rsqf(x); }
 
+// Four consecutive floats in global memory: an access of 16 bytes needs the alignment of one float only.
+RF_DEVICE f4 rf_get4(const float *p) { return *(const f4 *)p; }
+RF_DEVICE void rf_put4(float *p, f4 v) { *(f4 *)p = v; }
+// The same where rf_wide has been asked once for all rows of an operand: no question at each access.
+typedef f4 f4_wide;
+RF_DEVICE bool rf_wide(const float *, u64) { return true; }
+
 #else
 #include "ptx.h"
 #endif
@@ -65,7 +71,7 @@ RF_DEVICE f4 rf_splat(float x) { return f4{x, x, x, x}; }
 RF_DEVICE f4 rf_load4(const float *p, u32 count) {
     f4 v = rf_splat(0.0f);
     if (count >= 4) {
-        v = *(const f4 *)p;
+        v = rf_get4(p);
     } else {
         if (count > 0) v.x = p[0];
         if (count > 1) v.y = p[1];
@@ -77,13 +83,20 @@ RF_DEVICE f4 rf_load4(const float *p, u32 count) {
 // Writes the first `count` (0 to 4) of four floats.
 RF_DEVICE void rf_store4(float *p, f4 v, u32 count) {
     if (count >= 4) {
-        *(f4 *)p = v;
+        rf_put4(p, v);
     } else {
         if (count > 0) p[0] = v.x;
         if (count > 1) p[1] = v.y;
         if (count > 2) p[2] = v.z;
     }
 }
+
+// The first `count` (1 to 4) of four floats, and `rest` for the others.
+RF_DEVICE f4 rf_only4(f4 v, u32 count, float rest) {
+    return f4{v.x, count > 1 ? v.y : rest, count > 2 ? v.z : rest, count > 3 ? v.w : rest};
+}
+RF_DEVICE float rf_max4(f4 v) { return rf_max(rf_max(v.x, v.y), rf_max(v.z, v.w)); }
+RF_DEVICE float rf_sum4(f4 v) { return (v.x + v.y) + (v.z + v.w); }
 
 // How many of the four elements starting at `at` lie below `end`.
 RF_DEVICE u32 rf_left4(u64 at, u64 end) { return at >= end ? 0 : (end - at >= 4 ? 4 : (u32)(end - at)); }

@@ -58,6 +58,58 @@ struct Team256 {
     }
 };
 
+// A row of whole fours that the team holds in registers, read once however often it is used: up to STEPS fours to a thread.
+// All of them are asked for before the first is used, so that they are in flight together.
+template <class Team, u32 STEPS> struct HeldRow {
+    f4 v[STEPS];
+
+    // Whether rows of `cols` columns in x and y can be held.
+    RF_DEVICE bool fits(const float *x, const float *y, u32 cols) {
+        return cols <= Team::width * 4 * STEPS && cols % 4 == 0 && rf_wide(x, cols) && rf_wide(y, cols);
+    }
+    RF_DEVICE void load(HeldRow &row, const float *in, u32 end) {
+#pragma unroll
+        for (u32 s = 0; s < STEPS; ++s) {
+            u32 c = (s * Team::width + Team::lane()) * 4;
+            row.v[s] = rf_splat(0.0f);
+            if (c < end) row.v[s] = *(const f4_wide *)(in + c);
+        }
+    }
+    // Calls f(four values, first column) for each four that this thread has of `end` columns.
+    template <class F> RF_DEVICE void each(HeldRow &row, u32 end, F f) {
+#pragma unroll
+        for (u32 s = 0; s < STEPS; ++s) {
+            u32 c = (s * Team::width + Team::lane()) * 4;
+            if (c < end) f(row.v[s], c);
+        }
+    }
+    // Calls f(four values, what `beside` read for them, first column). Four steps read before the first of them is used.
+    template <class Beside, class F> RF_DEVICE void each(HeldRow &row, u32 end, Beside beside, F f) {
+#pragma unroll
+        for (u32 batch = 0; batch < STEPS; batch += 4) {
+            decltype(beside(0u)) read[4];
+#pragma unroll
+            for (u32 s = 0; s < 4; ++s) {
+                u32 c = ((batch + s) * Team::width + Team::lane()) * 4;
+                if (c < end) read[s] = beside(c);
+            }
+#pragma unroll
+            for (u32 s = 0; s < 4; ++s) {
+                u32 c = ((batch + s) * Team::width + Team::lane()) * 4;
+                if (c < end) f(row.v[batch + s], read[s], c);
+            }
+        }
+    }
+};
+
+// 32 lanes hold up to 1024 columns.
+typedef HeldRow<Team32, 8> Held32;
+// A block holds up to 4096: more registers would leave room for fewer blocks.
+typedef HeldRow<Team256, 4> Held256;
+template <class Team> struct HeldBy;
+template <> struct HeldBy<Team32> { typedef Held32 Row; };
+template <> struct HeldBy<Team256> { typedef Held256 Row; };
+
 // Element-wise work on rows: a block covers 8 rows and 1024 columns, 32 lanes to a row, four columns to a lane and step.
 // grid = (ceil(rows / 8), ceil(cols / 1024)).
 #define RF_ROW_COLS 1024

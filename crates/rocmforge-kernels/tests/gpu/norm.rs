@@ -76,6 +76,37 @@ fn norms_match_at_every_row_length_and_in_place() {
     }
 }
 
+/// Rows held in registers, where 16 bytes at a time can be read only if every address allows it.
+#[test]
+fn rows_and_weights_of_views_may_start_at_any_element() {
+    let d = device();
+    let (k, s) = (&d.kernels, d.stream());
+    for cols in [64, 1280] {
+        for (at, of_weight, of_bias) in [(0, 0, 0), (1, 0, 0), (4, 3, 0), (0, 2, 2), (0, 0, 1), (2, 1, 3)] {
+            let mut random = rng(cols as u64);
+            let (x, weight, bias) = (
+                random.vec_in(2 * cols + 4, -2.0, 3.0),
+                random.vec(cols + 4),
+                random.vec(cols + 4),
+            );
+            let (input, w, b) = (d.up(&x), d.up(&weight), d.up(&bias));
+            let (rows, w_range, b_range) = (at..at + 2 * cols, of_weight..of_weight + cols, of_bias..of_bias + cols);
+            let (input, w, b) = (
+                input.view(rows.clone()).unwrap(),
+                w.view(w_range.clone()).unwrap(),
+                b.view(b_range.clone()).unwrap(),
+            );
+            let (x, weight, bias) = (&x[rows], &weight[w_range], &bias[b_range]);
+            let y = d.out(2 * cols);
+            k.rms_norm(s, &input, &w, &y, 2, cols, EPS).unwrap();
+            d.close(&y, &reference::rms_norm(x, weight, EPS), &[2, cols], 2e-6);
+            let y = d.out(2 * cols);
+            k.layer_norm(s, &input, &w, &b, &y, 2, cols, 1e-12).unwrap();
+            d.close(&y, &reference::layer_norm(x, weight, bias, 1e-12), &[2, cols], 5e-6);
+        }
+    }
+}
+
 #[test]
 fn layer_norm_keeps_its_digits_at_a_large_mean() {
     let d = device();

@@ -63,8 +63,12 @@ fn test_softmax_explicit_numerical_stability() {
 #[test]
 fn every_row_length_is_reduced_whole() {
     let d = device();
-    // 64 x 64 is where reducing the first 32 partial sums only used to show; 1025 and more go to the block kernel.
-    for cols in SIZES.into_iter().chain([1023, 1024, 1025, 1279, 4097]) {
+    // 64 x 64 is where reducing the first 32 partial sums only used to show; 1025 and more go to the block kernel, which holds whole
+    // fours up to 4096 in registers.
+    for cols in SIZES
+        .into_iter()
+        .chain([1023, 1024, 1025, 1028, 1279, 2048, 4096, 4097, 4100])
+    {
         for rows in [1, 9] {
             let x = rng(cols as u64).vec_in(rows * cols, -8.0, 8.0);
             let (input, y) = (d.up(&x), d.out(x.len()));
@@ -72,6 +76,41 @@ fn every_row_length_is_reduced_whole() {
             d.close(&y, &reference::softmax(&x, cols, 0.7), &[rows, cols], 1e-6);
             d.kernels.softmax(d.stream(), &input, &input, rows, cols, 0.7).unwrap();
             d.close(&input, &reference::softmax(&x, cols, 0.7), &[rows, cols], 1e-6);
+        }
+    }
+}
+
+/// Rows held in registers, where 16 bytes at a time can be read only if the address allows it.
+#[test]
+fn rows_of_a_view_may_start_at_any_element() {
+    let d = device();
+    for cols in [64, 1280] {
+        for offset in 0..5 {
+            let x = rng(offset as u64).vec_in(2 * cols + 8, -8.0, 8.0);
+            let (input, whole) = (d.up(&x), d.out(2 * cols + 8));
+            let inside = offset..offset + 2 * cols;
+            // Both shifted, and each alone.
+            for (from, to) in [(offset, offset), (offset, 0), (0, offset)] {
+                let (from, to) = (from..from + 2 * cols, to..to + 2 * cols);
+                let (a, y) = (input.view(from.clone()).unwrap(), whole.view(to).unwrap());
+                d.kernels.softmax(d.stream(), &a, &y, 2, cols, 0.7).unwrap();
+                d.close(&y, &reference::softmax(&x[from], cols, 0.7), &[2, cols], 1e-6);
+            }
+            d.kernels
+                .softmax(
+                    d.stream(),
+                    &input.view(inside.clone()).unwrap(),
+                    &input.view(inside.clone()).unwrap(),
+                    2,
+                    cols,
+                    0.7,
+                )
+                .unwrap();
+            let all = d.get(&input);
+            assert!(
+                all[..offset] == x[..offset] && all[inside.end..] == x[inside.end..],
+                "the neighbours stay as they were"
+            );
         }
     }
 }
