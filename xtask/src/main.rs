@@ -8,6 +8,7 @@ use std::process::ExitCode;
 #[macro_use]
 mod print;
 
+mod bench;
 mod bindings;
 mod budget;
 mod bundle;
@@ -37,6 +38,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Measures a real card: every kernel, or ours beside PyTorch's.
+    Bench(bench::Args),
     /// Compares our HIP bindings with the headers on this machine.
     Bindings(bindings::Args),
     /// Runs the budget beside a thousand desktops that walk about, and compares each decision with its definition.
@@ -74,6 +77,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
     let outcome: Outcome = match Cli::parse().command {
+        Command::Bench(args) => bench::run(args),
         Command::Bindings(args) => bindings::run(args),
         Command::Budget(args) => budget::run(args),
         Command::Bundle(args) => bundle::run(args),

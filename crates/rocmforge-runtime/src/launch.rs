@@ -10,6 +10,7 @@ use crate::stream::HipStream;
 use crate::tracker::Access;
 use bytemuck::Pod;
 use rocmforge_code_object::{ArgKind, ArgMeta, KernelMeta};
+use smallvec::SmallVec;
 use std::ffi::c_void;
 
 /// How many blocks of how many threads, and how much LDS on top of what the kernel declares.
@@ -141,19 +142,63 @@ impl Kind {
     }
 }
 
+/// Sixteen of an argument's bytes: the largest alignment HIP could assume of what it copies.
+#[derive(Clone, Copy)]
+#[repr(align(16))]
+struct Word([u64; 2]);
+
+const WORD: usize = size_of::<Word>();
+
+impl Word {
+    /// Up to 16 bytes, in memory order. Pointers and numbers, which nearly all arguments are, without a copy of unknown length.
+    #[inline]
+    fn of(bytes: &[u8]) -> Self {
+        if let Ok(eight) = bytes.try_into() {
+            return Self([u64::from_ne_bytes(eight), 0]);
+        }
+        let mut halves = [[0; 8]; 2];
+        if let Ok(four) = <[u8; 4]>::try_from(bytes) {
+            halves[0][..4].copy_from_slice(&four);
+        } else {
+            halves.as_flattened_mut()[..bytes.len()].copy_from_slice(bytes);
+        }
+        Self(halves.map(u64::from_ne_bytes))
+    }
+}
+
+/// What stands before an argument's bytes.
 #[derive(Clone, Copy)]
 struct Arg {
     kind: Kind,
-    /// Where its bytes are in `bytes`.
-    at: usize,
     size: u32,
+}
+
+impl Arg {
+    fn header(self) -> Word {
+        Word([u64::from(self.kind == Kind::Buffer), u64::from(self.size)])
+    }
+
+    fn of(Word([is_buffer, size]): Word) -> Self {
+        Self {
+            kind: if is_buffer == 1 { Kind::Buffer } else { Kind::Value },
+            // It was one when `header` wrote it.
+            size: size as u32,
+        }
+    }
+
+    /// Words that its bytes take.
+    fn words(self) -> usize {
+        (self.size as usize).div_ceil(WORD)
+    }
 }
 
 /// The arguments of one launch, in the kernel's order.
 #[derive(Default)]
 pub struct LaunchArgs<'a> {
-    args: Vec<Arg>,
-    bytes: Vec<u8>,
+    count: usize,
+    /// For each argument a header and its bytes, both in whole words: one allocation for all, because a launch costs little
+    /// more than a few of them.
+    words: Vec<Word>,
     touches: Vec<(Touched<'a>, Access)>,
 }
 
@@ -161,8 +206,8 @@ impl<'a> LaunchArgs<'a> {
     /// None yet.
     pub fn new() -> Self {
         Self {
-            args: Vec::with_capacity(12),
-            bytes: Vec::with_capacity(96),
+            count: 0,
+            words: Vec::with_capacity(32),
             touches: Vec::with_capacity(8),
         }
     }
@@ -193,12 +238,12 @@ impl<'a> LaunchArgs<'a> {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.args.len()
+        self.count
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.args.is_empty()
+        self.count == 0
     }
 
     fn pointer<T: Pod>(mut self, buffer: &'a HipBuffer<T>, access: Access) -> Self {
@@ -207,24 +252,32 @@ impl<'a> LaunchArgs<'a> {
         self.push(Kind::Buffer, &address.to_ne_bytes())
     }
 
+    #[inline]
     fn push(mut self, kind: Kind, bytes: &[u8]) -> Self {
         // A value of more bytes than 32 bits count fits no kernel; the size check refuses it.
         let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        // HIP copies from these addresses by size; 16 is the largest alignment it could assume.
-        self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
-        self.args.push(Arg {
-            kind,
-            at: self.bytes.len(),
-            size,
-        });
-        self.bytes.extend_from_slice(bytes);
+        let bytes = &bytes[..bytes.len().min(size as usize)];
+        self.words.push(Arg { kind, size }.header());
+        self.words.extend(bytes.chunks(WORD).map(Word::of));
+        self.count += 1;
         self
+    }
+
+    /// Each argument, and the word where its bytes begin.
+    fn args(&self) -> impl Iterator<Item = (Arg, usize)> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let arg = Arg::of(*self.words.get(at)?);
+            let bytes = at + 1;
+            at = bytes + arg.words();
+            Some((arg, bytes))
+        })
     }
 
     /// Compares count, kind and size of each argument with what the kernel declares.
     fn check(&self, kernel: &KernelMeta) -> Result<(), LaunchError> {
         let mut declared = kernel.explicit_args();
-        for (index, arg) in self.args.iter().enumerate() {
+        for (index, (arg, _)) in self.args().enumerate() {
             let Some(meta) = declared.next() else {
                 return Err(self.count_error(kernel));
             };
@@ -262,7 +315,7 @@ impl<'a> LaunchArgs<'a> {
 
     fn count_error(&self, kernel: &KernelMeta) -> LaunchError {
         LaunchError::ArgumentCount {
-            given: self.args.len(),
+            given: self.count,
             expected: kernel.explicit_args().count(),
             signature: signature(kernel),
         }
@@ -328,7 +381,7 @@ impl HipStream {
     /// What the metadata does not say must hold: the kernel stays inside of the buffers for these values; buffers it
     /// writes are given with [`LaunchArgs::out`]; element types and the meaning of the values are the kernel's. The safe
     /// launchers of `rocmforge-kernels` check that for each kernel.
-    pub unsafe fn launch(&self, kernel: &HipKernel, config: LaunchConfig, args: LaunchArgs<'_>) -> HipResult<()> {
+    pub unsafe fn launch(&self, kernel: &HipKernel, config: LaunchConfig, mut args: LaunchArgs<'_>) -> HipResult<()> {
         let core = self.core();
         core.driver.enter()?;
         self.same_backend(kernel.core(), || format!("kernel {:?}", kernel.name()))?;
@@ -337,17 +390,12 @@ impl HipStream {
         args.check(meta).map_err(|error| error.of(kernel.name()))?;
         core.make_way()?;
 
-        let LaunchArgs {
-            args,
-            mut bytes,
-            mut touches,
-        } = args;
-        let base = bytes.as_mut_ptr();
-        let mut params: Vec<*mut c_void> = args.iter().map(|arg| base.wrapping_add(arg.at).cast()).collect();
+        let base = args.words.as_mut_ptr();
+        let mut params: SmallVec<[*mut c_void; 16]> = args.args().map(|(_, at)| base.wrapping_add(at).cast()).collect();
         let function = kernel.handle();
         let ([gx, gy, gz], [bx, by, bz], lds) = (config.grid, config.block, config.dynamic_lds);
         let work = Work::Kernel(kernel);
-        let launched = self.submit("hipModuleLaunchKernel", work, &mut touches, |api, stream| {
+        let launched = self.submit("hipModuleLaunchKernel", work, &mut args.touches, |api, stream| {
             let params = params.as_mut_ptr();
             let none = std::ptr::null_mut();
             // SAFETY: the function's module is kept by `kernel`; each of `params` points at as many bytes as the kernel
@@ -459,6 +507,41 @@ mod tests {
         );
         let error = validate_launch_config([u32::MAX >> 1, 1, 1], [1024, 1, 1], 0, &LIMITS).unwrap_err();
         assert!(matches!(error, LaunchError::TotalThreads { axis: 0, .. }), "{error}");
+    }
+
+    /// What HIP finds behind the pointer it is given for each argument.
+    #[test]
+    fn every_argument_lies_whole_and_aligned() {
+        let long: [u64; 5] = [1, 2, 3, 4, u64::MAX];
+        let odd: [u8; 3] = [7, 8, 9];
+        let args = LaunchArgs::new()
+            .value(0x0102_0304u32)
+            .value(long)
+            .null()
+            .value(odd)
+            .value(-2.5f32)
+            .value(u128::MAX - 1)
+            .value(0x5au8);
+        assert_eq!(args.len(), 7);
+        let expected: [(Kind, Vec<u8>); 7] = [
+            (Kind::Value, bytemuck::bytes_of(&0x0102_0304u32).to_vec()),
+            (Kind::Value, bytemuck::bytes_of(&long).to_vec()),
+            (Kind::Buffer, vec![0; 8]),
+            (Kind::Value, odd.to_vec()),
+            (Kind::Value, bytemuck::bytes_of(&-2.5f32).to_vec()),
+            (Kind::Value, bytemuck::bytes_of(&(u128::MAX - 1)).to_vec()),
+            (Kind::Value, vec![0x5a]),
+        ];
+        for ((arg, at), (kind, bytes)) in args.args().zip(&expected) {
+            assert!(arg.kind == *kind && arg.size as usize == bytes.len());
+            let found = args.words[at..]
+                .iter()
+                .flat_map(|word| word.0)
+                .flat_map(u64::to_ne_bytes);
+            assert_eq!(found.take(bytes.len()).collect::<Vec<_>>(), *bytes);
+            assert!(args.words[at..].as_ptr().addr().is_multiple_of(16));
+        }
+        assert_eq!(args.args().count(), expected.len());
     }
 
     #[test]

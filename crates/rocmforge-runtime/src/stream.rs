@@ -12,6 +12,7 @@ use rocmforge_hip_sys::{
     ihipStream_t,
 };
 use rocmforge_memory::{Card, HandleKind, HandleToken, Site};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -508,7 +509,8 @@ impl HipStream {
             capture.push(self, (name, work), touches, enqueue)?;
             return Ok(None);
         }
-        let mut uses: Vec<MutexGuard<'_, Uses>> = touches.iter().map(|(touched, _)| touched.uses().lock()).collect();
+        let mut uses: SmallVec<[MutexGuard<'_, Uses>; 8]> =
+            touches.iter().map(|(touched, _)| touched.uses().lock()).collect();
 
         let mut needs: Vec<Use> = Vec::new();
         for (uses, (_, access)) in uses.iter().zip(touches.iter()) {

@@ -9,7 +9,7 @@ use rocmforge_hip_sys::HipApi;
 use rocmforge_kernels::Kernels;
 use rocmforge_memory::sysfs::Sysfs;
 use rocmforge_memory::{Bytes, Card, Epoch, LeakReport, Policy};
-use rocmforge_runtime::{BackendOptions, HipBackend, HipError};
+use rocmforge_runtime::{BackendOptions, HipBackend, HipError, PoolOptions};
 use rocmforge_sim::{Report, SimConfig, SimHost};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -28,10 +28,12 @@ pub struct LeaseOptions {
     pub policy: Policy,
     /// How long any wait of the test may take.
     pub deadline: Duration,
+    /// What the backend keeps of freed memory.
+    pub pool: PoolOptions,
 }
 
 impl Default for LeaseOptions {
-    /// One simulated gfx1100, the tests' policy, one minute.
+    /// One simulated gfx1100, the tests' policy, one minute, no pool.
     fn default() -> Self {
         Self {
             sim: SimConfig {
@@ -40,6 +42,7 @@ impl Default for LeaseOptions {
             },
             policy: Policy::tests(),
             deadline: Duration::from_secs(60),
+            pool: PoolOptions::OFF,
         }
     }
 }
@@ -104,6 +107,7 @@ pub fn gpu_with(options: LeaseOptions) -> GpuLease {
         device: ordinal,
         policy: options.policy,
         deadline: options.deadline,
+        pool: options.pool,
         ..BackendOptions::default()
     };
     let api = provider.api.clone();
@@ -151,7 +155,7 @@ impl GpuLease {
         })
     }
 
-    /// The raw functions of the device's provider, for tests of the provider itself: what is made through them is in no ledger.
+    /// The raw functions of the device's provider, for tests of the provider itself and for what is timed beside it: what is made through them is in no ledger.
     pub fn api(&self) -> &Arc<dyn HipApi> {
         &self.api
     }

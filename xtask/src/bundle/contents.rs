@@ -46,6 +46,11 @@ impl Contents {
         self.folder.join(ENCODE)
     }
 
+    /// The GPU bench, unless it was left out.
+    pub(crate) fn bench(&self) -> Option<PathBuf> {
+        Some(self.folder.join(BENCH)).filter(|path| path.exists())
+    }
+
     /// What a process is told that uses the bundle.
     pub(crate) fn environment(&self) -> (&'static str, String) {
         (MODELS_VARIABLE, self.folder.join(MODELS).display().to_string())

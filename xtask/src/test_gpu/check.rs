@@ -1,9 +1,10 @@
 //! Whether a device may be used, and how: what was found is told, a refusal ends the run.
 
+use super::Door;
 use super::device::Device;
-use super::preflight::{Facts, Finding, Level, NvidiaFacts, WITHOUT_CWSR};
+use super::examine::examine;
+use super::preflight::{Finding, WITHOUT_CWSR};
 use super::verdict::TestGpuError;
-use super::{Door, nvidia, probe};
 use std::time::Duration;
 
 /// Seconds that a test may take unless the user says otherwise.
@@ -27,45 +28,13 @@ impl Door {
             careful: false,
             device,
         };
-        match &checked.device {
-            Device::Sim(_) => {}
-            Device::Hip(pci) => {
-                let mut cards = self.machine.amd_cards();
-                let card = cards.find(|card| card.pci.as_ref() == Some(pci));
-                let card = card.expect("a resolved card is there");
-                let facts = Facts::look(&self.sysfs, &self.machine, card, self.quarantine(pci).read());
-                checked.findings = self.judged(facts.findings(self.consent()))?;
-                checked.careful = facts.wants_care();
-                if facts.is_without_cwsr() {
-                    checked.deadline = self.deadline_without_cwsr(checked.deadline)?;
-                }
-            }
-            Device::Nvidia(pci) => {
-                let cards = nvidia::cards(&self.sysfs, &self.machine);
-                let card = cards.iter().find(|card| card.pci == *pci);
-                let card = card.expect("a resolved card is there");
-                let facts = NvidiaFacts::look(&self.sysfs, &self.machine, card, self.quarantine(pci).read());
-                // A driver that files speak against is not asked.
-                let facts = match facts.is_refused() || !self.sysfs.is_host() {
-                    true => facts,
-                    false => facts.with_answer(probe::ask_for(pci)),
-                };
-                checked.findings = self.judged(facts.findings(self.consent()))?;
-                checked.careful = facts.wants_care();
-            }
+        let examined = examine(&checked.device, &self.sysfs, &self.machine, self.consent())?;
+        if examined.without_cwsr {
+            checked.deadline = self.deadline_without_cwsr(checked.deadline)?;
         }
+        checked.findings = examined.findings;
+        checked.careful = examined.careful;
         Ok(checked)
-    }
-
-    /// Tells what was found; a refusal is the end.
-    fn judged(&self, findings: Vec<Finding>) -> Result<Vec<Finding>, TestGpuError> {
-        for finding in &findings {
-            tell!("{finding}");
-        }
-        match findings.iter().find(|finding| finding.level == Level::Refusal) {
-            Some(finding) => Err(TestGpuError::Refused(finding.to_string())),
-            None => Ok(findings),
-        }
     }
 
     fn deadline_without_cwsr(&self, wanted: Duration) -> Result<Duration, TestGpuError> {

@@ -17,6 +17,7 @@ mod check;
 mod child;
 pub(crate) mod device;
 pub(crate) mod discover;
+pub(crate) mod examine;
 mod faults;
 mod heart;
 mod household;
@@ -174,7 +175,7 @@ impl Door {
     }
 
     fn quarantine(&self, card: &str) -> QuarantineFile {
-        QuarantineFile::new(&quarantine::default_directory(), card, self.sysfs.root())
+        examine::quarantine(&self.sysfs, card)
     }
 
     /// The tests that the user wants.

@@ -1,9 +1,11 @@
 //! Everything in one call: the tests one at a time and compared with the simulated card, many processes at once, threads of one
-//! process, planted faults, and the example.
+//! process, the bench alone and beside PyTorch, planted faults, and the example.
 
+use super::device::Device;
 use super::discover::Test;
 use super::{Door, Phase, TestGpuError, verdict};
 use crate::Outcome;
+use crate::bundle::Contents;
 use crate::limited::{Ended, run_limited};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -95,6 +97,7 @@ impl Door {
                 },
             )
         })?;
+        phase("bench", &|directory| self.bench(&device.device, directory))?;
         phase("faults", &|directory| self.faults(&device, directory))?;
         phase("encode", &|directory| {
             self.encode(&device.device.to_string(), directory)
@@ -114,6 +117,17 @@ impl Door {
     fn one(&self, device: &super::check::Checked, tests: &[Test], phase: &Phase<'_>) -> Outcome {
         let summary = self.run_on(device, tests, phase)?;
         verdict::verdict(&summary, self.args.require_gpu, self.args.min_executed, phase.directory)
+    }
+
+    /// The bench of the bundle: every kernel, then ours beside PyTorch's.
+    fn bench(&self, device: &Device, directory: &Path) -> Outcome {
+        match self.bundle.as_ref().and_then(Contents::bench) {
+            Some(binary) => crate::bench::everything(device, binary, directory, self.args.allow_display_gpu),
+            None => {
+                say!("left out: the bundle has no bench");
+                Ok(())
+            }
+        }
     }
 
     /// The example on the device, under the card's lock; it compares with the CPU itself.

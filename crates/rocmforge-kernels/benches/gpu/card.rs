@@ -1,0 +1,68 @@
+//! The card that is measured.
+
+use rocmforge_kernels::{Kernels, Pack};
+use rocmforge_runtime::{HipBackend, HipStream, Policy, PoolOptions};
+use rocmforge_testkit::device::DEVICE_VARIABLE;
+use rocmforge_testkit::{GpuLease, LeaseOptions, gpu_with};
+use std::sync::Arc;
+
+/// Names a pack whose kernels are measured instead of the embedded ones.
+const PACK_VARIABLE: &str = "ROCMFORGE_BENCH_PACK";
+
+pub(crate) struct Card {
+    // Before the lease, which looks when it ends whether they are gone.
+    kernels: Kernels,
+    pub(crate) lease: GpuLease,
+}
+
+impl Card {
+    /// The device this process was told to use. `None` if it was told nothing: simulated time is not speed.
+    pub(crate) fn take() -> Option<Self> {
+        std::env::var_os(DEVICE_VARIABLE)?;
+        // Memory to spare is part of what is measured: 1 GiB a tensor.
+        let options = LeaseOptions {
+            policy: Policy::desktop(),
+            pool: PoolOptions::ON,
+            ..LeaseOptions::default()
+        };
+        let lease = gpu_with(options);
+        let kernels = match std::env::var_os(PACK_VARIABLE) {
+            Some(path) => {
+                let packed = std::fs::read(&path).expect("the pack can be read");
+                let pack = Pack::read(&packed).expect("a pack of `cargo xtask kernels build`");
+                Kernels::from_pack(lease.backend(), pack).expect("a pack for the card")
+            }
+            None => lease.kernels().clone(),
+        };
+        Some(Self { kernels, lease })
+    }
+
+    pub(crate) fn is_real(&self) -> bool {
+        self.lease.sim().is_none()
+    }
+
+    /// A size for a real card, and a small one of the same kind for the simulated one.
+    pub(crate) fn size<T>(&self, real: T, simulated: T) -> T {
+        if self.is_real() { real } else { simulated }
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<HipBackend> {
+        self.lease.backend()
+    }
+
+    pub(crate) fn stream(&self) -> &HipStream {
+        self.backend().stream()
+    }
+
+    pub(crate) fn kernels(&self) -> &Kernels {
+        &self.kernels
+    }
+
+    /// Gives back what the pool keeps, so that the next measurement finds an empty card.
+    pub(crate) fn clear(&self) {
+        self.backend().synchronize().expect("the work before is sound");
+        self.backend()
+            .trim_memory(rocmforge_runtime::Bytes::ZERO)
+            .expect("idle memory goes back");
+    }
+}

@@ -1,0 +1,211 @@
+//! Operations by name and shape: what they take, what they have to do, and how they are launched.
+
+use crate::inputs::Kind;
+use crate::table::Work;
+use rocmforge_kernels::{
+    AttentionShape, FlashOptions, Gelu, KernelResult, Kernels, MatmulShape, Operand, RopePairs, RopeShape, Strides,
+};
+use rocmforge_runtime::{HipBuffer, HipStream};
+
+/// An operation at a shape. What the numbers mean stands in the first word of each line of [`Op::plan`].
+#[derive(Clone, Debug)]
+pub(crate) struct Op {
+    pub(crate) name: String,
+    pub(crate) shape: Vec<usize>,
+}
+
+/// What an operation takes and has to do.
+pub(crate) struct Plan {
+    /// Elements of 4 bytes of each input.
+    pub(crate) inputs: Vec<(Kind, usize)>,
+    /// Elements of the output.
+    pub(crate) output: usize,
+    pub(crate) work: Work,
+}
+
+fn moved(inputs: Vec<(Kind, usize)>, output: usize) -> Plan {
+    let elements = inputs.iter().map(|input| input.1).sum::<usize>() + output;
+    Plan {
+        inputs,
+        output,
+        work: Work::Bytes(4 * elements as u64),
+    }
+}
+
+fn computed(inputs: &[usize], output: usize, flops: usize) -> Plan {
+    Plan {
+        work: Work::Flops(flops as u64),
+        ..moved(numbers(inputs), output)
+    }
+}
+
+fn numbers(inputs: &[usize]) -> Vec<(Kind, usize)> {
+    inputs.iter().map(|&n| (Kind::Numbers, n)).collect()
+}
+
+/// Pairs of a query and a key that it sees, where the last query lines up with the last of at least as many keys.
+fn visible(queries: usize, keys: usize) -> usize {
+    queries * keys - queries * (queries - 1) / 2
+}
+
+impl Op {
+    pub(crate) fn new(name: &str, shape: &[usize]) -> Self {
+        Self {
+            name: name.to_owned(),
+            shape: shape.to_vec(),
+        }
+    }
+
+    /// The shape as text: `65536 x 4096`.
+    pub(crate) fn shape_text(&self) -> String {
+        let dims: Vec<String> = self.shape.iter().map(usize::to_string).collect();
+        dims.join(" x ")
+    }
+
+    /// `None`: there is no such operation, or it has another number of dimensions.
+    pub(crate) fn plan(&self) -> Option<Plan> {
+        let plan = match (self.name.as_str(), self.shape.as_slice()) {
+            // elements
+            ("driver_copy" | "copy" | "scale" | "gelu_erf" | "gelu_tanh", &[n]) => moved(numbers(&[n]), n),
+            ("add" | "mul" | "swiglu", &[n]) => moved(numbers(&[n, n]), n),
+            // rows, columns
+            ("softmax" | "l2_normalize", &[rows, cols]) => moved(numbers(&[rows * cols]), rows * cols),
+            ("rms_norm" | "add_row_bias", &[rows, cols]) => moved(numbers(&[rows * cols, cols]), rows * cols),
+            ("layer_norm", &[rows, cols]) => moved(numbers(&[rows * cols, cols, cols]), rows * cols),
+            ("matvec_q4_0", &[rows, cols]) => moved(
+                vec![(Kind::Quantised, rows * (cols / 32) * 18 / 4), (Kind::Numbers, cols)],
+                rows,
+            ),
+            // planes, queries, keys
+            ("causal_mask", &[p, q, k]) => moved(vec![], p * q * k),
+            // Hidden scores need not be read; a 0 or -inf is written for each.
+            ("causal_mask_apply" | "softmax_causal", &[p, q, k]) => Plan {
+                work: Work::Bytes(4 * (p * (visible(q, k) + q * k)) as u64),
+                ..moved(numbers(&[p * q * k]), p * q * k)
+            },
+            // batch, heads, queries, keys
+            ("mask" | "softmax_masked", &[b, h, q, k]) => moved(numbers(&[b * h * q * k, q * k]), b * h * q * k),
+            // tokens, heads, head_dim
+            ("rope_half" | "rope_interleaved", &[t, h, d]) => {
+                moved(numbers(&[t * h * d, t * d / 2, t * d / 2]), t * h * d)
+            }
+            // rows of the table, rows, columns
+            ("get_rows", &[table, rows, cols]) => {
+                let plan = moved(
+                    vec![(Kind::Numbers, table * cols), (Kind::Rows(table as u32), rows)],
+                    rows * cols,
+                );
+                Plan {
+                    work: Work::Bytes(4 * (2 * rows * cols + rows) as u64),
+                    ..plan
+                }
+            }
+            // batch, rows, columns
+            ("transpose", &[b, r, c]) => moved(numbers(&[b * r * c]), b * r * c),
+            // a, b, c, d
+            ("swap_middle", &[a, b, c, d]) => moved(numbers(&[a * b * c * d]), a * b * c * d),
+            // tokens, heads, kv_heads, head_dim
+            ("kv_replicate", &[t, h, kv, d]) => moved(numbers(&[t * kv * d]), t * h * d),
+            // batch, tokens, columns
+            ("mean_pool", &[b, s, c]) => moved(numbers(&[b * s * c, b * s]), b * c),
+            // m, n, k
+            ("matmul_nn" | "matmul_nt", &[m, n, k]) => computed(&[m * k, k * n], m * n, 2 * m * n * k),
+            ("matmul_nn_bias" | "matmul_nt_bias", &[m, n, k]) => computed(&[m * k, k * n, n], m * n, 2 * m * n * k),
+            // batch, heads, queries, keys, head_dim
+            ("qk_matmul", &[b, h, q, k, d]) => {
+                computed(&[b * h * q * d, b * h * k * d], b * h * q * k, 2 * b * h * q * k * d)
+            }
+            ("weighted_matmul", &[b, h, q, k, d]) => {
+                computed(&[b * h * q * k, b * h * k * d], b * h * q * d, 2 * b * h * q * k * d)
+            }
+            ("flash_attention" | "flash_attention_causal", &[b, h, q, k, d]) => {
+                let (queries, keys) = (b * h * q * d, b * h * k * d);
+                // Pairs of a query and a key that it sees.
+                let pairs = match self.name.ends_with("causal") {
+                    true => visible(q, k),
+                    false => q * k,
+                };
+                computed(&[queries, keys, keys], queries, 4 * b * h * pairs * d)
+            }
+            ("flash_attention_masked", &[b, h, q, k, d]) => {
+                let (queries, keys) = (b * h * q * d, b * h * k * d);
+                computed(&[queries, keys, keys, q * k], queries, 4 * b * h * q * k * d)
+            }
+            _ => return None,
+        };
+        Some(plan)
+    }
+
+    /// Enqueues it. The buffers have the lengths of its [plan](Self::plan).
+    pub(crate) fn launch(
+        &self,
+        k: &Kernels,
+        s: &HipStream,
+        inputs: &[HipBuffer<f32>],
+        y: &HipBuffer<f32>,
+    ) -> KernelResult<()> {
+        let x = |nth: usize| &inputs[nth];
+        match (self.name.as_str(), self.shape.as_slice()) {
+            ("driver_copy", _) => Ok(y.copy_from_buffer(s, x(0))?),
+            ("copy", _) => k.copy(s, x(0), y),
+            ("scale", _) => k.scale(s, x(0), y, 1.5),
+            ("gelu_erf", _) => k.gelu(s, Gelu::Erf, x(0), y),
+            ("gelu_tanh", _) => k.gelu(s, Gelu::Tanh, x(0), y),
+            ("add", _) => k.add(s, x(0), x(1), y),
+            ("mul", _) => k.mul(s, x(0), x(1), y),
+            ("swiglu", _) => k.swiglu(s, x(0), x(1), y),
+            ("softmax", &[rows, cols]) => k.softmax(s, x(0), y, rows, cols, 1.0),
+            ("l2_normalize", &[rows, cols]) => k.l2_normalize(s, x(0), y, rows, cols, 1e-5),
+            ("rms_norm", &[rows, cols]) => k.rms_norm(s, x(0), x(1), y, rows, cols, 1e-5),
+            ("add_row_bias", &[rows, cols]) => k.add_row_bias(s, x(0), x(1), y, rows, cols),
+            ("layer_norm", &[rows, cols]) => k.layer_norm(s, x(0), x(1), x(2), y, rows, cols, 1e-5),
+            ("matvec_q4_0", &[rows, cols]) => k.matvec_q4_0(s, &x(0).cast()?, x(1), y, rows, cols),
+            ("causal_mask", &[p, q, c]) => k.causal_mask(s, y, p, q, c),
+            ("causal_mask_apply", &[p, q, c]) => k.causal_mask_apply(s, x(0), y, p, q, c),
+            ("softmax_causal", &[p, q, c]) => k.softmax_causal(s, x(0), y, [p, q, c], 1.0),
+            ("mask", &[b, h, q, c]) => k.mask(s, x(0), Operand::new(x(1), Strides::per_row(c)), y, [b, h, q, c]),
+            ("softmax_masked", &[b, h, q, c]) => {
+                k.softmax_masked(s, x(0), Operand::new(x(1), Strides::per_row(c)), y, [b, h, q, c], 1.0)
+            }
+            ("rope_half", &[t, h, d]) => {
+                k.rope(s, RopePairs::Half, x(0), [x(1), x(2)], y, RopeShape::sequence(t, h, d))
+            }
+            ("rope_interleaved", &[t, h, d]) => k.rope(
+                s,
+                RopePairs::Interleaved,
+                x(0),
+                [x(1), x(2)],
+                y,
+                RopeShape::sequence(t, h, d),
+            ),
+            ("get_rows", &[table, _, cols]) => k.get_rows(s, x(0), &x(1).cast()?, y, table, cols),
+            ("transpose", &[b, r, c]) => k.transpose(s, x(0), y, [b, r, c]),
+            ("swap_middle", &[a, b, c, d]) => k.swap_middle(s, x(0), y, [a, b, c, d]),
+            ("kv_replicate", &[t, h, kv, d]) => k.kv_replicate(s, x(0), y, t, [h, kv], d),
+            ("mean_pool", &[b, t, c]) => k.mean_pool(s, x(0), x(1), y, [b, t, c]),
+            ("matmul_nn", &[m, n, c]) => k.matmul(s, x(0), x(1), None, y, MatmulShape::new(m, n, c)),
+            ("matmul_nt", &[m, n, c]) => k.matmul(s, x(0), x(1), None, y, MatmulShape::linear(m, n, c)),
+            ("matmul_nn_bias", &[m, n, c]) => k.matmul(s, x(0), x(1), Some(x(2)), y, MatmulShape::new(m, n, c)),
+            ("matmul_nt_bias", &[m, n, c]) => k.matmul(s, x(0), x(1), Some(x(2)), y, MatmulShape::linear(m, n, c)),
+            (name, &[b, h, q, c, d]) => {
+                let shape = AttentionShape::square(b, h, q, d).with_seq_k(c);
+                let queries = |buffer| Operand::new(buffer, shape.q_strides());
+                let keys = |buffer| Operand::new(buffer, shape.kv_strides());
+                let scale = 1.0 / (d as f32).sqrt();
+                match name {
+                    "qk_matmul" => k.qk_matmul(s, queries(x(0)), keys(x(1)), y, shape, scale),
+                    "weighted_matmul" => k.weighted_matmul(s, x(0), keys(x(1)), queries(y), shape),
+                    _ => {
+                        let options = FlashOptions {
+                            scale,
+                            causal: name == "flash_attention_causal",
+                            mask: inputs.get(3).map(|mask| Operand::new(mask, Strides::per_row(c))),
+                        };
+                        k.flash_attention(s, queries(x(0)), keys(x(1)), keys(x(2)), queries(y), shape, options)
+                    }
+                }
+            }
+            (name, shape) => unreachable!("{name} has a plan for {shape:?} but no launch"),
+        }
+    }
+}
