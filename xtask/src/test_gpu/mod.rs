@@ -77,7 +77,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     let door = Door {
         sysfs: Sysfs::at(&args.root),
         machine: Sysfs::at(&args.root).machine(),
-        directory: reports_of(&args),
+        directory: std::path::absolute(reports_of(&args))?,
         bundle: args.bundle.as_deref().map(Contents::of).transpose()?,
         args,
         interrupt,
@@ -89,7 +89,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     outcome
 }
 
-/// Where reports go.
+/// Where reports go. Tests run elsewhere, so the path must not depend on where we are.
 fn reports_of(args: &Args) -> PathBuf {
     match (&args.reports, &args.bundle) {
         (Some(given), _) => given.clone(),

@@ -46,8 +46,9 @@ impl Run {
     pub(crate) fn building(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
         command
-            .args(["test-gpu", "--reports"])
-            .arg(self.reports())
+            // Relative: the tests run elsewhere.
+            .args(["test-gpu", "--reports", "reports"])
+            .current_dir(self.directory.path())
             .env("ROCMFORGE_PLANT_RUN", self.directory.path())
             .env("XDG_RUNTIME_DIR", self.directory.path())
             .env("XDG_STATE_HOME", self.directory.path())
