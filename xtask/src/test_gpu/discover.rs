@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// A test binary lists its tests at once, or not at all.
 const LISTING: Duration = Duration::from_secs(60);
 /// Cargo takes as long as it takes.
-const BUILDING: Duration = Duration::from_secs(24 * 3600);
+const BUILDING: Duration = Duration::from_hours(24);
 
 /// A built test binary.
 #[derive(Clone, Debug)]

@@ -162,6 +162,16 @@ mod tests {
     }
 
     #[test]
+    fn a_buffer_is_read_up_to_its_zero_and_a_call_that_fails_is_named() {
+        let buffer = |text: &[u8]| text.iter().map(|&byte| byte as c_char).collect::<Vec<_>>();
+        assert_eq!(text(&buffer(b"NVIDIA H200\0rest")), "NVIDIA H200");
+        assert_eq!(text(&buffer(b"full")), "full");
+        assert_eq!(good("hipInit", hipSuccess), Ok(()));
+        let no_device = good("hipInit", rocmforge_hip_sys::hipErrorNoDevice);
+        assert_eq!(no_device, Err("hipInit: hipErrorNoDevice".to_owned()));
+    }
+
+    #[test]
     fn a_library_that_crashes_ends_or_hangs_is_told_of() {
         assert_eq!(shell("kill -SEGV $$"), Err(ProbeError::Crashed(libc::SIGSEGV)));
         assert_eq!(shell("exit 7"), Err(ProbeError::Exited(7)));

@@ -96,3 +96,18 @@ fn what_cannot_be_built_or_listed_is_said() {
         "{text}"
     );
 }
+
+#[test]
+fn the_process_that_asks_nvidias_driver_answers_with_or_without_one() {
+    let output = Run::new().building().arg("--probe-nvidia").output().unwrap();
+    assert!(output.status.success());
+    let said = String::from_utf8_lossy(&output.stdout);
+    let answer = said
+        .lines()
+        .find_map(|line| line.strip_prefix("rocmforge-probe: "))
+        .expect("an answer");
+    // No card is told of by a driver that is there.
+    let answer: serde_json::Value = serde_json::from_str(answer).unwrap();
+    let cards = answer["Ok"].as_array().map(Vec::len);
+    assert!(answer["Err"].is_string() || cards > Some(0), "{answer}");
+}

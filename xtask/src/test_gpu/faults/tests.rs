@@ -76,3 +76,23 @@ fn a_test_that_nobody_planned_is_an_error_and_so_is_one_that_is_missing() {
     let missing = order(names().skip(1).map(test).collect());
     assert!(missing.is_err_and(|error| error.to_string().contains("is missing")));
 }
+
+#[test]
+fn a_fault_is_reported_with_what_is_wrong_of_it() {
+    let mut report = Report {
+        test: "faults::endless".to_owned(),
+        ended: "failed".to_owned(),
+        seconds: 1.25,
+        next: "passed".to_owned(),
+        memory: Some((1 << 30, 2 << 30)),
+        wrong: Vec::new(),
+    };
+    let fine = "ok    faults::endless (1.2 s): failed; next test passed; memory used 1.0 GiB";
+    assert!(report.to_string().starts_with(fine), "{report}");
+    report.wrong.push("memory is missing".to_owned());
+    let text = report.to_string();
+    assert!(
+        text.starts_with("WRONG faults::endless") && text.ends_with("\n      memory is missing"),
+        "{text}"
+    );
+}
