@@ -139,7 +139,8 @@ fn parse(log: &str) -> Vec<Assembled> {
     kernels
 }
 
-/// Assembles the packs of PTX among `targets`, and says so. Fails where a kernel is refused, spills or has a stack.
+/// Assembles the packs of PTX among `targets`, and says so. Fails where a kernel is refused. Spills are named and no failure: how
+/// many registers a kernel may have is this assembler's choice, and another release's is another.
 pub(super) fn check(targets: &[String]) -> Result<(), KernelsError> {
     let ptx: Vec<&String> = targets.iter().filter(|target| target.starts_with("sm_")).collect();
     if ptx.is_empty() {
@@ -151,30 +152,28 @@ pub(super) fn check(targets: &[String]) -> Result<(), KernelsError> {
     };
     for arch in ptx {
         for (card, kernels) in assembler.assemble(arch)? {
-            refuse_spills(card, &kernels)?;
-            let most = kernels.iter().max_by_key(|kernel| kernel.registers);
             say!(
-                "{arch}: ptxas {} accepts {} kernels for {card}, no spills, at most {} registers",
+                "{arch}: ptxas {} accepts {} kernels for {card}; {}",
                 assembler.version,
                 kernels.len(),
-                most.map_or(0, |kernel| kernel.registers)
+                spills(&kernels)
             );
         }
     }
     Ok(())
 }
 
-fn refuse_spills(card: &str, kernels: &[Assembled]) -> Result<(), KernelsError> {
-    match kernels.iter().find(|kernel| kernel.spilled > 0 || kernel.stack > 0) {
-        None => Ok(()),
-        Some(kernel) => Err(KernelsError::Spills {
-            arch: card.to_owned(),
-            kernel: kernel.kernel.clone(),
-            what: format!(
-                "moves {} bytes of registers to and from memory and has {} bytes of stack",
-                kernel.spilled, kernel.stack
-            ),
-        }),
+/// Which kernels have registers or other private data in memory.
+fn spills(kernels: &[Assembled]) -> String {
+    let spilling: Vec<String> = kernels
+        .iter()
+        .filter(|kernel| kernel.spilled > 0 || kernel.stack > 0)
+        .map(|k| format!("{} ({} bytes, {} of stack)", k.kernel, k.spilled, k.stack))
+        .collect();
+    if spilling.is_empty() {
+        "none spills".to_owned()
+    } else {
+        format!("spilling: {}", spilling.join(", "))
     }
 }
 
@@ -245,12 +244,8 @@ ptxas info    : Used 22 registers, 384 bytes cmem[0]
             ..Assembled::default()
         };
         assert_eq!(kernels, [flash.clone(), add]);
-        assert!(refuse_spills("sm_90", &[flash]).is_ok());
-        let error = refuse_spills("sm_90", &kernels).unwrap_err();
-        assert!(
-            matches!(&error, KernelsError::Spills { kernel, .. } if kernel == "add"),
-            "{error}"
-        );
+        assert_eq!(spills(&[flash]), "none spills");
+        assert_eq!(spills(&kernels), "spilling: add (20 bytes, 16 of stack)");
         assert!(parse("").is_empty());
     }
 
