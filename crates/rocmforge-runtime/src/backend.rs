@@ -29,8 +29,8 @@ pub struct BackendOptions {
     pub policy: Policy,
     /// How long any wait may take before the backend gives the device up.
     pub deadline: Duration,
-    /// The card of another backend on the same device, to share its budget; `policy` is not used then. Backends of the
-    /// AMD library on the same device share one anyway ([`Provider::cards`]).
+    /// The card of another backend on the same device, to share its budget; `policy` is not used then. Backends of this
+    /// machine's cards share one anyway ([`Provider::of_this_machine`]).
     pub card: Option<Arc<Card>>,
     /// How much freed memory is kept for later requests: [`PoolOptions::OFF`] gives each buffer its own `hipMalloc`.
     pub pool: PoolOptions,

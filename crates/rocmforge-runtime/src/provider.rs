@@ -102,17 +102,20 @@ impl Provider {
         }
     }
 
-    /// Loads the AMD library, whose cards this user's processes share. Calls no function of it.
+    /// A provider of this machine's cards: all backends of this process share each card's budget, and this user's
+    /// processes share its ledger.
+    pub fn of_this_machine(api: Arc<dyn HipApi>) -> Self {
+        Self {
+            cards: Some(Arc::clone(&MACHINE_CARDS)),
+            peers: Some(SharedLedger::of_this_user()),
+            ..Self::new(api)
+        }
+    }
+
+    /// Loads the AMD library, a provider [of this machine](Self::of_this_machine). Calls no function of it.
     pub fn amd() -> HipResult<Self> {
         match HipLibrary::load() {
-            Ok(library) => {
-                let provider = Self::new(Arc::new(library));
-                Ok(Self {
-                    cards: Some(Arc::clone(&AMD_CARDS)),
-                    peers: Some(SharedLedger::of_this_user()),
-                    ..provider
-                })
-            }
+            Ok(library) => Ok(Self::of_this_machine(Arc::new(library))),
             Err(error) => Err(HipError::Unavailable(Arc::new(Unavailable::NoLibrary(
                 error.to_string(),
             )))),
@@ -120,10 +123,10 @@ impl Provider {
     }
 }
 
-/// The AMD library is one per process, so its cards are too.
-static AMD_CARDS: LazyLock<Arc<Cards>> = LazyLock::new(Arc::default);
+/// A card of the machine is one, however many backends of a process are open on it and whoever provides them.
+static MACHINE_CARDS: LazyLock<Arc<Cards>> = LazyLock::new(Arc::default);
 
-/// The cards of one provider, by PCI address.
+/// The cards that several providers share, by PCI address.
 #[derive(Default)]
 pub struct Cards(Mutex<HashMap<DeviceKey, Weak<Card>>>);
 

@@ -3,7 +3,7 @@
 use crate::lock::{self, LOCK_FD_VARIABLE, LockError};
 use parking_lot::Mutex;
 use rocmforge_nvidia::{CudaDriver, LoadError, NvmlReadings};
-use rocmforge_runtime::{HipBackend, HipError, Provider, SharedLedger};
+use rocmforge_runtime::{HipBackend, HipError, Provider};
 use rocmforge_sim::{Arch, SimConfig, SimError, SimHost};
 use std::sync::Arc;
 
@@ -132,10 +132,7 @@ impl Platform {
     fn provider(self) -> Result<Provider, DeviceError> {
         match self {
             Self::Amd => Ok(Provider::amd()?),
-            Self::Nvidia => {
-                let driver = Arc::new(CudaDriver::load()?);
-                Ok(Provider::new(driver).with_peers(SharedLedger::of_this_user()))
-            }
+            Self::Nvidia => Ok(Provider::of_this_machine(Arc::new(CudaDriver::load()?))),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rocmforge_nvidia::{CudaDriver, NvmlReadings};
-use rocmforge_runtime::{BackendOptions, DeviceInfo, HipBackend, HipError, PoolOptions, Provider, SharedLedger};
+use rocmforge_runtime::{BackendOptions, DeviceInfo, HipBackend, HipError, PoolOptions, Provider};
 #[cfg(feature = "sim")]
 use rocmforge_sim::{SimConfig, SimHost};
 
@@ -160,7 +160,7 @@ fn open_nvidia(
     wanted: &str,
     options: BackendOptions,
 ) -> Result<Device, DeviceError> {
-    let provider = Provider::new(Arc::new(CudaDriver::load()?)).with_peers(SharedLedger::of_this_user());
+    let provider = Provider::of_this_machine(Arc::new(CudaDriver::load()?));
     let device = find(&provider, is_wanted, wanted)?;
     let provider = match NvmlReadings::open(device.pci.as_str()) {
         Ok(Some(readings)) => provider.with_readings(Box::new(readings)),

@@ -174,6 +174,26 @@ fn backends_can_share_a_budget() {
 }
 
 #[test]
+fn backends_on_a_card_of_this_machine_share_its_budget() {
+    let open = || {
+        // Two drivers, as two calls of a program load them.
+        let fake = Arc::new(Fake::default());
+        let provider = Provider::of_this_machine(Arc::<Fake>::clone(&fake)).with_clock(fake);
+        // The user's own ledgers are not for a test.
+        let provider = Provider {
+            peers: None,
+            ..provider
+        };
+        HipBackend::open(provider, BackendOptions::default()).unwrap()
+    };
+    let (one, two) = (open(), open());
+    assert!(Arc::ptr_eq(one.card(), two.card()));
+    let safe = one.safe_alloc_size().unwrap();
+    let _held = one.allocate_buffer_safe(safe / 2 + 1).unwrap();
+    assert!(!two.can_allocate(safe / 2 + 1).unwrap());
+}
+
+#[test]
 fn another_devices_card_is_no_budget_for_this_one() {
     let fake = Fake::with(|fake| fake.devices = 2);
     let first = open(&fake).unwrap();
