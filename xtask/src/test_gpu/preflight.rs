@@ -211,16 +211,7 @@ impl<'a> Facts<'a> {
         if names.is_empty() {
             return None;
         }
-        let what = format!("{} drives a display ({})", self.pci(), names.join(", "));
-        Some(if consent.display {
-            let limits = format!("tests hold 2 GiB at most, wait 2 s at most and keep {DISPLAY_HEADROOM} free");
-            warning(what, &limits)
-        } else {
-            refusal(
-                what,
-                "a faulty kernel can take the desktop down; say --allow-display-gpu to use it",
-            )
-        })
+        Some(drives_a_display(self.pci(), &names.join(", "), consent))
     }
 
     fn recovery(&self) -> Vec<Finding> {
@@ -294,6 +285,20 @@ impl AsFinding for CardUser {
                 .map(|_| "a fault of a test may end it; wait for it to end".to_owned()),
             what,
         }
+    }
+}
+
+/// What follows from a display on a card.
+fn drives_a_display(pci: &str, displays: &str, consent: Consent) -> Finding {
+    let what = format!("{pci} drives a display ({displays})");
+    if consent.display {
+        let limits = format!("tests hold 2 GiB at most, wait 2 s at most and keep {DISPLAY_HEADROOM} free");
+        warning(what, &limits)
+    } else {
+        refusal(
+            what,
+            "a faulty kernel can take the desktop down; say --allow-display-gpu to use it",
+        )
     }
 }
 

@@ -1,6 +1,7 @@
 //! Loading the probe kernels and launching them.
 
 use crate::modes::*;
+pub(crate) use crate::rig::Arg;
 use hip::*;
 use rocmforge_sim::SimHost;
 use std::ffi::{CString, c_void};
@@ -25,23 +26,6 @@ pub(crate) fn function(sim: &SimHost, module: hipModule_t, name: &str) -> hipFun
         sim.hipModuleGetFunction(&raw mut function, module, name.as_ptr())
     );
     function
-}
-
-/// An argument, by value.
-pub(crate) enum Arg {
-    Pointer(*mut c_void),
-    Word(u32),
-    Float(f32),
-}
-
-impl Arg {
-    fn bytes(&self) -> Vec<u8> {
-        match self {
-            Arg::Pointer(ptr) => (ptr.addr() as u64).to_le_bytes().to_vec(),
-            Arg::Word(word) => word.to_le_bytes().to_vec(),
-            Arg::Float(float) => float.to_le_bytes().to_vec(),
-        }
-    }
 }
 
 /// A launch on a stream; the arguments are gone when it returns.

@@ -56,7 +56,7 @@ pub(crate) enum Arg {
 }
 
 impl Arg {
-    fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         match self {
             Arg::Pointer(ptr) => (ptr.addr() as u64).to_le_bytes().to_vec(),
             Arg::Word(word) => word.to_le_bytes().to_vec(),

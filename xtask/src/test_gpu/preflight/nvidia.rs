@@ -1,11 +1,11 @@
 //! What speaks against using an NVIDIA card, and what should be known before.
 
-use super::{AsFinding, Consent, Finding, Level, quarantined, refusal, warning};
+use super::{AsFinding, Consent, Finding, Level, drives_a_display, quarantined, refusal};
 use crate::test_gpu::nvidia::{self, CONTROL, NvidiaCard};
 use crate::test_gpu::probe::{ProbeError, Probed};
 use crate::test_gpu::quarantine::Quarantine;
+use rocmforge_memory::Bytes;
 use rocmforge_memory::sysfs::{Access, CardUser, DeviceFile, Machine, Sysfs};
-use rocmforge_memory::{Bytes, DISPLAY_HEADROOM};
 use std::fs;
 use std::path::Path;
 
@@ -167,16 +167,7 @@ impl<'a> NvidiaFacts<'a> {
     }
 
     fn display(&self, consent: Consent) -> Option<Finding> {
-        let what = format!("{} drives a display ({})", self.card.pci, self.displays()?);
-        Some(if consent.display {
-            let limits = format!("tests hold 2 GiB at most, wait 2 s at most and keep {DISPLAY_HEADROOM} free");
-            warning(what, &limits)
-        } else {
-            refusal(
-                what,
-                "a faulty kernel can take the desktop down; say --allow-display-gpu to use it",
-            )
-        })
+        Some(drives_a_display(&self.card.pci, &self.displays()?, consent))
     }
 
     /// The card's other users. Which card a computing process uses is not told where it has only the common file open.
