@@ -5,6 +5,7 @@ use crate::library::functions;
 use rocmforge_memory::sysfs::Sysfs;
 use rocmforge_memory::{Bytes, Reading, Readings};
 use std::ffi::{CString, c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::path::Path;
 
 const LIBRARY: &str = "libnvidia-ml.so.1";
 pub(crate) const SUCCESS: c_int = 0;
@@ -12,6 +13,8 @@ pub(crate) const INSUFFICIENT_SIZE: c_int = 7;
 pub(crate) const DEPRECATED: c_int = 26;
 /// More processes than ever hold a context on one card.
 const MAX_PROCESSES: usize = 4096;
+/// PCI's class of controllers without sockets for a display, as the file `class` of a device begins.
+const WITHOUT_SOCKETS: &str = "0x0302";
 /// `nvmlProcessInfo_t::usedGpuMemory` of a process whose figure the driver does not have.
 const NOT_AVAILABLE: u64 = u64::MAX;
 
@@ -56,6 +59,8 @@ pub struct NvmlReadings {
     device: Device,
     /// Our number, where it is the machine's.
     process: Option<u32>,
+    /// Whether the card can have a display.
+    sockets: bool,
 }
 
 // SAFETY: a device handle is a name of the library's, whose functions may be called from any thread.
@@ -79,7 +84,10 @@ impl NvmlReadings {
     pub fn open_from(library: &str, pci: &str) -> Result<Option<Self>, LoadError> {
         let nvml = Nvml::load(library)?;
         let mut device = std::ptr::null_mut();
-        let Ok(pci) = CString::new(pci) else { return Ok(None) };
+        let address = pci;
+        let Ok(pci) = CString::new(address) else {
+            return Ok(None);
+        };
         // SAFETY: takes nothing, and may be called again.
         if unsafe { (nvml.init)() } != SUCCESS {
             return Ok(None);
@@ -89,7 +97,13 @@ impl NvmlReadings {
             return Ok(None);
         }
         let process = Sysfs::host().has_the_machines_processes().then(std::process::id);
-        Ok(Some(Self { nvml, device, process }))
+        let sockets = has_sockets(Path::new("/sys/bus/pci/devices"), address);
+        Ok(Some(Self {
+            nvml,
+            device,
+            process,
+            sockets,
+        }))
     }
 
     /// Bytes that the driver counts for this process.
@@ -120,9 +134,12 @@ impl NvmlReadings {
         }
     }
 
-    /// Whether a display is driven by the card, or connected to it. Newer drivers do not tell the second any more; of another
+    /// Whether a display is driven by the card, or connected to it; not by a card that has no sockets. Newer drivers do not tell the second any more; of another
     /// card that does not say, one is assumed: the headroom is then larger than needed, never smaller.
     fn displays(&self) -> u32 {
+        if !self.sockets {
+            return 0;
+        }
         let ask = |function: unsafe extern "C" fn(Device, *mut c_uint) -> c_int| {
             let mut on = 0;
             // SAFETY: `on` is a live out-pointer for the call.
@@ -137,6 +154,12 @@ impl NvmlReadings {
             (active, mode) => u32::from(active == Some(true) || mode == Some(true)),
         }
     }
+}
+
+/// Whether the card at an address can have a display, by its PCI class; yes, where that cannot be read.
+fn has_sockets(devices: &Path, pci: &str) -> bool {
+    let class = std::fs::read_to_string(devices.join(pci).join("class"));
+    !class.is_ok_and(|class| class.starts_with(WITHOUT_SOCKETS))
 }
 
 impl Readings for NvmlReadings {

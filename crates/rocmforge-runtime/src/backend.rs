@@ -293,6 +293,11 @@ impl HipBackend {
         self.core.launches.last()
     }
 
+    /// How many launches it has enqueued, those of captures included; a graph's launch is one.
+    pub fn launches(&self) -> u64 {
+        self.core.launches.noted()
+    }
+
     /// Why this backend is unusable, if it is.
     pub fn is_poisoned(&self) -> Option<Arc<HipError>> {
         self.core.driver.poison().cloned()

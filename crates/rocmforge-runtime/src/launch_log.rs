@@ -37,18 +37,30 @@ impl fmt::Display for LaunchRecord {
 }
 
 #[derive(Default)]
-pub(crate) struct LaunchLog(Mutex<VecDeque<LaunchRecord>>);
+pub(crate) struct LaunchLog(Mutex<Log>);
+
+#[derive(Default)]
+struct Log {
+    last: VecDeque<LaunchRecord>,
+    noted: u64,
+}
 
 impl LaunchLog {
     pub(crate) fn note(&self, launch: LaunchRecord) {
-        let mut launches = self.0.lock();
-        if launches.len() == KEPT {
-            launches.pop_front();
+        let mut log = self.0.lock();
+        if log.last.len() == KEPT {
+            log.last.pop_front();
         }
-        launches.push_back(launch);
+        log.last.push_back(launch);
+        log.noted += 1;
     }
 
     pub(crate) fn last(&self) -> Vec<LaunchRecord> {
-        self.0.lock().iter().cloned().collect()
+        self.0.lock().last.iter().cloned().collect()
+    }
+
+    /// How many there were.
+    pub(crate) fn noted(&self) -> u64 {
+        self.0.lock().noted
     }
 }

@@ -97,6 +97,23 @@ impl fmt::Display for Mismatch {
 /// If the lengths do not match the shape: that is a mistake of the test.
 #[track_caller]
 pub fn compare(actual: &[f32], expected: &[f64], shape: &[usize], tolerance: Tolerance) -> Result<(), Mismatch> {
+    let bytes = bytemuck::cast_slice(actual);
+    against::record(Location::caller(), "f32", shape, tolerance, bytes);
+    compare_here(actual, expected, shape, tolerance)
+}
+
+/// The same, but the buffer is not recorded for a [run on another device](crate::against): for what a test computes there
+/// another number of times.
+///
+/// # Errors
+///
+/// As [`compare`].
+///
+/// # Panics
+///
+/// As [`compare`].
+#[track_caller]
+pub fn compare_here(actual: &[f32], expected: &[f64], shape: &[usize], tolerance: Tolerance) -> Result<(), Mismatch> {
     let elements: usize = shape.iter().product();
     assert_eq!(
         actual.len(),
@@ -110,8 +127,6 @@ pub fn compare(actual: &[f32], expected: &[f64], shape: &[usize], tolerance: Tol
         "expected has {} elements, shape {shape:?} has {elements}",
         expected.len()
     );
-    let bytes = bytemuck::cast_slice(actual);
-    against::record(Location::caller(), "f32", shape, tolerance, bytes);
     let mut worst: Option<(f64, usize)> = None;
     let mut outside = 0;
     for (i, (&a, &e)) in actual.iter().zip(expected).enumerate() {

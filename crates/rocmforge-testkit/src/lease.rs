@@ -187,6 +187,10 @@ impl GpuLease {
             faults.push(LeaseFault::Error(error));
         }
         let poisoned = backend.is_poisoned().is_some();
+        let launches = self
+            .sim
+            .as_ref()
+            .map_or_else(|| backend.launches(), |sim| sim.launches());
         drop(backend);
         let leaks = self.epoch.leaks();
         // A poisoned backend abandons its handles to the driver on purpose, so what is left says nothing about the test.
@@ -194,7 +198,6 @@ impl GpuLease {
         if !poisoned && !leaks.is_clean() {
             faults.push(LeaseFault::Leak(leaks));
         }
-        let launches = self.sim.as_ref().map_or(0, |sim| sim.launches());
         if let Some(sim) = &self.sim {
             faults.extend(sim.take_reports().into_iter().map(LeaseFault::Report));
         }

@@ -11,6 +11,7 @@ struct Says {
     processes: c_int,
     displays: [c_int; 2],
     on: [c_uint; 2],
+    without_sockets: bool,
     listed: Vec<Process>,
 }
 
@@ -61,7 +62,6 @@ unsafe extern "C" fn mode(_device: Device, on: *mut c_uint) -> c_int {
 const OURS: u32 = 77;
 
 fn read(process: Option<u32>, says: Says) -> Reading {
-    SAYS.set(says);
     let nvml = Nvml {
         init,
         device_at,
@@ -71,7 +71,15 @@ fn read(process: Option<u32>, says: Says) -> Reading {
         display_mode: mode,
     };
     let device = std::ptr::null_mut();
-    NvmlReadings { nvml, device, process }.read()
+    let sockets = !says.without_sockets;
+    SAYS.set(says);
+    NvmlReadings {
+        nvml,
+        device,
+        process,
+        sockets,
+    }
+    .read()
 }
 
 /// So many strangers, and ours with these bytes.
@@ -163,5 +171,30 @@ fn a_card_that_does_not_say_has_a_display() {
             ..Says::default()
         };
         assert_eq!(read(None, says).displays, expected, "{statuses:?} {on:?}");
+    }
+}
+
+#[test]
+fn a_card_without_sockets_has_no_display_whatever_is_said() {
+    let says = Says {
+        displays: [999, DEPRECATED],
+        on: [1, 1],
+        without_sockets: true,
+        ..Says::default()
+    };
+    assert_eq!(read(None, says).displays, 0);
+
+    let devices = tempfile::tempdir().unwrap();
+    let pci = "0000:06:00.0";
+    assert!(has_sockets(devices.path(), pci), "unknown");
+    std::fs::create_dir(devices.path().join(pci)).unwrap();
+    for (class, expected) in [
+        ("0x030200\n", false),
+        ("0x030000\n", true),
+        ("0x0380", true),
+        ("", true),
+    ] {
+        std::fs::write(devices.path().join(pci).join("class"), class).unwrap();
+        assert_eq!(has_sockets(devices.path(), pci), expected, "{class:?}");
     }
 }

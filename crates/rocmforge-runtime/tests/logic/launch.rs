@@ -36,6 +36,7 @@ fn arguments_arrive() {
     let view = x.view(4..300).unwrap();
     let args = LaunchArgs::new().buffer(&view).null().value(-1.0f32).value(7u32);
     launch(&backend, &kernel, LaunchConfig::linear(1, 1), args).unwrap();
+    assert_eq!(backend.launches(), 2);
     backend.synchronize().unwrap();
     let (x, y) = (x.as_device_ptr().addr() as u64, y.as_device_ptr().addr() as u64);
     let bits = |value: f32| u64::from(value.to_bits());

@@ -1,6 +1,14 @@
 //! What the sources of the faulty kernels say of themselves.
 
-use std::path::Path;
+use include_dir::{Dir, include_dir};
+
+/// The sources, a folder for each tool.
+const SOURCES: [(&str, Dir<'_>); 4] = [
+    ("memcheck", include_dir!("$CARGO_MANIFEST_DIR/tests/kernels/memcheck")),
+    ("initcheck", include_dir!("$CARGO_MANIFEST_DIR/tests/kernels/initcheck")),
+    ("racecheck", include_dir!("$CARGO_MANIFEST_DIR/tests/kernels/racecheck")),
+    ("synccheck", include_dir!("$CARGO_MANIFEST_DIR/tests/kernels/synccheck")),
+];
 
 /// A marked line.
 #[derive(Debug)]
@@ -66,14 +74,12 @@ impl Source {
 
 /// Every source, by name.
 pub(crate) fn sources() -> Vec<Source> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels");
     let mut found = Vec::new();
-    for tool in ["memcheck", "initcheck", "racecheck", "synccheck"] {
-        for entry in std::fs::read_dir(root.join(tool)).expect("the sources are there") {
-            let path = entry.expect("a readable directory").path();
-            let stem = path.file_stem().expect("a file").to_string_lossy().into_owned();
-            let text = std::fs::read_to_string(&path).expect("a readable source");
-            found.push(Source::read(format!("{tool}/{stem}"), &text));
+    for (tool, folder) in &SOURCES {
+        for file in folder.files() {
+            let stem = file.path().file_stem().expect("a file").to_string_lossy();
+            let text = file.contents_utf8().expect("a readable source");
+            found.push(Source::read(format!("{tool}/{stem}"), text));
         }
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));

@@ -2,7 +2,7 @@
 
 use rocmforge::backend::{Elems, HipBackend, HipBuffer, HipResult, HipStream};
 use rocmforge_kernels::{Kernels, MatmulShape, reference};
-use rocmforge_testkit::compare::{Tolerance, assert_close, compare};
+use rocmforge_testkit::compare::{Tolerance, assert_close, compare_here};
 use rocmforge_testkit::data::{poison, rng, widen};
 use rocmforge_testkit::gpu;
 use std::sync::{Arc, Barrier};
@@ -24,7 +24,7 @@ impl Computed {
     /// Compares without keeping what was computed.
     fn check(&self) {
         let shape = [self.found.len()];
-        if let Err(mismatch) = compare(&self.found, &self.expected, &shape, self.tolerance) {
+        if let Err(mismatch) = compare_here(&self.found, &self.expected, &shape, self.tolerance) {
             panic!("{}: {mismatch}", self.what);
         }
     }
