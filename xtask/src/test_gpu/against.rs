@@ -54,12 +54,23 @@ pub(crate) struct Tally {
     pub(crate) worst: f64,
 }
 
+/// The buffer that took the largest part of its tolerance.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct Worst {
+    /// `crate::test`.
+    test: String,
+    buffer: String,
+    part: f64,
+}
+
 /// The comparison of two runs of the same tests.
 #[derive(Debug, Serialize)]
 pub(crate) struct Comparison {
     device: String,
     against: String,
     crates: BTreeMap<String, Tally>,
+    /// Of those within their tolerance.
+    worst: Option<Worst>,
     pub(crate) differences: Vec<Difference>,
     /// Test runs that did not pass on both devices, so that there is nothing to compare.
     pub(crate) not_compared: Vec<String>,
@@ -79,6 +90,7 @@ impl Comparison {
             device: here.device.clone(),
             against: there.device.clone(),
             crates: BTreeMap::new(),
+            worst: None,
             differences: Vec::new(),
             not_compared: Vec::new(),
         };
@@ -118,6 +130,13 @@ impl Comparison {
                 Some(Outcome::Within(part)) => {
                     tally.within += 1;
                     tally.worst = tally.worst.max(part);
+                    if self.worst.as_ref().is_none_or(|worst| part > worst.part) {
+                        self.worst = Some(Worst {
+                            test: test.id.clone(),
+                            buffer: mine.header.to_string(),
+                            part,
+                        });
+                    }
                 }
                 Some(Outcome::Differs(what)) => differ(tally, mine, what),
                 None => differ(tally, mine, format!("{} has no such buffer", self.against)),
@@ -147,7 +166,7 @@ impl Comparison {
     }
 }
 
-/// A row a crate, then each buffer that is different.
+/// A row a crate, the worst buffer, then each that is different.
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -167,6 +186,9 @@ impl fmt::Display for Comparison {
             row(package, tally)?;
         }
         row("all", &self.total())?;
+        if let Some(Worst { test, buffer, part }) = &self.worst {
+            writeln!(f, "  the worst took {part:.3} of its tolerance: {test}: {buffer}")?;
+        }
         for difference in &self.differences {
             writeln!(f, "  {}: {}: {}", difference.test, difference.buffer, difference.what)?;
         }
@@ -260,6 +282,7 @@ mod tests {
         assert!(total.worst > 0.3 && total.worst < 0.5, "{}", total.worst);
         let text = planted.to_string();
         for line in [
+            "the worst took 0.400 of its tolerance: kernels::softmax: f32 [1] at tests/gpu/x.rs:10",
             "x.rs:8: ",
             "x.rs:11: element 0",
             "x.rs:12: hip has no such buffer",
