@@ -1,7 +1,7 @@
 //! NVIDIA's cards as files show them: no driver is opened here.
 //!
 //! A card is known by its PCI device and by the folder that NVIDIA's driver keeps of it in `/proc`. Either may be hidden in a
-//! container; one that shows device files and nothing else has its cards told by the [probe](super::probe).
+//! container; one that shows device files and nothing else has its cards told by the [`probe`].
 
 use super::probe::{self, Probed};
 use rocmforge_memory::sysfs::{Machine, Sysfs};
