@@ -1,0 +1,1 @@
+//! GGUF files: reader, writer, and block formats.

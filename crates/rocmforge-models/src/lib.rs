@@ -1,0 +1,1 @@
+//! Language models: architectures as graphs, weights by name, tokenizers, sampling, generation.
