@@ -1,0 +1,129 @@
+//! Encoders of the plain float types and of the formats with blocks of 32.
+//!
+//! Each gives the bytes of ggml's reference quantiser, computed in f32 without fused multiply-adds.
+
+use half::{bf16, f16};
+
+pub(super) fn f32(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// Rounds to nearest, ties to even.
+pub(super) fn f16(values: &[f32]) -> Vec<u8> {
+    values
+        .iter()
+        .flat_map(|&value| f16::from_f32(value).to_le_bytes())
+        .collect()
+}
+
+/// Rounds to nearest, ties to even.
+pub(super) fn bf16(values: &[f32]) -> Vec<u8> {
+    values
+        .iter()
+        .flat_map(|&value| bf16::from_f32(value).to_le_bytes())
+        .collect()
+}
+
+/// Writes an f16 at byte `at` of a block.
+pub(super) fn put_f16(block: &mut [u8], at: usize, value: f32) {
+    block[at..at + 2].copy_from_slice(&f16::from_f32(value).to_le_bytes());
+}
+
+/// The reciprocal, or 0 of 0: a block of zeros has scale 0.
+fn reciprocal(d: f32) -> f32 {
+    if d == 0.0 { 0.0 } else { 1.0 / d }
+}
+
+/// The value of largest magnitude, with its sign; the first of several.
+pub(super) fn signed_extreme(values: &[f32]) -> f32 {
+    values.iter().fold(
+        0.0,
+        |extreme: f32, &value| if value.abs() > extreme.abs() { value } else { extreme },
+    )
+}
+
+/// Smallest and largest value.
+fn range(values: &[f32; 32]) -> (f32, f32) {
+    values
+        .iter()
+        .fold((f32::INFINITY, f32::NEG_INFINITY), |(min, max), &value| {
+            (min.min(value), max.max(value))
+        })
+}
+
+/// Packs the low halves of 32 numbers as nibbles.
+fn put_nibbles(out: &mut [u8], q: &[u8; 32]) {
+    for (i, out) in out.iter_mut().enumerate() {
+        *out = q[i] & 15 | q[16 + i] << 4;
+    }
+}
+
+/// The fifth bits of 32 numbers.
+fn high_bits(q: &[u8; 32]) -> [u8; 4] {
+    q.iter()
+        .enumerate()
+        .fold(0_u32, |bits, (i, &q)| bits | u32::from(q >> 4 & 1) << i)
+        .to_le_bytes()
+}
+
+/// `d` is the signed extreme over -8, so the extreme itself becomes exactly 0.
+pub(super) fn q4_0(values: &[f32; 32], block: &mut [u8; 18]) {
+    let d = signed_extreme(values) / -8.0;
+    let inverse = reciprocal(d);
+    // The conversion truncates, and takes what is below 0 as 0.
+    let q = values.map(|value| ((value * inverse + 8.5) as u8).min(15));
+    put_f16(block, 0, d);
+    put_nibbles(&mut block[2..], &q);
+}
+
+pub(super) fn q4_1(values: &[f32; 32], block: &mut [u8; 20]) {
+    let (min, max) = range(values);
+    let d = (max - min) / 15.0;
+    let inverse = reciprocal(d);
+    let q = values.map(|value| (((value - min) * inverse + 0.5) as u8).min(15));
+    put_f16(block, 0, d);
+    put_f16(block, 2, min);
+    put_nibbles(&mut block[4..], &q);
+}
+
+pub(super) fn q5_0(values: &[f32; 32], block: &mut [u8; 22]) {
+    let d = signed_extreme(values) / -16.0;
+    let inverse = reciprocal(d);
+    let q = values.map(|value| ((value * inverse + 16.5) as u8).min(31));
+    put_f16(block, 0, d);
+    block[2..6].copy_from_slice(&high_bits(&q));
+    put_nibbles(&mut block[6..], &q);
+}
+
+pub(super) fn q5_1(values: &[f32; 32], block: &mut [u8; 24]) {
+    let (min, max) = range(values);
+    let d = (max - min) / 31.0;
+    let inverse = reciprocal(d);
+    let q = values.map(|value| (((value - min) * inverse + 0.5) as u8).min(31));
+    put_f16(block, 0, d);
+    put_f16(block, 2, min);
+    block[4..8].copy_from_slice(&high_bits(&q));
+    put_nibbles(&mut block[8..], &q);
+}
+
+/// Scale and numbers of `q8_0` and `q8_1`: the extreme over 127, ties away from zero.
+fn eight_bits(values: &[f32; 32]) -> (f32, [i8; 32]) {
+    let d = signed_extreme(values).abs() / 127.0;
+    let inverse = reciprocal(d);
+    (d, values.map(|value| (value * inverse).round() as i8))
+}
+
+pub(super) fn q8_0(values: &[f32; 32], block: &mut [u8; 34]) {
+    let (d, q) = eight_bits(values);
+    put_f16(block, 0, d);
+    block[2..].copy_from_slice(&q.map(i8::cast_unsigned));
+}
+
+/// As `q8_0`, with the sum of the decoded values beside the scale.
+pub(super) fn q8_1(values: &[f32; 32], block: &mut [u8; 36]) {
+    let (d, q) = eight_bits(values);
+    let sum: i32 = q.iter().map(|&q| i32::from(q)).sum();
+    put_f16(block, 0, d);
+    put_f16(block, 2, sum as f32 * d);
+    block[4..].copy_from_slice(&q.map(i8::cast_unsigned));
+}
