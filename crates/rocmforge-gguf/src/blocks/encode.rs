@@ -42,13 +42,14 @@ pub(super) fn signed_extreme(values: &[f32]) -> f32 {
     )
 }
 
-/// Smallest and largest value.
+/// Smallest and largest value; the first of several, which decides the sign of a zero.
 fn range(values: &[f32; 32]) -> (f32, f32) {
-    values
-        .iter()
-        .fold((f32::INFINITY, f32::NEG_INFINITY), |(min, max), &value| {
-            (min.min(value), max.max(value))
-        })
+    values.iter().fold((values[0], values[0]), |(min, max), &value| {
+        (
+            if value < min { value } else { min },
+            if value > max { value } else { max },
+        )
+    })
 }
 
 /// Packs the low halves of 32 numbers as nibbles.

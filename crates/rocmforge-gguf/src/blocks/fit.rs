@@ -13,8 +13,8 @@ pub(super) fn round(value: f32) -> i32 {
 /// Fits `value = scale * q - min` with `q` from 0 to `most` and `min` not negative; gives `(scale, min)`.
 ///
 /// Starts with the scale that spans the values, then tries `steps + 1` further roundings, from `first_step` in steps of 0.1
-/// added to `most`, each with the weighted least-squares scale and minimum for its numbers. The best by the weighted sum of
-/// `cost(error)` is kept.
+/// added to `most`, each from the best minimum so far and with the weighted least-squares scale and minimum for its numbers.
+/// The best by the weighted sum of `cost(error)` is kept.
 pub(super) fn fit_scale_and_min<const N: usize>(
     values: &[f32; N],
     weights: &[f32; N],
@@ -40,21 +40,21 @@ pub(super) fn fit_scale_and_min<const N: usize>(
         return (0.0, -min);
     }
     let most = f32::from(most);
-    let lowest = min;
-    let quantised = |inverse: f32| values.map(|value| round(inverse * (value - lowest)).clamp(0, most as i32) as f32);
+    let quantised =
+        |inverse: f32, min: f32| values.map(|value| round(inverse * (value - min)).clamp(0, most as i32) as f32);
     let error_of = |numbers: &[f32; N], scale: f32, min: f32| {
         (0..N).fold(0.0, |sum: f32, i| {
             sum + weights[i] * cost(scale * numbers[i] + min - values[i])
         })
     };
 
-    let inverse = most / (max - lowest);
+    let inverse = most / (max - min);
     let mut scale = 1.0 / inverse;
-    let mut best = quantised(inverse);
+    let mut best = quantised(inverse, min);
     let mut best_error = error_of(&best, scale, min);
     for step in 0..=steps {
-        let inverse = (first_step + 0.1 * f32::from(step) + most) / (max - lowest);
-        let numbers = quantised(inverse);
+        let inverse = (first_step + 0.1 * f32::from(step) + most) / (max - min);
+        let numbers = quantised(inverse, min);
         let (mut sum_l, mut sum_l2, mut sum_xl) = (0.0_f32, 0.0_f32, 0.0_f32);
         for i in 0..N {
             sum_l += weights[i] * numbers[i];
