@@ -34,7 +34,9 @@ fuzz_target!(|bytes: &[u8]| {
             metadata.u32s(key).is_ok(),
         ];
         assert!(typed.iter().filter(|ok| **ok).count() <= 4);
-        writer.metadata(key, value.clone()).expect("what was read can be written");
+        writer
+            .metadata(key, value.clone())
+            .expect("what was read can be written");
     }
     for tensor in model.tensors() {
         assert_eq!(model.tensor(&tensor.name), Some(tensor));
@@ -43,9 +45,14 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(tensor.rows() * tensor.dims[0], tensor.elements());
         if tensor.elements() <= MAX_ELEMENTS {
             let mut out = vec![0.0; tensor.elements()];
-            assert_eq!(blocks::dequantize(tensor.ty, data, &mut out).is_ok(), blocks::can_dequantize(tensor.ty));
+            assert_eq!(
+                blocks::dequantize(tensor.ty, data, &mut out).is_ok(),
+                blocks::can_dequantize(tensor.ty)
+            );
         }
-        writer.tensor(tensor.name.as_str(), &tensor.dims, tensor.ty, data).expect("what was read can be written");
+        writer
+            .tensor(tensor.name.as_str(), &tensor.dims, tensor.ty, data)
+            .expect("what was read can be written");
     }
     let again = Gguf::from_bytes(writer.to_bytes().expect("memory")).expect("what was written can be read");
     assert_eq!(again.tensors().len(), model.tensors().len());
