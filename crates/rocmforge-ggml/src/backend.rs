@@ -1,6 +1,8 @@
 //! What a backend must be able to do.
 
-use crate::{DType, GgmlError, GgmlResult, Op, TensorDesc, TensorId};
+use std::sync::Arc;
+
+use crate::{DType, GgmlError, GgmlResult, Op, SharedBytes, TensorDesc, TensorId};
 
 /// How closely a graph is checked before it runs on a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +89,15 @@ pub trait HostAccess: GgmlBackend {
     /// # Errors
     /// [`GgmlError::UnknownTensor`], or the copy failed.
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>>;
+
+    /// Gives a tensor memory that holds `bytes`. A backend on the host may keep the shared bytes instead of a copy.
+    ///
+    /// # Errors
+    /// As [`GgmlBackend::alloc`] and [`Self::write`].
+    fn load(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {
+        self.alloc(desc)?;
+        self.write(desc.id, bytes.bytes())
+    }
 
     /// [`Self::write`] of f32.
     ///

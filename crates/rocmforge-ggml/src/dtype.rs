@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use rocmforge_gguf::TensorType;
+
 /// The element type of a tensor: plain numbers, or the block formats of GGUF.
 ///
 /// A block format stores [`DType::block_len`] consecutive elements of a row in [`DType::block_bytes`] bytes; sizes are
@@ -108,6 +110,17 @@ impl DType {
         self.block_len() > 1
     }
 
+    /// Whether products and look-ups take weights of this type with f32 activations: F32, F16, BF16, and the block formats of
+    /// weights (Q8_1 and Q8_K are formats of activations).
+    #[must_use]
+    pub const fn is_weight(self) -> bool {
+        match self {
+            Self::F32 | Self::F16 | Self::Bf16 => true,
+            Self::Q8_1 | Self::Q8K | Self::Mxfp6 => false,
+            _ => self.is_quantized(),
+        }
+    }
+
     /// Bytes of a row of `elements`; `None` if the row is no whole number of blocks, or on overflow.
     #[must_use]
     pub const fn row_bytes(self, elements: usize) -> Option<usize> {
@@ -115,6 +128,47 @@ impl DType {
             return None;
         }
         (elements / self.block_len()).checked_mul(self.block_bytes())
+    }
+}
+
+/// GGUF's types and ours, where both have them.
+const IN_GGUF: &[(DType, TensorType)] = &[
+    (DType::F32, TensorType::F32),
+    (DType::F16, TensorType::F16),
+    (DType::Bf16, TensorType::Bf16),
+    (DType::F64, TensorType::F64),
+    (DType::I8, TensorType::I8),
+    (DType::I16, TensorType::I16),
+    (DType::I32, TensorType::I32),
+    (DType::I64, TensorType::I64),
+    (DType::Q4_0, TensorType::Q4_0),
+    (DType::Q4_1, TensorType::Q4_1),
+    (DType::Q5_0, TensorType::Q5_0),
+    (DType::Q5_1, TensorType::Q5_1),
+    (DType::Q8_0, TensorType::Q8_0),
+    (DType::Q8_1, TensorType::Q8_1),
+    (DType::Q2K, TensorType::Q2K),
+    (DType::Q3K, TensorType::Q3K),
+    (DType::Q4K, TensorType::Q4K),
+    (DType::Q5K, TensorType::Q5K),
+    (DType::Q6K, TensorType::Q6K),
+    (DType::Q8K, TensorType::Q8K),
+    (DType::Iq4Nl, TensorType::Iq4Nl),
+    (DType::Iq4Xs, TensorType::Iq4Xs),
+    (DType::Mxfp4, TensorType::Mxfp4),
+];
+
+impl DType {
+    /// The type's counterpart in GGUF; `None` for those that GGUF does not have.
+    #[must_use]
+    pub fn tensor_type(self) -> Option<TensorType> {
+        IN_GGUF.iter().find(|row| row.0 == self).map(|row| row.1)
+    }
+
+    /// The counterpart of a type of GGUF; `None` for those that the graph does not have.
+    #[must_use]
+    pub fn of_tensor_type(ty: TensorType) -> Option<Self> {
+        IN_GGUF.iter().find(|row| row.1 == ty).map(|row| row.0)
     }
 }
 
@@ -146,6 +200,18 @@ mod tests {
             (DType::F32, 32.0),
         ] {
             assert_eq!(bits(dtype), expected, "{dtype}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_those_of_gguf() {
+        for &(dtype, ty) in super::IN_GGUF {
+            assert_eq!(
+                (dtype.block_len(), dtype.block_bytes()),
+                (ty.block_len(), ty.block_bytes()),
+                "{dtype}"
+            );
+            assert_eq!(DType::of_tensor_type(ty), Some(dtype));
         }
     }
 

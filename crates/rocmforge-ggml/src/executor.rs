@@ -107,8 +107,20 @@ pub fn prepare<B: GgmlBackend>(backend: &mut B, graph: &Graph) -> GgmlResult<()>
     Ok(())
 }
 
+/// Runs a graph that [`prepare`] has accepted on this backend, without checking it again, and waits once at the end.
+///
+/// # Errors
+/// The backend failed, or an index that a tensor holds is out of range.
+pub fn execute_prepared<B: GgmlBackend>(backend: &mut B, graph: &Graph) -> GgmlResult<ExecuteResult> {
+    run_nodes(backend, graph, true)
+}
+
 fn run<B: GgmlBackend>(backend: &mut B, graph: &Graph, deferred: bool) -> GgmlResult<ExecuteResult> {
     prepare(backend, graph)?;
+    run_nodes(backend, graph, deferred)
+}
+
+fn run_nodes<B: GgmlBackend>(backend: &mut B, graph: &Graph, deferred: bool) -> GgmlResult<ExecuteResult> {
     let mut nodes_executed = 0;
     for node in graph.nodes.iter().filter(|n| !graph.is_alias(n)) {
         backend.execute_op(&node.op, &node.inputs, &node.outputs)?;

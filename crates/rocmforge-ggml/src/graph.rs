@@ -75,6 +75,37 @@ impl Graph {
         Ok(output)
     }
 
+    /// Adds a write of `src`'s rows into the rows `ids` of `dst`, and returns the view of `dst` that has them. A node that
+    /// reads the view runs after the write: that input is the edge between them.
+    ///
+    /// # Errors
+    /// The operands do not fit [`Op::SetRows`].
+    pub fn set_rows(&mut self, src: TensorId, dst: TensorId, ids: TensorId) -> GgmlResult<TensorId> {
+        let inputs = [src, dst, ids];
+        let descs = inputs
+            .iter()
+            .map(|&id| self.tensor(id).ok_or(GgmlError::UnknownTensor(id)))
+            .collect::<GgmlResult<Vec<_>>>()?;
+        shape::infer(self.nodes.len(), &Op::SetRows, &descs)?;
+        let view = TensorDesc::view_of(descs[1], 0);
+        let output = self.add_tensor(view);
+        self.add_node(Op::SetRows, inputs.to_vec(), vec![output]);
+        Ok(output)
+    }
+
+    /// Makes the next tensor's id at least `first`: two graphs whose ids differ can share one backend.
+    pub fn start_ids_at(&mut self, first: TensorId) {
+        while self.tensors.len() < first.0 {
+            self.tensors.push(None);
+        }
+    }
+
+    /// The id that the next added tensor gets.
+    #[must_use]
+    pub fn next_id(&self) -> TensorId {
+        TensorId(self.tensors.len())
+    }
+
     /// The tensor, if it (still) exists.
     #[must_use]
     pub fn tensor(&self, id: TensorId) -> Option<&TensorDesc> {

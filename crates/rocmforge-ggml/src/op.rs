@@ -1,76 +1,16 @@
 //! The operations of a graph, with their parameters.
 
-/// Which of GELU's two definitions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Gelu {
-    /// `x/2 * (1 + erf(x / sqrt 2))`: BERT's.
-    Erf,
-    /// The tanh approximation: GPT-2's.
-    Tanh,
-}
-
-/// How rotary embedding pairs up the elements of a head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RopeStyle {
-    /// Element `i` with `i + n/2` (GPT-NeoX, Llama in Hugging Face's order).
-    HalfSplit,
-    /// Element `2i` with `2i + 1` (the original paper).
-    Interleaved,
-}
-
-/// Parameters of [`Op::Rope`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rope {
-    /// How many leading elements of each head are rotated; even, at most the head's dimension.
-    pub n_dims: usize,
-    /// Base of the frequencies, 10000 in the paper.
-    pub theta: f32,
-    /// Pairing.
-    pub style: RopeStyle,
-    /// Positions are below this.
-    pub max_position: usize,
-}
-
-impl Rope {
-    /// Angle per position of each pair: `theta^(-2i / n_dims)`.
-    pub(crate) fn frequencies(self) -> impl Iterator<Item = f64> {
-        (0..self.n_dims / 2).map(move |i| f64::from(self.theta).powf(-2.0 * i as f64 / self.n_dims as f64))
-    }
-}
-
-/// Which keys a query may see, besides causality.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AttentionMask {
-    /// All of them.
-    None,
-    /// A fourth input is added to the scaled scores: 0 where a key may be seen, -inf where not. Either
-    /// `[batch, seq_k]` (padding), or broadcast to `[batch, heads, seq_q, seq_k]`.
-    Additive,
-}
-
-/// Parameters of [`Op::Attention`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Attention {
-    /// Query heads.
-    pub heads: usize,
-    /// Key and value heads; divides `heads` (1: MQA, fewer than `heads`: GQA).
-    pub kv_heads: usize,
-    /// Elements of one head.
-    pub head_dim: usize,
-    /// Factor on the scores, usually `1 / sqrt(head_dim)`.
-    pub scale: f32,
-    /// Whether query `i` sees only keys `0 ..= i + seq_k - seq_q`.
-    pub causal: bool,
-    /// Whether there is a mask.
-    pub mask: AttentionMask,
-}
+use crate::DType;
+use crate::params::{Attention, Gelu, PagedAttention, Rope, RopeScaling};
 
 /// One operation. Shapes are outermost first; "rows" are all dimensions but the last.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
-    /// `table [n, d]`, `ids u32 [..]` to `[.., d]`.
+    /// `table [n, d]` of any element type, `ids u32 [..]` to `[.., d]` in f32 (in the table's type if that is f64).
     GetRows,
-    /// `a [.., m, k]`, `b [k, n]` and optionally `bias [n]` to `[.., m, n]`. A weight stored as `[n, k]` is a `b` with [`crate::Layout::ColMajor`].
+    /// `a [.., m, k]`, `b [k, n]` and optionally `bias [n]` to `[.., m, n]`. A weight stored as `[n, k]` is a `b` with
+    /// [`crate::Layout::ColMajor`]; f16, bf16 and block formats are weights in that order. With `b [.., k, n]` of `a`'s leading
+    /// dimensions, every matrix of `a` is multiplied by its own of `b`.
     MatMul,
     /// `a + b`; `b` is broadcast to `a`'s shape (aligned at the last dimension).
     Add,
@@ -93,14 +33,48 @@ pub enum Op {
         /// Added to the mean square.
         eps: f32,
     },
-    /// `x [batch, seq, heads, head_dim]`, `positions u32 [batch, seq]` or `[seq]`: rotary position embedding.
+    /// `x [batch, seq, heads, head_dim]`, `positions u32 [batch, seq]` or `[seq]`, and optionally `factors [n_dims / 2]` that divide the
+    /// frequencies: rotary position embedding.
     Rope(Rope),
     /// Softmax of each row.
     Softmax,
     /// `q [b, sq, heads*head_dim]`, `k`, `v [b, sk, kv_heads*head_dim]` (and a mask) to `[b, sq, heads*head_dim]`.
     Attention(Attention),
+    /// `q [n, heads*head_dim]` of `n` tokens against a paged cache: `k`, `v [slots, kv_heads*head_dim]` in f32 or f16,
+    /// `block_table u32 [sequences, blocks]`, `sequence u32 [n]` (a token's row of the table), `positions u32 [n]`. The key at position
+    /// `j` lies in slot `block_table[sequence][j / block_size] * block_size + j % block_size`; a token sees the keys up to its own position.
+    PagedAttention(PagedAttention),
+    /// `src [n, d]`, `dst [rows, d]` in f32 or f16, `ids u32 [n]`: row `ids[i]` of `dst` becomes row `i` of `src`. The output is a view
+    /// of `dst`; who reads it reads what was written ([`crate::Graph::set_rows`]).
+    SetRows,
     /// `silu(gate) * up` of `gate`, `up`.
     SwiGlu,
+    /// `gelu(gate) * up` of `gate`, `up`, with the tanh approximation.
+    GeGlu,
+    /// `x / (1 + exp(-x))`.
+    Silu,
+    /// `cap * tanh(x / cap)`.
+    Softcap {
+        /// Bound of the result's magnitude.
+        cap: f32,
+    },
+    /// The same values in another plain float type; to f16 and bf16 rounded to nearest, ties to even.
+    Cast {
+        /// The output's type: F32, F16 or Bf16.
+        to: DType,
+    },
+    /// `a`, `b`, which agree in all dimensions but `axis`, one after the other along it.
+    Concat {
+        /// The dimension, counted from the outermost.
+        axis: usize,
+    },
+    /// `x [.., d]` to `u32 [..]`: index of the largest value of each row, the lowest on ties. NaN is never the largest.
+    ArgMax,
+    /// `x [.., d]` to `u32 [.., k]`: indices of the `k` largest values of each row, largest first, the lower index first on ties.
+    TopK {
+        /// How many; at most `d`.
+        k: usize,
+    },
     /// GELU of each element.
     Gelu(Gelu),
     /// The same elements in another shape.
@@ -142,7 +116,16 @@ impl Op {
             Self::Rope(_) => "Rope",
             Self::Softmax => "Softmax",
             Self::Attention(_) => "Attention",
+            Self::PagedAttention(_) => "PagedAttention",
+            Self::SetRows => "SetRows",
             Self::SwiGlu => "SwiGlu",
+            Self::GeGlu => "GeGlu",
+            Self::Silu => "Silu",
+            Self::Softcap { .. } => "Softcap",
+            Self::Cast { .. } => "Cast",
+            Self::Concat { .. } => "Concat",
+            Self::ArgMax => "ArgMax",
+            Self::TopK { .. } => "TopK",
             Self::Gelu(_) => "Gelu",
             Self::Reshape => "Reshape",
             Self::View => "View",
@@ -157,7 +140,7 @@ impl Op {
     /// Whether the op changes memory that exists outside its output: never removed, merged or moved.
     #[must_use]
     pub const fn has_effect(&self) -> bool {
-        matches!(self, Self::Accumulate { .. })
+        matches!(self, Self::Accumulate { .. } | Self::SetRows)
     }
 
     /// Whether the op may produce its output by naming other memory, without computing anything.
@@ -168,22 +151,35 @@ impl Op {
 
     /// The op and its parameters as numbers that are equal exactly when the ops compute the same.
     #[must_use]
-    pub fn signature(&self) -> (&'static str, [u64; 6]) {
+    pub fn signature(&self) -> (&'static str, Vec<u64>) {
         let bits = |x: f32| u64::from(x.to_bits());
         let parameters = match *self {
             Self::Scale { factor: x }
             | Self::LayerNorm { eps: x }
             | Self::RmsNorm { eps: x }
-            | Self::L2Normalize { eps: x } => [bits(x), 0, 0, 0, 0, 0],
-            Self::Rope(r) => [
-                r.n_dims as u64,
-                bits(r.theta),
-                r.style as u64,
-                r.max_position as u64,
-                0,
-                0,
-            ],
-            Self::Attention(a) => [
+            | Self::L2Normalize { eps: x }
+            | Self::Softcap { cap: x } => vec![bits(x)],
+            Self::Rope(r) => {
+                let mut all = vec![
+                    r.n_dims as u64,
+                    bits(r.theta),
+                    r.style as u64,
+                    r.max_position as u64,
+                    bits(r.magnitude),
+                ];
+                match r.scaling {
+                    RopeScaling::None => {}
+                    RopeScaling::Linear { factor } => all.push(bits(factor)),
+                    RopeScaling::Yarn {
+                        factor,
+                        original_context,
+                        beta_fast,
+                        beta_slow,
+                    } => all.extend([bits(factor), original_context as u64, bits(beta_fast), bits(beta_slow)]),
+                }
+                all
+            }
+            Self::Attention(a) => vec![
                 a.heads as u64,
                 a.kv_heads as u64,
                 a.head_dim as u64,
@@ -191,9 +187,19 @@ impl Op {
                 u64::from(a.causal),
                 a.mask as u64,
             ],
-            Self::Gelu(g) => [g as u64, 0, 0, 0, 0, 0],
-            Self::Accumulate { offset } => [offset as u64, 0, 0, 0, 0, 0],
-            _ => [0; 6],
+            Self::PagedAttention(a) => vec![
+                a.heads as u64,
+                a.kv_heads as u64,
+                a.head_dim as u64,
+                bits(a.scale),
+                a.block_size as u64,
+                a.window.map_or(0, |w| w as u64 + 1),
+                a.softcap.map_or(0, |c| bits(c) + 1),
+            ],
+            Self::Gelu(g) => vec![g as u64],
+            Self::Accumulate { offset: n } | Self::Concat { axis: n } | Self::TopK { k: n } => vec![n as u64],
+            Self::Cast { to } => vec![to as u64],
+            _ => Vec::new(),
         };
         (self.name(), parameters)
     }

@@ -108,7 +108,7 @@ impl TensorDesc {
             return 0;
         }
         if self.dtype.is_quantized() {
-            let row = self.shape.last().copied().unwrap_or(1);
+            let row = self.contiguous_run();
             let blocks = row
                 .div_ceil(self.dtype.block_len())
                 .saturating_mul(self.element_count() / row.max(1));
@@ -120,6 +120,13 @@ impl TensorDesc {
             .zip(&self.strides)
             .fold(0usize, |n, (&d, &s)| n.saturating_add((d - 1).saturating_mul(s)));
         last.saturating_add(1).saturating_mul(self.dtype.block_bytes())
+    }
+
+    /// Elements of the dimension whose neighbours are adjacent in memory: the last, or the last but one if column-major.
+    fn contiguous_run(&self) -> usize {
+        let back = if self.layout == Layout::ColMajor { 2 } else { 1 };
+        let dim = self.shape.len().checked_sub(back);
+        dim.map_or_else(|| self.shape.last().copied().unwrap_or(1), |dim| self.shape[dim])
     }
 
     /// Gives the tensor another shape, contiguous in its layout.
@@ -188,14 +195,11 @@ impl TensorDesc {
             _ => {}
         }
         if self.dtype.is_quantized() {
-            if self.layout != Layout::RowMajor {
-                return fail("a block format is row-major only");
+            let matrix = self.layout == Layout::ColMajor && self.shape.len() == 2;
+            if self.layout != Layout::RowMajor && !matrix {
+                return fail("a block format is row-major, or a column-major matrix");
             }
-            if self
-                .shape
-                .last()
-                .is_some_and(|&row| self.dtype.row_bytes(row).is_none())
-            {
+            if self.dtype.row_bytes(self.contiguous_run()).is_none() {
                 return fail("a row must be a whole number of blocks");
             }
         }
@@ -273,6 +277,11 @@ mod tests {
         assert_eq!(huge.element_count(), usize::MAX);
         assert!(huge.check().is_err());
         assert_eq!(TensorDesc::new([2, 64], DType::Q4_0, Layout::RowMajor).byte_size(), 72);
+        // Stored as three rows of 64: two blocks each.
+        let weight = TensorDesc::new([64, 3], DType::Q4_0, Layout::ColMajor);
+        weight.check().unwrap();
+        assert_eq!(weight.byte_size(), 108);
+        assert!(TensorDesc::new([3, 64], DType::Q4_0, Layout::ColMajor).check().is_err());
         assert_eq!(TensorDesc::f32([0, 4]).byte_size(), 0);
         assert_eq!(TensorDesc::f32([]).byte_size(), 4);
     }

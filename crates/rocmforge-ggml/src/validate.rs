@@ -1,6 +1,6 @@
 //! Checks of a whole graph before it runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{GgmlError, GgmlResult, Graph, Node, Strictness, TensorDesc, TensorId, shape};
 
@@ -15,6 +15,8 @@ pub fn validate_graph(graph: &Graph, strictness: Strictness) -> GgmlResult<()> {
     }
     let mut pending: BTreeSet<TensorId> = graph.nodes.iter().flat_map(written).collect();
     let mut done = BTreeSet::new();
+    // The tensor through which memory that was changed in place is read: its last writer's output.
+    let mut current: BTreeMap<TensorId, TensorId> = BTreeMap::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         let fault = |tensor, rule| GgmlError::InvalidGraph {
             node: index,
@@ -40,12 +42,22 @@ pub fn validate_graph(graph: &Graph, strictness: Strictness) -> GgmlResult<()> {
             if pending.contains(&id) && !done.contains(&id) {
                 return Err(fault(id, "the tensor is read before a later node writes it"));
             }
+            let writer = graph.root(id).and_then(|root| current.get(&root));
+            if writer.is_some_and(|&writer| !is_or_views(graph, id, writer)) {
+                return Err(fault(
+                    id,
+                    "an earlier node changed this memory in place: read that node's output, which is the edge between them",
+                ));
+            }
         }
         for id in written(node) {
             if !done.insert(id) {
                 return Err(fault(id, "the tensor is written twice"));
             }
             pending.remove(&id);
+        }
+        if node.op.has_effect() {
+            current.extend(node.outputs.iter().filter_map(|&id| Some((graph.root(id)?, id))));
         }
         if strictness == Strictness::Strict {
             check_node(graph, index, node)?;
@@ -54,12 +66,37 @@ pub fn validate_graph(graph: &Graph, strictness: Strictness) -> GgmlResult<()> {
     Ok(())
 }
 
+/// Whether `id` is `base` or a view of it.
+fn is_or_views(graph: &Graph, id: TensorId, base: TensorId) -> bool {
+    let mut at = Some(id);
+    for _ in 0..=graph.next_id().0 {
+        match at {
+            Some(id) if id == base => return true,
+            Some(id) => at = graph.tensor(id).and_then(|desc| desc.view_of),
+            None => return false,
+        }
+    }
+    false
+}
+
 /// Outputs that a node defines: an in-place op's output exists before it.
 fn written(node: &Node) -> impl Iterator<Item = TensorId> + use<'_> {
     node.outputs
         .iter()
         .copied()
         .filter(|id| !(node.op.has_effect() && node.inputs.contains(id)))
+}
+
+/// Whether an in-place op's output is the memory of its second input.
+fn writes_second_input(node: &Node, inputs: &[&TensorDesc], output: &TensorDesc) -> bool {
+    let (Some(id), Some(target)) = (node.inputs.get(1), inputs.get(1)) else {
+        return false;
+    };
+    node.outputs[0] == *id
+        || (output.view_of == Some(*id)
+            && output.byte_offset == target.byte_offset
+            && output.strides == target.strides
+            && output.shape == target.shape)
 }
 
 fn check_tensor(graph: &Graph, desc: &TensorDesc) -> GgmlResult<()> {
@@ -97,12 +134,12 @@ fn check_node(graph: &Graph, index: usize, node: &Node) -> GgmlResult<()> {
         });
     }
     let output = get(&node.outputs[0])?;
-    if node.op.has_effect() && node.inputs.get(1) != Some(&node.outputs[0]) {
+    if node.op.has_effect() && !writes_second_input(node, &inputs, output) {
         return Err(GgmlError::InvalidGraph {
             node: index,
             op: node.op.name(),
             tensor: node.outputs[0],
-            rule: "an in-place op's output must be its second input",
+            rule: "an in-place op's output must be its second input, or a view of all of it",
         });
     }
     let dtype_must_be = |dtype| {

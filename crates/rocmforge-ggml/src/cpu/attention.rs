@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use super::matmul::{Matrix, gemm};
 use super::norm::softmax_row;
 use super::operand::Operand;
-use super::threads::{WORTH_A_THREAD, parallel};
+use super::threads::{Threads, WORTH_A_THREAD};
 use crate::Attention;
 
 /// Queries per task: small enough to share out, large enough for the matrix kernels.
 const QUERIES: usize = 64;
 
-pub(super) fn attention(inputs: &[Operand<'_>], a: Attention, out: &mut [f32], threads: usize) {
+pub(super) fn attention(inputs: &[Operand<'_>], a: Attention, out: &mut [f32], threads: &Threads) {
     let (q, k, v) = (inputs[0].f32(), inputs[1].f32(), inputs[2].f32());
     let (seq_q, seq_k) = (inputs[0].shape[1], inputs[1].shape[1]);
     let (width, kv_width) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
@@ -29,8 +29,7 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: Attention, out: &mut [f32], t
         }
     }
     let work = tasks.len() * QUERIES.min(seq_q) * seq_k * width / 8;
-    let threads = if work < WORTH_A_THREAD { 1 } else { threads };
-    parallel(threads, tasks, |(batch, first, out)| {
+    let run = |(batch, first, out): (usize, usize, &mut [f32])| {
         let rows = out.len() / width;
         let mut scores = vec![0.0f32; rows * seq_k];
         for head in 0..a.heads {
@@ -80,7 +79,12 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: Attention, out: &mut [f32], t
             };
             gemm(weights, values, &mut out[head * a.head_dim..], width);
         }
-    });
+    };
+    if work < WORTH_A_THREAD {
+        tasks.into_iter().for_each(run);
+    } else {
+        threads.each(tasks, run);
+    }
 }
 
 /// An additive mask, `[batch, seq_k]` or four-dimensional, with stride 0 where it repeats.

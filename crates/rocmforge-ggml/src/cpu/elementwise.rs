@@ -1,14 +1,25 @@
 //! Element by element.
 
 use super::operand::Operand;
-use super::threads::by_rows;
+use super::threads::Threads;
 use crate::Gelu;
 
 /// Elements per piece that threads share out.
 const PIECE: usize = 4096;
 
-pub(super) fn map(x: &Operand<'_>, out: &mut [f32], threads: usize, f: impl Fn(f32) -> f32 + Sync) {
-    let x = x.f32();
+/// `x / (1 + exp(-x))`.
+pub(super) fn silu(x: f32) -> f32 {
+    x / (1.0 + (-x).exp())
+}
+
+/// GELU's tanh approximation.
+pub(super) fn gelu_tanh(x: f32) -> f32 {
+    let inner = (2.0 / std::f32::consts::PI).sqrt() * (x + 0.044_715 * x * x * x);
+    0.5 * x * (1.0 + inner.tanh())
+}
+
+/// Calls `work` on pieces of `out`, with the index of each piece's first element.
+fn pieces(out: &mut [f32], threads: &Threads, work: impl Fn(usize, &mut [f32]) + Sync) {
     let row = PIECE.min(out.len());
     if row == 0 {
         return;
@@ -16,14 +27,34 @@ pub(super) fn map(x: &Operand<'_>, out: &mut [f32], threads: usize, f: impl Fn(f
     // `by_rows` wants whole rows: the tail is done here.
     let whole = out.len() / row * row;
     let (body, tail) = out.split_at_mut(whole);
-    by_rows(threads, body, row, row, |first, piece| {
-        for (o, &x) in piece.iter_mut().zip(&x[first * row..]) {
+    // A transcendental function costs about eight visits.
+    threads.by_rows(body, row, 8 * row, |first, piece| work(first * row, piece));
+    work(whole, tail);
+}
+
+pub(super) fn map(x: &Operand<'_>, out: &mut [f32], threads: &Threads, f: impl Fn(f32) -> f32 + Sync) {
+    let x = x.f32();
+    pieces(out, threads, |first, piece| {
+        for (o, &x) in piece.iter_mut().zip(&x[first..]) {
             *o = f(x);
         }
     });
-    for (o, &x) in tail.iter_mut().zip(&x[whole..]) {
-        *o = f(x);
-    }
+}
+
+/// `f(a, b)` of operands of one shape.
+pub(super) fn zip(
+    a: &Operand<'_>,
+    b: &Operand<'_>,
+    out: &mut [f32],
+    threads: &Threads,
+    f: impl Fn(f32, f32) -> f32 + Sync,
+) {
+    let (a, b) = (a.f32(), b.f32());
+    pieces(out, threads, |first, piece| {
+        for ((o, &a), &b) in piece.iter_mut().zip(&a[first..]).zip(&b[first..]) {
+            *o = f(a, b);
+        }
+    });
 }
 
 /// `f(a, b)` with `b` repeated to `a`'s shape.
@@ -67,14 +98,11 @@ pub(super) fn broadcast(a: &Operand<'_>, b: &Operand<'_>, out: &mut [f32], f: im
     }
 }
 
-pub(super) fn gelu(x: &Operand<'_>, out: &mut [f32], kind: Gelu, threads: usize) {
+pub(super) fn gelu(x: &Operand<'_>, out: &mut [f32], kind: Gelu, threads: &Threads) {
     match kind {
         Gelu::Erf => map(x, out, threads, |x| {
             0.5 * x * (1.0 + libm::erff(x * std::f32::consts::FRAC_1_SQRT_2))
         }),
-        Gelu::Tanh => map(x, out, threads, |x| {
-            let inner = (2.0 / std::f32::consts::PI).sqrt() * (x + 0.044_715 * x * x * x);
-            0.5 * x * (1.0 + inner.tanh())
-        }),
+        Gelu::Tanh => map(x, out, threads, gelu_tanh),
     }
 }

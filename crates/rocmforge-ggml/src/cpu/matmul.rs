@@ -1,7 +1,9 @@
 //! Matrix product, on the `matrixmultiply` crate's kernels (AVX, FMA where the CPU has them).
 
 use super::operand::Operand;
-use super::threads::by_rows;
+use super::threads::Threads;
+use super::weights;
+use crate::{DType, GgmlResult};
 
 /// A matrix as a slice with strides.
 #[derive(Clone, Copy)]
@@ -64,31 +66,76 @@ pub(super) fn gemm(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], out_row_stride
     }
 }
 
-/// `a [.., m, k]` times `b [k, n]` of any strides, plus `bias [n]`.
-pub(super) fn matmul(a: &Operand<'_>, b: &Operand<'_>, bias: Option<&Operand<'_>>, out: &mut [f32], threads: usize) {
-    let (k, n) = (b.shape[0], b.shape[1]);
-    let (lhs, bias) = (a.f32(), bias.map(Operand::f32));
-    let rhs = Matrix {
-        data: b.span_f32(),
-        rows: k,
-        cols: n,
-        row_stride: b.strides()[0],
-        col_stride: b.strides()[1],
-    };
-    by_rows(threads, out, n, k.saturating_mul(n) / 8, |first, piece| {
-        let rows = piece.len() / n;
-        let part = Matrix {
-            data: &lhs[first * k..(first + rows) * k],
-            rows,
-            cols: k,
-            row_stride: k,
-            col_stride: 1,
+/// `a [.., m, k]` times `b [k, n]` of any strides, or times one such matrix each, plus `bias [n]`.
+pub(super) fn matmul(
+    a: &Operand<'_>,
+    b: &Operand<'_>,
+    bias: Option<&Operand<'_>>,
+    out: &mut [f32],
+    threads: &Threads,
+) -> GgmlResult<()> {
+    let rank = b.shape.len();
+    let (k, n) = (b.shape[rank - 2], b.shape[rank - 1]);
+    let lhs = a.f32();
+    if n == 0 || out.is_empty() {
+        return Ok(());
+    }
+    if rank > 2 {
+        batched(a, b, &lhs, out, threads);
+    } else if b.dtype != DType::F32 || (b.strides() == [1, k] && out.len() / n <= weights::FEW) {
+        weights::product(&lhs, b, out, threads)?;
+    } else {
+        let rhs = Matrix {
+            data: b.span_f32(),
+            rows: k,
+            cols: n,
+            row_stride: b.strides()[0],
+            col_stride: b.strides()[1],
         };
-        gemm(part, rhs, piece, n);
-        if let Some(bias) = &bias {
-            for row in piece.chunks_mut(n) {
-                row.iter_mut().zip(bias.iter()).for_each(|(o, b)| *o += b);
-            }
+        threads.by_rows(out, n, k.saturating_mul(n) / 8, |first, piece| {
+            let rows = piece.len() / n;
+            gemm(rows_of(&lhs, first, rows, k), rhs, piece, n);
+        });
+    }
+    if let Some(bias) = bias.map(Operand::f32) {
+        for row in out.chunks_mut(n) {
+            row.iter_mut().zip(bias.iter()).for_each(|(o, b)| *o += b);
+        }
+    }
+    Ok(())
+}
+
+/// Rows of a row-major matrix with `k` columns.
+fn rows_of(data: &[f32], first: usize, rows: usize, k: usize) -> Matrix<'_> {
+    Matrix {
+        data: &data[first * k..(first + rows) * k],
+        rows,
+        cols: k,
+        row_stride: k,
+        col_stride: 1,
+    }
+}
+
+/// Every matrix of `a` times its own of `b`.
+fn batched(a: &Operand<'_>, b: &Operand<'_>, lhs: &[f32], out: &mut [f32], threads: &Threads) {
+    let rank = b.shape.len();
+    let (m, k, n) = (a.shape[rank - 2], b.shape[rank - 2], b.shape[rank - 1]);
+    let rhs = b.f32();
+    if m == 0 {
+        return;
+    }
+    let cost = m.saturating_mul(k).saturating_mul(n) / 8;
+    threads.by_rows(out, m * n, cost, |first, piece| {
+        for (index, out) in piece.chunks_mut(m * n).enumerate() {
+            let at = first + index;
+            let right = Matrix {
+                data: &rhs[at * k * n..(at + 1) * k * n],
+                rows: k,
+                cols: n,
+                row_stride: n,
+                col_stride: 1,
+            };
+            gemm(rows_of(lhs, at * m, m, k), right, out, n);
         }
     });
 }

@@ -1,62 +1,37 @@
-//! The CPU backend: f32, correct for every op, any strides on inputs, several threads for large ops.
+//! CPU backend: every op, f32 activations, weights of every type, any strides on f32 inputs, several threads for large ops.
 
 mod attention;
+mod buffer;
+mod convert;
+mod dot;
 mod elementwise;
 mod matmul;
 mod norm;
 mod operand;
+mod paged;
 mod rope;
 mod rows;
+mod select;
 mod threads;
+mod weights;
+
+pub use buffer::{CpuBuffer, SharedBytes};
 
 use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, HostAccess, Op, TensorDesc, TensorId};
 use operand::{Operand, gather, scatter};
+use std::sync::Arc;
+use threads::Threads;
 
 pub(crate) const NAME: &str = "cpu";
 
-/// Memory of one tensor: whole 32-bit words, so that f32 and u32 are always aligned.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CpuBuffer {
-    words: Vec<u32>,
-}
-
-impl CpuBuffer {
-    /// `bytes` zero bytes.
-    #[must_use]
-    pub fn zeroed(bytes: usize) -> Self {
-        Self {
-            words: vec![0; bytes.div_ceil(4)],
-        }
-    }
-
-    /// A copy of f32 values.
-    #[must_use]
-    pub fn from_f32(values: &[f32]) -> Self {
-        Self {
-            words: bytemuck::cast_slice(values).to_vec(),
-        }
-    }
-
-    /// All bytes; the length is a multiple of 4.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.words)
-    }
-
-    /// All bytes, for changes.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        bytemuck::cast_slice_mut(&mut self.words)
-    }
-}
-
 /// Runs graphs on the CPU.
 ///
-/// Memory starts as zeros. Ops with much to do are split over threads that end with the op: nobody waits by spinning.
+/// Memory starts as zeros. Ops with much to do are split over threads; between ops they sleep.
 #[derive(Debug)]
 pub struct CpuBackend {
     slots: Slots<CpuBuffer>,
-    threads: usize,
+    threads: Threads,
 }
 
 impl Default for CpuBackend {
@@ -77,7 +52,7 @@ impl CpuBackend {
     pub fn with_threads(threads: usize) -> Self {
         Self {
             slots: Slots::new(),
-            threads: threads.max(1),
+            threads: Threads::new(threads),
         }
     }
 
@@ -87,27 +62,29 @@ impl CpuBackend {
         NAME
     }
 
-    /// Whether an op can run on tensors of this type.
+    /// Whether an op can run with an operand of this type, as the one operand that may be of several types: the weight of `MatMul`, the
+    /// table of `GetRows`, the cache of `PagedAttention` and `SetRows`, what is moved or cast; else the first.
     #[must_use]
     pub fn can_execute(&self, op: &Op, dtype: DType) -> bool {
-        match op {
-            Op::Reshape | Op::View | Op::Copy | Op::Transpose => matches!(dtype, DType::F32 | DType::U32 | DType::I32),
-            _ => dtype == DType::F32,
-        }
+        let operand = match op {
+            Op::MatMul | Op::PagedAttention(_) | Op::SetRows => 1,
+            _ => 0,
+        };
+        accepts(op, operand, dtype)
     }
 
-    /// The words that a tensor spans: from its first element to its last.
-    fn words<'a>(&'a self, desc: &TensorDesc) -> GgmlResult<&'a [u32]> {
+    /// The bytes that a tensor spans: from its first element to its last.
+    fn bytes<'a>(&'a self, desc: &TensorDesc) -> GgmlResult<&'a [u8]> {
         let root = self.slots.root(desc.id)?;
         let buffer = self.slots.buffer(root).ok_or(GgmlError::UnknownTensor(root))?;
-        span(&buffer.words, desc)
+        let (start, end) = span(buffer.bytes().len(), desc)?;
+        Ok(&buffer.bytes()[start..end])
     }
 
-    fn check_types(&self, op: &Op, ids: &[TensorId]) -> GgmlResult<()> {
-        for &id in ids {
+    fn check_types(&self, op: &Op, inputs: &[TensorId]) -> GgmlResult<()> {
+        for (operand, &id) in inputs.iter().enumerate() {
             let desc = self.slots.desc(id)?;
-            let index = matches!(desc.dtype, DType::U32 | DType::I32);
-            if desc.dtype != DType::F32 && !index {
+            if !accepts(op, operand, desc.dtype) {
                 return Err(GgmlError::Unimplemented {
                     backend: NAME,
                     op: op.name(),
@@ -117,16 +94,53 @@ impl CpuBackend {
         }
         Ok(())
     }
+
+    /// Writes rows in place: the only op whose output is too large to be copied.
+    fn set_rows(&mut self, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let root = self.slots.root(output)?;
+        let target = self.slots.desc(output)?.clone();
+        let mut buffer = self.slots.take(root)?;
+        let mut run = || {
+            let (src, ids) = (self.slots.desc(inputs[0])?, self.slots.desc(inputs[2])?);
+            let src = Operand::strided(src, self.bytes(src)?);
+            let ids = Operand::strided(ids, self.bytes(ids)?);
+            let bytes = buffer.bytes_mut();
+            let (start, end) = span(bytes.len(), &target)?;
+            rows::set_rows(&src, &ids, &target, &mut bytes[start..end])
+        };
+        let result = run();
+        self.slots.give_back(root, buffer);
+        result
+    }
 }
 
-fn span<'a>(words: &'a [u32], desc: &TensorDesc) -> GgmlResult<&'a [u32]> {
-    let start = desc.byte_offset / 4;
-    let end = start.saturating_add(desc.byte_size() / 4);
-    words.get(start..end).ok_or(GgmlError::BufferSize {
-        tensor: desc.id,
-        expected: end.saturating_mul(4),
-        found: words.len() * 4,
-    })
+/// Which types an op takes at one of its inputs.
+fn accepts(op: &Op, operand: usize, dtype: DType) -> bool {
+    let word = matches!(dtype, DType::F32 | DType::U32 | DType::I32);
+    match (op, operand) {
+        (Op::GetRows, 0) | (Op::MatMul, 1) => dtype.is_weight(),
+        (Op::PagedAttention(_), 1 | 2) | (Op::SetRows, 1) => matches!(dtype, DType::F32 | DType::F16),
+        (Op::Cast { .. }, _) => matches!(dtype, DType::F32 | DType::F16 | DType::Bf16),
+        (Op::Concat { .. }, _) => word || matches!(dtype, DType::F16 | DType::Bf16),
+        (Op::Reshape | Op::View | Op::Copy | Op::Transpose, _) => word,
+        (Op::GetRows, 1) | (Op::SetRows, 2) | (Op::PagedAttention(_), 3..) | (Op::Rope(_), 1) => {
+            matches!(dtype, DType::U32 | DType::I32)
+        }
+        _ => dtype == DType::F32,
+    }
+}
+
+/// First byte and end of a tensor in a buffer of `len` bytes.
+fn span(len: usize, desc: &TensorDesc) -> GgmlResult<(usize, usize)> {
+    let end = desc.byte_offset.saturating_add(desc.byte_size());
+    if end > len {
+        return Err(GgmlError::BufferSize {
+            tensor: desc.id,
+            expected: end,
+            found: len,
+        });
+    }
+    Ok((desc.byte_offset, end))
 }
 
 impl GgmlBackend for CpuBackend {
@@ -174,12 +188,14 @@ impl GgmlBackend for CpuBackend {
             });
         };
         self.check_types(op, inputs)?;
-        self.check_types(op, outputs)?;
         let descs = inputs
             .iter()
             .map(|&id| self.slots.desc(id))
             .collect::<GgmlResult<Vec<_>>>()?;
         crate::shape::infer(0, op, &descs)?;
+        if *op == Op::SetRows {
+            return self.set_rows(inputs, output);
+        }
 
         let target = self.slots.desc(output)?.clone();
         let root = self.slots.root(output)?;
@@ -190,7 +206,7 @@ impl GgmlBackend for CpuBackend {
                 let desc = self.slots.desc(id)?;
                 let shared = self.slots.root(id)? == root;
                 Ok(if shared {
-                    Some(gather(self.words(desc)?, desc))
+                    Some(gather(self.bytes(desc)?, desc))
                 } else {
                     None
                 })
@@ -223,38 +239,52 @@ impl CpuBackend {
                 let desc = self.slots.desc(id)?;
                 match copy {
                     Some(words) => Ok(Operand::contiguous(desc, words)),
-                    None => Ok(Operand::strided(desc, self.words(desc)?)),
+                    None => Ok(Operand::strided(desc, self.bytes(desc)?)),
                 }
             })
             .collect::<GgmlResult<Vec<_>>>()?;
-        span(&buffer.words, target)?;
-        let start = target.byte_offset / 4;
-        let words = &mut buffer.words[start..start + target.byte_size() / 4];
+        let bytes = buffer.bytes_mut();
+        let (start, end) = span(bytes.len(), target)?;
+        let bytes = &mut bytes[start..end];
+        match *op {
+            Op::Cast { to } => return convert::cast(&operands[0], to, bytes),
+            Op::Concat { axis } => return convert::concat(&operands[0], &operands[1], axis, bytes),
+            _ => {}
+        }
+        let words: &mut [u32] = bytemuck::cast_slice_mut(bytes);
         if target.is_contiguous() {
-            return run(op, &operands, bytemuck::cast_slice_mut(words), self.threads);
+            return run(op, &operands, bytemuck::cast_slice_mut(words), &self.threads);
         }
         let mut contiguous = vec![0.0; target.element_count()];
-        run(op, &operands, &mut contiguous, self.threads)?;
+        run(op, &operands, &mut contiguous, &self.threads)?;
         scatter(bytemuck::cast_slice(&contiguous), target, words);
         Ok(())
     }
 }
 
 /// Runs `op` on checked operands into a contiguous output. Types that are not f32 are only ever moved, as words.
-fn run(op: &Op, inputs: &[Operand<'_>], out: &mut [f32], threads: usize) -> GgmlResult<()> {
+fn run(op: &Op, inputs: &[Operand<'_>], out: &mut [f32], threads: &Threads) -> GgmlResult<()> {
     match *op {
         Op::GetRows => return rows::get_rows(&inputs[0], &inputs[1], out),
-        Op::MatMul => matmul::matmul(&inputs[0], &inputs[1], inputs.get(2), out, threads),
+        Op::MatMul => return matmul::matmul(&inputs[0], &inputs[1], inputs.get(2), out, threads),
         Op::Add | Op::Mask => elementwise::broadcast(&inputs[0], &inputs[1], out, |a, b| a + b),
         Op::Mul => elementwise::broadcast(&inputs[0], &inputs[1], out, |a, b| a * b),
         Op::Scale { factor } => elementwise::map(&inputs[0], out, threads, |x| x * factor),
         Op::LayerNorm { eps } => norm::layer_norm(&inputs[0], inputs.get(1), inputs.get(2), eps, out, threads),
         Op::RmsNorm { eps } => norm::rms_norm(&inputs[0], inputs.get(1), eps, out, threads),
-        Op::Rope(rope) => return rope::rope(&inputs[0], &inputs[1], rope, out),
+        Op::Rope(rope) => return rope::rope(&inputs[0], &inputs[1], inputs.get(2), rope, out),
         Op::Softmax => norm::softmax(&inputs[0], out, threads),
         Op::Attention(a) => attention::attention(inputs, a, out, threads),
-        Op::SwiGlu => elementwise::broadcast(&inputs[0], &inputs[1], out, |g, u| g / (1.0 + (-g).exp()) * u),
+        Op::PagedAttention(a) => return paged::attention(inputs, a, out, threads),
+        Op::SwiGlu => elementwise::zip(&inputs[0], &inputs[1], out, threads, |g, u| elementwise::silu(g) * u),
+        Op::GeGlu => elementwise::zip(&inputs[0], &inputs[1], out, threads, |g, u| {
+            elementwise::gelu_tanh(g) * u
+        }),
+        Op::Silu => elementwise::map(&inputs[0], out, threads, elementwise::silu),
+        Op::Softcap { cap } => elementwise::map(&inputs[0], out, threads, |x| cap * (x / cap).tanh()),
         Op::Gelu(kind) => elementwise::gelu(&inputs[0], out, kind, threads),
+        Op::ArgMax => select::arg_max(&inputs[0], bytemuck::cast_slice_mut(out)),
+        Op::TopK { k } => select::top_k(&inputs[0], k, bytemuck::cast_slice_mut(out)),
         Op::Reshape | Op::View | Op::Copy => out.copy_from_slice(&inputs[0].f32()),
         Op::Transpose => {
             let transposed = inputs[0].transposed();
@@ -270,6 +300,8 @@ fn run(op: &Op, inputs: &[Operand<'_>], out: &mut [f32], threads: usize) -> Ggml
         }
         Op::MeanPool => rows::mean_pool(&inputs[0], &inputs[1], out),
         Op::L2Normalize { eps } => norm::l2_normalize(&inputs[0], eps, out, threads),
+        // Handled before: their operands are not words, or the output is changed in place.
+        Op::Cast { .. } | Op::Concat { .. } | Op::SetRows => {}
     }
     Ok(())
 }
@@ -290,18 +322,10 @@ impl HostAccess for CpuBackend {
     }
 
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {
-        let desc = self.slots.desc(id)?;
-        let root = self.slots.root(id)?;
-        let buffer = self.buffer(root).ok_or(GgmlError::UnknownTensor(root))?;
-        let (start, len) = (desc.byte_offset, desc.byte_size());
-        let found = buffer.bytes().len();
-        let bytes = buffer.bytes().get(start..start + len);
-        Ok(bytes
-            .ok_or(GgmlError::BufferSize {
-                tensor: id,
-                expected: start + len,
-                found,
-            })?
-            .to_vec())
+        Ok(self.bytes(self.slots.desc(id)?)?.to_vec())
+    }
+
+    fn load(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {
+        self.bind(desc, CpuBuffer::shared(bytes))
     }
 }

@@ -1,13 +1,13 @@
 //! Ops on whole rows: normalisations and softmax. Sums are taken in f64.
 
 use super::operand::Operand;
-use super::threads::by_rows;
+use super::threads::Threads;
 
 /// Runs `f(row, out)` on every row.
-fn each_row(x: &Operand<'_>, out: &mut [f32], threads: usize, f: impl Fn(&[f32], &mut [f32]) + Sync) {
+fn each_row(x: &Operand<'_>, out: &mut [f32], threads: &Threads, f: impl Fn(&[f32], &mut [f32]) + Sync) {
     let row = x.shape.last().copied().unwrap_or(1);
     let x = x.f32();
-    by_rows(threads, out, row, row * 4, |first, piece| {
+    threads.by_rows(out, row, row * 4, |first, piece| {
         for (o, x) in piece.chunks_mut(row).zip(x[first * row..].chunks(row)) {
             f(x, o);
         }
@@ -20,7 +20,7 @@ pub(super) fn layer_norm(
     bias: Option<&Operand<'_>>,
     eps: f32,
     out: &mut [f32],
-    threads: usize,
+    threads: &Threads,
 ) {
     let (weight, bias) = (weight.map(Operand::f32), bias.map(Operand::f32));
     each_row(x, out, threads, |x, out| {
@@ -44,7 +44,7 @@ fn sum_of_squares(x: &[f32]) -> f64 {
     x.iter().map(|&v| f64::from(v) * f64::from(v)).sum()
 }
 
-pub(super) fn rms_norm(x: &Operand<'_>, weight: Option<&Operand<'_>>, eps: f32, out: &mut [f32], threads: usize) {
+pub(super) fn rms_norm(x: &Operand<'_>, weight: Option<&Operand<'_>>, eps: f32, out: &mut [f32], threads: &Threads) {
     let weight = weight.map(Operand::f32);
     each_row(x, out, threads, |x, out| {
         let factor = (1.0 / (sum_of_squares(x) / x.len() as f64 + f64::from(eps)).sqrt()) as f32;
@@ -57,7 +57,7 @@ pub(super) fn rms_norm(x: &Operand<'_>, weight: Option<&Operand<'_>>, eps: f32, 
     });
 }
 
-pub(super) fn l2_normalize(x: &Operand<'_>, eps: f32, out: &mut [f32], threads: usize) {
+pub(super) fn l2_normalize(x: &Operand<'_>, eps: f32, out: &mut [f32], threads: &Threads) {
     each_row(x, out, threads, |x, out| {
         let norm = sum_of_squares(x).sqrt().max(f64::from(eps));
         // A row of zeros stays one, also with eps 0.
@@ -68,7 +68,7 @@ pub(super) fn l2_normalize(x: &Operand<'_>, eps: f32, out: &mut [f32], threads: 
     });
 }
 
-pub(super) fn softmax(x: &Operand<'_>, out: &mut [f32], threads: usize) {
+pub(super) fn softmax(x: &Operand<'_>, out: &mut [f32], threads: &Threads) {
     each_row(x, out, threads, |x, out| {
         out.copy_from_slice(x);
         softmax_row(out);

@@ -1,22 +1,25 @@
-//! Operands of CPU ops: words with strides.
+//! Operands of CPU ops: bytes with a type and strides.
 
 use std::borrow::Cow;
 
-use crate::TensorDesc;
+use crate::{DType, TensorDesc};
 
-/// One input: the words it spans, and where its elements lie in them.
+/// One input: the bytes it spans, and where its elements lie in them.
 pub(super) struct Operand<'a> {
     pub(super) shape: &'a [usize],
+    pub(super) dtype: DType,
     strides: Cow<'a, [usize]>,
-    words: &'a [u32],
+    bytes: &'a [u8],
 }
 
 impl<'a> Operand<'a> {
-    pub(super) fn strided(desc: &'a TensorDesc, words: &'a [u32]) -> Self {
+    /// `bytes` is the span of `desc`, aligned to 4 for types of 4 bytes.
+    pub(super) fn strided(desc: &'a TensorDesc, bytes: &'a [u8]) -> Self {
         Self {
             shape: &desc.shape,
+            dtype: desc.dtype,
             strides: Cow::Borrowed(&desc.strides),
-            words,
+            bytes,
         }
     }
 
@@ -24,8 +27,9 @@ impl<'a> Operand<'a> {
     pub(super) fn contiguous(desc: &'a TensorDesc, words: &'a [u32]) -> Self {
         Self {
             shape: &desc.shape,
+            dtype: desc.dtype,
             strides: Cow::Owned(row_major(&desc.shape)),
-            words,
+            bytes: bytemuck::cast_slice(words),
         }
     }
 
@@ -39,10 +43,19 @@ impl<'a> Operand<'a> {
                 .all(|(&d, (a, b))| d <= 1 || a == b)
     }
 
+    /// The span as it is, for types that are not 4 bytes wide.
+    pub(super) fn raw(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    fn span(&self) -> &'a [u32] {
+        bytemuck::cast_slice(self.bytes)
+    }
+
     /// Elements in row-major order; borrowed if they lie so.
     pub(super) fn words(&self) -> Cow<'a, [u32]> {
         if self.is_contiguous() {
-            Cow::Borrowed(self.words)
+            Cow::Borrowed(self.span())
         } else {
             Cow::Owned(self.gathered(self.shape, &self.strides))
         }
@@ -58,7 +71,7 @@ impl<'a> Operand<'a> {
 
     /// The raw span as f32, for ops that follow the strides themselves.
     pub(super) fn span_f32(&self) -> &'a [f32] {
-        bytemuck::cast_slice(self.words)
+        bytemuck::cast_slice(self.bytes)
     }
 
     pub(super) fn strides(&self) -> &[usize] {
@@ -75,14 +88,16 @@ impl<'a> Operand<'a> {
     }
 
     fn gathered(&self, shape: &[usize], strides: &[usize]) -> Vec<u32> {
+        let words = self.span();
         let mut out = Vec::with_capacity(shape.iter().product());
-        each_offset(shape, strides, |at| out.push(self.words[at]));
+        each_offset(shape, strides, |at| out.push(words[at]));
         out
     }
 }
 
-/// The elements of a tensor in row-major order.
-pub(super) fn gather(words: &[u32], desc: &TensorDesc) -> Vec<u32> {
+/// The elements of a tensor of 4-byte elements in row-major order.
+pub(super) fn gather(bytes: &[u8], desc: &TensorDesc) -> Vec<u32> {
+    let words: &[u32] = bytemuck::cast_slice(bytes);
     let mut out = Vec::with_capacity(desc.element_count());
     each_offset(&desc.shape, &desc.strides, |at| out.push(words[at]));
     out

@@ -3,7 +3,13 @@
 use super::operand::Operand;
 use crate::{GgmlError, GgmlResult, Op, Rope, RopeStyle};
 
-pub(super) fn rope(x: &Operand<'_>, positions: &Operand<'_>, rope: Rope, out: &mut [f32]) -> GgmlResult<()> {
+pub(super) fn rope(
+    x: &Operand<'_>,
+    positions: &Operand<'_>,
+    factors: Option<&Operand<'_>>,
+    rope: Rope,
+    out: &mut [f32],
+) -> GgmlResult<()> {
     let &[_, seq, heads, dim] = x.shape else { return Ok(()) };
     let data = x.f32();
     let per_token = positions.shape.len() == 2;
@@ -18,16 +24,16 @@ pub(super) fn rope(x: &Operand<'_>, positions: &Operand<'_>, rope: Rope, out: &m
             limit: rope.max_position,
         });
     }
-    let frequencies: Vec<f64> = rope.frequencies().collect();
+    let frequencies = rope.frequencies(factors.map(Operand::f32).as_deref());
     if heads * dim == 0 {
         return Ok(());
     }
     for (token, (o, x)) in out.chunks_mut(heads * dim).zip(data.chunks(heads * dim)).enumerate() {
         let position = positions[if per_token { token } else { token % seq }];
+        let turns: Vec<(f64, f64)> = frequencies.iter().map(|&f| rope.turn(f, position)).collect();
         for (o, x) in o.chunks_mut(dim).zip(x.chunks(dim)) {
             o.copy_from_slice(x);
-            for (i, &frequency) in frequencies.iter().enumerate() {
-                let (sin, cos) = (f64::from(position) * frequency).sin_cos();
+            for (i, &(cos, sin)) in turns.iter().enumerate() {
                 let (first, second) = match rope.style {
                     RopeStyle::HalfSplit => (i, i + pairs),
                     RopeStyle::Interleaved => (2 * i, 2 * i + 1),

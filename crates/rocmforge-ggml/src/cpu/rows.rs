@@ -1,22 +1,70 @@
-//! Row lookup and pooling.
+//! Row lookup, row writes and pooling.
+
+use half::f16;
 
 use super::operand::Operand;
-use crate::{GgmlError, GgmlResult, Op};
+use super::weights::Rows;
+use crate::{DType, GgmlError, GgmlResult, Op, TensorDesc};
+
+/// The row ids, all below `limit`.
+fn checked_ids(ids: &Operand<'_>, op: Op, limit: usize) -> GgmlResult<Vec<usize>> {
+    let ids = ids.words();
+    if let Some(position) = ids.iter().position(|&id| id as usize >= limit) {
+        return Err(GgmlError::IndexOutOfRange {
+            op: op.name(),
+            position,
+            index: u64::from(ids[position]),
+            limit,
+        });
+    }
+    Ok(ids.iter().map(|&id| id as usize).collect())
+}
 
 pub(super) fn get_rows(table: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) -> GgmlResult<()> {
-    let (rows, dim) = (table.shape[0], table.shape[1]);
-    let (table, ids) = (table.f32(), ids.words());
-    for (position, (&id, out)) in ids.iter().zip(out.chunks_mut(dim.max(1))).enumerate() {
-        let index = id as usize;
-        if index >= rows {
-            return Err(GgmlError::IndexOutOfRange {
-                op: Op::GetRows.name(),
-                position,
-                index: u64::from(id),
-                limit: rows,
-            });
+    let (count, dim) = (table.shape[0], table.shape[1]);
+    let ids = checked_ids(ids, Op::GetRows, count)?;
+    if dim == 0 {
+        return Ok(());
+    }
+    if table.dtype == DType::F32 {
+        let table = table.f32();
+        for (id, out) in ids.into_iter().zip(out.chunks_mut(dim)) {
+            out.copy_from_slice(&table[id * dim..(id + 1) * dim]);
         }
-        out.copy_from_slice(&table[index * dim..(index + 1) * dim]);
+        return Ok(());
+    }
+    let rows = Rows::new(Op::GetRows, table, dim)?;
+    for (id, out) in ids.into_iter().zip(out.chunks_mut(dim)) {
+        rows.decode(id, out)?;
+    }
+    Ok(())
+}
+
+/// Writes row `i` of `src` to row `ids[i]` of `target`, whose span is `bytes`. Nothing is written if an id is out of range.
+pub(super) fn set_rows(src: &Operand<'_>, ids: &Operand<'_>, target: &TensorDesc, bytes: &mut [u8]) -> GgmlResult<()> {
+    if !target.is_contiguous() {
+        return Err(GgmlError::Unimplemented {
+            backend: super::NAME,
+            op: Op::SetRows.name(),
+            what: target.summary(),
+        });
+    }
+    let (rows, dim) = (target.shape[0], target.shape[1]);
+    let ids = checked_ids(ids, Op::SetRows, rows)?;
+    let src = src.f32();
+    if dim == 0 {
+        return Ok(());
+    }
+    let size = target.dtype.block_bytes();
+    for (id, row) in ids.into_iter().zip(src.chunks(dim)) {
+        let out = &mut bytes[id * dim * size..(id + 1) * dim * size];
+        if target.dtype == DType::F32 {
+            out.copy_from_slice(bytemuck::cast_slice(row));
+        } else {
+            for (out, &value) in out.as_chunks_mut::<2>().0.iter_mut().zip(row) {
+                *out = f16::from_f32(value).to_bits().to_ne_bytes();
+            }
+        }
     }
     Ok(())
 }

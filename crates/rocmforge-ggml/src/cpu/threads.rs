@@ -1,54 +1,89 @@
-//! Splits an op over threads that end with it.
+//! Threads of the CPU backend: a pool that sleeps between ops.
 
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Below this many element visits a thread costs more than it saves (starting one takes some 20 us).
-pub(super) const WORTH_A_THREAD: usize = 64 * 1024;
+/// Below this many element visits another thread costs more than it saves (waking one takes some 5 us).
+pub(super) const WORTH_A_THREAD: usize = 32 * 1024;
 
-/// Runs `work` on every task, on at most `threads` threads. Each takes the next task when it is done with one; nobody
-/// spins, so a busy machine costs waiting time and nothing else.
-pub(super) fn parallel<T: Send>(threads: usize, tasks: Vec<T>, work: impl Fn(T) + Sync) {
-    let threads = threads.min(tasks.len());
-    if threads <= 1 {
-        return tasks.into_iter().for_each(work);
-    }
-    let queue = Mutex::new(tasks.into_iter());
-    let (queue, work) = (&queue, &work);
-    let drain = move || {
-        loop {
-            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-            match next {
-                Some(task) => work(task),
-                None => return,
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(drain);
-        }
-        drain();
-    });
+/// The threads that share out one op: the caller and a pool of helpers.
+#[derive(Clone)]
+pub(super) struct Threads {
+    /// `None` for one thread, or where the system gives no more.
+    helpers: Option<Arc<rayon::ThreadPool>>,
 }
 
-/// Splits `out` into pieces of whole rows, with the index of each piece's first row, and runs `work` on them.
-pub(super) fn by_rows(
-    threads: usize,
-    out: &mut [f32],
-    row: usize,
-    cost_per_row: usize,
-    work: impl Fn(usize, &mut [f32]) + Sync,
-) {
-    if row == 0 || out.is_empty() {
-        return;
+impl fmt::Debug for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Threads({})", self.count())
     }
-    let rows = out.len() / row;
-    let pieces = threads.min(rows.saturating_mul(cost_per_row) / WORTH_A_THREAD).max(1);
-    let rows_each = rows.div_ceil(pieces).max(1);
-    let tasks: Vec<(usize, &mut [f32])> = out
-        .chunks_mut(rows_each * row)
-        .enumerate()
-        .map(|(i, piece)| (i * rows_each, piece))
-        .collect();
-    parallel(threads, tasks, |(first, piece)| work(first, piece));
+}
+
+impl Threads {
+    /// `count` threads with the caller's; 0 counts as 1.
+    pub(super) fn new(count: usize) -> Self {
+        let builder = rayon::ThreadPoolBuilder::new()
+            .num_threads(count.saturating_sub(1))
+            .thread_name(|index| format!("rocmforge-cpu-{index}"));
+        let helpers = (count > 1).then(|| builder.build().ok().map(Arc::new)).flatten();
+        Self { helpers }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        1 + self.helpers.as_ref().map_or(0, |pool| pool.current_num_threads())
+    }
+
+    /// Runs `work` on every task. Each thread takes the next task when it is done with one; a waiting thread sleeps, so a
+    /// busy machine costs waiting time and nothing else.
+    pub(super) fn each<T: Send>(&self, tasks: Vec<T>, work: impl Fn(T) + Sync) {
+        let helpers = match &self.helpers {
+            Some(pool) if tasks.len() > 1 => pool,
+            _ => return tasks.into_iter().for_each(work),
+        };
+        let wanted = helpers.current_num_threads().min(tasks.len() - 1);
+        let queue = Mutex::new(tasks.into_iter());
+        let drain = || {
+            loop {
+                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                match next {
+                    Some(task) => work(task),
+                    None => return,
+                }
+            }
+        };
+        let drain = &drain;
+        helpers.in_place_scope(|scope| {
+            for _ in 0..wanted {
+                scope.spawn(move |_| drain());
+            }
+            drain();
+        });
+    }
+
+    /// Splits `out` into pieces of whole rows, with the index of each piece's first row, and runs `work` on them.
+    pub(super) fn by_rows(
+        &self,
+        out: &mut [f32],
+        row: usize,
+        cost_per_row: usize,
+        work: impl Fn(usize, &mut [f32]) + Sync,
+    ) {
+        if row == 0 || out.is_empty() {
+            return;
+        }
+        let rows = out.len() / row;
+        let worth = (rows.saturating_mul(cost_per_row) / WORTH_A_THREAD).max(1);
+        // Twice as many pieces as threads: one that starts late takes fewer.
+        let pieces = match self.count() {
+            1 => 1,
+            count => (2 * count).min(worth),
+        };
+        let rows_each = rows.div_ceil(pieces).max(1);
+        let tasks: Vec<(usize, &mut [f32])> = out
+            .chunks_mut(rows_each * row)
+            .enumerate()
+            .map(|(i, piece)| (i * rows_each, piece))
+            .collect();
+        self.each(tasks, |(first, piece)| work(first, piece));
+    }
 }

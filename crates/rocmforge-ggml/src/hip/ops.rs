@@ -109,6 +109,15 @@ impl HipGgmlBackend {
                 let part = dst.view(offset..offset + src.len()).map_err(failed(op.name()))?;
                 self.done(op, self.kernels.add(self.stream(), &part, &src, &part))
             }
+            Op::PagedAttention(_)
+            | Op::SetRows
+            | Op::GeGlu
+            | Op::Silu
+            | Op::Softcap { .. }
+            | Op::Cast { .. }
+            | Op::Concat { .. }
+            | Op::ArgMax
+            | Op::TopK { .. } => Err(self.cannot(op, inputs[0])),
             Op::MeanPool => {
                 let &[batch, seq, cols] = shape(inputs[0])?.as_slice() else {
                     return Err(self.cannot(op, inputs[0]));
@@ -267,8 +276,11 @@ impl HipGgmlBackend {
         if let Some(tables) = self.rope_tables.get(&key) {
             return Ok(tables.clone());
         }
-        let angles = (0..rope.max_position)
-            .flat_map(|position| rope.frequencies().map(move |frequency| position as f64 * frequency));
+        let angles = (0..rope.max_position).flat_map(|position| {
+            rope.frequencies(None)
+                .into_iter()
+                .map(move |frequency| position as f64 * frequency)
+        });
         let (mut cos, mut sin) = (Vec::new(), Vec::new());
         for angle in angles {
             cos.push(angle.cos() as f32);

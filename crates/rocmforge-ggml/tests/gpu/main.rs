@@ -165,12 +165,7 @@ fn test_ggml_attention() {
 #[test]
 fn test_ggml_rope() {
     for style in [RopeStyle::HalfSplit, RopeStyle::Interleaved] {
-        let rope = Rope {
-            n_dims: 32,
-            theta: 10000.0,
-            style,
-            max_position: 100,
-        };
+        let rope = Rope::new(32, 10000.0, style, 100);
         let positions = (TensorDesc::u32([2, 5]), Data::Indices(100));
         check(1, Op::Rope(rope), vec![random([2, 5, 3, 40]), positions], 1e-5);
         let positions = (TensorDesc::u32([5]), Data::Indices(100));

@@ -1,5 +1,7 @@
 //! CPU ops against f64 references, at odd shapes.
 
+mod decoder;
+
 use rocmforge_ggml::{
     Attention, AttentionMask, CpuBackend, DType, Gelu, GgmlBackend, GgmlError, Graph, HostAccess, Layout, Op, Rope,
     RopeStyle, TensorDesc, TensorId, executor,
@@ -24,7 +26,8 @@ fn run(op: Op, inputs: &[(TensorDesc, &[f32])]) -> Vec<f32> {
         let n = cpu.tensor_desc(output).expect("there").element_count();
         cpu.write_f32(output, &poison(n)).expect("written");
         executor::execute_graph(&mut cpu, &graph).expect("runs");
-        cpu.read_f32(output).expect("read")
+        let words: Vec<f32> = bytemuck::pod_collect_to_vec(&cpu.read(output).expect("read"));
+        words
     });
     let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
     assert_eq!(bits(&results[0]), bits(&results[1]), "one thread and three");
@@ -264,12 +267,7 @@ fn test_cpu_backend_rope() {
             let mut graph = Graph::new();
             let input = graph.add_tensor(f32([2, seq, heads, d]));
             let positions = graph.add_tensor(TensorDesc::u32([seq]));
-            let rope = Rope {
-                n_dims,
-                theta: 10000.0,
-                style,
-                max_position: 2048,
-            };
+            let rope = Rope::new(n_dims, 10000.0, style, 2048);
             let y = graph.push(Op::Rope(rope), &[input, positions]).expect("fits");
             let mut cpu = CpuBackend::new();
             executor::prepare(&mut cpu, &graph).expect("memory");
@@ -425,7 +423,10 @@ fn test_cpu_backend_creation_alloc_bind_free() {
 #[test]
 fn test_cpu_can_execute_f32_only() {
     let cpu = CpuBackend::new();
-    for op in [Op::MatMul, Op::Softmax, Op::Add, Op::Scale { factor: 1.0 }, Op::Copy] {
+    // Weights come in every type, activations in f32.
+    assert!(cpu.can_execute(&Op::MatMul, DType::Q4_0) && cpu.can_execute(&Op::GetRows, DType::F16));
+    assert!(!cpu.can_execute(&Op::MatMul, DType::Q8_1));
+    for op in [Op::SwiGlu, Op::Softmax, Op::Add, Op::Scale { factor: 1.0 }, Op::Copy] {
         assert!(
             cpu.can_execute(&op, DType::F32) && !cpu.can_execute(&op, DType::Q4_0),
             "{op:?}"

@@ -1,6 +1,8 @@
 //! Shape inference: what an op's inputs say about its output.
 
-use crate::{AttentionMask, DType, GgmlError, GgmlResult, Layout, Op, TensorDesc};
+mod attention;
+
+use crate::{DType, GgmlError, GgmlResult, Layout, Op, RopeScaling, TensorDesc};
 
 /// What the inputs determine of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +86,15 @@ impl<'a> At<'a> {
             return Ok(found);
         }
         Err(self.dtype(operand, "a plain float", found))
+    }
+
+    /// A type that products and look-ups take with f32 activations.
+    fn weight(&self, operand: usize) -> GgmlResult<()> {
+        let found = self.inputs[operand].dtype;
+        if found.is_weight() {
+            return Ok(());
+        }
+        Err(self.dtype(operand, "F32, F16, BF16 or a block format of weights", found))
     }
 
     fn same_float(&self, count: usize) -> GgmlResult<DType> {
@@ -177,36 +188,18 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
             at.arity(2..=2, "a table, ids and 1 output")?;
             let table = at.rank(0, 2..=2, "the table must have 2 dimensions")?;
             at.index(1)?;
-            let dtype = at.float(0)?;
+            let dtype = match inputs[0].dtype {
+                DType::F64 => DType::F64,
+                _ => {
+                    at.weight(0)?;
+                    DType::F32
+                }
+            };
             let mut shape = inputs[1].shape.clone();
             shape.push(table[1]);
             Ok(Inferred::Exact(shape, dtype))
         }
-        Op::MatMul => {
-            at.arity(2..=3, "2 matrices, an optional bias and 1 output")?;
-            let a = at.rank(0, 2..=usize::MAX, "the left matrix must have at least 2 dimensions")?;
-            let b = at.rank(1, 2..=2, "the right matrix must have 2 dimensions")?;
-            at.rule(a[a.len() - 1] == b[0], "the inner dimensions must agree", a, b)?;
-            let dtype = at.float(0)?;
-            if inputs[1].dtype != dtype && !inputs[1].dtype.is_quantized() {
-                return Err(at.dtype(1, "of the first operand's type, or a block format", inputs[1].dtype));
-            }
-            if let Some(bias) = inputs.get(2) {
-                at.rule(
-                    bias.shape == b[1..],
-                    "the bias must be as long as the right matrix is wide",
-                    b,
-                    &bias.shape,
-                )?;
-                if bias.dtype != dtype {
-                    return Err(at.dtype(2, "of the first operand's type", bias.dtype));
-                }
-            }
-            let mut shape = a.to_vec();
-            shape.pop();
-            shape.push(b[1]);
-            Ok(Inferred::Exact(shape, dtype))
-        }
+        Op::MatMul => matmul(&at),
         Op::Add | Op::Mul | Op::Mask => at.broadcast(),
         Op::Scale { factor } => {
             at.parameter(!factor.is_nan(), "factor", f64::from(factor), "it must be a number")?;
@@ -231,7 +224,7 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
             at.rows_with_vectors(1, "x, optional weight, and 1 output")
         }
         Op::Rope(rope) => {
-            at.arity(2..=2, "x, positions and 1 output")?;
+            at.arity(2..=3, "x, positions, optional factors and 1 output")?;
             let dtype = at.float(0)?;
             at.index(1)?;
             let x = at.rank(0, 4..=4, "x must be [batch, seq, heads, head_dim]")?;
@@ -255,9 +248,93 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
                 "it must be even",
             )?;
             at.parameter(rope.theta > 0.0, "theta", f64::from(rope.theta), "it must be positive")?;
+            let magnitude = f64::from(rope.magnitude);
+            at.parameter(magnitude.is_finite(), "magnitude", magnitude, "it must be finite")?;
+            rope_scaling(&at, rope.scaling)?;
+            if let Some(factors) = inputs.get(2) {
+                let expected = [rope.n_dims / 2];
+                at.rule(
+                    factors.shape == expected,
+                    "there must be a factor per pair",
+                    &factors.shape,
+                    &expected,
+                )?;
+                if factors.dtype != DType::F32 {
+                    return Err(at.dtype(2, "F32", factors.dtype));
+                }
+            }
             Ok(Inferred::Exact(x.to_vec(), dtype))
         }
-        Op::Softmax | Op::Gelu(_) => at.unary(),
+        Op::Softmax | Op::Gelu(_) | Op::Silu => at.unary(),
+        Op::Softcap { cap } => {
+            at.parameter(
+                cap.is_finite() && cap > 0.0,
+                "cap",
+                f64::from(cap),
+                "it must be finite and positive",
+            )?;
+            at.unary()
+        }
+        Op::Cast { to } => {
+            at.arity(1..=1, "1 input and 1 output")?;
+            for (operand, dtype) in [(0, inputs[0].dtype), (1, to)] {
+                if !matches!(dtype, DType::F32 | DType::F16 | DType::Bf16) {
+                    return Err(at.dtype(operand, "F32, F16 or BF16", dtype));
+                }
+            }
+            Ok(Inferred::Exact(inputs[0].shape.clone(), to))
+        }
+        Op::Concat { axis } => {
+            at.arity(2..=2, "2 inputs and 1 output")?;
+            let (a, b) = (&inputs[0].shape, &inputs[1].shape);
+            at.parameter(axis < a.len(), "axis", axis as f64, "it must be a dimension")?;
+            let agree = a.len() == b.len() && (0..a.len()).all(|d| d == axis || a[d] == b[d]);
+            at.rule(agree, "all dimensions but the axis must agree", a, b)?;
+            if inputs[1].dtype != inputs[0].dtype || inputs[0].dtype.is_quantized() {
+                return Err(at.dtype(1, "of the first operand's type, and no block format", inputs[1].dtype));
+            }
+            let mut shape = a.clone();
+            shape[axis] = shape[axis].saturating_add(b[axis]);
+            Ok(Inferred::Exact(shape, inputs[0].dtype))
+        }
+        Op::ArgMax => {
+            at.arity(1..=1, "1 input and 1 output")?;
+            at.float(0)?;
+            let x = at.rank(0, 1..=usize::MAX, "the input must have rows")?;
+            at.rule(x[x.len() - 1] > 0, "a row must have elements", x, &[])?;
+            Ok(Inferred::Exact(x[..x.len() - 1].to_vec(), DType::U32))
+        }
+        Op::TopK { k } => {
+            at.arity(1..=1, "1 input and 1 output")?;
+            at.float(0)?;
+            let mut shape = at.rank(0, 1..=usize::MAX, "the input must have rows")?.to_vec();
+            let last = shape.len() - 1;
+            at.parameter(
+                k > 0 && k <= shape[last],
+                "k",
+                k as f64,
+                "it must be 1 to the length of a row",
+            )?;
+            shape[last] = k;
+            Ok(Inferred::Exact(shape, DType::U32))
+        }
+        Op::SetRows => {
+            at.arity(3..=3, "src, dst, row ids, and a view of dst as output")?;
+            if inputs[0].dtype != DType::F32 {
+                return Err(at.dtype(0, "F32", inputs[0].dtype));
+            }
+            let dtype = inputs[1].dtype;
+            if !matches!(dtype, DType::F32 | DType::F16) {
+                return Err(at.dtype(1, "F32 or F16", dtype));
+            }
+            at.index(2)?;
+            let src = at.rank(0, 2..=2, "src must be [n, d]")?;
+            let dst = at.rank(1, 2..=2, "dst must be [rows, d]")?;
+            at.rule(src[1] == dst[1], "rows of src and dst must be equally long", src, dst)?;
+            let ids = &inputs[2].shape;
+            at.rule(ids[..] == src[..1], "there must be one row id per row of src", src, ids)?;
+            Ok(Inferred::Exact(dst.to_vec(), dtype))
+        }
         Op::L2Normalize { eps } => {
             at.parameter(
                 eps >= 0.0 && eps.is_finite(),
@@ -267,8 +344,9 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
             )?;
             at.unary()
         }
-        Op::Attention(a) => attention(&at, &a),
-        Op::SwiGlu => {
+        Op::Attention(a) => attention::whole(&at, &a),
+        Op::PagedAttention(a) => attention::paged(&at, &a),
+        Op::SwiGlu | Op::GeGlu => {
             at.arity(2..=2, "gate, up and 1 output")?;
             let dtype = at.same_float(2)?;
             let (gate, up) = (&inputs[0].shape, &inputs[1].shape);
@@ -317,53 +395,74 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
     }
 }
 
-fn attention(at: &At<'_>, a: &crate::Attention) -> GgmlResult<Inferred> {
-    match a.mask {
-        AttentionMask::None => at.arity(3..=3, "q, k, v and 1 output")?,
-        AttentionMask::Additive => at.arity(4..=4, "q, k, v, mask and 1 output")?,
-    }
-    at.parameter(a.heads > 0, "heads", a.heads as f64, "there must be at least one")?;
-    at.parameter(
-        a.kv_heads > 0 && a.heads.is_multiple_of(a.kv_heads),
-        "kv_heads",
-        a.kv_heads as f64,
-        "it must divide the number of heads",
-    )?;
-    at.parameter(a.head_dim > 0, "head_dim", a.head_dim as f64, "it must be positive")?;
-    at.parameter(a.scale.is_finite(), "scale", f64::from(a.scale), "it must be finite")?;
-    let dtype = at.same_float(3)?;
-    let q = at.rank(0, 3..=3, "q must be [batch, seq_q, heads * head_dim]")?;
-    let k = at.rank(1, 3..=3, "k must be [batch, seq_k, kv_heads * head_dim]")?;
-    let v = at.rank(2, 3..=3, "v must be [batch, seq_k, kv_heads * head_dim]")?;
-    at.rule(q[0] == k[0], "q and k must have the same batch", q, k)?;
-    at.rule(k == v, "k and v must have the same shape", k, v)?;
-    let width = |heads: usize| heads.checked_mul(a.head_dim);
+fn matmul(at: &At<'_>) -> GgmlResult<Inferred> {
+    at.arity(2..=3, "2 matrices, an optional bias and 1 output")?;
+    let a = at.rank(0, 2..=usize::MAX, "the left matrix must have at least 2 dimensions")?;
+    let b = at.rank(1, 2..=usize::MAX, "the right matrix must have at least 2 dimensions")?;
+    let (batch, [k, n]) = (&b[..b.len() - 2], [b[b.len() - 2], b[b.len() - 1]]);
     at.rule(
-        width(a.heads) == Some(q[2]),
-        "q's width must be heads * head_dim",
-        q,
-        &[a.heads, a.head_dim],
+        batch.is_empty() || *batch == a[..a.len() - 2],
+        "the right matrix must be one, or one for each left matrix",
+        a,
+        b,
     )?;
-    at.rule(
-        width(a.kv_heads) == Some(k[2]),
-        "k's width must be kv_heads * head_dim",
-        k,
-        &[a.kv_heads, a.head_dim],
-    )?;
-    if a.mask == AttentionMask::Additive {
-        at.same_float(4)?;
-        let mask = at.inputs[3].shape.as_slice();
-        let scores = [q[0], a.heads, q[1], k[1]];
-        let padding = mask == [q[0], k[1]];
-        let fits = padding || (mask.len() == 4 && broadcasts(&scores, mask));
+    at.rule(a[a.len() - 1] == k, "the inner dimensions must agree", a, b)?;
+    let dtype = at.float(0)?;
+    if at.inputs[1].dtype != dtype {
+        at.weight(1)?;
+        if dtype != DType::F32 {
+            return Err(at.dtype(0, "F32 where the weight is of another type", dtype));
+        }
+        // Rows of a block format are along k, and 16-bit weights lie the same way.
         at.rule(
-            fits,
-            "the mask must be [batch, seq_k] or broadcast to the scores",
-            &scores,
-            mask,
+            batch.is_empty() && at.inputs[1].layout == Layout::ColMajor,
+            "a weight of another type must be one column-major matrix",
+            a,
+            b,
         )?;
     }
-    Ok(Inferred::Exact(q.to_vec(), dtype))
+    if let Some(bias) = at.inputs.get(2) {
+        at.rule(
+            bias.shape == [n],
+            "the bias must be as long as the right matrix is wide",
+            b,
+            &bias.shape,
+        )?;
+        if bias.dtype != dtype {
+            return Err(at.dtype(2, "of the first operand's type", bias.dtype));
+        }
+    }
+    let mut shape = a.to_vec();
+    shape.pop();
+    shape.push(n);
+    Ok(Inferred::Exact(shape, dtype))
+}
+
+fn rope_scaling(at: &At<'_>, scaling: RopeScaling) -> GgmlResult<()> {
+    let positive = |name, value: f32| {
+        at.parameter(
+            value.is_finite() && value > 0.0,
+            name,
+            f64::from(value),
+            "it must be finite and positive",
+        )
+    };
+    match scaling {
+        RopeScaling::None => Ok(()),
+        RopeScaling::Linear { factor } => positive("factor", factor),
+        RopeScaling::Yarn {
+            factor,
+            original_context,
+            beta_fast,
+            beta_slow,
+        } => {
+            positive("factor", factor)?;
+            positive("beta_fast", beta_fast)?;
+            positive("beta_slow", beta_slow)?;
+            let context = original_context as f64;
+            at.parameter(original_context > 0, "original_context", context, "it must be positive")
+        }
+    }
 }
 
 /// Checks that `output` is `input` under another shape.

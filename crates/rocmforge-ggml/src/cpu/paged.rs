@@ -1,0 +1,119 @@
+//! Attention of tokens over a paged KV cache.
+
+use std::collections::BTreeMap;
+
+use super::convert::half_to_f32;
+use super::dot::{add_scaled, dot};
+use super::norm::softmax_row;
+use super::operand::Operand;
+use super::threads::Threads;
+use crate::{DType, GgmlError, GgmlResult, Op, PagedAttention};
+
+/// Keys and values of one sequence in the order of their positions, `[keys, kv_heads * head_dim]` in f32.
+struct Sequence {
+    keys: Vec<f32>,
+    values: Vec<f32>,
+}
+
+pub(super) fn attention(
+    inputs: &[Operand<'_>],
+    a: PagedAttention,
+    out: &mut [f32],
+    threads: &Threads,
+) -> GgmlResult<()> {
+    let (q, table) = (inputs[0].f32(), inputs[3].words());
+    let (sequence, positions) = (inputs[4].words(), inputs[5].words());
+    let &[sequences, blocks] = inputs[3].shape else {
+        return Ok(());
+    };
+    let (width, kv_width) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
+    let slots = inputs[1].shape[0];
+    check(&sequence, a, sequences)?;
+    check(&positions, a, blocks.saturating_mul(a.block_size))?;
+
+    // How many keys each sequence of the batch needs: up to its last token's position.
+    let mut lengths: BTreeMap<u32, usize> = BTreeMap::new();
+    for (&sequence, &position) in sequence.iter().zip(positions.iter()) {
+        let length = lengths.entry(sequence).or_default();
+        *length = (*length).max(position as usize + 1);
+    }
+    let mut gathered = BTreeMap::new();
+    for (&sequence, &length) in &lengths {
+        let at = sequence as usize * blocks;
+        let row = &table[at..at + length.div_ceil(a.block_size)];
+        if let Some(index) = row.iter().position(|&block| block as usize >= slots / a.block_size) {
+            return Err(out_of_range(a, at + index, row[index], slots / a.block_size));
+        }
+        let gather = |cache: &Operand<'_>| gather(cache, row, length, a.block_size, kv_width);
+        gathered.insert(
+            sequence,
+            Sequence {
+                keys: gather(&inputs[1]),
+                values: gather(&inputs[2]),
+            },
+        );
+    }
+    let longest = lengths.values().copied().max().unwrap_or(0);
+    threads.by_rows(out, width, longest.saturating_mul(width) / 4, |first, piece| {
+        let mut scores = Vec::new();
+        for (index, out) in piece.chunks_mut(width).enumerate() {
+            let token = first + index;
+            let own = &gathered[&sequence[token]];
+            let q = &q[token * width..(token + 1) * width];
+            one_token(a, q, own, positions[token] as usize, &mut scores, out);
+        }
+    });
+    Ok(())
+}
+
+fn one_token(a: PagedAttention, q: &[f32], own: &Sequence, position: usize, scores: &mut Vec<f32>, out: &mut [f32]) {
+    let (dim, kv_width) = (a.head_dim, a.kv_heads * a.head_dim);
+    let first = a.window.map_or(0, |window| (position + 1).saturating_sub(window));
+    let visible = first * kv_width..(position + 1) * kv_width;
+    for (head, (q, out)) in q.chunks(dim).zip(out.chunks_mut(dim)).enumerate() {
+        let at = head / (a.heads / a.kv_heads) * dim;
+        scores.clear();
+        scores.extend(own.keys[visible.clone()].chunks(kv_width).map(|key| {
+            let score = dot(q, &key[at..at + dim]) * a.scale;
+            a.softcap.map_or(score, |cap| cap * (score / cap).tanh())
+        }));
+        softmax_row(scores);
+        out.fill(0.0);
+        for (&weight, value) in scores.iter().zip(own.values[visible.clone()].chunks(kv_width)) {
+            add_scaled(out, weight, &value[at..at + dim]);
+        }
+    }
+}
+
+/// The first `length` rows of a sequence's blocks.
+fn gather(cache: &Operand<'_>, row: &[u32], length: usize, block_size: usize, width: usize) -> Vec<f32> {
+    let mut out = Vec::with_capacity(length * width);
+    for (index, &block) in row.iter().enumerate() {
+        let rows = (length - index * block_size).min(block_size);
+        let start = block as usize * block_size * width;
+        let elements = start..start + rows * width;
+        if cache.dtype == DType::F32 {
+            out.extend_from_slice(&cache.span_f32()[elements]);
+        } else {
+            let halves: &[u16] = bytemuck::cast_slice(cache.raw());
+            out.extend(halves[elements].iter().map(|&bits| half_to_f32(cache.dtype, bits)));
+        }
+    }
+    out
+}
+
+fn check(indices: &[u32], a: PagedAttention, limit: usize) -> GgmlResult<()> {
+    match indices.iter().position(|&index| index as usize >= limit) {
+        Some(position) => Err(out_of_range(a, position, indices[position], limit)),
+        None => Ok(()),
+    }
+}
+
+fn out_of_range(a: PagedAttention, position: usize, index: u32, limit: usize) -> GgmlError {
+    GgmlError::IndexOutOfRange {
+        op: Op::PagedAttention(a).name(),
+        position,
+        index: u64::from(index),
+        limit,
+    }
+}

@@ -1,0 +1,48 @@
+//! Largest values of rows.
+
+use std::cmp::Ordering;
+
+use super::operand::Operand;
+
+/// Index of the largest value of each row, the lowest on ties; NaN is below everything.
+pub(super) fn arg_max(x: &Operand<'_>, out: &mut [u32]) {
+    let row = x.shape.last().copied().unwrap_or(1).max(1);
+    let x = x.f32();
+    for (out, row) in out.iter_mut().zip(x.chunks(row)) {
+        let best = (1..row.len()).fold(
+            0,
+            |best, i| {
+                if order(row, i, best) == Ordering::Less { i } else { best }
+            },
+        );
+        *out = best as u32;
+    }
+}
+
+/// Indices of the `k` largest values of each row, largest first.
+pub(super) fn top_k(x: &Operand<'_>, k: usize, out: &mut [u32]) {
+    let row = x.shape.last().copied().unwrap_or(1).max(1);
+    let x = x.f32();
+    let mut ids: Vec<u32> = Vec::new();
+    for (out, row) in out.chunks_mut(k).zip(x.chunks(row)) {
+        ids.clear();
+        ids.extend(0..row.len() as u32);
+        let compare = |&a: &u32, &b: &u32| order(row, a as usize, b as usize);
+        if k < ids.len() {
+            ids.select_nth_unstable_by(k - 1, compare);
+        }
+        ids[..k].sort_unstable_by(compare);
+        out.copy_from_slice(&ids[..k]);
+    }
+}
+
+/// The larger value first, NaN last, then the lower index.
+fn order(row: &[f32], a: usize, b: usize) -> Ordering {
+    let key = |i: usize| if row[i].is_nan() { f32::NEG_INFINITY } else { row[i] };
+    let nan = row[a].is_nan().cmp(&row[b].is_nan());
+    key(b)
+        .partial_cmp(&key(a))
+        .unwrap_or(Ordering::Equal)
+        .then(nan)
+        .then(a.cmp(&b))
+}

@@ -1,0 +1,175 @@
+//! Hyper-parameters of a decoder, from GGUF metadata or config.json.
+
+use rocmforge_ggml::{Rope, RopeScaling, RopeStyle};
+
+use super::Architecture;
+use crate::ModelError;
+
+/// Rotary embedding of one kind of layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RopeConfig {
+    /// Base of the frequencies.
+    pub theta: f32,
+    /// Rotated elements of each head.
+    pub n_dims: usize,
+    /// Pairing.
+    pub style: RopeStyle,
+    /// Rule for long contexts.
+    pub scaling: RopeScaling,
+    /// Factor on cosines and sines.
+    pub magnitude: f32,
+}
+
+impl RopeConfig {
+    /// The op's parameters for positions below `max_position`.
+    pub(crate) fn op(&self, max_position: usize) -> Rope {
+        Rope {
+            scaling: self.scaling,
+            magnitude: self.magnitude,
+            ..Rope::new(self.n_dims, self.theta, self.style, max_position)
+        }
+    }
+}
+
+/// Divisors of the frequencies that a file brings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RopeFactors {
+    /// None, or a tensor of the file where there is one (Llama 3).
+    FromFile,
+    /// Computed from config.json (Llama 3).
+    Given(Vec<f32>),
+    /// Phi-3: one list for contexts up to the trained one, one for longer ones.
+    LongRope {
+        /// Context of the training, in tokens.
+        original_context: usize,
+        /// The lists, where they are not tensors of the file: short, long.
+        lists: Option<[Vec<f32>; 2]>,
+    },
+}
+
+/// What fixes a decoder's graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecoderConfig {
+    /// The row of the table.
+    pub architecture: &'static Architecture,
+    /// Layers.
+    pub layers: usize,
+    /// Width of the residual stream.
+    pub width: usize,
+    /// Width of the feed-forward network.
+    pub ff: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key and value heads.
+    pub kv_heads: usize,
+    /// Elements of a head.
+    pub head_dim: usize,
+    /// Tokens of the vocabulary.
+    pub vocab: usize,
+    /// Context that the model was made for, in tokens.
+    pub context: usize,
+    /// Added to the mean square by the norms.
+    pub norm_eps: f32,
+    /// Factor on attention scores.
+    pub attention_scale: f32,
+    /// Rotary embedding of layers that see everything.
+    pub rope: RopeConfig,
+    /// Divisors of its frequencies.
+    pub rope_factors: RopeFactors,
+    /// Rotary embedding of layers with a window, where it differs.
+    pub window_rope: Option<RopeConfig>,
+    /// Keys that a layer with a window sees.
+    pub window: Option<usize>,
+    /// Whether each layer has the window.
+    pub windowed: Vec<bool>,
+    /// Bound of attention scores.
+    pub attention_softcap: Option<f32>,
+    /// Bound of logits.
+    pub logit_softcap: Option<f32>,
+}
+
+impl DecoderConfig {
+    /// Elements of a key (or value) row of one layer and token.
+    #[must_use]
+    pub fn kv_width(&self) -> usize {
+        self.kv_heads * self.head_dim
+    }
+
+    /// Which of Phi-3's two lists a context needs; `None` for other models.
+    pub(crate) fn is_long(&self, context: usize) -> Option<bool> {
+        match self.rope_factors {
+            RopeFactors::LongRope { original_context, .. } => Some(context > original_context),
+            _ => None,
+        }
+    }
+
+    /// Checks what no later check would find: sizes that agree, and bounds that hostile files break.
+    ///
+    /// # Errors
+    /// [`ModelError::Hyperparameter`] with the name and the value.
+    pub(crate) fn check(&self) -> Result<(), ModelError> {
+        let rule = |holds: bool, key: &'static str, value: usize, rule: &'static str| {
+            if holds {
+                return Ok(());
+            }
+            Err(ModelError::Hyperparameter {
+                key: key.to_owned(),
+                value: value.to_string(),
+                rule,
+            })
+        };
+        rule((1..=512).contains(&self.layers), "block_count", self.layers, "it must be 1 to 512")?;
+        for (key, value) in [
+            ("embedding_length", self.width),
+            ("feed_forward_length", self.ff),
+            ("vocab_size", self.vocab),
+            ("context_length", self.context),
+        ] {
+            rule((1..=1 << 28).contains(&value), key, value, "it must be 1 to 2^28")?;
+        }
+        rule((1..=1 << 16).contains(&self.heads), "attention.head_count", self.heads, "it must be 1 to 65536")?;
+        rule(
+            self.kv_heads > 0 && self.heads.is_multiple_of(self.kv_heads),
+            "attention.head_count_kv",
+            self.kv_heads,
+            "it must divide the number of heads",
+        )?;
+        rule(
+            (1..=256).contains(&self.head_dim),
+            "attention.key_length",
+            self.head_dim,
+            "heads of 1 to 256 elements are supported",
+        )?;
+        for rope in [Some(&self.rope), self.window_rope.as_ref()].into_iter().flatten() {
+            rule(
+                rope.n_dims.is_multiple_of(2) && rope.n_dims <= self.head_dim,
+                "rope.dimension_count",
+                rope.n_dims,
+                "it must be even and at most the head's length",
+            )?;
+            let theta = rope.theta;
+            if !(theta.is_finite() && theta > 0.0) {
+                return Err(ModelError::Hyperparameter {
+                    key: "rope.freq_base".to_owned(),
+                    value: theta.to_string(),
+                    rule: "it must be finite and positive",
+                });
+            }
+        }
+        rule(
+            self.window != Some(0),
+            "attention.sliding_window",
+            0,
+            "a window must hold at least one key",
+        )?;
+        let eps = self.norm_eps;
+        if !(eps.is_finite() && eps >= 0.0) {
+            return Err(ModelError::Hyperparameter {
+                key: "attention.layer_norm_rms_epsilon".to_owned(),
+                value: eps.to_string(),
+                rule: "it must be finite and not negative",
+            });
+        }
+        Ok(())
+    }
+}

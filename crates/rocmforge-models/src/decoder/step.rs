@@ -1,0 +1,416 @@
+//! Graph of one step: some tokens of some sequences through all layers, their keys and values into the paged cache.
+
+use std::sync::Arc;
+
+use rocmforge_ggml::{
+    DType, GgmlResult, Graph, HostAccess, Layout, Op, PagedAttention, SharedBytes, TensorDesc, TensorId, planner,
+};
+
+use super::weights::LayerWeights;
+use super::{Activation, DecoderConfig, DecoderWeights};
+use crate::ModelError;
+use crate::weights::Weight;
+
+/// Element type of the KV cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum KvType {
+    /// 16 bits: half the memory; moves logits by some hundredths.
+    #[default]
+    F16,
+    /// 32 bits.
+    F32,
+}
+
+impl KvType {
+    /// Bytes of an element.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::F16 => 2,
+            Self::F32 => 4,
+        }
+    }
+
+    const fn dtype(self) -> DType {
+        match self {
+            Self::F16 => DType::F16,
+            Self::F32 => DType::F32,
+        }
+    }
+}
+
+/// Size of a paged KV cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheSpec {
+    /// Element type.
+    pub kv: KvType,
+    /// Tokens of a block.
+    pub block_size: usize,
+    /// Blocks.
+    pub blocks: usize,
+    /// Longest sequence, in tokens.
+    pub context: usize,
+}
+
+impl CacheSpec {
+    /// Blocks of the longest sequence: the columns of a block table.
+    pub(crate) fn table_width(&self) -> usize {
+        self.context.div_ceil(self.block_size)
+    }
+}
+
+/// What fixes a step's graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StepShape {
+    /// Tokens.
+    pub tokens: usize,
+    /// Sequences they belong to.
+    pub sequences: usize,
+    /// Tokens whose logits are wanted.
+    pub outputs: usize,
+}
+
+/// A matrix or vector of the model in the graph.
+struct Tensors<'a> {
+    graph: Graph,
+    weights: Vec<(TensorId, &'a Weight)>,
+}
+
+impl<'a> Tensors<'a> {
+    /// `[out, in]` in the file is an `[in, out]` matrix in column-major order.
+    fn matrix(&mut self, weight: &'a Weight) -> TensorId {
+        let desc = TensorDesc::new([weight.dims[1], weight.dims[0]], weight.dtype, Layout::ColMajor);
+        self.add(desc, weight)
+    }
+
+    fn vector(&mut self, weight: &'a Weight) -> TensorId {
+        self.add(TensorDesc::f32(weight.dims.clone()), weight)
+    }
+
+    fn add(&mut self, desc: TensorDesc, weight: &'a Weight) -> TensorId {
+        let id = self.graph.add_tensor(desc);
+        self.weights.push((id, weight));
+        id
+    }
+}
+
+/// Tensor ids of one layer's weights and cache.
+#[derive(Clone, Debug)]
+struct LayerIds {
+    attention_norm: TensorId,
+    qkv: [TensorId; 3],
+    qkv_bias: Option<[TensorId; 3]>,
+    qk_norm: Option<[TensorId; 2]>,
+    attention_output: TensorId,
+    post_attention_norm: Option<TensorId>,
+    ff_norm: TensorId,
+    gate: TensorId,
+    up: TensorId,
+    down: TensorId,
+    post_ff_norm: Option<TensorId>,
+    /// Keys and values, `[slots, kv_width]`.
+    cache: [TensorId; 2],
+}
+
+/// What lives longer than a step: weights and cache, with the ids that every step's graph has for them.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters {
+    config: DecoderConfig,
+    cache: CacheSpec,
+    /// Descriptors only, no node.
+    graph: Graph,
+    embedding: TensorId,
+    layers: Vec<LayerIds>,
+    output_norm: TensorId,
+    output: TensorId,
+    rope_factors: Option<TensorId>,
+}
+
+impl Parameters {
+    /// Describes weights and cache, and loads the weights into a backend. The cache starts as zeros.
+    ///
+    /// # Errors
+    /// The backend has no memory for them.
+    pub(crate) fn load<B: HostAccess>(
+        backend: &mut B,
+        config: &DecoderConfig,
+        weights: &DecoderWeights,
+        cache: CacheSpec,
+        mut progress: impl FnMut(usize),
+    ) -> Result<Self, ModelError> {
+        let mut t = Tensors {
+            graph: Graph::new(),
+            weights: Vec::new(),
+        };
+        // Ids count up in the order of the views' bases.
+        let embedding_desc = TensorDesc::new([config.vocab, config.width], weights.embedding.dtype, Layout::RowMajor);
+        let embedding = t.add(embedding_desc, &weights.embedding);
+        let output = match &weights.output {
+            Some(output) => t.matrix(output),
+            None => {
+                let base = t.graph.tensor(embedding).cloned().unwrap_or_else(|| TensorDesc::f32([0]));
+                let mut tied = TensorDesc::view_of(&base, 0);
+                tied.layout = Layout::ColMajor;
+                tied.set_shape([config.width, config.vocab]);
+                t.graph.add_tensor(tied)
+            }
+        };
+        let output_norm = t.vector(&weights.output_norm);
+        let rope_factors = weights.rope_factors.as_ref().map(|factors| t.vector(factors));
+        let layers: Vec<LayerIds> = weights
+            .layers
+            .iter()
+            .map(|layer| layer_ids(&mut t, layer, config, cache))
+            .collect();
+        let mut loaded = 0;
+        for &(id, weight) in &t.weights {
+            let desc = t.graph.tensor(id).ok_or(rocmforge_ggml::GgmlError::UnknownTensor(id))?;
+            let bytes: Arc<dyn SharedBytes> = Arc::clone(weight.bytes());
+            loaded += bytes.bytes().len();
+            backend.load(desc, bytes)?;
+            progress(loaded);
+        }
+        for id in layers.iter().flat_map(|layer| layer.cache) {
+            let desc = t.graph.tensor(id).ok_or(rocmforge_ggml::GgmlError::UnknownTensor(id))?;
+            backend.alloc(desc)?;
+        }
+        Ok(Self {
+            config: config.clone(),
+            cache,
+            graph: t.graph,
+            embedding,
+            layers,
+            output_norm,
+            output,
+            rope_factors,
+        })
+    }
+
+    /// The id after the last of the parameters'.
+    pub(crate) fn end(&self) -> TensorId {
+        self.graph.next_id()
+    }
+}
+
+fn layer_ids<'a>(
+    t: &mut Tensors<'a>,
+    layer: &'a LayerWeights,
+    config: &DecoderConfig,
+    cache: CacheSpec,
+) -> LayerIds {
+    let slots = cache.blocks * cache.block_size;
+    LayerIds {
+        attention_norm: t.vector(&layer.attention_norm),
+        qkv: layer.qkv.each_ref().map(|w| t.matrix(w)),
+        qkv_bias: layer.qkv_bias.as_ref().map(|bias| bias.each_ref().map(|w| t.vector(w))),
+        qk_norm: layer.qk_norm.as_ref().map(|norm| norm.each_ref().map(|w| t.vector(w))),
+        attention_output: t.matrix(&layer.attention_output),
+        post_attention_norm: layer.post_attention_norm.as_ref().map(|w| t.vector(w)),
+        ff_norm: t.vector(&layer.ff_norm),
+        gate: t.matrix(&layer.gate),
+        up: t.matrix(&layer.up),
+        down: t.matrix(&layer.down),
+        post_ff_norm: layer.post_ff_norm.as_ref().map(|w| t.vector(w)),
+        cache: [(); 2].map(|()| {
+            let desc = TensorDesc::new([slots, config.kv_width()], cache.kv.dtype(), Layout::RowMajor);
+            t.graph.add_tensor(desc)
+        }),
+    }
+}
+
+/// A step's graph and the ids of its inputs and outputs.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The graph: planned, ready to be prepared.
+    pub graph: Graph,
+    /// Memory of the intermediates.
+    pub plan: planner::PlanStats,
+    /// Token ids, u32 `[tokens]`.
+    pub ids: TensorId,
+    /// Positions within their sequences, u32 `[tokens]`.
+    pub positions: TensorId,
+    /// Cache slots that take the tokens' keys and values, u32 `[tokens]`.
+    pub slots: TensorId,
+    /// Row of the block table of each token, u32 `[tokens]`.
+    pub sequence: TensorId,
+    /// Blocks of each sequence, u32 `[sequences, table_width]`.
+    pub block_table: TensorId,
+    /// Tokens whose logits are wanted, u32 `[outputs]`; `None` if there are none.
+    pub output_rows: Option<TensorId>,
+    /// Logits, f32 `[outputs, vocab]`.
+    pub logits: Option<TensorId>,
+}
+
+struct Builder<'a> {
+    graph: Graph,
+    p: &'a Parameters,
+    tokens: usize,
+    positions: TensorId,
+    slots: TensorId,
+    sequence: TensorId,
+    block_table: TensorId,
+}
+
+impl Step {
+    /// Builds the graph for a shape; its own tensors have ids from `first_id` on.
+    ///
+    /// # Errors
+    /// The hyper-parameters contradict each other.
+    pub(crate) fn build(p: &Parameters, shape: StepShape, first_id: TensorId) -> GgmlResult<Self> {
+        let mut graph = p.graph.clone();
+        graph.start_ids_at(first_id);
+        let n = shape.tokens;
+        let mut indices = |dims: &[usize]| graph.add_tensor(TensorDesc::u32(dims));
+        let ids = indices(&[n]);
+        let [positions, slots, sequence] = [(); 3].map(|()| indices(&[n]));
+        let block_table = indices(&[shape.sequences, p.cache.table_width()]);
+        let output_rows = (shape.outputs > 0).then(|| indices(&[shape.outputs]));
+        let mut b = Builder {
+            graph,
+            p,
+            tokens: n,
+            positions,
+            slots,
+            sequence,
+            block_table,
+        };
+        let c = &p.config;
+        let mut x = b.graph.push(Op::GetRows, &[p.embedding, ids])?;
+        if c.architecture.scaled_embedding {
+            let factor = (c.width as f32).sqrt();
+            x = b.graph.push(Op::Scale { factor }, &[x])?;
+        }
+        let mut logits = None;
+        for (index, layer) in p.layers.iter().enumerate() {
+            x = b.attention(x, layer, index)?;
+            x = b.feed_forward(x, layer)?;
+        }
+        if let Some(rows) = output_rows {
+            let last = b.graph.push(Op::GetRows, &[x, rows])?;
+            let normed = b.norm(last, p.output_norm)?;
+            let mut out = b.graph.push(Op::MatMul, &[normed, p.output])?;
+            if let Some(cap) = c.logit_softcap {
+                out = b.graph.push(Op::Softcap { cap }, &[out])?;
+            }
+            b.graph.mark_output(out);
+            logits = Some(out);
+        }
+        let mut graph = b.graph;
+        let plan = planner::share_memory(&mut graph);
+        Ok(Self {
+            graph,
+            plan,
+            ids,
+            positions,
+            slots,
+            sequence,
+            block_table,
+            output_rows,
+            logits,
+        })
+    }
+}
+
+impl Builder<'_> {
+    fn norm(&mut self, x: TensorId, weight: TensorId) -> GgmlResult<TensorId> {
+        let eps = self.p.config.norm_eps;
+        self.graph.push(Op::RmsNorm { eps }, &[x, weight])
+    }
+
+    /// One of query, key and value: product, bias, norm and rotary embedding, as far as there are any.
+    fn projection(&mut self, x: TensorId, layer: &LayerIds, which: usize) -> GgmlResult<TensorId> {
+        let mut inputs = vec![x, layer.qkv[which]];
+        inputs.extend(layer.qkv_bias.map(|bias| bias[which]));
+        self.graph.push(Op::MatMul, &inputs)
+    }
+
+    /// Norm per head (if any) and rotary embedding of `[tokens, heads * head_dim]`.
+    fn rotate(&mut self, x: TensorId, norm: Option<TensorId>, heads: usize, windowed: bool) -> GgmlResult<TensorId> {
+        let c = &self.p.config;
+        let mut x = self.graph.reshape(x, [1, self.tokens, heads, c.head_dim])?;
+        if let Some(norm) = norm {
+            x = self.norm(x, norm)?;
+        }
+        let own = c.window_rope.as_ref().filter(|_| windowed);
+        let rope = Op::Rope(own.unwrap_or(&c.rope).op(self.p.cache.context));
+        let factors = self.p.rope_factors.filter(|_| own.is_none());
+        let inputs: Vec<TensorId> = [x, self.positions].into_iter().chain(factors).collect();
+        let rotated = self.graph.push(rope, &inputs)?;
+        self.graph.reshape(rotated, [self.tokens, heads * c.head_dim])
+    }
+
+    fn attention(&mut self, x: TensorId, layer: &LayerIds, index: usize) -> GgmlResult<TensorId> {
+        let c = &self.p.config;
+        let windowed = c.windowed.get(index).copied().unwrap_or(false);
+        let h = self.norm(x, layer.attention_norm)?;
+        let q = self.projection(h, layer, 0)?;
+        let k = self.projection(h, layer, 1)?;
+        let v = self.projection(h, layer, 2)?;
+        let q = self.rotate(q, layer.qk_norm.map(|norm| norm[0]), c.heads, windowed)?;
+        let k = self.rotate(k, layer.qk_norm.map(|norm| norm[1]), c.kv_heads, windowed)?;
+        let keys = self.graph.set_rows(k, layer.cache[0], self.slots)?;
+        let values = self.graph.set_rows(v, layer.cache[1], self.slots)?;
+        let op = Op::PagedAttention(PagedAttention {
+            heads: c.heads,
+            kv_heads: c.kv_heads,
+            head_dim: c.head_dim,
+            scale: c.attention_scale,
+            block_size: self.p.cache.block_size,
+            window: c.window.filter(|_| windowed),
+            softcap: c.attention_softcap,
+        });
+        let inputs = [q, keys, values, self.block_table, self.sequence, self.positions];
+        let context = self.graph.push(op, &inputs)?;
+        let mut out = self.graph.push(Op::MatMul, &[context, layer.attention_output])?;
+        if let Some(norm) = layer.post_attention_norm {
+            out = self.norm(out, norm)?;
+        }
+        self.graph.push(Op::Add, &[out, x])
+    }
+
+    fn feed_forward(&mut self, x: TensorId, layer: &LayerIds) -> GgmlResult<TensorId> {
+        let h = self.norm(x, layer.ff_norm)?;
+        let gate = self.graph.push(Op::MatMul, &[h, layer.gate])?;
+        let up = self.graph.push(Op::MatMul, &[h, layer.up])?;
+        let join = match self.p.config.architecture.activation {
+            Activation::SwiGlu => Op::SwiGlu,
+            Activation::GeGlu => Op::GeGlu,
+        };
+        let inner = self.graph.push(join, &[gate, up])?;
+        let mut out = self.graph.push(Op::MatMul, &[inner, layer.down])?;
+        if let Some(norm) = layer.post_ff_norm {
+            out = self.norm(out, norm)?;
+        }
+        self.graph.push(Op::Add, &[out, x])
+    }
+}
+
+/// Graph that copies cache rows within every layer: for blocks that sequences no longer share.
+#[derive(Clone, Debug)]
+pub struct CopyRows {
+    /// The graph.
+    pub graph: Graph,
+    /// Rows to read, u32 `[rows]`.
+    pub from: TensorId,
+    /// Rows to write, u32 `[rows]`.
+    pub to: TensorId,
+}
+
+impl CopyRows {
+    /// Builds the graph for a number of rows; its own tensors have ids from `first_id` on.
+    ///
+    /// # Errors
+    /// None for a cache that exists.
+    pub(crate) fn build(p: &Parameters, rows: usize, first_id: TensorId) -> GgmlResult<Self> {
+        let mut graph = p.graph.clone();
+        graph.start_ids_at(first_id);
+        let from = graph.add_tensor(TensorDesc::u32([rows]));
+        let to = graph.add_tensor(TensorDesc::u32([rows]));
+        for cache in p.layers.iter().flat_map(|layer| layer.cache) {
+            let read = graph.push(Op::GetRows, &[cache, from])?;
+            graph.set_rows(read, cache, to)?;
+        }
+        planner::share_memory(&mut graph);
+        Ok(Self { graph, from, to })
+    }
+}

@@ -1,0 +1,117 @@
+//! Weights by name: tensors of a GGUF or of safetensors files, where they lie.
+
+mod gguf;
+mod names;
+mod safetensors;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use half::{bf16, f16};
+use rocmforge_ggml::{DType, SharedBytes};
+
+pub use gguf::GgufWeights;
+pub use names::{Naming, Role};
+pub use safetensors::SafetensorsWeights;
+
+use crate::ModelError;
+
+/// A tensor of a model file: its shape, type and bytes. Cloning shares the bytes.
+#[derive(Clone)]
+pub struct Weight {
+    /// Name in the file.
+    pub name: String,
+    /// Dimensions, outermost first: a matrix is `[out, in]`.
+    pub dims: Vec<usize>,
+    /// Element type.
+    pub dtype: DType,
+    bytes: Arc<dyn SharedBytes>,
+}
+
+impl std::fmt::Debug for Weight {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {:?}", self.name, self.dtype, self.dims)
+    }
+}
+
+/// Part of the bytes of another.
+struct Part {
+    whole: Arc<dyn SharedBytes>,
+    range: Range<usize>,
+}
+
+impl SharedBytes for Part {
+    fn bytes(&self) -> &[u8] {
+        self.whole.bytes().get(self.range.clone()).unwrap_or(&[])
+    }
+}
+
+impl Weight {
+    pub(crate) fn new(name: &str, dims: Vec<usize>, dtype: DType, bytes: Arc<dyn SharedBytes>) -> Self {
+        let name = name.to_owned();
+        Self {
+            name,
+            dims,
+            dtype,
+            bytes,
+        }
+    }
+
+    /// A vector of f32 values.
+    pub(crate) fn from_f32(name: &str, values: &[f32]) -> Self {
+        let bytes: Vec<u8> = bytemuck::cast_slice(values).to_vec();
+        Self::new(name, vec![values.len()], DType::F32, Arc::new(bytes))
+    }
+
+    /// The bytes, where they lie.
+    #[must_use]
+    pub fn bytes(&self) -> &Arc<dyn SharedBytes> {
+        &self.bytes
+    }
+
+    /// Some rows of a matrix, without a copy.
+    pub(crate) fn rows(&self, rows: Range<usize>) -> Self {
+        let row = self.bytes.bytes().len().checked_div(self.dims[0]).unwrap_or(0);
+        let mut dims = self.dims.clone();
+        dims[0] = rows.len();
+        let range = rows.start * row..rows.end * row;
+        let part = Part {
+            whole: Arc::clone(&self.bytes),
+            range,
+        };
+        Self::new(&self.name, dims, self.dtype, Arc::new(part))
+    }
+
+    /// A small tensor (a norm's weight, a bias) as f32.
+    ///
+    /// # Errors
+    /// [`ModelError::TensorDType`] for block formats.
+    pub(crate) fn to_f32(&self) -> Result<Vec<f32>, ModelError> {
+        let bytes = self.bytes.bytes();
+        let halves = |convert: fn(u16) -> f32| {
+            let pairs = bytes.as_chunks::<2>().0.iter();
+            pairs.map(|&b| convert(u16::from_le_bytes(b))).collect()
+        };
+        match self.dtype {
+            DType::F32 => Ok(bytes.as_chunks::<4>().0.iter().map(|&b| f32::from_le_bytes(b)).collect()),
+            DType::F16 => Ok(halves(|b| f16::from_bits(b).to_f32())),
+            DType::Bf16 => Ok(halves(|b| bf16::from_bits(b).to_f32())),
+            other => Err(ModelError::TensorDType {
+                name: self.name.clone(),
+                found: other.to_string(),
+            }),
+        }
+    }
+}
+
+/// Where a model's weights come from.
+pub trait WeightSource: Send + Sync {
+    /// A tensor by the name in the file.
+    ///
+    /// # Errors
+    /// The tensor is there, but of a type that cannot be used.
+    fn get(&self, name: &str) -> Result<Option<Weight>, ModelError>;
+
+    /// How this kind of file names tensors.
+    fn naming(&self) -> Naming;
+}
