@@ -13,7 +13,9 @@ const POISON: u64 = u64::MAX;
 /// What the slot of the last of `tokens` holds.
 fn content(tokens: &[u32]) -> u64 {
     tokens.iter().fold(0, |hash: u64, &token| {
-        let mixed = hash.wrapping_add(u64::from(token) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = hash
+            .wrapping_add(u64::from(token) + 1)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed ^ (mixed >> 29)
     })
 }
