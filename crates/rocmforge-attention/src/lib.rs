@@ -46,6 +46,7 @@
 mod attention;
 mod config;
 mod error;
+pub mod paged;
 mod plan;
 
 pub use attention::Attention;

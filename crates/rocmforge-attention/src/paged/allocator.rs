@@ -1,0 +1,197 @@
+use std::collections::{BTreeMap, HashMap};
+
+use sha2::{Digest, Sha256};
+
+use super::PagedKvError;
+
+/// Hash of a full block and of all blocks before it in its sequence.
+///
+/// SHA-256, because two prefixes with one hash would make a sequence read another one's K and V.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlockHash([u8; 32]);
+
+impl BlockHash {
+    /// The hash of a block that holds `tokens` and follows the block of hash `parent`; a sequence's first block has none.
+    pub fn new(parent: Option<Self>, tokens: &[u32]) -> Self {
+        let mut sha = Sha256::new();
+        sha.update(parent.map_or([0; 32], |hash| hash.0));
+        for token in tokens {
+            sha.update(token.to_le_bytes());
+        }
+        Self(sha.finalize().into())
+    }
+}
+
+/// One block's state. `refs` and `hash` are independent: a block is
+/// in use (refs > 0), cached (refs 0, a hash, listed in `idle`) or blank (refs 0, no hash, listed in `blank`).
+#[derive(Clone, Debug, Default)]
+struct Block {
+    refs: usize,
+    hash: Option<BlockHash>,
+    /// Key of this block in `idle`, while it is there.
+    released: u64,
+}
+
+/// A fixed pool of blocks with reference counts, and a cache of the blocks that nobody refers to any more.
+#[derive(Clone, Debug)]
+pub struct BlockAllocator {
+    capacity: u32,
+    /// Blocks that have ever been in use; the others need no memory here.
+    blocks: Vec<Block>,
+    blank: Vec<u32>,
+    /// Cached blocks by the time of their release.
+    idle: BTreeMap<u64, u32>,
+    by_hash: HashMap<BlockHash, u32>,
+    clock: u64,
+    in_use: usize,
+    evictions: u64,
+}
+
+impl BlockAllocator {
+    /// A pool of `capacity` blocks, numbered from 0.
+    pub fn new(capacity: u32) -> Self {
+        Self {
+            capacity,
+            blocks: Vec::new(),
+            blank: Vec::new(),
+            idle: BTreeMap::new(),
+            by_hash: HashMap::new(),
+            clock: 0,
+            in_use: 0,
+            evictions: 0,
+        }
+    }
+
+    /// Blocks of the pool.
+    pub fn capacity(&self) -> usize {
+        self.capacity as usize
+    }
+
+    /// Blocks without references, cached ones included.
+    pub fn free(&self) -> usize {
+        self.capacity() - self.in_use
+    }
+
+    /// Blocks without references whose content can still be shared.
+    pub fn cached(&self) -> usize {
+        self.idle.len()
+    }
+
+    /// Cached blocks that were given up for a new use.
+    pub fn evictions(&self) -> u64 {
+        self.evictions
+    }
+
+    /// References to `block`; 0 for one that is free or does not exist.
+    pub fn refs(&self, block: u32) -> usize {
+        self.blocks.get(block as usize).map_or(0, |block| block.refs)
+    }
+
+    /// The hash under which `block` can be found.
+    pub fn hash(&self, block: u32) -> Option<BlockHash> {
+        self.blocks.get(block as usize)?.hash
+    }
+
+    /// The block that holds the prefix of this hash. It may be free: [`share`](Self::share) it before anything else is allocated.
+    pub fn find(&self, hash: BlockHash) -> Option<u32> {
+        self.by_hash.get(&hash).copied()
+    }
+
+    /// Takes a block for new content, with one reference: a blank one while there is any, or else the cached block that was released
+    /// longest ago, whose content is forgotten. None if all blocks are in use.
+    pub fn allocate(&mut self) -> Option<u32> {
+        let block = match self.blank.pop() {
+            Some(block) => block,
+            None => self.grow().or_else(|| self.evict())?,
+        };
+        self.blocks.get_mut(block as usize)?.refs = 1;
+        self.in_use += 1;
+        Some(block)
+    }
+
+    /// The lowest block that has never been in use.
+    fn grow(&mut self) -> Option<u32> {
+        let block = u32::try_from(self.blocks.len())
+            .ok()
+            .filter(|&next| next < self.capacity)?;
+        self.blocks.push(Block::default());
+        Some(block)
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        let (_, block) = self.idle.pop_first()?;
+        self.forget(block);
+        self.evictions += 1;
+        Some(block)
+    }
+
+    /// Adds a reference to a block that is in use or cached.
+    ///
+    /// # Errors
+    ///
+    /// [`PagedKvError::BlockNotInUse`] for a block without content.
+    pub fn share(&mut self, block: u32) -> Result<(), PagedKvError> {
+        let missing = PagedKvError::BlockNotInUse(block);
+        let state = self.blocks.get_mut(block as usize).ok_or(missing.clone())?;
+        if state.refs == 0 {
+            if state.hash.is_none() {
+                return Err(missing);
+            }
+            self.idle.remove(&state.released);
+            self.in_use += 1;
+        }
+        state.refs += 1;
+        Ok(())
+    }
+
+    /// Takes a reference away. With the last one the block becomes free: cached if it has a hash, blank if not.
+    ///
+    /// # Errors
+    ///
+    /// [`PagedKvError::BlockNotInUse`] for a block without references.
+    pub fn release(&mut self, block: u32) -> Result<(), PagedKvError> {
+        let state = self
+            .blocks
+            .get_mut(block as usize)
+            .filter(|state| state.refs > 0)
+            .ok_or(PagedKvError::BlockNotInUse(block))?;
+        state.refs -= 1;
+        if state.refs == 0 {
+            self.in_use -= 1;
+            if state.hash.is_some() {
+                state.released = self.clock;
+                self.idle.insert(self.clock, block);
+                self.clock += 1;
+            } else {
+                self.blank.push(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a block in use findable by the hash of its content. Nothing changes if it has a hash, or if another block holds the same
+    /// prefix: one of them is enough.
+    ///
+    /// # Errors
+    ///
+    /// [`PagedKvError::BlockNotInUse`] for a block without references.
+    pub fn publish(&mut self, block: u32, hash: BlockHash) -> Result<(), PagedKvError> {
+        let state = self
+            .blocks
+            .get_mut(block as usize)
+            .filter(|state| state.refs > 0)
+            .ok_or(PagedKvError::BlockNotInUse(block))?;
+        if state.hash.is_none() && !self.by_hash.contains_key(&hash) {
+            state.hash = Some(hash);
+            self.by_hash.insert(hash, block);
+        }
+        Ok(())
+    }
+
+    /// Takes a block's hash away: its content is about to change.
+    pub(super) fn forget(&mut self, block: u32) {
+        if let Some(hash) = self.blocks.get_mut(block as usize).and_then(|state| state.hash.take()) {
+            self.by_hash.remove(&hash);
+        }
+    }
+}

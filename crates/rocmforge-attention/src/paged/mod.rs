@@ -1,0 +1,53 @@
+//! Paged KV cache: the host's bookkeeping of a cache that is cut into blocks of equal size.
+//!
+//! The keys and values of all sequences lie in one pool of `blocks * block_size` slots; a slot holds the K and V of one token, in
+//! every layer. A sequence owns no contiguous memory: its block table names its blocks in order, and its token at position `i` lies in
+//! slot `table[i / block_size] * block_size + i % block_size`. This module says which slot a token goes to; it never sees K or V.
+//!
+//! * [`BlockAllocator`] counts the references to each block, and finds blocks again by the hash of what they hold.
+//! * [`BlockTable`] is one sequence: its blocks, and its length.
+//! * [`PagedKv`] is the pool with its sequences: add, append, fork, truncate, remove.
+//! * [`KvGeometry`] is the size of a token's K and V, and how many tokens fit into a number of bytes.
+//!
+//! ```
+//! use rocmforge_attention::paged::{PagedKv, PagedKvConfig};
+//!
+//! let mut kv = PagedKv::new(PagedKvConfig { blocks: 4, block_size: 2 })?;
+//! let prompt = [10, 11, 12, 13, 14];
+//! let first = kv.add_sequence(&prompt)?;
+//! assert_eq!(first.cached_tokens, 0);
+//! assert_eq!(kv.append(first.id, &prompt)?.slots, [0, 1, 2, 3, 4]);
+//! kv.mark_written(first.id)?; // the forward pass that fills the slots has been enqueued
+//! kv.remove(first.id)?;
+//!
+//! // The same prompt again: two full blocks are still there, so only the last token is computed.
+//! let second = kv.add_sequence(&prompt)?;
+//! assert_eq!(second.cached_tokens, 4);
+//! assert_eq!(kv.append(second.id, &prompt[second.cached_tokens..])?.slots.len(), 1);
+//! # Ok::<(), rocmforge_attention::paged::PagedKvError>(())
+//! ```
+//!
+//! # Order of the device's work
+//!
+//! Slots are reused as soon as they are released, so the device must see the work in the order of the calls: one stream, or one stream
+//! waiting for the other. For one append that means its copies, then the writes to its slots. Within one step, the copies of several
+//! appends may go first, all in order, and then all writes, as long as no fork, truncate or remove lies between those appends.
+//!
+//! # Prefix cache
+//!
+//! A full block whose K and V have been written can be shared by any later sequence that begins with the same tokens. It is found by
+//! `SHA-256(hash of the block before it, its tokens)`, so the hash stands for the whole prefix. After its last release a block keeps
+//! its content and its hash until the pool needs it for something else; the block released longest ago goes first, and of one sequence
+//! the last block, because a block is of no use without those before it.
+
+mod allocator;
+mod error;
+mod geometry;
+mod kv;
+mod table;
+
+pub use allocator::{BlockAllocator, BlockHash};
+pub use error::PagedKvError;
+pub use geometry::KvGeometry;
+pub use kv::{Added, Appended, BlockCopy, PagedKv, PagedKvConfig, PagedKvStats, SequenceId};
+pub use table::{BlockTable, blocks_for};
