@@ -6,14 +6,14 @@
     RF_KERNEL(RF_GEMM_BLOCK)                                                                                                       \
     name(const float *a, const float *b, float *y, u32 m, u32 n, u32 k, u64 a_batch, u64 b_batch, u64 y_batch) {                   \
         u32 z = rf_block_z();                                                                                                      \
-        rf_gemm<transposed, false>(a + z * a_batch, b + z * b_batch, nullptr, y + z * y_batch,                                     \
+        rf_gemm<transposed>(a + z * a_batch, b + z * b_batch, nullptr, y + z * y_batch,                                     \
                                    Gemm{m, n, k, k, transposed ? k : n, n, 1.0f});                                                 \
     }                                                                                                                              \
     RF_KERNEL(RF_GEMM_BLOCK)                                                                                                       \
     name##_bias(const float *a, const float *b, const float *bias, float *y, u32 m, u32 n, u32 k, u64 a_batch, u64 b_batch,        \
                 u64 y_batch) {                                                                                                     \
         u32 z = rf_block_z();                                                                                                      \
-        rf_gemm<transposed, true>(a + z * a_batch, b + z * b_batch, bias, y + z * y_batch,                                         \
+        rf_gemm<transposed>(a + z * a_batch, b + z * b_batch, bias, y + z * y_batch,                                         \
                                   Gemm{m, n, k, k, transposed ? k : n, n, 1.0f});                                                  \
     }
 

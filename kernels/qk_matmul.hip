@@ -8,7 +8,7 @@ qk_matmul(const float *q, const float *k, float *scores, u32 seq_q, u32 seq_k, u
           RfStrides k_strides, float scale) {
     u32 z = rf_block_z();
     u32 batch = z / heads, head = z % heads;
-    rf_gemm<true, false>(q + rf_plane(q_strides, batch, head), k + rf_plane(k_strides, batch, head / (heads / kv_heads)), nullptr,
+    rf_gemm<true>(q + rf_plane(q_strides, batch, head), k + rf_plane(k_strides, batch, head / (heads / kv_heads)), nullptr,
                          scores + (u64)z * seq_q * seq_k,
                          Gemm{seq_q, seq_k, head_dim, (u32)q_strides.row, (u32)k_strides.row, seq_k, scale});
 }

@@ -8,7 +8,7 @@ weighted_matmul(const float *weights, const float *v, float *out, u32 seq_q, u32
                 RfStrides v_strides, RfStrides out_strides) {
     u32 z = rf_block_z();
     u32 batch = z / heads, head = z % heads;
-    rf_gemm<false, false>(weights + (u64)z * seq_q * seq_k, v + rf_plane(v_strides, batch, head / (heads / kv_heads)), nullptr,
+    rf_gemm<false>(weights + (u64)z * seq_q * seq_k, v + rf_plane(v_strides, batch, head / (heads / kv_heads)), nullptr,
                           out + rf_plane(out_strides, batch, head),
                           Gemm{seq_q, head_dim, seq_k, seq_k, (u32)v_strides.row, (u32)out_strides.row, 1.0f});
 }

@@ -35,6 +35,9 @@ template <u32 MASK> RF_DEVICE float rf_shuffle_xor(float x) {
     return __nvvm_shfl_sync_bfly_f32(0xffffffffu, x, MASK, 31);
 }
 
+// The smaller of a word in global memory and x is written back, as one step. For faults only: include/fault.h.
+RF_DEVICE void rf_atomic_min(u64 *p, u64 x) { __nvvm_atom_min_gen_ull(p, x); }
+
 // 2^x, 1/x and 1/sqrt(x), two units in the last place at most.
 RF_DEVICE float rf_exp2(float x) { return __nvvm_ex2_approx_f(x); }
 RF_DEVICE float rf_rcp(float x) {

@@ -40,6 +40,9 @@ template <u32 MASK> RF_DEVICE float rf_shuffle_xor(float x) {
     return __builtin_bit_cast(float, __builtin_amdgcn_ds_swizzle(__builtin_bit_cast(int, x), (MASK << 10) | 0x1f));
 }
 
+// The smaller of a word in global memory and x is written back, as one step. For faults only: include/fault.h.
+RF_DEVICE void rf_atomic_min(u64 *p, u64 x) { __hip_atomic_fetch_min(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
+
 // 2^x, 1/x and 1/sqrt(x), one unit in the last place. exp2 of a very negative number is 0, of +inf is +inf.
 RF_DEVICE float rf_exp2(float x) { return __builtin_amdgcn_exp2f(x); }
 RF_DEVICE float rf_rcp(float x) { return __builtin_amdgcn_rcpf(x); }

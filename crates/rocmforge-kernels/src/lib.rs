@@ -30,15 +30,19 @@
 
 mod check;
 mod error;
+mod fault;
 mod geometry;
 mod kernels;
 mod layout;
 mod ops;
 mod pack;
 pub mod reference;
+mod weight_type;
 
 pub use error::{KernelError, KernelResult};
+pub use fault::{Fault, Faults};
 pub use kernels::Kernels;
 pub use layout::{AttentionShape, Operand, Strides};
 pub use ops::{FlashOptions, Gelu, MatmulShape, RopePairs, RopeShape};
 pub use pack::{Pack, PackError};
+pub use weight_type::WeightType;

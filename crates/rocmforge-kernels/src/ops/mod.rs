@@ -6,13 +6,13 @@ mod embedding;
 mod flash_attention;
 mod mask;
 mod matmul;
-mod matvec;
 mod norm;
 mod permute;
 mod pool;
 mod qkv;
 mod rope;
 mod softmax;
+mod weights;
 
 pub use activation::Gelu;
 pub use flash_attention::FlashOptions;

@@ -15,20 +15,20 @@ mod attention;
 mod elementwise;
 mod layout;
 mod matmul;
-mod matvec;
 mod norm;
 mod rope;
 mod softmax;
+mod weights;
 
 pub use activation::{erf, gelu_erf, gelu_tanh, silu, swiglu};
 pub use attention::{attention, qk_matmul, weighted_matmul};
 pub use elementwise::{add, add_row_bias, mul, scale};
 pub use layout::{get_rows, kv_replicate, mean_pool, swap_middle, transpose};
 pub use matmul::matmul;
-pub use matvec::matvec_q4_0;
 pub use norm::{l2_normalize, layer_norm, rms_norm};
 pub use rope::{rope, rope_tables};
 pub use softmax::{causal_mask, causal_visible, mask, softmax, softmax_masked};
+pub use weights::{dequantize, get_rows_weight, matmul_weight};
 
 pub(crate) fn wide(x: &[f32]) -> Vec<f64> {
     x.iter().map(|&v| f64::from(v)).collect()

@@ -14,7 +14,6 @@ mod flash_shapes;
 mod kv_replicate;
 mod mask;
 mod matmul;
-mod matvec;
 mod mlp;
 mod norm;
 mod packs;
@@ -25,6 +24,7 @@ mod rejections;
 mod rope;
 mod softmax;
 mod weighted_matmul;
+mod weights;
 
 #[test]
 fn second_card() {

@@ -1,6 +1,6 @@
 //! A device with its kernels, and buffers by the handful.
 
-use rocmforge_kernels::{AttentionShape, Kernels, Operand, Strides};
+use rocmforge_kernels::{AttentionShape, Fault, Faults, Kernels, Operand, Strides};
 use rocmforge_runtime::{HipBuffer, HipStream};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::{GpuLease, data, gpu};
@@ -35,6 +35,21 @@ impl Device {
 
     pub(crate) fn ids(&self, values: &[u32]) -> HipBuffer<u32> {
         HipBuffer::from_slice(self.stream(), values, "ids").expect("upload")
+    }
+
+    /// A word without a fault.
+    pub(crate) fn no_fault(&self) -> HipBuffer<u64> {
+        HipBuffer::from_slice(self.stream(), &[Fault::NONE], "fault").expect("upload")
+    }
+
+    pub(crate) fn faults<'a>(&self, word: &'a HipBuffer<u64>, tag: u32) -> Faults<'a> {
+        Faults { word, tag }
+    }
+
+    /// Tag, position and index of a fault.
+    pub(crate) fn fault(&self, word: &HipBuffer<u64>) -> Option<(u32, u32, u32)> {
+        let word = word.to_vec(self.stream()).expect("download");
+        Fault::decode(word[0]).map(|f| (f.tag, f.position, f.index))
     }
 
     /// `n` poisoned elements.

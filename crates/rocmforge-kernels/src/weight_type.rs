@@ -1,0 +1,151 @@
+//! Types of weights: their blocks, and the kernels that read them.
+
+/// How weights lie in memory. The quantised ones are ggml's blocks along k.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WeightType {
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary16.
+    F16,
+    /// The upper half of a binary32.
+    Bf16,
+    /// 4 bits, a scale for 32.
+    Q4_0,
+    /// 4 bits, a scale and a minimum for 32.
+    Q4_1,
+    /// 5 bits, a scale for 32.
+    Q5_0,
+    /// 5 bits, a scale and a minimum for 32.
+    Q5_1,
+    /// 8 bits, a scale for 32.
+    Q8_0,
+    /// 2 bits, in blocks of 256 with a scale and a minimum for 16.
+    Q2K,
+    /// 3 bits, in blocks of 256 with a scale for 16.
+    Q3K,
+    /// 4 bits, in blocks of 256 with a scale and a minimum for 32.
+    Q4K,
+    /// 5 bits, in blocks of 256 with a scale and a minimum for 32.
+    Q5K,
+    /// 6 bits, in blocks of 256 with a scale for 16.
+    Q6K,
+    /// An index of 4 bits into 16 values, a scale for 32.
+    Iq4Nl,
+    /// The same in blocks of 256 with a scale for 32.
+    Iq4Xs,
+    /// A float of 4 bits, a power of two for 32.
+    Mxfp4,
+}
+
+/// What the launchers need to know of a type.
+pub(crate) struct Format {
+    name: &'static str,
+    block_len: usize,
+    block_bytes: usize,
+    pub(crate) family: &'static str,
+    /// For at most 1, 2, 4 and 8 columns.
+    pub(crate) matvec: [(usize, &'static str); 4],
+    pub(crate) matmul: &'static str,
+    pub(crate) get_rows: &'static str,
+}
+
+macro_rules! format {
+    ($name:literal, $len:literal, $bytes:literal) => {
+        Format {
+            name: $name,
+            block_len: $len,
+            block_bytes: $bytes,
+            family: concat!("weights_", $name),
+            matvec: [
+                (1, concat!("matvec_", $name, "_m1")),
+                (2, concat!("matvec_", $name, "_m2")),
+                (4, concat!("matvec_", $name, "_m4")),
+                (8, concat!("matvec_", $name, "_m8")),
+            ],
+            matmul: concat!("matmul_", $name),
+            get_rows: concat!("get_rows_", $name),
+        }
+    };
+}
+
+impl WeightType {
+    /// Every type.
+    pub const ALL: [Self; 16] = [
+        Self::F32,
+        Self::F16,
+        Self::Bf16,
+        Self::Q4_0,
+        Self::Q4_1,
+        Self::Q5_0,
+        Self::Q5_1,
+        Self::Q8_0,
+        Self::Q2K,
+        Self::Q3K,
+        Self::Q4K,
+        Self::Q5K,
+        Self::Q6K,
+        Self::Iq4Nl,
+        Self::Iq4Xs,
+        Self::Mxfp4,
+    ];
+
+    pub(crate) const fn format(self) -> &'static Format {
+        match self {
+            Self::F32 => &format!("f32", 1, 4),
+            Self::F16 => &format!("f16", 1, 2),
+            Self::Bf16 => &format!("bf16", 1, 2),
+            Self::Q4_0 => &format!("q4_0", 32, 18),
+            Self::Q4_1 => &format!("q4_1", 32, 20),
+            Self::Q5_0 => &format!("q5_0", 32, 22),
+            Self::Q5_1 => &format!("q5_1", 32, 24),
+            Self::Q8_0 => &format!("q8_0", 32, 34),
+            Self::Q2K => &format!("q2_k", 256, 84),
+            Self::Q3K => &format!("q3_k", 256, 110),
+            Self::Q4K => &format!("q4_k", 256, 144),
+            Self::Q5K => &format!("q5_k", 256, 176),
+            Self::Q6K => &format!("q6_k", 256, 210),
+            Self::Iq4Nl => &format!("iq4_nl", 32, 18),
+            Self::Iq4Xs => &format!("iq4_xs", 256, 136),
+            Self::Mxfp4 => &format!("mxfp4", 32, 17),
+        }
+    }
+
+    /// Its name in lower case, as in the names of the kernels.
+    pub const fn name(self) -> &'static str {
+        self.format().name
+    }
+
+    /// Weights of a block: rows are whole blocks. 1 for the floats.
+    pub const fn block_len(self) -> usize {
+        self.format().block_len
+    }
+
+    /// Bytes of a block.
+    pub const fn block_bytes(self) -> usize {
+        self.format().block_bytes
+    }
+
+    /// What the address of the weights must be a multiple of: 1, 2 or 4.
+    pub const fn alignment(self) -> usize {
+        match self.block_bytes() {
+            bytes if bytes % 4 == 0 => 4,
+            bytes if bytes % 2 == 0 => 2,
+            _ => 1,
+        }
+    }
+
+    /// Bytes of `k` weights. `None` if `k` is no multiple of the block, or the product overflows.
+    pub const fn row_bytes(self, k: usize) -> Option<usize> {
+        match k % self.block_len() {
+            0 => (k / self.block_len()).checked_mul(self.block_bytes()),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for WeightType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}

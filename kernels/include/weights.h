@@ -1,0 +1,128 @@
+// Products with weights of one type, and rows of them: RF_WEIGHTS(name, Type) makes the kernels of a type of quant.h.
+#pragma once
+#include "fault.h"
+#include "gemm.h"
+#include "quant.h"
+#include "team.h"
+
+// Bytes of a row of k weights.
+template <class W> RF_DEVICE u64 row_bytes(u32 k) { return (u64)(k / W::block) * W::bytes; }
+// Four i of a row of weights.
+template <class W> RF_DEVICE f4 four_of(const u8 *row, u32 i) {
+    if constexpr (W::block == 1) return W::four(row, i);
+    else return W::four(row + (u64)(i / (W::block / 4)) * W::bytes, i % (W::block / 4));
+}
+
+// y[j, row] = x[j, :] . w[row, :] (+ bias[row]) for m <= M columns j. 32 lanes to a row of weights; every weight is read and decoded
+// once. A lane takes eight weights at a time: two fours that share their packed bytes, so that 32 lanes take 256 neighbours.
+template <class W, u32 M>
+RF_DEVICE void matvec(const u8 *__restrict__ w, const float *__restrict__ x, const float *__restrict__ bias, float *__restrict__ y, u32 m,
+                      u32 n, u32 k) {
+    u32 row = Team32::row();
+    if (row >= n) return;
+    const u8 *weights = w + row * row_bytes<W>(k);
+    u32 lane = Team32::lane();
+    float acc[M] = {};
+    // Of the 256: which fours are this lane's.
+    u32 first = lane / W::gap * (2 * W::gap) + lane % W::gap;
+    auto eight = [&](const u8 *p, u32 i, u32 at) {
+        f4 a = W::four(p, i), b = W::four(p, i + W::gap);
+#pragma unroll
+        for (u32 j = 0; j < M; ++j) {
+            const float *in = x + (u64)rf_min(j, m - 1) * k + at;
+            f4 c = rf_get4(in), d = rf_get4(in + 4 * W::gap);
+#pragma unroll
+            for (u32 e = 0; e < 4; ++e) acc[j] = rf_fma(b[e], d[e], rf_fma(a[e], c[e], acc[j]));
+        }
+    };
+    if constexpr (W::block == 1) {
+        for (u32 at = lane * 8; at + 8 <= k; at += 256) eight(weights, at / 4, at);
+        u32 at = k / 8 * 8 + lane;
+        if (at < k) {
+            float v = W::one(weights, at);
+#pragma unroll
+            for (u32 j = 0; j < M; ++j) acc[j] = rf_fma(v, x[(u64)rf_min(j, m - 1) * k + at], acc[j]);
+        }
+    } else {
+        constexpr u32 fours = W::block / 4; // of a block
+        const u8 *p = weights + (u64)(first / fours) * W::bytes;
+        for (u32 at = first * 4; at < k; at += 256, p += 256 / W::block * W::bytes) eight(p, first % fours, at);
+    }
+#pragma unroll
+    for (u32 j = 0; j < M; ++j) {
+        float sum = Team32::sum(acc[j]);
+        if (lane == 0 && j < m) y[(u64)j * n + row] = bias ? sum + bias[row] : sum;
+    }
+}
+
+// Weights [n, k] as the transposed B of a product: each thread has two neighbouring fours of row tid % 64.
+template <class W> struct GemmWeights {
+    const u8 *row;
+    u32 k;
+    RF_DEVICE GemmWeights of(const u8 *w, u32 n, u32 k) {
+        return {w + rf_min(rf_block_x() * RF_GEMM_TILE + rf_thread() % 64, n - 1) * row_bytes<W>(k), k};
+    }
+    __attribute__((device, always_inline)) void fetch(u32 k0, float (&next)[8]) const {
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) {
+            u32 at = k0 + rf_thread() / 64 * 8 + 4 * i;
+            f4 v = rf_splat(0.0f);
+            if (at + 4 <= k) {
+                v = four_of<W>(row, at / 4);
+            } else if constexpr (W::block == 1) {
+                if (at < k) v.x = W::one(row, at);
+                if (at + 1 < k) v.y = W::one(row, at + 1);
+                if (at + 2 < k) v.z = W::one(row, at + 2);
+            }
+#pragma unroll
+            for (u32 e = 0; e < 4; ++e) next[4 * i + e] = v[e];
+        }
+    }
+    RF_DEVICE void put(GemmTile &tile, const float (&next)[8]) {
+#pragma unroll
+        for (u32 i = 0; i < 8; ++i) tile[rf_thread() / 64 * 8 + i][rf_thread() % 64] = next[i];
+    }
+};
+
+// y[r, :] = table[ids[r], :] as f32. An id that is not below table_rows is a fault, reads nothing and gives a row of NaN.
+template <class W>
+RF_DEVICE void get_rows(const u8 *__restrict__ table, const u32 *__restrict__ ids, float *__restrict__ y, u32 rows, u32 cols,
+                        u32 table_rows, u64 *__restrict__ fault, u32 tag) {
+    RowTile t = RowTile::of(cols);
+    if (t.row >= rows) return;
+    u32 id = ids[t.row];
+    float *out = y + (u64)t.row * cols;
+    if (id >= table_rows) {
+        if (t.begin == 0) rf_fault(fault, tag, t.row, id);
+        for (u32 c = t.begin; c < t.end; c += 128) rf_store4(out + c, rf_splat(__builtin_nanf("")), rf_left4(c, t.end));
+        return;
+    }
+    const u8 *in = table + id * row_bytes<W>(cols);
+    for (u32 c = t.begin; c < t.end; c += 128) {
+        if (c + 4 <= t.end) {
+            rf_put4(out + c, four_of<W>(in, c / 4));
+        } else if constexpr (W::block == 1) {
+            for (u32 e = c; e < t.end; ++e) out[e] = W::one(in, e);
+        }
+    }
+}
+
+#define RF_MATVEC(name, Type, M)                                                                                                   \
+    RF_KERNEL(RF_ROW_BLOCK)                                                                                                        \
+    matvec_##name##_m##M(const u8 *w, const float *x, const float *bias, float *y, u32 m, u32 n, u32 k) {                          \
+        matvec<Type, M>(w, x, bias, y, m, n, k);                                                                                   \
+    }
+
+#define RF_WEIGHTS(name, Type)                                                                                                     \
+    RF_MATVEC(name, Type, 1)                                                                                                       \
+    RF_MATVEC(name, Type, 2)                                                                                                       \
+    RF_MATVEC(name, Type, 4)                                                                                                       \
+    RF_MATVEC(name, Type, 8)                                                                                                       \
+    RF_KERNEL(RF_GEMM_BLOCK)                                                                                                       \
+    matmul_##name(const u8 *w, const float *x, const float *bias, float *y, u32 m, u32 n, u32 k) {                                 \
+        rf_gemm_with(x, GemmWeights<Type>::of(w, n, k), bias, y, Gemm{m, n, k, k, k, n, 1.0f});                                    \
+    }                                                                                                                              \
+    RF_KERNEL(RF_ROW_BLOCK)                                                                                                        \
+    get_rows_##name(const u8 *table, const u32 *ids, float *y, u32 rows, u32 cols, u32 table_rows, u64 *fault, u32 tag) {          \
+        get_rows<Type>(table, ids, y, rows, cols, table_rows, fault, tag);                                                         \
+    }
