@@ -90,6 +90,11 @@ pub trait HostAccess: GgmlBackend {
     /// [`GgmlError::UnknownTensor`], or the copy failed.
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>>;
 
+    /// Bytes that tensors can still be given; `None` if the backend knows no limit.
+    fn available_bytes(&self) -> Option<usize> {
+        None
+    }
+
     /// Gives a tensor memory that holds `bytes`. A backend on the host may keep the shared bytes instead of a copy.
     ///
     /// # Errors

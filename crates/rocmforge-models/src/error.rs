@@ -1,4 +1,4 @@
-//! What can be wrong with a model directory or an input to it.
+//! Errors of models: files, settings, tensors, memory, inputs.
 
 use std::path::PathBuf;
 
@@ -67,7 +67,7 @@ pub enum ModelError {
         source: safetensors::SafeTensorError,
     },
     /// A weight is missing.
-    #[error("the weights have no tensor {name} (with or without a \"bert.\" prefix)")]
+    #[error("the weights have no tensor {name}")]
     MissingTensor {
         /// Its name.
         name: String,
@@ -83,7 +83,7 @@ pub enum ModelError {
         expected: Vec<usize>,
     },
     /// A weight has an element type that is not read.
-    #[error("tensor {name} is {found}; F32, F16 and BF16 are read")]
+    #[error("tensor {name} is {found}, which cannot be used here")]
     TensorDType {
         /// Its name.
         name: String,
@@ -116,6 +116,96 @@ pub enum ModelError {
         /// Size of the vocabulary.
         vocab: usize,
     },
+    /// A GGUF file is damaged, or lacks a key.
+    #[error(transparent)]
+    Gguf(#[from] rocmforge_gguf::GgufError),
+    /// No row of the table of architectures.
+    #[error(
+        "architecture {found:?} is not known; known: {}",
+        crate::decoder::ARCHITECTURES.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
+    )]
+    UnknownArchitecture {
+        /// The name in the file.
+        found: String,
+    },
+    /// A key of the metadata is missing.
+    #[error("the metadata has no key {key}")]
+    MissingKey {
+        /// The key.
+        key: String,
+    },
+    /// A hyper-parameter makes no sense, or is not supported.
+    #[error("{key} = {value} is not usable: {rule}")]
+    Hyperparameter {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What is asked of it.
+        rule: &'static str,
+    },
+    /// The path is neither a GGUF file nor a model directory.
+    #[error("{}: neither a GGUF file nor a directory with config.json", path.display())]
+    NoModel {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The context asked for is longer than what the model was made for.
+    #[error("a context of {asked} tokens: the model was made for {most}")]
+    ContextBeyondModel {
+        /// Tokens asked for.
+        asked: usize,
+        /// Tokens that the model was made for.
+        most: usize,
+    },
+    /// The KV cache of the context asked for does not fit beside the weights.
+    #[error(
+        "a context of {asked} tokens needs {needed} bytes with the weights, {available} are available; the largest that fits is \
+         {largest} tokens"
+    )]
+    ContextTooLarge {
+        /// Tokens asked for.
+        asked: usize,
+        /// Bytes that weights, cache and intermediates would take.
+        needed: usize,
+        /// Bytes that the device's budget still has.
+        available: usize,
+        /// The longest context that fits.
+        largest: usize,
+    },
+    /// Not even the shortest context fits.
+    #[error(
+        "the model needs {needed} bytes ({weights} of them weights), {available} are available: take a smaller model or a stronger \
+         quantisation, or free memory of the device"
+    )]
+    DoesNotFit {
+        /// Bytes for weights, intermediates and one block of cache.
+        needed: usize,
+        /// Bytes of the weights.
+        weights: usize,
+        /// Bytes that the device's budget still has.
+        available: usize,
+    },
+    /// A sequence would become longer than the context.
+    #[error("a sequence of {tokens} tokens is longer than the context of {context}")]
+    SequenceTooLong {
+        /// Tokens with those that were to be added.
+        tokens: usize,
+        /// The context.
+        context: usize,
+    },
+    /// The KV cache has no room, or a sequence is not there.
+    #[error(transparent)]
+    Cache(#[from] rocmforge_attention::paged::PagedKvError),
+    /// Two chunks of one step continue the same sequence.
+    #[error("sequence {sequence} is in the step twice: give its tokens in one chunk")]
+    SequenceTwice {
+        /// The sequence's number.
+        sequence: u64,
+    },
+    /// A chunk without tokens.
+    #[error("a step needs tokens: a chunk has none")]
+    NoTokens,
     /// Nothing to encode.
     #[error("there are no texts to encode")]
     NoTexts,

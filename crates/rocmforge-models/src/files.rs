@@ -6,13 +6,13 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use super::ModelError;
+use crate::ModelError;
 
 /// No configuration file is this large; a tokenizer with 250,000 tokens has 17 MB.
 const LIMIT: u64 = 128 << 20;
 
 /// The whole file.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, ModelError> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ModelError> {
     let io = |source| ModelError::File {
         path: path.to_path_buf(),
         source,
@@ -32,7 +32,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, ModelError> {
 }
 
 /// The file as JSON.
-pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ModelError> {
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ModelError> {
     serde_json::from_slice(&read(path)?).map_err(|source| ModelError::Json {
         path: path.to_path_buf(),
         source,
@@ -40,7 +40,7 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ModelErro
 }
 
 /// The file as JSON, or `None` if it does not exist.
-pub(super) fn read_json_if_there<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ModelError> {
+pub(crate) fn read_json_if_there<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ModelError> {
     match read_json(path) {
         Err(ModelError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
         result => result.map(Some),

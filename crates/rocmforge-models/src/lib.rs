@@ -1,1 +1,35 @@
 //! Language models: architectures as graphs, weights by name, tokenizers, sampling, generation.
+//!
+//! * [`Model`] is an opened model: a GGUF file, or a directory as Hugging Face lays it out. Weights are mapped, not read.
+//! * [`Engine`] runs it on a backend of `rocmforge-ggml`: the CPU, a GPU or a simulated one, with a paged KV cache.
+//! * [`decoder`] has the table of architectures, [`mod@weights`] the table of tensor names.
+//! * [`bert`] runs sentence encoders.
+//!
+//! ```no_run
+//! use rocmforge_ggml::CpuBackend;
+//! use rocmforge_models::{Engine, EngineOptions, Model};
+//!
+//! # fn main() -> Result<(), rocmforge_models::ModelError> {
+//! let model = Model::open("target/models/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")?;
+//! let mut engine = Engine::new(CpuBackend::new(), &model, EngineOptions::default())?;
+//! let prompt = [504, 3575, 282, 4649, 314]; // "The capital of France is"
+//! let sequence = engine.add_sequence(&prompt)?;
+//! let logits = engine.prefill(sequence, &prompt)?;
+//! assert_eq!(logits.len(), model.config().vocab);
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod bert;
+pub mod decoder;
+mod engine;
+mod error;
+mod files;
+mod model;
+pub mod weights;
+
+pub use engine::{Chunk, Context, Engine, EngineOptions, Logits, MemoryPlan, Outputs};
+pub use decoder::KvType;
+pub use error::ModelError;
+pub use model::Model;
+pub use rocmforge_attention::paged::SequenceId;

@@ -5,7 +5,7 @@ use std::path::Path;
 use rocmforge_ggml::Gelu;
 use serde::Deserialize;
 
-use crate::models::{ModelError, files};
+use crate::{ModelError, files};
 
 /// The feed-forward activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

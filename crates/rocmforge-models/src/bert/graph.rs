@@ -3,7 +3,7 @@
 use rocmforge_ggml::{Attention, AttentionMask, DType, GgmlResult, Graph, Layout, Op, TensorDesc, TensorId};
 
 use super::{Activation, BertConfig, Pooling};
-use crate::models::ModelError;
+use crate::ModelError;
 
 /// Tensors to be filled before a run.
 #[derive(Clone, Copy, Debug)]

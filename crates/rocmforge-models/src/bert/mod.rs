@@ -5,10 +5,10 @@
 //! mean pooling, normalised.
 //!
 //! ```no_run
-//! use rocmforge::ggml::CpuBackend;
-//! use rocmforge::models::bert::Bert;
+//! use rocmforge_ggml::CpuBackend;
+//! use rocmforge_models::bert::Bert;
 //!
-//! # fn main() -> Result<(), rocmforge::models::ModelError> {
+//! # fn main() -> Result<(), rocmforge_models::ModelError> {
 //! let model = Bert::open("target/models/all-MiniLM-L6-v2")?;
 //! let batch = model.tokenize(&["A sentence.", "Another one."])?;
 //! let run = model.run(&mut CpuBackend::new(), &batch)?;
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use rocmforge_ggml::executor::{self, ExecuteConfig};
 use rocmforge_ggml::{HostAccess, TensorId};
 
-use super::ModelError;
+use crate::ModelError;
 pub use config::{Activation, BertConfig};
 pub use graph::{BertGraph, BertInputs};
 pub use pooling::{Pooling, PoolingMode};

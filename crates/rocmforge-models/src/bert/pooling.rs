@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::Batch;
-use crate::models::{ModelError, files};
+use crate::{ModelError, files};
 
 /// Which tokens count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tokenizers::{Tokenizer, TruncationParams};
 
 use super::BertConfig;
-use crate::models::{ModelError, files};
+use crate::{ModelError, files};
 
 /// Texts as token ids, padded to the longest.
 #[derive(Clone, Debug, PartialEq, Eq)]

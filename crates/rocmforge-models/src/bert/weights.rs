@@ -9,7 +9,7 @@ use memmap2::Mmap;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-use crate::models::ModelError;
+use crate::ModelError;
 
 /// A mapped weights file whose header has been checked.
 #[derive(Debug)]

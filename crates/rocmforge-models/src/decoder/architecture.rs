@@ -24,7 +24,7 @@ pub enum WindowRule {
 }
 
 /// What distinguishes an architecture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Architecture {
     /// `general.architecture` of GGUF.
     pub name: &'static str,

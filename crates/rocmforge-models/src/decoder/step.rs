@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use rocmforge_ggml::{
-    DType, GgmlResult, Graph, HostAccess, Layout, Op, PagedAttention, SharedBytes, TensorDesc, TensorId, planner,
+    DType, GgmlError, GgmlResult, Graph, HostAccess, Layout, Op, PagedAttention, TensorDesc, TensorId, planner,
 };
 
 use super::weights::LayerWeights;
 use super::{Activation, DecoderConfig, DecoderWeights};
-use crate::ModelError;
 use crate::weights::Weight;
 
 /// Element type of the KV cache.
@@ -70,26 +69,27 @@ pub struct StepShape {
     pub outputs: usize,
 }
 
-/// A matrix or vector of the model in the graph.
-struct Tensors<'a> {
+/// The model's tensors in the graph.
+#[derive(Default)]
+struct Tensors {
     graph: Graph,
-    weights: Vec<(TensorId, &'a Weight)>,
+    weights: Vec<(TensorId, Weight)>,
 }
 
-impl<'a> Tensors<'a> {
+impl Tensors {
     /// `[out, in]` in the file is an `[in, out]` matrix in column-major order.
-    fn matrix(&mut self, weight: &'a Weight) -> TensorId {
+    fn matrix(&mut self, weight: &Weight) -> TensorId {
         let desc = TensorDesc::new([weight.dims[1], weight.dims[0]], weight.dtype, Layout::ColMajor);
         self.add(desc, weight)
     }
 
-    fn vector(&mut self, weight: &'a Weight) -> TensorId {
+    fn vector(&mut self, weight: &Weight) -> TensorId {
         self.add(TensorDesc::f32(weight.dims.clone()), weight)
     }
 
-    fn add(&mut self, desc: TensorDesc, weight: &'a Weight) -> TensorId {
+    fn add(&mut self, desc: TensorDesc, weight: &Weight) -> TensorId {
         let id = self.graph.add_tensor(desc);
-        self.weights.push((id, weight));
+        self.weights.push((id, weight.clone()));
         id
     }
 }
@@ -119,6 +119,7 @@ pub(crate) struct Parameters {
     cache: CacheSpec,
     /// Descriptors only, no node.
     graph: Graph,
+    weights: Vec<(TensorId, Weight)>,
     embedding: TensorId,
     layers: Vec<LayerIds>,
     output_norm: TensorId,
@@ -127,29 +128,17 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// Describes weights and cache, and loads the weights into a backend. The cache starts as zeros.
-    ///
-    /// # Errors
-    /// The backend has no memory for them.
-    pub(crate) fn load<B: HostAccess>(
-        backend: &mut B,
-        config: &DecoderConfig,
-        weights: &DecoderWeights,
-        cache: CacheSpec,
-        mut progress: impl FnMut(usize),
-    ) -> Result<Self, ModelError> {
-        let mut t = Tensors {
-            graph: Graph::new(),
-            weights: Vec::new(),
-        };
-        // Ids count up in the order of the views' bases.
-        let embedding_desc = TensorDesc::new([config.vocab, config.width], weights.embedding.dtype, Layout::RowMajor);
-        let embedding = t.add(embedding_desc, &weights.embedding);
+    /// Describes weights and cache.
+    pub(crate) fn describe(config: &DecoderConfig, weights: &DecoderWeights, cache: CacheSpec) -> Self {
+        let mut t = Tensors::default();
+        let desc = TensorDesc::new([config.vocab, config.width], weights.embedding.dtype, Layout::RowMajor);
+        let mut tied = desc.clone();
+        let embedding = t.add(desc, &weights.embedding);
         let output = match &weights.output {
             Some(output) => t.matrix(output),
             None => {
-                let base = t.graph.tensor(embedding).cloned().unwrap_or_else(|| TensorDesc::f32([0]));
-                let mut tied = TensorDesc::view_of(&base, 0);
+                // The same memory as a matrix.
+                tied.view_of = Some(embedding);
                 tied.layout = Layout::ColMajor;
                 tied.set_shape([config.width, config.vocab]);
                 t.graph.add_tensor(tied)
@@ -157,33 +146,47 @@ impl Parameters {
         };
         let output_norm = t.vector(&weights.output_norm);
         let rope_factors = weights.rope_factors.as_ref().map(|factors| t.vector(factors));
-        let layers: Vec<LayerIds> = weights
+        let layers = weights
             .layers
             .iter()
             .map(|layer| layer_ids(&mut t, layer, config, cache))
             .collect();
-        let mut loaded = 0;
-        for &(id, weight) in &t.weights {
-            let desc = t.graph.tensor(id).ok_or(rocmforge_ggml::GgmlError::UnknownTensor(id))?;
-            let bytes: Arc<dyn SharedBytes> = Arc::clone(weight.bytes());
-            loaded += bytes.bytes().len();
-            backend.load(desc, bytes)?;
-            progress(loaded);
-        }
-        for id in layers.iter().flat_map(|layer| layer.cache) {
-            let desc = t.graph.tensor(id).ok_or(rocmforge_ggml::GgmlError::UnknownTensor(id))?;
-            backend.alloc(desc)?;
-        }
-        Ok(Self {
+        Self {
             config: config.clone(),
             cache,
             graph: t.graph,
+            weights: t.weights,
             embedding,
             layers,
             output_norm,
             output,
             rope_factors,
-        })
+        }
+    }
+
+    /// Loads the weights into a backend and gives it the cache's memory, which starts as zeros. Calls `progress` with the bytes loaded.
+    ///
+    /// # Errors
+    /// The backend has no memory for them.
+    pub(crate) fn load<B: HostAccess>(&self, backend: &mut B, mut progress: impl FnMut(usize)) -> GgmlResult<()> {
+        let desc = |id| self.graph.tensor(id).ok_or(GgmlError::UnknownTensor(id));
+        let mut loaded = 0;
+        for (id, weight) in &self.weights {
+            backend.load(desc(*id)?, Arc::clone(weight.bytes()))?;
+            loaded += weight.bytes().bytes().len();
+            progress(loaded);
+        }
+        for id in self.layers.iter().flat_map(|layer| layer.cache) {
+            backend.alloc(desc(id)?)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of cosines and sines that a device keeps, for positions below `context`.
+    pub(crate) fn rope_table_bytes(&self, context: usize) -> usize {
+        let kinds = 1 + usize::from(self.config.window_rope.is_some());
+        let row = self.config.rope.n_dims.saturating_mul(4);
+        context.saturating_mul(row).saturating_mul(kinds)
     }
 
     /// The id after the last of the parameters'.
@@ -192,9 +195,9 @@ impl Parameters {
     }
 }
 
-fn layer_ids<'a>(
-    t: &mut Tensors<'a>,
-    layer: &'a LayerWeights,
+fn layer_ids(
+    t: &mut Tensors,
+    layer: &LayerWeights,
     config: &DecoderConfig,
     cache: CacheSpec,
 ) -> LayerIds {

@@ -1,0 +1,561 @@
+//! Engine: a model on a backend, with a paged KV cache. Computes logits; choosing tokens is the generator's.
+
+use rocmforge_attention::paged::{KvGeometry, PagedKv, PagedKvConfig, SequenceId};
+use rocmforge_ggml::{GgmlError, HostAccess, TensorId, executor};
+use rocmforge_runtime::Bytes;
+
+use crate::decoder::{CacheSpec, CopyRows, DecoderConfig, DecoderWeights, KvType, Parameters, Step, StepShape};
+use crate::{Model, ModelError};
+
+/// Longest context, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Context {
+    /// The largest that fits, at most what the model was made for.
+    #[default]
+    Auto,
+    /// So many tokens, or an error.
+    Tokens(usize),
+}
+
+/// How an engine is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Tokens that all sequences together can hold.
+    pub context: Context,
+    /// Element type of the KV cache.
+    pub kv: KvType,
+    /// Tokens of a cache block.
+    pub block_size: usize,
+    /// Most tokens of one step: longer prompts are computed in chunks.
+    pub chunk: usize,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            context: Context::Auto,
+            kv: KvType::default(),
+            block_size: 16,
+            chunk: 128,
+        }
+    }
+}
+
+/// What the engine's memory is for, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryPlan {
+    /// Weights.
+    pub weights: usize,
+    /// KV cache.
+    pub cache: usize,
+    /// Intermediates of the step graphs that are kept.
+    pub scratch: usize,
+    /// Tokens of the cache.
+    pub context: usize,
+    /// What the backend had left before; `None` if it knows no limit.
+    pub available: Option<usize>,
+}
+
+/// Which of a chunk's tokens want logits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outputs {
+    /// None: a part of a prompt.
+    None,
+    /// The last.
+    Last,
+    /// All, for perplexity.
+    All,
+}
+
+/// Tokens that continue one sequence in a step.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk<'a> {
+    /// The sequence.
+    pub sequence: SequenceId,
+    /// The tokens, at least one.
+    pub tokens: &'a [u32],
+    /// Which of them want logits.
+    pub outputs: Outputs,
+}
+
+/// Logits of a step, in the order of the chunks and their tokens.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Logits {
+    /// All rows, one after the other.
+    pub data: Vec<f32>,
+    /// Length of a row: the vocabulary.
+    pub vocab: usize,
+}
+
+impl Logits {
+    /// The rows.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
+        self.data.chunks_exact(self.vocab.max(1))
+    }
+}
+
+/// Step graphs that are kept prepared: a prompt's chunk, its rest, and decoding.
+const KEPT_STEPS: usize = 3;
+
+/// A prepared graph and the range of its own tensor ids.
+struct Prepared<T> {
+    graph: T,
+    ids: std::ops::Range<usize>,
+}
+
+/// A model on a backend.
+pub struct Engine<B> {
+    backend: B,
+    config: DecoderConfig,
+    parameters: Parameters,
+    kv: PagedKv,
+    cache: CacheSpec,
+    chunk: usize,
+    steps: Vec<(StepShape, Prepared<Step>)>,
+    copies: Option<(usize, Prepared<CopyRows>)>,
+    next_id: usize,
+    memory: MemoryPlan,
+}
+
+impl<B> std::fmt::Debug for Engine<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("architecture", &self.config.architecture.name)
+            .field("memory", &self.memory)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<B: HostAccess> Engine<B> {
+    /// Loads the weights into `backend` and makes the cache.
+    ///
+    /// # Errors
+    /// The model or the context does not fit ([`ModelError::DoesNotFit`], [`ModelError::ContextTooLarge`]): found before anything is
+    /// loaded. A tensor is missing or has another shape.
+    pub fn new(backend: B, model: &Model, options: EngineOptions) -> Result<Self, ModelError> {
+        Self::with_progress(backend, model, options, |_, _| {})
+    }
+
+    /// [`Self::new`], calling `progress` with the bytes of weights loaded and their total after each tensor.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_progress(
+        mut backend: B,
+        model: &Model,
+        options: EngineOptions,
+        mut progress: impl FnMut(usize, usize),
+    ) -> Result<Self, ModelError> {
+        let config = model.config().clone();
+        for (key, value) in [("block_size", options.block_size), ("chunk", options.chunk)] {
+            if !(1..=1 << 16).contains(&value) {
+                return Err(ModelError::Hyperparameter {
+                    key: key.to_owned(),
+                    value: value.to_string(),
+                    rule: "it must be 1 to 65536",
+                });
+            }
+        }
+        if let Context::Tokens(asked) = options.context
+            && asked > config.context
+        {
+            return Err(ModelError::ContextBeyondModel {
+                asked,
+                most: config.context,
+            });
+        }
+        // Which divisors of rotary frequencies are right depends on the context; the sizes do not.
+        let provisional = DecoderWeights::find(model.weights(), &config, config.context)?;
+        let memory = plan_memory(&provisional, &config, options, backend.available_bytes())?;
+        let weights = DecoderWeights::find(model.weights(), &config, memory.context)?;
+        let cache = CacheSpec {
+            kv: options.kv,
+            block_size: options.block_size,
+            blocks: memory.context.div_ceil(options.block_size),
+            context: memory.context,
+        };
+        let total = weights.bytes();
+        let parameters = Parameters::describe(&config, &weights, cache);
+        parameters.load(&mut backend, |loaded| progress(loaded, total))?;
+        let kv = PagedKv::new(PagedKvConfig {
+            blocks: cache.blocks,
+            block_size: cache.block_size,
+        })?;
+        let next_id = parameters.end().0;
+        Ok(Self {
+            backend,
+            config,
+            parameters,
+            kv,
+            cache,
+            chunk: options.chunk,
+            steps: Vec::new(),
+            copies: None,
+            next_id,
+            memory,
+        })
+    }
+
+    /// What the memory is for.
+    #[must_use]
+    pub const fn memory(&self) -> &MemoryPlan {
+        &self.memory
+    }
+
+    /// The backend.
+    #[must_use]
+    pub const fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// The hyper-parameters.
+    #[must_use]
+    pub const fn config(&self) -> &DecoderConfig {
+        &self.config
+    }
+
+    /// Tokens that all sequences together can hold.
+    #[must_use]
+    pub const fn context(&self) -> usize {
+        self.cache.context
+    }
+
+    /// Most tokens of one step.
+    #[must_use]
+    pub const fn chunk(&self) -> usize {
+        self.chunk
+    }
+
+    /// The cache's bookkeeping.
+    #[must_use]
+    pub const fn cache(&self) -> &PagedKv {
+        &self.kv
+    }
+
+    /// Begins a sequence. Blocks that an earlier sequence with the same beginning left are shared: [`Self::cached_tokens`] of
+    /// the prompt need not be computed again.
+    ///
+    /// # Errors
+    /// The prompt is longer than the context.
+    pub fn add_sequence(&mut self, prompt: &[u32]) -> Result<SequenceId, ModelError> {
+        if prompt.len() > self.cache.context {
+            return Err(ModelError::SequenceTooLong {
+                tokens: prompt.len(),
+                context: self.cache.context,
+            });
+        }
+        Ok(self.kv.add_sequence(prompt)?.id)
+    }
+
+    /// Tokens of a sequence that are in the cache.
+    ///
+    /// # Errors
+    /// There is no such sequence.
+    pub fn cached_tokens(&self, sequence: SequenceId) -> Result<usize, ModelError> {
+        Ok(self.kv.len(sequence)?)
+    }
+
+    /// A second sequence with the same tokens, which shares the cache until one of both goes on.
+    ///
+    /// # Errors
+    /// There is no such sequence.
+    pub fn fork(&mut self, sequence: SequenceId) -> Result<SequenceId, ModelError> {
+        Ok(self.kv.fork(sequence)?)
+    }
+
+    /// Ends a sequence. Its blocks stay findable until they are needed.
+    ///
+    /// # Errors
+    /// There is no such sequence.
+    pub fn remove(&mut self, sequence: SequenceId) -> Result<(), ModelError> {
+        Ok(self.kv.remove(sequence)?)
+    }
+
+    /// Computes what the cache does not have yet of a prompt, chunk by chunk, and returns the logits after its last token.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn prefill(&mut self, sequence: SequenceId, prompt: &[u32]) -> Result<Vec<f32>, ModelError> {
+        let cached = self.kv.len(sequence)?;
+        let rest = prompt.get(cached..).filter(|rest| !rest.is_empty()).ok_or(ModelError::NoTokens)?;
+        let mut logits = Logits::default();
+        let count = rest.len().div_ceil(self.chunk);
+        for (index, tokens) in rest.chunks(self.chunk).enumerate() {
+            let outputs = if index + 1 == count { Outputs::Last } else { Outputs::None };
+            logits = self.step(&[Chunk {
+                sequence,
+                tokens,
+                outputs,
+            }])?;
+        }
+        Ok(logits.data)
+    }
+
+    /// One token further.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn decode(&mut self, sequence: SequenceId, token: u32) -> Result<Vec<f32>, ModelError> {
+        let chunk = Chunk {
+            sequence,
+            tokens: &[token],
+            outputs: Outputs::Last,
+        };
+        Ok(self.step(&[chunk])?.data)
+    }
+
+    /// Computes one step: some tokens of some sequences. After an error no sequence has changed.
+    ///
+    /// # Errors
+    /// A sequence becomes longer than the context, the cache has no room, a token is not in the vocabulary, or the backend failed.
+    pub fn step(&mut self, chunks: &[Chunk<'_>]) -> Result<Logits, ModelError> {
+        let before = chunks
+            .iter()
+            .map(|chunk| Ok((chunk.sequence, self.kv.len(chunk.sequence)?)))
+            .collect::<Result<Vec<_>, ModelError>>()?;
+        let result = self.try_step(chunks, &before);
+        if result.is_err() {
+            for (sequence, length) in before {
+                // Only what this step has appended goes; a sequence that it did not reach is as long as before.
+                if self.kv.len(sequence).is_ok_and(|now| now > length) {
+                    self.kv.truncate(sequence, length)?;
+                }
+            }
+        }
+        result
+    }
+
+    fn try_step(&mut self, chunks: &[Chunk<'_>], before: &[(SequenceId, usize)]) -> Result<Logits, ModelError> {
+        let shape = self.check(chunks, before)?;
+        let mut inputs = Inputs::default();
+        let mut copies = Vec::new();
+        for (row, (chunk, &(_, start))) in chunks.iter().zip(before).enumerate() {
+            let appended = self.kv.append(chunk.sequence, chunk.tokens)?;
+            copies.extend(appended.copies);
+            inputs.add(chunk, row, start, &appended.slots);
+        }
+        let width = self.cache.table_width();
+        for chunk in chunks {
+            let table = self.kv.table(chunk.sequence)?;
+            inputs.block_table.extend_from_slice(table);
+            inputs.block_table.extend(std::iter::repeat_n(0, width - table.len()));
+        }
+        for copy in copies {
+            self.copy_block(copy.from, copy.to)?;
+        }
+        let index = self.prepared(shape)?;
+        let step = &self.steps[index].1.graph;
+        for (id, values) in [
+            (step.ids, &inputs.ids),
+            (step.positions, &inputs.positions),
+            (step.slots, &inputs.slots),
+            (step.sequence, &inputs.sequence),
+            (step.block_table, &inputs.block_table),
+        ] {
+            self.backend.write_u32(id, values)?;
+        }
+        if let Some(id) = step.output_rows {
+            self.backend.write_u32(id, &inputs.output_rows)?;
+        }
+        executor::execute_prepared(&mut self.backend, &step.graph)?;
+        let data = step.logits.map(|id| self.backend.read_f32(id)).transpose()?;
+        for chunk in chunks {
+            self.kv.mark_written(chunk.sequence)?;
+        }
+        Ok(Logits {
+            data: data.unwrap_or_default(),
+            vocab: self.config.vocab,
+        })
+    }
+
+    fn check(&self, chunks: &[Chunk<'_>], before: &[(SequenceId, usize)]) -> Result<StepShape, ModelError> {
+        let mut shape = StepShape {
+            tokens: 0,
+            sequences: chunks.len(),
+            outputs: 0,
+        };
+        for (index, (chunk, &(_, start))) in chunks.iter().zip(before).enumerate() {
+            if chunk.tokens.is_empty() {
+                return Err(ModelError::NoTokens);
+            }
+            if chunks[..index].iter().any(|other| other.sequence == chunk.sequence) {
+                return Err(ModelError::SequenceTwice {
+                    sequence: chunk.sequence.number(),
+                });
+            }
+            if let Some(&id) = chunk.tokens.iter().find(|&&id| id as usize >= self.config.vocab) {
+                let vocab = self.config.vocab;
+                return Err(ModelError::TokenOutOfRange { id, vocab });
+            }
+            let tokens = start.saturating_add(chunk.tokens.len());
+            if tokens > self.cache.context {
+                let context = self.cache.context;
+                return Err(ModelError::SequenceTooLong { tokens, context });
+            }
+            shape.tokens += chunk.tokens.len();
+            shape.outputs += match chunk.outputs {
+                Outputs::None => 0,
+                Outputs::Last => 1,
+                Outputs::All => chunk.tokens.len(),
+            };
+        }
+        if shape.tokens == 0 {
+            return Err(ModelError::NoTokens);
+        }
+        Ok(shape)
+    }
+
+    /// The index of the prepared graph for a shape; the one not used for longest makes room for a new one.
+    fn prepared(&mut self, shape: StepShape) -> Result<usize, ModelError> {
+        if let Some(index) = self.steps.iter().position(|(kept, _)| *kept == shape) {
+            let kept = self.steps.remove(index);
+            self.steps.push(kept);
+            return Ok(self.steps.len() - 1);
+        }
+        while self.steps.len() >= KEPT_STEPS {
+            let (_, old) = self.steps.remove(0);
+            self.free(old.ids)?;
+        }
+        let step = Step::build(&self.parameters, shape, TensorId(self.next_id))?;
+        let ids = self.next_id..step.graph.next_id().0;
+        self.next_id = ids.end;
+        if let Err(error) = executor::prepare(&mut self.backend, &step.graph) {
+            self.free(ids)?;
+            return Err(error.into());
+        }
+        self.steps.push((shape, Prepared { graph: step, ids }));
+        Ok(self.steps.len() - 1)
+    }
+
+    fn free(&mut self, ids: std::ops::Range<usize>) -> Result<(), ModelError> {
+        for id in ids.map(TensorId) {
+            match self.backend.free(id) {
+                // Not every tensor of a graph is used by a node.
+                Ok(()) | Err(GgmlError::UnknownTensor(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a block's keys and values in every layer.
+    fn copy_block(&mut self, from: u32, to: u32) -> Result<(), ModelError> {
+        let rows = self.cache.block_size;
+        if self.copies.is_none() {
+            let graph = CopyRows::build(&self.parameters, rows, TensorId(self.next_id))?;
+            let ids = self.next_id..graph.graph.next_id().0;
+            self.next_id = ids.end;
+            executor::prepare(&mut self.backend, &graph.graph)?;
+            self.copies = Some((rows, Prepared { graph, ids }));
+        }
+        let Some((_, copies)) = &self.copies else { return Ok(()) };
+        let slots = |block: u32| -> Vec<u32> { (0..rows as u32).map(|row| block * rows as u32 + row).collect() };
+        self.backend.write_u32(copies.graph.from, &slots(from))?;
+        self.backend.write_u32(copies.graph.to, &slots(to))?;
+        executor::execute_prepared(&mut self.backend, &copies.graph.graph)?;
+        Ok(())
+    }
+}
+
+/// Index tensors of a step.
+#[derive(Default)]
+struct Inputs {
+    ids: Vec<u32>,
+    positions: Vec<u32>,
+    slots: Vec<u32>,
+    sequence: Vec<u32>,
+    block_table: Vec<u32>,
+    output_rows: Vec<u32>,
+}
+
+impl Inputs {
+    fn add(&mut self, chunk: &Chunk<'_>, row: usize, start: usize, slots: &[u32]) {
+        let first = self.ids.len();
+        let count = chunk.tokens.len();
+        self.ids.extend_from_slice(chunk.tokens);
+        self.positions.extend((start..start + count).map(|position| position as u32));
+        self.slots.extend_from_slice(slots);
+        self.sequence.extend(std::iter::repeat_n(row as u32, count));
+        let outputs = match chunk.outputs {
+            Outputs::None => first + count..first + count,
+            Outputs::Last => first + count - 1..first + count,
+            Outputs::All => first..first + count,
+        };
+        self.output_rows.extend(outputs.map(|row| row as u32));
+    }
+}
+
+/// The context that fits, and what it takes.
+fn plan_memory(
+    weights: &DecoderWeights,
+    config: &DecoderConfig,
+    options: EngineOptions,
+    available: Option<usize>,
+) -> Result<MemoryPlan, ModelError> {
+    let geometry = KvGeometry {
+        layers: config.layers,
+        kv_heads: config.kv_heads,
+        k_dim: config.head_dim,
+        v_dim: config.head_dim,
+        bytes_per_element: options.kv.bytes(),
+        block_size: options.block_size,
+    };
+    let smallest = CacheSpec {
+        kv: options.kv,
+        block_size: options.block_size,
+        blocks: 1,
+        context: config.context,
+    };
+    let parameters = Parameters::describe(config, weights, smallest);
+    let mut scratch = parameters.rope_table_bytes(config.context);
+    for tokens in [options.chunk, options.chunk, 1] {
+        let shape = StepShape {
+            tokens,
+            sequences: 1,
+            outputs: 1,
+        };
+        let step = Step::build(&parameters, shape, parameters.end())?;
+        scratch = scratch.saturating_add(step.plan.bytes).saturating_add(config.vocab * 4);
+    }
+    let weight_bytes = weights.bytes();
+    let fixed = weight_bytes.saturating_add(scratch);
+    let largest = match available {
+        None => config.context,
+        Some(available) => {
+            let rest = Bytes(available.saturating_sub(fixed) as u64);
+            geometry.largest_context(rest)?.min(config.context)
+        }
+    };
+    let cache = |tokens| -> Result<usize, ModelError> {
+        Ok(usize::try_from(geometry.bytes_for(tokens)?.0).unwrap_or(usize::MAX))
+    };
+    let needed = |tokens| -> Result<usize, ModelError> { Ok(fixed.saturating_add(cache(tokens)?)) };
+    let context = match options.context {
+        Context::Auto => largest,
+        Context::Tokens(asked) => asked.max(1),
+    };
+    if let Some(available) = available {
+        if largest == 0 {
+            return Err(ModelError::DoesNotFit {
+                needed: needed(options.block_size)?,
+                weights: weight_bytes,
+                available,
+            });
+        }
+        if context > largest {
+            return Err(ModelError::ContextTooLarge {
+                asked: context,
+                needed: needed(context)?,
+                available,
+                largest,
+            });
+        }
+    }
+    Ok(MemoryPlan {
+        weights: weight_bytes,
+        cache: cache(context)?,
+        scratch,
+        context,
+        available,
+    })
+}

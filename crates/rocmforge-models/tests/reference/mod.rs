@@ -1,0 +1,158 @@
+//! Fixtures of the f64 reference, and the comparison of an engine with them. README.md says how they were made.
+
+use std::path::{Path, PathBuf};
+
+use rocmforge_ggml::HostAccess;
+use rocmforge_models::{Chunk, Context, Engine, EngineOptions, Model, Outputs};
+use serde::Deserialize;
+
+/// Two logits this close may change places in f32.
+pub(crate) const TIE: f64 = 1e-3;
+/// Largest difference of a logit between f32 and f64.
+pub(crate) const LOGIT: f64 = 1e-3;
+
+#[derive(Deserialize)]
+pub(crate) struct Fixture {
+    pub(crate) vocabulary: usize,
+    every: usize,
+    logits: String,
+    pub(crate) prompts: Vec<Prompt>,
+    pub(crate) scored: Scored,
+    #[serde(skip)]
+    rows: Vec<f32>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Prompt {
+    pub(crate) name: String,
+    pub(crate) ids: Vec<u32>,
+    pub(crate) greedy: Vec<u32>,
+    pub(crate) gaps: Vec<f64>,
+    largest_ids: Vec<usize>,
+}
+
+/// A text whose next tokens are predicted at each position.
+#[derive(Deserialize)]
+pub(crate) struct Scored {
+    pub(crate) ids: Vec<u32>,
+    pub(crate) best: Vec<u32>,
+    pub(crate) gaps: Vec<f64>,
+    pub(crate) nll: Vec<f64>,
+    pub(crate) perplexity: f64,
+}
+
+/// The folder with the fixtures.
+pub(crate) fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference")
+}
+
+impl Fixture {
+    pub(crate) fn load(name: &str) -> Self {
+        let text = std::fs::read(folder().join(format!("{name}.json"))).expect("a committed fixture");
+        let mut fixture: Self = serde_json::from_slice(&text).expect("the fixture's format");
+        let rows = std::fs::read(folder().join(&fixture.logits)).expect("a committed fixture");
+        fixture.rows = bytemuck::pod_collect_to_vec(&rows);
+        fixture
+    }
+
+    /// The reference's logits after prompt `index`, as pairs of id and value.
+    fn logits(&self, index: usize) -> Vec<(usize, f64)> {
+        let every = self.vocabulary.div_ceil(self.every);
+        let start: usize = self.prompts[..index].iter().map(|p| every + p.largest_ids.len()).sum();
+        let ids = (0..self.vocabulary).step_by(self.every).chain(self.prompts[index].largest_ids.iter().copied());
+        ids.zip(&self.rows[start..]).map(|(id, &value)| (id, f64::from(value))).collect()
+    }
+}
+
+/// `target/models` of the workspace, or where `ROCMFORGE_MODELS_DIR` says.
+pub(crate) fn model_file(file: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("ROCMFORGE_MODELS_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/models"), PathBuf::from);
+    let path = root.join(file);
+    path.exists().then_some(path)
+}
+
+/// An engine whose cache is as exact as the activations.
+pub(crate) fn engine<B: HostAccess>(backend: B, model: &Model, context: usize) -> Engine<B> {
+    let options = EngineOptions {
+        context: Context::Tokens(context),
+        kv: rocmforge_models::KvType::F32,
+        ..EngineOptions::default()
+    };
+    Engine::new(backend, model, options).expect("the model loads")
+}
+
+pub(crate) fn best(logits: &[f32]) -> u32 {
+    let mut best = 0;
+    for (id, &value) in logits.iter().enumerate() {
+        if value > logits[best] {
+            best = id;
+        }
+    }
+    best as u32
+}
+
+/// Runs prompt `index`: the first logits, then `tokens` greedy ones. After a choice that the reference finds hard the reference's own
+/// token goes on. Returns the largest difference of a logit.
+pub(crate) fn check_prompt<B: HostAccess>(engine: &mut Engine<B>, fixture: &Fixture, index: usize, tokens: usize) -> f64 {
+    let prompt = &fixture.prompts[index];
+    let sequence = engine.add_sequence(&prompt.ids).expect("room");
+    let mut logits = engine.prefill(sequence, &prompt.ids).expect("runs");
+    let mut worst = 0.0f64;
+    for (id, expected) in fixture.logits(index) {
+        let difference = (f64::from(logits[id]) - expected).abs();
+        worst = worst.max(difference);
+        assert!(difference < LOGIT, "{}: logit {id} is {}, expected {expected}", prompt.name, logits[id]);
+    }
+    for (step, (&expected, &gap)) in prompt.greedy.iter().zip(&prompt.gaps).take(tokens).enumerate() {
+        let found = best(&logits);
+        assert!(
+            found == expected || gap <= TIE,
+            "{}: token {step} is {found}, the reference has {expected} with a gap of {gap}",
+            prompt.name
+        );
+        if step + 1 < tokens {
+            logits = engine.decode(sequence, expected).expect("runs");
+        }
+    }
+    engine.remove(sequence).expect("there");
+    worst
+}
+
+/// Logarithm of the probability of each next token, in f64.
+pub(crate) fn log_probability(logits: &[f32], id: u32) -> f64 {
+    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits.iter().map(|&l| f64::from(l - max).exp()).sum();
+    f64::from(logits[id as usize] - max) - sum.ln()
+}
+
+/// Scores the text in chunks of `chunk` and returns the perplexity.
+pub(crate) fn check_scored<B: HostAccess>(engine: &mut Engine<B>, scored: &Scored, chunk: usize) -> f64 {
+    let sequence = engine.add_sequence(&scored.ids[..1]).expect("room");
+    let mut at = 0;
+    let (mut sum, mut count) = (0.0, 0usize);
+    for tokens in scored.ids.chunks(chunk) {
+        let chunk = Chunk {
+            sequence,
+            tokens,
+            outputs: Outputs::All,
+        };
+        let logits = engine.step(&[chunk]).expect("runs");
+        for row in logits.rows() {
+            let (best, gap) = (best(row), scored.gaps.get(at));
+            if let (Some(&expected), Some(&gap)) = (scored.best.get(at), gap) {
+                assert!(best == expected || gap <= TIE, "position {at}: {best}, the reference has {expected} by {gap}");
+            }
+            if let (Some(&next), Some(&nll)) = (scored.ids.get(at + 1), scored.nll.get(at)) {
+                let found = -log_probability(row, next);
+                assert!((found - nll).abs() < LOGIT, "position {at}: {found}, expected {nll}");
+                sum += found;
+                count += 1;
+            }
+            at += 1;
+        }
+    }
+    engine.remove(sequence).expect("there");
+    assert!(count + 1 >= scored.nll.len(), "{count} of {} positions", scored.nll.len());
+    (sum / count as f64).exp()
+}
