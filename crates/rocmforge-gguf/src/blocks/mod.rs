@@ -64,9 +64,9 @@ type Encoder = fn(&[f32]) -> Vec<u8>;
 /// The encoder of a type.
 fn encoder(ty: TensorType) -> Option<Encoder> {
     Some(match ty {
-        TensorType::F32 => encode::f32,
-        TensorType::F16 => encode::f16,
-        TensorType::Bf16 => encode::bf16,
+        TensorType::F32 => |values| pack_blocks(values, encode::f32),
+        TensorType::F16 => |values| pack_blocks(values, encode::f16),
+        TensorType::Bf16 => |values| pack_blocks(values, encode::bf16),
         TensorType::Q4_0 => |values| pack_blocks(values, encode::q4_0),
         TensorType::Q4_1 => |values| pack_blocks(values, encode::q4_1),
         TensorType::Q5_0 => |values| pack_blocks(values, encode::q5_0),
