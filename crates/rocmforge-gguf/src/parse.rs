@@ -106,8 +106,7 @@ pub(crate) fn parse(bytes: &[u8], part: usize) -> Result<Parsed> {
 
 fn parse_metadata(cursor: &mut Cursor<'_>, count: u64) -> Result<Metadata> {
     let mut metadata = Metadata::default();
-    // At most the bytes of the file divided by 14, so it fits.
-    metadata.reserve(count as usize);
+    metadata.reserve(limits::reserve(count));
     for _ in 0..count {
         let at = cursor.at();
         let len = cursor.u64("a metadata key's length")?;
@@ -215,8 +214,7 @@ fn parse_elements(cursor: &mut Cursor<'_>, key: &str, ty: ValueType, count: u64)
         ValueType::F64 => Array::F64(packed(cursor, count, f64::from_le_bytes)?),
         ValueType::Bool => Array::Bool(bools(cursor, key, count)?),
         ValueType::String => {
-            // The caller has compared the count with the rest of the file, 8 bytes a string.
-            let mut items = Vec::with_capacity(count as usize);
+            let mut items = Vec::with_capacity(limits::reserve(count));
             for _ in 0..count {
                 items.push(string(cursor)?);
             }
@@ -246,8 +244,7 @@ fn parse_tensors(
     part: usize,
     file_len: usize,
 ) -> Result<Vec<TensorInfo>> {
-    // At most the bytes of the file divided by 25, so it fits.
-    let mut entries = Vec::with_capacity(count as usize);
+    let mut entries = Vec::with_capacity(limits::reserve(count));
     for _ in 0..count {
         entries.push(parse_entry(cursor)?);
     }
