@@ -4,8 +4,8 @@
 //! cargo run -p rocmforge-gguf --example inspect -- FILE [--ctx N] [--tensors]
 //! ```
 //!
-//! `--ctx N` computes the KV cache for N tokens instead of the model's own context length; `--tensors` lists all tensors.
-//! The exit code is 1 for a bad file and 2 for bad arguments.
+//! `--ctx N` computes the KV cache for N tokens instead of the model's own context length; `--tensors` lists all
+//! tensors. The exit code is 1 for a bad file and 2 for bad arguments.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,8 +16,8 @@ use rocmforge_gguf::{Gguf, Metadata, Result, TensorType, Value};
 
 const USAGE: &str = "usage: inspect FILE [--ctx N] [--tensors]";
 
-/// Sliding-window layers of architectures whose files have a window but not which layers use it: of each so many layers all
-/// but the last.
+/// Architectures whose files have a sliding window but not the layers that use it. In each group of so many layers all
+/// but the last use it.
 const WINDOW_PERIODS: &[(&str, u64)] = &[("gemma2", 2), ("gemma3", 6)];
 
 /// The command line.

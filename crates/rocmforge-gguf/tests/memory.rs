@@ -15,8 +15,8 @@ thread_local! {
     static ASKED: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator unchanged. The count is a thread-local number without a destructor and
-// allocates nothing.
+// SAFETY: every call goes to the system's allocator unchanged. The count is a thread-local number without a destructor
+// and allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ASKED.set(ASKED.get() + layout.size());

@@ -101,8 +101,8 @@ pub(super) fn q5_1(values: &[f32; 32], block: &mut [u8; 24]) {
     put_nibbles(&mut block[8..], &q);
 }
 
-/// Nearest integer, ties away from zero, at most 127 in magnitude. As `f32::round`, but in instructions that take several
-/// values at a time.
+/// Nearest integer, ties away from zero, at most 127 in magnitude. As `f32::round`, but in instructions that take
+/// several values at a time.
 fn round_away(value: f32) -> i8 {
     let magnitude = value.abs().min(127.0);
     let whole = magnitude as i32;
