@@ -1,8 +1,9 @@
 //! GGUF files: reader, writer, and block formats.
 //!
-//! [`Gguf`] maps a model's file (or all files of a split model) and checks every length, count and offset before it uses it:
-//! any bytes give a model or a [`GgufError`] that names the place. [`Metadata`] has typed getters, [`TensorInfo`] the shape
-//! and [`TensorType`] of a tensor, and [`blocks`] decodes and encodes the quantised formats. [`Writer`] makes files.
+//! [`Gguf`] maps a model's file (or all files of a split model) and checks every length, count and offset before it
+//! uses it: any bytes give a model or a [`GgufError`] that names the place. [`Metadata`] has typed getters,
+//! [`TensorInfo`] the shape and [`TensorType`] of a tensor, and [`blocks`] decodes and encodes the quantised formats.
+//! [`Writer`] makes files.
 //!
 //! ```
 //! use rocmforge_gguf::{Gguf, TensorType, Writer, blocks};

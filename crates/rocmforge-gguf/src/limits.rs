@@ -22,6 +22,12 @@ pub(crate) const LEAST_ENTRY_BYTES: u64 = 14;
 /// No tensor entry is shorter: a name of one byte with its length, the number of dimensions, type and offset.
 pub(crate) const LEAST_TENSOR_BYTES: u64 = 25;
 
+/// Room to reserve for so many things. A file can claim more than it has, and what is there is counted as it is read:
+/// so at most 65,536 at once.
+pub(crate) fn reserve(count: u64) -> usize {
+    count.min(1 << 16) as usize
+}
+
 /// The alignment, where it is a power of two of at most 1 MiB.
 pub(crate) fn check_alignment(alignment: u64) -> Result<usize> {
     if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {

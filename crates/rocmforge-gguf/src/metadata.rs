@@ -8,8 +8,8 @@ use crate::value::{Array, Value};
 
 /// The metadata of a model. Keys are unique and not empty.
 ///
-/// A typed getter such as [`Metadata::string`] fails where the key is absent; its `opt_` twin gives `None` there. Both fail
-/// where the value has another type, or a number does not fit.
+/// A typed getter such as [`Metadata::string`] fails where the key is absent; its `opt_` twin gives `None` there. Both
+/// fail where the value has another type, or a number does not fit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     entries: Vec<(String, Value)>,
@@ -53,16 +53,10 @@ impl Metadata {
         self.entries.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// Appends an entry; false, and nothing changed, where the key is taken.
-    pub(crate) fn push(&mut self, key: String, value: Value) -> bool {
-        match self.index.entry(key) {
-            std::collections::hash_map::Entry::Occupied(_) => false,
-            std::collections::hash_map::Entry::Vacant(slot) => {
-                self.entries.push((slot.key().clone(), value));
-                slot.insert(self.entries.len() - 1);
-                true
-            }
-        }
+    /// Appends an entry whose key is new.
+    pub(crate) fn push(&mut self, key: String, value: Value) {
+        self.index.insert(key.clone(), self.entries.len());
+        self.entries.push((key, value));
     }
 
     /// Room for `count` further entries.

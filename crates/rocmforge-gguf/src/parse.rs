@@ -1,7 +1,5 @@
 //! Parser of one GGUF file: header, metadata, tensor table.
 
-use std::collections::HashSet;
-
 use crate::cursor::Cursor;
 use crate::error::{GgufError, Result};
 use crate::limits::{self, ALIGNMENT_KEY, DEFAULT_ALIGNMENT};
@@ -63,7 +61,8 @@ pub(crate) struct Parsed {
     pub(crate) tensors: Vec<TensorInfo>,
 }
 
-/// Parses one file. Every tensor's data lie inside `bytes`.
+/// Parses one file. Every tensor's data lie inside `bytes`. That names are unique is for the caller to check, over all
+/// parts.
 pub(crate) fn parse(bytes: &[u8], part: usize) -> Result<Parsed> {
     let mut cursor = Cursor::new(bytes);
     let magic = cursor.array("the magic number")?;
@@ -106,8 +105,7 @@ pub(crate) fn parse(bytes: &[u8], part: usize) -> Result<Parsed> {
 
 fn parse_metadata(cursor: &mut Cursor<'_>, count: u64) -> Result<Metadata> {
     let mut metadata = Metadata::default();
-    // At most the bytes of the file divided by 14, so it fits.
-    metadata.reserve(count as usize);
+    metadata.reserve(limits::reserve(count));
     for _ in 0..count {
         let at = cursor.at();
         let len = cursor.u64("a metadata key's length")?;
@@ -215,8 +213,7 @@ fn parse_elements(cursor: &mut Cursor<'_>, key: &str, ty: ValueType, count: u64)
         ValueType::F64 => Array::F64(packed(cursor, count, f64::from_le_bytes)?),
         ValueType::Bool => Array::Bool(bools(cursor, key, count)?),
         ValueType::String => {
-            // The caller has compared the count with the rest of the file, 8 bytes a string.
-            let mut items = Vec::with_capacity(count as usize);
+            let mut items = Vec::with_capacity(limits::reserve(count));
             for _ in 0..count {
                 items.push(string(cursor)?);
             }
@@ -246,8 +243,7 @@ fn parse_tensors(
     part: usize,
     file_len: usize,
 ) -> Result<Vec<TensorInfo>> {
-    // At most the bytes of the file divided by 25, so it fits.
-    let mut entries = Vec::with_capacity(count as usize);
+    let mut entries = Vec::with_capacity(limits::reserve(count));
     for _ in 0..count {
         entries.push(parse_entry(cursor)?);
     }
@@ -255,39 +251,25 @@ fn parse_tensors(
     let file_len = file_len as u64;
     // The header ends inside the file, and files are shorter than 2^63 bytes, so this does not overflow.
     let data_start = cursor.at().next_multiple_of(align);
-    let mut names = HashSet::with_capacity(entries.len());
     let mut tensors = Vec::with_capacity(entries.len());
     let mut expected = 0_u64;
-    for entry in &entries {
-        let Entry { name, dims, ty, offset } = entry;
-        if !names.insert(name.as_str()) {
-            return Err(GgufError::DuplicateTensor { name: name.clone() });
+    for Entry { name, dims, ty, offset } in entries {
+        let (elements, byte_len) = limits::tensor_size(&name, &dims, ty)?;
+        if offset != expected {
+            return Err(GgufError::BadOffset { name, offset, expected });
         }
-        let (elements, byte_len) = limits::tensor_size(name, dims, *ty)?;
-        if *offset != expected {
-            return Err(GgufError::BadOffset {
-                name: name.clone(),
-                offset: *offset,
-                expected,
-            });
-        }
-        // `expected` is at most the file's length plus one alignment (checked below for the tensor before), and a
-        // tensor has less than 2^63 bytes, so the sums stay below 2^64.
+        // The tensor before ends inside the file, so this is at most the file's length plus one alignment.
         let start = data_start + expected;
-        let end = start + byte_len as u64;
+        let end = start.saturating_add(byte_len as u64);
         if end > file_len {
-            return Err(GgufError::TensorPastEnd {
-                name: name.clone(),
-                end,
-                file_len,
-            });
+            return Err(GgufError::TensorPastEnd { name, end, file_len });
         }
         expected += (byte_len as u64).next_multiple_of(align);
         tensors.push(TensorInfo {
-            name: name.clone(),
+            name,
             // The product of the dimensions fits usize, so each does.
             dims: dims.iter().map(|&dim| dim as usize).collect(),
-            ty: *ty,
+            ty,
             elements,
             byte_len,
             part,

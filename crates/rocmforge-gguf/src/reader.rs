@@ -48,12 +48,12 @@ pub struct Gguf {
 impl Gguf {
     /// Opens a model by mapping its file; nothing of the tensors is read before it is used.
     ///
-    /// Of a split model `path` must name the first part, `PREFIX-00001-of-COUNT.gguf`; the others are looked for beside it.
-    /// The metadata are those of the first part.
+    /// Of a split model `path` must name the first part, `PREFIX-00001-of-COUNT.gguf`; the others are looked for beside
+    /// it. The metadata are those of the first part.
     ///
     /// While the model is open no other process may shorten or rewrite its files: reading a page that a shorter file no
-    /// longer has ends this process with SIGBUS, and rewritten tensors are seen rewritten. [`Gguf::open_read`] has neither
-    /// limit and needs memory for the whole file.
+    /// longer has ends this process with SIGBUS, and rewritten tensors are seen rewritten. [`Gguf::open_read`] has
+    /// neither limit and needs memory for the whole file.
     ///
     /// # Errors
     /// [`GgufError::Io`] where a file cannot be opened, else [`GgufError::File`] with what is wrong in it.
@@ -177,8 +177,8 @@ impl Gguf {
 
     /// The data of a tensor of this model: exactly [`TensorInfo::byte_len`] bytes, not copied.
     ///
-    /// Mapped data are aligned to [`Gguf::alignment`] or a page, whichever is less; data in memory may be unaligned. The
-    /// tensor of another model gives other bytes, or none where this one is shorter.
+    /// Mapped data are aligned to [`Gguf::alignment`] or a page, whichever is less; data in memory may be unaligned.
+    /// The tensor of another model gives other bytes, or none where this one is shorter.
     pub fn data(&self, tensor: &TensorInfo) -> &[u8] {
         let part = self.parts.get(tensor.part).map_or(&[][..], Storage::bytes);
         part.get(tensor.start..)
@@ -242,9 +242,9 @@ fn map(path: &Path) -> Result<Storage> {
         // An empty range cannot be mapped.
         return Ok(Storage::Memory(Vec::new()));
     }
-    // SAFETY: the map is read-only and private to this model. Its length is that of the file, which `Mmap::map` reads. That
-    // the file keeps its length and contents is a condition that `Gguf::open` states: the system has no call that secures
-    // it. Bytes are only read as plain numbers, and text is copied before it is checked as UTF-8.
+    // SAFETY: the map is read-only and private to this model. Its length is that of the file, which `Mmap::map` reads.
+    // That the file keeps its length and contents is a condition that `Gguf::open` states: the system has no call that
+    // secures it. Bytes are only read as plain numbers, and text is copied before it is checked as UTF-8.
     let mapped = unsafe { Mmap::map(&file) };
     mapped.map(Storage::Mapped).map_err(|source| GgufError::Io {
         action: "map",

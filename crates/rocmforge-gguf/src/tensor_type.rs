@@ -11,8 +11,8 @@ struct Layout {
 
 macro_rules! tensor_types {
     ($($variant:ident = $id:literal, $name:literal, $len:literal, $bytes:literal;)*) => {
-        /// The element format of a tensor. A tensor's row is a whole number of blocks: [`TensorType::block_len`] elements
-        /// in [`TensorType::block_bytes`] bytes.
+        /// The element format of a tensor. A tensor's row is a whole number of blocks: [`TensorType::block_len`]
+        /// elements in [`TensorType::block_bytes`] bytes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u32)]
         pub enum TensorType {

@@ -36,8 +36,8 @@ macro_rules! value_types {
                 }
             }
 
-            /// The fewest bytes a value of this type takes in the file: its size, or the size of the length for a string,
-            /// or of element type and length for an array.
+            /// The fewest bytes a value of this type takes in the file: its size, or the size of the length for a
+            /// string, or of element type and length for an array.
             pub const fn least_bytes(self) -> usize {
                 match self {
                     $(ValueType::$variant => $bytes,)*

@@ -24,8 +24,8 @@ struct Tensor<'a> {
     bytes: Cow<'a, [u8]>,
 }
 
-/// A GGUF file in the making. What the reader would refuse is refused when it is added, so a file that is written can be
-/// read.
+/// A GGUF file in the making. What the reader would refuse is refused when it is added, so a file that is written can
+/// be read.
 ///
 /// The tensors' data are aligned to `general.alignment` (a `u32`) where that is among the metadata, else to 32 bytes.
 #[derive(Clone, Debug)]
@@ -61,9 +61,8 @@ impl<'a> Writer<'a> {
 
     /// Adds a metadata entry.
     ///
-    /// # Errors
-    /// [`GgufError::EmptyKey`], [`GgufError::KeyTooLong`], [`GgufError::DuplicateKey`], [`GgufError::TooMany`] for a string
-    /// of more than 2^30 bytes or an array of more than 2^30 elements, [`GgufError::BadAlignment`] and
+    /// # Errors [`GgufError::EmptyKey`], [`GgufError::KeyTooLong`], [`GgufError::DuplicateKey`], [`GgufError::TooMany`]
+    /// for a string of more than 2^30 bytes or an array of more than 2^30 elements, [`GgufError::BadAlignment`] and
     /// [`GgufError::AlignmentType`] for `general.alignment`. A position in an error is where the entry would stand. The
     /// writer is unchanged then.
     pub fn metadata(&mut self, key: impl Into<String>, value: impl Into<Value>) -> Result<&mut Self> {
@@ -102,10 +101,9 @@ impl<'a> Writer<'a> {
 
     /// Adds a tensor: its dimensions, the contiguous one first, and its data, whole blocks of `ty`.
     ///
-    /// # Errors
-    /// [`GgufError::BadNameLength`], [`GgufError::DuplicateTensor`], [`GgufError::BadDimCount`], [`GgufError::ZeroDim`],
-    /// [`GgufError::TensorTooLarge`], [`GgufError::RowNotBlocks`], [`GgufError::WrongByteLength`]. The writer is unchanged
-    /// then.
+    /// # Errors [`GgufError::BadNameLength`], [`GgufError::DuplicateTensor`], [`GgufError::BadDimCount`],
+    /// [`GgufError::ZeroDim`], [`GgufError::TensorTooLarge`], [`GgufError::RowNotBlocks`],
+    /// [`GgufError::WrongByteLength`]. The writer is unchanged then.
     pub fn tensor(
         &mut self,
         name: impl Into<String>,
@@ -167,8 +165,8 @@ impl<'a> Writer<'a> {
         Ok(bytes)
     }
 
-    /// Writes the file under `path`, in place of a file that is there. The data go to a file beside it, which is renamed
-    /// when it is complete and on disk: at no time is there half a file under the name.
+    /// Writes the file under `path`, in place of a file that is there. The data go to a file beside it, which is
+    /// renamed when it is complete and on disk: at no time is there half a file under the name.
     ///
     /// # Errors
     /// [`GgufError::Io`]; the file beside is removed and `path` is as it was.

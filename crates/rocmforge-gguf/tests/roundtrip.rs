@@ -294,3 +294,9 @@ fn the_tensor_of_another_model_gives_no_panic() {
         assert!(small.data(tensor).is_empty());
     }
 }
+
+#[test]
+fn a_model_can_be_shared_by_threads() {
+    fn shared<T: Send + Sync + 'static>(_: &T) {}
+    shared(&Gguf::from_bytes(sample().to_bytes().unwrap()).unwrap());
+}

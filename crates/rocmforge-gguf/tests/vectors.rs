@@ -1,7 +1,7 @@
 //! Decoders and encoders against vectors of two other implementations, bit for bit.
 //!
-//! `tests/vectors/make_vectors.py` makes the files and says what is in them. `ROCMFORGE_GGUF_VECTORS` names another folder,
-//! for a longer run.
+//! `tests/vectors/make_vectors.py` makes the files and says what is in them. `ROCMFORGE_GGUF_VECTORS` names another
+//! folder, for a longer run.
 
 use std::path::PathBuf;
 

@@ -17,7 +17,8 @@ pub(super) fn scale_min_pairs(s: &[u8; 12]) -> [(u8, u8); 8] {
     })
 }
 
-/// The sixteen 6-bit scales of `q3_K`, packed in 12 bytes: low halves in the first eight, high quarters in the last four.
+/// The sixteen 6-bit scales of `q3_K`, packed in 12 bytes: low halves in the first eight, high quarters in the last
+/// four.
 #[inline(always)]
 pub(super) fn q3_scales(s: &[u8; 12]) -> [u8; 16] {
     std::array::from_fn(|j| (s[j % 8] >> (4 * (j / 8)) & 15) | (s[8 + j % 4] >> (2 * (j / 4)) & 3) << 4)

@@ -4,24 +4,18 @@
 
 use half::{bf16, f16};
 
-pub(super) fn f32(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+pub(super) fn f32(&[value]: &[f32; 1], block: &mut [u8; 4]) {
+    *block = value.to_le_bytes();
 }
 
 /// Rounds to nearest, ties to even.
-pub(super) fn f16(values: &[f32]) -> Vec<u8> {
-    values
-        .iter()
-        .flat_map(|&value| f16::from_f32(value).to_le_bytes())
-        .collect()
+pub(super) fn f16(&[value]: &[f32; 1], block: &mut [u8; 2]) {
+    *block = f16::from_f32(value).to_le_bytes();
 }
 
 /// Rounds to nearest, ties to even.
-pub(super) fn bf16(values: &[f32]) -> Vec<u8> {
-    values
-        .iter()
-        .flat_map(|&value| bf16::from_f32(value).to_le_bytes())
-        .collect()
+pub(super) fn bf16(&[value]: &[f32; 1], block: &mut [u8; 2]) {
+    *block = bf16::from_f32(value).to_le_bytes();
 }
 
 /// Writes an f16 at byte `at` of a block.
@@ -107,11 +101,24 @@ pub(super) fn q5_1(values: &[f32; 32], block: &mut [u8; 24]) {
     put_nibbles(&mut block[8..], &q);
 }
 
+/// Nearest integer, ties away from zero, at most 127 in magnitude. As `f32::round`, but in instructions that take
+/// several values at a time.
+fn round_away(value: f32) -> i8 {
+    let magnitude = value.abs().min(127.0);
+    let whole = magnitude as i32;
+    let rounded = whole + i32::from(magnitude - whole as f32 >= 0.5);
+    (if value < 0.0 { -rounded } else { rounded }) as i8
+}
+
 /// Scale and numbers of `q8_0` and `q8_1`: the extreme over 127, ties away from zero.
 fn eight_bits(values: &[f32; 32]) -> (f32, [i8; 32]) {
-    let d = signed_extreme(values).abs() / 127.0;
+    // Magnitudes compare as their bits do, and integers several at a time.
+    let most = values
+        .iter()
+        .fold(0, |most, value| (value.abs().to_bits() as i32).max(most));
+    let d = f32::from_bits(most as u32) / 127.0;
     let inverse = reciprocal(d);
-    (d, values.map(|value| (value * inverse).round() as i8))
+    (d, values.map(|value| round_away(value * inverse)))
 }
 
 pub(super) fn q8_0(values: &[f32; 32], block: &mut [u8; 34]) {
@@ -127,4 +134,32 @@ pub(super) fn q8_1(values: &[f32; 32], block: &mut [u8; 36]) {
     put_f16(block, 0, d);
     put_f16(block, 2, sum as f32 * d);
     block[4..].copy_from_slice(&q.map(i8::cast_unsigned));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::round_away;
+
+    #[test]
+    fn rounding_is_that_of_the_standard_library() {
+        // Every f32 of magnitude up to 127.5 has one of these bit patterns or lies between two of them.
+        for bits in (0..=127.49_f32.to_bits()).step_by(509) {
+            for value in [f32::from_bits(bits), -f32::from_bits(bits)] {
+                assert_eq!(round_away(value), value.round() as i8, "{value:e}");
+            }
+        }
+        for whole in 0..126 {
+            let tie = whole as f32 + 0.5;
+            for value in [
+                tie,
+                tie.next_down(),
+                tie.next_up(),
+                -tie,
+                -tie.next_down(),
+                -tie.next_up(),
+            ] {
+                assert_eq!(round_away(value), value.round() as i8, "{value:e}");
+            }
+        }
+    }
 }

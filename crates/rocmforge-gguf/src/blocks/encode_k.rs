@@ -1,7 +1,7 @@
 //! Encoders of the formats with blocks of 256: `q2_K` to `q6_K` and `q8_K`.
 //!
-//! Each gives the bytes of ggml's reference quantiser. That fixes the order of every sum, because a candidate scale is kept
-//! or dropped by comparing two errors; so all is f32, without fused multiply-adds.
+//! Each gives the bytes of ggml's reference quantiser. That fixes the order of every sum, because a candidate scale is
+//! kept or dropped by comparing two errors; so all is f32, without fused multiply-adds.
 
 use super::decode::f16_at;
 use super::decode_k::{q3_scales, scale_min_pairs};

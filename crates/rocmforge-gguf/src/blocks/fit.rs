@@ -3,8 +3,8 @@
 /// A group whose largest magnitude is below this is taken as zeros.
 pub(super) const LEAST_EXTREME: f32 = 1e-15;
 
-/// Nearest integer, ties to even, for magnitudes below 2^22: adding 1.5 * 2^23 leaves the integer in the fraction's bits.
-/// Larger values and NaN give some integer of 23 bits.
+/// Nearest integer, ties to even, for magnitudes below 2^22: adding 1.5 * 2^23 leaves the integer in the fraction's
+/// bits. Larger values and NaN give some integer of 23 bits.
 #[inline(always)]
 pub(super) fn round(value: f32) -> i32 {
     ((value + 12_582_912.0).to_bits() & 0x007f_ffff) as i32 - 0x0040_0000
@@ -12,9 +12,9 @@ pub(super) fn round(value: f32) -> i32 {
 
 /// Fits `value = scale * q - min` with `q` from 0 to `most` and `min` not negative; gives `(scale, min)`.
 ///
-/// Starts with the scale that spans the values, then tries `steps + 1` further roundings, from `first_step` in steps of 0.1
-/// added to `most`, each from the best minimum so far and with the weighted least-squares scale and minimum for its numbers.
-/// The best by the weighted sum of `cost(error)` is kept.
+/// Starts with the scale that spans the values, then tries `steps + 1` further roundings, from `first_step` in steps of
+/// 0.1 added to `most`, each from the best minimum so far and with the weighted least-squares scale and minimum for its
+/// numbers. The best by the weighted sum of `cost(error)` is kept.
 pub(super) fn fit_scale_and_min<const N: usize>(
     values: &[f32; N],
     weights: &[f32; N],
@@ -81,8 +81,8 @@ pub(super) fn fit_scale_and_min<const N: usize>(
 
 /// Fits `value = scale * (q - least)` with `q` from 0 to `2 * least - 1`; gives the scale, which may be negative.
 ///
-/// Tries 19 roundings around the one that sends the extreme value to `-least`, each with the least-squares scale weighted by
-/// the squared values.
+/// Tries 19 roundings around the one that sends the extreme value to `-least`, each with the least-squares scale
+/// weighted by the squared values.
 pub(super) fn fit_scale<const N: usize>(values: &[f32; N], q: &mut [u8; N], least: u8) -> f32 {
     let extreme = super::encode::signed_extreme(values);
     if extreme.abs() < LEAST_EXTREME {
@@ -121,8 +121,8 @@ pub(super) fn fit_scale<const N: usize>(values: &[f32; N], q: &mut [u8; N], leas
     scale
 }
 
-/// The same fit for few bits: starts with the rounding that sends the extreme value to `-least`, then changes one number at
-/// a time, in at most five rounds, where that lowers the squared error weighted by the squared values.
+/// The same fit for few bits: starts with the rounding that sends the extreme value to `-least`, then changes one
+/// number at a time, in at most five rounds, where that lowers the squared error weighted by the squared values.
 pub(super) fn fit_scale_by_steps<const N: usize>(values: &[f32; N], q: &mut [u8; N], least: u8) -> f32 {
     let extreme = super::encode::signed_extreme(values);
     if extreme.abs() < LEAST_EXTREME {

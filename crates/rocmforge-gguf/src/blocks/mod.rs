@@ -1,14 +1,14 @@
 //! Block formats: decoding to f32 and encoding from f32.
 //!
 //! Decoders exist for `f32`, `f16`, `bf16`, `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q8_1`, `q2_K` to `q6_K`, `q8_K`,
-//! `iq4_nl`, `iq4_xs` and `mxfp4`. The other types (integers, `f64`, `iq1_*` to `iq3_*`, `tq*`, `nvfp4`, `q1_0`, `q2_0`)
-//! can be stored and read as bytes only.
+//! `iq4_nl`, `iq4_xs` and `mxfp4`. The other types (integers, `f64`, `iq1_*` to `iq3_*`, `tq*`, `nvfp4`, `q1_0`,
+//! `q2_0`) can be stored and read as bytes only.
 //!
-//! Encoders exist for `f32`, `f16`, `bf16`, `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q8_1`, `q2_K` to `q6_K` and `q8_K`.
-//! They give the bytes of ggml's reference quantisers.
+//! Encoders exist for `f32`, `f16`, `bf16`, `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q8_1`, `q2_K` to `q6_K` and
+//! `q8_K`. They give the bytes of ggml's reference quantisers.
 //!
-//! Values are computed in f32 in the order that the decoder's comment shows, and never with a fused multiply-add, so every
-//! decoder gives the same bits on every machine.
+//! Values are computed in f32 in the order that the decoder's comment shows, and never with a fused multiply-add, so
+//! every decoder gives the same bits on every machine.
 
 mod decode;
 mod decode_k;
@@ -64,9 +64,9 @@ type Encoder = fn(&[f32]) -> Vec<u8>;
 /// The encoder of a type.
 fn encoder(ty: TensorType) -> Option<Encoder> {
     Some(match ty {
-        TensorType::F32 => encode::f32,
-        TensorType::F16 => encode::f16,
-        TensorType::Bf16 => encode::bf16,
+        TensorType::F32 => |values| pack_blocks(values, encode::f32),
+        TensorType::F16 => |values| pack_blocks(values, encode::f16),
+        TensorType::Bf16 => |values| pack_blocks(values, encode::bf16),
         TensorType::Q4_0 => |values| pack_blocks(values, encode::q4_0),
         TensorType::Q4_1 => |values| pack_blocks(values, encode::q4_1),
         TensorType::Q5_0 => |values| pack_blocks(values, encode::q5_0),
@@ -130,8 +130,8 @@ pub fn can_quantize(ty: TensorType) -> bool {
     encoder(ty).is_some()
 }
 
-/// Encodes f32 values as whole blocks. The values should be finite: a block with a NaN or an infinity has no defined result,
-/// except in the plain types.
+/// Encodes f32 values as whole blocks. The values should be finite: a block with a NaN or an infinity has no defined
+/// result, except in the plain types.
 ///
 /// # Errors
 /// [`GgufError::NoEncoder`], [`GgufError::PartialBlockValues`].

@@ -36,8 +36,8 @@ pub(crate) fn sample_values() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A file with [`sample_values`], and three tensors: f32 `[3, 2]`, q8_0 `[32, 3, 1, 2]`, and one of 64 bytes at the end, so
-/// that the last tensor needs no padding.
+/// A file with [`sample_values`], and three tensors: f32 `[3, 2]`, q8_0 `[32, 3, 1, 2]`, and one of 64 bytes at the
+/// end, so that the last tensor needs no padding.
 pub(crate) fn sample() -> Writer<'static> {
     let mut writer = Writer::new();
     for (key, value) in sample_values() {

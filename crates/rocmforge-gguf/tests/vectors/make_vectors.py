@@ -3,8 +3,9 @@
     pip install gguf==0.19.0 numpy xllamacpp==2026.10.11549
     python make_vectors.py [--out FOLDER] [--blocks N] [--seed S]
 
-Two independent oracles: the `gguf` package (decoders, some encoders) and the ggml library inside the `xllamacpp` package
-(reference encoders, called through ctypes; its code has no fused multiply-add). Where both know an encoder they must agree.
+Two independent oracles: the `gguf` package (decoders, some encoders) and the ggml library inside the `xllamacpp`
+package (reference encoders, called through ctypes; its code has no fused multiply-add). Where both know an encoder they
+must agree.
 
 decode_TYPE.bin: blocks, then the values that they decode to (f32).
 values.bin:      values (f32), N blocks of 256.
@@ -92,7 +93,8 @@ def some_values(random, blocks):
             case 0: out.append(random.standard_normal(256) * 0.05)
             case 1: out.append(np.concatenate([group() for _ in range(16)]))
             case 2: out.append(random.laplace(0, 10.0 ** random.uniform(-4, 2), 256))
-            case 3: out.append(np.concatenate([group()] * 16) if number % 8 == 3 else np.repeat(random.standard_normal(64), 4))
+            case 3 if number % 8 == 3: out.append(np.concatenate([group()] * 16))
+            case _: out.append(np.repeat(random.standard_normal(64), 4))
     out[-1] = np.zeros(256)
     out[-2] = random.standard_normal(256) * 1e-9
     return np.concatenate(out).astype(np.float32)
