@@ -1,1 +1,3 @@
 //! Language models: architectures as graphs, weights by name, tokenizers, sampling, generation.
+
+pub mod sampling;
