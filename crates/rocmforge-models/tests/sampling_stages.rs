@@ -430,7 +430,8 @@ fn a_repeat_of_any_length_leaves_a_finite_logit() {
 #[test]
 fn permuted_ids_keep_the_same_set() {
     let mut rng = rng(11);
-    let stages: [(&str, fn(&mut Candidates)); 7] = [
+    type Named = (&'static str, fn(&mut Candidates));
+    let stages: [Named; 7] = [
         ("top-k", |c| stages::top_k(c, 40)),
         ("top-p", |c| stages::top_p(c, 0.9)),
         ("min-p", |c| stages::min_p(c, 0.05)),
