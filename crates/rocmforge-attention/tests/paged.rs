@@ -346,7 +346,7 @@ fn sizes_of_known_models() {
         assert_eq!(geometry.bytes_per_block().unwrap().0 as f64, kib * 1024.0 * 16.0);
         let budget = Bytes::mib(100);
         let tokens = geometry.largest_context(budget).unwrap();
-        assert!(tokens > 0 && tokens % 16 == 0);
+        assert!(tokens > 0 && tokens.is_multiple_of(16));
         assert!(geometry.bytes_for(tokens).unwrap() <= budget && geometry.bytes_for(tokens + 1).unwrap() > budget);
     }
 }

@@ -74,7 +74,7 @@ impl Model {
         let copied = table
             .last()
             .copied()
-            .filter(|last| held.len() % size != 0 && references[last] > 1 && !tokens.is_empty());
+            .filter(|last| !held.len().is_multiple_of(size) && references[last] > 1 && !tokens.is_empty());
         let needed = (held.len() + tokens.len()).div_ceil(size) - table.len() + usize::from(copied.is_some());
         let free = self.config.blocks - references.len();
         assert_eq!(self.kv.blocks_to_append(id, tokens.len()), Ok(needed));

@@ -3,6 +3,7 @@
 //! * [`Model`] is an opened model: a GGUF file, or a directory as Hugging Face lays it out. Weights are mapped, not read.
 //! * [`Engine`] runs it on a backend of `rocmforge-ggml`: the CPU, a GPU or a simulated one, with a paged KV cache.
 //! * [`decoder`] has the table of architectures, [`mod@weights`] the table of tensor names.
+//! * [`tokenizer`], [`chat`], [`sampling`] and [`stop`] turn text into tokens and logits into text.
 //! * [`bert`] runs sentence encoders.
 //!
 //! ```no_run
@@ -26,10 +27,12 @@ mod engine;
 mod error;
 mod files;
 mod model;
+pub mod sampling;
+pub mod stop;
 pub mod weights;
 
-pub use engine::{Chunk, Context, Engine, EngineOptions, Logits, MemoryPlan, Outputs};
 pub use decoder::KvType;
+pub use engine::{Chunk, Context, Engine, EngineOptions, Logits, MemoryPlan, Outputs};
 pub use error::ModelError;
 pub use model::Model;
 pub use rocmforge_attention::paged::SequenceId;

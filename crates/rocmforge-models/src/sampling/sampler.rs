@@ -1,0 +1,153 @@
+use super::candidates::{Candidate, weight};
+use super::history::History;
+use super::philox::uniforms;
+use super::{Candidates, SamplerConfig, SamplingError, Stage, logprobs, stages};
+
+/// A drawn token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampled {
+    /// The token.
+    pub id: u32,
+    /// Natural logarithm of its probability under the model: the softmax over all logits as they were given, before any stage.
+    pub logprob: f32,
+}
+
+/// The sampler of one sequence: its parameters, its stages and the tokens so far.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    config: SamplerConfig,
+    stages: Vec<Stage>,
+    sequence: u64,
+    history: History,
+    /// Mirostat's bound, in bits.
+    mu: f64,
+    /// Mirostat's bound after the drawn token, if that one is accepted.
+    next_mu: Option<(u32, f64)>,
+    /// Kept for its memory.
+    candidates: Candidates,
+}
+
+impl Sampler {
+    /// A sampler with the stages in the order of llama.cpp. `sequence` numbers the sequences that share a seed.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplingError::Parameter`] for a parameter out of its range.
+    pub fn new(config: SamplerConfig, sequence: u64) -> Result<Self, SamplingError> {
+        Self::with_stages(config, sequence, &Stage::LLAMA_CPP)
+    }
+
+    /// A sampler with stages in an order of the caller's. Those that are left out do not act, whatever their parameters.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplingError::Parameter`] for a parameter out of its range, [`SamplingError::StageTwice`].
+    pub fn with_stages(config: SamplerConfig, sequence: u64, stages: &[Stage]) -> Result<Self, SamplingError> {
+        config.check()?;
+        for (i, stage) in stages.iter().enumerate() {
+            if stages[..i].contains(stage) {
+                return Err(SamplingError::StageTwice(*stage));
+            }
+        }
+        Ok(Self {
+            stages: stages.to_vec(),
+            sequence,
+            history: History::new(config.repeat_last_n),
+            mu: config.mirostat.map_or(0.0, |mirostat| 2.0 * f64::from(mirostat.tau)),
+            next_mu: None,
+            candidates: Candidates::default(),
+            config,
+        })
+    }
+
+    /// Takes a token into the history: each token of the prompt and each that is generated, in order.
+    pub fn accept(&mut self, token: u32) {
+        self.history.push(token);
+        if let Some((drawn, mu)) = self.next_mu.take()
+            && drawn == token
+        {
+            self.mu = mu;
+        }
+    }
+
+    /// Draws the token that follows those accepted. The same call again gives the same token, until one is accepted.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`distribution`](Self::distribution).
+    pub fn sample(&mut self, logits: &[f32]) -> Result<Sampled, SamplingError> {
+        let max = self.apply_stages(logits)?;
+        let [uniform, _] = self.uniforms();
+        let total = self.candidates.weight_sum();
+        // The inverse of the distribution function over the candidates in rank order. The last candidate with a weight is drawn if
+        // rounding leaves the sum of all short of `wanted`.
+        let wanted = uniform * total;
+        let drawn = self.candidates.shortest(|sum| sum > wanted);
+        let best = self.candidates.max();
+        let can_be_drawn = |candidate: &&Candidate| weight(candidate.logit, best) > 0.0;
+        let Some(&drawn) = self.candidates.ranked(drawn).iter().rfind(can_be_drawn) else {
+            return Err(SamplingError::NothingLeft(logits.len()));
+        };
+        if let Some(mirostat) = self.config.mirostat {
+            let natural = f64::from(best) + total.ln() - f64::from(drawn.logit);
+            let surprise = natural / std::f64::consts::LN_2;
+            let mu = self.mu - f64::from(mirostat.eta) * (surprise - f64::from(mirostat.tau));
+            self.next_mu = Some((drawn.id, mu));
+        }
+        let logprob = f64::from(logits[drawn.id as usize]) - logprobs::log_sum_exp(logits, max);
+        Ok(Sampled {
+            id: drawn.id,
+            logprob: logprob as f32,
+        })
+    }
+
+    /// The tokens from which [`sample`](Self::sample) would draw, with their probabilities, the most likely first.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplingError::Vocabulary`] for no logits, [`SamplingError::Logit`] for one that is NaN or +inf, [`SamplingError::NothingLeft`] if
+    /// all tokens are banned, [`SamplingError::BiasOutOfRange`].
+    pub fn distribution(&mut self, logits: &[f32]) -> Result<Vec<(u32, f64)>, SamplingError> {
+        self.apply_stages(logits)?;
+        self.candidates.ranked(usize::MAX);
+        let (weights, total) = self.candidates.weights();
+        let ids = self.candidates.as_slice().iter().map(|candidate| candidate.id);
+        Ok(ids.zip(weights).map(|(id, weight)| (id, weight / total)).collect())
+    }
+
+    /// Fills `candidates`, of which at least one has a finite logit; returns the largest logit as given.
+    fn apply_stages(&mut self, logits: &[f32]) -> Result<f32, SamplingError> {
+        let max = logprobs::check(logits)?;
+        let vocabulary = logits.len();
+        if let Some(&(id, _)) = self.config.logit_bias.iter().find(|(id, _)| *id as usize >= vocabulary) {
+            return Err(SamplingError::BiasOutOfRange { id, vocabulary });
+        }
+        let [_, uniform] = self.uniforms();
+        self.candidates.refill(logits);
+        let mirostat = self.config.mirostat.is_some();
+        for stage in self.stages.iter().filter(|stage| !(mirostat && stage.shortens())) {
+            stage.apply(&mut self.candidates, &self.config, &self.history, uniform);
+        }
+        if mirostat {
+            stages::mirostat(&mut self.candidates, self.mu);
+        }
+        if self.candidates.max() == f32::NEG_INFINITY {
+            return Err(SamplingError::NothingLeft(vocabulary));
+        }
+        Ok(max)
+    }
+
+    fn uniforms(&self) -> [f64; 2] {
+        uniforms(self.config.seed, self.sequence, self.history.tokens().len() as u64)
+    }
+
+    /// The parameters.
+    pub fn config(&self) -> &SamplerConfig {
+        &self.config
+    }
+
+    /// The tokens accepted so far.
+    pub fn tokens(&self) -> &[u32] {
+        self.history.tokens()
+    }
+}
