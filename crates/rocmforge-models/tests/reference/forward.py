@@ -185,8 +185,8 @@ class Model:
         return first, chosen, gaps
 
     def score(self, ids, block=64):
-        """Hidden states; of each position the NLL of the next id (NaN at the last), the best id and the gap of the two best
-        logits; the last position's logits."""
+        """Hidden states; of each position the NLL of the next id (NaN at the last), the best id and the gap of the two
+        best logits; the last position's logits."""
         self.reset()
         hidden = self.forward(ids)
         nll, best, gaps = [], [], []

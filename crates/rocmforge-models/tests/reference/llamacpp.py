@@ -7,9 +7,12 @@ import xllamacpp
 
 
 class Server:
-    """A server of xllamacpp in this process: f32 KV, CPU, two threads unless told otherwise."""
+    """A server of xllamacpp in this process, on the CPU.
 
-    def __init__(self, path, context=1024, threads=2, cache="F32"):
+    `exact` asks for the most precise arithmetic: f32 KV cache, and no flash attention, which rounds to f16 on the way.
+    """
+
+    def __init__(self, path, context=1024, threads=2, exact=True):
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
         params.n_ctx = context
@@ -18,9 +21,9 @@ class Server:
         params.warmup = False
         params.cpuparams.n_threads = threads
         params.cpuparams_batch.n_threads = threads
-        kind = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{cache}")
-        params.cache_type_k = kind
-        params.cache_type_v = kind
+        if exact:
+            params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+            params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
         self.inner = xllamacpp.Server(params)
 
     def __enter__(self):

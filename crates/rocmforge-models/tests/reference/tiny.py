@@ -1,0 +1,301 @@
+"""Writes tiny models with random weights to tiny/*.gguf, and what the f64 forward gives for them to tiny.json.
+
+Each model has a few hundred thousand bytes: one to seven layers, 320 tokens. Weights are normal with deviation
+1.5/sqrt(inputs), norm weights 1 + 0.3 n. The seed is the file's name, so that a new model changes no other.
+"""
+
+import json
+import pathlib
+import re
+import sys
+import zlib
+
+import gguf
+import numpy as np
+
+from forward import Model, log_softmax
+
+HERE = pathlib.Path(__file__).parent
+VOCABULARY = 320
+TOKENS = 40
+# Tokens at the end of the vocabulary that are no text.
+CONTROLS = ["<unk>", "<bos>", "<eos>", "<pad>"]
+
+# Sizes: width, layers, heads, KV heads, head (elements of one head), ff (hidden width of the feed-forward part).
+SMALL = {"width": 48, "layers": 2, "heads": 3, "kv_heads": 1, "head": 16, "ff": 64}
+BLOCKS_256 = {"width": 256, "layers": 1, "heads": 2, "kv_heads": 1, "head": 32, "ff": 256}
+GEMMA = {"width": 24, "layers": 7, "heads": 2, "kv_heads": 1, "head": 16, "ff": 40, "tied": True}
+
+# arch; sizes; weights (type of the matrices, f32 if absent); tied; metadata (further keys of the architecture).
+# contexts: the allocated contexts for which results are written (only Phi-3's results depend on it).
+MODELS = {
+    "llama": {
+        "arch": "llama",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 4, "head": 8, "ff": 48},
+    },
+    "llama-gqa-freqs": {
+        "arch": "llama",
+        "sizes": SMALL | {"tied": True},
+        "metadata": {"rope.freq_base": 500.0},
+        "rope_freqs": True,
+    },
+    "llama-f16": {"arch": "llama", "sizes": SMALL | {"tied": True}, "weights": "f16"},
+    "llama-bf16": {"arch": "llama", "sizes": SMALL | {"tied": True}, "weights": "bf16"},
+    "llama-q8_0": {
+        "arch": "llama",
+        "sizes": {"width": 64, "layers": 2, "heads": 4, "kv_heads": 2, "head": 16, "ff": 96, "tied": True},
+        "weights": "q8_0",
+    },
+    "llama-q4_k": {"arch": "llama", "sizes": BLOCKS_256 | {"tied": True}, "weights": "q4_k"},
+    "llama-q6_k": {"arch": "llama", "sizes": BLOCKS_256 | {"tied": True}, "weights": "q6_k"},
+    "qwen2": {
+        "arch": "qwen2",
+        "sizes": SMALL | {"tied": True},
+        "metadata": {"rope.freq_base": 2000.0},
+        "bias": True,
+    },
+    "qwen3": {
+        "arch": "qwen3",
+        "sizes": {"width": 32, "layers": 2, "heads": 3, "kv_heads": 1, "head": 24, "ff": 64, "tied": True},
+        "metadata": {"rope.freq_base": 2000.0},
+        "qk_norm": True,
+    },
+    "phi3": {
+        "arch": "phi3",
+        "sizes": {"width": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head": 8, "ff": 48},
+        "metadata": {
+            # Fewer than the head has, as in Phi-4-mini.
+            "rope.dimension_count": 6,
+            "rope.scaling.original_context_length": 300,
+            "rope.scaling.attn_factor": 1.19,
+            # llama.cpp wants it to be there, and does not use it.
+            "attention.sliding_window": 16,
+        },
+        "fused": True,
+        "longrope": True,
+        "contexts": [256, 512],
+    },
+    "gemma3": {
+        "arch": "gemma3",
+        "sizes": GEMMA,
+        "metadata": {"rope.freq_base": 1000.0, "attention.sliding_window": 16},
+        "qk_norm": True,
+        "post_norms": True,
+    },
+    "gemma3-linear": {
+        "arch": "gemma3",
+        "sizes": GEMMA,
+        "metadata": {
+            "rope.freq_base": 1000.0,
+            "attention.sliding_window": 16,
+            "rope.scaling.type": "linear",
+            "rope.scaling.factor": 8.0,
+        },
+        "qk_norm": True,
+        "post_norms": True,
+    },
+}
+
+
+def seeded(name):
+    return np.random.default_rng(zlib.crc32(name.encode()))
+
+
+def vocabulary():
+    """The 256 bytes as GPT-2 writes them, 60 tokens of two letters with their merges, four control tokens."""
+    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    letters = {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(hidden)}
+    merges = [f"{first} {second}" for first in "bcdfghlmnprt" for second in "aeiou"]
+    tokens = [letters[byte] for byte in range(256)] + [merge.replace(" ", "") for merge in merges] + CONTROLS
+    assert len(set(tokens)) == VOCABULARY
+    return tokens, merges
+
+
+# Random blocks of the K types, which the gguf package decodes but does not encode: [count, bytes] with values of about
+# the given deviation.
+
+
+def f16_bytes(values):
+    return np.asarray(values, "<f2").view(np.uint8).reshape(-1, 2)
+
+
+def q4_k_blocks(random, count, deviation):
+    scale = random.integers(16, 64, (count, 8))
+    minimum = np.clip(scale + random.integers(-4, 5, (count, 8)), 0, 63)
+    # (q - 7.5) * scale has a deviation of about 195.
+    d = deviation / 195 * random.uniform(0.8, 1.2, count)
+    packed = np.zeros((count, 12), np.uint8)
+    packed[:, 0:4] = scale[:, 0:4] | (scale[:, 4:8] >> 4) << 6
+    packed[:, 4:8] = minimum[:, 0:4] | (minimum[:, 4:8] >> 4) << 6
+    packed[:, 8:12] = (scale[:, 4:8] & 15) | (minimum[:, 4:8] & 15) << 4
+    quants = random.integers(0, 256, (count, 128), dtype=np.uint8)
+    return np.concatenate([f16_bytes(d), f16_bytes(7.5 * d), packed, quants], axis=1)
+
+
+def q6_k_blocks(random, count, deviation):
+    quants = random.integers(0, 256, (count, 192), dtype=np.uint8)
+    scale = random.integers(40, 128, (count, 16)) * random.choice([-1, 1], (count, 16))
+    # (q - 32) * scale has a deviation of about 1600.
+    d = deviation / 1600 * random.uniform(0.8, 1.2, count)
+    return np.concatenate([quants, scale.astype(np.int8).view(np.uint8), f16_bytes(d)], axis=1)
+
+
+# Name -> type in the gguf package, elements a block.
+TYPES = {
+    "f32": (gguf.GGMLQuantizationType.F32, 1),
+    "f16": (gguf.GGMLQuantizationType.F16, 1),
+    "bf16": (gguf.GGMLQuantizationType.BF16, 1),
+    "q8_0": (gguf.GGMLQuantizationType.Q8_0, 32),
+    "q4_k": (gguf.GGMLQuantizationType.Q4_K, 256),
+    "q6_k": (gguf.GGMLQuantizationType.Q6_K, 256),
+}
+RANDOM_BLOCKS = {"q4_k": q4_k_blocks, "q6_k": q6_k_blocks}
+
+
+def matrix(random, outputs, inputs, kind):
+    """A random matrix as (what the file holds, its type). Rows that are no whole blocks become q8_0."""
+    if inputs % TYPES[kind][1]:
+        kind = "q8_0"
+    deviation = 1.5 / np.sqrt(inputs)
+    if kind in RANDOM_BLOCKS:
+        blocks = RANDOM_BLOCKS[kind](random, outputs * inputs // 256, deviation)
+        return blocks.reshape(outputs, -1), TYPES[kind][0]
+    values = (random.standard_normal((outputs, inputs)) * deviation).astype(np.float32)
+    return gguf.quants.quantize(values, TYPES[kind][0]), TYPES[kind][0]
+
+
+def tensors(name):
+    """All tensors of the model: (name, what the file holds, type)."""
+    spec, random = MODELS[name], seeded(name)
+    size, kind = spec["sizes"], spec.get("weights", "f32")
+    width, head = size["width"], size["head"]
+    q_width, kv_width = size["heads"] * head, size["kv_heads"] * head
+    found = []
+
+    def weight(label, outputs, inputs):
+        found.append((f"{label}.weight", *matrix(random, outputs, inputs, kind)))
+
+    def vector(label, values):
+        found.append((label, values.astype(np.float32), TYPES["f32"][0]))
+
+    def norm(label, length):
+        vector(f"{label}.weight", 1 + 0.3 * random.standard_normal(length))
+
+    weight("token_embd", VOCABULARY, width)
+    norm("output_norm", width)
+    if not size.get("tied"):
+        weight("output", VOCABULARY, width)
+    rotated = spec.get("metadata", {}).get("rope.dimension_count", head)
+    if spec.get("rope_freqs"):
+        vector("rope_freqs.weight", random.uniform(1, 8, rotated // 2))
+    if spec.get("longrope"):
+        vector("rope_factors_long.weight", random.uniform(1, 10, rotated // 2))
+        vector("rope_factors_short.weight", random.uniform(1, 1.5, rotated // 2))
+    for number in range(size["layers"]):
+        at = f"blk.{number}."
+        norm(at + "attn_norm", width)
+        if spec.get("fused"):
+            weight(at + "attn_qkv", q_width + 2 * kv_width, width)
+        else:
+            for part, rows in [("q", q_width), ("k", kv_width), ("v", kv_width)]:
+                weight(f"{at}attn_{part}", rows, width)
+                if spec.get("bias"):
+                    vector(f"{at}attn_{part}.bias", 0.5 * random.standard_normal(rows))
+        if spec.get("qk_norm"):
+            norm(at + "attn_q_norm", head)
+            norm(at + "attn_k_norm", head)
+        weight(at + "attn_output", width, q_width)
+        if spec.get("post_norms"):
+            norm(at + "post_attention_norm", width)
+        norm(at + "ffn_norm", width)
+        if spec.get("fused"):
+            weight(at + "ffn_up", 2 * size["ff"], width)
+        else:
+            weight(at + "ffn_gate", size["ff"], width)
+            weight(at + "ffn_up", size["ff"], width)
+        weight(at + "ffn_down", width, size["ff"])
+        if spec.get("post_norms"):
+            norm(at + "post_ffw_norm", width)
+    return found
+
+
+def write(name, path, replace=lambda label, data, kind: (data, kind)):
+    """Writes the model to `path`; `replace` may change what is written of each tensor."""
+    spec = MODELS[name]
+    size = spec["sizes"]
+    writer = gguf.GGUFWriter(path, spec["arch"])
+    # Not Phi-3's: by that name llama.cpp expects Phi-3's own tokens.
+    writer.add_name("tiny")
+    writer.add_block_count(size["layers"])
+    writer.add_context_length(512)
+    writer.add_embedding_length(size["width"])
+    writer.add_feed_forward_length(size["ff"])
+    writer.add_head_count(size["heads"])
+    writer.add_head_count_kv(size["kv_heads"])
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(VOCABULARY)
+    metadata = dict(spec.get("metadata", {}))
+    if size["head"] * size["heads"] != size["width"]:
+        metadata |= {"attention.key_length": size["head"], "attention.value_length": size["head"]}
+    for key, value in {"rope.dimension_count": size["head"], **metadata}.items():
+        add = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}[type(value)]
+        add(f"{spec['arch']}.{key}", value)
+    tokens, merges = vocabulary()
+    text = VOCABULARY - len(CONTROLS)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([gguf.TokenType.NORMAL] * text + [gguf.TokenType.CONTROL] * len(CONTROLS))
+    writer.add_token_merges(merges)
+    for i, add in enumerate(
+        [writer.add_unk_token_id, writer.add_bos_token_id, writer.add_eos_token_id, writer.add_pad_token_id]
+    ):
+        add(text + i)
+    writer.add_add_bos_token(False)
+    for label, data, kind in tensors(name):
+        data, kind = replace(label, data, kind)
+        writer.add_tensor(label, data, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def token_ids(name):
+    """The text that the model is given."""
+    return seeded(name + " ids").integers(0, VOCABULARY - len(CONTROLS), TOKENS).tolist()
+
+
+def rounded(values):
+    return [round(float(v), 8) for v in values]
+
+
+def main(folder):
+    folder.mkdir(exist_ok=True)
+    results = []
+    for name, spec in MODELS.items():
+        path = folder / f"{name}.gguf"
+        write(name, path)
+        ids = token_ids(name)
+        for context in spec.get("contexts", [None]):
+            model = Model(path, context)
+            logs = log_softmax(model.logits(model.forward(ids)))
+            results.append(
+                {
+                    "file": path.name,
+                    "context": context,
+                    "ids": ids,
+                    "next": rounded(logs[np.arange(TOKENS - 1), ids[1:]]),
+                    "best": logs.argmax(axis=1).tolist(),
+                    "last": rounded(logs[-1]),
+                }
+            )
+            print(f"{path.name:24} {path.stat().st_size:7} B  context {context}", flush=True)
+    text = json.dumps(results, indent=1)
+    text = re.sub(r"\[[^\[\]{}\"]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
+    (HERE / "tiny.json").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "tiny")
