@@ -27,3 +27,11 @@ RF_KERNEL(RF_FLAT_BLOCK) gelu_tanh(const float *x, float *y, u64 n) {
     f4 v = rf_load4(x + i, count);
     rf_store4(y + i, f4{by_tanh(v.x), by_tanh(v.y), by_tanh(v.z), by_tanh(v.w)}, count);
 }
+
+// gelu(gate) * up by the tanh approximation, as Gemma has it.
+RF_KERNEL(RF_FLAT_BLOCK) geglu(const float *gate, const float *up, float *y, u64 n) {
+    u64 i = rf_flat4();
+    u32 count = rf_left4(i, n);
+    f4 v = rf_load4(gate + i, count);
+    rf_store4(y + i, f4{by_tanh(v.x), by_tanh(v.y), by_tanh(v.z), by_tanh(v.w)} * rf_load4(up + i, count), count);
+}

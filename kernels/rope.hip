@@ -3,19 +3,15 @@
 //
 // x[tokens, heads, head_dim], tables cos and sin [positions, rotary_dim / 2]. Token t uses table row start + t % seq, so that a
 // batch of sequences shares one table. Elements from rotary_dim on are copied. Half-split (GPT-NeoX, Hugging Face) pairs i with
-// i + rotary_dim / 2; interleaved (LLaMA as Meta and GGUF lay it out) pairs 2i with 2i + 1.
+// i + rotary_dim / 2; interleaved (LLaMA as Meta and GGUF lay it out) pairs 2i with 2i + 1. rope_at_* read each token's position
+// from memory; one that is not in the tables is a fault and gives NaN.
+#include "include/fault.h"
 #include "include/team.h"
 
+// One head by row `table` of the tables.
 template <bool INTERLEAVED>
-RF_DEVICE void rope(const float *x, const float *cosine, const float *sine, float *y, u32 tokens, u32 seq, u32 heads, u32 head_dim,
-                    u32 rotary_dim, u32 start) {
-    u32 row = Team32::row();
-    u32 token = row / heads;
-    if (token >= tokens) return;
+RF_DEVICE void turn(const float *in, const float *cosine, const float *sine, float *out, u32 head_dim, u32 rotary_dim, u64 table) {
     u32 half = rotary_dim / 2;
-    u64 table = (u64)(start + token % seq) * half;
-    const float *in = x + (u64)row * head_dim;
-    float *out = y + (u64)row * head_dim;
     for (u32 i = Team32::lane(); i < half; i += 32) {
         u32 first = INTERLEAVED ? 2 * i : i;
         u32 second = INTERLEAVED ? 2 * i + 1 : i + half;
@@ -29,6 +25,32 @@ RF_DEVICE void rope(const float *x, const float *cosine, const float *sine, floa
     for (u32 i = rotary_dim + Team32::lane(); i < head_dim; i += 32) out[i] = in[i];
 }
 
+template <bool INTERLEAVED>
+RF_DEVICE void rope(const float *x, const float *cosine, const float *sine, float *y, u32 tokens, u32 seq, u32 heads, u32 head_dim,
+                    u32 rotary_dim, u32 start) {
+    u32 row = Team32::row();
+    u32 token = row / heads;
+    if (token >= tokens) return;
+    u64 table = (u64)(start + token % seq) * (rotary_dim / 2);
+    turn<INTERLEAVED>(x + (u64)row * head_dim, cosine, sine, y + (u64)row * head_dim, head_dim, rotary_dim, table);
+}
+
+template <bool INTERLEAVED>
+RF_DEVICE void rope_at(const float *x, const float *cosine, const float *sine, const u32 *positions, float *y, u32 tokens, u32 heads,
+                       u32 head_dim, u32 rotary_dim, u32 table_rows, u64 *fault, u32 tag) {
+    u32 row = Team32::row();
+    u32 token = row / heads;
+    if (token >= tokens) return;
+    u32 position = positions[token];
+    float *out = y + (u64)row * head_dim;
+    if (position >= table_rows) {
+        if (Team32::lane() == 0) rf_fault(fault, tag, token, position);
+        for (u32 i = Team32::lane(); i < head_dim; i += 32) out[i] = __builtin_nanf("");
+        return;
+    }
+    turn<INTERLEAVED>(x + (u64)row * head_dim, cosine, sine, out, head_dim, rotary_dim, (u64)position * (rotary_dim / 2));
+}
+
 RF_KERNEL(RF_ROW_BLOCK)
 rope_half(const float *x, const float *cosine, const float *sine, float *y, u32 tokens, u32 seq, u32 heads, u32 head_dim,
           u32 rotary_dim, u32 start) {
@@ -38,4 +60,14 @@ RF_KERNEL(RF_ROW_BLOCK)
 rope_interleaved(const float *x, const float *cosine, const float *sine, float *y, u32 tokens, u32 seq, u32 heads, u32 head_dim,
                  u32 rotary_dim, u32 start) {
     rope<true>(x, cosine, sine, y, tokens, seq, heads, head_dim, rotary_dim, start);
+}
+RF_KERNEL(RF_ROW_BLOCK)
+rope_at_half(const float *x, const float *cosine, const float *sine, const u32 *positions, float *y, u32 tokens, u32 heads, u32 head_dim,
+             u32 rotary_dim, u32 table_rows, u64 *fault, u32 tag) {
+    rope_at<false>(x, cosine, sine, positions, y, tokens, heads, head_dim, rotary_dim, table_rows, fault, tag);
+}
+RF_KERNEL(RF_ROW_BLOCK)
+rope_at_interleaved(const float *x, const float *cosine, const float *sine, const u32 *positions, float *y, u32 tokens, u32 heads,
+                    u32 head_dim, u32 rotary_dim, u32 table_rows, u64 *fault, u32 tag) {
+    rope_at<true>(x, cosine, sine, positions, y, tokens, heads, head_dim, rotary_dim, table_rows, fault, tag);
 }

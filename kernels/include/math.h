@@ -12,6 +12,12 @@ RF_DEVICE float rf_sigmoid(float x) {
     return (x >= 0.0f ? 1.0f : e) * rf_rcp(1.0f + e);
 }
 
+// cap * tanh(x / cap), with an error near 1e-7 of cap. tanh u is twice the logistic function of 2u, less 1.
+RF_DEVICE float rf_softcap(float x, float cap, float inverse) {
+    float t = rf_sigmoid(2.0f * x * inverse);
+    return cap * rf_fma(2.0f, t, -1.0f);
+}
+
 // The error function, within about 1.5 units in the last place. A minimax polynomial in x^2 near 0; beyond 0.9277, one minus the
 // exponential of a minimax polynomial.
 RF_DEVICE float rf_erf(float x) {

@@ -35,6 +35,16 @@ template <u32 MASK> RF_DEVICE float rf_shuffle_xor(float x) {
     return __nvvm_shfl_sync_bfly_f32(0xffffffffu, x, MASK, 31);
 }
 
+// The same number, of which the compiler knows nothing: it keeps what it was told to compute once, in the way it was told.
+RF_DEVICE u32 rf_opaque(u32 x) {
+    asm("" : "+r"(x));
+    return x;
+}
+RF_DEVICE float rf_opaque(float x) {
+    asm("" : "+f"(x));
+    return x;
+}
+
 // The smaller of a word in global memory and x is written back, as one step. For faults only: include/fault.h.
 RF_DEVICE void rf_atomic_min(u64 *p, u64 x) { __nvvm_atom_min_gen_ull(p, x); }
 

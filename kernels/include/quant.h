@@ -17,12 +17,16 @@ typedef u32 u32_at2 __attribute__((aligned(2)));
 RF_DEVICE u32 rf_word(const u8 *p) { return *(const u32 *)p; }
 RF_DEVICE u32 rf_word_at1(const u8 *p) { return *(const u32_at1 *)p; }
 RF_DEVICE u32 rf_word_at2(const u8 *p) { return *(const u32_at2 *)p; }
-RF_DEVICE float rf_half(u16 bits) { return (float)__builtin_bit_cast(_Float16, bits); }
-RF_DEVICE float rf_half_at(const u8 *p) { return (float)*(const _Float16 *)p; }
+// A scale becomes f32 once, not in each product with it.
+RF_DEVICE float rf_half(u16 bits) { return rf_opaque((float)__builtin_bit_cast(_Float16, bits)); }
+RF_DEVICE float rf_half_at(const u8 *p) { return rf_opaque((float)*(const _Float16 *)p); }
 RF_DEVICE float rf_bf16(u16 bits) { return __builtin_bit_cast(float, (u32)bits << 16); }
 
 // The four bytes of a word, from 0 to 255 each.
-RF_DEVICE f4 rf_bytes(u32 w) { return f4{(float)(w & 255), (float)(w >> 8 & 255), (float)(w >> 16 & 255), (float)(w >> 24)}; }
+RF_DEVICE f4 rf_bytes(u32 w) {
+    w = rf_opaque(w); // masked already, all four at once
+    return f4{(float)(w & 255), (float)(w >> 8 & 255), (float)(w >> 16 & 255), (float)(w >> 24)};
+}
 // factor * v + add
 RF_DEVICE f4 rf_scaled(f4 v, float factor, float add) {
     return f4{rf_fma(v.x, factor, add), rf_fma(v.y, factor, add), rf_fma(v.z, factor, add), rf_fma(v.w, factor, add)};
@@ -44,7 +48,9 @@ struct F16 {
     RF_DEVICE float one(const u8 *row, u32 k) { return (float)((const _Float16 *)row)[k]; }
     RF_DEVICE f4 four(const u8 *row, u32 i) {
         u32 a = rf_word_at2(row + 8 * i), b = rf_word_at2(row + 8 * i + 4);
-        return f4{rf_half((u16)a), rf_half((u16)(a >> 16)), rf_half((u16)b), rf_half((u16)(b >> 16))};
+        typedef _Float16 Halves __attribute__((ext_vector_type(2)));
+        Halves low = __builtin_bit_cast(Halves, a), high = __builtin_bit_cast(Halves, b);
+        return f4{(float)low.x, (float)low.y, (float)high.x, (float)high.y};
     }
 };
 struct Bf16 {
@@ -145,15 +151,17 @@ struct Q3K {
     }
 };
 
-// Scale and minimum of part j of Q4_K and Q5_K, 6 bits each, in 12 bytes.
+// Scale and minimum of part j of Q4_K and Q5_K: two f16 and 12 bytes with 6 bits each, read at once.
 struct SixBits {
     float scale, min;
     RF_DEVICE SixBits of(const u8 *p, u32 j) {
-        u32 halves = rf_word(p);
-        u32 a = p[4 + j % 4], b = p[8 + j % 4], c = p[12 + j % 4];
+        typedef u32 Words __attribute__((ext_vector_type(4), aligned(4)));
+        Words w = *(const Words *)p;
+        u32 at = 8 * (j % 4);
+        u32 a = w.y >> at & 255, b = w.z >> at & 255, c = w.w >> at & 255;
         u32 scale = j < 4 ? a & 63 : (c & 15) | a >> 6 << 4;
         u32 min = j < 4 ? b & 63 : c >> 4 | b >> 6 << 4;
-        return {rf_half((u16)halves) * (float)scale, -rf_half((u16)(halves >> 16)) * (float)min};
+        return {rf_half((u16)w.x) * (float)scale, -rf_half((u16)(w.x >> 16)) * (float)min};
     }
 };
 struct Q4K {

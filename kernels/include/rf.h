@@ -40,6 +40,16 @@ template <u32 MASK> RF_DEVICE float rf_shuffle_xor(float x) {
     return __builtin_bit_cast(float, __builtin_amdgcn_ds_swizzle(__builtin_bit_cast(int, x), (MASK << 10) | 0x1f));
 }
 
+// The same number, of which the compiler knows nothing: it keeps what it was told to compute once, in the way it was told.
+RF_DEVICE u32 rf_opaque(u32 x) {
+    asm("" : "+v"(x));
+    return x;
+}
+RF_DEVICE float rf_opaque(float x) {
+    asm("" : "+v"(x));
+    return x;
+}
+
 // The smaller of a word in global memory and x is written back, as one step. For faults only: include/fault.h.
 RF_DEVICE void rf_atomic_min(u64 *p, u64 x) { __hip_atomic_fetch_min(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
 

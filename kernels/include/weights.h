@@ -13,46 +13,63 @@ template <class W> RF_DEVICE f4 four_of(const u8 *row, u32 i) {
     else return W::four(row + (u64)(i / (W::block / 4)) * W::bytes, i % (W::block / 4));
 }
 
-// y[j, row] = x[j, :] . w[row, :] (+ bias[row]) for m <= M columns j. 32 lanes to a row of weights; every weight is read and decoded
-// once. A lane takes eight weights at a time: two fours that share their packed bytes, so that 32 lanes take 256 neighbours.
-template <class W, u32 M>
+// y[j, row] = x[j, :] . w[row, :] (+ bias[row]) for m <= M columns j. 32 lanes to ROWS rows of weights; every weight is read and
+// decoded once, and x is read once for the rows. A lane takes eight weights of a row at a time: two fours that share their packed
+// bytes, so that 32 lanes take 256 neighbours. grid = ceil(n / (8 ROWS)).
+template <class W, u32 M, u32 ROWS>
 RF_DEVICE void matvec(const u8 *__restrict__ w, const float *__restrict__ x, const float *__restrict__ bias, float *__restrict__ y, u32 m,
                       u32 n, u32 k) {
-    u32 row = Team32::row();
-    if (row >= n) return;
-    const u8 *weights = w + row * row_bytes<W>(k);
+    u32 row0 = Team32::row() * ROWS;
+    if (row0 >= n) return;
+    const u8 *weights[ROWS];
+#pragma unroll
+    for (u32 r = 0; r < ROWS; ++r) weights[r] = w + rf_min(row0 + r, n - 1) * row_bytes<W>(k);
     u32 lane = Team32::lane();
-    float acc[M] = {};
-    // Of the 256: which fours are this lane's.
-    u32 first = lane / W::gap * (2 * W::gap) + lane % W::gap;
-    auto eight = [&](const u8 *p, u32 i, u32 at) {
-        f4 a = W::four(p, i), b = W::four(p, i + W::gap);
+    float acc[ROWS][M] = {};
+    // Fours i and i + gap of the blocks at `offset`, times x from element `at`.
+    auto eight = [&](u32 offset, u32 i, u32 at) {
+        offset = rf_opaque(offset); // one offset for all rows, not a pointer into each
+        f4 a[ROWS], b[ROWS];
+#pragma unroll
+        for (u32 r = 0; r < ROWS; ++r) {
+            a[r] = W::four(weights[r] + offset, i);
+            b[r] = W::four(weights[r] + offset, i + W::gap);
+        }
 #pragma unroll
         for (u32 j = 0; j < M; ++j) {
             const float *in = x + (u64)rf_min(j, m - 1) * k + at;
             f4 c = rf_get4(in), d = rf_get4(in + 4 * W::gap);
 #pragma unroll
-            for (u32 e = 0; e < 4; ++e) acc[j] = rf_fma(b[e], d[e], rf_fma(a[e], c[e], acc[j]));
+            for (u32 r = 0; r < ROWS; ++r)
+#pragma unroll
+                for (u32 e = 0; e < 4; ++e) acc[r][j] = rf_fma(b[r][e], d[e], rf_fma(a[r][e], c[e], acc[r][j]));
         }
     };
     if constexpr (W::block == 1) {
-        for (u32 at = lane * 8; at + 8 <= k; at += 256) eight(weights, at / 4, at);
+        for (u32 at = lane * 8; at + 8 <= k; at += 256) eight(0, at / 4, at);
         u32 at = k / 8 * 8 + lane;
         if (at < k) {
-            float v = W::one(weights, at);
 #pragma unroll
-            for (u32 j = 0; j < M; ++j) acc[j] = rf_fma(v, x[(u64)rf_min(j, m - 1) * k + at], acc[j]);
+            for (u32 r = 0; r < ROWS; ++r) {
+                float v = W::one(weights[r], at);
+#pragma unroll
+                for (u32 j = 0; j < M; ++j) acc[r][j] = rf_fma(v, x[(u64)rf_min(j, m - 1) * k + at], acc[r][j]);
+            }
         }
     } else {
-        constexpr u32 fours = W::block / 4; // of a block
-        const u8 *p = weights + (u64)(first / fours) * W::bytes;
-        for (u32 at = first * 4; at < k; at += 256, p += 256 / W::block * W::bytes) eight(p, first % fours, at);
+        constexpr u32 fours = W::block / 4;                                 // of a block
+        u32 first = lane / W::gap * (2 * W::gap) + lane % W::gap;           // of the 256: this lane's first four
+        u32 offset = first / fours * W::bytes;
+        for (u32 at = first * 4; at < k; at += 256, offset += 256 / W::block * W::bytes) eight(offset, first % fours, at);
     }
 #pragma unroll
-    for (u32 j = 0; j < M; ++j) {
-        float sum = Team32::sum(acc[j]);
-        if (lane == 0 && j < m) y[(u64)j * n + row] = bias ? sum + bias[row] : sum;
-    }
+    for (u32 r = 0; r < ROWS; ++r)
+#pragma unroll
+        for (u32 j = 0; j < M; ++j) {
+            float sum = Team32::sum(acc[r][j]);
+            u32 row = row0 + r;
+            if (lane == 0 && j < m && row < n) y[(u64)j * n + row] = bias ? sum + bias[row] : sum;
+        }
 }
 
 // Weights [n, k] as the transposed B of a product: each thread has two neighbouring fours of row tid % 64.
@@ -107,17 +124,17 @@ RF_DEVICE void get_rows(const u8 *__restrict__ table, const u32 *__restrict__ id
     }
 }
 
-#define RF_MATVEC(name, Type, M)                                                                                                   \
+#define RF_MATVEC(name, Type, M, ROWS)                                                                                                  \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                        \
     matvec_##name##_m##M(const u8 *w, const float *x, const float *bias, float *y, u32 m, u32 n, u32 k) {                          \
-        matvec<Type, M>(w, x, bias, y, m, n, k);                                                                                   \
+        matvec<Type, M, ROWS>(w, x, bias, y, m, n, k);                                                                                   \
     }
 
 #define RF_WEIGHTS(name, Type)                                                                                                     \
-    RF_MATVEC(name, Type, 1)                                                                                                       \
-    RF_MATVEC(name, Type, 2)                                                                                                       \
-    RF_MATVEC(name, Type, 4)                                                                                                       \
-    RF_MATVEC(name, Type, 8)                                                                                                       \
+    RF_MATVEC(name, Type, 1, 4)                                                                                                      \
+    RF_MATVEC(name, Type, 2, 4)                                                                                                      \
+    RF_MATVEC(name, Type, 4, 2)                                                                                                      \
+    RF_MATVEC(name, Type, 8, 2)                                                                                                      \
     RF_KERNEL(RF_GEMM_BLOCK)                                                                                                       \
     matmul_##name(const u8 *w, const float *x, const float *bias, float *y, u32 m, u32 n, u32 k) {                                 \
         rf_gemm_with(x, GemmWeights<Type>::of(w, n, k), bias, y, Gemm{m, n, k, k, k, n, 1.0f});                                    \

@@ -66,6 +66,20 @@ impl Check {
         Ok(())
     }
 
+    /// A buffer of bytes that the kernel reads or writes as elements of this alignment.
+    pub(crate) fn aligned(self, operand: &'static str, buffer: &HipBuffer<u8>, alignment: usize) -> KernelResult<()> {
+        let address = buffer.as_device_ptr().addr();
+        if address.is_multiple_of(alignment) {
+            return Ok(());
+        }
+        Err(KernelError::Alignment {
+            op: self.0,
+            operand,
+            address,
+            alignment,
+        })
+    }
+
     /// An output that shares no byte with an input.
     pub(crate) fn disjoint<T: bytemuck::Pod, U: bytemuck::Pod>(
         self,

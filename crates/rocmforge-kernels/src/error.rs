@@ -116,6 +116,18 @@ pub enum KernelError {
         /// Key and value heads.
         kv_heads: usize,
     },
+    /// A buffer of bytes starts in the middle of an element.
+    #[error("{op}: the address of {operand} is {address:#x}; it must be a multiple of {alignment}")]
+    Alignment {
+        /// The operation.
+        op: &'static str,
+        /// The operand.
+        operand: &'static str,
+        /// Its address on the device.
+        address: usize,
+        /// What it must be a multiple of.
+        alignment: usize,
+    },
     /// Dimensions that do not fit each other.
     #[error("{op}: {what} ({left} and {right})")]
     Mismatch {

@@ -43,6 +43,8 @@ pub use error::{KernelError, KernelResult};
 pub use fault::{Fault, Faults};
 pub use kernels::Kernels;
 pub use layout::{AttentionShape, Operand, Strides};
-pub use ops::{FlashOptions, Gelu, MatmulShape, RopePairs, RopeShape};
+pub use ops::{
+    FlashOptions, FloatType, Gelu, KvType, MatmulShape, PagedOperands, PagedOptions, PagedShape, RopePairs, RopeShape,
+};
 pub use pack::{Pack, PackError};
 pub use weight_type::WeightType;

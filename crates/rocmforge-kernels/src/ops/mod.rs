@@ -1,12 +1,14 @@
 //! Safe launchers, a file per family.
 
 mod activation;
+mod cast;
 mod elementwise;
 mod embedding;
 mod flash_attention;
 mod mask;
 mod matmul;
 mod norm;
+mod paged;
 mod permute;
 mod pool;
 mod qkv;
@@ -15,6 +17,8 @@ mod softmax;
 mod weights;
 
 pub use activation::Gelu;
+pub use cast::FloatType;
 pub use flash_attention::FlashOptions;
 pub use matmul::MatmulShape;
+pub use paged::{KvType, PagedOperands, PagedOptions, PagedShape};
 pub use rope::{RopePairs, RopeShape};

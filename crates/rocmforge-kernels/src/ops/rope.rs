@@ -1,7 +1,7 @@
 //! Rotary position embedding.
 
 use crate::check::Check;
-use crate::{KernelError, KernelResult, Kernels, geometry};
+use crate::{Faults, KernelError, KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 /// Which elements of a head are turned together.
@@ -63,15 +63,7 @@ impl Kernels {
         let check = Check("rope");
         let (tokens, seq) = (check.dim("tokens", shape.tokens)?, check.dim("seq", shape.seq)?);
         let (heads, head_dim) = (check.dim("heads", shape.heads)?, check.dim("head_dim", shape.head_dim)?);
-        let rotary = check.dim_to("rotary_dim", shape.rotary_dim, shape.head_dim)?;
-        if rotary % 2 != 0 {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "rotary_dim must be even",
-                left: shape.rotary_dim,
-                right: shape.head_dim,
-            });
-        }
+        let rotary = rotary_dim(check, shape)?;
         let half = shape.rotary_dim / 2;
         let positions = cos.len() / half;
         check.len("cos", cos, &[positions, half])?;
@@ -117,4 +109,78 @@ impl Kernels {
         // SAFETY: x and y have the shape's elements, every position lies in the tables, aliasing is as the kernel allows.
         unsafe { self.launch(stream, "rope", name, geometry::rows(rows), args) }
     }
+
+    /// [`rope`](Self::rope) at the position that each token has on the device: `x` `[tokens, heads, head_dim]`, `positions`
+    /// `[tokens]`, tables `[max_position, rotary_dim / 2]`. `shape.seq` and `shape.start` are not used. `y` may be `x`.
+    ///
+    /// A position that is not in the tables gives NaN in all heads of its token, and is a fault at the token's number.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, an odd or too large `rotary_dim`, partial overlap, a dimension of 0, a tag over 4095.
+    #[allow(clippy::too_many_arguments)] // operands and dimensions of one operation
+    pub fn rope_at(
+        &self,
+        stream: &HipStream,
+        pairs: RopePairs,
+        x: &HipBuffer<f32>,
+        [cos, sin]: [&HipBuffer<f32>; 2],
+        positions: &HipBuffer<u32>,
+        y: &HipBuffer<f32>,
+        shape: RopeShape,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        let check = Check("rope_at");
+        let tokens = check.dim("tokens", shape.tokens)?;
+        let (heads, head_dim) = (check.dim("heads", shape.heads)?, check.dim("head_dim", shape.head_dim)?);
+        let rotary = rotary_dim(check, shape)?;
+        let half = shape.rotary_dim / 2;
+        let table_rows = cos.len() / half;
+        let rows_in_table = check.dim("positions of the tables", table_rows)?;
+        check.len("cos", cos, &[table_rows, half])?;
+        check.len("sin", sin, &[table_rows, half])?;
+        check.len("positions", positions, &[shape.tokens])?;
+        let rows = check.rows("tokens * heads", &[shape.tokens, shape.heads])?;
+        let dims = [shape.tokens, shape.heads, shape.head_dim];
+        check.len("x", x, &dims)?;
+        check.len("y", y, &dims)?;
+        check.in_place(("y", y), ("x", x))?;
+        check.disjoint(("y", y), ("cos", cos))?;
+        check.disjoint(("y", y), ("sin", sin))?;
+        check.disjoint(("y", y), ("positions", positions))?;
+        check.disjoint(("y", y), ("the fault word", faults.word))?;
+        let name = match pairs {
+            RopePairs::Half => "rope_at_half",
+            RopePairs::Interleaved => "rope_at_interleaved",
+        };
+        let args = LaunchArgs::new()
+            .buffer(x)
+            .buffer(cos)
+            .buffer(sin)
+            .buffer(positions)
+            .out(y)
+            .value(tokens)
+            .value(heads)
+            .value(head_dim)
+            .value(rotary)
+            .value(rows_in_table);
+        let args = faults.args(check, args)?;
+        // SAFETY: x and y have the shape's elements and positions one for each token, aliasing is as the kernel allows, checked above;
+        // the kernel compares each position with the tables' rows.
+        unsafe { self.launch(stream, "rope", name, geometry::rows(rows), args) }
+    }
+}
+
+/// Even, and at most a head.
+fn rotary_dim(check: Check, shape: RopeShape) -> KernelResult<u32> {
+    let rotary = check.dim_to("rotary_dim", shape.rotary_dim, shape.head_dim)?;
+    if rotary % 2 != 0 {
+        return Err(KernelError::Mismatch {
+            op: check.0,
+            what: "rotary_dim must be even",
+            left: shape.rotary_dim,
+            right: shape.head_dim,
+        });
+    }
+    Ok(rotary)
 }

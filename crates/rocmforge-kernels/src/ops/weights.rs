@@ -116,27 +116,14 @@ fn weights(
     (operand, w): (&'static str, &HipBuffer<u8>),
     [rows, k]: [usize; 2],
 ) -> KernelResult<()> {
-    let mismatch = |what, left, right| KernelError::Mismatch {
-        op: check.0,
-        what,
-        left,
-        right,
-    };
     if !k.is_multiple_of(ty.block_len()) {
-        return Err(mismatch(
-            "a row of weights must be whole blocks",
-            k,
-            ty.block_len(),
-        ));
+        return Err(KernelError::Mismatch {
+            op: check.0,
+            what: "a row of weights must be whole blocks",
+            left: k,
+            right: ty.block_len(),
+        });
     }
     check.len(operand, w, &[rows, k / ty.block_len(), ty.block_bytes()])?;
-    let address = w.as_device_ptr().addr();
-    if !address.is_multiple_of(ty.alignment()) {
-        return Err(mismatch(
-            "the weights' address must be a multiple of their alignment",
-            address,
-            ty.alignment(),
-        ));
-    }
-    Ok(())
+    check.aligned(operand, w, ty.alignment())
 }

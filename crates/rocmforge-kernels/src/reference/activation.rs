@@ -45,6 +45,17 @@ pub fn gelu_tanh(x: &[f32]) -> Vec<f64> {
         .collect()
 }
 
+/// The tanh form of GELU of `gate`, times `up`.
+pub fn geglu(gate: &[f32], up: &[f32]) -> Vec<f64> {
+    gelu_tanh(gate).iter().zip(up).map(|(g, &u)| g * f64::from(u)).collect()
+}
+
+/// cap tanh(x / cap).
+pub fn softcap(x: &[f32], cap: f32) -> Vec<f64> {
+    let cap = f64::from(cap);
+    x.iter().map(|&x| cap * (f64::from(x) / cap).tanh()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::erf;

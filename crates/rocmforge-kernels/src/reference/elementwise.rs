@@ -24,3 +24,9 @@ pub fn add_row_bias(x: &[f32], bias: &[f32]) -> Vec<f64> {
         .map(|(i, v)| v + bias[i % bias.len()])
         .collect()
 }
+
+/// `x[r, c] * factor[c]`.
+pub fn mul_row(x: &[f32], factor: &[f32]) -> Vec<f64> {
+    let products = |row: &[f32]| mul(row, factor);
+    x.chunks(factor.len()).flat_map(products).collect()
+}

@@ -12,21 +12,25 @@
 
 mod activation;
 mod attention;
+mod cast;
 mod elementwise;
 mod layout;
 mod matmul;
 mod norm;
+mod paged;
 mod rope;
 mod softmax;
 mod weights;
 
-pub use activation::{erf, gelu_erf, gelu_tanh, silu, swiglu};
+pub use activation::{erf, geglu, gelu_erf, gelu_tanh, silu, softcap, swiglu};
 pub use attention::{attention, qk_matmul, weighted_matmul};
-pub use elementwise::{add, add_row_bias, mul, scale};
+pub use cast::{float_values, round_to};
+pub use elementwise::{add, add_row_bias, mul, mul_row, scale};
 pub use layout::{get_rows, kv_replicate, mean_pool, swap_middle, transpose};
 pub use matmul::matmul;
 pub use norm::{l2_normalize, layer_norm, rms_norm};
-pub use rope::{rope, rope_tables};
+pub use paged::paged_attention;
+pub use rope::{rope, rope_at, rope_tables};
 pub use softmax::{causal_mask, causal_visible, mask, softmax, softmax_masked};
 pub use weights::{dequantize, get_rows_weight, matmul_weight};
 

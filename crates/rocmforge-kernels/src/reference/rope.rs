@@ -10,12 +10,22 @@ pub fn rope_tables(positions: usize, rotary_dim: usize, base: f64) -> (Vec<f32>,
 
 /// Each pair of a head, as a complex number, times cos + i sin of its position.
 pub fn rope(pairs: RopePairs, x: &[f32], cos: &[f32], sin: &[f32], s: RopeShape) -> Vec<f64> {
+    let positions: Vec<u32> = (0..s.tokens).map(|token| (s.start + token % s.seq) as u32).collect();
+    rope_at(pairs, x, cos, sin, &positions, s)
+}
+
+/// The same with a position for each token; NaN where the tables do not have it.
+pub fn rope_at(pairs: RopePairs, x: &[f32], cos: &[f32], sin: &[f32], positions: &[u32], s: RopeShape) -> Vec<f64> {
     let half = s.rotary_dim / 2;
     let mut out = super::wide(x);
-    for token in 0..s.tokens {
-        let position = s.start + token % s.seq;
+    for (token, &position) in positions.iter().enumerate() {
+        let position = position as usize;
         for head in 0..s.heads {
             let base = (token * s.heads + head) * s.head_dim;
+            if position >= cos.len() / half {
+                out[base..base + s.head_dim].fill(f64::NAN);
+                continue;
+            }
             for i in 0..half {
                 let (first, second) = match pairs {
                     RopePairs::Half => (base + i, base + i + half),

@@ -1,4 +1,4 @@
-//! scale, copy, add, mul, row bias.
+//! scale, copy, add, mul, row vectors, parts of rows.
 
 use crate::support::{SIZES, device};
 use rocmforge_kernels::reference;
@@ -104,4 +104,56 @@ fn an_empty_buffer_is_refused() {
     let empty: HipBuffer<f32> = x.view(0..0).unwrap();
     let error = d.kernels.scale(d.stream(), &empty, &empty, 1.0).unwrap_err();
     assert!(error.to_string().contains("scale: elements is 0"), "{error}");
+}
+
+#[test]
+fn every_row_times_a_row_vector() {
+    let d = device();
+    for cols in SIZES.into_iter().chain([384, 1025]) {
+        let mut random = rng(cols as u64);
+        let (x, factor) = (random.vec(9 * cols), random.vec(cols));
+        let (input, f, y) = (d.up(&x), d.up(&factor), d.out(9 * cols));
+        d.kernels.mul_row(d.stream(), &input, &f, &y, 9, cols).unwrap();
+        d.close(&y, &reference::mul_row(&x, &factor), &[9, cols], 1e-7);
+        d.kernels.mul_row(d.stream(), &input, &f, &input, 9, cols).unwrap();
+        d.close(&input, &reference::mul_row(&x, &factor), &[9, cols], 1e-7);
+    }
+}
+
+#[test]
+fn parts_of_rows_are_split_and_joined() {
+    let d = device();
+    let (k, s) = (&d.kernels, d.stream());
+    for [a, b, c] in [[1, 1, 1], [64, 32, 32], [31, 33, 129], [1025, 3, 64]] {
+        let (rows, width) = (11, a + b + c);
+        let fused = rng(width as u64).vec(rows * width);
+        let (whole, joined) = (d.up(&fused), d.out(rows * width));
+        let mut at = 0;
+        for cols in [a, b, c] {
+            let part = d.out(rows * cols);
+            let from = whole.view(at..whole.len()).unwrap();
+            k.copy_rows(s, &from, width, &part, cols, rows, cols).unwrap();
+            let expected: Vec<f32> = fused.chunks(width).flat_map(|row| row[at..at + cols].to_vec()).collect();
+            d.same(&part, &expected, &[rows, cols]);
+            let to = joined.view(at..joined.len()).unwrap();
+            k.copy_rows(s, &part, cols, &to, width, rows, cols).unwrap();
+            at += cols;
+            let got = d.get(&joined);
+            let kept = |row: &[f32]| row[at..].iter().all(|v| v.is_nan());
+            assert!(got.chunks(width).all(kept), "what was not copied keeps its poison");
+        }
+        d.same(&joined, &fused, &[rows, width]);
+    }
+    let (x, y) = (d.up(&[0.0; 12]), d.out(12));
+    let refused = |stride, rows, cols, text: &str| {
+        let error = k.copy_rows(s, &x, stride, &y, 4, rows, cols).unwrap_err().to_string();
+        assert!(error.contains(text), "{error:?} does not say {text:?}");
+    };
+    refused(3, 3, 4, "src has 12 elements; its strides [0, 0, 3]");
+    refused(5, 3, 4, "reach element 14");
+    refused(usize::MAX, 3, 4, "reach element 18446744073709551615");
+    refused(4, 4, 4, "reach element 16");
+    refused(4, 0, 4, "rows is 0");
+    let error = k.copy_rows(s, &x, 4, &x, 4, 3, 4).unwrap_err().to_string();
+    assert!(error.contains("dst and src overlap"), "{error}");
 }

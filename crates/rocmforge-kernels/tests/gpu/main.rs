@@ -6,6 +6,7 @@
 mod support;
 
 mod activation;
+mod cast;
 mod causal_mask;
 mod elementwise;
 mod embedding;
@@ -17,6 +18,7 @@ mod matmul;
 mod mlp;
 mod norm;
 mod packs;
+mod paged_attention;
 mod permute;
 mod pool;
 mod qk_matmul;

@@ -124,3 +124,58 @@ fn works_in_place() {
     let expected = reference::rope(RopePairs::Interleaved, &x, &cos, &sin, shape);
     d.close(&buffer, &expected, &[6, 2, 32], 1e-6);
 }
+
+#[test]
+fn each_token_has_the_position_that_the_device_holds() {
+    let d = device();
+    for (tokens, heads, head_dim, rotary_dim) in [(1, 1, 2, 2), (9, 3, 40, 24), (5, 2, 64, 64), (3, 5, 129, 128)] {
+        let shape = RopeShape {
+            rotary_dim,
+            ..RopeShape::sequence(tokens, heads, head_dim)
+        };
+        let (cos, sin) = reference::rope_tables(100, rotary_dim, 10_000.0);
+        let mut random = rng(head_dim as u64);
+        let x = random.vec(tokens * heads * head_dim);
+        let positions: Vec<u32> = (0..tokens).map(|_| random.below(100) as u32).collect();
+        let (c, s, at, word) = (d.up(&cos), d.up(&sin), d.ids(&positions), d.no_fault());
+        for pairs in [RopePairs::Half, RopePairs::Interleaved] {
+            let (input, y) = (d.up(&x), d.out(x.len()));
+            for y in [&y, &input] {
+                d.kernels
+                    .rope_at(d.stream(), pairs, &input, [&c, &s], &at, y, shape, d.faults(&word, 1))
+                    .unwrap();
+            }
+            let expected = reference::rope_at(pairs, &x, &cos, &sin, &positions, shape);
+            d.close(&y, &expected, &[tokens, heads, head_dim], 1e-6);
+            d.close(&input, &expected, &[tokens, heads, head_dim], 1e-6);
+        }
+        assert_eq!(d.fault(&word), None);
+    }
+}
+
+#[test]
+fn a_position_beyond_the_tables_is_a_fault_and_gives_nan() {
+    let d = device();
+    let shape = RopeShape::sequence(20, 3, 10);
+    let (cos, sin) = reference::rope_tables(8, 10, 10_000.0);
+    let x = rng(2).vec(20 * 30);
+    let mut positions = [7; 20];
+    (positions[13], positions[4], positions[19]) = (8, u32::MAX, 9);
+    let (c, s, at, word) = (d.up(&cos), d.up(&sin), d.ids(&positions), d.no_fault());
+    let (input, y) = (d.up(&x), d.out(x.len()));
+    d.kernels
+        .rope_at(d.stream(), RopePairs::Half, &input, [&c, &s], &at, &y, shape, d.faults(&word, 6))
+        .unwrap();
+    assert_eq!(d.fault(&word), Some((6, 4, u32::MAX)));
+    let poison = rocmforge_testkit::data::POISON.to_bits();
+    for (token, row) in d.get(&y).chunks(30).enumerate() {
+        assert!(row.iter().all(|v| v.to_bits() != poison), "token {token}");
+        let bad = [4, 13, 19].contains(&token);
+        assert!(row.iter().all(|v| v.is_nan() == bad), "token {token}");
+    }
+    let short = d.ids(&[0; 19]);
+    let error = (d.kernels)
+        .rope_at(d.stream(), RopePairs::Half, &input, [&c, &s], &short, &y, shape, d.faults(&word, 6))
+        .unwrap_err();
+    assert!(error.to_string().contains("positions has 19 elements"), "{error}");
+}

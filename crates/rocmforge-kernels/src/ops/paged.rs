@@ -1,0 +1,253 @@
+//! The paged cache of keys and values: writing tokens into it, and attention over it.
+
+use crate::check::{Check, MAX_DIM};
+use crate::{Faults, KernelError, KernelResult, Kernels, geometry};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+
+/// The most elements of a head.
+const MAX_HEAD_DIM: usize = 256;
+/// The most tokens of a block.
+const MAX_BLOCK: usize = 256;
+/// The most blocks of the grid's second dimension.
+const MAX_HEADS: usize = 65_535;
+
+/// Element type of a cache of keys or values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KvType {
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary16.
+    F16,
+}
+
+impl KvType {
+    /// Bytes of an element, and its alignment.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 => 2,
+        }
+    }
+}
+
+/// The dimensions of a paged attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PagedShape {
+    /// Queries: tokens of any sequences in any order.
+    pub tokens: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key and value heads: they divide `heads`, and query head h reads head h / (heads / kv_heads).
+    pub kv_heads: usize,
+    /// Elements of a head: a multiple of 4 up to 256.
+    pub head_dim: usize,
+    /// Tokens of a block, 1 to 256.
+    pub block_size: usize,
+    /// Blocks of each cache.
+    pub blocks: usize,
+    /// Rows of the block table.
+    pub sequences: usize,
+    /// Columns of the block table.
+    pub max_blocks: usize,
+}
+
+/// What changes the scores of a paged attention.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PagedOptions {
+    /// Factor of q . k.
+    pub scale: f32,
+    /// A token at position p sees the keys at positions over p - window. `None`: all up to its own.
+    pub window: Option<usize>,
+    /// A score s becomes cap * tanh(s / cap), as in Gemma 2. `None`: it stays.
+    pub softcap: Option<f32>,
+}
+
+impl PagedOptions {
+    /// 1 / sqrt(head_dim), all keys, no cap.
+    pub fn new(head_dim: usize) -> Self {
+        Self {
+            scale: 1.0 / (head_dim as f32).sqrt(),
+            window: None,
+            softcap: None,
+        }
+    }
+}
+
+/// The operands of a paged attention.
+#[derive(Debug, Clone, Copy)]
+pub struct PagedOperands<'a> {
+    /// `[tokens, heads, head_dim]`.
+    pub q: &'a HipBuffer<f32>,
+    /// `[blocks * block_size, kv_heads, head_dim]`.
+    pub k_cache: &'a HipBuffer<u8>,
+    /// The same.
+    pub v_cache: &'a HipBuffer<u8>,
+    /// `[sequences, max_blocks]`: the block that holds keys `n * block_size ..` of a sequence. Entries behind its last token may hold
+    /// anything.
+    pub block_table: &'a HipBuffer<u32>,
+    /// `[tokens]`: the row of the block table.
+    pub seq_of: &'a HipBuffer<u32>,
+    /// `[tokens]`: the place in the sequence, from 0.
+    pub positions: &'a HipBuffer<u32>,
+    /// `[tokens, heads, head_dim]`.
+    pub out: &'a HipBuffer<f32>,
+}
+
+impl Kernels {
+    /// `cache[slots[t], :] = src[t, :]` for `src` `[tokens, width]` and a cache `[slot_count, width]` of type `kv`. f16 is rounded to
+    /// the nearest, ties to even; what is too large becomes infinite.
+    ///
+    /// A slot that is not below `slot_count` writes nothing and is a fault at the token's number. No two tokens may have the same slot:
+    /// the slot would hold either, or a part of each.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, an address that is no multiple of its element, overlap, a dimension of 0, a tag over 4095.
+    #[allow(clippy::too_many_arguments)] // operands and dimensions of one operation
+    pub fn kv_write(
+        &self,
+        stream: &HipStream,
+        kv: KvType,
+        src: &HipBuffer<f32>,
+        slots: &HipBuffer<u32>,
+        cache: &HipBuffer<u8>,
+        slot_count: usize,
+        width: usize,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        let check = Check("kv_write");
+        let tokens = check.dim("tokens", slots.len())?;
+        let (count, w) = (check.dim("slot_count", slot_count)?, check.dim("width", width)?);
+        check.len("src", src, &[slots.len(), width])?;
+        check.len("cache", cache, &[slot_count, width, kv.bytes()])?;
+        check.aligned("cache", cache, kv.bytes())?;
+        check.disjoint(("cache", cache), ("src", src))?;
+        check.disjoint(("cache", cache), ("slots", slots))?;
+        check.disjoint(("cache", cache), ("the fault word", faults.word))?;
+        let name = match kv {
+            KvType::F32 => "kv_write_f32",
+            KvType::F16 => "kv_write_f16",
+        };
+        let args = LaunchArgs::new()
+            .buffer(src)
+            .buffer(slots)
+            .out(cache)
+            .value(tokens)
+            .value(w)
+            .value(count);
+        let args = faults.args(check, args)?;
+        // SAFETY: lengths are those of the shapes and nothing overlaps, checked above; the kernel compares each slot with slot_count.
+        unsafe { self.launch(stream, "kv_write", name, geometry::row_tile(tokens, w), args) }
+    }
+
+    /// Attention over a paged cache of type `kv`: `out[t, h] = sum_j softmax_j(score(t, h, j)) v[j]` over the keys j of the token's
+    /// sequence that it sees, those at positions up to its own and within the window. Key j lies in slot
+    /// `block_table[seq_of[t], j / block_size] * block_size + j % block_size`. Only slots that some token sees are read.
+    ///
+    /// A sequence that is no row of the table, a position beyond its columns, or the number of a seen block that is not below `blocks`
+    /// gives NaN in all heads of its token, and is a fault at the token's number, in this order.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, an address that is no multiple of its element, overlap of `out`, a dimension of 0 or over its limit, heads that
+    /// `kv_heads` does not divide, a `head_dim` that is no multiple of 4, a scale or cap that makes no sense, a tag over 4095.
+    pub fn paged_attention(
+        &self,
+        stream: &HipStream,
+        kv: KvType,
+        operands: PagedOperands<'_>,
+        shape: PagedShape,
+        options: PagedOptions,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        let check = Check("paged_attention");
+        let tokens = check.dim("tokens", shape.tokens)?;
+        let heads = check.dim_to("heads", shape.heads, MAX_HEADS)?;
+        let kv_heads = check.dim("kv_heads", shape.kv_heads)?;
+        let head_dim = check.dim_to("head_dim", shape.head_dim, MAX_HEAD_DIM)?;
+        let block_size = check.dim_to("block_size", shape.block_size, MAX_BLOCK)?;
+        let blocks = check.dim("blocks", shape.blocks)?;
+        let sequences = check.dim("sequences", shape.sequences)?;
+        let max_blocks = check.dim("max_blocks", shape.max_blocks)?;
+        check.rows("max_blocks * block_size", &[shape.max_blocks, shape.block_size])?;
+        if shape.heads % shape.kv_heads != 0 {
+            return Err(KernelError::Heads {
+                op: check.0,
+                heads: shape.heads,
+                kv_heads: shape.kv_heads,
+            });
+        }
+        if !shape.head_dim.is_multiple_of(4) {
+            return Err(KernelError::Mismatch {
+                op: check.0,
+                what: "head_dim must be a multiple of 4",
+                left: shape.head_dim,
+                right: 4,
+            });
+        }
+        let o = operands;
+        let query = [shape.tokens, shape.heads, shape.head_dim];
+        let slots = [shape.blocks, shape.block_size, shape.kv_heads, shape.head_dim, kv.bytes()];
+        check.len("q", o.q, &query)?;
+        check.len("out", o.out, &query)?;
+        check.len("block_table", o.block_table, &[shape.sequences, shape.max_blocks])?;
+        check.len("seq_of", o.seq_of, &[shape.tokens])?;
+        check.len("positions", o.positions, &[shape.tokens])?;
+        for (name, cache) in [("k_cache", o.k_cache), ("v_cache", o.v_cache)] {
+            check.len(name, cache, &slots)?;
+            check.aligned(name, cache, kv.bytes())?;
+            check.disjoint(("out", o.out), (name, cache))?;
+        }
+        let indices = [
+            ("block_table", o.block_table),
+            ("seq_of", o.seq_of),
+            ("positions", o.positions),
+        ];
+        for index in indices {
+            check.disjoint(("out", o.out), index)?;
+        }
+        check.disjoint(("out", o.out), ("q", o.q))?;
+        check.disjoint(("out", o.out), ("the fault word", faults.word))?;
+        check.value("scale", options.scale, |_| true, "finite")?;
+        // 0 stands for none on the device.
+        let window = match options.window {
+            Some(window) => check.dim("window", window.min(MAX_DIM))?,
+            None => 0,
+        };
+        let softcap = match options.softcap {
+            Some(cap) => check.value("softcap", cap, |cap| cap >= f32::MIN_POSITIVE, "positive and normal")?,
+            None => 0.0,
+        };
+        let name = match (kv, head_dim) {
+            (KvType::F32, ..=64) => "paged_attention_f32_d64",
+            (KvType::F32, ..=128) => "paged_attention_f32_d128",
+            (KvType::F32, _) => "paged_attention_f32_d256",
+            (KvType::F16, ..=64) => "paged_attention_f16_d64",
+            (KvType::F16, ..=128) => "paged_attention_f16_d128",
+            (KvType::F16, _) => "paged_attention_f16_d256",
+        };
+        let args = LaunchArgs::new()
+            .buffer(o.q)
+            .buffer(o.k_cache)
+            .buffer(o.v_cache)
+            .buffer(o.block_table)
+            .buffer(o.seq_of)
+            .buffer(o.positions)
+            .out(o.out)
+            .value(heads)
+            .value(kv_heads)
+            .value(head_dim)
+            .value(block_size)
+            .value(blocks)
+            .value(sequences)
+            .value(max_blocks)
+            .value(window)
+            .value(options.scale)
+            .value(softcap);
+        let args = faults.args(check, args)?;
+        let config = geometry::config([tokens, heads, 1], 256);
+        // SAFETY: lengths are those of the shapes, caches are aligned and out is apart from all operands, checked above; the kernel
+        // compares each sequence, position and block number with its limit.
+        unsafe { self.launch(stream, "paged_attention", name, config, args) }
+    }
+}
