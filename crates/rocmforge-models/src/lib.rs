@@ -22,6 +22,7 @@
 //! ```
 
 pub mod bert;
+pub mod chat;
 pub mod decoder;
 mod engine;
 mod error;
@@ -29,6 +30,7 @@ mod files;
 mod model;
 pub mod sampling;
 pub mod stop;
+pub mod tokenizer;
 pub mod weights;
 
 pub use decoder::KvType;

@@ -1,0 +1,47 @@
+//! End of generation: the tokens after which a model has nothing more to say.
+
+use std::collections::BTreeSet;
+
+use super::vocabulary::{SpecialIds, TokenType};
+
+/// Texts of control tokens that end a turn or a message in known model families. Metadata often name only one of several:
+/// Llama 3 ends turns with `<|eot_id|>` though `eos` is `<|end_of_text|>`.
+pub(super) const ENDS_GENERATION: &[&str] = &[
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "<|eom_id|>",
+    "<|end_of_text|>",
+    "<|return|>",
+    "<|call|>",
+];
+
+/// In a vocabulary with both of these `<|end|>` ends a part of the answer, not the answer (gpt-oss).
+const END_IS_INNER_WITH: [&str; 2] = ["<|return|>", "<|call|>"];
+
+/// The ids named by metadata, and the control and user-defined tokens in [`ENDS_GENERATION`].
+///
+/// An ordinary token never becomes an end because of its text: the HTML tag `</s>` of Gemma 3 stays one.
+pub(super) fn end_of_generation(
+    special: &SpecialIds,
+    types: &[TokenType],
+    id_of: impl Fn(&str) -> Option<u32>,
+) -> BTreeSet<u32> {
+    let marked = |text: &str| {
+        id_of(text).filter(|&id| {
+            let kind = types.get(id as usize);
+            matches!(kind, Some(TokenType::Control | TokenType::UserDefined))
+        })
+    };
+    let named = [special.eos, special.eot, special.eom];
+    let mut ends: BTreeSet<u32> = named.into_iter().flatten().collect();
+    ends.extend(ENDS_GENERATION.iter().filter_map(|text| marked(text)));
+    if END_IS_INNER_WITH.iter().all(|text| marked(text).is_some())
+        && let Some(inner) = marked("<|end|>")
+    {
+        ends.remove(&inner);
+    }
+    ends
+}

@@ -1,0 +1,153 @@
+//! Tokenizer errors.
+
+use std::path::PathBuf;
+
+use rocmforge_gguf::GgufError;
+
+/// Why a tokenizer cannot be built or used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenizerError {
+    /// A metadata key is missing or has another type.
+    #[error(transparent)]
+    Metadata(#[from] GgufError),
+    /// The kind of tokenizer is not supported.
+    #[error("tokenizer model `{model}` is not supported; supported: {supported}")]
+    UnsupportedModel {
+        /// The value of `tokenizer.ggml.model`.
+        model: String,
+        /// The supported values.
+        supported: String,
+    },
+    /// The pre-tokenizer is not in the table.
+    #[error("pre-tokenizer `{name}` is not known; known: {known}")]
+    UnknownPreTokenizer {
+        /// The value of `tokenizer.ggml.pre`.
+        name: String,
+        /// The known names.
+        known: String,
+    },
+    /// Byte-level BPE without a pre-tokenizer's name. No default fits most models, so none is taken.
+    #[error("`tokenizer.ggml.pre` is missing: convert the model again, or set it to one of: {known}")]
+    MissingPreTokenizer {
+        /// The known names.
+        known: String,
+    },
+    /// There are no tokens.
+    #[error("the vocabulary is empty")]
+    EmptyVocabulary,
+    /// More tokens than [`MAX_TOKENS`](super::MAX_TOKENS).
+    #[error("the vocabulary has {count} tokens, more than {limit}")]
+    TooManyTokens {
+        /// Tokens, or the largest id plus one.
+        count: u64,
+        /// The most tokens allowed.
+        limit: usize,
+    },
+    /// A list with one entry per token is shorter than the list of tokens.
+    #[error("{what} has {found} entries for {tokens} tokens")]
+    ListTooShort {
+        /// The metadata key's last part.
+        what: &'static str,
+        /// Entries in the list.
+        found: usize,
+        /// Tokens of the vocabulary.
+        tokens: usize,
+    },
+    /// A token type that GGUF does not define.
+    #[error("token {id} has type {found}; types are 1 to 6")]
+    UnknownTokenType {
+        /// The token.
+        id: u32,
+        /// The type as stored.
+        found: i32,
+    },
+    /// A score that is not a number.
+    #[error("the score of token {id} is not a number")]
+    BadScore {
+        /// The token.
+        id: u32,
+    },
+    /// A token that is longer than [`MAX_TOKEN_BYTES`](super::MAX_TOKEN_BYTES).
+    #[error("token {id} has {bytes} bytes, more than {limit}")]
+    TokenTooLong {
+        /// The token.
+        id: u32,
+        /// Its length in bytes.
+        bytes: usize,
+        /// The most bytes allowed.
+        limit: usize,
+    },
+    /// The id of a special token lies outside the vocabulary.
+    #[error("{name} token id {id} is outside the vocabulary of {tokens} tokens")]
+    SpecialOutOfRange {
+        /// Which special token, such as `bos`.
+        name: &'static str,
+        /// The id.
+        id: u32,
+        /// Tokens of the vocabulary.
+        tokens: usize,
+    },
+    /// The model adds a special token that the vocabulary does not name.
+    #[error("the tokenizer adds a {name} token, but no id is given for it")]
+    MissingSpecial {
+        /// Which special token, such as `bos`.
+        name: &'static str,
+    },
+    /// A merge that is not two parts with a space between them.
+    #[error("merge {index} is not two tokens with a space between: {merge:?}")]
+    BadMerge {
+        /// Its place in the list.
+        index: usize,
+        /// The merge as stored.
+        merge: String,
+    },
+    /// A merge that names a token outside the vocabulary.
+    #[error("merge {index} ({merge:?}) needs the token {token:?}, which is not in the vocabulary")]
+    MergeUnknownToken {
+        /// Its place in the list.
+        index: usize,
+        /// The merge as stored.
+        merge: String,
+        /// The missing token.
+        token: String,
+    },
+    /// A file of a Hugging Face directory cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// A file of a Hugging Face directory is not the JSON that is expected.
+    #[error("{} is not valid JSON of its kind", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// The parser's error.
+        source: serde_json::Error,
+    },
+    /// The library `tokenizers` refuses the tokenizer.
+    #[error("the tokenizer cannot be built: {source}")]
+    Build {
+        /// The library's error.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The library `tokenizers` cannot encode the text.
+    #[error("{bytes} bytes of text cannot be tokenized: {source}")]
+    Encode {
+        /// Length of the part that failed.
+        bytes: usize,
+        /// The library's error.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The text is too long to be tokenized at once.
+    #[error("the text has {bytes} bytes, more than {limit}")]
+    TextTooLong {
+        /// Its length.
+        bytes: usize,
+        /// The most bytes allowed.
+        limit: usize,
+    },
+}

@@ -1,0 +1,248 @@
+//! Hugging Face directories: `tokenizer.json` with `tokenizer_config.json` and `generation_config.json` beside it.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokenizers::pre_tokenizers::metaspace::PrependScheme;
+use tokenizers::{DecoderWrapper, PreTokenizerWrapper, Tokenizer as Library};
+
+use super::added::{AddedToken, AddedTokens};
+use super::bytes::{self, TokenBytes};
+use super::vocabulary::{MAX_TOKENS, SpecialIds, TokenType};
+use super::{Parts, Tokenizer, TokenizerError};
+
+/// The parts of `tokenizer_config.json` that are read.
+#[derive(Default, Deserialize)]
+struct Config {
+    bos_token: Option<Value>,
+    eos_token: Option<Value>,
+    unk_token: Option<Value>,
+    sep_token: Option<Value>,
+    pad_token: Option<Value>,
+    cls_token: Option<Value>,
+    mask_token: Option<Value>,
+}
+
+/// The parts of `generation_config.json` that are read.
+#[derive(Default, Deserialize)]
+struct Generation {
+    eos_token_id: Option<Ids>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Ids {
+    One(u32),
+    Many(Vec<u32>),
+}
+
+fn read_text(path: &Path) -> Result<String, TokenizerError> {
+    std::fs::read_to_string(path).map_err(|source| TokenizerError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The JSON file beside the tokenizer, or nothing where there is none.
+fn read_beside<T: DeserializeOwned + Default>(tokenizer: &Path, name: &str) -> Result<T, TokenizerError> {
+    let path = tokenizer.with_file_name(name);
+    if !path.is_file() {
+        return Ok(T::default());
+    }
+    serde_json::from_str(&read_text(&path)?).map_err(|source| TokenizerError::Json { path, source })
+}
+
+/// A special token of `tokenizer_config.json`: its text, or an object that holds it.
+fn token_text(value: &Value) -> Option<&str> {
+    value.as_str().or_else(|| value.get("content")?.as_str())
+}
+
+/// How tokens are written, as the decoder tells.
+#[derive(Clone, Copy, Default)]
+struct Writing {
+    byte_level: bool,
+    byte_tokens: bool,
+    word_piece: bool,
+    space_prefix: bool,
+}
+
+impl Writing {
+    fn read(&mut self, decoder: &DecoderWrapper) {
+        match decoder {
+            DecoderWrapper::ByteLevel(_) => self.byte_level = true,
+            DecoderWrapper::ByteFallback(_) => self.byte_tokens = true,
+            DecoderWrapper::WordPiece(_) => (self.word_piece, self.space_prefix) = (true, true),
+            DecoderWrapper::Metaspace(metaspace) => {
+                self.space_prefix |= metaspace.get_prepend_scheme() != PrependScheme::Never;
+            }
+            DecoderWrapper::Strip(strip) => self.space_prefix |= strip.content == ' ' && strip.start > 0,
+            DecoderWrapper::Sequence(sequence) => {
+                sequence.get_decoders().iter().for_each(|decoder| self.read(decoder));
+            }
+            DecoderWrapper::BPE(_) | DecoderWrapper::CTC(_) | DecoderWrapper::Replace(_) | DecoderWrapper::Fuse(_) => {}
+        }
+    }
+
+    fn bytes(self, token: &str, kind: TokenType, out: &mut Vec<u8>) {
+        match bytes::byte_token(token).filter(|_| self.byte_tokens) {
+            _ if kind != TokenType::Normal => out.extend_from_slice(token.as_bytes()),
+            Some(byte) => out.push(byte),
+            None if self.byte_level => bytes::byte_level(token, out),
+            None if self.word_piece => match token.strip_prefix("##") {
+                Some(rest) => out.extend_from_slice(rest.as_bytes()),
+                None => {
+                    out.push(b' ');
+                    out.extend_from_slice(token.as_bytes());
+                }
+            },
+            None => bytes::sentence_piece(token, out),
+        }
+    }
+}
+
+/// The pre-tokenizer for text after an added token, where it differs: U+2581 goes before the first text only.
+fn inner_pre(pre: Option<&PreTokenizerWrapper>) -> Option<PreTokenizerWrapper> {
+    match pre? {
+        PreTokenizerWrapper::Metaspace(metaspace) if metaspace.get_prepend_scheme() == PrependScheme::First => {
+            let mut inner = metaspace.clone();
+            inner.set_prepend_scheme(PrependScheme::Never);
+            Some(PreTokenizerWrapper::Metaspace(inner))
+        }
+        _ => None,
+    }
+}
+
+impl Tokenizer {
+    /// The tokenizer of a Hugging Face directory: the file `tokenizer.json`, and beside it, where they are,
+    /// `tokenizer_config.json` (special tokens) and `generation_config.json` (tokens that end an answer).
+    ///
+    /// Added tokens are matched in the text as it is, before it is normalized.
+    ///
+    /// # Errors
+    /// A file that cannot be read or parsed, an empty vocabulary, or an id of [`MAX_TOKENS`] or more.
+    pub fn from_file(tokenizer_json: &Path) -> Result<Self, TokenizerError> {
+        let text = read_text(tokenizer_json)?;
+        let mut library = Library::from_bytes(text).map_err(|source| TokenizerError::Build { source })?;
+        // Lengths are the caller's matter.
+        library
+            .with_padding(None)
+            .with_truncation(None)
+            .map_err(|source| TokenizerError::Build { source })?;
+        let config: Config = read_beside(tokenizer_json, "tokenizer_config.json")?;
+        let generation: Generation = read_beside(tokenizer_json, "generation_config.json")?;
+
+        let id_of: HashMap<String, u32> = library.get_vocab(true);
+        let size = id_of.values().max().map_or(0, |&largest| u64::from(largest) + 1);
+        if size == 0 {
+            return Err(TokenizerError::EmptyVocabulary);
+        }
+        if size > MAX_TOKENS as u64 {
+            return Err(TokenizerError::TooManyTokens {
+                count: size,
+                limit: MAX_TOKENS,
+            });
+        }
+        // An id that no token has stays empty and without use.
+        let mut tokens = vec![String::new(); size as usize];
+        let mut types = vec![TokenType::Unused; size as usize];
+        for (token, &id) in &id_of {
+            if let (Some(slot), Some(kind)) = (tokens.get_mut(id as usize), types.get_mut(id as usize)) {
+                slot.clone_from(token);
+                *kind = TokenType::Normal;
+            }
+        }
+        let mut added = Vec::new();
+        for (id, token) in library.get_added_tokens_decoder() {
+            if let Some(kind) = types.get_mut(id as usize) {
+                *kind = if token.special {
+                    TokenType::Control
+                } else {
+                    TokenType::UserDefined
+                };
+            }
+            let matched = AddedToken {
+                id,
+                control: token.special,
+                strip_left: token.lstrip,
+                strip_right: token.rstrip,
+                single_word: token.single_word,
+            };
+            added.push((token.content, matched));
+        }
+        let mut writing = Writing::default();
+        if let Some(decoder) = library.get_decoder() {
+            writing.read(decoder);
+        }
+        let mut bytes = TokenBytes::default();
+        for (token, kind) in tokens.iter().zip(&types) {
+            bytes.push(|out| writing.bytes(token, *kind, out));
+        }
+        let id = |value: &Option<Value>| id_of.get(token_text(value.as_ref()?)?).copied();
+        let mut special = SpecialIds {
+            bos: id(&config.bos_token),
+            eos: id(&config.eos_token),
+            unk: id(&config.unk_token),
+            sep: id(&config.sep_token),
+            pad: id(&config.pad_token),
+            cls: id(&config.cls_token),
+            mask: id(&config.mask_token),
+            ..SpecialIds::default()
+        };
+        let (prefix, suffix) = frame(&library)?;
+        // Without a configuration the first token that the file itself puts before a text is the only sign.
+        special.bos = special
+            .bos
+            .or_else(|| prefix.first().copied().filter(|_| !writing.word_piece));
+        let further_ends = match generation.eos_token_id {
+            None => Vec::new(),
+            Some(Ids::One(id)) => vec![id],
+            Some(Ids::Many(ids)) => ids,
+        };
+        if let Some(&id) = further_ends.iter().find(|&&id| id as usize >= tokens.len()) {
+            return Err(TokenizerError::SpecialOutOfRange {
+                name: "eos",
+                id,
+                tokens: tokens.len(),
+            });
+        }
+        Ok(Self::assemble(Parts {
+            inner_pre: inner_pre(library.get_pre_tokenizer()),
+            added: AddedTokens::new(added),
+            tokens,
+            types,
+            id_of,
+            bytes,
+            special,
+            prefix,
+            suffix,
+            space_prefix: writing.space_prefix,
+            further_ends,
+            library,
+        }))
+    }
+}
+
+/// The ids that the file's post-processor puts before and after a text.
+fn frame(library: &Library) -> Result<(Vec<u32>, Vec<u32>), TokenizerError> {
+    let probe = library
+        .encode_fast("a", true)
+        .map_err(|source| TokenizerError::Encode { bytes: 1, source })?;
+    let marked: Vec<(u32, u32)> = probe
+        .get_ids()
+        .iter()
+        .copied()
+        .zip(probe.get_special_tokens_mask().iter().copied())
+        .collect();
+    let before = marked.iter().take_while(|(_, mask)| *mask == 1);
+    let prefix: Vec<u32> = before.map(|(id, _)| *id).collect();
+    let after = marked
+        .get(prefix.len()..)
+        .unwrap_or_default()
+        .iter()
+        .skip_while(|(_, mask)| *mask == 0);
+    let suffix = after.map(|(id, _)| *id).collect();
+    Ok((prefix, suffix))
+}

@@ -1,0 +1,449 @@
+//! Tokenizers: text to token ids and back, built from GGUF metadata or a Hugging Face `tokenizer.json`.
+//!
+//! Byte-level BPE, SentencePiece BPE and WordPiece are supported; the splitting and merging itself is the library
+//! `tokenizers`. Special tokens in text are text unless the caller asks for them: see [`SpecialTokens`].
+//!
+//! ```
+//! use rocmforge_models::tokenizer::{Encode, TokenType, Tokenizer, VocabModel, Vocabulary};
+//!
+//! let tokens = ["<unk>", "<s>", "</s>", "\u{2581}", "h", "i", "hi", "\u{2581}hi"];
+//! let mut vocabulary = Vocabulary::new(VocabModel::Llama, tokens.map(str::to_owned).to_vec());
+//! vocabulary.scores = vec![0.0, 0.0, 0.0, -9.0, -9.0, -9.0, -1.0, -2.0];
+//! vocabulary.types = vec![TokenType::Normal; 8];
+//! vocabulary.types[..3].copy_from_slice(&[TokenType::Unknown, TokenType::Control, TokenType::Control]);
+//! vocabulary.special.bos = Some(1);
+//! vocabulary.special.eos = Some(2);
+//!
+//! let tokenizer = Tokenizer::new(vocabulary)?;
+//! let ids = tokenizer.encode("hi hi", Encode::default())?;
+//! assert_eq!(ids, [1, 7, 7]);
+//! assert_eq!(tokenizer.decode(&ids), "hi hi");
+//! assert!(tokenizer.is_end_of_generation(2));
+//! # Ok::<(), rocmforge_models::tokenizer::TokenizerError>(())
+//! ```
+
+mod added;
+mod build;
+mod bytes;
+mod end;
+mod error;
+mod huggingface;
+mod pieces;
+mod pre;
+mod stream;
+mod vocabulary;
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+use rocmforge_gguf::Metadata;
+use tokenizers::normalizer::NormalizedString;
+use tokenizers::{
+    Model, Normalizer, OffsetType, PreTokenizedString, PreTokenizer, PreTokenizerWrapper, Tokenizer as Library,
+};
+
+pub use self::error::TokenizerError;
+pub use self::pieces::Piece;
+pub use self::stream::DecodeStream;
+pub use self::vocabulary::{MAX_TOKEN_BYTES, MAX_TOKENS, SpecialIds, TokenType, VocabModel, Vocabulary};
+
+use self::added::{AddedToken, AddedTokens};
+use self::bytes::TokenBytes;
+
+/// The most bytes of text that are tokenized at once.
+pub const MAX_TEXT_BYTES: usize = 1 << 28;
+
+/// What the text of a control token, such as `<|im_end|>`, becomes in [`Tokenizer::encode`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SpecialTokens {
+    /// Ordinary text. Right for everything a user wrote.
+    #[default]
+    AsText,
+    /// The control token. Right for text that the program itself put together, such as a rendered template; for the user's
+    /// parts in it see [`Tokenizer::encode_pieces`].
+    Parse,
+}
+
+/// Whether [`Tokenizer::encode`] puts the beginning-of-sequence token before the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AddBos {
+    /// As the model wants, and at the end what it wants there (`eos`, or BERT's separator). Nothing is put before a text
+    /// that begins with `bos` already.
+    #[default]
+    ModelDefault,
+    /// Always, unless the text begins with `bos` already; nothing at the end.
+    Yes,
+    /// Never.
+    No,
+}
+
+/// Options of [`Tokenizer::encode`]. The default is a user's text at the start of a sequence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Encode {
+    /// What control tokens in the text become.
+    pub special: SpecialTokens,
+    /// Whether `bos` goes before the text.
+    pub add_bos: AddBos,
+}
+
+impl Encode {
+    /// A text that stands alone or continues another: nothing is added, control tokens are text.
+    pub const TEXT: Encode = Encode {
+        special: SpecialTokens::AsText,
+        add_bos: AddBos::No,
+    };
+    /// A prompt that the program put together: control tokens are parsed, `bos` is added as the model wants.
+    pub const PROMPT: Encode = Encode {
+        special: SpecialTokens::Parse,
+        add_bos: AddBos::ModelDefault,
+    };
+}
+
+/// A tokenizer.
+#[derive(Debug)]
+pub struct Tokenizer {
+    /// Splits and merges plain text.
+    library: Library,
+    /// The pre-tokenizer for text that does not begin the input, where it differs.
+    inner_pre: Option<PreTokenizerWrapper>,
+    added: AddedTokens,
+    tokens: Vec<String>,
+    types: Vec<TokenType>,
+    id_of: HashMap<String, u32>,
+    bytes: TokenBytes,
+    special: SpecialIds,
+    ends: BTreeSet<u32>,
+    /// Ids that the model wants at the start and at the end of a sequence.
+    prefix: Vec<u32>,
+    suffix: Vec<u32>,
+    /// Whether encoding puts a space before the text, which decoding drops.
+    space_prefix: bool,
+}
+
+impl Tokenizer {
+    /// The tokenizer of a GGUF file.
+    ///
+    /// # Errors
+    /// What [`Vocabulary::from_gguf`] and [`Tokenizer::new`] refuse.
+    pub fn from_gguf(metadata: &Metadata) -> Result<Self, TokenizerError> {
+        Self::new(Vocabulary::from_gguf(metadata)?)
+    }
+
+    /// The tokenizer of a vocabulary.
+    ///
+    /// # Errors
+    /// Lists that are too short, ids outside the vocabulary, merges of unknown tokens, a pre-tokenizer that is missing or
+    /// not known, or a special token that the model adds but does not name.
+    pub fn new(mut vocabulary: Vocabulary) -> Result<Self, TokenizerError> {
+        vocabulary.check()?;
+        let id_of = (0..)
+            .zip(&vocabulary.tokens)
+            .map(|(id, token)| (token.clone(), id))
+            .collect();
+        let special = vocabulary.special.clone();
+        let (library, add_bos, space_prefix, byte_level) = match vocabulary.model {
+            VocabModel::Gpt2 => {
+                let pre = pre::find(vocabulary.pre.as_deref())?;
+                (
+                    build::byte_pair(&vocabulary, pre, &id_of)?,
+                    pre.add_bos,
+                    false,
+                    pre.byte_level,
+                )
+            }
+            VocabModel::Llama => {
+                let space = vocabulary.add_space_prefix.unwrap_or(true);
+                (build::sentence_piece(&vocabulary, space)?, true, space, false)
+            }
+            VocabModel::Bert => (build::word_piece(&vocabulary)?, true, true, false),
+        };
+        let bert = vocabulary.model == VocabModel::Bert;
+        let need = |name, id: Option<u32>| id.ok_or(TokenizerError::MissingSpecial { name });
+        let (mut prefix, mut suffix) = (Vec::new(), Vec::new());
+        if vocabulary.add_bos.unwrap_or(add_bos) {
+            prefix.push(if bert {
+                need("cls", special.cls.or(special.bos))?
+            } else {
+                need("bos", special.bos)?
+            });
+        }
+        if bert {
+            suffix.push(need("sep", special.sep.or(special.eos))?);
+        } else if vocabulary.add_eos.unwrap_or(false) {
+            suffix.push(need("eos", special.eos)?);
+        }
+        let mut bytes = TokenBytes::default();
+        for (token, kind) in vocabulary.tokens.iter().zip(&vocabulary.types) {
+            bytes.push(|out| match kind {
+                TokenType::Control | TokenType::Unknown | TokenType::UserDefined => {
+                    out.extend_from_slice(token.as_bytes())
+                }
+                TokenType::Byte => match bytes::byte_token(token) {
+                    Some(byte) => out.push(byte),
+                    None => out.extend_from_slice(token.as_bytes()),
+                },
+                TokenType::Normal | TokenType::Unused if byte_level => bytes::byte_level(token, out),
+                TokenType::Normal | TokenType::Unused => bytes::sentence_piece(token, out),
+            });
+        }
+        Ok(Self::assemble(Parts {
+            library,
+            inner_pre: None,
+            added: AddedTokens::new(added_tokens(&vocabulary)),
+            tokens: vocabulary.tokens,
+            types: vocabulary.types,
+            id_of,
+            bytes,
+            special,
+            prefix,
+            suffix,
+            space_prefix,
+            further_ends: Vec::new(),
+        }))
+    }
+
+    fn assemble(parts: Parts) -> Self {
+        let mut ends = end::end_of_generation(&parts.special, &parts.types, |text| parts.id_of.get(text).copied());
+        ends.extend(parts.further_ends);
+        Self {
+            library: parts.library,
+            inner_pre: parts.inner_pre,
+            added: parts.added,
+            tokens: parts.tokens,
+            types: parts.types,
+            id_of: parts.id_of,
+            bytes: parts.bytes,
+            special: parts.special,
+            ends,
+            prefix: parts.prefix,
+            suffix: parts.suffix,
+            space_prefix: parts.space_prefix,
+        }
+    }
+
+    /// The ids of `text`.
+    ///
+    /// Characters that the vocabulary cannot express become its unknown token; a vocabulary without one drops them, as
+    /// other implementations do.
+    ///
+    /// # Errors
+    /// A text of more than [`MAX_TEXT_BYTES`], an [`AddBos::Yes`] where no `bos` is known, or an error of the library.
+    pub fn encode(&self, text: &str, options: Encode) -> Result<Vec<u32>, TokenizerError> {
+        let whole = 0..text.len();
+        let parse = match options.special {
+            SpecialTokens::AsText => &[],
+            SpecialTokens::Parse => std::slice::from_ref(&whole),
+        };
+        self.encode_spans(text, parse, options.add_bos)
+    }
+
+    /// The ids of `text`, in which control tokens are parsed within the spans `parse`.
+    fn encode_spans(&self, text: &str, parse: &[Range<usize>], add_bos: AddBos) -> Result<Vec<u32>, TokenizerError> {
+        if text.len() > MAX_TEXT_BYTES {
+            return Err(TokenizerError::TextTooLong {
+                bytes: text.len(),
+                limit: MAX_TEXT_BYTES,
+            });
+        }
+        let mut ids = Vec::new();
+        let mut from = 0;
+        while let Some(found) = self.added.find(text, from, parse) {
+            self.encode_plain(&text[from..found.span.start], from == 0, &mut ids)?;
+            ids.push(found.id);
+            from = found.span.end;
+        }
+        self.encode_plain(&text[from..], from == 0, &mut ids)?;
+        let (before, after): (&[u32], &[u32]) = match add_bos {
+            AddBos::ModelDefault => (&self.prefix, &self.suffix),
+            AddBos::Yes => {
+                let bos = self
+                    .special
+                    .bos
+                    .as_ref()
+                    .ok_or(TokenizerError::MissingSpecial { name: "bos" })?;
+                (std::slice::from_ref(bos), &[])
+            }
+            AddBos::No => (&[], &[]),
+        };
+        if !ids.starts_with(before) {
+            ids.splice(0..0, before.iter().copied());
+        }
+        if !after.is_empty() && !ids.ends_with(after) {
+            ids.extend_from_slice(after);
+        }
+        Ok(ids)
+    }
+
+    /// Adds the ids of text without added tokens.
+    fn encode_plain(&self, text: &str, first: bool, ids: &mut Vec<u32>) -> Result<(), TokenizerError> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let failed = |source| TokenizerError::Encode {
+            bytes: text.len(),
+            source,
+        };
+        let mut normalized = NormalizedString::from(text);
+        if let Some(normalizer) = self.library.get_normalizer() {
+            normalizer.normalize(&mut normalized).map_err(failed)?;
+        }
+        let mut split = PreTokenizedString::from(normalized);
+        let pre = self
+            .inner_pre
+            .as_ref()
+            .filter(|_| !first)
+            .or(self.library.get_pre_tokenizer());
+        if let Some(pre) = pre {
+            pre.pre_tokenize(&mut split).map_err(failed)?;
+        }
+        split
+            .tokenize(|piece| self.library.get_model().tokenize(piece.get()))
+            .map_err(failed)?;
+        let encoding = split.into_encoding(None, 0, OffsetType::None).map_err(failed)?;
+        ids.extend_from_slice(encoding.get_ids());
+        Ok(())
+    }
+
+    /// The text of `ids`. Control tokens are left out; bytes that are no UTF-8 and ids outside the vocabulary are U+FFFD.
+    /// The space that encoding puts before the text is dropped.
+    pub fn decode(&self, ids: &[u32]) -> String {
+        decode_with(self.stream(), ids)
+    }
+
+    /// As [`Tokenizer::decode`], with the text of control tokens.
+    pub fn decode_with_control(&self, ids: &[u32]) -> String {
+        decode_with(DecodeStream::new(self, self.space_prefix, true), ids)
+    }
+
+    /// A decoder of tokens as they come, at the start of a text.
+    pub fn stream(&self) -> DecodeStream<'_> {
+        DecodeStream::new(self, self.space_prefix, false)
+    }
+
+    /// A decoder of tokens that continue `prompt`. A space at its start is kept where the prompt ends with text: it stands
+    /// between the prompt and what follows.
+    pub fn stream_after(&self, prompt: &[u32]) -> DecodeStream<'_> {
+        let after_text = prompt.last().is_some_and(|&last| !self.is_control(last));
+        DecodeStream::new(self, self.space_prefix && !after_text, false)
+    }
+
+    /// The raw bytes of a token: part of a character, or text with its spaces. Control tokens give their name.
+    pub fn token_bytes(&self, id: u32) -> Option<&[u8]> {
+        self.bytes.get(id)
+    }
+
+    /// The token as the vocabulary writes it.
+    pub fn token(&self, id: u32) -> Option<&str> {
+        self.tokens.get(id as usize).map(String::as_str)
+    }
+
+    /// The id of a token as the vocabulary writes it.
+    pub fn id_of(&self, token: &str) -> Option<u32> {
+        self.id_of.get(token).copied()
+    }
+
+    /// Tokens of the vocabulary; ids are below it.
+    pub fn vocab_size(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// The token's type.
+    pub fn token_type(&self, id: u32) -> Option<TokenType> {
+        self.types.get(id as usize).copied()
+    }
+
+    /// Whether the token marks the format and is no text.
+    pub fn is_control(&self, id: u32) -> bool {
+        self.token_type(id) == Some(TokenType::Control)
+    }
+
+    /// Whether a model that draws this token has ended its answer.
+    pub fn is_end_of_generation(&self, id: u32) -> bool {
+        self.ends.contains(&id)
+    }
+
+    /// All tokens that end an answer: those that metadata name, and control tokens of known meaning. One is not enough:
+    /// Llama 3 ends turns with another token than sequences.
+    pub fn end_of_generation(&self) -> &BTreeSet<u32> {
+        &self.ends
+    }
+
+    /// Beginning of sequence.
+    pub fn bos(&self) -> Option<u32> {
+        self.special.bos
+    }
+
+    /// End of sequence.
+    pub fn eos(&self) -> Option<u32> {
+        self.special.eos
+    }
+
+    /// All special ids that metadata name.
+    pub fn special(&self) -> &SpecialIds {
+        &self.special
+    }
+
+    /// Whether the model wants `bos` at the start of a sequence.
+    pub fn add_bos(&self) -> bool {
+        self.special.bos.is_some() && self.prefix.first() == self.special.bos.as_ref()
+    }
+
+    /// Texts of all control tokens, in no order.
+    pub(crate) fn control_texts(&self) -> impl Iterator<Item = &str> {
+        self.added.control_texts()
+    }
+}
+
+fn decode_with(mut stream: DecodeStream<'_>, ids: &[u32]) -> String {
+    let mut text: String = ids.iter().map(|&id| stream.push(id)).collect();
+    text.push_str(&stream.finish());
+    text
+}
+
+/// What [`Tokenizer::assemble`] needs.
+struct Parts {
+    library: Library,
+    inner_pre: Option<PreTokenizerWrapper>,
+    added: AddedTokens,
+    tokens: Vec<String>,
+    types: Vec<TokenType>,
+    id_of: HashMap<String, u32>,
+    bytes: TokenBytes,
+    special: SpecialIds,
+    prefix: Vec<u32>,
+    suffix: Vec<u32>,
+    space_prefix: bool,
+    further_ends: Vec<u32>,
+}
+
+/// Models whose special tokens swallow the white space after them, by a part of `general.name`; no other key tells.
+/// The tokens listed do not.
+const STRIPS_RIGHT: &[(&str, &[&str])] = &[
+    ("phi-3", &["<unk>", "<s>", "<|endoftext|>"]),
+    ("phi3", &["<unk>", "<s>", "<|endoftext|>"]),
+];
+
+/// The tokens of a vocabulary that are matched as a whole.
+fn added_tokens(vocabulary: &Vocabulary) -> Vec<(String, AddedToken)> {
+    let name = vocabulary.name.as_deref().unwrap_or_default().to_lowercase();
+    let strips = STRIPS_RIGHT.iter().find(|(part, _)| name.contains(part));
+    let of_type = (0..).zip(vocabulary.tokens.iter().zip(&vocabulary.types));
+    of_type
+        .filter_map(|(id, (token, kind))| {
+            let control = match kind {
+                TokenType::Control | TokenType::Unknown => true,
+                TokenType::UserDefined => false,
+                TokenType::Normal | TokenType::Unused | TokenType::Byte => return None,
+            };
+            let strip_right = strips.is_some_and(|(_, but)| !but.contains(&token.as_str()));
+            let added = AddedToken {
+                id,
+                control,
+                strip_left: false,
+                strip_right,
+                single_word: false,
+            };
+            Some((token.clone(), added))
+        })
+        .collect()
+}

@@ -1,0 +1,288 @@
+//! Vocabulary: tokens, types, scores, merges and special ids, as read from metadata.
+
+use rocmforge_gguf::Metadata;
+
+use super::TokenizerError;
+
+/// The most tokens of a vocabulary. The largest in use has about 262,000.
+pub const MAX_TOKENS: usize = 1 << 22;
+
+/// The most bytes of one token. Splitting a token at each place takes quadratic time, so a file must not set the length.
+/// The longest token in use has a few hundred bytes.
+pub const MAX_TOKEN_BYTES: usize = 2048;
+
+/// The kind of tokenizer: `tokenizer.ggml.model`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VocabModel {
+    /// `gpt2`: byte-pair merges of text that a pre-tokenizer has split.
+    Gpt2,
+    /// `llama`: SentencePiece BPE, which joins the pair of highest score, with bytes for unknown characters.
+    Llama,
+    /// `bert`: WordPiece, the longest known prefix of each word.
+    Bert,
+}
+
+impl VocabModel {
+    /// Each kind with its names in metadata.
+    const NAMES: &[(&str, VocabModel)] = &[
+        ("gpt2", VocabModel::Gpt2),
+        ("gemma4", VocabModel::Gpt2),
+        ("llama", VocabModel::Llama),
+        ("bert", VocabModel::Bert),
+    ];
+
+    /// The kind that `name` stands for.
+    pub(super) fn from_name(name: &str) -> Result<Self, TokenizerError> {
+        let found = Self::NAMES.iter().find(|(known, _)| *known == name);
+        found
+            .map(|(_, model)| *model)
+            .ok_or_else(|| TokenizerError::UnsupportedModel {
+                model: name.to_owned(),
+                supported: Self::NAMES
+                    .iter()
+                    .map(|(known, _)| *known)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            })
+    }
+}
+
+/// What a token stands for: `tokenizer.ggml.token_type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenType {
+    /// A piece of text.
+    Normal,
+    /// Stands for text that the vocabulary cannot express.
+    Unknown,
+    /// A mark of the model's format, such as end of turn. Text becomes one only where the caller asks for it.
+    Control,
+    /// A piece of text that is always one token, such as a tag.
+    UserDefined,
+    /// A place without use.
+    Unused,
+    /// One byte, written `<0xXX>`.
+    Byte,
+}
+
+impl TokenType {
+    fn from_stored(id: u32, stored: i32) -> Result<Self, TokenizerError> {
+        Ok(match stored {
+            // 0 is ggml's "undefined", which some early files hold for ordinary tokens.
+            0 | 1 => TokenType::Normal,
+            2 => TokenType::Unknown,
+            3 => TokenType::Control,
+            4 => TokenType::UserDefined,
+            5 => TokenType::Unused,
+            6 => TokenType::Byte,
+            _ => return Err(TokenizerError::UnknownTokenType { id, found: stored }),
+        })
+    }
+}
+
+/// Ids of the special tokens that metadata name. An absent key stays `None`: no id is guessed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpecialIds {
+    /// Beginning of sequence.
+    pub bos: Option<u32>,
+    /// End of sequence.
+    pub eos: Option<u32>,
+    /// End of turn.
+    pub eot: Option<u32>,
+    /// End of message.
+    pub eom: Option<u32>,
+    /// Unknown text.
+    pub unk: Option<u32>,
+    /// Separator of two sequences.
+    pub sep: Option<u32>,
+    /// Padding.
+    pub pad: Option<u32>,
+    /// First token of a BERT sequence.
+    pub cls: Option<u32>,
+    /// Masked place.
+    pub mask: Option<u32>,
+}
+
+impl SpecialIds {
+    /// Each special token's name with its id.
+    pub(super) fn named(&self) -> [(&'static str, Option<u32>); 9] {
+        [
+            ("bos", self.bos),
+            ("eos", self.eos),
+            ("eot", self.eot),
+            ("eom", self.eom),
+            ("unk", self.unk),
+            ("sep", self.sep),
+            ("pad", self.pad),
+            ("cls", self.cls),
+            ("mask", self.mask),
+        ]
+    }
+}
+
+/// Everything a tokenizer is made from.
+///
+/// `scores` and `types` may be empty: then all tokens score 0, and types follow from the ids and from `<0xXX>`.
+#[derive(Clone, Debug)]
+pub struct Vocabulary {
+    /// The kind of tokenizer.
+    pub model: VocabModel,
+    /// The pre-tokenizer's name; needed by [`VocabModel::Gpt2`].
+    pub pre: Option<String>,
+    /// Text of each token; the place is the id.
+    pub tokens: Vec<String>,
+    /// Score of each token, used by [`VocabModel::Llama`].
+    pub scores: Vec<f32>,
+    /// Type of each token.
+    pub types: Vec<TokenType>,
+    /// Merges `left right` in order of rank, used by [`VocabModel::Gpt2`].
+    pub merges: Vec<String>,
+    /// Ids of special tokens.
+    pub special: SpecialIds,
+    /// Whether sequences begin with `bos`; `None` is the kind's default.
+    pub add_bos: Option<bool>,
+    /// Whether sequences end with `eos`; `None` is the kind's default.
+    pub add_eos: Option<bool>,
+    /// Whether [`VocabModel::Llama`] puts a space before text; `None` is yes.
+    pub add_space_prefix: Option<bool>,
+    /// The model's name (`general.name`), which tells models whose special tokens swallow spaces.
+    pub name: Option<String>,
+}
+
+impl Vocabulary {
+    /// A vocabulary of `tokens` with everything else absent.
+    pub fn new(model: VocabModel, tokens: Vec<String>) -> Self {
+        Self {
+            model,
+            pre: None,
+            tokens,
+            scores: Vec::new(),
+            types: Vec::new(),
+            merges: Vec::new(),
+            special: SpecialIds::default(),
+            add_bos: None,
+            add_eos: None,
+            add_space_prefix: None,
+            name: None,
+        }
+    }
+
+    /// Reads the keys `tokenizer.ggml.*`.
+    ///
+    /// # Errors
+    /// A missing or mistyped key, a kind of tokenizer that is not supported, or a token type that GGUF does not define.
+    /// [`Tokenizer::new`](super::Tokenizer::new) checks the rest.
+    pub fn from_gguf(metadata: &Metadata) -> Result<Self, TokenizerError> {
+        let model = metadata.string("tokenizer.ggml.model")?;
+        let pre = metadata.opt_string("tokenizer.ggml.pre")?;
+        // The kind `gemma4` is its pre-tokenizer's name as well.
+        let pre = pre.or((model == "gemma4").then_some(model));
+        let model = VocabModel::from_name(model)?;
+        let tokens = metadata.strings("tokenizer.ggml.tokens")?.to_vec();
+        let stored = metadata.opt_i32s("tokenizer.ggml.token_type")?.unwrap_or_default();
+        let types = (0..)
+            .zip(stored.iter())
+            .map(|(id, &stored)| TokenType::from_stored(id, stored));
+        let id = |name: &str| metadata.opt_u32(&format!("tokenizer.ggml.{name}_token_id"));
+        let mut special = SpecialIds {
+            bos: id("bos")?,
+            eos: id("eos")?,
+            eot: id("eot")?,
+            eom: id("eom")?,
+            unk: id("unknown")?,
+            // Early writers left a letter out.
+            sep: id("seperator")?.or(id("separator")?),
+            pad: id("padding")?,
+            cls: id("cls")?,
+            mask: id("mask")?,
+        };
+        if model == VocabModel::Llama {
+            // The ids of SentencePiece itself; converters leave them out where they are these.
+            let known = |id: u32| ((id as usize) < tokens.len()).then_some(id);
+            special.unk = special.unk.or(known(0));
+            special.bos = special.bos.or(known(1));
+            special.eos = special.eos.or(known(2));
+        }
+        Ok(Self {
+            model,
+            pre: pre.map(str::to_owned),
+            scores: metadata
+                .opt_f32s("tokenizer.ggml.scores")?
+                .unwrap_or_default()
+                .into_owned(),
+            types: types.collect::<Result<_, _>>()?,
+            merges: metadata
+                .opt_strings("tokenizer.ggml.merges")?
+                .unwrap_or_default()
+                .to_vec(),
+            special,
+            add_bos: metadata.opt_bool("tokenizer.ggml.add_bos_token")?,
+            add_eos: metadata.opt_bool("tokenizer.ggml.add_eos_token")?,
+            add_space_prefix: metadata.opt_bool("tokenizer.ggml.add_space_prefix")?,
+            name: metadata.opt_string("general.name")?.map(str::to_owned),
+            tokens,
+        })
+    }
+
+    /// Checks lengths, ids and scores, and fills in absent types.
+    pub(super) fn check(&mut self) -> Result<(), TokenizerError> {
+        let tokens = self.tokens.len();
+        if tokens == 0 {
+            return Err(TokenizerError::EmptyVocabulary);
+        }
+        if tokens > MAX_TOKENS {
+            return Err(TokenizerError::TooManyTokens {
+                count: tokens as u64,
+                limit: MAX_TOKENS,
+            });
+        }
+        for (what, found) in [("scores", self.scores.len()), ("token_type", self.types.len())] {
+            if found != 0 && found < tokens {
+                return Err(TokenizerError::ListTooShort { what, found, tokens });
+            }
+        }
+        for (id, token) in (0..).zip(&self.tokens) {
+            if token.len() > MAX_TOKEN_BYTES {
+                return Err(TokenizerError::TokenTooLong {
+                    id,
+                    bytes: token.len(),
+                    limit: MAX_TOKEN_BYTES,
+                });
+            }
+        }
+        if let Some((id, _)) = (0..).zip(&self.scores).find(|(_, score)| score.is_nan()) {
+            return Err(TokenizerError::BadScore { id });
+        }
+        for (name, id) in self.special.named() {
+            if let Some(id) = id.filter(|&id| id as usize >= tokens) {
+                return Err(TokenizerError::SpecialOutOfRange { name, id, tokens });
+            }
+        }
+        if self.types.is_empty() {
+            self.derive_types();
+        }
+        Ok(())
+    }
+
+    /// Types of a file that stores none: bytes by their form, the rest by the special ids.
+    fn derive_types(&mut self) {
+        let bytes = self.model == VocabModel::Llama;
+        self.types = self
+            .tokens
+            .iter()
+            .map(|token| match super::bytes::byte_token(token) {
+                Some(_) if bytes => TokenType::Byte,
+                _ if super::end::ENDS_GENERATION.contains(&token.as_str()) => TokenType::Control,
+                _ => TokenType::Normal,
+            })
+            .collect();
+        for (name, id) in self.special.named() {
+            if let Some(kind) = id.and_then(|id| self.types.get_mut(id as usize)) {
+                *kind = if name == "unk" {
+                    TokenType::Unknown
+                } else {
+                    TokenType::Control
+                };
+            }
+        }
+    }
+}
