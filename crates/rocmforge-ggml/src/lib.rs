@@ -31,6 +31,7 @@ mod error;
 pub mod executor;
 mod graph;
 mod hip;
+mod indices;
 mod op;
 pub mod optimizer;
 mod params;

@@ -169,6 +169,13 @@ pub struct PagedAttention {
     pub softcap: Option<f32>,
 }
 
+impl PagedAttention {
+    /// The first key that a token at `position` sees.
+    pub(crate) fn first_visible(&self, position: usize) -> usize {
+        self.window.map_or(0, |window| (position + 1).saturating_sub(window))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

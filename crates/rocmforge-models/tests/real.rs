@@ -1,6 +1,7 @@
 //! Real models on the CPU against the f64 reference. Without the files (`cargo xtask model smollm2`) the tests are skipped by name.
 
 #![allow(clippy::print_stdout)] // measured differences, shown when a test fails or with --nocapture
+#![allow(dead_code)] // the random models' half of the module
 
 mod reference;
 

@@ -7,7 +7,8 @@ use super::dot::{add_scaled, dot};
 use super::norm::softmax_row;
 use super::operand::Operand;
 use super::threads::Threads;
-use crate::{DType, GgmlError, GgmlResult, Op, PagedAttention};
+use crate::indices::PagedIndices;
+use crate::{DType, GgmlResult, PagedAttention};
 
 /// Keys and values of one sequence in the order of their positions, `[keys, kv_heads * head_dim]` in f32.
 struct Sequence {
@@ -28,8 +29,14 @@ pub(super) fn attention(
     };
     let (width, kv_width) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
     let slots = inputs[1].shape[0];
-    check(&sequence, a, sequences)?;
-    check(&positions, a, blocks.saturating_mul(a.block_size))?;
+    let indices = PagedIndices {
+        table: &table,
+        shape: [sequences, blocks],
+        sequence: &sequence,
+        positions: &positions,
+        blocks: slots / a.block_size,
+    };
+    indices.check(a)?;
 
     // How many keys each sequence of the batch needs: up to its last token's position.
     let mut lengths: BTreeMap<u32, usize> = BTreeMap::new();
@@ -41,9 +48,6 @@ pub(super) fn attention(
     for (&sequence, &length) in &lengths {
         let at = sequence as usize * blocks;
         let row = &table[at..at + length.div_ceil(a.block_size)];
-        if let Some(index) = row.iter().position(|&block| block as usize >= slots / a.block_size) {
-            return Err(out_of_range(a, at + index, row[index], slots / a.block_size));
-        }
         let gather = |cache: &Operand<'_>| gather(cache, row, length, a.block_size, kv_width);
         gathered.insert(
             sequence,
@@ -68,7 +72,7 @@ pub(super) fn attention(
 
 fn one_token(a: PagedAttention, q: &[f32], own: &Sequence, position: usize, scores: &mut Vec<f32>, out: &mut [f32]) {
     let (dim, kv_width) = (a.head_dim, a.kv_heads * a.head_dim);
-    let first = a.window.map_or(0, |window| (position + 1).saturating_sub(window));
+    let first = a.first_visible(position);
     let visible = first * kv_width..(position + 1) * kv_width;
     for (head, (q, out)) in q.chunks(dim).zip(out.chunks_mut(dim)).enumerate() {
         let at = head / (a.heads / a.kv_heads) * dim;
@@ -92,6 +96,11 @@ fn gather(cache: &Operand<'_>, row: &[u32], length: usize, block_size: usize, wi
         let rows = (length - index * block_size).min(block_size);
         let start = block as usize * block_size * width;
         let elements = start..start + rows * width;
+        if elements.end > cache.shape[0] * width {
+            // A block before every token's window: nobody reads these rows.
+            out.extend(std::iter::repeat_n(0.0, rows * width));
+            continue;
+        }
         if cache.dtype == DType::F32 {
             out.extend_from_slice(&cache.span_f32()[elements]);
         } else {
@@ -100,20 +109,4 @@ fn gather(cache: &Operand<'_>, row: &[u32], length: usize, block_size: usize, wi
         }
     }
     out
-}
-
-fn check(indices: &[u32], a: PagedAttention, limit: usize) -> GgmlResult<()> {
-    match indices.iter().position(|&index| index as usize >= limit) {
-        Some(position) => Err(out_of_range(a, position, indices[position], limit)),
-        None => Ok(()),
-    }
-}
-
-fn out_of_range(a: PagedAttention, position: usize, index: u32, limit: usize) -> GgmlError {
-    GgmlError::IndexOutOfRange {
-        op: Op::PagedAttention(a).name(),
-        position,
-        index: u64::from(index),
-        limit,
-    }
 }

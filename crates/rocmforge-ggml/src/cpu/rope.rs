@@ -1,7 +1,7 @@
 //! Rotary position embedding.
 
 use super::operand::Operand;
-use crate::{GgmlError, GgmlResult, Op, Rope, RopeStyle};
+use crate::{GgmlResult, Op, Rope, RopeStyle, indices};
 
 pub(super) fn rope(
     x: &Operand<'_>,
@@ -15,15 +15,7 @@ pub(super) fn rope(
     let per_token = positions.shape.len() == 2;
     let positions = positions.words();
     let pairs = rope.n_dims / 2;
-    if let Some(position) = positions.iter().position(|&p| p as usize >= rope.max_position) {
-        let (op, index) = (Op::Rope(rope).name(), u64::from(positions[position]));
-        return Err(GgmlError::IndexOutOfRange {
-            op,
-            position,
-            index,
-            limit: rope.max_position,
-        });
-    }
+    indices::check(&Op::Rope(rope), &positions, rope.max_position)?;
     let frequencies = rope.frequencies(factors.map(Operand::f32).as_deref());
     if heads * dim == 0 {
         return Ok(());

@@ -4,19 +4,12 @@ use half::f16;
 
 use super::operand::Operand;
 use super::weights::Rows;
-use crate::{DType, GgmlError, GgmlResult, Op, TensorDesc};
+use crate::{DType, GgmlError, GgmlResult, Op, TensorDesc, indices};
 
 /// The row ids, all below `limit`.
 fn checked_ids(ids: &Operand<'_>, op: Op, limit: usize) -> GgmlResult<Vec<usize>> {
     let ids = ids.words();
-    if let Some(position) = ids.iter().position(|&id| id as usize >= limit) {
-        return Err(GgmlError::IndexOutOfRange {
-            op: op.name(),
-            position,
-            index: u64::from(ids[position]),
-            limit,
-        });
-    }
+    indices::check(&op, &ids, limit)?;
     Ok(ids.iter().map(|&id| id as usize).collect())
 }
 

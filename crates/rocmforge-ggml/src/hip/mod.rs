@@ -1,10 +1,13 @@
-//! The HIP backend: a graph's ops as kernels of `rocmforge-kernels`, on one stream, f32.
+//! HIP backend: a graph's ops as kernels of `rocmforge-kernels`, on one stream; f32 activations, weights of every type.
 //!
 //! Everything is enqueued; [`GgmlBackend::synchronize`] waits. Memory comes from the [`HipBackend`], so it counts against the
-//! card's budget and a refusal is an error here ([`GgmlError::Backend`], whose source says the figures). Indices that
-//! are out of range (`GetRows`, positions of `Rope`) give NaN: nobody waits to look at them.
+//! card's budget and a refusal is an error here ([`GgmlError::Backend`], whose source says the figures). An index that is out of
+//! range is found by the kernel that reads it and becomes the error of the next [`GgmlBackend::synchronize`]; its results are NaN.
 
+mod decoder;
+mod faults;
 mod ops;
+mod rope;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,11 +17,10 @@ use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream};
 
 use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, HostAccess, Layout, Op, TensorDesc, TensorId};
+use faults::FaultLog;
+use rope::RopeTables;
 
 const NAME: &str = "hip";
-
-/// Rows of cosines and sines for rotary embedding, by base, rotated elements and number of positions.
-type RopeTables = HashMap<(u32, usize, usize), [HipBuffer<f32>; 2]>;
 
 /// Runs graphs on a HIP device, real or simulated.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub struct HipGgmlBackend {
     /// Vectors of one value, for norms without weight or bias.
     constants: HashMap<(u32, usize), HipBuffer<f32>>,
     rope_tables: RopeTables,
+    faults: FaultLog,
+    launches: u64,
 }
 
 /// Wraps an error of a layer below.
@@ -63,7 +67,9 @@ impl HipGgmlBackend {
             kernels,
             slots: Slots::new(),
             constants: HashMap::new(),
-            rope_tables: HashMap::new(),
+            rope_tables: RopeTables::default(),
+            faults: FaultLog::default(),
+            launches: 0,
         }
     }
 
@@ -71,6 +77,12 @@ impl HipGgmlBackend {
     #[must_use]
     pub fn hip(&self) -> &Arc<HipBackend> {
         &self.backend
+    }
+
+    /// Ops enqueued so far that are not mere names of other memory: one kernel or one copy each.
+    #[must_use]
+    pub const fn launches(&self) -> u64 {
+        self.launches
     }
 
     fn stream(&self) -> &HipStream {
@@ -147,6 +159,7 @@ impl GgmlBackend for HipGgmlBackend {
     }
 
     fn free(&mut self, id: TensorId) -> GgmlResult<()> {
+        self.rope_tables.forget(id);
         self.slots.remove(id)
     }
 
@@ -184,11 +197,13 @@ impl GgmlBackend for HipGgmlBackend {
         if self.slots.desc(output)?.element_count() == 0 {
             return Ok(());
         }
+        self.launches += 1;
         self.launch(op, inputs, output)
     }
 
     fn synchronize(&mut self) -> GgmlResult<()> {
-        self.stream().synchronize().map_err(failed("synchronize"))
+        self.stream().synchronize().map_err(failed("synchronize"))?;
+        self.check_faults()
     }
 }
 
@@ -205,10 +220,15 @@ impl HostAccess for HipGgmlBackend {
         if bytes.is_empty() {
             return Ok(());
         }
+        self.rope_tables.forget(id);
         let buffer = self.bytes(id)?;
         buffer
             .copy_from_host(self.stream(), bytes)
             .map_err(failed(format!("writing tensor {id}")))
+    }
+
+    fn available_bytes(&self) -> Option<usize> {
+        self.backend.safe_alloc_size().ok()
     }
 
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {

@@ -1,13 +1,17 @@
 //! One launch (or copy) for each op.
 
-use rocmforge_kernels::{AttentionShape, FlashOptions, MatmulShape, Operand, RopePairs, RopeShape, Strides};
+use rocmforge_kernels::{AttentionShape, FlashOptions, MatmulShape, Operand, Strides};
 use rocmforge_runtime::HipBuffer;
 
+use super::decoder::weight_type;
 use super::{HipGgmlBackend, failed, matrix_order, unimplemented};
-use crate::{Attention, Gelu, GgmlError, GgmlResult, Op, Rope, RopeStyle, TensorId};
+use crate::{Attention, DType, Gelu, GgmlError, GgmlResult, Op, TensorId};
+
+/// Up to so many rows of activations, a kernel that reads the weights once beats tiles.
+const FEW_ROWS: usize = 8;
 
 /// Rows and columns of a tensor: all dimensions but the last, and the last.
-fn rows_and_cols(shape: &[usize]) -> [usize; 2] {
+pub(super) fn rows_and_cols(shape: &[usize]) -> [usize; 2] {
     let cols = shape.last().copied().unwrap_or(1);
     [shape.iter().product::<usize>() / cols.max(1), cols]
 }
@@ -16,12 +20,7 @@ impl HipGgmlBackend {
     pub(super) fn launch(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
         let shape = |id: TensorId| self.slots.desc(id).map(|d| d.shape.clone());
         match *op {
-            Op::GetRows => {
-                let [rows, cols] = rows_and_cols(&shape(inputs[0])?);
-                let (table, ids) = (self.f32(op, inputs[0])?, self.u32(op, inputs[1])?);
-                let y = self.f32(op, output)?;
-                self.done(op, self.kernels.get_rows(self.stream(), &table, &ids, &y, rows, cols))
-            }
+            Op::GetRows => self.get_rows(op, inputs, output),
             Op::MatMul => self.matmul(op, inputs, output),
             Op::Add | Op::Mul => self.binary(op, inputs, output),
             Op::Mask => {
@@ -109,15 +108,24 @@ impl HipGgmlBackend {
                 let part = dst.view(offset..offset + src.len()).map_err(failed(op.name()))?;
                 self.done(op, self.kernels.add(self.stream(), &part, &src, &part))
             }
-            Op::PagedAttention(_)
-            | Op::SetRows
-            | Op::GeGlu
-            | Op::Silu
-            | Op::Softcap { .. }
-            | Op::Cast { .. }
-            | Op::Concat { .. }
-            | Op::ArgMax
-            | Op::TopK { .. } => Err(self.cannot(op, inputs[0])),
+            Op::PagedAttention(a) => self.paged_attention(op, a, inputs, output),
+            Op::SetRows => self.set_rows(op, inputs, output),
+            Op::GeGlu => {
+                let (gate, up) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
+                let y = self.f32(op, output)?;
+                self.done(op, self.kernels.geglu(self.stream(), &gate, &up, &y))
+            }
+            Op::Silu => {
+                let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+                self.done(op, self.kernels.silu(self.stream(), &x, &y))
+            }
+            Op::Softcap { cap } => {
+                let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+                self.done(op, self.kernels.softcap(self.stream(), &x, &y, cap))
+            }
+            Op::Cast { to } => self.cast(op, to, inputs[0], output),
+            Op::Concat { axis } => self.concat(op, axis, inputs, output),
+            Op::ArgMax | Op::TopK { .. } => self.select(op, inputs[0], output),
             Op::MeanPool => {
                 let &[batch, seq, cols] = shape(inputs[0])?.as_slice() else {
                     return Err(self.cannot(op, inputs[0]));
@@ -133,11 +141,11 @@ impl HipGgmlBackend {
         }
     }
 
-    fn done(&self, op: &Op, result: rocmforge_kernels::KernelResult<()>) -> GgmlResult<()> {
+    pub(super) fn done(&self, op: &Op, result: rocmforge_kernels::KernelResult<()>) -> GgmlResult<()> {
         result.map_err(failed(op.name()))
     }
 
-    fn cannot(&self, op: &Op, id: TensorId) -> GgmlError {
+    pub(super) fn cannot(&self, op: &Op, id: TensorId) -> GgmlError {
         unimplemented(op, self.slots.desc(id).map_or_else(|_| id.to_string(), |d| d.summary()))
     }
 
@@ -152,18 +160,44 @@ impl HipGgmlBackend {
     fn matmul(&self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
         let [m, k] = rows_and_cols(&self.slots.desc(inputs[0])?.shape);
         let weight = self.slots.desc(inputs[1])?;
+        let bias = inputs.get(2).map(|&id| self.f32(op, id)).transpose()?;
+        let (a, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+        if weight.shape.len() > 2 {
+            return self.batched_matmul(op, inputs, bias.as_ref(), &y);
+        }
         let b_transposed = matrix_order(weight).ok_or_else(|| self.cannot(op, inputs[1]))?;
-        if weight.dtype != crate::DType::F32 {
-            return Err(self.cannot(op, inputs[1]));
+        let n = weight.shape[1];
+        let few = m <= FEW_ROWS && b_transposed;
+        if few || weight.dtype != DType::F32 {
+            let ty = weight_type(weight.dtype).ok_or_else(|| self.cannot(op, inputs[1]))?;
+            let w = self.bytes(inputs[1])?;
+            let result = self
+                .kernels
+                .matmul_weight(self.stream(), ty, &w, &a, bias.as_ref(), &y, m, n, k);
+            return self.done(op, result);
         }
         let shape = MatmulShape {
             b_transposed,
-            ..MatmulShape::new(m, weight.shape[1], k)
+            ..MatmulShape::new(m, n, k)
         };
         let b = self.bytes(inputs[1])?.cast().map_err(failed(op.name()))?;
-        let bias = inputs.get(2).map(|&id| self.f32(op, id)).transpose()?;
-        let (a, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
         self.done(op, self.kernels.matmul(self.stream(), &a, &b, bias.as_ref(), &y, shape))
+    }
+
+    /// Every matrix of the left times its own of the right.
+    fn batched_matmul(
+        &self,
+        op: &Op,
+        inputs: &[TensorId],
+        bias: Option<&HipBuffer<f32>>,
+        y: &HipBuffer<f32>,
+    ) -> GgmlResult<()> {
+        let (left, right) = (&self.slots.desc(inputs[0])?.shape, &self.slots.desc(inputs[1])?.shape);
+        let (m, [k, n]) = (left[left.len() - 2], [right[right.len() - 2], right[right.len() - 1]]);
+        let batch = left[..left.len() - 2].iter().product();
+        let (a, b) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
+        let shape = MatmulShape::new(m, n, k).batched(batch);
+        self.done(op, self.kernels.matmul(self.stream(), &a, &b, bias, y, shape))
     }
 
     fn binary(&self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
@@ -181,9 +215,13 @@ impl HipGgmlBackend {
         let leading_ones = b_shape.iter().take_while(|&&d| d == 1).count();
         let is_row = a_shape.ends_with(&b_shape[leading_ones..]);
         match op {
-            Op::Add if is_row => {
+            _ if is_row => {
                 let (rows, cols) = (a.len() / b.len(), b.len());
-                self.done(op, self.kernels.add_row_bias(self.stream(), &a, &b, &y, rows, cols))
+                let result = match op {
+                    Op::Mul => self.kernels.mul_row(self.stream(), &a, &b, &y, rows, cols),
+                    _ => self.kernels.add_row_bias(self.stream(), &a, &b, &y, rows, cols),
+                };
+                self.done(op, result)
             }
             _ => Err(unimplemented(op, format!("shapes {a_shape:?} and {b_shape:?}"))),
         }
@@ -232,66 +270,6 @@ impl HipGgmlBackend {
             options,
         );
         self.done(op, result)
-    }
-
-    /// The kernel takes consecutive positions, so each token's own row of the tables is looked up first.
-    fn rope(&mut self, op: &Op, rope: Rope, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let &[batch, seq, heads, head_dim] = self.slots.desc(inputs[0])?.shape.as_slice() else {
-            return Err(self.cannot(op, inputs[0]));
-        };
-        let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
-        let positions = self.u32(op, inputs[1])?;
-        let pairs = rope.n_dims / 2;
-        if pairs == 0 {
-            return y.copy_from_buffer(self.stream(), &x).map_err(failed(op.name()));
-        }
-        let tables = self.rope_tables(rope)?;
-        let row = |table: &HipBuffer<f32>| -> GgmlResult<HipBuffer<f32>> {
-            let len = rocmforge_runtime::Elems(positions.len() * pairs);
-            let rows = HipBuffer::zeroed(self.stream(), len, "ggml rope rows").map_err(failed(op.name()))?;
-            let found = self
-                .kernels
-                .get_rows(self.stream(), table, &positions, &rows, rope.max_position, pairs);
-            found.map_err(failed(op.name()))?;
-            Ok(rows)
-        };
-        let (cos, sin) = (row(&tables[0])?, row(&tables[1])?);
-        let style = match rope.style {
-            RopeStyle::HalfSplit => RopePairs::Half,
-            RopeStyle::Interleaved => RopePairs::Interleaved,
-        };
-        let shape = RopeShape {
-            tokens: batch * seq,
-            seq: positions.len(),
-            heads,
-            head_dim,
-            rotary_dim: rope.n_dims,
-            start: 0,
-        };
-        self.done(op, self.kernels.rope(self.stream(), style, &x, [&cos, &sin], &y, shape))
-    }
-
-    fn rope_tables(&mut self, rope: Rope) -> GgmlResult<[HipBuffer<f32>; 2]> {
-        let key = (rope.theta.to_bits(), rope.n_dims, rope.max_position);
-        if let Some(tables) = self.rope_tables.get(&key) {
-            return Ok(tables.clone());
-        }
-        let angles = (0..rope.max_position).flat_map(|position| {
-            rope.frequencies(None)
-                .into_iter()
-                .map(move |frequency| position as f64 * frequency)
-        });
-        let (mut cos, mut sin) = (Vec::new(), Vec::new());
-        for angle in angles {
-            cos.push(angle.cos() as f32);
-            sin.push(angle.sin() as f32);
-        }
-        let table = |values: &[f32], label: &str| {
-            HipBuffer::from_slice(self.stream(), values, label).map_err(failed("allocating rotary tables"))
-        };
-        let tables = [table(&cos, "ggml rope cos")?, table(&sin, "ggml rope sin")?];
-        self.rope_tables.insert(key, tables.clone());
-        Ok(tables)
     }
 }
 

@@ -156,3 +156,62 @@ pub(crate) fn check_scored<B: HostAccess>(engine: &mut Engine<B>, scored: &Score
     assert!(count + 1 >= scored.nll.len(), "{count} of {} positions", scored.nll.len());
     (sum / count as f64).exp()
 }
+
+/// A random model with the log-probabilities of the f64 forward.
+#[derive(Deserialize)]
+pub(crate) struct Tiny {
+    pub(crate) file: String,
+    /// The context for which it holds, where that matters.
+    context: Option<usize>,
+    ids: Vec<u32>,
+    next: Vec<f64>,
+    best: Vec<u32>,
+    last: Vec<f64>,
+}
+
+impl Tiny {
+    /// Every random model.
+    pub(crate) fn all() -> Vec<Self> {
+        let text = std::fs::read(folder().join("tiny.json")).expect("a committed fixture");
+        serde_json::from_slice(&text).expect("the fixture's format")
+    }
+
+    pub(crate) fn open(&self) -> Model {
+        Model::open(folder().join("tiny").join(&self.file)).expect("a committed model")
+    }
+
+    /// Compares all log-probabilities with the reference's, the tokens given in chunks of `chunk`. Returns the largest difference.
+    pub(crate) fn check<B: HostAccess>(&self, backend: B, chunk: usize) -> f64 {
+        let model = self.open();
+        let mut engine = engine(backend, &model, self.context.unwrap_or(64));
+        let sequence = engine.add_sequence(&self.ids[..1]).expect("room");
+        let mut rows: Vec<Vec<f32>> = Vec::new();
+        for tokens in self.ids.chunks(chunk) {
+            let chunk = Chunk {
+                sequence,
+                tokens,
+                outputs: Outputs::All,
+            };
+            rows.extend(engine.step(&[chunk]).expect("runs").rows().map(<[f32]>::to_vec));
+        }
+        let mut worst = 0.0f64;
+        let mut near = |what: &str, at: usize, found: f64, expected: f64| {
+            worst = worst.max((found - expected).abs());
+            assert!((found - expected).abs() < 1e-3, "{} {what} {at}: {found}, expected {expected}", self.file);
+        };
+        assert_eq!(rows.len(), self.ids.len());
+        for (at, &expected) in self.next.iter().enumerate() {
+            near("next", at, log_probability(&rows[at], self.ids[at + 1]), expected);
+        }
+        let last = rows.last().expect("a row");
+        for (id, &expected) in self.last.iter().enumerate() {
+            near("last", id, log_probability(last, id as u32), expected);
+        }
+        for (at, &expected) in self.best.iter().enumerate() {
+            let found = best(&rows[at]);
+            let gap = rows[at][found as usize] - rows[at][expected as usize];
+            assert!(gap < 1e-3, "{} best at {at}: {found} for {expected}", self.file);
+        }
+        worst
+    }
+}

@@ -1,0 +1,164 @@
+//! Launches of the ops of decoders.
+
+use rocmforge_kernels::{FloatType, KvType, PagedOperands, PagedOptions, PagedShape, WeightType};
+
+use super::faults::faults;
+use super::ops::rows_and_cols;
+use super::{HipGgmlBackend, failed};
+use crate::{DType, GgmlResult, Op, PagedAttention, TensorId};
+
+/// The graph's types of weights and the kernels'.
+const WEIGHTS: &[(DType, WeightType)] = &[
+    (DType::F32, WeightType::F32),
+    (DType::F16, WeightType::F16),
+    (DType::Bf16, WeightType::Bf16),
+    (DType::Q4_0, WeightType::Q4_0),
+    (DType::Q4_1, WeightType::Q4_1),
+    (DType::Q5_0, WeightType::Q5_0),
+    (DType::Q5_1, WeightType::Q5_1),
+    (DType::Q8_0, WeightType::Q8_0),
+    (DType::Q2K, WeightType::Q2K),
+    (DType::Q3K, WeightType::Q3K),
+    (DType::Q4K, WeightType::Q4K),
+    (DType::Q5K, WeightType::Q5K),
+    (DType::Q6K, WeightType::Q6K),
+    (DType::Iq4Nl, WeightType::Iq4Nl),
+    (DType::Iq4Xs, WeightType::Iq4Xs),
+    (DType::Mxfp4, WeightType::Mxfp4),
+];
+
+/// The kernels' name for a type of weights.
+pub(super) fn weight_type(dtype: DType) -> Option<WeightType> {
+    WEIGHTS.iter().find(|row| row.0 == dtype).map(|row| row.1)
+}
+
+fn float_type(dtype: DType) -> Option<FloatType> {
+    match dtype {
+        DType::F32 => Some(FloatType::F32),
+        DType::F16 => Some(FloatType::F16),
+        DType::Bf16 => Some(FloatType::Bf16),
+        _ => None,
+    }
+}
+
+fn kv_type(dtype: DType) -> Option<KvType> {
+    match dtype {
+        DType::F32 => Some(KvType::F32),
+        DType::F16 => Some(KvType::F16),
+        _ => None,
+    }
+}
+
+impl HipGgmlBackend {
+    pub(super) fn get_rows(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let table = self.slots.desc(inputs[0])?;
+        let [rows, cols] = rows_and_cols(&table.shape);
+        let ty = weight_type(table.dtype).filter(|_| table.is_contiguous());
+        let ty = ty.ok_or_else(|| self.cannot(op, inputs[0]))?;
+        let (table, ids) = (self.bytes(inputs[0])?, self.u32(op, inputs[1])?);
+        let y = self.f32(op, output)?;
+        let site = self.fault_site(op, inputs)?;
+        let result = self
+            .kernels
+            .get_rows_weight(self.stream(), ty, &table, &ids, &y, rows, cols, faults(&site));
+        self.done(op, result)
+    }
+
+    pub(super) fn set_rows(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let target = self.slots.desc(output)?;
+        let [rows, cols] = rows_and_cols(&target.shape);
+        let kv = kv_type(target.dtype).filter(|_| target.is_contiguous());
+        let kv = kv.ok_or_else(|| self.cannot(op, output))?;
+        let (src, ids) = (self.f32(op, inputs[0])?, self.u32(op, inputs[2])?);
+        let cache = self.bytes(output)?;
+        let site = self.fault_site(op, inputs)?;
+        let result = self
+            .kernels
+            .kv_write(self.stream(), kv, &src, &ids, &cache, rows, cols, faults(&site));
+        self.done(op, result)
+    }
+
+    pub(super) fn paged_attention(
+        &mut self,
+        op: &Op,
+        a: PagedAttention,
+        inputs: &[TensorId],
+        output: TensorId,
+    ) -> GgmlResult<()> {
+        let cache = self.slots.desc(inputs[1])?;
+        let kv = kv_type(cache.dtype).ok_or_else(|| self.cannot(op, inputs[1]))?;
+        let blocks = cache.shape[0] / a.block_size;
+        let [sequences, max_blocks] = rows_and_cols(&self.slots.desc(inputs[3])?.shape);
+        let (q, out) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+        let (k_cache, v_cache) = (self.bytes(inputs[1])?, self.bytes(inputs[2])?);
+        let (block_table, seq_of) = (self.u32(op, inputs[3])?, self.u32(op, inputs[4])?);
+        let positions = self.u32(op, inputs[5])?;
+        let site = self.fault_site(op, inputs)?;
+        let operands = PagedOperands {
+            q: &q,
+            k_cache: &k_cache,
+            v_cache: &v_cache,
+            block_table: &block_table,
+            seq_of: &seq_of,
+            positions: &positions,
+            out: &out,
+        };
+        let shape = PagedShape {
+            tokens: positions.len(),
+            heads: a.heads,
+            kv_heads: a.kv_heads,
+            head_dim: a.head_dim,
+            block_size: a.block_size,
+            blocks,
+            sequences,
+            max_blocks,
+        };
+        let options = PagedOptions {
+            scale: a.scale,
+            window: a.window,
+            softcap: a.softcap,
+        };
+        let result = self
+            .kernels
+            .paged_attention(self.stream(), kv, operands, shape, options, faults(&site));
+        self.done(op, result)
+    }
+
+    pub(super) fn cast(&self, op: &Op, to: DType, input: TensorId, output: TensorId) -> GgmlResult<()> {
+        let (from, target) = (self.slots.desc(input)?, self.slots.desc(output)?);
+        let types = float_type(from.dtype).zip(float_type(to));
+        let contiguous = from.is_contiguous() && target.is_contiguous();
+        let (source, to) = types.filter(|_| contiguous).ok_or_else(|| self.cannot(op, input))?;
+        let (x, y) = (self.bytes(input)?, self.bytes(output)?);
+        if source == to {
+            return y.copy_from_buffer(self.stream(), &x).map_err(failed(op.name()));
+        }
+        let n = from.element_count();
+        self.done(op, self.kernels.cast(self.stream(), (source, &x), (to, &y), n))
+    }
+
+    pub(super) fn concat(&self, op: &Op, axis: usize, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let shape = &self.slots.desc(output)?.shape;
+        let run = |id: TensorId| -> GgmlResult<usize> { Ok(self.slots.desc(id)?.shape[axis..].iter().product()) };
+        let rows = shape[..axis].iter().product();
+        let width = run(output)?;
+        let y = self.f32(op, output)?;
+        let mut first = 0;
+        for &id in inputs {
+            let cols = run(id)?;
+            if cols == 0 {
+                continue;
+            }
+            let part = y.view(first..y.len()).map_err(failed(op.name()))?;
+            let x = self.f32(op, id)?;
+            let result = self.kernels.copy_rows(self.stream(), &x, cols, &part, width, rows, cols);
+            self.done(op, result)?;
+            first += cols;
+        }
+        Ok(())
+    }
+
+    pub(super) fn select(&self, op: &Op, input: TensorId, _output: TensorId) -> GgmlResult<()> {
+        Err(self.cannot(op, input))
+    }
+}

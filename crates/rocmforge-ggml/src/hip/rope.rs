@@ -1,0 +1,86 @@
+//! Rotary embedding: tables of cosines and sines, kept on the device.
+
+use std::collections::HashMap;
+
+use rocmforge_kernels::{RopePairs, RopeShape};
+use rocmforge_runtime::HipBuffer;
+
+use super::faults::faults;
+use super::{HipGgmlBackend, failed};
+use crate::{GgmlResult, Op, Rope, RopeStyle, TensorId};
+
+/// Tables `[max_position, n_dims / 2]` of cosines and of sines, by the op's parameters and the tensor with the frequencies' divisors.
+#[derive(Debug, Default)]
+pub(super) struct RopeTables(HashMap<(Vec<u64>, Option<TensorId>), [HipBuffer<f32>; 2]>);
+
+impl RopeTables {
+    /// Drops the tables made with a tensor whose content changes.
+    pub(super) fn forget(&mut self, factors: TensorId) {
+        self.0.retain(|(_, id), _| *id != Some(factors));
+    }
+}
+
+impl HipGgmlBackend {
+    pub(super) fn rope(&mut self, op: &Op, rope: Rope, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let &[batch, seq, heads, head_dim] = self.slots.desc(inputs[0])?.shape.as_slice() else {
+            return Err(self.cannot(op, inputs[0]));
+        };
+        let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+        let mut positions = self.u32(op, inputs[1])?;
+        let tokens = batch * seq;
+        if rope.n_dims == 0 {
+            return y.copy_from_buffer(self.stream(), &x).map_err(failed(op.name()));
+        }
+        if positions.len() != tokens {
+            // One list for all of the batch: a copy for each.
+            let list = positions.to_vec(self.stream()).map_err(failed(op.name()))?;
+            let repeated = HipBuffer::from_slice(self.stream(), &list.repeat(batch), "ggml positions");
+            positions = repeated.map_err(failed(op.name()))?;
+        }
+        let [cos, sin] = self.rope_tables(op, rope, inputs.get(2).copied())?;
+        let site = self.fault_site(op, inputs)?;
+        let style = match rope.style {
+            RopeStyle::HalfSplit => RopePairs::Half,
+            RopeStyle::Interleaved => RopePairs::Interleaved,
+        };
+        let shape = RopeShape {
+            tokens,
+            seq: tokens,
+            heads,
+            head_dim,
+            rotary_dim: rope.n_dims,
+            start: 0,
+        };
+        let tables = [&cos, &sin];
+        let result = self
+            .kernels
+            .rope_at(self.stream(), style, &x, tables, &positions, &y, shape, faults(&site));
+        self.done(op, result)
+    }
+
+    fn rope_tables(&mut self, op: &Op, rope: Rope, factors: Option<TensorId>) -> GgmlResult<[HipBuffer<f32>; 2]> {
+        let key = (op.signature().1, factors);
+        if let Some(tables) = self.rope_tables.0.get(&key) {
+            return Ok(tables.clone());
+        }
+        let divisors = match factors {
+            Some(id) => Some(self.f32(op, id)?.to_vec(self.stream()).map_err(failed(op.name()))?),
+            None => None,
+        };
+        let frequencies = rope.frequencies(divisors.as_deref());
+        let (mut cos, mut sin) = (Vec::new(), Vec::new());
+        for position in 0..rope.max_position as u32 {
+            for &frequency in &frequencies {
+                let turn = rope.turn(frequency, position);
+                cos.push(turn.0 as f32);
+                sin.push(turn.1 as f32);
+            }
+        }
+        let table = |values: &[f32], label: &str| {
+            HipBuffer::from_slice(self.stream(), values, label).map_err(failed("allocating rotary tables"))
+        };
+        let tables = [table(&cos, "ggml rope cos")?, table(&sin, "ggml rope sin")?];
+        self.rope_tables.0.insert(key, tables.clone());
+        Ok(tables)
+    }
+}
