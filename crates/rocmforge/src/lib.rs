@@ -22,12 +22,14 @@
 //! ```
 
 pub mod device;
-#[cfg(feature = "models")]
-pub mod models;
 
 pub use rocmforge_attention as attention;
+#[cfg(feature = "models")]
+pub use rocmforge_gguf as gguf;
 pub use rocmforge_kernels as kernels;
 pub use rocmforge_memory as memory;
+#[cfg(feature = "models")]
+pub use rocmforge_models as models;
 pub use rocmforge_runtime as backend;
 #[cfg(feature = "sim")]
 pub use rocmforge_sim as sim;
