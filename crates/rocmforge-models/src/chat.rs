@@ -379,7 +379,9 @@ impl ChatTemplate {
             bytes: Vec::new(),
             overflow: false,
         };
-        let rendered = template.render_captured_to(Value::from(variables), &mut out).map(|_| ());
+        let rendered = template
+            .render_captured_to(Value::from(variables), &mut out)
+            .map(|_| ());
         if out.overflow {
             return Err(ChatError::RenderedTooLong {
                 limit: MAX_RENDERED_BYTES,

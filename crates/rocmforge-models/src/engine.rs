@@ -277,11 +277,18 @@ impl<B: HostAccess> Engine<B> {
     /// As [`Self::step`].
     pub fn prefill(&mut self, sequence: SequenceId, prompt: &[u32]) -> Result<Vec<f32>, ModelError> {
         let cached = self.kv.len(sequence)?;
-        let rest = prompt.get(cached..).filter(|rest| !rest.is_empty()).ok_or(ModelError::NoTokens)?;
+        let rest = prompt
+            .get(cached..)
+            .filter(|rest| !rest.is_empty())
+            .ok_or(ModelError::NoTokens)?;
         let mut logits = Logits::default();
         let count = rest.len().div_ceil(self.chunk);
         for (index, tokens) in rest.chunks(self.chunk).enumerate() {
-            let outputs = if index + 1 == count { Outputs::Last } else { Outputs::None };
+            let outputs = if index + 1 == count {
+                Outputs::Last
+            } else {
+                Outputs::None
+            };
             logits = self.step(&[Chunk {
                 sequence,
                 tokens,
@@ -473,7 +480,8 @@ impl Inputs {
         let first = self.ids.len();
         let count = chunk.tokens.len();
         self.ids.extend_from_slice(chunk.tokens);
-        self.positions.extend((start..start + count).map(|position| position as u32));
+        self.positions
+            .extend((start..start + count).map(|position| position as u32));
         self.slots.extend_from_slice(slots);
         self.sequence.extend(std::iter::repeat_n(row as u32, count));
         let outputs = match chunk.outputs {

@@ -23,7 +23,9 @@ fn smollm2_first_logits_and_greedy_tokens() {
     };
     let fixture = Fixture::load("smollm2");
     let mut engine = engine(CpuBackend::new(), &model, 256);
-    let worst = (0..fixture.prompts.len()).map(|i| check_prompt(&mut engine, &fixture, i, 24)).fold(0.0, f64::max);
+    let worst = (0..fixture.prompts.len())
+        .map(|i| check_prompt(&mut engine, &fixture, i, 24))
+        .fold(0.0, f64::max);
     println!("largest difference of a logit: {worst:.1e}");
 }
 

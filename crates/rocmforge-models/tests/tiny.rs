@@ -27,5 +27,8 @@ fn a_context_beyond_the_model_is_refused() {
         ..Default::default()
     };
     let error = rocmforge_models::Engine::new(CpuBackend::new(), &model, options).expect_err("too long");
-    assert!(matches!(error, ModelError::ContextBeyondModel { asked: 1_048_576, .. }), "{error}");
+    assert!(
+        matches!(error, ModelError::ContextBeyondModel { asked: 1_048_576, .. }),
+        "{error}"
+    );
 }

@@ -4,6 +4,7 @@
 use crate::{Outcome, workspace_root};
 use rocmforge_kernels::{
     AttentionShape, FlashOptions, Gelu, KernelResult, Kernels, MatmulShape, Operand, RopePairs, RopeShape, Strides,
+    WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
 use rocmforge_sim::SimConfig;
@@ -222,7 +223,7 @@ impl Device<'_> {
         k.mean_pool(s, &x, &weights, &pooled, [2, 32, 2048])?;
         let quantised = HipBuffer::from_slice(s, &vec![0x35u8; 64 * 2048 / 32 * 18], "weights")?;
         let out = self.x(64)?;
-        k.matvec_q4_0(s, &quantised, &w, &out, 64, 2048)
+        k.matmul_weight(s, WeightType::Q4_0, &quantised, &w, None, &out, 1, 64, 2048)
     }
 
     fn elements(&self) -> KernelResult<()> {

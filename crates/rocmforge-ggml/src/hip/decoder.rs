@@ -151,7 +151,9 @@ impl HipGgmlBackend {
             }
             let part = y.view(first..y.len()).map_err(failed(op.name()))?;
             let x = self.f32(op, id)?;
-            let result = self.kernels.copy_rows(self.stream(), &x, cols, &part, width, rows, cols);
+            let result = self
+                .kernels
+                .copy_rows(self.stream(), &x, cols, &part, width, rows, cols);
             self.done(op, result)?;
             first += cols;
         }

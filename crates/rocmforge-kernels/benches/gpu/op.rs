@@ -4,6 +4,7 @@ use crate::inputs::Kind;
 use crate::table::Work;
 use rocmforge_kernels::{
     AttentionShape, FlashOptions, Gelu, KernelResult, Kernels, MatmulShape, Operand, RopePairs, RopeShape, Strides,
+    WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipStream};
 
@@ -159,7 +160,9 @@ impl Op {
             ("rms_norm", &[rows, cols]) => k.rms_norm(s, x(0), x(1), y, rows, cols, 1e-5),
             ("add_row_bias", &[rows, cols]) => k.add_row_bias(s, x(0), x(1), y, rows, cols),
             ("layer_norm", &[rows, cols]) => k.layer_norm(s, x(0), x(1), x(2), y, rows, cols, 1e-5),
-            ("matvec_q4_0", &[rows, cols]) => k.matvec_q4_0(s, &x(0).cast()?, x(1), y, rows, cols),
+            ("matvec_q4_0", &[rows, cols]) => {
+                k.matmul_weight(s, WeightType::Q4_0, &x(0).cast()?, x(1), None, y, 1, rows, cols)
+            }
             ("causal_mask", &[p, q, c]) => k.causal_mask(s, y, p, q, c),
             ("causal_mask_apply", &[p, q, c]) => k.causal_mask_apply(s, x(0), y, p, q, c),
             ("softmax_causal", &[p, q, c]) => k.softmax_causal(s, x(0), y, [p, q, c], 1.0),

@@ -187,7 +187,13 @@ impl Kernels {
         }
         let o = operands;
         let query = [shape.tokens, shape.heads, shape.head_dim];
-        let slots = [shape.blocks, shape.block_size, shape.kv_heads, shape.head_dim, kv.bytes()];
+        let slots = [
+            shape.blocks,
+            shape.block_size,
+            shape.kv_heads,
+            shape.head_dim,
+            kv.bytes(),
+        ];
         check.len("q", o.q, &query)?;
         check.len("out", o.out, &query)?;
         check.len("block_table", o.block_table, &[shape.sequences, shape.max_blocks])?;

@@ -18,7 +18,11 @@ pub fn round_to(ty: FloatType, x: f64) -> f64 {
     }
     let unit = 2f64.powi(exponent - digits);
     let rounded = (x / unit).round_ties_even() * unit;
-    if rounded.abs() >= 2f64.powi(over) { f64::INFINITY.copysign(x) } else { rounded }
+    if rounded.abs() >= 2f64.powi(over) {
+        f64::INFINITY.copysign(x)
+    } else {
+        rounded
+    }
 }
 
 /// The values of elements in memory, little endian.

@@ -42,7 +42,9 @@ pub fn paged_attention(
                 let key = &k[row + kv..][..s.head_dim];
                 let dot: f64 = query.iter().zip(key).map(|(&q, k)| f64::from(q) * k).sum();
                 let score = dot * f64::from(options.scale);
-                options.softcap.map_or(score, |cap| f64::from(cap) * (score / f64::from(cap)).tanh())
+                options
+                    .softcap
+                    .map_or(score, |cap| f64::from(cap) * (score / f64::from(cap)).tanh())
             };
             let weights = softmax_row(&rows.iter().map(score).collect::<Vec<f64>>());
             for d in 0..s.head_dim {

@@ -85,9 +85,7 @@ fn weight(ty: WeightType, b: &[u8], i: usize) -> f64 {
 }
 
 /// The 16 values of IQ4_NL and IQ4_XS.
-const IQ4: [i8; 16] = [
-    -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113,
-];
+const IQ4: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 /// Twice the values of a float of 4 bits: sign, two bits of exponent, one of fraction.
 const E2M1: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 
@@ -96,10 +94,7 @@ fn six_bits(s: &[u8], j: usize) -> [f64; 2] {
     let [scale, min] = if j < 4 {
         [s[j] & 63, s[j + 4] & 63]
     } else {
-        [
-            s[j + 4] & 15 | (s[j - 4] >> 6) << 4,
-            s[j + 4] >> 4 | (s[j] >> 6) << 4,
-        ]
+        [s[j + 4] & 15 | (s[j - 4] >> 6) << 4, s[j + 4] >> 4 | (s[j] >> 6) << 4]
     };
     [f64::from(scale), f64::from(min)]
 }

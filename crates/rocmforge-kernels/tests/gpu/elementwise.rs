@@ -133,7 +133,10 @@ fn parts_of_rows_are_split_and_joined() {
             let part = d.out(rows * cols);
             let from = whole.view(at..whole.len()).unwrap();
             k.copy_rows(s, &from, width, &part, cols, rows, cols).unwrap();
-            let expected: Vec<f32> = fused.chunks(width).flat_map(|row| row[at..at + cols].to_vec()).collect();
+            let expected: Vec<f32> = fused
+                .chunks(width)
+                .flat_map(|row| row[at..at + cols].to_vec())
+                .collect();
             d.same(&part, &expected, &[rows, cols]);
             let to = joined.view(at..joined.len()).unwrap();
             k.copy_rows(s, &part, cols, &to, width, rows, cols).unwrap();

@@ -69,7 +69,10 @@ impl Case {
 
     /// A cache that the kernel itself has written; slots without a token hold NaN.
     fn cache(&self, d: &Device, kv: KvType, rows: &[Vec<f32>]) -> HipBuffer<u8> {
-        let (slots, width) = (self.shape.blocks * self.shape.block_size, self.shape.kv_heads * self.shape.head_dim);
+        let (slots, width) = (
+            self.shape.blocks * self.shape.block_size,
+            self.shape.kv_heads * self.shape.head_dim,
+        );
         let nan = vec![0xFF; slots * width * kv.bytes()];
         let cache = HipBuffer::from_slice(d.stream(), &nan, "cache").expect("upload");
         let word = d.no_fault();
@@ -189,7 +192,10 @@ fn test_paged_attention_block_boundary() {
     let d = device();
     for block_size in [1, 2, 3, 16, 31, 32, 33, 255, 256] {
         let n = block_size;
-        let lengths: Vec<usize> = [n - 1, n, n + 1, 2 * n, 2 * n + 1].into_iter().filter(|&n| n > 0).collect();
+        let lengths: Vec<usize> = [n - 1, n, n + 1, 2 * n, 2 * n + 1]
+            .into_iter()
+            .filter(|&n| n > 0)
+            .collect();
         Case::new(&lengths, 2, [1, 1, 8], n).check(&d, KvType::F32, PagedOptions::new(8));
     }
 }
@@ -213,7 +219,14 @@ fn a_context_of_8192_tokens() {
     let case = Case::new(&[8192], 1, [3, 1, 64], 32);
     case.check(&d, KvType::F16, PagedOptions::new(64));
     let window = Some(4096);
-    case.check(&d, KvType::F16, PagedOptions { window, ..PagedOptions::new(64) });
+    case.check(
+        &d,
+        KvType::F16,
+        PagedOptions {
+            window,
+            ..PagedOptions::new(64)
+        },
+    );
 }
 
 #[test]
@@ -222,7 +235,11 @@ fn window_and_cap_change_the_scores() {
     let case = Case::new(&[90, 17], 17, [2, 1, 32], 16);
     for window in [None, Some(1), Some(2), Some(31), Some(33), Some(90), Some(usize::MAX)] {
         for softcap in [None, Some(0.5), Some(50.0)] {
-            let options = PagedOptions { scale: 0.7, window, softcap };
+            let options = PagedOptions {
+                scale: 0.7,
+                window,
+                softcap,
+            };
             case.check(&d, KvType::F32, options);
         }
     }
@@ -252,24 +269,34 @@ fn shared_heads_are_the_same_as_replicated_ones() {
     replicated.table.clone_from(&shared.table);
     replicated.seq_of.clone_from(&shared.seq_of);
     replicated.positions.clone_from(&shared.positions);
-    replicated.rows = shared
-        .rows
-        .each_ref()
-        .map(|rows| rows.iter().map(|row| reference::kv_replicate(row, [6, 2], 16)).collect());
+    replicated.rows = shared.rows.each_ref().map(|rows| {
+        rows.iter()
+            .map(|row| reference::kv_replicate(row, [6, 2], 16))
+            .collect()
+    });
     let options = PagedOptions::new(16);
-    assert_eq!(shared.run(&d, KvType::F32, options), replicated.run(&d, KvType::F32, options));
+    assert_eq!(
+        shared.run(&d, KvType::F32, options),
+        replicated.run(&d, KvType::F32, options)
+    );
 }
 
 #[test]
 fn a_sequence_position_or_block_that_does_not_exist_is_a_fault_of_its_token() {
     let d = device();
     let good = Case::new(&[40, 40], 4, [2, 1, 16], 8);
-    let options = PagedOptions { window: Some(12), ..PagedOptions::new(16) };
+    let options = PagedOptions {
+        window: Some(12),
+        ..PagedOptions::new(16)
+    };
     let run = |change: &dyn Fn(&mut Case), bad: &[usize], fault| {
         let mut case = Case::new(&[40, 40], 4, [2, 1, 16], 8);
         change(&mut case);
         // The caches are written through the sound table.
-        let (k, v) = (good.cache(&d, KvType::F32, &good.rows[0]), good.cache(&d, KvType::F32, &good.rows[1]));
+        let (k, v) = (
+            good.cache(&d, KvType::F32, &good.rows[0]),
+            good.cache(&d, KvType::F32, &good.rows[1]),
+        );
         let (q, out) = (d.up(&case.q), d.out(case.q.len()));
         let (table, seq_of, positions) = (d.ids(&case.table), d.ids(&case.seq_of), d.ids(&case.positions));
         let word = d.no_fault();
@@ -283,7 +310,14 @@ fn a_sequence_position_or_block_that_does_not_exist_is_a_fault_of_its_token() {
             out: &out,
         };
         d.kernels
-            .paged_attention(d.stream(), KvType::F32, operands, case.shape, options, d.faults(&word, 7))
+            .paged_attention(
+                d.stream(),
+                KvType::F32,
+                operands,
+                case.shape,
+                options,
+                d.faults(&word, 7),
+            )
             .unwrap();
         assert_eq!(d.fault(&word), fault);
         for (token, values) in d.get(&out).chunks(32).enumerate() {
@@ -293,7 +327,11 @@ fn a_sequence_position_or_block_that_does_not_exist_is_a_fault_of_its_token() {
         }
     };
     run(&|_| (), &[], None);
-    run(&|case| (case.seq_of[5], case.seq_of[2]) = (2, u32::MAX), &[2, 5], Some((7, 2, u32::MAX)));
+    run(
+        &|case| (case.seq_of[5], case.seq_of[2]) = (2, u32::MAX),
+        &[2, 5],
+        Some((7, 2, u32::MAX)),
+    );
     let end = (good.shape.max_blocks * 8) as u32;
     run(&|case| case.positions[3] = end, &[3], Some((7, 3, end)));
     run(&|case| case.positions[3] = u32::MAX, &[3], Some((7, 3, u32::MAX)));
@@ -303,7 +341,11 @@ fn a_sequence_position_or_block_that_does_not_exist_is_a_fault_of_its_token() {
     assert_eq!(others.len(), 4);
     let first = of_one[0] as u32;
     let blocks = good.shape.blocks as u32;
-    run(&|case| case.table[column + 3] = blocks, &of_one, Some((7, first, blocks)));
+    run(
+        &|case| case.table[column + 3] = blocks,
+        &of_one,
+        Some((7, first, blocks)),
+    );
     run(&|case| case.table[column + 2] = blocks, &[], None);
 }
 
@@ -335,7 +377,9 @@ fn test_paged_attention_invalid_input() {
     };
     let refused = |operands, shape, options, text: &str| {
         let faults = d.faults(&word, 1);
-        let result = d.kernels.paged_attention(d.stream(), KvType::F32, operands, shape, options, faults);
+        let result = d
+            .kernels
+            .paged_attention(d.stream(), KvType::F32, operands, shape, options, faults);
         let error = result.expect_err(text).to_string();
         assert!(error.contains(text), "{error:?} does not say {text:?}");
     };
@@ -346,21 +390,76 @@ fn test_paged_attention_invalid_input() {
         shape
     };
     refused(operands, with(&|s| s.kv_heads = 3), usual, "4 heads cannot share 3");
-    refused(operands, with(&|s| s.head_dim = 260), usual, "head_dim is 260; it must be 1 to 256");
-    refused(operands, with(&|s| s.head_dim = 6), usual, "head_dim must be a multiple of 4");
+    refused(
+        operands,
+        with(&|s| s.head_dim = 260),
+        usual,
+        "head_dim is 260; it must be 1 to 256",
+    );
+    refused(
+        operands,
+        with(&|s| s.head_dim = 6),
+        usual,
+        "head_dim must be a multiple of 4",
+    );
     refused(operands, with(&|s| s.block_size = 0), usual, "block_size is 0");
-    refused(operands, with(&|s| s.block_size = 257), usual, "block_size is 257; it must be 1 to 256");
+    refused(
+        operands,
+        with(&|s| s.block_size = 257),
+        usual,
+        "block_size is 257; it must be 1 to 256",
+    );
     refused(operands, with(&|s| s.blocks = 4), usual, "k_cache has 768 elements");
     refused(operands, with(&|s| s.tokens = 3), usual, "q has 64 elements");
-    refused(operands, with(&|s| s.sequences = 2), usual, "block_table has 2 elements");
-    refused(operands, shape, PagedOptions { window: Some(0), ..usual }, "window is 0");
-    refused(operands, shape, PagedOptions { softcap: Some(0.0), ..usual }, "softcap is 0");
-    refused(operands, shape, PagedOptions { scale: f32::NAN, ..usual }, "scale is NaN");
+    refused(
+        operands,
+        with(&|s| s.sequences = 2),
+        usual,
+        "block_table has 2 elements",
+    );
+    refused(
+        operands,
+        shape,
+        PagedOptions {
+            window: Some(0),
+            ..usual
+        },
+        "window is 0",
+    );
+    refused(
+        operands,
+        shape,
+        PagedOptions {
+            softcap: Some(0.0),
+            ..usual
+        },
+        "softcap is 0",
+    );
+    refused(
+        operands,
+        shape,
+        PagedOptions {
+            scale: f32::NAN,
+            ..usual
+        },
+        "scale is NaN",
+    );
     refused(PagedOperands { out: &q, ..operands }, shape, usual, "out and q overlap");
     let odd = bytes(3 * 4 * 2 * 8 * 4 + 1);
     let odd = odd.view(1..odd.len()).expect("inside");
-    refused(PagedOperands { v_cache: &odd, ..operands }, shape, usual, "the address of v_cache is");
-    assert!(d.get(&out).iter().all(|v| v.to_bits() == POISON.to_bits()), "nothing ran");
+    refused(
+        PagedOperands {
+            v_cache: &odd,
+            ..operands
+        },
+        shape,
+        usual,
+        "the address of v_cache is",
+    );
+    assert!(
+        d.get(&out).iter().all(|v| v.to_bits() == POISON.to_bits()),
+        "nothing ran"
+    );
 }
 
 #[test]
@@ -383,12 +482,25 @@ fn written_rows_are_rounded_and_the_others_untouched() {
                 .unwrap();
             assert_eq!(d.fault(&word), Some((3, 1, 6)));
             let after = cache.to_vec(d.stream()).expect("download");
-            let ty = if kv == KvType::F16 { FloatType::F16 } else { FloatType::F32 };
-            for (slot, token) in [(5, Some(0)), (0, Some(2)), (3, Some(3)), (1, None), (2, None), (4, None)] {
+            let ty = if kv == KvType::F16 {
+                FloatType::F16
+            } else {
+                FloatType::F32
+            };
+            for (slot, token) in [
+                (5, Some(0)),
+                (0, Some(2)),
+                (3, Some(3)),
+                (1, None),
+                (2, None),
+                (4, None),
+            ] {
                 let bytes = &after[slot * row..][..row];
                 match token {
                     Some(token) => {
-                        let want = src[token * width..][..width].iter().map(|&x| reference::round_to(ty, f64::from(x)));
+                        let want = src[token * width..][..width]
+                            .iter()
+                            .map(|&x| reference::round_to(ty, f64::from(x)));
                         assert!(want.eq(reference::float_values(ty, bytes)), "slot {slot} of {width}");
                     }
                     None => assert_eq!(bytes, &before[slot * row..][..row], "slot {slot}"),

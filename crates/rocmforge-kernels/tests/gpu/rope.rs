@@ -164,7 +164,16 @@ fn a_position_beyond_the_tables_is_a_fault_and_gives_nan() {
     let (c, s, at, word) = (d.up(&cos), d.up(&sin), d.ids(&positions), d.no_fault());
     let (input, y) = (d.up(&x), d.out(x.len()));
     d.kernels
-        .rope_at(d.stream(), RopePairs::Half, &input, [&c, &s], &at, &y, shape, d.faults(&word, 6))
+        .rope_at(
+            d.stream(),
+            RopePairs::Half,
+            &input,
+            [&c, &s],
+            &at,
+            &y,
+            shape,
+            d.faults(&word, 6),
+        )
         .unwrap();
     assert_eq!(d.fault(&word), Some((6, 4, u32::MAX)));
     let poison = rocmforge_testkit::data::POISON.to_bits();
@@ -175,7 +184,16 @@ fn a_position_beyond_the_tables_is_a_fault_and_gives_nan() {
     }
     let short = d.ids(&[0; 19]);
     let error = (d.kernels)
-        .rope_at(d.stream(), RopePairs::Half, &input, [&c, &s], &short, &y, shape, d.faults(&word, 6))
+        .rope_at(
+            d.stream(),
+            RopePairs::Half,
+            &input,
+            [&c, &s],
+            &short,
+            &y,
+            shape,
+            d.faults(&word, 6),
+        )
         .unwrap_err();
     assert!(error.to_string().contains("positions has 19 elements"), "{error}");
 }

@@ -95,7 +95,10 @@ fn every_number_of_columns_up_to_nine() {
 fn tiles_of_every_type() {
     let d = device();
     for ty in WeightType::ALL {
-        for (k, [m, n]) in depths(ty).into_iter().zip([[33, 65], [65, 3], [9, 64]].into_iter().cycle()) {
+        for (k, [m, n]) in depths(ty)
+            .into_iter()
+            .zip([[33, 65], [65, 3], [9, 64]].into_iter().cycle())
+        {
             product(&d, ty, [m, n, k], n == 65);
         }
     }
@@ -216,13 +219,31 @@ fn shapes_and_addresses_that_do_not_fit_are_refused() {
     let same = word.cast::<f32>().expect("two floats");
     let error = d
         .kernels
-        .get_rows_weight(d.stream(), WeightType::F32, &up(&d, &[0; 8]), &d.ids(&[0]), &same, 1, 2, d.faults(&word, 0))
+        .get_rows_weight(
+            d.stream(),
+            WeightType::F32,
+            &up(&d, &[0; 8]),
+            &d.ids(&[0]),
+            &same,
+            1,
+            2,
+            d.faults(&word, 0),
+        )
         .unwrap_err()
         .to_string();
     assert!(error.contains("y and the fault word overlap"), "{error}");
     let error = d
         .kernels
-        .get_rows_weight(d.stream(), WeightType::F32, &up(&d, &[0; 8]), &d.ids(&[0]), &y, 1, 2, d.faults(&word, 4096))
+        .get_rows_weight(
+            d.stream(),
+            WeightType::F32,
+            &up(&d, &[0; 8]),
+            &d.ids(&[0]),
+            &y,
+            1,
+            2,
+            d.faults(&word, 4096),
+        )
         .unwrap_err()
         .to_string();
     assert!(error.contains("tag is 4096; it must be 1 to 4095"), "{error}");
@@ -232,20 +253,57 @@ fn shapes_and_addresses_that_do_not_fit_are_refused() {
 #[ignore = "a measurement"]
 fn speed() {
     let d = device();
-    for (ty, m) in [(WeightType::Q4_1, 1), (WeightType::Q8_0, 1), (WeightType::Q4_1, 2), (WeightType::Q4_1, 8), (WeightType::Q4_1, 64), (WeightType::Q6K, 1), (WeightType::Q4K, 1), (WeightType::Q5_0, 1), (WeightType::F16, 1)] {
+    for (ty, m) in [
+        (WeightType::Q4_1, 1),
+        (WeightType::Q8_0, 1),
+        (WeightType::Q4_1, 2),
+        (WeightType::Q4_1, 8),
+        (WeightType::Q4_1, 64),
+        (WeightType::Q6K, 1),
+        (WeightType::Q4K, 1),
+        (WeightType::Q5_0, 1),
+        (WeightType::F16, 1),
+    ] {
         let (n, k) = (8192, 768);
         let w = up(&d, &blocks(ty, &mut rng(1), n * k / ty.block_len()));
         let (x, y) = (d.up(&rng(2).vec(m * k)), d.out(m * n));
         for _ in 0..2 {
-            let cpu = || std::fs::read_to_string("/proc/self/schedstat").unwrap().split(' ').next().unwrap().parse::<f64>().unwrap();
-            let all = || std::fs::read_dir("/proc/self/task").unwrap().map(|t| std::fs::read_to_string(t.unwrap().path().join("schedstat")).unwrap().split(' ').next().unwrap().parse::<f64>().unwrap()).sum::<f64>();
+            let cpu = || {
+                std::fs::read_to_string("/proc/self/schedstat")
+                    .unwrap()
+                    .split(' ')
+                    .next()
+                    .unwrap()
+                    .parse::<f64>()
+                    .unwrap()
+            };
+            let all = || {
+                std::fs::read_dir("/proc/self/task")
+                    .unwrap()
+                    .map(|t| {
+                        std::fs::read_to_string(t.unwrap().path().join("schedstat"))
+                            .unwrap()
+                            .split(' ')
+                            .next()
+                            .unwrap()
+                            .parse::<f64>()
+                            .unwrap()
+                    })
+                    .sum::<f64>()
+            };
             let (start, c) = (std::time::Instant::now(), all());
             let _ = cpu();
-            d.kernels.matmul_weight(d.stream(), ty, &w, &x, None, &y, m, n, k).unwrap();
+            d.kernels
+                .matmul_weight(d.stream(), ty, &w, &x, None, &y, m, n, k)
+                .unwrap();
             d.stream().synchronize().unwrap();
             let t = start.elapsed().as_secs_f64();
             let work = (m * n * k) as f64;
-            eprintln!("{ty} m={m}: {:.1} M MAC/s wall, {:.1} M MAC/s CPU", work / t / 1e6, work / ((all() - c) / 1e9) / 1e6);
+            eprintln!(
+                "{ty} m={m}: {:.1} M MAC/s wall, {:.1} M MAC/s CPU",
+                work / t / 1e6,
+                work / ((all() - c) / 1e9) / 1e6
+            );
         }
     }
 }

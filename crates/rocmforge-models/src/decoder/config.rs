@@ -118,7 +118,12 @@ impl DecoderConfig {
                 rule,
             })
         };
-        rule((1..=512).contains(&self.layers), "block_count", self.layers, "it must be 1 to 512")?;
+        rule(
+            (1..=512).contains(&self.layers),
+            "block_count",
+            self.layers,
+            "it must be 1 to 512",
+        )?;
         for (key, value) in [
             ("embedding_length", self.width),
             ("feed_forward_length", self.ff),
@@ -127,7 +132,12 @@ impl DecoderConfig {
         ] {
             rule((1..=1 << 28).contains(&value), key, value, "it must be 1 to 2^28")?;
         }
-        rule((1..=1 << 16).contains(&self.heads), "attention.head_count", self.heads, "it must be 1 to 65536")?;
+        rule(
+            (1..=1 << 16).contains(&self.heads),
+            "attention.head_count",
+            self.heads,
+            "it must be 1 to 65536",
+        )?;
         rule(
             self.kv_heads > 0 && self.heads.is_multiple_of(self.kv_heads),
             "attention.head_count_kv",

@@ -181,7 +181,14 @@ fn rotary(path: &Path, c: &Config, head_dim: usize) -> Result<Rotary, ModelError
         Some("llama3") => {
             let low = f64::from(s.low_freq_factor.unwrap_or(1.0));
             let high = f64::from(s.high_freq_factor.unwrap_or(4.0));
-            factors = RopeFactors::Given(llama3_factors(theta, n_dims, f64::from(factor), low, high, trained as f64));
+            factors = RopeFactors::Given(llama3_factors(
+                theta,
+                n_dims,
+                f64::from(factor),
+                low,
+                high,
+                trained as f64,
+            ));
         }
         Some("longrope" | "su") => {
             let (Some(short), Some(long)) = (&s.short_factor, &s.long_factor) else {

@@ -63,9 +63,8 @@ impl DecoderConfig {
     pub fn from_gguf(gguf: &Gguf) -> Result<Self, ModelError> {
         let metadata = gguf.metadata();
         let name = metadata.string("general.architecture")?;
-        let architecture = Architecture::of_gguf(name).ok_or_else(|| ModelError::UnknownArchitecture {
-            found: name.to_owned(),
-        })?;
+        let architecture =
+            Architecture::of_gguf(name).ok_or_else(|| ModelError::UnknownArchitecture { found: name.to_owned() })?;
         let keys = Keys {
             metadata,
             prefix: architecture.name,
@@ -94,7 +93,11 @@ impl DecoderConfig {
         let ff = keys.same_for_all_layers("feed_forward_length")?;
         let eps = keys.opt_f32("attention.layer_norm_rms_epsilon")?;
         let wide = architecture.wide_scale_layers == Some(layers);
-        let per_head = if wide { width.checked_div(heads).unwrap_or(0) } else { head_dim };
+        let per_head = if wide {
+            width.checked_div(heads).unwrap_or(0)
+        } else {
+            head_dim
+        };
         let context = keys.usize("context_length")?;
         let rope = rope(&keys, architecture, head_dim, context)?;
         let window = match architecture.window {
@@ -215,5 +218,7 @@ fn windowed(
         Some(_) => keys.metadata.usize(&key)?,
         None => period,
     };
-    Ok((0..layers).map(|layer| period > 0 && layer % period < period - 1).collect())
+    Ok((0..layers)
+        .map(|layer| period > 0 && layer % period < period - 1)
+        .collect())
 }

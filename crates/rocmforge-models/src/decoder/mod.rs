@@ -11,6 +11,6 @@ mod weights;
 
 pub use architecture::{ARCHITECTURES, Activation, Architecture, WindowRule};
 pub use config::{DecoderConfig, RopeConfig, RopeFactors};
-pub use step::{CacheSpec, CopyRows, KvType, Step, StepShape};
 pub(crate) use step::Parameters;
+pub use step::{CacheSpec, CopyRows, KvType, Step, StepShape};
 pub(crate) use weights::DecoderWeights;

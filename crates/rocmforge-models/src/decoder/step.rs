@@ -195,12 +195,7 @@ impl Parameters {
     }
 }
 
-fn layer_ids(
-    t: &mut Tensors,
-    layer: &LayerWeights,
-    config: &DecoderConfig,
-    cache: CacheSpec,
-) -> LayerIds {
+fn layer_ids(t: &mut Tensors, layer: &LayerWeights, config: &DecoderConfig, cache: CacheSpec) -> LayerIds {
     let slots = cache.blocks * cache.block_size;
     LayerIds {
         attention_norm: t.vector(&layer.attention_norm),

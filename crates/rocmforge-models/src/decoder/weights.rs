@@ -81,7 +81,8 @@ impl Finder<'_> {
     /// The weight of a norm, with the 1 that some checkpoints leave out.
     fn norm(&self, role: Role, len: usize) -> Result<Weight, ModelError> {
         let weight = self.vector(role, len)?;
-        let plus_one = self.config.architecture.norm_plus_one && self.source.naming() == crate::weights::Naming::HuggingFace;
+        let plus_one =
+            self.config.architecture.norm_plus_one && self.source.naming() == crate::weights::Naming::HuggingFace;
         if !plus_one {
             return Ok(weight);
         }
@@ -159,11 +160,7 @@ impl DecoderWeights {
     ///
     /// # Errors
     /// A tensor is missing, has another shape, or a type that cannot be used; the error names it.
-    pub(crate) fn find(
-        source: &dyn WeightSource,
-        config: &DecoderConfig,
-        context: usize,
-    ) -> Result<Self, ModelError> {
+    pub(crate) fn find(source: &dyn WeightSource, config: &DecoderConfig, context: usize) -> Result<Self, ModelError> {
         let finder = |layer| Finder { source, config, layer };
         let top = finder(0);
         let pairs = config.rope.n_dims / 2;

@@ -93,7 +93,12 @@ impl Weight {
             pairs.map(|&b| convert(u16::from_le_bytes(b))).collect()
         };
         match self.dtype {
-            DType::F32 => Ok(bytes.as_chunks::<4>().0.iter().map(|&b| f32::from_le_bytes(b)).collect()),
+            DType::F32 => Ok(bytes
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .map(|&b| f32::from_le_bytes(b))
+                .collect()),
             DType::F16 => Ok(halves(|b| f16::from_bits(b).to_f32())),
             DType::Bf16 => Ok(halves(|b| bf16::from_bits(b).to_f32())),
             other => Err(ModelError::TensorDType {

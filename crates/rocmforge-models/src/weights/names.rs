@@ -64,17 +64,61 @@ const NAMES: &[Row] = &[
     row(Role::RopeFactors, "rope_freqs.weight", ""),
     row(Role::RopeFactorsShort, "rope_factors_short.weight", ""),
     row(Role::RopeFactorsLong, "rope_factors_long.weight", ""),
-    row(Role::AttentionNorm, "blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight"),
-    row(Role::Query, "blk.*.attn_q.weight", "model.layers.*.self_attn.q_proj.weight"),
-    row(Role::Key, "blk.*.attn_k.weight", "model.layers.*.self_attn.k_proj.weight"),
-    row(Role::Value, "blk.*.attn_v.weight", "model.layers.*.self_attn.v_proj.weight"),
-    row(Role::QueryKeyValue, "blk.*.attn_qkv.weight", "model.layers.*.self_attn.qkv_proj.weight"),
-    row(Role::QueryBias, "blk.*.attn_q.bias", "model.layers.*.self_attn.q_proj.bias"),
-    row(Role::KeyBias, "blk.*.attn_k.bias", "model.layers.*.self_attn.k_proj.bias"),
-    row(Role::ValueBias, "blk.*.attn_v.bias", "model.layers.*.self_attn.v_proj.bias"),
-    row(Role::QueryNorm, "blk.*.attn_q_norm.weight", "model.layers.*.self_attn.q_norm.weight"),
-    row(Role::KeyNorm, "blk.*.attn_k_norm.weight", "model.layers.*.self_attn.k_norm.weight"),
-    row(Role::AttentionOutput, "blk.*.attn_output.weight", "model.layers.*.self_attn.o_proj.weight"),
+    row(
+        Role::AttentionNorm,
+        "blk.*.attn_norm.weight",
+        "model.layers.*.input_layernorm.weight",
+    ),
+    row(
+        Role::Query,
+        "blk.*.attn_q.weight",
+        "model.layers.*.self_attn.q_proj.weight",
+    ),
+    row(
+        Role::Key,
+        "blk.*.attn_k.weight",
+        "model.layers.*.self_attn.k_proj.weight",
+    ),
+    row(
+        Role::Value,
+        "blk.*.attn_v.weight",
+        "model.layers.*.self_attn.v_proj.weight",
+    ),
+    row(
+        Role::QueryKeyValue,
+        "blk.*.attn_qkv.weight",
+        "model.layers.*.self_attn.qkv_proj.weight",
+    ),
+    row(
+        Role::QueryBias,
+        "blk.*.attn_q.bias",
+        "model.layers.*.self_attn.q_proj.bias",
+    ),
+    row(
+        Role::KeyBias,
+        "blk.*.attn_k.bias",
+        "model.layers.*.self_attn.k_proj.bias",
+    ),
+    row(
+        Role::ValueBias,
+        "blk.*.attn_v.bias",
+        "model.layers.*.self_attn.v_proj.bias",
+    ),
+    row(
+        Role::QueryNorm,
+        "blk.*.attn_q_norm.weight",
+        "model.layers.*.self_attn.q_norm.weight",
+    ),
+    row(
+        Role::KeyNorm,
+        "blk.*.attn_k_norm.weight",
+        "model.layers.*.self_attn.k_norm.weight",
+    ),
+    row(
+        Role::AttentionOutput,
+        "blk.*.attn_output.weight",
+        "model.layers.*.self_attn.o_proj.weight",
+    ),
     row(
         Role::PostAttentionNorm,
         "blk.*.post_attention_norm.weight",
@@ -86,11 +130,23 @@ const NAMES: &[Row] = &[
         hugging_face: "model.layers.*.post_attention_layernorm.weight",
         with_post_norms: Some("model.layers.*.pre_feedforward_layernorm.weight"),
     },
-    row(Role::Gate, "blk.*.ffn_gate.weight", "model.layers.*.mlp.gate_proj.weight"),
+    row(
+        Role::Gate,
+        "blk.*.ffn_gate.weight",
+        "model.layers.*.mlp.gate_proj.weight",
+    ),
     row(Role::Up, "blk.*.ffn_up.weight", "model.layers.*.mlp.up_proj.weight"),
     // Phi-3's GGUF calls the fused matrix by the name of one half.
-    row(Role::GateUp, "blk.*.ffn_up.weight", "model.layers.*.mlp.gate_up_proj.weight"),
-    row(Role::Down, "blk.*.ffn_down.weight", "model.layers.*.mlp.down_proj.weight"),
+    row(
+        Role::GateUp,
+        "blk.*.ffn_up.weight",
+        "model.layers.*.mlp.gate_up_proj.weight",
+    ),
+    row(
+        Role::Down,
+        "blk.*.ffn_down.weight",
+        "model.layers.*.mlp.down_proj.weight",
+    ),
     row(
         Role::PostFeedForwardNorm,
         "blk.*.post_ffw_norm.weight",
@@ -122,7 +178,10 @@ mod tests {
         assert_eq!(hf(Role::Query, false), "model.layers.3.self_attn.q_proj.weight");
         // Llama calls the norm before the feed-forward network what Gemma calls the one after attention.
         assert_eq!(hf(Role::FeedForwardNorm, false), hf(Role::PostAttentionNorm, true));
-        assert_eq!(hf(Role::FeedForwardNorm, true), "model.layers.3.pre_feedforward_layernorm.weight");
+        assert_eq!(
+            hf(Role::FeedForwardNorm, true),
+            "model.layers.3.pre_feedforward_layernorm.weight"
+        );
         assert_eq!(Naming::HuggingFace.name(Role::RopeFactors, 0, false), None);
     }
 }

@@ -59,15 +59,21 @@ impl Fixture {
     fn logits(&self, index: usize) -> Vec<(usize, f64)> {
         let every = self.vocabulary.div_ceil(self.every);
         let start: usize = self.prompts[..index].iter().map(|p| every + p.largest_ids.len()).sum();
-        let ids = (0..self.vocabulary).step_by(self.every).chain(self.prompts[index].largest_ids.iter().copied());
-        ids.zip(&self.rows[start..]).map(|(id, &value)| (id, f64::from(value))).collect()
+        let ids = (0..self.vocabulary)
+            .step_by(self.every)
+            .chain(self.prompts[index].largest_ids.iter().copied());
+        ids.zip(&self.rows[start..])
+            .map(|(id, &value)| (id, f64::from(value)))
+            .collect()
     }
 }
 
 /// `target/models` of the workspace, or where `ROCMFORGE_MODELS_DIR` says.
 pub(crate) fn model_file(file: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("ROCMFORGE_MODELS_DIR")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/models"), PathBuf::from);
+    let root = std::env::var_os("ROCMFORGE_MODELS_DIR").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/models"),
+        PathBuf::from,
+    );
     let path = root.join(file);
     path.exists().then_some(path)
 }
@@ -94,7 +100,12 @@ pub(crate) fn best(logits: &[f32]) -> u32 {
 
 /// Runs prompt `index`: the first logits, then `tokens` greedy ones. After a choice that the reference finds hard the reference's own
 /// token goes on. Returns the largest difference of a logit.
-pub(crate) fn check_prompt<B: HostAccess>(engine: &mut Engine<B>, fixture: &Fixture, index: usize, tokens: usize) -> f64 {
+pub(crate) fn check_prompt<B: HostAccess>(
+    engine: &mut Engine<B>,
+    fixture: &Fixture,
+    index: usize,
+    tokens: usize,
+) -> f64 {
     let prompt = &fixture.prompts[index];
     let sequence = engine.add_sequence(&prompt.ids).expect("room");
     let mut logits = engine.prefill(sequence, &prompt.ids).expect("runs");
@@ -102,7 +113,12 @@ pub(crate) fn check_prompt<B: HostAccess>(engine: &mut Engine<B>, fixture: &Fixt
     for (id, expected) in fixture.logits(index) {
         let difference = (f64::from(logits[id]) - expected).abs();
         worst = worst.max(difference);
-        assert!(difference < LOGIT, "{}: logit {id} is {}, expected {expected}", prompt.name, logits[id]);
+        assert!(
+            difference < LOGIT,
+            "{}: logit {id} is {}, expected {expected}",
+            prompt.name,
+            logits[id]
+        );
     }
     for (step, (&expected, &gap)) in prompt.greedy.iter().zip(&prompt.gaps).take(tokens).enumerate() {
         let found = best(&logits);
@@ -141,7 +157,10 @@ pub(crate) fn check_scored<B: HostAccess>(engine: &mut Engine<B>, scored: &Score
         for row in logits.rows() {
             let (best, gap) = (best(row), scored.gaps.get(at));
             if let (Some(&expected), Some(&gap)) = (scored.best.get(at), gap) {
-                assert!(best == expected || gap <= TIE, "position {at}: {best}, the reference has {expected} by {gap}");
+                assert!(
+                    best == expected || gap <= TIE,
+                    "position {at}: {best}, the reference has {expected} by {gap}"
+                );
             }
             if let (Some(&next), Some(&nll)) = (scored.ids.get(at + 1), scored.nll.get(at)) {
                 let found = -log_probability(row, next);
@@ -153,7 +172,11 @@ pub(crate) fn check_scored<B: HostAccess>(engine: &mut Engine<B>, scored: &Score
         }
     }
     engine.remove(sequence).expect("there");
-    assert!(count + 1 >= scored.nll.len(), "{count} of {} positions", scored.nll.len());
+    assert!(
+        count + 1 >= scored.nll.len(),
+        "{count} of {} positions",
+        scored.nll.len()
+    );
     (sum / count as f64).exp()
 }
 
@@ -197,7 +220,11 @@ impl Tiny {
         let mut worst = 0.0f64;
         let mut near = |what: &str, at: usize, found: f64, expected: f64| {
             worst = worst.max((found - expected).abs());
-            assert!((found - expected).abs() < 1e-3, "{} {what} {at}: {found}, expected {expected}", self.file);
+            assert!(
+                (found - expected).abs() < 1e-3,
+                "{} {what} {at}: {found}, expected {expected}",
+                self.file
+            );
         };
         assert_eq!(rows.len(), self.ids.len());
         for (at, &expected) in self.next.iter().enumerate() {
