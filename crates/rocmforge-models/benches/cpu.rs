@@ -14,7 +14,8 @@ const PROMPT: usize = 512;
 const DECODED: usize = 32;
 
 fn tokens(c: &mut Criterion) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/models/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf");
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/models/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf");
     if !path.exists() {
         eprintln!("skipped: SmolLM2 is absent: cargo xtask model smollm2");
         return;

@@ -1,7 +1,6 @@
 //! Real models on the CPU against the f64 reference. Without the files (`cargo xtask model smollm2`) the tests are skipped by name.
 
 #![allow(clippy::print_stdout)] // measured differences, shown when a test fails or with --nocapture
-#![allow(dead_code)] // the random models' half of the module
 
 mod reference;
 
@@ -87,7 +86,11 @@ fn a_prompt_in_chunks_gives_the_same_logits() {
     let Some((model, fixture)) = SMOLLM2.open() else {
         skip!("{} is absent: {}", SMOLLM2.file, SMOLLM2.command);
     };
-    let longest = fixture.prompts.iter().max_by_key(|prompt| prompt.ids.len()).expect("prompts");
+    let longest = fixture
+        .prompts
+        .iter()
+        .max_by_key(|prompt| prompt.ids.len())
+        .expect("prompts");
     let worst = check_chunks(CpuBackend::new, &model, &longest.ids);
     println!("largest difference of a logit: {worst:.1e}");
 }

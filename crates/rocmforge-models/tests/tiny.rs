@@ -1,6 +1,5 @@
 //! Random models of every architecture on the CPU against the f64 forward.
 #![allow(clippy::print_stdout)] // measured differences, shown when a test fails or with --nocapture
-#![allow(dead_code)] // the real models' half of the module
 
 mod reference;
 

@@ -1,6 +1,6 @@
 //! Products with weights stored as rows `[n, k]`, in any type: rows are decoded to f32 as they are used.
 
-use rocmforge_gguf::{TensorType, blocks};
+use rocmforge_gguf::{GgufError, TensorType, blocks};
 
 use super::dot::dot;
 use super::matmul::{Matrix, gemm};
@@ -43,25 +43,21 @@ impl<'a> Rows<'a> {
     /// Decodes a row to f32.
     pub(super) fn decode(&self, row: usize, out: &mut [f32]) -> GgmlResult<()> {
         let bytes = &self.bytes[row * self.row_bytes..(row + 1) * self.row_bytes];
-        blocks::dequantize(self.ty, bytes, out).map_err(|source| GgmlError::Backend {
+        blocks::dequantize(self.ty, bytes, out).map_err(|source| self.failed(source))
+    }
+
+    /// The product of a row and `x`.
+    fn dot(&self, row: usize, x: &[f32]) -> GgmlResult<f32> {
+        let bytes = &self.bytes[row * self.row_bytes..(row + 1) * self.row_bytes];
+        blocks::dot(self.ty, bytes, x).map_err(|source| self.failed(source))
+    }
+
+    fn failed(&self, source: GgufError) -> GgmlError {
+        GgmlError::Backend {
             backend: super::NAME,
             at: format!("decoding a row of {}", self.ty.name()),
             source: Box::new(source),
-        })
-    }
-
-    /// A row as f32: where it lies if it is f32, else decoded into `scratch`.
-    fn row<'s>(&self, row: usize, scratch: &'s mut [f32]) -> GgmlResult<&'s [f32]>
-    where
-        'a: 's,
-    {
-        if self.ty == TensorType::F32 {
-            let bytes = &self.bytes[row * self.row_bytes..(row + 1) * self.row_bytes];
-            return Ok(bytemuck::cast_slice(bytes));
         }
-        let scratch = &mut scratch[..self.columns];
-        self.decode(row, scratch)?;
-        Ok(scratch)
     }
 }
 
@@ -110,11 +106,17 @@ pub(super) fn product(x: &[f32], weight: &Operand<'_>, out: &mut [f32], threads:
 /// `piece[r, t] = row first + r times token t`, one dot product each.
 fn dots(x: &[f32], rows: &Rows<'_>, first: usize, m: usize, piece: &mut [f32]) -> GgmlResult<()> {
     let k = rows.columns;
-    let mut scratch = vec![0.0; k];
+    if m == 1 {
+        for (index, out) in piece.iter_mut().enumerate() {
+            *out = rows.dot(first + index, x)?;
+        }
+        return Ok(());
+    }
+    let mut row = vec![0.0; k];
     for (index, out) in piece.chunks_mut(m).enumerate() {
-        let row = rows.row(first + index, &mut scratch)?;
+        rows.decode(first + index, &mut row)?;
         for (out, x) in out.iter_mut().zip(x.chunks(k)) {
-            *out = dot(row, x);
+            *out = dot(&row, x);
         }
     }
     Ok(())

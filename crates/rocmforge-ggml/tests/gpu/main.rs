@@ -214,21 +214,41 @@ fn an_allocation_over_budget_is_an_error_with_figures() {
     assert!(!source.to_string().is_empty());
 }
 
+/// Runs a graph whose inputs are given, and returns the error.
+fn refused(backend: &mut impl HostAccess, graph: &Graph, words: &[(TensorId, &[u32])]) -> GgmlError {
+    executor::prepare(backend, graph).expect("memory");
+    for (id, values) in words {
+        backend.write_u32(*id, values).expect("written");
+    }
+    executor::execute_graph(backend, graph).expect_err("an index is out of range")
+}
+
 #[test]
-fn an_id_out_of_range_gives_nan_and_reads_nothing() {
+fn an_index_out_of_range_is_the_same_error_on_both_backends() {
     let gpu = gpu();
-    let mut graph = Graph::new();
-    let table = graph.add_tensor(TensorDesc::f32([3, 4]));
-    let ids = graph.add_tensor(TensorDesc::u32([2]));
-    let y = graph.push(Op::GetRows, &[table, ids]).expect("fits");
-    let mut device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
-    executor::prepare(&mut device, &graph).expect("memory");
-    device.write_f32(table, &[1.0; 12]).expect("written");
-    device.write_u32(ids, &[2, 3]).expect("written");
-    executor::execute_graph(&mut device, &graph).expect("runs");
-    let found = device.read_f32(y).expect("read");
-    assert_eq!(found[..4], [1.0; 4]);
-    assert!(found[4..].iter().all(|v| v.is_nan()), "{found:?}");
+    let rope = Rope::new(4, 10_000.0, RopeStyle::HalfSplit, 8);
+    let ids: &[u32] = &[2, 3, 9];
+    for (op, x, limit) in [
+        (Op::GetRows, TensorDesc::f32([3, 4]), 3),
+        (Op::Rope(rope), TensorDesc::f32([3, 1, 4]), 8),
+    ] {
+        let mut graph = Graph::new();
+        let x = graph.add_tensor(x);
+        let indices = graph.add_tensor(TensorDesc::u32([3]));
+        graph.push(op, &[x, indices]).expect("fits");
+        let mut device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+        let on_device = refused(&mut device, &graph, &[(indices, ids)]);
+        let on_cpu = refused(&mut CpuBackend::new(), &graph, &[(indices, ids)]);
+        assert_eq!(on_device.to_string(), on_cpu.to_string());
+        let first = if limit == 3 { 1 } else { 2 };
+        assert!(
+            matches!(on_cpu, GgmlError::IndexOutOfRange { position, limit: l, .. } if position == first && l == limit),
+            "{on_cpu}"
+        );
+        // The backend goes on.
+        device.write_u32(indices, &[0, 1, 2]).expect("written");
+        executor::execute_graph(&mut device, &graph).expect("runs");
+    }
 }
 
 #[test]

@@ -21,14 +21,15 @@ pub(super) fn f16_at<const B: usize>(block: &[u8; B], at: usize) -> f32 {
 /// The `N` bytes at `at` of a block.
 #[inline(always)]
 pub(super) fn bytes_at<const B: usize, const N: usize>(block: &[u8; B], at: usize) -> [u8; N] {
-    std::array::from_fn(|i| block[at + i])
+    // Not `array::from_fn`: it would be a call, compiled for any CPU, inside code for AVX2.
+    let mut bytes = [0; N];
+    bytes.copy_from_slice(&block[at..at + N]);
+    bytes
 }
 
-pub(super) fn f32(bytes: &[u8], out: &mut [f32]) {
-    let (values, _) = bytes.as_chunks::<4>();
-    for (out, value) in out.iter_mut().zip(values) {
-        *out = f32::from_le_bytes(*value);
-    }
+#[inline(always)]
+pub(super) fn f32(bytes: &[u8; 4], out: &mut [f32; 1]) {
+    out[0] = f32::from_le_bytes(*bytes);
 }
 
 #[inline(always)]

@@ -101,19 +101,33 @@ pub(super) fn q5_k(block: &[u8; 176], out: &mut [f32; 256]) {
 /// `(d * scale) * q` with a signed scale for 16 elements and `q` of 6 bits less 32
 #[inline(always)]
 pub(super) fn q6_k(block: &[u8; 210], out: &mut [f32; 256]) {
-    let low: [[u8; 32]; 4] = std::array::from_fn(|k| bytes_at(block, 32 * k));
-    let high: [[u8; 32]; 2] = std::array::from_fn(|k| bytes_at(block, 128 + 32 * k));
     let scales: [u8; 16] = bytes_at(block, 192);
     let d = f16_at(block, 208);
-    let (groups, _) = out.as_chunks_mut::<16>();
-    for (j, group) in groups.iter_mut().enumerate() {
-        let scale = d * f32::from(scales[j % 16].cast_signed());
-        // Group j of 16 lies in half j/8, in quarter j/2%4 of that half, at element 16*(j%2) of the quarter.
-        let (half, quarter, at) = (j / 8 % 2, j / 2 % 4, 16 * (j % 2));
-        let (low, high) = (&low[2 * half + quarter % 2], &high[half]);
-        for i in 0..16 {
-            let q = low[at + i] >> (4 * (quarter / 2)) & 15 | (high[at + i] >> (2 * quarter) & 3) << 4;
-            group[i] = scale * (i32::from(q) - 32) as f32;
+    let (halves, _) = out.as_chunks_mut::<128>();
+    for (half, out) in halves.iter_mut().enumerate() {
+        let low: [u8; 64] = bytes_at(block, 64 * (half % 2));
+        let high: [u8; 32] = bytes_at(block, 128 + 32 * (half % 2));
+        // Quarter k of a half: nibbles of the bytes from 32*(k%2), the lower ones first, and bits 2k of the high bytes.
+        let mut n = [0u8; 128];
+        for i in 0..32 {
+            n[i] = low[i] & 15 | (high[i] & 3) << 4;
+        }
+        for i in 0..32 {
+            n[32 + i] = low[32 + i] & 15 | (high[i] >> 2 & 3) << 4;
+        }
+        for i in 0..32 {
+            n[64 + i] = low[i] >> 4 | (high[i] >> 4 & 3) << 4;
+        }
+        for i in 0..32 {
+            n[96 + i] = low[32 + i] >> 4 | (high[i] >> 6) << 4;
+        }
+        let (groups, _) = out.as_chunks_mut::<16>();
+        let (numbers, _) = n.as_chunks::<16>();
+        for (j, (group, n)) in groups.iter_mut().zip(numbers).enumerate() {
+            let scale = d * f32::from(scales[8 * (half % 2) + j % 8].cast_signed());
+            for i in 0..16 {
+                group[i] = scale * (i32::from(n[i]) - 32) as f32;
+            }
         }
     }
 }

@@ -10,77 +10,19 @@
 //! Values are computed in f32 in the order that the decoder's comment shows, and never with a fused multiply-add, so
 //! every decoder gives the same bits on every machine.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod decode;
 mod decode_k;
 mod encode;
 mod encode_k;
 mod fit;
+mod format;
 mod half_float;
 
 use crate::error::{GgufError, Result};
 use crate::tensor_type::TensorType;
-
-/// Decodes whole blocks of one type.
-type Decoder = fn(&[u8], &mut [f32]);
-
-/// The decoder of a type.
-fn decoder(ty: TensorType) -> Option<Decoder> {
-    Some(match ty {
-        TensorType::F32 => decode::f32,
-        TensorType::F16 => |bytes, out| each_block(bytes, out, decode::f16),
-        TensorType::Bf16 => |bytes, out| each_block(bytes, out, decode::bf16),
-        TensorType::Q4_0 => |bytes, out| each_block(bytes, out, decode::q4_0),
-        TensorType::Q4_1 => |bytes, out| each_block(bytes, out, decode::q4_1),
-        TensorType::Q5_0 => |bytes, out| each_block(bytes, out, decode::q5_0),
-        TensorType::Q5_1 => |bytes, out| each_block(bytes, out, decode::q5_1),
-        TensorType::Q8_0 => |bytes, out| each_block(bytes, out, decode::q8_0),
-        TensorType::Q8_1 => |bytes, out| each_block(bytes, out, decode::q8_1),
-        TensorType::Q2K => |bytes, out| each_block(bytes, out, decode_k::q2_k),
-        TensorType::Q3K => |bytes, out| each_block(bytes, out, decode_k::q3_k),
-        TensorType::Q4K => |bytes, out| each_block(bytes, out, decode_k::q4_k),
-        TensorType::Q5K => |bytes, out| each_block(bytes, out, decode_k::q5_k),
-        TensorType::Q6K => |bytes, out| each_block(bytes, out, decode_k::q6_k),
-        TensorType::Q8K => |bytes, out| each_block(bytes, out, decode_k::q8_k),
-        TensorType::Iq4Nl => |bytes, out| each_block(bytes, out, decode::iq4_nl),
-        TensorType::Iq4Xs => |bytes, out| each_block(bytes, out, decode_k::iq4_xs),
-        TensorType::Mxfp4 => |bytes, out| each_block(bytes, out, decode::mxfp4),
-        _ => return None,
-    })
-}
-
-/// Calls `decode` with each block of `B` bytes and its place of `N` values.
-fn each_block<const B: usize, const N: usize>(bytes: &[u8], out: &mut [f32], decode: impl Fn(&[u8; B], &mut [f32; N])) {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: AVX2 has just been found on this CPU.
-        return unsafe { each_block_avx2(bytes, out, decode) };
-    }
-    each_block_inline(bytes, out, decode);
-}
-
-/// The same code, compiled for AVX2: the decoders' loops become vectors of eight. Without FMA, so with the same bits.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn each_block_avx2<const B: usize, const N: usize>(
-    bytes: &[u8],
-    out: &mut [f32],
-    decode: impl Fn(&[u8; B], &mut [f32; N]),
-) {
-    each_block_inline(bytes, out, decode);
-}
-
-#[inline(always)]
-fn each_block_inline<const B: usize, const N: usize>(
-    bytes: &[u8],
-    out: &mut [f32],
-    decode: impl Fn(&[u8; B], &mut [f32; N]),
-) {
-    let (blocks, _) = bytes.as_chunks::<B>();
-    let (values, _) = out.as_chunks_mut::<N>();
-    for (block, values) in blocks.iter().zip(values) {
-        decode(block, values);
-    }
-}
+use format::format_of;
 
 /// Encodes whole blocks of one type.
 type Encoder = fn(&[f32]) -> Vec<u8>;
@@ -120,7 +62,7 @@ fn pack_blocks<const N: usize, const B: usize>(values: &[f32], encode: impl Fn(&
 
 /// Whether [`dequantize`] knows the type.
 pub fn can_dequantize(ty: TensorType) -> bool {
-    decoder(ty).is_some()
+    format_of(ty).is_some()
 }
 
 /// Decodes whole blocks to f32. `out` must have exactly one place for every element of `bytes`.
@@ -128,7 +70,30 @@ pub fn can_dequantize(ty: TensorType) -> bool {
 /// # Errors
 /// [`GgufError::NoDecoder`], [`GgufError::PartialBlock`], [`GgufError::WrongOutputLength`].
 pub fn dequantize(ty: TensorType, bytes: &[u8], out: &mut [f32]) -> Result<()> {
-    let decode = decoder(ty).ok_or(GgufError::NoDecoder { ty })?;
+    let format = format_of(ty).ok_or(GgufError::NoDecoder { ty })?;
+    check(ty, bytes, out.len())?;
+    (format.decode)(bytes, out);
+    Ok(())
+}
+
+/// The dot product of whole blocks with `x`, which has exactly one value for every element of `bytes`: decoded values as
+/// [`dequantize`] gives them, products and sums in f32. The order of the sums depends on the length only; where the CPU has
+/// FMA the products are not rounded.
+///
+/// # Errors
+/// As [`dequantize`].
+pub fn dot(ty: TensorType, bytes: &[u8], x: &[f32]) -> Result<f32> {
+    let format = format_of(ty).ok_or(GgufError::NoDecoder { ty })?;
+    check(ty, bytes, x.len())?;
+    #[cfg(target_arch = "x86_64")]
+    if let Some(dot) = avx2::dot_of(ty) {
+        return Ok(dot(bytes, x));
+    }
+    Ok((format.dot)(bytes, x))
+}
+
+/// Whether `bytes` are whole blocks of `len` elements together.
+fn check(ty: TensorType, bytes: &[u8], len: usize) -> Result<()> {
     if !bytes.len().is_multiple_of(ty.block_bytes()) {
         return Err(GgufError::PartialBlock {
             ty,
@@ -138,14 +103,13 @@ pub fn dequantize(ty: TensorType, bytes: &[u8], out: &mut [f32]) -> Result<()> {
     }
     // No overflow: a block takes at least as many bytes as a quarter of its elements, and slices are below 2^63 bytes.
     let expected = bytes.len() / ty.block_bytes() * ty.block_len();
-    if out.len() != expected {
+    if len != expected {
         return Err(GgufError::WrongOutputLength {
             ty,
             expected,
-            found: out.len(),
+            found: len,
         });
     }
-    decode(bytes, out);
     Ok(())
 }
 

@@ -4,10 +4,11 @@
 #[path = "../reference/mod.rs"]
 mod reference;
 
-use reference::{Fixture, Tiny, check_prompt, check_scored, engine, model_file};
+use reference::{Fixture, Tiny, check_batch, check_chunks, check_prompt, check_scored, engine, model_file};
 use rocmforge_ggml::HipGgmlBackend;
-use rocmforge_models::Model;
-use rocmforge_testkit::{gpu, skip};
+use rocmforge_models::{Context, Engine, EngineOptions, KvType, Model, ModelError};
+use rocmforge_runtime::{Bytes, Policy};
+use rocmforge_testkit::{LeaseOptions, gpu, gpu_with, skip};
 
 const SMOLLM2: &str = "smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
 
@@ -20,7 +21,53 @@ fn every_architecture_equals_the_f64_forward() {
     }
 }
 
-/// On a simulated card one prompt and few tokens; on a real one everything.
+#[test]
+fn a_prompt_in_chunks_and_prompts_in_a_batch_give_the_same_logits() {
+    let gpu = gpu();
+    for tiny in Tiny::all() {
+        let model = tiny.open();
+        let backend = || HipGgmlBackend::new(gpu.backend()).expect("kernels");
+        let chunks = check_chunks(backend, &model, &tiny.ids);
+        let prompts = [&tiny.ids[..], &tiny.ids[20..23], &tiny.ids[7..8]];
+        let batch = check_batch(backend, &model, &prompts, 2);
+        println!("{:24} {chunks:.1e} {batch:.1e}", tiny.file);
+    }
+}
+
+/// A card with half of what the model wants refuses it before anything is loaded, and one with enough runs it within the budget.
+#[test]
+fn memory_that_is_too_small_is_a_refusal_with_figures() {
+    let tiny = &Tiny::all()[0];
+    let model = tiny.open();
+    let options = EngineOptions {
+        context: Context::Tokens(64),
+        kv: KvType::F16,
+        ..EngineOptions::default()
+    };
+    let gpu = gpu();
+    let backend = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+    let plan = *Engine::new(backend, &model, options).expect("room").memory();
+    let needed = plan.weights + plan.cache + plan.scratch;
+    drop(gpu);
+
+    let gpu = gpu_with(LeaseOptions {
+        policy: Policy::fixed(Bytes(needed as u64 / 2)),
+        ..LeaseOptions::default()
+    });
+    let before = gpu.backend().card().budget().committed;
+    let backend = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+    let error = Engine::new(backend, &model, options).expect_err("half of it");
+    assert!(
+        matches!(
+            error,
+            ModelError::DoesNotFit { .. } | ModelError::ContextTooLarge { .. }
+        ),
+        "{error}"
+    );
+    assert_eq!(gpu.backend().card().budget().committed, before, "nothing was loaded");
+}
+
+/// On a simulated card one prompt and few tokens, everything with `ROCMFORGE_ALL_PROMPTS`; on a real one everything.
 #[test]
 fn smollm2_equals_the_f64_reference() {
     let Some(path) = model_file(SMOLLM2) else {
@@ -32,12 +79,17 @@ fn smollm2_equals_the_f64_reference() {
     let backend = HipGgmlBackend::new(gpu.backend()).expect("kernels");
     let mut engine = engine(backend, &model, 512);
     let simulated = gpu.sim().is_some();
-    let (prompts, tokens) = if simulated { (1, 3) } else { (fixture.prompts.len(), 24) };
+    let everything = !simulated || std::env::var_os("ROCMFORGE_ALL_PROMPTS").is_some();
+    let (prompts, tokens) = if everything {
+        (fixture.prompts.len(), 24)
+    } else {
+        (1, 3)
+    };
     let worst = (0..prompts)
         .map(|index| check_prompt(&mut engine, &fixture, index, tokens))
         .fold(0.0, f64::max);
     println!("largest difference of a logit: {worst:.1e}");
-    if !simulated {
+    if everything {
         let found = check_scored(&mut engine, &fixture.scored, 128);
         assert!((found - fixture.scored.perplexity).abs() < 1e-3, "{found}");
     }

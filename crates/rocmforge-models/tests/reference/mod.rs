@@ -1,4 +1,5 @@
 //! Fixtures of the f64 reference, and the comparison of an engine with them. README.md says how they were made.
+#![allow(dead_code)] // each test program uses a part
 
 use std::path::{Path, PathBuf};
 
@@ -186,7 +187,7 @@ pub(crate) struct Tiny {
     pub(crate) file: String,
     /// The context for which it holds, where that matters.
     context: Option<usize>,
-    ids: Vec<u32>,
+    pub(crate) ids: Vec<u32>,
     next: Vec<f64>,
     best: Vec<u32>,
     last: Vec<f64>,
