@@ -30,6 +30,12 @@ impl<'a, B: HostAccess> Stream<'a, B> {
         self.request
     }
 
+    /// The generator.
+    #[must_use]
+    pub const fn generator(&self) -> &Generator<B> {
+        self.generator
+    }
+
     /// Ends the request; what is still yielded ends with [`FinishReason::Cancelled`](super::FinishReason::Cancelled).
     ///
     /// # Errors
