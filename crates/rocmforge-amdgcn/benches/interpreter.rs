@@ -269,13 +269,13 @@ fn matvec(c: &mut Criterion) {
         c,
         "matvec_q4_0",
         rows * cols,
-        "matvec_q4_0",
-        "matvec_q4_0",
-        ([rows as u32 / 8, 1, 1], 256),
-        &[words, x],
+        "weights_q4_0",
+        "matvec_q4_0_m1",
+        ([rows as u32 / 32, 1, 1], 256),
+        &[words, x, vec![0.0; rows]],
         rows,
-        &bytes(&[rows as u32, cols as u32 / 32]),
-        &[4; 2],
+        &bytes(&[1, rows as u32, cols as u32]),
+        &[4; 3],
         |x, y| {
             let w: &[u8] = bytemuck::cast_slice(&x[0]);
             for (row, y) in w.chunks(cols / 32 * 18).zip(y) {

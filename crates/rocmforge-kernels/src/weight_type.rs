@@ -44,10 +44,18 @@ pub(crate) struct Format {
     block_len: usize,
     block_bytes: usize,
     pub(crate) family: &'static str,
-    /// For at most 1, 2, 4 and 8 columns.
-    pub(crate) matvec: [(usize, &'static str); 4],
+    pub(crate) matvec: [Matvec; 4],
     pub(crate) matmul: &'static str,
     pub(crate) get_rows: &'static str,
+}
+
+/// A kernel of products with few rows of activations.
+pub(crate) struct Matvec {
+    /// The most rows of activations.
+    pub(crate) most: usize,
+    /// Rows of weights that 32 lanes take together: `ROWS` of the kernel.
+    pub(crate) rows: u32,
+    pub(crate) name: &'static str,
 }
 
 macro_rules! format {
@@ -58,10 +66,26 @@ macro_rules! format {
             block_bytes: $bytes,
             family: concat!("weights_", $name),
             matvec: [
-                (1, concat!("matvec_", $name, "_m1")),
-                (2, concat!("matvec_", $name, "_m2")),
-                (4, concat!("matvec_", $name, "_m4")),
-                (8, concat!("matvec_", $name, "_m8")),
+                Matvec {
+                    most: 1,
+                    rows: 4,
+                    name: concat!("matvec_", $name, "_m1"),
+                },
+                Matvec {
+                    most: 2,
+                    rows: 4,
+                    name: concat!("matvec_", $name, "_m2"),
+                },
+                Matvec {
+                    most: 4,
+                    rows: 2,
+                    name: concat!("matvec_", $name, "_m4"),
+                },
+                Matvec {
+                    most: 8,
+                    rows: 2,
+                    name: concat!("matvec_", $name, "_m8"),
+                },
             ],
             matmul: concat!("matmul_", $name),
             get_rows: concat!("get_rows_", $name),

@@ -9,9 +9,12 @@ use super::faults::faults;
 use super::{HipGgmlBackend, failed};
 use crate::{GgmlResult, Op, Rope, RopeStyle, TensorId};
 
-/// Tables `[max_position, n_dims / 2]` of cosines and of sines, by the op's parameters and the tensor with the frequencies' divisors.
+/// The op's parameters, and the tensor with the frequencies' divisors.
+type TableKey = (Vec<u64>, Option<TensorId>);
+
+/// Tables `[max_position, n_dims / 2]` of cosines and of sines.
 #[derive(Debug, Default)]
-pub(super) struct RopeTables(HashMap<(Vec<u64>, Option<TensorId>), [HipBuffer<f32>; 2]>);
+pub(super) struct RopeTables(HashMap<TableKey, [HipBuffer<f32>; 2]>);
 
 impl RopeTables {
     /// Drops the tables made with a tensor whose content changes.

@@ -31,18 +31,14 @@ pub(super) fn f32(bytes: &[u8], out: &mut [f32]) {
     }
 }
 
-pub(super) fn f16(bytes: &[u8], out: &mut [f32]) {
-    let (values, _) = bytes.as_chunks::<2>();
-    for (out, value) in out.iter_mut().zip(values) {
-        *out = f16_to_f32(u16::from_le_bytes(*value));
-    }
+#[inline(always)]
+pub(super) fn f16(bytes: &[u8; 2], out: &mut [f32; 1]) {
+    out[0] = f16_to_f32(u16::from_le_bytes(*bytes));
 }
 
-pub(super) fn bf16(bytes: &[u8], out: &mut [f32]) {
-    let (values, _) = bytes.as_chunks::<2>();
-    for (out, value) in out.iter_mut().zip(values) {
-        *out = f32::from_bits(u32::from(u16::from_le_bytes(*value)) << 16);
-    }
+#[inline(always)]
+pub(super) fn bf16(bytes: &[u8; 2], out: &mut [f32; 1]) {
+    out[0] = f32::from_bits(u32::from(u16::from_le_bytes(*bytes)) << 16);
 }
 
 /// `(n - 8) * d`

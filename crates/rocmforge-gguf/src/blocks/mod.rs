@@ -27,8 +27,8 @@ type Decoder = fn(&[u8], &mut [f32]);
 fn decoder(ty: TensorType) -> Option<Decoder> {
     Some(match ty {
         TensorType::F32 => decode::f32,
-        TensorType::F16 => decode::f16,
-        TensorType::Bf16 => decode::bf16,
+        TensorType::F16 => |bytes, out| each_block(bytes, out, decode::f16),
+        TensorType::Bf16 => |bytes, out| each_block(bytes, out, decode::bf16),
         TensorType::Q4_0 => |bytes, out| each_block(bytes, out, decode::q4_0),
         TensorType::Q4_1 => |bytes, out| each_block(bytes, out, decode::q4_1),
         TensorType::Q5_0 => |bytes, out| each_block(bytes, out, decode::q5_0),
@@ -49,8 +49,32 @@ fn decoder(ty: TensorType) -> Option<Decoder> {
 }
 
 /// Calls `decode` with each block of `B` bytes and its place of `N` values.
-#[inline(always)]
 fn each_block<const B: usize, const N: usize>(bytes: &[u8], out: &mut [f32], decode: impl Fn(&[u8; B], &mut [f32; N])) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: AVX2 has just been found on this CPU.
+        return unsafe { each_block_avx2(bytes, out, decode) };
+    }
+    each_block_inline(bytes, out, decode);
+}
+
+/// The same code, compiled for AVX2: the decoders' loops become vectors of eight. Without FMA, so with the same bits.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn each_block_avx2<const B: usize, const N: usize>(
+    bytes: &[u8],
+    out: &mut [f32],
+    decode: impl Fn(&[u8; B], &mut [f32; N]),
+) {
+    each_block_inline(bytes, out, decode);
+}
+
+#[inline(always)]
+fn each_block_inline<const B: usize, const N: usize>(
+    bytes: &[u8],
+    out: &mut [f32],
+    decode: impl Fn(&[u8; B], &mut [f32; N]),
+) {
     let (blocks, _) = bytes.as_chunks::<B>();
     let (values, _) = out.as_chunks_mut::<N>();
     for (block, values) in blocks.iter().zip(values) {

@@ -170,7 +170,7 @@ impl Kernels {
         let sequences = check.dim("sequences", shape.sequences)?;
         let max_blocks = check.dim("max_blocks", shape.max_blocks)?;
         check.rows("max_blocks * block_size", &[shape.max_blocks, shape.block_size])?;
-        if shape.heads % shape.kv_heads != 0 {
+        if !shape.heads.is_multiple_of(shape.kv_heads) {
             return Err(KernelError::Heads {
                 op: check.0,
                 heads: shape.heads,

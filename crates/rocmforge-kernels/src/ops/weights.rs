@@ -51,8 +51,8 @@ impl Kernels {
         };
         let args = args.out(y).value(rows).value(cols).value(depth);
         let format = ty.format();
-        let (name, config) = match format.matvec.iter().find(|&&(most, _)| m <= most) {
-            Some(&(_, name)) => (name, geometry::rows(cols)),
+        let (name, config) = match format.matvec.iter().find(|matvec| m <= matvec.most) {
+            Some(matvec) => (matvec.name, geometry::rows(cols.div_ceil(matvec.rows))),
             None => (format.matmul, geometry::gemm(rows, cols, 1)),
         };
         // SAFETY: lengths are those of the shapes, rows are whole blocks, aligned and short enough, nothing overlaps: checked above.

@@ -242,3 +242,74 @@ impl Tiny {
         worst
     }
 }
+
+/// Largest difference of a logit between ways to compute the same.
+pub(crate) const SAME: f32 = 1e-4;
+
+fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    let differences = a.iter().zip(b).map(|(a, b)| (a - b).abs());
+    differences.fold(0.0, |worst, d| if d > worst || d.is_nan() { d } else { worst })
+}
+
+/// A prompt whole, in chunks of 7, and token by token: the last logits agree. Returns the largest difference.
+pub(crate) fn check_chunks<B: HostAccess>(backend: impl Fn() -> B, model: &Model, prompt: &[u32]) -> f32 {
+    let logits = |chunk| {
+        let options = EngineOptions {
+            context: Context::Tokens(64),
+            kv: rocmforge_models::KvType::F32,
+            chunk,
+            ..EngineOptions::default()
+        };
+        let mut engine = Engine::new(backend(), model, options).expect("the model loads");
+        let sequence = engine.add_sequence(prompt).expect("room");
+        engine.prefill(sequence, prompt).expect("runs")
+    };
+    let whole = logits(prompt.len());
+    let worst = [7, 1]
+        .map(|chunk| largest_difference(&whole, &logits(chunk)))
+        .into_iter()
+        .fold(0.0, f32::max);
+    assert!(worst < SAME, "{worst}");
+    worst
+}
+
+/// `prompts` in one batch, then `steps` tokens each, beside each prompt in an engine of its own. Returns the largest difference.
+pub(crate) fn check_batch<B: HostAccess>(
+    backend: impl Fn() -> B,
+    model: &Model,
+    prompts: &[&[u32]],
+    steps: usize,
+) -> f32 {
+    let mut together = engine(backend(), model, 512);
+    let sequences: Vec<_> = prompts
+        .iter()
+        .map(|prompt| together.add_sequence(prompt).expect("room"))
+        .collect();
+    let mut alone = engine(backend(), model, 512);
+    let mut inputs: Vec<Vec<u32>> = prompts.iter().map(|prompt| prompt.to_vec()).collect();
+    let mut worst = 0.0f32;
+    for _ in 0..=steps {
+        let chunks: Vec<Chunk<'_>> = sequences
+            .iter()
+            .zip(&inputs)
+            .map(|(&sequence, tokens)| Chunk {
+                sequence,
+                tokens,
+                outputs: Outputs::Last,
+            })
+            .collect();
+        let logits = together.step(&chunks).expect("runs");
+        let rows: Vec<Vec<f32>> = logits.rows().map(<[f32]>::to_vec).collect();
+        inputs = rows.iter().map(|row| vec![best(row)]).collect();
+        for (row, &together_sequence) in rows.iter().zip(&sequences) {
+            let tokens = together.cache().tokens(together_sequence).expect("there").to_vec();
+            let sequence = alone.add_sequence(&tokens[..1]).expect("room");
+            let expected = alone.prefill(sequence, &tokens).expect("runs");
+            alone.remove(sequence).expect("there");
+            worst = worst.max(largest_difference(row, &expected));
+            assert!(worst < SAME, "{worst}");
+        }
+    }
+    worst
+}

@@ -1,12 +1,10 @@
 //! `cargo xtask kernels counters`: what every kernel asks of a card at fixed shapes, counted by the simulator, against
 //! committed bounds.
 
+mod launches;
+
 use crate::{Outcome, workspace_root};
-use rocmforge_kernels::{
-    AttentionShape, FlashOptions, Gelu, KernelResult, Kernels, MatmulShape, Operand, RopePairs, RopeShape, Strides,
-    WeightType,
-};
-use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
+use launches::Device;
 use rocmforge_sim::SimConfig;
 use rocmforge_sim::counters::{Class, KernelCounts, by_kernel};
 use rocmforge_testkit::{LeaseOptions, gpu_with};
@@ -24,7 +22,7 @@ enum CountersError {
         .0.join("; ")
     )]
     Passed(Vec<String>),
-    #[error("these kernels are never launched here: {0}; add a launch to xtask/src/kernels/counters.rs")]
+    #[error("these kernels are never launched here: {0}; add a launch to xtask/src/kernels/counters/launches.rs")]
     Missing(String),
 }
 
@@ -184,103 +182,9 @@ fn measure() -> Result<BTreeMap<String, KernelCounts>, Box<dyn std::error::Error
         kernels: lease.kernels(),
         stream: lease.backend().stream(),
     };
-    device.rows()?;
-    device.elements()?;
-    device.attention()?;
+    device.launch_all()?;
     lease.backend().synchronize()?;
     Ok(by_kernel(&sim.take_launch_counts()))
-}
-
-struct Device<'a> {
-    kernels: &'a Kernels,
-    stream: &'a HipStream,
-}
-
-impl Device<'_> {
-    /// `n` numbers in -1 to 1.
-    fn x(&self, n: usize) -> HipResult<HipBuffer<f32>> {
-        let values: Vec<f32> = (0..n).map(|k| ((k * 7919) % 1000) as f32 / 500.0 - 1.0).collect();
-        HipBuffer::from_slice(self.stream, &values, "input")
-    }
-
-    fn rows(&self) -> KernelResult<()> {
-        let (k, s) = (self.kernels, self.stream);
-        let (x, y, m) = (self.x(64 * 2048)?, self.x(64 * 2048)?, self.x(64 * 2048)?);
-        let (w, b) = (self.x(2048)?, self.x(2048)?);
-        let (w_short, b_short) = (self.x(512)?, self.x(512)?);
-        for (rows, cols, w, b) in [(64, 2048, &w, &b), (256, 512, &w_short, &b_short)] {
-            k.softmax(s, &x, &y, rows, cols, 1.0)?;
-            k.softmax_causal(s, &x, &y, [1, rows, cols], 1.0)?;
-            let mask = Operand::new(&m, Strides::heads_first(1, rows, cols));
-            k.softmax_masked(s, &x, mask, &y, [1, 1, rows, cols], 1.0)?;
-            k.rms_norm(s, &x, w, &y, rows, cols, 1e-5)?;
-            k.layer_norm(s, &x, w, b, &y, rows, cols, 1e-5)?;
-            k.l2_normalize(s, &x, &y, rows, cols, 1e-5)?;
-        }
-        let ids = HipBuffer::from_slice(s, &(0..64u32).map(|n| n * 37 % 64).collect::<Vec<_>>(), "ids")?;
-        k.get_rows(s, &x, &ids, &y, 64, 2048)?;
-        let (pooled, weights) = (self.x(2 * 2048)?, self.x(2 * 32)?);
-        k.mean_pool(s, &x, &weights, &pooled, [2, 32, 2048])?;
-        let quantised = HipBuffer::from_slice(s, &vec![0x35u8; 64 * 2048 / 32 * 18], "weights")?;
-        let out = self.x(64)?;
-        k.matmul_weight(s, WeightType::Q4_0, &quantised, &w, None, &out, 1, 64, 2048)
-    }
-
-    fn elements(&self) -> KernelResult<()> {
-        let (k, s) = (self.kernels, self.stream);
-        let n = 1 << 16;
-        let (a, b, y) = (self.x(n)?, self.x(n)?, self.x(n)?);
-        let bias = self.x(256)?;
-        k.add(s, &a, &b, &y)?;
-        k.mul(s, &a, &b, &y)?;
-        k.scale(s, &a, &y, 2.0)?;
-        k.copy(s, &a, &y)?;
-        k.add_row_bias(s, &a, &bias, &y, 256, 256)?;
-        k.swiglu(s, &a, &b, &y)?;
-        k.gelu(s, Gelu::Erf, &a, &y)?;
-        k.gelu(s, Gelu::Tanh, &a, &y)?;
-        k.transpose(s, &a, &y, [1, 256, 256])?;
-        k.swap_middle(s, &a, &y, [4, 16, 16, 64])?;
-        k.causal_mask(s, &y, 4, 128, 128)?;
-        k.causal_mask_apply(s, &a, &y, 4, 128, 128)?;
-        let mask = Operand::new(&b, Strides::heads_first(4, 128, 128));
-        k.mask(s, &a, mask, &y, [1, 4, 128, 128])?;
-        let replicated = self.x(4 * n)?;
-        k.kv_replicate(s, &a, &replicated, 256, [16, 4], 64)?;
-        let shape = RopeShape::sequence(256, 4, 64);
-        let (cos, sin) = (self.x(256 * 32)?, self.x(256 * 32)?);
-        k.rope(s, RopePairs::Half, &a, [&cos, &sin], &y, shape)?;
-        k.rope(s, RopePairs::Interleaved, &a, [&cos, &sin], &y, shape)?;
-        let square = MatmulShape::new(256, 256, 256);
-        k.matmul(s, &a, &b, None, &y, square)?;
-        k.matmul(s, &a, &b, None, &y, MatmulShape::linear(256, 256, 256))?;
-        k.matmul(s, &a, &b, Some(&bias), &y, MatmulShape::linear(256, 256, 256))?;
-        k.matmul(s, &a, &b, Some(&bias), &y, square)
-    }
-
-    fn attention(&self) -> KernelResult<()> {
-        let (k, s) = (self.kernels, self.stream);
-        for head_dim in [32, 64, 96, 128, 256] {
-            let shape = AttentionShape::square(1, 2, 128, head_dim);
-            let n = shape.q_elements()?;
-            let (q, key, v, y) = (self.x(n)?, self.x(n)?, self.x(n)?, self.x(n)?);
-            let scores = self.x(2 * 128 * 128)?;
-            let of = |buffer| Operand::new(buffer, shape.q_strides());
-            if head_dim == 64 {
-                k.qk_matmul(s, of(&q), of(&key), &scores, shape, 0.125)?;
-                k.weighted_matmul(s, &scores, of(&v), of(&y), shape)?;
-            }
-            for (causal, masked) in [(false, false), (true, false), (false, true)] {
-                let options = FlashOptions {
-                    scale: 0.125,
-                    causal,
-                    mask: masked.then(|| Operand::new(&scores, Strides::heads_first(2, 128, 128))),
-                };
-                k.flash_attention(s, of(&q), of(&key), of(&v), of(&y), shape, options)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

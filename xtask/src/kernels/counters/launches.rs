@@ -1,0 +1,209 @@
+//! Launches of every kernel at fixed shapes.
+
+use rocmforge_kernels::{
+    AttentionShape, Fault, Faults, FlashOptions, FloatType, Gelu, KernelResult, Kernels, KvType, MatmulShape, Operand,
+    PagedOperands, PagedOptions, PagedShape, RopePairs, RopeShape, Strides, WeightType,
+};
+use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
+
+/// Kernels of a card, and a stream there.
+pub(super) struct Device<'a> {
+    pub(super) kernels: &'a Kernels,
+    pub(super) stream: &'a HipStream,
+}
+
+impl Device<'_> {
+    /// `n` numbers in -1 to 1.
+    fn x(&self, n: usize) -> HipResult<HipBuffer<f32>> {
+        let values: Vec<f32> = (0..n).map(|k| ((k * 7919) % 1000) as f32 / 500.0 - 1.0).collect();
+        HipBuffer::from_slice(self.stream, &values, "input")
+    }
+
+    fn ids(&self, ids: &[u32]) -> HipResult<HipBuffer<u32>> {
+        HipBuffer::from_slice(self.stream, ids, "indices")
+    }
+
+    /// `n` bytes that are small numbers in every format.
+    fn bytes(&self, n: usize) -> HipResult<HipBuffer<u8>> {
+        HipBuffer::from_slice(self.stream, &vec![0x35; n], "bytes")
+    }
+
+    fn fault_word(&self) -> HipResult<HipBuffer<u64>> {
+        HipBuffer::from_slice(self.stream, &[Fault::NONE], "fault")
+    }
+
+    /// Every kernel once or more.
+    pub(super) fn launch_all(&self) -> KernelResult<()> {
+        self.rows()?;
+        self.elements()?;
+        self.casts()?;
+        self.weights()?;
+        self.attention()?;
+        self.paged()
+    }
+
+    fn rows(&self) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        let (x, y, m) = (self.x(64 * 2048)?, self.x(64 * 2048)?, self.x(64 * 2048)?);
+        let (w, b) = (self.x(2048)?, self.x(2048)?);
+        let (w_short, b_short) = (self.x(512)?, self.x(512)?);
+        for (rows, cols, w, b) in [(64, 2048, &w, &b), (256, 512, &w_short, &b_short)] {
+            k.softmax(s, &x, &y, rows, cols, 1.0)?;
+            k.softmax_causal(s, &x, &y, [1, rows, cols], 1.0)?;
+            let mask = Operand::new(&m, Strides::heads_first(1, rows, cols));
+            k.softmax_masked(s, &x, mask, &y, [1, 1, rows, cols], 1.0)?;
+            k.rms_norm(s, &x, w, &y, rows, cols, 1e-5)?;
+            k.layer_norm(s, &x, w, b, &y, rows, cols, 1e-5)?;
+            k.l2_normalize(s, &x, &y, rows, cols, 1e-5)?;
+        }
+        let ids = self.ids(&(0..64).map(|n| n * 37 % 64).collect::<Vec<_>>())?;
+        k.get_rows(s, &x, &ids, &y, 64, 2048)?;
+        let (pooled, weights) = (self.x(2 * 2048)?, self.x(2 * 32)?);
+        k.mean_pool(s, &x, &weights, &pooled, [2, 32, 2048])
+    }
+
+    fn elements(&self) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        let n = 1 << 16;
+        let (a, b, y) = (self.x(n)?, self.x(n)?, self.x(n)?);
+        let bias = self.x(256)?;
+        k.add(s, &a, &b, &y)?;
+        k.mul(s, &a, &b, &y)?;
+        k.scale(s, &a, &y, 2.0)?;
+        k.copy(s, &a, &y)?;
+        k.add_row_bias(s, &a, &bias, &y, 256, 256)?;
+        k.mul_row(s, &a, &bias, &y, 256, 256)?;
+        k.copy_rows(s, &a, 256, &y, 256, 256, 192)?;
+        k.swiglu(s, &a, &b, &y)?;
+        k.silu(s, &a, &y)?;
+        k.geglu(s, &a, &b, &y)?;
+        k.softcap(s, &a, &y, 30.0)?;
+        k.gelu(s, Gelu::Erf, &a, &y)?;
+        k.gelu(s, Gelu::Tanh, &a, &y)?;
+        k.transpose(s, &a, &y, [1, 256, 256])?;
+        k.swap_middle(s, &a, &y, [4, 16, 16, 64])?;
+        k.causal_mask(s, &y, 4, 128, 128)?;
+        k.causal_mask_apply(s, &a, &y, 4, 128, 128)?;
+        let mask = Operand::new(&b, Strides::heads_first(4, 128, 128));
+        k.mask(s, &a, mask, &y, [1, 4, 128, 128])?;
+        let replicated = self.x(4 * n)?;
+        k.kv_replicate(s, &a, &replicated, 256, [16, 4], 64)?;
+        let shape = RopeShape::sequence(256, 4, 64);
+        let (cos, sin) = (self.x(256 * 32)?, self.x(256 * 32)?);
+        k.rope(s, RopePairs::Half, &a, [&cos, &sin], &y, shape)?;
+        k.rope(s, RopePairs::Interleaved, &a, [&cos, &sin], &y, shape)?;
+        let positions = self.ids(&(0..256).rev().collect::<Vec<_>>())?;
+        let word = self.fault_word()?;
+        let faults = Faults { word: &word, tag: 0 };
+        k.rope_at(s, RopePairs::Half, &a, [&cos, &sin], &positions, &y, shape, faults)?;
+        k.rope_at(
+            s,
+            RopePairs::Interleaved,
+            &a,
+            [&cos, &sin],
+            &positions,
+            &y,
+            shape,
+            faults,
+        )?;
+        let square = MatmulShape::new(256, 256, 256);
+        k.matmul(s, &a, &b, None, &y, square)?;
+        k.matmul(s, &a, &b, None, &y, MatmulShape::linear(256, 256, 256))?;
+        k.matmul(s, &a, &b, Some(&bias), &y, MatmulShape::linear(256, 256, 256))?;
+        k.matmul(s, &a, &b, Some(&bias), &y, square)
+    }
+
+    fn casts(&self) -> KernelResult<()> {
+        let n = 1 << 14;
+        let types = [FloatType::F32, FloatType::F16, FloatType::Bf16];
+        for from in types {
+            for to in types.into_iter().filter(|&to| to != from) {
+                let (x, y) = (self.bytes(n * from.bytes())?, self.bytes(n * to.bytes())?);
+                self.kernels.cast(self.stream, (from, &x), (to, &y), n)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of each type of weights, and products with 1, 2, 4, 8 (a kernel each) and 64 rows (tiles).
+    fn weights(&self) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        let (n, depth, tokens) = (128, 1024, 64);
+        let (x, y, rows) = (self.x(tokens * depth)?, self.x(tokens * n)?, self.x(tokens * depth)?);
+        let ids = self.ids(&(0..64).map(|t| t * 37 % 128).collect::<Vec<_>>())?;
+        let word = self.fault_word()?;
+        for ty in WeightType::ALL {
+            let w = self.bytes(n * depth / ty.block_len() * ty.block_bytes())?;
+            let faults = Faults { word: &word, tag: 0 };
+            k.get_rows_weight(s, ty, &w, &ids, &rows, n, depth, faults)?;
+            for m in [1, 2, 4, 8, tokens] {
+                let (x, y) = (x.view(0..m * depth)?, y.view(0..m * n)?);
+                k.matmul_weight(s, ty, &w, &x, None, &y, m, n, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A cache of 16 blocks of 16 tokens for two sequences; a token of each at the end of 8 blocks.
+    fn paged(&self) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        let word = self.fault_word()?;
+        let faults = Faults { word: &word, tag: 0 };
+        let slots = self.ids(&(0..256).collect::<Vec<_>>())?;
+        let table = self.ids(&(0..16).map(|block| block * 7 % 16).collect::<Vec<_>>())?;
+        let (seq_of, positions) = (self.ids(&[0, 1])?, self.ids(&[127, 120])?);
+        for kv in [KvType::F32, KvType::F16] {
+            for head_dim in [64, 128, 256] {
+                let shape = PagedShape {
+                    tokens: 2,
+                    heads: 4,
+                    kv_heads: 2,
+                    head_dim,
+                    block_size: 16,
+                    blocks: 16,
+                    sequences: 2,
+                    max_blocks: 8,
+                };
+                let width = shape.kv_heads * head_dim;
+                let (src, cache) = (self.x(256 * width)?, self.bytes(256 * width * kv.bytes())?);
+                k.kv_write(s, kv, &src, &slots, &cache, 256, width, faults)?;
+                let (q, out) = (self.x(2 * 4 * head_dim)?, self.x(2 * 4 * head_dim)?);
+                let operands = PagedOperands {
+                    q: &q,
+                    k_cache: &cache,
+                    v_cache: &cache,
+                    block_table: &table,
+                    seq_of: &seq_of,
+                    positions: &positions,
+                    out: &out,
+                };
+                k.paged_attention(s, kv, operands, shape, PagedOptions::new(head_dim), faults)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn attention(&self) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        for head_dim in [32, 64, 96, 128, 256] {
+            let shape = AttentionShape::square(1, 2, 128, head_dim);
+            let n = shape.q_elements()?;
+            let (q, key, v, y) = (self.x(n)?, self.x(n)?, self.x(n)?, self.x(n)?);
+            let scores = self.x(2 * 128 * 128)?;
+            let of = |buffer| Operand::new(buffer, shape.q_strides());
+            if head_dim == 64 {
+                k.qk_matmul(s, of(&q), of(&key), &scores, shape, 0.125)?;
+                k.weighted_matmul(s, &scores, of(&v), of(&y), shape)?;
+            }
+            for (causal, masked) in [(false, false), (true, false), (false, true)] {
+                let options = FlashOptions {
+                    scale: 0.125,
+                    causal,
+                    mask: masked.then(|| Operand::new(&scores, Strides::heads_first(2, 128, 128))),
+                };
+                k.flash_attention(s, of(&q), of(&key), of(&v), of(&y), shape, options)?;
+            }
+        }
+        Ok(())
+    }
+}
