@@ -146,6 +146,25 @@ fn ids_and_text_give_the_same() {
     assert!(stderr(&generate(&["--ids", &list])).contains("512 tokens, all that the model was made for"));
 }
 
+/// A reader that goes away ends the program with an error and without a panic.
+#[test]
+fn a_closed_pipe_is_an_error() {
+    let mut command = program("generate");
+    command
+        .args(["--device", "cpu", "--prompt", "banana", "--model"])
+        .arg(tiny());
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert!(!output.status.success());
+    let said = stderr(&output);
+    assert!(said.contains("error:") && !said.contains("panicked"), "{said}");
+}
+
 #[test]
 fn equal_seeds_give_equal_text() {
     let text = |seed: &str| {

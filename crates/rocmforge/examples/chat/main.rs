@@ -8,7 +8,7 @@
 //!
 //! The model's own template makes the prompts. `/reset` begins a new conversation, `/exit` or Ctrl-D ends the program, Ctrl-C ends an
 //! answer. Where stdin is no terminal, each line is a message. Answers go to stdout as they are made, everything else to stderr.
-#![allow(clippy::print_stdout, clippy::print_stderr)] // printing is what an example is for
+#![allow(clippy::print_stderr)] // printing is what an example is for
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -176,7 +176,7 @@ impl Chat<'_> {
                 } => {
                     progress = None;
                     show(&text)?;
-                    println!();
+                    writeln!(std::io::stdout())?;
                     figures.stats = stats;
                     if let Some(note) = note(&reason) {
                         eprintln!("{note}");

@@ -9,7 +9,7 @@
 //!
 //! The default device is a simulated gfx1100: the very machine code that a card would run, interpreted, so a token takes seconds.
 //! Without `--temp` the most likely token is always taken. The text goes to stdout as it is made, everything else to stderr.
-#![allow(clippy::print_stdout, clippy::print_stderr)] // printing is what an example is for
+#![allow(clippy::print_stderr)] // printing is what an example is for
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -126,7 +126,7 @@ impl Program for Generate<'_> {
         if args.json {
             answer.print_json(&prompt, args, device, engine.context(), engine.backend().memory())?;
         } else {
-            println!();
+            writeln!(std::io::stdout())?;
         }
         report::print(&answer.figures, device, engine.context(), engine.backend());
         match answer.reason {
@@ -178,7 +178,7 @@ impl Answer {
             "peak_vram_bytes": memory.map(|memory| memory.peak),
             "budget_bytes": memory.map(|memory| memory.budget),
         });
-        println!("{}", serde_json::to_string(&object)?);
+        writeln!(std::io::stdout(), "{}", serde_json::to_string(&object)?)?;
         Ok(())
     }
 }
