@@ -108,6 +108,12 @@ pub enum ModelError {
         /// What the tokenizer library says.
         message: String,
     },
+    /// The model's own tokenizer cannot be built.
+    #[error(transparent)]
+    Vocabulary(#[from] crate::tokenizer::TokenizerError),
+    /// The model's chat template cannot be read.
+    #[error(transparent)]
+    Chat(#[from] crate::chat::ChatError),
     /// The tokenizer gives ids that the model does not have.
     #[error("the tokenizer gives token id {id}, the model has {vocab} tokens: they do not belong together")]
     TokenOutOfRange {

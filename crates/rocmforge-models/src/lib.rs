@@ -2,6 +2,7 @@
 //!
 //! * [`Model`] is an opened model: a GGUF file, or a directory as Hugging Face lays it out. Weights are mapped, not read.
 //! * [`Engine`] runs it on a backend of `rocmforge-ggml`: the CPU, a GPU or a simulated one, with a paged KV cache.
+//! * [`generate`] runs requests on an engine, many at a time, and gives text as it is made.
 //! * [`decoder`] has the table of architectures, [`mod@weights`] the table of tensor names.
 //! * [`tokenizer`], [`chat`], [`sampling`] and [`stop`] turn text into tokens and logits into text.
 //! * [`bert`] runs sentence encoders.
@@ -27,6 +28,7 @@ pub mod decoder;
 mod engine;
 mod error;
 mod files;
+pub mod generate;
 mod model;
 pub mod sampling;
 pub mod stop;

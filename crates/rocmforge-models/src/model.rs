@@ -1,12 +1,14 @@
 //! An opened model: hyper-parameters and mapped weights.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rocmforge_gguf::Gguf;
 
 use crate::ModelError;
+use crate::chat::ChatTemplate;
 use crate::decoder::DecoderConfig;
+use crate::tokenizer::Tokenizer;
 use crate::weights::{GgufWeights, SafetensorsWeights, WeightSource};
 
 /// A language model from a GGUF file or a Hugging Face directory. Cloning shares it.
@@ -14,7 +16,14 @@ use crate::weights::{GgufWeights, SafetensorsWeights, WeightSource};
 pub struct Model {
     config: Arc<DecoderConfig>,
     weights: Arc<dyn WeightSource>,
-    gguf: Option<Arc<Gguf>>,
+    files: Files,
+}
+
+/// Where the tokenizer and the chat template are.
+#[derive(Clone)]
+enum Files {
+    Gguf(Arc<Gguf>),
+    Directory(PathBuf),
 }
 
 impl std::fmt::Debug for Model {
@@ -48,7 +57,7 @@ impl Model {
         Ok(Self {
             config: Arc::new(config),
             weights: Arc::new(GgufWeights::new(Arc::clone(&gguf))),
-            gguf: Some(gguf),
+            files: Files::Gguf(gguf),
         })
     }
 
@@ -61,7 +70,7 @@ impl Model {
         Ok(Self {
             config: Arc::new(DecoderConfig::from_config_json(&config)?),
             weights: Arc::new(SafetensorsWeights::open(path)?),
-            gguf: None,
+            files: Files::Directory(path.to_owned()),
         })
     }
 
@@ -80,6 +89,33 @@ impl Model {
     /// The GGUF, if the model is one.
     #[must_use]
     pub fn gguf(&self) -> Option<&Gguf> {
-        self.gguf.as_deref()
+        match &self.files {
+            Files::Gguf(gguf) => Some(gguf),
+            Files::Directory(_) => None,
+        }
+    }
+
+    /// The tokenizer: from the GGUF's metadata, or the directory's tokenizer.json. Built by each call.
+    ///
+    /// # Errors
+    /// [`ModelError::Vocabulary`]: it is missing, damaged or of a kind that is not supported.
+    pub fn tokenizer(&self) -> Result<Arc<Tokenizer>, ModelError> {
+        let tokenizer = match &self.files {
+            Files::Gguf(gguf) => Tokenizer::from_gguf(gguf.metadata())?,
+            Files::Directory(path) => Tokenizer::from_file(&path.join("tokenizer.json"))?,
+        };
+        Ok(Arc::new(tokenizer))
+    }
+
+    /// The chat template: from the GGUF's metadata, or the directory's chat_template.jinja or tokenizer_config.json. `None` if the
+    /// model has none: it was not trained for conversations.
+    ///
+    /// # Errors
+    /// [`ModelError::Chat`]: it is too long, or no valid template.
+    pub fn chat_template(&self) -> Result<Option<ChatTemplate>, ModelError> {
+        Ok(match &self.files {
+            Files::Gguf(gguf) => ChatTemplate::from_gguf(gguf.metadata())?,
+            Files::Directory(path) => ChatTemplate::from_directory(path)?,
+        })
     }
 }

@@ -7,13 +7,16 @@ use std::time::Duration;
 use rocmforge_nvidia::{CudaDriver, NvmlReadings};
 use rocmforge_runtime::{BackendOptions, DeviceInfo, HipBackend, HipError, PoolOptions, Provider};
 #[cfg(feature = "sim")]
-use rocmforge_sim::{SimConfig, SimHost};
+use rocmforge_sim::{Arch, CardConfig, SimConfig, SimHost};
 
-/// Which device: `sim`, `hip:<index>`, `hip:<PCI address>`, `nvidia:<index>` or `nvidia:<PCI address>`.
+/// Architectures of simulated cards.
+const SIMULATED: [&str; 2] = ["gfx1100", "gfx1201"];
+
+/// Which device: `sim`, `sim:gfx1100`, `sim:gfx1201`, `hip:<index>`, `hip:<PCI address>`, `nvidia:<index>` or `nvidia:<PCI address>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceName {
-    /// A simulated gfx1100 in this process.
-    Sim,
+    /// A simulated card of this architecture in this process; `sim` is a gfx1100.
+    Sim(&'static str),
     /// A card by its index in AMD's library.
     HipIndex(i32),
     /// A card by its PCI address, such as `0000:03:00.0`.
@@ -30,7 +33,7 @@ pub enum DeviceName {
 pub enum DeviceError {
     /// The name is none of the known forms.
     #[error(
-        "{0:?} names no device: use \"sim\", \"hip:<index>\" or \"nvidia:<index>\", or a PCI address in the place of the index, \
+        "{0:?} names no device: use \"sim\", \"sim:gfx1201\", \"hip:<index>\" or \"nvidia:<index>\", or a PCI address in the place of the index, \
          as in \"hip:0000:03:00.0\""
     )]
     Name(String),
@@ -59,8 +62,16 @@ impl FromStr for DeviceName {
     fn from_str(name: &str) -> Result<Self, DeviceError> {
         let unknown = || DeviceError::Name(name.to_owned());
         let Some((platform, at)) = name.split_once(':') else {
-            return if name == "sim" { Ok(Self::Sim) } else { Err(unknown()) };
+            return if name == "sim" {
+                Ok(Self::Sim(SIMULATED[0]))
+            } else {
+                Err(unknown())
+            };
         };
+        if platform == "sim" {
+            let arch = SIMULATED.into_iter().find(|arch| *arch == at);
+            return arch.map(Self::Sim).ok_or_else(unknown);
+        }
         let index = at
             .bytes()
             .all(|b| b.is_ascii_digit())
@@ -129,7 +140,7 @@ pub fn open(name: &str) -> Result<Device, DeviceError> {
 /// As [`open`].
 pub fn open_with(name: &DeviceName, options: BackendOptions) -> Result<Device, DeviceError> {
     match name {
-        DeviceName::Sim => open_sim(options),
+        DeviceName::Sim(arch) => open_sim(arch, options),
         DeviceName::HipIndex(index) => open_real(Provider::amd()?, *index, options),
         DeviceName::HipPci(wanted) => {
             let provider = Provider::amd()?;
@@ -183,8 +194,13 @@ fn open_real(provider: Provider, index: i32, options: BackendOptions) -> Result<
 }
 
 #[cfg(feature = "sim")]
-fn open_sim(options: BackendOptions) -> Result<Device, DeviceError> {
-    let sim = SimHost::new(SimConfig::default());
+fn open_sim(arch: &'static str, options: BackendOptions) -> Result<Device, DeviceError> {
+    let arch: Arch = arch.parse().map_err(|_| DeviceError::Name(format!("sim:{arch}")))?;
+    // One thread a launch: with more of them the card's memory is copied for each launch, weights and KV cache included.
+    let sim = SimHost::new(SimConfig {
+        cards: vec![CardConfig::of(arch)],
+        ..SimConfig::default()
+    });
     let provider = Provider::new(sim.api())
         .with_clock(sim.clock())
         .with_names(sim.names())
@@ -197,7 +213,7 @@ fn open_sim(options: BackendOptions) -> Result<Device, DeviceError> {
 }
 
 #[cfg(not(feature = "sim"))]
-fn open_sim(_options: BackendOptions) -> Result<Device, DeviceError> {
+fn open_sim(_arch: &'static str, _options: BackendOptions) -> Result<Device, DeviceError> {
     Err(DeviceError::NoSimulator)
 }
 
@@ -208,7 +224,9 @@ mod tests {
     #[test]
     fn names() {
         let parse = |s: &str| s.parse::<DeviceName>().ok();
-        assert_eq!(parse("sim"), Some(DeviceName::Sim));
+        assert_eq!(parse("sim"), Some(DeviceName::Sim("gfx1100")));
+        assert_eq!(parse("sim:gfx1100"), Some(DeviceName::Sim("gfx1100")));
+        assert_eq!(parse("sim:gfx1201"), Some(DeviceName::Sim("gfx1201")));
         assert_eq!(parse("hip:1"), Some(DeviceName::HipIndex(1)));
         assert_eq!(
             parse("hip:0000:0A:00.0"),
@@ -229,7 +247,10 @@ mod tests {
             "hip:-1",
             "hip:99999999999",
             "cuda:0",
+            "cpu",
             "sim:0",
+            "sim:",
+            "sim:gfx1150",
             "hip:03:00.0",
             "hip:0000-03-00-0",
         ] {
@@ -239,10 +260,17 @@ mod tests {
 
     #[cfg(feature = "sim")]
     #[test]
-    fn the_simulated_card_opens() {
-        let device = open("sim").expect("a simulated card is always there");
-        assert_eq!(device.backend().device().arch, "gfx1100");
-        assert!(device.sim().is_some());
+    fn the_simulated_cards_open() {
+        for (name, arch) in [
+            ("sim", "gfx1100"),
+            ("sim:gfx1100", "gfx1100"),
+            ("sim:gfx1201", "gfx1201"),
+        ] {
+            let device = open(name).expect("a simulated card is always there");
+            assert_eq!(device.backend().device().arch, arch);
+            assert!(device.sim().is_some());
+        }
+        assert_eq!(SIMULATED, Arch::ALL.map(Arch::name));
     }
 
     #[test]

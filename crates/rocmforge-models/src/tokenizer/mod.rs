@@ -316,15 +316,14 @@ impl Tokenizer {
     }
 
     /// A decoder of tokens as they come, at the start of a text.
-    pub fn stream(&self) -> DecodeStream<'_> {
+    pub fn stream(&self) -> DecodeStream<&Self> {
         DecodeStream::new(self, self.space_prefix, false)
     }
 
     /// A decoder of tokens that continue `prompt`. A space at its start is kept where the prompt ends with text: it stands
     /// between the prompt and what follows.
-    pub fn stream_after(&self, prompt: &[u32]) -> DecodeStream<'_> {
-        let after_text = prompt.last().is_some_and(|&last| !self.is_control(last));
-        DecodeStream::new(self, self.space_prefix && !after_text, false)
+    pub fn stream_after(&self, prompt: &[u32]) -> DecodeStream<&Self> {
+        DecodeStream::after(self, prompt)
     }
 
     /// The raw bytes of a token: part of a character, or text with its spaces. Control tokens give their name.
@@ -394,7 +393,7 @@ impl Tokenizer {
     }
 }
 
-fn decode_with(mut stream: DecodeStream<'_>, ids: &[u32]) -> String {
+fn decode_with(mut stream: DecodeStream<&Tokenizer>, ids: &[u32]) -> String {
     let mut text: String = ids.iter().map(|&id| stream.push(id)).collect();
     text.push_str(&stream.finish());
     text

@@ -1,21 +1,34 @@
 //! Streaming decoder: turns tokens into text as they come, without cutting a character.
 
+use std::borrow::Borrow;
+use std::sync::Arc;
+
 use super::Tokenizer;
 
 /// Decodes one token at a time.
 ///
 /// A character may be spread over several tokens. Its bytes are held back (at most three) until it is complete; bytes that
 /// can never become one are U+FFFD. The texts of all calls together are what [`Tokenizer::decode`] gives.
+///
+/// `T` is what holds the tokenizer: a reference, or an [`Arc`] where the stream outlives its maker.
 #[derive(Clone, Debug)]
-pub struct DecodeStream<'a> {
-    tokenizer: &'a Tokenizer,
+pub struct DecodeStream<T = Arc<Tokenizer>> {
+    tokenizer: T,
     tail: Vec<u8>,
     drop_space: bool,
     show_control: bool,
 }
 
-impl<'a> DecodeStream<'a> {
-    pub(super) fn new(tokenizer: &'a Tokenizer, drop_space: bool, show_control: bool) -> Self {
+impl<T: Borrow<Tokenizer>> DecodeStream<T> {
+    /// A decoder of tokens that continue `prompt`, as [`Tokenizer::stream_after`] gives one.
+    pub fn after(tokenizer: T, prompt: &[u32]) -> Self {
+        let known: &Tokenizer = tokenizer.borrow();
+        let after_text = prompt.last().is_some_and(|&last| !known.is_control(last));
+        let drop_space = known.space_prefix && !after_text;
+        Self::new(tokenizer, drop_space, false)
+    }
+
+    pub(super) fn new(tokenizer: T, drop_space: bool, show_control: bool) -> Self {
         Self {
             tokenizer,
             tail: Vec::new(),
@@ -27,12 +40,13 @@ impl<'a> DecodeStream<'a> {
     /// Adds a token and returns the text that is complete with it, which may be empty. An id outside the vocabulary is
     /// U+FFFD.
     pub fn push(&mut self, id: u32) -> String {
-        if !self.show_control && self.tokenizer.is_control(id) {
+        let tokenizer: &Tokenizer = self.tokenizer.borrow();
+        if !self.show_control && tokenizer.is_control(id) {
             return String::new();
         }
-        let mut bytes = self.tokenizer.token_bytes(id).unwrap_or("\u{FFFD}".as_bytes());
+        let mut bytes = tokenizer.token_bytes(id).unwrap_or("\u{FFFD}".as_bytes());
         if !bytes.is_empty() {
-            if self.drop_space && !self.tokenizer.is_control(id) {
+            if self.drop_space && !tokenizer.is_control(id) {
                 bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
             }
             self.drop_space = false;
@@ -41,8 +55,8 @@ impl<'a> DecodeStream<'a> {
         self.take(false)
     }
 
-    /// The text of the bytes that are still held back, as U+FFFD.
-    pub fn finish(mut self) -> String {
+    /// Ends the text: the bytes that are still held back, as U+FFFD.
+    pub fn finish(&mut self) -> String {
         self.take(true)
     }
 

@@ -5,7 +5,9 @@
 mod reference;
 
 use reference::{Fixture, Tiny, check_batch, check_chunks, check_prompt, check_scored, engine, model_file};
-use rocmforge_ggml::HipGgmlBackend;
+use rocmforge_ggml::{CpuBackend, HipGgmlBackend, HostAccess};
+use rocmforge_models::generate::{Event, Generator, Request};
+use rocmforge_models::sampling::SamplerConfig;
 use rocmforge_models::{Context, Engine, EngineOptions, KvType, Model, ModelError};
 use rocmforge_runtime::{Bytes, Policy};
 use rocmforge_testkit::{LeaseOptions, gpu, gpu_with, skip};
@@ -93,4 +95,42 @@ fn smollm2_equals_the_f64_reference() {
         let found = check_scored(&mut engine, &fixture.scored, 128);
         assert!((found - fixture.scored.perplexity).abs() < 1e-3, "{found}");
     }
+}
+
+/// Ids of three requests that share their steps.
+fn batch<B: HostAccess>(backend: B, model: &Model) -> Vec<Vec<u32>> {
+    let tokenizer = model.tokenizer().expect("the file has one");
+    let mut generator = Generator::new(engine(backend, model, 128), tokenizer);
+    let requests = [&[7, 99, 200][..], &[7, 99, 200, 31, 12, 5, 301], &[64]].map(|prompt| {
+        let request = Request {
+            sampler: SamplerConfig::greedy(),
+            max_tokens: 6,
+            ignore_end: true,
+            ..Request::new(prompt.to_vec())
+        };
+        generator.submit(request).expect("taken")
+    });
+    let mut ids = vec![Vec::new(); requests.len()];
+    while generator.requests() > 0 {
+        for event in generator.step().expect("runs") {
+            if let Event::Token { request, token } = event {
+                let index = requests
+                    .iter()
+                    .position(|known| *known == request)
+                    .expect("one of them");
+                ids[index].push(token.id);
+            }
+        }
+    }
+    ids
+}
+
+#[test]
+fn a_batch_of_requests_gives_the_tokens_of_the_cpu() {
+    let gpu = gpu();
+    let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == "llama.gguf");
+    let model = tiny.expect("a committed model").open();
+    let on_device = batch(HipGgmlBackend::new(gpu.backend()).expect("kernels"), &model);
+    assert!(on_device.iter().all(|ids| ids.len() == 6), "{on_device:?}");
+    assert_eq!(on_device, batch(CpuBackend::new(), &model));
 }

@@ -1,0 +1,159 @@
+//! Events of a generator, and what a finished request amounts to.
+
+use std::time::Duration;
+
+use super::RequestId;
+use crate::sampling::SamplingError;
+
+/// A drawn token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Token {
+    /// The token.
+    pub id: u32,
+    /// Text that can be shown now. It may be empty: a character is not complete yet, or a stop string may have begun.
+    pub text: String,
+    /// Natural logarithm of the token's probability under the model, before any sampling stage.
+    pub logprob: f32,
+    /// The most likely tokens with their log-probabilities, the most likely first; as many as the request wants.
+    pub top: Vec<(u32, f32)>,
+}
+
+/// What happened to a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A part of the prompt was computed.
+    Prompt {
+        /// The request.
+        request: RequestId,
+        /// Tokens of the prompt that are in the cache now.
+        done: usize,
+        /// Tokens of the prompt.
+        tokens: usize,
+        /// With the last part: the largest logits after the prompt, by falling logit; as many as the request wants.
+        logits: Vec<(u32, f32)>,
+    },
+    /// A token was drawn.
+    Token {
+        /// The request.
+        request: RequestId,
+        /// The token.
+        token: Token,
+    },
+    /// The request has ended. It is the last event of its request.
+    Finished {
+        /// The request.
+        request: RequestId,
+        /// Why.
+        reason: FinishReason,
+        /// Text that was held back and is to be shown now.
+        text: String,
+        /// Figures.
+        stats: Stats,
+    },
+}
+
+impl Event {
+    /// The request that it is about.
+    #[must_use]
+    pub const fn request(&self) -> RequestId {
+        match self {
+            Self::Prompt { request, .. } | Self::Token { request, .. } | Self::Finished { request, .. } => *request,
+        }
+    }
+}
+
+/// Why a request has ended. Tokens that end a text are not among the tokens reported.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum FinishReason {
+    /// The model drew this token, which ends its texts.
+    EndOfText(u32),
+    /// The model drew this one of the request's stop tokens.
+    StopToken(u32),
+    /// The text came to this one of the request's stop strings.
+    StopString(String),
+    /// The request's number of tokens was reached.
+    MaxTokens,
+    /// The sequence has the context's length.
+    ContextFull,
+    /// The caller cancelled it.
+    Cancelled,
+    /// No token could be drawn.
+    Failed(SamplingError),
+}
+
+impl FinishReason {
+    /// A short name: `end_of_text`, `stop_token`, `stop_string`, `max_tokens`, `context_full`, `cancelled` or `failed`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::EndOfText(_) => "end_of_text",
+            Self::StopToken(_) => "stop_token",
+            Self::StopString(_) => "stop_string",
+            Self::MaxTokens => "max_tokens",
+            Self::ContextFull => "context_full",
+            Self::Cancelled => "cancelled",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
+/// Figures of one request. Times are those of the steps in which it took part; steps are shared with other requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Tokens of the prompt.
+    pub prompt_tokens: usize,
+    /// Those of them that an earlier request had left in the cache.
+    pub cached_tokens: usize,
+    /// Time until the logits after the prompt were there.
+    pub prompt_time: Duration,
+    /// Steps after the prompt, each of which computed one token and drew the next.
+    pub decoded_tokens: usize,
+    /// Time for them, drawing included.
+    pub decode_time: Duration,
+}
+
+impl Stats {
+    /// Computed tokens of the prompt per second; 0 if none was computed.
+    #[must_use]
+    pub fn prompt_tokens_per_second(&self) -> f64 {
+        per_second(self.prompt_tokens - self.cached_tokens, self.prompt_time)
+    }
+
+    /// Steps after the prompt per second; 0 if there was none.
+    #[must_use]
+    pub fn decode_tokens_per_second(&self) -> f64 {
+        per_second(self.decoded_tokens, self.decode_time)
+    }
+}
+
+fn per_second(tokens: usize, time: Duration) -> f64 {
+    if time.is_zero() {
+        0.0
+    } else {
+        tokens as f64 / time.as_secs_f64()
+    }
+}
+
+/// A finished request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Completion {
+    /// The drawn tokens. Their texts are parts of `text`.
+    pub tokens: Vec<Token>,
+    /// The whole text.
+    pub text: String,
+    /// Why it ended.
+    pub reason: FinishReason,
+    /// The largest logits after the prompt, by falling logit; as many as the request wants.
+    pub first_logits: Vec<(u32, f32)>,
+    /// Figures.
+    pub stats: Stats,
+}
+
+impl Completion {
+    /// Ids of the drawn tokens.
+    #[must_use]
+    pub fn ids(&self) -> Vec<u32> {
+        self.tokens.iter().map(|token| token.id).collect()
+    }
+}

@@ -1,0 +1,253 @@
+//! Text generation: continuous batching of requests on one engine.
+//!
+//! A [`Generator`] takes [`Request`]s at any time. Each [`Generator::step`] computes one step of the engine, in which every sequence
+//! past its prompt has one token and the rest of the chunk is filled with prompts, and returns [`Event`]s. Prompts that begin as an
+//! earlier one did share its part of the KV cache.
+//!
+//! A request alone:
+//!
+//! ```no_run
+//! use rocmforge_ggml::CpuBackend;
+//! use rocmforge_models::generate::{Event, Generator, Request};
+//! use rocmforge_models::{Engine, EngineOptions, Model};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = Model::open("target/models/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")?;
+//! let engine = Engine::new(CpuBackend::new(), &model, EngineOptions::default())?;
+//! let mut generator = Generator::new(engine, model.tokenizer()?);
+//! let request = Request { max_tokens: 32, ..Request::new("The capital of France is") };
+//! let completion = generator.run(request.clone())?;
+//! assert_eq!(completion.ids().len(), completion.tokens.len());
+//!
+//! for event in generator.generate(request)? {
+//!     if let Event::Token { token, .. } = event? {
+//!         // token.text can be shown now
+//! #       drop(token);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+mod event;
+mod request;
+mod schedule;
+mod sequence;
+mod stream;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rocmforge_ggml::HostAccess;
+
+pub use self::error::GenerateError;
+pub use self::event::{Completion, Event, FinishReason, Stats, Token};
+pub use self::request::{Prompt, Request, RequestId};
+pub use self::stream::Stream;
+
+use self::sequence::Sequence;
+use crate::tokenizer::{Piece, Tokenizer};
+use crate::{Chunk, Engine, ModelError, Outputs};
+
+/// Generates text for any number of requests on one engine.
+pub struct Generator<B> {
+    engine: Engine<B>,
+    tokenizer: Arc<Tokenizer>,
+    /// Running and waiting ones, in the order of their requests.
+    sequences: Vec<Sequence>,
+    events: VecDeque<Event>,
+    next_request: u64,
+}
+
+impl<B> std::fmt::Debug for Generator<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Generator")
+            .field("engine", &self.engine)
+            .field("requests", &self.sequences.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<B: HostAccess> Generator<B> {
+    /// A generator without requests.
+    pub fn new(engine: Engine<B>, tokenizer: Arc<Tokenizer>) -> Self {
+        Self {
+            engine,
+            tokenizer,
+            sequences: Vec::new(),
+            events: VecDeque::new(),
+            next_request: 0,
+        }
+    }
+
+    /// The engine.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine<B> {
+        &self.engine
+    }
+
+    /// The tokenizer.
+    #[must_use]
+    pub const fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
+    }
+
+    /// Requests that have not ended.
+    #[must_use]
+    pub fn requests(&self) -> usize {
+        self.sequences.len()
+    }
+
+    /// Takes a request. Nothing is computed before the next step.
+    ///
+    /// # Errors
+    /// [`GenerateError::EmptyPrompt`]; [`GenerateError::PromptTooLong`] for one that is longer than the context;
+    /// [`ModelError::TokenOutOfRange`]; a parameter of the sampler is out of range; the text cannot be tokenized.
+    pub fn submit(&mut self, request: Request) -> Result<RequestId, GenerateError> {
+        let ids = self.encode(&request.prompt)?;
+        if ids.is_empty() {
+            return Err(GenerateError::EmptyPrompt);
+        }
+        let context = self.engine.context();
+        if ids.len() > context {
+            let tokens = ids.len();
+            return Err(GenerateError::PromptTooLong { tokens, context });
+        }
+        let vocab = self.engine.config().vocab;
+        if let Some(&id) = ids.iter().find(|&&id| id as usize >= vocab) {
+            return Err(ModelError::TokenOutOfRange { id, vocab }.into());
+        }
+        let id = RequestId(self.next_request);
+        let sequence = Sequence::new(id, ids, request, Arc::clone(&self.tokenizer))?;
+        self.next_request += 1;
+        self.sequences.push(sequence);
+        Ok(id)
+    }
+
+    /// The token ids of a prompt.
+    ///
+    /// # Errors
+    /// The text cannot be tokenized.
+    pub fn encode(&self, prompt: &Prompt) -> Result<Vec<u32>, GenerateError> {
+        Ok(match prompt {
+            Prompt::Ids(ids) => ids.clone(),
+            Prompt::Pieces(pieces) => self.tokenizer.encode_pieces(pieces)?,
+            // Unlike `Tokenizer::encode` this puts nothing at the end, where the text is to go on.
+            Prompt::Text(text) => self.tokenizer.encode_pieces(&[Piece {
+                text: text.clone(),
+                trusted: false,
+            }])?,
+        })
+    }
+
+    /// Computes one step, and returns what happened since the last call. Without requests nothing is computed.
+    ///
+    /// # Errors
+    /// The engine failed: all requests are as before. A request that cannot go on ends with [`FinishReason::Failed`] instead.
+    pub fn step(&mut self) -> Result<Vec<Event>, GenerateError> {
+        self.advance()?;
+        Ok(self.events.drain(..).collect())
+    }
+
+    /// Ends a request and gives its place in the cache free. Its last event, [`FinishReason::Cancelled`], comes with the next step.
+    /// False if it has ended before.
+    ///
+    /// # Errors
+    /// The cache does not know the sequence, which is a defect of this crate.
+    pub fn cancel(&mut self, request: RequestId) -> Result<bool, GenerateError> {
+        let Some(index) = self.sequences.iter().position(|sequence| sequence.request == request) else {
+            return Ok(false);
+        };
+        self.finish(index, FinishReason::Cancelled)?;
+        Ok(true)
+    }
+
+    /// Submits a request and yields its events as they come.
+    ///
+    /// # Errors
+    /// As [`Self::submit`].
+    pub fn generate(&mut self, request: Request) -> Result<Stream<'_, B>, GenerateError> {
+        let request = self.submit(request)?;
+        Ok(Stream::new(self, request))
+    }
+
+    /// Runs a request to its end.
+    ///
+    /// # Errors
+    /// As [`Self::submit`] and [`Self::step`].
+    pub fn run(&mut self, request: Request) -> Result<Completion, GenerateError> {
+        self.generate(request)?.complete()
+    }
+
+    /// The oldest event of a request that was not taken yet.
+    fn take_event(&mut self, request: RequestId) -> Option<Event> {
+        let index = self.events.iter().position(|event| event.request() == request)?;
+        self.events.remove(index)
+    }
+
+    /// Computes one step. False if there was nothing to do.
+    fn advance(&mut self) -> Result<bool, GenerateError> {
+        let started = Instant::now();
+        let parts = schedule::plan(&mut self.engine, &mut self.sequences)?;
+        let mut chunks = Vec::with_capacity(parts.len());
+        for part in &parts {
+            let sequence = &self.sequences[part.index];
+            let Some(cache) = sequence.cache else { continue };
+            chunks.push(Chunk {
+                sequence: cache,
+                tokens: &sequence.ids[part.start..part.end],
+                outputs: if part.end == sequence.ids.len() {
+                    Outputs::Last
+                } else {
+                    Outputs::None
+                },
+            });
+        }
+        if chunks.is_empty() {
+            return Ok(false);
+        }
+        let logits = self.engine.step(&chunks)?;
+        let elapsed = started.elapsed();
+        let mut rows = logits.rows();
+        let mut ended = Vec::new();
+        let mut events = Vec::new();
+        for part in &parts {
+            let sequence = &mut self.sequences[part.index];
+            let in_prompt = sequence.drawn() == 0;
+            let row = (part.end == sequence.ids.len()).then(|| rows.next()).flatten();
+            if in_prompt {
+                sequence.stats.prompt_time += elapsed;
+                events.push(sequence.prompt_event(part.end, row));
+            } else {
+                sequence.stats.decode_time += elapsed;
+                sequence.stats.decoded_tokens += usize::from(row.is_some());
+            }
+            let Some(row) = row else { continue };
+            let started = Instant::now();
+            if let Some(reason) = sequence.draw(row, self.engine.context(), &mut events) {
+                ended.push((part.index, reason));
+            }
+            if !in_prompt {
+                sequence.stats.decode_time += started.elapsed();
+            }
+        }
+        self.events.extend(events);
+        ended.sort_by_key(|(index, _)| *index);
+        for (removed, (index, reason)) in ended.into_iter().enumerate() {
+            self.finish(index - removed, reason)?;
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self, index: usize, reason: FinishReason) -> Result<(), GenerateError> {
+        let mut sequence = self.sequences.remove(index);
+        let cache = sequence.cache.take();
+        self.events.push_back(sequence.finish(reason));
+        if let Some(cache) = cache {
+            self.engine.remove(cache)?;
+        }
+        Ok(())
+    }
+}

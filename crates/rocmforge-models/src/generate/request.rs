@@ -1,0 +1,102 @@
+//! Requests: what to generate and when to stop.
+
+use crate::sampling::SamplerConfig;
+use crate::tokenizer::Piece;
+
+/// Names a request of one [`Generator`](super::Generator). Never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub(super) u64);
+
+impl RequestId {
+    /// Its number: 0 for the first request of the generator, then counting up.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+/// What the generated text continues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    /// A text. Control tokens in it are text; `bos` is put before it if the model wants that.
+    Text(String),
+    /// Token ids, taken as they are.
+    Ids(Vec<u32>),
+    /// Texts of the program and of users, as [`ChatTemplate::render_pieces`](crate::chat::ChatTemplate::render_pieces) gives them:
+    /// control tokens are parsed in trusted pieces only. `bos` is put before them if the model wants that.
+    Pieces(Vec<Piece>),
+}
+
+impl From<&str> for Prompt {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Prompt {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<u32>> for Prompt {
+    fn from(ids: Vec<u32>) -> Self {
+        Self::Ids(ids)
+    }
+}
+
+impl From<Vec<Piece>> for Prompt {
+    fn from(pieces: Vec<Piece>) -> Self {
+        Self::Pieces(pieces)
+    }
+}
+
+/// What to generate. [`Request::new`] has a default for everything but the prompt.
+///
+/// ```
+/// use rocmforge_models::generate::Request;
+/// use rocmforge_models::sampling::SamplerConfig;
+///
+/// let request = Request {
+///     sampler: SamplerConfig::greedy(),
+///     max_tokens: 32,
+///     stop: vec!["\n\n".to_owned()],
+///     ..Request::new("The capital of France is")
+/// };
+/// # assert_eq!(request.logprobs, 0);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// What is continued.
+    pub prompt: Prompt,
+    /// How tokens are drawn. The seed alone decides: what else is in the batch does not.
+    pub sampler: SamplerConfig,
+    /// Most tokens that are drawn; 0 computes the prompt only.
+    pub max_tokens: usize,
+    /// Strings that end the text, and are not part of it.
+    pub stop: Vec<String>,
+    /// Tokens that end the text beside those that the model names.
+    pub stop_tokens: Vec<u32>,
+    /// Whether the model's own end tokens are tokens like others.
+    pub ignore_end: bool,
+    /// How many of the most likely tokens are reported with each drawn one.
+    pub logprobs: usize,
+    /// How many of the largest logits after the prompt are reported.
+    pub first_logits: usize,
+}
+
+impl Request {
+    /// A request with llama.cpp's sampler that goes on until the model ends its text or the context is full.
+    pub fn new(prompt: impl Into<Prompt>) -> Self {
+        Self {
+            prompt: prompt.into(),
+            sampler: SamplerConfig::default(),
+            max_tokens: usize::MAX,
+            stop: Vec::new(),
+            stop_tokens: Vec::new(),
+            ignore_end: false,
+            logprobs: 0,
+            first_logits: 0,
+        }
+    }
+}

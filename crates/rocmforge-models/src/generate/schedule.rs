@@ -1,0 +1,166 @@
+//! Schedule of a step: which sequences take part, and with how many of their tokens.
+//!
+//! Sequences are in the order of their requests. Each one that is past its prompt has its token in every step; what is left of the
+//! chunk goes to prompts, the oldest first. A waiting sequence is admitted when the cache has room for all of its prompt beside
+//! what the admitted prompts still need, so that a younger one does not overtake it. If the cache becomes too small for what
+//! was admitted, the youngest sequence gives its blocks back and waits again; its tokens are computed anew later. So the oldest sequence
+//! always goes on, and alone it fits: its length is limited to the context.
+
+use rocmforge_ggml::HostAccess;
+
+use super::sequence::Sequence;
+use crate::{Engine, ModelError};
+
+/// Tokens of one sequence in a step: `ids[start..end]`.
+pub(super) struct Part {
+    pub(super) index: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// The step that is being put together.
+struct Schedule<'a, B> {
+    engine: &'a mut Engine<B>,
+    sequences: &'a mut [Sequence],
+    parts: Vec<Part>,
+    /// Tokens that the chunk still holds.
+    room: usize,
+    /// Blocks that the parts will take.
+    taken: usize,
+}
+
+/// The next step; empty only if no sequence is left.
+pub(super) fn plan<B: HostAccess>(engine: &mut Engine<B>, sequences: &mut [Sequence]) -> Result<Vec<Part>, ModelError> {
+    loop {
+        let room = engine.chunk();
+        let mut schedule = Schedule {
+            engine: &mut *engine,
+            sequences: &mut *sequences,
+            parts: Vec::new(),
+            room,
+            taken: 0,
+        };
+        schedule.add_decoding()?;
+        schedule.add_prompts()?;
+        // Admitted prompts may hold all blocks between them.
+        if !schedule.parts.is_empty() || !schedule.preempt_after(None)? {
+            return Ok(schedule.parts);
+        }
+    }
+}
+
+impl<B: HostAccess> Schedule<'_, B> {
+    /// Tokens of a sequence that are computed.
+    fn computed(&self, index: usize) -> Result<Option<usize>, ModelError> {
+        let cache = self.sequences.get(index).and_then(|sequence| sequence.cache);
+        cache.map(|cache| self.engine.cached_tokens(cache)).transpose()
+    }
+
+    /// Blocks that `tokens` more tokens of a sequence take.
+    fn blocks(&self, index: usize, tokens: usize) -> Result<usize, ModelError> {
+        match self.sequences[index].cache {
+            None => Ok(0),
+            Some(cache) => Ok(self.engine.cache().blocks_to_append(cache, tokens)?),
+        }
+    }
+
+    /// Blocks that the parts leave.
+    fn free(&self) -> usize {
+        self.engine.cache().free_blocks().saturating_sub(self.taken)
+    }
+
+    fn add(&mut self, index: usize, start: usize, tokens: usize) -> Result<(), ModelError> {
+        self.taken += self.blocks(index, tokens)?;
+        self.room -= tokens;
+        let end = start + tokens;
+        self.parts.push(Part { index, start, end });
+        Ok(())
+    }
+
+    /// The sequences that lack one token only.
+    fn add_decoding(&mut self) -> Result<(), ModelError> {
+        for index in 0..self.sequences.len() {
+            let Some(computed) = self.computed(index)? else {
+                continue;
+            };
+            if self.sequences[index].ids.len() - computed != 1 || self.room == 0 {
+                continue;
+            }
+            let needed = self.blocks(index, 1)?;
+            while needed > self.free() && self.preempt_after(Some(index))? {}
+            if needed <= self.free() {
+                self.add(index, computed, 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_prompts(&mut self) -> Result<(), ModelError> {
+        for index in 0..self.sequences.len() {
+            if self.room == 0 {
+                break;
+            }
+            if self.parts.iter().any(|part| part.index == index) {
+                continue;
+            }
+            if self.sequences[index].cache.is_none() && !self.admit(index)? {
+                break;
+            }
+            let Some(computed) = self.computed(index)? else {
+                continue;
+            };
+            let pending = self.sequences[index].ids.len() - computed;
+            let block = self.engine.cache().config().block_size;
+            let slots = (computed.div_ceil(block) + self.free()) * block - computed;
+            let tokens = pending.min(self.room).min(slots);
+            if tokens > 0 {
+                self.add(index, computed, tokens)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a waiting sequence a place in the cache, if there is one.
+    fn admit(&mut self, index: usize) -> Result<bool, ModelError> {
+        let (mut admitted, mut promised) = (0, 0);
+        for other in 0..self.sequences.len() {
+            if let Some(computed) = self.computed(other)? {
+                admitted += 1;
+                promised += self.blocks(other, self.sequences[other].ids.len() - computed)?;
+            }
+        }
+        // More could not all have their token in one step.
+        if admitted >= self.engine.chunk() {
+            return Ok(false);
+        }
+        let sequence = &mut self.sequences[index];
+        let cache = self.engine.add_sequence(&sequence.ids)?;
+        sequence.cache = Some(cache);
+        let cached = self.engine.cached_tokens(cache)?;
+        let needed = self.blocks(index, self.sequences[index].ids.len() - cached)?;
+        let sequence = &mut self.sequences[index];
+        // Counted after the cached blocks are shared: they were free before.
+        if needed + promised > self.engine.cache().free_blocks() {
+            sequence.cache = None;
+            self.engine.remove(cache)?;
+            return Ok(false);
+        }
+        if sequence.drawn() == 0 {
+            sequence.stats.cached_tokens = cached;
+        }
+        Ok(true)
+    }
+
+    /// Takes the place of the youngest sequence away, if it is younger than `than`. Says whether there was one.
+    fn preempt_after(&mut self, than: Option<usize>) -> Result<bool, ModelError> {
+        let from = than.map_or(0, |index| index + 1);
+        let youngest = self.sequences[from..]
+            .iter_mut()
+            .rev()
+            .find_map(|sequence| sequence.cache.take());
+        match youngest {
+            None => Ok(false),
+            Some(cache) => self.engine.remove(cache).map(|()| true),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Loading: a model's generator on a machine, with progress and the context that was taken.
+
+use rocmforge::memory::Bytes;
+use rocmforge::models::generate::Generator;
+use rocmforge::models::{Context, Engine, Model};
+
+use super::Failure;
+use super::machine::Machine;
+use super::options::Options;
+use super::progress::Progress;
+
+/// Opens the model that the options name.
+pub(crate) fn open(options: &Options) -> Result<Model, Failure> {
+    let path = &options.model;
+    if !path.exists() {
+        let fetch = "`cargo xtask model smollm2` fetches the default one";
+        return Err(format!("there is no model at {}; {fetch}", path.display()).into());
+    }
+    Ok(Model::open(path)?)
+}
+
+/// Loads the model's weights and makes its cache. Says what was loaded, and the context.
+pub(crate) fn generator<M: Machine>(model: &Model, machine: M, options: &Options) -> Result<Generator<M>, Failure> {
+    let progress = Progress::new(&format!("loading {}", options.model.display()));
+    let tokenizer = model.tokenizer()?;
+    let settings = options.engine();
+    let engine = Engine::with_progress(machine, model, settings, |done, total| progress.set(done, total))?;
+    drop(progress);
+    let context = engine.context();
+    let why = match settings.context {
+        Context::Tokens(_) => "",
+        Context::Auto if context == model.config().context => ", all that the model was made for",
+        Context::Auto => ", the largest that fits",
+    };
+    let weights = Bytes(engine.memory().weights as u64);
+    eprintln!("{weights} of weights, context {context} tokens{why}");
+    Ok(Generator::new(engine, tokenizer))
+}

@@ -1,0 +1,96 @@
+//! Command-line options that both programs have.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use rocmforge::models::sampling::SamplerConfig;
+use rocmforge::models::{Context, EngineOptions, KvType};
+
+/// Options of the model, the device and the sampler.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// A GGUF file, or a directory as Hugging Face lays it out.
+    #[arg(long, default_value = DEFAULT_MODEL)]
+    pub(crate) model: PathBuf,
+    /// Temperature; 0 always takes the most likely token.
+    #[arg(long)]
+    temp: Option<f32>,
+    /// Draws from the k most likely tokens only; 0 = off [default: 40].
+    #[arg(long)]
+    top_k: Option<usize>,
+    /// Draws from the most likely tokens with this probability in sum; 1 = off [default: 0.95].
+    #[arg(long)]
+    top_p: Option<f32>,
+    /// Draws from tokens of at least this fraction of the largest probability; 0 = off [default: 0.05].
+    #[arg(long)]
+    min_p: Option<f32>,
+    /// Seed of the random numbers: equal seeds give equal text.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Context in tokens; `auto` takes the largest that fits, at most what the model was made for.
+    #[arg(long, default_value = "auto")]
+    ctx: Ctx,
+    /// Element type of the KV cache.
+    #[arg(long, value_enum, default_value_t = Kv::F16)]
+    kv: Kv,
+    /// Most tokens of a step: longer prompts are computed in chunks.
+    #[arg(long, default_value_t = EngineOptions::default().chunk)]
+    chunk: usize,
+    /// Device: `sim`, `sim:gfx1201`, `cpu`, or `hip:` or `nvidia:` with an index or a PCI address.
+    #[arg(long, default_value = "sim")]
+    pub(crate) device: String,
+}
+
+/// What `cargo xtask model smollm2` fetches.
+const DEFAULT_MODEL: &str = "target/models/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
+
+/// A context's length.
+#[derive(Clone, Copy, Debug)]
+struct Ctx(Context);
+
+impl FromStr for Ctx {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            _ if text == "auto" => Ok(Self(Context::Auto)),
+            Ok(0) | Err(_) => Err("it is a number of tokens, at least 1, or `auto`".to_owned()),
+            Ok(tokens) => Ok(Self(Context::Tokens(tokens))),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kv {
+    F16,
+    F32,
+}
+
+impl Options {
+    /// How the engine is set up.
+    pub(crate) fn engine(&self) -> EngineOptions {
+        EngineOptions {
+            context: self.ctx.0,
+            kv: match self.kv {
+                Kv::F16 => KvType::F16,
+                Kv::F32 => KvType::F32,
+            },
+            chunk: self.chunk,
+            ..EngineOptions::default()
+        }
+    }
+
+    /// llama.cpp's sampler with what the options change; `temperature` where they say nothing of it.
+    pub(crate) fn sampler(&self, temperature: f32) -> SamplerConfig {
+        let default = SamplerConfig::default();
+        SamplerConfig {
+            temperature: self.temp.unwrap_or(temperature),
+            top_k: self.top_k.unwrap_or(default.top_k),
+            top_p: self.top_p.unwrap_or(default.top_p),
+            min_p: self.min_p.unwrap_or(default.min_p),
+            seed: self.seed,
+            ..default
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Progress on stderr: a bar on a terminal, else one line at the begin.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Progress of one piece of work. Dropping it takes the bar away.
+pub(crate) struct Progress(Option<ProgressBar>);
+
+impl Progress {
+    /// Shows `what` at once, and on a terminal the time that it takes.
+    pub(crate) fn new(what: &str) -> Self {
+        if !std::io::stderr().is_terminal() {
+            eprintln!("{what} …");
+            return Self(None);
+        }
+        let bar = ProgressBar::new(0).with_message(what.to_owned());
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent}% {elapsed}") {
+            bar.set_style(style);
+        }
+        // Also while a single step takes long.
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self(Some(bar))
+    }
+
+    /// `done` of `total` are done.
+    pub(crate) fn set(&self, done: usize, total: usize) {
+        if let Some(bar) = &self.0 {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
