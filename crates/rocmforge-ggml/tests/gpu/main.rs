@@ -1,5 +1,9 @@
 //! Every op on a device against the CPU backend, which has its own f64 tests (`tests/ops`).
 
+mod decoder;
+#[path = "../common/weights.rs"]
+mod weights;
+
 use rocmforge_ggml::{
     Attention, AttentionMask, CpuBackend, DType, Gelu, GgmlBackend, GgmlError, Graph, HipGgmlBackend, HostAccess,
     Layout, Op, Rope, RopeStyle, TensorDesc, TensorId, executor,
@@ -225,7 +229,12 @@ fn an_id_out_of_range_gives_nan_and_reads_nothing() {
     executor::prepare(&mut device, &graph).expect("memory");
     device.write_f32(table, &[1.0; 12]).expect("written");
     device.write_u32(ids, &[2, 3]).expect("written");
-    executor::execute_graph(&mut device, &graph).expect("runs");
+    let error = executor::execute_graph(&mut device, &graph).expect_err("there is no row 3");
+    let figures = (1, 3, 3);
+    assert!(
+        matches!(error, GgmlError::IndexOutOfRange { position, index, limit, .. } if (position, index, limit) == figures),
+        "{error}"
+    );
     let found = device.read_f32(y).expect("read");
     assert_eq!(found[..4], [1.0; 4]);
     assert!(found[4..].iter().all(|v| v.is_nan()), "{found:?}");
