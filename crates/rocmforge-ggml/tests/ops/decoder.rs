@@ -5,7 +5,6 @@ use rocmforge_ggml::{
     CpuBackend, DType, GgmlBackend, GgmlError, Graph, HostAccess, Layout, Op, PagedAttention, Rope, RopeScaling,
     RopeStyle, TensorDesc, TensorId, executor,
 };
-use rocmforge_gguf::blocks;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{poison, rng};
 
