@@ -2,7 +2,7 @@
 
 use crate::{Algorithm, AttentionError, AttentionResult, Plan};
 use parking_lot::Mutex;
-use rocmforge_kernels::{FlashOptions, Kernels, Operand};
+use rocmforge_kernels::{FlashOptions, Kernels, Operand, overlap};
 use rocmforge_runtime::{Elems, HipBuffer, HipStream};
 
 /// A [`Plan`] with the kernels and the memory it takes.
@@ -198,8 +198,7 @@ fn apart(
     (first, a): (&'static str, &HipBuffer<f32>),
     (second, b): (&'static str, &HipBuffer<f32>),
 ) -> AttentionResult<()> {
-    let (a0, b0) = (a.as_device_ptr().addr(), b.as_device_ptr().addr());
-    if a0 < b0.saturating_add(b.byte_len()) && b0 < a0.saturating_add(a.byte_len()) {
+    if overlap(a, b) {
         return Err(AttentionError::Overlap { first, second });
     }
     Ok(())

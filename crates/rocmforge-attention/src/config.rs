@@ -44,30 +44,52 @@ pub enum MaskShape {
     PerSequence,
     /// `[batch, heads, seq_q, seq_k]`.
     Full,
+    /// `[batch or 1, heads or 1, seq_q or 1, seq_k]`: 1 where the mask is the same for all.
+    Along {
+        /// Whether sequences have masks of their own.
+        batch: bool,
+        /// Whether heads have.
+        heads: bool,
+        /// Whether queries have.
+        queries: bool,
+    },
 }
 
 impl MaskShape {
-    /// The mask's dimensions, those it is the same along as 1.
-    pub(crate) fn shape(self, s: &AttentionShape) -> Option<[usize; 4]> {
+    /// Whether the mask has a dimension of sequences, of heads and of queries.
+    fn dims(self) -> Option<[bool; 3]> {
         match self {
             Self::None => None,
-            Self::PerQuery => Some([1, 1, s.seq_q, s.seq_k]),
-            Self::KeyPadding => Some([s.batch, 1, 1, s.seq_k]),
-            Self::PerSequence => Some([s.batch, 1, s.seq_q, s.seq_k]),
-            Self::Full => Some([s.batch, s.heads, s.seq_q, s.seq_k]),
+            Self::PerQuery => Some([false, false, true]),
+            Self::KeyPadding => Some([true, false, false]),
+            Self::PerSequence => Some([true, false, true]),
+            Self::Full => Some([true, true, true]),
+            Self::Along { batch, heads, queries } => Some([batch, heads, queries]),
         }
+    }
+
+    /// The mask's dimensions, those it is the same along as 1.
+    pub(crate) fn shape(self, s: &AttentionShape) -> Option<[usize; 4]> {
+        let [batch, heads, queries] = self.dims()?;
+        let size = |has, dim| if has { dim } else { 1 };
+        Some([
+            size(batch, s.batch),
+            size(heads, s.heads),
+            size(queries, s.seq_q),
+            s.seq_k,
+        ])
     }
 
     /// Sizes are checked before: no product saturates.
     pub(crate) fn strides(self, s: &AttentionShape) -> Strides {
-        match self {
-            Self::None | Self::PerQuery => Strides::per_row(s.seq_k),
-            Self::KeyPadding => Strides::per_batch(s.seq_k),
-            Self::PerSequence => Strides {
-                head: 0,
-                ..Strides::heads_first(1, s.seq_q, s.seq_k)
-            },
-            Self::Full => Strides::heads_first(s.heads, s.seq_q, s.seq_k),
+        let [batch, heads, queries] = self.dims().unwrap_or_default();
+        let [_, shape_heads, shape_queries, _] = self.shape(s).unwrap_or([1; 4]);
+        let whole = Strides::heads_first(shape_heads, shape_queries, s.seq_k);
+        let stride = |has, stride| if has { stride } else { 0 };
+        Strides {
+            batch: stride(batch, whole.batch),
+            head: stride(heads, whole.head),
+            row: stride(queries, whole.row),
         }
     }
 }

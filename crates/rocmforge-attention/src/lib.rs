@@ -7,6 +7,8 @@
 //!    anything is allocated.
 //! 3. [`Attention`] holds the kernels and the scratch memory, and enqueues.
 //!
+//! [`PagedAttention`] is the same over a cache of keys and values in blocks, whose bookkeeping is [`mod@paged`].
+//!
 //! ```
 //! use rocmforge_attention::{Algorithm, Attention, AttentionConfig, MaskShape};
 //! use rocmforge_kernels::Kernels;
@@ -47,9 +49,12 @@ mod attention;
 mod config;
 mod error;
 pub mod paged;
+mod paged_attention;
 mod plan;
 
 pub use attention::Attention;
 pub use config::{AttentionBuilder, AttentionConfig, Layout, MaskShape};
 pub use error::{AttentionError, AttentionResult};
-pub use plan::{Algorithm, FLASH_MAX_HEAD_DIM, Plan};
+pub use paged_attention::PagedAttention;
+pub use plan::{Algorithm, Plan};
+pub use rocmforge_kernels::FLASH_MAX_HEAD_DIM;

@@ -1,17 +1,11 @@
 //! Sizes, and which kernels compute them.
 
 use crate::{AttentionConfig, AttentionError, AttentionResult, MaskShape};
-use rocmforge_kernels::{AttentionShape, Strides};
+use rocmforge_kernels::{AttentionShape, FLASH_MAX_HEAD_DIM, MAX_DIM, Strides};
 use rocmforge_runtime::Bytes;
 
-/// The largest head_dim that flash attention takes. Its tiles of queries and keys lie in LDS (64 KiB to a block) and its
-/// accumulators in registers; both grow with head_dim, and 256 is the largest size compiled.
-pub const FLASH_MAX_HEAD_DIM: usize = 256;
-
-/// The kernels count dimensions in 32 bits and round them up to tiles.
-const MAX_DIM: usize = (u32::MAX - 4096) as usize;
 /// The kernels take the distance of two rows within a tile of 64 in 32 bits.
-pub(crate) const MAX_ROW_STRIDE: usize = (1 << 24) - 1;
+pub(crate) const MAX_ROW_STRIDE: usize = Strides::MAX_ROW as usize;
 
 /// Which kernels compute attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,7 +81,7 @@ impl Plan {
         plan.kv_elements = elements("k", plan.kv_shape())?;
         if let Some(shape) = plan.mask_shape() {
             plan.mask_elements = elements("mask", shape)?;
-            if config.mask() != MaskShape::KeyPadding {
+            if plan.mask_strides().row > 0 {
                 // A row of the mask is as long as there are keys.
                 dimension("seq_k", seq_k, MAX_ROW_STRIDE)?;
             }

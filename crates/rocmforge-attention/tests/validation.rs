@@ -182,4 +182,11 @@ fn shapes_follow_layout_and_mask() {
         assert_eq!(plan.mask_shape(), shape);
         assert_eq!(plan.mask_elements(), shape.map_or(0, |s| s.iter().product()));
     }
+    let per_head = MaskShape::Along {
+        batch: false,
+        heads: true,
+        queries: false,
+    };
+    let plan = builder.mask(per_head).build().unwrap().plan(3, 5, 7).unwrap();
+    assert_eq!(plan.mask_shape(), Some([1, 6, 1, 7]));
 }

@@ -3,8 +3,14 @@
 use crate::{KernelError, KernelResult};
 use rocmforge_runtime::HipBuffer;
 
-/// Dimensions are counted in 32 bits on the device, and padded up to tiles without overflow.
-pub(crate) const MAX_DIM: usize = (u32::MAX - 4096) as usize;
+/// The largest dimension of an operand: the device counts in 32 bits, and pads up to tiles without overflow.
+pub const MAX_DIM: usize = (u32::MAX - 4096) as usize;
+
+/// Whether two buffers share a byte.
+pub fn overlap<T: bytemuck::Pod, U: bytemuck::Pod>(a: &HipBuffer<T>, b: &HipBuffer<U>) -> bool {
+    let (a0, b0) = (a.as_device_ptr().addr(), b.as_device_ptr().addr());
+    a0.saturating_add(a.byte_len()) > b0 && b0.saturating_add(b.byte_len()) > a0
+}
 
 /// The checks of one operation.
 #[derive(Clone, Copy)]
@@ -86,9 +92,7 @@ impl Check {
         (first, a): (&'static str, &HipBuffer<T>),
         (second, b): (&'static str, &HipBuffer<U>),
     ) -> KernelResult<()> {
-        let (a0, b0) = (a.as_device_ptr().addr(), b.as_device_ptr().addr());
-        let apart = a0.saturating_add(a.byte_len()) <= b0 || b0.saturating_add(b.byte_len()) <= a0;
-        if apart {
+        if !overlap(a, b) {
             return Ok(());
         }
         Err(KernelError::Overlap {

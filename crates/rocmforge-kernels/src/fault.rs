@@ -94,6 +94,6 @@ mod tests {
         assert_eq!(Fault::decode(Fault::NONE), None);
         let fault = |tag, position, index| Some(Fault { tag, position, index });
         assert_eq!(Fault::decode(0), fault(0, 0, 0));
-        assert_eq!(Fault::decode(0xABC_DEF01_2345_6789), fault(0xABC, 0xDEF01, 0x2345_6789));
+        assert_eq!(Fault::decode(0xABCD_EF01_2345_6789), fault(0xABC, 0xDEF01, 0x2345_6789));
     }
 }

@@ -5,9 +5,6 @@ use crate::{KernelError, KernelResult};
 use bytemuck::{Pod, Zeroable};
 use rocmforge_runtime::HipBuffer;
 
-/// The kernels form the offset of a row within a tile of 64 rows in 32 bits.
-const MAX_ROW_STRIDE: u64 = (1 << 24) - 1;
-
 /// Distances in elements between batches, heads and rows of a `[batch, heads, rows, columns]` operand whose columns are adjacent.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
@@ -21,6 +18,9 @@ pub struct Strides {
 }
 
 impl Strides {
+    /// The largest `row`: the kernels form the offset of a row within a tile of 64 rows in 32 bits.
+    pub const MAX_ROW: u64 = (1 << 24) - 1;
+
     /// Contiguous `[batch, heads, rows, columns]`.
     pub const fn heads_first(heads: usize, rows: usize, columns: usize) -> Self {
         Self {
@@ -229,12 +229,12 @@ pub(crate) fn check_operand(
             shape,
         });
     }
-    if strides.row > MAX_ROW_STRIDE {
+    if strides.row > Strides::MAX_ROW {
         return Err(KernelError::Dimension {
             op: check.0,
             dim: "row stride",
             value: strides.row as usize,
-            limit: MAX_ROW_STRIDE as usize,
+            limit: Strides::MAX_ROW as usize,
         });
     }
     Ok(())

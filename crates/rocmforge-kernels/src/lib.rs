@@ -6,7 +6,7 @@
 //!   to build or use this crate. Ten AMD targets are embedded, and PTX for NVIDIA's cards; [`KernelError::NoPack`] says how to make another.
 //! * [`mod@reference`] computes the same in f64, from the definitions.
 //!
-//! Everything is f32. The sources are `kernels/*.hip` in the repository, `kernels/README.md` lists arguments and geometry.
+//! Activations are f32. The sources are `kernels/*.hip` in the repository, `kernels/README.md` lists arguments and geometry.
 //!
 //! ```
 //! use rocmforge_kernels::{Kernels, reference};
@@ -39,12 +39,14 @@ mod pack;
 pub mod reference;
 mod weight_type;
 
+pub use check::{MAX_DIM, overlap};
 pub use error::{KernelError, KernelResult};
 pub use fault::{Fault, Faults};
 pub use kernels::Kernels;
 pub use layout::{AttentionShape, Operand, Strides};
 pub use ops::{
-    FlashOptions, FloatType, Gelu, KvType, MatmulShape, PagedOperands, PagedOptions, PagedShape, RopePairs, RopeShape,
+    Draw, FLASH_MAX_HEAD_DIM, FlashOptions, FloatType, Gelu, KvType, MatmulShape, PagedOperands, PagedOptions,
+    PagedShape, Penalties, RopePairs, RopeShape,
 };
 pub use pack::{Pack, PackError};
 pub use weight_type::WeightType;

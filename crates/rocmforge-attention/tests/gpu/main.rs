@@ -3,6 +3,7 @@
 mod grid;
 mod masks;
 mod memory;
+mod paged;
 mod rejections;
 mod seeds;
 mod support;

@@ -6,12 +6,19 @@ use rocmforge_kernels::Kernels;
 use rocmforge_testkit::data::rng;
 use rocmforge_testkit::gpu;
 
-const SHAPES: [MaskShape; 4] = [
+const SHAPES: [MaskShape; 7] = [
     MaskShape::PerQuery,
     MaskShape::KeyPadding,
     MaskShape::PerSequence,
     MaskShape::Full,
+    along(false, false, false),
+    along(false, true, false),
+    along(true, true, false),
 ];
+
+const fn along(batch: bool, heads: bool, queries: bool) -> MaskShape {
+    MaskShape::Along { batch, heads, queries }
+}
 
 #[test]
 fn every_mask_shape_matches_the_definition() {

@@ -61,6 +61,20 @@ impl Problem {
             MaskShape::KeyPadding => b * seq_k + j,
             MaskShape::PerSequence => (b * seq_q + i) * seq_k + j,
             MaskShape::Full => ((b * heads + h) * seq_q + i) * seq_k + j,
+            MaskShape::Along {
+                batch,
+                heads: of_heads,
+                queries,
+            } => {
+                // A dimension of one element has the index 0.
+                let (b, h, i) = (
+                    b * usize::from(batch),
+                    h * usize::from(of_heads),
+                    i * usize::from(queries),
+                );
+                let (heads, rows) = (if of_heads { heads } else { 1 }, if queries { seq_q } else { 1 });
+                ((b * heads + h) * rows + i) * seq_k + j
+            }
         };
         f64::from(mask[at])
     }

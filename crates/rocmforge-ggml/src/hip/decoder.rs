@@ -1,11 +1,11 @@
 //! Launches of the ops of decoders.
 
-use rocmforge_kernels::{FloatType, KvType, PagedOperands, PagedOptions, PagedShape, WeightType};
+use rocmforge_kernels::{FloatType, KvType, WeightType};
 
 use super::faults::faults;
 use super::ops::rows_and_cols;
 use super::{HipGgmlBackend, failed};
-use crate::{DType, GgmlResult, Op, PagedAttention, TensorId};
+use crate::{DType, GgmlResult, Op, TensorId};
 
 /// The graph's types of weights and the kernels'.
 const WEIGHTS: &[(DType, WeightType)] = &[
@@ -41,7 +41,7 @@ fn float_type(dtype: DType) -> Option<FloatType> {
     }
 }
 
-fn kv_type(dtype: DType) -> Option<KvType> {
+pub(super) fn kv_type(dtype: DType) -> Option<KvType> {
     match dtype {
         DType::F32 => Some(KvType::F32),
         DType::F16 => Some(KvType::F16),
@@ -75,52 +75,6 @@ impl HipGgmlBackend {
         let result = self
             .kernels
             .kv_write(self.stream(), kv, &src, &ids, &cache, rows, cols, faults(&site));
-        self.done(op, result)
-    }
-
-    pub(super) fn paged_attention(
-        &mut self,
-        op: &Op,
-        a: PagedAttention,
-        inputs: &[TensorId],
-        output: TensorId,
-    ) -> GgmlResult<()> {
-        let cache = self.slots.desc(inputs[1])?;
-        let kv = kv_type(cache.dtype).ok_or_else(|| self.cannot(op, inputs[1]))?;
-        let blocks = cache.shape[0] / a.block_size;
-        let [sequences, max_blocks] = rows_and_cols(&self.slots.desc(inputs[3])?.shape);
-        let (q, out) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
-        let (k_cache, v_cache) = (self.bytes(inputs[1])?, self.bytes(inputs[2])?);
-        let (block_table, seq_of) = (self.u32(op, inputs[3])?, self.u32(op, inputs[4])?);
-        let positions = self.u32(op, inputs[5])?;
-        let site = self.fault_site(op, inputs)?;
-        let operands = PagedOperands {
-            q: &q,
-            k_cache: &k_cache,
-            v_cache: &v_cache,
-            block_table: &block_table,
-            seq_of: &seq_of,
-            positions: &positions,
-            out: &out,
-        };
-        let shape = PagedShape {
-            tokens: positions.len(),
-            heads: a.heads,
-            kv_heads: a.kv_heads,
-            head_dim: a.head_dim,
-            block_size: a.block_size,
-            blocks,
-            sequences,
-            max_blocks,
-        };
-        let options = PagedOptions {
-            scale: a.scale,
-            window: a.window,
-            softcap: a.softcap,
-        };
-        let result = self
-            .kernels
-            .paged_attention(self.stream(), kv, operands, shape, options, faults(&site));
         self.done(op, result)
     }
 
@@ -158,9 +112,5 @@ impl HipGgmlBackend {
             first += cols;
         }
         Ok(())
-    }
-
-    pub(super) fn select(&self, op: &Op, input: TensorId, _output: TensorId) -> GgmlResult<()> {
-        Err(self.cannot(op, input))
     }
 }

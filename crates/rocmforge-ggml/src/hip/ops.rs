@@ -1,11 +1,11 @@
 //! One launch (or copy) for each op.
 
-use rocmforge_kernels::{AttentionShape, FlashOptions, MatmulShape, Operand, Strides};
+use rocmforge_kernels::{MatmulShape, Operand, Strides};
 use rocmforge_runtime::HipBuffer;
 
 use super::decoder::weight_type;
 use super::{HipGgmlBackend, failed, matrix_order, unimplemented};
-use crate::{Attention, DType, Gelu, GgmlError, GgmlResult, Op, TensorId};
+use crate::{DType, Gelu, GgmlError, GgmlResult, Op, TensorId};
 
 /// Up to so many rows of activations, a kernel that reads the weights once beats tiles.
 const FEW_ROWS: usize = 8;
@@ -125,7 +125,16 @@ impl HipGgmlBackend {
             }
             Op::Cast { to } => self.cast(op, to, inputs[0], output),
             Op::Concat { axis } => self.concat(op, axis, inputs, output),
-            Op::ArgMax | Op::TopK { .. } => self.select(op, inputs[0], output),
+            Op::ArgMax => {
+                let [rows, cols] = rows_and_cols(&shape(inputs[0])?);
+                let (x, y) = (self.f32(op, inputs[0])?, self.u32(op, output)?);
+                self.done(op, self.kernels.argmax(self.stream(), &x, &y, rows, cols))
+            }
+            Op::TopK { k } => {
+                let [rows, cols] = rows_and_cols(&shape(inputs[0])?);
+                let (x, y) = (self.f32(op, inputs[0])?, self.u32(op, output)?);
+                self.done(op, self.kernels.top_k(self.stream(), &x, None, &y, rows, cols, k))
+            }
             Op::MeanPool => {
                 let &[batch, seq, cols] = shape(inputs[0])?.as_slice() else {
                     return Err(self.cannot(op, inputs[0]));
@@ -225,51 +234,6 @@ impl HipGgmlBackend {
             }
             _ => Err(unimplemented(op, format!("shapes {a_shape:?} and {b_shape:?}"))),
         }
-    }
-
-    fn attention(&self, op: &Op, a: Attention, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let q_shape = &self.slots.desc(inputs[0])?.shape;
-        let (batch, seq_q) = (q_shape[0], q_shape[1]);
-        let seq_k = self.slots.desc(inputs[1])?.shape[1];
-        let (q, k) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
-        let (v, y) = (self.f32(op, inputs[2])?, self.f32(op, output)?);
-        let heads = Strides::tokens_first(a.heads, seq_q, a.head_dim);
-        let kv_heads = Strides::tokens_first(a.kv_heads, seq_k, a.head_dim);
-        let shape = AttentionShape {
-            batch,
-            heads: a.heads,
-            kv_heads: a.kv_heads,
-            seq_q,
-            seq_k,
-            head_dim: a.head_dim,
-        };
-        let mask = match inputs.get(3) {
-            None => None,
-            Some(&id) => {
-                let dims = &self.slots.desc(id)?.shape;
-                let strides = if *dims == [batch, seq_k] {
-                    Some(Strides::per_batch(seq_k))
-                } else {
-                    mask_strides(dims, seq_k)
-                };
-                Some((self.f32(op, id)?, strides.ok_or_else(|| self.cannot(op, id))?))
-            }
-        };
-        let options = FlashOptions {
-            scale: a.scale,
-            causal: a.causal,
-            mask: mask.as_ref().map(|(buffer, strides)| Operand::new(buffer, *strides)),
-        };
-        let result = self.kernels.flash_attention(
-            self.stream(),
-            Operand::new(&q, heads),
-            Operand::new(&k, kv_heads),
-            Operand::new(&v, kv_heads),
-            Operand::new(&y, heads),
-            shape,
-            options,
-        );
-        self.done(op, result)
     }
 }
 

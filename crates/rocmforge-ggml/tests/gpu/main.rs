@@ -1,5 +1,9 @@
 //! Every op on a device against the CPU backend, which has its own f64 tests (`tests/ops`).
 
+mod decoder;
+#[path = "../common/weights.rs"]
+mod weights;
+
 use rocmforge_ggml::{
     Attention, AttentionMask, CpuBackend, DType, Gelu, GgmlBackend, GgmlError, Graph, HipGgmlBackend, HostAccess,
     Layout, Op, Rope, RopeStyle, TensorDesc, TensorId, executor,
@@ -249,6 +253,28 @@ fn an_index_out_of_range_is_the_same_error_on_both_backends() {
         device.write_u32(indices, &[0, 1, 2]).expect("written");
         executor::execute_graph(&mut device, &graph).expect("runs");
     }
+}
+
+#[test]
+fn an_id_out_of_range_gives_nan_and_reads_nothing() {
+    let gpu = gpu();
+    let mut graph = Graph::new();
+    let table = graph.add_tensor(TensorDesc::f32([3, 4]));
+    let ids = graph.add_tensor(TensorDesc::u32([2]));
+    let y = graph.push(Op::GetRows, &[table, ids]).expect("fits");
+    let mut device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+    executor::prepare(&mut device, &graph).expect("memory");
+    device.write_f32(table, &[1.0; 12]).expect("written");
+    device.write_u32(ids, &[2, 3]).expect("written");
+    let error = executor::execute_graph(&mut device, &graph).expect_err("there is no row 3");
+    let figures = (1, 3, 3);
+    assert!(
+        matches!(error, GgmlError::IndexOutOfRange { position, index, limit, .. } if (position, index, limit) == figures),
+        "{error}"
+    );
+    let found = device.read_f32(y).expect("read");
+    assert_eq!(found[..4], [1.0; 4]);
+    assert!(found[4..].iter().all(|v| v.is_nan()), "{found:?}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! CPU ops against f64 references, at odd shapes.
 
 mod decoder;
+#[path = "../common/weights.rs"]
+mod weights;
 
 use rocmforge_ggml::{
     Attention, AttentionMask, CpuBackend, DType, Gelu, GgmlBackend, GgmlError, Graph, HostAccess, Layout, Op, Rope,

@@ -5,8 +5,9 @@ use crate::layout::{causal_offset, check_operand, check_output};
 use crate::{AttentionShape, KernelResult, Kernels, Operand, geometry};
 use rocmforge_runtime::{HipStream, LaunchArgs};
 
-/// The largest head_dim the kernels are compiled for.
-pub(crate) const MAX_HEAD_DIM: usize = 256;
+/// The largest head_dim of flash attention. Its tiles of queries and keys lie in LDS (64 KiB to a block) and its accumulators in
+/// registers; both grow with head_dim, and 256 is the largest size compiled.
+pub const FLASH_MAX_HEAD_DIM: usize = 256;
 const THREADS: u32 = 128;
 
 /// What to do besides `softmax(scale q k^T) v`.
@@ -62,7 +63,7 @@ impl Kernels {
         options: FlashOptions<'_>,
     ) -> KernelResult<()> {
         let check = Check("flash_attention");
-        check.dim_to("head_dim", shape.head_dim, MAX_HEAD_DIM)?;
+        check.dim_to("head_dim", shape.head_dim, FLASH_MAX_HEAD_DIM)?;
         let dims = shape.dims(check)?;
         let kv = [shape.batch, shape.kv_heads, shape.seq_k, shape.head_dim];
         check_operand(check, "q", q, [shape.batch, shape.heads, shape.seq_q, shape.head_dim])?;

@@ -19,6 +19,7 @@ mod matmul;
 mod norm;
 mod paged;
 mod rope;
+mod sampling;
 mod softmax;
 mod weights;
 
@@ -31,6 +32,7 @@ pub use matmul::matmul;
 pub use norm::{l2_normalize, layer_norm, rms_norm};
 pub use paged::paged_attention;
 pub use rope::{rope, rope_at, rope_tables};
+pub use sampling::{arg_max, draw_intervals, lowered, top_k};
 pub use softmax::{causal_mask, causal_visible, mask, softmax, softmax_masked};
 pub use weights::{dequantize, get_rows_weight, matmul_weight};
 

@@ -24,6 +24,7 @@ mod pool;
 mod qk_matmul;
 mod rejections;
 mod rope;
+mod sampling;
 mod softmax;
 mod weighted_matmul;
 mod weights;

@@ -1,8 +1,8 @@
 //! Launches of every kernel at fixed shapes.
 
 use rocmforge_kernels::{
-    AttentionShape, Fault, Faults, FlashOptions, FloatType, Gelu, KernelResult, Kernels, KvType, MatmulShape, Operand,
-    PagedOperands, PagedOptions, PagedShape, RopePairs, RopeShape, Strides, WeightType,
+    AttentionShape, Draw, Fault, Faults, FlashOptions, FloatType, Gelu, KernelResult, Kernels, KvType, MatmulShape,
+    Operand, PagedOperands, PagedOptions, PagedShape, Penalties, RopePairs, RopeShape, Strides, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
 
@@ -39,7 +39,8 @@ impl Device<'_> {
         self.casts()?;
         self.weights()?;
         self.attention()?;
-        self.paged()
+        self.paged()?;
+        self.sampling()
     }
 
     fn rows(&self) -> KernelResult<()> {
@@ -181,6 +182,31 @@ impl Device<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A vocabulary of 32,768 tokens for two sequences.
+    fn sampling(&self) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        let (rows, vocabulary, best) = (2, 1 << 15, 40);
+        let (logits, values) = (self.x(rows * vocabulary)?, self.x(rows * best)?);
+        let recent = self.ids(&(0..128).collect::<Vec<_>>())?;
+        let (ids, token) = (self.ids(&vec![0; rows * best])?, self.ids(&vec![0; rows])?);
+        let penalties = Penalties {
+            repeat: 1.1,
+            frequency: 0.1,
+            presence: 0.1,
+        };
+        k.penalties(s, &logits, &recent, &recent, [rows, vocabulary, 64], penalties)?;
+        k.argmax(s, &logits, &token, rows, vocabulary)?;
+        k.top_k(s, &logits, Some(&values), &ids, rows, vocabulary, best)?;
+        let draw = Draw {
+            temperature: 0.8,
+            top_p: 0.9,
+            min_p: 0.05,
+            temperature_first: false,
+        };
+        let uniform = HipBuffer::from_slice(s, &[0.25, 0.75], "uniform")?;
+        k.draw(s, &values, &ids, &uniform, &token, rows, best, draw)
     }
 
     fn attention(&self) -> KernelResult<()> {

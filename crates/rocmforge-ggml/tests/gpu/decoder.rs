@@ -1,0 +1,319 @@
+//! Ops of decoders on a device against the CPU backend: the same results, and the same errors.
+
+use crate::weights::{WEIGHTS, weight};
+use half::f16;
+use rocmforge_ggml::{
+    CpuBackend, DType, GgmlBackend, GgmlError, Graph, HipGgmlBackend, HostAccess, Layout, Op, PagedAttention, Rope,
+    RopeScaling, RopeStyle, TensorDesc, TensorId, executor,
+};
+use rocmforge_testkit::compare::{Tolerance, assert_close};
+use rocmforge_testkit::data::{rng, widen};
+use rocmforge_testkit::gpu;
+
+/// A graph with what its inputs hold.
+struct Case {
+    graph: Graph,
+    inputs: Vec<(TensorId, Vec<u8>)>,
+    output: TensorId,
+}
+
+impl Case {
+    /// A graph of one op.
+    fn of(op: Op, inputs: Vec<(TensorDesc, Vec<u8>)>) -> Self {
+        let mut graph = Graph::new();
+        let (descs, bytes): (Vec<TensorDesc>, Vec<Vec<u8>>) = inputs.into_iter().unzip();
+        let ids: Vec<TensorId> = descs.into_iter().map(|desc| graph.add_tensor(desc)).collect();
+        let output = graph.push(op, &ids).expect("the operands fit");
+        let inputs = ids.into_iter().zip(bytes).collect();
+        Self { graph, inputs, output }
+    }
+
+    /// The bytes of the output, which are poisoned before unless it is an input's memory.
+    fn run<B: GgmlBackend + HostAccess>(&self, backend: &mut B) -> Result<Vec<u8>, GgmlError> {
+        executor::prepare(backend, &self.graph)?;
+        let output = self.graph.tensor(self.output).expect("there");
+        backend.write(self.output, &vec![0xA5; output.byte_size()])?;
+        for (id, bytes) in &self.inputs {
+            backend.write(*id, bytes)?;
+        }
+        executor::execute_graph(backend, &self.graph)?;
+        backend.synchronize()?;
+        backend.read(self.output)
+    }
+
+    /// On the CPU, and on the device.
+    fn both(&self) -> [Result<Vec<u8>, GgmlError>; 2] {
+        let gpu = gpu();
+        let mut device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+        [self.run(&mut CpuBackend::new()), self.run(&mut device)]
+    }
+
+    #[track_caller]
+    fn same_bytes(&self) {
+        let [cpu, device] = self.both().map(|result| result.expect("runs"));
+        assert!(cpu == device, "{cpu:?}\nis not\n{device:?}");
+    }
+
+    #[track_caller]
+    fn close(&self, limit: f64) {
+        let [cpu, device] = self.both().map(|result| result.expect("runs"));
+        let [cpu, device] = [cpu, device].map(|bytes| bytemuck::pod_collect_to_vec::<u8, f32>(&bytes));
+        let shape = &self.graph.tensor(self.output).expect("there").shape;
+        assert_close(&device, &widen(&cpu), shape, Tolerance::Absolute(limit));
+    }
+
+    #[track_caller]
+    fn same_error(&self) -> GgmlError {
+        let [cpu, device] = self.both().map(|result| result.expect_err("an index is out of range"));
+        assert_eq!(cpu.to_string(), device.to_string());
+        assert!(matches!(device, GgmlError::IndexOutOfRange { .. }), "{device:?}");
+        device
+    }
+}
+
+fn bytes_of<T: bytemuck::Pod>(values: &[T]) -> Vec<u8> {
+    bytemuck::cast_slice(values).to_vec()
+}
+
+fn random(shape: impl Into<Vec<usize>>, seed: u64) -> (TensorDesc, Vec<u8>) {
+    let desc = TensorDesc::f32(shape);
+    let values = rng(seed).vec_in(desc.element_count(), -2.0, 2.0);
+    (desc, bytes_of(&values))
+}
+
+fn indices(values: &[u32]) -> (TensorDesc, Vec<u8>) {
+    (TensorDesc::u32([values.len()]), bytes_of(values))
+}
+
+#[test]
+fn products_with_weights_of_every_type() {
+    for dtype in WEIGHTS {
+        let k = 2 * dtype.block_len().max(16);
+        // Each kernel for few rows, and tiles.
+        for (m, n) in [(1, 33), (2, 7), (3, 65), (8, 9), (9, 5), (33, 65)] {
+            let (w, values) = weight(dtype, n, k, (m * n) as u64);
+            let b = (TensorDesc::new([k, n], dtype, Layout::ColMajor), w);
+            let mut inputs = vec![random([m, k], 3), b];
+            if n % 2 == 0 || m == 3 {
+                inputs.push(random([n], 4));
+            }
+            let widest = values.iter().fold(1.0f32, |max, v| max.max(v.abs()));
+            Case::of(Op::MatMul, inputs).close(4e-6 * k as f64 * f64::from(widest));
+        }
+    }
+}
+
+#[test]
+fn rows_of_every_type() {
+    for dtype in WEIGHTS {
+        let cols = dtype.block_len() * if dtype.block_len() == 1 { 33 } else { 3 };
+        let (w, _) = weight(dtype, 5, cols, 9);
+        let table = || (TensorDesc::new([5, cols], dtype, Layout::RowMajor), w.clone());
+        Case::of(Op::GetRows, vec![table(), indices(&[4, 0, 0, 3, 2])]).close(0.0);
+        let error = Case::of(Op::GetRows, vec![table(), indices(&[4, 1, 5, 6])]).same_error();
+        assert!(error.to_string().contains('5'), "{error}");
+    }
+}
+
+#[test]
+fn set_rows_of_both_types() {
+    for dtype in [DType::F32, DType::F16] {
+        for width in [1, 33, 129] {
+            let case = |ids: &[u32]| {
+                let mut graph = Graph::new();
+                let src = graph.add_tensor(TensorDesc::f32([ids.len(), width]));
+                let cache = graph.add_tensor(TensorDesc::new([6, width], dtype, Layout::RowMajor));
+                let rows = graph.add_tensor(TensorDesc::u32([ids.len()]));
+                graph.set_rows(src, cache, rows).expect("fits");
+                let before = vec![0x11; graph.tensor(cache).expect("there").byte_size()];
+                let source = rng(5).vec_in(ids.len() * width, -9.0, 9.0);
+                let inputs = vec![(src, bytes_of(&source)), (cache, before), (rows, bytes_of(ids))];
+                // The op's output is a view of the cache.
+                Case {
+                    graph,
+                    inputs,
+                    output: cache,
+                }
+            };
+            case(&[5, 0, 3]).same_bytes();
+            case(&[5, 6, 7]).same_error();
+        }
+    }
+}
+
+const PLAIN: PagedAttention = PagedAttention {
+    heads: 4,
+    kv_heads: 2,
+    head_dim: 36,
+    scale: 0.3,
+    block_size: 4,
+    window: None,
+    softcap: None,
+};
+
+fn paged(a: PagedAttention, cache: DType, table: [u32; 6], sequence: &[u32], positions: &[u32]) -> Case {
+    let (slots, kv_width) = (6 * a.block_size, a.kv_heads * a.head_dim);
+    let values = |seed| {
+        let values = rng(seed).vec_in(slots * kv_width, -2.0, 2.0);
+        let bytes = match cache {
+            DType::F32 => bytes_of(&values),
+            _ => bytes_of(&values.iter().map(|&v| f16::from_f32(v).to_bits()).collect::<Vec<_>>()),
+        };
+        (TensorDesc::new([slots, kv_width], cache, Layout::RowMajor), bytes)
+    };
+    let inputs = vec![
+        random([positions.len(), a.heads * a.head_dim], 11),
+        values(12),
+        values(13),
+        (TensorDesc::u32([2, 3]), bytes_of(&table)),
+        indices(sequence),
+        indices(positions),
+    ];
+    Case::of(Op::PagedAttention(a), inputs)
+}
+
+const TABLE: [u32; 6] = [5, 0, 3, 1, 4, 2];
+
+#[test]
+fn paged_attention() {
+    let wide = PagedAttention {
+        heads: 3,
+        kv_heads: 1,
+        head_dim: 128,
+        ..PLAIN
+    };
+    let window = PagedAttention {
+        window: Some(3),
+        ..PLAIN
+    };
+    let capped = PagedAttention {
+        softcap: Some(1.5),
+        ..PLAIN
+    };
+    for cache in [DType::F32, DType::F16] {
+        for a in [PLAIN, wide, window, capped] {
+            paged(a, cache, TABLE, &[0, 1, 0, 1, 1], &[0, 10, 9, 3, 11]).close(1e-5);
+        }
+    }
+}
+
+#[test]
+fn paged_attention_with_an_index_out_of_range() {
+    for cache in [DType::F32, DType::F16] {
+        paged(PLAIN, cache, TABLE, &[0, 2, 3], &[0, 1, 1]).same_error();
+        paged(PLAIN, cache, TABLE, &[0, 1, 1], &[0, 11, 12]).same_error();
+        // A block that token 2 sees, and token 1 does not.
+        paged(PLAIN, cache, [5, 6, 3, 1, 4, 2], &[1, 0, 0], &[11, 3, 4]).same_error();
+        // Behind the last token a table holds anything.
+        paged(PLAIN, cache, [5, 99, 99, 1, 4, 2], &[1, 0], &[11, 3]).close(1e-5);
+    }
+}
+
+#[test]
+fn rope_at_positions_with_scaling_and_factors() {
+    let (tokens, heads, dim) = (7, 3, 36);
+    let yarn = RopeScaling::Yarn {
+        factor: 4.0,
+        original_context: 32,
+        beta_fast: 32.0,
+        beta_slow: 1.0,
+    };
+    for style in [RopeStyle::HalfSplit, RopeStyle::Interleaved] {
+        for scaling in [RopeScaling::None, RopeScaling::Linear { factor: 4.0 }, yarn] {
+            for factors in [false, true] {
+                let rope = Rope {
+                    scaling,
+                    magnitude: 1.25,
+                    ..Rope::new(32, 10_000.0, style, 100)
+                };
+                let case = |positions: &[u32]| {
+                    let mut inputs = vec![random([1, tokens, heads, dim], 1), indices(positions)];
+                    if factors {
+                        let divisors: Vec<f32> = (0..16).map(|i| 1.0 + i as f32 / 4.0).collect();
+                        inputs.push((TensorDesc::f32([16]), bytes_of(&divisors)));
+                    }
+                    Case::of(Op::Rope(rope), inputs)
+                };
+                case(&[0, 99, 5, 5, 31, 32, 64]).close(1e-5);
+                case(&[0, 99, 5, 100, 31, 101, 64]).same_error();
+            }
+        }
+    }
+}
+
+#[test]
+fn activations() {
+    for n in [1, 31, 33, 129, 1025] {
+        Case::of(Op::GeGlu, vec![random([3, n], 1), random([3, n], 2)]).close(1e-5);
+        Case::of(Op::Silu, vec![random([3, n], 3)]).close(1e-6);
+        for cap in [0.5, 30.0] {
+            Case::of(Op::Softcap { cap }, vec![random([3, n], 4)]).close(1e-5);
+        }
+        Case::of(Op::Mul, vec![random([3, n], 5), random([n], 6)]).close(0.0);
+    }
+}
+
+#[test]
+fn casts_to_the_last_bit() {
+    // Ties of both float types, a value too large for f16, a denormal of f16.
+    let values = [
+        1.0,
+        -2.5,
+        1.0 + 1.0 / 2048.0,
+        1.0 + 3.0 / 2048.0,
+        1.0 + 1.0 / 256.0,
+        1e6,
+        6e-8,
+        0.0,
+        f32::INFINITY,
+    ];
+    let shape = [values.len()];
+    for from in [DType::F32, DType::F16, DType::Bf16] {
+        let source = match from {
+            DType::F32 => bytes_of(&values),
+            DType::F16 => bytes_of(&values.map(|v| f16::from_f32(v).to_bits())),
+            _ => bytes_of(&values.map(|v| half::bf16::from_f32(v).to_bits())),
+        };
+        for to in [DType::F32, DType::F16, DType::Bf16] {
+            let x = TensorDesc::new(shape, from, Layout::RowMajor);
+            Case::of(Op::Cast { to }, vec![(x, source.clone())]).same_bytes();
+        }
+    }
+}
+
+#[test]
+fn concat_along_every_axis() {
+    for axis in 0..3 {
+        let (mut a, mut b) = ([2, 3, 33], [2, 3, 33]);
+        (a[axis], b[axis]) = (1, 5);
+        Case::of(Op::Concat { axis }, vec![random(a, 1), random(b, 2)]).close(0.0);
+    }
+}
+
+/// Few values, so that many are equal, and some that are no numbers.
+fn ties(shape: [usize; 2], seed: u64) -> (TensorDesc, Vec<u8>) {
+    let odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0];
+    let mut random = rng(seed);
+    let mut value = || match random.below(6) {
+        0 => odd[random.below(odd.len())],
+        _ => random.below(5) as f32 - 2.0,
+    };
+    let values: Vec<f32> = (0..shape[0] * shape[1]).map(|_| value()).collect();
+    (TensorDesc::f32(shape), bytes_of(&values))
+}
+
+#[test]
+fn largest_values_with_ties() {
+    for n in [1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000] {
+        Case::of(Op::ArgMax, vec![random([2, 3, n], n as u64)]).same_bytes();
+        Case::of(Op::ArgMax, vec![ties([5, n], n as u64)]).same_bytes();
+        for k in [1, n.div_ceil(2), n] {
+            Case::of(Op::TopK { k }, vec![random([2, 3, n], n as u64)]).same_bytes();
+            Case::of(Op::TopK { k }, vec![ties([5, n], n as u64)]).same_bytes();
+        }
+    }
+    let none = (TensorDesc::f32([2, 40]), bytes_of(&[f32::NAN; 80]));
+    Case::of(Op::ArgMax, vec![none.clone()]).same_bytes();
+    Case::of(Op::TopK { k: 3 }, vec![none]).same_bytes();
+    Case::of(Op::TopK { k: 50 }, vec![random([1, 32_003], 1)]).same_bytes();
+}
