@@ -234,7 +234,7 @@ fn an_index_out_of_range_is_the_same_error_on_both_backends() {
     let ids: &[u32] = &[2, 3, 9];
     for (op, x, limit) in [
         (Op::GetRows, TensorDesc::f32([3, 4]), 3),
-        (Op::Rope(rope), TensorDesc::f32([3, 1, 4]), 8),
+        (Op::Rope(rope), TensorDesc::f32([1, 3, 1, 4]), 8),
     ] {
         let mut graph = Graph::new();
         let x = graph.add_tensor(x);
