@@ -20,6 +20,7 @@ pub use buffer::{CpuBuffer, SharedBytes};
 use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, HostAccess, Op, TensorDesc, TensorId};
 use operand::{Operand, gather, scatter};
+use rocmforge_memory::sysfs::Sysfs;
 use std::sync::Arc;
 use threads::Threads;
 
@@ -323,6 +324,13 @@ impl HostAccess for CpuBackend {
 
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {
         Ok(self.bytes(self.slots.desc(id)?)?.to_vec())
+    }
+
+    /// Three quarters of what programs can still have without swapping: the rest stays for everybody else. Only where the system is
+    /// Linux.
+    fn available_bytes(&self) -> Option<usize> {
+        let available = Sysfs::host().memory().available?;
+        usize::try_from(available.0 / 4 * 3).ok()
     }
 
     fn load(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {

@@ -7,21 +7,34 @@ use std::arch::x86_64::*;
 use super::half_float::f16_to_f32;
 use crate::tensor_type::TensorType;
 
-/// The dot product of whole blocks with as many values. `None`: the CPU cannot, or the type has none here.
-pub(super) fn dot_of(ty: TensorType) -> Option<fn(&[u8], &[f32]) -> f32> {
+/// A dot product of whole blocks with as many values.
+pub(super) type Dot = fn(&[u8], &[f32]) -> f32;
+
+/// The dot product of a type. `None`: the CPU cannot, or the type has none here.
+pub(super) fn dot_of(ty: TensorType) -> Option<Dot> {
     if !is_available() {
         return None;
     }
-    // SAFETY: AVX2, FMA and F16C have just been found, and a CPU does not lose them.
+    // Each of these asks for the CPU just found; nothing else can name them.
     Some(match ty {
-        TensorType::Q4_0 => |bytes, x| unsafe { dot::<Q4_0, 18>(bytes, x) },
-        TensorType::Q4_1 => |bytes, x| unsafe { dot::<Q4_1, 20>(bytes, x) },
-        TensorType::Q5_0 => |bytes, x| unsafe { dot::<Q5_0, 22>(bytes, x) },
-        TensorType::Q5_1 => |bytes, x| unsafe { dot::<Q5_1, 24>(bytes, x) },
-        TensorType::Q8_0 => |bytes, x| unsafe { dot::<Q8_0, 34>(bytes, x) },
-        TensorType::F16 => |bytes, x| unsafe { dot_f16(bytes, x) },
+        TensorType::Q4_0 => of_numbers::<Q4_0, 18>,
+        TensorType::Q4_1 => of_numbers::<Q4_1, 20>,
+        TensorType::Q5_0 => of_numbers::<Q5_0, 22>,
+        TensorType::Q5_1 => of_numbers::<Q5_1, 24>,
+        TensorType::Q8_0 => of_numbers::<Q8_0, 34>,
+        TensorType::F16 => of_f16,
         _ => return None,
     })
+}
+
+fn of_numbers<F: Numbers<B>, const B: usize>(bytes: &[u8], x: &[f32]) -> f32 {
+    // SAFETY: `dot_of` gives this function away only where `is_available` has found AVX2, FMA and F16C.
+    unsafe { dot::<F, B>(bytes, x) }
+}
+
+fn of_f16(bytes: &[u8], x: &[f32]) -> f32 {
+    // SAFETY: `dot_of` gives this function away only where `is_available` has found AVX2, FMA and F16C.
+    unsafe { dot_f16(bytes, x) }
 }
 
 /// Whether the CPU has AVX2, FMA and F16C.

@@ -138,7 +138,8 @@ mod tests {
         let text = "x<e>";
         assert_eq!(added.find(text, 0, &[]), None);
         assert_eq!(added.find(text, 0, &[0..2, 2..4]), None);
-        assert_eq!(added.find(text, 0, &[0..3]), None);
+        let short: &[Range<usize>] = &[Range { start: 0, end: 3 }];
+        assert_eq!(added.find(text, 0, short), None);
         assert_eq!(added.find(text, 0, &[0..1, 1..4]), Some(Found { span: 1..4, id: 7 }));
     }
 
