@@ -1,7 +1,8 @@
-//! LLM inference building blocks for AMD GPUs that share the card with a desktop.
+//! Language-model engine for AMD GPUs that share the card with a desktop.
 //!
-//! This crate is the front door: it re-exports the layers below under short names and chooses who implements HIP
-//! ([`device::open`]): AMD's library, NVIDIA's driver, or a simulated gfx1100 in this process.
+//! This crate re-exports the layers below under short names and chooses the provider of HIP ([`device::open`]): AMD's library, NVIDIA's
+//! driver, or a simulated card in this process. The feature `models` adds GGUF files, language models and sentence encoders (`gguf`,
+//! `models`).
 //!
 //! ```
 //! use rocmforge::ggml::{Graph, HipGgmlBackend, HostAccess, Op, TensorDesc, executor};
