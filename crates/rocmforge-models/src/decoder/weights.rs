@@ -118,7 +118,8 @@ impl Finder<'_> {
         Ok(LayerWeights {
             attention_norm: self.norm(Role::AttentionNorm, c.width)?,
             qkv,
-            qkv_bias: match row.qkv_bias {
+            // Some checkpoints of architectures without biases were trained with them.
+            qkv_bias: match row.qkv_bias || self.find(Role::QueryBias)?.is_some() {
                 false => None,
                 true => Some([
                     self.vector(Role::QueryBias, q_width)?,

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use rocmforge_ggml::HostAccess;
+use rocmforge_gguf::Gguf;
 use rocmforge_models::{Chunk, Context, Engine, EngineOptions, Model, Outputs};
 use serde::Deserialize;
 
@@ -200,14 +201,22 @@ impl Tiny {
         serde_json::from_slice(&text).expect("the fixture's format")
     }
 
+    pub(crate) fn gguf(&self) -> Gguf {
+        Gguf::open(folder().join("tiny").join(&self.file)).expect("a committed model")
+    }
+
     pub(crate) fn open(&self) -> Model {
-        Model::open(folder().join("tiny").join(&self.file)).expect("a committed model")
+        Model::from_gguf(self.gguf()).expect("a model")
     }
 
     /// Compares all log-probabilities with the reference's, the tokens given in chunks of `chunk`. Returns the largest difference.
     pub(crate) fn check<B: HostAccess>(&self, backend: B, chunk: usize) -> f64 {
-        let model = self.open();
-        let mut engine = engine(backend, &model, self.context.unwrap_or(64));
+        self.check_model(&self.open(), backend, chunk)
+    }
+
+    /// [`Self::check`] of the same model from elsewhere.
+    pub(crate) fn check_model<B: HostAccess>(&self, model: &Model, backend: B, chunk: usize) -> f64 {
+        let mut engine = engine(backend, model, self.context.unwrap_or(64));
         let sequence = engine.add_sequence(&self.ids[..1]).expect("room");
         let mut rows: Vec<Vec<f32>> = Vec::new();
         for tokens in self.ids.chunks(chunk) {
