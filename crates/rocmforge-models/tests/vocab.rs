@@ -30,11 +30,7 @@ const FAMILIES: &[(&str, usize)] = &[
 
 /// The folder of the files, if it is there.
 fn folder() -> Option<PathBuf> {
-    let models = std::env::var_os("ROCMFORGE_MODELS_DIR").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/models"),
-        PathBuf::from,
-    );
-    Some(models.join("llama-vocab")).filter(|folder| folder.is_dir())
+    Some(rocmforge_testkit::test_model_path("llama-vocab")).filter(|folder| folder.is_dir())
 }
 
 macro_rules! folder_or_skip {

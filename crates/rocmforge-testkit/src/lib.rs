@@ -9,6 +9,7 @@
 //! * [`DummyBackend`] runs graphs without memory or arithmetic, to test their logic.
 //! * [`on_every_card`] runs the tests of a binary once more on the other simulated card.
 //! * [`skip!`] ends a test that cannot run, visibly.
+//! * [`test_model_path`] says where a model lies that was fetched.
 //! * [`lock`] keeps two processes off one card.
 //!
 //! ```
@@ -36,6 +37,7 @@ mod fixture;
 mod gpu_test;
 mod lease;
 pub mod lock;
+mod models;
 mod needs;
 pub mod pulse;
 pub mod report;
@@ -46,6 +48,7 @@ pub use dummy::{DummyBackend, DummyBackendStats};
 pub use fixture::{GPU_FIXTURE, GpuTestFixture};
 pub use gpu_test::{GpuTest, Verdict};
 pub use lease::{GpuLease, LeaseFailure, LeaseFault, LeaseOptions, gpu, gpu_with};
+pub use models::{MODELS_VARIABLE, test_model_path};
 pub use needs::{Feature, On};
 pub use rocmforge_memory::Bytes;
 pub use rocmforge_sim::Arch;

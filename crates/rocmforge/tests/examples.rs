@@ -323,11 +323,7 @@ fn ctrl_c_ends_the_answer_and_not_the_program() {
 /// The chat model that `cargo xtask model smollm2` fetches.
 #[test]
 fn smollm2_knows_the_capital_of_france() {
-    let root = std::env::var_os("ROCMFORGE_MODELS_DIR").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/models"),
-        PathBuf::from,
-    );
-    let model = root.join("smollm2/SmolLM2-135M-Instruct.Q4_1.gguf");
+    let model = rocmforge_testkit::test_model_path("smollm2/SmolLM2-135M-Instruct.Q4_1.gguf");
     if !model.exists() {
         skip!("SmolLM2 is absent: cargo xtask model smollm2");
     }

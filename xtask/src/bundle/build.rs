@@ -1,9 +1,9 @@
 //! Building what goes into a bundle, without symbols.
 
-use super::contents::{BENCH, ENCODE, FAULTS, TESTS};
+use super::contents::{BENCH, DATA, ENCODE, FAULTS, TESTS};
 use super::{BundleError, LAUNCHER, at};
-use crate::cargo;
 use crate::test_gpu::discover::{TestBinary, binaries};
+use crate::{cargo, workspace_root};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,30 @@ pub(super) fn test_binaries(parts: &Path) -> Result<(), BundleError> {
         }
     }
     Ok(())
+}
+
+/// What the tests read.
+pub(super) fn test_data(parts: &Path) -> Result<(), BundleError> {
+    for (package, paths) in DATA {
+        for path in *paths {
+            let from = workspace_root().join("crates").join(package).join(path);
+            copy(&from, &parts.join(TESTS).join(package).join(path))?;
+        }
+    }
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), BundleError> {
+    if from.is_dir() {
+        for entry in fs::read_dir(from).map_err(at(from))? {
+            let entry = entry.map_err(at(from))?;
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        return Ok(());
+    }
+    let folder = to.parent().unwrap_or(to);
+    fs::create_dir_all(folder).map_err(at(folder))?;
+    fs::copy(from, to).map_err(at(from)).map(drop)
 }
 
 /// The example that encodes sentences on a device.

@@ -2,6 +2,7 @@
 
 use super::{BundleError, payload};
 use crate::test_gpu::discover::TestBinary;
+use rocmforge_testkit::MODELS_VARIABLE;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,8 +14,16 @@ pub(super) const ENCODE: &str = "encode";
 pub(super) const BENCH: &str = "bench";
 pub(super) const MODELS: &str = "models";
 pub(super) const MODEL: &str = "models/all-MiniLM-L6-v2";
-/// Tells tests where the models are.
-pub(super) const MODELS_VARIABLE: &str = "ROCMFORGE_MODELS";
+/// Files that the GPU tests of a crate read, relative to the crate. In a bundle they lie where the tests run.
+pub(super) const DATA: &[(&str, &[&str])] = &[(
+    "rocmforge-models",
+    &[
+        "tests/reference/tiny",
+        "tests/reference/tiny.json",
+        "tests/reference/smollm2.json",
+        "tests/reference/smollm2-logits.f32",
+    ],
+)];
 
 /// A bundle whose payload is unpacked.
 #[derive(Debug, Clone)]

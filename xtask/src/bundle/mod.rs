@@ -5,6 +5,7 @@
 //! DIR/xtask.gz     the command
 //! DIR/bundle.json  what the payload holds: names, sizes, SHA-256
 //! DIR/payload.zst  test and bench binaries, the example `encode`, the model with its weights as f16
+//! DIR/parts/       with --parts, the language model that the tests read, in parts of at most the same size
 //! ```
 //!
 //! `DIR/xtask test-gpu --bundle DIR` unpacks the payload under `DIR/unpacked` and runs the tests from there.
@@ -12,17 +13,19 @@
 mod build;
 mod contents;
 mod half_model;
+mod parts;
 mod payload;
 
 pub(crate) use contents::Contents;
 
+use crate::model::Model;
 use crate::{Outcome, workspace_root};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The most that a bundle may have, in bytes: 60 MiB.
+/// The most that a bundle may have, in bytes, and each of its parts: 60 MiB.
 const LARGEST: u64 = 60 << 20;
 /// Where a bundle is made, in the workspace.
 const OUT: &str = "target/bundle";
@@ -41,6 +44,10 @@ pub(crate) struct Args {
     /// Leaves out the bench binary, which is built with optimisation and takes minutes.
     #[arg(long)]
     without_benches: bool,
+    /// Adds SmolLM2, which the tests of language models read, in `parts` of at most 60 MiB. They need not travel with the rest, but
+    /// must all be there when it runs.
+    #[arg(long)]
+    parts: bool,
 }
 
 /// Why there is no bundle, or none that can be used.
@@ -64,16 +71,29 @@ pub(crate) enum BundleError {
         found: String,
         expected: String,
     },
+    #[error(
+        "a part of the bundle is not there: {path} ({why}); it must have {bytes} bytes and the SHA-256 {sha256}: copy it there from the \
+         folder `parts` of the bundle as it was made, or make the bundle again; one made without --parts runs without it, and tests that \
+         need it are skipped"
+    )]
+    Part {
+        path: PathBuf,
+        why: String,
+        bytes: u64,
+        sha256: String,
+    },
     #[error("the weights cannot be stored as f16: {0}")]
     Weights(String),
 }
 
-/// Makes the bundle of the workspace in its usual place, without benches.
+/// Makes the bundle of the workspace in its usual place, without benches; without SmolLM2 if that cannot be fetched.
 pub(crate) fn make_default() -> Result<PathBuf, Box<dyn std::error::Error>> {
     let out = PathBuf::from(OUT);
+    crate::model::ensure_for_tests(&[Model::Smollm2]);
     run(Args {
         out: out.clone(),
         without_benches: true,
+        parts: crate::model::is_fetched(Model::Smollm2),
     })?;
     Ok(workspace_root().join(out))
 }
@@ -90,21 +110,27 @@ pub(crate) fn run(args: Args) -> Outcome {
         .prefix(".bundling-")
         .tempdir_in(parent)
         .map_err(at(parent))?;
-    let (parts, made) = (work.path().join("parts"), work.path().join("bundle"));
-    for folder in [&parts, &made] {
+    let (files, made) = (work.path().join("files"), work.path().join("bundle"));
+    for folder in [&files, &made] {
         fs::create_dir_all(folder).map_err(at(folder))?;
     }
 
     build::command(&made)?;
-    build::test_binaries(&parts)?;
-    build::example(&parts)?;
+    build::test_binaries(&files)?;
+    build::test_data(&files)?;
+    build::example(&files)?;
     if !args.without_benches {
-        build::bench_binary(&parts)?;
+        build::bench_binary(&files)?;
     }
     tell!("storing the model's weights as f16 …");
-    half_model::copy(&crate::model::ensure_minilm()?, &parts.join(contents::MODEL))?;
+    half_model::copy(&crate::model::ensure(Model::Minilm)?, &files.join(contents::MODEL))?;
+    let mut wholes = Vec::new();
+    if args.parts {
+        let (file, path) = crate::model::ensure_file(Model::Smollm2)?;
+        wholes.push(parts::cut(&file, format!("{}/{path}", contents::MODELS), &made)?);
+    }
     tell!("packing …");
-    payload::pack(&parts, &made, revision())?;
+    payload::pack(&files, &made, revision(), wholes)?;
     let bytes = sizes(&made)?;
     let swapped = work.path().join("old");
     if out.exists() {
@@ -115,12 +141,16 @@ pub(crate) fn run(args: Args) -> Outcome {
     Ok(())
 }
 
-/// The bundle's size; an error if it is too large.
+/// The bundle's size without its parts; an error if it is too large.
 fn sizes(made: &Path) -> Result<u64, BundleError> {
     let mut parts = Vec::new();
     for entry in fs::read_dir(made).map_err(at(made))? {
         let entry = entry.map_err(at(made))?;
-        let bytes = entry.metadata().map_err(at(made))?.len();
+        let file = entry.metadata().map_err(at(made))?;
+        if file.is_dir() {
+            continue;
+        }
+        let bytes = file.len();
         parts.push((bytes, entry.file_name().to_string_lossy().into_owned()));
     }
     parts.sort_by_key(|&(bytes, _)| std::cmp::Reverse(bytes));

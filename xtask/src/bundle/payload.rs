@@ -2,6 +2,7 @@
 //! code: a window over all of them finds it.
 
 use super::contents::MODELS;
+use super::parts::{self, Whole};
 use super::{BundleError, MANIFEST, PAYLOAD, at};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -26,6 +27,9 @@ struct Manifest {
     /// What it was built from, as git calls it.
     revision: Option<String>,
     files: Vec<Packed>,
+    /// Files that lie beside the payload, in parts.
+    #[serde(default)]
+    wholes: Vec<Whole>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -43,13 +47,23 @@ impl Packed {
     /// Its place under `folder`, if it is there and not elsewhere.
     fn place(&self, folder: &Path) -> Option<PathBuf> {
         let path = Path::new(&self.path);
-        let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-        (inside && self.bytes <= LARGEST).then(|| folder.join(path))
+        (inside(path) && self.bytes <= LARGEST).then(|| folder.join(path))
     }
 }
 
-/// Packs the files under `parts` into the payload of `bundle`, and writes its manifest.
-pub(super) fn pack(parts: &Path, bundle: &Path, revision: Option<String>) -> Result<(), BundleError> {
+/// Whether a path stays below the folder that it is joined to.
+pub(super) fn inside(path: &Path) -> bool {
+    let mut components = path.components().peekable();
+    components.peek().is_some() && components.all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// Packs the files under `parts` into the payload of `bundle`, and writes its manifest, in which `wholes` are named too.
+pub(super) fn pack(
+    parts: &Path,
+    bundle: &Path,
+    revision: Option<String>,
+    wholes: Vec<Whole>,
+) -> Result<(), BundleError> {
     let mut paths = Vec::new();
     collect(parts, &mut paths)?;
     // The binaries side by side.
@@ -88,7 +102,12 @@ pub(super) fn pack(parts: &Path, bundle: &Path, revision: Option<String>) -> Res
     };
     let files = written().map_err(io)?;
     let manifest = bundle.join(MANIFEST);
-    let text = serde_json::to_vec_pretty(&Manifest { revision, files }).expect("plain data");
+    let contents = Manifest {
+        revision,
+        files,
+        wholes,
+    };
+    let text = serde_json::to_vec_pretty(&contents).expect("plain data");
     fs::write(&manifest, text).map_err(at(&manifest))
 }
 
@@ -103,7 +122,8 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<(), BundleError> {
     Ok(())
 }
 
-/// Unpacks and checks the payload of `bundle`, unless that was done before. Where it lies, and what it was built from.
+/// Unpacks and checks the payload of `bundle` and joins what comes in parts, unless that was done before. Where it lies, and what it
+/// was built from.
 pub(super) fn unpack(bundle: &Path) -> Result<(PathBuf, Option<String>), BundleError> {
     let bundle = bundle.canonicalize().map_err(at(bundle))?;
     let unreadable = |why: String| BundleError::Unreadable(bundle.clone(), why);
@@ -113,14 +133,22 @@ pub(super) fn unpack(bundle: &Path) -> Result<(PathBuf, Option<String>), BundleE
     // Another bundle in the same place has another name here.
     let name = &hex(&Sha256::digest(&text))[..16];
     let (folder, place) = (bundle.join("unpacked"), bundle.join("unpacked").join(name));
-    if place.exists() {
-        return Ok((place, manifest.revision));
+    if !place.exists() {
+        unpack_files(&bundle, &manifest.files, &folder, &place)?;
     }
-    fs::create_dir_all(&folder).map_err(at(&folder))?;
+    for whole in &manifest.wholes {
+        parts::join(whole, &bundle, &place)?;
+    }
+    Ok((place, manifest.revision))
+}
+
+/// Unpacks and checks the payload beside its `place` in `folder`, then moves it there.
+fn unpack_files(bundle: &Path, packed: &[Packed], folder: &Path, place: &Path) -> Result<(), BundleError> {
+    fs::create_dir_all(folder).map_err(at(folder))?;
     let work = tempfile::Builder::new()
         .prefix(".unpacking-")
-        .tempdir_in(&folder)
-        .map_err(at(&folder))?;
+        .tempdir_in(folder)
+        .map_err(at(folder))?;
     let payload = bundle.join(PAYLOAD);
     let decoder = File::open(&payload).and_then(|file| {
         let mut decoder = zstd::stream::read::Decoder::new(BufReader::new(file))?;
@@ -129,18 +157,18 @@ pub(super) fn unpack(bundle: &Path) -> Result<(PathBuf, Option<String>), BundleE
     });
     let mut decoder = decoder.map_err(at(&payload))?;
     let files = work.path().join("files");
-    for file in &manifest.files {
-        let path = file
-            .place(&files)
-            .ok_or_else(|| unreadable(format!("{:?} is no usable name or size", file.path)))?;
+    for file in packed {
+        let path = file.place(&files).ok_or_else(|| {
+            let why = format!("{:?} is no usable name or size", file.path);
+            BundleError::Unreadable(bundle.to_owned(), why)
+        })?;
         unpack_one(&mut decoder, file, &path)?;
     }
-    match fs::rename(&files, &place) {
+    match fs::rename(&files, place) {
         // Somebody else was faster; theirs is the same.
-        Err(_) if place.exists() => {}
-        renamed => renamed.map_err(at(&place))?,
+        Err(_) if place.exists() => Ok(()),
+        renamed => renamed.map_err(at(place)),
     }
-    Ok((place, manifest.revision))
 }
 
 fn unpack_one(from: &mut impl Read, file: &Packed, to: &Path) -> Result<(), BundleError> {
@@ -189,6 +217,6 @@ fn joined(planes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

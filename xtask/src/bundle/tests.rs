@@ -5,6 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 
 /// A bundle of two test binaries and a model, and the folder it lies in.
 fn packed() -> (tempfile::TempDir, PathBuf) {
+    packed_with(|_| Vec::new())
+}
+
+fn packed_with(wholes: impl FnOnce(&Path) -> Vec<parts::Whole>) -> (tempfile::TempDir, PathBuf) {
     let work = tempfile::tempdir().unwrap();
     let (parts, bundle) = (work.path().join("parts"), work.path().join("bundle"));
     for (path, text, mode) in [
@@ -19,7 +23,7 @@ fn packed() -> (tempfile::TempDir, PathBuf) {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     }
     fs::create_dir(&bundle).unwrap();
-    payload::pack(&parts, &bundle, Some("v1-2-gabc".to_owned())).unwrap();
+    payload::pack(&parts, &bundle, Some("v1-2-gabc".to_owned()), wholes(&bundle)).unwrap();
     (work, bundle)
 }
 
@@ -35,7 +39,7 @@ fn what_was_packed_is_unpacked_once() {
     let said = Command::new(&tests[1].executable).output().unwrap();
     assert_eq!(said.stdout, b"b\n");
     let (variable, models) = contents.environment();
-    assert_eq!(variable, "ROCMFORGE_MODELS");
+    assert_eq!(variable, "ROCMFORGE_MODELS_DIR");
     let vocab = Path::new(&models).join("all-MiniLM-L6-v2/vocab.txt");
     assert_eq!(fs::read_to_string(&vocab).unwrap(), "a b c");
     let odd = vocab.with_file_name("odd.safetensors");
@@ -68,6 +72,7 @@ fn a_folder_that_is_something_else_is_not_replaced() {
     let args = Args {
         out: work.path().to_owned(),
         without_benches: true,
+        parts: false,
     };
     let error = run(args).unwrap_err().to_string();
     assert!(error.contains("is no bundle"), "{error}");
@@ -112,4 +117,143 @@ fn the_script_unpacks_the_command_and_runs_it() {
     pack("#!/bin/sh\nprintf '%s|' \"$@\"\nexit 7\n");
     assert_eq!(run(), "one|two words|");
     assert_eq!(run(), "one|two words|");
+}
+
+/// Eleven bytes in three parts: four, four, three.
+const WHOLE: &[u8] = b"eleven byte";
+const WHOLE_PATH: &str = "models/language/whole.gguf";
+
+/// A bundle as [`packed`] with the file above in parts, and the folder of its parts.
+fn in_parts() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let (work, bundle) = packed_with(|bundle| {
+        let from = bundle.with_file_name("whole");
+        fs::write(&from, WHOLE).unwrap();
+        vec![parts::cut_to(&from, WHOLE_PATH.to_owned(), bundle, 4).unwrap()]
+    });
+    let folder = bundle.join("parts");
+    (work, bundle, folder)
+}
+
+/// Files under the unpacked folder of the model in parts.
+fn joined(bundle: &Path) -> Vec<(String, Vec<u8>)> {
+    let unpacked = fs::read_dir(bundle.join("unpacked")).into_iter().flatten().flatten();
+    let folders = unpacked.map(|entry| entry.path().join("models/language"));
+    let files = folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    files
+        .map(|file| (file.file_name().into_string().unwrap(), fs::read(file.path()).unwrap()))
+        .collect()
+}
+
+#[test]
+fn parts_are_joined_once() {
+    let (_work, bundle, folder) = in_parts();
+    let mut sizes: Vec<(String, u64)> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| {
+            (
+                entry.file_name().into_string().unwrap(),
+                entry.metadata().unwrap().len(),
+            )
+        })
+        .collect();
+    sizes.sort();
+    let expected = [1, 2, 3].map(|index| (format!("whole.gguf.part{index}-of-3"), if index < 3 { 4 } else { 3 }));
+    assert_eq!(sizes, expected);
+
+    let contents = Contents::of(&bundle).unwrap();
+    let whole = Path::new(&contents.environment().1).join("language/whole.gguf");
+    assert_eq!(fs::read(&whole).unwrap(), WHOLE);
+    assert_eq!(fs::metadata(&whole).unwrap().permissions().mode() & 0o777, 0o644);
+    assert_eq!(joined(&bundle).len(), 1, "nothing else is left");
+    // The second time, what is there is used, and the parts are not needed.
+    fs::remove_dir_all(&folder).unwrap();
+    fs::write(&whole, "changed").unwrap();
+    Contents::of(&bundle).unwrap();
+    assert_eq!(fs::read(&whole).unwrap(), b"changed");
+}
+
+#[test]
+fn a_missing_part_is_named_and_may_come_later() {
+    let (_work, bundle, folder) = in_parts();
+    let (second, elsewhere) = (folder.join("whole.gguf.part2-of-3"), bundle.join("elsewhere"));
+    fs::rename(&second, &elsewhere).unwrap();
+    let error = Contents::of(&bundle).unwrap_err().to_string();
+    // SHA-256 of "en b", from sha256sum.
+    let hash = "48e6c0cd79693ca224fda50622b416f32b19357417b8b6bad3ec01da132ab56f";
+    for wanted in [
+        "parts/whole.gguf.part2-of-3",
+        "4 bytes",
+        hash,
+        "copy it there",
+        "without --parts",
+    ] {
+        assert!(error.contains(wanted), "{wanted}: {error}");
+    }
+    assert_eq!(joined(&bundle), []);
+    fs::rename(&elsewhere, &second).unwrap();
+    Contents::of(&bundle).unwrap();
+    assert_eq!(joined(&bundle), [("whole.gguf".to_owned(), WHOLE.to_owned())]);
+}
+
+#[test]
+fn a_damaged_part_is_named_and_nothing_is_left() {
+    let (_work, bundle, folder) = in_parts();
+    let third = folder.join("whole.gguf.part3-of-3");
+    for (damaged, why) in [
+        ("ytE", "it is damaged: its SHA-256 is"),
+        ("yt", "it has 2 bytes"),
+        ("yte.", "it has 4 bytes"),
+    ] {
+        fs::write(&third, damaged).unwrap();
+        let error = Contents::of(&bundle).unwrap_err();
+        assert!(
+            matches!(&error, BundleError::Part { path, .. } if path.ends_with("parts/whole.gguf.part3-of-3")),
+            "{error}"
+        );
+        assert!(error.to_string().contains(why), "{error}");
+        assert_eq!(joined(&bundle), []);
+    }
+}
+
+#[test]
+fn parts_in_the_wrong_order_and_names_that_leave_the_bundle_are_refused() {
+    let (_work, bundle, _) = in_parts();
+    let manifest = bundle.join(MANIFEST);
+    let text = fs::read_to_string(&manifest).unwrap();
+    let change = |text: &str| fs::write(&manifest, text).unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    json["wholes"][0]["parts"].as_array_mut().unwrap().swap(0, 1);
+    change(&json.to_string());
+    let error = Contents::of(&bundle).unwrap_err();
+    assert!(
+        matches!(&error, BundleError::Damaged { path, .. } if path == WHOLE_PATH),
+        "{error}"
+    );
+
+    for (from, to) in [
+        (WHOLE_PATH, "../whole.gguf"),
+        (WHOLE_PATH, "/whole.gguf"),
+        (WHOLE_PATH, ""),
+        ("whole.gguf.part2-of-3", "../../whole"),
+        ("\"bytes\": 3", "\"bytes\": 18446744073709551615"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        change(&text.replacen(from, to, 1));
+        let error = Contents::of(&bundle).unwrap_err();
+        assert!(matches!(error, BundleError::Unreadable(..)), "{to}: {error}");
+    }
+    assert_eq!(joined(&bundle), []);
+}
+
+#[test]
+fn a_bundle_without_parts_needs_none() {
+    let (_work, bundle) = packed();
+    let manifest = bundle.join(MANIFEST);
+    let mut json: serde_json::Value = serde_json::from_str(&fs::read_to_string(&manifest).unwrap()).unwrap();
+    // As bundles were before there were parts.
+    assert!(json.as_object_mut().unwrap().remove("wholes").is_some());
+    fs::write(&manifest, json.to_string()).unwrap();
+    Contents::of(&bundle).unwrap();
+    assert!(!bundle.join("parts").exists());
 }

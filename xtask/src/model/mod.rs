@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::{Outcome, workspace_root};
+use rocmforge_testkit::MODELS_VARIABLE;
 pub(crate) use table::Model;
 use table::Row;
 
@@ -95,9 +96,36 @@ pub(crate) fn ensure(model: Model) -> Result<PathBuf, ModelError> {
     Ok(directory)
 }
 
-/// The directory of all-MiniLM-L6-v2; fetches the model if it is not there.
-pub(crate) fn ensure_minilm() -> Result<PathBuf, ModelError> {
-    ensure(Model::Minilm)
+/// Whether a model is where it would be fetched to.
+pub(crate) fn is_fetched(model: Model) -> bool {
+    is_there(model.row(), &directory(model.row()))
+}
+
+/// The file by which a model is known to be whole, and its path below the folder of models; fetches the model if it is not there.
+pub(crate) fn ensure_file(model: Model) -> Result<(PathBuf, String), ModelError> {
+    let (row, directory) = (model.row(), ensure(model)?);
+    Ok((
+        directory.join(row.file.name),
+        format!("{}/{}", row.directory, row.file.name),
+    ))
+}
+
+/// Fetches those of the models that are not there, and names each that could not be: tests without their model are skipped.
+/// Fetches nothing where the environment names another folder of models, as that is somebody's own.
+pub(crate) fn ensure_for_tests(models: &[Model]) {
+    if let Some(folder) = std::env::var_os(MODELS_VARIABLE).filter(|folder| !folder.is_empty()) {
+        tell!(
+            "{MODELS_VARIABLE} is set: tests find models in {}, and nothing is fetched",
+            folder.display()
+        );
+        return;
+    }
+    for model in models {
+        if let Err(error) = ensure(*model) {
+            let name = model.row().directory;
+            tell!("SKIP the model {name} is not here, its tests will be skipped: {error}");
+        }
+    }
 }
 
 fn directory(row: &Row) -> PathBuf {

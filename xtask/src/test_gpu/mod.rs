@@ -46,6 +46,7 @@ pub(crate) use args::Args;
 pub(crate) use verdict::TestGpuError;
 
 use crate::bundle::Contents;
+use crate::model::Model;
 use crate::{Outcome, workspace_root};
 use against::{Comparison, Run};
 use check::Checked;
@@ -61,6 +62,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What GPU tests read.
+const MODELS: &[Model] = &[Model::Minilm, Model::Smollm2];
 /// Time that what the run left behind may take to end.
 const LAST: Duration = Duration::from_secs(5);
 
@@ -191,9 +194,7 @@ impl Door {
             let binaries = runner
                 .build("gpu")
                 .map_err(|error| self.unless_interrupted(error.into()))?;
-            if let Err(error) = crate::model::ensure_minilm() {
-                tell!("the encoder model is not here, its tests will be skipped: {error}");
-            }
+            crate::model::ensure_for_tests(MODELS);
             binaries
         } else {
             let given = self.args.binary.iter().map(|path| discover::given(path));

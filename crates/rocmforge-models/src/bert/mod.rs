@@ -110,11 +110,11 @@ impl Bert {
     }
 
     /// Where `cargo xtask model minilm` puts all-MiniLM-L6-v2, relative to the workspace; in the folder that
-    /// `ROCMFORGE_MODELS` names, if it names one.
+    /// `ROCMFORGE_MODELS_DIR` names, if it names one.
     #[must_use]
     pub fn minilm_directory(workspace: &Path) -> PathBuf {
         let models =
-            std::env::var_os("ROCMFORGE_MODELS").map_or_else(|| workspace.join("target/models"), PathBuf::from);
+            std::env::var_os("ROCMFORGE_MODELS_DIR").map_or_else(|| workspace.join("target/models"), PathBuf::from);
         models.join("all-MiniLM-L6-v2")
     }
 

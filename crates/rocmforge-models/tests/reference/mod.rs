@@ -43,9 +43,13 @@ pub(crate) struct Scored {
     pub(crate) perplexity: f64,
 }
 
-/// The folder with the fixtures.
+/// The folder with the fixtures: where the test runs, which is the crate's folder or one of a bundle, or else where it was built.
 pub(crate) fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference")
+    let place = Path::new("tests/reference");
+    match place.exists() {
+        true => place.to_owned(),
+        false => Path::new(env!("CARGO_MANIFEST_DIR")).join(place),
+    }
 }
 
 impl Fixture {
@@ -70,14 +74,9 @@ impl Fixture {
     }
 }
 
-/// `target/models` of the workspace, or where `ROCMFORGE_MODELS_DIR` says.
+/// A file of a model that was fetched, if it is there.
 pub(crate) fn model_file(file: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("ROCMFORGE_MODELS_DIR").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/models"),
-        PathBuf::from,
-    );
-    let path = root.join(file);
-    path.exists().then_some(path)
+    Some(rocmforge_testkit::test_model_path(file)).filter(|path| path.exists())
 }
 
 /// An engine whose cache is as exact as the activations.
