@@ -11,11 +11,15 @@ use std::process::{Command, Stdio};
 
 const MESSAGES: [&str; 2] = ["--message-format", "json-render-diagnostics"];
 
-/// The GPU tests of each crate, and the tests with planted faults.
-pub(super) fn test_binaries(parts: &Path) -> Result<(), BundleError> {
+/// The GPU tests of each crate, and the tests with planted faults. Those of language models only with `language_models`: they and
+/// their data are of little use without a model, and the bundle has no room for all.
+pub(super) fn test_binaries(parts: &Path, language_models: bool) -> Result<(), BundleError> {
     for (target, folder) in [("gpu", TESTS), ("faults", FAULTS)] {
         let arguments = ["test", "--workspace", "--all-features", "--no-run", "--test", target];
         for binary in built(&arguments, "test", target)? {
+            if binary.package == "rocmforge-models" && !language_models {
+                continue;
+            }
             strip(
                 &binary.executable,
                 &parts.join(folder).join(&binary.package).join(target),

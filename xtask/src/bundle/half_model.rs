@@ -7,7 +7,7 @@ use safetensors::{Dtype, SafeTensors};
 use std::fs;
 use std::path::Path;
 
-const WEIGHTS: &str = "model.safetensors";
+pub(super) const WEIGHTS: &str = "model.safetensors";
 
 /// Copies the model, its weights rounded to f16 (to nearest, ties to even).
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), BundleError> {

@@ -44,8 +44,8 @@ pub(crate) struct Args {
     /// Leaves out the bench binary, which is built with optimisation and takes minutes.
     #[arg(long)]
     without_benches: bool,
-    /// Adds SmolLM2, which the tests of language models read, in `parts` of at most 60 MiB. They need not travel with the rest, but
-    /// must all be there when it runs.
+    /// Adds the tests of language models and SmolLM2, which they read. Weights then lie in `parts` of at most 60 MiB, which need not
+    /// travel with the rest but must all be there when it runs.
     #[arg(long)]
     parts: bool,
 }
@@ -116,8 +116,10 @@ pub(crate) fn run(args: Args) -> Outcome {
     }
 
     build::command(&made)?;
-    build::test_binaries(&files)?;
-    build::test_data(&files)?;
+    build::test_binaries(&files, args.parts)?;
+    if args.parts {
+        build::test_data(&files)?;
+    }
     build::example(&files)?;
     if !args.without_benches {
         build::bench_binary(&files)?;
@@ -128,6 +130,11 @@ pub(crate) fn run(args: Args) -> Outcome {
     if args.parts {
         let (file, path) = crate::model::ensure_file(Model::Smollm2)?;
         wholes.push(parts::cut(&file, format!("{}/{path}", contents::MODELS), &made)?);
+        // With the tests of language models, no room is left for the encoder's weights.
+        let path = format!("{}/{}", contents::MODEL, half_model::WEIGHTS);
+        let weights = files.join(&path);
+        wholes.push(parts::cut(&weights, path, &made)?);
+        fs::remove_file(&weights).map_err(at(&weights))?;
     }
     tell!("packing …");
     payload::pack(&files, &made, revision(), wholes)?;
