@@ -49,8 +49,12 @@ fuzz_target!(|bytes: &[u8]| {
                 blocks::dequantize(tensor.ty, data, &mut out).is_ok(),
                 blocks::can_dequantize(tensor.ty)
             );
-            let ones = vec![1.0; tensor.elements()];
-            assert_eq!(blocks::dot(tensor.ty, data, &ones).is_ok(), blocks::can_dequantize(tensor.ty));
+            let ones = vec![1.0; tensor.dims[0]];
+            let mut products = vec![0.0; tensor.rows()];
+            assert_eq!(
+                blocks::dots(tensor.ty, data, &ones, &mut products).is_ok(),
+                blocks::can_dequantize(tensor.ty)
+            );
         }
         writer
             .tensor(tensor.name.as_str(), &tensor.dims, tensor.ty, data)

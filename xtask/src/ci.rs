@@ -1,8 +1,9 @@
 //! `cargo xtask ci`: everything a change must pass, one step after another, with its time.
 
-use crate::model::Model;
-use crate::{Outcome, cargo};
+use crate::cargo;
 use clap::ValueEnum;
+use rocmforge_fetch_models::{Model, ensure_for_tests};
+use rocmforge_gpu_test::{Outcome, say};
 use std::time::Instant;
 
 /// `cargo xtask ci`.
@@ -11,6 +12,9 @@ pub(crate) struct Args {
     /// Runs only the steps whose name contains this.
     #[arg(long)]
     only: Option<String>,
+    /// Lists the steps and runs none.
+    #[arg(long)]
+    list: bool,
 }
 
 /// One step: its name, the command line after `cargo`, and an environment variable to set for it.
@@ -94,6 +98,18 @@ enum CiError {
     NoSuchStep(String),
 }
 
+/// The steps with what each runs.
+fn listing(steps: &[&Step]) -> String {
+    let rows = steps.iter().map(|step| {
+        let variable = step
+            .env
+            .map(|(name, value)| format!("{name}='{value}' "))
+            .unwrap_or_default();
+        format!("{:<10} {variable}cargo {}\n", step.name, step.cargo.join(" "))
+    });
+    rows.collect()
+}
+
 /// Runs the steps, prints a table of them, and fails if one failed.
 pub(crate) fn run(args: Args) -> Outcome {
     let steps: Vec<&Step> = STEPS
@@ -103,8 +119,12 @@ pub(crate) fn run(args: Args) -> Outcome {
     if steps.is_empty() {
         return Err(CiError::NoSuchStep(args.only.unwrap_or_default()).into());
     }
+    if args.list {
+        say!("{}", listing(&steps).trim_end());
+        return Ok(());
+    }
     if steps.iter().any(|step| step.name == "tests") {
-        crate::model::ensure_for_tests(Model::value_variants());
+        ensure_for_tests(Model::value_variants());
     }
     let mut results = Vec::new();
     for step in &steps {
@@ -140,4 +160,38 @@ pub(crate) fn run(args: Args) -> Outcome {
         names: failed.join(", "),
     }
     .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn the_steps_are_listed_with_what_they_run() {
+        let all: Vec<&Step> = STEPS.iter().collect();
+        let text = listing(&all);
+        assert_eq!(text.lines().count(), STEPS.len());
+        assert!(text.contains("fmt        cargo fmt --all -- --check\n"), "{text}");
+        assert!(
+            text.contains("docs       RUSTDOCFLAGS='-D warnings' cargo doc "),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn listing_runs_nothing() {
+        let args = |words: &[&str]| Cli::parse_from([&["ci"], words].concat()).args;
+        assert!(!args(&[]).list);
+        // Would run everything for minutes.
+        run(args(&["--list"])).unwrap();
+        run(args(&["--list", "--only", "fmt"])).unwrap();
+        assert!(run(args(&["--list", "--only", "no such step"])).is_err());
+    }
 }

@@ -1,32 +1,24 @@
 //! The workspace's own commands: `cargo xtask <command>`.
 //!
-//! One file a command; each has an `Args` for clap and a `run(Args)` that returns a typed error.
+//! One file a command; each has an `Args` for clap and a `run(Args)`. `forward` is a table of those that only run a test; the
+//! supervisor, `doctor` and bundles are `rocmforge-gpu-test`'s, `bench` and `compute-sanitizer` are in `tools/measure`, `model`
+//! in `tools/models`.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use rocmforge_fetch_models as model;
+use rocmforge_gpu_test::workspace::Workspace;
+use rocmforge_gpu_test::{Outcome, bundle, doctor, helper, print, supervisor};
+use rocmforge_measure::{bench, compute_sanitizer};
 use std::process::ExitCode;
+use workspace::OurWorkspace;
 
-#[macro_use]
-mod print;
-
-mod bench;
 mod bindings;
-mod budget;
-mod bundle;
-mod campaign;
 mod ci;
-mod compute_sanitizer;
-mod doctor;
-#[cfg(test)]
-mod fixture;
+mod forward;
 mod kernels;
-mod limited;
-mod loom;
-mod miri;
-mod model;
 mod opcodes;
-mod programs;
-mod test_gpu;
 mod tidy;
+mod workspace;
 
 /// The workspace's own commands.
 #[derive(Parser)]
@@ -42,12 +34,8 @@ enum Command {
     Bench(bench::Args),
     /// Compares our HIP bindings with the headers on this machine.
     Bindings(bindings::Args),
-    /// Runs the budget beside a thousand desktops that walk about, and compares each decision with its definition.
-    Budget(budget::Args),
     /// Packs everything that `test-gpu` needs into a folder for a machine without Rust.
     Bundle(bundle::Args),
-    /// Runs random host programs on the simulator, each with one planted mistake, and correct ones.
-    Campaign(campaign::Args),
     /// Runs everything a change must pass: fmt, clippy, tests, docs, tidy and the generated-file checks.
     Ci(ci::Args),
     /// Runs NVIDIA's compute-sanitizer over the GPU tests of the kernels, and over faulty kernels beside our own sanitizer.
@@ -56,56 +44,42 @@ enum Command {
     Doctor(doctor::Args),
     /// Compiles the device kernels, or checks the committed ones.
     Kernels(kernels::Args),
-    /// Explores every order in which threads can take the locks of the budget, the pool and the last-use lists.
-    Loom(loom::Args),
-    /// Runs the tests of rocmforge-memory in Miri.
-    Miri(miri::Args),
     /// Generates the decoder's tables from LLVM, or checks them.
     Opcodes(opcodes::Args),
     /// Fetches a model for examples and tests.
     Model(model::Args),
-    /// Runs generated programs on the runtime under many schedules and compares them with one operation after the other.
-    Programs(programs::Args),
     /// Runs the GPU tests, on a simulated card unless told otherwise.
-    TestGpu(test_gpu::Args),
+    TestGpu(supervisor::Args),
     /// Checks the repository's own rules.
     Tidy(tidy::Args),
 }
 
-/// What a command ends with: nothing to add, or a message for the user.
-type Outcome = Result<(), Box<dyn std::error::Error>>;
-
 fn main() -> ExitCode {
-    let outcome: Outcome = match Cli::parse().command {
-        Command::Bench(args) => bench::run(args),
+    match helper::run_if_asked() {
+        Ok(false) => {}
+        answered => return print::end(answered.map(drop).map_err(Into::into)),
+    }
+    let matches = Cli::command().subcommands(forward::commands()).get_matches();
+    if let Some((name, matches)) = matches.subcommand()
+        && let Some(outcome) = forward::run(name, matches)
+    {
+        return print::end(outcome);
+    }
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let outcome: Outcome = match cli.command {
+        Command::Bench(args) => bench::run(args, &OurWorkspace),
         Command::Bindings(args) => bindings::run(args),
-        Command::Budget(args) => budget::run(args),
-        Command::Bundle(args) => bundle::run(args),
-        Command::Campaign(args) => campaign::run(args),
+        Command::Bundle(args) => bundle::run(args, &OurWorkspace),
         Command::Ci(args) => ci::run(args),
-        Command::ComputeSanitizer(args) => compute_sanitizer::run(args),
-        Command::Doctor(args) => doctor::run(args),
+        Command::ComputeSanitizer(args) => compute_sanitizer::run(args, &OurWorkspace),
+        Command::Doctor(args) => doctor::run(args, OurWorkspace.command()),
         Command::Kernels(args) => kernels::run(args),
-        Command::Loom(args) => loom::run(args),
-        Command::Miri(args) => miri::run(args),
         Command::Opcodes(args) => opcodes::run(args),
         Command::Model(args) => model::run(args),
-        Command::Programs(args) => programs::run(args),
-        Command::TestGpu(args) => test_gpu::run(args),
+        Command::TestGpu(args) => supervisor::run(args, &OurWorkspace),
         Command::Tidy(args) => tidy::run(args),
     };
-    match outcome {
-        Ok(()) if print::lost() => {
-            tell!("error: some of the output could not be written");
-            ExitCode::FAILURE
-        }
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tell!("error: {error}");
-            let known = error.downcast_ref::<test_gpu::TestGpuError>();
-            known.map_or(ExitCode::FAILURE, test_gpu::TestGpuError::exit_code)
-        }
-    }
+    print::end(outcome)
 }
 
 /// The cargo that runs us, in the workspace's root; the one that built us if we were started without one.

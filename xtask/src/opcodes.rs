@@ -5,6 +5,7 @@
 //! happens to the text when one bit of the base is flipped (a bit that changes nothing is unused, a bit that makes the
 //! word invalid must be zero), and which kinds of operand each source field takes.
 
+use rocmforge_gpu_test::say;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the repository's own rules, checked on every file git tracks.
 
-use crate::{Outcome, workspace_root};
+use crate::workspace_root;
+use rocmforge_gpu_test::{Outcome, say};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;

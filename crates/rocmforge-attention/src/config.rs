@@ -1,4 +1,4 @@
-//! What a layer of a model fixes about its attention.
+//! Configuration of attention: what a layer of a model fixes.
 
 use crate::plan::{MAX_ROW_STRIDE, dimension};
 use crate::{AttentionError, AttentionResult, Plan};

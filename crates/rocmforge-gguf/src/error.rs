@@ -337,6 +337,18 @@ pub enum GgufError {
         /// Places in the output.
         found: usize,
     },
+    /// The bytes are not as many rows as there are places for their products.
+    #[error("{found} bytes are not {rows} rows of {row_bytes} bytes of {ty}")]
+    WrongRows {
+        /// The type.
+        ty: TensorType,
+        /// Places in the output, one a row.
+        rows: usize,
+        /// Bytes of a row.
+        row_bytes: usize,
+        /// Bytes given.
+        found: usize,
+    },
 
     /// The writer was given a tensor whose bytes do not match its shape and type.
     #[error("tensor `{name}` has {found} bytes; its dimensions and type take {expected}")]

@@ -14,10 +14,24 @@ macro_rules! define_traits {
         ///
         /// # Safety
         ///
-        /// Every method has the contract of the C function of the same name: valid pointers, live handles, the right
+        /// Safe code of the layers above is sound only over an implementer that does what HIP's documentation says. It promises:
+        ///
+        /// * **Statuses.** `hipSuccess` only if the function has done what it is for, and has written every output. A query of a stream or
+        ///   an event succeeds only if all the work it asks about is done: callers free or reuse memory on its word.
+        /// * **Memory.** What `hipMalloc` and `hipHostMalloc` give is at least as large as asked for, overlaps nothing else that is live and
+        ///   stays until it is freed. What `hipHostMalloc` gives can be read and written by the host. A size that
+        ///   `hipDeviceTotalMem` or `hipMemGetInfo` reports need not be true.
+        /// * **Accesses.** Only what the arguments name is read or written, only inside of the lengths given, and only until the work is
+        ///   done. Pointers to host memory of a call that is not asynchronous are not kept. Work of one stream is done in its order, after
+        ///   the events that the stream was told to wait for.
+        /// * **Handles.** A handle stays valid until it is destroyed, in every thread; the methods may be called from any thread at any time.
+        ///
+        /// Null as an output of a reported success is a broken promise that the runtime looks for and refuses. Of the others it cannot know.
+        ///
+        /// The caller of a method promises what the C function of the same name asks: valid pointers, live handles, the right
         /// current device. The trait adds no checks.
         #[allow(clippy::missing_safety_doc)] // said once, above, for all of them
-        pub trait HipApi: Send + Sync {
+        pub unsafe trait HipApi: Send + Sync {
             $(#[doc = concat!("`", stringify!($core), "`. Core.")]
             unsafe fn $core(&self $(, $core_arg: $core_ty)*) -> hipError_t;)*
             $(#[doc = concat!("`", stringify!($optional), "`. Optional: a provider without it answers `hipErrorNotSupported`.")]
@@ -33,9 +47,9 @@ macro_rules! define_traits {
         ///
         /// # Safety
         ///
-        /// As for [`HipApi`].
+        /// As for [`HipApi`], for implementers and callers; a text that `hipGetErrorName` answers lives as long as the program.
         #[allow(clippy::missing_safety_doc)] // said once, above, for all of them
-        pub trait HipForeignApi: HipApi {
+        pub unsafe trait HipForeignApi: HipApi {
             $(#[doc = concat!("`", stringify!($foreign), "`.")]
             unsafe fn $foreign(&self $(, $foreign_arg: $foreign_ty)*) -> hipError_t;)*
 

@@ -1,4 +1,4 @@
-//! What every launcher checks, under the name of its operation.
+//! Checks of every launcher, under the name of its operation.
 
 use crate::{KernelError, KernelResult};
 use rocmforge_runtime::HipBuffer;

@@ -23,6 +23,24 @@ pub enum KernelError {
         /// What the device is.
         device: String,
     },
+    /// A pack is not the one that this build embeds, so nobody knows that its machine code does what the launchers check for.
+    #[error(
+        "the pack for {arch} is not the one that this build has ({}); its SHA-256 is {found}, the embedded one's {}. \
+         `Kernels::load` takes the embedded one; code that you have built yourself, and trust, goes through the unsafe \
+         `Kernels::from_pack_unverified`",
+        differing(families),
+        embedded.as_deref().unwrap_or("not there: none is embedded for it")
+    )]
+    UnverifiedPack {
+        /// What the pack is for.
+        arch: String,
+        /// The kernel families whose code differs, is missing or is additional.
+        families: Vec<String>,
+        /// SHA-256 of the pack's contents (unpacked), in hexadecimal digits.
+        found: String,
+        /// The same of the embedded pack. `None` if none is embedded for that architecture.
+        embedded: Option<String>,
+    },
     /// The pack cannot be read.
     #[error(transparent)]
     Pack(#[from] PackError),
@@ -159,3 +177,14 @@ pub enum KernelError {
 
 /// A result of this crate.
 pub type KernelResult<T> = Result<T, KernelError>;
+
+/// The first few of the families that differ, and how many there are.
+fn differing(families: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let shown = families[..families.len().min(SHOWN)].join(", ");
+    match families.len() {
+        0 => "its header or layout differs".to_owned(),
+        1..=SHOWN => format!("{shown} differ{}", if families.len() == 1 { "s" } else { "" }),
+        more => format!("{shown} and {} more differ", more - SHOWN),
+    }
+}

@@ -32,7 +32,8 @@ impl Kernels {
     pub fn load(backend: &Arc<HipBackend>) -> KernelResult<Self> {
         let arch = &backend.device().arch;
         match Pack::for_processor(arch) {
-            Some(pack) => Self::from_pack(backend, pack?),
+            // SAFETY: an embedded pack is the code that the launchers of this version were written for and tested with.
+            Some(pack) => unsafe { Self::from_pack_unverified(backend, pack?) },
             None => Err(KernelError::NoPack {
                 arch: arch.clone(),
                 known: Pack::embedded_archs().collect(),
@@ -40,12 +41,30 @@ impl Kernels {
         }
     }
 
-    /// Takes a pack from elsewhere, made by `cargo xtask kernels build` from this version's sources.
+    /// Takes a pack from elsewhere, if it is byte for byte the one that this build embeds for the same architecture.
     ///
     /// # Errors
     ///
-    /// [`KernelError::WrongArch`] if it is for another architecture.
+    /// [`KernelError::UnverifiedPack`] if it is not: the launchers are safe because of what the embedded code does. See
+    /// [`Kernels::from_pack_unverified`]. [`KernelError::WrongArch`] if it is for another architecture than the device's.
     pub fn from_pack(backend: &Arc<HipBackend>, pack: Pack) -> KernelResult<Self> {
+        pack.verify()?;
+        // SAFETY: compared just above; it is the embedded pack.
+        unsafe { Self::from_pack_unverified(backend, pack) }
+    }
+
+    /// Takes any pack: one that you have made with `cargo xtask kernels build` for a target that this build does not embed, or
+    /// from sources that you have changed.
+    ///
+    /// # Safety
+    ///
+    /// The launchers of this crate check shapes, lengths and overlap, then run the pack's machine code. Each kernel in the pack
+    /// must do what `kernels/README.md` says of the kernel of that name in this version, and access nothing beyond.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::WrongArch`] if it is for another architecture than the device's.
+    pub unsafe fn from_pack_unverified(backend: &Arc<HipBackend>, pack: Pack) -> KernelResult<Self> {
         let device = &backend.device().arch;
         if !pack.runs_on(device) {
             return Err(KernelError::WrongArch {

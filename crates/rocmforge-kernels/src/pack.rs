@@ -3,7 +3,9 @@
 //! Uncompressed, with little-endian numbers: `RFKPACK1`; the architecture (u32 length, UTF-8); the number of objects (u32); for each
 //! object its family's name (u32 length, UTF-8) and its size (u64); then the objects, one after another, to the end.
 
+use crate::{KernelError, KernelResult};
 use rocmforge_code_object::Target;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -57,6 +59,9 @@ pub struct Pack {
 
 impl Pack {
     /// Unpacks and checks a compressed pack. Hostile bytes give an error, and memory stays below a fixed limit.
+    ///
+    /// Only the layout is checked: the objects are data, and whoever runs them answers for what they do.
+    /// [`Kernels::from_pack`](crate::Kernels::from_pack) runs the embedded packs only.
     ///
     /// # Errors
     ///
@@ -115,6 +120,29 @@ impl Pack {
     pub fn for_processor(processor: &str) -> Option<Result<Self, PackError>> {
         let own = Self::embedded(processor);
         own.or_else(|| Self::embedded(Self::embedded_archs().find(|arch| runs_on(arch, processor))?))
+    }
+
+    /// SHA-256 of the contents, unpacked: of the layout, the names and every object.
+    pub fn sha256(&self) -> String {
+        let digest = Sha256::digest(&self.bytes);
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Compares it, byte for byte, with the embedded pack of its architecture.
+    pub(crate) fn verify(&self) -> KernelResult<()> {
+        let embedded = Self::embedded(&self.arch).transpose()?;
+        if embedded.as_ref().is_some_and(|embedded| embedded.bytes == self.bytes) {
+            return Ok(());
+        }
+        let known = |family: &str| embedded.as_ref().and_then(|embedded| embedded.object(family));
+        let theirs = (self.objects()).filter(|(family, object)| known(family) != Some(object));
+        let ours = (embedded.iter().flat_map(Self::objects)).filter(|(family, _)| self.object(family).is_none());
+        Err(KernelError::UnverifiedPack {
+            arch: self.arch.clone(),
+            families: theirs.chain(ours).map(|(family, _)| family.to_owned()).collect(),
+            found: self.sha256(),
+            embedded: embedded.as_ref().map(Self::sha256),
+        })
     }
 
     /// Whether its code runs on a processor: see [`Target::runs_on`].

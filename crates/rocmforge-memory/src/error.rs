@@ -12,6 +12,8 @@ pub enum Limit {
     Cap,
     /// What others hold plus the headroom kept for the desktop.
     Desktop,
+    /// What the system can spare of the memory that it shares with the GPU.
+    System,
     /// What HIP reports free, plus what we hold.
     Driver,
     /// The card itself, less the headroom.
@@ -35,6 +37,7 @@ impl fmt::Display for Limit {
         f.write_str(match self {
             Limit::Cap => "the policy's cap",
             Limit::Desktop => "what other programs and the desktop need",
+            Limit::System => "what the system can spare of the memory that it shares with the GPU",
             Limit::Driver => "what the driver reports free",
             Limit::Total => "the size of the card",
             Limit::Unreadable => "the conservative fallback for a card whose figures cannot be read",
@@ -188,8 +191,12 @@ pub struct LaunchesStopped {
 fn advice(refusal: &Refusal) -> &'static str {
     match refusal.limit {
         Limit::UnifiedMemory => "Use a GPU with memory of its own, or allow this one with `Policy::unified_memory`.",
+        Limit::System => {
+            "Close programs, whose memory is the GPU's too, or raise what the driver may map (the module parameter \
+             `ttm.pages_limit`); or use a smaller batch, context or model."
+        }
         Limit::Unreadable => {
-            "Let this user read /sys/class/drm/card*/device/mem_info_vram_*, or give a smaller request; `cargo xtask \
+            "Let this user read /sys/class/drm/card*/device/mem_info_* and /proc/meminfo, or give a smaller request; `cargo xtask \
              doctor` shows what is unreadable."
         }
         _ if refusal.requested > refusal.total && refusal.total > Bytes::ZERO => {

@@ -8,20 +8,11 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use crate::sync::Mutex;
-use crate::sysfs::Sysfs;
-use crate::{Bytes, Site};
+use crate::{Bytes, HostReading, Site};
+use rocmforge_machine::sysfs::Sysfs;
 
 /// What may be used where the machine does not say how much memory it has.
 pub const HOST_FALLBACK: Bytes = Bytes::gib(1);
-
-/// One look at the machine's memory. A figure that could not be read is `None`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct HostReading {
-    /// Memory in all (`MemTotal`).
-    pub total: Option<Bytes>,
-    /// What programs can still have without swapping (`MemAvailable`).
-    pub available: Option<Bytes>,
-}
 
 /// Where the machine's figures come from.
 pub trait HostReadings: Send + Sync {

@@ -8,7 +8,7 @@
 //! * [`Policy`]: how much may be taken; [`Readings`]: where the driver's figures come from.
 //! * [`Allocator`]: one trait for whatever hands out blocks, and its layers; [`Pool`] keeps freed blocks for the next
 //!   request. [`Uses`]: what a new owner of a block has to wait for.
-//! * [`sysfs`]: what Linux says about cards, displays and permissions, found without HIP.
+//! * [`SysfsReadings`]: the figures of a card as Linux shows them, found without HIP.
 //!
 //! The budget, our own holdings included, is `min(Cap, T - Others - H, Own + K - slack)` within `[0, T - H]`: T the
 //! card, Others what everybody else holds, H the headroom kept for the desktop, K what HIP reports free.
@@ -42,15 +42,14 @@ mod error;
 mod holding;
 mod host;
 mod ledger;
+mod names;
 mod peers;
 mod policy;
 mod pool;
 mod pressure;
-pub mod private;
 mod reading;
 mod sync;
-pub mod sysfs;
-mod units;
+mod sysfs_readings;
 mod uses;
 
 pub use allocator::{
@@ -60,17 +59,24 @@ pub use budget::Warning;
 pub use card::{Allocation, BudgetSnapshot, Card, Registration, Relief, Reservation, Shortage, Statistics, Step};
 pub use error::{DisplayInUse, LaunchesStopped, Limit, OutOfBudget, Refusal};
 pub use host::{
-    HOST_FALLBACK, HostAllocation, HostBudget, HostKind, HostLimit, HostReading, HostReadings, HostReservation,
-    OutOfHostBudget,
+    HOST_FALLBACK, HostAllocation, HostBudget, HostKind, HostLimit, HostReadings, HostReservation, OutOfHostBudget,
 };
 pub use ledger::{Entry, EntryKind, Epoch, HandleKind, HandleToken, LeakReport, Ledger};
+pub use names::{DeviceKey, Site};
 pub use peers::{Peer, PeerFigures, PeerLedger, PeersError};
 pub use policy::{
-    CACHE_SHARE, Cap, Class, DEFAULT_SHARE, DISPLAY_HEADROOM, DRIVER_SLACK, GROWTH, HEADLESS_HEADROOM, Headroom,
-    OnDisplay, Policy, UnifiedMemory,
+    CACHE_SHARE, Cap, Class, DEFAULT_SHARE, DISPLAY_HEADROOM, DRIVER_SLACK, GROWTH, HEADLESS_HEADROOM, HOST_HEADROOM,
+    Headroom, OnDisplay, Policy, UnifiedMemory,
 };
 pub use pool::{Pool, PoolOptions, PoolStatistics};
 pub use pressure::{Pressure, PressureChange, Subscription};
-pub use reading::{FixedReadings, Reading, Readings, WithHip};
-pub use units::{Bytes, DeviceKey, Elems, Site};
+pub use reading::{FixedReadings, Reading, Readings, SharedMemory, WithHip};
+pub use sysfs_readings::SysfsReadings;
 pub use uses::{Access, Queue, Use, Uses};
+
+// Discovery has a crate of its own; this name of it stays.
+pub use rocmforge_machine::sysfs;
+// What the public types here are made of.
+pub use rocmforge_machine::private::PrivateError;
+pub use rocmforge_machine::sysfs::HostReading;
+pub use rocmforge_machine::{Bytes, Elems};

@@ -1,4 +1,4 @@
-//! How much of a card we may ever take: the constants of the budget, in one place.
+//! Policy of the budget: how much of a card we may ever take, with all its constants in one place.
 //!
 //! All of them are defaults chosen by reasoning, not tuned on hardware.
 
@@ -12,6 +12,9 @@ pub const DEFAULT_SHARE: u8 = 70;
 pub const DISPLAY_HEADROOM: Bytes = Bytes::gib(1);
 /// Headroom kept free on a card without a display: the driver's own page tables and firmware buffers.
 pub const HEADLESS_HEADROOM: Bytes = Bytes::mib(256);
+/// Least that stays available to the system (`MemAvailable`) where the GPU shares its memory: a desktop with a browser, and room for
+/// the kernel to work in.
+pub const HOST_HEADROOM: Bytes = Bytes::gib(2);
 /// Taken off HIP's free figure, which is rounded to 2 MiB and does not know of fragmentation.
 pub const DRIVER_SLACK: Bytes = Bytes::mib(64);
 /// Part of the budget, in percent, that requests of [`Class::Cache`] may fill.
@@ -75,13 +78,16 @@ pub enum OnDisplay {
     Disregard,
 }
 
-/// What to do about a GPU that shares the system's memory.
+/// What to do about a GPU that shares the system's memory. What it takes is taken from every program on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnifiedMemory {
-    /// Budget 0: what such a GPU takes is taken from every program on the machine.
-    Refuse,
-    /// The conservative budget, `min(Cap, T/4, (Own + K)/2)`.
+    /// One budget over the carve-out and the system's memory, by what the system can spare: at least [`HOST_HEADROOM`] and a
+    /// sixteenth of its memory stay available. 0 where the system does not say what it has.
+    Available,
+    /// The conservative budget, `min(Cap, T/4, (Own + K)/2)`, with T what the driver may map, whatever else is in memory.
     Quarter,
+    /// Budget 0.
+    Refuse,
 }
 
 /// The rules from which a card's budget is computed.
@@ -126,7 +132,7 @@ impl Policy {
             headroom: Headroom::Auto,
             on_display: OnDisplay::Refuse,
             slack: DRIVER_SLACK,
-            unified_memory: UnifiedMemory::Refuse,
+            unified_memory: UnifiedMemory::Available,
             reread_after: 30,
             reread_every: Duration::from_millis(100),
             late_free_grace: Duration::from_millis(200),

@@ -1,14 +1,14 @@
-//! What the driver says about a card's memory, and who says it.
+//! Readings of a card's memory: the driver's figures, and the trait of what reads them.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use crate::Bytes;
+use crate::{Bytes, HostReading};
 
 /// One look at a card's figures. A figure that could not be read is `None`; nothing here is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// Total VRAM (`mem_info_vram_total`), or system memory the GPU may use where memory is unified.
+    /// Total VRAM (`mem_info_vram_total`), or system memory the GPU may use where memory is unified (`mem_info_gtt_total`).
     pub total: Option<Bytes>,
     /// VRAM used by everybody, graphics included (`mem_info_vram_used`). Falls late after frees.
     pub used: Option<Bytes>,
@@ -25,6 +25,23 @@ pub struct Reading {
     pub displays: u32,
     /// Whether the GPU shares system memory (an APU).
     pub unified_memory: bool,
+    /// Both kinds of memory of a GPU that does.
+    pub shared: Option<SharedMemory>,
+}
+
+/// One look at the memory of a GPU that shares the system's. A figure that could not be read is `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SharedMemory {
+    /// What the firmware has taken from the system's memory for the GPU alone (`mem_info_vram_total`).
+    pub carve_out: Option<Bytes>,
+    /// What of it is in use (`mem_info_vram_used`).
+    pub carve_out_used: Option<Bytes>,
+    /// What of the system's memory the driver may map for the GPU at most (`mem_info_gtt_total`).
+    pub gtt: Option<Bytes>,
+    /// What of it is mapped (`mem_info_gtt_used`).
+    pub gtt_used: Option<Bytes>,
+    /// The system's memory, without the carve-out.
+    pub system: HostReading,
 }
 
 /// A source of readings for one card.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use common::{Driver, GIB, MIB, World};
 use proptest::prelude::*;
 use rocmforge_memory::{
-    Allocation, Bytes, Cap, Card, Class, DISPLAY_HEADROOM, DeviceKey, FixedReadings, HEADLESS_HEADROOM, Limit, Policy,
-    Pressure, Reading, Readings, UnifiedMemory, Warning, WithHip,
+    Allocation, Bytes, Cap, Card, Class, DISPLAY_HEADROOM, DeviceKey, FixedReadings, HEADLESS_HEADROOM, HostReading,
+    Limit, Policy, Pressure, Reading, Readings, SharedMemory, UnifiedMemory, Warning, WithHip,
 };
 
 fn card(driver: &Driver, policy: Policy) -> Arc<Card> {
@@ -126,11 +126,15 @@ proptest! {
         total in prop::option::of(any::<u64>()), used in prop::option::of(any::<u64>()),
         own in prop::option::of(any::<u64>()), free in prop::option::of(any::<u64>()),
         evicted in prop::option::of(any::<u64>()), stopped in prop::option::of(any::<u64>()),
-        displays in any::<u32>(), unified_memory in any::<bool>(), policy in policies(), request in any::<u64>(),
+        displays in any::<u32>(), unified_memory in any::<bool>(), kinds in prop::option::of(any::<[Option<u64>; 6]>()), policy in policies(), request in any::<u64>(),
     ) {
         let [total, used, own, hip_free] = [total, used, own, free].map(|f| f.map(Bytes));
         let (evicted, stopped) = (evicted.map(Bytes), stopped.map(Duration::from_nanos));
-        let reading = Reading { total, used, own, hip_free, evicted, stopped, displays, unified_memory };
+        let shared = kinds.map(|kinds| {
+            let [carve_out, carve_out_used, gtt, gtt_used, total, available] = kinds.map(|f| f.map(Bytes));
+            SharedMemory { carve_out, carve_out_used, gtt, gtt_used, system: HostReading { total, available } }
+        });
+        let reading = Reading { total, used, own, hip_free, evicted, stopped, displays, unified_memory, shared };
         let card = Card::new(DeviceKey::new("test"), policy, Box::new(FixedReadings(reading)));
         let s = card.budget();
         if let Some(total) = s.total {
@@ -138,7 +142,8 @@ proptest! {
             prop_assert!(s.others.unwrap_or_default() <= total && s.own <= total);
         }
         prop_assert!(s.budget <= s.cap);
-        prop_assert!(!unified_memory || s.budget == Bytes::ZERO);
+        let spare = shared.and_then(|shared| shared.system.available.zip(shared.gtt));
+        prop_assert!(!unified_memory || spare.is_some() || s.budget == Bytes::ZERO);
         let granted = card.try_reserve(Bytes(request), Class::Required, "test");
         prop_assert_eq!(granted.is_ok(), request <= s.available.0);
         if let Err(refusal) = granted {
@@ -350,7 +355,11 @@ fn memory_shared_with_the_system_is_refused_unless_allowed() {
         unified: true,
         ..World::new(16 * GIB, GIB)
     });
-    let refused = card(&driver, Policy::desktop());
+    let refuse = Policy {
+        unified_memory: UnifiedMemory::Refuse,
+        ..Policy::desktop()
+    };
+    let refused = card(&driver, refuse);
     assert!(refused.budget().unified_memory);
     for class in [Class::Required, Class::Cache] {
         let refusal = refused.try_reserve(Bytes(1), class, "x").unwrap_err();
@@ -638,6 +647,7 @@ fn every_limit_has_a_name_and_an_advice_of_its_own() {
     let limits = [
         Limit::Cap,
         Limit::Desktop,
+        Limit::System,
         Limit::Driver,
         Limit::Total,
         Limit::Unreadable,

@@ -1,4 +1,4 @@
-//! What is done before a request is refused, and when others take from the budget.
+//! Tests of the chain of steps that give memory back.
 
 mod common;
 
@@ -209,6 +209,45 @@ fn a_handler_that_reserves_does_not_start_the_chain_again() {
     store.fill(&card, 12 * GIB);
     assert!(card.reserve(Bytes(8 * GIB), Class::Required, "weights").is_ok());
     assert_eq!(calls.load(Ordering::Relaxed), 2);
+}
+
+/// Each refusal within the handler must leave the mark of the thread standing: the second request is the one that would enter again.
+#[test]
+fn a_handler_that_reserves_again_and_again_does_not_start_the_chain_again() {
+    const DEEP: u64 = 50;
+    let (driver, card) = desktop();
+    let store = Store::new(&driver);
+    store.fill(&card, 12 * GIB);
+    let calls = Arc::new(AtomicU64::new(0));
+    let _registrations = Step::ALL.map(|step| {
+        let (card, store, calls) = (Arc::downgrade(&card), store.clone(), calls.clone());
+        card.upgrade().unwrap().on_pressure(step, move |_| {
+            let call = calls.fetch_add(1, Ordering::Relaxed) + 1;
+            assert!(call <= DEEP, "the chain runs inside of itself");
+            let card = card.upgrade().unwrap();
+            for class in [Class::Required, Class::Cache, Class::Growth, Class::Required] {
+                let refused = card.reserve(Bytes(8 * GIB), class, "in the handler").unwrap_err();
+                assert!(refused.relief.0.is_empty(), "{refused}");
+                assert_eq!(card.relieve().freed(), Bytes::ZERO);
+            }
+            // The last step gives back what was held; the ones before it have nothing.
+            if step < Step::Spill {
+                return Bytes::ZERO;
+            }
+            let gone = store.held.lock().unwrap().pop().unwrap();
+            store.driver.with(|w| w.own -= gone.bytes().0);
+            gone.bytes()
+        })
+    });
+    let weights = card.reserve(Bytes(8 * GIB), Class::Required, "weights");
+    assert!(weights.is_ok());
+    assert_eq!(calls.load(Ordering::Relaxed), 3, "each step once");
+    // The same while others take, and afterwards the thread is as before.
+    drop(weights);
+    store.fill(&card, 12 * GIB);
+    driver.with(|w| (w.now, w.others) = (w.now + Duration::from_secs(1), 9 * GIB));
+    assert!(!card.relieve().0.is_empty());
+    assert_eq!(calls.load(Ordering::Relaxed), 6, "each step once");
 }
 
 #[test]

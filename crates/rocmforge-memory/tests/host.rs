@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use rocmforge_memory::sysfs::Sysfs;
+use rocmforge_machine::sysfs::Sysfs;
 use rocmforge_memory::{Bytes, HOST_FALLBACK, HostBudget, HostKind, HostLimit, HostReading, HostReadings};
 
 const GIB: u64 = 1 << 30;

@@ -72,6 +72,16 @@ pub enum ModelError {
         /// Its name.
         name: String,
     },
+    /// The architecture has no place for a tensor of the file: without it the model would compute something else.
+    #[error(
+        "tensor {name} has no place in architecture {architecture}: the model would not be what it was trained to be"
+    )]
+    UnusedTensor {
+        /// Its name.
+        name: String,
+        /// The architecture.
+        architecture: &'static str,
+    },
     /// A weight has another shape than the configuration says.
     #[error("tensor {name} has shape {found:?}, the configuration asks for {expected:?}")]
     TensorShape {

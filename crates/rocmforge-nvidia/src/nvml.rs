@@ -1,8 +1,8 @@
-//! What the budget reads of a card: NVIDIA's management library, as `nvidia-smi` uses it.
+//! NVML readings: the budget's figures of a card from NVIDIA's management library, as `nvidia-smi` uses it.
 
 use crate::LoadError;
 use crate::library::functions;
-use rocmforge_memory::sysfs::Sysfs;
+use rocmforge_machine::sysfs::Sysfs;
 use rocmforge_memory::{Bytes, Reading, Readings};
 use std::ffi::{CString, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::path::Path;

@@ -1,10 +1,10 @@
-//! Whether an AMD GPU can be used, asked without risking the process: the kernel first, the HIP library last, and that
+//! Availability of an AMD GPU, asked without risking the process: the kernel first, the HIP library last, and that
 //! with a time limit.
 
 use crate::backend::device_count;
 use crate::error::HipError;
 use rocmforge_hip_sys::{HipApi, HipLibrary, hipError_t};
-use rocmforge_memory::sysfs::Sysfs;
+use rocmforge_machine::sysfs::Sysfs;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 

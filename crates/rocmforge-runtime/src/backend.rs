@@ -236,9 +236,14 @@ impl HipBackend {
             api.hipMemGetInfo(&mut free, &mut total)
         })?;
         let budget = self.core.card.budget();
+        // What HIP calls the whole is only one kind of the memory that a GPU shares with the system.
+        let whole = budget
+            .total
+            .filter(|_| budget.unified_memory)
+            .map_or(total as u64, |all| all.0);
         // Without the kernel's figures HIP's is all there is.
         let seen = budget.others.map_or(free as u64, |others| {
-            (total as u64).saturating_sub(others.saturating_add(budget.own).0)
+            whole.saturating_sub(others.saturating_add(budget.own).0)
         });
         Ok((free.min(usize::try_from(seen).unwrap_or(usize::MAX)), total))
     }

@@ -186,6 +186,26 @@ impl Driver {
         self.check(name, status)
     }
 
+    /// As [`call`](Self::call), for calls that make something and give its handle or address through the pointer.
+    pub(crate) fn make<T>(
+        &self,
+        name: &'static str,
+        call: impl FnOnce(&dyn HipApi, &mut *mut T) -> hipError_t,
+    ) -> HipResult<Raw<T>> {
+        let mut made = std::ptr::null_mut();
+        self.call(name, |api| call(api, &mut made))?;
+        self.made(name, made)
+    }
+
+    /// What a successful call has made. Null is no stream, event or memory of ours: as a stream it would be HIP's own null stream, and
+    /// as pinned memory this program would write to it.
+    pub(crate) fn made<T>(&self, name: &'static str, made: *mut T) -> HipResult<Raw<T>> {
+        if made.is_null() {
+            return Err(HipError::NullHandle { call: name });
+        }
+        Ok(Raw(made))
+    }
+
     /// As [`call`](Self::call), for calls whose status is an answer (`NotReady`, `OutOfMemory`).
     pub(crate) fn status(&self, call: impl FnOnce(&dyn HipApi) -> hipError_t) -> HipResult<hipError_t> {
         self.usable()?;

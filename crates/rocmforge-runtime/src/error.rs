@@ -1,4 +1,4 @@
-//! What can go wrong, with the figures, and what to do about it.
+//! Errors of the runtime, with figures and advice.
 
 use crate::availability::Unavailable;
 use crate::graph::GraphError;
@@ -61,6 +61,15 @@ pub enum HipError {
         call: &'static str,
         /// Its status.
         status: hipError_t,
+    },
+    /// A HIP function reported success and gave nothing. Nothing was used of it.
+    #[error(
+        "{call} reported success but gave a null handle: the HIP library is damaged or made for another ABI; run `cargo xtask doctor`, \
+         which names the library that was loaded, and install the one of the distribution or of ROCm anew"
+    )]
+    NullHandle {
+        /// The function.
+        call: &'static str,
     },
     /// The policy leaves the desktop on this card nothing.
     #[error(transparent)]

@@ -20,16 +20,15 @@ pub(crate) struct RawEvent {
 
 impl RawEvent {
     pub(crate) fn new(driver: &Arc<Driver>, card: &Card, timing: bool, label: &str, site: Site) -> HipResult<Self> {
-        let mut raw: hipEvent_t = std::ptr::null_mut();
         let flags = if timing { hipEventDefault } else { hipEventDisableTiming };
         // SAFETY: `raw` is a live out-pointer for the call.
-        driver.call("hipEventCreateWithFlags", |api| unsafe {
-            api.hipEventCreateWithFlags(&mut raw, flags)
+        let raw = driver.make("hipEventCreateWithFlags", |api, raw| unsafe {
+            api.hipEventCreateWithFlags(raw, flags)
         })?;
         let token = card.ledger().track(HandleKind::Event, label, site);
         Ok(Self {
             driver: Arc::clone(driver),
-            raw: Raw(raw),
+            raw,
             token: Some(token),
         })
     }

@@ -63,7 +63,7 @@ impl Hip {
             return Ok(None);
         }
         self.driver.check("hipMalloc", status)?;
-        Ok(Some(Raw(ptr)))
+        self.driver.made("hipMalloc", ptr).map(Some)
     }
 }
 

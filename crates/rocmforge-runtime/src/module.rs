@@ -7,7 +7,7 @@ use crate::stream::StreamShared;
 use crate::tracker::{Access, Uses};
 use parking_lot::Mutex;
 use rocmforge_code_object::{CodeObject, KernelMeta};
-use rocmforge_hip_sys::{hipFunction_t, hipModule_t, ihipModule_t, ihipModuleSymbol_t};
+use rocmforge_hip_sys::{hipFunction_t, ihipModule_t, ihipModuleSymbol_t};
 use rocmforge_memory::{HandleKind, HandleToken, Site};
 use std::ffi::CString;
 use std::sync::Arc;
@@ -60,16 +60,15 @@ impl HipModule {
         let mut image = vec![0u64; bytes.len() / size_of::<u64>() + 1];
         bytemuck::cast_slice_mut::<u64, u8>(&mut image)[..bytes.len()].copy_from_slice(bytes);
 
-        let mut handle: hipModule_t = std::ptr::null_mut();
         // SAFETY: `handle` is a live out-pointer; the image is a whole, parsed object, kept as long as the module.
-        core.driver.call("hipModuleLoadData", |api| unsafe {
-            api.hipModuleLoadData(&mut handle, image.as_ptr().cast())
+        let handle = core.driver.make("hipModuleLoadData", |api, handle| unsafe {
+            api.hipModuleLoadData(handle, image.as_ptr().cast())
         })?;
         let token = core.card.ledger().track(HandleKind::Module, label, site);
         Ok(Self(Arc::new(Module {
             core: Arc::clone(core),
             label: label.to_owned(),
-            handle: Raw(handle),
+            handle,
             object,
             image,
             token: Some(token),
@@ -103,16 +102,18 @@ impl HipModule {
             .position(|kernel| kernel.name == name)
             .ok_or_else(not_found)?;
         let symbol = CString::new(name).map_err(|_| not_found())?;
-        let mut function: hipFunction_t = std::ptr::null_mut();
         // SAFETY: `function` is a live out-pointer, the module is loaded, the name ends with NUL.
-        module.core.driver.call("hipModuleGetFunction", |api| unsafe {
-            api.hipModuleGetFunction(&mut function, module.handle.0, symbol.as_ptr())
-        })?;
+        let function = module
+            .core
+            .driver
+            .make("hipModuleGetFunction", |api, function| unsafe {
+                api.hipModuleGetFunction(function, module.handle.0, symbol.as_ptr())
+            })?;
         Ok(HipKernel {
             module: Arc::clone(module),
             index,
             name: name.into(),
-            function: Raw(function),
+            function,
         })
     }
 }

@@ -1,10 +1,11 @@
-//! Who implements HIP.
+//! Providers: the AMD library, the simulator and NVIDIA's driver behind one trait.
 
 use crate::availability::Unavailable;
 use crate::error::{HipError, HipResult};
 use parking_lot::Mutex;
 use rocmforge_hip_sys::{HipApi, HipClock, HipLibrary, HipNames, SystemClock};
-use rocmforge_memory::{Card, DeviceKey, HostBudget, PeerFigures, PeerLedger, PeersError, Readings, private};
+use rocmforge_machine::private;
+use rocmforge_memory::{Card, DeviceKey, HostBudget, PeerFigures, PeerLedger, PeersError, Readings};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Weak};
@@ -37,7 +38,7 @@ pub struct SharedLedger {
 }
 
 impl SharedLedger {
-    /// This user's ledgers of the machine's cards, under `$XDG_RUNTIME_DIR/rocmforge`.
+    /// This user's ledgers of the machine's cards, under `/tmp/rocmforge-<uid>`.
     pub fn of_this_user() -> Self {
         Self {
             directory: private::default_directory(),

@@ -1,9 +1,9 @@
-//! What the budget reads: the kernel's figures of the card, by its PCI address, and what HIP reports free.
+//! Readings for the budget: the kernel's figures of the card, by its PCI address, and what HIP reports free.
 
 use crate::availability::Unavailable;
 use crate::driver::Driver;
-use rocmforge_memory::sysfs::{Access, DeviceFile, Sysfs, SysfsReadings};
-use rocmforge_memory::{Bytes, DeviceKey, Reading, Readings};
+use rocmforge_machine::sysfs::{Access, DeviceFile, Sysfs};
+use rocmforge_memory::{Bytes, DeviceKey, Reading, Readings, SysfsReadings};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -31,15 +31,14 @@ impl Pinned {
     pub(crate) fn new(core: &Core, bytes: usize, label: &str, site: Site) -> HipResult<Self> {
         let size = Bytes(bytes as u64);
         let reservation = core.host.try_reserve_at(size, HostKind::Pinned, label, site)?;
-        let mut ptr: *mut c_void = std::ptr::null_mut();
         // SAFETY: `ptr` is a live out-pointer for the call.
-        core.driver.call("hipHostMalloc", |api| unsafe {
-            api.hipHostMalloc(&mut ptr, bytes, hipHostMallocDefault)
+        let ptr: Raw<c_void> = core.driver.make("hipHostMalloc", |api, ptr| unsafe {
+            api.hipHostMalloc(ptr, bytes, hipHostMallocDefault)
         })?;
-        core.driver.name_allocation(ptr, label, site);
+        core.driver.name_allocation(ptr.0, label, site);
         let token = core.card.ledger().track(HandleKind::PinnedHost(size), label, site);
         Ok(Self {
-            ptr: Raw(ptr.cast()),
+            ptr: Raw(ptr.0.cast()),
             bytes,
             token: Some(token),
             host: reservation.commit(),

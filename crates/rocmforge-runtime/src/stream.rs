@@ -301,10 +301,9 @@ pub struct HipStream {
 impl HipStream {
     pub(crate) fn new(core: &Arc<Core>, label: &str, site: Site) -> HipResult<Self> {
         core.driver.enter()?;
-        let mut raw: hipStream_t = std::ptr::null_mut();
         // SAFETY: `raw` is a live out-pointer for the call.
-        core.driver.call("hipStreamCreateWithFlags", |api| unsafe {
-            api.hipStreamCreateWithFlags(&mut raw, hipStreamNonBlocking)
+        let raw = core.driver.make("hipStreamCreateWithFlags", |api, raw| unsafe {
+            api.hipStreamCreateWithFlags(raw, hipStreamNonBlocking)
         })?;
         let token = core.card.ledger().track(HandleKind::Stream, label, site);
         let shared = Arc::new(StreamShared {
@@ -315,7 +314,7 @@ impl HipStream {
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             state: Mutex::new(State {
-                handle: Some(Raw(raw)),
+                handle: Some(raw),
                 handover: None,
                 waits: Vec::new(),
                 capture: None,

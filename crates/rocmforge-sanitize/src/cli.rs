@@ -5,7 +5,7 @@ use crate::launch_file::{LaunchFile, seed_range, tool_set};
 use crate::object_file::{ObjectFile, describe, plural, template};
 use crate::outcome::{Finding, Outcome};
 use crate::plan::Plan;
-use crate::{files, npy, run};
+use crate::{npy, run};
 use clap::{Parser, ValueEnum};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -31,10 +31,14 @@ pub struct Cli {
     /// Other tools than the file's, separated by commas.
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     pub tools: Vec<String>,
+    /// Lets the launch file read and write files outside of its folder: by absolute paths, `..` and links. For launch files that you
+    /// trust as you trust a program.
+    #[arg(long)]
+    pub allow_outside: bool,
     /// Lists the kernels of a code object with their arguments, and runs nothing.
     #[arg(long, value_name = "OBJECT", conflicts_with_all = ["launch_file", "template"])]
     pub kernels: Option<PathBuf>,
-    /// Prints a launch file for the kernels of a code object, and runs nothing.
+    /// Prints a launch file for the kernels of a code object, to be put beside the object, and runs nothing.
     #[arg(long, value_name = "OBJECT", conflicts_with = "launch_file")]
     pub template: Option<PathBuf>,
 }
@@ -86,7 +90,9 @@ fn execute(cli: &Cli, out: &mut dyn Write) -> Result<Exit, Error> {
         return Ok(Exit::Clean);
     }
     if let Some(path) = &cli.template {
-        let page = template(&ObjectFile::read(path, None)?, &from_anywhere(path)).map_err(|source| source.of(path))?;
+        // For a launch file beside the object: it may not lead elsewhere.
+        let name = path.file_name().map_or(path.as_path(), Path::new);
+        let page = template(&ObjectFile::read(path, None)?, name).map_err(|source| source.of(path))?;
         print(out, &page)?;
         return Ok(Exit::Clean);
     }
@@ -94,6 +100,7 @@ fn execute(cli: &Cli, out: &mut dyn Write) -> Result<Exit, Error> {
         return Ok(Exit::CannotRun);
     };
     let mut file = LaunchFile::read(path)?;
+    file.allow_outside = cli.allow_outside;
     let option = |key: &str, problem| Error::value(file.place.clone(), key, problem);
     if let Some(seeds) = &cli.seeds {
         file.seeds = seed_range(seeds).map_err(|problem| option("--seeds", problem))?;
@@ -118,13 +125,6 @@ fn execute(cli: &Cli, out: &mut dyn Write) -> Result<Exit, Error> {
     })
 }
 
-/// A path in a launch file is relative to it, and who prints one may put it anywhere.
-fn from_anywhere(path: &Path) -> PathBuf {
-    let beside = path.parent() == Some(Path::new(""));
-    let anywhere = std::path::absolute(path).ok().filter(|_| !beside);
-    anywhere.unwrap_or_else(|| path.to_owned())
-}
-
 /// A buffer that was to be written to a file.
 #[derive(Serialize)]
 struct Saved {
@@ -146,7 +146,7 @@ fn save(plan: &Plan, outcome: &Outcome) -> (Vec<Saved>, Option<Error>) {
             } else {
                 Cow::Borrowed(bytes.as_slice())
             };
-            files::write(path, &file).map(|()| bytes.len())
+            plan.file.folder().write(path, &file).map(|()| bytes.len())
         });
         match written.transpose() {
             Ok(bytes) => saved.push(Saved {

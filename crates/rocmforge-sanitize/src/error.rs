@@ -41,6 +41,26 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// A path in a launch file leads out of its folder.
+    #[error(
+        "{} leads outside of {}, the folder of the launch file. Put the file there; or, if you trust the launch file, run it with \
+         --allow-outside",
+        path.display(), folder.display()
+    )]
+    Outside {
+        /// The path.
+        path: PathBuf,
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A path does not name a regular file: it might block, or never end.
+    #[error("{} is a {kind}; only regular files are read, and written over", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
+    },
     /// The launch file is no TOML.
     #[error("{at}: {message}")]
     Syntax {

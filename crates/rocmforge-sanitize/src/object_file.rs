@@ -52,7 +52,7 @@ pub struct ObjectFile {
 }
 
 impl ObjectFile {
-    /// Reads and understands a file.
+    /// Reads and understands a file, wherever it is.
     ///
     /// # Errors
     /// It cannot be read, or as [`Self::parse`].

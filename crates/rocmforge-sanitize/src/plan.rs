@@ -1,8 +1,8 @@
 //! A launch file and its object, checked against each other: what is left to go wrong is the kernel.
 
+use crate::bundle;
 use crate::dtype::{DType, Number};
 use crate::error::{Error, Place};
-use crate::files;
 use crate::fill::Fill;
 use crate::launch_file::{Argument, Launch, LaunchFile};
 use crate::npy;
@@ -31,13 +31,17 @@ pub(crate) enum Value {
 }
 
 impl Plan {
-    /// Reads the object and the files that fill buffers, and compares every argument with what the object says of it.
+    /// Reads the object and the files that fill buffers, none outside of the launch file's folder unless
+    /// [`LaunchFile::allow_outside`], and compares every argument with what the object says of it.
     ///
     /// # Errors
-    /// A file cannot be read, the object cannot be executed, or a launch does not fit its kernel.
+    /// A file cannot be read or lies outside, the object cannot be executed, or a launch does not fit its kernel.
     pub fn new(file: LaunchFile) -> Result<Self, Error> {
-        let object = ObjectFile::read(&file.object, file.arch)?;
-        Self::of(file, object)
+        for path in file.buffers.iter().filter_map(|buffer| buffer.save.as_ref()) {
+            file.folder().check_output(path)?;
+        }
+        let bytes = file.folder().read(&file.object, bundle::MAX_UNPACKED)?;
+        Self::with_object(file, &bytes)
     }
 
     /// The same with the object's bytes at hand; the path in the launch file is for messages only.
@@ -63,7 +67,11 @@ impl Plan {
     }
 
     fn fitting(file: LaunchFile, object: ObjectFile) -> Result<Self, Error> {
-        let contents = file.buffers.iter().map(contents).collect::<Result<Vec<_>, _>>()?;
+        let contents = file
+            .buffers
+            .iter()
+            .map(|buffer| contents(&file, buffer))
+            .collect::<Result<Vec<_>, _>>()?;
         let values = file
             .launches
             .iter()
@@ -78,13 +86,13 @@ impl Plan {
     }
 }
 
-fn contents(buffer: &crate::Buffer) -> Result<Option<Vec<u8>>, Error> {
+fn contents(file: &LaunchFile, buffer: &crate::Buffer) -> Result<Option<Vec<u8>>, Error> {
     let Fill::File(path) = &buffer.fill else {
         return Ok(buffer.fill.bytes(buffer.dtype, buffer.count()));
     };
     let wrong = |problem: String| Error::value(buffer.place.clone(), &buffer.label, problem);
     // A file that is longer than buffer and header is refused before all of it is read.
-    let bytes = files::read(path, buffer.bytes() as u64 + npy::MAX_HEADER)?;
+    let bytes = file.folder().read(path, buffer.bytes() as u64 + npy::MAX_HEADER)?;
     let bytes = match npy::parse(&bytes) {
         None => bytes,
         Some(Ok(array)) if array.descr == buffer.dtype.npy() => array.data.to_vec(),

@@ -133,7 +133,8 @@ fn kernels_and_templates_are_printed() {
     assert_eq!(ran.exit, Exit::Clean);
     assert!(ran.out.contains("gfx1100, 1 kernel\n\nreverse(pointer"), "{}", ran.out);
     let ran = run(&["--template", &object.to_string_lossy()]);
-    let file = LaunchFile::parse(Path::new("/tmp/launch.toml"), &ran.out).unwrap();
+    // It goes beside the object, wherever that is.
+    let file = LaunchFile::parse(&object.with_file_name("launch.toml"), &ran.out).unwrap();
     assert_eq!((file.object, file.launches.len()), (object, 1));
 }
 
@@ -261,11 +262,11 @@ const REFUSED: &[(&str, &[&str])] = &[
     ),
     (
         "object = \"/dev/zero\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64",
-        &["/dev/zero", "more than"],
+        &["/dev/zero", "leads outside of", "--allow-outside"],
     ),
     (
         "object = \"reverse.co\"\n[buffers]\nx = { dtype = \"f32\", shape = 4, file = \"/dev/zero\" }\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"x\", \"x\"]",
-        &["/dev/zero", "more than"],
+        &["/dev/zero", "leads outside of", "--allow-outside"],
     ),
     (
         "object = \"reverse.co\"\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"f32[64] -> y\", \"f32[64] -> y\"]",
@@ -316,6 +317,157 @@ fn what_cannot_run_exits_with_2_and_says_where_and_why() {
         assert_eq!(ran.exit, Exit::CannotRun);
         assert!(ran.err.contains(option[0]), "{}", ran.err);
     }
+}
+
+/// A launch file in `inside`, beside whose folder there is a file that is none of its business.
+fn hostile_folder() -> TempDir {
+    let outer = tempfile::tempdir().unwrap();
+    let inside = outer.path().join("inside");
+    std::fs::create_dir_all(inside.join("folder")).unwrap();
+    let co = example().join("reverse.co");
+    std::fs::copy(&co, inside.join("reverse.co")).unwrap();
+    std::fs::copy(&co, outer.path().join("secret")).unwrap();
+    std::fs::copy(&co, inside.join("folder/reverse.co")).unwrap();
+    use std::os::unix::fs::symlink;
+    symlink("../secret", inside.join("link")).unwrap();
+    symlink("..", inside.join("up")).unwrap();
+    symlink("/dev/zero", inside.join("zero")).unwrap();
+    symlink("reverse.co", inside.join("alias")).unwrap();
+    symlink("nowhere", inside.join("dangling")).unwrap();
+    let here = rustix::fs::CWD;
+    rustix::fs::mkfifoat(here, inside.join("fifo"), rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+    outer
+}
+
+/// Runs the program in time, or says that it hangs.
+fn run_in_time(args: &[&str]) -> Ran {
+    let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+    let what = args.join(" ");
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(run(&args.iter().map(String::as_str).collect::<Vec<_>>())));
+    ended
+        .recv_timeout(std::time::Duration::from_secs(60))
+        .unwrap_or_else(|_| panic!("{what} hangs"))
+}
+
+/// Paths of [`hostile_folder`], and what is said of each without and with `--allow-outside`; nothing: it can be used.
+const PATHS: &[(&str, &str, &str)] = &[
+    ("../secret", "leads outside of", ""),
+    ("folder/../../secret", "leads outside of", ""),
+    ("OUTER/secret", "leads outside of", ""),
+    ("link", "leads outside of", ""),
+    ("up/secret", "leads outside of", ""),
+    ("zero", "leads outside of", "is a character device"),
+    ("/dev/zero", "leads outside of", "is a character device"),
+    ("fifo", "is a pipe (FIFO)", "is a pipe (FIFO)"),
+    ("folder", "is a directory", "is a directory"),
+    ("folder/reverse.co", "", ""),
+    ("alias", "", ""),
+];
+
+#[test]
+fn a_launch_file_reads_nothing_outside_of_its_folder_and_nothing_that_blocks() {
+    let outer = hostile_folder();
+    let (root, inside) = (outer.path().display().to_string(), outer.path().join("inside"));
+    let size = std::fs::metadata(inside.join("reverse.co")).unwrap().len();
+    for (path, without, with) in PATHS {
+        let path = path.replace("OUTER", &root);
+        let as_object = format!(
+            "object = \"{path}\"\nseeds = 1\n[[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"f32[64] iota\", \"f32[64]\"]"
+        );
+        let as_input = format!(
+            "object = \"reverse.co\"\nseeds = 1\n[buffers]\nx = {{ dtype = \"u8\", shape = {size}, file = \"{path}\" }}\n\
+             [[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"x\", \"f32[64]\"]"
+        );
+        for text in [as_object, as_input] {
+            let file = inside.join("launch.toml");
+            std::fs::write(&file, &text).unwrap();
+            let file = file.to_string_lossy();
+            for (args, wanted) in [(vec![&*file], without), (vec![&*file, "--allow-outside"], with)] {
+                let ran = run_in_time(&args);
+                let refused = !wanted.is_empty();
+                assert_eq!(ran.exit == Exit::CannotRun, refused, "{args:?}\n{text}\n{}", ran.err);
+                let name = path.rsplit('/').next().unwrap();
+                assert!(
+                    ran.err.contains(wanted) && (!refused || ran.err.contains(name)),
+                    "{args:?}\n{text}\n{}",
+                    ran.err
+                );
+            }
+        }
+    }
+    // The launch file itself, and objects that are named on the command line.
+    for path in ["fifo", "folder", "zero"] {
+        let path = inside.join(path).display().to_string();
+        for args in [vec![&*path], vec!["--kernels", &path], vec!["--template", &path]] {
+            let ran = run_in_time(&args);
+            assert_eq!(ran.exit, Exit::CannotRun, "{args:?}");
+            assert!(ran.err.contains(&path) && ran.err.contains("is a "), "{}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn a_launch_file_writes_nothing_outside_of_its_folder_and_over_nothing_but_files() {
+    let outer = hostile_folder();
+    let (root, inside) = (outer.path().display().to_string(), outer.path().join("inside"));
+    let before = std::fs::read(outer.path().join("secret")).unwrap();
+    let run_with = |path: &str, more: &[&str]| {
+        let text = format!(
+            "object = \"reverse.co\"\nseeds = 1\n[buffers]\ny = \"f32[64] -> {path}\"\n\
+             [[launch]]\nkernel = \"reverse\"\nblock = 64\nargs = [\"f32[64] iota\", \"y\"]"
+        );
+        let file = inside.join("launch.toml");
+        std::fs::write(&file, text).unwrap();
+        let file = file.display().to_string();
+        run_in_time(&[&[file.as_str(), "--tools", "synccheck"], more].concat())
+    };
+    let refused = [
+        ("../secret", "leads outside of"),
+        ("../new", "leads outside of"),
+        ("OUTER/new", "leads outside of"),
+        ("link", "leads outside of"),
+        ("up/new", "leads outside of"),
+        ("zero", "leads outside of"),
+        ("fifo", "is a pipe (FIFO)"),
+        ("folder", "is a directory"),
+        ("alias", "is a symbolic link"),
+        ("dangling", "is a symbolic link"),
+    ];
+    for (path, wanted) in refused {
+        let ran = run_with(&path.replace("OUTER", &root), &[]);
+        assert_eq!(ran.exit, Exit::CannotRun, "{path}: {}", ran.out);
+        assert!(
+            ran.out.is_empty(),
+            "{path} is refused before anything runs: {}",
+            ran.out
+        );
+        let name = path.rsplit('/').next().unwrap();
+        assert!(
+            ran.err.contains(wanted) && ran.err.contains(name),
+            "{path}: {}",
+            ran.err
+        );
+    }
+    assert_eq!(std::fs::read(outer.path().join("secret")).unwrap(), before);
+    assert!(!outer.path().join("new").exists());
+    for (path, more, at) in [
+        ("y", &[][..], "inside/y"),
+        ("folder/y", &[], "inside/folder/y"),
+        ("../new", &["--allow-outside"], "new"),
+        ("link", &["--allow-outside"], "secret"),
+    ] {
+        let ran = run_with(path, more);
+        assert_eq!(ran.exit, Exit::Clean, "{path}: {}", ran.err);
+        assert_eq!(std::fs::metadata(outer.path().join(at)).unwrap().len(), 256, "{path}");
+    }
+    let ran = run_with("zero", &["--allow-outside"]);
+    assert!(ran.err.contains("is a character device"), "{}", ran.err);
+    let left = |folder: &Path| {
+        let names = folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().ends_with(".part")).count()
+    };
+    assert_eq!((left(outer.path()), left(&inside)), (0, 0));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What to simulate.
+//! Configuration of the simulator: cards, checks, schedules and the desktop beside them.
 
 use crate::desktop::DesktopConfig;
 use crate::faults::FaultPlan;
@@ -72,8 +72,11 @@ pub struct CardConfig {
     pub name: String,
     /// PCI address as `hipDeviceGetPCIBusId` prints it.
     pub pci: String,
-    /// Size of the video memory.
+    /// Size of the video memory; of a GPU that shares the system's, the part of it that is carved out.
     pub vram: Bytes,
+    /// What of the machine's memory ([`SimConfig::host_memory`]) the driver maps at most for a GPU that shares it. Other cards have
+    /// none of it.
+    pub gtt: Bytes,
     /// What the desktop holds of it. HIP does not see it; `mem_info_vram_used` does.
     pub desktop_used: Bytes,
     /// What other ROCm processes hold of it. Both HIP and sysfs see it.
@@ -87,7 +90,8 @@ pub struct CardConfig {
     pub displays: u32,
     /// Workgroup processors, as `hipDeviceAttributeMultiprocessorCount` counts them on RDNA.
     pub multiprocessors: u32,
-    /// Whether the memory is the system's (an APU).
+    /// Whether the memory is the system's (an APU). What is allocated is then taken from the machine's memory, or from the carve-out
+    /// if that is at least as large as what may be mapped.
     pub unified_memory: bool,
 }
 
@@ -99,6 +103,7 @@ impl Default for CardConfig {
             name: "Simulated Radeon (gfx1100)".to_owned(),
             pci: "0000:03:00.0".to_owned(),
             vram: Bytes(20 << 30),
+            gtt: Bytes(0),
             desktop_used: Bytes(1 << 30),
             other_rocm_used: Bytes(0),
             desktop: None,
@@ -135,6 +140,32 @@ impl CardConfig {
             },
             ..self
         }
+    }
+
+    /// A GPU that shares the system's memory, of which it may map `gtt` bytes: about a Radeon 8060S (Strix Halo), with the 512 MiB
+    /// carve-out that most firmware has. Its instruction set is not executed here, so it loads no code object: it is for what a
+    /// program does with memory.
+    pub fn apu(gtt: Bytes) -> Self {
+        Self {
+            arch: "gfx1151".to_owned(),
+            name: "Simulated Radeon (gfx1151)".to_owned(),
+            vram: Bytes(512 << 20),
+            gtt,
+            desktop_used: Bytes(256 << 20),
+            multiprocessors: 20,
+            unified_memory: true,
+            ..Self::default()
+        }
+    }
+
+    /// What allocations are taken from.
+    pub(crate) fn pool(&self) -> Bytes {
+        if self.is_mapped() { self.gtt } else { self.vram }
+    }
+
+    /// Whether that is the machine's own memory.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.unified_memory && self.vram < self.gtt
     }
 
     /// A default card with `vram` bytes of memory and no desktop on it.
@@ -182,7 +213,7 @@ pub struct SimConfig {
     pub max_faults: usize,
     /// What `HIP_HIDDEN_FREE_MEM` would hide from `hipMemGetInfo`.
     pub hidden_free: Bytes,
-    /// The memory of the machine: more cannot be pinned.
+    /// The memory of the machine, without what is carved out of it for a GPU: more cannot be pinned.
     pub host_memory: Bytes,
     /// What goes wrong, and when.
     pub faults: FaultPlan,
@@ -211,6 +242,18 @@ impl Default for SimConfig {
 }
 
 impl SimConfig {
+    /// A machine with `memory` bytes that its GPU shares ([`CardConfig::apu`]): half of what is not carved out may be mapped.
+    pub fn apu(memory: Bytes) -> Self {
+        let card = CardConfig::apu(Bytes(0));
+        let host_memory = memory.saturating_sub(card.vram);
+        let gtt = Bytes(host_memory.0 / 2);
+        Self {
+            cards: vec![CardConfig { gtt, ..card }],
+            host_memory,
+            ..Self::default()
+        }
+    }
+
     /// A machine with `n` default cards, each at its own PCI address.
     pub fn with_cards(n: usize) -> Self {
         let card = |i| CardConfig {
@@ -221,5 +264,13 @@ impl SimConfig {
             cards: (0..n).map(card).collect(),
             ..Self::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn device_names_know_each_processor() {
+        assert_eq!(rocmforge_machine::SIMULATED, crate::Arch::ALL.map(crate::Arch::name));
     }
 }

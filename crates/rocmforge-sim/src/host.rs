@@ -144,17 +144,23 @@ impl Host {
         let mut pools = Pools::new();
         for (index, card) in config.cards.iter().enumerate() {
             let base = FIRST_CARD + index as u64 * CARD_STRIDE;
-            if card.vram.0 > MOST_VRAM {
-                return Err(SimError::TooMuchMemory { asked: card.vram });
+            let pool = card.pool();
+            if pool.0 > MOST_VRAM {
+                return Err(SimError::TooMuchMemory { asked: pool });
             }
-            let mut vram = Vram::new(base, card.vram.0, config.poison)?;
+            let mut vram = Vram::new(base, pool.0, config.poison)?;
             let kernarg = vram.allocate_system(KERNARG_BYTES).unwrap_or(base);
             let null = queues.create(index, true, 0, 0);
             if let Some(queue) = queues.get_mut(null) {
                 queue.legacy = true;
             }
-            let capacity = vram.available(0);
-            let desktop = card.desktop.as_ref().map(|desktop| Desktop::new(desktop, capacity));
+            let desktop = card.desktop.as_ref().map(|desktop| {
+                if card.unified_memory {
+                    Desktop::sharing(desktop, card.vram.0.saturating_add(config.host_memory.0))
+                } else {
+                    Desktop::new(desktop, vram.available(0))
+                }
+            });
             let own_pool = pools.create(index, 0, true);
             cards.push(Card {
                 config: card.clone(),

@@ -111,6 +111,6 @@ pub use faults::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};
 pub use readings::{SimHostReadings, SimReadings};
 pub use report::{Access, AllocationInfo, AllocationState, Report, ReportKind, Side, Tool};
 /// Which checks kernels run under.
-pub use rocmforge_amdgcn::{Arch, Tools};
+pub use rocmforge_amdgcn::{Arch, Tools, UnknownArch};
 pub use sim::{Counters, SimError, SimHost};
 pub use vram::AllocationStats;

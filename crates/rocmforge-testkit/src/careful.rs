@@ -4,9 +4,7 @@ use crate::lease::LeaseOptions;
 use rocmforge_memory::{Bytes, Cap, Policy};
 use std::time::Duration;
 
-/// Set by the supervisor where a test must be careful: on a card that drives a display, or whose driver cannot take a
-/// kernel off it.
-pub const CAREFUL_VARIABLE: &str = "ROCMFORGE_CAREFUL";
+pub use rocmforge_gpu_test::CAREFUL_VARIABLE;
 /// The most memory that a careful test may hold; on a small card a quarter of it.
 pub const CAREFUL_BYTES: Bytes = Bytes::gib(2);
 /// The longest that a careful test waits for the card: a launch that takes longer counts as hung.

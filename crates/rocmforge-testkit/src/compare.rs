@@ -1,57 +1,10 @@
 //! Comparing a device's output with a reference: shape-aware, NaN-proof, and saying where the worst element is.
 
-use crate::against;
+use crate::recording::record;
+pub use rocmforge_gpu_test::tolerance::Tolerance;
 use rocmforge_runtime::Pod;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::panic::Location;
-
-/// How far an element may be from its reference.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Tolerance {
-    /// `|actual - expected| <= limit`.
-    Absolute(f64),
-    /// `|actual - expected| <= limit * (|expected| + 1e-6)`.
-    Relative(f64),
-    /// Bit-equal (as f32), signed zeros included.
-    Exact,
-}
-
-impl Tolerance {
-    /// How many times over the limit an element is: at most 1 passes. NaN against anything but the same kind of
-    /// non-number is infinite.
-    pub(crate) fn excess(self, actual: f32, expected: f64) -> f64 {
-        if actual.is_nan() || expected.is_nan() {
-            return f64::INFINITY;
-        }
-        if expected.is_infinite() || actual.is_infinite() {
-            return if f64::from(actual) == expected {
-                0.0
-            } else {
-                f64::INFINITY
-            };
-        }
-        let difference = (f64::from(actual) - expected).abs();
-        // A limit that is NaN or negative is no limit; nothing passes it but equality.
-        let ratio = |limit: f64| match difference {
-            0.0 => 0.0,
-            _ if limit > 0.0 => difference / limit,
-            _ => f64::INFINITY,
-        };
-        match self {
-            Self::Absolute(limit) => ratio(limit),
-            Self::Relative(limit) => ratio(limit * (expected.abs() + 1e-6)),
-            Self::Exact => {
-                if (expected as f32).to_bits() == actual.to_bits() {
-                    0.0
-                } else {
-                    f64::INFINITY
-                }
-            }
-        }
-    }
-}
 
 /// The worst element of a comparison that failed.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,11 +51,11 @@ impl fmt::Display for Mismatch {
 #[track_caller]
 pub fn compare(actual: &[f32], expected: &[f64], shape: &[usize], tolerance: Tolerance) -> Result<(), Mismatch> {
     let bytes = bytemuck::cast_slice(actual);
-    against::record(Location::caller(), "f32", shape, tolerance, bytes);
+    record(Location::caller(), "f32", shape, tolerance, bytes);
     compare_here(actual, expected, shape, tolerance)
 }
 
-/// The same, but the buffer is not recorded for a [run on another device](crate::against): for what a test computes there
+/// The same, but the buffer is not recorded for a run on another device: for what a test computes there
 /// another number of times.
 ///
 /// # Errors
@@ -171,7 +124,7 @@ pub fn assert_same<T: Pod + fmt::Debug>(actual: &[T], expected: &[T], what: &str
     let bits = |values: &[T]| -> Vec<u8> { bytemuck::cast_slice(values).to_vec() };
     let (found, wanted) = (bits(actual), bits(expected));
     let dtype = std::any::type_name::<T>();
-    against::record(Location::caller(), dtype, &[actual.len()], Tolerance::Exact, &found);
+    record(Location::caller(), dtype, &[actual.len()], Tolerance::Exact, &found);
     assert_eq!(
         actual.len(),
         expected.len(),

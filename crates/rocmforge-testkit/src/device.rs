@@ -1,24 +1,24 @@
 //! Which device a test process may use.
 
-use crate::lock::{self, LOCK_FD_VARIABLE, LockError};
 use parking_lot::Mutex;
+use rocmforge_gpu_test::lock::{self, LOCK_FD_VARIABLE, LockError};
+use rocmforge_machine::{CardName, DeviceName, DeviceNameError};
 use rocmforge_nvidia::{CudaDriver, LoadError, NvmlReadings};
-use rocmforge_runtime::{HipBackend, HipError, Provider};
-use rocmforge_sim::{Arch, SimConfig, SimError, SimHost};
+use rocmforge_runtime::{DeviceInfo, HipBackend, HipError, Provider};
+use rocmforge_sim::{Arch, SimConfig, SimError, SimHost, UnknownArch};
 use std::sync::Arc;
 
-/// Names the device of a test process: `sim` or `sim:<arch>`, `hip:<PCI address or index>` or `nvidia:<PCI address>`. Set by
-/// the supervisor.
-pub const DEVICE_VARIABLE: &str = "ROCMFORGE_DEVICE";
+pub use rocmforge_gpu_test::DEVICE_VARIABLE;
 
 /// Why a test has no device.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The name is none of the known forms.
-    #[error(
-        "{DEVICE_VARIABLE} is {0:?}; use `sim`, `sim:gfx1201`, or run `cargo xtask test-gpu --device hip:<PCI address>`"
-    )]
-    Unknown(String),
+    #[error("{DEVICE_VARIABLE}: {0}. A real card is for `cargo xtask test-gpu --device hip:<PCI address>`")]
+    Name(#[from] DeviceNameError),
+    /// The simulator does not have the processor.
+    #[error(transparent)]
+    Processor(#[from] UnknownArch),
     /// A real card without the supervisor's lock.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -91,23 +91,23 @@ impl Drop for Turn {
 /// The device this process was told to use; a simulated one, as `sim` describes it, if it was told nothing.
 pub(crate) fn choose(sim: &SimConfig) -> Result<Chosen, DeviceError> {
     let name = std::env::var(DEVICE_VARIABLE).unwrap_or_else(|_| "sim".to_owned());
-    match name.split_once(':') {
-        None if name == "sim" => Ok(simulated(SimHost::try_new(sim.clone())?, name)),
-        Some(("sim", arch)) => {
-            let arch: Arch = arch.parse().map_err(|_| DeviceError::Unknown(name.clone()))?;
+    let name: DeviceName = name.parse()?;
+    match name {
+        DeviceName::Sim(None) => Ok(simulated(SimHost::try_new(sim.clone())?, name)),
+        DeviceName::Sim(Some(processor)) => {
+            let arch: Arch = processor.parse()?;
             let mut sim = sim.clone();
             for card in &mut sim.cards {
                 *card = card.clone().with_arch(arch);
             }
             Ok(simulated(SimHost::try_new(sim)?, name))
         }
-        Some(("hip", card)) if !card.is_empty() => real(card, &name, Platform::Amd),
-        Some(("nvidia", card)) if !card.is_empty() => real(card, &name, Platform::Nvidia),
-        _ => Err(DeviceError::Unknown(name)),
+        DeviceName::Hip(card) => real(card, name, Platform::Amd),
+        DeviceName::Nvidia(card) => real(card, name, Platform::Nvidia),
     }
 }
 
-fn simulated(host: Arc<SimHost>, name: String) -> Chosen {
+fn simulated(host: Arc<SimHost>, name: DeviceName) -> Chosen {
     let provider = Provider::new(host.api())
         .with_clock(host.clock())
         .with_names(host.names())
@@ -116,7 +116,7 @@ fn simulated(host: Arc<SimHost>, name: String) -> Chosen {
         provider,
         ordinal: 0,
         sim: Some(host),
-        name,
+        name: name.to_string(),
         turn: None,
     }
 }
@@ -138,22 +138,23 @@ impl Platform {
 }
 
 /// A real card, which needs the supervisor's lock before the library is even loaded.
-fn real(card: &str, name: &str, platform: Platform) -> Result<Chosen, DeviceError> {
+fn real(card: CardName, name: DeviceName, platform: Platform) -> Result<Chosen, DeviceError> {
     let descriptor = std::env::var(LOCK_FD_VARIABLE).ok();
-    lock::check_inherited(&lock::default_directory(), card, descriptor.as_deref())?;
+    lock::check_inherited(&lock::default_directory(), &card.to_string(), descriptor.as_deref())?;
     let turn = Turn::take()?;
     let mut provider = platform.provider()?;
     let devices = HipBackend::devices(&provider, std::time::Duration::from_secs(10))?;
-    let found = devices
-        .iter()
-        .find(|device| device.pci.to_string() == card || device.ordinal.to_string() == card);
-    let Some(device) = found else {
+    let is_wanted = |device: &&DeviceInfo| match card {
+        CardName::Index(index) => i64::from(device.ordinal) == i64::from(index),
+        CardName::Pci(pci) => device.pci.as_str() == pci.to_string(),
+    };
+    let Some(device) = devices.iter().find(is_wanted) else {
         let list = devices
             .iter()
             .map(|device| format!("{} ({})", device.pci, device.name))
             .collect::<Vec<_>>();
         return Err(DeviceError::NoSuchDevice {
-            wanted: card.to_owned(),
+            wanted: card.to_string(),
             found: list.join(", "),
         });
     };
@@ -166,7 +167,7 @@ fn real(card: &str, name: &str, platform: Platform) -> Result<Chosen, DeviceErro
         ordinal: device.ordinal,
         provider,
         sim: None,
-        name: name.to_owned(),
+        name: name.to_string(),
         turn: Some(turn),
     })
 }

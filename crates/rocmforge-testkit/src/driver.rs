@@ -5,9 +5,9 @@
 //! each test has a process of its own, the driver takes all of it back when the test ends. What grows by as much with each
 //! lease of a process is another matter: no cache does that, and a program that lives would run out of memory.
 
-use crate::report::Record;
 use parking_lot::Mutex;
-use rocmforge_memory::sysfs::Sysfs;
+use rocmforge_gpu_test::record::Record;
+use rocmforge_machine::sysfs::Sysfs;
 use std::collections::VecDeque;
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ const MIB: usize = 1 << 20;
 pub static GPU_FIXTURE: LazyLock<Option<GpuTestFixture>> = LazyLock::new(|| match GpuTestFixture::new() {
     Ok(fixture) => Some(fixture),
     Err(error) => {
-        crate::report::append(&crate::report::Record::Skip {
+        rocmforge_gpu_test::record::append(&rocmforge_gpu_test::record::Record::Skip {
             reason: format!("no device: {error}"),
         });
         None

@@ -3,8 +3,8 @@
 use crate::data::{Rng, rng};
 use crate::lease::{GpuLease, LeaseOptions, gpu_with};
 use crate::needs::{Feature, On};
-use crate::report::{Record, append};
 use crate::watchdog::Watchdog;
+use rocmforge_gpu_test::record::{Record, append};
 use rocmforge_memory::Bytes;
 use rocmforge_sim::SimConfig;
 use std::any::Any;

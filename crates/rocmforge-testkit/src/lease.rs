@@ -3,11 +3,11 @@
 use crate::careful;
 use crate::device::{self, Chosen, Turn};
 use crate::driver::{DriverFigure, GROWN, REPEATS};
-use crate::pulse::Pulse;
-use crate::report::{self, Record};
+use crate::heartbeat::Heartbeat;
+use rocmforge_gpu_test::record::{self, Record};
 use rocmforge_hip_sys::HipApi;
 use rocmforge_kernels::Kernels;
-use rocmforge_memory::sysfs::Sysfs;
+use rocmforge_machine::sysfs::Sysfs;
 use rocmforge_memory::{Bytes, Card, Epoch, LeakReport, Policy};
 use rocmforge_runtime::{BackendOptions, HipBackend, HipError, PoolOptions};
 use rocmforge_sim::{Report, SimConfig, SimHost};
@@ -69,7 +69,7 @@ pub struct GpuLease {
     epoch: Epoch,
     sim: Option<Arc<SimHost>>,
     device: String,
-    pulse: Option<Pulse>,
+    heartbeat: Option<Heartbeat>,
     driver: Option<DriverFigure>,
     /// Last: the next test of this process may begin when all of the above is gone.
     _turn: Option<Turn>,
@@ -117,11 +117,12 @@ pub fn gpu_with(options: LeaseOptions) -> GpuLease {
     };
     let card = backend.card().clone();
     let epoch = card.ledger().epoch();
+    record::append(&Record::LeaseBegan);
     GpuLease {
         backend: Some(backend),
         api,
         kernels: OnceLock::new(),
-        pulse: Pulse::start(&card),
+        heartbeat: Heartbeat::start(&card),
         // The simulator's processes are not the driver's.
         driver: sim
             .is_none()
@@ -202,14 +203,14 @@ impl GpuLease {
             faults.extend(sim.take_reports().into_iter().map(LeaseFault::Report));
         }
         let peak_bytes = self.card.ledger().peak().0;
-        drop(self.pulse.take());
+        drop(self.heartbeat.take());
         // Where the ledger is not clean, it says itself what the driver still holds.
         if let Some(driver) = self.driver.take().filter(|_| is_clean) {
             let record = driver.again();
-            report::append(&record);
+            record::append(&record);
             faults.extend(GROWN.lock().note(record.retained()).map(LeaseFault::Retained));
         }
-        report::append(&Record::Lease {
+        record::append(&Record::Lease {
             device: self.device.clone(),
             peak_bytes,
             launches,

@@ -4,13 +4,11 @@
 //!   (`cargo xtask test-gpu`) holds the lock of. The lease checks, when it ends, that nothing leaked, no error went unseen
 //!   and the simulator has nothing to report.
 //! * [`GpuTest`] is a whole test: what it needs of the device, where it is known to fail, seeds, deadlines, and its body.
-//! * [`against`] holds what two devices computed side by side.
 //! * [`compare`] holds an output to its reference and names the worst element; [`data`] makes seeded inputs and poison.
 //! * [`DummyBackend`] runs graphs without memory or arithmetic, to test their logic.
 //! * [`on_every_card`] runs the tests of a binary once more on the other simulated card.
 //! * [`skip!`] ends a test that cannot run, visibly.
 //! * [`test_model_path`] says where a model lies that was fetched.
-//! * [`lock`] keeps two processes off one card.
 //!
 //! ```
 //! use rocmforge_runtime::DeviceTensor;
@@ -26,7 +24,6 @@
 //! ```
 
 mod again;
-pub mod against;
 pub mod careful;
 pub mod compare;
 pub mod data;
@@ -35,12 +32,12 @@ mod driver;
 mod dummy;
 mod fixture;
 mod gpu_test;
+mod heartbeat;
 mod lease;
-pub mod lock;
 mod models;
 mod needs;
-pub mod pulse;
-pub mod report;
+mod recording;
+mod skip;
 mod watchdog;
 
 pub use again::on_every_card;
@@ -50,5 +47,7 @@ pub use gpu_test::{GpuTest, Verdict};
 pub use lease::{GpuLease, LeaseFailure, LeaseFault, LeaseOptions, gpu, gpu_with};
 pub use models::{MODELS_VARIABLE, test_model_path};
 pub use needs::{Feature, On};
+#[doc(hidden)] // for `skip!`
+pub use rocmforge_gpu_test::record;
 pub use rocmforge_memory::Bytes;
 pub use rocmforge_sim::Arch;

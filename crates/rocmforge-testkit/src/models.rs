@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Names the folder of models, where it is not `target/models` of the workspace.
-pub const MODELS_VARIABLE: &str = "ROCMFORGE_MODELS_DIR";
+pub use rocmforge_gpu_test::MODELS_VARIABLE;
 
 /// Where a file of a model lies, whether it is there or not: under the folder that [`MODELS_VARIABLE`] names, or under
 /// `target/models` of the workspace. An empty variable is none.

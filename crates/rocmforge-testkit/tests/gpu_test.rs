@@ -1,9 +1,9 @@
 //! The builder of GPU tests, on the simulated card: skips, expected failures, seeds, deadlines.
 
+use rocmforge_gpu_test::heartbeat::{HEARTBEAT_FD_VARIABLE, Sample};
+use rocmforge_gpu_test::record::{REPORT_VARIABLE, Record};
 use rocmforge_runtime::{Elems, HipBuffer, HipError};
 use rocmforge_sim::{CardConfig, SimConfig};
-use rocmforge_testkit::pulse::{HEARTBEAT_FD_VARIABLE, Sample};
-use rocmforge_testkit::report::{REPORT_VARIABLE, Record};
 use rocmforge_testkit::{Bytes, Feature, GpuTest, On};
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::cell::{Cell, RefCell};
@@ -180,6 +180,8 @@ fn skips_expected_failures_and_the_watchdogs_words_are_written_down() {
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("report");
+    // As the supervisor does.
+    std::fs::write(&file, "").unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",

@@ -1,6 +1,6 @@
 //! Which buffers of a test are recorded for a run on another device.
 
-use rocmforge_testkit::against::{self, BUFFERS_VARIABLE};
+use rocmforge_gpu_test::buffers::{self, BUFFERS_VARIABLE};
 use rocmforge_testkit::compare::{Tolerance, assert_close, compare, compare_here};
 use std::process::Command;
 
@@ -27,7 +27,7 @@ fn what_is_compared_for_this_device_alone_is_not_recorded() {
         .unwrap();
     let text = String::from_utf8_lossy(&child.stdout);
     assert!(child.status.success() && text.contains("1 passed"), "{text}");
-    let recorded = against::read(&path).unwrap();
+    let recorded = buffers::parse(&std::fs::read(&path).unwrap()).unwrap();
     let values: Vec<&[u8]> = recorded.iter().map(|one| &one.data[..]).collect();
     assert_eq!(values, [1f32.to_le_bytes(), 2f32.to_le_bytes()]);
 }

@@ -1,42 +1,25 @@
 //! Opening a device by name.
 
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use rocmforge_machine::{CardName, DeviceName, DeviceNameError, PciAddress};
 use rocmforge_nvidia::{CudaDriver, NvmlReadings};
-use rocmforge_runtime::{BackendOptions, DeviceInfo, HipBackend, HipError, PoolOptions, Provider};
+use rocmforge_runtime::{Availability, BackendOptions, DeviceInfo, HipBackend, HipError, PoolOptions, Provider};
 #[cfg(feature = "sim")]
 use rocmforge_sim::{Arch, CardConfig, SimConfig, SimHost};
-
-/// Architectures of simulated cards.
-const SIMULATED: [&str; 2] = ["gfx1100", "gfx1201"];
-
-/// Which device: `sim`, `sim:gfx1100`, `sim:gfx1201`, `hip:<index>`, `hip:<PCI address>`, `nvidia:<index>` or `nvidia:<PCI address>`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DeviceName {
-    /// A simulated card of this architecture in this process; `sim` is a gfx1100.
-    Sim(&'static str),
-    /// A card by its index in AMD's library.
-    HipIndex(i32),
-    /// A card by its PCI address, such as `0000:03:00.0`.
-    HipPci(String),
-    /// An NVIDIA card by its index in NVIDIA's driver, which `CUDA_DEVICE_ORDER` and `CUDA_VISIBLE_DEVICES` decide.
-    NvidiaIndex(i32),
-    /// An NVIDIA card by its PCI address.
-    NvidiaPci(String),
-}
 
 /// Why a device cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
     /// The name is none of the known forms.
-    #[error(
-        "{0:?} names no device: use \"sim\", \"sim:gfx1201\", \"hip:<index>\" or \"nvidia:<index>\", or a PCI address in the place of the index, \
-         as in \"hip:0000:03:00.0\""
-    )]
-    Name(String),
+    #[error(transparent)]
+    Name(#[from] DeviceNameError),
+    /// The simulator does not have the processor.
+    #[cfg(feature = "sim")]
+    #[error(transparent)]
+    Processor(#[from] rocmforge_sim::UnknownArch),
     /// The simulator was left out of this build.
     #[error("this build has no simulator: enable the feature \"sim\" of the crate rocmforge")]
     NoSimulator,
@@ -54,48 +37,6 @@ pub enum DeviceError {
     /// HIP says no.
     #[error(transparent)]
     Hip(#[from] HipError),
-}
-
-impl FromStr for DeviceName {
-    type Err = DeviceError;
-
-    fn from_str(name: &str) -> Result<Self, DeviceError> {
-        let unknown = || DeviceError::Name(name.to_owned());
-        let Some((platform, at)) = name.split_once(':') else {
-            return if name == "sim" {
-                Ok(Self::Sim(SIMULATED[0]))
-            } else {
-                Err(unknown())
-            };
-        };
-        if platform == "sim" {
-            let arch = SIMULATED.into_iter().find(|arch| *arch == at);
-            return arch.map(Self::Sim).ok_or_else(unknown);
-        }
-        let index = at
-            .bytes()
-            .all(|b| b.is_ascii_digit())
-            .then(|| at.parse().ok())
-            .flatten();
-        let pci = is_pci_address(at).then(|| at.to_ascii_lowercase());
-        match (platform, index, pci) {
-            ("hip", Some(index), _) => Ok(Self::HipIndex(index)),
-            ("hip", _, Some(pci)) => Ok(Self::HipPci(pci)),
-            ("nvidia", Some(index), _) => Ok(Self::NvidiaIndex(index)),
-            ("nvidia", _, Some(pci)) => Ok(Self::NvidiaPci(pci)),
-            _ => Err(unknown()),
-        }
-    }
-}
-
-/// `dddd:bb:dd.f`, hexadecimal.
-fn is_pci_address(text: &str) -> bool {
-    let pattern = b"xxxx:xx:xx.x";
-    text.len() == pattern.len()
-        && text
-            .bytes()
-            .zip(pattern)
-            .all(|(c, &p)| if p == b'x' { c.is_ascii_hexdigit() } else { c == p })
 }
 
 /// An open device.
@@ -125,7 +66,8 @@ impl Device {
 /// temporaries of one step are the memory of the next.
 ///
 /// # Errors
-/// [`DeviceError`]: the name is wrong, or there is no such device, with the reason.
+/// [`DeviceError`]: the name is wrong, or there is no such device, with the reason. Where no AMD GPU can be used, that is what
+/// [`HipBackend::availability`] answers ([`HipError::Unavailable`]), and HIP is not called.
 pub fn open(name: &str) -> Result<Device, DeviceError> {
     let options = BackendOptions {
         pool: PoolOptions::ON,
@@ -140,39 +82,49 @@ pub fn open(name: &str) -> Result<Device, DeviceError> {
 /// As [`open`].
 pub fn open_with(name: &DeviceName, options: BackendOptions) -> Result<Device, DeviceError> {
     match name {
-        DeviceName::Sim(arch) => open_sim(arch, options),
-        DeviceName::HipIndex(index) => open_real(Provider::amd()?, *index, options),
-        DeviceName::HipPci(wanted) => {
-            let provider = Provider::amd()?;
-            let index = find(&provider, |device| device.pci.as_str() == wanted, wanted)?.ordinal;
+        DeviceName::Sim(processor) => open_sim(*processor, options),
+        DeviceName::Hip(CardName::Index(index)) => {
+            // An index beyond `int` is beyond all cards, and HIP says so.
+            open_real(amd()?, i32::try_from(*index).unwrap_or(i32::MAX), options)
+        }
+        DeviceName::Hip(card @ CardName::Pci(_)) => {
+            let provider = amd()?;
+            let index = find(&provider, *card)?.ordinal;
             open_real(provider, index, options)
         }
-        DeviceName::NvidiaIndex(index) => open_nvidia(|device| device.ordinal == *index, &index.to_string(), options),
-        DeviceName::NvidiaPci(wanted) => open_nvidia(|device| device.pci.as_str() == wanted, wanted, options),
+        DeviceName::Nvidia(card) => open_nvidia(*card, options),
     }
 }
 
+/// AMD's library, if a card can be used at all; otherwise the reason, in the words of [`HipBackend::new_checked`].
+fn amd() -> Result<Provider, DeviceError> {
+    if let Availability::Unavailable(why) = HipBackend::availability() {
+        return Err(HipError::Unavailable(Arc::clone(why)).into());
+    }
+    Ok(Provider::amd()?)
+}
+
 /// The provider's device that is `wanted`.
-fn find(provider: &Provider, is_wanted: impl Fn(&DeviceInfo) -> bool, wanted: &str) -> Result<DeviceInfo, DeviceError> {
+fn find(provider: &Provider, wanted: CardName) -> Result<DeviceInfo, DeviceError> {
+    let is_wanted = |device: &DeviceInfo| match wanted {
+        CardName::Index(index) => i64::from(device.ordinal) == i64::from(index),
+        CardName::Pci(pci) => device.pci.as_str() == pci.to_string(),
+    };
     let devices = HipBackend::devices(provider, Duration::from_secs(30))?;
     if let Some(device) = devices.iter().find(|device| is_wanted(device)) {
         return Ok(device.clone());
     }
     let found: Vec<String> = devices.iter().map(|device| device.pci.to_string()).collect();
     Err(DeviceError::NoSuchCard {
-        wanted: wanted.to_owned(),
+        wanted: wanted.to_string(),
         found: found.join(", "),
     })
 }
 
 /// An NVIDIA card, with the figures of its management library, where there is one that knows it.
-fn open_nvidia(
-    is_wanted: impl Fn(&DeviceInfo) -> bool,
-    wanted: &str,
-    options: BackendOptions,
-) -> Result<Device, DeviceError> {
+fn open_nvidia(wanted: CardName, options: BackendOptions) -> Result<Device, DeviceError> {
     let provider = Provider::of_this_machine(Arc::new(CudaDriver::load()?));
-    let device = find(&provider, is_wanted, wanted)?;
+    let device = find(&provider, wanted)?;
     let provider = match NvmlReadings::open(device.pci.as_str()) {
         Ok(Some(readings)) => provider.with_readings(Box::new(readings)),
         // The budget then goes by the driver's own figures.
@@ -194,8 +146,8 @@ fn open_real(provider: Provider, index: i32, options: BackendOptions) -> Result<
 }
 
 #[cfg(feature = "sim")]
-fn open_sim(arch: &'static str, options: BackendOptions) -> Result<Device, DeviceError> {
-    let arch: Arch = arch.parse().map_err(|_| DeviceError::Name(format!("sim:{arch}")))?;
+fn open_sim(processor: Option<&'static str>, options: BackendOptions) -> Result<Device, DeviceError> {
+    let arch = processor.map_or(Ok(Arch::Gfx1100), str::parse)?;
     // One thread a launch: with more of them the card's memory is copied for each launch, weights and KV cache included.
     let sim = SimHost::new(SimConfig {
         cards: vec![CardConfig::of(arch)],
@@ -213,50 +165,14 @@ fn open_sim(arch: &'static str, options: BackendOptions) -> Result<Device, Devic
 }
 
 #[cfg(not(feature = "sim"))]
-fn open_sim(_arch: &'static str, _options: BackendOptions) -> Result<Device, DeviceError> {
+fn open_sim(_processor: Option<&'static str>, _options: BackendOptions) -> Result<Device, DeviceError> {
     Err(DeviceError::NoSimulator)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names() {
-        let parse = |s: &str| s.parse::<DeviceName>().ok();
-        assert_eq!(parse("sim"), Some(DeviceName::Sim("gfx1100")));
-        assert_eq!(parse("sim:gfx1100"), Some(DeviceName::Sim("gfx1100")));
-        assert_eq!(parse("sim:gfx1201"), Some(DeviceName::Sim("gfx1201")));
-        assert_eq!(parse("hip:1"), Some(DeviceName::HipIndex(1)));
-        assert_eq!(
-            parse("hip:0000:0A:00.0"),
-            Some(DeviceName::HipPci("0000:0a:00.0".into()))
-        );
-        assert_eq!(parse("nvidia:0"), Some(DeviceName::NvidiaIndex(0)));
-        assert_eq!(
-            parse("nvidia:0000:0A:00.0"),
-            Some(DeviceName::NvidiaPci("0000:0a:00.0".into()))
-        );
-        for wrong in [
-            "",
-            "hip",
-            "hip:",
-            "nvidia",
-            "nvidia:",
-            "nvidia:x",
-            "hip:-1",
-            "hip:99999999999",
-            "cuda:0",
-            "cpu",
-            "sim:0",
-            "sim:",
-            "sim:gfx1150",
-            "hip:03:00.0",
-            "hip:0000-03-00-0",
-        ] {
-            assert_eq!(parse(wrong), None, "{wrong:?}");
-        }
-    }
+    use rocmforge_runtime::Unavailable;
 
     #[cfg(feature = "sim")]
     #[test]
@@ -270,7 +186,27 @@ mod tests {
             assert_eq!(device.backend().device().arch, arch);
             assert!(device.sim().is_some());
         }
-        assert_eq!(SIMULATED, Arch::ALL.map(Arch::name));
+    }
+
+    /// Where the kernel shows a card, plain `cargo test` leaves it alone: only the supervisor opens one.
+    #[test]
+    fn without_a_card_hip_says_which_of_the_reasons_it_is() {
+        if std::path::Path::new("/dev/kfd").exists() {
+            return;
+        }
+        let Availability::Unavailable(why) = HipBackend::availability() else {
+            panic!("available without /dev/kfd");
+        };
+        let checked = HipBackend::new_checked().expect_err("no card").to_string();
+        for name in ["hip:0", "hip:7", "hip:0000:03:00.0"] {
+            let error = open(name).expect_err("no card");
+            assert!(
+                matches!(&error, DeviceError::Hip(HipError::Unavailable(told)) if told == why),
+                "{name}: {error}"
+            );
+            assert_eq!(error.to_string(), checked, "{name}");
+            assert!(matches!(&**why, Unavailable::NoDriver(file) if error.to_string().contains(file)));
+        }
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub use rocmforge_attention as attention;
 #[cfg(feature = "models")]
 pub use rocmforge_gguf as gguf;
 pub use rocmforge_kernels as kernels;
+pub use rocmforge_machine as machine;
 pub use rocmforge_memory as memory;
 #[cfg(feature = "models")]
 pub use rocmforge_models as models;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use rocmforge::ggml::CpuBackend;
 use rocmforge::gguf::{Gguf, Writer};
@@ -31,14 +31,19 @@ fn program(name: &str) -> Command {
     Command::new(path)
 }
 
-/// What a program prints, with what it reads.
-fn run(mut command: Command, input: &str) -> Output {
-    let mut child = command
+/// Starts a program whose input and outputs are pipes.
+fn start(mut command: Command) -> Child {
+    command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("it starts");
+        .expect("it starts")
+}
+
+/// What a program prints, with what it reads.
+fn run(command: Command, input: &str) -> Output {
+    let mut child = start(command);
     // A program that reads nothing may have ended already.
     let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
     child.wait_with_output().expect("it ends")
@@ -294,12 +299,7 @@ fn ctrl_c_ends_the_answer_and_not_the_program() {
     let mut command = program("chat");
     command.args(["--device", "sim", "--tokens", "400", "--temp", "0", "--model"]);
     command.arg(model.path());
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
+    let mut child = start(command);
     let mut input = child.stdin.take().expect("piped");
     let mut said = BufReader::new(child.stderr.take().expect("piped"));
     writeln!(input, "hi").expect("it reads");

@@ -3,7 +3,8 @@
 
 use super::BindingsError;
 use super::header::run as run_tool;
-use crate::{Outcome, workspace_root};
+use crate::workspace_root;
+use rocmforge_gpu_test::{Outcome, say};
 use rocmforge_nvidia::abi;
 use std::path::{Path, PathBuf};
 use std::process::Command;

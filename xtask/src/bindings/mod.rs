@@ -10,8 +10,8 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-use crate::Outcome;
 use header::Header;
+use rocmforge_gpu_test::{Outcome, say};
 use rocmforge_hip_sys::abi;
 use std::path::PathBuf;
 

@@ -1,6 +1,7 @@
 //! The second opinion: the bindings that the hip-sys crate generated from other headers, in a check crate of its own.
 
 use super::BindingsError;
+use rocmforge_gpu_test::say;
 use std::path::Path;
 
 /// Runs the check crate's tests. It has its own workspace and lock file, and links the HIP library.

@@ -1,4 +1,6 @@
-//! The table.
+//! Table of a comparison of bindings.
+
+use rocmforge_gpu_test::say;
 
 /// One thing compared.
 pub(super) struct Row {

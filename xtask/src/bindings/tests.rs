@@ -3,6 +3,7 @@
 use super::header::{self, Header};
 use super::probe::{c_type, compare};
 use super::{BindingsError, Subject, known};
+use rocmforge_gpu_test::say;
 use rocmforge_hip_sys::abi::{Constant, Function, Layout, Tag};
 use std::path::Path;
 

@@ -5,6 +5,7 @@
 use super::compile::{Compiler, sha256, sorted};
 use super::{KernelsError, Objects, in_parallel, pack, read, write};
 use crate::workspace_root;
+use rocmforge_gpu_test::say;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

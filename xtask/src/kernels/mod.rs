@@ -4,17 +4,17 @@
 //! Nobody needs this to use or test the workspace: the packs are committed.
 
 mod compile;
-mod counters;
 mod describe;
 mod faulty;
 mod manifest;
 mod pack;
 mod ptxas;
 
-use crate::{Outcome, workspace_root};
+use crate::{cargo, workspace_root};
 use compile::Compiler;
 use describe::describe;
 use manifest::{Manifest, TargetEntry};
+use rocmforge_gpu_test::{Outcome, say};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -158,11 +158,26 @@ pub(crate) fn run(args: Args) -> Outcome {
             faulty_only,
         } => build(arch, any_compiler, faulty_only)?,
         Command::Check { arch, strict } => check(arch, strict)?,
-        Command::Counters { bless } => counters::run(bless)?,
+        Command::Counters { bless } => counters(bless)?,
         Command::Ptxas { arch } => ptxas::table(&arch)?,
         Command::List { arch } => list(arch)?,
     }
     Ok(())
+}
+
+/// Counts what every kernel asks of a card: a test of rocmforge-kernels.
+fn counters(bless: bool) -> Outcome {
+    let mut cargo = cargo();
+    // With the features of the whole workspace, so that what `cargo xtask ci` has built is used.
+    cargo.args(["test", "--workspace", "--all-features", "--test", "counters", "--"]);
+    cargo.args(["--nocapture", "every_kernel_is_within_its_bounds"]);
+    if bless {
+        cargo.env("ROCMFORGE_COUNTERS_BLESS", "1");
+    }
+    match cargo.status()?.success() {
+        true => Ok(()),
+        false => Err("a kernel is outside its bounds; it is named above".into()),
+    }
 }
 
 /// A target's objects, by family.

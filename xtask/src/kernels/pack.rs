@@ -1,4 +1,4 @@
-//! Writes packs. Their reader is `rocmforge-kernels`; the layout is described there, in `pack.rs`.
+//! Packs: written and read back here. The product's reader is `rocmforge-kernels`; the layout is described there, in `pack.rs`.
 
 use super::manifest::Manifest;
 use super::{KernelsError, Objects};
@@ -7,6 +7,8 @@ use std::io;
 /// High enough that more gains nothing on a few hundred kilobytes.
 const ZSTD_LEVEL: i32 = 19;
 
+const MAGIC: &[u8] = b"RFKPACK1";
+
 /// `gfx1100.pack.zst`.
 pub(super) fn file_name(arch: &str) -> String {
     format!("{arch}.pack.zst")
@@ -14,7 +16,7 @@ pub(super) fn file_name(arch: &str) -> String {
 
 /// The uncompressed pack.
 pub(super) fn write(arch: &str, objects: &Objects) -> Vec<u8> {
-    let mut out = b"RFKPACK1".to_vec();
+    let mut out = MAGIC.to_vec();
     let text = |out: &mut Vec<u8>, s: &str| {
         out.extend((s.len() as u32).to_le_bytes());
         out.extend(s.as_bytes());
@@ -51,6 +53,35 @@ pub(super) fn decompress(packed: &[u8]) -> io::Result<Vec<u8>> {
     zstd::stream::decode_all(packed)
 }
 
+/// The objects of a compressed pack that [`write()`] made; `None` for other bytes.
+pub(super) fn read(packed: &[u8]) -> Option<Objects> {
+    fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+        let (taken, left) = rest.split_at_checked(count)?;
+        *rest = left;
+        Some(taken)
+    }
+    fn number(rest: &mut &[u8]) -> Option<usize> {
+        usize::try_from(u32::from_le_bytes(take(rest, 4)?.try_into().ok()?)).ok()
+    }
+    fn text(rest: &mut &[u8]) -> Option<String> {
+        let length = number(rest)?;
+        String::from_utf8(take(rest, length)?.to_vec()).ok()
+    }
+    let pack = decompress(packed).ok()?;
+    let mut rest = pack.strip_prefix(MAGIC)?;
+    text(&mut rest)?;
+    let mut sizes = Vec::new();
+    for _ in 0..number(&mut rest)? {
+        let family = text(&mut rest)?;
+        let size = u64::from_le_bytes(take(&mut rest, 8)?.try_into().ok()?);
+        sizes.push((family, usize::try_from(size).ok()?));
+    }
+    let objects = sizes
+        .into_iter()
+        .map(|(family, size)| Some((family, take(&mut rest, size)?.to_vec())));
+    objects.collect()
+}
+
 /// The Rust file that embeds the packs into `rocmforge-kernels`.
 pub(super) fn registry(manifest: &Manifest) -> String {
     let mut text = "// Written by `cargo xtask kernels build`.\n\n/// Every embedded pack, by architecture.\n\
@@ -61,4 +92,19 @@ pub(super) fn registry(manifest: &Manifest) -> String {
     }
     text.push_str("];\n");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let objects: Objects = [("add", vec![1, 2, 3]), ("rope", Vec::new())]
+            .map(|(family, bytes)| (family.to_owned(), bytes))
+            .into();
+        let packed = compress(&write("gfx1100", &objects)).expect("in memory");
+        assert_eq!(read(&packed), Some(objects));
+        assert_eq!(read(&packed[1..]), None);
+    }
 }

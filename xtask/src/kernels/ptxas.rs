@@ -5,8 +5,8 @@
 
 use super::compile::scratch;
 use super::{KernelsError, in_parallel, pack, prebuilt, read, write};
-use rocmforge_code_object::CodeObject;
-use rocmforge_kernels::Pack;
+use rocmforge_code_object::{CodeObject, Target};
+use rocmforge_gpu_test::say;
 use std::process::Command;
 
 /// The cards that are assembled for: the oldest that the packs are for, and those with most changes since.
@@ -53,10 +53,19 @@ impl Assembler {
     /// Assembles every family of a pack for every card that it runs on.
     fn assemble(&self, arch: &str) -> Result<Vec<(&'static str, Vec<Assembled>)>, KernelsError> {
         let path = prebuilt().join(pack::file_name(arch));
-        let objects = Pack::read(&read(&path)?).map_err(|error| KernelsError::Manifest(error.to_string()))?;
-        let cards: Vec<&'static str> = CARDS.into_iter().filter(|card| objects.runs_on(card)).collect();
+        let objects = pack::read(&read(&path)?)
+            .ok_or_else(|| KernelsError::Manifest(format!("{} is no pack", path.display())))?;
+        let target = Target {
+            arch: arch.to_owned(),
+            ..Target::default()
+        };
+        let cards: Vec<&'static str> = CARDS.into_iter().filter(|card| target.runs_on(card)).collect();
         let jobs: Vec<(&str, &[u8], &'static str)> = (cards.iter())
-            .flat_map(|card| objects.objects().map(move |(family, ptx)| (family, ptx, *card)))
+            .flat_map(|card| {
+                objects
+                    .iter()
+                    .map(move |(family, ptx)| (family.as_str(), ptx.as_slice(), *card))
+            })
             .collect();
         let done = in_parallel(&jobs, |&(family, ptx, card)| self.assemble_one(family, ptx, card))?;
         let of_card = |card: &str| {

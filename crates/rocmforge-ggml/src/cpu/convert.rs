@@ -1,15 +1,16 @@
 //! Conversions between plain float types, and concatenation.
 
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use half::{bf16, f16};
 
 use super::operand::Operand;
 use crate::{DType, GgmlError, GgmlResult, Op};
 
-/// Two bytes to f32.
-pub(super) fn half_to_f32(dtype: DType, bits: u16) -> f32 {
+/// Halves of type `dtype` as f32, to as many places.
+pub(super) fn halves_to_f32(dtype: DType, bits: &[u16], out: &mut [f32]) {
     match dtype {
-        DType::Bf16 => bf16::from_bits(bits).to_f32(),
-        _ => f16::from_bits(bits).to_f32(),
+        DType::Bf16 => bits.reinterpret_cast::<bf16>().convert_to_f32_slice(out),
+        _ => bits.reinterpret_cast::<f16>().convert_to_f32_slice(out),
     }
 }
 
@@ -19,7 +20,9 @@ fn to_f32(x: &Operand<'_>) -> Vec<f32> {
         DType::F32 => x.f32().into_owned(),
         dtype => {
             let halves: &[u16] = bytemuck::cast_slice(x.raw());
-            halves.iter().map(|&bits| half_to_f32(dtype, bits)).collect()
+            let mut out = vec![0.0; halves.len()];
+            halves_to_f32(dtype, halves, &mut out);
+            out
         }
     }
 }

@@ -20,7 +20,7 @@ pub use buffer::{CpuBuffer, SharedBytes};
 use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, HostAccess, Op, TensorDesc, TensorId};
 use operand::{Operand, gather, scatter};
-use rocmforge_memory::sysfs::Sysfs;
+use rocmforge_machine::sysfs::Sysfs;
 use std::sync::Arc;
 use threads::Threads;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::convert::half_to_f32;
+use super::convert::halves_to_f32;
 use super::dot::{add_scaled, dot};
 use super::norm::softmax_row;
 use super::operand::Operand;
@@ -91,21 +91,20 @@ fn one_token(a: PagedAttention, q: &[f32], own: &Sequence, position: usize, scor
 
 /// The first `length` rows of a sequence's blocks.
 fn gather(cache: &Operand<'_>, row: &[u32], length: usize, block_size: usize, width: usize) -> Vec<f32> {
-    let mut out = Vec::with_capacity(length * width);
-    for (index, &block) in row.iter().enumerate() {
-        let rows = (length - index * block_size).min(block_size);
+    let mut out = vec![0.0; length * width];
+    let cached = cache.shape[0] * width;
+    for (&block, out) in row.iter().zip(out.chunks_mut(block_size * width)) {
         let start = block as usize * block_size * width;
-        let elements = start..start + rows * width;
-        if elements.end > cache.shape[0] * width {
-            // A block before every token's window: nobody reads these rows.
-            out.extend(std::iter::repeat_n(0.0, rows * width));
+        let elements = start..start + out.len();
+        // A block outside the cache is before every token's window: nobody reads these rows.
+        if elements.end > cached {
             continue;
         }
         if cache.dtype == DType::F32 {
-            out.extend_from_slice(&cache.span_f32()[elements]);
+            out.copy_from_slice(&cache.span_f32()[elements]);
         } else {
             let halves: &[u16] = bytemuck::cast_slice(cache.raw());
-            out.extend(halves[elements].iter().map(|&bits| half_to_f32(cache.dtype, bits)));
+            halves_to_f32(cache.dtype, &halves[elements], out);
         }
     }
     out

@@ -1,10 +1,22 @@
-//! Threads of the CPU backend: a pool that sleeps between ops.
+//! Threads of the CPU backend: a pool whose threads spin for a moment between ops, then sleep.
 
+use std::cell::Cell;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// Below this many element visits another thread costs more than it saves (waking one takes some 5 us).
+/// Below this many element visits another thread costs more than it saves (starting one takes some 5 us).
 pub(super) const WORTH_A_THREAD: usize = 32 * 1024;
+
+/// How long a thread without work looks for more before it sleeps. Waking it takes tens of microseconds, the op between two
+/// products of a model usually less; and a program that computes nothing must not keep a core busy.
+const SPIN: Duration = Duration::from_micros(100);
+
+thread_local! {
+    /// Whether this helper already looks for more work.
+    static SPINS: Cell<bool> = const { Cell::new(false) };
+}
 
 /// The threads that share out one op: the caller and a pool of helpers.
 #[derive(Clone)]
@@ -33,8 +45,7 @@ impl Threads {
         1 + self.helpers.as_ref().map_or(0, |pool| pool.current_num_threads())
     }
 
-    /// Runs `work` on every task. Each thread takes the next task when it is done with one; a waiting thread sleeps, so a
-    /// busy machine costs waiting time and nothing else.
+    /// Runs `work` on every task. Each thread takes the next task when it is done with one.
     pub(super) fn each<T: Send>(&self, tasks: Vec<T>, work: impl Fn(T) + Sync) {
         let helpers = match &self.helpers {
             Some(pool) if tasks.len() > 1 => pool,
@@ -52,11 +63,23 @@ impl Threads {
             }
         };
         let drain = &drain;
+        let running = &AtomicUsize::new(wanted);
         helpers.in_place_scope(|scope| {
             for _ in 0..wanted {
-                scope.spawn(move |_| drain());
+                scope.spawn(move |_| {
+                    drain();
+                    if !SPINS.get() {
+                        rayon::spawn(look_for_work);
+                    }
+                    running.fetch_sub(1, Ordering::Release);
+                });
             }
             drain();
+            // The scope would sleep until the last helper is done, which is usually soon.
+            let since = Instant::now();
+            while running.load(Ordering::Acquire) > 0 && since.elapsed() < SPIN {
+                std::hint::spin_loop();
+            }
         });
     }
 
@@ -86,4 +109,17 @@ impl Threads {
             .collect();
         self.each(tasks, |(first, piece)| work(first, piece));
     }
+}
+
+/// Runs a helper's further tasks until there has been none for [`SPIN`].
+fn look_for_work() {
+    SPINS.set(true);
+    let mut since = Instant::now();
+    while since.elapsed() < SPIN {
+        match rayon::yield_now() {
+            Some(rayon::Yield::Executed) => since = Instant::now(),
+            _ => std::thread::yield_now(),
+        }
+    }
+    SPINS.set(false);
 }

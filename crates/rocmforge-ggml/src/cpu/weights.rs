@@ -46,10 +46,17 @@ impl<'a> Rows<'a> {
         blocks::dequantize(self.ty, bytes, out).map_err(|source| self.failed(source))
     }
 
-    /// The product of a row and `x`.
-    fn dot(&self, row: usize, x: &[f32]) -> GgmlResult<f32> {
-        let bytes = &self.bytes[row * self.row_bytes..(row + 1) * self.row_bytes];
-        blocks::dot(self.ty, bytes, x).map_err(|source| self.failed(source))
+    /// The products of `out.len()` rows from `first` on with `x`.
+    fn dots(&self, first: usize, x: &[f32], out: &mut [f32]) -> GgmlResult<()> {
+        let bytes = &self.bytes[first * self.row_bytes..(first + out.len()) * self.row_bytes];
+        if self.ty == TensorType::F32 {
+            let rows: &[f32] = bytemuck::cast_slice(bytes);
+            for (row, out) in rows.chunks(self.columns).zip(out) {
+                *out = dot(row, x);
+            }
+            return Ok(());
+        }
+        blocks::dots(self.ty, bytes, x, out).map_err(|source| self.failed(source))
     }
 
     fn failed(&self, source: GgufError) -> GgmlError {
@@ -107,10 +114,7 @@ pub(super) fn product(x: &[f32], weight: &Operand<'_>, out: &mut [f32], threads:
 fn dots(x: &[f32], rows: &Rows<'_>, first: usize, m: usize, piece: &mut [f32]) -> GgmlResult<()> {
     let k = rows.columns;
     if m == 1 {
-        for (index, out) in piece.iter_mut().enumerate() {
-            *out = rows.dot(first + index, x)?;
-        }
-        return Ok(());
+        return rows.dots(first, x, piece);
     }
     let mut row = vec![0.0; k];
     for (index, out) in piece.chunks_mut(m).enumerate() {

@@ -1,8 +1,8 @@
-//! HIP backend: a graph's ops as kernels of `rocmforge-kernels`, attention through `rocmforge-attention`, on one stream; f32 activations, weights of every type.
+//! HIP backend: a graph's ops as kernels of `rocmforge-kernels`, attention through `rocmforge-attention`, on one stream.
 //!
-//! Everything is enqueued; [`GgmlBackend::synchronize`] waits. Memory comes from the [`HipBackend`], so it counts against the
-//! card's budget and a refusal is an error here ([`GgmlError::Backend`], whose source says the figures). An index that is out of
-//! range is found by the kernel that reads it and becomes the error of the next [`GgmlBackend::synchronize`]; its results are NaN.
+//! Activations are f32, weights of every type. Everything is enqueued; [`GgmlBackend::synchronize`] waits. Memory comes from the
+//! [`HipBackend`], so it counts against the card's budget and a refusal is an error here ([`GgmlError::Backend`], whose source
+//! says the figures). An index that is out of range is found by the kernel that reads it and becomes the error of the next [`GgmlBackend::synchronize`]; its results are NaN.
 
 mod attention;
 mod decoder;

@@ -214,7 +214,10 @@ mod tests {
                 let exact: f64 = products.clone().sum();
                 let size: f64 = products.map(f64::abs).sum();
                 let format = format_of(ty).expect("in the table");
-                for found in [(format.dot)(&bytes, &x), blocks::dot(ty, &bytes, &x).expect("fits")] {
+                // The row twice: every row has its own product.
+                let mut products = [f32::NAN; 2];
+                blocks::dots(ty, &[&bytes[..], &bytes].concat(), &x, &mut products).expect("two rows");
+                for found in [(format.dot)(&bytes, &x), products[0], products[1]] {
                     let difference = (f64::from(found) - exact).abs();
                     assert!(difference <= 1e-6 * size, "{ty:?} {blocks}: {found} for {exact}");
                 }
@@ -239,8 +242,16 @@ mod tests {
 
     #[test]
     fn a_wrong_length_is_refused() {
-        assert!(blocks::dot(TensorType::Q4_0, &[0; 18], &[0.0; 31]).is_err());
-        assert!(blocks::dot(TensorType::Q4_0, &[0; 17], &[0.0; 32]).is_err());
-        assert!(blocks::dot(TensorType::Q4_0, &[], &[]).is_ok());
+        let dots = |rows: &[u8], x: &[f32], out: &mut [f32]| blocks::dots(TensorType::Q4_0, rows, x, out);
+        assert!(dots(&[0; 18], &[0.0; 31], &mut [0.0]).is_err(), "x is not whole blocks");
+        assert!(dots(&[0; 17], &[0.0; 32], &mut [0.0]).is_err(), "less than a row");
+        assert!(dots(&[0; 36], &[0.0; 32], &mut [0.0]).is_err(), "a row without a place");
+        assert!(
+            dots(&[0; 18], &[0.0; 32], &mut [0.0; 2]).is_err(),
+            "a place without a row"
+        );
+        let mut out = [f32::NAN; 2];
+        assert!(dots(&[], &[], &mut out).is_ok());
+        assert_eq!(out, [0.0; 2], "rows without elements");
     }
 }

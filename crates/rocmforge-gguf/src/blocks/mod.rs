@@ -76,20 +76,37 @@ pub fn dequantize(ty: TensorType, bytes: &[u8], out: &mut [f32]) -> Result<()> {
     Ok(())
 }
 
-/// The dot product of whole blocks with `x`, which has exactly one value for every element of `bytes`: decoded values as
-/// [`dequantize`] gives them, products and sums in f32. The order of the sums depends on the length only; where the CPU has
-/// FMA the products are not rounded.
+/// The dot product of each row with `x`: `out[r] = rows[r] . x`. A row is whole blocks with exactly one element for every value
+/// of `x`; decoded values are those of [`dequantize`], products and sums are f32. The order of the sums depends on the length of
+/// `x` only; where the CPU has FMA the products are not rounded.
 ///
 /// # Errors
-/// As [`dequantize`].
-pub fn dot(ty: TensorType, bytes: &[u8], x: &[f32]) -> Result<f32> {
+/// [`GgufError::NoDecoder`]; [`GgufError::PartialBlockValues`] for `x`; [`GgufError::WrongRows`] where `rows` is not one row of
+/// blocks for every place of `out`.
+pub fn dots(ty: TensorType, rows: &[u8], x: &[f32], out: &mut [f32]) -> Result<()> {
     let format = format_of(ty).ok_or(GgufError::NoDecoder { ty })?;
-    check(ty, bytes, x.len())?;
-    #[cfg(target_arch = "x86_64")]
-    if let Some(dot) = avx2::dot_of(ty) {
-        return Ok(dot(bytes, x));
+    whole_blocks(ty, x.len())?;
+    let row_bytes = x.len() / ty.block_len() * ty.block_bytes();
+    if out.len().checked_mul(row_bytes) != Some(rows.len()) {
+        return Err(GgufError::WrongRows {
+            ty,
+            rows: out.len(),
+            row_bytes,
+            found: rows.len(),
+        });
     }
-    Ok((format.dot)(bytes, x))
+    if row_bytes == 0 {
+        out.fill(0.0);
+        return Ok(());
+    }
+    #[cfg(target_arch = "x86_64")]
+    let dot = avx2::dot_of(ty).unwrap_or(format.dot);
+    #[cfg(not(target_arch = "x86_64"))]
+    let dot = format.dot;
+    for (row, out) in rows.chunks_exact(row_bytes).zip(out) {
+        *out = dot(row, x);
+    }
+    Ok(())
 }
 
 /// Whether `bytes` are whole blocks of `len` elements together.
@@ -125,12 +142,15 @@ pub fn can_quantize(ty: TensorType) -> bool {
 /// [`GgufError::NoEncoder`], [`GgufError::PartialBlockValues`].
 pub fn quantize(ty: TensorType, values: &[f32]) -> Result<Vec<u8>> {
     let encode = encoder(ty).ok_or(GgufError::NoEncoder { ty })?;
-    if !values.len().is_multiple_of(ty.block_len()) {
-        return Err(GgufError::PartialBlockValues {
-            ty,
-            len: values.len(),
-            block_len: ty.block_len(),
-        });
-    }
+    whole_blocks(ty, values.len())?;
     Ok(encode(values))
+}
+
+/// Whether so many values are whole blocks.
+fn whole_blocks(ty: TensorType, len: usize) -> Result<()> {
+    let block_len = ty.block_len();
+    if !len.is_multiple_of(block_len) {
+        return Err(GgufError::PartialBlockValues { ty, len, block_len });
+    }
+    Ok(())
 }

@@ -80,7 +80,9 @@ macro_rules! define_table {
             }
         }
 
-        impl HipApi for HipLibrary {
+        // SAFETY: every method is the function of that name of the vendor's library, which implements the documentation itself; the
+        // names and signatures are compared with the HIP headers by `cargo xtask bindings check`, and it is never unloaded.
+        unsafe impl HipApi for HipLibrary {
             $(unsafe fn $core(&self $(, $core_arg: $core_ty)*) -> hipError_t {
                 // SAFETY: the pointer was resolved under this name and the library is never unloaded; the arguments are
                 // the caller's promise, as the trait says.

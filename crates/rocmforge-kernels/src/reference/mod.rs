@@ -1,4 +1,4 @@
-//! What each kernel is meant to compute, in f64, written from the mathematical definition and never from the kernel.
+//! References: each kernel's results in f64, written from the mathematical definition and never from the kernel.
 //!
 //! Slow and plain on purpose. Inputs are the f32 values the device sees; results are f64, so that a comparison shows the
 //! kernel's error and not the reference's.

@@ -5,22 +5,24 @@
 //! ```
 //!
 //! What the figures allow ([`terms`]) comes into force at once where it is less than before, and slowly where it is more
-//! ([`growth`]). Others is what is seen of them less our own late frees ([`late`]). A cap in bytes is no figure of the card's: it
+//! ([`growth`]). A GPU that shares the system's memory has figures of both its kinds of memory, taken in as one ([`shared`]). Others is what is seen of them less our own late frees ([`late`]). A cap in bytes is no figure of the card's: it
 //! has the driver's overhead on top, and neither grows nor waits.
 
 mod correction;
 mod growth;
 mod late;
+mod shared;
 mod terms;
 mod window;
 
 use std::time::Duration;
 
 use crate::policy::GRANULE;
-use crate::{Bytes, Class, Limit, Policy, Reading};
+use crate::{Bytes, Class, Limit, Policy, Reading, UnifiedMemory};
 use correction::Correction;
 use growth::Growth;
 use late::LateFrees;
+use shared::AsOne;
 use window::{Highest, Lowest};
 
 /// Something about the readings that made the budget smaller than it might be, or that was not believed.
@@ -90,6 +92,8 @@ pub(crate) struct Tracker {
     hidden: u64,
     displays: u32,
     unified: bool,
+    /// What stays available to the system, where the GPU shares its memory.
+    host_headroom: u64,
     late: LateFrees,
     /// What has been seen of others for as long as a free may be late, reserved bytes taken off.
     standing: Lowest,
@@ -126,6 +130,7 @@ impl Tracker {
             hidden: 0,
             displays: 0,
             unified: false,
+            host_headroom: 0,
             late: LateFrees::default(),
             standing: Lowest::default(),
             peaks: Highest::default(),
@@ -182,9 +187,17 @@ impl Tracker {
         self.warnings.clear();
         self.displays = reading.displays;
         self.unified = reading.unified_memory;
+        let mut reading = *reading;
+        self.host_headroom = 0;
         if self.unified {
             self.warnings.push(Warning::UnifiedMemory);
+            if self.policy.unified_memory == UnifiedMemory::Available {
+                let one = AsOne::of(&reading);
+                self.host_headroom = one.map_or(0, |one| one.headroom);
+                (reading.total, reading.used) = (one.map(|one| one.total), one.map(|one| one.used));
+            }
         }
+        let reading = &reading;
         if self.policy.is_refused(self.displays) {
             self.warnings.push(Warning::DisplayConnected);
         }

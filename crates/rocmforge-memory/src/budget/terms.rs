@@ -7,17 +7,25 @@ impl Tracker {
     /// The terms if cooperating processes hold `beyond` more than the figures say.
     pub(super) fn compute(&self, beyond: u64) -> Terms {
         let headroom = self.headroom();
-        if self.unified && self.policy.unified_memory == UnifiedMemory::Refuse {
+        // Of shared memory nothing is guessed: what the system can spare is known, or it is nothing.
+        let known = self.total.is_some() && self.others.is_some();
+        let nothing = match self.policy.unified_memory {
+            UnifiedMemory::Refuse => Some(Limit::UnifiedMemory),
+            UnifiedMemory::Available if !known => Some(Limit::Unreadable),
+            UnifiedMemory::Available | UnifiedMemory::Quarter => None,
+        };
+        if let Some(limit) = nothing.filter(|_| self.unified) {
             return Terms {
                 budget: 0,
                 target: 0,
                 figures: 0,
                 cap: 0,
                 headroom,
-                limit: Limit::UnifiedMemory,
+                limit,
             };
         }
-        let (Some(total), Some(others), false) = (self.total, self.others, self.unified) else {
+        let guessed = self.unified && self.policy.unified_memory == UnifiedMemory::Quarter;
+        let (Some(total), Some(others), false) = (self.total, self.others, guessed) else {
             return self.fallback(headroom, beyond);
         };
         let others = others.saturating_add(beyond);
@@ -30,7 +38,10 @@ impl Tracker {
         let ceiling = total.saturating_sub(headroom);
         let figures = [
             (share.unwrap_or(u64::MAX), Limit::Cap),
-            (ceiling.saturating_sub(others), Limit::Desktop),
+            (
+                ceiling.saturating_sub(others),
+                if self.unified { Limit::System } else { Limit::Desktop },
+            ),
             (
                 self.ceiling.map_or(u64::MAX, |c| c.saturating_sub(beyond)),
                 Limit::Driver,
@@ -97,6 +108,10 @@ impl Tracker {
     }
 
     fn headroom(&self) -> u64 {
+        self.card_headroom().max(self.host_headroom)
+    }
+
+    fn card_headroom(&self) -> u64 {
         match self.policy.headroom {
             Headroom::Fixed(bytes) if !self.policy.is_refused(self.displays) => bytes.0,
             Headroom::Auto if self.displays == 0 => HEADLESS_HEADROOM.0,

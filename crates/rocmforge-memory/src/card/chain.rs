@@ -1,4 +1,4 @@
-//! What is done before a request is refused, and when others take from the budget: steps that give memory back.
+//! Chain of steps that give memory back, before a request is refused and when others take from the budget.
 
 use std::cell::Cell;
 use std::fmt;
@@ -99,7 +99,8 @@ struct Inside;
 impl Inside {
     /// `None` if it is in one already.
     fn enter() -> Option<Self> {
-        (!INSIDE.replace(true)).then_some(Self)
+        // Made only if it is handed out: one that is dropped unmarks the thread.
+        (!INSIDE.replace(true)).then(|| Self)
     }
 }
 

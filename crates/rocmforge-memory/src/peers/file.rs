@@ -8,10 +8,13 @@ use std::time::{Duration, Instant};
 
 use super::page::{PAGE, Page, RECORD, SLOTS, Slot, offset};
 use super::{PeersError, process};
-use crate::private::{self, PrivateError};
+use rocmforge_machine::private::{self, PrivateError};
 
 /// The longest pause between two attempts to lock: a holder needs microseconds.
 const PAUSE: Duration = Duration::from_millis(1);
+
+/// How often the kernel's list of locks is read before nobody is named.
+const LOCK_LISTS: usize = 32;
 
 pub(super) struct LedgerFile {
     path: PathBuf,
@@ -187,7 +190,18 @@ fn file_name(card: &str) -> String {
 /// The process that has `file` locked, if the kernel says.
 fn holder(file: &File) -> Option<u32> {
     let inode = file.metadata().ok()?.ino();
-    locked_by(&fs::read_to_string("/proc/locks").ok()?, inode)
+    holder_in(|| fs::read_to_string("/proc/locks").ok(), inode)
+}
+
+/// The process that has locked the file numbered `inode`, from the kernel's list of locks.
+///
+/// The list is read in pieces, and each piece starts at a line's number: while other processes lock and unlock, a line in
+/// the middle can be missed. So a list without the file is read again, [`LOCK_LISTS`] times in all.
+fn holder_in(list: impl FnMut() -> Option<String>, inode: u64) -> Option<u32> {
+    std::iter::repeat_with(list)
+        .take(LOCK_LISTS)
+        .map_while(|locks| locks)
+        .find_map(|locks| locked_by(&locks, inode))
 }
 
 fn locked_by(locks: &str, inode: u64) -> Option<u32> {
@@ -204,6 +218,7 @@ fn locked_by(locks: &str, inode: u64) -> Option<u32> {
 
 #[cfg(all(test, not(miri)))] // files, locks and processes are not Miri's
 mod tests {
+    use super::super::tests::scratch;
     use super::*;
 
     #[test]
@@ -223,8 +238,26 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_locks_in_which_a_line_was_missed_is_read_again() {
+        let mut lists = [
+            "1: POSIX  ADVISORY  WRITE 11 08:02:77 0 EOF\n",
+            "1: FLOCK  ADVISORY  WRITE 13 00:1a:77 0 EOF\n",
+        ]
+        .into_iter();
+        assert_eq!(holder_in(|| lists.next().map(str::to_owned), 77), Some(13));
+        let mut reads = 0;
+        let empty = || {
+            reads += 1;
+            Some(String::new())
+        };
+        assert_eq!(holder_in(empty, 77), None, "and not for ever");
+        assert_eq!(reads, LOCK_LISTS);
+        assert_eq!(holder_in(|| None, 77), None, "no list at all");
+    }
+
+    #[test]
     fn a_lock_that_is_held_is_waited_for_and_its_holder_named() {
-        let root = private::tests::scratch();
+        let root = scratch();
         let ledger = LedgerFile::new(root.path(), "card").unwrap();
         assert!(ledger.peek().unwrap().is_none());
         let locked = ledger.lock(Duration::ZERO).unwrap();
@@ -241,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_removed_is_made_again() {
-        let root = private::tests::scratch();
+        let root = scratch();
         let ledger = LedgerFile::new(root.path(), "card").unwrap();
         let locked = ledger.lock(Duration::ZERO).unwrap();
         assert!(ledger.leads_to(&locked.file).unwrap());
@@ -258,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_page_of_an_earlier_start_of_the_machine_is_emptied() {
-        let root = private::tests::scratch();
+        let root = scratch();
         let ledger = LedgerFile::new(root.path(), "card").unwrap();
         let mut page = Page::empty(process::boot().unwrap() ^ 1);
         let slot = Slot {
@@ -280,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_file_of_another_length_or_content_is_refused() {
-        let root = private::tests::scratch();
+        let root = scratch();
         let ledger = LedgerFile::new(root.path(), "card").unwrap();
         drop(ledger.lock(Duration::ZERO).unwrap());
         let whole = fs::read(ledger.path()).unwrap();

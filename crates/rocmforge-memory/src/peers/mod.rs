@@ -25,10 +25,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::private::PrivateError;
 use crate::{Bytes, DeviceKey};
 use file::{LedgerFile, Locked};
 use page::{Identity, Slot};
+use rocmforge_machine::private::PrivateError;
 
 /// What a process claims beyond its need, so that small requests do not touch the file.
 const GRANULE: u64 = 32 << 20;
@@ -428,7 +428,14 @@ fn now() -> u64 {
 #[cfg(all(test, not(miri)))] // files, locks and processes are not Miri's
 mod tests {
     use super::*;
-    use crate::private::tests::scratch;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A directory for this test alone.
+    pub(super) fn scratch() -> tempfile::TempDir {
+        let only_us = Permissions::from_mode(0o700);
+        tempfile::Builder::new().permissions(only_us).tempdir().unwrap()
+    }
 
     fn join(directory: &Path) -> PeerLedger {
         PeerLedger::join(directory, &DeviceKey::new("card"), PeerFigures::Missing).unwrap()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use rocmforge_memory::{Class, Pressure, Reading};
+use rocmforge_memory::{Bytes, Class, Pressure, Reading, SharedMemory};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -79,6 +79,19 @@ pub(crate) struct Reference {
     freed: Vec<(Duration, u64)>,
 }
 
+/// Both kinds of memory of a GPU that shares the system's as one: how much there is, what cannot be had of it, and what the system keeps.
+fn both_kinds(shared: &SharedMemory) -> (u64, u64, u64) {
+    let figure = |bytes: Option<Bytes>| bytes.unwrap().0;
+    let (carve_out, gtt) = (figure(shared.carve_out), figure(shared.gtt));
+    let may_be_mapped = gtt - gtt.min(figure(shared.gtt_used));
+    let mut free = may_be_mapped.min(figure(shared.system.available));
+    if carve_out >= gtt {
+        free += carve_out - figure(shared.carve_out_used);
+    }
+    let keeps = (2 * GIB).max(figure(shared.system.total) / 16);
+    (carve_out + gtt, carve_out + gtt - free, keeps)
+}
+
 /// The value nearest to `previous` that both answers to "is what is reserved in the figure already?" allow.
 fn between(previous: u64, least: u64, most: u64) -> u64 {
     if previous < least {
@@ -136,7 +149,10 @@ impl Reference {
     }
 
     pub(crate) fn read(&mut self, reading: &Reading, now: Duration) {
-        let (total, used) = (reading.total.unwrap().0, reading.used.unwrap().0);
+        let (total, used, host) = match reading.shared {
+            Some(shared) => both_kinds(&shared),
+            None => (reading.total.unwrap().0, reading.used.unwrap().0, 0),
+        };
         self.total = total;
         // Own: KFD's figure, which contains at least the ledger; else the ledger in granules.
         let own = match reading.own {
@@ -171,7 +187,8 @@ impl Reference {
         others = others.max(self.recent_raw.lowest());
         (self.others, self.seen) = (others, true);
         self.recent_others.push(others, now, |_, _| ());
-        self.headroom = GIB.max(total / 10).max(self.recent_others.highest() - others);
+        let moment_ago = self.recent_others.highest() - others;
+        self.headroom = GIB.max(total / 10).max(moment_ago).max(host);
 
         let cap = (u128::from(total - others) * 70 / 100) as u64;
         let desktop = total.saturating_sub(self.headroom).saturating_sub(others);

@@ -7,7 +7,7 @@ use rocmforge_memory::{Allocation, Bytes, Card, Class, DeviceKey, Policy, Pressu
 
 use super::Random;
 use super::reference::Reference;
-use super::world::{Driver, GIB, MIB, World};
+use super::world::{Driver, GIB, MIB, Machine, World};
 
 /// How long the headroom may be missing.
 const CURE: Duration = Duration::from_millis(250);
@@ -67,9 +67,9 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(machine: Machine, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let driver = Driver(Arc::new(Mutex::new(World::new(&mut random))));
+        let driver = Driver(Arc::new(Mutex::new(World::new(machine, &mut random))));
         let card = Card::new(DeviceKey::new("campaign"), Policy::desktop(), Box::new(driver.clone()));
         let held: Arc<Mutex<Held>> = Arc::default();
         let step = Arc::clone(&held);
@@ -143,10 +143,9 @@ impl Session {
 
     /// Whether the headroom that the policy keeps at least is there, in truth.
     fn watch(&mut self) {
-        let (now, below) = self.driver.with(|world| {
-            let floor = world.total - GIB.max(world.total / 10);
-            (world.now, world.own > 0 && world.others() + world.own > floor)
-        });
+        let (now, below) = self
+            .driver
+            .with(|world| (world.now, world.own > 0 && world.is_below_headroom()));
         match (below, self.below_since) {
             (true, None) => {
                 self.below_since = Some(now);
@@ -173,7 +172,8 @@ impl Session {
         assert_eq!(
             found,
             (reference.budget, reference.others, reference.pressure()),
-            "seed {}, step {step}: budget, others and pressure: {snapshot:?}",
+            "{:?}, seed {}, step {step}: budget, others and pressure: {snapshot:?}",
+            self.driver.with(|world| world.machine),
             self.seed
         );
         if snapshot.pressure < Pressure::Red {

@@ -1,10 +1,10 @@
-//! What is true of the card, and what its driver shows of it.
+//! Simulated card of the campaign: its true state, and what its driver shows of it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rocmforge_memory::{Bytes, Reading, Readings};
+use rocmforge_memory::{Bytes, HostReading, Reading, Readings, SharedMemory};
 
 use super::Random;
 
@@ -15,9 +15,23 @@ const LATE: Duration = Duration::from_millis(200);
 /// A walk covers 6 GiB in 10 s.
 const SPEED: u64 = 6 * GIB / 10_000;
 
+/// What the card is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Machine {
+    /// A card of any size with memory of its own.
+    Card,
+    /// A GPU that shares the memory of a machine with so many GiB in all: 512 MiB of it are carved out.
+    Apu { gib: u64 },
+}
+
+/// The part of an APU's memory that the firmware keeps for graphics, and what graphics has of it.
+const CARVE_OUT: [u64; 2] = [512 * MIB, 300 * MIB];
+
 /// The truth.
 pub(crate) struct World {
     pub(crate) now: Duration,
+    pub(crate) machine: Machine,
+    /// The card's memory, or an APU's system memory without the carve-out.
     pub(crate) total: u64,
     /// The desktop, and where it is going.
     desktop: u64,
@@ -35,25 +49,49 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(random: &mut Random) -> Self {
-        let total = (8 + random.below(17)) * GIB + random.below(256) * 2 * MIB;
+    pub(crate) fn new(machine: Machine, random: &mut Random) -> Self {
+        let total = match machine {
+            Machine::Card => (8 + random.below(17)) * GIB + random.below(256) * 2 * MIB,
+            Machine::Apu { gib } => gib * GIB - CARVE_OUT[0],
+        };
         let desktop = GIB / 2 + random.below(total - 3 * GIB);
+        // KFD's figure of a process does not count what is mapped of the system's memory.
+        let shows_own = random.one_in(2) && machine == Machine::Card;
         Self {
             now: Duration::ZERO,
+            machine,
             total,
             desktop,
             goal: desktop,
             process: 0,
             own: 0,
             late: VecDeque::new(),
-            shows_own: random.one_in(2),
+            shows_own,
             shows_free: random.one_in(2),
             read: Vec::new(),
         }
     }
 
-    pub(crate) fn others(&self) -> u64 {
+    fn others(&self) -> u64 {
         self.desktop + self.process
+    }
+
+    /// What is kept free at least: of the card for its desktop, of the system's memory for everybody.
+    pub(crate) fn headroom(&self) -> u64 {
+        match self.machine {
+            Machine::Card => GIB.max(self.total / 10),
+            Machine::Apu { .. } => (2 * GIB).max(self.total / 16),
+        }
+    }
+
+    /// Whether less than that is free.
+    pub(crate) fn is_below_headroom(&self) -> bool {
+        self.others() + self.own > self.total - self.headroom()
+    }
+
+    /// Half of the system's memory is what the driver may map for a GPU that shares it.
+    fn gtt(&self) -> u64 {
+        self.total / 2
     }
 
     /// Everybody else moves on for a while.
@@ -80,7 +118,9 @@ impl World {
         }
         // A program that starts takes its memory at once.
         if random.one_in(1_000) {
-            let (less, more) = (random.below(3 * GIB), random.below(3 * GIB));
+            // More of it on a larger machine, or its headroom would never be touched.
+            let most = (3 * GIB).max(self.total / 8);
+            let (less, more) = (random.below(most), random.below(most));
             self.desktop = (self.desktop.max(less + GIB / 4) - less + more).min(self.total - GIB / 2);
         }
         while self.late.front().is_some_and(|(until, _)| *until <= self.now) {
@@ -99,6 +139,9 @@ impl World {
 
     fn reading(&self) -> Reading {
         let late: u64 = self.late.iter().map(|(_, bytes)| bytes).sum();
+        if self.machine != Machine::Card {
+            return self.shared(late);
+        }
         Reading {
             total: Some(Bytes(self.total)),
             used: Some(Bytes((self.others() + self.own + late).min(self.total))),
@@ -108,6 +151,31 @@ impl World {
                 .shows_free
                 .then_some(Bytes(self.total.saturating_sub(self.own + self.process))),
             displays: 1,
+            ..Reading::default()
+        }
+    }
+
+    fn shared(&self, late: u64) -> Reading {
+        let used = self.others() + self.own + late;
+        let shared = SharedMemory {
+            carve_out: Some(Bytes(CARVE_OUT[0])),
+            carve_out_used: Some(Bytes(CARVE_OUT[1])),
+            gtt: Some(Bytes(self.gtt())),
+            gtt_used: Some(Bytes(self.own + self.process + late)),
+            system: HostReading {
+                total: Some(Bytes(self.total)),
+                available: Some(Bytes(self.total.saturating_sub(used))),
+            },
+        };
+        Reading {
+            total: shared.gtt,
+            used: shared.gtt_used,
+            hip_free: self
+                .shows_free
+                .then_some(Bytes(self.gtt().saturating_sub(self.own + self.process))),
+            displays: 1,
+            unified_memory: true,
+            shared: Some(shared),
             ..Reading::default()
         }
     }

@@ -6,7 +6,7 @@ pub(crate) mod device;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rocmforge_memory::{Bytes, Card, DeviceKey, Policy, Reading, Readings};
+use rocmforge_memory::{Bytes, Card, DeviceKey, HostReading, Policy, Reading, Readings, SharedMemory};
 
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const GIB: u64 = 1 << 30;
@@ -25,6 +25,8 @@ pub(crate) struct World {
     pub(crate) stopped: Duration,
     pub(crate) displays: u32,
     pub(crate) unified: bool,
+    /// Both kinds of memory of a GPU that shares the system's, without what others and we hold: all of that is the system's.
+    pub(crate) shared: Option<SharedMemory>,
     pub(crate) shows_own: bool,
     pub(crate) shows_used: bool,
     pub(crate) shows_free: bool,
@@ -43,6 +45,7 @@ impl World {
             stopped: Duration::ZERO,
             displays: 1,
             unified: false,
+            shared: None,
             shows_own: false,
             shows_used: true,
             shows_free: false,
@@ -85,12 +88,42 @@ impl Readings for Driver {
                 stopped: Some(w.stopped),
                 displays: w.displays,
                 unified_memory: w.unified,
+                shared: w.shared.map(|shared| SharedMemory {
+                    gtt_used: shared.gtt_used.map(|used| Bytes(used.0 + w.own + w.late)),
+                    system: HostReading {
+                        available: shared
+                            .system
+                            .available
+                            .map(|left| Bytes(left.0.saturating_sub(w.others + w.own + w.late))),
+                        ..shared.system
+                    },
+                    ..shared
+                }),
             }
         })
     }
 
     fn now(&self) -> Duration {
         self.with(|w| w.now)
+    }
+}
+
+/// An APU that drives a display, in a machine with so much memory: 512 MiB of it carved out, half of the rest to be mapped.
+pub(crate) fn apu(memory: u64) -> World {
+    let system = memory - GIB / 2;
+    World {
+        unified: true,
+        shared: Some(SharedMemory {
+            carve_out: Some(Bytes(GIB / 2)),
+            carve_out_used: Some(Bytes(GIB / 4)),
+            gtt: Some(Bytes(system / 2)),
+            gtt_used: Some(Bytes::ZERO),
+            system: HostReading {
+                total: Some(Bytes(system)),
+                available: Some(Bytes(system)),
+            },
+        }),
+        ..World::new(system / 2, 0)
     }
 }
 

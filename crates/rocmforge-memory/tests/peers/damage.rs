@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use rocmforge_memory::private::PrivateError;
+use rocmforge_machine::private::PrivateError;
 use rocmforge_memory::{Bytes, Card, Class, Limit, PeerFigures, PeersError};
 
 use crate::common::GIB;

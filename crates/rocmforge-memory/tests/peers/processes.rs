@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rocmforge_machine::process::state_of;
 use rocmforge_memory::{Bytes, Class, Limit, PeerFigures, PeersError};
 
 use crate::common::{Driver, GIB, MIB, World};
@@ -198,7 +199,8 @@ impl<'a> Truth<'a> {
 }
 
 fn lives(pid: &str) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+    pid.parse()
+        .is_ok_and(|pid| state_of(pid).is_some_and(|state| state != 'Z'))
 }
 
 /// Two threads take and give back until they have done their rounds.
@@ -351,10 +353,7 @@ fn a_process_stopped_with_the_file_locked_is_named_and_waited_for_no_longer_than
             .spawn()
             .unwrap(),
     );
-    let stat = format!("/proc/{}/stat", child.0.id());
-    wait_until("the child is stopped", || {
-        fs::read_to_string(&stat).unwrap().contains(") T ")
-    });
+    wait_until("the child is stopped", || state_of(child.0.id()) == Some('T'));
     let card = apart(root.path(), 20);
     let refusal = card.try_reserve(Bytes::gib(1), Class::Required, "waits").unwrap_err();
     let Some(PeersError::Busy { holder, waited, path }) = refusal.peers_error.clone() else {

@@ -1,10 +1,15 @@
 //! Weights of a decoder by what they are for, with every shape checked.
 
+use std::collections::HashSet;
+
 use rocmforge_ggml::DType;
 
 use super::{DecoderConfig, RopeFactors};
 use crate::ModelError;
 use crate::weights::{Role, Weight, WeightSource};
+
+/// Ends of names of tensors that old checkpoints hold although they follow from the configuration.
+const DERIVED: [&str; 2] = [".rotary_emb.inv_freq", ".attn_rot_embd.weight"];
 
 /// Weights of one layer.
 #[derive(Debug)]
@@ -181,7 +186,7 @@ impl DecoderWeights {
             Some(_) => Some(top.matrix(Role::Output, config.vocab, config.width)?),
             None => None,
         };
-        Ok(Self {
+        let found = Self {
             embedding: top.matrix(Role::TokenEmbedding, config.vocab, config.width)?,
             layers: (0..config.layers)
                 .map(|layer| finder(layer).layer())
@@ -189,7 +194,36 @@ impl DecoderWeights {
             output_norm: top.norm(Role::OutputNorm, config.width)?,
             output,
             rope_factors,
-        })
+        };
+        found.check_unused(source, config)?;
+        Ok(found)
+    }
+
+    /// Refuses a file with tensors that these weights leave out.
+    fn check_unused(&self, source: &dyn WeightSource, config: &DecoderConfig) -> Result<(), ModelError> {
+        let mut used: HashSet<String> = HashSet::new();
+        self.each(|weight| {
+            used.insert(weight.name.clone());
+        });
+        // Which of them counts depends on the context.
+        let lists = [Role::RopeFactors, Role::RopeFactorsShort, Role::RopeFactorsLong];
+        used.extend(
+            lists
+                .into_iter()
+                .filter_map(|role| source.naming().name(role, 0, false)),
+        );
+        let is_derived = |name: &str| DERIVED.iter().any(|end| name.ends_with(end));
+        match source
+            .names()
+            .into_iter()
+            .find(|name| !used.contains(*name) && !is_derived(name))
+        {
+            None => Ok(()),
+            Some(name) => Err(ModelError::UnusedTensor {
+                name: name.to_owned(),
+                architecture: config.architecture.name,
+            }),
+        }
     }
 
     /// Bytes of all weights.

@@ -46,6 +46,10 @@ impl WeightSource for GgufWeights {
         Ok(Some(Weight::new(name, dims, dtype, Arc::new(Tensor { gguf, index }))))
     }
 
+    fn names(&self) -> Vec<&str> {
+        self.0.tensors().iter().map(|tensor| tensor.name.as_str()).collect()
+    }
+
     fn naming(&self) -> Naming {
         Naming::Gguf
     }

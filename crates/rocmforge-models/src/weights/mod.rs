@@ -117,6 +117,9 @@ pub trait WeightSource: Send + Sync {
     /// The tensor is there, but of a type that cannot be used.
     fn get(&self, name: &str) -> Result<Option<Weight>, ModelError>;
 
+    /// Names of all tensors.
+    fn names(&self) -> Vec<&str>;
+
     /// How this kind of file names tensors.
     fn naming(&self) -> Naming;
 }

@@ -136,6 +136,10 @@ impl WeightSource for SafetensorsWeights {
         Ok(Some(Weight::new(name, entry.dims.clone(), dtype, Arc::new(tensor))))
     }
 
+    fn names(&self) -> Vec<&str> {
+        self.tensors.keys().map(String::as_str).collect()
+    }
+
     fn naming(&self) -> Naming {
         Naming::HuggingFace
     }

@@ -217,6 +217,7 @@ impl Capturing {
             stream.retire(&core);
         }
         drop(std::mem::take(&mut state.events));
+        let ended = ended.and_then(|()| driver.made("hipStreamEndCapture", graph).map(drop));
         let failure = match (state.failed.take(), joined.and(ended), unjoined) {
             (Some(cause), ..) => Failure::told(GraphError::Failed {
                 cause: Some(Arc::new(cause)),

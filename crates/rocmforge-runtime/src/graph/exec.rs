@@ -10,8 +10,8 @@ use crate::stream::HipStream;
 use crate::tracker::{Access, Use, Uses};
 use parking_lot::Mutex;
 use rocmforge_hip_sys::{
-    hipErrorGraphExecUpdateFailure, hipGraph_t, hipGraphExec, hipGraphExec_t, hipGraphExecUpdateResult,
-    hipGraphExecUpdateSuccess, hipGraphNode_t, ihipGraph,
+    hipErrorGraphExecUpdateFailure, hipGraph_t, hipGraphExec, hipGraphExecUpdateResult, hipGraphExecUpdateSuccess,
+    hipGraphNode_t, ihipGraph,
 };
 use rocmforge_memory::{HandleKind, HandleToken, Site};
 use std::sync::Arc;
@@ -57,11 +57,10 @@ impl HipGraph {
     pub fn instantiate(&self) -> HipResult<HipGraphExec> {
         let (core, site) = (&self.core, Site::caller());
         core.driver.enter()?;
-        let mut raw: hipGraphExec_t = std::ptr::null_mut();
         let none = std::ptr::null_mut;
         // SAFETY: `raw` is a live out-pointer, the graph is live while `self` is; there is no log.
-        core.driver.call("hipGraphInstantiate", |api| unsafe {
-            api.hipGraphInstantiate(&mut raw, self.raw.0, none(), std::ptr::null_mut(), 0)
+        let raw = core.driver.make("hipGraphInstantiate", |api, raw| unsafe {
+            api.hipGraphInstantiate(raw, self.raw.0, none(), std::ptr::null_mut(), 0)
         })?;
         let token = core.card.ledger().track(HandleKind::Graph, &self.label, site);
         Ok(HipGraphExec {
@@ -71,7 +70,7 @@ impl HipGraph {
                 label: self.label.clone(),
                 uses: Mutex::default(),
             },
-            raw: Raw(raw),
+            raw,
             record: Arc::clone(&self.record),
             broken: false,
             token: Some(token),

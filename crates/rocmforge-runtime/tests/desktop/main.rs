@@ -7,6 +7,7 @@ use rocmforge_sim::{CardConfig, Client, DesktopConfig, DesktopStatus, Poison, Si
 use std::sync::Arc;
 use std::time::Duration;
 
+mod apu;
 mod capacity;
 mod pool;
 mod rule;

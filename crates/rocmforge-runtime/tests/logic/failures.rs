@@ -253,3 +253,59 @@ fn sizes_that_overflow_are_refused() {
     assert!(matches!(error, HipError::SizeOverflow { .. }), "{error}");
     assert_eq!(fake.count("hipMalloc"), before);
 }
+
+/// A handle of null is no handle: as a stream it is HIP's own null stream, as pinned memory it is written to.
+#[test]
+fn null_after_a_reported_success_is_a_typed_error_and_is_never_used() {
+    type Make = fn(&Arc<HipBackend>) -> HipResult<()>;
+    let makers: [(&str, Make); 8] = [
+        ("hipMalloc", |b| {
+            HipBuffer::<f32>::zeroed(b.stream(), Elems(4), "x").map(drop)
+        }),
+        ("hipHostMalloc", |b| {
+            PinnedBuffer::<f32>::zeroed(b, Elems(4), "x").map(drop)
+        }),
+        ("hipStreamCreateWithFlags", |b| b.create_stream("x").map(drop)),
+        ("hipEventCreateWithFlags", |b| b.create_event("x").map(drop)),
+        ("hipModuleLoadData", |b| b.load_module(OBJECT, "x").map(drop)),
+        ("hipModuleGetFunction", |b| {
+            b.load_module(OBJECT, "x")?.kernel("scale").map(drop)
+        }),
+        ("hipStreamEndCapture", |b| b.stream().capture("x")?.finish().map(drop)),
+        ("hipGraphInstantiate", |b| {
+            b.stream().capture("x")?.finish()?.instantiate().map(drop)
+        }),
+    ];
+    for (name, make) in makers {
+        let (fake, backend) = backend();
+        make(&backend).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let epoch = backend.card().ledger().epoch();
+        fake.give_null(name);
+        let error = make(&backend).expect_err(name);
+        let cause = match &error {
+            HipError::Graph(GraphError::Failed { cause: Some(cause) }) => cause,
+            error => error,
+        };
+        assert!(
+            matches!(cause, HipError::NullHandle { call } if *call == name),
+            "{name}: {error}"
+        );
+        assert!(cause.to_string().contains("cargo xtask doctor"), "{cause}");
+        // Nothing is booked, nothing is given back that never was, and what works goes on.
+        assert!(epoch.leaks().is_clean(), "{name}: {}", epoch.leaks());
+        backend.synchronize().unwrap_or_else(|error| panic!("{name}: {error}"));
+        drop(backend);
+        assert_eq!(fake.violations(), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn a_provider_that_gives_a_null_stream_opens_no_backend() {
+    let fake = Fake::with(|_| ());
+    fake.give_null("hipStreamCreateWithFlags");
+    let error = open(&fake).map(drop).unwrap_err();
+    assert!(
+        matches!(error, HipError::NullHandle { call } if call == "hipStreamCreateWithFlags"),
+        "{error}"
+    );
+}

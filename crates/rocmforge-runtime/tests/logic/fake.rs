@@ -45,6 +45,7 @@ struct State {
     fail: Option<(u64, hipError_t)>,
     fail_from: Option<(&'static str, hipError_t)>,
     failed: Option<&'static str>,
+    null: Option<&'static str>,
     hang: bool,
     stuck: Option<usize>,
     violations: Vec<String>,
@@ -158,6 +159,10 @@ impl Fake {
     /// Every call of that name fails until `None`.
     pub(crate) fn fail_all(&self, what: Option<(&'static str, hipError_t)>) {
         self.state.lock().fail_from = what;
+    }
+    /// From now on every call of that name reports success and gives null.
+    pub(crate) fn give_null(&self, name: &'static str) {
+        self.state.lock().null = Some(name);
     }
     /// The call that `fail_nth` failed.
     pub(crate) fn failed(&self) -> Option<&'static str> {
@@ -301,9 +306,23 @@ macro_rules! enter {
     }};
 }
 
+/// What a call that makes something starts with: gives null if a test wants that.
+macro_rules! make {
+    ($self:ident, $name:literal, $out:ident) => {{
+        let state = enter!($self, $name);
+        if state.null == Some($name) {
+            unsafe { *$out = std::ptr::null_mut() };
+            return hipSuccess;
+        }
+        state
+    }};
+}
+
 // SAFETY (of every block below): the runtime passes live out-pointers; this is what its tests are about.
+// SAFETY (of the impl): memory it gives out is its own until it is freed, work is done in its stream's order, and a query says so only
+// then; what it answers wrongly on purpose (a status, null) is what the runtime has to take.
 #[allow(clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)] // said above, once
-impl HipApi for Fake {
+unsafe impl HipApi for Fake {
     unsafe fn hipInit(&self, _: c_uint) -> hipError_t {
         drop(enter!(self, "hipInit"));
         hipSuccess
@@ -372,7 +391,7 @@ impl HipApi for Fake {
         hipSuccess
     }
     unsafe fn hipMalloc(&self, ptr: *mut *mut c_void, size: usize) -> hipError_t {
-        let mut state = enter!(self, "hipMalloc");
+        let mut state = make!(self, "hipMalloc", ptr);
         let address = state.fresh();
         state.next += size.next_multiple_of(256);
         state.memory.insert(address, vec![0xcd; size]);
@@ -399,7 +418,7 @@ impl HipApi for Fake {
         }
     }
     unsafe fn hipHostMalloc(&self, ptr: *mut *mut c_void, size: usize, _: c_uint) -> hipError_t {
-        let mut state = enter!(self, "hipHostMalloc");
+        let mut state = make!(self, "hipHostMalloc", ptr);
         let mut bytes = vec![0xee; size];
         let address = bytes.as_mut_ptr();
         unsafe { *ptr = address.cast() };
@@ -461,7 +480,7 @@ impl HipApi for Fake {
         hipErrorNotSupported
     }
     unsafe fn hipStreamCreateWithFlags(&self, stream: *mut hipStream_t, flags: c_uint) -> hipError_t {
-        let mut state = enter!(self, "hipStreamCreateWithFlags");
+        let mut state = make!(self, "hipStreamCreateWithFlags", stream);
         if flags != hipStreamNonBlocking {
             state.violations.push("a blocking stream".to_owned());
         }
@@ -517,7 +536,7 @@ impl HipApi for Fake {
         hipErrorNotSupported
     }
     unsafe fn hipEventCreateWithFlags(&self, event: *mut hipEvent_t, _: c_uint) -> hipError_t {
-        let mut state = enter!(self, "hipEventCreateWithFlags");
+        let mut state = make!(self, "hipEventCreateWithFlags", event);
         let handle = state.fresh();
         state.events.insert(handle, Event::default());
         unsafe { *event = std::ptr::without_provenance_mut(handle) };
@@ -570,7 +589,7 @@ impl HipApi for Fake {
         hipSuccess
     }
     unsafe fn hipModuleLoadData(&self, module: *mut hipModule_t, _: *const c_void) -> hipError_t {
-        let mut state = enter!(self, "hipModuleLoadData");
+        let mut state = make!(self, "hipModuleLoadData", module);
         let handle = state.fresh();
         state.modules.push(handle);
         unsafe { *module = std::ptr::without_provenance_mut(handle) };
@@ -602,7 +621,7 @@ impl HipApi for Fake {
         _: hipModule_t,
         _: *const c_char,
     ) -> hipError_t {
-        let mut state = enter!(self, "hipModuleGetFunction");
+        let mut state = make!(self, "hipModuleGetFunction", function);
         let handle = state.fresh();
         unsafe { *function = std::ptr::without_provenance_mut(handle) };
         hipSuccess
@@ -652,6 +671,41 @@ impl HipApi for Fake {
         drop(enter!(self, "hipGetDeviceProperties"));
         let at = hipDeviceProp_tR0000::GCN_ARCH_NAME;
         unsafe { write(properties.cast::<c_char>().add(at), 256, self.arch) };
+        hipSuccess
+    }
+    // Graphs without content: enough to begin and end a capture in which nothing is enqueued.
+    unsafe fn hipStreamBeginCapture(&self, _: hipStream_t, _: hipStreamCaptureMode) -> hipError_t {
+        drop(enter!(self, "hipStreamBeginCapture"));
+        hipSuccess
+    }
+    unsafe fn hipStreamIsCapturing(&self, _: hipStream_t, status: *mut hipStreamCaptureStatus) -> hipError_t {
+        drop(enter!(self, "hipStreamIsCapturing"));
+        unsafe { *status = hipStreamCaptureStatusNone };
+        hipSuccess
+    }
+    unsafe fn hipStreamEndCapture(&self, _: hipStream_t, graph: *mut hipGraph_t) -> hipError_t {
+        let mut state = make!(self, "hipStreamEndCapture", graph);
+        unsafe { *graph = std::ptr::without_provenance_mut(state.fresh()) };
+        hipSuccess
+    }
+    unsafe fn hipGraphInstantiate(
+        &self,
+        exec: *mut hipGraphExec_t,
+        _: hipGraph_t,
+        _: *mut hipGraphNode_t,
+        _: *mut c_char,
+        _: usize,
+    ) -> hipError_t {
+        let mut state = make!(self, "hipGraphInstantiate", exec);
+        unsafe { *exec = std::ptr::without_provenance_mut(state.fresh()) };
+        hipSuccess
+    }
+    unsafe fn hipGraphDestroy(&self, _: hipGraph_t) -> hipError_t {
+        drop(enter!(self, "hipGraphDestroy"));
+        hipSuccess
+    }
+    unsafe fn hipGraphExecDestroy(&self, _: hipGraphExec_t) -> hipError_t {
+        drop(enter!(self, "hipGraphExecDestroy"));
         hipSuccess
     }
 }

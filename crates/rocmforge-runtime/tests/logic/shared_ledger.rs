@@ -66,5 +66,5 @@ fn simulated_and_fake_cards_share_nothing_unless_asked() {
     assert!(Provider::new(Arc::new(Fake::default())).peers.is_none());
     let own = SharedLedger::of_this_user();
     assert_eq!(own.figures, PeerFigures::InUsed);
-    assert_eq!(own.directory, rocmforge_memory::private::default_directory());
+    assert_eq!(own.directory, rocmforge_machine::private::default_directory());
 }

@@ -20,11 +20,14 @@ pub const MAX_BYTES: u64 = 8 << 30;
 /// Bytes of a launch file, at most.
 const MAX_TEXT: u64 = 16 << 20;
 
-/// A launch file that has been read. Paths in it are relative to the file.
+/// A launch file that has been read. Paths in it are relative to the file, and lead nowhere outside of its folder unless
+/// [`LaunchFile::allow_outside`] says so.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaunchFile {
     /// The file, for messages.
     pub place: Place,
+    /// Whether its paths may lead outside of its folder. No launch file can say so itself: it is `--allow-outside`.
+    pub allow_outside: bool,
     /// The code object.
     pub object: PathBuf,
     /// The processor whose code is taken out of an object that has code for several.
@@ -143,6 +146,14 @@ impl LaunchFile {
             Error::read(path)(source)
         })?;
         Self::parse(path, &text)
+    }
+
+    /// Where the files that it names are.
+    pub(crate) fn folder(&self) -> files::Folder<'_> {
+        files::Folder {
+            path: self.place.file.parent().unwrap_or(Path::new("")),
+            allow_outside: self.allow_outside,
+        }
     }
 
     /// Understands the text of a launch file; `path` is for messages and for the paths in it, and is not opened.

@@ -21,6 +21,7 @@ pub(super) fn launch_file(path: &Path, text: &str) -> Result<LaunchFile, Error> 
     let object = root.need("object")?;
     let mut file = LaunchFile {
         place: source.place(0),
+        allow_outside: false,
         object: directory.join(object.str()?),
         object_place: object.place(),
         arch: root.get("arch").map(|value| arch(&value)).transpose()?,

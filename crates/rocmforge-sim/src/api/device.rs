@@ -87,7 +87,7 @@ impl Call<'_> {
     pub(crate) unsafe fn device_total_mem(&mut self, bytes: *mut usize, device: hipDevice_t) -> Hip {
         required(bytes)?;
         let card = self.card_index(device)?;
-        let total = self.cards[card].config.vram.0 as usize;
+        let total = self.cards[card].config.pool().0 as usize;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(bytes, total) }
     }

@@ -30,7 +30,10 @@ impl Call<'_> {
         let index = self.healthy_device()?;
         let card = &self.cards[index];
         let available = card.vram.reported_available(card.taken());
-        let (available, size) = (available.saturating_sub(self.config.hidden_free.0), card.config.vram.0);
+        let (available, size) = (
+            available.saturating_sub(self.config.hidden_free.0),
+            card.config.pool().0,
+        );
         let (available, size) = self.told_by_hip(index, available, size).ok_or(hipErrorNotSupported)?;
         for (to, value) in [(free, available), (total, size)] {
             if !to.is_null() {

@@ -20,7 +20,9 @@ macro_rules! forward {
     (@remember $how:ident) => { Remember::$how };
 }
 
-impl HipApi for SimHost {
+// SAFETY: memory is the card's own until it is freed, and every access is checked against it; streams and queries play the queue that
+// `queue.rs` keeps in order. The rows of HIP's documented behaviour (docs/abi.md) are tested over it, under every schedule.
+unsafe impl HipApi for SimHost {
     forward! {
         fn hipInit(flags: c_uint) => |c| c.init(flags);
         #[NoCardNeeded] fn hipRuntimeGetVersion(version: *mut c_int) => |c| c.version(version);
@@ -125,7 +127,8 @@ impl HipApi for SimHost {
     }
 }
 
-impl HipForeignApi for SimHost {
+// SAFETY: as above, and by the same tests; the names of statuses are constants.
+unsafe impl HipForeignApi for SimHost {
     forward! {
         // Device
         fn hipDeviceSynchronize() => |c| c.device_synchronize();

@@ -22,6 +22,10 @@ use std::fmt;
 use std::time::Duration;
 
 /// What runs on a card's display, and how the driver treats it.
+///
+/// On a GPU that shares the system's memory ([`CardConfig::apu`](crate::CardConfig::apu)) it is the whole machine that runs here: clients
+/// are programs with what they hold of its memory, nothing can be moved anywhere (`gtt` and `migration` are not used), and what does
+/// not fit costs the largest program its life.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesktopConfig {
     /// Seeds walks and failures of preemption.

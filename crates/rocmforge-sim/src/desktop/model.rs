@@ -42,6 +42,8 @@ pub(crate) struct Desktop {
     config: DesktopConfig,
     /// Bytes that can be handed out.
     capacity: u64,
+    /// Whether they are the whole machine's, which has nowhere to move anything to.
+    shared: bool,
     clients: Vec<Running>,
     rng: Rng,
     /// Up to when everything has been played.
@@ -80,6 +82,7 @@ impl Desktop {
                 ..config.clone()
             },
             capacity,
+            shared: false,
             clients,
             rng,
             at: Duration::ZERO,
@@ -101,6 +104,23 @@ impl Desktop {
         desktop.sum_up();
         desktop.place();
         desktop
+    }
+
+    /// The desktop of a machine whose GPU shares its memory: `capacity` is all of it, carve-out included, and what does not fit costs
+    /// the largest program its life.
+    pub(crate) fn sharing(config: &DesktopConfig, capacity: u64) -> Self {
+        let config = DesktopConfig {
+            gtt: Bytes(0),
+            ..config.clone()
+        };
+        let mut desktop = Self::new(&config, capacity);
+        desktop.shared = true;
+        desktop
+    }
+
+    /// What graphics needs for every frame, beside its programs: it lies in the carve-out where there is one.
+    pub(crate) fn screen(&self) -> u64 {
+        self.config.scan_out.0.saturating_add(self.config.compositor.0)
     }
 
     /// Plays everything up to `now`, with `ours` bytes held by this process since the last time.
@@ -268,7 +288,8 @@ impl Desktop {
 
     /// Our queues are unmapped and our memory leaves the card. If the hardware does not answer, the driver resets it.
     fn stop_queues(&mut self) {
-        if self.restore_at.is_some() {
+        // Where all memory is one, moving ours would make no room.
+        if self.shared || self.restore_at.is_some() {
             return;
         }
         self.status.queue_stops += 1;

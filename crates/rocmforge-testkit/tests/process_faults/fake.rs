@@ -1,8 +1,8 @@
 //! A card that a library compiled from C pretends to be, and processes that use it.
 
 use crate::compile::compile;
+use rocmforge_gpu_test::lock::CardLock;
 use rocmforge_hip_sys::{CORE_FUNCTIONS, OPTIONAL_FUNCTIONS, hipDeviceProp_tR0600};
-use rocmforge_testkit::lock::CardLock;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ impl Scene {
             .env(PLANTED, planted)
             .env("ROCMFORGE_DEVICE", format!("hip:{CARD}"))
             .env("ROCMFORGE_HIP_LIBRARY", library())
-            .env("XDG_RUNTIME_DIR", self.directory())
+            .env("ROCMFORGE_LOCK_DIRECTORY", self.locks())
             .env("FAKE_DIRECTORY", self.directory())
             .env_remove("ROCMFORGE_SEED")
             .stdin(Stdio::null());

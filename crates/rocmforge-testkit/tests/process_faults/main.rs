@@ -7,8 +7,8 @@ mod compile;
 mod fake;
 
 use fake::{CARD, Scene};
+use rocmforge_gpu_test::lock::{self, CardLock, LockError};
 use rocmforge_testkit::gpu;
-use rocmforge_testkit::lock::{self, CardLock, LockError};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::sync::mpsc;
@@ -122,7 +122,7 @@ fn fc40_a_real_card_without_the_supervisors_lock_is_refused_before_the_library_i
             Some(lock) => scene.run_under(lock, "allocates", &[]),
         };
         assert_eq!(output.status.code(), Some(101), "{}", output.text);
-        let advice = format!("may be used only under the supervisor: run `cargo xtask test-gpu --device {CARD}`");
+        let advice = format!("may be used only under the supervisor: run `cargo gpu-test --device {CARD}`");
         assert!(output.text.contains(&advice), "{}", output.text);
         assert!(!scene.has("loaded"), "the library was loaded without the lock");
     }
@@ -170,9 +170,9 @@ fn fc47_a_call_that_never_returns_is_ended_from_outside_and_the_card_is_free_aga
         command.env("FAKE_FAULT", format!("hang:{function}")).process_group(0);
         lock.pass_to(&mut command).unwrap();
         let mut child = scene.spawn(&mut command);
-        // The supervisor dies first: the card stays locked as long as the process that uses it lives.
-        drop(lock);
         fake::wait_until("the call hangs", || scene.has("entered"));
+        // The supervisor dies first: the card stays locked as long as the process that uses it lives.
+        drop((lock, command));
         assert!(child.try_wait().unwrap().is_none(), "it returned from {function}");
         let refused = CardLock::acquire(&scene.locks(), CARD, Duration::from_millis(100), |_| {});
         let Err(LockError::Held {

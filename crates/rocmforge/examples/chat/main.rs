@@ -18,11 +18,12 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use common::failure::{self, Failure};
+use common::load;
 use common::machine::{Machine, Program};
 use common::options::Options;
-use common::progress::Progress;
+use common::progress::PromptProgress;
 use common::report::{self, Figures};
-use common::{Failure, load};
 use input::{Input, Line};
 use rocmforge::models::Model;
 use rocmforge::models::chat::{ChatTemplate, Message, Role};
@@ -50,7 +51,7 @@ struct Chat<'a> {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    common::exit_code(run(&args))
+    failure::exit_code(run(&args))
 }
 
 fn run(args: &Args) -> Result<(), Failure> {
@@ -156,25 +157,18 @@ impl Chat<'_> {
         };
         let stop = input.stop_answer();
         let mut figures = Figures::default();
-        let mut launches_before = None;
         let mut stream = generator.generate(request)?;
-        let mut progress = Some(Progress::new("computing the prompt"));
+        let mut progress = PromptProgress::new();
         while let Some(event) = stream.next() {
             match event? {
                 Event::Prompt { done, tokens, .. } => {
-                    if let Some(progress) = &progress {
-                        progress.set(done, tokens);
-                    }
-                    if done == tokens {
-                        progress = None;
-                        launches_before = stream.generator().engine().backend().launch_count();
-                    }
+                    progress.set(done, tokens, stream.generator().engine().backend().launch_count());
                 }
                 Event::Token { token, .. } => show(&token.text)?,
                 Event::Finished {
                     reason, text, stats, ..
                 } => {
-                    progress = None;
+                    progress.finish();
                     show(&text)?;
                     writeln!(std::io::stdout())?;
                     figures.stats = stats;
@@ -188,8 +182,7 @@ impl Chat<'_> {
             }
         }
         drop(stream);
-        let launches = generator.engine().backend().launch_count();
-        figures.launches = launches.zip(launches_before).map(|(now, before)| now - before);
+        figures.launches = progress.launches_since(generator.engine().backend().launch_count());
         add(total, &figures);
         Ok(answer)
     }

@@ -4,7 +4,7 @@ use rocmforge::memory::Bytes;
 use rocmforge::models::generate::Generator;
 use rocmforge::models::{Context, Engine, Model};
 
-use super::Failure;
+use super::failure::Failure;
 use super::machine::Machine;
 use super::options::Options;
 use super::progress::Progress;

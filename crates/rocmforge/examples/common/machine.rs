@@ -1,9 +1,9 @@
-//! What a model runs on: the CPU, or a device with its budget and its launches.
+//! Backends that a model runs on: the CPU, or a device with its budget and its launches.
 
 use rocmforge::device::Device;
 use rocmforge::ggml::{CpuBackend, HipGgmlBackend, HostAccess};
 
-use super::Failure;
+use super::failure::Failure;
 use super::options::Options;
 
 /// Memory of a device in bytes.

@@ -1,24 +1,8 @@
 //! Shared parts of the examples `generate` and `chat`: options, devices, loading, progress and figures.
 
+pub(crate) mod failure;
 pub(crate) mod load;
 pub(crate) mod machine;
 pub(crate) mod options;
 pub(crate) mod progress;
 pub(crate) mod report;
-
-use std::process::ExitCode;
-
-/// Any error, with its causes.
-pub(crate) type Failure = Box<dyn std::error::Error>;
-
-/// Prints an error with its causes.
-pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
-    let Err(error) = result else { return ExitCode::SUCCESS };
-    eprintln!("error: {error}");
-    let mut source = error.source();
-    while let Some(cause) = source {
-        eprintln!("  because: {cause}");
-        source = cause.source();
-    }
-    ExitCode::FAILURE
-}

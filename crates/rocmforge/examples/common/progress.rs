@@ -33,6 +33,41 @@ impl Progress {
     }
 }
 
+/// Progress of a request's prompt, and the launches of the steps after it.
+pub(crate) struct PromptProgress {
+    bar: Option<Progress>,
+    launches_before: Option<u64>,
+}
+
+impl PromptProgress {
+    pub(crate) fn new() -> Self {
+        Self {
+            bar: Some(Progress::new("computing the prompt")),
+            launches_before: None,
+        }
+    }
+
+    /// `done` of `tokens` of the prompt are computed; `launches` so far.
+    pub(crate) fn set(&mut self, done: usize, tokens: usize, launches: Option<u64>) {
+        if done == tokens {
+            self.finish();
+            self.launches_before = launches;
+        } else if let Some(bar) = &self.bar {
+            bar.set(done, tokens);
+        }
+    }
+
+    /// Takes the bar away, whatever is computed.
+    pub(crate) fn finish(&mut self) {
+        self.bar = None;
+    }
+
+    /// Launches since the prompt was computed, with `launches` so far.
+    pub(crate) fn launches_since(&self, launches: Option<u64>) -> Option<u64> {
+        launches.zip(self.launches_before).map(|(now, before)| now - before)
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {

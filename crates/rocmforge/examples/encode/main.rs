@@ -11,11 +11,15 @@
 //! error if any component differs by more than 1e-5.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // printing is what an example is for
 
+#[path = "../common/failure.rs"]
+mod failure;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
+use failure::Failure;
 use rocmforge::ggml::{CpuBackend, HipGgmlBackend};
 use rocmforge::models::bert::{Bert, Embeddings};
 
@@ -47,21 +51,10 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            let mut source = error.source();
-            while let Some(cause) = source {
-                eprintln!("  because: {cause}");
-                source = cause.source();
-            }
-            ExitCode::FAILURE
-        }
-    }
+    failure::exit_code(run(&Args::parse()))
 }
 
-fn run(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
+fn run(args: &Args) -> Result<(), Failure> {
     if !args.model.exists() {
         let fetch = "`cargo xtask model minilm` fetches the default one";
         return Err(format!("there is no model at {}; {fetch}", args.model.display()).into());

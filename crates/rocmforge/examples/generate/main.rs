@@ -18,11 +18,12 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use common::failure::{self, Failure};
+use common::load;
 use common::machine::{Machine, Memory, Program};
 use common::options::Options;
-use common::progress::Progress;
+use common::progress::PromptProgress;
 use common::report::{self, Figures};
-use common::{Failure, load};
 use rocmforge::models::Model;
 use rocmforge::models::generate::{Event, FinishReason, Prompt, Request};
 use serde_json::json;
@@ -66,7 +67,7 @@ struct Generate<'a> {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    common::exit_code(run(&args))
+    failure::exit_code(run(&args))
 }
 
 fn run(args: &Args) -> Result<(), Failure> {
@@ -78,32 +79,27 @@ impl Program for Generate<'_> {
     fn run<M: Machine>(&self, machine: M, device: &str) -> Result<(), Failure> {
         let args = self.args;
         let mut generator = load::generator(&self.model, machine, &args.options)?;
-        let prompt = Prompt::Ids(match &args.prompt {
+        let prompt = match &args.prompt {
             Some(text) => generator.encode(&text.as_str().into())?,
             None => args.ids.clone(),
-        });
+        };
         let request = Request {
             sampler: args.options.sampler(0.0),
             max_tokens: args.tokens,
             first_logits: FIRST_LOGITS,
-            ..Request::new(prompt.clone())
+            ..Request::new(Prompt::Ids(prompt.clone()))
         };
         let mut answer = Answer::default();
-        let mut launches_before = None;
         let mut stream = generator.generate(request)?;
-        let mut progress = Some(Progress::new("computing the prompt"));
+        let mut progress = PromptProgress::new();
         while let Some(event) = stream.next() {
             match event? {
                 Event::Prompt {
                     done, tokens, logits, ..
                 } => {
-                    if let Some(progress) = &progress {
-                        progress.set(done, tokens);
-                    }
+                    progress.set(done, tokens, stream.generator().engine().backend().launch_count());
                     if done == tokens {
-                        progress = None;
                         answer.first_logits = logits;
-                        launches_before = stream.generator().engine().backend().launch_count();
                     }
                 }
                 Event::Token { token, .. } => {
@@ -121,8 +117,7 @@ impl Program for Generate<'_> {
         }
         drop(stream);
         let engine = generator.engine();
-        let launches = engine.backend().launch_count();
-        answer.figures.launches = launches.zip(launches_before).map(|(now, before)| now - before);
+        answer.figures.launches = progress.launches_since(engine.backend().launch_count());
         if args.json {
             answer.print_json(&prompt, args, device, engine.context(), engine.backend().memory())?;
         } else {
@@ -150,22 +145,18 @@ impl Answer {
 
     fn print_json(
         &self,
-        prompt: &Prompt,
+        prompt: &[u32],
         args: &Args,
         device: &str,
         context: usize,
         memory: Option<Memory>,
     ) -> Result<(), Failure> {
-        let prompt_ids: &[u32] = match prompt {
-            Prompt::Ids(ids) => ids,
-            Prompt::Text(_) | Prompt::Pieces(_) => &[],
-        };
         let stats = &self.figures.stats;
         let object = json!({
             "model": args.options.model,
             "device": device,
             "context": context,
-            "prompt_ids": prompt_ids,
+            "prompt_ids": prompt,
             "ids": self.ids,
             "text": self.text,
             "finish_reason": self.reason.as_ref().map(FinishReason::name),

@@ -1,0 +1,58 @@
+//! Output that outlives its reader: `doctor | head -1` is no error, and a supervisor whose terminal has gone
+//! still ends its tests and writes its reports.
+
+use std::fmt;
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether output was lost for another reason than that nobody reads it any more: a full disk, say.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Writes a line to standard output. `println!` would panic where nobody reads it.
+#[macro_export]
+macro_rules! say {
+    ($($text:tt)*) => { $crate::print::line(std::io::stdout().lock(), format_args!($($text)*)) };
+}
+
+/// Writes a line to standard error. `eprintln!` would panic where nobody reads it.
+#[macro_export]
+macro_rules! tell {
+    ($($text:tt)*) => { $crate::print::line(std::io::stderr().lock(), format_args!($($text)*)) };
+}
+
+/// Writes `text` as a line of `to`, control characters made visible, and forgets it if nobody is there to read it.
+pub fn line(mut to: impl Write, text: fmt::Arguments<'_>) {
+    let text = crate::text::visible(&text.to_string());
+    let Err(error) = writeln!(to, "{text}").and_then(|()| to.flush()) else {
+        return;
+    };
+    // A terminal that has gone answers EIO.
+    let gone =
+        error.kind() == ErrorKind::BrokenPipe || error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error());
+    if !gone {
+        LOST.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether output was lost although somebody may want to read it.
+pub fn lost() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
+
+/// Prints the error that a command ends with, and says with what status the process ends.
+#[must_use]
+pub fn end(outcome: crate::Outcome) -> ExitCode {
+    match outcome {
+        Ok(()) if lost() => {
+            tell!("error: some of the output could not be written");
+            ExitCode::FAILURE
+        }
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tell!("error: {error}");
+            let known = error.downcast_ref::<crate::supervisor::TestGpuError>();
+            known.map_or(ExitCode::FAILURE, crate::supervisor::TestGpuError::exit_code)
+        }
+    }
+}

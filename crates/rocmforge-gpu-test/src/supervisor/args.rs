@@ -1,0 +1,86 @@
+//! Options of a run.
+
+use super::containment::Kind;
+use super::device::Device;
+use std::path::PathBuf;
+
+/// Options of a run of GPU tests.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where to run: `sim` (a simulated gfx1100), `sim:gfx1201`, or a real card: `hip:<PCI address or index>` or
+    /// `nvidia:<PCI address or index>`.
+    #[arg(long, default_value = "sim")]
+    pub(super) device: Device,
+    /// Runs the same tests on this device too, and compares every buffer that they compare: bit for bit, or within the
+    /// tolerance of the test.
+    #[arg(long)]
+    pub(super) against: Option<Device>,
+    /// Runs only the tests whose `crate::test` name contains this.
+    #[arg(long)]
+    pub(super) filter: Option<String>,
+    /// Runs only the test whose name is that of --filter.
+    #[arg(long, requires = "filter")]
+    pub(super) exact: bool,
+    /// Test processes at a time. Default: the number of cores in simulation, 1 on a real card. A card that wants care runs one,
+    /// whatever is said.
+    #[arg(long)]
+    pub(super) jobs: Option<usize>,
+    /// Counts a skipped test as failed.
+    #[arg(long)]
+    pub(super) require_gpu: bool,
+    /// Fails unless at least this many tests ran to their end, well or not.
+    #[arg(long, default_value_t = 0)]
+    pub(super) min_executed: usize,
+    /// Runs every test this many times.
+    #[arg(long, default_value_t = 1)]
+    pub(super) repeat: u32,
+    /// Seconds a test may take. Default: 300; at most 60 on a card whose driver cannot take a hanging kernel off it.
+    #[arg(long)]
+    pub(super) deadline: Option<u64>,
+    /// Seconds to wait for somebody else to give up the card.
+    #[arg(long, default_value_t = 600)]
+    pub(super) patience: u64,
+    /// Allows a real card that drives a display: its tests get less memory and shorter waits.
+    #[arg(long)]
+    pub(super) allow_display_gpu: bool,
+    /// Allows a real card that was reset since the machine started.
+    #[arg(long)]
+    pub(super) after_reset: bool,
+    /// Runs the tests of these binaries instead of building the workspace's.
+    #[arg(long, value_name = "FILE")]
+    pub(super) binary: Vec<PathBuf>,
+    /// Runs the tests of this bundle (the command `bundle` makes one) instead of building the workspace's.
+    #[arg(long, value_name = "DIR", conflicts_with = "binary")]
+    pub(super) bundle: Option<PathBuf>,
+    /// Plants faults instead of running the tests: endless kernels, wild addresses, a killed process, memory that is not there,
+    /// a process that ignores the budget.
+    #[arg(long, conflicts_with = "binary")]
+    pub(super) faults: bool,
+    /// The tests one at a time and (--against) compared, then in 8 processes at once, then 16 threads of one process, planted
+    /// faults, and the example `encode`. Makes a bundle first if none is given.
+    #[arg(long, conflicts_with_all = ["binary", "faults", "filter", "repeat"])]
+    pub(super) everything: bool,
+    /// How often --everything runs the tests in several processes at once.
+    #[arg(long, default_value_t = 20)]
+    pub(super) rounds: u32,
+    /// Writes reports here. Default: `target/test-gpu` of the workspace, or `reports` in the bundle.
+    #[arg(long, value_name = "DIR")]
+    pub(super) reports: Option<PathBuf>,
+    /// Opens report.html after the run with the desktop's `xdg-open`; without one, or without a display, says so.
+    #[arg(long)]
+    pub(super) open: bool,
+    /// Looks for the card in a copy of sys, proc and dev in this folder: for tests of the supervisor.
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    pub(super) root: PathBuf,
+    /// The best way to contain tests that may be used: for tests of the supervisor.
+    #[arg(long, value_enum, default_value_t, hide = true)]
+    pub(super) containment: Kind,
+}
+
+impl Args {
+    /// Whether nothing is built: the tests come from a bundle or are given as binaries.
+    #[must_use]
+    pub fn needs_no_workspace(&self) -> bool {
+        self.bundle.is_some() || !self.binary.is_empty()
+    }
+}

@@ -1,0 +1,221 @@
+//! Device of a run, as `--device` names it.
+
+use super::nvidia;
+use crate::lock;
+use rocmforge_machine::sysfs::{Machine, Sysfs};
+use rocmforge_machine::{DeviceName, DeviceNameError};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// A device as `--device` names it ([`DeviceName`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// A fresh simulated card for each test: a gfx1100, or of this instruction set.
+    Sim(Option<&'static str>),
+    /// An AMD card by PCI address or index.
+    Hip(String),
+    /// An NVIDIA card by PCI address or index, in the order of the addresses.
+    Nvidia(String),
+}
+
+/// Why a device cannot be used.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum DeviceError {
+    /// The name is none of the known forms.
+    #[error(transparent)]
+    Name(#[from] DeviceNameError),
+    /// There is no such card here.
+    #[error("no {vendor} card {wanted:?} here; found: {found}. `doctor` says more")]
+    NoSuchCard {
+        /// Who makes such cards.
+        vendor: &'static str,
+        /// What was asked for.
+        wanted: String,
+        /// Addresses of the cards that are there.
+        found: String,
+    },
+}
+
+impl FromStr for Device {
+    type Err = DeviceError;
+
+    fn from_str(text: &str) -> Result<Self, DeviceError> {
+        Ok(match text.parse()? {
+            DeviceName::Sim(processor) => Self::Sim(processor),
+            DeviceName::Hip(card) => Self::Hip(card.to_string()),
+            DeviceName::Nvidia(card) => Self::Nvidia(card.to_string()),
+        })
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sim(processor) => DeviceName::Sim(*processor).fmt(f),
+            Self::Hip(card) => write!(f, "hip:{card}"),
+            Self::Nvidia(card) => write!(f, "nvidia:{card}"),
+        }
+    }
+}
+
+impl Device {
+    /// The key of the card's lock. A simulated card is private to its process, so what is locked is the folder of reports.
+    pub fn card_key(&self) -> String {
+        match self {
+            Self::Sim(_) => "sim".to_owned(),
+            Self::Hip(card) | Self::Nvidia(card) => card.clone(),
+        }
+    }
+
+    /// Where the lock file lies; `reports` is the folder of reports.
+    pub fn lock_directory(&self, reports: &Path) -> PathBuf {
+        match self {
+            Self::Sim(_) => reports.join("lock"),
+            Self::Hip(_) | Self::Nvidia(_) => lock::default_directory(),
+        }
+    }
+
+    /// What a test process is told.
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        let mut environment = vec![(crate::DEVICE_VARIABLE, self.to_string())];
+        if let Self::Nvidia(_) = self {
+            // Without it the driver puts the fastest card first.
+            environment.push(("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned()));
+        }
+        environment
+    }
+
+    /// Processes at a time: on a real card one unless the user says otherwise, in simulation one a core.
+    pub fn jobs(&self, wanted: Option<usize>) -> usize {
+        let usual = match self {
+            Self::Sim(_) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            Self::Hip(_) | Self::Nvidia(_) => 1,
+        };
+        wanted.unwrap_or(usual).max(1)
+    }
+
+    /// The card's PCI address, of a real one that is [resolved](Self::resolve).
+    pub fn pci(&self) -> Option<&str> {
+        match self {
+            Self::Sim(_) => None,
+            Self::Hip(card) | Self::Nvidia(card) => Some(card),
+        }
+    }
+
+    /// Looks whether the device is there, without opening it, and names a card by its PCI address.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::NoSuchCard`].
+    pub fn resolve(self, sysfs: &Sysfs, machine: &Machine) -> Result<Self, DeviceError> {
+        match self {
+            Self::Sim(_) => Ok(self),
+            Self::Hip(wanted) => {
+                let cards: Vec<&str> = machine.amd_cards().filter_map(|card| card.pci.as_deref()).collect();
+                // HIP numbers its devices in the order of KFD's nodes.
+                let order: Vec<&str> = machine.nodes.iter().map(|node| node.pci.as_str()).collect();
+                one_of("AMD", wanted, &order, &cards).map(Self::Hip)
+            }
+            Self::Nvidia(wanted) => {
+                let cards = nvidia::cards(sysfs, machine);
+                let cards: Vec<&str> = cards.iter().map(|card| card.pci.as_str()).collect();
+                one_of("NVIDIA", wanted, &cards, &cards).map(Self::Nvidia)
+            }
+        }
+    }
+}
+
+/// The address among `cards` that `wanted` names: itself, or by its place in `order`.
+fn one_of(vendor: &'static str, wanted: String, order: &[&str], cards: &[&str]) -> Result<String, DeviceError> {
+    let by_index = wanted.parse::<usize>().ok().and_then(|index| order.get(index).copied());
+    let pci = by_index.unwrap_or(&wanted);
+    if cards.contains(&pci) {
+        return Ok(pci.to_owned());
+    }
+    let found = if cards.is_empty() {
+        "none".to_owned()
+    } else {
+        cards.join(", ")
+    };
+    Err(DeviceError::NoSuchCard { vendor, wanted, found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{H200, Tree};
+
+    fn resolve(device: Device, tree: &Tree) -> Result<Device, DeviceError> {
+        let sysfs = Sysfs::at(tree.path());
+        device.resolve(&sysfs, &sysfs.machine())
+    }
+
+    #[test]
+    fn names_are_parsed_or_refused() {
+        assert_eq!("sim".parse(), Ok(Device::Sim(None)));
+        assert_eq!("sim:gfx1201".parse(), Ok(Device::Sim(Some("gfx1201"))));
+        assert_eq!(Device::Sim(Some("gfx1201")).to_string(), "sim:gfx1201");
+        assert_eq!("hip:0000:0A:00.0".parse(), Ok(Device::Hip("0000:0a:00.0".to_owned())));
+        let nvidia = Device::Nvidia("0000:0a:00.0".to_owned());
+        assert_eq!(nvidia.to_string().parse(), Ok(nvidia));
+        for wrong in ["", "hip:", "nvidia:", "nvidia", "cuda:0", "sim:1", "sim:gfx942", "hip"] {
+            let error = wrong.parse::<DeviceName>().unwrap_err();
+            assert_eq!(wrong.parse::<Device>(), Err(DeviceError::Name(error)));
+        }
+    }
+
+    #[test]
+    fn a_card_is_found_by_its_address() {
+        let device = Device::Hip("0000:03:00.0".to_owned());
+        assert_eq!(device.pci(), Some("0000:03:00.0"));
+        assert_eq!(resolve(device.clone(), &Tree::headless()), Ok(device));
+        assert_eq!(resolve(Device::Sim(None), &Tree::new()), Ok(Device::Sim(None)));
+        assert_eq!(Device::Sim(None).pci(), None);
+    }
+
+    #[test]
+    fn an_nvidia_card_is_found_by_its_place_among_the_addresses() {
+        let tree = Tree::headless()
+            .nvidia(0, "0000:0a:00.0", 0x0300)
+            .nvidia(1, H200, 0x0302);
+        let found = |wanted: &str| resolve(Device::Nvidia(wanted.to_owned()), &tree);
+        let first = Device::Nvidia(H200.to_owned());
+        assert_eq!(found("0"), Ok(first.clone()));
+        assert_eq!(found(H200), Ok(first));
+        assert_eq!(found("1"), Ok(Device::Nvidia("0000:0a:00.0".to_owned())));
+        let refused = found("0000:03:00.0").unwrap_err().to_string();
+        assert!(
+            refused.contains("no NVIDIA card \"0000:03:00.0\" here; found: 0000:06:00.0, 0000:0a:00.0"),
+            "{refused}"
+        );
+        let none = resolve(Device::Nvidia("0".to_owned()), &Tree::headless()).unwrap_err();
+        assert!(none.to_string().contains("found: none"), "{none}");
+    }
+
+    #[test]
+    fn a_card_that_is_not_there_is_refused_with_those_that_are() {
+        let refused = resolve(Device::Hip("7".to_owned()), &Tree::headless());
+        let expected = DeviceError::NoSuchCard {
+            vendor: "AMD",
+            wanted: "7".to_owned(),
+            found: "0000:03:00.0".to_owned(),
+        };
+        assert_eq!(refused, Err(expected));
+    }
+
+    #[test]
+    fn children_count_nvidia_cards_as_we_do() {
+        let told = Device::Nvidia(H200.to_owned()).environment();
+        assert_eq!(told[0].1, format!("nvidia:{H200}"));
+        assert_eq!(told[1], ("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned()));
+        assert_eq!(Device::Hip("0".to_owned()).environment().len(), 1);
+    }
+
+    #[test]
+    fn a_real_card_runs_one_test_at_a_time_unless_told() {
+        assert_eq!(Device::Hip("0".to_owned()).jobs(None), 1);
+        assert_eq!(Device::Nvidia("0".to_owned()).jobs(Some(8)), 8);
+        assert_eq!(Device::Sim(None).jobs(Some(8)), 8);
+    }
+}

@@ -1,0 +1,429 @@
+//! Discovery of GPU tests: one target named `gpu` in each crate that has any.
+
+use super::interrupt::{Hurry, Interrupt};
+use super::narrow;
+use super::poll::poll;
+use super::process_tree::{Mark, ProcessTree};
+use crate::text::{is_printable, line};
+use crate::workspace::Workspace;
+use rustix::process::Signal;
+use serde::Deserialize;
+use std::collections::HashSet;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Cargo takes as long as it takes.
+const BUILDING: Duration = Duration::from_hours(24);
+/// A test binary lists its tests at once, or not at all. What it says beside that is not for the terminal.
+const LISTING: Bounds = Bounds {
+    time: Duration::from_secs(60),
+    bytes: 16 << 20,
+    errors_shown: false,
+};
+/// Cargo's messages; its progress and the compiler's errors are shown as they come.
+const CARGO: Bounds = Bounds {
+    time: BUILDING,
+    bytes: 256 << 20,
+    errors_shown: true,
+};
+/// The most tests of a binary, and the most bytes of a test's name.
+const MOST_TESTS: usize = 100_000;
+const LONGEST_NAME: usize = 1024;
+/// Bytes kept of the errors of a command.
+const MOST_ERRORS: usize = 4096;
+/// Bytes read from a command before something else is looked at: more than a pipe holds.
+const TURN: usize = 2 << 20;
+
+/// What a command may take, and whether its standard error is shown or kept.
+#[derive(Clone, Copy)]
+struct Bounds {
+    time: Duration,
+    bytes: usize,
+    errors_shown: bool,
+}
+
+/// What a command said.
+#[derive(Debug)]
+struct Said {
+    /// How it ended; `None` where it was stopped.
+    status: Option<ExitStatus>,
+    /// Its standard output, up to the bound.
+    text: Vec<u8>,
+    /// Whether there was more of it.
+    flooded: bool,
+    /// The beginning of its standard error, where that is not shown.
+    errors: Vec<u8>,
+}
+
+/// What was read from a pipe, up to a bound; the rest is read and forgotten.
+struct Taken {
+    bytes: Vec<u8>,
+    most: usize,
+    open: bool,
+    flooded: bool,
+}
+
+impl Taken {
+    fn up_to(most: usize) -> Self {
+        Self {
+            bytes: Vec::new(),
+            most,
+            open: true,
+            flooded: false,
+        }
+    }
+
+    /// Reads what is there, and not for ever.
+    fn take(&mut self, from: &mut io::PipeReader) -> io::Result<()> {
+        let (mut buffer, mut turn) = ([0; 1 << 16], 0);
+        while self.open && turn < TURN {
+            match from.read(&mut buffer) {
+                Ok(0) => self.open = false,
+                Ok(count) => {
+                    let kept = count.min(self.most - self.bytes.len());
+                    self.bytes.extend_from_slice(&buffer[..kept]);
+                    self.flooded |= kept < count;
+                    turn += count;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A built test binary.
+#[derive(Clone, Debug)]
+pub struct TestBinary {
+    /// The crate's name.
+    pub package: String,
+    /// The binary.
+    pub executable: PathBuf,
+    /// The crate's folder: tests run there, as under `cargo test`.
+    pub directory: PathBuf,
+}
+
+/// One test of a binary.
+#[derive(Clone, Debug)]
+pub(crate) struct Test {
+    pub(crate) binary: TestBinary,
+    /// libtest's name.
+    pub(crate) name: String,
+    /// Whether it is marked `#[ignore]`.
+    pub(crate) ignored: bool,
+}
+
+impl Test {
+    /// `crate::test`, unique in the workspace.
+    pub(crate) fn id(&self) -> String {
+        format!("{}::{}", self.binary.package, self.name)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the messages are the documentation
+pub enum DiscoverError {
+    #[error("building the GPU tests failed ({0}); the compiler's messages are above")]
+    Build(ExitStatus),
+    #[error("no crate has a {0} target `{1}` (for tests: tests/{1}/main.rs)")]
+    NoTargets(&'static str, String),
+    #[error("{binary} cannot list its tests: {end}")]
+    List { binary: String, end: String },
+    #[error("{binary} writes too much where it should list its tests: more than {most} bytes")]
+    Flood { binary: String, most: usize },
+    #[error("{binary} lists more than {MOST_TESTS} tests, and these are the most: split it into several crates")]
+    TooManyTests { binary: String },
+    #[error(
+        "{binary} lists a test whose name has {bytes} bytes, and {LONGEST_NAME} are the most: give it a shorter one"
+    )]
+    LongName { binary: String, bytes: usize },
+    #[error("{binary} lists a test whose name cannot be printed: `{name}`")]
+    Name { binary: String, name: String },
+    #[error("{binary} lists no test: a GPU target without a test is a mistake; add one, or remove the target")]
+    NoTests { binary: String },
+    #[error("the bundle has no {0} target: make it again, from a workspace with tests/{0}/main.rs in a crate")]
+    EmptyBundle(&'static str),
+    #[error("interrupted")]
+    Interrupted,
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error("cargo's build messages could not be read: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// The part of `cargo --message-format=json` that matters here.
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    target: Option<Target>,
+    executable: Option<PathBuf>,
+    manifest_path: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+/// Runs commands for the supervisor: they end when the user says so.
+pub(crate) struct Discovery<'a> {
+    pub(crate) workspace: &'a dyn Workspace,
+    pub(crate) process_tree: &'a Arc<ProcessTree>,
+    pub(crate) interrupt: &'a Interrupt,
+}
+
+impl Discovery<'_> {
+    /// What `command` writes to its standard output, and how it ended.
+    fn output(&self, command: &mut Command, bounds: Bounds) -> Result<Said, DiscoverError> {
+        let (mut said, says) = io::pipe()?;
+        let (mut aside, complains) = io::pipe()?;
+        for pipe in [&said, &aside] {
+            rustix::io::ioctl_fionbio(pipe, true).map_err(io::Error::from)?;
+        }
+        command.stdin(Stdio::null()).stdout(says);
+        match bounds.errors_shown {
+            true => drop(complains),
+            false => drop(command.stderr(complains)),
+        }
+        let mut process = self.process_tree.start(command, &Mark::new("discover"), None)?;
+        command.stdout(Stdio::null()).stderr(Stdio::null()); // drops our copies of the writing ends
+        let until = Instant::now() + bounds.time;
+        let (mut text, mut errors) = (Taken::up_to(bounds.bytes), Taken::up_to(MOST_ERRORS));
+        let (mut hurry, mut late) = (Hurry::No, false);
+        loop {
+            let patience = until.saturating_duration_since(Instant::now());
+            let patience = if late { BUILDING } else { patience };
+            let watched = [
+                Some(process.ended()),
+                text.open.then(|| said.as_fd()),
+                errors.open.then(|| aside.as_fd()),
+                self.interrupt.more_than(hurry),
+            ];
+            let [ended, readable, complained, hurried] = poll(watched, patience)?;
+            if readable || ended {
+                text.take(&mut said)?;
+            }
+            if complained || ended {
+                errors.take(&mut aside)?;
+            }
+            if ended {
+                let status = process.reap()?;
+                return match hurry {
+                    Hurry::No => Ok(Said {
+                        status: status.filter(|_| !late),
+                        flooded: text.flooded,
+                        text: text.bytes,
+                        errors: errors.bytes,
+                    }),
+                    _ => Err(DiscoverError::Interrupted),
+                };
+            }
+            if hurried {
+                hurry = self.interrupt.hurry();
+                process.signal(if hurry == Hurry::Now {
+                    Signal::KILL
+                } else {
+                    Signal::TERM
+                });
+            } else if !late && (text.flooded || Instant::now() >= until) {
+                late = true;
+                process.signal(Signal::KILL);
+            }
+        }
+    }
+
+    /// Builds every crate's test target of this name: `gpu`, or `faults`; those that the filter names, where it names crates.
+    pub(crate) fn build(&self, target: &str, filter: Option<&str>) -> Result<Vec<TestBinary>, DiscoverError> {
+        let packages = match filter {
+            Some(filter) => {
+                let told = self.output(&mut narrow::metadata(self.workspace), CARGO)?;
+                narrow::packages(&told.text, target, filter)
+            }
+            None => Vec::new(),
+        };
+        if !packages.is_empty() {
+            tell!("only those of {}, which --filter names", packages.join(", "));
+        }
+        let said = self.output(&mut building(self.workspace, target, &packages), CARGO)?;
+        match said.status {
+            _ if said.flooded => Err(DiscoverError::Flood {
+                binary: "cargo".to_owned(),
+                most: CARGO.bytes,
+            }),
+            Some(status) if !status.success() => Err(DiscoverError::Build(status)),
+            _ => binaries(&said.text, "test", target),
+        }
+    }
+
+    /// Lists the tests of each binary, ignored ones marked.
+    pub(crate) fn list(&self, binaries: &[TestBinary]) -> Result<Vec<Test>, DiscoverError> {
+        let mut tests = Vec::new();
+        for binary in binaries {
+            let ignored = self.names(&binary.executable, &["--list", "--format", "terse", "--ignored"])?;
+            let ignored: HashSet<String> = ignored.into_iter().collect();
+            let names = self.names(&binary.executable, &["--list", "--format", "terse"])?;
+            if names.is_empty() {
+                return Err(DiscoverError::NoTests {
+                    binary: binary.executable.display().to_string(),
+                });
+            }
+            for name in names {
+                tests.push(Test {
+                    binary: binary.clone(),
+                    ignored: ignored.contains(&name),
+                    name,
+                });
+            }
+        }
+        Ok(tests)
+    }
+
+    fn names(&self, executable: &Path, arguments: &[&str]) -> Result<Vec<String>, DiscoverError> {
+        let said = self.output(Command::new(executable).args(arguments), LISTING)?;
+        let binary = executable.display().to_string();
+        if said.flooded {
+            let most = LISTING.bytes;
+            return Err(DiscoverError::Flood { binary, most });
+        }
+        let end = match said.status {
+            Some(status) if status.success() => return parse_listing(&said.text, &binary),
+            Some(status) => status.to_string(),
+            None => format!("it took longer than {} s", LISTING.time.as_secs()),
+        };
+        let errors = String::from_utf8_lossy(&said.errors);
+        let first = errors.lines().find(|line| !line.trim().is_empty());
+        let first = first.map_or_else(String::new, |first| format!(": {}", line(first.trim())));
+        Err(DiscoverError::List {
+            binary,
+            end: end + &first,
+        })
+    }
+}
+
+/// The binaries of a bundle, which must have some.
+pub(crate) fn in_bundle(binaries: Vec<TestBinary>, target: &'static str) -> Result<Vec<TestBinary>, DiscoverError> {
+    match binaries.is_empty() {
+        true => Err(DiscoverError::EmptyBundle(target)),
+        false => Ok(binaries),
+    }
+}
+
+/// The command that builds every crate's test target of this name, or those of some crates, and tells where the binaries are.
+fn building(workspace: &dyn Workspace, target: &str, packages: &[String]) -> Command {
+    let mut command = workspace.cargo();
+    command.arg("test");
+    match packages {
+        [] => command.arg("--workspace"),
+        some => command.args(some.iter().flat_map(|name| ["-p", name])),
+    };
+    command.args(["--all-features", "--no-run", "--test", target]);
+    command.args(["--message-format", "json-render-diagnostics"]);
+    command
+}
+
+/// Builds every crate's test target of this name, without a supervisor: the terminal's signals end it.
+///
+/// # Errors
+///
+/// It does not build, or there is none.
+pub fn build_plainly(workspace: &dyn Workspace, target: &str) -> Result<Vec<TestBinary>, DiscoverError> {
+    let output = building(workspace, target, &[]).stderr(Stdio::inherit()).output()?;
+    if output.status.success() {
+        binaries(&output.stdout, "test", target)
+    } else {
+        Err(DiscoverError::Build(output.status))
+    }
+}
+
+/// A test binary that somebody built already.
+///
+/// # Errors
+///
+/// It is not there.
+pub fn given(executable: &Path) -> io::Result<TestBinary> {
+    let executable = executable.canonicalize()?;
+    let stem = executable.file_stem().unwrap_or_default().to_string_lossy();
+    // Cargo puts a hash behind the name.
+    let package = stem.rsplit_once('-').map_or(stem.as_ref(), |(name, _)| name).to_owned();
+    Ok(TestBinary {
+        package,
+        directory: executable.parent().unwrap_or(Path::new("/")).to_owned(),
+        executable,
+    })
+}
+
+/// The binaries of targets of this kind (`test`) and name that cargo's messages name.
+///
+/// # Errors
+///
+/// The messages cannot be read, or name none.
+pub fn binaries(messages: &[u8], kind: &'static str, target: &str) -> Result<Vec<TestBinary>, DiscoverError> {
+    let mut binaries = Vec::new();
+    for line in messages
+        .split(|&byte| byte == b'\n')
+        .filter(|line| line.starts_with(b"{"))
+    {
+        let message: Message = serde_json::from_slice(line)?;
+        binaries.extend(binary(message, kind, target));
+    }
+    binaries.sort_by(|a, b| a.package.cmp(&b.package));
+    if binaries.is_empty() {
+        Err(DiscoverError::NoTargets(kind, target.to_owned()))
+    } else {
+        Ok(binaries)
+    }
+}
+
+fn binary(message: Message, kind: &str, name: &str) -> Option<TestBinary> {
+    let target = message.target?;
+    if message.reason != "compiler-artifact" || target.name != name || !target.kind.iter().any(|of| of == kind) {
+        return None;
+    }
+    let directory = message.manifest_path?.parent()?.to_owned();
+    let package = directory.file_name()?.to_str()?.to_owned();
+    Some(TestBinary {
+        package,
+        executable: message.executable?,
+        directory,
+    })
+}
+
+/// The names in what a test binary lists: a test a line, benchmarks left out.
+fn parse_listing(listing: &[u8], binary: &str) -> Result<Vec<String>, DiscoverError> {
+    let mut names = Vec::new();
+    let lines = listing.split(|&byte| byte == b'\n');
+    for name in lines.filter_map(|line| line.strip_suffix(b": test")) {
+        if names.len() == MOST_TESTS {
+            return Err(DiscoverError::TooManyTests {
+                binary: binary.to_owned(),
+            });
+        }
+        if name.len() > LONGEST_NAME {
+            return Err(DiscoverError::LongName {
+                binary: binary.to_owned(),
+                bytes: name.len(),
+            });
+        }
+        match std::str::from_utf8(name) {
+            Ok(name) if !name.is_empty() && is_printable(name) => names.push(name.to_owned()),
+            _ => {
+                return Err(DiscoverError::Name {
+                    binary: binary.to_owned(),
+                    name: line(&String::from_utf8_lossy(name)),
+                });
+            }
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Interrupts by the user, Ctrl-C above all: the first ends the run in order, the second at once.
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Time that the run has, after the second signal, to kill its children and write its reports.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// How much of a hurry the run is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Hurry {
+    /// None.
+    No,
+    /// End what runs, in order, and start nothing.
+    Soon,
+    /// Kill what runs.
+    Now,
+}
+
+/// Whether the user wants the run to end.
+pub(crate) struct Interrupt {
+    /// One pipe a step; its end of file says that the step is reached, to all who poll it.
+    steps: [PipeReader; 2],
+    /// The other ends of those not reached.
+    ahead: Mutex<Vec<PipeWriter>>,
+    signal: AtomicI32,
+}
+
+impl Interrupt {
+    /// An interrupt that comes only by [`Self::raise`].
+    pub(crate) fn new() -> io::Result<Self> {
+        let ((first, soon), (second, now)) = (io::pipe()?, io::pipe()?);
+        Ok(Self {
+            steps: [first, second],
+            ahead: Mutex::new(vec![now, soon]),
+            signal: AtomicI32::new(0),
+        })
+    }
+
+    /// Listens to SIGINT, SIGTERM and SIGHUP for the rest of this process. What this process was started to ignore stays
+    /// ignored (`nohup` does that), but for SIGTERM.
+    pub(crate) fn listen() -> io::Result<Arc<Self>> {
+        let interrupt = Arc::new(Self::new()?);
+        let mut signals = Signals::new(heeded(&std::fs::read_to_string("/proc/self/status")?))?;
+        let heard = interrupt.clone();
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for signal in signals.forever() {
+                heard.raise(signal);
+                if heard.hurry() == Hurry::Now {
+                    std::thread::sleep(LAST_WORDS);
+                    std::process::exit(128 + signal);
+                }
+            }
+        })?;
+        Ok(interrupt)
+    }
+
+    /// Goes one step further, on account of `signal`.
+    pub(crate) fn raise(&self, signal: i32) {
+        self.signal.store(signal, Ordering::Relaxed);
+        self.ahead.lock().expect("nobody panics holding it").pop();
+    }
+
+    pub(crate) fn hurry(&self) -> Hurry {
+        match self.ahead.lock().expect("nobody panics holding it").len() {
+            2.. => Hurry::No,
+            1 => Hurry::Soon,
+            0 => Hurry::Now,
+        }
+    }
+
+    /// The signal that came, if one did.
+    pub(crate) fn signal(&self) -> Option<i32> {
+        match self.signal.load(Ordering::Relaxed) {
+            0 => None,
+            signal => Some(signal),
+        }
+    }
+
+    /// Becomes readable when the run gets into more of a hurry than `now`.
+    pub(crate) fn more_than(&self, now: Hurry) -> Option<BorrowedFd<'_>> {
+        match now {
+            Hurry::No => Some(self.steps[0].as_fd()),
+            Hurry::Soon => Some(self.steps[1].as_fd()),
+            Hurry::Now => None,
+        }
+    }
+}
+
+/// The signals to listen to in a process whose `/proc/<pid>/status` this is.
+fn heeded(status: &str) -> Vec<i32> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let ignored = ignored.unwrap_or(0);
+    // The lowest bit is signal 1.
+    let is_ignored = |signal: i32| (ignored << 1) >> signal & 1 == 1;
+    let mut signals = vec![SIGINT, SIGTERM, SIGHUP];
+    signals.retain(|&signal| signal == SIGTERM || !is_ignored(signal));
+    signals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::supervisor::poll::poll;
+
+    #[test]
+    fn each_signal_is_one_step_that_everybody_sees() {
+        let interrupt = Interrupt::new().unwrap();
+        let seen = || {
+            let steps = [Hurry::No, Hurry::Soon, Hurry::Now].map(|hurry| interrupt.more_than(hurry));
+            poll(steps, Duration::ZERO).unwrap()
+        };
+        assert_eq!(
+            (interrupt.hurry(), interrupt.signal(), seen()),
+            (Hurry::No, None, [false; 3])
+        );
+        interrupt.raise(SIGINT);
+        assert_eq!((interrupt.hurry(), interrupt.signal()), (Hurry::Soon, Some(SIGINT)));
+        assert_eq!(seen(), [true, false, false]);
+        interrupt.raise(SIGTERM);
+        assert_eq!((interrupt.hurry(), interrupt.signal()), (Hurry::Now, Some(SIGTERM)));
+        assert_eq!(seen(), [true, true, false]);
+        interrupt.raise(SIGTERM);
+        assert_eq!(interrupt.hurry(), Hurry::Now);
+    }
+
+    #[test]
+    fn what_the_process_was_started_to_ignore_stays_so_but_for_sigterm() {
+        let heeded = |mask: &str| heeded(&format!("Name:\tx\nSigBlk:\tff\nSigIgn:\t{mask}\n"));
+        // Bit n - 1 is signal n: SIGHUP 1, SIGINT 2, SIGTERM 15.
+        assert_eq!(heeded("0000000000000000"), [SIGINT, SIGTERM, SIGHUP]);
+        assert_eq!(heeded("0000000000000001"), [SIGINT, SIGTERM]);
+        assert_eq!(heeded("0000000000000002"), [SIGTERM, SIGHUP]);
+        assert_eq!(heeded("0000000000004003"), [SIGTERM]);
+        assert_eq!(heeded("ffffffffffffbffc"), [SIGINT, SIGTERM, SIGHUP]);
+        assert_eq!(super::heeded("Name:\tx\n"), [SIGINT, SIGTERM, SIGHUP]);
+    }
+}

@@ -1,0 +1,108 @@
+//! Narrowing of a build to the crates that a filter names.
+
+use crate::workspace::Workspace;
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The part of `cargo metadata` that matters here.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: PathBuf,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+/// The command that says which crates a workspace has. It builds nothing and asks nobody.
+pub(super) fn metadata(workspace: &dyn Workspace) -> Command {
+    let mut command = workspace.cargo();
+    command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
+    command.stderr(Stdio::null());
+    command
+}
+
+/// Names, for cargo's `-p`, of the crates with a test target `target` that `filter` can only mean: it begins with the crate's name and
+/// `::`, or is a name or the beginning of names. Empty: it may mean any, or the answer cannot be read.
+pub(super) fn packages(metadata: &[u8], target: &str, filter: &str) -> Vec<String> {
+    let Ok(Metadata { packages }) = serde_json::from_slice(metadata) else {
+        return Vec::new();
+    };
+    let has_tests = |package: &&Package| {
+        let mut targets = package.targets.iter();
+        targets.any(|one| one.name == target && one.kind.iter().any(|kind| kind == "test"))
+    };
+    // Tests are called after the crate's folder.
+    let is_meant = |package: &&Package| {
+        let folder = package.manifest_path.parent().and_then(|folder| folder.file_name());
+        let folder = folder.and_then(|name| name.to_str()).unwrap_or_default();
+        match filter.split_once("::") {
+            Some((name, _)) => name == folder,
+            None => !filter.is_empty() && folder.starts_with(filter),
+        }
+    };
+    let meant = packages.iter().filter(has_tests).filter(is_meant);
+    meant.map(|package| package.name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata() -> String {
+        let package = |name: &str, folder: &str, target: &str, kind: &str| {
+            serde_json::json!({
+                "name": name,
+                "manifest_path": format!("/w/crates/{folder}/Cargo.toml"),
+                "targets": [{ "name": name, "kind": ["lib"] }, { "name": target, "kind": [kind] }],
+            })
+        };
+        let packages = [
+            package("forge", "forge", "gpu", "test"),
+            package("forge-kernels", "forge-kernels", "gpu", "test"),
+            package("forge-memory", "forge-memory", "cpu", "test"),
+            package("forge-bench", "forge-bench", "gpu", "bench"),
+            package("models-of-forge", "models", "gpu", "test"),
+        ];
+        serde_json::json!({ "packages": packages }).to_string()
+    }
+
+    #[test]
+    fn a_filter_that_names_crates_is_told_from_one_that_may_mean_any() {
+        let metadata = metadata();
+        let of = |filter: &str| packages(metadata.as_bytes(), "gpu", filter).join(" ");
+        for (filter, meant) in [
+            ("forge::", "forge"),
+            ("forge-kernels::softmax::row", "forge-kernels"),
+            ("forge-kernels", "forge-kernels"),
+            ("forge-ker", "forge-kernels"),
+            // Names of folders, which tests have; cargo knows the crate by another.
+            ("models::layers", "models-of-forge"),
+            ("forge", "forge forge-kernels"),
+            // Without such a target, or of no crate: anything may match.
+            ("forge-memory::", ""),
+            ("forge-bench", ""),
+            ("forge-ker::x", ""),
+            ("softmax", ""),
+            ("softmax::row", ""),
+            ("kernels", ""),
+            ("::", ""),
+            ("", ""),
+        ] {
+            assert_eq!(of(filter), meant, "{filter}");
+        }
+        for noise in ["", "{", "[]", "{\"packages\":7}"] {
+            assert!(packages(noise.as_bytes(), "gpu", "forge").is_empty(), "{noise}");
+        }
+    }
+}

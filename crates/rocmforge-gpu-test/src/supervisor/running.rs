@@ -1,0 +1,167 @@
+//! Running test: its output is read, its clock is watched, and if it does not end by itself it is ended.
+
+use super::breaker::Breaker;
+use super::escalation::{self, Target};
+use super::heartbeat::HeartbeatReader;
+use super::interrupt::Hurry;
+use super::output::Output;
+use super::poll::poll;
+use super::runner::Runner;
+use super::test_process::TestProcess;
+use rocmforge_machine::process::state_of;
+use rustix::process::Signal;
+use std::io;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+/// How often the supervisor looks at what nobody tells it: resets, and tests that fell silent.
+const TICK: Duration = Duration::from_millis(250);
+/// How a test's process came to its end.
+pub(super) enum Ending {
+    /// By itself; the status is not known before it is reaped.
+    Itself(Option<ExitStatus>),
+    /// By the supervisor, past its deadline or silent for too long.
+    Late { silent: bool, signal: &'static str },
+    /// By the supervisor, because the user ended the run.
+    Interrupted,
+    /// Whatever it did, the card was reset under it.
+    Reset(String),
+    /// Not at all, or the driver did not notice.
+    Stuck(String),
+}
+
+impl Ending {
+    /// With what status, once it is known.
+    pub(super) fn exited(&mut self, with: ExitStatus) {
+        if let Self::Itself(status) = self {
+            *status = Some(with);
+        }
+    }
+}
+
+/// A test that is running.
+pub(super) struct Running<'a> {
+    pub(super) process: TestProcess,
+    pub(super) output: Output,
+    pub(super) heartbeat: HeartbeatReader,
+    runner: &'a Runner,
+    ended: bool,
+    /// Since when it does not run.
+    still_since: Option<Instant>,
+}
+
+/// Why the supervisor stopped waiting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Woken {
+    Ended,
+    TimeIsUp,
+    Silent,
+    Hurried,
+    Reset(String),
+}
+
+impl<'a> Running<'a> {
+    pub(super) fn new(output: Output, heartbeat: HeartbeatReader, process: TestProcess, runner: &'a Runner) -> Self {
+        Self {
+            process,
+            output,
+            heartbeat,
+            runner,
+            ended: false,
+            still_since: None,
+        }
+    }
+
+    /// Waits for its end, or ends it: past the moment `until`, silent for too long, after a reset, or for the user.
+    pub(super) fn supervise(&mut self, until: Instant) -> io::Result<Ending> {
+        let grace = self.runner.plan.grace;
+        let woken = self.wait(until, Hurry::No, true)?;
+        let from = match woken {
+            Woken::Ended => return Ok(Ending::Itself(None)),
+            Woken::Hurried => escalation::From::Terminate,
+            _ => escalation::From::Quit,
+        };
+        let Some(signal) = escalation::escalate(self, from, grace)? else {
+            return Ok(Ending::Stuck(format!("process {} cannot be killed", self.process.id())));
+        };
+        Ok(match woken {
+            Woken::Hurried => Ending::Interrupted,
+            Woken::Reset(what) => Ending::Reset(what),
+            woken => Ending::Late {
+                silent: woken == Woken::Silent,
+                signal,
+            },
+        })
+    }
+
+    /// Waits for the end of the process until a moment, or until there is more of a hurry than `hurry`; meanwhile takes
+    /// what the test says, and, if `watchful`, looks for resets and silence.
+    fn wait(&mut self, until: Instant, hurry: Hurry, watchful: bool) -> io::Result<Woken> {
+        loop {
+            let now = Instant::now();
+            let patience = until.saturating_duration_since(now).min(TICK);
+            let watched = [
+                Some(self.process.ended()),
+                self.output.readable(),
+                self.heartbeat.readable(),
+                self.runner.interrupt.more_than(hurry),
+            ];
+            let [ended, said, beaten, hurried] = poll(watched, patience)?;
+            if said {
+                self.output.take()?;
+            }
+            if beaten {
+                self.heartbeat.listen()?;
+            }
+            // First what the test did, then what time it is: a supervisor that woke late must not blame the test.
+            if ended {
+                self.ended = true;
+                return Ok(Woken::Ended);
+            }
+            if hurried {
+                return Ok(Woken::Hurried);
+            }
+            if Instant::now() >= until {
+                return Ok(Woken::TimeIsUp);
+            }
+            if watchful {
+                if let Some(what) = self.runner.breaker.as_ref().and_then(Breaker::tripped) {
+                    return Ok(Woken::Reset(what));
+                }
+                if self.is_silent() {
+                    return Ok(Woken::Silent);
+                }
+            }
+        }
+    }
+
+    /// Whether the test has been heard, fell silent, and at every look since then its process did not run: stopped, or
+    /// waiting in the kernel. One look says little: a process that starts another waits in the kernel for a moment. One
+    /// that runs and says nothing has its deadline.
+    fn is_silent(&mut self) -> bool {
+        let silence = self.runner.plan.silence;
+        let silent = self.heartbeat.last().is_some_and(|last| last.elapsed() >= silence);
+        if !silent || !matches!(state_of(self.process.id()), Some('T' | 'D')) {
+            self.still_since = None;
+            return false;
+        }
+        self.still_since.get_or_insert_with(Instant::now).elapsed() >= silence
+    }
+}
+
+impl Target for Running<'_> {
+    fn signal(&mut self, signal: Signal) {
+        self.process.signal(signal);
+    }
+
+    fn ended_within(&mut self, patience: Duration) -> io::Result<bool> {
+        // SIGKILL has no step after it to hurry to.
+        let hurry = self.runner.interrupt.hurry();
+        self.wait(Instant::now() + patience, hurry, false)?;
+        Ok(self.ended)
+    }
+
+    fn in_a_hurry(&self) -> bool {
+        self.runner.interrupt.hurry() == Hurry::Now
+    }
+}

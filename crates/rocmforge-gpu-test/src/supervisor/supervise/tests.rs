@@ -1,0 +1,411 @@
+//! One supervised process each: shell scripts in the place of test binaries.
+
+use super::*;
+use crate::lock::CardLock;
+use crate::supervisor::breaker::Breaker;
+use crate::supervisor::discover::TestBinary;
+use crate::supervisor::escalation::Grace;
+use crate::supervisor::interrupt::Interrupt;
+use crate::supervisor::kfd::Kfd;
+use crate::supervisor::plan::Plan;
+use rocmforge_machine::process::state_of;
+use rocmforge_machine::sysfs::Sysfs;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Arc, Mutex};
+
+/// A test binary that is a shell script, and its runner.
+pub(crate) struct Script {
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) test: Test,
+    pub(crate) runner: Runner,
+}
+
+const SOON: Duration = Duration::from_millis(300);
+const LONG: Duration = Duration::from_secs(60);
+
+impl Script {
+    pub(crate) fn new(script: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let lock = CardLock::acquire(&directory.path().join("lock"), "fake", Duration::ZERO, |_| {}).unwrap();
+        let grace = Grace {
+            quit: Duration::from_millis(200),
+            terminate: Duration::from_millis(200),
+            kill: Duration::from_secs(5),
+        };
+        let plan = Plan {
+            deadline: LONG,
+            silence: LONG,
+            grace,
+            environment: vec![("ROCMFORGE_DEVICE", "sim".to_owned())],
+            logs: directory.path().to_owned(),
+            buffers: Some(directory.path().to_owned()),
+            jobs: 2,
+        };
+        let runner = Runner {
+            plan,
+            process_tree: Arc::default(),
+            lock: Arc::new(lock),
+            interrupt: Arc::new(Interrupt::new().unwrap()),
+            kfd: None,
+            breaker: None,
+            quarantine: None,
+            blocked: Mutex::default(),
+        };
+        Self {
+            test: test(directory.path(), "planted", script),
+            directory,
+            runner,
+        }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Runner)) -> Self {
+        change(&mut self.runner);
+        self
+    }
+
+    fn run(&self) -> TestResult {
+        self.runner.supervise(&self.test, 0).unwrap()
+    }
+}
+
+/// A test whose binary is `script`, in `directory`.
+pub(crate) fn test(directory: &Path, name: &str, script: &str) -> Test {
+    let executable = directory.join(format!("fake-{name}"));
+    // Through `cp`, so that no process that another test starts meanwhile has the file open for writing.
+    let source = directory.join(format!("{name}.sh"));
+    // At its end it says what libtest says of a test that passed.
+    let word = "s=$?; [ $s = 0 ] && echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'; exit $s";
+    fs::write(&source, format!("#!/bin/sh\n{script}\n{word}\n")).unwrap();
+    fs::set_permissions(&source, fs::Permissions::from_mode(0o755)).unwrap();
+    let copied = Command::new("cp")
+        .arg("-p")
+        .args([&source, &executable])
+        .status()
+        .unwrap();
+    assert!(copied.success());
+    Test {
+        binary: TestBinary {
+            package: "fake".to_owned(),
+            executable,
+            directory: directory.to_owned(),
+        },
+        name: name.to_owned(),
+        ignored: false,
+    }
+}
+
+fn late(signal: &str) -> Verdict {
+    Verdict::TimedOut {
+        seconds: 0.3,
+        silent: false,
+        signal: signal.to_owned(),
+    }
+}
+
+fn hanging(script: &str) -> Script {
+    Script::new(script).with(|runner| runner.plan.deadline = SOON)
+}
+
+#[test]
+fn a_pass_carries_what_the_lease_saw() {
+    let record = r#"{"kind":"lease","device":"sim","peak_bytes":4096,"launches":3}"#;
+    let sample = r#"{"at":1,"held":4096,"budget":8192,"ended":true}"#;
+    let script = format!(
+        "echo nothing to report; echo '{record}' >> \"$ROCMFORGE_TEST_REPORT\"; echo '{sample}' > /proc/self/fd/$ROCMFORGE_HEARTBEAT_FD"
+    );
+    let result = Script::new(&script).run();
+    assert_eq!(result.verdict, Verdict::Passed, "{}", result.output);
+    assert_eq!((result.peak_bytes, result.launches), (Some(4096), 3));
+    assert_eq!(
+        result.samples.iter().map(|sample| sample.held).collect::<Vec<_>>(),
+        [4096]
+    );
+    assert_eq!(result.output, "", "it is in its log");
+    assert!(result.begun > 0 && result.retained.is_none() && result.left_behind.is_empty());
+}
+
+#[test]
+fn a_skip_is_not_a_pass() {
+    let script = r#"echo '{"kind":"skip","reason":"no model"}' >> "$ROCMFORGE_TEST_REPORT""#;
+    let reason = "no model".to_owned();
+    assert_eq!(Script::new(script).run().verdict, Verdict::Skipped { reason });
+}
+
+#[test]
+fn an_expected_failure_is_told_and_a_real_one_is_not_hidden_by_it() {
+    let record = r#"echo '{"kind":"expected_failure","reason":"on gfx12: later","failure":"wrong"}' >> "$ROCMFORGE_TEST_REPORT""#;
+    let result = Script::new(record).run();
+    let expected = Verdict::ExpectedFailure {
+        reason: "on gfx12: later".to_owned(),
+        failure: "wrong".to_owned(),
+    };
+    assert_eq!(result.verdict, expected);
+    assert!(!result.passed() && !result.failed());
+    let failed = Script::new(&format!("{record}; exit 101")).run();
+    assert_eq!(failed.verdict, Verdict::Failed { status: 101 });
+}
+
+#[test]
+fn an_ignored_test_is_not_started() {
+    let mut script = Script::new("touch started");
+    script.test.ignored = true;
+    assert!(matches!(script.run().verdict, Verdict::Skipped { .. }));
+    assert!(!script.directory.path().join("started").exists());
+}
+
+#[test]
+fn a_failure_keeps_the_output_the_first_error_and_the_seed() {
+    let result = Script::new(
+        "echo noise; echo \"thread 'x' panicked at tests/x.rs:3:5:\"; echo 'left is not right'; echo later error\n\
+         echo 'random data: seed 7 (repeat with ROCMFORGE_SEED=7)'; exit 101",
+    )
+    .run();
+    assert_eq!(result.verdict, Verdict::Failed { status: 101 });
+    assert!(result.output.starts_with("noise\n"));
+    let first = "thread 'x' panicked at tests/x.rs:3:5: left is not right";
+    assert_eq!((result.first_error.as_deref(), result.seed), (Some(first), Some(7)));
+    let again = "ROCMFORGE_SEED=7 cargo gpu-test --device sim --exact --filter fake::planted";
+    assert_eq!(result.reproduction("cargo gpu-test", "sim"), again);
+}
+
+#[test]
+fn a_crash_names_its_signal() {
+    assert_eq!(
+        Script::new("kill -SEGV $$").run().verdict,
+        Verdict::Crashed { signal: 11 }
+    );
+}
+
+#[test]
+fn a_binary_that_cannot_be_started_is_an_error() {
+    let script = Script::new("");
+    fs::remove_file(&script.test.binary.executable).unwrap();
+    let run = script.runner.supervise(&script.test, 0);
+    assert_eq!(run.unwrap_err().kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn a_hang_ends_at_the_first_signal_it_heeds() {
+    let result = hanging("echo here; exec sleep 1000").run();
+    assert_eq!(result.verdict, late("SIGQUIT"));
+    assert_eq!(result.output, "here\n");
+    let result = hanging("trap '' QUIT; while :; do sleep 0.1; done").run();
+    assert_eq!(result.verdict, late("SIGTERM"));
+    let result = hanging("trap '' QUIT TERM; while :; do sleep 0.1; done").run();
+    assert_eq!(result.verdict, late("SIGKILL"));
+}
+
+#[test]
+fn a_stopped_process_is_killed() {
+    assert!(matches!(
+        hanging("kill -STOP $$").run().verdict,
+        Verdict::TimedOut { .. }
+    ));
+}
+
+const BEAT: &str = r#"echo '{"at":1,"held":0,"budget":0,"ended":ENDED}' > /proc/self/fd/$ROCMFORGE_HEARTBEAT_FD;"#;
+
+#[test]
+fn a_test_that_was_heard_and_stands_still_is_ended_before_its_deadline() {
+    let beat = BEAT.replace("ENDED", "false");
+    let script = Script::new(&format!("{beat} kill -STOP $$")).with(|runner| runner.plan.silence = SOON);
+    let expected = Verdict::TimedOut {
+        seconds: 0.3,
+        silent: true,
+        signal: "SIGKILL".to_owned(),
+    };
+    assert_eq!(script.run().verdict, expected);
+}
+
+#[test]
+fn a_test_that_runs_and_says_nothing_has_its_deadline() {
+    // Long enough for several ticks; the shell waits for its children, which is no standing still.
+    let beat = BEAT.replace("ENDED", "false");
+    let script = Script::new(&format!("{beat} sleep 1.2")).with(|runner| runner.plan.silence = SOON);
+    assert_eq!(script.run().verdict, Verdict::Passed);
+    // After its last beat a test owes none, even stopped: it is judged by its deadline.
+    let beat = BEAT.replace("ENDED", "true");
+    let script = Script::new(&format!("{beat} kill -STOP $$")).with(|runner| {
+        runner.plan.silence = Duration::from_millis(50);
+        runner.plan.deadline = Duration::from_millis(900);
+    });
+    assert!(matches!(script.run().verdict, Verdict::TimedOut { silent: false, .. }));
+}
+
+#[test]
+fn a_test_that_stands_still_for_a_moment_only_goes_on() {
+    // Silent from the 3rd second on and stopped then, for less than 3 s more.
+    let beat = BEAT.replace("ENDED", "false");
+    let script = format!("{beat} (sleep 3.6; kill -CONT $$) & kill -STOP $$; wait");
+    let script = Script::new(&script).with(|runner| runner.plan.silence = Duration::from_secs(3));
+    assert_eq!(script.run().verdict, Verdict::Passed);
+}
+
+fn is_gone(pid: &str) -> bool {
+    matches!(state_of(pid.trim().parse().unwrap()), None | Some('Z'))
+}
+
+#[test]
+fn children_that_outlive_the_test_are_ended() {
+    let script = Script::new(
+        "sleep 1000 & echo $! > group.pid\n\
+         setsid sh -c 'echo $$ > session.pid; exec sleep 1000' &\n\
+         while ! [ -s session.pid ]; do sleep 0.01; done",
+    );
+    let result = script.run();
+    assert_eq!(result.verdict, Verdict::Passed);
+    for file in ["group.pid", "session.pid"] {
+        let pid = fs::read_to_string(script.directory.path().join(file)).unwrap();
+        let start = Instant::now();
+        while !is_gone(&pid) && start.elapsed() < LONG {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(is_gone(&pid), "{file}: {pid} lives on");
+    }
+    assert!(
+        result.left_behind.contains(&"sleep".to_owned()),
+        "{:?}",
+        result.left_behind
+    );
+}
+
+#[test]
+fn a_flood_of_output_does_not_keep_the_supervisor_from_its_clock() {
+    let result = hanging("exec yes flood").run();
+    assert_eq!(result.verdict, late("SIGQUIT"));
+    assert!(result.output.len() <= 16 * 1024 && result.output.ends_with('d') | result.output.ends_with('\n'));
+}
+
+#[test]
+fn the_test_is_told_where_to_record() {
+    let script = Script::new("echo here > \"$ROCMFORGE_TEST_BUFFERS\"");
+    assert_eq!(script.run().verdict, Verdict::Passed);
+    let recorded = fs::read_to_string(against::file(script.directory.path(), "fake::planted", 0)).unwrap();
+    assert_eq!(recorded, "here\n");
+}
+
+#[test]
+fn the_test_inherits_the_lock() {
+    // grep runs in a child of the shell, which inherits the descriptor in turn.
+    let result = Script::new(r#"grep -q FLOCK "/proc/self/fdinfo/$ROCMFORGE_GPU_LOCK_FD" "#).run();
+    assert_eq!(result.verdict, Verdict::Passed, "{}", result.output);
+}
+
+/// Runs while `then` happens after the script has made a file `ready`.
+fn run_and(script: &Script, then: impl FnOnce() + Send) -> TestResult {
+    std::thread::scope(|scope| {
+        let ready = script.directory.path().join("ready");
+        scope.spawn(move || {
+            while !ready.exists() {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            then();
+        });
+        script.run()
+    })
+}
+
+#[test]
+fn an_interrupt_ends_a_test_in_order_and_a_second_one_at_once() {
+    let script = Script::new("trap 'touch asked; exit 0' TERM; touch ready; while :; do sleep 0.05; done");
+    let result = run_and(&script, || script.runner.interrupt.raise(2));
+    assert_eq!(result.verdict, Verdict::Interrupted);
+    assert!(script.directory.path().join("asked").exists());
+
+    let script = Script::new("trap '' TERM; touch ready; while :; do sleep 0.05; done").with(|runner| {
+        runner.plan.grace.terminate = LONG;
+    });
+    let start = Instant::now();
+    let result = run_and(&script, || {
+        script.runner.interrupt.raise(2);
+        std::thread::sleep(SOON);
+        script.runner.interrupt.raise(2);
+    });
+    assert_eq!(result.verdict, Verdict::Interrupted);
+    assert!(
+        start.elapsed() < LONG,
+        "the second one does not wait for the grace of the first"
+    );
+
+    // Both before the supervisor has done anything: nobody is asked.
+    let script = Script::new("trap 'touch asked' TERM; touch ready; while :; do sleep 0.05; done").with(|runner| {
+        runner.plan.grace.terminate = LONG;
+    });
+    let start = Instant::now();
+    let result = run_and(&script, || {
+        [2, 2]
+            .into_iter()
+            .for_each(|signal| script.runner.interrupt.raise(signal))
+    });
+    assert_eq!(result.verdict, Verdict::Interrupted);
+    assert!(start.elapsed() < LONG);
+}
+
+fn machine() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir_all(root.path().join("proc/self/ns")).unwrap();
+    std::os::unix::fs::symlink("pid:[4026531836]", root.path().join("proc/self/ns/pid")).unwrap();
+    root
+}
+
+#[test]
+fn a_process_that_the_driver_does_not_forget_is_stuck() {
+    let root = machine();
+    let folder = root.path().join("sys/class/kfd/kfd/proc");
+    let script = Script::new(&format!("mkdir -p {}/$$", folder.display())).with(|runner| {
+        runner.kfd = Some(Kfd::new(Sysfs::at(root.path())));
+        runner.plan.grace.kill = SOON;
+    });
+    let Verdict::Stuck { reason } = script.run().verdict else {
+        panic!("the driver still knows it")
+    };
+    assert!(
+        reason.contains("0.3 s after its end the driver still knows process"),
+        "{reason}"
+    );
+    // Another process of the driver is none of ours.
+    let script = Script::new("true").with(|runner| runner.kfd = Some(Kfd::new(Sysfs::at(root.path()))));
+    assert_eq!(script.run().verdict, Verdict::Passed);
+}
+
+fn with_breaker(script: &str) -> (tempfile::TempDir, Script) {
+    let root = machine();
+    let dumps = root.path().join("sys/class/devcoredump");
+    fs::create_dir_all(&dumps).unwrap();
+    let script = script.replace("RESET", &format!("mkdir {}/devcd1", dumps.display()));
+    let script = Script::new(&script).with(|runner| {
+        runner.breaker = Some(Breaker::new("0000:03:00.0", root.path(), None));
+    });
+    (root, script)
+}
+
+#[test]
+fn a_test_under_which_the_card_was_reset_is_invalidated_whatever_it_did() {
+    for script in [
+        "RESET",
+        "RESET; exit 101",
+        "RESET; kill -SEGV $$",
+        "RESET; exec sleep 1000",
+    ] {
+        let (_root, script) = with_breaker(&format!("echo here; {script}"));
+        let result = script.run();
+        let verdict = &result.verdict;
+        assert!(
+            matches!(verdict, Verdict::Invalidated { reason } if reason.contains("devcd1")),
+            "{verdict}"
+        );
+        // What it said may be why.
+        assert!(result.output.starts_with("here\n"), "{}", result.output);
+    }
+}
+
+#[test]
+fn a_hang_that_led_to_a_reset_stays_a_hang() {
+    let (_root, script) = with_breaker("trap 'RESET; exit' QUIT; while :; do sleep 0.05; done");
+    let script = script.with(|runner| {
+        runner.plan.deadline = SOON;
+        runner.plan.grace.quit = LONG;
+    });
+    assert_eq!(script.run().verdict, late("SIGQUIT"));
+}

@@ -1,0 +1,170 @@
+//! Test process: started so that it, and all that it starts, can be ended for certain.
+
+use super::containment::Contained;
+use super::process_tree::ProcessTree;
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getppid, kill_process_group, pidfd_open, set_parent_process_death_signal,
+};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Time for a killed process to be reaped when a test is given up.
+const REAP: Duration = Duration::from_secs(5);
+
+/// A test's process, in a group of its own and [contained](super::containment); it dies with the thread that started it. Dropping it
+/// ends everything that the test started. It is reaped only by [`TestProcess::reap`] and by the drop: until then its number, and its
+/// group's, cannot go to a stranger.
+pub(crate) struct TestProcess {
+    child: Child,
+    /// Readable once the process has ended.
+    ended: OwnedFd,
+    group: Pid,
+    contained: Contained,
+    tree: Arc<ProcessTree>,
+    reaped: bool,
+}
+
+impl TestProcess {
+    /// Starts `command`, and lets its process inherit `passed`. To be called by [`ProcessTree::start`] only.
+    ///
+    /// The process answers every signal in the default way, whatever this process was told to ignore: a shell starts
+    /// background jobs with SIGINT and SIGQUIT ignored, and children inherit that.
+    pub(super) fn start(
+        tree: Arc<ProcessTree>,
+        command: &mut Command,
+        passed: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Self> {
+        let parent = rustix::process::getpid();
+        let passed = passed.map(|fd| std::os::fd::AsRawFd::as_raw_fd(&fd));
+        command.process_group(0);
+        // SAFETY: between fork and exec the closure makes system calls only, each async-signal-safe, and allocates nothing.
+        unsafe { command.pre_exec(move || in_child(parent, passed)) };
+        let contained = tree.containment().contain(command)?;
+        let child = command.spawn()?;
+        let group = Pid::from_child(&child);
+        match pidfd_open(group, PidfdFlags::empty()) {
+            Ok(ended) => Ok(Self {
+                child,
+                ended,
+                group,
+                contained,
+                tree,
+                reaped: false,
+            }),
+            Err(error) => {
+                let _ = kill_process_group(group, Signal::KILL);
+                let mut child = child;
+                let _ = child.wait();
+                Err(error.into())
+            }
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Becomes readable when the process ends.
+    pub(crate) fn ended(&self) -> BorrowedFd<'_> {
+        self.ended.as_fd()
+    }
+
+    /// Signals the process and everything in its group.
+    pub(crate) fn signal(&self, signal: Signal) {
+        if !self.reaped {
+            // It may have ended just now, and its group with it.
+            let _ = kill_process_group(self.group, signal);
+        }
+    }
+
+    /// What contains it.
+    pub(super) fn contained(&self) -> &Contained {
+        &self.contained
+    }
+
+    /// Takes the exit status of a process that has ended; `None` where it has not.
+    pub(crate) fn reap(&mut self) -> io::Result<Option<ExitStatus>> {
+        let status = self.tree.clone().reap_one(self.id(), || self.child.try_wait())?;
+        self.reaped |= status.is_some();
+        Ok(status)
+    }
+}
+
+impl Drop for TestProcess {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+        if let Contained::Cgroup(group) = &self.contained {
+            let _ = group.kill();
+        }
+        let until = Instant::now() + REAP;
+        while !self.reaped && Instant::now() < until {
+            if !matches!(self.reap(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// The highest number of the classic signals; nobody ignores a real-time one.
+const LAST_SIGNAL: libc::c_int = 31;
+
+/// What the new process does before it becomes the test.
+fn in_child(parent: Pid, passed: Option<RawFd>) -> io::Result<()> {
+    for number in (1..=LAST_SIGNAL).filter(|number| ![libc::SIGKILL, libc::SIGSTOP].contains(number)) {
+        // SAFETY: the default action runs no code of ours.
+        if unsafe { libc::signal(number, libc::SIG_DFL) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // The parent may have died before the line above, and nobody would ever tell.
+    if getppid() != Some(parent) {
+        return Err(io::ErrorKind::NotConnected.into());
+    }
+    if let Some(number) = passed {
+        // SAFETY: the descriptor was open in the parent when it forked, and this process has its own copy of it.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        fcntl_setfd(descriptor, FdFlags::empty())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Stdio;
+
+    fn ignored_signals(status: &str) -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+        u64::from_str_radix(line.trim(), 16).unwrap()
+    }
+
+    #[test]
+    fn a_child_heeds_the_signals_that_its_parent_ignores() {
+        // SIGUSR2 stands for all: nobody else in this process uses it, and ignoring it harms nobody.
+        // SAFETY: ignoring a signal runs no code of ours.
+        let before = unsafe { libc::signal(libc::SIGUSR2, libc::SIG_IGN) };
+        assert_ne!(before, libc::SIG_ERR);
+        let output = tempfile::tempfile().unwrap();
+        let mut command = Command::new("cat");
+        command.arg("/proc/self/status").stdin(Stdio::null());
+        command.stdout(output.try_clone().unwrap());
+        let mut child = TestProcess::start(Arc::default(), &mut command, None).unwrap();
+        while child.reap().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let mine = ignored_signals(&std::fs::read_to_string("/proc/self/status").unwrap());
+        assert_ne!(mine & 1 << (libc::SIGUSR2 - 1), 0, "the test is set up");
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&output));
+        assert_eq!(
+            ignored_signals(&std::fs::read_to_string(path).unwrap()) & 0x7fff_ffff,
+            0
+        );
+    }
+}

