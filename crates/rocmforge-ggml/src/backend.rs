@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{DType, GgmlError, GgmlResult, Op, SharedBytes, TensorDesc, TensorId};
+use crate::{DType, GgmlError, GgmlResult, Graph, Node, Op, SharedBytes, TensorDesc, TensorId};
 
 /// How closely a graph is checked before it runs on a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,9 @@ pub enum Strictness {
 pub trait GgmlBackend {
     /// The memory of one tensor.
     type Buffer;
+
+    /// The nodes of one graph in the form in which this backend runs them. [`NodeList`] will do.
+    type Program;
 
     /// Gives a tensor memory. Replaces what it had.
     ///
@@ -55,6 +58,19 @@ pub trait GgmlBackend {
     /// The operation is not possible here, or failed.
     fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()>;
 
+    /// Makes a program of a graph's nodes, with everything looked up and checked that stays the same from run to run. The graph has been
+    /// through [`crate::executor::prepare`].
+    ///
+    /// # Errors
+    /// An operation is not possible here.
+    fn compile(&mut self, graph: &Graph) -> GgmlResult<Self::Program>;
+
+    /// Runs a program's nodes in order, or enqueues them.
+    ///
+    /// # Errors
+    /// As [`Self::execute_op`]; and a tensor of the program has been freed or given other memory of another size since.
+    fn enqueue(&mut self, program: &mut Self::Program) -> GgmlResult<()>;
+
     /// Waits until everything enqueued is done.
     ///
     /// # Errors
@@ -73,6 +89,24 @@ pub trait GgmlBackend {
     /// How closely graphs are checked before they run here.
     fn strictness(&self) -> Strictness {
         Strictness::Strict
+    }
+}
+
+/// The nodes of a graph that are more than names of other memory, in order: the program of a backend that has nothing to prepare.
+#[derive(Clone, Debug, Default)]
+pub struct NodeList(Vec<Node>);
+
+impl NodeList {
+    /// The nodes of a graph.
+    #[must_use]
+    pub fn of(graph: &Graph) -> Self {
+        Self(graph.computing_nodes().cloned().collect())
+    }
+
+    /// The nodes.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.0
     }
 }
 

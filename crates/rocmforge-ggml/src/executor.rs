@@ -107,22 +107,28 @@ pub fn prepare<B: GgmlBackend>(backend: &mut B, graph: &Graph) -> GgmlResult<()>
     Ok(())
 }
 
-/// Runs a graph that [`prepare`] has accepted on this backend, without checking it again, and waits once at the end.
+/// Checks `graph`, gives memory to every tensor that has none, and makes a program that [`run_program`] runs as often as wanted.
+///
+/// # Errors
+/// As [`prepare`], and the backend cannot run one of the nodes.
+pub fn compile<B: GgmlBackend>(backend: &mut B, graph: &Graph) -> GgmlResult<B::Program> {
+    prepare(backend, graph)?;
+    backend.compile(graph)
+}
+
+/// Runs a program, without checking or looking up what [`compile`] has, and waits once, at the end.
 ///
 /// # Errors
 /// The backend failed, or an index that a tensor holds is out of range.
-pub fn execute_prepared<B: GgmlBackend>(backend: &mut B, graph: &Graph) -> GgmlResult<ExecuteResult> {
-    run_nodes(backend, graph, true)
+pub fn run_program<B: GgmlBackend>(backend: &mut B, program: &mut B::Program) -> GgmlResult<()> {
+    backend.enqueue(program)?;
+    backend.synchronize()
 }
 
 fn run<B: GgmlBackend>(backend: &mut B, graph: &Graph, deferred: bool) -> GgmlResult<ExecuteResult> {
     prepare(backend, graph)?;
-    run_nodes(backend, graph, deferred)
-}
-
-fn run_nodes<B: GgmlBackend>(backend: &mut B, graph: &Graph, deferred: bool) -> GgmlResult<ExecuteResult> {
     let mut nodes_executed = 0;
-    for node in graph.nodes.iter().filter(|n| !graph.is_alias(n)) {
+    for node in graph.computing_nodes() {
         backend.execute_op(&node.op, &node.inputs, &node.outputs)?;
         nodes_executed += 1;
         if !deferred {

@@ -179,6 +179,11 @@ impl Graph {
             && self.root(node.outputs[0]) == self.root(node.inputs[0])
     }
 
+    /// The nodes that have something to run: all but aliases.
+    pub fn computing_nodes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|node| !self.is_alias(node))
+    }
+
     /// Whether a node changes memory that another tensor names too: an in-place op, or an output that is a view.
     #[must_use]
     pub fn has_effect(&self, node: &Node) -> bool {

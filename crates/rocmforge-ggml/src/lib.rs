@@ -41,12 +41,12 @@ mod slots;
 mod tensor;
 mod validate;
 
-pub use backend::{GgmlBackend, HostAccess, Strictness};
-pub use cpu::{CpuBackend, SharedBytes};
+pub use backend::{GgmlBackend, HostAccess, NodeList, Strictness};
+pub use cpu::{CpuBackend, CpuProgram, SharedBytes};
 pub use dtype::DType;
 pub use error::{GgmlError, GgmlResult};
 pub use graph::{Graph, Node};
-pub use hip::HipGgmlBackend;
+pub use hip::{HipGgmlBackend, HipProgram};
 pub use op::Op;
 pub use params::{Attention, AttentionMask, Gelu, PagedAttention, Rope, RopeScaling, RopeStyle};
 pub use tensor::{Layout, TensorDesc, TensorId};

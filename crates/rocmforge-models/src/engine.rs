@@ -1,10 +1,12 @@
 //! Engine: a model on a backend, with a paged KV cache. Computes logits; choosing tokens is the generator's.
 
 use rocmforge_attention::paged::{KvGeometry, PagedKv, PagedKvConfig, SequenceId};
-use rocmforge_ggml::{GgmlError, HostAccess, TensorId, executor};
+use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, TensorId, executor};
 use rocmforge_runtime::Bytes;
 
-use crate::decoder::{CacheSpec, CopyRows, DecoderConfig, DecoderWeights, KvType, Parameters, Step, StepShape};
+use crate::decoder::{
+    CacheSpec, CopyRows, DecoderConfig, DecoderWeights, InputLayout, KvType, Parameters, Step, StepShape,
+};
 use crate::{Model, ModelError};
 
 /// Longest context, in tokens.
@@ -97,27 +99,28 @@ impl Logits {
 /// Step graphs that are kept prepared: a prompt's chunk, its rest, and decoding.
 const KEPT_STEPS: usize = 3;
 
-/// A prepared graph and the range of its own tensor ids.
-struct Prepared<T> {
+/// A compiled graph and the range of its own tensor ids.
+struct Prepared<T, P> {
     graph: T,
+    program: P,
     ids: std::ops::Range<usize>,
 }
 
 /// A model on a backend.
-pub struct Engine<B> {
+pub struct Engine<B: GgmlBackend> {
     backend: B,
     config: DecoderConfig,
     parameters: Parameters,
     kv: PagedKv,
     cache: CacheSpec,
     chunk: usize,
-    steps: Vec<(StepShape, Prepared<Step>)>,
-    copies: Option<(usize, Prepared<CopyRows>)>,
+    steps: Vec<(StepShape, Prepared<Step, B::Program>)>,
+    copies: Option<Prepared<CopyRows, B::Program>>,
     next_id: usize,
     memory: MemoryPlan,
 }
 
-impl<B> std::fmt::Debug for Engine<B> {
+impl<B: GgmlBackend> std::fmt::Debug for Engine<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine")
             .field("architecture", &self.config.architecture.name)
@@ -334,37 +337,25 @@ impl<B: HostAccess> Engine<B> {
 
     fn try_step(&mut self, chunks: &[Chunk<'_>], before: &[(SequenceId, usize)]) -> Result<Logits, ModelError> {
         let shape = self.check(chunks, before)?;
-        let mut inputs = Inputs::default();
+        let mut inputs = Inputs::new(shape, self.cache.table_width());
         let mut copies = Vec::new();
         for (row, (chunk, &(_, start))) in chunks.iter().zip(before).enumerate() {
             let appended = self.kv.append(chunk.sequence, chunk.tokens)?;
             copies.extend(appended.copies);
             inputs.add(chunk, row, start, &appended.slots);
         }
-        let width = self.cache.table_width();
-        for chunk in chunks {
-            let table = self.kv.table(chunk.sequence)?;
-            inputs.block_table.extend_from_slice(table);
-            inputs.block_table.extend(std::iter::repeat_n(0, width - table.len()));
+        for (row, chunk) in chunks.iter().enumerate() {
+            inputs.add_blocks(row, self.kv.table(chunk.sequence)?);
         }
         for copy in copies {
             self.copy_block(copy.from, copy.to)?;
         }
         let index = self.prepared(shape)?;
-        let step = &self.steps[index].1.graph;
-        for (id, values) in [
-            (step.ids, &inputs.ids),
-            (step.positions, &inputs.positions),
-            (step.slots, &inputs.slots),
-            (step.sequence, &inputs.sequence),
-            (step.block_table, &inputs.block_table),
-        ] {
-            self.backend.write_u32(id, values)?;
-        }
-        if let Some(id) = step.output_rows {
-            self.backend.write_u32(id, &inputs.output_rows)?;
-        }
-        executor::execute_prepared(&mut self.backend, &step.graph)?;
+        let Prepared {
+            graph: step, program, ..
+        } = &mut self.steps[index].1;
+        self.backend.write_u32(step.inputs, &inputs.data)?;
+        executor::run_program(&mut self.backend, program)?;
         let data = step.logits.map(|id| self.backend.read_f32(id)).transpose()?;
         for chunk in chunks {
             self.kv.mark_written(chunk.sequence)?;
@@ -426,11 +417,15 @@ impl<B: HostAccess> Engine<B> {
         let step = Step::build(&self.parameters, shape, TensorId(self.next_id))?;
         let ids = self.next_id..step.graph.next_id().0;
         self.next_id = ids.end;
-        if let Err(error) = executor::prepare(&mut self.backend, &step.graph) {
-            self.free(ids)?;
-            return Err(error.into());
-        }
-        self.steps.push((shape, Prepared { graph: step, ids }));
+        let program = match executor::compile(&mut self.backend, &step.graph) {
+            Ok(program) => program,
+            Err(error) => {
+                self.free(ids)?;
+                return Err(error.into());
+            }
+        };
+        let graph = step;
+        self.steps.push((shape, Prepared { graph, program, ids }));
         Ok(self.steps.len() - 1)
     }
 
@@ -452,44 +447,77 @@ impl<B: HostAccess> Engine<B> {
             let graph = CopyRows::build(&self.parameters, rows, TensorId(self.next_id))?;
             let ids = self.next_id..graph.graph.next_id().0;
             self.next_id = ids.end;
-            executor::prepare(&mut self.backend, &graph.graph)?;
-            self.copies = Some((rows, Prepared { graph, ids }));
+            let program = executor::compile(&mut self.backend, &graph.graph)?;
+            self.copies = Some(Prepared { graph, program, ids });
         }
-        let Some((_, copies)) = &self.copies else { return Ok(()) };
+        let Some(Prepared { graph, program, .. }) = &mut self.copies else {
+            return Ok(());
+        };
         let slots = |block: u32| -> Vec<u32> { (0..rows as u32).map(|row| block * rows as u32 + row).collect() };
-        self.backend.write_u32(copies.graph.from, &slots(from))?;
-        self.backend.write_u32(copies.graph.to, &slots(to))?;
-        executor::execute_prepared(&mut self.backend, &copies.graph.graph)?;
+        self.backend.write_u32(graph.from, &slots(from))?;
+        self.backend.write_u32(graph.to, &slots(to))?;
+        executor::run_program(&mut self.backend, program)?;
         Ok(())
     }
 }
 
-/// Index tensors of a step.
-#[derive(Default)]
+/// Inputs of a step, as its graph lays them out.
 struct Inputs {
-    ids: Vec<u32>,
-    positions: Vec<u32>,
-    slots: Vec<u32>,
-    sequence: Vec<u32>,
-    block_table: Vec<u32>,
-    output_rows: Vec<u32>,
+    layout: InputLayout,
+    data: Vec<u32>,
+    table_width: usize,
+    /// Tokens and output rows put in so far.
+    tokens: usize,
+    outputs: usize,
 }
 
 impl Inputs {
+    fn new(shape: StepShape, table_width: usize) -> Self {
+        let layout = InputLayout::new(shape, table_width);
+        Self {
+            data: vec![0; layout.elements()],
+            layout,
+            table_width,
+            tokens: 0,
+            outputs: 0,
+        }
+    }
+
+    /// Puts values into one input, from its element `first` on.
+    fn put(&mut self, input: usize, first: usize, values: impl Iterator<Item = u32>) {
+        for (place, value) in self.data[input + first..].iter_mut().zip(values) {
+            *place = value;
+        }
+    }
+
     fn add(&mut self, chunk: &Chunk<'_>, row: usize, start: usize, slots: &[u32]) {
-        let first = self.ids.len();
-        let count = chunk.tokens.len();
-        self.ids.extend_from_slice(chunk.tokens);
-        self.positions
-            .extend((start..start + count).map(|position| position as u32));
-        self.slots.extend_from_slice(slots);
-        self.sequence.extend(std::iter::repeat_n(row as u32, count));
+        let (first, count) = (self.tokens, chunk.tokens.len());
+        let layout = self.layout.clone();
+        self.put(layout.ids.start, first, chunk.tokens.iter().copied());
+        self.put(
+            layout.positions.start,
+            first,
+            (start..start + count).map(|position| position as u32),
+        );
+        self.put(layout.slots.start, first, slots.iter().copied());
+        self.put(layout.sequence.start, first, std::iter::repeat_n(row as u32, count));
         let outputs = match chunk.outputs {
             Outputs::None => first + count..first + count,
             Outputs::Last => first + count - 1..first + count,
             Outputs::All => first..first + count,
         };
-        self.output_rows.extend(outputs.map(|row| row as u32));
+        let wanted = outputs.len();
+        self.put(layout.output_rows.start, self.outputs, outputs.map(|row| row as u32));
+        self.tokens += count;
+        self.outputs += wanted;
+    }
+
+    fn add_blocks(&mut self, row: usize, table: &[u32]) {
+        self.put(
+            self.layout.block_table.start,
+            row * self.table_width,
+            table.iter().copied(),
+        );
     }
 }
 

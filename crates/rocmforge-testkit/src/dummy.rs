@@ -1,6 +1,6 @@
 //! A backend without memory or arithmetic, to test what a graph does to its backend.
 
-use rocmforge_ggml::{GgmlBackend, GgmlError, GgmlResult, Op, Strictness, TensorDesc, TensorId};
+use rocmforge_ggml::{GgmlBackend, GgmlError, GgmlResult, Graph, NodeList, Op, Strictness, TensorDesc, TensorId};
 use std::collections::HashMap;
 
 /// Where the pretended memory begins. Not 0, so that no buffer has the address of "none".
@@ -109,6 +109,7 @@ impl Default for DummyBackend {
 impl GgmlBackend for DummyBackend {
     /// A pretended address.
     type Buffer = usize;
+    type Program = NodeList;
 
     fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
         let bytes = desc.byte_size();
@@ -148,6 +149,15 @@ impl GgmlBackend for DummyBackend {
 
     fn execute_op(&mut self, _op: &Op, _inputs: &[TensorId], _outputs: &[TensorId]) -> GgmlResult<()> {
         self.stats.execute_op_count += 1;
+        Ok(())
+    }
+
+    fn compile(&mut self, graph: &Graph) -> GgmlResult<NodeList> {
+        Ok(NodeList::of(graph))
+    }
+
+    fn enqueue(&mut self, program: &mut NodeList) -> GgmlResult<()> {
+        self.stats.execute_op_count += program.nodes().len();
         Ok(())
     }
 

@@ -12,16 +12,19 @@ mod paged;
 mod rope;
 mod rows;
 mod select;
+mod step;
 mod threads;
 mod weights;
 
 pub use buffer::{CpuBuffer, SharedBytes};
+pub use step::CpuProgram;
 
 use crate::slots::Slots;
-use crate::{DType, GgmlBackend, GgmlError, GgmlResult, HostAccess, Op, TensorDesc, TensorId};
-use operand::{Operand, gather, scatter};
+use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Op, TensorDesc, TensorId};
+use operand::{Operand, scatter};
 use rocmforge_machine::sysfs::Sysfs;
 use std::sync::Arc;
+use step::Step;
 use threads::Threads;
 
 pub(crate) const NAME: &str = "cpu";
@@ -81,38 +84,6 @@ impl CpuBackend {
         let (start, end) = span(buffer.bytes().len(), desc)?;
         Ok(&buffer.bytes()[start..end])
     }
-
-    fn check_types(&self, op: &Op, inputs: &[TensorId]) -> GgmlResult<()> {
-        for (operand, &id) in inputs.iter().enumerate() {
-            let desc = self.slots.desc(id)?;
-            if !accepts(op, operand, desc.dtype) {
-                return Err(GgmlError::Unimplemented {
-                    backend: NAME,
-                    op: op.name(),
-                    what: desc.summary(),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes rows in place: the only op whose output is too large to be copied.
-    fn set_rows(&mut self, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let root = self.slots.root(output)?;
-        let target = self.slots.desc(output)?.clone();
-        let mut buffer = self.slots.take(root)?;
-        let mut run = || {
-            let (src, ids) = (self.slots.desc(inputs[0])?, self.slots.desc(inputs[2])?);
-            let src = Operand::strided(src, self.bytes(src)?);
-            let ids = Operand::strided(ids, self.bytes(ids)?);
-            let bytes = buffer.bytes_mut();
-            let (start, end) = span(bytes.len(), &target)?;
-            rows::set_rows(&src, &ids, &target, &mut bytes[start..end])
-        };
-        let result = run();
-        self.slots.give_back(root, buffer);
-        result
-    }
 }
 
 /// Which types an op takes at one of its inputs.
@@ -146,6 +117,7 @@ fn span(len: usize, desc: &TensorDesc) -> GgmlResult<(usize, usize)> {
 
 impl GgmlBackend for CpuBackend {
     type Buffer = CpuBuffer;
+    type Program = CpuProgram;
 
     fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
         desc.check()?;
@@ -179,44 +151,16 @@ impl GgmlBackend for CpuBackend {
     }
 
     fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
-        let &[output] = outputs else {
-            return Err(GgmlError::InvalidArity {
-                node: 0,
-                op: op.name(),
-                expected: "1 output",
-                inputs: inputs.len(),
-                outputs: outputs.len(),
-            });
-        };
-        self.check_types(op, inputs)?;
-        let descs = inputs
-            .iter()
-            .map(|&id| self.slots.desc(id))
-            .collect::<GgmlResult<Vec<_>>>()?;
-        crate::shape::infer(0, op, &descs)?;
-        if *op == Op::SetRows {
-            return self.set_rows(inputs, output);
-        }
+        let step = Step::of(&self.slots, 0, op, inputs, outputs)?;
+        self.run_step(&step)
+    }
 
-        let target = self.slots.desc(output)?.clone();
-        let root = self.slots.root(output)?;
-        // An input in the output's own buffer is copied first: the op may overwrite it while it reads.
-        let copies = inputs
-            .iter()
-            .map(|&id| {
-                let desc = self.slots.desc(id)?;
-                let shared = self.slots.root(id)? == root;
-                Ok(if shared {
-                    Some(gather(self.bytes(desc)?, desc))
-                } else {
-                    None
-                })
-            })
-            .collect::<GgmlResult<Vec<_>>>()?;
-        let mut buffer = self.slots.take(root)?;
-        let result = self.compute(op, inputs, &copies, &target, &mut buffer);
-        self.slots.give_back(root, buffer);
-        result
+    fn compile(&mut self, graph: &Graph) -> GgmlResult<CpuProgram> {
+        CpuProgram::of(&self.slots, graph)
+    }
+
+    fn enqueue(&mut self, program: &mut CpuProgram) -> GgmlResult<()> {
+        program.steps.iter().try_for_each(|step| self.run_step(step))
     }
 
     fn synchronize(&mut self) -> GgmlResult<()> {
@@ -224,43 +168,28 @@ impl GgmlBackend for CpuBackend {
     }
 }
 
-impl CpuBackend {
-    fn compute(
-        &self,
-        op: &Op,
-        inputs: &[TensorId],
-        copies: &[Option<Vec<u32>>],
-        target: &TensorDesc,
-        buffer: &mut CpuBuffer,
-    ) -> GgmlResult<()> {
-        let operands = inputs
-            .iter()
-            .zip(copies)
-            .map(|(&id, copy)| {
-                let desc = self.slots.desc(id)?;
-                match copy {
-                    Some(words) => Ok(Operand::contiguous(desc, words)),
-                    None => Ok(Operand::strided(desc, self.bytes(desc)?)),
-                }
-            })
-            .collect::<GgmlResult<Vec<_>>>()?;
-        let bytes = buffer.bytes_mut();
-        let (start, end) = span(bytes.len(), target)?;
-        let bytes = &mut bytes[start..end];
-        match *op {
-            Op::Cast { to } => return convert::cast(&operands[0], to, bytes),
-            Op::Concat { axis } => return convert::concat(&operands[0], &operands[1], axis, bytes),
-            _ => {}
-        }
-        let words: &mut [u32] = bytemuck::cast_slice_mut(bytes);
-        if target.is_contiguous() {
-            return run(op, &operands, bytemuck::cast_slice_mut(words), &self.threads);
-        }
-        let mut contiguous = vec![0.0; target.element_count()];
-        run(op, &operands, &mut contiguous, &self.threads)?;
-        scatter(bytemuck::cast_slice(&contiguous), target, words);
-        Ok(())
+/// Runs `op` on checked operands into the bytes that `target` spans.
+fn run_op(
+    op: &Op,
+    operands: &[Operand<'_>],
+    target: &TensorDesc,
+    bytes: &mut [u8],
+    threads: &Threads,
+) -> GgmlResult<()> {
+    match *op {
+        Op::SetRows => return rows::set_rows(&operands[0], &operands[2], target, bytes),
+        Op::Cast { to } => return convert::cast(&operands[0], to, bytes),
+        Op::Concat { axis } => return convert::concat(&operands[0], &operands[1], axis, bytes),
+        _ => {}
     }
+    let words: &mut [u32] = bytemuck::cast_slice_mut(bytes);
+    if target.is_contiguous() {
+        return run(op, operands, bytemuck::cast_slice_mut(words), threads);
+    }
+    let mut contiguous = vec![0.0; target.element_count()];
+    run(op, operands, &mut contiguous, threads)?;
+    scatter(bytemuck::cast_slice(&contiguous), target, words);
+    Ok(())
 }
 
 /// Runs `op` on checked operands into a contiguous output. Types that are not f32 are only ever moved, as words.

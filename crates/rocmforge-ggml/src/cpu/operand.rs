@@ -8,7 +8,7 @@ use crate::{DType, TensorDesc};
 pub(super) struct Operand<'a> {
     pub(super) shape: &'a [usize],
     pub(super) dtype: DType,
-    strides: Cow<'a, [usize]>,
+    strides: &'a [usize],
     bytes: &'a [u8],
 }
 
@@ -18,29 +18,20 @@ impl<'a> Operand<'a> {
         Self {
             shape: &desc.shape,
             dtype: desc.dtype,
-            strides: Cow::Borrowed(&desc.strides),
+            strides: &desc.strides,
             bytes,
         }
     }
 
-    /// Words gathered before, in row-major order.
-    pub(super) fn contiguous(desc: &'a TensorDesc, words: &'a [u32]) -> Self {
-        Self {
-            shape: &desc.shape,
-            dtype: desc.dtype,
-            strides: Cow::Owned(row_major(&desc.shape)),
-            bytes: bytemuck::cast_slice(words),
-        }
-    }
-
     pub(super) fn is_contiguous(&self) -> bool {
-        let expected = row_major(self.shape);
+        let mut expected = 1;
+        let mut dims = self.shape.iter().zip(self.strides).rev();
         self.shape.contains(&0)
-            || self
-                .shape
-                .iter()
-                .zip(self.strides.iter().zip(&expected))
-                .all(|(&d, (a, b))| d <= 1 || a == b)
+            || dims.all(|(&dim, &stride)| {
+                let fits = dim <= 1 || stride == expected;
+                expected *= dim;
+                fits
+            })
     }
 
     /// The span as it is, for types that are not 4 bytes wide.
@@ -57,7 +48,7 @@ impl<'a> Operand<'a> {
         if self.is_contiguous() {
             Cow::Borrowed(self.span())
         } else {
-            Cow::Owned(self.gathered(self.shape, &self.strides))
+            Cow::Owned(self.gathered(self.shape, self.strides))
         }
     }
 
@@ -74,8 +65,8 @@ impl<'a> Operand<'a> {
         bytemuck::cast_slice(self.bytes)
     }
 
-    pub(super) fn strides(&self) -> &[usize] {
-        &self.strides
+    pub(super) const fn strides(&self) -> &[usize] {
+        self.strides
     }
 
     /// Elements in row-major order of the tensor with its last two dimensions swapped.
@@ -95,14 +86,6 @@ impl<'a> Operand<'a> {
     }
 }
 
-/// The elements of a tensor of 4-byte elements in row-major order.
-pub(super) fn gather(bytes: &[u8], desc: &TensorDesc) -> Vec<u32> {
-    let words: &[u32] = bytemuck::cast_slice(bytes);
-    let mut out = Vec::with_capacity(desc.element_count());
-    each_offset(&desc.shape, &desc.strides, |at| out.push(words[at]));
-    out
-}
-
 /// Puts row-major elements where a tensor's strides want them.
 pub(super) fn scatter(elements: &[u32], desc: &TensorDesc, words: &mut [u32]) {
     let mut next = elements.iter();
@@ -111,14 +94,6 @@ pub(super) fn scatter(elements: &[u32], desc: &TensorDesc, words: &mut [u32]) {
             words[at] = word;
         }
     });
-}
-
-fn row_major(shape: &[usize]) -> Vec<usize> {
-    let mut strides = vec![1; shape.len()];
-    for i in (0..shape.len().saturating_sub(1)).rev() {
-        strides[i] = strides[i + 1] * shape[i + 1];
-    }
-    strides
 }
 
 /// Calls `visit` with the offset of every element, in row-major order.

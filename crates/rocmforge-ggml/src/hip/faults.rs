@@ -1,5 +1,7 @@
 //! Index faults: indices that a kernel found out of range, as errors of the graph.
 
+use std::sync::Arc;
+
 use rocmforge_kernels::{Fault, Faults};
 use rocmforge_runtime::HipBuffer;
 
@@ -12,7 +14,7 @@ const MAX_SITES: usize = 4095;
 
 /// A launch that reads indices.
 #[derive(Clone, Debug)]
-struct Site {
+pub(super) struct Site {
     op: Op,
     inputs: Vec<TensorId>,
 }
@@ -22,6 +24,25 @@ struct Site {
 pub(super) struct FaultLog {
     word: Option<HipBuffer<u64>>,
     sites: Vec<Site>,
+    /// Those of a graph that was replayed; there are no other ones then.
+    replayed: Option<Arc<[Site]>>,
+}
+
+impl FaultLog {
+    /// Whether there were launches since the last look.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sites.is_empty() && self.replayed.is_none()
+    }
+
+    /// Takes the launches that were captured and have not run.
+    pub(super) fn take_captured(&mut self) -> Arc<[Site]> {
+        std::mem::take(&mut self.sites).into()
+    }
+
+    /// Notes that captured launches have been enqueued.
+    pub(super) fn replay(&mut self, sites: &Arc<[Site]>) {
+        self.replayed = Some(Arc::clone(sites));
+    }
 }
 
 impl HipGgmlBackend {
@@ -30,7 +51,7 @@ impl HipGgmlBackend {
     /// # Errors
     /// No memory for the word, or an earlier launch found a fault (looked at when the tags are used up).
     pub(super) fn fault_site(&mut self, op: &Op, inputs: &[TensorId]) -> GgmlResult<(HipBuffer<u64>, u32)> {
-        if self.faults.sites.len() >= MAX_SITES {
+        if self.faults.sites.len() >= MAX_SITES || self.faults.replayed.is_some() {
             self.check_faults()?;
         }
         let word = match &self.faults.word {
@@ -55,7 +76,9 @@ impl HipGgmlBackend {
     /// # Errors
     /// [`GgmlError::IndexOutOfRange`] of the first such node, with the figures that the CPU backend gives.
     pub(super) fn check_faults(&mut self) -> GgmlResult<()> {
-        let sites = std::mem::take(&mut self.faults.sites);
+        let own = std::mem::take(&mut self.faults.sites);
+        let replayed = self.faults.replayed.take();
+        let sites = replayed.as_deref().unwrap_or(&own);
         let Some(word) = self.faults.word.clone().filter(|_| !sites.is_empty()) else {
             return Ok(());
         };

@@ -8,6 +8,7 @@ mod attention;
 mod decoder;
 mod faults;
 mod ops;
+mod program;
 mod rope;
 
 use std::collections::HashMap;
@@ -17,8 +18,9 @@ use rocmforge_kernels::Kernels;
 use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream};
 
 use crate::slots::Slots;
-use crate::{DType, GgmlBackend, GgmlError, GgmlResult, HostAccess, Layout, Op, TensorDesc, TensorId};
+use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Layout, Node, Op, TensorDesc, TensorId};
 use faults::FaultLog;
+pub use program::HipProgram;
 use rope::RopeTables;
 
 const NAME: &str = "hip";
@@ -34,6 +36,9 @@ pub struct HipGgmlBackend {
     rope_tables: RopeTables,
     faults: FaultLog,
     launches: u64,
+    replays: u64,
+    /// Counts changes of memory that captured graphs may name.
+    changes: u64,
 }
 
 /// Wraps an error of a layer below.
@@ -71,6 +76,8 @@ impl HipGgmlBackend {
             rope_tables: RopeTables::default(),
             faults: FaultLog::default(),
             launches: 0,
+            replays: 0,
+            changes: 0,
         }
     }
 
@@ -80,10 +87,16 @@ impl HipGgmlBackend {
         &self.backend
     }
 
-    /// Ops enqueued so far that are not mere names of other memory: one kernel or one copy each.
+    /// Ops enqueued so far that are not mere names of other memory, one kernel or one copy each, those of replayed graphs included.
     #[must_use]
     pub const fn launches(&self) -> u64 {
         self.launches
+    }
+
+    /// Captured graphs enqueued so far: each is one call of the host for all launches of a program.
+    #[must_use]
+    pub const fn replays(&self) -> u64 {
+        self.replays
     }
 
     fn stream(&self) -> &HipStream {
@@ -142,9 +155,11 @@ fn unimplemented(op: &Op, what: impl Into<String>) -> GgmlError {
 
 impl GgmlBackend for HipGgmlBackend {
     type Buffer = HipBuffer<u8>;
+    type Program = HipProgram;
 
     fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
         desc.check()?;
+        self.changes += 1;
         // The old memory goes first: the new may need its room.
         let _ = self.slots.remove(desc.id);
         let label = format!("ggml {} {}", desc.id, desc.summary());
@@ -156,10 +171,12 @@ impl GgmlBackend for HipGgmlBackend {
 
     fn bind(&mut self, desc: &TensorDesc, buffer: HipBuffer<u8>) -> GgmlResult<()> {
         let bytes = buffer.byte_len();
+        self.changes += 1;
         self.slots.bind(desc, buffer, bytes)
     }
 
     fn free(&mut self, id: TensorId) -> GgmlResult<()> {
+        self.changes += 1;
         self.rope_tables.forget(id);
         self.slots.remove(id)
     }
@@ -173,6 +190,7 @@ impl GgmlBackend for HipGgmlBackend {
     }
 
     fn buffer_mut(&mut self, id: TensorId) -> Option<&mut HipBuffer<u8>> {
+        self.changes += 1;
         self.slots.buffer_mut(id)
     }
 
@@ -181,25 +199,25 @@ impl GgmlBackend for HipGgmlBackend {
     }
 
     fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
-        let descs = inputs
-            .iter()
-            .map(|&id| self.slots.desc(id))
-            .collect::<GgmlResult<Vec<_>>>()?;
-        crate::shape::infer(0, op, &descs)?;
-        let &[output] = outputs else {
-            return Err(GgmlError::InvalidArity {
-                node: 0,
-                op: op.name(),
-                expected: "1 output",
-                inputs: inputs.len(),
-                outputs: outputs.len(),
-            });
+        let node = Node {
+            op: *op,
+            inputs: inputs.to_vec(),
+            outputs: outputs.to_vec(),
         };
-        if self.slots.desc(output)?.element_count() == 0 {
+        self.check_node(0, &node)?;
+        if self.is_empty(&node)? {
             return Ok(());
         }
         self.launches += 1;
-        self.launch(op, inputs, output)
+        self.launch(op, inputs, outputs[0])
+    }
+
+    fn compile(&mut self, graph: &Graph) -> GgmlResult<HipProgram> {
+        HipProgram::of(self, graph)
+    }
+
+    fn enqueue(&mut self, program: &mut HipProgram) -> GgmlResult<()> {
+        self.enqueue_program(program)
     }
 
     fn synchronize(&mut self) -> GgmlResult<()> {
@@ -221,7 +239,9 @@ impl HostAccess for HipGgmlBackend {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.rope_tables.forget(id);
+        if self.rope_tables.forget(id) {
+            self.changes += 1;
+        }
         let buffer = self.bytes(id)?;
         buffer
             .copy_from_host(self.stream(), bytes)

@@ -17,9 +17,11 @@ type TableKey = (Vec<u64>, Option<TensorId>);
 pub(super) struct RopeTables(HashMap<TableKey, [HipBuffer<f32>; 2]>);
 
 impl RopeTables {
-    /// Drops the tables made with a tensor whose content changes.
-    pub(super) fn forget(&mut self, factors: TensorId) {
+    /// Drops the tables made with a tensor whose content changes. Whether there were any.
+    pub(super) fn forget(&mut self, factors: TensorId) -> bool {
+        let before = self.0.len();
         self.0.retain(|(_, id), _| *id != Some(factors));
+        self.0.len() < before
     }
 }
 

@@ -1,5 +1,6 @@
 //! Graph of one step: some tokens of some sequences through all layers, their keys and values into the paged cache.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rocmforge_ggml::{
@@ -223,20 +224,57 @@ pub struct Step {
     pub graph: Graph,
     /// Memory of the intermediates.
     pub plan: planner::PlanStats,
-    /// Token ids, u32 `[tokens]`.
-    pub ids: TensorId,
-    /// Positions within their sequences, u32 `[tokens]`.
-    pub positions: TensorId,
-    /// Cache slots that take the tokens' keys and values, u32 `[tokens]`.
-    pub slots: TensorId,
-    /// Row of the block table of each token, u32 `[tokens]`.
-    pub sequence: TensorId,
-    /// Blocks of each sequence, u32 `[sequences, table_width]`.
-    pub block_table: TensorId,
-    /// Tokens whose logits are wanted, u32 `[outputs]`; `None` if there are none.
-    pub output_rows: Option<TensorId>,
+    /// All inputs, u32: one tensor, so that one copy brings them to a device.
+    pub inputs: TensorId,
+    /// What lies where in it.
+    pub layout: InputLayout,
     /// Logits, f32 `[outputs, vocab]`.
     pub logits: Option<TensorId>,
+}
+
+/// Elements of the inputs' tensor that hold each input.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InputLayout {
+    /// Token ids, `[tokens]`.
+    pub ids: Range<usize>,
+    /// Positions within their sequences, `[tokens]`.
+    pub positions: Range<usize>,
+    /// Cache slots that take the tokens' keys and values, `[tokens]`.
+    pub slots: Range<usize>,
+    /// Row of the block table of each token, `[tokens]`.
+    pub sequence: Range<usize>,
+    /// Blocks of each sequence, `[sequences, table_width]`.
+    pub block_table: Range<usize>,
+    /// Tokens whose logits are wanted, `[outputs]`.
+    pub output_rows: Range<usize>,
+}
+
+/// Elements that each input's place is a multiple of: 256 bytes, as kernels may read them.
+const INPUT_ALIGNMENT: usize = 64;
+
+impl InputLayout {
+    pub(crate) fn new(shape: StepShape, table_width: usize) -> Self {
+        let mut end = 0usize;
+        let mut place = |elements: usize| {
+            let start = end;
+            end = (start + elements).next_multiple_of(INPUT_ALIGNMENT);
+            start..start + elements
+        };
+        Self {
+            ids: place(shape.tokens),
+            positions: place(shape.tokens),
+            slots: place(shape.tokens),
+            sequence: place(shape.tokens),
+            block_table: place(shape.sequences * table_width),
+            output_rows: place(shape.outputs),
+        }
+    }
+
+    /// Elements of the inputs' tensor.
+    #[must_use]
+    pub fn elements(&self) -> usize {
+        self.output_rows.end
+    }
 }
 
 struct Builder<'a> {
@@ -258,11 +296,23 @@ impl Step {
         let mut graph = p.graph.clone();
         graph.start_ids_at(first_id);
         let n = shape.tokens;
-        let mut indices = |dims: &[usize]| graph.add_tensor(TensorDesc::u32(dims));
-        let ids = indices(&[n]);
-        let [positions, slots, sequence] = [(); 3].map(|()| indices(&[n]));
-        let block_table = indices(&[shape.sequences, p.cache.table_width()]);
-        let output_rows = (shape.outputs > 0).then(|| indices(&[shape.outputs]));
+        let layout = InputLayout::new(shape, p.cache.table_width());
+        let inputs = graph.add_tensor(TensorDesc::u32([layout.elements()]));
+        let mut part = |range: &Range<usize>, dims: &[usize]| -> GgmlResult<TensorId> {
+            let all = graph.tensor(inputs).ok_or(GgmlError::UnknownTensor(inputs))?;
+            let mut view = TensorDesc::view_of(all, range.start * size_of::<u32>());
+            view.set_shape(dims);
+            Ok(graph.add_tensor(view))
+        };
+        let ids = part(&layout.ids, &[n])?;
+        let positions = part(&layout.positions, &[n])?;
+        let slots = part(&layout.slots, &[n])?;
+        let sequence = part(&layout.sequence, &[n])?;
+        let block_table = part(&layout.block_table, &[shape.sequences, p.cache.table_width()])?;
+        let output_rows = match shape.outputs {
+            0 => None,
+            outputs => Some(part(&layout.output_rows, &[outputs])?),
+        };
         let mut b = Builder {
             graph,
             p,
@@ -298,12 +348,8 @@ impl Step {
         Ok(Self {
             graph,
             plan,
-            ids,
-            positions,
-            slots,
-            sequence,
-            block_table,
-            output_rows,
+            inputs,
+            layout,
             logits,
         })
     }

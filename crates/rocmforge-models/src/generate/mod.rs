@@ -52,7 +52,7 @@ use crate::tokenizer::{Piece, Tokenizer};
 use crate::{Chunk, Engine, ModelError, Outputs};
 
 /// Generates text for any number of requests on one engine.
-pub struct Generator<B> {
+pub struct Generator<B: HostAccess> {
     engine: Engine<B>,
     tokenizer: Arc<Tokenizer>,
     /// Running and waiting ones, in the order of their requests.
@@ -61,7 +61,7 @@ pub struct Generator<B> {
     next_request: u64,
 }
 
-impl<B> std::fmt::Debug for Generator<B> {
+impl<B: HostAccess> std::fmt::Debug for Generator<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Generator")
             .field("engine", &self.engine)

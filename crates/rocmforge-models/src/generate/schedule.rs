@@ -19,7 +19,7 @@ pub(super) struct Part {
 }
 
 /// The step that is being put together.
-struct Schedule<'a, B> {
+struct Schedule<'a, B: HostAccess> {
     engine: &'a mut Engine<B>,
     sequences: &'a mut [Sequence],
     parts: Vec<Part>,

@@ -1,0 +1,206 @@
+//! Steps: nodes whose operands have been found and checked, as often run as wanted.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use super::buffer::CpuBuffer;
+use super::operand::Operand;
+use super::{CpuBackend, NAME, accepts, run_op};
+use crate::slots::Slots;
+use crate::{GgmlError, GgmlResult, Graph, Op, TensorDesc, TensorId, shape};
+
+/// Operands that need no memory of their own to be listed.
+const USUAL_OPERANDS: usize = 6;
+
+/// A graph's nodes for the CPU: operands found, types and shapes checked.
+#[derive(Debug)]
+pub struct CpuProgram {
+    pub(super) steps: Vec<Step>,
+}
+
+/// One node.
+#[derive(Debug)]
+pub(super) struct Step {
+    op: Op,
+    inputs: SmallVec<[Place; USUAL_OPERANDS]>,
+    output: Place,
+}
+
+/// Where a tensor lies.
+#[derive(Debug)]
+struct Place {
+    desc: TensorDesc,
+    /// The tensor whose buffer it lies in.
+    root: TensorId,
+    /// Its bytes there, from its first element to its last.
+    span: Range<usize>,
+}
+
+impl Place {
+    fn of(slots: &Slots<CpuBuffer>, id: TensorId) -> GgmlResult<Self> {
+        let desc = slots.desc(id)?.clone();
+        let root = slots.root(id)?;
+        let span = desc.byte_offset..desc.byte_offset.saturating_add(desc.byte_size());
+        Ok(Self { desc, root, span })
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        self.root == other.root && self.span.start < other.span.end && other.span.start < self.span.end
+    }
+
+    /// Its bytes in the root's memory.
+    fn bytes<'a>(&self, memory: &'a [u8]) -> GgmlResult<&'a [u8]> {
+        memory
+            .get(self.span.clone())
+            .ok_or_else(|| self.too_small(memory.len()))
+    }
+
+    fn too_small(&self, found: usize) -> GgmlError {
+        GgmlError::BufferSize {
+            tensor: self.desc.id,
+            expected: self.span.end,
+            found,
+        }
+    }
+}
+
+/// The memory of the output's root, around the output.
+struct Around<'a> {
+    before: &'a [u8],
+    /// First byte of `after` in the root's memory.
+    end: usize,
+    after: &'a [u8],
+}
+
+impl<'a> Around<'a> {
+    /// Bytes that do not overlap the output.
+    fn bytes(&self, place: &Place) -> GgmlResult<&'a [u8]> {
+        let Range { start, end } = place.span;
+        let found = if end <= self.before.len() {
+            self.before.get(start..end)
+        } else {
+            let part = start.checked_sub(self.end).zip(end.checked_sub(self.end));
+            part.and_then(|(start, end)| self.after.get(start..end))
+        };
+        found.ok_or_else(|| place.too_small(self.end + self.after.len()))
+    }
+}
+
+impl CpuProgram {
+    pub(super) fn of(slots: &Slots<CpuBuffer>, graph: &Graph) -> GgmlResult<Self> {
+        let steps = graph
+            .computing_nodes()
+            .enumerate()
+            .map(|(index, node)| Step::of(slots, index, &node.op, &node.inputs, &node.outputs))
+            .collect::<GgmlResult<_>>()?;
+        Ok(Self { steps })
+    }
+}
+
+impl Step {
+    /// Finds a node's operands and checks their types and shapes.
+    pub(super) fn of(
+        slots: &Slots<CpuBuffer>,
+        node: usize,
+        op: &Op,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+    ) -> GgmlResult<Self> {
+        let &[output] = outputs else {
+            return Err(GgmlError::InvalidArity {
+                node,
+                op: op.name(),
+                expected: "1 output",
+                inputs: inputs.len(),
+                outputs: outputs.len(),
+            });
+        };
+        let inputs = inputs
+            .iter()
+            .map(|&id| Place::of(slots, id))
+            .collect::<GgmlResult<SmallVec<[Place; USUAL_OPERANDS]>>>()?;
+        for (operand, place) in inputs.iter().enumerate() {
+            if !accepts(op, operand, place.desc.dtype) {
+                return Err(GgmlError::Unimplemented {
+                    backend: NAME,
+                    op: op.name(),
+                    what: place.desc.summary(),
+                });
+            }
+        }
+        let descs: SmallVec<[&TensorDesc; USUAL_OPERANDS]> = inputs.iter().map(|place| &place.desc).collect();
+        shape::infer(node, op, &descs)?;
+        drop(descs);
+        Ok(Self {
+            op: *op,
+            output: Place::of(slots, output)?,
+            inputs,
+        })
+    }
+}
+
+impl CpuBackend {
+    pub(super) fn run_step(&mut self, step: &Step) -> GgmlResult<()> {
+        let mut buffer = self.slots.take(step.output.root)?;
+        let result = self.compute(step, buffer.bytes_mut());
+        self.slots.give_back(step.output.root, buffer);
+        result
+    }
+
+    /// Runs a step whose output lies in `memory`, the rest of which other operands may lie in.
+    fn compute(&self, step: &Step, memory: &mut [u8]) -> GgmlResult<()> {
+        let Range { start, end } = step.output.span;
+        if end > memory.len() {
+            return Err(step.output.too_small(memory.len()));
+        }
+        // An input that the op overwrites while it reads is copied first. SetRows reads its ids and rows only, and what it
+        // does not write stays.
+        let in_place = step.op == Op::SetRows;
+        let copy = |place: &Place| -> GgmlResult<Option<Vec<u32>>> {
+            if in_place || !place.overlaps(&step.output) {
+                return Ok(None);
+            }
+            let bytes = place.bytes(memory)?;
+            let mut words = vec![0u32; bytes.len().div_ceil(4)];
+            bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+            Ok(Some(words))
+        };
+        let copies: SmallVec<[Option<Vec<u32>>; USUAL_OPERANDS]> =
+            step.inputs.iter().map(copy).collect::<GgmlResult<_>>()?;
+        let (before, rest) = memory.split_at_mut(start);
+        let (out, after) = rest.split_at_mut(end - start);
+        let around = Around { before, end, after };
+        let operands: SmallVec<[Operand<'_>; USUAL_OPERANDS]> = step
+            .inputs
+            .iter()
+            .zip(&copies)
+            .map(|(place, copy)| {
+                let bytes = self.operand_bytes(step, place, copy.as_deref(), &around)?;
+                Ok(Operand::strided(&place.desc, bytes))
+            })
+            .collect::<GgmlResult<_>>()?;
+        run_op(&step.op, &operands, &step.output.desc, out, &self.threads)
+    }
+
+    fn operand_bytes<'a>(
+        &'a self,
+        step: &Step,
+        place: &Place,
+        copy: Option<&'a [u32]>,
+        around: &Around<'a>,
+    ) -> GgmlResult<&'a [u8]> {
+        if let Some(words) = copy {
+            return Ok(&bytemuck::cast_slice(words)[..place.span.len()]);
+        }
+        if place.root != step.output.root {
+            let buffer = self.slots.buffer(place.root);
+            return place.bytes(buffer.ok_or(GgmlError::UnknownTensor(place.root))?.bytes());
+        }
+        if place.overlaps(&step.output) {
+            // The rows that SetRows changes are its output.
+            return Ok(&[]);
+        }
+        around.bytes(place)
+    }
+}

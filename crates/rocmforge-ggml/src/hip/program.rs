@@ -1,0 +1,147 @@
+//! Programs: a graph's launches, captured at the second run and replayed with one call from then on.
+
+use std::sync::Arc;
+
+use rocmforge_runtime::HipGraphExec;
+
+use super::faults::Site;
+use super::{HipGgmlBackend, failed};
+use crate::{GgmlError, GgmlResult, Graph, Node, TensorDesc, TensorId, shape};
+
+/// A graph's nodes for a device.
+///
+/// The first run enqueues each node by itself, and makes what is kept from run to run (rotary tables, constants, the fault word).
+/// The second is captured as a HIP graph and replayed; the later ones replay it. Memory that changes begins anew.
+#[derive(Debug)]
+pub struct HipProgram {
+    nodes: Vec<Node>,
+    state: State,
+    /// [`HipGgmlBackend::changes`] when `state` came to be.
+    changes: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Not run yet.
+    New,
+    /// Run once, node by node.
+    Warm,
+    /// Captured.
+    Captured { exec: HipGraphExec, sites: Arc<[Site]> },
+    /// Cannot be captured, because of this error: node by node at every run.
+    Direct(GgmlError),
+}
+
+impl HipProgram {
+    pub(super) fn of(backend: &HipGgmlBackend, graph: &Graph) -> GgmlResult<Self> {
+        let mut nodes = Vec::new();
+        for node in graph.computing_nodes() {
+            backend.check_node(nodes.len(), node)?;
+            if !backend.is_empty(node)? {
+                nodes.push(node.clone());
+            }
+        }
+        Ok(Self {
+            nodes,
+            state: State::New,
+            changes: backend.changes,
+        })
+    }
+
+    /// Whether the next run is one replay.
+    #[must_use]
+    pub const fn is_captured(&self) -> bool {
+        matches!(self.state, State::Captured { .. })
+    }
+
+    /// Why the nodes cannot be captured, if they cannot.
+    #[must_use]
+    pub const fn not_captured_because(&self) -> Option<&GgmlError> {
+        match &self.state {
+            State::Direct(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl HipGgmlBackend {
+    /// Checks a node's operands against its op.
+    pub(super) fn check_node(&self, index: usize, node: &Node) -> GgmlResult<()> {
+        let descs = self.descs(&node.inputs)?;
+        shape::infer(index, &node.op, &descs)?;
+        if let &[output] = node.outputs.as_slice() {
+            return self.slots.desc(output).map(drop);
+        }
+        Err(GgmlError::InvalidArity {
+            node: index,
+            op: node.op.name(),
+            expected: "1 output",
+            inputs: node.inputs.len(),
+            outputs: node.outputs.len(),
+        })
+    }
+
+    fn descs(&self, ids: &[TensorId]) -> GgmlResult<Vec<&TensorDesc>> {
+        ids.iter().map(|&id| self.slots.desc(id)).collect()
+    }
+
+    /// Whether a node computes no element.
+    pub(super) fn is_empty(&self, node: &Node) -> GgmlResult<bool> {
+        let empty = |id: &TensorId| Ok(self.slots.desc(*id)?.element_count() == 0);
+        node.outputs.first().map_or(Ok(true), empty)
+    }
+
+    pub(super) fn enqueue_program(&mut self, program: &mut HipProgram) -> GgmlResult<()> {
+        if program.changes != self.changes {
+            program.state = State::New;
+            program.changes = self.changes;
+        }
+        // The tags of a captured graph's launches count from 0.
+        if !self.faults.is_empty() {
+            self.check_faults()?;
+        }
+        if matches!(program.state, State::Warm) {
+            program.state = match self.capture(&program.nodes) {
+                Ok((exec, sites)) => State::Captured { exec, sites },
+                Err(error) => {
+                    self.faults.take_captured();
+                    State::Direct(error)
+                }
+            };
+        }
+        if let State::Captured { exec, sites } = &program.state {
+            exec.launch(self.backend.stream())
+                .map_err(failed("replaying a graph"))?;
+            self.faults.replay(sites);
+            self.launches += program.nodes.len() as u64;
+            self.replays += 1;
+            return Ok(());
+        }
+        self.launch_all(&program.nodes)?;
+        self.launches += program.nodes.len() as u64;
+        if matches!(program.state, State::New) {
+            program.state = State::Warm;
+        }
+        Ok(())
+    }
+
+    /// Captures the launches of all nodes. None of them runs.
+    fn capture(&mut self, nodes: &[Node]) -> GgmlResult<(HipGraphExec, Arc<[Site]>)> {
+        let backend = Arc::clone(&self.backend);
+        let capture = backend
+            .stream()
+            .capture("ggml graph")
+            .map_err(failed("capturing a graph"))?;
+        self.launch_all(nodes)?;
+        let graph = capture.finish().map_err(failed("capturing a graph"))?;
+        let exec = graph.instantiate().map_err(failed("capturing a graph"))?;
+        Ok((exec, self.faults.take_captured()))
+    }
+
+    fn launch_all(&mut self, nodes: &[Node]) -> GgmlResult<()> {
+        for node in nodes {
+            self.launch(&node.op, &node.inputs, node.outputs[0])?;
+        }
+        Ok(())
+    }
+}
