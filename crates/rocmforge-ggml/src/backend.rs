@@ -110,8 +110,27 @@ impl NodeList {
     }
 }
 
+/// Tensors that belong in the same memory, such as one layer's weights and its part of the KV cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorGroup {
+    /// For messages.
+    pub name: String,
+    /// The tensors. Each has memory of its own.
+    pub tensors: Vec<TensorDesc>,
+}
+
 /// A backend whose tensors the host can fill and read.
 pub trait HostAccess: GgmlBackend {
+    /// Tells which tensors belong together, before any of them has memory, those first that gain most from a device; `scratch` bytes
+    /// are what graphs need beside them. A backend with one memory does nothing.
+    ///
+    /// # Errors
+    /// The device cannot be asked how much memory it has.
+    fn place(&mut self, groups: &[TensorGroup], scratch: usize) -> GgmlResult<()> {
+        let _ = (groups, scratch);
+        Ok(())
+    }
+
     /// Fills a tensor that has memory of its own, byte for byte in its own layout.
     ///
     /// # Errors

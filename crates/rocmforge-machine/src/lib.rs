@@ -35,4 +35,4 @@ mod units;
 pub use device_name::{CardName, DeviceName, DeviceNameError, SIMULATED};
 pub use file::ReadError;
 pub use pci::{PciAddress, PciAddressError};
-pub use units::{Bytes, Elems};
+pub use units::{Bytes, BytesError, Elems};

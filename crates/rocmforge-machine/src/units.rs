@@ -1,6 +1,7 @@
 //! Units: numbers of bytes and numbers of elements, as different types.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// A number of bytes.
 ///
@@ -153,6 +154,31 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// A text that is no number of bytes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no size: it is a whole number with B, KiB, MiB or GiB, such as 64MiB, and below 2^64 bytes")]
+pub struct BytesError(String);
+
+impl FromStr for Bytes {
+    type Err = BytesError;
+
+    /// `64MiB`, `2 GiB`, `4096`: a whole number of B (or nothing), KiB, MiB or GiB.
+    fn from_str(text: &str) -> Result<Self, BytesError> {
+        let error = || BytesError(text.to_owned());
+        let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (number, unit) = text.split_at(digits);
+        let unit = match unit.trim_start() {
+            "" | "B" => 1,
+            "KiB" => KIB,
+            "MiB" => MIB,
+            "GiB" => GIB,
+            _ => return Err(error()),
+        };
+        let number: u64 = number.parse().map_err(|_| error())?;
+        number.checked_mul(unit).map(Self).ok_or_else(error)
+    }
+}
+
 impl fmt::Display for Elems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} elements", self.0)
@@ -162,6 +188,32 @@ impl fmt::Display for Elems {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        for (text, bytes) in [
+            ("64MiB", Bytes::mib(64)),
+            ("2 GiB", Bytes::gib(2)),
+            ("0", Bytes(0)),
+            ("7B", Bytes(7)),
+        ] {
+            assert_eq!(text.parse(), Ok(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "MiB",
+            "-1",
+            "1.5GiB",
+            "64 MB",
+            "64MiBx",
+            "99999999999999999999",
+            "18446744073709551615KiB",
+            "é",
+        ] {
+            let error = text.parse::<Bytes>().unwrap_err().to_string();
+            assert!(error.contains(text) && error.contains("64MiB"), "{error}");
+        }
+    }
 
     #[test]
     fn sizes_are_shown_in_the_largest_unit_rounded_down_and_to_the_byte() {

@@ -179,6 +179,7 @@ impl<B: HostAccess> Engine<B> {
         };
         let total = weights.bytes();
         let parameters = Parameters::describe(&config, &weights, cache);
+        backend.place(&parameters.groups(), memory.scratch)?;
         parameters.load(&mut backend, |loaded| progress(loaded, total))?;
         let kv = PagedKv::new(PagedKvConfig {
             blocks: cache.blocks,

@@ -114,6 +114,14 @@ pub struct Pending<T: Pod> {
     buffer: PinnedBuffer<T>,
 }
 
+impl<T: Pod> std::fmt::Debug for Pending<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pending")
+            .field("len", &self.buffer.len)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<T: Pod> Pending<T> {
     /// Whether the copy is done. Does not wait.
     pub fn is_done(&self) -> HipResult<bool> {

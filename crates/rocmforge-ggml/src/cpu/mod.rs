@@ -20,9 +20,10 @@ pub use buffer::{CpuBuffer, SharedBytes};
 pub use step::CpuProgram;
 
 use crate::slots::Slots;
-use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Op, TensorDesc, TensorId};
+use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Node, Op, TensorDesc, TensorId};
 use operand::{Operand, scatter};
 use rocmforge_machine::sysfs::Sysfs;
+use std::ops::Range;
 use std::sync::Arc;
 use step::Step;
 use threads::Threads;
@@ -83,6 +84,36 @@ impl CpuBackend {
         let buffer = self.slots.buffer(root).ok_or(GgmlError::UnknownTensor(root))?;
         let (start, end) = span(buffer.bytes().len(), desc)?;
         Ok(&buffer.bytes()[start..end])
+    }
+}
+
+impl CpuBackend {
+    /// A program of some nodes whose tensors are all here.
+    pub(crate) fn program_of<'a>(&self, nodes: impl Iterator<Item = &'a Node>) -> GgmlResult<CpuProgram> {
+        CpuProgram::of(&self.slots, nodes)
+    }
+
+    /// Bytes of a tensor that has memory of its own.
+    pub(crate) fn root_bytes(&self, root: TensorId, span: Range<usize>) -> GgmlResult<&[u8]> {
+        let bytes = self.slots.buffer(root).ok_or(GgmlError::UnknownTensor(root))?.bytes();
+        let found = bytes.len();
+        bytes.get(span.clone()).ok_or(too_small(root, &span, found))
+    }
+
+    /// [`Self::root_bytes`], for changes.
+    pub(crate) fn root_bytes_mut(&mut self, root: TensorId, span: Range<usize>) -> GgmlResult<&mut [u8]> {
+        let buffer = self.slots.buffer_mut(root).ok_or(GgmlError::UnknownTensor(root))?;
+        let bytes = buffer.bytes_mut();
+        let found = bytes.len();
+        bytes.get_mut(span.clone()).ok_or(too_small(root, &span, found))
+    }
+}
+
+fn too_small(tensor: TensorId, span: &Range<usize>, found: usize) -> GgmlError {
+    GgmlError::BufferSize {
+        tensor,
+        expected: span.end,
+        found,
     }
 }
 
@@ -156,7 +187,7 @@ impl GgmlBackend for CpuBackend {
     }
 
     fn compile(&mut self, graph: &Graph) -> GgmlResult<CpuProgram> {
-        CpuProgram::of(&self.slots, graph)
+        self.program_of(graph.computing_nodes())
     }
 
     fn enqueue(&mut self, program: &mut CpuProgram) -> GgmlResult<()> {

@@ -8,7 +8,7 @@ use super::buffer::CpuBuffer;
 use super::operand::Operand;
 use super::{CpuBackend, NAME, accepts, run_op};
 use crate::slots::Slots;
-use crate::{GgmlError, GgmlResult, Graph, Op, TensorDesc, TensorId, shape};
+use crate::{GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
 
 /// Operands that need no memory of their own to be listed.
 const USUAL_OPERANDS: usize = 6;
@@ -88,9 +88,8 @@ impl<'a> Around<'a> {
 }
 
 impl CpuProgram {
-    pub(super) fn of(slots: &Slots<CpuBuffer>, graph: &Graph) -> GgmlResult<Self> {
-        let steps = graph
-            .computing_nodes()
+    pub(super) fn of<'a>(slots: &Slots<CpuBuffer>, nodes: impl Iterator<Item = &'a Node>) -> GgmlResult<Self> {
+        let steps = nodes
             .enumerate()
             .map(|(index, node)| Step::of(slots, index, &node.op, &node.inputs, &node.outputs))
             .collect::<GgmlResult<_>>()?;

@@ -12,6 +12,7 @@ mod program;
 mod rope;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rocmforge_kernels::Kernels;
@@ -114,6 +115,25 @@ impl HipGgmlBackend {
             .map_err(failed(format!("tensor {id}")))
     }
 
+    /// Puts bytes into a tensor that has memory of its own.
+    pub(crate) fn write_bytes(&self, root: TensorId, span: Range<usize>, bytes: &[u8]) -> GgmlResult<()> {
+        let part = self.part(root, span)?;
+        part.copy_from_host(self.stream(), bytes)
+            .map_err(failed(format!("writing tensor {root}")))
+    }
+
+    /// Gets bytes of a tensor that has memory of its own. Waits for what is enqueued.
+    pub(crate) fn read_bytes(&self, root: TensorId, span: Range<usize>, bytes: &mut [u8]) -> GgmlResult<()> {
+        let part = self.part(root, span)?;
+        part.copy_to_host(self.stream(), bytes)
+            .map_err(failed(format!("reading tensor {root}")))
+    }
+
+    fn part(&self, root: TensorId, span: Range<usize>) -> GgmlResult<HipBuffer<u8>> {
+        let buffer = self.slots.buffer(root).ok_or(GgmlError::UnknownTensor(root))?;
+        buffer.view(span).map_err(failed(format!("tensor {root}")))
+    }
+
     /// A contiguous f32 operand.
     fn f32(&self, op: &Op, id: TensorId) -> GgmlResult<HipBuffer<f32>> {
         let desc = self.slots.desc(id)?;
@@ -213,7 +233,7 @@ impl GgmlBackend for HipGgmlBackend {
     }
 
     fn compile(&mut self, graph: &Graph) -> GgmlResult<HipProgram> {
-        HipProgram::of(self, graph)
+        self.program_of(graph.computing_nodes())
     }
 
     fn enqueue(&mut self, program: &mut HipProgram) -> GgmlResult<()> {

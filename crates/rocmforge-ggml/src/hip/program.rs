@@ -6,7 +6,7 @@ use rocmforge_runtime::HipGraphExec;
 
 use super::faults::Site;
 use super::{HipGgmlBackend, failed};
-use crate::{GgmlError, GgmlResult, Graph, Node, TensorDesc, TensorId, shape};
+use crate::{GgmlError, GgmlResult, Node, TensorDesc, TensorId, shape};
 
 /// A graph's nodes for a device.
 ///
@@ -33,21 +33,6 @@ enum State {
 }
 
 impl HipProgram {
-    pub(super) fn of(backend: &HipGgmlBackend, graph: &Graph) -> GgmlResult<Self> {
-        let mut nodes = Vec::new();
-        for node in graph.computing_nodes() {
-            backend.check_node(nodes.len(), node)?;
-            if !backend.is_empty(node)? {
-                nodes.push(node.clone());
-            }
-        }
-        Ok(Self {
-            nodes,
-            state: State::New,
-            changes: backend.changes,
-        })
-    }
-
     /// Whether the next run is one replay.
     #[must_use]
     pub const fn is_captured(&self) -> bool {
@@ -65,6 +50,22 @@ impl HipProgram {
 }
 
 impl HipGgmlBackend {
+    /// A program of some nodes whose tensors are all here.
+    pub(crate) fn program_of<'a>(&self, given: impl Iterator<Item = &'a Node>) -> GgmlResult<HipProgram> {
+        let mut nodes = Vec::new();
+        for node in given {
+            self.check_node(nodes.len(), node)?;
+            if !self.is_empty(node)? {
+                nodes.push(node.clone());
+            }
+        }
+        Ok(HipProgram {
+            nodes,
+            state: State::New,
+            changes: self.changes,
+        })
+    }
+
     /// Checks a node's operands against its op.
     pub(super) fn check_node(&self, index: usize, node: &Node) -> GgmlResult<()> {
         let descs = self.descs(&node.inputs)?;

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rocmforge_ggml::{
-    DType, GgmlError, GgmlResult, Graph, HostAccess, Layout, Op, PagedAttention, TensorDesc, TensorId, planner,
+    DType, GgmlError, GgmlResult, Graph, HostAccess, Layout, Op, PagedAttention, TensorDesc, TensorGroup, TensorId,
+    planner,
 };
 
 use super::weights::LayerWeights;
@@ -113,6 +114,27 @@ struct LayerIds {
     cache: [TensorId; 2],
 }
 
+impl LayerIds {
+    /// Weights and cache.
+    fn ids(&self) -> Vec<TensorId> {
+        let mut ids = vec![
+            self.attention_norm,
+            self.attention_output,
+            self.ff_norm,
+            self.gate,
+            self.up,
+            self.down,
+        ];
+        ids.extend(self.qkv);
+        ids.extend(self.qkv_bias.into_iter().flatten());
+        ids.extend(self.qk_norm.into_iter().flatten());
+        ids.extend(self.post_attention_norm);
+        ids.extend(self.post_ff_norm);
+        ids.extend(self.cache);
+        ids
+    }
+}
+
 /// What lives longer than a step: weights and cache, with the ids that every step's graph has for them.
 #[derive(Clone, Debug)]
 pub(crate) struct Parameters {
@@ -181,6 +203,27 @@ impl Parameters {
             backend.alloc(desc(id)?)?;
         }
         Ok(())
+    }
+
+    /// Tensors that are used together: the output matrix, and each layer with its cache. The first gain most from a device: the output
+    /// matrix is the largest, and layers at the end need no copy on their way to it.
+    pub(crate) fn groups(&self) -> Vec<TensorGroup> {
+        let group = |name: String, ids: Vec<TensorId>| TensorGroup {
+            name,
+            tensors: ids
+                .into_iter()
+                .filter_map(|id| self.graph.tensor(id).cloned())
+                .collect(),
+        };
+        let output = self.graph.root(self.output).unwrap_or(self.output);
+        let mut groups = vec![group("output".to_owned(), vec![output, self.output_norm])];
+        for (index, layer) in self.layers.iter().enumerate().rev() {
+            groups.push(group(format!("layer {index}"), layer.ids()));
+        }
+        if output != self.embedding {
+            groups.push(group("embedding".to_owned(), vec![self.embedding]));
+        }
+        groups
     }
 
     /// Bytes of cosines and sines that a device keeps, for positions below `context`.

@@ -1,6 +1,7 @@
 //! Models on a device against the f64 reference.
 #![allow(clippy::print_stdout)] // measured differences, shown when a test fails or with --nocapture
 
+mod hybrid;
 #[path = "../reference/mod.rs"]
 mod reference;
 

@@ -1,7 +1,9 @@
 //! Backends that a model runs on: the CPU, or a device with its budget and its launches.
 
+use rocmforge::backend::{BackendOptions, PoolOptions};
 use rocmforge::device::Device;
-use rocmforge::ggml::{CpuBackend, HipGgmlBackend, HostAccess};
+use rocmforge::ggml::{CpuBackend, HipGgmlBackend, HostAccess, HybridBackend};
+use rocmforge::memory::Policy;
 
 use super::failure::Failure;
 use super::options::Options;
@@ -15,6 +17,20 @@ pub(crate) struct Memory {
     pub(crate) budget: u64,
 }
 
+/// What lies on a device: layers with their part of the cache, the output matrix, the embedding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placement {
+    /// Parts of the model on the device.
+    pub(crate) on_device: usize,
+    /// All parts.
+    pub(crate) parts: usize,
+    /// Parts that went to the host, and that came back.
+    pub(crate) spills: u64,
+    pub(crate) returns: u64,
+    /// Steps enqueued with one call.
+    pub(crate) replays: u64,
+}
+
 /// A backend with its figures.
 pub(crate) trait Machine: HostAccess {
     /// Memory, of a device.
@@ -22,6 +38,11 @@ pub(crate) trait Machine: HostAccess {
 
     /// Kernels launched so far, on a device.
     fn launch_count(&self) -> Option<u64>;
+
+    /// What lies on a device.
+    fn placement(&self) -> Option<Placement> {
+        None
+    }
 }
 
 impl Machine for CpuBackend {
@@ -34,9 +55,9 @@ impl Machine for CpuBackend {
     }
 }
 
-impl Machine for HipGgmlBackend {
+impl Machine for HybridBackend {
     fn memory(&self) -> Option<Memory> {
-        let budget = self.hip().card().budget();
+        let budget = self.gpu().hip().card().budget();
         Some(Memory {
             peak: budget.peak.0,
             budget: budget.budget.0,
@@ -44,7 +65,19 @@ impl Machine for HipGgmlBackend {
     }
 
     fn launch_count(&self) -> Option<u64> {
-        Some(self.launches())
+        Some(self.gpu().launches())
+    }
+
+    fn placement(&self) -> Option<Placement> {
+        let (on_device, parts) = self.groups_on_gpu();
+        let statistics = self.statistics();
+        Some(Placement {
+            on_device,
+            parts,
+            spills: statistics.spills,
+            returns: statistics.returns,
+            replays: self.gpu().replays(),
+        })
     }
 }
 
@@ -57,10 +90,24 @@ pub(crate) trait Program {
 /// Opens the device that the options name, and runs the program on it.
 pub(crate) fn run(program: &impl Program, options: &Options) -> Result<(), Failure> {
     if options.device == "cpu" {
+        if options.vram.is_some() {
+            return Err("--vram is for a device's memory, and --device cpu uses none".into());
+        }
         return program.run(CpuBackend::new(), "cpu");
     }
-    let device: Device = rocmforge::device::open(&options.device)?;
+    let device: Device = match options.vram {
+        None => rocmforge::device::open(&options.device)?,
+        Some(most) => {
+            let settings = BackendOptions {
+                pool: PoolOptions::ON,
+                policy: Policy::fixed(most),
+                ..BackendOptions::default()
+            };
+            rocmforge::device::open_with(&options.device.parse()?, settings)?
+        }
+    };
     let info = device.backend().device();
     let name = format!("{} ({})", options.device, info.name);
-    program.run(HipGgmlBackend::new(device.backend())?, &name)
+    let gpu = HipGgmlBackend::new(device.backend())?;
+    program.run(HybridBackend::new(gpu, CpuBackend::new()), &name)
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
+use rocmforge::memory::Bytes;
 use rocmforge::models::sampling::SamplerConfig;
 use rocmforge::models::{Context, EngineOptions, KvType};
 
@@ -37,6 +38,10 @@ pub(crate) struct Options {
     /// Most tokens of a step: longer prompts are computed in chunks.
     #[arg(long, default_value_t = EngineOptions::default().chunk)]
     chunk: usize,
+    /// Most memory of the device that may be used, such as 64MiB; layers that do not fit are computed on the CPU. Without it, what
+    /// the desktop leaves.
+    #[arg(long)]
+    pub(crate) vram: Option<Bytes>,
     /// Device: `sim`, `sim:gfx1201`, `cpu`, or `hip:` or `nvidia:` with an index or a PCI address.
     #[arg(long, default_value = "sim")]
     pub(crate) device: String,

@@ -5,6 +5,7 @@
 //! cargo run --release --example generate -- --prompt "The capital of France is"
 //! cargo run --release --example generate -- --device cpu --tokens 64 --temp 0.8 --prompt "Once upon a time"
 //! cargo run --release --example generate -- --device hip:0 --ids 504,3575,282,4649,314 --json
+//! cargo run --release --example generate -- --vram 64MiB --tokens 6 --prompt "The capital of France is"
 //! ```
 //!
 //! The default device is a simulated gfx1100: the very machine code that a card would run, interpreted, so a token takes seconds.
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use common::failure::{self, Failure};
 use common::load;
-use common::machine::{Machine, Memory, Program};
+use common::machine::{Machine, Program};
 use common::options::Options;
 use common::progress::PromptProgress;
 use common::report::{self, Figures};
@@ -119,7 +120,7 @@ impl Program for Generate<'_> {
         let engine = generator.engine();
         answer.figures.launches = progress.launches_since(engine.backend().launch_count());
         if args.json {
-            answer.print_json(&prompt, args, device, engine.context(), engine.backend().memory())?;
+            answer.print_json(&prompt, args, device, engine.context(), engine.backend())?;
         } else {
             writeln!(std::io::stdout())?;
         }
@@ -149,8 +150,9 @@ impl Answer {
         args: &Args,
         device: &str,
         context: usize,
-        memory: Option<Memory>,
+        machine: &impl Machine,
     ) -> Result<(), Failure> {
+        let (memory, placement) = (machine.memory(), machine.placement());
         let stats = &self.figures.stats;
         let object = json!({
             "model": args.options.model,
@@ -168,6 +170,8 @@ impl Answer {
             "launches_per_token": self.figures.launches_per_token(),
             "peak_vram_bytes": memory.map(|memory| memory.peak),
             "budget_bytes": memory.map(|memory| memory.budget),
+            "parts_on_device": placement.map(|placement| placement.on_device),
+            "parts": placement.map(|placement| placement.parts),
         });
         writeln!(std::io::stdout(), "{}", serde_json::to_string(&object)?)?;
         Ok(())

@@ -1,0 +1,316 @@
+//! Groups: which tensors lie on the device, and when that changes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rocmforge_memory::{Bytes, Pressure};
+use rocmforge_runtime::{Elems, HipBuffer, HipStream, Pending, PinnedBuffer};
+
+use super::memory::is_out_of_memory;
+use super::{HybridBackend, TensorLocation};
+use crate::{GgmlBackend, GgmlError, GgmlResult, HostAccess, SharedBytes, TensorDesc, TensorGroup, TensorId};
+
+/// Runs without an exceeded budget before a group may return to the device: a desktop that takes memory often takes more.
+const CALM_RUNS: u32 = 4;
+
+/// Tensors in one place.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) name: String,
+    pub(super) tensors: Vec<TensorDesc>,
+    pub(super) bytes: usize,
+    pub(super) location: TensorLocation,
+    /// Never returns to the device: a node of it cannot run there.
+    pub(super) stays: bool,
+}
+
+/// Weights that are copied to the device during one run, at most; a larger one goes alone. It bounds the pinned memory.
+const COPIED_IN_A_RUN: usize = 64 << 20;
+
+/// A group on its way back: its weights go to the device on a stream of their own, some in each run, while graphs run.
+#[derive(Debug)]
+pub(super) struct Return {
+    group: usize,
+    stream: HipStream,
+    waiting: VecDeque<TensorDesc>,
+    copying: Vec<Copying>,
+    done: Vec<(TensorDesc, HipBuffer<u8>)>,
+}
+
+/// One weight on its way to the device.
+#[derive(Debug)]
+struct Copying {
+    desc: TensorDesc,
+    buffer: HipBuffer<u8>,
+    pending: Pending<u8>,
+}
+
+fn failed<E>(at: impl Into<String>) -> impl FnOnce(E) -> GgmlError
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let at = at.into();
+    move |source| GgmlError::Backend {
+        backend: "hybrid",
+        at,
+        source: Box::new(source),
+    }
+}
+
+impl HybridBackend {
+    /// Decides which groups begin on the device: in their order, each that still fits beside `scratch`.
+    pub(super) fn place_groups(&mut self, groups: &[TensorGroup], scratch: usize) -> GgmlResult<()> {
+        let hip = self.gpu.hip();
+        let mut left = hip
+            .safe_alloc_size()
+            .map_err(failed("asking for the budget"))?
+            .saturating_sub(scratch);
+        for group in groups {
+            let bytes = group
+                .tensors
+                .iter()
+                .map(TensorDesc::byte_size)
+                .fold(0, usize::saturating_add);
+            let location = if bytes <= left {
+                left -= bytes;
+                TensorLocation::Gpu
+            } else {
+                TensorLocation::Cpu
+            };
+            let index = self.groups.len();
+            self.group_of.extend(group.tensors.iter().map(|desc| (desc.id, index)));
+            self.groups.push(Group {
+                name: group.name.clone(),
+                tensors: group.tensors.clone(),
+                bytes,
+                location,
+                stays: false,
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn alloc_in_group(&mut self, group: usize, desc: &TensorDesc) -> GgmlResult<()> {
+        if self.groups[group].location == TensorLocation::Gpu {
+            match self.gpu.alloc(desc) {
+                Err(error) if is_out_of_memory(&error) => self.spill(group)?,
+                other => return other,
+            }
+        }
+        self.cpu.alloc(desc)
+    }
+
+    pub(super) fn load_in_group(
+        &mut self,
+        group: usize,
+        desc: &TensorDesc,
+        bytes: Arc<dyn SharedBytes>,
+    ) -> GgmlResult<()> {
+        self.weights.insert(desc.id);
+        if self.groups[group].location == TensorLocation::Gpu {
+            match self.gpu.load(desc, bytes) {
+                Err(error) if is_out_of_memory(&error) => self.spill(group)?,
+                other => return other,
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_in_group(&mut self, group: usize, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {
+        let root = self.root(id)?;
+        // From now on the bytes are not those that were loaded, so they move like a cache's.
+        let loaded = self.weights.remove(&root);
+        match self.groups[group].location {
+            TensorLocation::Gpu => {
+                self.gpu.write(id, bytes)?;
+                if loaded {
+                    self.cpu.free(root)?;
+                }
+                Ok(())
+            }
+            TensorLocation::Cpu => self.cpu.write(id, bytes),
+        }
+    }
+
+    /// Moves a group to the host. Its weights are there; caches are copied.
+    pub(super) fn spill(&mut self, index: usize) -> GgmlResult<()> {
+        if self.groups[index].location == TensorLocation::Cpu {
+            return Ok(());
+        }
+        let tensors = self.groups[index].tensors.clone();
+        for desc in &tensors {
+            // A group whose tensors are still being made has none for some.
+            if self.gpu.tensor_desc(desc.id).is_none() {
+                continue;
+            }
+            if !self.weights.contains(&desc.id) {
+                let bytes = self.gpu.read(desc.id)?;
+                self.cpu.alloc(desc)?;
+                self.cpu.write(desc.id, &bytes)?;
+            }
+            self.gpu.free(desc.id)?;
+        }
+        self.groups[index].location = TensorLocation::Cpu;
+        self.generation += 1;
+        self.statistics.spills += 1;
+        let (on_gpu, _) = self.groups_on_gpu();
+        if on_gpu == 0 {
+            self.leave_gpu()?;
+        }
+        // What the pool keeps would count as ours.
+        let hip = self.gpu.hip();
+        hip.trim_memory(Bytes(0)).map_err(failed("giving memory back"))?;
+        Ok(())
+    }
+
+    /// Moves the group to the host that gains least from the device. False if none is left there.
+    pub(super) fn spill_one(&mut self) -> GgmlResult<bool> {
+        self.returning = None;
+        self.calm = 0;
+        let last = self
+            .groups
+            .iter()
+            .rposition(|group| group.location == TensorLocation::Gpu);
+        match last {
+            Some(index) => self.spill(index).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Moves every group to the host.
+    pub(super) fn spill_all(&mut self) -> GgmlResult<()> {
+        while self.spill_one()? {}
+        Ok(())
+    }
+
+    /// Looks at the budget before a run: moves groups to the host while more is held than it allows, and back when there is room.
+    pub(super) fn rebalance(&mut self) -> GgmlResult<()> {
+        if self.groups.is_empty() {
+            return Ok(());
+        }
+        let hip = Arc::clone(self.gpu.hip());
+        while hip.card().look() >= Pressure::Red {
+            let budget = hip.card().budget();
+            if budget.own <= budget.budget && hip.card().pressure() < Pressure::Red {
+                break;
+            }
+            if !self.spill_one()? {
+                break;
+            }
+        }
+        if hip.card().pressure() > Pressure::Yellow {
+            return Ok(());
+        }
+        self.calm = self.calm.saturating_add(1);
+        if self.calm < CALM_RUNS {
+            return Ok(());
+        }
+        match self.advance_return() {
+            Err(error) if is_out_of_memory(&error) => {
+                self.returning = None;
+                self.calm = 0;
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Begins, continues or ends the return of a group.
+    fn advance_return(&mut self) -> GgmlResult<()> {
+        let Some(mut returning) = self.returning.take() else {
+            return self.begin_return();
+        };
+        // They had a whole run's time: what is not done by now is waited for.
+        for copying in returning.copying.drain(..) {
+            copying.pending.wait().map_err(failed("copying weights"))?;
+            returning.done.push((copying.desc, copying.buffer));
+        }
+        let mut bytes = 0usize;
+        while let Some(desc) = returning.waiting.pop_front() {
+            bytes = bytes.saturating_add(desc.byte_size());
+            if bytes > COPIED_IN_A_RUN && !returning.copying.is_empty() {
+                returning.waiting.push_front(desc);
+                break;
+            }
+            let copying = self.begin_copy(&returning.stream, desc)?;
+            returning.copying.push(copying);
+        }
+        if !returning.copying.is_empty() {
+            self.returning = Some(returning);
+            return Ok(());
+        }
+        self.end_return(returning)
+    }
+
+    fn begin_return(&mut self) -> GgmlResult<()> {
+        let next = self
+            .groups
+            .iter()
+            .position(|group| group.location == TensorLocation::Cpu && !group.stays);
+        let Some(index) = next else { return Ok(()) };
+        let hip = self.gpu.hip();
+        let left = hip.safe_alloc_size().map_err(failed("asking for the budget"))?;
+        let group = &self.groups[index];
+        // Room for half of it again stays, so that it need not leave at once.
+        if left < group.bytes.saturating_add(group.bytes / 2) {
+            return Ok(());
+        }
+        let stream = hip.create_stream(&format!("weights of {}", group.name));
+        let is_weight = |desc: &&TensorDesc| self.weights.contains(&desc.id);
+        self.returning = Some(Return {
+            group: index,
+            stream: stream.map_err(failed("making a stream"))?,
+            waiting: group.tensors.iter().filter(is_weight).cloned().collect(),
+            copying: Vec::new(),
+            done: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn begin_copy(&self, stream: &HipStream, desc: TensorDesc) -> GgmlResult<Copying> {
+        let bytes = self.cpu.root_bytes(desc.id, 0..desc.byte_size())?;
+        let label = format!("ggml {} {}", desc.id, desc.summary());
+        let buffer = HipBuffer::zeroed(stream, Elems(bytes.len()), &label).map_err(failed("returning weights"))?;
+        let pinned = PinnedBuffer::zeroed(self.gpu.hip(), Elems(bytes.len()), &label);
+        let mut pinned = pinned.map_err(failed("returning weights"))?;
+        pinned.copy_from_slice(bytes);
+        let pending = buffer
+            .upload_async(stream, pinned)
+            .map_err(failed("returning weights"))?;
+        Ok(Copying { desc, buffer, pending })
+    }
+
+    /// Copies a group's caches, which may have changed until now, and lets it be on the device.
+    fn end_return(&mut self, returning: Return) -> GgmlResult<()> {
+        let index = returning.group;
+        let tensors = self.groups[index].tensors.clone();
+        let result = returning
+            .done
+            .into_iter()
+            .try_for_each(|(desc, buffer)| self.gpu.bind(&desc, buffer))
+            .and_then(|()| {
+                let caches = tensors.iter().filter(|desc| !self.weights.contains(&desc.id));
+                let caches: Vec<&TensorDesc> = caches.collect();
+                for desc in caches {
+                    let bytes = self.cpu.read(desc.id)?;
+                    self.gpu.alloc(desc)?;
+                    self.gpu.write(desc.id, &bytes)?;
+                }
+                Ok(())
+            });
+        if let Err(error) = result {
+            // Nothing has left the host yet.
+            for desc in &tensors {
+                let _ = self.gpu.free(desc.id);
+            }
+            return Err(error);
+        }
+        for desc in tensors.iter().filter(|desc| !self.weights.contains(&desc.id)) {
+            self.cpu.free(desc.id)?;
+        }
+        self.groups[index].location = TensorLocation::Gpu;
+        self.generation += 1;
+        self.statistics.returns += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,249 @@
+//! Hybrid backend: one graph on a device and the CPU, under the device's memory budget.
+//!
+//! [`HostAccess::place`] names the groups of tensors that belong together, such as a layer's weights and its part of the KV cache. As
+//! many as the budget allows lie on the device; the others are computed on the CPU. While the program runs, groups move: to the host
+//! when the budget shrinks (a desktop that takes memory), back when there is room again. Nodes run where their weights lie; what one
+//! side computed and the other needs is copied between them. Results differ only as the two backends do.
+
+mod groups;
+mod memory;
+mod program;
+mod spans;
+mod statistics;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use groups::Group;
+pub use program::HybridProgram;
+use spans::Spans;
+pub use statistics::HybridStatistics;
+
+use crate::{
+    CpuBackend, GgmlBackend, GgmlError, GgmlResult, Graph, HipGgmlBackend, HostAccess, Op, SharedBytes, TensorDesc,
+    TensorGroup, TensorId,
+};
+
+/// Where a tensor lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TensorLocation {
+    /// In the device's memory.
+    Gpu,
+    /// In the host's memory.
+    Cpu,
+}
+
+impl TensorLocation {
+    const fn other(self) -> Self {
+        match self {
+            Self::Gpu => Self::Cpu,
+            Self::Cpu => Self::Gpu,
+        }
+    }
+}
+
+/// Runs graphs on a device as far as its memory reaches, and on the CPU.
+#[derive(Debug)]
+pub struct HybridBackend {
+    gpu: HipGgmlBackend,
+    cpu: CpuBackend,
+    /// Every tensor that has memory or is a view.
+    descs: HashMap<TensorId, TensorDesc>,
+    groups: Vec<Group>,
+    /// The group that a tensor is in.
+    group_of: HashMap<TensorId, usize>,
+    /// Tensors that were loaded and not written since: their bytes are on the host too, wherever their group is.
+    weights: HashSet<TensorId>,
+    /// Current bytes of every root that is in no group.
+    spans: HashMap<TensorId, Spans>,
+    /// Counts changes of places: programs made before the last are made anew.
+    generation: u64,
+    /// The device has no memory for a graph without groups: it runs on the CPU.
+    gpu_is_full: bool,
+    /// Runs since the budget was last exceeded.
+    calm: u32,
+    returning: Option<groups::Return>,
+    statistics: HybridStatistics,
+}
+
+impl HybridBackend {
+    /// A backend over both.
+    #[must_use]
+    pub fn new(gpu: HipGgmlBackend, cpu: CpuBackend) -> Self {
+        Self {
+            gpu,
+            cpu,
+            descs: HashMap::new(),
+            groups: Vec::new(),
+            group_of: HashMap::new(),
+            weights: HashSet::new(),
+            spans: HashMap::new(),
+            generation: 0,
+            gpu_is_full: false,
+            calm: 0,
+            returning: None,
+            statistics: HybridStatistics::default(),
+        }
+    }
+
+    /// The device's backend.
+    #[must_use]
+    pub const fn gpu(&self) -> &HipGgmlBackend {
+        &self.gpu
+    }
+
+    /// What has been done so far.
+    #[must_use]
+    pub const fn statistics(&self) -> &HybridStatistics {
+        &self.statistics
+    }
+
+    /// Where a tensor lies that is in a group; `None` for others, which lie where they are needed.
+    #[must_use]
+    pub fn location(&self, id: TensorId) -> Option<TensorLocation> {
+        let root = self.root(id).ok()?;
+        self.group_of.get(&root).map(|&group| self.groups[group].location)
+    }
+
+    /// Groups on the device, and all groups.
+    #[must_use]
+    pub fn groups_on_gpu(&self) -> (usize, usize) {
+        let on_gpu = self.groups.iter().filter(|group| group.location == TensorLocation::Gpu);
+        (on_gpu.count(), self.groups.len())
+    }
+
+    fn desc(&self, id: TensorId) -> GgmlResult<&TensorDesc> {
+        self.descs.get(&id).ok_or(GgmlError::UnknownTensor(id))
+    }
+
+    fn root(&self, id: TensorId) -> GgmlResult<TensorId> {
+        let mut at = id;
+        for _ in 0..=self.descs.len() {
+            match self.desc(at)?.view_of {
+                None => return Ok(at),
+                Some(base) => at = base,
+            }
+        }
+        Err(GgmlError::UnknownTensor(id))
+    }
+}
+
+impl GgmlBackend for HybridBackend {
+    /// Memory on the device. What lies on the host has none of this type.
+    type Buffer = <HipGgmlBackend as GgmlBackend>::Buffer;
+    type Program = HybridProgram;
+
+    fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
+        self.forget(desc.id);
+        self.descs.insert(desc.id, desc.clone());
+        match self.group_of.get(&desc.id) {
+            Some(&group) => self.alloc_in_group(group, desc),
+            // The device's part is made when a node there needs it.
+            None => self.cpu.alloc(desc),
+        }
+    }
+
+    fn bind(&mut self, desc: &TensorDesc, buffer: Self::Buffer) -> GgmlResult<()> {
+        self.forget(desc.id);
+        self.gpu.bind(desc, buffer)?;
+        self.cpu.alloc(desc)?;
+        self.descs.insert(desc.id, desc.clone());
+        let spans = self.spans.entry(desc.id).or_default();
+        spans.write(&(0..desc.byte_size()), TensorLocation::Gpu);
+        Ok(())
+    }
+
+    fn free(&mut self, id: TensorId) -> GgmlResult<()> {
+        self.desc(id)?;
+        self.forget(id);
+        Ok(())
+    }
+
+    fn tensor_desc(&self, id: TensorId) -> Option<&TensorDesc> {
+        self.descs.get(&id)
+    }
+
+    fn buffer(&self, id: TensorId) -> Option<&Self::Buffer> {
+        self.gpu.buffer(id)
+    }
+
+    fn buffer_mut(&mut self, id: TensorId) -> Option<&mut Self::Buffer> {
+        self.gpu.buffer_mut(id)
+    }
+
+    fn bind_view(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
+        self.cpu.bind_view(desc)?;
+        self.gpu.bind_view(desc)?;
+        self.descs.insert(desc.id, desc.clone());
+        Ok(())
+    }
+
+    fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
+        self.execute_node(op, inputs, outputs).map(drop)
+    }
+
+    fn compile(&mut self, graph: &Graph) -> GgmlResult<HybridProgram> {
+        Ok(HybridProgram::of(self, graph))
+    }
+
+    fn enqueue(&mut self, program: &mut HybridProgram) -> GgmlResult<()> {
+        self.rebalance()?;
+        self.run_hybrid(program)
+    }
+
+    fn synchronize(&mut self) -> GgmlResult<()> {
+        self.gpu.synchronize()
+    }
+}
+
+impl HostAccess for HybridBackend {
+    fn place(&mut self, groups: &[TensorGroup], scratch: usize) -> GgmlResult<()> {
+        self.place_groups(groups, scratch)
+    }
+
+    fn write(&mut self, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {
+        let root = self.root(id)?;
+        if let Some(&group) = self.group_of.get(&root) {
+            return self.write_in_group(group, id, bytes);
+        }
+        self.cpu.write(id, bytes)?;
+        let span = self.span(id)?;
+        self.spans.entry(root).or_default().write(&span, TensorLocation::Cpu);
+        Ok(())
+    }
+
+    fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {
+        let root = self.root(id)?;
+        match self.group_of.get(&root).map(|&group| self.groups[group].location) {
+            Some(TensorLocation::Gpu) => self.gpu.read(id),
+            Some(TensorLocation::Cpu) => self.cpu.read(id),
+            None => {
+                let span = self.span(id)?;
+                for part in self.missing(root, &span, TensorLocation::Cpu) {
+                    self.copy(root, &part, TensorLocation::Cpu)?;
+                }
+                self.cpu.read(id)
+            }
+        }
+    }
+
+    /// What the host and the device have left together.
+    fn available_bytes(&self) -> Option<usize> {
+        let gpu = self.gpu.available_bytes().unwrap_or(0);
+        self.cpu.available_bytes().map(|cpu| cpu.saturating_add(gpu))
+    }
+
+    fn load(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {
+        self.forget(desc.id);
+        self.cpu.load(desc, Arc::clone(&bytes))?;
+        self.descs.insert(desc.id, desc.clone());
+        match self.group_of.get(&desc.id) {
+            Some(&group) => self.load_in_group(group, desc, bytes),
+            None => {
+                let spans = self.spans.entry(desc.id).or_default();
+                spans.write(&(0..desc.byte_size()), TensorLocation::Cpu);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Programs of a hybrid backend: the first run decides where each node runs, the later ones repeat it.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::memory::{is_out_of_memory, is_stopped};
+use super::spans::Spans;
+use super::{HybridBackend, TensorLocation};
+use crate::cpu::CpuProgram;
+use crate::hip::HipProgram;
+use crate::{GgmlBackend, GgmlError, GgmlResult, Graph, Node, Op, TensorId};
+
+/// A graph's nodes for a device and the CPU.
+#[derive(Debug)]
+pub struct HybridProgram {
+    nodes: Vec<Node>,
+    /// Roots that the nodes write before they read them: what they hold before does not matter.
+    produced: Vec<TensorId>,
+    /// Other roots in no group that the nodes use.
+    given: Vec<TensorId>,
+    plan: Option<Plan>,
+}
+
+/// Where each node runs, and what is copied between.
+#[derive(Debug)]
+struct Plan {
+    /// [`HybridBackend::generation`] that it was made for.
+    generation: u64,
+    /// Current bytes of the given roots that it was made for, and after it.
+    before: Vec<Option<Spans>>,
+    after: Vec<(TensorId, Spans)>,
+    steps: Vec<Step>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Gpu(Range<usize>, HipProgram),
+    Cpu(Range<usize>, CpuProgram),
+    Copy(TensorId, Range<usize>, TensorLocation),
+}
+
+/// What a run that decides has done.
+#[derive(Debug)]
+pub(super) enum Traced {
+    Node(TensorLocation),
+    Copy(TensorId, Range<usize>, TensorLocation),
+}
+
+impl HybridProgram {
+    pub(super) fn of(backend: &HybridBackend, graph: &Graph) -> Self {
+        let nodes: Vec<Node> = graph.computing_nodes().cloned().collect();
+        let changed = graph.mutable_roots();
+        let roots = |ids: &[TensorId]| -> BTreeSet<TensorId> {
+            let roots = ids.iter().filter_map(|&id| graph.root(id));
+            roots.filter(|root| !backend.group_of.contains_key(root)).collect()
+        };
+        let mut produced = BTreeSet::new();
+        let mut given = BTreeSet::new();
+        for node in &nodes {
+            produced.extend(roots(&node.outputs).difference(&changed));
+            given.extend(roots(&node.inputs));
+            given.extend(roots(&node.outputs));
+        }
+        Self {
+            nodes,
+            given: given.difference(&produced).copied().collect(),
+            produced: produced.into_iter().collect(),
+            plan: None,
+        }
+    }
+}
+
+impl HybridBackend {
+    pub(super) fn run_hybrid(&mut self, program: &mut HybridProgram) -> GgmlResult<()> {
+        for root in &program.produced {
+            self.spans.remove(root);
+        }
+        let before = self.given(program);
+        match program.plan.take() {
+            Some(mut plan) if plan.generation == self.generation && plan.before == before => {
+                let result = self.run_plan(&program.nodes, &mut plan);
+                program.plan = Some(plan);
+                result
+            }
+            _ => {
+                let generation = self.generation;
+                let mut traced = Vec::new();
+                self.run_nodes(&program.nodes, 0, &mut traced)?;
+                if generation == self.generation {
+                    program.plan = Some(self.plan(program, before, &traced)?);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn given(&self, program: &HybridProgram) -> Vec<Option<Spans>> {
+        program.given.iter().map(|root| self.spans.get(root).cloned()).collect()
+    }
+
+    /// Runs nodes one by one from `first` on, and notes where, with the copies between.
+    fn run_nodes(&mut self, nodes: &[Node], first: usize, traced: &mut Vec<Traced>) -> GgmlResult<()> {
+        for node in &nodes[first..] {
+            traced.extend(self.execute_node(&node.op, &node.inputs, &node.outputs)?);
+        }
+        Ok(())
+    }
+
+    /// Runs a node where its operands lie, or where there is memory for it.
+    pub(super) fn execute_node(
+        &mut self,
+        op: &Op,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+    ) -> GgmlResult<Vec<Traced>> {
+        loop {
+            let side = self.side(inputs)?;
+            let error = match self.try_node(side, op, inputs, outputs) {
+                Ok(traced) => return Ok(traced),
+                Err(error) if side == TensorLocation::Cpu => return Err(error),
+                Err(error) => error,
+            };
+            if let GgmlError::Unimplemented { .. } = &error {
+                let reason = error.to_string();
+                *self.statistics.unsupported.entry(reason).or_default() += 1;
+                // A cache comes along with its group, and stays where the node can run.
+                if let Some(group) = self.group_of_cache(inputs)? {
+                    self.groups[group].stays = true;
+                    self.spill(group)?;
+                }
+                return self.try_node(TensorLocation::Cpu, op, inputs, outputs);
+            }
+            if is_stopped(&error) {
+                self.spill_all()?;
+                self.gpu_is_full = self.groups.is_empty();
+            } else if is_out_of_memory(&error) {
+                let none_left = !self.spill_one()?;
+                self.gpu_is_full = none_left && self.groups.is_empty();
+                if none_left && !self.gpu_is_full {
+                    return Err(error);
+                }
+            } else {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Where a node runs: where its weights and caches lie; without any, where its first operand is current.
+    fn side(&self, inputs: &[TensorId]) -> GgmlResult<TensorLocation> {
+        let mut weights = None;
+        for &id in inputs {
+            let root = self.root(id)?;
+            if let Some(&group) = self.group_of.get(&root) {
+                let location = self.groups[group].location;
+                if !self.weights.contains(&root) {
+                    return Ok(location);
+                }
+                // Weights are on the host in any case: a node with weights of two places runs there.
+                if weights != Some(TensorLocation::Cpu) {
+                    weights = Some(location);
+                }
+            }
+        }
+        if let Some(location) = weights {
+            return Ok(location);
+        }
+        let (on_gpu, groups) = self.groups_on_gpu();
+        if self.gpu_is_full || (groups > 0 && on_gpu == 0) {
+            return Ok(TensorLocation::Cpu);
+        }
+        for &id in inputs {
+            let (root, span) = (self.root(id)?, self.span(id)?);
+            let only = |side: TensorLocation| !self.missing(root, &span, side.other()).is_empty();
+            if only(TensorLocation::Gpu) {
+                return Ok(TensorLocation::Gpu);
+            }
+            if groups > 0 && only(TensorLocation::Cpu) {
+                return Ok(TensorLocation::Cpu);
+            }
+        }
+        Ok(TensorLocation::Gpu)
+    }
+
+    /// The group of an operand that is no weight.
+    fn group_of_cache(&self, inputs: &[TensorId]) -> GgmlResult<Option<usize>> {
+        for &id in inputs {
+            let root = self.root(id)?;
+            if let Some(&group) = self.group_of.get(&root)
+                && !self.weights.contains(&root)
+            {
+                return Ok(Some(group));
+            }
+        }
+        Ok(None)
+    }
+
+    fn try_node(
+        &mut self,
+        side: TensorLocation,
+        op: &Op,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+    ) -> GgmlResult<Vec<Traced>> {
+        let mut traced = Vec::new();
+        for &id in inputs {
+            let (root, span) = (self.root(id)?, self.span(id)?);
+            if self.group_of.contains_key(&root) {
+                continue;
+            }
+            if side == TensorLocation::Gpu {
+                self.ensure_on_gpu(root)?;
+            }
+            for part in self.missing(root, &span, side) {
+                self.copy(root, &part, side)?;
+                traced.push(Traced::Copy(root, part, side));
+            }
+        }
+        for &id in outputs {
+            let root = self.root(id)?;
+            if side == TensorLocation::Gpu && !self.group_of.contains_key(&root) {
+                self.ensure_on_gpu(root)?;
+            }
+        }
+        match side {
+            TensorLocation::Gpu => {
+                self.gpu.execute_op(op, inputs, outputs)?;
+                self.statistics.gpu_nodes += 1;
+            }
+            TensorLocation::Cpu => {
+                self.cpu.execute_op(op, inputs, outputs)?;
+                self.statistics.cpu_nodes += 1;
+            }
+        }
+        for &id in outputs {
+            let (root, span) = (self.root(id)?, self.span(id)?);
+            if !self.group_of.contains_key(&root) {
+                self.spans.entry(root).or_default().write(&span, side);
+            }
+        }
+        traced.push(Traced::Node(side));
+        Ok(traced)
+    }
+
+    /// Makes steps of what a run has done: nodes of one side with no copy between are one step.
+    fn plan(&self, program: &HybridProgram, before: Vec<Option<Spans>>, traced: &[Traced]) -> GgmlResult<Plan> {
+        let mut steps = Vec::new();
+        let mut next = 0;
+        let mut open: Option<(TensorLocation, usize)> = None;
+        let close = |open: &mut Option<(TensorLocation, usize)>, end: usize, steps: &mut Vec<Step>| -> GgmlResult<()> {
+            let Some((side, start)) = open.take() else {
+                return Ok(());
+            };
+            let nodes = &program.nodes[start..end];
+            steps.push(match side {
+                TensorLocation::Gpu => Step::Gpu(start..end, self.gpu.program_of(nodes.iter())?),
+                TensorLocation::Cpu => Step::Cpu(start..end, self.cpu.program_of(nodes.iter())?),
+            });
+            Ok(())
+        };
+        for event in traced {
+            match event {
+                Traced::Copy(root, span, to) => {
+                    close(&mut open, next, &mut steps)?;
+                    steps.push(Step::Copy(*root, span.clone(), *to));
+                }
+                Traced::Node(side) => {
+                    if open.is_some_and(|(other, _)| other != *side) {
+                        close(&mut open, next, &mut steps)?;
+                    }
+                    open.get_or_insert((*side, next));
+                    next += 1;
+                }
+            }
+        }
+        close(&mut open, next, &mut steps)?;
+        let roots = program.given.iter().chain(&program.produced);
+        let after = roots.filter_map(|&root| Some((root, self.spans.get(&root)?.clone())));
+        Ok(Plan {
+            generation: self.generation,
+            before,
+            after: after.collect(),
+            steps,
+        })
+    }
+
+    fn run_plan(&mut self, nodes: &[Node], plan: &mut Plan) -> GgmlResult<()> {
+        for index in 0..plan.steps.len() {
+            match &mut plan.steps[index] {
+                Step::Copy(root, span, to) => self.copy_bytes(*root, span, *to)?,
+                Step::Cpu(range, program) => {
+                    self.cpu.enqueue(program)?;
+                    self.statistics.cpu_nodes += range.len() as u64;
+                }
+                Step::Gpu(range, program) => match self.gpu.enqueue(program) {
+                    Ok(()) => self.statistics.gpu_nodes += range.len() as u64,
+                    // Nothing of a captured graph has been enqueued, so the rest can run elsewhere.
+                    Err(error) if program.is_captured() && (is_stopped(&error) || is_out_of_memory(&error)) => {
+                        let first = range.start;
+                        self.note_steps(nodes, &plan.steps[..index])?;
+                        self.spill_all()?;
+                        return self.run_nodes(nodes, first, &mut Vec::new());
+                    }
+                    Err(error) => return Err(error),
+                },
+            }
+        }
+        for (root, spans) in &plan.after {
+            self.spans.insert(*root, spans.clone());
+        }
+        Ok(())
+    }
+
+    /// Notes what steps have written and copied; a plan that ends as it should has its result noted already.
+    fn note_steps(&mut self, nodes: &[Node], steps: &[Step]) -> GgmlResult<()> {
+        for step in steps {
+            match step {
+                Step::Copy(root, span, _) => self.spans.entry(*root).or_default().copied(span),
+                Step::Gpu(range, _) => self.note_written(&nodes[range.clone()], TensorLocation::Gpu)?,
+                Step::Cpu(range, _) => self.note_written(&nodes[range.clone()], TensorLocation::Cpu)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that nodes have run on one side.
+    fn note_written(&mut self, nodes: &[Node], side: TensorLocation) -> GgmlResult<()> {
+        for &id in nodes.iter().flat_map(|node| &node.outputs) {
+            let (root, span) = (self.root(id)?, self.span(id)?);
+            if !self.group_of.contains_key(&root) {
+                self.spans.entry(root).or_default().write(&span, side);
+            }
+        }
+        Ok(())
+    }
+}
