@@ -1,6 +1,7 @@
 //! Every op on a device against the CPU backend, which has its own f64 tests (`tests/ops`).
 
 mod decoder;
+mod hybrid;
 mod program;
 #[path = "../common/weights.rs"]
 mod weights;

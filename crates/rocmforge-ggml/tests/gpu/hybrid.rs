@@ -1,0 +1,177 @@
+//! Hybrid backend: graphs without groups, nodes that a device cannot run, and groups that find no room.
+
+use rocmforge_ggml::{
+    CpuBackend, DType, GgmlBackend, Graph, HipGgmlBackend, HostAccess, HybridBackend, Layout, Op, TensorDesc, TensorGroup,
+    TensorId, TensorLocation, executor,
+};
+use rocmforge_runtime::{Bytes, Policy};
+use rocmforge_testkit::compare::{Tolerance, assert_close};
+use rocmforge_testkit::data::{rng, widen};
+use rocmforge_testkit::{GpuLease, LeaseOptions, gpu, gpu_with};
+
+fn hybrid(gpu: &GpuLease) -> HybridBackend {
+    let device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+    HybridBackend::new(device, CpuBackend::new())
+}
+
+/// `x * w + x`, three times.
+struct Products {
+    graph: Graph,
+    x: TensorId,
+    weights: Vec<TensorDesc>,
+    output: TensorId,
+}
+
+impl Products {
+    const SIDE: usize = 48;
+
+    fn new() -> Self {
+        let mut graph = Graph::new();
+        let side = Self::SIDE;
+        let x = graph.add_tensor(TensorDesc::f32([5, side]));
+        let mut output = x;
+        let mut weights = Vec::new();
+        for _ in 0..3 {
+            let weight = graph.add_tensor(TensorDesc::new([side, side], DType::F32, Layout::ColMajor));
+            weights.push(graph.tensor(weight).expect("there").clone());
+            let product = graph.push(Op::MatMul, &[output, weight]).expect("fits");
+            output = graph.push(Op::Add, &[product, output]).expect("fits");
+        }
+        graph.mark_output(output);
+        Self {
+            graph,
+            x,
+            weights,
+            output,
+        }
+    }
+
+    fn load<B: HostAccess>(&self, backend: &mut B) {
+        let mut random = rng(30);
+        for desc in &self.weights {
+            let values = random.vec(Self::SIDE * Self::SIDE);
+            let bytes: Vec<u8> = bytemuck::cast_slice(&values).to_vec();
+            backend.load(desc, std::sync::Arc::new(bytes)).expect("room");
+        }
+    }
+
+    fn run<B: HostAccess>(&self, backend: &mut B, program: &mut B::Program, seed: u64) -> Vec<f32> {
+        let x = rng(seed).vec(5 * Self::SIDE);
+        backend.write_f32(self.x, &x).expect("written");
+        executor::run_program(backend, program).expect("runs");
+        backend.read_f32(self.output).expect("read")
+    }
+
+    /// Three runs on a backend with so many groups on the device give what the CPU gives.
+    #[track_caller]
+    fn check(&self, backend: &mut HybridBackend, on_gpu: usize) {
+        let mut cpu = CpuBackend::new();
+        self.load(&mut cpu);
+        let expected = &mut executor::compile(&mut cpu, &self.graph).expect("compiles");
+        let program = &mut executor::compile(backend, &self.graph).expect("compiles");
+        for seed in 40..44 {
+            let found = self.run(backend, program, seed);
+            let expected = self.run(&mut cpu, expected, seed);
+            assert_close(&found, &widen(&expected), &[5, Self::SIDE], Tolerance::Absolute(1e-2));
+        }
+        assert_eq!(backend.groups_on_gpu().0, on_gpu);
+    }
+
+    fn groups(&self) -> Vec<TensorGroup> {
+        let group = |(index, desc): (usize, &TensorDesc)| TensorGroup {
+            name: format!("product {index}"),
+            tensors: vec![desc.clone()],
+        };
+        self.weights.iter().enumerate().map(group).collect()
+    }
+}
+
+#[test]
+fn a_graph_without_groups_runs_on_the_device() {
+    let gpu = gpu();
+    let products = Products::new();
+    let mut backend = hybrid(&gpu);
+    products.load(&mut backend);
+    products.check(&mut backend, 0);
+    let statistics = backend.statistics();
+    assert_eq!((statistics.gpu_nodes, statistics.cpu_nodes), (4 * 6, 0), "{statistics:?}");
+    assert!(backend.gpu().replays() > 0);
+}
+
+#[test]
+fn a_graph_without_groups_and_without_room_runs_on_the_cpu() {
+    let gpu = gpu_with(LeaseOptions {
+        policy: Policy::fixed(Bytes(0)),
+        ..LeaseOptions::default()
+    });
+    let products = Products::new();
+    let mut backend = hybrid(&gpu);
+    products.load(&mut backend);
+    products.check(&mut backend, 0);
+    assert_eq!(backend.statistics().gpu_nodes, 0);
+}
+
+#[test]
+fn groups_that_fit_lie_on_the_device_in_their_order() {
+    let products = Products::new();
+    let weight = products.weights[0].byte_size() as u64;
+    for room in 0..=3 {
+        let gpu = gpu_with(LeaseOptions {
+            policy: Policy::fixed(Bytes(room * weight + 20_000)),
+            ..LeaseOptions::default()
+        });
+        let mut backend = hybrid(&gpu);
+        let scratch = 20_000;
+        backend.place(&products.groups(), scratch).expect("a budget");
+        products.load(&mut backend);
+        for (index, desc) in products.weights.iter().enumerate() {
+            let expected = match index < room as usize {
+                true => TensorLocation::Gpu,
+                false => TensorLocation::Cpu,
+            };
+            assert_eq!(backend.location(desc.id), Some(expected), "weight {index} with room for {room}");
+        }
+        products.check(&mut backend, room as usize);
+        let budget = gpu.backend().card().budget();
+        assert!(budget.peak <= budget.budget, "{budget:?}");
+    }
+}
+
+#[test]
+fn a_node_that_the_device_cannot_run_is_run_by_the_cpu_and_counted() {
+    let gpu = gpu();
+    let mut graph = Graph::new();
+    let x = graph.add_tensor(TensorDesc::f32([6, 5]));
+    let part = graph.add_tensor(TensorDesc {
+        shape: vec![6, 3],
+        layout: Layout::Strided,
+        view_of: Some(x),
+        ..TensorDesc::f32([6, 5])
+    });
+    let doubled = graph.push(Op::Scale { factor: 2.0 }, &[x]).expect("fits");
+    // A view with gaps: no kernel reads that.
+    let scaled = graph.push(Op::Scale { factor: 3.0 }, &[part]).expect("fits");
+    let silu = graph.push(Op::Silu, &[scaled]).expect("fits");
+    graph.mark_output(doubled);
+    graph.mark_output(silu);
+    let mut backend = hybrid(&gpu);
+    let program = &mut executor::compile(&mut backend, &graph).expect("compiles");
+    let values = rng(50).vec(30);
+    for run in 1..=3 {
+        backend.write_f32(x, &values).expect("written");
+        executor::run_program(&mut backend, program).expect("runs");
+        let expected: Vec<f64> = values.iter().map(|&v| 2.0 * f64::from(v)).collect();
+        assert_close(&backend.read_f32(doubled).expect("read"), &expected, &[6, 5], Tolerance::Absolute(1e-6));
+        let rows = values.chunks(5).flat_map(|row| &row[..3]);
+        let expected: Vec<f64> = rows
+            .map(|&v| 3.0 * f64::from(v))
+            .map(|v| v / (1.0 + (-v).exp()))
+            .collect();
+        assert_close(&backend.read_f32(silu).expect("read"), &expected, &[6, 3], Tolerance::Absolute(1e-5));
+        assert_eq!(backend.statistics().cpu_nodes, run);
+    }
+    let unsupported = &backend.statistics().unsupported;
+    assert_eq!(unsupported.values().sum::<u64>(), 1, "asked once: {unsupported:?}");
+    assert!(unsupported.keys().all(|reason| reason.contains("hip backend does not do")), "{unsupported:?}");
+    assert!(backend.buffer(x).is_some());
+}
