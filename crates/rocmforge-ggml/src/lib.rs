@@ -30,6 +30,7 @@ mod dtype;
 mod error;
 pub mod executor;
 mod graph;
+mod graph_views;
 mod hip;
 mod indices;
 mod op;
@@ -44,10 +45,12 @@ mod validate;
 pub use backend::{GgmlBackend, HostAccess, Strictness};
 pub use cpu::{CpuBackend, SharedBytes};
 pub use dtype::DType;
-pub use error::{GgmlError, GgmlResult};
+pub use error::{GgmlError, GgmlResult, Operands};
 pub use graph::{Graph, Node};
 pub use hip::HipGgmlBackend;
-pub use op::Op;
-pub use params::{Attention, AttentionMask, Gelu, PagedAttention, Rope, RopeScaling, RopeStyle};
+pub use op::{DiagFill, GluKind, MAX_DIMS, Op, SortOrder, Unary};
+pub use params::{
+    Attention, AttentionMask, FlashAttnExt, PagedAttention, Rope, RopeScaling, RopeStyle, SoftMax, alibi_slope,
+};
 pub use tensor::{Layout, TensorDesc, TensorId};
 pub use validate::validate_graph;

@@ -193,6 +193,7 @@ impl GgmlBackend for HipGgmlBackend {
                 expected: "1 output",
                 inputs: inputs.len(),
                 outputs: outputs.len(),
+                operands: descs.into_iter().collect(),
             });
         };
         if self.slots.desc(output)?.element_count() == 0 {
