@@ -213,11 +213,12 @@ impl TensorDesc {
                 return fail("a row must be a whole number of blocks");
             }
         }
-        if !self.byte_offset.is_multiple_of(if self.dtype.is_quantized() {
-            2
-        } else {
-            self.dtype.block_bytes()
-        }) {
+        // Scales of two bytes; MXFP4's blocks of 17 bytes are bytes all through.
+        let alignment = match self.dtype.block_bytes() {
+            bytes if !self.dtype.is_quantized() => bytes,
+            bytes => 2 - bytes % 2,
+        };
+        if !self.byte_offset.is_multiple_of(alignment) {
             return fail("the byte offset is not aligned to the element");
         }
         if !self.is_view() && self.byte_offset != 0 {

@@ -73,16 +73,28 @@ fn write_integers(values: &[i64], to: DType) -> Vec<u8> {
     }
 }
 
+/// The f32 next to `value` whose last bit is odd where `value` is not exact: rounding that again to a shorter type gives what rounding
+/// `value` once would (Boldo and Melquiond 2005, "When double rounding is odd").
+fn to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    let wide = f64::from(near);
+    if wide == value || near.is_nan() || value.is_infinite() {
+        return near;
+    }
+    let toward_zero = near.to_bits() - u32::from(wide.abs() > value.abs());
+    f32::from_bits(toward_zero | 1)
+}
+
 fn reals_to(values: &[f64], to: DType) -> GgmlResult<Vec<u8>> {
     match to {
         DType::F64 => Ok(values.iter().flat_map(|&v| v.to_ne_bytes()).collect()),
         DType::F16 => Ok(values
             .iter()
-            .flat_map(|&v| f16::from_f64(v).to_bits().to_ne_bytes())
+            .flat_map(|&v| f16::from_f32(to_odd(v)).to_bits().to_ne_bytes())
             .collect()),
         DType::Bf16 => Ok(values
             .iter()
-            .flat_map(|&v| bf16::from_f64(v).to_bits().to_ne_bytes())
+            .flat_map(|&v| bf16::from_f32(to_odd(v)).to_bits().to_ne_bytes())
             .collect()),
         _ if is_integer(to) => Ok(write_integers(
             &values.iter().map(|&v| v as i64).collect::<Vec<_>>(),

@@ -1,6 +1,12 @@
 //! CPU ops against f64 references, at odd shapes.
 
+mod attention;
 mod decoder;
+mod elements;
+mod harness;
+mod moves;
+mod products;
+mod reductions;
 #[path = "../common/weights.rs"]
 mod weights;
 
