@@ -185,8 +185,10 @@ impl TensorDesc {
         if self.strides.len() != self.shape.len() {
             return fail("there must be one stride per dimension");
         }
-        if self
-            .byte_size()
+        // Also the elements one by one: a stride of 0 holds many in little memory, and results have memory for each.
+        let each = self.element_count().saturating_mul(self.dtype.block_bytes()) / self.dtype.block_len();
+        if each
+            .max(self.byte_size())
             .checked_add(self.byte_offset)
             .is_none_or(|n| n > isize::MAX as usize)
         {

@@ -94,24 +94,6 @@ impl CpuBackend {
         let (start, end) = span(buffer.bytes().len(), desc)?;
         Ok(&buffer.bytes()[start..end])
     }
-
-    /// Writes rows in place: the only op whose output is too large to be copied.
-    fn set_rows(&mut self, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let root = self.slots.root(output)?;
-        let target = self.slots.desc(output)?.clone();
-        let mut buffer = self.slots.take(root)?;
-        let mut run = || {
-            let (src, ids) = (self.slots.desc(inputs[0])?, self.slots.desc(inputs[2])?);
-            let src = Operand::strided(src, self.bytes(src)?);
-            let ids = Operand::strided(ids, self.bytes(ids)?);
-            let bytes = buffer.bytes_mut();
-            let (start, end) = span(bytes.len(), &target)?;
-            rows::set_rows(&src, &ids, &target, &mut bytes[start..end])
-        };
-        let result = run();
-        self.slots.give_back(root, buffer);
-        result
-    }
 }
 
 /// First byte and end of a tensor in a buffer of `len` bytes.
@@ -176,20 +158,20 @@ impl GgmlBackend for CpuBackend {
             .iter()
             .map(|&id| self.slots.desc(id))
             .collect::<GgmlResult<Vec<_>>>()?;
-        crate::shape::infer(0, op, &descs)?;
-        if *op == Op::SetRows {
-            return self.set_rows(inputs, output);
-        }
-
         let target = self.slots.desc(output)?.clone();
+        crate::shape::infer(0, op, &descs)?.check_output(0, op, &descs, &target, false)?;
+        if target.element_count() == 0 {
+            return Ok(());
+        }
         let root = self.slots.root(output)?;
-        // An input in the output's own buffer is copied first: the op may overwrite it while it reads. What CPY writes to is not read.
+        // An input in the output's own buffer is copied first: the op may overwrite it while it reads. What is
+        // only written is not.
         let copies = inputs
             .iter()
             .enumerate()
             .map(|(operand, &id)| {
                 let desc = self.slots.desc(id)?;
-                let written = operand == 1 && matches!(op, Op::Cpy { .. });
+                let written = operand == 1 && matches!(op, Op::Cpy { .. } | Op::SetRows);
                 Ok(match self.slots.root(id)? == root {
                     true if written => Some(CpuBuffer::zeroed(0)),
                     true => Some(CpuBuffer::from_bytes(self.bytes(desc)?)),
@@ -231,6 +213,9 @@ impl CpuBackend {
         let bytes = buffer.bytes_mut();
         let (start, end) = span(bytes.len(), target)?;
         let bytes = &mut bytes[start..end];
+        if *op == Op::SetRows {
+            return rows::set_rows(&operands[0], &operands[2], target, bytes);
+        }
         if let Some(units) = moves::run(op, &operands, target)? {
             output::store_units(&units, target, bytes);
             return Ok(());

@@ -92,6 +92,10 @@ pub(super) fn mul_mat_id(
     if n == 0 || tokens == 0 || used == 0 {
         return Ok(());
     }
+    if k == 0 {
+        out.fill(0.0);
+        return Ok(());
+    }
     let per_token = x.shape[1];
     let values = x.f32();
     let mut rows_of: Vec<Vec<usize>> = vec![Vec::new(); count];
