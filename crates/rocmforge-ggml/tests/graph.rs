@@ -353,6 +353,57 @@ fn optimized_graphs_give_the_same_bits() {
     assert_eq!(build(false), build(true));
 }
 
+/// The seeds' names stand where variants would: in values, in patterns, and with the parameters that they had.
+#[test]
+fn the_seeds_names_of_ops_work() {
+    for (seed, name) in [
+        (Op::MatMul, "MUL_MAT"),
+        (Op::MatMulQ4_0, "MUL_MAT"),
+        (Op::MatMulQ8_0, "MUL_MAT"),
+        (Op::GetRows, "GET_ROWS"),
+        (Op::Add, "ADD"),
+        (Op::Mask, "ADD"),
+        (Op::Scale { factor: 2.0 }, "SCALE"),
+        (Op::LayerNorm { eps: 1e-5 }, "NORM"),
+        (Op::RmsNorm { eps: 1e-5 }, "RMS_NORM"),
+        (Op::Softmax, "SOFT_MAX"),
+        (Op::SwiGlu, "SWIGLU"),
+        (Op::GeGlu, "GEGLU"),
+        (Op::Reshape, "RESHAPE"),
+        (Op::View, "VIEW"),
+        (Op::Copy, "CPY"),
+        (Op::ArgMax, "ARGMAX"),
+        (Op::Accumulate { offset: 0 }, "ACC"),
+    ] {
+        assert_eq!(seed.name(), name, "{seed:?}");
+    }
+    let products = |op: &Op| matches!(*op, Op::MatMul | Op::MatMulQ4_0 | Op::MatMulQ8_0);
+    assert!(products(&Op::MulMat) && !products(&Op::Softmax));
+}
+
+#[test]
+fn signatures_tell_parameters_apart() {
+    let pad = |right| Op::Pad { left: [0; 4], right };
+    let different = [
+        Op::Clamp { min: 0.0, max: 1.0 },
+        Op::Clamp { min: 0.0, max: 2.0 },
+        Op::SwiGlu,
+        Op::GeGlu,
+        pad([0; 4]),
+        pad([0, 0, 0, 1]),
+        Op::Permute { axes: [0, 1, 2, 3] },
+        Op::Permute { axes: [1, 0, 2, 3] },
+        Op::Copy,
+        Op::Cpy { to: Some(DType::F32) },
+        Op::Cpy { to: Some(DType::F16) },
+    ];
+    for (i, a) in different.iter().enumerate() {
+        for (j, b) in different.iter().enumerate() {
+            assert_eq!(a.signature() == b.signature(), i == j, "{a:?} and {b:?}");
+        }
+    }
+}
+
 #[test]
 fn validation_names_node_op_and_both_shapes() {
     let mut g = Graph::new();

@@ -72,6 +72,10 @@ pub(super) fn broadcast(
         for (index, (o, x)) in rows.enumerate() {
             let at = part_of(first + index, outer, parts, true) * repeated;
             let y = &y[at..at + repeated];
+            if let &[y] = y {
+                o.iter_mut().zip(x).for_each(|(o, &x)| *o = f(x, y));
+                continue;
+            }
             for (o, x) in o.chunks_mut(repeated).zip(x.chunks(repeated)) {
                 for ((o, &x), &y) in o.iter_mut().zip(x).zip(y) {
                     *o = f(x, y);

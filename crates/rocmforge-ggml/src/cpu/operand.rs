@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use half::{bf16, f16};
 use rocmforge_gguf::blocks;
 
+use super::convert::halves_to_f32;
 use super::strides::{each_offset, each_pair, row_major};
 use crate::{DType, TensorDesc};
 
@@ -67,6 +68,12 @@ impl<'a> Operand<'a> {
                 Cow::Borrowed(words) => Cow::Borrowed(bytemuck::cast_slice(words)),
                 Cow::Owned(words) => Cow::Owned(bytemuck::allocation::cast_vec(words)),
             },
+            DType::F16 | DType::Bf16 if self.is_contiguous() => {
+                let bits: &[u16] = bytemuck::cast_slice(self.bytes);
+                let mut out = vec![0.0; bits.len()];
+                halves_to_f32(self.dtype, bits, &mut out);
+                Cow::Owned(out)
+            }
             DType::F16 => Cow::Owned(self.numbers(|b: [u8; 2]| f16::from_bits(u16::from_ne_bytes(b)).to_f32())),
             DType::Bf16 => Cow::Owned(self.numbers(|b: [u8; 2]| bf16::from_bits(u16::from_ne_bytes(b)).to_f32())),
             DType::F64 => Cow::Owned(self.numbers(|b: [u8; 8]| f64::from_ne_bytes(b) as f32)),

@@ -1,5 +1,6 @@
 //! Results into the memory of an output: in its type, under its strides.
 
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use half::{bf16, f16};
 use rocmforge_gguf::blocks;
 
@@ -11,14 +12,14 @@ use crate::{DType, GgmlError, GgmlResult, TensorDesc};
 pub(super) fn encode(to: DType, values: &[f32]) -> GgmlResult<Vec<u8>> {
     match to {
         DType::F32 => Ok(bytemuck::cast_slice(values).to_vec()),
-        DType::F16 => Ok(values
-            .iter()
-            .flat_map(|&v| f16::from_f32(v).to_bits().to_ne_bytes())
-            .collect()),
-        DType::Bf16 => Ok(values
-            .iter()
-            .flat_map(|&v| bf16::from_f32(v).to_bits().to_ne_bytes())
-            .collect()),
+        DType::F16 | DType::Bf16 => {
+            let mut bits = vec![0u16; values.len()];
+            match to {
+                DType::F16 => bits.reinterpret_cast_mut::<f16>().convert_from_f32_slice(values),
+                _ => bits.reinterpret_cast_mut::<bf16>().convert_from_f32_slice(values),
+            }
+            Ok(bytemuck::cast_slice(&bits).to_vec())
+        }
         _ => {
             let failed = |source: Box<dyn std::error::Error + Send + Sync>| GgmlError::Backend {
                 backend: super::NAME,

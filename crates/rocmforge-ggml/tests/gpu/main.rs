@@ -3,6 +3,7 @@
 mod decoder;
 #[path = "../common/weights.rs"]
 mod weights;
+mod without_kernel;
 
 use rocmforge_ggml::{
     Attention, AttentionMask, CpuBackend, DType, GgmlBackend, GgmlError, Graph, HipGgmlBackend, HostAccess, Layout, Op,
