@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::error::Operands;
 use crate::{DType, GgmlError, GgmlResult, Graph, Node, Op, SharedBytes, TensorDesc, TensorId};
 
 /// How closely a graph is checked before it runs on a backend.
@@ -186,6 +187,7 @@ pub trait HostAccess: GgmlBackend {
                 operand: 0,
                 expected: "F32",
                 found: dtype,
+                operands: Operands::default(),
             });
         }
         Ok(bytemuck::allocation::pod_collect_to_vec(&self.read(id)?))

@@ -121,6 +121,25 @@ impl DType {
         }
     }
 
+    /// Whether this is F32, F16 or BF16: the types that ops compute on.
+    #[must_use]
+    pub const fn is_plain_float(self) -> bool {
+        matches!(self, Self::F32 | Self::F16 | Self::Bf16)
+    }
+
+    /// Whether an element is one number, and no part of a block.
+    #[must_use]
+    pub const fn is_plain_number(self) -> bool {
+        !self.is_quantized()
+    }
+
+    /// Whether f32 values can be stored in this type: the plain floats, and the block formats that `rocmforge-gguf` encodes.
+    #[must_use]
+    pub fn is_encodable(self) -> bool {
+        let encoder = || self.tensor_type().is_some_and(rocmforge_gguf::blocks::can_quantize);
+        self.is_plain_float() || (self.is_quantized() && encoder())
+    }
+
     /// Bytes of a row of `elements`; `None` if the row is no whole number of blocks, or on overflow.
     #[must_use]
     pub const fn row_bytes(self, elements: usize) -> Option<usize> {

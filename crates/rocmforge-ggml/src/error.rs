@@ -1,6 +1,32 @@
 //! The one error type of this crate.
 
-use crate::{DType, TensorId};
+use std::fmt;
+
+use crate::{DType, TensorDesc, TensorId};
+
+/// Types and shapes of a node's operands, for messages: ` (operands F32 [2, 3] and F16 [4])`, or nothing where they are not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Operands(Vec<(DType, Vec<usize>)>);
+
+impl<'a> FromIterator<&'a TensorDesc> for Operands {
+    fn from_iter<T: IntoIterator<Item = &'a TensorDesc>>(descs: T) -> Self {
+        Self(descs.into_iter().map(|desc| (desc.dtype, desc.shape.clone())).collect())
+    }
+}
+
+impl fmt::Display for Operands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (dtype, shape)) in self.0.iter().enumerate() {
+            let before = match index {
+                0 => " (operands ",
+                _ if index + 1 == self.0.len() => " and ",
+                _ => ", ",
+            };
+            write!(f, "{before}{dtype} {shape:?}")?;
+        }
+        if self.0.is_empty() { Ok(()) } else { f.write_str(")") }
+    }
+}
 
 /// What can be wrong with a graph, or go wrong when it runs. Every variant says where and with which figures.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +47,7 @@ pub enum GgmlError {
         rule: &'static str,
     },
     /// An op has too few or too many inputs or outputs.
-    #[error("node {node} ({op}): takes {expected}, but has {inputs} inputs and {outputs} outputs")]
+    #[error("node {node} ({op}): takes {expected}, but has {inputs} inputs and {outputs} outputs{operands}")]
     InvalidArity {
         /// Index of the node.
         node: usize,
@@ -33,9 +59,11 @@ pub enum GgmlError {
         inputs: usize,
         /// Outputs given.
         outputs: usize,
+        /// The inputs.
+        operands: Operands,
     },
     /// An operand has the wrong element type.
-    #[error("node {node} ({op}): operand {operand} must be {expected}, but it is {found}")]
+    #[error("node {node} ({op}): operand {operand} must be {expected}, but it is {found}{operands}")]
     InvalidDType {
         /// Index of the node.
         node: usize,
@@ -47,9 +75,11 @@ pub enum GgmlError {
         expected: &'static str,
         /// What it got.
         found: DType,
+        /// The inputs.
+        operands: Operands,
     },
     /// A parameter of an op makes no sense.
-    #[error("node {node} ({op}): parameter {parameter} = {value} is not usable: {rule}")]
+    #[error("node {node} ({op}): parameter {parameter} = {value} is not usable: {rule}{operands}")]
     InvalidParameter {
         /// Index of the node.
         node: usize,
@@ -61,6 +91,8 @@ pub enum GgmlError {
         value: f64,
         /// What is asked of it.
         rule: &'static str,
+        /// The inputs.
+        operands: Operands,
     },
     /// A descriptor contradicts itself or its buffer.
     #[error("tensor {}: {rule} (shape {shape:?}, strides {strides:?}, byte offset {byte_offset}, {dtype})", tensor.0)]
@@ -79,7 +111,7 @@ pub enum GgmlError {
         rule: &'static str,
     },
     /// The graph itself is wrong: order, missing tensors, two writers.
-    #[error("node {node} ({op}): {rule} (tensor {})", tensor.0)]
+    #[error("node {node} ({op}): {rule} (tensor {}){operands}", tensor.0)]
     InvalidGraph {
         /// Index of the node.
         node: usize,
@@ -89,6 +121,8 @@ pub enum GgmlError {
         tensor: TensorId,
         /// What is wrong.
         rule: &'static str,
+        /// The inputs that exist.
+        operands: Operands,
     },
     /// No such tensor in the graph or in the backend.
     #[error("tensor {} does not exist here: add it to the graph, or allocate or bind it first", .0.0)]
@@ -138,8 +172,8 @@ pub enum GgmlError {
         /// What it cannot do.
         what: String,
     },
-    /// The backend failed; the source has the figures (an allocation over budget, a device error).
-    #[error("the {backend} backend failed at {at}")]
+    /// The backend failed; the source, which the message repeats, has the figures (an allocation over budget, a device error).
+    #[error("the {backend} backend failed at {at}: {source}")]
     Backend {
         /// Name of the backend.
         backend: &'static str,

@@ -30,6 +30,7 @@ mod dtype;
 mod error;
 pub mod executor;
 mod graph;
+mod graph_views;
 mod hip;
 mod hybrid;
 mod indices;
@@ -45,11 +46,13 @@ mod validate;
 pub use backend::{GgmlBackend, HostAccess, NodeList, Strictness, TensorGroup};
 pub use cpu::{CpuBackend, CpuProgram, SharedBytes};
 pub use dtype::DType;
-pub use error::{GgmlError, GgmlResult};
+pub use error::{GgmlError, GgmlResult, Operands};
 pub use graph::{Graph, Node};
 pub use hip::{HipGgmlBackend, HipProgram};
 pub use hybrid::{HybridBackend, HybridProgram, HybridStatistics, TensorLocation};
-pub use op::Op;
-pub use params::{Attention, AttentionMask, Gelu, PagedAttention, Rope, RopeScaling, RopeStyle};
+pub use op::{DiagFill, GluKind, MAX_DIMS, Op, SortOrder, Unary};
+pub use params::{
+    Attention, AttentionMask, FlashAttnExt, PagedAttention, Rope, RopeScaling, RopeStyle, SoftMax, alibi_slope,
+};
 pub use tensor::{Layout, TensorDesc, TensorId};
 pub use validate::validate_graph;

@@ -1,13 +1,4 @@
-//! Parameters of ops: which GELU, rotary embedding, attention.
-
-/// Which of GELU's two definitions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Gelu {
-    /// `x/2 * (1 + erf(x / sqrt 2))`: BERT's.
-    Erf,
-    /// The tanh approximation: GPT-2's and Gemma's.
-    Tanh,
-}
+//! Parameters of ops: rotary embedding, softmax, attention.
 
 /// How rotary embedding pairs up the elements of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -121,6 +112,61 @@ impl Rope {
         let magnitude = f64::from(self.magnitude);
         (cos * magnitude, sin * magnitude)
     }
+}
+
+/// Parameters of [`crate::Op::SoftMax`]: the softmax of each row of `x * scale + slope * mask`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SoftMax {
+    /// Factor on the input.
+    pub scale: f32,
+    /// ALiBi's largest bias; 0: every slope is 1. Else the slope of head `h` (third dimension from the last, `n` of them) is
+    /// [`alibi_slope`]`(max_bias, n, h)`; needs a mask.
+    pub max_bias: f32,
+    /// A second input, f32 or f16, is added: `[.., rows' >= rows, cols]`, whose leading dimensions divide the input's and repeat.
+    pub mask: bool,
+    /// The last input, f32 `[heads]`: one more logit for the rows of each head, that takes weight and has no column.
+    pub sinks: bool,
+}
+
+impl SoftMax {
+    /// Softmax of the input alone.
+    pub const PLAIN: Self = Self {
+        scale: 1.0,
+        max_bias: 0.0,
+        mask: false,
+        sinks: false,
+    };
+}
+
+/// Parameters of [`crate::Op::FlashAttnExt`]: `softmax(c * tanh(q k * scale / c) + slope * mask) v`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlashAttnExt {
+    /// Factor on the scores, usually `1 / sqrt(hsk)`.
+    pub scale: f32,
+    /// ALiBi's largest bias, as in [`SoftMax`].
+    pub max_bias: f32,
+    /// The bound `c` of the scores; 0: none.
+    pub softcap: f32,
+    /// A fourth input, f32 or f16, is added to the scores: `[.., n' >= n, kv]`, whose leading dimensions divide `[b, heads]` and repeat.
+    pub mask: bool,
+    /// The last input, f32 `[heads]`, as in [`SoftMax`].
+    pub sinks: bool,
+}
+
+/// ALiBi's slope of head `h` of `n` (Press et al. 2022, and its rule for an `n` that is no power of two): with `p` the largest power
+/// of two up to `n`, `2^(-max_bias (h+1) / p)` for the first `p` heads and `2^(-max_bias (2(h-p)+1) / 2p)` for the others; 1 without bias.
+#[must_use]
+pub fn alibi_slope(max_bias: f32, n: usize, h: usize) -> f32 {
+    if max_bias <= 0.0 || n == 0 {
+        return 1.0;
+    }
+    let p = 1usize << n.ilog2();
+    let exponent = if h < p {
+        (h + 1) as f64 / p as f64
+    } else {
+        (2 * (h - p) + 1) as f64 / (2 * p) as f64
+    };
+    (-f64::from(max_bias) * exponent).exp2() as f32
 }
 
 /// Which keys a query may see, besides causality.

@@ -107,7 +107,7 @@ impl TensorDesc {
         if self.element_count() == 0 {
             return 0;
         }
-        if self.dtype.is_quantized() {
+        if self.dtype.is_quantized() && self.layout != Layout::Strided {
             let row = self.contiguous_run();
             let blocks = row
                 .div_ceil(self.dtype.block_len())
@@ -119,7 +119,18 @@ impl TensorDesc {
             .iter()
             .zip(&self.strides)
             .fold(0usize, |n, (&d, &s)| n.saturating_add((d - 1).saturating_mul(s)));
-        last.saturating_add(1).saturating_mul(self.dtype.block_bytes())
+        let blocks = last.saturating_add(1).div_ceil(self.dtype.block_len());
+        blocks.saturating_mul(self.dtype.block_bytes())
+    }
+
+    /// The dimension along which a block format's blocks lie: the one with stride 1, of whole blocks; `None` if there is none, or if
+    /// another dimension's neighbours are no whole number of blocks apart.
+    pub(crate) fn block_dim(&self) -> Option<usize> {
+        let block = self.dtype.block_len();
+        let dims = self.shape.iter().zip(&self.strides);
+        let run = dims.clone().rposition(|(&d, &s)| s == 1 && d.is_multiple_of(block))?;
+        let whole = |(at, (&d, s)): (usize, (&usize, &usize))| at == run || d <= 1 || s.is_multiple_of(block);
+        dims.enumerate().all(whole).then_some(run)
     }
 
     /// Elements of the dimension whose neighbours are adjacent in memory: the last, or the last but one if column-major.
@@ -174,8 +185,10 @@ impl TensorDesc {
         if self.strides.len() != self.shape.len() {
             return fail("there must be one stride per dimension");
         }
-        if self
-            .byte_size()
+        // Also the elements one by one: a stride of 0 holds many in little memory, and results have memory for each.
+        let each = self.element_count().saturating_mul(self.dtype.block_bytes()) / self.dtype.block_len();
+        if each
+            .max(self.byte_size())
             .checked_add(self.byte_offset)
             .is_none_or(|n| n > isize::MAX as usize)
         {
@@ -195,19 +208,19 @@ impl TensorDesc {
             _ => {}
         }
         if self.dtype.is_quantized() {
-            let matrix = self.layout == Layout::ColMajor && self.shape.len() == 2;
-            if self.layout != Layout::RowMajor && !matrix {
-                return fail("a block format is row-major, or a column-major matrix");
+            if self.layout == Layout::Strided && self.block_dim().is_none() {
+                return fail("a block format's blocks must lie along one dimension, and rows be whole blocks apart");
             }
-            if self.dtype.row_bytes(self.contiguous_run()).is_none() {
+            if self.layout != Layout::Strided && self.dtype.row_bytes(self.contiguous_run()).is_none() {
                 return fail("a row must be a whole number of blocks");
             }
         }
-        if !self.byte_offset.is_multiple_of(if self.dtype.is_quantized() {
-            2
-        } else {
-            self.dtype.block_bytes()
-        }) {
+        // Scales of two bytes; MXFP4's blocks of 17 bytes are bytes all through.
+        let alignment = match self.dtype.block_bytes() {
+            bytes if !self.dtype.is_quantized() => bytes,
+            bytes => 2 - bytes % 2,
+        };
+        if !self.byte_offset.is_multiple_of(alignment) {
             return fail("the byte offset is not aligned to the element");
         }
         if !self.is_view() && self.byte_offset != 0 {
@@ -230,7 +243,7 @@ impl fmt::Display for TensorId {
 }
 
 /// Strides in elements of a tensor without gaps; saturate.
-fn contiguous_strides(shape: &[usize], layout: Layout) -> Vec<usize> {
+pub(crate) fn contiguous_strides(shape: &[usize], layout: Layout) -> Vec<usize> {
     let mut strides = vec![1usize; shape.len()];
     let rank = shape.len();
     if layout == Layout::ColMajor && rank >= 2 {
@@ -250,7 +263,7 @@ fn contiguous_strides(shape: &[usize], layout: Layout) -> Vec<usize> {
 }
 
 /// Whether two lists of strides give every element the same address: a dimension of one element may have any stride.
-fn same_addresses(shape: &[usize], a: &[usize], b: &[usize]) -> bool {
+pub(crate) fn same_addresses(shape: &[usize], a: &[usize], b: &[usize]) -> bool {
     a.len() == shape.len()
         && b.len() == shape.len()
         && (shape.contains(&0) || shape.iter().zip(a.iter().zip(b)).all(|(&d, (x, y))| d <= 1 || x == y))

@@ -13,16 +13,21 @@ pub fn validate_graph(graph: &Graph, strictness: Strictness) -> GgmlResult<()> {
     for desc in graph.tensors() {
         check_tensor(graph, desc)?;
     }
+    if let Some(id) = graph.get_outputs().into_iter().find(|&id| graph.tensor(id).is_none()) {
+        return Err(GgmlError::UnknownTensor(id));
+    }
     let mut pending: BTreeSet<TensorId> = graph.nodes.iter().flat_map(written).collect();
     let mut done = BTreeSet::new();
     // The tensor through which memory that was changed in place is read: its last writer's output.
     let mut current: BTreeMap<TensorId, TensorId> = BTreeMap::new();
     for (index, node) in graph.nodes.iter().enumerate() {
+        let operands = || node.inputs.iter().filter_map(|&id| graph.tensor(id)).collect();
         let fault = |tensor, rule| GgmlError::InvalidGraph {
             node: index,
             op: node.op.name(),
             tensor,
             rule,
+            operands: operands(),
         };
         for &id in node.inputs.iter().chain(&node.outputs) {
             if graph.tensor(id).is_none() {
@@ -36,10 +41,14 @@ pub fn validate_graph(graph: &Graph, strictness: Strictness) -> GgmlResult<()> {
                 expected: "an output",
                 inputs: node.inputs.len(),
                 outputs: 0,
+                operands: operands(),
             });
         }
         for &id in &node.inputs {
-            if pending.contains(&id) && !done.contains(&id) {
+            if node.outputs.contains(&id) && !node.op.writes_second_input(node.inputs.len()) {
+                return Err(fault(id, "the node reads its own output"));
+            }
+            if chain(graph, id).any(|base| pending.contains(&base)) {
                 return Err(fault(id, "the tensor is read before a later node writes it"));
             }
             let writer = graph.root(id).and_then(|root| current.get(&root));
@@ -56,7 +65,7 @@ pub fn validate_graph(graph: &Graph, strictness: Strictness) -> GgmlResult<()> {
             }
             pending.remove(&id);
         }
-        if node.op.has_effect() {
+        if node.op.writes_second_input(node.inputs.len()) {
             current.extend(node.outputs.iter().filter_map(|&id| Some((graph.root(id)?, id))));
         }
         if strictness == Strictness::Strict {
@@ -68,15 +77,13 @@ pub fn validate_graph(graph: &Graph, strictness: Strictness) -> GgmlResult<()> {
 
 /// Whether `id` is `base` or a view of it.
 fn is_or_views(graph: &Graph, id: TensorId, base: TensorId) -> bool {
-    let mut at = Some(id);
-    for _ in 0..=graph.next_id().0 {
-        match at {
-            Some(id) if id == base => return true,
-            Some(id) => at = graph.tensor(id).and_then(|desc| desc.view_of),
-            None => return false,
-        }
-    }
-    false
+    chain(graph, id).any(|id| id == base)
+}
+
+/// The tensor, what it is a view of, and so on to the owner of the memory.
+fn chain(graph: &Graph, id: TensorId) -> impl Iterator<Item = TensorId> + use<'_> {
+    // A chain longer than there are tensors is a circle.
+    std::iter::successors(Some(id), |&id| graph.tensor(id).and_then(|desc| desc.view_of)).take(graph.next_id().0 + 1)
 }
 
 /// Outputs that a node defines: an in-place op's output exists before it.
@@ -84,7 +91,7 @@ fn written(node: &Node) -> impl Iterator<Item = TensorId> + use<'_> {
     node.outputs
         .iter()
         .copied()
-        .filter(|id| !(node.op.has_effect() && node.inputs.contains(id)))
+        .filter(|id| !(node.op.writes_second_input(node.inputs.len()) && node.inputs.get(1) == Some(id)))
 }
 
 /// Whether an in-place op's output is the memory of its second input.
@@ -131,59 +138,18 @@ fn check_node(graph: &Graph, index: usize, node: &Node) -> GgmlResult<()> {
             expected: "1 output",
             inputs: inputs.len(),
             outputs: node.outputs.len(),
+            operands: inputs.iter().copied().collect(),
         });
     }
     let output = get(&node.outputs[0])?;
-    if node.op.has_effect() && !writes_second_input(node, &inputs, output) {
+    if node.op.writes_second_input(node.inputs.len()) && !writes_second_input(node, &inputs, output) {
         return Err(GgmlError::InvalidGraph {
             node: index,
             op: node.op.name(),
             tensor: node.outputs[0],
             rule: "an in-place op's output must be its second input, or a view of all of it",
+            operands: inputs.iter().copied().collect(),
         });
     }
-    let dtype_must_be = |dtype| {
-        if output.dtype == dtype {
-            return Ok(());
-        }
-        let operand = node.inputs.len();
-        let expected = "of the type that the inputs determine";
-        Err(GgmlError::InvalidDType {
-            node: index,
-            op: node.op.name(),
-            operand,
-            expected,
-            found: output.dtype,
-        })
-    };
-    match inferred {
-        shape::Inferred::Exact(shape, dtype) => {
-            if output.shape != shape {
-                return Err(GgmlError::InvalidShape {
-                    node: index,
-                    op: node.op.name(),
-                    left: shape,
-                    right: output.shape.clone(),
-                    rule: "the output must have the shape that the inputs determine",
-                });
-            }
-            dtype_must_be(dtype)
-        }
-        shape::Inferred::Elements(_, dtype) => {
-            shape::check_reshape(index, inputs[0], output)?;
-            dtype_must_be(dtype)
-        }
-        shape::Inferred::Part => {
-            if !graph.is_alias(node) && output.element_count() != inputs[0].element_count() {
-                return Err(GgmlError::InvalidShape {
-                    node: index,
-                    op: node.op.name(),
-                    left: inputs[0].shape.clone(),
-                    right: output.shape.clone(),
-                    rule: "an output that does not share the input's memory must be as large",
-                });
-            }
-            dtype_must_be(inputs[0].dtype)
-        }
-    }
+    inferred.check_output(index, &node.op, &inputs, output, graph.is_alias(node))
 }

@@ -154,7 +154,7 @@ fn dce_keeps_effects_and_what_writes_into_views() {
     });
     g.tensor_mut(part).expect("there").view_of = Some(cache);
     g.add_node(Op::Accumulate { offset: 0 }, vec![src, cache], vec![cache]);
-    g.add_node(Op::Copy, vec![src], vec![part]);
+    g.add_node(Op::Dup, vec![src], vec![part]);
     let result = g.push(Op::Scale { factor: 1.0 }, &[src]).expect("fits");
     g.mark_output(result);
     assert!(GraphOptimizer::new().optimize(&mut g).is_empty());
@@ -237,7 +237,7 @@ fn test_layout_optimization_for_matmul() {
     let mut g = Graph::new();
     let x = g.add_tensor(f32([2, 256]));
     let w = g.add_tensor(f32([256, 512]));
-    g.push(Op::MatMul, &[x, w]).expect("fits");
+    g.push(Op::MulMat, &[x, w]).expect("fits");
     assert!(GraphOptimizer::new().optimize(&mut g).layout_conversions_added > 0);
     let desc = g.tensor(w).expect("the id is the same");
     assert_eq!((desc.layout, &desc.strides[..]), (Layout::ColMajor, &[1, 256][..]));
@@ -249,7 +249,7 @@ fn test_layout_optimization_preserves_rowmajor_for_elementwise() {
     let mut g = Graph::new();
     let [a, b] = [0, 1].map(|_| g.add_tensor(f32([4, 4])));
     g.push(Op::Add, &[a, b]).expect("fits");
-    g.push(Op::MatMul, &[a, b]).expect("fits");
+    g.push(Op::MulMat, &[a, b]).expect("fits");
     // b is also read by Add.
     assert_eq!(GraphOptimizer::new().optimize(&mut g).layout_conversions_added, 0);
     assert_eq!(g.tensor(b).expect("there").layout, Layout::RowMajor);
@@ -260,7 +260,7 @@ fn test_layout_optimization_can_be_disabled() {
     let mut g = Graph::new();
     let x = g.add_tensor(f32([2, 4]));
     let w = g.add_tensor(f32([4, 4]));
-    g.push(Op::MatMul, &[x, w]).expect("fits");
+    g.push(Op::MulMat, &[x, w]).expect("fits");
     assert!(
         GraphOptimizer::new()
             .without_layout_optimization()
@@ -274,7 +274,7 @@ fn data_that_is_bound_keeps_its_layout() {
     let mut g = Graph::new();
     let x = g.add_tensor(f32([1, 2]));
     let w = g.add_tensor(f32([2, 2]));
-    let y = g.push(Op::MatMul, &[x, w]).expect("fits");
+    let y = g.push(Op::MulMat, &[x, w]).expect("fits");
     let mut cpu = CpuBackend::new();
     executor::prepare(&mut cpu, &g).expect("memory");
     cpu.write_f32(x, &[1.0, 10.0]).expect("written");
@@ -331,7 +331,7 @@ fn optimized_graphs_give_the_same_bits() {
         let x = g.add_tensor(f32([3, 8]));
         let w = g.add_tensor(f32([8, 8]));
         let same = g.reshape(x, [3, 8]).expect("fits");
-        let [p, q] = [0, 1].map(|_| g.push(Op::MatMul, &[same, w]).expect("fits"));
+        let [p, q] = [0, 1].map(|_| g.push(Op::MulMat, &[same, w]).expect("fits"));
         g.push(Op::Softmax, &[p]).expect("fits");
         let y = g.push(Op::Add, &[p, q]).expect("fits");
         g.mark_output(y);
@@ -353,17 +353,68 @@ fn optimized_graphs_give_the_same_bits() {
     assert_eq!(build(false), build(true));
 }
 
+/// The seeds' names stand where variants would: in values, in patterns, and with the parameters that they had.
+#[test]
+fn the_seeds_names_of_ops_work() {
+    for (seed, name) in [
+        (Op::MatMul, "MUL_MAT"),
+        (Op::MatMulQ4_0, "MUL_MAT"),
+        (Op::MatMulQ8_0, "MUL_MAT"),
+        (Op::GetRows, "GET_ROWS"),
+        (Op::Add, "ADD"),
+        (Op::Mask, "ADD"),
+        (Op::Scale { factor: 2.0 }, "SCALE"),
+        (Op::LayerNorm { eps: 1e-5 }, "NORM"),
+        (Op::RmsNorm { eps: 1e-5 }, "RMS_NORM"),
+        (Op::Softmax, "SOFT_MAX"),
+        (Op::SwiGlu, "SWIGLU"),
+        (Op::GeGlu, "GEGLU"),
+        (Op::Reshape, "RESHAPE"),
+        (Op::View, "VIEW"),
+        (Op::Copy, "CPY"),
+        (Op::ArgMax, "ARGMAX"),
+        (Op::Accumulate { offset: 0 }, "ACC"),
+    ] {
+        assert_eq!(seed.name(), name, "{seed:?}");
+    }
+    let products = |op: &Op| matches!(*op, Op::MatMul | Op::MatMulQ4_0 | Op::MatMulQ8_0);
+    assert!(products(&Op::MulMat) && !products(&Op::Softmax));
+}
+
+#[test]
+fn signatures_tell_parameters_apart() {
+    let pad = |right| Op::Pad { left: [0; 4], right };
+    let different = [
+        Op::Clamp { min: 0.0, max: 1.0 },
+        Op::Clamp { min: 0.0, max: 2.0 },
+        Op::SwiGlu,
+        Op::GeGlu,
+        pad([0; 4]),
+        pad([0, 0, 0, 1]),
+        Op::Permute { axes: [0, 1, 2, 3] },
+        Op::Permute { axes: [1, 0, 2, 3] },
+        Op::Copy,
+        Op::Cpy { to: Some(DType::F32) },
+        Op::Cpy { to: Some(DType::F16) },
+    ];
+    for (i, a) in different.iter().enumerate() {
+        for (j, b) in different.iter().enumerate() {
+            assert_eq!(a.signature() == b.signature(), i == j, "{a:?} and {b:?}");
+        }
+    }
+}
+
 #[test]
 fn validation_names_node_op_and_both_shapes() {
     let mut g = Graph::new();
     let a = g.add_tensor(f32([2, 3]));
     let b = g.add_tensor(f32([4, 5]));
     let y = g.add_tensor(f32([2, 5]));
-    g.add_node(Op::MatMul, vec![a, b], vec![y]);
+    g.add_node(Op::MulMat, vec![a, b], vec![y]);
     let error = validate_graph(&g, Strictness::Strict).expect_err("3 is not 4");
     assert_eq!(
         error.to_string(),
-        "node 0 (MatMul): the inner dimensions must agree, but the shapes are [2, 3] and [4, 5]"
+        "node 0 (MUL_MAT): the inner dimensions must agree, but the shapes are [2, 3] and [4, 5]"
     );
     validate_graph(&g, Strictness::Lenient).expect("a counting backend does not care");
 }
@@ -430,14 +481,14 @@ proptest! {
         let mut a = lead.clone();
         a.extend([m, k]);
         let (left, right) = (f32(a), f32([k2, n]));
-        match shape::infer(3, &Op::MatMul, &[&left, &right]) {
+        match shape::infer(3, &Op::MulMat, &[&left, &right]) {
             Ok(found) => {
                 prop_assert_eq!(k, k2);
                 let mut expected = lead;
                 expected.extend([m, n]);
                 prop_assert_eq!(found, shape::Inferred::Exact(expected, DType::F32));
             }
-            Err(GgmlError::InvalidShape { node: 3, op: "MatMul", left, right, .. }) => {
+            Err(GgmlError::InvalidShape { node: 3, op: "MUL_MAT", left, right, .. }) => {
                 prop_assert_ne!(k, k2);
                 prop_assert_eq!((left.last(), right), (Some(&k), vec![k2, n]));
             }

@@ -16,7 +16,7 @@ fn dense(c: &mut Criterion) {
         let mut graph = Graph::new();
         let x = graph.add_tensor(TensorDesc::f32([tokens, k]));
         let w = graph.add_tensor(TensorDesc::new([k, n], DType::F32, Layout::ColMajor));
-        let y = graph.push(Op::MatMul, &[x, w]).expect("fits");
+        let y = graph.push(Op::MulMat, &[x, w]).expect("fits");
         let mut cpu = CpuBackend::new();
         executor::prepare(&mut cpu, &graph).expect("memory");
         cpu.write_f32(x, &vec![0.5; tokens * k]).expect("written");

@@ -1,10 +1,12 @@
-//! Conversions between plain float types, and concatenation.
+//! Conversions between types.
 
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use half::{bf16, f16};
+use std::borrow::Cow;
 
 use super::operand::Operand;
-use crate::{DType, GgmlError, GgmlResult, Op};
+use super::output::encode;
+use crate::{DType, GgmlResult};
 
 /// Halves of type `dtype` as f32, to as many places.
 pub(super) fn halves_to_f32(dtype: DType, bits: &[u16], out: &mut [f32]) {
@@ -14,67 +16,90 @@ pub(super) fn halves_to_f32(dtype: DType, bits: &[u16], out: &mut [f32]) {
     }
 }
 
-/// The operand's elements as f32, in memory order, without gaps.
-fn to_f32(x: &Operand<'_>) -> Vec<f32> {
-    match x.dtype {
-        DType::F32 => x.f32().into_owned(),
-        dtype => {
-            let halves: &[u16] = bytemuck::cast_slice(x.raw());
-            let mut out = vec![0.0; halves.len()];
-            halves_to_f32(dtype, halves, &mut out);
-            out
-        }
+/// Every element in type `to`, in row-major order: floats rounded to nearest, ties to even; integers from floats without their fraction;
+/// what is out of range becomes the nearest integer, NaN 0.
+pub(super) fn convert<'a>(x: &Operand<'a>, to: DType) -> GgmlResult<Cow<'a, [u8]>> {
+    if x.dtype == to {
+        return Ok(x.units());
     }
-}
-
-/// Every element in type `to`.
-pub(super) fn cast(x: &Operand<'_>, to: DType, out: &mut [u8]) -> GgmlResult<()> {
-    if x.dtype != DType::F32 && !x.is_contiguous() {
-        return Err(gaps(Op::Cast { to }, x));
-    }
-    let values = to_f32(x);
-    match to {
-        DType::F32 => out.copy_from_slice(bytemuck::cast_slice(&values)),
-        DType::Bf16 => write_halves(out, values.iter().map(|&v| bf16::from_f32(v).to_bits())),
-        _ => write_halves(out, values.iter().map(|&v| f16::from_f32(v).to_bits())),
-    }
-    Ok(())
-}
-
-fn write_halves(out: &mut [u8], halves: impl Iterator<Item = u16>) {
-    for (out, half) in out.as_chunks_mut::<2>().0.iter_mut().zip(halves) {
-        *out = half.to_ne_bytes();
-    }
-}
-
-fn gaps(op: Op, x: &Operand<'_>) -> GgmlError {
-    GgmlError::Unimplemented {
-        backend: super::NAME,
-        op: op.name(),
-        what: format!("{} {:?} with gaps", x.dtype, x.shape),
-    }
-}
-
-/// `a` and `b` one after the other along `axis`.
-pub(super) fn concat(a: &Operand<'_>, b: &Operand<'_>, axis: usize, out: &mut [u8]) -> GgmlResult<()> {
-    let bytes = |x: &Operand<'_>| -> GgmlResult<Vec<u8>> {
-        match x.dtype.block_bytes() {
-            4 => Ok(bytemuck::cast_slice(&x.words()).to_vec()),
-            _ if x.is_contiguous() => Ok(x.raw().to_vec()),
-            _ => Err(gaps(Op::Concat { axis }, x)),
-        }
+    let exact = |dtype: DType| !(dtype.is_plain_float() || dtype.is_quantized());
+    let bytes = match (integers(x), exact(x.dtype) || exact(to)) {
+        (Some(values), _) if is_integer(to) => write_integers(&values, to),
+        (Some(values), _) => reals_to(&values.iter().map(|&v| v as f64).collect::<Vec<_>>(), to)?,
+        (None, true) => reals_to(&reals(x), to)?,
+        (None, false) => encode(to, &x.f32())?,
     };
-    let size = a.dtype.block_bytes();
-    let run = |x: &Operand<'_>| x.shape[axis..].iter().product::<usize>() * size;
-    let (a_run, b_run) = (run(a), run(b));
-    let (a, b) = (bytes(a)?, bytes(b)?);
-    if a_run + b_run == 0 {
-        return Ok(());
+    Ok(Cow::Owned(bytes))
+}
+
+const fn is_integer(dtype: DType) -> bool {
+    matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U32)
+}
+
+fn integers(x: &Operand<'_>) -> Option<Vec<i64>> {
+    match x.dtype {
+        DType::I8 => Some(x.numbers(|b: [u8; 1]| i64::from(i8::from_ne_bytes(b)))),
+        DType::I16 => Some(x.numbers(|b: [u8; 2]| i64::from(i16::from_ne_bytes(b)))),
+        DType::I32 => Some(x.numbers(|b: [u8; 4]| i64::from(i32::from_ne_bytes(b)))),
+        DType::U32 => Some(x.numbers(|b: [u8; 4]| i64::from(u32::from_ne_bytes(b)))),
+        DType::I64 => Some(x.numbers(i64::from_ne_bytes)),
+        _ => None,
     }
-    for (index, out) in out.chunks_exact_mut(a_run + b_run).enumerate() {
-        let (left, right) = out.split_at_mut(a_run);
-        left.copy_from_slice(&a[index * a_run..(index + 1) * a_run]);
-        right.copy_from_slice(&b[index * b_run..(index + 1) * b_run]);
+}
+
+fn reals(x: &Operand<'_>) -> Vec<f64> {
+    match x.dtype {
+        DType::F64 => x.numbers(f64::from_ne_bytes),
+        _ => x.f32().iter().map(|&v| f64::from(v)).collect(),
     }
-    Ok(())
+}
+
+fn write_integers(values: &[i64], to: DType) -> Vec<u8> {
+    let values = values.iter();
+    match to {
+        DType::I8 => values
+            .flat_map(|&v| (v.clamp(i8::MIN.into(), i8::MAX.into()) as i8).to_ne_bytes())
+            .collect(),
+        DType::I16 => values
+            .flat_map(|&v| (v.clamp(i16::MIN.into(), i16::MAX.into()) as i16).to_ne_bytes())
+            .collect(),
+        DType::I32 => values
+            .flat_map(|&v| (v.clamp(i32::MIN.into(), i32::MAX.into()) as i32).to_ne_bytes())
+            .collect(),
+        DType::U32 => values
+            .flat_map(|&v| (v.clamp(0, u32::MAX.into()) as u32).to_ne_bytes())
+            .collect(),
+        _ => values.flat_map(|&v| v.to_ne_bytes()).collect(),
+    }
+}
+
+/// The f32 next to `value` whose last bit is odd where `value` is not exact: rounding that again to a shorter type gives what rounding
+/// `value` once would (Boldo and Melquiond 2005, "When double rounding is odd").
+fn to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    let wide = f64::from(near);
+    if wide == value || near.is_nan() || value.is_infinite() {
+        return near;
+    }
+    let toward_zero = near.to_bits() - u32::from(wide.abs() > value.abs());
+    f32::from_bits(toward_zero | 1)
+}
+
+fn reals_to(values: &[f64], to: DType) -> GgmlResult<Vec<u8>> {
+    match to {
+        DType::F64 => Ok(values.iter().flat_map(|&v| v.to_ne_bytes()).collect()),
+        DType::F16 => Ok(values
+            .iter()
+            .flat_map(|&v| f16::from_f32(to_odd(v)).to_bits().to_ne_bytes())
+            .collect()),
+        DType::Bf16 => Ok(values
+            .iter()
+            .flat_map(|&v| bf16::from_f32(to_odd(v)).to_bits().to_ne_bytes())
+            .collect()),
+        _ if is_integer(to) => Ok(write_integers(
+            &values.iter().map(|&v| v as i64).collect::<Vec<_>>(),
+            to,
+        )),
+        _ => encode(to, &values.iter().map(|&v| v as f32).collect::<Vec<_>>()),
+    }
 }

@@ -1,22 +1,13 @@
 //! Element by element.
 
 use super::operand::Operand;
+use super::strides::part_of;
 use super::threads::Threads;
-use crate::Gelu;
+use super::unary::function;
+use crate::GluKind;
 
 /// Elements per piece that threads share out.
 const PIECE: usize = 4096;
-
-/// `x / (1 + exp(-x))`.
-pub(super) fn silu(x: f32) -> f32 {
-    x / (1.0 + (-x).exp())
-}
-
-/// GELU's tanh approximation.
-pub(super) fn gelu_tanh(x: f32) -> f32 {
-    let inner = (2.0 / std::f32::consts::PI).sqrt() * (x + 0.044_715 * x * x * x);
-    0.5 * x * (1.0 + inner.tanh())
-}
 
 /// Calls `work` on pieces of `out`, with the index of each piece's first element.
 fn pieces(out: &mut [f32], threads: &Threads, work: impl Fn(usize, &mut [f32]) + Sync) {
@@ -57,52 +48,59 @@ pub(super) fn zip(
     });
 }
 
-/// `f(a, b)` with `b` repeated to `a`'s shape.
-pub(super) fn broadcast(a: &Operand<'_>, b: &Operand<'_>, out: &mut [f32], f: impl Fn(f32, f32) -> f32) {
-    let (x, y) = (a.f32(), b.f32());
-    // Dimensions of b, aligned with a's; repeated ones get stride 0.
-    let mut strides = vec![0usize; a.shape.len()];
-    let mut step = 1;
-    let shift = a.shape.len() - b.shape.len();
-    for dim in (0..b.shape.len()).rev() {
-        if b.shape[dim] != 1 {
-            strides[shift + dim] = step;
-        }
-        step *= b.shape[dim];
+/// `f(a, b)` with `b` repeated to `a`'s shape: each of its dimensions, aligned at the last, divides `a`'s.
+pub(super) fn broadcast(
+    a: &Operand<'_>,
+    b: &Operand<'_>,
+    out: &mut [f32],
+    threads: &Threads,
+    f: impl Fn(f32, f32) -> f32 + Sync,
+) {
+    if a.shape == b.shape {
+        return zip(a, b, out, threads, f);
     }
+    let (x, y) = (a.f32(), b.f32());
     let Some((&row, outer)) = a.shape.split_last() else {
-        out[0] = f(x[0], y[0]);
         return;
     };
-    if row == 0 {
-        return;
-    }
-    let inner = strides[outer.len()];
-    for (index, (o, x)) in out.chunks_mut(row).zip(x.chunks(row)).enumerate() {
-        let mut base = 0;
-        let mut rest = index;
-        for dim in (0..outer.len()).rev() {
-            base += rest % outer[dim] * strides[dim];
-            rest /= outer[dim];
-        }
-        if inner == 1 {
-            for ((o, &x), &y) in o.iter_mut().zip(x).zip(&y[base..]) {
-                *o = f(x, y);
+    let Some((&repeated, parts)) = b.shape.split_last() else {
+        let y = y[0];
+        return out.iter_mut().zip(x.iter()).for_each(|(o, &x)| *o = f(x, y));
+    };
+    threads.by_rows(out, row, 8 * row, |first, piece| {
+        let rows = piece.chunks_mut(row).zip(x[first * row..].chunks(row));
+        for (index, (o, x)) in rows.enumerate() {
+            let at = part_of(first + index, outer, parts, true) * repeated;
+            let y = &y[at..at + repeated];
+            if let &[y] = y {
+                o.iter_mut().zip(x).for_each(|(o, &x)| *o = f(x, y));
+                continue;
             }
-        } else {
-            let y = y[base];
-            for (o, &x) in o.iter_mut().zip(x) {
-                *o = f(x, y);
+            for (o, x) in o.chunks_mut(repeated).zip(x.chunks(repeated)) {
+                for ((o, &x), &y) in o.iter_mut().zip(x).zip(y) {
+                    *o = f(x, y);
+                }
             }
         }
-    }
+    });
 }
 
-pub(super) fn gelu(x: &Operand<'_>, out: &mut [f32], kind: Gelu, threads: &Threads) {
-    match kind {
-        Gelu::Erf => map(x, out, threads, |x| {
-            0.5 * x * (1.0 + libm::erff(x * std::f32::consts::FRAC_1_SQRT_2))
-        }),
-        Gelu::Tanh => map(x, out, threads, gelu_tanh),
+/// `f(gate) * up` of two tensors, or of the halves of one tensor's rows.
+pub(super) fn glu(inputs: &[Operand<'_>], kind: GluKind, swapped: bool, out: &mut [f32], threads: &Threads) {
+    let gate = function(kind.gate());
+    if let [a, b] = inputs {
+        return zip(a, b, out, threads, |g, u| gate(g) * u);
     }
+    let x = inputs[0].f32();
+    let row = inputs[0].shape.last().map_or(0, |n| n / 2);
+    threads.by_rows(out, row, 8 * row, |first, piece| {
+        let rows = piece.chunks_mut(row).zip(x[2 * first * row..].chunks(2 * row));
+        for (o, both) in rows {
+            let (left, right) = both.split_at(row);
+            let (gates, ups) = if swapped { (right, left) } else { (left, right) };
+            for ((o, &g), &u) in o.iter_mut().zip(gates).zip(ups) {
+                *o = gate(g) * u;
+            }
+        }
+    });
 }

@@ -1,19 +1,27 @@
-//! CPU backend: every op, f32 activations, weights of every type, any strides on f32 inputs, several threads for large ops.
+//! CPU backend: every op, activations of every plain float, weights of every type, any strides, several threads for large ops.
 
 mod attention;
 mod buffer;
 mod convert;
 mod dot;
 mod elementwise;
+mod flash_attn;
 mod matmul;
+mod moves;
 mod norm;
 mod operand;
+mod output;
 mod paged;
+mod products;
+mod reduce;
 mod rope;
 mod rows;
 mod select;
+mod soft_max;
 mod step;
+mod strides;
 mod threads;
+mod unary;
 mod weights;
 
 pub use buffer::{CpuBuffer, SharedBytes};
@@ -21,7 +29,7 @@ pub use step::CpuProgram;
 
 use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Node, Op, TensorDesc, TensorId};
-use operand::{Operand, scatter};
+use operand::Operand;
 use rocmforge_machine::sysfs::Sysfs;
 use std::ops::Range;
 use std::sync::Arc;
@@ -67,15 +75,20 @@ impl CpuBackend {
         NAME
     }
 
-    /// Whether an op can run with an operand of this type, as the one operand that may be of several types: the weight of `MatMul`, the
-    /// table of `GetRows`, the cache of `PagedAttention` and `SetRows`, what is moved or cast; else the first.
+    /// Whether an op can run with an operand of this type, as the one operand that may be of several types: the weight of a product, the
+    /// table of `GetRows`, keys of attention, what `SetRows` writes to, what is moved or converted; else the first.
     #[must_use]
     pub fn can_execute(&self, op: &Op, dtype: DType) -> bool {
-        let operand = match op {
-            Op::MatMul | Op::PagedAttention(_) | Op::SetRows => 1,
-            _ => 0,
-        };
-        accepts(op, operand, dtype)
+        match op {
+            Op::MulMat | Op::MulMatId | Op::FlashAttnExt(_) => dtype.is_weight(),
+            Op::GetRows => dtype.is_weight() || dtype.is_plain_number(),
+            Op::SetRows => dtype.is_encodable(),
+            Op::PagedAttention(_) => matches!(dtype, DType::F32 | DType::F16),
+            Op::Pad { .. } => dtype.is_plain_number(),
+            Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Concat { .. } | Op::Repeat => true,
+            Op::Reshape | Op::View | Op::Permute { .. } | Op::Transpose => true,
+            _ => dtype.is_plain_float(),
+        }
     }
 
     /// The bytes that a tensor spans: from its first element to its last.
@@ -114,22 +127,6 @@ fn too_small(tensor: TensorId, span: &Range<usize>, found: usize) -> GgmlError {
         tensor,
         expected: span.end,
         found,
-    }
-}
-
-/// Which types an op takes at one of its inputs.
-fn accepts(op: &Op, operand: usize, dtype: DType) -> bool {
-    let word = matches!(dtype, DType::F32 | DType::U32 | DType::I32);
-    match (op, operand) {
-        (Op::GetRows, 0) | (Op::MatMul, 1) => dtype.is_weight(),
-        (Op::PagedAttention(_), 1 | 2) | (Op::SetRows, 1) => matches!(dtype, DType::F32 | DType::F16),
-        (Op::Cast { .. }, _) => matches!(dtype, DType::F32 | DType::F16 | DType::Bf16),
-        (Op::Concat { .. }, _) => word || matches!(dtype, DType::F16 | DType::Bf16),
-        (Op::Reshape | Op::View | Op::Copy | Op::Transpose, _) => word,
-        (Op::GetRows, 1) | (Op::SetRows, 2) | (Op::PagedAttention(_), 3..) | (Op::Rope(_), 1) => {
-            matches!(dtype, DType::U32 | DType::I32)
-        }
-        _ => dtype == DType::F32,
     }
 }
 
@@ -207,62 +204,85 @@ fn run_op(
     bytes: &mut [u8],
     threads: &Threads,
 ) -> GgmlResult<()> {
-    match *op {
-        Op::SetRows => return rows::set_rows(&operands[0], &operands[2], target, bytes),
-        Op::Cast { to } => return convert::cast(&operands[0], to, bytes),
-        Op::Concat { axis } => return convert::concat(&operands[0], &operands[1], axis, bytes),
-        _ => {}
+    if *op == Op::SetRows {
+        return rows::set_rows(&operands[0], &operands[2], target, bytes);
     }
-    let words: &mut [u32] = bytemuck::cast_slice_mut(bytes);
-    if target.is_contiguous() {
-        return run(op, operands, bytemuck::cast_slice_mut(words), threads);
+    if let Some(units) = moves::run(op, operands, target)? {
+        output::store_units(&units, target, bytes);
+        return Ok(());
+    }
+    if *op == Op::GetRows && target.dtype != DType::F32 {
+        output::store_units(&rows::get_plain_rows(&operands[0], &operands[1])?, target, bytes);
+        return Ok(());
+    }
+    if target.dtype.block_bytes() == 4 && target.is_contiguous() {
+        return run(op, operands, bytemuck::cast_slice_mut(bytes), threads);
     }
     let mut contiguous = vec![0.0; target.element_count()];
     run(op, operands, &mut contiguous, threads)?;
-    scatter(bytemuck::cast_slice(&contiguous), target, words);
-    Ok(())
+    output::store(&contiguous, target, bytes)
 }
 
-/// Runs `op` on checked operands into a contiguous output. Types that are not f32 are only ever moved, as words.
+/// Runs `op` on checked operands into a contiguous output of f32, or of indices in as many words.
 fn run(op: &Op, inputs: &[Operand<'_>], out: &mut [f32], threads: &Threads) -> GgmlResult<()> {
+    let x = &inputs[0];
     match *op {
-        Op::GetRows => return rows::get_rows(&inputs[0], &inputs[1], out),
-        Op::MatMul => return matmul::matmul(&inputs[0], &inputs[1], inputs.get(2), out, threads),
-        Op::Add | Op::Mask => elementwise::broadcast(&inputs[0], &inputs[1], out, |a, b| a + b),
-        Op::Mul => elementwise::broadcast(&inputs[0], &inputs[1], out, |a, b| a * b),
-        Op::Scale { factor } => elementwise::map(&inputs[0], out, threads, |x| x * factor),
-        Op::LayerNorm { eps } => norm::layer_norm(&inputs[0], inputs.get(1), inputs.get(2), eps, out, threads),
-        Op::RmsNorm { eps } => norm::rms_norm(&inputs[0], inputs.get(1), eps, out, threads),
-        Op::Rope(rope) => return rope::rope(&inputs[0], &inputs[1], inputs.get(2), rope, out),
-        Op::Softmax => norm::softmax(&inputs[0], out, threads),
+        Op::GetRows => return rows::get_rows(x, &inputs[1], out),
+        Op::MulMat => return products::mul_mat(x, &inputs[1], inputs.get(2), out, threads),
+        Op::MulMatId => return products::mul_mat_id(x, &inputs[1], &inputs[2], out, threads),
+        Op::AddId => return rows::add_id(x, &inputs[1], &inputs[2], out),
+        Op::Add => elementwise::broadcast(x, &inputs[1], out, threads, |a, b| a + b),
+        Op::Sub => elementwise::broadcast(x, &inputs[1], out, threads, |a, b| a - b),
+        Op::Mul => elementwise::broadcast(x, &inputs[1], out, threads, |a, b| a * b),
+        Op::Div => elementwise::broadcast(x, &inputs[1], out, threads, |a, b| a / b),
+        Op::Scale { factor } => elementwise::map(x, out, threads, |x| x * factor),
+        Op::ScaleBias { factor, bias } => elementwise::map(x, out, threads, |x| x * factor + bias),
+        // Not `f32::clamp`, which would panic if it were not checked that min <= max; NaN stays NaN.
+        Op::Clamp { min, max } => elementwise::map(x, out, threads, |x| {
+            if x < min {
+                min
+            } else if x > max {
+                max
+            } else {
+                x
+            }
+        }),
+        Op::Sqr => elementwise::map(x, out, threads, |x| x * x),
+        Op::Sqrt => elementwise::map(x, out, threads, f32::sqrt),
+        Op::Log => elementwise::map(x, out, threads, f32::ln),
+        Op::Sin => elementwise::map(x, out, threads, f32::sin),
+        Op::Cos => elementwise::map(x, out, threads, f32::cos),
+        Op::Softcap { cap } => elementwise::map(x, out, threads, |x| cap * (x / cap).tanh()),
+        Op::Unary(kind) => elementwise::map(x, out, threads, unary::function(kind)),
+        Op::Glu { kind, swapped } => elementwise::glu(inputs, kind, swapped, out, threads),
+        Op::LayerNorm { eps } => norm::layer_norm(x, inputs.get(1), inputs.get(2), eps, out, threads),
+        Op::RmsNorm { eps } => norm::rms_norm(x, inputs.get(1), eps, out, threads),
+        Op::L2Norm { eps } => norm::l2_norm(x, eps, out, threads),
+        Op::SoftMax(s) => soft_max::soft_max(inputs, s, out, threads),
+        Op::DiagMask { n_past, fill } => soft_max::diag_mask(x, n_past, fill, out),
+        Op::Rope(rope) => return rope::rope(x, &inputs[1], inputs.get(2), rope, out),
+        Op::FlashAttnExt(a) => flash_attn::attention(inputs, a, out, threads),
         Op::Attention(a) => attention::attention(inputs, a, out, threads),
         Op::PagedAttention(a) => return paged::attention(inputs, a, out, threads),
-        Op::SwiGlu => elementwise::zip(&inputs[0], &inputs[1], out, threads, |g, u| elementwise::silu(g) * u),
-        Op::GeGlu => elementwise::zip(&inputs[0], &inputs[1], out, threads, |g, u| {
-            elementwise::gelu_tanh(g) * u
-        }),
-        Op::Silu => elementwise::map(&inputs[0], out, threads, elementwise::silu),
-        Op::Softcap { cap } => elementwise::map(&inputs[0], out, threads, |x| cap * (x / cap).tanh()),
-        Op::Gelu(kind) => elementwise::gelu(&inputs[0], out, kind, threads),
-        Op::ArgMax => select::arg_max(&inputs[0], bytemuck::cast_slice_mut(out)),
-        Op::TopK { k } => select::top_k(&inputs[0], k, bytemuck::cast_slice_mut(out)),
-        Op::Reshape | Op::View | Op::Copy => out.copy_from_slice(&inputs[0].f32()),
-        Op::Transpose => {
-            let transposed = inputs[0].transposed();
-            out.copy_from_slice(bytemuck::cast_slice(&transposed));
-        }
+        Op::Argmax => select::arg_max(x, bytemuck::cast_slice_mut(out)),
+        Op::Argsort { order } => select::arg_sort(x, order, bytemuck::cast_slice_mut(out)),
+        Op::TopK { k } => select::top_k(x, k, bytemuck::cast_slice_mut(out)),
+        Op::Sum => reduce::total(x, out),
+        Op::SumRows => reduce::rows(x, out, |_| 1.0),
+        Op::Mean => reduce::rows(x, out, |n| 1.0 / n),
+        Op::Cumsum => reduce::running(x, out),
         Op::Accumulate { offset } => {
             // The second operand is the output itself, copied before.
             out.copy_from_slice(&inputs[1].f32());
-            let src = inputs[0].f32();
+            let src = x.f32();
             for (o, s) in out[offset..offset + src.len()].iter_mut().zip(src.iter()) {
                 *o += s;
             }
         }
-        Op::MeanPool => rows::mean_pool(&inputs[0], &inputs[1], out),
-        Op::L2Normalize { eps } => norm::l2_normalize(&inputs[0], eps, out, threads),
-        // Handled before: their operands are not words, or the output is changed in place.
-        Op::Cast { .. } | Op::Concat { .. } | Op::SetRows => {}
+        Op::MeanPool => rows::mean_pool(x, &inputs[1], out),
+        // Done before: elements are moved as they are, or the output is changed in place.
+        Op::SetRows | Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Concat { .. } | Op::Repeat | Op::Pad { .. } => {}
+        Op::Reshape | Op::View | Op::Permute { .. } | Op::Transpose => {}
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Ops on whole rows: normalisations and softmax. Sums are taken in f64.
 
 use super::operand::Operand;
+use super::soft_max;
 use super::threads::Threads;
 
 /// Runs `f(row, out)` on every row.
@@ -57,7 +58,7 @@ pub(super) fn rms_norm(x: &Operand<'_>, weight: Option<&Operand<'_>>, eps: f32, 
     });
 }
 
-pub(super) fn l2_normalize(x: &Operand<'_>, eps: f32, out: &mut [f32], threads: &Threads) {
+pub(super) fn l2_norm(x: &Operand<'_>, eps: f32, out: &mut [f32], threads: &Threads) {
     each_row(x, out, threads, |x, out| {
         let norm = sum_of_squares(x).sqrt().max(f64::from(eps));
         // A row of zeros stays one, also with eps 0.
@@ -68,25 +69,7 @@ pub(super) fn l2_normalize(x: &Operand<'_>, eps: f32, out: &mut [f32], threads: 
     });
 }
 
-pub(super) fn softmax(x: &Operand<'_>, out: &mut [f32], threads: &Threads) {
-    each_row(x, out, threads, |x, out| {
-        out.copy_from_slice(x);
-        softmax_row(out);
-    });
-}
-
 /// Softmax in place. A row that is masked everywhere (all -inf) becomes zeros: nothing is attended to.
 pub(super) fn softmax_row(row: &mut [f32]) {
-    let max = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    if max == f32::NEG_INFINITY && !row.iter().any(|v| v.is_nan()) {
-        row.fill(0.0);
-        return;
-    }
-    let mut sum = 0.0f64;
-    for v in row.iter_mut() {
-        *v = (*v - max).exp();
-        sum += f64::from(*v);
-    }
-    let factor = (1.0 / sum) as f32;
-    row.iter_mut().for_each(|v| *v *= factor);
+    soft_max::row(row, None);
 }

@@ -1,7 +1,12 @@
-//! Operands of CPU ops: bytes with a type and strides.
+//! Operands of CPU ops: bytes with a type and strides, read as f32, as words, or as they are.
 
 use std::borrow::Cow;
 
+use half::{bf16, f16};
+use rocmforge_gguf::blocks;
+
+use super::convert::halves_to_f32;
+use super::strides::{each_offset, each_pair, row_major};
 use crate::{DType, TensorDesc};
 
 /// One input: the bytes it spans, and where its elements lie in them.
@@ -10,6 +15,8 @@ pub(super) struct Operand<'a> {
     pub(super) dtype: DType,
     strides: &'a [usize],
     bytes: &'a [u8],
+    /// The dimension along which the blocks of a block format lie.
+    block_dim: Option<usize>,
 }
 
 impl<'a> Operand<'a> {
@@ -20,6 +27,7 @@ impl<'a> Operand<'a> {
             dtype: desc.dtype,
             strides: &desc.strides,
             bytes,
+            block_dim: desc.block_dim(),
         }
     }
 
@@ -34,30 +42,84 @@ impl<'a> Operand<'a> {
             })
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.shape.iter().product()
+    }
+
     /// The span as it is, for types that are not 4 bytes wide.
     pub(super) fn raw(&self) -> &'a [u8] {
         self.bytes
     }
 
-    fn span(&self) -> &'a [u32] {
-        bytemuck::cast_slice(self.bytes)
-    }
-
-    /// Elements in row-major order; borrowed if they lie so.
+    /// Elements of a type of 4 bytes in row-major order; borrowed if they lie so.
     pub(super) fn words(&self) -> Cow<'a, [u32]> {
+        let words: &'a [u32] = bytemuck::cast_slice(self.bytes);
         if self.is_contiguous() {
-            Cow::Borrowed(self.span())
-        } else {
-            Cow::Owned(self.gathered(self.shape, self.strides))
+            return Cow::Borrowed(words);
+        }
+        let mut out = Vec::with_capacity(self.count());
+        each_offset(self.shape, self.strides, |at| out.push(words[at]));
+        Cow::Owned(out)
+    }
+
+    /// Elements of any type as f32 in row-major order; borrowed if they lie so.
+    pub(super) fn f32(&self) -> Cow<'a, [f32]> {
+        match self.dtype {
+            DType::F32 => match self.words() {
+                Cow::Borrowed(words) => Cow::Borrowed(bytemuck::cast_slice(words)),
+                Cow::Owned(words) => Cow::Owned(bytemuck::allocation::cast_vec(words)),
+            },
+            DType::F16 | DType::Bf16 if self.is_contiguous() => {
+                let bits: &[u16] = bytemuck::cast_slice(self.bytes);
+                let mut out = vec![0.0; bits.len()];
+                halves_to_f32(self.dtype, bits, &mut out);
+                Cow::Owned(out)
+            }
+            DType::F16 => Cow::Owned(self.numbers(|b: [u8; 2]| f16::from_bits(u16::from_ne_bytes(b)).to_f32())),
+            DType::Bf16 => Cow::Owned(self.numbers(|b: [u8; 2]| bf16::from_bits(u16::from_ne_bytes(b)).to_f32())),
+            DType::F64 => Cow::Owned(self.numbers(|b: [u8; 8]| f64::from_ne_bytes(b) as f32)),
+            DType::I8 => Cow::Owned(self.numbers(|b: [u8; 1]| f32::from(i8::from_ne_bytes(b)))),
+            DType::I16 => Cow::Owned(self.numbers(|b: [u8; 2]| f32::from(i16::from_ne_bytes(b)))),
+            DType::I32 => Cow::Owned(self.numbers(|b: [u8; 4]| i32::from_ne_bytes(b) as f32)),
+            DType::U32 => Cow::Owned(self.numbers(|b: [u8; 4]| u32::from_ne_bytes(b) as f32)),
+            DType::I64 => Cow::Owned(self.numbers(|b: [u8; 8]| i64::from_ne_bytes(b) as f32)),
+            _ => Cow::Owned(self.decoded()),
         }
     }
 
-    /// [`Self::words`] as f32.
-    pub(super) fn f32(&self) -> Cow<'a, [f32]> {
-        match self.words() {
-            Cow::Borrowed(words) => Cow::Borrowed(bytemuck::cast_slice(words)),
-            Cow::Owned(words) => Cow::Owned(bytemuck::allocation::cast_vec(words)),
+    /// Elements of a plain type, each as `convert` reads its bytes, in row-major order.
+    pub(super) fn numbers<const N: usize, T>(&self, convert: impl Fn([u8; N]) -> T) -> Vec<T> {
+        let elements = self.bytes.as_chunks::<N>().0;
+        if self.is_contiguous() {
+            return elements.iter().map(|&b| convert(b)).collect();
         }
+        let mut out = Vec::with_capacity(self.count());
+        each_offset(self.shape, self.strides, |at| out.push(convert(elements[at])));
+        out
+    }
+
+    /// Elements of a block format in row-major order. Zeros where the format has no decoder: shape rules admit none of those.
+    fn decoded(&self) -> Vec<f32> {
+        let mut out = vec![0.0; self.count()];
+        let (Some(run), Some(ty)) = (self.block_dim, self.dtype.tensor_type()) else {
+            return out;
+        };
+        let [block_len, block_bytes] = [self.dtype.block_len(), self.dtype.block_bytes()];
+        let mut outer = self.shape.to_vec();
+        outer[run] = outer[run].min(1);
+        let to = row_major(self.shape);
+        let blocks_of = self.shape[run] / block_len * block_bytes;
+        let mut row = vec![0.0; self.shape[run]];
+        each_pair(&outer, self.strides, &to, |from, at| {
+            let start = from / block_len * block_bytes;
+            if blocks::dequantize(ty, &self.bytes[start..start + blocks_of], &mut row).is_err() {
+                return;
+            }
+            for (i, &value) in row.iter().enumerate() {
+                out[at + i * to[run]] = value;
+            }
+        });
+        out
     }
 
     /// The raw span as f32, for ops that follow the strides themselves.
@@ -65,63 +127,40 @@ impl<'a> Operand<'a> {
         bytemuck::cast_slice(self.bytes)
     }
 
-    pub(super) const fn strides(&self) -> &[usize] {
+    pub(super) fn strides(&self) -> &[usize] {
         self.strides
     }
 
-    /// Elements in row-major order of the tensor with its last two dimensions swapped.
-    pub(super) fn transposed(&self) -> Vec<u32> {
-        let (mut shape, mut strides) = (self.shape.to_vec(), self.strides.to_vec());
-        let rank = shape.len();
-        shape.swap(rank - 1, rank - 2);
-        strides.swap(rank - 1, rank - 2);
-        self.gathered(&shape, &strides)
+    /// The stored units (plain elements, or blocks along the last dimension) in row-major order, as bytes; borrowed if they lie so.
+    pub(super) fn units(&self) -> Cow<'a, [u8]> {
+        self.units_in(self.shape, self.strides)
     }
 
-    fn gathered(&self, shape: &[usize], strides: &[usize]) -> Vec<u32> {
-        let words = self.span();
-        let mut out = Vec::with_capacity(shape.iter().product());
-        each_offset(shape, strides, |at| out.push(words[at]));
-        out
+    /// [`Self::units`] of the same memory under another shape and other strides.
+    pub(super) fn units_in(&self, shape: &[usize], strides: &[usize]) -> Cow<'a, [u8]> {
+        if self.is_contiguous() && shape == self.shape && strides == self.strides {
+            return Cow::Borrowed(self.bytes);
+        }
+        let size = self.dtype.block_bytes();
+        let (shape, strides) = unit_dims(self.dtype, shape, strides);
+        let mut out = Vec::with_capacity(shape.iter().product::<usize>() * size);
+        each_offset(&shape, &strides, |at| {
+            out.extend_from_slice(&self.bytes[at * size..(at + 1) * size]);
+        });
+        Cow::Owned(out)
     }
 }
 
-/// Puts row-major elements where a tensor's strides want them.
-pub(super) fn scatter(elements: &[u32], desc: &TensorDesc, words: &mut [u32]) {
-    let mut next = elements.iter();
-    each_offset(&desc.shape, &desc.strides, |at| {
-        if let Some(&word) = next.next() {
-            words[at] = word;
-        }
-    });
-}
-
-/// Calls `visit` with the offset of every element, in row-major order.
-fn each_offset(shape: &[usize], strides: &[usize], mut visit: impl FnMut(usize)) {
-    if shape.contains(&0) {
-        return;
+/// Shape and strides in stored units: of a block format, blocks along the last dimension.
+pub(super) fn unit_dims(dtype: DType, shape: &[usize], strides: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let block = dtype.block_len();
+    let (mut shape, mut strides) = (shape.to_vec(), strides.to_vec());
+    if block > 1
+        && let Some(last) = shape.len().checked_sub(1)
+    {
+        shape[last] /= block;
+        strides.iter_mut().for_each(|s| *s /= block);
+        strides[last] = 1;
     }
-    let Some((&row, outer)) = shape.split_last() else {
-        return visit(0);
-    };
-    let step = strides[outer.len()];
-    let mut index = vec![0usize; outer.len()];
-    loop {
-        let base: usize = index.iter().zip(strides).map(|(i, s)| i * s).sum();
-        for i in 0..row {
-            visit(base + i * step);
-        }
-        let mut dim = outer.len();
-        loop {
-            if dim == 0 {
-                return;
-            }
-            dim -= 1;
-            index[dim] += 1;
-            if index[dim] < outer[dim] {
-                break;
-            }
-            index[dim] = 0;
-        }
-    }
+    (shape, strides)
 }

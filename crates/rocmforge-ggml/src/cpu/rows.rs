@@ -1,62 +1,147 @@
-//! Row lookup, row writes and pooling.
+//! Row look-ups, row writes, additions by row and pooling.
 
-use half::f16;
+use rocmforge_gguf::blocks;
 
 use super::operand::Operand;
-use super::weights::Rows;
+use super::output::encode;
+use super::strides::part_of;
 use crate::{DType, GgmlError, GgmlResult, Op, TensorDesc, indices};
 
 /// The row ids, all below `limit`.
-fn checked_ids(ids: &Operand<'_>, op: Op, limit: usize) -> GgmlResult<Vec<usize>> {
+pub(super) fn checked_ids(ids: &Operand<'_>, op: Op, limit: usize) -> GgmlResult<Vec<usize>> {
+    if ids.dtype == DType::I64 {
+        let ids = ids.numbers(i64::from_ne_bytes);
+        let outside = |&id: &i64| usize::try_from(id).map_or(true, |id| id >= limit);
+        if let Some(position) = ids.iter().position(outside) {
+            return Err(GgmlError::IndexOutOfRange {
+                op: op.name(),
+                position,
+                index: ids[position] as u64,
+                limit,
+            });
+        }
+        return Ok(ids.iter().map(|&id| id as usize).collect());
+    }
     let ids = ids.words();
     indices::check(&op, &ids, limit)?;
     Ok(ids.iter().map(|&id| id as usize).collect())
 }
 
+/// Offset of row `row` of matrix `matrix`, in elements.
+fn row_offset(shape: &[usize], strides: &[usize], matrix: usize, row: usize) -> usize {
+    let lead = shape.len() - 2;
+    let mut rest = matrix;
+    let mut at = row * strides[lead];
+    for dim in (0..lead).rev() {
+        at += rest % shape[dim] * strides[dim];
+        rest /= shape[dim];
+    }
+    at
+}
+
+/// Rows of plain floats or of a block format, as f32.
 pub(super) fn get_rows(table: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) -> GgmlResult<()> {
-    let (count, dim) = (table.shape[0], table.shape[1]);
+    let [count, dim] = [table.shape[table.shape.len() - 2], table.shape[table.shape.len() - 1]];
+    let matrices: usize = table.shape[..table.shape.len() - 2].iter().product();
     let ids = checked_ids(ids, Op::GetRows, count)?;
-    if dim == 0 {
+    if dim == 0 || ids.is_empty() {
         return Ok(());
     }
-    if table.dtype == DType::F32 {
-        let table = table.f32();
-        for (id, out) in ids.into_iter().zip(out.chunks_mut(dim)) {
-            out.copy_from_slice(&table[id * dim..(id + 1) * dim]);
+    let per_matrix = ids.len() / matrices;
+    let rows = ids
+        .iter()
+        .enumerate()
+        .map(|(i, &id)| (i / per_matrix, id))
+        .zip(out.chunks_mut(dim));
+    if dim > 1 && table.strides().last() != Some(&1) {
+        let all = table.f32();
+        for ((matrix, id), out) in rows {
+            let at = (matrix * count + id) * dim;
+            out.copy_from_slice(&all[at..at + dim]);
         }
         return Ok(());
     }
-    let rows = Rows::new(Op::GetRows, table, dim)?;
-    for (id, out) in ids.into_iter().zip(out.chunks_mut(dim)) {
-        rows.decode(id, out)?;
+    let failed = |source| GgmlError::Backend {
+        backend: super::NAME,
+        at: format!("decoding a row of {}", table.dtype),
+        source,
+    };
+    let ty = table
+        .dtype
+        .tensor_type()
+        .ok_or_else(|| failed("not a type of GGUF".into()))?;
+    let length = table
+        .dtype
+        .row_bytes(dim)
+        .ok_or_else(|| failed("no whole blocks".into()))?;
+    for ((matrix, id), out) in rows {
+        let at = row_offset(table.shape, table.strides(), matrix, id);
+        let start = at / table.dtype.block_len() * table.dtype.block_bytes();
+        let bytes = &table.raw()[start..start + length];
+        blocks::dequantize(ty, bytes, out).map_err(|source| failed(Box::new(source)))?;
     }
     Ok(())
 }
 
-/// Writes row `i` of `src` to row `ids[i]` of `target`, whose span is `bytes`. Nothing is written if an id is out of range.
+/// Rows of other plain numbers, as their bytes.
+pub(super) fn get_plain_rows(table: &Operand<'_>, ids: &Operand<'_>) -> GgmlResult<Vec<u8>> {
+    let [count, dim] = [table.shape[table.shape.len() - 2], table.shape[table.shape.len() - 1]];
+    let matrices: usize = table.shape[..table.shape.len() - 2].iter().product();
+    let ids = checked_ids(ids, Op::GetRows, count)?;
+    let units = table.units();
+    let row = dim * table.dtype.block_bytes();
+    let per_matrix = (ids.len() / matrices.max(1)).max(1);
+    let rows = ids.iter().enumerate().map(|(i, &id)| {
+        let at = (i / per_matrix * count + id) * row;
+        &units[at..at + row]
+    });
+    Ok(rows.flatten().copied().collect())
+}
+
+/// Writes row `i` of each matrix of `src` to row `ids[i]` of `target`, whose span is `bytes`. Nothing is written if an id is out of range.
 pub(super) fn set_rows(src: &Operand<'_>, ids: &Operand<'_>, target: &TensorDesc, bytes: &mut [u8]) -> GgmlResult<()> {
-    if !target.is_contiguous() {
-        return Err(GgmlError::Unimplemented {
-            backend: super::NAME,
-            op: Op::SetRows.name(),
-            what: target.summary(),
-        });
-    }
-    let (rows, dim) = (target.shape[0], target.shape[1]);
+    let rank = target.shape.len();
+    let [rows, dim] = [target.shape[rank - 2], target.shape[rank - 1]];
+    let lists = &ids.shape[..ids.shape.len() - 1];
     let ids = checked_ids(ids, Op::SetRows, rows)?;
-    let src = src.f32();
-    if dim == 0 {
+    let count = src.shape[rank - 2];
+    let src_values = src.f32();
+    if dim == 0 || count == 0 {
         return Ok(());
     }
-    let size = target.dtype.block_bytes();
-    for (id, row) in ids.into_iter().zip(src.chunks(dim)) {
-        let out = &mut bytes[id * dim * size..(id + 1) * dim * size];
-        if target.dtype == DType::F32 {
-            out.copy_from_slice(bytemuck::cast_slice(row));
+    let (block_len, size) = (target.dtype.block_len(), target.dtype.block_bytes());
+    let step = target.strides[rank - 1];
+    let adjacent = dim == 1 || step == 1;
+    for (index, row) in src_values.chunks(dim).enumerate() {
+        let matrix = index / count;
+        let list = part_of(matrix, &src.shape[..rank - 2], lists, true);
+        let id = ids[list * count + index % count];
+        let at = row_offset(&target.shape, &target.strides, matrix, id);
+        let units = encode(target.dtype, row)?;
+        if adjacent {
+            let start = at / block_len * size;
+            bytes[start..start + units.len()].copy_from_slice(&units);
         } else {
-            for (out, &value) in out.as_chunks_mut::<2>().0.iter_mut().zip(row) {
-                *out = f16::from_f32(value).to_bits().to_ne_bytes();
+            for (i, unit) in units.chunks(size).enumerate() {
+                let start = (at + i * step) * size;
+                bytes[start..start + size].copy_from_slice(unit);
             }
+        }
+    }
+    Ok(())
+}
+
+/// `a [tokens, used, n]` plus rows `ids[t, u]` of `b`.
+pub(super) fn add_id(a: &Operand<'_>, b: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) -> GgmlResult<()> {
+    let (experts, n) = (b.shape[0], b.shape[1]);
+    let ids = checked_ids(ids, Op::AddId, experts)?;
+    let (x, y) = (a.f32(), b.f32());
+    if n == 0 {
+        return Ok(());
+    }
+    for ((out, x), id) in out.chunks_mut(n).zip(x.chunks(n)).zip(ids) {
+        for ((o, x), y) in out.iter_mut().zip(x).zip(&y[id * n..(id + 1) * n]) {
+            *o = x + y;
         }
     }
     Ok(())

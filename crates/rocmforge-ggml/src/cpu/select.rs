@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::operand::Operand;
+use crate::SortOrder;
 
 /// Index of the largest value of each row, the lowest on ties; NaN is below everything.
 pub(super) fn arg_max(x: &Operand<'_>, out: &mut [u32]) {
@@ -33,6 +34,28 @@ pub(super) fn top_k(x: &Operand<'_>, k: usize, out: &mut [u32]) {
         }
         ids[..k].sort_unstable_by(compare);
         out.copy_from_slice(&ids[..k]);
+    }
+}
+
+/// Indices of each row in order.
+pub(super) fn arg_sort(x: &Operand<'_>, sort: SortOrder, out: &mut [u32]) {
+    let row = x.shape.last().copied().unwrap_or(1).max(1);
+    let x = x.f32();
+    for (out, row) in out.chunks_mut(row).zip(x.chunks(row)) {
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = i as u32;
+        }
+        out.sort_unstable_by(|&a, &b| {
+            let (a, b) = (a as usize, b as usize);
+            match sort {
+                SortOrder::Descending => order(row, a, b),
+                SortOrder::Ascending => {
+                    let nan = row[a].is_nan().cmp(&row[b].is_nan());
+                    let values = row[a].partial_cmp(&row[b]).unwrap_or(Ordering::Equal);
+                    nan.then(values).then(a.cmp(&b))
+                }
+            }
+        });
     }
 }
 

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::buffer::CpuBuffer;
 use super::operand::Operand;
-use super::{CpuBackend, NAME, accepts, run_op};
+use super::{CpuBackend, run_op};
 use crate::slots::Slots;
 use crate::{GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
 
@@ -113,27 +113,20 @@ impl Step {
                 expected: "1 output",
                 inputs: inputs.len(),
                 outputs: outputs.len(),
+                operands: Default::default(),
             });
         };
         let inputs = inputs
             .iter()
             .map(|&id| Place::of(slots, id))
             .collect::<GgmlResult<SmallVec<[Place; USUAL_OPERANDS]>>>()?;
-        for (operand, place) in inputs.iter().enumerate() {
-            if !accepts(op, operand, place.desc.dtype) {
-                return Err(GgmlError::Unimplemented {
-                    backend: NAME,
-                    op: op.name(),
-                    what: place.desc.summary(),
-                });
-            }
-        }
         let descs: SmallVec<[&TensorDesc; USUAL_OPERANDS]> = inputs.iter().map(|place| &place.desc).collect();
-        shape::infer(node, op, &descs)?;
+        let output = Place::of(slots, output)?;
+        shape::infer(node, op, &descs)?.check_output(node, op, &descs, &output.desc, false)?;
         drop(descs);
         Ok(Self {
             op: *op,
-            output: Place::of(slots, output)?,
+            output,
             inputs,
         })
     }
@@ -141,6 +134,9 @@ impl Step {
 
 impl CpuBackend {
     pub(super) fn run_step(&mut self, step: &Step) -> GgmlResult<()> {
+        if step.output.desc.element_count() == 0 {
+            return Ok(());
+        }
         let mut buffer = self.slots.take(step.output.root)?;
         let result = self.compute(step, buffer.bytes_mut());
         self.slots.give_back(step.output.root, buffer);
@@ -153,11 +149,10 @@ impl CpuBackend {
         if end > memory.len() {
             return Err(step.output.too_small(memory.len()));
         }
-        // An input that the op overwrites while it reads is copied first. SetRows reads its ids and rows only, and what it
-        // does not write stays.
-        let in_place = step.op == Op::SetRows;
-        let copy = |place: &Place| -> GgmlResult<Option<Vec<u32>>> {
-            if in_place || !place.overlaps(&step.output) {
+        // An input that the op overwrites while it reads is copied first. What is only written is not.
+        let copy = |(operand, place): (usize, &Place)| -> GgmlResult<Option<Vec<u32>>> {
+            let written = operand == 1 && matches!(step.op, Op::Cpy { .. } | Op::SetRows);
+            if written || !place.overlaps(&step.output) {
                 return Ok(None);
             }
             let bytes = place.bytes(memory)?;
@@ -166,7 +161,7 @@ impl CpuBackend {
             Ok(Some(words))
         };
         let copies: SmallVec<[Option<Vec<u32>>; USUAL_OPERANDS]> =
-            step.inputs.iter().map(copy).collect::<GgmlResult<_>>()?;
+            step.inputs.iter().enumerate().map(copy).collect::<GgmlResult<_>>()?;
         let (before, rest) = memory.split_at_mut(start);
         let (out, after) = rest.split_at_mut(end - start);
         let around = Around { before, end, after };
@@ -197,7 +192,7 @@ impl CpuBackend {
             return place.bytes(buffer.ok_or(GgmlError::UnknownTensor(place.root))?.bytes());
         }
         if place.overlaps(&step.output) {
-            // The rows that SetRows changes are its output.
+            // Only written: it is the output.
             return Ok(&[]);
         }
         around.bytes(place)

@@ -5,7 +5,7 @@ use rocmforge_runtime::HipBuffer;
 
 use super::decoder::weight_type;
 use super::{HipGgmlBackend, failed, matrix_order, unimplemented};
-use crate::{DType, Gelu, GgmlError, GgmlResult, Op, TensorId};
+use crate::{DType, GgmlError, GgmlResult, GluKind, Op, SoftMax, TensorId, Unary};
 
 /// Up to so many rows of activations, a kernel that reads the weights once beats tiles.
 const FEW_ROWS: usize = 8;
@@ -20,23 +20,11 @@ impl HipGgmlBackend {
     pub(super) fn launch(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
         let shape = |id: TensorId| self.slots.desc(id).map(|d| d.shape.clone());
         match *op {
+            // The kernels know one table, one list of ids and one matrix of rows.
+            Op::GetRows | Op::SetRows if shape(inputs[0])?.len() != 2 => Err(self.cannot(op, inputs[0])),
             Op::GetRows => self.get_rows(op, inputs, output),
-            Op::MatMul => self.matmul(op, inputs, output),
+            Op::MulMat => self.matmul(op, inputs, output),
             Op::Add | Op::Mul => self.binary(op, inputs, output),
-            Op::Mask => {
-                let &[batch, heads, seq_q, seq_k] = shape(inputs[0])?.as_slice() else {
-                    return Err(unimplemented(op, "scores that are not [batch, heads, seq_q, seq_k]"));
-                };
-                let mask = self.f32(op, inputs[1])?;
-                let strides = mask_strides(&shape(inputs[1])?, seq_k).ok_or_else(|| self.cannot(op, inputs[1]))?;
-                let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
-                let mask = Operand::new(&mask, strides);
-                self.done(
-                    op,
-                    self.kernels
-                        .mask(self.stream(), &x, mask, &y, [batch, heads, seq_q, seq_k]),
-                )
-            }
             Op::Scale { factor } => {
                 let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
                 self.done(op, self.kernels.scale(self.stream(), &x, &y, factor))
@@ -61,32 +49,42 @@ impl HipGgmlBackend {
                     self.kernels.rms_norm(self.stream(), &x, &weight, &y, rows, cols, eps),
                 )
             }
-            Op::L2Normalize { eps } => {
+            Op::L2Norm { eps } => {
                 let [rows, cols] = rows_and_cols(&shape(inputs[0])?);
                 let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
                 self.done(op, self.kernels.l2_normalize(self.stream(), &x, &y, rows, cols, eps))
             }
             Op::Rope(rope) => self.rope(op, rope, inputs, output),
-            Op::Softmax => {
+            Op::SoftMax(SoftMax {
+                scale,
+                mask: false,
+                sinks: false,
+                ..
+            }) => {
                 let [rows, cols] = rows_and_cols(&shape(inputs[0])?);
                 let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
-                self.done(op, self.kernels.softmax(self.stream(), &x, &y, rows, cols, 1.0))
+                self.done(op, self.kernels.softmax(self.stream(), &x, &y, rows, cols, scale))
             }
             Op::Attention(a) => self.attention(op, a, inputs, output),
-            Op::SwiGlu => {
+            Op::Glu {
+                kind: GluKind::Swiglu, ..
+            } if inputs.len() == 2 => {
                 let (gate, up) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
                 let y = self.f32(op, output)?;
                 self.done(op, self.kernels.swiglu(self.stream(), &gate, &up, &y))
             }
-            Op::Gelu(kind) => {
+            Op::Unary(kind @ (Unary::GeluErf | Unary::Gelu)) => {
                 let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
                 let kind = match kind {
-                    Gelu::Erf => rocmforge_kernels::Gelu::Erf,
-                    Gelu::Tanh => rocmforge_kernels::Gelu::Tanh,
+                    Unary::GeluErf => rocmforge_kernels::Gelu::Erf,
+                    _ => rocmforge_kernels::Gelu::Tanh,
                 };
                 self.done(op, self.kernels.gelu(self.stream(), kind, &x, &y))
             }
-            Op::Reshape | Op::View | Op::Copy => {
+            Op::Cpy { .. } if self.slots.desc(inputs[0])?.dtype != self.slots.desc(output)?.dtype => {
+                self.cast(op, inputs[0], output)
+            }
+            Op::Reshape | Op::View | Op::Dup | Op::Cont | Op::Cpy { .. } => {
                 if !(self.slots.desc(inputs[0])?.is_contiguous() && self.slots.desc(output)?.is_contiguous()) {
                     return Err(self.cannot(op, inputs[0]));
                 }
@@ -110,12 +108,14 @@ impl HipGgmlBackend {
             }
             Op::PagedAttention(a) => self.paged_attention(op, a, inputs, output),
             Op::SetRows => self.set_rows(op, inputs, output),
-            Op::GeGlu => {
+            Op::Glu {
+                kind: GluKind::Geglu, ..
+            } if inputs.len() == 2 => {
                 let (gate, up) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
                 let y = self.f32(op, output)?;
                 self.done(op, self.kernels.geglu(self.stream(), &gate, &up, &y))
             }
-            Op::Silu => {
+            Op::Unary(Unary::Silu) => {
                 let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
                 self.done(op, self.kernels.silu(self.stream(), &x, &y))
             }
@@ -123,9 +123,8 @@ impl HipGgmlBackend {
                 let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
                 self.done(op, self.kernels.softcap(self.stream(), &x, &y, cap))
             }
-            Op::Cast { to } => self.cast(op, to, inputs[0], output),
             Op::Concat { axis } => self.concat(op, axis, inputs, output),
-            Op::ArgMax => {
+            Op::Argmax => {
                 let [rows, cols] = rows_and_cols(&shape(inputs[0])?);
                 let (x, y) = (self.f32(op, inputs[0])?, self.u32(op, output)?);
                 self.done(op, self.kernels.argmax(self.stream(), &x, &y, rows, cols))
@@ -147,6 +146,34 @@ impl HipGgmlBackend {
                         .mean_pool(self.stream(), &x, &weight, &y, [batch, seq, cols]),
                 )
             }
+            // No kernel yet.
+            Op::MulMatId
+            | Op::AddId
+            | Op::Sub
+            | Op::Div
+            | Op::ScaleBias { .. }
+            | Op::Clamp { .. }
+            | Op::Sqr
+            | Op::Sqrt
+            | Op::Log
+            | Op::Sin
+            | Op::Cos
+            | Op::Unary(_)
+            | Op::Glu { .. }
+            | Op::SoftMax(_)
+            | Op::DiagMask { .. }
+            | Op::FlashAttnExt(_)
+            | Op::Repeat
+            | Op::Pad { .. }
+            | Op::Permute { .. }
+            | Op::Argsort { .. }
+            | Op::Sum
+            | Op::SumRows
+            | Op::Mean
+            | Op::Cumsum => match inputs.first() {
+                Some(&id) => Err(self.cannot(op, id)),
+                None => Err(unimplemented(op, "no input")),
+            },
         }
     }
 
@@ -172,9 +199,18 @@ impl HipGgmlBackend {
         let bias = inputs.get(2).map(|&id| self.f32(op, id)).transpose()?;
         let (a, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
         if weight.shape.len() > 2 {
+            // One matrix each, row-major: what the kernel knows.
+            let left = &self.slots.desc(inputs[0])?.shape;
+            if weight.shape[..weight.shape.len() - 2] != left[..left.len() - 2] {
+                return Err(self.cannot(op, inputs[1]));
+            }
             return self.batched_matmul(op, inputs, bias.as_ref(), &y);
         }
         let b_transposed = matrix_order(weight).ok_or_else(|| self.cannot(op, inputs[1]))?;
+        // Weights of other types than f32 are read by rows of [n, k].
+        if weight.dtype != DType::F32 && !b_transposed {
+            return Err(self.cannot(op, inputs[1]));
+        }
         let n = weight.shape[1];
         let few = m <= FEW_ROWS && b_transposed;
         if few || weight.dtype != DType::F32 {
@@ -223,6 +259,14 @@ impl HipGgmlBackend {
         // A `b` that repeats over leading dimensions is a row, whatever its own dimensions.
         let leading_ones = b_shape.iter().take_while(|&&d| d == 1).count();
         let is_row = a_shape.ends_with(&b_shape[leading_ones..]);
+        // Attention's additive mask.
+        if let (Op::Add, &[batch, heads, seq_q, seq_k]) = (op, a_shape.as_slice())
+            && let Some(strides) = mask_strides(b_shape, [batch, heads, seq_q, seq_k])
+        {
+            let mask = Operand::new(&b, strides);
+            let shape = [batch, heads, seq_q, seq_k];
+            return self.done(op, self.kernels.mask(self.stream(), &a, mask, &y, shape));
+        }
         match op {
             _ if is_row => {
                 let (rows, cols) = (a.len() / b.len(), b.len());
@@ -239,12 +283,15 @@ impl HipGgmlBackend {
 
 /// Strides of a mask that is broadcast to `[batch, heads, seq_q, seq_k]`, aligned at the last dimension; `None` if its
 /// rows repeat within themselves.
-fn mask_strides(shape: &[usize], seq_k: usize) -> Option<Strides> {
-    if shape.last() != Some(&seq_k) || shape.len() > 4 {
+fn mask_strides(shape: &[usize], scores: [usize; 4]) -> Option<Strides> {
+    if shape.last() != Some(&scores[3]) || shape.len() > 4 {
         return None;
     }
     let mut dims = [1usize; 4];
     dims[4 - shape.len()..].copy_from_slice(shape);
+    if dims.iter().zip(&scores).any(|(&dim, &whole)| dim != 1 && dim != whole) {
+        return None;
+    }
     let stride = |dim: usize| {
         if dims[dim] == 1 {
             0

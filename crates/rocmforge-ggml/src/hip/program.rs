@@ -79,6 +79,7 @@ impl HipGgmlBackend {
             expected: "1 output",
             inputs: node.inputs.len(),
             outputs: node.outputs.len(),
+            operands: descs.into_iter().collect(),
         })
     }
 

@@ -3,7 +3,7 @@
 use super::DependencyInfo;
 use crate::{Graph, Layout, Op, TensorDesc, TensorId};
 
-/// Turns row-major weights of `MatMul` column-major. Only descriptors of tensors that no node writes, that nothing else
+/// Turns row-major weights of `MulMat` column-major. Only descriptors of tensors that no node writes, that nothing else
 /// reads and that no view shares: their data is still to come ([`crate::executor`] keeps what is already bound).
 pub(super) fn run(graph: &mut Graph) -> usize {
     let info = DependencyInfo::from_graph(graph);
@@ -17,7 +17,7 @@ pub(super) fn run(graph: &mut Graph) -> usize {
             && !info.consumers(id).is_empty()
             && info.consumers(id).iter().all(|&n| {
                 let node = &graph.nodes[n];
-                node.op == Op::MatMul && node.inputs.iter().position(|&i| i == id) == Some(1)
+                node.op == Op::MulMat && node.inputs.iter().position(|&i| i == id) == Some(1)
             })
             && !graph.tensors().any(|d| d.view_of == Some(id))
     };

@@ -1,7 +1,113 @@
 //! Shapes of attention ops.
 
-use super::{At, Inferred, broadcasts};
-use crate::{Attention, AttentionMask, DType, GgmlResult, PagedAttention};
+use super::{At, Inferred, broadcasts, divides};
+use crate::{Attention, AttentionMask, DType, FlashAttnExt, GgmlResult, PagedAttention, SoftMax};
+
+/// `x [.., rows, cols]`, an optional mask and optional sinks.
+pub(super) fn soft_max(at: &At<'_>, s: &SoftMax) -> GgmlResult<Inferred> {
+    let expected = match (s.mask, s.sinks) {
+        (false, false) => "1 input and 1 output",
+        (true, false) => "x, a mask and 1 output",
+        (false, true) => "x, sinks and 1 output",
+        (true, true) => "x, a mask, sinks and 1 output",
+    };
+    let count = 1 + usize::from(s.mask) + usize::from(s.sinks);
+    at.arity(count..=count, expected)?;
+    let dtype = at.float(0)?;
+    let x = at.rank(0, 0..=usize::MAX, "")?;
+    at.number("scale", s.scale)?;
+    bias(at, s.max_bias, s.mask)?;
+    if s.mask {
+        added(at, 1, x)?;
+    }
+    if s.sinks {
+        let heads = x.len().checked_sub(3).map_or(1, |dim| x[dim]);
+        sinks(at, count - 1, heads)?;
+    }
+    Ok(Inferred::Exact(x.to_vec(), dtype))
+}
+
+/// ggml's attention.
+pub(super) fn ext(at: &At<'_>, a: &FlashAttnExt) -> GgmlResult<Inferred> {
+    let count = 3 + usize::from(a.mask) + usize::from(a.sinks);
+    at.arity(
+        count..=count,
+        "q, k, v, a mask and sinks where its parameters say so, and 1 output",
+    )?;
+    at.parameter(a.scale.is_finite(), "scale", f64::from(a.scale), "it must be finite")?;
+    at.not_negative("softcap", a.softcap)?;
+    bias(at, a.max_bias, a.mask)?;
+    at.float(0)?;
+    let q = at.rank(0, 4..=4, "q must be [batch, heads, n, hsk]")?;
+    let k = at.rank(1, 4..=4, "k must be [batch', kv_heads, kv, hsk]")?;
+    let v = at.rank(2, 4..=4, "v must be [batch', kv_heads, kv, hsv]")?;
+    at.rule(
+        k[..3] == v[..3],
+        "k and v must agree in all dimensions but the last",
+        k,
+        v,
+    )?;
+    at.rule(q[3] == k[3], "q's and k's heads must have the same dimension", q, k)?;
+    at.rule(
+        divides(k[0], q[0]) && divides(k[1], q[1]),
+        "k's batch and heads must divide q's",
+        q,
+        k,
+    )?;
+    for operand in [1, 2] {
+        at.weight(operand)?;
+    }
+    if a.mask {
+        added(at, 3, &[q[0], q[1], q[2], k[2]])?;
+    }
+    if a.sinks {
+        sinks(at, count - 1, q[1])?;
+    }
+    Ok(Inferred::Exact(vec![q[0], q[2], q[1], v[3]], DType::F32))
+}
+
+fn bias(at: &At<'_>, max_bias: f32, mask: bool) -> GgmlResult<()> {
+    at.not_negative("max_bias", max_bias)?;
+    at.parameter(
+        max_bias == 0.0 || mask,
+        "max_bias",
+        f64::from(max_bias),
+        "a bias needs a mask that it scales",
+    )
+}
+
+/// A mask added to `x [.., rows, cols]`: `[.., rows' >= rows, cols]`, leading dimensions that divide.
+fn added(at: &At<'_>, operand: usize, x: &[usize]) -> GgmlResult<()> {
+    let found = at.inputs[operand].dtype;
+    if !matches!(found, DType::F32 | DType::F16) {
+        return Err(at.dtype(operand, "F32 or F16", found));
+    }
+    let mask = at.inputs[operand].shape.as_slice();
+    let fits = mask.len() <= x.len()
+        && x.iter()
+            .rev()
+            .zip(mask.iter().rev())
+            .enumerate()
+            .all(|(back, (&n, &m))| match back {
+                0 => n == m,
+                1 => m >= n,
+                _ => divides(m, n),
+            });
+    let rows = mask.len() >= 2 || x.len() < 2;
+    at.rule(
+        fits && rows,
+        "the mask must be [.., at least as many rows, as many columns], with leading dimensions that divide",
+        x,
+        mask,
+    )
+}
+
+/// One f32 for each head.
+fn sinks(at: &At<'_>, operand: usize, heads: usize) -> GgmlResult<()> {
+    at.f32(operand)?;
+    let found = &at.inputs[operand].shape;
+    at.rule(*found == [heads], "there must be one sink per head", &[heads], found)
+}
 
 /// Attention over whole sequences.
 pub(super) fn whole(at: &At<'_>, a: &Attention) -> GgmlResult<Inferred> {

@@ -1,8 +1,14 @@
-//! Shape inference: what an op's inputs say about its output.
+//! Shape inference: what an op's inputs say about its output. The one place for it: graph constructors, validation and backends ask here.
 
 mod attention;
+mod moves;
+mod output;
+mod products;
+mod rows;
 
 use crate::{DType, GgmlError, GgmlResult, Layout, Op, RopeScaling, TensorDesc};
+
+pub(crate) use output::{check_reshape, permuted};
 
 /// What the inputs determine of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +17,8 @@ pub enum Inferred {
     Exact(Vec<usize>, DType),
     /// Only the number of elements and the type: `Reshape`.
     Elements(usize, DType),
+    /// A shape that each dimension of the output is a multiple of, and the type: `Repeat`.
+    Multiple(Vec<usize>, DType),
     /// Only that it lies in the input's memory: `View`.
     Part,
 }
@@ -23,12 +31,13 @@ impl Inferred {
     pub fn into_desc(self, node: usize, op: &Op) -> GgmlResult<TensorDesc> {
         match self {
             Self::Exact(shape, dtype) => Ok(TensorDesc::new(shape, dtype, Layout::RowMajor)),
-            Self::Elements(..) | Self::Part => Err(GgmlError::InvalidArity {
+            Self::Elements(..) | Self::Multiple(..) | Self::Part => Err(GgmlError::InvalidArity {
                 node,
                 op: op.name(),
                 expected: "an output with a shape of its own: add the tensor and the node yourself",
                 inputs: 1,
                 outputs: 0,
+                operands: Default::default(),
             }),
         }
     }
@@ -53,6 +62,7 @@ impl<'a> At<'a> {
             expected,
             inputs,
             outputs: 1,
+            operands: self.inputs.iter().copied().collect(),
         })
     }
 
@@ -82,10 +92,17 @@ impl<'a> At<'a> {
 
     fn float(&self, operand: usize) -> GgmlResult<DType> {
         let found = self.inputs[operand].dtype;
-        if matches!(found, DType::F32 | DType::F16 | DType::Bf16 | DType::F64) {
+        if found.is_plain_float() {
             return Ok(found);
         }
-        Err(self.dtype(operand, "a plain float", found))
+        Err(self.dtype(operand, "F32, F16 or BF16", found))
+    }
+
+    fn f32(&self, operand: usize) -> GgmlResult<()> {
+        match self.inputs[operand].dtype {
+            DType::F32 => Ok(()),
+            found => Err(self.dtype(operand, "F32", found)),
+        }
     }
 
     /// A type that products and look-ups take with f32 activations.
@@ -121,6 +138,7 @@ impl<'a> At<'a> {
             operand,
             expected,
             found,
+            operands: self.inputs.iter().copied().collect(),
         }
     }
 
@@ -134,14 +152,31 @@ impl<'a> At<'a> {
             parameter,
             value,
             rule,
+            operands: self.inputs.iter().copied().collect(),
         })
     }
 
+    fn number(&self, name: &'static str, value: f32) -> GgmlResult<()> {
+        self.parameter(!value.is_nan(), name, f64::from(value), "it must be a number")
+    }
+
+    fn positive(&self, name: &'static str, value: f32) -> GgmlResult<()> {
+        let holds = value.is_finite() && value > 0.0;
+        self.parameter(holds, name, f64::from(value), "it must be finite and positive")
+    }
+
+    fn not_negative(&self, name: &'static str, value: f32) -> GgmlResult<()> {
+        let holds = value.is_finite() && value >= 0.0;
+        self.parameter(holds, name, f64::from(value), "it must be finite and not negative")
+    }
+
+    /// `a` and a `b` that repeats to `a`'s shape, each of any plain float.
     fn broadcast(&self) -> GgmlResult<Inferred> {
         self.arity(2..=2, "2 inputs and 1 output")?;
-        let dtype = self.same_float(2)?;
+        let dtype = self.float(0)?;
+        self.float(1)?;
         let (a, b) = (&self.inputs[0].shape, &self.inputs[1].shape);
-        self.rule(broadcasts(a, b), "the second operand must broadcast to the first", a, b)?;
+        self.rule(repeats(a, b), "the second operand must broadcast to the first", a, b)?;
         Ok(Inferred::Exact(a.clone(), dtype))
     }
 
@@ -149,7 +184,7 @@ impl<'a> At<'a> {
     fn rows_with_vectors(&self, vectors: usize, expected: &'static str) -> GgmlResult<Inferred> {
         self.arity(1..=1 + vectors, expected)?;
         let dtype = self.same_float(1 + vectors)?;
-        let x = self.rank(0, 1..=usize::MAX, "the input must have rows")?;
+        let x = self.rows(0)?;
         for vector in &self.inputs[1..] {
             self.rule(
                 vector.shape == x[x.len() - 1..],
@@ -161,16 +196,42 @@ impl<'a> At<'a> {
         Ok(Inferred::Exact(x.to_vec(), dtype))
     }
 
+    /// A shape of at least one dimension.
+    fn rows(&self, input: usize) -> GgmlResult<&'a [usize]> {
+        self.rank(input, 1..=usize::MAX, "the input must have rows")
+    }
+
     fn unary(&self) -> GgmlResult<Inferred> {
         self.arity(1..=1, "1 input and 1 output")?;
         Ok(Inferred::Exact(self.inputs[0].shape.clone(), self.float(0)?))
     }
+
+    /// One input with rows, of any plain float; its shape with the last dimension replaced.
+    fn row_to(&self, last: usize, dtype: Option<DType>) -> GgmlResult<Inferred> {
+        self.arity(1..=1, "1 input and 1 output")?;
+        let own = self.float(0)?;
+        let mut shape = self.rows(0)?.to_vec();
+        let end = shape.len() - 1;
+        shape[end] = last;
+        Ok(Inferred::Exact(shape, dtype.unwrap_or(own)))
+    }
 }
 
-/// Whether `b`'s shape, aligned at the last dimension, can be repeated to `a`'s.
+/// Whether `b`'s shape, aligned at the last dimension, can be repeated to `a`'s where it is 1.
 #[must_use]
 pub fn broadcasts(a: &[usize], b: &[usize]) -> bool {
     b.len() <= a.len() && b.iter().rev().zip(a.iter().rev()).all(|(&b, &a)| b == a || b == 1)
+}
+
+/// Whether `b`'s shape, aligned at the last dimension, can be repeated to `a`'s: each dimension divides `a`'s.
+#[must_use]
+pub fn repeats(a: &[usize], b: &[usize]) -> bool {
+    b.len() <= a.len() && b.iter().rev().zip(a.iter().rev()).all(|(&b, &a)| divides(b, a))
+}
+
+/// Whether `whole` is a multiple of `part`; of 0 only 0 is.
+fn divides(part: usize, whole: usize) -> bool {
+    part == whole || (part != 0 && whole.is_multiple_of(part))
 }
 
 /// What the inputs of `op` determine of its output.
@@ -184,44 +245,49 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
         inputs,
     };
     match *op {
-        Op::GetRows => {
-            at.arity(2..=2, "a table, ids and 1 output")?;
-            let table = at.rank(0, 2..=2, "the table must have 2 dimensions")?;
-            at.index(1)?;
-            let dtype = match inputs[0].dtype {
-                DType::F64 => DType::F64,
-                _ => {
-                    at.weight(0)?;
-                    DType::F32
-                }
-            };
-            let mut shape = inputs[1].shape.clone();
-            shape.push(table[1]);
-            Ok(Inferred::Exact(shape, dtype))
-        }
-        Op::MatMul => matmul(&at),
-        Op::Add | Op::Mul | Op::Mask => at.broadcast(),
+        Op::GetRows => rows::get(&at),
+        Op::SetRows => rows::set(&at),
+        Op::MulMat => products::mul_mat(&at),
+        Op::MulMatId => products::mul_mat_id(&at),
+        Op::AddId => products::add_id(&at),
+        Op::Add | Op::Sub | Op::Mul | Op::Div => at.broadcast(),
         Op::Scale { factor } => {
-            at.parameter(!factor.is_nan(), "factor", f64::from(factor), "it must be a number")?;
+            at.number("factor", factor)?;
             at.unary()
         }
+        Op::ScaleBias { factor, bias } => {
+            at.number("factor", factor)?;
+            at.number("bias", bias)?;
+            at.unary()
+        }
+        Op::Clamp { min, max } => {
+            at.number("min", min)?;
+            at.parameter(max >= min, "max", f64::from(max), "it must not be below min")?;
+            at.unary()
+        }
+        Op::Sqr | Op::Sqrt | Op::Log | Op::Sin | Op::Cos | Op::Unary(_) => at.unary(),
+        Op::Softcap { cap } => {
+            at.positive("cap", cap)?;
+            at.unary()
+        }
+        Op::Glu { swapped, .. } => rows::glu(&at, swapped),
         Op::LayerNorm { eps } => {
-            at.parameter(
-                eps >= 0.0 && eps.is_finite(),
-                "eps",
-                f64::from(eps),
-                "it must be finite and not negative",
-            )?;
+            at.not_negative("eps", eps)?;
             at.rows_with_vectors(2, "x, optional weight and bias, and 1 output")
         }
         Op::RmsNorm { eps } => {
-            at.parameter(
-                eps >= 0.0 && eps.is_finite(),
-                "eps",
-                f64::from(eps),
-                "it must be finite and not negative",
-            )?;
+            at.not_negative("eps", eps)?;
             at.rows_with_vectors(1, "x, optional weight, and 1 output")
+        }
+        Op::L2Norm { eps } => {
+            at.not_negative("eps", eps)?;
+            at.unary()
+        }
+        Op::SoftMax(s) => attention::soft_max(&at, &s),
+        Op::DiagMask { .. } => {
+            at.arity(1..=1, "1 input and 1 output")?;
+            let x = at.rank(0, 2..=usize::MAX, "the input must have at least 2 dimensions")?;
+            Ok(Inferred::Exact(x.to_vec(), at.float(0)?))
         }
         Op::Rope(rope) => {
             at.arity(2..=3, "x, positions, optional factors and 1 output")?;
@@ -259,100 +325,18 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
                     &factors.shape,
                     &expected,
                 )?;
-                if factors.dtype != DType::F32 {
-                    return Err(at.dtype(2, "F32", factors.dtype));
-                }
+                at.f32(2)?;
             }
             Ok(Inferred::Exact(x.to_vec(), dtype))
         }
-        Op::Softmax | Op::Gelu(_) | Op::Silu => at.unary(),
-        Op::Softcap { cap } => {
-            at.parameter(
-                cap.is_finite() && cap > 0.0,
-                "cap",
-                f64::from(cap),
-                "it must be finite and positive",
-            )?;
-            at.unary()
-        }
-        Op::Cast { to } => {
-            at.arity(1..=1, "1 input and 1 output")?;
-            for (operand, dtype) in [(0, inputs[0].dtype), (1, to)] {
-                if !matches!(dtype, DType::F32 | DType::F16 | DType::Bf16) {
-                    return Err(at.dtype(operand, "F32, F16 or BF16", dtype));
-                }
-            }
-            Ok(Inferred::Exact(inputs[0].shape.clone(), to))
-        }
-        Op::Concat { axis } => {
-            at.arity(2..=2, "2 inputs and 1 output")?;
-            let (a, b) = (&inputs[0].shape, &inputs[1].shape);
-            at.parameter(axis < a.len(), "axis", axis as f64, "it must be a dimension")?;
-            let agree = a.len() == b.len() && (0..a.len()).all(|d| d == axis || a[d] == b[d]);
-            at.rule(agree, "all dimensions but the axis must agree", a, b)?;
-            if inputs[1].dtype != inputs[0].dtype || inputs[0].dtype.is_quantized() {
-                return Err(at.dtype(1, "of the first operand's type, and no block format", inputs[1].dtype));
-            }
-            let mut shape = a.clone();
-            shape[axis] = shape[axis].saturating_add(b[axis]);
-            Ok(Inferred::Exact(shape, inputs[0].dtype))
-        }
-        Op::ArgMax => {
-            at.arity(1..=1, "1 input and 1 output")?;
-            at.float(0)?;
-            let x = at.rank(0, 1..=usize::MAX, "the input must have rows")?;
-            at.rule(x[x.len() - 1] > 0, "a row must have elements", x, &[])?;
-            Ok(Inferred::Exact(x[..x.len() - 1].to_vec(), DType::U32))
-        }
-        Op::TopK { k } => {
-            at.arity(1..=1, "1 input and 1 output")?;
-            at.float(0)?;
-            let mut shape = at.rank(0, 1..=usize::MAX, "the input must have rows")?.to_vec();
-            let last = shape.len() - 1;
-            at.parameter(
-                k > 0 && k <= shape[last],
-                "k",
-                k as f64,
-                "it must be 1 to the length of a row",
-            )?;
-            shape[last] = k;
-            Ok(Inferred::Exact(shape, DType::U32))
-        }
-        Op::SetRows => {
-            at.arity(3..=3, "src, dst, row ids, and a view of dst as output")?;
-            if inputs[0].dtype != DType::F32 {
-                return Err(at.dtype(0, "F32", inputs[0].dtype));
-            }
-            let dtype = inputs[1].dtype;
-            if !matches!(dtype, DType::F32 | DType::F16) {
-                return Err(at.dtype(1, "F32 or F16", dtype));
-            }
-            at.index(2)?;
-            let src = at.rank(0, 2..=2, "src must be [n, d]")?;
-            let dst = at.rank(1, 2..=2, "dst must be [rows, d]")?;
-            at.rule(src[1] == dst[1], "rows of src and dst must be equally long", src, dst)?;
-            let ids = &inputs[2].shape;
-            at.rule(ids[..] == src[..1], "there must be one row id per row of src", src, ids)?;
-            Ok(Inferred::Exact(dst.to_vec(), dtype))
-        }
-        Op::L2Normalize { eps } => {
-            at.parameter(
-                eps >= 0.0 && eps.is_finite(),
-                "eps",
-                f64::from(eps),
-                "it must be finite and not negative",
-            )?;
-            at.unary()
-        }
+        Op::FlashAttnExt(a) => attention::ext(&at, &a),
         Op::Attention(a) => attention::whole(&at, &a),
         Op::PagedAttention(a) => attention::paged(&at, &a),
-        Op::SwiGlu | Op::GeGlu => {
-            at.arity(2..=2, "gate, up and 1 output")?;
-            let dtype = at.same_float(2)?;
-            let (gate, up) = (&inputs[0].shape, &inputs[1].shape);
-            at.rule(gate == up, "gate and up must have the same shape", gate, up)?;
-            Ok(Inferred::Exact(gate.clone(), dtype))
-        }
+        Op::Dup | Op::Cont => moves::dup(&at),
+        Op::Cpy { to } => moves::cpy(&at, to),
+        Op::Concat { axis } => moves::concat(&at, axis),
+        Op::Repeat => moves::repeat(&at),
+        Op::Pad { left, right } => moves::pad(&at, left, right),
         Op::Reshape => {
             at.arity(1..=1, "1 input and 1 output")?;
             Ok(Inferred::Elements(inputs[0].element_count(), inputs[0].dtype))
@@ -361,18 +345,50 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
             at.arity(1..=1, "1 input and 1 output")?;
             Ok(Inferred::Part)
         }
-        Op::Copy => {
+        Op::Permute { axes } => moves::permute(&at, axes),
+        Op::Transpose => moves::transpose(&at),
+        Op::Argmax => {
             at.arity(1..=1, "1 input and 1 output")?;
-            Ok(Inferred::Exact(inputs[0].shape.clone(), inputs[0].dtype))
+            at.float(0)?;
+            let x = at.rows(0)?;
+            at.rule(x[x.len() - 1] > 0, "a row must have elements", x, &[])?;
+            rows::countable(&at, x)?;
+            Ok(Inferred::Exact(x[..x.len() - 1].to_vec(), DType::U32))
         }
-        Op::Transpose => {
+        Op::Argsort { .. } => {
             at.arity(1..=1, "1 input and 1 output")?;
-            let mut shape = at
-                .rank(0, 2..=usize::MAX, "the input must have at least 2 dimensions")?
-                .to_vec();
-            let rank = shape.len();
-            shape.swap(rank - 1, rank - 2);
-            Ok(Inferred::Exact(shape, inputs[0].dtype))
+            at.float(0)?;
+            let x = at.rows(0)?;
+            rows::countable(&at, x)?;
+            Ok(Inferred::Exact(x.to_vec(), DType::U32))
+        }
+        Op::TopK { k } => {
+            at.arity(1..=1, "1 input and 1 output")?;
+            let x = at.rows(0)?;
+            rows::countable(&at, x)?;
+            at.parameter(
+                k > 0 && k <= x[x.len() - 1],
+                "k",
+                k as f64,
+                "it must be 1 to the length of a row",
+            )?;
+            at.row_to(k, Some(DType::U32))
+        }
+        Op::Sum => {
+            at.arity(1..=1, "1 input and 1 output")?;
+            Ok(Inferred::Exact(vec![1], at.float(0)?))
+        }
+        Op::SumRows => at.row_to(1, None),
+        Op::Mean => {
+            let sums = at.row_to(1, None)?;
+            let x = &inputs[0].shape;
+            at.rule(x.last() != Some(&0), "a row must have elements", x, &[])?;
+            Ok(sums)
+        }
+        Op::Cumsum => {
+            at.unary()?;
+            at.rows(0)?;
+            at.unary()
         }
         Op::Accumulate { offset } => {
             at.arity(2..=2, "src, dst, and dst as output")?;
@@ -395,97 +411,21 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
     }
 }
 
-fn matmul(at: &At<'_>) -> GgmlResult<Inferred> {
-    at.arity(2..=3, "2 matrices, an optional bias and 1 output")?;
-    let a = at.rank(0, 2..=usize::MAX, "the left matrix must have at least 2 dimensions")?;
-    let b = at.rank(1, 2..=usize::MAX, "the right matrix must have at least 2 dimensions")?;
-    let (batch, [k, n]) = (&b[..b.len() - 2], [b[b.len() - 2], b[b.len() - 1]]);
-    at.rule(
-        batch.is_empty() || *batch == a[..a.len() - 2],
-        "the right matrix must be one, or one for each left matrix",
-        a,
-        b,
-    )?;
-    at.rule(a[a.len() - 1] == k, "the inner dimensions must agree", a, b)?;
-    let dtype = at.float(0)?;
-    if at.inputs[1].dtype != dtype {
-        at.weight(1)?;
-        if dtype != DType::F32 {
-            return Err(at.dtype(0, "F32 where the weight is of another type", dtype));
-        }
-        // Rows of a block format are along k, and 16-bit weights lie the same way.
-        at.rule(
-            batch.is_empty() && at.inputs[1].layout == Layout::ColMajor,
-            "a weight of another type must be one column-major matrix",
-            a,
-            b,
-        )?;
-    }
-    if let Some(bias) = at.inputs.get(2) {
-        at.rule(
-            bias.shape == [n],
-            "the bias must be as long as the right matrix is wide",
-            b,
-            &bias.shape,
-        )?;
-        if bias.dtype != dtype {
-            return Err(at.dtype(2, "of the first operand's type", bias.dtype));
-        }
-    }
-    let mut shape = a.to_vec();
-    shape.pop();
-    shape.push(n);
-    Ok(Inferred::Exact(shape, dtype))
-}
-
 fn rope_scaling(at: &At<'_>, scaling: RopeScaling) -> GgmlResult<()> {
-    let positive = |name, value: f32| {
-        at.parameter(
-            value.is_finite() && value > 0.0,
-            name,
-            f64::from(value),
-            "it must be finite and positive",
-        )
-    };
     match scaling {
         RopeScaling::None => Ok(()),
-        RopeScaling::Linear { factor } => positive("factor", factor),
+        RopeScaling::Linear { factor } => at.positive("factor", factor),
         RopeScaling::Yarn {
             factor,
             original_context,
             beta_fast,
             beta_slow,
         } => {
-            positive("factor", factor)?;
-            positive("beta_fast", beta_fast)?;
-            positive("beta_slow", beta_slow)?;
+            at.positive("factor", factor)?;
+            at.positive("beta_fast", beta_fast)?;
+            at.positive("beta_slow", beta_slow)?;
             let context = original_context as f64;
             at.parameter(original_context > 0, "original_context", context, "it must be positive")
         }
     }
-}
-
-/// Checks that `output` is `input` under another shape.
-pub(crate) fn check_reshape(node: usize, input: &TensorDesc, output: &TensorDesc) -> GgmlResult<()> {
-    let op = Op::Reshape.name();
-    if input.element_count() != output.element_count() {
-        return Err(GgmlError::InvalidShape {
-            node,
-            op,
-            left: input.shape.clone(),
-            right: output.shape.clone(),
-            rule: "both must have the same number of elements",
-        });
-    }
-    if output.is_view() && !(input.is_contiguous() && output.is_contiguous()) {
-        return Err(GgmlError::InvalidLayout {
-            tensor: input.id,
-            shape: input.shape.clone(),
-            strides: input.strides.clone(),
-            byte_offset: input.byte_offset,
-            dtype: input.dtype,
-            rule: "only contiguous memory can be given another shape: copy it first",
-        });
-    }
-    Ok(())
 }

@@ -1,8 +1,8 @@
 //! Hybrid backend: graphs without groups, nodes that a device cannot run, and groups that find no room.
 
 use rocmforge_ggml::{
-    CpuBackend, DType, GgmlBackend, Graph, HipGgmlBackend, HostAccess, HybridBackend, Layout, Op, TensorDesc, TensorGroup,
-    TensorId, TensorLocation, executor,
+    CpuBackend, DType, GgmlBackend, Graph, HipGgmlBackend, HostAccess, HybridBackend, Layout, Op, TensorDesc,
+    TensorGroup, TensorId, TensorLocation, Unary, executor,
 };
 use rocmforge_runtime::{Bytes, Policy};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
@@ -94,7 +94,11 @@ fn a_graph_without_groups_runs_on_the_device() {
     products.load(&mut backend);
     products.check(&mut backend, 0);
     let statistics = backend.statistics();
-    assert_eq!((statistics.gpu_nodes, statistics.cpu_nodes), (4 * 6, 0), "{statistics:?}");
+    assert_eq!(
+        (statistics.gpu_nodes, statistics.cpu_nodes),
+        (4 * 6, 0),
+        "{statistics:?}"
+    );
     assert!(backend.gpu().replays() > 0);
 }
 
@@ -129,7 +133,11 @@ fn groups_that_fit_lie_on_the_device_in_their_order() {
                 true => TensorLocation::Gpu,
                 false => TensorLocation::Cpu,
             };
-            assert_eq!(backend.location(desc.id), Some(expected), "weight {index} with room for {room}");
+            assert_eq!(
+                backend.location(desc.id),
+                Some(expected),
+                "weight {index} with room for {room}"
+            );
         }
         products.check(&mut backend, room as usize);
         let budget = gpu.backend().card().budget();
@@ -151,7 +159,7 @@ fn a_node_that_the_device_cannot_run_is_run_by_the_cpu_and_counted() {
     let doubled = graph.push(Op::Scale { factor: 2.0 }, &[x]).expect("fits");
     // A view with gaps: no kernel reads that.
     let scaled = graph.push(Op::Scale { factor: 3.0 }, &[part]).expect("fits");
-    let silu = graph.push(Op::Silu, &[scaled]).expect("fits");
+    let silu = graph.push(Op::Unary(Unary::Silu), &[scaled]).expect("fits");
     graph.mark_output(doubled);
     graph.mark_output(silu);
     let mut backend = hybrid(&gpu);
@@ -161,17 +169,32 @@ fn a_node_that_the_device_cannot_run_is_run_by_the_cpu_and_counted() {
         backend.write_f32(x, &values).expect("written");
         executor::run_program(&mut backend, program).expect("runs");
         let expected: Vec<f64> = values.iter().map(|&v| 2.0 * f64::from(v)).collect();
-        assert_close(&backend.read_f32(doubled).expect("read"), &expected, &[6, 5], Tolerance::Absolute(1e-6));
+        assert_close(
+            &backend.read_f32(doubled).expect("read"),
+            &expected,
+            &[6, 5],
+            Tolerance::Absolute(1e-6),
+        );
         let rows = values.chunks(5).flat_map(|row| &row[..3]);
         let expected: Vec<f64> = rows
             .map(|&v| 3.0 * f64::from(v))
             .map(|v| v / (1.0 + (-v).exp()))
             .collect();
-        assert_close(&backend.read_f32(silu).expect("read"), &expected, &[6, 3], Tolerance::Absolute(1e-5));
+        assert_close(
+            &backend.read_f32(silu).expect("read"),
+            &expected,
+            &[6, 3],
+            Tolerance::Absolute(1e-5),
+        );
         assert_eq!(backend.statistics().cpu_nodes, run);
     }
     let unsupported = &backend.statistics().unsupported;
     assert_eq!(unsupported.values().sum::<u64>(), 1, "asked once: {unsupported:?}");
-    assert!(unsupported.keys().all(|reason| reason.contains("hip backend does not do")), "{unsupported:?}");
+    assert!(
+        unsupported
+            .keys()
+            .all(|reason| reason.contains("hip backend does not do")),
+        "{unsupported:?}"
+    );
     assert!(backend.buffer(x).is_some());
 }

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use rocmforge_ggml::{
     CpuBackend, DType, GgmlBackend, GgmlError, Graph, HostAccess, Layout, Op, PagedAttention, Rope, RopeScaling,
-    RopeStyle, TensorDesc, TensorId, executor,
+    RopeStyle, TensorDesc, TensorId, Unary, executor,
 };
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{poison, rng};
@@ -43,7 +43,7 @@ fn test_cpu_backend_matmul_with_weights_of_every_type() {
             let a = graph.add_tensor(f32([m, k]));
             let b = graph.add_tensor(TensorDesc::new([k, n], dtype, Layout::ColMajor));
             let c = graph.add_tensor(f32([n]));
-            let y = graph.push(Op::MatMul, &[a, b, c]).expect("fits");
+            let y = graph.push(Op::MulMat, &[a, b, c]).expect("fits");
             let inputs = [(a, bytes_of(&x)), (b, bytes), (c, bytes_of(&bias))];
             let found = [1, 3].map(|threads| run_bytes(&graph, &inputs, y, threads).expect("runs"));
             assert!(found[0] == found[1], "{dtype}: one thread and three");
@@ -65,7 +65,7 @@ fn test_cpu_backend_matmul_with_weights_of_every_type() {
 fn test_cpu_backend_batched_matmul() {
     let (batch, m, k, n) = (3, 5, 33, 7);
     let (a, b) = (rng(1).vec(batch * m * k), rng(2).vec(batch * k * n));
-    let found = run(Op::MatMul, &[(f32([batch, m, k]), &a), (f32([batch, k, n]), &b)]);
+    let found = run(Op::MulMat, &[(f32([batch, m, k]), &a), (f32([batch, k, n]), &b)]);
     let expected: Vec<f64> = (0..batch * m * n)
         .map(|at| {
             let (s, row, col) = (at / (m * n), at / n % m, at % n);
@@ -76,7 +76,7 @@ fn test_cpu_backend_batched_matmul() {
     assert_close(&found, &expected, &[batch, m, n], Tolerance::Absolute(1e-5));
     let mut graph = Graph::new();
     let (a, b) = (graph.add_tensor(f32([3, 5, 4])), graph.add_tensor(f32([2, 4, 7])));
-    let error = graph.push(Op::MatMul, &[a, b]).expect_err("three and two matrices");
+    let error = graph.push(Op::MulMat, &[a, b]).expect_err("three and two matrices");
     assert!(error.to_string().contains("[3, 5, 4]"), "{error}");
 }
 
@@ -85,10 +85,10 @@ fn a_weight_of_another_type_lies_by_rows() {
     let mut graph = Graph::new();
     let a = graph.add_tensor(f32([2, 64]));
     let b = graph.add_tensor(TensorDesc::new([64, 32], DType::Q8_0, Layout::RowMajor));
-    let error = graph.push(Op::MatMul, &[a, b]).expect_err("rows along n");
+    let error = graph.push(Op::MulMat, &[a, b]).expect_err("rows along n");
     assert!(error.to_string().contains("column-major"), "{error}");
     let b = graph.add_tensor(TensorDesc::new([64, 32], DType::Q8_1, Layout::ColMajor));
-    let error = graph.push(Op::MatMul, &[a, b]).expect_err("a format of activations");
+    let error = graph.push(Op::MulMat, &[a, b]).expect_err("a format of activations");
     assert!(matches!(error, GgmlError::InvalidDType { operand: 1, .. }), "{error}");
 }
 
@@ -132,7 +132,10 @@ fn test_cpu_backend_elementwise_of_decoders() {
         };
         let near =
             |found: Vec<f32>, expected: Vec<f64>| assert_close(&found, &expected, &[n], Tolerance::Absolute(4e-6));
-        near(run(Op::Silu, &[(f32([n]), &x)]), exact(&|x, _| x / (1.0 + (-x).exp())));
+        near(
+            run(Op::Unary(Unary::Silu), &[(f32([n]), &x)]),
+            exact(&|x, _| x / (1.0 + (-x).exp())),
+        );
         near(
             run(Op::Softcap { cap: 3.0 }, &[(f32([n]), &x)]),
             exact(&|x, _| 3.0 * (x / 3.0).tanh()),
@@ -151,8 +154,8 @@ fn test_cpu_backend_cast_and_concat() {
     for to in [DType::F16, DType::Bf16] {
         let mut graph = Graph::new();
         let x = graph.add_tensor(f32([6]));
-        let half = graph.push(Op::Cast { to }, &[x]).expect("fits");
-        let back = graph.push(Op::Cast { to: DType::F32 }, &[half]).expect("fits");
+        let half = graph.push(Op::Cpy { to: Some(to) }, &[x]).expect("fits");
+        let back = graph.push(Op::Cpy { to: Some(DType::F32) }, &[half]).expect("fits");
         let found = run_bytes(&graph, &[(x, bytes_of(&values))], back, 1).expect("runs");
         let expected = values.map(|v| match to {
             DType::F16 => f16::from_f32(v).to_f32(),
@@ -193,7 +196,7 @@ fn test_cpu_backend_selection() {
     ];
     let ids = |op| -> Vec<u32> { run(op, &[(f32([2, 5]), &x)]).into_iter().map(f32::to_bits).collect() };
     // The lowest of two equal ones; NaN is never the largest.
-    assert_eq!(ids(Op::ArgMax), [2, 0]);
+    assert_eq!(ids(Op::Argmax), [2, 0]);
     assert_eq!(ids(Op::TopK { k: 3 }), [2, 3, 0, 0, 2, 4]);
     assert_eq!(ids(Op::TopK { k: 5 }), [2, 3, 0, 4, 1, 0, 2, 4, 1, 3]);
     let mut graph = Graph::new();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rocmforge_ggml::Gelu;
+use rocmforge_ggml::Unary;
 use serde::Deserialize;
 
 use crate::{ModelError, files};
@@ -11,7 +11,7 @@ use crate::{ModelError, files};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     /// One of GELU's two forms.
-    Gelu(Gelu),
+    Gelu(Unary),
 }
 
 /// What the encoder's graph depends on.
@@ -103,8 +103,8 @@ impl BertConfig {
             return unsupported("is_decoder", "true", "encoders");
         }
         let activation = match raw.hidden_act.as_deref() {
-            None | Some("gelu") => Activation::Gelu(Gelu::Erf),
-            Some("gelu_new" | "gelu_fast" | "gelu_pytorch_tanh") => Activation::Gelu(Gelu::Tanh),
+            None | Some("gelu") => Activation::Gelu(Unary::GeluErf),
+            Some("gelu_new" | "gelu_fast" | "gelu_pytorch_tanh") => Activation::Gelu(Unary::Gelu),
             Some(other) => return unsupported("hidden_act", other, "gelu, gelu_new, gelu_fast, gelu_pytorch_tanh"),
         };
         for (field, value) in [

@@ -101,7 +101,7 @@ impl Builder<'_> {
             TensorDesc::new([input, output], DType::F32, Layout::ColMajor),
         );
         let bias = self.weight(format!("{name}.bias"), TensorDesc::f32([output]));
-        self.graph.push(Op::MatMul, &[x, weight, bias])
+        self.graph.push(Op::MulMat, &[x, weight, bias])
     }
 
     fn layer_norm(&mut self, x: TensorId, name: &str) -> GgmlResult<TensorId> {
@@ -135,7 +135,7 @@ impl Builder<'_> {
         let attended = self.layer_norm(sum, &at("attention.output.LayerNorm"))?;
         let wide = self.dense(attended, &at("intermediate.dense"), h, i)?;
         let Activation::Gelu(kind) = self.config.activation;
-        let active = self.graph.push(Op::Gelu(kind), &[wide])?;
+        let active = self.graph.push(Op::Unary(kind), &[wide])?;
         let narrow = self.dense(active, &at("output.dense"), i, h)?;
         let sum = self.graph.push(Op::Add, &[narrow, attended])?;
         self.layer_norm(sum, &at("output.LayerNorm"))
@@ -171,7 +171,7 @@ pub(super) fn build(config: &BertConfig, pooling: Pooling, batch: usize, seq: us
     }
     let mut embedding = b.graph.push(Op::MeanPool, &[x, inputs.pool_weights])?;
     if pooling.normalize {
-        embedding = b.graph.push(Op::L2Normalize { eps: 1e-12 }, &[embedding])?;
+        embedding = b.graph.push(Op::L2Norm { eps: 1e-12 }, &[embedding])?;
     }
     for &id in hidden.iter().chain([&embedding]) {
         b.graph.mark_output(id);

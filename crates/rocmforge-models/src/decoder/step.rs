@@ -379,7 +379,7 @@ impl Step {
         if let Some(rows) = output_rows {
             let last = b.graph.push(Op::GetRows, &[x, rows])?;
             let normed = b.norm(last, p.output_norm)?;
-            let mut out = b.graph.push(Op::MatMul, &[normed, p.output])?;
+            let mut out = b.graph.push(Op::MulMat, &[normed, p.output])?;
             if let Some(cap) = c.logit_softcap {
                 out = b.graph.push(Op::Softcap { cap }, &[out])?;
             }
@@ -408,7 +408,7 @@ impl Builder<'_> {
     fn projection(&mut self, x: TensorId, layer: &LayerIds, which: usize) -> GgmlResult<TensorId> {
         let mut inputs = vec![x, layer.qkv[which]];
         inputs.extend(layer.qkv_bias.map(|bias| bias[which]));
-        self.graph.push(Op::MatMul, &inputs)
+        self.graph.push(Op::MulMat, &inputs)
     }
 
     /// Norm per head (if any) and rotary embedding of `[tokens, heads * head_dim]`.
@@ -448,7 +448,7 @@ impl Builder<'_> {
         });
         let inputs = [q, keys, values, self.block_table, self.sequence, self.positions];
         let context = self.graph.push(op, &inputs)?;
-        let mut out = self.graph.push(Op::MatMul, &[context, layer.attention_output])?;
+        let mut out = self.graph.push(Op::MulMat, &[context, layer.attention_output])?;
         if let Some(norm) = layer.post_attention_norm {
             out = self.norm(out, norm)?;
         }
@@ -457,14 +457,14 @@ impl Builder<'_> {
 
     fn feed_forward(&mut self, x: TensorId, layer: &LayerIds) -> GgmlResult<TensorId> {
         let h = self.norm(x, layer.ff_norm)?;
-        let gate = self.graph.push(Op::MatMul, &[h, layer.gate])?;
-        let up = self.graph.push(Op::MatMul, &[h, layer.up])?;
+        let gate = self.graph.push(Op::MulMat, &[h, layer.gate])?;
+        let up = self.graph.push(Op::MulMat, &[h, layer.up])?;
         let join = match self.p.config.architecture.activation {
             Activation::SwiGlu => Op::SwiGlu,
             Activation::GeGlu => Op::GeGlu,
         };
         let inner = self.graph.push(join, &[gate, up])?;
-        let mut out = self.graph.push(Op::MatMul, &[inner, layer.down])?;
+        let mut out = self.graph.push(Op::MulMat, &[inner, layer.down])?;
         if let Some(norm) = layer.post_ff_norm {
             out = self.norm(out, norm)?;
         }

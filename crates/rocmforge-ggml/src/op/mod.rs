@@ -1,0 +1,386 @@
+//! The operations of a graph, with their parameters.
+//!
+//! An op's name ([`Op::name`]) is ggml's upper-case one; messages and graph files use it. Ops that ggml has under no such name are
+//! marked "(not in ggml)".
+//!
+//! # Dimensions and operands: ours and ggml's
+//! Shapes here are outermost first, ggml's `ne` is innermost first: `shape = [ne3, ne2, ne1, ne0]` without the leading ones that ggml
+//! fills up with. A "row" is the last dimension here and `ne0` there. Strides are in elements here and in bytes (`nb`) there.
+//!
+//! | op | here | ggml |
+//! |---|---|---|
+//! | MUL_MAT | `a [.., m, k]`, `b [.., k, n]`; a stored weight `[n, k]` is a column-major `b` | `src0 [k, n]` is our `b`, `src1 [k, m]` our `a` |
+//! | MUL_MAT_ID | `x`, experts, ids | experts, `x`, ids |
+//! | SET_ROWS | src, dst, ids | src, ids, with dst as the view's source |
+//! | axes of CONCAT, PERMUTE, PAD | counted from the outermost | counted from the innermost |
+//! | PERMUTE | output dimension `i` is input dimension `axes[i]` | input dimension `i` becomes output dimension `axis_i` |
+//! | indices | U32 or I32, for SET_ROWS also I64 | I32, for SET_ROWS I64 |
+
+mod kinds;
+mod seed_names;
+
+pub use kinds::{DiagFill, GluKind, SortOrder, Unary};
+
+use crate::DType;
+use crate::params::{Attention, FlashAttnExt, PagedAttention, Rope, RopeScaling, SoftMax};
+
+/// Most dimensions of the operands of PERMUTE and PAD, whose parameters are one number for each.
+pub const MAX_DIMS: usize = 4;
+
+/// One operation. Shapes are outermost first; "rows" are all dimensions but the last. A "plain float" is F32, F16 or BF16: such ops
+/// compute in f32 and give the first operand's type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Op {
+    /// GET_ROWS: `table [.., n, d]` and `ids [.., r]` to `[.., r, d]`: f32 from plain floats and block formats, the table's type
+    /// from the others. A table of two dimensions takes ids of any shape; one of more dimensions has a matrix for each list of ids.
+    GetRows,
+    /// SET_ROWS: `src [.., n, d]`, `dst [.., rows, d]` in a plain float or a block format that can be encoded, `ids [.., n]`: row
+    /// `ids[i]` of `dst` becomes row `i` of `src`. Leading dimensions of `ids` may divide those of `src` (the lists repeat). The output
+    /// is a view of `dst`; who reads it reads what was written ([`crate::Graph::set_rows`]).
+    SetRows,
+    /// MUL_MAT: `a [.., m, k]`, `b [.., k, n]` and optionally `bias [n]` to f32 `[.., m, n]`. A weight stored as `[n, k]` is a `b` with
+    /// [`crate::Layout::ColMajor`], and a block format always is. Leading dimensions of `b` divide those of `a`: with 8 matrices on the
+    /// left and 2 on the right, the first 4 are multiplied by the first (grouped heads).
+    MulMat,
+    /// MUL_MAT_ID: `x [tokens, used or 1, k]`, `experts [n_expert, k, n]`, `ids [tokens, used]` to f32 `[tokens, used, n]`: row
+    /// `[t, u]` of `x` times matrix `ids[t, u]`.
+    MulMatId,
+    /// ADD: `a + b`; `b`'s dimensions, aligned at the last, divide `a`'s and repeat.
+    Add,
+    /// SUB: `a - b`, as [`Op::Add`].
+    Sub,
+    /// MUL: `a * b`, as [`Op::Add`].
+    Mul,
+    /// DIV: `a / b`, as [`Op::Add`].
+    Div,
+    /// ADD_ID: `a [tokens, used, n]`, `b [n_expert, n]`, `ids [tokens, used]`: row `ids[t, u]` of `b` added to row `[t, u]` of `a`.
+    AddId,
+    /// ACC: `src`, `dst`; output `dst`: adds `src`'s elements to `dst`'s, `offset` elements from its start, in place.
+    Accumulate {
+        /// First element of `dst` that is changed.
+        offset: usize,
+    },
+    /// SCALE: `a * factor`.
+    Scale {
+        /// The factor.
+        factor: f32,
+    },
+    /// SCALE_BIAS: `a * factor + bias` (ggml's SCALE with a bias).
+    ScaleBias {
+        /// The factor.
+        factor: f32,
+        /// Added to the product.
+        bias: f32,
+    },
+    /// CLAMP: `min(max(x, min), max)`.
+    Clamp {
+        /// Least result.
+        min: f32,
+        /// Largest result; at least `min`.
+        max: f32,
+    },
+    /// SQR: `x * x`.
+    Sqr,
+    /// SQRT.
+    Sqrt,
+    /// LOG: the natural logarithm.
+    Log,
+    /// SIN.
+    Sin,
+    /// COS.
+    Cos,
+    /// SOFTCAP (not in ggml, which has three ops for it): `cap * tanh(x / cap)`.
+    Softcap {
+        /// Bound of the result's magnitude.
+        cap: f32,
+    },
+    /// The UNARY family, each under its own name.
+    Unary(Unary),
+    /// The GLU family, each under its own name: `gate`, `up` of one shape to `f(gate) * up`; or one tensor `[.., 2 n]` to `[.., n]`,
+    /// whose rows are both halves.
+    Glu {
+        /// The function `f`.
+        kind: GluKind,
+        /// In one tensor: the second half is the gate. Without, the first is.
+        swapped: bool,
+    },
+    /// NORM: `x [.., d]` and optionally `weight [d]`, `bias [d]`: rows to mean 0 and variance 1, then `* weight + bias`.
+    LayerNorm {
+        /// Added to the variance.
+        eps: f32,
+    },
+    /// RMS_NORM: `x [.., d]` and optionally `weight [d]`: rows divided by their root mean square, then `* weight`.
+    RmsNorm {
+        /// Added to the mean square.
+        eps: f32,
+    },
+    /// L2_NORM: rows divided by `max(their 2-norm, eps)`.
+    L2Norm {
+        /// Least divisor.
+        eps: f32,
+    },
+    /// SOFT_MAX: of each row of `x * scale + slope * mask`.
+    SoftMax(SoftMax),
+    /// DIAG_MASK_INF, DIAG_MASK_ZERO: in each matrix of `x [.., rows, cols]` the elements with `col > n_past + row` are replaced.
+    DiagMask {
+        /// Tokens before the first row.
+        n_past: usize,
+        /// By what.
+        fill: DiagFill,
+    },
+    /// ROPE: `x [batch, seq, heads, head_dim]`, `positions [batch, seq]` or `[seq]`, and optionally `factors [n_dims / 2]` that divide
+    /// the frequencies: rotary position embedding.
+    Rope(Rope),
+    /// FLASH_ATTN_EXT: `q [b, heads, n, hsk]`, `k [b', kv_heads, kv, hsk]`, `v [b', kv_heads, kv, hsv]` to f32 `[b, n, heads, hsv]`,
+    /// with the optional operands of [`FlashAttnExt`]. `k` and `v` may be of any type of weights.
+    FlashAttnExt(FlashAttnExt),
+    /// ATTENTION (not in ggml: FLASH_ATTN_EXT with packed heads): `q [b, sq, heads*head_dim]`, `k`, `v [b, sk, kv_heads*head_dim]`
+    /// (and a mask) to `[b, sq, heads*head_dim]`.
+    Attention(Attention),
+    /// PAGED_ATTENTION (not in ggml): `q [n, heads*head_dim]` of `n` tokens against a paged cache: `k`, `v [slots, kv_heads*head_dim]`
+    /// in f32 or f16, `block_table u32 [sequences, blocks]`, `sequence u32 [n]` (a token's row of the table), `positions u32 [n]`. The key
+    /// at position `j` lies in slot `block_table[sequence][j / block_size] * block_size + j % block_size`; a token sees the keys up to
+    /// its own position.
+    PagedAttention(PagedAttention),
+    /// DUP: the same elements, in row-major order.
+    Dup,
+    /// CONT: as [`Op::Dup`]; the name under which graphs make a view contiguous.
+    Cont,
+    /// CPY: the same elements in another type: plain numbers, or a block format that can be encoded. With a second input `dst` of as
+    /// many elements, they go into `dst`'s memory in its type and shape, and the output is a view of `dst` ([`crate::Graph::cpy`]).
+    Cpy {
+        /// The output's type; `None`: the input's, or `dst`'s.
+        to: Option<DType>,
+    },
+    /// CONCAT: `a`, `b`, which agree in all dimensions but `axis`, one after the other along it.
+    Concat {
+        /// The dimension, counted from the outermost.
+        axis: usize,
+    },
+    /// REPEAT: the input, repeated to the output's shape, which is a multiple of it in each dimension ([`crate::Graph::repeat`]).
+    Repeat,
+    /// PAD: zeros before and after the elements, in each dimension (at most [`MAX_DIMS`]).
+    Pad {
+        /// Zeros before, outermost dimension first; 0 beyond the tensor's rank.
+        left: [usize; MAX_DIMS],
+        /// Zeros after.
+        right: [usize; MAX_DIMS],
+    },
+    /// RESHAPE: the same elements in another shape.
+    Reshape,
+    /// VIEW: a part of another tensor's memory: offset, shape and strides are the output's.
+    View,
+    /// PERMUTE: the dimensions in another order (at most [`MAX_DIMS`]): output dimension `i` is input dimension `axes[i]`.
+    Permute {
+        /// A permutation; beyond the tensor's rank each is its own index.
+        axes: [usize; MAX_DIMS],
+    },
+    /// TRANSPOSE: swaps the last two dimensions.
+    Transpose,
+    /// ARGMAX: `x [.., d]` to `u32 [..]`: index of the largest value of each row, the lowest on ties. NaN is never the largest.
+    Argmax,
+    /// ARGSORT: `x [.., d]` to `u32 [.., d]`: indices of each row in order, the lower index first on ties, NaN last.
+    Argsort {
+        /// Smallest or largest first.
+        order: SortOrder,
+    },
+    /// TOP_K: `x [.., d]` to `u32 [.., k]`: indices of the `k` largest values of each row, largest first, the lower index first on ties.
+    TopK {
+        /// How many; at most `d`.
+        k: usize,
+    },
+    /// SUM: all elements, to `[1]`.
+    Sum,
+    /// SUM_ROWS: `[.., d]` to `[.., 1]`.
+    SumRows,
+    /// MEAN: `[.., d]` to `[.., 1]`.
+    Mean,
+    /// CUMSUM: running sums along each row.
+    Cumsum,
+    /// MEAN_POOL (not in ggml): `x [b, s, d]`, `weight [b, s]` to `[b, d]`: the mean over `s`, weighted (1 for tokens, 0 for padding).
+    /// Zeros where the weights sum to 0.
+    MeanPool,
+}
+
+impl Op {
+    /// The op's name, as in messages and graph files: ggml's.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::GetRows => "GET_ROWS",
+            Self::SetRows => "SET_ROWS",
+            Self::MulMat => "MUL_MAT",
+            Self::MulMatId => "MUL_MAT_ID",
+            Self::Add => "ADD",
+            Self::Sub => "SUB",
+            Self::Mul => "MUL",
+            Self::Div => "DIV",
+            Self::AddId => "ADD_ID",
+            Self::Accumulate { .. } => "ACC",
+            Self::Scale { .. } => "SCALE",
+            Self::ScaleBias { .. } => "SCALE_BIAS",
+            Self::Clamp { .. } => "CLAMP",
+            Self::Sqr => "SQR",
+            Self::Sqrt => "SQRT",
+            Self::Log => "LOG",
+            Self::Sin => "SIN",
+            Self::Cos => "COS",
+            Self::Softcap { .. } => "SOFTCAP",
+            Self::Unary(kind) => kind.name(),
+            Self::Glu { kind, .. } => kind.name(),
+            Self::LayerNorm { .. } => "NORM",
+            Self::RmsNorm { .. } => "RMS_NORM",
+            Self::L2Norm { .. } => "L2_NORM",
+            Self::SoftMax(_) => "SOFT_MAX",
+            Self::DiagMask { fill, .. } => match fill {
+                DiagFill::Inf => "DIAG_MASK_INF",
+                DiagFill::Zero => "DIAG_MASK_ZERO",
+            },
+            Self::Rope(_) => "ROPE",
+            Self::FlashAttnExt(_) => "FLASH_ATTN_EXT",
+            Self::Attention(_) => "ATTENTION",
+            Self::PagedAttention(_) => "PAGED_ATTENTION",
+            Self::Dup => "DUP",
+            Self::Cont => "CONT",
+            Self::Cpy { .. } => "CPY",
+            Self::Concat { .. } => "CONCAT",
+            Self::Repeat => "REPEAT",
+            Self::Pad { .. } => "PAD",
+            Self::Reshape => "RESHAPE",
+            Self::View => "VIEW",
+            Self::Permute { .. } => "PERMUTE",
+            Self::Transpose => "TRANSPOSE",
+            Self::Argmax => "ARGMAX",
+            Self::Argsort { .. } => "ARGSORT",
+            Self::TopK { .. } => "TOP_K",
+            Self::Sum => "SUM",
+            Self::SumRows => "SUM_ROWS",
+            Self::Mean => "MEAN",
+            Self::Cumsum => "CUMSUM",
+            Self::MeanPool => "MEAN_POOL",
+        }
+    }
+
+    /// Whether the op changes memory that exists outside its output: never removed, merged or moved. A CPY with a second input is told
+    /// by its output, which is a view ([`crate::Graph::has_effect`]).
+    #[must_use]
+    pub const fn has_effect(&self) -> bool {
+        matches!(self, Self::Accumulate { .. } | Self::SetRows)
+    }
+
+    /// Whether a node of the op with so many inputs writes into its second input's memory, which its output is a view of.
+    #[must_use]
+    pub const fn writes_second_input(&self, inputs: usize) -> bool {
+        self.has_effect() || (matches!(self, Self::Cpy { .. }) && inputs == 2)
+    }
+
+    /// Whether the op may produce its output by naming other memory, without computing anything.
+    #[must_use]
+    pub const fn may_alias(&self) -> bool {
+        matches!(
+            self,
+            Self::View | Self::Reshape | Self::Transpose | Self::Permute { .. }
+        )
+    }
+
+    /// The op and its parameters as numbers that are equal exactly when the ops compute the same.
+    #[must_use]
+    pub fn signature(&self) -> (&'static str, Vec<u64>) {
+        let bits = |x: f32| u64::from(x.to_bits());
+        let wide = |n: usize| n as u64;
+        let parameters = match *self {
+            Self::Scale { factor: x }
+            | Self::LayerNorm { eps: x }
+            | Self::RmsNorm { eps: x }
+            | Self::L2Norm { eps: x }
+            | Self::Softcap { cap: x } => vec![bits(x)],
+            Self::ScaleBias { factor: x, bias: y } | Self::Clamp { min: x, max: y } => vec![bits(x), bits(y)],
+            Self::Glu { swapped, .. } => vec![u64::from(swapped)],
+            Self::SoftMax(s) => vec![bits(s.scale), bits(s.max_bias), u64::from(s.mask), u64::from(s.sinks)],
+            Self::DiagMask { n_past, .. } => vec![wide(n_past)],
+            Self::Rope(r) => rope_parameters(r),
+            Self::FlashAttnExt(a) => vec![
+                bits(a.scale),
+                bits(a.max_bias),
+                bits(a.softcap),
+                u64::from(a.mask),
+                u64::from(a.sinks),
+            ],
+            Self::Attention(a) => vec![
+                wide(a.heads),
+                wide(a.kv_heads),
+                wide(a.head_dim),
+                bits(a.scale),
+                u64::from(a.causal),
+                a.mask as u64,
+            ],
+            Self::PagedAttention(a) => vec![
+                wide(a.heads),
+                wide(a.kv_heads),
+                wide(a.head_dim),
+                bits(a.scale),
+                wide(a.block_size),
+                u64::from(a.window.is_some()),
+                a.window.map_or(0, wide),
+                u64::from(a.softcap.is_some()),
+                a.softcap.map_or(0, bits),
+            ],
+            Self::Accumulate { offset: n } | Self::Concat { axis: n } | Self::TopK { k: n } => vec![wide(n)],
+            Self::Cpy { to } => vec![to.map_or(0, |to| to as u64 + 1)],
+            Self::Pad { left, right } => left.into_iter().chain(right).map(wide).collect(),
+            Self::Permute { axes } => axes.map(wide).to_vec(),
+            Self::Argsort { order } => vec![order as u64],
+            // The name says all: no parameters, or a family whose names are its members'.
+            Self::GetRows
+            | Self::SetRows
+            | Self::MulMat
+            | Self::MulMatId
+            | Self::Add
+            | Self::Sub
+            | Self::Mul
+            | Self::Div
+            | Self::AddId
+            | Self::Sqr
+            | Self::Sqrt
+            | Self::Log
+            | Self::Sin
+            | Self::Cos
+            | Self::Unary(_)
+            | Self::Dup
+            | Self::Cont
+            | Self::Repeat
+            | Self::Reshape
+            | Self::View
+            | Self::Transpose
+            | Self::Argmax
+            | Self::Sum
+            | Self::SumRows
+            | Self::Mean
+            | Self::Cumsum
+            | Self::MeanPool => Vec::new(),
+        };
+        (self.name(), parameters)
+    }
+}
+
+fn rope_parameters(r: Rope) -> Vec<u64> {
+    let bits = |x: f32| u64::from(x.to_bits());
+    let mut all = vec![
+        r.n_dims as u64,
+        bits(r.theta),
+        r.style as u64,
+        r.max_position as u64,
+        bits(r.magnitude),
+    ];
+    match r.scaling {
+        RopeScaling::None => {}
+        RopeScaling::Linear { factor } => all.push(bits(factor)),
+        RopeScaling::Yarn {
+            factor,
+            original_context,
+            beta_fast,
+            beta_slow,
+        } => all.extend([bits(factor), original_context as u64, bits(beta_fast), bits(beta_slow)]),
+    }
+    all
+}

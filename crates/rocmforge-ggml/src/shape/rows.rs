@@ -1,0 +1,101 @@
+//! Shapes of row look-ups and writes, and of gated linear units.
+
+use super::{At, Inferred, divides};
+use crate::{DType, GgmlResult};
+
+/// `table [.., n, d]`, `ids [.., r]` to `[.., r, d]`.
+pub(super) fn get(at: &At<'_>) -> GgmlResult<Inferred> {
+    at.arity(2..=2, "a table, ids and 1 output")?;
+    let table = at.rank(0, 2..=usize::MAX, "the table must have at least 2 dimensions")?;
+    at.index(1)?;
+    let ids = at.inputs[1].shape.as_slice();
+    let batch = &table[..table.len() - 2];
+    at.rule(
+        batch.is_empty() || (ids.len() == batch.len() + 1 && ids.starts_with(batch)),
+        "there must be a list of ids for each matrix of the table",
+        table,
+        ids,
+    )?;
+    let dtype = match at.inputs[0].dtype {
+        moved @ (DType::F64 | DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U32) => moved,
+        _ => {
+            at.weight(0)?;
+            DType::F32
+        }
+    };
+    let mut shape = ids.to_vec();
+    shape.push(table[table.len() - 1]);
+    Ok(Inferred::Exact(shape, dtype))
+}
+
+/// `src [.., n, d]`, `dst [.., rows, d]`, `ids [.., n]`.
+pub(super) fn set(at: &At<'_>) -> GgmlResult<Inferred> {
+    at.arity(3..=3, "src, dst, row ids, and a view of dst as output")?;
+    at.float(0)?;
+    let dtype = at.inputs[1].dtype;
+    if !dtype.is_encodable() {
+        return Err(at.dtype(1, "F32, F16, BF16 or a block format with an encoder", dtype));
+    }
+    if at.inputs[2].dtype != DType::I64 {
+        at.index(2)?;
+    }
+    let src = at.rank(0, 2..=usize::MAX, "src must be [.., n, d]")?;
+    let dst = at.rank(1, 2..=usize::MAX, "dst must be [.., rows, d]")?;
+    let ids = at.rank(2, 1..=usize::MAX, "ids must be [.., n]")?;
+    let lead = src.len() - 2;
+    at.rule(
+        dst.len() == src.len() && src[..lead] == dst[..lead],
+        "src and dst must agree in all dimensions but the rows",
+        src,
+        dst,
+    )?;
+    at.rule(
+        src[lead + 1] == dst[lead + 1],
+        "rows of src and dst must be equally long",
+        src,
+        dst,
+    )?;
+    let lists = &ids[..ids.len() - 1];
+    let repeat = ids.len() == src.len() - 1 && src[..lead].iter().zip(lists).all(|(&n, &part)| divides(part, n));
+    at.rule(
+        repeat && ids[ids.len() - 1] == src[lead],
+        "there must be one row id per row of src",
+        src,
+        ids,
+    )?;
+    if dtype.is_quantized() && at.inputs[1].strides.last() != Some(&1) {
+        return Err(at.dtype(1, "row-major where it is a block format", dtype));
+    }
+    Ok(Inferred::Exact(dst.to_vec(), dtype))
+}
+
+/// Two tensors of one shape, or one whose rows are two halves.
+pub(super) fn glu(at: &At<'_>, swapped: bool) -> GgmlResult<Inferred> {
+    at.arity(1..=2, "gate and up, or one tensor of both, and 1 output")?;
+    let dtype = at.same_float(2)?;
+    let gate = &at.inputs[0].shape;
+    if let Some(up) = at.inputs.get(1) {
+        at.rule(
+            *gate == up.shape,
+            "gate and up must have the same shape",
+            gate,
+            &up.shape,
+        )?;
+        at.parameter(!swapped, "swapped", 1.0, "it is for one tensor that holds both")?;
+        return Ok(Inferred::Exact(gate.clone(), dtype));
+    }
+    let row = at.rows(0)?[gate.len() - 1];
+    at.rule(
+        row.is_multiple_of(2),
+        "a row must have two halves",
+        gate,
+        &[row / 2, row / 2],
+    )?;
+    at.row_to(row / 2, None)
+}
+
+/// Rows whose indices are u32.
+pub(super) fn countable(at: &At<'_>, x: &[usize]) -> GgmlResult<()> {
+    let fits = x.last().is_none_or(|&row| u32::try_from(row).is_ok());
+    at.rule(fits, "a row must not have more elements than u32 can count", x, &[])
+}

@@ -1,0 +1,326 @@
+//! ggml's attention and rotary embedding on its grids.
+
+use rocmforge_ggml::{DType, FlashAttnExt, Op, Rope, RopeScaling, RopeStyle, alibi_slope};
+use rocmforge_testkit::data::rng;
+
+use super::harness::{Form, Input, assert_nmse, run, unravel};
+
+const FORMS: [Form; 3] = [Form::Plain, Form::Gaps, Form::Permuted];
+
+/// `softmax(c tanh(q k scale / c) + slope mask) v` from the definition.
+fn attention(
+    q: &Input,
+    k: &Input,
+    v: &Input,
+    mask: Option<&Input>,
+    sinks: Option<&Input>,
+    a: FlashAttnExt,
+) -> Vec<f64> {
+    let [batch, heads, n, hsk] = [0, 1, 2, 3].map(|d| q.shape[d]);
+    let [kv_batch, kv_heads, kv, hsv] = [k.shape[0], k.shape[1], k.shape[2], v.shape[3]];
+    let mut out = vec![0.0; batch * n * heads * hsv];
+    for at in 0..batch * heads * n {
+        let i = unravel(at, &[batch, heads, n]);
+        let shared = i[0] / (batch / kv_batch) * kv_heads + i[1] / (heads / kv_heads);
+        let slope = f64::from(alibi_slope(a.max_bias, heads, i[1]));
+        let logits: Vec<f64> = (0..kv)
+            .map(|j| {
+                let dot: f64 = (0..hsk)
+                    .map(|c| q.values[at * hsk + c] * k.values[(shared * kv + j) * hsk + c])
+                    .sum();
+                let cap = f64::from(a.softcap);
+                let score = dot * f64::from(a.scale);
+                let score = if cap > 0.0 { cap * (score / cap).tanh() } else { score };
+                score
+                    + mask.map_or(0.0, |m| {
+                        let row = (i[0] % m.shape[0] * m.shape[1] + i[1] % m.shape[1]) * m.shape[2] + i[2];
+                        slope * m.values[row * kv + j]
+                    })
+            })
+            .collect();
+        let sink = sinks.map(|s| s.values[i[1]]);
+        let max = logits.iter().copied().chain(sink).fold(f64::NEG_INFINITY, f64::max);
+        if max == f64::NEG_INFINITY {
+            continue;
+        }
+        let sum = logits.iter().map(|l| (l - max).exp()).sum::<f64>() + sink.map_or(0.0, |s| (s - max).exp());
+        let to = ((i[0] * n + i[2]) * heads + i[1]) * hsv;
+        for c in 0..hsv {
+            out[to + c] = (0..kv)
+                .map(|j| (logits[j] - max).exp() / sum * v.values[(shared * kv + j) * hsv + c])
+                .sum();
+        }
+    }
+    out
+}
+
+/// Operands of one case: `[hsk, hsv]`, KV heads, query heads per KV head, keys, queries.
+struct Case {
+    head: [usize; 2],
+    heads: [usize; 2],
+    kv: usize,
+    n: usize,
+    types: [DType; 2],
+    mask: bool,
+    sinks: bool,
+    max_bias: f32,
+    softcap: f32,
+    form: Form,
+}
+
+fn check(index: usize, c: &Case) {
+    let mut r = rng(index as u64 + 1);
+    let [hsk, hsv] = c.head;
+    let [kv_heads, group] = c.heads;
+    let batch = 1 + index % 2;
+    let kv_batch = if index.is_multiple_of(4) { 1 } else { batch };
+    let n_of = |shape: &[usize; 4]| shape.iter().product();
+    let (q_shape, k_shape, v_shape) = (
+        [batch, kv_heads * group, c.n, hsk],
+        [kv_batch, kv_heads, c.kv, hsk],
+        [kv_batch, kv_heads, c.kv, hsv],
+    );
+    let q = Input::new(DType::F32, &q_shape, &r.vec(n_of(&q_shape)), c.form);
+    let k = Input::new(c.types[0], &k_shape, &r.vec(n_of(&k_shape)), c.form);
+    let v = Input::new(c.types[1], &v_shape, &r.vec(n_of(&v_shape)), c.form);
+    let mask = c.mask.then(|| {
+        let shape = [
+            if index.is_multiple_of(3) { batch } else { 1 },
+            1,
+            c.n + index % 2,
+            c.kv,
+        ];
+        let mut values = r.vec(n_of(&shape));
+        // Keys in blocks that are hidden or plain, as in ggml's masks; and one query that sees nothing.
+        for (at, value) in values.iter_mut().enumerate() {
+            match at / 16 % 5 {
+                0 => *value = f32::NEG_INFINITY,
+                1 => *value = 0.0,
+                _ => {}
+            }
+        }
+        values[..c.kv].fill(f32::NEG_INFINITY);
+        Input::new(DType::F16, &shape, &values, c.form)
+    });
+    let sinks = c
+        .sinks
+        .then(|| Input::f32(&[kv_heads * group], &r.vec_in(kv_heads * group, -10.0, 10.0)));
+    let a = FlashAttnExt {
+        scale: 1.0 / (hsk as f32).sqrt(),
+        max_bias: c.max_bias,
+        softcap: c.softcap,
+        mask: c.mask,
+        sinks: c.sinks,
+    };
+    let expected = attention(&q, &k, &v, mask.as_ref(), sinks.as_ref(), a);
+    let what = format!(
+        "case {index}: {a:?} {:?} {:?} kv {} n {} {:?} {:?}",
+        c.head, c.heads, c.kv, c.n, c.types, c.form
+    );
+    let inputs: Vec<Input> = [Some(q), Some(k), Some(v), mask, sinks].into_iter().flatten().collect();
+    assert_nmse(
+        &run(Op::FlashAttnExt(a), &inputs, c.form).expect("runs"),
+        &expected,
+        5e-4,
+        &what,
+    );
+}
+
+/// ggml's grid with smaller sizes: head sizes 40 to 256 and odd or unequal ones, mask x sinks, ALiBi, softcap, groups, 1 to 75 queries.
+#[test]
+fn flash_attn_ext_on_ggmls_grid() {
+    let heads_of = [
+        [40, 40],
+        [64, 64],
+        [72, 72],
+        [80, 80],
+        [128, 128],
+        [256, 256],
+        [96, 64],
+        [192, 128],
+        [65, 67],
+    ];
+    let mut index = 0;
+    for head in heads_of {
+        for (mask, sinks) in [(false, false), (true, false), (false, true), (true, true)] {
+            for (max_bias, softcap) in [(0.0, 0.0), (8.0, 0.0), (0.0, 10.0)] {
+                if max_bias > 0.0 && !mask {
+                    continue;
+                }
+                index += 1;
+                check(
+                    index,
+                    &Case {
+                        head,
+                        heads: [[4, 1], [2, 4], [1, 12], [1, 5]][index % 4],
+                        kv: [31, 64, 113][index % 3],
+                        n: [1, 3, 8][index / 2 % 3],
+                        types: [DType::F16; 2],
+                        mask,
+                        sinks,
+                        max_bias,
+                        softcap,
+                        form: FORMS[index % 3],
+                    },
+                );
+            }
+        }
+    }
+    let long = Case {
+        head: [64, 64],
+        heads: [1, 1],
+        kv: 512,
+        n: 75,
+        types: [DType::F16; 2],
+        mask: true,
+        sinks: false,
+        max_bias: 0.0,
+        softcap: 0.0,
+        form: Form::Plain,
+    };
+    check(1000, &long);
+}
+
+/// Keys and values of every type that ggml's grid has, also of two different ones, permuted and with gaps.
+#[test]
+fn flash_attn_ext_of_cache_types() {
+    let types = [
+        DType::F32,
+        DType::F16,
+        DType::Bf16,
+        DType::Q8_0,
+        DType::Q5_1,
+        DType::Q5_0,
+        DType::Q4_1,
+        DType::Q4_0,
+        DType::Iq4Nl,
+    ];
+    for (index, dtype) in types.into_iter().enumerate() {
+        for form in FORMS {
+            for other in [dtype, types[(index + 3) % types.len()]] {
+                let case = Case {
+                    head: [64, 64],
+                    heads: [2, 2],
+                    kv: 33,
+                    n: 3,
+                    types: [dtype, other],
+                    mask: true,
+                    sinks: false,
+                    max_bias: 0.0,
+                    softcap: 0.0,
+                    form,
+                };
+                check(2000 + index, &case);
+            }
+        }
+    }
+}
+
+/// Rotary embedding from the definition, with the frequencies of each rule.
+fn rope(x: &Input, positions: &[usize], factors: Option<&Input>, r: Rope) -> Vec<f64> {
+    let [seq, heads, d] = [x.shape[1], x.shape[2], x.shape[3]];
+    let mut out = x.values.clone();
+    for (row, values) in out.chunks_mut(d).enumerate() {
+        let token = row / heads;
+        let position = positions[if positions.len() == seq { token % seq } else { token }];
+        let own = values.to_vec();
+        for i in 0..r.n_dims / 2 {
+            let plain =
+                f64::from(r.theta).powf(-2.0 * i as f64 / r.n_dims as f64) / factors.map_or(1.0, |f| f.values[i]);
+            let frequency = match r.scaling {
+                RopeScaling::None => plain,
+                RopeScaling::Linear { factor } => plain / f64::from(factor),
+                RopeScaling::Yarn {
+                    factor,
+                    original_context,
+                    beta_fast,
+                    beta_slow,
+                } => {
+                    // The pair that turns beta times within the context: n ln(L / (2 pi beta)) / (2 ln theta).
+                    let pair = |beta: f32| {
+                        let turns = original_context as f64 / (2.0 * std::f64::consts::PI * f64::from(beta));
+                        r.n_dims as f64 * turns.ln() / (2.0 * f64::from(r.theta).ln())
+                    };
+                    let low = pair(beta_fast).floor().max(0.0);
+                    let high = pair(beta_slow).ceil().min(r.n_dims as f64 - 1.0);
+                    let slow = ((i as f64 - low) / (high - low).max(0.001)).clamp(0.0, 1.0);
+                    plain / f64::from(factor) * slow + plain * (1.0 - slow)
+                }
+            };
+            let angle = position as f64 * frequency;
+            let (sin, cos) = (
+                angle.sin() * f64::from(r.magnitude),
+                angle.cos() * f64::from(r.magnitude),
+            );
+            let (a, b) = match r.style {
+                RopeStyle::HalfSplit => (i, i + r.n_dims / 2),
+                RopeStyle::Interleaved => (2 * i, 2 * i + 1),
+            };
+            (values[a], values[b]) = (own[a] * cos - own[b] * sin, own[a] * sin + own[b] * cos);
+        }
+    }
+    out
+}
+
+/// ggml's grid: both modes, f32 and f16, head sizes 64 to 256, fewer dimensions than the head has, scaled frequencies, YaRN, factors,
+/// magnitude, views; NMSE 1e-7.
+#[test]
+fn rope_on_ggmls_grid() {
+    let mut index = 0usize;
+    for style in [RopeStyle::HalfSplit, RopeStyle::Interleaved] {
+        for dtype in [DType::F32, DType::F16, DType::Bf16] {
+            for [d, n_dims] in [
+                [128, 128],
+                [64, 64],
+                [80, 20],
+                [80, 32],
+                [64, 64],
+                [256, 128],
+                [512, 512],
+                [33, 2],
+            ] {
+                for scaling in [
+                    RopeScaling::None,
+                    RopeScaling::Linear { factor: 1.0 / 1.4245 },
+                    RopeScaling::Yarn {
+                        factor: 4.0,
+                        original_context: 512,
+                        beta_fast: 32.0,
+                        beta_slow: 1.0,
+                    },
+                ] {
+                    for with_factors in [false, true] {
+                        index += 1;
+                        let form = FORMS[index % 3];
+                        let (batch, seq, heads) = (2, 3, 2);
+                        let mut r = rng(index as u64);
+                        let x = Input::new(dtype, &[batch, seq, heads, d], &r.vec(batch * seq * heads * d), form);
+                        let each = index.is_multiple_of(2);
+                        let positions: Vec<usize> = (0..if each { batch * seq } else { seq })
+                            .map(|_| r.below(2000))
+                            .collect();
+                        let shape: &[usize] = if each { &[batch, seq] } else { &[seq] };
+                        let factors = with_factors.then(|| Input::f32(&[n_dims / 2], &r.vec_in(n_dims / 2, 0.9, 1.1)));
+                        let own = Rope {
+                            scaling,
+                            magnitude: if index.is_multiple_of(4) { 1.4245 } else { 1.0 },
+                            ..Rope::new(n_dims, 10_000.0, style, 2000)
+                        };
+                        let expected = rope(&x, &positions, factors.as_ref(), own);
+                        let what = format!("case {index}: {dtype} {form:?} {own:?} factors {with_factors}");
+                        let inputs: Vec<Input> = [Some(x), Some(Input::ids(shape, &positions)), factors]
+                            .into_iter()
+                            .flatten()
+                            .collect();
+                        assert_nmse(
+                            &run(Op::Rope(own), &inputs, form).expect("runs"),
+                            &expected,
+                            1e-7,
+                            &what,
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
