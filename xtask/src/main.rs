@@ -1,8 +1,8 @@
 //! The workspace's own commands: `cargo xtask <command>`.
 //!
 //! One file a command; each has an `Args` for clap and a `run(Args)`. `forward` is a table of those that only run a test; the
-//! supervisor, `doctor` and bundles are `rocmforge-gpu-test`'s, `bench` and `compute-sanitizer` are in `tools/measure`, `model`
-//! in `tools/models`.
+//! supervisor, `doctor` and bundles are `rocmforge-gpu-test`'s, `bench` and `compute-sanitizer` are in `tools/measure`, `model` is in
+//! `tools/models`, which has cargo build and run the program that fetches: xtask itself is built without archives and tensors.
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use rocmforge_fetch_models as model;

@@ -1,7 +1,7 @@
 //! This workspace, as the supervisor of GPU tests sees it: its models, its data, its programs.
 
 use crate::workspace_root;
-use rocmforge_fetch_models::{self as model, Model, half_model};
+use rocmforge_fetch_models::{self as model, Model, WEIGHTS};
 use rocmforge_gpu_test::bundle::Staging;
 use rocmforge_gpu_test::limited::{Ended, run_limited};
 use rocmforge_gpu_test::workspace::{PhaseContext, Workspace};
@@ -69,13 +69,13 @@ impl Workspace for OurWorkspace {
         }
         say!("storing the model's weights as f16 …");
         let folder = staging.place(MINILM);
-        half_model::copy(&model::ensure(Model::Minilm)?, &folder)?;
+        model::copy_as_half(&model::ensure(Model::Minilm)?, &folder)?;
         if staging.options().parts {
             let (file, path) = model::ensure_file(Model::Smollm2)?;
             staging.add_in_parts(&file, format!("models/{path}"))?;
             // With the tests of language models, no room is left for the encoder's weights.
-            let weights = folder.join(half_model::WEIGHTS);
-            staging.add_in_parts(&weights, format!("{MINILM}/{}", half_model::WEIGHTS))?;
+            let weights = folder.join(WEIGHTS);
+            staging.add_in_parts(&weights, format!("{MINILM}/{}", WEIGHTS))?;
             std::fs::remove_file(&weights)?;
         }
         Ok(())

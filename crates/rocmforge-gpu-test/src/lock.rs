@@ -110,7 +110,7 @@ fn holder_text(holder: &Option<Holder>) -> String {
 /// The lock of one card. Dropping it, or dying, gives the card up.
 #[derive(Debug)]
 pub struct CardLock {
-    file: File,
+    file: LockedFile,
     path: PathBuf,
     /// Where it lies, and the file that tests lock.
     directory: PathBuf,
@@ -207,9 +207,10 @@ impl CardLock {
             since: unix_seconds(),
         };
         let body = serde_json::to_vec(&me).expect("a holder is plain data");
-        self.file.set_len(0)?;
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(&body)
+        let file = &mut self.file.0;
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&body)
     }
 
     /// Gives `command`'s process a lock of its own on the card, which it holds beside this one.
@@ -362,23 +363,43 @@ pub fn holder(directory: &Path, card: &str) -> Option<Holder> {
 
 /// Whether somebody holds `card` now: a supervisor, or a test of one that died.
 pub fn is_held(directory: &Path, card: &str) -> bool {
-    is_held_alone(&lock_path(directory, card))
-        || File::open(directory.join(users_name(card)))
-            .is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    is_held_alone(&lock_path(directory, card)) || is_refused(&directory.join(users_name(card)), File::try_lock)
 }
 
 fn is_held_alone(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    is_refused(path, File::try_lock_shared)
+}
+
+/// Whether the locks of others forbid this one. It is given up at once if they do not.
+fn is_refused(path: &Path, lock: impl FnOnce(&File) -> Result<(), TryLockError>) -> bool {
+    let Ok(file) = File::open(path).map(LockedFile) else {
+        return false;
+    };
+    matches!(lock(&file.0), Err(TryLockError::WouldBlock))
+}
+
+/// A file whose lock is this value's, and is given up with it.
+///
+/// Closing the file alone does not do that at once: a child that another thread is starting has a copy of the descriptor from
+/// its fork to its exec, and the lock would last as long as the copy.
+#[derive(Debug)]
+struct LockedFile(File);
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // What cannot be unlocked is unlocked by the closing.
+        let _ = self.0.unlock();
+    }
 }
 
 /// Locks a file of `directory` for this process alone; `None` if somebody else has a lock on it.
-fn try_alone(directory: &Path, name: &str) -> Result<Option<File>, LockError> {
+fn try_alone(directory: &Path, name: &str) -> Result<Option<LockedFile>, LockError> {
     let path = directory.join(name);
     loop {
-        let file = private::open(directory, name)?;
-        match file.try_lock() {
+        let file = LockedFile(private::open(directory, name)?);
+        match file.0.try_lock() {
             // A file that was removed meanwhile keeps nobody out.
-            Ok(()) if !leads_to(&path, &file) => {}
+            Ok(()) if !leads_to(&path, &file.0) => {}
             Ok(()) => return Ok(Some(file)),
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(source)) => return Err(LockError::Io { path, source }),

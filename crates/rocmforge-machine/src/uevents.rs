@@ -119,11 +119,14 @@ mod tests {
         let _ = events.next();
         // sk, protocol, port, groups, ..., inode
         let inode = rustix::fs::fstat(&events.socket).unwrap().st_ino.to_string();
-        let sockets = std::fs::read_to_string("/proc/net/netlink").unwrap();
-        let mut sockets = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        let socket = sockets
-            .find(|fields| fields.last() == Some(&inode.as_str()))
-            .expect("listed");
-        assert_eq!((socket[1], socket[3]), ("15", "00000001"));
+        let listed = || {
+            let sockets = std::fs::read_to_string("/proc/net/netlink").unwrap();
+            let mut sockets = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let socket = sockets.find(|fields| fields.last() == Some(&inode.as_str()))?;
+            Some((socket[1].to_owned(), socket[3].to_owned()))
+        };
+        // A line can be missed while other processes open and close such sockets.
+        let socket = std::iter::repeat_with(listed).take(100).flatten().next();
+        assert_eq!(socket, Some(("15".to_owned(), "00000001".to_owned())));
     }
 }

@@ -129,19 +129,17 @@ fn count(api: &dyn HipApi) -> Result<u32, Unavailable> {
 mod tests {
     use super::*;
     use crate::HipBackend;
-    use std::time::Instant;
 
     #[test]
     fn a_library_that_hangs_is_left_behind() {
-        let start = Instant::now();
         let (release, hang) = mpsc::channel::<()>();
         let load = move || {
             let _ = hang.recv();
             Err(Unavailable::NoLibrary("released".to_owned()))
         };
         let limit = Duration::from_millis(50);
+        // It hangs until it is released: after this.
         assert_eq!(ask_library(load, limit), Err(Unavailable::TimedOut(limit)));
-        assert!(start.elapsed() < Duration::from_secs(5));
         drop(release);
     }
 

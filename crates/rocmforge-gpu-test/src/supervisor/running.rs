@@ -7,6 +7,7 @@ use super::interrupt::Hurry;
 use super::output::Output;
 use super::poll::poll;
 use super::runner::Runner;
+use super::silence::{Look, Silence};
 use super::test_process::TestProcess;
 use rocmforge_machine::process::state_of;
 use rustix::process::Signal;
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 
 /// How often the supervisor looks at what nobody tells it: resets, and tests that fell silent.
 const TICK: Duration = Duration::from_millis(250);
+
 /// How a test's process came to its end.
 pub(super) enum Ending {
     /// By itself; the status is not known before it is reaped.
@@ -46,8 +48,7 @@ pub(super) struct Running<'a> {
     pub(super) heartbeat: HeartbeatReader,
     runner: &'a Runner,
     ended: bool,
-    /// Since when it does not run.
-    still_since: Option<Instant>,
+    silence: Silence,
 }
 
 /// Why the supervisor stopped waiting.
@@ -68,7 +69,7 @@ impl<'a> Running<'a> {
             heartbeat,
             runner,
             ended: false,
-            still_since: None,
+            silence: Silence::default(),
         }
     }
 
@@ -135,17 +136,14 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Whether the test has been heard, fell silent, and at every look since then its process did not run: stopped, or
-    /// waiting in the kernel. One look says little: a process that starts another waits in the kernel for a moment. One
-    /// that runs and says nothing has its deadline.
     fn is_silent(&mut self) -> bool {
-        let silence = self.runner.plan.silence;
-        let silent = self.heartbeat.last().is_some_and(|last| last.elapsed() >= silence);
-        if !silent || !matches!(state_of(self.process.id()), Some('T' | 'D')) {
-            self.still_since = None;
-            return false;
-        }
-        self.still_since.get_or_insert_with(Instant::now).elapsed() >= silence
+        let look = Look {
+            now: Instant::now(),
+            last_beat: self.heartbeat.last(),
+        };
+        let process = self.process.id();
+        self.silence
+            .is_over(self.runner.plan.silence, look, || state_of(process))
     }
 }
 

@@ -1,11 +1,15 @@
 //! The same tests on two devices.
 
-use super::supervisor::Run;
+use super::supervisor::{AMPLE, Run};
 use serde_json::Value;
 
 /// Runs the tests on a simulated gfx1100 and on `other`: the exit status, all that was said, and the comparison.
 fn against(run: &Run, filter: &str, other: &str) -> (Option<i32>, String, Value) {
-    let output = run.supervisor(filter, 60).args(["--against", other]).output().unwrap();
+    let output = run
+        .supervisor(filter, AMPLE)
+        .args(["--against", other])
+        .output()
+        .unwrap();
     let said = [output.stdout, output.stderr].concat();
     let report = std::fs::read(run.reports().join("against.json")).unwrap();
     let text = String::from_utf8_lossy(&said).into_owned();
@@ -47,7 +51,7 @@ fn where_nothing_is_compared_nothing_agrees() {
     // Without the flag nothing is recorded.
     let run = Run::new();
     assert!(
-        run.supervisor("faults::compares", 60)
+        run.supervisor("faults::compares", AMPLE)
             .output()
             .unwrap()
             .status

@@ -3,7 +3,7 @@
 
 use super::campaign::is_whole;
 use super::faults::is_planted;
-use super::supervisor::{Run, send, wait_for};
+use super::supervisor::{AMPLE, PATIENCE, Run, send, wait_for};
 use rocmforge_gpu_test::lock::{self, CardLock, LOCK_FD_VARIABLE};
 use rocmforge_gpu_test::record::REPORT_VARIABLE;
 use rocmforge_testkit::data::rng;
@@ -107,7 +107,7 @@ fn carry_out(attack: &str) {
             // SAFETY: flock takes a descriptor and a flag.
             unsafe { libc::flock(number, libc::LOCK_UN) };
             std::fs::write(folder().join("unlocked"), "").expect("written");
-            std::thread::sleep(Duration::from_secs(3));
+            wait_for(&folder().join("seen"));
         }
         other => panic!("no such attack: {other}"),
     }
@@ -149,7 +149,7 @@ fn escape() {
 fn contains_tests() -> bool {
     let run = Run::new();
     let output = run
-        .supervisor("planted::faults::tells", 20)
+        .supervisor("planted::faults::tells", AMPLE)
         .arg("--exact")
         .output()
         .unwrap();
@@ -166,16 +166,15 @@ macro_rules! needs_containment {
     };
 }
 
-/// The result of an attack, and how long the run took.
-fn attacked(attack: &str) -> (Run, Value, Duration) {
+/// The result of an attack.
+fn attacked(attack: &str) -> (Run, Value) {
     attacked_within(attack, "cgroup")
 }
 
 /// The same with no better containment than `most`.
-fn attacked_within(attack: &str, most: &str) -> (Run, Value, Duration) {
+fn attacked_within(attack: &str, most: &str) -> (Run, Value) {
     let run = Run::new();
-    let start = Instant::now();
-    let mut command = run.supervisor(NAME, 20);
+    let mut command = run.supervisor(NAME, AMPLE);
     let output = command
         .args(["--exact", "--containment", most])
         .env(ATTACK, attack)
@@ -189,7 +188,7 @@ fn attacked_within(attack: &str, most: &str) -> (Run, Value, Duration) {
     let result = run.results().remove(0);
     run.assert_nothing_lives();
     assert!(!beats(&run), "an escaped process lives on");
-    (run, result, start.elapsed())
+    (run, result)
 }
 
 /// Whether somebody still writes to the file of an escaped process.
@@ -205,7 +204,7 @@ fn a_chain_of_forks_that_left_everything_is_ended() {
     needs_containment!();
     // Without a group or a namespace nothing ends a chain of forks for certain: see the documentation.
     for most in ["cgroup", "pid-namespace"] {
-        let (run, result, _) = attacked_within("escape", most);
+        let (run, result) = attacked_within("escape", most);
         assert_eq!(result["outcome"], "passed", "{most}: {result:#}");
         assert!(run.directory.path().join(BEAT).exists(), "{most}: it was there");
     }
@@ -214,7 +213,7 @@ fn a_chain_of_forks_that_left_everything_is_ended() {
 #[test]
 fn a_pass_needs_proof() {
     for (attack, outcome) in [("exit", "unproven"), ("forge", "unproven"), ("lose the skip", "failed")] {
-        let (_run, result, _) = attacked(attack);
+        let (_run, result) = attacked(attack);
         assert_eq!(result["outcome"], outcome, "{attack}: {result:#}");
     }
 }
@@ -222,13 +221,12 @@ fn a_pass_needs_proof() {
 #[test]
 fn traps_in_the_place_of_files_are_named_and_nobody_falls_in() {
     for attack in ["fifo", "folder", "zeros", "large"] {
-        let (_run, result, took) = attacked(attack);
+        let (_run, result) = attacked(attack);
         assert_eq!(result["outcome"], "not_recorded", "{attack}: {result:#}");
         let reason = result["reason"].as_str().unwrap();
         assert!(reason.contains(".jsonl: "), "the path is named: {reason}");
-        assert!(took < Duration::from_secs(60), "{attack}: {took:?}");
     }
-    let (_run, result, _) = attacked("log");
+    let (_run, result) = attacked("log");
     assert_eq!(
         result["outcome"], "passed",
         "what it said is known all the same: {result:#}"
@@ -238,12 +236,13 @@ fn traps_in_the_place_of_files_are_named_and_nobody_falls_in() {
 #[test]
 fn a_test_cannot_give_up_the_card() {
     let run = Run::new();
-    let mut command = run.supervisor(NAME, 20);
+    let mut command = run.supervisor(NAME, AMPLE);
     let child = command.arg("--exact").env(ATTACK, "unlock").spawn().unwrap();
     wait_for(&run.directory.path().join("unlocked"));
     let locks = run.reports().join("lock");
     assert!(lock::is_held(&locks, "sim"));
     let taken = CardLock::acquire(&locks, "sim", Duration::ZERO, |_| {});
+    std::fs::write(run.directory.path().join("seen"), "").unwrap();
     assert!(taken.is_err(), "the card is locked");
     assert!(child.wait_with_output().unwrap().status.success());
 }
@@ -253,11 +252,11 @@ fn assert_gone(run: &Run, case: &str) {
     run.assert_nothing_lives();
     let start = Instant::now();
     while beats(run) {
-        let lives = start.elapsed() < Duration::from_secs(20);
+        let lives = start.elapsed() < PATIENCE;
         assert!(lives, "{case}: an escaped process lives on");
     }
     // The kernel closes what a dead process had open a moment after it has ended.
-    let taken = CardLock::acquire(&run.reports().join("lock"), "sim", Duration::from_secs(20), |_| {});
+    let taken = CardLock::acquire(&run.reports().join("lock"), "sim", PATIENCE, |_| {});
     assert!(taken.is_ok(), "{case}: {taken:?}");
 }
 
@@ -308,7 +307,7 @@ fn attacks_among_many_tests_leave_nothing_and_change_no_other_verdict() {
     needs_containment!();
     let rounds = if is_whole() { 1000 } else { 100 };
     let (run, bystander) = (Run::new(), Bystander::new());
-    let mut command = run.supervisor("planted::attacks::mixed", 20);
+    let mut command = run.supervisor("planted::attacks::mixed", AMPLE);
     command.args(["--exact", "--jobs", "8", "--repeat", &rounds.to_string()]);
     let output = command.output().unwrap();
     assert_eq!(
@@ -327,7 +326,7 @@ fn attacks_among_many_tests_leave_nothing_and_change_no_other_verdict() {
     run.assert_nothing_lives();
     assert!(!beats(&run), "an escaped process lives on");
     bystander.assert_untouched();
-    assert!(CardLock::acquire(&run.reports().join("lock"), "sim", Duration::ZERO, |_| {}).is_ok());
+    assert!(CardLock::acquire(&run.reports().join("lock"), "sim", PATIENCE, |_| {}).is_ok());
 }
 
 /// `ROCMFORGE_PLANTED=all` does it a hundred times.
@@ -337,7 +336,7 @@ fn a_supervisor_killed_at_any_moment_leaves_nothing() {
     let mut random = rng(0x9);
     for turn in 0..if is_whole() { 100 } else { 6 } {
         let (run, bystander) = (Run::new(), Bystander::new());
-        let mut command = run.supervisor("planted::attacks::mixed", 20);
+        let mut command = run.supervisor("planted::attacks::mixed", AMPLE);
         command.args(["--exact", "--jobs", "4", "--repeat", "1000"]);
         let mut child = command.spawn().unwrap();
         std::thread::sleep(Duration::from_millis(random.below(1500) as u64));

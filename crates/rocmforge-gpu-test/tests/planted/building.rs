@@ -1,10 +1,9 @@
 //! The tests that the supervisor builds and finds by itself; a script stands in for cargo.
 
-use super::supervisor::{LOCATE, Run};
+use super::supervisor::{AMPLE, LOCATE, Run};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::Duration;
 
 /// A line of cargo's messages about a target of a crate in the folder of the run.
 fn artifact(run: &Run, reason: &str, name: &str, kind: &str, executable: &Path) -> String {
@@ -136,7 +135,7 @@ fn what_cannot_be_built_or_listed_is_said() {
         assert_eq!(code, Some(1), "{text}");
         assert!(text.contains(said), "{said}: {text}");
     }
-    let (code, text) = end(&run.supervisor("no such test", 60).output().unwrap());
+    let (code, text) = end(&run.supervisor("no such test", AMPLE).output().unwrap());
     assert_eq!(code, Some(4), "{text}");
     assert!(
         text.contains("no GPU test matches \"no such test\"; there are "),
@@ -187,7 +186,6 @@ fn a_binary_without_tests_is_named_and_is_too_few() {
 fn the_user_sees_at_once_that_something_happens_and_what_cargo_does() {
     let run = Run::new();
     let script = format!("{LOCATE}; echo '   Compiling some-crate v0.1.0' >&2; exec sleep 100000");
-    let start = std::time::Instant::now();
     let mut child = run
         .building()
         .env("CARGO", run.script("cargo", &script))
@@ -195,9 +193,7 @@ fn the_user_sees_at_once_that_something_happens_and_what_cargo_does() {
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.next().as_deref(), Some("looking at sim …"));
-    // Milliseconds; the machine may be busy with other tests.
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-    // While cargo runs.
+    // While cargo runs, which does not end by itself.
     let rest: Vec<String> = lines.by_ref().take(2).collect();
     assert_eq!(rest, ["building the GPU tests …", "   Compiling some-crate v0.1.0"]);
     super::supervisor::send(&child, "INT");
@@ -208,13 +204,13 @@ fn the_user_sees_at_once_that_something_happens_and_what_cargo_does() {
 #[test]
 fn without_a_terminal_a_failure_is_told_when_it_happens() {
     let run = Run::new();
-    let output = run.supervisor("faults::number::n000", 1).output().unwrap();
+    let output = run.supervisor("faults::hangs::n000", 1).output().unwrap();
     let text = end(&output).1;
     let lines: Vec<&str> = text.lines().collect();
     let at = |text: &str| lines.iter().position(|line| line.starts_with(text));
     let (runs, failed) = (
         at("1 test runs on sim, "),
-        at("FAILED planted::faults::number::n000 (ran past 1 s"),
+        at("FAILED planted::faults::hangs::n000 (ran past 1 s"),
     );
     assert!(
         runs.is_some() && runs < failed && failed < at("reports are in"),

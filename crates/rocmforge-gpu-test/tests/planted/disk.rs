@@ -1,6 +1,6 @@
 //! A disk that is full while tests run.
 
-use super::supervisor::Run;
+use super::supervisor::{AMPLE, Run};
 use std::process::{Command, Stdio};
 
 /// Runs `command` where the folder of reports is a file system of this size, in a mount name space of its own; `None` where no name
@@ -37,7 +37,7 @@ fn on_a_small_disk(run: &Run, command: &Command, size: &str) -> Option<std::proc
 fn a_full_disk_ends_no_run_before_its_table() {
     let run = Run::new();
     // 14 floods and fails; from then on nothing can be written. 15 to 18 would pass, and 10 to 13 come before.
-    let mut command = run.supervisor("faults::number::n01", 8);
+    let mut command = run.supervisor("faults::ends::n01", AMPLE);
     command.args(["--jobs", "1"]);
     let Some(output) = on_a_small_disk(&run, &command, "600k") else {
         rocmforge_testkit::skip!("no mount name space can be made here");

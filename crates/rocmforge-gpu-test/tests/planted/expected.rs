@@ -1,7 +1,7 @@
 //! Tests that are known to fail somewhere, with real leases on the simulated card.
 
 use super::faults::is_planted;
-use super::supervisor::Run;
+use super::supervisor::{AMPLE, Run};
 use rocmforge_testkit::{GpuTest, On};
 
 fn known_to_fail() -> GpuTest {
@@ -25,7 +25,7 @@ fn passes_where_it_is_known_to_fail() {
 #[test]
 fn an_expected_failure_is_named_and_an_unexpected_pass_is_a_failure_that_says_so() {
     let run = Run::new();
-    let output = run.supervisor("expected::fails_where", 60).output().unwrap();
+    let output = run.supervisor("expected::fails_where", AMPLE).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
     let line = "planted::expected::fails_where_it_is_known_to: failed as expected on a simulated device: the layout is not written \
@@ -36,7 +36,7 @@ fn an_expected_failure_is_named_and_an_unexpected_pass_is_a_failure_that_says_so
     assert_eq!(run.results()[0]["outcome"], "expected_failure");
 
     let run = Run::new();
-    let output = run.supervisor("expected::passes_where", 60).output().unwrap();
+    let output = run.supervisor("expected::passes_where", AMPLE).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
     let why = "it passes, and was expected to fail on a simulated device (the layout is not written yet)";

@@ -2,7 +2,7 @@
 
 use super::card::CARD;
 use super::fixture::Tree;
-use super::supervisor::Run;
+use super::supervisor::{PATIENCE, Run};
 use rocmforge_gpu_test::lock::CardLock;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command};
@@ -27,7 +27,7 @@ pub(crate) fn end((mut child, mut said, mut text): (Child, impl BufRead, String)
 #[test]
 fn a_card_that_is_given_up_is_taken_and_one_that_is_not_is_an_error() {
     let run = Run::new();
-    let lock = || CardLock::acquire(&run.reports().join("lock"), "sim", Duration::ZERO, |_| {}).unwrap();
+    let lock = || CardLock::acquire(&run.reports().join("lock"), "sim", PATIENCE, |_| {}).unwrap();
     let held = lock();
     let waits = waiting(&mut run.tests("faults::tells"));
     assert!(
@@ -63,7 +63,7 @@ fn a_card_put_in_quarantine_meanwhile_is_not_used_unless_the_user_says_so() {
     ] {
         let (run, tree) = (Run::new(), Tree::headless());
         let state = run.directory.path().join("rocmforge");
-        let held = CardLock::acquire(&state, &CARD[4..], Duration::ZERO, |_| {}).unwrap();
+        let held = CardLock::acquire(&state, &CARD[4..], PATIENCE, |_| {}).unwrap();
         let mut command = run.tests("faults::tells");
         command.args(["--device", CARD, "--root"]).arg(tree.path()).args(flags);
         let waits = waiting(&mut command);

@@ -11,6 +11,11 @@ use std::time::{Duration, Instant};
 /// What a script that stands in for cargo begins with: it answers where the workspace is.
 pub(crate) const LOCATE: &str = "[ \"$1\" = locate-project ] && echo \"$ROCMFORGE_PLANT_RUN/Cargo.toml\" && exit 0";
 
+/// Longer than what is waited for takes on a loaded machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// A deadline, in seconds, that no test here passes which ends.
+pub(crate) const AMPLE: u64 = 300;
+
 /// A folder for one run: its reports, locks and quarantine.
 pub(crate) struct Run {
     pub(crate) directory: tempfile::TempDir,
@@ -114,7 +119,7 @@ impl Run {
         while empty < 3 {
             let living = self.living();
             empty = if living.is_empty() { empty + 1 } else { 0 };
-            assert!(start.elapsed() < Duration::from_secs(20), "still alive: {living:?}");
+            assert!(start.elapsed() < PATIENCE, "still alive: {living:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -131,11 +136,7 @@ pub(crate) fn send(child: &Child, signal: &str) {
 pub(crate) fn wait_for(path: &Path) {
     let start = Instant::now();
     while !path.exists() {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "{} does not appear",
-            path.display()
-        );
+        assert!(start.elapsed() < PATIENCE, "{} does not appear", path.display());
         std::thread::sleep(Duration::from_millis(5));
     }
 }

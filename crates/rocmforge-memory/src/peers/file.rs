@@ -24,9 +24,22 @@ pub(super) struct LedgerFile {
 
 /// The page, while nobody else can change it.
 pub(super) struct Locked {
-    file: File,
+    file: LockedFile,
     path: PathBuf,
     pub(super) page: Page,
+}
+
+/// A file whose lock is given up when it is dropped.
+///
+/// Closing it alone does not do that at once: a child that another thread is starting has a copy of the descriptor from its fork to
+/// its exec, and the lock would last as long as the copy.
+struct LockedFile(File);
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // What cannot be unlocked is unlocked by the closing.
+        let _ = self.0.unlock();
+    }
 }
 
 impl LedgerFile {
@@ -82,8 +95,9 @@ impl LedgerFile {
                 other => other?,
             };
             self.wait(&file, start, patience)?;
+            let file = LockedFile(file);
             // Somebody may have removed the file between the opening and the locking.
-            if self.leads_to(&file)? {
+            if self.leads_to(&file.0)? {
                 return self.locked(file);
             }
         }
@@ -120,12 +134,12 @@ impl LedgerFile {
         }
     }
 
-    fn locked(&self, file: File) -> Result<Locked, PeersError> {
-        let (mut page, written) = self.read(&file)?;
+    fn locked(&self, file: LockedFile) -> Result<Locked, PeersError> {
+        let (mut page, written) = self.read(&file.0)?;
         if written != self.boot {
             // Nobody in it has outlived the machine's last start.
             page = Page::empty(self.boot);
-            file.write_all_at(page.bytes(), 0).map_err(|error| self.io(&error))?;
+            file.0.write_all_at(page.bytes(), 0).map_err(|error| self.io(&error))?;
         }
         Ok(Locked {
             file,
@@ -152,6 +166,7 @@ impl Locked {
         self.page.set(index, slot);
         let record = &self.page.bytes()[offset(index)..offset(index) + RECORD];
         self.file
+            .0
             .write_all_at(record, offset(index) as u64)
             .map_err(|error| io(&self.path, &error))
     }
@@ -273,20 +288,32 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_that_is_given_up_is_free_although_a_copy_of_its_descriptor_is_open() {
+        let root = scratch();
+        let ledger = LedgerFile::new(root.path(), "card").unwrap();
+        let locked = ledger.lock(Duration::ZERO).unwrap();
+        // As a child has one from its fork to its exec.
+        let copy = locked.file.0.try_clone().unwrap();
+        drop(locked);
+        ledger.lock(Duration::ZERO).unwrap();
+        drop(copy);
+    }
+
+    #[test]
     fn a_file_that_is_removed_is_made_again() {
         let root = scratch();
         let ledger = LedgerFile::new(root.path(), "card").unwrap();
         let locked = ledger.lock(Duration::ZERO).unwrap();
-        assert!(ledger.leads_to(&locked.file).unwrap());
+        assert!(ledger.leads_to(&locked.file.0).unwrap());
         fs::remove_file(ledger.path()).unwrap();
-        assert!(!ledger.leads_to(&locked.file).unwrap());
+        assert!(!ledger.leads_to(&locked.file.0).unwrap());
         let again = ledger.lock(Duration::ZERO).unwrap();
-        assert!(!ledger.leads_to(&locked.file).unwrap());
-        assert!(ledger.leads_to(&again.file).unwrap());
+        assert!(!ledger.leads_to(&locked.file.0).unwrap());
+        assert!(ledger.leads_to(&again.file.0).unwrap());
         // A path that cannot be followed is not one that is gone.
         fs::remove_file(ledger.path()).unwrap();
         std::os::unix::fs::symlink(ledger.path(), ledger.path()).unwrap();
-        assert!(ledger.leads_to(&again.file).is_err());
+        assert!(ledger.leads_to(&again.file.0).is_err());
     }
 
     #[test]

@@ -29,6 +29,8 @@ enum Op {
 struct Event {
     recorded: u64,
     done: u64,
+    /// Nobody may name it any more. What waits for its record still does: the driver releases it behind that.
+    destroyed: bool,
 }
 
 #[derive(Default)]
@@ -176,7 +178,8 @@ impl Fake {
     }
     pub(crate) fn live_handles(&self) -> usize {
         let state = self.state.lock();
-        state.streams.len() + state.events.len() + state.modules.len()
+        let events = state.events.values().filter(|event| !event.destroyed);
+        state.streams.len() + events.count() + state.modules.len()
     }
     pub(crate) fn launches(&self) -> Vec<Vec<u64>> {
         self.state.lock().launches.clone()
@@ -194,24 +197,45 @@ impl State {
     }
 
     /// Runs `stream` to its end, and of other streams what it waits for. False if it cannot.
-    fn run(&mut self, stream: usize, depth: usize) -> bool {
+    fn run(&mut self, stream: usize) -> bool {
+        self.run_until(stream, None, 0)
+    }
+
+    /// Runs `stream` to its end, or until the `nth` record of an event is done. Of a stream that is waited for no more is run than the
+    /// record: what follows may wait for the first one in turn.
+    fn run_until(&mut self, stream: usize, until: Option<(usize, u64)>, depth: usize) -> bool {
         assert!(depth < 64, "a circle of waits");
         if self.hang || self.stuck == Some(stream) {
             return self.streams.get(&stream).is_none_or(VecDeque::is_empty);
         }
-        while let Some(op) = self.streams.get_mut(&stream).and_then(VecDeque::pop_front) {
-            if let Op::Wait { event, nth } = op {
+        while until.is_none_or(|(event, nth)| self.is_pending(event, nth))
+            && let Some(op) = self.streams.get(&stream).and_then(VecDeque::front)
+        {
+            if let &Op::Wait { event, nth } = op {
                 let others: Vec<usize> = self.streams.keys().copied().filter(|&other| other != stream).collect();
-                for other in others {
-                    if self.events.get(&event).is_some_and(|event| event.done < nth) && self.records(other, event) {
-                        self.run(other, depth + 1);
+                for &other in &others {
+                    if self.is_pending(event, nth) && self.records(other, event) {
+                        self.run_until(other, Some((event, nth)), depth + 1);
                     }
                 }
-            } else {
+                if self.is_pending(event, nth) && others.iter().any(|&other| self.records(other, event)) {
+                    return false;
+                }
+            }
+            if let Some(op) = self.streams.get_mut(&stream).and_then(VecDeque::pop_front) {
                 self.execute(op);
             }
         }
         true
+    }
+
+    fn is_pending(&self, event: usize, nth: u64) -> bool {
+        self.events.get(&event).is_some_and(|event| event.done < nth)
+    }
+
+    /// An event that is not destroyed.
+    fn event(&mut self, event: hipEvent_t) -> Option<&mut Event> {
+        self.events.get_mut(&event.addr()).filter(|event| !event.destroyed)
     }
 
     fn records(&self, stream: usize, event: usize) -> bool {
@@ -504,7 +528,7 @@ unsafe impl HipApi for Fake {
     }
     unsafe fn hipStreamQuery(&self, stream: hipStream_t) -> hipError_t {
         let mut state = enter!(self, "hipStreamQuery", stream, 0);
-        if state.run(stream.addr(), 0) {
+        if state.run(stream.addr()) {
             hipSuccess
         } else {
             hipErrorNotReady
@@ -517,7 +541,7 @@ unsafe impl HipApi for Fake {
     }
     unsafe fn hipStreamWaitEvent(&self, stream: hipStream_t, event: hipEvent_t, _: c_uint) -> hipError_t {
         let mut state = enter!(self, "hipStreamWaitEvent", stream, event);
-        let Some(nth) = state.events.get(&event.addr()).map(|event| event.recorded) else {
+        let Some(nth) = state.event(event).map(|event| event.recorded) else {
             state.violations.push(format!("wait for unknown event {event:p}"));
             return hipErrorInvalidHandle;
         };
@@ -544,14 +568,15 @@ unsafe impl HipApi for Fake {
     }
     unsafe fn hipEventDestroy(&self, event: hipEvent_t) -> hipError_t {
         let mut state = enter!(self, "hipEventDestroy", 0, event);
-        if state.events.remove(&event.addr()).is_none() {
-            state.violations.push(format!("{event:p} destroyed twice"));
+        match state.event(event) {
+            Some(event) => event.destroyed = true,
+            None => state.violations.push(format!("{event:p} destroyed twice")),
         }
         hipSuccess
     }
     unsafe fn hipEventRecord(&self, event: hipEvent_t, stream: hipStream_t) -> hipError_t {
         let mut state = enter!(self, "hipEventRecord", stream, event);
-        let Some(record) = state.events.get_mut(&event.addr()) else {
+        let Some(record) = state.event(event) else {
             return hipErrorInvalidHandle;
         };
         record.recorded += 1;
@@ -569,10 +594,10 @@ unsafe impl HipApi for Fake {
         let streams: Vec<usize> = state.streams.keys().copied().collect();
         for stream in streams {
             if state.records(stream, event.addr()) {
-                state.run(stream, 0);
+                state.run(stream);
             }
         }
-        match state.events.get(&event.addr()) {
+        match state.event(event) {
             Some(event) if event.done >= event.recorded => hipSuccess,
             Some(_) => hipErrorNotReady,
             None => hipErrorInvalidHandle,

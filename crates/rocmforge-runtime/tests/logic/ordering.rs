@@ -182,3 +182,24 @@ fn threads_share_buffers_and_streams() {
     assert_eq!(fake.violations(), [""; 0]);
     assert_eq!((fake.live_memory(), fake.live_pinned(), fake.live_handles()), (0, 0, 0));
 }
+
+#[test]
+fn an_event_that_is_destroyed_still_orders_what_waits_for_it() {
+    let (fake, backend) = backend();
+    let (first, second) = (
+        backend.create_stream("first").unwrap(),
+        backend.create_stream("second").unwrap(),
+    );
+    let buffer = HipBuffer::<u8>::zeroed(&first, Elems(64), "buffer").unwrap();
+    let event = backend.create_event("event").unwrap();
+    first.record(&event).unwrap();
+    second.wait_event(&event).unwrap();
+    let destroyed = fake.count("hipEventDestroy");
+    drop(event);
+    assert_eq!(fake.count("hipEventDestroy"), destroyed + 1, "its wait is not done yet");
+    // The wait that is enqueued already is enough.
+    buffer.fill_bytes(&second, 2).unwrap();
+    second.synchronize().unwrap();
+    first.synchronize().unwrap();
+    assert_eq!(buffer.to_vec(&second).unwrap(), [2; 64]);
+}

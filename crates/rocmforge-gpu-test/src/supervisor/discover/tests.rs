@@ -69,12 +69,18 @@ fn all_that_a_command_says_is_taken_and_its_end_told() {
 
 #[test]
 fn a_command_has_its_time_and_no_more() {
-    let start = Instant::now();
-    let (result, _) = run("printf so far; exec sleep 1000", Duration::from_millis(700), |_| ());
-    let said = result.unwrap();
-    assert_eq!((said.status, said.text), (None, b"so".to_vec()));
-    assert!(start.elapsed() >= Duration::from_millis(700));
-    assert!(start.elapsed() < LONG);
+    // A loaded machine takes its time to start a shell, which then has said nothing.
+    for limit in [Duration::from_millis(700), Duration::from_secs(7), LONG] {
+        let start = Instant::now();
+        let (result, _) = run("printf so far; exec sleep 1000", limit, |_| ());
+        let said = result.unwrap();
+        assert!(said.status.is_none() && start.elapsed() >= limit);
+        if !said.text.is_empty() {
+            assert_eq!(said.text, b"so");
+            return;
+        }
+    }
+    panic!("a shell took longer than {LONG:?} to start");
 }
 
 #[test]
@@ -135,7 +141,7 @@ fn listing(script: &str) -> Result<Vec<Test>, String> {
 
 #[test]
 fn a_binary_that_floods_is_stopped_and_named() {
-    let start = Instant::now();
+    // By its amount, and not because its time was over.
     let flood = "fake-binary writes too much where it should list its tests: more than 16777216 bytes";
     // Endless lines, one endless line, endless names, and one that heeds nothing.
     for script in [
@@ -146,7 +152,6 @@ fn a_binary_that_floods_is_stopped_and_named() {
     ] {
         assert_eq!(listing(script).unwrap_err(), flood, "{script}");
     }
-    assert!(start.elapsed() < LONG);
     // Errors may be endless too, and are nobody's.
     let tests = listing("head -c 30000000 /dev/zero >&2; echo 'a::b: test'").unwrap();
     assert_eq!(tests[0].name, "a::b");

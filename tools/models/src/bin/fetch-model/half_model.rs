@@ -1,6 +1,7 @@
 //! Half models: a model directory with its weights as f16: half the size, and the same numbers on every device that reads it.
 
 use half::f16;
+use rocmforge_fetch_models::WEIGHTS;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use std::fs;
@@ -9,8 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a model cannot be copied.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)] // the messages are the documentation
-pub enum HalfModelError {
+pub(crate) enum HalfModelError {
     #[error("{path}: {source}")]
     File { path: PathBuf, source: io::Error },
     #[error("the weights cannot be stored as f16: {0}")]
@@ -22,15 +22,12 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> HalfModelError {
     move |source| HalfModelError::File { path, source }
 }
 
-/// The file of weights.
-pub const WEIGHTS: &str = "model.safetensors";
-
 /// Copies the model, its weights rounded to f16 (to nearest, ties to even).
 ///
 /// # Errors
 ///
 /// A file cannot be read or written, or a weight does not fit f16.
-pub fn copy(from: &Path, to: &Path) -> Result<(), HalfModelError> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), HalfModelError> {
     fs::create_dir_all(to).map_err(at(to))?;
     for entry in fs::read_dir(from).map_err(at(from))? {
         let path = entry.map_err(at(from))?.path();

