@@ -138,6 +138,9 @@ pub enum GgmlError {
         /// What it cannot do.
         what: String,
     },
+    /// The memory of the intermediates could not be planned.
+    #[error("the memory plan failed")]
+    Plan(#[from] crate::planner::PlanError),
     /// The backend failed; the source has the figures (an allocation over budget, a device error).
     #[error("the {backend} backend failed at {at}")]
     Backend {

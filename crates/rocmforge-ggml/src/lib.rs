@@ -30,6 +30,7 @@ mod dtype;
 mod error;
 pub mod executor;
 mod graph;
+pub mod graph_file;
 mod hip;
 mod indices;
 mod op;

@@ -200,12 +200,14 @@ impl GgmlBackend for CpuBackend {
 
         let target = self.slots.desc(output)?.clone();
         let root = self.slots.root(output)?;
-        // An input in the output's own buffer is copied first: the op may overwrite it while it reads.
+        // An input that shares bytes with the output is copied first: the op may overwrite it while it reads.
+        let end = target.byte_offset.saturating_add(target.byte_size());
         let copies = inputs
             .iter()
             .map(|&id| {
                 let desc = self.slots.desc(id)?;
-                let shared = self.slots.root(id)? == root;
+                let apart = desc.byte_offset >= end || desc.byte_offset + desc.byte_size() <= target.byte_offset;
+                let shared = self.slots.root(id)? == root && !apart;
                 Ok(if shared {
                     Some(gather(self.bytes(desc)?, desc))
                 } else {
@@ -214,7 +216,7 @@ impl GgmlBackend for CpuBackend {
             })
             .collect::<GgmlResult<Vec<_>>>()?;
         let mut buffer = self.slots.take(root)?;
-        let result = self.compute(op, inputs, &copies, &target, &mut buffer);
+        let result = self.compute(op, inputs, &copies, &target, (root, &mut buffer));
         self.slots.give_back(root, buffer);
         result
     }
@@ -231,8 +233,14 @@ impl CpuBackend {
         inputs: &[TensorId],
         copies: &[Option<Vec<u32>>],
         target: &TensorDesc,
-        buffer: &mut CpuBuffer,
+        (root, buffer): (TensorId, &mut CpuBuffer),
     ) -> GgmlResult<()> {
+        let bytes = buffer.bytes_mut();
+        let len = bytes.len();
+        let (start, end) = span(len, target)?;
+        let (before, rest) = bytes.split_at_mut(start);
+        let (bytes, after) = rest.split_at_mut(end - start);
+        let (before, after) = (&*before, &*after);
         let operands = inputs
             .iter()
             .zip(copies)
@@ -240,13 +248,19 @@ impl CpuBackend {
                 let desc = self.slots.desc(id)?;
                 match copy {
                     Some(words) => Ok(Operand::contiguous(desc, words)),
+                    None if self.slots.root(id)? == root => {
+                        let (from, to) = span(len, desc)?;
+                        let beside = if to <= start {
+                            &before[from..to]
+                        } else {
+                            &after[from - end..to - end]
+                        };
+                        Ok(Operand::strided(desc, beside))
+                    }
                     None => Ok(Operand::strided(desc, self.bytes(desc)?)),
                 }
             })
             .collect::<GgmlResult<Vec<_>>>()?;
-        let bytes = buffer.bytes_mut();
-        let (start, end) = span(bytes.len(), target)?;
-        let bytes = &mut bytes[start..end];
         match *op {
             Op::Cast { to } => return convert::cast(&operands[0], to, bytes),
             Op::Concat { axis } => return convert::concat(&operands[0], &operands[1], axis, bytes),

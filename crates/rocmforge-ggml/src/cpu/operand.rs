@@ -98,6 +98,9 @@ impl<'a> Operand<'a> {
 /// The elements of a tensor of 4-byte elements in row-major order.
 pub(super) fn gather(bytes: &[u8], desc: &TensorDesc) -> Vec<u32> {
     let words: &[u32] = bytemuck::cast_slice(bytes);
+    if desc.is_contiguous() {
+        return words.to_vec();
+    }
     let mut out = Vec::with_capacity(desc.element_count());
     each_offset(&desc.shape, &desc.strides, |at| out.push(words[at]));
     out
