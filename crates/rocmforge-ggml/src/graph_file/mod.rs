@@ -19,7 +19,9 @@
 
 mod check;
 mod error;
+mod export;
 mod io;
+mod order;
 mod problem;
 
 use std::collections::BTreeMap;
@@ -28,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use error::GraphFileError;
+pub use order::{FoundOrder, search_order};
 pub use problem::PlannedFile;
 
 use crate::planner::Overwrites;

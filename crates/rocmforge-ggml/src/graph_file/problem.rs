@@ -134,6 +134,14 @@ impl GraphFile {
         })
     }
 
+    /// Whether the result of entry `id` may overwrite `root` if nobody else reads it any more.
+    pub(super) fn may_overwrite(&self, id: usize, root: u32) -> bool {
+        let (entry, operands) = (&self.nodes[id], self.overwrites[id].operands());
+        let srcs = entry.srcs.iter().enumerate().take(operands);
+        let mut own = srcs.filter(|&(_, &src)| self.root(src as usize) == root as usize);
+        own.any(|(operand, _)| self.can_overwrite(entry, operand, operands, InPlace::Full))
+    }
+
     fn same_layout(&self, entry: &Entry, src: usize) -> bool {
         let operand = &self.nodes[src];
         operand.nbytes == entry.nbytes

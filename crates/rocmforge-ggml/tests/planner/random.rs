@@ -4,7 +4,7 @@ use rocmforge_ggml::graph_file::{Entry, GraphFile, Kind};
 use rocmforge_ggml::planner::{BufferKind, InPlace, Plan, PlanError, Problem, verify};
 
 /// A generator of numbers: SplitMix64.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -34,7 +34,7 @@ fn tensor(id: usize, op: &str, elements: u64) -> Entry {
 }
 
 /// A graph of a few inputs and 10 to 200 nodes. Sizes go over five powers of 4; a node reads what is recent more often than what is old.
-fn graph(random: &mut Random) -> GraphFile {
+pub(crate) fn graph(random: &mut Random) -> GraphFile {
     let size = |random: &mut Random| 64 << (2 * random.below(5)) << random.below(2);
     let inputs = 1 + random.below(4) as usize;
     let nodes = 10 + random.below(191) as usize;
