@@ -131,7 +131,7 @@ fn problem(random: &mut Random) -> Problem {
 
 #[test]
 fn every_plan_of_a_random_problem_is_right_and_no_smaller_than_its_bound() {
-    for seed in 0..500 {
+    for seed in 0..150 {
         let problem = problem(&mut Random(seed));
         let plan = Plan::new(&problem).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert!(plan.peak_bytes >= plan.bound_bytes, "seed {seed}");
@@ -161,7 +161,7 @@ fn every_plan_of_a_random_problem_is_right_and_no_smaller_than_its_bound() {
 #[test]
 fn verification_finds_every_moved_item() {
     let mut found = 0;
-    for seed in 0..100 {
+    for seed in 0..50 {
         let random = &mut Random(seed);
         let problem = problem(random);
         let good = Plan::new(&problem).unwrap();
@@ -206,7 +206,7 @@ fn verification_finds_every_moved_item() {
             }
         }
     }
-    assert!(found > 1000, "{found}");
+    assert!(found > 500, "{found}");
 }
 
 #[test]
