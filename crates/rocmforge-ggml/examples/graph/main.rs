@@ -1,7 +1,7 @@
 //! Graph files: shows one as a drawing, or plans its memory.
 //!
 //! `cargo xtask graph plan FILE [--json] [--search]` and `cargo xtask graph show FILE [--output SVG]`.
-#![allow(clippy::print_stdout)] // it is what the program is for
+#![allow(clippy::print_stdout, clippy::print_stderr)] // it is what the program is for
 
 mod layers;
 mod lifetimes;
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
                 text += &format!(": {inner}");
                 cause = inner.source();
             }
-            println!("{text}");
+            eprintln!("{text}");
             ExitCode::FAILURE
         }
     }
