@@ -15,6 +15,7 @@ use workspace::OurWorkspace;
 mod bindings;
 mod ci;
 mod forward;
+mod graph;
 mod kernels;
 mod opcodes;
 mod tidy;
@@ -42,6 +43,8 @@ enum Command {
     ComputeSanitizer(compute_sanitizer::Args),
     /// Shows what is on this machine: cards, displays, memory, permissions, HIP, compilers.
     Doctor(doctor::Args),
+    /// Draws a graph file, or plans its memory.
+    Graph(graph::Args),
     /// Compiles the device kernels, or checks the committed ones.
     Kernels(kernels::Args),
     /// Generates the decoder's tables from LLVM, or checks them.
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         Command::Ci(args) => ci::run(args),
         Command::ComputeSanitizer(args) => compute_sanitizer::run(args, &OurWorkspace),
         Command::Doctor(args) => doctor::run(args, OurWorkspace.command()),
+        Command::Graph(args) => graph::run(args),
         Command::Kernels(args) => kernels::run(args),
         Command::Opcodes(args) => opcodes::run(args),
         Command::Model(args) => model::run(args),

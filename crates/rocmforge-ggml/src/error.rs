@@ -172,6 +172,9 @@ pub enum GgmlError {
         /// What it cannot do.
         what: String,
     },
+    /// The memory of the intermediates could not be planned.
+    #[error("the memory plan failed: {0}")]
+    Plan(#[from] crate::planner::PlanError),
     /// The backend failed; the source, which the message repeats, has the figures (an allocation over budget, a device error).
     #[error("the {backend} backend failed at {at}: {source}")]
     Backend {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{GgmlError, GgmlResult, Op, TensorDesc, TensorId, shape};
+use crate::{DType, GgmlError, GgmlResult, Layout, Op, TensorDesc, TensorId, shape};
 
 /// One operation and the tensors it reads and writes.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,8 @@ pub struct Graph {
     /// The nodes, in the order they run.
     pub nodes: Vec<Node>,
     outputs: BTreeSet<TensorId>,
+    /// Buffers that the planner made: tensors in one of them are views of it, and are still tensors of their own.
+    arenas: Vec<TensorId>,
 }
 
 impl Graph {
@@ -169,14 +171,33 @@ impl Graph {
         None
     }
 
+    /// Adds a buffer for tensors that the planner places.
+    pub(crate) fn add_arena(&mut self, bytes: usize) -> TensorId {
+        let id = self.add_tensor(TensorDesc::new([bytes], DType::I8, Layout::RowMajor));
+        self.arenas.push(id);
+        id
+    }
+
+    /// Like [`Self::root`], but a tensor that the planner has placed in a buffer is its own end of the chain.
+    pub(crate) fn owner(&self, id: TensorId) -> Option<TensorId> {
+        let mut at = id;
+        for _ in 0..=self.tensors.len() {
+            match self.tensor(at)?.view_of {
+                Some(base) if !self.arenas.contains(&base) => at = base,
+                _ => return Some(at),
+            }
+        }
+        None
+    }
+
     /// Whether a node's output is only another name for its input's memory, so nothing has to run.
     #[must_use]
     pub fn is_alias(&self, node: &Node) -> bool {
         node.op.may_alias()
             && node.inputs.len() == 1
             && node.outputs.len() == 1
-            && self.tensor(node.outputs[0]).is_some_and(TensorDesc::is_view)
-            && self.root(node.outputs[0]) == self.root(node.inputs[0])
+            && self.owner(node.outputs[0]) != Some(node.outputs[0])
+            && self.owner(node.outputs[0]) == self.owner(node.inputs[0])
     }
 
     /// The nodes that have something to run: all but aliases.
@@ -192,7 +213,7 @@ impl Graph {
                 && node
                     .outputs
                     .iter()
-                    .any(|&id| self.tensor(id).is_some_and(TensorDesc::is_view)))
+                    .any(|&id| self.owner(id).is_some_and(|owner| owner != id)))
     }
 
     /// Roots of the memory that some node changes in place.
@@ -200,7 +221,7 @@ impl Graph {
         let effects = self.nodes.iter().filter(|n| self.has_effect(n));
         effects
             .flat_map(|n| &n.outputs)
-            .filter_map(|&id| self.root(id))
+            .filter_map(|&id| self.owner(id))
             .collect()
     }
 }

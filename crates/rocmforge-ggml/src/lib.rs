@@ -30,6 +30,7 @@ mod dtype;
 mod error;
 pub mod executor;
 mod graph;
+pub mod graph_file;
 mod graph_views;
 mod hip;
 mod hybrid;

@@ -387,7 +387,7 @@ impl Step {
             logits = Some(out);
         }
         let mut graph = b.graph;
-        let plan = planner::share_memory(&mut graph);
+        let plan = planner::share_memory(&mut graph)?;
         Ok(Self {
             graph,
             plan,
@@ -497,7 +497,7 @@ impl CopyRows {
             let read = graph.push(Op::GetRows, &[cache, from])?;
             graph.set_rows(read, cache, to)?;
         }
-        planner::share_memory(&mut graph);
+        planner::share_memory(&mut graph)?;
         Ok(Self { graph, from, to })
     }
 }

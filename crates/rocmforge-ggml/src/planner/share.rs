@@ -1,0 +1,246 @@
+//! Planning of a graph's intermediates, which become views of buffers that they share.
+
+use std::collections::BTreeSet;
+
+use super::{BufferKind, InPlace, InPlacePair, Item, Overwrites, Plan, Problem};
+use crate::{DType, GgmlResult, Graph, Node, TensorDesc, TensorId};
+
+/// What a plan achieves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanStats {
+    /// Intermediates that were given a place in a shared buffer.
+    pub tensors: usize,
+    /// Shared buffers.
+    pub buffers: usize,
+    /// Bytes of the shared buffers.
+    pub bytes: usize,
+    /// [`Plan::bound_bytes`].
+    pub bound_bytes: usize,
+    /// Bytes that the intermediates would take with a buffer each.
+    pub unshared_bytes: usize,
+}
+
+/// Bytes that every place in a buffer is a multiple of: what HIP aligns allocations to.
+const ALIGNMENT: usize = 256;
+const NONE: u32 = u32::MAX;
+
+/// A planning problem and the tensors that its items are.
+#[derive(Clone, Debug)]
+pub struct GraphProblem {
+    /// The problem; its nodes are the graph's.
+    pub problem: Problem,
+    /// The tensor of each item.
+    pub tensors: Vec<TensorId>,
+}
+
+/// Gives intermediates places in a buffer that they share: each becomes a view of a buffer tensor that is added to the graph.
+///
+/// Which they are: [`graph_problem`]. Run it after the optimizer and once.
+///
+/// # Errors
+/// The plan does not pass verification, which would be a fault of the planner.
+pub fn share_memory(graph: &mut Graph) -> GgmlResult<PlanStats> {
+    let GraphProblem { problem, tensors } = graph_problem(graph, BufferKind::unlimited(ALIGNMENT), InPlace::Full);
+    let plan = Plan::new(&problem)?;
+    // The place of each tensor that got one, by id.
+    let mut places = vec![None; graph.next_id().0];
+    for (&id, place) in tensors.iter().zip(&plan.places) {
+        places[id.0] = Some(*place);
+    }
+    let moved: Vec<(TensorId, usize)> = graph
+        .tensors()
+        .filter_map(|desc| Some((desc.id, places[graph.root(desc.id)?.0]?.offset)))
+        .collect();
+    let arenas: Vec<TensorId> = plan.buffers.iter().map(|b| graph.add_arena(b.bytes)).collect();
+    for (id, offset) in moved {
+        if let Some(desc) = graph.tensor_mut(id) {
+            desc.byte_offset += offset;
+            if let Some(place) = places[id.0] {
+                desc.view_of = Some(arenas[place.buffer as usize]);
+            }
+        }
+    }
+    let rounded = |item: &Item| item.bytes.next_multiple_of(ALIGNMENT);
+    Ok(PlanStats {
+        tensors: tensors.len(),
+        buffers: plan.buffers.len(),
+        bytes: plan.peak_bytes,
+        bound_bytes: plan.bound_bytes,
+        unshared_bytes: problem.items.iter().map(rounded).sum(),
+    })
+}
+
+/// What of a graph there is to place: tensors with memory of their own that exactly one node writes, that are no output and that no node
+/// changes in place. Each lives from that node to the last node that reads it or a view of it. A graph with a broken chain of views has
+/// nothing to place: validation names it.
+#[must_use]
+pub fn graph_problem(graph: &Graph, kind: BufferKind, in_place: InPlace) -> GraphProblem {
+    let mut made = GraphProblem {
+        problem: Problem::new((graph.nodes.len() as u32).max(1), kind),
+        tensors: Vec::new(),
+    };
+    let mut excluded: BTreeSet<TensorId> = graph
+        .get_outputs()
+        .into_iter()
+        .filter_map(|id| graph.root(id))
+        .collect();
+    excluded.extend(graph.mutable_roots());
+    let mut writers = vec![0u32; graph.next_id().0];
+    for id in graph.nodes.iter().flat_map(|node| &node.outputs) {
+        if let Some(count) = writers.get_mut(id.0) {
+            *count += 1;
+        }
+    }
+    let mut items = vec![NONE; graph.next_id().0];
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let index = index as u32;
+        for &id in &node.outputs {
+            let own = graph.tensor(id).filter(|desc| !desc.is_view());
+            let Some(bytes) = own.map(TensorDesc::byte_size).filter(|&bytes| bytes > 0) else {
+                continue;
+            };
+            if writers[id.0] == 1 && !excluded.contains(&id) {
+                items[id.0] = made.tensors.len() as u32;
+                made.tensors.push(id);
+                made.problem.add(bytes, index, index);
+            }
+        }
+        for &id in node.inputs.iter().chain(&node.outputs) {
+            let Some(root) = graph.root(id) else {
+                made.problem.items.clear();
+                made.tensors.clear();
+                return made;
+            };
+            if items[root.0] != NONE {
+                made.problem.items[items[root.0] as usize].last = index;
+            }
+        }
+    }
+    if in_place == InPlace::Full {
+        for (index, node) in graph.nodes.iter().enumerate() {
+            pairs(graph, node, index as u32, &items, &mut made.problem);
+        }
+    }
+    made
+}
+
+/// The in-place pairs of one node.
+fn pairs(graph: &Graph, node: &Node, index: u32, items: &[u32], problem: &mut Problem) {
+    let operands = Overwrites::of(node.op.name()).operands();
+    let &[output] = node.outputs.as_slice() else {
+        return;
+    };
+    let item = items[output.0];
+    if item == NONE || operands == 0 {
+        return;
+    }
+    let same_layout = |id: TensorId| {
+        let (a, b) = (graph.tensor(id), graph.tensor(output));
+        a.zip(b).is_some_and(|(a, b)| {
+            (a.dtype, b.dtype) == (DType::F32, DType::F32)
+                && a.shape == b.shape
+                && a.strides == b.strides
+                && a.byte_offset == 0
+        })
+    };
+    for (operand, &id) in node.inputs.iter().enumerate().take(operands) {
+        let Some(root) = graph.root(id) else {
+            return;
+        };
+        let over = items[root.0];
+        let ends = over != NONE && over != item && problem.items[over as usize].last == index;
+        let read_alike = node.inputs.iter().enumerate().all(|(other, &id)| {
+            graph.root(id) != Some(root) || other == operand || (other < operands && same_layout(id))
+        });
+        if ends && same_layout(id) && read_alike {
+            problem.pairs.push(InPlacePair { item, over });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CpuBackend, HostAccess, Op, executor};
+
+    /// A chain of scales with a branch that lives long.
+    fn graph() -> (Graph, TensorId, TensorId) {
+        let mut graph = Graph::new();
+        let x = graph.add_tensor(TensorDesc::f32([100]));
+        let mut y = graph.push(Op::Scale { factor: 2.0 }, &[x]).unwrap();
+        let branch = y;
+        for _ in 0..6 {
+            let shaped = graph.reshape(y, [10, 10]).unwrap();
+            let flat = graph.reshape(shaped, [100]).unwrap();
+            y = graph.push(Op::Scale { factor: 1.5 }, &[flat]).unwrap();
+        }
+        let sum = graph.push(Op::Add, &[y, branch]).unwrap();
+        let out = graph.push(Op::Scale { factor: 1.0 }, &[sum]).unwrap();
+        graph.mark_output(out);
+        (graph, x, out)
+    }
+
+    fn run(graph: &Graph, x: TensorId, len: usize, out: TensorId) -> Vec<f32> {
+        let mut cpu = CpuBackend::with_threads(1);
+        executor::prepare(&mut cpu, graph).unwrap();
+        let values: Vec<f32> = (0..len).map(|i| i as f32).collect();
+        cpu.write_f32(x, &values).unwrap();
+        executor::execute_graph(&mut cpu, graph).unwrap();
+        cpu.read_f32(out).unwrap()
+    }
+
+    #[test]
+    fn a_chain_overwrites_itself_and_computes_the_same() {
+        let results = [false, true].map(|shared| {
+            let (mut graph, x, out) = graph();
+            if shared {
+                let stats = share_memory(&mut graph).unwrap();
+                // The branch, and one place that six scales and the sum overwrite in turn.
+                assert_eq!((stats.tensors, stats.buffers, stats.bytes), (8, 1, 2 * 512));
+                assert_eq!((stats.bound_bytes, stats.unshared_bytes), (2 * 512, 8 * 512));
+            }
+            run(&graph, x, 100, out)
+        });
+        assert_eq!(results[0], results[1]);
+    }
+
+    #[test]
+    fn an_op_that_could_be_a_view_still_runs_when_its_result_has_a_place_of_its_own() {
+        let results = [false, true].map(|shared| {
+            let mut graph = Graph::new();
+            let x = graph.add_tensor(TensorDesc::f32([6, 10]));
+            let doubled = graph.push(Op::Scale { factor: 2.0 }, &[x]).unwrap();
+            let turned = graph.push(Op::Transpose, &[doubled]).unwrap();
+            let out = graph.push(Op::Scale { factor: 0.5 }, &[turned]).unwrap();
+            graph.mark_output(out);
+            if shared {
+                assert_eq!(share_memory(&mut graph).unwrap().tensors, 2);
+                assert!(!graph.is_alias(&graph.nodes[1]));
+                assert!(!graph.has_effect(&graph.nodes[1]));
+            }
+            run(&graph, x, 60, out)
+        });
+        assert_eq!(results[0], results[1]);
+        assert_eq!(results[0][..3], [0.0, 10.0, 20.0]);
+    }
+
+    #[test]
+    fn an_operand_that_is_read_in_two_ways_is_not_overwritten() {
+        let mut graph = Graph::new();
+        let x = graph.add_tensor(TensorDesc::f32([4, 4]));
+        let y = graph.push(Op::Scale { factor: 3.0 }, &[x]).unwrap();
+        // The first row of y is added to every row of y.
+        let mut row = TensorDesc::view_of(graph.tensor(y).unwrap(), 0);
+        row.set_shape([4]);
+        let row = graph.add_tensor(row);
+        graph.add_node(Op::View, vec![y], vec![row]);
+        let sum = graph.push(Op::Add, &[y, row]).unwrap();
+        let out = graph.push(Op::Scale { factor: 1.0 }, &[sum]).unwrap();
+        graph.mark_output(out);
+        let problem = graph_problem(&graph, BufferKind::unlimited(4), InPlace::Full).problem;
+        assert!(problem.pairs.is_empty(), "{:?}", problem.pairs);
+        let plain = run(&graph, x, 16, out);
+        share_memory(&mut graph).unwrap();
+        assert_eq!(run(&graph, x, 16, out), plain);
+    }
+}
