@@ -3,8 +3,8 @@
 use super::{Entry, GraphFile, GraphFileError, Kind, SCHEMA};
 use crate::planner::Overwrites;
 
-/// Most entries: 17 times the largest file that is committed.
-const MAX_ENTRIES: usize = 1 << 16;
+/// Most entries, 8 times those of the largest file that is committed: planning may take time in the square of their number.
+const MAX_ENTRIES: usize = 1 << 15;
 
 impl GraphFile {
     /// Checks that the file holds together, and looks up its ops. The first fault is the error.

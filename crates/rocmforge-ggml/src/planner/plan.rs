@@ -38,7 +38,8 @@ pub struct Plan {
     /// Lower bound of the bytes that any placement takes in this order of nodes: for each kind of buffer the largest sum, over the
     /// nodes, of the sizes (rounded up to the kind's alignment) of the items that live at the node, where an item and the one it
     /// overwrites count once, with the larger size; and the sum over the kinds. Each item overwrites another if a pair allows it (the first
-    /// whose item no other overwrites), which saves its size at its first node and changes nothing elsewhere. The plan may do without pairs where they save nothing.
+    /// whose item no other overwrites), which saves its size at its first node and changes nothing elsewhere. The plan may do without
+    /// pairs where they save nothing.
     pub bound_bytes: usize,
 }
 

@@ -268,3 +268,16 @@ fn problems_that_contradict_themselves_are_refused() {
     circle.pairs.extend([pair(0, 1), pair(1, 0)]);
     assert_eq!(Plan::new(&circle).unwrap().peak_bytes, 16);
 }
+
+/// As many tensors as a file may have, all of which live to the end: the slow path of the placement.
+#[test]
+#[ignore = "half a minute"]
+fn many_long_lives_are_planned() {
+    let nodes = 1 << 15;
+    let mut problem = Problem::new(nodes, BufferKind::unlimited(16));
+    for node in 0..nodes {
+        problem.add(16 + (node as usize * 7919) % 4096, node, nodes - 1);
+    }
+    let plan = Plan::new(&problem).unwrap();
+    assert_eq!(plan.peak_bytes, plan.bound_bytes);
+}
