@@ -185,14 +185,16 @@ impl TensorDesc {
         if self.strides.len() != self.shape.len() {
             return fail("there must be one stride per dimension");
         }
-        // Also the elements one by one: a stride of 0 holds many in little memory, and results have memory for each.
-        let each = self.element_count().saturating_mul(self.dtype.block_bytes()) / self.dtype.block_len();
-        if each
-            .max(self.byte_size())
+        let bytes = self.byte_size();
+        if bytes
             .checked_add(self.byte_offset)
             .is_none_or(|n| n > isize::MAX as usize)
         {
             return fail("the tensor does not fit in an address space");
+        }
+        // A stride of 0 would hold any number of elements in little memory, and results have memory for each.
+        if self.element_count() / self.dtype.block_len() > bytes / self.dtype.block_bytes() {
+            return fail("elements must not share memory: there are more of them than they span");
         }
         match self.layout {
             Layout::RowMajor if !self.is_contiguous() => return fail("the layout says row-major, the strides do not"),

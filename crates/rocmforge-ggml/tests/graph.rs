@@ -377,7 +377,7 @@ fn the_seeds_names_of_ops_work() {
     ] {
         assert_eq!(seed.name(), name, "{seed:?}");
     }
-    let products = |op: &Op| matches!(*op, Op::MatMul | Op::MatMulQ4_0 | Op::MatMulQ8_0);
+    let products = |op: &Op| matches!(*op, Op::MatMul);
     assert!(products(&Op::MulMat) && !products(&Op::Softmax));
 }
 
