@@ -45,7 +45,7 @@ mod validate;
 pub use backend::{GgmlBackend, HostAccess, Strictness};
 pub use cpu::{CpuBackend, SharedBytes};
 pub use dtype::DType;
-pub use error::{GgmlError, GgmlResult, Operands};
+pub use error::{GgmlError, GgmlResult, Operands, UsedBy};
 pub use graph::{Graph, Node};
 pub use hip::HipGgmlBackend;
 pub use op::{DiagFill, GluKind, MAX_DIMS, Op, SortOrder, Unary};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{DType, GgmlError, GgmlResult};
+use crate::{DType, GgmlError, GgmlResult, UsedBy};
 
 /// Name of a tensor within one [`crate::Graph`]. Stays the same for the life of the graph: removed tensors leave a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -174,6 +174,7 @@ impl TensorDesc {
     pub fn check(&self) -> GgmlResult<()> {
         let fail = |rule| {
             Err(GgmlError::InvalidLayout {
+                used_by: UsedBy::default(),
                 tensor: self.id,
                 shape: self.shape.clone(),
                 strides: self.strides.clone(),

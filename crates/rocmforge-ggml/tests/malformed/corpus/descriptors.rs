@@ -221,7 +221,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             let y = g.add_tensor(desc);
             g.add_node(Op::Reshape, vec![x], vec![y]);
         },
-        "only contiguous memory",
+        "node 0 (RESHAPE): tensor 1: only contiguous memory",
     ),
     // Sizes that overflow.
     (
