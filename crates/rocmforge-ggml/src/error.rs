@@ -28,6 +28,19 @@ impl fmt::Display for Operands {
     }
 }
 
+/// The first node that uses a tensor, for messages: `node 3 (ADD): `, or nothing where there is none or none is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsedBy(pub Option<(usize, &'static str)>);
+
+impl fmt::Display for UsedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some((node, op)) => write!(f, "node {node} ({op}): "),
+            None => Ok(()),
+        }
+    }
+}
+
 /// What can be wrong with a graph, or go wrong when it runs. Every variant says where and with which figures.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -95,8 +108,10 @@ pub enum GgmlError {
         operands: Operands,
     },
     /// A descriptor contradicts itself or its buffer.
-    #[error("tensor {}: {rule} (shape {shape:?}, strides {strides:?}, byte offset {byte_offset}, {dtype})", tensor.0)]
+    #[error("{used_by}tensor {}: {rule} (shape {shape:?}, strides {strides:?}, byte offset {byte_offset}, {dtype})", tensor.0)]
     InvalidLayout {
+        /// The first node that uses it.
+        used_by: UsedBy,
         /// The tensor.
         tensor: TensorId,
         /// Its shape.

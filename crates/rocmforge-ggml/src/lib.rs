@@ -47,7 +47,7 @@ mod validate;
 pub use backend::{GgmlBackend, HostAccess, NodeList, Strictness, TensorGroup};
 pub use cpu::{CpuBackend, CpuProgram, SharedBytes};
 pub use dtype::DType;
-pub use error::{GgmlError, GgmlResult, Operands};
+pub use error::{GgmlError, GgmlResult, Operands, UsedBy};
 pub use graph::{Graph, Node};
 pub use hip::{HipGgmlBackend, HipProgram};
 pub use hybrid::{HybridBackend, HybridProgram, HybridStatistics, TensorLocation};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{DType, GgmlError, GgmlResult};
+use crate::{DType, GgmlError, GgmlResult, UsedBy};
 
 /// Name of a tensor within one [`crate::Graph`]. Stays the same for the life of the graph: removed tensors leave a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -174,6 +174,7 @@ impl TensorDesc {
     pub fn check(&self) -> GgmlResult<()> {
         let fail = |rule| {
             Err(GgmlError::InvalidLayout {
+                used_by: UsedBy::default(),
                 tensor: self.id,
                 shape: self.shape.clone(),
                 strides: self.strides.clone(),
@@ -185,14 +186,16 @@ impl TensorDesc {
         if self.strides.len() != self.shape.len() {
             return fail("there must be one stride per dimension");
         }
-        // Also the elements one by one: a stride of 0 holds many in little memory, and results have memory for each.
-        let each = self.element_count().saturating_mul(self.dtype.block_bytes()) / self.dtype.block_len();
-        if each
-            .max(self.byte_size())
+        let bytes = self.byte_size();
+        if bytes
             .checked_add(self.byte_offset)
             .is_none_or(|n| n > isize::MAX as usize)
         {
             return fail("the tensor does not fit in an address space");
+        }
+        // A stride of 0 would hold any number of elements in little memory, and results have memory for each.
+        if self.element_count() / self.dtype.block_len() > bytes / self.dtype.block_bytes() {
+            return fail("elements must not share memory: there are more of them than they span");
         }
         match self.layout {
             Layout::RowMajor if !self.is_contiguous() => return fail("the layout says row-major, the strides do not"),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{GgmlError, GgmlResult, Graph, Node, Strictness, TensorDesc, TensorId, shape};
+use crate::{GgmlError, GgmlResult, Graph, Node, Strictness, TensorDesc, TensorId, UsedBy, shape};
 
 /// Checks a graph: tensors exist, views lie inside their buffers, nodes are in order, nothing is written twice, and
 /// (strictly) every op gets operands that fit it.
@@ -11,7 +11,7 @@ use crate::{GgmlError, GgmlResult, Graph, Node, Strictness, TensorDesc, TensorId
 /// The first fault, with the node, the op and both shapes where there are two.
 pub fn validate_graph(graph: &Graph, strictness: Strictness) -> GgmlResult<()> {
     for desc in graph.tensors() {
-        check_tensor(graph, desc)?;
+        check_tensor(graph, desc).map_err(|error| with_node(graph, desc.id, error))?;
     }
     if let Some(id) = graph.get_outputs().into_iter().find(|&id| graph.tensor(id).is_none()) {
         return Err(GgmlError::UnknownTensor(id));
@@ -106,12 +106,23 @@ fn writes_second_input(node: &Node, inputs: &[&TensorDesc], output: &TensorDesc)
             && output.shape == target.shape)
 }
 
+/// A descriptor's fault with the first node that uses the tensor.
+fn with_node(graph: &Graph, id: TensorId, mut error: GgmlError) -> GgmlError {
+    if let GgmlError::InvalidLayout { used_by, .. } = &mut error {
+        let mut nodes = graph.nodes.iter().enumerate();
+        let user = nodes.find(|(_, node)| node.inputs.contains(&id) || node.outputs.contains(&id));
+        *used_by = UsedBy(user.map(|(index, node)| (index, node.op.name())));
+    }
+    error
+}
+
 fn check_tensor(graph: &Graph, desc: &TensorDesc) -> GgmlResult<()> {
     desc.check()?;
     if !desc.is_view() {
         return Ok(());
     }
     let fault = |rule| GgmlError::InvalidLayout {
+        used_by: UsedBy::default(),
         tensor: desc.id,
         shape: desc.shape.clone(),
         strides: desc.strides.clone(),

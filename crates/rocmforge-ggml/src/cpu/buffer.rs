@@ -1,7 +1,11 @@
 //! CPU memory of one tensor: owned words, or bytes that somebody else holds.
 
+use std::collections::TryReserveError;
 use std::fmt;
 use std::sync::Arc;
+
+/// From this size on an allocation is tried before it is made: a graph may ask for more than there is.
+const LARGE: usize = 1 << 26;
 
 /// Bytes that others own and nobody changes, such as a tensor in a mapped model file.
 pub trait SharedBytes: Send + Sync {
@@ -51,6 +55,18 @@ impl CpuBuffer {
     #[must_use]
     pub fn zeroed(bytes: usize) -> Self {
         Self(Memory::Own(vec![0; bytes.div_ceil(4)]))
+    }
+
+    /// [`Self::zeroed`], or an error where the system has no room for so many bytes.
+    ///
+    /// # Errors
+    /// The allocator's.
+    pub fn try_zeroed(bytes: usize) -> Result<Self, TryReserveError> {
+        // The trial touches no memory. Small sizes do without: a process that cannot have them cannot go on.
+        if bytes >= LARGE {
+            Vec::<u32>::new().try_reserve_exact(bytes.div_ceil(4))?;
+        }
+        Ok(Self::zeroed(bytes))
     }
 
     /// A copy of f32 values.

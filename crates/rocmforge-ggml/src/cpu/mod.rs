@@ -149,7 +149,12 @@ impl GgmlBackend for CpuBackend {
 
     fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
         desc.check()?;
-        self.slots.insert(desc, CpuBuffer::zeroed(desc.byte_size()));
+        let buffer = CpuBuffer::try_zeroed(desc.byte_size()).map_err(|source| GgmlError::Backend {
+            backend: NAME,
+            at: format!("allocating tensor {} ({})", desc.id, desc.summary()),
+            source: Box::new(source),
+        })?;
+        self.slots.insert(desc, buffer);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Inferred, divides};
 use crate::tensor::{contiguous_strides, same_addresses};
-use crate::{GgmlError, GgmlResult, Layout, Op, TensorDesc};
+use crate::{GgmlError, GgmlResult, Layout, Op, TensorDesc, UsedBy};
 
 impl Inferred {
     /// Checks that a node's output is what its inputs determine. `alias`: the node only names its input's memory
@@ -140,6 +140,7 @@ pub(crate) fn check_reshape(node: usize, input: &TensorDesc, output: &TensorDesc
     }
     if output.is_view() && !(input.is_contiguous() && output.is_contiguous()) {
         return Err(GgmlError::InvalidLayout {
+            used_by: UsedBy(Some((node, op))),
             tensor: input.id,
             shape: input.shape.clone(),
             strides: input.strides.clone(),

@@ -426,6 +426,18 @@ fn test_cpu_backend_creation_alloc_bind_free() {
 }
 
 #[test]
+fn an_allocation_that_cannot_be_is_an_error_with_its_cause() {
+    let error = CpuBackend::new()
+        .alloc(&f32([1 << 58]))
+        .expect_err("2^60 bytes")
+        .to_string();
+    assert!(
+        error.contains("allocating tensor t0 (F32 [288230376151711744] RowMajor): memory allocation failed"),
+        "{error}"
+    );
+}
+
+#[test]
 fn test_cpu_can_execute_f32_only() {
     let cpu = CpuBackend::new();
     // Weights come in every type, activations in plain floats.

@@ -221,7 +221,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             let y = g.add_tensor(desc);
             g.add_node(Op::Reshape, vec![x], vec![y]);
         },
-        "only contiguous memory",
+        "node 0 (RESHAPE): tensor 1: only contiguous memory",
     ),
     // Sizes that overflow.
     (
@@ -261,7 +261,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 (d.shape, d.strides, d.layout) = (vec![1 << 40, 1 << 40], vec![0, 0], Layout::Strided)
             });
         },
-        "does not fit in an address space",
+        "elements must not share memory",
     ),
     (
         "an offset of ACC that overflows",

@@ -82,7 +82,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             let x = view(g, |d| d.view_of = Some(TensorId(99)));
             node(g, SCALE, &[x], &[16]);
         },
-        "broken or goes in a circle",
+        "node 0 (SCALE): tensor 1: the view's chain of bases is broken or goes in a circle",
     ),
     (
         "a marked output that does not exist",
