@@ -5,13 +5,17 @@ mod buffer;
 mod convert;
 mod dot;
 mod elementwise;
+mod flash;
+mod gemm;
 mod matmul;
 mod norm;
 mod operand;
 mod paged;
+mod path;
 mod rope;
 mod rows;
 mod select;
+mod softmax;
 mod threads;
 mod weights;
 

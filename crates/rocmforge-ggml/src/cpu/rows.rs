@@ -28,7 +28,7 @@ pub(super) fn get_rows(table: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) 
     }
     let rows = Rows::new(Op::GetRows, table, dim)?;
     for (id, out) in ids.into_iter().zip(out.chunks_mut(dim)) {
-        rows.decode(id, out)?;
+        rows.decode(id, 0..out.len(), out)?;
     }
     Ok(())
 }

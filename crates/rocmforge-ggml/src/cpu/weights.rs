@@ -1,18 +1,21 @@
 //! Products with weights stored as rows `[n, k]`, in any type: rows are decoded to f32 as they are used.
 
+use std::ops::Range;
+
 use rocmforge_gguf::{GgufError, TensorType, blocks};
 
 use super::dot::dot;
-use super::matmul::{Matrix, gemm};
+use super::gemm::{self, Columns, Left, Line};
 use super::operand::Operand;
+use super::path::Path;
 use super::threads::Threads;
 use crate::{GgmlError, GgmlResult, Op};
 
 /// Up to so many rows of activations, dot products are quicker than a matrix product: each decoded weight row is used at once.
 pub(super) const FEW: usize = 4;
 
-/// Weight rows decoded at a time for a matrix product: with 1536 columns 384 KiB, within a core's L2 cache.
-const TILE: usize = 64;
+/// Weight rows decoded together before they become columns of a panel.
+const DECODED: usize = 16;
 
 /// Rows of one weight, without gaps.
 pub(super) struct Rows<'a> {
@@ -40,9 +43,10 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Decodes a row to f32.
-    pub(super) fn decode(&self, row: usize, out: &mut [f32]) -> GgmlResult<()> {
-        let bytes = &self.bytes[row * self.row_bytes..(row + 1) * self.row_bytes];
+    /// Decodes elements `columns` of a row to f32; both ends are at blocks.
+    pub(super) fn decode(&self, row: usize, columns: Range<usize>, out: &mut [f32]) -> GgmlResult<()> {
+        let [start, end] = [columns.start, columns.end].map(|at| at / self.ty.block_len() * self.ty.block_bytes());
+        let bytes = &self.bytes[row * self.row_bytes..][start..end];
         blocks::dequantize(self.ty, bytes, out).map_err(|source| self.failed(source))
     }
 
@@ -52,7 +56,7 @@ impl<'a> Rows<'a> {
         if self.ty == TensorType::F32 {
             let rows: &[f32] = bytemuck::cast_slice(bytes);
             for (row, out) in rows.chunks(self.columns).zip(out) {
-                *out = dot(row, x);
+                *out = dot(Path::best(), row, x);
             }
             return Ok(());
         }
@@ -77,6 +81,10 @@ pub(super) fn product(x: &[f32], weight: &Operand<'_>, out: &mut [f32], threads:
         out.fill(0.0);
         return Ok(());
     }
+    if m > FEW {
+        let left = Left { data: x, stride: k };
+        return gemm::product(Path::best(), left, k, &rows, n, out, threads);
+    }
     // Threads share out the weight's rows, so each writes whole rows of the transposed result.
     let mut transposed = Vec::new();
     let target = if m == 1 {
@@ -86,13 +94,8 @@ pub(super) fn product(x: &[f32], weight: &Operand<'_>, out: &mut [f32], threads:
         &mut transposed
     };
     let failure = std::sync::Mutex::new(None);
-    threads.by_rows(target, m, k.saturating_mul(m.max(FEW)) / 4, |first, piece| {
-        let done = if m <= FEW {
-            dots(x, &rows, first, m, piece)
-        } else {
-            tiles(x, &rows, first, m, piece)
-        };
-        if let Err(error) = done {
+    threads.by_rows(target, m, k.saturating_mul(FEW) / 4, |first, piece| {
+        if let Err(error) = dots(x, &rows, first, m, piece) {
             failure
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -118,38 +121,34 @@ fn dots(x: &[f32], rows: &Rows<'_>, first: usize, m: usize, piece: &mut [f32]) -
     }
     let mut row = vec![0.0; k];
     for (index, out) in piece.chunks_mut(m).enumerate() {
-        rows.decode(first + index, &mut row)?;
+        rows.decode(first + index, 0..k, &mut row)?;
         for (out, x) in out.iter_mut().zip(x.chunks(k)) {
-            *out = dot(&row, x);
+            *out = dot(Path::best(), &row, x);
         }
     }
     Ok(())
 }
 
-/// The same as a matrix product, tile by tile.
-fn tiles(x: &[f32], rows: &Rows<'_>, first: usize, m: usize, piece: &mut [f32]) -> GgmlResult<()> {
-    let k = rows.columns;
-    let tokens = Matrix {
-        data: x,
-        rows: k,
-        cols: m,
-        row_stride: 1,
-        col_stride: k,
-    };
-    let mut tile = vec![0.0; TILE.min(piece.len() / m) * k];
-    for (index, out) in piece.chunks_mut(TILE * m).enumerate() {
-        let count = out.len() / m;
-        for (r, row) in tile.chunks_mut(k).take(count).enumerate() {
-            rows.decode(first + index * TILE + r, row)?;
-        }
-        let weights = Matrix {
-            data: &tile[..count * k],
-            rows: count,
-            cols: k,
-            row_stride: k,
-            col_stride: 1,
-        };
-        gemm(weights, tokens, out, m);
+impl Columns for Rows<'_> {
+    fn block(&self) -> usize {
+        self.ty.block_len()
     }
-    Ok(())
+
+    fn pack(
+        &self,
+        columns: Range<usize>,
+        depth: Range<usize>,
+        panel: &mut [Line],
+        scratch: &mut Vec<f32>,
+    ) -> GgmlResult<()> {
+        scratch.resize(DECODED * depth.len(), 0.0);
+        for first in columns.clone().step_by(DECODED) {
+            let count = DECODED.min(columns.end - first);
+            for (r, out) in scratch.chunks_exact_mut(depth.len()).take(count).enumerate() {
+                self.decode(first + r, depth.clone(), out)?;
+            }
+            gemm::transpose(Path::best(), scratch, depth.len(), count, panel, first - columns.start);
+        }
+        Ok(())
+    }
 }
