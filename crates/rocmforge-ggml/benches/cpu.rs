@@ -1,12 +1,13 @@
 //! Table of the CPU backend's speed: matrix products with weights of several types, attention over a paged cache.
 //!
-//! `cargo bench -p rocmforge-ggml --bench cpu [-- THREADS]` (default: all cores). A row is the best of several runs.
+//! `cargo bench -p rocmforge-ggml --bench cpu [-- THREADS] [NAME]` (default: all cores, every row whose op's name has NAME in it). A row is
+//! the best of several runs.
 //! `ggml_cpu.py` in `crates/rocmforge-models/tests/reference` prints the same rows of ggml's CPU backend.
 #![allow(clippy::print_stdout)] // the table is the bench's result
 
 use std::time::{Duration, Instant};
 
-use rocmforge_ggml::{CpuBackend, DType, GgmlBackend, HostAccess, Layout, Op, PagedAttention, TensorDesc, TensorId};
+use rocmforge_ggml::{Activations, CpuBackend, DType, GgmlBackend, HostAccess, Layout, Op, PagedAttention, TensorDesc, TensorId};
 use rocmforge_gguf::{TensorType, blocks};
 
 /// Outputs and inputs of the matrix products.
@@ -25,6 +26,8 @@ fn main() {
     let threads = std::env::args()
         .find_map(|argument| argument.parse().ok())
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let name = std::env::args().skip(1).find(|argument| !argument.starts_with('-') && argument.parse::<usize>().is_err());
+    let wanted = |op: &str| name.as_ref().is_none_or(|name| op.contains(name));
     println!("{threads} threads; product: [n, {COLUMNS}] by [{COLUMNS}, {ROWS}]");
     println!("| op | n | us | GFLOP/s |\n|---|---|---|---|");
     let types = [
@@ -38,16 +41,23 @@ fn main() {
         TensorType::Q6K,
     ];
     for ty in types {
-        for n in [1, 512] {
-            let seconds = product(threads, ty, n);
-            report(&format!("product {}", ty.name()), n, seconds, 2 * n * ROWS * COLUMNS);
+        let op = format!("product {}", ty.name());
+        for n in [1, 512].into_iter().filter(|_| wanted(&op)) {
+            let seconds = product(threads, Activations::F32, ty, n);
+            report(&op, n, seconds, 2 * n * ROWS * COLUMNS);
+        }
+        let op = format!("{op}, activations of 8 bits");
+        if blocks::has_int8_dots(ty) && wanted(&op) {
+            let seconds = product(threads, Activations::Int8, ty, 1);
+            report(&op, 1, seconds, 2 * ROWS * COLUMNS);
         }
     }
     for head_dim in [64, 128] {
-        for n in [1, 512] {
+        let op = format!("attention f16, heads of {head_dim}");
+        for n in [1, 512].into_iter().filter(|_| wanted(&op)) {
             let seconds = attention(threads, head_dim, n);
             let flops = 4 * n * KEYS * KV_HEADS * GROUP * head_dim;
-            report(&format!("attention f16, heads of {head_dim}"), n, seconds, flops);
+            report(&op, n, seconds, flops);
         }
     }
 }
@@ -68,8 +78,8 @@ fn values(count: usize) -> Vec<f32> {
 }
 
 /// Best time of an op in seconds. `inputs` in the op's order.
-fn best(threads: usize, op: &Op, inputs: &[(TensorDesc, Vec<u8>)], output: TensorDesc) -> f64 {
-    let mut cpu = CpuBackend::with_threads(threads);
+fn best(threads: usize, activations: Activations, op: &Op, inputs: &[(TensorDesc, Vec<u8>)], output: TensorDesc) -> f64 {
+    let mut cpu = CpuBackend::with_threads(threads).activations(activations);
     let mut ids = Vec::new();
     for (index, (desc, bytes)) in inputs.iter().enumerate() {
         let mut desc = desc.clone();
@@ -92,7 +102,7 @@ fn best(threads: usize, op: &Op, inputs: &[(TensorDesc, Vec<u8>)], output: Tenso
     best
 }
 
-fn product(threads: usize, ty: TensorType, n: usize) -> f64 {
+fn product(threads: usize, activations: Activations, ty: TensorType, n: usize) -> f64 {
     let dtype = DType::of_tensor_type(ty).expect("a weight's type");
     // One row's blocks for all rows: encoding of 59 million values takes longer than the bench.
     let weight = blocks::quantize(ty, &values(COLUMNS)).expect("whole blocks").repeat(ROWS);
@@ -102,6 +112,7 @@ fn product(threads: usize, ty: TensorType, n: usize) -> f64 {
     ];
     best(
         threads,
+        activations,
         &Op::MatMul,
         &inputs,
         TensorDesc::new([n, ROWS], DType::F32, Layout::RowMajor),
@@ -135,6 +146,7 @@ fn attention(threads: usize, head_dim: usize, n: usize) -> f64 {
     ];
     best(
         threads,
+        Activations::F32,
         &Op::PagedAttention(op),
         &inputs,
         TensorDesc::new([n, width], DType::F32, Layout::RowMajor),

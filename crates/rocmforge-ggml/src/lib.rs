@@ -42,7 +42,7 @@ mod tensor;
 mod validate;
 
 pub use backend::{GgmlBackend, HostAccess, Strictness};
-pub use cpu::{CpuBackend, SharedBytes};
+pub use cpu::{Activations, CpuBackend, SharedBytes};
 pub use dtype::DType;
 pub use error::{GgmlError, GgmlResult};
 pub use graph::{Graph, Node};

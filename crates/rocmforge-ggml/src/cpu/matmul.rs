@@ -6,7 +6,7 @@ use super::gemm::{self, Columns, Left, Line};
 use super::operand::Operand;
 use super::path::Path;
 use super::threads::Threads;
-use super::weights;
+use super::weights::{self, Activations};
 use crate::{DType, GgmlResult};
 
 /// The right matrix `[k, n]` as f32 with strides.
@@ -53,6 +53,7 @@ pub(super) fn matmul(
     a: &Operand<'_>,
     b: &Operand<'_>,
     bias: Option<&Operand<'_>>,
+    activations: Activations,
     out: &mut [f32],
     threads: &Threads,
 ) -> GgmlResult<()> {
@@ -65,7 +66,7 @@ pub(super) fn matmul(
     if rank > 2 {
         batched(a, b, &lhs, out, threads);
     } else if b.dtype != DType::F32 || (b.strides() == [1, k] && out.len() / n <= weights::FEW) {
-        weights::product(&lhs, b, out, threads)?;
+        weights::product(&lhs, b, activations, out, threads)?;
     } else {
         let right = Strided {
             data: b.span_f32(),

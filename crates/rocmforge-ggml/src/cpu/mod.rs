@@ -20,6 +20,7 @@ mod threads;
 mod weights;
 
 pub use buffer::{CpuBuffer, SharedBytes};
+pub use weights::Activations;
 
 use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, HostAccess, Op, TensorDesc, TensorId};
@@ -37,6 +38,7 @@ pub(crate) const NAME: &str = "cpu";
 pub struct CpuBackend {
     slots: Slots<CpuBuffer>,
     threads: Threads,
+    activations: Activations,
 }
 
 impl Default for CpuBackend {
@@ -58,7 +60,14 @@ impl CpuBackend {
         Self {
             slots: Slots::new(),
             threads: Threads::new(threads),
+            activations: Activations::default(),
         }
+    }
+
+    /// The same backend with another way to multiply activations and weights.
+    #[must_use]
+    pub fn activations(self, activations: Activations) -> Self {
+        Self { activations, ..self }
     }
 
     /// The backend's name in messages.
@@ -258,20 +267,26 @@ impl CpuBackend {
         }
         let words: &mut [u32] = bytemuck::cast_slice_mut(bytes);
         if target.is_contiguous() {
-            return run(op, &operands, bytemuck::cast_slice_mut(words), &self.threads);
+            return run(op, &operands, bytemuck::cast_slice_mut(words), self.activations, &self.threads);
         }
         let mut contiguous = vec![0.0; target.element_count()];
-        run(op, &operands, &mut contiguous, &self.threads)?;
+        run(op, &operands, &mut contiguous, self.activations, &self.threads)?;
         scatter(bytemuck::cast_slice(&contiguous), target, words);
         Ok(())
     }
 }
 
 /// Runs `op` on checked operands into a contiguous output. Types that are not f32 are only ever moved, as words.
-fn run(op: &Op, inputs: &[Operand<'_>], out: &mut [f32], threads: &Threads) -> GgmlResult<()> {
+fn run(
+    op: &Op,
+    inputs: &[Operand<'_>],
+    out: &mut [f32],
+    activations: Activations,
+    threads: &Threads,
+) -> GgmlResult<()> {
     match *op {
         Op::GetRows => return rows::get_rows(&inputs[0], &inputs[1], out),
-        Op::MatMul => return matmul::matmul(&inputs[0], &inputs[1], inputs.get(2), out, threads),
+        Op::MatMul => return matmul::matmul(&inputs[0], &inputs[1], inputs.get(2), activations, out, threads),
         Op::Add | Op::Mask => elementwise::broadcast(&inputs[0], &inputs[1], out, |a, b| a + b),
         Op::Mul => elementwise::broadcast(&inputs[0], &inputs[1], out, |a, b| a * b),
         Op::Scale { factor } => elementwise::map(&inputs[0], out, threads, |x| x * factor),

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use rocmforge_gguf::{GgufError, TensorType, blocks};
+use rocmforge_gguf::blocks::{self, Int8Row};
+use rocmforge_gguf::{GgufError, TensorType};
 
 use super::dot::dot;
 use super::gemm::{self, Columns, Left, Line};
@@ -16,6 +17,18 @@ pub(super) const FEW: usize = 4;
 
 /// Weight rows decoded together before they become columns of a panel.
 const DECODED: usize = 16;
+
+/// How activations meet weights of a block format in products of a few rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activations {
+    /// As they are: weights become f32.
+    #[default]
+    F32,
+    /// Rounded to 8 bits, with a scale for each 32 of them, and multiplied as integers: what ggml's CPU backend does. The mean squared
+    /// error of a product is below 5e-4 of its mean square. For weights of `q4_0`, `q4_1`, `q8_0`, `q4_K` and `q6_K`, and products of up to
+    /// 4 rows: more rows are quicker in f32.
+    Int8,
+}
 
 /// Rows of one weight, without gaps.
 pub(super) struct Rows<'a> {
@@ -73,7 +86,13 @@ impl<'a> Rows<'a> {
 }
 
 /// `x [m, k]` times the transpose of `weight`'s rows `[n, k]`, to `out [m, n]`.
-pub(super) fn product(x: &[f32], weight: &Operand<'_>, out: &mut [f32], threads: &Threads) -> GgmlResult<()> {
+pub(super) fn product(
+    x: &[f32],
+    weight: &Operand<'_>,
+    activations: Activations,
+    out: &mut [f32],
+    threads: &Threads,
+) -> GgmlResult<()> {
     let (k, n) = (weight.shape[0], weight.shape[1]);
     let m = out.len() / n;
     let rows = Rows::new(Op::MatMul, weight, k)?;
@@ -85,6 +104,8 @@ pub(super) fn product(x: &[f32], weight: &Operand<'_>, out: &mut [f32], threads:
         let left = Left { data: x, stride: k };
         return gemm::product(Path::best(), left, k, &rows, n, out, threads);
     }
+    let int8: Option<Vec<Int8Row>> = (activations == Activations::Int8 && blocks::has_int8_dots(rows.ty))
+        .then(|| x.chunks(k).map(Int8Row::new).collect());
     // Threads share out the weight's rows, so each writes whole rows of the transposed result.
     let mut transposed = Vec::new();
     let target = if m == 1 {
@@ -95,7 +116,11 @@ pub(super) fn product(x: &[f32], weight: &Operand<'_>, out: &mut [f32], threads:
     };
     let failure = std::sync::Mutex::new(None);
     threads.by_rows(target, m, k.saturating_mul(FEW) / 4, |first, piece| {
-        if let Err(error) = dots(x, &rows, first, m, piece) {
+        let done = match &int8 {
+            Some(x) => int8_dots(x, &rows, first, piece),
+            None => dots(x, &rows, first, m, piece),
+        };
+        if let Err(error) = done {
             failure
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -124,6 +149,24 @@ fn dots(x: &[f32], rows: &Rows<'_>, first: usize, m: usize, piece: &mut [f32]) -
         rows.decode(first + index, 0..k, &mut row)?;
         for (out, x) in out.iter_mut().zip(x.chunks(k)) {
             *out = dot(Path::best(), &row, x);
+        }
+    }
+    Ok(())
+}
+
+/// The same with activations of 8 bits.
+fn int8_dots(x: &[Int8Row], rows: &Rows<'_>, first: usize, piece: &mut [f32]) -> GgmlResult<()> {
+    let m = x.len();
+    let products = |bytes: &[u8], x: &Int8Row, out: &mut [f32]| {
+        blocks::int8_dots(rows.ty, bytes, x, out).map_err(|source| rows.failed(source))
+    };
+    let bytes = &rows.bytes[first * rows.row_bytes..][..piece.len() / m * rows.row_bytes];
+    if let [x] = x {
+        return products(bytes, x, piece);
+    }
+    for (row, out) in bytes.chunks(rows.row_bytes).zip(piece.chunks_mut(m)) {
+        for (out, x) in out.iter_mut().zip(x) {
+            products(row, x, std::slice::from_mut(out))?;
         }
     }
     Ok(())
