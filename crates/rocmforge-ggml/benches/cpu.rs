@@ -7,7 +7,9 @@
 
 use std::time::{Duration, Instant};
 
-use rocmforge_ggml::{Activations, CpuBackend, DType, GgmlBackend, HostAccess, Layout, Op, PagedAttention, TensorDesc, TensorId};
+use rocmforge_ggml::{
+    Activations, CpuBackend, DType, GgmlBackend, HostAccess, Layout, Op, PagedAttention, TensorDesc, TensorId,
+};
 use rocmforge_gguf::{TensorType, blocks};
 
 /// Outputs and inputs of the matrix products.
@@ -26,7 +28,9 @@ fn main() {
     let threads = std::env::args()
         .find_map(|argument| argument.parse().ok())
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let name = std::env::args().skip(1).find(|argument| !argument.starts_with('-') && argument.parse::<usize>().is_err());
+    let name = std::env::args()
+        .skip(1)
+        .find(|argument| !argument.starts_with('-') && argument.parse::<usize>().is_err());
     let wanted = |op: &str| name.as_ref().is_none_or(|name| op.contains(name));
     println!("{threads} threads; product: [n, {COLUMNS}] by [{COLUMNS}, {ROWS}]");
     println!("| op | n | us | GFLOP/s |\n|---|---|---|---|");
@@ -78,7 +82,13 @@ fn values(count: usize) -> Vec<f32> {
 }
 
 /// Best time of an op in seconds. `inputs` in the op's order.
-fn best(threads: usize, activations: Activations, op: &Op, inputs: &[(TensorDesc, Vec<u8>)], output: TensorDesc) -> f64 {
+fn best(
+    threads: usize,
+    activations: Activations,
+    op: &Op,
+    inputs: &[(TensorDesc, Vec<u8>)],
+    output: TensorDesc,
+) -> f64 {
     let mut cpu = CpuBackend::with_threads(threads).activations(activations);
     let mut ids = Vec::new();
     for (index, (desc, bytes)) in inputs.iter().enumerate() {
@@ -105,9 +115,14 @@ fn best(threads: usize, activations: Activations, op: &Op, inputs: &[(TensorDesc
 fn product(threads: usize, activations: Activations, ty: TensorType, n: usize) -> f64 {
     let dtype = DType::of_tensor_type(ty).expect("a weight's type");
     // One row's blocks for all rows: encoding of 59 million values takes longer than the bench.
-    let weight = blocks::quantize(ty, &values(COLUMNS)).expect("whole blocks").repeat(ROWS);
+    let weight = blocks::quantize(ty, &values(COLUMNS))
+        .expect("whole blocks")
+        .repeat(ROWS);
     let inputs = [
-        (TensorDesc::new([n, COLUMNS], DType::F32, Layout::RowMajor), bytes(&values(n * COLUMNS))),
+        (
+            TensorDesc::new([n, COLUMNS], DType::F32, Layout::RowMajor),
+            bytes(&values(n * COLUMNS)),
+        ),
         (TensorDesc::new([COLUMNS, ROWS], dtype, Layout::ColMajor), weight),
     ];
     best(
@@ -136,13 +151,22 @@ fn attention(threads: usize, head_dim: usize, n: usize) -> f64 {
     let blocks = KEYS / op.block_size;
     let words = |words: Vec<u32>| bytemuck::cast_slice(&words).to_vec();
     let inputs = [
-        (TensorDesc::new([n, width], DType::F32, Layout::RowMajor), bytes(&values(n * width))),
+        (
+            TensorDesc::new([n, width], DType::F32, Layout::RowMajor),
+            bytes(&values(n * width)),
+        ),
         (cache.clone(), halves.clone()),
         (cache, halves),
         // Blocks in an order of their own: 5 and the number of blocks have no common factor.
-        (TensorDesc::u32([1, blocks]), words((0..blocks).map(|i| (i * 5 % blocks) as u32).collect())),
+        (
+            TensorDesc::u32([1, blocks]),
+            words((0..blocks).map(|i| (i * 5 % blocks) as u32).collect()),
+        ),
         (TensorDesc::u32([n]), words(vec![0; n])),
-        (TensorDesc::u32([n]), words((KEYS - n..KEYS).map(|p| p as u32).collect())),
+        (
+            TensorDesc::u32([n]),
+            words((KEYS - n..KEYS).map(|p| p as u32).collect()),
+        ),
     ];
     best(
         threads,

@@ -204,7 +204,10 @@ mod tests {
                     for (row, found) in rows.chunks(n).zip(&found) {
                         let exact: f64 = a.iter().zip(row).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum();
                         for found in [*found, dot(path, &a, row)] {
-                            assert!((f64::from(found) - exact).abs() < 1e-5, "{path:?} {n}: {found} for {exact}");
+                            assert!(
+                                (f64::from(found) - exact).abs() < 1e-5,
+                                "{path:?} {n}: {found} for {exact}"
+                            );
                         }
                     }
                     let mut y = a.clone();
@@ -212,7 +215,10 @@ mod tests {
                     for (i, y) in y.iter().enumerate() {
                         let products = (0..count).map(|r| f64::from(found[r]) * f64::from(rows[r * n + i]));
                         let exact = f64::from(a[i]) + products.sum::<f64>();
-                        assert!((f64::from(*y) - exact).abs() < 1e-4, "{path:?} {n} {count}: {y} for {exact}");
+                        assert!(
+                            (f64::from(*y) - exact).abs() < 1e-4,
+                            "{path:?} {n} {count}: {y} for {exact}"
+                        );
                     }
                 }
             }

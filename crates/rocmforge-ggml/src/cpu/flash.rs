@@ -90,7 +90,10 @@ pub(super) fn attention(
     for (sequence, tokens) in sequences.iter().enumerate() {
         let blocks = (tokens.len() * group).div_ceil(QUERIES).max(1);
         for tokens in tokens.chunks(tokens.len().div_ceil(blocks).max(1)) {
-            let visible = tokens.iter().map(|&token| heads.visible(token)).filter(|keys| !keys.is_empty());
+            let visible = tokens
+                .iter()
+                .map(|&token| heads.visible(token))
+                .filter(|keys| !keys.is_empty());
             let Some(keys) = visible.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)) else {
                 continue;
             };
@@ -219,7 +222,11 @@ impl<H: Heads> Work<'_, H> {
         let mut rows = vec![0.0; PIECE * self.dim];
         let mut scores = [[0.0; KEYS]; PACKED];
         for block in blocks(keys) {
-            let pieces = || (0..block.len()).step_by(PIECE).map(|at| at..(at + PIECE).min(block.len()));
+            let pieces = || {
+                (0..block.len())
+                    .step_by(PIECE)
+                    .map(|at| at..(at + PIECE).min(block.len()))
+            };
             for piece in pieces() {
                 let rows = &mut rows[..piece.len() * self.dim];
                 self.load(Part::Keys, block.start + piece.start..block.start + piece.end, rows);
@@ -267,11 +274,16 @@ impl<H: Heads> Work<'_, H> {
             }
             let queries = self.queries.chunks(HEIGHT).zip(states.chunks_mut(HEIGHT));
             for ((queries, states), sums) in queries.zip(sums.chunks_mut(HEIGHT * dim)) {
-                if queries.iter().all(|q| q.visible.end <= block.start || q.visible.start >= block.end) {
+                if queries
+                    .iter()
+                    .all(|q| q.visible.end <= block.start || q.visible.start >= block.end)
+                {
                     continue;
                 }
                 let mut left = [&[][..]; HEIGHT];
-                left.iter_mut().zip(queries).for_each(|(row, query)| *row = query.values);
+                left.iter_mut()
+                    .zip(queries)
+                    .for_each(|(row, query)| *row = query.values);
                 let panels = key_panels.chunks(dim).zip((0..block.len()).step_by(WIDTH));
                 for (panel, at) in panels {
                     gemm::multiply(self.path, &left[..queries.len()], panel, &mut score_tile);
@@ -311,3 +323,6 @@ fn blocks(keys: Range<usize>) -> impl Iterator<Item = Range<usize>> {
         (start < keys.end).then_some(start..next)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -275,12 +275,7 @@ mod x86 {
         std::array::from_fn(|i| rows[i][..depth].as_ptr())
     }
 
-    pub(super) fn multiply_avx2<const W: usize>(
-        _: Avx2,
-        rows: &[&[f32]],
-        panel: &[[f32; W]],
-        tile: &mut Tile<W>,
-    ) {
+    pub(super) fn multiply_avx2<const W: usize>(_: Avx2, rows: &[&[f32]], panel: &[[f32; W]], tile: &mut Tile<W>) {
         for (rows, tile) in rows.chunks(HEIGHT_AVX2).zip(tile.chunks_mut(HEIGHT_AVX2)) {
             let sums = match rows.len() {
                 1 => sums_256::<1, W>,

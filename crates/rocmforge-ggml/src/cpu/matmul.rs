@@ -21,13 +21,7 @@ impl Columns for Strided<'_> {
         1
     }
 
-    fn pack(
-        &self,
-        columns: Range<usize>,
-        depth: Range<usize>,
-        panel: &mut [Line],
-        _: &mut Vec<f32>,
-    ) -> GgmlResult<()> {
+    fn pack(&self, columns: Range<usize>, depth: Range<usize>, panel: &mut [Line], _: &mut Vec<f32>) -> GgmlResult<()> {
         let at = depth.start * self.row_stride + columns.start * self.col_stride;
         let (data, count) = (&self.data[at..], columns.len());
         if self.row_stride == 1 {
@@ -109,7 +103,9 @@ fn batched(a: &Operand<'_>, b: &Operand<'_>, lhs: &[f32], out: &mut [f32], threa
         let _ = gemm::product(Path::best(), left, k, &right, n, out, threads);
     };
     if matrices < threads.count() {
-        out.chunks_mut(m * n).enumerate().for_each(|(index, out)| one(index, out, threads));
+        out.chunks_mut(m * n)
+            .enumerate()
+            .for_each(|(index, out)| one(index, out, threads));
         return;
     }
     threads.by_rows(out, m * n, m.saturating_mul(k).saturating_mul(n) / 8, |first, piece| {

@@ -267,7 +267,13 @@ impl CpuBackend {
         }
         let words: &mut [u32] = bytemuck::cast_slice_mut(bytes);
         if target.is_contiguous() {
-            return run(op, &operands, bytemuck::cast_slice_mut(words), self.activations, &self.threads);
+            return run(
+                op,
+                &operands,
+                bytemuck::cast_slice_mut(words),
+                self.activations,
+                &self.threads,
+            );
         }
         let mut contiguous = vec![0.0; target.element_count()];
         run(op, &operands, &mut contiguous, self.activations, &self.threads)?;

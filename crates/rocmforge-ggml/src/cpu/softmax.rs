@@ -25,7 +25,11 @@ impl Online {
             scores.fill(0.0);
             return 1.0;
         }
-        let factor = if self.max == max { 1.0 } else { exp(self.max - max, |a, b, c| a * b + c) };
+        let factor = if self.max == max {
+            1.0
+        } else {
+            exp(self.max - max, |a, b, c| a * b + c)
+        };
         self.sum = self.sum * factor + exponentials(path, scores, max);
         self.max = max;
         factor
@@ -151,14 +155,23 @@ mod tests {
             let mut found = xs.clone();
             let sum = exponentials(path, &mut found, 0.0);
             let exact: f64 = xs.iter().map(|&x| f64::from(x).exp()).sum();
-            assert!((f64::from(sum) / exact - 1.0).abs() < 1e-6, "{path:?}: {sum} for {exact}");
+            assert!(
+                (f64::from(sum) / exact - 1.0).abs() < 1e-6,
+                "{path:?}: {sum} for {exact}"
+            );
             for (x, found) in xs.iter().zip(found) {
                 let exact = f64::from(*x).exp();
-                assert!((f64::from(found) / exact - 1.0).abs() < 2e-7, "{path:?} {x}: {found} for {exact}");
+                assert!(
+                    (f64::from(found) / exact - 1.0).abs() < 2e-7,
+                    "{path:?} {x}: {found} for {exact}"
+                );
             }
             let mut odd = [f32::NEG_INFINITY, -90.0, f32::NAN, 0.0];
             exponentials(path, &mut odd, 0.0);
-            assert!(odd[0] == 0.0 && odd[1] == 0.0 && odd[2].is_nan() && odd[3] == 1.0, "{odd:?}");
+            assert!(
+                odd[0] == 0.0 && odd[1] == 0.0 && odd[2].is_nan() && odd[3] == 1.0,
+                "{odd:?}"
+            );
         }
     }
 

@@ -103,7 +103,11 @@ fn dot_32<const B: usize, const BITS: usize, const MINIMUM: bool, const FIFTH: b
     let mut scaled = [_mm512_setzero_ps(); 2];
     let mut minimums = _mm512_setzero_ps();
     let start = if MINIMUM { 4 } else { 2 } + if FIFTH { 4 } else { 0 };
-    for ((blocks, x), sums) in blocks.chunks(TOGETHER).zip(x.chunks(TOGETHER)).zip(sums.chunks(TOGETHER)) {
+    for ((blocks, x), sums) in blocks
+        .chunks(TOGETHER)
+        .zip(x.chunks(TOGETHER))
+        .zip(sums.chunks(TOGETHER))
+    {
         let [d, m] = halves(blocks);
         let mut scales = [0.0; TOGETHER];
         // SAFETY: writes the sixteen values of the array; no alignment is asked for.
@@ -290,7 +294,8 @@ fn halves<const B: usize>(blocks: &[[u8; B]]) -> [__m512; 2] {
     let offsets = _mm512_mullo_epi32(steps, _mm512_set1_epi32(B as i32));
     // One gather: sixteen loads of two bytes, stored and loaded again as a vector, would wait for each other.
     // SAFETY: the mask selects blocks of the slice only, and each is longer than the four bytes read at its start.
-    let bits = unsafe { _mm512_mask_i32gather_epi32::<1>(_mm512_setzero_si512(), mask, offsets, blocks.as_ptr().cast()) };
+    let bits =
+        unsafe { _mm512_mask_i32gather_epi32::<1>(_mm512_setzero_si512(), mask, offsets, blocks.as_ptr().cast()) };
     [bits, _mm512_srli_epi32::<16>(bits)].map(|bits| _mm512_cvtph_ps(_mm512_cvtepi32_epi16(bits)))
 }
 

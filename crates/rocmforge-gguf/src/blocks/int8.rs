@@ -54,7 +54,11 @@ impl Unit {
         };
         for (index, (x, q)) in x.chunks(GROUP).zip(unit.q.chunks_mut(GROUP)).enumerate() {
             // Magnitudes in the order of their bits: infinity above all numbers, and a NaN above that.
-            let largest = x.iter().map(|x| x.to_bits() & 0x7fff_ffff).max().map_or(0.0, f32::from_bits);
+            let largest = x
+                .iter()
+                .map(|x| x.to_bits() & 0x7fff_ffff)
+                .max()
+                .map_or(0.0, f32::from_bits);
             let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
             let scale = if largest.is_finite() { largest / 127.0 } else { f32::NAN };
             for (x, q) in x.iter().zip(&mut *q) {
@@ -256,7 +260,11 @@ pub fn int8_dots(ty: TensorType, rows: &[u8], x: &Int8Row, out: &mut [f32]) -> R
 
 /// A row's units, each multiplied by `unit`, which adds to sixteen sums.
 #[inline(always)]
-fn row_dot<F: Format<B>, const B: usize>(row: &[u8], x: &[Unit], unit: impl Fn(&Weights, &Unit, &mut [f32; 16])) -> f32 {
+fn row_dot<F: Format<B>, const B: usize>(
+    row: &[u8],
+    x: &[Unit],
+    unit: impl Fn(&Weights, &Unit, &mut [f32; 16]),
+) -> f32 {
     let (blocks, _) = row.as_chunks::<B>();
     let mut sums = [0.0; 16];
     for (blocks, x) in blocks.chunks(F::PER_UNIT).zip(x) {
@@ -435,7 +443,10 @@ mod tests {
                     let found = dot_of(ty, path).expect("in the table")(&row, &x.units);
                     let difference = (f64::from(found) - exact).abs();
                     // A minimum takes back up to 128 times the scale: cancellation beside the sum of magnitudes.
-                    assert!(difference <= 2e-5 * size, "{ty:?} {blocks} {path:?}: {found} for {exact}");
+                    assert!(
+                        difference <= 2e-5 * size,
+                        "{ty:?} {blocks} {path:?}: {found} for {exact}"
+                    );
                 }
             }
         }
@@ -466,13 +477,17 @@ mod tests {
         // All weights -128 and 127, all activations at the end of their range.
         for byte in [0x80u8, 0x7f, 0xff] {
             let mut row = vec![byte; 34 * 8];
-            row.chunks_mut(34).for_each(|block| block[..2].copy_from_slice(&0x3c00u16.to_le_bytes()));
+            row.chunks_mut(34)
+                .for_each(|block| block[..2].copy_from_slice(&0x3c00u16.to_le_bytes()));
             for sign in [-1.0f32, 1.0] {
                 let x = Int8Row::new(&[127.0 * sign; UNIT]);
                 let exact = f64::from(byte.cast_signed()) * 127.0 * f64::from(sign) * UNIT as f64;
                 for path in Path::available() {
                     let found = dot_of(TensorType::Q8_0, path).expect("in the table")(&row, &x.units);
-                    assert!((f64::from(found) - exact).abs() <= 1e-4 * exact.abs(), "{path:?}: {found} for {exact}");
+                    assert!(
+                        (f64::from(found) - exact).abs() <= 1e-4 * exact.abs(),
+                        "{path:?}: {found} for {exact}"
+                    );
                 }
             }
         }

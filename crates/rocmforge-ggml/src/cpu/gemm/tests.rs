@@ -13,13 +13,7 @@ impl Columns for Rows<'_> {
         1
     }
 
-    fn pack(
-        &self,
-        columns: Range<usize>,
-        depth: Range<usize>,
-        panel: &mut [Line],
-        _: &mut Vec<f32>,
-    ) -> GgmlResult<()> {
+    fn pack(&self, columns: Range<usize>, depth: Range<usize>, panel: &mut [Line], _: &mut Vec<f32>) -> GgmlResult<()> {
         let rows = &self.data[columns.start * self.k + depth.start..];
         transpose(self.path, rows, self.k, columns.len(), panel, 0);
         Ok(())
@@ -53,7 +47,10 @@ fn every_path_multiplies_odd_shapes() {
                 let products = || row.iter().zip(column).map(|(&a, &b)| f64::from(a) * f64::from(b));
                 let (exact, size) = (products().sum::<f64>(), products().map(f64::abs).sum::<f64>());
                 let difference = (f64::from(*found) - exact).abs();
-                assert!(difference <= 1e-6 * size, "{path:?} {m} {k} {n} at {at}: {found} for {exact}");
+                assert!(
+                    difference <= 1e-6 * size,
+                    "{path:?} {m} {k} {n} at {at}: {found} for {exact}"
+                );
             }
         }
     }
