@@ -242,7 +242,7 @@ mod x86 {
         panel: &[[f32; W]],
         tile: &mut Tile<W>,
     ) {
-        let starts = starts::<N>(rows, panel.len());
+        let rows = cut::<N>(rows, panel.len());
         let mut sums = [[_mm512_setzero_ps(); V]; N];
         for (d, line) in panel.iter().enumerate() {
             let mut w = [_mm512_setzero_ps(); V];
@@ -250,9 +250,9 @@ mod x86 {
                 // SAFETY: reads the sixteen values of the array; no alignment is asked for.
                 *w = unsafe { _mm512_loadu_ps(values.as_ptr()) };
             }
-            for (sums, start) in sums.iter_mut().zip(starts) {
-                // SAFETY: `d` is below the panel's length, and `starts` has found every row as long.
-                let x = _mm512_set1_ps(unsafe { *start.add(d) });
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                // SAFETY: `d` is below the panel's length, to which `cut` has cut every row.
+                let x = _mm512_set1_ps(unsafe { *row.get_unchecked(d) });
                 for (sum, w) in sums.iter_mut().zip(w) {
                     *sum = _mm512_fmadd_ps(x, w, *sum);
                 }
@@ -266,13 +266,13 @@ mod x86 {
         }
     }
 
-    /// Where the first `N` rows begin.
+    /// The first `N` rows up to `depth`.
     ///
     /// # Panics
-    /// If there are fewer, or one is shorter than `depth`.
+    /// If there are fewer, or one is shorter.
     #[inline]
-    fn starts<const N: usize>(rows: &[&[f32]], depth: usize) -> [*const f32; N] {
-        std::array::from_fn(|i| rows[i][..depth].as_ptr())
+    fn cut<'a, const N: usize>(rows: &[&'a [f32]], depth: usize) -> [&'a [f32]; N] {
+        std::array::from_fn(|i| &rows[i][..depth])
     }
 
     pub(super) fn multiply_avx2<const W: usize>(_: Avx2, rows: &[&[f32]], panel: &[[f32; W]], tile: &mut Tile<W>) {
@@ -299,7 +299,7 @@ mod x86 {
         tile: &mut [[f32; W]],
         column: usize,
     ) {
-        let starts = starts::<N>(rows, panel.len());
+        let rows = cut::<N>(rows, panel.len());
         let mut sums = [[_mm256_setzero_ps(); 2]; N];
         for (d, line) in panel.iter().enumerate() {
             let mut w = [_mm256_setzero_ps(); 2];
@@ -307,9 +307,9 @@ mod x86 {
                 // SAFETY: reads the eight values of the array; no alignment is asked for.
                 *w = unsafe { _mm256_loadu_ps(values.as_ptr()) };
             }
-            for (sums, start) in sums.iter_mut().zip(starts) {
-                // SAFETY: `d` is below the panel's length, and `starts` has found every row as long.
-                let x = _mm256_set1_ps(unsafe { *start.add(d) });
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                // SAFETY: `d` is below the panel's length, to which `cut` has cut every row.
+                let x = _mm256_set1_ps(unsafe { *row.get_unchecked(d) });
                 for (sum, w) in sums.iter_mut().zip(w) {
                     *sum = _mm256_fmadd_ps(x, w, *sum);
                 }

@@ -129,7 +129,7 @@ fn exp(x: f32, multiply_add: impl Fn(f32, f32, f32) -> f32) -> f32 {
     /// 1.5 * 2^23: adding it leaves the nearest integer in the last bits.
     const ROUND: f32 = 12_582_912.0;
     /// ln 2 in two parts; the first has zeros at its end, so that products with small integers are exact.
-    const LN2: [f32; 2] = [0.693_359_375, -2.121_944_4e-4];
+    const LN2: [f32; 2] = [355.0 / 512.0, -2.121_944_4e-4];
     const TAYLOR: [f32; 7] = [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0];
     let rounded = multiply_add(x, std::f32::consts::LOG2_E, ROUND);
     let n = rounded - ROUND;

@@ -154,8 +154,9 @@ fn dot_k<const B: usize, const FIFTH: bool>(row: &[u8], x: &[f32], sums: &[f32])
         let scales = eight_scales(scales, d);
         // SAFETY: reads the eight values of the array; no alignment is asked for.
         let sums = unsafe { _mm256_loadu_ps(sums.as_ptr()) };
+        let mins = eight_scales(mins, dmin);
         // SAFETY: as above.
-        let mins = unsafe { _mm256_loadu_ps(eight_scales(mins, dmin).as_ptr()) };
+        let mins = unsafe { _mm256_loadu_ps(mins.as_ptr()) };
         minimums = _mm256_fmadd_ps(mins, sums, minimums);
         let (groups, _) = x.as_chunks::<64>();
         for (pair, x) in groups.iter().enumerate() {
@@ -217,8 +218,9 @@ fn dot_q6_k(row: &[u8], x: &[f32], _: &[f32]) -> f32 {
             let second = _mm512_or_si512(upper, _mm512_and_si512(right, top));
             let (parts, _) = numbers.as_chunks_mut::<64>();
             for (part, n) in parts.iter_mut().zip([first, second]) {
+                let n = _mm512_sub_epi8(n, offset);
                 // SAFETY: writes the 64 bytes of the array; no alignment is asked for.
-                unsafe { _mm512_storeu_si512(part.as_mut_ptr().cast(), _mm512_sub_epi8(n, offset)) };
+                unsafe { _mm512_storeu_si512(part.as_mut_ptr().cast(), n) };
             }
         }
         let ((numbers, _), (x, _)) = (numbers.as_chunks::<16>(), x.as_chunks::<16>());
@@ -292,10 +294,10 @@ fn halves<const B: usize>(blocks: &[[u8; B]]) -> [__m512; 2] {
     let mask = ((1u32 << count) - 1) as u16;
     let steps = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     let offsets = _mm512_mullo_epi32(steps, _mm512_set1_epi32(B as i32));
+    let (none, start) = (_mm512_setzero_si512(), blocks.as_ptr().cast());
     // One gather: sixteen loads of two bytes, stored and loaded again as a vector, would wait for each other.
     // SAFETY: the mask selects blocks of the slice only, and each is longer than the four bytes read at its start.
-    let bits =
-        unsafe { _mm512_mask_i32gather_epi32::<1>(_mm512_setzero_si512(), mask, offsets, blocks.as_ptr().cast()) };
+    let bits = unsafe { _mm512_mask_i32gather_epi32::<1>(none, mask, offsets, start) };
     [bits, _mm512_srli_epi32::<16>(bits)].map(|bits| _mm512_cvtph_ps(_mm512_cvtepi32_epi16(bits)))
 }
 

@@ -138,8 +138,8 @@ formats! {
     Q6K: 210 bytes, 1 in a unit, |block, _index, weights| {
         let d = f16_at(block, 208);
         let scales: [u8; 16] = bytes_at(block, 192);
-        for j in 0..16 {
-            weights.scales[j] = d * f32::from(scales[j].cast_signed());
+        for (j, scale) in scales.into_iter().enumerate() {
+            weights.scales[j] = d * f32::from(scale.cast_signed());
             weights.minimums[j] = -32.0 * weights.scales[j];
         }
         for half in 0..2 {
@@ -341,8 +341,8 @@ mod x86 {
     #[inline]
     fn unit_avx2(weights: &Weights, x: &Unit, sums: &mut [f32; 16]) {
         let mut scales = [0.0f32; 16];
-        for j in 0..16 {
-            scales[j] = weights.scales[j] * x.scales[j];
+        for (j, scale) in scales.iter_mut().enumerate() {
+            *scale = weights.scales[j] * x.scales[j];
             sums[8 + j / 2] += weights.minimums[j] * x.sums[j];
         }
         // SAFETY: reads the first eight values of the array; no alignment is asked for.
