@@ -46,6 +46,35 @@ pub(super) fn add_rows(path: Path, weights: &[f32], rows: &[f32], y: &mut [f32])
     }
 }
 
+/// f16 as f32, to as many places.
+pub(super) fn widen(path: Path, halves: &[u16], out: &mut [f32]) {
+    match path {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the value in `Avx512` exists only where the CPU has AVX-512 F.
+        Path::Avx512(_) => unsafe { widen_avx512(halves, out) },
+        _ => super::convert::halves_to_f32(crate::DType::F16, halves, out),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn widen_avx512(halves: &[u16], out: &mut [f32]) {
+    use std::arch::x86_64::*;
+
+    let (halves, halves_rest) = halves.as_chunks::<16>();
+    let (out, out_rest) = out.as_chunks_mut::<16>();
+    for (halves, out) in halves.iter().zip(out) {
+        // SAFETY: reads the 32 bytes of the array; no alignment is asked for.
+        let halves = unsafe { _mm256_loadu_si256(halves.as_ptr().cast()) };
+        let values = _mm512_cvtph_ps(halves);
+        // SAFETY: writes the sixteen values of the array; no alignment is asked for.
+        unsafe { _mm512_storeu_ps(out.as_mut_ptr(), values) };
+    }
+    for (half, out) in halves_rest.iter().zip(out_rest) {
+        *out = half::f16::from_bits(*half).to_f32();
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,fma")]
 fn dot_avx512(a: &[f32], b: &[f32]) -> f32 {
@@ -191,6 +220,25 @@ fn body(a: &[f32], b: &[f32], multiply_add: impl Fn(f32, f32, f32) -> f32) -> f3
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_f16_has_its_value_on_every_path() {
+        let halves: Vec<u16> = (0..=u16::MAX).collect();
+        for path in Path::available() {
+            // Lengths that leave a rest.
+            for halves in [&halves[..], &halves[5..], &halves[..13]] {
+                let mut found = vec![0.0; halves.len()];
+                widen(path, halves, &mut found);
+                for (half, found) in halves.iter().zip(found) {
+                    let exact = half::f16::from_bits(*half).to_f32();
+                    assert!(
+                        found == exact || (found.is_nan() && exact.is_nan()),
+                        "{path:?} {half:#x}: {found}"
+                    );
+                }
+            }
+        }
+    }
 
     #[test]
     fn every_path_is_near_the_exact_sums() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::convert::halves_to_f32;
+use super::dot::widen;
 use super::flash::{self, Heads, Part, Shape};
 use super::operand::Operand;
 use super::path::Path;
@@ -38,8 +38,10 @@ pub(super) fn attention(
     }
     let (ids, tokens): (Vec<u32>, Vec<Vec<usize>>) = tokens.into_iter().unzip();
     let tables = ids.iter().map(|&id| &table[id as usize * blocks..][..blocks]).collect();
+    let path = Path::best();
     let cache = Cache {
         a,
+        path,
         keys: &inputs[1],
         values: &inputs[2],
         tables,
@@ -51,13 +53,14 @@ pub(super) fn attention(
         head_dim: a.head_dim,
         scale: a.scale,
     };
-    flash::attention(Path::best(), shape, &q, &tokens, &cache, out, threads);
+    flash::attention(path, shape, &q, &tokens, &cache, out, threads);
     Ok(())
 }
 
 /// The cache as the tokens of a batch see it.
 struct Cache<'a> {
     a: PagedAttention,
+    path: Path,
     keys: &'a Operand<'a>,
     values: &'a Operand<'a>,
     /// The blocks of each sequence of the batch.
@@ -90,7 +93,7 @@ impl Heads for Cache<'_> {
                 out.copy_from_slice(&cache.span_f32()[at..at + dim]);
             } else {
                 let halves: &[u16] = bytemuck::cast_slice(cache.raw());
-                halves_to_f32(cache.dtype, &halves[at..at + dim], out);
+                widen(self.path, &halves[at..at + dim], out);
             }
         }
     }

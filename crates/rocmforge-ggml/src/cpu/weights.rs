@@ -24,9 +24,9 @@ pub enum Activations {
     /// As they are: weights become f32.
     #[default]
     F32,
-    /// Rounded to 8 bits, with a scale for each 32 of them, and multiplied as integers: what ggml's CPU backend does. The mean squared
-    /// error of a product is below 5e-4 of its mean square. For weights of `q4_0`, `q4_1`, `q8_0`, `q4_K` and `q6_K`, and products of up to
-    /// 4 rows: more rows are quicker in f32.
+    /// Rounded to 8 bits, with a scale for each 32 of them, and multiplied as integers, much as ggml's CPU backend does. The mean squared
+    /// error of a product is below 5e-4 of its mean square. Only for weights of `q4_K` and `q6_K`, and products of up to 4 rows: others are
+    /// quicker in f32, and stay so.
     Int8,
 }
 

@@ -82,46 +82,23 @@ struct Weights {
     minimums: [f32; 16],
 }
 
-/// A format: `PER_UNIT` blocks of `B` bytes hold 256 weights.
+/// A format: a block of `B` bytes holds 256 weights.
 trait Format<const B: usize> {
-    const PER_UNIT: usize;
-
-    /// Unpacks block `index` of a unit.
-    fn unpack(block: &[u8; B], index: usize, weights: &mut Weights);
+    fn unpack(block: &[u8; B], weights: &mut Weights);
 }
 
 macro_rules! formats {
-    ($($name:ident: $bytes:literal bytes, $per_unit:literal in a unit, |$block:ident, $index:ident, $weights:ident| $unpack:block)*) => {$(
+    ($($name:ident: $bytes:literal bytes, |$block:ident, $weights:ident| $unpack:block)*) => {$(
         struct $name;
         impl Format<$bytes> for $name {
-            const PER_UNIT: usize = $per_unit;
-
             #[inline(always)]
-            fn unpack($block: &[u8; $bytes], $index: usize, $weights: &mut Weights) $unpack
+            fn unpack($block: &[u8; $bytes], $weights: &mut Weights) $unpack
         }
     )*};
 }
 
 formats! {
-    Q4_0: 18 bytes, 8 in a unit, |block, index, weights| {
-        let d = f16_at(block, 0);
-        nibbles(&bytes_at(block, 2), &mut weights.n, index);
-        group(weights, index, d, -8.0 * d);
-    }
-    Q4_1: 20 bytes, 8 in a unit, |block, index, weights| {
-        nibbles(&bytes_at(block, 4), &mut weights.n, index);
-        group(weights, index, f16_at(block, 0), f16_at(block, 2));
-    }
-    Q8_0: 34 bytes, 8 in a unit, |block, index, weights| {
-        let d = f16_at(block, 0);
-        let q: [u8; 32] = bytes_at(block, 2);
-        for (n, q) in weights.n[32 * index..32 * index + 32].iter_mut().zip(q) {
-            // -128 ..= 127 as 0 ..= 255.
-            *n = q ^ 0x80;
-        }
-        group(weights, index, d, -128.0 * d);
-    }
-    Q4K: 144 bytes, 1 in a unit, |block, _index, weights| {
+    Q4K: 144 bytes, |block, weights| {
         let (d, dmin) = (f16_at(block, 0), f16_at(block, 2));
         for (j, (scale, min)) in scale_min_pairs(&bytes_at(block, 4)).into_iter().enumerate() {
             group(weights, j, d * f32::from(scale), -dmin * f32::from(min));
@@ -135,7 +112,7 @@ formats! {
             }
         }
     }
-    Q6K: 210 bytes, 1 in a unit, |block, _index, weights| {
+    Q6K: 210 bytes, |block, weights| {
         let d = f16_at(block, 208);
         let scales: [u8; 16] = bytes_at(block, 192);
         for (j, scale) in scales.into_iter().enumerate() {
@@ -159,16 +136,6 @@ formats! {
                 n[96 + i] = low[32 + i] >> 4 | (high[i] >> 6) << 4;
             }
         }
-    }
-}
-
-/// Sixteen bytes of nibbles become group `index`: the lower halves, then the upper ones.
-#[inline(always)]
-fn nibbles(q: &[u8; 16], n: &mut [u8; UNIT], index: usize) {
-    let n = &mut n[32 * index..32 * index + 32];
-    for i in 0..16 {
-        n[i] = q[i] & 15;
-        n[16 + i] = q[i] >> 4;
     }
 }
 
@@ -213,9 +180,6 @@ impl Path {
 
 fn dot_of(ty: TensorType, path: Path) -> Option<Dot> {
     Some(match ty {
-        TensorType::Q4_0 => path_of::<Q4_0, 18>(path),
-        TensorType::Q4_1 => path_of::<Q4_1, 20>(path),
-        TensorType::Q8_0 => path_of::<Q8_0, 34>(path),
         TensorType::Q4K => path_of::<Q4K, 144>(path),
         TensorType::Q6K => path_of::<Q6K, 210>(path),
         _ => return None,
@@ -232,7 +196,7 @@ fn path_of<F: Format<B>, const B: usize>(path: Path) -> Dot {
     }
 }
 
-/// Whether [`int8_dots`] knows the type: `q4_0`, `q4_1`, `q8_0`, `q4_K` and `q6_K`.
+/// Whether [`int8_dots`] knows the type: `q4_K` and `q6_K`. Formats with blocks of 32 are quicker with activations in f32.
 #[must_use]
 pub fn has_int8_dots(ty: TensorType) -> bool {
     dot_of(ty, Path::Plain).is_some()
@@ -267,15 +231,13 @@ fn row_dot<F: Format<B>, const B: usize>(
 ) -> f32 {
     let (blocks, _) = row.as_chunks::<B>();
     let mut sums = [0.0; 16];
-    for (blocks, x) in blocks.chunks(F::PER_UNIT).zip(x) {
+    for (block, x) in blocks.iter().zip(x) {
         let mut weights = Weights {
             n: [0; UNIT],
             scales: [0.0; 16],
             minimums: [0.0; 16],
         };
-        for (index, block) in blocks.iter().enumerate() {
-            F::unpack(block, index % F::PER_UNIT, &mut weights);
-        }
+        F::unpack(block, &mut weights);
         unit(&weights, x, &mut sums);
     }
     let mut width = 8;
@@ -404,13 +366,7 @@ mod tests {
     use super::*;
     use crate::blocks;
 
-    const TYPES: [TensorType; 5] = [
-        TensorType::Q4_0,
-        TensorType::Q4_1,
-        TensorType::Q8_0,
-        TensorType::Q4K,
-        TensorType::Q6K,
-    ];
+    const TYPES: [TensorType; 2] = [TensorType::Q4K, TensorType::Q6K];
 
     fn noise(count: usize, seed: u32) -> Vec<f32> {
         (0..count as u32)
@@ -474,20 +430,22 @@ mod tests {
 
     #[test]
     fn the_largest_numbers_do_not_overflow() {
-        // All weights -128 and 127, all activations at the end of their range.
-        for byte in [0x80u8, 0x7f, 0xff] {
-            let mut row = vec![byte; 34 * 8];
-            row.chunks_mut(34)
-                .for_each(|block| block[..2].copy_from_slice(&0x3c00u16.to_le_bytes()));
-            for sign in [-1.0f32, 1.0] {
-                let x = Int8Row::new(&[127.0 * sign; UNIT]);
-                let exact = f64::from(byte.cast_signed()) * 127.0 * f64::from(sign) * UNIT as f64;
-                for path in Path::available() {
-                    let found = dot_of(TensorType::Q8_0, path).expect("in the table")(&row, &x.units);
-                    assert!(
-                        (f64::from(found) - exact).abs() <= 1e-4 * exact.abs(),
-                        "{path:?}: {found} for {exact}"
-                    );
+        // Every number of q6_K is 63 - 32 or 0 - 32, times a scale of 127 or -128 and 1; activations at the end of their range.
+        for (byte, number) in [(0xffu8, 31.0), (0, -32.0)] {
+            for scale in [127i8, -128] {
+                let mut row = vec![byte; 210];
+                row[192..208].fill(scale.cast_unsigned());
+                row[208..].copy_from_slice(&0x3c00u16.to_le_bytes());
+                for sign in [-1.0f32, 1.0] {
+                    let x = Int8Row::new(&[127.0 * sign; UNIT]);
+                    let exact = number * f64::from(scale) * 127.0 * f64::from(sign) * UNIT as f64;
+                    for path in Path::available() {
+                        let found = dot_of(TensorType::Q6K, path).expect("in the table")(&row, &x.units);
+                        assert!(
+                            (f64::from(found) - exact).abs() <= 1e-5 * exact.abs(),
+                            "{path:?}: {found} for {exact}"
+                        );
+                    }
                 }
             }
         }
@@ -498,9 +456,9 @@ mod tests {
         for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let mut x = vec![1.0; UNIT];
             x[40] = odd;
-            let row = blocks::quantize(TensorType::Q4_0, &noise(UNIT, 1)).expect("whole blocks");
+            let row = blocks::quantize(TensorType::Q4K, &noise(UNIT, 1)).expect("whole blocks");
             let mut out = [0.0];
-            int8_dots(TensorType::Q4_0, &row, &Int8Row::new(&x), &mut out).expect("one row");
+            int8_dots(TensorType::Q4K, &row, &Int8Row::new(&x), &mut out).expect("one row");
             assert!(out[0].is_nan(), "{odd}: {}", out[0]);
         }
     }
