@@ -188,6 +188,7 @@ pub(super) fn multiply<const W: usize>(path: Path, rows: &[&[f32]], panel: &[[f3
 /// # Panics
 /// If a row lies outside the slice.
 pub(super) fn transpose(path: Path, rows: &[f32], stride: usize, count: usize, panel: &mut [Line], first: usize) {
+    #[allow(unused_mut)] // other targets have no kernel for sixteen rows
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
     if let Path::Avx512(cpu) = path {

@@ -34,6 +34,7 @@ impl Path {
 
     /// All paths of this CPU, the narrowest first.
     pub(super) fn available() -> Vec<Self> {
+        #[allow(unused_mut)] // other targets have one path
         let mut paths = vec![Self::Plain];
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c") {
