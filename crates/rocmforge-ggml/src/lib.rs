@@ -45,7 +45,7 @@ mod tensor;
 mod validate;
 
 pub use backend::{GgmlBackend, HostAccess, NodeList, Strictness, TensorGroup};
-pub use cpu::{CpuBackend, CpuProgram, SharedBytes};
+pub use cpu::{Activations, CpuBackend, CpuProgram, SharedBytes};
 pub use dtype::DType;
 pub use error::{GgmlError, GgmlResult, Operands, UsedBy};
 pub use graph::{Graph, Node};

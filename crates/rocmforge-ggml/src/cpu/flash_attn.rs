@@ -1,7 +1,8 @@
 //! ggml's attention: heads outermost, keys and values of any type, mask, ALiBi, sinks, softcap.
 
-use super::dot::{add_scaled, dot};
+use super::dot::{add_rows, dots};
 use super::operand::Operand;
+use super::path::Path;
 use super::soft_max::{Added, row};
 use super::threads::Threads;
 use crate::FlashAttnExt;
@@ -20,6 +21,7 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: FlashAttnExt, out: &mut [f32]
     let mask = a.mask.then(|| Added::new(&inputs[3], a.max_bias));
     let sinks = if a.sinks { inputs.last().map(Operand::f32) } else { None };
     let width = heads * hsv;
+    let path = Path::best();
     let cost = heads.saturating_mul(kv).saturating_mul(hsk + hsv) / 8;
     threads.by_rows(out, width, cost, |first, piece| {
         let mut scores = vec![0.0f32; kv];
@@ -30,9 +32,9 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: FlashAttnExt, out: &mut [f32]
                 let shared = (b / (batch / kv_batch)) * kv_heads + head / (heads / kv_heads);
                 let query = (matrix * n + i) * hsk;
                 let query = &q[query..query + hsk];
-                for (j, score) in scores.iter_mut().enumerate() {
-                    let key = (shared * kv + j) * hsk;
-                    let scaled = dot(query, &k[key..key + hsk]) * a.scale;
+                dots(path, query, &k[shared * kv * hsk..(shared + 1) * kv * hsk], &mut scores);
+                for score in &mut scores {
+                    let scaled = *score * a.scale;
                     *score = if a.softcap > 0.0 {
                         a.softcap * (scaled / a.softcap).tanh()
                     } else {
@@ -47,9 +49,14 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: FlashAttnExt, out: &mut [f32]
                 }
                 row(&mut scores, sinks.as_ref().map(|sinks| sinks[head]));
                 out.fill(0.0);
-                for (j, &weight) in scores.iter().enumerate().filter(|&(_, &weight)| weight != 0.0) {
-                    let value = (shared * kv + j) * hsv;
-                    add_scaled(out, weight, &v[value..value + hsv]);
+                // Values of hidden keys are not read: they may be anything.
+                let mut value = shared * kv * hsv;
+                for weights in scores.chunk_by(|a, b| (*a == 0.0) == (*b == 0.0)) {
+                    let values = value..value + weights.len() * hsv;
+                    value = values.end;
+                    if weights[0] != 0.0 {
+                        add_rows(path, weights, &v[values], out);
+                    }
                 }
             }
         }

@@ -1,68 +1,44 @@
-//! Matrix product, on the `matrixmultiply` crate's kernels (AVX, FMA where the CPU has them).
+//! Matrix product: with weights stored by rows, with f32 matrices of any strides, and of many matrices with one each.
 
+use std::ops::Range;
+
+use super::gemm::{self, Columns, Left, Line};
 use super::operand::Operand;
+use super::path::Path;
 use super::threads::Threads;
-use super::weights;
+use super::weights::{self, Activations};
 use crate::{DType, GgmlResult};
 
-/// A matrix as a slice with strides.
-#[derive(Clone, Copy)]
-pub(super) struct Matrix<'a> {
+/// The right matrix `[k, n]` as f32 with strides.
+pub(super) struct Strided<'a> {
     pub(super) data: &'a [f32],
-    pub(super) rows: usize,
-    pub(super) cols: usize,
     pub(super) row_stride: usize,
     pub(super) col_stride: usize,
 }
 
-impl Matrix<'_> {
-    /// Elements from the first to one past the last.
-    fn span(&self) -> usize {
-        if self.rows == 0 || self.cols == 0 {
-            return 0;
-        }
-        (self.rows - 1) * self.row_stride + (self.cols - 1) * self.col_stride + 1
+impl Columns for Strided<'_> {
+    fn block(&self) -> usize {
+        1
     }
-}
 
-/// `out[i, j] = sum over k of a[i, k] * b[k, j]`; rows of `out` are `out_row_stride` apart and their elements adjacent.
-///
-/// # Panics
-/// If a slice is shorter than its matrix, or `a.cols != b.rows`.
-pub(super) fn gemm(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], out_row_stride: usize) {
-    assert_eq!(a.cols, b.rows, "inner dimensions");
-    assert!(
-        a.data.len() >= a.span() && b.data.len() >= b.span(),
-        "operands span more than their slices"
-    );
-    let (m, k, n) = (a.rows, a.cols, b.cols);
-    if m == 0 || n == 0 {
-        return;
-    }
-    assert!(
-        out_row_stride >= n && out.len() >= (m - 1) * out_row_stride + n,
-        "the output is too short"
-    );
-    // SAFETY: the assertions above show that every element that sgemm reads or writes lies inside its slice, and that
-    // output elements do not overlap; `out` is exclusively borrowed, so it overlaps neither input. Strides fit isize
-    // because the slices do.
-    unsafe {
-        matrixmultiply::sgemm(
-            m,
-            k,
-            n,
-            1.0,
-            a.data.as_ptr(),
-            a.row_stride as isize,
-            a.col_stride as isize,
-            b.data.as_ptr(),
-            b.row_stride as isize,
-            b.col_stride as isize,
-            0.0,
-            out.as_mut_ptr(),
-            out_row_stride as isize,
-            1,
-        );
+    fn pack(&self, columns: Range<usize>, depth: Range<usize>, panel: &mut [Line], _: &mut Vec<f32>) -> GgmlResult<()> {
+        let at = depth.start * self.row_stride + columns.start * self.col_stride;
+        let (data, count) = (&self.data[at..], columns.len());
+        if self.row_stride == 1 {
+            gemm::transpose(Path::best(), data, self.col_stride, count, panel, 0);
+            return Ok(());
+        }
+        for (d, line) in panel.iter_mut().enumerate() {
+            let row = &data[d * self.row_stride..];
+            if self.col_stride == 1 {
+                line[..count].copy_from_slice(&row[..count]);
+            } else {
+                for (c, place) in line[..count].iter_mut().enumerate() {
+                    *place = row[c * self.col_stride];
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -71,6 +47,7 @@ pub(super) fn matmul(
     a: &Operand<'_>,
     b: &Operand<'_>,
     bias: Option<&Operand<'_>>,
+    activations: Activations,
     out: &mut [f32],
     threads: &Threads,
 ) -> GgmlResult<()> {
@@ -83,19 +60,15 @@ pub(super) fn matmul(
     if rank > 2 {
         batched(a, b, &lhs, out, threads);
     } else if b.dtype != DType::F32 || (b.strides() == [1, k] && out.len() / n <= weights::FEW) {
-        weights::product(&lhs, b, out, threads)?;
+        weights::product(&lhs, b, activations, out, threads)?;
     } else {
-        let rhs = Matrix {
+        let right = Strided {
             data: b.span_f32(),
-            rows: k,
-            cols: n,
             row_stride: b.strides()[0],
             col_stride: b.strides()[1],
         };
-        threads.by_rows(out, n, k.saturating_mul(n) / 8, |first, piece| {
-            let rows = piece.len() / n;
-            gemm(rows_of(&lhs, first, rows, k), rhs, piece, n);
-        });
+        let left = Left { data: &lhs, stride: k };
+        gemm::product(Path::best(), left, k, &right, n, out, threads)?;
     }
     if let Some(bias) = bias.map(Operand::f32) {
         for row in out.chunks_mut(n) {
@@ -103,17 +76,6 @@ pub(super) fn matmul(
         }
     }
     Ok(())
-}
-
-/// Rows of a row-major matrix with `k` columns.
-fn rows_of(data: &[f32], first: usize, rows: usize, k: usize) -> Matrix<'_> {
-    Matrix {
-        data: &data[first * k..(first + rows) * k],
-        rows,
-        cols: k,
-        row_stride: k,
-        col_stride: 1,
-    }
 }
 
 /// Every matrix of `a` times its own of `b`.
@@ -124,18 +86,31 @@ fn batched(a: &Operand<'_>, b: &Operand<'_>, lhs: &[f32], out: &mut [f32], threa
     if m == 0 {
         return;
     }
-    let cost = m.saturating_mul(k).saturating_mul(n) / 8;
-    threads.by_rows(out, m * n, cost, |first, piece| {
+    // Each is one thread's, except where there are fewer matrices than threads: then all threads share each.
+    let matrices = out.len() / (m * n);
+    let alone = Threads::new(1);
+    let one = |index: usize, out: &mut [f32], threads: &Threads| {
+        let right = Strided {
+            data: &rhs[index * k * n..(index + 1) * k * n],
+            row_stride: n,
+            col_stride: 1,
+        };
+        let left = Left {
+            data: &lhs[index * m * k..(index + 1) * m * k],
+            stride: k,
+        };
+        // A pack of f32 cannot fail.
+        let _ = gemm::product(Path::best(), left, k, &right, n, out, threads);
+    };
+    if matrices < threads.count() {
+        out.chunks_mut(m * n)
+            .enumerate()
+            .for_each(|(index, out)| one(index, out, threads));
+        return;
+    }
+    threads.by_rows(out, m * n, m.saturating_mul(k).saturating_mul(n) / 8, |first, piece| {
         for (index, out) in piece.chunks_mut(m * n).enumerate() {
-            let at = first + index;
-            let right = Matrix {
-                data: &rhs[at * k * n..(at + 1) * k * n],
-                rows: k,
-                cols: n,
-                row_stride: n,
-                col_stride: 1,
-            };
-            gemm(rows_of(lhs, at * m, m, k), right, out, n);
+            one(first + index, out, &alone);
         }
     });
 }

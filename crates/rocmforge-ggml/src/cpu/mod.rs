@@ -5,13 +5,17 @@ mod buffer;
 mod convert;
 mod dot;
 mod elementwise;
+mod flash;
 mod flash_attn;
+mod gemm;
 mod matmul;
 mod moves;
 mod norm;
+mod online;
 mod operand;
 mod output;
 mod paged;
+mod path;
 mod products;
 mod reduce;
 mod rope;
@@ -26,6 +30,7 @@ mod weights;
 
 pub use buffer::{CpuBuffer, SharedBytes};
 pub use step::CpuProgram;
+pub use weights::Activations;
 
 use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Node, Op, TensorDesc, TensorId};
@@ -45,6 +50,7 @@ pub(crate) const NAME: &str = "cpu";
 pub struct CpuBackend {
     slots: Slots<CpuBuffer>,
     threads: Threads,
+    activations: Activations,
 }
 
 impl Default for CpuBackend {
@@ -66,7 +72,14 @@ impl CpuBackend {
         Self {
             slots: Slots::new(),
             threads: Threads::new(threads),
+            activations: Activations::default(),
         }
+    }
+
+    /// The same backend with another way to multiply activations and weights.
+    #[must_use]
+    pub fn activations(self, activations: Activations) -> Self {
+        Self { activations, ..self }
     }
 
     /// The backend's name in messages.
@@ -207,6 +220,7 @@ fn run_op(
     operands: &[Operand<'_>],
     target: &TensorDesc,
     bytes: &mut [u8],
+    activations: Activations,
     threads: &Threads,
 ) -> GgmlResult<()> {
     if *op == Op::SetRows {
@@ -221,20 +235,26 @@ fn run_op(
         return Ok(());
     }
     if target.dtype.block_bytes() == 4 && target.is_contiguous() {
-        return run(op, operands, bytemuck::cast_slice_mut(bytes), threads);
+        return run(op, operands, bytemuck::cast_slice_mut(bytes), activations, threads);
     }
     let mut contiguous = vec![0.0; target.element_count()];
-    run(op, operands, &mut contiguous, threads)?;
+    run(op, operands, &mut contiguous, activations, threads)?;
     output::store(&contiguous, target, bytes)
 }
 
 /// Runs `op` on checked operands into a contiguous output of f32, or of indices in as many words.
-fn run(op: &Op, inputs: &[Operand<'_>], out: &mut [f32], threads: &Threads) -> GgmlResult<()> {
+fn run(
+    op: &Op,
+    inputs: &[Operand<'_>],
+    out: &mut [f32],
+    activations: Activations,
+    threads: &Threads,
+) -> GgmlResult<()> {
     let x = &inputs[0];
     match *op {
         Op::GetRows => return rows::get_rows(x, &inputs[1], out),
-        Op::MulMat => return products::mul_mat(x, &inputs[1], inputs.get(2), out, threads),
-        Op::MulMatId => return products::mul_mat_id(x, &inputs[1], &inputs[2], out, threads),
+        Op::MulMat => return products::mul_mat(x, &inputs[1], inputs.get(2), activations, out, threads),
+        Op::MulMatId => return products::mul_mat_id(x, &inputs[1], &inputs[2], activations, out, threads),
         Op::AddId => return rows::add_id(x, &inputs[1], &inputs[2], out),
         Op::Add => elementwise::broadcast(x, &inputs[1], out, threads, |a, b| a + b),
         Op::Sub => elementwise::broadcast(x, &inputs[1], out, threads, |a, b| a - b),

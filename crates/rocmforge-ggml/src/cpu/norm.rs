@@ -1,7 +1,6 @@
 //! Ops on whole rows: normalisations and softmax. Sums are taken in f64.
 
 use super::operand::Operand;
-use super::soft_max;
 use super::threads::Threads;
 
 /// Runs `f(row, out)` on every row.
@@ -67,9 +66,4 @@ pub(super) fn l2_norm(x: &Operand<'_>, eps: f32, out: &mut [f32], threads: &Thre
             *o = (f64::from(v) * factor) as f32;
         }
     });
-}
-
-/// Softmax in place. A row that is masked everywhere (all -inf) becomes zeros: nothing is attended to.
-pub(super) fn softmax_row(row: &mut [f32]) {
-    soft_max::row(row, None);
 }

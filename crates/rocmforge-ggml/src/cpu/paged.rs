@@ -1,20 +1,15 @@
 //! Attention of tokens over a paged KV cache.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use super::convert::halves_to_f32;
-use super::dot::{add_scaled, dot};
-use super::norm::softmax_row;
+use super::dot::widen;
+use super::flash::{self, Heads, Part, Shape};
 use super::operand::Operand;
+use super::path::Path;
 use super::threads::Threads;
 use crate::indices::PagedIndices;
 use crate::{DType, GgmlResult, PagedAttention};
-
-/// Keys and values of one sequence in the order of their positions, `[keys, kv_heads * head_dim]` in f32.
-struct Sequence {
-    keys: Vec<f32>,
-    values: Vec<f32>,
-}
 
 pub(super) fn attention(
     inputs: &[Operand<'_>],
@@ -27,7 +22,6 @@ pub(super) fn attention(
     let &[sequences, blocks] = inputs[3].shape else {
         return Ok(());
     };
-    let (width, kv_width) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
     let slots = inputs[1].shape[0];
     let indices = PagedIndices {
         table: &table,
@@ -38,74 +32,75 @@ pub(super) fn attention(
     };
     indices.check(a)?;
 
-    // How many keys each sequence of the batch needs: up to its last token's position.
-    let mut lengths: BTreeMap<u32, usize> = BTreeMap::new();
-    for (&sequence, &position) in sequence.iter().zip(positions.iter()) {
-        let length = lengths.entry(sequence).or_default();
-        *length = (*length).max(position as usize + 1);
+    let mut tokens: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (token, &sequence) in sequence.iter().enumerate() {
+        tokens.entry(sequence).or_default().push(token);
     }
-    let mut gathered = BTreeMap::new();
-    for (&sequence, &length) in &lengths {
-        let at = sequence as usize * blocks;
-        let row = &table[at..at + length.div_ceil(a.block_size)];
-        let gather = |cache: &Operand<'_>| gather(cache, row, length, a.block_size, kv_width);
-        gathered.insert(
-            sequence,
-            Sequence {
-                keys: gather(&inputs[1]),
-                values: gather(&inputs[2]),
-            },
-        );
-    }
-    let longest = lengths.values().copied().max().unwrap_or(0);
-    threads.by_rows(out, width, longest.saturating_mul(width) / 4, |first, piece| {
-        let mut scores = Vec::new();
-        for (index, out) in piece.chunks_mut(width).enumerate() {
-            let token = first + index;
-            let own = &gathered[&sequence[token]];
-            let q = &q[token * width..(token + 1) * width];
-            one_token(a, q, own, positions[token] as usize, &mut scores, out);
-        }
-    });
+    let (ids, tokens): (Vec<u32>, Vec<Vec<usize>>) = tokens.into_iter().unzip();
+    let tables = ids.iter().map(|&id| &table[id as usize * blocks..][..blocks]).collect();
+    let path = Path::best();
+    let cache = Cache {
+        a,
+        path,
+        keys: &inputs[1],
+        values: &inputs[2],
+        tables,
+        positions: &positions,
+    };
+    let shape = Shape {
+        heads: a.heads,
+        kv_heads: a.kv_heads,
+        head_dim: a.head_dim,
+        scale: a.scale,
+    };
+    flash::attention(path, shape, &q, &tokens, &cache, out, threads);
     Ok(())
 }
 
-fn one_token(a: PagedAttention, q: &[f32], own: &Sequence, position: usize, scores: &mut Vec<f32>, out: &mut [f32]) {
-    let (dim, kv_width) = (a.head_dim, a.kv_heads * a.head_dim);
-    let first = a.first_visible(position);
-    let visible = first * kv_width..(position + 1) * kv_width;
-    for (head, (q, out)) in q.chunks(dim).zip(out.chunks_mut(dim)).enumerate() {
-        let at = head / (a.heads / a.kv_heads) * dim;
-        scores.clear();
-        scores.extend(own.keys[visible.clone()].chunks(kv_width).map(|key| {
-            let score = dot(q, &key[at..at + dim]) * a.scale;
-            a.softcap.map_or(score, |cap| cap * (score / cap).tanh())
-        }));
-        softmax_row(scores);
-        out.fill(0.0);
-        for (&weight, value) in scores.iter().zip(own.values[visible.clone()].chunks(kv_width)) {
-            add_scaled(out, weight, &value[at..at + dim]);
-        }
-    }
+/// The cache as the tokens of a batch see it.
+struct Cache<'a> {
+    a: PagedAttention,
+    path: Path,
+    keys: &'a Operand<'a>,
+    values: &'a Operand<'a>,
+    /// The blocks of each sequence of the batch.
+    tables: Vec<&'a [u32]>,
+    positions: &'a [u32],
 }
 
-/// The first `length` rows of a sequence's blocks.
-fn gather(cache: &Operand<'_>, row: &[u32], length: usize, block_size: usize, width: usize) -> Vec<f32> {
-    let mut out = vec![0.0; length * width];
-    let cached = cache.shape[0] * width;
-    for (&block, out) in row.iter().zip(out.chunks_mut(block_size * width)) {
-        let start = block as usize * block_size * width;
-        let elements = start..start + out.len();
-        // A block outside the cache is before every token's window: nobody reads these rows.
-        if elements.end > cached {
-            continue;
-        }
-        if cache.dtype == DType::F32 {
-            out.copy_from_slice(&cache.span_f32()[elements]);
-        } else {
-            let halves: &[u16] = bytemuck::cast_slice(cache.raw());
-            halves_to_f32(cache.dtype, &halves[elements], out);
+impl Heads for Cache<'_> {
+    fn visible(&self, token: usize) -> Range<usize> {
+        let position = self.positions[token] as usize;
+        self.a.first_visible(position)..position + 1
+    }
+
+    fn load(&self, part: Part, sequence: usize, kv_head: usize, positions: Range<usize>, out: &mut [f32]) {
+        let cache = match part {
+            Part::Keys => self.keys,
+            Part::Values => self.values,
+        };
+        let (dim, width) = (self.a.head_dim, self.a.kv_heads * self.a.head_dim);
+        let table = self.tables[sequence];
+        for (position, out) in positions.zip(out.chunks_exact_mut(dim)) {
+            let slot = table[position / self.a.block_size] as usize * self.a.block_size + position % self.a.block_size;
+            // A block outside the cache is before every token's window: nobody reads these rows.
+            if slot >= cache.shape[0] {
+                out.fill(0.0);
+                continue;
+            }
+            let at = slot * width + kv_head * dim;
+            if cache.dtype == DType::F32 {
+                out.copy_from_slice(&cache.span_f32()[at..at + dim]);
+            } else {
+                let halves: &[u16] = bytemuck::cast_slice(cache.raw());
+                widen(self.path, &halves[at..at + dim], out);
+            }
         }
     }
-    out
+
+    fn adjust(&self, _: usize, _: usize, _: Range<usize>, scores: &mut [f32]) {
+        if let Some(cap) = self.a.softcap {
+            scores.iter_mut().for_each(|score| *score = cap * (*score / cap).tanh());
+        }
+    }
 }

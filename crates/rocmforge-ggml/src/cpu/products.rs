@@ -1,17 +1,20 @@
 //! Matrix products with several right matrices: batches that repeat, and experts chosen by id.
 
-use super::matmul::{Matrix, gemm, matmul};
+use super::gemm::{self, Left};
+use super::matmul::{Strided, matmul};
 use super::operand::Operand;
+use super::path::Path;
 use super::rows::checked_ids;
 use super::strides::part_of;
 use super::threads::Threads;
-use crate::{DType, GgmlResult, Layout, Op, TensorDesc};
+use crate::{Activations, DType, GgmlResult, Layout, Op, TensorDesc};
 
 /// `a [.., m, k]` times `b [.., k, n]`, plus `bias [n]`.
 pub(super) fn mul_mat(
     a: &Operand<'_>,
     b: &Operand<'_>,
     bias: Option<&Operand<'_>>,
+    activations: Activations,
     out: &mut [f32],
     threads: &Threads,
 ) -> GgmlResult<()> {
@@ -21,7 +24,7 @@ pub(super) fn mul_mat(
     let one = right == 2 && (b.dtype == DType::F32 || (b.strides()[0] == 1 && b.strides()[1] == k));
     let each = right > 2 && b.dtype == DType::F32 && a.shape[..left - 2] == b.shape[..right - 2];
     if one || each {
-        return matmul(a, b, bias, out, threads);
+        return matmul(a, b, bias, activations, out, threads);
     }
     if m * n == 0 || out.is_empty() {
         return Ok(());
@@ -32,10 +35,8 @@ pub(super) fn mul_mat(
     let matrix = |index: usize| {
         let part = part_of(index, &a.shape[..left - 2], &b.shape[..right - 2], false);
         match &decoded {
-            Some(all) => Matrix {
+            Some(all) => Strided {
                 data: &all[part * k * n..(part + 1) * k * n],
-                rows: k,
-                cols: n,
                 row_stride: n,
                 col_stride: 1,
             },
@@ -46,10 +47,8 @@ pub(super) fn mul_mat(
                     at += rest % b.shape[dim] * strides[dim];
                     rest /= b.shape[dim];
                 }
-                Matrix {
+                Strided {
                     data: b.span_f32().get(at..).unwrap_or(&[]),
-                    rows: k,
-                    cols: n,
                     row_stride: strides[right - 2],
                     col_stride: strides[right - 1],
                 }
@@ -57,17 +56,16 @@ pub(super) fn mul_mat(
         }
     };
     let cost = m.saturating_mul(k).saturating_mul(n) / 8;
+    let alone = Threads::new(1);
     threads.by_rows(out, m * n, cost, |first, piece| {
         for (index, out) in piece.chunks_mut(m * n).enumerate() {
             let at = first + index;
-            let rows = Matrix {
+            let left = Left {
                 data: &lhs[at * m * k..(at + 1) * m * k],
-                rows: m,
-                cols: k,
-                row_stride: k,
-                col_stride: 1,
+                stride: k,
             };
-            gemm(rows, matrix(at), out, n);
+            // A pack of f32 cannot fail.
+            let _ = gemm::product(Path::best(), left, k, &matrix(at), n, out, &alone);
         }
     });
     if let Some(bias) = bias.map(Operand::f32) {
@@ -83,6 +81,7 @@ pub(super) fn mul_mat_id(
     x: &Operand<'_>,
     experts: &Operand<'_>,
     ids: &Operand<'_>,
+    activations: Activations,
     out: &mut [f32],
     threads: &Threads,
 ) -> GgmlResult<()> {
@@ -118,7 +117,14 @@ pub(super) fn mul_mat_id(
         let left = TensorDesc::f32([rows.len(), k]);
         let left = Operand::strided(&left, bytemuck::cast_slice(&gathered));
         let mut product = vec![0.0; rows.len() * n];
-        mul_mat(&left, &Operand::strided(&weight, bytes), None, &mut product, threads)?;
+        mul_mat(
+            &left,
+            &Operand::strided(&weight, bytes),
+            None,
+            activations,
+            &mut product,
+            threads,
+        )?;
         for (&row, product) in rows.iter().zip(product.chunks(n)) {
             out[row * n..(row + 1) * n].copy_from_slice(product);
         }

@@ -174,7 +174,14 @@ impl CpuBackend {
                 Ok(Operand::strided(&place.desc, bytes))
             })
             .collect::<GgmlResult<_>>()?;
-        run_op(&step.op, &operands, &step.output.desc, out, &self.threads)
+        run_op(
+            &step.op,
+            &operands,
+            &step.output.desc,
+            out,
+            self.activations,
+            &self.threads,
+        )
     }
 
     fn operand_bytes<'a>(

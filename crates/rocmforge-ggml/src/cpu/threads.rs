@@ -45,6 +45,11 @@ impl Threads {
         1 + self.helpers.as_ref().map_or(0, |pool| pool.current_num_threads())
     }
 
+    /// How many threads `rows` rows are worth, each of so many element visits; at least 1.
+    pub(super) fn worth(&self, rows: usize, cost_per_row: usize) -> usize {
+        (rows.saturating_mul(cost_per_row) / WORTH_A_THREAD).clamp(1, self.count())
+    }
+
     /// Runs `work` on every task. Each thread takes the next task when it is done with one.
     pub(super) fn each<T: Send>(&self, tasks: Vec<T>, work: impl Fn(T) + Sync) {
         let helpers = match &self.helpers {

@@ -2,8 +2,8 @@
 
 use half::{bf16, f16};
 use rocmforge_ggml::{
-    CpuBackend, DType, GgmlBackend, GgmlError, Graph, HostAccess, Layout, Op, PagedAttention, Rope, RopeScaling,
-    RopeStyle, TensorDesc, TensorId, Unary, executor,
+    Activations, CpuBackend, DType, GgmlBackend, GgmlError, Graph, HostAccess, Layout, Op, PagedAttention, Rope,
+    RopeScaling, RopeStyle, TensorDesc, TensorId, Unary, executor,
 };
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{poison, rng};
@@ -57,6 +57,35 @@ fn test_cpu_backend_matmul_with_weights_of_every_type() {
             let largest = values.iter().fold(1.0f32, |max, v| max.max(v.abs()));
             let tolerance = Tolerance::Absolute(2e-6 * k as f64 * f64::from(largest));
             assert_close(bytemuck::cast_slice(&found[0]), &expected, &[m, n], tolerance);
+        }
+    }
+}
+
+/// As ggml's tests compare products: the mean squared error beside the mean square.
+#[test]
+fn test_cpu_backend_matmul_with_activations_of_8_bits() {
+    for dtype in WEIGHTS {
+        for (m, k, n) in [(1, 256, 129), (3, 768, 65), (9, 512, 33)] {
+            let (bytes, values) = weight(dtype, n, k, (m * k + n) as u64);
+            let x = rng(7).vec(m * k);
+            let mut graph = Graph::new();
+            let a = graph.add_tensor(f32([m, k]));
+            let b = graph.add_tensor(TensorDesc::new([k, n], dtype, Layout::ColMajor));
+            let y = graph.push(Op::MatMul, &[a, b]).expect("fits");
+            let mut cpu = CpuBackend::with_threads(2).activations(Activations::Int8);
+            executor::prepare(&mut cpu, &graph).expect("memory");
+            cpu.write(a, &bytes_of(&x)).expect("fits");
+            cpu.write(b, &bytes).expect("fits");
+            executor::execute_graph(&mut cpu, &graph).expect("runs");
+            let found: Vec<f32> = bytemuck::pod_collect_to_vec(&cpu.read(y).expect("there"));
+            let (mut error, mut size) = (0.0, 0.0);
+            for (at, found) in found.iter().enumerate() {
+                let products = (0..k).map(|i| f64::from(x[at / n * k + i]) * f64::from(values[at % n * k + i]));
+                let exact: f64 = products.sum();
+                error += (f64::from(*found) - exact).powi(2);
+                size += exact * exact;
+            }
+            assert!(error <= 5e-4 * size, "{dtype} {m}: {:.1e}", error / size);
         }
     }
 }

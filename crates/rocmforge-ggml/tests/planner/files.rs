@@ -218,7 +218,7 @@ fn a_graph_of_ours_becomes_a_file() {
     let file = GraphFile::from_graph(&graph, &[x, ids]).unwrap();
     assert_eq!((file.leafs(), file.entries().len()), (4, 12));
     let entry = |op: &str| file.entries().iter().find(|entry| entry.op == op).unwrap();
-    let set_rows = entry("SetRows");
+    let set_rows = entry("SET_ROWS");
     assert_eq!((set_rows.view_of, set_rows.view_offs), (Some(3), Some(0)));
     assert!(file.entries()[3].is_kv && file.entries()[3].external && file.entries()[2].is_weight);
     // Stored as 96 rows of two blocks.

@@ -217,7 +217,17 @@ mod tests {
                 // The row twice: every row has its own product.
                 let mut products = [f32::NAN; 2];
                 blocks::dots(ty, &[&bytes[..], &bytes].concat(), &x, &mut products).expect("two rows");
-                for found in [(format.dot)(&bytes, &x), products[0], products[1]] {
+                let mut all = vec![(format.dot)(&bytes, &x), products[0], products[1]];
+                // What this CPU does not choose, because it has better.
+                let multiply_add = |a: f32, b: f32, sum: f32| sum + a * b;
+                all.extend(match ty {
+                    TensorType::Q4_1 => Some(dot_rows::<Q4_1, 20, 32>(&bytes, &x, multiply_add)),
+                    TensorType::Q6K => Some(dot_rows::<Q6K, 210, 256>(&bytes, &x, multiply_add)),
+                    _ => None,
+                });
+                #[cfg(target_arch = "x86_64")]
+                all.extend(avx2::dot_of(ty).map(|dot| dot(&bytes, &x)));
+                for found in all {
                     let difference = (f64::from(found) - exact).abs();
                     assert!(difference <= 1e-6 * size, "{ty:?} {blocks}: {found} for {exact}");
                 }

@@ -12,6 +12,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod decode;
 mod decode_k;
 mod encode;
@@ -19,10 +21,13 @@ mod encode_k;
 mod fit;
 mod format;
 mod half_float;
+mod int8;
 
 use crate::error::{GgufError, Result};
 use crate::tensor_type::TensorType;
 use format::format_of;
+
+pub use int8::{Int8Row, has_int8_dots, int8_dots};
 
 /// Encodes whole blocks of one type.
 type Encoder = fn(&[f32]) -> Vec<u8>;
@@ -85,18 +90,14 @@ pub fn dequantize(ty: TensorType, bytes: &[u8], out: &mut [f32]) -> Result<()> {
 /// blocks for every place of `out`.
 pub fn dots(ty: TensorType, rows: &[u8], x: &[f32], out: &mut [f32]) -> Result<()> {
     let format = format_of(ty).ok_or(GgufError::NoDecoder { ty })?;
-    whole_blocks(ty, x.len())?;
-    let row_bytes = x.len() / ty.block_len() * ty.block_bytes();
-    if out.len().checked_mul(row_bytes) != Some(rows.len()) {
-        return Err(GgufError::WrongRows {
-            ty,
-            rows: out.len(),
-            row_bytes,
-            found: rows.len(),
-        });
-    }
+    let row_bytes = row_bytes(ty, x.len(), rows.len(), out.len())?;
     if row_bytes == 0 {
         out.fill(0.0);
+        return Ok(());
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(dots) = avx512::dots_of(ty) {
+        dots(rows, x, &avx512::sums_of(x), out);
         return Ok(());
     }
     #[cfg(target_arch = "x86_64")]
@@ -107,6 +108,21 @@ pub fn dots(ty: TensorType, rows: &[u8], x: &[f32], out: &mut [f32]) -> Result<(
         *out = dot(row, x);
     }
     Ok(())
+}
+
+/// Bytes of a row of `len` elements, where `found` bytes are `rows` of them.
+fn row_bytes(ty: TensorType, len: usize, found: usize, rows: usize) -> Result<usize> {
+    whole_blocks(ty, len)?;
+    let row_bytes = len / ty.block_len() * ty.block_bytes();
+    if rows.checked_mul(row_bytes) != Some(found) {
+        return Err(GgufError::WrongRows {
+            ty,
+            rows,
+            row_bytes,
+            found,
+        });
+    }
+    Ok(row_bytes)
 }
 
 /// Whether `bytes` are whole blocks of `len` elements together.
