@@ -36,11 +36,11 @@ impl HybridBackend {
         Ok(desc.byte_offset..desc.byte_offset.saturating_add(desc.byte_size()))
     }
 
-    /// Parts of a root that `side` has to get from the other side before it reads `span`.
+    /// Parts of a root that `side` gets from the other side before it reads `span`.
     pub(super) fn missing(&self, root: TensorId, span: &Range<usize>, side: TensorLocation) -> Vec<Range<usize>> {
         self.spans
             .get(&root)
-            .map_or_else(Vec::new, |spans| spans.missing(span, side))
+            .map_or_else(Vec::new, |spans| spans.to_copy(span, side))
     }
 
     /// Copies bytes of a root from the other side to `to`.

@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use super::TensorLocation;
 
+/// Ranges up to this many bytes are copied whole: a copy costs more than its bytes.
+const SMALL: usize = 64 << 10;
+
 /// Where bytes are current.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sides {
@@ -49,6 +52,18 @@ impl Spans {
             .map(|(range, _)| range.start.max(span.start)..range.end.min(span.end))
             .filter(|part| !part.is_empty())
             .collect()
+    }
+
+    /// What to copy before `side` reads `span`: what it misses, and of small ranges all, so that their parts need no copy each.
+    pub(super) fn to_copy(&self, span: &Range<usize>, side: TensorLocation) -> Vec<Range<usize>> {
+        let whole = |part: Range<usize>| {
+            let around = self.0.iter().find(|(range, _)| range.contains(&part.start));
+            match around {
+                Some((range, _)) if range.len() <= SMALL => range.clone(),
+                _ => part,
+            }
+        };
+        self.missing(span, side).into_iter().map(whole).collect()
     }
 
     fn replace(&mut self, span: &Range<usize>, sides: Sides) {
@@ -101,6 +116,16 @@ mod tests {
         spans.write(&(15..65), Gpu);
         assert_eq!(spans.missing(&(0..100), Cpu), one(15..100));
         assert_eq!(spans.missing(&(0..100), Gpu), one(0..10));
+    }
+
+    #[test]
+    fn a_small_range_is_copied_whole_and_a_large_one_is_not() {
+        let mut spans = Spans::default();
+        spans.write(&(0..1000), Cpu);
+        spans.write(&(1000..SMALL * 2), Gpu);
+        assert_eq!(spans.to_copy(&(10..20), Gpu), one(0..1000));
+        assert_eq!(spans.to_copy(&(2000..2010), Cpu), one(2000..2010));
+        assert!(spans.to_copy(&(10..20), Cpu).is_empty());
     }
 
     #[test]

@@ -100,6 +100,18 @@ fn a_text_is_the_same_with_any_part_of_the_memory() {
         assert_eq!(statistics.cpu_nodes > 0, percent < 200, "{percent} %: {statistics:?}");
     }
     assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
+    // With all of the model on the device a step is one replay.
+    let gpu = card_of(part(wanted, 200));
+    let mut engine = Engine::new(hybrid(&gpu), &model, options(64)).expect("room");
+    let mut replays = Vec::new();
+    let sequence = engine.add_sequence(&tiny.ids[..3]).expect("room");
+    engine.prefill(sequence, &tiny.ids[..3]).expect("runs");
+    for &id in &tiny.ids[3..9] {
+        engine.decode(sequence, id).expect("runs");
+        replays.push(engine.backend().gpu().replays());
+    }
+    assert_eq!(replays, [0, 0, 1, 2, 3, 4]);
+    drop((engine, gpu));
     let on_gpu: Vec<usize> = parts.iter().map(|part| part.0).collect();
     assert_eq!((on_gpu[0], on_gpu[3]), (parts[0].1, 0), "{parts:?}");
     assert!(on_gpu.is_sorted_by(|more, fewer| more >= fewer), "{parts:?}");
