@@ -1,8 +1,9 @@
-//! A GGML-style graph: descriptors, ops, shape inference, validation, an optimizer, an executor, and two backends.
+//! A GGML-style graph: descriptors, ops, shape inference, validation, an optimizer, a memory planner, programs, and three backends.
 //!
 //! A [`Graph`] holds [`TensorDesc`]s under stable [`TensorId`]s and [`Node`]s in the order they run. Shapes are outermost
 //! dimension first, strides are in elements. [`executor::execute_graph`] checks the graph and runs it on anything
-//! that implements [`GgmlBackend`]: [`CpuBackend`] here, [`HipGgmlBackend`] for a GPU (or a simulated one).
+//! that implements [`GgmlBackend`]: [`CpuBackend`] here, [`HipGgmlBackend`] for a GPU (or a simulated one), [`HybridBackend`] for
+//! both together. What runs often is compiled once ([`executor::compile`]).
 //!
 //! ```
 //! use rocmforge_ggml::{CpuBackend, Graph, HostAccess, Op, TensorDesc, executor};
@@ -39,6 +40,7 @@ mod op;
 pub mod optimizer;
 mod params;
 pub mod planner;
+pub mod profile;
 pub mod shape;
 mod slots;
 mod tensor;
