@@ -3,6 +3,7 @@
 mod decoder;
 mod hybrid;
 mod program;
+mod random;
 #[path = "../common/weights.rs"]
 mod weights;
 mod without_kernel;
