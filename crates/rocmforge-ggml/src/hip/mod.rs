@@ -21,6 +21,7 @@ use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream};
 use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Layout, Node, Op, TensorDesc, TensorId};
 use faults::FaultLog;
+use program::CapturedGraphs;
 pub use program::HipProgram;
 use rope::RopeTables;
 
@@ -38,6 +39,7 @@ pub struct HipGgmlBackend {
     faults: FaultLog,
     launches: u64,
     replays: u64,
+    captured: CapturedGraphs,
     /// Counts changes of memory that captured graphs may name.
     changes: u64,
 }
@@ -78,6 +80,7 @@ impl HipGgmlBackend {
             faults: FaultLog::default(),
             launches: 0,
             replays: 0,
+            captured: CapturedGraphs::default(),
             changes: 0,
         }
     }
@@ -98,6 +101,12 @@ impl HipGgmlBackend {
     #[must_use]
     pub const fn replays(&self) -> u64 {
         self.replays
+    }
+
+    /// Captured graphs name memory that is about to change: they go, and with them what only they kept.
+    fn memory_changes(&mut self) {
+        self.changes += 1;
+        self.captured.clear();
     }
 
     fn stream(&self) -> &HipStream {
@@ -179,7 +188,7 @@ impl GgmlBackend for HipGgmlBackend {
 
     fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
         desc.check()?;
-        self.changes += 1;
+        self.memory_changes();
         // The old memory goes first: the new may need its room.
         let _ = self.slots.remove(desc.id);
         let label = format!("ggml {} {}", desc.id, desc.summary());
@@ -191,12 +200,12 @@ impl GgmlBackend for HipGgmlBackend {
 
     fn bind(&mut self, desc: &TensorDesc, buffer: HipBuffer<u8>) -> GgmlResult<()> {
         let bytes = buffer.byte_len();
-        self.changes += 1;
+        self.memory_changes();
         self.slots.bind(desc, buffer, bytes)
     }
 
     fn free(&mut self, id: TensorId) -> GgmlResult<()> {
-        self.changes += 1;
+        self.memory_changes();
         self.rope_tables.forget(id);
         self.slots.remove(id)
     }
@@ -210,7 +219,7 @@ impl GgmlBackend for HipGgmlBackend {
     }
 
     fn buffer_mut(&mut self, id: TensorId) -> Option<&mut HipBuffer<u8>> {
-        self.changes += 1;
+        self.memory_changes();
         self.slots.buffer_mut(id)
     }
 
@@ -260,7 +269,7 @@ impl HostAccess for HipGgmlBackend {
             return Ok(());
         }
         if self.rope_tables.forget(id) {
-            self.changes += 1;
+            self.memory_changes();
         }
         let buffer = self.bytes(id)?;
         buffer

@@ -1,6 +1,7 @@
 //! Programs: a graph's launches, captured at the second run and replayed with one call from then on.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
 
 use rocmforge_runtime::HipGraphExec;
 
@@ -18,6 +19,8 @@ pub struct HipProgram {
     state: State,
     /// [`HipGgmlBackend::changes`] when `state` came to be.
     changes: u64,
+    /// The program's name among [`CapturedGraphs`]; gone with it.
+    key: Arc<()>,
 }
 
 #[derive(Debug)]
@@ -26,17 +29,58 @@ enum State {
     New,
     /// Run once, node by node.
     Warm,
-    /// Captured.
-    Captured { exec: HipGraphExec, sites: Arc<[Site]> },
+    /// Captured: its graph is the backend's.
+    Captured,
     /// Cannot be captured, because of this error: node by node at every run.
     Direct(GgmlError),
+}
+
+/// A program's captured graph, which keeps every buffer that it names.
+#[derive(Debug)]
+struct CapturedGraph {
+    exec: HipGraphExec,
+    sites: Arc<[Site]>,
+    program: Weak<()>,
+}
+
+/// The captured graphs of all programs. The backend has them, and not the programs: a tensor that is freed gives its memory back at
+/// once, whoever keeps a program that used it.
+#[derive(Debug, Default)]
+pub(super) struct CapturedGraphs(HashMap<usize, CapturedGraph>);
+
+impl CapturedGraphs {
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn insert(&mut self, program: &Arc<()>, exec: HipGraphExec, sites: Arc<[Site]>) {
+        self.0.retain(|_, graph| graph.program.strong_count() > 0);
+        let program_of = Arc::downgrade(program);
+        let graph = CapturedGraph {
+            exec,
+            sites,
+            program: program_of,
+        };
+        self.0.insert(key_of(program), graph);
+    }
+
+    fn get(&self, program: &Arc<()>) -> Option<&CapturedGraph> {
+        self.0
+            .get(&key_of(program))
+            .filter(|graph| graph.program.strong_count() > 0)
+    }
+}
+
+/// The address is the program's alone while its key lives.
+fn key_of(program: &Arc<()>) -> usize {
+    Arc::as_ptr(program) as usize
 }
 
 impl HipProgram {
     /// Whether the next run is one replay.
     #[must_use]
     pub const fn is_captured(&self) -> bool {
-        matches!(self.state, State::Captured { .. })
+        matches!(self.state, State::Captured)
     }
 
     /// Why the nodes cannot be captured, if they cannot.
@@ -63,6 +107,7 @@ impl HipGgmlBackend {
             nodes,
             state: State::New,
             changes: self.changes,
+            key: Arc::new(()),
         })
     }
 
@@ -104,17 +149,20 @@ impl HipGgmlBackend {
         }
         if matches!(program.state, State::Warm) {
             program.state = match self.capture(&program.nodes) {
-                Ok((exec, sites)) => State::Captured { exec, sites },
+                Ok((exec, sites)) => {
+                    self.captured.insert(&program.key, exec, sites);
+                    State::Captured
+                }
                 Err(error) => {
                     self.faults.take_captured();
                     State::Direct(error)
                 }
             };
         }
-        if let State::Captured { exec, sites } = &program.state {
-            exec.launch(self.backend.stream())
-                .map_err(failed("replaying a graph"))?;
-            self.faults.replay(sites);
+        if let Some(graph) = self.captured.get(&program.key) {
+            let launched = graph.exec.launch(self.backend.stream());
+            launched.map_err(failed("replaying a graph"))?;
+            self.faults.replay(&graph.sites);
             self.launches += program.nodes.len() as u64;
             self.replays += 1;
             return Ok(());

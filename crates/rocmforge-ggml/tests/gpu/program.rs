@@ -130,3 +130,26 @@ fn a_program_whose_memory_was_replaced_begins_anew() {
     assert_eq!(found, expected);
     assert!(!program.is_captured());
 }
+
+#[test]
+fn memory_that_a_captured_graph_names_is_given_back_when_its_tensor_is_freed() {
+    let gpu = gpu();
+    let lookup = Lookup::new();
+    let mut device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+    let program = &mut executor::compile(&mut device, &lookup.graph).expect("compiles");
+    for _ in 0..3 {
+        lookup.run(&mut device, program, [0, 1, 2]).expect("runs");
+    }
+    assert!(program.is_captured());
+    let held = || {
+        gpu.backend().synchronize().expect("done");
+        gpu.backend().card().budget().committed.0
+    };
+    let before = held();
+    device.free(lookup.table).expect("there");
+    assert!(
+        before - held() >= (ROWS * COLS * 4) as u64,
+        "{before} B before, {} after",
+        held()
+    );
+}
