@@ -1,4 +1,4 @@
-//! What a backend must be able to do.
+//! Backend traits: memory for tensors, running of ops and programs, access from the host.
 
 use std::sync::Arc;
 

@@ -203,5 +203,18 @@ pub enum GgmlError {
     },
 }
 
+/// Wraps an error of a layer below a backend.
+pub(crate) fn failed<E>(backend: &'static str, at: impl Into<String>) -> impl FnOnce(E) -> GgmlError
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let at = at.into();
+    move |source| GgmlError::Backend {
+        backend,
+        at,
+        source: Box::new(source),
+    }
+}
+
 /// Result of everything fallible in this crate.
 pub type GgmlResult<T> = Result<T, GgmlError>;

@@ -1,4 +1,4 @@
-//! What a backend knows of its tensors: descriptors, memory, and which tensor a view's memory belongs to.
+//! Tensor table of a backend: descriptor, buffer and root tensor of each id.
 
 use crate::{GgmlError, GgmlResult, TensorDesc, TensorId};
 use std::collections::HashMap;

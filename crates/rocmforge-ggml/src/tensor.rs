@@ -1,6 +1,7 @@
 //! Tensor descriptors: shape, element type and where the elements lie.
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::{DType, GgmlError, GgmlResult, UsedBy};
 
@@ -131,6 +132,12 @@ impl TensorDesc {
         let run = dims.clone().rposition(|(&d, &s)| s == 1 && d.is_multiple_of(block))?;
         let whole = |(at, (&d, s)): (usize, (&usize, &usize))| at == run || d <= 1 || s.is_multiple_of(block);
         dims.enumerate().all(whole).then_some(run)
+    }
+
+    /// Its bytes in its root's buffer, from the first element to the last; saturates.
+    #[must_use]
+    pub fn span(&self) -> Range<usize> {
+        self.byte_offset..self.byte_offset.saturating_add(self.byte_size())
     }
 
     /// Elements of the dimension whose neighbours are adjacent in memory: the last, or the last but one if column-major.

@@ -1,4 +1,4 @@
-//! What the compute driver counts for this process, before a lease and after it.
+//! Driver figure: device memory that the compute driver counts for this process, before a lease and after it.
 //!
 //! The ledger is exact and knows what we asked for; this figure is rounded and knows what we got. Where the ledger is clean
 //! and this one has grown, the runtime holds on to something (scratch, code objects): worth knowing, and no leak of ours. As

@@ -42,11 +42,10 @@ impl Columns for Strided<'_> {
     }
 }
 
-/// `a [.., m, k]` times `b [k, n]` of any strides, or times one such matrix each, plus `bias [n]`.
+/// `a [.., m, k]` times `b [k, n]` of any strides, or times one such matrix each.
 pub(super) fn matmul(
     a: &Operand<'_>,
     b: &Operand<'_>,
-    bias: Option<&Operand<'_>>,
     activations: Activations,
     out: &mut [f32],
     threads: &Threads,
@@ -69,11 +68,6 @@ pub(super) fn matmul(
         };
         let left = Left { data: &lhs, stride: k };
         gemm::product(Path::best(), left, k, &right, n, out, threads)?;
-    }
-    if let Some(bias) = bias.map(Operand::f32) {
-        for row in out.chunks_mut(n) {
-            row.iter_mut().zip(bias.iter()).for_each(|(o, b)| *o += b);
-        }
     }
     Ok(())
 }

@@ -32,6 +32,7 @@ pub use buffer::{CpuBuffer, SharedBytes};
 pub use step::CpuProgram;
 pub use weights::Activations;
 
+use crate::error::failed;
 use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Node, Op, TensorDesc, TensorId};
 use operand::Operand;
@@ -103,14 +104,6 @@ impl CpuBackend {
             _ => dtype.is_plain_float(),
         }
     }
-
-    /// The bytes that a tensor spans: from its first element to its last.
-    fn bytes<'a>(&'a self, desc: &TensorDesc) -> GgmlResult<&'a [u8]> {
-        let root = self.slots.root(desc.id)?;
-        let buffer = self.slots.buffer(root).ok_or(GgmlError::UnknownTensor(root))?;
-        let (start, end) = span(buffer.bytes().len(), desc)?;
-        Ok(&buffer.bytes()[start..end])
-    }
 }
 
 impl CpuBackend {
@@ -143,30 +136,14 @@ fn too_small(tensor: TensorId, span: &Range<usize>, found: usize) -> GgmlError {
     }
 }
 
-/// First byte and end of a tensor in a buffer of `len` bytes.
-fn span(len: usize, desc: &TensorDesc) -> GgmlResult<(usize, usize)> {
-    let end = desc.byte_offset.saturating_add(desc.byte_size());
-    if end > len {
-        return Err(GgmlError::BufferSize {
-            tensor: desc.id,
-            expected: end,
-            found: len,
-        });
-    }
-    Ok((desc.byte_offset, end))
-}
-
 impl GgmlBackend for CpuBackend {
     type Buffer = CpuBuffer;
     type Program = CpuProgram;
 
     fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
         desc.check()?;
-        let buffer = CpuBuffer::try_zeroed(desc.byte_size()).map_err(|source| GgmlError::Backend {
-            backend: NAME,
-            at: format!("allocating tensor {} ({})", desc.id, desc.summary()),
-            source: Box::new(source),
-        })?;
+        let at = format!("allocating tensor {} ({})", desc.id, desc.summary());
+        let buffer = CpuBuffer::try_zeroed(desc.byte_size()).map_err(failed(NAME, at))?;
         self.slots.insert(desc, buffer);
         Ok(())
     }
@@ -328,7 +305,8 @@ impl HostAccess for CpuBackend {
     }
 
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {
-        Ok(self.bytes(self.slots.desc(id)?)?.to_vec())
+        let span = self.slots.desc(id)?.span();
+        Ok(self.root_bytes(self.slots.root(id)?, span)?.to_vec())
     }
 
     /// Three quarters of what programs can still have without swapping: the rest stays for everybody else. Only where the system is

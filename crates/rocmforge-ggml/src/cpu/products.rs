@@ -18,13 +18,31 @@ pub(super) fn mul_mat(
     out: &mut [f32],
     threads: &Threads,
 ) -> GgmlResult<()> {
+    product(a, b, activations, out, threads)?;
+    let n = b.shape[b.shape.len() - 1];
+    if let Some(bias) = bias.map(Operand::f32).filter(|_| n > 0) {
+        for row in out.chunks_mut(n) {
+            row.iter_mut().zip(bias.iter()).for_each(|(o, b)| *o += b);
+        }
+    }
+    Ok(())
+}
+
+/// `a [.., m, k]` times `b [.., k, n]`.
+fn product(
+    a: &Operand<'_>,
+    b: &Operand<'_>,
+    activations: Activations,
+    out: &mut [f32],
+    threads: &Threads,
+) -> GgmlResult<()> {
     let (left, right) = (a.shape.len(), b.shape.len());
     let [m, k] = [a.shape[left - 2], a.shape[left - 1]];
     let n = b.shape[right - 1];
     let one = right == 2 && (b.dtype == DType::F32 || (b.strides()[0] == 1 && b.strides()[1] == k));
     let each = right > 2 && b.dtype == DType::F32 && a.shape[..left - 2] == b.shape[..right - 2];
     if one || each {
-        return matmul(a, b, bias, activations, out, threads);
+        return matmul(a, b, activations, out, threads);
     }
     if m * n == 0 || out.is_empty() {
         return Ok(());
@@ -68,11 +86,6 @@ pub(super) fn mul_mat(
             let _ = gemm::product(Path::best(), left, k, &matrix(at), n, out, &alone);
         }
     });
-    if let Some(bias) = bias.map(Operand::f32) {
-        for row in out.chunks_mut(n) {
-            row.iter_mut().zip(bias.iter()).for_each(|(o, b)| *o += b);
-        }
-    }
     Ok(())
 }
 
@@ -116,17 +129,16 @@ pub(super) fn mul_mat_id(
         let bytes = &experts.raw()[start..start + weight.byte_size()];
         let left = TensorDesc::f32([rows.len(), k]);
         let left = Operand::strided(&left, bytemuck::cast_slice(&gathered));
-        let mut product = vec![0.0; rows.len() * n];
-        mul_mat(
+        let mut found = vec![0.0; rows.len() * n];
+        product(
             &left,
             &Operand::strided(&weight, bytes),
-            None,
             activations,
-            &mut product,
+            &mut found,
             threads,
         )?;
-        for (&row, product) in rows.iter().zip(product.chunks(n)) {
-            out[row * n..(row + 1) * n].copy_from_slice(product);
+        for (&row, found) in rows.iter().zip(found.chunks(n)) {
+            out[row * n..(row + 1) * n].copy_from_slice(found);
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::buffer::CpuBuffer;
 use super::operand::Operand;
-use super::{CpuBackend, run_op};
+use super::{CpuBackend, run_op, too_small};
 use crate::slots::Slots;
 use crate::{GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
 
@@ -41,7 +41,7 @@ impl Place {
     fn of(slots: &Slots<CpuBuffer>, id: TensorId) -> GgmlResult<Self> {
         let desc = slots.desc(id)?.clone();
         let root = slots.root(id)?;
-        let span = desc.byte_offset..desc.byte_offset.saturating_add(desc.byte_size());
+        let span = desc.span();
         Ok(Self { desc, root, span })
     }
 
@@ -57,11 +57,7 @@ impl Place {
     }
 
     fn too_small(&self, found: usize) -> GgmlError {
-        GgmlError::BufferSize {
-            tensor: self.desc.id,
-            expected: self.span.end,
-            found,
-        }
+        too_small(self.desc.id, &self.span, found)
     }
 }
 

@@ -19,9 +19,9 @@ use rocmforge_kernels::Kernels;
 use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream};
 
 use crate::slots::Slots;
-use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Layout, Node, Op, TensorDesc, TensorId};
+use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Layout, Op, TensorDesc, TensorId};
 use faults::FaultLog;
-use program::CapturedGraphs;
+use program::CapturedGraph;
 pub use program::HipProgram;
 use rope::RopeTables;
 
@@ -39,7 +39,7 @@ pub struct HipGgmlBackend {
     faults: FaultLog,
     launches: u64,
     replays: u64,
-    captured: CapturedGraphs,
+    captured: Vec<Arc<CapturedGraph>>,
     /// Counts changes of memory that captured graphs may name.
     changes: u64,
 }
@@ -49,12 +49,7 @@ fn failed<E>(at: impl Into<String>) -> impl FnOnce(E) -> GgmlError
 where
     E: std::error::Error + Send + Sync + 'static,
 {
-    let at = at.into();
-    move |source| GgmlError::Backend {
-        backend: NAME,
-        at,
-        source: Box::new(source),
-    }
+    crate::error::failed(NAME, at)
 }
 
 impl HipGgmlBackend {
@@ -80,7 +75,7 @@ impl HipGgmlBackend {
             faults: FaultLog::default(),
             launches: 0,
             replays: 0,
-            captured: CapturedGraphs::default(),
+            captured: Vec::new(),
             changes: 0,
         }
     }
@@ -109,6 +104,13 @@ impl HipGgmlBackend {
         self.captured.clear();
     }
 
+    /// [`Self::memory_changes`] if there is such a tensor: no graph names one that is new.
+    fn tensor_changes(&mut self, id: TensorId) {
+        if self.slots.desc(id).is_ok() {
+            self.memory_changes();
+        }
+    }
+
     fn stream(&self) -> &HipStream {
         self.backend.stream()
     }
@@ -118,10 +120,7 @@ impl HipGgmlBackend {
         let desc = self.slots.desc(id)?;
         let root = self.slots.root(id)?;
         let buffer = self.slots.buffer(root).ok_or(GgmlError::UnknownTensor(root))?;
-        let end = desc.byte_offset.saturating_add(desc.byte_size());
-        buffer
-            .view(desc.byte_offset..end)
-            .map_err(failed(format!("tensor {id}")))
+        buffer.view(desc.span()).map_err(failed(format!("tensor {id}")))
     }
 
     /// Puts bytes into a tensor that has memory of its own.
@@ -188,7 +187,7 @@ impl GgmlBackend for HipGgmlBackend {
 
     fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
         desc.check()?;
-        self.memory_changes();
+        self.tensor_changes(desc.id);
         // The old memory goes first: the new may need its room.
         let _ = self.slots.remove(desc.id);
         let label = format!("ggml {} {}", desc.id, desc.summary());
@@ -200,12 +199,12 @@ impl GgmlBackend for HipGgmlBackend {
 
     fn bind(&mut self, desc: &TensorDesc, buffer: HipBuffer<u8>) -> GgmlResult<()> {
         let bytes = buffer.byte_len();
-        self.memory_changes();
+        self.tensor_changes(desc.id);
         self.slots.bind(desc, buffer, bytes)
     }
 
     fn free(&mut self, id: TensorId) -> GgmlResult<()> {
-        self.memory_changes();
+        self.tensor_changes(id);
         self.rope_tables.forget(id);
         self.slots.remove(id)
     }
@@ -219,7 +218,7 @@ impl GgmlBackend for HipGgmlBackend {
     }
 
     fn buffer_mut(&mut self, id: TensorId) -> Option<&mut HipBuffer<u8>> {
-        self.memory_changes();
+        self.tensor_changes(id);
         self.slots.buffer_mut(id)
     }
 
@@ -228,13 +227,7 @@ impl GgmlBackend for HipGgmlBackend {
     }
 
     fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
-        let node = Node {
-            op: *op,
-            inputs: inputs.to_vec(),
-            outputs: outputs.to_vec(),
-        };
-        self.check_node(0, &node)?;
-        if self.is_empty(&node)? {
+        if !self.check_node(0, op, inputs, outputs)? {
             return Ok(());
         }
         self.launches += 1;

@@ -1,13 +1,12 @@
 //! Programs: a graph's launches, captured at the second run and replayed with one call from then on.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use rocmforge_runtime::HipGraphExec;
 
 use super::faults::Site;
 use super::{HipGgmlBackend, failed};
-use crate::{GgmlError, GgmlResult, Node, TensorDesc, TensorId, shape};
+use crate::{GgmlError, GgmlResult, Node, Op, TensorId, shape};
 
 /// A graph's nodes for a device.
 ///
@@ -19,8 +18,6 @@ pub struct HipProgram {
     state: State,
     /// [`HipGgmlBackend::changes`] when `state` came to be.
     changes: u64,
-    /// The program's name among [`CapturedGraphs`]; gone with it.
-    key: Arc<()>,
 }
 
 #[derive(Debug)]
@@ -29,58 +26,25 @@ enum State {
     New,
     /// Run once, node by node.
     Warm,
-    /// Captured: its graph is the backend's.
-    Captured,
+    /// Captured. The graph keeps every buffer that it names, so the backend has it, and not the program: a tensor that is freed gives its
+    /// memory back at once, whoever keeps a program that used it.
+    Captured(Weak<CapturedGraph>),
     /// Cannot be captured, because of this error: node by node at every run.
     Direct(GgmlError),
 }
 
-/// A program's captured graph, which keeps every buffer that it names.
+/// A program's captured graph.
 #[derive(Debug)]
-struct CapturedGraph {
+pub(super) struct CapturedGraph {
     exec: HipGraphExec,
     sites: Arc<[Site]>,
-    program: Weak<()>,
-}
-
-/// The captured graphs of all programs. The backend has them, and not the programs: a tensor that is freed gives its memory back at
-/// once, whoever keeps a program that used it.
-#[derive(Debug, Default)]
-pub(super) struct CapturedGraphs(HashMap<usize, CapturedGraph>);
-
-impl CapturedGraphs {
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    fn insert(&mut self, program: &Arc<()>, exec: HipGraphExec, sites: Arc<[Site]>) {
-        self.0.retain(|_, graph| graph.program.strong_count() > 0);
-        let program_of = Arc::downgrade(program);
-        let graph = CapturedGraph {
-            exec,
-            sites,
-            program: program_of,
-        };
-        self.0.insert(key_of(program), graph);
-    }
-
-    fn get(&self, program: &Arc<()>) -> Option<&CapturedGraph> {
-        self.0
-            .get(&key_of(program))
-            .filter(|graph| graph.program.strong_count() > 0)
-    }
-}
-
-/// The address is the program's alone while its key lives.
-fn key_of(program: &Arc<()>) -> usize {
-    Arc::as_ptr(program) as usize
 }
 
 impl HipProgram {
     /// Whether the next run is one replay.
     #[must_use]
-    pub const fn is_captured(&self) -> bool {
-        matches!(self.state, State::Captured)
+    pub fn is_captured(&self) -> bool {
+        matches!(&self.state, State::Captured(graph) if graph.strong_count() > 0)
     }
 
     /// Why the nodes cannot be captured, if they cannot.
@@ -98,8 +62,7 @@ impl HipGgmlBackend {
     pub(crate) fn program_of<'a>(&self, given: impl Iterator<Item = &'a Node>) -> GgmlResult<HipProgram> {
         let mut nodes = Vec::new();
         for node in given {
-            self.check_node(nodes.len(), node)?;
-            if !self.is_empty(node)? {
+            if self.check_node(nodes.len(), &node.op, &node.inputs, &node.outputs)? {
                 nodes.push(node.clone());
             }
         }
@@ -107,35 +70,35 @@ impl HipGgmlBackend {
             nodes,
             state: State::New,
             changes: self.changes,
-            key: Arc::new(()),
         })
     }
 
     /// Checks a node's operands against its op.
-    pub(super) fn check_node(&self, index: usize, node: &Node) -> GgmlResult<()> {
-        let descs = self.descs(&node.inputs)?;
-        shape::infer(index, &node.op, &descs)?;
-        if let &[output] = node.outputs.as_slice() {
-            return self.slots.desc(output).map(drop);
+    ///
+    /// Returns whether it has an element to compute.
+    pub(super) fn check_node(
+        &self,
+        index: usize,
+        op: &Op,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+    ) -> GgmlResult<bool> {
+        let descs = inputs
+            .iter()
+            .map(|&id| self.slots.desc(id))
+            .collect::<GgmlResult<Vec<_>>>()?;
+        shape::infer(index, op, &descs)?;
+        if let &[output] = outputs {
+            return Ok(self.slots.desc(output)?.element_count() > 0);
         }
         Err(GgmlError::InvalidArity {
             node: index,
-            op: node.op.name(),
+            op: op.name(),
             expected: "1 output",
-            inputs: node.inputs.len(),
-            outputs: node.outputs.len(),
+            inputs: inputs.len(),
+            outputs: outputs.len(),
             operands: descs.into_iter().collect(),
         })
-    }
-
-    fn descs(&self, ids: &[TensorId]) -> GgmlResult<Vec<&TensorDesc>> {
-        ids.iter().map(|&id| self.slots.desc(id)).collect()
-    }
-
-    /// Whether a node computes no element.
-    pub(super) fn is_empty(&self, node: &Node) -> GgmlResult<bool> {
-        let empty = |id: &TensorId| Ok(self.slots.desc(*id)?.element_count() == 0);
-        node.outputs.first().map_or(Ok(true), empty)
     }
 
     pub(super) fn enqueue_program(&mut self, program: &mut HipProgram) -> GgmlResult<()> {
@@ -149,9 +112,13 @@ impl HipGgmlBackend {
         }
         if matches!(program.state, State::Warm) {
             program.state = match self.capture(&program.nodes) {
-                Ok((exec, sites)) => {
-                    self.captured.insert(&program.key, exec, sites);
-                    State::Captured
+                Ok(graph) => {
+                    let graph = Arc::new(graph);
+                    let captured = State::Captured(Arc::downgrade(&graph));
+                    // Graphs of programs that are gone go too.
+                    self.captured.retain(|graph| Arc::weak_count(graph) > 0);
+                    self.captured.push(graph);
+                    captured
                 }
                 Err(error) => {
                     self.faults.take_captured();
@@ -159,7 +126,9 @@ impl HipGgmlBackend {
                 }
             };
         }
-        if let Some(graph) = self.captured.get(&program.key) {
+        if let State::Captured(graph) = &program.state
+            && let Some(graph) = graph.upgrade()
+        {
             let launched = graph.exec.launch(self.backend.stream());
             launched.map_err(failed("replaying a graph"))?;
             self.faults.replay(&graph.sites);
@@ -176,7 +145,7 @@ impl HipGgmlBackend {
     }
 
     /// Captures the launches of all nodes. None of them runs.
-    fn capture(&mut self, nodes: &[Node]) -> GgmlResult<(HipGraphExec, Arc<[Site]>)> {
+    fn capture(&mut self, nodes: &[Node]) -> GgmlResult<CapturedGraph> {
         let backend = Arc::clone(&self.backend);
         let capture = backend
             .stream()
@@ -185,7 +154,8 @@ impl HipGgmlBackend {
         self.launch_all(nodes)?;
         let graph = capture.finish().map_err(failed("capturing a graph"))?;
         let exec = graph.instantiate().map_err(failed("capturing a graph"))?;
-        Ok((exec, self.faults.take_captured()))
+        let sites = self.faults.take_captured();
+        Ok(CapturedGraph { exec, sites })
     }
 
     fn launch_all(&mut self, nodes: &[Node]) -> GgmlResult<()> {

@@ -49,12 +49,7 @@ fn failed<E>(at: impl Into<String>) -> impl FnOnce(E) -> GgmlError
 where
     E: std::error::Error + Send + Sync + 'static,
 {
-    let at = at.into();
-    move |source| GgmlError::Backend {
-        backend: "hybrid",
-        at,
-        source: Box::new(source),
-    }
+    crate::error::failed("hybrid", at)
 }
 
 impl HybridBackend {
@@ -117,7 +112,7 @@ impl HybridBackend {
     }
 
     pub(super) fn write_in_group(&mut self, group: usize, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {
-        let root = self.root(id)?;
+        let root = self.descs.root(id)?;
         // From now on the bytes are not those that were loaded, so they move like a cache's.
         let loaded = self.weights.remove(&root);
         match self.groups[group].location {

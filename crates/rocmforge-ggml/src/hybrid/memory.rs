@@ -32,8 +32,7 @@ fn hip_error(error: &GgmlError) -> Option<&HipError> {
 impl HybridBackend {
     /// A tensor's bytes in its root's memory, from its first element to its last.
     pub(super) fn span(&self, id: TensorId) -> GgmlResult<Range<usize>> {
-        let desc = self.desc(id)?;
-        Ok(desc.byte_offset..desc.byte_offset.saturating_add(desc.byte_size()))
+        Ok(self.descs.desc(id)?.span())
     }
 
     /// Parts of a root that `side` gets from the other side before it reads `span`.
@@ -74,7 +73,7 @@ impl HybridBackend {
         if self.gpu.tensor_desc(root).is_some() {
             return Ok(());
         }
-        let desc = self.desc(root)?.clone();
+        let desc = self.descs.desc(root)?.clone();
         self.gpu.alloc(&desc)
     }
 
@@ -82,7 +81,7 @@ impl HybridBackend {
     pub(super) fn forget(&mut self, id: TensorId) {
         // Either side may know nothing of it.
         let _ = (self.gpu.free(id), self.cpu.free(id));
-        self.descs.remove(&id);
+        let _ = self.descs.remove(id);
         self.spans.remove(&id);
         self.weights.remove(&id);
     }

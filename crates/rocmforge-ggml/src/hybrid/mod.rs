@@ -19,9 +19,10 @@ pub use program::HybridProgram;
 use spans::Spans;
 pub use statistics::HybridStatistics;
 
+use crate::slots::Slots;
 use crate::{
-    CpuBackend, GgmlBackend, GgmlError, GgmlResult, Graph, HipGgmlBackend, HostAccess, Op, SharedBytes, TensorDesc,
-    TensorGroup, TensorId,
+    CpuBackend, GgmlBackend, GgmlResult, Graph, HipGgmlBackend, HostAccess, Op, SharedBytes, TensorDesc, TensorGroup,
+    TensorId,
 };
 
 /// Where a tensor lies.
@@ -47,8 +48,8 @@ impl TensorLocation {
 pub struct HybridBackend {
     gpu: HipGgmlBackend,
     cpu: CpuBackend,
-    /// Every tensor that has memory or is a view.
-    descs: HashMap<TensorId, TensorDesc>,
+    /// Every tensor that has memory or is a view; the memory is the two backends'.
+    descs: Slots<()>,
     groups: Vec<Group>,
     /// The group that a tensor is in.
     group_of: HashMap<TensorId, usize>,
@@ -73,7 +74,7 @@ impl HybridBackend {
         Self {
             gpu,
             cpu,
-            descs: HashMap::new(),
+            descs: Slots::new(),
             groups: Vec::new(),
             group_of: HashMap::new(),
             weights: HashSet::new(),
@@ -101,7 +102,7 @@ impl HybridBackend {
     /// Where a tensor lies that is in a group; `None` for others, which lie where they are needed.
     #[must_use]
     pub fn location(&self, id: TensorId) -> Option<TensorLocation> {
-        let root = self.root(id).ok()?;
+        let root = self.descs.root(id).ok()?;
         self.group_of.get(&root).map(|&group| self.groups[group].location)
     }
 
@@ -110,21 +111,6 @@ impl HybridBackend {
     pub fn groups_on_gpu(&self) -> (usize, usize) {
         let on_gpu = self.groups.iter().filter(|group| group.location == TensorLocation::Gpu);
         (on_gpu.count(), self.groups.len())
-    }
-
-    fn desc(&self, id: TensorId) -> GgmlResult<&TensorDesc> {
-        self.descs.get(&id).ok_or(GgmlError::UnknownTensor(id))
-    }
-
-    fn root(&self, id: TensorId) -> GgmlResult<TensorId> {
-        let mut at = id;
-        for _ in 0..=self.descs.len() {
-            match self.desc(at)?.view_of {
-                None => return Ok(at),
-                Some(base) => at = base,
-            }
-        }
-        Err(GgmlError::UnknownTensor(id))
     }
 }
 
@@ -135,7 +121,7 @@ impl GgmlBackend for HybridBackend {
 
     fn alloc(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
         self.forget(desc.id);
-        self.descs.insert(desc.id, desc.clone());
+        self.descs.insert(desc, ());
         match self.group_of.get(&desc.id) {
             Some(&group) => self.alloc_in_group(group, desc),
             // The device's part is made when a node there needs it.
@@ -147,20 +133,20 @@ impl GgmlBackend for HybridBackend {
         self.forget(desc.id);
         self.gpu.bind(desc, buffer)?;
         self.cpu.alloc(desc)?;
-        self.descs.insert(desc.id, desc.clone());
+        self.descs.insert(desc, ());
         let spans = self.spans.entry(desc.id).or_default();
         spans.write(&(0..desc.byte_size()), TensorLocation::Gpu);
         Ok(())
     }
 
     fn free(&mut self, id: TensorId) -> GgmlResult<()> {
-        self.desc(id)?;
+        self.descs.desc(id)?;
         self.forget(id);
         Ok(())
     }
 
     fn tensor_desc(&self, id: TensorId) -> Option<&TensorDesc> {
-        self.descs.get(&id)
+        self.descs.desc(id).ok()
     }
 
     fn buffer(&self, id: TensorId) -> Option<&Self::Buffer> {
@@ -174,8 +160,7 @@ impl GgmlBackend for HybridBackend {
     fn bind_view(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
         self.cpu.bind_view(desc)?;
         self.gpu.bind_view(desc)?;
-        self.descs.insert(desc.id, desc.clone());
-        Ok(())
+        self.descs.bind_view(desc)
     }
 
     fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
@@ -202,7 +187,7 @@ impl HostAccess for HybridBackend {
     }
 
     fn write(&mut self, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {
-        let root = self.root(id)?;
+        let root = self.descs.root(id)?;
         if let Some(&group) = self.group_of.get(&root) {
             return self.write_in_group(group, id, bytes);
         }
@@ -213,7 +198,7 @@ impl HostAccess for HybridBackend {
     }
 
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {
-        let root = self.root(id)?;
+        let root = self.descs.root(id)?;
         match self.group_of.get(&root).map(|&group| self.groups[group].location) {
             Some(TensorLocation::Gpu) => self.gpu.read(id),
             Some(TensorLocation::Cpu) => self.cpu.read(id),
@@ -236,7 +221,7 @@ impl HostAccess for HybridBackend {
     fn load(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {
         self.forget(desc.id);
         self.cpu.load(desc, Arc::clone(&bytes))?;
-        self.descs.insert(desc.id, desc.clone());
+        self.descs.insert(desc, ());
         match self.group_of.get(&desc.id) {
             Some(&group) => self.load_in_group(group, desc, bytes),
             None => {

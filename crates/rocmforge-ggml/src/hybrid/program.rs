@@ -75,15 +75,18 @@ impl HybridBackend {
         for root in &program.produced {
             self.spans.remove(root);
         }
-        let before = self.given(program);
         match program.plan.take() {
-            Some(mut plan) if plan.generation == self.generation && plan.before == before => {
+            Some(mut plan)
+                if plan.generation == self.generation
+                    && self.given(program).eq(plan.before.iter().map(Option::as_ref)) =>
+            {
                 let result = self.run_plan(&program.nodes, &mut plan);
                 program.plan = Some(plan);
                 result
             }
             _ => {
                 let generation = self.generation;
+                let before = self.given(program).map(Option::<&Spans>::cloned).collect();
                 let mut traced = Vec::new();
                 self.run_nodes(&program.nodes, 0, &mut traced)?;
                 if generation == self.generation {
@@ -94,8 +97,9 @@ impl HybridBackend {
         }
     }
 
-    fn given(&self, program: &HybridProgram) -> Vec<Option<Spans>> {
-        program.given.iter().map(|root| self.spans.get(root).cloned()).collect()
+    /// Current bytes of the given roots.
+    fn given<'a>(&'a self, program: &'a HybridProgram) -> impl Iterator<Item = Option<&'a Spans>> {
+        program.given.iter().map(|root| self.spans.get(root))
     }
 
     /// Runs nodes one by one from `first` on, and notes where, with the copies between.
@@ -149,7 +153,7 @@ impl HybridBackend {
     fn side(&self, inputs: &[TensorId]) -> GgmlResult<TensorLocation> {
         let mut weights = None;
         for &id in inputs {
-            let root = self.root(id)?;
+            let root = self.descs.root(id)?;
             if let Some(&group) = self.group_of.get(&root) {
                 let location = self.groups[group].location;
                 if !self.weights.contains(&root) {
@@ -169,7 +173,7 @@ impl HybridBackend {
             return Ok(TensorLocation::Cpu);
         }
         for &id in inputs {
-            let (root, span) = (self.root(id)?, self.span(id)?);
+            let (root, span) = (self.descs.root(id)?, self.span(id)?);
             let only = |side: TensorLocation| !self.missing(root, &span, side.other()).is_empty();
             if only(TensorLocation::Gpu) {
                 return Ok(TensorLocation::Gpu);
@@ -184,7 +188,7 @@ impl HybridBackend {
     /// The group of an operand that is no weight.
     fn group_of_cache(&self, inputs: &[TensorId]) -> GgmlResult<Option<usize>> {
         for &id in inputs {
-            let root = self.root(id)?;
+            let root = self.descs.root(id)?;
             if let Some(&group) = self.group_of.get(&root)
                 && !self.weights.contains(&root)
             {
@@ -203,7 +207,7 @@ impl HybridBackend {
     ) -> GgmlResult<Vec<Traced>> {
         let mut traced = Vec::new();
         for &id in inputs {
-            let (root, span) = (self.root(id)?, self.span(id)?);
+            let (root, span) = (self.descs.root(id)?, self.span(id)?);
             if self.group_of.contains_key(&root) {
                 continue;
             }
@@ -216,7 +220,7 @@ impl HybridBackend {
             }
         }
         for &id in outputs {
-            let root = self.root(id)?;
+            let root = self.descs.root(id)?;
             if side == TensorLocation::Gpu && !self.group_of.contains_key(&root) {
                 self.ensure_on_gpu(root)?;
             }
@@ -232,7 +236,7 @@ impl HybridBackend {
             }
         }
         for &id in outputs {
-            let (root, span) = (self.root(id)?, self.span(id)?);
+            let (root, span) = (self.descs.root(id)?, self.span(id)?);
             if !self.group_of.contains_key(&root) {
                 self.spans.entry(root).or_default().write(&span, side);
             }
@@ -325,7 +329,7 @@ impl HybridBackend {
     /// Notes that nodes have run on one side.
     fn note_written(&mut self, nodes: &[Node], side: TensorLocation) -> GgmlResult<()> {
         for &id in nodes.iter().flat_map(|node| &node.outputs) {
-            let (root, span) = (self.root(id)?, self.span(id)?);
+            let (root, span) = (self.descs.root(id)?, self.span(id)?);
             if !self.group_of.contains_key(&root) {
                 self.spans.entry(root).or_default().write(&span, side);
             }

@@ -123,6 +123,12 @@ fn a_program_whose_memory_was_replaced_begins_anew() {
     }
     let expected = lookup.run(&mut device, program, [4, 5, 6]).expect("runs");
     assert!(program.is_captured());
+    let other = TensorDesc {
+        id: lookup.graph.next_id(),
+        ..TensorDesc::f32([5])
+    };
+    device.alloc(&other).expect("memory");
+    assert!(program.is_captured(), "no node uses the new tensor");
     let desc = lookup.graph.tensor(lookup.table).expect("there").clone();
     device.alloc(&desc).expect("memory");
     device.write_f32(lookup.table, &table).expect("written");

@@ -1,4 +1,4 @@
-//! What the earlier implementation's arena and its calculator promised, of the planner's buffers.
+//! Arena and calculator tests of the earlier implementation, held to the planner's buffers.
 
 use rocmforge_ggml::planner::{BufferKind, Plan, PlanError, Problem};
 

@@ -98,6 +98,28 @@ pub(super) fn q5_k(block: &[u8; 176], out: &mut [f32; 256]) {
     }
 }
 
+/// The 128 numbers of half 0 or 1 of a block of `q6_K`, of 6 bits each.
+#[inline(always)]
+pub(super) fn q6_k_numbers(block: &[u8; 210], half: usize) -> [u8; 128] {
+    let low: [u8; 64] = bytes_at(block, 64 * half);
+    let high: [u8; 32] = bytes_at(block, 128 + 32 * half);
+    // Quarter k of a half: nibbles of the bytes from 32*(k%2), the lower ones first, and bits 2k of the high bytes.
+    let mut n = [0u8; 128];
+    for i in 0..32 {
+        n[i] = low[i] & 15 | (high[i] & 3) << 4;
+    }
+    for i in 0..32 {
+        n[32 + i] = low[32 + i] & 15 | (high[i] >> 2 & 3) << 4;
+    }
+    for i in 0..32 {
+        n[64 + i] = low[i] >> 4 | (high[i] >> 4 & 3) << 4;
+    }
+    for i in 0..32 {
+        n[96 + i] = low[32 + i] >> 4 | (high[i] >> 6) << 4;
+    }
+    n
+}
+
 /// `(d * scale) * q` with a signed scale for 16 elements and `q` of 6 bits less 32
 #[inline(always)]
 pub(super) fn q6_k(block: &[u8; 210], out: &mut [f32; 256]) {
@@ -105,22 +127,7 @@ pub(super) fn q6_k(block: &[u8; 210], out: &mut [f32; 256]) {
     let d = f16_at(block, 208);
     let (halves, _) = out.as_chunks_mut::<128>();
     for (half, out) in halves.iter_mut().enumerate() {
-        let low: [u8; 64] = bytes_at(block, 64 * (half % 2));
-        let high: [u8; 32] = bytes_at(block, 128 + 32 * (half % 2));
-        // Quarter k of a half: nibbles of the bytes from 32*(k%2), the lower ones first, and bits 2k of the high bytes.
-        let mut n = [0u8; 128];
-        for i in 0..32 {
-            n[i] = low[i] & 15 | (high[i] & 3) << 4;
-        }
-        for i in 0..32 {
-            n[32 + i] = low[32 + i] & 15 | (high[i] >> 2 & 3) << 4;
-        }
-        for i in 0..32 {
-            n[64 + i] = low[i] >> 4 | (high[i] >> 4 & 3) << 4;
-        }
-        for i in 0..32 {
-            n[96 + i] = low[32 + i] >> 4 | (high[i] >> 6) << 4;
-        }
+        let n = q6_k_numbers(block, half % 2);
         let (groups, _) = out.as_chunks_mut::<16>();
         let (numbers, _) = n.as_chunks::<16>();
         for (j, (group, n)) in groups.iter_mut().zip(numbers).enumerate() {

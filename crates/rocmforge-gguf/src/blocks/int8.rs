@@ -5,7 +5,7 @@
 //! are exact on every path (AVX-512 VNNI, AVX2, any CPU); they are scaled and added in f32.
 
 use super::decode::{bytes_at, f16_at};
-use super::decode_k::scale_min_pairs;
+use super::decode_k::{q6_k_numbers, scale_min_pairs};
 use crate::error::{GgufError, Result};
 use crate::tensor_type::TensorType;
 
@@ -120,21 +120,7 @@ formats! {
             weights.minimums[j] = -32.0 * weights.scales[j];
         }
         for half in 0..2 {
-            let low: [u8; 64] = bytes_at(block, 64 * half);
-            let high: [u8; 32] = bytes_at(block, 128 + 32 * half);
-            let n = &mut weights.n[128 * half..128 * half + 128];
-            for i in 0..32 {
-                n[i] = low[i] & 15 | (high[i] & 3) << 4;
-            }
-            for i in 0..32 {
-                n[32 + i] = low[32 + i] & 15 | (high[i] >> 2 & 3) << 4;
-            }
-            for i in 0..32 {
-                n[64 + i] = low[i] >> 4 | (high[i] >> 4 & 3) << 4;
-            }
-            for i in 0..32 {
-                n[96 + i] = low[32 + i] >> 4 | (high[i] >> 6) << 4;
-            }
+            weights.n[128 * half..128 * half + 128].copy_from_slice(&q6_k_numbers(block, half));
         }
     }
 }

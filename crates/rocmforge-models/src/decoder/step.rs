@@ -267,10 +267,8 @@ pub struct Step {
     pub graph: Graph,
     /// Memory of the intermediates.
     pub plan: planner::PlanStats,
-    /// All inputs, u32: one tensor, so that one copy brings them to a device.
+    /// All inputs, u32, as [`InputLayout`] says: one tensor, so that one copy brings them to a device.
     pub inputs: TensorId,
-    /// What lies where in it.
-    pub layout: InputLayout,
     /// Logits, f32 `[outputs, vocab]`.
     pub logits: Option<TensorId>,
 }
@@ -392,7 +390,6 @@ impl Step {
             graph,
             plan,
             inputs,
-            layout,
             logits,
         })
     }

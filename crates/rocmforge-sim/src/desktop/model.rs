@@ -1,4 +1,4 @@
-//! What the kernel's memory manager does when the card is over-committed, and what the person at the screen sees of it.
+//! Model of a desktop: eviction by the kernel's memory manager on an over-committed card, and missed frames at the screen.
 
 use super::client::{Place, Running};
 use super::{DesktopConfig, DesktopDeath, DesktopStatus};
