@@ -17,7 +17,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let manifest = workspace_root().join("Cargo.toml");
     let status = crate::cargo()
         .current_dir(std::env::current_dir()?)
-        .args(["run", "--release", "--quiet", "--manifest-path"])
+        .args(["run", "--release", "--manifest-path"])
         .arg(manifest)
         .args(["-p", "rocmforge-ggml", "--example", "rocmforge-graph", "--"])
         .args(args.args)
