@@ -3,7 +3,9 @@
 use super::timeline::timeline;
 use super::{Counts, Kind, Summary, TestResult, Verdict};
 use crate::text::{line, lines};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use horrorshow::helper::doctype;
+use horrorshow::{Raw, RenderBox, Template, box_html, html};
+use std::io;
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; color: #222; background: #fff }
@@ -22,50 +24,53 @@ svg .budget { stroke: #c17d11; stroke-dasharray: 4 3 } svg .held { stroke: #204a
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 impl Summary {
-    pub(super) fn html(&self) -> String {
-        let title = line(&format!("GPU tests on {}", self.device));
+    pub(super) fn html(&self) -> io::Result<String> {
+        let title = &line(&format!("GPU tests on {}", self.device));
         let page = html! {
-            (DOCTYPE)
-            html lang="en" {
+            : doctype::HTML;
+            html(lang = "en") {
                 head {
-                    meta charset="utf-8";
-                    meta http-equiv="Content-Security-Policy" content=(POLICY);
-                    title { (title) }
-                    style { (PreEscaped(STYLE)) }
+                    meta(charset = "utf-8");
+                    meta(http-equiv = "Content-Security-Policy", content = POLICY);
+                    title : title;
+                    style : Raw(STYLE);
                 }
                 body {
-                    h1 { (title) }
-                    (self.totals())
-                    (self.origin())
-                    @if !self.findings.is_empty() {
-                        h2 { "The card" }
-                        ul { @for finding in &self.findings { li { (line(&finding.to_string())) } } }
+                    h1 : title;
+                    : self.totals();
+                    : self.origin();
+                    @ if !self.findings.is_empty() {
+                        h2 : "The card";
+                        ul { @ for finding in &self.findings { li : line(&finding.to_string()); } }
                     }
-                    h2 { "VRAM held, against the budget" }
-                    (timeline(self))
-                    @if self.counts.failed > 0 {
-                        h2 { "Failures" }
-                        @for result in self.results.iter().filter(|result| result.failed()) { (self.failure(result)) }
+                    h2 : "VRAM held, against the budget";
+                    : timeline(self);
+                    @ if self.counts.failed > 0 {
+                        h2 : "Failures";
+                        @ for result in self.results.iter().filter(|result| result.failed()) { : self.failure(result); }
                     }
-                    @if self.counts.expected_failures > 0 {
-                        h2 { "Expected failures" }
-                        ul.expected {
-                            @for result in &self.results {
-                                @if let Verdict::ExpectedFailure { reason, failure } = &result.verdict {
-                                    li { (line(&result.id)) " " (line(reason)) pre { "\n" (lines(failure)) } }
+                    @ if self.counts.expected_failures > 0 {
+                        h2 : "Expected failures";
+                        ul(class = "expected") {
+                            @ for result in &self.results {
+                                @ if let Verdict::ExpectedFailure { reason, failure } = &result.verdict {
+                                    li {
+                                        : line(&result.id); : " "; : line(reason);
+                                        pre { : "\n"; : lines(failure) }
+                                    }
                                 }
                             }
                         }
                     }
-                    h2 { "Tests" }
-                    (self.table())
+                    h2 : "Tests";
+                    : self.table();
                 }
             }
         };
-        page.into_string()
+        page.into_string().map_err(io::Error::other)
     }
 
-    fn totals(&self) -> Markup {
+    fn totals(&self) -> Box<dyn RenderBox> {
         let Counts {
             passed,
             expected_failures,
@@ -73,57 +78,61 @@ impl Summary {
             skipped,
             blocked,
         } = self.counts;
-        html! {
+        let (seconds, interrupted) = (self.seconds, self.interrupted);
+        box_html! {
             p {
-                (count(passed, Kind::Passed)) ", " (count(failed, Kind::Failed)) ", "
-                (count(skipped, Kind::Skipped)) ", " (count(blocked, Kind::Blocked))
-                (format!(" in {:.1} s", self.seconds))
-                @if expected_failures > 0 { "; " (expected_failures) " of the passed failed as expected" }
-                @if let Some(signal) = self.interrupted { "; ended by the user (signal " (signal) ")" }
+                : count(passed, Kind::Passed); : ", "; : count(failed, Kind::Failed); : ", ";
+                : count(skipped, Kind::Skipped); : ", "; : count(blocked, Kind::Blocked);
+                : format_args!(" in {seconds:.1} s");
+                @ if expected_failures > 0 { : "; "; : expected_failures; : " of the passed failed as expected"; }
+                @ if let Some(signal) = interrupted { : "; ended by the user (signal "; : signal; : ")"; }
             }
         }
     }
 
-    fn origin(&self) -> Markup {
-        html! {
+    fn origin(&self) -> Box<dyn RenderBox + '_> {
+        box_html! {
             dl {
-                @for (name, value) in self.origin.rows() {
-                    dt { (name.replace('_', " ")) } dd { code { (line(value)) } }
+                @ for (name, value) in self.origin.rows() {
+                    dt : name.replace('_', " ");
+                    dd { code : line(value); }
                 }
             }
         }
     }
 
-    fn failure(&self, result: &TestResult) -> Markup {
-        html! {
-            h3 { (line(&result.id)) }
-            p { (line(&result.verdict.to_string())) }
-            @if let Some(error) = &result.first_error { p { code { (line(error)) } } }
-            p { "Again: " code { (line(&result.reproduction(&self.command, &self.device))) } }
-            @if !result.output.is_empty() {
-                details { summary { "output" } pre { "\n" (lines(&result.output)) } }
+    fn failure<'a>(&'a self, result: &'a TestResult) -> Box<dyn RenderBox + 'a> {
+        box_html! {
+            h3 : line(&result.id);
+            p : line(&result.verdict.to_string());
+            @ if let Some(error) = &result.first_error { p { code : line(error); } }
+            p { : "Again: "; code : line(&result.reproduction(&self.command, &self.device)); }
+            @ if !result.output.is_empty() {
+                details { summary : "output"; pre { : "\n"; : lines(&result.output) } }
             }
         }
     }
 
-    fn table(&self) -> Markup {
-        html! {
+    fn table(&self) -> Box<dyn RenderBox + '_> {
+        box_html! {
             table {
                 thead {
-                    tr { th { "test" } th { "round" } th { "outcome" } th { "seconds" } th { "peak VRAM" } th { "launches" } }
+                    tr { th : "test"; th : "round"; th : "outcome"; th : "seconds"; th : "peak VRAM"; th : "launches"; }
                 }
                 tbody {
-                    @for result in &self.results {
+                    @ for result in &self.results {
                         tr {
-                            td { (line(&result.id)) }
-                            td.number { (result.round.saturating_add(1)) }
+                            td : line(&result.id);
+                            td(class = "number") : result.round.saturating_add(1);
                             td {
-                                span class=(class(result.verdict.kind())) { (line(&result.verdict.to_string())) }
-                                @for remark in result.remarks() { br; span.remark { (line(&remark)) } }
+                                span(class = class(result.verdict.kind())) : line(&result.verdict.to_string());
+                                @ for remark in result.remarks() { br; span(class = "remark") : line(&remark); }
                             }
-                            td.number { (format!("{:.2}", result.seconds)) }
-                            td.number { @if let Some(bytes) = result.peak_bytes { (format!("{bytes} B")) } }
-                            td.number { (result.launches) }
+                            td(class = "number") : format_args!("{:.2}", result.seconds);
+                            td(class = "number") {
+                                @ if let Some(bytes) = result.peak_bytes { : bytes; : " B"; }
+                            }
+                            td(class = "number") : result.launches;
                         }
                     }
                 }
@@ -133,9 +142,9 @@ impl Summary {
 }
 
 /// A number with its name, in the colour of the name unless there is none of it.
-fn count(number: usize, kind: Kind) -> Markup {
+fn count(number: usize, kind: Kind) -> Box<dyn RenderBox> {
     let name = class(kind);
-    html! { span class=[(number > 0).then_some(name)] { (number) " " (name) } }
+    box_html! { span(class? = (number > 0).then_some(name)) { : number; : " "; : name } }
 }
 
 fn class(kind: Kind) -> &'static str {

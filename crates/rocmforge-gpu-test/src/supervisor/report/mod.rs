@@ -301,7 +301,7 @@ impl Summary {
         let [json, junit, html] = REPORTS;
         folder.write(json, &serde_json::to_vec_pretty(self)?)?;
         folder.write(junit, self.junit()?.as_bytes())?;
-        folder.write(html, self.html().as_bytes())?;
+        folder.write(html, self.html()?.as_bytes())?;
         Ok(())
     }
 

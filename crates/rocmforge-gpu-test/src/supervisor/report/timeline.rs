@@ -1,8 +1,8 @@
 //! Timeline of a run: what each test held of the card, against its budget, as a drawing.
 
-use super::Summary;
+use super::{Summary, TestResult};
 use crate::text;
-use maud::{Markup, html};
+use horrorshow::{RenderBox, box_html};
 use std::fmt::Write;
 
 const WIDTH: f64 = 960.0;
@@ -54,29 +54,49 @@ fn steps(points: impl Iterator<Item = (f64, f64)>) -> String {
 }
 
 /// The drawing; a sentence where no lease told anything.
-pub(super) fn timeline(summary: &Summary) -> Markup {
+pub(super) fn timeline(summary: &Summary) -> Box<dyn RenderBox + '_> {
     let Some(scale) = Scale::of(summary) else {
-        return html! { p { "No lease told what it held." } };
+        return box_html! { p : "No lease told what it held."; };
     };
-    let told = summary.results.iter().filter(|result| !result.samples.is_empty());
     let seconds = (scale.last - scale.first) as f64 / 1000.0;
-    html! {
-        svg viewBox=(format!("0 0 {WIDTH} {}", HEIGHT + BELOW)) role="img" aria-label="VRAM held by each test against its budget" {
-            @for part in 0..=4u64 {
-                @let bytes = scale.most / 4 * part;
-                @let y = format!("{:.1}", scale.y(bytes));
-                line class="grid" x1=(LEFT) x2=(WIDTH) y1=(y) y2=(y) {}
-                text x=(LEFT - 6.0) y=(y) text-anchor="end" { (mebibytes(bytes)) }
+    let label = "VRAM held by each test against its budget";
+    box_html! {
+        svg(viewBox = format_args!("0 0 {WIDTH} {}", HEIGHT + BELOW), role = "img", aria-label = label) {
+            @ for part in 0..=4u64 { : grid_line(&scale, scale.most / 4 * part); }
+            @ for result in summary.results.iter().filter(|result| !result.samples.is_empty()) {
+                : lines_of(&scale, result);
             }
-            @for result in told {
-                @let held = result.samples.iter().map(|sample| (scale.x(sample.at), scale.y(sample.held)));
-                @let budget = result.samples.iter().map(|sample| (scale.x(sample.at), scale.y(sample.budget)));
-                path class="budget" d=(steps(budget)) { title { (text::line(&result.id)) ": budget" } }
-                path class="held" d=(steps(held)) { title { (text::line(&result.id)) ": held" } }
-            }
-            text x=(LEFT) y=(HEIGHT + BELOW - 6.0) { "0 s" }
-            text x=(WIDTH) y=(HEIGHT + BELOW - 6.0) text-anchor="end" { (format!("{seconds:.1} s")) }
+            text(x = LEFT, y = HEIGHT + BELOW - 6.0) : "0 s";
+            text(x = WIDTH, y = HEIGHT + BELOW - 6.0, text-anchor = "end") : format_args!("{seconds:.1} s");
         }
+    }
+}
+
+fn grid_line(scale: &Scale, bytes: u64) -> Box<dyn RenderBox> {
+    let y = format!("{:.1}", scale.y(bytes));
+    box_html! {
+        line(class = "grid", x1 = LEFT, x2 = WIDTH, y1 = &y, y2 = &y);
+        text(x = LEFT - 6.0, y = &y, text-anchor = "end") : mebibytes(bytes);
+    }
+}
+
+/// What a test held, and its budget.
+fn lines_of<'a>(scale: &Scale, result: &'a TestResult) -> Box<dyn RenderBox + 'a> {
+    let budget = steps(
+        result
+            .samples
+            .iter()
+            .map(|sample| (scale.x(sample.at), scale.y(sample.budget))),
+    );
+    let held = steps(
+        result
+            .samples
+            .iter()
+            .map(|sample| (scale.x(sample.at), scale.y(sample.held))),
+    );
+    box_html! {
+        path(class = "budget", d = budget) { title { : text::line(&result.id); : ": budget" } }
+        path(class = "held", d = held) { title { : text::line(&result.id); : ": held" } }
     }
 }
 
