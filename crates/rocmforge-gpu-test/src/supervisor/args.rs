@@ -1,7 +1,7 @@
 //! Options of a run.
 
 use super::containment::Kind;
-use super::device::Device;
+use rocmforge_machine::DeviceName;
 use std::path::PathBuf;
 
 /// Options of a run of GPU tests.
@@ -10,11 +10,11 @@ pub struct Args {
     /// Where to run: `sim` (a simulated gfx1100), `sim:gfx1201`, or a real card: `hip:<PCI address or index>` or
     /// `nvidia:<PCI address or index>`.
     #[arg(long, default_value = "sim")]
-    pub(super) device: Device,
+    pub(super) device: DeviceName,
     /// Runs the same tests on this device too, and compares every buffer that they compare: bit for bit, or within the
     /// tolerance of the test.
     #[arg(long)]
-    pub(super) against: Option<Device>,
+    pub(super) against: Option<DeviceName>,
     /// Runs only the tests whose `crate::test` name contains this.
     #[arg(long)]
     pub(super) filter: Option<String>,

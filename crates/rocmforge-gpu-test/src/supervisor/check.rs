@@ -2,39 +2,48 @@
 
 use super::Supervisor;
 use super::device::Device;
+use super::escalation::Grace;
 use super::examine::examine;
-use super::preflight::{Finding, WITHOUT_CWSR};
+use super::plan::Plan;
+use super::preflight::WITHOUT_CWSR;
 use super::verdict::TestGpuError;
+use crate::CAREFUL_VARIABLE;
+use crate::bundle::Contents;
+use rocmforge_machine::DeviceName;
 use std::time::Duration;
 
 /// Seconds that a test may take unless the user says otherwise.
 const DEADLINE: u64 = 300;
-
-/// A device that may be used, and how.
-pub(super) struct Checked {
-    pub(super) device: Device,
-    pub(super) findings: Vec<Finding>,
-    pub(super) careful: bool,
-    pub(super) deadline: Duration,
-}
+/// Time that a test may stand still.
+const SILENCE: Duration = Duration::from_secs(30);
 
 impl Supervisor<'_> {
-    /// Looks whether a device may be used, and says what should be known of it.
-    pub(super) fn check(&self, device: &Device) -> Result<Checked, TestGpuError> {
-        let device = device.clone().resolve(&self.sysfs, &self.machine)?;
-        let mut checked = Checked {
-            deadline: Duration::from_secs(self.args.deadline.unwrap_or(DEADLINE)),
-            findings: Vec::new(),
-            careful: false,
-            device,
-        };
-        let examined = examine(&checked.device, &self.sysfs, &self.machine, self.consent())?;
+    /// Looks whether a device may be used, and plans a run on it: every test once, reported in the folder of reports.
+    pub(super) fn check(&self, name: DeviceName) -> Result<Plan, TestGpuError> {
+        let device = Device::find(name, &self.sysfs, &self.machine)?;
+        let examined = examine(&device, &self.sysfs, &self.machine, self.consent())?;
+        let mut deadline = Duration::from_secs(self.args.deadline.unwrap_or(DEADLINE));
         if examined.without_cwsr {
-            checked.deadline = self.deadline_without_cwsr(checked.deadline)?;
+            deadline = self.deadline_without_cwsr(deadline)?;
         }
-        checked.findings = examined.findings;
-        checked.careful = examined.careful;
-        Ok(checked)
+        let mut environment = device.environment();
+        environment.extend(self.bundle.iter().map(Contents::environment));
+        if examined.careful {
+            environment.push((CAREFUL_VARIABLE, "1".to_owned()));
+        }
+        Ok(Plan {
+            device,
+            findings: examined.findings,
+            careful: examined.careful,
+            deadline,
+            silence: SILENCE,
+            grace: Grace::default(),
+            environment,
+            wanted_jobs: None,
+            repeat: 1,
+            recorded: false,
+            directory: self.directory.clone(),
+        })
     }
 
     fn deadline_without_cwsr(&self, wanted: Duration) -> Result<Duration, TestGpuError> {

@@ -1,30 +1,26 @@
-//! Device of a run, as `--device` names it.
+//! Device of a run: what `--device` names, found on this machine.
 
 use super::nvidia;
 use crate::lock;
 use rocmforge_machine::sysfs::{Machine, Sysfs};
-use rocmforge_machine::{DeviceName, DeviceNameError};
+use rocmforge_machine::{CardName, DeviceName};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
-/// A device as `--device` names it ([`DeviceName`]).
+/// A device of this machine. It is made of a [`DeviceName`] by [`Device::find`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Device {
     /// A fresh simulated card for each test: a gfx1100, or of this instruction set.
     Sim(Option<&'static str>),
-    /// An AMD card by PCI address or index.
+    /// An AMD card, by its PCI address.
     Hip(String),
-    /// An NVIDIA card by PCI address or index, in the order of the addresses.
+    /// An NVIDIA card, by its PCI address.
     Nvidia(String),
 }
 
 /// Why a device cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DeviceError {
-    /// The name is none of the known forms.
-    #[error(transparent)]
-    Name(#[from] DeviceNameError),
     /// There is no such card here.
     #[error("no {vendor} card {wanted:?} here; found: {found}. `doctor` says more")]
     NoSuchCard {
@@ -35,18 +31,6 @@ pub enum DeviceError {
         /// Addresses of the cards that are there.
         found: String,
     },
-}
-
-impl FromStr for Device {
-    type Err = DeviceError;
-
-    fn from_str(text: &str) -> Result<Self, DeviceError> {
-        Ok(match text.parse()? {
-            DeviceName::Sim(processor) => Self::Sim(processor),
-            DeviceName::Hip(card) => Self::Hip(card.to_string()),
-            DeviceName::Nvidia(card) => Self::Nvidia(card.to_string()),
-        })
-    }
 }
 
 impl fmt::Display for Device {
@@ -95,7 +79,7 @@ impl Device {
         wanted.unwrap_or(usual).max(1)
     }
 
-    /// The card's PCI address, of a real one that is [resolved](Self::resolve).
+    /// The PCI address of a real card.
     pub fn pci(&self) -> Option<&str> {
         match self {
             Self::Sim(_) => None,
@@ -103,21 +87,30 @@ impl Device {
         }
     }
 
-    /// Looks whether the device is there, without opening it, and names a card by its PCI address.
+    /// It was found, and is not there any more.
+    pub(super) fn missing(&self, vendor: &'static str) -> DeviceError {
+        DeviceError::NoSuchCard {
+            vendor,
+            wanted: self.card_key(),
+            found: "not any more".to_owned(),
+        }
+    }
+
+    /// The device of that name, without opening it. HIP counts its cards in the order of KFD's nodes; NVIDIA's are counted in the
+    /// order of their addresses.
     ///
     /// # Errors
     ///
     /// [`DeviceError::NoSuchCard`].
-    pub fn resolve(self, sysfs: &Sysfs, machine: &Machine) -> Result<Self, DeviceError> {
-        match self {
-            Self::Sim(_) => Ok(self),
-            Self::Hip(wanted) => {
+    pub fn find(name: DeviceName, sysfs: &Sysfs, machine: &Machine) -> Result<Self, DeviceError> {
+        match name {
+            DeviceName::Sim(processor) => Ok(Self::Sim(processor)),
+            DeviceName::Hip(wanted) => {
                 let cards: Vec<&str> = machine.amd_cards().filter_map(|card| card.pci.as_deref()).collect();
-                // HIP numbers its devices in the order of KFD's nodes.
                 let order: Vec<&str> = machine.nodes.iter().map(|node| node.pci.as_str()).collect();
                 one_of("AMD", wanted, &order, &cards).map(Self::Hip)
             }
-            Self::Nvidia(wanted) => {
+            DeviceName::Nvidia(wanted) => {
                 let cards = nvidia::cards(sysfs, machine);
                 let cards: Vec<&str> = cards.iter().map(|card| card.pci.as_str()).collect();
                 one_of("NVIDIA", wanted, &cards, &cards).map(Self::Nvidia)
@@ -127,18 +120,21 @@ impl Device {
 }
 
 /// The address among `cards` that `wanted` names: itself, or by its place in `order`.
-fn one_of(vendor: &'static str, wanted: String, order: &[&str], cards: &[&str]) -> Result<String, DeviceError> {
-    let by_index = wanted.parse::<usize>().ok().and_then(|index| order.get(index).copied());
-    let pci = by_index.unwrap_or(&wanted);
-    if cards.contains(&pci) {
-        return Ok(pci.to_owned());
-    }
-    let found = if cards.is_empty() {
-        "none".to_owned()
-    } else {
-        cards.join(", ")
+fn one_of(vendor: &'static str, wanted: CardName, order: &[&str], cards: &[&str]) -> Result<String, DeviceError> {
+    let pci = match wanted {
+        CardName::Index(index) => order.get(index as usize).map(|&pci| pci.to_owned()),
+        CardName::Pci(pci) => Some(pci.to_string()),
     };
-    Err(DeviceError::NoSuchCard { vendor, wanted, found })
+    let there = pci.filter(|pci| cards.contains(&pci.as_str()));
+    there.ok_or_else(|| DeviceError::NoSuchCard {
+        vendor,
+        wanted: wanted.to_string(),
+        found: if cards.is_empty() {
+            "none".to_owned()
+        } else {
+            cards.join(", ")
+        },
+    })
 }
 
 #[cfg(test)]
@@ -146,31 +142,27 @@ mod tests {
     use super::*;
     use crate::fixture::{H200, Tree};
 
-    fn resolve(device: Device, tree: &Tree) -> Result<Device, DeviceError> {
+    fn find(name: &str, tree: &Tree) -> Result<Device, DeviceError> {
         let sysfs = Sysfs::at(tree.path());
-        device.resolve(&sysfs, &sysfs.machine())
+        Device::find(name.parse().unwrap(), &sysfs, &sysfs.machine())
     }
 
     #[test]
-    fn names_are_parsed_or_refused() {
-        assert_eq!("sim".parse(), Ok(Device::Sim(None)));
-        assert_eq!("sim:gfx1201".parse(), Ok(Device::Sim(Some("gfx1201"))));
-        assert_eq!(Device::Sim(Some("gfx1201")).to_string(), "sim:gfx1201");
-        assert_eq!("hip:0000:0A:00.0".parse(), Ok(Device::Hip("0000:0a:00.0".to_owned())));
-        let nvidia = Device::Nvidia("0000:0a:00.0".to_owned());
-        assert_eq!(nvidia.to_string().parse(), Ok(nvidia));
-        for wrong in ["", "hip:", "nvidia:", "nvidia", "cuda:0", "sim:1", "sim:gfx942", "hip"] {
-            let error = wrong.parse::<DeviceName>().unwrap_err();
-            assert_eq!(wrong.parse::<Device>(), Err(DeviceError::Name(error)));
+    fn a_device_is_shown_by_a_name_that_finds_it() {
+        for device in [
+            Device::Sim(None),
+            Device::Sim(Some("gfx1201")),
+            Device::Hip("0000:03:00.0".to_owned()),
+        ] {
+            assert_eq!(find(&device.to_string(), &Tree::headless()), Ok(device));
         }
     }
 
     #[test]
-    fn a_card_is_found_by_its_address() {
+    fn a_card_is_found_by_its_address_or_index() {
         let device = Device::Hip("0000:03:00.0".to_owned());
         assert_eq!(device.pci(), Some("0000:03:00.0"));
-        assert_eq!(resolve(device.clone(), &Tree::headless()), Ok(device));
-        assert_eq!(resolve(Device::Sim(None), &Tree::new()), Ok(Device::Sim(None)));
+        assert_eq!(find("hip:0", &Tree::headless()), Ok(device));
         assert_eq!(Device::Sim(None).pci(), None);
     }
 
@@ -179,7 +171,7 @@ mod tests {
         let tree = Tree::headless()
             .nvidia(0, "0000:0a:00.0", 0x0300)
             .nvidia(1, H200, 0x0302);
-        let found = |wanted: &str| resolve(Device::Nvidia(wanted.to_owned()), &tree);
+        let found = |wanted: &str| find(&format!("nvidia:{wanted}"), &tree);
         let first = Device::Nvidia(H200.to_owned());
         assert_eq!(found("0"), Ok(first.clone()));
         assert_eq!(found(H200), Ok(first));
@@ -189,13 +181,13 @@ mod tests {
             refused.contains("no NVIDIA card \"0000:03:00.0\" here; found: 0000:06:00.0, 0000:0a:00.0"),
             "{refused}"
         );
-        let none = resolve(Device::Nvidia("0".to_owned()), &Tree::headless()).unwrap_err();
+        let none = find("nvidia:0", &Tree::headless()).unwrap_err();
         assert!(none.to_string().contains("found: none"), "{none}");
     }
 
     #[test]
     fn a_card_that_is_not_there_is_refused_with_those_that_are() {
-        let refused = resolve(Device::Hip("7".to_owned()), &Tree::headless());
+        let refused = find("hip:7", &Tree::headless());
         let expected = DeviceError::NoSuchCard {
             vendor: "AMD",
             wanted: "7".to_owned(),

@@ -18,22 +18,18 @@ pub struct Examined {
     pub without_cwsr: bool,
 }
 
-/// Looks whether a [resolved](Device::resolve) device may be used, and says what should be known of it.
+/// Looks whether a device may be used, and says what should be known of it.
 ///
 /// # Errors
 ///
-/// [`TestGpuError::Refused`] with what speaks against it.
-///
-/// # Panics
-///
-/// If the device is not resolved.
+/// [`TestGpuError::Refused`] with what speaks against it, [`NoSuchCard`](super::DeviceError::NoSuchCard) if it is not in `machine`.
 pub fn examine(device: &Device, sysfs: &Sysfs, machine: &Machine, consent: Consent) -> Result<Examined, TestGpuError> {
     match device {
         Device::Sim(_) => Ok(Examined::default()),
         Device::Hip(pci) => {
             let mut cards = machine.amd_cards();
             let card = cards.find(|card| card.pci.as_ref() == Some(pci));
-            let card = card.expect("a resolved card is there");
+            let card = card.ok_or_else(|| device.missing("AMD"))?;
             let facts = Facts::look(sysfs, machine, card, quarantine(sysfs, pci).read());
             Ok(Examined {
                 findings: judged(facts.findings(consent))?,
@@ -44,7 +40,7 @@ pub fn examine(device: &Device, sysfs: &Sysfs, machine: &Machine, consent: Conse
         Device::Nvidia(pci) => {
             let cards = nvidia::cards(sysfs, machine);
             let card = cards.iter().find(|card| card.pci == *pci);
-            let card = card.expect("a resolved card is there");
+            let card = card.ok_or_else(|| device.missing("NVIDIA"))?;
             let facts = NvidiaFacts::look(sysfs, machine, card, quarantine(sysfs, pci).read());
             // A driver that files speak against is not asked.
             let facts = match facts.is_refused() || !sysfs.is_host() {

@@ -1,9 +1,7 @@
 //! Planted faults on the device: each must end as it should, the next test must work, the card's memory must come back.
 
-use super::check::Checked;
-use super::device_run::{LOGS, logs_of};
 use super::discover::{Discovery, Test, in_bundle};
-use super::plan::Plan;
+use super::plan::{LOGS, Plan, logs_of};
 use super::report::folder::ReportFolder;
 use super::report::{TestResult, Verdict};
 use super::{Supervisor, TestGpuError};
@@ -11,7 +9,6 @@ use crate::Outcome;
 use crate::text::line;
 use rocmforge_memory::Bytes;
 use serde::Serialize;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -82,8 +79,9 @@ struct Report {
 }
 
 impl Supervisor<'_> {
-    /// Plants each fault, and reports under `directory`.
-    pub(super) fn faults(&self, checked: &Checked, directory: &Path) -> Outcome {
+    /// Plants each fault, one at a time, and reports.
+    pub(super) fn faults(&self, plan: &Plan) -> Outcome {
+        let directory = plan.directory.as_path();
         // Before the tests are built, which takes long.
         ReportFolder::check(directory, &[FAULTS])?;
         let discovery = Discovery {
@@ -101,26 +99,26 @@ impl Supervisor<'_> {
             .list(&binaries)
             .map_err(|error| self.unless_interrupted(error.into()))?;
         let planted = order(tests)?;
-        let lock = self.lock(&checked.device)?;
+        let lock = self.lock(&plan.device)?;
         let runs = planted.faults.iter().map(|(test, _)| test).chain([&planted.healthy]);
         let files = runs.flat_map(|test| logs_of(&test.id(), 0)).chain([FAULTS.to_owned()]);
         let mut folder = ReportFolder::claim(directory, &[LOGS], files)?;
-        let plan = Plan {
-            logs: directory.join(LOGS),
-            ..self.plan(checked)
+        let one_at_a_time = Plan {
+            wanted_jobs: Some(1),
+            ..plan.clone()
         };
-        let mut runner = self.runner(checked, plan, Arc::new(lock));
+        let mut runner = self.runner(one_at_a_time, Arc::new(lock));
         let mut run = |test: &Test, deadline: Duration| {
             runner.plan.deadline = deadline;
-            runner.run(std::slice::from_ref(test), 1, |_| {}).remove(0)
+            runner.run(std::slice::from_ref(test), |_| {}).remove(0)
         };
         let mut reports = Vec::new();
         for (test, ends) in &planted.faults {
-            let before = self.memory_of(&checked.device);
+            let before = self.memory_of(&plan.device);
             let deadline = if matches!(ends, Ends::Well) { SOUND } else { FAULTY };
-            let result = run(test, deadline.min(checked.deadline));
-            let next = run(&planted.healthy, checked.deadline);
-            let after = before.and_then(|before| self.memory_returned(checked, before));
+            let result = run(test, deadline.min(plan.deadline));
+            let next = run(&planted.healthy, plan.deadline);
+            let after = before.and_then(|before| self.memory_returned(plan, before));
             reports.push(judge(&result, ends, &next, before.zip(after)));
             if let Some(report) = reports.last() {
                 tell!("{report}");
@@ -149,10 +147,10 @@ impl Supervisor<'_> {
     }
 
     /// The card's memory in use as soon as it is back to `before`, or after some time.
-    fn memory_returned(&self, checked: &Checked, before: Bytes) -> Option<Bytes> {
+    fn memory_returned(&self, plan: &Plan, before: Bytes) -> Option<Bytes> {
         let start = Instant::now();
         loop {
-            let used = self.memory_of(&checked.device)?;
+            let used = self.memory_of(&plan.device)?;
             if used <= before.saturating_add(GRANULES) || start.elapsed() >= RETURN {
                 return Some(used);
             }
@@ -161,7 +159,7 @@ impl Supervisor<'_> {
     }
 }
 
-/// The tests in the order of the plan.
+/// The tests in the order of [`PLANTED`].
 struct Order {
     faults: Vec<(Test, &'static Ends)>,
     healthy: Test,

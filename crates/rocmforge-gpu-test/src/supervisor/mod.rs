@@ -60,10 +60,9 @@ use crate::Outcome;
 use crate::bundle::Contents;
 use crate::workspace::Workspace;
 use against::{Comparison, Run};
-use check::Checked;
-use device_run::{BUFFERS, Phase};
 use discover::{Discovery, Test};
 use interrupt::Interrupt;
+use plan::Plan;
 pub use preflight::Consent;
 use process_tree::ProcessTree;
 use quarantine::QuarantineFile;
@@ -173,54 +172,50 @@ impl Supervisor<'_> {
         if self.args.everything {
             return self.everything();
         }
-        let device = self.check(&self.args.device)?;
+        let plan = self.check(self.args.device)?;
         if self.args.faults {
-            return self.faults(&device, &self.directory);
+            return self.faults(&plan);
         }
-        let against = self
-            .args
-            .against
-            .as_ref()
-            .map(|device| self.check(device))
-            .transpose()?;
+        let against = self.args.against.map(|device| self.check(device)).transpose()?;
         // Before the tests are built, which takes long.
         ReportFolder::check(&self.directory, &REPORTS)?;
         let tests = self.tests()?;
 
-        let phase = Phase {
-            jobs: self.args.jobs,
+        let plan = Plan {
+            wanted_jobs: self.args.jobs,
             repeat: self.args.repeat,
-            ..Phase::new(&self.directory)
+            ..plan
         };
         match against {
-            Some(other) => self.compared(&device, &other, &tests, &phase),
-            None => self.verdict(&self.run_on(&device, &tests, &phase)?, &self.directory),
+            Some(other) => self.compared(&plan, &other, &tests),
+            None => self.verdict(&self.run_on(&plan, &tests)?, &self.directory),
         }
     }
 
-    /// Runs the tests on one device and on another, and compares what they computed.
-    fn compared(&self, device: &Checked, other: &Checked, tests: &[Test], phase: &Phase<'_>) -> Outcome {
-        let directory = phase.directory;
-        let phase = Phase {
+    /// Runs the tests on one device, and as often and as many at a time on another, and compares what they computed.
+    fn compared(&self, plan: &Plan, other: &Plan, tests: &[Test]) -> Outcome {
+        let plan = Plan {
             recorded: true,
-            ..*phase
+            ..plan.clone()
         };
-        let results = self.run_on(device, tests, &phase)?;
-        let beside = report::folder::within(directory, "against")?;
-        let others = self.run_on(
-            other,
-            tests,
-            &Phase {
-                directory: &beside,
-                ..phase
-            },
+        let results = self.run_on(&plan, tests)?;
+        let beside = Plan {
+            wanted_jobs: plan.wanted_jobs,
+            repeat: plan.repeat,
+            recorded: true,
+            directory: report::folder::within(&plan.directory, "against")?,
+            ..other.clone()
+        };
+        let others = self.run_on(&beside, tests)?;
+        let comparison = Comparison::new(
+            &Run::of(&results, &plan.directory),
+            &Run::of(&others, &beside.directory),
         )?;
-        let comparison = Comparison::new(&Run::of(&results, directory), &Run::of(&others, &beside))?;
-        comparison.write_json(directory)?;
-        let report = directory.join(against::COMPARISON);
+        comparison.write_json(&plan.directory)?;
+        let report = plan.directory.join(against::COMPARISON);
         say!("{}", comparison.to_string().trim_end());
-        self.verdict(&results, directory)?;
-        self.verdict(&others, &beside)?;
+        self.verdict(&results, &plan.directory)?;
+        self.verdict(&others, &beside.directory)?;
         verdict::agreement(&comparison, &results.device, &others.device, &report)
     }
 
@@ -297,7 +292,7 @@ impl<'a> Run<'a> {
         Self {
             device: summary.device.clone(),
             results: &summary.results,
-            buffers: directory.join(BUFFERS),
+            buffers: plan::buffers_in(directory),
         }
     }
 }

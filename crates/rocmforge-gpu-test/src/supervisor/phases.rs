@@ -3,7 +3,7 @@
 
 use super::discover::Test;
 use super::report::folder::{self, ReportFolder};
-use super::{Phase, Supervisor, TestGpuError, verdict};
+use super::{Plan, Supervisor, TestGpuError};
 use crate::Outcome;
 use crate::bundle::Contents;
 use crate::workspace::PhaseContext;
@@ -33,7 +33,11 @@ struct Done {
 impl Supervisor<'_> {
     /// Runs all phases, whatever becomes of each, and reports under the folder of reports.
     pub(super) fn everything(&self) -> Outcome {
-        let device = self.check(&self.args.device)?;
+        let usual = self.check(self.args.device)?;
+        let at = |directory: &Path| Plan {
+            directory: directory.to_owned(),
+            ..usual.clone()
+        };
         let tests = self.tests()?;
         let threads: Vec<Test> = tests
             .iter()
@@ -65,38 +69,26 @@ impl Supervisor<'_> {
             folder.write(EVERYTHING, &serde_json::to_vec_pretty(&done)?)?;
             Ok(())
         };
-        phase("serial", &|directory| match &self.args.against {
-            Some(other) => {
-                let other = self.check(other)?;
-                self.compared(&device, &other, &tests, &Phase::new(directory))
-            }
-            None => self.one(&device, &tests, &Phase::new(directory)),
+        phase("serial", &|directory| match self.args.against {
+            Some(other) => self.compared(&at(directory), &self.check(other)?, &tests),
+            None => self.one(&at(directory), &tests),
         })?;
         phase("processes", &|directory| {
-            let jobs = Some(self.args.jobs.unwrap_or(PROCESSES));
-            let repeat = self.args.rounds;
-            self.one(
-                &device,
-                &tests,
-                &Phase {
-                    jobs,
-                    repeat,
-                    ..Phase::new(directory)
-                },
-            )
+            let plan = Plan {
+                wanted_jobs: Some(self.args.jobs.unwrap_or(PROCESSES)),
+                repeat: self.args.rounds,
+                ..at(directory)
+            };
+            self.one(&plan, &tests)
         })?;
         phase("threads", &|directory| {
-            let repeat = REPEATS;
-            self.one(
-                &device,
-                &threads,
-                &Phase {
-                    repeat,
-                    ..Phase::new(directory)
-                },
-            )
+            let plan = Plan {
+                repeat: REPEATS,
+                ..at(directory)
+            };
+            self.one(&plan, &threads)
         })?;
-        phase("faults", &|directory| self.faults(&device, directory))?;
+        phase("faults", &|directory| self.faults(&at(directory)))?;
         if let Some(bundle) = &self.bundle {
             for name in self.workspace.phases() {
                 phase(name, &|directory| {
@@ -105,7 +97,7 @@ impl Supervisor<'_> {
                     let outcome = self.workspace.run_phase(
                         name,
                         &PhaseContext {
-                            device: &device.device,
+                            device: &usual.device,
                             bundle,
                             directory,
                             allow_display_gpu: self.args.allow_display_gpu,
@@ -128,8 +120,7 @@ impl Supervisor<'_> {
         worst.map_or(Ok(()), Err)
     }
 
-    fn one(&self, device: &super::check::Checked, tests: &[Test], phase: &Phase<'_>) -> Outcome {
-        let summary = self.run_on(device, tests, phase)?;
-        verdict::verdict(&summary, self.args.require_gpu, self.args.min_executed, phase.directory)
+    fn one(&self, plan: &Plan, tests: &[Test]) -> Outcome {
+        self.verdict(&self.run_on(plan, tests)?, &plan.directory)
     }
 }

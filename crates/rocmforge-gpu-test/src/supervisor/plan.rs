@@ -1,11 +1,29 @@
-//! Plan of a run: what does not change while its tests run.
+//! Plan of a run on one device: what does not change while its tests run.
 
+use super::against::{self, COMPARISON};
+use super::device::Device;
+use super::discover::Test;
 use super::escalation::Grace;
-use std::path::PathBuf;
+use super::preflight::Finding;
+use super::report::folder::ReportFolder;
+use super::report::{FolderError, REPORTS};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How the tests of a run are run.
+/// The folder of the tests' output and records.
+pub(super) const LOGS: &str = "logs";
+/// The folder of recorded buffers.
+const BUFFERS: &str = "buffers";
+
+/// The device of a run, how its tests are run, and where they are reported.
+#[derive(Clone, Debug)]
 pub(crate) struct Plan {
+    /// The device, which may be used.
+    pub(crate) device: Device,
+    /// What is worth knowing of it.
+    pub(crate) findings: Vec<Finding>,
+    /// It drives a display, or its driver cannot take a kernel off it: one test at a time.
+    pub(crate) careful: bool,
     /// Time a test may take.
     pub(crate) deadline: Duration,
     /// Time that a test whose lease has been heard may be silent, and then stand still.
@@ -14,10 +32,57 @@ pub(crate) struct Plan {
     pub(crate) grace: Grace,
     /// Variables of the tests' processes.
     pub(crate) environment: Vec<(&'static str, String)>,
-    /// Where the tests' output and records go.
-    pub(crate) logs: PathBuf,
-    /// Where tests record the buffers they compare, if they are to.
-    pub(crate) buffers: Option<PathBuf>,
+    /// Tests at a time, if the user says so.
+    pub(crate) wanted_jobs: Option<usize>,
+    /// How often every test runs.
+    pub(crate) repeat: u32,
+    /// Whether the buffers that tests compare are kept.
+    pub(crate) recorded: bool,
+    /// Where the run is reported.
+    pub(crate) directory: PathBuf,
+}
+
+impl Plan {
     /// Tests at a time.
-    pub(crate) jobs: usize,
+    pub(crate) fn jobs(&self) -> usize {
+        if self.careful {
+            1
+        } else {
+            self.device.jobs(self.wanted_jobs)
+        }
+    }
+
+    /// Where the tests' output and records go.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.directory.join(LOGS)
+    }
+
+    /// Where tests record the buffers they compare, if they are to.
+    pub(crate) fn buffers(&self) -> Option<PathBuf> {
+        self.recorded.then(|| buffers_in(&self.directory))
+    }
+
+    /// Takes the folder for everything that these tests will write.
+    pub(super) fn claim(&self, tests: &[Test]) -> Result<ReportFolder, FolderError> {
+        let rounds = || (0..self.repeat).flat_map(|round| tests.iter().map(move |test| (test.id(), round)));
+        let mut files: Vec<String> = REPORTS.map(str::to_owned).into();
+        files.extend(rounds().flat_map(|(id, round)| logs_of(&id, round)));
+        if self.recorded {
+            let buffers = |(id, round): (String, u32)| against::file(Path::new(BUFFERS), &id, round);
+            files.extend(rounds().map(|run| buffers(run).display().to_string()));
+            files.push(COMPARISON.to_owned());
+        }
+        let folders = if self.recorded { &[LOGS, BUFFERS][..] } else { &[LOGS] };
+        ReportFolder::claim(&self.directory, folders, files)
+    }
+}
+
+/// The files of one run of a test: its output, and its records.
+pub(super) fn logs_of(id: &str, round: u32) -> [String; 2] {
+    ["log", "jsonl"].map(|kind| format!("{LOGS}/{}.{round}.{kind}", against::file_name(id)))
+}
+
+/// The buffers that the tests reported in `directory` recorded.
+pub(super) fn buffers_in(directory: &Path) -> PathBuf {
+    directory.join(BUFFERS)
 }

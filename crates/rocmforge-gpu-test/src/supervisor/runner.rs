@@ -29,13 +29,13 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// Runs every test `repeat` times and returns a result for each; `seen` is shown them as they come.
-    pub(crate) fn run(&self, tests: &[Test], repeat: u32, mut seen: impl FnMut(&TestResult)) -> Vec<TestResult> {
-        let rounds = (0..repeat).flat_map(|round| tests.iter().map(move |test| (round, test)));
+    /// Runs every test as often as planned and returns a result for each; `seen` is shown them as they come.
+    pub(crate) fn run(&self, tests: &[Test], mut seen: impl FnMut(&TestResult)) -> Vec<TestResult> {
+        let rounds = (0..self.plan.repeat).flat_map(|round| tests.iter().map(move |test| (round, test)));
         let queue: Mutex<VecDeque<(u32, &Test)>> = Mutex::new(rounds.collect());
         let (send, receive) = mpsc::channel();
         let mut results = std::thread::scope(|scope| {
-            for _ in 0..self.plan.jobs {
+            for _ in 0..self.plan.jobs() {
                 let (send, queue) = (send.clone(), &queue);
                 scope.spawn(move || {
                     while let Some((round, test)) = { queue.lock().expect("no worker panics").pop_front() } {

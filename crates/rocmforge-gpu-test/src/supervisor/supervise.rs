@@ -32,7 +32,7 @@ impl Runner {
     /// Runs one test and says how it ended.
     pub(super) fn supervise(&self, test: &Test, round: u32) -> io::Result<TestResult> {
         let stem = format!("{}.{round}", against::file_name(&test.id()));
-        let log = self.plan.logs.join(format!("{stem}.log"));
+        let log = self.plan.logs().join(format!("{stem}.log"));
         let mut result = TestResult::new(test.id(), round);
         if test.ignored {
             result.verdict = Verdict::Skipped {
@@ -51,9 +51,9 @@ impl Runner {
             ])
             .current_dir(&test.binary.directory);
         command.envs(self.plan.environment.iter().map(|(name, value)| (name, value)));
-        let mut records = OwnFile::make(&self.plan.logs.join(format!("{stem}.jsonl")))?;
+        let mut records = OwnFile::make(&self.plan.logs().join(format!("{stem}.jsonl")))?;
         command.env(REPORT_VARIABLE, records.path());
-        if let Some(folder) = &self.plan.buffers {
+        if let Some(folder) = &self.plan.buffers() {
             command.env(BUFFERS_VARIABLE, against::file(folder, &test.id(), round));
         }
         self.lock.pass_to(&mut command).map_err(io::Error::other)?;
@@ -108,7 +108,7 @@ impl Runner {
         let leader = running.process.id();
         let leftovers = self
             .process_tree
-            .end_leftovers(mark, &running.process, self.plan.jobs == 1, LEFTOVERS);
+            .end_leftovers(mark, &running.process, self.plan.jobs() == 1, LEFTOVERS);
         match running.process.reap()? {
             Some(status) => ending.exited(status),
             None => ending = Ending::Stuck(format!("process {leader} cannot be killed")),

@@ -15,6 +15,7 @@ use rocmforge_gpu_test::lock::{CardLock, LockError};
 use rocmforge_gpu_test::supervisor::{Consent, Device, examine};
 use rocmforge_gpu_test::workspace::Workspace;
 use rocmforge_gpu_test::{CAREFUL_VARIABLE, Outcome, say, tell};
+use rocmforge_machine::DeviceName;
 use rocmforge_machine::sysfs::Sysfs;
 use side::Side;
 use std::path::{Path, PathBuf};
@@ -67,7 +68,7 @@ enum What {
 struct Place {
     /// The card: `hip:<PCI address or index>` or `nvidia:<PCI address>`. `sim` rehearses, without times.
     #[arg(long)]
-    device: Device,
+    device: DeviceName,
     /// The program of the GPU benches, instead of building it.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
@@ -124,7 +125,7 @@ pub fn run(args: Args, workspace: &dyn Workspace) -> Outcome {
 pub fn everything(device: &Device, binary: PathBuf, out: &Path, allow_display_gpu: bool) -> Outcome {
     let measured = Measured::new(
         Place {
-            device: device.clone(),
+            device: device.to_string().parse()?,
             binary: Some(binary),
             bundle: None,
             out: Some(out.to_owned()),
@@ -169,7 +170,7 @@ impl Measured {
     fn new(place: Place, workspace: Option<&dyn Workspace>) -> Result<Self, Box<dyn std::error::Error>> {
         let sysfs = Sysfs::host();
         let machine = sysfs.machine();
-        let device = place.device.resolve(&sysfs, &machine)?;
+        let device = Device::find(place.device, &sysfs, &machine)?;
         let consent = Consent {
             display: place.allow_display_gpu,
             reset: false,

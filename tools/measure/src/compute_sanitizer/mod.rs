@@ -13,6 +13,7 @@ use rocmforge_gpu_test::lock::CardLock;
 use rocmforge_gpu_test::supervisor::{Device, TestBinary, build_plainly, given};
 use rocmforge_gpu_test::workspace::Workspace;
 use rocmforge_gpu_test::{Outcome, say, tell};
+use rocmforge_machine::DeviceName;
 use rocmforge_machine::sysfs::Sysfs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,7 @@ enum Part {
 pub struct Args {
     /// The card.
     #[arg(long, default_value = "nvidia:0")]
-    device: Device,
+    device: DeviceName,
     /// Only these tools.
     #[arg(long = "tool", value_enum)]
     tools: Vec<Tool>,
@@ -111,7 +112,7 @@ pub fn run(args: Args, workspace: &dyn Workspace) -> Outcome {
     std::fs::create_dir_all(&logs)?;
     let logs = logs.canonicalize()?;
     let sysfs = Sysfs::host();
-    let device = args.device.clone().resolve(&sysfs, &sysfs.machine())?;
+    let device = Device::find(args.device, &sysfs, &sysfs.machine())?;
     let directory = device.lock_directory(&logs);
     let lock = CardLock::acquire_on(&sysfs, &directory, &device.card_key(), PATIENCE, |_| {
         tell!("waiting for {device}: in use");

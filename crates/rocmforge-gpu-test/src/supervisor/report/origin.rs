@@ -139,7 +139,11 @@ mod tests {
 
     #[test]
     fn the_driver_of_a_card_is_known_by_files() {
-        let of = |device: &str, tree: &Tree| driver(&device.parse().unwrap(), &Sysfs::at(tree.path()));
+        let of = |device: &str, tree: &Tree| {
+            let sysfs = Sysfs::at(tree.path());
+            let device = Device::find(device.parse().unwrap(), &sysfs, &sysfs.machine()).unwrap();
+            driver(&device, &sysfs)
+        };
         let tree = Tree::headless().nvidia(0, H200, 0x0302);
         assert_eq!(of("sim", &tree), None);
         assert_eq!(of("nvidia:0", &tree).as_deref(), Some("nvidia 580.95.05"));

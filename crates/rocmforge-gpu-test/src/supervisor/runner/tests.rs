@@ -46,11 +46,11 @@ impl Card {
             .map(|(name, script)| test(folder, name, script))
             .collect();
         let runner = &mut self.script.runner;
-        runner.plan.jobs = jobs;
+        runner.plan.wanted_jobs = Some(jobs);
         runner.quarantine = quarantine.then(|| self.quarantine.clone());
         *runner.blocked.lock().unwrap() = None;
         let mut seen = 0;
-        let results = runner.run(&tests, 1, |_| seen += 1);
+        let results = runner.run(&tests, |_| seen += 1);
         assert_eq!(seen, scripts.len());
         results.into_iter().map(|result| result.verdict).collect()
     }
@@ -147,9 +147,9 @@ fn a_binary_that_is_gone_fails_its_test_only() {
     let folder = card.script.directory.path();
     let mut tests = vec![test(folder, "a", "true"), test(folder, "b", "true")];
     tests[0].binary.executable = folder.join("gone");
-    card.script.runner.plan.jobs = 1;
-    let runner = &card.script.runner;
-    let results = runner.run(&tests, 2, |_| {});
+    let runner = &mut card.script.runner;
+    (runner.plan.wanted_jobs, runner.plan.repeat) = (Some(1), 2);
+    let results = runner.run(&tests, |_| {});
     let rounds: Vec<_> = results
         .iter()
         .map(|result| (result.id.as_str(), result.round))

@@ -3,6 +3,7 @@
 use super::*;
 use crate::lock::CardLock;
 use crate::supervisor::breaker::Breaker;
+use crate::supervisor::device::Device;
 use crate::supervisor::discover::TestBinary;
 use crate::supervisor::escalation::Grace;
 use crate::supervisor::interrupt::Interrupt;
@@ -42,10 +43,17 @@ impl Script {
             silence: LONG,
             grace,
             environment: vec![("ROCMFORGE_DEVICE", "sim".to_owned())],
-            logs: directory.path().to_owned(),
-            buffers: Some(directory.path().to_owned()),
-            jobs: 2,
+            wanted_jobs: Some(2),
+            repeat: 1,
+            recorded: true,
+            directory: directory.path().to_owned(),
+            device: Device::Sim(None),
+            findings: Vec::new(),
+            careful: false,
         };
+        for folder in [plan.logs(), plan.buffers().unwrap()] {
+            fs::create_dir(folder).unwrap();
+        }
         let runner = Runner {
             plan,
             process_tree: Arc::default(),
@@ -310,7 +318,12 @@ fn a_flood_of_output_does_not_keep_the_supervisor_from_its_clock() {
 fn the_test_is_told_where_to_record() {
     let script = Script::new("echo here > \"$ROCMFORGE_TEST_BUFFERS\"");
     assert_eq!(script.run().verdict, Verdict::Passed);
-    let recorded = fs::read_to_string(against::file(script.directory.path(), "fake::planted", 0)).unwrap();
+    let recorded = fs::read_to_string(against::file(
+        &script.runner.plan.buffers().unwrap(),
+        "fake::planted",
+        0,
+    ))
+    .unwrap();
     assert_eq!(recorded, "here\n");
 }
 
