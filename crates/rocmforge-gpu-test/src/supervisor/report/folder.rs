@@ -1,9 +1,12 @@
 //! Folder of reports: a list in it says what a run wrote, and a new run deletes exactly that.
 //!
 //! The list may have been changed by anybody, so each of its paths is checked to stay in the folder, no link is followed, and
-//! only regular files are deleted. What is not in the list stays, and is never overwritten.
+//! only regular files are deleted. What is not in the list stays, and is never overwritten. A run locks its folder while it
+//! writes: runs on two cards at once need two folders.
 
 use crate::beneath::{self, inside};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
@@ -36,6 +39,8 @@ pub enum FolderError {
          rounds at once"
     )]
     TooMany { path: PathBuf, bytes: u64 },
+    #[error("another run is writing its reports to {path}: wait for its end, or name another folder with --reports")]
+    InUse { path: PathBuf },
     #[error("{path}: {source}")]
     File { path: PathBuf, source: io::Error },
 }
@@ -67,6 +72,11 @@ impl ReportFolder {
     ) -> Result<Self, FolderError> {
         fs::create_dir_all(path).map_err(at(path))?;
         let root = beneath::open_root(path).map_err(at(path))?;
+        match flock(&root, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(FolderError::InUse { path: path.to_owned() }),
+            Err(error) => return Err(at(path)(error.into())),
+        }
         let mut folder = Self {
             path: path.to_owned(),
             root,
@@ -257,6 +267,13 @@ impl ReportFolder {
         FolderError::NotOurs {
             path: self.path.join(name),
         }
+    }
+}
+
+impl Drop for ReportFolder {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that is being started has a copy of the descriptor until it runs its program.
+        let _ = flock(&self.root, FlockOperation::Unlock);
     }
 }
 

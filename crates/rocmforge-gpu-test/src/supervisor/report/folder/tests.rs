@@ -161,3 +161,16 @@ fn a_folder_for_files_that_nobody_knows_before_must_have_none() {
     fs::write(path.join("mine"), "mine").unwrap();
     assert!(matches!(again.require_empty(), Err(FolderError::NotOurs { .. })));
 }
+
+#[test]
+fn a_folder_that_a_run_writes_to_is_refused_until_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let claim = || ReportFolder::claim(folder.path(), &[], ["a.json".to_owned()]);
+    let mut first = claim().unwrap();
+    first.write("a.json", b"{}").unwrap();
+    let refused = claim().unwrap_err();
+    assert!(matches!(refused, FolderError::InUse { .. }), "{refused}");
+    assert!(folder.path().join("a.json").exists(), "the refused run changed nothing");
+    first.settle().unwrap();
+    claim().unwrap();
+}
