@@ -133,3 +133,32 @@ pub(super) fn mxfp4(block: &[u8; 17], out: &mut [f32; 32]) {
         out[16 + i] = d * MXFP4_VALUES[usize::from(qs[i] >> 4)];
     }
 }
+
+/// `s * U[n]` in groups of 16: an unsigned E4M3 scale of each (0x7f is 0), halved because `U` is twice the E2M1 values; the low
+/// nibbles of eight bytes, then the high ones
+#[inline(always)]
+pub(super) fn nvfp4(block: &[u8; 36], out: &mut [f32; 64]) {
+    let scales: [u8; 4] = bytes_at(block, 0);
+    let qs: [u8; 32] = bytes_at(block, 4);
+    let (groups, _) = out.as_chunks_mut::<16>();
+    for (g, group) in groups.iter_mut().enumerate() {
+        let scale = half_of_e4m3(scales[g % 4]);
+        for i in 0..8 {
+            let q = qs[8 * (g % 4) + i];
+            group[i] = scale * MXFP4_VALUES[usize::from(q & 15)];
+            group[8 + i] = scale * MXFP4_VALUES[usize::from(q >> 4)];
+        }
+    }
+}
+
+/// Half the value of an E4M3 number whose sign bit is not looked at.
+#[inline(always)]
+fn half_of_e4m3(bits: u8) -> f32 {
+    let (exponent, fraction) = (u32::from(bits >> 3 & 15), f32::from(bits & 7));
+    match (bits, exponent) {
+        (0x7f, _) => 0.0,
+        (_, 0) => fraction / 1024.0,
+        // 2^(exponent - 7), halved.
+        _ => (1.0 + fraction / 8.0) * f32::from_bits((exponent + 127 - 8) << 23),
+    }
+}

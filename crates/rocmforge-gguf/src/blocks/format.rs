@@ -5,7 +5,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2;
-use super::{decode, decode_k};
+use super::{decode, decode_few_bits, decode_iq, decode_k};
 use crate::tensor_type::TensorType;
 
 /// What can be done with whole blocks of one type.
@@ -53,6 +53,18 @@ blocks! {
     Iq4Nl: 18 bytes, 32 values, decode::iq4_nl;
     Iq4Xs: 136 bytes, 256 values, decode_k::iq4_xs;
     Mxfp4: 17 bytes, 32 values, decode::mxfp4;
+    Iq2Xxs: 66 bytes, 256 values, decode_iq::iq2_xxs;
+    Iq2Xs: 74 bytes, 256 values, decode_iq::iq2_xs;
+    Iq2S: 82 bytes, 256 values, decode_iq::iq2_s;
+    Iq3Xxs: 98 bytes, 256 values, decode_iq::iq3_xxs;
+    Iq3S: 110 bytes, 256 values, decode_iq::iq3_s;
+    Iq1S: 50 bytes, 256 values, decode_iq::iq1_s;
+    Iq1M: 56 bytes, 256 values, decode_iq::iq1_m;
+    Tq1_0: 54 bytes, 256 values, decode_few_bits::tq1_0;
+    Tq2_0: 66 bytes, 256 values, decode_few_bits::tq2_0;
+    Nvfp4: 36 bytes, 64 values, decode::nvfp4;
+    Q1_0: 18 bytes, 128 values, decode_few_bits::q1_0;
+    Q2_0: 18 bytes, 64 values, decode_few_bits::q2_0;
 }
 
 /// The format of a type; `None` if it cannot be decoded.
@@ -76,6 +88,18 @@ pub(super) fn format_of(ty: TensorType) -> Option<Format> {
         TensorType::Iq4Nl => format::<Iq4Nl, 18, 32>(),
         TensorType::Iq4Xs => format::<Iq4Xs, 136, 256>(),
         TensorType::Mxfp4 => format::<Mxfp4, 17, 32>(),
+        TensorType::Iq2Xxs => format::<Iq2Xxs, 66, 256>(),
+        TensorType::Iq2Xs => format::<Iq2Xs, 74, 256>(),
+        TensorType::Iq2S => format::<Iq2S, 82, 256>(),
+        TensorType::Iq3Xxs => format::<Iq3Xxs, 98, 256>(),
+        TensorType::Iq3S => format::<Iq3S, 110, 256>(),
+        TensorType::Iq1S => format::<Iq1S, 50, 256>(),
+        TensorType::Iq1M => format::<Iq1M, 56, 256>(),
+        TensorType::Tq1_0 => format::<Tq1_0, 54, 256>(),
+        TensorType::Tq2_0 => format::<Tq2_0, 66, 256>(),
+        TensorType::Nvfp4 => format::<Nvfp4, 36, 64>(),
+        TensorType::Q1_0 => format::<Q1_0, 18, 128>(),
+        TensorType::Q2_0 => format::<Q2_0, 18, 64>(),
         _ => return None,
     })
 }
@@ -167,7 +191,7 @@ mod tests {
     use super::*;
     use crate::blocks;
 
-    const TYPES: [TensorType; 18] = [
+    const TYPES: [TensorType; 30] = [
         TensorType::F32,
         TensorType::F16,
         TensorType::Bf16,
@@ -186,6 +210,18 @@ mod tests {
         TensorType::Iq4Nl,
         TensorType::Iq4Xs,
         TensorType::Mxfp4,
+        TensorType::Iq2Xxs,
+        TensorType::Iq2Xs,
+        TensorType::Iq2S,
+        TensorType::Iq3Xxs,
+        TensorType::Iq3S,
+        TensorType::Iq1S,
+        TensorType::Iq1M,
+        TensorType::Tq1_0,
+        TensorType::Tq2_0,
+        TensorType::Nvfp4,
+        TensorType::Q1_0,
+        TensorType::Q2_0,
     ];
 
     /// Blocks of any bytes, but with scales that are finite: f16 and f32 exponents are kept small.

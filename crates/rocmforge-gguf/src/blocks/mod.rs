@@ -1,8 +1,6 @@
 //! Block formats: decoding to f32 and encoding from f32.
 //!
-//! Decoders exist for `f32`, `f16`, `bf16`, `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q8_1`, `q2_K` to `q6_K`, `q8_K`,
-//! `iq4_nl`, `iq4_xs` and `mxfp4`. The other types (integers, `f64`, `iq1_*` to `iq3_*`, `tq*`, `nvfp4`, `q1_0`,
-//! `q2_0`) can be stored and read as bytes only.
+//! Decoders exist for every type but the integers and `f64`, which can be stored and read as bytes only.
 //!
 //! Encoders exist for `f32`, `f16`, `bf16`, `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q8_1`, `q2_K` to `q6_K` and
 //! `q8_K`. They give the bytes of ggml's reference quantisers.
@@ -15,11 +13,14 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod decode;
+mod decode_few_bits;
+mod decode_iq;
 mod decode_k;
 mod encode;
 mod encode_k;
 mod fit;
 mod format;
+mod grids;
 mod half_float;
 mod int8;
 

@@ -11,6 +11,8 @@ decode_TYPE.bin: blocks, then the values that they decode to (f32).
 values.bin:      values (f32), N blocks of 256.
 encode_TYPE.bin: the blocks that values.bin encodes to.
 
+`--codebooks FOLDER` writes the files of src/blocks/grids there, and nothing else.
+
 `--blocks` larger than the default makes vectors for a longer run: `ROCMFORGE_GGUF_VECTORS=FOLDER cargo test`.
 """
 
@@ -30,6 +32,15 @@ DECODED = [
     (T.Q4_K, "q4_K", [0, 2]), (T.Q5_K, "q5_K", [0, 2]), (T.Q6_K, "q6_K", [208]), (T.IQ4_NL, "iq4_nl", [0]),
     (T.IQ4_XS, "iq4_xs", [0]), (T.MXFP4, "mxfp4", []),
 ]
+# With random numbers of their own, so that the vectors of others stay as they are.
+ALSO_DECODED = [
+    (T.IQ2_XXS, "iq2_xxs", [0]), (T.IQ2_XS, "iq2_xs", [0]),
+    (T.IQ2_S, "iq2_s", [0]), (T.IQ3_XXS, "iq3_xxs", [0]), (T.IQ3_S, "iq3_s", [0]), (T.IQ1_S, "iq1_s", [0]),
+    (T.IQ1_M, "iq1_m", []), (T.TQ1_0, "tq1_0", [52]), (T.TQ2_0, "tq2_0", [64]), (T.NVFP4, "nvfp4", []),
+]
+# File in src/blocks/grids, class that has the codebook, bits of a place among its levels.
+CODEBOOKS = [("iq2_xxs", "IQ2_XXS", 2), ("iq2_xs", "IQ2_XS", 2), ("iq2_s", "IQ2_S", 2), ("iq3_xxs", "IQ3_XXS", 4),
+             ("iq3_s", "IQ3_S", 4), ("iq1", "IQ1_S", 2)]
 BY_GGUF = [(T.F16, "f16"), (T.BF16, "bf16"), (T.Q4_0, "q4_0"), (T.Q4_1, "q4_1"), (T.Q5_0, "q5_0"), (T.Q5_1, "q5_1"),
            (T.Q8_0, "q8_0")]
 BY_GGML = [(T.Q4_0, "q4_0"), (T.Q4_1, "q4_1"), (T.Q5_0, "q5_0"), (T.Q5_1, "q5_1"), (T.Q8_0, "q8_0"), (T.Q8_1, "q8_1"),
@@ -100,24 +111,20 @@ def some_values(random, blocks):
     return np.concatenate(out).astype(np.float32)
 
 
-def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent)
-    arguments.add_argument("--blocks", type=int, default=8)
-    arguments.add_argument("--seed", type=int, default=20240)
-    arguments = arguments.parse_args()
-    random = np.random.default_rng(arguments.seed)
-    save = lambda name, *arrays: (arguments.out / name).write_bytes(b"".join(a.tobytes() for a in arrays))
-
-    for ty, name, scales in DECODED:
+def vectors_of_decoders(random, types, blocks_of_values, save):
+    for ty, name, scales in types:
         block, size = SIZES[ty]
-        blocks = {1: 256, 32: 9, 256: 3}[block] * max(1, arguments.blocks // 8)
+        blocks = {1: 256, 32: 9, 64: 9, 256: 3}[block] * max(1, blocks_of_values // 8)
         data = random.integers(0, 256, (blocks, size), np.uint8)
         for at in scales:
             # Any finite f16: sign, exponent below 31, fraction. The first block's is subnormal.
             half = random.integers(0, 31 << 10, blocks) | random.integers(0, 2, blocks) << 15
             half[0] &= 0x83FF
             data[:, at:at + 2] = half.astype("<u2").view(np.uint8).reshape(-1, 2)
+        if ty == T.IQ1_M:
+            data[:, 55] &= 0xBF  # the scale's exponent, in the highest nibbles of four words, is not that of an infinity
+        if ty == T.NVFP4:
+            data[0, :4] = [0, 7, 0x7F, 0xFF]
         if ty == T.MXFP4:
             data[:6, 0] = [0, 1, 2, 3, 254, 255]
         if ty in (T.F16, T.BF16):
@@ -126,6 +133,32 @@ def main():
             bits[(bits & 0x7FFF) > limit] &= 0x83FF  # no NaN
         with np.errstate(all="ignore"):
             save(f"decode_{name}.bin", data, gguf.dequantize(data.reshape(-1), ty).astype("<f4"))
+
+
+def write_codebooks(folder):
+    for name, of, bits in CODEBOOKS:
+        of = getattr(gguf.quants, of)
+        of.init_grid()
+        levels, places = np.unique(of.grid, return_inverse=True)
+        assert len(levels) <= 1 << bits
+        places = places.reshape(-1, 8 // bits).astype(np.uint8) << np.arange(0, 8, bits, dtype=np.uint8)
+        (folder / f"{name}.bin").write_bytes(np.bitwise_or.reduce(places, axis=1).tobytes())
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent)
+    arguments.add_argument("--blocks", type=int, default=8)
+    arguments.add_argument("--seed", type=int, default=20240)
+    arguments.add_argument("--codebooks", type=pathlib.Path)
+    arguments = arguments.parse_args()
+    if arguments.codebooks:
+        return write_codebooks(arguments.codebooks)
+    random = np.random.default_rng(arguments.seed)
+    save = lambda name, *arrays: (arguments.out / name).write_bytes(b"".join(a.tobytes() for a in arrays))
+
+    vectors_of_decoders(random, DECODED, arguments.blocks, save)
+    vectors_of_decoders(np.random.default_rng(arguments.seed + 1), ALSO_DECODED, arguments.blocks, save)
 
     values = some_values(random, arguments.blocks)
     save("values.bin", values.astype("<f4"))
