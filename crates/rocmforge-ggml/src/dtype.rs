@@ -32,15 +32,27 @@ pub enum DType {
     Q5K,
     Q6K,
     Q8K,
+    Iq1S,
+    Iq1M,
+    Iq2Xxs,
+    Iq2Xs,
+    Iq2S,
+    Iq3Xxs,
+    Iq3S,
     Iq4Nl,
     Iq4Xs,
+    Tq1_0,
+    Tq2_0,
+    Q1_0,
+    Q2_0,
     Mxfp4,
+    Nvfp4,
     Mxfp6,
 }
 
 impl DType {
     /// Every type, in declaration order.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 37] = [
         Self::F32,
         Self::F16,
         Self::Bf16,
@@ -62,33 +74,32 @@ impl DType {
         Self::Q5K,
         Self::Q6K,
         Self::Q8K,
+        Self::Iq1S,
+        Self::Iq1M,
+        Self::Iq2Xxs,
+        Self::Iq2Xs,
+        Self::Iq2S,
+        Self::Iq3Xxs,
+        Self::Iq3S,
         Self::Iq4Nl,
         Self::Iq4Xs,
+        Self::Tq1_0,
+        Self::Tq2_0,
+        Self::Q1_0,
+        Self::Q2_0,
         Self::Mxfp4,
+        Self::Nvfp4,
         Self::Mxfp6,
     ];
 
     const fn block(self) -> (usize, usize) {
-        match self {
-            Self::F32 | Self::I32 | Self::U32 => (1, 4),
-            Self::F16 | Self::Bf16 | Self::I16 => (1, 2),
-            Self::F64 | Self::I64 => (1, 8),
-            Self::I8 => (1, 1),
-            Self::Q4_0 | Self::Iq4Nl => (32, 18),
-            Self::Q4_1 => (32, 20),
-            Self::Q5_0 => (32, 22),
-            Self::Q5_1 => (32, 24),
-            Self::Q8_0 => (32, 34),
-            Self::Q8_1 => (32, 36),
-            Self::Q2K => (256, 84),
-            Self::Q3K => (256, 110),
-            Self::Q4K => (256, 144),
-            Self::Q5K => (256, 176),
-            Self::Q6K => (256, 210),
-            Self::Q8K => (256, 292),
-            Self::Iq4Xs => (256, 136),
-            Self::Mxfp4 => (32, 17),
-            Self::Mxfp6 => (32, 25),
+        match self.tensor_type() {
+            Some(ty) => (ty.block_len(), ty.block_bytes()),
+            None => match self {
+                Self::Mxfp6 => (32, 25),
+                // U32, whose name GGUF does not have.
+                _ => (1, 4),
+            },
         }
     }
 
@@ -150,44 +161,54 @@ impl DType {
     }
 }
 
-/// GGUF's types and ours, where both have them.
-const IN_GGUF: &[(DType, TensorType)] = &[
-    (DType::F32, TensorType::F32),
-    (DType::F16, TensorType::F16),
-    (DType::Bf16, TensorType::Bf16),
-    (DType::F64, TensorType::F64),
-    (DType::I8, TensorType::I8),
-    (DType::I16, TensorType::I16),
-    (DType::I32, TensorType::I32),
-    (DType::I64, TensorType::I64),
-    (DType::Q4_0, TensorType::Q4_0),
-    (DType::Q4_1, TensorType::Q4_1),
-    (DType::Q5_0, TensorType::Q5_0),
-    (DType::Q5_1, TensorType::Q5_1),
-    (DType::Q8_0, TensorType::Q8_0),
-    (DType::Q8_1, TensorType::Q8_1),
-    (DType::Q2K, TensorType::Q2K),
-    (DType::Q3K, TensorType::Q3K),
-    (DType::Q4K, TensorType::Q4K),
-    (DType::Q5K, TensorType::Q5K),
-    (DType::Q6K, TensorType::Q6K),
-    (DType::Q8K, TensorType::Q8K),
-    (DType::Iq4Nl, TensorType::Iq4Nl),
-    (DType::Iq4Xs, TensorType::Iq4Xs),
-    (DType::Mxfp4, TensorType::Mxfp4),
-];
-
 impl DType {
     /// The type's counterpart in GGUF; `None` for those that GGUF does not have.
     #[must_use]
-    pub fn tensor_type(self) -> Option<TensorType> {
-        IN_GGUF.iter().find(|row| row.0 == self).map(|row| row.1)
+    pub const fn tensor_type(self) -> Option<TensorType> {
+        Some(match self {
+            Self::U32 | Self::Mxfp6 => return None,
+            Self::F32 => TensorType::F32,
+            Self::F16 => TensorType::F16,
+            Self::Bf16 => TensorType::Bf16,
+            Self::F64 => TensorType::F64,
+            Self::I8 => TensorType::I8,
+            Self::I16 => TensorType::I16,
+            Self::I32 => TensorType::I32,
+            Self::I64 => TensorType::I64,
+            Self::Q4_0 => TensorType::Q4_0,
+            Self::Q4_1 => TensorType::Q4_1,
+            Self::Q5_0 => TensorType::Q5_0,
+            Self::Q5_1 => TensorType::Q5_1,
+            Self::Q8_0 => TensorType::Q8_0,
+            Self::Q8_1 => TensorType::Q8_1,
+            Self::Q2K => TensorType::Q2K,
+            Self::Q3K => TensorType::Q3K,
+            Self::Q4K => TensorType::Q4K,
+            Self::Q5K => TensorType::Q5K,
+            Self::Q6K => TensorType::Q6K,
+            Self::Q8K => TensorType::Q8K,
+            Self::Iq1S => TensorType::Iq1S,
+            Self::Iq1M => TensorType::Iq1M,
+            Self::Iq2Xxs => TensorType::Iq2Xxs,
+            Self::Iq2Xs => TensorType::Iq2Xs,
+            Self::Iq2S => TensorType::Iq2S,
+            Self::Iq3Xxs => TensorType::Iq3Xxs,
+            Self::Iq3S => TensorType::Iq3S,
+            Self::Iq4Nl => TensorType::Iq4Nl,
+            Self::Iq4Xs => TensorType::Iq4Xs,
+            Self::Tq1_0 => TensorType::Tq1_0,
+            Self::Tq2_0 => TensorType::Tq2_0,
+            Self::Q1_0 => TensorType::Q1_0,
+            Self::Q2_0 => TensorType::Q2_0,
+            Self::Mxfp4 => TensorType::Mxfp4,
+            Self::Nvfp4 => TensorType::Nvfp4,
+        })
     }
 
     /// The counterpart of a type of GGUF; `None` for those that the graph does not have.
     #[must_use]
     pub fn of_tensor_type(ty: TensorType) -> Option<Self> {
-        IN_GGUF.iter().find(|row| row.1 == ty).map(|row| row.0)
+        Self::ALL.into_iter().find(|dtype| dtype.tensor_type() == Some(ty))
     }
 }
 
@@ -199,7 +220,7 @@ impl fmt::Display for DType {
 
 #[cfg(test)]
 mod tests {
-    use super::DType;
+    use super::{DType, TensorType};
 
     #[test]
     fn gguf_bits_per_weight() {
@@ -223,15 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_those_of_gguf() {
-        for &(dtype, ty) in super::IN_GGUF {
-            assert_eq!(
-                (dtype.block_len(), dtype.block_bytes()),
-                (ty.block_len(), ty.block_bytes()),
-                "{dtype}"
-            );
-            assert_eq!(DType::of_tensor_type(ty), Some(dtype));
+    fn every_type_of_gguf_is_there_once() {
+        for &ty in TensorType::ALL {
+            let dtype = DType::of_tensor_type(ty).expect("every type has a counterpart");
+            assert_eq!(dtype.tensor_type(), Some(ty));
         }
+        let counterparts = DType::ALL.iter().filter(|dtype| dtype.tensor_type().is_some());
+        assert_eq!(counterparts.count(), TensorType::ALL.len());
     }
 
     #[test]

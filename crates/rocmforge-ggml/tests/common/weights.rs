@@ -5,8 +5,12 @@ use rocmforge_ggml::DType;
 use rocmforge_gguf::blocks;
 use rocmforge_testkit::data::rng;
 
+/// How many of [`WEIGHTS`] the kernels read: the first.
+#[allow(dead_code, reason = "tests of the CPU alone take them all")]
+pub(crate) const WITH_KERNEL: usize = 16;
+
 /// Types that weights come in, with values that every one of them can hold closely enough to be told apart from a wrong layout.
-pub(crate) const WEIGHTS: [DType; 16] = [
+pub(crate) const WEIGHTS: [DType; 28] = [
     DType::F32,
     DType::F16,
     DType::Bf16,
@@ -23,6 +27,18 @@ pub(crate) const WEIGHTS: [DType; 16] = [
     DType::Iq4Nl,
     DType::Iq4Xs,
     DType::Mxfp4,
+    DType::Iq1S,
+    DType::Iq1M,
+    DType::Iq2Xxs,
+    DType::Iq2Xs,
+    DType::Iq2S,
+    DType::Iq3Xxs,
+    DType::Iq3S,
+    DType::Tq1_0,
+    DType::Tq2_0,
+    DType::Q1_0,
+    DType::Q2_0,
+    DType::Nvfp4,
 ];
 
 /// Bytes of `rows` rows of a type, and what they decode to. Random bytes with harmless scales where there is no encoder.
@@ -35,11 +51,25 @@ pub(crate) fn weight(dtype: DType, rows: usize, cols: usize, seed: u64) -> (Vec<
         let mut bytes: Vec<u8> = (0..rows * dtype.row_bytes(cols).expect("whole blocks"))
             .map(|_| random.next_u64() as u8)
             .collect();
-        // The scale is an f16 (an exponent byte for mxfp4) at the start of a block in all of these.
+        // 0.01 in most, 1/128 where the scale is an exponent, 1/16 in nvfp4.
+        let scale = f16::from_f32(0.01).to_bits();
         for block in bytes.chunks_mut(dtype.block_bytes()) {
             match dtype {
                 DType::Mxfp4 => block[0] = 120,
-                _ => block[..2].copy_from_slice(&f16::from_f32(0.01).to_bits().to_le_bytes()),
+                DType::Nvfp4 => block[..4].fill(0x20),
+                // A nibble of the scale in each of the last four words.
+                DType::Iq1M => (0..4).for_each(|word| {
+                    let high = &mut block[49 + 2 * word];
+                    *high = *high & 15 | ((scale >> (4 * word) & 15) as u8) << 4;
+                }),
+                _ => {
+                    let at = match dtype {
+                        DType::Tq1_0 => 52,
+                        DType::Tq2_0 => 64,
+                        _ => 0,
+                    };
+                    block[at..at + 2].copy_from_slice(&scale.to_le_bytes());
+                }
             }
         }
         bytes
