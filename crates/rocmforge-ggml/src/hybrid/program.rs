@@ -119,8 +119,9 @@ impl HybridBackend {
     ) -> GgmlResult<Vec<Traced>> {
         loop {
             let side = self.side(inputs)?;
-            let error = match self.try_node(side, op, inputs, outputs) {
-                Ok(traced) => return Ok(traced),
+            let mut traced = Vec::new();
+            let error = match self.try_node(side, op, inputs, outputs, &mut traced) {
+                Ok(()) => return Ok(traced),
                 Err(error) if side == TensorLocation::Cpu => return Err(error),
                 Err(error) => error,
             };
@@ -132,7 +133,9 @@ impl HybridBackend {
                     self.groups[group].stays = true;
                     self.spill(group)?;
                 }
-                return self.try_node(TensorLocation::Cpu, op, inputs, outputs);
+                // What has been copied to the device counts as there for later nodes, so later runs must copy it, too.
+                self.try_node(TensorLocation::Cpu, op, inputs, outputs, &mut traced)?;
+                return Ok(traced);
             }
             if is_stopped(&error) {
                 self.spill_all()?;
@@ -204,8 +207,8 @@ impl HybridBackend {
         op: &Op,
         inputs: &[TensorId],
         outputs: &[TensorId],
-    ) -> GgmlResult<Vec<Traced>> {
-        let mut traced = Vec::new();
+        traced: &mut Vec<Traced>,
+    ) -> GgmlResult<()> {
         for &id in inputs {
             let (root, span) = (self.descs.root(id)?, self.span(id)?);
             if self.group_of.contains_key(&root) {
@@ -242,7 +245,7 @@ impl HybridBackend {
             }
         }
         traced.push(Traced::Node(side));
-        Ok(traced)
+        Ok(())
     }
 
     /// Makes steps of what a run has done: nodes of one side with no copy between are one step.

@@ -198,3 +198,38 @@ fn a_node_that_the_device_cannot_run_is_run_by_the_cpu_and_counted() {
     );
     assert!(backend.buffer(x).is_some());
 }
+
+/// What is copied to the device for a node that it then does not run is there for the next node, in later runs too.
+#[test]
+fn what_a_refused_node_copied_is_copied_in_each_run() {
+    let gpu = gpu();
+    let mut graph = Graph::new();
+    let x = graph.add_tensor(TensorDesc::f32([6, 5]));
+    let part = graph.add_tensor(TensorDesc {
+        shape: vec![6, 3],
+        layout: Layout::Strided,
+        view_of: Some(x),
+        ..TensorDesc::f32([6, 5])
+    });
+    // No kernel computes in f64.
+    let refused = graph.push(Op::Cpy { to: Some(DType::F64) }, &[part]).expect("fits");
+    let doubled = graph.push(Op::Scale { factor: 2.0 }, &[x]).expect("fits");
+    graph.mark_output(refused);
+    graph.mark_output(doubled);
+    let mut backend = hybrid(&gpu);
+    let program = &mut executor::compile(&mut backend, &graph).expect("compiles");
+    for run in 1..=3 {
+        let values = rng(60 + run).vec(30);
+        backend.write_f32(x, &values).expect("written");
+        executor::run_program(&mut backend, program).expect("runs");
+        let expected: Vec<f64> = values.iter().map(|&v| 2.0 * f64::from(v)).collect();
+        assert_close(
+            &backend.read_f32(doubled).expect("read"),
+            &expected,
+            &[6, 5],
+            Tolerance::Absolute(1e-6),
+        );
+        let statistics = backend.statistics();
+        assert_eq!((statistics.gpu_nodes, statistics.cpu_nodes), (run, run), "{statistics:?}");
+    }
+}
