@@ -230,6 +230,10 @@ fn what_a_refused_node_copied_is_copied_in_each_run() {
             Tolerance::Absolute(1e-6),
         );
         let statistics = backend.statistics();
-        assert_eq!((statistics.gpu_nodes, statistics.cpu_nodes), (run, run), "{statistics:?}");
+        assert_eq!(
+            (statistics.gpu_nodes, statistics.cpu_nodes),
+            (run, run),
+            "{statistics:?}"
+        );
     }
 }

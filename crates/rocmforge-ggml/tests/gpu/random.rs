@@ -3,21 +3,20 @@
 use std::collections::BTreeMap;
 
 use rocmforge_ggml::{
-    CpuBackend, GgmlBackend, GgmlError, HipGgmlBackend, HostAccess, HybridBackend, Node, TensorGroup,
-    TensorId,
+    CpuBackend, GgmlBackend, GgmlError, HipGgmlBackend, HostAccess, HybridBackend, Node, TensorGroup, TensorId,
 };
 use rocmforge_runtime::{Bytes, Policy};
 use rocmforge_testkit::data::rng;
 use rocmforge_testkit::{GpuLease, LeaseOptions, gpu_with};
 
 use super::random_graph::Case;
-use super::random_graph::check::{Compared, Failure, near, planned, program, single_ops};
+use super::random_graph::check::{Compared, Failure, near, planned, program, same_bits, single_ops};
 use super::random_graph::generator::generate;
 use super::random_graph::report::{self, Seeds};
 
 const GRAPHS: u64 = 150;
-/// Runs of a program, by their data: the first is launched node by node, the second captured, the third a replay.
-const RUNS: [u64; 3] = [0, 1, 2];
+/// Runs of a program, by their data: the first is launched node by node, the second is captured, the third a replay of the first.
+const RUNS: [u64; 3] = [0, 1, 0];
 
 /// A device that has run the nodes of a graph so far, and knows what it does not run.
 struct Asked {
@@ -80,7 +79,9 @@ fn case_for(gpu: &GpuLease, seed: u64, ran: &mut BTreeMap<&'static str, usize>) 
         device: HipGgmlBackend::new(gpu.backend()).expect("kernels"),
         ran: std::mem::take(ran),
     };
-    let case = generate(seed, 8 + (seed % 24) as usize, &mut |case, node| asked.accepts(case, node));
+    let case = generate(seed, 8 + (seed % 24) as usize, &mut |case, node| {
+        asked.accepts(case, node)
+    });
     *ran = asked.ran;
     case
 }
@@ -91,7 +92,8 @@ fn on_device(gpu: &GpuLease, case: &Case, replayed: &mut usize) -> Result<Compar
     let mut compared = single_ops(case, &mut device())?;
     let mut backend = device();
     let found = program(case, &planned(case)?, &mut backend, &RUNS)?;
-    compared.add(near(case, "device, program", &found, &RUNS)?);
+    same_bits(case, "a replay beside launches", &found[2..], &found[..1])?;
+    compared.add(near(case, "device, program", &found[..2], &RUNS[..2])?);
     *replayed += usize::from(backend.replays() > 0);
     Ok(compared)
 }
@@ -106,16 +108,26 @@ fn random_graphs_are_near_the_reference_on_the_device() {
         let check = &mut |case: &Case| on_device(&gpu, case, &mut replayed);
         compared.add(report::assert_passes(&case, "device", check));
     }
-    println!("{compared:?}, {replayed} programs replayed\n{ran:?}");
+    report::say(&format!("{compared:?}, {replayed} programs replayed\n{ran:?}"));
     if seeds.is_all() {
-        assert!(replayed as u64 * 10 >= GRAPHS * 7, "{replayed} programs of {GRAPHS} were captured and replayed");
+        assert!(
+            replayed as u64 * 10 >= GRAPHS * 7,
+            "{replayed} programs of {GRAPHS} were captured and replayed"
+        );
+        let often = |(name, count): (&&str, &usize)| assert!(*count >= 2, "{name}: {count} times: {ran:?}");
+        ran.iter().for_each(often);
         report::assert_sharp(compared);
     }
 }
 
 /// A program of the planned graph with a random part of the memory that it wants.
 fn on_both(case: &Case) -> Result<Compared, Failure> {
-    let weights: Vec<_> = case.leafs.iter().filter(|(_, leaf)| leaf.is_weight).map(|leaf| case.desc(*leaf.0)).collect();
+    let weights: Vec<_> = case
+        .leafs
+        .iter()
+        .filter(|(_, leaf)| leaf.is_weight)
+        .map(|leaf| case.desc(*leaf.0))
+        .collect();
     let wanted = 20_000 + weights.iter().map(|desc| desc.byte_size()).sum::<usize>();
     let budget = wanted * rng(case.seed + 1000).quiet().below(5) / 4 * 2;
     let gpu = gpu_with(LeaseOptions {
@@ -142,14 +154,16 @@ fn on_both(case: &Case) -> Result<Compared, Failure> {
 #[test]
 fn random_graphs_are_near_the_reference_on_the_device_and_the_cpu_together() {
     let seeds = Seeds::of(GRAPHS);
-    let mut compared = Compared::default();
+    let (mut ops, mut compared) = (BTreeMap::new(), Compared::default());
     for seed in seeds.clone() {
         // All ops: what the device does not run, the CPU does.
         let case = generate(seed, 8 + (seed % 24) as usize, &mut |_, _| true);
+        case.count_ops(&mut ops);
         compared.add(report::assert_passes(&case, "hybrid", &mut on_both));
     }
-    println!("{compared:?}");
+    report::say(&format!("{compared:?}\n{ops:?}"));
     if seeds.is_all() {
+        report::assert_every_op(&ops, 1);
         report::assert_sharp(compared);
     }
 }
@@ -161,10 +175,12 @@ fn a_graph_file_is_replayed() {
         // The device may not run all of it.
         let check = &mut |case: &Case| on_device(&gpu, case, &mut 0);
         match check(&case) {
-            Err(Failure::Error { error, .. }) if matches!(error, GgmlError::Unimplemented { .. }) => println!("{error}"),
-            _ => println!("{:?}", report::assert_passes(&case, "device", check)),
+            Err(Failure::Error { error, .. }) if matches!(*error, GgmlError::Unimplemented { .. }) => {
+                report::say(&error.to_string())
+            }
+            _ => report::say(&format!("{:?}", report::assert_passes(&case, "device", check))),
         }
         drop(gpu);
-        println!("{:?}", report::assert_passes(&case, "hybrid", &mut on_both));
+        report::say(&format!("{:?}", report::assert_passes(&case, "hybrid", &mut on_both)));
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rocmforge_ggml::{GgmlError, Graph, HostAccess, TensorDesc, TensorId, executor, planner};
 
-use super::super::reference::machine::{Machine, Verdict};
-use super::super::reference::values::{decode, places};
+use super::super::reference::values::decode;
+use super::machine::{Machine, Verdict, places};
 use super::{Case, data::Data};
 
 /// Memories with noise in a comparison.
@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     /// Two results that must have the same bits have not.
     Bits { what: String, tensor: TensorId },
     /// It did not run.
-    Error { what: String, error: GgmlError },
+    Error { what: String, error: Box<GgmlError> },
 }
 
 impl fmt::Display for Failure {
@@ -43,6 +43,15 @@ impl fmt::Display for Failure {
             Self::Bits { what, tensor } => write!(f, "{what}: {tensor}: other bits than single ops"),
             Self::Error { what, error } => write!(f, "{what}: {error}"),
         }
+    }
+}
+
+/// Says where an error was.
+pub(crate) fn failed(what: &str) -> impl FnOnce(GgmlError) -> Failure + use<> {
+    let what = what.to_owned();
+    |error| Failure::Error {
+        what,
+        error: Box::new(error),
     }
 }
 
@@ -115,7 +124,8 @@ pub(crate) fn load_weights<B: HostAccess>(case: &Case, backend: &mut B) -> Resul
     Ok(())
 }
 
-fn write_inputs<B: HostAccess>(case: &Case, backend: &mut B, run: u64) -> Result<(), GgmlError> {
+/// Gives the other leafs a run's data.
+pub(crate) fn write_inputs<B: HostAccess>(case: &Case, backend: &mut B, run: u64) -> Result<(), GgmlError> {
     for (&id, _) in case.leafs.iter().filter(|(_, leaf)| !leaf.is_weight) {
         backend.write(id, &case.bytes(id, run))?;
     }
@@ -134,9 +144,9 @@ pub(crate) fn elements(desc: &TensorDesc, bytes: &[u8]) -> Vec<f64> {
 }
 
 /// The outputs' bytes without gaps.
-type Outputs = Vec<Vec<u8>>;
+pub(crate) type Outputs = Vec<Vec<u8>>;
 
-fn outputs<B: HostAccess>(case: &Case, backend: &mut B) -> Result<Outputs, GgmlError> {
+pub(crate) fn outputs<B: HostAccess>(case: &Case, backend: &mut B) -> Result<Outputs, GgmlError> {
     let ids = case.graph.get_outputs().into_iter();
     ids.map(|id| {
         let bytes = backend.read(id)?;
@@ -152,10 +162,6 @@ fn outputs<B: HostAccess>(case: &Case, backend: &mut B) -> Result<Outputs, GgmlE
 
 /// Runs a case node by node and compares each result with the reference.
 pub(crate) fn single_ops<B: HostAccess>(case: &Case, backend: &mut B) -> Result<Compared, Failure> {
-    let failed = |what: &str| {
-        let what = what.to_owned();
-        move |error| Failure::Error { what, error }
-    };
     let mut machine = machine(case, NOISY, 0);
     let mut compared = Compared::default();
     load_weights(case, backend).map_err(failed("weights"))?;
@@ -182,29 +188,8 @@ pub(crate) fn single_ops<B: HostAccess>(case: &Case, backend: &mut B) -> Result<
 /// The case's graph with planned memory.
 pub(crate) fn planned(case: &Case) -> Result<Graph, Failure> {
     let mut graph = case.graph.clone();
-    planner::share_memory(&mut graph).map_err(|error| Failure::Error {
-        what: "plan".to_owned(),
-        error,
-    })?;
+    planner::share_memory(&mut graph).map_err(failed("plan"))?;
     Ok(graph)
-}
-
-/// The outputs of each run of single ops without a plan.
-pub(crate) fn expected<B: HostAccess>(case: &Case, backend: &mut B, runs: &[u64]) -> Result<Vec<Outputs>, Failure> {
-    let run = |backend: &mut B, run: u64| -> Result<Outputs, GgmlError> {
-        write_inputs(case, backend, run)?;
-        executor::execute_graph(backend, &case.graph)?;
-        outputs(case, backend)
-    };
-    let all = |backend: &mut B| -> Result<Vec<Outputs>, GgmlError> {
-        load_weights(case, backend)?;
-        executor::prepare(backend, &case.graph)?;
-        runs.iter().map(|&salt| run(backend, salt)).collect()
-    };
-    all(backend).map_err(|error| Failure::Error {
-        what: "single ops".to_owned(),
-        error,
-    })
 }
 
 /// The outputs of each run of a program of the planned graph.
@@ -225,10 +210,7 @@ pub(crate) fn program<B: HostAccess>(
         }
         Ok(results)
     };
-    all(backend).map_err(|error| Failure::Error {
-        what: "program".to_owned(),
-        error,
-    })
+    all(backend).map_err(failed("program"))
 }
 
 /// Whether all runs have the same bits.

@@ -48,7 +48,7 @@ impl Data {
             }
             Self::Mask => {
                 let value = |at: usize| match random.below(3) {
-                    0 if at % cols > 0 => f64::NEG_INFINITY,
+                    0 if !at.is_multiple_of(cols) => f64::NEG_INFINITY,
                     1 => 0.0,
                     _ => f64::from(random.uniform(-1.0, 1.0)),
                 };

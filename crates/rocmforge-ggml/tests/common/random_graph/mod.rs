@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod data;
 pub(crate) mod file;
 pub(crate) mod generator;
+mod machine;
 pub(crate) mod report;
 pub(crate) mod shrink;
 
@@ -43,8 +44,10 @@ impl Case {
         self.graph.tensor(id).expect("a tensor of the graph")
     }
 
-    /// The nodes' names, for messages.
-    pub(crate) fn ops(&self) -> Vec<&'static str> {
-        self.graph.nodes.iter().map(|node| node.op.name()).collect()
+    /// Adds how often each op is in the graph, by name.
+    pub(crate) fn count_ops(&self, ops: &mut BTreeMap<&'static str, usize>) {
+        for node in &self.graph.nodes {
+            *ops.entry(node.op.name()).or_default() += 1;
+        }
     }
 }

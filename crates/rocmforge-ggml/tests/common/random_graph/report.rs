@@ -52,6 +52,12 @@ impl Iterator for Seeds {
     }
 }
 
+/// Prints figures, for those who run a test with `--nocapture`.
+#[allow(clippy::print_stdout)]
+pub(crate) fn say(figures: &str) {
+    println!("{figures}");
+}
+
 /// The case of the file that the environment names.
 pub(crate) fn file() -> Option<Case> {
     let path = std::env::var(FILE).ok()?;
@@ -66,7 +72,7 @@ pub(crate) fn smallest(
     check: &mut dyn FnMut(&Case) -> Result<Compared, Failure>,
 ) -> (Case, Failure) {
     let kind = |failure: &Failure| match failure {
-        Failure::Error { error, .. } => (discriminant(failure), Some(discriminant(error))),
+        Failure::Error { error, .. } => (discriminant(failure), Some(discriminant(&**error))),
         _ => (discriminant(failure), None),
     };
     let first = kind(&failure);

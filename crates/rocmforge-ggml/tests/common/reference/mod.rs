@@ -4,11 +4,10 @@
 //! Nothing here calls the backends; block formats are encoded and decoded by `rocmforge-gguf` ([`values`]).
 
 mod attention;
-mod elements;
-pub(crate) mod machine;
+pub(crate) mod elements;
 mod moves;
 mod products;
-mod reductions;
+pub(crate) mod reductions;
 mod rope;
 pub(crate) mod values;
 

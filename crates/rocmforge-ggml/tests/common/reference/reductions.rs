@@ -41,7 +41,7 @@ pub(super) fn l2_norm(x: &Values, eps: f64) -> Vec<f64> {
 }
 
 /// The first `k` indices of each row in order: smallest or largest first, the lower index first on ties, NaN last.
-pub(super) fn order(x: &Values, largest: bool, k: usize) -> Vec<f64> {
+pub(crate) fn order(x: &Values, largest: bool, k: usize) -> Vec<f64> {
     x.rows(|row| {
         let mut ids: Vec<usize> = (0..row.len()).collect();
         ids.sort_by(|&a, &b| {

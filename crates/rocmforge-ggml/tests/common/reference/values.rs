@@ -1,7 +1,7 @@
-//! Elements in memory: types as bytes, and where a descriptor's elements lie.
+//! Elements as bytes, in every type.
 
 use half::{bf16, f16};
-use rocmforge_ggml::{DType, TensorDesc};
+use rocmforge_ggml::DType;
 use rocmforge_gguf::blocks;
 
 /// Values in a type, as bytes.
@@ -50,24 +50,4 @@ pub(crate) fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
             out.iter().map(|&v| f64::from(v)).collect()
         }
     }
-}
-
-/// Values as a type holds them. F32 keeps all of f64: how far an f32 may be from that is the comparison's to say.
-pub(crate) fn rounded(dtype: DType, values: Vec<f64>) -> Vec<f64> {
-    match dtype {
-        DType::F32 | DType::F64 => values,
-        _ => decode(dtype, &encode(dtype, &values)),
-    }
-}
-
-/// Where the elements of a descriptor lie among the elements of its root's memory, in row-major order.
-pub(crate) fn places(desc: &TensorDesc) -> Vec<usize> {
-    let mut out = vec![desc.byte_offset / desc.dtype.block_bytes() * desc.dtype.block_len()];
-    for (&count, &stride) in desc.shape.iter().zip(&desc.strides) {
-        out = out
-            .iter()
-            .flat_map(|&at| (0..count).map(move |i| at + i * stride))
-            .collect();
-    }
-    out
 }

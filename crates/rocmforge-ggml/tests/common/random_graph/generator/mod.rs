@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use rocmforge_ggml::{DType, Graph, Layout, Node, Op, TensorDesc, TensorId};
 use rocmforge_testkit::data::{Rng, rng};
 
-use super::super::reference::machine::Machine;
 use super::super::weights::WEIGHTS;
 use super::data::Data;
+use super::machine::Machine;
 use super::{Case, Leaf};
 
 /// Asked for each node before it stays: whether the backend in question runs it. Leafs of the case have been filled by then.

@@ -19,8 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use rocmforge_ggml::{DType, Graph, Node, Op, TensorDesc, TensorId};
 use rocmforge_testkit::data::{Rng, rng};
 
-use super::values::{decode, places, rounded};
-use super::{Values, run};
+use super::super::reference::values::{decode, encode};
+use super::super::reference::{Values, run};
 use noise::Noise;
 
 /// How many times the noise an error may be.
@@ -233,4 +233,24 @@ fn elements_of(desc: &TensorDesc) -> usize {
 /// Whether elements are numbers that computing rounds.
 fn is_real(dtype: DType) -> bool {
     dtype.is_plain_float() || dtype == DType::F64 || dtype.is_quantized()
+}
+
+/// Values as a type holds them. F32 keeps all of f64: how far an f32 may be from that is the comparison's to say.
+pub(crate) fn rounded(dtype: DType, values: Vec<f64>) -> Vec<f64> {
+    match dtype {
+        DType::F32 | DType::F64 => values,
+        _ => decode(dtype, &encode(dtype, &values)),
+    }
+}
+
+/// Where the elements of a descriptor lie among the elements of its root's memory, in row-major order.
+pub(crate) fn places(desc: &TensorDesc) -> Vec<usize> {
+    let mut out = vec![desc.byte_offset / desc.dtype.block_bytes() * desc.dtype.block_len()];
+    for (&count, &stride) in desc.shape.iter().zip(&desc.strides) {
+        out = out
+            .iter()
+            .flat_map(|&at| (0..count).map(move |i| at + i * stride))
+            .collect();
+    }
+    out
 }

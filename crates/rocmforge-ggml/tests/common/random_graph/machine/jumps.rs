@@ -4,9 +4,9 @@
 
 use rocmforge_ggml::{Op, SortOrder, TensorDesc, Unary};
 
-use super::super::Values;
-use super::super::elements::unary;
-use super::super::reductions::order;
+use super::super::super::reference::Values;
+use super::super::super::reference::elements::unary;
+use super::super::super::reference::reductions::order;
 use super::distance;
 
 /// How many times its own noise an operand must be away from a jump.
