@@ -5,7 +5,9 @@ use rocmforge_ggml::{DType, DiagFill, Op, SoftMax, SortOrder, TensorId};
 use super::super::data::Data;
 use super::{Generator, Maker};
 
-pub(super) const MAKERS: [Maker; 7] = [norm, norm, soft_max, diag_mask, sum, order, mean_pool];
+pub(super) const MAKERS: [Maker; 11] = [
+    norm, norm, soft_max, soft_max, diag_mask, sum, sum, sum, order, order, mean_pool,
+];
 
 fn norm(g: &mut Generator<'_>) -> Option<TensorId> {
     let mut x = g.pick();
