@@ -237,7 +237,14 @@ impl Generator<'_> {
 
     /// A tensor of this shape made of one that is there: reshaped, cut or repeated.
     fn fit(&mut self, shape: &[usize]) -> Option<TensorId> {
-        let x = self.pick();
+        let want = shape.iter().product::<usize>();
+        let mut x = self.pick();
+        for _ in 0..8 {
+            if self.desc(x).element_count() == want {
+                break;
+            }
+            x = self.pick();
+        }
         self.fit_of(x, shape)
     }
 
