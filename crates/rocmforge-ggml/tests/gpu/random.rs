@@ -21,7 +21,7 @@ const RUNS: [u64; 3] = [0, 1, 0];
 /// A device that has run the nodes of a graph so far, and knows what it does not run.
 struct Asked {
     device: HipGgmlBackend,
-    /// Names of ops that ran, and those of refused ones.
+    /// How often each op ran, by name.
     ran: BTreeMap<&'static str, usize>,
 }
 
@@ -50,7 +50,8 @@ impl Asked {
                 true
             }
             Err(GgmlError::Unimplemented { .. }) => false,
-            Err(error) => panic!("seed {}, {}: {error}", case.seed, node.op.name()),
+            // Another error is a failure, which the comparison finds and shrinks.
+            Err(_) => true,
         }
     }
 
@@ -130,13 +131,21 @@ fn random_graphs_are_near_the_reference_on_the_device() {
 
 /// A program of the planned graph with a random part of the memory that it wants.
 fn on_both(case: &Case, nodes: &mut [u64; 2]) -> Result<Compared, Failure> {
-    let weights: Vec<_> = case
-        .leafs
-        .iter()
-        .filter(|(_, leaf)| leaf.is_weight)
-        .map(|leaf| case.desc(*leaf.0))
-        .collect();
-    let wanted = 20_000 + weights.iter().map(|desc| desc.byte_size()).sum::<usize>();
+    // Weights in groups of their own, with a cache or an input here and there.
+    let mut groups: Vec<TensorGroup> = Vec::new();
+    for (&id, leaf) in &case.leafs {
+        let desc = case.desc(id).clone();
+        match groups.last_mut() {
+            Some(last) if !leaf.is_weight && leaf.salt.is_multiple_of(3) => last.tensors.push(desc),
+            _ if leaf.is_weight => groups.push(TensorGroup {
+                name: format!("weight {id}"),
+                tensors: vec![desc],
+            }),
+            _ => {}
+        }
+    }
+    let grouped = groups.iter().flat_map(|group| &group.tensors);
+    let wanted = 20_000 + grouped.map(|desc| desc.byte_size()).sum::<usize>();
     let budget = wanted * rng(case.seed + 1000).quiet().below(5) / 4 * 2;
     let gpu = gpu_with(LeaseOptions {
         policy: Policy::fixed(Bytes(budget as u64)),
@@ -144,13 +153,6 @@ fn on_both(case: &Case, nodes: &mut [u64; 2]) -> Result<Compared, Failure> {
     });
     let device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
     let mut hybrid = HybridBackend::new(device, CpuBackend::with_threads(1));
-    let groups: Vec<TensorGroup> = weights
-        .into_iter()
-        .map(|desc| TensorGroup {
-            name: format!("weight {}", desc.id),
-            tensors: vec![desc.clone()],
-        })
-        .collect();
     hybrid.place(&groups, 20_000).expect("a budget");
     let found = program(case, &planned(case)?, &mut hybrid, &RUNS)?;
     let compared = near(case, &format!("hybrid with {budget} B"), &found, &RUNS)?;
