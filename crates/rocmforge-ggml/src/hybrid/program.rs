@@ -118,6 +118,7 @@ impl HybridBackend {
         outputs: &[TensorId],
     ) -> GgmlResult<Vec<Traced>> {
         loop {
+            self.gather_caches(inputs)?;
             let side = self.side(inputs)?;
             let mut traced = Vec::new();
             let error = match self.try_node(side, op, inputs, outputs, &mut traced) {
@@ -186,6 +187,28 @@ impl HybridBackend {
             }
         }
         Ok(TensorLocation::Gpu)
+    }
+
+    /// Moves groups to the host whose caches a node reads together with what lies there: weights are on the host in any case, and
+    /// caches on one side only.
+    fn gather_caches(&mut self, inputs: &[TensorId]) -> GgmlResult<()> {
+        let (mut on_host, mut caches) = (false, Vec::new());
+        for &id in inputs {
+            let root = self.descs.root(id)?;
+            if let Some(&group) = self.group_of.get(&root) {
+                match self.groups[group].location {
+                    TensorLocation::Cpu => on_host = true,
+                    TensorLocation::Gpu if self.weights.contains(&root) => {}
+                    TensorLocation::Gpu => caches.push(group),
+                }
+            }
+        }
+        for group in caches.into_iter().filter(|_| on_host) {
+            // Else it would come back, and go again at the next run.
+            self.groups[group].stays = true;
+            self.spill(group)?;
+        }
+        Ok(())
     }
 
     /// The group of an operand that is no weight.
