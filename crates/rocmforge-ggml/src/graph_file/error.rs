@@ -127,11 +127,33 @@ pub enum GraphFileError {
         /// What is asked of it.
         rule: &'static str,
     },
+    /// A node's parameters are not those of its op.
+    #[error("entry {entry} ({op}): parameter `{parameter}`: {rule}")]
+    Parameter {
+        /// The entry.
+        entry: usize,
+        /// Its op.
+        op: String,
+        /// The parameter.
+        parameter: String,
+        /// What is asked of it.
+        rule: &'static str,
+    },
     /// A graph of ours cannot be written in this schema.
     #[error("tensor {tensor}: {rule}")]
     Export {
         /// The tensor.
         tensor: usize,
+        /// What the schema asks.
+        rule: &'static str,
+    },
+    /// A node of ours cannot be written in this schema.
+    #[error("node {node} ({op}): {rule}")]
+    ExportNode {
+        /// The node.
+        node: usize,
+        /// Its op.
+        op: &'static str,
         /// What the schema asks.
         rule: &'static str,
     },

@@ -1,6 +1,6 @@
 //! Graph files of our own graphs.
 
-use super::{Entry, GraphFile, GraphFileError, Kind};
+use super::{Descriptor, Entry, GraphFile, GraphFileError, Kind, MAX_TENSORS, params};
 use crate::{Graph, Layout, TensorDesc, TensorId};
 
 const NONE: u32 = u32::MAX;
@@ -10,11 +10,12 @@ impl GraphFile {
     ///
     /// `inputs` are the tensors that are filled before each run; other tensors that no node writes are external: weights, or caches if
     /// a node changes them in place. A tensor that the planner has placed is written as a tensor of its own, so that the file is the
-    /// same before and after planning. Matrices that are stored column by column are written as they are stored, as ggml does.
+    /// same before and after planning. Matrices that are stored column by column are written as they are stored, as ggml does. Each node
+    /// has its op's parameters, and [`Self::to_graph`] gives the graph back.
     ///
     /// # Errors
-    /// A tensor has more than four dimensions, a node names a tensor that is not in the graph, or the graph's order is not one in which
-    /// it can run.
+    /// A tensor has more than four dimensions or an id of 2^18 or more, a node has no output or names a tensor that is not in the graph,
+    /// or the graph's order is not one in which it can run.
     pub fn from_graph(graph: &Graph, inputs: &[TensorId]) -> Result<Self, GraphFileError> {
         let mut export = Export {
             graph,
@@ -22,8 +23,8 @@ impl GraphFile {
             of_tensor: vec![NONE; graph.next_id().0],
         };
         export.leafs(inputs)?;
-        for node in &graph.nodes {
-            export.node(node)?;
+        for (index, node) in graph.nodes.iter().enumerate() {
+            export.node(index, node)?;
         }
         for id in graph.get_outputs() {
             let entry = export.of_tensor.get(id.0).copied().filter(|&entry| entry != NONE);
@@ -75,12 +76,20 @@ impl Export<'_> {
         Ok(())
     }
 
-    fn node(&mut self, node: &crate::Node) -> Result<(), GraphFileError> {
+    fn node(&mut self, index: usize, node: &crate::Node) -> Result<(), GraphFileError> {
+        if node.outputs.is_empty() {
+            return Err(GraphFileError::ExportNode {
+                node: index,
+                op: node.op.name(),
+                rule: "it has no output",
+            });
+        }
         let mut srcs = Vec::with_capacity(node.inputs.len());
         for &id in &node.inputs {
             srcs.push(self.read(id)?);
         }
         for &id in &node.outputs {
+            self.bases(id)?;
             let before = self.of_tensor.get(id.0).copied().filter(|&entry| entry != NONE);
             let mut entry = self.entry(id, node.op.name())?;
             if let Some(before) = before.filter(|_| entry.view_of.is_none()) {
@@ -89,6 +98,10 @@ impl Export<'_> {
                 (entry.view_of, entry.view_offs) = (Some(root), Some(0));
             }
             entry.srcs.clone_from(&srcs);
+            entry.params = params::of(&node.op);
+            if let Some(descriptor) = &mut entry.descriptor {
+                descriptor.node = Some(index as u64);
+            }
             self.push(id, entry);
         }
         Ok(())
@@ -99,14 +112,44 @@ impl Export<'_> {
         match self.of_tensor.get(id.0).copied() {
             Some(entry) if entry != NONE => Ok(entry),
             _ => {
-                let mut entry = self.entry(id, "View")?;
-                let Some(root) = entry.view_of else {
-                    return Err(fault(id, "a node reads it before another writes it"));
-                };
-                entry.srcs = vec![root];
-                Ok(self.push(id, entry))
+                self.bases(id)?;
+                self.declare(id)
             }
         }
+    }
+
+    /// Entries of the tensors that a view is a view of, where they have none.
+    fn bases(&mut self, id: TensorId) -> Result<(), GraphFileError> {
+        let mut missing = Vec::new();
+        let mut at = id;
+        while let Some(base) = self.base(at).filter(|base| self.of_tensor.get(base.0) == Some(&NONE)) {
+            // A chain longer than there are tensors is a circle, which has no owner.
+            if missing.len() > self.of_tensor.len() {
+                return Err(fault(id, "it is a view of itself"));
+            }
+            missing.push(base);
+            at = base;
+        }
+        for base in missing.into_iter().rev() {
+            self.declare(base)?;
+        }
+        Ok(())
+    }
+
+    /// What a tensor is a view of, if that is not a buffer that the planner made.
+    fn base(&self, id: TensorId) -> Option<TensorId> {
+        let owner = self.graph.owner(id)?;
+        self.graph.tensor(id)?.view_of.filter(|_| owner != id)
+    }
+
+    /// An entry of a view that no node makes.
+    fn declare(&mut self, id: TensorId) -> Result<u32, GraphFileError> {
+        let mut entry = self.entry(id, "View")?;
+        let Some(root) = entry.view_of else {
+            return Err(fault(id, "a node reads it before another writes it"));
+        };
+        entry.srcs = vec![root];
+        Ok(self.push(id, entry))
     }
 
     fn push(&mut self, id: TensorId, mut entry: Entry) -> u32 {
@@ -124,6 +167,9 @@ impl Export<'_> {
         let owner = self.graph.owner(id).ok_or_else(missing)?;
         let base = self.graph.tensor(owner).ok_or_else(missing)?;
         let (shape, nb) = layout(desc)?;
+        if id.0 as u64 >= MAX_TENSORS {
+            return Err(fault(id, "its id is larger than a graph file may have"));
+        }
         let mut entry = Entry {
             kind: Kind::Node,
             op: op.to_owned(),
@@ -132,6 +178,14 @@ impl Export<'_> {
             shape,
             nb,
             nbytes: desc.byte_size() as u64,
+            descriptor: Some(Descriptor {
+                tensor: id.0 as u64,
+                node: None,
+                shape: desc.shape.clone(),
+                strides: desc.strides.clone(),
+                layout: format!("{:?}", desc.layout),
+                base: self.base(id).map(|base| base.0 as u64),
+            }),
             ..Entry::default()
         };
         if owner != id {
@@ -152,7 +206,7 @@ fn fault(id: TensorId, rule: &'static str) -> GraphFileError {
 }
 
 /// Four dimensions with the fastest first, and strides in bytes.
-fn layout(desc: &TensorDesc) -> Result<([u64; 4], [u64; 4]), GraphFileError> {
+pub(super) fn layout(desc: &TensorDesc) -> Result<([u64; 4], [u64; 4]), GraphFileError> {
     let rank = desc.shape.len();
     if rank > 4 {
         return Err(fault(desc.id, "the schema has four dimensions"));

@@ -2,7 +2,8 @@
 //!
 //! [`GraphFile::read`] takes JSON, plain or compressed with gzip, and any bytes give a file that holds together or a typed error:
 //! references exist and point backwards, views lie inside of their roots, shapes and strides inside of their bytes.
-//! [`GraphFile::problem`] makes the memory planner's input of it, [`GraphFile::from_graph`] a file of a [`crate::Graph`].
+//! [`GraphFile::problem`] makes the memory planner's input of it, [`GraphFile::from_graph`] a file of a [`crate::Graph`], and
+//! [`GraphFile::to_graph`] the graph again.
 //!
 //! ```
 //! use rocmforge_ggml::graph_file::GraphFile;
@@ -20,8 +21,10 @@
 mod check;
 mod error;
 mod export;
+mod import;
 mod io;
 mod order;
+mod params;
 mod problem;
 
 use std::collections::BTreeMap;
@@ -37,6 +40,9 @@ use crate::planner::Overwrites;
 
 /// Name of the schema.
 pub const SCHEMA: &str = "rocmforge-graph-v1";
+
+/// Ids of tensors in a file of a [`crate::Graph`] are below this, 8 times the most entries: a graph keeps a place for each id.
+const MAX_TENSORS: u64 = 1 << 18;
 
 /// A graph: leafs, then nodes in the order they run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -77,6 +83,25 @@ pub enum Kind {
     Leaf,
     /// It is computed, or named anew by a view op.
     Node,
+}
+
+/// What [`crate::Graph`] knows of an entry's tensor and the schema has no field for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Descriptor {
+    /// The tensor's id. A second entry of one tensor is a change in place.
+    pub tensor: u64,
+    /// The node that makes the tensor, counted from 0; none for a leaf and for a view that no node makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<u64>,
+    /// Dimensions, outermost first.
+    pub shape: Vec<usize>,
+    /// Strides of the dimensions, in elements.
+    pub strides: Vec<usize>,
+    /// Name of the [`crate::Layout`].
+    pub layout: String,
+    /// The tensor that this one is a view of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<u64>,
 }
 
 /// A tensor and the op that makes it.
@@ -129,6 +154,9 @@ pub struct Entry {
     /// Parameters of the op.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Map<String, Value>>,
+    /// In files of [`crate::Graph`]s: the rest of what the graph knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descriptor: Option<Descriptor>,
     /// All other fields, as they are.
     #[serde(flatten)]
     pub other: Map<String, Value>,

@@ -118,9 +118,11 @@ impl HybridBackend {
         outputs: &[TensorId],
     ) -> GgmlResult<Vec<Traced>> {
         loop {
+            self.gather_caches(inputs)?;
             let side = self.side(inputs)?;
-            let error = match self.try_node(side, op, inputs, outputs) {
-                Ok(traced) => return Ok(traced),
+            let mut traced = Vec::new();
+            let error = match self.try_node(side, op, inputs, outputs, &mut traced) {
+                Ok(()) => return Ok(traced),
                 Err(error) if side == TensorLocation::Cpu => return Err(error),
                 Err(error) => error,
             };
@@ -132,7 +134,9 @@ impl HybridBackend {
                     self.groups[group].stays = true;
                     self.spill(group)?;
                 }
-                return self.try_node(TensorLocation::Cpu, op, inputs, outputs);
+                // What has been copied to the device counts as there for later nodes, so later runs must copy it, too.
+                self.try_node(TensorLocation::Cpu, op, inputs, outputs, &mut traced)?;
+                return Ok(traced);
             }
             if is_stopped(&error) {
                 self.spill_all()?;
@@ -185,6 +189,28 @@ impl HybridBackend {
         Ok(TensorLocation::Gpu)
     }
 
+    /// Moves groups to the host whose caches a node reads together with what lies there: weights are on the host in any case, and
+    /// caches on one side only.
+    fn gather_caches(&mut self, inputs: &[TensorId]) -> GgmlResult<()> {
+        let (mut on_host, mut caches) = (false, Vec::new());
+        for &id in inputs {
+            let root = self.descs.root(id)?;
+            if let Some(&group) = self.group_of.get(&root) {
+                match self.groups[group].location {
+                    TensorLocation::Cpu => on_host = true,
+                    TensorLocation::Gpu if self.weights.contains(&root) => {}
+                    TensorLocation::Gpu => caches.push(group),
+                }
+            }
+        }
+        for group in caches.into_iter().filter(|_| on_host) {
+            // Else it would come back, and go again at the next run.
+            self.groups[group].stays = true;
+            self.spill(group)?;
+        }
+        Ok(())
+    }
+
     /// The group of an operand that is no weight.
     fn group_of_cache(&self, inputs: &[TensorId]) -> GgmlResult<Option<usize>> {
         for &id in inputs {
@@ -204,8 +230,8 @@ impl HybridBackend {
         op: &Op,
         inputs: &[TensorId],
         outputs: &[TensorId],
-    ) -> GgmlResult<Vec<Traced>> {
-        let mut traced = Vec::new();
+        traced: &mut Vec<Traced>,
+    ) -> GgmlResult<()> {
         for &id in inputs {
             let (root, span) = (self.descs.root(id)?, self.span(id)?);
             if self.group_of.contains_key(&root) {
@@ -242,7 +268,7 @@ impl HybridBackend {
             }
         }
         traced.push(Traced::Node(side));
-        Ok(traced)
+        Ok(())
     }
 
     /// Makes steps of what a run has done: nodes of one side with no copy between are one step.

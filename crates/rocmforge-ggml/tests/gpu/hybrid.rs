@@ -198,3 +198,87 @@ fn a_node_that_the_device_cannot_run_is_run_by_the_cpu_and_counted() {
     );
     assert!(backend.buffer(x).is_some());
 }
+
+/// What is copied to the device for a node that it then does not run is there for the next node, in later runs too.
+#[test]
+fn what_a_refused_node_copied_is_copied_in_each_run() {
+    let gpu = gpu();
+    let mut graph = Graph::new();
+    let x = graph.add_tensor(TensorDesc::f32([6, 5]));
+    let part = graph.add_tensor(TensorDesc {
+        shape: vec![6, 3],
+        layout: Layout::Strided,
+        view_of: Some(x),
+        ..TensorDesc::f32([6, 5])
+    });
+    // No kernel computes in f64.
+    let refused = graph.push(Op::Cpy { to: Some(DType::F64) }, &[part]).expect("fits");
+    let doubled = graph.push(Op::Scale { factor: 2.0 }, &[x]).expect("fits");
+    graph.mark_output(refused);
+    graph.mark_output(doubled);
+    let mut backend = hybrid(&gpu);
+    let program = &mut executor::compile(&mut backend, &graph).expect("compiles");
+    for run in 1..=3 {
+        let values = rng(60 + run).vec(30);
+        backend.write_f32(x, &values).expect("written");
+        executor::run_program(&mut backend, program).expect("runs");
+        let expected: Vec<f64> = values.iter().map(|&v| 2.0 * f64::from(v)).collect();
+        assert_close(
+            &backend.read_f32(doubled).expect("read"),
+            &expected,
+            &[6, 5],
+            Tolerance::Absolute(1e-6),
+        );
+        let statistics = backend.statistics();
+        assert_eq!(
+            (statistics.gpu_nodes, statistics.cpu_nodes),
+            (run, run),
+            "{statistics:?}"
+        );
+    }
+}
+
+/// A cache on the device and a weight that found no room there: the cache goes to the host, where all weights are.
+#[test]
+fn a_node_with_operands_of_two_groups_in_two_places_runs_on_the_host() {
+    let side = 64;
+    let gpu = gpu_with(LeaseOptions {
+        policy: Policy::fixed(Bytes(20_000)),
+        ..LeaseOptions::default()
+    });
+    let mut graph = Graph::new();
+    let cache = graph.add_tensor(TensorDesc::f32([side]));
+    let weight = graph.add_tensor(TensorDesc::f32([side, side]));
+    let sum = graph.push(Op::Add, &[weight, cache]).expect("fits");
+    let doubled = graph.push(Op::Scale { factor: 2.0 }, &[cache]).expect("fits");
+    graph.mark_output(sum);
+    graph.mark_output(doubled);
+    let mut backend = hybrid(&gpu);
+    let group = |name: &str, id: TensorId| TensorGroup {
+        name: name.to_owned(),
+        tensors: vec![graph.tensor(id).expect("there").clone()],
+    };
+    backend
+        .place(&[group("cache", cache), group("weight", weight)], 15_000)
+        .expect("a budget");
+    let values = rng(70).vec(side * side);
+    let bytes: Vec<u8> = bytemuck::cast_slice(&values).to_vec();
+    let desc = graph.tensor(weight).expect("there");
+    backend.load(desc, std::sync::Arc::new(bytes)).expect("on the host");
+    let program = &mut executor::compile(&mut backend, &graph).expect("compiles");
+    let places = [cache, weight].map(|id| backend.location(id));
+    assert_eq!(places, [Some(TensorLocation::Gpu), Some(TensorLocation::Cpu)]);
+    for run in 1..=6 {
+        let own = rng(70 + run).vec(side);
+        backend.write_f32(cache, &own).expect("written");
+        executor::run_program(&mut backend, program).expect("runs");
+        let at = |i: usize| f64::from(values[i]) + f64::from(own[i % side]);
+        let expected: Vec<f64> = (0..side * side).map(at).collect();
+        let found = backend.read_f32(sum).expect("read");
+        assert_close(&found, &expected, &[side, side], Tolerance::Absolute(1e-6));
+        let expected: Vec<f64> = own.iter().map(|&v| 2.0 * f64::from(v)).collect();
+        let found = backend.read_f32(doubled).expect("read");
+        assert_close(&found, &expected, &[side], Tolerance::Absolute(1e-6));
+        assert_eq!(backend.location(cache), Some(TensorLocation::Cpu));
+    }
+}

@@ -4,6 +4,10 @@ mod decoder;
 mod hybrid;
 mod program;
 mod random;
+#[path = "../common/random_graph/mod.rs"]
+mod random_graph;
+#[path = "../common/reference/mod.rs"]
+mod reference;
 #[path = "../common/weights.rs"]
 mod weights;
 mod without_kernel;

@@ -1,185 +1,206 @@
-//! Random graphs: planned or not, as single ops or as programs, on the CPU, the device and both together, they give the same.
+//! Random graphs on the device, and on the device and the CPU together, beside the f64 reference.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use rocmforge_ggml::{
-    CpuBackend, DType, Graph, HipGgmlBackend, HostAccess, HybridBackend, Layout, Op, TensorDesc, TensorGroup, TensorId,
-    Unary, executor, planner,
+    CpuBackend, GgmlBackend, GgmlError, HipGgmlBackend, HostAccess, HybridBackend, Node, TensorGroup, TensorId,
 };
 use rocmforge_runtime::{Bytes, Policy};
 use rocmforge_testkit::data::rng;
-use rocmforge_testkit::{LeaseOptions, gpu_with};
+use rocmforge_testkit::{GpuLease, LeaseOptions, gpu_with};
 
-const COLS: usize = 40;
-const GRAPHS: u64 = 60;
+use super::random_graph::Case;
+use super::random_graph::check::{Compared, Failure, near, planned, program, same_bits, single_ops};
+use super::random_graph::generator::generate;
+use super::random_graph::report::{self, Seeds};
 
-/// A graph over one input, with weights.
-struct Random {
-    graph: Graph,
-    input: TensorId,
-    weights: Vec<TensorDesc>,
-    rows: usize,
-    seed: u64,
+const GRAPHS: u64 = 150;
+/// Runs of a program, by their data: the first is launched node by node, the second is captured, the third a replay of the first.
+const RUNS: [u64; 3] = [0, 1, 0];
+
+/// A device that has run the nodes of a graph so far, and knows what it does not run.
+struct Asked {
+    device: HipGgmlBackend,
+    /// How often each op ran, by name.
+    ran: BTreeMap<&'static str, usize>,
 }
 
-impl Random {
-    fn new(seed: u64) -> Self {
-        let mut random = rng(seed);
-        let rows = [1, 3, 7][random.below(3)];
-        let mut graph = Graph::new();
-        let input = graph.add_tensor(TensorDesc::f32([rows, COLS]));
-        let mut known = vec![input];
-        let mut weights = Vec::new();
-        for _ in 0..4 + random.below(20) {
-            // Mostly what was made last: graphs of models are deep.
-            let any = |random: &mut rocmforge_testkit::data::Rng| {
-                let back = random.below(known.len()).min(random.below(known.len()));
-                known[known.len() - 1 - back]
-            };
-            let (x, y) = (any(&mut random), any(&mut random));
-            let made = match random.below(8) {
-                0 => graph.push(Op::Add, &[x, y]),
-                1 => graph.push(Op::Mul, &[x, y]),
-                2 => graph.push(Op::Scale { factor: -0.75 }, &[x]),
-                3 => graph.push(Op::RmsNorm { eps: 1e-5 }, &[x]),
-                4 => graph.push(Op::Unary(Unary::Silu), &[x]),
-                5 => graph.push(Op::SwiGlu, &[x, y]),
-                6 => {
-                    let flat = graph.reshape(x, [rows * COLS]).expect("contiguous");
-                    let scaled = graph.push(Op::Scale { factor: 0.5 }, &[flat]).expect("fits");
-                    graph.reshape(scaled, [rows, COLS])
-                }
-                _ => {
-                    let weight = graph.add_tensor(TensorDesc::new([COLS, COLS], DType::F32, Layout::ColMajor));
-                    weights.push(graph.tensor(weight).expect("there").clone());
-                    let product = graph.push(Op::MulMat, &[x, weight]).expect("fits");
-                    // So that no value grows without end.
-                    graph.push(Op::RmsNorm { eps: 1e-5 }, &[product])
-                }
-            };
-            known.push(made.expect("fits"));
+impl Asked {
+    /// Whether the device runs a node, whose operands it has.
+    fn accepts(&mut self, case: &Case, node: &Node) -> bool {
+        for &id in &node.inputs {
+            self.provide(case, id);
         }
-        graph.mark_output(known[known.len() - 1]);
-        graph.mark_output(known[1 + random.below(known.len() - 1)]);
-        Self {
-            graph,
-            input,
-            weights,
-            rows,
-            seed,
-        }
-    }
-
-    fn fill<B: HostAccess>(&self, backend: &mut B) {
-        for desc in &self.weights {
-            let bytes: Vec<u8> = bytemuck::cast_slice(&rng(desc.id.0 as u64).vec(COLS * COLS)).to_vec();
-            backend.load(desc, Arc::new(bytes)).expect("room");
-        }
-    }
-
-    fn results<B: HostAccess>(&self, backend: &mut B) -> Vec<Vec<f32>> {
-        let outputs = self.graph.get_outputs().into_iter();
-        outputs.map(|id| backend.read_f32(id).expect("read")).collect()
-    }
-
-    /// The outputs for three inputs, of a program of `graph`, which is this one or a planned copy.
-    fn program<B: HostAccess>(&self, graph: &Graph, backend: &mut B) -> Vec<Vec<Vec<f32>>> {
-        let program = &mut executor::compile(backend, graph).expect("compiles");
-        let run = |salt: u64| {
-            backend
-                .write_f32(self.input, &rng(self.seed ^ salt << 32).vec(self.rows * COLS))
-                .expect("written");
-            executor::run_program(backend, program).expect("runs");
-            self.results(backend)
+        let output = case.desc(node.outputs[0]);
+        let memory = match output.is_view() {
+            true => self.device.bind_view(output),
+            false => self.device.alloc(output),
         };
-        [1, 2, 3].map(run).to_vec()
+        memory.expect("room");
+        if case.graph.is_alias(node) {
+            return true;
+        }
+        let done = self
+            .device
+            .execute_op(&node.op, &node.inputs, &node.outputs)
+            .and_then(|()| self.device.synchronize());
+        match done {
+            Ok(()) => {
+                *self.ran.entry(node.op.name()).or_default() += 1;
+                true
+            }
+            Err(GgmlError::Unimplemented { .. }) => false,
+            // Another error is a failure, which the comparison finds and shrinks.
+            Err(_) => true,
+        }
     }
 
-    /// What single ops on the CPU give, without a plan.
-    fn expected(&self) -> Vec<Vec<Vec<f32>>> {
-        let mut cpu = CpuBackend::new();
-        self.fill(&mut cpu);
-        executor::prepare(&mut cpu, &self.graph).expect("memory");
-        let run = |salt: u64| {
-            cpu.write_f32(self.input, &rng(self.seed ^ salt << 32).vec(self.rows * COLS))
-                .expect("written");
-            executor::execute_graph(&mut cpu, &self.graph).expect("runs");
-            self.results(&mut cpu)
-        };
-        [1, 2, 3].map(run).to_vec()
-    }
-
-    #[track_caller]
-    fn close(&self, what: &str, found: &[Vec<Vec<f32>>], expected: &[Vec<Vec<f32>>]) {
-        let pairs = found.iter().flatten().zip(expected.iter().flatten());
-        for (found, expected) in pairs {
-            let largest = expected.iter().fold(0f32, |most, value| most.max(value.abs()));
-            for (at, (f, e)) in found.iter().zip(expected).enumerate() {
-                let near = (f - e).abs() <= 1e-4 * largest + 1e-5;
-                assert!(
-                    near,
-                    "seed {}, {what}, element {at}: {f}, expected {e}\n{:#?}",
-                    self.seed, self.graph.nodes
-                );
+    /// Gives the device a leaf, or a view of what it has.
+    fn provide(&mut self, case: &Case, id: TensorId) {
+        if self.device.tensor_desc(id).is_some() {
+            return;
+        }
+        let desc = case.desc(id);
+        match desc.view_of {
+            Some(base) => {
+                self.provide(case, base);
+                self.device.bind_view(desc).expect("its base is there");
+            }
+            None => {
+                self.device.alloc(desc).expect("room");
+                self.device.write(id, &case.bytes(id, 0)).expect("written");
             }
         }
     }
 }
 
+/// A case of 8 to 31 nodes that the device runs, by asking it for each.
+fn case_for(gpu: &GpuLease, seed: u64, ran: &mut BTreeMap<&'static str, usize>) -> Case {
+    let mut asked = Asked {
+        device: HipGgmlBackend::new(gpu.backend()).expect("kernels"),
+        ran: std::mem::take(ran),
+    };
+    let case = generate(seed, 8 + (seed % 24) as usize, &mut |case, node| {
+        asked.accepts(case, node)
+    });
+    *ran = asked.ran;
+    case
+}
+
+/// Single ops node by node, and the outputs of a program of the planned graph.
+fn on_device(gpu: &GpuLease, case: &Case, replayed: &mut usize) -> Result<Compared, Failure> {
+    let device = || HipGgmlBackend::new(gpu.backend()).expect("kernels");
+    let mut compared = single_ops(case, &mut device())?;
+    let mut backend = device();
+    let found = program(case, &planned(case)?, &mut backend, &RUNS)?;
+    same_bits(case, "a replay beside launches", &found[2..], &found[..1])?;
+    compared.add(near(case, "device, program", &found[..2], &RUNS[..2])?);
+    *replayed += usize::from(backend.replays() > 0);
+    Ok(compared)
+}
+
 #[test]
-fn a_random_graph_gives_the_same_everywhere() {
-    for seed in 0..GRAPHS {
-        let random = Random::new(seed);
-        let expected = random.expected();
-        let mut planned = random.graph.clone();
-        planner::share_memory(&mut planned).expect("a plan");
-
-        let mut cpu = CpuBackend::with_threads(1);
-        random.fill(&mut cpu);
-        let found = random.program(&planned, &mut cpu);
-        assert_eq!(
-            found, expected,
-            "seed {seed}: the plan changed a bit\n{:#?}",
-            random.graph.nodes
+fn random_graphs_are_near_the_reference_on_the_device() {
+    let gpu = gpu_with(LeaseOptions::default());
+    let seeds = Seeds::of(GRAPHS);
+    let (mut ran, mut compared, mut replayed) = (BTreeMap::new(), Compared::default(), 0);
+    let mut run = |seed: u64, ran: &mut BTreeMap<&'static str, usize>| {
+        let case = case_for(&gpu, seed, ran);
+        let check = &mut |case: &Case| on_device(&gpu, case, &mut replayed);
+        compared.add(report::assert_passes(&case, "device", check));
+    };
+    seeds.clone().for_each(|seed| run(seed, &mut ran));
+    // Until every op that the device runs has run a few times.
+    let rare = |ran: &BTreeMap<&'static str, usize>| ran.values().any(|&count| count < 4);
+    for seed in GRAPHS..4 * GRAPHS {
+        if !seeds.is_all() || !rare(&ran) {
+            break;
+        }
+        run(seed, &mut ran);
+    }
+    report::say(&format!("{compared:?}, {replayed} programs replayed\n{ran:?}"));
+    if seeds.is_all() {
+        assert!(
+            replayed as u64 * 10 >= GRAPHS * 7,
+            "{replayed} programs of {GRAPHS} were captured and replayed"
         );
+        assert!(!rare(&ran), "{ran:?}");
+        report::assert_sharp(compared);
+    }
+}
 
-        // Room for nothing, for some of the weights, or for all.
-        let wanted = 20_000 + random.weights.len() * COLS * COLS * 4;
-        let budget = wanted * rng(seed + 1000).below(5) / 4 * 2;
-        let gpu = gpu_with(LeaseOptions {
-            policy: Policy::fixed(Bytes(budget as u64)),
-            ..LeaseOptions::default()
-        });
-        let device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
-        let mut hybrid = HybridBackend::new(device, CpuBackend::new());
-        let groups: Vec<TensorGroup> = random
-            .weights
-            .iter()
-            .map(|desc| TensorGroup {
-                name: format!("weight {}", desc.id),
-                tensors: vec![desc.clone()],
-            })
-            .collect();
-        hybrid.place(&groups, 20_000).expect("a budget");
-        random.fill(&mut hybrid);
-        let found = random.program(&planned, &mut hybrid);
-        random.close(&format!("hybrid with {budget} B"), &found, &expected);
-        let held = gpu.backend().card().budget();
-        assert!(held.peak <= held.budget, "seed {seed}: {held:?}");
+/// A program of the planned graph with a random part of the memory that it wants.
+fn on_both(case: &Case, nodes: &mut [u64; 2]) -> Result<Compared, Failure> {
+    // Weights in groups of their own, with a cache or an input here and there.
+    let mut groups: Vec<TensorGroup> = Vec::new();
+    for (&id, leaf) in &case.leafs {
+        let desc = case.desc(id).clone();
+        match groups.last_mut() {
+            Some(last) if !leaf.is_weight && leaf.salt.is_multiple_of(3) => last.tensors.push(desc),
+            _ if leaf.is_weight => groups.push(TensorGroup {
+                name: format!("weight {id}"),
+                tensors: vec![desc],
+            }),
+            _ => {}
+        }
+    }
+    let grouped = groups.iter().flat_map(|group| &group.tensors);
+    let wanted = 20_000 + grouped.map(|desc| desc.byte_size()).sum::<usize>();
+    let budget = wanted * rng(case.seed + 1000).quiet().below(5) / 4 * 2;
+    let gpu = gpu_with(LeaseOptions {
+        policy: Policy::fixed(Bytes(budget as u64)),
+        ..LeaseOptions::default()
+    });
+    let device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+    let mut hybrid = HybridBackend::new(device, CpuBackend::with_threads(1));
+    hybrid.place(&groups, 20_000).expect("a budget");
+    let found = program(case, &planned(case)?, &mut hybrid, &RUNS)?;
+    let compared = near(case, &format!("hybrid with {budget} B"), &found, &RUNS)?;
+    let statistics = hybrid.statistics();
+    *nodes = [nodes[0] + statistics.gpu_nodes, nodes[1] + statistics.cpu_nodes];
+    let held = gpu.backend().card().budget();
+    assert!(held.peak <= held.budget, "seed {}: {held:?}", case.seed);
+    Ok(compared)
+}
+
+#[test]
+fn random_graphs_are_near_the_reference_on_the_device_and_the_cpu_together() {
+    let seeds = Seeds::of(GRAPHS);
+    let (mut ops, mut compared, mut nodes) = (BTreeMap::new(), Compared::default(), [0; 2]);
+    for seed in seeds.clone() {
+        // All ops: what the device does not run, the CPU does.
+        let case = generate(seed, 8 + (seed % 24) as usize, &mut |_, _| true);
+        case.count_ops(&mut ops);
+        compared.add(report::assert_passes(&case, "hybrid", &mut |case| {
+            on_both(case, &mut nodes)
+        }));
+    }
+    report::say(&format!(
+        "{compared:?}, {nodes:?} nodes on the device and on the CPU\n{ops:?}"
+    ));
+    if seeds.is_all() {
+        assert!(nodes.iter().all(|&count| count > 500), "{nodes:?}");
+        report::assert_every_op(&ops, 1);
+        report::assert_sharp(compared);
     }
 }
 
 #[test]
-fn a_random_graph_gives_the_same_on_the_device_alone() {
-    let gpu = gpu_with(LeaseOptions::default());
-    for seed in 0..GRAPHS {
-        let random = Random::new(seed);
-        let mut planned = random.graph.clone();
-        planner::share_memory(&mut planned).expect("a plan");
-        let mut device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
-        random.fill(&mut device);
-        let found = random.program(&planned, &mut device);
-        random.close("device", &found, &random.expected());
-        assert!(device.replays() > 0 || random.graph.nodes.is_empty(), "seed {seed}");
+fn a_graph_file_is_replayed() {
+    if let Some(case) = report::file() {
+        let gpu = gpu_with(LeaseOptions::default());
+        // The device may not run all of it.
+        let check = &mut |case: &Case| on_device(&gpu, case, &mut 0);
+        match check(&case) {
+            Err(Failure::Error { error, .. }) if matches!(*error, GgmlError::Unimplemented { .. }) => {
+                report::say(&error.to_string())
+            }
+            _ => report::say(&format!("{:?}", report::assert_passes(&case, "device", check))),
+        }
+        drop(gpu);
+        report::say(&format!(
+            "{:?}",
+            report::assert_passes(&case, "hybrid", &mut |case| on_both(case, &mut [0; 2]))
+        ));
     }
 }

@@ -1,58 +1,11 @@
 //! ggml's attention and rotary embedding on its grids.
 
-use rocmforge_ggml::{DType, FlashAttnExt, Op, Rope, RopeScaling, RopeStyle, alibi_slope};
+use rocmforge_ggml::{DType, FlashAttnExt, Op, Rope, RopeScaling, RopeStyle};
 use rocmforge_testkit::data::rng;
 
-use super::harness::{Form, Input, assert_nmse, run, unravel};
+use super::harness::{Form, Input, assert_nmse, exact, run};
 
 const FORMS: [Form; 3] = [Form::Plain, Form::Gaps, Form::Permuted];
-
-/// `softmax(c tanh(q k scale / c) + slope mask) v` from the definition.
-fn attention(
-    q: &Input,
-    k: &Input,
-    v: &Input,
-    mask: Option<&Input>,
-    sinks: Option<&Input>,
-    a: FlashAttnExt,
-) -> Vec<f64> {
-    let [batch, heads, n, hsk] = [0, 1, 2, 3].map(|d| q.shape[d]);
-    let [kv_batch, kv_heads, kv, hsv] = [k.shape[0], k.shape[1], k.shape[2], v.shape[3]];
-    let mut out = vec![0.0; batch * n * heads * hsv];
-    for at in 0..batch * heads * n {
-        let i = unravel(at, &[batch, heads, n]);
-        let shared = i[0] / (batch / kv_batch) * kv_heads + i[1] / (heads / kv_heads);
-        let slope = f64::from(alibi_slope(a.max_bias, heads, i[1]));
-        let logits: Vec<f64> = (0..kv)
-            .map(|j| {
-                let dot: f64 = (0..hsk)
-                    .map(|c| q.values[at * hsk + c] * k.values[(shared * kv + j) * hsk + c])
-                    .sum();
-                let cap = f64::from(a.softcap);
-                let score = dot * f64::from(a.scale);
-                let score = if cap > 0.0 { cap * (score / cap).tanh() } else { score };
-                score
-                    + mask.map_or(0.0, |m| {
-                        let row = (i[0] % m.shape[0] * m.shape[1] + i[1] % m.shape[1]) * m.shape[2] + i[2];
-                        slope * m.values[row * kv + j]
-                    })
-            })
-            .collect();
-        let sink = sinks.map(|s| s.values[i[1]]);
-        let max = logits.iter().copied().chain(sink).fold(f64::NEG_INFINITY, f64::max);
-        if max == f64::NEG_INFINITY {
-            continue;
-        }
-        let sum = logits.iter().map(|l| (l - max).exp()).sum::<f64>() + sink.map_or(0.0, |s| (s - max).exp());
-        let to = ((i[0] * n + i[2]) * heads + i[1]) * hsv;
-        for c in 0..hsv {
-            out[to + c] = (0..kv)
-                .map(|j| (logits[j] - max).exp() / sum * v.values[(shared * kv + j) * hsv + c])
-                .sum();
-        }
-    }
-    out
-}
 
 /// Operands of one case: `[hsk, hsv]`, KV heads, query heads per KV head, keys, queries.
 struct Case {
@@ -112,15 +65,15 @@ fn check(index: usize, c: &Case) {
         mask: c.mask,
         sinks: c.sinks,
     };
-    let expected = attention(&q, &k, &v, mask.as_ref(), sinks.as_ref(), a);
     let what = format!(
         "case {index}: {a:?} {:?} {:?} kv {} n {} {:?} {:?}",
         c.head, c.heads, c.kv, c.n, c.types, c.form
     );
     let inputs: Vec<Input> = [Some(q), Some(k), Some(v), mask, sinks].into_iter().flatten().collect();
+    let op = Op::FlashAttnExt(a);
     assert_nmse(
-        &run(Op::FlashAttnExt(a), &inputs, c.form).expect("runs"),
-        &expected,
+        &run(op, &inputs, c.form).expect("runs"),
+        &exact(&op, &inputs),
         5e-4,
         &what,
     );
@@ -216,52 +169,6 @@ fn flash_attn_ext_of_cache_types() {
     }
 }
 
-/// Rotary embedding from the definition, with the frequencies of each rule.
-fn rope(x: &Input, positions: &[usize], factors: Option<&Input>, r: Rope) -> Vec<f64> {
-    let [seq, heads, d] = [x.shape[1], x.shape[2], x.shape[3]];
-    let mut out = x.values.clone();
-    for (row, values) in out.chunks_mut(d).enumerate() {
-        let token = row / heads;
-        let position = positions[if positions.len() == seq { token % seq } else { token }];
-        let own = values.to_vec();
-        for i in 0..r.n_dims / 2 {
-            let plain =
-                f64::from(r.theta).powf(-2.0 * i as f64 / r.n_dims as f64) / factors.map_or(1.0, |f| f.values[i]);
-            let frequency = match r.scaling {
-                RopeScaling::None => plain,
-                RopeScaling::Linear { factor } => plain / f64::from(factor),
-                RopeScaling::Yarn {
-                    factor,
-                    original_context,
-                    beta_fast,
-                    beta_slow,
-                } => {
-                    // The pair that turns beta times within the context: n ln(L / (2 pi beta)) / (2 ln theta).
-                    let pair = |beta: f32| {
-                        let turns = original_context as f64 / (2.0 * std::f64::consts::PI * f64::from(beta));
-                        r.n_dims as f64 * turns.ln() / (2.0 * f64::from(r.theta).ln())
-                    };
-                    let low = pair(beta_fast).floor().max(0.0);
-                    let high = pair(beta_slow).ceil().min(r.n_dims as f64 - 1.0);
-                    let slow = ((i as f64 - low) / (high - low).max(0.001)).clamp(0.0, 1.0);
-                    plain / f64::from(factor) * slow + plain * (1.0 - slow)
-                }
-            };
-            let angle = position as f64 * frequency;
-            let (sin, cos) = (
-                angle.sin() * f64::from(r.magnitude),
-                angle.cos() * f64::from(r.magnitude),
-            );
-            let (a, b) = match r.style {
-                RopeStyle::HalfSplit => (i, i + r.n_dims / 2),
-                RopeStyle::Interleaved => (2 * i, 2 * i + 1),
-            };
-            (values[a], values[b]) = (own[a] * cos - own[b] * sin, own[a] * sin + own[b] * cos);
-        }
-    }
-    out
-}
-
 /// ggml's grid: both modes, f32 and f16, head sizes 64 to 256, fewer dimensions than the head has, scaled frequencies, YaRN, factors,
 /// magnitude, views; NMSE 1e-7.
 #[test]
@@ -306,7 +213,6 @@ fn rope_on_ggmls_grid() {
                             magnitude: if index.is_multiple_of(4) { 1.4245 } else { 1.0 },
                             ..Rope::new(n_dims, 10_000.0, style, 2000)
                         };
-                        let expected = rope(&x, &positions, factors.as_ref(), own);
                         let what = format!("case {index}: {dtype} {form:?} {own:?} factors {with_factors}");
                         let inputs: Vec<Input> = [Some(x), Some(Input::ids(shape, &positions)), factors]
                             .into_iter()
@@ -314,7 +220,7 @@ fn rope_on_ggmls_grid() {
                             .collect();
                         assert_nmse(
                             &run(Op::Rope(own), &inputs, form).expect("runs"),
-                            &expected,
+                            &exact(&Op::Rope(own), &inputs),
                             1e-7,
                             &what,
                         );

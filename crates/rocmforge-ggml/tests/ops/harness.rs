@@ -3,9 +3,11 @@
 //! Memory that no element of an input lies in holds NaN (all bits set), outputs are poisoned the same way, and the gaps of a strided
 //! output must keep their poison: reading or writing beside the elements shows.
 
-use half::{bf16, f16};
 use rocmforge_ggml::{CpuBackend, DType, GgmlError, Graph, HostAccess, Layout, Op, TensorDesc, TensorId, executor};
-use rocmforge_gguf::blocks;
+
+pub(crate) use super::reference::values::decode;
+use super::reference::{self, Values};
+pub(crate) use super::reference::{ravel, unravel};
 
 /// How an input or output lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,57 +31,14 @@ pub(crate) struct Input {
     pub(crate) shape: Vec<usize>,
 }
 
-/// Values in a type, as bytes.
+/// Values in a type, as bytes; any blocks with harmless scales for a block format without an encoder.
 pub(crate) fn encode(dtype: DType, values: &[f32]) -> Vec<u8> {
-    match dtype {
-        DType::F32 => bytemuck::cast_slice(values).to_vec(),
-        DType::F16 => values
-            .iter()
-            .flat_map(|&v| f16::from_f32(v).to_bits().to_ne_bytes())
-            .collect(),
-        DType::Bf16 => values
-            .iter()
-            .flat_map(|&v| bf16::from_f32(v).to_bits().to_ne_bytes())
-            .collect(),
-        DType::F64 => values.iter().flat_map(|&v| f64::from(v).to_ne_bytes()).collect(),
-        DType::I8 => values.iter().map(|&v| v as i8 as u8).collect(),
-        DType::I16 => values.iter().flat_map(|&v| (v as i16).to_ne_bytes()).collect(),
-        DType::I32 => values.iter().flat_map(|&v| (v as i32).to_ne_bytes()).collect(),
-        DType::U32 => values.iter().flat_map(|&v| (v as u32).to_ne_bytes()).collect(),
-        DType::I64 => values.iter().flat_map(|&v| (v as i64).to_ne_bytes()).collect(),
-        _ => {
-            let ty = dtype.tensor_type().expect("a type of GGUF");
-            if blocks::can_quantize(ty) {
-                return blocks::quantize(ty, values).expect("whole blocks");
-            }
-            // No encoder: any blocks with harmless scales.
-            let rows = values.len() / dtype.block_len();
-            super::weights::weight(dtype, rows, dtype.block_len(), rows as u64).0
-        }
+    if dtype.is_quantized() && !dtype.is_encodable() {
+        let rows = values.len() / dtype.block_len();
+        return super::weights::weight(dtype, rows, dtype.block_len(), rows as u64).0;
     }
-}
-
-/// Bytes of a type as values.
-pub(crate) fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
-    fn each<const N: usize>(bytes: &[u8], value: impl Fn([u8; N]) -> f64) -> Vec<f64> {
-        bytes.as_chunks::<N>().0.iter().map(|&b| value(b)).collect()
-    }
-    match dtype {
-        DType::F32 => each(bytes, |b| f64::from(f32::from_ne_bytes(b))),
-        DType::F16 => each(bytes, |b| f16::from_bits(u16::from_ne_bytes(b)).to_f64()),
-        DType::Bf16 => each(bytes, |b| bf16::from_bits(u16::from_ne_bytes(b)).to_f64()),
-        DType::F64 => each(bytes, f64::from_ne_bytes),
-        DType::I8 => each(bytes, |b: [u8; 1]| f64::from(i8::from_ne_bytes(b))),
-        DType::I16 => each(bytes, |b| f64::from(i16::from_ne_bytes(b))),
-        DType::I32 => each(bytes, |b| f64::from(i32::from_ne_bytes(b))),
-        DType::U32 => each(bytes, |b| f64::from(u32::from_ne_bytes(b))),
-        DType::I64 => each(bytes, |b| i64::from_ne_bytes(b) as f64),
-        _ => {
-            let mut out = vec![0.0; bytes.len() / dtype.block_bytes() * dtype.block_len()];
-            blocks::dequantize(dtype.tensor_type().expect("a type of GGUF"), bytes, &mut out).expect("whole blocks");
-            out.iter().map(|&v| f64::from(v)).collect()
-        }
-    }
+    let values: Vec<f64> = values.iter().map(|&v| f64::from(v)).collect();
+    reference::values::encode(dtype, &values)
 }
 
 /// Descriptors of a tensor in a form: the memory's, and the view's if it is one.
@@ -197,6 +156,11 @@ impl Input {
         }
     }
 
+    /// The operand as the reference takes it.
+    pub(crate) fn operand(&self) -> Values {
+        Values::new(self.base.dtype, self.shape.clone(), self.values.clone())
+    }
+
     /// Adds the tensor (and its view) to a graph: the id to read, and the id to fill.
     pub(crate) fn add(&self, graph: &mut Graph) -> (TensorId, TensorId) {
         let base = graph.add_tensor(self.base.clone());
@@ -206,6 +170,12 @@ impl Input {
         };
         (id, base)
     }
+}
+
+/// What the reference gives for an op whose operands determine its shape.
+pub(crate) fn exact(op: &Op, inputs: &[Input]) -> Vec<f64> {
+    let operands: Vec<Values> = inputs.iter().map(Input::operand).collect();
+    reference::run(op, &operands, &[])
 }
 
 /// What an op gave: type, shape and values.
@@ -340,25 +310,4 @@ pub(crate) fn assert_near(found: &Found, expected: &[f64], tolerance: f64, what:
         let same = f == e || (f.is_nan() && e.is_nan()) || (f - e).abs() <= tolerance * e.abs().max(1.0);
         assert!(same, "{what}: element {index} is {f:e}, not {e:e}");
     }
-}
-
-/// The index of element `flat` of a row-major shape.
-pub(crate) fn unravel(flat: usize, shape: &[usize]) -> Vec<usize> {
-    let mut rest = flat;
-    let mut index: Vec<usize> = shape
-        .iter()
-        .rev()
-        .map(|&d| {
-            let i = rest % d;
-            rest /= d;
-            i
-        })
-        .collect();
-    index.reverse();
-    index
-}
-
-/// The flat place of an index in a row-major shape.
-pub(crate) fn ravel(index: &[usize], shape: &[usize]) -> usize {
-    index.iter().zip(shape).fold(0, |at, (&i, &d)| at * d + i)
 }

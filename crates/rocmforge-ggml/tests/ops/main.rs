@@ -7,6 +7,8 @@ mod harness;
 mod moves;
 mod products;
 mod reductions;
+#[path = "../common/reference/mod.rs"]
+mod reference;
 #[path = "../common/weights.rs"]
 mod weights;
 
@@ -14,7 +16,7 @@ use rocmforge_ggml::{
     Attention, AttentionMask, CpuBackend, DType, GgmlBackend, GgmlError, Graph, HostAccess, Layout, Op, Rope,
     RopeStyle, TensorDesc, TensorId, Unary, executor,
 };
-use rocmforge_kernels::{MatmulShape, RopePairs, RopeShape, reference};
+use rocmforge_kernels::{MatmulShape, RopePairs, RopeShape, reference as kernels};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{poison, rng, widen};
 
@@ -51,11 +53,11 @@ fn test_cpu_backend_matmul() {
     for (m, k, n) in SIZES.iter().flat_map(|&m| [(m, 33, 65), (5, m, 31), (7, 64, m)]) {
         let mut r = rng((m * 1000 + k * 10 + n) as u64);
         let (a, b, bias) = (r.vec(m * k), r.vec(k * n), r.vec(n));
-        let expected = reference::matmul(&a, &b, Some(&bias), MatmulShape::new(m, n, k));
+        let expected = kernels::matmul(&a, &b, Some(&bias), MatmulShape::new(m, n, k));
         let inputs = [(f32([m, k]), &*a), (f32([k, n]), &*b), (f32([n]), &*bias)];
         assert_close(&run(Op::MulMat, &inputs), &expected, &[m, n], Tolerance::Absolute(1e-4));
         // The same bytes as a weight stored [n, k].
-        let expected = reference::matmul(&a, &b, None, MatmulShape::linear(m, n, k));
+        let expected = kernels::matmul(&a, &b, None, MatmulShape::linear(m, n, k));
         let weight = TensorDesc::new([k, n], DType::F32, Layout::ColMajor);
         let found = run(Op::MulMat, &[(f32([m, k]), &a), (weight, &b)]);
         assert_close(&found, &expected, &[m, n], Tolerance::Absolute(1e-4));
@@ -67,7 +69,7 @@ fn test_cpu_backend_add_and_broadcasts() {
     let mut r = rng(1);
     let (a, b) = (r.vec(2 * 3 * 33), r.vec(2 * 3 * 33));
     let full = run(Op::Add, &[(f32([2, 3, 33]), &a), (f32([2, 3, 33]), &b)]);
-    assert_close(&full, &reference::add(&a, &b), &[2, 3, 33], Tolerance::Absolute(1e-6));
+    assert_close(&full, &kernels::add(&a, &b), &[2, 3, 33], Tolerance::Absolute(1e-6));
     for shape in [
         vec![33],
         vec![1],
@@ -102,10 +104,10 @@ fn test_cpu_backend_elementwise() {
         let check = |op, inputs: &[(TensorDesc, &[f32])], expected: Vec<f64>| {
             assert_close(&run(op, inputs), &expected, &[n], Tolerance::Absolute(2e-6));
         };
-        check(Op::Scale { factor: 0.3 }, &[(f32([n]), &x)], reference::scale(&x, 0.3));
-        check(Op::Unary(Unary::GeluErf), &[(f32([n]), &x)], reference::gelu_erf(&x));
-        check(Op::Unary(Unary::Gelu), &[(f32([n]), &x)], reference::gelu_tanh(&x));
-        check(Op::SwiGlu, &[(f32([n]), &x), (f32([n]), &y)], reference::swiglu(&x, &y));
+        check(Op::Scale { factor: 0.3 }, &[(f32([n]), &x)], kernels::scale(&x, 0.3));
+        check(Op::Unary(Unary::GeluErf), &[(f32([n]), &x)], kernels::gelu_erf(&x));
+        check(Op::Unary(Unary::Gelu), &[(f32([n]), &x)], kernels::gelu_tanh(&x));
+        check(Op::SwiGlu, &[(f32([n]), &x), (f32([n]), &y)], kernels::swiglu(&x, &y));
     }
 }
 
@@ -116,7 +118,7 @@ fn test_cpu_backend_softmax() {
         let found = run(Op::Softmax, &[(f32([3, n]), &x)]);
         assert_close(
             &found,
-            &reference::softmax(&x, n, 1.0),
+            &kernels::softmax(&x, n, 1.0),
             &[3, n],
             Tolerance::Absolute(1e-6),
         );
@@ -136,21 +138,21 @@ fn test_cpu_backend_norms() {
         let found = run(Op::LayerNorm { eps: 1e-5 }, &vectors);
         assert_close(
             &found,
-            &reference::layer_norm(&x, &w, &b, 1e-5),
+            &kernels::layer_norm(&x, &w, &b, 1e-5),
             &[3, n],
             Tolerance::Absolute(1e-5),
         );
         let found = run(Op::RmsNorm { eps: 1e-6 }, &vectors[..2]);
         assert_close(
             &found,
-            &reference::rms_norm(&x, &w, 1e-6),
+            &kernels::rms_norm(&x, &w, 1e-6),
             &[3, n],
             Tolerance::Absolute(1e-5),
         );
         let found = run(Op::L2Norm { eps: 1e-12 }, &vectors[..1]);
         assert_close(
             &found,
-            &reference::l2_normalize(&x, n, 1e-12),
+            &kernels::l2_normalize(&x, n, 1e-12),
             &[3, n],
             Tolerance::Absolute(1e-6),
         );
@@ -165,7 +167,7 @@ fn test_cpu_backend_mean_pool() {
     let found = run(Op::MeanPool, &[(f32([2, 3, 33]), &x), (f32([2, 3]), &weight)]);
     assert_close(
         &found,
-        &reference::mean_pool(&x, &weight, [2, 3, 33]),
+        &kernels::mean_pool(&x, &weight, [2, 3, 33]),
         &[2, 33],
         Tolerance::Absolute(1e-6),
     );
@@ -280,7 +282,7 @@ fn test_cpu_backend_rope() {
             cpu.write_u32(positions, &[1000, 1001, 1002, 1003, 1004])
                 .expect("written");
             executor::execute_graph(&mut cpu, &graph).expect("runs");
-            let (cos, sin) = reference::rope_tables(2048, n_dims, 10000.0);
+            let (cos, sin) = kernels::rope_tables(2048, n_dims, 10000.0);
             let shape = RopeShape {
                 tokens: 2 * seq,
                 seq,
@@ -289,7 +291,7 @@ fn test_cpu_backend_rope() {
                 rotary_dim: n_dims,
                 start: 1000,
             };
-            let expected = reference::rope(pairs, &x, &cos, &sin, shape);
+            let expected = kernels::rope(pairs, &x, &cos, &sin, shape);
             assert_close(
                 &cpu.read_f32(y).expect("read"),
                 &expected,
@@ -351,7 +353,7 @@ fn test_cpu_backend_copy_views_and_transpose() {
     let found = run(Op::Transpose, &[(f32([2, 33, 65]), &x)]);
     assert_close(
         &found,
-        &widen(&reference::transpose(&x, [2, 33, 65])),
+        &widen(&kernels::transpose(&x, [2, 33, 65])),
         &[2, 65, 33],
         Tolerance::Exact,
     );

@@ -4,36 +4,15 @@ use rocmforge_ggml::{CpuBackend, DType, GgmlError, Graph, HostAccess, Layout, Op
 use rocmforge_gguf::blocks;
 use rocmforge_testkit::data::rng;
 
-use super::harness::{Form, Input, assert_near, assert_nmse, decode, encode, ravel, run, run_graph, unravel};
+use super::harness::{Form, Input, assert_near, assert_nmse, decode, encode, exact, ravel, run, run_graph, unravel};
 use super::weights::WEIGHTS;
 
 const FORMS: [Form; 3] = [Form::Plain, Form::Gaps, Form::Permuted];
 
-/// `a [.., m, k]` times `b [.., k, n]`, where each matrix of `b` serves neighbours of `a`.
-fn product(a: &Input, b: &Input) -> Vec<f64> {
-    let rank = a.shape.len();
-    let [m, k] = [a.shape[rank - 2], a.shape[rank - 1]];
-    let n = b.shape[b.shape.len() - 1];
-    let lead = &a.shape[..rank - 2];
-    let parts: Vec<usize> = std::iter::repeat_n(1, rank - b.shape.len())
-        .chain(b.shape[..b.shape.len() - 2].iter().copied())
-        .collect();
-    let mut out = Vec::new();
-    for matrix in 0..lead.iter().product() {
-        let index = unravel(matrix, lead);
-        let own: Vec<usize> = (0..lead.len()).map(|d| index[d] / (lead[d] / parts[d])).collect();
-        let part = ravel(&own, &parts);
-        let (a, b) = (&a.values[matrix * m * k..], &b.values[part * k * n..]);
-        for at in 0..m * n {
-            out.push((0..k).map(|i| a[at / n * k + i] * b[i * n + at % n]).sum());
-        }
-    }
-    out
-}
-
 fn check(a: Input, b: Input, form: Form, what: &str) {
-    let expected = product(&a, &b);
-    let found = run(Op::MulMat, &[a, b], form).expect("runs");
+    let inputs = [a, b];
+    let expected = exact(&Op::MulMat, &inputs);
+    let found = run(Op::MulMat, &inputs, form).expect("runs");
     assert_eq!(found.dtype, DType::F32);
     assert_nmse(&found, &expected, 5e-4, what);
 }
@@ -152,17 +131,9 @@ fn mul_mat_id_of_every_type() {
                 // The last expert is never chosen.
                 let chosen: Vec<usize> = (0..tokens * used).map(|_| r.below(experts - 1)).collect();
                 let ids = Input::ids(&[tokens, used], &chosen);
-                let expected: Vec<f64> = (0..tokens * used * n)
-                    .map(|at| {
-                        let i = unravel(at, &[tokens, used, n]);
-                        let row = (i[0] * own + if per_id { i[1] } else { 0 }) * k;
-                        let expert = chosen[i[0] * used + i[1]];
-                        (0..k)
-                            .map(|c| x.values[row + c] * weight.values[(expert * k + c) * n + i[2]])
-                            .sum()
-                    })
-                    .collect();
-                let found = run(Op::MulMatId, &[x, weight, ids], FORMS[(case + 1) % 3]).expect("runs");
+                let inputs = [x, weight, ids];
+                let expected = exact(&Op::MulMatId, &inputs);
+                let found = run(Op::MulMatId, &inputs, FORMS[(case + 1) % 3]).expect("runs");
                 assert_eq!(found.shape, [tokens, used, n]);
                 assert_nmse(
                     &found,
@@ -198,10 +169,9 @@ fn add_id_adds_a_row_per_expert() {
         let a = Input::new(dtype, &[tokens, used, n], &rng(1).vec(tokens * used * n), form);
         let b = Input::new(DType::F32, &[4, n], &rng(2).vec(4 * n), form);
         let chosen: Vec<usize> = (0..tokens * used).map(|i| i * 7 % 4).collect();
-        let expected: Vec<f64> = (0..a.values.len())
-            .map(|at| a.values[at] + b.values[chosen[at / n] * n + at % n])
-            .collect();
-        let found = run(Op::AddId, &[a, b, Input::ids(&[tokens, used], &chosen)], form).expect("runs");
+        let inputs = [a, b, Input::ids(&[tokens, used], &chosen)];
+        let expected = exact(&Op::AddId, &inputs);
+        let found = run(Op::AddId, &inputs, form).expect("runs");
         assert_near(&found, &expected, 1e-6, &format!("{dtype} {form:?}"));
     }
 }

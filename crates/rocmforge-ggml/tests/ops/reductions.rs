@@ -3,7 +3,7 @@
 use rocmforge_ggml::{DType, Op, SoftMax, SortOrder, alibi_slope};
 use rocmforge_testkit::data::rng;
 
-use super::harness::{Form, Input, assert_near, assert_nmse, run, unravel};
+use super::harness::{Form, Input, assert_near, assert_nmse, exact, run};
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 const FORMS: [Form; 3] = [Form::Plain, Form::Gaps, Form::Permuted];
@@ -15,24 +15,16 @@ fn sums_and_means() {
             for d in [1, 33, 257] {
                 let x = Input::new(dtype, &[2, 3, d], &rng(d as u64).vec(6 * d), form);
                 let what = format!("{dtype} {form:?} {d}");
-                let sums: Vec<f64> = x.values.chunks(d).map(|row| row.iter().sum()).collect();
-                let means: Vec<f64> = sums.iter().map(|s| s / d as f64).collect();
-                let running = x.values.chunks(d).flat_map(|row| {
-                    row.iter().scan(0.0, |sum, v| {
-                        *sum += v;
-                        Some(*sum)
-                    })
-                });
-                let running: Vec<f64> = running.collect();
                 let one = std::slice::from_ref(&x);
                 let found = run(Op::Sum, one, Form::Plain).expect("runs");
                 assert_eq!(found.shape, [1]);
-                assert_near(&found, &[sums.iter().sum()], 1e-6, &what);
+                assert_near(&found, &exact(&Op::Sum, one), 1e-6, &what);
                 let found = run(Op::SumRows, one, form).expect("runs");
                 assert_eq!(found.shape, [2, 3, 1]);
-                assert_near(&found, &sums, 1e-6, &what);
-                assert_near(&run(Op::Mean, one, form).expect("runs"), &means, 1e-6, &what);
-                assert_near(&run(Op::Cumsum, one, form).expect("runs"), &running, 1e-6, &what);
+                assert_near(&found, &exact(&Op::SumRows, one), 1e-6, &what);
+                for op in [Op::Mean, Op::Cumsum] {
+                    assert_near(&run(op, one, form).expect("runs"), &exact(&op, one), 1e-6, &what);
+                }
             }
         }
     }
@@ -59,37 +51,17 @@ fn orders_of_rows() {
                 let mut values: Vec<f32> = rng(d as u64).vec(3 * d).iter().map(|v| (v * 8.0).round()).collect();
                 values[d] = f32::NAN;
                 let x = Input::new(dtype, &[3, d], &values, form);
-                let sorted = |largest: bool| -> Vec<f64> {
-                    let row = |row: &[f64]| {
-                        let mut ids: Vec<usize> = (0..d).collect();
-                        // Stable: ties keep the lower index first. NaN last.
-                        ids.sort_by(|&a, &b| {
-                            let key = |i: usize| match row[i].is_nan() {
-                                true => f64::INFINITY,
-                                false if largest => -row[i],
-                                false => row[i],
-                            };
-                            key(a).partial_cmp(&key(b)).expect("no NaN")
-                        });
-                        ids.into_iter().map(|i| i as f64).collect::<Vec<_>>()
-                    };
-                    x.values.chunks(d).flat_map(row).collect()
-                };
                 let one = std::slice::from_ref(&x);
                 for order in [SortOrder::Ascending, SortOrder::Descending] {
-                    let found = run(Op::Argsort { order }, one, form).expect("runs");
+                    let op = Op::Argsort { order };
+                    let found = run(op, one, form).expect("runs");
                     assert_eq!((found.dtype, &found.shape[..]), (DType::U32, &[3, d][..]));
-                    assert_eq!(
-                        found.values,
-                        sorted(order == SortOrder::Descending),
-                        "{dtype} {form:?} {d} {order:?}"
-                    );
+                    assert_eq!(found.values, exact(&op, one), "{dtype} {form:?} {d} {order:?}");
                 }
-                let largest: Vec<f64> = sorted(true).chunks(d).map(|row| row[0]).collect();
-                assert_eq!(run(Op::Argmax, one, form).expect("runs").values, largest);
-                let k = d.div_ceil(2);
-                let top: Vec<f64> = sorted(true).chunks(d).flat_map(|row| row[..k].to_vec()).collect();
-                assert_eq!(run(Op::TopK { k }, one, form).expect("runs").values, top);
+                for op in [Op::Argmax, Op::TopK { k: d.div_ceil(2) }] {
+                    let found = run(op, one, form).expect("runs");
+                    assert_eq!(found.values, exact(&op, one), "{dtype} {form:?} {d}");
+                }
             }
         }
     }
@@ -105,66 +77,14 @@ fn norms_on_ggmls_grid() {
                     let x = Input::new(dtype, &[2, 3, d], &rng(d as u64).vec(6 * d), form);
                     let what = format!("{dtype} {form:?} {d} {eps}");
                     let one = std::slice::from_ref(&x);
-                    let rows =
-                        |f: &dyn Fn(&[f64]) -> Vec<f64>| -> Vec<f64> { x.values.chunks(d).flat_map(f).collect() };
-                    let eps64 = f64::from(eps);
-                    let mean_square = |row: &[f64]| row.iter().map(|v| v * v).sum::<f64>() / d as f64;
-                    let rms = rows(&|row| {
-                        let root = (mean_square(row) + eps64).sqrt();
-                        row.iter().map(|v| v / root).collect()
-                    });
-                    assert_nmse(&run(Op::RmsNorm { eps }, one, form).expect("runs"), &rms, 1e-7, &what);
-                    let l2 = rows(&|row| {
-                        let norm = (mean_square(row) * d as f64).sqrt().max(eps64);
-                        row.iter().map(|v| v / norm).collect()
-                    });
-                    assert_nmse(&run(Op::L2Norm { eps }, one, form).expect("runs"), &l2, 1e-7, &what);
-                    let norm = rows(&|row| {
-                        let mean = row.iter().sum::<f64>() / d as f64;
-                        let variance = row.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / d as f64;
-                        row.iter().map(|v| (v - mean) / (variance + eps64).sqrt()).collect()
-                    });
-                    assert_nmse(
-                        &run(Op::LayerNorm { eps }, one, form).expect("runs"),
-                        &norm,
-                        1e-7,
-                        &what,
-                    );
+                    for op in [Op::RmsNorm { eps }, Op::L2Norm { eps }, Op::LayerNorm { eps }] {
+                        let found = run(op, one, form).expect("runs");
+                        assert_nmse(&found, &exact(&op, one), 1e-7, &what);
+                    }
                 }
             }
         }
     }
-}
-
-/// Softmax from the definition: `exp(x scale + slope mask) / (sum + exp(sink))`.
-fn soft_max(x: &Input, mask: Option<&Input>, sinks: Option<&Input>, s: SoftMax) -> Vec<f64> {
-    let shape = &x.shape;
-    let [heads, rows, cols] = [shape[1], shape[2], shape[3]];
-    let mut out = Vec::new();
-    for (index, row) in x.values.chunks(cols).enumerate() {
-        let at = unravel(index, &[shape[0], heads, rows]);
-        let slope = f64::from(alibi_slope(s.max_bias, heads, at[1]));
-        let added = |j: usize| {
-            mask.map_or(0.0, |m| {
-                let place = ((at[0] % m.shape[0]) * m.shape[1] + at[1] % m.shape[1]) * m.shape[2] + at[2];
-                slope * m.values[place * cols + j]
-            })
-        };
-        let logits: Vec<f64> = row
-            .iter()
-            .enumerate()
-            .map(|(j, v)| v * f64::from(s.scale) + added(j))
-            .collect();
-        let sink = sinks.map(|sinks| sinks.values[at[1]]);
-        let max = logits.iter().copied().chain(sink).fold(f64::NEG_INFINITY, f64::max);
-        let weights: Vec<f64> = logits
-            .iter()
-            .map(|l| if max == f64::NEG_INFINITY { 0.0 } else { (l - max).exp() })
-            .collect();
-        let sum = weights.iter().sum::<f64>() + sink.map_or(0.0, |sink| (sink - max).exp());
-        out.extend(weights.iter().map(|w| if sum == 0.0 { 0.0 } else { w / sum }));
-    }
-    out
 }
 
 /// ggml's grid: sizes 16 and around, mask none/f32/f16, sinks, ALiBi 0/8, scale 1/0.1, repeated masks; NMSE 1e-6.
@@ -200,12 +120,11 @@ fn soft_max_on_ggmls_grid() {
                                 mask: mask.is_some(),
                                 sinks,
                             };
-                            let expected = soft_max(&x, mask.as_ref(), sink.as_ref(), s);
                             let inputs: Vec<Input> = [Some(x), mask, sink].into_iter().flatten().collect();
                             let what = format!("case {case}: {dtype} {form:?} {s:?} {rows}x{cols}");
                             assert_nmse(
                                 &run(Op::SoftMax(s), &inputs, form).expect("runs"),
-                                &expected,
+                                &exact(&Op::SoftMax(s), &inputs),
                                 1e-6,
                                 &what,
                             );
