@@ -302,29 +302,28 @@ fn halves<const B: usize>(blocks: &[[u8; B]]) -> [__m512; 2] {
 }
 
 /// Sums of x in groups of 32.
-pub(super) fn sums_of(x: &[f32]) -> Vec<f32> {
+pub(super) fn group_sums(x: &[f32], out: &mut [f32]) {
+    let (groups, rest) = x.as_chunks::<32>();
     if is_available() {
         // SAFETY: `is_available` has just found what it asks for.
-        return unsafe { sums_of_32(x) };
+        unsafe { sums_of_32(groups, out) };
     }
-    x.chunks(32).map(|x| x.iter().sum()).collect()
+    if let Some(out) = out.get_mut(groups.len()).filter(|_| !rest.is_empty()) {
+        *out = rest.iter().sum();
+    }
 }
 
 #[target_feature(enable = "avx512f")]
-fn sums_of_32(x: &[f32]) -> Vec<f32> {
-    let (groups, _) = x.as_chunks::<32>();
-    groups
-        .iter()
-        .map(|group| {
-            let (halves, _) = group.as_chunks::<16>();
-            _mm512_reduce_add_ps(_mm512_add_ps(load(&halves[0]), load(&halves[1])))
-        })
-        .collect()
+fn sums_of_32(groups: &[[f32; 32]], out: &mut [f32]) {
+    for (group, out) in groups.iter().zip(out) {
+        let (halves, _) = group.as_chunks::<16>();
+        *out = _mm512_reduce_add_ps(_mm512_add_ps(load(&halves[0]), load(&halves[1])));
+    }
 }
 
 /// The eight scales and the eight minimums of `q4_K` and `q5_K` as bytes: four at a time what [`super::decode_k::scale_min_pairs`] does.
 #[inline(always)]
-fn scales_and_minimums<const B: usize>(block: &[u8; B]) -> (u64, u64) {
+pub(super) fn scales_and_minimums<const B: usize>(block: &[u8; B]) -> (u64, u64) {
     let word = |at: usize| u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
     let [a, b, c] = [word(4), word(8), word(12)];
     let (six, four, two) = (0x3f3f_3f3f, 0x0f0f_0f0f, 0x0303_0303);
@@ -349,7 +348,7 @@ fn eight_scales(scales: u64, d: f32) -> [f32; 8] {
 /// One number in the 16-bit lanes of the lower half, another in those of the upper half.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn quarters(lower: i16, upper: i16) -> __m512i {
+pub(super) fn quarters(lower: i16, upper: i16) -> __m512i {
     _mm512_inserti64x4::<1>(_mm512_set1_epi16(lower), _mm256_set1_epi16(upper))
 }
 
@@ -363,7 +362,7 @@ fn signed(bytes: __m128i) -> __m512 {
 /// The sixteen bytes at `at`.
 #[target_feature(enable = "sse2")]
 #[inline]
-fn sixteen<const B: usize>(block: &[u8; B], at: usize) -> __m128i {
+pub(super) fn sixteen<const B: usize>(block: &[u8; B], at: usize) -> __m128i {
     let bytes = &block[at..at + 16];
     // SAFETY: reads the sixteen bytes of the slice; no alignment is asked for.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
@@ -371,7 +370,7 @@ fn sixteen<const B: usize>(block: &[u8; B], at: usize) -> __m128i {
 
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn load(x: &[f32; 16]) -> __m512 {
+pub(super) fn load(x: &[f32; 16]) -> __m512 {
     // SAFETY: reads the sixteen values of the array; no alignment is asked for.
     unsafe { _mm512_loadu_ps(x.as_ptr()) }
 }
