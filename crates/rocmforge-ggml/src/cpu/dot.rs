@@ -81,6 +81,45 @@ fn dot_avx512(a: &[f32], b: &[f32]) -> f32 {
     body(a, b, f32::mul_add)
 }
 
+/// [`dot`] of a row that is read once, with one that is read again and again.
+pub(super) fn dot_once(path: Path, row: &[f32], x: &[f32]) -> f32 {
+    match path {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the value in `Avx512` exists only where the CPU has AVX-512 F.
+        Path::Avx512(_) => unsafe { dot_once_avx512(row, x) },
+        _ => dot(path, row, x),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,fma")]
+fn dot_once_avx512(row: &[f32], x: &[f32]) -> f32 {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps};
+    use std::arch::x86_64::{_mm512_reduce_add_ps, _mm512_setzero_ps};
+    /// How many bytes ahead memory is asked for. The CPU's own prefetching ends at pages; this goes on in the next.
+    const AHEAD: usize = 2048;
+
+    let n = row.len().min(x.len());
+    let (pieces, rest) = row[..n].as_chunks::<LANES>();
+    let (xs, x_rest) = x[..n].as_chunks::<LANES>();
+    let mut sums = [_mm512_setzero_ps(); LANES / 16];
+    for (piece, x) in pieces.iter().zip(xs) {
+        let (values, xs) = (piece.as_chunks::<16>().0, x.as_chunks::<16>().0);
+        for ((sum, values), x) in sums.iter_mut().zip(values).zip(xs) {
+            // SAFETY: a prefetch of any address is no access.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().cast::<i8>().wrapping_add(AHEAD)) };
+            // SAFETY: reads the sixteen values of the array; no alignment is asked for.
+            let values = unsafe { _mm512_loadu_ps(values.as_ptr()) };
+            // SAFETY: as above.
+            let x = unsafe { _mm512_loadu_ps(x.as_ptr()) };
+            *sum = _mm512_fmadd_ps(values, x, *sum);
+        }
+    }
+    let sum = _mm512_add_ps(_mm512_add_ps(sums[0], sums[1]), _mm512_add_ps(sums[2], sums[3]));
+    let rest = rest.iter().zip(x_rest);
+    rest.fold(_mm512_reduce_add_ps(sum), |sum, (a, b)| a.mul_add(*b, sum))
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn dot_avx2(a: &[f32], b: &[f32]) -> f32 {
@@ -251,7 +290,7 @@ mod tests {
                     dots(path, &a, &rows, &mut found);
                     for (row, found) in rows.chunks(n).zip(&found) {
                         let exact: f64 = a.iter().zip(row).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum();
-                        for found in [*found, dot(path, &a, row)] {
+                        for found in [*found, dot(path, &a, row), dot_once(path, row, &a)] {
                             assert!(
                                 (f64::from(found) - exact).abs() < 1e-5,
                                 "{path:?} {n}: {found} for {exact}"

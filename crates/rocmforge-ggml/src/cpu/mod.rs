@@ -9,6 +9,8 @@ mod elementwise;
 mod flash;
 mod flash_attn;
 mod gemm;
+#[cfg(target_arch = "x86_64")]
+mod int8_gemm;
 mod matmul;
 mod moves;
 mod norm;

@@ -254,6 +254,7 @@ fn dot_halves(row: &[u8], x: &[f32], widen: impl Fn(__m256i) -> __m512, one: imp
     let (values, last) = x.as_chunks::<64>();
     let mut sums = [_mm512_setzero_ps(); 4];
     for (halves, x) in halves.iter().zip(values) {
+        prefetch(halves);
         let ((halves, _), (x, _)) = (halves.as_chunks::<32>(), x.as_chunks::<16>());
         for ((sum, halves), x) in sums.iter_mut().zip(halves).zip(x) {
             // SAFETY: reads the 32 bytes of the array; no alignment is asked for.
@@ -299,6 +300,20 @@ fn halves<const B: usize>(blocks: &[[u8; B]]) -> [__m512; 2] {
     // SAFETY: the mask selects blocks of the slice only, and each is longer than the four bytes read at its start.
     let bits = unsafe { _mm512_mask_i32gather_epi32::<1>(none, mask, offsets, start) };
     [bits, _mm512_srli_epi32::<16>(bits)].map(|bits| _mm512_cvtph_ps(_mm512_cvtepi32_epi16(bits)))
+}
+
+/// How many bytes ahead of what is read memory is asked for. The CPU's own prefetching ends at pages; this goes on in the next.
+const AHEAD: usize = 2048;
+
+/// Asks for the lines that are [`AHEAD`] bytes after a block's.
+#[target_feature(enable = "sse")]
+#[inline]
+pub(super) fn prefetch<const B: usize>(block: &[u8; B]) {
+    let ahead = block.as_ptr().wrapping_add(AHEAD);
+    for line in (0..B).step_by(64) {
+        // SAFETY: a prefetch of any address is no access.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(line).cast()) };
+    }
 }
 
 /// Sums of x in groups of 32.

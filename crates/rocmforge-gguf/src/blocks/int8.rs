@@ -39,13 +39,22 @@ pub struct Int8Unit {
 
 /// Rounds a row; `units` has a place for each 256 activations, the last of which may be fewer.
 pub fn round_to_int8(x: &[f32], units: &mut [Int8Unit]) {
+    #[cfg(target_arch = "x86_64")]
+    if x86::has_avx2() {
+        return x86::round(x, units);
+    }
+    round(x, units);
+}
+
+#[inline(always)]
+fn round(x: &[f32], units: &mut [Int8Unit]) {
     for (x, unit) in x.chunks(UNIT).zip(units) {
         unit.set(x);
     }
 }
 
 impl Int8Unit {
-    #[inline]
+    #[inline(always)]
     fn set(&mut self, x: &[f32]) {
         *self = Self::zeroed();
         for (index, (x, q)) in x.chunks(GROUP).zip(self.q.chunks_mut(GROUP)).enumerate() {
@@ -58,8 +67,8 @@ impl Int8Unit {
             let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
             let scale = if largest.is_finite() { largest / 127.0 } else { f32::NAN };
             for (x, q) in x.iter().zip(&mut *q) {
-                // The cast saturates, and makes a NaN zero: the group's scale is NaN then.
-                *q = (x * inverse + ROUND - ROUND) as i8;
+                // The sum's last bits are the integer. What they are of a NaN does not matter: the group's scale is NaN then.
+                *q = (x * inverse + ROUND).to_bits() as i8;
             }
             for (half, q) in q.chunks(16).enumerate() {
                 let sum: i32 = q.iter().map(|&q| i32::from(q)).sum();
@@ -354,7 +363,7 @@ mod x86 {
     use std::arch::x86_64::*;
 
     use super::{Format, Int8Unit, Weights, f16_to_f32, padded, row_dot};
-    use crate::blocks::avx512::{load, quarters, scales_and_minimums, sixteen};
+    use crate::blocks::avx512::{load, prefetch, quarters, scales_and_minimums, sixteen};
 
     pub(super) fn has_avx2() -> bool {
         is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
@@ -368,6 +377,18 @@ mod x86 {
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512vnni")
             && is_x86_feature_detected!("f16c")
+    }
+
+    pub(super) fn round(x: &[f32], units: &mut [Int8Unit]) {
+        if has_avx2() {
+            // SAFETY: `has_avx2` has just found what it asks for.
+            unsafe { round_avx2(x, units) }
+        }
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    fn round_avx2(x: &[f32], units: &mut [Int8Unit]) {
+        super::round(x, units);
     }
 
     pub(super) fn dot_avx2<F: Format<B>, const B: usize>(row: &[u8], x: &[Int8Unit]) -> f32 {
@@ -390,6 +411,7 @@ mod x86 {
         let (blocks, rest) = row.as_chunks::<B>();
         let mut sums = [_mm512_setzero_ps(); 2];
         for (blocks, x) in blocks.iter().zip(x) {
+            prefetch(blocks);
             // SAFETY: this function runs where `has_vnni` holds.
             unit_vnni(&unsafe { F::vectors(blocks) }, x, &mut sums);
         }
@@ -472,6 +494,16 @@ mod x86 {
         _mm512_and_si512(_mm512_srlv_epi64(both, shifts), _mm512_set1_epi8(15))
     }
 
+    /// The same vector. The compiler does not see that: it would make the loads of single blocks, which overlap this one, many shuffles
+    /// of it.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn opaque(mut v: __m512i) -> __m512i {
+        // SAFETY: no instruction.
+        unsafe { std::arch::asm!("/* {0} */", inout(zmm_reg) v, options(pure, nomem, nostack, preserves_flags)) };
+        v
+    }
+
     /// Sixteen f16: those at the words `at` of the 64 bytes from `first` and from `second` on (32 and more).
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     #[inline]
@@ -483,7 +515,8 @@ mod x86 {
         };
         let [a, b, c, d, e, f, g, h] = at;
         let at = _mm256_setr_epi16(a, a, b, b, c, c, d, d, e, e, f, f, g, g, h, h);
-        let picked = _mm512_permutex2var_epi16(words(first), _mm512_castsi256_si512(at), words(second));
+        let (first, second) = (opaque(words(first)), opaque(words(second)));
+        let picked = _mm512_permutex2var_epi16(first, _mm512_castsi256_si512(at), second);
         _mm512_cvtph_ps(_mm512_castsi512_si256(picked))
     }
 
