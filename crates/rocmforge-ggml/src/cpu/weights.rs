@@ -5,7 +5,7 @@ use std::ops::Range;
 use rocmforge_gguf::blocks::{self, INT8_UNIT, Int8Unit};
 use rocmforge_gguf::{GgufError, TensorType};
 
-use super::dot::{dot, dot_once};
+use super::dot::{dot, matrix_dots};
 use super::gemm::{self, Columns, Left, Line};
 #[cfg(target_arch = "x86_64")]
 use super::int8_gemm;
@@ -72,10 +72,7 @@ impl<'a> Rows<'a> {
     fn dots(&self, first: usize, x: &[f32], sums: &[f32], out: &mut [f32]) -> GgmlResult<()> {
         let bytes = &self.bytes[first * self.row_bytes..(first + out.len()) * self.row_bytes];
         if self.ty == TensorType::F32 {
-            let rows: &[f32] = bytemuck::cast_slice(bytes);
-            for (row, out) in rows.chunks(self.columns).zip(out) {
-                *out = dot_once(Path::best(), row, x);
-            }
+            matrix_dots(Path::best(), bytemuck::cast_slice(bytes), x, out);
             return Ok(());
         }
         blocks::dots_with_sums(self.ty, bytes, x, sums, out).map_err(|source| self.failed(source))

@@ -8,7 +8,6 @@ use bytemuck::{Pod, Zeroable};
 
 use super::decode::{bytes_at, f16_at};
 use super::decode_k::{q6_k_numbers, scale_min_pairs};
-use super::half_float::f16_to_f32;
 use crate::error::{GgufError, Result};
 use crate::tensor_type::TensorType;
 use std::sync::OnceLock;
@@ -95,6 +94,9 @@ type Weights = Int8Weights;
 
 /// A format: `B` bytes of blocks hold 256 weights.
 trait Format<const B: usize> {
+    /// Whether four rows at a time are quicker with AVX-512: blocks that take more of the memory's time than of the core's.
+    const FOUR_ROWS: bool = B > 256;
+
     fn unpack(blocks: &[u8; B], weights: &mut Weights);
 
     /// The same in registers: 64 numbers each, then scales and minimums.
@@ -140,8 +142,8 @@ formats! {
         for j in 0..8 {
             let d = f16_at(blocks, 34 * j);
             let q: [u8; 32] = bytes_at(blocks, 34 * j + 2);
-            for i in 0..32 {
-                weights.n[32 * j + i] = q[i] ^ 128;
+            for (n, q) in weights.n[32 * j..32 * j + 32].iter_mut().zip(q) {
+                *n = q ^ 128;
             }
             group(weights, j, d, -128.0 * d);
         }
@@ -192,8 +194,8 @@ fn group(weights: &mut Weights, index: usize, scale: f32, minimum: f32) {
     }
 }
 
-/// A dot product of whole blocks with as many activations.
-type Dot = fn(&[u8], &[Int8Unit]) -> f32;
+/// The dot products of rows with a row of activations, one for each place.
+type Dots = fn(&[u8], &[Int8Unit], &mut [f32]);
 
 /// Unpacks one unit; fewer bytes are blocks of zeros at its end.
 type Unpack = fn(&[u8], &mut Int8Weights);
@@ -226,7 +228,7 @@ impl Path {
     }
 }
 
-fn dot_of(ty: TensorType, path: Path) -> Option<Dot> {
+fn dots_of(ty: TensorType, path: Path) -> Option<Dots> {
     Some(match ty {
         TensorType::Q4_0 => path_of::<Q4_0, 144>(path),
         TensorType::Q4_1 => path_of::<Q4_1, 160>(path),
@@ -237,20 +239,20 @@ fn dot_of(ty: TensorType, path: Path) -> Option<Dot> {
     })
 }
 
-fn path_of<F: Format<B>, const B: usize>(path: Path) -> Dot {
+fn path_of<F: Format<B>, const B: usize>(path: Path) -> Dots {
     match path {
-        Path::Plain => |row, x| row_dot::<F, B>(row, x, unit_dot),
+        Path::Plain => |rows, x, out| each_row(rows, out, |row| row_dot::<F, B>(row, x, unit_dot)),
         #[cfg(target_arch = "x86_64")]
-        Path::Avx2 => x86::dot_avx2::<F, B>,
+        Path::Avx2 => x86::dots_avx2::<F, B>,
         #[cfg(target_arch = "x86_64")]
-        Path::Vnni => x86::dot_vnni::<F, B>,
+        Path::Vnni => x86::dots_vnni::<F, B>,
     }
 }
 
 /// Whether [`int8_dots`] and [`unpack_int8`] know the type: `q4_0`, `q4_1`, `q8_0`, `q4_K` and `q6_K`.
 #[must_use]
 pub fn has_int8_dots(ty: TensorType) -> bool {
-    dot_of(ty, Path::Plain).is_some()
+    dots_of(ty, Path::Plain).is_some()
 }
 
 /// The dot product of each row with the activations `x` of `len` elements, as [`super::dots`] with activations of 8 bits. The order of the
@@ -262,7 +264,7 @@ pub fn has_int8_dots(ty: TensorType) -> bool {
 pub fn int8_dots(ty: TensorType, rows: &[u8], x: &[Int8Unit], len: usize, out: &mut [f32]) -> Result<()> {
     static PATH: OnceLock<Path> = OnceLock::new();
     let path = *PATH.get_or_init(|| *Path::available().last().unwrap_or(&Path::Plain));
-    let dot = dot_of(ty, path).ok_or(GgufError::NoDecoder { ty })?;
+    let dots = dots_of(ty, path).ok_or(GgufError::NoDecoder { ty })?;
     let row_bytes = super::row_bytes(ty, len, rows.len(), out.len())?;
     if x.len() != len.div_ceil(UNIT) {
         return Err(GgufError::WrongRows {
@@ -276,9 +278,7 @@ pub fn int8_dots(ty: TensorType, rows: &[u8], x: &[Int8Unit], len: usize, out: &
         out.fill(0.0);
         return Ok(());
     }
-    for (row, out) in rows.chunks_exact(row_bytes).zip(out) {
-        *out = dot(row, x);
-    }
+    dots(rows, x, out);
     Ok(())
 }
 
@@ -323,6 +323,15 @@ fn padded<const B: usize>(rest: &[u8]) -> [u8; B] {
     blocks
 }
 
+/// Calls `dot` with each row.
+#[inline(always)]
+fn each_row(rows: &[u8], out: &mut [f32], dot: impl Fn(&[u8]) -> f32) {
+    let row_bytes = rows.len() / out.len().max(1);
+    for (row, out) in rows.chunks_exact(row_bytes.max(1)).zip(out) {
+        *out = dot(row);
+    }
+}
+
 /// A row's units, each multiplied by `unit`, which adds to sixteen sums.
 #[inline(always)]
 fn row_dot<F: Format<B>, const B: usize>(
@@ -362,7 +371,7 @@ fn unit_dot(weights: &Weights, x: &Int8Unit, sums: &mut [f32; 16]) {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Format, Int8Unit, Weights, f16_to_f32, padded, row_dot};
+    use super::{Format, Int8Unit, Weights, each_row, padded, row_dot};
     use crate::blocks::avx512::{load, prefetch, quarters, scales_and_minimums, sixteen};
 
     pub(super) fn has_avx2() -> bool {
@@ -391,14 +400,29 @@ mod x86 {
         super::round(x, units);
     }
 
-    pub(super) fn dot_avx2<F: Format<B>, const B: usize>(row: &[u8], x: &[Int8Unit]) -> f32 {
+    pub(super) fn dots_avx2<F: Format<B>, const B: usize>(rows: &[u8], x: &[Int8Unit], out: &mut [f32]) {
         // SAFETY: `Path::Avx2` exists only where `has_avx2` holds.
-        unsafe { row_avx2::<F, B>(row, x) }
+        each_row(rows, out, |row| unsafe { row_avx2::<F, B>(row, x) });
     }
 
-    pub(super) fn dot_vnni<F: Format<B>, const B: usize>(row: &[u8], x: &[Int8Unit]) -> f32 {
-        // SAFETY: `Path::Vnni` exists only where `has_vnni` holds.
-        unsafe { row_vnni::<F, B>(row, x) }
+    pub(super) fn dots_vnni<F: Format<B>, const B: usize>(rows: &[u8], x: &[Int8Unit], out: &mut [f32]) {
+        let row_bytes = (rows.len() / out.len().max(1)).max(1);
+        for (rows, out) in rows.chunks(4 * row_bytes).zip(out.chunks_mut(4)) {
+            if F::FOUR_ROWS
+                && let Ok(out) = <&mut [f32; 4]>::try_from(&mut *out)
+            {
+                let (a, rest) = rows.split_at(row_bytes);
+                let (b, rest) = rest.split_at(row_bytes);
+                let (c, d) = rest.split_at(row_bytes);
+                // SAFETY: `Path::Vnni` exists only where `has_vnni` holds.
+                *out = unsafe { rows_vnni::<F, B, 4>([a, b, c, d], x) };
+                continue;
+            }
+            for (row, out) in rows.chunks(row_bytes).zip(out) {
+                // SAFETY: as above.
+                [*out] = unsafe { rows_vnni::<F, B, 1>([row], x) };
+            }
+        }
     }
 
     #[target_feature(enable = "avx2,fma")]
@@ -406,22 +430,40 @@ mod x86 {
         row_dot::<F, B>(row, x, |weights, x, sums| unit_avx2(weights, x, sums))
     }
 
+    /// A row's sum does not depend on the others.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
-    fn row_vnni<F: Format<B>, const B: usize>(row: &[u8], x: &[Int8Unit]) -> f32 {
-        let (blocks, rest) = row.as_chunks::<B>();
-        let mut sums = [_mm512_setzero_ps(); 2];
-        for (blocks, x) in blocks.iter().zip(x) {
-            prefetch(blocks);
-            // SAFETY: this function runs where `has_vnni` holds.
-            unit_vnni(&unsafe { F::vectors(blocks) }, x, &mut sums);
+    fn rows_vnni<F: Format<B>, const B: usize, const N: usize>(rows: [&[u8]; N], x: &[Int8Unit]) -> [f32; N] {
+        let mut sums = [[_mm512_setzero_ps(); 2]; N];
+        let (whole, rest) = x.split_at((rows[0].len() / B).min(x.len()));
+        for (index, x) in whole.iter().enumerate() {
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                let Some(blocks) = row.as_chunks::<B>().0.get(index) else {
+                    continue;
+                };
+                prefetch(blocks);
+                // SAFETY: this function runs where `has_vnni` holds.
+                unit_vnni(&unsafe { F::vectors(blocks) }, x, sums);
+            }
         }
-        if let Some(x) = x.get(blocks.len())
-            && !rest.is_empty()
-        {
-            // SAFETY: as above.
-            unit_vnni(&unsafe { F::vectors(&padded(rest)) }, x, &mut sums);
+        if let Some(x) = rest.first() {
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                let blocks = padded(&row[whole.len() * B..]);
+                // SAFETY: as above.
+                unit_vnni(&unsafe { F::vectors(&blocks) }, x, sums);
+            }
         }
-        _mm512_reduce_add_ps(_mm512_add_ps(sums[0], sums[1]))
+        let mut out = [0.0; N];
+        for (out, sums) in out.iter_mut().zip(sums) {
+            *out = _mm512_reduce_add_ps(_mm512_add_ps(sums[0], sums[1]));
+        }
+        out
+    }
+
+    /// The f16 at byte `at`, in every lane.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn factor<const B: usize>(block: &[u8; B], at: usize) -> __m512 {
+        _mm512_cvtph_ps(_mm256_set1_epi16(i16::from_le_bytes([block[at], block[at + 1]])))
     }
 
     /// Eight sums of four products for 32 weights; each half of them has a scale.
@@ -494,6 +536,33 @@ mod x86 {
         _mm512_and_si512(_mm512_srlv_epi64(both, shifts), _mm512_set1_epi8(15))
     }
 
+    /// The 32 bytes at `at`.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn thirty_two<const B: usize>(block: &[u8; B], at: usize) -> __m256i {
+        let bytes = &block[at..at + 32];
+        // SAFETY: reads the 32 bytes of the slice; no alignment is asked for.
+        unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+    }
+
+    /// 32 lower nibbles, then as many upper ones.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    #[inline]
+    fn nibble_pairs<const B: usize>(block: &[u8; B], at: usize) -> __m512i {
+        let bytes = thirty_two(block, at);
+        let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(bytes), _mm256_srli_epi16::<4>(bytes));
+        _mm512_and_si512(both, _mm512_set1_epi8(15))
+    }
+
+    /// The signed bytes of two blocks at `first` and `second`, plus 128.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    #[inline]
+    fn signed<const B: usize>(blocks: &[u8; B], first: usize, second: usize) -> __m512i {
+        let first = _mm512_castsi256_si512(thirty_two(blocks, first));
+        let both = _mm512_inserti64x4::<1>(first, thirty_two(blocks, second));
+        _mm512_xor_si512(both, _mm512_set1_epi8(-128))
+    }
+
     /// The same vector. The compiler does not see that: it would make the loads of single blocks, which overlap this one, many shuffles
     /// of it.
     #[target_feature(enable = "avx512f")]
@@ -527,7 +596,12 @@ mod x86 {
     pub(super) fn q4_0(blocks: &[u8; 144]) -> Vectors {
         // Block i begins at word 9 * i.
         let scales = halves(blocks, [0, 64], [0, 9, 18, 27, 36, 45, 54, 63]);
-        let n = [0, 1, 2, 3].map(|pair| nibbles(blocks, 36 * pair + 2, 36 * pair + 20));
+        let n = [
+            nibbles(blocks, 2, 20),
+            nibbles(blocks, 38, 56),
+            nibbles(blocks, 74, 92),
+            nibbles(blocks, 110, 128),
+        ];
         let minimums = _mm512_mul_ps(scales, _mm512_set1_ps(-8.0));
         Vectors { n, scales, minimums }
     }
@@ -538,7 +612,12 @@ mod x86 {
         // Block i begins at word 10 * i: the first four in the first 64 bytes, the others from byte 80 on.
         let scales = halves(blocks, [0, 80], [0, 10, 20, 30, 32, 42, 52, 62]);
         let minimums = halves(blocks, [0, 80], [1, 11, 21, 31, 33, 43, 53, 63]);
-        let n = [0, 1, 2, 3].map(|pair| nibbles(blocks, 40 * pair + 4, 40 * pair + 24));
+        let n = [
+            nibbles(blocks, 4, 24),
+            nibbles(blocks, 44, 64),
+            nibbles(blocks, 84, 104),
+            nibbles(blocks, 124, 144),
+        ];
         Vectors { n, scales, minimums }
     }
 
@@ -551,16 +630,12 @@ mod x86 {
         let eight = _mm_setr_epi16(a, b, c, d, e, f, g, h);
         let (low, high) = (_mm_unpacklo_epi16(eight, eight), _mm_unpackhi_epi16(eight, eight));
         let scales = _mm512_cvtph_ps(_mm256_set_m128i(high, low));
-        let n = [0, 1, 2, 3].map(|pair| {
-            let half = |at: usize| {
-                let bytes = &blocks[at..at + 32];
-                // SAFETY: reads the 32 bytes of the slice; no alignment is asked for.
-                unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
-            };
-            let first = _mm512_castsi256_si512(half(68 * pair + 2));
-            let both = _mm512_inserti64x4::<1>(first, half(68 * pair + 36));
-            _mm512_xor_si512(both, _mm512_set1_epi8(-128))
-        });
+        let n = [
+            signed(blocks, 2, 36),
+            signed(blocks, 70, 104),
+            signed(blocks, 138, 172),
+            signed(blocks, 206, 240),
+        ];
         let minimums = _mm512_mul_ps(scales, _mm512_set1_ps(-128.0));
         Vectors { n, scales, minimums }
     }
@@ -569,29 +644,31 @@ mod x86 {
     #[inline]
     pub(super) fn q4_k(block: &[u8; 144]) -> Vectors {
         let (scales, minimums) = scales_and_minimums(block);
-        let twice = |eight: u64, factor: f32| {
+        let twice = |eight: u64| {
             let eight = _mm_cvtsi64_si128(eight.cast_signed());
             let n = _mm512_cvtepu8_epi32(_mm_unpacklo_epi8(eight, eight));
-            _mm512_mul_ps(_mm512_cvtepi32_ps(n), _mm512_set1_ps(factor))
+            _mm512_cvtepi32_ps(n)
         };
-        let scales = twice(scales, f16_to_f32(u16::from_le_bytes([block[0], block[1]])));
-        let minimums = twice(minimums, -f16_to_f32(u16::from_le_bytes([block[2], block[3]])));
-        let n = [0, 1, 2, 3].map(|pair| {
-            let bytes = &block[16 + 32 * pair..48 + 32 * pair];
-            // SAFETY: reads the 32 bytes of the slice; no alignment is asked for.
-            let bytes = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) };
-            let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(bytes), _mm256_srli_epi16::<4>(bytes));
-            _mm512_and_si512(both, _mm512_set1_epi8(15))
-        });
+        let scales = _mm512_mul_ps(twice(scales), factor(block, 0));
+        let negative = _mm512_sub_ps(_mm512_setzero_ps(), twice(minimums));
+        let minimums = _mm512_mul_ps(negative, factor(block, 2));
+        let n = [
+            nibble_pairs(block, 16),
+            nibble_pairs(block, 48),
+            nibble_pairs(block, 80),
+            nibble_pairs(block, 112),
+        ];
         Vectors { n, scales, minimums }
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     #[inline]
     pub(super) fn q6_k(block: &[u8; 210]) -> Vectors {
-        let d = _mm512_set1_ps(f16_to_f32(u16::from_le_bytes([block[208], block[209]])));
-        let scales = _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(sixteen(block, 192))));
-        let halves = [0, 1].map(|half| q6_k_half(block, half));
+        let scales = _mm512_mul_ps(
+            factor(block, 208),
+            _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(sixteen(block, 192))),
+        );
+        let halves = [q6_k_half(block, 0), q6_k_half(block, 1)];
         Vectors {
             n: [halves[0][0], halves[0][1], halves[1][0], halves[1][1]],
             scales,
@@ -668,7 +745,13 @@ mod tests {
                 let products = || decoded.iter().zip(rounded(&x, n)).map(|(&w, x)| f64::from(w) * x);
                 let (exact, size) = (products().sum::<f64>(), products().map(f64::abs).sum::<f64>());
                 for path in Path::available() {
-                    let found = dot_of(ty, path).expect("in the table")(&row, &x);
+                    // Alone, and among others.
+                    let mut products = [f32::NAN; 6];
+                    let dots = dots_of(ty, path).expect("in the table");
+                    dots(&row.repeat(5), &x, &mut products[..5]);
+                    dots(&row, &x, &mut products[5..]);
+                    assert!(products == [products[0]; 6], "{ty:?} {blocks} {path:?}: {products:?}");
+                    let found = products[0];
                     let difference = (f64::from(found) - exact).abs();
                     // A minimum takes back up to 128 times the scale: cancellation beside the sum of magnitudes.
                     assert!(
@@ -712,7 +795,9 @@ mod tests {
                     let x = rounded_units(&[127.0 * sign; UNIT]);
                     let exact = number * f64::from(scale) * 127.0 * f64::from(sign) * UNIT as f64;
                     for path in Path::available() {
-                        let found = dot_of(TensorType::Q6K, path).expect("in the table")(&row, &x);
+                        let mut found = [f32::NAN];
+                        dots_of(TensorType::Q6K, path).expect("in the table")(&row, &x, &mut found);
+                        let found = found[0];
                         assert!(
                             (f64::from(found) - exact).abs() <= 1e-5 * exact.abs(),
                             "{path:?}: {found} for {exact}"
