@@ -52,9 +52,12 @@ fn main() {
             report(&op, n, seconds, 2 * n * ROWS * COLUMNS);
         }
         let op = format!("{op}, activations of 8 bits");
-        if blocks::has_int8_dots(ty) && wanted(&op) {
-            let seconds = product(threads, Activations::Int8, ty, 1);
-            report(&op, 1, seconds, 2 * ROWS * COLUMNS);
+        for n in [1, 512]
+            .into_iter()
+            .filter(|_| blocks::has_int8_dots(ty) && wanted(&op))
+        {
+            let seconds = product(threads, Activations::Int8, ty, n);
+            report(&op, n, seconds, 2 * n * ROWS * COLUMNS);
         }
     }
     for head_dim in [64, 128] {

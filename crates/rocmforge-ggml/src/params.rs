@@ -66,22 +66,26 @@ impl Rope {
     /// Angle per position of each pair: `theta^(-2i / n_dims)`, scaled, and divided by `factors[i]` where there are factors
     /// (Llama 3, longrope).
     pub(crate) fn frequencies(self, factors: Option<&[f32]>) -> Vec<f64> {
-        let pairs = self.n_dims / 2;
-        (0..pairs)
-            .map(|i| {
-                let plain = f64::from(self.theta).powf(-2.0 * i as f64 / self.n_dims as f64);
-                let plain = factors.map_or(plain, |f| plain / f64::from(f[i]));
-                match self.scaling {
-                    RopeScaling::None => plain,
-                    RopeScaling::Linear { factor } => plain / f64::from(factor),
-                    RopeScaling::Yarn { factor, .. } => {
-                        let stretched = plain / f64::from(factor);
-                        let kept = self.yarn_kept(i);
-                        stretched * (1.0 - kept) + plain * kept
-                    }
+        let mut out = vec![0.0; self.n_dims / 2];
+        self.write_frequencies(factors, &mut out);
+        out
+    }
+
+    /// [`Self::frequencies`] to memory of the caller's: a place for each pair.
+    pub(crate) fn write_frequencies(self, factors: Option<&[f32]>, out: &mut [f64]) {
+        for (i, out) in out.iter_mut().enumerate() {
+            let plain = f64::from(self.theta).powf(-2.0 * i as f64 / self.n_dims as f64);
+            let plain = factors.map_or(plain, |f| plain / f64::from(f[i]));
+            *out = match self.scaling {
+                RopeScaling::None => plain,
+                RopeScaling::Linear { factor } => plain / f64::from(factor),
+                RopeScaling::Yarn { factor, .. } => {
+                    let stretched = plain / f64::from(factor);
+                    let kept = self.yarn_kept(i);
+                    stretched * (1.0 - kept) + plain * kept
                 }
-            })
-            .collect()
+            };
+        }
     }
 
     /// How much of pair `i`'s own frequency YaRN keeps: 1 for fast pairs, 0 for slow ones, a ramp between.

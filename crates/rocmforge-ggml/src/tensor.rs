@@ -156,11 +156,15 @@ impl TensorDesc {
     /// Whether the elements lie in row-major order without gaps.
     #[must_use]
     pub fn is_contiguous(&self) -> bool {
-        same_addresses(
-            &self.shape,
-            &self.strides,
-            &contiguous_strides(&self.shape, Layout::RowMajor),
-        )
+        let mut expected = 1;
+        let mut dims = self.shape.iter().zip(&self.strides).rev();
+        self.strides.len() == self.shape.len()
+            && (self.shape.contains(&0)
+                || dims.all(|(&dim, &stride)| {
+                    let fits = dim <= 1 || stride == expected;
+                    expected = dim.saturating_mul(expected);
+                    fits
+                }))
     }
 
     /// Whether this is a matrix whose columns are contiguous: a `[k, n]` matrix stored as `[n, k]`.

@@ -1,9 +1,8 @@
 //! Scaled dot-product attention with grouped heads, causality and padding.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
-use super::flash::{self, Heads, Part, Shape};
+use super::flash::{self, Heads, Part, Shape, Tokens};
 use super::operand::Operand;
 use super::path::Path;
 use super::threads::Threads;
@@ -16,11 +15,15 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: Attention, out: &mut [f32], t
         return;
     }
     let batches = inputs[0].shape[0];
-    let tokens: Vec<Vec<usize>> = (0..batches).map(|b| (b * seq_q..(b + 1) * seq_q).collect()).collect();
+    let scratch = inputs[0].scratch();
+    let order = scratch.take(batches * seq_q);
+    order.iter_mut().zip(0..).for_each(|(token, i)| *token = i);
+    let ends = scratch.take(batches);
+    ends.iter_mut().zip(1..).for_each(|(end, i)| *end = i * seq_q);
     let whole = Whole {
         a,
-        keys: &keys,
-        values: &values,
+        keys,
+        values,
         seq_q,
         seq_k,
         mask: inputs.get(3).map(Mask::new),
@@ -31,7 +34,8 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: Attention, out: &mut [f32], t
         head_dim: a.head_dim,
         scale: a.scale,
     };
-    flash::attention(Path::best(), shape, &q, &tokens, &whole, out, threads);
+    let tokens = Tokens { order, ends };
+    flash::attention(Path::best(), shape, q, tokens, &whole, out, threads, scratch);
 }
 
 /// Keys and values `[batch, seq_k, kv_heads * head_dim]`.
@@ -75,7 +79,7 @@ impl Heads for Whole<'_> {
 
 /// An additive mask, `[batch, seq_k]` or four-dimensional, with stride 0 where it repeats.
 struct Mask<'a> {
-    data: Cow<'a, [f32]>,
+    data: &'a [f32],
     strides: [usize; 4],
 }
 

@@ -2,10 +2,10 @@
 
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use half::{bf16, f16};
-use std::borrow::Cow;
 
 use super::operand::Operand;
 use super::output::encode;
+use super::scratch::Scratch;
 use crate::{DType, GgmlResult};
 
 /// Halves of type `dtype` as f32, to as many places.
@@ -18,25 +18,26 @@ pub(super) fn halves_to_f32(dtype: DType, bits: &[u16], out: &mut [f32]) {
 
 /// Every element in type `to`, in row-major order: floats rounded to nearest, ties to even; integers from floats without their fraction;
 /// what is out of range becomes the nearest integer, NaN 0.
-pub(super) fn convert<'a>(x: &Operand<'a>, to: DType) -> GgmlResult<Cow<'a, [u8]>> {
+pub(super) fn convert<'a>(x: &Operand<'a>, to: DType) -> GgmlResult<&'a [u8]> {
     if x.dtype == to {
         return Ok(x.units());
     }
     let exact = |dtype: DType| !(dtype.is_plain_float() || dtype.is_quantized());
-    let bytes = match (integers(x), exact(x.dtype) || exact(to)) {
-        (Some(values), _) if is_integer(to) => write_integers(&values, to),
-        (Some(values), _) => reals_to(&values.iter().map(|&v| v as f64).collect::<Vec<_>>(), to)?,
-        (None, true) => reals_to(&reals(x), to)?,
-        (None, false) => encode(to, &x.f32())?,
-    };
-    Ok(Cow::Owned(bytes))
+    let scratch = x.scratch();
+    match (integers(x), exact(x.dtype) || exact(to)) {
+        (Some(values), _) if is_integer(to) => Ok(write_integers(values.iter().copied(), to, scratch)),
+        (Some(values), _) => reals_to(values.iter().map(|&v| v as f64), to, scratch),
+        (None, true) if x.dtype == DType::F64 => reals_to(x.numbers(f64::from_ne_bytes).iter().copied(), to, scratch),
+        (None, true) => reals_to(x.f32().iter().map(|&v| f64::from(v)), to, scratch),
+        (None, false) => encode(to, x.f32(), scratch),
+    }
 }
 
 const fn is_integer(dtype: DType) -> bool {
     matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U32)
 }
 
-fn integers(x: &Operand<'_>) -> Option<Vec<i64>> {
+fn integers<'a>(x: &Operand<'a>) -> Option<&'a [i64]> {
     match x.dtype {
         DType::I8 => Some(x.numbers(|b: [u8; 1]| i64::from(i8::from_ne_bytes(b)))),
         DType::I16 => Some(x.numbers(|b: [u8; 2]| i64::from(i16::from_ne_bytes(b)))),
@@ -47,29 +48,32 @@ fn integers(x: &Operand<'_>) -> Option<Vec<i64>> {
     }
 }
 
-fn reals(x: &Operand<'_>) -> Vec<f64> {
-    match x.dtype {
-        DType::F64 => x.numbers(f64::from_ne_bytes),
-        _ => x.f32().iter().map(|&v| f64::from(v)).collect(),
+/// The bytes of each value, one after the other.
+fn each<T, const N: usize>(
+    values: impl ExactSizeIterator<Item = T>,
+    scratch: &Scratch,
+    bytes: impl Fn(T) -> [u8; N],
+) -> &[u8] {
+    let out = scratch.take(values.len() * N);
+    for (place, value) in out.as_chunks_mut::<N>().0.iter_mut().zip(values) {
+        *place = bytes(value);
     }
+    out
 }
 
-fn write_integers(values: &[i64], to: DType) -> Vec<u8> {
-    let values = values.iter();
+fn write_integers(values: impl ExactSizeIterator<Item = i64>, to: DType, scratch: &Scratch) -> &[u8] {
     match to {
-        DType::I8 => values
-            .flat_map(|&v| (v.clamp(i8::MIN.into(), i8::MAX.into()) as i8).to_ne_bytes())
-            .collect(),
-        DType::I16 => values
-            .flat_map(|&v| (v.clamp(i16::MIN.into(), i16::MAX.into()) as i16).to_ne_bytes())
-            .collect(),
-        DType::I32 => values
-            .flat_map(|&v| (v.clamp(i32::MIN.into(), i32::MAX.into()) as i32).to_ne_bytes())
-            .collect(),
-        DType::U32 => values
-            .flat_map(|&v| (v.clamp(0, u32::MAX.into()) as u32).to_ne_bytes())
-            .collect(),
-        _ => values.flat_map(|&v| v.to_ne_bytes()).collect(),
+        DType::I8 => each(values, scratch, |v| {
+            (v.clamp(i8::MIN.into(), i8::MAX.into()) as i8).to_ne_bytes()
+        }),
+        DType::I16 => each(values, scratch, |v| {
+            (v.clamp(i16::MIN.into(), i16::MAX.into()) as i16).to_ne_bytes()
+        }),
+        DType::I32 => each(values, scratch, |v| {
+            (v.clamp(i32::MIN.into(), i32::MAX.into()) as i32).to_ne_bytes()
+        }),
+        DType::U32 => each(values, scratch, |v| (v.clamp(0, u32::MAX.into()) as u32).to_ne_bytes()),
+        _ => each(values, scratch, i64::to_ne_bytes),
     }
 }
 
@@ -85,21 +89,20 @@ fn to_odd(value: f64) -> f32 {
     f32::from_bits(toward_zero | 1)
 }
 
-fn reals_to(values: &[f64], to: DType) -> GgmlResult<Vec<u8>> {
+fn reals_to(values: impl ExactSizeIterator<Item = f64>, to: DType, scratch: &Scratch) -> GgmlResult<&[u8]> {
     match to {
-        DType::F64 => Ok(values.iter().flat_map(|&v| v.to_ne_bytes()).collect()),
-        DType::F16 => Ok(values
-            .iter()
-            .flat_map(|&v| f16::from_f32(to_odd(v)).to_bits().to_ne_bytes())
-            .collect()),
-        DType::Bf16 => Ok(values
-            .iter()
-            .flat_map(|&v| bf16::from_f32(to_odd(v)).to_bits().to_ne_bytes())
-            .collect()),
-        _ if is_integer(to) => Ok(write_integers(
-            &values.iter().map(|&v| v as i64).collect::<Vec<_>>(),
-            to,
-        )),
-        _ => encode(to, &values.iter().map(|&v| v as f32).collect::<Vec<_>>()),
+        DType::F64 => Ok(each(values, scratch, f64::to_ne_bytes)),
+        DType::F16 => Ok(each(values, scratch, |v| {
+            f16::from_f32(to_odd(v)).to_bits().to_ne_bytes()
+        })),
+        DType::Bf16 => Ok(each(values, scratch, |v| {
+            bf16::from_f32(to_odd(v)).to_bits().to_ne_bytes()
+        })),
+        _ if is_integer(to) => Ok(write_integers(values.map(|v| v as i64), to, scratch)),
+        _ => {
+            let floats = scratch.take(values.len());
+            floats.iter_mut().zip(values).for_each(|(float, v)| *float = v as f32);
+            encode(to, floats, scratch)
+        }
     }
 }

@@ -81,6 +81,71 @@ fn dot_avx512(a: &[f32], b: &[f32]) -> f32 {
     body(a, b, f32::mul_add)
 }
 
+/// The products of `x` with rows of a matrix that is read once. A row's product does not depend on how many there are.
+pub(super) fn matrix_dots(path: Path, rows: &[f32], x: &[f32], out: &mut [f32]) {
+    let length = x.len().max(1);
+    for (rows, out) in rows.chunks(ROWS * length).zip(out.chunks_mut(ROWS)) {
+        match path {
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx512(_) => {
+                if let Ok(out) = <&mut [f32; ROWS]>::try_from(&mut *out) {
+                    let (a, rest) = rows.split_at(length);
+                    let (b, rest) = rest.split_at(length);
+                    let (c, d) = rest.split_at(length);
+                    // SAFETY: the value in `Avx512` exists only where the CPU has AVX-512 F.
+                    *out = unsafe { rows_avx512([a, b, c, d], x) };
+                    continue;
+                }
+                for (row, out) in rows.chunks(length).zip(out) {
+                    // SAFETY: as above.
+                    [*out] = unsafe { rows_avx512([row], x) };
+                }
+            }
+            _ => {
+                for (row, out) in rows.chunks(length).zip(out) {
+                    *out = dot(path, row, x);
+                }
+            }
+        }
+    }
+}
+
+/// Rows that are multiplied together: x, which is longer than a core's first cache, is read once for all.
+const ROWS: usize = 4;
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,fma")]
+fn rows_avx512<const N: usize>(rows: [&[f32]; N], x: &[f32]) -> [f32; N] {
+    use std::arch::x86_64::*;
+    /// How many bytes ahead memory is asked for. The CPU's own prefetching ends at pages; this goes on in the next.
+    const AHEAD: usize = 2048;
+
+    let (pieces, last) = x.as_chunks::<32>();
+    let mut sums = [[_mm512_setzero_ps(); 2]; N];
+    for (index, x) in pieces.iter().enumerate() {
+        for (sums, row) in sums.iter_mut().zip(rows) {
+            let values = &row[32 * index..32 * index + 32];
+            let halves = values.as_chunks::<16>().0.iter().zip(x.as_chunks::<16>().0);
+            for (sum, (values, x)) in sums.iter_mut().zip(halves) {
+                _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().cast::<i8>().wrapping_add(AHEAD));
+                // SAFETY: reads the sixteen values of the array; no alignment is asked for.
+                let values = unsafe { _mm512_loadu_ps(values.as_ptr()) };
+                // SAFETY: as above.
+                let x = unsafe { _mm512_loadu_ps(x.as_ptr()) };
+                *sum = _mm512_fmadd_ps(values, x, *sum);
+            }
+        }
+    }
+    let mut out = [0.0; N];
+    for ((out, sums), row) in out.iter_mut().zip(sums).zip(rows) {
+        let rest = row[32 * pieces.len()..].iter().zip(last);
+        *out = rest.fold(_mm512_reduce_add_ps(_mm512_add_ps(sums[0], sums[1])), |sum, (a, b)| {
+            a.mul_add(*b, sum)
+        });
+    }
+    out
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn dot_avx2(a: &[f32], b: &[f32]) -> f32 {
@@ -248,10 +313,15 @@ mod tests {
                 for count in [1usize, 3, 4, 9] {
                     let rows: Vec<f32> = (0..count * n).map(|i| ((i * 53 % 97) as f32 - 48.0) / 48.0).collect();
                     let mut found = vec![f32::NAN; count];
+                    matrix_dots(path, &rows, &a, &mut found);
+                    let together = found.clone();
                     dots(path, &a, &rows, &mut found);
-                    for (row, found) in rows.chunks(n).zip(&found) {
+                    for ((row, found), together) in rows.chunks(n).zip(&found).zip(together) {
                         let exact: f64 = a.iter().zip(row).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum();
-                        for found in [*found, dot(path, &a, row)] {
+                        let mut one = [f32::NAN];
+                        matrix_dots(path, row, &a, &mut one);
+                        assert!(one[0] == together, "{path:?} {n}: a row alone and among others");
+                        for found in [*found, dot(path, &a, row), one[0]] {
                             assert!(
                                 (f64::from(found) - exact).abs() < 1e-5,
                                 "{path:?} {n}: {found} for {exact}"

@@ -5,10 +5,13 @@
 
 use std::ops::Range;
 
+use bytemuck::{Pod, Zeroable};
+
 use super::dot::{add_rows, dots};
 use super::gemm::{self, HEIGHT, WIDTH};
 use super::online::Online;
 use super::path::Path;
+use super::scratch::Scratch;
 use super::threads::Threads;
 
 /// Keys of one block: five panels of scores.
@@ -58,83 +61,172 @@ pub(super) struct Shape {
     pub(super) scale: f32,
 }
 
-/// A part of the work, and its result.
-struct Task<'a> {
+/// A part of the work.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Task {
     sequence: usize,
     kv_head: usize,
-    tokens: &'a [usize],
-    keys: Range<usize>,
-    /// One state for each token and head, tokens outer.
-    states: Vec<Online>,
-    /// `[tokens, heads, head_dim]`, not yet divided by the sums.
-    sums: Vec<f32>,
+    /// Its tokens within [`Tokens::order`].
+    tokens: [usize; 2],
+    keys: [usize; 2],
+    /// The first of its queries among those of all tasks: one for each token and head, tokens outer.
+    first: usize,
 }
 
-/// `out [tokens, heads * head_dim]` for the queries `q` of the same shape; `sequences` lists the tokens of each sequence.
-pub(super) fn attention(
-    path: Path,
-    shape: Shape,
-    q: &[f32],
-    sequences: &[Vec<usize>],
-    heads: &impl Heads,
-    out: &mut [f32],
-    threads: &Threads,
-) {
-    out.fill(0.0);
-    let (group, dim) = (shape.heads / shape.kv_heads, shape.head_dim);
-    if out.is_empty() || dim == 0 {
-        return;
+impl Task {
+    fn tokens<'a>(&self, tokens: Tokens<'a>) -> &'a [usize] {
+        &tokens.order[self.tokens[0]..self.tokens[1]]
     }
-    let mut tasks = Vec::new();
+
+    fn work(&self) -> usize {
+        (self.tokens[1] - self.tokens[0]) * (self.keys[1] - self.keys[0])
+    }
+}
+
+/// The tokens of each sequence.
+#[derive(Clone, Copy)]
+pub(super) struct Tokens<'a> {
+    /// All tokens, those of a sequence together.
+    pub(super) order: &'a [usize],
+    /// Where each sequence's tokens end there.
+    pub(super) ends: &'a [usize],
+}
+
+/// Calls `visit` with each part of the work, its place among the queries aside, and returns how many element visits they are about.
+fn each_task(shape: Shape, tokens: Tokens<'_>, heads: &impl Heads, mut visit: impl FnMut(Task)) -> usize {
+    let (group, dim) = (shape.heads / shape.kv_heads, shape.head_dim);
     let mut work = 0;
-    for (sequence, tokens) in sequences.iter().enumerate() {
-        let blocks = (tokens.len() * group).div_ceil(QUERIES).max(1);
-        for tokens in tokens.chunks(tokens.len().div_ceil(blocks).max(1)) {
-            let visible = tokens
+    let mut start = 0;
+    for (sequence, &end) in tokens.ends.iter().enumerate() {
+        let (first, count) = (start, end - start);
+        start = end;
+        let blocks = (count * group).div_ceil(QUERIES).max(1);
+        let step = count.div_ceil(blocks).max(1);
+        for range in (first..end).step_by(step).map(|at| [at, (at + step).min(end)]) {
+            let some = &tokens.order[range[0]..range[1]];
+            let visible = some
                 .iter()
                 .map(|&token| heads.visible(token))
                 .filter(|keys| !keys.is_empty());
             let Some(keys) = visible.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)) else {
                 continue;
             };
-            work += tokens.len() * shape.heads * keys.len() * dim / 8;
-            let few = tokens.len() * group < PACKED;
+            work += some.len() * shape.heads * keys.len() * dim / 8;
+            let few = some.len() * group < PACKED;
             let step = if few { BLOCKS * KEYS } else { usize::MAX };
             for kv_head in 0..shape.kv_heads {
                 let mut start = keys.start;
                 while start < keys.end {
                     // Parts end at whole blocks of keys, wherever the first key is.
                     let end = (start / KEYS * KEYS).saturating_add(step).min(keys.end);
-                    tasks.push(Task {
+                    visit(Task {
                         sequence,
                         kv_head,
-                        tokens,
-                        keys: start..end,
-                        states: vec![Online::EMPTY; tokens.len() * group],
-                        sums: vec![0.0; tokens.len() * group * dim],
+                        tokens: range,
+                        keys: [start, end],
+                        first: 0,
                     });
                     start = end;
                 }
             }
         }
     }
+    work
+}
+
+/// `out [tokens, heads * head_dim]` for the queries `q` of the same shape.
+pub(super) fn attention(
+    path: Path,
+    shape: Shape,
+    q: &[f32],
+    tokens: Tokens<'_>,
+    heads: &impl Heads,
+    out: &mut [f32],
+    threads: &Threads,
+    scratch: &Scratch,
+) {
+    out.fill(0.0);
+    let (group, dim) = (shape.heads / shape.kv_heads, shape.head_dim);
+    if out.is_empty() || dim == 0 {
+        return;
+    }
+    let (mut count, mut queries, mut most) = (0, 0, 0);
+    let work = each_task(shape, tokens, heads, |task| {
+        let of_task = task.tokens(tokens).len() * group;
+        (count, queries, most) = (count + 1, queries + of_task, most.max(of_task));
+    });
+    let tasks = scratch.take::<Task>(count);
+    let (mut places, mut first) = (tasks.iter_mut(), 0);
+    each_task(shape, tokens, heads, |task| {
+        if let Some(place) = places.next() {
+            *place = Task { first, ..task };
+        }
+        first += task.tokens(tokens).len() * group;
+    });
     // The longest first: what is left for the end is short.
-    tasks.sort_by_key(|task| std::cmp::Reverse(task.tokens.len() * task.keys.len()));
-    let run = |task: &mut Task<'_>| one_task(path, shape, q, heads, task);
-    if threads.worth(1, work) == 1 {
-        tasks.iter_mut().for_each(run);
-    } else {
-        threads.each(tasks.iter_mut().collect(), run);
+    tasks.sort_unstable_by_key(|task| (std::cmp::Reverse(task.work()), task.first));
+    let (mut first, all) = (0, &mut *tasks);
+    for task in all {
+        task.first = first;
+        first += task.tokens(tokens).len() * group;
+    }
+    let (states, sums) = (
+        scratch.filled(queries, Online::EMPTY),
+        scratch.filled(queries * dim, 0.0f32),
+    );
+    {
+        let (mut states, mut sums) = (&mut *states, &mut *sums);
+        let parts = tasks.iter().map(|task| {
+            let of_task = task.tokens(tokens).len() * group;
+            let (own_states, rest) = std::mem::take(&mut states).split_at_mut(of_task);
+            states = rest;
+            let (own_sums, rest) = std::mem::take(&mut sums).split_at_mut(of_task * dim);
+            sums = rest;
+            (task, own_states, own_sums)
+        });
+        let alone = threads.worth(1, work) == 1;
+        let threads = if alone { &Threads::ONE } else { threads };
+        let memory = Memory::lines(most, dim);
+        let own = scratch.take::<f32>(threads.count() * memory);
+        threads.each(parts, count, own.chunks_mut(memory), |own, (task, states, sums)| {
+            let first = task.kv_head * group;
+            let queries = Queries {
+                tokens: task.tokens(tokens),
+                first,
+                group,
+                heads: shape.heads,
+                dim,
+                q,
+            };
+            let work = Work {
+                path,
+                scale: shape.scale,
+                dim,
+                heads,
+                sequence: task.sequence,
+                kv_head: task.kv_head,
+                queries,
+            };
+            if queries.len() >= PACKED {
+                work.packed(task.keys[0]..task.keys[1], states, sums, own);
+            } else {
+                work.few(task.keys[0]..task.keys[1], states, sums, own);
+            }
+        });
     }
     // In the order of the keys, whatever the order of the tasks was.
-    tasks.sort_by_key(|task| task.keys.start);
-    let mut totals = vec![Online::EMPTY; out.len() / dim];
-    for task in &tasks {
-        let queries = task.tokens.iter().flat_map(|&token| {
+    tasks.sort_unstable_by_key(|task| (task.keys[0], task.first));
+    let totals = scratch.filled(out.len() / dim, Online::EMPTY);
+    for task in tasks.iter() {
+        let of_task = task.tokens(tokens).len() * group;
+        let queries = task.tokens(tokens).iter().flat_map(|&token| {
             let first = token * shape.heads + task.kv_head * group;
             first..first + group
         });
-        for ((query, state), sums) in queries.zip(&task.states).zip(task.sums.chunks_exact(dim)) {
+        let states = &states[task.first..task.first + of_task];
+        let sums = &sums[task.first * dim..(task.first + of_task) * dim];
+        for ((query, state), sums) in queries.zip(states).zip(sums.chunks_exact(dim)) {
             let (total, [before, now]) = totals[query].merged(*state);
             totals[query] = total;
             for (out, sum) in out[query * dim..][..dim].iter_mut().zip(sums) {
@@ -149,32 +241,44 @@ pub(super) fn attention(
     }
 }
 
-fn one_task(path: Path, shape: Shape, q: &[f32], heads: &impl Heads, task: &mut Task<'_>) {
-    let (group, dim) = (shape.heads / shape.kv_heads, shape.head_dim);
-    let first = task.kv_head * group;
-    let tokens = task.tokens.iter();
-    let queries: Vec<Query<'_>> = tokens
-        .flat_map(|&token| (first..first + group).map(move |head| (token, head)))
-        .map(|(token, head)| Query {
+/// The queries of a task: its tokens with the heads that read its key head.
+#[derive(Clone, Copy)]
+struct Queries<'a> {
+    tokens: &'a [usize],
+    /// The first head, and how many there are.
+    first: usize,
+    group: usize,
+    heads: usize,
+    dim: usize,
+    q: &'a [f32],
+}
+
+impl<'a> Queries<'a> {
+    fn len(&self) -> usize {
+        self.tokens.len() * self.group
+    }
+
+    fn get(&self, index: usize, heads: &impl Heads) -> Query<'a> {
+        let (token, head) = (self.tokens[index / self.group], self.first + index % self.group);
+        Query {
             token,
             head,
-            values: &q[(token * shape.heads + head) * dim..][..dim],
+            values: &self.q[(token * self.heads + head) * self.dim..][..self.dim],
             visible: heads.visible(token),
-        })
-        .collect();
-    let work = Work {
-        path,
-        scale: shape.scale,
-        dim,
-        heads,
-        sequence: task.sequence,
-        kv_head: task.kv_head,
-        queries: &queries,
-    };
-    if queries.len() >= PACKED {
-        work.packed(task.keys.clone(), &mut task.states, &mut task.sums);
-    } else {
-        work.few(task.keys.clone(), &mut task.states, &mut task.sums);
+        }
+    }
+}
+
+/// Memory of one thread.
+struct Memory;
+
+impl Memory {
+    /// Values that tasks of up to `queries` queries need.
+    fn lines(queries: usize, dim: usize) -> usize {
+        if queries < PACKED {
+            return PIECE * dim;
+        }
+        KEYS * dim + KEYS * dim + dim.div_ceil(VALUES) * KEYS * VALUES
     }
 }
 
@@ -194,7 +298,7 @@ struct Work<'a, H> {
     heads: &'a H,
     sequence: usize,
     kv_head: usize,
-    queries: &'a [Query<'a>],
+    queries: Queries<'a>,
 }
 
 impl<H: Heads> Work<'_, H> {
@@ -218,9 +322,10 @@ impl<H: Heads> Work<'_, H> {
     }
 
     /// A few queries: dot products with pieces of keys, then values times weights.
-    fn few(&self, keys: Range<usize>, states: &mut [Online], sums: &mut [f32]) {
-        let mut rows = vec![0.0; PIECE * self.dim];
+    fn few(&self, keys: Range<usize>, states: &mut [Online], sums: &mut [f32], own: &mut [f32]) {
+        let rows = &mut own[..PIECE * self.dim];
         let mut scores = [[0.0; KEYS]; PACKED];
+        let queries = || (0..self.queries.len()).map(|index| self.queries.get(index, self.heads));
         for block in blocks(keys) {
             let pieces = || {
                 (0..block.len())
@@ -230,13 +335,13 @@ impl<H: Heads> Work<'_, H> {
             for piece in pieces() {
                 let rows = &mut rows[..piece.len() * self.dim];
                 self.load(Part::Keys, block.start + piece.start..block.start + piece.end, rows);
-                for (query, scores) in self.queries.iter().zip(&mut scores) {
+                for (query, scores) in queries().zip(&mut scores) {
                     dots(self.path, query.values, rows, &mut scores[piece.clone()]);
                 }
             }
-            let queries = self.queries.iter().zip(&mut *states).zip(&mut scores);
-            for (((query, state), scores), sums) in queries.zip(sums.chunks_exact_mut(self.dim)) {
-                let factor = self.weigh(query, &block, state, &mut scores[..block.len()]);
+            let rows_of = queries().zip(&mut *states).zip(&mut scores);
+            for (((query, state), scores), sums) in rows_of.zip(sums.chunks_exact_mut(self.dim)) {
+                let factor = self.weigh(&query, &block, state, &mut scores[..block.len()]);
                 if factor != 1.0 {
                     sums.iter_mut().for_each(|sum| *sum *= factor);
                 }
@@ -252,11 +357,12 @@ impl<H: Heads> Work<'_, H> {
     }
 
     /// Many queries: products with panels of keys and of values.
-    fn packed(&self, keys: Range<usize>, states: &mut [Online], sums: &mut [f32]) {
+    fn packed(&self, keys: Range<usize>, states: &mut [Online], sums: &mut [f32], own: &mut [f32]) {
         let dim = self.dim;
-        let mut rows = vec![0.0; KEYS * dim];
-        let mut key_panels = vec![[0.0; WIDTH]; KEYS / WIDTH * dim];
-        let mut value_panels = vec![[0.0; VALUES]; dim.div_ceil(VALUES) * KEYS];
+        let (rows, own) = own.split_at_mut(KEYS * dim);
+        let (key_panels, value_panels) = own.split_at_mut(KEYS * dim);
+        let key_panels = key_panels.as_chunks_mut::<WIDTH>().0;
+        let value_panels = &mut value_panels.as_chunks_mut::<VALUES>().0[..dim.div_ceil(VALUES) * KEYS];
         let mut scores = [[0.0; KEYS]; HEIGHT];
         let (mut score_tile, mut value_tile) = ([[0.0; WIDTH]; HEIGHT], [[0.0; VALUES]; HEIGHT]);
         for block in blocks(keys) {
@@ -272,8 +378,13 @@ impl<H: Heads> Work<'_, H> {
                     line[..row.len()].copy_from_slice(row);
                 }
             }
-            let queries = self.queries.chunks(HEIGHT).zip(states.chunks_mut(HEIGHT));
-            for ((queries, states), sums) in queries.zip(sums.chunks_mut(HEIGHT * dim)) {
+            for (top, (states, sums)) in (0..)
+                .step_by(HEIGHT)
+                .zip(states.chunks_mut(HEIGHT).zip(sums.chunks_mut(HEIGHT * dim)))
+            {
+                let several: [Query<'_>; HEIGHT] =
+                    std::array::from_fn(|i| self.queries.get((top + i).min(self.queries.len() - 1), self.heads));
+                let queries = &several[..states.len()];
                 if queries
                     .iter()
                     .all(|q| q.visible.end <= block.start || q.visible.start >= block.end)

@@ -23,8 +23,8 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: FlashAttnExt, out: &mut [f32]
     let width = heads * hsv;
     let path = Path::best();
     let cost = heads.saturating_mul(kv).saturating_mul(hsk + hsv) / 8;
-    threads.by_rows(out, width, cost, |first, piece| {
-        let mut scores = vec![0.0f32; kv];
+    let all_scores = inputs[0].scratch().take::<f32>(kv * threads.count());
+    threads.by_rows_with(out, width, cost, all_scores.chunks_mut(kv), |scores, first, piece| {
         for (index, out) in piece.chunks_mut(width).enumerate() {
             let (b, i) = ((first + index) / n, (first + index) % n);
             for (head, out) in out.chunks_mut(hsv).enumerate() {
@@ -32,8 +32,8 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: FlashAttnExt, out: &mut [f32]
                 let shared = (b / (batch / kv_batch)) * kv_heads + head / (heads / kv_heads);
                 let query = (matrix * n + i) * hsk;
                 let query = &q[query..query + hsk];
-                dots(path, query, &k[shared * kv * hsk..(shared + 1) * kv * hsk], &mut scores);
-                for score in &mut scores {
+                dots(path, query, &k[shared * kv * hsk..(shared + 1) * kv * hsk], scores);
+                for score in scores.iter_mut() {
                     let scaled = *score * a.scale;
                     *score = if a.softcap > 0.0 {
                         a.softcap * (scaled / a.softcap).tanh()
@@ -47,7 +47,7 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: FlashAttnExt, out: &mut [f32]
                         *score += slope * m;
                     }
                 }
-                row(&mut scores, sinks.as_ref().map(|sinks| sinks[head]));
+                row(scores, sinks.as_ref().map(|sinks| sinks[head]));
                 out.fill(0.0);
                 // Values of hidden keys are not read: they may be anything.
                 let mut value = shared * kv * hsv;

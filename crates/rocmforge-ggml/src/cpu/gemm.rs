@@ -5,7 +5,9 @@
 
 use std::ops::Range;
 
+use super::columns::ColumnsMut;
 use super::path::Path;
+use super::scratch::Scratch;
 use super::threads::Threads;
 use crate::GgmlResult;
 
@@ -36,14 +38,17 @@ pub(super) trait Columns: Sync {
     fn block(&self) -> usize;
 
     /// Writes columns `columns` (at most [`WIDTH`], counted within the matrix) at depths `depth` to `panel`, a line for each depth.
-    /// Places of a line beyond the columns may hold any number. `scratch` is for the implementation, and kept between calls.
+    /// Places of a line beyond the columns may hold any number. `scratch` has as many places as [`Self::scratch`] says.
     fn pack(
         &self,
         columns: Range<usize>,
         depth: Range<usize>,
         panel: &mut [Line],
-        scratch: &mut Vec<f32>,
+        scratch: &mut [f32],
     ) -> GgmlResult<()>;
+
+    /// Places that [`Self::pack`] needs for panels of up to so much depth.
+    fn scratch(&self, depth: usize) -> usize;
 }
 
 /// Rows of the left matrix: row `i` is `data[i * stride ..][.. depth]`.
@@ -71,6 +76,7 @@ pub(super) fn product(
     n: usize,
     out: &mut [f32],
     threads: &Threads,
+    scratch: &Scratch,
 ) -> GgmlResult<()> {
     if n == 0 || out.is_empty() {
         return Ok(());
@@ -84,23 +90,39 @@ pub(super) fn product(
     // Four tasks for each thread: one that starts late, or shares its core with another program, takes fewer.
     let worth = threads.worth(n, k.saturating_mul(rows) / 8);
     let each = if worth == 1 { panels } else { panels.div_ceil(4 * worth) };
-    let mut tasks: Vec<(usize, Vec<&mut [f32]>)> = (0..panels.div_ceil(each))
-        .map(|task| (task * each * WIDTH, Vec::with_capacity(rows)))
-        .collect();
-    for row in out.chunks_exact_mut(n) {
-        for (piece, (_, task)) in row.chunks_mut(each * WIDTH).zip(&mut tasks) {
-            task.push(piece);
-        }
-    }
+    let tasks = ColumnsMut::split(out, n, each * WIDTH);
+    let step = depth_step(k, right.block());
+    let group = (PANELS / (step * size_of::<Line>())).max(1) * WIDTH;
+    let lines = step * group.min((each * WIDTH).min(n).next_multiple_of(WIDTH)) / WIDTH;
+    let workers = if worth == 1 { 1 } else { threads.count() };
+    let (packed, unpacked) = (scratch.take::<Line>(workers * lines), right.scratch(step));
+    let own = scratch.take::<f32>(workers * unpacked);
+    let states = packed.chunks_mut(lines).zip(
+        own.chunks_mut(unpacked.max(1))
+            .chain(std::iter::repeat_with(Default::default)),
+    );
     let failure = std::sync::Mutex::new(None);
-    threads.each(tasks, |(first, mut out)| {
-        if let Err(error) = columns(path, left, k, right, first, &mut out) {
-            failure
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .get_or_insert(error);
-        }
-    });
+    threads.each(
+        tasks,
+        panels.div_ceil(each),
+        states,
+        |(packed, own), (first, mut out)| {
+            let work = Work {
+                path,
+                left,
+                k,
+                right,
+                step,
+                group,
+            };
+            if let Err(error) = work.columns(first, &mut out, packed, own) {
+                failure
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner)
+                    .get_or_insert(error);
+            }
+        },
+    );
     match failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
         Some(error) => Err(error),
         None => Ok(()),
@@ -115,48 +137,54 @@ fn depth_step(k: usize, block: usize) -> usize {
     k.div_ceil(k.div_ceil(DEPTH)).next_multiple_of(block.max(1))
 }
 
-/// The columns from `first` on for all rows; `out` has a slice of as many columns for each row.
-fn columns(
+/// What the tasks of a product have in common.
+struct Work<'a, R> {
     path: Path,
-    left: Left<'_>,
+    left: Left<'a>,
     k: usize,
-    right: &impl Columns,
-    first: usize,
-    out: &mut [&mut [f32]],
-) -> GgmlResult<()> {
-    let count = out.first().map_or(0, |row| row.len());
-    let step = depth_step(k, right.block());
-    let group = (PANELS / (step * size_of::<Line>())).max(1) * WIDTH;
-    let mut packed = vec![[0.0; WIDTH]; step * group.min(count.next_multiple_of(WIDTH)) / WIDTH];
-    let mut scratch = Vec::new();
-    let mut tile = [[0.0; WIDTH]; HEIGHT];
-    for depth in (0..k).step_by(step).map(|start| start..(start + step).min(k)) {
-        for start in (0..count).step_by(group) {
-            let end = (start + group).min(count);
-            let panels = || (start..end).step_by(WIDTH).map(|at| at..(at + WIDTH).min(end));
-            for (panel, at) in packed.chunks_mut(depth.len()).zip(panels()) {
-                right.pack(first + at.start..first + at.end, depth.clone(), panel, &mut scratch)?;
-            }
-            for (index, out) in out.chunks_mut(HEIGHT).enumerate() {
-                let mut rows = [&[][..]; HEIGHT];
-                for (i, row) in rows.iter_mut().enumerate().take(out.len()) {
-                    *row = left.row(index * HEIGHT + i, depth.clone());
+    right: &'a R,
+    /// Depth of a panel.
+    step: usize,
+    /// Columns whose panels are packed together.
+    group: usize,
+}
+
+impl<R: Columns> Work<'_, R> {
+    /// The columns from `first` on for all rows, into as many columns. `packed` has room for the panels of a group, `own` is
+    /// [`Columns::pack`]'s.
+    fn columns(&self, first: usize, out: &mut ColumnsMut<'_>, packed: &mut [Line], own: &mut [f32]) -> GgmlResult<()> {
+        let (count, k, step) = (out.width(), self.k, self.step);
+        let mut tile = [[0.0; WIDTH]; HEIGHT];
+        for depth in (0..k).step_by(step).map(|start| start..(start + step).min(k)) {
+            for start in (0..count).step_by(self.group) {
+                let end = (start + self.group).min(count);
+                let panels = || (start..end).step_by(WIDTH).map(|at| at..(at + WIDTH).min(end));
+                for (panel, at) in packed.chunks_mut(depth.len()).zip(panels()) {
+                    self.right
+                        .pack(first + at.start..first + at.end, depth.clone(), panel, own)?;
                 }
-                for (panel, at) in packed.chunks(depth.len()).zip(panels()) {
-                    multiply(path, &rows[..out.len()], panel, &mut tile);
-                    for (out, sums) in out.iter_mut().zip(&tile) {
-                        let out = &mut out[at.clone()];
-                        if depth.start == 0 {
-                            out.copy_from_slice(&sums[..out.len()]);
-                        } else {
-                            out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
+                for top in (0..out.height()).step_by(HEIGHT) {
+                    let height = HEIGHT.min(out.height() - top);
+                    let mut rows = [&[][..]; HEIGHT];
+                    for (i, row) in rows.iter_mut().enumerate().take(height) {
+                        *row = self.left.row(top + i, depth.clone());
+                    }
+                    for (panel, at) in packed.chunks(depth.len()).zip(panels()) {
+                        multiply(self.path, &rows[..height], panel, &mut tile);
+                        for (i, sums) in tile.iter().enumerate().take(height) {
+                            let out = &mut out.row(top + i)[at.clone()];
+                            if depth.start == 0 {
+                                out.copy_from_slice(&sums[..out.len()]);
+                            } else {
+                                out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
+                            }
                         }
                     }
                 }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// `tile[i] = sum over d of rows[i][d] * panel[d]` for at most [`HEIGHT`] rows; further lines of the tile stay as they are. Panels are

@@ -21,7 +21,7 @@ impl Columns for Strided<'_> {
         1
     }
 
-    fn pack(&self, columns: Range<usize>, depth: Range<usize>, panel: &mut [Line], _: &mut Vec<f32>) -> GgmlResult<()> {
+    fn pack(&self, columns: Range<usize>, depth: Range<usize>, panel: &mut [Line], _: &mut [f32]) -> GgmlResult<()> {
         let at = depth.start * self.row_stride + columns.start * self.col_stride;
         let (data, count) = (&self.data[at..], columns.len());
         if self.row_stride == 1 {
@@ -40,6 +40,10 @@ impl Columns for Strided<'_> {
         }
         Ok(())
     }
+
+    fn scratch(&self, _: usize) -> usize {
+        0
+    }
 }
 
 /// `a [.., m, k]` times `b [k, n]` of any strides, or times one such matrix each.
@@ -57,17 +61,17 @@ pub(super) fn matmul(
         return Ok(());
     }
     if rank > 2 {
-        batched(a, b, &lhs, out, threads);
+        batched(a, b, lhs, out, threads);
     } else if b.dtype != DType::F32 || (b.strides() == [1, k] && out.len() / n <= weights::FEW) {
-        weights::product(&lhs, b, activations, out, threads)?;
+        weights::product(lhs, b, activations, out, threads)?;
     } else {
         let right = Strided {
             data: b.span_f32(),
             row_stride: b.strides()[0],
             col_stride: b.strides()[1],
         };
-        let left = Left { data: &lhs, stride: k };
-        gemm::product(Path::best(), left, k, &right, n, out, threads)?;
+        let left = Left { data: lhs, stride: k };
+        gemm::product(Path::best(), left, k, &right, n, out, threads, a.scratch())?;
     }
     Ok(())
 }
@@ -82,7 +86,6 @@ fn batched(a: &Operand<'_>, b: &Operand<'_>, lhs: &[f32], out: &mut [f32], threa
     }
     // Each is one thread's, except where there are fewer matrices than threads: then all threads share each.
     let matrices = out.len() / (m * n);
-    let alone = Threads::new(1);
     let one = |index: usize, out: &mut [f32], threads: &Threads| {
         let right = Strided {
             data: &rhs[index * k * n..(index + 1) * k * n],
@@ -94,7 +97,7 @@ fn batched(a: &Operand<'_>, b: &Operand<'_>, lhs: &[f32], out: &mut [f32], threa
             stride: k,
         };
         // A pack of f32 cannot fail.
-        let _ = gemm::product(Path::best(), left, k, &right, n, out, threads);
+        let _ = gemm::product(Path::best(), left, k, &right, n, out, threads, a.scratch());
     };
     if matrices < threads.count() {
         out.chunks_mut(m * n)
@@ -104,7 +107,7 @@ fn batched(a: &Operand<'_>, b: &Operand<'_>, lhs: &[f32], out: &mut [f32], threa
     }
     threads.by_rows(out, m * n, m.saturating_mul(k).saturating_mul(n) / 8, |first, piece| {
         for (index, out) in piece.chunks_mut(m * n).enumerate() {
-            one(first + index, out, &alone);
+            one(first + index, out, &Threads::ONE);
         }
     });
 }

@@ -2,12 +2,15 @@
 
 mod attention;
 mod buffer;
+mod columns;
 mod convert;
 mod dot;
 mod elementwise;
 mod flash;
 mod flash_attn;
 mod gemm;
+#[cfg(target_arch = "x86_64")]
+mod int8_gemm;
 mod matmul;
 mod moves;
 mod norm;
@@ -20,6 +23,7 @@ mod products;
 mod reduce;
 mod rope;
 mod rows;
+mod scratch;
 mod select;
 mod soft_max;
 mod step;
@@ -37,6 +41,7 @@ use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Node, Op, TensorDesc, TensorId};
 use operand::Operand;
 use rocmforge_machine::sysfs::Sysfs;
+use scratch::Scratch;
 use std::ops::Range;
 use std::sync::Arc;
 use step::Step;
@@ -52,6 +57,7 @@ pub struct CpuBackend {
     slots: Slots<CpuBuffer>,
     threads: Threads,
     activations: Activations,
+    scratch: Scratch,
 }
 
 impl Default for CpuBackend {
@@ -74,6 +80,7 @@ impl CpuBackend {
             slots: Slots::new(),
             threads: Threads::new(threads),
             activations: Activations::default(),
+            scratch: Scratch::new(),
         }
     }
 
@@ -183,7 +190,13 @@ impl GgmlBackend for CpuBackend {
     }
 
     fn enqueue(&mut self, program: &mut CpuProgram) -> GgmlResult<()> {
-        program.steps.iter().try_for_each(|step| self.run_step(step))
+        let threads = self.threads.clone();
+        let mut run = || program.steps.iter().try_for_each(|step| self.run_step(step));
+        if program.is_shared_out {
+            threads.enter(run)
+        } else {
+            run()
+        }
     }
 
     fn synchronize(&mut self) -> GgmlResult<()> {
@@ -199,24 +212,25 @@ fn run_op(
     bytes: &mut [u8],
     activations: Activations,
     threads: &Threads,
+    scratch: &Scratch,
 ) -> GgmlResult<()> {
     if *op == Op::SetRows {
         return rows::set_rows(&operands[0], &operands[2], target, bytes);
     }
     if let Some(units) = moves::run(op, operands, target)? {
-        output::store_units(&units, target, bytes);
+        output::store_units(units, target, bytes);
         return Ok(());
     }
     if *op == Op::GetRows && target.dtype != DType::F32 {
-        output::store_units(&rows::get_plain_rows(&operands[0], &operands[1])?, target, bytes);
+        output::store_units(rows::get_plain_rows(&operands[0], &operands[1])?, target, bytes);
         return Ok(());
     }
     if target.dtype.block_bytes() == 4 && target.is_contiguous() {
         return run(op, operands, bytemuck::cast_slice_mut(bytes), activations, threads);
     }
-    let mut contiguous = vec![0.0; target.element_count()];
-    run(op, operands, &mut contiguous, activations, threads)?;
-    output::store(&contiguous, target, bytes)
+    let contiguous = scratch.filled(target.element_count(), 0.0);
+    run(op, operands, contiguous, activations, threads)?;
+    output::store(contiguous, target, bytes, scratch)
 }
 
 /// Runs `op` on checked operands into a contiguous output of f32, or of indices in as many words.
@@ -275,7 +289,7 @@ fn run(
         Op::Cumsum => reduce::running(x, out),
         Op::Accumulate { offset } => {
             // The second operand is the output itself, copied before.
-            out.copy_from_slice(&inputs[1].f32());
+            out.copy_from_slice(inputs[1].f32());
             let src = x.f32();
             for (o, s) in out[offset..offset + src.len()].iter_mut().zip(src.iter()) {
                 *o += s;

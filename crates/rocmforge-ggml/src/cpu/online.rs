@@ -1,9 +1,12 @@
 //! Online softmax of one row of scores, with an exponential that compilers turn into vectors.
 
+use bytemuck::{Pod, Zeroable};
+
 use super::path::Path;
 
 /// What is known of a row of scores after some of its keys.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
 pub(super) struct Online {
     /// The largest score; minus infinity before the first visible key.
     pub(super) max: f32,

@@ -1,12 +1,12 @@
 //! Operands of CPU ops: bytes with a type and strides, read as f32, as words, or as they are.
 
-use std::borrow::Cow;
-
+use bytemuck::Pod;
 use half::{bf16, f16};
 use rocmforge_gguf::blocks;
 
 use super::convert::halves_to_f32;
-use super::strides::{each_offset, each_pair, row_major};
+use super::scratch::Scratch;
+use super::strides::{Dims, each_offset, each_pair, row_major};
 use crate::{DType, TensorDesc};
 
 /// One input: the bytes it spans, and where its elements lie in them.
@@ -17,18 +17,55 @@ pub(super) struct Operand<'a> {
     bytes: &'a [u8],
     /// The dimension along which the blocks of a block format lie.
     block_dim: Option<usize>,
+    /// Where values go that cannot be borrowed.
+    scratch: &'a Scratch,
 }
 
 impl<'a> Operand<'a> {
     /// `bytes` is the span of `desc`, aligned to 4 for types of 4 bytes.
-    pub(super) fn strided(desc: &'a TensorDesc, bytes: &'a [u8]) -> Self {
+    pub(super) fn strided(desc: &'a TensorDesc, bytes: &'a [u8], scratch: &'a Scratch) -> Self {
         Self {
             shape: &desc.shape,
             dtype: desc.dtype,
             strides: &desc.strides,
             bytes,
             block_dim: desc.block_dim(),
+            scratch,
         }
+    }
+
+    /// Values of the op itself.
+    pub(super) fn of_f32(shape: &'a [usize], strides: &'a [usize], values: &'a [f32], scratch: &'a Scratch) -> Self {
+        Self {
+            shape,
+            dtype: DType::F32,
+            strides,
+            bytes: bytemuck::cast_slice(values),
+            block_dim: None,
+            scratch,
+        }
+    }
+
+    /// Part `index` along the first dimension, which is left out.
+    pub(super) fn part(&self, index: usize) -> Self {
+        let (shape, strides) = (&self.shape[1..], &self.strides[1..]);
+        let [block_len, block_bytes] = [self.dtype.block_len(), self.dtype.block_bytes()];
+        let start = index * self.strides[0] / block_len * block_bytes;
+        let last: usize = shape.iter().zip(strides).map(|(dim, stride)| (dim - 1) * stride).sum();
+        let bytes = &self.bytes[start..start + (last + 1).div_ceil(block_len) * block_bytes];
+        Self {
+            shape,
+            dtype: self.dtype,
+            strides,
+            bytes,
+            block_dim: self.block_dim.and_then(|dim| dim.checked_sub(1)),
+            scratch: self.scratch,
+        }
+    }
+
+    /// Memory for the op that the operand belongs to.
+    pub(super) fn scratch(&self) -> &'a Scratch {
+        self.scratch
     }
 
     pub(super) fn is_contiguous(&self) -> bool {
@@ -52,67 +89,67 @@ impl<'a> Operand<'a> {
     }
 
     /// Elements of a type of 4 bytes in row-major order; borrowed if they lie so.
-    pub(super) fn words(&self) -> Cow<'a, [u32]> {
+    pub(super) fn words(&self) -> &'a [u32] {
         let words: &'a [u32] = bytemuck::cast_slice(self.bytes);
         if self.is_contiguous() {
-            return Cow::Borrowed(words);
+            return words;
         }
-        let mut out = Vec::with_capacity(self.count());
-        each_offset(self.shape, self.strides, |at| out.push(words[at]));
-        Cow::Owned(out)
+        let out = self.scratch.take(self.count());
+        let mut places = out.iter_mut();
+        each_offset(self.shape, self.strides, |at| put(&mut places, words[at]));
+        out
     }
 
     /// Elements of any type as f32 in row-major order; borrowed if they lie so.
-    pub(super) fn f32(&self) -> Cow<'a, [f32]> {
+    pub(super) fn f32(&self) -> &'a [f32] {
         match self.dtype {
-            DType::F32 => match self.words() {
-                Cow::Borrowed(words) => Cow::Borrowed(bytemuck::cast_slice(words)),
-                Cow::Owned(words) => Cow::Owned(bytemuck::allocation::cast_vec(words)),
-            },
+            DType::F32 => bytemuck::cast_slice(self.words()),
             DType::F16 | DType::Bf16 if self.is_contiguous() => {
                 let bits: &[u16] = bytemuck::cast_slice(self.bytes);
-                let mut out = vec![0.0; bits.len()];
-                halves_to_f32(self.dtype, bits, &mut out);
-                Cow::Owned(out)
+                let out = self.scratch.take(bits.len());
+                halves_to_f32(self.dtype, bits, out);
+                out
             }
-            DType::F16 => Cow::Owned(self.numbers(|b: [u8; 2]| f16::from_bits(u16::from_ne_bytes(b)).to_f32())),
-            DType::Bf16 => Cow::Owned(self.numbers(|b: [u8; 2]| bf16::from_bits(u16::from_ne_bytes(b)).to_f32())),
-            DType::F64 => Cow::Owned(self.numbers(|b: [u8; 8]| f64::from_ne_bytes(b) as f32)),
-            DType::I8 => Cow::Owned(self.numbers(|b: [u8; 1]| f32::from(i8::from_ne_bytes(b)))),
-            DType::I16 => Cow::Owned(self.numbers(|b: [u8; 2]| f32::from(i16::from_ne_bytes(b)))),
-            DType::I32 => Cow::Owned(self.numbers(|b: [u8; 4]| i32::from_ne_bytes(b) as f32)),
-            DType::U32 => Cow::Owned(self.numbers(|b: [u8; 4]| u32::from_ne_bytes(b) as f32)),
-            DType::I64 => Cow::Owned(self.numbers(|b: [u8; 8]| i64::from_ne_bytes(b) as f32)),
-            _ => Cow::Owned(self.decoded()),
+            DType::F16 => self.numbers(|b: [u8; 2]| f16::from_bits(u16::from_ne_bytes(b)).to_f32()),
+            DType::Bf16 => self.numbers(|b: [u8; 2]| bf16::from_bits(u16::from_ne_bytes(b)).to_f32()),
+            DType::F64 => self.numbers(|b: [u8; 8]| f64::from_ne_bytes(b) as f32),
+            DType::I8 => self.numbers(|b: [u8; 1]| f32::from(i8::from_ne_bytes(b))),
+            DType::I16 => self.numbers(|b: [u8; 2]| f32::from(i16::from_ne_bytes(b))),
+            DType::I32 => self.numbers(|b: [u8; 4]| i32::from_ne_bytes(b) as f32),
+            DType::U32 => self.numbers(|b: [u8; 4]| u32::from_ne_bytes(b) as f32),
+            DType::I64 => self.numbers(|b: [u8; 8]| i64::from_ne_bytes(b) as f32),
+            _ => self.decoded(),
         }
     }
 
     /// Elements of a plain type, each as `convert` reads its bytes, in row-major order.
-    pub(super) fn numbers<const N: usize, T>(&self, convert: impl Fn([u8; N]) -> T) -> Vec<T> {
+    pub(super) fn numbers<const N: usize, T: Pod>(&self, convert: impl Fn([u8; N]) -> T) -> &'a [T] {
         let elements = self.bytes.as_chunks::<N>().0;
+        let out = self.scratch.take(self.count());
         if self.is_contiguous() {
-            return elements.iter().map(|&b| convert(b)).collect();
+            out.iter_mut().zip(elements).for_each(|(out, &b)| *out = convert(b));
+            return out;
         }
-        let mut out = Vec::with_capacity(self.count());
-        each_offset(self.shape, self.strides, |at| out.push(convert(elements[at])));
+        let mut places = out.iter_mut();
+        each_offset(self.shape, self.strides, |at| put(&mut places, convert(elements[at])));
         out
     }
 
     /// Elements of a block format in row-major order. Zeros where the format has no decoder: shape rules admit none of those.
-    fn decoded(&self) -> Vec<f32> {
-        let mut out = vec![0.0; self.count()];
+    fn decoded(&self) -> &'a [f32] {
+        let out = self.scratch.filled(self.count(), 0.0);
         let (Some(run), Some(ty)) = (self.block_dim, self.dtype.tensor_type()) else {
             return out;
         };
         let [block_len, block_bytes] = [self.dtype.block_len(), self.dtype.block_bytes()];
-        let mut outer = self.shape.to_vec();
+        let mut outer = Dims::from_slice(self.shape);
         outer[run] = outer[run].min(1);
         let to = row_major(self.shape);
         let blocks_of = self.shape[run] / block_len * block_bytes;
-        let mut row = vec![0.0; self.shape[run]];
+        let row = self.scratch.take(self.shape[run]);
         each_pair(&outer, self.strides, &to, |from, at| {
             let start = from / block_len * block_bytes;
-            if blocks::dequantize(ty, &self.bytes[start..start + blocks_of], &mut row).is_err() {
+            if blocks::dequantize(ty, &self.bytes[start..start + blocks_of], row).is_err() {
                 return;
             }
             for (i, &value) in row.iter().enumerate() {
@@ -132,29 +169,39 @@ impl<'a> Operand<'a> {
     }
 
     /// The stored units (plain elements, or blocks along the last dimension) in row-major order, as bytes; borrowed if they lie so.
-    pub(super) fn units(&self) -> Cow<'a, [u8]> {
+    pub(super) fn units(&self) -> &'a [u8] {
         self.units_in(self.shape, self.strides)
     }
 
     /// [`Self::units`] of the same memory under another shape and other strides.
-    pub(super) fn units_in(&self, shape: &[usize], strides: &[usize]) -> Cow<'a, [u8]> {
+    pub(super) fn units_in(&self, shape: &[usize], strides: &[usize]) -> &'a [u8] {
         if self.is_contiguous() && shape == self.shape && strides == self.strides {
-            return Cow::Borrowed(self.bytes);
+            return self.bytes;
         }
         let size = self.dtype.block_bytes();
         let (shape, strides) = unit_dims(self.dtype, shape, strides);
-        let mut out = Vec::with_capacity(shape.iter().product::<usize>() * size);
+        let out = self.scratch.take(shape.iter().product::<usize>() * size);
+        let mut places = out.chunks_exact_mut(size);
         each_offset(&shape, &strides, |at| {
-            out.extend_from_slice(&self.bytes[at * size..(at + 1) * size]);
+            if let Some(place) = places.next() {
+                place.copy_from_slice(&self.bytes[at * size..(at + 1) * size]);
+            }
         });
-        Cow::Owned(out)
+        out
+    }
+}
+
+/// Writes the next place.
+fn put<'a, T: 'a>(places: &mut impl Iterator<Item = &'a mut T>, value: T) {
+    if let Some(place) = places.next() {
+        *place = value;
     }
 }
 
 /// Shape and strides in stored units: of a block format, blocks along the last dimension.
-pub(super) fn unit_dims(dtype: DType, shape: &[usize], strides: &[usize]) -> (Vec<usize>, Vec<usize>) {
+pub(super) fn unit_dims(dtype: DType, shape: &[usize], strides: &[usize]) -> (Dims, Dims) {
     let block = dtype.block_len();
-    let (mut shape, mut strides) = (shape.to_vec(), strides.to_vec());
+    let (mut shape, mut strides) = (Dims::from_slice(shape), Dims::from_slice(strides));
     if block > 1
         && let Some(last) = shape.len().checked_sub(1)
     {

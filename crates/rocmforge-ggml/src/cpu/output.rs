@@ -5,20 +5,28 @@ use half::{bf16, f16};
 use rocmforge_gguf::blocks;
 
 use super::operand::unit_dims;
+use super::scratch::Scratch;
 use super::strides::each_offset;
 use crate::{DType, GgmlError, GgmlResult, TensorDesc};
 
-/// f32 values in type `to`, a plain float or a block format with an encoder, as bytes.
-pub(super) fn encode(to: DType, values: &[f32]) -> GgmlResult<Vec<u8>> {
+/// Halves that are converted together.
+const ENCODED: usize = 256;
+
+/// f32 values in type `to`, a plain float or a block format with an encoder, as bytes; there are as many as the values take.
+pub(super) fn encode_into(to: DType, values: &[f32], bytes: &mut [u8]) -> GgmlResult<()> {
     match to {
-        DType::F32 => Ok(bytemuck::cast_slice(values).to_vec()),
+        DType::F32 => bytes.copy_from_slice(bytemuck::cast_slice(values)),
         DType::F16 | DType::Bf16 => {
-            let mut bits = vec![0u16; values.len()];
-            match to {
-                DType::F16 => bits.reinterpret_cast_mut::<f16>().convert_from_f32_slice(values),
-                _ => bits.reinterpret_cast_mut::<bf16>().convert_from_f32_slice(values),
+            // Bytes may begin anywhere.
+            for (bytes, values) in bytes.chunks_mut(2 * ENCODED).zip(values.chunks(ENCODED)) {
+                let mut bits = [0u16; ENCODED];
+                let bits = &mut bits[..values.len()];
+                match to {
+                    DType::F16 => bits.reinterpret_cast_mut::<f16>().convert_from_f32_slice(values),
+                    _ => bits.reinterpret_cast_mut::<bf16>().convert_from_f32_slice(values),
+                }
+                bytes.copy_from_slice(bytemuck::cast_slice(bits));
             }
-            Ok(bytemuck::cast_slice(&bits).to_vec())
         }
         _ => {
             let failed = |source: Box<dyn std::error::Error + Send + Sync>| GgmlError::Backend {
@@ -27,17 +35,27 @@ pub(super) fn encode(to: DType, values: &[f32]) -> GgmlResult<Vec<u8>> {
                 source,
             };
             let ty = to.tensor_type().ok_or_else(|| failed("not a type of GGUF".into()))?;
-            blocks::quantize(ty, values).map_err(|source| failed(Box::new(source)))
+            blocks::quantize_into(ty, values, bytes).map_err(|source| failed(Box::new(source)))?;
         }
     }
+    Ok(())
+}
+
+/// [`encode_into`] memory of the op.
+pub(super) fn encode<'a>(to: DType, values: &[f32], scratch: &'a Scratch) -> GgmlResult<&'a [u8]> {
+    let bytes = scratch.take(values.len() / to.block_len() * to.block_bytes());
+    encode_into(to, values, bytes)?;
+    Ok(bytes)
 }
 
 /// Stores results as f32 words: as they are in a type of 4 bytes (indices are words already), else converted.
-pub(super) fn store(words: &[f32], target: &TensorDesc, bytes: &mut [u8]) -> GgmlResult<()> {
+pub(super) fn store(words: &[f32], target: &TensorDesc, bytes: &mut [u8], scratch: &Scratch) -> GgmlResult<()> {
     if target.dtype.block_bytes() == 4 {
         store_units(bytemuck::cast_slice(words), target, bytes);
+    } else if target.is_contiguous() {
+        encode_into(target.dtype, words, bytes)?;
     } else {
-        store_units(&encode(target.dtype, words)?, target, bytes);
+        store_units(encode(target.dtype, words, scratch)?, target, bytes);
     }
     Ok(())
 }

@@ -1,10 +1,9 @@
 //! Attention of tokens over a paged KV cache.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::dot::widen;
-use super::flash::{self, Heads, Part, Shape};
+use super::flash::{self, Heads, Part, Shape, Tokens};
 use super::operand::Operand;
 use super::path::Path;
 use super::threads::Threads;
@@ -24,28 +23,42 @@ pub(super) fn attention(
     };
     let slots = inputs[1].shape[0];
     let indices = PagedIndices {
-        table: &table,
+        table,
         shape: [sequences, blocks],
-        sequence: &sequence,
-        positions: &positions,
+        sequence,
+        positions,
         blocks: slots / a.block_size,
     };
     indices.check(a)?;
 
-    let mut tokens: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    for (token, &sequence) in sequence.iter().enumerate() {
-        tokens.entry(sequence).or_default().push(token);
+    // Tokens in the order of their sequences, and the sequences that there are.
+    let scratch = inputs[0].scratch();
+    let order = scratch.take::<usize>(sequence.len());
+    order.iter_mut().zip(0..).for_each(|(token, i)| *token = i);
+    order.sort_unstable_by_key(|&token| (sequence[token], token));
+    let (ids, ends) = (scratch.take::<u32>(order.len()), scratch.take::<usize>(order.len()));
+    let mut count = 0;
+    for (end, &token) in (1..).zip(order.iter()) {
+        if count == 0 || ids[count - 1] != sequence[token] {
+            ids[count] = sequence[token];
+            count += 1;
+        }
+        ends[count - 1] = end;
     }
-    let (ids, tokens): (Vec<u32>, Vec<Vec<usize>>) = tokens.into_iter().unzip();
-    let tables = ids.iter().map(|&id| &table[id as usize * blocks..][..blocks]).collect();
+    let tokens = Tokens {
+        order,
+        ends: &ends[..count],
+    };
     let path = Path::best();
     let cache = Cache {
         a,
         path,
         keys: &inputs[1],
         values: &inputs[2],
-        tables,
-        positions: &positions,
+        ids,
+        table,
+        blocks,
+        positions,
     };
     let shape = Shape {
         heads: a.heads,
@@ -53,7 +66,7 @@ pub(super) fn attention(
         head_dim: a.head_dim,
         scale: a.scale,
     };
-    flash::attention(path, shape, &q, &tokens, &cache, out, threads);
+    flash::attention(path, shape, q, tokens, &cache, out, threads, scratch);
     Ok(())
 }
 
@@ -63,8 +76,10 @@ struct Cache<'a> {
     path: Path,
     keys: &'a Operand<'a>,
     values: &'a Operand<'a>,
-    /// The blocks of each sequence of the batch.
-    tables: Vec<&'a [u32]>,
+    /// The sequences of the batch, each a row of the table, of which each has `blocks` places.
+    ids: &'a [u32],
+    table: &'a [u32],
+    blocks: usize,
     positions: &'a [u32],
 }
 
@@ -80,7 +95,7 @@ impl Heads for Cache<'_> {
             Part::Values => self.values,
         };
         let (dim, width) = (self.a.head_dim, self.a.kv_heads * self.a.head_dim);
-        let table = self.tables[sequence];
+        let table = &self.table[self.ids[sequence] as usize * self.blocks..][..self.blocks];
         for (position, out) in positions.zip(out.chunks_exact_mut(dim)) {
             let slot = table[position / self.a.block_size] as usize * self.a.block_size + position % self.a.block_size;
             // A block outside the cache is before every token's window: nobody reads these rows.

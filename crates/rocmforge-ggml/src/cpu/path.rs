@@ -50,3 +50,16 @@ impl Path {
         paths
     }
 }
+
+/// Proof that the CPU has AVX-512 F and VNNI.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Vnni(());
+
+#[cfg(target_arch = "x86_64")]
+impl Vnni {
+    /// The proof, where the CPU has them.
+    pub(super) fn detect() -> Option<Self> {
+        (is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni")).then_some(Self(()))
+    }
+}

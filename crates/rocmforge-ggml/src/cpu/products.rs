@@ -7,7 +7,7 @@ use super::path::Path;
 use super::rows::checked_ids;
 use super::strides::part_of;
 use super::threads::Threads;
-use crate::{Activations, DType, GgmlResult, Layout, Op, TensorDesc};
+use crate::{Activations, DType, GgmlResult, Op};
 
 /// `a [.., m, k]` times `b [.., k, n]`, plus `bias [n]`.
 pub(super) fn mul_mat(
@@ -74,7 +74,7 @@ fn product(
         }
     };
     let cost = m.saturating_mul(k).saturating_mul(n) / 8;
-    let alone = Threads::new(1);
+    let scratch = a.scratch();
     threads.by_rows(out, m * n, cost, |first, piece| {
         for (index, out) in piece.chunks_mut(m * n).enumerate() {
             let at = first + index;
@@ -83,7 +83,7 @@ fn product(
                 stride: k,
             };
             // A pack of f32 cannot fail.
-            let _ = gemm::product(Path::best(), left, k, &matrix(at), n, out, &alone);
+            let _ = gemm::product(Path::best(), left, k, &matrix(at), n, out, &Threads::ONE, scratch);
         }
     });
     Ok(())
@@ -109,34 +109,37 @@ pub(super) fn mul_mat_id(
         return Ok(());
     }
     let per_token = x.shape[1];
-    let values = x.f32();
-    let mut rows_of: Vec<Vec<usize>> = vec![Vec::new(); count];
+    let (values, scratch) = (x.f32(), x.scratch());
+    // Rows in the order of their experts: those of expert `e` are `order[ends[e - 1]..ends[e]]`.
+    let ends = scratch.filled(count, 0usize);
+    ids.iter().for_each(|&expert| ends[expert as usize] += 1);
+    let mut end = 0;
+    for of_expert in ends.iter_mut() {
+        end += std::mem::replace(of_expert, end);
+    }
+    let order = scratch.take::<usize>(ids.len());
     for (row, &expert) in ids.iter().enumerate() {
-        rows_of[expert].push(row);
+        let next = &mut ends[expert as usize];
+        order[*next] = row;
+        *next += 1;
     }
-    let mut weight = TensorDesc::new([k, n], experts.dtype, Layout::ColMajor);
-    weight.strides = experts.strides()[1..].to_vec();
-    if weight.strides != [1, k] {
-        weight.layout = Layout::Strided;
-    }
-    for (expert, rows) in rows_of.iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
-        let mut gathered = Vec::with_capacity(rows.len() * k);
-        for &row in rows {
-            let source = if per_token == 1 { row / used } else { row };
-            gathered.extend_from_slice(&values[source * k..(source + 1) * k]);
+    let (gathered, found) = (scratch.take::<f32>(ids.len() * k), scratch.take::<f32>(ids.len() * n));
+    let mut start = 0;
+    for (expert, &end) in ends.iter().enumerate() {
+        let rows = &order[start..end];
+        start = end;
+        if rows.is_empty() {
+            continue;
         }
-        let start = expert * experts.strides()[0] / weight.dtype.block_len() * weight.dtype.block_bytes();
-        let bytes = &experts.raw()[start..start + weight.byte_size()];
-        let left = TensorDesc::f32([rows.len(), k]);
-        let left = Operand::strided(&left, bytemuck::cast_slice(&gathered));
-        let mut found = vec![0.0; rows.len() * n];
-        product(
-            &left,
-            &Operand::strided(&weight, bytes),
-            activations,
-            &mut found,
-            threads,
-        )?;
+        let gathered = &mut gathered[..rows.len() * k];
+        for (&row, place) in rows.iter().zip(gathered.chunks_exact_mut(k)) {
+            let source = if per_token == 1 { row / used } else { row };
+            place.copy_from_slice(&values[source * k..(source + 1) * k]);
+        }
+        let found = &mut found[..rows.len() * n];
+        let (shape, strides) = ([rows.len(), k], [k, 1]);
+        let left = Operand::of_f32(&shape, &strides, gathered, scratch);
+        product(&left, &experts.part(expert), activations, found, threads)?;
         for (&row, found) in rows.iter().zip(found.chunks(n)) {
             out[row * n..(row + 1) * n].copy_from_slice(found);
         }

@@ -8,7 +8,7 @@ fn sum(values: &[f32]) -> f64 {
 
 /// All elements.
 pub(super) fn total(x: &Operand<'_>, out: &mut [f32]) {
-    out.fill(sum(&x.f32()) as f32);
+    out.fill(sum(x.f32()) as f32);
 }
 
 /// Each row's sum times `factor(length)`.

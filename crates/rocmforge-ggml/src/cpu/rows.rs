@@ -3,28 +3,33 @@
 use rocmforge_gguf::blocks;
 
 use super::operand::Operand;
-use super::output::encode;
+use super::output::encode_into;
 use super::strides::part_of;
 use crate::{DType, GgmlError, GgmlResult, Op, TensorDesc, indices};
 
 /// The row ids, all below `limit`.
-pub(super) fn checked_ids(ids: &Operand<'_>, op: Op, limit: usize) -> GgmlResult<Vec<usize>> {
-    if ids.dtype == DType::I64 {
-        let ids = ids.numbers(i64::from_ne_bytes);
-        let outside = |&id: &i64| usize::try_from(id).map_or(true, |id| id >= limit);
-        if let Some(position) = ids.iter().position(outside) {
-            return Err(GgmlError::IndexOutOfRange {
-                op: op.name(),
-                position,
-                index: ids[position] as u64,
-                limit,
-            });
-        }
-        return Ok(ids.iter().map(|&id| id as usize).collect());
+pub(super) fn checked_ids<'a>(ids: &Operand<'a>, op: Op, limit: usize) -> GgmlResult<&'a [u32]> {
+    if ids.dtype != DType::I64 {
+        let ids = ids.words();
+        indices::check(&op, ids, limit)?;
+        return Ok(ids);
     }
-    let ids = ids.words();
-    indices::check(&op, &ids, limit)?;
-    Ok(ids.iter().map(|&id| id as usize).collect())
+    let ids64 = ids.numbers(i64::from_ne_bytes);
+    let out = ids.scratch().take(ids64.len());
+    for (position, (&id, out)) in ids64.iter().zip(out.iter_mut()).enumerate() {
+        *out = match u32::try_from(id) {
+            Ok(id) if (id as usize) < limit => id,
+            _ => {
+                return Err(GgmlError::IndexOutOfRange {
+                    op: op.name(),
+                    position,
+                    index: id as u64,
+                    limit,
+                });
+            }
+        };
+    }
+    Ok(out)
 }
 
 /// Offset of row `row` of matrix `matrix`, in elements.
@@ -51,7 +56,7 @@ pub(super) fn get_rows(table: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) 
     let rows = ids
         .iter()
         .enumerate()
-        .map(|(i, &id)| (i / per_matrix, id))
+        .map(|(i, &id)| (i / per_matrix, id as usize))
         .zip(out.chunks_mut(dim));
     if dim > 1 && table.strides().last() != Some(&1) {
         let all = table.f32();
@@ -84,18 +89,19 @@ pub(super) fn get_rows(table: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) 
 }
 
 /// Rows of other plain numbers, as their bytes.
-pub(super) fn get_plain_rows(table: &Operand<'_>, ids: &Operand<'_>) -> GgmlResult<Vec<u8>> {
+pub(super) fn get_plain_rows<'a>(table: &Operand<'a>, ids: &Operand<'a>) -> GgmlResult<&'a [u8]> {
     let [count, dim] = [table.shape[table.shape.len() - 2], table.shape[table.shape.len() - 1]];
     let matrices: usize = table.shape[..table.shape.len() - 2].iter().product();
     let ids = checked_ids(ids, Op::GetRows, count)?;
     let units = table.units();
     let row = dim * table.dtype.block_bytes();
     let per_matrix = (ids.len() / matrices.max(1)).max(1);
-    let rows = ids.iter().enumerate().map(|(i, &id)| {
-        let at = (i / per_matrix * count + id) * row;
-        &units[at..at + row]
-    });
-    Ok(rows.flatten().copied().collect())
+    let out = table.scratch().take(ids.len() * row);
+    for ((i, &id), out) in ids.iter().enumerate().zip(out.chunks_exact_mut(row.max(1))) {
+        let at = (i / per_matrix * count + id as usize) * row;
+        out.copy_from_slice(&units[at..at + row]);
+    }
+    Ok(out)
 }
 
 /// Writes row `i` of each matrix of `src` to row `ids[i]` of `target`, whose span is `bytes`. Nothing is written if an id is out of range.
@@ -112,16 +118,17 @@ pub(super) fn set_rows(src: &Operand<'_>, ids: &Operand<'_>, target: &TensorDesc
     let (block_len, size) = (target.dtype.block_len(), target.dtype.block_bytes());
     let step = target.strides[rank - 1];
     let adjacent = dim == 1 || step == 1;
+    let units = src.scratch().take(dim / block_len * size);
     for (index, row) in src_values.chunks(dim).enumerate() {
         let matrix = index / count;
         let list = part_of(matrix, &src.shape[..rank - 2], lists, true);
-        let id = ids[list * count + index % count];
+        let id = ids[list * count + index % count] as usize;
         let at = row_offset(&target.shape, &target.strides, matrix, id);
-        let units = encode(target.dtype, row)?;
         if adjacent {
             let start = at / block_len * size;
-            bytes[start..start + units.len()].copy_from_slice(&units);
+            encode_into(target.dtype, row, &mut bytes[start..start + units.len()])?;
         } else {
+            encode_into(target.dtype, row, units)?;
             for (i, unit) in units.chunks(size).enumerate() {
                 let start = (at + i * step) * size;
                 bytes[start..start + size].copy_from_slice(unit);
@@ -139,7 +146,8 @@ pub(super) fn add_id(a: &Operand<'_>, b: &Operand<'_>, ids: &Operand<'_>, out: &
     if n == 0 {
         return Ok(());
     }
-    for ((out, x), id) in out.chunks_mut(n).zip(x.chunks(n)).zip(ids) {
+    for ((out, x), &id) in out.chunks_mut(n).zip(x.chunks(n)).zip(ids) {
+        let id = id as usize;
         for ((o, x), y) in out.iter_mut().zip(x).zip(&y[id * n..(id + 1) * n]) {
             *o = x + y;
         }
@@ -149,11 +157,11 @@ pub(super) fn add_id(a: &Operand<'_>, b: &Operand<'_>, ids: &Operand<'_>, out: &
 
 pub(super) fn mean_pool(x: &Operand<'_>, weight: &Operand<'_>, out: &mut [f32]) {
     let &[_, seq, dim] = x.shape else { return };
+    let sums = x.scratch().filled(dim, 0.0f64);
     let (x, weight) = (x.f32(), weight.f32());
     if dim == 0 {
         return;
     }
-    let mut sums = vec![0.0f64; dim];
     for (entry, out) in out.chunks_mut(dim).enumerate() {
         sums.fill(0.0);
         let weights = &weight[entry * seq..(entry + 1) * seq];
@@ -169,6 +177,6 @@ pub(super) fn mean_pool(x: &Operand<'_>, weight: &Operand<'_>, out: &mut [f32]) 
         }
         let total: f64 = weights.iter().map(|&w| f64::from(w)).sum();
         let factor = if total == 0.0 { 0.0 } else { 1.0 / total };
-        out.iter_mut().zip(&sums).for_each(|(o, s)| *o = (s * factor) as f32);
+        out.iter_mut().zip(&*sums).for_each(|(o, s)| *o = (s * factor) as f32);
     }
 }

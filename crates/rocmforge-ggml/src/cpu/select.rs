@@ -23,11 +23,9 @@ pub(super) fn arg_max(x: &Operand<'_>, out: &mut [u32]) {
 /// Indices of the `k` largest values of each row, largest first.
 pub(super) fn top_k(x: &Operand<'_>, k: usize, out: &mut [u32]) {
     let row = x.shape.last().copied().unwrap_or(1).max(1);
-    let x = x.f32();
-    let mut ids: Vec<u32> = Vec::new();
-    for (out, row) in out.chunks_mut(k).zip(x.chunks(row)) {
-        ids.clear();
-        ids.extend(0..row.len() as u32);
+    let ids = x.scratch().take(row);
+    for (out, row) in out.chunks_mut(k).zip(x.f32().chunks(row)) {
+        ids.iter_mut().zip(0..).for_each(|(id, i)| *id = i);
         let compare = |&a: &u32, &b: &u32| order(row, a as usize, b as usize);
         if k < ids.len() {
             ids.select_nth_unstable_by(k - 1, compare);

@@ -23,7 +23,7 @@ pub(super) fn row(scores: &mut [f32], sink: Option<f32>) {
 
 /// An additive mask `[.., rows, cols]` of scores, and the slopes of their heads.
 pub(super) struct Added<'a> {
-    values: std::borrow::Cow<'a, [f32]>,
+    values: &'a [f32],
     shape: &'a [usize],
     max_bias: f32,
 }
@@ -86,7 +86,7 @@ pub(super) fn diag_mask(x: &Operand<'_>, n_past: usize, fill: DiagFill, out: &mu
         DiagFill::Inf => f32::NEG_INFINITY,
         DiagFill::Zero => 0.0,
     };
-    out.copy_from_slice(&x.f32());
+    out.copy_from_slice(x.f32());
     for (index, row) in out.chunks_mut(cols.max(1)).enumerate() {
         let visible = n_past.saturating_add(index % rows + 1).min(cols);
         row[visible..].fill(value);

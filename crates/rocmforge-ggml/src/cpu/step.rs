@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::buffer::CpuBuffer;
 use super::operand::Operand;
+use super::threads::WORTH_A_THREAD;
 use super::{CpuBackend, run_op, too_small};
 use crate::slots::Slots;
 use crate::{GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
@@ -17,6 +18,8 @@ const USUAL_OPERANDS: usize = 6;
 #[derive(Debug)]
 pub struct CpuProgram {
     pub(super) steps: Vec<Step>,
+    /// Whether a step has enough to do for several threads.
+    pub(super) is_shared_out: bool,
 }
 
 /// One node.
@@ -88,8 +91,9 @@ impl CpuProgram {
         let steps = nodes
             .enumerate()
             .map(|(index, node)| Step::of(slots, index, &node.op, &node.inputs, &node.outputs))
-            .collect::<GgmlResult<_>>()?;
-        Ok(Self { steps })
+            .collect::<GgmlResult<Vec<Step>>>()?;
+        let is_shared_out = steps.iter().any(Step::is_large);
+        Ok(Self { steps, is_shared_out })
     }
 }
 
@@ -126,6 +130,12 @@ impl Step {
             inputs,
         })
     }
+
+    /// Whether several threads may share the step: an element of the largest operand is visited eight times at most, attention aside.
+    fn is_large(&self) -> bool {
+        let mut places = self.inputs.iter().chain([&self.output]);
+        places.any(|place| 8 * place.desc.element_count() >= WORTH_A_THREAD)
+    }
 }
 
 impl CpuBackend {
@@ -136,6 +146,7 @@ impl CpuBackend {
         let mut buffer = self.slots.take(step.output.root)?;
         let result = self.compute(step, buffer.bytes_mut());
         self.slots.give_back(step.output.root, buffer);
+        self.scratch.reset();
         result
     }
 
@@ -146,17 +157,14 @@ impl CpuBackend {
             return Err(step.output.too_small(memory.len()));
         }
         // An input that the op overwrites while it reads is copied first. What is only written is not.
-        let copy = |(operand, place): (usize, &Place)| -> GgmlResult<Option<Vec<u32>>> {
+        let copy = |(operand, place): (usize, &Place)| -> GgmlResult<Option<&[u8]>> {
             let written = operand == 1 && matches!(step.op, Op::Cpy { .. } | Op::SetRows);
             if written || !place.overlaps(&step.output) {
                 return Ok(None);
             }
-            let bytes = place.bytes(memory)?;
-            let mut words = vec![0u32; bytes.len().div_ceil(4)];
-            bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
-            Ok(Some(words))
+            Ok(Some(self.scratch.copied(place.bytes(memory)?)))
         };
-        let copies: SmallVec<[Option<Vec<u32>>; USUAL_OPERANDS]> =
+        let copies: SmallVec<[Option<&[u8]>; USUAL_OPERANDS]> =
             step.inputs.iter().enumerate().map(copy).collect::<GgmlResult<_>>()?;
         let (before, rest) = memory.split_at_mut(start);
         let (out, after) = rest.split_at_mut(end - start);
@@ -166,8 +174,8 @@ impl CpuBackend {
             .iter()
             .zip(&copies)
             .map(|(place, copy)| {
-                let bytes = self.operand_bytes(step, place, copy.as_deref(), &around)?;
-                Ok(Operand::strided(&place.desc, bytes))
+                let bytes = self.operand_bytes(step, place, *copy, &around)?;
+                Ok(Operand::strided(&place.desc, bytes, &self.scratch))
             })
             .collect::<GgmlResult<_>>()?;
         run_op(
@@ -177,6 +185,7 @@ impl CpuBackend {
             out,
             self.activations,
             &self.threads,
+            &self.scratch,
         )
     }
 
@@ -184,11 +193,11 @@ impl CpuBackend {
         &'a self,
         step: &Step,
         place: &Place,
-        copy: Option<&'a [u32]>,
+        copy: Option<&'a [u8]>,
         around: &Around<'a>,
     ) -> GgmlResult<&'a [u8]> {
-        if let Some(words) = copy {
-            return Ok(&bytemuck::cast_slice(words)[..place.span.len()]);
+        if let Some(bytes) = copy {
+            return Ok(bytes);
         }
         if place.root != step.output.root {
             let buffer = self.slots.buffer(place.root);

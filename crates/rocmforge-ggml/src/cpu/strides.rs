@@ -1,8 +1,13 @@
 //! Walks over the elements of strided tensors in row-major order.
 
+use smallvec::{SmallVec, smallvec};
+
+/// A shape, strides or an index; no memory of its own up to eight dimensions.
+pub(super) type Dims = SmallVec<[usize; 8]>;
+
 /// Strides of a row-major tensor without gaps.
-pub(super) fn row_major(shape: &[usize]) -> Vec<usize> {
-    let mut strides = vec![1; shape.len()];
+pub(super) fn row_major(shape: &[usize]) -> Dims {
+    let mut strides: Dims = smallvec![1; shape.len()];
     for i in (0..shape.len().saturating_sub(1)).rev() {
         strides[i] = strides[i + 1] * shape[i + 1];
     }
@@ -23,7 +28,7 @@ pub(super) fn each_pair(shape: &[usize], a: &[usize], b: &[usize], mut visit: im
         return visit(0, 0);
     };
     let [a_step, b_step] = [a[outer.len()], b[outer.len()]];
-    let mut index = vec![0usize; outer.len()];
+    let mut index: Dims = smallvec![0; outer.len()];
     loop {
         let base = |strides: &[usize]| index.iter().zip(strides).map(|(i, s)| i * s).sum::<usize>();
         let (a_base, b_base) = (base(a), base(b));

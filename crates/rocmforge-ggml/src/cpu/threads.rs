@@ -1,9 +1,8 @@
 //! Threads of the CPU backend: a pool whose threads spin for a moment between ops, then sleep, and that is left alone for a while when
 //! other programs keep its threads from running.
 
-use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,17 +28,16 @@ fn is_stalled(own: Duration, tasks: u32, waited: Duration) -> bool {
     waited > STALL + 2 * own / tasks.max(1)
 }
 
-thread_local! {
-    /// Whether this helper already looks for more work.
-    static SPINS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// The threads that share out one op: the caller and a pool of helpers.
+/// The threads that share out one op, a pool of rayon's. Other threads enter the pool with a program, or with an op that is worth it.
 #[derive(Clone)]
 pub(super) struct Threads {
     /// `None` for one thread, or where the system gives no more.
-    helpers: Option<Arc<rayon::ThreadPool>>,
-    alone: Arc<Alone>,
+    pool: Option<Arc<Pool>>,
+}
+
+struct Pool {
+    threads: rayon::ThreadPool,
+    alone: Alone,
 }
 
 /// Whether the caller works alone.
@@ -101,25 +99,32 @@ impl fmt::Debug for Threads {
 }
 
 impl Threads {
-    /// `count` threads with the caller's; 0 counts as 1.
+    /// `count` threads; 0 counts as 1.
     pub(super) fn new(count: usize) -> Self {
         let builder = rayon::ThreadPoolBuilder::new()
-            .num_threads(count.saturating_sub(1))
+            .num_threads(count)
             .thread_name(|index| format!("rocmforge-cpu-{index}"));
-        let helpers = (count > 1).then(|| builder.build().ok().map(Arc::new)).flatten();
-        let alone = Alone {
+        let threads = (count > 1).then(|| builder.build().ok()).flatten();
+        let alone = || Alone {
             start: Instant::now(),
             until: AtomicU64::new(0),
             stalls: Mutex::default(),
         };
         Self {
-            helpers,
-            alone: Arc::new(alone),
+            pool: threads.map(|threads| {
+                Arc::new(Pool {
+                    threads,
+                    alone: alone(),
+                })
+            }),
         }
     }
 
+    /// The caller's thread.
+    pub(super) const ONE: Self = Self { pool: None };
+
     pub(super) fn count(&self) -> usize {
-        1 + self.helpers.as_ref().map_or(0, |pool| pool.current_num_threads())
+        self.pool.as_ref().map_or(1, |pool| pool.threads.current_num_threads())
     }
 
     /// How many threads `rows` rows are worth, each of so many element visits; at least 1.
@@ -127,50 +132,81 @@ impl Threads {
         (rows.saturating_mul(cost_per_row) / WORTH_A_THREAD).clamp(1, self.count())
     }
 
-    /// Runs `work` on every task. Each thread takes the next task when it is done with one.
-    pub(super) fn each<T: Send>(&self, tasks: Vec<T>, work: impl Fn(T) + Sync) {
-        let helpers = match &self.helpers {
-            Some(pool) if tasks.len() > 1 && !self.alone.is_on() => pool,
-            _ => return tasks.into_iter().for_each(work),
+    /// Runs `f` on a thread of the pool, or on the caller's where there is none or it is one of them. For as long, the other threads look
+    /// for work, until there has been none for [`SPIN`]: what `f` shares out need not wake them.
+    pub(super) fn enter<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) if pool.threads.current_thread_index().is_none() => pool.threads.install(|| {
+                let done = AtomicBool::new(false);
+                let count = pool.threads.current_num_threads();
+                with_lookers(count - 1, &done, pool.threads.current_thread_index(), || {
+                    let result = f();
+                    done.store(true, Ordering::Release);
+                    result
+                })
+            }),
+            _ => f(),
+        }
+    }
+
+    /// Runs `work` on each of about `count` tasks. Each thread takes the next task when it is done with one. A thread takes one of `states`,
+    /// of which there are as many as threads at least, for all its tasks.
+    pub(super) fn each<T: Send, S: Send>(
+        &self,
+        mut tasks: impl Iterator<Item = T> + Send,
+        count: usize,
+        mut states: impl Iterator<Item = S> + Send,
+        work: impl Fn(&mut S, T) + Sync,
+    ) {
+        let pool = match &self.pool {
+            Some(pool) if count > 1 && !pool.alone.is_on() => pool,
+            _ => {
+                if let Some(mut state) = states.next() {
+                    tasks.for_each(|task| work(&mut state, task));
+                }
+                return;
+            }
         };
-        let wanted = helpers.current_num_threads().min(tasks.len() - 1);
-        let queue = Mutex::new(tasks.into_iter());
+        let wanted = pool.threads.current_num_threads().min(count);
+        let queue = Mutex::new((&mut tasks, &mut states));
         let drain = || {
+            let locked = || queue.lock().unwrap_or_else(PoisonError::into_inner);
             let mut done = 0;
+            let Some(mut state) = locked().1.next() else {
+                return done;
+            };
             loop {
-                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let next = locked().0.next();
                 match next {
-                    Some(task) => work(task),
+                    Some(task) => work(&mut state, task),
                     None => return done,
                 }
                 done += 1;
             }
         };
-        let drain = &drain;
-        let begin = Instant::now();
-        let running = &AtomicUsize::new(wanted);
-        let (mut own, mut worked) = (0, Duration::ZERO);
-        helpers.in_place_scope(|scope| {
-            for _ in 0..wanted {
-                scope.spawn(move |_| {
-                    drain();
-                    if !SPINS.get() {
-                        rayon::spawn(look_for_work);
-                    }
-                    running.fetch_sub(1, Ordering::Release);
-                });
-            }
-            own = drain();
-            worked = begin.elapsed();
-            // The scope would sleep until the last helper is done, which is usually soon.
-            let since = Instant::now();
-            while running.load(Ordering::Acquire) > 0 && since.elapsed() < SPIN {
-                std::hint::spin_loop();
+        let running = AtomicUsize::new(0);
+        let help = || {
+            running.fetch_add(1, Ordering::Acquire);
+            drain();
+            running.fetch_sub(1, Ordering::Release);
+        };
+        self.enter(|| {
+            let begin = Instant::now();
+            let mut worked = Duration::ZERO;
+            let own = with_helpers(wanted - 1, &help, || {
+                let own = drain();
+                worked = begin.elapsed();
+                // The pool would let this thread sleep until the last helper is done, which is usually soon.
+                let since = Instant::now();
+                while running.load(Ordering::Acquire) > 0 && since.elapsed() < SPIN {
+                    std::hint::spin_loop();
+                }
+                own
+            });
+            if is_stalled(worked, own, begin.elapsed().saturating_sub(worked)) {
+                pool.alone.note_stall();
             }
         });
-        if is_stalled(worked, own, begin.elapsed().saturating_sub(worked)) {
-            self.alone.note_stall();
-        }
     }
 
     /// Splits `out` into pieces of whole rows, with the index of each piece's first row, and runs `work` on them.
@@ -180,6 +216,20 @@ impl Threads {
         row: usize,
         cost_per_row: usize,
         work: impl Fn(usize, &mut [f32]) + Sync,
+    ) {
+        self.by_rows_with(out, row, cost_per_row, std::iter::repeat(()), |(), first, piece| {
+            work(first, piece);
+        });
+    }
+
+    /// [`Self::by_rows`] with a state for each thread, as [`Self::each`] has them.
+    pub(super) fn by_rows_with<E: Send, S: Send>(
+        &self,
+        out: &mut [E],
+        row: usize,
+        cost_per_row: usize,
+        states: impl Iterator<Item = S> + Send,
+        work: impl Fn(&mut S, usize, &mut [E]) + Sync,
     ) {
         if row == 0 || out.is_empty() {
             return;
@@ -192,26 +242,55 @@ impl Threads {
             count => (2 * count).min(worth),
         };
         let rows_each = rows.div_ceil(pieces).max(1);
-        let tasks: Vec<(usize, &mut [f32])> = out
+        let tasks = out
             .chunks_mut(rows_each * row)
             .enumerate()
-            .map(|(i, piece)| (i * rows_each, piece))
-            .collect();
-        self.each(tasks, |(first, piece)| work(first, piece));
+            .map(|(i, piece)| (i * rows_each, piece));
+        self.each(tasks, rows.div_ceil(rows_each), states, |state, (first, piece)| {
+            work(state, first, piece);
+        });
     }
 }
 
-/// Runs a helper's further tasks until there has been none for [`SPIN`].
-fn look_for_work() {
-    SPINS.set(true);
+/// Runs `f` while `count` other threads of the pool may run `help`. Those that have not begun when `f` is done find nothing to do.
+fn with_helpers<R: Send>(count: usize, help: &(impl Fn() + Sync), f: impl FnOnce() -> R + Send) -> R {
+    // Not recursive in `f`: each level would be a type of its own.
+    let mut f = Some(f);
+    let mut result = None;
+    helped(count, help, &mut || result = f.take().map(|f| f()));
+    match result {
+        Some(result) => result,
+        None => unreachable!("`helped` calls it once"),
+    }
+}
+
+fn helped(count: usize, help: &(impl Fn() + Sync), f: &mut (dyn FnMut() + Send)) {
+    match count {
+        0 => f(),
+        _ => drop(rayon::join(|| helped(count - 1, help, f), help)),
+    }
+}
+
+/// Runs `f`, the caller's, while `count` other threads look for work.
+fn with_lookers<R: Send>(count: usize, done: &AtomicBool, caller: Option<usize>, f: impl FnOnce() -> R + Send) -> R {
+    let look = || {
+        // The caller meets those that nobody has taken.
+        if rayon::current_thread_index() != caller {
+            look_for_work(done);
+        }
+    };
+    with_helpers(count, &look, f)
+}
+
+/// Runs others' tasks until all is done, or there has been none for [`SPIN`].
+fn look_for_work(done: &AtomicBool) {
     let mut since = Instant::now();
-    while since.elapsed() < SPIN {
+    while !done.load(Ordering::Acquire) && since.elapsed() < SPIN {
         match rayon::yield_now() {
             Some(rayon::Yield::Executed) => since = Instant::now(),
             _ => std::thread::yield_now(),
         }
     }
-    SPINS.set(false);
 }
 
 #[cfg(test)]
@@ -259,14 +338,35 @@ mod tests {
         let threads = Threads::new(3);
         for alone in [false, true] {
             if alone {
-                threads.alone.note_stall();
-                threads.alone.note_stall();
+                let pool = threads.pool.as_ref().expect("three threads");
+                pool.alone.note_stall();
+                pool.alone.note_stall();
             }
             let sum = AtomicUsize::new(0);
-            threads.each((1..=100).collect(), |n: usize| {
+            let mut of_threads = [0; 3];
+            threads.each(1..=100, 100, of_threads.iter_mut(), |own, n: usize| {
+                **own += n;
                 sum.fetch_add(n, Ordering::Relaxed);
             });
             assert_eq!(sum.into_inner(), 5050);
+            assert_eq!(of_threads.iter().sum::<usize>(), 5050);
+        }
+    }
+
+    #[test]
+    fn ops_within_the_pool_share_out_their_work_too() {
+        let threads = Threads::new(2);
+        for _ in 0..100 {
+            let mut out = vec![0.0; 4 * WORTH_A_THREAD];
+            let rows = threads.enter(|| {
+                threads.by_rows(&mut out, 4, 4, |first, piece| {
+                    for (row, values) in piece.chunks_mut(4).enumerate() {
+                        values.fill((first + row) as f32);
+                    }
+                });
+                out.len() / 4
+            });
+            assert!((0..rows).all(|row| out[4 * row..4 * row + 4] == [row as f32; 4]));
         }
     }
 }

@@ -73,7 +73,9 @@ impl HybridProgram {
 impl HybridBackend {
     pub(super) fn run_hybrid(&mut self, program: &mut HybridProgram) -> GgmlResult<()> {
         for root in &program.produced {
-            self.spans.remove(root);
+            if let Some(spans) = self.spans.get_mut(root) {
+                spans.clear();
+            }
         }
         match program.plan.take() {
             Some(mut plan)
@@ -335,7 +337,8 @@ impl HybridBackend {
             }
         }
         for (root, spans) in &plan.after {
-            self.spans.insert(*root, spans.clone());
+            // Roots have their lists from the run that made the plan.
+            self.spans.entry(*root).or_default().set(spans);
         }
         Ok(())
     }

@@ -35,6 +35,16 @@ impl Sides {
 pub(super) struct Spans(Vec<(Range<usize>, Sides)>);
 
 impl Spans {
+    /// Nothing was written. Keeps the list's memory.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Makes this equal to `other`, in the memory that is there if it is enough.
+    pub(super) fn set(&mut self, other: &Self) {
+        self.0.clone_from(&other.0);
+    }
+
     /// `span` has been written on `side`: the other side's bytes are old.
     pub(super) fn write(&mut self, span: &Range<usize>, side: TensorLocation) {
         self.replace(span, Sides::only(side));

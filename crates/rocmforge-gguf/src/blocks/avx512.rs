@@ -21,8 +21,8 @@ pub(super) fn dots_of(ty: TensorType) -> Option<Dots> {
     }
     // Each of these asks for the CPU just found; nothing else can name them.
     Some(match ty {
-        TensorType::F16 => rows::<F16>,
-        TensorType::Bf16 => rows::<Bf16>,
+        TensorType::F16 => rows_f16,
+        TensorType::Bf16 => rows_bf16,
         TensorType::Q4_0 => rows::<Q4_0>,
         TensorType::Q4_1 => rows::<Q4_1>,
         TensorType::Q5_0 => rows::<Q5_0>,
@@ -73,8 +73,6 @@ macro_rules! row {
 }
 
 row! {
-    F16 => dot_f16;
-    Bf16 => dot_bf16;
     Q4_0 => dot_32::<18, 4, false, false>;
     Q4_1 => dot_32::<20, 4, true, false>;
     Q5_0 => dot_32::<22, 4, false, true>;
@@ -235,38 +233,87 @@ fn dot_q6_k(row: &[u8], x: &[f32], _: &[f32]) -> f32 {
     _mm512_reduce_add_ps(_mm512_add_ps(scaled[0], scaled[1]))
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c")]
-fn dot_f16(row: &[u8], x: &[f32], _: &[f32]) -> f32 {
-    dot_halves(row, x, |bits| _mm512_cvtph_ps(bits), f16_to_f32)
+/// Rows of values of two bytes that are multiplied together: x, which is longer than a core's first cache, is read once for all.
+const ROWS: usize = 4;
+
+fn rows_f16(rows: &[u8], x: &[f32], _: &[f32], out: &mut [f32]) {
+    // SAFETY: `dots_of` gives this function away only where `is_available` has found what it asks for.
+    unsafe { dots_f16(rows, x, out) }
+}
+
+fn rows_bf16(rows: &[u8], x: &[f32], _: &[f32], out: &mut [f32]) {
+    // SAFETY: as above.
+    unsafe { dots_bf16(rows, x, out) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c")]
-fn dot_bf16(row: &[u8], x: &[f32], _: &[f32]) -> f32 {
+fn dots_f16(rows: &[u8], x: &[f32], out: &mut [f32]) {
+    rows_of_halves(rows, x, out, |bits| _mm512_cvtph_ps(bits), f16_to_f32);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c")]
+fn dots_bf16(rows: &[u8], x: &[f32], out: &mut [f32]) {
     let widen = |bits| _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(bits)));
-    dot_halves(row, x, widen, |bits| f32::from_bits(u32::from(bits) << 16))
+    rows_of_halves(rows, x, out, widen, |bits| f32::from_bits(u32::from(bits) << 16));
 }
 
-/// The sum of values of two bytes times x.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c")]
 #[inline]
-fn dot_halves(row: &[u8], x: &[f32], widen: impl Fn(__m256i) -> __m512, one: impl Fn(u16) -> f32) -> f32 {
-    let (halves, rest) = row.as_chunks::<128>();
-    let (values, last) = x.as_chunks::<64>();
-    let mut sums = [_mm512_setzero_ps(); 4];
-    for (halves, x) in halves.iter().zip(values) {
-        let ((halves, _), (x, _)) = (halves.as_chunks::<32>(), x.as_chunks::<16>());
-        for ((sum, halves), x) in sums.iter_mut().zip(halves).zip(x) {
-            // SAFETY: reads the 32 bytes of the array; no alignment is asked for.
-            let bits = unsafe { _mm256_loadu_si256(halves.as_ptr().cast()) };
-            *sum = _mm512_fmadd_ps(widen(bits), load(x), *sum);
+fn rows_of_halves(
+    rows: &[u8],
+    x: &[f32],
+    out: &mut [f32],
+    widen: impl Fn(__m256i) -> __m512 + Copy,
+    one: impl Fn(u16) -> f32 + Copy,
+) {
+    let length = 2 * x.len().max(1);
+    for (rows, out) in rows.chunks(ROWS * length).zip(out.chunks_mut(ROWS)) {
+        if let Ok(out) = <&mut [f32; ROWS]>::try_from(&mut *out) {
+            let (a, rest) = rows.split_at(length);
+            let (b, rest) = rest.split_at(length);
+            let (c, d) = rest.split_at(length);
+            *out = dot_halves([a, b, c, d], x, widen, one);
+            continue;
+        }
+        for (row, out) in rows.chunks(length).zip(out) {
+            [*out] = dot_halves([row], x, widen, one);
         }
     }
-    let sum = _mm512_add_ps(_mm512_add_ps(sums[0], sums[1]), _mm512_add_ps(sums[2], sums[3]));
-    let (rest, _) = rest.as_chunks::<2>();
-    let rest = rest.iter().zip(last);
-    rest.fold(_mm512_reduce_add_ps(sum), |sum, (half, x)| {
-        one(u16::from_le_bytes(*half)).mul_add(*x, sum)
-    })
+}
+
+/// The sums of values of two bytes times x. A row's sum does not depend on the others.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c")]
+#[inline]
+fn dot_halves<const N: usize>(
+    rows: [&[u8]; N],
+    x: &[f32],
+    widen: impl Fn(__m256i) -> __m512,
+    one: impl Fn(u16) -> f32,
+) -> [f32; N] {
+    let (values, last) = x.as_chunks::<64>();
+    let mut sums = [[_mm512_setzero_ps(); 4]; N];
+    for (index, x) in values.iter().enumerate() {
+        let (x, _) = x.as_chunks::<16>();
+        for (sums, row) in sums.iter_mut().zip(rows) {
+            let halves: &[u8; 128] = row[128 * index..].first_chunk().unwrap_or(&[0; 128]);
+            prefetch(halves);
+            let (halves, _) = halves.as_chunks::<32>();
+            for ((sum, halves), x) in sums.iter_mut().zip(halves).zip(x) {
+                // SAFETY: reads the 32 bytes of the array; no alignment is asked for.
+                let bits = unsafe { _mm256_loadu_si256(halves.as_ptr().cast()) };
+                *sum = _mm512_fmadd_ps(widen(bits), load(x), *sum);
+            }
+        }
+    }
+    let mut out = [0.0; N];
+    for ((out, sums), row) in out.iter_mut().zip(sums).zip(rows) {
+        let sum = _mm512_add_ps(_mm512_add_ps(sums[0], sums[1]), _mm512_add_ps(sums[2], sums[3]));
+        let rest = row[128 * values.len()..].as_chunks::<2>().0.iter().zip(last);
+        *out = rest.fold(_mm512_reduce_add_ps(sum), |sum, (half, x)| {
+            one(u16::from_le_bytes(*half)).mul_add(*x, sum)
+        });
+    }
+    out
 }
 
 /// Sixteen numbers from `first` on, each one more than the one before.
@@ -301,30 +348,42 @@ fn halves<const B: usize>(blocks: &[[u8; B]]) -> [__m512; 2] {
     [bits, _mm512_srli_epi32::<16>(bits)].map(|bits| _mm512_cvtph_ps(_mm512_cvtepi32_epi16(bits)))
 }
 
+/// How many bytes ahead of what is read memory is asked for. The CPU's own prefetching ends at pages; this goes on in the next.
+const AHEAD: usize = 2048;
+
+/// Asks for the lines that are [`AHEAD`] bytes after a block's.
+#[target_feature(enable = "sse")]
+#[inline]
+pub(super) fn prefetch<const B: usize>(block: &[u8; B]) {
+    let ahead = block.as_ptr().wrapping_add(AHEAD);
+    for line in (0..B).step_by(64) {
+        _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(line).cast());
+    }
+}
+
 /// Sums of x in groups of 32.
-pub(super) fn sums_of(x: &[f32]) -> Vec<f32> {
+pub(super) fn group_sums(x: &[f32], out: &mut [f32]) {
+    let (groups, rest) = x.as_chunks::<32>();
     if is_available() {
         // SAFETY: `is_available` has just found what it asks for.
-        return unsafe { sums_of_32(x) };
+        unsafe { sums_of_32(groups, out) };
     }
-    x.chunks(32).map(|x| x.iter().sum()).collect()
+    if let Some(out) = out.get_mut(groups.len()).filter(|_| !rest.is_empty()) {
+        *out = rest.iter().sum();
+    }
 }
 
 #[target_feature(enable = "avx512f")]
-fn sums_of_32(x: &[f32]) -> Vec<f32> {
-    let (groups, _) = x.as_chunks::<32>();
-    groups
-        .iter()
-        .map(|group| {
-            let (halves, _) = group.as_chunks::<16>();
-            _mm512_reduce_add_ps(_mm512_add_ps(load(&halves[0]), load(&halves[1])))
-        })
-        .collect()
+fn sums_of_32(groups: &[[f32; 32]], out: &mut [f32]) {
+    for (group, out) in groups.iter().zip(out) {
+        let (halves, _) = group.as_chunks::<16>();
+        *out = _mm512_reduce_add_ps(_mm512_add_ps(load(&halves[0]), load(&halves[1])));
+    }
 }
 
 /// The eight scales and the eight minimums of `q4_K` and `q5_K` as bytes: four at a time what [`super::decode_k::scale_min_pairs`] does.
 #[inline(always)]
-fn scales_and_minimums<const B: usize>(block: &[u8; B]) -> (u64, u64) {
+pub(super) fn scales_and_minimums<const B: usize>(block: &[u8; B]) -> (u64, u64) {
     let word = |at: usize| u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
     let [a, b, c] = [word(4), word(8), word(12)];
     let (six, four, two) = (0x3f3f_3f3f, 0x0f0f_0f0f, 0x0303_0303);
@@ -349,7 +408,7 @@ fn eight_scales(scales: u64, d: f32) -> [f32; 8] {
 /// One number in the 16-bit lanes of the lower half, another in those of the upper half.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn quarters(lower: i16, upper: i16) -> __m512i {
+pub(super) fn quarters(lower: i16, upper: i16) -> __m512i {
     _mm512_inserti64x4::<1>(_mm512_set1_epi16(lower), _mm256_set1_epi16(upper))
 }
 
@@ -363,7 +422,7 @@ fn signed(bytes: __m128i) -> __m512 {
 /// The sixteen bytes at `at`.
 #[target_feature(enable = "sse2")]
 #[inline]
-fn sixteen<const B: usize>(block: &[u8; B], at: usize) -> __m128i {
+pub(super) fn sixteen<const B: usize>(block: &[u8; B], at: usize) -> __m128i {
     let bytes = &block[at..at + 16];
     // SAFETY: reads the sixteen bytes of the slice; no alignment is asked for.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
@@ -371,7 +430,7 @@ fn sixteen<const B: usize>(block: &[u8; B], at: usize) -> __m128i {
 
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn load(x: &[f32; 16]) -> __m512 {
+pub(super) fn load(x: &[f32; 16]) -> __m512 {
     // SAFETY: reads the sixteen values of the array; no alignment is asked for.
     unsafe { _mm512_loadu_ps(x.as_ptr()) }
 }

@@ -4,13 +4,18 @@
 //! 0 ..= 255 and a scale and a minimum for each 16. 256 weights at a time become bytes, then all formats are the same. Sums of products
 //! are exact on every path (AVX-512 VNNI, AVX2, any CPU); they are scaled and added in f32.
 
+use bytemuck::{Pod, Zeroable};
+
 use super::decode::{bytes_at, f16_at};
 use super::decode_k::{q6_k_numbers, scale_min_pairs};
 use crate::error::{GgufError, Result};
 use crate::tensor_type::TensorType;
+use std::sync::OnceLock;
 
-/// Weights that are unpacked together.
-const UNIT: usize = 256;
+/// Weights that are unpacked together, and activations that lie together.
+pub const INT8_UNIT: usize = 256;
+
+const UNIT: usize = INT8_UNIT;
 
 /// 1.5 * 2^23: a number to which this is added has no fraction.
 const ROUND: f32 = 12_582_912.0;
@@ -18,41 +23,40 @@ const ROUND: f32 = 12_582_912.0;
 /// Activations with one scale.
 const GROUP: usize = 32;
 
-/// Activations rounded to 8 bits. An activation differs from what is kept of it by at most 1/254 of the largest magnitude of its 32.
-/// A group with a NaN or an infinity is NaN.
-#[derive(Clone, Debug)]
-pub struct Int8Row {
-    len: usize,
-    units: Vec<Unit>,
+/// 256 activations of a row rounded to 8 bits, zeros beyond the row's end. An activation differs from what is kept of it by at most 1/254
+/// of the largest magnitude of its 32. A group with a NaN or an infinity is NaN.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Int8Unit {
+    /// The rounded activations, -127 ..= 127.
+    pub q: [i8; INT8_UNIT],
+    /// The scale of each 16, twice the same for a group of 32.
+    pub scales: [f32; 16],
+    /// Sums of the rounded activations of each 16, times their scale.
+    pub sums: [f32; 16],
 }
 
-/// 256 activations, zeros beyond the row's end.
-#[derive(Clone, Debug)]
-struct Unit {
-    q: [i8; UNIT],
-    /// Of each 16, twice the same for a group.
-    scales: [f32; 16],
-    /// Sums of the rounded activations, of each 16.
-    sums: [f32; 16],
+/// Rounds a row; `units` has a place for each 256 activations, the last of which may be fewer.
+pub fn round_to_int8(x: &[f32], units: &mut [Int8Unit]) {
+    #[cfg(target_arch = "x86_64")]
+    if x86::has_avx2() {
+        return x86::round(x, units);
+    }
+    round(x, units);
 }
 
-impl Int8Row {
-    /// Rounds a row.
-    #[must_use]
-    pub fn new(x: &[f32]) -> Self {
-        let units = x.chunks(UNIT).map(Unit::new).collect();
-        Self { len: x.len(), units }
+#[inline(always)]
+fn round(x: &[f32], units: &mut [Int8Unit]) {
+    for (x, unit) in x.chunks(UNIT).zip(units) {
+        unit.set(x);
     }
 }
 
-impl Unit {
-    fn new(x: &[f32]) -> Self {
-        let mut unit = Self {
-            q: [0; UNIT],
-            scales: [0.0; 16],
-            sums: [0.0; 16],
-        };
-        for (index, (x, q)) in x.chunks(GROUP).zip(unit.q.chunks_mut(GROUP)).enumerate() {
+impl Int8Unit {
+    #[inline(always)]
+    fn set(&mut self, x: &[f32]) {
+        *self = Self::zeroed();
+        for (index, (x, q)) in x.chunks(GROUP).zip(self.q.chunks_mut(GROUP)).enumerate() {
             // Magnitudes in the order of their bits: infinity above all numbers, and a NaN above that.
             let largest = x
                 .iter()
@@ -62,43 +66,89 @@ impl Unit {
             let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
             let scale = if largest.is_finite() { largest / 127.0 } else { f32::NAN };
             for (x, q) in x.iter().zip(&mut *q) {
-                // The cast saturates, and makes a NaN zero: the group's scale is NaN then.
-                *q = (x * inverse + ROUND - ROUND) as i8;
+                // The sum's last bits are the integer. What they are of a NaN does not matter: the group's scale is NaN then.
+                *q = (x * inverse + ROUND).to_bits() as i8;
             }
             for (half, q) in q.chunks(16).enumerate() {
                 let sum: i32 = q.iter().map(|&q| i32::from(q)).sum();
-                unit.scales[2 * index + half] = scale;
-                unit.sums[2 * index + half] = scale * sum as f32;
+                self.scales[2 * index + half] = scale;
+                self.sums[2 * index + half] = scale * sum as f32;
             }
         }
-        unit
     }
 }
 
-/// 256 weights: bytes, and a scale and a minimum for each 16.
-struct Weights {
-    n: [u8; UNIT],
-    scales: [f32; 16],
-    minimums: [f32; 16],
+/// 256 weights: `scale * n + minimum`, with a scale and a minimum for each 16.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Int8Weights {
+    /// The numbers.
+    pub n: [u8; INT8_UNIT],
+    /// The scale of each 16.
+    pub scales: [f32; 16],
+    /// The minimum of each 16.
+    pub minimums: [f32; 16],
 }
 
-/// A format: a block of `B` bytes holds 256 weights.
+type Weights = Int8Weights;
+
+/// A format: `B` bytes of blocks hold 256 weights.
 trait Format<const B: usize> {
-    fn unpack(block: &[u8; B], weights: &mut Weights);
+    /// Whether four rows at a time are quicker with AVX-512: blocks that take more of the memory's time than of the core's.
+    const FOUR_ROWS: bool = B > 256;
+
+    fn unpack(blocks: &[u8; B], weights: &mut Weights);
+
+    /// The same in registers: 64 numbers each, then scales and minimums.
+    ///
+    /// # Safety
+    /// `x86::has_vnni` holds.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn vectors(blocks: &[u8; B]) -> x86::Vectors;
 }
 
 macro_rules! formats {
-    ($($name:ident: $bytes:literal bytes, |$block:ident, $weights:ident| $unpack:block)*) => {$(
+    ($($name:ident: $bytes:literal bytes, $vectors:expr, |$block:ident, $weights:ident| $unpack:block)*) => {$(
         struct $name;
         impl Format<$bytes> for $name {
             #[inline(always)]
             fn unpack($block: &[u8; $bytes], $weights: &mut Weights) $unpack
+
+            #[cfg(target_arch = "x86_64")]
+            #[inline(always)]
+            unsafe fn vectors(blocks: &[u8; $bytes]) -> x86::Vectors {
+                // SAFETY: the caller vouches for `has_vnni`.
+                unsafe { $vectors(blocks) }
+            }
         }
     )*};
 }
 
 formats! {
-    Q4K: 144 bytes, |block, weights| {
+    Q4_0: 144 bytes, x86::q4_0, |blocks, weights| {
+        for j in 0..8 {
+            let d = f16_at(blocks, 18 * j);
+            nibbles(&bytes_at(blocks, 18 * j + 2), weights, j);
+            group(weights, j, d, -8.0 * d);
+        }
+    }
+    Q4_1: 160 bytes, x86::q4_1, |blocks, weights| {
+        for j in 0..8 {
+            nibbles(&bytes_at(blocks, 20 * j + 4), weights, j);
+            group(weights, j, f16_at(blocks, 20 * j), f16_at(blocks, 20 * j + 2));
+        }
+    }
+    Q8_0: 272 bytes, x86::q8_0, |blocks, weights| {
+        for j in 0..8 {
+            let d = f16_at(blocks, 34 * j);
+            let q: [u8; 32] = bytes_at(blocks, 34 * j + 2);
+            for (n, q) in weights.n[32 * j..32 * j + 32].iter_mut().zip(q) {
+                *n = q ^ 128;
+            }
+            group(weights, j, d, -128.0 * d);
+        }
+    }
+    Q4K: 144 bytes, x86::q4_k, |block, weights| {
         let (d, dmin) = (f16_at(block, 0), f16_at(block, 2));
         for (j, (scale, min)) in scale_min_pairs(&bytes_at(block, 4)).into_iter().enumerate() {
             group(weights, j, d * f32::from(scale), -dmin * f32::from(min));
@@ -112,7 +162,7 @@ formats! {
             }
         }
     }
-    Q6K: 210 bytes, |block, weights| {
+    Q6K: 210 bytes, x86::q6_k, |block, weights| {
         let d = f16_at(block, 208);
         let scales: [u8; 16] = bytes_at(block, 192);
         for (j, scale) in scales.into_iter().enumerate() {
@@ -125,6 +175,16 @@ formats! {
     }
 }
 
+/// The 32 numbers of group `index`, two in a byte.
+#[inline(always)]
+fn nibbles(q: &[u8; 16], weights: &mut Weights, index: usize) {
+    let n = &mut weights.n[32 * index..32 * index + 32];
+    for i in 0..16 {
+        n[i] = q[i] & 15;
+        n[16 + i] = q[i] >> 4;
+    }
+}
+
 /// The scale and the minimum of group `index`.
 #[inline(always)]
 fn group(weights: &mut Weights, index: usize, scale: f32, minimum: f32) {
@@ -134,8 +194,11 @@ fn group(weights: &mut Weights, index: usize, scale: f32, minimum: f32) {
     }
 }
 
-/// A dot product of whole blocks with as many activations.
-type Dot = fn(&[u8], &[Unit]) -> f32;
+/// The dot products of rows with a row of activations, one for each place.
+type Dots = fn(&[u8], &[Int8Unit], &mut [f32]);
+
+/// Unpacks one unit; fewer bytes are blocks of zeros at its end.
+type Unpack = fn(&[u8], &mut Int8Weights);
 
 /// The ways to multiply; each value is one that this CPU has.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -165,65 +228,122 @@ impl Path {
     }
 }
 
-fn dot_of(ty: TensorType, path: Path) -> Option<Dot> {
+fn dots_of(ty: TensorType, path: Path) -> Option<Dots> {
     Some(match ty {
+        TensorType::Q4_0 => path_of::<Q4_0, 144>(path),
+        TensorType::Q4_1 => path_of::<Q4_1, 160>(path),
+        TensorType::Q8_0 => path_of::<Q8_0, 272>(path),
         TensorType::Q4K => path_of::<Q4K, 144>(path),
         TensorType::Q6K => path_of::<Q6K, 210>(path),
         _ => return None,
     })
 }
 
-fn path_of<F: Format<B>, const B: usize>(path: Path) -> Dot {
+fn path_of<F: Format<B>, const B: usize>(path: Path) -> Dots {
     match path {
-        Path::Plain => |row, x| row_dot::<F, B>(row, x, unit_dot),
+        Path::Plain => |rows, x, out| each_row(rows, out, |row| row_dot::<F, B>(row, x, unit_dot)),
         #[cfg(target_arch = "x86_64")]
-        Path::Avx2 => x86::dot_avx2::<F, B>,
+        Path::Avx2 => x86::dots_avx2::<F, B>,
         #[cfg(target_arch = "x86_64")]
-        Path::Vnni => x86::dot_vnni::<F, B>,
+        Path::Vnni => x86::dots_vnni::<F, B>,
     }
 }
 
-/// Whether [`int8_dots`] knows the type: `q4_K` and `q6_K`. Formats with blocks of 32 are quicker with activations in f32.
+/// Whether [`int8_dots`] and [`unpack_int8`] know the type: `q4_0`, `q4_1`, `q8_0`, `q4_K` and `q6_K`.
 #[must_use]
 pub fn has_int8_dots(ty: TensorType) -> bool {
-    dot_of(ty, Path::Plain).is_some()
+    dots_of(ty, Path::Plain).is_some()
 }
 
-/// The dot product of each row with `x`, as [`super::dots`] with activations of 8 bits. The order of the sums depends on the length of `x`
-/// and on the CPU.
+/// The dot product of each row with the activations `x` of `len` elements, as [`super::dots`] with activations of 8 bits. The order of the
+/// sums depends on `len` and on the CPU.
 ///
 /// # Errors
-/// [`GgufError::NoDecoder`] for a type without integer products; [`GgufError::PartialBlockValues`] for `x`; [`GgufError::WrongRows`] where
-/// `rows` is not one row of blocks for every place of `out`.
-pub fn int8_dots(ty: TensorType, rows: &[u8], x: &Int8Row, out: &mut [f32]) -> Result<()> {
-    let path = *Path::available().last().unwrap_or(&Path::Plain);
-    let dot = dot_of(ty, path).ok_or(GgufError::NoDecoder { ty })?;
-    let row_bytes = super::row_bytes(ty, x.len, rows.len(), out.len())?;
+/// [`GgufError::NoDecoder`] for a type without integer products; [`GgufError::PartialBlockValues`] for `len`; [`GgufError::WrongRows`] where
+/// `rows` is not one row of blocks for every place of `out`, or `x` is not the units of a row.
+pub fn int8_dots(ty: TensorType, rows: &[u8], x: &[Int8Unit], len: usize, out: &mut [f32]) -> Result<()> {
+    static PATH: OnceLock<Path> = OnceLock::new();
+    let path = *PATH.get_or_init(|| *Path::available().last().unwrap_or(&Path::Plain));
+    let dots = dots_of(ty, path).ok_or(GgufError::NoDecoder { ty })?;
+    let row_bytes = super::row_bytes(ty, len, rows.len(), out.len())?;
+    if x.len() != len.div_ceil(UNIT) {
+        return Err(GgufError::WrongRows {
+            ty,
+            rows: 1,
+            row_bytes: len.div_ceil(UNIT),
+            found: x.len(),
+        });
+    }
     if row_bytes == 0 {
         out.fill(0.0);
         return Ok(());
     }
-    for (row, out) in rows.chunks_exact(row_bytes).zip(out) {
-        *out = dot(row, &x.units);
-    }
+    dots(rows, x, out);
     Ok(())
+}
+
+/// Unpacks up to 256 weights; those beyond the blocks are zeros.
+///
+/// # Errors
+/// [`GgufError::NoDecoder`] for a type that [`has_int8_dots`] does not know; [`GgufError::WrongRows`] for more blocks, or a part of one.
+pub fn unpack_int8(ty: TensorType, blocks: &[u8], weights: &mut Int8Weights) -> Result<()> {
+    let unpack: Unpack = match ty {
+        TensorType::Q4_0 => unpack_some::<Q4_0, 144>,
+        TensorType::Q4_1 => unpack_some::<Q4_1, 160>,
+        TensorType::Q8_0 => unpack_some::<Q8_0, 272>,
+        TensorType::Q4K => unpack_some::<Q4K, 144>,
+        TensorType::Q6K => unpack_some::<Q6K, 210>,
+        _ => return Err(GgufError::NoDecoder { ty }),
+    };
+    let row_bytes = UNIT / ty.block_len() * ty.block_bytes();
+    if blocks.len() > row_bytes || !blocks.len().is_multiple_of(ty.block_bytes()) {
+        return Err(GgufError::WrongRows {
+            ty,
+            rows: 1,
+            row_bytes,
+            found: blocks.len(),
+        });
+    }
+    unpack(blocks, weights);
+    Ok(())
+}
+
+fn unpack_some<F: Format<B>, const B: usize>(blocks: &[u8], weights: &mut Int8Weights) {
+    match blocks.try_into() {
+        Ok(whole) => F::unpack(whole, weights),
+        Err(_) => F::unpack(&padded(blocks), weights),
+    }
+}
+
+/// The last blocks of a row, with blocks of zeros after them: their scales are zero.
+#[inline]
+fn padded<const B: usize>(rest: &[u8]) -> [u8; B] {
+    let mut blocks = [0; B];
+    blocks[..rest.len()].copy_from_slice(rest);
+    blocks
+}
+
+/// Calls `dot` with each row.
+#[inline(always)]
+fn each_row(rows: &[u8], out: &mut [f32], dot: impl Fn(&[u8]) -> f32) {
+    let row_bytes = rows.len() / out.len().max(1);
+    for (row, out) in rows.chunks_exact(row_bytes.max(1)).zip(out) {
+        *out = dot(row);
+    }
 }
 
 /// A row's units, each multiplied by `unit`, which adds to sixteen sums.
 #[inline(always)]
 fn row_dot<F: Format<B>, const B: usize>(
     row: &[u8],
-    x: &[Unit],
-    unit: impl Fn(&Weights, &Unit, &mut [f32; 16]),
+    x: &[Int8Unit],
+    unit: impl Fn(&Weights, &Int8Unit, &mut [f32; 16]),
 ) -> f32 {
-    let (blocks, _) = row.as_chunks::<B>();
+    let (blocks, rest) = row.as_chunks::<B>();
+    let last = (!rest.is_empty()).then(|| padded(rest));
     let mut sums = [0.0; 16];
-    for (block, x) in blocks.iter().zip(x) {
-        let mut weights = Weights {
-            n: [0; UNIT],
-            scales: [0.0; 16],
-            minimums: [0.0; 16],
-        };
+    for (block, x) in blocks.iter().chain(last.as_ref()).zip(x) {
+        let mut weights = Weights::zeroed();
         F::unpack(block, &mut weights);
         unit(&weights, x, &mut sums);
     }
@@ -238,7 +358,7 @@ fn row_dot<F: Format<B>, const B: usize>(
 }
 
 /// `sums[j]` takes the products of sixteen weights.
-fn unit_dot(weights: &Weights, x: &Unit, sums: &mut [f32; 16]) {
+fn unit_dot(weights: &Weights, x: &Int8Unit, sums: &mut [f32; 16]) {
     for (j, sum) in sums.iter_mut().enumerate() {
         let at = 16 * j..16 * j + 16;
         let products = weights.n[at.clone()].iter().zip(&x.q[at]);
@@ -251,7 +371,8 @@ fn unit_dot(weights: &Weights, x: &Unit, sums: &mut [f32; 16]) {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Format, UNIT, Unit, Weights, row_dot};
+    use super::{Format, Int8Unit, Weights, each_row, padded, row_dot};
+    use crate::blocks::avx512::{load, prefetch, quarters, scales_and_minimums, sixteen};
 
     pub(super) fn has_avx2() -> bool {
         is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
@@ -261,34 +382,94 @@ mod x86 {
         has_avx2()
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512vnni")
+            && is_x86_feature_detected!("f16c")
     }
 
-    pub(super) fn dot_avx2<F: Format<B>, const B: usize>(row: &[u8], x: &[Unit]) -> f32 {
-        // SAFETY: `Path::Avx2` exists only where `has_avx2` holds.
-        unsafe { row_avx2::<F, B>(row, x) }
-    }
-
-    pub(super) fn dot_vnni<F: Format<B>, const B: usize>(row: &[u8], x: &[Unit]) -> f32 {
-        // SAFETY: `Path::Vnni` exists only where `has_vnni` holds.
-        unsafe { row_vnni::<F, B>(row, x) }
+    pub(super) fn round(x: &[f32], units: &mut [Int8Unit]) {
+        if has_avx2() {
+            // SAFETY: `has_avx2` has just found what it asks for.
+            unsafe { round_avx2(x, units) }
+        }
     }
 
     #[target_feature(enable = "avx2,fma")]
-    fn row_avx2<F: Format<B>, const B: usize>(row: &[u8], x: &[Unit]) -> f32 {
+    fn round_avx2(x: &[f32], units: &mut [Int8Unit]) {
+        super::round(x, units);
+    }
+
+    pub(super) fn dots_avx2<F: Format<B>, const B: usize>(rows: &[u8], x: &[Int8Unit], out: &mut [f32]) {
+        // SAFETY: `Path::Avx2` exists only where `has_avx2` holds.
+        each_row(rows, out, |row| unsafe { row_avx2::<F, B>(row, x) });
+    }
+
+    pub(super) fn dots_vnni<F: Format<B>, const B: usize>(rows: &[u8], x: &[Int8Unit], out: &mut [f32]) {
+        let row_bytes = (rows.len() / out.len().max(1)).max(1);
+        for (rows, out) in rows.chunks(4 * row_bytes).zip(out.chunks_mut(4)) {
+            if F::FOUR_ROWS
+                && let Ok(out) = <&mut [f32; 4]>::try_from(&mut *out)
+            {
+                let (a, rest) = rows.split_at(row_bytes);
+                let (b, rest) = rest.split_at(row_bytes);
+                let (c, d) = rest.split_at(row_bytes);
+                // SAFETY: `Path::Vnni` exists only where `has_vnni` holds.
+                *out = unsafe { rows_vnni::<F, B, 4>([a, b, c, d], x) };
+                continue;
+            }
+            for (row, out) in rows.chunks(row_bytes).zip(out) {
+                // SAFETY: as above.
+                [*out] = unsafe { rows_vnni::<F, B, 1>([row], x) };
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    fn row_avx2<F: Format<B>, const B: usize>(row: &[u8], x: &[Int8Unit]) -> f32 {
         row_dot::<F, B>(row, x, |weights, x, sums| unit_avx2(weights, x, sums))
     }
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-    fn row_vnni<F: Format<B>, const B: usize>(row: &[u8], x: &[Unit]) -> f32 {
-        row_dot::<F, B>(row, x, |weights, x, sums| unit_vnni(weights, x, sums))
+    /// A row's sum does not depend on the others.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
+    fn rows_vnni<F: Format<B>, const B: usize, const N: usize>(rows: [&[u8]; N], x: &[Int8Unit]) -> [f32; N] {
+        let mut sums = [[_mm512_setzero_ps(); 2]; N];
+        let (whole, rest) = x.split_at((rows[0].len() / B).min(x.len()));
+        for (index, x) in whole.iter().enumerate() {
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                let Some(blocks) = row.as_chunks::<B>().0.get(index) else {
+                    continue;
+                };
+                prefetch(blocks);
+                // SAFETY: this function runs where `has_vnni` holds.
+                unit_vnni(&unsafe { F::vectors(blocks) }, x, sums);
+            }
+        }
+        if let Some(x) = rest.first() {
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                let blocks = padded(&row[whole.len() * B..]);
+                // SAFETY: as above.
+                unit_vnni(&unsafe { F::vectors(&blocks) }, x, sums);
+            }
+        }
+        let mut out = [0.0; N];
+        for (out, sums) in out.iter_mut().zip(sums) {
+            *out = _mm512_reduce_add_ps(_mm512_add_ps(sums[0], sums[1]));
+        }
+        out
+    }
+
+    /// The f16 at byte `at`, in every lane.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn factor<const B: usize>(block: &[u8; B], at: usize) -> __m512 {
+        _mm512_cvtph_ps(_mm256_set1_epi16(i16::from_le_bytes([block[at], block[at + 1]])))
     }
 
     /// Eight sums of four products for 32 weights; each half of them has a scale.
     #[target_feature(enable = "avx2,fma")]
     #[inline]
-    fn unit_avx2(weights: &Weights, x: &Unit, sums: &mut [f32; 16]) {
+    fn unit_avx2(weights: &Weights, x: &Int8Unit, sums: &mut [f32; 16]) {
         let mut scales = [0.0f32; 16];
         for (j, scale) in scales.iter_mut().enumerate() {
             *scale = weights.scales[j] * x.scales[j];
@@ -316,137 +497,206 @@ mod x86 {
         unsafe { _mm256_storeu_ps(sums.as_mut_ptr(), total) };
     }
 
+    /// 256 weights.
+    #[derive(Clone, Copy)]
+    pub(super) struct Vectors {
+        /// 64 numbers each.
+        n: [__m512i; 4],
+        /// Of each 16 weights.
+        scales: __m512,
+        minimums: __m512,
+    }
+
     /// Sixteen sums of four products for 64 weights; each quarter of them has a scale.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
     #[inline]
-    fn unit_vnni(weights: &Weights, x: &Unit, sums: &mut [f32; 16]) {
-        let mut total = load(sums);
-        let scales = _mm512_mul_ps(load(&weights.scales), load(&x.scales));
-        total = _mm512_fmadd_ps(load(&weights.minimums), load(&x.sums), total);
-        for index in 0..UNIT / 64 {
-            let at = 64 * index..64 * index + 64;
-            let (n, q) = (&weights.n[at.clone()], &x.q[at]);
-            // SAFETY: reads the 64 bytes of the slice; no alignment is asked for.
-            let n = unsafe { _mm512_loadu_si512(n.as_ptr().cast()) };
-            // SAFETY: as above.
+    fn unit_vnni(weights: &Vectors, x: &Int8Unit, sums: &mut [__m512; 2]) {
+        let scales = _mm512_mul_ps(weights.scales, load(&x.scales));
+        sums[0] = _mm512_fmadd_ps(weights.minimums, load(&x.sums), sums[0]);
+        let quarter = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
+        for (index, (n, q)) in weights.n.iter().zip(x.q.as_chunks::<64>().0).enumerate() {
+            // SAFETY: reads the 64 bytes of the array; no alignment is asked for.
             let q = unsafe { _mm512_loadu_si512(q.as_ptr().cast()) };
-            let products = _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(_mm512_setzero_si512(), n, q));
-            let first = 4 * index as i32;
-            let quarter = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
-            let scale = _mm512_permutexvar_ps(_mm512_add_epi32(quarter, _mm512_set1_epi32(first)), scales);
-            total = _mm512_fmadd_ps(scale, products, total);
+            let products = _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(_mm512_setzero_si512(), *n, q));
+            let at = _mm512_add_epi32(quarter, _mm512_set1_epi32(4 * index as i32));
+            let sum = &mut sums[(index + 1) % 2];
+            *sum = _mm512_fmadd_ps(_mm512_permutexvar_ps(at, scales), products, *sum);
         }
-        // SAFETY: writes the sixteen values of the array; no alignment is asked for.
-        unsafe { _mm512_storeu_ps(sums.as_mut_ptr(), total) };
     }
 
+    /// The numbers of two blocks whose nibbles are at `first` and `second`.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    #[inline]
+    fn nibbles<const B: usize>(blocks: &[u8; B], first: usize, second: usize) -> __m512i {
+        let both = _mm512_inserti64x4::<1>(
+            _mm512_castsi256_si512(_mm256_broadcastsi128_si256(sixteen(blocks, first))),
+            _mm256_broadcastsi128_si256(sixteen(blocks, second)),
+        );
+        let shifts = _mm512_set_epi64(4, 4, 0, 0, 4, 4, 0, 0);
+        _mm512_and_si512(_mm512_srlv_epi64(both, shifts), _mm512_set1_epi8(15))
+    }
+
+    /// The 32 bytes at `at`.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn thirty_two<const B: usize>(block: &[u8; B], at: usize) -> __m256i {
+        let bytes = &block[at..at + 32];
+        // SAFETY: reads the 32 bytes of the slice; no alignment is asked for.
+        unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+    }
+
+    /// 32 lower nibbles, then as many upper ones.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    #[inline]
+    fn nibble_pairs<const B: usize>(block: &[u8; B], at: usize) -> __m512i {
+        let bytes = thirty_two(block, at);
+        let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(bytes), _mm256_srli_epi16::<4>(bytes));
+        _mm512_and_si512(both, _mm512_set1_epi8(15))
+    }
+
+    /// The signed bytes of two blocks at `first` and `second`, plus 128.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    #[inline]
+    fn signed<const B: usize>(blocks: &[u8; B], first: usize, second: usize) -> __m512i {
+        let first = _mm512_castsi256_si512(thirty_two(blocks, first));
+        let both = _mm512_inserti64x4::<1>(first, thirty_two(blocks, second));
+        _mm512_xor_si512(both, _mm512_set1_epi8(-128))
+    }
+
+    /// The same vector. The compiler does not see that: it would make the loads of single blocks, which overlap this one, many shuffles
+    /// of it.
     #[target_feature(enable = "avx512f")]
     #[inline]
-    fn load(values: &[f32; 16]) -> __m512 {
-        // SAFETY: reads the sixteen values of the array; no alignment is asked for.
-        unsafe { _mm512_loadu_ps(values.as_ptr()) }
+    fn opaque(mut v: __m512i) -> __m512i {
+        // SAFETY: no instruction.
+        unsafe { std::arch::asm!("/* {0} */", inout(zmm_reg) v, options(pure, nomem, nostack, preserves_flags)) };
+        v
+    }
+
+    /// Sixteen f16: those at the words `at` of the 64 bytes from `first` and from `second` on (32 and more).
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    #[inline]
+    fn halves<const B: usize>(blocks: &[u8; B], [first, second]: [usize; 2], at: [i16; 8]) -> __m512 {
+        let words = |at: usize| {
+            let bytes = &blocks[at..at + 64];
+            // SAFETY: reads the 64 bytes of the slice; no alignment is asked for.
+            unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+        };
+        let [a, b, c, d, e, f, g, h] = at;
+        let at = _mm256_setr_epi16(a, a, b, b, c, c, d, d, e, e, f, f, g, g, h, h);
+        let (first, second) = (opaque(words(first)), opaque(words(second)));
+        let picked = _mm512_permutex2var_epi16(first, _mm512_castsi256_si512(at), second);
+        _mm512_cvtph_ps(_mm512_castsi512_si256(picked))
+    }
+
+    /// # Safety
+    /// [`has_vnni`] holds; so for the functions below.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    #[inline]
+    pub(super) fn q4_0(blocks: &[u8; 144]) -> Vectors {
+        // Block i begins at word 9 * i.
+        let scales = halves(blocks, [0, 64], [0, 9, 18, 27, 36, 45, 54, 63]);
+        let n = [
+            nibbles(blocks, 2, 20),
+            nibbles(blocks, 38, 56),
+            nibbles(blocks, 74, 92),
+            nibbles(blocks, 110, 128),
+        ];
+        let minimums = _mm512_mul_ps(scales, _mm512_set1_ps(-8.0));
+        Vectors { n, scales, minimums }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    #[inline]
+    pub(super) fn q4_1(blocks: &[u8; 160]) -> Vectors {
+        // Block i begins at word 10 * i: the first four in the first 64 bytes, the others from byte 80 on.
+        let scales = halves(blocks, [0, 80], [0, 10, 20, 30, 32, 42, 52, 62]);
+        let minimums = halves(blocks, [0, 80], [1, 11, 21, 31, 33, 43, 53, 63]);
+        let n = [
+            nibbles(blocks, 4, 24),
+            nibbles(blocks, 44, 64),
+            nibbles(blocks, 84, 104),
+            nibbles(blocks, 124, 144),
+        ];
+        Vectors { n, scales, minimums }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    #[inline]
+    pub(super) fn q8_0(blocks: &[u8; 272]) -> Vectors {
+        // Block i begins at byte 34 * i.
+        let d = |i: usize| i16::from_le_bytes([blocks[34 * i], blocks[34 * i + 1]]);
+        let [a, b, c, d, e, f, g, h] = [d(0), d(1), d(2), d(3), d(4), d(5), d(6), d(7)];
+        let eight = _mm_setr_epi16(a, b, c, d, e, f, g, h);
+        let (low, high) = (_mm_unpacklo_epi16(eight, eight), _mm_unpackhi_epi16(eight, eight));
+        let scales = _mm512_cvtph_ps(_mm256_set_m128i(high, low));
+        let n = [
+            signed(blocks, 2, 36),
+            signed(blocks, 70, 104),
+            signed(blocks, 138, 172),
+            signed(blocks, 206, 240),
+        ];
+        let minimums = _mm512_mul_ps(scales, _mm512_set1_ps(-128.0));
+        Vectors { n, scales, minimums }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    #[inline]
+    pub(super) fn q4_k(block: &[u8; 144]) -> Vectors {
+        let (scales, minimums) = scales_and_minimums(block);
+        let twice = |eight: u64| {
+            let eight = _mm_cvtsi64_si128(eight.cast_signed());
+            let n = _mm512_cvtepu8_epi32(_mm_unpacklo_epi8(eight, eight));
+            _mm512_cvtepi32_ps(n)
+        };
+        let scales = _mm512_mul_ps(twice(scales), factor(block, 0));
+        let negative = _mm512_sub_ps(_mm512_setzero_ps(), twice(minimums));
+        let minimums = _mm512_mul_ps(negative, factor(block, 2));
+        let n = [
+            nibble_pairs(block, 16),
+            nibble_pairs(block, 48),
+            nibble_pairs(block, 80),
+            nibble_pairs(block, 112),
+        ];
+        Vectors { n, scales, minimums }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    #[inline]
+    pub(super) fn q6_k(block: &[u8; 210]) -> Vectors {
+        let scales = _mm512_mul_ps(
+            factor(block, 208),
+            _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(sixteen(block, 192))),
+        );
+        let halves = [q6_k_half(block, 0), q6_k_half(block, 1)];
+        Vectors {
+            n: [halves[0][0], halves[0][1], halves[1][0], halves[1][1]],
+            scales,
+            minimums: _mm512_mul_ps(scales, _mm512_set1_ps(-32.0)),
+        }
+    }
+
+    /// 128 numbers of `q6_K`, 0 ..= 63.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    #[inline]
+    fn q6_k_half(block: &[u8; 210], half: usize) -> [__m512i; 2] {
+        let (nibble, top) = (_mm512_set1_epi8(15), _mm512_set1_epi8(0x30));
+        let low = &block[64 * half..64 * half + 64];
+        // SAFETY: reads the 64 bytes of the slice; no alignment is asked for.
+        let low = unsafe { _mm512_loadu_si512(low.as_ptr().cast()) };
+        let high = &block[128 + 32 * half..160 + 32 * half];
+        // SAFETY: reads the 32 bytes of the slice; no alignment is asked for.
+        let high = _mm512_broadcast_i64x4(unsafe { _mm256_loadu_si256(high.as_ptr().cast()) });
+        // Quarters 0 and 1 take bits 0 and 1, 2 and 3 of the high bytes, quarters 2 and 3 the next four.
+        let left = _mm512_sllv_epi16(high, quarters(4, 2));
+        let right = _mm512_srlv_epi16(high, quarters(0, 2));
+        let upper = _mm512_and_si512(_mm512_srli_epi16::<4>(low), nibble);
+        [
+            _mm512_or_si512(_mm512_and_si512(low, nibble), _mm512_and_si512(left, top)),
+            _mm512_or_si512(upper, _mm512_and_si512(right, top)),
+        ]
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::blocks;
-
-    const TYPES: [TensorType; 2] = [TensorType::Q4K, TensorType::Q6K];
-
-    fn noise(count: usize, seed: u32) -> Vec<f32> {
-        (0..count as u32)
-            .map(|i| ((i + seed).wrapping_mul(2_654_435_761) >> 8) as f32 / 8_388_608.0 - 1.0)
-            .collect()
-    }
-
-    /// What the rounded activations stand for.
-    fn rounded(x: &Int8Row) -> Vec<f64> {
-        let values = x.units.iter().flat_map(|unit| {
-            let scaled = |i: usize| f64::from(unit.scales[i / 16]) * f64::from(unit.q[i]);
-            (0..UNIT).map(scaled).collect::<Vec<_>>()
-        });
-        values.take(x.len).collect()
-    }
-
-    #[test]
-    fn every_path_multiplies_the_rounded_activations() {
-        for ty in TYPES {
-            for blocks in [1usize, 2, 7, 9, 33] {
-                let n = blocks * ty.block_len();
-                let row = blocks::quantize(ty, &noise(n, 7)).expect("whole blocks");
-                let mut decoded = vec![0.0; n];
-                blocks::dequantize(ty, &row, &mut decoded).expect("whole blocks");
-                let values = noise(n, 1000);
-                let x = Int8Row::new(&values);
-                let products = || decoded.iter().zip(rounded(&x)).map(|(&w, x)| f64::from(w) * x);
-                let (exact, size) = (products().sum::<f64>(), products().map(f64::abs).sum::<f64>());
-                for path in Path::available() {
-                    let found = dot_of(ty, path).expect("in the table")(&row, &x.units);
-                    let difference = (f64::from(found) - exact).abs();
-                    // A minimum takes back up to 128 times the scale: cancellation beside the sum of magnitudes.
-                    assert!(
-                        difference <= 2e-5 * size,
-                        "{ty:?} {blocks} {path:?}: {found} for {exact}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn rounding_costs_less_than_ggml_allows() {
-        for ty in TYPES {
-            let (k, count) = (2048, 64);
-            let rows = blocks::quantize(ty, &noise(k * count, 3)).expect("whole blocks");
-            let mut decoded = vec![0.0; k * count];
-            blocks::dequantize(ty, &rows, &mut decoded).expect("whole blocks");
-            let x = noise(k, 99);
-            let mut found = vec![f32::NAN; count];
-            int8_dots(ty, &rows, &Int8Row::new(&x), &mut found).expect("whole rows");
-            let (mut error, mut size) = (0.0, 0.0);
-            for (row, found) in decoded.chunks(k).zip(found) {
-                let exact: f64 = row.iter().zip(&x).map(|(&w, &x)| f64::from(w) * f64::from(x)).sum();
-                error += (f64::from(found) - exact).powi(2);
-                size += exact * exact;
-            }
-            assert!(error <= 5e-4 * size, "{ty:?}: {}", error / size);
-        }
-    }
-
-    #[test]
-    fn the_largest_numbers_do_not_overflow() {
-        // Every number of q6_K is 63 - 32 or 0 - 32, times a scale of 127 or -128 and 1; activations at the end of their range.
-        for (byte, number) in [(0xffu8, 31.0), (0, -32.0)] {
-            for scale in [127i8, -128] {
-                let mut row = vec![byte; 210];
-                row[192..208].fill(scale.cast_unsigned());
-                row[208..].copy_from_slice(&0x3c00u16.to_le_bytes());
-                for sign in [-1.0f32, 1.0] {
-                    let x = Int8Row::new(&[127.0 * sign; UNIT]);
-                    let exact = number * f64::from(scale) * 127.0 * f64::from(sign) * UNIT as f64;
-                    for path in Path::available() {
-                        let found = dot_of(TensorType::Q6K, path).expect("in the table")(&row, &x.units);
-                        assert!(
-                            (f64::from(found) - exact).abs() <= 1e-5 * exact.abs(),
-                            "{path:?}: {found} for {exact}"
-                        );
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_not_finite_is_a_nan() {
-        for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-            let mut x = vec![1.0; UNIT];
-            x[40] = odd;
-            let row = blocks::quantize(TensorType::Q4K, &noise(UNIT, 1)).expect("whole blocks");
-            let mut out = [0.0];
-            int8_dots(TensorType::Q4K, &row, &Int8Row::new(&x), &mut out).expect("one row");
-            assert!(out[0].is_nan(), "{odd}: {}", out[0]);
-        }
-    }
-}
+mod tests;

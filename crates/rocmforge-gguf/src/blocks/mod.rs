@@ -28,42 +28,45 @@ use crate::error::{GgufError, Result};
 use crate::tensor_type::TensorType;
 use format::format_of;
 
-pub use int8::{Int8Row, has_int8_dots, int8_dots};
+pub use int8::{INT8_UNIT, Int8Unit, Int8Weights, has_int8_dots, int8_dots, round_to_int8, unpack_int8};
 
-/// Encodes whole blocks of one type.
-type Encoder = fn(&[f32]) -> Vec<u8>;
+/// Encodes whole blocks of one type, to as many places.
+type Encoder = fn(&[f32], &mut [u8]);
 
 /// The encoder of a type.
 fn encoder(ty: TensorType) -> Option<Encoder> {
     Some(match ty {
-        TensorType::F32 => |values| pack_blocks(values, encode::f32),
-        TensorType::F16 => |values| pack_blocks(values, encode::f16),
-        TensorType::Bf16 => |values| pack_blocks(values, encode::bf16),
-        TensorType::Q4_0 => |values| pack_blocks(values, encode::q4_0),
-        TensorType::Q4_1 => |values| pack_blocks(values, encode::q4_1),
-        TensorType::Q5_0 => |values| pack_blocks(values, encode::q5_0),
-        TensorType::Q5_1 => |values| pack_blocks(values, encode::q5_1),
-        TensorType::Q8_0 => |values| pack_blocks(values, encode::q8_0),
-        TensorType::Q8_1 => |values| pack_blocks(values, encode::q8_1),
-        TensorType::Q2K => |values| pack_blocks(values, encode_k::q2_k),
-        TensorType::Q3K => |values| pack_blocks(values, encode_k::q3_k),
-        TensorType::Q4K => |values| pack_blocks(values, encode_k::q4_k),
-        TensorType::Q5K => |values| pack_blocks(values, encode_k::q5_k),
-        TensorType::Q6K => |values| pack_blocks(values, encode_k::q6_k),
-        TensorType::Q8K => |values| pack_blocks(values, encode_k::q8_k),
+        TensorType::F32 => |values, bytes| pack_blocks(values, bytes, encode::f32),
+        TensorType::F16 => |values, bytes| pack_blocks(values, bytes, encode::f16),
+        TensorType::Bf16 => |values, bytes| pack_blocks(values, bytes, encode::bf16),
+        TensorType::Q4_0 => |values, bytes| pack_blocks(values, bytes, encode::q4_0),
+        TensorType::Q4_1 => |values, bytes| pack_blocks(values, bytes, encode::q4_1),
+        TensorType::Q5_0 => |values, bytes| pack_blocks(values, bytes, encode::q5_0),
+        TensorType::Q5_1 => |values, bytes| pack_blocks(values, bytes, encode::q5_1),
+        TensorType::Q8_0 => |values, bytes| pack_blocks(values, bytes, encode::q8_0),
+        TensorType::Q8_1 => |values, bytes| pack_blocks(values, bytes, encode::q8_1),
+        TensorType::Q2K => |values, bytes| pack_blocks(values, bytes, encode_k::q2_k),
+        TensorType::Q3K => |values, bytes| pack_blocks(values, bytes, encode_k::q3_k),
+        TensorType::Q4K => |values, bytes| pack_blocks(values, bytes, encode_k::q4_k),
+        TensorType::Q5K => |values, bytes| pack_blocks(values, bytes, encode_k::q5_k),
+        TensorType::Q6K => |values, bytes| pack_blocks(values, bytes, encode_k::q6_k),
+        TensorType::Q8K => |values, bytes| pack_blocks(values, bytes, encode_k::q8_k),
         _ => return None,
     })
 }
 
 /// Calls `encode` with each `N` values and a zeroed block of `B` bytes.
-fn pack_blocks<const N: usize, const B: usize>(values: &[f32], encode: impl Fn(&[f32; N], &mut [u8; B])) -> Vec<u8> {
+fn pack_blocks<const N: usize, const B: usize>(
+    values: &[f32],
+    bytes: &mut [u8],
+    encode: impl Fn(&[f32; N], &mut [u8; B]),
+) {
     let (values, _) = values.as_chunks::<N>();
-    let mut bytes = vec![0; values.len() * B];
     let (blocks, _) = bytes.as_chunks_mut::<B>();
     for (values, block) in values.iter().zip(blocks) {
+        *block = [0; B];
         encode(values, block);
     }
-    bytes
 }
 
 /// Whether [`dequantize`] knows the type.
@@ -90,6 +93,30 @@ pub fn dequantize(ty: TensorType, bytes: &[u8], out: &mut [f32]) -> Result<()> {
 /// [`GgufError::NoDecoder`]; [`GgufError::PartialBlockValues`] for `x`; [`GgufError::WrongRows`] where `rows` is not one row of
 /// blocks for every place of `out`.
 pub fn dots(ty: TensorType, rows: &[u8], x: &[f32], out: &mut [f32]) -> Result<()> {
+    let mut sums = vec![0.0; x.len().div_ceil(SUMMED)];
+    group_sums(x, &mut sums);
+    dots_with_sums(ty, rows, x, &sums, out)
+}
+
+/// Values of which [`group_sums`] makes one.
+pub const SUMMED: usize = 32;
+
+/// The sums of x that products of some formats need: `out[i]` is that of the 32 from `32 * i` on.
+pub fn group_sums(x: &[f32], out: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    if avx512::is_available() {
+        return avx512::group_sums(x, out);
+    }
+    for (out, x) in out.iter_mut().zip(x.chunks(SUMMED)) {
+        *out = x.iter().sum();
+    }
+}
+
+/// [`dots`] with x's [`group_sums`], which all rows share.
+///
+/// # Errors
+/// Those of [`dots`].
+pub fn dots_with_sums(ty: TensorType, rows: &[u8], x: &[f32], sums: &[f32], out: &mut [f32]) -> Result<()> {
     let format = format_of(ty).ok_or(GgufError::NoDecoder { ty })?;
     let row_bytes = row_bytes(ty, x.len(), rows.len(), out.len())?;
     if row_bytes == 0 {
@@ -98,9 +125,11 @@ pub fn dots(ty: TensorType, rows: &[u8], x: &[f32], out: &mut [f32]) -> Result<(
     }
     #[cfg(target_arch = "x86_64")]
     if let Some(dots) = avx512::dots_of(ty) {
-        dots(rows, x, &avx512::sums_of(x), out);
+        dots(rows, x, sums, out);
         return Ok(());
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = sums;
     #[cfg(target_arch = "x86_64")]
     let dot = avx2::dot_of(ty).unwrap_or(format.dot);
     #[cfg(not(target_arch = "x86_64"))]
@@ -158,9 +187,22 @@ pub fn can_quantize(ty: TensorType) -> bool {
 /// # Errors
 /// [`GgufError::NoEncoder`], [`GgufError::PartialBlockValues`].
 pub fn quantize(ty: TensorType, values: &[f32]) -> Result<Vec<u8>> {
-    let encode = encoder(ty).ok_or(GgufError::NoEncoder { ty })?;
+    encoder(ty).ok_or(GgufError::NoEncoder { ty })?;
     whole_blocks(ty, values.len())?;
-    Ok(encode(values))
+    let mut bytes = vec![0; values.len() / ty.block_len() * ty.block_bytes()];
+    quantize_into(ty, values, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// [`quantize`] to memory of the caller's: exactly as many bytes as the blocks take.
+///
+/// # Errors
+/// Those of [`quantize`], and [`GgufError::WrongRows`] for another number of bytes.
+pub fn quantize_into(ty: TensorType, values: &[f32], bytes: &mut [u8]) -> Result<()> {
+    let encode = encoder(ty).ok_or(GgufError::NoEncoder { ty })?;
+    row_bytes(ty, values.len(), bytes.len(), 1)?;
+    encode(values, bytes);
+    Ok(())
 }
 
 /// Whether so many values are whole blocks.

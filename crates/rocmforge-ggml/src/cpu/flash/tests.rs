@@ -92,16 +92,21 @@ fn sequence(shape: Shape, tokens: usize, length: usize, window: usize) -> (Vec<f
 }
 
 fn run(path: Path, q: &[f32], sequence: &Sequence, threads: usize) -> Vec<f32> {
-    let tokens = [(0..sequence.tokens).collect()];
+    let order: Vec<usize> = (0..sequence.tokens).collect();
+    let tokens = Tokens {
+        order: &order,
+        ends: &[sequence.tokens],
+    };
     let mut out = vec![f32::NAN; q.len()];
     attention(
         path,
         sequence.shape,
         q,
-        &tokens,
+        tokens,
         sequence,
         &mut out,
         &Threads::new(threads),
+        &Scratch::new(),
     );
     out
 }

@@ -13,10 +13,14 @@ impl Columns for Rows<'_> {
         1
     }
 
-    fn pack(&self, columns: Range<usize>, depth: Range<usize>, panel: &mut [Line], _: &mut Vec<f32>) -> GgmlResult<()> {
+    fn pack(&self, columns: Range<usize>, depth: Range<usize>, panel: &mut [Line], _: &mut [f32]) -> GgmlResult<()> {
         let rows = &self.data[columns.start * self.k + depth.start..];
         transpose(self.path, rows, self.k, columns.len(), panel, 0);
         Ok(())
+    }
+
+    fn scratch(&self, _: usize) -> usize {
+        0
     }
 }
 
@@ -38,7 +42,17 @@ fn every_path_multiplies_odd_shapes() {
             let results = [1, 3].map(|threads| {
                 let mut out = vec![f32::NAN; m * n];
                 let left = Left { data: &x, stride: k };
-                product(path, left, k, &right, n, &mut out, &Threads::new(threads)).expect("packs");
+                product(
+                    path,
+                    left,
+                    k,
+                    &right,
+                    n,
+                    &mut out,
+                    &Threads::new(threads),
+                    &Scratch::new(),
+                )
+                .expect("packs");
                 out
             });
             assert!(results[0] == results[1], "{path:?} {m} {k} {n}: one thread and three");
@@ -66,7 +80,7 @@ fn numbers_that_are_not_finite_stay_in_their_rows_and_columns() {
         let right = Rows { path, data: &w, k };
         let mut out = vec![0.0; m * n];
         let left = Left { data: &x, stride: k };
-        product(path, left, k, &right, n, &mut out, &Threads::new(1)).expect("packs");
+        product(path, left, k, &right, n, &mut out, &Threads::ONE, &Scratch::new()).expect("packs");
         for (at, found) in out.iter().enumerate() {
             match (at / n, at % n) {
                 (2, _) => assert!(found.is_nan(), "{path:?} {at}"),

@@ -1,0 +1,119 @@
+use super::*;
+use crate::blocks;
+
+const TYPES: [TensorType; 5] = [
+    TensorType::Q4_0,
+    TensorType::Q4_1,
+    TensorType::Q8_0,
+    TensorType::Q4K,
+    TensorType::Q6K,
+];
+
+fn rounded_units(x: &[f32]) -> Vec<Int8Unit> {
+    let mut units = vec![Int8Unit::zeroed(); x.len().div_ceil(UNIT)];
+    round_to_int8(x, &mut units);
+    units
+}
+
+fn noise(count: usize, seed: u32) -> Vec<f32> {
+    (0..count as u32)
+        .map(|i| ((i + seed).wrapping_mul(2_654_435_761) >> 8) as f32 / 8_388_608.0 - 1.0)
+        .collect()
+}
+
+/// What the rounded activations stand for.
+fn rounded(x: &[Int8Unit], len: usize) -> Vec<f64> {
+    let values = x.iter().flat_map(|unit| {
+        let scaled = |i: usize| f64::from(unit.scales[i / 16]) * f64::from(unit.q[i]);
+        (0..UNIT).map(scaled).collect::<Vec<_>>()
+    });
+    values.take(len).collect()
+}
+
+#[test]
+fn every_path_multiplies_the_rounded_activations() {
+    for ty in TYPES {
+        for blocks in [1usize, 2, 7, 9, 33] {
+            let n = blocks * ty.block_len();
+            let row = blocks::quantize(ty, &noise(n, 7)).expect("whole blocks");
+            let mut decoded = vec![0.0; n];
+            blocks::dequantize(ty, &row, &mut decoded).expect("whole blocks");
+            let values = noise(n, 1000);
+            let x = rounded_units(&values);
+            let products = || decoded.iter().zip(rounded(&x, n)).map(|(&w, x)| f64::from(w) * x);
+            let (exact, size) = (products().sum::<f64>(), products().map(f64::abs).sum::<f64>());
+            for path in Path::available() {
+                // Alone, and among others.
+                let mut products = [f32::NAN; 6];
+                let dots = dots_of(ty, path).expect("in the table");
+                dots(&row.repeat(5), &x, &mut products[..5]);
+                dots(&row, &x, &mut products[5..]);
+                assert!(products == [products[0]; 6], "{ty:?} {blocks} {path:?}: {products:?}");
+                let found = products[0];
+                let difference = (f64::from(found) - exact).abs();
+                // A minimum takes back up to 128 times the scale: cancellation beside the sum of magnitudes.
+                assert!(
+                    difference <= 2e-5 * size,
+                    "{ty:?} {blocks} {path:?}: {found} for {exact}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn rounding_costs_less_than_ggml_allows() {
+    for ty in TYPES {
+        let (k, count) = (2048, 64);
+        let rows = blocks::quantize(ty, &noise(k * count, 3)).expect("whole blocks");
+        let mut decoded = vec![0.0; k * count];
+        blocks::dequantize(ty, &rows, &mut decoded).expect("whole blocks");
+        let x = noise(k, 99);
+        let mut found = vec![f32::NAN; count];
+        int8_dots(ty, &rows, &rounded_units(&x), k, &mut found).expect("whole rows");
+        let (mut error, mut size) = (0.0, 0.0);
+        for (row, found) in decoded.chunks(k).zip(found) {
+            let exact: f64 = row.iter().zip(&x).map(|(&w, &x)| f64::from(w) * f64::from(x)).sum();
+            error += (f64::from(found) - exact).powi(2);
+            size += exact * exact;
+        }
+        assert!(error <= 5e-4 * size, "{ty:?}: {}", error / size);
+    }
+}
+
+#[test]
+fn the_largest_numbers_do_not_overflow() {
+    // Every number of q6_K is 63 - 32 or 0 - 32, times a scale of 127 or -128 and 1; activations at the end of their range.
+    for (byte, number) in [(0xffu8, 31.0), (0, -32.0)] {
+        for scale in [127i8, -128] {
+            let mut row = vec![byte; 210];
+            row[192..208].fill(scale.cast_unsigned());
+            row[208..].copy_from_slice(&0x3c00u16.to_le_bytes());
+            for sign in [-1.0f32, 1.0] {
+                let x = rounded_units(&[127.0 * sign; UNIT]);
+                let exact = number * f64::from(scale) * 127.0 * f64::from(sign) * UNIT as f64;
+                for path in Path::available() {
+                    let mut found = [f32::NAN];
+                    dots_of(TensorType::Q6K, path).expect("in the table")(&row, &x, &mut found);
+                    let found = found[0];
+                    assert!(
+                        (f64::from(found) - exact).abs() <= 1e-5 * exact.abs(),
+                        "{path:?}: {found} for {exact}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_finite_is_a_nan() {
+    for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut x = vec![1.0; UNIT];
+        x[40] = odd;
+        let row = blocks::quantize(TensorType::Q4K, &noise(UNIT, 1)).expect("whole blocks");
+        let mut out = [0.0];
+        int8_dots(TensorType::Q4K, &row, &rounded_units(&x), UNIT, &mut out).expect("one row");
+        assert!(out[0].is_nan(), "{odd}: {}", out[0]);
+    }
+}
