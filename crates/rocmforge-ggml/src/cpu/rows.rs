@@ -11,15 +11,7 @@ use crate::{DType, GgmlError, GgmlResult, Op, TensorDesc, indices};
 pub(super) fn checked_ids(ids: &Operand<'_>, op: Op, limit: usize) -> GgmlResult<Vec<usize>> {
     if ids.dtype == DType::I64 {
         let ids = ids.numbers(i64::from_ne_bytes);
-        let outside = |&id: &i64| usize::try_from(id).map_or(true, |id| id >= limit);
-        if let Some(position) = ids.iter().position(outside) {
-            return Err(GgmlError::IndexOutOfRange {
-                op: op.name(),
-                position,
-                index: ids[position] as u64,
-                limit,
-            });
-        }
+        indices::check_wide(&op, &ids, limit)?;
         return Ok(ids.iter().map(|&id| id as usize).collect());
     }
     let ids = ids.words();
