@@ -26,8 +26,8 @@ pub(super) fn packed(shape: &[usize], dtype: DType) -> TensorDesc {
     TensorDesc::new(shape, dtype, Layout::RowMajor)
 }
 
-/// The kernel that copies `from` to `to`, element by element in row-major order; with `repeat` until `to` is full, else both have as
-/// many elements.
+/// The kernel that copies `from` to `to`, element by element in row-major order; with `repeat` until `to` is full, else
+/// both have as many elements.
 ///
 /// # Errors
 /// Why there is none.

@@ -33,9 +33,11 @@ fn contiguous(desc: &TensorDesc) -> Covered {
 }
 
 impl HipGgmlBackend {
-    /// Whether the device has a kernel for an op with these operands, whose shapes and types fit the op ([`crate::shape::infer`]).
+    /// Whether the device has a kernel for an op with these operands, whose shapes and types fit the op
+    /// ([`crate::shape::infer`]).
     ///
-    /// This is the one list of what is missing: every launch asks it first, and [`crate::HybridBackend`] counts its reasons.
+    /// This is the one list of what is missing: every launch asks it first, and [`crate::HybridBackend`] counts its
+    /// reasons.
     ///
     /// # Errors
     /// What no kernel does.

@@ -46,7 +46,8 @@ pub(super) fn map_of(op: &Op) -> Option<Map> {
     })
 }
 
-/// The shapes of `a` and of a `b` that repeats to it, with dimensions made one where `b` is whole, or one element, in both.
+/// The shapes of `a` and of a `b` that repeats to it, with dimensions made one where `b` is whole, or one element, in
+/// both.
 pub(super) fn repeated(a: &[usize], b: &[usize]) -> Result<[[usize; DIMS]; 2], String> {
     let missing = a.len() - b.len();
     let mut dims: Vec<[usize; 2]> = Vec::new();

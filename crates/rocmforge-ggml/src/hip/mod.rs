@@ -1,10 +1,14 @@
 //! HIP backend: a graph's ops as kernels of `rocmforge-kernels`, attention through `rocmforge-attention`, on one stream.
 //!
-//! Kernels compute on f32 without gaps, and read weights of every type. An operand that lies otherwise (a view with gaps, f16, bf16) is packed
-//! into scratch memory first, except where a kernel takes strides: [`HipGgmlBackend::packings`] counts them. What no kernel does is refused
-//! by one list, [`HipGgmlBackend::covers`], before anything is launched. Everything is enqueued; [`GgmlBackend::synchronize`] waits. Memory comes from the
-//! [`HipBackend`], so it counts against the card's budget and a refusal is an error here ([`GgmlError::Backend`], whose source
-//! says the figures). An index that is out of range is found by the kernel that reads it and becomes the error of the next [`GgmlBackend::synchronize`]; its results are NaN.
+//! Kernels compute on f32 without gaps, and read weights of every type. An operand that lies otherwise (a view with
+//! gaps, f16, bf16) is packed into scratch memory first, except where a kernel takes strides:
+//! [`HipGgmlBackend::packings`] counts them. What no kernel does is refused by one list, [`HipGgmlBackend::covers`],
+//! before anything is launched.
+//!
+//! Everything is enqueued; [`GgmlBackend::synchronize`] waits. Memory comes from the [`HipBackend`], so it counts
+//! against the card's budget and a refusal is an error here ([`GgmlError::Backend`], whose source says the figures). An
+//! index that is out of range is found by the kernel that reads it and becomes the error of the next
+//! [`GgmlBackend::synchronize`]; its results are NaN.
 
 mod attention;
 mod copies;

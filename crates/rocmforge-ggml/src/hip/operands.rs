@@ -11,14 +11,14 @@ const RESULT: usize = 8;
 /// Room for what an op computes on the way.
 pub(super) const BETWEEN: usize = 9;
 
-/// Scratch memory of a stream's ops, a buffer for each place of an operand. It grows to what the largest needs and is used again by the
-/// next op, which runs after it.
+/// Scratch memory of a stream's ops, a buffer for each place of an operand. It grows to what the largest needs and is
+/// used again by the next op, which runs after it.
 #[derive(Debug, Default)]
 pub(super) struct Scratch(Vec<Option<HipBuffer<u8>>>);
 
 impl HipGgmlBackend {
-    /// Copies into scratch memory enqueued so far, of operands and results that no kernel takes as they lie (gaps, f16, bf16). Each reads
-    /// and writes the operand once more.
+    /// Copies into scratch memory enqueued so far, of operands and results that no kernel takes as they lie (gaps, f16,
+    /// bf16). Each reads and writes the operand once more.
     #[must_use]
     pub const fn packings(&self) -> u64 {
         self.packings

@@ -23,7 +23,11 @@ fn strides(desc: &TensorDesc) -> [usize; 4] {
     all
 }
 
-/// How `[outer, heads, rows, cols]` lies whose columns are adjacent; `None` if they are not, or rows overlap, or the rank is over 4.
+/// Distances between rows from here on are not read where they are.
+const MAX_ROW: usize = 1 << 24;
+
+/// How `[outer, heads, rows, cols]` lies whose columns are adjacent; `None` if they are not, or rows overlap or are too
+/// far apart, or the rank is over 4.
 fn by_rows(desc: &TensorDesc, swap: bool) -> Option<ViewStrides> {
     if desc.shape.len() > 4 {
         return None;
@@ -35,7 +39,7 @@ fn by_rows(desc: &TensorDesc, swap: bool) -> Option<ViewStrides> {
     let row = if rows == 1 { cols } else { row };
     (cols == 1 || col == 1)
         .then_some(ViewStrides { outer, head, row })
-        .filter(|s| s.row >= cols)
+        .filter(|s| s.row >= cols && s.row < MAX_ROW)
 }
 
 /// How the kernel for views reads the right operand: its type, strides, and whether rows lie along the inner dimension.
@@ -146,7 +150,8 @@ impl HipGgmlBackend {
         self.done(op, result)
     }
 
-    /// Matrices of weights in blocks: a product for each of the left, or for those neighbours that share one of the right.
+    /// Matrices of weights in blocks: a product for each of the left, or for those neighbours that share one of the
+    /// right.
     fn many_weights(
         &mut self,
         op: &Op,

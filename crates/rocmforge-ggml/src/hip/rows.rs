@@ -213,7 +213,8 @@ impl HipGgmlBackend {
     }
 }
 
-/// The type by which rows of a table are read where they are: without gaps, of a type of weights or words that are only moved.
+/// The type by which rows of a table are read where they are: without gaps, of a type of weights or words that are only
+/// moved.
 pub(super) fn table_type(desc: &TensorDesc) -> Option<rocmforge_kernels::WeightType> {
     let words = matches!(desc.dtype, DType::U32 | DType::I32).then_some(rocmforge_kernels::WeightType::F32);
     weight_type(desc.dtype).or(words).filter(|_| desc.is_contiguous())

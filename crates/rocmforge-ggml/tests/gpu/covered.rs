@@ -1,5 +1,5 @@
-//! Ops on a device with operands of every kind that graphs have, against the CPU backend: broadcasts, views with gaps, other float types,
-//! masks, experts, attention.
+//! Ops on a device with operands of every kind that graphs have, against the CPU backend: broadcasts, views with gaps,
+//! other float types, masks, experts, attention.
 
 use crate::case::{Case, Input, bytes_of, encoded, floats_in, indices_below, random};
 use crate::weights::{WEIGHTS, weight};

@@ -11,7 +11,8 @@ const MAX_HEAD_DIM: usize = 256;
 /// Blocks of a grid's second and third dimension.
 const MAX_GRID: usize = 65_535;
 
-/// Dimensions of an attention. Query heads and batches are whole multiples of the keys', which each serve a run of neighbours.
+/// Dimensions of an attention. Query heads and batches are whole multiples of the keys', which each serve a run of
+/// neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtShape {
     /// Batches of queries.
@@ -98,13 +99,15 @@ struct Ext {
 }
 
 impl Kernels {
-    /// `out[b, i, h] = softmax(cap(scale q[b, h, i] . k[j]) + slope(h) mask[i, j]) v[j]`, over the keys of the batch and head that b and h share.
-    /// Keys and values whose mask is -inf are not read; a query without any gives zeros. A prompt reads its keys once for each query.
+    /// `out[b, i, h] = softmax(cap(scale q[b, h, i] . k[j]) + slope(h) mask[i, j]) v[j]`, over the keys of the batch
+    /// and head that b and h share. Keys and values whose mask is -inf are not read; a query without any gives zeros. A
+    /// prompt reads its keys once for each query.
     ///
     /// # Errors
     ///
-    /// Strides that lead outside of an operand, a wrong length, heads or batches that do not divide, a head that is no multiple of 4 or
-    /// over 256, a mask that does not fit, an address that is no multiple of its element, overlap, a number that makes no sense.
+    /// Strides that lead outside of an operand, a wrong length, heads or batches that do not divide, a head that is no
+    /// multiple of 4 or over 256, a mask that does not fit, an address that is no multiple of its element, overlap, a
+    /// number that makes no sense.
     pub fn flash_attn_ext(
         &self,
         stream: &HipStream,
@@ -219,8 +222,8 @@ impl Kernels {
             (KvType::F16, _) => "flash_attn_ext_f16_d256",
         };
         let config = geometry::config([queries, heads, batch], 256);
-        // SAFETY: strides stay inside of their operands, elements are aligned, the mask's dimensions divide the scores', out is apart
-        // from all operands: checked above.
+        // SAFETY: strides stay inside of their operands, elements are aligned, the mask's dimensions divide the
+        // scores', out is apart from all operands: checked above.
         unsafe { self.launch(stream, "flash_attn_ext", name, config, args) }
     }
 }

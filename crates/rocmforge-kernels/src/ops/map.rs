@@ -171,8 +171,8 @@ impl Kernels {
         unsafe { self.launch(stream, "elementwise", "map", geometry::flat(x.len()), args) }
     }
 
-    /// `y = f(a, b)`, element by element, with `b` repeated to the shape of `a` and `y`: each dimension of `b` divides its one of `a`. `y`
-    /// may be `a`, and `b` if that is as long.
+    /// `y = f(a, b)`, element by element, with `b` repeated to the shape of `a` and `y`: each dimension of `b` divides
+    /// its one of `a`. `y` may be `a`, and `b` if that is as long.
     ///
     /// # Errors
     ///
@@ -216,11 +216,13 @@ impl Kernels {
         let args = LaunchArgs::new().buffer(a).buffer(b).out(y).value(rows).value(cols);
         let args = args.value(Repeat { n, m }).value(f as u32);
         let config = geometry::row_tile(rows, cols);
-        // SAFETY: lengths are those of the shapes, each of b's dimensions divides a's, aliasing is as the kernel allows: checked above.
+        // SAFETY: lengths are those of the shapes, each of b's dimensions divides a's, aliasing is as the kernel
+        // allows: checked above.
         unsafe { self.launch(stream, "elementwise", "binary_repeat", config, args) }
     }
 
-    /// `y[r, c] = f(gate[r * gate_stride + c]) * up[r * up_stride + c]` for `y` `[rows, cols]`. `y` may be an operand without gaps.
+    /// `y[r, c] = f(gate[r * gate_stride + c]) * up[r * up_stride + c]` for `y` `[rows, cols]`. `y` may be an operand
+    /// without gaps.
     ///
     /// # Errors
     ///

@@ -98,7 +98,8 @@ impl Kernels {
         unsafe { self.launch(stream, "causal_mask", "causal_mask_apply", config, args) }
     }
 
-    /// Copies `x` `[planes, rows, cols]` to `y` with `by` over the columns `c > n_past + r` of each row `r`. `y` may be `x`.
+    /// Copies `x` `[planes, rows, cols]` to `y` with `by` over the columns `c > n_past + r` of each row `r`. `y` may be
+    /// `x`.
     ///
     /// # Errors
     ///

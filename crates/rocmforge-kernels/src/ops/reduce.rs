@@ -5,8 +5,8 @@ use crate::{Faults, KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 impl Kernels {
-    /// `y[r]` = `factor` times the sum of row r of `x`, whose rows have `cols` elements, the last one as many as are left: `y` has
-    /// `ceil(len(x) / cols)` elements. The sum of all is the sum of such sums.
+    /// `y[r]` = `factor` times the sum of row r of `x`, whose rows have `cols` elements, the last one as many as are
+    /// left: `y` has `ceil(len(x) / cols)` elements. The sum of all is the sum of such sums.
     ///
     /// # Errors
     ///
@@ -56,8 +56,8 @@ impl Kernels {
         unsafe { self.launch(stream, "reduce", "cumsum", geometry::config([r, 1, 1], 256), args) }
     }
 
-    /// `y[r, :] = a[r, :] + b[ids[r], :]` for `a` and `y` `[len(ids), cols]`, `b` `[b_rows, cols]`. `y` may be `a`. An id that is not below
-    /// `b_rows` reads nothing, gives a row of NaN and is a fault at r.
+    /// `y[r, :] = a[r, :] + b[ids[r], :]` for `a` and `y` `[len(ids), cols]`, `b` `[b_rows, cols]`. `y` may be `a`. An
+    /// id that is not below `b_rows` reads nothing, gives a row of NaN and is a fault at r.
     ///
     /// # Errors
     ///
@@ -85,7 +85,8 @@ impl Kernels {
         check.disjoint(("y", y), ("the fault word", faults.word))?;
         let args = LaunchArgs::new().buffer(a).buffer(b).buffer(ids).out(y);
         let args = faults.args(check, args.value(rows).value(c).value(n))?;
-        // SAFETY: lengths are those of the shapes and aliasing is as the kernel allows, checked above; it compares each id with b_rows.
+        // SAFETY: lengths are those of the shapes and aliasing is as the kernel allows, checked above; it compares each
+        // id with b_rows.
         unsafe { self.launch(stream, "reduce", "add_id", geometry::row_tile(rows, c), args) }
     }
 }

@@ -64,8 +64,8 @@ impl Kernels {
     /// The longest row of [`argsort`](Self::argsort).
     pub const MAX_ARGSORT: usize = 4096;
 
-    /// `ids[r, :]` = columns of `x[r, :]` in order, the largest or the smallest first, the lower of equal ones first, NaN last: `x` and
-    /// `ids` `[rows, cols]`. 0 and -0 are equal.
+    /// `ids[r, :]` = columns of `x[r, :]` in order, the largest or the smallest first, the lower of equal ones first,
+    /// NaN last: `x` and `ids` `[rows, cols]`. 0 and -0 are equal.
     ///
     /// # Errors
     ///

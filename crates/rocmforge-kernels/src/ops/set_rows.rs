@@ -40,13 +40,14 @@ struct Lists {
 }
 
 impl Kernels {
-    /// Row `ids[l, i]` of matrix m of `dst` becomes row i of matrix m of `src`, in type `ty`; l is the list of m. The ids of a list differ
-    /// from one another. One that is not below `rows` writes nothing, and is a fault at its position in the lists.
+    /// Row `ids[l, i]` of matrix m of `dst` becomes row i of matrix m of `src`, in type `ty`; l is the list of m. The
+    /// ids of a list differ from one another. One that is not below `rows` writes nothing, and is a fault at its
+    /// position in the lists.
     ///
     /// # Errors
     ///
-    /// Wrong lengths, lists that do not divide the matrices, overlap, an address that is no multiple of its element, a dimension of 0, a
-    /// tag over 4095.
+    /// Wrong lengths, lists that do not divide the matrices, overlap, an address that is no multiple of its element, a
+    /// dimension of 0, a tag over 4095.
     #[allow(clippy::too_many_arguments)] // operands and dimensions of one write
     pub fn set_rows(
         &self,
@@ -109,8 +110,8 @@ impl Kernels {
             FloatType::F16 => "set_rows_f16",
             FloatType::Bf16 => "set_rows_bf16",
         };
-        // SAFETY: lengths are those of the shape, dst is aligned and apart from all operands, checked above; the kernel compares each id
-        // with `rows`.
+        // SAFETY: lengths are those of the shape, dst is aligned and apart from all operands, checked above; the kernel
+        // compares each id with `rows`.
         unsafe { self.launch(stream, "set_rows", name, geometry::row_tile(all, c), args) }
     }
 }

@@ -11,11 +11,11 @@ use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 pub struct SoftmaxBias<'a> {
     /// Factor of the scores.
     pub scale: f32,
-    /// A mask `[outer, inner, rows, cols]` in f32 or f16 bytes, and these four dimensions: the first two divide the scores' and repeat;
-    /// there are at least as many rows as the scores have.
+    /// A mask `[outer, inner, rows, cols]` in f32 or f16 bytes, and these four dimensions: the first two divide the
+    /// scores' and repeat; there are at least as many rows as the scores have.
     pub mask: Option<(KvType, &'a HipBuffer<u8>, [usize; 4])>,
-    /// ALiBi's largest bias: the mask of head h of n is multiplied with `2^(-max_bias (h + 1) / p)`, p the largest power of two up to n, or
-    /// with the slopes between those for the heads from p on. 0: not multiplied.
+    /// ALiBi's largest bias: the mask of head h of n is multiplied with `2^(-max_bias (h + 1) / p)`, p the largest
+    /// power of two up to n, or with the slopes between those for the heads from p on. 0: not multiplied.
     pub max_bias: f32,
     /// One more logit for the rows of each head, f32 `[heads]`.
     pub sinks: Option<&'a HipBuffer<f32>>,
@@ -76,13 +76,13 @@ pub(super) fn check_mask(
 }
 
 impl Kernels {
-    /// `y = softmax(x * scale + slope * mask)` for scores `[batch, heads, rows, cols]`, with a sink for each head. `y` may be `x`. A row of
-    /// nothing but -inf gives zeros.
+    /// `y = softmax(x * scale + slope * mask)` for scores `[batch, heads, rows, cols]`, with a sink for each head. `y`
+    /// may be `x`. A row of nothing but -inf gives zeros.
     ///
     /// # Errors
     ///
-    /// Wrong lengths, a mask that does not fit or is not aligned, partial overlap, a dimension of 0, a scale that is not finite, a
-    /// negative `max_bias`.
+    /// Wrong lengths, a mask that does not fit or is not aligned, partial overlap, a dimension of 0, a scale that is
+    /// not finite, a negative `max_bias`.
     pub fn softmax_biased(
         &self,
         stream: &HipStream,
@@ -136,7 +136,8 @@ impl Kernels {
             KvType::F32 => geometry::by_row(rows, c, "softmax_biased_f32_rows", "softmax_biased_f32_block"),
             KvType::F16 => geometry::by_row(rows, c, "softmax_biased_f16_rows", "softmax_biased_f16_block"),
         };
-        // SAFETY: x, y and sinks have the shape's elements, the mask's dimensions divide the scores', aliasing is as the kernel allows.
+        // SAFETY: x, y and sinks have the shape's elements, the mask's dimensions divide the scores', aliasing is as
+        // the kernel allows.
         unsafe { self.launch(stream, "softmax", name, config, args) }
     }
 

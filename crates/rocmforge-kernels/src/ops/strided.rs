@@ -48,14 +48,16 @@ struct Strided {
 }
 
 impl Kernels {
-    /// Copies every element of a shape from `x` to `y`, each with strides of its own, in the same type or from one float type to another
-    /// (to the nearest, ties to even). What lies between the elements of `y` is not touched. The copy is element by element in the
-    /// row-major order of the destination: neighbours in its last dimension are written together.
+    /// Copies every element of a shape from `x` to `y`, each with strides of its own, in the same type or from one
+    /// float type to another (to the nearest, ties to even). What lies between the elements of `y` is not touched. The
+    /// copy is element by element in the row-major order of the destination: neighbours in its last dimension are
+    /// written together.
     ///
     /// # Errors
     ///
-    /// Strides that lead outside of a buffer, or make two elements of `y` share a place; a source that does not divide the shape; types
-    /// that no kernel has; an address that is no multiple of its element; overlap; more than 2^32 elements; a dimension of 0.
+    /// Strides that lead outside of a buffer, or make two elements of `y` share a place; a source that does not divide
+    /// the shape; types that no kernel has; an address that is no multiple of its element; overlap; more than 2^32
+    /// elements; a dimension of 0.
     pub fn copy_strided(
         &self,
         stream: &HipStream,
@@ -111,8 +113,8 @@ impl Kernels {
             from: wide(copy.from),
             to: wide(copy.to),
         });
-        // SAFETY: both strides stay inside of their buffers, elements are aligned, no place is written twice and nothing overlaps:
-        // checked above.
+        // SAFETY: both strides stay inside of their buffers, elements are aligned, no place is written twice and
+        // nothing overlaps: checked above.
         unsafe { self.launch(stream, "strided", name, geometry::flat(total as usize), args) }
     }
 

@@ -55,12 +55,14 @@ struct Views {
 }
 
 impl Kernels {
-    /// `y = a b (+ bias)` for `a` in f32, `b` of type `ty` (f16 and bf16 only transposed) and `y` in f32 without gaps. Products and sums are f32.
+    /// `y = a b (+ bias)` for `a` in f32, `b` of type `ty` (f16 and bf16 only transposed) and `y` in f32 without gaps.
+    /// Products and sums are f32.
     ///
     /// # Errors
     ///
-    /// Strides that lead outside of an operand or make rows overlap, heads that do not divide, a wrong length of `y` or `bias`, a type
-    /// that no kernel has, an address of `b` that is no multiple of its element, overlap, a dimension of 0 or over its limit.
+    /// Strides that lead outside of an operand or make rows overlap, heads that do not divide, a wrong length of `y` or
+    /// `bias`, a type that no kernel has, an address of `b` that is no multiple of its element, overlap, a dimension of
+    /// 0 or over its limit.
     #[allow(clippy::too_many_arguments)] // operands of one product
     pub fn matmul_views(
         &self,
@@ -149,8 +151,8 @@ impl Kernels {
             none: 0,
             batches: [pair(a_strides), pair(b_strides), [matrix * s.heads as u64, matrix]],
         });
-        // SAFETY: strides stay inside of their operands, y has the shape's elements, rows are short enough, nothing overlaps: checked
-        // above.
+        // SAFETY: strides stay inside of their operands, y has the shape's elements, rows are short enough, nothing
+        // overlaps: checked above.
         unsafe { self.launch(stream, "matmul_views", name, geometry::gemm(m, n, batch), args) }
     }
 }

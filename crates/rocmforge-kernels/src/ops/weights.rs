@@ -83,8 +83,8 @@ impl Kernels {
         self.get_rows_of_tables(stream, ty, table, ids, y, [1, table_rows, cols], faults)
     }
 
-    /// [`get_rows_weight`](Self::get_rows_weight) of several tables `[tables, table_rows, cols]`, each with as many ids: `y[t, i, :] =
-    /// table[t, ids[t, i], :]`. A fault's position counts through the ids of all tables.
+    /// [`get_rows_weight`](Self::get_rows_weight) of several tables `[tables, table_rows, cols]`, each with as many
+    /// ids: `y[t, i, :] = table[t, ids[t, i], :]`. A fault's position counts through the ids of all tables.
     ///
     /// # Errors
     ///
@@ -147,13 +147,14 @@ impl Kernels {
 }
 
 impl Kernels {
-    /// `y[p, :] = w[ids[p]] x[p / share, :]`: `x` `[pairs / share, k]`, matrices `w` `[experts, n, k]` of type `ty`, one id for each pair,
-    /// `y` `[pairs, n]`. Each pair reads its expert's weights. An id that is not below `experts` reads nothing, gives a row of NaN and
-    /// is a fault at its pair.
+    /// `y[p, :] = w[ids[p]] x[p / share, :]`: `x` `[pairs / share, k]`, matrices `w` `[experts, n, k]` of type `ty`,
+    /// one id for each pair, `y` `[pairs, n]`. Each pair reads its expert's weights. An id that is not below `experts`
+    /// reads nothing, gives a row of NaN and is a fault at its pair.
     ///
     /// # Errors
     ///
-    /// As [`matmul_weight`](Self::matmul_weight), `share` that does not divide the pairs, `n` over 2^21 - 32, a tag over 4095.
+    /// As [`matmul_weight`](Self::matmul_weight), `share` that does not divide the pairs, `n` over 2^21 - 32, a tag
+    /// over 4095.
     #[allow(clippy::too_many_arguments)] // operands and dimensions of one product
     pub fn matmul_id(
         &self,
@@ -193,8 +194,8 @@ impl Kernels {
         let args = faults.args(check, args)?;
         let format = ty.format();
         let config = geometry::config([pairs, cols.div_ceil(PAIR_ROWS as u32), 1], 256);
-        // SAFETY: lengths are those of the shapes, rows are whole blocks, aligned and short enough, nothing overlaps, checked above; the
-        // kernel compares each id with `experts`.
+        // SAFETY: lengths are those of the shapes, rows are whole blocks, aligned and short enough, nothing overlaps,
+        // checked above; the kernel compares each id with `experts`.
         unsafe { self.launch(stream, format.family, format.matvec_id, config, args) }
     }
 }

@@ -79,7 +79,8 @@ pub struct ExtScores<'a> {
     pub sinks: Option<&'a [f32]>,
 }
 
-/// softmax(cap(scale q . k) + slope * mask) v: q `[batch, heads, queries, dim_k]`, k and v without gaps, out `[batch, queries, heads, dim_v]`.
+/// softmax(cap(scale q . k) + slope * mask) v: q `[batch, heads, queries, dim_k]`, k and v without gaps, out
+/// `[batch, queries, heads, dim_v]`.
 pub fn flash_attn_ext(q: &[f64], k: &[f64], v: &[f64], shape: crate::ExtShape, scores: &ExtScores<'_>) -> Vec<f64> {
     let s = shape;
     let mut out = Vec::new();

@@ -20,8 +20,8 @@ pub(super) fn softmax_with_sink(row: &[f64], sink: Option<f64>) -> Vec<f64> {
     all
 }
 
-/// The slope of head `head` of `heads`: Press et al.'s geometric sequence for a power of two, with every second one of the next power's for
-/// the heads beyond. 1 without a bias.
+/// The slope of head `head` of `heads`: Press et al.'s geometric sequence for a power of two, with every second one of
+/// the next power's for the heads beyond. 1 without a bias.
 pub fn alibi_slope(max_bias: f64, heads: usize, head: usize) -> f64 {
     if max_bias == 0.0 {
         return 1.0;

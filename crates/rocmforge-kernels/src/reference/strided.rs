@@ -15,8 +15,8 @@ pub fn strided_places(copy: StridedCopy) -> Vec<[usize; 2]> {
     indices(copy.shape).map(place).collect()
 }
 
-/// The rows of source and destination, counted through all matrices, that [`crate::Kernels::set_rows`] copies; `None` for an id that is
-/// out of range.
+/// The rows of source and destination, counted through all matrices, that [`crate::Kernels::set_rows`] copies; `None`
+/// for an id that is out of range.
 pub fn set_rows_places(shape: RowLists, ids: &[u64]) -> Vec<Option<[usize; 2]>> {
     let ([m0, m1], [l0, l1]) = (shape.matrices, shape.lists);
     let place = |[a, b, i, _]: [usize; 4]| {

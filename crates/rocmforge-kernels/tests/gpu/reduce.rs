@@ -1,4 +1,5 @@
-//! Sums of rows, running sums, rows added by index, orders of rows, diagonal masks, softmax with masks, slopes and sinks.
+//! Sums of rows, running sums, rows added by index, orders of rows, diagonal masks, softmax with masks, slopes and
+//! sinks.
 
 use crate::support::{SIZES, device};
 use rocmforge_kernels::{FloatType, Kernels, KvType, SoftmaxBias, reference};
