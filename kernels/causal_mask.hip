@@ -8,9 +8,8 @@ RF_DEVICE u32 first_hidden(u32 query, i32 offset, u32 seq_k) {
     return end <= 0 ? 0 : (end >= (i64)seq_k ? seq_k : (u32)end);
 }
 
-RF_DEVICE f4 hide(f4 v, u32 column, u32 end) {
-    return f4{column < end ? v.x : -RF_INF, column + 1 < end ? v.y : -RF_INF, column + 2 < end ? v.z : -RF_INF,
-              column + 3 < end ? v.w : -RF_INF};
+RF_DEVICE f4 hide(f4 v, u32 column, u32 end, float by = -RF_INF) {
+    return f4{column < end ? v.x : by, column + 1 < end ? v.y : by, column + 2 < end ? v.z : by, column + 3 < end ? v.w : by};
 }
 
 // Writes the mask itself: 0 where visible, -inf where not. rows = product of the leading dimensions times seq_q.
@@ -22,14 +21,24 @@ RF_KERNEL(RF_ROW_BLOCK) causal_mask(float *y, u32 rows, u32 seq_q, u32 seq_k, i3
     for (u32 c = t.begin; c < t.end; c += 128) rf_store4(out + c, hide(rf_splat(0.0f), c, end), rf_left4(c, t.end));
 }
 
-// Copies the visible scores and writes -inf over the others. y may be x.
-RF_KERNEL(RF_ROW_BLOCK) causal_mask_apply(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, i32 offset) {
+// Copies the visible scores and writes `by` over the others.
+RF_DEVICE void visible(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, i32 offset, float by) {
     RowTile t = RowTile::of(seq_k);
     if (t.row >= rows) return;
     u32 end = first_hidden(t.row % seq_q, offset, seq_k);
     u64 base = (u64)t.row * seq_k;
     for (u32 c = t.begin; c < t.end; c += 128) {
         u32 count = rf_left4(c, t.end);
-        rf_store4(y + base + c, hide(rf_load4(x + base + c, count), c, end), count);
+        rf_store4(y + base + c, hide(rf_load4(x + base + c, count), c, end, by), count);
     }
+}
+
+// The same with -inf over the others. y may be x.
+RF_KERNEL(RF_ROW_BLOCK) causal_mask_apply(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, i32 offset) {
+    visible(x, y, rows, seq_q, seq_k, offset, -RF_INF);
+}
+
+// With any number over the others. y may be x.
+RF_KERNEL(RF_ROW_BLOCK) diag_mask(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, i32 offset, float by) {
+    visible(x, y, rows, seq_q, seq_k, offset, by);
 }

@@ -12,6 +12,7 @@
 //
 // A sequence, position or block number out of range is a fault of its token, accesses nothing and gives NaN.
 #include "include/fault.h"
+#include "include/groups.h"
 #include "include/math.h"
 #include "include/quant.h"
 #include "include/team.h"
@@ -23,19 +24,11 @@ struct Paged {
     u32 tag;
 };
 
-// Groups of eight lanes in a block.
-#define RF_GROUPS 32
-
 // AHEAD keys of a group are in flight together.
 template <class T, u32 D, u32 AHEAD>
 RF_DEVICE void paged(const float *__restrict__ q, const u8 *__restrict__ k, const u8 *__restrict__ v, const u32 *__restrict__ table,
                      const u32 *__restrict__ seq_of, const u32 *__restrict__ positions, float *__restrict__ out, const Paged &p) {
     constexpr u32 F = D / 32; // fours of a head to a lane: lane, lane + 8, ...
-    constexpr u32 TEAMS = RF_ROW_BLOCK / 32;
-    RF_SHARED float outputs[TEAMS][D];
-    RF_SHARED float tops[TEAMS];
-    RF_SHARED float sums[TEAMS];
-
     u32 token = rf_block_x(), head = rf_block_y(), tid = rf_thread();
     u32 group = tid / 8, lane = tid % 8;
     float *to = out + ((u64)token * p.heads + head) * p.head_dim;
@@ -107,53 +100,11 @@ RF_DEVICE void paged(const float *__restrict__ q, const u8 *__restrict__ k, cons
             place += places;
             if (place >= p.block_size) page += 1, place -= p.block_size;
         }
-        float base = tile_top == -RF_INF ? 0.0f : tile_top;
-        float shrink = rf_exp(top - base);
-        top = tile_top;
-        sum *= shrink;
-#pragma unroll
-        for (u32 f = 0; f < F; ++f) acc[f] *= shrink;
-#pragma unroll
-        for (u32 a = 0; a < AHEAD; ++a) {
-            float weight = rf_exp(score[a] - base);
-            sum += weight;
-#pragma unroll
-            for (u32 f = 0; f < F; ++f)
-                acc[f] += weight * values[a][f];
-        }
+        rf_weigh<D, AHEAD>(score, values, tile_top, top, sum, acc);
     }
     if (bad) sum = __builtin_nanf("");
 
-    // The four groups of a team.
-    float team_top = rf_max(top, rf_shuffle_xor<8>(top));
-    team_top = rf_max(team_top, rf_shuffle_xor<16>(team_top));
-    float share = team_top == -RF_INF ? 0.0f : rf_exp(top - team_top);
-    sum *= share;
-    sum += rf_shuffle_xor<8>(sum);
-    sum += rf_shuffle_xor<16>(sum);
-    u32 team = tid / 32;
-#pragma unroll
-    for (u32 f = 0; f < F; ++f)
-#pragma unroll
-        for (u32 e = 0; e < 4; ++e) {
-            float a = acc[f][e] * share;
-            a += rf_shuffle_xor<8>(a);
-            a += rf_shuffle_xor<16>(a);
-            if (tid % 32 < 8) outputs[team][4 * (lane + 8 * f) + e] = a;
-        }
-    if (tid % 32 == 0) tops[team] = team_top, sums[team] = sum;
-    rf_barrier();
-    if (tid >= p.head_dim) return;
-    float most = tops[0];
-    for (u32 i = 1; i < TEAMS; ++i) most = rf_max(most, tops[i]);
-    if (most == -RF_INF) most = 0.0f;
-    float total = 0.0f, result = 0.0f;
-    for (u32 i = 0; i < TEAMS; ++i) {
-        float part = rf_exp(tops[i] - most);
-        total = rf_fma(part, sums[i], total);
-        result = rf_fma(part, outputs[i][tid], result);
-    }
-    to[tid] = result / total;
+    rf_join<D, false>(acc, top, sum, p.head_dim, -RF_INF, to);
 }
 
 #define RF_PAGED(name, T, D, AHEAD)                                                                                                           \

@@ -14,6 +14,22 @@ RF_DEVICE u64 rank_of(float x, u32 column) {
 }
 RF_DEVICE u32 column_of(u64 rank) { return ~(u32)rank; }
 
+// The first `size` of a list in LDS, a power of two, in falling order: Batcher's bitonic sort. For a whole block; the list may be read
+// after a barrier.
+RF_DEVICE void sort_down(u64 *list, u32 size) {
+    u32 tid = rf_thread();
+    for (u32 length = 2; length <= size; length *= 2) {
+        for (u32 step = length / 2; step > 0; step /= 2) {
+            rf_barrier();
+            for (u32 i = tid; i < size / 2; i += RF_ROW_BLOCK) {
+                u32 a = 2 * i - (i & (step - 1));
+                u64 first = list[a], second = list[a + step];
+                if ((first < second) == ((a & length) == 0)) list[a] = second, list[a + step] = first;
+            }
+        }
+    }
+}
+
 // y[row] = the column of the highest rank. grid = rows.
 RF_KERNEL(RF_ROW_BLOCK) argmax(const float *x, u32 *y, u32 rows, u32 cols) {
     RF_SHARED u64 best[RF_ROW_BLOCK];
@@ -91,23 +107,30 @@ RF_KERNEL(RF_ROW_BLOCK) top_k(const float *x, float *values, u32 *ids, u32 rows,
     while (size < k) size *= 2;
     for (u32 i = k + tid; i < size; i += RF_ROW_BLOCK) list[i] = 0; // below every rank
 
-    // Batcher's bitonic sort.
-    for (u32 length = 2; length <= size; length *= 2) {
-        for (u32 step = length / 2; step > 0; step /= 2) {
-            rf_barrier();
-            for (u32 i = tid; i < size / 2; i += RF_ROW_BLOCK) {
-                u32 a = 2 * i - (i & (step - 1));
-                u64 first = list[a], second = list[a + step];
-                if ((first < second) == ((a & length) == 0)) list[a] = second, list[a + step] = first;
-            }
-        }
-    }
+    sort_down(list, size);
     rf_barrier();
     for (u32 i = tid; i < k; i += RF_ROW_BLOCK) {
         u32 column = column_of(list[i]);
         ids[(u64)row * k + i] = column;
         if (values) values[(u64)row * k + i] = in[column];
     }
+}
+
+#define RF_ARGSORT 4096
+
+// ids[row] = the columns of x[row] in order: the largest number first, or the smallest; of equal numbers the lower column first, NaN
+// last. cols <= RF_ARGSORT. grid = rows.
+RF_KERNEL(RF_ROW_BLOCK) argsort(const float *x, u32 *ids, u32 rows, u32 cols, u32 descending) {
+    RF_SHARED u64 list[RF_ARGSORT];
+    u32 row = rf_block_x(), tid = rf_thread();
+    if (row >= rows) return;
+    const float *in = x + (u64)row * cols;
+    u32 size = 1;
+    while (size < cols) size *= 2;
+    for (u32 i = tid; i < size; i += RF_ROW_BLOCK) list[i] = i < cols ? rank_of(descending ? in[i] : -in[i], i) : 0;
+    sort_down(list, size);
+    rf_barrier();
+    for (u32 i = tid; i < cols; i += RF_ROW_BLOCK) ids[(u64)row * cols + i] = column_of(list[i]);
 }
 
 #define RF_MAX 3.40282346638528859812e38f

@@ -3,22 +3,42 @@
 // The row's maximum, the sum of exponentials, the quotients: on a row held in registers, or in three passes over one that is too
 // long. `*_rows` gives a row to 32 lanes (short rows), `*_block` to a block of 256 threads. The maximum is taken off before the exponential's own factor comes in, so that large scores
 // keep their digits and masks of -3.4e38 do not become infinite.
+#include "include/alibi.h"
 #include "include/math.h"
+#include "include/quant.h"
 #include "include/strides.h"
 #include "include/team.h"
 
 struct Plain {
+    static constexpr bool has_sink = false;
     float factor;
     RF_DEVICE float at(const Plain &s, float x, u32) { return x * s.factor; }
     RF_DEVICE f4 four(const Plain &s, f4 x, u32, u32) { return x * s.factor; }
 };
 
 struct Masked {
+    static constexpr bool has_sink = false;
     float factor;
     const float *mask;
     RF_DEVICE float at(const Masked &s, float x, u32 c) { return rf_fma(x, s.factor, s.mask[c]); }
     RF_DEVICE f4 four(const Masked &s, f4 x, u32 c, u32 count) {
         f4 m = rf_load4(s.mask + c, count);
+        return f4{rf_fma(x.x, s.factor, m.x), rf_fma(x.y, s.factor, m.y), rf_fma(x.z, s.factor, m.z), rf_fma(x.w, s.factor, m.w)};
+    }
+};
+
+// x * factor + slope * mask, and one more logit for the row, the sink, that takes weight and has no column (-inf: none). M is a type of
+// quant.h; no mask where it is null.
+template <class M> struct Biased {
+    static constexpr bool has_sink = true;
+    float factor, slope, sink;
+    const u8 *mask;
+    RF_DEVICE float at(const Biased &s, float x, u32 c) {
+        return s.mask ? rf_fma(x, s.factor, s.slope * M::one(s.mask, c)) : x * s.factor;
+    }
+    RF_DEVICE f4 four(const Biased &s, f4 x, u32 c, u32) {
+        if (!s.mask) return x * s.factor;
+        f4 m = M::four(s.mask, c / 4) * s.slope;
         return f4{rf_fma(x.x, s.factor, m.x), rf_fma(x.y, s.factor, m.y), rf_fma(x.z, s.factor, m.z), rf_fma(x.w, s.factor, m.w)};
     }
 };
@@ -34,6 +54,7 @@ template <class Team, class Scores> RF_DEVICE void softmax_held(const float *in,
         top = rf_max(top, rf_max4(v));
     });
     top = Team::max(top);
+    if constexpr (Scores::has_sink) top = rf_max(top, scores.sink);
     if (top == -RF_INF) top = 0.0f;
     float sum = 0.0f;
     Row::each(row, end, [&](f4 &v, u32) {
@@ -41,6 +62,7 @@ template <class Team, class Scores> RF_DEVICE void softmax_held(const float *in,
         sum += rf_sum4(v);
     });
     sum = Team::sum(sum);
+    if constexpr (Scores::has_sink) sum += rf_exp(scores.sink - top);
     float inverse = sum == 0.0f ? 0.0f : rf_rcp(sum);
     Row::each(row, cols, [&](f4 &v, u32 c) { *(f4_wide *)(out + c) = v * inverse; });
 }
@@ -53,10 +75,12 @@ RF_DEVICE void softmax_row(const float *x, float *y, u32 row, u32 cols, u32 end,
     float top = -RF_INF;
     for (u32 c = Team::lane(); c < end; c += Team::width) top = rf_max(top, Scores::at(scores, in[c], c));
     top = Team::max(top);
+    if constexpr (Scores::has_sink) top = rf_max(top, scores.sink);
     if (top == -RF_INF) top = 0.0f;
     float sum = 0.0f;
     for (u32 c = Team::lane(); c < end; c += Team::width) sum += rf_exp(Scores::at(scores, in[c], c) - top);
     sum = Team::sum(sum);
+    if constexpr (Scores::has_sink) sum += rf_exp(scores.sink - top);
     float inverse = sum == 0.0f ? 0.0f : rf_rcp(sum);
     for (u32 c = Team::lane(); c < end; c += Team::width) out[c] = rf_exp(Scores::at(scores, in[c], c) - top) * inverse;
     for (u32 c = end + Team::lane(); c < cols; c += Team::width) out[c] = 0.0f;
@@ -111,3 +135,30 @@ softmax_masked_block(const float *x, const float *mask, float *y, u32 rows, u32 
                      RfStrides mask_strides, float scale) {
     masked<Team256>(x, mask, y, rows, heads, seq_q, seq_k, mask_strides, scale);
 }
+
+// Where a biased row's mask and slope come from: matrices [.., heads] of `per` rows, masks [outer, inner] of mask_rows rows each, which
+// divide the matrices and repeat.
+struct Bias {
+    u32 per, heads, outer, inner, mask_rows, power;
+    float scale, max_bias;
+};
+
+template <class Team, class M>
+RF_DEVICE void biased(const float *x, const u8 *mask, const float *sinks, float *y, u32 rows, u32 cols, const Bias &b) {
+    u32 row = Team::row();
+    if (row >= rows) return;
+    u32 matrix = row / b.per, head = matrix % b.heads;
+    u64 mask_row = (u64)((matrix / b.heads % b.outer) * b.inner + head % b.inner) * b.mask_rows + row % b.per;
+    const u8 *m = mask ? mask + mask_row * cols * M::bytes : nullptr;
+    softmax_row<Team>(x, y, row, cols, cols, Biased<M>{b.scale, rf_slope(b.max_bias, b.power, head), sinks ? sinks[head] : -RF_INF, m});
+}
+
+#define RF_BIASED(name, M, team, Team)                                                                                             \
+    RF_KERNEL(RF_ROW_BLOCK)                                                                                                        \
+    softmax_biased_##name##_##team(const float *x, const u8 *mask, const float *sinks, float *y, u32 rows, u32 cols, Bias bias) {  \
+        biased<Team, M>(x, mask, sinks, y, rows, cols, bias);                                                                      \
+    }
+RF_BIASED(f32, F32, rows, Team32)
+RF_BIASED(f32, F32, block, Team256)
+RF_BIASED(f16, F16, rows, Team32)
+RF_BIASED(f16, F16, block, Team256)

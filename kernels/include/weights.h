@@ -14,12 +14,11 @@ template <class W> RF_DEVICE f4 four_of(const u8 *row, u32 i) {
 }
 
 // y[j, row] = x[j, :] . w[row, :] (+ bias[row]) for m <= M columns j. 32 lanes to ROWS rows of weights; every weight is read and
-// decoded once, and x is read once for the rows. A lane takes eight weights of a row at a time: two fours that share their packed
-// bytes, so that 32 lanes take 256 neighbours. grid = ceil(n / (8 ROWS)).
+// decoded once, and x is read once for the rows, from row0 on. A lane takes eight weights of a row at a time: two fours that share their packed
+// bytes, so that 32 lanes take 256 neighbours.
 template <class W, u32 M, u32 ROWS>
 RF_DEVICE void matvec(const u8 *__restrict__ w, const float *__restrict__ x, const float *__restrict__ bias, float *__restrict__ y, u32 m,
-                      u32 n, u32 k) {
-    u32 row0 = Team32::row() * ROWS;
+                      u32 n, u32 k, u32 row0) {
     if (row0 >= n) return;
     const u8 *weights[ROWS];
 #pragma unroll
@@ -72,12 +71,30 @@ RF_DEVICE void matvec(const u8 *__restrict__ w, const float *__restrict__ x, con
         }
 }
 
-// Weights [n, k] as the transposed B of a product: each thread has two neighbouring fours of row tid % 64.
+// y[p, :] = w[ids[p]] x[p / share, :] for matrices w [experts, n, k]. An id that is not below `experts` is a fault, reads nothing and gives
+// a row of NaN. grid = (pairs, ceil(n / 32)).
+template <class W>
+RF_DEVICE void matvec_id(const u8 *__restrict__ w, const float *__restrict__ x, const u32 *__restrict__ ids, float *__restrict__ y, u32 n,
+                         u32 k, u32 experts, u32 share, u64 *__restrict__ fault, u32 tag) {
+    constexpr u32 ROWS = 4;
+    u32 pair = rf_block_x(), id = ids[pair];
+    u32 row0 = (rf_block_y() * RF_ROWS_PER_BLOCK + rf_thread() / 32) * ROWS;
+    if (id >= experts) {
+        if (row0 == 0 && rf_thread() == 0) rf_fault(fault, tag, pair, id);
+        u32 row = row0 + rf_thread() % 32;
+        if (rf_thread() % 32 < ROWS && row < n) y[(u64)pair * n + row] = __builtin_nanf("");
+        return;
+    }
+    matvec<W, 1, ROWS>(w + (u64)id * n * row_bytes<W>(k), x + (u64)(pair / share) * k, nullptr, y + (u64)pair * n, 1, n, k, row0);
+}
+
+// Weights [n, k], `stride` bytes from row to row, as the transposed B of a product: each thread has two neighbouring fours of row
+// tid % 64.
 template <class W> struct GemmWeights {
     const u8 *row;
     u32 k;
-    RF_DEVICE GemmWeights of(const u8 *w, u32 n, u32 k) {
-        return {w + rf_min(rf_block_x() * RF_GEMM_TILE + rf_thread() % 64, n - 1) * row_bytes<W>(k), k};
+    RF_DEVICE GemmWeights of(const u8 *w, u32 n, u32 k, u64 stride) {
+        return {w + rf_min(rf_block_x() * RF_GEMM_TILE + rf_thread() % 64, n - 1) * stride, k};
     }
     __attribute__((device, always_inline)) void fetch(u32 k0, float (&next)[8]) const {
 #pragma unroll
@@ -101,10 +118,10 @@ template <class W> struct GemmWeights {
     }
 };
 
-// y[r, :] = table[ids[r], :] as f32. An id that is not below table_rows is a fault, reads nothing and gives a row of NaN.
+// y[r, :] = table[r / per_list, ids[r], :] as f32, of tables [.., table_rows, cols]. An id that is not below table_rows is a fault, reads nothing and gives a row of NaN.
 template <class W>
 RF_DEVICE void get_rows(const u8 *__restrict__ table, const u32 *__restrict__ ids, float *__restrict__ y, u32 rows, u32 cols,
-                        u32 table_rows, u64 *__restrict__ fault, u32 tag) {
+                        u32 table_rows, u32 per_list, u64 *__restrict__ fault, u32 tag) {
     RowTile t = RowTile::of(cols);
     if (t.row >= rows) return;
     u32 id = ids[t.row];
@@ -114,7 +131,8 @@ RF_DEVICE void get_rows(const u8 *__restrict__ table, const u32 *__restrict__ id
         for (u32 c = t.begin; c < t.end; c += 128) rf_store4(out + c, rf_splat(__builtin_nanf("")), rf_left4(c, t.end));
         return;
     }
-    const u8 *in = table + id * row_bytes<W>(cols);
+    u64 first = per_list == rows ? 0 : (u64)(t.row / per_list) * table_rows;
+    const u8 *in = table + (first + id) * row_bytes<W>(cols);
     for (u32 c = t.begin; c < t.end; c += 128) {
         if (c + 4 <= t.end) {
             rf_put4(out + c, four_of<W>(in, c / 4));
@@ -127,7 +145,7 @@ RF_DEVICE void get_rows(const u8 *__restrict__ table, const u32 *__restrict__ id
 #define RF_MATVEC(name, Type, M, ROWS)                                                                                                  \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                        \
     matvec_##name##_m##M(const u8 *w, const float *x, const float *bias, float *y, u32 m, u32 n, u32 k) {                          \
-        matvec<Type, M, ROWS>(w, x, bias, y, m, n, k);                                                                                   \
+        matvec<Type, M, ROWS>(w, x, bias, y, m, n, k, Team32::row() * ROWS);                                                       \
     }
 
 #define RF_WEIGHTS(name, Type)                                                                                                     \
@@ -137,9 +155,15 @@ RF_DEVICE void get_rows(const u8 *__restrict__ table, const u32 *__restrict__ id
     RF_MATVEC(name, Type, 8, 2)                                                                                                      \
     RF_KERNEL(RF_GEMM_BLOCK)                                                                                                       \
     matmul_##name(const u8 *w, const float *x, const float *bias, float *y, u32 m, u32 n, u32 k) {                                 \
-        rf_gemm_with(x, GemmWeights<Type>::of(w, n, k), bias, y, Gemm{m, n, k, k, k, n, 1.0f});                                    \
+        rf_gemm_with(x, GemmWeights<Type>::of(w, n, k, row_bytes<Type>(k)), bias, y, Gemm{m, n, k, k, k, n, 1.0f});                                    \
     }                                                                                                                              \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                        \
-    get_rows_##name(const u8 *table, const u32 *ids, float *y, u32 rows, u32 cols, u32 table_rows, u64 *fault, u32 tag) {          \
-        get_rows<Type>(table, ids, y, rows, cols, table_rows, fault, tag);                                                         \
+    get_rows_##name(const u8 *table, const u32 *ids, float *y, u32 rows, u32 cols, u32 table_rows, u32 per_list, u64 *fault,       \
+                    u32 tag) {                                                                                                     \
+        get_rows<Type>(table, ids, y, rows, cols, table_rows, per_list, fault, tag);                                               \
+    }                                                                                                                              \
+    RF_KERNEL(RF_ROW_BLOCK)                                                                                                        \
+    matvec_id_##name(const u8 *w, const float *x, const u32 *ids, float *y, u32 n, u32 k, u32 experts, u32 share, u64 *fault,      \
+                     u32 tag) {                                                                                                    \
+        matvec_id<Type>(w, x, ids, y, n, k, experts, share, fault, tag);                                                           \
     }

@@ -10,6 +10,20 @@ pub(crate) fn check(op: &Op, ids: &[u32], limit: usize) -> GgmlResult<()> {
     }
 }
 
+/// [`check`] of indices of 64 bits, of which negative ones are out of range too.
+pub(crate) fn check_wide(op: &Op, ids: &[i64], limit: usize) -> GgmlResult<()> {
+    let outside = |&id: &i64| usize::try_from(id).map_or(true, |id| id >= limit);
+    match ids.iter().position(outside) {
+        Some(position) => Err(GgmlError::IndexOutOfRange {
+            op: op.name(),
+            position,
+            index: ids[position] as u64,
+            limit,
+        }),
+        None => Ok(()),
+    }
+}
+
 /// The indices of a paged attention.
 pub(crate) struct PagedIndices<'a> {
     /// `[sequences, blocks]`.

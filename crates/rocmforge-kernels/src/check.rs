@@ -72,6 +72,32 @@ impl Check {
         Ok(())
     }
 
+    /// A buffer of bytes, elements of `size` each, in which strides over a shape stay, outermost first.
+    pub(crate) fn reach(
+        self,
+        operand: &'static str,
+        (buffer, size): (&HipBuffer<u8>, usize),
+        shape: &[usize],
+        strides: &[u64],
+    ) -> KernelResult<()> {
+        let got = buffer.len() / size;
+        let mut dims = shape.iter().zip(strides);
+        let needed = dims.try_fold(1u64, |sum, (&n, &stride)| {
+            (n as u64).saturating_sub(1).checked_mul(stride)?.checked_add(sum)
+        });
+        if needed.is_some_and(|needed| needed <= got as u64) {
+            return Ok(());
+        }
+        Err(KernelError::Reach {
+            op: self.0,
+            operand,
+            got,
+            needed: needed.unwrap_or(u64::MAX),
+            strides: strides.to_vec(),
+            shape: shape.to_vec(),
+        })
+    }
+
     /// A buffer of bytes that the kernel reads or writes as elements of this alignment.
     pub(crate) fn aligned(self, operand: &'static str, buffer: &HipBuffer<u8>, alignment: usize) -> KernelResult<()> {
         let address = buffer.as_device_ptr().addr();

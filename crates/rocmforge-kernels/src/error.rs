@@ -97,10 +97,10 @@ pub enum KernelError {
         got: usize,
         /// One past the last element the strides reach.
         needed: u64,
-        /// Batch, head and row stride in elements.
-        strides: [u64; 3],
-        /// Batch, heads, rows, columns.
-        shape: [usize; 4],
+        /// In elements, outermost first: batch, head and row, or one for each dimension.
+        strides: Vec<u64>,
+        /// Outermost first: batch, heads, rows, columns, or as many dimensions as there are.
+        shape: Vec<usize>,
     },
     /// Strides of an output that would make two elements share a place.
     #[error("{op}: strides {strides:?} over {shape:?} write {operand} more than once")]
@@ -109,10 +109,10 @@ pub enum KernelError {
         op: &'static str,
         /// The operand.
         operand: &'static str,
-        /// Batch, head and row stride in elements.
-        strides: [u64; 3],
-        /// Batch, heads, rows, columns.
-        shape: [usize; 4],
+        /// In elements, outermost first: batch, head and row, or one for each dimension.
+        strides: Vec<u64>,
+        /// Outermost first: batch, heads, rows, columns, or as many dimensions as there are.
+        shape: Vec<usize>,
     },
     /// Two operands share memory in a way the kernel does not allow.
     #[error("{op}: {first} and {second} overlap")]

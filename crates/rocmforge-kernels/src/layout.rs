@@ -61,8 +61,8 @@ impl Strides {
         }
     }
 
-    fn list(self) -> [u64; 3] {
-        [self.batch, self.head, self.row]
+    fn list(self) -> Vec<u64> {
+        vec![self.batch, self.head, self.row]
     }
 }
 
@@ -226,7 +226,7 @@ pub(crate) fn check_operand(
             got: operand.buffer.len(),
             needed: needed.unwrap_or(u64::MAX),
             strides: strides.list(),
-            shape,
+            shape: shape.to_vec(),
         });
     }
     if strides.row > Strides::MAX_ROW {
@@ -260,7 +260,7 @@ pub(crate) fn check_output(
                 op: check.0,
                 operand: name,
                 strides: strides.list(),
-                shape,
+                shape: shape.to_vec(),
             });
         }
         // Within the buffer, as checked above: no overflow.

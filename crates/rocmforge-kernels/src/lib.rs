@@ -45,8 +45,9 @@ pub use fault::{Fault, Faults};
 pub use kernels::Kernels;
 pub use layout::{AttentionShape, Operand, Strides};
 pub use ops::{
-    Draw, FLASH_MAX_HEAD_DIM, FlashOptions, FloatType, Gelu, KvType, MatmulShape, PagedOperands, PagedOptions,
-    PagedShape, Penalties, RopePairs, RopeShape,
+    Binary, Draw, Element, ExtMask, ExtOperand, ExtOperands, ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions,
+    FloatType, Gate, Gelu, KvType, Map, MatmulShape, PagedOperands, PagedOptions, PagedShape, Penalties, RopePairs,
+    RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, ViewStrides, ViewsShape,
 };
 pub use pack::{Pack, PackError};
 pub use weight_type::WeightType;

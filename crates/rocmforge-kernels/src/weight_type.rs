@@ -47,6 +47,7 @@ pub(crate) struct Format {
     pub(crate) matvec: [Matvec; 4],
     pub(crate) matmul: &'static str,
     pub(crate) get_rows: &'static str,
+    pub(crate) matvec_id: &'static str,
 }
 
 /// A kernel of products with few rows of activations.
@@ -89,6 +90,7 @@ macro_rules! format {
             ],
             matmul: concat!("matmul_", $name),
             get_rows: concat!("get_rows_", $name),
+            matvec_id: concat!("matvec_id_", $name),
         }
     };
 }

@@ -14,20 +14,12 @@ pub(super) fn checked_ids<'a>(ids: &Operand<'a>, op: Op, limit: usize) -> GgmlRe
         indices::check(&op, ids, limit)?;
         return Ok(ids);
     }
-    let ids64 = ids.numbers(i64::from_ne_bytes);
-    let out = ids.scratch().take(ids64.len());
-    for (position, (&id, out)) in ids64.iter().zip(out.iter_mut()).enumerate() {
-        *out = match u32::try_from(id) {
-            Ok(id) if (id as usize) < limit => id,
-            _ => {
-                return Err(GgmlError::IndexOutOfRange {
-                    op: op.name(),
-                    position,
-                    index: id as u64,
-                    limit,
-                });
-            }
-        };
+    let wide = ids.numbers(i64::from_ne_bytes);
+    // No row has a number of more than 32 bits.
+    indices::check_wide(&op, wide, limit.min(1 << 32))?;
+    let out = ids.scratch().take(wide.len());
+    for (&id, out) in wide.iter().zip(out.iter_mut()) {
+        *out = id as u32;
     }
     Ok(out)
 }

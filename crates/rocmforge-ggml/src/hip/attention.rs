@@ -1,26 +1,29 @@
 //! Launches of attention, through `rocmforge-attention`.
 
 use rocmforge_attention::{AttentionConfig, Layout, MaskShape};
-use rocmforge_kernels::{PagedOperands, PagedOptions};
+use rocmforge_kernels::{ExtOperand, ExtOperands, ExtOptions, ExtShape, KvType, PagedOperands, PagedOptions, Strides};
+use rocmforge_runtime::HipBuffer;
 
-use super::decoder::kv_type;
 use super::faults::faults;
 use super::ops::rows_and_cols;
+use super::rows::four;
+use super::types::kv_type;
 use super::{HipGgmlBackend, failed};
-use crate::{Attention, GgmlResult, Op, PagedAttention, TensorId};
+use crate::{Attention, DType, FlashAttnExt, GgmlResult, Op, PagedAttention, TensorDesc, TensorId};
 
 impl HipGgmlBackend {
-    pub(super) fn attention(&self, op: &Op, a: Attention, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+    pub(super) fn attention(&mut self, op: &Op, a: Attention, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
         let q_shape = &self.slots.desc(inputs[0])?.shape;
         let (batch, seq_q) = (q_shape[0], q_shape[1]);
         let seq_k = self.slots.desc(inputs[1])?.shape[1];
-        let (q, k) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
-        let (v, y) = (self.f32(op, inputs[2])?, self.f32(op, output)?);
+        let (q, k) = (self.input(op, inputs[0], 0)?, self.input(op, inputs[1], 1)?);
+        let (v, y) = (self.input(op, inputs[2], 2)?, self.result(op, output)?);
         let (mask, mask_shape) = match inputs.get(3) {
             None => (None, MaskShape::None),
             Some(&id) => {
                 let shape = mask_shape(&self.slots.desc(id)?.shape, [batch, seq_k]);
-                (Some(self.f32(op, id)?), shape.ok_or_else(|| self.cannot(op, id))?)
+                let shape = shape.ok_or_else(|| self.cannot(op, id))?;
+                (Some(self.input(op, id, 3)?), shape)
             }
         };
         let attention = AttentionConfig::builder(a.heads, a.head_dim)
@@ -34,7 +37,86 @@ impl HipGgmlBackend {
             .and_then(|plan| rocmforge_attention::Attention::new(&self.kernels, plan));
         attention
             .and_then(|attention| attention.forward(self.stream(), &q, &k, &v, mask.as_ref(), &y))
-            .map_err(failed(op.name()))
+            .map_err(failed(op.name()))?;
+        self.store(op, output, &y)
+    }
+
+    /// ggml's attention: queries, keys and values where they lie if their heads' elements are adjacent.
+    pub(super) fn flash_attn_ext(
+        &mut self,
+        op: &Op,
+        a: FlashAttnExt,
+        inputs: &[TensorId],
+        output: TensorId,
+    ) -> GgmlResult<()> {
+        let shape_of = |id: TensorId| self.slots.desc(id).map(|desc| four(&desc.shape));
+        let [batch, heads, queries, dim_k] = shape_of(inputs[0])?;
+        let [kv_batch, kv_heads, keys, _] = shape_of(inputs[1])?;
+        let dim_v = shape_of(inputs[2])?[3];
+        if keys == 0 {
+            return self.bytes(output)?.clear(self.stream()).map_err(failed(op.name()));
+        }
+        let (k, v) = (self.slots.desc(inputs[1])?, self.slots.desc(inputs[2])?);
+        let kv = kv_type(k.dtype).filter(|_| k.dtype == v.dtype && in_heads(k).is_some() && in_heads(v).is_some());
+        let q = self.heads(op, inputs[0], (kv_type(DType::F32), 0))?;
+        let (k, v) = (self.heads(op, inputs[1], (kv, 1))?, self.heads(op, inputs[2], (kv, 2))?);
+        let mask = if a.mask {
+            Some(self.mask(op, inputs[3], 3)?)
+        } else {
+            None
+        };
+        let sinks = match inputs.last() {
+            Some(&id) if a.sinks => Some(self.input(op, id, 4)?),
+            _ => None,
+        };
+        let out = self.result(op, output)?;
+        let [q, k, v] = [&q, &k, &v].map(|(buffer, strides)| ExtOperand {
+            buffer,
+            strides: *strides,
+        });
+        let operands = ExtOperands {
+            q,
+            k,
+            v,
+            mask: mask.as_ref().map(|(ty, bytes, dims)| (*ty, bytes, *dims)),
+            sinks: sinks.as_ref(),
+            out: &out,
+        };
+        let shape = ExtShape {
+            batch,
+            heads,
+            queries,
+            kv_batch,
+            kv_heads,
+            keys,
+            dim_k,
+            dim_v,
+        };
+        let options = ExtOptions {
+            scale: a.scale,
+            softcap: Some(a.softcap).filter(|&cap| cap > 0.0),
+            max_bias: a.max_bias,
+        };
+        let kv = kv.unwrap_or(KvType::F32);
+        let result = self.kernels.flash_attn_ext(self.stream(), kv, operands, shape, options);
+        self.done(op, result)?;
+        self.store(op, output, &out)
+    }
+
+    /// An operand of heads where it lies, if it is of type `kv`; else packed as f32.
+    fn heads(
+        &mut self,
+        op: &Op,
+        id: TensorId,
+        (kv, place): (Option<KvType>, usize),
+    ) -> GgmlResult<(HipBuffer<u8>, Strides)> {
+        let desc = self.slots.desc(id)?;
+        if let Some(strides) = in_heads(desc).filter(|_| kv.is_some() && kv_type(desc.dtype) == kv) {
+            return Ok((self.bytes(id)?, strides));
+        }
+        let [_, heads, rows, dim] = four(&desc.shape);
+        let packed = self.input(op, id, place)?.cast().map_err(failed(op.name()))?;
+        Ok((packed, Strides::heads_first(heads, rows, dim)))
     }
 
     pub(super) fn paged_attention(
@@ -46,7 +128,7 @@ impl HipGgmlBackend {
     ) -> GgmlResult<()> {
         let kv = kv_type(self.slots.desc(inputs[1])?.dtype).ok_or_else(|| self.cannot(op, inputs[1]))?;
         let [_, max_blocks] = rows_and_cols(&self.slots.desc(inputs[3])?.shape);
-        let (q, out) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+        let (q, out) = (self.input(op, inputs[0], 0)?, self.f32(op, output)?);
         let (k_cache, v_cache) = (self.bytes(inputs[1])?, self.bytes(inputs[2])?);
         let (block_table, seq_of) = (self.u32(op, inputs[3])?, self.u32(op, inputs[4])?);
         let positions = self.u32(op, inputs[5])?;
@@ -78,8 +160,21 @@ impl HipGgmlBackend {
     }
 }
 
+/// How `[batch, heads, rows, elements]` lies whose elements are adjacent.
+fn in_heads(desc: &TensorDesc) -> Option<Strides> {
+    let (&[batch, heads, rows, dim], &[b, h, r, e]) = (desc.shape.as_slice(), desc.strides.as_slice()) else {
+        return None;
+    };
+    let stride = |n: usize, stride: usize| if n == 1 { 0 } else { stride as u64 };
+    (e == 1 || dim == 1).then_some(Strides {
+        batch: stride(batch, b),
+        head: stride(heads, h),
+        row: stride(rows, r),
+    })
+}
+
 /// A mask of `[batch, seq_k]`, or one of four dimensions that broadcasts to the scores; `None` if its rows repeat within themselves.
-fn mask_shape(shape: &[usize], [batch, seq_k]: [usize; 2]) -> Option<MaskShape> {
+pub(super) fn mask_shape(shape: &[usize], [batch, seq_k]: [usize; 2]) -> Option<MaskShape> {
     match *shape {
         [b, k] if [b, k] == [batch, seq_k] => Some(MaskShape::KeyPadding),
         [b, heads, queries, k] if k == seq_k => Some(MaskShape::Along {

@@ -7,7 +7,7 @@ use rocmforge_runtime::HipBuffer;
 
 use super::{HipGgmlBackend, failed};
 use crate::indices::{self, PagedIndices};
-use crate::{GgmlError, GgmlResult, Op, TensorId};
+use crate::{DType, GgmlError, GgmlResult, Op, TensorId};
 
 /// Launches that can be told apart: tags have 12 bits.
 const MAX_SITES: usize = 4095;
@@ -109,9 +109,20 @@ impl HipGgmlBackend {
             buffer.to_vec(self.stream()).map_err(failed(op.name()))
         };
         let rows = |input: usize| -> GgmlResult<usize> { Ok(self.slots.desc(inputs[input])?.shape[0]) };
+        // Rows of each matrix of a table.
+        let of_matrix = |input: usize| -> GgmlResult<usize> {
+            let shape = &self.slots.desc(inputs[input])?.shape;
+            Ok(shape.iter().rev().nth(1).copied().unwrap_or(0))
+        };
         match *op {
-            Op::GetRows => indices::check(op, &read(1)?, rows(0)?),
-            Op::SetRows => indices::check(op, &read(2)?, rows(1)?),
+            Op::GetRows => indices::check(op, &read(1)?, of_matrix(0)?),
+            Op::SetRows if self.slots.desc(inputs[2])?.dtype == DType::I64 => {
+                let ids = self.bytes(inputs[2])?.cast::<i64>().map_err(failed(op.name()))?;
+                let ids = ids.to_vec(self.stream()).map_err(failed(op.name()))?;
+                indices::check_wide(op, &ids, of_matrix(1)?)
+            }
+            Op::SetRows => indices::check(op, &read(2)?, of_matrix(1)?),
+            Op::MulMatId | Op::AddId => indices::check(op, &read(2)?, rows(1)?),
             Op::Rope(rope) => indices::check(op, &read(1)?, rope.max_position),
             Op::PagedAttention(a) => {
                 let &[sequences, columns] = self.slots.desc(inputs[3])?.shape.as_slice() else {

@@ -1,15 +1,27 @@
 //! HIP backend: a graph's ops as kernels of `rocmforge-kernels`, attention through `rocmforge-attention`, on one stream.
 //!
-//! Activations are f32, weights of every type. Everything is enqueued; [`GgmlBackend::synchronize`] waits. Memory comes from the
-//! [`HipBackend`], so it counts against the card's budget and a refusal is an error here ([`GgmlError::Backend`], whose source
-//! says the figures). An index that is out of range is found by the kernel that reads it and becomes the error of the next [`GgmlBackend::synchronize`]; its results are NaN.
+//! Kernels compute on f32 without gaps, and read weights of every type. An operand that lies otherwise (a view with
+//! gaps, f16, bf16) is packed into scratch memory first, except where a kernel takes strides:
+//! [`HipGgmlBackend::packings`] counts them. What no kernel does is refused by one list, [`HipGgmlBackend::covers`],
+//! before anything is launched.
+//!
+//! Everything is enqueued; [`GgmlBackend::synchronize`] waits. Memory comes from the [`HipBackend`], so it counts
+//! against the card's budget and a refusal is an error here ([`GgmlError::Backend`], whose source says the figures). An
+//! index that is out of range is found by the kernel that reads it and becomes the error of the next
+//! [`GgmlBackend::synchronize`]; its results are NaN.
 
 mod attention;
-mod decoder;
+mod copies;
+mod covers;
+mod elementwise;
 mod faults;
+mod operands;
 mod ops;
+mod products;
 mod program;
 mod rope;
+mod rows;
+mod types;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,6 +33,7 @@ use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream};
 use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Layout, Op, TensorDesc, TensorId};
 use faults::FaultLog;
+use operands::Scratch;
 use program::CapturedGraph;
 pub use program::HipProgram;
 use rope::RopeTables;
@@ -37,6 +50,8 @@ pub struct HipGgmlBackend {
     constants: HashMap<(u32, usize), HipBuffer<f32>>,
     rope_tables: RopeTables,
     faults: FaultLog,
+    scratch: Scratch,
+    packings: u64,
     launches: u64,
     replays: u64,
     captured: Vec<Arc<CapturedGraph>>,
@@ -73,6 +88,8 @@ impl HipGgmlBackend {
             constants: HashMap::new(),
             rope_tables: RopeTables::default(),
             faults: FaultLog::default(),
+            scratch: Scratch::default(),
+            packings: 0,
             launches: 0,
             replays: 0,
             captured: Vec::new(),

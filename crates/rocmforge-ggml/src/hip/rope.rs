@@ -30,11 +30,11 @@ impl HipGgmlBackend {
         let &[batch, seq, heads, head_dim] = self.slots.desc(inputs[0])?.shape.as_slice() else {
             return Err(self.cannot(op, inputs[0]));
         };
-        let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+        let (x, y) = (self.input(op, inputs[0], 0)?, self.result(op, output)?);
         let mut positions = self.u32(op, inputs[1])?;
         let tokens = batch * seq;
         if rope.n_dims == 0 {
-            return y.copy_from_buffer(self.stream(), &x).map_err(failed(op.name()));
+            return self.move_elements(op, inputs[0], output);
         }
         if positions.len() != tokens {
             // One list for all of the batch: a copy for each.
@@ -60,7 +60,8 @@ impl HipGgmlBackend {
         let result = self
             .kernels
             .rope_at(self.stream(), style, &x, tables, &positions, &y, shape, faults(&site));
-        self.done(op, result)
+        self.done(op, result)?;
+        self.store(op, output, &y)
     }
 
     fn rope_tables(&mut self, op: &Op, rope: Rope, factors: Option<TensorId>) -> GgmlResult<[HipBuffer<f32>; 2]> {

@@ -1,85 +1,10 @@
 //! Ops of decoders on a device against the CPU backend: the same results, and the same errors.
 
+use crate::case::{Case, bytes_of, random};
 use crate::weights::{WEIGHTS, WITH_KERNEL, weight};
 use half::f16;
-use rocmforge_ggml::{
-    CpuBackend, DType, GgmlBackend, GgmlError, Graph, HipGgmlBackend, HostAccess, Layout, Op, PagedAttention, Rope,
-    RopeScaling, RopeStyle, TensorDesc, TensorId, Unary, executor,
-};
-use rocmforge_testkit::compare::{Tolerance, assert_close};
-use rocmforge_testkit::data::{rng, widen};
-use rocmforge_testkit::gpu;
-
-/// A graph with what its inputs hold.
-struct Case {
-    graph: Graph,
-    inputs: Vec<(TensorId, Vec<u8>)>,
-    output: TensorId,
-}
-
-impl Case {
-    /// A graph of one op.
-    fn of(op: Op, inputs: Vec<(TensorDesc, Vec<u8>)>) -> Self {
-        let mut graph = Graph::new();
-        let (descs, bytes): (Vec<TensorDesc>, Vec<Vec<u8>>) = inputs.into_iter().unzip();
-        let ids: Vec<TensorId> = descs.into_iter().map(|desc| graph.add_tensor(desc)).collect();
-        let output = graph.push(op, &ids).expect("the operands fit");
-        let inputs = ids.into_iter().zip(bytes).collect();
-        Self { graph, inputs, output }
-    }
-
-    /// The bytes of the output, which are poisoned before unless it is an input's memory.
-    fn run<B: GgmlBackend + HostAccess>(&self, backend: &mut B) -> Result<Vec<u8>, GgmlError> {
-        executor::prepare(backend, &self.graph)?;
-        let output = self.graph.tensor(self.output).expect("there");
-        backend.write(self.output, &vec![0xA5; output.byte_size()])?;
-        for (id, bytes) in &self.inputs {
-            backend.write(*id, bytes)?;
-        }
-        executor::execute_graph(backend, &self.graph)?;
-        backend.synchronize()?;
-        backend.read(self.output)
-    }
-
-    /// On the CPU, and on the device.
-    fn both(&self) -> [Result<Vec<u8>, GgmlError>; 2] {
-        let gpu = gpu();
-        let mut device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
-        [self.run(&mut CpuBackend::new()), self.run(&mut device)]
-    }
-
-    #[track_caller]
-    fn same_bytes(&self) {
-        let [cpu, device] = self.both().map(|result| result.expect("runs"));
-        assert!(cpu == device, "{cpu:?}\nis not\n{device:?}");
-    }
-
-    #[track_caller]
-    fn close(&self, limit: f64) {
-        let [cpu, device] = self.both().map(|result| result.expect("runs"));
-        let [cpu, device] = [cpu, device].map(|bytes| bytemuck::pod_collect_to_vec::<u8, f32>(&bytes));
-        let shape = &self.graph.tensor(self.output).expect("there").shape;
-        assert_close(&device, &widen(&cpu), shape, Tolerance::Absolute(limit));
-    }
-
-    #[track_caller]
-    fn same_error(&self) -> GgmlError {
-        let [cpu, device] = self.both().map(|result| result.expect_err("an index is out of range"));
-        assert_eq!(cpu.to_string(), device.to_string());
-        assert!(matches!(device, GgmlError::IndexOutOfRange { .. }), "{device:?}");
-        device
-    }
-}
-
-fn bytes_of<T: bytemuck::Pod>(values: &[T]) -> Vec<u8> {
-    bytemuck::cast_slice(values).to_vec()
-}
-
-fn random(shape: impl Into<Vec<usize>>, seed: u64) -> (TensorDesc, Vec<u8>) {
-    let desc = TensorDesc::f32(shape);
-    let values = rng(seed).vec_in(desc.element_count(), -2.0, 2.0);
-    (desc, bytes_of(&values))
-}
+use rocmforge_ggml::{DType, Graph, Layout, Op, PagedAttention, Rope, RopeScaling, RopeStyle, TensorDesc, Unary};
+use rocmforge_testkit::data::rng;
 
 fn indices(values: &[u32]) -> (TensorDesc, Vec<u8>) {
     (TensorDesc::u32([values.len()]), bytes_of(values))

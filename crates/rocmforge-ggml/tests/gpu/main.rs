@@ -1,5 +1,8 @@
 //! Every op on a device against the CPU backend, which has its own f64 tests (`tests/ops`).
 
+mod case;
+mod copies;
+mod covered;
 mod decoder;
 mod hybrid;
 mod program;

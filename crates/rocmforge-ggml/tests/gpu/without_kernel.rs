@@ -1,138 +1,135 @@
-//! Ops and operands that no kernel does: the device says so by name, and does not compute something else.
+//! Operands that no kernel takes: the device says so by name, as its list does, and does not compute something else.
 
 use rocmforge_ggml::{
-    DType, DiagFill, FlashAttnExt, GgmlError, GluKind, Graph, HipGgmlBackend, Layout, Op, SoftMax, SortOrder,
-    TensorDesc, Unary, executor,
+    DType, FlashAttnExt, GgmlError, GgmlResult, Graph, Layout, Op, SoftMax, SortOrder, TensorDesc, TensorId,
 };
-use rocmforge_testkit::gpu;
 
+use super::case::{Case, Input};
 use super::{check, random};
 
-fn of(dtype: DType, shape: &[usize], layout: Layout) -> TensorDesc {
-    TensorDesc::new(shape, dtype, layout)
+fn of(dtype: DType, shape: &[usize], layout: Layout) -> Input {
+    let desc = TensorDesc::new(shape, dtype, layout);
+    let bytes = vec![0; desc.byte_size()];
+    (desc, bytes)
 }
 
-fn refused(op: Op, inputs: &[TensorDesc]) {
-    let mut graph = Graph::new();
-    let ids: Vec<_> = inputs.iter().map(|desc| graph.add_tensor(desc.clone())).collect();
-    graph.push(op, &ids).expect("operands that a graph may have");
-    let mut device = HipGgmlBackend::new(gpu().backend()).expect("kernels");
-    let error = executor::execute_graph(&mut device, &graph).expect_err(op.name());
-    let named = matches!(&error, GgmlError::Unimplemented { backend: "hip", op: name, .. } if *name == op.name());
-    assert!(named, "{}: {error}", op.name());
+fn f32(shape: &[usize]) -> Input {
+    of(DType::F32, shape, Layout::RowMajor)
+}
+
+fn u32(shape: &[usize]) -> Input {
+    of(DType::U32, shape, Layout::RowMajor)
+}
+
+/// The device refuses the graph that `add` makes, with a reason that says `text`; the CPU computes it.
+#[track_caller]
+fn refused_graph(inputs: Vec<Input>, text: &str, add: impl FnOnce(&mut Graph, &[TensorId]) -> GgmlResult<TensorId>) {
+    let case = Case::with(inputs, add);
+    let reason = case.missing().expect("not covered");
+    assert!(reason.contains(text), "{reason:?} does not say {text:?}");
+    let [cpu, device] = case.both();
+    cpu.expect("the CPU does it");
+    let error = device.expect_err("no kernel");
+    let GgmlError::Unimplemented {
+        backend: "hip", what, ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(*what, reason);
+}
+
+#[track_caller]
+fn refused(op: Op, inputs: Vec<Input>, text: &str) {
+    refused_graph(inputs, text, |graph, ids| graph.push(op, ids));
 }
 
 #[test]
-fn ops_without_a_kernel() {
-    let x = TensorDesc::f32([2, 3, 4, 8]);
-    let unary = [Unary::Tanh, Unary::Relu, Unary::GeluQuick, Unary::Exp].map(Op::Unary);
-    let one = [
-        Op::ScaleBias { factor: 1.0, bias: 2.0 },
-        Op::Clamp { min: 0.0, max: 1.0 },
-        Op::Sqr,
-        Op::Log,
-        Op::DiagMask {
-            n_past: 0,
-            fill: DiagFill::Inf,
-        },
-        Op::Permute { axes: [1, 0, 2, 3] },
-        Op::Pad {
-            left: [0; 4],
-            right: [1; 4],
-        },
-        Op::Argsort {
-            order: SortOrder::Descending,
-        },
-        Op::Sum,
-        Op::SumRows,
-        Op::Mean,
-        Op::Cumsum,
-        Op::SwiGlu,
-    ];
-    for op in unary.into_iter().chain(one) {
-        refused(op, std::slice::from_ref(&x));
+fn types_that_no_kernel_converts() {
+    for to in [DType::Q8_0, DType::I32, DType::F64] {
+        refused(Op::Cpy { to: Some(to) }, vec![f32(&[4, 32])], "a conversion of F32 to");
     }
-    let gate = Op::Glu {
-        kind: GluKind::Reglu,
-        swapped: false,
-    };
-    for op in [Op::Sub, Op::Div, gate] {
-        refused(op, &[x.clone(), x.clone()]);
-    }
-    let (experts, ids) = (TensorDesc::f32([4, 8, 5]), TensorDesc::u32([2, 2]));
-    refused(Op::MulMatId, &[TensorDesc::f32([2, 1, 8]), experts, ids.clone()]);
-    refused(Op::AddId, &[TensorDesc::f32([2, 2, 5]), TensorDesc::f32([4, 5]), ids]);
+    let blocks = of(DType::Q8_0, &[4, 32], Layout::RowMajor);
+    refused(
+        Op::Cpy { to: Some(DType::F32) },
+        vec![blocks],
+        "a conversion of Q8_0 to F32",
+    );
+    let table = of(DType::I64, &[4, 32], Layout::RowMajor);
+    refused(Op::GetRows, vec![table, u32(&[3])], "I64 [4, 32]");
+}
+
+#[test]
+fn rows_that_are_too_long() {
+    let order = SortOrder::Descending;
+    refused(Op::Argsort { order }, vec![f32(&[2, 4097])], "4097 columns, over 4096");
+    refused(Op::TopK { k: 2049 }, vec![f32(&[2, 3000])], "2049 columns, over 2048");
+}
+
+#[test]
+fn more_dimensions_than_kernels_count() {
+    let repeats = vec![f32(&[2, 3, 2, 5, 2, 7]), f32(&[1, 3, 1, 5, 1, 7])];
+    refused(Op::Mul, repeats, "repeats over more than 4 dimensions");
     let masked = Op::SoftMax(SoftMax {
         mask: true,
         ..SoftMax::PLAIN
     });
-    refused(masked, &[x.clone(), TensorDesc::f32([4, 8])]);
-    let attention = Op::FlashAttnExt(FlashAttnExt {
+    refused(masked, vec![f32(&[2, 2, 2, 3, 4]), f32(&[3, 4])], "a mask or sinks of");
+    let products = vec![f32(&[2, 2, 2, 3, 4]), f32(&[2, 1, 2, 4, 5])];
+    refused(Op::MulMat, products, "more than 4 dimensions");
+    refused_graph(
+        vec![f32(&[3, 3, 3, 3, 3, 4])],
+        "more than 4 dimensions",
+        |graph, ids| {
+            // Gaps after four dimensions.
+            let base = graph.tensor(ids[0]).expect("there").clone();
+            let mut part = TensorDesc::view_of(&base, 0);
+            part.shape = vec![2, 2, 2, 2, 2, 3];
+            part.layout = Layout::Strided;
+            let view = graph.view(ids[0], part)?;
+            graph.push(Op::Cont, &[view])
+        },
+    );
+}
+
+#[test]
+fn attention_that_no_kernel_does() {
+    let op = Op::FlashAttnExt(FlashAttnExt {
         scale: 1.0,
         max_bias: 0.0,
         softcap: 0.0,
         mask: false,
         sinks: false,
     });
-    refused(attention, &[x.clone(), x.clone(), x]);
-}
-
-/// The shape rules admit more than the kernels take: none of it may be read as something else.
-#[test]
-fn operands_without_a_kernel() {
-    let x = TensorDesc::f32([4, 32]);
-    // Row-major 16-bit weights: the kernels read rows of [n, k].
-    refused(Op::MulMat, &[x.clone(), of(DType::F16, &[32, 3], Layout::RowMajor)]);
-    refused(Op::MulMat, &[TensorDesc::f32([4, 2, 32]), TensorDesc::f32([2, 32, 3])]);
-    refused(
-        Op::MulMat,
-        &[
-            of(DType::F16, &[4, 32], Layout::RowMajor),
-            of(DType::F16, &[32, 3], Layout::ColMajor),
-        ],
-    );
-    // Several tables, and tables of plain numbers.
-    refused(Op::GetRows, &[TensorDesc::f32([2, 4, 32]), TensorDesc::u32([2, 3])]);
-    refused(
-        Op::GetRows,
-        &[of(DType::I32, &[4, 32], Layout::RowMajor), TensorDesc::u32([3])],
-    );
-    // Operands that repeat in the middle.
-    refused(Op::Mul, &[TensorDesc::f32([4, 6, 8]), TensorDesc::f32([2, 3, 8])]);
-    refused(Op::Add, &[TensorDesc::f32([2, 4, 6, 8]), TensorDesc::f32([2, 2, 6, 8])]);
-    refused(Op::Add, &[x.clone(), of(DType::F16, &[32], Layout::RowMajor)]);
-    let half = of(DType::F16, &[4, 32], Layout::RowMajor);
-    for op in [
-        Op::Scale { factor: 2.0 },
-        Op::Softmax,
-        Op::RmsNorm { eps: 1e-6 },
-        Op::Unary(Unary::Silu),
-    ] {
-        refused(op, std::slice::from_ref(&half));
+    for dim in [33, 260] {
+        let x = || f32(&[1, 2, 3, dim]);
+        refused(op, vec![x(), x(), x()], &format!("heads of {dim} elements"));
     }
-    let quantise = Op::Cpy { to: Some(DType::Q8_0) };
-    refused(quantise, std::slice::from_ref(&x));
+    let cache = || of(DType::Q8_0, &[1, 2, 3, 64], Layout::RowMajor);
+    refused(op, vec![f32(&[1, 2, 3, 64]), cache(), cache()], "Q8_0 [1, 2, 3, 64]");
 }
 
 #[test]
-fn row_writes_without_a_kernel() {
-    for (src, dst, ids) in [
-        (DType::F16, DType::F32, DType::U32),
-        (DType::F32, DType::Bf16, DType::U32),
-        (DType::F32, DType::Q8_0, DType::U32),
-        (DType::F32, DType::F32, DType::I64),
+fn row_writes_that_no_kernel_does() {
+    for (src, dst, text) in [
+        (
+            vec![2, 32],
+            of(DType::Q8_0, &[4, 32], Layout::RowMajor),
+            "rows into Q8_0",
+        ),
+        (
+            vec![1, 2, 1, 2, 32],
+            f32(&[1, 2, 1, 4, 32]),
+            "rows of F32 [1, 2, 1, 2, 32]",
+        ),
     ] {
-        let mut graph = Graph::new();
-        let src = graph.add_tensor(of(src, &[2, 32], Layout::RowMajor));
-        let dst = graph.add_tensor(of(dst, &[4, 32], Layout::RowMajor));
-        let ids = graph.add_tensor(of(ids, &[2], Layout::RowMajor));
-        graph.set_rows(src, dst, ids).expect("fits");
-        let mut device = HipGgmlBackend::new(gpu().backend()).expect("kernels");
-        let error = executor::execute_graph(&mut device, &graph).expect_err("no kernel");
-        assert!(
-            matches!(error, GgmlError::Unimplemented { op: "SET_ROWS", .. }),
-            "{error}"
-        );
+        let mut lists = src[..src.len() - 1].to_vec();
+        let lead = lists.len() - 1;
+        lists[..lead].fill(1);
+        let ids = u32(&lists);
+        refused_graph(vec![f32(&src), dst, ids], text, |graph, ids| {
+            graph.set_rows(ids[0], ids[1], ids[2])
+        });
     }
 }
 

@@ -146,8 +146,8 @@ impl Kernels {
                 operand,
                 got: buffer.len(),
                 needed: needed.map_or(u64::MAX, |needed| needed as u64),
-                strides: [0, 0, stride as u64],
-                shape: [1, 1, rows, cols],
+                strides: vec![0, 0, stride as u64],
+                shape: vec![1, 1, rows, cols],
             })
         };
         reach("src", src, src_stride)?;

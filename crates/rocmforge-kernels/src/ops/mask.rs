@@ -98,6 +98,41 @@ impl Kernels {
         unsafe { self.launch(stream, "causal_mask", "causal_mask_apply", config, args) }
     }
 
+    /// Copies `x` `[planes, rows, cols]` to `y` with `by` over the columns `c > n_past + r` of each row `r`. `y` may be
+    /// `x`.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, partial overlap, a dimension of 0.
+    pub fn diag_mask(
+        &self,
+        stream: &HipStream,
+        x: &HipBuffer<f32>,
+        y: &HipBuffer<f32>,
+        [planes, rows, cols]: [usize; 3],
+        n_past: usize,
+        by: f32,
+    ) -> KernelResult<()> {
+        let check = Check("diag_mask");
+        let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
+        let all = check.rows("planes * rows", &[planes, rows])?;
+        check.len("x", x, &[planes, rows, cols])?;
+        check.len("y", y, &[planes, rows, cols])?;
+        check.in_place(("y", y), ("x", x))?;
+        // Beyond the columns nothing is hidden.
+        let offset = i32::try_from(n_past.min(cols)).unwrap_or(i32::MAX);
+        let args = LaunchArgs::new()
+            .buffer(x)
+            .out(y)
+            .value(all)
+            .value(r)
+            .value(c)
+            .value(offset)
+            .value(by);
+        // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
+        unsafe { self.launch(stream, "causal_mask", "diag_mask", geometry::row_tile(all, c), args) }
+    }
+
     fn causal(
         &self,
         check: Check,

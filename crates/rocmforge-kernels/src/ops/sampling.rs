@@ -61,6 +61,39 @@ impl Kernels {
         unsafe { self.launch(stream, "sampling", "argmax", a_block_to_a_row(r), args) }
     }
 
+    /// The longest row of [`argsort`](Self::argsort).
+    pub const MAX_ARGSORT: usize = 4096;
+
+    /// `ids[r, :]` = columns of `x[r, :]` in order, the largest or the smallest first, the lower of equal ones first,
+    /// NaN last: `x` and `ids` `[rows, cols]`. 0 and -0 are equal.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, overlap, a dimension of 0, `cols` over [`MAX_ARGSORT`](Self::MAX_ARGSORT).
+    pub fn argsort(
+        &self,
+        stream: &HipStream,
+        x: &HipBuffer<f32>,
+        ids: &HipBuffer<u32>,
+        rows: usize,
+        cols: usize,
+        descending: bool,
+    ) -> KernelResult<()> {
+        let check = Check("argsort");
+        let (r, c) = (check.dim("rows", rows)?, check.dim_to("cols", cols, Self::MAX_ARGSORT)?);
+        check.len("x", x, &[rows, cols])?;
+        check.len("ids", ids, &[rows, cols])?;
+        check.disjoint(("ids", ids), ("x", x))?;
+        let args = LaunchArgs::new()
+            .buffer(x)
+            .out(ids)
+            .value(r)
+            .value(c)
+            .value(u32::from(descending));
+        // SAFETY: lengths are those of the shape, a row fits into LDS and nothing overlaps, checked above.
+        unsafe { self.launch(stream, "sampling", "argsort", a_block_to_a_row(r), args) }
+    }
+
     /// `ids[r, :]` = columns of the `k` largest `x[r, :]`, the largest first, the lower of equal ones first, and `values[r, :]` = their
     /// values, if wanted: `x` `[rows, cols]`, the others `[rows, k]`. 0 and -0 are equal; NaN comes last.
     ///

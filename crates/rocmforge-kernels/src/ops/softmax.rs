@@ -1,11 +1,146 @@
-//! Softmax over the last dimension: plain, causal, with a mask.
+//! Softmax over the last dimension: plain, causal, with a mask, with slopes and sinks.
 
 use crate::check::Check;
 use crate::layout::{causal_offset, check_operand};
-use crate::{KernelResult, Kernels, Operand, geometry};
+use crate::{KernelError, KernelResult, Kernels, KvType, Operand, geometry};
+use bytemuck::{Pod, Zeroable};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
+/// What is added to the scores of a softmax, and what takes weight besides them.
+#[derive(Debug, Clone, Copy)]
+pub struct SoftmaxBias<'a> {
+    /// Factor of the scores.
+    pub scale: f32,
+    /// A mask `[outer, inner, rows, cols]` in f32 or f16 bytes, and these four dimensions: the first two divide the
+    /// scores' and repeat; there are at least as many rows as the scores have.
+    pub mask: Option<(KvType, &'a HipBuffer<u8>, [usize; 4])>,
+    /// ALiBi's largest bias: the mask of head h of n is multiplied with `2^(-max_bias (h + 1) / p)`, p the largest
+    /// power of two up to n, or with the slopes between those for the heads from p on. 0: not multiplied.
+    pub max_bias: f32,
+    /// One more logit for the rows of each head, f32 `[heads]`.
+    pub sinks: Option<&'a HipBuffer<f32>>,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Bias {
+    per: u32,
+    heads: u32,
+    outer: u32,
+    inner: u32,
+    mask_rows: u32,
+    power: u32,
+    scale: f32,
+    max_bias: f32,
+}
+
+/// Checks the mask of scores `[batch, heads, rows, cols]`.
+pub(super) fn check_mask(
+    check: Check,
+    (ty, mask, dims): (KvType, &HipBuffer<u8>, [usize; 4]),
+    shape: [usize; 4],
+) -> KernelResult<[u32; 3]> {
+    let [outer, inner, rows, cols] = dims;
+    check.len("mask", mask, &[outer, inner, rows, cols, ty.bytes()])?;
+    check.aligned("mask", mask, ty.bytes())?;
+    let parts = [
+        check.dim("outer", outer)?,
+        check.dim("inner", inner)?,
+        check.dim("mask rows", rows)?,
+    ];
+    let fits = [
+        (
+            shape[0].is_multiple_of(outer),
+            "the masks must divide the batch",
+            shape[0],
+            outer,
+        ),
+        (
+            shape[1].is_multiple_of(inner),
+            "the masks must divide the heads",
+            shape[1],
+            inner,
+        ),
+        (rows >= shape[2], "the mask must have as many rows", shape[2], rows),
+        (cols == shape[3], "the mask must have as many columns", shape[3], cols),
+    ];
+    match fits.into_iter().find(|fit| !fit.0) {
+        None => Ok(parts),
+        Some((_, what, left, right)) => Err(KernelError::Mismatch {
+            op: check.0,
+            what,
+            left,
+            right,
+        }),
+    }
+}
+
 impl Kernels {
+    /// `y = softmax(x * scale + slope * mask)` for scores `[batch, heads, rows, cols]`, with a sink for each head. `y`
+    /// may be `x`. A row of nothing but -inf gives zeros.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, a mask that does not fit or is not aligned, partial overlap, a dimension of 0, a scale that is
+    /// not finite, a negative `max_bias`.
+    pub fn softmax_biased(
+        &self,
+        stream: &HipStream,
+        x: &HipBuffer<f32>,
+        bias: SoftmaxBias<'_>,
+        y: &HipBuffer<f32>,
+        shape: [usize; 4],
+    ) -> KernelResult<()> {
+        let check = Check("softmax_biased");
+        let [_, heads, per, cols] = shape;
+        let (h, p) = (check.dim("heads", heads)?, check.dim("rows", per)?);
+        let c = check.dim("cols", cols)?;
+        let rows = check.rows("batch * heads * rows", &shape[..3])?;
+        check.len("x", x, &shape)?;
+        check.len("y", y, &shape)?;
+        check.in_place(("y", y), ("x", x))?;
+        check.value("scale", bias.scale, |_| true, "finite")?;
+        check.value("max_bias", bias.max_bias, |b| b >= 0.0, "0 or more")?;
+        let mut args = LaunchArgs::new().buffer(x);
+        let mut parts = [1, 1, p];
+        let mut ty = KvType::F32;
+        args = match bias.mask {
+            Some(mask) => {
+                parts = check_mask(check, mask, shape)?;
+                check.disjoint(("y", y), ("mask", mask.1))?;
+                ty = mask.0;
+                args.buffer(mask.1)
+            }
+            None => args.null(),
+        };
+        args = match bias.sinks {
+            Some(sinks) => {
+                check.len("sinks", sinks, &[heads])?;
+                check.disjoint(("y", y), ("sinks", sinks))?;
+                args.buffer(sinks)
+            }
+            None => args.null(),
+        };
+        let [outer, inner, mask_rows] = parts;
+        let args = args.out(y).value(rows).value(c).value(Bias {
+            per: p,
+            heads: h,
+            outer,
+            inner,
+            mask_rows,
+            power: 1 << h.ilog2(),
+            scale: bias.scale,
+            max_bias: bias.max_bias,
+        });
+        let (name, config) = match ty {
+            KvType::F32 => geometry::by_row(rows, c, "softmax_biased_f32_rows", "softmax_biased_f32_block"),
+            KvType::F16 => geometry::by_row(rows, c, "softmax_biased_f16_rows", "softmax_biased_f16_block"),
+        };
+        // SAFETY: x, y and sinks have the shape's elements, the mask's dimensions divide the scores', aliasing is as
+        // the kernel allows.
+        unsafe { self.launch(stream, "softmax", name, config, args) }
+    }
+
     /// `y = softmax(x * scale)` row by row over `[rows, cols]`, any row length. `y` may be `x`. A row of nothing but -inf gives zeros.
     ///
     /// # Errors

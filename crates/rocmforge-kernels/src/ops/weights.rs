@@ -6,6 +6,8 @@ use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 /// 64 rows of an operand must be addressable in 32 bits within a tile.
 const MAX_COLUMNS: usize = (1 << 24) - 1;
+/// Rows of an expert's weights that a block takes.
+const PAIR_ROWS: usize = 32;
 
 impl Kernels {
     /// `y = x w^T (+ bias)`: `x` `[m, k]`, weights `[n, k]` of type `ty` row by row, `bias` `[n]`, `y` `[m, n]`. Weights become f32 as
@@ -78,10 +80,44 @@ impl Kernels {
         cols: usize,
         faults: Faults<'_>,
     ) -> KernelResult<()> {
+        self.get_rows_of_tables(stream, ty, table, ids, y, [1, table_rows, cols], faults)
+    }
+
+    /// [`get_rows_weight`](Self::get_rows_weight) of several tables `[tables, table_rows, cols]`, each with as many
+    /// ids: `y[t, i, :] = table[t, ids[t, i], :]`. A fault's position counts through the ids of all tables.
+    ///
+    /// # Errors
+    ///
+    /// As for one table, and ids that the number of tables does not divide.
+    #[allow(clippy::too_many_arguments)] // operands and dimensions of one lookup
+    pub fn get_rows_of_tables(
+        &self,
+        stream: &HipStream,
+        ty: WeightType,
+        table: &HipBuffer<u8>,
+        ids: &HipBuffer<u32>,
+        y: &HipBuffer<f32>,
+        [tables, table_rows, cols]: [usize; 3],
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
         let check = Check("get_rows_weight");
         let rows = check.dim("ids", ids.len())?;
         let (t, c) = (check.dim("table_rows", table_rows)?, check.dim("cols", cols)?);
-        weights(check, ty, ("table", table), [table_rows, cols])?;
+        let lists = check.dim("tables", tables)?;
+        if !ids.len().is_multiple_of(tables) {
+            return Err(KernelError::Mismatch {
+                op: check.0,
+                what: "each table must have as many ids",
+                left: ids.len(),
+                right: tables,
+            });
+        }
+        weights(
+            check,
+            ty,
+            ("table", table),
+            [check.elements(&[tables, table_rows])?, cols],
+        )?;
         check.len("y", y, &[ids.len(), cols])?;
         check.disjoint(("y", y), ("table", table))?;
         check.disjoint(("y", y), ("ids", ids))?;
@@ -92,7 +128,8 @@ impl Kernels {
             .out(y)
             .value(rows)
             .value(c)
-            .value(t);
+            .value(t)
+            .value(rows / lists);
         let args = faults.args(check, args)?;
         let format = ty.format();
         // SAFETY: lengths are those of the shapes, blocks are whole and aligned, nothing overlaps, checked above; the kernel compares
@@ -106,6 +143,60 @@ impl Kernels {
                 args,
             )
         }
+    }
+}
+
+impl Kernels {
+    /// `y[p, :] = w[ids[p]] x[p / share, :]`: `x` `[pairs / share, k]`, matrices `w` `[experts, n, k]` of type `ty`,
+    /// one id for each pair, `y` `[pairs, n]`. Each pair reads its expert's weights. An id that is not below `experts`
+    /// reads nothing, gives a row of NaN and is a fault at its pair.
+    ///
+    /// # Errors
+    ///
+    /// As [`matmul_weight`](Self::matmul_weight), `share` that does not divide the pairs, `n` over 2^21 - 32, a tag
+    /// over 4095.
+    #[allow(clippy::too_many_arguments)] // operands and dimensions of one product
+    pub fn matmul_id(
+        &self,
+        stream: &HipStream,
+        ty: WeightType,
+        w: &HipBuffer<u8>,
+        x: &HipBuffer<f32>,
+        ids: &HipBuffer<u32>,
+        y: &HipBuffer<f32>,
+        [experts, n, k]: [usize; 3],
+        share: usize,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        let check = Check("matmul_id");
+        let pairs = check.dim("pairs", ids.len())?;
+        let (e, s) = (check.dim("experts", experts)?, check.dim("share", share)?);
+        // Rows of weights lie along the grid's second dimension.
+        let cols = check.dim_to("n", n, 65_535 * PAIR_ROWS)?;
+        let depth = check.dim_to("k", k, MAX_COLUMNS)?;
+        if !ids.len().is_multiple_of(share) {
+            return Err(KernelError::Mismatch {
+                op: check.0,
+                what: "as many pairs must share each row of x",
+                left: ids.len(),
+                right: share,
+            });
+        }
+        weights(check, ty, ("w", w), [check.elements(&[experts, n])?, k])?;
+        check.len("x", x, &[ids.len() / share, k])?;
+        check.len("y", y, &[ids.len(), n])?;
+        check.disjoint(("y", y), ("w", w))?;
+        check.disjoint(("y", y), ("x", x))?;
+        check.disjoint(("y", y), ("ids", ids))?;
+        check.disjoint(("y", y), ("the fault word", faults.word))?;
+        let args = LaunchArgs::new().buffer(w).buffer(x).buffer(ids).out(y);
+        let args = args.value(cols).value(depth).value(e).value(s);
+        let args = faults.args(check, args)?;
+        let format = ty.format();
+        let config = geometry::config([pairs, cols.div_ceil(PAIR_ROWS as u32), 1], 256);
+        // SAFETY: lengths are those of the shapes, rows are whole blocks, aligned and short enough, nothing overlaps,
+        // checked above; the kernel compares each id with `experts`.
+        unsafe { self.launch(stream, format.family, format.matvec_id, config, args) }
     }
 }
 

@@ -64,3 +64,41 @@ pub fn attention(
     let weights: Vec<f64> = scores.chunks(s.seq_k).flat_map(softmax_row).collect();
     weighted_matmul(&weights, v, s)
 }
+
+/// What changes the scores of [`flash_attn_ext`].
+pub struct ExtScores<'a> {
+    /// Factor of q . k.
+    pub scale: f64,
+    /// Bound of the scores.
+    pub softcap: Option<f64>,
+    /// ALiBi's largest bias.
+    pub max_bias: f64,
+    /// The mask of a batch, head, query and key.
+    pub mask: &'a dyn Fn(usize, usize, usize, usize) -> f64,
+    /// One more logit for each head.
+    pub sinks: Option<&'a [f32]>,
+}
+
+/// softmax(cap(scale q . k) + slope * mask) v: q `[batch, heads, queries, dim_k]`, k and v without gaps, out
+/// `[batch, queries, heads, dim_v]`.
+pub fn flash_attn_ext(q: &[f64], k: &[f64], v: &[f64], shape: crate::ExtShape, scores: &ExtScores<'_>) -> Vec<f64> {
+    let s = shape;
+    let mut out = Vec::new();
+    for at in 0..s.batch * s.queries * s.heads {
+        let (b, i, h) = (at / s.heads / s.queries, at / s.heads % s.queries, at % s.heads);
+        let shared = b * s.kv_batch / s.batch * s.kv_heads + h * s.kv_heads / s.heads;
+        let query = &q[((b * s.heads + h) * s.queries + i) * s.dim_k..][..s.dim_k];
+        let slope = super::softmax::alibi_slope(scores.max_bias, s.heads, h);
+        let score = |j: usize| {
+            let key = &k[(shared * s.keys + j) * s.dim_k..][..s.dim_k];
+            let dot = scores.scale * query.iter().zip(key).map(|(q, k)| q * k).sum::<f64>();
+            scores.softcap.map_or(dot, |cap| cap * (dot / cap).tanh()) + slope * (scores.mask)(b, h, i, j)
+        };
+        let row: Vec<f64> = (0..s.keys).map(score).collect();
+        let sink = scores.sinks.map(|sinks| f64::from(sinks[h]));
+        let weights = super::softmax::softmax_with_sink(&row, sink);
+        let value = |j: usize, e: usize| v[(shared * s.keys + j) * s.dim_v + e];
+        out.extend((0..s.dim_v).map(|e| weights.iter().enumerate().map(|(j, w)| w * value(j, e)).sum::<f64>()));
+    }
+    out
+}

@@ -15,26 +15,32 @@ mod attention;
 mod cast;
 mod elementwise;
 mod layout;
+mod map;
 mod matmul;
 mod norm;
 mod paged;
+mod reduce;
 mod rope;
 mod sampling;
 mod softmax;
+mod strided;
 mod weights;
 
 pub use activation::{erf, geglu, gelu_erf, gelu_tanh, silu, softcap, swiglu};
-pub use attention::{attention, qk_matmul, weighted_matmul};
+pub use attention::{ExtScores, attention, flash_attn_ext, qk_matmul, weighted_matmul};
 pub use cast::{float_values, round_to};
 pub use elementwise::{add, add_row_bias, mul, mul_row, scale};
 pub use layout::{get_rows, kv_replicate, mean_pool, swap_middle, transpose};
+pub use map::{binary_repeat, glu, map};
 pub use matmul::matmul;
 pub use norm::{l2_normalize, layer_norm, rms_norm};
 pub use paged::paged_attention;
+pub use reduce::{add_id, argsort, cumsum, sum_rows};
 pub use rope::{rope, rope_at, rope_tables};
 pub use sampling::{arg_max, draw_intervals, lowered, top_k};
-pub use softmax::{causal_mask, causal_visible, mask, softmax, softmax_masked};
-pub use weights::{dequantize, get_rows_weight, matmul_weight};
+pub use softmax::{alibi_slope, causal_mask, causal_visible, diag_mask, mask, softmax, softmax_biased, softmax_masked};
+pub use strided::{set_rows_places, strided_places};
+pub use weights::{dequantize, get_rows_weight, matmul_id, matmul_weight};
 
 pub(crate) fn wide(x: &[f32]) -> Vec<f64> {
     x.iter().map(|&v| f64::from(v)).collect()

@@ -26,6 +26,23 @@ pub fn get_rows_weight(ty: WeightType, table: &[u8], ids: &[u32], cols: usize) -
     ids.iter().flat_map(row).collect()
 }
 
+/// `w[ids[p]] x[p / share]` for matrices `w` `[experts, n, k]`; NaN for an id beyond them.
+pub fn matmul_id(
+    ty: WeightType,
+    w: &[u8],
+    x: &[f32],
+    ids: &[u32],
+    [experts, n, k]: [usize; 3],
+    share: usize,
+) -> Vec<f64> {
+    let expert = w.len() / experts;
+    let pair = |(p, &id): (usize, &u32)| match w.chunks(expert).nth(id as usize) {
+        Some(w) => matmul_weight(ty, w, &x[p / share * k..][..k], None, k),
+        None => vec![f64::NAN; n],
+    };
+    ids.iter().enumerate().flat_map(pair).collect()
+}
+
 /// Weight `i` of the block `b`.
 fn weight(ty: WeightType, b: &[u8], i: usize) -> f64 {
     let half_at = |at: usize| half(u16::from_le_bytes([b[at], b[at + 1]]));

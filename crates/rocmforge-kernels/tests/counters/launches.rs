@@ -1,8 +1,10 @@
 //! Launches of every kernel at fixed shapes.
 
 use rocmforge_kernels::{
-    AttentionShape, Draw, Fault, Faults, FlashOptions, FloatType, Gelu, KernelResult, Kernels, KvType, MatmulShape,
-    Operand, PagedOperands, PagedOptions, PagedShape, Penalties, RopePairs, RopeShape, Strides, WeightType,
+    AttentionShape, Binary, Draw, Element, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults, FlashOptions,
+    FloatType, Gate, Gelu, KernelResult, Kernels, KvType, Map, MatmulShape, Operand, PagedOperands, PagedOptions,
+    PagedShape, Penalties, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, Strides, ViewStrides,
+    ViewsShape, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
 
@@ -36,6 +38,10 @@ impl Device<'_> {
     pub(super) fn launch_all(&self) -> KernelResult<()> {
         self.rows()?;
         self.elements()?;
+        self.maps()?;
+        self.strided()?;
+        self.products()?;
+        self.attention_ext()?;
         self.casts()?;
         self.weights()?;
         self.attention()?;
@@ -112,6 +118,153 @@ impl Device<'_> {
         k.matmul(s, &a, &b, None, &y, MatmulShape::linear(256, 256, 256))?;
         k.matmul(s, &a, &b, Some(&bias), &y, MatmulShape::linear(256, 256, 256))?;
         k.matmul(s, &a, &b, Some(&bias), &y, square)
+    }
+
+    /// Functions of elements; sums, orders and masks of rows.
+    fn maps(&self) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        let n = 1 << 16;
+        let (a, b, y) = (self.x(n)?, self.x(n)?, self.x(n)?);
+        for f in [Map::Silu, Map::Sin] {
+            k.map(s, f, &a, &y)?;
+        }
+        let (whole, column) = ([1, 4, 64, 256], self.x(256)?);
+        k.binary_repeat(s, Binary::Sub, (&a, whole), (&b, whole), &y)?;
+        k.binary_repeat(s, Binary::Div, (&a, whole), (&column, [1, 4, 64, 1]), &y)?;
+        k.glu(s, Gate::Relu, (&a, 256), (&b, 256), &y, [256, 256])?;
+        k.diag_mask(s, &a, &y, [1, 256, 256], 0, 0.0)?;
+        k.cumsum(s, &a, &y, 32, 2048)?;
+        let ids = self.ids(&vec![1; n])?;
+        k.argsort(s, &a, &ids, 64, 1024, true)?;
+        for cols in [512, 2048] {
+            let sums = self.x(n / cols)?;
+            k.sum_rows(s, &a, &sums, cols, 1.0)?;
+            for (ty, bytes) in [(KvType::F32, 4), (KvType::F16, 2)] {
+                let mask = self.bytes(n * bytes)?;
+                let bias = SoftmaxBias {
+                    scale: 1.0,
+                    mask: Some((ty, &mask, [1, 1, n / cols, cols])),
+                    max_bias: 8.0,
+                    sinks: None,
+                };
+                k.softmax_biased(s, &a, bias, &y, [1, 1, n / cols, cols])?;
+            }
+        }
+        let (word, few) = (self.fault_word()?, self.ids(&vec![1; 256])?);
+        let faults = Faults { word: &word, tag: 0 };
+        k.add_id(s, &a, &b, &few, &y, [256, 256], faults)
+    }
+
+    fn strided(&self) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        let swapped = StridedCopy {
+            shape: [1, 8, 64, 32],
+            source: [1, 8, 64, 32],
+            from: [0, 32, 256, 1],
+            to: [0, 2048, 32, 1],
+        };
+        let n = 8 * 64 * 32;
+        let floats = [FloatType::F32, FloatType::F16, FloatType::Bf16].map(Element::Float);
+        let casts = floats.into_iter().flat_map(|from| floats.map(|to| (from, to)));
+        for (from, to) in casts.chain([Element::Bytes(1), Element::Bytes(8)].map(|size| (size, size))) {
+            let (x, y) = (self.bytes(n * from.bytes())?, self.bytes(n * to.bytes())?);
+            k.copy_strided(s, (from, &x), (to, &y), swapped)?;
+        }
+        let (src, ids) = (self.x(n)?, self.ids(&(0..64).collect::<Vec<_>>())?);
+        let word = self.fault_word()?;
+        for ty in [FloatType::F32, FloatType::F16, FloatType::Bf16] {
+            let dst = self.bytes(n * ty.bytes())?;
+            let shape = RowLists {
+                matrices: [1, 2],
+                lists: [1, 1],
+                per: 64,
+                rows: 64,
+                cols: n / 128,
+            };
+            let faults = Faults { word: &word, tag: 0 };
+            k.set_rows(s, ty, &src, RowIds::U32(&ids), &dst, shape, faults)?;
+        }
+        Ok(())
+    }
+
+    /// Products of views, and of 16 pairs with 8 experts.
+    fn products(&self) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        let (a, y) = (self.x(4 * 64 * 64)?, self.x(4 * 64 * 64)?);
+        let strides = |heads: usize| ViewStrides {
+            outer: 64 * 64 * heads,
+            head: 64,
+            row: 64 * heads,
+        };
+        for (ty, b_transposed) in [
+            (FloatType::F32, true),
+            (FloatType::F16, true),
+            (FloatType::Bf16, true),
+            (FloatType::F32, false),
+        ] {
+            let b = self.bytes(2 * 64 * 64 * ty.bytes())?;
+            let shape = ViewsShape {
+                outer: 1,
+                heads: 4,
+                b_outer: 1,
+                b_heads: 2,
+                m: 64,
+                n: 64,
+                k: 64,
+                b_transposed,
+            };
+            k.matmul_views(s, (&a, strides(4)), (ty, &b, strides(2)), None, &y, shape)?;
+        }
+        let (n, depth, experts) = (64, 512, 8);
+        let (x, y) = (self.x(16 * depth)?, self.x(16 * n)?);
+        let ids = self.ids(&(0..16).map(|pair| pair * 5 % 8).collect::<Vec<_>>())?;
+        let word = self.fault_word()?;
+        for ty in WeightType::ALL {
+            let w = self.bytes(experts * n * depth / ty.block_len() * ty.block_bytes())?;
+            let faults = Faults { word: &word, tag: 0 };
+            k.matmul_id(s, ty, &w, &x, &ids, &y, [experts, n, depth], 1, faults)?;
+        }
+        Ok(())
+    }
+
+    /// Two queries of four heads over 128 keys of two.
+    fn attention_ext(&self) -> KernelResult<()> {
+        for (kv, dim) in [KvType::F32, KvType::F16]
+            .into_iter()
+            .flat_map(|kv| [64, 128, 256].map(|dim| (kv, dim)))
+        {
+            let (q, cache) = (self.bytes(8 * dim * 4)?, self.bytes(256 * dim * kv.bytes())?);
+            let (mask, out) = (self.bytes(256 * 2)?, self.x(8 * dim)?);
+            let operand = |buffer, heads, rows| ExtOperand {
+                buffer,
+                strides: Strides::heads_first(heads, rows, dim),
+            };
+            let operands = ExtOperands {
+                q: operand(&q, 4, 2),
+                k: operand(&cache, 2, 128),
+                v: operand(&cache, 2, 128),
+                mask: Some((KvType::F16, &mask, [1, 1, 2, 128])),
+                sinks: None,
+                out: &out,
+            };
+            let shape = ExtShape {
+                batch: 1,
+                heads: 4,
+                queries: 2,
+                kv_batch: 1,
+                kv_heads: 2,
+                keys: 128,
+                dim_k: dim,
+                dim_v: dim,
+            };
+            let options = ExtOptions {
+                scale: 0.1,
+                softcap: None,
+                max_bias: 0.0,
+            };
+            self.kernels.flash_attn_ext(self.stream, kv, operands, shape, options)?;
+        }
+        Ok(())
     }
 
     fn casts(&self) -> KernelResult<()> {

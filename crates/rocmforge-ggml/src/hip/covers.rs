@@ -1,0 +1,238 @@
+//! Coverage: which ops with which operands the device has kernels for.
+
+use super::attention::mask_shape;
+use super::copies::{moved, packed, part_of, plan};
+use super::elementwise::{map_of, repeated};
+use super::products::whole_matrices;
+use super::rows::table_type;
+use super::types::{float_type, weight_type};
+use super::{HipGgmlBackend, matrix_order};
+use crate::{DType, Op, TensorDesc};
+use rocmforge_kernels::Kernels;
+
+type Covered = Result<(), String>;
+
+fn rule(holds: bool, what: impl FnOnce() -> String) -> Covered {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+/// An operand or result that is f32 without gaps, or is packed.
+fn float(desc: &TensorDesc) -> Covered {
+    rule(desc.dtype.is_plain_float(), || desc.summary())?;
+    plan(desc, &packed(&desc.shape, DType::F32), false).map(drop)
+}
+
+/// Indices that kernels read where they are.
+fn index(desc: &TensorDesc) -> Covered {
+    let words = matches!(desc.dtype, DType::U32 | DType::I32);
+    rule(words && desc.is_contiguous(), || format!("indices {}", desc.summary()))
+}
+
+fn contiguous(desc: &TensorDesc) -> Covered {
+    rule(desc.is_contiguous(), || format!("{} with gaps", desc.summary()))
+}
+
+impl HipGgmlBackend {
+    /// Whether the device has a kernel for an op with these operands, whose shapes and types fit the op
+    /// ([`crate::shape::infer`]).
+    ///
+    /// This is the one list of what is missing: every launch asks it first, and [`crate::HybridBackend`] counts its
+    /// reasons.
+    ///
+    /// # Errors
+    /// What no kernel does.
+    pub fn covers(op: &Op, inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {
+        let Some(&first) = inputs.first() else {
+            return Err("no input".to_owned());
+        };
+        if map_of(op).is_some() {
+            float(first)?;
+            return float(output);
+        }
+        match *op {
+            Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Reshape | Op::View | Op::Permute { .. } | Op::Transpose => {
+                rule(first.element_count() == output.element_count(), || {
+                    format!("{} of other elements than {}", output.summary(), first.summary())
+                })?;
+                plan(&moved(op, first), output, false).map(drop)
+            }
+            Op::Repeat => plan(first, output, true).map(drop),
+            Op::Concat { axis } => {
+                let mut at = vec![0; output.shape.len()];
+                for input in inputs {
+                    plan(input, &part_of(input, output, &at), false)?;
+                    at[axis] += input.shape[axis];
+                }
+                Ok(())
+            }
+            Op::Pad { left, .. } => {
+                contiguous(output)?;
+                plan(first, &part_of(first, output, &left), false).map(drop)
+            }
+            Op::GetRows => get_rows(inputs, output),
+            Op::SetRows => set_rows(inputs, output),
+            Op::MulMat => mul_mat(inputs, output),
+            Op::MulMatId => {
+                float(first)?;
+                index(inputs[2])?;
+                let experts = inputs[1];
+                rule(experts.shape[1] > 0, || "an inner dimension of 0".to_owned())?;
+                let as_they_lie = weight_type(experts.dtype).is_some() && whole_matrices(experts);
+                if !as_they_lie {
+                    float(experts)?;
+                }
+                float(output)
+            }
+            Op::AddId => {
+                float(first)?;
+                float(inputs[1])?;
+                index(inputs[2])?;
+                float(output)
+            }
+            Op::Add | Op::Sub | Op::Mul | Op::Div => {
+                all(inputs, output)?;
+                repeated(&first.shape, &inputs[1].shape).map(drop)
+            }
+            Op::Accumulate { .. } => {
+                float(first)?;
+                rule(output.dtype == DType::F32, || format!("a sum in {}", output.dtype))?;
+                contiguous(output)
+            }
+            Op::SoftMax(s) => {
+                all(inputs, output)?;
+                let four = first.shape.len() <= 4;
+                rule(four || !(s.mask || s.sinks), || {
+                    format!("a mask or sinks of {}", first.summary())
+                })
+            }
+            Op::Rope(_) => {
+                float(first)?;
+                index(inputs[1])?;
+                if let Some(factors) = inputs.get(2) {
+                    contiguous(factors)?;
+                }
+                float(output)
+            }
+            Op::Attention(_) => {
+                all(inputs, output)?;
+                let (batch, keys) = (first.shape[0], inputs[1].shape[1]);
+                inputs.get(3).map_or(Ok(()), |mask| {
+                    let known = mask_shape(&mask.shape, [batch, keys]).is_some();
+                    rule(known, || format!("a mask {}", mask.summary()))
+                })
+            }
+            Op::FlashAttnExt(_) => {
+                let heads = [first, inputs[1], inputs[2]];
+                all(inputs, output)?;
+                heads.into_iter().try_for_each(|operand| {
+                    let dim = operand.shape[3];
+                    rule(dim % 4 == 0 && dim <= 256, || {
+                        format!("heads of {dim} elements, in {}", operand.summary())
+                    })
+                })
+            }
+            Op::PagedAttention(_) => {
+                for cache in &inputs[1..3] {
+                    contiguous(cache)?;
+                }
+                for indices in &inputs[3..] {
+                    index(indices)?;
+                }
+                float(first)?;
+                contiguous(output)
+            }
+            Op::Argmax | Op::TopK { .. } | Op::Argsort { .. } => {
+                let cols = first.shape.last().copied().unwrap_or(1);
+                let most = match *op {
+                    Op::TopK { .. } => Kernels::MAX_TOP_K,
+                    Op::Argsort { .. } => Kernels::MAX_ARGSORT,
+                    _ => usize::MAX,
+                };
+                let wanted = match *op {
+                    Op::TopK { k } => k,
+                    _ => cols,
+                };
+                rule(wanted <= most, || format!("{wanted} columns, over {most}"))?;
+                float(first)?;
+                index(output)
+            }
+            Op::Glu { .. }
+            | Op::LayerNorm { .. }
+            | Op::RmsNorm { .. }
+            | Op::L2Norm { .. }
+            | Op::Softcap { .. }
+            | Op::DiagMask { .. }
+            | Op::Sum
+            | Op::SumRows
+            | Op::Mean
+            | Op::Cumsum
+            | Op::MeanPool => all(inputs, output),
+            Op::Scale { .. }
+            | Op::ScaleBias { .. }
+            | Op::Clamp { .. }
+            | Op::Sqr
+            | Op::Sqrt
+            | Op::Log
+            | Op::Sin
+            | Op::Cos
+            | Op::Unary(_) => Err("no function".to_owned()),
+        }
+    }
+}
+
+/// Every operand and the result as f32.
+fn all(inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {
+    inputs.iter().try_for_each(|desc| float(desc))?;
+    float(output)
+}
+
+fn get_rows(inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {
+    let table = inputs[0];
+    if table_type(table).is_none() {
+        float(table)?;
+    }
+    index(inputs[1])?;
+    match output.dtype {
+        DType::F32 => float(output),
+        _ => contiguous(output),
+    }
+}
+
+fn set_rows(inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {
+    float(inputs[0])?;
+    rule(inputs[0].shape.len() <= 4, || {
+        format!("rows of {}", inputs[0].summary())
+    })?;
+    rule(float_type(output.dtype).is_some(), || {
+        format!("rows into {}", output.dtype)
+    })?;
+    contiguous(output)?;
+    match inputs[2].dtype {
+        DType::I64 => contiguous(inputs[2]),
+        _ => index(inputs[2]),
+    }
+}
+
+fn mul_mat(inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {
+    let (a, b) = (inputs[0], inputs[1]);
+    float(a)?;
+    inputs.get(2).map_or(Ok(()), |bias| float(bias))?;
+    float(output)?;
+    rule(a.shape.last() != Some(&0), || "an inner dimension of 0".to_owned())?;
+    if !b.dtype.is_quantized() {
+        let one = b.shape.len() == 2 && matrix_order(b).is_some();
+        rule(one || b.shape.len() <= 4 && a.shape.len() <= 4, || {
+            format!("{} and {}: more than 4 dimensions", a.summary(), b.summary())
+        })?;
+        return float(b);
+    }
+    rule(weight_type(b.dtype).is_some() && whole_matrices(b), || {
+        format!(
+            "{} whose matrices do not lie one after the other in rows of their columns",
+            b.summary()
+        )
+    })?;
+    rule(b.shape.len() == 2 || a.shape.len() <= 4, || {
+        format!("{} by {}", a.summary(), b.summary())
+    })
+}

@@ -1,0 +1,157 @@
+//! Launches of ops that go element by element.
+
+use rocmforge_kernels::{Binary, Gate, Map};
+
+use super::{HipGgmlBackend, failed};
+use crate::{GgmlResult, GluKind, Op, TensorId, Unary};
+
+/// Dimensions of a repeated operand that the kernel counts.
+const DIMS: usize = 4;
+
+/// The function of an op of one element.
+pub(super) fn map_of(op: &Op) -> Option<Map> {
+    Some(match *op {
+        Op::Scale { factor } => Map::Affine { factor, add: 0.0 },
+        Op::ScaleBias { factor, bias } => Map::Affine { factor, add: bias },
+        Op::Clamp { min, max } => Map::Clamp { min, max },
+        Op::Sqr => Map::Sqr,
+        Op::Sqrt => Map::Sqrt,
+        Op::Log => Map::Log,
+        Op::Sin => Map::Sin,
+        Op::Cos => Map::Cos,
+        Op::Unary(kind) => match kind {
+            Unary::Abs => Map::Abs,
+            Unary::Sgn => Map::Sgn,
+            Unary::Neg => Map::Neg,
+            Unary::Step => Map::Step,
+            Unary::Tanh => Map::Tanh,
+            Unary::Elu => Map::Elu,
+            Unary::Relu => Map::Relu,
+            Unary::Sigmoid => Map::Sigmoid,
+            Unary::Gelu => Map::Gelu,
+            Unary::GeluErf => Map::GeluErf,
+            Unary::GeluQuick => Map::GeluQuick,
+            Unary::Silu => Map::Silu,
+            Unary::HardSwish => Map::HardSwish,
+            Unary::HardSigmoid => Map::HardSigmoid,
+            Unary::Exp => Map::Exp,
+            Unary::Expm1 => Map::Expm1,
+            Unary::Softplus => Map::Softplus,
+            Unary::Floor => Map::Floor,
+            Unary::Ceil => Map::Ceil,
+            Unary::Round => Map::Round,
+            Unary::Trunc => Map::Trunc,
+        },
+        _ => return None,
+    })
+}
+
+/// The shapes of `a` and of a `b` that repeats to it, with dimensions made one where `b` is whole, or one element, in
+/// both.
+pub(super) fn repeated(a: &[usize], b: &[usize]) -> Result<[[usize; DIMS]; 2], String> {
+    let missing = a.len() - b.len();
+    let mut dims: Vec<[usize; 2]> = Vec::new();
+    for (d, &whole) in a.iter().enumerate() {
+        let part = d.checked_sub(missing).map_or(1, |d| b[d]);
+        match dims.last_mut() {
+            _ if whole == 1 => {}
+            Some(last) if (last[0] == last[1] && whole == part) || (last[1] == 1 && part == 1) => {
+                *last = [last[0] * whole, last[1] * part];
+            }
+            _ => dims.push([whole, part]),
+        }
+    }
+    if dims.len() > DIMS {
+        return Err(format!(
+            "an operand {b:?} that repeats over more than {DIMS} dimensions of {a:?}"
+        ));
+    }
+    let mut shapes = [[1; DIMS]; 2];
+    for (d, [whole, part]) in dims.iter().rev().enumerate() {
+        (shapes[0][DIMS - 1 - d], shapes[1][DIMS - 1 - d]) = (*whole, *part);
+    }
+    Ok(shapes)
+}
+
+impl HipGgmlBackend {
+    /// A function of one element.
+    pub(super) fn map(&mut self, op: &Op, f: Map, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let (x, y) = (self.input(op, inputs[0], 0)?, self.result(op, output)?);
+        let stream = self.stream();
+        let launched = match f {
+            Map::Affine { factor, add: 0.0 } => self.kernels.scale(stream, &x, &y, factor),
+            Map::Silu => self.kernels.silu(stream, &x, &y),
+            Map::Gelu => self.kernels.gelu(stream, rocmforge_kernels::Gelu::Tanh, &x, &y),
+            Map::GeluErf => self.kernels.gelu(stream, rocmforge_kernels::Gelu::Erf, &x, &y),
+            _ => self.kernels.map(stream, f, &x, &y),
+        };
+        self.done(op, launched)?;
+        self.store(op, output, &y)
+    }
+
+    /// ADD, SUB, MUL, DIV: `b` repeats over any dimension.
+    pub(super) fn binary(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let (a_shape, b_shape) = (&self.slots.desc(inputs[0])?.shape, &self.slots.desc(inputs[1])?.shape);
+        let [whole, part] = repeated(a_shape, b_shape).map_err(|reason| super::unimplemented(op, reason))?;
+        let f = match op {
+            Op::Sub => Binary::Sub,
+            Op::Mul => Binary::Mul,
+            Op::Div => Binary::Div,
+            _ => Binary::Add,
+        };
+        let (a, b) = (self.input(op, inputs[0], 0)?, self.input(op, inputs[1], 1)?);
+        let y = self.result(op, output)?;
+        let stream = self.stream();
+        // The kernels of one operation have no branch.
+        let (rows, cols) = (a.len() / b.len(), b.len());
+        let is_row = part[..DIMS - 1] == [1; DIMS - 1] && part[DIMS - 1] == whole[DIMS - 1];
+        let launched = match f {
+            Binary::Add if a.len() == b.len() => self.kernels.add(stream, &a, &b, &y),
+            Binary::Mul if a.len() == b.len() => self.kernels.mul(stream, &a, &b, &y),
+            Binary::Add if is_row => self.kernels.add_row_bias(stream, &a, &b, &y, rows, cols),
+            Binary::Mul if is_row => self.kernels.mul_row(stream, &a, &b, &y, rows, cols),
+            _ => self.kernels.binary_repeat(stream, f, (&a, whole), (&b, part), &y),
+        };
+        self.done(op, launched)?;
+        self.store(op, output, &y)
+    }
+
+    /// A gated linear unit of two tensors, or of both halves of one tensor's rows.
+    pub(super) fn glu(
+        &mut self,
+        op: &Op,
+        (kind, swapped): (GluKind, bool),
+        inputs: &[TensorId],
+        output: TensorId,
+    ) -> GgmlResult<()> {
+        let [rows, cols] = super::ops::rows_and_cols(&self.slots.desc(output)?.shape);
+        let gate_of = match kind {
+            GluKind::Reglu => Gate::Relu,
+            GluKind::Geglu => Gate::Gelu,
+            GluKind::Swiglu => Gate::Silu,
+            GluKind::GegluErf => Gate::GeluErf,
+            GluKind::GegluQuick => Gate::GeluQuick,
+        };
+        let y = self.result(op, output)?;
+        if let &[gate, up] = inputs {
+            let (gate, up) = (self.input(op, gate, 0)?, self.input(op, up, 1)?);
+            let stream = self.stream();
+            let launched = match gate_of {
+                Gate::Silu => self.kernels.swiglu(stream, &gate, &up, &y),
+                Gate::Gelu => self.kernels.geglu(stream, &gate, &up, &y),
+                _ => self
+                    .kernels
+                    .glu(stream, gate_of, (&gate, cols), (&up, cols), &y, [rows, cols]),
+            };
+            self.done(op, launched)?;
+            return self.store(op, output, &y);
+        }
+        let both = self.input(op, inputs[0], 0)?;
+        let second = both.view(cols..both.len()).map_err(failed(op.name()))?;
+        let (gate, up) = if swapped { (&second, &both) } else { (&both, &second) };
+        let (gate, up) = ((gate, 2 * cols), (up, 2 * cols));
+        let launched = self.kernels.glu(self.stream(), gate_of, gate, up, &y, [rows, cols]);
+        self.done(op, launched)?;
+        self.store(op, output, &y)
+    }
+}

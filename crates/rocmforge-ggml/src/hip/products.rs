@@ -1,0 +1,218 @@
+//! Launches of matrix products.
+
+use rocmforge_kernels::{FloatType, MatmulShape, ViewStrides, ViewsShape, WeightType};
+use rocmforge_runtime::HipBuffer;
+
+use super::copies::packed;
+use super::faults::faults;
+use super::rows::four;
+use super::types::{float_type, weight_type};
+use super::{HipGgmlBackend, failed, matrix_order};
+use crate::{DType, GgmlResult, Layout, Op, TensorDesc, TensorId};
+
+/// Up to so many rows of activations, a kernel that reads the weights once beats tiles.
+const FEW_ROWS: usize = 8;
+
+/// Distances in the last four dimensions of a descriptor; dimensions of one element have none.
+fn strides(desc: &TensorDesc) -> [usize; 4] {
+    let mut all = [0; 4];
+    let dims = desc.shape.iter().zip(&desc.strides).rev();
+    for (back, (&n, &stride)) in dims.enumerate().take(4) {
+        all[3 - back] = if n == 1 { 0 } else { stride };
+    }
+    all
+}
+
+/// Distances between rows from here on are not read where they are.
+const MAX_ROW: usize = 1 << 24;
+
+/// How `[outer, heads, rows, cols]` lies whose columns are adjacent; `None` if they are not, or rows overlap or are too
+/// far apart, or the rank is over 4.
+fn by_rows(desc: &TensorDesc, swap: bool) -> Option<ViewStrides> {
+    if desc.shape.len() > 4 {
+        return None;
+    }
+    let ([_, _, mut rows, mut cols], [outer, head, mut row, mut col]) = (four(&desc.shape), strides(desc));
+    if swap {
+        (rows, cols, row, col) = (cols, rows, col, row);
+    }
+    let row = if rows == 1 { cols } else { row };
+    (cols == 1 || col == 1)
+        .then_some(ViewStrides { outer, head, row })
+        .filter(|s| s.row >= cols && s.row < MAX_ROW)
+}
+
+/// How the kernel for views reads the right operand: its type, strides, and whether rows lie along the inner dimension.
+fn right_view(b: &TensorDesc) -> Option<(FloatType, ViewStrides, bool)> {
+    let ty = float_type(b.dtype)?;
+    if let Some(strides) = by_rows(b, true) {
+        return Some((ty, strides, true));
+    }
+    let strides = by_rows(b, false)?;
+    (ty == FloatType::F32).then_some((ty, strides, false))
+}
+
+/// Whether weights in blocks lie as the kernels read them: whole matrices `[n, k]` without gaps.
+pub(super) fn whole_matrices(b: &TensorDesc) -> bool {
+    b.layout == Layout::ColMajor || TensorDesc::new(b.shape.clone(), b.dtype, Layout::ColMajor).strides == b.strides
+}
+
+impl HipGgmlBackend {
+    pub(super) fn matmul(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let bias = match inputs.get(2) {
+            Some(&id) => Some(self.input(op, id, 2)?),
+            None => None,
+        };
+        let y = self.result(op, output)?;
+        let (left, right) = (self.slots.desc(inputs[0])?.clone(), self.slots.desc(inputs[1])?.clone());
+        let one = right.shape.len() == 2;
+        if one && left.is_contiguous() && (right.dtype != DType::F32 || matrix_order(&right).is_some()) {
+            let transposed = matrix_order(&right);
+            if right.dtype == DType::F32 || transposed == Some(true) {
+                self.one_matrix(op, inputs, bias.as_ref(), &y, transposed == Some(true))?;
+                return self.store(op, output, &y);
+            }
+        }
+        if right.dtype.is_quantized() {
+            self.many_weights(op, inputs, bias.as_ref(), &y)?;
+        } else {
+            self.views(op, inputs, bias.as_ref(), &y)?;
+        }
+        self.store(op, output, &y)
+    }
+
+    /// Rows of activations times one matrix.
+    fn one_matrix(
+        &mut self,
+        op: &Op,
+        inputs: &[TensorId],
+        bias: Option<&HipBuffer<f32>>,
+        y: &HipBuffer<f32>,
+        b_transposed: bool,
+    ) -> GgmlResult<()> {
+        let a = self.input(op, inputs[0], 0)?;
+        let weight = self.slots.desc(inputs[1])?;
+        let (dtype, k, n) = (weight.dtype, weight.shape[0], weight.shape[1]);
+        let m = a.len() / k.max(1);
+        if (m <= FEW_ROWS && b_transposed) || dtype != DType::F32 {
+            let ty = weight_type(dtype).ok_or_else(|| self.cannot(op, inputs[1]))?;
+            let w = self.bytes(inputs[1])?;
+            let result = self.kernels.matmul_weight(self.stream(), ty, &w, &a, bias, y, m, n, k);
+            return self.done(op, result);
+        }
+        let shape = MatmulShape {
+            b_transposed,
+            ..MatmulShape::new(m, n, k)
+        };
+        let b = self.bytes(inputs[1])?.cast().map_err(failed(op.name()))?;
+        self.done(op, self.kernels.matmul(self.stream(), &a, &b, bias, y, shape))
+    }
+
+    /// Matrices that are views of floats. What the kernel cannot read where it is, is packed before.
+    fn views(
+        &mut self,
+        op: &Op,
+        inputs: &[TensorId],
+        bias: Option<&HipBuffer<f32>>,
+        y: &HipBuffer<f32>,
+    ) -> GgmlResult<()> {
+        let (mut left, mut right) = (self.slots.desc(inputs[0])?.clone(), self.slots.desc(inputs[1])?.clone());
+        let a = match by_rows(&left, false).filter(|_| left.dtype == DType::F32) {
+            Some(strides) => (self.bytes(inputs[0])?.cast().map_err(failed(op.name()))?, strides),
+            None => {
+                left = packed(&four(&left.shape), DType::F32);
+                let strides = by_rows(&left, false).ok_or_else(|| self.cannot(op, inputs[0]))?;
+                (self.input(op, inputs[0], 0)?, strides)
+            }
+        };
+        let (ty, b, b_strides, b_transposed) = match right_view(&right) {
+            Some((ty, strides, transposed)) => (ty, self.bytes(inputs[1])?, strides, transposed),
+            None => {
+                right = packed(&four(&right.shape), DType::F32);
+                let strides = by_rows(&right, false).ok_or_else(|| self.cannot(op, inputs[1]))?;
+                let b = self.input(op, inputs[1], 1)?.cast().map_err(failed(op.name()))?;
+                (FloatType::F32, b, strides, false)
+            }
+        };
+        let ([outer, heads, m, k], [b_outer, b_heads, _, n]) = (four(&left.shape), four(&right.shape));
+        let shape = ViewsShape {
+            outer,
+            heads,
+            b_outer,
+            b_heads,
+            m,
+            n,
+            k,
+            b_transposed,
+        };
+        let (left, right) = ((&a.0, a.1), (ty, &b, b_strides));
+        let result = self.kernels.matmul_views(self.stream(), left, right, bias, y, shape);
+        self.done(op, result)
+    }
+
+    /// Matrices of weights in blocks: a product for each of the left, or for those neighbours that share one of the
+    /// right.
+    fn many_weights(
+        &mut self,
+        op: &Op,
+        inputs: &[TensorId],
+        bias: Option<&HipBuffer<f32>>,
+        y: &HipBuffer<f32>,
+    ) -> GgmlResult<()> {
+        let a = self.input(op, inputs[0], 0)?;
+        let [outer, heads, m, k] = four(&self.slots.desc(inputs[0])?.shape);
+        let weight = self.slots.desc(inputs[1])?;
+        let [b_outer, b_heads, _, n] = four(&weight.shape);
+        let ty = weight_type(weight.dtype).ok_or_else(|| self.cannot(op, inputs[1]))?;
+        let w = self.bytes(inputs[1])?;
+        let matrix = w.len() / (b_outer * b_heads);
+        // Neighbours share a matrix: their rows are one after the other.
+        let rows = m * (heads / b_heads);
+        for index in 0..outer * b_heads {
+            let from = (index / b_heads * b_outer / outer) * b_heads + index % b_heads;
+            let part = |buffer: &HipBuffer<f32>, row: usize| buffer.view(index * rows * row..(index + 1) * rows * row);
+            let (a, y) = (
+                part(&a, k).map_err(failed(op.name()))?,
+                part(y, n).map_err(failed(op.name()))?,
+            );
+            let w = w.view(from * matrix..(from + 1) * matrix).map_err(failed(op.name()))?;
+            let result = self
+                .kernels
+                .matmul_weight(self.stream(), ty, &w, &a, bias, &y, rows, n, k);
+            self.done(op, result)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn matmul_id(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let experts = self.slots.desc(inputs[1])?.clone();
+        let (&[count, k, n], &[_, rows, _]) = (experts.shape.as_slice(), self.slots.desc(inputs[0])?.shape.as_slice())
+        else {
+            return Err(self.cannot(op, inputs[1]));
+        };
+        let used = self.slots.desc(inputs[2])?.shape[1];
+        let (ty, w) = match weight_type(experts.dtype).filter(|_| whole_matrices(&experts)) {
+            Some(ty) => (ty, self.bytes(inputs[1])?),
+            None => {
+                // In rows of [n, k].
+                let transposed = crate::shape::permuted(&Op::Transpose, &experts);
+                let bytes = self.bytes(inputs[1])?;
+                let w = self
+                    .pack(op, (&transposed, &bytes), 1)?
+                    .cast()
+                    .map_err(failed(op.name()))?;
+                (WeightType::F32, w)
+            }
+        };
+        let (x, ids) = (self.input(op, inputs[0], 0)?, self.u32(op, inputs[2])?);
+        let y = self.result(op, output)?;
+        let site = self.fault_site(op, inputs)?;
+        let share = if rows == used { 1 } else { used };
+        let (stream, dims) = (self.stream(), [count, n, k]);
+        let launched = self
+            .kernels
+            .matmul_id(stream, ty, &w, &x, &ids, &y, dims, share, faults(&site));
+        self.done(op, launched)?;
+        self.store(op, output, &y)
+    }
+}

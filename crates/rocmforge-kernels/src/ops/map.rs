@@ -1,0 +1,265 @@
+//! Functions of one element, of two elements of which the second operand repeats, and gated linear units.
+
+use crate::check::Check;
+use crate::{KernelError, KernelResult, Kernels, geometry};
+use bytemuck::{Pod, Zeroable};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+
+/// A function of one element.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Map {
+    /// `|x|`.
+    Abs,
+    /// -1, 0 or 1.
+    Sgn,
+    /// `-x`.
+    Neg,
+    /// 1 where `x > 0`, else 0.
+    Step,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// `x` where `x > 0`, else `e^x - 1`.
+    Elu,
+    /// `max(x, 0)`.
+    Relu,
+    /// `1 / (1 + e^-x)`.
+    Sigmoid,
+    /// GELU by the tanh approximation.
+    Gelu,
+    /// GELU by the error function.
+    GeluErf,
+    /// `x * sigmoid(1.702 x)`.
+    GeluQuick,
+    /// `x * sigmoid(x)`.
+    Silu,
+    /// `x * hard_sigmoid(x)`.
+    HardSwish,
+    /// `min(max((x + 3) / 6, 0), 1)`.
+    HardSigmoid,
+    /// `e^x`.
+    Exp,
+    /// `e^x - 1`.
+    Expm1,
+    /// `ln(1 + e^x)`.
+    Softplus,
+    /// The largest integer that is not above.
+    Floor,
+    /// The smallest integer that is not below.
+    Ceil,
+    /// The nearest integer, halves away from zero.
+    Round,
+    /// The integer part.
+    Trunc,
+    /// `x^2`.
+    Sqr,
+    /// The square root.
+    Sqrt,
+    /// The natural logarithm.
+    Log,
+    /// Sine.
+    Sin,
+    /// Cosine.
+    Cos,
+    /// `x` limited to a range; NaN stays NaN.
+    Clamp {
+        /// Least result.
+        min: f32,
+        /// Largest result.
+        max: f32,
+    },
+    /// `x * factor + add`.
+    Affine {
+        /// The factor.
+        factor: f32,
+        /// Added to the product.
+        add: f32,
+    },
+}
+
+impl Map {
+    /// Every function without parameters.
+    pub const PLAIN: [Self; 26] = [
+        Self::Abs,
+        Self::Sgn,
+        Self::Neg,
+        Self::Step,
+        Self::Tanh,
+        Self::Elu,
+        Self::Relu,
+        Self::Sigmoid,
+        Self::Gelu,
+        Self::GeluErf,
+        Self::GeluQuick,
+        Self::Silu,
+        Self::HardSwish,
+        Self::HardSigmoid,
+        Self::Exp,
+        Self::Expm1,
+        Self::Softplus,
+        Self::Floor,
+        Self::Ceil,
+        Self::Round,
+        Self::Trunc,
+        Self::Sqr,
+        Self::Sqrt,
+        Self::Log,
+        Self::Sin,
+        Self::Cos,
+    ];
+
+    /// The kernel's number of the function, and its parameters.
+    fn code(self) -> (u32, [f32; 2]) {
+        match self {
+            Self::Clamp { min, max } => (26, [min, max]),
+            Self::Affine { factor, add } => (27, [factor, add]),
+            plain => {
+                let number = Self::PLAIN.iter().position(|&other| other == plain);
+                (number.map_or(0, |number| number as u32), [0.0; 2])
+            }
+        }
+    }
+}
+
+/// A function of two elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Binary {
+    /// `a + b`.
+    Add = 0,
+    /// `a - b`.
+    Sub = 1,
+    /// `a * b`.
+    Mul = 2,
+    /// `a / b`.
+    Div = 3,
+}
+
+/// The function of the gate in a gated linear unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Gate {
+    /// [`Map::Relu`].
+    Relu = 0,
+    /// [`Map::Gelu`].
+    Gelu = 1,
+    /// [`Map::Silu`].
+    Silu = 2,
+    /// [`Map::GeluErf`].
+    GeluErf = 3,
+    /// [`Map::GeluQuick`].
+    GeluQuick = 4,
+}
+
+/// `Repeat` of elementwise.hip.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Repeat {
+    n: [u32; 2],
+    m: [u32; 4],
+}
+
+impl Kernels {
+    /// `y = f(x)`, element by element. `y` may be `x`.
+    ///
+    /// # Errors
+    ///
+    /// Different lengths, partial overlap, no elements.
+    pub fn map(&self, stream: &HipStream, f: Map, x: &HipBuffer<f32>, y: &HipBuffer<f32>) -> KernelResult<()> {
+        let (number, [a, b]) = f.code();
+        let args = self.unary("map", x, y)?.value(number).value(a).value(b);
+        // SAFETY: `unary` checked both lengths against n and that they coincide or are apart.
+        unsafe { self.launch(stream, "elementwise", "map", geometry::flat(x.len()), args) }
+    }
+
+    /// `y = f(a, b)`, element by element, with `b` repeated to the shape of `a` and `y`: each dimension of `b` divides
+    /// its one of `a`. `y` may be `a`, and `b` if that is as long.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, dimensions that do not divide, partial overlap, a dimension of 0.
+    #[allow(clippy::too_many_arguments)] // three operands and two shapes
+    pub fn binary_repeat(
+        &self,
+        stream: &HipStream,
+        f: Binary,
+        (a, shape): (&HipBuffer<f32>, [usize; 4]),
+        (b, part): (&HipBuffer<f32>, [usize; 4]),
+        y: &HipBuffer<f32>,
+    ) -> KernelResult<()> {
+        let check = Check("binary");
+        if shape == part {
+            let args = self.binary(check.0, ("a", a), ("b", b), y)?.value(f as u32);
+            check.len("y", y, &shape)?;
+            // SAFETY: `binary` checked all lengths against n, and that y coincides with or is apart from each operand.
+            return unsafe { self.launch(stream, "elementwise", "binary", geometry::flat(y.len()), args) };
+        }
+        let rows = check.rows("rows", &shape[..3])?;
+        let cols = check.dim("cols", shape[3])?;
+        let mut m = [0; 4];
+        for (m, (&part, &whole)) in m.iter_mut().zip(part.iter().zip(&shape)) {
+            *m = check.dim("a dimension of b", part)?;
+            if !whole.is_multiple_of(part) {
+                return Err(KernelError::Mismatch {
+                    op: check.0,
+                    what: "the dimensions of b must divide those of a",
+                    left: part,
+                    right: whole,
+                });
+            }
+        }
+        check.len("a", a, &shape)?;
+        check.len("b", b, &part)?;
+        check.len("y", y, &shape)?;
+        check.in_place(("y", y), ("a", a))?;
+        check.disjoint(("y", y), ("b", b))?;
+        let n = [check.dim("dimension 1", shape[1])?, check.dim("dimension 2", shape[2])?];
+        let args = LaunchArgs::new().buffer(a).buffer(b).out(y).value(rows).value(cols);
+        let args = args.value(Repeat { n, m }).value(f as u32);
+        let config = geometry::row_tile(rows, cols);
+        // SAFETY: lengths are those of the shapes, each of b's dimensions divides a's, aliasing is as the kernel
+        // allows: checked above.
+        unsafe { self.launch(stream, "elementwise", "binary_repeat", config, args) }
+    }
+
+    /// `y[r, c] = f(gate[r * gate_stride + c]) * up[r * up_stride + c]` for `y` `[rows, cols]`. `y` may be an operand
+    /// without gaps.
+    ///
+    /// # Errors
+    ///
+    /// Strides that lead outside of an operand or are less than `cols`, partial overlap, a dimension of 0.
+    #[allow(clippy::too_many_arguments)] // two operands with strides, and two dimensions
+    pub fn glu(
+        &self,
+        stream: &HipStream,
+        f: Gate,
+        (gate, gate_stride): (&HipBuffer<f32>, usize),
+        (up, up_stride): (&HipBuffer<f32>, usize),
+        y: &HipBuffer<f32>,
+        [rows, cols]: [usize; 2],
+    ) -> KernelResult<()> {
+        let check = Check("glu");
+        let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
+        check.len("y", y, &[rows, cols])?;
+        for (name, operand, stride) in [("gate", gate, gate_stride), ("up", up, up_stride)] {
+            let bytes = operand.cast::<u8>()?;
+            check.reach(name, (&bytes, size_of::<f32>()), &[rows, cols], &[stride as u64, 1])?;
+            if stride < cols {
+                return Err(KernelError::Mismatch {
+                    op: check.0,
+                    what: "rows must not overlap: stride and columns",
+                    left: stride,
+                    right: cols,
+                });
+            }
+            if stride == cols {
+                check.in_place(("y", y), (name, operand))?;
+            } else {
+                check.disjoint(("y", y), (name, operand))?;
+            }
+        }
+        let args = LaunchArgs::new().buffer(gate).buffer(up).out(y).value(r).value(c);
+        let args = args.value(gate_stride as u64).value(up_stride as u64).value(f as u32);
+        // SAFETY: both strides stay inside of their buffers, aliasing is as the kernel allows: checked above.
+        unsafe { self.launch(stream, "elementwise", "glu", geometry::row_tile(r, c), args) }
+    }
+}

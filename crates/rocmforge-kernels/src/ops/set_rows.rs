@@ -1,0 +1,117 @@
+//! Rows written where indices say.
+
+use crate::check::Check;
+use crate::{Faults, FloatType, KernelError, KernelResult, Kernels, geometry};
+use bytemuck::{Pod, Zeroable};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+
+/// Row ids, in lists `[lists[0], lists[1], per]`.
+#[derive(Debug, Clone, Copy)]
+pub enum RowIds<'a> {
+    /// One word each.
+    U32(&'a HipBuffer<u32>),
+    /// Two words each, little endian: i64. Negative ones are out of range.
+    I64(&'a HipBuffer<u64>),
+}
+
+/// The matrices that rows are written into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowLists {
+    /// Matrices of the source and of the destination.
+    pub matrices: [usize; 2],
+    /// Lists of ids: they divide the matrices in both dimensions, and repeat.
+    pub lists: [usize; 2],
+    /// Rows of a matrix of the source, and ids of a list.
+    pub per: usize,
+    /// Rows of a matrix of the destination.
+    pub rows: usize,
+    /// Elements of a row.
+    pub cols: usize,
+}
+
+/// `Lists` of set_rows.hip.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Lists {
+    heads: u32,
+    outer: u32,
+    inner: u32,
+    words: u32,
+}
+
+impl Kernels {
+    /// Row `ids[l, i]` of matrix m of `dst` becomes row i of matrix m of `src`, in type `ty`; l is the list of m. The
+    /// ids of a list differ from one another. One that is not below `rows` writes nothing, and is a fault at its
+    /// position in the lists.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, lists that do not divide the matrices, overlap, an address that is no multiple of its element, a
+    /// dimension of 0, a tag over 4095.
+    #[allow(clippy::too_many_arguments)] // operands and dimensions of one write
+    pub fn set_rows(
+        &self,
+        stream: &HipStream,
+        ty: FloatType,
+        src: &HipBuffer<f32>,
+        ids: RowIds<'_>,
+        dst: &HipBuffer<u8>,
+        shape: RowLists,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        let check = Check("set_rows");
+        let RowLists { per, rows, cols, .. } = shape;
+        let ([m0, m1], [l0, l1]) = (shape.matrices, shape.lists);
+        let all = check.rows("matrices * per", &[m0, m1, per])?;
+        let (p, r, c) = (
+            check.dim("per", per)?,
+            check.dim("rows", rows)?,
+            check.dim("cols", cols)?,
+        );
+        let heads = check.dim("matrices", m1)?;
+        let (outer, inner) = (check.dim("lists", l0)?, check.dim("lists", l1)?);
+        for (whole, part) in [(m0, l0), (m1, l1)] {
+            if !whole.is_multiple_of(part) {
+                return Err(KernelError::Mismatch {
+                    op: check.0,
+                    what: "the lists must divide the matrices",
+                    left: part,
+                    right: whole,
+                });
+            }
+        }
+        check.len("src", src, &[m0, m1, per, cols])?;
+        check.len("dst", dst, &[m0, m1, rows, cols, ty.bytes()])?;
+        check.aligned("dst", dst, ty.bytes())?;
+        check.disjoint(("dst", dst), ("src", src))?;
+        check.disjoint(("dst", dst), ("the fault word", faults.word))?;
+        let args = LaunchArgs::new().buffer(src);
+        let (args, words) = match ids {
+            RowIds::U32(ids) => {
+                check.len("ids", ids, &[l0, l1, per])?;
+                check.disjoint(("dst", dst), ("ids", ids))?;
+                (args.buffer(ids), 1)
+            }
+            RowIds::I64(ids) => {
+                check.len("ids", ids, &[l0, l1, per])?;
+                check.disjoint(("dst", dst), ("ids", ids))?;
+                (args.buffer(ids), 2)
+            }
+        };
+        let args = args.out(dst).value(all).value(c).value(p).value(r).value(Lists {
+            heads,
+            outer,
+            inner,
+            words,
+        });
+        let args = faults.args(check, args)?;
+        let name = match ty {
+            FloatType::F32 => "set_rows_f32",
+            FloatType::F16 => "set_rows_f16",
+            FloatType::Bf16 => "set_rows_bf16",
+        };
+        // SAFETY: lengths are those of the shape, dst is aligned and apart from all operands, checked above; the kernel
+        // compares each id with `rows`.
+        unsafe { self.launch(stream, "set_rows", name, geometry::row_tile(all, c), args) }
+    }
+}
