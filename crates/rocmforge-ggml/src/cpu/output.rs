@@ -3,10 +3,54 @@
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use half::{bf16, f16};
 use rocmforge_gguf::blocks;
+use smallvec::SmallVec;
 
 use super::operand::unit_dims;
 use super::strides::each_offset;
 use crate::{DType, GgmlError, GgmlResult, TensorDesc};
+
+/// An output: its descriptor and the bytes that it spans.
+pub(super) struct Target<'a> {
+    pub(super) desc: &'a TensorDesc,
+    pub(super) bytes: &'a mut [u8],
+}
+
+/// Runs `compute` on the outputs as contiguous f32 words: on their own memory where they are that, else on a copy that is stored then.
+pub(super) fn as_words(
+    targets: &mut [Target<'_>],
+    compute: impl FnOnce(&mut [&mut [f32]]) -> GgmlResult<()>,
+) -> GgmlResult<()> {
+    let is_direct = |target: &Target<'_>| target.desc.dtype.block_bytes() == 4 && target.desc.is_contiguous();
+    let mut own: SmallVec<[Vec<f32>; 4]> = targets
+        .iter()
+        .map(|target| {
+            if is_direct(target) {
+                0
+            } else {
+                target.desc.element_count()
+            }
+        })
+        .map(|count| vec![0.0; count])
+        .collect();
+    let mut words: SmallVec<[&mut [f32]; 4]> = targets
+        .iter_mut()
+        .zip(&mut own)
+        .map(|(target, own)| {
+            if is_direct(target) {
+                bytemuck::cast_slice_mut(target.bytes)
+            } else {
+                own.as_mut_slice()
+            }
+        })
+        .collect();
+    compute(&mut words)?;
+    drop(words);
+    let copied = targets.iter_mut().zip(&own).filter(|(target, _)| !is_direct(target));
+    for (target, own) in copied {
+        store(own, target.desc, target.bytes)?;
+    }
+    Ok(())
+}
 
 /// f32 values in type `to`, a plain float or a block format with an encoder, as bytes.
 pub(super) fn encode(to: DType, values: &[f32]) -> GgmlResult<Vec<u8>> {

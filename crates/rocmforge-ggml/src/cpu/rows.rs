@@ -109,26 +109,30 @@ pub(super) fn set_rows(src: &Operand<'_>, ids: &Operand<'_>, target: &TensorDesc
     if dim == 0 || count == 0 {
         return Ok(());
     }
-    let (block_len, size) = (target.dtype.block_len(), target.dtype.block_bytes());
-    let step = target.strides[rank - 1];
-    let adjacent = dim == 1 || step == 1;
     for (index, row) in src_values.chunks(dim).enumerate() {
         let matrix = index / count;
         let list = part_of(matrix, &src.shape[..rank - 2], lists, true);
         let id = ids[list * count + index % count];
         let at = row_offset(&target.shape, &target.strides, matrix, id);
-        let units = encode(target.dtype, row)?;
-        if adjacent {
-            let start = at / block_len * size;
-            bytes[start..start + units.len()].copy_from_slice(&units);
-        } else {
-            for (i, unit) in units.chunks(size).enumerate() {
-                let start = (at + i * step) * size;
-                bytes[start..start + size].copy_from_slice(unit);
-            }
-        }
+        put_row(&encode(target.dtype, row)?, target, at, bytes);
     }
     Ok(())
+}
+
+/// Puts a row's stored units into `target`, whose span is `bytes`, from element `at` on.
+pub(super) fn put_row(units: &[u8], target: &TensorDesc, at: usize, bytes: &mut [u8]) {
+    let (block_len, size) = (target.dtype.block_len(), target.dtype.block_bytes());
+    let rank = target.shape.len();
+    let (dim, step) = (target.shape[rank - 1], target.strides[rank - 1]);
+    if dim == 1 || step == 1 {
+        let start = at / block_len * size;
+        bytes[start..start + units.len()].copy_from_slice(units);
+        return;
+    }
+    for (i, unit) in units.chunks(size).enumerate() {
+        let start = (at + i * step) * size;
+        bytes[start..start + size].copy_from_slice(unit);
+    }
 }
 
 /// `a [tokens, used, n]` plus rows `ids[t, u]` of `b`.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use rocmforge_gguf::blocks::{self, Int8Row};
 use rocmforge_gguf::{GgufError, TensorType};
+use smallvec::SmallVec;
 
 use super::dot::dot;
 use super::gemm::{self, Columns, Left, Line};
@@ -104,38 +105,103 @@ pub(super) fn product(
         let left = Left { data: x, stride: k };
         return gemm::product(Path::best(), left, k, &rows, n, out, threads);
     }
-    let int8: Option<Vec<Int8Row>> = (activations == Activations::Int8 && blocks::has_int8_dots(rows.ty))
-        .then(|| x.chunks(k).map(Int8Row::new).collect());
-    // Threads share out the weight's rows, so each writes whole rows of the transposed result.
-    let mut transposed = Vec::new();
-    let target = if m == 1 {
-        &mut *out
-    } else {
-        transposed.resize(n * m, 0.0);
-        &mut transposed
-    };
-    let failure = std::sync::Mutex::new(None);
-    threads.by_rows(target, m, k.saturating_mul(FEW) / 4, |first, piece| {
-        let done = match &int8 {
-            Some(x) => int8_dots(x, &rows, first, piece),
-            None => dots(x, &rows, first, m, piece),
+    few_products(x, &[rows], activations, &mut [out], threads)
+}
+
+/// The products of at most [`FEW`] rows with each of the weights, whose rows are as long. Threads share out the rows of all weights.
+pub(super) fn few_products(
+    x: &[f32],
+    weights: &[Rows<'_>],
+    activations: Activations,
+    out: &mut [&mut [f32]],
+    threads: &Threads,
+) -> GgmlResult<()> {
+    let all: SmallVec<[&Rows<'_>; 4]> = weights.iter().collect();
+    let few = Few::new(x, &all, activations);
+    few.run(out, threads, |weight, first, piece| {
+        few.times(&weights[weight], first, piece)
+    })
+}
+
+/// A few rows of activations, in the form in which they meet weights.
+pub(super) struct Few<'a> {
+    x: &'a [f32],
+    /// If one of the weights wants them, rounded to 8 bits.
+    int8: Option<Vec<Int8Row>>,
+    /// Elements of a row.
+    k: usize,
+    /// Rows.
+    m: usize,
+}
+
+impl<'a> Few<'a> {
+    /// Rows as long as those of the weights, of which there is at least one.
+    pub(super) fn new(x: &'a [f32], weights: &[&Rows<'_>], activations: Activations) -> Self {
+        let k = weights[0].columns;
+        let rounded = activations == Activations::Int8 && weights.iter().any(|rows| blocks::has_int8_dots(rows.ty));
+        Self {
+            x,
+            int8: rounded.then(|| x.chunks(k).map(Int8Row::new).collect()),
+            k,
+            m: x.len() / k,
+        }
+    }
+
+    /// Runs `work` on pieces of the outputs: rows from some row of a weight on, with all tokens of a row side by side. The outputs
+    /// are `[m, n]` when it ends.
+    pub(super) fn run(
+        &self,
+        out: &mut [&mut [f32]],
+        threads: &Threads,
+        work: impl Fn(usize, usize, &mut [f32]) -> GgmlResult<()> + Sync,
+    ) -> GgmlResult<()> {
+        // Threads share out the weights' rows, so each writes whole rows of the transposed results.
+        let m = self.m;
+        let mut transposed: SmallVec<[Vec<f32>; 4]> = SmallVec::new();
+        if m > 1 {
+            transposed.extend(out.iter().map(|out| vec![0.0; out.len()]));
+        }
+        let rows: usize = out.iter().map(|out| out.len() / m).sum();
+        let rows_each = threads.rows_each(rows, self.k.saturating_mul(FEW) / 4);
+        let targets: SmallVec<[&mut [f32]; 4]> = match m {
+            1 => out.iter_mut().map(|out| &mut **out).collect(),
+            _ => transposed.iter_mut().map(Vec::as_mut_slice).collect(),
         };
-        if let Err(error) = done {
-            failure
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .get_or_insert(error);
+        let mut tasks = Vec::new();
+        for (weight, target) in targets.into_iter().enumerate() {
+            let pieces = target.chunks_mut(rows_each * m).enumerate();
+            tasks.extend(pieces.map(|(index, piece)| (weight, index * rows_each, piece)));
         }
-    });
-    if let Some(error) = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-        return Err(error);
+        let failure = std::sync::Mutex::new(None);
+        threads.each(tasks, |(weight, first, piece)| {
+            if let Err(error) = work(weight, first, piece) {
+                failure
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner)
+                    .get_or_insert(error);
+            }
+        });
+        if let Some(error) = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            return Err(error);
+        }
+        for (out, transposed) in out.iter_mut().zip(&transposed) {
+            let n = out.len() / m;
+            for (row, values) in transposed.chunks(m).enumerate() {
+                for (token, &value) in values.iter().enumerate() {
+                    out[token * n + row] = value;
+                }
+            }
+        }
+        Ok(())
     }
-    for (row, values) in transposed.chunks(m).enumerate() {
-        for (token, &value) in values.iter().enumerate() {
-            out[token * n + row] = value;
+
+    /// The products with the weight's rows from `first` on: `piece[r, t]` is row `first + r` times token `t`.
+    pub(super) fn times(&self, rows: &Rows<'_>, first: usize, piece: &mut [f32]) -> GgmlResult<()> {
+        match &self.int8 {
+            Some(x) if blocks::has_int8_dots(rows.ty) => int8_dots(x, rows, first, piece),
+            _ => dots(self.x, rows, first, self.m, piece),
         }
     }
-    Ok(())
 }
 
 /// `piece[r, t] = row first + r times token t`, one dot product each.

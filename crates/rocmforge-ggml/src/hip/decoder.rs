@@ -6,6 +6,7 @@ use super::faults::faults;
 use super::ops::rows_and_cols;
 use super::{HipGgmlBackend, failed};
 use crate::{DType, GgmlResult, Op, TensorId};
+use rocmforge_runtime::HipBuffer;
 
 /// The graph's types of weights and the kernels'.
 const WEIGHTS: &[(DType, WeightType)] = &[
@@ -64,17 +65,24 @@ impl HipGgmlBackend {
         self.done(op, result)
     }
 
-    pub(super) fn set_rows(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+    /// Writes rows that lie in `src`, which is the first operand or made from it.
+    pub(super) fn set_rows(
+        &mut self,
+        op: &Op,
+        inputs: &[TensorId],
+        src: &HipBuffer<f32>,
+        output: TensorId,
+    ) -> GgmlResult<()> {
         let target = self.slots.desc(output)?;
         let [rows, cols] = rows_and_cols(&target.shape);
         let kv = kv_type(target.dtype).filter(|_| target.is_contiguous());
         let kv = kv.ok_or_else(|| self.cannot(op, output))?;
-        let (src, ids) = (self.f32(op, inputs[0])?, self.u32(op, inputs[2])?);
+        let ids = self.u32(op, inputs[2])?;
         let cache = self.bytes(output)?;
         let site = self.fault_site(op, inputs)?;
         let result = self
             .kernels
-            .kv_write(self.stream(), kv, &src, &ids, &cache, rows, cols, faults(&site));
+            .kv_write(self.stream(), kv, src, &ids, &cache, rows, cols, faults(&site));
         self.done(op, result)
     }
 

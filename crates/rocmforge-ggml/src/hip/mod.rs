@@ -7,6 +7,7 @@
 mod attention;
 mod decoder;
 mod faults;
+mod fused;
 mod ops;
 mod program;
 mod rope;
@@ -35,6 +36,8 @@ pub struct HipGgmlBackend {
     slots: Slots<HipBuffer<u8>>,
     /// Vectors of one value, for norms without weight or bias.
     constants: HashMap<(u32, usize), HipBuffer<f32>>,
+    /// Memory for what lives within one op.
+    scratch: Option<HipBuffer<f32>>,
     rope_tables: RopeTables,
     faults: FaultLog,
     launches: u64,
@@ -71,6 +74,7 @@ impl HipGgmlBackend {
             kernels,
             slots: Slots::new(),
             constants: HashMap::new(),
+            scratch: None,
             rope_tables: RopeTables::default(),
             faults: FaultLog::default(),
             launches: 0,
@@ -230,8 +234,8 @@ impl GgmlBackend for HipGgmlBackend {
         if !self.check_node(0, op, inputs, outputs)? {
             return Ok(());
         }
-        self.launches += 1;
-        self.launch(op, inputs, outputs[0])
+        self.launches += Self::parts(op, inputs.len());
+        self.launch_node(op, inputs, outputs)
     }
 
     fn compile(&mut self, graph: &Graph) -> GgmlResult<HipProgram> {

@@ -23,7 +23,10 @@ impl HipGgmlBackend {
             // The kernels know one table, one list of ids and one matrix of rows.
             Op::GetRows | Op::SetRows if shape(inputs[0])?.len() != 2 => Err(self.cannot(op, inputs[0])),
             Op::GetRows => self.get_rows(op, inputs, output),
-            Op::MulMat => self.matmul(op, inputs, output),
+            Op::MulMat => {
+                let y = self.f32(op, output)?;
+                self.matmul(op, inputs, &y)
+            }
             Op::Add | Op::Mul => self.binary(op, inputs, output),
             Op::Scale { factor } => {
                 let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
@@ -54,7 +57,10 @@ impl HipGgmlBackend {
                 let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
                 self.done(op, self.kernels.l2_normalize(self.stream(), &x, &y, rows, cols, eps))
             }
-            Op::Rope(rope) => self.rope(op, rope, inputs, output),
+            Op::Rope(rope) => {
+                let y = self.f32(op, output)?;
+                self.rope(op, rope, inputs, &y)
+            }
             Op::SoftMax(SoftMax {
                 scale,
                 mask: false,
@@ -107,7 +113,10 @@ impl HipGgmlBackend {
                 self.done(op, self.kernels.add(self.stream(), &part, &src, &part))
             }
             Op::PagedAttention(a) => self.paged_attention(op, a, inputs, output),
-            Op::SetRows => self.set_rows(op, inputs, output),
+            Op::SetRows => {
+                let src = self.f32(op, inputs[0])?;
+                self.set_rows(op, inputs, &src, output)
+            }
             Op::Glu {
                 kind: GluKind::Geglu, ..
             } if inputs.len() == 2 => {
@@ -146,8 +155,14 @@ impl HipGgmlBackend {
                         .mean_pool(self.stream(), &x, &weight, &y, [batch, seq, cols]),
                 )
             }
+            // Launched as parts: `launch_node`.
+            Op::MulMatUnary(_)
+            | Op::MulMatGlu(_)
+            | Op::MulMatMany { .. }
+            | Op::AddRmsNorm { .. }
+            | Op::RopeSetRows(_)
             // No kernel yet.
-            Op::MulMatId
+            | Op::MulMatId
             | Op::AddId
             | Op::Sub
             | Op::Div
@@ -193,18 +208,18 @@ impl HipGgmlBackend {
         }
     }
 
-    fn matmul(&self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+    pub(super) fn matmul(&self, op: &Op, inputs: &[TensorId], y: &HipBuffer<f32>) -> GgmlResult<()> {
         let [m, k] = rows_and_cols(&self.slots.desc(inputs[0])?.shape);
         let weight = self.slots.desc(inputs[1])?;
         let bias = inputs.get(2).map(|&id| self.f32(op, id)).transpose()?;
-        let (a, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+        let a = self.f32(op, inputs[0])?;
         if weight.shape.len() > 2 {
             // One matrix each, row-major: what the kernel knows.
             let left = &self.slots.desc(inputs[0])?.shape;
             if weight.shape[..weight.shape.len() - 2] != left[..left.len() - 2] {
                 return Err(self.cannot(op, inputs[1]));
             }
-            return self.batched_matmul(op, inputs, bias.as_ref(), &y);
+            return self.batched_matmul(op, inputs, bias.as_ref(), y);
         }
         let b_transposed = matrix_order(weight).ok_or_else(|| self.cannot(op, inputs[1]))?;
         // Weights of other types than f32 are read by rows of [n, k].
@@ -218,7 +233,7 @@ impl HipGgmlBackend {
             let w = self.bytes(inputs[1])?;
             let result = self
                 .kernels
-                .matmul_weight(self.stream(), ty, &w, &a, bias.as_ref(), &y, m, n, k);
+                .matmul_weight(self.stream(), ty, &w, &a, bias.as_ref(), y, m, n, k);
             return self.done(op, result);
         }
         let shape = MatmulShape {
@@ -226,7 +241,7 @@ impl HipGgmlBackend {
             ..MatmulShape::new(m, n, k)
         };
         let b = self.bytes(inputs[1])?.cast().map_err(failed(op.name()))?;
-        self.done(op, self.kernels.matmul(self.stream(), &a, &b, bias.as_ref(), &y, shape))
+        self.done(op, self.kernels.matmul(self.stream(), &a, &b, bias.as_ref(), y, shape))
     }
 
     /// Every matrix of the left times its own of the right.

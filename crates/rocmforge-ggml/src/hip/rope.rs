@@ -26,11 +26,11 @@ impl RopeTables {
 }
 
 impl HipGgmlBackend {
-    pub(super) fn rope(&mut self, op: &Op, rope: Rope, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+    pub(super) fn rope(&mut self, op: &Op, rope: Rope, inputs: &[TensorId], y: &HipBuffer<f32>) -> GgmlResult<()> {
         let &[batch, seq, heads, head_dim] = self.slots.desc(inputs[0])?.shape.as_slice() else {
             return Err(self.cannot(op, inputs[0]));
         };
-        let (x, y) = (self.f32(op, inputs[0])?, self.f32(op, output)?);
+        let x = self.f32(op, inputs[0])?;
         let mut positions = self.u32(op, inputs[1])?;
         let tokens = batch * seq;
         if rope.n_dims == 0 {
@@ -59,7 +59,7 @@ impl HipGgmlBackend {
         let tables = [&cos, &sin];
         let result = self
             .kernels
-            .rope_at(self.stream(), style, &x, tables, &positions, &y, shape, faults(&site));
+            .rope_at(self.stream(), style, &x, tables, &positions, y, shape, faults(&site));
         self.done(op, result)
     }
 

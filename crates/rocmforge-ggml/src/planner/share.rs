@@ -127,13 +127,24 @@ pub fn graph_problem(graph: &Graph, kind: BufferKind, in_place: InPlace) -> Grap
 /// The in-place pairs of one node.
 fn pairs(graph: &Graph, node: &Node, index: u32, items: &[u32], problem: &mut Problem) {
     let operands = Overwrites::of(node.op.name()).operands();
-    let &[output] = node.outputs.as_slice() else {
-        return;
-    };
-    let item = items[output.0];
-    if item == NONE || operands == 0 {
-        return;
+    for &output in &node.outputs {
+        let item = items[output.0];
+        if item != NONE && operands > 0 {
+            pairs_of(graph, node, output, operands, (item, index), items, problem);
+        }
     }
+}
+
+/// The in-place pairs of one output, whose item is written at node `index`.
+fn pairs_of(
+    graph: &Graph,
+    node: &Node,
+    output: TensorId,
+    operands: usize,
+    (item, index): (u32, u32),
+    items: &[u32],
+    problem: &mut Problem,
+) {
     let same_layout = |id: TensorId| {
         let (a, b) = (graph.tensor(id), graph.tensor(output));
         a.zip(b).is_some_and(|(a, b)| {

@@ -1,0 +1,1 @@
+//! Each pass on the smallest graph that it is for.
