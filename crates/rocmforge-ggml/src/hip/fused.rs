@@ -3,7 +3,18 @@
 use rocmforge_runtime::{Elems, HipBuffer};
 
 use super::{HipGgmlBackend, failed};
+use crate::optimizer::Pass;
 use crate::{GgmlResult, GluKind, Op, Rope, TensorId};
+
+/// Passes that gain nothing here: their ops are launched as parts, or not at all. MUL_MAT_UNARY is, too, but the bias
+/// saves a launch.
+pub(super) const LAUNCHED_AS_PARTS: &[Pass] = &[
+    Pass::Attention,
+    Pass::GateUp,
+    Pass::Qkv,
+    Pass::AddNorm,
+    Pass::RopeSetRows,
+];
 
 impl HipGgmlBackend {
     /// Launches of an op: one, or one for each part.

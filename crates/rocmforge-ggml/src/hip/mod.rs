@@ -19,6 +19,7 @@ use std::sync::Arc;
 use rocmforge_kernels::Kernels;
 use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream};
 
+use crate::optimizer::GraphOptimizer;
 use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Layout, Op, TensorDesc, TensorId};
 use faults::FaultLog;
@@ -244,6 +245,13 @@ impl GgmlBackend for HipGgmlBackend {
 
     fn enqueue(&mut self, program: &mut HipProgram) -> GgmlResult<()> {
         self.enqueue_program(program)
+    }
+
+    /// All but those whose ops have no kernel here.
+    fn optimizer(&self) -> GraphOptimizer {
+        fused::LAUNCHED_AS_PARTS
+            .iter()
+            .fold(GraphOptimizer::new(), |all, &pass| all.without(pass))
     }
 
     fn synchronize(&mut self) -> GgmlResult<()> {

@@ -41,7 +41,9 @@ fn noop(graph: &Graph, node: &Node) -> Option<(TensorId, TensorId)> {
         // A result that nobody reads is one of the graph's, and stays.
         let is_read = graph.nodes.iter().any(|node| node.inputs.contains(&output));
         let is_plain = from.is_contiguous() && to.is_contiguous() && !to.is_view();
-        if !is_plain || !is_read || !has_no_view(graph, output) {
+        // The byte offsets of views count from their root's start, which a copy is and its source may not be.
+        let has_places = from.byte_offset == 0 || !graph.tensors().any(|desc| desc.view_of == Some(output));
+        if !is_plain || !is_read || !has_places {
             return None;
         }
     } else if !matches!(node.op, Op::View | Op::Reshape) {
@@ -55,9 +57,4 @@ fn noop(graph: &Graph, node: &Node) -> Option<(TensorId, TensorId)> {
         && (is_copy || from.strides == to.strides)
         && (!to.is_view() || from.byte_offset == to.byte_offset);
     same.then_some((input, output))
-}
-
-/// Whether no tensor is a view of `id`: the byte offsets of views count from the root's start, which a copy's source may not be at.
-fn has_no_view(graph: &Graph, id: TensorId) -> bool {
-    !graph.tensors().any(|desc| desc.view_of == Some(id))
 }

@@ -489,7 +489,9 @@ impl Random {
     /// Memory that is changed between two reads.
     fn effect(&mut self, x: TensorId) -> TensorId {
         let n = self.rows;
-        let buffer = self.floats(&[n, ROW], false);
+        // It is said to be constant, but it is not.
+        let constant = self.chance(4);
+        let buffer = self.floats(&[n, ROW], constant);
         self.changed.push(buffer);
         // Reads before the change: these must stay there.
         let before = match self.rng.below(3) {
@@ -531,7 +533,18 @@ impl Random {
         }
         self.near_miss(y);
         let out = match self.ids {
-            Some(ids) => self.push(Op::GetRows, &[y, ids]),
+            Some(ids) => {
+                let chosen = self.push(Op::GetRows, &[y, ids]);
+                if self.chance(3) {
+                    // The same rows again, or others.
+                    let count = self.rng.below(n) as u32;
+                    let ids = if self.chance(2) { ids } else { self.words(vec![count]) };
+                    let again = self.push(Op::GetRows, &[y, ids]);
+                    let again = self.push(Op::Scale { factor: 0.5 }, &[again]);
+                    self.graph.mark_output(again);
+                }
+                chosen
+            }
             None => {
                 let desc = self.graph.tensor(y).expect("there");
                 if desc.is_view() || !desc.is_contiguous() {
