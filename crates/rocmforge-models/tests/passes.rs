@@ -63,19 +63,26 @@ fn check(name: &str, model: &Model, ids: &[u32]) {
         "{name}"
     );
     let mut all = engine(cpu(), model, None);
+    check_near(&logits(&mut all, &ids[..ids.len() - 3], 0), &expected[..1]);
+    let prompt = all.last_step().expect("steps ran").optimized;
+    assert!(
+        prompt.counts.of(Pass::LastRows) > 0,
+        "{name}: only the last row of the last layer is needed"
+    );
+    let mut all = engine(cpu(), model, None);
     check_near(&logits(&mut all, ids, 3), &expected);
     let nodes = |engine: &Engine<CpuBackend>| {
         let step = engine.last_step().expect("steps ran");
         (step.graph.computing_nodes().count(), step.optimized.to_string())
     };
     let ((before, nothing), (after, did)) = (nodes(&plain), nodes(&all));
-    println!("{name}: {before} nodes, then {after}: {did}");
+    println!("{name}: prompt: {prompt}");
+    println!("{name}: decode: {before} nodes, then {after}: {did}");
     assert_eq!(nothing, "0 noops, 0 DCE, 0 CSE, 0 layout (0 total)");
     assert!(after * 4 < before * 3, "{name}: {before} nodes, then {after}");
     for pass in [Pass::GateUp, Pass::Qkv, Pass::AddNorm, Pass::RopeSetRows] {
         let layers = model.config().layers;
         let step = all.last_step().expect("steps ran");
-        // Norms after attention and feed-forward network keep the sum and the next norm apart only where there are some.
         assert!(
             step.optimized.counts.of(pass) >= layers,
             "{name}: {} in {layers} layers",

@@ -10,7 +10,7 @@ impl GraphFile {
     ///
     /// `inputs` are the tensors that are filled before each run; other tensors that no node writes are external: weights, or caches if
     /// a node changes them in place. A tensor that the planner has placed is written as a tensor of its own, so that the file is the
-    /// same before and after planning. Matrices that are stored column by column are written as they are stored, as ggml does.
+    /// same before and after planning. A node with several outputs has an entry for each, with the same operands. Matrices that are stored column by column are written as they are stored, as ggml does.
     ///
     /// # Errors
     /// A tensor has more than four dimensions, a node names a tensor that is not in the graph, or the graph's order is not one in which

@@ -236,6 +236,21 @@ mod tests {
     }
 
     #[test]
+    fn a_sum_and_its_norm_overwrite_both_operands() {
+        let mut graph = Graph::new();
+        let x = graph.add_tensor(TensorDesc::f32([4, 16]));
+        let [a, b] = [2.0, 3.0].map(|factor| graph.push(Op::Scale { factor }, &[x]).unwrap());
+        let made = graph.push_all(Op::AddRmsNorm { eps: 0.0 }, &[a, b]).unwrap();
+        let out = graph.push(Op::Add, &made).unwrap();
+        graph.mark_output(out);
+        let plain = run(&graph, x, 64, out);
+        let stats = share_memory(&mut graph).unwrap();
+        assert_eq!((stats.tensors, stats.bytes), (4, 2 * 256));
+        assert_eq!(run(&graph, x, 64, out), plain);
+        assert_eq!(plain[0], 0.0);
+    }
+
+    #[test]
     fn an_operand_that_is_read_in_two_ways_is_not_overwritten() {
         let mut graph = Graph::new();
         let x = graph.add_tensor(TensorDesc::f32([4, 4]));

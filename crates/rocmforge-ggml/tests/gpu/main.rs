@@ -1,6 +1,7 @@
 //! Every op on a device against the CPU backend, which has its own f64 tests (`tests/ops`).
 
 mod decoder;
+mod fused;
 mod hybrid;
 mod program;
 mod random;

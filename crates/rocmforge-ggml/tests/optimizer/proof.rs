@@ -155,7 +155,6 @@ fn prove(seeds: impl Iterator<Item = u64>) {
             .fold(GraphOptimizer::new(), |all, pass| all.without(pass));
         check("all that keep bits", exact, true);
     }
-    println!("found: {:?}", Pass::ALL.map(|pass| (pass.name(), fired[pass as usize])));
     for (pass, fired) in Pass::ALL.into_iter().zip(fired) {
         assert!(
             fired >= LEAST,
