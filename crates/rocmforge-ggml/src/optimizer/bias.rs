@@ -23,6 +23,7 @@ fn find(graph: &Graph, rewriter: &Rewriter, product: usize) -> Option<(Op, Vec<T
     let last = uses.sole_reader(graph, result)?;
     let second = &graph.nodes[last];
     let fits = rewriter.are_free(&[product, last])
+        && second.outputs.len() == 1
         && !graph.has_effect(second)
         && uses.can_move(graph, &first.inputs, product, last);
     let mut inputs = first.inputs.clone();

@@ -58,5 +58,5 @@ fn activated(graph: &Graph, rewriter: &Rewriter, id: TensorId) -> Option<(GluKin
         return None;
     };
     let kind = GluKind::ALL.into_iter().find(|kind| kind.gate() == function)?;
-    Some((kind, graph.nodes[at].inputs[0], at))
+    Some((kind, *graph.nodes[at].inputs.first()?, at))
 }

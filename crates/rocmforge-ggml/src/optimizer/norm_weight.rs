@@ -40,6 +40,7 @@ fn find(graph: &Graph, rewriter: &Rewriter, norm: usize) -> Option<(Op, Vec<Tens
     let fits = is_row
         && is_first
         && rewriter.are_free(&[norm, last])
+        && second.outputs.len() == 1
         && !graph.has_effect(second)
         && uses.can_move(graph, &first.inputs, norm, last);
     fits.then(|| {

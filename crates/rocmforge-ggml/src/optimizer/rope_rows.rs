@@ -36,21 +36,20 @@ fn find(graph: &Graph, rewriter: &Rewriter, write: usize) -> Option<(Op, Vec<Ten
         && ![rows, rotated].iter().any(|&id| graph.is_output(id));
     let rotation = uses.writer(rotated)?;
     let first = &graph.nodes[rotation];
-    let (Op::Rope(rope), true) = (first.op, alone) else {
+    let (Op::Rope(rope), Some((&x, rest)), true) = (first.op, first.inputs.split_first(), alone) else {
         return None;
     };
     let (&[batch, seq, heads, dim], &[tokens, width]) = (source.shape.as_slice(), desc.shape.as_slice()) else {
         return None;
     };
     let fits = (tokens, width) == (batch * seq, heads * dim)
-        && f32(graph, first.inputs[0]).is_some()
+        && f32(graph, x).is_some()
+        && last.outputs.len() == 1
         && graph.tensor(ids)?.shape.len() == 1
         && rewriter.are_free(&[rotation, renamed, write])
         && uses.can_move(graph, &first.inputs, rotation, write);
     fits.then(|| {
-        let inputs = [first.inputs[0], dst, ids]
-            .into_iter()
-            .chain(first.inputs[1..].iter().copied());
+        let inputs = [x, dst, ids].into_iter().chain(rest.iter().copied());
         (Op::RopeSetRows(rope), inputs.collect(), [rotation, renamed, write])
     })
 }

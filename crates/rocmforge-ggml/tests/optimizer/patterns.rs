@@ -501,3 +501,52 @@ fn operands_that_do_not_fit_a_fused_op_are_an_error() {
         "{error:?}"
     );
 }
+
+/// Nodes that only a backend without computations accepts: any op with any number of operands and results.
+#[test]
+fn nodes_of_any_arity_are_rewritten_or_left_without_panic() {
+    let ops = [
+        Op::Add,
+        Op::Mul,
+        Op::MulMat,
+        RMS,
+        Op::LayerNorm { eps: 1e-5 },
+        Op::Unary(Unary::Silu),
+        Op::SwiGlu,
+        Op::GetRows,
+        Op::SetRows,
+        Op::Rope(Rope::new(4, 10_000.0, RopeStyle::HalfSplit, 8)),
+        Op::Softmax,
+        Op::Reshape,
+        Op::View,
+        Op::Transpose,
+        Op::Cont,
+        Op::AddRmsNorm { eps: 1e-5 },
+        Op::MulMatMany { biases: true },
+    ];
+    for seed in 0..3000 {
+        let mut random = rng(seed);
+        let mut b = Builder::default();
+        let mut ids = vec![b.f32(&[4, 4]), b.f32(&[4]), b.matrix(4, 4)];
+        for _ in 0..2 + random.below(8) {
+            let op = ops[random.below(ops.len())];
+            let inputs = (0..random.below(4)).map(|_| ids[random.below(ids.len())]).collect();
+            let outputs: Vec<TensorId> = (0..random.below(3))
+                .map(|_| match random.below(4) {
+                    0 => ids[random.below(ids.len())],
+                    1 => {
+                        let base = ids[random.below(ids.len())];
+                        let view = TensorDesc::view_of(b.0.tensor(base).expect("there"), 0);
+                        b.0.add_tensor(view)
+                    }
+                    _ => b.f32(&[4, 4]),
+                })
+                .collect();
+            ids.extend(&outputs);
+            b.0.add_node(op, inputs, outputs);
+        }
+        let mut constants = Constants::new();
+        constants.insert(ids[0], Arc::new(vec![0; 64]));
+        GraphOptimizer::new().optimize_with(&mut b.0, &mut constants);
+    }
+}
