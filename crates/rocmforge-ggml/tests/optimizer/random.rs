@@ -494,8 +494,10 @@ impl Random {
         let buffer = self.floats(&[n, ROW], constant);
         self.changed.push(buffer);
         // Reads before the change: these must stay there.
-        let before = match self.rng.below(3) {
+        let before = match self.rng.below(4) {
             0 => self.push(Op::Add, &[x, buffer]),
+            // A copy of what was there before, which is read after the change.
+            3 => self.push(Op::Cont, &[buffer]),
             1 => self.product(buffer, ROW, false),
             _ => self.push(Op::RmsNorm { eps: 1e-5 }, &[buffer]),
         };
