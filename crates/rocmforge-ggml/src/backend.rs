@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Operands;
+use crate::optimizer::GraphOptimizer;
 use crate::{DType, GgmlError, GgmlResult, Graph, Node, Op, SharedBytes, TensorDesc, TensorId};
 
 /// How closely a graph is checked before it runs on a backend.
@@ -85,6 +86,11 @@ pub trait GgmlBackend {
     fn bind_view(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
         let _ = desc;
         Ok(())
+    }
+
+    /// The passes that make a graph quicker here. Any pass may run: a fused op without a kernel runs as its parts.
+    fn optimizer(&self) -> GraphOptimizer {
+        GraphOptimizer::new()
     }
 
     /// How closely graphs are checked before they run here.

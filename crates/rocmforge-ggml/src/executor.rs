@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::optimizer::{GraphOptimizer, OptimizerStats};
+use crate::optimizer::OptimizerStats;
 use crate::{GgmlBackend, GgmlError, GgmlResult, Graph, TensorDesc, TensorId, validate_graph};
 
 /// How a graph is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExecuteConfig {
-    /// Rewrite the graph first, with every pass of [`GraphOptimizer::new`].
+    /// Rewrite the graph first, with the passes that help on the backend ([`GgmlBackend::optimizer`]).
     pub optimize: bool,
     /// Wait once at the end, and not after every node.
     pub defer_synchronization: bool,
@@ -70,7 +70,7 @@ pub fn execute_graph_with_config<B: GgmlBackend>(
     graph: &mut Graph,
     config: ExecuteConfig,
 ) -> GgmlResult<ExecuteResult> {
-    let optimizer_stats = config.optimize.then(|| GraphOptimizer::new().optimize(graph));
+    let optimizer_stats = config.optimize.then(|| backend.optimizer().optimize(graph));
     keep_bound_layouts(backend, graph);
     let result = run(backend, graph, config.defer_synchronization)?;
     Ok(ExecuteResult {

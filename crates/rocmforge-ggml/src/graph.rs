@@ -46,21 +46,31 @@ impl Graph {
         self.nodes.push(Node { op, inputs, outputs });
     }
 
-    /// Adds a node and its output tensor, with the shape and type that the inputs determine.
+    /// Adds a node and its output tensor, with the shape and type that the inputs determine. Of several outputs the first is returned.
     ///
     /// # Errors
     /// The inputs do not fit the op, or the op (`Reshape`, `View`) does not determine its output: use
     /// [`Self::reshape`] or [`Self::add_node`].
     pub fn push(&mut self, op: Op, inputs: &[TensorId]) -> GgmlResult<TensorId> {
+        Ok(self.push_all(op, inputs)?[0])
+    }
+
+    /// [`Self::push`] of an op with any number of outputs.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn push_all(&mut self, op: Op, inputs: &[TensorId]) -> GgmlResult<Vec<TensorId>> {
         let node = self.nodes.len();
         let descs = inputs
             .iter()
             .map(|&id| self.tensor(id).ok_or(GgmlError::UnknownTensor(id)))
             .collect::<GgmlResult<Vec<_>>>()?;
-        let desc = shape::infer(node, &op, &descs)?.into_desc(node, &op)?;
-        let output = self.add_tensor(desc);
-        self.add_node(op, inputs.to_vec(), vec![output]);
-        Ok(output)
+        let inferred = shape::infer_all(node, &op, &descs)?.into_iter();
+        let descs = inferred.map(|inferred| inferred.into_desc(node, &op));
+        let descs = descs.collect::<GgmlResult<Vec<_>>>()?;
+        let outputs: Vec<TensorId> = descs.into_iter().map(|desc| self.add_tensor(desc)).collect();
+        self.add_node(op, inputs.to_vec(), outputs.clone());
+        Ok(outputs)
     }
 
     /// Adds a view of `source`'s memory under another shape with as many elements.
@@ -176,6 +186,11 @@ impl Graph {
         let id = self.add_tensor(TensorDesc::new([bytes], DType::I8, Layout::RowMajor));
         self.arenas.push(id);
         id
+    }
+
+    /// Whether the planner has placed tensors in buffers.
+    pub(crate) fn is_planned(&self) -> bool {
+        !self.arenas.is_empty()
     }
 
     /// Like [`Self::root`], but a tensor that the planner has placed in a buffer is its own end of the chain.

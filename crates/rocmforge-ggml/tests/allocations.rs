@@ -106,6 +106,12 @@ impl Case {
         output
     }
 
+    fn push_all(&mut self, op: Op, inputs: &[TensorId]) {
+        let outputs = self.graph.push_all(op, inputs);
+        let outputs = outputs.unwrap_or_else(|e| panic!("{}: {e}", self.name));
+        outputs.into_iter().for_each(|id| self.graph.mark_output(id));
+    }
+
     /// A view of every second element of the rows of `source`.
     fn gaps(&mut self, source: TensorId) -> TensorId {
         let base = self.graph.tensor(source).expect("added").clone();
@@ -373,6 +379,38 @@ fn attention() -> Vec<Case> {
     cases
 }
 
+fn fused() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for dtype in [DType::F32, DType::F16, DType::Q4_0, DType::Q4K] {
+        for m in [1, 3, 70] {
+            let mut case = Case::new(format!("fused products of {m} rows, {dtype}"));
+            let (x, w, bias) = (case.f32(&[m, 512]), case.weight(dtype, &[512, 320]), case.f32(&[320]));
+            let (narrow, short) = (case.weight(dtype, &[512, 64]), case.f32(&[64]));
+            case.push(Op::MulMatUnary(Unary::Silu), &[x, w, bias]);
+            case.push(Op::MulMatGlu(GluKind::Swiglu), &[x, w, w]);
+            case.push_all(
+                Op::MulMatMany { biases: true },
+                &[x, w, narrow, narrow, bias, short, short],
+            );
+            cases.push(case);
+        }
+    }
+    let mut case = Case::new("ADD_RMS_NORM");
+    let (a, b, weight) = (case.f32(&[70, 512]), case.f32(&[70, 512]), case.f32(&[512]));
+    case.push_all(Op::AddRmsNorm { eps: 1e-5 }, &[a, b, weight]);
+    cases.push(case);
+    let mut case = Case::new("ROPE_SET_ROWS");
+    let (x, cache) = (case.f32(&[2, 24, 4, 32]), case.input(DType::F16, &[64, 128]));
+    let (ids, positions) = (case.ids(&[48], 64), case.ids(&[2, 24], 100));
+    let rope = Op::RopeSetRows(Rope::new(32, 10_000.0, RopeStyle::HalfSplit, 4096));
+    let written = TensorDesc::view_of(case.graph.tensor(cache).expect("added"), 0);
+    let written = case.graph.add_tensor(written);
+    case.graph.add_node(rope, vec![x, cache, ids, positions], vec![written]);
+    case.graph.mark_output(written);
+    cases.push(case);
+    cases
+}
+
 /// Allocations of [`RUNS`] later runs of a case, the fewest of some rounds.
 ///
 /// # Errors
@@ -402,7 +440,7 @@ fn allocations(case: &Case, threads: usize, activations: Activations) -> GgmlRes
 #[test]
 fn later_runs_of_a_program_allocate_nothing() {
     let mut found = Vec::new();
-    let cases = [elements(), moves(), products(), attention()].concat();
+    let cases = [elements(), moves(), products(), attention(), fused()].concat();
     for case in &cases {
         for threads in [1, 2] {
             for activations in [Activations::F32, Activations::Int8] {

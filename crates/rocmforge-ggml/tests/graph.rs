@@ -196,6 +196,7 @@ fn test_optimizer_stats_display() {
         dce_nodes_removed: 2,
         cse_nodes_removed: 3,
         layout_conversions_added: 4,
+        ..OptimizerStats::default()
     };
     assert_eq!(stats.to_string(), "1 noops, 2 DCE, 3 CSE, 4 layout (6 total)");
     assert_eq!(stats.total_removed(), 6);

@@ -1,6 +1,7 @@
 //! Engine: a model on a backend, with a paged KV cache. Computes logits; choosing tokens is the generator's.
 
 use rocmforge_attention::paged::{KvGeometry, PagedKv, PagedKvConfig, SequenceId};
+use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, TensorId, executor};
 use rocmforge_runtime::Bytes;
 
@@ -30,6 +31,8 @@ pub struct EngineOptions {
     pub block_size: usize,
     /// Most tokens of one step: longer prompts are computed in chunks.
     pub chunk: usize,
+    /// Passes that steps' graphs go through; `None`: those that help on the backend.
+    pub passes: Option<GraphOptimizer>,
 }
 
 impl Default for EngineOptions {
@@ -39,6 +42,7 @@ impl Default for EngineOptions {
             kv: KvType::default(),
             block_size: 16,
             chunk: 128,
+            passes: None,
         }
     }
 }
@@ -114,6 +118,7 @@ pub struct Engine<B: GgmlBackend> {
     kv: PagedKv,
     cache: CacheSpec,
     chunk: usize,
+    passes: GraphOptimizer,
     steps: Vec<(StepShape, Prepared<Step, B::Program>)>,
     copies: Option<Prepared<CopyRows, B::Program>>,
     next_id: usize,
@@ -169,7 +174,8 @@ impl<B: HostAccess> Engine<B> {
         }
         // Which divisors of rotary frequencies are right depends on the context; the sizes do not.
         let provisional = DecoderWeights::find(model.weights(), &config, config.context)?;
-        let memory = plan_memory(&provisional, &config, options, backend.available_bytes())?;
+        let passes = options.passes.unwrap_or_else(|| backend.optimizer());
+        let memory = plan_memory(&provisional, &config, options, passes, backend.available_bytes())?;
         let weights = DecoderWeights::find(model.weights(), &config, memory.context)?;
         let cache = CacheSpec {
             kv: options.kv,
@@ -193,6 +199,7 @@ impl<B: HostAccess> Engine<B> {
             kv,
             cache,
             chunk: options.chunk,
+            passes,
             steps: Vec::new(),
             copies: None,
             next_id,
@@ -216,6 +223,12 @@ impl<B: HostAccess> Engine<B> {
     #[must_use]
     pub const fn config(&self) -> &DecoderConfig {
         &self.config
+    }
+
+    /// The graph of the last step, and what the optimizer did to it; `None` before the first.
+    #[must_use]
+    pub fn last_step(&self) -> Option<&Step> {
+        self.steps.last().map(|(_, prepared)| &prepared.graph)
     }
 
     /// Tokens that all sequences together can hold.
@@ -415,7 +428,7 @@ impl<B: HostAccess> Engine<B> {
             let (_, old) = self.steps.remove(0);
             self.free(old.ids)?;
         }
-        let step = Step::build(&self.parameters, shape, TensorId(self.next_id))?;
+        let step = Step::build(&self.parameters, shape, TensorId(self.next_id), self.passes)?;
         let ids = self.next_id..step.graph.next_id().0;
         self.next_id = ids.end;
         let program = match executor::compile(&mut self.backend, &step.graph) {
@@ -527,6 +540,7 @@ fn plan_memory(
     weights: &DecoderWeights,
     config: &DecoderConfig,
     options: EngineOptions,
+    passes: GraphOptimizer,
     available: Option<usize>,
 ) -> Result<MemoryPlan, ModelError> {
     let geometry = KvGeometry {
@@ -551,7 +565,7 @@ fn plan_memory(
             sequences: 1,
             outputs: 1,
         };
-        let step = Step::build(&parameters, shape, parameters.end())?;
+        let step = Step::build(&parameters, shape, parameters.end(), passes)?;
         scratch = scratch.saturating_add(step.plan.bytes).saturating_add(config.vocab * 4);
     }
     let weight_bytes = weights.bytes();

@@ -30,6 +30,7 @@ fn engine(context: usize, chunk: usize) -> Engine<CpuBackend> {
         kv: KvType::F32,
         block_size: 4,
         chunk,
+        ..EngineOptions::default()
     };
     Engine::new(CpuBackend::with_threads(1), &model(), options).expect("the model loads")
 }

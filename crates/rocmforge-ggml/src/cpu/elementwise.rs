@@ -10,7 +10,7 @@ use crate::GluKind;
 const PIECE: usize = 4096;
 
 /// Calls `work` on pieces of `out`, with the index of each piece's first element.
-fn pieces(out: &mut [f32], threads: &Threads, work: impl Fn(usize, &mut [f32]) + Sync) {
+pub(super) fn pieces(out: &mut [f32], threads: &Threads, work: impl Fn(usize, &mut [f32]) + Sync) {
     let row = PIECE.min(out.len());
     if row == 0 {
         return;

@@ -8,6 +8,7 @@ mod dot;
 mod elementwise;
 mod flash;
 mod flash_attn;
+mod fused;
 mod gemm;
 #[cfg(target_arch = "x86_64")]
 mod int8_gemm;
@@ -40,6 +41,7 @@ use crate::error::failed;
 use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Node, Op, TensorDesc, TensorId};
 use operand::Operand;
+use output::Target;
 use rocmforge_machine::sysfs::Sysfs;
 use scratch::Scratch;
 use std::ops::Range;
@@ -101,9 +103,13 @@ impl CpuBackend {
     #[must_use]
     pub fn can_execute(&self, op: &Op, dtype: DType) -> bool {
         match op {
-            Op::MulMat | Op::MulMatId | Op::FlashAttnExt(_) => dtype.is_weight(),
+            Op::MulMat | Op::MulMatId | Op::MulMatUnary(_) | Op::MulMatGlu(_) | Op::MulMatMany { .. } => {
+                dtype.is_weight()
+            }
+            Op::FlashAttnExt(_) => dtype.is_weight(),
+            Op::AddRmsNorm { .. } => dtype == DType::F32,
             Op::GetRows => dtype.is_weight() || dtype.is_plain_number(),
-            Op::SetRows => dtype.is_encodable(),
+            Op::SetRows | Op::RopeSetRows(_) => dtype.is_encodable(),
             Op::PagedAttention(_) => matches!(dtype, DType::F32 | DType::F16),
             Op::Pad { .. } => dtype.is_plain_number(),
             Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Concat { .. } | Op::Repeat => true,
@@ -204,33 +210,37 @@ impl GgmlBackend for CpuBackend {
     }
 }
 
-/// Runs `op` on checked operands into the bytes that `target` spans.
+/// Runs `op` on checked operands into the outputs' memory.
 fn run_op(
     op: &Op,
     operands: &[Operand<'_>],
-    target: &TensorDesc,
-    bytes: &mut [u8],
+    targets: &mut [Target<'_>],
     activations: Activations,
     threads: &Threads,
     scratch: &Scratch,
 ) -> GgmlResult<()> {
-    if *op == Op::SetRows {
-        return rows::set_rows(&operands[0], &operands[2], target, bytes);
+    let [Target { desc, bytes }] = targets else {
+        return output::as_words(targets, scratch, |out| {
+            fused::run_many(op, operands, activations, out, threads)
+        });
+    };
+    match *op {
+        Op::SetRows => return rows::set_rows(&operands[0], &operands[2], desc, bytes),
+        Op::RopeSetRows(rope) => return fused::rope_set_rows(operands, rope, desc, bytes),
+        _ => {}
     }
-    if let Some(units) = moves::run(op, operands, target)? {
-        output::store_units(units, target, bytes);
+    if let Some(units) = moves::run(op, operands, desc)? {
+        output::store_units(units, desc, bytes);
         return Ok(());
     }
-    if *op == Op::GetRows && target.dtype != DType::F32 {
-        output::store_units(rows::get_plain_rows(&operands[0], &operands[1])?, target, bytes);
+    if *op == Op::GetRows && desc.dtype != DType::F32 {
+        output::store_units(rows::get_plain_rows(&operands[0], &operands[1])?, desc, bytes);
         return Ok(());
     }
-    if target.dtype.block_bytes() == 4 && target.is_contiguous() {
-        return run(op, operands, bytemuck::cast_slice_mut(bytes), activations, threads);
-    }
-    let contiguous = scratch.filled(target.element_count(), 0.0);
-    run(op, operands, contiguous, activations, threads)?;
-    output::store(contiguous, target, bytes, scratch)
+    output::as_words(targets, scratch, |out| match out {
+        [out] => run(op, operands, out, activations, threads),
+        _ => Ok(()),
+    })
 }
 
 /// Runs `op` on checked operands into a contiguous output of f32, or of indices in as many words.
@@ -246,6 +256,8 @@ fn run(
         Op::GetRows => return rows::get_rows(x, &inputs[1], out),
         Op::MulMat => return products::mul_mat(x, &inputs[1], inputs.get(2), activations, out, threads),
         Op::MulMatId => return products::mul_mat_id(x, &inputs[1], &inputs[2], activations, out, threads),
+        Op::MulMatUnary(kind) => return fused::mul_mat_unary(inputs, kind, activations, out, threads),
+        Op::MulMatGlu(kind) => return fused::mul_mat_glu(inputs, kind, activations, out, threads),
         Op::AddId => return rows::add_id(x, &inputs[1], &inputs[2], out),
         Op::Add => elementwise::broadcast(x, &inputs[1], out, threads, |a, b| a + b),
         Op::Sub => elementwise::broadcast(x, &inputs[1], out, threads, |a, b| a - b),
@@ -296,7 +308,10 @@ fn run(
             }
         }
         Op::MeanPool => rows::mean_pool(x, &inputs[1], out),
-        // Done before: elements are moved as they are, or the output is changed in place.
+        // One weight: the only way to one output.
+        Op::MulMatMany { .. } => return fused::run_many(op, inputs, activations, &mut [out], threads),
+        // Done before: elements are moved as they are, the output is changed in place, or there are several.
+        Op::AddRmsNorm { .. } | Op::RopeSetRows(_) => {}
         Op::SetRows | Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Concat { .. } | Op::Repeat | Op::Pad { .. } => {}
         Op::Reshape | Op::View | Op::Permute { .. } | Op::Transpose => {}
     }

@@ -46,15 +46,18 @@ fn sum_of_squares(x: &[f32]) -> f64 {
 
 pub(super) fn rms_norm(x: &Operand<'_>, weight: Option<&Operand<'_>>, eps: f32, out: &mut [f32], threads: &Threads) {
     let weight = weight.map(Operand::f32);
-    each_row(x, out, threads, |x, out| {
-        let factor = (1.0 / (sum_of_squares(x) / x.len() as f64 + f64::from(eps)).sqrt()) as f32;
-        for (o, &v) in out.iter_mut().zip(x) {
-            *o = v * factor;
-        }
-        if let Some(weight) = &weight {
-            out.iter_mut().zip(weight.iter()).for_each(|(o, w)| *o *= w);
-        }
-    });
+    each_row(x, out, threads, |x, out| rms_row(x, weight, eps, out));
+}
+
+/// One row divided by its root mean square, times the weight.
+pub(super) fn rms_row(x: &[f32], weight: Option<&[f32]>, eps: f32, out: &mut [f32]) {
+    let factor = (1.0 / (sum_of_squares(x) / x.len() as f64 + f64::from(eps)).sqrt()) as f32;
+    for (o, &v) in out.iter_mut().zip(x) {
+        *o = v * factor;
+    }
+    if let Some(weight) = weight {
+        out.iter_mut().zip(weight).for_each(|(o, w)| *o *= w);
+    }
 }
 
 pub(super) fn l2_norm(x: &Operand<'_>, eps: f32, out: &mut [f32], threads: &Threads) {

@@ -3,11 +3,53 @@
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use half::{bf16, f16};
 use rocmforge_gguf::blocks;
+use smallvec::SmallVec;
 
 use super::operand::unit_dims;
 use super::scratch::Scratch;
 use super::strides::each_offset;
 use crate::{DType, GgmlError, GgmlResult, TensorDesc};
+
+/// Outputs that need no memory of their own to be listed.
+const USUAL_OUTPUTS: usize = 4;
+
+/// An output: its descriptor and the bytes that it spans.
+pub(super) struct Target<'a> {
+    pub(super) desc: &'a TensorDesc,
+    pub(super) bytes: &'a mut [u8],
+}
+
+impl Target<'_> {
+    /// Whether its memory is contiguous words.
+    fn is_words(&self) -> bool {
+        self.desc.dtype.block_bytes() == 4 && self.desc.is_contiguous()
+    }
+}
+
+/// Runs `compute` on the outputs as contiguous f32 words: on their own memory where they are that, else on a copy that is stored then.
+pub(super) fn as_words(
+    targets: &mut [Target<'_>],
+    scratch: &Scratch,
+    compute: impl FnOnce(&mut [&mut [f32]]) -> GgmlResult<()>,
+) -> GgmlResult<()> {
+    let copy = |target: &Target<'_>| match target.is_words() {
+        true => scratch.take(0),
+        false => scratch.filled(target.desc.element_count(), 0.0),
+    };
+    let mut copies: SmallVec<[&mut [f32]; USUAL_OUTPUTS]> = targets.iter().map(copy).collect();
+    let words = targets
+        .iter_mut()
+        .zip(&mut copies)
+        .map(|(target, copy)| match target.is_words() {
+            true => bytemuck::cast_slice_mut(target.bytes),
+            false => &mut **copy,
+        });
+    compute(&mut words.collect::<SmallVec<[&mut [f32]; USUAL_OUTPUTS]>>())?;
+    for (target, copy) in targets.iter_mut().zip(&copies).filter(|(target, _)| !target.is_words()) {
+        store(copy, target.desc, target.bytes, scratch)?;
+    }
+    Ok(())
+}
 
 /// Halves that are converted together.
 const ENCODED: usize = 256;

@@ -107,25 +107,43 @@ pub(super) fn set_rows(src: &Operand<'_>, ids: &Operand<'_>, target: &TensorDesc
     if dim == 0 || count == 0 {
         return Ok(());
     }
-    let (block_len, size) = (target.dtype.block_len(), target.dtype.block_bytes());
-    let step = target.strides[rank - 1];
-    let adjacent = dim == 1 || step == 1;
-    let units = src.scratch().take(dim / block_len * size);
+    let units = row_units(src, target);
     for (index, row) in src_values.chunks(dim).enumerate() {
         let matrix = index / count;
         let list = part_of(matrix, &src.shape[..rank - 2], lists, true);
         let id = ids[list * count + index % count] as usize;
         let at = row_offset(&target.shape, &target.strides, matrix, id);
-        if adjacent {
-            let start = at / block_len * size;
-            encode_into(target.dtype, row, &mut bytes[start..start + units.len()])?;
-        } else {
-            encode_into(target.dtype, row, units)?;
-            for (i, unit) in units.chunks(size).enumerate() {
-                let start = (at + i * step) * size;
-                bytes[start..start + size].copy_from_slice(unit);
-            }
-        }
+        put_row(row, target, at, units, bytes)?;
+    }
+    Ok(())
+}
+
+/// Room for one row of `target` as it is stored.
+pub(super) fn row_units<'a>(src: &Operand<'a>, target: &TensorDesc) -> &'a mut [u8] {
+    let dim = target.shape.last().copied().unwrap_or(1);
+    src.scratch()
+        .take(dim / target.dtype.block_len() * target.dtype.block_bytes())
+}
+
+/// Encodes a row into `target`, whose span is `bytes`, from element `at` on; `units` are its [`row_units`].
+pub(super) fn put_row(
+    row: &[f32],
+    target: &TensorDesc,
+    at: usize,
+    units: &mut [u8],
+    bytes: &mut [u8],
+) -> GgmlResult<()> {
+    let (block_len, size) = (target.dtype.block_len(), target.dtype.block_bytes());
+    let rank = target.shape.len();
+    let (dim, step) = (target.shape[rank - 1], target.strides[rank - 1]);
+    if dim == 1 || step == 1 {
+        let start = at / block_len * size;
+        return encode_into(target.dtype, row, &mut bytes[start..start + units.len()]);
+    }
+    encode_into(target.dtype, row, units)?;
+    for (i, unit) in units.chunks(size).enumerate() {
+        let start = (at + i * step) * size;
+        bytes[start..start + size].copy_from_slice(unit);
     }
     Ok(())
 }

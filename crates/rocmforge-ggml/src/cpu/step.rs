@@ -6,13 +6,17 @@ use smallvec::SmallVec;
 
 use super::buffer::CpuBuffer;
 use super::operand::Operand;
+use super::output::Target;
 use super::threads::WORTH_A_THREAD;
 use super::{CpuBackend, run_op, too_small};
 use crate::slots::Slots;
 use crate::{GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
 
 /// Operands that need no memory of their own to be listed.
-const USUAL_OPERANDS: usize = 6;
+const USUAL_OPERANDS: usize = 7;
+
+/// Outputs of which the same is true.
+const USUAL_OUTPUTS: usize = 4;
 
 /// A graph's nodes for the CPU: operands found, types and shapes checked.
 #[derive(Debug)]
@@ -27,7 +31,7 @@ pub struct CpuProgram {
 pub(super) struct Step {
     op: Op,
     inputs: SmallVec<[Place; USUAL_OPERANDS]>,
-    output: Place,
+    outputs: SmallVec<[Place; USUAL_OUTPUTS]>,
 }
 
 /// Where a tensor lies.
@@ -64,25 +68,53 @@ impl Place {
     }
 }
 
-/// The memory of the output's root, around the output.
+/// The memory of a root that outputs lie in, without them.
 struct Around<'a> {
-    before: &'a [u8],
-    /// First byte of `after` in the root's memory.
-    end: usize,
-    after: &'a [u8],
+    root: TensorId,
+    /// What lies before, between and after the outputs, each with its first byte's place in the root's memory.
+    gaps: SmallVec<[(usize, &'a [u8]); USUAL_OUTPUTS + 1]>,
+    len: usize,
 }
 
 impl<'a> Around<'a> {
-    /// Bytes that do not overlap the output.
+    /// Cuts the outputs of a step that lie in `root` out of its memory, and puts them into `written`.
+    fn new(
+        step: &Step,
+        root: TensorId,
+        memory: &'a mut [u8],
+        written: &mut [Option<&'a mut [u8]>],
+    ) -> GgmlResult<Self> {
+        let len = memory.len();
+        let mut here: SmallVec<[usize; USUAL_OUTPUTS]> = (0..step.outputs.len())
+            .filter(|&index| step.outputs[index].root == root)
+            .collect();
+        here.sort_unstable_by_key(|&index| step.outputs[index].span.start);
+        let mut gaps = SmallVec::new();
+        let (mut rest, mut at) = (memory, 0);
+        for index in here {
+            let place = &step.outputs[index];
+            let Range { start, end } = place.span;
+            if end > len || start < at {
+                return Err(place.too_small(len));
+            }
+            let (gap, tail) = rest.split_at_mut(start - at);
+            let (out, tail) = tail.split_at_mut(end - start);
+            gaps.push((at, &*gap));
+            written[index] = Some(out);
+            (rest, at) = (tail, end);
+        }
+        gaps.push((at, &*rest));
+        Ok(Self { root, gaps, len })
+    }
+
+    /// Bytes that overlap no output.
     fn bytes(&self, place: &Place) -> GgmlResult<&'a [u8]> {
         let Range { start, end } = place.span;
-        let found = if end <= self.before.len() {
-            self.before.get(start..end)
-        } else {
-            let part = start.checked_sub(self.end).zip(end.checked_sub(self.end));
-            part.and_then(|(start, end)| self.after.get(start..end))
-        };
-        found.ok_or_else(|| place.too_small(self.end + self.after.len()))
+        let part = self.gaps.iter().find_map(|&(first, gap)| {
+            let (start, end) = (start.checked_sub(first)?, end.checked_sub(first)?);
+            gap.get(start..end)
+        });
+        part.ok_or_else(|| place.too_small(self.len))
     }
 }
 
@@ -106,69 +138,77 @@ impl Step {
         inputs: &[TensorId],
         outputs: &[TensorId],
     ) -> GgmlResult<Self> {
-        let &[output] = outputs else {
-            return Err(GgmlError::InvalidArity {
-                node,
-                op: op.name(),
-                expected: "1 output",
-                inputs: inputs.len(),
-                outputs: outputs.len(),
-                operands: Default::default(),
-            });
-        };
         let inputs = inputs
             .iter()
             .map(|&id| Place::of(slots, id))
             .collect::<GgmlResult<SmallVec<[Place; USUAL_OPERANDS]>>>()?;
+        let outputs = outputs
+            .iter()
+            .map(|&id| Place::of(slots, id))
+            .collect::<GgmlResult<SmallVec<[Place; USUAL_OUTPUTS]>>>()?;
         let descs: SmallVec<[&TensorDesc; USUAL_OPERANDS]> = inputs.iter().map(|place| &place.desc).collect();
-        let output = Place::of(slots, output)?;
-        shape::infer(node, op, &descs)?.check_output(node, op, &descs, &output.desc, false)?;
-        drop(descs);
+        let results: SmallVec<[&TensorDesc; USUAL_OUTPUTS]> = outputs.iter().map(|place| &place.desc).collect();
+        shape::check_outputs(node, op, &descs, &results, false)?;
+        drop((descs, results));
         Ok(Self {
             op: *op,
-            output,
+            outputs,
             inputs,
         })
     }
 
     /// Whether several threads may share the step: an element of the largest operand is visited eight times at most, attention aside.
     fn is_large(&self) -> bool {
-        let mut places = self.inputs.iter().chain([&self.output]);
+        let mut places = self.inputs.iter().chain(&self.outputs);
         places.any(|place| 8 * place.desc.element_count() >= WORTH_A_THREAD)
     }
 }
 
 impl CpuBackend {
     pub(super) fn run_step(&mut self, step: &Step) -> GgmlResult<()> {
-        if step.output.desc.element_count() == 0 {
+        if step.outputs.iter().all(|place| place.desc.element_count() == 0) {
             return Ok(());
         }
-        let mut buffer = self.slots.take(step.output.root)?;
-        let result = self.compute(step, buffer.bytes_mut());
-        self.slots.give_back(step.output.root, buffer);
+        let mut taken: SmallVec<[(TensorId, CpuBuffer); USUAL_OUTPUTS]> = SmallVec::new();
+        let mut result = Ok(());
+        for place in &step.outputs {
+            if taken.iter().any(|(root, _)| *root == place.root) {
+                continue;
+            }
+            match self.slots.take(place.root) {
+                Ok(buffer) => taken.push((place.root, buffer)),
+                Err(error) => result = Err(error),
+            }
+        }
+        if result.is_ok() {
+            result = self.compute(step, &mut taken);
+        }
+        for (root, buffer) in taken {
+            self.slots.give_back(root, buffer);
+        }
         self.scratch.reset();
         result
     }
 
-    /// Runs a step whose output lies in `memory`, the rest of which other operands may lie in.
-    fn compute(&self, step: &Step, memory: &mut [u8]) -> GgmlResult<()> {
-        let Range { start, end } = step.output.span;
-        if end > memory.len() {
-            return Err(step.output.too_small(memory.len()));
-        }
+    /// Runs a step whose outputs lie in `memory`, the rest of which other operands may lie in.
+    fn compute(&self, step: &Step, memory: &mut [(TensorId, CpuBuffer)]) -> GgmlResult<()> {
         // An input that the op overwrites while it reads is copied first. What is only written is not.
         let copy = |(operand, place): (usize, &Place)| -> GgmlResult<Option<&[u8]>> {
-            let written = operand == 1 && matches!(step.op, Op::Cpy { .. } | Op::SetRows);
-            if written || !place.overlaps(&step.output) {
+            let written = operand == 1 && matches!(step.op, Op::Cpy { .. } | Op::SetRows | Op::RopeSetRows(_));
+            if written || !step.outputs.iter().any(|output| place.overlaps(output)) {
                 return Ok(None);
             }
-            Ok(Some(self.scratch.copied(place.bytes(memory)?)))
+            let root = memory.iter().find(|(root, _)| *root == place.root);
+            let bytes = place.bytes(root.map_or(&[][..], |(_, buffer)| buffer.bytes()))?;
+            Ok(Some(self.scratch.copied(bytes)))
         };
         let copies: SmallVec<[Option<&[u8]>; USUAL_OPERANDS]> =
             step.inputs.iter().enumerate().map(copy).collect::<GgmlResult<_>>()?;
-        let (before, rest) = memory.split_at_mut(start);
-        let (out, after) = rest.split_at_mut(end - start);
-        let around = Around { before, end, after };
+        let mut written: SmallVec<[Option<&mut [u8]>; USUAL_OUTPUTS]> = step.outputs.iter().map(|_| None).collect();
+        let around: SmallVec<[Around<'_>; USUAL_OUTPUTS]> = memory
+            .iter_mut()
+            .map(|(root, buffer)| Around::new(step, *root, buffer.bytes_mut(), &mut written))
+            .collect::<GgmlResult<_>>()?;
         let operands: SmallVec<[Operand<'_>; USUAL_OPERANDS]> = step
             .inputs
             .iter()
@@ -178,11 +218,19 @@ impl CpuBackend {
                 Ok(Operand::strided(&place.desc, bytes, &self.scratch))
             })
             .collect::<GgmlResult<_>>()?;
+        let mut targets: SmallVec<[Target<'_>; USUAL_OUTPUTS]> = step
+            .outputs
+            .iter()
+            .zip(written)
+            .map(|(place, bytes)| Target {
+                desc: &place.desc,
+                bytes: bytes.unwrap_or(&mut []),
+            })
+            .collect();
         run_op(
             &step.op,
             &operands,
-            &step.output.desc,
-            out,
+            &mut targets,
             self.activations,
             &self.threads,
             &self.scratch,
@@ -194,16 +242,16 @@ impl CpuBackend {
         step: &Step,
         place: &Place,
         copy: Option<&'a [u8]>,
-        around: &Around<'a>,
+        around: &[Around<'a>],
     ) -> GgmlResult<&'a [u8]> {
         if let Some(bytes) = copy {
             return Ok(bytes);
         }
-        if place.root != step.output.root {
+        let Some(around) = around.iter().find(|around| around.root == place.root) else {
             let buffer = self.slots.buffer(place.root);
             return place.bytes(buffer.ok_or(GgmlError::UnknownTensor(place.root))?.bytes());
-        }
-        if place.overlaps(&step.output) {
+        };
+        if step.outputs.iter().any(|output| place.overlaps(output)) {
             // Only written: it is the output.
             return Ok(&[]);
         }

@@ -209,6 +209,17 @@ impl Threads {
         });
     }
 
+    /// Rows of a piece of `rows` rows, each of so many element visits.
+    pub(super) fn rows_each(&self, rows: usize, cost_per_row: usize) -> usize {
+        let worth = (rows.saturating_mul(cost_per_row) / WORTH_A_THREAD).max(1);
+        // Twice as many pieces as threads: one that starts late takes fewer.
+        let pieces = match self.count() {
+            1 => 1,
+            count => (2 * count).min(worth),
+        };
+        rows.div_ceil(pieces).max(1)
+    }
+
     /// Splits `out` into pieces of whole rows, with the index of each piece's first row, and runs `work` on them.
     pub(super) fn by_rows(
         &self,
@@ -235,13 +246,7 @@ impl Threads {
             return;
         }
         let rows = out.len() / row;
-        let worth = (rows.saturating_mul(cost_per_row) / WORTH_A_THREAD).max(1);
-        // Twice as many pieces as threads: one that starts late takes fewer.
-        let pieces = match self.count() {
-            1 => 1,
-            count => (2 * count).min(worth),
-        };
-        let rows_each = rows.div_ceil(pieces).max(1);
+        let rows_each = self.rows_each(rows, cost_per_row);
         let tasks = out
             .chunks_mut(rows_each * row)
             .enumerate()

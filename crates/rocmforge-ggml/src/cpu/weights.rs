@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use rocmforge_gguf::blocks::{self, INT8_UNIT, Int8Unit};
 use rocmforge_gguf::{GgufError, TensorType};
+use smallvec::SmallVec;
 
 use super::dot::{dot, matrix_dots};
 use super::gemm::{self, Columns, Left, Line};
@@ -119,48 +120,138 @@ pub(super) fn product(
         let left = Left { data: x, stride: k };
         return gemm::product(Path::best(), left, k, &rows, n, out, threads, scratch);
     }
-    // Threads share out the weight's rows, so each writes whole rows of the transposed result.
-    let transposed = if m == 1 {
-        Default::default()
-    } else {
-        scratch.take(n * m)
-    };
-    let target = if m == 1 { &mut *out } else { &mut *transposed };
-    let failure = std::sync::Mutex::new(None);
-    let note = |done: GgmlResult<()>| {
-        if let Err(error) = done {
-            failure
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .get_or_insert(error);
+    few_products(x, &[rows], activations, &mut [out], threads, scratch)
+}
+
+/// Weights that need no memory of their own to be listed.
+pub(super) const USUAL_WEIGHTS: usize = 4;
+
+/// The products of at most [`FEW`] rows with each of the weights, whose rows are as long. Threads share out the rows of all weights.
+pub(super) fn few_products(
+    x: &[f32],
+    weights: &[Rows<'_>],
+    activations: Activations,
+    out: &mut [&mut [f32]],
+    threads: &Threads,
+    scratch: &Scratch,
+) -> GgmlResult<()> {
+    let few = Few::new(x, weights, activations, threads, scratch);
+    few.run(out, threads, 0, |room, weight, first, piece| {
+        few.times(&weights[weight], first, room, piece)
+    })
+}
+
+/// A few rows of activations, in the forms in which they meet weights.
+pub(super) struct Few<'a> {
+    x: &'a [f32],
+    /// If one of the weights wants them, rounded to 8 bits.
+    int8: Option<&'a [Int8Unit]>,
+    /// Of a single row, its [`blocks::group_sums`].
+    sums: &'a [f32],
+    /// Elements of a row.
+    k: usize,
+    /// Rows.
+    m: usize,
+    scratch: &'a Scratch,
+}
+
+impl<'a> Few<'a> {
+    /// Rows as long as those of the weights, of which there is at least one.
+    pub(super) fn new(
+        x: &'a [f32],
+        weights: &[Rows<'_>],
+        activations: Activations,
+        threads: &Threads,
+        scratch: &'a Scratch,
+    ) -> Self {
+        let k = weights[0].columns;
+        let m = x.len() / k;
+        let wants_int8 = |rows: &Rows<'_>| activations == Activations::Int8 && blocks::has_int8_dots(rows.ty);
+        let sums = if m == 1 && !weights.iter().all(wants_int8) {
+            let sums = scratch.take(k.div_ceil(blocks::SUMMED));
+            blocks::group_sums(x, sums);
+            sums
+        } else {
+            &mut []
+        };
+        Self {
+            x,
+            int8: weights.iter().any(wants_int8).then(|| round(x, k, threads, scratch)),
+            sums,
+            k,
+            m,
+            scratch,
         }
-    };
-    let cost = k.saturating_mul(FEW) / 4;
-    if int8 {
-        let rounded = round(x, k, threads, scratch);
-        threads.by_rows(target, m, cost, |first, piece| {
-            note(int8_dots(rounded, &rows, first, m, piece))
-        });
-    } else if m == 1 {
-        let sums = scratch.take(k.div_ceil(blocks::SUMMED));
-        blocks::group_sums(x, sums);
-        let sums = &*sums;
-        threads.by_rows(target, 1, cost, |first, piece| note(rows.dots(first, x, sums, piece)));
-    } else {
-        let decoded = scratch.take::<f32>(k * threads.count());
-        threads.by_rows_with(target, m, cost, decoded.chunks_mut(k), |row, first, piece| {
-            note(dots(x, &rows, first, m, row, piece));
-        });
     }
-    if let Some(error) = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-        return Err(error);
+
+    /// Runs `work` on pieces of the outputs: rows from some row of a weight on, with all tokens of a row side by side. The outputs
+    /// are `[m, n]` when it ends. `work` has room for what [`Self::times`] needs, and for `spare` times the piece after it.
+    pub(super) fn run(
+        &self,
+        out: &mut [&mut [f32]],
+        threads: &Threads,
+        spare: usize,
+        work: impl Fn(&mut [f32], usize, usize, &mut [f32]) -> GgmlResult<()> + Sync,
+    ) -> GgmlResult<()> {
+        // Threads share out the weights' rows, so each writes whole rows of the transposed results.
+        let m = self.m;
+        let transposed = out
+            .iter()
+            .map(|out| self.scratch.take(if m == 1 { 0 } else { out.len() }));
+        let mut transposed: SmallVec<[&mut [f32]; USUAL_WEIGHTS]> = transposed.collect();
+        let rows: usize = out.iter().map(|out| out.len() / m).sum();
+        let rows_each = threads.rows_each(rows, self.k.saturating_mul(FEW) / 4);
+        let pieces = out.iter().map(|out| (out.len() / m).div_ceil(rows_each)).sum();
+        let targets = out.iter_mut().zip(&mut transposed).map(|(out, transposed)| match m {
+            1 => &mut **out,
+            _ => &mut **transposed,
+        });
+        let tasks = targets.enumerate().flat_map(|(weight, target)| {
+            let pieces = target.chunks_mut(rows_each * m).enumerate();
+            pieces.map(move |(index, piece)| (weight, index * rows_each, piece))
+        });
+        let room = self.room() + spare * rows_each * m;
+        let rooms = self.scratch.take::<f32>(room * threads.count());
+        // A room may be empty, and each thread needs one.
+        let rooms = rooms
+            .chunks_mut(room.max(1))
+            .chain(std::iter::repeat_with(|| &mut [][..]));
+        let failure = std::sync::Mutex::new(None);
+        threads.each(tasks, pieces, rooms, |room, (weight, first, piece)| {
+            if let Err(error) = work(room, weight, first, piece) {
+                failure
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner)
+                    .get_or_insert(error);
+            }
+        });
+        if let Some(error) = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            return Err(error);
+        }
+        for (out, transposed) in out.iter_mut().zip(&transposed) {
+            let n = out.len() / m;
+            for (row, values) in transposed.chunks(m).enumerate() {
+                for (token, &value) in values.iter().enumerate() {
+                    out[token * n + row] = value;
+                }
+            }
+        }
+        Ok(())
     }
-    for (row, values) in transposed.chunks(m).enumerate() {
-        for (token, &value) in values.iter().enumerate() {
-            out[token * n + row] = value;
+
+    /// Values that [`Self::times`] has to have room for.
+    pub(super) fn room(&self) -> usize {
+        if self.m == 1 { 0 } else { self.k }
+    }
+
+    /// The products with the weight's rows from `first` on: `piece[r, t]` is row `first + r` times token `t`.
+    pub(super) fn times(&self, rows: &Rows<'_>, first: usize, room: &mut [f32], piece: &mut [f32]) -> GgmlResult<()> {
+        match self.int8 {
+            Some(x) if blocks::has_int8_dots(rows.ty) => int8_dots(x, rows, first, self.m, piece),
+            _ if self.m == 1 => rows.dots(first, self.x, self.sums, piece),
+            _ => dots(self.x, rows, first, self.m, &mut room[..self.k], piece),
         }
     }
-    Ok(())
 }
 
 /// Rows of `k` activations as units.

@@ -11,7 +11,8 @@ impl GraphFile {
     /// `inputs` are the tensors that are filled before each run; other tensors that no node writes are external: weights, or caches if
     /// a node changes them in place. A tensor that the planner has placed is written as a tensor of its own, so that the file is the
     /// same before and after planning. Matrices that are stored column by column are written as they are stored, as ggml does. Each node
-    /// has its op's parameters, and [`Self::to_graph`] gives the graph back.
+    /// has its op's parameters, one with several outputs has an entry for each, with the same operands and parameters, and
+    /// [`Self::to_graph`] gives the graph back.
     ///
     /// # Errors
     /// A tensor has more than four dimensions or an id of 2^18 or more, a node has no output or names a tensor that is not in the graph,

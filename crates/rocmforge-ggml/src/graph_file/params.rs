@@ -1,7 +1,7 @@
 //! Parameters of ops as JSON objects: what a node's `op` and `params` say, in both directions.
 //!
-//! Names are those of [`Op`]'s fields. An f32 is a JSON number, which keeps every bit of a finite one; the others are the texts `inf`,
-//! `-inf` and `nan:` with the 32 bits in hexadecimal.
+//! Names are those of [`Op`]'s fields; `function` is the member of a family that a fused op has. An f32 is a JSON number, which keeps
+//! every bit of a finite one; the others are the texts `inf`, `-inf` and `nan:` with the 32 bits in hexadecimal.
 
 use serde_json::{Map, Value, json};
 
@@ -28,12 +28,17 @@ pub(super) fn of(op: &Op) -> Option<Map<String, Value>> {
         Op::Clamp { min, max } => json!({ "min": float(min), "max": float(max) }),
         Op::Softcap { cap } => json!({ "cap": float(cap) }),
         Op::Glu { swapped, .. } => json!({ "swapped": swapped }),
-        Op::LayerNorm { eps } | Op::RmsNorm { eps } | Op::L2Norm { eps } => json!({ "eps": float(eps) }),
+        Op::MulMatUnary(kind) => json!({ "function": kind.name() }),
+        Op::MulMatGlu(kind) => json!({ "function": kind.name() }),
+        Op::MulMatMany { biases } => json!({ "biases": biases }),
+        Op::LayerNorm { eps } | Op::RmsNorm { eps } | Op::AddRmsNorm { eps } | Op::L2Norm { eps } => {
+            json!({ "eps": float(eps) })
+        }
         Op::SoftMax(s) => json!({
             "scale": float(s.scale), "max_bias": float(s.max_bias), "mask": s.mask, "sinks": s.sinks,
         }),
         Op::DiagMask { n_past, .. } => json!({ "n_past": n_past }),
-        Op::Rope(rope) => rope_value(rope),
+        Op::Rope(rope) | Op::RopeSetRows(rope) => rope_value(rope),
         Op::FlashAttnExt(a) => json!({
             "scale": float(a.scale), "max_bias": float(a.max_bias), "softcap": float(a.softcap), "mask": a.mask,
             "sinks": a.sinks,
@@ -220,6 +225,13 @@ impl Reader<'_> {
             "SET_ROWS" => Op::SetRows,
             "MUL_MAT" => Op::MulMat,
             "MUL_MAT_ID" => Op::MulMatId,
+            "MUL_MAT_UNARY" => Op::MulMatUnary(self.get("function", "it must be the name of a unary op", as_unary)?),
+            "MUL_MAT_GLU" => {
+                Op::MulMatGlu(self.get("function", "it must be the name of a gated linear unit", as_glu)?)
+            }
+            "MUL_MAT_MANY" => Op::MulMatMany {
+                biases: self.flag("biases")?,
+            },
             "ADD" => Op::Add,
             "SUB" => Op::Sub,
             "MUL" => Op::Mul,
@@ -253,6 +265,9 @@ impl Reader<'_> {
             "RMS_NORM" => Op::RmsNorm {
                 eps: self.float("eps")?,
             },
+            "ADD_RMS_NORM" => Op::AddRmsNorm {
+                eps: self.float("eps")?,
+            },
             "L2_NORM" => Op::L2Norm {
                 eps: self.float("eps")?,
             },
@@ -271,6 +286,7 @@ impl Reader<'_> {
                 },
             },
             "ROPE" => Op::Rope(self.rope()?),
+            "ROPE_SET_ROWS" => Op::RopeSetRows(self.rope()?),
             "FLASH_ATTN_EXT" => Op::FlashAttnExt(FlashAttnExt {
                 scale: self.float("scale")?,
                 max_bias: self.float("max_bias")?,
@@ -338,12 +354,11 @@ impl Reader<'_> {
 
     /// Members of the families whose names are their functions'.
     fn family(&mut self, name: &str) -> Result<Op, Fault> {
-        if let Some(kind) = Unary::ALL.into_iter().find(|kind| kind.name() == name) {
+        if let Some(kind) = unary(name) {
             return Ok(Op::Unary(kind));
         }
-        let kind = GluKind::ALL.into_iter().find(|kind| kind.name() == name);
         Ok(Op::Glu {
-            kind: kind.ok_or(Fault::Op)?,
+            kind: glu(name).ok_or(Fault::Op)?,
             swapped: self.flag("swapped")?,
         })
     }
@@ -377,6 +392,24 @@ impl Reader<'_> {
             magnitude: self.float("magnitude")?,
         })
     }
+}
+
+/// A member of the UNARY family by its name.
+fn unary(name: &str) -> Option<Unary> {
+    Unary::ALL.into_iter().find(|kind| kind.name() == name)
+}
+
+/// A member of the GLU family by its name.
+fn glu(name: &str) -> Option<GluKind> {
+    GluKind::ALL.into_iter().find(|kind| kind.name() == name)
+}
+
+fn as_unary(value: &Value) -> Option<Unary> {
+    unary(value.as_str()?)
+}
+
+fn as_glu(value: &Value) -> Option<GluKind> {
+    glu(value.as_str()?)
 }
 
 fn as_count(value: &Value) -> Option<usize> {

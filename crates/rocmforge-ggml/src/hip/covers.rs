@@ -41,9 +41,9 @@ impl HipGgmlBackend {
     ///
     /// # Errors
     /// What no kernel does.
-    pub fn covers(op: &Op, inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {
-        let Some(&first) = inputs.first() else {
-            return Err("no input".to_owned());
+    pub fn covers(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Covered {
+        let (Some(&first), Some(&output)) = (inputs.first(), outputs.first()) else {
+            return Err("no input or no output".to_owned());
         };
         if map_of(op).is_some() {
             float(first)?;
@@ -83,6 +83,27 @@ impl HipGgmlBackend {
                 }
                 float(output)
             }
+            // Fused ops: their parts.
+            Op::MulMatUnary(_) => mul_mat(inputs, output),
+            Op::MulMatGlu(_) => inputs[1..]
+                .iter()
+                .try_for_each(|weight| mul_mat(&[first, weight], output)),
+            Op::MulMatMany { .. } => {
+                let (weights, biases) = inputs[1..].split_at(outputs.len());
+                let mut products = weights.iter().zip(outputs).enumerate();
+                products.try_for_each(|(index, (&weight, output))| {
+                    let operands = [first, weight].into_iter().chain(biases.get(index).copied());
+                    mul_mat(&operands.collect::<Vec<_>>(), output)
+                })
+            }
+            Op::AddRmsNorm { .. } => {
+                all(inputs, output)?;
+                outputs[1..].iter().try_for_each(|norm| float(norm))
+            }
+            Op::RopeSetRows(_) => {
+                rope(&[&[first], &inputs[3..]].concat())?;
+                set_rows(inputs, output)
+            }
             Op::AddId => {
                 float(first)?;
                 float(inputs[1])?;
@@ -106,11 +127,7 @@ impl HipGgmlBackend {
                 })
             }
             Op::Rope(_) => {
-                float(first)?;
-                index(inputs[1])?;
-                if let Some(factors) = inputs.get(2) {
-                    contiguous(factors)?;
-                }
+                rope(inputs)?;
                 float(output)
             }
             Op::Attention(_) => {
@@ -211,6 +228,13 @@ fn set_rows(inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {
         DType::I64 => contiguous(inputs[2]),
         _ => index(inputs[2]),
     }
+}
+
+/// The operands of ROPE.
+fn rope(inputs: &[&TensorDesc]) -> Covered {
+    float(inputs[0])?;
+    index(inputs[1])?;
+    inputs.get(2).map_or(Ok(()), |factors| contiguous(factors))
 }
 
 fn mul_mat(inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {

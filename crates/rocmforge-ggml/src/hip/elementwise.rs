@@ -1,6 +1,7 @@
 //! Launches of ops that go element by element.
 
 use rocmforge_kernels::{Binary, Gate, Map};
+use rocmforge_runtime::HipBuffer;
 
 use super::{HipGgmlBackend, failed};
 use crate::{GgmlResult, GluKind, Op, TensorId, Unary};
@@ -44,6 +45,17 @@ pub(super) fn map_of(op: &Op) -> Option<Map> {
         },
         _ => return None,
     })
+}
+
+/// The function of a gated linear unit.
+const fn gate_of(kind: GluKind) -> Gate {
+    match kind {
+        GluKind::Reglu => Gate::Relu,
+        GluKind::Geglu => Gate::Gelu,
+        GluKind::Swiglu => Gate::Silu,
+        GluKind::GegluErf => Gate::GeluErf,
+        GluKind::GegluQuick => Gate::GeluQuick,
+    }
 }
 
 /// The shapes of `a` and of a `b` that repeats to it, with dimensions made one where `b` is whole, or one element, in
@@ -125,33 +137,38 @@ impl HipGgmlBackend {
         output: TensorId,
     ) -> GgmlResult<()> {
         let [rows, cols] = super::ops::rows_and_cols(&self.slots.desc(output)?.shape);
-        let gate_of = match kind {
-            GluKind::Reglu => Gate::Relu,
-            GluKind::Geglu => Gate::Gelu,
-            GluKind::Swiglu => Gate::Silu,
-            GluKind::GegluErf => Gate::GeluErf,
-            GluKind::GegluQuick => Gate::GeluQuick,
-        };
         let y = self.result(op, output)?;
         if let &[gate, up] = inputs {
             let (gate, up) = (self.input(op, gate, 0)?, self.input(op, up, 1)?);
-            let stream = self.stream();
-            let launched = match gate_of {
-                Gate::Silu => self.kernels.swiglu(stream, &gate, &up, &y),
-                Gate::Gelu => self.kernels.geglu(stream, &gate, &up, &y),
-                _ => self
-                    .kernels
-                    .glu(stream, gate_of, (&gate, cols), (&up, cols), &y, [rows, cols]),
-            };
-            self.done(op, launched)?;
+            self.gated(op, kind, [&gate, &up], &y, [rows, cols])?;
             return self.store(op, output, &y);
         }
         let both = self.input(op, inputs[0], 0)?;
         let second = both.view(cols..both.len()).map_err(failed(op.name()))?;
         let (gate, up) = if swapped { (&second, &both) } else { (&both, &second) };
         let (gate, up) = ((gate, 2 * cols), (up, 2 * cols));
-        let launched = self.kernels.glu(self.stream(), gate_of, gate, up, &y, [rows, cols]);
+        let launched = self
+            .kernels
+            .glu(self.stream(), gate_of(kind), gate, up, &y, [rows, cols]);
         self.done(op, launched)?;
         self.store(op, output, &y)
+    }
+
+    /// A gated linear unit of two tensors without gaps. `y` may be either.
+    pub(super) fn gated(
+        &self,
+        op: &Op,
+        kind: GluKind,
+        [gate, up]: [&HipBuffer<f32>; 2],
+        y: &HipBuffer<f32>,
+        [rows, cols]: [usize; 2],
+    ) -> GgmlResult<()> {
+        let stream = self.stream();
+        let launched = match gate_of(kind) {
+            Gate::Silu => self.kernels.swiglu(stream, gate, up, y),
+            Gate::Gelu => self.kernels.geglu(stream, gate, up, y),
+            f => self.kernels.glu(stream, f, (gate, cols), (up, cols), y, [rows, cols]),
+        };
+        self.done(op, launched)
     }
 }

@@ -15,6 +15,7 @@ mod copies;
 mod covers;
 mod elementwise;
 mod faults;
+mod fused;
 mod operands;
 mod ops;
 mod products;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 use rocmforge_kernels::Kernels;
 use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream};
 
+use crate::optimizer::GraphOptimizer;
 use crate::slots::Slots;
 use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Layout, Op, TensorDesc, TensorId};
 use faults::FaultLog;
@@ -247,8 +249,8 @@ impl GgmlBackend for HipGgmlBackend {
         if !self.check_node(0, op, inputs, outputs)? {
             return Ok(());
         }
-        self.launches += 1;
-        self.launch(op, inputs, outputs[0])
+        self.launches += Self::parts(op, inputs.len());
+        self.launch(op, inputs, outputs)
     }
 
     fn compile(&mut self, graph: &Graph) -> GgmlResult<HipProgram> {
@@ -257,6 +259,13 @@ impl GgmlBackend for HipGgmlBackend {
 
     fn enqueue(&mut self, program: &mut HipProgram) -> GgmlResult<()> {
         self.enqueue_program(program)
+    }
+
+    /// All but those whose ops have no kernel here.
+    fn optimizer(&self) -> GraphOptimizer {
+        fused::LAUNCHED_AS_PARTS
+            .iter()
+            .fold(GraphOptimizer::new(), |all, &pass| all.without(pass))
     }
 
     fn synchronize(&mut self) -> GgmlResult<()> {

@@ -1,4 +1,4 @@
-//! One launch (or copy) for each op.
+//! One launch (or copy) for each op, several for a fused one.
 
 use super::elementwise::map_of;
 use super::{HipGgmlBackend, failed, unimplemented};
@@ -12,12 +12,14 @@ pub(super) fn rows_and_cols(shape: &[usize]) -> [usize; 2] {
 }
 
 impl HipGgmlBackend {
-    pub(super) fn launch(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let descs = inputs
-            .iter()
-            .map(|&id| self.slots.desc(id))
-            .collect::<GgmlResult<Vec<_>>>()?;
-        Self::covers(op, &descs, self.slots.desc(output)?).map_err(|reason| unimplemented(op, reason))?;
+    /// Launches a checked node.
+    pub(super) fn launch(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
+        let [operands, results] = [inputs, outputs].map(|ids| {
+            let descs = ids.iter().map(|&id| self.slots.desc(id));
+            descs.collect::<GgmlResult<Vec<_>>>()
+        });
+        Self::covers(op, &operands?, &results?).map_err(|reason| unimplemented(op, reason))?;
+        let output = outputs[0];
         if let Some(f) = map_of(op) {
             return self.map(op, f, inputs, output);
         }
@@ -26,6 +28,9 @@ impl HipGgmlBackend {
             Op::SetRows => self.set_rows(op, inputs, output),
             Op::MulMat => self.matmul(op, inputs, output),
             Op::MulMatId => self.matmul_id(op, inputs, output),
+            Op::MulMatUnary(kind) => self.matmul_unary(kind, inputs, output),
+            Op::MulMatGlu(kind) => self.matmul_glu(op, kind, inputs, output),
+            Op::MulMatMany { .. } => self.matmul_many(inputs, outputs),
             Op::Add | Op::Sub | Op::Mul | Op::Div => self.binary(op, inputs, output),
             Op::AddId => self.add_id(op, inputs, output),
             Op::Glu { kind, swapped } => self.glu(op, (kind, swapped), inputs, output),
@@ -44,6 +49,7 @@ impl HipGgmlBackend {
                     b.kernels.rms_norm(b.stream(), x, &weight, y, rows, cols, eps)
                 })
             }
+            Op::AddRmsNorm { eps } => self.add_rms_norm(eps, inputs, outputs),
             Op::L2Norm { eps } => self.by_rows(op, inputs, output, |b, x, y, [rows, cols]| {
                 b.kernels.l2_normalize(b.stream(), x, y, rows, cols, eps)
             }),
@@ -53,6 +59,7 @@ impl HipGgmlBackend {
             Op::SoftMax(s) => self.soft_max(op, s, inputs, output),
             Op::DiagMask { n_past, fill } => self.diag_mask(op, (n_past, fill), inputs, output),
             Op::Rope(rope) => self.rope(op, rope, inputs, output),
+            Op::RopeSetRows(rope) => self.rope_set_rows(op, rope, inputs, output),
             Op::Attention(a) => self.attention(op, a, inputs, output),
             Op::FlashAttnExt(a) => self.flash_attn_ext(op, a, inputs, output),
             Op::PagedAttention(a) => self.paged_attention(op, a, inputs, output),

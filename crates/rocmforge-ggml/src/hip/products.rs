@@ -59,26 +59,30 @@ pub(super) fn whole_matrices(b: &TensorDesc) -> bool {
 
 impl HipGgmlBackend {
     pub(super) fn matmul(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let y = self.result(op, output)?;
+        self.matmul_into(op, inputs, &y)?;
+        self.store(op, output, &y)
+    }
+
+    /// The product as f32 without gaps.
+    pub(super) fn matmul_into(&mut self, op: &Op, inputs: &[TensorId], y: &HipBuffer<f32>) -> GgmlResult<()> {
         let bias = match inputs.get(2) {
             Some(&id) => Some(self.input(op, id, 2)?),
             None => None,
         };
-        let y = self.result(op, output)?;
         let (left, right) = (self.slots.desc(inputs[0])?.clone(), self.slots.desc(inputs[1])?.clone());
         let one = right.shape.len() == 2;
         if one && left.is_contiguous() && (right.dtype != DType::F32 || matrix_order(&right).is_some()) {
             let transposed = matrix_order(&right);
             if right.dtype == DType::F32 || transposed == Some(true) {
-                self.one_matrix(op, inputs, bias.as_ref(), &y, transposed == Some(true))?;
-                return self.store(op, output, &y);
+                return self.one_matrix(op, inputs, bias.as_ref(), y, transposed == Some(true));
             }
         }
         if right.dtype.is_quantized() {
-            self.many_weights(op, inputs, bias.as_ref(), &y)?;
+            self.many_weights(op, inputs, bias.as_ref(), y)
         } else {
-            self.views(op, inputs, bias.as_ref(), &y)?;
+            self.views(op, inputs, bias.as_ref(), y)
         }
-        self.store(op, output, &y)
     }
 
     /// Rows of activations times one matrix.

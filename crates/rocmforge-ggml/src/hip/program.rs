@@ -6,7 +6,7 @@ use rocmforge_runtime::HipGraphExec;
 
 use super::faults::Site;
 use super::{HipGgmlBackend, failed};
-use crate::{GgmlError, GgmlResult, Node, Op, TensorId, shape};
+use crate::{GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
 
 /// A graph's nodes for a device.
 ///
@@ -15,6 +15,7 @@ use crate::{GgmlError, GgmlResult, Node, Op, TensorId, shape};
 #[derive(Debug)]
 pub struct HipProgram {
     nodes: Vec<Node>,
+    launches: u64,
     state: State,
     /// [`HipGgmlBackend::changes`] when `state` came to be.
     changes: u64,
@@ -66,8 +67,10 @@ impl HipGgmlBackend {
                 nodes.push(node.clone());
             }
         }
+        let launches = nodes.iter().map(|node| Self::parts(&node.op, node.inputs.len())).sum();
         Ok(HipProgram {
             nodes,
+            launches,
             state: State::New,
             changes: self.changes,
         })
@@ -83,22 +86,11 @@ impl HipGgmlBackend {
         inputs: &[TensorId],
         outputs: &[TensorId],
     ) -> GgmlResult<bool> {
-        let descs = inputs
-            .iter()
-            .map(|&id| self.slots.desc(id))
-            .collect::<GgmlResult<Vec<_>>>()?;
-        shape::infer(index, op, &descs)?;
-        if let &[output] = outputs {
-            return Ok(self.slots.desc(output)?.element_count() > 0);
-        }
-        Err(GgmlError::InvalidArity {
-            node: index,
-            op: op.name(),
-            expected: "1 output",
-            inputs: inputs.len(),
-            outputs: outputs.len(),
-            operands: descs.into_iter().collect(),
-        })
+        let descs =
+            |ids: &[TensorId]| -> GgmlResult<Vec<&TensorDesc>> { ids.iter().map(|&id| self.slots.desc(id)).collect() };
+        let (inputs, outputs) = (descs(inputs)?, descs(outputs)?);
+        shape::check_outputs(index, op, &inputs, &outputs, false)?;
+        Ok(outputs.iter().any(|output| output.element_count() > 0))
     }
 
     pub(super) fn enqueue_program(&mut self, program: &mut HipProgram) -> GgmlResult<()> {
@@ -132,12 +124,12 @@ impl HipGgmlBackend {
             let launched = graph.exec.launch(self.backend.stream());
             launched.map_err(failed("replaying a graph"))?;
             self.faults.replay(&graph.sites);
-            self.launches += program.nodes.len() as u64;
+            self.launches += program.launches;
             self.replays += 1;
             return Ok(());
         }
         self.launch_all(&program.nodes)?;
-        self.launches += program.nodes.len() as u64;
+        self.launches += program.launches;
         if matches!(program.state, State::New) {
             program.state = State::Warm;
         }
@@ -160,7 +152,7 @@ impl HipGgmlBackend {
 
     fn launch_all(&mut self, nodes: &[Node]) -> GgmlResult<()> {
         for node in nodes {
-            self.launch(&node.op, &node.inputs, node.outputs[0])?;
+            self.launch(&node.op, &node.inputs, &node.outputs)?;
         }
         Ok(())
     }

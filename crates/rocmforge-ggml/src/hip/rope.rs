@@ -27,15 +27,22 @@ impl RopeTables {
 
 impl HipGgmlBackend {
     pub(super) fn rope(&mut self, op: &Op, rope: Rope, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
-        let &[batch, seq, heads, head_dim] = self.slots.desc(inputs[0])?.shape.as_slice() else {
-            return Err(self.cannot(op, inputs[0]));
-        };
-        let (x, y) = (self.input(op, inputs[0], 0)?, self.result(op, output)?);
-        let mut positions = self.u32(op, inputs[1])?;
-        let tokens = batch * seq;
         if rope.n_dims == 0 {
             return self.move_elements(op, inputs[0], output);
         }
+        let y = self.result(op, output)?;
+        self.rope_into(op, rope, inputs, &y)?;
+        self.store(op, output, &y)
+    }
+
+    /// The rotated operand, of at least a pair in each head, as f32 without gaps.
+    pub(super) fn rope_into(&mut self, op: &Op, rope: Rope, inputs: &[TensorId], y: &HipBuffer<f32>) -> GgmlResult<()> {
+        let &[batch, seq, heads, head_dim] = self.slots.desc(inputs[0])?.shape.as_slice() else {
+            return Err(self.cannot(op, inputs[0]));
+        };
+        let x = self.input(op, inputs[0], 0)?;
+        let mut positions = self.u32(op, inputs[1])?;
+        let tokens = batch * seq;
         if positions.len() != tokens {
             // One list for all of the batch: a copy for each.
             let list = positions.to_vec(self.stream()).map_err(failed(op.name()))?;
@@ -59,9 +66,8 @@ impl HipGgmlBackend {
         let tables = [&cos, &sin];
         let result = self
             .kernels
-            .rope_at(self.stream(), style, &x, tables, &positions, &y, shape, faults(&site));
-        self.done(op, result)?;
-        self.store(op, output, &y)
+            .rope_at(self.stream(), style, &x, tables, &positions, y, shape, faults(&site));
+        self.done(op, result)
     }
 
     fn rope_tables(&mut self, op: &Op, rope: Rope, factors: Option<TensorId>) -> GgmlResult<[HipBuffer<f32>; 2]> {

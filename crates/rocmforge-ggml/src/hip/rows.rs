@@ -171,9 +171,22 @@ impl HipGgmlBackend {
     }
 
     pub(super) fn set_rows(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        let shape = self.slots.desc(inputs[0])?.shape.clone();
+        let src = self.input(op, inputs[0], 0)?;
+        self.set_rows_from(op, inputs, (&shape, &src), output)
+    }
+
+    /// Writes rows of a shape that lie in `src`, which is the first operand or made from it.
+    pub(super) fn set_rows_from(
+        &mut self,
+        op: &Op,
+        inputs: &[TensorId],
+        (shape, src): (&[usize], &HipBuffer<f32>),
+        output: TensorId,
+    ) -> GgmlResult<()> {
         let (target, list) = (self.slots.desc(output)?.clone(), self.slots.desc(inputs[2])?.clone());
         let ty = float_type(target.dtype).ok_or_else(|| self.cannot(op, output))?;
-        let [outer, heads, per, cols] = four(&self.slots.desc(inputs[0])?.shape);
+        let [outer, heads, per, cols] = four(shape);
         // Lists have a dimension less than the matrices.
         let [_, l0, l1, _] = four(&list.shape);
         let shape = RowLists {
@@ -183,18 +196,17 @@ impl HipGgmlBackend {
             rows: four(&target.shape)[2],
             cols,
         };
-        let src = self.input(op, inputs[0], 0)?;
         let dst = self.bytes(output)?;
         let site = self.fault_site(op, inputs)?;
         let (stream, faults) = (self.stream(), faults(&site));
         let launched = if list.dtype == DType::I64 {
             let ids = self.bytes(inputs[2])?.cast().map_err(failed(op.name()))?;
             self.kernels
-                .set_rows(stream, ty, &src, RowIds::I64(&ids), &dst, shape, faults)
+                .set_rows(stream, ty, src, RowIds::I64(&ids), &dst, shape, faults)
         } else {
             let ids = self.u32(op, inputs[2])?;
             self.kernels
-                .set_rows(stream, ty, &src, RowIds::U32(&ids), &dst, shape, faults)
+                .set_rows(stream, ty, src, RowIds::U32(&ids), &dst, shape, faults)
         };
         self.done(op, launched)
     }

@@ -19,6 +19,7 @@ pub use program::HybridProgram;
 use spans::Spans;
 pub use statistics::HybridStatistics;
 
+use crate::optimizer::GraphOptimizer;
 use crate::slots::Slots;
 use crate::{
     CpuBackend, GgmlBackend, GgmlResult, Graph, HipGgmlBackend, HostAccess, Op, SharedBytes, TensorDesc, TensorGroup,
@@ -161,6 +162,11 @@ impl GgmlBackend for HybridBackend {
         self.cpu.bind_view(desc)?;
         self.gpu.bind_view(desc)?;
         self.descs.bind_view(desc)
+    }
+
+    /// The device's: what has no kernel there would run as parts.
+    fn optimizer(&self) -> GraphOptimizer {
+        self.gpu.optimizer()
     }
 
     fn execute_op(&mut self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {

@@ -45,6 +45,17 @@ pub enum Op {
     /// MUL_MAT_ID: `x [tokens, used or 1, k]`, `experts [n_expert, k, n]`, `ids [tokens, used]` to f32 `[tokens, used, n]`: row
     /// `[t, u]` of `x` times matrix `ids[t, u]`.
     MulMatId,
+    /// MUL_MAT_UNARY (not in ggml): [`Op::MulMat`], then the function of each element.
+    MulMatUnary(Unary),
+    /// MUL_MAT_GLU (not in ggml): `x [.., m, k]`, `gate [k, n]`, `up [k, n]` to f32 `[.., m, n]`: `f(x gate) * (x up)`, two
+    /// [`Op::MulMat`] and a [`Op::Glu`] of both.
+    MulMatGlu(GluKind),
+    /// MUL_MAT_MANY (not in ggml): several [`Op::MulMat`] of one `x [.., m, k]`: weights `[k, n_i]`, then with `biases` a bias `[n_i]` for
+    /// each, to as many outputs, f32 `[.., m, n_i]`.
+    MulMatMany {
+        /// Whether there are biases.
+        biases: bool,
+    },
     /// ADD: `a + b`; `b`'s dimensions, aligned at the last, divide `a`'s and repeat.
     Add,
     /// SUB: `a - b`, as [`Op::Add`].
@@ -114,6 +125,12 @@ pub enum Op {
         /// Added to the mean square.
         eps: f32,
     },
+    /// ADD_RMS_NORM (not in ggml): f32 `a`, `b [.., d]` of one shape and optionally `weight [d]` to two outputs: `a + b`, and the
+    /// [`Op::RmsNorm`] of it.
+    AddRmsNorm {
+        /// Added to the mean square.
+        eps: f32,
+    },
     /// L2_NORM: rows divided by `max(their 2-norm, eps)`.
     L2Norm {
         /// Least divisor.
@@ -131,6 +148,10 @@ pub enum Op {
     /// ROPE: `x [batch, seq, heads, head_dim]`, `positions [batch, seq]` or `[seq]`, and optionally `factors [n_dims / 2]` that divide
     /// the frequencies: rotary position embedding.
     Rope(Rope),
+    /// ROPE_SET_ROWS (not in ggml): f32 `x [batch, seq, heads, head_dim]`, `dst [rows, heads * head_dim]`, `ids [batch * seq]`,
+    /// `positions` and optionally `factors`: the [`Op::Rope`] of `x`, with a row for each token, as [`Op::SetRows`] of `dst`, which the
+    /// output is a view of.
+    RopeSetRows(Rope),
     /// FLASH_ATTN_EXT: `q [b, heads, n, hsk]`, `k [b', kv_heads, kv, hsk]`, `v [b', kv_heads, kv, hsv]` to f32 `[b, n, heads, hsv]`,
     /// with the optional operands of [`FlashAttnExt`]. `k` and `v` may be of any type of weights.
     FlashAttnExt(FlashAttnExt),
@@ -211,6 +232,9 @@ impl Op {
             Self::SetRows => "SET_ROWS",
             Self::MulMat => "MUL_MAT",
             Self::MulMatId => "MUL_MAT_ID",
+            Self::MulMatUnary(_) => "MUL_MAT_UNARY",
+            Self::MulMatGlu(_) => "MUL_MAT_GLU",
+            Self::MulMatMany { .. } => "MUL_MAT_MANY",
             Self::Add => "ADD",
             Self::Sub => "SUB",
             Self::Mul => "MUL",
@@ -230,6 +254,7 @@ impl Op {
             Self::Glu { kind, .. } => kind.name(),
             Self::LayerNorm { .. } => "NORM",
             Self::RmsNorm { .. } => "RMS_NORM",
+            Self::AddRmsNorm { .. } => "ADD_RMS_NORM",
             Self::L2Norm { .. } => "L2_NORM",
             Self::SoftMax(_) => "SOFT_MAX",
             Self::DiagMask { fill, .. } => match fill {
@@ -237,6 +262,7 @@ impl Op {
                 DiagFill::Zero => "DIAG_MASK_ZERO",
             },
             Self::Rope(_) => "ROPE",
+            Self::RopeSetRows(_) => "ROPE_SET_ROWS",
             Self::FlashAttnExt(_) => "FLASH_ATTN_EXT",
             Self::Attention(_) => "ATTENTION",
             Self::PagedAttention(_) => "PAGED_ATTENTION",
@@ -265,7 +291,7 @@ impl Op {
     /// by its output, which is a view ([`crate::Graph::has_effect`]).
     #[must_use]
     pub const fn has_effect(&self) -> bool {
-        matches!(self, Self::Accumulate { .. } | Self::SetRows)
+        matches!(self, Self::Accumulate { .. } | Self::SetRows | Self::RopeSetRows(_))
     }
 
     /// Whether a node of the op with so many inputs writes into its second input's memory, which its output is a view of.
@@ -292,13 +318,17 @@ impl Op {
             Self::Scale { factor: x }
             | Self::LayerNorm { eps: x }
             | Self::RmsNorm { eps: x }
+            | Self::AddRmsNorm { eps: x }
             | Self::L2Norm { eps: x }
             | Self::Softcap { cap: x } => vec![bits(x)],
             Self::ScaleBias { factor: x, bias: y } | Self::Clamp { min: x, max: y } => vec![bits(x), bits(y)],
             Self::Glu { swapped, .. } => vec![u64::from(swapped)],
             Self::SoftMax(s) => vec![bits(s.scale), bits(s.max_bias), u64::from(s.mask), u64::from(s.sinks)],
             Self::DiagMask { n_past, .. } => vec![wide(n_past)],
-            Self::Rope(r) => rope_parameters(r),
+            Self::Rope(r) | Self::RopeSetRows(r) => rope_parameters(r),
+            Self::MulMatUnary(kind) => vec![kind as u64],
+            Self::MulMatGlu(kind) => vec![kind as u64],
+            Self::MulMatMany { biases } => vec![u64::from(biases)],
             Self::FlashAttnExt(a) => vec![
                 bits(a.scale),
                 bits(a.max_bias),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{remove_orphans, replace_uses};
+use super::rewrite::{remove_orphans, replace_uses};
 use crate::{DType, Graph, Node, TensorId};
 
 /// Everything of an output but its id: shape, type, strides, offset, base.

@@ -1,8 +1,9 @@
 //! Removes nodes that no output needs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{DependencyInfo, remove_orphans};
+use super::DependencyInfo;
+use super::rewrite::remove_orphans;
 use crate::{Graph, TensorId};
 
 /// Backward reachability from the marked outputs; without marks, from every tensor that is written and never read.
@@ -19,6 +20,12 @@ pub(super) fn run(graph: &mut Graph) -> usize {
     let effects = graph.nodes.iter().filter(|n| graph.has_effect(n));
     wanted.extend(effects.flat_map(|n| n.outputs.iter().copied()));
 
+    let mut writers: BTreeMap<TensorId, Vec<usize>> = BTreeMap::new();
+    for (index, node) in graph.nodes.iter().enumerate() {
+        for &id in &node.outputs {
+            writers.entry(id).or_default().push(index);
+        }
+    }
     let mut live_nodes = BTreeSet::new();
     let mut seen = BTreeSet::new();
     while let Some(id) = wanted.pop() {
@@ -27,7 +34,8 @@ pub(super) fn run(graph: &mut Graph) -> usize {
         }
         wanted.extend(graph.tensor(id).and_then(|d| d.view_of));
         // Every writer: an in-place op is one besides the producer.
-        for (index, node) in graph.nodes.iter().enumerate().filter(|(_, n)| n.outputs.contains(&id)) {
+        for &index in writers.get(&id).into_iter().flatten() {
+            let node = &graph.nodes[index];
             if live_nodes.insert(index) {
                 wanted.extend(node.inputs.iter().chain(&node.outputs).copied());
             }

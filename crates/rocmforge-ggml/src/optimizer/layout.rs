@@ -1,17 +1,18 @@
 //! Stores matrix weights the way the matmul kernels read them.
 
-use super::DependencyInfo;
+use super::{Constants, DependencyInfo};
 use crate::{Graph, Layout, Op, TensorDesc, TensorId};
 
 /// Turns row-major weights of `MulMat` column-major. Only descriptors of tensors that no node writes, that nothing else
-/// reads and that no view shares: their data is still to come ([`crate::executor`] keeps what is already bound).
-pub(super) fn run(graph: &mut Graph) -> usize {
+/// reads, that no view shares and that are no constants: their data is still to come ([`crate::executor`] keeps what is already bound).
+pub(super) fn run(graph: &mut Graph, constants: &Constants) -> usize {
     let info = DependencyInfo::from_graph(graph);
     let eligible = |id: TensorId, desc: &TensorDesc| {
         desc.shape.len() == 2
             && desc.layout == Layout::RowMajor
             && !desc.dtype.is_quantized()
             && !desc.is_view()
+            && !constants.contains(id)
             && !graph.is_output(id)
             && info.producer(id).is_none()
             && !info.consumers(id).is_empty()

@@ -1,69 +1,47 @@
 //! Rewrites a graph so that it does less work with the same results.
 //!
-//! Ids stay what they were: a removed tensor leaves a gap. Marked outputs are never touched. Nodes with effects
-//! ([`crate::Graph::has_effect`]), and nodes that read memory which some effect changes, are left where they are.
+//! [`Pass::ALL`] are the rewrites, in the order in which they run; all of them run again until none of them finds anything. Each has a
+//! bound ([`Pass::bound`]): the same bits, or sums in another order.
+//!
+//! Ids stay what they were: a removed tensor leaves a gap. Marked outputs are kept under their ids. Nodes with effects
+//! ([`crate::Graph::has_effect`]) are left where they are, and no read of memory moves over an effect on it. A graph whose memory has been
+//! planned is left as it is: its places are right for the order of its nodes only.
 
+mod add_norm;
+mod attention;
+mod bias;
 mod cse;
 mod dce;
 mod dependency;
+mod fold;
+mod gate_up;
+mod last_rows;
 mod layout;
 mod noop;
-
-use std::fmt;
+mod norm_weight;
+mod pass;
+mod qkv;
+mod rewrite;
+mod rope_rows;
+mod stats;
 
 pub use cse::NodeSignature;
 pub use dependency::DependencyInfo;
+pub use fold::Constants;
+pub use pass::{Bound, Pass, PassCounts};
+pub use stats::OptimizerStats;
 
-use crate::{Graph, TensorId};
+use crate::Graph;
 
-/// What the passes did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OptimizerStats {
-    /// Views and reshapes that changed nothing.
-    pub noops_removed: usize,
-    /// Nodes that no output needs.
-    pub dce_nodes_removed: usize,
-    /// Nodes that computed what another node computes.
-    pub cse_nodes_removed: usize,
-    /// Weights whose layout was changed.
-    pub layout_conversions_added: usize,
-}
+/// Most rounds. Every pass makes nodes fewer, fuses them into kinds that it does not look for, or moves a choice of rows towards the
+/// graph's beginning, so rounds end by themselves; this is for graphs that are not valid.
+const ROUNDS: usize = 64;
 
-impl OptimizerStats {
-    /// Nodes removed by all passes.
-    #[must_use]
-    pub const fn total_removed(&self) -> usize {
-        self.noops_removed + self.dce_nodes_removed + self.cse_nodes_removed
-    }
-
-    /// Whether nothing was changed.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.total_removed() == 0 && self.layout_conversions_added == 0
-    }
-}
-
-impl fmt::Display for OptimizerStats {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} noops, {} DCE, {} CSE, {} layout ({} total)",
-            self.noops_removed,
-            self.dce_nodes_removed,
-            self.cse_nodes_removed,
-            self.layout_conversions_added,
-            self.total_removed()
-        )
-    }
-}
-
-/// A choice of passes; they run in the order noop elimination, DCE, CSE, layout.
+/// A choice of passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GraphOptimizer {
-    noop: bool,
-    dce: bool,
-    cse: bool,
-    layout: bool,
+    /// A bit for each of [`Pass::ALL`].
+    passes: u32,
 }
 
 impl Default for GraphOptimizer {
@@ -77,92 +55,100 @@ impl GraphOptimizer {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            noop: true,
-            dce: true,
-            cse: true,
-            layout: true,
+            passes: (1 << Pass::ALL.len()) - 1,
         }
+    }
+
+    /// No pass.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { passes: 0 }
+    }
+
+    /// These and one more.
+    #[must_use]
+    pub const fn with(mut self, pass: Pass) -> Self {
+        self.passes |= 1 << pass.index();
+        self
+    }
+
+    /// These without one.
+    #[must_use]
+    pub const fn without(mut self, pass: Pass) -> Self {
+        self.passes &= !(1 << pass.index());
+        self
+    }
+
+    /// Whether a pass is among them.
+    #[must_use]
+    pub const fn has(&self, pass: Pass) -> bool {
+        self.passes & (1 << pass.index()) != 0
     }
 
     /// Without dead code elimination.
     #[must_use]
-    pub const fn without_dce(mut self) -> Self {
-        self.dce = false;
-        self
+    pub const fn without_dce(self) -> Self {
+        self.without(Pass::DeadCode)
     }
 
     /// Without common subexpression elimination.
     #[must_use]
-    pub const fn without_cse(mut self) -> Self {
-        self.cse = false;
-        self
+    pub const fn without_cse(self) -> Self {
+        self.without(Pass::CommonSubexpressions)
     }
 
-    /// Without the removal of views and reshapes that change nothing.
+    /// Without the removal of views, reshapes and copies that change nothing.
     #[must_use]
-    pub const fn without_noop_elimination(mut self) -> Self {
-        self.noop = false;
-        self
+    pub const fn without_noop_elimination(self) -> Self {
+        self.without(Pass::NoOps)
     }
 
     /// Without changes of weight layouts.
     #[must_use]
-    pub const fn without_layout_optimization(mut self) -> Self {
-        self.layout = false;
-        self
+    pub const fn without_layout_optimization(self) -> Self {
+        self.without(Pass::Layout)
     }
 
-    /// Runs the passes.
+    /// Runs the passes. No tensor's content is known, so nothing is folded.
     pub fn optimize(&self, graph: &mut Graph) -> OptimizerStats {
+        self.optimize_with(graph, &mut Constants::new())
+    }
+
+    /// Runs the passes on a graph some of whose tensors are constants; what is folded is in `constants` then.
+    pub fn optimize_with(&self, graph: &mut Graph, constants: &mut Constants) -> OptimizerStats {
         let mut stats = OptimizerStats::default();
-        if self.noop {
-            stats.noops_removed = noop::run(graph);
+        if graph.is_planned() {
+            return stats;
         }
-        if self.dce {
-            stats.dce_nodes_removed = dce::run(graph);
-        }
-        if self.cse {
-            stats.cse_nodes_removed = cse::run(graph);
-        }
-        if self.layout {
-            stats.layout_conversions_added = layout::run(graph);
+        for _ in 0..ROUNDS {
+            let mut changes = 0;
+            for pass in Pass::ALL.into_iter().filter(|&pass| self.has(pass)) {
+                let count = run(pass, graph, constants);
+                stats.add(pass, count);
+                changes += count;
+            }
+            if changes == 0 {
+                break;
+            }
         }
         stats
     }
 }
 
-/// Lets every node (and view) that used `from` use `to`.
-fn replace_uses(graph: &mut Graph, from: TensorId, to: TensorId) {
-    for node in &mut graph.nodes {
-        for input in &mut node.inputs {
-            if *input == from {
-                *input = to;
-            }
-        }
-    }
-    let views: Vec<TensorId> = graph
-        .tensors()
-        .filter(|d| d.view_of == Some(from))
-        .map(|d| d.id)
-        .collect();
-    for id in views {
-        if let Some(view) = graph.tensor_mut(id) {
-            view.view_of = Some(to);
-        }
-    }
-}
-
-/// Takes out those of `candidates` that nothing names any more.
-fn remove_orphans(graph: &mut Graph, candidates: impl IntoIterator<Item = TensorId>) {
-    for id in candidates {
-        let named = graph.is_output(id)
-            || graph
-                .nodes
-                .iter()
-                .any(|n| n.inputs.contains(&id) || n.outputs.contains(&id))
-            || graph.tensors().any(|d| d.view_of == Some(id));
-        if !named {
-            graph.remove_tensor(id);
-        }
+fn run(pass: Pass, graph: &mut Graph, constants: &mut Constants) -> usize {
+    match pass {
+        Pass::NoOps => noop::run(graph),
+        Pass::DeadCode => dce::run(graph),
+        Pass::CommonSubexpressions => cse::run(graph),
+        Pass::ConstantFolding => fold::run(graph, constants),
+        Pass::Layout => layout::run(graph, constants),
+        Pass::LastRows => last_rows::run(graph),
+        Pass::Attention => attention::run(graph),
+        Pass::NormWeight => norm_weight::run(graph),
+        Pass::BiasActivation => bias::run(graph),
+        Pass::GateUp => gate_up::run(graph),
+        Pass::Qkv => qkv::run(graph),
+        Pass::AddNorm => add_norm::run(graph),
+        Pass::RopeSetRows => rope_rows::run(graph),
     }
 }

@@ -1,6 +1,6 @@
-//! Removes views, reshapes and copies of layout that change nothing.
+//! Removes views, reshapes and copies that change nothing.
 
-use super::{remove_orphans, replace_uses};
+use super::rewrite::{remove_orphans, replace_uses};
 use crate::{Graph, Node, Op, TensorId};
 
 pub(super) fn run(graph: &mut Graph) -> usize {
@@ -32,16 +32,29 @@ fn noop(graph: &Graph, node: &Node) -> Option<(TensorId, TensorId)> {
     let (&[input], &[output]) = (node.inputs.as_slice(), node.outputs.as_slice()) else {
         return None;
     };
-    if !matches!(node.op, Op::View | Op::Reshape) || input == output {
+    if input == output {
         return None;
     }
     let (from, to) = (graph.tensor(input)?, graph.tensor(output)?);
+    let is_copy = matches!(node.op, Op::Dup | Op::Cont | Op::Cpy { .. });
+    if is_copy {
+        // A result that nobody reads is one of the graph's, and stays.
+        let is_read = graph.nodes.iter().any(|node| node.inputs.contains(&output));
+        let is_plain = from.is_contiguous() && to.is_contiguous() && !to.is_view();
+        // The byte offsets of views count from their root's start, which a copy is and its source may not be.
+        let has_places = from.byte_offset == 0 || !graph.tensors().any(|desc| desc.view_of == Some(output));
+        if !is_plain || !is_read || !has_places {
+            return None;
+        }
+    } else if !matches!(node.op, Op::View | Op::Reshape) {
+        return None;
+    }
     if to.is_view() && graph.root(output) != graph.root(input) {
         return None; // Writes into somebody else's memory.
     }
     let same = from.shape == to.shape
         && from.dtype == to.dtype
-        && from.strides == to.strides
+        && (is_copy || from.strides == to.strides)
         && (!to.is_view() || from.byte_offset == to.byte_offset);
     same.then_some((input, output))
 }

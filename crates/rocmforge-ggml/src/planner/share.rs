@@ -127,13 +127,24 @@ pub fn graph_problem(graph: &Graph, kind: BufferKind, in_place: InPlace) -> Grap
 /// The in-place pairs of one node.
 fn pairs(graph: &Graph, node: &Node, index: u32, items: &[u32], problem: &mut Problem) {
     let operands = Overwrites::of(node.op.name()).operands();
-    let &[output] = node.outputs.as_slice() else {
-        return;
-    };
-    let item = items[output.0];
-    if item == NONE || operands == 0 {
-        return;
+    for &output in &node.outputs {
+        let item = items[output.0];
+        if item != NONE && operands > 0 {
+            pairs_of(graph, node, output, operands, (item, index), items, problem);
+        }
     }
+}
+
+/// The in-place pairs of one output, whose item is written at node `index`.
+fn pairs_of(
+    graph: &Graph,
+    node: &Node,
+    output: TensorId,
+    operands: usize,
+    (item, index): (u32, u32),
+    items: &[u32],
+    problem: &mut Problem,
+) {
     let same_layout = |id: TensorId| {
         let (a, b) = (graph.tensor(id), graph.tensor(output));
         a.zip(b).is_some_and(|(a, b)| {
@@ -222,6 +233,21 @@ mod tests {
         });
         assert_eq!(results[0], results[1]);
         assert_eq!(results[0][..3], [0.0, 10.0, 20.0]);
+    }
+
+    #[test]
+    fn a_sum_and_its_norm_overwrite_both_operands() {
+        let mut graph = Graph::new();
+        let x = graph.add_tensor(TensorDesc::f32([4, 16]));
+        let [a, b] = [2.0, 3.0].map(|factor| graph.push(Op::Scale { factor }, &[x]).unwrap());
+        let made = graph.push_all(Op::AddRmsNorm { eps: 0.0 }, &[a, b]).unwrap();
+        let out = graph.push(Op::Add, &made).unwrap();
+        graph.mark_output(out);
+        let plain = run(&graph, x, 64, out);
+        let stats = share_memory(&mut graph).unwrap();
+        assert_eq!((stats.tensors, stats.bytes), (4, 2 * 256));
+        assert_eq!(run(&graph, x, 64, out), plain);
+        assert_eq!(plain[0], 0.0);
     }
 
     #[test]

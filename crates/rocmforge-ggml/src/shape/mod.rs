@@ -4,9 +4,12 @@ mod attention;
 mod moves;
 mod output;
 mod products;
+mod rope;
 mod rows;
 
-use crate::{DType, GgmlError, GgmlResult, Layout, Op, RopeScaling, TensorDesc};
+use smallvec::{SmallVec, smallvec};
+
+use crate::{DType, GgmlError, GgmlResult, Layout, Op, TensorDesc};
 
 pub(crate) use output::{check_reshape, permuted};
 
@@ -22,6 +25,9 @@ pub enum Inferred {
     /// Only that it lies in the input's memory: `View`.
     Part,
 }
+
+/// What is known of a node's outputs, in their order.
+pub type Outputs = SmallVec<[Inferred; 1]>;
 
 impl Inferred {
     /// The descriptor of a new output tensor with its own memory.
@@ -234,7 +240,55 @@ fn divides(part: usize, whole: usize) -> bool {
     part == whole || (part != 0 && whole.is_multiple_of(part))
 }
 
-/// What the inputs of `op` determine of its output.
+/// What the inputs of `op` determine of each of its outputs, which are one, except of ADD_RMS_NORM and MUL_MAT_MANY.
+///
+/// # Errors
+/// As [`infer`].
+pub fn infer_all(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Outputs> {
+    let first = infer(node, op, inputs)?;
+    match *op {
+        Op::AddRmsNorm { .. } => Ok(smallvec![first.clone(), first]),
+        Op::MulMatMany { biases } => {
+            let weights = (inputs.len() - 1) / (1 + usize::from(biases));
+            let x = &inputs[0].shape;
+            let widths = inputs[1..=weights].iter().map(|weight| weight.shape.last().copied());
+            Ok(widths.map(|width| products::widened(x, width.unwrap_or(0))).collect())
+        }
+        _ => Ok(smallvec![first]),
+    }
+}
+
+/// Checks a node's outputs: as many as the op has, of the shapes and types that its inputs determine.
+///
+/// # Errors
+/// The first fault, with the node, the op and both shapes.
+pub(crate) fn check_outputs(
+    node: usize,
+    op: &Op,
+    inputs: &[&TensorDesc],
+    outputs: &[&TensorDesc],
+    alias: bool,
+) -> GgmlResult<()> {
+    let inferred = infer_all(node, op, inputs)?;
+    if inferred.len() != outputs.len() {
+        return Err(GgmlError::InvalidArity {
+            node,
+            op: op.name(),
+            expected: match op {
+                Op::AddRmsNorm { .. } => "2 outputs",
+                Op::MulMatMany { .. } => "an output for each weight",
+                _ => "1 output",
+            },
+            inputs: inputs.len(),
+            outputs: outputs.len(),
+            operands: inputs.iter().copied().collect(),
+        });
+    }
+    let mut pairs = inferred.iter().zip(outputs);
+    pairs.try_for_each(|(inferred, output)| inferred.check_output(node, op, inputs, output, alias))
+}
+
+/// What the inputs of `op` determine of its output, the first one if it has several ([`infer_all`]).
 ///
 /// # Errors
 /// The inputs do not fit the op; the error has `node`, the op, and both shapes.
@@ -249,6 +303,9 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
         Op::SetRows => rows::set(&at),
         Op::MulMat => products::mul_mat(&at),
         Op::MulMatId => products::mul_mat_id(&at),
+        Op::MulMatUnary(_) => products::mul_mat(&at),
+        Op::MulMatGlu(_) => products::mul_mat_glu(&at),
+        Op::MulMatMany { biases } => products::mul_mat_many(&at, biases),
         Op::AddId => products::add_id(&at),
         Op::Add | Op::Sub | Op::Mul | Op::Div => at.broadcast(),
         Op::Scale { factor } => {
@@ -279,6 +336,10 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
             at.not_negative("eps", eps)?;
             at.rows_with_vectors(1, "x, optional weight, and 1 output")
         }
+        Op::AddRmsNorm { eps } => {
+            at.not_negative("eps", eps)?;
+            rows::add_norm(&at)
+        }
         Op::L2Norm { eps } => {
             at.not_negative("eps", eps)?;
             at.unary()
@@ -291,44 +352,9 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
         }
         Op::Rope(rope) => {
             at.arity(2..=3, "x, positions, optional factors and 1 output")?;
-            let dtype = at.float(0)?;
-            at.index(1)?;
-            let x = at.rank(0, 4..=4, "x must be [batch, seq, heads, head_dim]")?;
-            let positions = &inputs[1].shape;
-            at.rule(
-                *positions == x[..2] || *positions == x[1..2],
-                "positions must be [batch, seq] or [seq]",
-                x,
-                positions,
-            )?;
-            at.rule(
-                rope.n_dims <= x[3],
-                "n_dims must not exceed head_dim",
-                x,
-                &[rope.n_dims],
-            )?;
-            at.parameter(
-                rope.n_dims.is_multiple_of(2),
-                "n_dims",
-                rope.n_dims as f64,
-                "it must be even",
-            )?;
-            at.parameter(rope.theta > 0.0, "theta", f64::from(rope.theta), "it must be positive")?;
-            let magnitude = f64::from(rope.magnitude);
-            at.parameter(magnitude.is_finite(), "magnitude", magnitude, "it must be finite")?;
-            rope_scaling(&at, rope.scaling)?;
-            if let Some(factors) = inputs.get(2) {
-                let expected = [rope.n_dims / 2];
-                at.rule(
-                    factors.shape == expected,
-                    "there must be a factor per pair",
-                    &factors.shape,
-                    &expected,
-                )?;
-                at.f32(2)?;
-            }
-            Ok(Inferred::Exact(x.to_vec(), dtype))
+            rope::rope(&at, rope, 1)
         }
+        Op::RopeSetRows(rope) => rope::set_rows(&at, rope),
         Op::FlashAttnExt(a) => attention::ext(&at, &a),
         Op::Attention(a) => attention::whole(&at, &a),
         Op::PagedAttention(a) => attention::paged(&at, &a),
@@ -407,25 +433,6 @@ pub fn infer(node: usize, op: &Op, inputs: &[&TensorDesc]) -> GgmlResult<Inferre
             let weight = &inputs[1].shape;
             at.rule(*weight == x[..2], "the weight must be [batch, seq]", x, weight)?;
             Ok(Inferred::Exact(vec![x[0], x[2]], dtype))
-        }
-    }
-}
-
-fn rope_scaling(at: &At<'_>, scaling: RopeScaling) -> GgmlResult<()> {
-    match scaling {
-        RopeScaling::None => Ok(()),
-        RopeScaling::Linear { factor } => at.positive("factor", factor),
-        RopeScaling::Yarn {
-            factor,
-            original_context,
-            beta_fast,
-            beta_slow,
-        } => {
-            at.positive("factor", factor)?;
-            at.positive("beta_fast", beta_fast)?;
-            at.positive("beta_slow", beta_slow)?;
-            let context = original_context as f64;
-            at.parameter(original_context > 0, "original_context", context, "it must be positive")
         }
     }
 }

@@ -64,8 +64,8 @@ impl Case {
     pub(crate) fn missing(&self) -> Option<String> {
         let desc = |id: &TensorId| self.graph.tensor(*id).expect("there");
         self.graph.computing_nodes().find_map(|node| {
-            let inputs: Vec<&TensorDesc> = node.inputs.iter().map(desc).collect();
-            HipGgmlBackend::covers(&node.op, &inputs, desc(&node.outputs[0])).err()
+            let descs = |ids: &[TensorId]| ids.iter().map(desc).collect::<Vec<&TensorDesc>>();
+            HipGgmlBackend::covers(&node.op, &descs(&node.inputs), &descs(&node.outputs)).err()
         })
     }
 

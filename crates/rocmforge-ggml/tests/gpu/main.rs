@@ -4,6 +4,7 @@ mod case;
 mod copies;
 mod covered;
 mod decoder;
+mod fused;
 mod hybrid;
 mod program;
 mod random;

@@ -31,12 +31,13 @@ impl Asked {
         for &id in &node.inputs {
             self.provide(case, id);
         }
-        let output = case.desc(node.outputs[0]);
-        let memory = match output.is_view() {
-            true => self.device.bind_view(output),
-            false => self.device.alloc(output),
-        };
-        memory.expect("room");
+        for output in node.outputs.iter().map(|&id| case.desc(id)) {
+            let memory = match output.is_view() {
+                true => self.device.bind_view(output),
+                false => self.device.alloc(output),
+            };
+            memory.expect("room");
+        }
         if case.graph.is_alias(node) {
             return true;
         }

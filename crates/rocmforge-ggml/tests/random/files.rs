@@ -83,27 +83,30 @@ fn op() -> impl Strategy<Value = Op> {
                 n_past: m,
                 fill: if p { DiagFill::Inf } else { DiagFill::Zero },
             },
-            10..=15 => Op::Rope(Rope {
-                n_dims: m,
-                theta: a,
-                style: if p {
-                    RopeStyle::HalfSplit
-                } else {
-                    RopeStyle::Interleaved
-                },
-                max_position: n,
-                scaling: match small {
-                    0 => RopeScaling::None,
-                    1 => RopeScaling::Linear { factor: b },
-                    _ => RopeScaling::Yarn {
-                        factor: b,
-                        original_context: o,
-                        beta_fast: c,
-                        beta_slow: d,
+            10..=15 => {
+                let rope = Rope {
+                    n_dims: m,
+                    theta: a,
+                    style: if p {
+                        RopeStyle::HalfSplit
+                    } else {
+                        RopeStyle::Interleaved
                     },
-                },
-                magnitude: d,
-            }),
+                    max_position: n,
+                    scaling: match small {
+                        0 => RopeScaling::None,
+                        1 => RopeScaling::Linear { factor: b },
+                        _ => RopeScaling::Yarn {
+                            factor: b,
+                            original_context: o,
+                            beta_fast: c,
+                            beta_slow: d,
+                        },
+                    },
+                    magnitude: d,
+                };
+                if q { Op::RopeSetRows(rope) } else { Op::Rope(rope) }
+            }
             16 => Op::FlashAttnExt(FlashAttnExt {
                 scale: a,
                 max_bias: b,
@@ -156,6 +159,10 @@ fn op() -> impl Strategy<Value = Op> {
                     Op::SetRows,
                     Op::MulMat,
                     Op::MulMatId,
+                    Op::MulMatUnary(Unary::ALL[n % Unary::ALL.len()]),
+                    Op::MulMatGlu(GluKind::ALL[n % GluKind::ALL.len()]),
+                    Op::MulMatMany { biases: p },
+                    Op::AddRmsNorm { eps: a },
                     Op::Add,
                     Op::Sub,
                     Op::Mul,

@@ -26,7 +26,8 @@ mod weights;
 use std::path::{Path, PathBuf};
 
 use rocmforge_ggml::executor::{self, ExecuteConfig};
-use rocmforge_ggml::{HostAccess, TensorId};
+use rocmforge_ggml::optimizer::Pass;
+use rocmforge_ggml::{HostAccess, TensorId, planner};
 
 use crate::ModelError;
 pub use config::{Activation, BertConfig};
@@ -159,12 +160,25 @@ impl Bert {
         graph::build(&self.config, self.pooling, batch, seq)
     }
 
+    /// [`Self::graph`] after the passes that help on a backend, with its intermediates planned: ready for [`Self::load`].
+    ///
+    /// # Errors
+    /// [`ModelError::Graph`].
+    pub fn graph_for<B: HostAccess>(&self, backend: &B, batch: usize, seq: usize) -> Result<BertGraph, ModelError> {
+        let mut model = self.graph(batch, seq)?;
+        // Weights are written in the layout of the file.
+        let passes = backend.optimizer().without(Pass::Layout);
+        passes.optimize(&mut model.graph);
+        planner::share_memory(&mut model.graph)?;
+        Ok(model)
+    }
+
     /// Encodes a batch on an empty backend: builds the graph, uploads the weights, runs it, reads everything back.
     ///
     /// # Errors
     /// A weight cannot be used, or the backend fails (over budget, device errors).
     pub fn run<B: HostAccess>(&self, backend: &mut B, batch: &Batch) -> Result<BertRun, ModelError> {
-        let model = self.graph(batch.len(), batch.seq())?;
+        let model = self.graph_for(backend, batch.len(), batch.seq())?;
         self.load(&model, backend)?;
         self.execute(&model, backend, batch)
     }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use rocmforge_ggml::optimizer::{GraphOptimizer, OptimizerStats, Pass};
 use rocmforge_ggml::{
     DType, GgmlError, GgmlResult, Graph, HostAccess, Layout, Op, PagedAttention, TensorDesc, TensorGroup, TensorId,
     planner,
@@ -263,8 +264,10 @@ fn layer_ids(t: &mut Tensors, layer: &LayerWeights, config: &DecoderConfig, cach
 /// A step's graph and the ids of its inputs and outputs.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The graph: planned, ready to be prepared.
+    /// The graph: optimised, planned, ready to be prepared.
     pub graph: Graph,
+    /// What the optimizer did.
+    pub optimized: OptimizerStats,
     /// Memory of the intermediates.
     pub plan: planner::PlanStats,
     /// All inputs, u32, as [`InputLayout`] says: one tensor, so that one copy brings them to a device.
@@ -329,11 +332,16 @@ struct Builder<'a> {
 }
 
 impl Step {
-    /// Builds the graph for a shape; its own tensors have ids from `first_id` on.
+    /// Builds the graph for a shape, with the passes of `optimizer`; its own tensors have ids from `first_id` on.
     ///
     /// # Errors
     /// The hyper-parameters contradict each other.
-    pub(crate) fn build(p: &Parameters, shape: StepShape, first_id: TensorId) -> GgmlResult<Self> {
+    pub(crate) fn build(
+        p: &Parameters,
+        shape: StepShape,
+        first_id: TensorId,
+        optimizer: GraphOptimizer,
+    ) -> GgmlResult<Self> {
         let mut graph = p.graph.clone();
         graph.start_ids_at(first_id);
         let n = shape.tokens;
@@ -385,9 +393,12 @@ impl Step {
             logits = Some(out);
         }
         let mut graph = b.graph;
+        // Weights lie in memory already, so their layouts stay.
+        let optimized = optimizer.without(Pass::Layout).optimize(&mut graph);
         let plan = planner::share_memory(&mut graph)?;
         Ok(Self {
             graph,
+            optimized,
             plan,
             inputs,
             logits,

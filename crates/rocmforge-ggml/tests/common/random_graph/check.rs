@@ -172,15 +172,16 @@ pub(crate) fn single_ops<B: HostAccess>(case: &Case, backend: &mut B) -> Result<
             continue;
         }
         let what = format!("node {index} ({})", node.op.name());
-        let output = node.outputs[0];
         backend
             .execute_op(&node.op, &node.inputs, &node.outputs)
             .map_err(failed(&what))?;
         backend.synchronize().map_err(failed(&what))?;
-        let bytes = backend.read(output).map_err(failed(&what))?;
         machine.step(&case.graph, node);
-        let found = elements(case.desc(output), &bytes);
-        compared.count(&what, output, machine.compare(&case.graph, output, &found))?;
+        for &output in &node.outputs {
+            let bytes = backend.read(output).map_err(failed(&what))?;
+            let found = elements(case.desc(output), &bytes);
+            compared.count(&what, output, machine.compare(&case.graph, output, &found))?;
+        }
     }
     Ok(compared)
 }

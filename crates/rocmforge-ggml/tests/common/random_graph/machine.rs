@@ -92,9 +92,14 @@ impl Machine {
         if graph.is_alias(node) {
             return;
         }
-        let output = graph.tensor(node.outputs[0]).expect("a tensor of the graph").clone();
-        let root = graph.root(output.id).expect("a chain of views ends");
-        let inputs: Vec<&TensorDesc> = node.inputs.iter().map(|&id| graph.tensor(id).expect("there")).collect();
+        let outputs: Vec<TensorDesc> = node
+            .outputs
+            .iter()
+            .map(|&id| graph.tensor(id).expect("there").clone())
+            .collect();
+        let output = &outputs[0];
+        let root_of = |id: TensorId| graph.root(id).expect("a chain of views ends");
+        let mut inputs: Vec<&TensorDesc> = node.inputs.iter().map(|&id| graph.tensor(id).expect("there")).collect();
         // Of each operand, its elements in each memory.
         let mut operands: Vec<Vec<Vec<f64>>> = Vec::new();
         for desc in &inputs {
@@ -103,15 +108,62 @@ impl Machine {
         }
         let mut roots = node.inputs.iter().filter_map(|&id| graph.root(id));
         if roots.any(|root| self.undecided.contains(&root)) || jumps::in_order(&node.op, inputs[0], &operands[0]) {
-            self.undecided.insert(root);
+            self.undecided.extend(node.outputs.iter().map(|&id| root_of(id)));
         }
-        let jump = jumps::of_elements(&node.op, &operands[0]);
-        let converts = inputs[0].dtype != output.dtype || !noise::moves(&node.op);
-        if node.op == Op::SetRows && converts {
+        let mut op = node.op;
+        let flat;
+        if let Op::RopeSetRows(rope) = op {
+            // As its parts: only the rows that are written are noisy.
+            flat = TensorDesc::f32([inputs[2].element_count(), output.shape[1]]);
+            let positions = operands.split_off(3);
+            let rotated = [std::mem::take(&mut operands[0])]
+                .into_iter()
+                .chain(positions)
+                .collect();
+            operands[0] = self.results(&Op::Rope(rope), &[&inputs[..1], &inputs[3..]].concat(), rotated, &flat);
+            inputs[0] = &flat;
+            inputs.truncate(3);
+            op = Op::SetRows;
+        }
+        let jump = jumps::of_elements(&op, &operands[0]);
+        let converts = inputs[0].dtype != output.dtype || !noise::moves(&op);
+        if op == Op::SetRows && converts {
             // Only the rows that are written are converted.
             operands[0] = self.stored(output.dtype, std::mem::take(&mut operands[0]));
         }
-        let noise = noise::of(&node.op, &inputs);
+        let mut results = self.results(&op, &inputs, operands, output);
+        if let Some(jump) = jump {
+            self.spread(&mut results, &jump);
+        }
+        if matches!(op, Op::Argmax | Op::Argsort { .. } | Op::TopK { .. }) {
+            // Where noise changes the order, nothing is compared.
+            let exact = results[0].clone();
+            results.fill(exact);
+        } else if converts && op != Op::SetRows {
+            results = self.stored(output.dtype, results);
+        }
+        for (memory, result) in self.memories.iter_mut().zip(results) {
+            let mut result = result.into_iter();
+            for output in &outputs {
+                let root = root_of(output.id);
+                let size = graph.tensor(root).map(elements_of).expect("there");
+                let memory = memory.entry(root).or_insert_with(|| vec![f64::NAN; size]);
+                for (at, value) in places(output).into_iter().zip(&mut result) {
+                    memory[at] = value;
+                }
+            }
+        }
+    }
+
+    /// The elements of a result in each memory, as they are computed. Operands are elements in each memory.
+    fn results(
+        &mut self,
+        op: &Op,
+        inputs: &[&TensorDesc],
+        mut operands: Vec<Vec<Vec<f64>>>,
+        output: &TensorDesc,
+    ) -> Vec<Vec<f64>> {
+        let noise = noise::of(op, inputs);
         let mut results = Vec::new();
         for memory in 0..self.memories.len() {
             let mut own = Vec::new();
@@ -122,26 +174,9 @@ impl Machine {
                     std::mem::take(&mut operand[memory]),
                 ));
             }
-            results.push(self.result(&node.op, own, &output, noise.filter(|_| memory > 0)));
+            results.push(self.result(op, own, output, noise.filter(|_| memory > 0)));
         }
-        if let Some(jump) = jump {
-            self.spread(&mut results, &jump);
-        }
-        if matches!(node.op, Op::Argmax | Op::Argsort { .. } | Op::TopK { .. }) {
-            // Where noise changes the order, nothing is compared.
-            let exact = results[0].clone();
-            results.fill(exact);
-        } else if converts && node.op != Op::SetRows {
-            results = self.stored(output.dtype, results);
-        }
-        let size = graph.tensor(root).map(elements_of).expect("there");
-        let places = places(&output);
-        for (memory, result) in self.memories.iter_mut().zip(results) {
-            let memory = memory.entry(root).or_insert_with(|| vec![f64::NAN; size]);
-            for (&at, value) in places.iter().zip(result) {
-                memory[at] = value;
-            }
-        }
+        results
     }
 
     /// The elements of a result in one memory, as they are computed.

@@ -23,15 +23,17 @@ pub(crate) fn shrink(case: Case, fails: &mut dyn FnMut(&Case) -> bool) -> Case {
 fn step(case: &Case, fails: &mut dyn FnMut(&Case) -> bool) -> Option<Case> {
     let mut edits: Vec<Edit> = Vec::new();
     for node in &case.graph.nodes {
-        edits.push(Edit::Output(node.outputs[0]));
+        edits.extend(node.outputs.iter().map(|&id| Edit::Output(id)));
     }
     let values = values(case);
     for (index, node) in case.graph.nodes.iter().enumerate().rev() {
-        if let Some(values) = values.get(&node.outputs[0]) {
+        // One of several results is no node's to replace.
+        let &[output] = node.outputs.as_slice() else { continue };
+        if let Some(values) = values.get(&output) {
             edits.push(Edit::ByLeaf(index, data_like(values)));
         }
         let inputs = node.inputs.iter().filter(|&&id| {
-            let (a, b) = (case.desc(id), case.desc(node.outputs[0]));
+            let (a, b) = (case.desc(id), case.desc(output));
             (a.dtype, &a.shape) == (b.dtype, &b.shape)
         });
         edits.extend(inputs.map(|&id| Edit::ByInput(index, id)));
@@ -60,7 +62,7 @@ fn values(case: &Case) -> BTreeMap<TensorId, Vec<f64>> {
     let mut values = BTreeMap::new();
     for node in &case.graph.nodes {
         machine.step(&case.graph, node);
-        values.insert(node.outputs[0], machine.exact(&case.graph, node.outputs[0]));
+        values.extend(node.outputs.iter().map(|&id| (id, machine.exact(&case.graph, id))));
     }
     values
 }
@@ -98,7 +100,7 @@ fn rebuild(case: &Case, edit: Edit) -> Option<Case> {
     };
     let needed = rebuild.needed(&outputs);
     for (index, node) in case.graph.nodes.iter().enumerate() {
-        if needed.contains(&node.outputs[0]) {
+        if node.outputs.iter().any(|id| needed.contains(id)) {
             rebuild.node(index)?;
         }
     }
@@ -127,7 +129,7 @@ impl Rebuild<'_> {
         };
         outputs.iter().for_each(|&id| add(&mut needed, id));
         for (index, node) in self.old.graph.nodes.iter().enumerate().rev() {
-            if !needed.contains(&node.outputs[0]) {
+            if !node.outputs.iter().any(|id| needed.contains(id)) {
                 continue;
             }
             match self.edit {
@@ -226,6 +228,11 @@ impl Rebuild<'_> {
             _ => {
                 let inputs: Option<Vec<TensorId>> = node.inputs.iter().map(|&id| self.tensor(id)).collect();
                 let op = self.op(node.op);
+                if node.outputs.len() > 1 {
+                    let made = self.new.graph.push_all(op, &inputs?).ok()?;
+                    self.ids.extend(node.outputs.iter().copied().zip(made));
+                    return Some(());
+                }
                 self.add(op, &inputs?, &desc)?
             }
         };
@@ -249,7 +256,7 @@ impl Rebuild<'_> {
                 let view = self.view(old, x);
                 self.new.graph.view(x, view).ok()
             }
-            Op::Accumulate { .. } => {
+            Op::Accumulate { .. } | Op::RopeSetRows(_) => {
                 let view = TensorDesc::view_of(graph.tensor(inputs[1])?, 0);
                 let output = graph.add_tensor(view);
                 graph.add_node(op, inputs.to_vec(), vec![output]);
@@ -266,6 +273,10 @@ impl Rebuild<'_> {
             Op::Rope(mut r) => {
                 r.n_dims = sized(r.n_dims);
                 Op::Rope(r)
+            }
+            Op::RopeSetRows(mut r) => {
+                r.n_dims = sized(r.n_dims);
+                Op::RopeSetRows(r)
             }
             Op::Attention(mut a) => {
                 (a.heads, a.kv_heads, a.head_dim) = (sized(a.heads), sized(a.kv_heads), sized(a.head_dim));

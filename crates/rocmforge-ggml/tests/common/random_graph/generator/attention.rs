@@ -1,32 +1,62 @@
 //! Rotary embedding and attention.
 
 use rocmforge_ggml::{
-    Attention, AttentionMask, DType, FlashAttnExt, Layout, Op, PagedAttention, Rope, RopeScaling, RopeStyle, TensorId,
+    Attention, AttentionMask, DType, FlashAttnExt, Layout, Op, PagedAttention, Rope, RopeScaling, RopeStyle,
+    TensorDesc, TensorId,
 };
 
 use super::super::data::Data;
-use super::products::write_rows;
+use super::products::{cache, read_rows, write_rows};
 use super::{Generator, Maker};
 
-pub(super) const MAKERS: [Maker; 6] = [rope, rope, flash, flash, whole, paged];
+pub(super) const MAKERS: [Maker; 7] = [rope, rope, rope_set_rows, flash, flash, whole, paged];
 
 fn rope(g: &mut Generator<'_>) -> Option<TensorId> {
-    let (batch, seq, heads, d) = (
+    let shape = heads_of_tokens(g);
+    let x = g.fit(&shape)?;
+    let x = g.any_float(x)?;
+    let (rope, operands) = rope_of(g, shape);
+    g.push(Op::Rope(rope), &[&[x], operands.as_slice()].concat())
+}
+
+/// Rotated heads in rows of a cache of any type, and a read of it.
+fn rope_set_rows(g: &mut Generator<'_>) -> Option<TensorId> {
+    let shape = heads_of_tokens(g);
+    let (tokens, dim) = (shape[0] * shape[1], shape[2] * shape[3]);
+    let rows = g.one_of(&[6, 9]);
+    let x = g.fit(&shape)?;
+    let cache = cache(g, &[rows, dim]);
+    let id_type = g.one_of(&[DType::U32, DType::I32, DType::I64]);
+    let ids = g.leaf(id_type, &[tokens], Data::Distinct { below: rows });
+    let (rope, operands) = rope_of(g, shape);
+    let view = TensorDesc::view_of(g.desc(cache), 0);
+    let written = g.case.graph.add_tensor(view);
+    let inputs = [&[x, cache, ids], operands.as_slice()].concat();
+    g.case.graph.add_node(Op::RopeSetRows(rope), inputs, vec![written]);
+    let written = g.added(written)?;
+    read_rows(g, written, rows, &[])
+}
+
+/// `[batch, seq, heads, head_dim]`.
+fn heads_of_tokens(g: &mut Generator<'_>) -> [usize; 4] {
+    [
         g.one_of(&[1, 2]),
         g.one_of(&[1, 3]),
         g.one_of(&[1, 3]),
         g.one_of(&[8, 32, 40]),
-    );
-    let x = g.fit(&[batch, seq, heads, d])?;
-    let x = g.any_float(x)?;
+    ]
+}
+
+/// Parameters of a rotation of heads, positions, and perhaps factors.
+fn rope_of(g: &mut Generator<'_>, [batch, seq, _, d]: [usize; 4]) -> (Rope, Vec<TensorId>) {
     let max_position = 512;
     let n_dims = if g.one_in(3) { d / 2 } else { d };
     let positions: &[usize] = if g.one_in(2) { &[seq] } else { &[batch, seq] };
     let positions = g.index_leaf(positions, max_position);
-    let mut inputs = vec![x, positions];
+    let mut operands = vec![positions];
     if g.one_in(3) {
         let data = Data::Uniform { low: 0.75, high: 1.5 };
-        inputs.push(g.weight(DType::F32, &[n_dims / 2], Layout::RowMajor, data));
+        operands.push(g.weight(DType::F32, &[n_dims / 2], Layout::RowMajor, data));
     }
     let scaling = match g.random.below(3) {
         0 => RopeScaling::None,
@@ -44,7 +74,7 @@ fn rope(g: &mut Generator<'_>) -> Option<TensorId> {
         magnitude: g.one_of(&[1.0, 1.25]),
         ..Rope::new(n_dims, 10_000.0, style, max_position)
     };
-    g.push(Op::Rope(rope), &inputs)
+    (rope, operands)
 }
 
 /// Keys or values `[batch, heads, tokens, d]` of any type: a leaf, one with tokens before heads, or what was made.

@@ -207,12 +207,22 @@ impl Generator<'_> {
         self.added(made)
     }
 
-    /// The last node's result, if the node is accepted; else the node goes.
+    /// The results of an op that has several.
+    fn push_all(&mut self, op: Op, inputs: &[TensorId]) -> Option<Vec<TensorId>> {
+        let made = self.case.graph.push_all(op, inputs);
+        let made = made.unwrap_or_else(|error| panic!("seed {}: {error}", self.case.seed));
+        self.added(made[0])?;
+        Some(made)
+    }
+
+    /// The last node's first result, if the node is accepted; else the node goes.
     fn added(&mut self, made: TensorId) -> Option<TensorId> {
         let node = self.case.graph.nodes.last().expect("a node was added").clone();
         if !(self.accepts)(&self.case, &node) {
             self.case.graph.nodes.pop();
-            self.case.graph.remove_tensor(made);
+            for id in node.outputs {
+                self.case.graph.remove_tensor(id);
+            }
             return None;
         }
         self.machine.step(&self.case.graph, &node);

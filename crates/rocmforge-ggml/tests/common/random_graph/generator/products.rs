@@ -1,13 +1,16 @@
 //! Matrix products with weights of every type, rows by index, caches.
 
-use rocmforge_ggml::{DType, Layout, Op, TensorId};
+use rocmforge_ggml::{DType, GluKind, Layout, Op, TensorId, Unary};
 
 use super::super::data::Data;
 use super::{Generator, Maker};
 
-pub(super) const MAKERS: [Maker; 8] = [
+pub(super) const MAKERS: [Maker; 11] = [
     mul_mat,
     mul_mat,
+    mul_mat_unary,
+    mul_mat_glu,
+    mul_mat_many,
     mul_mat_of_two,
     mul_mat_id,
     add_id,
@@ -46,14 +49,66 @@ fn mul_mat(g: &mut Generator<'_>) -> Option<TensorId> {
     let b = g.weight(dtype, &[batch, &[k, n]].concat(), layout, matrix(k));
     let mut inputs = vec![a, b];
     if g.one_in(3) {
-        inputs.push(g.weight(
-            DType::F32,
-            &[n],
-            Layout::RowMajor,
-            Data::Uniform { low: -1.0, high: 1.0 },
-        ));
+        inputs.push(bias_of(g, n));
     }
     g.push(Op::MulMat, &inputs)
+}
+
+/// Rows to multiply, mostly few, and how many they are wide.
+fn few_rows(g: &mut Generator<'_>) -> Option<(TensorId, usize)> {
+    let k = inner(g);
+    let m = g.one_of(&[1, 3, 4, 9]);
+    let lead: &[usize] = g.one_of(&[&[] as &[usize], &[], &[2]]);
+    Some((g.fit(&[lead, &[m, k]].concat())?, k))
+}
+
+/// A weight `[k, n]` of any type.
+fn weight_of(g: &mut Generator<'_>, k: usize, n: usize) -> TensorId {
+    let dtype = g.weight_type(k);
+    g.weight(dtype, &[k, n], Layout::ColMajor, matrix(k))
+}
+
+fn bias_of(g: &mut Generator<'_>, n: usize) -> TensorId {
+    g.weight(
+        DType::F32,
+        &[n],
+        Layout::RowMajor,
+        Data::Uniform { low: -1.0, high: 1.0 },
+    )
+}
+
+/// With a function that does not jump: the product, where it would, is no tensor.
+fn mul_mat_unary(g: &mut Generator<'_>) -> Option<TensorId> {
+    let kind = g.one_of(&[Unary::Silu, Unary::Gelu, Unary::Relu, Unary::GeluErf, Unary::Tanh]);
+    let n = g.one_of(&[1, 5, 16, 33]);
+    let (x, k) = few_rows(g)?;
+    let mut inputs = vec![x, weight_of(g, k, n)];
+    if g.one_in(2) {
+        inputs.push(bias_of(g, n));
+    }
+    g.push(Op::MulMatUnary(kind), &inputs)
+}
+
+fn mul_mat_glu(g: &mut Generator<'_>) -> Option<TensorId> {
+    let kind = g.one_of(&GluKind::ALL);
+    let n = g.one_of(&[1, 5, 16, 33]);
+    let (x, k) = few_rows(g)?;
+    let weights = [weight_of(g, k, n), weight_of(g, k, n)];
+    g.push(Op::MulMatGlu(kind), &[x, weights[0], weights[1]])
+}
+
+fn mul_mat_many(g: &mut Generator<'_>) -> Option<TensorId> {
+    let (x, k) = few_rows(g)?;
+    let widths: Vec<usize> = (0..1 + g.random.below(3)).map(|_| g.one_of(&[1, 5, 16, 33])).collect();
+    let biases = g.one_in(2);
+    let mut inputs = vec![x];
+    inputs.extend(widths.iter().map(|&n| weight_of(g, k, n)));
+    if biases {
+        inputs.extend(widths.iter().map(|&n| bias_of(g, n)));
+    }
+    let made = g.push_all(Op::MulMatMany { biases }, &inputs)?;
+    made[1..].iter().for_each(|&other| g.keep(other));
+    Some(made[0])
 }
 
 /// Two results: queries and keys of grouped heads.
@@ -135,6 +190,11 @@ fn set_rows(g: &mut Generator<'_>) -> Option<TensorId> {
     let id_type = g.one_of(&[DType::U32, DType::I32, DType::I64]);
     let ids = g.leaf(id_type, &[lists, &[count]].concat(), Data::Distinct { below: rows });
     let written = write_rows(g, src, cache, ids)?;
+    read_rows(g, written, rows, lead)
+}
+
+/// All of a cache, or some rows.
+pub(super) fn read_rows(g: &mut Generator<'_>, written: TensorId, rows: usize, lead: &[usize]) -> Option<TensorId> {
     if g.one_in(2) || !lead.is_empty() {
         return g.cast(written, DType::F32);
     }

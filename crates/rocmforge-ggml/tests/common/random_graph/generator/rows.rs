@@ -5,8 +5,8 @@ use rocmforge_ggml::{DType, DiagFill, Op, SoftMax, SortOrder, TensorId};
 use super::super::data::Data;
 use super::{Generator, Maker};
 
-pub(super) const MAKERS: [Maker; 11] = [
-    norm, norm, soft_max, soft_max, diag_mask, sum, sum, sum, order, order, mean_pool,
+pub(super) const MAKERS: [Maker; 12] = [
+    norm, norm, add_norm, soft_max, soft_max, diag_mask, sum, sum, sum, order, order, mean_pool,
 ];
 
 fn norm(g: &mut Generator<'_>) -> Option<TensorId> {
@@ -45,6 +45,22 @@ fn norm(g: &mut Generator<'_>) -> Option<TensorId> {
         _ => Op::L2Norm { eps },
     };
     g.push(op, &inputs)
+}
+
+fn add_norm(g: &mut Generator<'_>) -> Option<TensorId> {
+    let cols = g.one_of(&[3, 8, 33, 64]);
+    let rows = g.one_of(&[1, 4, 5]);
+    let lead: &[usize] = g.one_of(&[&[] as &[usize], &[2]]);
+    let shape = [lead, &[rows, cols]].concat();
+    let mut inputs = vec![g.fit(&shape)?, g.fit(&shape)?];
+    if g.one_in(2) {
+        let layout = rocmforge_ggml::Layout::RowMajor;
+        inputs.push(g.weight(DType::F32, &[cols], layout, Data::Uniform { low: 0.5, high: 1.5 }));
+    }
+    let eps = g.one_of(&[1e-6, 1e-5, 0.1]);
+    let made = g.push_all(Op::AddRmsNorm { eps }, &inputs)?;
+    g.keep(made[0]);
+    Some(made[1])
 }
 
 fn soft_max(g: &mut Generator<'_>) -> Option<TensorId> {

@@ -1,0 +1,169 @@
+//! Fused ops: several ops of a graph in one pass over their memory.
+
+use super::elementwise;
+use super::norm::rms_row;
+use super::operand::Operand;
+use super::products::mul_mat;
+use super::rope::Turns;
+use super::rows::{checked_ids, put_row, row_units};
+use super::threads::Threads;
+use super::unary::function;
+use super::weights::{self, Few, Rows, USUAL_WEIGHTS};
+use crate::{Activations, GgmlResult, GluKind, Op, Rope, TensorDesc, Unary};
+use smallvec::SmallVec;
+
+/// Runs an op that has several outputs, as contiguous f32.
+pub(super) fn run_many(
+    op: &Op,
+    inputs: &[Operand<'_>],
+    activations: Activations,
+    out: &mut [&mut [f32]],
+    threads: &Threads,
+) -> GgmlResult<()> {
+    match (*op, out) {
+        (Op::AddRmsNorm { eps }, [sum, norm]) => add_rms_norm(inputs, eps, sum, norm, threads),
+        (Op::MulMatMany { .. }, out) => {
+            let (weights, biases) = inputs[1..].split_at(out.len());
+            products(&inputs[0], weights, activations, out, threads)?;
+            for (out, bias) in out.iter_mut().zip(biases) {
+                finish(out, Some(bias), |x| x, threads);
+            }
+        }
+        // No other op has several outputs.
+        _ => {}
+    }
+    Ok(())
+}
+
+/// `a + b` and the norm of its rows.
+fn add_rms_norm(inputs: &[Operand<'_>], eps: f32, sum: &mut [f32], norm: &mut [f32], threads: &Threads) {
+    let row = inputs[0].shape.last().copied().unwrap_or(1);
+    if row == 0 || sum.is_empty() {
+        return;
+    }
+    let (a, b) = (inputs[0].f32(), inputs[1].f32());
+    let weight = inputs.get(2).map(Operand::f32);
+    let rows = sum.len() / row;
+    let rows_each = threads.rows_each(rows, 8 * row);
+    let pieces = sum.chunks_mut(rows_each * row).zip(norm.chunks_mut(rows_each * row));
+    let (tasks, states) = (pieces.enumerate(), std::iter::repeat(()));
+    threads.each(tasks, rows.div_ceil(rows_each), states, |(), (piece, (sum, norm))| {
+        let first = piece * rows_each * row;
+        let operands = a[first..].chunks(row).zip(b[first..].chunks(row));
+        for ((sum, norm), (a, b)) in sum.chunks_mut(row).zip(norm.chunks_mut(row)).zip(operands) {
+            for ((o, a), b) in sum.iter_mut().zip(a).zip(b) {
+                *o = a + b;
+            }
+            rms_row(sum, weight, eps, norm);
+        }
+    });
+}
+
+/// The products of `x` with each of the weights.
+fn products(
+    x: &Operand<'_>,
+    weights: &[Operand<'_>],
+    activations: Activations,
+    out: &mut [&mut [f32]],
+    threads: &Threads,
+) -> GgmlResult<()> {
+    if weights.iter().all(|weight| is_few(x, weight)) {
+        let rows = weights
+            .iter()
+            .map(|weight| Rows::new(Op::MatMul, weight, weight.shape[0]));
+        let rows = rows.collect::<GgmlResult<SmallVec<[_; USUAL_WEIGHTS]>>>()?;
+        return weights::few_products(x.f32(), &rows, activations, out, threads, x.scratch());
+    }
+    for (weight, out) in weights.iter().zip(out) {
+        mul_mat(x, weight, None, activations, out, threads)?;
+    }
+    Ok(())
+}
+
+/// Whether a product is one of few rows with a weight that is stored by rows: the one that [`weights::few_products`] computes.
+fn is_few(x: &Operand<'_>, weight: &Operand<'_>) -> bool {
+    let m: usize = x.shape[..x.shape.len() - 1].iter().product();
+    let &[k, n] = weight.shape else { return false };
+    (1..=weights::FEW).contains(&m) && k > 0 && n > 0 && weight.strides() == [1, k]
+}
+
+/// `f(x w + bias)`.
+pub(super) fn mul_mat_unary(
+    inputs: &[Operand<'_>],
+    kind: Unary,
+    activations: Activations,
+    out: &mut [f32],
+    threads: &Threads,
+) -> GgmlResult<()> {
+    mul_mat(&inputs[0], &inputs[1], None, activations, out, threads)?;
+    finish(out, inputs.get(2), function(kind), threads);
+    Ok(())
+}
+
+/// Adds a bias to each row and takes a function of each element, in one pass.
+fn finish(out: &mut [f32], bias: Option<&Operand<'_>>, f: impl Fn(f32) -> f32 + Sync, threads: &Threads) {
+    let Some(bias) = bias.map(Operand::f32) else {
+        return elementwise::pieces(out, threads, |_, piece| piece.iter_mut().for_each(|x| *x = f(*x)));
+    };
+    let n = bias.len();
+    threads.by_rows(out, n, 8 * n, |_, piece| {
+        for row in piece.chunks_mut(n) {
+            row.iter_mut().zip(bias.iter()).for_each(|(x, b)| *x = f(*x + b));
+        }
+    });
+}
+
+/// `f(x gate) * (x up)`.
+pub(super) fn mul_mat_glu(
+    inputs: &[Operand<'_>],
+    kind: GluKind,
+    activations: Activations,
+    out: &mut [f32],
+    threads: &Threads,
+) -> GgmlResult<()> {
+    let (x, gate, up) = (&inputs[0], &inputs[1], &inputs[2]);
+    let f = function(kind.gate());
+    if !(is_few(x, gate) && is_few(x, up)) {
+        let ups = x.scratch().take(out.len());
+        mul_mat(x, gate, None, activations, out, threads)?;
+        mul_mat(x, up, None, activations, ups, threads)?;
+        elementwise::pieces(out, threads, |first, piece| {
+            piece.iter_mut().zip(&ups[first..]).for_each(|(g, u)| *g = f(*g) * u);
+        });
+        return Ok(());
+    }
+    let k = gate.shape[0];
+    let weights = [Rows::new(Op::MatMul, gate, k)?, Rows::new(Op::MatMul, up, k)?];
+    let few = Few::new(x.f32(), &weights, activations, threads, x.scratch());
+    few.run(&mut [out], threads, 1, |room, _, first, piece| {
+        let (row, ups) = room.split_at_mut(few.room());
+        let ups = &mut ups[..piece.len()];
+        few.times(&weights[0], first, row, piece)?;
+        few.times(&weights[1], first, row, ups)?;
+        piece.iter_mut().zip(ups).for_each(|(g, u)| *g = f(*g) * *u);
+        Ok(())
+    })
+}
+
+/// Rotates each token's heads and writes them as a row of `target`, whose span is `bytes`. Nothing is written if an index is out of range.
+pub(super) fn rope_set_rows(
+    inputs: &[Operand<'_>],
+    rope: Rope,
+    target: &TensorDesc,
+    bytes: &mut [u8],
+) -> GgmlResult<()> {
+    let (x, ids, positions) = (&inputs[0], &inputs[2], &inputs[3]);
+    // The errors of the two ops that this one stands for.
+    let mut turns = Turns::new(&Op::Rope(rope), x, positions, inputs.get(4), rope)?;
+    let ids = checked_ids(ids, Op::SetRows, target.shape[0])?;
+    let dim = target.shape[1];
+    if dim == 0 {
+        return Ok(());
+    }
+    let (row, units) = (x.scratch().take(dim), row_units(x, target));
+    for (token, (x, &id)) in x.f32().chunks(dim).zip(ids).enumerate() {
+        turns.token(token, x, row);
+        put_row(row, target, id as usize * target.strides[0], units, bytes)?;
+    }
+    Ok(())
+}

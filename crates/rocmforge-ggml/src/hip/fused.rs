@@ -1,0 +1,100 @@
+//! Fused ops as the launches of their parts. There is no kernel for them: they are here so that a graph optimised for the CPU runs.
+
+use super::operands::BETWEEN;
+use super::ops::rows_and_cols;
+use super::{HipGgmlBackend, failed};
+use crate::optimizer::Pass;
+use crate::{GgmlResult, GluKind, Op, Rope, TensorId, Unary};
+
+/// Passes that gain nothing here: their ops are launched as parts, or not at all. MUL_MAT_UNARY is, too, but the bias
+/// saves a launch.
+pub(super) const LAUNCHED_AS_PARTS: &[Pass] = &[
+    Pass::Attention,
+    Pass::GateUp,
+    Pass::Qkv,
+    Pass::AddNorm,
+    Pass::RopeSetRows,
+];
+
+impl HipGgmlBackend {
+    /// Launches of an op: one, or one for each part.
+    pub(super) fn parts(op: &Op, inputs: usize) -> u64 {
+        match op {
+            Op::AddRmsNorm { .. } | Op::MulMatUnary(_) | Op::RopeSetRows(_) => 2,
+            Op::MulMatGlu(_) => 3,
+            Op::MulMatMany { biases } => (inputs.saturating_sub(1) / (1 + usize::from(*biases))) as u64,
+            _ => 1,
+        }
+    }
+
+    /// The sum into the first output, its norm into the second.
+    pub(super) fn add_rms_norm(&mut self, eps: f32, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
+        self.launch(&Op::Add, &inputs[..2], &outputs[..1])?;
+        let operands: Vec<TensorId> = [outputs[0]].into_iter().chain(inputs.get(2).copied()).collect();
+        self.launch(&Op::RmsNorm { eps }, &operands, &outputs[1..])
+    }
+
+    /// The product into the output, then its function in place.
+    pub(super) fn matmul_unary(&mut self, kind: Unary, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        self.launch(&Op::MulMat, inputs, &[output])?;
+        self.launch(&Op::Unary(kind), &[output], &[output])
+    }
+
+    /// The gate into the output, the other half into memory kept for that, then both into the output.
+    pub(super) fn matmul_glu(
+        &mut self,
+        op: &Op,
+        kind: GluKind,
+        inputs: &[TensorId],
+        output: TensorId,
+    ) -> GgmlResult<()> {
+        let dims = rows_and_cols(&self.slots.desc(output)?.shape);
+        let y = self.result(op, output)?;
+        let up = self.scratch(BETWEEN, size_of::<f32>() * y.len())?;
+        let up = up.cast().map_err(failed(op.name()))?;
+        self.matmul_into(&Op::MulMat, &[inputs[0], inputs[1]], &y)?;
+        self.matmul_into(&Op::MulMat, &[inputs[0], inputs[2]], &up)?;
+        self.gated(op, kind, [&y, &up], &y, dims)?;
+        self.store(op, output, &y)
+    }
+
+    /// A product into each output that has elements.
+    pub(super) fn matmul_many(&mut self, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
+        let (weights, biases) = inputs[1..].split_at(outputs.len());
+        for (index, (&weight, &y)) in weights.iter().zip(outputs).enumerate() {
+            if self.slots.desc(y)?.element_count() == 0 {
+                continue;
+            }
+            let operands = [inputs[0], weight].into_iter().chain(biases.get(index).copied());
+            self.launch(&Op::MulMat, &operands.collect::<Vec<_>>(), &[y])?;
+        }
+        Ok(())
+    }
+
+    /// The rotated heads into memory kept for that, then a row of them for each token into the cache.
+    pub(super) fn rope_set_rows(
+        &mut self,
+        op: &Op,
+        rope: Rope,
+        inputs: &[TensorId],
+        output: TensorId,
+    ) -> GgmlResult<()> {
+        let x = inputs[0];
+        if self.slots.desc(x)?.element_count() == 0 {
+            return Ok(());
+        }
+        let rotated = if rope.n_dims == 0 {
+            self.input(op, x, 0)?
+        } else {
+            let elements = self.slots.desc(x)?.element_count();
+            let rotated = self.scratch(BETWEEN, size_of::<f32>() * elements)?;
+            let rotated = rotated.cast().map_err(failed(op.name()))?;
+            let operands: Vec<TensorId> = [x].into_iter().chain(inputs[3..].iter().copied()).collect();
+            self.rope_into(&Op::Rope(rope), rope, &operands, &rotated)?;
+            rotated
+        };
+        let cols = rows_and_cols(&self.slots.desc(output)?.shape)[1];
+        let shape = [rotated.len() / cols.max(1), cols];
+        self.set_rows_from(&Op::SetRows, &inputs[..3], (&shape, &rotated), output)
+    }
+}

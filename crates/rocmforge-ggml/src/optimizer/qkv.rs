@@ -1,0 +1,49 @@
+//! Products of one input: query, key and value.
+
+use super::rewrite::Rewriter;
+use crate::{Graph, Node, Op};
+
+pub(super) fn run(graph: &mut Graph) -> usize {
+    let mut rewriter = Rewriter::new(graph);
+    for first in 0..graph.nodes.len() {
+        let found = group(graph, &rewriter, first);
+        if found.len() < 2 {
+            continue;
+        }
+        let node = |index: usize| &graph.nodes[found[index]];
+        let biases = node(0).inputs.len() == 3;
+        let mut inputs = vec![node(0).inputs[0]];
+        for operand in 1..2 + usize::from(biases) {
+            inputs.extend((0..found.len()).map(|index| node(index).inputs[operand]));
+        }
+        let outputs = (0..found.len()).map(|index| node(index).outputs[0]).collect();
+        let op = Op::MulMatMany { biases };
+        let made = Node { op, inputs, outputs };
+        rewriter.replace(&found, first, vec![made]);
+    }
+    rewriter.finish(graph)
+}
+
+/// The products of what the product `first` multiplies, which can all run where it does.
+fn group(graph: &Graph, rewriter: &Rewriter, first: usize) -> Vec<usize> {
+    let uses = &rewriter.uses;
+    let leader = &graph.nodes[first];
+    if leader.op != Op::MulMat || leader.inputs.is_empty() {
+        return Vec::new();
+    }
+    let x = leader.inputs[0];
+    let fits = |&index: &usize| {
+        let node = &graph.nodes[index];
+        let weight = node.inputs.get(1).and_then(|&id| graph.tensor(id));
+        index >= first
+            && node.op == Op::MulMat
+            && node.inputs[0] == x
+            && node.inputs.len() == leader.inputs.len()
+            && !node.inputs[1..].contains(&x)
+            && weight.is_some_and(|weight| weight.shape.len() == 2)
+            && matches!(node.outputs.as_slice(), &[y] if uses.is_own(graph, y))
+            && rewriter.are_free(&[index])
+            && uses.can_move(graph, &node.inputs, index, first)
+    };
+    uses.readers(x).iter().copied().filter(fits).collect()
+}

@@ -1,0 +1,100 @@
+//! Shapes of rotary embedding, alone and with the write of its rows.
+
+use super::{At, Inferred};
+use crate::{GgmlResult, Rope, RopeScaling};
+
+/// `x [batch, seq, heads, head_dim]` as the first operand, positions as operand `positions`, and optional factors after them.
+pub(super) fn rope(at: &At<'_>, rope: Rope, positions: usize) -> GgmlResult<Inferred> {
+    let dtype = at.float(0)?;
+    at.index(positions)?;
+    let x = at.rank(0, 4..=4, "x must be [batch, seq, heads, head_dim]")?;
+    let list = &at.inputs[positions].shape;
+    at.rule(
+        *list == x[..2] || *list == x[1..2],
+        "positions must be [batch, seq] or [seq]",
+        x,
+        list,
+    )?;
+    at.rule(
+        rope.n_dims <= x[3],
+        "n_dims must not exceed head_dim",
+        x,
+        &[rope.n_dims],
+    )?;
+    at.parameter(
+        rope.n_dims.is_multiple_of(2),
+        "n_dims",
+        rope.n_dims as f64,
+        "it must be even",
+    )?;
+    at.parameter(rope.theta > 0.0, "theta", f64::from(rope.theta), "it must be positive")?;
+    let magnitude = f64::from(rope.magnitude);
+    at.parameter(magnitude.is_finite(), "magnitude", magnitude, "it must be finite")?;
+    scaling(at, rope.scaling)?;
+    if let Some(factors) = at.inputs.get(positions + 1) {
+        let expected = [rope.n_dims / 2];
+        at.rule(
+            factors.shape == expected,
+            "there must be a factor per pair",
+            &factors.shape,
+            &expected,
+        )?;
+        at.f32(positions + 1)?;
+    }
+    Ok(Inferred::Exact(x.to_vec(), dtype))
+}
+
+/// `x [batch, seq, heads, head_dim]`, `dst [rows, heads * head_dim]`, `ids [batch * seq]`, positions, optional factors.
+pub(super) fn set_rows(at: &At<'_>, params: Rope) -> GgmlResult<Inferred> {
+    at.arity(
+        4..=5,
+        "x, dst, row ids, positions, optional factors, and a view of dst as output",
+    )?;
+    rope(at, params, 3)?;
+    at.f32(0)?;
+    let dst = at.inputs[1];
+    if !dst.dtype.is_encodable() {
+        return Err(at.dtype(1, "F32, F16, BF16 or a block format with an encoder", dst.dtype));
+    }
+    if at.inputs[2].dtype != crate::DType::I64 {
+        at.index(2)?;
+    }
+    let x = at.rank(0, 4..=4, "x must be [batch, seq, heads, head_dim]")?;
+    let rows = at.rank(1, 2..=2, "dst must be [rows, heads * head_dim]")?;
+    let ids = at.rank(2, 1..=1, "ids must be [batch * seq]")?;
+    at.rule(
+        x[2].checked_mul(x[3]) == Some(rows[1]),
+        "rows of dst must be as long as the heads of a token",
+        x,
+        rows,
+    )?;
+    at.rule(
+        x[0].checked_mul(x[1]) == Some(ids[0]),
+        "there must be one row id per token",
+        x,
+        ids,
+    )?;
+    if dst.dtype.is_quantized() && dst.strides.last() != Some(&1) {
+        return Err(at.dtype(1, "row-major where it is a block format", dst.dtype));
+    }
+    Ok(Inferred::Exact(rows.to_vec(), dst.dtype))
+}
+
+fn scaling(at: &At<'_>, scaling: RopeScaling) -> GgmlResult<()> {
+    match scaling {
+        RopeScaling::None => Ok(()),
+        RopeScaling::Linear { factor } => at.positive("factor", factor),
+        RopeScaling::Yarn {
+            factor,
+            original_context,
+            beta_fast,
+            beta_slow,
+        } => {
+            at.positive("factor", factor)?;
+            at.positive("beta_fast", beta_fast)?;
+            at.positive("beta_slow", beta_slow)?;
+            let context = original_context as f64;
+            at.parameter(original_context > 0, "original_context", context, "it must be positive")
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Fused ops on a device, which runs them as their parts: near what the CPU gives for the graph as it was.
+
+use std::sync::Arc;
+
+use rocmforge_ggml::optimizer::{GraphOptimizer, Pass};
+use rocmforge_ggml::{
+    CpuBackend, DType, GgmlBackend, GgmlError, GluKind, Graph, HipGgmlBackend, HostAccess, Layout, Op, Rope, RopeStyle,
+    TensorDesc, TensorId, Unary, executor,
+};
+use rocmforge_testkit::compare::{Tolerance, assert_close};
+use rocmforge_testkit::data::{rng, widen};
+use rocmforge_testkit::gpu;
+
+const WIDTH: usize = 32;
+
+struct Fused {
+    graph: Graph,
+    leafs: Vec<(TensorId, Vec<u8>)>,
+    outputs: Vec<TensorId>,
+}
+
+impl Fused {
+    fn leaf(&mut self, desc: TensorDesc, salt: u64) -> TensorId {
+        let bytes = bytemuck::cast_slice(&rng(salt).vec(desc.element_count())).to_vec();
+        let id = self.graph.add_tensor(desc);
+        self.leafs.push((id, bytes));
+        id
+    }
+
+    fn words(&mut self, words: &[u32]) -> TensorId {
+        let id = self.graph.add_tensor(TensorDesc::u32([words.len()]));
+        self.leafs.push((id, bytemuck::cast_slice(words).to_vec()));
+        id
+    }
+
+    fn product(&mut self, x: TensorId, n: usize, salt: u64) -> TensorId {
+        let weight = self.leaf(TensorDesc::new([WIDTH, n], DType::F32, Layout::ColMajor), salt);
+        self.push(Op::MulMat, &[x, weight])
+    }
+
+    fn push(&mut self, op: Op, inputs: &[TensorId]) -> TensorId {
+        self.graph.push(op, inputs).expect("fits")
+    }
+
+    /// Every pattern that becomes a fused op; positions and rows of the cache as given.
+    fn new(rows: usize, positions: &[u32], slots: &[u32]) -> Self {
+        let mut f = Self {
+            graph: Graph::new(),
+            leafs: Vec::new(),
+            outputs: Vec::new(),
+        };
+        let [a, b] = [1, 2].map(|salt| f.leaf(TensorDesc::f32([rows, WIDTH]), salt));
+        let weight = f.leaf(TensorDesc::f32([WIDTH]), 3);
+        let sum = f.push(Op::Add, &[a, b]);
+        let x = f.push(Op::RmsNorm { eps: 1e-5 }, &[sum, weight]);
+        let gate = f.product(x, WIDTH, 4);
+        let up = f.product(x, WIDTH, 5);
+        let kind = GluKind::Swiglu;
+        let inner = f.push(Op::Glu { kind, swapped: false }, &[gate, up]);
+        let x = f.push(Op::Add, &[inner, sum]);
+        let [q, k, v] = [6, 7, 8].map(|salt| f.product(x, WIDTH, salt));
+        let heads = f.graph.reshape(k, [1, rows, 2, WIDTH / 2]).expect("contiguous");
+        let positions = f.words(positions);
+        let rope = Rope::new(WIDTH / 2, 10_000.0, RopeStyle::HalfSplit, 16);
+        let rotated = f.push(Op::Rope(rope), &[heads, positions]);
+        let flat = f.graph.reshape(rotated, [rows, WIDTH]).expect("contiguous");
+        let cache = f.leaf(TensorDesc::f32([8, WIDTH]), 9);
+        let slots = f.words(slots);
+        let written = f.graph.set_rows(flat, cache, slots).expect("fits");
+        let read = f.push(Op::GetRows, &[written, slots]);
+        let wide = f.product(q, WIDTH, 10);
+        let active = f.push(Op::Unary(Unary::Gelu), &[wide]);
+        let out = f.push(Op::Add, &[active, v]);
+        let out = f.push(Op::Add, &[out, read]);
+        f.graph.mark_output(out);
+        f.outputs = vec![out, cache];
+        f
+    }
+
+    fn run<B: GgmlBackend + HostAccess>(&self, graph: &Graph, backend: &mut B) -> Result<Vec<Vec<f32>>, GgmlError> {
+        for (id, bytes) in &self.leafs {
+            backend.load(graph.tensor(*id).expect("a leaf"), Arc::new(bytes.clone()))?;
+        }
+        let mut program = executor::compile(backend, graph)?;
+        // By itself, captured, replayed.
+        for _ in 0..3 {
+            executor::run_program(backend, &mut program)?;
+        }
+        self.outputs.iter().map(|&id| backend.read_f32(id)).collect()
+    }
+
+    fn optimized(&self) -> Graph {
+        let mut graph = self.graph.clone();
+        let stats = GraphOptimizer::new().without(Pass::Layout).optimize(&mut graph);
+        for pass in [Pass::GateUp, Pass::Qkv, Pass::RopeSetRows, Pass::BiasActivation] {
+            assert_eq!(stats.counts.of(pass), 1, "{}: {stats}", pass.name());
+        }
+        assert_eq!(stats.counts.of(Pass::AddNorm), 1);
+        graph
+    }
+}
+
+#[test]
+fn fused_ops_run_as_their_parts() {
+    let gpu = gpu();
+    for rows in [1, 3] {
+        let fused = Fused::new(rows, &[0, 5, 15][..rows], &[7, 0, 3][..rows]);
+        let expected = fused.run(&fused.graph, &mut CpuBackend::new()).expect("runs");
+        let mut device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+        let found = fused.run(&fused.optimized(), &mut device).expect("runs");
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_close(found, &widen(expected), &[found.len()], Tolerance::Absolute(1e-3));
+        }
+        assert_eq!(device.replays(), 2, "a program of parts is captured");
+    }
+}
+
+#[test]
+fn an_index_out_of_range_is_the_error_of_the_part() {
+    let gpu = gpu();
+    for (positions, slots) in [([16], [0]), ([0], [8])] {
+        let fused = Fused::new(1, &positions, &slots);
+        let expected = fused
+            .run(&fused.graph, &mut CpuBackend::new())
+            .expect_err("out of range")
+            .to_string();
+        let graph = fused.optimized();
+        let cpu = fused
+            .run(&graph, &mut CpuBackend::new())
+            .expect_err("out of range")
+            .to_string();
+        let mut device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+        let device = fused.run(&graph, &mut device).expect_err("out of range").to_string();
+        assert_eq!((&cpu, &device), (&expected, &expected));
+    }
+}
+
+#[test]
+fn operands_with_gaps_are_packed() {
+    let mut f = Fused {
+        graph: Graph::new(),
+        leafs: Vec::new(),
+        outputs: Vec::new(),
+    };
+    let rows = 3;
+    // The first columns of wider rows.
+    let [x, other, heads] = [(1, vec![rows]), (2, vec![rows]), (3, vec![1, rows, 2])].map(|(salt, lead)| {
+        let (part, whole) = if lead.len() == 1 { (WIDTH, 48) } else { (16, 24) };
+        let whole = f.leaf(TensorDesc::f32([lead.as_slice(), &[whole]].concat()), salt);
+        let mut view = TensorDesc::view_of(f.graph.tensor(whole).expect("a leaf"), 0);
+        view.shape = [lead.as_slice(), &[part]].concat();
+        view.layout = Layout::Strided;
+        f.graph.view(whole, view).expect("a part")
+    });
+    let weights = [4, 5].map(|salt| f.leaf(TensorDesc::new([WIDTH, 7], DType::F32, Layout::ColMajor), salt));
+    let biases = [6, 7].map(|salt| f.leaf(TensorDesc::f32([7]), salt));
+    let norm = f.leaf(TensorDesc::f32([WIDTH]), 8);
+    let mut made = vec![f.push(Op::MulMatUnary(Unary::Tanh), &[x, weights[0], biases[0]])];
+    made.extend(GluKind::ALL.map(|kind| f.push(Op::MulMatGlu(kind), &[x, weights[0], weights[1]])));
+    let all = [x, weights[0], weights[1], biases[0], biases[1]];
+    let mut push_all = |op, inputs: &[TensorId]| made.extend(f.graph.push_all(op, inputs).expect("fits"));
+    push_all(Op::MulMatMany { biases: true }, &all);
+    push_all(Op::AddRmsNorm { eps: 1e-5 }, &[x, other, norm]);
+    let (positions, slots) = (f.words(&[2, 0, 9]), f.words(&[7, 0, 3]));
+    for n_dims in [16, 8, 0] {
+        let cache = f.leaf(TensorDesc::f32([8, WIDTH]), 9);
+        let view = TensorDesc::view_of(f.graph.tensor(cache).expect("a leaf"), 0);
+        let written = f.graph.add_tensor(view);
+        let rope = Rope::new(n_dims, 10_000.0, RopeStyle::Interleaved, 16);
+        let inputs = vec![heads, cache, slots, positions];
+        f.graph.add_node(Op::RopeSetRows(rope), inputs, vec![written]);
+        made.push(written);
+    }
+    made.iter().for_each(|&id| f.graph.mark_output(id));
+    f.outputs = made;
+    let gpu = gpu();
+    let mut device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+    let expected = f.run(&f.graph, &mut CpuBackend::new()).expect("runs");
+    let found = f.run(&f.graph, &mut device).expect("runs");
+    for (found, expected) in found.iter().zip(&expected) {
+        assert_close(found, &widen(expected), &[found.len()], Tolerance::Absolute(1e-4));
+    }
+    assert!(device.packings() > 0, "gaps are no kernel's to read");
+}
