@@ -184,6 +184,9 @@ impl HipGgmlBackend {
         (shape, src): (&[usize], &HipBuffer<f32>),
         output: TensorId,
     ) -> GgmlResult<()> {
+        if src.is_empty() {
+            return Ok(());
+        }
         let (target, list) = (self.slots.desc(output)?.clone(), self.slots.desc(inputs[2])?.clone());
         let ty = float_type(target.dtype).ok_or_else(|| self.cannot(op, output))?;
         let [outer, heads, per, cols] = four(shape);

@@ -149,6 +149,16 @@ fn rows_of_several_tables_and_of_integers() {
     }
 }
 
+#[test]
+fn writing_no_rows_changes_nothing() {
+    let ids: Input = (TensorDesc::u32([0]), Vec::new());
+    let cache = random([4, 8], 3);
+    let case = Case::with(vec![random([0, 8], 1), cache.clone(), ids], |graph, ids| {
+        graph.set_rows(ids[0], ids[1], ids[2])
+    });
+    case.same_bytes();
+}
+
 /// Rows written into matrices, the ids of a list for every head.
 fn set_rows(dtype: DType, ids: Input, src: Input) -> Case {
     let shape = [2, 4, 9, src.0.shape[3]];
