@@ -138,6 +138,13 @@ impl Check {
         if same { Ok(()) } else { self.disjoint(out, input) }
     }
 
+    /// Input `x` and output `y` of one shape, of which `y` may be `x`: see [`in_place`](Self::in_place).
+    pub(crate) fn one_shape(self, x: &HipBuffer<f32>, y: &HipBuffer<f32>, shape: &[usize]) -> KernelResult<()> {
+        self.len("x", x, shape)?;
+        self.len("y", y, shape)?;
+        self.in_place(("y", y), ("x", x))
+    }
+
     /// A number that is finite and satisfies `ok`.
     pub(crate) fn value(
         self,

@@ -145,9 +145,8 @@ fn groups_that_fit_lie_on_the_device_in_their_order() {
     }
 }
 
-#[test]
-fn a_node_that_the_device_cannot_run_is_run_by_the_cpu_and_counted() {
-    let gpu = gpu();
+/// A graph with `x [6, 5]` and a view of its first three columns.
+fn graph_of_columns() -> (Graph, TensorId, TensorId) {
     let mut graph = Graph::new();
     let x = graph.add_tensor(TensorDesc::f32([6, 5]));
     let part = graph.add_tensor(TensorDesc {
@@ -156,6 +155,13 @@ fn a_node_that_the_device_cannot_run_is_run_by_the_cpu_and_counted() {
         view_of: Some(x),
         ..TensorDesc::f32([6, 5])
     });
+    (graph, x, part)
+}
+
+#[test]
+fn a_node_that_the_device_cannot_run_is_run_by_the_cpu_and_counted() {
+    let gpu = gpu();
+    let (mut graph, x, part) = graph_of_columns();
     let doubled = graph.push(Op::Scale { factor: 2.0 }, &[x]).expect("fits");
     // No kernel converts to integers, or from them.
     let to = |dtype| Op::Cpy { to: Some(dtype) };
@@ -205,14 +211,7 @@ fn a_node_that_the_device_cannot_run_is_run_by_the_cpu_and_counted() {
 #[test]
 fn what_a_refused_node_copied_is_copied_in_each_run() {
     let gpu = gpu();
-    let mut graph = Graph::new();
-    let x = graph.add_tensor(TensorDesc::f32([6, 5]));
-    let part = graph.add_tensor(TensorDesc {
-        shape: vec![6, 3],
-        layout: Layout::Strided,
-        view_of: Some(x),
-        ..TensorDesc::f32([6, 5])
-    });
+    let (mut graph, x, part) = graph_of_columns();
     // No kernel computes in f64.
     let refused = graph.push(Op::Cpy { to: Some(DType::F64) }, &[part]).expect("fits");
     let doubled = graph.push(Op::Scale { factor: 2.0 }, &[x]).expect("fits");

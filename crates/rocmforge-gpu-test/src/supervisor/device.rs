@@ -88,9 +88,12 @@ impl Device {
     }
 
     /// It was found, and is not there any more.
-    pub(super) fn missing(&self, vendor: &'static str) -> DeviceError {
+    pub(super) fn missing(&self) -> DeviceError {
         DeviceError::NoSuchCard {
-            vendor,
+            vendor: match self {
+                Self::Nvidia(_) => "NVIDIA",
+                Self::Sim(_) | Self::Hip(_) => "AMD",
+            },
             wanted: self.card_key(),
             found: "not any more".to_owned(),
         }

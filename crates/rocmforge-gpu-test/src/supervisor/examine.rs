@@ -29,7 +29,7 @@ pub fn examine(device: &Device, sysfs: &Sysfs, machine: &Machine, consent: Conse
         Device::Hip(pci) => {
             let mut cards = machine.amd_cards();
             let card = cards.find(|card| card.pci.as_ref() == Some(pci));
-            let card = card.ok_or_else(|| device.missing("AMD"))?;
+            let card = card.ok_or_else(|| device.missing())?;
             let facts = Facts::look(sysfs, machine, card, quarantine(sysfs, pci).read());
             Ok(Examined {
                 findings: judged(facts.findings(consent))?,
@@ -40,7 +40,7 @@ pub fn examine(device: &Device, sysfs: &Sysfs, machine: &Machine, consent: Conse
         Device::Nvidia(pci) => {
             let cards = nvidia::cards(sysfs, machine);
             let card = cards.iter().find(|card| card.pci == *pci);
-            let card = card.ok_or_else(|| device.missing("NVIDIA"))?;
+            let card = card.ok_or_else(|| device.missing())?;
             let facts = NvidiaFacts::look(sysfs, machine, card, quarantine(sysfs, pci).read());
             // A driver that files speak against is not asked.
             let facts = match facts.is_refused() || !sysfs.is_host() {

@@ -116,9 +116,7 @@ impl Kernels {
         let check = Check("diag_mask");
         let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
         let all = check.rows("planes * rows", &[planes, rows])?;
-        check.len("x", x, &[planes, rows, cols])?;
-        check.len("y", y, &[planes, rows, cols])?;
-        check.in_place(("y", y), ("x", x))?;
+        check.one_shape(x, y, &[planes, rows, cols])?;
         // Beyond the columns nothing is hidden.
         let offset = i32::try_from(n_past.min(cols)).unwrap_or(i32::MAX);
         let args = LaunchArgs::new()

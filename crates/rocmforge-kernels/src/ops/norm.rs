@@ -104,9 +104,7 @@ fn normalised(
     eps: f32,
 ) -> KernelResult<(u32, u32)> {
     let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
-    check.len("x", x, &[rows, cols])?;
-    check.len("y", y, &[rows, cols])?;
-    check.in_place(("y", y), ("x", x))?;
+    check.one_shape(x, y, &[rows, cols])?;
     check.value("eps", eps, |eps| eps >= 0.0, "finite and not negative")?;
     Ok((r, c))
 }

@@ -48,9 +48,7 @@ impl Kernels {
     ) -> KernelResult<()> {
         let check = Check("cumsum");
         let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
-        check.len("x", x, &[rows, cols])?;
-        check.len("y", y, &[rows, cols])?;
-        check.in_place(("y", y), ("x", x))?;
+        check.one_shape(x, y, &[rows, cols])?;
         let args = LaunchArgs::new().buffer(x).out(y).value(r).value(c);
         // SAFETY: x and y have the shape's elements and coincide or are apart, checked above.
         unsafe { self.launch(stream, "reduce", "cumsum", geometry::config([r, 1, 1], 256), args) }

@@ -86,9 +86,7 @@ impl Kernels {
         check.dim("start + seq", shape.start + longest)?;
         let rows = check.rows("tokens * heads", &[shape.tokens, shape.heads])?;
         let dims = [shape.tokens, shape.heads, shape.head_dim];
-        check.len("x", x, &dims)?;
-        check.len("y", y, &dims)?;
-        check.in_place(("y", y), ("x", x))?;
+        check.one_shape(x, y, &dims)?;
         check.disjoint(("y", y), ("cos", cos))?;
         check.disjoint(("y", y), ("sin", sin))?;
         let name = match pairs {
@@ -142,9 +140,7 @@ impl Kernels {
         check.len("positions", positions, &[shape.tokens])?;
         let rows = check.rows("tokens * heads", &[shape.tokens, shape.heads])?;
         let dims = [shape.tokens, shape.heads, shape.head_dim];
-        check.len("x", x, &dims)?;
-        check.len("y", y, &dims)?;
-        check.in_place(("y", y), ("x", x))?;
+        check.one_shape(x, y, &dims)?;
         check.disjoint(("y", y), ("cos", cos))?;
         check.disjoint(("y", y), ("sin", sin))?;
         check.disjoint(("y", y), ("positions", positions))?;

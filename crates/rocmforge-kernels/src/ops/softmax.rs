@@ -96,9 +96,7 @@ impl Kernels {
         let (h, p) = (check.dim("heads", heads)?, check.dim("rows", per)?);
         let c = check.dim("cols", cols)?;
         let rows = check.rows("batch * heads * rows", &shape[..3])?;
-        check.len("x", x, &shape)?;
-        check.len("y", y, &shape)?;
-        check.in_place(("y", y), ("x", x))?;
+        check.one_shape(x, y, &shape)?;
         check.value("scale", bias.scale, |_| true, "finite")?;
         check.value("max_bias", bias.max_bias, |b| b >= 0.0, "0 or more")?;
         let mut args = LaunchArgs::new().buffer(x);
@@ -157,9 +155,7 @@ impl Kernels {
     ) -> KernelResult<()> {
         let check = Check("softmax");
         let (r, c) = (check.dim("rows", rows)?, check.dim("cols", cols)?);
-        check.len("x", x, &[rows, cols])?;
-        check.len("y", y, &[rows, cols])?;
-        check.in_place(("y", y), ("x", x))?;
+        check.one_shape(x, y, &[rows, cols])?;
         check.value("scale", scale, |_| true, "finite")?;
         let args = LaunchArgs::new().buffer(x).out(y).value(r).value(c).value(scale);
         let (name, config) = geometry::by_row(r, c, "softmax_rows", "softmax_block");
@@ -185,9 +181,7 @@ impl Kernels {
         let shape = [planes, seq_q, seq_k];
         let (q, k) = (check.dim("seq_q", seq_q)?, check.dim("seq_k", seq_k)?);
         let rows = check.rows("planes * seq_q", &shape[..2])?;
-        check.len("x", x, &shape)?;
-        check.len("y", y, &shape)?;
-        check.in_place(("y", y), ("x", x))?;
+        check.one_shape(x, y, &shape)?;
         check.value("scale", scale, |_| true, "finite")?;
         let args = LaunchArgs::new()
             .buffer(x)
