@@ -7,7 +7,7 @@ use super::products::whole_matrices;
 use super::rows::table_type;
 use super::types::{float_type, weight_type};
 use super::{HipGgmlBackend, limits, matrix_order, unimplemented};
-use crate::{DType, GgmlError, Op, TensorDesc};
+use crate::{DType, GgmlError, Op, Rope, TensorDesc};
 use rocmforge_kernels::Kernels;
 
 type Covered = Result<(), String>;
@@ -113,8 +113,8 @@ impl HipGgmlBackend {
                 all(inputs, output)?;
                 outputs[1..].iter().try_for_each(|norm| float(norm))
             }
-            Op::RopeSetRows(_) => {
-                rope(&[&[first], &inputs[3..]].concat())?;
+            Op::RopeSetRows(r) => {
+                rope(r, &[&[first], &inputs[3..]].concat())?;
                 set_rows(inputs, output)
             }
             Op::AddId => {
@@ -143,8 +143,8 @@ impl HipGgmlBackend {
                     format!("a mask or sinks of {}", first.summary())
                 })
             }
-            Op::Rope(_) => {
-                rope(inputs)?;
+            Op::Rope(r) => {
+                rope(r, inputs)?;
                 float(output)
             }
             Op::Attention(_) => {
@@ -254,7 +254,10 @@ fn set_rows(inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {
 }
 
 /// The operands of ROPE.
-fn rope(inputs: &[&TensorDesc]) -> Covered {
+fn rope(rope: Rope, inputs: &[&TensorDesc]) -> Covered {
+    rule(rope.style.sections().is_none(), || {
+        format!("four positions for each token, in sections {:?}", rope.style)
+    })?;
     float(inputs[0])?;
     index(inputs[1])?;
     inputs.get(2).map_or(Ok(()), |factors| contiguous(factors))

@@ -87,10 +87,12 @@ fn op() -> impl Strategy<Value = Op> {
                 let rope = Rope {
                     n_dims: m,
                     theta: a,
-                    style: if p {
-                        RopeStyle::HalfSplit
-                    } else {
-                        RopeStyle::Interleaved
+                    style: match m % 5 {
+                        0 => RopeStyle::HalfSplit,
+                        1 => RopeStyle::Interleaved,
+                        2 => RopeStyle::Mrope([m, n, o, 0]),
+                        3 => RopeStyle::Imrope([m, n, o, m]),
+                        _ => RopeStyle::Vision([m, n, o, n]),
                     },
                     max_position: n,
                     scaling: match small {
@@ -101,6 +103,7 @@ fn op() -> impl Strategy<Value = Op> {
                             original_context: o,
                             beta_fast: c,
                             beta_slow: d,
+                            ext_factor: a,
                         },
                     },
                     magnitude: d,
