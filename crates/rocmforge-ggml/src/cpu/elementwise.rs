@@ -1,6 +1,6 @@
 //! Element by element.
 
-use super::operand::Operand;
+use super::operand::{Operand, Values};
 use super::strides::part_of;
 use super::threads::Threads;
 use super::unary::function;
@@ -23,13 +23,17 @@ pub(super) fn pieces(out: &mut [f32], threads: &Threads, work: impl Fn(usize, &m
     work(whole, tail);
 }
 
+/// `f` of each element.
 pub(super) fn map(x: &Operand<'_>, out: &mut [f32], threads: &Threads, f: impl Fn(f32) -> f32 + Sync) {
-    let x = x.f32();
-    pieces(out, threads, |first, piece| {
-        for (o, &x) in piece.iter_mut().zip(&x[first..]) {
-            *o = f(x);
-        }
-    });
+    let x = x.values();
+    pieces(out, threads, |first, piece| each(piece, x.from(first), &f));
+}
+
+fn each(out: &mut [f32], x: Values<'_>, f: impl Fn(f32) -> f32) {
+    match x {
+        Values::Apart(x) => out.iter_mut().zip(x).for_each(|(o, &x)| *o = f(x)),
+        Values::InOutput(_) => out.iter_mut().for_each(|o| *o = f(*o)),
+    }
 }
 
 /// `f(a, b)` of operands of one shape.
@@ -40,12 +44,24 @@ pub(super) fn zip(
     threads: &Threads,
     f: impl Fn(f32, f32) -> f32 + Sync,
 ) {
-    let (a, b) = (a.f32(), b.f32());
+    let (a, b) = (a.values(), b.values());
     pieces(out, threads, |first, piece| {
-        for ((o, &a), &b) in piece.iter_mut().zip(&a[first..]).zip(&b[first..]) {
-            *o = f(a, b);
-        }
+        each_of_two(piece, a.from(first), b.from(first), &f);
     });
+}
+
+/// `f(a, b)` of each pair; operands in an output are in `out`.
+pub(super) fn each_of_two(out: &mut [f32], a: Values<'_>, b: Values<'_>, f: impl Fn(f32, f32) -> f32) {
+    match (a, b) {
+        (Values::Apart(a), Values::Apart(b)) => {
+            for ((o, &a), &b) in out.iter_mut().zip(a).zip(b) {
+                *o = f(a, b);
+            }
+        }
+        (Values::Apart(a), Values::InOutput(_)) => out.iter_mut().zip(a).for_each(|(o, &a)| *o = f(a, *o)),
+        (Values::InOutput(_), Values::Apart(b)) => out.iter_mut().zip(b).for_each(|(o, &b)| *o = f(*o, b)),
+        (Values::InOutput(_), Values::InOutput(_)) => out.iter_mut().for_each(|o| *o = f(*o, *o)),
+    }
 }
 
 /// `f(a, b)` with `b` repeated to `a`'s shape: each of its dimensions, aligned at the last, divides `a`'s.
@@ -59,27 +75,25 @@ pub(super) fn broadcast(
     if a.shape == b.shape {
         return zip(a, b, out, threads, f);
     }
-    let (x, y) = (a.f32(), b.f32());
+    let (x, y) = (a.values(), b.f32());
     let Some((&row, outer)) = a.shape.split_last() else {
         return;
     };
     let Some((&repeated, parts)) = b.shape.split_last() else {
         let y = y[0];
-        return out.iter_mut().zip(x.iter()).for_each(|(o, &x)| *o = f(x, y));
+        return each(out, x, |x| f(x, y));
     };
     threads.by_rows(out, row, 8 * row, |first, piece| {
-        let rows = piece.chunks_mut(row).zip(x[first * row..].chunks(row));
-        for (index, (o, x)) in rows.enumerate() {
+        for (index, o) in piece.chunks_mut(row).enumerate() {
+            let x = x.from((first + index) * row);
             let at = part_of(first + index, outer, parts, true) * repeated;
             let y = &y[at..at + repeated];
             if let &[y] = y {
-                o.iter_mut().zip(x).for_each(|(o, &x)| *o = f(x, y));
+                each(o, x, |x| f(x, y));
                 continue;
             }
-            for (o, x) in o.chunks_mut(repeated).zip(x.chunks(repeated)) {
-                for ((o, &x), &y) in o.iter_mut().zip(x).zip(y) {
-                    *o = f(x, y);
-                }
+            for (part, o) in o.chunks_mut(repeated).enumerate() {
+                each_of_two(o, x.from(part * repeated), Values::Apart(y), &f);
             }
         }
     });

@@ -2,7 +2,7 @@
 
 use super::elementwise;
 use super::norm::rms_row;
-use super::operand::Operand;
+use super::operand::{Operand, Values};
 use super::products::mul_mat;
 use super::rope::Turns;
 use super::rows::{checked_ids, put_row, row_units};
@@ -41,7 +41,7 @@ fn add_rms_norm(inputs: &[Operand<'_>], eps: f32, sum: &mut [f32], norm: &mut [f
     if row == 0 || sum.is_empty() {
         return;
     }
-    let (a, b) = (inputs[0].f32(), inputs[1].f32());
+    let (a, b) = (inputs[0].values(), inputs[1].values());
     let weight = inputs.get(2).map(Operand::f32);
     let rows = sum.len() / row;
     let rows_each = threads.rows_each(rows, 8 * row);
@@ -49,14 +49,21 @@ fn add_rms_norm(inputs: &[Operand<'_>], eps: f32, sum: &mut [f32], norm: &mut [f
     let (tasks, states) = (pieces.enumerate(), std::iter::repeat(()));
     threads.each(tasks, rows.div_ceil(rows_each), states, |(), (piece, (sum, norm))| {
         let first = piece * rows_each * row;
-        let operands = a[first..].chunks(row).zip(b[first..].chunks(row));
-        for ((sum, norm), (a, b)) in sum.chunks_mut(row).zip(norm.chunks_mut(row)).zip(operands) {
-            for ((o, a), b) in sum.iter_mut().zip(a).zip(b) {
-                *o = a + b;
-            }
-            rms_row(sum, weight, eps, norm);
+        for (index, (sum, norm)) in sum.chunks_mut(row).zip(norm.chunks_mut(row)).enumerate() {
+            let [a, b] = [a, b].map(|operand| beside_sum(operand.from(first + index * row), norm));
+            elementwise::each_of_two(sum, a, b, |a, b| a + b);
+            norm.copy_from_slice(sum);
+            rms_row(norm, weight, eps);
         }
     });
+}
+
+/// An operand's row, as the sum sees it: a row that lies where the norm goes is apart from the sum.
+fn beside_sum<'a>(values: Values<'a>, norm: &'a [f32]) -> Values<'a> {
+    match values {
+        Values::InOutput(1) => Values::Apart(norm),
+        others => others,
+    }
 }
 
 /// The products of `x` with each of the weights.
@@ -162,7 +169,8 @@ pub(super) fn rope_set_rows(
     }
     let (row, units) = (x.scratch().take(dim), row_units(x, target));
     for (token, (x, &id)) in x.f32().chunks(dim).zip(ids).enumerate() {
-        turns.token(token, x, row);
+        row.copy_from_slice(x);
+        turns.token(token, row);
         put_row(row, target, id as usize * target.strides[0], units, bytes)?;
     }
     Ok(())

@@ -60,6 +60,7 @@ pub struct CpuBackend {
     threads: Threads,
     activations: Activations,
     scratch: Scratch,
+    operand_copies: u64,
 }
 
 impl Default for CpuBackend {
@@ -83,6 +84,7 @@ impl CpuBackend {
             threads: Threads::new(threads),
             activations: Activations::default(),
             scratch: Scratch::new(),
+            operand_copies: 0,
         }
     }
 
@@ -96,6 +98,13 @@ impl CpuBackend {
     #[must_use]
     pub const fn backend_id(&self) -> &'static str {
         NAME
+    }
+
+    /// Operands copied so far because an op's result overlaps them in a way that it cannot overwrite as it reads: not element by element, or
+    /// not row by row, or with other strides.
+    #[must_use]
+    pub const fn operand_copies(&self) -> u64 {
+        self.operand_copies
     }
 
     /// Whether an op can run with an operand of this type, as the one operand that may be of several types: the weight of a product, the
@@ -300,8 +309,7 @@ fn run(
         Op::Mean => reduce::rows(x, out, |n| 1.0 / n),
         Op::Cumsum => reduce::running(x, out),
         Op::Accumulate { offset } => {
-            // The second operand is the output itself, copied before.
-            out.copy_from_slice(inputs[1].f32());
+            inputs[1].values().put(out);
             let src = x.f32();
             for (o, s) in out[offset..offset + src.len()].iter_mut().zip(src.iter()) {
                 *o += s;

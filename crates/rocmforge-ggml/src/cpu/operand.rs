@@ -9,6 +9,32 @@ use super::scratch::Scratch;
 use super::strides::{Dims, each_offset, each_pair, row_major};
 use crate::{DType, TensorDesc};
 
+/// Where the values of an operand lie that the op may overwrite.
+#[derive(Clone, Copy)]
+pub(super) enum Values<'a> {
+    /// In memory of their own, in row-major order.
+    Apart(&'a [f32]),
+    /// In the memory of the output with this number, each where the result's element goes.
+    InOutput(usize),
+}
+
+impl<'a> Values<'a> {
+    /// From element `first` on.
+    pub(super) fn from(self, first: usize) -> Self {
+        match self {
+            Self::Apart(values) => Self::Apart(&values[first..]),
+            in_output @ Self::InOutput(_) => in_output,
+        }
+    }
+
+    /// Gives `out`, the only output, the first of these values: copies them, unless they are there.
+    pub(super) fn put(self, out: &mut [f32]) {
+        if let Self::Apart(values) = self {
+            out.copy_from_slice(&values[..out.len()]);
+        }
+    }
+}
+
 /// One input: the bytes it spans, and where its elements lie in them.
 pub(super) struct Operand<'a> {
     pub(super) shape: &'a [usize],
@@ -17,6 +43,8 @@ pub(super) struct Operand<'a> {
     bytes: &'a [u8],
     /// The dimension along which the blocks of a block format lie.
     block_dim: Option<usize>,
+    /// The output whose memory holds the operand's elements: `bytes` has none then.
+    output: Option<usize>,
     /// Where values go that cannot be borrowed.
     scratch: &'a Scratch,
 }
@@ -30,7 +58,16 @@ impl<'a> Operand<'a> {
             strides: &desc.strides,
             bytes,
             block_dim: desc.block_dim(),
+            output: None,
             scratch,
+        }
+    }
+
+    /// Contiguous f32 in the memory of an output with the same descriptor.
+    pub(super) fn in_output(desc: &'a TensorDesc, output: usize, scratch: &'a Scratch) -> Self {
+        Self {
+            output: Some(output),
+            ..Self::strided(desc, &[], scratch)
         }
     }
 
@@ -42,6 +79,7 @@ impl<'a> Operand<'a> {
             strides,
             bytes: bytemuck::cast_slice(values),
             block_dim: None,
+            output: None,
             scratch,
         }
     }
@@ -59,6 +97,7 @@ impl<'a> Operand<'a> {
             strides,
             bytes,
             block_dim: self.block_dim.and_then(|dim| dim.checked_sub(1)),
+            output: None,
             scratch: self.scratch,
         }
     }
@@ -130,6 +169,14 @@ impl<'a> Operand<'a> {
             DType::U32 => self.numbers(|b: [u8; 4]| u32::from_ne_bytes(b) as f32),
             DType::I64 => self.numbers(|b: [u8; 8]| i64::from_ne_bytes(b) as f32),
             _ => self.decoded(),
+        }
+    }
+
+    /// [`Self::f32`] of an operand that may lie in an output.
+    pub(super) fn values(&self) -> Values<'a> {
+        match self.output {
+            Some(output) => Values::InOutput(output),
+            None => Values::Apart(self.f32()),
         }
     }
 

@@ -15,9 +15,9 @@ pub(super) fn rope(
     if heads * dim == 0 {
         return Ok(());
     }
-    let data = x.f32();
-    for (token, (o, x)) in out.chunks_mut(heads * dim).zip(data.chunks(heads * dim)).enumerate() {
-        turns.token(token, x, o);
+    x.values().put(out);
+    for (token, heads) in out.chunks_mut(heads * dim).enumerate() {
+        turns.token(token, heads);
     }
     Ok(())
 }
@@ -57,7 +57,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Rotates all heads of one token.
-    pub(super) fn token(&mut self, token: usize, x: &[f32], out: &mut [f32]) {
+    pub(super) fn token(&mut self, token: usize, heads: &mut [f32]) {
         let tokens = self.positions.len() / self.rope.style.axes();
         let positions = self.positions[token % tokens..].iter().step_by(tokens);
         let mut of_token = [0; 4];
@@ -68,13 +68,12 @@ impl<'a> Turns<'a> {
         for (pair, (turn, &frequency)) in self.turns.iter_mut().zip(self.frequencies).enumerate() {
             *turn = <[f64; 2]>::from(self.rope.turn(frequency, of_token[self.rope.section(pair).0]));
         }
-        for (o, x) in out.chunks_mut(self.dim).zip(x.chunks(self.dim)) {
-            o.copy_from_slice(x);
+        for head in heads.chunks_mut(self.dim) {
             for (i, &[cos, sin]) in self.turns.iter().enumerate() {
                 let [first, second] = self.rope.elements(i);
-                let (a, b) = (f64::from(x[first]), f64::from(x[second]));
-                o[first] = (a * cos - b * sin) as f32;
-                o[second] = (a * sin + b * cos) as f32;
+                let (a, b) = (f64::from(head[first]), f64::from(head[second]));
+                head[first] = (a * cos - b * sin) as f32;
+                head[second] = (a * sin + b * cos) as f32;
             }
         }
     }

@@ -152,15 +152,14 @@ pub(super) fn put_row(
 pub(super) fn add_id(a: &Operand<'_>, b: &Operand<'_>, ids: &Operand<'_>, out: &mut [f32]) -> GgmlResult<()> {
     let (experts, n) = (b.shape[0], b.shape[1]);
     let ids = checked_ids(ids, Op::AddId, experts)?;
-    let (x, y) = (a.f32(), b.f32());
+    let y = b.f32();
     if n == 0 {
         return Ok(());
     }
-    for ((out, x), &id) in out.chunks_mut(n).zip(x.chunks(n)).zip(ids) {
+    a.values().put(out);
+    for (out, &id) in out.chunks_mut(n).zip(ids) {
         let id = id as usize;
-        for ((o, x), y) in out.iter_mut().zip(x).zip(&y[id * n..(id + 1) * n]) {
-            *o = x + y;
-        }
+        out.iter_mut().zip(&y[id * n..(id + 1) * n]).for_each(|(o, y)| *o += y);
     }
     Ok(())
 }

@@ -63,16 +63,15 @@ pub(super) fn soft_max(inputs: &[Operand<'_>], s: SoftMax, out: &mut [f32], thre
     let rows = if rank < 2 { 1 } else { shape[rank - 2] };
     let lead = &shape[..rank.saturating_sub(2)];
     let heads = lead.last().copied().unwrap_or(1);
-    let x = inputs[0].f32();
+    let x = inputs[0].values();
     let mask = s.mask.then(|| Added::new(&inputs[1], s.max_bias));
     let sinks = if s.sinks { inputs.last().map(Operand::f32) } else { None };
     threads.by_rows(out, cols, cols.saturating_mul(8), |first, piece| {
-        for (index, (out, x)) in piece.chunks_mut(cols).zip(x[first * cols..].chunks(cols)).enumerate() {
+        for (index, out) in piece.chunks_mut(cols).enumerate() {
             let (matrix, at) = ((first + index) / rows, (first + index) % rows);
             let head = matrix % heads;
-            for (o, x) in out.iter_mut().zip(x) {
-                *o = x * s.scale;
-            }
+            x.from((first + index) * cols).put(out);
+            out.iter_mut().for_each(|o| *o *= s.scale);
             if let Some(mask) = &mask {
                 let slope = mask.slope(heads, head);
                 for (o, m) in out.iter_mut().zip(mask.row(lead, matrix, at, cols)) {
@@ -91,7 +90,7 @@ pub(super) fn diag_mask(x: &Operand<'_>, n_past: usize, fill: DiagFill, out: &mu
         DiagFill::Inf => f32::NEG_INFINITY,
         DiagFill::Zero => 0.0,
     };
-    out.copy_from_slice(x.f32());
+    x.values().put(out);
     for (index, row) in out.chunks_mut(cols.max(1)).enumerate() {
         let visible = n_past.saturating_add(index % rows + 1).min(cols);
         row[visible..].fill(value);

@@ -9,8 +9,9 @@ use super::operand::Operand;
 use super::output::Target;
 use super::threads::WORTH_A_THREAD;
 use super::{CpuBackend, run_op, too_small};
+use crate::planner::Overwrites;
 use crate::slots::Slots;
-use crate::{GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
+use crate::{DType, GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
 
 /// Operands that need no memory of their own to be listed.
 const USUAL_OPERANDS: usize = 7;
@@ -30,8 +31,48 @@ pub struct CpuProgram {
 #[derive(Debug)]
 pub(super) struct Step {
     op: Op,
-    inputs: SmallVec<[Place; USUAL_OPERANDS]>,
+    inputs: SmallVec<[Input; USUAL_OPERANDS]>,
     outputs: SmallVec<[Place; USUAL_OUTPUTS]>,
+}
+
+/// An operand: where it lies, and how the op comes to its values.
+#[derive(Debug)]
+struct Input {
+    place: Place,
+    access: Access,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    /// Read where it lies: no output overlaps it.
+    Apart,
+    /// Read in the memory of the output with this number, as the op overwrites it.
+    InOutput(usize),
+    /// Only written: it is an output.
+    Written,
+    /// Copied before the op runs: the op overwrites parts of it that it still has to read.
+    Copied,
+}
+
+impl Access {
+    fn of(op: &Op, operand: usize, place: &Place, outputs: &[Place]) -> Self {
+        if operand == 1 && matches!(op, Op::Cpy { .. } | Op::SetRows | Op::RopeSetRows(_)) {
+            return Self::Written;
+        }
+        let overlaps = |output: &&Place| place.overlaps(output);
+        if !outputs.iter().any(|output| overlaps(&output)) {
+            return Self::Apart;
+        }
+        // ACC adds to its second operand.
+        let accumulated = operand == 1 && matches!(op, Op::Accumulate { .. });
+        let may_be_overwritten = operand < Overwrites::of(op.name()).operands() || accumulated;
+        match outputs.iter().position(|output| place.is_all_of(output)) {
+            Some(output) if may_be_overwritten && outputs.iter().filter(overlaps).count() == 1 => {
+                Self::InOutput(output)
+            }
+            _ => Self::Copied,
+        }
+    }
 }
 
 /// Where a tensor lies.
@@ -54,6 +95,17 @@ impl Place {
 
     fn overlaps(&self, other: &Self) -> bool {
         self.root == other.root && self.span.start < other.span.end && other.span.start < self.span.end
+    }
+
+    /// Whether both are the same elements, contiguous f32.
+    fn is_all_of(&self, other: &Self) -> bool {
+        let (a, b) = (&self.desc, &other.desc);
+        self.root == other.root
+            && self.span == other.span
+            && (a.dtype, b.dtype) == (DType::F32, DType::F32)
+            && a.shape == b.shape
+            && a.is_contiguous()
+            && b.is_contiguous()
     }
 
     /// Its bytes in the root's memory.
@@ -150,6 +202,11 @@ impl Step {
         let results: SmallVec<[&TensorDesc; USUAL_OUTPUTS]> = outputs.iter().map(|place| &place.desc).collect();
         shape::check_outputs(node, op, &descs, &results, false)?;
         drop((descs, results));
+        let inputs = inputs.into_iter().enumerate().map(|(operand, place)| {
+            let access = Access::of(op, operand, &place, &outputs);
+            Input { place, access }
+        });
+        let inputs = inputs.collect();
         Ok(Self {
             op: *op,
             outputs,
@@ -159,7 +216,7 @@ impl Step {
 
     /// Whether several threads may share the step: an element of the largest operand is visited eight times at most, attention aside.
     fn is_large(&self) -> bool {
-        let mut places = self.inputs.iter().chain(&self.outputs);
+        let mut places = self.inputs.iter().map(|input| &input.place).chain(&self.outputs);
         places.any(|place| 8 * place.desc.element_count() >= WORTH_A_THREAD)
     }
 }
@@ -169,6 +226,8 @@ impl CpuBackend {
         if step.outputs.iter().all(|place| place.desc.element_count() == 0) {
             return Ok(());
         }
+        let copies = step.inputs.iter().filter(|input| input.access == Access::Copied);
+        self.operand_copies += copies.count() as u64;
         let mut taken: SmallVec<[(TensorId, CpuBuffer); USUAL_OUTPUTS]> = SmallVec::new();
         let mut result = Ok(());
         for place in &step.outputs {
@@ -192,18 +251,16 @@ impl CpuBackend {
 
     /// Runs a step whose outputs lie in `memory`, the rest of which other operands may lie in.
     fn compute(&self, step: &Step, memory: &mut [(TensorId, CpuBuffer)]) -> GgmlResult<()> {
-        // An input that the op overwrites while it reads is copied first. What is only written is not.
-        let copy = |(operand, place): (usize, &Place)| -> GgmlResult<Option<&[u8]>> {
-            let written = operand == 1 && matches!(step.op, Op::Cpy { .. } | Op::SetRows | Op::RopeSetRows(_));
-            if written || !step.outputs.iter().any(|output| place.overlaps(output)) {
+        let copy = |input: &Input| -> GgmlResult<Option<&[u8]>> {
+            if input.access != Access::Copied {
                 return Ok(None);
             }
-            let root = memory.iter().find(|(root, _)| *root == place.root);
-            let bytes = place.bytes(root.map_or(&[][..], |(_, buffer)| buffer.bytes()))?;
+            let root = memory.iter().find(|(root, _)| *root == input.place.root);
+            let bytes = input.place.bytes(root.map_or(&[][..], |(_, buffer)| buffer.bytes()))?;
             Ok(Some(self.scratch.copied(bytes)))
         };
         let copies: SmallVec<[Option<&[u8]>; USUAL_OPERANDS]> =
-            step.inputs.iter().enumerate().map(copy).collect::<GgmlResult<_>>()?;
+            step.inputs.iter().map(copy).collect::<GgmlResult<_>>()?;
         let mut written: SmallVec<[Option<&mut [u8]>; USUAL_OUTPUTS]> = step.outputs.iter().map(|_| None).collect();
         let around: SmallVec<[Around<'_>; USUAL_OUTPUTS]> = memory
             .iter_mut()
@@ -213,9 +270,15 @@ impl CpuBackend {
             .inputs
             .iter()
             .zip(&copies)
-            .map(|(place, copy)| {
-                let bytes = self.operand_bytes(step, place, *copy, &around)?;
-                Ok(Operand::strided(&place.desc, bytes, &self.scratch))
+            .map(|(input, copy)| {
+                let desc = &input.place.desc;
+                let bytes = match (input.access, *copy) {
+                    (Access::InOutput(output), _) => return Ok(Operand::in_output(desc, output, &self.scratch)),
+                    (Access::Written, _) => &[],
+                    (_, Some(copy)) => copy,
+                    (_, None) => self.bytes_of(&input.place, &around)?,
+                };
+                Ok(Operand::strided(desc, bytes, &self.scratch))
             })
             .collect::<GgmlResult<_>>()?;
         let mut targets: SmallVec<[Target<'_>; USUAL_OUTPUTS]> = step
@@ -237,24 +300,12 @@ impl CpuBackend {
         )
     }
 
-    fn operand_bytes<'a>(
-        &'a self,
-        step: &Step,
-        place: &Place,
-        copy: Option<&'a [u8]>,
-        around: &[Around<'a>],
-    ) -> GgmlResult<&'a [u8]> {
-        if let Some(bytes) = copy {
-            return Ok(bytes);
+    /// Bytes that no output of the step overlaps; `around` is the rest of the memory that outputs lie in.
+    fn bytes_of<'a>(&'a self, place: &Place, around: &[Around<'a>]) -> GgmlResult<&'a [u8]> {
+        if let Some(around) = around.iter().find(|around| around.root == place.root) {
+            return around.bytes(place);
         }
-        let Some(around) = around.iter().find(|around| around.root == place.root) else {
-            let buffer = self.slots.buffer(place.root);
-            return place.bytes(buffer.ok_or(GgmlError::UnknownTensor(place.root))?.bytes());
-        };
-        if step.outputs.iter().any(|output| place.overlaps(output)) {
-            // Only written: it is the output.
-            return Ok(&[]);
-        }
-        around.bytes(place)
+        let buffer = self.slots.buffer(place.root);
+        place.bytes(buffer.ok_or(GgmlError::UnknownTensor(place.root))?.bytes())
     }
 }

@@ -34,9 +34,9 @@ impl Overwrites {
         match op {
             "ADD" | "SUB" | "MUL" | "DIV" | "SILU_BACK" | "REGLU" | "GEGLU" | "SWIGLU" | "SWIGLU_OAI" | "GEGLU_ERF"
             | "GEGLU_QUICK" | "SWIGLU_CLAMP" => Self::Both,
-            "ADD_ID" | "ADD1" | "SCALE" | "FILL" | "SQR" | "SQRT" | "LOG" | "SIN" | "COS" | "CLAMP" | "LEAKY_RELU"
-            | "DIAG_MASK_INF" | "DIAG_MASK_ZERO" | "SOFT_MAX" | "SOFT_MAX_BACK" | "NORM" | "RMS_NORM" | "L2_NORM"
-            | "ROPE" | "ROPE_BACK" => Self::First,
+            "ADD_ID" | "ADD1" | "SCALE" | "SCALE_BIAS" | "FILL" | "SQR" | "SQRT" | "LOG" | "SIN" | "COS" | "CLAMP"
+            | "LEAKY_RELU" | "DIAG_MASK_INF" | "DIAG_MASK_ZERO" | "SOFT_MAX" | "SOFT_MAX_BACK" | "NORM"
+            | "RMS_NORM" | "L2_NORM" | "ROPE" | "ROPE_BACK" => Self::First,
             "ABS" | "SGN" | "NEG" | "STEP" | "TANH" | "ELU" | "RELU" | "SIGMOID" | "GELU" | "GELU_QUICK" | "SILU"
             | "HARDSWISH" | "HARDSIGMOID" | "EXP" | "EXPM1" | "SOFTPLUS" | "GELU_ERF" | "XIELU" | "FLOOR" | "CEIL"
             | "ROUND" | "TRUNC" => Self::First,

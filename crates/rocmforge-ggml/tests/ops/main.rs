@@ -4,6 +4,7 @@ mod attention;
 mod decoder;
 mod elements;
 mod harness;
+mod in_place;
 mod moves;
 mod products;
 mod reductions;

@@ -8,9 +8,6 @@ use std::arch::x86_64::*;
 use super::half_float::f16_to_f32;
 use crate::tensor_type::TensorType;
 
-/// Blocks of 32 whose scales are converted together.
-const TOGETHER: usize = 16;
-
 /// Rows of one type times `x`, with as many sums of x as there are groups of 32; one output for each row.
 pub(super) type Dots = fn(&[u8], &[f32], &[f32], &mut [f32]);
 
@@ -98,43 +95,40 @@ fn dot_32<const B: usize, const BITS: usize, const MINIMUM: bool, const FIFTH: b
         (false, true) => -16.0,
         _ => 0.0,
     });
-    let mut scaled = [_mm512_setzero_ps(); 2];
-    let mut minimums = _mm512_setzero_ps();
+    let mut scaled = _mm512_setzero_ps();
+    let mut minimums = _mm_setzero_ps();
     let start = if MINIMUM { 4 } else { 2 } + if FIFTH { 4 } else { 0 };
-    for ((blocks, x), sums) in blocks
-        .chunks(TOGETHER)
-        .zip(x.chunks(TOGETHER))
-        .zip(sums.chunks(TOGETHER))
-    {
-        let [d, m] = halves(blocks);
-        let mut scales = [0.0; TOGETHER];
-        // SAFETY: writes the sixteen values of the array; no alignment is asked for.
-        unsafe { _mm512_storeu_ps(scales.as_mut_ptr(), d) };
+    for ((block, x), sum) in blocks.iter().zip(x).zip(sums) {
+        // `d`, then `m` where there is one.
+        let halves = i32::from_le_bytes([block[0], block[1], block[2], block[3]]);
+        let halves = _mm_cvtph_ps(_mm_cvtsi32_si128(halves));
         if MINIMUM {
-            minimums = _mm512_fmadd_ps(m, load_some(sums), minimums);
+            minimums = _mm_fmadd_ps(halves, _mm_set1_ps(*sum), minimums);
         }
-        for (index, (block, x)) in blocks.iter().zip(x).enumerate() {
-            let (low, high) = if BITS == 8 {
-                (signed(sixteen(block, start)), signed(sixteen(block, start + 16)))
+        let (low, high) = if BITS == 8 {
+            (signed(sixteen(block, start)), signed(sixteen(block, start + 16)))
+        } else {
+            let bytes = _mm512_cvtepu8_epi32(sixteen(block, start));
+            let low = _mm512_permutexvar_ps(bytes, table);
+            let high = _mm512_permutexvar_ps(_mm512_srli_epi32::<4>(bytes), table);
+            if FIFTH {
+                let at = start - 4;
+                let bits = u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
+                (sixteen_more(low, bits as u16), sixteen_more(high, (bits >> 16) as u16))
             } else {
-                let bytes = _mm512_cvtepu8_epi32(sixteen(block, start));
-                let low = _mm512_permutexvar_ps(bytes, table);
-                let high = _mm512_permutexvar_ps(_mm512_srli_epi32::<4>(bytes), table);
-                if FIFTH {
-                    let at = start - 4;
-                    let bits = u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
-                    (sixteen_more(low, bits as u16), sixteen_more(high, (bits >> 16) as u16))
-                } else {
-                    (low, high)
-                }
-            };
-            let (x, _) = x.as_chunks::<16>();
-            let products = _mm512_fmadd_ps(high, load(&x[1]), _mm512_mul_ps(low, load(&x[0])));
-            let scale = _mm512_set1_ps(scales[index % TOGETHER]);
-            scaled[index % 2] = _mm512_fmadd_ps(scale, products, scaled[index % 2]);
-        }
+                (low, high)
+            }
+        };
+        let (x, _) = x.as_chunks::<16>();
+        let products = _mm512_fmadd_ps(high, load(&x[1]), _mm512_mul_ps(low, load(&x[0])));
+        scaled = _mm512_fmadd_ps(_mm512_broadcastss_ps(halves), products, scaled);
     }
-    _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(scaled[0], scaled[1]), minimums))
+    let sum = _mm512_reduce_add_ps(scaled);
+    if MINIMUM {
+        sum + _mm_cvtss_f32(_mm_movehdup_ps(minimums))
+    } else {
+        sum
+    }
 }
 
 /// `q4_K`, and with `FIFTH` `q5_K`: `(d * scale) * n - dmin * min` in groups of 32.
@@ -333,21 +327,6 @@ fn sixteen_more(n: __m512, bits: u16) -> __m512 {
     _mm512_mask_add_ps(n, bits, n, _mm512_set1_ps(16.0))
 }
 
-/// The two f16 at bytes 0 and 2 of up to [`TOGETHER`] blocks; zeros where there is no block.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
-#[inline]
-fn halves<const B: usize>(blocks: &[[u8; B]]) -> [__m512; 2] {
-    let count = blocks.len().min(TOGETHER);
-    let mask = ((1u32 << count) - 1) as u16;
-    let steps = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    let offsets = _mm512_mullo_epi32(steps, _mm512_set1_epi32(B as i32));
-    let (none, start) = (_mm512_setzero_si512(), blocks.as_ptr().cast());
-    // One gather: sixteen loads of two bytes, stored and loaded again as a vector, would wait for each other.
-    // SAFETY: the mask selects blocks of the slice only, and each is longer than the four bytes read at its start.
-    let bits = unsafe { _mm512_mask_i32gather_epi32::<1>(none, mask, offsets, start) };
-    [bits, _mm512_srli_epi32::<16>(bits)].map(|bits| _mm512_cvtph_ps(_mm512_cvtepi32_epi16(bits)))
-}
-
 /// How many bytes ahead of what is read memory is asked for. The CPU's own prefetching ends at pages; this goes on in the next.
 const AHEAD: usize = 2048;
 
@@ -433,14 +412,4 @@ pub(super) fn sixteen<const B: usize>(block: &[u8; B], at: usize) -> __m128i {
 pub(super) fn load(x: &[f32; 16]) -> __m512 {
     // SAFETY: reads the sixteen values of the array; no alignment is asked for.
     unsafe { _mm512_loadu_ps(x.as_ptr()) }
-}
-
-/// Up to sixteen values, then zeros.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn load_some(x: &[f32]) -> __m512 {
-    let count = x.len().min(16);
-    let mask = ((1u32 << count) - 1) as u16;
-    // SAFETY: the mask selects no value beyond the slice, and places that it leaves out are not read.
-    unsafe { _mm512_maskz_loadu_ps(mask, x.as_ptr()) }
 }

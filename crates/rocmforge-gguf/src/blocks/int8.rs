@@ -371,7 +371,9 @@ fn unit_dot(weights: &Weights, x: &Int8Unit, sums: &mut [f32; 16]) {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Format, Int8Unit, Weights, each_row, padded, row_dot};
+    use bytemuck::Zeroable;
+
+    use super::{Format, Int8Unit, UNIT, Weights, each_row, padded, row_dot};
     use crate::blocks::avx512::{load, prefetch, quarters, scales_and_minimums, sixteen};
 
     pub(super) fn has_avx2() -> bool {
@@ -407,6 +409,7 @@ mod x86 {
 
     pub(super) fn dots_vnni<F: Format<B>, const B: usize>(rows: &[u8], x: &[Int8Unit], out: &mut [f32]) {
         let row_bytes = (rows.len() / out.len().max(1)).max(1);
+        let row = Row::new::<B>(x, row_bytes);
         for (rows, out) in rows.chunks(4 * row_bytes).zip(out.chunks_mut(4)) {
             if F::FOUR_ROWS
                 && let Ok(out) = <&mut [f32; 4]>::try_from(&mut *out)
@@ -415,14 +418,57 @@ mod x86 {
                 let (b, rest) = rest.split_at(row_bytes);
                 let (c, d) = rest.split_at(row_bytes);
                 // SAFETY: `Path::Vnni` exists only where `has_vnni` holds.
-                *out = unsafe { rows_vnni::<F, B, 4>([a, b, c, d], x) };
+                *out = unsafe { rows_vnni::<F, B, 4>([a, b, c, d], &row) };
                 continue;
             }
-            for (row, out) in rows.chunks(row_bytes).zip(out) {
+            for (bytes, out) in rows.chunks(row_bytes).zip(out) {
                 // SAFETY: as above.
-                [*out] = unsafe { rows_vnni::<F, B, 1>([row], x) };
+                [*out] = unsafe { rows_vnni::<F, B, 1>([bytes], &row) };
             }
         }
+    }
+
+    /// A row of activations as rows of weights meet them.
+    struct Row<'a> {
+        /// Whole units.
+        whole: &'a [Int8Unit],
+        rest: Rest<'a>,
+    }
+
+    /// Activations after the whole units.
+    enum Rest<'a> {
+        None,
+        /// All there are: the weights' blocks are followed by zeros.
+        Only(&'a Int8Unit),
+        /// At the end of a unit, which meets the row's last bytes: weights that have met theirs before meet zeros.
+        AtEnd(Int8Unit),
+        /// The same, in the unit's second half.
+        InSecondHalf(Int8Unit),
+    }
+
+    impl<'a> Row<'a> {
+        /// Of as many activations as `row_bytes` bytes hold weights.
+        fn new<const B: usize>(x: &'a [Int8Unit], row_bytes: usize) -> Self {
+            let (whole, rest) = x.split_at((row_bytes / B).min(x.len()));
+            let count = row_bytes % B * UNIT / B;
+            let rest = match rest.first() {
+                None => Rest::None,
+                Some(unit) if whole.is_empty() => Rest::Only(unit),
+                Some(unit) if count > UNIT / 2 => Rest::AtEnd(moved(unit, count)),
+                Some(unit) => Rest::InSecondHalf(moved(unit, count)),
+            };
+            Self { whole, rest }
+        }
+    }
+
+    /// A unit with its first `count` activations, which are whole groups, at its end, and zeros before.
+    fn moved(unit: &Int8Unit, count: usize) -> Int8Unit {
+        let mut out = Int8Unit::zeroed();
+        out.q[UNIT - count..].copy_from_slice(&unit.q[..count]);
+        let halves = count / 16;
+        out.scales[16 - halves..].copy_from_slice(&unit.scales[..halves]);
+        out.sums[16 - halves..].copy_from_slice(&unit.sums[..halves]);
+        out
     }
 
     #[target_feature(enable = "avx2,fma")]
@@ -432,24 +478,34 @@ mod x86 {
 
     /// A row's sum does not depend on the others.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
-    fn rows_vnni<F: Format<B>, const B: usize, const N: usize>(rows: [&[u8]; N], x: &[Int8Unit]) -> [f32; N] {
+    fn rows_vnni<F: Format<B>, const B: usize, const N: usize>(rows: [&[u8]; N], x: &Row<'_>) -> [f32; N] {
         let mut sums = [[_mm512_setzero_ps(); 2]; N];
-        let (whole, rest) = x.split_at((rows[0].len() / B).min(x.len()));
-        for (index, x) in whole.iter().enumerate() {
+        for (index, x) in x.whole.iter().enumerate() {
             for (sums, row) in sums.iter_mut().zip(rows) {
                 let Some(blocks) = row.as_chunks::<B>().0.get(index) else {
                     continue;
                 };
                 prefetch(blocks);
                 // SAFETY: this function runs where `has_vnni` holds.
-                unit_vnni(&unsafe { F::vectors(blocks) }, x, sums);
+                unit_vnni::<0>(&unsafe { F::vectors(blocks) }, x, sums);
             }
         }
-        if let Some(x) = rest.first() {
-            for (sums, row) in sums.iter_mut().zip(rows) {
-                let blocks = padded(&row[whole.len() * B..]);
-                // SAFETY: as above.
-                unit_vnni(&unsafe { F::vectors(&blocks) }, x, sums);
+        for (sums, row) in sums.iter_mut().zip(rows) {
+            match (&x.rest, row.last_chunk::<B>()) {
+                (Rest::AtEnd(x), Some(blocks)) => {
+                    // SAFETY: as above.
+                    unit_vnni::<0>(&unsafe { F::vectors(blocks) }, x, sums);
+                }
+                (Rest::InSecondHalf(x), Some(blocks)) => {
+                    // SAFETY: as above.
+                    unit_vnni::<2>(&unsafe { F::vectors(blocks) }, x, sums);
+                }
+                (Rest::Only(x), _) => {
+                    // SAFETY: as above.
+                    unit_vnni::<0>(&unsafe { F::vectors(&padded(row)) }, x, sums);
+                }
+                // Nothing is left; or a row shorter than a unit, whose rest is `Only`.
+                _ => {}
             }
         }
         let mut out = [0.0; N];
@@ -507,14 +563,16 @@ mod x86 {
         minimums: __m512,
     }
 
-    /// Sixteen sums of four products for 64 weights; each quarter of them has a scale.
+    /// Sixteen sums of four products for each 64 weights from the `FIRST` ones on; each quarter of them has a scale. Activations before are
+    /// zeros.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
     #[inline]
-    fn unit_vnni(weights: &Vectors, x: &Int8Unit, sums: &mut [__m512; 2]) {
+    fn unit_vnni<const FIRST: usize>(weights: &Vectors, x: &Int8Unit, sums: &mut [__m512; 2]) {
         let scales = _mm512_mul_ps(weights.scales, load(&x.scales));
         sums[0] = _mm512_fmadd_ps(weights.minimums, load(&x.sums), sums[0]);
         let quarter = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
-        for (index, (n, q)) in weights.n.iter().zip(x.q.as_chunks::<64>().0).enumerate() {
+        let products = weights.n.iter().zip(x.q.as_chunks::<64>().0).enumerate();
+        for (index, (n, q)) in products.skip(FIRST) {
             // SAFETY: reads the 64 bytes of the array; no alignment is asked for.
             let q = unsafe { _mm512_loadu_si512(q.as_ptr().cast()) };
             let products = _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(_mm512_setzero_si512(), *n, q));

@@ -33,29 +33,33 @@ fn rounded(x: &[Int8Unit], len: usize) -> Vec<f64> {
 #[test]
 fn every_path_multiplies_the_rounded_activations() {
     for ty in TYPES {
-        for blocks in [1usize, 2, 7, 9, 33] {
+        // Whole units, and what is left after them: nothing, up to half a unit, more, and all there is.
+        for blocks in [1usize, 2, 7, 8, 9, 12, 15, 33] {
             let n = blocks * ty.block_len();
-            let row = blocks::quantize(ty, &noise(n, 7)).expect("whole blocks");
-            let mut decoded = vec![0.0; n];
-            blocks::dequantize(ty, &row, &mut decoded).expect("whole blocks");
+            let rows: Vec<Vec<u8>> = (0..6)
+                .map(|row| blocks::quantize(ty, &noise(n, 7 + 1000 * row)).expect("whole blocks"))
+                .collect();
             let values = noise(n, 1000);
             let x = rounded_units(&values);
-            let products = || decoded.iter().zip(rounded(&x, n)).map(|(&w, x)| f64::from(w) * x);
-            let (exact, size) = (products().sum::<f64>(), products().map(f64::abs).sum::<f64>());
             for path in Path::available() {
-                // Alone, and among others.
-                let mut products = [f32::NAN; 6];
                 let dots = dots_of(ty, path).expect("in the table");
-                dots(&row.repeat(5), &x, &mut products[..5]);
-                dots(&row, &x, &mut products[5..]);
-                assert!(products == [products[0]; 6], "{ty:?} {blocks} {path:?}: {products:?}");
-                let found = products[0];
-                let difference = (f64::from(found) - exact).abs();
-                // A minimum takes back up to 128 times the scale: cancellation beside the sum of magnitudes.
-                assert!(
-                    difference <= 2e-5 * size,
-                    "{ty:?} {blocks} {path:?}: {found} for {exact}"
-                );
+                let mut together = [f32::NAN; 6];
+                dots(&rows.concat(), &x, &mut together);
+                for (row, found) in rows.iter().zip(together) {
+                    let mut alone = [f32::NAN];
+                    dots(row, &x, &mut alone);
+                    assert_eq!(alone[0].to_bits(), found.to_bits(), "{ty:?} {blocks} {path:?}: alone");
+                    let mut decoded = vec![0.0; n];
+                    blocks::dequantize(ty, row, &mut decoded).expect("whole blocks");
+                    let products = || decoded.iter().zip(rounded(&x, n)).map(|(&w, x)| f64::from(w) * x);
+                    let (exact, size) = (products().sum::<f64>(), products().map(f64::abs).sum::<f64>());
+                    let difference = (f64::from(found) - exact).abs();
+                    // A minimum takes back up to 128 times the scale: cancellation beside the sum of magnitudes.
+                    assert!(
+                        difference <= 2e-5 * size,
+                        "{ty:?} {blocks} {path:?}: {found} for {exact}"
+                    );
+                }
             }
         }
     }
