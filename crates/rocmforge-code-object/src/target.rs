@@ -46,14 +46,20 @@ const MACHS: &[(&str, u8)] = &[
 ];
 
 impl Target {
-    /// Whether the code runs on a processor, by its name without features. PTX runs on each later one too; which processors
-    /// a generic target of AMD's has, only the driver knows.
+    /// Whether the code runs on a processor, by its name without features. PTX runs on each later one too, but that of an
+    /// [`arch_specific`](Self::arch_specific) target on its own capability alone; which processors a generic target of
+    /// AMD's has, only the driver knows.
     pub fn runs_on(&self, processor: &str) -> bool {
-        let capability = |name: &str| name.strip_prefix("sm_")?.parse::<u32>().ok();
         match (capability(&self.arch), capability(processor)) {
-            (Some(code), Some(device)) => device >= code,
+            (Some((code, true)), Some((device, _))) => device == code,
+            (Some((code, false)), Some((device, _))) => device >= code,
             _ => self.arch == processor || self.generic_version != 0,
         }
+    }
+
+    /// Whether it is PTX for one compute capability alone: `sm_90a`, whose instructions no other capability has.
+    pub fn arch_specific(&self) -> bool {
+        matches!(capability(&self.arch), Some((_, true)))
     }
 
     /// Takes an identifier apart; `flags` are the ELF header's.
@@ -92,6 +98,16 @@ impl Target {
     }
 }
 
+/// The compute capability of `sm_<number>` or `sm_<number>a`, and whether it has the `a`. A card is named by the number.
+fn capability(arch: &str) -> Option<(u32, bool)> {
+    let number = arch.strip_prefix("sm_")?;
+    let (digits, specific) = match number.strip_suffix('a') {
+        Some(digits) => (digits, true),
+        None => (number, false),
+    };
+    Some((digits.parse().ok()?, specific))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,12 +126,20 @@ mod tests {
             ("sm_75", "sm_75", true),
             ("sm_75", "sm_120", true),
             ("sm_90", "sm_89", false),
-            ("sm_90a", "sm_90", false),
+            ("sm_90a", "sm_90", true),
             ("sm_90a", "sm_90a", true),
+            ("sm_90a", "sm_89", false),
+            ("sm_90a", "sm_100", false),
+            ("sm_90a", "sm_120", false),
+            // A family of capabilities, whose members their names do not tell.
+            ("sm_100f", "sm_103", false),
             ("sm_75", "gfx1100", false),
         ] {
             assert_eq!(of(code, 0).runs_on(processor), runs, "{code} on {processor}");
         }
         assert!(of("gfx11-generic", 1).runs_on("gfx1103"));
+        for (arch, specific) in [("sm_90a", true), ("sm_90", false), ("gfx90a", false), ("sm_a", false)] {
+            assert_eq!(of(arch, 0).arch_specific(), specific, "{arch}");
+        }
     }
 }

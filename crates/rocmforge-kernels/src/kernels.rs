@@ -48,13 +48,13 @@ impl Kernels {
     /// [`KernelError::UnverifiedPack`] if it is not: the launchers are safe because of what the embedded code does. See
     /// [`Kernels::from_pack_unverified`]. [`KernelError::WrongArch`] if it is for another architecture than the device's.
     pub fn from_pack(backend: &Arc<HipBackend>, pack: Pack) -> KernelResult<Self> {
-        pack.verify()?;
-        // SAFETY: compared just above; it is the embedded pack.
+        let pack = pack.verified()?;
+        // SAFETY: `verified` gives the embedded pack.
         unsafe { Self::from_pack_unverified(backend, pack) }
     }
 
     /// Takes any pack: one that you have made with `cargo xtask kernels build` for a target that this build does not embed, or
-    /// from sources that you have changed.
+    /// from sources that you have changed. A pack of few families, such as that for `sm_90a`, wants [`Pack::with_fallback`].
     ///
     /// # Safety
     ///
@@ -104,6 +104,22 @@ impl Kernels {
         let kernel = self.module(family)?.kernel(name)?;
         self.shared.kernels.lock().insert(name, kernel.clone());
         Ok(kernel)
+    }
+
+    /// Whether the device has a kernel: some exist for some targets only, those of wgmma for `sm_90a` for one. Loads the
+    /// family's module, if it has one here.
+    ///
+    /// # Errors
+    ///
+    /// The runtime's, if the device does not accept the module.
+    pub fn has(&self, family: &'static str, name: &'static str) -> KernelResult<bool> {
+        if self.shared.kernels.lock().contains_key(name) {
+            return Ok(true);
+        }
+        if self.shared.pack.object(family).is_none() {
+            return Ok(false);
+        }
+        Ok(self.module(family)?.code_object().kernel(name).is_some())
     }
 
     fn module(&self, family: &'static str) -> KernelResult<HipModule> {

@@ -2,6 +2,9 @@
 //!
 //! Uncompressed, with little-endian numbers: `RFKPACK1`; the architecture (u32 length, UTF-8); the number of objects (u32); for each
 //! object its family's name (u32 length, UTF-8) and its size (u64); then the objects, one after another, to the end.
+//!
+//! A pack may hold only the families that gain from its target, and leave the others to the pack that it falls back to: NVIDIA's
+//! `sm_90a` to `sm_80`, and that to `sm_75`, which has all that have no instruction of a later card.
 
 use crate::{KernelError, KernelResult};
 use rocmforge_code_object::Target;
@@ -55,6 +58,7 @@ pub struct Pack {
     arch: String,
     bytes: Vec<u8>,
     objects: BTreeMap<String, std::ops::Range<usize>>,
+    fallback: Option<Box<Pack>>,
 }
 
 impl Pack {
@@ -107,19 +111,45 @@ impl Pack {
         if cursor.at != bytes.len() {
             return Err(cursor.malformed("the end"));
         }
-        Ok(Self { arch, bytes, objects })
+        Ok(Self {
+            arch,
+            bytes,
+            objects,
+            fallback: None,
+        })
     }
 
-    /// The pack embedded for `arch`, if there is one.
+    /// The pack embedded for `arch`, if there is one, with the packs it falls back to.
     pub fn embedded(arch: &str) -> Option<Result<Self, PackError>> {
-        let (_, packed) = registry::PACKS.iter().find(|(a, _)| *a == arch)?;
-        Some(Self::read(packed))
+        let embedded = registry::PACKS.iter().find(|embedded| embedded.arch == arch)?;
+        Some((|| {
+            let fallback = embedded.fallback.and_then(Self::embedded).transpose()?;
+            Ok(Self {
+                fallback: fallback.map(Box::new),
+                ..Self::read(embedded.packed)?
+            })
+        })())
     }
 
-    /// The embedded pack that runs on a processor: its own, or else PTX that it can run.
+    /// The embedded pack that suits a processor best: of those that run there, the one with the most packs to fall back to.
+    /// On `sm_90` that is `sm_90a`'s, on `sm_86` and `sm_120` `sm_80`'s; a Radeon runs its own only.
     pub fn for_processor(processor: &str) -> Option<Result<Self, PackError>> {
-        let own = Self::embedded(processor);
-        own.or_else(|| Self::embedded(Self::embedded_archs().find(|arch| runs_on(arch, processor))?))
+        Self::embedded(best(registry::PACKS, processor)?)
+    }
+
+    /// The same pack, which leaves the families that it lacks to another. What that one fell back to stays; what this one fell
+    /// back to does not.
+    #[must_use]
+    pub fn with_fallback(self, fallback: Pack) -> Self {
+        Self {
+            fallback: Some(Box::new(fallback)),
+            ..self
+        }
+    }
+
+    /// The pack that has the families which this one lacks.
+    pub fn fallback(&self) -> Option<&Pack> {
+        self.fallback.as_deref()
     }
 
     /// SHA-256 of the contents, unpacked: of the layout, the names and every object.
@@ -128,12 +158,13 @@ impl Pack {
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Compares it, byte for byte, with the embedded pack of its architecture.
-    pub(crate) fn verify(&self) -> KernelResult<()> {
+    /// Compares it, byte for byte, with the embedded pack of its architecture, and gives that one, whose fallback is embedded too.
+    pub(crate) fn verified(self) -> KernelResult<Self> {
         let embedded = Self::embedded(&self.arch).transpose()?;
-        if embedded.as_ref().is_some_and(|embedded| embedded.bytes == self.bytes) {
-            return Ok(());
-        }
+        let embedded = match embedded {
+            Some(embedded) if embedded.bytes == self.bytes => return Ok(embedded),
+            other => other,
+        };
         let known = |family: &str| embedded.as_ref().and_then(|embedded| embedded.object(family));
         let theirs = (self.objects()).filter(|(family, object)| known(family) != Some(object));
         let ours = (embedded.iter().flat_map(Self::objects)).filter(|(family, _)| self.object(family).is_none());
@@ -152,7 +183,7 @@ impl Pack {
 
     /// The architectures with an embedded pack.
     pub fn embedded_archs() -> impl Iterator<Item = &'static str> {
-        registry::PACKS.iter().map(|(arch, _)| *arch)
+        registry::PACKS.iter().map(|embedded| embedded.arch)
     }
 
     /// What it is for: `gfx1100`.
@@ -160,12 +191,15 @@ impl Pack {
         &self.arch
     }
 
-    /// The code object (an ELF file) of a kernel family.
+    /// The code object of a kernel family (an ELF file, or PTX), from this pack or else from the one it falls back to.
     pub fn object(&self, family: &str) -> Option<&[u8]> {
-        self.objects.get(family).map(|range| &self.bytes[range.clone()])
+        match self.objects.get(family) {
+            Some(range) => Some(&self.bytes[range.clone()]),
+            None => self.fallback()?.object(family),
+        }
     }
 
-    /// Family and code object of everything in it, by name.
+    /// Family and code object of everything in it, by name, without what it leaves to its fallback.
     pub fn objects(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.objects
             .iter()
@@ -181,7 +215,28 @@ fn runs_on(arch: &str, processor: &str) -> bool {
     target.runs_on(processor)
 }
 
+/// The architecture of the best pack for a processor: see [`Pack::for_processor`].
+fn best<'a>(packs: &'a [Embedded], processor: &str) -> Option<&'a str> {
+    let of = |arch: &str| packs.iter().find(|embedded| embedded.arch == arch);
+    let fallbacks =
+        |embedded: &'a Embedded| std::iter::successors(Some(embedded), |embedded| of(embedded.fallback?)).count();
+    let running = packs.iter().filter(|embedded| runs_on(embedded.arch, processor));
+    running
+        .max_by_key(|embedded| fallbacks(embedded))
+        .map(|embedded| embedded.arch)
+}
+
+/// A pack of this build.
+pub(crate) struct Embedded {
+    arch: &'static str,
+    /// The architecture whose pack has the families that this one lacks.
+    fallback: Option<&'static str>,
+    packed: &'static [u8],
+}
+
 mod registry {
+    use super::Embedded;
+
     include!("../kernels/prebuilt/packs.rs");
 }
 
@@ -257,6 +312,98 @@ mod tests {
         assert_eq!(pack.arch(), "gfx0");
         assert_eq!(pack.object("one"), Some(b"\x7fELF!".as_slice()));
         assert_eq!(pack.object("two"), None);
+    }
+
+    /// A pack with these families, whose objects are the architecture's name.
+    fn pack(arch: &str, families: &[&str]) -> Pack {
+        let mut bytes = MAGIC.to_vec();
+        let text = |bytes: &mut Vec<u8>, text: &str| {
+            bytes.extend((text.len() as u32).to_le_bytes());
+            bytes.extend(text.as_bytes());
+        };
+        text(&mut bytes, arch);
+        bytes.extend((families.len() as u32).to_le_bytes());
+        for family in families {
+            text(&mut bytes, family);
+            bytes.extend((arch.len() as u64).to_le_bytes());
+        }
+        bytes.extend(families.iter().flat_map(|_| arch.as_bytes()));
+        Pack::parse(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_family_comes_from_the_first_pack_that_has_it() {
+        let base = pack("sm_75", &["copy", "gemm", "softmax"]);
+        let middle = pack("sm_80", &["gemm", "softmax"]).with_fallback(base);
+        let pack = pack("sm_90a", &["gemm"]).with_fallback(middle);
+        for (family, from) in [
+            ("gemm", Some("sm_90a")),
+            ("softmax", Some("sm_80")),
+            ("copy", Some("sm_75")),
+            ("rope", None),
+        ] {
+            assert_eq!(pack.object(family), from.map(str::as_bytes), "{family}");
+        }
+        let own: Vec<&str> = pack.objects().map(|(family, _)| family).collect();
+        assert_eq!(own, ["gemm"]);
+        assert_eq!(pack.fallback().map(Pack::arch), Some("sm_80"));
+    }
+
+    #[test]
+    fn the_best_pack_that_runs_is_chosen() {
+        let packs = |list: &[(&'static str, Option<&'static str>)]| -> Vec<Embedded> {
+            let embedded = |&(arch, fallback)| Embedded {
+                arch,
+                fallback,
+                packed: b"",
+            };
+            list.iter().map(embedded).collect()
+        };
+        // In no order that could help.
+        let packs = packs(&[
+            ("sm_90a", Some("sm_80")),
+            ("gfx1100", None),
+            ("sm_75", None),
+            ("sm_80", Some("sm_75")),
+            ("gfx1201", None),
+        ]);
+        for (processor, arch) in [
+            ("gfx1100", Some("gfx1100")),
+            ("gfx1201", Some("gfx1201")),
+            ("gfx1101", None),
+            ("sm_70", None),
+            ("sm_75", Some("sm_75")),
+            ("sm_80", Some("sm_80")),
+            ("sm_86", Some("sm_80")),
+            ("sm_89", Some("sm_80")),
+            ("sm_90", Some("sm_90a")),
+            ("sm_100", Some("sm_80")),
+            ("sm_120", Some("sm_80")),
+        ] {
+            assert_eq!(best(&packs, processor), arch, "{processor}");
+            if processor != "gfx1101" {
+                // The embedded ones are these and Radeons of other names.
+                let embedded = Pack::for_processor(processor).map(|pack| pack.unwrap().arch().to_owned());
+                assert_eq!(embedded.as_deref(), arch, "{processor}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_family_is_found_on_every_nvidia_card() {
+        let base = Pack::embedded("sm_75").unwrap().unwrap();
+        for processor in ["sm_75", "sm_86", "sm_90", "sm_120"] {
+            let pack = Pack::for_processor(processor).unwrap().unwrap();
+            for (family, _) in base.objects() {
+                assert!(pack.object(family).is_some(), "{family} on {processor}");
+            }
+            // As read from a file: the pack alone. The embedded one has its fallback again.
+            let alone = Pack {
+                fallback: None,
+                ..pack.clone()
+            };
+            assert_eq!(alone.verified().unwrap(), pack);
+        }
     }
 
     #[test]

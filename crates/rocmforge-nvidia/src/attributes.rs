@@ -44,10 +44,12 @@ pub(crate) const DEVICE: &[(hipDeviceAttribute_t, c_int, &str)] = &[
     (hipDeviceAttributePciDeviceId, 34, "PCI_DEVICE_ID"),
     (hipDeviceAttributePciDomainID, 50, "PCI_DOMAIN_ID"),
     (hipDeviceAttributeMaxRegistersPerBlock, 12, "MAX_REGISTERS_PER_BLOCK"),
+    // Not MAX_SHARED_MEMORY_PER_BLOCK (8), the 48 KiB of a function that has not been allowed more: all functions are, when
+    // they are found (`module.rs`).
     (
         hipDeviceAttributeMaxSharedMemoryPerBlock,
-        8,
-        "MAX_SHARED_MEMORY_PER_BLOCK",
+        MAX_SHARED,
+        "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
     ),
     (hipDeviceAttributeTotalConstantMemory, 9, "TOTAL_CONSTANT_MEMORY"),
     (hipDeviceAttributeWarpSize, 10, "WARP_SIZE"),
@@ -61,6 +63,8 @@ pub(crate) const DEVICE: &[(hipDeviceAttribute_t, c_int, &str)] = &[
 
 /// `CU_DEVICE_ATTRIBUTE_INTEGRATED`.
 pub(crate) const INTEGRATED: c_int = 18;
+/// `CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`.
+pub(crate) const MAX_SHARED: c_int = 97;
 /// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`.
 pub(crate) const MAJOR: c_int = 75;
 /// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`.

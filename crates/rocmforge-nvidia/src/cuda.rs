@@ -83,6 +83,7 @@ functions! {
     fn module_function = "cuModuleGetFunction"(*mut Handle, Handle, *const c_char);
     fn module_global = "cuModuleGetGlobal_v2"(*mut CuAddress, *mut usize, Handle, *const c_char);
     fn function_attribute = "cuFuncGetAttribute"(*mut c_int, c_int, Handle);
+    fn function_set_attribute = "cuFuncSetAttribute"(Handle, c_int, c_int);
     fn function_occupancy = "cuOccupancyMaxActiveBlocksPerMultiprocessor"(*mut c_int, Handle, c_int, usize);
     fn launch = "cuLaunchKernel"(
         Handle,

@@ -1,6 +1,7 @@
 //! Modules and launches.
 
-use crate::attributes;
+use crate::attributes::{self, MAX_SHARED};
+use crate::cuda::Handle;
 use crate::driver::{Driver, remember};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -23,6 +24,8 @@ impl Driver {
         self.on_device(|cuda| unsafe { (cuda.module_unload)(module.cast()) })
     }
 
+    /// A launch of the function may ask for as much dynamic shared memory as a block of the device can have beside what the
+    /// function declares, as HIP has it on AMD's cards. The driver keeps a function to 48 KiB until it is told otherwise.
     pub(crate) unsafe fn hipModuleGetFunction(
         &self,
         function: *mut hipFunction_t,
@@ -36,7 +39,36 @@ impl Driver {
             return remember(hipErrorInvalidHandle);
         }
         // SAFETY: none is null; the caller's.
-        self.on_device(|cuda| unsafe { (cuda.module_function)(function.cast(), module.cast(), name) })
+        let found = self.on_device(|cuda| unsafe { (cuda.module_function)(function.cast(), module.cast(), name) });
+        if !found.is_success() {
+            return found;
+        }
+        // SAFETY: the driver has just written it.
+        let handle: Handle = unsafe { *function }.cast();
+        self.allow_dynamic_shared(handle)
+    }
+
+    fn allow_dynamic_shared(&self, function: Handle) -> hipError_t {
+        let device = match self.ordinal(self.device()) {
+            Ok(device) => device,
+            Err(failure) => return failure,
+        };
+        let (mut most, mut declared) = (0, 0);
+        // SAFETY: `most` is a live out-pointer for the call.
+        let asked = self.call(|cuda| unsafe { (cuda.device_attribute)(&mut most, MAX_SHARED, device) });
+        if !asked.is_success() {
+            return asked;
+        }
+        let declares = HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES as c_int;
+        // SAFETY: `declared` is a live out-pointer for the call, the function is the driver's.
+        let asked = self.call(|cuda| unsafe { (cuda.function_attribute)(&mut declared, declares, function) });
+        if !asked.is_success() {
+            return asked;
+        }
+        let attribute = HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as c_int;
+        let dynamic = most.saturating_sub(declared).max(0);
+        // SAFETY: the function is the driver's; the rest are numbers.
+        self.call(|cuda| unsafe { (cuda.function_set_attribute)(function, attribute, dynamic) })
     }
 
     pub(crate) unsafe fn hipModuleGetGlobal(

@@ -1,5 +1,6 @@
 //! The compiler, its flags, and the hash of what it reads.
 
+use super::targets::is_ptx;
 use super::{KernelsError, read};
 use crate::workspace_root;
 use sha2::{Digest, Sha256};
@@ -52,7 +53,7 @@ pub(super) const PTX_FLAGS: &[&str] = &[
 ];
 
 fn flags(arch: &str) -> &'static [&'static str] {
-    if arch.starts_with("sm_") { PTX_FLAGS } else { FLAGS }
+    if is_ptx(arch) { PTX_FLAGS } else { FLAGS }
 }
 
 /// A clang++ that can compile for AMD GPUs and for PTX.

@@ -1,5 +1,6 @@
 //! What the compiled objects say of themselves, and what a kernel may not need.
 
+use super::targets::is_ptx;
 use super::{KernelsError, Objects};
 use rocmforge_code_object::{CodeObject, KernelMeta};
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ pub(super) fn describe(arch: &str, objects: &Objects) -> Result<BTreeMap<String,
 }
 
 fn fits(arch: &str, kernel: &KernelMeta) -> Result<(), KernelsError> {
-    let limit = if arch.starts_with("sm_") { PTX_LDS } else { AMD_LDS };
+    let limit = if is_ptx(arch) { PTX_LDS } else { AMD_LDS };
     if kernel.lds_size > limit {
         return Err(KernelsError::Lds {
             arch: arch.into(),

@@ -1,10 +1,11 @@
 //! `kernels/prebuilt/manifest.json`: what the packs were made from and what the compiler made of it.
 
 use super::compile::sha256;
+use super::targets::{self, has_family, has_kernel};
 use super::{KernelsError, Objects, read, write};
 use rocmforge_code_object::{ArgKind, ArgMeta, CodeObject, KernelMeta};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 #[derive(Default, Serialize, Deserialize)]
@@ -198,5 +199,149 @@ impl Manifest {
         }
         self.targets.insert(arch.to_owned(), entry);
         Ok(())
+    }
+
+    /// That each target has the families which it is stated to have, of those that there are.
+    pub(super) fn check_families(&self, stated: &[targets::Family], families: &[String]) -> Result<(), KernelsError> {
+        for (arch, target) in &self.targets {
+            let expected: Vec<&str> = families.iter().map(String::as_str).collect();
+            let expected: Vec<&str> = expected.into_iter().filter(|f| has_family(stated, arch, f)).collect();
+            let found: Vec<&str> = target.families.keys().map(String::as_str).collect();
+            if found != expected {
+                return Err(KernelsError::Families {
+                    arch: arch.clone(),
+                    found: found.join(" "),
+                    expected: expected.join(" "),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// That a family has the same kernels on all its targets, but for those that are stated to exist on some. Looks at the
+    /// targets that were made from these sources.
+    pub(super) fn check_kernels(&self, stated: &[targets::Family], source: &str) -> Result<(), KernelsError> {
+        let mut known: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for family in stated {
+            let only = family.only.iter().map(|(kernel, _)| *kernel);
+            known.entry(family.name).or_default().extend(only);
+        }
+        let current = || self.targets.iter().filter(|(_, target)| target.source_sha256 == source);
+        for (name, family) in current().flat_map(|(_, target)| &target.families) {
+            let kernels = family.kernels.keys().map(String::as_str);
+            known.entry(name).or_default().extend(kernels);
+        }
+        for (arch, target) in current() {
+            for (name, family) in &target.families {
+                for kernel in &known[name.as_str()] {
+                    let exists = family.kernels.contains_key(*kernel);
+                    if exists != has_kernel(stated, arch, name, kernel) {
+                        return Err(KernelsError::Kernel {
+                            arch: arch.clone(),
+                            family: name.clone(),
+                            kernel: (*kernel).to_owned(),
+                            exists,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::targets::Base;
+
+    const STATED: &[targets::Family] = &[targets::Family {
+        name: "gemm",
+        base: Base::Without(&["gfx1030"]),
+        also: &["sm_90a"],
+        only: &[("gemm_wgmma", &["sm_90a"])],
+    }];
+
+    /// Kernels by family.
+    type Families<'a> = &'a [(&'a str, &'a [&'a str])];
+
+    /// PTX with kernels of one argument of so many bits.
+    fn ptx(arch: &str, bits: u32, kernels: &[&str]) -> Vec<u8> {
+        let mut text = format!(".version 8.0\n.target {arch}\n.address_size 64\n");
+        for kernel in kernels {
+            text.push_str(&format!(
+                ".visible .entry {kernel}(.param .b{bits} {kernel}_param_0)\n{{ ret; }}\n"
+            ));
+        }
+        text.into_bytes()
+    }
+
+    fn insert(manifest: &mut Manifest, arch: &str, bits: u32, families: Families<'_>) -> Result<(), KernelsError> {
+        let object = |(name, kernels): &(&str, &[&str])| ((*name).to_owned(), ptx(arch, bits, kernels));
+        let objects: Objects = families.iter().map(object).collect();
+        let described = objects
+            .iter()
+            .map(|(name, bytes)| (name.clone(), CodeObject::parse(bytes).unwrap()))
+            .collect();
+        let entry = TargetEntry::new("clang", "source", b"", &objects, &described);
+        manifest.insert(arch, entry, &described)
+    }
+
+    /// A manifest whose targets have these families, and what is wrong with its kernels.
+    fn checked(targets: &[(&str, Families<'_>)]) -> Result<(), String> {
+        let mut manifest = Manifest::default();
+        for (arch, families) in targets {
+            insert(&mut manifest, arch, 64, families).unwrap();
+        }
+        let families = ["add".to_owned(), "gemm".to_owned()];
+        manifest.check_families(STATED, &families).map_err(|e| e.to_string())?;
+        manifest.check_kernels(STATED, "source").map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_kernel_exists_where_it_is_stated_to_and_all_others_everywhere() {
+        let (add, gemm): (&[&str], &[&str]) = (&["add"], &["gemm_nn", "gemm_nt"]);
+        let sm_75: (&str, Families<'_>) = ("sm_75", &[("add", add), ("gemm", gemm)]);
+        let hopper: (&str, Families<'_>) = ("sm_90a", &[("gemm", &["gemm_nn", "gemm_nt", "gemm_wgmma"])]);
+        assert_eq!(checked(&[sm_75, hopper]), Ok(()));
+        for (wrong, said) in [
+            (
+                ("sm_90a", &[("gemm", gemm)] as &[_]),
+                "sm_90a: family gemm lacks kernel gemm_wgmma",
+            ),
+            (
+                ("sm_90a", &[("gemm", &["gemm_nn", "gemm_wgmma"] as &[_])]),
+                "sm_90a: family gemm lacks kernel gemm_nt",
+            ),
+            (
+                (
+                    "sm_60",
+                    &[("add", add), ("gemm", &["gemm_nn", "gemm_nt", "gemm_wgmma"])],
+                ),
+                "sm_60: family gemm has kernel gemm_wgmma",
+            ),
+            (
+                ("sm_60", &[("add", &["add", "add_row_bias"]), ("gemm", gemm)]),
+                "sm_75: family add lacks kernel add_row_bias",
+            ),
+            (("sm_60", &[("add", add)]), "sm_60: the pack has the families add;"),
+            (("sm_90a", &[("add", add)]), "give it gemm"),
+        ] {
+            let error = checked(&[sm_75, wrong]).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_has_the_same_parameters_wherever_it_exists() {
+        let mut manifest = Manifest::default();
+        insert(&mut manifest, "sm_75", 64, &[("gemm", &["gemm_nn"])]).unwrap();
+        // One that only the second target has is compared with nothing.
+        insert(&mut manifest, "sm_90a", 64, &[("gemm", &["gemm_nn", "gemm_wgmma"])]).unwrap();
+        let error = insert(&mut manifest, "sm_80", 32, &[("gemm", &["gemm_nn"])]).unwrap_err();
+        assert!(
+            matches!(&error, KernelsError::ArgumentLayout { arch, kernel } if arch == "sm_80" && kernel == "gemm_nn"),
+            "{error}"
+        );
     }
 }

@@ -9,6 +9,7 @@ mod faulty;
 mod manifest;
 mod pack;
 mod ptxas;
+mod targets;
 
 use crate::{cargo, workspace_root};
 use compile::Compiler;
@@ -19,11 +20,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// The targets whose packs are committed. The last is PTX, which every NVIDIA card from that one on runs.
-const TARGETS: [&str; 11] = [
-    "gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1150", "gfx1151", "gfx1200", "gfx1201", "gfx90a", "gfx942", "sm_75",
-];
+use targets::{FAMILIES, TARGETS, has_family};
 
 /// `cargo xtask kernels`.
 #[derive(clap::Args)]
@@ -65,9 +62,9 @@ enum Command {
     },
     /// Assembles the kernels' PTX with ptxas and prints the registers, shared memory and spills of every kernel.
     Ptxas {
-        /// The pack.
-        #[arg(long, default_value = "sm_75")]
-        arch: String,
+        /// Only these packs. Default: every pack of PTX.
+        #[arg(long)]
+        arch: Vec<String>,
     },
     /// Prints registers, LDS and code size of every kernel, from the manifest.
     List {
@@ -119,8 +116,31 @@ enum KernelsError {
     NoAssembler { program: String },
     #[error("{card}: ptxas refuses {family}:\n{log}")]
     NotAssembled { card: String, family: String, log: String },
+    #[error(
+        "{card}: {family}: ptxas runs wgmma instructions one after another; wait for them before their registers are used:\n{log}"
+    )]
+    Serialized { card: String, family: String, log: String },
     #[error("{arch}: kernel {kernel} has another argument layout than on the other targets")]
     ArgumentLayout { arch: String, kernel: String },
+    #[error(
+        "{arch}: family {family} {} kernel {kernel}, against what `FAMILIES` in xtask/src/kernels/targets.rs states; a kernel \
+         that some targets lack is stated there",
+        if *exists { "has" } else { "lacks" }
+    )]
+    Kernel {
+        arch: String,
+        family: String,
+        kernel: String,
+        exists: bool,
+    },
+    #[error(
+        "{arch}: the pack has the families {found}; kernels/*.hip and `FAMILIES` in xtask/src/kernels/targets.rs give it {expected}"
+    )]
+    Families {
+        arch: String,
+        found: String,
+        expected: String,
+    },
     #[error("{0}")]
     Manifest(String),
     #[error(
@@ -159,7 +179,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         } => build(arch, any_compiler, faulty_only)?,
         Command::Check { arch, strict } => check(arch, strict)?,
         Command::Counters { bless } => counters(bless)?,
-        Command::Ptxas { arch } => ptxas::table(&arch)?,
+        Command::Ptxas { arch } => ptxas::table(arch)?,
         Command::List { arch } => list(arch)?,
     }
     Ok(())
@@ -217,17 +237,19 @@ fn in_parallel<J: Sync, T: Send>(
     Ok(done.into_iter().map(|(_, result)| result).collect())
 }
 
-/// Compiles every family for every target.
+/// Compiles for every target the families that it has. A target's pack may be empty.
 fn compile_all(compiler: &Compiler, targets: &[String]) -> Result<BTreeMap<String, Objects>, KernelsError> {
     let families = compile::families(workspace_root())?;
     let jobs: Vec<(&String, &String)> = targets
         .iter()
         .flat_map(|t| families.iter().map(move |f| (t, f)))
+        .filter(|(t, f)| has_family(FAMILIES, t, f))
         .collect();
     let objects = in_parallel(&jobs, |(target, family)| {
         compiler.compile(workspace_root(), family, target)
     })?;
-    let mut done: BTreeMap<String, Objects> = BTreeMap::new();
+    let empty = |target: &String| (target.clone(), Objects::new());
+    let mut done: BTreeMap<String, Objects> = targets.iter().map(empty).collect();
     for ((target, family), object) in jobs.into_iter().zip(objects) {
         done.entry(target.clone()).or_default().insert(family.clone(), object);
     }
@@ -242,7 +264,7 @@ fn build(arch: Vec<String>, any_compiler: bool, faulty_only: bool) -> Result<(),
         });
     }
     let targets: Vec<String> = if arch.is_empty() {
-        TARGETS.map(str::to_owned).to_vec()
+        TARGETS.map(|target| target.arch.to_owned()).to_vec()
     } else {
         arch
     };
@@ -273,6 +295,7 @@ fn build(arch: Vec<String>, any_compiler: bool, faulty_only: bool) -> Result<(),
         );
         manifest.insert(&target, entry, &described)?;
     }
+    manifest.check_kernels(FAMILIES, &source)?;
     let texts = |flags: &[&str]| flags.iter().map(|&flag| flag.to_owned()).collect();
     manifest.flags = texts(compile::FLAGS);
     manifest.ptx_flags = texts(compile::PTX_FLAGS);
@@ -303,6 +326,9 @@ fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError> {
     }
     if all {
         differ.extend(faulty::differing(None)?);
+        let families = compile::families(workspace_root())?;
+        manifest.check_families(FAMILIES, &families)?;
+        manifest.check_kernels(FAMILIES, &source)?;
     }
     if !differ.is_empty() {
         return Err(KernelsError::Differ {

@@ -1,6 +1,7 @@
 //! Packs: written and read back here. The product's reader is `rocmforge-kernels`; the layout is described there, in `pack.rs`.
 
 use super::manifest::Manifest;
+use super::targets::fallback;
 use super::{KernelsError, Objects};
 use std::io;
 
@@ -84,11 +85,14 @@ pub(super) fn read(packed: &[u8]) -> Option<Objects> {
 
 /// The Rust file that embeds the packs into `rocmforge-kernels`.
 pub(super) fn registry(manifest: &Manifest) -> String {
-    let mut text = "// Written by `cargo xtask kernels build`.\n\n/// Every embedded pack, by architecture.\n\
-        pub(crate) static PACKS: &[(&str, &[u8])] = &[\n"
+    let mut text = "// Written by `cargo xtask kernels build`.\n\n/// Every embedded pack.\n\
+        pub(crate) static PACKS: &[Embedded] = &[\n"
         .to_owned();
     for arch in manifest.targets.keys() {
-        text.push_str(&format!("    (\"{arch}\", include_bytes!(\"{}\")),\n", file_name(arch)));
+        let (fallback, file) = (fallback(arch), file_name(arch));
+        text.push_str(&format!(
+            "    Embedded {{\n        arch: {arch:?},\n        fallback: {fallback:?},\n        packed: include_bytes!({file:?}),\n    }},\n"
+        ));
     }
     text.push_str("];\n");
     text

@@ -4,13 +4,19 @@
 //! choice, and another release's are others.
 
 use super::compile::scratch;
+use super::targets::{TARGETS, is_ptx};
 use super::{KernelsError, in_parallel, pack, prebuilt, read, write};
 use rocmforge_code_object::{CodeObject, Target};
 use rocmforge_gpu_test::say;
 use std::process::Command;
 
-/// The cards that are assembled for: the oldest that the packs are for, and those with most changes since.
+/// The cards that are assembled for: the oldest that the packs are for, and those with most changes since. PTX for one compute
+/// capability alone is assembled for that one.
 const CARDS: [&str; 3] = ["sm_75", "sm_80", "sm_90"];
+
+/// What it says where it runs the wgmma of a kernel one after another, because registers of theirs are touched while they are
+/// under way (C7510 to C7519).
+const SERIALIZED: &str = "wgmma.mma_async instructions are serialized";
 
 /// Where the assembler is, if not on the path.
 const VARIABLE: &str = "ROCMFORGE_PTXAS";
@@ -51,28 +57,24 @@ impl Assembler {
     }
 
     /// Assembles every family of a pack for every card that it runs on.
-    fn assemble(&self, arch: &str) -> Result<Vec<(&'static str, Vec<Assembled>)>, KernelsError> {
+    fn assemble(&self, arch: &str) -> Result<Vec<(String, Vec<Assembled>)>, KernelsError> {
         let path = prebuilt().join(pack::file_name(arch));
         let objects = pack::read(&read(&path)?)
             .ok_or_else(|| KernelsError::Manifest(format!("{} is no pack", path.display())))?;
-        let target = Target {
-            arch: arch.to_owned(),
-            ..Target::default()
-        };
-        let cards: Vec<&'static str> = CARDS.into_iter().filter(|card| target.runs_on(card)).collect();
-        let jobs: Vec<(&str, &[u8], &'static str)> = (cards.iter())
+        let cards = cards(arch);
+        let jobs: Vec<(&str, &[u8], &String)> = (cards.iter())
             .flat_map(|card| {
                 objects
                     .iter()
-                    .map(move |(family, ptx)| (family.as_str(), ptx.as_slice(), *card))
+                    .map(move |(family, ptx)| (family.as_str(), ptx.as_slice(), card))
             })
             .collect();
         let done = in_parallel(&jobs, |&(family, ptx, card)| self.assemble_one(family, ptx, card))?;
-        let of_card = |card: &str| {
+        let of_card = |card: &String| {
             let made = jobs.iter().zip(&done).filter(|(job, _)| job.2 == card);
             made.flat_map(|(_, kernels)| kernels.iter().cloned()).collect()
         };
-        Ok(cards.iter().map(|&card| (card, of_card(card))).collect())
+        Ok(cards.iter().map(|card| (card.clone(), of_card(card))).collect())
     }
 
     fn assemble_one(&self, family: &str, ptx: &[u8], card: &str) -> Result<Vec<Assembled>, KernelsError> {
@@ -97,6 +99,13 @@ impl Assembler {
                 log,
             });
         }
+        if log.contains(SERIALIZED) {
+            return Err(KernelsError::Serialized {
+                card: card.to_owned(),
+                family: family.to_owned(),
+                log,
+            });
+        }
         let kernels = parse(&log);
         let declared = CodeObject::parse(ptx).map_err(|error| KernelsError::BadObject {
             arch: card.to_owned(),
@@ -114,6 +123,19 @@ impl Assembler {
         }
         Ok(kernels)
     }
+}
+
+/// What a pack is assembled for, as the assembler names it.
+fn cards(arch: &str) -> Vec<String> {
+    let target = Target {
+        arch: arch.to_owned(),
+        ..Target::default()
+    };
+    if target.arch_specific() {
+        return vec![target.arch];
+    }
+    let cards = CARDS.into_iter().filter(|card| target.runs_on(card));
+    cards.map(str::to_owned).collect()
 }
 
 /// `12.8` of "Cuda compilation tools, release 12.8, V12.8.93".
@@ -151,7 +173,7 @@ fn parse(log: &str) -> Vec<Assembled> {
 /// Assembles the packs of PTX among `targets`, and says so. Fails where a kernel is refused. Spills are named and no failure: how
 /// many registers a kernel may have is this assembler's choice, and another release's is another.
 pub(super) fn check(targets: &[String]) -> Result<(), KernelsError> {
-    let ptx: Vec<&String> = targets.iter().filter(|target| target.starts_with("sm_")).collect();
+    let ptx: Vec<&String> = targets.iter().filter(|target| is_ptx(target)).collect();
     if ptx.is_empty() {
         return Ok(());
     }
@@ -186,32 +208,38 @@ fn spills(kernels: &[Assembled]) -> String {
     }
 }
 
-/// Prints what becomes of every kernel.
-pub(super) fn table(arch: &str) -> Result<(), KernelsError> {
+/// Prints what becomes of every kernel of these packs, or of all packs of PTX.
+pub(super) fn table(mut archs: Vec<String>) -> Result<(), KernelsError> {
+    if archs.is_empty() {
+        let ptx = TARGETS.iter().filter(|target| is_ptx(target.arch));
+        archs = ptx.map(|target| target.arch.to_owned()).collect();
+    }
     let Some(assembler) = Assembler::find()? else {
         return Err(KernelsError::NoAssembler {
             program: "ptxas".to_owned(),
         });
     };
-    for (card, kernels) in assembler.assemble(arch)? {
-        say!(
-            "{card:<8} {:<28} {:>5} {:>7} {:>6} {:>6}   ptxas {}",
-            "kernel",
-            "regs",
-            "shared",
-            "spills",
-            "stack",
-            assembler.version
-        );
-        for k in kernels {
+    for arch in archs {
+        for (card, kernels) in assembler.assemble(&arch)? {
             say!(
-                "{card:<8} {:<28} {:>5} {:>7} {:>6} {:>6}",
-                k.kernel,
-                k.registers,
-                k.shared,
-                k.spilled,
-                k.stack
+                "{card:<8} {:<28} {:>5} {:>7} {:>6} {:>6}   {arch}, ptxas {}",
+                "kernel",
+                "regs",
+                "shared",
+                "spills",
+                "stack",
+                assembler.version
             );
+            for k in kernels {
+                say!(
+                    "{card:<8} {:<28} {:>5} {:>7} {:>6} {:>6}",
+                    k.kernel,
+                    k.registers,
+                    k.shared,
+                    k.spilled,
+                    k.stack
+                );
+            }
         }
     }
     Ok(())
@@ -285,6 +313,12 @@ ptxas info    : Used 22 registers, 384 bytes cmem[0]
         let (_folder, silent) = script("exit 0");
         let error = silent.assemble_one("family", PTX, "sm_90").unwrap_err().to_string();
         assert!(error.contains("nothing of add"), "{error}");
+        let (_folder, slow) = script(
+            "echo \"Compiling entry function 'add' for '$2'\" >&2; \
+             echo 'ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized' >&2",
+        );
+        let error = slow.assemble_one("family", PTX, "sm_90a").unwrap_err();
+        assert!(matches!(error, KernelsError::Serialized { .. }), "{error}");
         let (_folder, works) = script(
             "for last; do :; done; cp \"$last\" \"$0.seen\"; echo \"Compiling entry function 'add' for '$2'\" >&2",
         );
@@ -292,6 +326,17 @@ ptxas info    : Used 22 registers, 384 bytes cmem[0]
         assert_eq!(kernels.len(), 1);
         let seen = std::fs::read(format!("{}.seen", works.program)).unwrap();
         assert_eq!(seen, PTX[..PTX.len() - 1], "without the NUL byte");
+    }
+
+    #[test]
+    fn ptx_of_one_capability_is_assembled_for_that_one() {
+        for (arch, expected) in [
+            ("sm_75", vec!["sm_75", "sm_80", "sm_90"]),
+            ("sm_80", vec!["sm_80", "sm_90"]),
+            ("sm_90a", vec!["sm_90a"]),
+        ] {
+            assert_eq!(cards(arch), expected);
+        }
     }
 
     #[test]

@@ -3,12 +3,16 @@
 use crate::support::device;
 use rocmforge_kernels::{KernelError, Kernels, Pack};
 use rocmforge_testkit::gpu;
+use std::collections::BTreeSet;
 
 #[test]
 fn every_family_of_the_pack_loads_and_every_kernel_resolves() {
     let d = device();
     let mut count = 0;
-    for (family, object) in d.kernels.pack().objects() {
+    let packs = || std::iter::successors(Some(d.kernels.pack()), |pack| pack.fallback());
+    let families: BTreeSet<&str> = packs().flat_map(Pack::objects).map(|(family, _)| family).collect();
+    for family in families {
+        let object = d.kernels.pack().object(family).unwrap();
         let module = d.lease().backend().load_module(object, family).unwrap();
         for kernel in rocmforge_code_object::CodeObject::parse(object).unwrap().kernels {
             assert_eq!(module.kernel(&kernel.name).unwrap().name(), kernel.name);
@@ -16,6 +20,22 @@ fn every_family_of_the_pack_loads_and_every_kernel_resolves() {
         }
     }
     assert!(count >= 40, "{count} kernels");
+}
+
+#[test]
+fn a_launcher_can_ask_whether_a_kernel_exists() {
+    let d = device();
+    assert!(d.kernels.has("softmax", "softmax_rows").unwrap());
+    // Of the same family, once it is loaded and a kernel of it is known.
+    d.kernels.kernel("softmax", "softmax_rows").unwrap();
+    for (family, kernel, exists) in [
+        ("softmax", "softmax_rows", true),
+        ("softmax", "softmax_block", true),
+        ("softmax", "softmax_wgmma", false),
+        ("no_such_family", "softmax_wgmma", false),
+    ] {
+        assert_eq!(d.kernels.has(family, kernel).unwrap(), exists, "{family} {kernel}");
+    }
 }
 
 #[test]
@@ -58,8 +78,12 @@ fn with_one_changed_byte(pack: &Pack, family: &str) -> Pack {
 #[test]
 fn safe_code_runs_no_pack_but_the_embedded_one() {
     let lease = gpu();
-    let pack = Pack::for_processor(&lease.backend().device().arch).unwrap().unwrap();
-    let changed = with_one_changed_byte(&pack, "softmax");
+    let best = Pack::for_processor(&lease.backend().device().arch).unwrap().unwrap();
+    // The one that has all families.
+    let pack = std::iter::successors(Some(&best), |pack| pack.fallback())
+        .last()
+        .unwrap();
+    let changed = with_one_changed_byte(pack, "softmax");
     let error = Kernels::from_pack(lease.backend(), changed.clone()).unwrap_err();
     let text = error.to_string();
     let KernelError::UnverifiedPack {
@@ -82,5 +106,5 @@ fn safe_code_runs_no_pack_but_the_embedded_one() {
         assert!(text.contains(part), "{text}");
     }
     // The same bytes from elsewhere are the embedded pack.
-    Kernels::from_pack(lease.backend(), pack).expect("the embedded pack");
+    Kernels::from_pack(lease.backend(), pack.clone()).expect("the embedded pack");
 }

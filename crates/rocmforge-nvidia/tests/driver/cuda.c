@@ -38,7 +38,7 @@ status cuDeviceGet(int *device, int ordinal) {
 status cuDeviceGetName(char *name, int len, int device) { ANSWER strncpy(name, device ? "second" : "first", len); return 0; }
 status cuDeviceGetAttribute(int *value, int attribute, int device) {
     ANSWER
-    *value = attribute == 75 ? 9 + device : attribute == 76 ? 0 : attribute;
+    *value = attribute == 75 ? 9 + device : attribute == 76 ? 0 : attribute == 97 ? 232448 : attribute;
     return 0;
 }
 status cuDeviceTotalMem_v2(size_t *bytes, int device) { ANSWER *bytes = 1ull << 30; return 0; }
@@ -127,6 +127,13 @@ status cuModuleGetFunction(handle *function, handle module, const char *name) {
 }
 status cuModuleGetGlobal_v2(address *at, size_t *bytes, handle module, const char *name) { NEEDS_CONTEXT *at = 4096; *bytes = 4; return 0; }
 status cuFuncGetAttribute(int *value, int attribute, handle function) { NEEDS_CONTEXT *value = attribute; return 0; }
+status cuFuncSetAttribute(handle function, int attribute, int value) {
+    NEEDS_CONTEXT
+    seen[12] = (size_t)function;
+    seen[13] = attribute;
+    seen[14] = value;
+    return 0;
+}
 status cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, handle function, int threads, size_t bytes) { NEEDS_CONTEXT *blocks = 4; return 0; }
 status cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                       unsigned bytes, handle stream, void **params, void **extra) {

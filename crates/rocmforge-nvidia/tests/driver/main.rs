@@ -241,6 +241,31 @@ fn a_launch_arrives_as_it_was_given() {
 }
 
 #[test]
+fn a_function_may_have_the_shared_memory_that_a_block_of_the_device_can_have() {
+    let fake = build(&[]);
+    let driver = fake.driver();
+    let (mut most, mut function) = (0, null_mut());
+    let module = without_provenance_mut(9);
+    // SAFETY: both live for the calls; the stand-in follows no handle.
+    unsafe {
+        let attribute = hipDeviceAttributeMaxSharedMemoryPerBlock;
+        assert_eq!(driver.hipDeviceGetAttribute(&mut most, attribute, 0), hipSuccess);
+        assert_eq!(most, 227 << 10, "what a Hopper card answers");
+        assert_eq!(
+            driver.hipModuleGetFunction(&mut function, module, c"unknown".as_ptr()),
+            hipErrorNotFound
+        );
+        assert_eq!(fake.seen(12), 0, "one that is not there is allowed nothing");
+        assert_eq!(
+            driver.hipModuleGetFunction(&mut function, module, c"known".as_ptr()),
+            hipSuccess
+        );
+    }
+    // The stand-in's function 10 declares one byte: the number of that attribute.
+    assert_eq!([fake.seen(12), fake.seen(13), fake.seen(14)], [10, 8, (227 << 10) - 1]);
+}
+
+#[test]
 fn events_keep_the_flags_both_platforms_know() {
     let fake = build(&[]);
     let driver = fake.driver();

@@ -53,6 +53,24 @@ fn test_execute_smoke_kernel() {
     }
 }
 
+/// 64 KiB on AMD's cards; on NVIDIA's up to 227 KiB, which a driver gives to functions that were allowed it.
+#[test]
+#[serial]
+fn a_launch_may_take_all_the_lds_that_a_block_can_have() {
+    let gpu = gpu();
+    let backend = gpu.backend();
+    let kernel = scale(backend).kernel("scale").unwrap();
+    let most = backend.device().limits.lds_per_block;
+    assert!(most >= 64 << 10, "{most} bytes");
+    let x = HipBuffer::from_slice(backend.stream(), &[1.0f32, 2.0, 3.0], "x").unwrap();
+    let y = HipBuffer::<f32>::zeroed(backend.stream(), Elems(3), "y").unwrap();
+    let config = LaunchConfig::linear(1, 256).with_dynamic_lds(most - kernel.meta().lds_size);
+    let args = LaunchArgs::new().buffer(&x).out(&y).value(3u64).value(2.0f32);
+    // SAFETY: both buffers have the three elements that the kernel is told of.
+    unsafe { backend.stream().launch(&kernel, config, args) }.unwrap();
+    assert_same(&y.to_vec(backend.stream()).unwrap(), &[2.0, 4.0, 6.0], "y");
+}
+
 #[test]
 #[serial]
 fn kernels_on_two_streams_order_themselves() {

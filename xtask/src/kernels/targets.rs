@@ -1,0 +1,193 @@
+//! Targets and families: what each pack is for, and which kernels it has.
+//!
+//! A family is a file `kernels/<family>.hip`. All are compiled for every base target; [`FAMILIES`] states the exceptions.
+
+/// What a pack is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target {
+    /// As clang's `--offload-arch` has it.
+    pub(super) arch: &'static str,
+    /// The target whose pack has the families that this one lacks. A target without one is a base target.
+    pub(super) fallback: Option<&'static str>,
+}
+
+/// The targets whose packs are committed. PTX runs on later cards too, that of `sm_90a` on compute capability 9.0 only.
+pub(super) const TARGETS: [Target; 13] = [
+    base("gfx1030"),
+    base("gfx1100"),
+    base("gfx1101"),
+    base("gfx1102"),
+    base("gfx1150"),
+    base("gfx1151"),
+    base("gfx1200"),
+    base("gfx1201"),
+    base("gfx90a"),
+    base("gfx942"),
+    base("sm_75"),
+    // mma.sync, ldmatrix of four matrices, cp.async.
+    over("sm_80", "sm_75"),
+    // wgmma and TMA.
+    over("sm_90a", "sm_80"),
+];
+
+const fn base(arch: &'static str) -> Target {
+    Target { arch, fallback: None }
+}
+
+/// A target whose pack holds only the families that [`FAMILIES`] gives it.
+const fn over(arch: &'static str, fallback: &'static str) -> Target {
+    Target {
+        arch,
+        fallback: Some(fallback),
+    }
+}
+
+/// The target whose pack has what the pack of `arch` lacks. A target that is not committed has all families itself.
+pub(super) fn fallback(arch: &str) -> Option<&'static str> {
+    TARGETS.iter().find(|target| target.arch == arch)?.fallback
+}
+
+/// Whether the compiler makes PTX for it; AMD's code otherwise.
+pub(super) fn is_ptx(arch: &str) -> bool {
+    arch.starts_with("sm_")
+}
+
+/// A family that is not compiled for exactly the base targets, or has kernels that some of its targets lack.
+///
+/// A product of matrices with a kernel for Hopper alone:
+///
+/// ```text
+/// Family { name: "gemm_f16", base: Base::All, also: &["sm_80", "sm_90a"], only: &[("gemm_f16_wgmma", &["sm_90a"])] }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Family {
+    pub(super) name: &'static str,
+    /// The base targets that have it.
+    pub(super) base: Base,
+    /// The other targets that have code of their own, instead of their fallback's. That code has all kernels of the family:
+    /// where a pack has the family, its fallback is not asked.
+    pub(super) also: &'static [&'static str],
+    /// The kernels that exist on some of those targets only, and which those are.
+    pub(super) only: &'static [(&'static str, &'static [&'static str])],
+}
+
+/// The base targets of a family.
+#[derive(Debug, Clone, Copy)]
+#[allow(
+    dead_code,
+    reason = "a family may need any of them; which do changes with the kernels"
+)]
+pub(super) enum Base {
+    All,
+    Without(&'static [&'static str]),
+    None,
+}
+
+/// The families that are stated. Every other one is compiled for the base targets, with the same kernels on each.
+pub(super) const FAMILIES: &[Family] = &[];
+
+/// Whether a target's pack has a family.
+pub(super) fn has_family(families: &[Family], arch: &str, name: &str) -> bool {
+    let Some(family) = families.iter().find(|family| family.name == name) else {
+        return fallback(arch).is_none();
+    };
+    if fallback(arch).is_some() {
+        return family.also.contains(&arch);
+    }
+    match family.base {
+        Base::All => true,
+        Base::Without(left_out) => !left_out.contains(&arch),
+        Base::None => false,
+    }
+}
+
+/// Whether a family has a kernel on a target that has the family.
+pub(super) fn has_kernel(families: &[Family], arch: &str, name: &str, kernel: &str) -> bool {
+    let family = families.iter().find(|family| family.name == name);
+    let only = family.and_then(|family| family.only.iter().find(|(only, _)| *only == kernel));
+    only.is_none_or(|(_, targets)| targets.contains(&arch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fallback_ends_at_a_base_target() {
+        for target in TARGETS {
+            let chain = std::iter::successors(Some(target.arch), |arch| fallback(arch));
+            let chain: Vec<&str> = chain.take(TARGETS.len()).collect();
+            assert!(chain.len() < TARGETS.len(), "{} falls back to itself", target.arch);
+            assert!(
+                chain.iter().all(|arch| TARGETS.iter().any(|known| known.arch == *arch)),
+                "{chain:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_stated_names_committed_targets() {
+        for family in FAMILIES {
+            let left_out = match family.base {
+                Base::Without(left_out) => left_out,
+                Base::All | Base::None => &[],
+            };
+            let only = family.only.iter().flat_map(|(_, targets)| *targets);
+            for arch in left_out.iter().chain(family.also).chain(only) {
+                assert!(
+                    TARGETS.iter().any(|target| target.arch == *arch),
+                    "{}: {arch}",
+                    family.name
+                );
+            }
+            for (kernel, targets) in family.only {
+                for arch in *targets {
+                    assert!(has_family(FAMILIES, arch, family.name), "{kernel} on {arch}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_family_is_where_it_is_stated_to_be() {
+        let families = [
+            Family {
+                name: "gemm",
+                base: Base::All,
+                also: &["sm_80", "sm_90a"],
+                only: &[("gemm_wgmma", &["sm_90a"])],
+            },
+            Family {
+                name: "wmma",
+                base: Base::Without(&["gfx1030", "sm_75"]),
+                also: &["sm_80"],
+                only: &[],
+            },
+            Family {
+                name: "tma",
+                base: Base::None,
+                also: &["sm_90a"],
+                only: &[],
+            },
+        ];
+        for (arch, gemm, wmma, tma, add) in [
+            ("gfx1100", true, true, false, true),
+            ("gfx1030", true, false, false, true),
+            ("gfx1103", true, true, false, true),
+            ("sm_75", true, false, false, true),
+            ("sm_80", true, true, false, false),
+            ("sm_90a", true, false, true, false),
+        ] {
+            let has = |name| has_family(&families, arch, name);
+            assert_eq!(
+                (has("gemm"), has("wmma"), has("tma"), has("add")),
+                (gemm, wmma, tma, add),
+                "{arch}"
+            );
+        }
+        assert!(has_kernel(&families, "sm_90a", "gemm", "gemm_wgmma"));
+        assert!(!has_kernel(&families, "sm_80", "gemm", "gemm_wgmma"));
+        assert!(has_kernel(&families, "sm_80", "gemm", "gemm_f16"));
+        assert!(has_kernel(&families, "gfx1100", "add", "add_row_bias"));
+    }
+}
