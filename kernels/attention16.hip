@@ -16,7 +16,8 @@ typedef u32 Chunk __attribute__((ext_vector_type(4))); // 16 bytes: 8 elements
 RF_DEVICE u32 halves(u32 first, u32 second, bool upper) { return upper ? first >> 16 | (second & 0xffff0000) : (first & 0xffff) | second << 16; }
 
 template <class T, class TO, u32 D, u32 WAVES, u32 BK, bool EXTRA>
-RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, const T *__restrict__ v, T *__restrict__ out, const Attention16 &p) {
+RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, const T *__restrict__ v, T *__restrict__ out,
+                           float *__restrict__ lse, const Attention16Extra &x, const Attention16 &p) {
     constexpr u32 THREADS = WAVES * RF_WAVE, BQ = WAVES * 16;
     constexpr u32 PIECES = D / 8, TILES = BK / 16;
     // What registers are too few for: the queries, and loads of the next tile.
@@ -103,7 +104,7 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
     RfTile sums[D / 16] = {};
     float top[RF_TILE_B], total[RF_TILE_B];
     u32 row[RF_TILE_B], first[RF_TILE_B], last[RF_TILE_B]; // query, and the keys that it sees: first <= key < last
-    float slope = EXTRA && p.slopes ? p.slopes[head] : 0.0f, inverse_cap = 1.0f / p.softcap;
+    float slope = EXTRA && x.slopes ? x.slopes[head] : 0.0f, inverse_cap = 1.0f / p.softcap;
 #pragma unroll
     for (u32 b = 0; b < RF_TILE_B; ++b) {
         row[b] = q0 + wave * 16 + rf_tile_b(lane, b);
@@ -161,8 +162,8 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
                     if (EXTRA) {
                         s *= p.scale;
                         if (p.softcap != 0.0f) s = rf_softcap(s, p.softcap, inverse_cap);
-                        if (p.masks)
-                            s += p.masks[rf_plane(p.mask, batch, head) + rf_min(row[b], p.seq_q - 1) * p.mask.row + rf_min(key, p.seq_k - 1)];
+                        if (x.mask)
+                            s += x.mask[rf_plane(p.mask, batch, head) + rf_min(row[b], p.seq_q - 1) * p.mask.row + rf_min(key, p.seq_k - 1)];
                         s -= slope * (float)(place - (i64)key);
                     }
                     if (edge) s = key - first[b] < last[b] - first[b] ? s : -RF_INF; // one comparison: unsigned
@@ -207,14 +208,14 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
         total[b] = rf_tile_sum(total[b]);
         float base = top[b] == -RF_INF ? 0.0f : top[b] * factor;
         float scale_out = 1.0f;
-        if (EXTRA && p.sinks) {
-            float sink = p.sinks[head] * RF_LOG2E, higher = top[b] == -RF_INF ? sink : rf_max(base, sink);
+        if (EXTRA && x.sinks) {
+            float sink = x.sinks[head] * RF_LOG2E, higher = top[b] == -RF_INF ? sink : rf_max(base, sink);
             scale_out = rf_exp2(base - higher);
             total[b] = total[b] * scale_out + rf_exp2(sink - higher);
             base = higher;
         }
-        if (p.lse && rf_tile_first(lane) && row[b] < p.seq_q)
-            p.lse[((u64)batch * p.heads + head) * p.seq_q + row[b]] = total[b] == 0.0f ? -RF_INF : base * (1.0f / RF_LOG2E) + rf_log(total[b]);
+        if (lse && rf_tile_first(lane) && row[b] < p.seq_q)
+            lse[((u64)batch * p.heads + head) * p.seq_q + row[b]] = total[b] == 0.0f ? -RF_INF : base * (1.0f / RF_LOG2E) + rf_log(total[b]);
         float inverse = total[b] == 0.0f ? 0.0f : scale_out / total[b];
 #pragma unroll
         for (u32 c = 0; c < D / 16; ++c)
@@ -232,17 +233,23 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
     }
 }
 
-#define RF_ATTENTION16(name, T, TO, D, WAVES, BK, EXTRA)                                                                               \
-    RF_KERNEL(WAVES *RF_WAVE) attention16_##name##_d##D(const void *q, const void *k, const void *v, void *out, Attention16 p) {       \
-        attention16<T, TO, D, WAVES, BK, EXTRA>((const T *)q, (const T *)k, (const T *)v, (T *)out, p);                               \
+#define RF_ATTENTION16(name, T, TO, D, WAVES, BK)                                                                                      \
+    RF_KERNEL(WAVES *RF_WAVE)                                                                                                          \
+    attention16_##name##_d##D(const void *q, const void *k, const void *v, void *out, float *lse, Attention16 p) {                     \
+        attention16<T, TO, D, WAVES, BK, false>((const T *)q, (const T *)k, (const T *)v, (T *)out, lse, {nullptr, nullptr, nullptr}, p); \
+    }                                                                                                                                  \
+    RF_KERNEL(WAVES *RF_WAVE)                                                                                                          \
+    attention16_##name##_extra_d##D(const void *q, const void *k, const void *v, void *out, float *lse, const float *mask,             \
+                                    const float *slopes, const float *sinks, Attention16 p) {                                          \
+        attention16<T, TO, D, WAVES, BK, true>((const T *)q, (const T *)k, (const T *)v, (T *)out, lse, {mask, slopes, sinks}, p);     \
     }
-#define RF_ATTENTION16_TYPE(name, T, TO)                                                                                               \
-    RF_ATTENTION16(name, T, TO, 64, 4, 32, false)                                                                                      \
-    RF_ATTENTION16(name, T, TO, 128, 4, 32, false)                                                                                     \
-    RF_ATTENTION16(name, T, TO, 256, 2, 16, false)                                                                                     \
-    RF_ATTENTION16(name##_extra, T, TO, 64, 4, 32, true)                                                                               \
-    RF_ATTENTION16(name##_extra, T, TO, 128, 4, 32, true)                                                                              \
-    RF_ATTENTION16(name##_extra, T, TO, 256, 2, 16, true)
 
-RF_ATTENTION16_TYPE(f16, RfHalf, ToF16)
-RF_ATTENTION16_TYPE(bf16, RfBfloat, ToBf16)
+RF_ATTENTION16(f16, RfHalf, ToF16, 64, 4, 32)
+RF_ATTENTION16(f16, RfHalf, ToF16, 128, 4, 32)
+RF_ATTENTION16(f16, RfHalf, ToF16, 256, 2, 16)
+RF_ATTENTION16(bf16, RfBfloat, ToBf16, 64, 4, 32)
+RF_ATTENTION16(bf16, RfBfloat, ToBf16, 128, 4, 32)
+// There are too few registers on gfx1030, which converts bf16 to f32 first.
+#if !defined(__gfx1030__)
+RF_ATTENTION16(bf16, RfBfloat, ToBf16, 256, 2, 16)
+#endif

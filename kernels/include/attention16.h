@@ -14,8 +14,11 @@ struct Attention16 {
     u32 causal, window;   // 0: no window
     i32 offset;
     float scale, softcap;
-    u32 batches;
+    u32 none;
     RfStrides q, k, v, out, mask; // rows begin at multiples of 16 bytes, those of the mask anywhere
-    const float *masks, *slopes, *sinks; // f32, each may be null
-    float *lse;                          // [batch, heads, seq_q], may be null
+};
+
+// What changes scores: mask in f32, slopes and sinks [heads]. Each may be null.
+struct Attention16Extra {
+    const float *mask, *slopes, *sinks;
 };

@@ -12,7 +12,7 @@ struct Gemm16 {
     u64 a_row, b_row, y_row;
     u64 a_batch, b_batch, y_batch;
     float alpha;
-    u32 biased;
+    u32 none;
 };
 
 // The tile of a block. Neighbouring blocks, which run together, share rows and columns: GROUP rows of tiles at a time.
@@ -43,7 +43,7 @@ RF_DEVICE void gemm16_store(const float (&sums)[COUNT], void *y, const float *bi
 #pragma unroll
     for (u32 i = 0; i < COUNT; ++i) {
         float x = sums[i] * p.alpha;
-        if (p.biased && n + i < p.n) x += bias[n + i];
+        if (bias && n + i < p.n) x += bias[n + i];
         out[i] = TO::of(gemm16_activate(p.activation, x));
     }
     if (n + COUNT <= p.n && ((u64)to & (sizeof(Wide) - 1)) == 0) {

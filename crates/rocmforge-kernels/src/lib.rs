@@ -45,7 +45,7 @@ pub use fault::{Fault, Faults};
 pub use kernels::Kernels;
 pub use layout::{AttentionShape, Operand, Strides};
 pub use ops::{
-    Binary, Draw, Element, ExtMask, ExtOperand, ExtOperands, ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions,
+    Attention16Operands, Attention16Options, Attention16Shape, Half, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, Visible, Binary, Draw, Element, ExtMask, ExtOperand, ExtOperands, ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions,
     FloatType, Gate, Gelu, KvType, Map, MatmulShape, PagedOperands, PagedOptions, PagedShape, Penalties, RopePairs,
     RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, ViewStrides, ViewsShape,
 };

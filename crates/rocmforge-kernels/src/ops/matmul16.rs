@@ -1,0 +1,182 @@
+//! Products of 16-bit floats on the matrix unit.
+
+use crate::check::Check;
+use crate::layout::{check_output, check_rows_of_16_bytes};
+use crate::{KernelError, KernelResult, Kernels, Operand, geometry};
+use bytemuck::{Pod, Zeroable};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+
+/// Blocks of a grid's third dimension.
+const MAX_BATCH: usize = 65_535;
+/// Rows and columns of a block's tile.
+const TILE: [u32; 2] = [128, 64];
+/// The same on Hopper.
+const HOPPER_TILE: [u32; 2] = [128, 256];
+/// Four steps of 64 columns of both tiles, and what aligns them.
+const HOPPER_LDS: u32 = 4 * (HOPPER_TILE[0] + HOPPER_TILE[1]) * 128 + 1024;
+
+/// A 16-bit float type. Buffers hold the bits, as `u16`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Half {
+    /// IEEE 754 binary16.
+    F16,
+    /// The upper half of a binary32.
+    Bf16,
+}
+
+/// The dimensions of `y[z] = a[z] b[z]^T`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Matmul16Shape {
+    /// Matrices; up to 65,535.
+    pub batch: usize,
+    /// Rows of a and y.
+    pub m: usize,
+    /// Rows of b, columns of y.
+    pub n: usize,
+    /// Columns of a and b: a multiple of 8.
+    pub k: usize,
+}
+
+/// Where a product goes.
+#[derive(Debug, Clone, Copy)]
+pub enum Matmul16Output<'a> {
+    /// In the type of the operands, rounded to the nearest, ties to even.
+    Half(Operand<'a, u16>),
+    /// As it was summed.
+    F32(Operand<'a>),
+}
+
+/// A function of each element of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Matmul16Activation {
+    /// The element itself.
+    #[default]
+    None,
+    /// `x / (1 + e^-x)`.
+    Silu,
+    /// GELU by its tanh approximation.
+    GeluTanh,
+    /// GELU by the error function.
+    GeluErf,
+    /// `max(x, 0)`.
+    Relu,
+}
+
+/// The operands of a product. `head` of the strides is not looked at: there is one.
+#[derive(Debug, Clone, Copy)]
+pub struct Matmul16Operands<'a> {
+    /// Type of `a` and `b`.
+    pub ty: Half,
+    /// `[batch, m, k]`: rows begin at multiples of 16 bytes.
+    pub a: Operand<'a, u16>,
+    /// `[batch, n, k]`, likewise; a `batch` stride of 0 is one matrix for all.
+    pub b: Operand<'a, u16>,
+    /// `[n]`, added to each row of `alpha a b^T`.
+    pub bias: Option<&'a HipBuffer<f32>>,
+    /// `[batch, m, n]`.
+    pub y: Matmul16Output<'a>,
+}
+
+/// `Gemm16` of gemm16.h.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Gemm16 {
+    sizes: [u32; 3],
+    activation: u32,
+    rows: [u64; 3],
+    batches: [u64; 3],
+    alpha: f32,
+    none: u32,
+}
+
+impl Kernels {
+    /// `y[z] = activation(alpha a[z] b[z]^T + bias)`, summed in f32 on the matrix unit. On Hopper by wgmma, on other NVIDIA cards from
+    /// compute capability 8.0 on by mma.sync, on AMD's by WMMA or MFMA, on gfx1030 without a matrix unit.
+    ///
+    /// # Errors
+    ///
+    /// Strides that leave a buffer, rows of `a` or `b` that begin at no multiple of 16 bytes, `k` that is no multiple of 8, elements of `y`
+    /// that share a place, a wrong length of `bias`, overlap of `y`, a dimension of 0 or over its limit, an `alpha` that is not finite;
+    /// [`KernelError::MissingFamily`] on NVIDIA cards before 8.0.
+    pub fn matmul16(
+        &self,
+        stream: &HipStream,
+        operands: Matmul16Operands<'_>,
+        shape: Matmul16Shape,
+        alpha: f32,
+        activation: Matmul16Activation,
+    ) -> KernelResult<()> {
+        let (check, s, o) = (Check("matmul16"), shape, operands);
+        let batch = check.dim_to("batch", s.batch, MAX_BATCH)?;
+        let sizes = [check.dim("m", s.m)?, check.dim("n", s.n)?, check.dim("k", s.k)?];
+        if !s.k.is_multiple_of(8) {
+            return Err(KernelError::Mismatch {
+                op: check.0,
+                what: "k must be a multiple of 8",
+                left: s.k,
+                right: 8,
+            });
+        }
+        check.value("alpha", alpha, |_| true, "finite")?;
+        check_rows_of_16_bytes(check, "a", o.a, [s.batch, 1, s.m, s.k])?;
+        check_rows_of_16_bytes(check, "b", o.b, [s.batch, 1, s.n, s.k])?;
+        let args = LaunchArgs::new().buffer(o.a.buffer).buffer(o.b.buffer);
+        let args = match o.bias {
+            Some(bias) => {
+                check.len("bias", bias, &[s.n])?;
+                args.buffer(bias)
+            }
+            None => args.null(),
+        };
+        let (y_strides, args) = match o.y {
+            Matmul16Output::Half(y) => (y.strides, output(check, y, &o, s, args)?),
+            Matmul16Output::F32(y) => (y.strides, output(check, y, &o, s, args)?),
+        };
+        let strides = [o.a.strides, o.b.strides, y_strides];
+        let args = args.value(Gemm16 {
+            sizes,
+            activation: activation as u32,
+            rows: strides.map(|s| s.row),
+            batches: strides.map(|s| s.batch),
+            alpha,
+            none: 0,
+        });
+        let (name, hopper) = match (o.ty, o.y) {
+            (Half::F16, Matmul16Output::Half(_)) => ("matmul16_f16", "matmul16_hopper_f16"),
+            (Half::F16, Matmul16Output::F32(_)) => ("matmul16_f16_f32", "matmul16_hopper_f16_f32"),
+            (Half::Bf16, Matmul16Output::Half(_)) => ("matmul16_bf16", "matmul16_hopper_bf16"),
+            (Half::Bf16, Matmul16Output::F32(_)) => ("matmul16_bf16_f32", "matmul16_hopper_bf16_f32"),
+        };
+        let on_hopper = self.has("matmul16_hopper", hopper)?;
+        let (family, name, tile, lds) = if on_hopper {
+            ("matmul16_hopper", hopper, HOPPER_TILE, HOPPER_LDS)
+        } else {
+            ("matmul16", name, TILE, 0)
+        };
+        let tiles = u64::from(sizes[0].div_ceil(tile[0])) * u64::from(sizes[1].div_ceil(tile[1]));
+        // More tiles than a grid can have saturate, and the launch is refused.
+        let tiles = u32::try_from(tiles).unwrap_or(u32::MAX);
+        let threads = self.kernel(family, name)?.meta().max_workgroup_size;
+        let config = geometry::config([tiles, 1, batch], threads).with_dynamic_lds(lds);
+        // SAFETY: strides stay inside of their operands, rows of a and b are read in whole pieces of 16 bytes and k is a multiple of 8,
+        // y has no two elements in one place and overlaps nothing, bias has n elements: checked above.
+        unsafe { self.launch(stream, family, name, config, args) }
+    }
+}
+
+/// The checks of y, and y as an argument.
+fn output<'a, T: Pod>(
+    check: Check,
+    y: Operand<'a, T>,
+    o: &Matmul16Operands<'a>,
+    s: Matmul16Shape,
+    args: LaunchArgs<'a>,
+) -> KernelResult<LaunchArgs<'a>> {
+    check_output(check, "y", y, [s.batch, 1, s.m, s.n])?;
+    check.disjoint(("y", y.buffer), ("a", o.a.buffer))?;
+    check.disjoint(("y", y.buffer), ("b", o.b.buffer))?;
+    if let Some(bias) = o.bias {
+        check.disjoint(("y", y.buffer), ("bias", bias))?;
+    }
+    Ok(args.out(y.buffer))
+}
