@@ -3,6 +3,8 @@
 
 // The most threads a block may have. Without it the compiler keeps to what 1024 threads leave each of them.
 #define RF_KERNEL(threads) extern "C" __attribute__((global, launch_bounds(threads))) void
+// The same, and so many blocks fit a multiprocessor: that limits the registers.
+#define RF_KERNEL_RESIDENT(threads, blocks) extern "C" __attribute__((global, launch_bounds(threads, blocks))) void
 
 RF_DEVICE u32 rf_thread() { return __nvvm_read_ptx_sreg_tid_x(); }
 RF_DEVICE u32 rf_block_x() { return __nvvm_read_ptx_sreg_ctaid_x(); }
@@ -24,6 +26,13 @@ RF_DEVICE void rf_put4(float *p, f4 v) {
     } else {
         p[0] = v.x, p[1] = v.y, p[2] = v.z, p[3] = v.w;
     }
+}
+
+// 16 bytes that nobody writes while the kernel runs and nobody reads again: they need no place in the cache of the multiprocessor.
+RF_DEVICE u4 rf_get_once(const u4 *p) {
+    u4 v;
+    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+    return v;
 }
 
 // Barrier of the block, and shared memory written before it is seen after it. Every thread of the block must reach it.
@@ -49,6 +58,13 @@ RF_DEVICE u32 rf_opaque(u32 x) {
 RF_DEVICE float rf_opaque(float x) {
     asm("" : "+f"(x));
     return x;
+}
+
+// c + the products of the four signed bytes of a and b.
+RF_DEVICE i32 rf_dot4(u32 a, u32 b, i32 c) {
+    i32 d;
+    asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c)); // clang has no builtin for it
+    return d;
 }
 
 // The smaller of a word in global memory and x is written back, as one step. For faults only: include/fault.h.

@@ -13,6 +13,10 @@ typedef float f4 __attribute__((ext_vector_type(4), aligned(4)));
 // The same in LDS, whose 16-byte accesses want their alignment.
 typedef float f4_lds __attribute__((ext_vector_type(4), aligned(16)));
 
+// Registers of 16 and 8 bytes, and the alignment of their memory.
+typedef u32 u4 __attribute__((ext_vector_type(4)));
+typedef u32 u2 __attribute__((ext_vector_type(2)));
+
 #define RF_DEVICE static __attribute__((device, always_inline)) inline
 #define RF_SHARED static __attribute__((shared)) __attribute__((aligned(16)))
 
@@ -20,6 +24,8 @@ typedef float f4_lds __attribute__((ext_vector_type(4), aligned(16)));
 
 // `launch_bounds` is silently ignored on AMD GPUs; this attribute is what sets the maximum work-group size.
 #define RF_KERNEL(threads) extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads))) void
+// PTX's needs to be told how many blocks are wanted on a multiprocessor. Here the registers decide that.
+#define RF_KERNEL_RESIDENT(threads, blocks) RF_KERNEL(threads)
 
 RF_DEVICE u32 rf_thread() { return __builtin_amdgcn_workitem_id_x(); }
 RF_DEVICE u32 rf_block_x() { return __builtin_amdgcn_workgroup_id_x(); }
@@ -60,6 +66,15 @@ RF_DEVICE float rf_opaque(float x) {
     return x;
 }
 
+// c + the products of the four signed bytes of a and b.
+RF_DEVICE i32 rf_dot4(u32 a, u32 b, i32 c) {
+#if defined(__GFX11__) || defined(__GFX12__)
+    return __builtin_amdgcn_sudot4(true, (i32)a, true, (i32)b, c, false);
+#else
+    return __builtin_amdgcn_sdot4((i32)a, (i32)b, c, false);
+#endif
+}
+
 // The smaller of a word in global memory and x is written back, as one step. For faults only: include/fault.h.
 RF_DEVICE void rf_atomic_min(u64 *p, u64 x) { __hip_atomic_fetch_min(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
 
@@ -74,6 +89,9 @@ RF_DEVICE void rf_put4(float *p, f4 v) { *(f4 *)p = v; }
 // The same where rf_wide has been asked once for all rows of an operand: no question at each access.
 typedef f4 f4_wide;
 RF_DEVICE bool rf_wide(const float *, u64) { return true; }
+
+// 16 bytes that nobody writes while the kernel runs and nobody reads again.
+RF_DEVICE u4 rf_get_once(const u4 *p) { return *p; }
 
 #else
 #include "ptx.h"

@@ -3,7 +3,7 @@
 use crate::workspace_root;
 use rocmforge_gpu_test::Outcome;
 
-/// `cargo xtask graph`: `show FILE [--output SVG]`, or `plan FILE... [--json] [--search]`.
+/// `cargo xtask graph`: `show FILE [--output SVG]`, or `plan FILE... [--json] [--search] [--optimize]`.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {

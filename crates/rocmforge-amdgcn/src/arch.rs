@@ -1,5 +1,6 @@
 //! The instruction sets.
 
+use rocmforge_code_object::ComputeUnit;
 use std::fmt;
 use std::str::FromStr;
 
@@ -21,6 +22,13 @@ impl Arch {
         match self {
             Self::Gfx1100 => "gfx1100",
             Self::Gfx1201 => "gfx1201",
+        }
+    }
+
+    /// Registers, wave slots and LDS of its workgroup processor.
+    pub fn compute_unit(self) -> &'static ComputeUnit {
+        match self {
+            Self::Gfx1100 | Self::Gfx1201 => &ComputeUnit::RDNA_1536,
         }
     }
 }
@@ -55,6 +63,7 @@ mod tests {
     fn names_and_targets_belong_together() {
         for arch in Arch::ALL {
             assert_eq!(arch.name().parse(), Ok(arch));
+            assert_eq!(ComputeUnit::of(arch.name()), Some(arch.compute_unit()));
         }
         assert!("gfx942".parse::<Arch>().is_err());
     }

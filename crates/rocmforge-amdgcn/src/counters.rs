@@ -5,7 +5,8 @@
 use crate::decode::opcodes::Op;
 use crate::inst::{Format, Inst};
 use crate::program::Kernel;
-use std::fmt;
+use rocmforge_code_object::ComputeUnit;
+pub use rocmforge_code_object::{Limit, Occupancy};
 
 /// Classes of instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -225,74 +226,9 @@ impl Counters {
     }
 }
 
-/// What keeps more waves from a SIMD.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Limit {
-    /// The SIMD has no more wave slots.
-    Waves,
-    /// Vector registers.
-    Vgprs,
-    /// LDS.
-    Lds,
-    /// Barriers: a workgroup processor tracks 32 workgroups.
-    Workgroups,
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Waves => "waves",
-            Self::Vgprs => "vgprs",
-            Self::Lds => "lds",
-            Self::Workgroups => "workgroups",
-        })
-    }
-}
-
-/// How many waves of a kernel a SIMD of gfx1100 holds at once.
-///
-/// The figures are LLVM's (`AMDGPUBaseInfo.cpp`, workgroup-processor mode, waves of 32): 4 SIMDs share 128 KiB of LDS; each
-/// has 16 wave slots and 1536 vector registers a lane, given out in blocks of 24; LDS is given out in blocks of 1 KiB.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Occupancy {
-    /// Waves a SIMD holds, of 16.
-    pub waves_per_simd: u32,
-    /// Workgroups a workgroup processor holds.
-    pub workgroups: u32,
-    /// What allows no more.
-    pub limit: Limit,
-    /// Vector registers the kernel gets.
-    pub vgprs: u32,
-    /// Bytes of LDS a workgroup gets.
-    pub lds: u32,
-}
-
 impl Kernel {
-    /// Occupancy of launches with workgroups of `block` work-items and that much dynamic LDS.
-    pub fn occupancy(&self, block: u32, dynamic_lds: u32) -> Occupancy {
-        let waves = block.div_ceil(32).max(1);
-        let vgprs = self.setup.vgprs.next_multiple_of(24);
-        let lds = (self.lds_size + dynamic_lds).next_multiple_of(1024);
-        // Waves of a workgroup go round the four SIMDs.
-        let by_waves = 16 * 4 / waves;
-        let by_vgprs = (1536 / vgprs.max(1)).min(16) * 4 / waves;
-        let by_lds = (128u32 << 10).checked_div(lds).unwrap_or(u32::MAX);
-        let by_groups = if waves == 1 { u32::MAX } else { 32 };
-        let (workgroups, limit) = [
-            (by_waves, Limit::Waves),
-            (by_groups, Limit::Workgroups),
-            (by_vgprs, Limit::Vgprs),
-            (by_lds, Limit::Lds),
-        ]
-        .into_iter()
-        .min_by_key(|(n, _)| *n)
-        .unwrap_or((0, Limit::Waves));
-        Occupancy {
-            waves_per_simd: (workgroups * waves).div_ceil(4).min(16),
-            workgroups,
-            limit,
-            vgprs,
-            lds,
-        }
+    /// Occupancy on such a compute unit of launches with workgroups of `block` work-items and that much dynamic LDS.
+    pub fn occupancy(&self, unit: &ComputeUnit, block: u32, dynamic_lds: u32) -> Occupancy {
+        unit.occupancy(self.setup.vgprs, self.lds_size.saturating_add(dynamic_lds), block)
     }
 }

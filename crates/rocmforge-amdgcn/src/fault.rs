@@ -31,6 +31,8 @@ pub enum FaultKind {
     UninitialisedRegister,
     /// A vector register beyond those the kernel asked for; found by init_registers.
     RegisterOutOfRange,
+    /// A matrix instruction of gfx11 reads A or B from lanes 16 to 31 that do not repeat lanes 0 to 15.
+    MatrixHalves,
     /// An atomic or scalar access that is not aligned to its size.
     Misaligned,
     /// Execution left the code of the program.
@@ -60,6 +62,7 @@ impl fmt::Display for FaultKind {
             Self::GlobalRace => "race in global memory",
             Self::UninitialisedRegister => "use of a register that was never written",
             Self::RegisterOutOfRange => "vector register beyond the kernel's allocation",
+            Self::MatrixHalves => "lanes 16 to 31 of a matrix operand do not repeat lanes 0 to 15",
             Self::Spinning => "every wave waits for another (endless loop)",
             Self::Misaligned => "misaligned access",
             Self::PcOutOfCode => "execution left the code",

@@ -61,6 +61,7 @@ pub use inst::{Format, Inst, Mods, Op, Operand, Ty, decode, decode_for};
 pub use kernarg::{Geometry, KernargError, PRIVATE_APERTURE, SHARED_APERTURE, kernarg_bytes};
 pub use memory::{ByteState, DEVICE_BASE, GlobalMemory, MemFault, MemFaultKind, ReserveError};
 pub use program::{Kernel, LoadError, Program, Segment};
+pub use rocmforge_code_object::ComputeUnit;
 pub use tools::Tools;
 
 /// What a suppressed load gives: a NaN with a payload that is easy to see.

@@ -119,6 +119,8 @@ pub(crate) struct Setup {
     /// Granted vector registers.
     pub(crate) vgprs: u32,
     pub(crate) dynamic_stack: bool,
+    /// All waves of a workgroup run on one compute unit, rather than on two that have a cache each.
+    pub(crate) cu_mode: bool,
     /// Floating-point mode, as the `MODE` register has it.
     pub(crate) mode: u32,
 }
@@ -256,6 +258,12 @@ impl Program {
         decode_for(self.arch, &words, self.code.start + at as u64).ok()
     }
 
+    /// Every instruction of its code with its address as `llvm-objdump` prints it, but for those that do nothing here (waits, hints).
+    pub fn instructions(&self) -> impl Iterator<Item = (u64, Inst)> + '_ {
+        let starts = self.code.starts();
+        starts.filter_map(|(at, _)| Some((self.code.start + at as u64, self.instruction(at)?)))
+    }
+
     /// Source position of an instruction, innermost inlined function first; empty without line tables.
     pub fn frames(&self, pc: u64) -> Vec<Frame> {
         self.debug.frames(pc)
@@ -367,6 +375,7 @@ fn setup(arch: Arch, descriptor: &KernelDescriptor) -> Result<Setup, String> {
         group_id: [7, 8, 9].map(|bit| arch == Arch::Gfx1100 && rsrc2 >> bit & 1 != 0),
         group_info: rsrc2 >> 10 & 1 != 0,
         vgprs: ((rsrc1 & 0x3F) + 1) * 8,
+        cu_mode: !descriptor.enable_wgp_mode(),
         dynamic_stack: descriptor.kernel_code_properties >> 11 & 1 != 0,
         mode: float_mode(arch, rsrc1),
     })

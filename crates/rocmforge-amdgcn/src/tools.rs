@@ -61,7 +61,8 @@ impl Tools {
             K::UninitialisedRegister => self.init_registers,
             K::LdsRace | K::GlobalRace => self.racecheck,
             K::BarrierDivergence | K::WaveEnded => self.synccheck,
-            K::PcOutOfCode | K::Trap | K::BudgetExhausted | K::Spinning | K::RegisterOutOfRange | K::BadLaunch => true,
+            K::PcOutOfCode | K::Trap | K::BudgetExhausted | K::Spinning | K::BadLaunch => true,
+            K::RegisterOutOfRange | K::MatrixHalves => true,
         }
     }
 }

@@ -23,6 +23,7 @@
 //! Files that hold code objects but are none are refused by name: see [`ParseError::Container`].
 
 mod arg;
+mod compute_unit;
 mod container;
 mod descriptor;
 mod elf;
@@ -33,6 +34,7 @@ mod ptx;
 mod target;
 
 pub use arg::{ArgKind, ArgMeta, HiddenArg};
+pub use compute_unit::{ComputeUnit, Limit, Occupancy};
 pub use container::Container;
 pub use descriptor::{KernelDescriptor, UserSgpr};
 pub use error::ParseError;

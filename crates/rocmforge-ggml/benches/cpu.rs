@@ -1,4 +1,5 @@
-//! Table of the CPU backend's speed: matrix products with weights of several types, attention over a paged cache.
+//! Table of the CPU backend's speed: matrix products with weights of several types, attention over a paged cache and with heads
+//! outermost.
 //!
 //! `cargo bench -p rocmforge-ggml --bench cpu [-- THREADS] [NAME]` (default: all cores, every row whose op's name has NAME in it). A row is
 //! the best of several runs. With one thread times are the thread's CPU time: other programs on the machine lengthen that less.
@@ -8,7 +9,8 @@
 use std::time::{Duration, Instant};
 
 use rocmforge_ggml::{
-    Activations, CpuBackend, DType, GgmlBackend, HostAccess, Layout, Op, PagedAttention, TensorDesc, TensorId,
+    Activations, CpuBackend, DType, FlashAttnExt, GgmlBackend, HostAccess, Layout, Op, PagedAttention, TensorDesc,
+    TensorId,
 };
 use rocmforge_gguf::{TensorType, blocks};
 use rustix::time::{ClockId, clock_gettime};
@@ -64,6 +66,12 @@ fn main() {
         let op = format!("attention f16, heads of {head_dim}");
         for n in [1, 512].into_iter().filter(|_| wanted(&op)) {
             let seconds = attention(threads, head_dim, n);
+            let flops = 4 * n * KEYS * KV_HEADS * GROUP * head_dim;
+            report(&op, n, seconds, flops);
+        }
+        let op = format!("FLASH_ATTN_EXT f16, heads of {head_dim}");
+        for n in [1, 512].into_iter().filter(|_| wanted(&op)) {
+            let seconds = flash_attn_ext(threads, head_dim, n);
             let flops = 4 * n * KEYS * KV_HEADS * GROUP * head_dim;
             report(&op, n, seconds, flops);
         }
@@ -178,6 +186,29 @@ fn attention(threads: usize, head_dim: usize, n: usize) -> f64 {
         &Op::PagedAttention(op),
         &inputs,
         TensorDesc::new([n, width], DType::F32, Layout::RowMajor),
+    )
+}
+
+/// `n` queries that see all [`KEYS`], heads outermost.
+fn flash_attn_ext(threads: usize, head_dim: usize, n: usize) -> f64 {
+    let op = FlashAttnExt {
+        scale: 1.0 / (head_dim as f32).sqrt(),
+        max_bias: 0.0,
+        softcap: 0.0,
+        mask: false,
+        sinks: false,
+    };
+    let heads = KV_HEADS * GROUP;
+    let q = TensorDesc::new([1, heads, n, head_dim], DType::F32, Layout::RowMajor);
+    let cache = TensorDesc::new([1, KV_HEADS, KEYS, head_dim], DType::F16, Layout::RowMajor);
+    let halves = blocks::quantize(TensorType::F16, &values(cache.element_count())).expect("any number");
+    let queries = bytes(&values(q.element_count()));
+    best(
+        threads,
+        Activations::F32,
+        &Op::FlashAttnExt(op),
+        &[(q, queries), (cache.clone(), halves.clone()), (cache, halves)],
+        TensorDesc::new([1, n, heads, head_dim], DType::F32, Layout::RowMajor),
     )
 }
 

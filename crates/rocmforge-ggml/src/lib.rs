@@ -41,6 +41,7 @@ pub mod optimizer;
 mod params;
 pub mod planner;
 pub mod profile;
+mod rope;
 pub mod shape;
 mod slots;
 mod tensor;
@@ -54,8 +55,7 @@ pub use graph::{Graph, Node};
 pub use hip::{HipGgmlBackend, HipProgram};
 pub use hybrid::{HybridBackend, HybridProgram, HybridStatistics, TensorLocation};
 pub use op::{DiagFill, GluKind, MAX_DIMS, Op, SortOrder, Unary};
-pub use params::{
-    Attention, AttentionMask, FlashAttnExt, PagedAttention, Rope, RopeScaling, RopeStyle, SoftMax, alibi_slope,
-};
+pub use params::{Attention, AttentionMask, FlashAttnExt, PagedAttention, SoftMax, alibi_slope};
+pub use rope::{Rope, RopeScaling, RopeStyle};
 pub use tensor::{Layout, TensorDesc, TensorId};
 pub use validate::validate_graph;

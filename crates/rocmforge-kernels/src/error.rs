@@ -158,6 +158,14 @@ pub enum KernelError {
         /// The other.
         right: usize,
     },
+    /// A type of weights that has no packed matrices.
+    #[error("{op}: {ty} weights cannot be packed; use matmul_weight, which reads them as they are")]
+    NotPackable {
+        /// The operation.
+        op: &'static str,
+        /// The type.
+        ty: crate::WeightType,
+    },
     /// A number that makes no sense.
     #[error("{op}: {name} is {value}; it must be {must}")]
     Value {

@@ -6,7 +6,7 @@
 //!   to build or use this crate. Ten AMD targets are embedded, and PTX for NVIDIA's cards; [`KernelError::NoPack`] says how to make another.
 //! * [`mod@reference`] computes the same in f64, from the definitions.
 //!
-//! Activations are f32. The sources are `kernels/*.hip` in the repository, `kernels/README.md` lists arguments and geometry.
+//! Activations are f32, or 8-bit integers in [`Kernels::matvec_q8`]. The sources are `kernels/*.hip` in the repository, `kernels/README.md` lists arguments and geometry.
 //!
 //! ```
 //! use rocmforge_kernels::{Kernels, reference};
@@ -45,9 +45,11 @@ pub use fault::{Fault, Faults};
 pub use kernels::Kernels;
 pub use layout::{AttentionShape, Operand, Strides};
 pub use ops::{
-    Attention16Operands, Attention16Options, Attention16Shape, Half, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, Visible, Binary, Draw, Element, ExtMask, ExtOperand, ExtOperands, ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions,
-    FloatType, Gate, Gelu, KvType, Map, MatmulShape, PagedOperands, PagedOptions, PagedShape, Penalties, RopePairs,
-    RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, ViewStrides, ViewsShape,
+    Attention16Operands, Attention16Options, Attention16Shape, Binary, Draw, Element, ExtMask, ExtOperand, ExtOperands,
+    ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions, FloatType, Gate, Gelu, Half, KvType, Map,
+    Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, PackedWeights, PagedOperands,
+    PagedOptions, PagedShape, Penalties, Q8Activations, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias,
+    StridedCopy, ViewStrides, ViewsShape, Visible,
 };
 pub use pack::{Pack, PackError};
 pub use weight_type::WeightType;

@@ -59,6 +59,46 @@ pub(crate) struct Matvec {
     pub(crate) name: &'static str,
 }
 
+/// Kernels of packed matrices of a type.
+pub(crate) struct Packed {
+    pub(crate) family: &'static str,
+    pub(crate) matvec: [Matvec; 4],
+    /// Makes them, in the family `pack_weights`.
+    pub(crate) pack: &'static str,
+}
+
+/// `$rows` and `$more`: the arguments of RF_MATVEC_Q8 in the kernel's source.
+macro_rules! packed {
+    ($name:literal, $rows:literal, $more:literal) => {
+        Packed {
+            family: concat!("matvec_q8_", $name),
+            matvec: [
+                Matvec {
+                    most: 1,
+                    rows: $rows,
+                    name: concat!("matvec_q8_", $name, "_m1"),
+                },
+                Matvec {
+                    most: 2,
+                    rows: $more,
+                    name: concat!("matvec_q8_", $name, "_m2"),
+                },
+                Matvec {
+                    most: 4,
+                    rows: $more,
+                    name: concat!("matvec_q8_", $name, "_m4"),
+                },
+                Matvec {
+                    most: 8,
+                    rows: 2,
+                    name: concat!("matvec_q8_", $name, "_m8"),
+                },
+            ],
+            pack: concat!("pack_", $name),
+        }
+    };
+}
+
 macro_rules! format {
     ($name:literal, $len:literal, $bytes:literal) => {
         Format {
@@ -135,6 +175,26 @@ impl WeightType {
             Self::Iq4Xs => &format!("iq4_xs", 256, 136),
             Self::Mxfp4 => &format!("mxfp4", 32, 17),
         }
+    }
+
+    /// `None` for types without packed matrices.
+    pub(crate) const fn packed(self) -> Option<&'static Packed> {
+        Some(match self {
+            Self::Q4_0 => &packed!("q4_0", 4, 4),
+            Self::Q4_1 => &packed!("q4_1", 4, 4),
+            Self::Q5_0 => &packed!("q5_0", 4, 4),
+            Self::Q5_1 => &packed!("q5_1", 4, 2),
+            Self::Q8_0 => &packed!("q8_0", 2, 2),
+            Self::Q4K => &packed!("q4_k", 4, 2),
+            Self::Q5K => &packed!("q5_k", 4, 2),
+            Self::Q6K => &packed!("q6_k", 4, 2),
+            _ => return None,
+        })
+    }
+
+    /// Whether [`Kernels::pack_weight`](crate::Kernels::pack_weight) takes it: q4_0, q4_1, q5_0, q5_1, q8_0, q4_K, q5_K and q6_K.
+    pub const fn is_packable(self) -> bool {
+        self.packed().is_some()
     }
 
     /// Its name in lower case, as in the names of the kernels.

@@ -4,9 +4,11 @@
 
 mod reference;
 
+use std::collections::BTreeSet;
+
 use reference::{Tiny, best, model_file};
 use rocmforge_ggml::optimizer::{Bound, GraphOptimizer, Pass};
-use rocmforge_ggml::{CpuBackend, GgmlBackend, HostAccess};
+use rocmforge_ggml::{CpuBackend, GgmlBackend, Graph, HostAccess, Node, TensorId};
 use rocmforge_models::bert::Bert;
 use rocmforge_models::{Context, Engine, EngineOptions, KvType, Model};
 use rocmforge_testkit::{gpu, skip};
@@ -98,6 +100,33 @@ fn every_architecture_gives_the_same_logits() {
     }
 }
 
+/// Nodes whose operands are all constants, if those are: what constant folding would find first.
+fn follow(graph: &Graph, is_constant: impl Fn(TensorId) -> bool) -> Vec<&'static str> {
+    let of_constants = |node: &&Node| {
+        let mut roots = node.inputs.iter().filter_map(|&id| graph.root(id));
+        roots.all(&is_constant)
+    };
+    let nodes = graph.computing_nodes().filter(of_constants);
+    nodes.map(|node| node.op.name()).collect()
+}
+
+/// Why a step names no constants to the optimizer.
+#[test]
+fn no_node_of_a_decoder_follows_from_its_weights() {
+    for tiny in Tiny::all() {
+        let mut plain = engine(CpuBackend::with_threads(2), &tiny.open(), Some(GraphOptimizer::none()));
+        logits(&mut plain, &tiny.ids[..4], 1);
+        let step = plain.last_step().expect("steps ran");
+        let outputs = step.graph.nodes.iter().flat_map(|node| &node.outputs);
+        let changes: BTreeSet<TensorId> = outputs
+            .filter_map(|&id| step.graph.root(id))
+            .chain([step.inputs])
+            .collect();
+        let found = follow(&step.graph, |root| !changes.contains(&root));
+        assert!(found.is_empty(), "{}: {found:?}", tiny.file);
+    }
+}
+
 #[test]
 fn smollm2_gives_the_same_logits() {
     let Some(path) = model_file("smollm2/SmolLM2-135M-Instruct.Q4_1.gguf") else {
@@ -145,6 +174,17 @@ fn the_encoder_gives_the_same_embeddings() {
         .expect("tokens");
     let mut cpu = CpuBackend::with_threads(2);
     let plain = model.graph(batch.len(), batch.seq()).expect("a graph");
+    let constants: BTreeSet<TensorId> = plain
+        .weights
+        .iter()
+        .map(|(id, _)| *id)
+        .chain([plain.inputs.positions, plain.inputs.token_types])
+        .collect();
+    // All that folding would take away, and both would keep their rows for each size of batch.
+    assert_eq!(
+        follow(&plain.graph, |root| constants.contains(&root)),
+        ["GET_ROWS", "GET_ROWS"]
+    );
     model.load(&plain, &mut cpu).expect("room");
     let expected = model.execute(&plain, &mut cpu, &batch).expect("runs");
     let mut cpu = CpuBackend::with_threads(2);

@@ -92,7 +92,11 @@ impl Host {
                 call,
                 grid: launch.grid,
                 block: launch.block,
-                occupancy: kernel.occupancy(launch.block.iter().product(), launch.dynamic_lds),
+                occupancy: kernel.occupancy(
+                    launch.module.program.arch().compute_unit(),
+                    launch.block.iter().product(),
+                    launch.dynamic_lds,
+                ),
                 counters: outcome.counters,
             });
         }
@@ -174,6 +178,7 @@ impl Host {
             FaultKind::GlobalRace => ReportKind::GlobalRace,
             FaultKind::UninitialisedRegister => ReportKind::UninitialisedRegister,
             FaultKind::RegisterOutOfRange => ReportKind::RegisterOutOfRange,
+            FaultKind::MatrixHalves => ReportKind::MatrixHalves,
             FaultKind::Misaligned => ReportKind::Misaligned,
             FaultKind::BudgetExhausted | FaultKind::Spinning => ReportKind::EndlessKernel,
             FaultKind::BadLaunch => ReportKind::BadLaunch,

@@ -54,6 +54,8 @@ pub enum ReportKind {
     UninitialisedRegister,
     /// A vector register beyond those the kernel asked for was used; init_registers finds it.
     RegisterOutOfRange,
+    /// A matrix instruction read an operand whose lanes 16 to 31 must repeat lanes 0 to 15, on gfx11, and do not.
+    MatrixHalves,
     /// Something was never given back, see [`SimHost::leaks`](crate::SimHost::leaks).
     Leak,
 }
@@ -99,6 +101,7 @@ impl ReportKind {
             | Self::ScratchOutOfBounds
             | Self::Misaligned
             | Self::RegisterOutOfRange
+            | Self::MatrixHalves
             | Self::Leak => Tool::Memcheck,
             Self::Uninitialised | Self::UninitialisedLds | Self::UninitialisedRegister => Tool::Initcheck,
             Self::Race | Self::LdsRace | Self::GlobalRace => Tool::Racecheck,
@@ -135,6 +138,7 @@ impl fmt::Display for ReportKind {
             Self::GlobalRace => "race in device memory inside one launch",
             Self::UninitialisedRegister => "read of a register that was never written",
             Self::RegisterOutOfRange => "vector register beyond those of the kernel",
+            Self::MatrixHalves => "matrix operand whose lanes 16 to 31 do not repeat lanes 0 to 15",
         })
     }
 }

@@ -1,7 +1,7 @@
 //! What the compiled objects say of themselves, and what a kernel may not need.
 
 use super::targets::is_ptx;
-use super::{KernelsError, Objects};
+use super::{KernelsError, Objects, flat, occupancy};
 use rocmforge_code_object::{CodeObject, KernelMeta};
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ const AMD_LDS: u32 = 64 << 10;
 /// shared memory only (CUDA C++ Programming Guide, "Compute Capabilities").
 const PTX_LDS: u32 = 48 << 10;
 
-/// Reads what the objects say of themselves and refuses spills and too much LDS.
+/// Reads what the objects say of themselves and refuses spills, private memory (in PTX `.local`), too much LDS, fewer waves than
+/// stated and flat addresses.
 pub(super) fn describe(arch: &str, objects: &Objects) -> Result<BTreeMap<String, CodeObject>, KernelsError> {
     let mut described = BTreeMap::new();
     for (family, bytes) in objects {
@@ -26,7 +27,9 @@ pub(super) fn describe(arch: &str, objects: &Objects) -> Result<BTreeMap<String,
         }
         for kernel in &object.kernels {
             fits(arch, kernel)?;
+            occupancy::check(arch, kernel)?;
         }
+        flat::check(arch, family, bytes)?;
         described.insert(family.clone(), object);
     }
     Ok(described)
@@ -85,6 +88,19 @@ mod tests {
                     ..
                 }
             ),
+            "{error}"
+        );
+    }
+
+    /// What clang makes of an array whose index it cannot tell when it compiles.
+    #[test]
+    fn local_memory_of_ptx_is_refused() {
+        let text = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k()\n.maxntid 128, 1, 1\n{\n\
+                    \t.local .align 16 .b8 \t__local_depot0[4144];\n\t.reg .b64 \t%SP;\n\tret;\n}\n\0";
+        let objects = Objects::from([("family".to_owned(), text.as_bytes().to_vec())]);
+        let error = describe("sm_75", &objects).unwrap_err();
+        assert!(
+            matches!(&error, KernelsError::Spills { kernel, what, .. } if kernel == "k" && what.contains("4144")),
             "{error}"
         );
     }

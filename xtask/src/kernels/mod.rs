@@ -6,7 +6,9 @@
 mod compile;
 mod describe;
 mod faulty;
+mod flat;
 mod manifest;
+mod occupancy;
 mod pack;
 mod ptxas;
 mod targets;
@@ -111,6 +113,29 @@ enum KernelsError {
         kernel: String,
         bytes: u32,
         limit: u32,
+    },
+    #[error(
+        "{arch}: of kernel {kernel} {waves} waves fit on a SIMD, with {vgprs} vector registers and {lds} bytes of LDS for a workgroup of \
+         {block}; xtask/src/kernels/occupancy.rs asks for {least}. Make its tiles smaller, or state there what it gets by with and why"
+    )]
+    Occupancy {
+        arch: String,
+        kernel: String,
+        waves: u32,
+        least: u32,
+        vgprs: u32,
+        lds: u32,
+        block: u32,
+    },
+    #[error(
+        "{arch}: kernel {kernel}: {instruction} at {place} goes by flat addresses; the compiler does not know whether the pointer is to global memory \
+         or LDS. Keep pointers to both apart"
+    )]
+    Flat {
+        arch: String,
+        kernel: String,
+        instruction: String,
+        place: String,
     },
     #[error("{program} is no ptxas that answers; ROCMFORGE_PTXAS names one (it comes with CUDA)")]
     NoAssembler { program: String },
@@ -319,10 +344,17 @@ fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError> {
             differ.push(format!("{target} (made from other sources)"));
         }
         let path = prebuilt().join(pack::file_name(target));
-        let pack = pack::decompress(&read(&path)?).map_err(|source| KernelsError::Io { path, source })?;
+        let packed = read(&path)?;
+        let pack = pack::decompress(&packed).map_err(|source| KernelsError::Io {
+            path: path.clone(),
+            source,
+        })?;
         if compile::sha256(&pack) != entry.pack_sha256 {
             differ.push(format!("{target} (the pack is not the manifest's)"));
         }
+        let objects =
+            pack::read(&packed).ok_or_else(|| KernelsError::Manifest(format!("{} is no pack", path.display())))?;
+        describe(target, &objects)?;
     }
     if all {
         differ.extend(faulty::differing(None)?);
@@ -356,7 +388,6 @@ fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError> {
             .is_some_and(|entry| entry.compiler == compiler.version)
     });
     for (target, objects) in compile_all(&compiler, &comparable)? {
-        describe(&target, &objects)?;
         if compile::sha256(&pack::write(&target, &objects)) != manifest.target(&target)?.pack_sha256 {
             let same = |family: &String, bytes: &Vec<u8>| {
                 let known = manifest.targets[&target].families.get(family);

@@ -50,7 +50,7 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
     let scratch_size = kernel.private_size as usize + if kernel.setup.dynamic_stack { DYNAMIC_STACK } else { 0 };
     let tools = dispatch.options.tools;
     let race = if tools.racecheck {
-        let race = Race::start(memory, waves, lds);
+        let race = Race::start(memory, waves, lds, kernel.setup.cu_mode);
         if race.is_none() {
             return dispatch.refused("the host has no address space for the shadow of racecheck".to_owned());
         }

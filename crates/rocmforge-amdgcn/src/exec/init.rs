@@ -8,13 +8,15 @@
 //! The bits are exact for lanes, and for bitwise and, or, and selection (an unknown operand that a zero masks out or that is
 //! not selected does not matter); any other operation with an unknown operand has an unknown result. What other lanes'
 //! registers give (permutes, DPP, `v_readlane`) counts as written, and so does a register of which an instruction writes
-//! one half. So a report is a true one but for values that arithmetic cancels, and some uses are missed.
+//! one half. A matrix instruction of gfx11 makes the results of the rows and columns unknown that it needs unknown lanes for,
+//! and is a fault itself where a lane of A or B was written and its twin in the other half of the wave was not. So a report is a true one but for values that arithmetic cancels, and some uses are missed.
 
 use super::code::{Code, Ins};
 use super::ctx::Ctx;
 use super::observe::{Place, Request};
 use super::vector::cross;
 use super::wave::{EXEC, VCC, Wave};
+use crate::arch::Arch;
 use crate::fault::{Access, FaultKind};
 use crate::inst::{Format, Inst, Op, Operand, Ty};
 use crate::program::{Kernel, Program};
@@ -41,6 +43,8 @@ enum What {
     Select,
     /// The results are known.
     Known,
+    /// Rows of A times columns of B plus C, with the lanes of gfx11.
+    Matrix,
     /// Only the address matters (first source).
     Load,
     /// Address, then data.
@@ -239,7 +243,11 @@ impl Init {
         uses.resize_with(code.ins.len(), || None);
         for (at, index) in code.starts() {
             if let Some(inst) = program.instruction(at) {
-                uses[index] = Some(Box::new(Use::of(&inst)));
+                let mut of = Use::of(&inst);
+                if program.arch() == Arch::Gfx1100 && super::is_matrix(inst.op) {
+                    of.what = What::Matrix;
+                }
+                uses[index] = Some(Box::new(of));
             }
         }
         let unknown = Unknown {
@@ -291,6 +299,9 @@ impl Init {
         {
             fault.note = format!("v{} of {}", used - 1, self.vgprs);
         }
+        if u.what == What::Matrix {
+            return self.matrix(w, c, i, u);
+        }
         let unknown = &self.waves[w.index as usize];
         let of = |reads: &[Reg]| reads.iter().fold(0, |mask, &read| mask | unknown.of(read));
         let vector = u.reads.iter().chain(&u.writes).any(|reg| matches!(reg, Reg::V(..)));
@@ -315,7 +326,7 @@ impl Init {
                 _ => 0,
             },
             What::Select => self.select(w, i, u),
-            What::Load | What::Store | What::Branch => 0,
+            What::Load | What::Store | What::Branch | What::Matrix => 0,
         };
         result &= active;
         match u.what {
@@ -383,6 +394,44 @@ impl Init {
                 }
                 Reg::Scc => unknown.scc = result != 0 && ones & !result == 0,
                 Reg::Mask(_) => {}
+            }
+        }
+    }
+
+    /// A matrix instruction reads and writes all lanes, whatever `exec` is.
+    fn matrix(&mut self, w: &Wave, c: &mut Ctx<'_>, i: &Ins, u: &Use) {
+        let unknown = &mut self.waves[w.index as usize];
+        let operand = |n: usize| u.reads.get(n).map_or(0, |&read| unknown.of(read));
+        let (a, b) = (operand(0), operand(1));
+        for (name, lanes) in [("A", a), ("B", b)] {
+            let one_half = (lanes ^ lanes >> 16) & 0xFFFF;
+            if one_half == 0 {
+                continue;
+            }
+            let lane = one_half.trailing_zeros();
+            let (written, not) = if lanes >> lane & 1 == 0 {
+                (lane, lane + 16)
+            } else {
+                (lane + 16, lane)
+            };
+            if let Some(fault) = c.fault(w, i, FaultKind::MatrixHalves, Access::None, not, 0, 0) {
+                fault.note = format!("{name} was written in lane {written} and not in lane {not}");
+            }
+        }
+        let rows = (a | a >> 16) & 0xFFFF;
+        let columns = (b | b >> 16) & 0xFFFF;
+        let results: [u32; 8] = std::array::from_fn(|r| {
+            let half = |row: usize| if rows >> row & 1 != 0 { 0xFFFF } else { 0 };
+            let addend = match u.reads.get(2) {
+                Some(&Reg::V(first, _)) => unknown.v[first.wrapping_add(r as u8) as usize],
+                Some(&other) => unknown.of(other),
+                None => 0,
+            };
+            half(2 * r) | half(2 * r + 1) << 16 | columns | columns << 16 | addend
+        });
+        if let Some(&Reg::V(first, _)) = u.writes.first() {
+            for (r, result) in results.into_iter().enumerate() {
+                unknown.v[first.wrapping_add(r as u8) as usize] = result;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Counts of launches against figures worked out by hand.
 
 use crate::card::{Arg, Card, faults, racy};
-use rocmforge_amdgcn::{Class, Counters, Limit, Program};
+use rocmforge_amdgcn::{Class, ComputeUnit, Counters, Limit, Program};
 
 fn count(card: &mut Card, kernel: &str, grid: u32, block: u32, args: &[Arg]) -> Counters {
     card.options.counters = true;
@@ -56,17 +56,21 @@ fn counting_changes_no_result() {
 fn occupancy_by_waves_and_lds() {
     let program = Program::load(faults(), 0x8000_0000_0000).expect("loads");
     let kernel = program.kernel("missing_barrier").expect("kernel");
+    let unit = program.arch().compute_unit();
     // 1 KiB of LDS and few registers: the wave slots are the limit.
-    let o = kernel.occupancy(256, 0);
+    let o = kernel.occupancy(unit, 256, 0);
     assert_eq!(
         (o.waves_per_simd, o.workgroups, o.limit, o.lds),
         (16, 8, Limit::Waves, 1024)
     );
     // 33 KiB: three workgroups of eight waves, over four SIMDs.
-    let o = kernel.occupancy(256, 32 << 10);
+    let o = kernel.occupancy(unit, 256, 32 << 10);
     assert_eq!(
         (o.waves_per_simd, o.workgroups, o.limit, o.lds),
         (6, 3, Limit::Lds, 33 << 10)
     );
-    assert_eq!(kernel.occupancy(64, 0).workgroups, 32);
+    assert_eq!(kernel.occupancy(unit, 64, 0).workgroups, 32);
+    // A card with fewer registers holds fewer waves of a kernel that needs many.
+    let heavy = |unit: &ComputeUnit| unit.occupancy(150, 0, 256).waves_per_simd;
+    assert_eq!((heavy(unit), heavy(&ComputeUnit::RDNA_1024)), (8, 6));
 }

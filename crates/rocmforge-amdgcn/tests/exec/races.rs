@@ -341,3 +341,104 @@ fn the_footprint_is_exact_to_the_byte() {
     let outcome = card.launch("count_fixed", [5, 1, 1], [64, 1, 1], 0, &[Arg::Ptr(n)]);
     assert!(outcome.footprint.is_empty());
 }
+
+/// A barrier for LDS alone, as `s_waitcnt lgkmcnt(0); s_barrier` on gfx1100 and with its halves on gfx1201.
+#[test]
+fn a_barrier_for_lds_orders_lds() {
+    const ROUNDS: u32 = 6;
+    for seed in 0..SEEDS {
+        let mut card = card(seed);
+        let (dx, dy) = (card.upload(&x()), card.alloc(ROUNDS as usize * 1024));
+        let args = [Arg::Ptr(dx), Arg::Ptr(dy), Arg::U32(ROUNDS)];
+        clean(&card.launch("lds_barrier_fixed", [1; 3], [256, 1, 1], 0, &args));
+        let mut expected = Vec::new();
+        for k in 0..ROUNDS as usize {
+            let sum = |t: usize| (0..=k).map(|k| x()[256 * k + 255 - t]).sum::<u32>();
+            expected.extend((0..256).map(sum));
+        }
+        assert_eq!(card.download::<u32>(dy, expected.len()), expected);
+    }
+    races(FaultKind::LdsRace, "one_buffer_racy:a", "one_buffer_racy:b", |card| {
+        let (dx, dy) = (card.upload(&x()), card.alloc(1024));
+        let args = [Arg::Ptr(dx), Arg::Ptr(dy), Arg::U32(ROUNDS)];
+        card.launch("lds_barrier_one_buffer_racy", [1; 3], [256, 1, 1], 0, &args)
+    });
+    // And every lane must reach it.
+    let mut card = card(1);
+    let dy = card.alloc(1024);
+    let outcome = card.launch("lds_barrier_diverged", [1; 3], [64, 1, 1], 0, &[Arg::Ptr(dy)]);
+    let found: Vec<_> = (outcome.faults.iter()).map(|f| (f.kind, f.lane)).collect();
+    assert_eq!(found, [(FaultKind::BarrierDivergence, 16)]);
+}
+
+#[test]
+fn a_barrier_for_lds_does_not_order_stores_to_global_memory() {
+    for (kernel, a, b) in [
+        ("handed_over_racy", "handed_over_racy:a", "handed_over_racy:b"),
+        ("waited_late_racy", "waited_late_racy:a", "waited_late_racy:b"),
+    ] {
+        races(FaultKind::GlobalRace, a, b, |card| {
+            let (dx, dy, dz) = (card.upload(&x()), card.alloc(1024), card.alloc(1024));
+            let args = [Arg::Ptr(dx), Arg::Ptr(dy), Arg::Ptr(dz)];
+            card.launch(kernel, [1; 3], [256, 1, 1], 0, &args)
+        });
+    }
+    races(
+        FaultKind::GlobalRace,
+        "stored_twice_racy:a",
+        "stored_twice_racy:b",
+        |card| {
+            let (dx, dy) = (card.upload(&x()), card.alloc(1024));
+            card.launch(
+                "stored_twice_racy",
+                [1; 3],
+                [256, 1, 1],
+                0,
+                &[Arg::Ptr(dx), Arg::Ptr(dy)],
+            )
+        },
+    );
+    for seed in 0..SEEDS {
+        for kernel in ["handed_over_fixed", "waited_late_fixed"] {
+            let mut card = card(seed);
+            let (dx, dy, dz) = (card.upload(&x()), card.alloc(8192), card.alloc(1024));
+            let args = [Arg::Ptr(dx), Arg::Ptr(dy), Arg::Ptr(dz)];
+            clean(&card.launch(kernel, [1; 3], [256, 1, 1], 0, &args));
+            let reversed: Vec<u32> = x()[..256].iter().rev().copied().collect();
+            assert_eq!(card.download::<u32>(dz, 256), reversed, "{kernel}");
+        }
+        let mut card = card(seed);
+        let (dy, dz) = (card.upload(&x()[..256]), card.alloc(1024));
+        clean(&card.launch(
+            "read_before_fixed",
+            [1; 3],
+            [256, 1, 1],
+            0,
+            &[Arg::Ptr(dy), Arg::Ptr(dz)],
+        ));
+        let expected: Vec<u32> = x()[..256].iter().rev().map(|x| x + 1).collect();
+        assert_eq!(card.download::<u32>(dy, 256), expected);
+    }
+}
+
+/// What the workgroup's barrier has not completed, the release of one of its waves does not hand on.
+#[test]
+fn a_release_covers_stores_of_other_waves_that_they_have_waited_for() {
+    let launch = |card: &mut Card, kernel: &str| {
+        let (dx, dy, flag, dz) = (
+            card.upload(&x()),
+            card.alloc(1024),
+            card.upload(&[0u32]),
+            card.alloc(1024),
+        );
+        let args = [Arg::Ptr(dx), Arg::Ptr(dy), Arg::Ptr(flag), Arg::Ptr(dz)];
+        card.options.tools.initcheck = false;
+        card.launch(kernel, [2, 1, 1], [64, 1, 1], 0, &args)
+    };
+    races(FaultKind::GlobalRace, "released_racy:a", "released_racy:b", |card| {
+        launch(card, "released_racy")
+    });
+    for seed in 0..SEEDS {
+        clean(&launch(&mut card(seed), "released_fixed"));
+    }
+}

@@ -398,6 +398,7 @@ fn check(words: &[u32], space: Space, case: &Case, exec: u32, accept: Accept, mo
         output: 256 * case.lanes.len(),
         data: &data,
         lds: if space.is_lds() { WINDOW as u32 } else { 0 },
+        ..Launch::default()
     }
     .run();
     for wave in 0..WAVES {

@@ -50,6 +50,7 @@ pub(crate) struct Launch<'a> {
     /// Bytes at [`DATA`].
     pub(crate) data: &'a [u8],
     pub(crate) lds: u32,
+    pub(crate) options: ExecOptions,
 }
 
 pub(crate) struct Done {
@@ -95,7 +96,7 @@ impl Launch<'_> {
             block: [32, 1, 1],
             dynamic_lds: self.lds,
             kernarg: DEVICE_BASE,
-            options: ExecOptions::default(),
+            options: self.options.clone(),
         };
         let outcome = rocmforge_amdgcn::execute(&dispatch, &mut memory);
         let mut output = vec![0; self.output];

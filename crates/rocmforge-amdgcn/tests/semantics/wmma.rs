@@ -9,9 +9,10 @@
 
 use crate::enc::{self, Fields, v};
 use crate::harness::Random;
-use crate::registers::{A, B, C, D, Reg, run};
+use crate::registers::{A, B, C, D, Reg, launch, run};
+use crate::rig::Asm;
 use crate::valu::{lowers, named};
-use rocmforge_amdgcn::{Format, Op};
+use rocmforge_amdgcn::{ExecOptions, Fault, FaultKind, Format, Op, POISON, Tools};
 
 /// Packs a row of elements of `bits` bits into the registers from `first` on, of lane `index` and its twin.
 fn pack(regs: &mut [Reg; 32], first: u32, index: usize, bits: u32, row: &[u32; 16]) {
@@ -262,6 +263,175 @@ fn accumulators() {
             assert_eq!(constant[r][lane], model(row, column) + 7);
             let old = if r == 0 { lane as u32 } else { 0 };
             assert_eq!(same[r][lane], model(row, column) + old);
+        }
+    }
+}
+
+/// The matrix instructions, and the registers that A and B have.
+const OPERANDS: [(&str, u32); 6] = [
+    ("v_wmma_f32_16x16x16_f16", 8),
+    ("v_wmma_f32_16x16x16_bf16", 8),
+    ("v_wmma_f16_16x16x16_f16", 8),
+    ("v_wmma_bf16_16x16x16_bf16", 8),
+    ("v_wmma_i32_16x16x16_iu8", 4),
+    ("v_wmma_i32_16x16x16_iu4", 2),
+];
+
+const EXEC_LO: u32 = 126;
+
+/// What a matrix instruction finds that runs with this `exec` over these registers.
+fn faults(name: &str, regs: &[Reg; 32], exec: u32) -> Vec<Fault> {
+    let fields = Fields {
+        hi: 7,
+        ..Fields::default()
+    };
+    let words = enc::vop3p(enc::code(name, Format::Vop3p), D, [v(A), v(B), v(C)], fields);
+    let mut asm = Asm::default();
+    asm.set(EXEC_LO, exec).put(&words).set(EXEC_LO, u32::MAX);
+    launch(&asm.0, regs, ExecOptions::default()).outcome.faults
+}
+
+#[test]
+fn halves_of_a_or_b_that_differ_are_a_fault() {
+    for (name, registers) in OPERANDS {
+        let mut random = Random(u64::from(registers));
+        let mut same = [[0; 32]; 32];
+        for reg in &mut same {
+            for lane in 0..16 {
+                // Small numbers in any of the types.
+                reg[lane] = random.next() as u32 & 0x3c00_3c00;
+                reg[lane + 16] = reg[lane];
+            }
+        }
+        // The instruction does not look at `exec`, so it changes nothing.
+        for exec in [u32::MAX, 0xFFFF, 0xFFFF_0000, 0] {
+            assert_eq!(faults(name, &same, exec), [], "{name} with {exec:#x}");
+            for (operand, first) in [("A", A), ("B", B)] {
+                for n in 0..registers {
+                    let mut regs = same;
+                    let lane = (3 * n + 5) as usize % 16;
+                    regs[(first - 2 + n) as usize][lane + 16] ^= 1 << (4 * n);
+                    let found = faults(name, &regs, exec);
+                    let [fault] = &found[..] else {
+                        panic!("{name}, {operand} {n}, {exec:#x}: {found:?}");
+                    };
+                    assert_eq!((fault.kind, fault.lane as usize), (FaultKind::MatrixHalves, lane + 16));
+                    let place = format!("{operand} in v{} is ", first + n);
+                    let lanes = format!(" in lane {}; 0 more places differ", lane);
+                    assert!(
+                        fault.note.starts_with(&place) && fault.note.ends_with(&lanes),
+                        "{name}: {fault}"
+                    );
+                }
+            }
+        }
+        // Registers behind the operands, and the accumulator, have no such rule.
+        let mut regs = same;
+        for reg in (A + registers..B).chain(B + registers..C).chain(C..C + 8) {
+            regs[reg as usize - 2][20] ^= 1;
+        }
+        assert_eq!(faults(name, &regs, u32::MAX), [], "{name}");
+        // All that differs is one fault.
+        for reg in [A, A + 1, B] {
+            regs[reg as usize - 2][31] ^= 1;
+        }
+        let found = faults(name, &regs, u32::MAX);
+        assert_eq!(found.len(), 1, "{name}");
+        assert!(found[0].note.ends_with("; 2 more places differ"), "{}", found[0]);
+    }
+}
+
+/// A half that nobody wrote may hold the right bits by chance: init_registers tells.
+#[test]
+fn a_half_that_nobody_wrote_is_a_fault_of_init_registers() {
+    let name = "v_wmma_f32_16x16x16_f16";
+    let (high, fields) = (
+        40,
+        Fields {
+            hi: 7,
+            ..Fields::default()
+        },
+    );
+    let words = enc::vop3p(enc::code(name, Format::Vop3p), D, [v(high), v(B), v(C)], fields);
+    let run = |exec: u32, init_registers: bool| {
+        let mut asm = Asm::default();
+        asm.set(EXEC_LO, exec).set(4, POISON);
+        for n in 0..8 {
+            asm.mov(high + n, 4);
+        }
+        asm.set(EXEC_LO, u32::MAX).put(&words);
+        let tools = Tools {
+            init_registers,
+            ..Tools::default()
+        };
+        let options = ExecOptions {
+            tools,
+            ..ExecOptions::default()
+        };
+        launch(&asm.0, &[[0; 32]; 32], options).outcome.faults
+    };
+    // Registers start as what is written here, so the halves are equal.
+    for (exec, written, not) in [(0x0000_FFFF, 0, 16), (0xFFFF_0000, 16, 0), (0xFFFF_FFF7, 19, 3)] {
+        assert_eq!(run(exec, false), [], "{exec:#x}");
+        let found = run(exec, true);
+        let halves: Vec<&Fault> = found.iter().filter(|f| f.kind == FaultKind::MatrixHalves).collect();
+        assert_eq!(halves.len(), 1, "{found:?}");
+        assert_eq!(
+            (halves[0].lane, halves[0].note.as_str()),
+            (
+                not,
+                format!("A was written in lane {written} and not in lane {not}").as_str()
+            )
+        );
+        // The results of those rows are unknown, and all are stored.
+        assert!(found.iter().any(|f| f.kind == FaultKind::UninitialisedRegister));
+    }
+    assert_eq!(run(u32::MAX, true), []);
+}
+
+/// Row 3 of A is unknown: so is row 3 of the result, which is register 1 in lanes 16 to 31, and nothing else.
+#[test]
+fn a_result_is_unknown_where_its_row_or_column_is() {
+    let name = "v_wmma_i32_16x16x16_iu8";
+    let fields = Fields {
+        hi: 7,
+        ..Fields::default()
+    };
+    let high = 40;
+    for (sources, registers, lanes) in [
+        // Register 0 holds rows 0 and 1.
+        ([v(high), v(B)], 1 << 1, 0xFFFF_0000u32),
+        ([v(A), v(high)], 0xFF, 0x0008_0008),
+    ] {
+        for stored in 0..8 {
+            let words = enc::vop3p(
+                enc::code(name, Format::Vop3p),
+                50,
+                [sources[0], sources[1], v(C)],
+                fields,
+            );
+            let mut asm = Asm::default();
+            asm.set(EXEC_LO, !0x0008_0008);
+            for n in 0..4 {
+                asm.mov(high + n, enc::int(0));
+            }
+            asm.set(EXEC_LO, u32::MAX).put(&words).mov(D, v(50 + stored));
+            let tools = Tools {
+                init_registers: true,
+                ..Tools::default()
+            };
+            let options = ExecOptions {
+                tools,
+                ..ExecOptions::default()
+            };
+            let found = launch(&asm.0, &[[0; 32]; 32], options).outcome.faults;
+            // The values differ in no lane: the registers start alike in lanes 3 and 19.
+            let unknown = registers >> stored & 1 == 1;
+            assert_eq!(!found.is_empty(), unknown, "register {stored}: {found:?}");
+            for fault in found {
+                assert_eq!(fault.kind, FaultKind::UninitialisedRegister);
+                assert!(fault.note.contains(&format!("{lanes:#010x}")), "{fault}");
+            }
         }
     }
 }

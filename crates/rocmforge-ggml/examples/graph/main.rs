@@ -1,6 +1,6 @@
 //! Graph files: shows one as a drawing, or plans its memory.
 //!
-//! `cargo xtask graph plan FILE [--json] [--search]` and `cargo xtask graph show FILE [--output SVG]`.
+//! `cargo xtask graph plan FILE [--json] [--search] [--optimize]` and `cargo xtask graph show FILE [--output SVG]`.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // it is what the program is for
 
 mod layers;
@@ -26,7 +26,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Plans the memory of each graph: peak, lower bound, ggml's peak where the file has it, time.
+    /// Plans the memory of each graph: peak, lower bound, ggml's peak where the file has it, time. With --optimize before and after the
+    /// optimizer's passes.
     Plan(plan::Args),
     /// Draws a graph as SVG: its nodes by layer, and below them the lives of its tensors in the planned buffer.
     Show(ShowArgs),

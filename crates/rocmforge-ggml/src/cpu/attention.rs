@@ -22,6 +22,7 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: Attention, out: &mut [f32], t
     ends.iter_mut().zip(1..).for_each(|(end, i)| *end = i * seq_q);
     let whole = Whole {
         a,
+        q,
         keys,
         values,
         seq_q,
@@ -31,16 +32,18 @@ pub(super) fn attention(inputs: &[Operand<'_>], a: Attention, out: &mut [f32], t
     let shape = Shape {
         heads: a.heads,
         kv_heads: a.kv_heads,
-        head_dim: a.head_dim,
+        key_dim: a.head_dim,
+        value_dim: a.head_dim,
         scale: a.scale,
     };
     let tokens = Tokens { order, ends };
-    flash::attention(Path::best(), shape, q, tokens, &whole, out, threads, scratch);
+    flash::attention(Path::best(), shape, tokens, &whole, out, threads, scratch);
 }
 
-/// Keys and values `[batch, seq_k, kv_heads * head_dim]`.
+/// Queries `[batch, seq_q, heads * head_dim]`, keys and values `[batch, seq_k, kv_heads * head_dim]`.
 struct Whole<'a> {
     a: Attention,
+    q: &'a [f32],
     keys: &'a [f32],
     values: &'a [f32],
     seq_q: usize,
@@ -58,6 +61,10 @@ impl Heads for Whole<'_> {
         0..(query + 1 + self.seq_k).saturating_sub(self.seq_q).min(self.seq_k)
     }
 
+    fn query(&self, token: usize, head: usize) -> &[f32] {
+        &self.q[(token * self.a.heads + head) * self.a.head_dim..][..self.a.head_dim]
+    }
+
     fn load(&self, part: Part, sequence: usize, kv_head: usize, positions: Range<usize>, out: &mut [f32]) {
         let data = match part {
             Part::Keys => self.keys,
@@ -68,6 +75,10 @@ impl Heads for Whole<'_> {
             let at = (sequence * self.seq_k + position) * width + kv_head * dim;
             out.copy_from_slice(&data[at..at + dim]);
         }
+    }
+
+    fn halves(&self, _: Part, _: usize, _: usize, _: usize) -> Option<&[u16]> {
+        None
     }
 
     fn adjust(&self, token: usize, head: usize, positions: Range<usize>, scores: &mut [f32]) {

@@ -21,12 +21,15 @@ pub(super) fn dot(path: Path, a: &[f32], b: &[f32]) -> f32 {
 
 /// The dot product of `x` with each of the rows, which are as long.
 pub(super) fn dots(path: Path, x: &[f32], rows: &[f32], out: &mut [f32]) {
+    if x.is_empty() {
+        return out.fill(0.0);
+    }
     match path {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the value in `Avx512` exists only where the CPU has AVX-512 F.
         Path::Avx512(_) => unsafe { dots_avx512(x, rows, out) },
         _ => {
-            for (row, out) in rows.chunks_exact(x.len().max(1)).zip(out) {
+            for (row, out) in rows.chunks_exact(x.len()).zip(out) {
                 *out = dot(path, x, row);
             }
         }
@@ -171,9 +174,6 @@ fn dots_avx512(x: &[f32], rows: &[f32], out: &mut [f32]) {
     use std::arch::x86_64::*;
 
     let n = x.len();
-    if n == 0 {
-        return out.fill(0.0);
-    }
     let (pieces, last) = x.as_chunks::<16>();
     for (rows, out) in rows.chunks(4 * n).zip(out.chunks_mut(4)) {
         if rows.len() < 4 * n || out.len() < 4 {
@@ -193,17 +193,7 @@ fn dots_avx512(x: &[f32], rows: &[f32], out: &mut [f32]) {
                 *sum = _mm512_fmadd_ps(x, row, *sum);
             }
         }
-        let [a, b, c, d] = sums;
-        let ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
-        let cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
-        let (ab, cd) = (_mm512_castps_pd(ab), _mm512_castps_pd(cd));
-        // Each quarter: a part of the sums of a, b, c and d.
-        let low = _mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd));
-        let high = _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd));
-        let quarters = _mm512_add_ps(low, high);
-        let upper = _mm512_extractf64x4_pd::<1>(_mm512_castps_pd(quarters));
-        let halves = _mm256_add_ps(_mm512_castps512_ps256(quarters), _mm256_castpd_ps(upper));
-        let four = _mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps::<1>(halves));
+        let four = lane_sums(sums);
         // SAFETY: writes the first four values of a slice that has four.
         unsafe { _mm_storeu_ps(out.as_mut_ptr(), four) };
         for (row, out) in rows.chunks_exact(n).zip(out) {
@@ -212,6 +202,25 @@ fn dots_avx512(x: &[f32], rows: &[f32], out: &mut [f32]) {
             }
         }
     }
+}
+
+/// The sum of the lanes of each of four vectors.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn lane_sums([a, b, c, d]: [std::arch::x86_64::__m512; 4]) -> std::arch::x86_64::__m128 {
+    use std::arch::x86_64::*;
+
+    let ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+    let cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+    let (ab, cd) = (_mm512_castps_pd(ab), _mm512_castps_pd(cd));
+    // Each quarter: a part of the sums of a, b, c and d.
+    let low = _mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd));
+    let high = _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd));
+    let quarters = _mm512_add_ps(low, high);
+    let upper = _mm512_extractf64x4_pd::<1>(_mm512_castps_pd(quarters));
+    let halves = _mm256_add_ps(_mm512_castps512_ps256(quarters), _mm256_castpd_ps(upper));
+    _mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps::<1>(halves))
 }
 
 /// `W` columns at a time stay in registers while the rows pass.

@@ -79,6 +79,17 @@ impl<'a> Operand<'a> {
             })
     }
 
+    /// Whether the elements of each row, along the last dimension, are adjacent: of a block format, whole blocks.
+    pub(super) fn rows_are_adjacent(&self) -> bool {
+        let Some(last) = self.shape.len().checked_sub(1) else {
+            return false;
+        };
+        match self.dtype.is_quantized() {
+            true => self.block_dim == Some(last),
+            false => self.shape[last] <= 1 || self.strides[last] == 1,
+        }
+    }
+
     pub(super) fn count(&self) -> usize {
         self.shape.iter().product()
     }

@@ -53,6 +53,7 @@ pub(super) fn attention(
     let cache = Cache {
         a,
         path,
+        q,
         keys: &inputs[1],
         values: &inputs[2],
         ids,
@@ -63,10 +64,11 @@ pub(super) fn attention(
     let shape = Shape {
         heads: a.heads,
         kv_heads: a.kv_heads,
-        head_dim: a.head_dim,
+        key_dim: a.head_dim,
+        value_dim: a.head_dim,
         scale: a.scale,
     };
-    flash::attention(path, shape, q, tokens, &cache, out, threads, scratch);
+    flash::attention(path, shape, tokens, &cache, out, threads, scratch);
     Ok(())
 }
 
@@ -74,6 +76,7 @@ pub(super) fn attention(
 struct Cache<'a> {
     a: PagedAttention,
     path: Path,
+    q: &'a [f32],
     keys: &'a Operand<'a>,
     values: &'a Operand<'a>,
     /// The sequences of the batch, each a row of the table, of which each has `blocks` places.
@@ -83,27 +86,40 @@ struct Cache<'a> {
     positions: &'a [u32],
 }
 
+impl<'a> Cache<'a> {
+    fn part(&self, part: Part) -> &'a Operand<'a> {
+        match part {
+            Part::Keys => self.keys,
+            Part::Values => self.values,
+        }
+    }
+
+    /// The place in the cache of one key head at a position; `None` outside the cache: before every token's window.
+    fn place(&self, sequence: usize, kv_head: usize, position: usize) -> Option<usize> {
+        let table = &self.table[self.ids[sequence] as usize * self.blocks..][..self.blocks];
+        let slot = table[position / self.a.block_size] as usize * self.a.block_size + position % self.a.block_size;
+        (slot < self.keys.shape[0]).then_some((slot * self.a.kv_heads + kv_head) * self.a.head_dim)
+    }
+}
+
 impl Heads for Cache<'_> {
+    fn query(&self, token: usize, head: usize) -> &[f32] {
+        &self.q[(token * self.a.heads + head) * self.a.head_dim..][..self.a.head_dim]
+    }
+
     fn visible(&self, token: usize) -> Range<usize> {
         let position = self.positions[token] as usize;
         self.a.first_visible(position)..position + 1
     }
 
     fn load(&self, part: Part, sequence: usize, kv_head: usize, positions: Range<usize>, out: &mut [f32]) {
-        let cache = match part {
-            Part::Keys => self.keys,
-            Part::Values => self.values,
-        };
-        let (dim, width) = (self.a.head_dim, self.a.kv_heads * self.a.head_dim);
-        let table = &self.table[self.ids[sequence] as usize * self.blocks..][..self.blocks];
+        let (cache, dim) = (self.part(part), self.a.head_dim);
         for (position, out) in positions.zip(out.chunks_exact_mut(dim)) {
-            let slot = table[position / self.a.block_size] as usize * self.a.block_size + position % self.a.block_size;
-            // A block outside the cache is before every token's window: nobody reads these rows.
-            if slot >= cache.shape[0] {
+            // Nobody reads rows outside the cache.
+            let Some(at) = self.place(sequence, kv_head, position) else {
                 out.fill(0.0);
                 continue;
-            }
-            let at = slot * width + kv_head * dim;
+            };
             if cache.dtype == DType::F32 {
                 out.copy_from_slice(&cache.span_f32()[at..at + dim]);
             } else {
@@ -111,6 +127,16 @@ impl Heads for Cache<'_> {
                 widen(self.path, &halves[at..at + dim], out);
             }
         }
+    }
+
+    fn halves(&self, part: Part, sequence: usize, kv_head: usize, position: usize) -> Option<&[u16]> {
+        let cache = self.part(part);
+        if cache.dtype != DType::F16 {
+            return None;
+        }
+        // Nobody reads rows outside the cache: any will do.
+        let at = self.place(sequence, kv_head, position).unwrap_or(0);
+        Some(&bytemuck::cast_slice(cache.raw())[at..at + self.a.head_dim])
     }
 
     fn adjust(&self, _: usize, _: usize, _: Range<usize>, scores: &mut [f32]) {

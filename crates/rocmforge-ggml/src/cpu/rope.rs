@@ -1,7 +1,7 @@
 //! Rotary position embedding.
 
 use super::operand::Operand;
-use crate::{GgmlResult, Op, Rope, RopeStyle, indices};
+use crate::{GgmlResult, Op, Rope, indices};
 
 pub(super) fn rope(
     x: &Operand<'_>,
@@ -25,7 +25,7 @@ pub(super) fn rope(
 /// The rotation of each token's heads.
 pub(super) struct Turns<'a> {
     rope: Rope,
-    /// Of as many tokens as there are before they repeat.
+    /// A list for each of a token's positions, of as many tokens as there are before they repeat.
     positions: &'a [u32],
     frequencies: &'a [f64],
     /// Cosine and sine of each pair, of the token at hand.
@@ -44,7 +44,7 @@ impl<'a> Turns<'a> {
     ) -> GgmlResult<Self> {
         let positions = positions.words();
         indices::check(op, positions, rope.max_position)?;
-        let pairs = rope.n_dims / 2;
+        let pairs = rope.pairs();
         let frequencies = x.scratch().take(pairs);
         rope.write_frequencies(factors.map(Operand::f32), frequencies);
         Ok(Self {
@@ -58,18 +58,20 @@ impl<'a> Turns<'a> {
 
     /// Rotates all heads of one token.
     pub(super) fn token(&mut self, token: usize, x: &[f32], out: &mut [f32]) {
-        let pairs = self.turns.len();
-        let position = self.positions[token % self.positions.len()];
-        for (turn, &frequency) in self.turns.iter_mut().zip(self.frequencies) {
-            *turn = <[f64; 2]>::from(self.rope.turn(frequency, position));
+        let tokens = self.positions.len() / self.rope.style.axes();
+        let positions = self.positions[token % tokens..].iter().step_by(tokens);
+        let mut of_token = [0; 4];
+        of_token
+            .iter_mut()
+            .zip(positions)
+            .for_each(|(own, &position)| *own = position);
+        for (pair, (turn, &frequency)) in self.turns.iter_mut().zip(self.frequencies).enumerate() {
+            *turn = <[f64; 2]>::from(self.rope.turn(frequency, of_token[self.rope.section(pair).0]));
         }
         for (o, x) in out.chunks_mut(self.dim).zip(x.chunks(self.dim)) {
             o.copy_from_slice(x);
             for (i, &[cos, sin]) in self.turns.iter().enumerate() {
-                let (first, second) = match self.rope.style {
-                    RopeStyle::HalfSplit => (i, i + pairs),
-                    RopeStyle::Interleaved => (2 * i, 2 * i + 1),
-                };
+                let [first, second] = self.rope.elements(i);
                 let (a, b) = (f64::from(x[first]), f64::from(x[second]));
                 o[first] = (a * cos - b * sin) as f32;
                 o[second] = (a * sin + b * cos) as f32;

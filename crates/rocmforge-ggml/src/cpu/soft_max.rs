@@ -46,6 +46,11 @@ impl<'a> Added<'a> {
         &self.values[at..at + cols]
     }
 
+    /// How many heads have rows of their own; other heads repeat them.
+    pub(super) fn heads(&self) -> usize {
+        self.shape.len().checked_sub(3).map_or(1, |dim| self.shape[dim])
+    }
+
     pub(super) fn slope(&self, heads: usize, head: usize) -> f32 {
         alibi_slope(self.max_bias, heads, head)
     }

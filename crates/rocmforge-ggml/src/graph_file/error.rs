@@ -139,6 +139,9 @@ pub enum GraphFileError {
         /// What is asked of it.
         rule: &'static str,
     },
+    /// The file holds together, but as a graph its nodes do not fit their ops.
+    #[error("the graph of the file is not valid")]
+    Graph(#[source] Box<crate::GgmlError>),
     /// A graph of ours cannot be written in this schema.
     #[error("tensor {tensor}: {rule}")]
     Export {

@@ -3,7 +3,7 @@
 //! [`GraphFile::read`] takes JSON, plain or compressed with gzip, and any bytes give a file that holds together or a typed error:
 //! references exist and point backwards, views lie inside of their roots, shapes and strides inside of their bytes.
 //! [`GraphFile::problem`] makes the memory planner's input of it, [`GraphFile::from_graph`] a file of a [`crate::Graph`], and
-//! [`GraphFile::to_graph`] the graph again.
+//! [`GraphFile::to_graph`] the graph again, [`GraphFile::optimized`] the file of that graph after the optimizer's passes.
 //!
 //! ```
 //! use rocmforge_ggml::graph_file::GraphFile;
@@ -23,6 +23,7 @@ mod error;
 mod export;
 mod import;
 mod io;
+mod optimize;
 mod order;
 mod params;
 mod problem;
@@ -33,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use error::GraphFileError;
+pub use optimize::OptimizedFile;
 pub use order::{FoundOrder, search_order};
 pub use problem::PlannedFile;
 

@@ -93,10 +93,20 @@ pub(super) fn of(op: &Op) -> Option<Map<String, Value>> {
 }
 
 fn rope_value(rope: Rope) -> Value {
+    let mode = match rope.style {
+        RopeStyle::Interleaved => "normal",
+        RopeStyle::HalfSplit => "neox",
+        RopeStyle::Mrope(_) => "mrope",
+        RopeStyle::Imrope(_) => "imrope",
+        RopeStyle::Vision(_) => "vision",
+    };
     let mut value = json!({
-        "n_dims": rope.n_dims, "theta": float(rope.theta), "interleaved": rope.style == RopeStyle::Interleaved,
+        "n_dims": rope.n_dims, "theta": float(rope.theta), "mode": mode,
         "max_position": rope.max_position, "magnitude": float(rope.magnitude),
     });
+    if let Some(sections) = rope.style.sections() {
+        value["sections"] = json!(sections);
+    }
     match rope.scaling {
         RopeScaling::None => value["scaling"] = json!("none"),
         RopeScaling::Linear { factor } => {
@@ -108,12 +118,14 @@ fn rope_value(rope: Rope) -> Value {
             original_context,
             beta_fast,
             beta_slow,
+            ext_factor,
         } => {
             value["scaling"] = json!("yarn");
             value["factor"] = float(factor);
             value["original_context"] = json!(original_context);
             value["beta_fast"] = float(beta_fast);
             value["beta_slow"] = float(beta_slow);
+            value["ext_factor"] = float(ext_factor);
         }
     }
     value
@@ -363,6 +375,21 @@ impl Reader<'_> {
         })
     }
 
+    fn rope_style(&mut self) -> Result<RopeStyle, Fault> {
+        let rule = "it must be `normal`, `neox`, `mrope`, `imrope` or `vision`";
+        let mode = self.get("mode", rule, |value| {
+            let modes = ["normal", "neox", "mrope", "imrope", "vision"];
+            modes.into_iter().find(|mode| value.as_str() == Some(*mode))
+        })?;
+        Ok(match mode {
+            "normal" => RopeStyle::Interleaved,
+            "neox" => RopeStyle::HalfSplit,
+            "mrope" => RopeStyle::Mrope(self.counts("sections")?),
+            "imrope" => RopeStyle::Imrope(self.counts("sections")?),
+            _ => RopeStyle::Vision(self.counts("sections")?),
+        })
+    }
+
     fn rope(&mut self) -> Result<Rope, Fault> {
         let scaling = self.get("scaling", "it must be `none`, `linear` or `yarn`", |value| {
             let kinds = ["none", "linear", "yarn"];
@@ -371,11 +398,7 @@ impl Reader<'_> {
         Ok(Rope {
             n_dims: self.count("n_dims")?,
             theta: self.float("theta")?,
-            style: if self.flag("interleaved")? {
-                RopeStyle::Interleaved
-            } else {
-                RopeStyle::HalfSplit
-            },
+            style: self.rope_style()?,
             max_position: self.count("max_position")?,
             scaling: match scaling {
                 "none" => RopeScaling::None,
@@ -387,6 +410,7 @@ impl Reader<'_> {
                     original_context: self.count("original_context")?,
                     beta_fast: self.float("beta_fast")?,
                     beta_slow: self.float("beta_slow")?,
+                    ext_factor: self.float("ext_factor")?,
                 },
             },
             magnitude: self.float("magnitude")?,

@@ -6,8 +6,8 @@ use super::elementwise::{map_of, repeated};
 use super::products::whole_matrices;
 use super::rows::table_type;
 use super::types::{float_type, weight_type};
-use super::{HipGgmlBackend, matrix_order};
-use crate::{DType, Op, TensorDesc};
+use super::{HipGgmlBackend, limits, matrix_order, unimplemented};
+use crate::{DType, GgmlError, Op, Rope, TensorDesc};
 use rocmforge_kernels::Kernels;
 
 type Covered = Result<(), String>;
@@ -36,15 +36,28 @@ impl HipGgmlBackend {
     /// Whether the device has a kernel for an op with these operands, whose shapes and types fit the op
     /// ([`crate::shape::infer`]).
     ///
-    /// This is the one list of what is missing: every launch asks it first, and [`crate::HybridBackend`] counts its
-    /// reasons.
+    /// This is the one list of what is missing: every launch asks it first, and [`crate::HybridBackend`] asks before it
+    /// copies an operand and counts its reasons.
     ///
     /// # Errors
-    /// What no kernel does.
+    /// What no kernel does, or which dimension is more than one launch takes.
     pub fn covers(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Covered {
-        let (Some(&first), Some(&output)) = (inputs.first(), outputs.first()) else {
+        if inputs.is_empty() || outputs.is_empty() {
             return Err("no input or no output".to_owned());
-        };
+        }
+        Self::has_kernel(op, inputs, outputs)?;
+        limits::count(op, inputs, outputs[0])
+    }
+
+    /// [`Self::covers`] as the error of a launch.
+    pub(crate) fn refusal(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Option<GgmlError> {
+        let reason = Self::covers(op, inputs, outputs).err()?;
+        Some(unimplemented(op, reason))
+    }
+
+    /// Whether there is a kernel for operands like these, in whatever dimensions.
+    fn has_kernel(op: &Op, inputs: &[&TensorDesc], outputs: &[&TensorDesc]) -> Covered {
+        let (first, output) = (inputs[0], outputs[0]);
         if map_of(op).is_some() {
             float(first)?;
             return float(output);
@@ -100,8 +113,8 @@ impl HipGgmlBackend {
                 all(inputs, output)?;
                 outputs[1..].iter().try_for_each(|norm| float(norm))
             }
-            Op::RopeSetRows(_) => {
-                rope(&[&[first], &inputs[3..]].concat())?;
+            Op::RopeSetRows(r) => {
+                rope(r, &[&[first], &inputs[3..]].concat())?;
                 set_rows(inputs, output)
             }
             Op::AddId => {
@@ -112,7 +125,11 @@ impl HipGgmlBackend {
             }
             Op::Add | Op::Sub | Op::Mul | Op::Div => {
                 all(inputs, output)?;
-                repeated(&first.shape, &inputs[1].shape).map(drop)
+                let [whole, part] = repeated(&first.shape, &inputs[1].shape)?;
+                if whole == part {
+                    return Ok(());
+                }
+                limits::tiles([whole[..3].iter().product(), whole[3]])
             }
             Op::Accumulate { .. } => {
                 float(first)?;
@@ -126,8 +143,8 @@ impl HipGgmlBackend {
                     format!("a mask or sinks of {}", first.summary())
                 })
             }
-            Op::Rope(_) => {
-                rope(inputs)?;
+            Op::Rope(r) => {
+                rope(r, inputs)?;
                 float(output)
             }
             Op::Attention(_) => {
@@ -143,12 +160,11 @@ impl HipGgmlBackend {
                 all(inputs, output)?;
                 heads.into_iter().try_for_each(|operand| {
                     let dim = operand.shape[3];
-                    rule(dim % 4 == 0 && dim <= 256, || {
-                        format!("heads of {dim} elements, in {}", operand.summary())
-                    })
+                    head_dim(dim, operand)
                 })
             }
-            Op::PagedAttention(_) => {
+            Op::PagedAttention(a) => {
+                head_dim(a.head_dim, first)?;
                 for cache in &inputs[1..3] {
                     contiguous(cache)?;
                 }
@@ -197,6 +213,13 @@ impl HipGgmlBackend {
     }
 }
 
+/// Elements of a head that the kernels of attention take.
+fn head_dim(dim: usize, operand: &TensorDesc) -> Covered {
+    rule(dim.is_multiple_of(4) && (1..=256).contains(&dim), || {
+        format!("heads of {dim} elements, in {}", operand.summary())
+    })
+}
+
 /// Every operand and the result as f32.
 fn all(inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {
     inputs.iter().try_for_each(|desc| float(desc))?;
@@ -231,7 +254,10 @@ fn set_rows(inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {
 }
 
 /// The operands of ROPE.
-fn rope(inputs: &[&TensorDesc]) -> Covered {
+fn rope(rope: Rope, inputs: &[&TensorDesc]) -> Covered {
+    rule(rope.style.sections().is_none(), || {
+        format!("four positions for each token, in sections {:?}", rope.style)
+    })?;
     float(inputs[0])?;
     index(inputs[1])?;
     inputs.get(2).map_or(Ok(()), |factors| contiguous(factors))

@@ -16,6 +16,7 @@ mod covers;
 mod elementwise;
 mod faults;
 mod fused;
+mod limits;
 mod operands;
 mod ops;
 mod products;

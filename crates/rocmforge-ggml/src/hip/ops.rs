@@ -18,7 +18,9 @@ impl HipGgmlBackend {
             let descs = ids.iter().map(|&id| self.slots.desc(id));
             descs.collect::<GgmlResult<Vec<_>>>()
         });
-        Self::covers(op, &operands?, &results?).map_err(|reason| unimplemented(op, reason))?;
+        if let Some(error) = Self::refusal(op, &operands?, &results?) {
+            return Err(error);
+        }
         let output = outputs[0];
         if let Some(f) = map_of(op) {
             return self.map(op, f, inputs, output);

@@ -57,6 +57,14 @@ pub(super) fn whole_matrices(b: &TensorDesc) -> bool {
     b.layout == Layout::ColMajor || TensorDesc::new(b.shape.clone(), b.dtype, Layout::ColMajor).strides == b.strides
 }
 
+/// Whether rows without gaps meet one matrix that the kernels for weights read where it is.
+pub(super) fn is_one_matrix(left: &TensorDesc, right: &TensorDesc) -> bool {
+    let order = matrix_order(right);
+    right.shape.len() == 2
+        && left.is_contiguous()
+        && (order == Some(true) || (order.is_some() && right.dtype == DType::F32))
+}
+
 impl HipGgmlBackend {
     pub(super) fn matmul(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
         let y = self.result(op, output)?;
@@ -71,12 +79,8 @@ impl HipGgmlBackend {
             None => None,
         };
         let (left, right) = (self.slots.desc(inputs[0])?.clone(), self.slots.desc(inputs[1])?.clone());
-        let one = right.shape.len() == 2;
-        if one && left.is_contiguous() && (right.dtype != DType::F32 || matrix_order(&right).is_some()) {
-            let transposed = matrix_order(&right);
-            if right.dtype == DType::F32 || transposed == Some(true) {
-                return self.one_matrix(op, inputs, bias.as_ref(), y, transposed == Some(true));
-            }
+        if is_one_matrix(&left, &right) {
+            return self.one_matrix(op, inputs, bias.as_ref(), y, matrix_order(&right) == Some(true));
         }
         if right.dtype.is_quantized() {
             self.many_weights(op, inputs, bias.as_ref(), y)

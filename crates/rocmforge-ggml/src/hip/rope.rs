@@ -5,9 +5,13 @@ use std::collections::HashMap;
 use rocmforge_kernels::{RopePairs, RopeShape};
 use rocmforge_runtime::HipBuffer;
 
+use super::copies::packed;
 use super::faults::faults;
 use super::{HipGgmlBackend, failed};
 use crate::{GgmlResult, Op, Rope, RopeStyle, TensorId};
+
+/// Where repeated positions lie in scratch memory: the place of the operand.
+const POSITIONS: usize = 1;
 
 /// The op's parameters, and the tensor with the frequencies' divisors.
 type TableKey = (Vec<u64>, Option<TensorId>);
@@ -41,19 +45,17 @@ impl HipGgmlBackend {
             return Err(self.cannot(op, inputs[0]));
         };
         let x = self.input(op, inputs[0], 0)?;
-        let mut positions = self.u32(op, inputs[1])?;
         let tokens = batch * seq;
+        let mut positions = self.u32(op, inputs[1])?;
         if positions.len() != tokens {
-            // One list for all of the batch: a copy for each.
-            let list = positions.to_vec(self.stream()).map_err(failed(op.name()))?;
-            let repeated = HipBuffer::from_slice(self.stream(), &list.repeat(batch), "ggml positions");
-            positions = repeated.map_err(failed(op.name()))?;
+            positions = self.repeated_positions(op, inputs[1], [batch, seq])?;
         }
         let [cos, sin] = self.rope_tables(op, rope, inputs.get(2).copied())?;
         let site = self.fault_site(op, inputs)?;
-        let style = match rope.style {
-            RopeStyle::HalfSplit => RopePairs::Half,
-            RopeStyle::Interleaved => RopePairs::Interleaved,
+        let style = if rope.style == RopeStyle::Interleaved {
+            RopePairs::Interleaved
+        } else {
+            RopePairs::Half
         };
         let shape = RopeShape {
             tokens,
@@ -68,6 +70,16 @@ impl HipGgmlBackend {
             .kernels
             .rope_at(self.stream(), style, &x, tables, &positions, y, shape, faults(&site));
         self.done(op, result)
+    }
+
+    /// One list for all of a batch, repeated for each sequence: a copy on the device, so that it is part of a captured graph.
+    fn repeated_positions(&mut self, op: &Op, list: TensorId, [batch, seq]: [usize; 2]) -> GgmlResult<HipBuffer<u32>> {
+        let (dtype, x) = (self.slots.desc(list)?.dtype, self.bytes(list)?);
+        let (one, all) = (packed(&[1, seq], dtype), packed(&[batch, seq], dtype));
+        let y = self.scratch(POSITIONS, all.byte_size())?;
+        self.copy(op, (&one, &x), (&all, &y), true)?;
+        self.packings += 1;
+        y.cast().map_err(failed(op.name()))
     }
 
     fn rope_tables(&mut self, op: &Op, rope: Rope, factors: Option<TensorId>) -> GgmlResult<[HipBuffer<f32>; 2]> {

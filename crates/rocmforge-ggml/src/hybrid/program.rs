@@ -8,7 +8,7 @@ use super::spans::Spans;
 use super::{HybridBackend, TensorLocation};
 use crate::cpu::CpuProgram;
 use crate::hip::HipProgram;
-use crate::{GgmlBackend, GgmlError, GgmlResult, Graph, Node, Op, TensorId};
+use crate::{GgmlBackend, GgmlResult, Graph, HipGgmlBackend, Node, Op, TensorDesc, TensorId, shape};
 
 /// A graph's nodes for a device and the CPU.
 #[derive(Debug)]
@@ -123,23 +123,24 @@ impl HybridBackend {
             self.gather_caches(inputs)?;
             let side = self.side(inputs)?;
             let mut traced = Vec::new();
-            let error = match self.try_node(side, op, inputs, outputs, &mut traced) {
-                Ok(()) => return Ok(traced),
-                Err(error) if side == TensorLocation::Cpu => return Err(error),
-                Err(error) => error,
-            };
-            if let GgmlError::Unimplemented { .. } = &error {
-                let reason = error.to_string();
+            // Asked before anything is copied to the device for it.
+            if side == TensorLocation::Gpu
+                && let Some(reason) = self.refused(op, inputs, outputs)?
+            {
                 *self.statistics.unsupported.entry(reason).or_default() += 1;
                 // A cache comes along with its group, and stays where the node can run.
                 if let Some(group) = self.group_of_cache(inputs)? {
                     self.groups[group].stays = true;
                     self.spill(group)?;
                 }
-                // What has been copied to the device counts as there for later nodes, so later runs must copy it, too.
                 self.try_node(TensorLocation::Cpu, op, inputs, outputs, &mut traced)?;
                 return Ok(traced);
             }
+            let error = match self.try_node(side, op, inputs, outputs, &mut traced) {
+                Ok(()) => return Ok(traced),
+                Err(error) if side == TensorLocation::Cpu => return Err(error),
+                Err(error) => error,
+            };
             if is_stopped(&error) {
                 self.spill_all()?;
                 self.gpu_is_full = self.groups.is_empty();
@@ -153,6 +154,18 @@ impl HybridBackend {
                 return Err(error);
             }
         }
+    }
+
+    /// Why the device cannot run a node, if it cannot. What has no element to compute runs anywhere.
+    fn refused(&self, op: &Op, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<Option<String>> {
+        let descs =
+            |ids: &[TensorId]| -> GgmlResult<Vec<&TensorDesc>> { ids.iter().map(|&id| self.descs.desc(id)).collect() };
+        let (inputs, outputs) = (descs(inputs)?, descs(outputs)?);
+        shape::check_outputs(0, op, &inputs, &outputs, false)?;
+        if outputs.iter().all(|output| output.element_count() == 0) {
+            return Ok(None);
+        }
+        Ok(HipGgmlBackend::refusal(op, &inputs, &outputs).map(|error| error.to_string()))
     }
 
     /// Where a node runs: where its weights and caches lie; without any, where its first operand is current.

@@ -22,7 +22,8 @@ mod seed_names;
 pub use kinds::{DiagFill, GluKind, SortOrder, Unary};
 
 use crate::DType;
-use crate::params::{Attention, FlashAttnExt, PagedAttention, Rope, RopeScaling, SoftMax};
+use crate::params::{Attention, FlashAttnExt, PagedAttention, SoftMax};
+use crate::rope::{Rope, RopeScaling, RopeStyle};
 
 /// Most dimensions of the operands of PERMUTE and PAD, whose parameters are one number for each.
 pub const MAX_DIMS: usize = 4;
@@ -145,8 +146,9 @@ pub enum Op {
         /// By what.
         fill: DiagFill,
     },
-    /// ROPE: `x [batch, seq, heads, head_dim]`, `positions [batch, seq]` or `[seq]`, and optionally `factors [n_dims / 2]` that divide
-    /// the frequencies: rotary position embedding.
+    /// ROPE: `x [batch, seq, heads, head_dim]`, `positions [batch, seq]` or `[seq]`, and optionally `factors`, one for each pair, that
+    /// divide the frequencies: rotary position embedding. With sections ([`crate::RopeStyle`]) positions are `[4, batch, seq]` or
+    /// `[4, seq]`.
     Rope(Rope),
     /// ROPE_SET_ROWS (not in ggml): f32 `x [batch, seq, heads, head_dim]`, `dst [rows, heads * head_dim]`, `ids [batch * seq]`,
     /// `positions` and optionally `factors`: the [`Op::Rope`] of `x`, with a row for each token, as [`Op::SetRows`] of `dst`, which the
@@ -398,10 +400,17 @@ fn rope_parameters(r: Rope) -> Vec<u64> {
     let mut all = vec![
         r.n_dims as u64,
         bits(r.theta),
-        r.style as u64,
         r.max_position as u64,
         bits(r.magnitude),
+        match r.style {
+            RopeStyle::HalfSplit => 0,
+            RopeStyle::Interleaved => 1,
+            RopeStyle::Mrope(_) => 2,
+            RopeStyle::Imrope(_) => 3,
+            RopeStyle::Vision(_) => 4,
+        },
     ];
+    all.extend(r.style.sections().into_iter().flatten().map(|pairs| pairs as u64));
     match r.scaling {
         RopeScaling::None => {}
         RopeScaling::Linear { factor } => all.push(bits(factor)),
@@ -410,7 +419,11 @@ fn rope_parameters(r: Rope) -> Vec<u64> {
             original_context,
             beta_fast,
             beta_slow,
-        } => all.extend([bits(factor), original_context as u64, bits(beta_fast), bits(beta_slow)]),
+            ext_factor,
+        } => {
+            let betas = [bits(beta_fast), bits(beta_slow), bits(ext_factor)];
+            all.extend([bits(factor), original_context as u64].into_iter().chain(betas));
+        }
     }
     all
 }

@@ -142,6 +142,7 @@ fn rope_at_positions_with_scaling_and_factors() {
         original_context: 32,
         beta_fast: 32.0,
         beta_slow: 1.0,
+        ext_factor: 0.75,
     };
     for style in [RopeStyle::HalfSplit, RopeStyle::Interleaved] {
         for scaling in [RopeScaling::None, RopeScaling::Linear { factor: 4.0 }, yarn] {

@@ -1,8 +1,8 @@
 //! Hybrid backend: graphs without groups, nodes that a device cannot run, and groups that find no room.
 
 use rocmforge_ggml::{
-    CpuBackend, DType, GgmlBackend, Graph, HipGgmlBackend, HostAccess, HybridBackend, Layout, Op, TensorDesc,
-    TensorGroup, TensorId, TensorLocation, Unary, executor,
+    Attention, AttentionMask, CpuBackend, DType, FlashAttnExt, GgmlBackend, Graph, HipGgmlBackend, HostAccess,
+    HybridBackend, Layout, Op, TensorDesc, TensorGroup, TensorId, TensorLocation, Unary, executor,
 };
 use rocmforge_runtime::{Bytes, Policy};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
@@ -207,36 +207,119 @@ fn a_node_that_the_device_cannot_run_is_run_by_the_cpu_and_counted() {
     assert!(backend.buffer(x).is_some());
 }
 
-/// What is copied to the device for a node that it then does not run is there for the next node, in later runs too.
+/// The device is asked before it gets an operand: only what the other node reads is copied.
 #[test]
-fn what_a_refused_node_copied_is_copied_in_each_run() {
+fn nothing_is_copied_for_a_node_that_the_device_refuses() {
     let gpu = gpu();
     let (mut graph, x, part) = graph_of_columns();
+    let y = graph.add_tensor(TensorDesc::f32([7]));
     // No kernel computes in f64.
     let refused = graph.push(Op::Cpy { to: Some(DType::F64) }, &[part]).expect("fits");
-    let doubled = graph.push(Op::Scale { factor: 2.0 }, &[x]).expect("fits");
+    let doubled = graph.push(Op::Scale { factor: 2.0 }, &[y]).expect("fits");
     graph.mark_output(refused);
     graph.mark_output(doubled);
     let mut backend = hybrid(&gpu);
     let program = &mut executor::compile(&mut backend, &graph).expect("compiles");
     for run in 1..=3 {
-        let values = rng(60 + run).vec(30);
-        backend.write_f32(x, &values).expect("written");
+        let (wide, values) = (rng(50 + run).vec(30), rng(60 + run).vec(7));
+        backend.write_f32(x, &wide).expect("written");
+        backend.write_f32(y, &values).expect("written");
         executor::run_program(&mut backend, program).expect("runs");
         let expected: Vec<f64> = values.iter().map(|&v| 2.0 * f64::from(v)).collect();
         assert_close(
             &backend.read_f32(doubled).expect("read"),
             &expected,
-            &[6, 5],
+            &[7],
             Tolerance::Absolute(1e-6),
         );
+        let found: Vec<f64> = bytemuck::pod_collect_to_vec(&backend.read(refused).expect("read"));
+        let expected: Vec<f64> = wide
+            .chunks(5)
+            .flat_map(|row| &row[..3])
+            .map(|&v| f64::from(v))
+            .collect();
+        assert_eq!(found, expected);
         let statistics = backend.statistics();
         assert_eq!(
-            (statistics.gpu_nodes, statistics.cpu_nodes),
-            (run, run),
+            (statistics.gpu_nodes, statistics.cpu_nodes, statistics.to_gpu_bytes),
+            (run, run, run * 7 * 4),
             "{statistics:?}"
         );
     }
+    assert!(backend.gpu().tensor_desc(x).is_none(), "x has memory on the device");
+}
+
+/// Nodes of more dimensions than the grid of a launch has blocks run on the CPU, each with its reason.
+#[test]
+fn nodes_beyond_the_limits_of_a_launch_run_on_the_cpu() {
+    const MANY: usize = 65_536;
+    let gpu = gpu();
+    let mut graph = Graph::new();
+    let input = |graph: &mut Graph, shape: &[usize]| graph.add_tensor(TensorDesc::f32(shape));
+    let heads = input(&mut graph, &[1, MANY, 1, 4]);
+    let [k, v] = [(); 2].map(|()| input(&mut graph, &[1, 1, 2, 4]));
+    let matrices = input(&mut graph, &[MANY, 1, 2]);
+    let right = input(&mut graph, &[1, 2, 3]);
+    let batch = input(&mut graph, &[MANY, 2, 3]);
+    let weights = input(&mut graph, &[MANY, 2]);
+    let [q, keys] = [(); 2].map(|()| input(&mut graph, &[MANY, 1, 4]));
+    let flash = Op::FlashAttnExt(FlashAttnExt {
+        scale: 0.5,
+        max_bias: 0.0,
+        softcap: 0.0,
+        mask: false,
+        sinks: false,
+    });
+    let attention = Op::Attention(Attention {
+        heads: 1,
+        kv_heads: 1,
+        head_dim: 4,
+        scale: 0.5,
+        causal: false,
+        mask: AttentionMask::None,
+    });
+    let outputs = [
+        graph.push(flash, &[heads, k, v]),
+        graph.push(Op::MulMat, &[matrices, right]),
+        graph.push(Op::MeanPool, &[batch, weights]),
+        graph.push(attention, &[q, keys, keys]),
+    ]
+    .map(|output| output.expect("fits"));
+    // A transposition that is a copy, and not a view.
+    let turned = graph.add_tensor(TensorDesc::f32([MANY, 3, 2]));
+    graph.add_node(Op::Transpose, vec![batch], vec![turned]);
+    let outputs: Vec<TensorId> = outputs.into_iter().chain([turned]).collect();
+    for &output in &outputs {
+        graph.mark_output(output);
+    }
+    let (mut backend, mut cpu) = (hybrid(&gpu), CpuBackend::new());
+    let program = &mut executor::compile(&mut backend, &graph).expect("compiles");
+    let on_cpu = &mut executor::compile(&mut cpu, &graph).expect("compiles");
+    for (seed, id) in (80..).zip([heads, k, v, matrices, right, batch, weights, q, keys]) {
+        let values = rng(seed).vec(graph.tensor(id).expect("there").element_count());
+        backend.write_f32(id, &values).expect("written");
+        cpu.write_f32(id, &values).expect("written");
+    }
+    executor::run_program(&mut backend, program).expect("runs");
+    executor::run_program(&mut cpu, on_cpu).expect("runs");
+    for &output in &outputs {
+        let (found, expected) = (backend.read_f32(output), cpu.read_f32(output));
+        assert!(found.expect("read") == expected.expect("read"), "{output}");
+    }
+    let statistics = backend.statistics();
+    assert_eq!(
+        (statistics.gpu_nodes, statistics.cpu_nodes, statistics.to_gpu_bytes),
+        (0, 5, 0),
+        "{statistics:?}"
+    );
+    let reasons: Vec<&String> = statistics.unsupported.keys().collect();
+    assert_eq!(statistics.unsupported.values().sum::<u64>(), 5, "{reasons:?}");
+    assert!(
+        reasons
+            .iter()
+            .all(|reason| reason.contains("65536, and a launch takes 65535")),
+        "{reasons:?}"
+    );
 }
 
 /// A cache on the device and a weight that found no room there: the cache goes to the host, where all weights are.

@@ -1,7 +1,8 @@
 //! Programs on a device: captured at the second run, replayed from then on, with the results and errors of single launches.
 
 use rocmforge_ggml::{
-    CpuBackend, GgmlBackend, GgmlError, Graph, HipGgmlBackend, HostAccess, Op, TensorDesc, TensorId, executor,
+    CpuBackend, GgmlBackend, GgmlError, Graph, HipGgmlBackend, HostAccess, Op, Rope, RopeStyle, TensorDesc, TensorId,
+    executor,
 };
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{rng, widen};
@@ -158,4 +159,49 @@ fn memory_that_a_captured_graph_names_is_given_back_when_its_tensor_is_freed() {
         "{before} B before, {} after",
         held()
     );
+}
+
+/// One list of positions for a batch is repeated on the device, and not by the host, which would end a capture.
+#[test]
+fn a_program_with_positions_for_the_whole_batch_is_captured() {
+    let gpu = gpu();
+    let shape = [2, 3, 2, 8];
+    let mut graph = Graph::new();
+    let (x, positions) = (
+        graph.add_tensor(TensorDesc::f32(shape)),
+        graph.add_tensor(TensorDesc::u32([3])),
+    );
+    let rope = Rope::new(8, 10_000.0, RopeStyle::HalfSplit, 64);
+    let output = graph.push(Op::Rope(rope), &[x, positions]).expect("fits");
+    graph.mark_output(output);
+    let mut cpu = CpuBackend::new();
+    let mut device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+    let on_cpu = &mut executor::compile(&mut cpu, &graph).expect("compiles");
+    let program = &mut executor::compile(&mut device, &graph).expect("compiles");
+    for (run, list) in [[0, 1, 2], [63, 5, 5], [7, 8, 9], [31, 0, 62]].into_iter().enumerate() {
+        let values = rng(run as u64).vec(shape.iter().product());
+        cpu.write_f32(x, &values).expect("written");
+        cpu.write_u32(positions, &list).expect("written");
+        device.write_f32(x, &values).expect("written");
+        device.write_u32(positions, &list).expect("written");
+        executor::run_program(&mut cpu, on_cpu).expect("runs");
+        executor::run_program(&mut device, program).expect("runs");
+        let (found, expected) = (device.read_f32(output), cpu.read_f32(output));
+        assert_close(
+            &found.expect("read"),
+            &widen(&expected.expect("read")),
+            &shape,
+            Tolerance::Absolute(1e-5),
+        );
+        assert_eq!(program.is_captured(), run > 0, "{:?}", program.not_captured_because());
+        assert_eq!(device.replays(), run as u64);
+    }
+    // The error of a replay names the position in the list as it is.
+    device.write_u32(positions, &[1, 64, 2]).expect("written");
+    cpu.write_u32(positions, &[1, 64, 2]).expect("written");
+    let expected = executor::run_program(&mut cpu, on_cpu)
+        .expect_err("position 64 of 64")
+        .to_string();
+    let found = executor::run_program(&mut device, program).expect_err("position 64 of 64");
+    assert_eq!(found.to_string(), expected);
 }

@@ -1,7 +1,8 @@
 //! Operands that no kernel takes: the device says so by name, as its list does, and does not compute something else.
 
 use rocmforge_ggml::{
-    DType, FlashAttnExt, GgmlError, GgmlResult, Graph, Layout, Op, SoftMax, SortOrder, TensorDesc, TensorId,
+    Attention, AttentionMask, DType, FlashAttnExt, GgmlError, GgmlResult, Graph, Layout, Op, Rope, RopeStyle, SoftMax,
+    SortOrder, TensorDesc, TensorId,
 };
 
 use super::case::{Case, Input};
@@ -109,6 +110,37 @@ fn attention_that_no_kernel_does() {
     refused(op, vec![f32(&[1, 2, 3, 64]), cache(), cache()], "Q8_0 [1, 2, 3, 64]");
 }
 
+/// One more than the grid of a launch has blocks, and just as many.
+#[test]
+fn dimensions_beyond_the_limits_of_a_launch() {
+    let pool = |batch| vec![f32(&[batch, 1, 1]), f32(&[batch, 1])];
+    refused(Op::MeanPool, pool(65_536), "a batch: 65536, and a launch takes 65535");
+    Case::of(Op::MeanPool, pool(65_535)).close(0.0);
+    let products = |batch| vec![f32(&[batch, 1, 1]), f32(&[1, 1, 1])];
+    refused(
+        Op::MulMat,
+        products(65_536),
+        "matrices: 65536, and a launch takes 65535",
+    );
+    Case::of(Op::MulMat, products(65_535)).close(0.0);
+}
+
+/// Dimensions of 0 that leave an output with elements.
+#[test]
+fn operands_without_elements() {
+    refused(Op::MeanPool, vec![f32(&[2, 0, 3]), f32(&[2, 0])], "tokens: none");
+    let attention = Op::Attention(Attention {
+        heads: 1,
+        kv_heads: 1,
+        head_dim: 4,
+        scale: 0.5,
+        causal: false,
+        mask: AttentionMask::None,
+    });
+    let keys = || f32(&[1, 0, 4]);
+    refused(attention, vec![f32(&[1, 2, 4]), keys(), keys()], "keys: none");
+}
+
 #[test]
 fn row_writes_that_no_kernel_does() {
     for (src, dst, text) in [
@@ -130,6 +162,24 @@ fn row_writes_that_no_kernel_does() {
         refused_graph(vec![f32(&src), dst, ids], text, |graph, ids| {
             graph.set_rows(ids[0], ids[1], ids[2])
         });
+    }
+}
+
+/// No kernel takes several positions for a token.
+#[test]
+fn rotations_by_four_positions() {
+    for style in [
+        RopeStyle::Mrope([2, 1, 1, 0]),
+        RopeStyle::Imrope([2, 1, 1, 0]),
+        RopeStyle::Vision([2, 2, 0, 0]),
+    ] {
+        let n_dims = if matches!(style, RopeStyle::Vision(_)) { 4 } else { 8 };
+        let rope = Op::Rope(Rope::new(n_dims, 10_000.0, style, 16));
+        refused(
+            rope,
+            vec![f32(&[1, 3, 2, 8]), u32(&[4, 3])],
+            "four positions for each token",
+        );
     }
 }
 

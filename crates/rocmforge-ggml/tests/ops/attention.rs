@@ -169,12 +169,28 @@ fn flash_attn_ext_of_cache_types() {
     }
 }
 
-/// ggml's grid: both modes, f32 and f16, head sizes 64 to 256, fewer dimensions than the head has, scaled frequencies, YaRN, factors,
+/// A mode of ggml for heads of `d` elements of which `n_dims` are rotated, with the sections of ggml's own tests and of models, and the
+/// rotated dimensions that it takes.
+fn rope_mode(mode: usize, [d, n_dims]: [usize; 2]) -> (RopeStyle, usize) {
+    let third = (n_dims / 3).max(1);
+    match mode {
+        0 => (RopeStyle::HalfSplit, n_dims),
+        1 => (RopeStyle::Interleaved, n_dims),
+        2 => (RopeStyle::Mrope([third, third, third, 0]), n_dims),
+        3 => (RopeStyle::Mrope([1, 0, 2, 1]), n_dims),
+        4 => (RopeStyle::Imrope([third, third, third, 0]), n_dims),
+        5 => (RopeStyle::Imrope([3, 1, 2, 2]), n_dims),
+        6 => (RopeStyle::Vision([d / 4, d / 4, 0, 0]), d / 2),
+        _ => (RopeStyle::Vision([2, 3, 1, 2]), d / 2),
+    }
+}
+
+/// ggml's grid: its five modes, f32 and f16, head sizes 64 to 256, fewer dimensions than the head has, scaled frequencies, YaRN, factors,
 /// magnitude, views; NMSE 1e-7.
 #[test]
 fn rope_on_ggmls_grid() {
     let mut index = 0usize;
-    for style in [RopeStyle::HalfSplit, RopeStyle::Interleaved] {
+    for mode in 0..8 {
         for dtype in [DType::F32, DType::F16, DType::Bf16] {
             for [d, n_dims] in [
                 [128, 128],
@@ -186,6 +202,10 @@ fn rope_on_ggmls_grid() {
                 [512, 512],
                 [33, 2],
             ] {
+                let (style, n_dims) = rope_mode(mode, [d, n_dims]);
+                if mode >= 6 && d % 4 > 0 {
+                    continue;
+                }
                 for scaling in [
                     RopeScaling::None,
                     RopeScaling::Linear { factor: 1.0 / 1.4245 },
@@ -194,6 +214,14 @@ fn rope_on_ggmls_grid() {
                         original_context: 512,
                         beta_fast: 32.0,
                         beta_slow: 1.0,
+                        ext_factor: 1.0,
+                    },
+                    RopeScaling::Yarn {
+                        factor: 1.4245,
+                        original_context: 256,
+                        beta_fast: 16.0,
+                        beta_slow: 2.0,
+                        ext_factor: 0.7465,
                     },
                 ] {
                     for with_factors in [false, true] {
@@ -203,18 +231,20 @@ fn rope_on_ggmls_grid() {
                         let mut r = rng(index as u64);
                         let x = Input::new(dtype, &[batch, seq, heads, d], &r.vec(batch * seq * heads * d), form);
                         let each = index.is_multiple_of(2);
-                        let positions: Vec<usize> = (0..if each { batch * seq } else { seq })
-                            .map(|_| r.below(2000))
-                            .collect();
-                        let shape: &[usize] = if each { &[batch, seq] } else { &[seq] };
-                        let factors = with_factors.then(|| Input::f32(&[n_dims / 2], &r.vec_in(n_dims / 2, 0.9, 1.1)));
+                        let mut shape = if each { vec![batch, seq] } else { vec![seq] };
+                        if style.sections().is_some() {
+                            shape.insert(0, 4);
+                        }
+                        let positions: Vec<usize> = (0..shape.iter().product()).map(|_| r.below(2000)).collect();
                         let own = Rope {
                             scaling,
-                            magnitude: if index.is_multiple_of(4) { 1.4245 } else { 1.0 },
+                            magnitude: scaling.magnitude(if index.is_multiple_of(4) { 1.4245 } else { 1.0 }),
                             ..Rope::new(n_dims, 10_000.0, style, 2000)
                         };
+                        let factors =
+                            with_factors.then(|| Input::f32(&[own.pairs()], &r.vec_in(own.pairs(), 0.9, 1.1)));
                         let what = format!("case {index}: {dtype} {form:?} {own:?} factors {with_factors}");
-                        let inputs: Vec<Input> = [Some(x), Some(Input::ids(shape, &positions)), factors]
+                        let inputs: Vec<Input> = [Some(x), Some(Input::ids(&shape, &positions)), factors]
                             .into_iter()
                             .flatten()
                             .collect();

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use rocmforge_ggml::graph_file::{GraphFile, GraphFileError};
+use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::{
     Attention, AttentionMask, DType, DiagFill, FlashAttnExt, GluKind, Graph, Op, PagedAttention, Rope, RopeScaling,
     RopeStyle, SoftMax, SortOrder, TensorDesc, TensorId, Unary, planner,
@@ -87,10 +88,12 @@ fn op() -> impl Strategy<Value = Op> {
                 let rope = Rope {
                     n_dims: m,
                     theta: a,
-                    style: if p {
-                        RopeStyle::HalfSplit
-                    } else {
-                        RopeStyle::Interleaved
+                    style: match m % 5 {
+                        0 => RopeStyle::HalfSplit,
+                        1 => RopeStyle::Interleaved,
+                        2 => RopeStyle::Mrope([m, n, o, 0]),
+                        3 => RopeStyle::Imrope([m, n, o, m]),
+                        _ => RopeStyle::Vision([m, n, o, n]),
                     },
                     max_position: n,
                     scaling: match small {
@@ -101,6 +104,7 @@ fn op() -> impl Strategy<Value = Op> {
                             original_context: o,
                             beta_fast: c,
                             beta_slow: d,
+                            ext_factor: a,
                         },
                     },
                     magnitude: d,
@@ -217,6 +221,17 @@ proptest! {
         let graph = again(&file).expect("a graph");
         prop_assert_eq!(graph.nodes[0].op.signature(), op.signature());
     }
+}
+
+/// The file holds together, and so do its parameters, but the op takes other operands.
+#[test]
+fn a_file_whose_nodes_do_not_fit_their_ops_is_not_optimized() {
+    let file = GraphFile::from_graph(&one_node(Op::MulMat), &[]).expect("a file");
+    let error = file.optimized(&GraphOptimizer::new()).expect_err("one operand");
+    let GraphFileError::Graph(cause) = &error else {
+        panic!("{error:?}")
+    };
+    assert!(cause.to_string().contains("node 0 (MUL_MAT)"), "{cause}");
 }
 
 /// A file of a scale, changed.

@@ -13,6 +13,7 @@ mod kernels;
 mod launch;
 mod memory;
 mod op;
+mod packed;
 mod serve;
 mod table;
 mod timing;
@@ -46,6 +47,7 @@ fn main() {
     launch::run(&mut criterion, &card, &mut table);
     memory::run(&mut criterion, &card, &mut table);
     kernels::run(&mut criterion, &card, &mut table);
+    packed::run(&mut criterion, &card, &mut table);
     criterion.final_summary();
     if card.is_real() {
         table.print(&card);

@@ -11,6 +11,7 @@ mod map;
 mod mask;
 mod matmul;
 mod matmul16;
+mod matvec_q8;
 mod norm;
 mod paged;
 mod permute;
@@ -33,6 +34,7 @@ pub use flash_attn_ext::{ExtMask, ExtOperand, ExtOperands, ExtOptions, ExtShape}
 pub use map::{Binary, Gate, Map};
 pub use matmul::MatmulShape;
 pub use matmul16::{Half, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape};
+pub use matvec_q8::{PackedWeights, Q8Activations};
 pub use paged::{KvType, PagedOperands, PagedOptions, PagedShape};
 pub use rope::{RopePairs, RopeShape};
 pub use sampling::{Draw, Penalties};

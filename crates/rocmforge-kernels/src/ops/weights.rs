@@ -201,7 +201,7 @@ impl Kernels {
 }
 
 /// Weights of `[rows, k]` in whole, aligned blocks.
-fn weights(
+pub(super) fn weights(
     check: Check,
     ty: WeightType,
     (operand, w): (&'static str, &HipBuffer<u8>),

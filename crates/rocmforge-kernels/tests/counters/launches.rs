@@ -44,6 +44,7 @@ impl Device<'_> {
         self.attention_ext()?;
         self.casts()?;
         self.weights()?;
+        self.packed_weights()?;
         self.attention()?;
         self.paged()?;
         self.sampling()
@@ -296,6 +297,24 @@ impl Device<'_> {
             }
         }
         Ok(())
+    }
+
+    fn packed_weights(&self) -> KernelResult<()> {
+        for ty in WeightType::ALL.into_iter().filter(|ty| ty.is_packable()) {
+            for m in [1, 2, 4, 8] {
+                self.packed_product(ty, [m, 128, 1024])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Packs weights `[n, k]`, quantises m rows of activations, and multiplies them.
+    pub(super) fn packed_product(&self, ty: WeightType, [m, n, depth]: [usize; 3]) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        let bytes = n * depth / ty.block_len() * ty.block_bytes();
+        let packed = k.pack_weight(s, ty, &self.bytes(bytes)?, self.bytes(bytes)?, [n, depth])?;
+        let q8 = k.quantize_q8(s, &self.x(m * depth)?, self.bytes(m * depth / 32 * 40)?, [m, depth])?;
+        k.matvec_q8(s, &packed, &q8, None, None, &self.x(m * n)?)
     }
 
     /// A cache of 16 blocks of 16 tokens for two sequences; a token of each at the end of 8 blocks.

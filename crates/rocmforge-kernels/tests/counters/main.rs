@@ -4,10 +4,12 @@
 #![allow(clippy::print_stdout)] // the table is shown by `cargo xtask kernels counters`
 
 mod launches;
+mod packed;
 
 use launches::Device;
+use rocmforge_kernels::KernelResult;
 use rocmforge_sim::SimConfig;
-use rocmforge_sim::counters::{Class, KernelCounts, by_kernel};
+use rocmforge_sim::counters::{Class, KernelCounts, LaunchCounts, by_kernel};
 use rocmforge_testkit::{LeaseOptions, gpu_with};
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -177,6 +179,11 @@ fn print(counts: &BTreeMap<String, KernelCounts>) {
 
 /// Runs every kernel once or more.
 fn measure() -> Result<BTreeMap<String, KernelCounts>, Box<dyn Error>> {
+    Ok(by_kernel(&counted(|device| device.launch_all())?))
+}
+
+/// Counts of the launches that `run` makes on a simulated card.
+fn counted(run: impl FnOnce(&Device<'_>) -> KernelResult<()>) -> Result<Vec<LaunchCounts>, Box<dyn Error>> {
     let options = LeaseOptions {
         sim: SimConfig {
             counters: true,
@@ -193,9 +200,9 @@ fn measure() -> Result<BTreeMap<String, KernelCounts>, Box<dyn Error>> {
         kernels: lease.kernels(),
         stream: lease.backend().stream(),
     };
-    device.launch_all()?;
+    run(&device)?;
     lease.backend().synchronize()?;
-    Ok(by_kernel(&sim.take_launch_counts()))
+    Ok(sim.take_launch_counts())
 }
 
 #[test]

@@ -6,7 +6,6 @@ use rocmforge_ggml::{RopeScaling, RopeStyle};
 use serde::Deserialize;
 
 use super::config::{DecoderConfig, RopeConfig, RopeFactors};
-use super::from_gguf::yarn_magnitude;
 use super::{Architecture, WindowRule};
 use crate::{ModelError, files};
 
@@ -175,8 +174,12 @@ fn rotary(path: &Path, c: &Config, head_dim: usize) -> Result<Rotary, ModelError
                 original_context: trained,
                 beta_fast: s.beta_fast.unwrap_or(32.0),
                 beta_slow: s.beta_slow.unwrap_or(1.0),
+                ext_factor: 1.0,
             };
-            rope.magnitude = s.attention_factor.unwrap_or_else(|| yarn_magnitude(factor));
+            // Factors below 1 have none.
+            rope.magnitude = s
+                .attention_factor
+                .unwrap_or_else(|| rope.scaling.magnitude(1.0).max(1.0));
         }
         Some("llama3") => {
             let low = f64::from(s.low_freq_factor.unwrap_or(1.0));

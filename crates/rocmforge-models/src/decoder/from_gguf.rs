@@ -155,21 +155,18 @@ fn rope(keys: &Keys<'_>, row: &Architecture, head_dim: usize, context: usize) ->
     let factor = keys.opt_f32("rope.scaling.factor")?.unwrap_or(1.0);
     let attn_factor = keys.opt_f32("rope.scaling.attn_factor")?.unwrap_or(1.0);
     let key = keys.key("rope.scaling.type");
-    let (scaling, magnitude) = match keys.metadata.opt_string(&key)? {
-        None | Some("none") => (RopeScaling::None, attn_factor),
-        Some("linear") => (RopeScaling::Linear { factor }, attn_factor),
-        Some("longrope") => (RopeScaling::None, attn_factor),
-        Some("yarn") => (
-            RopeScaling::Yarn {
-                factor,
-                original_context: keys
-                    .opt_usize("rope.scaling.original_context_length")?
-                    .unwrap_or(context),
-                beta_fast: keys.opt_f32("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
-                beta_slow: keys.opt_f32("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
-            },
-            attn_factor * yarn_magnitude(factor),
-        ),
+    let scaling = match keys.metadata.opt_string(&key)? {
+        None | Some("none" | "longrope") => RopeScaling::None,
+        Some("linear") => RopeScaling::Linear { factor },
+        Some("yarn") => RopeScaling::Yarn {
+            factor,
+            original_context: keys
+                .opt_usize("rope.scaling.original_context_length")?
+                .unwrap_or(context),
+            beta_fast: keys.opt_f32("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+            beta_slow: keys.opt_f32("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+            ext_factor: keys.opt_f32("rope.scaling.yarn_ext_factor")?.unwrap_or(1.0),
+        },
         Some(other) => {
             return Err(ModelError::Hyperparameter {
                 key,
@@ -183,13 +180,8 @@ fn rope(keys: &Keys<'_>, row: &Architecture, head_dim: usize, context: usize) ->
         n_dims: keys.opt_usize("rope.dimension_count")?.unwrap_or(head_dim),
         style: row.gguf_rope,
         scaling,
-        magnitude,
+        magnitude: scaling.magnitude(attn_factor),
     })
-}
-
-/// YaRN's factor on cosines and sines: `0.1 ln(factor) + 1` (Peng et al. 2023, section 3.4).
-pub(super) fn yarn_magnitude(factor: f32) -> f32 {
-    if factor <= 1.0 { 1.0 } else { 0.1 * factor.ln() + 1.0 }
 }
 
 /// Which layers have the window: a list or a period in the file, else the architecture's rule.

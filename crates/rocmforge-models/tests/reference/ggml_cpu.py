@@ -1,6 +1,6 @@
 """Speed of ggml's CPU backend (in PyPI xllamacpp): `python ggml_cpu.py [threads] [seconds per row]`.
 
-Prints the rows of `cargo bench -p rocmforge-ggml --bench cpu`, each the best of several runs; with one thread the thread's CPU time, as
+Prints the rows of `cargo bench -p rocmforge-ggml --bench cpu` (its attention over a paged cache beside ggml's FLASH_ATTN_EXT), each the best of several runs; with one thread the thread's CPU time, as
 there. Weights lie in ggml's default buffers: not
 repacked, as a product of a graph without a model's loader finds them.
 """
@@ -121,7 +121,7 @@ def main(threads=2, seconds=0.7):
     for dim in (64, 128):
         for n in (1, 512):
             flops = 4 * n * KEYS * KV_HEADS * GROUP * dim
-            report(f"attention f16, heads of {dim}", n, attention(dim, n), flops)
+            report(f"FLASH_ATTN_EXT f16, heads of {dim}", n, attention(dim, n), flops)
 
 
 if __name__ == "__main__":

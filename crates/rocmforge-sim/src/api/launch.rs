@@ -135,7 +135,7 @@ impl Call<'_> {
         self.working_stream(stream)?;
         let meta = &module.kernels[kernel];
         self.check_geometry(meta, grid, block, dynamic_lds)?;
-        let per_processor = resident(meta, block.iter().product(), u64::from(dynamic_lds));
+        let per_processor = resident(&module, meta, block.iter().product(), u64::from(dynamic_lds));
         let at_once = u64::from(per_processor) * u64::from(self.cards[module.card].config.multiprocessors);
         let blocks = grid.iter().fold(1u64, |blocks, n| blocks.saturating_mul(u64::from(*n)));
         if blocks > at_once {

@@ -208,7 +208,7 @@ impl Call<'_> {
             .ok()
             .filter(|size| *size > 0)
             .ok_or(hipErrorInvalidValue)?;
-        let found = resident(&module.kernels[kernel], size, dynamic_lds as u64);
+        let found = resident(&module, &module.kernels[kernel], size, dynamic_lds as u64);
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(blocks, found as c_int) }
     }
@@ -231,15 +231,10 @@ impl Call<'_> {
     }
 }
 
-/// Workgroups that fit a workgroup processor of RDNA3 at once: 4 SIMDs of 16 waves and 1536 vector registers per lane,
-/// given out in blocks of 24; 128 KiB of LDS.
-pub(super) fn resident(kernel: &KernelMeta, block: u32, dynamic_lds: u64) -> u32 {
-    let waves = block.div_ceil(32);
-    let registers = kernel.vgpr_count.max(1).next_multiple_of(24);
-    let waves_at_once = 4 * (1536 / registers).min(16);
-    let by_lds = match u64::from(kernel.lds_size) + dynamic_lds {
-        0 => u32::MAX,
-        lds => (131_072 / lds.next_multiple_of(1024)) as u32,
-    };
-    (waves_at_once / waves).min(by_lds)
+/// Workgroups that fit a workgroup processor at once.
+pub(super) fn resident(module: &Module, kernel: &KernelMeta, block: u32, dynamic_lds: u64) -> u32 {
+    let lds = u64::from(kernel.lds_size).saturating_add(dynamic_lds);
+    let lds = u32::try_from(lds).unwrap_or(u32::MAX);
+    let unit = module.program.arch().compute_unit();
+    unit.occupancy(kernel.vgpr_count, lds, block).workgroups
 }

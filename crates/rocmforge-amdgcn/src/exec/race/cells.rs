@@ -82,15 +82,22 @@ pub(super) struct Now {
     pub(super) group: u32,
     /// From here on: since the workgroup's last barrier.
     pub(super) epoch: u32,
+    /// From here on: stores that no barrier has ordered, because they were still under way at the last one.
+    pub(super) stores: u32,
     /// Bits of a segment that are the number of its wave.
     pub(super) waves: u32,
 }
 
 impl Now {
-    /// Whether an access of that segment is not plainly before everything the wave does now.
+    /// Whether what a slot holds of that segment is not plainly before everything the wave does now.
     #[inline(always)]
-    fn open(&self, segment: u32) -> bool {
-        self.counts(segment) & (segment != self.mine)
+    fn open(&self, slot: Slot, segment: u32) -> bool {
+        let epoch = if slot as u32 == Slot::Store as u32 {
+            self.stores
+        } else {
+            self.epoch
+        };
+        (segment >= self.floor) & ((segment < self.group) | (segment >= epoch)) & (segment != self.mine)
     }
 
     /// Whether an access of that segment is still to be remembered: no barrier orders it before all that follows.
@@ -287,7 +294,7 @@ impl Cells {
         let segments = &self.segments[slot as usize][first..first + count];
         let mut any = false;
         for &segment in segments {
-            any |= now.open(segment);
+            any |= now.open(slot, segment);
         }
         if any {
             self.collect(now, slot, first, count, hits);
@@ -305,7 +312,7 @@ impl Cells {
     #[inline(always)]
     fn one(&self, now: &Now, slot: Slot, dword: usize, mask: u32, hits: &mut Vec<Hit>) {
         let segment = self.segments[slot as usize][dword];
-        if now.open(segment) {
+        if now.open(slot, segment) {
             let info = Info(self.infos[slot as usize][dword]);
             if info.mask() & mask != 0 {
                 hits.push(Hit {
@@ -325,14 +332,15 @@ impl Cells {
         let kept = self.aside.entry(dword).or_default();
         kept.retain(|&(other, old)| {
             let same = (other ^ segment) & now.waves == 0 && (other >= now.epoch) == (segment >= now.epoch);
-            now.counts(other) && !(same && segment >= now.epoch && old.mask() & !info.mask() == 0)
+            let open = other >= now.floor && (other < now.group || other >= now.stores);
+            open && !(same && segment >= now.epoch && old.mask() & !info.mask() == 0)
         });
         kept.push((segment, info));
     }
 
     fn find_aside(&self, now: &Now, dword: usize, mask: u32, hits: &mut Vec<Hit>) {
         for &(segment, info) in self.aside.get(&dword).into_iter().flatten() {
-            if now.open(segment) && info.mask() & mask != 0 {
+            if now.open(Slot::Store, segment) && info.mask() & mask != 0 {
                 hits.push(Hit {
                     dword,
                     mask: info.mask() & mask,

@@ -2,8 +2,11 @@
 //!
 //! # The order
 //! The instructions of a wave are in order; its lanes run in lockstep and do not race. A barrier orders everything the
-//! waves of a workgroup did before it with everything they do after it. Nothing else orders waves but atomics, and
-//! nothing at all orders workgroups otherwise.
+//! waves of a workgroup did before it with everything they do after it, but for stores to global memory that are under way:
+//! those a wave has not waited for (`s_waitcnt_vscnt null, 0`; `s_wait_storecnt 0` on gfx12) are ordered by the first barrier
+//! after such a wait. A barrier for LDS alone, without that wait, so hands nothing over in global memory. Where a kernel runs in
+//! CU mode all waves of a workgroup share a cache that keeps their order, and compilers leave the wait out. Nothing else
+//! orders waves but atomics, and nothing at all orders workgroups otherwise.
 //!
 //! The life of a wave is cut into segments, numbered upwards through the whole launch: a new one begins at each barrier,
 //! at the first store after a wait for stores, and after each release. Workgroups run one after the other, so comparing
@@ -25,7 +28,8 @@
 //! # What is approximated
 //! * A relaxed atomic store is a plain store in gfx1100 code, and taken for one, but by atomic loads. So is one with
 //!   release semantics that has nothing to wait for. Atomic loads of LDS are plain loads.
-//! * A barrier completes the stores before it; loads complete where they are issued.
+//! * Loads complete where they are issued, and atomics at the next barrier. A barrier needs no invalidation of a cache behind it
+//!   for what was stored before it.
 //! * Of the loads of a byte, two by different waves are remembered since the last barrier, and two by different workgroups
 //!   before that: a store races with one of them, unless atomics order just those two.
 //! * All atomics have device scope, as the hardware's have.
@@ -45,7 +49,7 @@ use crate::footprint::Footprint;
 use crate::memory::GlobalMemory;
 pub(crate) use cells::Cells;
 use cells::{Hit, Info, Now, SLOTS, Slot, flags};
-use sync::{Clock, Level, Seen, Sync, raise, see};
+use sync::{Clock, Level, Seen, Sync, What, raise, see};
 
 /// What orders accesses besides barriers and atomics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,6 +99,8 @@ struct WaveClock {
     done: u32,
     /// Stores are under way.
     stores: bool,
+    /// From this segment on, stores were under way at the last barrier.
+    open: Option<u32>,
     /// The segment has been released: what follows needs a new one.
     released: bool,
     /// A wait for stores came, and since then no store, barrier or invalidation.
@@ -109,6 +115,8 @@ pub(crate) struct Race {
     floor: u32,
     group: u32,
     epoch: u32,
+    /// The lowest segment with a store that no barrier has ordered.
+    stores: u32,
     next: u32,
     group_number: u32,
     /// A power of two, at least the waves of a workgroup: a segment modulo this is the number of its wave.
@@ -120,6 +128,8 @@ pub(crate) struct Race {
     sync: Sync,
     hits: Vec<Hit>,
     workgroups: Vec<[u32; 3]>,
+    /// A barrier orders stores that are under way: CU mode.
+    in_order: bool,
     /// The host has AVX2.
     wide: bool,
 }
@@ -136,7 +146,7 @@ struct Span {
 
 impl Race {
     /// Starts a launch; `None` when the host has no address space for the shadow.
-    pub(crate) fn start(memory: &mut GlobalMemory, waves: u32, lds: usize) -> Option<Box<Self>> {
+    pub(crate) fn start(memory: &mut GlobalMemory, waves: u32, lds: usize, cu_mode: bool) -> Option<Box<Self>> {
         let mut shadow = match memory.shadow.take() {
             Some(shadow) if shadow.next < WRAP => *shadow,
             _ => Shadow {
@@ -151,6 +161,7 @@ impl Race {
             floor: shadow.next,
             group: shadow.next,
             epoch: shadow.next,
+            stores: shadow.next,
             next: shadow.next,
             group_number: 0,
             stride: waves.next_power_of_two(),
@@ -160,6 +171,7 @@ impl Race {
             sync: Sync::default(),
             hits: Vec::new(),
             workgroups: Vec::new(),
+            in_order: cu_mode,
             wide: super::isa::fast(),
         }))
     }
@@ -182,6 +194,7 @@ impl Race {
         self.shared.clear();
         for wave in &mut self.waves {
             wave.seen.clear();
+            wave.stores = false;
         }
         self.new_epoch();
     }
@@ -204,11 +217,18 @@ impl Race {
             group: self.group_number,
             wave: None,
         });
+        self.stores = self.next;
         for (n, wave) in self.waves.iter_mut().enumerate() {
             let segment = self.next + n as u32;
+            let stores = wave.stores && !self.in_order;
+            let done = if stores { wave.done } else { segment - 1 };
+            let open = stores.then_some(done + 1);
+            self.stores = self.stores.min(open.unwrap_or(self.next));
             *wave = WaveClock {
                 segment,
-                done: segment - 1,
+                done,
+                stores,
+                open,
                 seen: std::mem::take(&mut wave.seen),
                 ..WaveClock::default()
             };
@@ -434,6 +454,7 @@ impl Race {
             floor: if lds { self.epoch } else { self.floor },
             group: self.group,
             epoch: self.epoch,
+            stores: if lds { self.epoch } else { self.stores },
             waves: self.stride - 1,
         }
     }
@@ -478,6 +499,7 @@ impl Race {
                 lds: wave.segment,
                 global: if wave.stores { wave.done } else { wave.segment },
                 epoch: self.epoch,
+                stores: self.stores,
                 seen: &wave.seen,
                 shared: &self.shared,
             };
@@ -516,14 +538,19 @@ impl Race {
     #[cold]
     #[inline(never)]
     fn judge(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, slot: Slot, info: Info, span: &Span) {
-        let mut known: Option<(u32, bool)> = None;
+        let mut known: Option<(u32, What, bool)> = None;
         for hit in std::mem::take(&mut self.hits) {
             let by = self.whose(hit.segment);
-            let ordered = match known {
-                Some((segment, ordered)) if segment == hit.segment => ordered,
-                _ => self.ordered(w.index, hit.segment, by, span.lds, slot, info),
+            let what = match (span.lds, hit.slot) {
+                (true, _) => What::Lds,
+                (false, Slot::Store) => What::GlobalStore,
+                (false, _) => What::Global,
             };
-            known = Some((hit.segment, ordered));
+            let ordered = match known {
+                Some((segment, of, ordered)) if (segment, of) == (hit.segment, what) => ordered,
+                _ => self.ordered(w.index, hit.segment, by, what, slot, info),
+            };
+            known = Some((hit.segment, what, ordered));
             let atomic = hit.slot as u32 >= Slot::Load as u32 && hit.info.flags() == flags::ATOMIC;
             if ordered || atomic {
                 continue;
@@ -546,7 +573,15 @@ impl Race {
             };
             let inside = by.group == self.group_number;
             let earlier = access_of(hit.slot, hit.info);
-            fault.note = describe(r.access, earlier, inside, span.lds);
+            let cure = match (inside, span.lds) {
+                (true, true) => ", no barrier between them",
+                (true, false) if hit.segment < self.epoch => {
+                    "; the store was under way at the barrier between them, which orders LDS only without a wait for stores"
+                }
+                (true, false) => ", no barrier or fence with an atomic between them",
+                (false, _) => ", which only atomics with fences can order",
+            };
+            fault.note = describe(r.access, earlier, inside, cure);
             fault.other = Some(Box::new(Side {
                 access: earlier,
                 pc: hit.info.at().map_or(0, |at| text + u64::from(at)),
@@ -559,19 +594,21 @@ impl Race {
     }
 
     /// Whether an earlier access precedes what the wave does now.
-    fn ordered(&self, wave: u32, segment: u32, by: Segment, lds: bool, slot: Slot, info: Info) -> bool {
+    fn ordered(&self, wave: u32, segment: u32, by: Segment, what: What, slot: Slot, info: Info) -> bool {
         let inside = by.group == self.group_number;
-        if inside && (by.wave == Some(wave) || segment < self.epoch) {
+        let under_way = |by: u32| self.waves[by as usize].open.is_some_and(|open| segment >= open);
+        let complete = || what != What::GlobalStore || !by.wave.is_some_and(under_way);
+        if inside && (by.wave == Some(wave) || segment < self.epoch && complete()) {
             return true;
         }
         let plain_load = slot == Slot::Load && info.flags() & flags::COHERENT == 0;
-        let level = match (plain_load && !lds, inside) {
+        let level = match (plain_load && what != What::Lds, inside) {
             (false, _) => Level::Read,
             (true, true) => Level::Workgroup,
             (true, false) => Level::Device,
         };
         let own = &self.waves[wave as usize].seen;
-        self.sync.covers(own, segment, by, lds, level) || self.sync.covers(&self.shared, segment, by, lds, level)
+        self.sync.covers(own, segment, by, what, level) || self.sync.covers(&self.shared, segment, by, what, level)
     }
 }
 
@@ -607,24 +644,19 @@ fn access_of(slot: Slot, info: Info) -> Access {
     }
 }
 
-fn describe(later: Access, earlier: Access, inside: bool, lds: bool) -> String {
+fn describe(later: Access, earlier: Access, inside: bool, cure: &str) -> String {
     let verb = |access| match access {
         Access::Load | Access::Scalar => "read",
         Access::Store => "write",
         Access::Atomic => "atomic",
         Access::None => "access",
     };
-    let (later, earlier) = (verb(later), verb(earlier));
-    if inside {
-        let cure = if lds {
-            "no barrier"
-        } else {
-            "no barrier or fence with an atomic"
-        };
-        format!("{later} and {earlier} by two waves of a workgroup, {cure} between them")
+    let by = if inside {
+        "two waves of a workgroup"
     } else {
-        format!("{later} and {earlier} by two workgroups, which only atomics with fences can order")
-    }
+        "two workgroups"
+    };
+    format!("{} and {} by {by}{cure}", verb(later), verb(earlier))
 }
 
 const _: () = assert!(SLOTS.len() == 5);

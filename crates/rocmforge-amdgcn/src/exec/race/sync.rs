@@ -17,6 +17,15 @@ pub(super) enum Level {
     Device,
 }
 
+/// What kind of access is to be covered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum What {
+    Lds,
+    /// A load or an atomic.
+    Global,
+    GlobalStore,
+}
+
 /// Parts of logs a wave has seen: by location and level, from where to where.
 pub(super) type Seen = BTreeMap<(u32, Level), (u32, u32)>;
 
@@ -47,6 +56,8 @@ struct Release {
     global: u32,
     /// Everything of the workgroup below this segment is covered: a barrier came between.
     epoch: u32,
+    /// The same for stores to global memory, which may be under way at a barrier.
+    stores: u32,
     /// What the wave had seen of other locations.
     seen: Seen,
 }
@@ -70,6 +81,7 @@ pub(super) struct Clock<'a> {
     pub(super) lds: u32,
     pub(super) global: u32,
     pub(super) epoch: u32,
+    pub(super) stores: u32,
     pub(super) seen: &'a Seen,
     pub(super) shared: &'a Seen,
 }
@@ -116,7 +128,7 @@ impl Sync {
         } else if let Some(last) = var.log.last()
             && at > var.since
             && (last.group, last.wave, last.lds) == (clock.group, clock.wave, clock.lds)
-            && (last.global, last.epoch) == (clock.global, clock.epoch)
+            && (last.global, last.epoch, last.stores) == (clock.global, clock.epoch, clock.stores)
         {
             return;
         }
@@ -137,12 +149,13 @@ impl Sync {
             lds: clock.lds,
             global: clock.global,
             epoch: clock.epoch,
+            stores: clock.stores,
             seen,
         });
     }
 
     /// Whether an access of that segment is covered by something seen at that level or above.
-    pub(super) fn covers(&self, seen: &Seen, segment: u32, by: Segment, lds: bool, level: Level) -> bool {
+    pub(super) fn covers(&self, seen: &Seen, segment: u32, by: Segment, what: What, level: Level) -> bool {
         // By location: the part of its log that has been looked at.
         let mut looked: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
         let mut open = vec![seen];
@@ -153,7 +166,7 @@ impl Sync {
                 }
                 let var = &self.vars[number as usize];
                 for part in fresh(looked.entry(number).or_insert((part.0, part.0)), part) {
-                    if var.covers(part, segment, by, lds) {
+                    if var.covers(part, segment, by, what) {
                         return true;
                     }
                     open.extend(inside(&var.linked, part).iter().map(|&at| &var.log[at as usize].seen));
@@ -166,15 +179,19 @@ impl Sync {
 
 impl Var {
     /// Whether a release in a part of the log covers an access of that segment.
-    fn covers(&self, part: (u32, u32), segment: u32, by: Segment, lds: bool) -> bool {
+    fn covers(&self, part: (u32, u32), segment: u32, by: Segment, what: What) -> bool {
         let places = self
             .groups
             .get(&by.group)
             .map_or(&[][..], |places| inside(places, part));
         places.iter().any(|&at| {
             let release = &self.log[at as usize];
-            let upto = if lds { release.lds } else { release.global };
-            segment < release.epoch || by.wave.is_none_or(|wave| wave == release.wave) && segment <= upto
+            let (upto, epoch) = match what {
+                What::Lds => (release.lds, release.epoch),
+                What::Global => (release.global, release.epoch),
+                What::GlobalStore => (release.global, release.stores),
+            };
+            segment < epoch || by.wave.is_none_or(|wave| wave == release.wave) && segment <= upto
         })
     }
 }

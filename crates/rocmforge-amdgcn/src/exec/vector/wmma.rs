@@ -1,13 +1,16 @@
 //! Matrix multiply-accumulate of a wave: 16 x 16 results, 16 deep.
 //!
-//! Lanes 0 to 15 hold the rows of A and the columns of B, lanes 16 to 31 the same again. Register `r` of the result holds
-//! row `2 r` in lanes 0 to 15 and row `2 r + 1` in lanes 16 to 31.
+//! Lanes 0 to 15 hold the rows of A and the columns of B, lanes 16 to 31 the same again: a card takes some products from
+//! either half, so halves that differ are a fault. All lanes count, those too that `exec` turns off or that have ended,
+//! because the instruction does not look at `exec`. Register `r` of the result holds row `2 r` in lanes 0 to 15 and row
+//! `2 r + 1` in lanes 16 to 31.
 
 use crate::exec::code::{Ins, Kind};
 use crate::exec::ctx::Ctx;
 use crate::exec::isa::{Handler, Run, vector};
 use crate::exec::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32};
 use crate::exec::wave::Wave;
+use crate::fault::{Access, FaultKind};
 use crate::inst::Op;
 
 /// Element `k` of a row of 16-bit values held by a lane from register `reg` on.
@@ -23,6 +26,44 @@ fn old(w: &Wave, i: &Ins, r: usize, lane: usize) -> u32 {
         w.v[(i.c.reg as usize + r) & 255].0[lane]
     } else {
         w.scalar(&i.c)
+    }
+}
+
+/// Notes an operand of which lanes 16 to 31 do not repeat lanes 0 to 15. A and B have so many registers.
+#[inline(always)]
+fn check_halves(w: &Wave, c: &mut Ctx<'_>, i: &Ins, registers: u8) {
+    let mut differ = false;
+    for n in 0..registers {
+        for first in [i.a.reg, i.b.reg] {
+            let (low, high) = w.v[first.wrapping_add(n) as usize].0.split_at(16);
+            differ |= low != high;
+        }
+    }
+    if differ {
+        report_halves(w, c, i, registers);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn report_halves(w: &Wave, c: &mut Ctx<'_>, i: &Ins, registers: u8) {
+    let operands = [("A", i.a.reg), ("B", i.b.reg)];
+    let places = operands.into_iter().flat_map(|(name, first)| {
+        let registers = (0..registers).map(move |n| first.wrapping_add(n));
+        registers.flat_map(move |register| (0..16usize).map(move |lane| (name, register, lane)))
+    });
+    let value = |register: u8, lane: usize| w.v[register as usize].0[lane];
+    let mut differing = places.filter(|&(_, register, lane)| value(register, lane) != value(register, lane + 16));
+    let Some((name, register, lane)) = differing.next() else {
+        return;
+    };
+    let more = differing.count();
+    let twin = lane + 16;
+    if let Some(fault) = c.fault(w, i, FaultKind::MatrixHalves, Access::None, twin as u32, 0, 0) {
+        let (low, high) = (value(register, lane), value(register, twin));
+        fault.note = format!(
+            "{name} in v{register} is {high:#010x} in lane {twin} and {low:#010x} in lane {lane}; {more} more places differ"
+        );
     }
 }
 
@@ -105,30 +146,33 @@ fn integers<const BITS: usize>(w: &mut Wave, i: &Ins) {
 }
 
 macro_rules! handlers {
-    ($($name:ident($w:ident, $i:ident) $body:block)*) => {$(
+    ($($name:ident($w:ident, $i:ident, $registers:literal) $body:block)*) => {$(
         struct $name;
         impl Handler for $name {
             #[inline(always)]
-            fn run($w: &mut Wave, _: &mut Ctx<'_>, $i: &Ins) $body
+            fn run($w: &mut Wave, c: &mut Ctx<'_>, $i: &Ins) {
+                check_halves($w, c, $i, $registers);
+                $body
+            }
         }
     )*};
 }
 
 handlers! {
-    F32F16(w, i) { floats(w, i, half_to_f32, f32::from_bits, |x, _| x.to_bits()) }
-    F32Bf16(w, i) { floats(w, i, bf16_to_f32, f32::from_bits, |x, _| x.to_bits()) }
-    F16F16(w, i) {
+    F32F16(w, i, 8) { floats(w, i, half_to_f32, f32::from_bits, |x, _| x.to_bits()) }
+    F32Bf16(w, i, 8) { floats(w, i, bf16_to_f32, f32::from_bits, |x, _| x.to_bits()) }
+    F16F16(w, i, 8) {
         let (half, keep) = (i.half, 0xFFFF_0000u32 >> i.half);
         let read = |bits: u32| half_to_f32((bits >> half) as u16);
         floats(w, i, half_to_f32, read, |x, old| old & keep | u32::from(f32_to_half(x)) << half)
     }
-    Bf16Bf16(w, i) {
+    Bf16Bf16(w, i, 8) {
         let (half, keep) = (i.half, 0xFFFF_0000u32 >> i.half);
         let read = |bits: u32| bf16_to_f32((bits >> half) as u16);
         floats(w, i, bf16_to_f32, read, |x, old| old & keep | u32::from(f32_to_bf16(x)) << half)
     }
-    I32Iu8(w, i) { integers::<8>(w, i) }
-    I32Iu4(w, i) { integers::<4>(w, i) }
+    I32Iu8(w, i, 4) { integers::<8>(w, i) }
+    I32Iu4(w, i, 2) { integers::<4>(w, i) }
 }
 
 /// The handler of a matrix instruction.

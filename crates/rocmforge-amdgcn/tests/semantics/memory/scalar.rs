@@ -39,6 +39,7 @@ fn scalar_buffer_loads() {
                 output: 64 * 32,
                 data: &data,
                 lds: 0,
+                ..Launch::default()
             }
             .run();
             let size = records as usize * (stride as usize).max(1);
@@ -96,6 +97,7 @@ fn scalar_loads() {
                 output: 64 * 32,
                 data: &data,
                 lds: 0,
+                ..Launch::default()
             }
             .run();
             let at = (base as i64 + i64::from(offset.unwrap_or(0)) + i64::from(imm)) as usize;
@@ -153,6 +155,7 @@ fn narrow_loads() {
                     output: 4 * 32,
                     data: &data,
                     lds: 0,
+                    ..Launch::default()
                 }
                 .run();
                 let at = base as usize + register.wrapping_add_signed(imm) as usize;

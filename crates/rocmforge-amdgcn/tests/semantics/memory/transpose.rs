@@ -51,6 +51,7 @@ fn matrices_by_columns_become_rows() {
                 output: 16 * 32,
                 data: &data,
                 lds: 0,
+                ..Launch::default()
             }
             .run();
             for lane in 0..32 {

@@ -1,6 +1,8 @@
 //! Parameters, views and descriptors that contradict themselves, sizes that overflow.
 
-use rocmforge_ggml::{Attention, AttentionMask, DType, Layout, Op, Rope, RopeScaling, SoftMax, TensorDesc, TensorId};
+use rocmforge_ggml::{
+    Attention, AttentionMask, DType, Layout, Op, Rope, RopeScaling, RopeStyle, SoftMax, TensorDesc, TensorId,
+};
 
 use super::{Entry, ROPE, f32, node, of, paged, rope, view};
 
@@ -96,6 +98,97 @@ pub(super) const ENTRIES: &[Entry] = &[
         "more rotated dimensions than a head has",
         |g| rope(g, Rope { n_dims: 10, ..ROPE }, &[3]),
         "n_dims must not exceed head_dim",
+    ),
+    (
+        "positions of sections without a list for each",
+        |g| {
+            rope(
+                g,
+                Rope {
+                    style: RopeStyle::Mrope([2, 1, 1, 0]),
+                    ..ROPE
+                },
+                &[3, 3],
+            );
+        },
+        "positions of sections must be [4, batch, seq] or [4, seq]",
+    ),
+    (
+        "sections with more pairs than a head has elements",
+        |g| {
+            rope(
+                g,
+                Rope {
+                    style: RopeStyle::Imrope([4, usize::MAX, 4, 1]),
+                    ..ROPE
+                },
+                &[4, 3],
+            );
+        },
+        "all together at most head_dim",
+    ),
+    (
+        "sections without pairs",
+        |g| {
+            rope(
+                g,
+                Rope {
+                    style: RopeStyle::Mrope([0, 0, 0, 4]),
+                    ..ROPE
+                },
+                &[4, 3],
+            );
+        },
+        "one of the first three sections must have pairs",
+    ),
+    (
+        "an image's section without pairs before another",
+        |g| {
+            rope(
+                g,
+                Rope {
+                    n_dims: 4,
+                    style: RopeStyle::Vision([2, 0, 2, 0]),
+                    ..ROPE
+                },
+                &[4, 2, 3],
+            );
+        },
+        "no section without pairs may come before one with pairs",
+    ),
+    (
+        "a rotation of whole heads of other than half their elements",
+        |g| {
+            rope(
+                g,
+                Rope {
+                    style: RopeStyle::Vision([2, 2, 0, 0]),
+                    ..ROPE
+                },
+                &[4, 3],
+            );
+        },
+        "n_dims must be half of head_dim",
+    ),
+    (
+        "a part of YaRN that is no number",
+        |g| {
+            rope(
+                g,
+                Rope {
+                    scaling: RopeScaling::Yarn {
+                        factor: 4.0,
+                        original_context: 64,
+                        beta_fast: 32.0,
+                        beta_slow: 1.0,
+                        ext_factor: f32::NAN,
+                    },
+                    ..ROPE
+                },
+                &[3],
+            );
+        },
+        "ext_factor = NaN is not usable",
     ),
     (
         "a scaling factor of 0",

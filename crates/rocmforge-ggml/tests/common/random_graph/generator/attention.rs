@@ -50,14 +50,17 @@ fn heads_of_tokens(g: &mut Generator<'_>) -> [usize; 4] {
 /// Parameters of a rotation of heads, positions, and perhaps factors.
 fn rope_of(g: &mut Generator<'_>, [batch, seq, _, d]: [usize; 4]) -> (Rope, Vec<TensorId>) {
     let max_position = 512;
-    let n_dims = if g.one_in(3) { d / 2 } else { d };
-    let positions: &[usize] = if g.one_in(2) { &[seq] } else { &[batch, seq] };
-    let positions = g.index_leaf(positions, max_position);
-    let mut operands = vec![positions];
-    if g.one_in(3) {
-        let data = Data::Uniform { low: 0.75, high: 1.5 };
-        operands.push(g.weight(DType::F32, &[n_dims / 2], Layout::RowMajor, data));
+    let style = style_of(g, d);
+    let n_dims = match style {
+        RopeStyle::Vision(_) => d / 2,
+        _ if g.one_in(3) => d / 2,
+        _ => d,
+    };
+    let mut lists = if g.one_in(2) { vec![seq] } else { vec![batch, seq] };
+    if style.sections().is_some() {
+        lists.insert(0, 4);
     }
+    let mut operands = vec![g.index_leaf(&lists, max_position)];
     let scaling = match g.random.below(3) {
         0 => RopeScaling::None,
         1 => RopeScaling::Linear { factor: 2.5 },
@@ -66,15 +69,31 @@ fn rope_of(g: &mut Generator<'_>, [batch, seq, _, d]: [usize; 4]) -> (Rope, Vec<
             original_context: 128,
             beta_fast: 32.0,
             beta_slow: 1.0,
+            ext_factor: g.one_of(&[1.0, 0.75, 0.0]),
         },
     };
-    let style = g.one_of(&[RopeStyle::HalfSplit, RopeStyle::Interleaved]);
     let rope = Rope {
         scaling,
         magnitude: g.one_of(&[1.0, 1.25]),
         ..Rope::new(n_dims, 10_000.0, style, max_position)
     };
+    if g.one_in(3) {
+        let data = Data::Uniform { low: 0.75, high: 1.5 };
+        operands.push(g.weight(DType::F32, &[rope.pairs()], Layout::RowMajor, data));
+    }
     (rope, operands)
+}
+
+/// Pairs of heads of `d` elements, in sections that may be fewer than the pairs.
+fn style_of(g: &mut Generator<'_>, d: usize) -> RopeStyle {
+    let sections = g.one_of(&[[2, 1, 1, 0], [1, 3, 2, 2], [3, 3, 2, 0], [d / 4, d / 4, 0, 0]]);
+    match g.random.below(7) {
+        0 | 1 => RopeStyle::HalfSplit,
+        2 | 3 => RopeStyle::Interleaved,
+        4 => RopeStyle::Mrope(sections),
+        5 => RopeStyle::Imrope(sections),
+        _ => RopeStyle::Vision(sections),
+    }
 }
 
 /// Keys or values `[batch, heads, tokens, d]` of any type: a leaf, one with tokens before heads, or what was made.

@@ -1,0 +1,73 @@
+//! Products of packed weights with one row of 8-bit activations, at the shapes of a decode step.
+
+use crate::card::Card;
+use crate::inputs::{Kind, blank, tiled};
+use crate::table::{Table, Work};
+use crate::timing::{Watch, sets};
+use criterion::{Criterion, Throughput};
+use rocmforge_kernels::{PackedWeights, Q8Activations, WeightType};
+use rocmforge_runtime::HipBuffer;
+
+const TYPES: &[WeightType] = &[WeightType::Q4_0, WeightType::Q8_0, WeightType::Q4K, WeightType::Q6K];
+/// Rows and columns of the weights: on a card, and on the simulator.
+const SHAPES: &[([usize; 2], [usize; 2])] = &[
+    ([4096, 14_336], [64, 512]),
+    ([14_336, 4096], [128, 256]),
+    ([4096, 4096], [64, 256]),
+];
+
+pub(crate) fn run(criterion: &mut Criterion, card: &Card, table: &mut Table) {
+    for &ty in TYPES {
+        for &(real, simulated) in SHAPES {
+            one(criterion, card, table, ty, card.size(real, simulated));
+            card.clear();
+        }
+    }
+}
+
+/// A matrix, activations and an output.
+struct Set {
+    w: PackedWeights,
+    x: Q8Activations,
+    y: HipBuffer<f32>,
+}
+
+fn one(criterion: &mut Criterion, card: &Card, table: &mut Table, ty: WeightType, [n, k]: [usize; 2]) {
+    let (stream, kernels) = (card.stream(), card.kernels());
+    let bytes = n * k / ty.block_len() * ty.block_bytes();
+    let count = card.size(sets(bytes as u64), 2);
+    let mut rotation = None;
+    let make = || {
+        let set = |seed| {
+            let w = tiled(stream, Kind::Quantised, seed, bytes / 4).cast().expect("bytes");
+            let packed = blank(stream, bytes / 4).cast().expect("bytes");
+            let q8 = blank(stream, k / 32 * 10).cast().expect("bytes");
+            let x = tiled(stream, Kind::Numbers, seed, k);
+            Set {
+                w: kernels.pack_weight(stream, ty, &w, packed, [n, k]).expect("packs"),
+                x: kernels.quantize_q8(stream, &x, q8, [1, k]).expect("quantises"),
+                y: blank(stream, n),
+            }
+        };
+        (0..count as u32).map(set).collect::<Vec<_>>()
+    };
+    let mut next = (0..count).cycle();
+    let watch = Watch::new(card);
+    let (name, shape) = (format!("matvec_q8_{ty}"), format!("{n} x {k}"));
+    let work = Work::Bytes((bytes + k / 32 * 40 + 4 * n) as u64);
+    let mut group = criterion.benchmark_group("kernel");
+    group.throughput(Throughput::Bytes(bytes as u64));
+    group.bench_function(format!("{name} {shape}"), |bencher| {
+        let rotation = rotation.get_or_insert_with(make);
+        table.time(bencher, (&name, &shape), work, |iterations| {
+            watch.time(|| {
+                for _ in 0..iterations {
+                    let set = &rotation[next.next().unwrap_or(0)];
+                    let launched = kernels.matvec_q8(stream, &set.w, &set.x, None, None, &set.y);
+                    launched.expect("a sound launch");
+                }
+            })
+        });
+    });
+    group.finish();
+}

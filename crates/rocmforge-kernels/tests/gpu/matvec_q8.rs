@@ -1,0 +1,327 @@
+//! Products of packed weights with 8-bit activations.
+
+use crate::support::{Device, device};
+use crate::weights::{blocks, up};
+use rocmforge_kernels::{KernelResult, PackedWeights, Q8Activations, WeightType, reference};
+use rocmforge_runtime::HipBuffer;
+use rocmforge_testkit::compare::{Tolerance, assert_close};
+use rocmforge_testkit::data::{POISON, rng};
+
+fn packable() -> impl Iterator<Item = WeightType> {
+    WeightType::ALL.into_iter().filter(|ty| ty.is_packable())
+}
+
+/// `n` bytes that no kernel has written.
+fn poisoned(d: &Device, n: usize) -> HipBuffer<u8> {
+    up(d, &vec![0xA5; n])
+}
+
+fn pack(d: &Device, ty: WeightType, w: &[u8], shape: [usize; 2]) -> PackedWeights {
+    d.kernels
+        .pack_weight(d.stream(), ty, &up(d, w), poisoned(d, w.len()), shape)
+        .expect("packs")
+}
+
+/// Quantises rows of `k`, and gives the bytes too.
+fn quantize(d: &Device, x: &[f32], k: usize) -> (Q8Activations, Vec<u8>) {
+    let m = x.len() / k;
+    let to = poisoned(d, Q8Activations::byte_len(m, k).expect("whole blocks"));
+    let q8 = d.kernels.quantize_q8(d.stream(), &d.up(x), to.clone(), [m, k]);
+    (q8.expect("quantises"), to.to_vec(d.stream()).expect("download"))
+}
+
+/// A block of 8-bit activations as memory holds it.
+struct Block {
+    integers: Vec<i8>,
+    d: f32,
+    sums: [i16; 2],
+}
+
+fn decode(bytes: &[u8]) -> Vec<Block> {
+    let n = bytes.len() / 40;
+    let part = |i: usize| {
+        let integers = [&bytes[16 * i..][..16], &bytes[16 * (n + i)..][..16]].concat();
+        let rest = &bytes[32 * n + 8 * i..][..8];
+        Block {
+            integers: integers.iter().map(|b| b.cast_signed()).collect(),
+            d: f32::from_le_bytes(rest[..4].try_into().unwrap()),
+            sums: [4, 6].map(|at| i16::from_le_bytes([rest[at], rest[at + 1]])),
+        }
+    };
+    (0..n).map(part).collect()
+}
+
+/// The values that 8-bit activations stand for.
+fn values(bytes: &[u8]) -> Vec<f64> {
+    let blocks = decode(bytes);
+    let values = |b: &Block| {
+        b.integers
+            .iter()
+            .map(|&q| f64::from(q) * f64::from(b.d))
+            .collect::<Vec<_>>()
+    };
+    blocks.iter().flat_map(values).collect()
+}
+
+/// One product against the definition with the activations that the device made, and against the one with f32 activations.
+fn product(d: &Device, ty: WeightType, [m, n, k]: [usize; 3], with: [bool; 2]) {
+    let mut random = rng((m * 1_000_000 + n * 1000 + k) as u64);
+    let w = blocks(ty, &mut random, n * k / ty.block_len());
+    let (x, bias, residual) = (random.vec_in(m * k, -1.0, 1.0), random.vec(n), random.vec(m * n));
+    let [bias, residual] = [&bias, &residual].map(Vec::as_slice);
+    let (bias, residual) = (with[0].then_some(bias), with[1].then_some(residual));
+    let (packed, y) = (pack(d, ty, &w, [n, k]), d.out(m * n));
+    let (q8, bytes) = quantize(d, &x, k);
+    let on_device = [bias, residual].map(|values| values.map(|values| d.up(values)));
+    d.kernels
+        .matvec_q8(
+            d.stream(),
+            &packed,
+            &q8,
+            on_device[0].as_ref(),
+            on_device[1].as_ref(),
+            &y,
+        )
+        .unwrap();
+    let actual = d.get(&y);
+
+    let input = values(&bytes);
+    let expected = reference::matvec_q8(ty, &w, &input, bias, residual, k);
+    // Rounding errors grow with the sum of the products' sizes.
+    let weights = reference::dequantize(ty, &w);
+    let size = |x: &[f64], w: &[f64]| x.iter().zip(w).map(|(x, w)| (x * w).abs()).sum::<f64>();
+    let sizes = input.chunks(k).flat_map(|x| weights.chunks(k).map(move |w| size(x, w)));
+    let limit = 5e-7 * sizes.fold(1.0, f64::max);
+    assert_close(&actual, &expected, &[m, n], Tolerance::Absolute(limit));
+
+    // The bound that ggml's tests have for products.
+    let exact = reference::matmul_weight(ty, &w, &x, None, k);
+    let rest = reference::matvec_q8(ty, &w, &vec![0.0; m * k], bias, residual, k);
+    let errors = actual
+        .iter()
+        .zip(&exact)
+        .zip(&rest)
+        .map(|((&y, e), r)| (f64::from(y) - r - e).powi(2));
+    let error = errors.sum::<f64>() / exact.iter().map(|e| e * e).sum::<f64>().max(1e-12);
+    if n * k >= 1024 {
+        assert!(error <= 5e-4, "{ty} [{m}, {n}, {k}]: NMSE {error:.1e}");
+    }
+}
+
+#[test]
+fn a_vector_at_odd_shapes_of_every_type() {
+    let d = device();
+    for ty in packable() {
+        let block = ty.block_len();
+        let depths = [block, 3 * block, 1024, 1024 + block];
+        for (k, n) in depths.into_iter().zip([1, 31, 33, 129]) {
+            product(&d, ty, [1, n, k], [n == 31, n == 129]);
+        }
+    }
+}
+
+#[test]
+fn every_number_of_rows_up_to_eight() {
+    let d = device();
+    for ty in packable() {
+        for m in 2..=8 {
+            product(&d, ty, [m, 13, 2 * ty.block_len()], [m % 2 == 0, m % 3 == 0]);
+        }
+    }
+}
+
+#[test]
+fn few_rows_are_shared_by_the_teams_of_a_block() {
+    let d = device();
+    // One group of rows, 16 steps: two to a team.
+    product(&d, WeightType::Q4_0, [1, 3, 16_384], [true, true]);
+    product(&d, WeightType::Q6K, [2, 2, 7_168], [true, true]);
+}
+
+#[test]
+fn rows_longer_than_lds() {
+    let d = device();
+    product(&d, WeightType::Q4_0, [1, 5, 16_416], [true, true]);
+    product(&d, WeightType::Q4_1, [3, 5, 8_224], [true, true]);
+    product(&d, WeightType::Q4K, [8, 3, 8_448], [true, true]);
+}
+
+#[test]
+fn more_groups_than_blocks_of_the_grid() {
+    let d = device();
+    let most = 2 * d.lease().backend().device().multiprocessors as usize;
+    product(&d, WeightType::Q8_0, [1, 2 * (most + most / 3) + 1, 96], [false, false]);
+}
+
+#[test]
+fn integers_scales_and_sums_are_those_of_the_definition() {
+    let d = device();
+    for (m, k) in [(1, 32), (1, 1056), (3, 96), (8, 4096)] {
+        let mut random = rng(k as u64);
+        let mut x = random.vec_in(m * k, -3.0, 3.0);
+        for (i, block) in x.chunks_mut(32).enumerate() {
+            // Blocks of all magnitudes.
+            let scale = 10f32.powi(i as i32 % 60 - 25);
+            block.iter_mut().for_each(|v| *v *= scale);
+        }
+        let (_, bytes) = quantize(&d, &x, k);
+        let (integers, scales) = reference::quantize_q8(&x);
+        for (i, block) in decode(&bytes).iter().enumerate() {
+            let d = f64::from(block.d);
+            assert!(
+                (d - scales[i]).abs() <= 2e-7 * scales[i],
+                "block {i}: {d} is not {}",
+                scales[i]
+            );
+            for (e, (&q, &wanted)) in block.integers.iter().zip(&integers[32 * i..]).enumerate() {
+                // The device's quotient may round another way where it lies between two integers.
+                let quotient = f64::from(x[32 * i + e]) / scales[i];
+                let tie = (quotient.abs().fract() - 0.5).abs() < 1e-4;
+                let near = (q - wanted).abs() <= i8::from(tie);
+                assert!(near, "block {i}, element {e}: {q} is not {wanted}, of {quotient}");
+            }
+            let sum = |range: &[i8]| range.iter().map(|&q| i16::from(q)).sum::<i16>();
+            assert_eq!(
+                block.sums,
+                [sum(&block.integers[..16]), sum(&block.integers[16..])],
+                "block {i}"
+            );
+        }
+    }
+}
+
+#[test]
+fn zeros_tiny_huge_and_no_numbers() {
+    let d = device();
+    let mut x = vec![0f32; 32 * 7];
+    x[32] = -1e-31; // below 2^-100
+    x[64] = 1e-29;
+    x[96] = f32::MAX;
+    x[97] = -f32::MAX;
+    x[128] = f32::INFINITY;
+    x[160..192].fill(1.0);
+    x[170] = f32::NAN;
+    x[192] = -2.0;
+    let (q8, bytes) = quantize(&d, &x, 32);
+    let found = decode(&bytes);
+    assert_eq!((found[0].d, found[1].d), (0.0, 0.0));
+    assert!(
+        found[..2]
+            .iter()
+            .all(|b| b.integers.iter().all(|&q| q == 0) && b.sums == [0, 0])
+    );
+    assert_eq!(
+        (found[2].integers[0], found[3].integers[0], found[3].integers[1]),
+        (127, 127, -127)
+    );
+    assert!(found[3].d.is_finite() && found[4].d.is_infinite() && found[5].d.is_nan());
+    assert_eq!((found[6].integers[0], found[6].sums), (-127, [-127, 0]));
+
+    // Scales of 0 and 1, beside each kind of activations.
+    let mut w = [0x5A; 36];
+    w[..2].copy_from_slice(&0u16.to_le_bytes());
+    w[18..20].copy_from_slice(&0x3C00u16.to_le_bytes());
+    let (packed, y) = (pack(&d, WeightType::Q4_0, &w, [2, 32]), d.out(14));
+    d.kernels.matvec_q8(d.stream(), &packed, &q8, None, None, &y).unwrap();
+    let y = d.get(&y);
+    assert_eq!((y[0], y[2], y[4], y[6]), (0.0, 0.0, 0.0, 0.0), "weights of scale 0");
+    assert!(y[5] != 0.0 && y[7].abs() <= f32::MAX, "{} {}", y[5], y[7]);
+    assert!(y[9].is_nan() && y[10].is_nan() && y[11].is_nan() && y[13].is_finite());
+}
+
+#[test]
+fn a_residual_may_be_the_output() {
+    let d = device();
+    let (ty, m, n, k) = (WeightType::Q5_1, 2, 9, 64);
+    let mut random = rng(11);
+    let w = blocks(ty, &mut random, n * k / 32);
+    let (x, residual) = (random.vec(m * k), random.vec(m * n));
+    let (packed, (q8, _)) = (pack(&d, ty, &w, [n, k]), quantize(&d, &x, k));
+    let (apart, y) = (d.out(m * n), d.up(&residual));
+    let from = d.up(&residual);
+    let run = |residual: &HipBuffer<f32>, y: &HipBuffer<f32>| {
+        let done = d.kernels.matvec_q8(d.stream(), &packed, &q8, None, Some(residual), y);
+        done.unwrap();
+    };
+    run(&from, &apart);
+    run(&y, &y);
+    d.same(&y, &d.get(&apart), &[m, n]);
+}
+
+#[test]
+fn nothing_beyond_the_output_is_written() {
+    let d = device();
+    let (ty, m, n, k) = (WeightType::Q4K, 3, 7, 256);
+    let w = blocks(ty, &mut rng(5), n);
+    let x = rng(6).vec(m * k);
+    let (packed, (q8, _)) = (pack(&d, ty, &w, [n, k]), quantize(&d, &x, k));
+    let y = d.out(m * n + 2);
+    let inner = y.view(1..m * n + 1).expect("inside");
+    d.kernels
+        .matvec_q8(d.stream(), &packed, &q8, None, None, &inner)
+        .unwrap();
+    let y = d.get(&y);
+    let untouched = |i: usize| y[i].to_bits() == POISON.to_bits();
+    assert!(untouched(0) && untouched(m * n + 1) && !(1..=m * n).any(untouched));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let d = device();
+    let (s, k) = (d.stream(), &d.kernels);
+    let refused = |text: &str, result: KernelResult<()>| {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(text), "{error:?} does not say {text:?}");
+    };
+    let w = up(&d, &[0; 36]);
+    let pack = |ty, w: &HipBuffer<u8>, to: &HipBuffer<u8>, shape| k.pack_weight(s, ty, w, to.clone(), shape).map(drop);
+    let q4_0 = WeightType::Q4_0;
+    refused(
+        "pack_weight: f16 weights cannot be packed",
+        pack(WeightType::F16, &w, &poisoned(&d, 36), [1, 18]),
+    );
+    refused(
+        "must be whole blocks (33 and 32)",
+        pack(q4_0, &w, &poisoned(&d, 36), [2, 33]),
+    );
+    refused("packed has 35 elements", pack(q4_0, &w, &poisoned(&d, 35), [2, 32]));
+    refused("packed and w overlap", pack(q4_0, &w, &w, [2, 32]));
+    let shifted = poisoned(&d, 38).view(2..38).expect("inside");
+    refused("it must be a multiple of 16", pack(q4_0, &w, &shifted, [2, 32]));
+
+    let x = d.up(&[1.0; 64]);
+    let quantize = |to: &HipBuffer<u8>, shape| k.quantize_q8(s, &x, to.clone(), shape).map(drop);
+    refused(
+        "a row must be whole blocks (16 and 32)",
+        quantize(&poisoned(&d, 80), [4, 16]),
+    );
+    refused("to has 79 elements", quantize(&poisoned(&d, 79), [2, 32]));
+    refused("m is 0", quantize(&poisoned(&d, 80), [0, 32]));
+    assert_eq!(Q8Activations::byte_len(3, 64), Some(240));
+    assert_eq!(Q8Activations::byte_len(3, 65), None);
+
+    let packed = k.pack_weight(s, q4_0, &w, poisoned(&d, 36), [2, 32]).expect("packs");
+    assert_eq!((packed.ty(), packed.n(), packed.k()), (q4_0, 2, 32));
+    let rows = |m: usize, cols: usize| {
+        let (x, to) = (d.up(&vec![1.0; m * cols]), poisoned(&d, m * cols / 32 * 40));
+        k.quantize_q8(s, &x, to, [m, cols]).expect("quantises")
+    };
+    let product = |x: &Q8Activations, y: &HipBuffer<f32>| k.matvec_q8(s, &packed, x, None, None, y);
+    refused("m is 9; it must be 1 to 8", product(&rows(9, 32), &d.out(18)));
+    refused("as many columns (32 and 64)", product(&rows(1, 64), &d.out(2)));
+    refused("y has 3 elements", product(&rows(1, 32), &d.out(3)));
+    let (one, y) = (rows(1, 32), d.out(4));
+    let halves = [y.view(0..2).expect("inside"), y.view(1..3).expect("inside")];
+    refused(
+        "y and residual overlap",
+        k.matvec_q8(s, &packed, &one, None, Some(&halves[0]), &halves[1]),
+    );
+    refused(
+        "y and bias overlap",
+        k.matvec_q8(s, &packed, &one, Some(&halves[0]), None, &halves[0]),
+    );
+    refused(
+        "bias has 4 elements",
+        k.matvec_q8(s, &packed, &one, Some(&y), None, &d.out(2)),
+    );
+}

@@ -1,0 +1,171 @@
+// Products of packed weights with a few rows of 8-bit activations: RF_MATVEC_Q8(name, Type) makes the kernels of a type of planes.h.
+//
+// R neighbouring rows of weights are a group; a step is 32 blocks of each of them, one to a lane. The groups are shared out evenly to the
+// blocks of the grid, and the steps of these groups evenly to the block's teams of 32 lanes: a team's steps are one stretch of the matrix,
+// which may begin and end within a row. The loads of the next step are in flight while a step is used, across the ends of rows too. The
+// sums of a group that several teams share go through LDS.
+//
+// The activations are in LDS, CAP blocks of each row at a time if they are many: the sums of later parts are added to y.
+#pragma once
+#include "planes.h"
+#include "team.h"
+
+// v[0 .. V] summed over 32 lanes: lane l gets the sum of v[l / (32 / V)]. V is a power of two, at most 32.
+template <u32 V, u32 MASK = 16> RF_DEVICE float rf_sum_each(const float (&v)[V]) {
+    if constexpr (V > 1) {
+        constexpr u32 H = V / 2;
+        bool upper = rf_thread() & MASK;
+        float half[H];
+#pragma unroll
+        for (u32 i = 0; i < H; ++i) {
+            float a = v[i], b = v[i + H]; // numbers to choose from, not places in memory
+            half[i] = (upper ? b : a) + rf_shuffle_xor<MASK>(upper ? a : b);
+        }
+        return rf_sum_each<H, MASK / 2>(half);
+    } else if constexpr (MASK > 0) {
+        float sum[1] = {v[0] + rf_shuffle_xor<MASK>(v[0])};
+        return rf_sum_each<1, MASK / 2>(sum);
+    } else {
+        return v[0];
+    }
+}
+
+struct MatvecQ8 {
+    const float *bias, *residual;
+    float *y;
+    u32 m, n, row_blocks;
+    u32 each, more; // groups of each block of the grid; the first `more` blocks have another one
+};
+
+template <class W, u32 M, u32 R, u32 CAP> RF_DEVICE void matvec_q8(const u8 *__restrict__ w, const u8 *__restrict__ x, MatvecQ8 a) {
+    constexpr u32 TEAMS = RF_ROWS_PER_BLOCK;
+    constexpr u32 V = M * R;
+    constexpr u32 FILL = 2; // blocks of activations that a thread has in flight on their way to LDS
+    static_assert(M * CAP % (FILL * RF_ROW_BLOCK) == 0 && CAP % 32 == 0 && 32 % V == 0);
+    RF_SHARED u4 low[M * CAP];
+    RF_SHARED u4 high[M * CAP];
+    RF_SHARED u2 rest[M * CAP];
+    RF_SHARED float begun[TEAMS][V];   // sums of groups that a team began and did not end
+    RF_SHARED float carried[TEAMS][V]; // and of those that another team began
+    u32 thread = rf_thread(), team = thread / 32, lane = thread % 32;
+    u64 blocks = (u64)a.n * a.row_blocks, x_blocks = (u64)a.m * a.row_blocks;
+    u32 group0 = rf_block_x() * a.each + rf_min(rf_block_x(), a.more);
+    u32 groups = a.each + (rf_block_x() < a.more ? 1 : 0);
+
+    // Element i of the V sums is row i % R of the group, activations i / R.
+    u32 own = lane / (32 / V);
+    bool leads = lane % (32 / V) == 0;
+    auto put = [&](u32 group, u32 part, float sum) {
+        u32 row = group * R + own % R, j = own / R;
+        if (leads && row < a.n && j < a.m) {
+            u64 at = (u64)j * a.n + row;
+            if (part == 0) {
+                if (a.bias) sum += a.bias[row];
+                if (a.residual) sum += a.residual[at];
+            } else {
+                sum += a.y[at];
+            }
+            a.y[at] = sum;
+        }
+    };
+
+#pragma unroll 1
+    for (u32 part = 0; part < a.row_blocks; part += CAP) {
+        u32 count = rf_min(CAP, a.row_blocks - part), steps = (count + 31) / 32;
+        u32 all = groups * steps;
+        u32 first = all * team / TEAMS, last = all * (team + 1) / TEAMS;
+        u32 group = group0 + first / steps, step = first % steps;
+
+        typename W::Raw next[R];
+        auto fetch = [&](u32 group, u32 step) {
+            u32 i = step * 32 + lane;
+            if (i < count) {
+#pragma unroll
+                for (u32 r = 0; r < R; ++r) {
+                    u32 row = rf_min(group * R + r, a.n - 1);
+                    next[r] = W::load(w, blocks, row * a.row_blocks + part + i);
+                }
+            }
+        };
+        if (first < last) fetch(group, step);
+
+        if (part != 0) rf_barrier(); // the previous part has been used
+#pragma unroll 1
+        for (u32 f = thread; f < M * CAP; f += FILL * RF_ROW_BLOCK) {
+            u4 to_low[FILL], to_high[FILL];
+            u2 to_rest[FILL];
+#pragma unroll
+            for (u32 e = 0; e < FILL; ++e) {
+                u32 to = f + e * RF_ROW_BLOCK, i = to % CAP;
+                u32 at = rf_min(to / CAP, a.m - 1) * a.row_blocks + part + i;
+                if (i < count) {
+                    to_low[e] = rf_part<u4>(x, 0, at);
+                    to_high[e] = rf_part<u4>(x, 16 * x_blocks, at);
+                    to_rest[e] = rf_part<u2>(x, 32 * x_blocks, at);
+                }
+            }
+#pragma unroll
+            for (u32 e = 0; e < FILL; ++e) {
+                u32 to = f + e * RF_ROW_BLOCK;
+                if (to % CAP < count) low[to] = to_low[e], high[to] = to_high[e], rest[to] = to_rest[e];
+            }
+        }
+        rf_barrier();
+
+        float acc[V] = {};
+        bool whole = step == 0; // this team began the group
+#pragma unroll 1
+        for (u32 s = first; s < last; ++s) {
+            u32 i = step * 32 + lane;
+            decltype(W::of(next[0], i)) block[R];
+#pragma unroll
+            for (u32 r = 0; r < R; ++r) block[r] = W::of(next[r], i);
+            bool ends = step + 1 == steps;
+            u32 this_group = group;
+            step = ends ? 0 : step + 1;
+            group = ends ? group + 1 : group;
+            if (s + 1 < last) fetch(group, step);
+            if (i < count) {
+#pragma unroll
+                for (u32 j = 0; j < M; ++j) {
+                    Q8Block in = Q8Block::of(low[j * CAP + i], high[j * CAP + i], rest[j * CAP + i]);
+#pragma unroll
+                    for (u32 r = 0; r < R; ++r) acc[j * R + r] = W::add(block[r], in, acc[j * R + r]);
+                }
+            }
+            if (ends || s + 1 == last) {
+                float sum = rf_sum_each<V>(acc);
+                if (ends && whole) put(this_group, part, sum);
+                else if (leads) (whole ? begun : carried)[team][own] = sum;
+                if (ends) whole = true;
+#pragma unroll
+                for (u32 v = 0; v < V; ++v) acc[v] = 0.0f;
+            }
+        }
+        rf_barrier();
+        if (step != 0 && first < last && whole) {
+            float sum = begun[team][own];
+            u32 end = (group + 1 - group0) * steps;
+#pragma unroll 1
+            for (u32 t = team + 1; t < TEAMS; ++t) {
+                u32 from = all * t / TEAMS;
+                if (from < end && from < all * (t + 1) / TEAMS) sum += carried[t][own];
+            }
+            put(group, part, sum);
+        }
+    }
+}
+
+#define RF_MATVEC_Q8_M(name, Type, M, R, CAP)                                                                                      \
+    RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                           \
+    matvec_q8_##name##_m##M(const u8 *__restrict__ w, const u8 *__restrict__ x, const float *bias, const float *residual,          \
+                            float *y, u32 m, u32 n, u32 row_blocks, u32 each, u32 more) {                                          \
+        matvec_q8<Type, M, R, CAP>(w, x, MatvecQ8{bias, residual, y, m, n, row_blocks, each, more});                               \
+    }
+
+// R rows of weights to a group for one row of activations, MORE for two to four, 2 for eight: what 128 registers hold without spills.
+#define RF_MATVEC_Q8(name, Type, R, MORE)                                                                                          \
+    RF_MATVEC_Q8_M(name, Type, 1, R, 512)                                                                                          \
+    RF_MATVEC_Q8_M(name, Type, 2, MORE, 512)                                                                                       \
+    RF_MATVEC_Q8_M(name, Type, 4, MORE, 256)                                                                                       \
+    RF_MATVEC_Q8_M(name, Type, 8, 2, 128)

@@ -1,0 +1,4 @@
+// Products of packed Q5_K weights with 8-bit activations.
+#include "include/matvec_q8.h"
+
+RF_MATVEC_Q8(q5_k, PackedQ5K, 4, 2)

@@ -1,0 +1,106 @@
+//! Flat addresses in AMD's code: accesses whose pointer may be to global memory, LDS or private memory.
+//!
+//! They take both counters of waits and both paths to memory, where a plain access takes one. Whether the compiler finds out what a
+//! pointer is to depends on the source, not on the target, so the two instruction sets that the simulator decodes stand for all.
+
+use super::KernelsError;
+use rocmforge_amdgcn::{Arch, Class, Inst, Program};
+
+/// The kernels that have flat accesses all the same.
+const STATED: &[&str] = &[
+    // The mask's pointer is an address or null (`mask ? .. : nullptr`), and the compiler does not find out that it is to global memory. To be
+    // cured in the source.
+    "softmax_biased_f32_rows",
+    "softmax_biased_f32_block",
+    "softmax_biased_f16_rows",
+    "softmax_biased_f16_block",
+];
+
+/// Where the object would lie: any address does.
+const BASE: u64 = 1 << 20;
+
+/// Refuses an object with a flat access that is not stated, if its instructions can be read here.
+pub(super) fn check(arch: &str, family: &str, object: &[u8]) -> Result<(), KernelsError> {
+    let Some(program) = load(arch, family, object)? else {
+        return Ok(());
+    };
+    let Some((kernel, pc, inst)) = flat(&program).find(|(kernel, ..)| !STATED.contains(kernel)) else {
+        return Ok(());
+    };
+    let frames = program.frames(pc);
+    Err(KernelsError::Flat {
+        arch: arch.to_owned(),
+        kernel: kernel.to_owned(),
+        instruction: inst.to_string(),
+        place: frames.first().map_or_else(|| format!("{pc:#x}"), ToString::to_string),
+    })
+}
+
+/// The object's code, on a processor whose instructions are decoded here.
+fn load(arch: &str, family: &str, object: &[u8]) -> Result<Option<Program>, KernelsError> {
+    if arch.parse::<Arch>().is_err() {
+        return Ok(None);
+    }
+    let program = Program::load(object, BASE).map_err(|error| KernelsError::BadObject {
+        arch: arch.to_owned(),
+        family: family.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Ok(Some(program))
+}
+
+/// The flat accesses, each with the kernel before it: a function that is not inlined belongs to one of the object's kernels.
+fn flat(program: &Program) -> impl Iterator<Item = (&str, u64, Inst)> {
+    let flat = program
+        .instructions()
+        .filter(|(_, inst)| Class::of(inst) == Class::Flat);
+    flat.map(|(pc, inst)| {
+        let before = program.kernels().iter().filter(|kernel| kernel.entry() <= pc);
+        let kernel = before.max_by_key(|kernel| kernel.entry());
+        (kernel.map_or("", |kernel| kernel.name.as_str()), pc, inst)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// A faulty kernel of the sanitizer keeps a generic pointer to LDS.
+    #[test]
+    fn a_flat_access_is_refused_with_its_line() {
+        let packed = include_bytes!("../../../crates/rocmforge-sanitize/tests/kernels/prebuilt/gfx1100.pack.zst");
+        let objects = crate::kernels::pack::read(packed).expect("a pack");
+        let flat: Vec<String> = objects
+            .iter()
+            .filter_map(|(name, object)| Some(check("gfx1100", name, object).err()?.to_string()))
+            .collect();
+        assert!(!flat.is_empty() && flat.len() < objects.len() / 2, "{flat:?}");
+        assert!(
+            flat.iter()
+                .all(|error| error.contains("flat_") && error.contains(".hip:")),
+            "{flat:?}"
+        );
+        // No other processor's instructions are read.
+        let (name, object) = objects.first_key_value().expect("one");
+        assert!(check("gfx1030", name, object).is_ok());
+    }
+
+    /// A kernel that has been cured loses its line.
+    #[test]
+    fn every_line_is_needed() {
+        for arch in Arch::ALL {
+            let path = crate::kernels::prebuilt().join(crate::kernels::pack::file_name(arch.name()));
+            let objects = crate::kernels::pack::read(&std::fs::read(path).unwrap()).expect("a pack");
+            let mut found = BTreeSet::new();
+            for (family, object) in &objects {
+                let program = load(arch.name(), family, object)
+                    .unwrap()
+                    .expect("a simulated processor");
+                found.extend(flat(&program).map(|(kernel, ..)| kernel.to_owned()));
+            }
+            let stated: BTreeSet<String> = STATED.iter().map(|&kernel| kernel.to_owned()).collect();
+            assert_eq!(found, stated, "{arch}");
+        }
+    }
+}
