@@ -289,11 +289,11 @@ impl Kernels {
             args.value(problem)
         } else {
             let buffers = [mask.map(|mask| mask.buffer), options.slopes, options.sinks];
-            let add = |args: LaunchArgs<'_>, buffer| match buffer {
+            let args = buffers.into_iter().fold(args, |args, buffer| match buffer {
                 Some(buffer) => args.buffer(buffer),
                 None => args.null(),
-            };
-            buffers.into_iter().fold(args, add).value(problem)
+            });
+            args.value(problem)
         };
         let blocks = check.dim_to("blocks of queries", s.seq_q.div_ceil(queries as usize), MAX_BLOCKS)?;
         let threads = self.kernel(family, name)?.meta().max_workgroup_size;
