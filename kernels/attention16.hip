@@ -17,7 +17,7 @@ RF_DEVICE u32 halves(u32 first, u32 second, bool upper) { return upper ? first >
 
 template <class T, class TO, u32 D, u32 WAVES, u32 BK, bool EXTRA>
 RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, const T *__restrict__ v, T *__restrict__ out,
-                           float *__restrict__ lse, const Attention16Extra &x, const Attention16 &p) {
+                           float *__restrict__ lse, const u32 *__restrict__ lengths, const Attention16Extra &x, const Attention16 &p) {
     constexpr u32 THREADS = WAVES * RF_WAVE, BQ = WAVES * 16;
     constexpr u32 PIECES = D / 8, TILES = BK / 16;
     // What registers are too few for: the queries, and loads of the next tile.
@@ -32,14 +32,16 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
     u32 blocks = (p.seq_q + BQ - 1) / BQ;
     u32 q0 = (p.causal ? blocks - 1 - rf_block_z() : rf_block_z()) * BQ;
     u32 head = rf_block_x(), batch = rf_block_y(), kv_head = head / (p.heads / p.kv_heads);
+    Sequence16 seq = rf_sequence16(p, lengths, batch);
+    if (q0 >= seq.queries) return;
     q += rf_plane(p.q, batch, head);
     k += rf_plane(p.k, batch, kv_head);
     v += rf_plane(p.v, batch, kv_head);
 
     // Keys that some query of the block sees.
-    u32 begin = 0, end = p.seq_k;
+    u32 begin = 0, end = seq.keys;
     if (p.causal) {
-        i64 newest = (i64)rf_min(q0 + BQ, p.seq_q) - 1 + p.offset, oldest = (i64)q0 + p.offset - p.window + 1;
+        i64 newest = (i64)rf_min(q0 + BQ, seq.queries) - 1 + seq.offset, oldest = (i64)q0 + seq.offset - p.window + 1;
         end = newest < 0 ? 0 : newest + 1 < (i64)end ? (u32)(newest + 1) : end;
         if (p.window && oldest > 0) begin = oldest < (i64)end ? (u32)oldest / BK * BK : end;
     }
@@ -49,7 +51,7 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
     for (u32 slot = tid; slot < BQ * PIECES; slot += THREADS) {
         u32 row = slot / PIECES, piece = slot % PIECES;
         Chunk chunk = {0, 0, 0, 0};
-        if (piece * 8 < p.width_k) chunk = *(const Chunk *)(q + rf_min(q0 + row, p.seq_q - 1) * p.q.row + piece * 8);
+        if (piece * 8 < p.width_k) chunk = *(const Chunk *)(q + rf_min(q0 + row, seq.queries - 1) * p.q.row + piece * 8);
         *(Chunk *)(staged + row * Q_ROW + piece * 8) = chunk;
     }
     rf_lds_barrier();
@@ -68,7 +70,7 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
         for (u32 i = 0; i < K_STEPS; ++i) {
             u32 slot = tid + i * THREADS, row = slot / PIECES, piece = slot % PIECES;
             next_keys[i] = Chunk{0, 0, 0, 0};
-            if (piece * 8 < p.width_k && row < BK) next_keys[i] = *(const Chunk *)(k + rf_min(k0 + row, p.seq_k - 1) * p.k.row + piece * 8);
+            if (piece * 8 < p.width_k && row < BK) next_keys[i] = *(const Chunk *)(k + rf_min(k0 + row, seq.keys - 1) * p.k.row + piece * 8);
         }
     };
     auto store_keys = [&]() __attribute__((always_inline)) {
@@ -86,7 +88,7 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
 #pragma unroll
             for (u32 e = 0; e < 2; ++e) {
                 next_values[i][e] = Chunk{0, 0, 0, 0};
-                if (piece * 8 < p.width_v && key + e < p.seq_k) next_values[i][e] = *(const Chunk *)(v + (key + e) * p.v.row + piece * 8);
+                if (piece * 8 < p.width_v && key + e < seq.keys) next_values[i][e] = *(const Chunk *)(v + (key + e) * p.v.row + piece * 8);
             }
         }
     };
@@ -110,13 +112,17 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
         row[b] = q0 + wave * 16 + rf_tile_b(lane, b);
         top[b] = -RF_INF;
         total[b] = 0.0f;
-        i64 until = (i64)row[b] + p.offset + 1, from = until - p.window;
-        last[b] = p.causal && until < (i64)p.seq_k ? (until < 0 ? 0 : (u32)until) : p.seq_k;
+        i64 until = (i64)row[b] + seq.offset + 1, from = until - p.window;
+        last[b] = p.causal && until < (i64)seq.keys ? (until < 0 ? 0 : (u32)until) : seq.keys;
         first[b] = p.causal && p.window && from > 0 ? rf_min((u32)from, last[b]) : 0;
     }
-    // Scores are held times log2(e), so that a weight is one exp2.
+    // A weight is one exp2. Without changes of scores its factor has the scale, which is positive; with them scores may be as large as a float:
+    // the difference comes first.
     float factor = EXTRA ? RF_LOG2E : p.scale * RF_LOG2E;
-    i64 wave_first = (i64)(q0 + wave * 16) + p.offset;
+    auto weight_of = [&](float score, float best) __attribute__((always_inline)) {
+        return rf_exp2(EXTRA ? (score - best) * factor : rf_fma(score, factor, -best * factor));
+    };
+    i64 wave_first = (i64)(q0 + wave * 16) + seq.offset;
 
     if (begin < end) {
         fetch_keys(begin);
@@ -146,11 +152,11 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
         rf_lds_barrier(); // values are there, keys have been read
         if (AHEAD && k0 + BK < end) fetch_keys(k0 + BK);
 
-        bool edge = k0 + BK > p.seq_k || (p.causal && ((i64)k0 + BK - 1 > wave_first || (p.window && (i64)k0 <= wave_first + 15 - p.window)));
+        bool edge = k0 + BK > seq.keys || (p.causal && ((i64)k0 + BK - 1 > wave_first || (p.window && (i64)k0 <= wave_first + 15 - p.window)));
         float shrink[RF_TILE_B];
 #pragma unroll
         for (u32 b = 0; b < RF_TILE_B; ++b) {
-            i64 place = (i64)row[b] + p.offset;
+            i64 place = (i64)row[b] + seq.offset;
             float best = top[b];
 #pragma unroll
             for (u32 t = 0; t < TILES; ++t)
@@ -163,7 +169,7 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
                         s *= p.scale;
                         if (p.softcap != 0.0f) s = rf_softcap(s, p.softcap, inverse_cap);
                         if (x.mask)
-                            s += x.mask[rf_plane(p.mask, batch, head) + rf_min(row[b], p.seq_q - 1) * p.mask.row + rf_min(key, p.seq_k - 1)];
+                            s += x.mask[rf_plane(p.mask, batch, head) + rf_min(row[b], seq.queries - 1) * p.mask.row + rf_min(key, seq.keys - 1)];
                         s -= slope * (float)(place - (i64)key);
                     }
                     if (edge) s = key - first[b] < last[b] - first[b] ? s : -RF_INF; // one comparison: unsigned
@@ -172,8 +178,8 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
                 }
             best = rf_tile_max(best);
             // While everything seen so far is -inf, any finite number does: all weights are 0.
-            float base = best == -RF_INF ? 0.0f : best * factor;
-            shrink[b] = rf_exp2(top[b] * factor - base);
+            float base = best == -RF_INF ? 0.0f : best;
+            shrink[b] = weight_of(top[b], base);
             top[b] = best;
             total[b] *= shrink[b];
 #pragma unroll
@@ -181,7 +187,7 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
 #pragma unroll
                 for (u32 e = 0; e < RF_TILE; ++e) {
                     if (rf_tile_which(e) != b) continue;
-                    float weight = rf_exp2(rf_fma(scores[t][e], factor, -base));
+                    float weight = weight_of(scores[t][e], base);
                     total[b] += weight;
                     scores[t][e] = weight;
                 }
@@ -206,16 +212,16 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
 #pragma unroll
     for (u32 b = 0; b < RF_TILE_B; ++b) {
         total[b] = rf_tile_sum(total[b]);
-        float base = top[b] == -RF_INF ? 0.0f : top[b] * factor;
+        float base = top[b] == -RF_INF ? 0.0f : top[b];
         float scale_out = 1.0f;
         if (EXTRA && x.sinks) {
-            float sink = x.sinks[head] * RF_LOG2E, higher = top[b] == -RF_INF ? sink : rf_max(base, sink);
-            scale_out = rf_exp2(base - higher);
-            total[b] = total[b] * scale_out + rf_exp2(sink - higher);
+            float sink = x.sinks[head], higher = rf_max(top[b], sink);
+            scale_out = weight_of(top[b], higher);
+            total[b] = total[b] * scale_out + weight_of(sink, higher);
             base = higher;
         }
-        if (lse && rf_tile_first(lane) && row[b] < p.seq_q)
-            lse[((u64)batch * p.heads + head) * p.seq_q + row[b]] = total[b] == 0.0f ? -RF_INF : base * (1.0f / RF_LOG2E) + rf_log(total[b]);
+        if (lse && rf_tile_first(lane) && row[b] < seq.queries)
+            lse[((u64)batch * p.heads + head) * p.seq_q + row[b]] = total[b] == 0.0f ? -RF_INF : (EXTRA ? base : base * p.scale) + rf_log(total[b]);
         float inverse = total[b] == 0.0f ? 0.0f : scale_out / total[b];
 #pragma unroll
         for (u32 c = 0; c < D / 16; ++c)
@@ -229,19 +235,20 @@ RF_DEVICE void attention16(const T *__restrict__ q, const T *__restrict__ k, con
 #pragma unroll 1
     for (u32 slot = tid; slot < BQ * PIECES; slot += THREADS) {
         u32 i = slot / PIECES, piece = slot % PIECES;
-        if (q0 + i < p.seq_q && piece * 8 < p.width_v) *(Chunk *)(out + (q0 + i) * p.out.row + piece * 8) = *(const Chunk *)(staged + i * Q_ROW + piece * 8);
+        if (q0 + i < seq.queries && piece * 8 < p.width_v) *(Chunk *)(out + (q0 + i) * p.out.row + piece * 8) = *(const Chunk *)(staged + i * Q_ROW + piece * 8);
     }
 }
 
 #define RF_ATTENTION16(name, T, TO, D, WAVES, BK)                                                                                      \
     RF_KERNEL(WAVES *RF_WAVE)                                                                                                          \
-    attention16_##name##_d##D(const void *q, const void *k, const void *v, void *out, float *lse, Attention16 p) {                     \
-        attention16<T, TO, D, WAVES, BK, false>((const T *)q, (const T *)k, (const T *)v, (T *)out, lse, {nullptr, nullptr, nullptr}, p); \
+    attention16_##name##_d##D(const void *q, const void *k, const void *v, void *out, float *lse, const u32 *lengths, Attention16 p) { \
+        attention16<T, TO, D, WAVES, BK, false>((const T *)q, (const T *)k, (const T *)v, (T *)out, lse, lengths,                      \
+                                                {nullptr, nullptr, nullptr}, p);                                                       \
     }                                                                                                                                  \
     RF_KERNEL(WAVES *RF_WAVE)                                                                                                          \
-    attention16_##name##_extra_d##D(const void *q, const void *k, const void *v, void *out, float *lse, const float *mask,             \
-                                    const float *slopes, const float *sinks, Attention16 p) {                                          \
-        attention16<T, TO, D, WAVES, BK, true>((const T *)q, (const T *)k, (const T *)v, (T *)out, lse, {mask, slopes, sinks}, p);     \
+    attention16_##name##_extra_d##D(const void *q, const void *k, const void *v, void *out, float *lse, const u32 *lengths,            \
+                                    const float *mask, const float *slopes, const float *sinks, Attention16 p) {                                          \
+        attention16<T, TO, D, WAVES, BK, true>((const T *)q, (const T *)k, (const T *)v, (T *)out, lse, lengths, {mask, slopes, sinks}, p); \
     }
 
 RF_ATTENTION16(f16, RfHalf, ToF16, 64, 4, 32)

@@ -1,17 +1,16 @@
 // The attention of attention16.hip on Hopper's tensor cores, without masks, caps, slopes and sinks: include/attention16.h, include/wgmma.h.
 // Shah et al., "FlashAttention-3", 2024.
 //
-// One warpgroup copies keys and values into two buffers each, two warpgroups have 64 queries each and walk from the last tile of 128 keys to the
-// first. The next scores are multiplied while the current weights are made, and the two groups take turns at the tensor cores: one makes weights
-// while the other multiplies. Queries, keys and values lie in shared memory in rows of 128 bytes: 64 elements of a head, then the next 64.
-// grid = (heads, batches, ceil(seq_q / 128)), the blocks with most keys first where attention is causal. Heads of up to D elements.
+// One warpgroup copies keys and values into two buffers each, GROUPS warpgroups have 64 queries each and walk from the last tile of 128 keys to the
+// first. The next scores are multiplied while the current weights are made. Two groups take turns at the tensor cores: one makes weights while the
+// other multiplies. Heads of 64 elements leave registers for a third group; three groups overlap without turns.
+// Queries, keys and values lie in shared memory in rows of 128 bytes: 64 elements of a head, then the next 64.
+// grid = (heads, batches, ceil(seq_q / (64 GROUPS))), the blocks with most keys first where attention is causal. Heads of up to D elements.
 #include "include/attention16.h"
 #include "include/copy_async.h"
 #include "include/functions.h"
 #include "include/wgmma.h"
 
-#define GROUPS 2u
-#define BQ (64 * GROUPS)
 #define BK 128u
 #define STAGES 2u
 
@@ -32,10 +31,12 @@ template <bool BF16> RF_DEVICE u32 two(float low, float high) {
 RF_DEVICE void turn_wait(u32 group) { asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory"); }
 RF_DEVICE void turn_give(u32 group) { asm volatile("bar.arrive %0, 256;" ::"r"(1 + group) : "memory"); }
 
-template <bool BF16, u32 D>
+template <bool BF16, u32 D, u32 GROUPS>
 RF_DEVICE void attention16_hopper(const unsigned short *__restrict__ q, const unsigned short *__restrict__ k, const unsigned short *__restrict__ v,
-                                  unsigned short *__restrict__ out, float *__restrict__ lse, const Attention16 &p) {
-    constexpr u32 PIECES = D / 8, ROWS = 128 / PIECES; // rows that 128 threads copy at once
+                                  unsigned short *__restrict__ out, float *__restrict__ lse, const u32 *__restrict__ lengths, const Attention16 &p) {
+    constexpr bool TURNS = GROUPS == 2;
+    constexpr u32 COPY_REGISTERS = GROUPS == 2 ? 40 : 32, REGISTERS = GROUPS == 2 ? 232 : 160; // all 65,536 of a multiprocessor
+    constexpr u32 BQ = 64 * GROUPS, PIECES = D / 8, ROWS = 128 / PIECES; // rows that 128 threads copy at once
     constexpr u32 Q_PANEL = BQ * 128, K_PANEL = BK * 128, TILE = K_PANEL * (D / 64);
     u32 tid = rf_thread(), lane = tid % 32, warp = tid / 32 % 4;
     u32 queries = (rf_shared_address(attention16_lds) + 1023) & ~1023u;
@@ -46,10 +47,12 @@ RF_DEVICE void attention16_hopper(const unsigned short *__restrict__ q, const un
     u32 blocks = (p.seq_q + BQ - 1) / BQ;
     u32 q0 = (p.causal ? blocks - 1 - rf_block_z() : rf_block_z()) * BQ;
     u32 head = rf_block_x(), batch = rf_block_y(), kv_head = head / (p.heads / p.kv_heads);
+    Sequence16 seq = rf_sequence16(p, lengths, batch);
+    if (q0 >= seq.queries) return;
     // Tiles of keys that some query of the block sees.
-    u32 begin = 0, end = p.seq_k;
+    u32 begin = 0, end = seq.keys;
     if (p.causal) {
-        i64 newest = (i64)rf_min(q0 + BQ, p.seq_q) - 1 + p.offset, oldest = (i64)q0 + p.offset - p.window + 1;
+        i64 newest = (i64)rf_min(q0 + BQ, seq.queries) - 1 + seq.offset, oldest = (i64)q0 + seq.offset - p.window + 1;
         end = newest < 0 ? 0 : newest + 1 < (i64)end ? (u32)(newest + 1) : end;
         if (p.window && oldest > 0) begin = oldest < (i64)end ? (u32)oldest / BK : (end + BK - 1) / BK;
     }
@@ -68,7 +71,7 @@ RF_DEVICE void attention16_hopper(const unsigned short *__restrict__ q, const un
     rf_barrier();
 
     if (tid < 128) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COPY_REGISTERS));
         u32 piece = tid % PIECES, row = tid / PIECES, from = 8 * piece;
         u32 to = row * 128 + ((piece % 8 ^ (row & 7)) << 4); // ROWS is a multiple of 8: the same place in all rows of a thread
         q += rf_plane(p.q, batch, head) + from;
@@ -77,7 +80,7 @@ RF_DEVICE void attention16_hopper(const unsigned short *__restrict__ q, const un
         bool in_k = from < p.width_k, in_v = from < p.width_v;
 #pragma unroll 4
         for (u32 i = 0; i < BQ / ROWS; ++i) {
-            const unsigned short *at = q + rf_min(q0 + row + i * ROWS, p.seq_q - 1) * p.q.row;
+            const unsigned short *at = q + rf_min(q0 + row + i * ROWS, seq.queries - 1) * p.q.row;
             rf_copy_async(queries + piece / 8 * Q_PANEL + to + i * ROWS * 128, in_k ? at : q - from, in_k ? 16 : 0);
         }
         rf_mbarrier_copies(queries_there);
@@ -85,14 +88,14 @@ RF_DEVICE void attention16_hopper(const unsigned short *__restrict__ q, const un
         // Rows of keys that do not exist are 0: a weight of 0 times what lies in memory there need not be.
         auto copy = [&](const unsigned short *p0, bool in, u64 stride, u32 stage, u32 tile, u32 there) __attribute__((always_inline)) {
             u32 key = tile * BK + row;
-            if (in && tile * BK + BK <= p.seq_k) {
+            if (in && tile * BK + BK <= seq.keys) {
                 const unsigned short *at = p0 + key * stride;
 #pragma unroll
                 for (u32 i = 0; i < BK / ROWS; ++i, at += ROWS * stride) rf_copy_async(stage + to + i * ROWS * 128, at, 16);
             } else {
 #pragma unroll 1
                 for (u32 i = 0; i < BK / ROWS; ++i) {
-                    bool exists = in && key + i * ROWS < p.seq_k;
+                    bool exists = in && key + i * ROWS < seq.keys;
                     rf_copy_async(stage + to + i * ROWS * 128, exists ? p0 + (key + i * ROWS) * stride : p0 - from, exists ? 16 : 0);
                 }
             }
@@ -117,7 +120,7 @@ RF_DEVICE void attention16_hopper(const unsigned short *__restrict__ q, const un
         return;
     }
 
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
     u32 group = tid / 128 - 1;
     float sums[D / 2], scores[BK / 2], top[2] = {-RF_INF, -RF_INF}, total[2] = {0.0f, 0.0f}, shrink[2];
     u32 weights[BK / 4];
@@ -128,11 +131,11 @@ RF_DEVICE void attention16_hopper(const unsigned short *__restrict__ q, const un
     u32 first[2], last[2];                            // keys that they see: first <= key < last
 #pragma unroll
     for (u32 h = 0; h < 2; ++h) {
-        i64 until = (i64)(own + 8 * h) + p.offset + 1, since = until - p.window;
-        last[h] = p.causal && until < (i64)p.seq_k ? (until < 0 ? 0 : (u32)until) : p.seq_k;
+        i64 until = (i64)(own + 8 * h) + seq.offset + 1, since = until - p.window;
+        last[h] = p.causal && until < (i64)seq.keys ? (until < 0 ? 0 : (u32)until) : seq.keys;
         first[h] = p.causal && p.window && since > 0 ? rf_min((u32)since, last[h]) : 0;
     }
-    i64 group_first = (i64)(q0 + group * 64) + p.offset;
+    i64 group_first = (i64)(q0 + group * 64) + seq.offset;
     u64 tile_q = rf_wgmma_tile(queries + group * 64 * 128, 16, 1024);
 
     auto multiply_keys = [&](u32 stage) __attribute__((always_inline)) {
@@ -152,7 +155,7 @@ RF_DEVICE void attention16_hopper(const unsigned short *__restrict__ q, const un
     // Scores become weights, as f32.
     auto weigh = [&](u32 tile) __attribute__((always_inline)) {
         u32 k0 = tile * BK;
-        bool edge = k0 + BK > p.seq_k || (p.causal && ((i64)k0 + BK - 1 > group_first || (p.window && (i64)k0 <= group_first + 63 - p.window)));
+        bool edge = k0 + BK > seq.keys || (p.causal && ((i64)k0 + BK - 1 > group_first || (p.window && (i64)k0 <= group_first + 63 - p.window)));
         if (edge) {
 #pragma unroll
             for (u32 i = 0; i < BK / 2; ++i) {
@@ -187,7 +190,7 @@ RF_DEVICE void attention16_hopper(const unsigned short *__restrict__ q, const un
 
     u32 stage_k = 0, parity_k = 0, stage_v = 0, parity_v = 0;
     rf_mbarrier_wait(queries_there, 0);
-    if (group == 1) turn_give(0);
+    if (TURNS && group == 1) turn_give(0);
     if (tiles > 0) {
         rf_mbarrier_wait(keys_there, 0);
         rf_fence_async();
@@ -205,7 +208,7 @@ RF_DEVICE void attention16_hopper(const unsigned short *__restrict__ q, const un
     for (u32 j = 1; j < tiles; ++j) {
         rf_mbarrier_wait(keys_there + 8 * stage_k, parity_k);
         rf_fence_async();
-        turn_wait(group);
+        if (TURNS) turn_wait(group);
         rf_wgmma_hold(scores);
         rf_wgmma_hold(sums);
         rf_wgmma_fence();
@@ -214,7 +217,7 @@ RF_DEVICE void attention16_hopper(const unsigned short *__restrict__ q, const un
         rf_fence_async();
         rf_wgmma_fence();
         multiply_values(values + stage_v * TILE);
-        turn_give(1 - group);
+        if (TURNS) turn_give(1 - group);
         rf_wgmma_wait<1>();
         rf_wgmma_hold(scores);
         if (lane == 0) rf_mbarrier_arrive(keys_used + 8 * stage_k);
@@ -228,7 +231,7 @@ RF_DEVICE void attention16_hopper(const unsigned short *__restrict__ q, const un
 #pragma unroll
         for (u32 i = 0; i < D / 2; ++i) sums[i] *= shrink[i / 2 % 2];
     }
-    if (group == 0) turn_wait(0); // takes what group 1 gave last
+    if (TURNS && group == 0) turn_wait(0); // takes what group 1 gave last
     if (tiles > 0) {
         rf_mbarrier_wait(values_there + 8 * stage_v, parity_v);
         rf_fence_async();
@@ -243,7 +246,7 @@ RF_DEVICE void attention16_hopper(const unsigned short *__restrict__ q, const un
         total[h] += rf_shuffle_xor<1>(total[h]);
         total[h] += rf_shuffle_xor<2>(total[h]);
         u32 query = own + 8 * h;
-        if (query >= p.seq_q) continue;
+        if (query >= seq.queries) continue;
         if (lse && lane % 4 == 0)
             lse[((u64)batch * p.heads + head) * p.seq_q + query] = total[h] == 0.0f ? -RF_INF : top[h] * p.scale + rf_log(total[h]);
         float inverse = total[h] == 0.0f ? 0.0f : 1.0f / total[h];
@@ -254,13 +257,13 @@ RF_DEVICE void attention16_hopper(const unsigned short *__restrict__ q, const un
     }
 }
 
-#define RF_ATTENTION16_HOPPER(name, BF16, D)                                                                                       \
+#define RF_ATTENTION16_HOPPER(name, BF16, D, GROUPS)                                                                                   \
     extern "C" __attribute__((global, launch_bounds(128 + 128 * GROUPS, 1))) void attention16_hopper_##name##_d##D(                    \
-        const void *q, const void *k, const void *v, void *out, float *lse, Attention16 p) {                                                       \
-        attention16_hopper<BF16, D>((const unsigned short *)q, (const unsigned short *)k, (const unsigned short *)v,               \
-                                        (unsigned short *)out, lse, p);                                                                     \
+        const void *q, const void *k, const void *v, void *out, float *lse, const u32 *lengths, Attention16 p) {                       \
+        attention16_hopper<BF16, D, GROUPS>((const unsigned short *)q, (const unsigned short *)k, (const unsigned short *)v,           \
+                                            (unsigned short *)out, lse, lengths, p);                                                   \
     }
-RF_ATTENTION16_HOPPER(f16, false, 64)
-RF_ATTENTION16_HOPPER(f16, false, 128)
-RF_ATTENTION16_HOPPER(bf16, true, 64)
-RF_ATTENTION16_HOPPER(bf16, true, 128)
+RF_ATTENTION16_HOPPER(f16, false, 64, 3)
+RF_ATTENTION16_HOPPER(f16, false, 128, 2)
+RF_ATTENTION16_HOPPER(bf16, true, 64, 3)
+RF_ATTENTION16_HOPPER(bf16, true, 128, 2)

@@ -8,6 +8,8 @@
 #pragma once
 #include "strides.h"
 
+// With lengths `[batch][2]`, sequence b has lengths[b][0] queries, whose rows alone are written, and lengths[b][1] keys; both are at most seq_q and
+// seq_k, and the last query lines up with the last key as without.
 struct Attention16 {
     u32 seq_q, seq_k, heads, kv_heads;
     u32 width_k, width_v; // elements of a query and a key, and of a value: multiples of 8
@@ -22,3 +24,14 @@ struct Attention16 {
 struct Attention16Extra {
     const float *mask, *slopes, *sinks;
 };
+
+// One sequence: its queries and keys, and the offset of its diagonal.
+struct Sequence16 {
+    u32 queries, keys;
+    i32 offset;
+};
+RF_DEVICE Sequence16 rf_sequence16(const Attention16 &p, const u32 *lengths, u32 batch) {
+    if (!lengths) return {p.seq_q, p.seq_k, p.offset};
+    u32 queries = lengths[2 * batch], keys = lengths[2 * batch + 1];
+    return {queries, keys, (i32)(keys - queries)};
+}

@@ -34,6 +34,11 @@ const STATED: &[(&str, Least)] = &[
     ("flash_attention*_d32", least(9, 9, 2)),
     ("flash_attention*_d64", least(5, 5, 1)),
     ("flash_attention*_d*", least(3, 3, 1)),
+    // A tile of keys and of values in LDS, the outputs of 16 queries in the registers of a wave. For heads over 64 elements LDS has the queries or
+    // outputs too: three blocks to 128 KiB on RDNA, three of 64 KiB on CDNA.
+    ("attention16_*_d64", least(8, 4, 4)),
+    ("attention16_*_d128", least(3, 3, 3)),
+    ("attention16_*_d256", least(2, 2, 2)),
     // A row of the output in registers.
     ("flash_attn_ext_f16_d128", least(10, 6, 3)),
     ("flash_attn_ext_*_d256", least(8, 4, 2)),

@@ -3,7 +3,7 @@
 use super::matmul16::Half;
 use crate::check::Check;
 use crate::layout::{check_operand, check_output, check_rows_of_16_bytes};
-use crate::{KernelError, KernelResult, Kernels, MAX_DIM, Operand, Strides, geometry};
+use crate::{KernelError, KernelResult, Kernels, MAX_DIM, Operand, SequenceLengths, Strides, geometry};
 use bytemuck::{Pod, Zeroable};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
@@ -21,9 +21,9 @@ pub struct Attention16Shape {
     pub heads: usize,
     /// Key and value heads: they divide `heads`, and query head h reads head h / (heads / kv_heads).
     pub kv_heads: usize,
-    /// Queries.
+    /// Queries of a sequence, or of the longest.
     pub seq_q: usize,
-    /// Keys and values.
+    /// Keys and values, likewise.
     pub seq_k: usize,
     /// Elements of a query and a key: a multiple of 8 up to 256.
     pub width_k: usize,
@@ -59,6 +59,9 @@ pub struct Attention16Operands<'a> {
     pub out: Operand<'a, u16>,
     /// `[batch, heads, seq_q]` without gaps: the logarithm of the sum of the scores' exponentials; -inf where a query sees nothing.
     pub lse: Option<&'a HipBuffer<f32>>,
+    /// For sequences of different lengths, which begin at the places that strides give: each has so many queries and keys. The rows of `out` and
+    /// `lse` behind them are not written, and the keys behind them are not read. In what is said of seq_q and seq_k these lengths take their place.
+    pub lengths: Option<&'a SequenceLengths>,
 }
 
 /// What becomes of the scores `scale q . k`, in this order.
@@ -91,9 +94,11 @@ impl Attention16Options<'_> {
         }
     }
 
-    /// Whether a score is only scaled.
+    /// Whether a score is only scaled, by a factor that keeps the scores' order and their differences finite: those kernels look for the largest
+    /// product, and scale it afterwards.
     fn plain(&self) -> bool {
-        self.softcap.is_none() && self.mask.is_none() && self.slopes.is_none() && self.sinks.is_none()
+        let unchanged = self.softcap.is_none() && self.mask.is_none() && self.slopes.is_none() && self.sinks.is_none();
+        unchanged && (f32::MIN_POSITIVE..=1e20).contains(&self.scale)
     }
 }
 
@@ -125,14 +130,21 @@ struct Variant {
 #[derive(Clone, Copy)]
 struct Hopper {
     name: &'static str,
+    queries: u32,
     lds: u32,
 }
 
-const HOPPER_QUERIES: u32 = 128;
-
-/// The queries, two tiles of 128 keys and two of values, barriers, and what aligns them.
-const fn hopper_lds(width: u32) -> u32 {
-    (HOPPER_QUERIES + 4 * 128) * width * 2 + 8 * (4 * 2 + 1) + 1024
+impl Hopper {
+    /// Groups of 64 queries; heads of up to `width` elements. In LDS: the queries, two tiles of 128 keys and two of values, barriers, and what
+    /// aligns them.
+    const fn new(name: &'static str, groups: u32, width: u32) -> Self {
+        let queries = 64 * groups;
+        Self {
+            name,
+            queries,
+            lds: (queries + 4 * 128) * width * 2 + 8 * (4 * 2 + 1) + 1024,
+        }
+    }
 }
 
 macro_rules! variant {
@@ -144,12 +156,13 @@ macro_rules! variant {
             hopper: None,
         }
     };
-    ($ty:literal, $width:literal, $queries:literal, hopper) => {
+    ($ty:literal, $width:literal, $queries:literal, hopper $groups:literal) => {
         Variant {
-            hopper: Some(Hopper {
-                name: concat!("attention16_hopper_", $ty, "_d", $width),
-                lds: hopper_lds($width),
-            }),
+            hopper: Some(Hopper::new(
+                concat!("attention16_hopper_", $ty, "_d", $width),
+                $groups,
+                $width,
+            )),
             ..variant!($ty, $width, $queries)
         }
     };
@@ -157,11 +170,11 @@ macro_rules! variant {
 
 fn variant(ty: Half, width: u32) -> Variant {
     match (ty, width) {
-        (Half::F16, ..=64) => variant!("f16", 64, 64, hopper),
-        (Half::F16, ..=128) => variant!("f16", 128, 64, hopper),
+        (Half::F16, ..=64) => variant!("f16", 64, 64, hopper 3),
+        (Half::F16, ..=128) => variant!("f16", 128, 64, hopper 2),
         (Half::F16, _) => variant!("f16", 256, 32),
-        (Half::Bf16, ..=64) => variant!("bf16", 64, 64, hopper),
-        (Half::Bf16, ..=128) => variant!("bf16", 128, 64, hopper),
+        (Half::Bf16, ..=64) => variant!("bf16", 64, 64, hopper 3),
+        (Half::Bf16, ..=128) => variant!("bf16", 128, 64, hopper 2),
         (Half::Bf16, _) => variant!("bf16", 256, 32),
     }
 }
@@ -176,7 +189,7 @@ impl Kernels {
     /// # Errors
     ///
     /// Strides that leave a buffer, rows that begin at no multiple of 16 bytes, widths that are no multiple of 8 or over 256, elements of `out` that
-    /// share a place, heads that `kv_heads` does not divide, wrong lengths, overlap of an output, a dimension of 0 or over its limit,
+    /// share a place, lengths of another batch or over seq_q and seq_k, heads that `kv_heads` does not divide, wrong lengths, overlap of an output, a dimension of 0 or over its limit,
     /// a number that makes no sense; [`KernelError::MissingFamily`] on NVIDIA cards before 8.0; a missing kernel for widths over 128 in bf16 on
     /// gfx1030.
     pub fn attention16(
@@ -241,6 +254,10 @@ impl Kernels {
                 }
             }
         }
+        let lengths = match o.lengths {
+            Some(lengths) => Some(lengths.for_batch(check, s.batch, [s.seq_q, s.seq_k])?),
+            None => None,
+        };
         check.value("scale", options.scale, |_| true, "finite")?;
         // 0 stands for none on the device.
         let softcap = match options.softcap {
@@ -263,6 +280,10 @@ impl Kernels {
             Some(lse) => args.out(lse),
             None => args.null(),
         };
+        let args = match lengths {
+            Some(lengths) => args.buffer(lengths),
+            None => args.null(),
+        };
         let problem = Problem {
             seq,
             heads,
@@ -281,7 +302,7 @@ impl Kernels {
             _ => None,
         };
         let (family, name, queries, lds) = match hopper {
-            Some(hopper) => ("attention16_hopper", hopper.name, HOPPER_QUERIES, hopper.lds),
+            Some(hopper) => ("attention16_hopper", hopper.name, hopper.queries, hopper.lds),
             None if options.plain() => ("attention16", variant.plain, variant.queries, 0),
             None => ("attention16", variant.extra, variant.queries, 0),
         };

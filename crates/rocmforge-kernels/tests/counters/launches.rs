@@ -16,7 +16,7 @@ pub(super) struct Device<'a> {
 
 impl Device<'_> {
     /// `n` numbers in -1 to 1.
-    fn x(&self, n: usize) -> HipResult<HipBuffer<f32>> {
+    pub(super) fn x(&self, n: usize) -> HipResult<HipBuffer<f32>> {
         let values: Vec<f32> = (0..n).map(|k| ((k * 7919) % 1000) as f32 / 500.0 - 1.0).collect();
         HipBuffer::from_slice(self.stream, &values, "input")
     }
@@ -46,6 +46,7 @@ impl Device<'_> {
         self.weights()?;
         self.packed_weights()?;
         self.attention()?;
+        self.attentions16()?;
         self.paged()?;
         self.sampling()
     }

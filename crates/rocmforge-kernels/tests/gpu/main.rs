@@ -6,6 +6,7 @@
 mod support;
 
 mod activation;
+mod attention16;
 mod cast;
 mod causal_mask;
 mod elementwise;
