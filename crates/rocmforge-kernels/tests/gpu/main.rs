@@ -7,6 +7,7 @@ mod support;
 
 mod activation;
 mod attention16;
+mod attention16_refused;
 mod cast;
 mod causal_mask;
 mod elementwise;
