@@ -5,11 +5,12 @@
 
 mod launches;
 mod packed;
+mod products16;
 
 use launches::Device;
 use rocmforge_kernels::KernelResult;
-use rocmforge_sim::SimConfig;
 use rocmforge_sim::counters::{Class, KernelCounts, LaunchCounts, by_kernel};
+use rocmforge_sim::{Arch, CardConfig, SimConfig};
 use rocmforge_testkit::{LeaseOptions, gpu_with};
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -182,10 +183,19 @@ fn measure() -> Result<BTreeMap<String, KernelCounts>, Box<dyn Error>> {
     Ok(by_kernel(&counted(|device| device.launch_all())?))
 }
 
-/// Counts of the launches that `run` makes on a simulated card.
+/// Counts of the launches that `run` makes on a simulated gfx1100.
 fn counted(run: impl FnOnce(&Device<'_>) -> KernelResult<()>) -> Result<Vec<LaunchCounts>, Box<dyn Error>> {
+    counted_on(Arch::Gfx1100, run)
+}
+
+/// The same on a card of that instruction set.
+fn counted_on(
+    arch: Arch,
+    run: impl FnOnce(&Device<'_>) -> KernelResult<()>,
+) -> Result<Vec<LaunchCounts>, Box<dyn Error>> {
     let options = LeaseOptions {
         sim: SimConfig {
+            cards: vec![CardConfig::of(arch)],
             counters: true,
             ..SimConfig::default()
         },
