@@ -14,30 +14,42 @@
 
 typedef u32 Chunk __attribute__((ext_vector_type(4))); // 16 bytes: 8 elements
 
-// A thread's share of the next step: rows repeat the last one beyond the edge, k beyond the edge is 0.
+// The row of a thread's piece of 16 bytes. Four threads have a row. Eight have rows r and r + 4, whose pieces in LDS lie in different banks.
+RF_DEVICE u32 row_of(u32 slot) { return slot / 32 * 8 + slot / 8 % 4 + slot / 4 % 2 * 4; }
+
+// A thread's share of the next step of a tile: rows repeat the last one beyond the edge, k beyond the edge is 0.
 template <class T, u32 ROWS> struct Next {
     static constexpr u32 COUNT = ROWS * 4 / THREADS;
-    const T *row[COUNT];
+    u32 offset[COUNT]; // in bytes, from the tile's first row: the launcher has checked that 128 rows have no more than 2^32
     Chunk chunk[COUNT];
-    __attribute__((device, always_inline)) void begin(const T *p, u64 stride, u32 first, u32 end) {
+    __attribute__((device, always_inline)) void begin(u32 stride, u32 rows) {
 #pragma unroll
         for (u32 i = 0; i < COUNT; ++i) {
             u32 slot = rf_thread() + i * THREADS;
-            row[i] = p + rf_min(first + slot / 4, end - 1) * stride + slot % 4 * 8;
+            offset[i] = rf_min(row_of(slot), rows - 1) * stride * 2 + slot % 4 * 16;
         }
     }
-    __attribute__((device, always_inline)) void fetch(u32 k0, u32 k) {
+    __attribute__((device, always_inline)) void fetch(const T *tile, u32 k0, u32 k) {
+        const unsigned char *from = (const unsigned char *)(tile + k0);
+        if (k0 + BK <= k) {
 #pragma unroll
-        for (u32 i = 0; i < COUNT; ++i) {
-            u32 column = k0 + rf_thread() % 4 * 8;
-            chunk[i] = column < k ? *(const Chunk *)(row[i] + k0) : Chunk{0, 0, 0, 0};
+            for (u32 i = 0; i < COUNT; ++i) chunk[i] = *(const Chunk *)(from + rf_opaque(offset[i])); // an address of two parts, not a sum
+        } else {
+            // A piece that does not exist is the row's first, cleared: a branch of some threads alone would cost every step more.
+            u32 piece = rf_thread() % 4 * 16;
+            bool in = k0 + piece / 2 < k;
+#pragma unroll
+            for (u32 i = 0; i < COUNT; ++i) {
+                Chunk v = *(const Chunk *)((const unsigned char *)(tile + (in ? k0 : 0)) + (in ? offset[i] : offset[i] - piece));
+                chunk[i] = in ? v : Chunk{0, 0, 0, 0};
+            }
         }
     }
     __attribute__((device, always_inline)) void store(T *tile) const {
 #pragma unroll
         for (u32 i = 0; i < COUNT; ++i) {
             u32 slot = rf_thread() + i * THREADS;
-            *(Chunk *)(tile + slot / 4 * ROW + slot % 4 * 8) = chunk[i];
+            *(Chunk *)(tile + row_of(slot) * ROW + slot % 4 * 8) = chunk[i];
         }
     }
 };
@@ -54,12 +66,14 @@ RF_DEVICE void matmul16(const T *__restrict__ a, const T *__restrict__ b, const 
     u32 wave_m = wave / 2 * 64, wave_n = wave % 2 * 32;
     Next<T, BM> next_a;
     Next<T, BN> next_b;
-    next_a.begin(a + batch * p.a_batch, p.a_row, tile_m * BM, p.m);
-    next_b.begin(b + batch * p.b_batch, p.b_row, tile_n * BN, p.n);
+    next_a.begin((u32)p.a_row, p.m - tile_m * BM);
+    next_b.begin((u32)p.b_row, p.n - tile_n * BN);
+    a += batch * p.a_batch + tile_m * BM * p.a_row;
+    b += batch * p.b_batch + tile_n * BN * p.b_row;
 
     RfTile sums[4][2] = {};
-    next_a.fetch(0, p.k);
-    next_b.fetch(0, p.k);
+    next_a.fetch(a, 0, p.k);
+    next_b.fetch(b, 0, p.k);
     u32 stage = 0;
 #pragma unroll 1
     for (u32 k0 = 0; k0 < p.k; k0 += BK, stage = STAGE - stage) {
@@ -69,8 +83,8 @@ RF_DEVICE void matmul16(const T *__restrict__ a, const T *__restrict__ b, const 
         // The barrier also says that the buffer of the step after this one is free: every wave has left the step before.
         rf_lds_barrier();
         if (k0 + BK < p.k) {
-            next_a.fetch(k0 + BK, p.k);
-            next_b.fetch(k0 + BK, p.k);
+            next_a.fetch(a, k0 + BK, p.k);
+            next_b.fetch(b, k0 + BK, p.k);
         }
 #pragma unroll RF_TILE_UNROLL(2)
         for (u32 k = 0; k < BK; k += 16) {

@@ -1,4 +1,4 @@
-// Products of matrices of 16-bit floats: operands, order of the tiles and the end of a tile, for every main loop.
+// Products of matrices of 16-bit floats: operands, order of the tiles and what becomes of the sums, for every main loop.
 //
 // y[z] = activation(alpha a[z] b[z]^T + bias), z below the batches: a [m, k], b [n, k], y [m, n], bias [n] in f32 or none. Columns are adjacent.
 // Rows of a and b begin at multiples of 16 bytes and k is a multiple of 8: the launcher has checked it.
@@ -28,7 +28,7 @@ RF_DEVICE float gemm16_activate(u32 activation, float x) {
     case 1: return rf_silu(x);
     case 2: return rf_gelu_tanh(x);
     case 3: return rf_gelu_erf(x);
-    case 4: return rf_max(x, 0.0f);
+    case 4: return x < 0.0f ? 0.0f : x;
     default: return x;
     }
 }

@@ -46,6 +46,8 @@ const STATED: &[(&str, Least)] = &[
     // 32 results to a thread, and the next tiles beside them.
     ("matmul_f16", least(10, 7, 4)),
     ("matmul_views_nt_f16", least(10, 7, 4)),
+    // Two buffers of 15 KiB for a block of four waves, each with 64 x 32 of the sums in registers. Loads run a step ahead.
+    ("matmul16_*", least(4, 4, 2)),
     // Activations of 8 bits in LDS, once for a block that does many rows of weights: two blocks a multiprocessor.
     ("matvec_q8_q*", least(6, 6, 1)),
     // Eight rows of activations in registers.

@@ -3,8 +3,8 @@
 use crate::inputs::Kind;
 use crate::table::Work;
 use rocmforge_kernels::{
-    AttentionShape, FlashOptions, Gelu, KernelResult, Kernels, MatmulShape, Operand, RopePairs, RopeShape, Strides,
-    WeightType,
+    AttentionShape, FlashOptions, Gelu, Half, KernelResult, Kernels, Matmul16Activation, Matmul16Operands,
+    Matmul16Output, Matmul16Shape, MatmulShape, Operand, RopePairs, RopeShape, Strides, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipStream};
 
@@ -19,8 +19,10 @@ pub(crate) struct Op {
 pub(crate) struct Plan {
     /// Elements of 4 bytes of each input.
     pub(crate) inputs: Vec<(Kind, usize)>,
-    /// Elements of the output.
+    /// Elements of the output, of 4 bytes.
     pub(crate) output: usize,
+    /// Whether each of them is two f16.
+    pub(crate) halves: bool,
     pub(crate) work: Work,
 }
 
@@ -29,6 +31,7 @@ fn moved(inputs: Vec<(Kind, usize)>, output: usize) -> Plan {
     Plan {
         inputs,
         output,
+        halves: false,
         work: Work::Bytes(4 * elements as u64),
     }
 }
@@ -112,6 +115,12 @@ impl Op {
             // m, n, k
             ("matmul_nn" | "matmul_nt", &[m, n, k]) => computed(&[m * k, k * n], m * n, 2 * m * n * k),
             ("matmul_nn_bias" | "matmul_nt_bias", &[m, n, k]) => computed(&[m * k, k * n, n], m * n, 2 * m * n * k),
+            ("matmul_f16", &[m, n, k]) => Plan {
+                inputs: vec![(Kind::Halves, m * k / 2), (Kind::Halves, n * k / 2)],
+                output: m * n / 2,
+                halves: true,
+                work: Work::Flops(2 * (m * n * k) as u64),
+            },
             // batch, heads, queries, keys, head_dim
             ("qk_matmul", &[b, h, q, k, d]) => {
                 computed(&[b * h * q * d, b * h * k * d], b * h * q * k, 2 * b * h * q * k * d)
@@ -190,6 +199,19 @@ impl Op {
             ("matmul_nt", &[m, n, c]) => k.matmul(s, x(0), x(1), None, y, MatmulShape::linear(m, n, c)),
             ("matmul_nn_bias", &[m, n, c]) => k.matmul(s, x(0), x(1), Some(x(2)), y, MatmulShape::new(m, n, c)),
             ("matmul_nt_bias", &[m, n, c]) => k.matmul(s, x(0), x(1), Some(x(2)), y, MatmulShape::linear(m, n, c)),
+            ("matmul_f16", &[m, n, c]) => {
+                let strides = |columns| Strides::heads_first(1, 1, columns);
+                let (a, b, y) = (x(0).cast()?, x(1).cast()?, y.cast()?);
+                let operands = Matmul16Operands {
+                    ty: Half::F16,
+                    a: Operand::new(&a, strides(c)),
+                    b: Operand::new(&b, strides(c)),
+                    bias: None,
+                    y: Matmul16Output::Half(Operand::new(&y, strides(n))),
+                };
+                let shape = Matmul16Shape { batch: 1, m, n, k: c };
+                k.matmul16(s, operands, shape, 1.0, Matmul16Activation::None)
+            }
             (name, &[b, h, q, c, d]) => {
                 let shape = AttentionShape::square(b, h, q, d).with_seq_k(c);
                 let queries = |buffer| Operand::new(buffer, shape.q_strides());

@@ -8,6 +8,10 @@ use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 /// Blocks of a grid's third dimension.
 const MAX_BATCH: usize = 65_535;
+/// Rows of a for which b is read by rows.
+const FEW: usize = 8;
+/// Rows of b of a block that does so.
+const FEW_TILE: u32 = 16;
 /// Rows and columns of a block's tile.
 const TILE: [u32; 2] = [128, 64];
 /// The same on Hopper.
@@ -90,14 +94,21 @@ struct Gemm16 {
 }
 
 impl Kernels {
-    /// `y[z] = activation(alpha a[z] b[z]^T + bias)`, summed in f32 on the matrix unit. On Hopper by wgmma, on other NVIDIA cards from
-    /// compute capability 8.0 on by mma.sync, on AMD's by WMMA or MFMA, on gfx1030 without a matrix unit.
+    /// `y[z] = activation(alpha a[z] b[z]^T + bias)`, summed in f32.
+    ///
+    /// | rows of a | kernel |
+    /// |---|---|
+    /// | up to 8 | `matvec16`: reads `b` once, 32 lanes to two of its rows, without the matrix unit |
+    /// | more, compute capability 9.0 | `matmul16_hopper`: tiles of 128 x 256 by wgmma |
+    /// | more, elsewhere | `matmul16`: tiles of 128 x 64 by mma.sync (NVIDIA from 8.0 on), WMMA or MFMA; on gfx1030 without a matrix unit |
+    ///
+    /// They sum in different orders, so a row of `y` may differ in its last digits with `m`; but not with `n`, the batch or strides.
     ///
     /// # Errors
     ///
     /// Strides that leave a buffer, rows of `a` or `b` that begin at no multiple of 16 bytes, `k` that is no multiple of 8, elements of `y`
     /// that share a place, a wrong length of `bias`, overlap of `y`, a dimension of 0 or over its limit, an `alpha` that is not finite;
-    /// [`KernelError::MissingFamily`] on NVIDIA cards before 8.0.
+    /// [`KernelError::MissingFamily`] for more than 8 rows on NVIDIA cards before 8.0.
     pub fn matmul16(
         &self,
         stream: &HipStream,
@@ -141,18 +152,8 @@ impl Kernels {
             alpha,
             none: 0,
         });
-        let (name, hopper) = match (o.ty, o.y) {
-            (Half::F16, Matmul16Output::Half(_)) => ("matmul16_f16", "matmul16_hopper_f16"),
-            (Half::F16, Matmul16Output::F32(_)) => ("matmul16_f16_f32", "matmul16_hopper_f16_f32"),
-            (Half::Bf16, Matmul16Output::Half(_)) => ("matmul16_bf16", "matmul16_hopper_bf16"),
-            (Half::Bf16, Matmul16Output::F32(_)) => ("matmul16_bf16_f32", "matmul16_hopper_bf16_f32"),
-        };
-        let on_hopper = self.has("matmul16_hopper", hopper)?;
-        let (family, name, tile, lds) = if on_hopper {
-            ("matmul16_hopper", hopper, HOPPER_TILE, HOPPER_LDS)
-        } else {
-            ("matmul16", name, TILE, 0)
-        };
+        let f32_out = matches!(o.y, Matmul16Output::F32(_));
+        let (family, name, tile, lds) = self.matmul16_kernel(o.ty, f32_out, s.m)?;
         let tiles = u64::from(sizes[0].div_ceil(tile[0])) * u64::from(sizes[1].div_ceil(tile[1]));
         // More tiles than a grid can have saturate, and the launch is refused.
         let tiles = u32::try_from(tiles).unwrap_or(u32::MAX);
@@ -162,7 +163,51 @@ impl Kernels {
         // y has no two elements in one place and overlaps nothing, bias has n elements: checked above.
         unsafe { self.launch(stream, family, name, config, args) }
     }
+
+    /// Family and name of the kernel for `m` rows of a, the rows and columns of its blocks' tiles, and its dynamic LDS.
+    fn matmul16_kernel(
+        &self,
+        ty: Half,
+        f32_out: bool,
+        m: usize,
+    ) -> KernelResult<(&'static str, &'static str, [u32; 2], u32)> {
+        let names = &NAMES[usize::from(ty == Half::Bf16)][usize::from(f32_out)];
+        if m <= FEW {
+            let name = names.few[m.next_power_of_two().ilog2() as usize];
+            return Ok(("matvec16", name, [FEW as u32, FEW_TILE], 0));
+        }
+        if self.has("matmul16_hopper", names.hopper)? {
+            return Ok(("matmul16_hopper", names.hopper, HOPPER_TILE, HOPPER_LDS));
+        }
+        Ok(("matmul16", names.tiles, TILE, 0))
+    }
 }
+
+/// The kernels of a type of operands and a type of results.
+struct Names {
+    /// For up to 1, 2, 4 and 8 rows.
+    few: [&'static str; 4],
+    tiles: &'static str,
+    hopper: &'static str,
+}
+
+macro_rules! names {
+    ($types:literal) => {
+        Names {
+            few: [
+                concat!("matvec16_", $types, "_m1"),
+                concat!("matvec16_", $types, "_m2"),
+                concat!("matvec16_", $types, "_m4"),
+                concat!("matvec16_", $types, "_m8"),
+            ],
+            tiles: concat!("matmul16_", $types),
+            hopper: concat!("matmul16_hopper_", $types),
+        }
+    };
+}
+
+/// By type of the operands (f16, bf16), then of the results (the same, f32).
+const NAMES: [[Names; 2]; 2] = [[names!("f16"), names!("f16_f32")], [names!("bf16"), names!("bf16_f32")]];
 
 /// The checks of y, and y as an argument.
 fn output<'a, T: Pod>(

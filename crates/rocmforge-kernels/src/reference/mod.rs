@@ -35,7 +35,7 @@ pub use cast::{float_values, round_to};
 pub use elementwise::{add, add_row_bias, mul, mul_row, scale};
 pub use layout::{get_rows, kv_replicate, mean_pool, swap_middle, transpose};
 pub use map::{binary_repeat, glu, map};
-pub use matmul::matmul;
+pub use matmul::{matmul, matmul16};
 pub use norm::{l2_normalize, layer_norm, rms_norm};
 pub use paged::paged_attention;
 pub use q8::{matvec_q8, quantize_q8};

@@ -6,6 +6,7 @@
 mod attention16;
 mod launches;
 mod packed;
+mod products16;
 
 use launches::Device;
 use rocmforge_kernels::KernelResult;

@@ -19,6 +19,7 @@ mod kv_replicate;
 mod map;
 mod mask;
 mod matmul;
+mod matmul16;
 mod matvec_q8;
 mod mlp;
 mod norm;
