@@ -3,8 +3,9 @@
 use crate::inputs::Kind;
 use crate::table::Work;
 use rocmforge_kernels::{
-    AttentionShape, FlashOptions, Gelu, Half, KernelResult, Kernels, Matmul16Activation, Matmul16Operands,
-    Matmul16Output, Matmul16Shape, MatmulShape, Operand, RopePairs, RopeShape, Strides, WeightType,
+    Attention16Operands, Attention16Options, Attention16Shape, AttentionShape, FlashOptions, Gelu, Half, KernelResult,
+    Kernels, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, Operand, RopePairs,
+    RopeShape, Strides, Visible, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipStream};
 
@@ -137,6 +138,19 @@ impl Op {
                 };
                 computed(&[queries, keys, keys], queries, 4 * b * h * pairs * d)
             }
+            ("attention_f16" | "attention_f16_causal", &[b, h, q, k, d]) => {
+                let keys = (Kind::Halves, b * h * k * d / 2);
+                let pairs = match self.name.ends_with("causal") {
+                    true => visible(q, k),
+                    false => q * k,
+                };
+                Plan {
+                    inputs: vec![(Kind::Halves, b * h * q * d / 2), keys, keys],
+                    output: b * h * q * d / 2,
+                    halves: true,
+                    work: Work::Flops(4 * (b * h * pairs * d) as u64),
+                }
+            }
             ("flash_attention_masked", &[b, h, q, k, d]) => {
                 let (queries, keys) = (b * h * q * d, b * h * k * d);
                 computed(&[queries, keys, keys, q * k], queries, 4 * b * h * q * k * d)
@@ -211,6 +225,36 @@ impl Op {
                 };
                 let shape = Matmul16Shape { batch: 1, m, n, k: c };
                 k.matmul16(s, operands, shape, 1.0, Matmul16Activation::None)
+            }
+            ("attention_f16" | "attention_f16_causal", &[batch, heads, seq_q, seq_k, d]) => {
+                let (q, keys, v, y) = (x(0).cast()?, x(1).cast()?, x(2).cast()?, y.cast()?);
+                let (of_q, of_k) = (
+                    Strides::heads_first(heads, seq_q, d),
+                    Strides::heads_first(heads, seq_k, d),
+                );
+                let operands = Attention16Operands {
+                    ty: Half::F16,
+                    q: Operand::new(&q, of_q),
+                    k: Operand::new(&keys, of_k),
+                    v: Operand::new(&v, of_k),
+                    out: Operand::new(&y, of_q),
+                    lse: None,
+                    lengths: None,
+                };
+                let shape = Attention16Shape {
+                    batch,
+                    heads,
+                    kv_heads: heads,
+                    seq_q,
+                    seq_k,
+                    width_k: d,
+                    width_v: d,
+                };
+                let visible = match self.name.ends_with("causal") {
+                    true => Visible::Causal { window: None },
+                    false => Visible::All,
+                };
+                k.attention16(s, operands, shape, Attention16Options::new(d, visible))
             }
             (name, &[b, h, q, c, d]) => {
                 let shape = AttentionShape::square(b, h, q, d).with_seq_k(c);

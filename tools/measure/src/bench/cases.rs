@@ -20,6 +20,9 @@ const SUMS: f64 = 1e-4;
 /// Two f16 that are neighbours, of the largest magnitude.
 const HALVES: f64 = 1.0 / 1024.0;
 
+/// Besides, weights that were rounded to f16.
+const HALF_WEIGHTS: f64 = 1.0 / 512.0;
+
 const fn case(op: &'static str, shape: &'static [usize], tolerance: f64, elements: usize) -> Case {
     Case {
         op,
@@ -68,6 +71,24 @@ pub(crate) const CASES: &[Case] = &[
     ),
     case("flash_attention", &[4, 16, 1024, 1024, 64], SUMS, 4 * 64 * 1024 * 64),
     case("flash_attention", &[1, 32, 1, 8192, 128], SUMS, 2 * 32 * 8192 * 128),
+    case(
+        "attention_f16_causal",
+        &[1, 32, 2048, 2048, 128],
+        HALF_WEIGHTS,
+        2 * 32 * 2048 * 128,
+    ),
+    case(
+        "attention_f16_causal",
+        &[1, 32, 8192, 8192, 128],
+        HALF_WEIGHTS,
+        2 * 32 * 8192 * 128,
+    ),
+    case(
+        "attention_f16",
+        &[4, 32, 2048, 2048, 64],
+        HALF_WEIGHTS,
+        2 * 128 * 2048 * 64,
+    ),
 ];
 
 /// The same operations small enough for the simulated card.
@@ -77,4 +98,5 @@ pub(crate) const REHEARSAL: &[Case] = &[
     case("matmul_nt", &[64, 64, 64], SUMS, 3 * 4096),
     case("matmul_f16", &[64, 64, 64], HALVES, 3 * 2048),
     case("flash_attention", &[1, 2, 64, 64, 32], SUMS, 4 * 4096),
+    case("attention_f16_causal", &[1, 2, 64, 64, 64], HALF_WEIGHTS, 2 * 2 * 4096),
 ];

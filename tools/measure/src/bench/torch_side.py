@@ -51,7 +51,7 @@ def numbers(seed, shape):
     return out.view(shape)
 
 
-HALVES = {"matmul_f16"}  # f16 in and out
+HALVES = {"matmul_f16", "attention_f16", "attention_f16_causal"}  # f16 in and out
 BACKENDS = {"math": "MATH", "efficient": "EFFICIENT_ATTENTION", "flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION"}
 
 
@@ -88,10 +88,12 @@ def plan(op, shape):
     if op == "matmul_f16":
         m, n, k = shape
         return [[m, k], [n, k]], [m, n], {"matmul": lambda x, y: torch.matmul(x[0], x[1].T, out=y)}
-    if op in ("flash_attention", "flash_attention_causal"):
+    if op in ("flash_attention", "flash_attention_causal", "attention_f16", "attention_f16_causal"):
         b, h, q, k, d = shape
         causal = op.endswith("causal")
-        variants = {f"sdpa {name}": attention(name, causal) for name in BACKENDS}
+        # In f16 those that store no scores.
+        backends = ["flash", "cudnn"] if op in HALVES else BACKENDS
+        variants = {f"sdpa {name}": attention(name, causal) for name in backends}
         return [[b, h, q, d], [b, h, k, d], [b, h, k, d]], [b, h, q, d], variants
     raise ValueError(f"no counterpart of {op}")
 
