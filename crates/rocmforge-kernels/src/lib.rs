@@ -6,7 +6,8 @@
 //!   to build or use this crate. Ten AMD targets are embedded, and PTX for NVIDIA's cards; [`KernelError::NoPack`] says how to make another.
 //! * [`mod@reference`] computes the same in f64, from the definitions.
 //!
-//! Activations are f32, or 8-bit integers in [`Kernels::matvec_q8`]. The sources are `kernels/*.hip` in the repository, `kernels/README.md` lists arguments and geometry.
+//! Activations are f32, f16 or bf16 in [`Kernels::matmul16`] and [`Kernels::attention16`], 8-bit integers in [`Kernels::matvec_q8`]. The sources are
+//! `kernels/*.hip` in the repository, `kernels/README.md` lists arguments and geometry.
 //!
 //! ```
 //! use rocmforge_kernels::{Kernels, reference};
