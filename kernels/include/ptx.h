@@ -38,6 +38,12 @@ RF_DEVICE u4 rf_get_once(const u4 *p) {
 // Barrier of the block, and shared memory written before it is seen after it. Every thread of the block must reach it.
 RF_DEVICE void rf_barrier() { __syncthreads(); }
 
+// The same: a barrier here never waits for loads.
+RF_DEVICE void rf_lds_barrier() { __syncthreads(); }
+
+// The number of a place in shared memory, as instructions take it.
+RF_DEVICE u32 rf_shared_address(const void *p) { return (u32)(u64)(const __attribute__((address_space(3))) void *)p; }
+
 // The value of the lane whose number differs in the bits of MASK (< 32). All 32 lanes of the warp must take part.
 template <u32 MASK> RF_DEVICE float rf_shuffle_xor(float x) {
     static_assert(MASK < 32, "a shuffle stays within 32 lanes");

@@ -39,6 +39,16 @@ RF_DEVICE void rf_barrier() {
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
 
+// The same for LDS alone. Loads from global memory stay in flight, which rf_barrier waits for on RDNA; and global memory that other
+// threads wrote may not be read after it.
+RF_DEVICE void rf_lds_barrier() {
+#if defined(__GFX12__)
+    asm volatile("s_wait_dscnt 0x0\n\ts_barrier_signal -1\n\ts_barrier_wait -1" ::: "memory");
+#else
+    asm volatile("s_waitcnt lgkmcnt(0)\n\ts_barrier" ::: "memory");
+#endif
+}
+
 // The value of the lane whose number differs in the bits of MASK (< 32), within each aligned group of 32 lanes: the same for
 // 32-wide and 64-wide waves. All 32 lanes must take part.
 template <u32 MASK> RF_DEVICE float rf_shuffle_xor(float x) {

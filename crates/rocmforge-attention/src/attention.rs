@@ -2,16 +2,16 @@
 
 use crate::{Algorithm, AttentionError, AttentionResult, Plan};
 use parking_lot::Mutex;
-use rocmforge_kernels::{FlashOptions, Kernels, Operand, overlap};
-use rocmforge_runtime::{Elems, HipBuffer, HipStream};
+use rocmforge_kernels::{FlashOptions, FloatType, Kernels, Operand, overlap};
+use rocmforge_runtime::{Elems, HipBuffer, HipStream, Pod};
 
 /// A [`Plan`] with the kernels and the memory it takes.
 ///
 /// `forward` may be called from any thread and on any stream; calls that share scratch memory run one after the other.
 #[derive(Debug)]
 pub struct Attention {
-    kernels: Kernels,
-    plan: Plan,
+    pub(crate) kernels: Kernels,
+    pub(crate) plan: Plan,
     /// The scores of separate kernels. Locked while the steps of one call are enqueued: the runtime orders streams by the buffers
     /// they use, but another call's steps must not come between.
     scratch: Option<Mutex<HipBuffer<f32>>>,
@@ -57,7 +57,7 @@ impl Attention {
     /// # Errors
     ///
     /// [`AttentionError::Length`], [`AttentionError::MaskMissing`], [`AttentionError::MaskUnexpected`],
-    /// [`AttentionError::Overlap`], or what the launch says.
+    /// [`AttentionError::Overlap`], [`AttentionError::Elements`] if the plan is not for f32, or what the launch says.
     pub fn forward(
         &self,
         stream: &HipStream,
@@ -160,16 +160,16 @@ struct Operands<'a> {
 impl Operands<'_> {
     /// Everything is checked before the first of several launches.
     fn check(&self, plan: &Plan) -> AttentionResult<()> {
+        if plan.config().elements() != FloatType::F32 {
+            return Err(AttentionError::Elements {
+                plan: plan.config().elements(),
+            });
+        }
         length("q", self.q, plan.q_elements(), plan.q_shape())?;
         length("k", self.k, plan.kv_elements(), plan.kv_shape())?;
         length("v", self.v, plan.kv_elements(), plan.kv_shape())?;
         length("out", self.out, plan.q_elements(), plan.q_shape())?;
-        match (self.mask, plan.mask_shape()) {
-            (None, None) => {}
-            (Some(mask), Some(shape)) => length("mask", mask, plan.mask_elements(), shape)?,
-            (None, Some(shape)) => return Err(AttentionError::MaskMissing { shape }),
-            (Some(mask), None) => return Err(AttentionError::MaskUnexpected { elements: mask.len() }),
-        }
+        check_mask(plan, self.mask)?;
         self.check_apart("out", self.out)
     }
 
@@ -181,7 +181,22 @@ impl Operands<'_> {
     }
 }
 
-fn length(operand: &'static str, buffer: &HipBuffer<f32>, expected: usize, shape: [usize; 4]) -> AttentionResult<()> {
+/// A mask exactly if the plan has one, of its shape.
+pub(crate) fn check_mask(plan: &Plan, mask: Option<&HipBuffer<f32>>) -> AttentionResult<()> {
+    match (mask, plan.mask_shape()) {
+        (None, None) => Ok(()),
+        (Some(mask), Some(shape)) => length("mask", mask, plan.mask_elements(), shape),
+        (None, Some(shape)) => Err(AttentionError::MaskMissing { shape }),
+        (Some(mask), None) => Err(AttentionError::MaskUnexpected { elements: mask.len() }),
+    }
+}
+
+pub(crate) fn length<T: Pod>(
+    operand: &'static str,
+    buffer: &HipBuffer<T>,
+    expected: usize,
+    shape: [usize; 4],
+) -> AttentionResult<()> {
     if buffer.len() != expected {
         return Err(AttentionError::Length {
             operand,

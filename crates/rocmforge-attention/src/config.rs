@@ -2,7 +2,7 @@
 
 use crate::plan::{MAX_ROW_STRIDE, dimension};
 use crate::{AttentionError, AttentionResult, Plan};
-use rocmforge_kernels::{AttentionShape, Strides};
+use rocmforge_kernels::{AttentionShape, FLASH_MAX_HEAD_DIM, FloatType, MAX_DIM, Strides};
 
 /// How the elements of q, k, v and the output lie. All are contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -117,6 +117,9 @@ pub struct AttentionConfig {
     mask: MaskShape,
     layout: Layout,
     separate: bool,
+    elements: FloatType,
+    window: Option<usize>,
+    softcap: Option<f32>,
 }
 
 impl AttentionConfig {
@@ -131,6 +134,9 @@ impl AttentionConfig {
             mask: MaskShape::None,
             layout: Layout::HeadsFirst,
             separate: false,
+            elements: FloatType::F32,
+            window: None,
+            softcap: None,
         }
     }
 
@@ -174,6 +180,21 @@ impl AttentionConfig {
         self.separate
     }
 
+    /// The type of q, k, v and the output.
+    pub fn elements(&self) -> FloatType {
+        self.elements
+    }
+
+    /// Keys that a query sees at most.
+    pub fn window(&self) -> Option<usize> {
+        self.window
+    }
+
+    /// The bound of the scores.
+    pub fn softcap(&self) -> Option<f32> {
+        self.softcap
+    }
+
     /// How `seq_q` queries look at `seq_k` keys in each of `batch` sequences.
     ///
     /// # Errors
@@ -197,6 +218,9 @@ pub struct AttentionBuilder {
     mask: MaskShape,
     layout: Layout,
     separate: bool,
+    elements: FloatType,
+    window: Option<usize>,
+    softcap: Option<f32>,
 }
 
 impl AttentionBuilder {
@@ -238,11 +262,57 @@ impl AttentionBuilder {
         Self { separate, ..self }
     }
 
+    /// The type of q, k, v and the output; f16 and bf16 go through [`Attention::forward16`](crate::Attention::forward16). f32 without this.
+    pub fn elements(self, elements: FloatType) -> Self {
+        Self { elements, ..self }
+    }
+
+    /// Of the keys that causality leaves, each query sees only the last `keys`. f16 and bf16 only.
+    pub fn window(self, keys: usize) -> Self {
+        Self {
+            window: Some(keys),
+            ..self
+        }
+    }
+
+    /// A score s becomes `cap * tanh(s / cap)`. f16 and bf16 only.
+    pub fn softcap(self, cap: f32) -> Self {
+        Self {
+            softcap: Some(cap),
+            ..self
+        }
+    }
+
+    /// What f32 attention lacks, and what attention in 16 bits needs.
+    fn check_elements(&self) -> AttentionResult<()> {
+        let lacks = |what, lacking: bool| match lacking {
+            true => Err(AttentionError::NotWith {
+                elements: self.elements,
+                what,
+            }),
+            false => Ok(()),
+        };
+        if self.elements == FloatType::F32 {
+            lacks("a window", self.window.is_some())?;
+            return lacks("a soft cap", self.softcap.is_some());
+        }
+        lacks("separate kernels", self.separate)?;
+        dimension("head_dim", self.head_dim, FLASH_MAX_HEAD_DIM)?;
+        lacks("a head_dim that is no multiple of 8", !self.head_dim.is_multiple_of(8))?;
+        lacks("a window without causality", self.window.is_some() && !self.causal)?;
+        dimension("window", self.window.map_or(1, |keys| keys.min(MAX_DIM)), MAX_DIM)?;
+        match self.softcap {
+            Some(cap) if !cap.is_normal() || cap < 0.0 => Err(AttentionError::Softcap(cap)),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks it all.
     ///
     /// # Errors
     ///
-    /// [`AttentionError::Heads`], [`AttentionError::Dimension`] or [`AttentionError::Scale`].
+    /// [`AttentionError::Heads`], [`AttentionError::Dimension`], [`AttentionError::Scale`], [`AttentionError::Softcap`], or
+    /// [`AttentionError::NotWith`] for what the type of the elements does not go with.
     pub fn build(self) -> AttentionResult<AttentionConfig> {
         let Self { heads, head_dim, .. } = self;
         let kv_heads = self.kv_heads.unwrap_or(heads);
@@ -260,6 +330,7 @@ impl AttentionBuilder {
         if !scale.is_finite() {
             return Err(AttentionError::Scale(scale));
         }
+        self.check_elements()?;
         Ok(AttentionConfig {
             heads,
             kv_heads,
@@ -269,6 +340,9 @@ impl AttentionBuilder {
             mask: self.mask,
             layout: self.layout,
             separate: self.separate,
+            elements: self.elements,
+            window: self.window,
+            softcap: self.softcap,
         })
     }
 }

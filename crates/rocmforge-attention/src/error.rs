@@ -1,4 +1,4 @@
-use rocmforge_kernels::KernelError;
+use rocmforge_kernels::{FloatType, KernelError};
 use rocmforge_runtime::{Bytes, HipError};
 
 /// Why attention was not computed. Nothing was enqueued, unless a launch itself failed.
@@ -26,6 +26,23 @@ pub enum AttentionError {
     /// A scale that is not finite.
     #[error("the scale of the scores is {0}; it must be finite")]
     Scale(f32),
+    /// A soft cap that is not a positive, normal number.
+    #[error("the soft cap of the scores is {0}; it must be positive and normal")]
+    Softcap(f32),
+    /// An option that the type of the elements does not go with.
+    #[error("attention in {} does not go with {what}; `AttentionBuilder::elements` chooses the type", name(*elements))]
+    NotWith {
+        /// The type of q, k, v and the output.
+        elements: FloatType,
+        /// The option.
+        what: &'static str,
+    },
+    /// `forward` was called for attention in 16 bits, or `forward16` for attention in f32.
+    #[error("the plan is for {} and the call is not; forward takes f32, forward16 the others", name(*plan))]
+    Elements {
+        /// The plan's type.
+        plan: FloatType,
+    },
     /// A tensor has more elements than can be addressed.
     #[error("{operand} of shape {shape:?} has more elements than can be addressed")]
     TooLarge {
@@ -81,6 +98,14 @@ pub enum AttentionError {
     /// A kernel was not launched.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+}
+
+fn name(elements: FloatType) -> &'static str {
+    match elements {
+        FloatType::F32 => "f32",
+        FloatType::F16 => "f16",
+        FloatType::Bf16 => "bf16",
+    }
 }
 
 /// A result of this crate.

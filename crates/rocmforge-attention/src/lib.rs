@@ -1,10 +1,10 @@
 //! Attention as a user wants it: configuration, shapes, masks and the choice of kernel.
 //!
-//! `out = softmax(scale q k^T + mask) v` in f32, for MHA, GQA and MQA, causal or not, with as many queries and keys as wanted:
+//! `out = softmax(scale q k^T + mask) v` in f32, f16 or bf16, for MHA, GQA and MQA, causal or not, with as many queries and keys as wanted:
 //!
 //! 1. [`AttentionConfig`] is what a layer of a model fixes: heads, head_dim, scale, causality, mask, layout. Checked once.
 //! 2. [`Plan`] adds batch and lengths. It knows every buffer's size, the [`Algorithm`] and the scratch memory it takes, before
-//!    anything is allocated.
+//!    anything is allocated. [`Plan::explain`] says why it has that algorithm.
 //! 3. [`Attention`] holds the kernels and the scratch memory, and enqueues.
 //!
 //! [`PagedAttention`] is the same over a cache of keys and values in blocks, whose bookkeeping is [`mod@paged`].
@@ -46,6 +46,7 @@
 #![forbid(unsafe_code)]
 
 mod attention;
+mod attention16;
 mod config;
 mod error;
 pub mod paged;
@@ -53,8 +54,9 @@ mod paged_attention;
 mod plan;
 
 pub use attention::Attention;
+pub use attention16::HalfOperands;
 pub use config::{AttentionBuilder, AttentionConfig, Layout, MaskShape};
 pub use error::{AttentionError, AttentionResult};
 pub use paged_attention::PagedAttention;
-pub use plan::{Algorithm, Plan};
-pub use rocmforge_kernels::FLASH_MAX_HEAD_DIM;
+pub use plan::{Algorithm, Explain, Plan};
+pub use rocmforge_kernels::{FLASH_MAX_HEAD_DIM, FloatType, SequenceLengths};

@@ -1,8 +1,9 @@
 //! Sizes, and which kernels compute them.
 
 use crate::{AttentionConfig, AttentionError, AttentionResult, MaskShape};
-use rocmforge_kernels::{AttentionShape, FLASH_MAX_HEAD_DIM, MAX_DIM, Strides};
+use rocmforge_kernels::{AttentionShape, FLASH_MAX_HEAD_DIM, FloatType, MAX_DIM, Strides};
 use rocmforge_runtime::Bytes;
+use std::fmt;
 
 /// The kernels take the distance of two rows within a tile of 64 in 32 bits.
 pub(crate) const MAX_ROW_STRIDE: usize = Strides::MAX_ROW as usize;
@@ -16,6 +17,8 @@ pub enum Algorithm {
     FlashCausal,
     /// The same with a mask, causal or not.
     FlashMasked,
+    /// Flash attention in f16 or bf16 by matrix instructions, with f32 scores and sums; any mask, cap and window. No scratch memory.
+    MatrixUnit,
     /// Scores, mask, softmax and the weighted sum of the values one after the other, with the scores in memory.
     Separate,
 }
@@ -25,16 +28,54 @@ impl Algorithm {
     /// kernels do. Counted on the simulated gfx1100 from 1 x 1 to 65 queries x 300 keys: 0.3 to 0.93 times as many up to head_dim
     /// 128; at 256, whose tiles are smaller, 0.2 times for one query and up to 1.25 times for many. The GPU test
     /// `flash_executes_less_than_separate_kernels` holds the choice to it.
-    fn choose(config: &AttentionConfig) -> Self {
-        if config.separate_kernels() || config.head_dim() > FLASH_MAX_HEAD_DIM {
-            Self::Separate
+    fn choose(config: &AttentionConfig) -> Explain {
+        let (algorithm, reason) = if config.elements() != FloatType::F32 {
+            (
+                Self::MatrixUnit,
+                "q, k and v are 16-bit floats, which matrix units multiply with f32 sums",
+            )
+        } else if config.separate_kernels() {
+            (Self::Separate, "the configuration asks for separate kernels")
+        } else if config.head_dim() > FLASH_MAX_HEAD_DIM {
+            (Self::Separate, "flash attention has no kernel for so large a head_dim")
         } else if config.mask() != MaskShape::None {
-            Self::FlashMasked
+            (Self::FlashMasked, "f32, with a mask to be added to the scores")
         } else if config.causal() {
-            Self::FlashCausal
+            (
+                Self::FlashCausal,
+                "f32 and causal without a mask: keys that no query sees are not read",
+            )
         } else {
-            Self::Flash
-        }
+            (Self::Flash, "f32, and every query sees every key")
+        };
+        Explain { algorithm, reason }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Flash => "flash attention",
+            Self::FlashCausal => "causal flash attention",
+            Self::FlashMasked => "flash attention with a mask",
+            Self::MatrixUnit => "flash attention on the matrix unit",
+            Self::Separate => "separate kernels",
+        })
+    }
+}
+
+/// Which kernels a plan uses, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Explain {
+    /// The kernels.
+    pub algorithm: Algorithm,
+    /// What decided it.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for Explain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.algorithm, self.reason)
     }
 }
 
@@ -43,7 +84,7 @@ impl Algorithm {
 pub struct Plan {
     config: AttentionConfig,
     shape: AttentionShape,
-    algorithm: Algorithm,
+    explain: Explain,
     q_elements: usize,
     kv_elements: usize,
     mask_elements: usize,
@@ -71,7 +112,7 @@ impl Plan {
         let mut plan = Self {
             config,
             shape,
-            algorithm: Algorithm::choose(&config),
+            explain: Algorithm::choose(&config),
             q_elements: 0,
             kv_elements: 0,
             mask_elements: 0,
@@ -86,7 +127,7 @@ impl Plan {
                 dimension("seq_k", seq_k, MAX_ROW_STRIDE)?;
             }
         }
-        if plan.algorithm == Algorithm::Separate {
+        if plan.algorithm() == Algorithm::Separate {
             plan.scratch_elements = plan.score_elements()?;
         }
         Ok(plan)
@@ -104,7 +145,23 @@ impl Plan {
 
     /// Which kernels `forward` uses. `forward_with_weights` always uses separate ones.
     pub fn algorithm(&self) -> Algorithm {
-        self.algorithm
+        self.explain.algorithm
+    }
+
+    /// Which kernels `forward` or `forward16` uses, and why.
+    ///
+    /// ```
+    /// use rocmforge_attention::{AttentionConfig, FloatType};
+    ///
+    /// let config = AttentionConfig::builder(32, 128).causal(true).elements(FloatType::F16).build()?;
+    /// assert_eq!(
+    ///     config.plan(1, 2048, 2048)?.explain().to_string(),
+    ///     "flash attention on the matrix unit: q, k and v are 16-bit floats, which matrix units multiply with f32 sums"
+    /// );
+    /// # Ok::<(), rocmforge_attention::AttentionError>(())
+    /// ```
+    pub fn explain(&self) -> Explain {
+        self.explain
     }
 
     /// Device memory that [`Attention::new`](crate::Attention::new) allocates: the scores of separate kernels, or none.

@@ -1,6 +1,8 @@
 //! Validation and choice of kernel: no device is needed.
 
-use rocmforge_attention::{Algorithm, AttentionConfig, AttentionError, FLASH_MAX_HEAD_DIM, Layout, MaskShape};
+use rocmforge_attention::{
+    Algorithm, AttentionBuilder, AttentionConfig, AttentionError, FLASH_MAX_HEAD_DIM, FloatType, Layout, MaskShape,
+};
 use rocmforge_runtime::Bytes;
 
 const MASKS: [MaskShape; 5] = [
@@ -189,4 +191,88 @@ fn shapes_follow_layout_and_mask() {
     };
     let plan = builder.mask(per_head).build().unwrap().plan(3, 5, 7).unwrap();
     assert_eq!(plan.mask_shape(), Some([1, 6, 1, 7]));
+}
+
+#[test]
+fn options_that_a_type_does_not_go_with_are_refused() {
+    let f32 = || AttentionConfig::builder(4, 64).causal(true);
+    let f16 = || f32().elements(FloatType::F16);
+    for (builder, text) in [
+        (f32().window(5), "attention in f32 does not go with a window"),
+        (f32().softcap(5.0), "attention in f32 does not go with a soft cap"),
+        (
+            f16().separate_kernels(true),
+            "attention in f16 does not go with separate kernels",
+        ),
+        (
+            f16().causal(false).window(5),
+            "does not go with a window without causality",
+        ),
+        (f16().window(0), "window is 0"),
+        (f16().softcap(0.0), "the soft cap of the scores is 0"),
+        (f16().softcap(f32::NAN), "the soft cap of the scores is NaN"),
+        (f16().softcap(-1.0), "the soft cap of the scores is -1"),
+        (
+            AttentionConfig::builder(4, 60).elements(FloatType::Bf16),
+            "attention in bf16 does not go with a head_dim that is no multiple of 8",
+        ),
+        (
+            AttentionConfig::builder(4, 264).elements(FloatType::F16),
+            "head_dim is 264; it must be 1 to 256",
+        ),
+    ] {
+        let error = builder.build().unwrap_err().to_string();
+        assert!(error.contains(text), "{error:?} does not say {text:?}");
+    }
+    let config = f16().window(usize::MAX).softcap(50.0).build().unwrap();
+    let found = (config.elements(), config.window(), config.softcap());
+    assert_eq!(found, (FloatType::F16, Some(usize::MAX), Some(50.0)));
+}
+
+#[test]
+fn a_plan_says_why() {
+    let plan = |builder: AttentionBuilder| builder.build().unwrap().plan(1, 8, 8).unwrap();
+    let usual = || AttentionConfig::builder(4, 64);
+    for (plan, algorithm, reason) in [
+        (plan(usual()), Algorithm::Flash, "every query sees every key"),
+        (
+            plan(usual().causal(true)),
+            Algorithm::FlashCausal,
+            "causal without a mask",
+        ),
+        (
+            plan(usual().mask(MaskShape::Full)),
+            Algorithm::FlashMasked,
+            "with a mask",
+        ),
+        (
+            plan(usual().separate_kernels(true)),
+            Algorithm::Separate,
+            "asks for separate kernels",
+        ),
+        (
+            plan(AttentionConfig::builder(4, 264)),
+            Algorithm::Separate,
+            "so large a head_dim",
+        ),
+        (
+            plan(usual().elements(FloatType::Bf16)),
+            Algorithm::MatrixUnit,
+            "16-bit floats",
+        ),
+        (
+            plan(usual().elements(FloatType::F16).mask(MaskShape::Full)),
+            Algorithm::MatrixUnit,
+            "16-bit floats",
+        ),
+    ] {
+        let explain = plan.explain();
+        assert_eq!((explain.algorithm, plan.algorithm()), (algorithm, algorithm));
+        let text = explain.to_string();
+        assert!(
+            text.starts_with(&algorithm.to_string()) && text.contains(reason),
+            "{text}"
+        );
+        assert_eq!(plan.scratch_bytes() == Bytes(0), algorithm != Algorithm::Separate);
+    }
 }

@@ -67,17 +67,25 @@ impl Strides {
 }
 
 /// A buffer and how an operand lies in it.
-#[derive(Debug, Clone, Copy)]
-pub struct Operand<'a> {
+#[derive(Debug)]
+pub struct Operand<'a, T: Pod = f32> {
     /// The elements.
-    pub buffer: &'a HipBuffer<f32>,
+    pub buffer: &'a HipBuffer<T>,
     /// Where batches, heads and rows begin.
     pub strides: Strides,
 }
 
-impl<'a> Operand<'a> {
+impl<T: Pod> Clone for Operand<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Pod> Copy for Operand<'_, T> {}
+
+impl<'a, T: Pod> Operand<'a, T> {
     /// `buffer` seen through `strides`.
-    pub fn new(buffer: &'a HipBuffer<f32>, strides: Strides) -> Self {
+    pub fn new(buffer: &'a HipBuffer<T>, strides: Strides) -> Self {
         Self { buffer, strides }
     }
 }
@@ -204,10 +212,10 @@ pub(crate) fn causal_offset(check: Check, seq_q: u32, seq_k: u32) -> KernelResul
 }
 
 /// Every element the strides reach lies inside of the buffer.
-pub(crate) fn check_operand(
+pub(crate) fn check_operand<T: Pod>(
     check: Check,
     name: &'static str,
-    operand: Operand<'_>,
+    operand: Operand<'_, T>,
     shape: [usize; 4],
 ) -> KernelResult<()> {
     let [batch, heads, rows, columns] = shape;
@@ -242,10 +250,10 @@ pub(crate) fn check_operand(
 
 /// The same for an output: besides, no two elements share a place. Sufficient, and what every sensible layout satisfies: from the
 /// smallest stride up, each is at least the extent of everything below it.
-pub(crate) fn check_output(
+pub(crate) fn check_output<T: Pod>(
     check: Check,
     name: &'static str,
-    operand: Operand<'_>,
+    operand: Operand<'_, T>,
     shape: [usize; 4],
 ) -> KernelResult<()> {
     check_operand(check, name, operand, shape)?;
@@ -265,6 +273,37 @@ pub(crate) fn check_output(
         }
         // Within the buffer, as checked above: no overflow.
         extent += (size as u64 - 1) * stride;
+    }
+    Ok(())
+}
+
+/// An operand of 16-bit floats whose rows the kernels read 16 bytes at a time: they begin at multiples of that.
+pub(crate) fn check_rows_of_16_bytes(
+    check: Check,
+    name: &'static str,
+    operand: Operand<'_, u16>,
+    shape: [usize; 4],
+) -> KernelResult<()> {
+    check_operand(check, name, operand, shape)?;
+    let address = operand.buffer.as_device_ptr().addr();
+    if !address.is_multiple_of(16) {
+        return Err(KernelError::Alignment {
+            op: check.0,
+            operand: name,
+            address,
+            alignment: 16,
+        });
+    }
+    let strides = operand.strides.list();
+    for (&stride, _) in strides.iter().zip(shape).filter(|(_, size)| *size > 1) {
+        if !stride.is_multiple_of(8) {
+            return Err(KernelError::Mismatch {
+                op: check.0,
+                what: "strides of 16-bit floats must be multiples of 8 elements",
+                left: stride as usize,
+                right: 8,
+            });
+        }
     }
     Ok(())
 }

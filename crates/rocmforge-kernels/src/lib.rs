@@ -6,7 +6,8 @@
 //!   to build or use this crate. Ten AMD targets are embedded, and PTX for NVIDIA's cards; [`KernelError::NoPack`] says how to make another.
 //! * [`mod@reference`] computes the same in f64, from the definitions.
 //!
-//! Activations are f32, or 8-bit integers in [`Kernels::matvec_q8`]. The sources are `kernels/*.hip` in the repository, `kernels/README.md` lists arguments and geometry.
+//! Activations are f32, f16 or bf16 in [`Kernels::matmul16`] and [`Kernels::attention16`], 8-bit integers in [`Kernels::matvec_q8`]. The sources are
+//! `kernels/*.hip` in the repository, `kernels/README.md` lists arguments and geometry.
 //!
 //! ```
 //! use rocmforge_kernels::{Kernels, reference};
@@ -45,9 +46,11 @@ pub use fault::{Fault, Faults};
 pub use kernels::Kernels;
 pub use layout::{AttentionShape, Operand, Strides};
 pub use ops::{
-    Binary, Draw, Element, ExtMask, ExtOperand, ExtOperands, ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions,
-    FloatType, Gate, Gelu, KvType, Map, MatmulShape, PackedWeights, PagedOperands, PagedOptions, PagedShape, Penalties,
-    Q8Activations, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, ViewStrides, ViewsShape,
+    Attention16Operands, Attention16Options, Attention16Shape, Binary, Draw, Element, ExtMask, ExtOperand, ExtOperands,
+    ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions, FloatType, Gate, Gelu, Half, KvType, Map,
+    Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, PackedWeights, PagedOperands,
+    PagedOptions, PagedShape, Penalties, Q8Activations, RopePairs, RopeShape, RowIds, RowLists, SequenceLengths,
+    SoftmaxBias, StridedCopy, ViewStrides, ViewsShape, Visible,
 };
 pub use pack::{Pack, PackError};
 pub use weight_type::WeightType;

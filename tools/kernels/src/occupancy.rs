@@ -34,6 +34,11 @@ const STATED: &[(&str, Least)] = &[
     ("flash_attention*_d32", least(9, 9, 2)),
     ("flash_attention*_d64", least(5, 5, 1)),
     ("flash_attention*_d*", least(3, 3, 1)),
+    // A tile of keys and of values in LDS, the outputs of 16 queries in the registers of a wave. For heads over 64 elements LDS has the queries or
+    // outputs too: three blocks to 128 KiB on RDNA, three of 64 KiB on CDNA.
+    ("attention16_*_d64", least(8, 4, 4)),
+    ("attention16_*_d128", least(3, 3, 3)),
+    ("attention16_*_d256", least(2, 2, 2)),
     // A row of the output in registers.
     ("flash_attn_ext_f16_d128", least(10, 6, 3)),
     ("flash_attn_ext_*_d256", least(8, 4, 2)),
@@ -41,6 +46,8 @@ const STATED: &[(&str, Least)] = &[
     // 32 results to a thread, and the next tiles beside them.
     ("matmul_f16", least(10, 7, 4)),
     ("matmul_views_nt_f16", least(10, 7, 4)),
+    // Two buffers of 15 KiB for a block of four waves, each with 64 x 32 of the sums in registers. Loads run a step ahead.
+    ("matmul16_*", least(4, 4, 2)),
     // Activations of 8 bits in LDS, once for a block that does many rows of weights: two blocks a multiprocessor.
     ("matvec_q8_q*", least(6, 6, 1)),
     // Eight rows of activations in registers.

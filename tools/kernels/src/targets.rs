@@ -84,7 +84,40 @@ pub(crate) enum Base {
 }
 
 /// The families that are stated. Every other one is compiled for the base targets, with the same kernels on each.
-pub(crate) const FAMILIES: &[Family] = &[];
+pub(crate) const FAMILIES: &[Family] = &[
+    Family {
+        name: "attention16",
+        base: Base::Without(&["sm_75"]),
+        also: &["sm_80"],
+        only: &[
+            ("attention16_bf16_d256", NOT_GFX1030),
+            ("attention16_bf16_extra_d256", NOT_GFX1030),
+        ],
+    },
+    hopper("attention16_hopper"),
+    Family {
+        name: "matmul16",
+        base: Base::Without(&["sm_75"]),
+        also: &["sm_80"],
+        only: &[],
+    },
+    hopper("matmul16_hopper"),
+];
+
+/// The targets of `attention16` but gfx1030, which has too few registers for some of its kernels.
+const NOT_GFX1030: &[&str] = &[
+    "gfx1100", "gfx1101", "gfx1102", "gfx1150", "gfx1151", "gfx1200", "gfx1201", "gfx90a", "gfx942", "sm_80",
+];
+
+/// A family of wgmma.
+const fn hopper(name: &'static str) -> Family {
+    Family {
+        name,
+        base: Base::None,
+        also: &["sm_90a"],
+        only: &[],
+    }
+}
 
 /// Whether a target's pack has a family.
 pub(crate) fn has_family(families: &[Family], arch: &str, name: &str) -> bool {

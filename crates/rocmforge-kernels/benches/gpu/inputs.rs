@@ -11,6 +11,8 @@ pub(crate) enum Kind {
     Rows(u32),
     /// Blocks of Q4_0: any bytes whose 16-bit floats are finite.
     Quantised,
+    /// Two f16 each, in -1 to 1: numbers as those above, rounded.
+    Halves,
 }
 
 /// 32 well mixed bits (Wellons, "Prospecting for hash functions", 2018: lowbias32).
@@ -27,7 +29,24 @@ fn element(kind: Kind, seed: u32, i: u32) -> f32 {
         Kind::Numbers => (hash >> 8) as f32 / (1 << 23) as f32 - 1.0,
         Kind::Rows(below) => f32::from_bits(hash % below),
         Kind::Quantised => f32::from_bits(hash & 0x3fff_3fff),
+        Kind::Halves => {
+            let [low, high] =
+                [0, 1].map(|part| half(element(Kind::Numbers, seed, i.wrapping_mul(2).wrapping_add(part))));
+            f32::from_bits(u32::from(high) << 16 | u32::from(low))
+        }
     }
+}
+
+/// The nearest f16 to a number of at most 1 in magnitude, of two the even one.
+fn half(x: f32) -> u16 {
+    let (magnitude, sign) = (x.abs(), u16::from(x < 0.0) << 15);
+    if magnitude < 2f32.powi(-14) {
+        return sign | (magnitude * 2f32.powi(24)).round_ties_even() as u16;
+    }
+    let bits = magnitude.to_bits();
+    let rounded = (bits + 0xfff + (bits >> 13 & 1)) >> 13;
+    // The exponents' zeros are 127 and 15.
+    sign | (rounded - (112 << 10)) as u16
 }
 
 /// The elements `0..n` of input `seed`.

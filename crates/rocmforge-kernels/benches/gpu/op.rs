@@ -3,8 +3,9 @@
 use crate::inputs::Kind;
 use crate::table::Work;
 use rocmforge_kernels::{
-    AttentionShape, FlashOptions, Gelu, KernelResult, Kernels, MatmulShape, Operand, RopePairs, RopeShape, Strides,
-    WeightType,
+    Attention16Operands, Attention16Options, Attention16Shape, AttentionShape, FlashOptions, Gelu, Half, KernelResult,
+    Kernels, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, Operand, RopePairs,
+    RopeShape, Strides, Visible, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipStream};
 
@@ -19,8 +20,10 @@ pub(crate) struct Op {
 pub(crate) struct Plan {
     /// Elements of 4 bytes of each input.
     pub(crate) inputs: Vec<(Kind, usize)>,
-    /// Elements of the output.
+    /// Elements of the output, of 4 bytes.
     pub(crate) output: usize,
+    /// Whether each of them is two f16.
+    pub(crate) halves: bool,
     pub(crate) work: Work,
 }
 
@@ -29,6 +32,7 @@ fn moved(inputs: Vec<(Kind, usize)>, output: usize) -> Plan {
     Plan {
         inputs,
         output,
+        halves: false,
         work: Work::Bytes(4 * elements as u64),
     }
 }
@@ -112,6 +116,12 @@ impl Op {
             // m, n, k
             ("matmul_nn" | "matmul_nt", &[m, n, k]) => computed(&[m * k, k * n], m * n, 2 * m * n * k),
             ("matmul_nn_bias" | "matmul_nt_bias", &[m, n, k]) => computed(&[m * k, k * n, n], m * n, 2 * m * n * k),
+            ("matmul_f16", &[m, n, k]) => Plan {
+                inputs: vec![(Kind::Halves, m * k / 2), (Kind::Halves, n * k / 2)],
+                output: m * n / 2,
+                halves: true,
+                work: Work::Flops(2 * (m * n * k) as u64),
+            },
             // batch, heads, queries, keys, head_dim
             ("qk_matmul", &[b, h, q, k, d]) => {
                 computed(&[b * h * q * d, b * h * k * d], b * h * q * k, 2 * b * h * q * k * d)
@@ -127,6 +137,19 @@ impl Op {
                     false => q * k,
                 };
                 computed(&[queries, keys, keys], queries, 4 * b * h * pairs * d)
+            }
+            ("attention_f16" | "attention_f16_causal", &[b, h, q, k, d]) => {
+                let keys = (Kind::Halves, b * h * k * d / 2);
+                let pairs = match self.name.ends_with("causal") {
+                    true => visible(q, k),
+                    false => q * k,
+                };
+                Plan {
+                    inputs: vec![(Kind::Halves, b * h * q * d / 2), keys, keys],
+                    output: b * h * q * d / 2,
+                    halves: true,
+                    work: Work::Flops(4 * (b * h * pairs * d) as u64),
+                }
             }
             ("flash_attention_masked", &[b, h, q, k, d]) => {
                 let (queries, keys) = (b * h * q * d, b * h * k * d);
@@ -190,6 +213,49 @@ impl Op {
             ("matmul_nt", &[m, n, c]) => k.matmul(s, x(0), x(1), None, y, MatmulShape::linear(m, n, c)),
             ("matmul_nn_bias", &[m, n, c]) => k.matmul(s, x(0), x(1), Some(x(2)), y, MatmulShape::new(m, n, c)),
             ("matmul_nt_bias", &[m, n, c]) => k.matmul(s, x(0), x(1), Some(x(2)), y, MatmulShape::linear(m, n, c)),
+            ("matmul_f16", &[m, n, c]) => {
+                let strides = |columns| Strides::heads_first(1, 1, columns);
+                let (a, b, y) = (x(0).cast()?, x(1).cast()?, y.cast()?);
+                let operands = Matmul16Operands {
+                    ty: Half::F16,
+                    a: Operand::new(&a, strides(c)),
+                    b: Operand::new(&b, strides(c)),
+                    bias: None,
+                    y: Matmul16Output::Half(Operand::new(&y, strides(n))),
+                };
+                let shape = Matmul16Shape { batch: 1, m, n, k: c };
+                k.matmul16(s, operands, shape, 1.0, Matmul16Activation::None)
+            }
+            ("attention_f16" | "attention_f16_causal", &[batch, heads, seq_q, seq_k, d]) => {
+                let (q, keys, v, y) = (x(0).cast()?, x(1).cast()?, x(2).cast()?, y.cast()?);
+                let (of_q, of_k) = (
+                    Strides::heads_first(heads, seq_q, d),
+                    Strides::heads_first(heads, seq_k, d),
+                );
+                let operands = Attention16Operands {
+                    ty: Half::F16,
+                    q: Operand::new(&q, of_q),
+                    k: Operand::new(&keys, of_k),
+                    v: Operand::new(&v, of_k),
+                    out: Operand::new(&y, of_q),
+                    lse: None,
+                    lengths: None,
+                };
+                let shape = Attention16Shape {
+                    batch,
+                    heads,
+                    kv_heads: heads,
+                    seq_q,
+                    seq_k,
+                    width_k: d,
+                    width_v: d,
+                };
+                let visible = match self.name.ends_with("causal") {
+                    true => Visible::Causal { window: None },
+                    false => Visible::All,
+                };
+                k.attention16(s, operands, shape, Attention16Options::new(d, visible))
+            }
             (name, &[b, h, q, c, d]) => {
                 let shape = AttentionShape::square(b, h, q, d).with_seq_k(c);
                 let queries = |buffer| Operand::new(buffer, shape.q_strides());

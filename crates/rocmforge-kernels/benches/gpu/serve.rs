@@ -16,6 +16,7 @@ use crate::inputs::{blank, values};
 use crate::op::Op;
 use crate::table::Work;
 use crate::timing::Watch;
+use rocmforge_kernels::FloatType;
 use rocmforge_runtime::HipBuffer;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -34,6 +35,8 @@ enum Request {
 /// An operation with its buffers.
 struct Prepared {
     op: Op,
+    /// Whether the output is f16.
+    halves: bool,
     sets: Vec<(Vec<HipBuffer<f32>>, HipBuffer<f32>)>,
     next: usize,
 }
@@ -84,6 +87,7 @@ fn answer(card: &Card, prepared: &mut Option<Prepared>, request: Request) -> Ans
             stream.synchronize()?;
             *prepared = Some(Prepared {
                 op,
+                halves: plan.halves,
                 sets: made,
                 next: 0,
             });
@@ -117,6 +121,16 @@ fn answer(card: &Card, prepared: &mut Option<Prepared>, request: Request) -> Ans
             // NaN wherever the kernel leaves something out.
             y.fill_bytes(stream, 0xff)?;
             prepared.op.launch(kernels, stream, inputs, y)?;
+            let wide = match prepared.halves {
+                true => {
+                    let wide = blank(stream, 2 * y.len());
+                    let (from, to) = ((FloatType::F16, &y.cast()?), (FloatType::F32, &wide.cast()?));
+                    kernels.cast(stream, from, to, wide.len())?;
+                    Some(wide)
+                }
+                false => None,
+            };
+            let y = wide.as_ref().unwrap_or(y);
             let length = length.clamp(1, y.len());
             let runs = runs.clamp(1, y.len() / length);
             let mut sampled = Vec::with_capacity(runs * length);

@@ -1,6 +1,7 @@
 //! Safe launchers, a file per family.
 
 mod activation;
+mod attention16;
 mod cast;
 mod elementwise;
 mod embedding;
@@ -9,6 +10,7 @@ mod flash_attn_ext;
 mod map;
 mod mask;
 mod matmul;
+mod matmul16;
 mod matvec_q8;
 mod norm;
 mod paged;
@@ -18,6 +20,7 @@ mod qkv;
 mod reduce;
 mod rope;
 mod sampling;
+mod sequence_lengths;
 mod set_rows;
 mod softmax;
 mod strided;
@@ -25,15 +28,18 @@ mod views;
 mod weights;
 
 pub use activation::Gelu;
+pub use attention16::{Attention16Operands, Attention16Options, Attention16Shape, Visible};
 pub use cast::FloatType;
 pub use flash_attention::{FLASH_MAX_HEAD_DIM, FlashOptions};
 pub use flash_attn_ext::{ExtMask, ExtOperand, ExtOperands, ExtOptions, ExtShape};
 pub use map::{Binary, Gate, Map};
 pub use matmul::MatmulShape;
+pub use matmul16::{Half, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape};
 pub use matvec_q8::{PackedWeights, Q8Activations};
 pub use paged::{KvType, PagedOperands, PagedOptions, PagedShape};
 pub use rope::{RopePairs, RopeShape};
 pub use sampling::{Draw, Penalties};
+pub use sequence_lengths::SequenceLengths;
 pub use set_rows::{RowIds, RowLists};
 pub use softmax::SoftmaxBias;
 pub use strided::{Element, StridedCopy};

@@ -31,18 +31,23 @@ pub fn erf(x: f64) -> f64 {
     2.0 / PI.sqrt() * (-x * x).exp() * sum
 }
 
+pub(super) fn gelu_erf_of(x: f64) -> f64 {
+    x * 0.5 * (1.0 + erf(x / 2f64.sqrt()))
+}
+
+pub(super) fn gelu_tanh_of(x: f64) -> f64 {
+    let inner = (2.0 / PI).sqrt() * (x + 0.044715 * x.powi(3));
+    0.5 * x * (1.0 + inner.tanh())
+}
+
 /// x times the distribution function of the normal distribution.
 pub fn gelu_erf(x: &[f32]) -> Vec<f64> {
-    let phi = |x: f64| 0.5 * (1.0 + erf(x / 2f64.sqrt()));
-    x.iter().map(|&x| f64::from(x) * phi(f64::from(x))).collect()
+    x.iter().map(|&x| gelu_erf_of(f64::from(x))).collect()
 }
 
 /// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
 pub fn gelu_tanh(x: &[f32]) -> Vec<f64> {
-    let inner = |x: f64| (2.0 / PI).sqrt() * (x + 0.044715 * x.powi(3));
-    x.iter()
-        .map(|&x| 0.5 * f64::from(x) * (1.0 + inner(f64::from(x)).tanh()))
-        .collect()
+    x.iter().map(|&x| gelu_tanh_of(f64::from(x))).collect()
 }
 
 /// The tanh form of GELU of `gate`, times `up`.

@@ -12,6 +12,7 @@
 
 mod activation;
 mod attention;
+mod attention16;
 mod cast;
 mod elementwise;
 mod layout;
@@ -29,11 +30,12 @@ mod weights;
 
 pub use activation::{erf, geglu, gelu_erf, gelu_tanh, silu, softcap, swiglu};
 pub use attention::{ExtScores, attention, flash_attn_ext, qk_matmul, weighted_matmul};
+pub use attention16::{Attention16Scores, attention16};
 pub use cast::{float_values, round_to};
 pub use elementwise::{add, add_row_bias, mul, mul_row, scale};
 pub use layout::{get_rows, kv_replicate, mean_pool, swap_middle, transpose};
 pub use map::{binary_repeat, glu, map};
-pub use matmul::matmul;
+pub use matmul::{matmul, matmul16};
 pub use norm::{l2_normalize, layer_norm, rms_norm};
 pub use paged::paged_attention;
 pub use q8::{matvec_q8, quantize_q8};

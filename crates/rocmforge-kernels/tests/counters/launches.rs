@@ -2,9 +2,9 @@
 
 use rocmforge_kernels::{
     AttentionShape, Binary, Draw, Element, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults, FlashOptions,
-    FloatType, Gate, Gelu, KernelResult, Kernels, KvType, Map, MatmulShape, Operand, PagedOperands, PagedOptions,
-    PagedShape, Penalties, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, Strides, ViewStrides,
-    ViewsShape, WeightType,
+    FloatType, Gate, Gelu, Half, KernelResult, Kernels, KvType, Map, Matmul16Activation, Matmul16Operands,
+    Matmul16Output, Matmul16Shape, MatmulShape, Operand, PagedOperands, PagedOptions, PagedShape, Penalties, RopePairs,
+    RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, Strides, ViewStrides, ViewsShape, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
 
@@ -16,7 +16,7 @@ pub(super) struct Device<'a> {
 
 impl Device<'_> {
     /// `n` numbers in -1 to 1.
-    fn x(&self, n: usize) -> HipResult<HipBuffer<f32>> {
+    pub(super) fn x(&self, n: usize) -> HipResult<HipBuffer<f32>> {
         let values: Vec<f32> = (0..n).map(|k| ((k * 7919) % 1000) as f32 / 500.0 - 1.0).collect();
         HipBuffer::from_slice(self.stream, &values, "input")
     }
@@ -45,7 +45,9 @@ impl Device<'_> {
         self.casts()?;
         self.weights()?;
         self.packed_weights()?;
+        self.products16()?;
         self.attention()?;
+        self.attentions16()?;
         self.paged()?;
         self.sampling()
     }
@@ -315,6 +317,37 @@ impl Device<'_> {
         let packed = k.pack_weight(s, ty, &self.bytes(bytes)?, self.bytes(bytes)?, [n, depth])?;
         let q8 = k.quantize_q8(s, &self.x(m * depth)?, self.bytes(m * depth / 32 * 40)?, [m, depth])?;
         k.matvec_q8(s, &packed, &q8, None, None, &self.x(m * n)?)
+    }
+
+    /// Products of 16-bit floats: 1, 2, 4 and 8 rows (a kernel each), and tiles.
+    fn products16(&self) -> KernelResult<()> {
+        for ty in [Half::F16, Half::Bf16] {
+            for (m, f32_out) in [1, 2, 4, 8, 256].into_iter().flat_map(|m| [(m, false), (m, true)]) {
+                self.product16(ty, f32_out, [m, 128, 1024])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `y = a b^T` for a `[m, k]` and b `[n, k]` of 16-bit floats.
+    pub(super) fn product16(&self, ty: Half, f32_out: bool, [m, n, k]: [usize; 3]) -> KernelResult<()> {
+        let halves = |n: usize| HipBuffer::from_slice(self.stream, &vec![0x3535u16; n], "halves");
+        let (a, b) = (halves(m * k)?, halves(n * k)?);
+        let (y, wide) = (halves(m * n)?, self.x(m * n)?);
+        let strides = |columns| Strides::heads_first(1, 1, columns);
+        let operands = Matmul16Operands {
+            ty,
+            a: Operand::new(&a, strides(k)),
+            b: Operand::new(&b, strides(k)),
+            bias: None,
+            y: match f32_out {
+                false => Matmul16Output::Half(Operand::new(&y, strides(n))),
+                true => Matmul16Output::F32(Operand::new(&wide, strides(n))),
+            },
+        };
+        let shape = Matmul16Shape { batch: 1, m, n, k };
+        let none = Matmul16Activation::None;
+        self.kernels.matmul16(self.stream, operands, shape, 1.0, none)
     }
 
     /// A cache of 16 blocks of 16 tokens for two sequences; a token of each at the end of 8 blocks.

@@ -3,8 +3,10 @@
 
 #![allow(clippy::print_stdout)] // the table is shown by `cargo xtask kernels counters`
 
+mod attention16;
 mod launches;
 mod packed;
+mod products16;
 mod roofline;
 
 use launches::Device;

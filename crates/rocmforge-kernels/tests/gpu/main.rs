@@ -6,6 +6,8 @@
 mod support;
 
 mod activation;
+mod attention16;
+mod attention16_refused;
 mod cast;
 mod causal_mask;
 mod elementwise;
@@ -17,6 +19,7 @@ mod kv_replicate;
 mod map;
 mod mask;
 mod matmul;
+mod matmul16;
 mod matvec_q8;
 mod mlp;
 mod norm;

@@ -17,6 +17,12 @@ const ROUNDING: f64 = 1e-5;
 /// Sums of thousands of products.
 const SUMS: f64 = 1e-4;
 
+/// Two f16 that are neighbours, of the largest magnitude.
+const HALVES: f64 = 1.0 / 1024.0;
+
+/// Besides, weights that were rounded to f16.
+const HALF_WEIGHTS: f64 = 1.0 / 512.0;
+
 const fn case(op: &'static str, shape: &'static [usize], tolerance: f64, elements: usize) -> Case {
     Case {
         op,
@@ -45,6 +51,17 @@ pub(crate) const CASES: &[Case] = &[
     case("matmul_nt", &[4096, 4096, 4096], SUMS, 3 * 4096 * 4096),
     case("matmul_nt", &[512, 4096, 4096], SUMS, 5 * 4096 * 1024),
     case("matmul_nt", &[1, 4096, 4096], SUMS, 4096 * 4096),
+    case("matmul_f16", &[8192, 8192, 8192], HALVES, 3 * 8192 * 4096),
+    case("matmul_f16", &[4096, 4096, 4096], HALVES, 3 * 4096 * 2048),
+    case(
+        "matmul_f16",
+        &[2048, 14_336, 4096],
+        HALVES,
+        14_336 * 2048 + 1024 * 14_336,
+    ),
+    case("matmul_f16", &[64, 4096, 4096], HALVES, 4096 * 2048),
+    case("matmul_f16", &[8, 4096, 4096], HALVES, 4096 * 2048),
+    case("matmul_f16", &[1, 4096, 4096], HALVES, 4096 * 2048),
     case("flash_attention", &[1, 32, 2048, 2048, 128], SUMS, 4 * 32 * 2048 * 128),
     case(
         "flash_attention_causal",
@@ -54,6 +71,24 @@ pub(crate) const CASES: &[Case] = &[
     ),
     case("flash_attention", &[4, 16, 1024, 1024, 64], SUMS, 4 * 64 * 1024 * 64),
     case("flash_attention", &[1, 32, 1, 8192, 128], SUMS, 2 * 32 * 8192 * 128),
+    case(
+        "attention_f16_causal",
+        &[1, 32, 2048, 2048, 128],
+        HALF_WEIGHTS,
+        2 * 32 * 2048 * 128,
+    ),
+    case(
+        "attention_f16_causal",
+        &[1, 32, 8192, 8192, 128],
+        HALF_WEIGHTS,
+        2 * 32 * 8192 * 128,
+    ),
+    case(
+        "attention_f16",
+        &[4, 32, 2048, 2048, 64],
+        HALF_WEIGHTS,
+        2 * 128 * 2048 * 64,
+    ),
 ];
 
 /// The same operations small enough for the simulated card.
@@ -61,5 +96,7 @@ pub(crate) const REHEARSAL: &[Case] = &[
     case("driver_copy", &[4096], 0.0, 2 * 4096),
     case("softmax", &[4, 2048], ROUNDING, 2 * 4 * 2048),
     case("matmul_nt", &[64, 64, 64], SUMS, 3 * 4096),
+    case("matmul_f16", &[64, 64, 64], HALVES, 3 * 2048),
     case("flash_attention", &[1, 2, 64, 64, 32], SUMS, 4 * 4096),
+    case("attention_f16_causal", &[1, 2, 64, 64, 64], HALF_WEIGHTS, 2 * 2 * 4096),
 ];

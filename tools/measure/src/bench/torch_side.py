@@ -2,7 +2,7 @@
 standard output. Ours (`crates/rocmforge-kernels/benches/gpu/serve.rs`) says what the requests are; here `time` and `sample`
 name a variant too, and `prepare` answers with the variants there are.
 
-f32 throughout and TF32 off. Inputs are the same hashes of seed and index."""
+f32 and TF32 off, but for the operations of HALVES. Inputs are the same hashes of seed and index."""
 import json
 import math
 import struct
@@ -51,6 +51,7 @@ def numbers(seed, shape):
     return out.view(shape)
 
 
+HALVES = {"matmul_f16", "attention_f16", "attention_f16_causal"}  # f16 in and out
 BACKENDS = {"math": "MATH", "efficient": "EFFICIENT_ATTENTION", "flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION"}
 
 
@@ -84,10 +85,15 @@ def plan(op, shape):
     if op == "matmul_nt":
         m, n, k = shape
         return [[m, k], [n, k]], [m, n], {"linear": lambda x, y: F.linear(x[0], x[1])}
-    if op in ("flash_attention", "flash_attention_causal"):
+    if op == "matmul_f16":
+        m, n, k = shape
+        return [[m, k], [n, k]], [m, n], {"matmul": lambda x, y: torch.matmul(x[0], x[1].T, out=y)}
+    if op in ("flash_attention", "flash_attention_causal", "attention_f16", "attention_f16_causal"):
         b, h, q, k, d = shape
         causal = op.endswith("causal")
-        variants = {f"sdpa {name}": attention(name, causal) for name in BACKENDS}
+        # In f16 those that store no scores.
+        backends = ["flash", "cudnn"] if op in HALVES else BACKENDS
+        variants = {f"sdpa {name}": attention(name, causal) for name in backends}
         return [[b, h, q, d], [b, h, k, d], [b, h, k, d]], [b, h, q, d], variants
     raise ValueError(f"no counterpart of {op}")
 
@@ -96,9 +102,10 @@ class Prepared:
     def __init__(self, op, shape, sets):
         inputs, output, self.variants = plan(op, shape)
         self.sets = []
+        dtype = torch.float16 if op in HALVES else torch.float32
         for s in range(max(sets, 1)):
-            x = [numbers(s * 8 + i, of) for i, of in enumerate(inputs)]
-            self.sets.append((x, torch.empty(output, dtype=torch.float32, device="cuda")))
+            x = [numbers(s * 8 + i, of).to(dtype) for i, of in enumerate(inputs)]
+            self.sets.append((x, torch.empty(output, dtype=dtype, device="cuda")))
         self.next = 0
         torch.cuda.synchronize()
 

@@ -1,0 +1,227 @@
+//! Products of 16-bit floats on the matrix unit.
+
+use crate::check::Check;
+use crate::layout::{check_output, check_rows_of_16_bytes};
+use crate::{KernelError, KernelResult, Kernels, Operand, geometry};
+use bytemuck::{Pod, Zeroable};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+
+/// Blocks of a grid's third dimension.
+const MAX_BATCH: usize = 65_535;
+/// Rows of a for which b is read by rows.
+const FEW: usize = 8;
+/// Rows of b of a block that does so.
+const FEW_TILE: u32 = 16;
+/// Rows and columns of a block's tile.
+const TILE: [u32; 2] = [128, 64];
+/// The same on Hopper.
+const HOPPER_TILE: [u32; 2] = [128, 256];
+/// Four steps of 64 columns of both tiles, and what aligns them.
+const HOPPER_LDS: u32 = 4 * (HOPPER_TILE[0] + HOPPER_TILE[1]) * 128 + 1024;
+
+/// A 16-bit float type. Buffers hold the bits, as `u16`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Half {
+    /// IEEE 754 binary16.
+    F16,
+    /// The upper half of a binary32.
+    Bf16,
+}
+
+/// The dimensions of `y[z] = a[z] b[z]^T`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Matmul16Shape {
+    /// Matrices; up to 65,535.
+    pub batch: usize,
+    /// Rows of a and y.
+    pub m: usize,
+    /// Rows of b, columns of y.
+    pub n: usize,
+    /// Columns of a and b: a multiple of 8.
+    pub k: usize,
+}
+
+/// Where a product goes.
+#[derive(Debug, Clone, Copy)]
+pub enum Matmul16Output<'a> {
+    /// In the type of the operands, rounded to the nearest, ties to even.
+    Half(Operand<'a, u16>),
+    /// As it was summed.
+    F32(Operand<'a>),
+}
+
+/// A function of each element of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Matmul16Activation {
+    /// The element itself.
+    #[default]
+    None,
+    /// `x / (1 + e^-x)`.
+    Silu,
+    /// GELU by its tanh approximation.
+    GeluTanh,
+    /// GELU by the error function.
+    GeluErf,
+    /// `max(x, 0)`.
+    Relu,
+}
+
+/// The operands of a product. `head` of the strides is not looked at: there is one.
+#[derive(Debug, Clone, Copy)]
+pub struct Matmul16Operands<'a> {
+    /// Type of `a` and `b`.
+    pub ty: Half,
+    /// `[batch, m, k]`: rows begin at multiples of 16 bytes.
+    pub a: Operand<'a, u16>,
+    /// `[batch, n, k]`, likewise; a `batch` stride of 0 is one matrix for all.
+    pub b: Operand<'a, u16>,
+    /// `[n]`, added to each row of `alpha a b^T`.
+    pub bias: Option<&'a HipBuffer<f32>>,
+    /// `[batch, m, n]`.
+    pub y: Matmul16Output<'a>,
+}
+
+/// `Gemm16` of gemm16.h.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Gemm16 {
+    sizes: [u32; 3],
+    activation: u32,
+    rows: [u64; 3],
+    batches: [u64; 3],
+    alpha: f32,
+    none: u32,
+}
+
+impl Kernels {
+    /// `y[z] = activation(alpha a[z] b[z]^T + bias)`, summed in f32.
+    ///
+    /// | rows of a | kernel |
+    /// |---|---|
+    /// | up to 8 | `matvec16`: reads `b` once, 32 lanes to two of its rows, without the matrix unit |
+    /// | more, compute capability 9.0 | `matmul16_hopper`: tiles of 128 x 256 by wgmma |
+    /// | more, elsewhere | `matmul16`: tiles of 128 x 64 by mma.sync (NVIDIA from 8.0 on), WMMA or MFMA; on gfx1030 without a matrix unit |
+    ///
+    /// They sum in different orders, so a row of `y` may differ in its last digits with `m`; but not with `n`, the batch or strides.
+    ///
+    /// # Errors
+    ///
+    /// Strides that leave a buffer, rows of `a` or `b` that begin at no multiple of 16 bytes, `k` that is no multiple of 8, elements of `y`
+    /// that share a place, a wrong length of `bias`, overlap of `y`, a dimension of 0 or over its limit, an `alpha` that is not finite;
+    /// [`KernelError::MissingFamily`] for more than 8 rows on NVIDIA cards before 8.0.
+    pub fn matmul16(
+        &self,
+        stream: &HipStream,
+        operands: Matmul16Operands<'_>,
+        shape: Matmul16Shape,
+        alpha: f32,
+        activation: Matmul16Activation,
+    ) -> KernelResult<()> {
+        let (check, s, o) = (Check("matmul16"), shape, operands);
+        let batch = check.dim_to("batch", s.batch, MAX_BATCH)?;
+        let sizes = [check.dim("m", s.m)?, check.dim("n", s.n)?, check.dim("k", s.k)?];
+        if !s.k.is_multiple_of(8) {
+            return Err(KernelError::Mismatch {
+                op: check.0,
+                what: "k must be a multiple of 8",
+                left: s.k,
+                right: 8,
+            });
+        }
+        check.value("alpha", alpha, |_| true, "finite")?;
+        check_rows_of_16_bytes(check, "a", o.a, [s.batch, 1, s.m, s.k])?;
+        check_rows_of_16_bytes(check, "b", o.b, [s.batch, 1, s.n, s.k])?;
+        let args = LaunchArgs::new().buffer(o.a.buffer).buffer(o.b.buffer);
+        let args = match o.bias {
+            Some(bias) => {
+                check.len("bias", bias, &[s.n])?;
+                args.buffer(bias)
+            }
+            None => args.null(),
+        };
+        let (y_strides, args) = match o.y {
+            Matmul16Output::Half(y) => (y.strides, output(check, y, &o, s, args)?),
+            Matmul16Output::F32(y) => (y.strides, output(check, y, &o, s, args)?),
+        };
+        let strides = [o.a.strides, o.b.strides, y_strides];
+        let args = args.value(Gemm16 {
+            sizes,
+            activation: activation as u32,
+            rows: strides.map(|s| s.row),
+            batches: strides.map(|s| s.batch),
+            alpha,
+            none: 0,
+        });
+        let f32_out = matches!(o.y, Matmul16Output::F32(_));
+        let (family, name, tile, lds) = self.matmul16_kernel(o.ty, f32_out, s.m)?;
+        let tiles = u64::from(sizes[0].div_ceil(tile[0])) * u64::from(sizes[1].div_ceil(tile[1]));
+        // More tiles than a grid can have saturate, and the launch is refused.
+        let tiles = u32::try_from(tiles).unwrap_or(u32::MAX);
+        let threads = self.kernel(family, name)?.meta().max_workgroup_size;
+        let config = geometry::config([tiles, 1, batch], threads).with_dynamic_lds(lds);
+        // SAFETY: strides stay inside of their operands, rows of a and b are read in whole pieces of 16 bytes and k is a multiple of 8,
+        // y has no two elements in one place and overlaps nothing, bias has n elements: checked above.
+        unsafe { self.launch(stream, family, name, config, args) }
+    }
+
+    /// Family and name of the kernel for `m` rows of a, the rows and columns of its blocks' tiles, and its dynamic LDS.
+    fn matmul16_kernel(
+        &self,
+        ty: Half,
+        f32_out: bool,
+        m: usize,
+    ) -> KernelResult<(&'static str, &'static str, [u32; 2], u32)> {
+        let names = &NAMES[usize::from(ty == Half::Bf16)][usize::from(f32_out)];
+        if m <= FEW {
+            let name = names.few[m.next_power_of_two().ilog2() as usize];
+            return Ok(("matvec16", name, [FEW as u32, FEW_TILE], 0));
+        }
+        if self.has("matmul16_hopper", names.hopper)? {
+            return Ok(("matmul16_hopper", names.hopper, HOPPER_TILE, HOPPER_LDS));
+        }
+        Ok(("matmul16", names.tiles, TILE, 0))
+    }
+}
+
+/// The kernels of a type of operands and a type of results.
+struct Names {
+    /// For up to 1, 2, 4 and 8 rows.
+    few: [&'static str; 4],
+    tiles: &'static str,
+    hopper: &'static str,
+}
+
+macro_rules! names {
+    ($types:literal) => {
+        Names {
+            few: [
+                concat!("matvec16_", $types, "_m1"),
+                concat!("matvec16_", $types, "_m2"),
+                concat!("matvec16_", $types, "_m4"),
+                concat!("matvec16_", $types, "_m8"),
+            ],
+            tiles: concat!("matmul16_", $types),
+            hopper: concat!("matmul16_hopper_", $types),
+        }
+    };
+}
+
+/// By type of the operands (f16, bf16), then of the results (the same, f32).
+const NAMES: [[Names; 2]; 2] = [[names!("f16"), names!("f16_f32")], [names!("bf16"), names!("bf16_f32")]];
+
+/// The checks of y, and y as an argument.
+fn output<'a, T: Pod>(
+    check: Check,
+    y: Operand<'a, T>,
+    o: &Matmul16Operands<'a>,
+    s: Matmul16Shape,
+    args: LaunchArgs<'a>,
+) -> KernelResult<LaunchArgs<'a>> {
+    check_output(check, "y", y, [s.batch, 1, s.m, s.n])?;
+    check.disjoint(("y", y.buffer), ("a", o.a.buffer))?;
+    check.disjoint(("y", y.buffer), ("b", o.b.buffer))?;
+    if let Some(bias) = o.bias {
+        check.disjoint(("y", y.buffer), ("bias", bias))?;
+    }
+    Ok(args.out(y.buffer))
+}

@@ -1,0 +1,88 @@
+//! Lengths of the sequences of a batch, for kernels that read them on the device.
+
+use crate::check::Check;
+use crate::{KernelError, KernelResult};
+use rocmforge_runtime::{HipBuffer, HipStream};
+
+/// How many queries and keys each sequence of a batch has. Checked when it is made, and never changed.
+///
+/// A length of 0 is allowed: a sequence without queries gets nothing written, and queries without keys see nothing.
+#[derive(Debug, Clone)]
+pub struct SequenceLengths {
+    buffer: HipBuffer<u32>,
+    batch: usize,
+    longest: [usize; 2],
+}
+
+impl SequenceLengths {
+    /// Copies `[queries, keys]` of each sequence to the device.
+    ///
+    /// # Errors
+    ///
+    /// No sequence at all, a length over 2^31 - 1, no room on the device.
+    pub fn new(stream: &HipStream, lengths: &[[usize; 2]]) -> KernelResult<Self> {
+        const LIMIT: usize = i32::MAX as usize;
+        let check = Check("sequence lengths");
+        check.dim("batch", lengths.len())?;
+        let longest = |side: usize| lengths.iter().map(|pair| pair[side]).fold(0, usize::max);
+        let longest = [longest(0), longest(1)];
+        for (dim, value) in [("queries", longest[0]), ("keys", longest[1])] {
+            if value > LIMIT {
+                return Err(KernelError::Dimension {
+                    op: check.0,
+                    dim,
+                    value,
+                    limit: LIMIT,
+                });
+            }
+        }
+        let words: Vec<u32> = lengths.iter().flatten().map(|&length| length as u32).collect();
+        Ok(Self {
+            buffer: HipBuffer::from_slice(stream, &words, "sequence lengths")?,
+            batch: lengths.len(),
+            longest,
+        })
+    }
+
+    /// Sequences.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// The most queries and the most keys that a sequence has.
+    pub fn longest(&self) -> [usize; 2] {
+        self.longest
+    }
+
+    /// `[batch, 2]` on the device, for a launch over `batch` sequences of up to `seq_q` queries and `seq_k` keys.
+    pub(crate) fn for_batch(
+        &self,
+        check: Check,
+        batch: usize,
+        [seq_q, seq_k]: [usize; 2],
+    ) -> KernelResult<&HipBuffer<u32>> {
+        let [queries, keys] = self.longest;
+        let mismatch = |what, left, right| {
+            Err(KernelError::Mismatch {
+                op: check.0,
+                what,
+                left,
+                right,
+            })
+        };
+        if self.batch != batch {
+            return mismatch(
+                "there must be lengths for as many sequences as the batch has",
+                self.batch,
+                batch,
+            );
+        }
+        if queries > seq_q {
+            return mismatch("the longest sequence of queries must be within seq_q", queries, seq_q);
+        }
+        if keys > seq_k {
+            return mismatch("the longest sequence of keys must be within seq_k", keys, seq_k);
+        }
+        Ok(&self.buffer)
+    }
+}

@@ -1,0 +1,98 @@
+//! What attention over 16-bit floats asks of a card: products on the matrix unit, keys and values once for each block of queries.
+
+use crate::counted_on;
+use crate::launches::Device;
+use rocmforge_kernels::{
+    Attention16Operands, Attention16Options, Attention16Shape, Half, KernelResult, Operand, Strides, Visible,
+};
+use rocmforge_runtime::HipBuffer;
+use rocmforge_sim::Arch;
+use rocmforge_sim::counters::Class;
+use std::error::Error;
+
+const CAUSAL: Visible = Visible::Causal { window: None };
+
+impl Device<'_> {
+    /// 128 queries of four heads over 128 keys of two: each type and size of heads, plain and with all that changes scores.
+    pub(super) fn attentions16(&self) -> KernelResult<()> {
+        for ty in [Half::F16, Half::Bf16] {
+            for width in [64, 128, 256] {
+                self.attention16(ty, shape([4, 2], [128, 128], width), CAUSAL, false)?;
+                self.attention16(ty, shape([4, 2], [128, 128], width), CAUSAL, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn attention16(&self, ty: Half, s: Attention16Shape, visible: Visible, extra: bool) -> KernelResult<()> {
+        let halves = |n: usize| HipBuffer::from_slice(self.stream, &vec![0x3535u16; n], "halves");
+        let q = halves(s.heads * s.seq_q * s.width_k)?;
+        let k = halves(s.kv_heads * s.seq_k * s.width_k)?;
+        let (v, out) = (halves(k.len())?, halves(q.len())?);
+        let (mask, per_head) = (self.x(s.seq_q * s.seq_k)?, self.x(s.heads)?);
+        let lse = self.x(s.heads * s.seq_q)?;
+        let of_queries = Strides::heads_first(s.heads, s.seq_q, s.width_k);
+        let of_keys = Strides::heads_first(s.kv_heads, s.seq_k, s.width_k);
+        let operands = Attention16Operands {
+            ty,
+            q: Operand::new(&q, of_queries),
+            k: Operand::new(&k, of_keys),
+            v: Operand::new(&v, of_keys),
+            out: Operand::new(&out, of_queries),
+            lse: Some(&lse),
+            lengths: None,
+        };
+        let plain = Attention16Options::new(s.width_k, visible);
+        let options = match extra {
+            false => plain,
+            true => Attention16Options {
+                softcap: Some(30.0),
+                mask: Some(Operand::new(&mask, Strides::per_row(s.seq_k))),
+                slopes: Some(&per_head),
+                sinks: Some(&per_head),
+                ..plain
+            },
+        };
+        self.kernels.attention16(self.stream, operands, s, options)
+    }
+}
+
+fn shape([heads, kv_heads]: [usize; 2], [seq_q, seq_k]: [usize; 2], width: usize) -> Attention16Shape {
+    Attention16Shape {
+        batch: 1,
+        heads,
+        kv_heads,
+        seq_q,
+        seq_k,
+        width_k: width,
+        width_v: width,
+    }
+}
+
+#[test]
+fn products_are_on_the_matrix_unit_and_bytes_are_read_once_a_block() -> Result<(), Box<dyn Error>> {
+    for arch in [Arch::Gfx1100, Arch::Gfx1201] {
+        for ty in [Half::F16, Half::Bf16] {
+            for width in [64, 128, 256] {
+                let s = shape([2, 1], [128, 256], width);
+                let launches = counted_on(arch, |device| device.attention16(ty, s, Visible::All, false))?;
+                let launch = launches.last().ok_or("no launch")?;
+                let (c, what) = (&launch.counters, format!("{arch}: {}", launch.kernel));
+                // Scores and sums, 16 x 16 x 16 at a time.
+                let products = 2 * s.heads * (s.seq_q / 16) * (s.seq_k / 16) * (width / 16);
+                assert_eq!(c.of(Class::Wmma), products as u64, "{what}");
+                let blocks = c.workgroups as usize;
+                let read = s.heads * s.seq_q * width * 2 + blocks * 2 * s.seq_k * width * 2;
+                assert_eq!(c.loads.bytes, read as u64, "{what}");
+                let written = s.heads * s.seq_q * (width * 2 + 4);
+                assert_eq!(c.stores.bytes, written as u64, "{what}");
+                // Fragments are read without conflicts. Values are transposed on the way into LDS: rows of 16 keys have two places for a
+                // piece, rows of 32 have four, where eight columns write.
+                let share = if width == 256 { 2 } else { 4 };
+                assert!(c.lds.conflicts * share <= c.lds.cycles, "{what}: {:?}", c.lds);
+                assert_eq!((c.scratch_bytes, c.of(Class::Flat)), (0, 0), "{what}");
+            }
+        }
+    }
+    Ok(())
+}
