@@ -9,22 +9,32 @@
 #include "include/strides.h"
 #include "include/team.h"
 
+// Blocks along y of softmax_masked_*, which is what every device takes.
+#define RF_MASKED_BLOCKS 65535
+
+// What becomes of a score: `at` of one, `four` of a whole four with what `read` has read for it, where `wide` allows that.
 struct Plain {
     static constexpr bool has_sink = false;
     float factor;
     RF_DEVICE float at(const Plain &s, float x, u32) { return x * s.factor; }
-    RF_DEVICE f4 four(const Plain &s, f4 x, u32, u32) { return x * s.factor; }
+    RF_DEVICE bool wide(const Plain &) { return true; }
+    RF_DEVICE f4 read(const Plain &, u32) { return rf_splat(0.0f); }
+    RF_DEVICE f4 four(const Plain &s, f4 x, f4) { return x * s.factor; }
 };
+
+// x * factor + m.
+RF_DEVICE f4 rf_fma4(f4 x, float factor, f4 m) {
+    return f4{rf_fma(x.x, factor, m.x), rf_fma(x.y, factor, m.y), rf_fma(x.z, factor, m.z), rf_fma(x.w, factor, m.w)};
+}
 
 struct Masked {
     static constexpr bool has_sink = false;
     float factor;
     const float *mask;
     RF_DEVICE float at(const Masked &s, float x, u32 c) { return rf_fma(x, s.factor, s.mask[c]); }
-    RF_DEVICE f4 four(const Masked &s, f4 x, u32 c, u32 count) {
-        f4 m = rf_load4(s.mask + c, count);
-        return f4{rf_fma(x.x, s.factor, m.x), rf_fma(x.y, s.factor, m.y), rf_fma(x.z, s.factor, m.z), rf_fma(x.w, s.factor, m.w)};
-    }
+    RF_DEVICE bool wide(const Masked &s) { return rf_wide(s.mask, 0); }
+    RF_DEVICE f4 read(const Masked &s, u32 c) { return *(const f4_wide *)(s.mask + c); }
+    RF_DEVICE f4 four(const Masked &s, f4 x, f4 m) { return rf_fma4(x, s.factor, m); }
 };
 
 // x * factor + slope * mask, and one more logit for the row, the sink, that takes weight and has no column (-inf: none). M is a type of
@@ -36,11 +46,9 @@ template <class M> struct Biased {
     RF_DEVICE float at(const Biased &s, float x, u32 c) {
         return s.mask ? rf_fma(x, s.factor, s.slope * M::one(s.mask, c)) : x * s.factor;
     }
-    RF_DEVICE f4 four(const Biased &s, f4 x, u32 c, u32) {
-        if (!s.mask) return x * s.factor;
-        f4 m = M::four(s.mask, c / 4) * s.slope;
-        return f4{rf_fma(x.x, s.factor, m.x), rf_fma(x.y, s.factor, m.y), rf_fma(x.z, s.factor, m.z), rf_fma(x.w, s.factor, m.w)};
-    }
+    RF_DEVICE bool wide(const Biased &) { return true; }
+    RF_DEVICE f4 read(const Biased &s, u32 c) { return s.mask ? M::four(s.mask, c / 4) * s.slope : rf_splat(0.0f); }
+    RF_DEVICE f4 four(const Biased &s, f4 x, f4 m) { return s.mask ? rf_fma4(x, s.factor, m) : x * s.factor; }
 };
 
 // Softmax over the first `end` of `cols` columns; the others become 0 (they are what a causal mask hides).
@@ -49,8 +57,9 @@ template <class Team, class Scores> RF_DEVICE void softmax_held(const float *in,
     Row row;
     Row::load(row, in, end);
     float top = -RF_INF;
-    Row::each(row, end, [&](f4 &v, u32 c) {
-        v = rf_only4(Scores::four(scores, v, c, rf_left4(c, end)), rf_left4(c, end), -RF_INF);
+    auto read = [&](u32 c) { return Scores::read(scores, c); };
+    Row::each(row, end, read, [&](f4 &v, f4 m, u32 c) {
+        v = rf_only4(Scores::four(scores, v, m), rf_left4(c, end), -RF_INF);
         top = rf_max(top, rf_max4(v));
     });
     top = Team::max(top);
@@ -68,10 +77,10 @@ template <class Team, class Scores> RF_DEVICE void softmax_held(const float *in,
 }
 
 template <class Team, class Scores>
-RF_DEVICE void softmax_row(const float *x, float *y, u32 row, u32 cols, u32 end, Scores scores) {
-    const float *in = x + (u64)row * cols;
-    float *out = y + (u64)row * cols;
-    if (HeldBy<Team>::Row::fits(x, y, cols)) return softmax_held<Team>(in, out, cols, end, scores);
+RF_DEVICE void softmax_row(const float *x, float *y, u64 row, u32 cols, u32 end, Scores scores) {
+    const float *in = x + row * cols;
+    float *out = y + row * cols;
+    if (HeldBy<Team>::Row::fits(x, y, cols) && Scores::wide(scores)) return softmax_held<Team>(in, out, cols, end, scores);
     float top = -RF_INF;
     for (u32 c = Team::lane(); c < end; c += Team::width) top = rf_max(top, Scores::at(scores, in[c], c));
     top = Team::max(top);
@@ -101,14 +110,14 @@ RF_DEVICE void causal(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, 
     softmax_row<Team>(x, y, row, seq_k, (u32)end, Plain{scale});
 }
 
+// grid = (planes, blocks of rows of a plane, as many such grids as that needs): the rows of one query come together, because most masks
+// are shared by the heads, and no division stands before the first load.
 template <class Team>
-RF_DEVICE void masked(const float *x, const float *mask, float *y, u32 rows, u32 heads, u32 seq_q, u32 seq_k, RfStrides strides,
-                      float scale) {
-    u32 row = Team::row();
-    if (row >= rows) return;
-    u32 plane = row / seq_q;
-    const float *m = mask + rf_plane(strides, plane / heads, plane % heads) + (row % seq_q) * strides.row;
-    softmax_row<Team>(x, y, row, seq_k, seq_k, Masked{scale, m});
+RF_DEVICE void masked(const float *x, const float *mask, float *y, u32 heads, u32 seq_q, u32 seq_k, RfStrides strides, float scale) {
+    u32 plane = rf_block_x(), query = Team::row_of(rf_block_z() * RF_MASKED_BLOCKS + rf_block_y());
+    if (query >= seq_q) return;
+    const float *m = mask + rf_plane(strides, plane / heads, plane % heads) + query * strides.row;
+    softmax_row<Team>(x, y, (u64)plane * seq_q + query, seq_k, seq_k, Masked{scale, m});
 }
 
 RF_KERNEL(RF_ROW_BLOCK) softmax_rows(const float *x, float *y, u32 rows, u32 cols, float scale) {
@@ -126,14 +135,12 @@ softmax_causal_block(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, i
     causal<Team256>(x, y, rows, seq_q, seq_k, offset, scale);
 }
 RF_KERNEL(RF_ROW_BLOCK)
-softmax_masked_rows(const float *x, const float *mask, float *y, u32 rows, u32 heads, u32 seq_q, u32 seq_k,
-                    RfStrides mask_strides, float scale) {
-    masked<Team32>(x, mask, y, rows, heads, seq_q, seq_k, mask_strides, scale);
+softmax_masked_rows(const float *x, const float *mask, float *y, u32 heads, u32 seq_q, u32 seq_k, RfStrides mask_strides, float scale) {
+    masked<Team32>(x, mask, y, heads, seq_q, seq_k, mask_strides, scale);
 }
 RF_KERNEL(RF_ROW_BLOCK)
-softmax_masked_block(const float *x, const float *mask, float *y, u32 rows, u32 heads, u32 seq_q, u32 seq_k,
-                     RfStrides mask_strides, float scale) {
-    masked<Team256>(x, mask, y, rows, heads, seq_q, seq_k, mask_strides, scale);
+softmax_masked_block(const float *x, const float *mask, float *y, u32 heads, u32 seq_q, u32 seq_k, RfStrides mask_strides, float scale) {
+    masked<Team256>(x, mask, y, heads, seq_q, seq_k, mask_strides, scale);
 }
 
 // Where a biased row's mask and slope come from: matrices [.., heads] of `per` rows, masks [outer, inner] of mask_rows rows each, which

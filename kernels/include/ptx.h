@@ -28,6 +28,10 @@ RF_DEVICE void rf_put4(float *p, f4 v) {
     }
 }
 
+// Two consecutive floats: PTX wants the alignment of eight bytes.
+typedef float f2_wide __attribute__((ext_vector_type(2), aligned(8)));
+RF_DEVICE bool rf_wide2(const float *p) { return ((u64)p & 7) == 0; }
+
 // 16 bytes that nobody writes while the kernel runs and nobody reads again: they need no place in the cache of the multiprocessor.
 RF_DEVICE u4 rf_get_once(const u4 *p) {
     u4 v;

@@ -90,6 +90,10 @@ RF_DEVICE void rf_put4(float *p, f4 v) { *(f4 *)p = v; }
 typedef f4 f4_wide;
 RF_DEVICE bool rf_wide(const float *, u64) { return true; }
 
+// Two consecutive floats, where rf_wide2 has been asked.
+typedef float f2_wide __attribute__((ext_vector_type(2), aligned(4)));
+RF_DEVICE bool rf_wide2(const float *) { return true; }
+
 // 16 bytes that nobody writes while the kernel runs and nobody reads again.
 RF_DEVICE u4 rf_get_once(const u4 *p) { return *p; }
 

@@ -26,7 +26,8 @@ RF_DEVICE float rf_sum32(float v) {
 struct Team32 {
     static constexpr u32 width = 32;
     RF_DEVICE u32 lane() { return rf_thread() % 32; }
-    RF_DEVICE u32 row() { return rf_block_x() * RF_ROWS_PER_BLOCK + rf_thread() / 32; }
+    RF_DEVICE u32 row() { return row_of(rf_block_x()); }
+    RF_DEVICE u32 row_of(u32 block) { return block * RF_ROWS_PER_BLOCK + rf_thread() / 32; }
     RF_DEVICE float max(float v) { return rf_max32(v); }
     RF_DEVICE float sum(float v) { return rf_sum32(v); }
 };
@@ -36,6 +37,7 @@ struct Team256 {
     static constexpr u32 width = RF_ROW_BLOCK;
     RF_DEVICE u32 lane() { return rf_thread(); }
     RF_DEVICE u32 row() { return rf_block_x(); }
+    RF_DEVICE u32 row_of(u32 block) { return block; }
 
     RF_DEVICE float *exchange(float v) {
         RF_SHARED float partial[RF_ROW_BLOCK / 32];

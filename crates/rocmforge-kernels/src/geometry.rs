@@ -7,6 +7,8 @@ const ROWS_PER_BLOCK: u32 = 8;
 const ROW_COLS: u32 = 1024;
 const FLAT_TILE: u64 = 1024;
 const GEMM_TILE: u32 = 64;
+/// `RF_MASKED_BLOCKS` of `kernels/softmax.hip`.
+const QUERY_BLOCKS: u32 = 65535;
 
 /// Up to this many columns 32 lanes do a row; beyond, a block of 256 threads.
 pub(crate) const SHORT_ROW: u32 = 1024;
@@ -43,6 +45,24 @@ pub(crate) fn by_row(n: u32, cols: u32, short: &'static str, long: &'static str)
     } else {
         (long, config([n, 1, 1], ROW_BLOCK))
     }
+}
+
+/// The same for `planes` of `queries` rows, one query of all planes after the other: planes along x, blocks of queries along y and,
+/// beyond what every device takes there, z.
+pub(crate) fn by_query(
+    planes: u32,
+    queries: u32,
+    cols: u32,
+    short: &'static str,
+    long: &'static str,
+) -> (&'static str, LaunchConfig) {
+    let (name, blocks) = if cols <= SHORT_ROW {
+        (short, queries.div_ceil(ROWS_PER_BLOCK))
+    } else {
+        (long, queries)
+    };
+    let grid = [planes, blocks.min(QUERY_BLOCKS), blocks.div_ceil(QUERY_BLOCKS)];
+    (name, config(grid, ROW_BLOCK))
 }
 
 /// 64 x 64 tiles of a matrix product.

@@ -27,7 +27,7 @@ impl Kernels {
         check.len("y", y, &[batch, rows, cols])?;
         check.disjoint(("y", y), ("x", x))?;
         let args = LaunchArgs::new().buffer(x).out(y).value(r).value(c);
-        let config = geometry::config([c.div_ceil(32), r.div_ceil(32), b], 256);
+        let config = geometry::config([c.div_ceil(64), r.div_ceil(64), b], 256);
         // SAFETY: lengths are those of the shape and nothing overlaps, checked above; the grid has exactly `batch` blocks along z.
         unsafe { self.launch(stream, "transpose", "transpose", config, args) }
     }

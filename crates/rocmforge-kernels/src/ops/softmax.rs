@@ -218,7 +218,8 @@ impl Kernels {
             check.dim("seq_q", seq_q)?,
             check.dim("seq_k", seq_k)?,
         );
-        let rows = check.rows("batch * heads * seq_q", &shape[..3])?;
+        check.rows("batch * heads * seq_q", &shape[..3])?;
+        let planes = check.rows("batch * heads", &shape[..2])?;
         check.len("x", x, &shape)?;
         check.len("y", y, &shape)?;
         check_operand(check, "mask", mask, shape)?;
@@ -229,14 +230,14 @@ impl Kernels {
             .buffer(x)
             .buffer(mask.buffer)
             .out(y)
-            .value(rows)
             .value(h)
             .value(q)
             .value(k)
             .value(mask.strides)
             .value(scale);
-        let (name, config) = geometry::by_row(rows, k, "softmax_masked_rows", "softmax_masked_block");
-        // SAFETY: x and y have the shape's elements, the mask's strides stay inside of it, aliasing is as the kernel allows.
+        let (name, config) = geometry::by_query(planes, q, k, "softmax_masked_rows", "softmax_masked_block");
+        // SAFETY: x and y have the shape's elements, the mask's strides stay inside of it, aliasing is as the kernel allows; the grid has a
+        // block along x for each plane and no more, and the kernel leaves out queries that do not exist.
         unsafe { self.launch(stream, "softmax", name, config, args) }
     }
 }

@@ -181,3 +181,37 @@ fn masked_softmax_takes_key_padding_and_full_masks() {
         }
     }
 }
+
+#[test]
+fn a_mask_may_start_at_any_element() {
+    let d = device();
+    for shape in [[2, 3, 5, 64], [1, 2, 3, 1280]] {
+        let [_, _, seq_q, seq_k] = shape;
+        let x = rng(seq_k as u64).vec_in(shape.iter().product(), -5.0, 5.0);
+        let mask = rng(7).vec(seq_q * seq_k + 3);
+        let (input, whole) = (d.up(&x), d.up(&mask));
+        for from in 0..4 {
+            let m = whole.view(from..from + seq_q * seq_k).unwrap();
+            let y = d.out(x.len());
+            let operand = Operand::new(&m, Strides::per_row(seq_k));
+            d.kernels
+                .softmax_masked(d.stream(), &input, operand, &y, shape, 1.0)
+                .unwrap();
+            let at = |_: usize, _: usize, i: usize, j: usize| f64::from(mask[from + i * seq_k + j]);
+            d.close(&y, &reference::softmax_masked(&x, shape, 1.0, at), &shape, 1e-6);
+        }
+    }
+}
+
+#[test]
+fn masked_softmax_takes_more_queries_than_a_grid_has_blocks_along_y() {
+    let d = device();
+    // Eight queries to a block, 65,535 blocks along y: the last nine queries are in the second layer of the grid.
+    let queries = 65_535 * 8 + 9;
+    let (input, mask, y) = (d.up(&vec![3.0; queries]), d.up(&[0.5]), d.out(queries));
+    let operand = Operand::new(&mask, Strides::per_batch(0));
+    d.kernels
+        .softmax_masked(d.stream(), &input, operand, &y, [1, 1, queries, 1], 1.0)
+        .unwrap();
+    assert!(d.get(&y).iter().all(|&weight| weight == 1.0));
+}
