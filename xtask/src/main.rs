@@ -1,8 +1,9 @@
 //! The workspace's own commands: `cargo xtask <command>`.
 //!
 //! One file a command; each has an `Args` for clap and a `run(Args)`. `forward` is a table of those that only run a test; the
-//! supervisor, `doctor` and bundles are `rocmforge-gpu-test`'s, `bench` and `compute-sanitizer` are in `tools/measure`, `model` is in
-//! `tools/models`, which has cargo build and run the program that fetches: xtask itself is built without archives and tensors.
+//! supervisor, `doctor` and bundles are `rocmforge-gpu-test`'s, `bench` and `compute-sanitizer` are in `tools/measure`. `program` has cargo build
+//! and run the programs of `graph` and `kernels`, and `model` in `tools/models` the one that fetches: xtask itself is built without
+//! archives, tensors and the decoder.
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use rocmforge_fetch_models as model;
@@ -15,9 +16,8 @@ use workspace::OurWorkspace;
 mod bindings;
 mod ci;
 mod forward;
-mod graph;
-mod kernels;
 mod opcodes;
+mod program;
 mod tidy;
 mod workspace;
 
@@ -44,9 +44,9 @@ enum Command {
     /// Shows what is on this machine: cards, displays, memory, permissions, HIP, compilers.
     Doctor(doctor::Args),
     /// Draws a graph file, or plans its memory.
-    Graph(graph::Args),
+    Graph(program::Args),
     /// Compiles the device kernels, or checks the committed ones.
-    Kernels(kernels::Args),
+    Kernels(program::Args),
     /// Generates the decoder's tables from LLVM, or checks them.
     Opcodes(opcodes::Args),
     /// Fetches a model for examples and tests.
@@ -76,8 +76,8 @@ fn main() -> ExitCode {
         Command::Ci(args) => ci::run(args),
         Command::ComputeSanitizer(args) => compute_sanitizer::run(args, &OurWorkspace),
         Command::Doctor(args) => doctor::run(args, OurWorkspace.command()),
-        Command::Graph(args) => graph::run(args),
-        Command::Kernels(args) => kernels::run(args),
+        Command::Graph(args) => program::graph(args),
+        Command::Kernels(args) => program::kernels(args),
         Command::Opcodes(args) => opcodes::run(args),
         Command::Model(args) => model::run(args),
         Command::TestGpu(args) => supervisor::run(args, &OurWorkspace),

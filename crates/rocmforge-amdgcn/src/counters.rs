@@ -142,6 +142,26 @@ impl Traffic {
     }
 }
 
+/// Segments of global memory of which a launch asked for anything, each counted once: what memory has to move at least, where
+/// caches keep what is asked for again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Distinct {
+    /// Aligned 128-byte segments that loads, scalar loads and atomics read.
+    pub read: u64,
+    /// Aligned 128-byte segments that stores and atomics wrote.
+    pub written: u64,
+}
+
+impl Distinct {
+    /// Bytes of the segments, read and written.
+    pub fn bytes(&self) -> u64 {
+        (self.read + self.written) * SEGMENT
+    }
+}
+
+/// Bytes of a segment.
+pub const SEGMENT: u64 = 128;
+
 /// Requests of waves to LDS.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LdsTraffic {
@@ -177,6 +197,8 @@ pub struct Counters {
     pub atomics: Traffic,
     /// Scalar loads.
     pub scalar: Traffic,
+    /// What all of these touched, each segment once; of several launches the sum.
+    pub distinct: Distinct,
     /// LDS.
     pub lds: LdsTraffic,
     /// Bytes of private memory all lanes asked for.
@@ -218,6 +240,8 @@ impl Counters {
         self.stores.add(&other.stores);
         self.atomics.add(&other.atomics);
         self.scalar.add(&other.scalar);
+        self.distinct.read += other.distinct.read;
+        self.distinct.written += other.distinct.written;
         self.lds.requests += other.lds.requests;
         self.lds.bytes += other.lds.bytes;
         self.lds.cycles += other.lds.cycles;

@@ -51,7 +51,7 @@ mod program;
 mod tools;
 
 pub use arch::{Arch, UnknownArch};
-pub use counters::{Class, Counters, LdsTraffic, Limit, Occupancy, Traffic};
+pub use counters::{Class, Counters, Distinct, LdsTraffic, Limit, Occupancy, SEGMENT, Traffic};
 pub use debug_info::{DebugInfo, Frame};
 pub use decode::DecodeError;
 pub use dispatch::{Dispatch, ExecOptions, MAX_LDS, MAX_WORKGROUP, Outcome, Status, execute};

@@ -1,8 +1,10 @@
 //! The kernels of one device.
 
 use crate::{KernelError, KernelResult, Pack};
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rocmforge_runtime::{HipBackend, HipKernel, HipModule, HipStream, LaunchArgs, LaunchConfig};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,7 +22,8 @@ struct Shared {
     backend: Arc<HipBackend>,
     pack: Pack,
     modules: Mutex<BTreeMap<&'static str, HipModule>>,
-    kernels: Mutex<BTreeMap<&'static str, HipKernel>>,
+    /// The kernels used so far: every launch looks here, without a lock. A new one makes a new map.
+    kernels: ArcSwap<FxHashMap<&'static str, HipKernel>>,
 }
 
 impl Kernels {
@@ -77,7 +80,7 @@ impl Kernels {
                 backend: Arc::clone(backend),
                 pack,
                 modules: Mutex::default(),
-                kernels: Mutex::default(),
+                kernels: ArcSwap::default(),
             }),
         })
     }
@@ -98,11 +101,15 @@ impl Kernels {
     ///
     /// [`KernelError::MissingFamily`], or the runtime's error if the device does not accept the module.
     pub fn kernel(&self, family: &'static str, name: &'static str) -> KernelResult<HipKernel> {
-        if let Some(kernel) = self.shared.kernels.lock().get(name) {
+        if let Some(kernel) = self.shared.kernels.load().get(name) {
             return Ok(kernel.clone());
         }
         let kernel = self.module(family)?.kernel(name)?;
-        self.shared.kernels.lock().insert(name, kernel.clone());
+        self.shared.kernels.rcu(|known| {
+            let mut known = FxHashMap::clone(known);
+            known.insert(name, kernel.clone());
+            known
+        });
         Ok(kernel)
     }
 
@@ -113,7 +120,7 @@ impl Kernels {
     ///
     /// The runtime's, if the device does not accept the module.
     pub fn has(&self, family: &'static str, name: &'static str) -> KernelResult<bool> {
-        if self.shared.kernels.lock().contains_key(name) {
+        if self.shared.kernels.load().contains_key(name) {
             return Ok(true);
         }
         if self.shared.pack.object(family).is_none() {
@@ -154,9 +161,17 @@ impl Kernels {
         config: LaunchConfig,
         args: LaunchArgs<'_>,
     ) -> KernelResult<()> {
-        let kernel = self.kernel(family, name)?;
+        let known = self.shared.kernels.load();
+        let first;
+        let kernel = match known.get(name) {
+            Some(kernel) => kernel,
+            None => {
+                first = self.kernel(family, name)?;
+                &first
+            }
+        };
         // SAFETY: promised by the caller.
-        unsafe { stream.launch(&kernel, config, args) }?;
+        unsafe { stream.launch(kernel, config, args) }?;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@
 use crate::sim::SimHost;
 use std::collections::BTreeMap;
 
-pub use rocmforge_amdgcn::counters::{Class, Counters, LdsTraffic, Limit, Occupancy, Traffic};
+pub use rocmforge_amdgcn::counters::{Class, Counters, Distinct, LdsTraffic, Limit, Occupancy, SEGMENT, Traffic};
 
 /// Counts of one launch.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use super::code::{Code, Flow};
 use super::observe::{Place, Request};
 use crate::counters::{Class, Counters, LdsTraffic, Traffic};
 use crate::fault::Access;
+use std::collections::HashMap;
 
 /// What belongs to the instruction before it.
 pub(crate) const PART: u8 = 0xFF;
@@ -12,6 +13,49 @@ pub(crate) const PART: u8 = 0xFF;
 #[derive(Default)]
 pub(crate) struct Count {
     pub(crate) counters: Counters,
+    pub(crate) touched: Touched,
+}
+
+/// Segments of global memory that were read, and those that were written: each counts once for the whole launch, which a
+/// workgroup by itself cannot tell.
+#[derive(Default)]
+pub(crate) struct Touched {
+    read: Segments,
+    written: Segments,
+}
+
+impl Touched {
+    /// Adds another share's.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.read.add(&other.read);
+        self.written.add(&other.written);
+    }
+
+    /// Writes the numbers of segments into the launch's counters.
+    pub(crate) fn count(&self, counters: &mut Counters) {
+        counters.distinct.read = self.read.len();
+        counters.distinct.written = self.written.len();
+    }
+}
+
+/// A set of segments: a bit for each, 64 neighbours to a word.
+#[derive(Default)]
+struct Segments(HashMap<u64, u64>);
+
+impl Segments {
+    fn insert(&mut self, segment: u64) {
+        *self.0.entry(segment >> 6).or_default() |= 1 << (segment & 63);
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (&word, &bits) in &other.0 {
+            *self.0.entry(word).or_default() |= bits;
+        }
+    }
+
+    fn len(&self) -> u64 {
+        self.0.values().map(|bits| u64::from(bits.count_ones())).sum()
+    }
 }
 
 impl Count {
@@ -29,7 +73,15 @@ impl Count {
             (_, Access::Atomic) => &mut counters.atomics,
             (_, Access::Scalar) => &mut counters.scalar,
         };
-        global(traffic, r, bytes);
+        let touched = &mut self.touched;
+        global(traffic, r, bytes, |segment| {
+            if r.access != Access::Store {
+                touched.read.insert(segment);
+            }
+            if matches!(r.access, Access::Store | Access::Atomic) {
+                touched.written.insert(segment);
+            }
+        });
     }
 }
 
@@ -37,7 +89,7 @@ fn lanes(exec: u32) -> impl Iterator<Item = usize> {
     (0..32).filter(move |l| exec >> l & 1 != 0)
 }
 
-fn global(traffic: &mut Traffic, r: &Request<'_>, bytes: u64) {
+fn global(traffic: &mut Traffic, r: &Request<'_>, bytes: u64, mut touch: impl FnMut(u64)) {
     // At most two segments a lane, in the order of lanes: mostly sorted already.
     let mut segments = [0; 64];
     let mut n = 0;
@@ -52,10 +104,12 @@ fn global(traffic: &mut Traffic, r: &Request<'_>, bytes: u64) {
     }
     let segments = &mut segments[..n];
     segments.sort_unstable();
-    let distinct = segments.chunk_by(|a, b| a == b).count();
     traffic.requests += 1;
     traffic.bytes += bytes;
-    traffic.segments += distinct as u64;
+    for same in segments.chunk_by(|a, b| a == b) {
+        traffic.segments += 1;
+        touch(same[0]);
+    }
 }
 
 fn lds(traffic: &mut LdsTraffic, r: &Request<'_>, bytes: u64) {

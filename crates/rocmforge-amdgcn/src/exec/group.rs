@@ -1,6 +1,7 @@
 //! Workgroups and the loop over instructions.
 
 use super::code::{Code, Flow, Kind, Src};
+use super::count::Touched;
 use super::ctx::Ctx;
 use super::init::Init;
 use super::observe::Probe;
@@ -37,11 +38,13 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome
         return outcome;
     }
     let groups = dispatch.grid.iter().map(|&n| u64::from(n)).product();
-    run_part(dispatch, memory, 0..groups)
+    let (mut outcome, touched) = run_part(dispatch, memory, 0..groups);
+    touched.count(&mut outcome.counters);
+    outcome
 }
 
 /// Runs some workgroups of a launch, numbered with x running fastest.
-pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, groups: Range<u64>) -> Outcome {
+pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, groups: Range<u64>) -> (Outcome, Touched) {
     let kernel = dispatch.kernel;
     let code = &dispatch.program.code;
     let size: u32 = dispatch.block.iter().product();
@@ -52,7 +55,8 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
     let race = if tools.racecheck {
         let race = Race::start(memory, waves, lds, kernel.setup.cu_mode);
         if race.is_none() {
-            return dispatch.refused("the host has no address space for the shadow of racecheck".to_owned());
+            let why = "the host has no address space for the shadow of racecheck".to_owned();
+            return (dispatch.refused(why), Touched::default());
         }
         race
     } else {
@@ -121,18 +125,21 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
         (false, false) => Status::Faulted,
         (false, true) => Status::Completed,
     };
+    let mut touched = Touched::default();
     if let Some(count) = ctx.count.take() {
         machine.counters.add(&count.counters);
+        touched = count.touched;
         super::count::add_runs(&mut machine.counters, code, &machine.runs);
     }
     let instructions = (before - machine.budget).unsigned_abs();
-    Outcome {
+    let outcome = Outcome {
         faults,
         instructions,
         status,
         counters: machine.counters,
         footprint,
-    }
+    };
+    (outcome, touched)
 }
 
 /// Seed of the order of waves in a workgroup: its own, so that it does not matter what ran before.

@@ -8,6 +8,7 @@
 //! What is left is a workgroup that reads what an earlier one of another share has written without atomics. That is a race,
 //! which racecheck reports; racecheck itself always runs on one thread.
 
+use super::count::Touched;
 use super::group::run_part;
 use crate::counters::Counters;
 use crate::dispatch::{Dispatch, Outcome, Status};
@@ -27,30 +28,32 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Option<
     let shares: Vec<Range<u64>> = (0..threads)
         .map(|n| groups * n / threads..groups * (n + 1) / threads)
         .collect();
-    let parts: Vec<Option<(Outcome, GlobalMemory)>> = std::thread::scope(|scope| {
+    let parts: Vec<Option<((Outcome, Touched), GlobalMemory)>> = std::thread::scope(|scope| {
         let handles: Vec<_> = shares
             .into_iter()
             .map(|share| {
                 let snapshot = &snapshot;
                 scope.spawn(move || {
                     let mut view = snapshot.view()?;
-                    let outcome = run_part(dispatch, &mut view, share);
-                    (outcome.status == Status::Completed).then_some((outcome, view))
+                    let part = run_part(dispatch, &mut view, share);
+                    (part.0.status == Status::Completed).then_some((part, view))
                 })
             })
             .collect();
         handles.into_iter().map(|handle| handle.join().ok().flatten()).collect()
     });
-    let (outcomes, views): (Vec<Outcome>, Vec<GlobalMemory>) =
+    let (parts, views): (Vec<(Outcome, Touched)>, Vec<GlobalMemory>) =
         parts.into_iter().collect::<Option<Vec<_>>>()?.into_iter().unzip();
-    let instructions: u64 = outcomes.iter().map(|outcome| outcome.instructions).sum();
+    let instructions: u64 = parts.iter().map(|(outcome, _)| outcome.instructions).sum();
     if instructions > dispatch.options.instruction_budget || !memory.merge(&views) {
         return None;
     }
-    let mut counters = Counters::default();
-    for outcome in &outcomes {
+    let (mut counters, mut touched) = (Counters::default(), Touched::default());
+    for (outcome, share) in &parts {
         counters.add(&outcome.counters);
+        touched.add(share);
     }
+    touched.count(&mut counters);
     Some(Outcome {
         faults: Vec::new(),
         instructions,

@@ -41,6 +41,26 @@ fn atomics_to_one_place_conflict_once_a_lane() {
 }
 
 #[test]
+fn a_segment_that_is_asked_for_again_is_one_distinct_segment() {
+    for threads in [1, 2] {
+        let mut card = Card::new(racy());
+        card.options.threads = threads;
+        // Four workgroups, each of them reads the same 256 numbers and writes the same 256.
+        let (x, y) = (card.upload(&vec![1u32; 1024]), card.alloc(4096));
+        let c = count(&mut card, "lds_raw_fixed", 4, 256, &[Arg::Ptr(x), Arg::Ptr(y)]);
+        assert_eq!((c.stores.segments, c.distinct.written), (32, 8));
+        // The loads, and at most three segments of arguments and dispatch packet.
+        assert!((8..=11).contains(&c.distinct.read), "{c:?}");
+        assert_eq!(c.distinct.bytes(), (c.distinct.read + 8) * 128);
+        // An atomic reads and writes.
+        let n = card.upload(&[0u32]);
+        let c = count(&mut card, "count_fixed", 3, 64, &[Arg::Ptr(n)]);
+        assert_eq!(c.distinct.written, 1);
+        assert!((1..=4).contains(&c.distinct.read), "{c:?}");
+    }
+}
+
+#[test]
 fn counting_changes_no_result() {
     let run = |counters| {
         let mut card = Card::new(racy());

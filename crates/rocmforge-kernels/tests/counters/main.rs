@@ -6,6 +6,7 @@
 mod launches;
 mod packed;
 mod products16;
+mod roofline;
 
 use launches::Device;
 use rocmforge_kernels::KernelResult;
@@ -188,7 +189,7 @@ fn counted(run: impl FnOnce(&Device<'_>) -> KernelResult<()>) -> Result<Vec<Laun
     counted_on(Arch::Gfx1100, run)
 }
 
-/// The same on a card of that instruction set.
+/// Counts of the launches that `run` makes on a simulated card, unless ROCMFORGE_DEVICE names another.
 fn counted_on(
     arch: Arch,
     run: impl FnOnce(&Device<'_>) -> KernelResult<()>,

@@ -20,7 +20,7 @@ const STATED: &[&str] = &[
 const BASE: u64 = 1 << 20;
 
 /// Refuses an object with a flat access that is not stated, if its instructions can be read here.
-pub(super) fn check(arch: &str, family: &str, object: &[u8]) -> Result<(), KernelsError> {
+pub(crate) fn check(arch: &str, family: &str, object: &[u8]) -> Result<(), KernelsError> {
     let Some(program) = load(arch, family, object)? else {
         return Ok(());
     };
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_flat_access_is_refused_with_its_line() {
         let packed = include_bytes!("../../../crates/rocmforge-sanitize/tests/kernels/prebuilt/gfx1100.pack.zst");
-        let objects = crate::kernels::pack::read(packed).expect("a pack");
+        let objects = crate::pack::read(packed).expect("a pack");
         let flat: Vec<String> = objects
             .iter()
             .filter_map(|(name, object)| Some(check("gfx1100", name, object).err()?.to_string()))
@@ -90,8 +90,8 @@ mod tests {
     #[test]
     fn every_line_is_needed() {
         for arch in Arch::ALL {
-            let path = crate::kernels::prebuilt().join(crate::kernels::pack::file_name(arch.name()));
-            let objects = crate::kernels::pack::read(&std::fs::read(path).unwrap()).expect("a pack");
+            let path = crate::prebuilt().join(crate::pack::file_name(arch.name()));
+            let objects = crate::pack::read(&std::fs::read(path).unwrap()).expect("a pack");
             let mut found = BTreeSet::new();
             for (family, object) in &objects {
                 let program = load(arch.name(), family, object)

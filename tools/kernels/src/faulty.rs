@@ -2,9 +2,11 @@
 //! They are not part of the product, so they may spill, and only the simulated processors have packs; and NVIDIA's, on whose
 //! cards compute-sanitizer is asked about the same faults.
 
-use super::compile::{Compiler, sha256, sorted};
-use super::{KernelsError, Objects, in_parallel, pack, read, write};
+use crate::compile::{Compiler, sha256, sorted};
+use crate::pack::Objects;
+use crate::parallel::in_parallel;
 use crate::workspace_root;
+use crate::{KernelsError, pack, read, write};
 use rocmforge_gpu_test::say;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -134,7 +136,7 @@ fn example() -> PathBuf {
 }
 
 /// Compiles them and writes packs and manifest.
-pub(super) fn build(compiler: &Compiler) -> Result<(), KernelsError> {
+pub(crate) fn build(compiler: &Compiler) -> Result<(), KernelsError> {
     std::fs::create_dir_all(prebuilt()).map_err(|source| KernelsError::Io {
         path: prebuilt(),
         source,
@@ -167,7 +169,7 @@ pub(super) fn build(compiler: &Compiler) -> Result<(), KernelsError> {
 
 /// The packs that are not what the sources give: without a compiler, that are not the manifest's or have older sources;
 /// with the one that made them, whose bytes differ.
-pub(super) fn differing(compiler: Option<&Compiler>) -> Result<Vec<String>, KernelsError> {
+pub(crate) fn differing(compiler: Option<&Compiler>) -> Result<Vec<String>, KernelsError> {
     let path = prebuilt().join("manifest.json");
     let manifest: Manifest = serde_json::from_slice(&read(&path)?)
         .map_err(|error| KernelsError::Manifest(format!("{}: {error}", path.display())))?;

@@ -4,15 +4,15 @@
 
 /// What a pack is for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// As clang's `--offload-arch` has it.
-    pub(super) arch: &'static str,
+    pub(crate) arch: &'static str,
     /// The target whose pack has the families that this one lacks. A target without one is a base target.
-    pub(super) fallback: Option<&'static str>,
+    pub(crate) fallback: Option<&'static str>,
 }
 
 /// The targets whose packs are committed. PTX runs on later cards too, that of `sm_90a` on compute capability 9.0 only.
-pub(super) const TARGETS: [Target; 13] = [
+pub(crate) const TARGETS: [Target; 13] = [
     base("gfx1030"),
     base("gfx1100"),
     base("gfx1101"),
@@ -43,12 +43,12 @@ const fn over(arch: &'static str, fallback: &'static str) -> Target {
 }
 
 /// The target whose pack has what the pack of `arch` lacks. A target that is not committed has all families itself.
-pub(super) fn fallback(arch: &str) -> Option<&'static str> {
+pub(crate) fn fallback(arch: &str) -> Option<&'static str> {
     TARGETS.iter().find(|target| target.arch == arch)?.fallback
 }
 
 /// Whether the compiler makes PTX for it; AMD's code otherwise.
-pub(super) fn is_ptx(arch: &str) -> bool {
+pub(crate) fn is_ptx(arch: &str) -> bool {
     arch.starts_with("sm_")
 }
 
@@ -60,15 +60,15 @@ pub(super) fn is_ptx(arch: &str) -> bool {
 /// Family { name: "gemm_f16", base: Base::All, also: &["sm_80", "sm_90a"], only: &[("gemm_f16_wgmma", &["sm_90a"])] }
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Family {
-    pub(super) name: &'static str,
+pub(crate) struct Family {
+    pub(crate) name: &'static str,
     /// The base targets that have it.
-    pub(super) base: Base,
+    pub(crate) base: Base,
     /// The other targets that have code of their own, instead of their fallback's. That code has all kernels of the family:
     /// where a pack has the family, its fallback is not asked.
-    pub(super) also: &'static [&'static str],
+    pub(crate) also: &'static [&'static str],
     /// The kernels that exist on some of those targets only, and which those are.
-    pub(super) only: &'static [(&'static str, &'static [&'static str])],
+    pub(crate) only: &'static [(&'static str, &'static [&'static str])],
 }
 
 /// The base targets of a family.
@@ -77,14 +77,14 @@ pub(super) struct Family {
     dead_code,
     reason = "a family may need any of them; which do changes with the kernels"
 )]
-pub(super) enum Base {
+pub(crate) enum Base {
     All,
     Without(&'static [&'static str]),
     None,
 }
 
 /// The families that are stated. Every other one is compiled for the base targets, with the same kernels on each.
-pub(super) const FAMILIES: &[Family] = &[
+pub(crate) const FAMILIES: &[Family] = &[
     Family {
         name: "attention16",
         base: Base::Without(&["sm_75"]),
@@ -120,7 +120,7 @@ const fn hopper(name: &'static str) -> Family {
 }
 
 /// Whether a target's pack has a family.
-pub(super) fn has_family(families: &[Family], arch: &str, name: &str) -> bool {
+pub(crate) fn has_family(families: &[Family], arch: &str, name: &str) -> bool {
     let Some(family) = families.iter().find(|family| family.name == name) else {
         return fallback(arch).is_none();
     };
@@ -135,7 +135,7 @@ pub(super) fn has_family(families: &[Family], arch: &str, name: &str) -> bool {
 }
 
 /// Whether a family has a kernel on a target that has the family.
-pub(super) fn has_kernel(families: &[Family], arch: &str, name: &str, kernel: &str) -> bool {
+pub(crate) fn has_kernel(families: &[Family], arch: &str, name: &str, kernel: &str) -> bool {
     let family = families.iter().find(|family| family.name == name);
     let only = family.and_then(|family| family.only.iter().find(|(only, _)| *only == kernel));
     only.is_none_or(|(_, targets)| targets.contains(&arch))

@@ -53,7 +53,7 @@ const STATED: &[(&str, Least)] = &[
 ];
 
 /// Refuses a kernel of which fewer waves fit than stated. A processor whose registers nobody has entered is passed over.
-pub(super) fn check(arch: &str, kernel: &KernelMeta) -> Result<(), KernelsError> {
+pub(crate) fn check(arch: &str, kernel: &KernelMeta) -> Result<(), KernelsError> {
     let Some(unit) = ComputeUnit::of(arch) else {
         return Ok(());
     };
@@ -103,7 +103,7 @@ fn fits(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::{manifest::Manifest, prebuilt};
+    use crate::{manifest::Manifest, prebuilt};
 
     fn kernel(name: &str, vgpr_count: u32, lds_size: u32) -> KernelMeta {
         KernelMeta {

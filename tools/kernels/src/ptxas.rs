@@ -3,9 +3,10 @@
 //! A card's driver does the same when it loads a module. The registers are not in the manifest: they are this assembler's
 //! choice, and another release's are others.
 
-use super::compile::scratch;
-use super::targets::{TARGETS, is_ptx};
-use super::{KernelsError, in_parallel, pack, prebuilt, read, write};
+use crate::compile::scratch;
+use crate::parallel::in_parallel;
+use crate::targets::{TARGETS, is_ptx};
+use crate::{KernelsError, pack, prebuilt, read, write};
 use rocmforge_code_object::{CodeObject, Target};
 use rocmforge_gpu_test::say;
 use std::process::Command;
@@ -22,7 +23,7 @@ const SERIALIZED: &str = "wgmma.mma_async instructions are serialized";
 const VARIABLE: &str = "ROCMFORGE_PTXAS";
 
 /// An assembler that answers.
-pub(super) struct Assembler {
+pub(crate) struct Assembler {
     program: String,
     /// `12.8`.
     version: String,
@@ -41,7 +42,7 @@ struct Assembled {
 
 impl Assembler {
     /// The one that the variable names, or `ptxas`. `None`: the machine has none, and nobody named one.
-    pub(super) fn find() -> Result<Option<Self>, KernelsError> {
+    pub(crate) fn find() -> Result<Option<Self>, KernelsError> {
         let named = std::env::var(VARIABLE).ok();
         let program = named.clone().unwrap_or_else(|| "ptxas".to_owned());
         let answer = Command::new(&program).arg("--version").output();
@@ -172,7 +173,7 @@ fn parse(log: &str) -> Vec<Assembled> {
 
 /// Assembles the packs of PTX among `targets`, and says so. Fails where a kernel is refused. Spills are named and no failure: how
 /// many registers a kernel may have is this assembler's choice, and another release's is another.
-pub(super) fn check(targets: &[String]) -> Result<(), KernelsError> {
+pub(crate) fn check(targets: &[String]) -> Result<(), KernelsError> {
     let ptx: Vec<&String> = targets.iter().filter(|target| is_ptx(target)).collect();
     if ptx.is_empty() {
         return Ok(());
@@ -209,7 +210,7 @@ fn spills(kernels: &[Assembled]) -> String {
 }
 
 /// Prints what becomes of every kernel of these packs, or of all packs of PTX.
-pub(super) fn table(mut archs: Vec<String>) -> Result<(), KernelsError> {
+pub(crate) fn table(mut archs: Vec<String>) -> Result<(), KernelsError> {
     if archs.is_empty() {
         let ptx = TARGETS.iter().filter(|target| is_ptx(target.arch));
         archs = ptx.map(|target| target.arch.to_owned()).collect();

@@ -1,7 +1,7 @@
 //! The compiler, its flags, and the hash of what it reads.
 
-use super::targets::is_ptx;
 use super::{KernelsError, read};
+use crate::targets::is_ptx;
 use crate::workspace_root;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The compiler release the committed packs are made with.
-pub(super) const PINNED: &str = "19.1.7";
+pub(crate) const PINNED: &str = "19.1.7";
 /// Its major version, as Debian names the package.
-pub(super) const PINNED_MAJOR: &str = "19";
+pub(crate) const PINNED_MAJOR: &str = "19";
 
 /// Everything but the source, the target and the output. `-fuse-cuid=none`, the prefix map and the compilation directory make the
 /// result independent of where the repository lies; `--no-gpu-bundle-output` because the bundler is a package of its own.
-pub(super) const FLAGS: &[&str] = &[
+pub(crate) const FLAGS: &[&str] = &[
     "-x",
     "hip",
     "--cuda-device-only",
@@ -34,7 +34,7 @@ pub(super) const FLAGS: &[&str] = &[
 ];
 
 /// The same for NVIDIA's processors: PTX text, in the version that drivers of CUDA 12 read.
-pub(super) const PTX_FLAGS: &[&str] = &[
+pub(crate) const PTX_FLAGS: &[&str] = &[
     "-x",
     "cuda",
     "--cuda-device-only",
@@ -52,20 +52,20 @@ pub(super) const PTX_FLAGS: &[&str] = &[
     "-Werror",
 ];
 
-fn flags(arch: &str) -> &'static [&'static str] {
+pub(crate) fn flags(arch: &str) -> &'static [&'static str] {
     if is_ptx(arch) { PTX_FLAGS } else { FLAGS }
 }
 
 /// A clang++ that can compile for AMD GPUs and for PTX.
-pub(super) struct Compiler {
+pub(crate) struct Compiler {
     program: String,
     /// First line of `--version`: release and build.
-    pub(super) version: String,
+    pub(crate) version: String,
 }
 
 impl Compiler {
     /// Looks for one: `ROCMFORGE_CLANG`, then the pinned one by Debian's name, then any.
-    pub(super) fn find() -> Result<Self, KernelsError> {
+    pub(crate) fn find() -> Result<Self, KernelsError> {
         let named = std::env::var("ROCMFORGE_CLANG").ok();
         let candidates = match named {
             Some(program) => vec![program],
@@ -86,20 +86,20 @@ impl Compiler {
     }
 
     /// Whether it is the release the committed packs are made with.
-    pub(super) fn is_pinned(&self) -> bool {
+    pub(crate) fn is_pinned(&self) -> bool {
         self.version
             .split_whitespace()
             .any(|word| word == PINNED || word.starts_with(&format!("{PINNED}-")))
     }
 
     /// Compiles `kernels/<family>.hip` for one target.
-    pub(super) fn compile(&self, root: &Path, family: &str, arch: &str) -> Result<Vec<u8>, KernelsError> {
+    pub(crate) fn compile(&self, root: &Path, family: &str, arch: &str) -> Result<Vec<u8>, KernelsError> {
         self.compile_file(root, &format!("kernels/{family}.hip"), arch, &[])
     }
 
     /// Compiles one source for one target. Runs in the repository's root on a relative path, so that file names in the line
     /// tables are `kernels/...`. Of two flags that contradict each other, the one in `more` counts.
-    pub(super) fn compile_file(
+    pub(crate) fn compile_file(
         &self,
         root: &Path,
         source_file: &str,
@@ -136,7 +136,7 @@ impl Compiler {
 }
 
 /// A path of its own for a file that is needed for a moment.
-pub(super) fn scratch(ending: &str) -> Result<PathBuf, KernelsError> {
+pub(crate) fn scratch(ending: &str) -> Result<PathBuf, KernelsError> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let out = workspace_root().join("target/kernels");
     std::fs::create_dir_all(&out).map_err(|source| KernelsError::Io {
@@ -147,7 +147,7 @@ pub(super) fn scratch(ending: &str) -> Result<PathBuf, KernelsError> {
     Ok(out.join(format!("{number}.{}.{ending}", std::process::id())))
 }
 
-pub(super) fn sorted(directory: &Path, extension: &str) -> Result<Vec<String>, KernelsError> {
+pub(crate) fn sorted(directory: &Path, extension: &str) -> Result<Vec<String>, KernelsError> {
     let io = |source| KernelsError::Io {
         path: directory.into(),
         source,
@@ -166,18 +166,18 @@ pub(super) fn sorted(directory: &Path, extension: &str) -> Result<Vec<String>, K
 }
 
 /// The kernel families: the names of `kernels/*.hip`, sorted.
-pub(super) fn families(root: &Path) -> Result<Vec<String>, KernelsError> {
+pub(crate) fn families(root: &Path) -> Result<Vec<String>, KernelsError> {
     let names = sorted(&root.join("kernels"), "hip")?;
     Ok(names.iter().map(|n| n.trim_end_matches(".hip").to_owned()).collect())
 }
 
 /// SHA-256 in hexadecimal.
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// One hash over name and content of every source and header.
-pub(super) fn source_hash(root: &Path) -> Result<String, KernelsError> {
+pub(crate) fn source_hash(root: &Path) -> Result<String, KernelsError> {
     let kernels = root.join("kernels");
     let mut text = String::new();
     for (directory, extension) in [("", "hip"), ("include/", "h")] {

@@ -1,9 +1,13 @@
 //! Packs: written and read back here. The product's reader is `rocmforge-kernels`; the layout is described there, in `pack.rs`.
 
-use super::manifest::Manifest;
-use super::targets::fallback;
-use super::{KernelsError, Objects};
+use crate::KernelsError;
+use crate::manifest::Manifest;
+use crate::targets::fallback;
+use std::collections::BTreeMap;
 use std::io;
+
+/// A target's objects, by family.
+pub(crate) type Objects = BTreeMap<String, Vec<u8>>;
 
 /// High enough that more gains nothing on a few hundred kilobytes.
 const ZSTD_LEVEL: i32 = 19;
@@ -11,12 +15,12 @@ const ZSTD_LEVEL: i32 = 19;
 const MAGIC: &[u8] = b"RFKPACK1";
 
 /// `gfx1100.pack.zst`.
-pub(super) fn file_name(arch: &str) -> String {
+pub(crate) fn file_name(arch: &str) -> String {
     format!("{arch}.pack.zst")
 }
 
 /// The uncompressed pack.
-pub(super) fn write(arch: &str, objects: &Objects) -> Vec<u8> {
+pub(crate) fn write(arch: &str, objects: &Objects) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     let text = |out: &mut Vec<u8>, s: &str| {
         out.extend((s.len() as u32).to_le_bytes());
@@ -35,7 +39,7 @@ pub(super) fn write(arch: &str, objects: &Objects) -> Vec<u8> {
 }
 
 /// Compressed with a checksum.
-pub(super) fn compress(pack: &[u8]) -> Result<Vec<u8>, KernelsError> {
+pub(crate) fn compress(pack: &[u8]) -> Result<Vec<u8>, KernelsError> {
     let packed = (|| {
         let mut encoder = zstd::stream::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
         encoder.include_checksum(true)?;
@@ -50,12 +54,12 @@ pub(super) fn compress(pack: &[u8]) -> Result<Vec<u8>, KernelsError> {
 }
 
 /// The other way.
-pub(super) fn decompress(packed: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn decompress(packed: &[u8]) -> io::Result<Vec<u8>> {
     zstd::stream::decode_all(packed)
 }
 
 /// The objects of a compressed pack that [`write()`] made; `None` for other bytes.
-pub(super) fn read(packed: &[u8]) -> Option<Objects> {
+pub(crate) fn read(packed: &[u8]) -> Option<Objects> {
     fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
         let (taken, left) = rest.split_at_checked(count)?;
         *rest = left;
@@ -84,7 +88,7 @@ pub(super) fn read(packed: &[u8]) -> Option<Objects> {
 }
 
 /// The Rust file that embeds the packs into `rocmforge-kernels`.
-pub(super) fn registry(manifest: &Manifest) -> String {
+pub(crate) fn registry(manifest: &Manifest) -> String {
     let mut text = "// Written by `cargo xtask kernels build`.\n\n/// Every embedded pack.\n\
         pub(crate) static PACKS: &[Embedded] = &[\n"
         .to_owned();

@@ -1,29 +1,30 @@
 //! `kernels/prebuilt/manifest.json`: what the packs were made from and what the compiler made of it.
 
-use super::compile::sha256;
-use super::targets::{self, has_family, has_kernel};
-use super::{KernelsError, Objects, read, write};
+use crate::compile::sha256;
+use crate::pack::Objects;
+use crate::targets::{self, has_family, has_kernel};
+use crate::{KernelsError, read, write};
 use rocmforge_code_object::{ArgKind, ArgMeta, CodeObject, KernelMeta};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Manifest {
+pub(crate) struct Manifest {
     /// The compiler's arguments but for source, target, output and path map.
-    pub(super) flags: Vec<String>,
+    pub(crate) flags: Vec<String>,
     /// The same for PTX.
     #[serde(default)]
-    pub(super) ptx_flags: Vec<String>,
+    pub(crate) ptx_flags: Vec<String>,
     /// Argument layout and limits of each kernel, the same on every target.
-    pub(super) kernels: BTreeMap<String, Layout>,
+    pub(crate) kernels: BTreeMap<String, Layout>,
     /// By architecture.
-    pub(super) targets: BTreeMap<String, TargetEntry>,
+    pub(crate) targets: BTreeMap<String, TargetEntry>,
 }
 
 /// What a launch must know.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     family: String,
     /// Bytes of the explicit arguments.
     argument_bytes: u32,
@@ -42,34 +43,34 @@ struct Argument {
 
 /// One target's pack.
 #[derive(Serialize, Deserialize)]
-pub(super) struct TargetEntry {
+pub(crate) struct TargetEntry {
     /// First line of the compiler's `--version`.
-    pub(super) compiler: String,
+    pub(crate) compiler: String,
     /// Hash over all sources.
-    pub(super) source_sha256: String,
+    pub(crate) source_sha256: String,
     /// Hash of the uncompressed pack.
-    pub(super) pack_sha256: String,
-    pub(super) families: BTreeMap<String, Family>,
+    pub(crate) pack_sha256: String,
+    pub(crate) families: BTreeMap<String, Family>,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Family {
-    pub(super) sha256: String,
-    pub(super) bytes: usize,
-    pub(super) kernels: BTreeMap<String, Figures>,
+pub(crate) struct Family {
+    pub(crate) sha256: String,
+    pub(crate) bytes: usize,
+    pub(crate) kernels: BTreeMap<String, Figures>,
 }
 
 /// What a kernel takes of a compute unit.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Figures {
-    pub(super) vgprs: u32,
-    pub(super) agprs: u32,
-    pub(super) sgprs: u32,
-    pub(super) lds_bytes: u32,
-    pub(super) private_bytes: u32,
-    pub(super) vgpr_spills: u32,
-    pub(super) sgpr_spills: u32,
-    pub(super) wave_size: u32,
+pub(crate) struct Figures {
+    pub(crate) vgprs: u32,
+    pub(crate) agprs: u32,
+    pub(crate) sgprs: u32,
+    pub(crate) lds_bytes: u32,
+    pub(crate) private_bytes: u32,
+    pub(crate) vgpr_spills: u32,
+    pub(crate) sgpr_spills: u32,
+    pub(crate) wave_size: u32,
 }
 
 impl Layout {
@@ -111,7 +112,7 @@ impl Argument {
 }
 
 impl TargetEntry {
-    pub(super) fn new(
+    pub(crate) fn new(
         compiler: &str,
         source: &str,
         pack: &[u8],
@@ -147,18 +148,18 @@ impl TargetEntry {
 }
 
 impl Manifest {
-    pub(super) fn read(directory: &Path) -> Result<Self, KernelsError> {
+    pub(crate) fn read(directory: &Path) -> Result<Self, KernelsError> {
         let path = directory.join("manifest.json");
         serde_json::from_slice(&read(&path)?).map_err(|e| KernelsError::Manifest(format!("{}: {e}", path.display())))
     }
 
-    pub(super) fn write(&self, directory: &Path) -> Result<(), KernelsError> {
+    pub(crate) fn write(&self, directory: &Path) -> Result<(), KernelsError> {
         let mut text = serde_json::to_string_pretty(self).map_err(|e| KernelsError::Manifest(e.to_string()))?;
         text.push('\n');
         write(&directory.join("manifest.json"), text.as_bytes())
     }
 
-    pub(super) fn target(&self, arch: &str) -> Result<&TargetEntry, KernelsError> {
+    pub(crate) fn target(&self, arch: &str) -> Result<&TargetEntry, KernelsError> {
         self.targets.get(arch).ok_or_else(|| {
             KernelsError::Manifest(format!(
                 "no pack for {arch}; `cargo xtask kernels build --arch {arch}` makes one"
@@ -167,7 +168,7 @@ impl Manifest {
     }
 
     /// Takes a target in. A target made from other sources may not agree on arguments; those of the newest sources count.
-    pub(super) fn insert(
+    pub(crate) fn insert(
         &mut self,
         arch: &str,
         entry: TargetEntry,
@@ -202,7 +203,7 @@ impl Manifest {
     }
 
     /// That each target has the families which it is stated to have, of those that there are.
-    pub(super) fn check_families(&self, stated: &[targets::Family], families: &[String]) -> Result<(), KernelsError> {
+    pub(crate) fn check_families(&self, stated: &[targets::Family], families: &[String]) -> Result<(), KernelsError> {
         for (arch, target) in &self.targets {
             let expected: Vec<&str> = families.iter().map(String::as_str).collect();
             let expected: Vec<&str> = expected.into_iter().filter(|f| has_family(stated, arch, f)).collect();
@@ -220,7 +221,7 @@ impl Manifest {
 
     /// That a family has the same kernels on all its targets, but for those that are stated to exist on some. Looks at the
     /// targets that were made from these sources.
-    pub(super) fn check_kernels(&self, stated: &[targets::Family], source: &str) -> Result<(), KernelsError> {
+    pub(crate) fn check_kernels(&self, stated: &[targets::Family], source: &str) -> Result<(), KernelsError> {
         let mut known: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for family in stated {
             let only = family.only.iter().map(|(kernel, _)| *kernel);
@@ -253,7 +254,7 @@ impl Manifest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::targets::Base;
+    use crate::targets::Base;
 
     const STATED: &[targets::Family] = &[targets::Family {
         name: "gemm",

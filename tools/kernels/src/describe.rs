@@ -1,7 +1,8 @@
 //! What the compiled objects say of themselves, and what a kernel may not need.
 
-use super::targets::is_ptx;
-use super::{KernelsError, Objects, flat, occupancy};
+use crate::pack::Objects;
+use crate::targets::is_ptx;
+use crate::{KernelsError, flat, occupancy};
 use rocmforge_code_object::{CodeObject, KernelMeta};
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ const PTX_LDS: u32 = 48 << 10;
 
 /// Reads what the objects say of themselves and refuses spills, private memory (in PTX `.local`), too much LDS, fewer waves than
 /// stated and flat addresses.
-pub(super) fn describe(arch: &str, objects: &Objects) -> Result<BTreeMap<String, CodeObject>, KernelsError> {
+pub(crate) fn describe(arch: &str, objects: &Objects) -> Result<BTreeMap<String, CodeObject>, KernelsError> {
     let mut described = BTreeMap::new();
     for (family, bytes) in objects {
         let bad = |reason: String| KernelsError::BadObject {

@@ -1,0 +1,88 @@
+//! `kernels build`: the packs and the manifest.
+
+use crate::cache::Cache;
+use crate::compile::{self, Compiler};
+use crate::describe::describe;
+use crate::manifest::{Manifest, TargetEntry};
+use crate::pack::Objects;
+use crate::parallel::in_parallel;
+use crate::targets::{FAMILIES, TARGETS, has_family};
+use crate::{KernelsError, faulty, pack, prebuilt, workspace_root, write};
+use rocmforge_gpu_test::say;
+use std::collections::BTreeMap;
+
+/// Compiles what has changed since the last build here, and writes all packs of these targets.
+pub(crate) fn build(arch: Vec<String>, any_compiler: bool, faulty_only: bool) -> Result<(), KernelsError> {
+    let compiler = Compiler::find()?;
+    if !any_compiler && !compiler.is_pinned() {
+        return Err(KernelsError::WrongCompiler {
+            found: compiler.version,
+        });
+    }
+    let targets: Vec<String> = if arch.is_empty() {
+        TARGETS.map(|target| target.arch.to_owned()).to_vec()
+    } else {
+        arch
+    };
+    if faulty_only {
+        return faulty::build(&compiler);
+    }
+    if targets.len() == TARGETS.len() {
+        faulty::build(&compiler)?;
+    }
+    let source = compile::source_hash(workspace_root())?;
+    let mut manifest = Manifest::read(&prebuilt()).unwrap_or_default();
+    for (target, objects) in compile_all(&compiler, &targets, Some(&Cache::new(&compiler.version)))? {
+        let described = describe(&target, &objects)?;
+        let pack = pack::write(&target, &objects);
+        let packed = pack::compress(&pack)?;
+        std::fs::create_dir_all(prebuilt()).map_err(|source| KernelsError::Io {
+            path: prebuilt(),
+            source,
+        })?;
+        write(&prebuilt().join(pack::file_name(&target)), &packed)?;
+        let entry = TargetEntry::new(&compiler.version, &source, &pack, &objects, &described);
+        let kernels: usize = described.values().map(|o| o.kernels.len()).sum();
+        say!(
+            "{target}: {} families, {kernels} kernels, no spills, {} bytes of objects in a pack of {}",
+            objects.len(),
+            pack.len(),
+            packed.len()
+        );
+        manifest.insert(&target, entry, &described)?;
+    }
+    manifest.check_kernels(FAMILIES, &source)?;
+    let texts = |flags: &[&str]| flags.iter().map(|&flag| flag.to_owned()).collect();
+    manifest.flags = texts(compile::FLAGS);
+    manifest.ptx_flags = texts(compile::PTX_FLAGS);
+    manifest.write(&prebuilt())?;
+    write(&prebuilt().join("packs.rs"), pack::registry(&manifest).as_bytes())
+}
+
+/// Compiles for every target the families that it has. A target's pack may be empty.
+/// With a cache only what it lacks.
+pub(crate) fn compile_all(
+    compiler: &Compiler,
+    targets: &[String],
+    cache: Option<&Cache>,
+) -> Result<BTreeMap<String, Objects>, KernelsError> {
+    let families = compile::families(workspace_root())?;
+    let jobs: Vec<(&String, &String)> = targets
+        .iter()
+        .flat_map(|t| families.iter().map(move |f| (t, f)))
+        .filter(|(t, f)| has_family(FAMILIES, t, f))
+        .collect();
+    let objects = in_parallel(&jobs, |(target, family)| {
+        let compile = || compiler.compile(workspace_root(), family, target);
+        match cache {
+            Some(cache) => cache.object(target, family, compile),
+            None => compile(),
+        }
+    })?;
+    let empty = |target: &String| (target.clone(), Objects::new());
+    let mut done: BTreeMap<String, Objects> = targets.iter().map(empty).collect();
+    for ((target, family), object) in jobs.into_iter().zip(objects) {
+        done.entry(target.clone()).or_default().insert(family.clone(), object);
+    }
+    Ok(done)
+}

@@ -1,0 +1,104 @@
+//! `kernels check`: whether the committed packs are what the sources give.
+
+use crate::build::compile_all;
+use crate::compile::{self, Compiler};
+use crate::describe::describe;
+use crate::manifest::Manifest;
+use crate::targets::FAMILIES;
+use crate::{KernelsError, faulty, pack, prebuilt, ptxas, read, workspace_root};
+use rocmforge_gpu_test::say;
+
+/// Fails where a pack was made from other sources, or this compiler, if it is the same, gives other bytes.
+pub(crate) fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError> {
+    let manifest = Manifest::read(&prebuilt())?;
+    let source = compile::source_hash(workspace_root())?;
+    let all = arch.is_empty();
+    let targets: Vec<String> = if all {
+        manifest.targets.keys().cloned().collect()
+    } else {
+        arch
+    };
+    let mut differ = Vec::new();
+    for target in &targets {
+        let entry = manifest.target(target)?;
+        if entry.source_sha256 != source {
+            differ.push(format!("{target} (made from other sources)"));
+        }
+        let path = prebuilt().join(pack::file_name(target));
+        let packed = read(&path)?;
+        let pack = pack::decompress(&packed).map_err(|source| KernelsError::Io {
+            path: path.clone(),
+            source,
+        })?;
+        if compile::sha256(&pack) != entry.pack_sha256 {
+            differ.push(format!("{target} (the pack is not the manifest's)"));
+        }
+        let objects =
+            pack::read(&packed).ok_or_else(|| KernelsError::Manifest(format!("{} is no pack", path.display())))?;
+        describe(target, &objects)?;
+    }
+    if all {
+        differ.extend(faulty::differing(None)?);
+        let families = compile::families(workspace_root())?;
+        manifest.check_families(FAMILIES, &families)?;
+        manifest.check_kernels(FAMILIES, &source)?;
+    }
+    if !differ.is_empty() {
+        return Err(KernelsError::Differ {
+            count: differ.len(),
+            list: differ.join(", "),
+        });
+    }
+    ptxas::check(&targets)?;
+    let not_comparable = |why: String| {
+        if strict {
+            return Err(KernelsError::NotComparable(why));
+        }
+        say!("sources and packs match the manifest; code is not comparable: {why}");
+        Ok(())
+    };
+    let compiler = match Compiler::find() {
+        Ok(compiler) => compiler,
+        Err(error @ KernelsError::NoCompiler) => return not_comparable(error.to_string()),
+        Err(error) => return Err(error),
+    };
+    let (comparable, others): (Vec<String>, Vec<String>) = targets.into_iter().partition(|t| {
+        manifest
+            .targets
+            .get(t)
+            .is_some_and(|entry| entry.compiler == compiler.version)
+    });
+    for (target, objects) in compile_all(&compiler, &comparable, None)? {
+        if compile::sha256(&pack::write(&target, &objects)) != manifest.target(&target)?.pack_sha256 {
+            let same = |family: &String, bytes: &Vec<u8>| {
+                let known = manifest.targets[&target].families.get(family);
+                known.is_some_and(|f| f.sha256 == compile::sha256(bytes))
+            };
+            let families: Vec<&str> = objects
+                .iter()
+                .filter(|(f, b)| !same(f, b))
+                .map(|(f, _)| f.as_str())
+                .collect();
+            differ.push(format!("{target} ({})", families.join(" ")));
+        } else {
+            say!("{target}: {} families, the same bytes", objects.len());
+        }
+    }
+    if all {
+        differ.extend(faulty::differing(Some(&compiler))?);
+    }
+    if !differ.is_empty() {
+        return Err(KernelsError::Differ {
+            count: differ.len(),
+            list: differ.join(", "),
+        });
+    }
+    if !others.is_empty() {
+        return not_comparable(format!(
+            "{} were made by another compiler than this \"{}\"",
+            others.join(", "),
+            compiler.version
+        ));
+    }
+    Ok(())
+}

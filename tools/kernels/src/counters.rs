@@ -1,0 +1,35 @@
+//! `kernels counters` and `kernels roofline`: tests of `rocmforge-kernels` that print.
+
+use crate::cargo;
+use rocmforge_gpu_test::Outcome;
+
+/// Counts what every kernel asks of a card, against the committed bounds.
+pub(crate) fn check(bless: bool) -> Outcome {
+    let env: &[_] = if bless {
+        &[("ROCMFORGE_COUNTERS_BLESS", "1")]
+    } else {
+        &[]
+    };
+    count(
+        "every_kernel_is_within_its_bounds",
+        env,
+        "a kernel is outside its bounds; it is named above",
+    )
+}
+
+/// Prints which limit of a card each kernel meets first.
+pub(crate) fn roofline() -> Outcome {
+    count("the_roof_of_every_kernel", &[], "the kernels could not be counted")
+}
+
+/// Runs a test of rocmforge-kernels that counts and prints.
+fn count(test: &str, env: &[(&str, &str)], failed: &'static str) -> Outcome {
+    let mut cargo = cargo();
+    // With the features of the whole workspace, so that what `cargo xtask ci` has built is used.
+    cargo.args(["test", "--workspace", "--all-features", "--test", "counters", "--"]);
+    cargo.args(["--nocapture", test]).envs(env.iter().copied());
+    match cargo.status()?.success() {
+        true => Ok(()),
+        false => Err(failed.into()),
+    }
+}

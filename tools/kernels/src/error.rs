@@ -1,0 +1,106 @@
+//! What can go wrong with kernels, and what to do.
+
+use crate::compile;
+use std::path::PathBuf;
+
+/// What can go wrong. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KernelsError {
+    #[error("{path}: {source}")]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error(
+        "no clang++ found (tried ROCMFORGE_CLANG, clang++-{major}, clang++). Install Debian's clang-{major}; the committed packs work without it",
+        major = compile::PINNED_MAJOR
+    )]
+    NoCompiler,
+    #[error(
+        "the pinned compiler is clang {}, this is \"{found}\"; pass --any-compiler to build packs for your own use",
+        compile::PINNED
+    )]
+    WrongCompiler { found: String },
+    #[error("{arch}: clang failed on {source_file}:\n{log}")]
+    Compile {
+        arch: String,
+        source_file: String,
+        log: String,
+    },
+    #[error("{arch}: {family}: the object cannot be read: {reason}")]
+    BadObject {
+        arch: String,
+        family: String,
+        reason: String,
+    },
+    #[error("{arch}: kernel {kernel} {what}; kernels must not spill or use private memory")]
+    Spills { arch: String, kernel: String, what: String },
+    #[error(
+        "{arch}: kernel {kernel} declares {bytes} bytes of LDS, a launch there may have {limit}; make its tiles smaller"
+    )]
+    Lds {
+        arch: String,
+        kernel: String,
+        bytes: u32,
+        limit: u32,
+    },
+    #[error(
+        "{arch}: of kernel {kernel} {waves} waves fit on a SIMD, with {vgprs} vector registers and {lds} bytes of LDS for a workgroup of \
+         {block}; tools/kernels/src/occupancy.rs asks for {least}. Make its tiles smaller, or state there what it gets by with and why"
+    )]
+    Occupancy {
+        arch: String,
+        kernel: String,
+        waves: u32,
+        least: u32,
+        vgprs: u32,
+        lds: u32,
+        block: u32,
+    },
+    #[error(
+        "{arch}: kernel {kernel}: {instruction} at {place} goes by flat addresses; the compiler does not know whether the pointer is to global memory \
+         or LDS. Keep pointers to both apart"
+    )]
+    Flat {
+        arch: String,
+        kernel: String,
+        instruction: String,
+        place: String,
+    },
+    #[error("{program} is no ptxas that answers; ROCMFORGE_PTXAS names one (it comes with CUDA)")]
+    NoAssembler { program: String },
+    #[error("{card}: ptxas refuses {family}:\n{log}")]
+    NotAssembled { card: String, family: String, log: String },
+    #[error(
+        "{card}: {family}: ptxas runs wgmma instructions one after another; wait for them before their registers are used:\n{log}"
+    )]
+    Serialized { card: String, family: String, log: String },
+    #[error("{arch}: kernel {kernel} has another argument layout than on the other targets")]
+    ArgumentLayout { arch: String, kernel: String },
+    #[error(
+        "{arch}: family {family} {} kernel {kernel}, against what `FAMILIES` in tools/kernels/src/targets.rs states; a kernel \
+         that some targets lack is stated there",
+        if *exists { "has" } else { "lacks" }
+    )]
+    Kernel {
+        arch: String,
+        family: String,
+        kernel: String,
+        exists: bool,
+    },
+    #[error(
+        "{arch}: the pack has the families {found}; kernels/*.hip and `FAMILIES` in tools/kernels/src/targets.rs give it {expected}"
+    )]
+    Families {
+        arch: String,
+        found: String,
+        expected: String,
+    },
+    #[error("{0}")]
+    Manifest(String),
+    #[error(
+        "{count} packs are not what the sources give: {list}. Run `cargo xtask kernels build` and commit the result"
+    )]
+    Differ { count: usize, list: String },
+    #[error("no new kernel {name:?}: {why}. Nothing was changed")]
+    New { name: String, why: String },
+    #[error("not comparable: {0}")]
+    NotComparable(String),
+}

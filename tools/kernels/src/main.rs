@@ -1,0 +1,140 @@
+//! `cargo xtask kernels`: compiles `kernels/*.hip` into `kernels/prebuilt/`, proves that what lies there is what the sources give,
+//! and prints what the kernels ask of a card.
+//!
+//! Nobody needs this to use or test the workspace: the packs are committed.
+
+mod build;
+mod cache;
+mod check;
+mod compile;
+mod counters;
+mod describe;
+mod error;
+mod faulty;
+mod flat;
+mod list;
+mod manifest;
+mod occupancy;
+mod pack;
+mod parallel;
+mod ptxas;
+mod skeleton;
+mod targets;
+
+use clap::Parser;
+use error::KernelsError;
+use rocmforge_gpu_test::{Outcome, print};
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, ExitCode};
+
+/// Compiles the device kernels, or checks the committed ones.
+#[derive(Parser)]
+#[command(name = "cargo xtask kernels", bin_name = "cargo xtask kernels")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Compiles the kernels and writes the packs and the manifest.
+    Build {
+        /// Only these targets (gfx1100, ...); another than the committed ones is added to the registry. Default: all of those.
+        #[arg(long)]
+        arch: Vec<String>,
+        /// Accepts a compiler other than the pinned one. Such packs are for your own use, not for committing.
+        #[arg(long)]
+        any_compiler: bool,
+        /// Only the faulty kernels that the sanitizer is tested with.
+        #[arg(long, conflicts_with = "arch")]
+        faulty_only: bool,
+    },
+    /// Compiles the kernels and compares the result byte for byte with what is committed. PTX is assembled, if the machine has
+    /// ptxas.
+    Check {
+        /// Only these targets. Default: every target in the manifest.
+        #[arg(long)]
+        arch: Vec<String>,
+        /// Fails where the answer would be "not comparable": no compiler, or another build of it.
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Makes a kernel to start from: source, launcher, reference, test, benchmark and counters.
+    New {
+        /// Its name, which is also its family's: lower-case letters, digits and `_`.
+        name: String,
+    },
+    /// Runs every kernel at fixed shapes on a simulated gfx1100 and prints what it asks of the card; fails when a bound in
+    /// kernels/counters.txt is passed.
+    Counters {
+        /// Writes the bounds: what is counted now.
+        #[arg(long)]
+        bless: bool,
+    },
+    /// Prints which limit of five cards each kernel meets first: a model by the simulator's counts and published rates.
+    Roofline,
+    /// Assembles the kernels' PTX with ptxas and prints the registers, shared memory and spills of every kernel.
+    Ptxas {
+        /// Only these packs. Default: every pack of PTX.
+        #[arg(long)]
+        arch: Vec<String>,
+    },
+    /// Prints registers, LDS and code size of every kernel, from the manifest.
+    List {
+        /// Only these targets. Default: gfx1100.
+        #[arg(long)]
+        arch: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    print::end(run(Args::parse().command))
+}
+
+fn run(command: Command) -> Outcome {
+    match command {
+        Command::Build {
+            arch,
+            any_compiler,
+            faulty_only,
+        } => build::build(arch, any_compiler, faulty_only)?,
+        Command::Check { arch, strict } => check::check(arch, strict)?,
+        Command::New { name } => skeleton::make(&name)?,
+        Command::Counters { bless } => counters::check(bless)?,
+        Command::Roofline => counters::roofline()?,
+        Command::Ptxas { arch } => ptxas::table(arch)?,
+        Command::List { arch } => list::list(arch)?,
+    }
+    Ok(())
+}
+
+/// The cargo that runs us, in the workspace's root; the one that built us if we were started without one.
+fn cargo() -> Process {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into());
+    let mut cargo = Process::new(program);
+    cargo.current_dir(workspace_root());
+    cargo
+}
+
+/// The workspace's root directory.
+fn workspace_root() -> &'static Path {
+    (Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)).expect("tools/kernels lies in the workspace")
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, KernelsError> {
+    std::fs::read(path).map_err(|source| KernelsError::Io {
+        path: path.into(),
+        source,
+    })
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), KernelsError> {
+    std::fs::write(path, bytes).map_err(|source| KernelsError::Io {
+        path: path.into(),
+        source,
+    })
+}
+
+fn prebuilt() -> PathBuf {
+    workspace_root().join("kernels/prebuilt")
+}

@@ -1,0 +1,238 @@
+//! `kernels new NAME`: a kernel to start from, in all the places a kernel has, with a formula that works.
+//!
+//! The templates in `skeleton/` become files; each list that names every kernel gets a line. Everything is made in memory first, so
+//! that a name which is taken or a list that cannot be found changes nothing.
+
+use crate::{KernelsError, read, workspace_root, write};
+use rocmforge_gpu_test::say;
+use std::path::{Path, PathBuf};
+
+const CRATE: &str = "crates/rocmforge-kernels";
+
+/// New files: where, and the template.
+const FILES: [(&str, &str); 4] = [
+    ("kernels/NAME.hip", include_str!("skeleton/kernel.hip")),
+    (
+        "crates/rocmforge-kernels/src/ops/NAME.rs",
+        include_str!("skeleton/launcher.rs"),
+    ),
+    (
+        "crates/rocmforge-kernels/src/reference/NAME.rs",
+        include_str!("skeleton/reference.rs"),
+    ),
+    (
+        "crates/rocmforge-kernels/tests/gpu/NAME.rs",
+        include_str!("skeleton/test.rs"),
+    ),
+];
+
+/// A line for a list.
+struct Entry {
+    /// The list's file.
+    file: &'static str,
+    line: &'static str,
+    place: Place,
+}
+
+enum Place {
+    /// In the order of names, among the lines with this beginning.
+    Sorted(&'static str),
+    /// Behind the line with this text.
+    Behind(&'static str),
+}
+
+const ENTRIES: [Entry; 9] = [
+    Entry {
+        file: "crates/rocmforge-kernels/src/ops/mod.rs",
+        line: "mod NAME;",
+        place: Place::Sorted("mod "),
+    },
+    Entry {
+        file: "crates/rocmforge-kernels/src/reference/mod.rs",
+        line: "mod NAME;",
+        place: Place::Sorted("mod "),
+    },
+    Entry {
+        file: "crates/rocmforge-kernels/src/reference/mod.rs",
+        line: "pub use NAME::NAME;",
+        place: Place::Sorted("pub use "),
+    },
+    Entry {
+        file: "crates/rocmforge-kernels/tests/gpu/main.rs",
+        line: "mod NAME;",
+        place: Place::Sorted("mod "),
+    },
+    Entry {
+        file: "crates/rocmforge-kernels/tests/counters/launches.rs",
+        line: "        k.NAME(s, &a, &y, 2.0)?;",
+        place: Place::Behind("        k.scale(s, &a, &y, 2.0)?;"),
+    },
+    Entry {
+        file: "crates/rocmforge-kernels/benches/gpu/kernels.rs",
+        line: "    (\"NAME\", &[N], &[4096]),",
+        place: Place::Behind("    (\"scale\", &[N], &[4096]),"),
+    },
+    Entry {
+        file: "crates/rocmforge-kernels/benches/gpu/op.rs",
+        line: "            (\"NAME\", &[n]) => moved(numbers(&[n]), n),",
+        place: Place::Behind("            // elements"),
+    },
+    Entry {
+        file: "crates/rocmforge-kernels/benches/gpu/op.rs",
+        line: "            (\"NAME\", _) => k.NAME(s, x(0), y, 1.5),",
+        place: Place::Behind("            (\"scale\", _) => k.scale(s, x(0), y, 1.5),"),
+    },
+    Entry {
+        file: "kernels/README.md",
+        line: "| NAME `NAME` | x, y, u64 n, f32 factor | flat | factor * x; in place allowed |",
+        place: Place::Behind(
+            "| softcap `softcap` | x, y, u64 n, f32 cap | flat | cap * tanh(x / cap); in place allowed |",
+        ),
+    },
+];
+
+/// Makes the files and the lines.
+pub(crate) fn make(name: &str) -> Result<(), KernelsError> {
+    let changes = plan(workspace_root(), name)?;
+    for (path, text) in &changes {
+        write(path, text.as_bytes())?;
+        let shown = path.strip_prefix(workspace_root()).unwrap_or(path);
+        say!("{}", shown.display());
+    }
+    say!("");
+    say!("The kernel multiplies by a factor: put yours in its place, the reference and its test first. Then:");
+    say!(
+        "  cargo xtask kernels build              compiles it (clang {})",
+        crate::compile::PINNED
+    );
+    say!("  cargo test -p rocmforge-kernels --test gpu {name}");
+    say!("  cargo xtask kernels counters --bless   writes its bounds");
+    say!("A kernel that is not for all targets is stated in tools/kernels/src/targets.rs.");
+    Ok(())
+}
+
+/// The files of a new kernel, and those of the lists as they will be.
+fn plan(root: &Path, name: &str) -> Result<Vec<(PathBuf, String)>, KernelsError> {
+    let refused = |why: String| KernelsError::New {
+        name: name.to_owned(),
+        why,
+    };
+    let starts = name.starts_with(|c: char| c.is_ascii_lowercase());
+    if !starts
+        || name.len() > 40
+        || !name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    {
+        return Err(refused(
+            "a name is up to 40 lower-case letters, digits and `_`, a letter first".to_owned(),
+        ));
+    }
+    let launchers = launchers(&root.join(CRATE).join("src/ops"))?;
+    if launchers.contains(&format!("fn {name}(")) {
+        return Err(refused(format!("`Kernels::{name}` exists")));
+    }
+    let mut changes: Vec<(PathBuf, String)> = Vec::new();
+    for (path, template) in FILES {
+        let path = root.join(path.replace("NAME", name));
+        if path.exists() {
+            return Err(refused(format!("{} exists", path.display())));
+        }
+        changes.push((path, template.replace("NAME", name)));
+    }
+    for entry in &ENTRIES {
+        let path = root.join(entry.file);
+        let known = changes.iter().position(|(other, _)| *other == path);
+        let text = match known {
+            Some(at) => changes[at].1.clone(),
+            None => String::from_utf8_lossy(&read(&path)?).into_owned(),
+        };
+        let line = entry.line.replace("NAME", name);
+        let new = insert(&text, &line, &entry.place)
+            .ok_or_else(|| refused(format!("{} has no place for `{}`", path.display(), line.trim())))?;
+        match known {
+            Some(at) => changes[at].1 = new,
+            None => changes.push((path, new)),
+        }
+    }
+    Ok(changes)
+}
+
+/// The text of all launchers.
+fn launchers(folder: &Path) -> Result<String, KernelsError> {
+    let mut text = String::new();
+    for name in crate::compile::sorted(folder, "rs")? {
+        text += &String::from_utf8_lossy(&read(&folder.join(name))?);
+    }
+    Ok(text)
+}
+
+/// The text with one more line; `None` if it has no place for it, or the line already.
+fn insert(text: &str, line: &str, place: &Place) -> Option<String> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    if lines.contains(&line) {
+        return None;
+    }
+    let at = match place {
+        Place::Behind(other) => lines.iter().position(|l| l == other)? + 1,
+        Place::Sorted(beginning) => {
+            // The last list without an empty line in it.
+            let last = lines.iter().rposition(|l| l.starts_with(beginning))?;
+            let list = lines[..=last]
+                .iter()
+                .rev()
+                .take_while(|l| l.starts_with(beginning))
+                .count();
+            let first = last + 1 - list;
+            first + lines[first..=last].iter().filter(|l| **l < line).count()
+        }
+    };
+    lines.insert(at, line);
+    Some(lines.join("\n") + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_of_this_workspace_is_found() {
+        let changes = plan(workspace_root(), "zz_new").unwrap();
+        assert_eq!(changes.len(), FILES.len() + 7);
+        for (path, text) in &changes {
+            assert!(text.contains("zz_new") && !text.contains("NAME"), "{}", path.display());
+            let mut without: Vec<&str> = text.lines().filter(|line| !line.contains("zz_new")).collect();
+            if let Ok(before) = std::fs::read_to_string(path) {
+                assert_eq!(without.join("\n"), before.trim_end(), "{}", path.display());
+                without.clear();
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_are_taken_or_are_none_are_refused() {
+        for (name, why) in [
+            ("", "a letter first"),
+            ("Add", "lower-case"),
+            ("a-b", "lower-case"),
+            ("../x", "lower-case"),
+            ("1x", "a letter first"),
+            ("softcap", "exists"),
+            ("geglu", "`Kernels::geglu` exists"),
+        ] {
+            let error = plan(workspace_root(), name).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_line_comes_in_the_order_of_names() {
+        let text = "mod support;\n\nmod b;\nmod d;\n\nfn f() {}\n";
+        let sorted = |line| insert(text, line, &Place::Sorted("mod "));
+        assert_eq!(sorted("mod c;").unwrap(), text.replace("mod d;", "mod c;\nmod d;"));
+        assert_eq!(sorted("mod a;").unwrap(), text.replace("mod b;", "mod a;\nmod b;"));
+        assert_eq!(sorted("mod e;").unwrap(), text.replace("mod d;", "mod d;\nmod e;"));
+        assert_eq!(sorted("mod b;"), None);
+        assert_eq!(insert(text, "x", &Place::Behind("mod x;")), None);
+    }
+}
