@@ -29,6 +29,9 @@ pub(crate) struct Layout {
     /// Bytes of the explicit arguments.
     argument_bytes: u32,
     max_workgroup_size: u32,
+    /// Waves of such a group, on the target that was inserted first.
+    #[serde(default)]
+    waves: u32,
     arguments: Vec<Argument>,
 }
 
@@ -80,15 +83,18 @@ impl Layout {
             family: family.to_owned(),
             argument_bytes: arguments.last().map_or(0, |a| a.offset + a.size),
             max_workgroup_size: kernel.max_workgroup_size,
+            waves: kernel.max_workgroup_size / kernel.wavefront_size.max(1),
             arguments,
         }
     }
 
-    /// Whether a launch may be the same. PTX does not tell the arguments' names.
+    /// Whether a launch may be the same, in blocks of as many threads or, for kernels that are written by waves, of as many waves. PTX does not
+    /// tell the arguments' names.
     fn same_launch(&self, other: &Self) -> bool {
-        let key = |layout: &Self| (layout.family.clone(), layout.argument_bytes, layout.max_workgroup_size);
+        let key = |layout: &Self| (layout.family.clone(), layout.argument_bytes);
         let argument = |a: &Argument, b: &Argument| (&a.kind, a.offset, a.size) == (&b.kind, b.offset, b.size);
         key(self) == key(other)
+            && (self.max_workgroup_size == other.max_workgroup_size || self.waves == other.waves)
             && self.arguments.len() == other.arguments.len()
             && self.arguments.iter().zip(&other.arguments).all(|(a, b)| argument(a, b))
     }
@@ -330,6 +336,31 @@ mod tests {
         ] {
             let error = checked(&[sm_75, wrong]).unwrap_err();
             assert!(error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn blocks_have_as_many_threads_or_as_many_waves() {
+        let of = |max_workgroup_size, wavefront_size| {
+            let kernel = KernelMeta {
+                max_workgroup_size,
+                wavefront_size,
+                ..KernelMeta::default()
+            };
+            Layout::of("gemm", &kernel)
+        };
+        for (size, wave, same) in [
+            (128, 32, true),
+            (256, 64, true),
+            (128, 64, true),
+            (256, 32, false),
+            (512, 64, false),
+        ] {
+            assert_eq!(
+                of(128, 32).same_launch(&of(size, wave)),
+                same,
+                "{size} threads in waves of {wave}"
+            );
         }
     }
 
