@@ -151,9 +151,12 @@ impl HipGgmlBackend {
     }
 
     fn launch_all(&mut self, nodes: &[Node]) -> GgmlResult<()> {
-        for node in nodes {
+        self.forget_rounded(None);
+        for (index, node) in nodes.iter().enumerate() {
+            self.look_ahead(nodes.get(index + 1));
             self.launch(&node.op, &node.inputs, &node.outputs)?;
         }
+        self.next_rounds = None;
         Ok(())
     }
 }

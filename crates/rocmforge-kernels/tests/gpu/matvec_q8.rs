@@ -2,7 +2,7 @@
 
 use crate::support::{Device, device};
 use crate::weights::{blocks, up};
-use rocmforge_kernels::{KernelResult, PackedWeights, Q8Activations, WeightType, reference};
+use rocmforge_kernels::{Fault, Faults, KernelResult, PackedWeights, Q8Activations, WeightPacking, WeightType, reference};
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{POISON, rng};
@@ -324,4 +324,89 @@ fn what_does_not_fit_is_refused() {
         "bias has 4 elements",
         k.matvec_q8(s, &packed, &one, Some(&y), None, &d.out(2)),
     );
+}
+
+/// Random blocks of a type, in both orders.
+fn both_orders(d: &Device, ty: WeightType, [n, k]: [usize; 2], seed: u64) -> (HipBuffer<u8>, PackedWeights) {
+    let w = blocks(ty, &mut rng(seed), n * k / ty.block_len());
+    (up(d, &w), pack(d, ty, &w, [n, k]))
+}
+
+#[test]
+fn products_of_many_rows_are_those_of_ggmls_blocks_bit_for_bit() {
+    let d = device();
+    for (index, ty) in packable().enumerate() {
+        for (m, n, k) in [(9, 67, 3 * ty.block_len()), (65, 3, ty.block_len())] {
+            let (w, packed) = both_orders(&d, ty, [n, k], index as u64);
+            let mut random = rng(20 + index as u64);
+            let (x, bias) = (d.up(&random.vec(m * k)), d.up(&random.vec(n)));
+            let bias = (n == 3).then_some(&bias);
+            let (found, expected) = (d.out(m * n), d.out(m * n));
+            d.kernels
+                .matmul_packed(d.stream(), &packed, &x, bias, &found, m)
+                .unwrap();
+            d.kernels
+                .matmul_weight(d.stream(), ty, &w, &x, bias, &expected, m, n, k)
+                .unwrap();
+            d.same(&found, &d.get(&expected), &[m, n]);
+        }
+    }
+}
+
+#[test]
+fn rows_of_a_packed_table_are_those_of_ggmls_blocks_bit_for_bit() {
+    let d = device();
+    for (index, ty) in packable().enumerate() {
+        let (n, k) = (37, 5 * ty.block_len());
+        let (w, packed) = both_orders(&d, ty, [n, k], index as u64);
+        let ids = HipBuffer::from_slice(d.stream(), &[36u32, 0, 17, 17, 1, 5, 20, 30, 2], "ids").expect("room");
+        let word = HipBuffer::from_slice(d.stream(), &[Fault::NONE], "faults").expect("room");
+        let faults = Faults { word: &word, tag: 3 };
+        let (found, expected) = (d.out(9 * k), d.out(9 * k));
+        d.kernels
+            .get_rows_packed(d.stream(), &packed, &ids, &found, faults)
+            .unwrap();
+        d.kernels
+            .get_rows_weight(d.stream(), ty, &w, &ids, &expected, n, k, faults)
+            .unwrap();
+        d.same(&found, &d.get(&expected), &[9, k]);
+        assert_eq!(word.to_vec(d.stream()).expect("download"), [Fault::NONE]);
+
+        let ids = HipBuffer::from_slice(d.stream(), &[36u32, 37], "ids").expect("room");
+        let two = d.out(2 * k);
+        d.kernels
+            .get_rows_packed(d.stream(), &packed, &ids, &two, faults)
+            .unwrap();
+        let rows = d.get(&two);
+        assert!(rows[..k].iter().all(|v| v.is_finite()) && rows[k..].iter().all(|v| v.is_nan()));
+        let fault = Fault::decode(word.to_vec(d.stream()).expect("download")[0]).expect("a fault");
+        assert_eq!((fault.tag, fault.position, fault.index), (3, 1, 37));
+    }
+}
+
+#[test]
+fn a_matrix_packed_in_pieces_is_the_whole() {
+    let d = device();
+    for (index, ty) in packable().enumerate() {
+        let (n, k) = (11, 2 * ty.block_len());
+        let w = blocks(ty, &mut rng(index as u64), n * k / ty.block_len());
+        let (whole, pieces) = (poisoned(&d, w.len()), poisoned(&d, w.len()));
+        d.kernels
+            .pack_weight(d.stream(), ty, &up(&d, &w), whole.clone(), [n, k])
+            .expect("packs");
+        let mut packing = WeightPacking::new(ty, pieces.clone(), [n, k]).expect("fits");
+        let row = w.len() / n;
+        for rows in [0..1, 1..4, 4..11] {
+            let piece = up(&d, &w[rows.start * row..rows.end * row]);
+            let packed = d.kernels.pack_rows(d.stream(), &mut packing, &piece, rows.len());
+            packed.expect("packs");
+        }
+        let more = d.kernels.pack_rows(d.stream(), &mut packing, &up(&d, &w[..row]), 1);
+        assert!(more.unwrap_err().to_string().contains("rows is 1"), "{ty}");
+        packing.finish().expect("all rows");
+        let bytes = [&whole, &pieces].map(|buffer| buffer.to_vec(d.stream()).expect("download"));
+        assert_eq!(bytes[0], bytes[1], "{ty}");
+    }
+    let missing = WeightPacking::new(WeightType::Q8_0, poisoned(&d, 68), [2, 32]).expect("fits");
+    assert!(missing.finish().unwrap_err().to_string().contains("(0 and 2)"));
 }
