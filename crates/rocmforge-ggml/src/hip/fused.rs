@@ -3,9 +3,9 @@
 use super::operands::BETWEEN;
 use super::ops::rows_and_cols;
 use super::{HipGgmlBackend, failed};
-use rocmforge_runtime::HipBuffer;
 use crate::optimizer::Pass;
 use crate::{GgmlResult, GluKind, Op, Rope, TensorId, Unary};
+use rocmforge_runtime::HipBuffer;
 
 /// Passes that gain nothing here: their ops are launched as parts, or not at all. MUL_MAT_UNARY is, too, but the bias
 /// saves a launch.
@@ -14,16 +14,6 @@ pub(super) const LAUNCHED_AS_PARTS: &[Pass] = &[Pass::Attention, Pass::RopeSetRo
 pub(super) const FOR_PACKED: &[Pass] = &[Pass::GateUp, Pass::Qkv];
 
 impl HipGgmlBackend {
-    /// Launches of an op: one, or one for each part.
-    pub(super) fn parts(op: &Op, inputs: usize) -> u64 {
-        match op {
-            Op::AddRmsNorm { .. } | Op::MulMatUnary(_) | Op::RopeSetRows(_) => 2,
-            Op::MulMatGlu(_) => 3,
-            Op::MulMatMany { biases } => (inputs.saturating_sub(1) / (1 + usize::from(*biases))) as u64,
-            _ => 1,
-        }
-    }
-
     /// The sum into the first output, its norm into the second; both at once if they are f32 without gaps.
     pub(super) fn add_rms_norm(
         &mut self,

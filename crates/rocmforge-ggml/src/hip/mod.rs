@@ -36,7 +36,8 @@ use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream};
 use crate::optimizer::{GraphOptimizer, Pass};
 use crate::slots::Slots;
 use crate::{
-    Activations, DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Layout, Op, SharedBytes, TensorDesc, TensorId,
+    Activations, DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Layout, Op, SharedBytes, TensorDesc,
+    TensorId,
 };
 use faults::FaultLog;
 use operands::Scratch;
@@ -119,7 +120,7 @@ impl HipGgmlBackend {
         &self.backend
     }
 
-    /// Ops enqueued so far that are not mere names of other memory, one kernel or one copy each, those of replayed graphs included.
+    /// Kernels enqueued so far, those of replayed graphs included. Copies by the driver are none.
     #[must_use]
     pub const fn launches(&self) -> u64 {
         self.launches
@@ -129,6 +130,14 @@ impl HipGgmlBackend {
     #[must_use]
     pub const fn replays(&self) -> u64 {
         self.replays
+    }
+
+    /// Runs something and counts the kernels that it enqueues.
+    fn counted<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.backend.launches();
+        let result = run(self);
+        self.launches += self.backend.launches().saturating_sub(before);
+        result
     }
 
     /// Captured graphs name memory that is about to change: they go, and with them what only they kept.
@@ -271,9 +280,8 @@ impl GgmlBackend for HipGgmlBackend {
         if !self.check_node(0, op, inputs, outputs)? {
             return Ok(());
         }
-        self.launches += Self::parts(op, inputs.len());
         self.forget_rounded(None);
-        self.launch(op, inputs, outputs)
+        self.counted(|backend| backend.launch(op, inputs, outputs))
     }
 
     fn compile(&mut self, graph: &Graph) -> GgmlResult<HipProgram> {

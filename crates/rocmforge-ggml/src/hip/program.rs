@@ -15,7 +15,6 @@ use crate::{GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
 #[derive(Debug)]
 pub struct HipProgram {
     nodes: Vec<Node>,
-    launches: u64,
     state: State,
     /// [`HipGgmlBackend::changes`] when `state` came to be.
     changes: u64,
@@ -39,6 +38,8 @@ enum State {
 pub(super) struct CapturedGraph {
     exec: HipGraphExec,
     sites: Arc<[Site]>,
+    /// Kernels.
+    launches: u64,
 }
 
 impl HipProgram {
@@ -67,10 +68,8 @@ impl HipGgmlBackend {
                 nodes.push(node.clone());
             }
         }
-        let launches = nodes.iter().map(|node| Self::parts(&node.op, node.inputs.len())).sum();
         Ok(HipProgram {
             nodes,
-            launches,
             state: State::New,
             changes: self.changes,
         })
@@ -124,12 +123,11 @@ impl HipGgmlBackend {
             let launched = graph.exec.launch(self.backend.stream());
             launched.map_err(failed("replaying a graph"))?;
             self.faults.replay(&graph.sites);
-            self.launches += program.launches;
+            self.launches += graph.launches;
             self.replays += 1;
             return Ok(());
         }
-        self.launch_all(&program.nodes)?;
-        self.launches += program.launches;
+        self.counted(|backend| backend.launch_all(&program.nodes))?;
         if matches!(program.state, State::New) {
             program.state = State::Warm;
         }
@@ -143,11 +141,13 @@ impl HipGgmlBackend {
             .stream()
             .capture("ggml graph")
             .map_err(failed("capturing a graph"))?;
+        let before = backend.launches();
         self.launch_all(nodes)?;
+        let launches = backend.launches().saturating_sub(before);
         let graph = capture.finish().map_err(failed("capturing a graph"))?;
         let exec = graph.instantiate().map_err(failed("capturing a graph"))?;
         let sites = self.faults.take_captured();
-        Ok(CapturedGraph { exec, sites })
+        Ok(CapturedGraph { exec, sites, launches })
     }
 
     fn launch_all(&mut self, nodes: &[Node]) -> GgmlResult<()> {

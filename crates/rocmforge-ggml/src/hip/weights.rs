@@ -13,7 +13,8 @@ use super::elementwise::gate_of;
 use super::types::weight_type;
 use super::{HipGgmlBackend, NAME, failed, matrix_order};
 use crate::{
-    Activations, DType, GgmlBackend, GgmlError, GgmlResult, GluKind, Layout, Node, Op, SharedBytes, TensorDesc, TensorId,
+    Activations, DType, GgmlBackend, GgmlError, GgmlResult, GluKind, Layout, Node, Op, SharedBytes, TensorDesc,
+    TensorId,
 };
 
 /// Bytes in ggml's order that are on the device while a weight is packed, unless one row has more.
@@ -257,13 +258,7 @@ impl HipGgmlBackend {
     }
 
     /// Activations as 8-bit integers: those of the launch before, if it was of the same.
-    fn rounded(
-        &mut self,
-        op: &Op,
-        of: TensorId,
-        a: &HipBuffer<f32>,
-        [m, k]: [usize; 2],
-    ) -> GgmlResult<Q8Activations> {
+    fn rounded(&mut self, op: &Op, of: TensorId, a: &HipBuffer<f32>, [m, k]: [usize; 2]) -> GgmlResult<Q8Activations> {
         if let Some(rounded) = &self.rounded
             && rounded.of == of
             && [rounded.values.m(), rounded.values.k()] == [m, k]
@@ -315,13 +310,22 @@ impl HipGgmlBackend {
         let Some(matrices) = matrices else { return Ok(false) };
         let all: Vec<&PackedWeights> = matrices.iter().collect();
         let plain = |&id: &TensorId| self.is_plain_f32(id);
-        if !Kernels::are_joint(&all) || !outputs.iter().chain(biases).all(plain) || !self.is_one_row(x, matrices[0].k())? {
+        if !Kernels::are_joint(&all)
+            || !outputs.iter().chain(biases).all(plain)
+            || !self.is_one_row(x, matrices[0].k())?
+        {
             return Ok(false);
         }
         let a = self.input(op, x, 0)?;
         let rounded = self.rounded(op, x, &a, [1, matrices[0].k()])?;
-        let results = outputs.iter().map(|&id| self.f32(op, id)).collect::<GgmlResult<Vec<_>>>()?;
-        let biases = biases.iter().map(|&id| self.f32(op, id)).collect::<GgmlResult<Vec<_>>>()?;
+        let results = outputs
+            .iter()
+            .map(|&id| self.f32(op, id))
+            .collect::<GgmlResult<Vec<_>>>()?;
+        let biases = biases
+            .iter()
+            .map(|&id| self.f32(op, id))
+            .collect::<GgmlResult<Vec<_>>>()?;
         let products: Vec<JointProduct<'_>> = matrices
             .iter()
             .zip(&results)

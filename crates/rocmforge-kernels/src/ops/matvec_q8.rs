@@ -196,7 +196,9 @@ impl Kernels {
         // All blocks of the matrix are below 2^32: `WeightPacking::new`.
         let blocks = count * row_blocks;
         let args = LaunchArgs::new().buffer(w).out(bytes).value(u64::from(n * row_blocks));
-        let args = args.value(u64::from(packing.rows * row_blocks)).value(u64::from(blocks));
+        let args = args
+            .value(u64::from(packing.rows * row_blocks))
+            .value(u64::from(blocks));
         let config = geometry::config([blocks.div_ceil(256), 1, 1], 256);
         // SAFETY: w holds `count` rows of whole blocks, aligned; the matrix has its length and alignment since `WeightPacking::new` and room for
         // so many rows more; they are apart: checked above.
@@ -322,7 +324,9 @@ impl Kernels {
             None => args.null(),
         };
         let args = args.out(y).value(rows).value(w.n).value(w.k);
-        let kernels = w.ty.packed().ok_or(KernelError::NotPackable { op: check.0, ty: w.ty })?;
+        let kernels =
+            w.ty.packed()
+                .ok_or(KernelError::NotPackable { op: check.0, ty: w.ty })?;
         let config = geometry::gemm(rows, w.n, 1);
         // SAFETY: the matrix has its length and alignment since it was made, the other lengths are those of the shapes, y overlaps nothing:
         // checked above.
@@ -352,7 +356,10 @@ impl Kernels {
         let args = LaunchArgs::new().buffer(&table.bytes).buffer(ids).out(y);
         let args = args.value(rows).value(table.k).value(table.n);
         let args = faults.args(check, args)?;
-        let unpackable = KernelError::NotPackable { op: check.0, ty: table.ty };
+        let unpackable = KernelError::NotPackable {
+            op: check.0,
+            ty: table.ty,
+        };
         let kernels = table.ty.packed().ok_or(unpackable)?;
         let config = geometry::row_tile(rows, table.k);
         // SAFETY: the table has its length and alignment since it was made, the other lengths are those of the shapes, nothing overlaps, checked

@@ -148,7 +148,10 @@ impl Kernels {
         let kernels = kernels_of(check, gate)?;
         let groups = (gate.n() as u32).div_ceil(kernels.matvec[0].rows / 2);
         let blocks = self.packed_blocks(groups);
-        let args = LaunchArgs::new().buffer(x.bytes()).buffer(gate.bytes()).buffer(up.bytes());
+        let args = LaunchArgs::new()
+            .buffer(x.bytes())
+            .buffer(gate.bytes())
+            .buffer(up.bytes());
         let args = args.out(y).value(gate.n() as u32).value(gate.k() as u32 / 32);
         let args = args.value(f as u32).value(groups / blocks).value(groups % blocks);
         let config = geometry::config([blocks, 1, 1], 256);
