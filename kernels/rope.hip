@@ -6,24 +6,7 @@
 // i + rotary_dim / 2; interleaved (LLaMA as Meta and GGUF lay it out) pairs 2i with 2i + 1. rope_at_* read each token's position
 // from memory; one that is not in the tables is a fault and gives NaN.
 #include "include/fault.h"
-#include "include/team.h"
-
-// One head by row `table` of the tables.
-template <bool INTERLEAVED>
-RF_DEVICE void turn(const float *in, const float *cosine, const float *sine, float *out, u32 head_dim, u32 rotary_dim, u64 table) {
-    u32 half = rotary_dim / 2;
-    for (u32 i = Team32::lane(); i < half; i += 32) {
-        u32 first = INTERLEAVED ? 2 * i : i;
-        u32 second = INTERLEAVED ? 2 * i + 1 : i + half;
-        float a = in[first];
-        float b = in[second];
-        float c = cosine[table + i];
-        float s = sine[table + i];
-        out[first] = rf_fma(a, c, -(b * s));
-        out[second] = rf_fma(a, s, b * c);
-    }
-    for (u32 i = rotary_dim + Team32::lane(); i < head_dim; i += 32) out[i] = in[i];
-}
+#include "include/turn.h"
 
 template <bool INTERLEAVED>
 RF_DEVICE void rope(const float *x, const float *cosine, const float *sine, float *y, u32 tokens, u32 seq, u32 heads, u32 head_dim,

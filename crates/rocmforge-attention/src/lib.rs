@@ -55,6 +55,6 @@ mod plan;
 pub use attention::Attention;
 pub use config::{AttentionBuilder, AttentionConfig, Layout, MaskShape};
 pub use error::{AttentionError, AttentionResult};
-pub use paged_attention::PagedAttention;
+pub use paged_attention::{PagedAttention, PagedSplit};
 pub use plan::{Algorithm, Plan};
 pub use rocmforge_kernels::FLASH_MAX_HEAD_DIM;

@@ -47,8 +47,8 @@ pub use layout::{AttentionShape, Operand, Strides};
 pub use ops::{
     Binary, Draw, Element, ExtMask, ExtOperand, ExtOperands, ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions,
     FloatType, Gate, Gelu, JointProduct, KvType, Map, MatmulShape, PackedWeights, PagedOperands, PagedOptions,
-    PagedShape, Penalties, Q8Activations, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy,
-    ViewStrides, ViewsShape, WeightPacking,
+    PagedShape, Penalties, Q8Activations, RopeKvOperands, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias,
+    StridedCopy, ViewStrides, ViewsShape, WeightPacking,
 };
 pub use pack::{Pack, PackError};
 pub use weight_type::WeightType;

@@ -22,6 +22,7 @@ mod ops;
 mod products;
 mod program;
 mod rope;
+mod rope_kv;
 mod rows;
 mod types;
 mod weights;

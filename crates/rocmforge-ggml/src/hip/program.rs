@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use rocmforge_runtime::HipGraphExec;
 
 use super::faults::Site;
+use super::rope_kv::ROPE_KV_NODES;
 use super::{HipGgmlBackend, failed};
 use crate::{GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
 
@@ -152,9 +153,15 @@ impl HipGgmlBackend {
 
     fn launch_all(&mut self, nodes: &[Node]) -> GgmlResult<()> {
         self.forget_rounded(None);
-        for (index, node) in nodes.iter().enumerate() {
+        let mut index = 0;
+        while let Some(node) = nodes.get(index) {
+            if self.rope_kv(&nodes[index..])? {
+                index += ROPE_KV_NODES;
+                continue;
+            }
             self.look_ahead(nodes.get(index + 1));
             self.launch(&node.op, &node.inputs, &node.outputs)?;
+            index += 1;
         }
         self.next_rounds = None;
         Ok(())
