@@ -16,21 +16,21 @@ pub(super) struct Device<'a> {
 
 impl Device<'_> {
     /// `n` numbers in -1 to 1.
-    fn x(&self, n: usize) -> HipResult<HipBuffer<f32>> {
+    pub(super) fn x(&self, n: usize) -> HipResult<HipBuffer<f32>> {
         let values: Vec<f32> = (0..n).map(|k| ((k * 7919) % 1000) as f32 / 500.0 - 1.0).collect();
         HipBuffer::from_slice(self.stream, &values, "input")
     }
 
-    fn ids(&self, ids: &[u32]) -> HipResult<HipBuffer<u32>> {
+    pub(super) fn ids(&self, ids: &[u32]) -> HipResult<HipBuffer<u32>> {
         HipBuffer::from_slice(self.stream, ids, "indices")
     }
 
     /// `n` bytes that are small numbers in every format.
-    fn bytes(&self, n: usize) -> HipResult<HipBuffer<u8>> {
+    pub(super) fn bytes(&self, n: usize) -> HipResult<HipBuffer<u8>> {
         HipBuffer::from_slice(self.stream, &vec![0x35; n], "bytes")
     }
 
-    fn fault_word(&self) -> HipResult<HipBuffer<u64>> {
+    pub(super) fn fault_word(&self) -> HipResult<HipBuffer<u64>> {
         HipBuffer::from_slice(self.stream, &[Fault::NONE], "fault")
     }
 
@@ -45,6 +45,7 @@ impl Device<'_> {
         self.casts()?;
         self.weights()?;
         self.packed_weights()?;
+        self.decode()?;
         self.attention()?;
         self.paged()?;
         self.sampling()

@@ -3,6 +3,7 @@
 
 #![allow(clippy::print_stdout)] // the table is shown by `cargo xtask kernels counters`
 
+mod decode;
 mod launches;
 mod packed;
 
