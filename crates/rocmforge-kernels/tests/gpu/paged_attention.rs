@@ -223,9 +223,10 @@ fn indices_out_of_range_are_the_faults_of_the_unsplit_kernel() {
         match spoil {
             0 => case.seq_of[1] = 9,
             1 => case.positions[0] = 100_000,
+            // The first key behind the sequence, in a block that it does not have.
             _ => {
-                let first = case.seq_of[0] as usize * case.shape.max_blocks;
-                case.table[first + 1] = 7_000;
+                let asks = case.seq_of.iter().position(|&seq| seq == 0).expect("sequence 0 asks");
+                case.positions[asks] = 160;
             }
         }
         let (whole, fault) = case.run(&d, KvType::F16, options);

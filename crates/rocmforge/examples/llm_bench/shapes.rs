@@ -129,7 +129,9 @@ impl Shape {
         let memory: Vec<u8> = pattern.iter().copied().cycle().take(largest).collect();
         for (name, shape) in self.matrices().chain(more) {
             let part = Cow::Borrowed(&memory[..bytes(ty, shape)]);
-            writer.tensor(name, &shape, ty, part)?;
+            // A file has the inner dimension first.
+            let [n, k] = shape;
+            writer.tensor(name, &[k, n], ty, part)?;
         }
         let norms = (0..self.layers)
             .flat_map(|index| ["attn_norm", "ffn_norm"].map(|name| format!("blk.{index}.{name}.weight")));
