@@ -33,56 +33,57 @@ RF_DEVICE u4 scales(const u8 *p) {
     return h;
 }
 
-// A thread to 32 weights. grid = ceil(blocks / 256).
+// Blocks 0 .. count of w become the blocks from `first` on of a packed matrix of n; `first` is a multiple of 8. A thread to 32 weights: i of w,
+// `at` of the matrix. grid = ceil(count / 256).
 #define RF_PACK(name)                                                                                                              \
-    RF_DEVICE void name##_block(const u8 *w, u8 *to, u64 n, u64 i);                                                                \
-    RF_KERNEL(RF_FLAT_BLOCK) pack_##name(const u8 *w, u8 *to, u64 blocks) {                                                        \
+    RF_DEVICE void name##_block(const u8 *w, u8 *to, u64 n, u64 i, u64 at);                                                        \
+    RF_KERNEL(RF_FLAT_BLOCK) pack_##name(const u8 *w, u8 *to, u64 n, u64 first, u64 count) {                                       \
         u64 i = (u64)rf_block_x() * RF_FLAT_BLOCK + rf_thread();                                                                   \
-        if (i < blocks) name##_block(w, to, blocks, i);                                                                            \
+        if (i < count) name##_block(w, to, n, i, first + i);                                                                       \
     }                                                                                                                              \
-    RF_DEVICE void name##_block(const u8 *w, u8 *to, u64 n, u64 i)
+    RF_DEVICE void name##_block(const u8 *w, u8 *to, u64 n, u64 i, u64 at)
 
 RF_PACK(q4_0) {
     const u8 *p = w + 18 * i;
-    put<u4>(to, 0, i, words(p + 2));
-    put<u16>(to, 16 * n, i, (u16)half(p));
+    put<u4>(to, 0, at, words(p + 2));
+    put<u16>(to, 16 * n, at, (u16)half(p));
 }
 RF_PACK(q4_1) {
     const u8 *p = w + 20 * i;
-    put<u4>(to, 0, i, words(p + 4));
-    put<u32>(to, 16 * n, i, word(p));
+    put<u4>(to, 0, at, words(p + 4));
+    put<u32>(to, 16 * n, at, word(p));
 }
 RF_PACK(q5_0) {
     const u8 *p = w + 22 * i;
-    put<u4>(to, 0, i, words(p + 6));
-    put<u32>(to, 16 * n, i, spread(word(p + 2)));
-    put<u16>(to, 20 * n, i, (u16)half(p));
+    put<u4>(to, 0, at, words(p + 6));
+    put<u32>(to, 16 * n, at, spread(word(p + 2)));
+    put<u16>(to, 20 * n, at, (u16)half(p));
 }
 RF_PACK(q5_1) {
     const u8 *p = w + 24 * i;
-    put<u4>(to, 0, i, words(p + 8));
-    put<u32>(to, 16 * n, i, spread(word(p + 4)));
-    put<u32>(to, 20 * n, i, word(p));
+    put<u4>(to, 0, at, words(p + 8));
+    put<u32>(to, 16 * n, at, spread(word(p + 4)));
+    put<u32>(to, 20 * n, at, word(p));
 }
 RF_PACK(q8_0) {
     const u8 *p = w + 34 * i;
-    put<u4>(to, 0, i, words(p + 2));
-    put<u4>(to, 16 * n, i, words(p + 18));
-    put<u16>(to, 32 * n, i, (u16)half(p));
+    put<u4>(to, 0, at, words(p + 2));
+    put<u4>(to, 16 * n, at, words(p + 18));
+    put<u16>(to, 32 * n, at, (u16)half(p));
 }
 RF_PACK(q4_k) {
     const u8 *p = w + 144 * (i / 8);
     u32 j = i % 8;
-    put<u4>(to, 0, i, nibbles(p + 16 + 32 * (j / 2), j % 2));
-    if (j == 0) put<u4>(to, 16 * n, i / 8, scales(p));
+    put<u4>(to, 0, at, nibbles(p + 16 + 32 * (j / 2), j % 2));
+    if (j == 0) put<u4>(to, 16 * n, at / 8, scales(p));
 }
 RF_PACK(q5_k) {
     const u8 *p = w + 176 * (i / 8);
     u32 j = i % 8, fifth = 0;
     for (u32 b = 0; b < 32; ++b) fifth |= (u32)(p[16 + b] >> j & 1) << b;
-    put<u4>(to, 0, i, nibbles(p + 48 + 32 * (j / 2), j % 2));
-    if (j == 0) put<u4>(to, 16 * n, i / 8, scales(p));
-    put<u32>(to, 18 * n, i, spread(fifth));
+    put<u4>(to, 0, at, nibbles(p + 48 + 32 * (j / 2), j % 2));
+    if (j == 0) put<u4>(to, 16 * n, at / 8, scales(p));
+    put<u32>(to, 18 * n, at, spread(fifth));
 }
 RF_PACK(q6_k) {
     const u8 *p = w + 210 * (i / 8);
@@ -94,8 +95,8 @@ RF_PACK(q6_k) {
         bits.x |= (u32)(high[b] >> 2 * g & 3) << at;
         bits.y |= (u32)(high[16 + b] >> 2 * g & 3) << at;
     }
-    put<u4>(to, 0, i, nibbles(p + 64 * (j / 4) + 32 * (g % 2), g / 2));
-    put<u2>(to, 16 * n, i, bits);
-    put<u16>(to, 24 * n, i, (u16)half(p + 192 + 2 * j));
-    if (j == 0) put<u16>(to, 26 * n, i / 8, (u16)half(p + 208));
+    put<u4>(to, 0, at, nibbles(p + 64 * (j / 4) + 32 * (g % 2), g / 2));
+    put<u2>(to, 16 * n, at, bits);
+    put<u16>(to, 24 * n, at, (u16)half(p + 192 + 2 * j));
+    if (j == 0) put<u16>(to, 26 * n, at / 8, (u16)half(p + 208));
 }

@@ -14,15 +14,9 @@
 #include "include/fault.h"
 #include "include/groups.h"
 #include "include/math.h"
+#include "include/paged.h"
 #include "include/quant.h"
 #include "include/team.h"
-
-struct Paged {
-    u32 heads, kv_heads, head_dim, block_size, blocks, sequences, max_blocks, window;
-    float scale, softcap;
-    u64 *fault;
-    u32 tag;
-};
 
 // AHEAD keys of a group are in flight together.
 template <class T, u32 D, u32 AHEAD>

@@ -30,14 +30,41 @@ template <u32 V, u32 MASK = 16> RF_DEVICE float rf_sum_each(const float (&v)[V])
     }
 }
 
-struct MatvecQ8 {
-    const float *bias, *residual;
-    float *y;
-    u32 m, n, row_blocks;
+// How the groups are shared out.
+struct GroupShare {
+    u32 m, row_blocks;
     u32 each, more; // groups of each block of the grid; the first `more` blocks have another one
 };
 
-template <class W, u32 M, u32 R, u32 CAP> RF_DEVICE void matvec_q8(const u8 *__restrict__ w, const u8 *__restrict__ x, MatvecQ8 a) {
+// One matrix [n, k], a group being R neighbouring rows, and y = x w^T (+ bias) (+ residual).
+template <class W, u32 R> struct OneMatrix {
+    const u8 *__restrict__ w;
+    const float *bias, *residual;
+    float *y;
+    u32 m, n, row_blocks;
+    // Block i of row r of a group.
+    __attribute__((device, always_inline)) typename W::Raw load(u32 group, u32 r, u32 i) const {
+        u32 row = rf_min(group * R + r, n - 1);
+        return W::load(w, (u64)n * row_blocks, row * row_blocks + i);
+    }
+    // Sum `own` of a group, which all lanes call with; one lane of each `leads`. Element i of the sums is row i % R, activations i / R.
+    __attribute__((device, always_inline)) void put(u32 group, u32 own, bool leads, bool first, float sum) const {
+        u32 row = group * R + own % R, j = own / R;
+        if (leads && row < n && j < m) {
+            u64 at = (u64)j * n + row;
+            if (first) {
+                if (bias) sum += bias[row];
+                if (residual) sum += residual[at];
+            } else {
+                sum += y[at];
+            }
+            y[at] = sum;
+        }
+    }
+};
+
+template <class W, u32 M, u32 R, u32 CAP, class Rows>
+RF_DEVICE void matvec_q8(const u8 *__restrict__ x, const Rows &rows, GroupShare a) {
     constexpr u32 TEAMS = RF_ROWS_PER_BLOCK;
     constexpr u32 V = M * R;
     constexpr u32 FILL = 2; // blocks of activations that a thread has in flight on their way to LDS
@@ -48,26 +75,12 @@ template <class W, u32 M, u32 R, u32 CAP> RF_DEVICE void matvec_q8(const u8 *__r
     RF_SHARED float begun[TEAMS][V];   // sums of groups that a team began and did not end
     RF_SHARED float carried[TEAMS][V]; // and of those that another team began
     u32 thread = rf_thread(), team = thread / 32, lane = thread % 32;
-    u64 blocks = (u64)a.n * a.row_blocks, x_blocks = (u64)a.m * a.row_blocks;
+    u64 x_blocks = (u64)a.m * a.row_blocks;
     u32 group0 = rf_block_x() * a.each + rf_min(rf_block_x(), a.more);
     u32 groups = a.each + (rf_block_x() < a.more ? 1 : 0);
 
-    // Element i of the V sums is row i % R of the group, activations i / R.
     u32 own = lane / (32 / V);
     bool leads = lane % (32 / V) == 0;
-    auto put = [&](u32 group, u32 part, float sum) {
-        u32 row = group * R + own % R, j = own / R;
-        if (leads && row < a.n && j < a.m) {
-            u64 at = (u64)j * a.n + row;
-            if (part == 0) {
-                if (a.bias) sum += a.bias[row];
-                if (a.residual) sum += a.residual[at];
-            } else {
-                sum += a.y[at];
-            }
-            a.y[at] = sum;
-        }
-    };
 
 #pragma unroll 1
     for (u32 part = 0; part < a.row_blocks; part += CAP) {
@@ -81,10 +94,7 @@ template <class W, u32 M, u32 R, u32 CAP> RF_DEVICE void matvec_q8(const u8 *__r
             u32 i = step * 32 + lane;
             if (i < count) {
 #pragma unroll
-                for (u32 r = 0; r < R; ++r) {
-                    u32 row = rf_min(group * R + r, a.n - 1);
-                    next[r] = W::load(w, blocks, row * a.row_blocks + part + i);
-                }
+                for (u32 r = 0; r < R; ++r) next[r] = rows.load(group, r, part + i);
             }
         };
         if (first < last) fetch(group, step);
@@ -135,7 +145,7 @@ template <class W, u32 M, u32 R, u32 CAP> RF_DEVICE void matvec_q8(const u8 *__r
             }
             if (ends || s + 1 == last) {
                 float sum = rf_sum_each<V>(acc);
-                if (ends && whole) put(this_group, part, sum);
+                if (ends && whole) rows.put(this_group, own, leads, part == 0, sum);
                 else if (leads) (whole ? begun : carried)[team][own] = sum;
                 if (ends) whole = true;
 #pragma unroll
@@ -151,7 +161,7 @@ template <class W, u32 M, u32 R, u32 CAP> RF_DEVICE void matvec_q8(const u8 *__r
                 u32 from = all * t / TEAMS;
                 if (from < end && from < all * (t + 1) / TEAMS) sum += carried[t][own];
             }
-            put(group, part, sum);
+            rows.put(group, own, leads, part == 0, sum);
         }
     }
 }
@@ -160,7 +170,8 @@ template <class W, u32 M, u32 R, u32 CAP> RF_DEVICE void matvec_q8(const u8 *__r
     RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                           \
     matvec_q8_##name##_m##M(const u8 *__restrict__ w, const u8 *__restrict__ x, const float *bias, const float *residual,          \
                             float *y, u32 m, u32 n, u32 row_blocks, u32 each, u32 more) {                                          \
-        matvec_q8<Type, M, R, CAP>(w, x, MatvecQ8{bias, residual, y, m, n, row_blocks, each, more});                               \
+        OneMatrix<Type, R> rows = {w, bias, residual, y, m, n, row_blocks};                                                        \
+        matvec_q8<Type, M, R, CAP>(x, rows, GroupShare{m, row_blocks, each, more});                                                \
     }
 
 // R rows of weights to a group for one row of activations, MORE for two to four, 2 for eight: what 128 registers hold without spills.

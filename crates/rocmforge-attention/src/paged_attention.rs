@@ -1,8 +1,8 @@
 //! Attention over a paged cache on a device.
 
 use crate::AttentionResult;
-use rocmforge_kernels::{Faults, Kernels, KvType, PagedOperands, PagedOptions, PagedShape};
-use rocmforge_runtime::HipStream;
+use rocmforge_kernels::{Faults, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, Q8Activations};
+use rocmforge_runtime::{HipBuffer, HipStream};
 
 /// What a layer of a model fixes about attention over a paged cache.
 ///
@@ -41,9 +41,48 @@ impl PagedAttention {
         max_blocks: usize,
         faults: Faults<'_>,
     ) -> AttentionResult<()> {
+        let shape = self.shape(&operands, max_blocks);
+        kernels.paged_attention(stream, self.kv, operands, shape, self.options, faults)?;
+        Ok(())
+    }
+
+    /// How [`Self::forward_split`] divides the keys of so few tokens; `None` if [`Self::forward`] is as quick. The same for every length, so that a
+    /// captured launch stays right.
+    pub fn split(&self, kernels: &Kernels, operands: PagedOperands<'_>, max_blocks: usize) -> Option<PagedSplit> {
+        let shape = self.shape(&operands, max_blocks);
+        let parts = kernels.paged_parts(self.kv, shape)?;
+        Some(PagedSplit {
+            parts,
+            partial_len: Kernels::paged_partial_len(shape, parts)?,
+        })
+    }
+
+    /// [`Self::forward`] with the keys in parts, which `partial` (of [`PagedSplit::partial_len`] floats) holds until they are joined. With `q8` the result
+    /// is rounded to 8 bits, too.
+    ///
+    /// # Errors
+    ///
+    /// [`AttentionError::Kernel`](crate::AttentionError::Kernel) with what [`Kernels::paged_attention_split`] says.
+    #[allow(clippy::too_many_arguments)] // operands and dimensions of one operation
+    pub fn forward_split(
+        &self,
+        kernels: &Kernels,
+        stream: &HipStream,
+        operands: PagedOperands<'_>,
+        max_blocks: usize,
+        split: PagedSplit,
+        partial: &HipBuffer<f32>,
+        q8: Option<HipBuffer<u8>>,
+        faults: Faults<'_>,
+    ) -> AttentionResult<Option<Q8Activations>> {
+        let (shape, parts) = (self.shape(&operands, max_blocks), split.parts);
+        Ok(kernels.paged_attention_split(stream, operands, shape, self.options, parts, partial, q8, faults)?)
+    }
+
+    fn shape(&self, operands: &PagedOperands<'_>, max_blocks: usize) -> PagedShape {
         let bytes = [self.block_size, self.kv_heads, self.head_dim, self.kv.bytes()];
         let block_bytes = bytes.into_iter().fold(1, usize::saturating_mul);
-        let shape = PagedShape {
+        PagedShape {
             tokens: operands.positions.len(),
             heads: self.heads,
             kv_heads: self.kv_heads,
@@ -53,8 +92,15 @@ impl PagedAttention {
             blocks: operands.k_cache.byte_len() / block_bytes.max(1),
             sequences: operands.block_table.len() / max_blocks.max(1),
             max_blocks,
-        };
-        kernels.paged_attention(stream, self.kv, operands, shape, self.options, faults)?;
-        Ok(())
+        }
     }
+}
+
+/// How the keys of a few tokens are divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PagedSplit {
+    /// Parts of the keys.
+    pub parts: usize,
+    /// Floats that the parts take until they are joined.
+    pub partial_len: usize,
 }

@@ -164,6 +164,15 @@ pub trait HostAccess: GgmlBackend {
         self.write(desc.id, bytes.bytes())
     }
 
+    /// Gives a tensor the bytes of a weight, which graphs read and do not write. A backend may keep it in another order, in which its products
+    /// are quicker; whatever it does, [`Self::read`] gives the same bytes back, and [`Self::write`] replaces them.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    fn load_weight(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {
+        self.load(desc, bytes)
+    }
+
     /// [`Self::write`] of f32.
     ///
     /// # Errors

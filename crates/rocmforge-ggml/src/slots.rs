@@ -65,6 +65,11 @@ impl<B> Slots<B> {
         self.0.get(&id)?.buffer.as_ref()
     }
 
+    /// Buffers of all tensors that have one.
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = &B> {
+        self.0.values().filter_map(|slot| slot.buffer.as_ref())
+    }
+
     pub(crate) fn buffer_mut(&mut self, id: TensorId) -> Option<&mut B> {
         self.0.get_mut(&id)?.buffer.as_mut()
     }

@@ -65,6 +65,12 @@ pub(crate) struct Packed {
     pub(crate) matvec: [Matvec; 4],
     /// Makes them, in the family `pack_weights`.
     pub(crate) pack: &'static str,
+    /// Two or three matrices, or gate and up, for one row of activations; as many rows to a group as in `matvec[0]`.
+    pub(crate) three: &'static str,
+    pub(crate) gated: &'static str,
+    /// In the family `packed_rows`.
+    pub(crate) matmul: &'static str,
+    pub(crate) get_rows: &'static str,
 }
 
 /// `$rows` and `$more`: the arguments of RF_MATVEC_Q8 in the kernel's source.
@@ -95,6 +101,10 @@ macro_rules! packed {
                 },
             ],
             pack: concat!("pack_", $name),
+            three: concat!("matvec_q8_", $name, "_three"),
+            gated: concat!("matvec_q8_", $name, "_gated"),
+            matmul: concat!("matmul_packed_", $name),
+            get_rows: concat!("get_rows_packed_", $name),
         }
     };
 }

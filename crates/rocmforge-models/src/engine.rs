@@ -2,6 +2,7 @@
 
 use rocmforge_attention::paged::{KvGeometry, PagedKv, PagedKvConfig, SequenceId};
 use rocmforge_ggml::optimizer::GraphOptimizer;
+use rocmforge_ggml::profile::{self, Profile};
 use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, TensorId, executor};
 use rocmforge_runtime::Bytes;
 
@@ -229,6 +230,18 @@ impl<B: HostAccess> Engine<B> {
     #[must_use]
     pub fn last_step(&self) -> Option<&Step> {
         self.steps.last().map(|(_, prepared)| &prepared.graph)
+    }
+
+    /// Runs the graph of the last step once more, with the same inputs, and waits after each node to see how long it takes. The cache is as
+    /// before. `None` before the first step.
+    ///
+    /// # Errors
+    /// The backend failed.
+    pub fn profile_last_step(&mut self) -> Result<Option<Profile>, ModelError> {
+        let Some((_, step)) = self.steps.last() else {
+            return Ok(None);
+        };
+        Ok(Some(profile::profile(&mut self.backend, &step.graph.graph)?))
     }
 
     /// Tokens that all sequences together can hold.

@@ -345,3 +345,23 @@ fn smollm2_knows_the_capital_of_france() {
     assert!(stdout(&output).contains("Paris"), "{}", stdout(&output));
     assert!(stderr(&output).contains("of them cached"), "{}", stderr(&output));
 }
+
+#[test]
+fn the_bench_of_models_runs_on_a_simulated_card() {
+    let mut command = program("llm_bench");
+    command.args(["--device", "sim", "--shapes", "tiny", "--types", "q4_0,q8_0"]);
+    command.args([
+        "--depths", "0,3", "--prompt", "20", "--tokens", "1", "--rounds", "1", "--chunk", "12",
+    ]);
+    let table = stdout(&run(command, ""));
+    for row in [
+        "tiny Q4_0 | decode |",
+        "tiny Q8_0 | decode at 3 |",
+        "tiny Q8_0 | prompt of 20 |",
+    ] {
+        assert!(table.contains(row), "{table}");
+    }
+    let mut command = program("llm_bench");
+    command.args(["--device", "sim", "--shapes", "llama-9b"]);
+    assert!(stderr(&run(command, "")).contains("no shape is called \"llama-9b\""));
+}

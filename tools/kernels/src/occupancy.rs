@@ -43,6 +43,8 @@ const STATED: &[(&str, Least)] = &[
     ("flash_attn_ext_f16_d128", least(10, 6, 3)),
     ("flash_attn_ext_*_d256", least(8, 4, 2)),
     ("paged_attention_*_d256", least(8, 4, 3)),
+    // The sums of four heads of 256 elements by eight teams.
+    ("paged_split_d256_r4", least(6, 6, 1)),
     // 32 results to a thread, and the next tiles beside them.
     ("matmul_f16", least(10, 7, 4)),
     ("matmul_views_nt_f16", least(10, 7, 4)),

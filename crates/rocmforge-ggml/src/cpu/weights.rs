@@ -32,7 +32,8 @@ pub enum Activations {
     F32,
     /// Rounded to 8 bits, with a scale for each 32 of them, and multiplied as integers, much as ggml's CPU backend does. The mean squared
     /// error of a product is below 5e-4 of its mean square. Only for weights of `q4_0`, `q4_1`, `q8_0`, `q4_K` and `q6_K`; products of more
-    /// than 4 rows only where the CPU has AVX-512 VNNI: elsewhere those are quicker in f32, and stay so.
+    /// than 4 rows only where the CPU has AVX-512 VNNI: elsewhere those are quicker in f32, and stay so. What a device does:
+    /// [`HipGgmlBackend::activations`](crate::HipGgmlBackend::activations).
     Int8,
 }
 

@@ -5,6 +5,7 @@ use rocmforge_kernels::{ExtOperand, ExtOperands, ExtOptions, ExtShape, KvType, P
 use rocmforge_runtime::HipBuffer;
 
 use super::faults::faults;
+use super::operands::BETWEEN;
 use super::ops::rows_and_cols;
 use super::rows::four;
 use super::types::kv_type;
@@ -154,9 +155,29 @@ impl HipGgmlBackend {
                 softcap: a.softcap,
             },
         };
-        attention
-            .forward(&self.kernels, self.stream(), operands, max_blocks, faults(&site))
-            .map_err(failed(op.name()))
+        let Some(split) = attention.split(&self.kernels, operands, max_blocks) else {
+            return attention
+                .forward(&self.kernels, self.stream(), operands, max_blocks, faults(&site))
+                .map_err(failed(op.name()));
+        };
+        let partial = self.scratch(BETWEEN, size_of::<f32>() * split.partial_len)?;
+        let partial = partial.cast().map_err(failed(op.name()))?;
+        let to = self.room_for_rounded(output, rows_and_cols(&self.slots.desc(output)?.shape))?;
+        let (kernels, stream) = (&self.kernels, self.stream());
+        let rounded = attention
+            .forward_split(
+                kernels,
+                stream,
+                operands,
+                max_blocks,
+                split,
+                &partial,
+                to,
+                faults(&site),
+            )
+            .map_err(failed(op.name()))?;
+        self.keep_rounded(output, rounded);
+        Ok(())
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) fn map_of(op: &Op) -> Option<Map> {
 }
 
 /// The function of a gated linear unit.
-const fn gate_of(kind: GluKind) -> Gate {
+pub(super) const fn gate_of(kind: GluKind) -> Gate {
     match kind {
         GluKind::Reglu => Gate::Relu,
         GluKind::Geglu => Gate::Gelu,

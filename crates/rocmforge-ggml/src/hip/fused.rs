@@ -5,33 +5,66 @@ use super::ops::rows_and_cols;
 use super::{HipGgmlBackend, failed};
 use crate::optimizer::Pass;
 use crate::{GgmlResult, GluKind, Op, Rope, TensorId, Unary};
+use rocmforge_runtime::HipBuffer;
 
 /// Passes that gain nothing here: their ops are launched as parts, or not at all. MUL_MAT_UNARY is, too, but the bias
 /// saves a launch.
-pub(super) const LAUNCHED_AS_PARTS: &[Pass] = &[
-    Pass::Attention,
-    Pass::GateUp,
-    Pass::Qkv,
-    Pass::AddNorm,
-    Pass::RopeSetRows,
-];
+pub(super) const LAUNCHED_AS_PARTS: &[Pass] = &[Pass::Attention, Pass::RopeSetRows];
+/// Those that gain with packed weights only.
+pub(super) const FOR_PACKED: &[Pass] = &[Pass::GateUp, Pass::Qkv];
 
 impl HipGgmlBackend {
-    /// Launches of an op: one, or one for each part.
-    pub(super) fn parts(op: &Op, inputs: usize) -> u64 {
-        match op {
-            Op::AddRmsNorm { .. } | Op::MulMatUnary(_) | Op::RopeSetRows(_) => 2,
-            Op::MulMatGlu(_) => 3,
-            Op::MulMatMany { biases } => (inputs.saturating_sub(1) / (1 + usize::from(*biases))) as u64,
-            _ => 1,
+    /// The sum into the first output, its norm into the second; both at once if they are f32 without gaps.
+    pub(super) fn add_rms_norm(
+        &mut self,
+        op: &Op,
+        eps: f32,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+    ) -> GgmlResult<()> {
+        let operands: Vec<TensorId> = [outputs[0]].into_iter().chain(inputs.get(2).copied()).collect();
+        if !inputs.iter().chain(outputs).all(|&id| self.is_plain_f32(id)) {
+            self.launch(&Op::Add, &inputs[..2], &outputs[..1])?;
+            return self.launch(&Op::RmsNorm { eps }, &operands, &outputs[1..]);
         }
+        let (a, b) = (self.f32(op, inputs[0])?, self.f32(op, inputs[1])?);
+        let (sum, y) = (self.f32(op, outputs[0])?, self.f32(op, outputs[1])?);
+        let dims = rows_and_cols(&self.slots.desc(outputs[0])?.shape);
+        let weight = match inputs.get(2) {
+            Some(&id) => self.f32(op, id)?,
+            None => self.constant(1.0, dims[1])?,
+        };
+        let to = self.room_for_rounded(outputs[1], dims)?;
+        let rounded = self
+            .kernels
+            .add_rms_norm(self.stream(), &a, Some([&b, &sum]), &weight, &y, to, dims, eps);
+        let rounded = rounded.map_err(failed(op.name()))?;
+        self.keep_rounded(outputs[1], rounded);
+        Ok(())
     }
 
-    /// The sum into the first output, its norm into the second.
-    pub(super) fn add_rms_norm(&mut self, eps: f32, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
-        self.launch(&Op::Add, &inputs[..2], &outputs[..1])?;
-        let operands: Vec<TensorId> = [outputs[0]].into_iter().chain(inputs.get(2).copied()).collect();
-        self.launch(&Op::RmsNorm { eps }, &operands, &outputs[1..])
+    /// A norm that is rounded to 8 bits in the same launch, if the next node multiplies it by packed weights. False if it does not.
+    pub(super) fn rounded_norm(
+        &mut self,
+        op: &Op,
+        eps: f32,
+        input: TensorId,
+        weight: &HipBuffer<f32>,
+        output: TensorId,
+    ) -> GgmlResult<bool> {
+        let dims = rows_and_cols(&self.slots.desc(output)?.shape);
+        if !self.is_plain_f32(input) || !self.is_plain_f32(output) {
+            return Ok(false);
+        }
+        let Some(to) = self.room_for_rounded(output, dims)? else {
+            return Ok(false);
+        };
+        let (x, y) = (self.f32(op, input)?, self.f32(op, output)?);
+        let rounded = self
+            .kernels
+            .add_rms_norm(self.stream(), &x, None, weight, &y, Some(to), dims, eps);
+        self.keep_rounded(output, rounded.map_err(failed(op.name()))?);
+        Ok(true)
     }
 
     /// The product into the output, then its function in place.
@@ -50,6 +83,9 @@ impl HipGgmlBackend {
     ) -> GgmlResult<()> {
         let dims = rows_and_cols(&self.slots.desc(output)?.shape);
         let y = self.result(op, output)?;
+        if self.packed_gated(op, kind, inputs, &y)? {
+            return self.store(op, output, &y);
+        }
         let up = self.scratch(BETWEEN, size_of::<f32>() * y.len())?;
         let up = up.cast().map_err(failed(op.name()))?;
         self.matmul_into(&Op::MulMat, &[inputs[0], inputs[1]], &y)?;
@@ -61,6 +97,9 @@ impl HipGgmlBackend {
     /// A product into each output that has elements.
     pub(super) fn matmul_many(&mut self, inputs: &[TensorId], outputs: &[TensorId]) -> GgmlResult<()> {
         let (weights, biases) = inputs[1..].split_at(outputs.len());
+        if self.packed_joint(inputs[0], weights, biases, outputs)? {
+            return Ok(());
+        }
         for (index, (&weight, &y)) in weights.iter().zip(outputs).enumerate() {
             if self.slots.desc(y)?.element_count() == 0 {
                 continue;

@@ -22,8 +22,10 @@ mod ops;
 mod products;
 mod program;
 mod rope;
+mod rope_kv;
 mod rows;
 mod types;
+mod weights;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -32,14 +34,19 @@ use std::sync::Arc;
 use rocmforge_kernels::Kernels;
 use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream};
 
-use crate::optimizer::GraphOptimizer;
+use crate::optimizer::{GraphOptimizer, Pass};
 use crate::slots::Slots;
-use crate::{DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Layout, Op, TensorDesc, TensorId};
+use crate::{
+    Activations, DType, GgmlBackend, GgmlError, GgmlResult, Graph, HostAccess, Layout, Op, SharedBytes, TensorDesc,
+    TensorId,
+};
 use faults::FaultLog;
 use operands::Scratch;
 use program::CapturedGraph;
 pub use program::HipProgram;
 use rope::RopeTables;
+pub(crate) use weights::LoadedWeight;
+use weights::{Memory, Rounded};
 
 const NAME: &str = "hip";
 
@@ -48,7 +55,12 @@ const NAME: &str = "hip";
 pub struct HipGgmlBackend {
     backend: Arc<HipBackend>,
     kernels: Kernels,
-    slots: Slots<HipBuffer<u8>>,
+    slots: Slots<Memory>,
+    activations: Activations,
+    /// Activations of 8 bits that the launch before left.
+    rounded: Option<Rounded>,
+    /// The tensor that the next node of a program multiplies by packed weights.
+    next_rounds: Option<TensorId>,
     /// Vectors of one value, for norms without weight or bias.
     constants: HashMap<(u32, usize), HipBuffer<f32>>,
     rope_tables: RopeTables,
@@ -88,6 +100,9 @@ impl HipGgmlBackend {
             backend: Arc::clone(kernels.backend()),
             kernels,
             slots: Slots::new(),
+            activations: Activations::default(),
+            rounded: None,
+            next_rounds: None,
             constants: HashMap::new(),
             rope_tables: RopeTables::default(),
             faults: FaultLog::default(),
@@ -106,7 +121,7 @@ impl HipGgmlBackend {
         &self.backend
     }
 
-    /// Ops enqueued so far that are not mere names of other memory, one kernel or one copy each, those of replayed graphs included.
+    /// Kernels enqueued so far, those of replayed graphs included. Copies by the driver are none.
     #[must_use]
     pub const fn launches(&self) -> u64 {
         self.launches
@@ -116,6 +131,14 @@ impl HipGgmlBackend {
     #[must_use]
     pub const fn replays(&self) -> u64 {
         self.replays
+    }
+
+    /// Runs something and counts the kernels that it enqueues.
+    fn counted<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.backend.launches();
+        let result = run(self);
+        self.launches += self.backend.launches().saturating_sub(before);
+        result
     }
 
     /// Captured graphs name memory that is about to change: they go, and with them what only they kept.
@@ -138,8 +161,7 @@ impl HipGgmlBackend {
     /// The bytes that a tensor spans.
     fn bytes(&self, id: TensorId) -> GgmlResult<HipBuffer<u8>> {
         let desc = self.slots.desc(id)?;
-        let root = self.slots.root(id)?;
-        let buffer = self.slots.buffer(root).ok_or(GgmlError::UnknownTensor(root))?;
+        let buffer = self.plain(self.slots.root(id)?)?;
         buffer.view(desc.span()).map_err(failed(format!("tensor {id}")))
     }
 
@@ -152,13 +174,17 @@ impl HipGgmlBackend {
 
     /// Gets bytes of a tensor that has memory of its own. Waits for what is enqueued.
     pub(crate) fn read_bytes(&self, root: TensorId, span: Range<usize>, bytes: &mut [u8]) -> GgmlResult<()> {
+        if let Some(host) = self.host_bytes(root, &span).filter(|host| host.len() == bytes.len()) {
+            bytes.copy_from_slice(host);
+            return Ok(());
+        }
         let part = self.part(root, span)?;
         part.copy_to_host(self.stream(), bytes)
             .map_err(failed(format!("reading tensor {root}")))
     }
 
     fn part(&self, root: TensorId, span: Range<usize>) -> GgmlResult<HipBuffer<u8>> {
-        let buffer = self.slots.buffer(root).ok_or(GgmlError::UnknownTensor(root))?;
+        let buffer = self.plain(root)?;
         buffer.view(span).map_err(failed(format!("tensor {root}")))
     }
 
@@ -213,14 +239,14 @@ impl GgmlBackend for HipGgmlBackend {
         let label = format!("ggml {} {}", desc.id, desc.summary());
         let buffer = HipBuffer::zeroed(self.stream(), Elems(desc.byte_size()), &label);
         let buffer = buffer.map_err(failed(format!("allocating tensor {} ({})", desc.id, desc.summary())))?;
-        self.slots.insert(desc, buffer);
+        self.slots.insert(desc, Memory::Plain(buffer));
         Ok(())
     }
 
     fn bind(&mut self, desc: &TensorDesc, buffer: HipBuffer<u8>) -> GgmlResult<()> {
         let bytes = buffer.byte_len();
         self.tensor_changes(desc.id);
-        self.slots.bind(desc, buffer, bytes)
+        self.slots.bind(desc, Memory::Plain(buffer), bytes)
     }
 
     fn free(&mut self, id: TensorId) -> GgmlResult<()> {
@@ -233,13 +259,18 @@ impl GgmlBackend for HipGgmlBackend {
         self.slots.desc(id).ok()
     }
 
+    /// `None` for packed weights, too.
     fn buffer(&self, id: TensorId) -> Option<&HipBuffer<u8>> {
-        self.slots.buffer(id)
+        self.plain(id).ok()
     }
 
+    /// `None` for packed weights, too.
     fn buffer_mut(&mut self, id: TensorId) -> Option<&mut HipBuffer<u8>> {
         self.tensor_changes(id);
-        self.slots.buffer_mut(id)
+        match self.slots.buffer_mut(id)? {
+            Memory::Plain(buffer) => Some(buffer),
+            Memory::Packed(_) => None,
+        }
     }
 
     fn bind_view(&mut self, desc: &TensorDesc) -> GgmlResult<()> {
@@ -250,8 +281,8 @@ impl GgmlBackend for HipGgmlBackend {
         if !self.check_node(0, op, inputs, outputs)? {
             return Ok(());
         }
-        self.launches += Self::parts(op, inputs.len());
-        self.launch(op, inputs, outputs)
+        self.forget_rounded(None);
+        self.counted(|backend| backend.launch(op, inputs, outputs))
     }
 
     fn compile(&mut self, graph: &Graph) -> GgmlResult<HipProgram> {
@@ -264,9 +295,12 @@ impl GgmlBackend for HipGgmlBackend {
 
     /// All but those whose ops have no kernel here.
     fn optimizer(&self) -> GraphOptimizer {
-        fused::LAUNCHED_AS_PARTS
-            .iter()
-            .fold(GraphOptimizer::new(), |all, &pass| all.without(pass))
+        let packed: &[Pass] = match self.activations {
+            Activations::F32 => fused::FOR_PACKED,
+            Activations::Int8 => &[],
+        };
+        let without = fused::LAUNCHED_AS_PARTS.iter().chain(packed);
+        without.fold(GraphOptimizer::new(), |all, &pass| all.without(pass))
     }
 
     fn synchronize(&mut self) -> GgmlResult<()> {
@@ -291,6 +325,7 @@ impl HostAccess for HipGgmlBackend {
         if self.rope_tables.forget(id) {
             self.memory_changes();
         }
+        self.unpack(id)?;
         let buffer = self.bytes(id)?;
         buffer
             .copy_from_host(self.stream(), bytes)
@@ -301,7 +336,19 @@ impl HostAccess for HipGgmlBackend {
         self.backend.safe_alloc_size().ok()
     }
 
+    /// A weight is packed if [`HipGgmlBackend::activations`] says so. The backend keeps `bytes`, too.
+    fn load_weight(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {
+        if self.load_packed(desc, Arc::clone(&bytes))? {
+            return Ok(());
+        }
+        self.load(desc, bytes)
+    }
+
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {
+        let span = self.slots.desc(id)?.span();
+        if let Some(host) = self.host_bytes(id, &span) {
+            return Ok(host.to_vec());
+        }
         let buffer = self.bytes(id)?;
         if buffer.is_empty() {
             return Ok(Vec::new());

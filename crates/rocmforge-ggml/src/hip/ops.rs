@@ -21,6 +21,8 @@ impl HipGgmlBackend {
         if let Some(error) = Self::refusal(op, &operands?, &results?) {
             return Err(error);
         }
+        self.forget_rounded(Some(op));
+        self.unpack_operands(op, inputs)?;
         let output = outputs[0];
         if let Some(f) = map_of(op) {
             return self.map(op, f, inputs, output);
@@ -47,11 +49,14 @@ impl HipGgmlBackend {
             Op::RmsNorm { eps } => {
                 let cols = self.cols(inputs[0])?;
                 let weight = self.vector(op, inputs.get(1), (1.0, cols), 1)?;
+                if self.rounded_norm(op, eps, inputs[0], &weight, output)? {
+                    return Ok(());
+                }
                 self.by_rows(op, inputs, output, |b, x, y, [rows, cols]| {
                     b.kernels.rms_norm(b.stream(), x, &weight, y, rows, cols, eps)
                 })
             }
-            Op::AddRmsNorm { eps } => self.add_rms_norm(eps, inputs, outputs),
+            Op::AddRmsNorm { eps } => self.add_rms_norm(op, eps, inputs, outputs),
             Op::L2Norm { eps } => self.by_rows(op, inputs, output, |b, x, y, [rows, cols]| {
                 b.kernels.l2_normalize(b.stream(), x, y, rows, cols, eps)
             }),

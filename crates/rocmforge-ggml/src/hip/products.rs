@@ -78,6 +78,10 @@ impl HipGgmlBackend {
             Some(&id) => Some(self.input(op, id, 2)?),
             None => None,
         };
+        if let Some(matrix) = self.packed_matrix(inputs[1]) {
+            let matrix = matrix.clone();
+            return self.packed_product(op, inputs, bias.as_ref(), y, &matrix);
+        }
         let (left, right) = (self.slots.desc(inputs[0])?.clone(), self.slots.desc(inputs[1])?.clone());
         if is_one_matrix(&left, &right) {
             return self.one_matrix(op, inputs, bias.as_ref(), y, matrix_order(&right) == Some(true));

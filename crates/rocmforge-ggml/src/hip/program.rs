@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use rocmforge_runtime::HipGraphExec;
 
 use super::faults::Site;
+use super::rope_kv::ROPE_KV_NODES;
 use super::{HipGgmlBackend, failed};
 use crate::{GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
 
@@ -15,7 +16,6 @@ use crate::{GgmlError, GgmlResult, Node, Op, TensorDesc, TensorId, shape};
 #[derive(Debug)]
 pub struct HipProgram {
     nodes: Vec<Node>,
-    launches: u64,
     state: State,
     /// [`HipGgmlBackend::changes`] when `state` came to be.
     changes: u64,
@@ -39,6 +39,8 @@ enum State {
 pub(super) struct CapturedGraph {
     exec: HipGraphExec,
     sites: Arc<[Site]>,
+    /// Kernels.
+    launches: u64,
 }
 
 impl HipProgram {
@@ -67,10 +69,8 @@ impl HipGgmlBackend {
                 nodes.push(node.clone());
             }
         }
-        let launches = nodes.iter().map(|node| Self::parts(&node.op, node.inputs.len())).sum();
         Ok(HipProgram {
             nodes,
-            launches,
             state: State::New,
             changes: self.changes,
         })
@@ -124,12 +124,11 @@ impl HipGgmlBackend {
             let launched = graph.exec.launch(self.backend.stream());
             launched.map_err(failed("replaying a graph"))?;
             self.faults.replay(&graph.sites);
-            self.launches += program.launches;
+            self.launches += graph.launches;
             self.replays += 1;
             return Ok(());
         }
-        self.launch_all(&program.nodes)?;
-        self.launches += program.launches;
+        self.counted(|backend| backend.launch_all(&program.nodes))?;
         if matches!(program.state, State::New) {
             program.state = State::Warm;
         }
@@ -143,17 +142,28 @@ impl HipGgmlBackend {
             .stream()
             .capture("ggml graph")
             .map_err(failed("capturing a graph"))?;
+        let before = backend.launches();
         self.launch_all(nodes)?;
+        let launches = backend.launches().saturating_sub(before);
         let graph = capture.finish().map_err(failed("capturing a graph"))?;
         let exec = graph.instantiate().map_err(failed("capturing a graph"))?;
         let sites = self.faults.take_captured();
-        Ok(CapturedGraph { exec, sites })
+        Ok(CapturedGraph { exec, sites, launches })
     }
 
     fn launch_all(&mut self, nodes: &[Node]) -> GgmlResult<()> {
-        for node in nodes {
+        self.forget_rounded(None);
+        let mut index = 0;
+        while let Some(node) = nodes.get(index) {
+            if self.rope_kv(&nodes[index..])? {
+                index += ROPE_KV_NODES;
+                continue;
+            }
+            self.look_ahead(nodes.get(index + 1));
             self.launch(&node.op, &node.inputs, &node.outputs)?;
+            index += 1;
         }
+        self.next_rounds = None;
         Ok(())
     }
 }

@@ -82,7 +82,12 @@ impl HipGgmlBackend {
         y.cast().map_err(failed(op.name()))
     }
 
-    fn rope_tables(&mut self, op: &Op, rope: Rope, factors: Option<TensorId>) -> GgmlResult<[HipBuffer<f32>; 2]> {
+    pub(super) fn rope_tables(
+        &mut self,
+        op: &Op,
+        rope: Rope,
+        factors: Option<TensorId>,
+    ) -> GgmlResult<[HipBuffer<f32>; 2]> {
         let key = (op.signature().1, factors);
         if let Some(tables) = self.rope_tables.0.get(&key) {
             return Ok(tables.clone());

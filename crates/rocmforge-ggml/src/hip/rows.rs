@@ -141,6 +141,16 @@ impl HipGgmlBackend {
     }
 
     pub(super) fn get_rows(&mut self, op: &Op, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
+        if let Some(table) = self.packed_matrix(inputs[0]) {
+            let table = table.clone();
+            let (ids, y) = (self.u32(op, inputs[1])?, self.result(op, output)?);
+            let site = self.fault_site(op, inputs)?;
+            let launched = self
+                .kernels
+                .get_rows_packed(self.stream(), &table, &ids, &y, faults(&site));
+            self.done(op, launched)?;
+            return self.store(op, output, &y);
+        }
         let desc = self.slots.desc(inputs[0])?.clone();
         let &[ref tables @ .., rows, cols] = desc.shape.as_slice() else {
             return Err(self.cannot(op, inputs[0]));

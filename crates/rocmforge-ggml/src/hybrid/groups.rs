@@ -7,7 +7,8 @@ use rocmforge_memory::{Bytes, Pressure};
 use rocmforge_runtime::{Elems, HipBuffer, HipStream, Pending, PinnedBuffer};
 
 use super::memory::is_out_of_memory;
-use super::{HybridBackend, TensorLocation};
+use super::{HybridBackend, Loaded, TensorLocation};
+use crate::hip::LoadedWeight;
 use crate::{GgmlBackend, GgmlError, GgmlResult, HostAccess, SharedBytes, TensorDesc, TensorGroup, TensorId};
 
 /// Runs without an exceeded budget before a group may return to the device: a desktop that takes memory often takes more.
@@ -34,7 +35,7 @@ pub(super) struct Return {
     stream: HipStream,
     waiting: VecDeque<TensorDesc>,
     copying: Vec<Copying>,
-    done: Vec<(TensorDesc, HipBuffer<u8>)>,
+    done: Vec<(TensorDesc, LoadedWeight)>,
 }
 
 /// One weight on its way to the device.
@@ -100,10 +101,17 @@ impl HybridBackend {
         group: usize,
         desc: &TensorDesc,
         bytes: Arc<dyn SharedBytes>,
+        loaded: Loaded,
     ) -> GgmlResult<()> {
-        self.weights.insert(desc.id);
+        let is_weight = matches!(loaded, Loaded::Weight(_));
+        self.weights.insert(desc.id, loaded);
         if self.groups[group].location == TensorLocation::Gpu {
-            match self.gpu.load(desc, bytes) {
+            let result = if is_weight {
+                self.gpu.load_weight(desc, bytes)
+            } else {
+                self.gpu.load(desc, bytes)
+            };
+            match result {
                 Err(error) if is_out_of_memory(&error) => self.spill(group)?,
                 other => return other,
             }
@@ -114,7 +122,7 @@ impl HybridBackend {
     pub(super) fn write_in_group(&mut self, group: usize, id: TensorId, bytes: &[u8]) -> GgmlResult<()> {
         let root = self.descs.root(id)?;
         // From now on the bytes are not those that were loaded, so they move like a cache's.
-        let loaded = self.weights.remove(&root);
+        let loaded = self.weights.remove(&root).is_some();
         match self.groups[group].location {
             TensorLocation::Gpu => {
                 self.gpu.write(id, bytes)?;
@@ -138,7 +146,7 @@ impl HybridBackend {
             if self.gpu.tensor_desc(desc.id).is_none() {
                 continue;
             }
-            if !self.weights.contains(&desc.id) {
+            if !self.weights.contains_key(&desc.id) {
                 let bytes = self.gpu.read(desc.id)?;
                 self.cpu.alloc(desc)?;
                 self.cpu.write(desc.id, &bytes)?;
@@ -218,7 +226,14 @@ impl HybridBackend {
         // They had a whole run's time: what is not done by now is waited for.
         for copying in returning.copying.drain(..) {
             copying.pending.wait().map_err(failed("copying weights"))?;
-            returning.done.push((copying.desc, copying.buffer));
+            let weight = match self.weights.get(&copying.desc.id) {
+                Some(Loaded::Weight(host)) => {
+                    self.gpu
+                        .pack_loaded(&copying.desc, copying.buffer, &returning.stream, host)?
+                }
+                _ => LoadedWeight::plain(copying.buffer),
+            };
+            returning.done.push((copying.desc, weight));
         }
         let mut bytes = 0usize;
         while let Some(desc) = returning.waiting.pop_front() {
@@ -246,12 +261,13 @@ impl HybridBackend {
         let hip = self.gpu.hip();
         let left = hip.safe_alloc_size().map_err(failed("asking for the budget"))?;
         let group = &self.groups[index];
-        // Room for half of it again stays, so that it need not leave at once.
-        if left < group.bytes.saturating_add(group.bytes / 2) {
+        // Room for half of it again stays, so that it need not leave at once; a weight is there twice while it is packed.
+        let largest = group.tensors.iter().map(TensorDesc::byte_size).max().unwrap_or(0);
+        if left < group.bytes.saturating_add(largest.max(group.bytes / 2)) {
             return Ok(());
         }
         let stream = hip.create_stream(&format!("weights of {}", group.name));
-        let is_weight = |desc: &&TensorDesc| self.weights.contains(&desc.id);
+        let is_weight = |desc: &&TensorDesc| self.weights.contains_key(&desc.id);
         self.returning = Some(Return {
             group: index,
             stream: stream.map_err(failed("making a stream"))?,
@@ -279,20 +295,16 @@ impl HybridBackend {
     fn end_return(&mut self, returning: Return) -> GgmlResult<()> {
         let index = returning.group;
         let tensors = self.groups[index].tensors.clone();
-        let result = returning
+        returning
             .done
             .into_iter()
-            .try_for_each(|(desc, buffer)| self.gpu.bind(&desc, buffer))
-            .and_then(|()| {
-                let caches = tensors.iter().filter(|desc| !self.weights.contains(&desc.id));
-                let caches: Vec<&TensorDesc> = caches.collect();
-                for desc in caches {
-                    let bytes = self.cpu.read(desc.id)?;
-                    self.gpu.alloc(desc)?;
-                    self.gpu.write(desc.id, &bytes)?;
-                }
-                Ok(())
-            });
+            .for_each(|(desc, weight)| self.gpu.bind_loaded(&desc, weight));
+        let mut caches = tensors.iter().filter(|desc| !self.weights.contains_key(&desc.id));
+        let result = caches.try_for_each(|desc| {
+            let bytes = self.cpu.read(desc.id)?;
+            self.gpu.alloc(desc)?;
+            self.gpu.write(desc.id, &bytes)
+        });
         if let Err(error) = result {
             // Nothing has left the host yet.
             for desc in &tensors {
@@ -300,7 +312,7 @@ impl HybridBackend {
             }
             return Err(error);
         }
-        for desc in tensors.iter().filter(|desc| !self.weights.contains(&desc.id)) {
+        for desc in tensors.iter().filter(|desc| !self.weights.contains_key(&desc.id)) {
             self.cpu.free(desc.id)?;
         }
         self.groups[index].location = TensorLocation::Gpu;

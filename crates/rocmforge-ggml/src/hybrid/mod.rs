@@ -11,7 +11,7 @@ mod program;
 mod spans;
 mod statistics;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use groups::Group;
@@ -44,6 +44,24 @@ impl TensorLocation {
     }
 }
 
+/// How a tensor was loaded.
+#[derive(Clone)]
+enum Loaded {
+    /// By [`HostAccess::load`].
+    AsItIs,
+    /// By [`HostAccess::load_weight`], from these bytes.
+    Weight(Arc<dyn SharedBytes>),
+}
+
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::AsItIs => "AsItIs",
+            Self::Weight(_) => "Weight",
+        })
+    }
+}
+
 /// Runs graphs on a device as far as its memory reaches, and on the CPU.
 #[derive(Debug)]
 pub struct HybridBackend {
@@ -55,7 +73,7 @@ pub struct HybridBackend {
     /// The group that a tensor is in.
     group_of: HashMap<TensorId, usize>,
     /// Tensors that were loaded and not written since: their bytes are on the host too, wherever their group is.
-    weights: HashSet<TensorId>,
+    weights: HashMap<TensorId, Loaded>,
     /// Current bytes of every root that is in no group.
     spans: HashMap<TensorId, Spans>,
     /// Counts changes of places: programs made before the last are made anew.
@@ -78,7 +96,7 @@ impl HybridBackend {
             descs: Slots::new(),
             groups: Vec::new(),
             group_of: HashMap::new(),
-            weights: HashSet::new(),
+            weights: HashMap::new(),
             spans: HashMap::new(),
             generation: 0,
             gpu_is_full: false,
@@ -225,11 +243,22 @@ impl HostAccess for HybridBackend {
     }
 
     fn load(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {
+        self.load_as(desc, bytes, Loaded::AsItIs)
+    }
+
+    fn load_weight(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {
+        let weight = Loaded::Weight(Arc::clone(&bytes));
+        self.load_as(desc, bytes, weight)
+    }
+}
+
+impl HybridBackend {
+    fn load_as(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>, loaded: Loaded) -> GgmlResult<()> {
         self.forget(desc.id);
         self.cpu.load(desc, Arc::clone(&bytes))?;
         self.descs.insert(desc, ());
         match self.group_of.get(&desc.id) {
-            Some(&group) => self.load_in_group(group, desc, bytes),
+            Some(&group) => self.load_in_group(group, desc, bytes, loaded),
             None => {
                 let spans = self.spans.entry(desc.id).or_default();
                 spans.write(&(0..desc.byte_size()), TensorLocation::Cpu);

@@ -175,7 +175,7 @@ impl HybridBackend {
             let root = self.descs.root(id)?;
             if let Some(&group) = self.group_of.get(&root) {
                 let location = self.groups[group].location;
-                if !self.weights.contains(&root) {
+                if !self.weights.contains_key(&root) {
                     return Ok(location);
                 }
                 // Weights are on the host in any case: a node with weights of two places runs there.
@@ -213,7 +213,7 @@ impl HybridBackend {
             if let Some(&group) = self.group_of.get(&root) {
                 match self.groups[group].location {
                     TensorLocation::Cpu => on_host = true,
-                    TensorLocation::Gpu if self.weights.contains(&root) => {}
+                    TensorLocation::Gpu if self.weights.contains_key(&root) => {}
                     TensorLocation::Gpu => caches.push(group),
                 }
             }
@@ -231,7 +231,7 @@ impl HybridBackend {
         for &id in inputs {
             let root = self.descs.root(id)?;
             if let Some(&group) = self.group_of.get(&root)
-                && !self.weights.contains(&root)
+                && !self.weights.contains_key(&root)
             {
                 return Ok(Some(group));
             }

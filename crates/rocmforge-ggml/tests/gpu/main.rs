@@ -6,6 +6,7 @@ mod covered;
 mod decoder;
 mod fused;
 mod hybrid;
+mod packed;
 mod program;
 mod random;
 #[path = "../common/random_graph/mod.rs"]

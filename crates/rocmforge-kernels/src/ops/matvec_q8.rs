@@ -2,13 +2,15 @@
 
 use crate::check::Check;
 use crate::ops::weights::weights;
-use crate::{KernelError, KernelResult, Kernels, WeightType, geometry};
+use crate::{Faults, KernelError, KernelResult, Kernels, WeightType, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 /// Activations that share a scale.
 const BLOCK: usize = 32;
 /// Bytes of a block: 32 integers, their scale and their sums.
 const BLOCK_BYTES: usize = 40;
+/// The family of products of many rows, and of rows of packed matrices.
+const ROWS: &str = "packed_rows";
 /// What the addresses of packed weights and 8-bit activations are multiples of.
 const ALIGNMENT: usize = 16;
 /// The most rows of activations.
@@ -17,7 +19,7 @@ const MAX_ROWS: usize = 8;
 const MAX_COLUMNS: usize = (1 << 24) - 1;
 /// Blocks of the grid for each multiprocessor: those that the kernels' registers leave room for on NVIDIA's cards. Each takes an even share
 /// of the rows, so more would only load the activations more often.
-const RESIDENT: u32 = 2;
+pub(super) const RESIDENT: u32 = 2;
 
 /// A matrix of quantised weights in the order that [`Kernels::matvec_q8`] reads. It takes as many bytes as the blocks it was made of.
 #[derive(Debug, Clone)]
@@ -29,6 +31,10 @@ pub struct PackedWeights {
 }
 
 impl PackedWeights {
+    pub(super) fn bytes(&self) -> &HipBuffer<u8> {
+        &self.bytes
+    }
+
     /// The type of the weights.
     pub fn ty(&self) -> WeightType {
         self.ty
@@ -45,6 +51,58 @@ impl PackedWeights {
     }
 }
 
+/// A packed matrix that does not have all of its rows yet: what [`Kernels::pack_rows`] fills.
+#[derive(Debug)]
+pub struct WeightPacking {
+    matrix: PackedWeights,
+    /// Rows that are there.
+    rows: u32,
+}
+
+const PACK: &str = "pack_weight";
+
+impl WeightPacking {
+    /// A matrix `[n, k]` of type `ty` in `packed`, which has as many bytes as its blocks and an address that is a multiple of 16.
+    ///
+    /// # Errors
+    ///
+    /// As [`Kernels::pack_weight`].
+    pub fn new(ty: WeightType, packed: HipBuffer<u8>, [n, k]: [usize; 2]) -> KernelResult<Self> {
+        let check = Check(PACK);
+        if !ty.is_packable() {
+            return Err(KernelError::NotPackable { op: check.0, ty });
+        }
+        let (rows, cols) = (check.dim_to("n", n, MAX_COLUMNS)?, check.dim_to("k", k, MAX_COLUMNS)?);
+        weights(check, ty, ("packed", &packed), [n, k])?;
+        check.aligned("packed", &packed, ALIGNMENT)?;
+        check.dim("blocks of 32 weights", check.elements(&[n, k / BLOCK])?)?;
+        let matrix = PackedWeights {
+            bytes: packed,
+            ty,
+            n: rows,
+            k: cols,
+        };
+        Ok(Self { matrix, rows: 0 })
+    }
+
+    /// The matrix, once it has all rows.
+    ///
+    /// # Errors
+    ///
+    /// Rows are missing.
+    pub fn finish(self) -> KernelResult<PackedWeights> {
+        if self.rows == self.matrix.n {
+            return Ok(self.matrix);
+        }
+        Err(KernelError::Mismatch {
+            op: PACK,
+            what: "the matrix must have all of its rows",
+            left: self.rows as usize,
+            right: self.matrix.n as usize,
+        })
+    }
+}
+
 /// Rows of activations as 8-bit integers, 32 to a scale: what [`Kernels::quantize_q8`] makes.
 #[derive(Debug, Clone)]
 pub struct Q8Activations {
@@ -54,12 +112,35 @@ pub struct Q8Activations {
 }
 
 impl Q8Activations {
+    /// Checks that `to` can hold `m` rows of `k`.
+    pub(super) fn room(check: Check, to: &HipBuffer<u8>, [m, k]: [usize; 2]) -> KernelResult<()> {
+        if !k.is_multiple_of(BLOCK) {
+            return Err(KernelError::Mismatch {
+                op: check.0,
+                what: "a row must be whole blocks",
+                left: k,
+                right: BLOCK,
+            });
+        }
+        check.len("to", to, &[m, k / BLOCK, BLOCK_BYTES])?;
+        check.aligned("to", to, ALIGNMENT)
+    }
+
+    /// What a kernel has written to a buffer with [`Self::room`].
+    pub(super) const fn new(bytes: HipBuffer<u8>, [m, k]: [usize; 2]) -> Self {
+        Self { bytes, m, k }
+    }
+
     /// Bytes of `m` rows of `k`. `None` if `k` is no multiple of 32, or the product overflows.
     pub fn byte_len(m: usize, k: usize) -> Option<usize> {
         match k % BLOCK {
             0 => (k / BLOCK * BLOCK_BYTES).checked_mul(m),
             _ => None,
         }
+    }
+
+    pub(super) fn bytes(&self) -> &HipBuffer<u8> {
+        &self.bytes
     }
 
     /// Rows.
@@ -86,26 +167,44 @@ impl Kernels {
         ty: WeightType,
         w: &HipBuffer<u8>,
         packed: HipBuffer<u8>,
-        [n, k]: [usize; 2],
+        shape: [usize; 2],
     ) -> KernelResult<PackedWeights> {
-        let check = Check("pack_weight");
-        let kernels = ty.packed().ok_or(KernelError::NotPackable { op: check.0, ty })?;
-        let (rows, cols) = (check.dim_to("n", n, MAX_COLUMNS)?, check.dim_to("k", k, MAX_COLUMNS)?);
-        weights(check, ty, ("w", w), [n, k])?;
-        check.len("packed", &packed, &[w.len()])?;
-        check.aligned("packed", &packed, ALIGNMENT)?;
-        check.disjoint(("packed", &packed), ("w", w))?;
-        let blocks = check.dim("blocks of 32 weights", check.elements(&[n, k / BLOCK])?)?;
-        let args = LaunchArgs::new().buffer(w).out(&packed).value(u64::from(blocks));
+        let mut packing = WeightPacking::new(ty, packed, shape)?;
+        self.pack_rows(stream, &mut packing, w, shape[0])?;
+        packing.finish()
+    }
+
+    /// Packs the next `rows` rows of a matrix, in ggml's blocks.
+    ///
+    /// # Errors
+    ///
+    /// More rows than are missing, 0 rows, a wrong length, overlap with the matrix, an address that is no multiple of [`WeightType::alignment`].
+    pub fn pack_rows(
+        &self,
+        stream: &HipStream,
+        packing: &mut WeightPacking,
+        w: &HipBuffer<u8>,
+        rows: usize,
+    ) -> KernelResult<()> {
+        let check = Check(PACK);
+        let PackedWeights { bytes, ty, n, k } = &packing.matrix;
+        let count = check.dim_to("rows", rows, (n - packing.rows) as usize)?;
+        weights(check, *ty, ("w", w), [rows, *k as usize])?;
+        check.disjoint(("packed", bytes), ("w", w))?;
+        let kernels = ty.packed().ok_or(KernelError::NotPackable { op: check.0, ty: *ty })?;
+        let row_blocks = k / BLOCK as u32;
+        // All blocks of the matrix are below 2^32: `WeightPacking::new`.
+        let blocks = count * row_blocks;
+        let args = LaunchArgs::new().buffer(w).out(bytes).value(u64::from(n * row_blocks));
+        let args = args
+            .value(u64::from(packing.rows * row_blocks))
+            .value(u64::from(blocks));
         let config = geometry::config([blocks.div_ceil(256), 1, 1], 256);
-        // SAFETY: both hold n rows of whole blocks, aligned, and are apart: checked above.
+        // SAFETY: w holds `count` rows of whole blocks, aligned; the matrix has its length and alignment since `WeightPacking::new` and room for
+        // so many rows more; they are apart: checked above.
         unsafe { self.launch(stream, "pack_weights", kernels.pack, config, args) }?;
-        Ok(PackedWeights {
-            bytes: packed,
-            ty,
-            n: rows,
-            k: cols,
-        })
+        packing.rows += count;
+        Ok(())
     }
 
     /// `x` `[m, k]` as 8-bit integers in `to`, of [`Q8Activations::byte_len`] bytes at an address that is a multiple of 16. Of 32 neighbours the
@@ -125,22 +224,13 @@ impl Kernels {
         let check = Check("quantize_q8");
         check.dim("m", m)?;
         check.dim_to("k", k, MAX_COLUMNS)?;
-        if !k.is_multiple_of(BLOCK) {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "a row must be whole blocks",
-                left: k,
-                right: BLOCK,
-            });
-        }
+        Q8Activations::room(check, &to, [m, k])?;
         check.len("x", x, &[m, k])?;
-        check.len("to", &to, &[m, k / BLOCK, BLOCK_BYTES])?;
-        check.aligned("to", &to, ALIGNMENT)?;
         check.disjoint(("to", &to), ("x", x))?;
         let args = LaunchArgs::new().buffer(x).out(&to).value(x.len() as u64);
         // SAFETY: lengths are those of the shape, blocks are whole, nothing overlaps: checked above.
         unsafe { self.launch(stream, "quantize_q8", "quantize_q8", geometry::flat(x.len()), args) }?;
-        Ok(Q8Activations { bytes: to, m, k })
+        Ok(Q8Activations::new(to, [m, k]))
     }
 
     /// `y = x w^T (+ bias) (+ residual)` for one to eight rows of activations: `x` `[m, k]`, weights `[n, k]`, `bias` `[n]`, `residual` and `y`
@@ -193,7 +283,7 @@ impl Kernels {
         let most = kernels.matvec.iter().find(|matvec| x.m <= matvec.most);
         let matvec = most.unwrap_or(&kernels.matvec[3]); // eight: checked above
         let groups = w.n.div_ceil(matvec.rows);
-        let blocks = groups.min(self.backend().device().multiprocessors.max(1) * RESIDENT);
+        let blocks = self.packed_blocks(groups);
         let args = (args.out(y).value(rows).value(w.n).value(w.k / BLOCK as u32))
             .value(groups / blocks)
             .value(groups % blocks);
@@ -201,5 +291,79 @@ impl Kernels {
         // SAFETY: weights and activations have their lengths and alignment since they were made, the other lengths are those of the
         // shapes, y overlaps nothing but a residual that is y itself: checked above. All blocks together have every group once.
         unsafe { self.launch(stream, kernels.family, matvec.name, config, args) }
+    }
+
+    /// `y = x w^T (+ bias)` for any number of rows of f32 activations: `x` `[m, k]`, `bias` `[n]`, `y` `[m, n]`. Bit for bit what
+    /// [`matmul_weight`](Self::matmul_weight) gives for more than 8 rows with the same weights in ggml's blocks.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, overlap, a dimension of 0.
+    pub fn matmul_packed(
+        &self,
+        stream: &HipStream,
+        w: &PackedWeights,
+        x: &HipBuffer<f32>,
+        bias: Option<&HipBuffer<f32>>,
+        y: &HipBuffer<f32>,
+        m: usize,
+    ) -> KernelResult<()> {
+        let check = Check("matmul_packed");
+        let rows = check.dim("m", m)?;
+        check.len("x", x, &[m, w.k()])?;
+        check.len("y", y, &[m, w.n()])?;
+        check.disjoint(("y", y), ("w", &w.bytes))?;
+        check.disjoint(("y", y), ("x", x))?;
+        let mut args = LaunchArgs::new().buffer(&w.bytes).buffer(x);
+        args = match bias {
+            Some(bias) => {
+                check.len("bias", bias, &[w.n()])?;
+                check.disjoint(("y", y), ("bias", bias))?;
+                args.buffer(bias)
+            }
+            None => args.null(),
+        };
+        let args = args.out(y).value(rows).value(w.n).value(w.k);
+        let kernels =
+            w.ty.packed()
+                .ok_or(KernelError::NotPackable { op: check.0, ty: w.ty })?;
+        let config = geometry::gemm(rows, w.n, 1);
+        // SAFETY: the matrix has its length and alignment since it was made, the other lengths are those of the shapes, y overlaps nothing:
+        // checked above.
+        unsafe { self.launch(stream, ROWS, kernels.matmul, config, args) }
+    }
+
+    /// `y[r, :] = table[ids[r], :]` in f32, for a packed table and as many rows as there are ids. An id that is not below the table's rows
+    /// reads nothing, gives a row of NaN and is a fault at position r.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, overlap, no ids, a tag over 4095.
+    pub fn get_rows_packed(
+        &self,
+        stream: &HipStream,
+        table: &PackedWeights,
+        ids: &HipBuffer<u32>,
+        y: &HipBuffer<f32>,
+        faults: Faults<'_>,
+    ) -> KernelResult<()> {
+        let check = Check("get_rows_packed");
+        let rows = check.dim("ids", ids.len())?;
+        check.len("y", y, &[ids.len(), table.k()])?;
+        check.disjoint(("y", y), ("table", &table.bytes))?;
+        check.disjoint(("y", y), ("ids", ids))?;
+        check.disjoint(("y", y), ("the fault word", faults.word))?;
+        let args = LaunchArgs::new().buffer(&table.bytes).buffer(ids).out(y);
+        let args = args.value(rows).value(table.k).value(table.n);
+        let args = faults.args(check, args)?;
+        let unpackable = KernelError::NotPackable {
+            op: check.0,
+            ty: table.ty,
+        };
+        let kernels = table.ty.packed().ok_or(unpackable)?;
+        let config = geometry::row_tile(rows, table.k);
+        // SAFETY: the table has its length and alignment since it was made, the other lengths are those of the shapes, nothing overlaps, checked
+        // above; the kernel compares each id with the table's rows.
+        unsafe { self.launch(stream, ROWS, kernels.get_rows, config, args) }
     }
 }

@@ -1,5 +1,6 @@
 //! RMSNorm, LayerNorm and L2 normalisation, row by row.
 
+use super::matvec_q8::Q8Activations;
 use crate::check::Check;
 use crate::{KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
@@ -34,6 +35,66 @@ impl Kernels {
         let (name, config) = geometry::by_row(r, c, "rms_norm_rows", "rms_norm_block");
         // SAFETY: lengths are those of the shape and aliasing is as the kernel allows, all checked above.
         unsafe { self.launch(stream, "rms_norm", name, config, args) }
+    }
+
+    /// `sum = a + b` and `y = sum / sqrt(mean(sum^2) + eps) * weight` in one launch, all `[rows, cols]`, `weight` `[cols]`; what
+    /// [`add`](Self::add) and [`rms_norm`](Self::rms_norm) give, bit for bit. `others` is b and the sum; without it the sum is a. The sum and y may each be a or b.
+    /// With `q8` y is rounded to 8 bits, too, as [`quantize_q8`](Self::quantize_q8) does.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, overlap beyond the one allowed, a dimension of 0, an `eps` that is negative or not finite; with `q8` rows that are no whole
+    /// blocks of 32.
+    #[allow(clippy::too_many_arguments)] // operands and dimensions of two ops
+    pub fn add_rms_norm(
+        &self,
+        stream: &HipStream,
+        a: &HipBuffer<f32>,
+        others: Option<[&HipBuffer<f32>; 2]>,
+        weight: &HipBuffer<f32>,
+        y: &HipBuffer<f32>,
+        q8: Option<HipBuffer<u8>>,
+        [rows, cols]: [usize; 2],
+        eps: f32,
+    ) -> KernelResult<Option<Q8Activations>> {
+        let check = Check("add_rms_norm");
+        let (r, c) = normalised(check, a, y, rows, cols, eps)?;
+        check.len("weight", weight, &[cols])?;
+        check.disjoint(("y", y), ("weight", weight))?;
+        let mut args = LaunchArgs::new().buffer(a);
+        args = match others {
+            Some([b, sum]) => {
+                check.len("b", b, &[rows, cols])?;
+                check.len("sum", sum, &[rows, cols])?;
+                check.in_place(("y", y), ("b", b))?;
+                check.disjoint(("y", y), ("sum", sum))?;
+                check.disjoint(("sum", sum), ("weight", weight))?;
+                check.in_place(("sum", sum), ("a", a))?;
+                check.in_place(("sum", sum), ("b", b))?;
+                args.buffer(b).buffer(weight).out(sum)
+            }
+            None => args.null().buffer(weight).null(),
+        };
+        args = args.out(y);
+        args = match &q8 {
+            Some(to) => {
+                Q8Activations::room(check, to, [rows, cols])?;
+                for (name, other) in [("a", a), ("weight", weight), ("y", y)] {
+                    check.disjoint(("to", to), (name, other))?;
+                }
+                if let Some([b, sum]) = others {
+                    check.disjoint(("to", to), ("b", b))?;
+                    check.disjoint(("to", to), ("sum", sum))?;
+                }
+                args.out(to)
+            }
+            None => args.null(),
+        };
+        let args = args.value(r).value(c).value(eps);
+        let (name, config) = geometry::by_row(r, c, "add_rms_norm_rows", "add_rms_norm_block");
+        // SAFETY: lengths are those of the shape, rows are whole blocks where they are rounded, aliasing is as the kernel allows, all checked above.
+        unsafe { self.launch(stream, "add_rms_norm", name, config, args) }?;
+        Ok(q8.map(|to| Q8Activations::new(to, [rows, cols])))
     }
 
     /// `y = (x - mean) / sqrt(variance + eps) * weight + bias` for `x` and `y` `[rows, cols]`, `weight` and `bias` `[cols]`. `y` may be

@@ -161,70 +161,9 @@ impl Kernels {
         faults: Faults<'_>,
     ) -> KernelResult<()> {
         let check = Check("paged_attention");
-        let tokens = check.dim("tokens", shape.tokens)?;
-        let heads = check.dim_to("heads", shape.heads, MAX_HEADS)?;
-        let kv_heads = check.dim("kv_heads", shape.kv_heads)?;
-        let head_dim = check.dim_to("head_dim", shape.head_dim, MAX_HEAD_DIM)?;
-        let block_size = check.dim_to("block_size", shape.block_size, MAX_BLOCK)?;
-        let blocks = check.dim("blocks", shape.blocks)?;
-        let sequences = check.dim("sequences", shape.sequences)?;
-        let max_blocks = check.dim("max_blocks", shape.max_blocks)?;
-        check.rows("max_blocks * block_size", &[shape.max_blocks, shape.block_size])?;
-        if !shape.heads.is_multiple_of(shape.kv_heads) {
-            return Err(KernelError::Heads {
-                op: check.0,
-                heads: shape.heads,
-                kv_heads: shape.kv_heads,
-            });
-        }
-        if !shape.head_dim.is_multiple_of(4) {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "head_dim must be a multiple of 4",
-                left: shape.head_dim,
-                right: 4,
-            });
-        }
+        let d = paged(check, kv, operands, shape, options, faults)?;
         let o = operands;
-        let query = [shape.tokens, shape.heads, shape.head_dim];
-        let slots = [
-            shape.blocks,
-            shape.block_size,
-            shape.kv_heads,
-            shape.head_dim,
-            kv.bytes(),
-        ];
-        check.len("q", o.q, &query)?;
-        check.len("out", o.out, &query)?;
-        check.len("block_table", o.block_table, &[shape.sequences, shape.max_blocks])?;
-        check.len("seq_of", o.seq_of, &[shape.tokens])?;
-        check.len("positions", o.positions, &[shape.tokens])?;
-        for (name, cache) in [("k_cache", o.k_cache), ("v_cache", o.v_cache)] {
-            check.len(name, cache, &slots)?;
-            check.aligned(name, cache, kv.bytes())?;
-            check.disjoint(("out", o.out), (name, cache))?;
-        }
-        let indices = [
-            ("block_table", o.block_table),
-            ("seq_of", o.seq_of),
-            ("positions", o.positions),
-        ];
-        for index in indices {
-            check.disjoint(("out", o.out), index)?;
-        }
-        check.disjoint(("out", o.out), ("q", o.q))?;
-        check.disjoint(("out", o.out), ("the fault word", faults.word))?;
-        check.value("scale", options.scale, |_| true, "finite")?;
-        // 0 stands for none on the device.
-        let window = match options.window {
-            Some(window) => check.dim("window", window.min(MAX_DIM))?,
-            None => 0,
-        };
-        let softcap = match options.softcap {
-            Some(cap) => check.value("softcap", cap, |cap| cap >= f32::MIN_POSITIVE, "positive and normal")?,
-            None => 0.0,
-        };
-        let name = match (kv, head_dim) {
+        let name = match (kv, d.head_dim) {
             (KvType::F32, ..=64) => "paged_attention_f32_d64",
             (KvType::F32, ..=128) => "paged_attention_f32_d128",
             (KvType::F32, _) => "paged_attention_f32_d256",
@@ -240,20 +179,122 @@ impl Kernels {
             .buffer(o.seq_of)
             .buffer(o.positions)
             .out(o.out)
-            .value(heads)
-            .value(kv_heads)
-            .value(head_dim)
-            .value(block_size)
-            .value(blocks)
-            .value(sequences)
-            .value(max_blocks)
-            .value(window)
+            .value(d.heads)
+            .value(d.kv_heads)
+            .value(d.head_dim)
+            .value(d.block_size)
+            .value(d.blocks)
+            .value(d.sequences)
+            .value(d.max_blocks)
+            .value(d.window)
             .value(options.scale)
-            .value(softcap);
+            .value(d.softcap);
         let args = faults.args(check, args)?;
-        let config = geometry::config([tokens, heads, 1], 256);
+        let config = geometry::config([d.tokens, d.heads, 1], 256);
         // SAFETY: lengths are those of the shapes, caches are aligned and out is apart from all operands, checked above; the kernel
         // compares each sequence, position and block number with its limit.
         unsafe { self.launch(stream, "paged_attention", name, config, args) }
     }
+}
+
+/// Dimensions of a paged attention as the kernels count them.
+pub(super) struct PagedDims {
+    pub(super) tokens: u32,
+    pub(super) heads: u32,
+    pub(super) kv_heads: u32,
+    pub(super) head_dim: u32,
+    pub(super) block_size: u32,
+    pub(super) blocks: u32,
+    pub(super) sequences: u32,
+    pub(super) max_blocks: u32,
+    /// 0 stands for none.
+    pub(super) window: u32,
+    /// 0 stands for none.
+    pub(super) softcap: f32,
+}
+
+/// Checks the operands of a paged attention.
+pub(super) fn paged(
+    check: Check,
+    kv: KvType,
+    operands: PagedOperands<'_>,
+    shape: PagedShape,
+    options: PagedOptions,
+    faults: Faults<'_>,
+) -> KernelResult<PagedDims> {
+    let tokens = check.dim("tokens", shape.tokens)?;
+    let heads = check.dim_to("heads", shape.heads, MAX_HEADS)?;
+    let kv_heads = check.dim("kv_heads", shape.kv_heads)?;
+    let head_dim = check.dim_to("head_dim", shape.head_dim, MAX_HEAD_DIM)?;
+    let block_size = check.dim_to("block_size", shape.block_size, MAX_BLOCK)?;
+    let blocks = check.dim("blocks", shape.blocks)?;
+    let sequences = check.dim("sequences", shape.sequences)?;
+    let max_blocks = check.dim("max_blocks", shape.max_blocks)?;
+    check.rows("max_blocks * block_size", &[shape.max_blocks, shape.block_size])?;
+    if !shape.heads.is_multiple_of(shape.kv_heads) {
+        return Err(KernelError::Heads {
+            op: check.0,
+            heads: shape.heads,
+            kv_heads: shape.kv_heads,
+        });
+    }
+    if !shape.head_dim.is_multiple_of(4) {
+        return Err(KernelError::Mismatch {
+            op: check.0,
+            what: "head_dim must be a multiple of 4",
+            left: shape.head_dim,
+            right: 4,
+        });
+    }
+    let o = operands;
+    let query = [shape.tokens, shape.heads, shape.head_dim];
+    let slots = [
+        shape.blocks,
+        shape.block_size,
+        shape.kv_heads,
+        shape.head_dim,
+        kv.bytes(),
+    ];
+    check.len("q", o.q, &query)?;
+    check.len("out", o.out, &query)?;
+    check.len("block_table", o.block_table, &[shape.sequences, shape.max_blocks])?;
+    check.len("seq_of", o.seq_of, &[shape.tokens])?;
+    check.len("positions", o.positions, &[shape.tokens])?;
+    for (name, cache) in [("k_cache", o.k_cache), ("v_cache", o.v_cache)] {
+        check.len(name, cache, &slots)?;
+        check.aligned(name, cache, kv.bytes())?;
+        check.disjoint(("out", o.out), (name, cache))?;
+    }
+    let indices = [
+        ("block_table", o.block_table),
+        ("seq_of", o.seq_of),
+        ("positions", o.positions),
+    ];
+    for index in indices {
+        check.disjoint(("out", o.out), index)?;
+    }
+    check.disjoint(("out", o.out), ("q", o.q))?;
+    check.disjoint(("out", o.out), ("the fault word", faults.word))?;
+    check.value("scale", options.scale, |_| true, "finite")?;
+    // 0 stands for none on the device.
+    let window = match options.window {
+        Some(window) => check.dim("window", window.min(MAX_DIM))?,
+        None => 0,
+    };
+    let softcap = match options.softcap {
+        Some(cap) => check.value("softcap", cap, |cap| cap >= f32::MIN_POSITIVE, "positive and normal")?,
+        None => 0.0,
+    };
+    Ok(PagedDims {
+        tokens,
+        heads,
+        kv_heads,
+        head_dim,
+        block_size,
+        blocks,
+        sequences,
+        max_blocks,
+        window,
+        softcap,
+    })
 }

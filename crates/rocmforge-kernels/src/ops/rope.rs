@@ -168,7 +168,7 @@ impl Kernels {
 }
 
 /// Even, and at most a head.
-fn rotary_dim(check: Check, shape: RopeShape) -> KernelResult<u32> {
+pub(super) fn rotary_dim(check: Check, shape: RopeShape) -> KernelResult<u32> {
     let rotary = check.dim_to("rotary_dim", shape.rotary_dim, shape.head_dim)?;
     if rotary % 2 != 0 {
         return Err(KernelError::Mismatch {

@@ -21,16 +21,16 @@ impl Device<'_> {
         HipBuffer::from_slice(self.stream, &values, "input")
     }
 
-    fn ids(&self, ids: &[u32]) -> HipResult<HipBuffer<u32>> {
+    pub(super) fn ids(&self, ids: &[u32]) -> HipResult<HipBuffer<u32>> {
         HipBuffer::from_slice(self.stream, ids, "indices")
     }
 
     /// `n` bytes that are small numbers in every format.
-    fn bytes(&self, n: usize) -> HipResult<HipBuffer<u8>> {
+    pub(super) fn bytes(&self, n: usize) -> HipResult<HipBuffer<u8>> {
         HipBuffer::from_slice(self.stream, &vec![0x35; n], "bytes")
     }
 
-    fn fault_word(&self) -> HipResult<HipBuffer<u64>> {
+    pub(super) fn fault_word(&self) -> HipResult<HipBuffer<u64>> {
         HipBuffer::from_slice(self.stream, &[Fault::NONE], "fault")
     }
 
@@ -46,6 +46,7 @@ impl Device<'_> {
         self.weights()?;
         self.packed_weights()?;
         self.products16()?;
+        self.decode()?;
         self.attention()?;
         self.attentions16()?;
         self.paged()?;

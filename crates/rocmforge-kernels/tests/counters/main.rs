@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout)] // the table is shown by `cargo xtask kernels counters`
 
 mod attention16;
+mod decode;
 mod launches;
 mod packed;
 mod products16;

@@ -2,7 +2,9 @@
 
 use crate::support::{Device, device};
 use crate::weights::{blocks, up};
-use rocmforge_kernels::{KernelResult, PackedWeights, Q8Activations, WeightType, reference};
+use rocmforge_kernels::{
+    Fault, Faults, Gate, JointProduct, KernelResult, PackedWeights, Q8Activations, WeightPacking, WeightType, reference,
+};
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{POISON, rng};
@@ -324,4 +326,191 @@ fn what_does_not_fit_is_refused() {
         "bias has 4 elements",
         k.matvec_q8(s, &packed, &one, Some(&y), None, &d.out(2)),
     );
+}
+
+/// Random blocks of a type, in both orders.
+fn both_orders(d: &Device, ty: WeightType, [n, k]: [usize; 2], seed: u64) -> (HipBuffer<u8>, PackedWeights) {
+    let w = blocks(ty, &mut rng(seed), n * k / ty.block_len());
+    (up(d, &w), pack(d, ty, &w, [n, k]))
+}
+
+#[test]
+fn products_of_many_rows_are_those_of_ggmls_blocks_bit_for_bit() {
+    let d = device();
+    for (index, ty) in packable().enumerate() {
+        for (m, n, k) in [(9, 67, 3 * ty.block_len()), (65, 3, ty.block_len())] {
+            let (w, packed) = both_orders(&d, ty, [n, k], index as u64);
+            let mut random = rng(20 + index as u64);
+            let (x, bias) = (d.up(&random.vec(m * k)), d.up(&random.vec(n)));
+            let bias = (n == 3).then_some(&bias);
+            let (found, expected) = (d.out(m * n), d.out(m * n));
+            d.kernels
+                .matmul_packed(d.stream(), &packed, &x, bias, &found, m)
+                .unwrap();
+            d.kernels
+                .matmul_weight(d.stream(), ty, &w, &x, bias, &expected, m, n, k)
+                .unwrap();
+            d.same(&found, &d.get(&expected), &[m, n]);
+        }
+    }
+}
+
+#[test]
+fn rows_of_a_packed_table_are_those_of_ggmls_blocks_bit_for_bit() {
+    let d = device();
+    for (index, ty) in packable().enumerate() {
+        let (n, k) = (37, 5 * ty.block_len());
+        let (w, packed) = both_orders(&d, ty, [n, k], index as u64);
+        let ids = HipBuffer::from_slice(d.stream(), &[36u32, 0, 17, 17, 1, 5, 20, 30, 2], "ids").expect("room");
+        let word = HipBuffer::from_slice(d.stream(), &[Fault::NONE], "faults").expect("room");
+        let faults = Faults { word: &word, tag: 3 };
+        let (found, expected) = (d.out(9 * k), d.out(9 * k));
+        d.kernels
+            .get_rows_packed(d.stream(), &packed, &ids, &found, faults)
+            .unwrap();
+        d.kernels
+            .get_rows_weight(d.stream(), ty, &w, &ids, &expected, n, k, faults)
+            .unwrap();
+        d.same(&found, &d.get(&expected), &[9, k]);
+        assert_eq!(word.to_vec(d.stream()).expect("download"), [Fault::NONE]);
+
+        let ids = HipBuffer::from_slice(d.stream(), &[36u32, 37], "ids").expect("room");
+        let two = d.out(2 * k);
+        d.kernels
+            .get_rows_packed(d.stream(), &packed, &ids, &two, faults)
+            .unwrap();
+        let rows = d.get(&two);
+        assert!(rows[..k].iter().all(|v| v.is_finite()) && rows[k..].iter().all(|v| v.is_nan()));
+        let fault = Fault::decode(word.to_vec(d.stream()).expect("download")[0]).expect("a fault");
+        assert_eq!((fault.tag, fault.position, fault.index), (3, 1, 37));
+    }
+}
+
+#[test]
+fn a_matrix_packed_in_pieces_is_the_whole() {
+    let d = device();
+    for (index, ty) in packable().enumerate() {
+        let (n, k) = (11, 2 * ty.block_len());
+        let w = blocks(ty, &mut rng(index as u64), n * k / ty.block_len());
+        let (whole, pieces) = (poisoned(&d, w.len()), poisoned(&d, w.len()));
+        d.kernels
+            .pack_weight(d.stream(), ty, &up(&d, &w), whole.clone(), [n, k])
+            .expect("packs");
+        let mut packing = WeightPacking::new(ty, pieces.clone(), [n, k]).expect("fits");
+        let row = w.len() / n;
+        for rows in [0..1, 1..4, 4..11] {
+            let piece = up(&d, &w[rows.start * row..rows.end * row]);
+            let packed = d.kernels.pack_rows(d.stream(), &mut packing, &piece, rows.len());
+            packed.expect("packs");
+        }
+        let more = d.kernels.pack_rows(d.stream(), &mut packing, &up(&d, &w[..row]), 1);
+        assert!(more.unwrap_err().to_string().contains("rows is 1"), "{ty}");
+        packing.finish().expect("all rows");
+        let bytes = [&whole, &pieces].map(|buffer| buffer.to_vec(d.stream()).expect("download"));
+        assert_eq!(bytes[0], bytes[1], "{ty}");
+    }
+    let missing = WeightPacking::new(WeightType::Q8_0, poisoned(&d, 68), [2, 32]).expect("fits");
+    assert!(missing.finish().unwrap_err().to_string().contains("(0 and 2)"));
+}
+
+#[test]
+fn joint_products_are_those_of_each_matrix() {
+    let d = device();
+    for (index, ty) in packable().enumerate() {
+        // Odd rows, fewer than a group, and more columns than LDS holds.
+        let k = if index == 0 { 16_384 + 64 } else { 3 * ty.block_len() };
+        let shapes: &[usize] = if index % 2 == 0 { &[33, 1, 70] } else { &[5, 67] };
+        let matrices: Vec<PackedWeights> = (0u64..)
+            .zip(shapes)
+            .map(|(seed, &n)| both_orders(&d, ty, [n, k], 7 + seed).1)
+            .collect();
+        let (q8, _) = quantize(&d, &rng(3).vec_in(k, -1.0, 1.0), k);
+        let bias = d.up(&rng(4).vec(shapes[0]));
+        let biases = [Some(&bias), None, None];
+        let outs = [0, 1].map(|_| shapes.iter().map(|&n| d.out(n)).collect::<Vec<_>>());
+        let products: Vec<JointProduct<'_>> = (0..shapes.len())
+            .map(|i| JointProduct {
+                w: &matrices[i],
+                bias: biases[i],
+                y: &outs[0][i],
+            })
+            .collect();
+        d.kernels.matvec_q8_joint(d.stream(), &q8, &products).unwrap();
+        for (i, &n) in shapes.iter().enumerate() {
+            let alone = &outs[1][i];
+            d.kernels
+                .matvec_q8(d.stream(), &matrices[i], &q8, biases[i], None, alone)
+                .unwrap();
+            let expected: Vec<f64> = d.get(alone).iter().map(|&v| f64::from(v)).collect();
+            let largest = expected.iter().fold(1.0, |a: f64, b| a.max(b.abs()));
+            assert_close(
+                &d.get(&outs[0][i]),
+                &expected,
+                &[n],
+                Tolerance::Absolute(1e-5 * largest),
+            );
+        }
+    }
+}
+
+#[test]
+fn gated_products_are_those_of_the_definition() {
+    let d = device();
+    for (index, ty) in packable().enumerate() {
+        for (n, gate) in [(1, Gate::Silu), (67, Gate::Gelu), (130, Gate::Silu)] {
+            let k = (1 + index % 3) * ty.block_len();
+            let [(_, gates), (_, ups)] = [1, 2].map(|seed| both_orders(&d, ty, [n, k], seed));
+            let (q8, _) = quantize(&d, &rng(3).vec_in(k, -1.0, 1.0), k);
+            let y = d.out(n);
+            d.kernels
+                .matvec_q8_gated(d.stream(), &q8, [&gates, &ups], gate, &y)
+                .unwrap();
+            let [g, u] = [&gates, &ups].map(|w| {
+                let y = d.out(n);
+                d.kernels.matvec_q8(d.stream(), w, &q8, None, None, &y).unwrap();
+                d.get(&y)
+            });
+            let f = |x: f64| match gate {
+                Gate::Silu => x / (1.0 + (-x).exp()),
+                _ => 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh()),
+            };
+            let expected: Vec<f64> = g
+                .iter()
+                .zip(&u)
+                .map(|(&g, &u)| f(f64::from(g)) * f64::from(u))
+                .collect();
+            let largest = expected.iter().fold(1.0, |a: f64, b| a.max(b.abs()));
+            assert_close(&d.get(&y), &expected, &[n], Tolerance::Absolute(1e-5 * largest));
+        }
+    }
+}
+
+#[test]
+fn products_together_that_do_not_fit_are_refused() {
+    let d = device();
+    let (_, a) = both_orders(&d, WeightType::Q4_0, [3, 32], 1);
+    let (_, other) = both_orders(&d, WeightType::Q8_0, [3, 32], 1);
+    let (_, short) = both_orders(&d, WeightType::Q4_0, [2, 32], 1);
+    let ((one, _), (two, _)) = (quantize(&d, &[1.0; 32], 32), quantize(&d, &[1.0; 64], 32));
+    let (y, z) = (d.out(3), d.out(3));
+    let refused = |text: &str, result: KernelResult<()>| {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(text), "{error:?} does not say {text:?}");
+    };
+    let joint = |x: &Q8Activations, parts: &[(&PackedWeights, &HipBuffer<f32>)]| {
+        let of = |&(w, y): &(_, _)| JointProduct { w, bias: None, y };
+        let products: Vec<JointProduct<'_>> = parts.iter().map(of).collect();
+        d.kernels.matvec_q8_joint(d.stream(), x, &products)
+    };
+    refused("matrices is 0", joint(&one, &[]));
+    refused("one type", joint(&one, &[(&a, &y)]));
+    refused("one type", joint(&one, &[(&a, &y), (&other, &z)]));
+    refused("m is 2", joint(&two, &[(&a, &y), (&a, &z)]));
+    refused("y and another y overlap", joint(&one, &[(&a, &y), (&a, &y)]));
+    refused("y has 3 elements", joint(&one, &[(&a, &y), (&short, &z)]));
+    let gated = |x: &Q8Activations, w: [&PackedWeights; 2], f| d.kernels.matvec_q8_gated(d.stream(), x, w, f, &y);
+    refused("one type and shape", gated(&one, [&a, &other], Gate::Silu));
+    refused("one type and shape", gated(&one, [&a, &short], Gate::Silu));
+    refused("one type and shape", gated(&one, [&a, &a], Gate::Relu));
+    refused("m is 2", gated(&two, [&a, &a], Gate::Silu));
 }

@@ -1,7 +1,8 @@
 //! RMSNorm, LayerNorm, L2 normalisation.
 
 use crate::support::{SIZES, device};
-use rocmforge_kernels::reference;
+use rocmforge_kernels::{Q8Activations, reference};
+use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::data::rng;
 
 const EPS: f32 = 1e-6;
@@ -135,4 +136,60 @@ fn a_zero_row_stays_zero() {
     let y = d.out(40);
     d.kernels.l2_normalize(d.stream(), &x, &y, 1, 40, 1e-12).unwrap();
     d.same(&y, &[0.0; 40], &[40]);
+}
+
+/// The sum, its norm and the norm in 8 bits are those of three launches, bit for bit; also in place, and without a second operand.
+#[test]
+fn a_sum_its_norm_and_its_integers_in_one_launch() {
+    let d = device();
+    let (k, s) = (&d.kernels, d.stream());
+    for cols in [1, 31, 32, 96, 130, 1024, 1056, 4096, 4128] {
+        let rows = if cols > 1000 { 2 } else { 9 };
+        let (n, dims) = (rows * cols, [rows, cols]);
+        let mut random = rng(cols as u64);
+        let [a, b] = [0, 1].map(|_| random.vec_in(n, -2.0, 3.0));
+        let (reference_sum, weight) = (
+            a.iter().zip(&b).map(|(a, b)| a + b).collect::<Vec<f32>>(),
+            random.vec(cols),
+        );
+        let (a, b, weight) = (d.up(&a), d.up(&b), d.up(&weight));
+        let bytes = Q8Activations::byte_len(rows, cols);
+        let room = || bytes.map(|bytes| HipBuffer::from_slice(s, &vec![0xA5u8; bytes], "q8").expect("room"));
+        let integers = |x: &HipBuffer<f32>| {
+            let to = room()?;
+            k.quantize_q8(s, x, to.clone(), dims).expect("quantises");
+            Some(to.to_vec(s).expect("download"))
+        };
+        for with in [true, false] {
+            let (sum, y, to) = (d.out(n), d.out(n), room());
+            let others = with.then_some([&b, &sum]);
+            let q8 = k
+                .add_rms_norm(s, &a, others, &weight, &y, to.clone(), dims, EPS)
+                .unwrap();
+            assert_eq!(q8.is_some(), cols % 32 == 0, "{cols}");
+            if with {
+                d.same(&sum, &reference_sum, &dims);
+            }
+            let (normed, expected) = (if with { &sum } else { &a }, d.out(n));
+            k.rms_norm(s, normed, &weight, &expected, rows, cols, EPS).unwrap();
+            d.same(&y, &d.get(&expected), &dims);
+            assert_eq!(
+                to.map(|to| to.to_vec(s).expect("download")),
+                integers(&expected),
+                "{cols}"
+            );
+            if with {
+                // The sum over one operand, the norm over the other.
+                k.add_rms_norm(s, &a, Some([&b, &a]), &weight, &b, None, dims, EPS)
+                    .unwrap();
+                d.same(&a, &reference_sum, &dims);
+                d.same(&b, &d.get(&expected), &dims);
+            }
+        }
+    }
+    let (x, w) = (d.up(&[1.0; 64]), d.up(&[1.0; 64]));
+    let text = k
+        .add_rms_norm(s, &x, Some([&x, &x]), &w, &x, None, [1, 64], EPS)
+        .unwrap_err();
+    assert!(text.to_string().contains("y and sum overlap"), "{text}");
 }

@@ -1,7 +1,10 @@
 //! Attention over a paged cache, and writing into one.
 
 use crate::support::{Device, device};
-use rocmforge_kernels::{FloatType, KvType, PagedOperands, PagedOptions, PagedShape, reference};
+use rocmforge_kernels::{
+    FloatType, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, Q8Activations, RopeKvOperands, RopePairs,
+    RopeShape, reference,
+};
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{POISON, Rng, rng};
@@ -87,6 +90,17 @@ impl Case {
     }
 
     fn run(&self, d: &Device, kv: KvType, options: PagedOptions) -> (Vec<f32>, Option<(u32, u32, u32)>) {
+        self.run_in(d, kv, options, None)
+    }
+
+    /// With the keys in so many parts, if that is said; the 8-bit activations are those of the result then.
+    fn run_in(
+        &self,
+        d: &Device,
+        kv: KvType,
+        options: PagedOptions,
+        parts: Option<usize>,
+    ) -> (Vec<f32>, Option<(u32, u32, u32)>) {
         let (k, v) = (self.cache(d, kv, &self.rows[0]), self.cache(d, kv, &self.rows[1]));
         let (q, out) = (d.up(&self.q), d.out(self.q.len()));
         let (table, seq_of, positions) = (d.ids(&self.table), d.ids(&self.seq_of), d.ids(&self.positions));
@@ -100,9 +114,26 @@ impl Case {
             positions: &positions,
             out: &out,
         };
+        let faults = d.faults(&word, 7);
+        let Some(parts) = parts else {
+            d.kernels
+                .paged_attention(d.stream(), kv, operands, self.shape, options, faults)
+                .unwrap();
+            return (d.get(&out), d.fault(&word));
+        };
+        let partial = d.out(Kernels::paged_partial_len(self.shape, parts).expect("fits"));
+        let [m, width] = [self.shape.tokens, self.shape.heads * self.shape.head_dim];
+        let [found, expected] = [0, 1].map(|_| {
+            let bytes = vec![0xA5u8; Q8Activations::byte_len(m, width).expect("whole blocks")];
+            HipBuffer::from_slice(d.stream(), &bytes, "q8").expect("upload")
+        });
+        let (s, to) = (d.stream(), Some(found.clone()));
         d.kernels
-            .paged_attention(d.stream(), kv, operands, self.shape, options, d.faults(&word, 7))
+            .paged_attention_split(s, operands, self.shape, options, parts, &partial, to, faults)
             .unwrap();
+        d.kernels.quantize_q8(s, &out, expected.clone(), [m, width]).unwrap();
+        let [found, expected] = [found, expected].map(|bytes| bytes.to_vec(s).expect("download"));
+        assert_eq!(found, expected, "activations of 8 bits");
         (d.get(&out), d.fault(&word))
     }
 
@@ -133,6 +164,102 @@ impl Case {
         let dims = [self.shape.tokens, self.shape.heads, self.shape.head_dim];
         assert_close(&actual, &self.expected(kv, options), &dims, Tolerance::Absolute(5e-6));
     }
+}
+
+impl Case {
+    fn check_parts(&self, d: &Device, options: PagedOptions, parts: usize) {
+        let (actual, fault) = self.run_in(d, KvType::F16, options, Some(parts));
+        assert_eq!(fault, None);
+        let dims = [self.shape.tokens, self.shape.heads, self.shape.head_dim];
+        let expected = self.expected(KvType::F16, options);
+        assert_close(&actual, &expected, &dims, Tolerance::Absolute(5e-6));
+    }
+}
+
+#[test]
+fn keys_in_parts_give_the_same() {
+    let d = device();
+    // One, two, three, four and eight heads to a head of keys.
+    for (heads, head_dim, block_size) in [
+        ([1, 1], 64, 16),
+        ([4, 2], 128, 5),
+        ([9, 3], 64, 32),
+        ([8, 2], 256, 16),
+        ([8, 1], 128, 256),
+    ] {
+        let [heads, kv_heads] = heads;
+        let case = Case::new(&[300, 1, 65], 2, [heads, kv_heads, head_dim], block_size);
+        for parts in [1, 2, 5, 33] {
+            case.check_parts(&d, PagedOptions::new(head_dim), parts);
+        }
+    }
+    for length in [1, 63, 64, 65, 127, 128, 129, 1000] {
+        Case::new(&[length], 1, [2, 1, 64], 16).check_parts(&d, PagedOptions::new(64), 4);
+    }
+}
+
+#[test]
+fn parts_see_the_window_and_the_cap() {
+    let d = device();
+    let case = Case::new(&[200, 17], 3, [4, 1, 64], 16);
+    for window in [Some(1), Some(31), Some(100), Some(200), Some(usize::MAX)] {
+        for softcap in [None, Some(0.5)] {
+            let options = PagedOptions {
+                scale: 0.2,
+                window,
+                softcap,
+            };
+            case.check_parts(&d, options, 3);
+        }
+    }
+}
+
+#[test]
+fn indices_out_of_range_are_the_faults_of_the_unsplit_kernel() {
+    let d = device();
+    let options = PagedOptions::new(64);
+    for spoil in [0, 1, 2] {
+        let mut case = Case::new(&[150, 40], 1, [4, 2, 64], 16);
+        match spoil {
+            0 => case.seq_of[1] = 9,
+            1 => case.positions[0] = 100_000,
+            // The first key behind the sequence, in a block that it does not have.
+            _ => {
+                let asks = case.seq_of.iter().position(|&seq| seq == 0).expect("sequence 0 asks");
+                case.positions[asks] = 160;
+            }
+        }
+        let (whole, fault) = case.run(&d, KvType::F16, options);
+        let (parts, same) = case.run_in(&d, KvType::F16, options, Some(3));
+        assert_eq!(same, fault);
+        assert!(fault.is_some());
+        let nan = |values: &[f32]| values.iter().map(|v| v.is_nan()).collect::<Vec<_>>();
+        assert_eq!(nan(&parts), nan(&whole), "{spoil}");
+    }
+}
+
+#[test]
+fn parts_follow_from_the_shape_and_the_card() {
+    let d = device();
+    let shape = |tokens, head_dim, max_blocks| PagedShape {
+        tokens,
+        heads: 32,
+        kv_heads: 8,
+        head_dim,
+        block_size: 16,
+        blocks: 600,
+        sequences: 1,
+        max_blocks,
+    };
+    let parts = |kv, shape| d.kernels.paged_parts(kv, shape);
+    let resident = 2 * d.lease().backend().device().multiprocessors as usize;
+    let long = shape(1, 128, 512);
+    assert_eq!(parts(KvType::F16, long), Some(resident.div_ceil(8)).filter(|&n| n > 1));
+    assert_eq!(parts(KvType::F16, shape(1, 128, 4)), None, "64 keys are one part");
+    assert_eq!(parts(KvType::F32, long), None);
+    assert_eq!(parts(KvType::F16, shape(1, 96, 512)), None);
+    assert_eq!(parts(KvType::F16, shape(9, 128, 512)), None);
+    assert_eq!(Kernels::paged_partial_len(long, 3), Some(3 * 32 * 130));
 }
 
 fn shuffled(random: &mut Rng, n: usize) -> Vec<u32> {
@@ -508,4 +635,130 @@ fn written_rows_are_rounded_and_the_others_untouched() {
             }
         }
     }
+}
+
+/// Queries and keys turned, keys and values written: one launch gives the bits of four.
+#[test]
+fn rope_and_the_cache_in_one_launch() {
+    let d = device();
+    let (kernels, s) = (&d.kernels, d.stream());
+    let shapes = [
+        ([1, 4, 2, 64], 64),
+        ([3, 9, 3, 80], 32),
+        ([5, 1, 1, 6], 2),
+        ([2, 2, 2, 128], 128),
+    ];
+    for (index, ([tokens, heads, kv_heads, head_dim], rotary_dim)) in shapes.into_iter().enumerate() {
+        let kv = [KvType::F16, KvType::F32][index % 2];
+        let pairs = [RopePairs::Half, RopePairs::Interleaved][index / 2];
+        let mut random = rng(index as u64);
+        let (width, key_width, slot_count) = (heads * head_dim, kv_heads * head_dim, 11);
+        let [q, k, v] = [width, key_width, key_width].map(|width| d.up(&random.vec(tokens * width)));
+        let tables = [0, 1].map(|_| d.up(&random.vec(9 * rotary_dim / 2)));
+        let tables = [&tables[0], &tables[1]];
+        let shape = |heads| RopeShape {
+            tokens,
+            seq: tokens,
+            heads,
+            head_dim,
+            rotary_dim,
+            start: 0,
+        };
+        // In range; and with a position and a slot that are not.
+        for spoiled in [false, true] {
+            let mut at: Vec<u32> = (0..tokens as u32).map(|t| t * 2 % 9).collect();
+            let mut to: Vec<u32> = (0..tokens as u32).map(|t| 10 - t).collect();
+            if spoiled {
+                (at[tokens - 1], to[0]) = (9, 11);
+            }
+            let (positions, slots) = (d.ids(&at), d.ids(&to));
+            let cache =
+                || HipBuffer::from_slice(s, &vec![0x11u8; slot_count * key_width * kv.bytes()], "cache").expect("room");
+            let [apart, joint] = [0, 1].map(|_| [cache(), cache()]);
+            let (yq, yk) = (d.out(tokens * width), d.out(tokens * key_width));
+            let word = d.no_fault();
+            let at_tables = |x: &_, y: &_, heads, tag| {
+                let faults = d.faults(&word, tag);
+                kernels
+                    .rope_at(s, pairs, x, tables, &positions, y, shape(heads), faults)
+                    .unwrap();
+            };
+            at_tables(&q, &yq, heads, 1);
+            at_tables(&k, &yk, kv_heads, 2);
+            for (src, cache) in [(&yk, &apart[0]), (&v, &apart[1])] {
+                let faults = d.faults(&word, 3);
+                kernels
+                    .kv_write(s, kv, src, &slots, cache, slot_count, key_width, faults)
+                    .unwrap();
+            }
+            let one = d.no_fault();
+            let (found_q, found_k) = (d.out(tokens * width), d.up(&d.get(&k)));
+            let operands = RopeKvOperands {
+                q: &q,
+                k: &found_k,
+                v: &v,
+                tables,
+                positions: &positions,
+                slots: &slots,
+                turned_q: &found_q,
+                turned_k: &found_k,
+                k_cache: &joint[0],
+                v_cache: &joint[1],
+            };
+            let sizes = [kv_heads, slot_count];
+            kernels
+                .rope_kv(s, pairs, kv, operands, shape(heads), sizes, d.faults(&one, 1), 3)
+                .unwrap();
+            let bits = |x: &HipBuffer<f32>| d.get(x).iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            if spoiled {
+                let nan = |x: &HipBuffer<f32>| d.get(x).iter().map(|v| v.is_nan()).collect::<Vec<_>>();
+                assert_eq!((nan(&found_q), nan(&found_k)), (nan(&yq), nan(&yk)));
+                assert_eq!(d.fault(&one), d.fault(&word));
+                assert_eq!(d.fault(&one), Some((1, tokens as u32 - 1, 9)));
+            } else {
+                assert_eq!((bits(&found_q), bits(&found_k)), (bits(&yq), bits(&yk)));
+                assert_eq!(d.fault(&one), None);
+                let bytes = |cache: &[HipBuffer<u8>; 2]| cache.each_ref().map(|c| c.to_vec(s).expect("download"));
+                assert_eq!(bytes(&joint), bytes(&apart));
+            }
+        }
+    }
+    let x = d.up(&[1.0; 64]);
+    let (cache, other) = (
+        HipBuffer::from_slice(s, &[0u8; 256], "cache").expect("room"),
+        HipBuffer::from_slice(s, &[0u8; 256], "cache").expect("room"),
+    );
+    let (table, ids, word, y) = (d.up(&[1.0; 32]), d.ids(&[0]), d.no_fault(), d.out(64));
+    let operands = RopeKvOperands {
+        q: &x,
+        k: &x,
+        v: &x,
+        tables: [&table, &table],
+        positions: &ids,
+        slots: &ids,
+        turned_q: &y,
+        turned_k: &y,
+        k_cache: &cache,
+        v_cache: &other,
+    };
+    let shape = RopeShape {
+        tokens: 1,
+        seq: 1,
+        heads: 1,
+        head_dim: 64,
+        rotary_dim: 64,
+        start: 0,
+    };
+    let refused = kernels.rope_kv(
+        s,
+        RopePairs::Half,
+        KvType::F32,
+        operands,
+        shape,
+        [1, 1],
+        d.faults(&word, 1),
+        2,
+    );
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("the turned q and the turned k overlap"), "{text}");
 }

@@ -196,7 +196,7 @@ impl Parameters {
         let desc = |id| self.graph.tensor(id).ok_or(GgmlError::UnknownTensor(id));
         let mut loaded = 0;
         for (id, weight) in &self.weights {
-            backend.load(desc(*id)?, Arc::clone(weight.bytes()))?;
+            backend.load_weight(desc(*id)?, Arc::clone(weight.bytes()))?;
             loaded += weight.bytes().bytes().len();
             progress(loaded);
         }

@@ -6,7 +6,7 @@ mod hybrid;
 mod reference;
 
 use reference::{Fixture, Tiny, check_batch, check_chunks, check_prompt, check_scored, engine, model_file};
-use rocmforge_ggml::{CpuBackend, HipGgmlBackend, HostAccess};
+use rocmforge_ggml::{Activations, CpuBackend, HipGgmlBackend, HostAccess};
 use rocmforge_models::generate::{Event, Generator, Request};
 use rocmforge_models::sampling::SamplerConfig;
 use rocmforge_models::{Context, Engine, EngineOptions, KvType, Model, ModelError};
@@ -96,6 +96,32 @@ fn smollm2_equals_the_f64_reference() {
         let found = check_scored(&mut engine, &fixture.scored, 128);
         assert!((found - fixture.scored.perplexity).abs() < 1e-3, "{found}");
     }
+}
+
+/// Packed weights and activations of 8 bits choose the tokens of the exact products wherever the choice is clear.
+#[test]
+fn smollm2_with_activations_of_8_bits_chooses_the_same_tokens() {
+    let Some(path) = model_file(SMOLLM2) else {
+        skip!("SmolLM2 is absent: cargo xtask model smollm2");
+    };
+    let gpu = gpu();
+    let fixture = Fixture::load("smollm2");
+    let model = Model::open(path).expect("the file is whole");
+    let backend = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+    let mut engine = engine(backend.activations(Activations::Int8), &model, 512);
+    // Seven matrices of each of 30 layers, and the embedding, which is the output matrix too.
+    assert_eq!(engine.backend().packed_weights(), 7 * 30 + 1);
+    let prompt = &fixture.prompts[0];
+    let sequence = engine.add_sequence(&prompt.ids).expect("room");
+    let mut logits = engine.prefill(sequence, &prompt.ids).expect("runs");
+    let tokens = if gpu.sim().is_some() { 4 } else { 24 };
+    let clear = prompt.gaps.iter().take_while(|&&gap| gap > 0.5).count();
+    assert!(clear > 0, "the first choice is clear: {:?}", prompt.gaps);
+    for &id in &prompt.greedy[..tokens.min(clear)] {
+        assert_eq!(reference::best(&logits), id);
+        logits = engine.decode(sequence, id).expect("runs");
+    }
+    assert_eq!(engine.backend().packed_weights(), 7 * 30 + 1, "nothing was unpacked");
 }
 
 /// Ids of three requests that share their steps.

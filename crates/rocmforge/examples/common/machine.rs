@@ -93,7 +93,7 @@ pub(crate) fn run(program: &impl Program, options: &Options) -> Result<(), Failu
         if options.vram.is_some() {
             return Err("--vram is for a device's memory, and --device cpu uses none".into());
         }
-        return program.run(CpuBackend::new(), "cpu");
+        return program.run(CpuBackend::new().activations(options.activations()), "cpu");
     }
     let device: Device = match options.vram {
         None => rocmforge::device::open(&options.device)?,
@@ -108,6 +108,8 @@ pub(crate) fn run(program: &impl Program, options: &Options) -> Result<(), Failu
     };
     let info = device.backend().device();
     let name = format!("{} ({})", options.device, info.name);
-    let gpu = HipGgmlBackend::new(device.backend())?;
-    program.run(HybridBackend::new(gpu, CpuBackend::new()), &name)
+    let activations = options.activations();
+    let gpu = HipGgmlBackend::new(device.backend())?.activations(activations);
+    let cpu = CpuBackend::new().activations(activations);
+    program.run(HybridBackend::new(gpu, cpu), &name)
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
+use rocmforge::ggml::Activations;
 use rocmforge::memory::Bytes;
 use rocmforge::models::sampling::SamplerConfig;
 use rocmforge::models::{Context, EngineOptions, KvType};
@@ -35,6 +36,9 @@ pub(crate) struct Options {
     /// Element type of the KV cache.
     #[arg(long, value_enum, default_value_t = Kv::F16)]
     kv: Kv,
+    /// How activations meet quantised weights: as they are, or rounded to 8 bits, which is quicker and moves logits by some hundredths.
+    #[arg(long, value_enum, default_value_t = Products::F32)]
+    activations: Products,
     /// Most tokens of a step: longer prompts are computed in chunks.
     #[arg(long, default_value_t = EngineOptions::default().chunk)]
     chunk: usize,
@@ -72,7 +76,22 @@ enum Kv {
     F32,
 }
 
+/// The words of [`Activations`].
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Products {
+    F32,
+    Int8,
+}
+
 impl Options {
+    /// How activations meet quantised weights.
+    pub(crate) fn activations(&self) -> Activations {
+        match self.activations {
+            Products::F32 => Activations::F32,
+            Products::Int8 => Activations::Int8,
+        }
+    }
+
     /// How the engine is set up.
     pub(crate) fn engine(&self) -> EngineOptions {
         EngineOptions {

@@ -1,7 +1,8 @@
 //! Bench: measurements on a real card, under its lock.
 //!
 //! * `run`: the program of `crates/rocmforge-kernels/benches/gpu`, once;
-//! * `compare`: the same program's kernels beside PyTorch's (two sides, the cases, one table).
+//! * `compare`: the same program's kernels beside PyTorch's (two sides, the cases, one table);
+//! * `llm`: the program of `crates/rocmforge/examples/llm_bench`, models with random weights, beside llama.cpp's.
 
 mod cases;
 mod compare;
@@ -24,6 +25,9 @@ use std::time::Duration;
 use table::Report;
 
 const TORCH_SIDE: &str = include_str!("torch_side.py");
+
+/// Builds the program of the GPU benches.
+const GPU_BENCHES: &[&str] = &["bench", "--package", "rocmforge-kernels", "--bench", "gpu", "--no-run"];
 
 const PYTHON: &str = "python3";
 const ROUNDS: usize = 9;
@@ -61,6 +65,14 @@ enum What {
         #[arg(long)]
         filter: Option<String>,
     },
+    /// Times decoding and prompts of models with random weights, beside llama.cpp.
+    Llm {
+        #[command(flatten)]
+        place: Place,
+        /// Options of `cargo run --example llm_bench`: `--shapes`, `--types`, `--depths`, `--llama-bench`, …
+        #[arg(last = true)]
+        options: Vec<String>,
+    },
 }
 
 /// Where to measure, with what.
@@ -69,7 +81,7 @@ struct Place {
     /// The card: `hip:<PCI address or index>` or `nvidia:<PCI address>`. `sim` rehearses, without times.
     #[arg(long)]
     device: DeviceName,
-    /// The program of the GPU benches, instead of building it.
+    /// The program of the GPU benches, or of `llm`, instead of building it.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
     /// The one in the bundle of `cargo xtask bundle` in this folder.
@@ -108,6 +120,13 @@ enum BenchError {
 pub fn run(args: Args, workspace: &dyn Workspace) -> Outcome {
     match args.command {
         What::Run { place, criterion } => Measured::new(place, Some(workspace))?.run(&criterion),
+        What::Llm { mut place, options } => {
+            if place.binary.is_none() {
+                let cargo = ["build", "--release", "--package", "rocmforge", "--example", "llm_bench"];
+                place.binary = Some(build(workspace, &cargo, "llm_bench")?);
+            }
+            Measured::new(place, None)?.llm(&options)
+        }
         What::Compare {
             place,
             python,
@@ -183,7 +202,7 @@ impl Measured {
         let binary = match (place.binary, place.bundle) {
             (Some(binary), _) => std::fs::canonicalize(binary)?,
             (None, Some(bundle)) => Contents::of(&bundle)?.file("bench").ok_or(BenchError::NoBench)?,
-            (None, None) => build(workspace.ok_or(BenchError::Build)?)?,
+            (None, None) => build(workspace.ok_or(BenchError::Build)?, GPU_BENCHES, "gpu")?,
         };
         let lock = lock(&device, &out, place.patience)?;
         Ok(Self {
@@ -228,6 +247,15 @@ impl Measured {
             say!("the table is in {}", table.display());
         }
         Ok(())
+    }
+
+    fn llm(&self, options: &[String]) -> Outcome {
+        let mut program = self.program()?;
+        program.args(["--device", &self.device.to_string()]).args(options);
+        match program.status()?.success() {
+            true => Ok(()),
+            false => Err(BenchError::Failed.into()),
+        }
     }
 
     fn compare(&self, python: &Path, rounds: usize, filter: Option<&str>) -> Outcome {
@@ -275,11 +303,11 @@ impl Measured {
 }
 
 /// Builds the program and says where it is.
-fn build(workspace: &dyn Workspace) -> Result<PathBuf, Box<dyn std::error::Error>> {
-    tell!("building the GPU benches …");
+fn build(workspace: &dyn Workspace, cargo: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
+    tell!("building {name} …");
     let output = workspace
         .cargo()
-        .args(["bench", "--package", "rocmforge-kernels", "--bench", "gpu", "--no-run"])
+        .args(cargo)
         .arg("--message-format=json-render-diagnostics")
         .stderr(std::process::Stdio::inherit())
         .output()?;
@@ -289,7 +317,7 @@ fn build(workspace: &dyn Workspace) -> Result<PathBuf, Box<dyn std::error::Error
     let executable = String::from_utf8_lossy(&output.stdout)
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "gpu")
+        .filter(|message| message["target"]["name"] == name)
         .find_map(|message| message["executable"].as_str().map(PathBuf::from));
     Ok(executable.ok_or(BenchError::Build)?)
 }

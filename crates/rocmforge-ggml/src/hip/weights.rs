@@ -1,0 +1,398 @@
+//! Weights on a device: as they were loaded, or packed for products with 8-bit activations.
+//!
+//! A packed weight has no copy in ggml's order on the device. Products and GET_ROWS read it as it is; where another op reads it, it goes back
+//! to ggml's order first, and stays there.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rocmforge_kernels::{JointProduct, Kernels, PackedWeights, Q8Activations, WeightPacking, WeightType};
+use rocmforge_runtime::{Elems, HipBuffer, HipStream};
+
+use super::elementwise::gate_of;
+use super::types::weight_type;
+use super::{HipGgmlBackend, NAME, failed, matrix_order};
+use crate::{
+    Activations, DType, GgmlBackend, GgmlError, GgmlResult, GluKind, Layout, Node, Op, SharedBytes, TensorDesc,
+    TensorId,
+};
+
+/// Bytes in ggml's order that are on the device while a weight is packed, unless one row has more.
+const PIECE: usize = 4 << 20;
+/// Columns and rows that the kernels for packed weights count.
+const MOST: usize = (1 << 24) - 1;
+/// Rows of activations that they take.
+pub(super) const FEW_ROWS: usize = 8;
+/// Where activations of 8 bits lie in scratch memory.
+const ROUNDED: usize = 10;
+
+/// Memory of one tensor.
+#[derive(Debug)]
+pub(super) enum Memory {
+    /// As the descriptor says.
+    Plain(HipBuffer<u8>),
+    /// In the order of [`PackedWeights`].
+    Packed(Packed),
+}
+
+/// A packed weight.
+pub(super) struct Packed {
+    matrix: PackedWeights,
+    /// The bytes that it was made of.
+    host: Arc<dyn SharedBytes>,
+}
+
+impl std::fmt::Debug for Packed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.matrix.fmt(f)
+    }
+}
+
+/// Activations of 8 bits in scratch memory, and the tensor that they are of.
+#[derive(Debug, Clone)]
+pub(super) struct Rounded {
+    of: TensorId,
+    values: Q8Activations,
+}
+
+/// Type and shape `[n, k]` under which weights can be packed.
+fn packable(desc: &TensorDesc) -> Option<(WeightType, [usize; 2])> {
+    let ty = weight_type(desc.dtype).filter(|ty| ty.is_packable())?;
+    let shape = rows_of(desc)?;
+    let fits = desc.view_of.is_none() && shape.iter().all(|n| (1..=MOST).contains(n));
+    fits.then_some((ty, shape))
+}
+
+/// `[n, k]` of a matrix whose rows of `k` weights lie one after the other: a right operand of products, or a table.
+fn rows_of(desc: &TensorDesc) -> Option<[usize; 2]> {
+    match (desc.shape.as_slice(), matrix_order(desc)) {
+        (&[k, n], Some(true)) if desc.layout == Layout::ColMajor => Some([n, k]),
+        (&[n, k], Some(false)) => Some([n, k]),
+        _ => None,
+    }
+}
+
+/// Ops whose operands after the first may be packed weights.
+const fn is_product(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::MulMat | Op::MulMatUnary(_) | Op::MulMatGlu(_) | Op::MulMatMany { .. }
+    )
+}
+
+impl HipGgmlBackend {
+    /// How activations meet weights that are loaded from now on ([`crate::HostAccess::load_weight`]).
+    ///
+    /// With [`Activations::Int8`] matrices of `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q4_K`, `q5_K` and `q6_K` are packed as they are loaded,
+    /// and their products with up to 8 rows round activations to 8 bits. They take as many bytes as before.
+    #[must_use]
+    pub fn activations(self, activations: Activations) -> Self {
+        Self { activations, ..self }
+    }
+
+    /// Weights that are packed.
+    #[must_use]
+    pub fn packed_weights(&self) -> usize {
+        self.slots
+            .buffers()
+            .filter(|memory| matches!(memory, Memory::Packed(_)))
+            .count()
+    }
+
+    /// Whether [`crate::HostAccess::load_weight`] packs it.
+    fn packs(&self, desc: &TensorDesc) -> Option<(WeightType, [usize; 2])> {
+        match self.activations {
+            Activations::F32 => None,
+            Activations::Int8 => packable(desc),
+        }
+    }
+
+    /// Memory of a tensor that is not packed.
+    pub(super) fn plain(&self, root: TensorId) -> GgmlResult<&HipBuffer<u8>> {
+        match self.slots.buffer(root) {
+            Some(Memory::Plain(buffer)) => Ok(buffer),
+            Some(Memory::Packed(_)) => Err(GgmlError::Unimplemented {
+                backend: NAME,
+                op: "access",
+                what: format!("{root}, whose weights are packed"),
+            }),
+            None => Err(GgmlError::UnknownTensor(root)),
+        }
+    }
+
+    fn packed(&self, id: TensorId) -> Option<&Packed> {
+        let root = self.slots.root(id).ok()?;
+        match self.slots.buffer(root)? {
+            Memory::Packed(packed) => Some(packed),
+            Memory::Plain(_) => None,
+        }
+    }
+
+    /// The packed matrix that a product or GET_ROWS reads as this operand.
+    pub(super) fn packed_matrix(&self, id: TensorId) -> Option<&PackedWeights> {
+        let matrix = &self.packed(id)?.matrix;
+        let desc = self.slots.desc(id).ok()?;
+        let whole = desc.byte_offset == 0 && rows_of(desc) == Some([matrix.n(), matrix.k()]);
+        whole.then_some(matrix)
+    }
+
+    /// The bytes that a packed weight was made of.
+    pub(super) fn host_bytes(&self, id: TensorId, span: &Range<usize>) -> Option<&[u8]> {
+        self.packed(id)?.host.bytes().get(span.clone())
+    }
+
+    /// Loads a weight, packed if that is possible.
+    pub(super) fn load_packed(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<bool> {
+        desc.check()?;
+        let Some((ty, shape)) = self.packs(desc) else {
+            return Ok(false);
+        };
+        let (expected, found) = (desc.byte_size(), bytes.bytes().len());
+        if expected != found {
+            return Err(GgmlError::BufferSize {
+                tensor: desc.id,
+                expected,
+                found,
+            });
+        }
+        self.tensor_changes(desc.id);
+        // The old memory goes first: the new may need its room.
+        let _ = self.slots.remove(desc.id);
+        let row = expected / shape[0];
+        let rows = (PIECE / row).clamp(1, shape[0]);
+        let piece = HipBuffer::zeroed(self.stream(), Elems(rows * row), "ggml weights to be packed");
+        let piece: HipBuffer<u8> = piece.map_err(failed(format!("loading tensor {}", desc.id)))?;
+        let matrix = self.pack_with(desc, (ty, shape), self.stream(), |at| {
+            let part = &bytes.bytes()[at * row..(at + rows).min(shape[0]) * row];
+            let piece = piece.view(0..part.len())?;
+            piece.copy_from_host(self.stream(), part)?;
+            Ok((piece, part.len() / row))
+        })?;
+        let packed = Packed { matrix, host: bytes };
+        self.slots.insert(desc, Memory::Packed(packed));
+        Ok(true)
+    }
+
+    /// Packs a weight that is on the device in ggml's order, on a stream of the caller's, if [`crate::HostAccess::load_weight`] would.
+    pub(crate) fn pack_loaded(
+        &self,
+        desc: &TensorDesc,
+        loaded: HipBuffer<u8>,
+        stream: &HipStream,
+        host: &Arc<dyn SharedBytes>,
+    ) -> GgmlResult<LoadedWeight> {
+        let Some((ty, shape)) = self.packs(desc) else {
+            return Ok(LoadedWeight(Memory::Plain(loaded)));
+        };
+        let matrix = self.pack_with(desc, (ty, shape), stream, |_| Ok((loaded.clone(), shape[0])))?;
+        let host = Arc::clone(host);
+        Ok(LoadedWeight(Memory::Packed(Packed { matrix, host })))
+    }
+
+    /// Gives a tensor a weight that [`Self::pack_loaded`] has made.
+    pub(crate) fn bind_loaded(&mut self, desc: &TensorDesc, weight: LoadedWeight) {
+        self.tensor_changes(desc.id);
+        self.slots.insert(desc, weight.0);
+    }
+
+    /// A packed matrix of the pieces that `piece` gives from a row on: rows in ggml's order on the device, and their number.
+    fn pack_with(
+        &self,
+        desc: &TensorDesc,
+        (ty, shape): (WeightType, [usize; 2]),
+        stream: &HipStream,
+        mut piece: impl FnMut(usize) -> Result<(HipBuffer<u8>, usize), rocmforge_runtime::HipError>,
+    ) -> GgmlResult<PackedWeights> {
+        let at = || format!("packing tensor {} ({})", desc.id, desc.summary());
+        let label = format!("ggml {} {}, packed", desc.id, desc.summary());
+        let packed = HipBuffer::zeroed(stream, Elems(desc.byte_size()), &label).map_err(failed(at()))?;
+        let mut packing = WeightPacking::new(ty, packed, shape).map_err(failed(at()))?;
+        let mut done = 0;
+        while done < shape[0] {
+            let (bytes, rows) = piece(done).map_err(failed(at()))?;
+            let launched = self.kernels.pack_rows(stream, &mut packing, &bytes, rows);
+            launched.map_err(failed(at()))?;
+            done += rows;
+        }
+        packing.finish().map_err(failed(at()))
+    }
+
+    /// Puts a packed weight back into ggml's order, for good.
+    pub(super) fn unpack(&mut self, id: TensorId) -> GgmlResult<()> {
+        let Some(packed) = self.packed(id) else { return Ok(()) };
+        let (root, host) = (self.slots.root(id)?, Arc::clone(&packed.host));
+        let desc = self.slots.desc(root)?.clone();
+        self.alloc(&desc)?;
+        self.write_bytes(root, 0..desc.byte_size(), host.bytes())
+    }
+
+    /// Unpacks the operands that an op does not read packed.
+    pub(super) fn unpack_operands(&mut self, op: &Op, inputs: &[TensorId]) -> GgmlResult<()> {
+        for (index, &id) in inputs.iter().enumerate() {
+            let reads = (index > 0 && is_product(op)) || (index == 0 && matches!(op, Op::GetRows));
+            if self.packed(id).is_some() && !(reads && self.packed_matrix(id).is_some()) {
+                self.unpack(id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of activations times a packed matrix.
+    pub(super) fn packed_product(
+        &mut self,
+        op: &Op,
+        inputs: &[TensorId],
+        bias: Option<&HipBuffer<f32>>,
+        y: &HipBuffer<f32>,
+        matrix: &PackedWeights,
+    ) -> GgmlResult<()> {
+        let a = self.input(op, inputs[0], 0)?;
+        let m = a.len() / matrix.k();
+        if m > FEW_ROWS {
+            let result = self.kernels.matmul_packed(self.stream(), matrix, &a, bias, y, m);
+            return self.done(op, result);
+        }
+        let x = self.rounded(op, inputs[0], &a, [m, matrix.k()])?;
+        let result = self.kernels.matvec_q8(self.stream(), matrix, &x, bias, None, y);
+        self.done(op, result)
+    }
+
+    /// Activations as 8-bit integers: those of the launch before, if it was of the same.
+    fn rounded(&mut self, op: &Op, of: TensorId, a: &HipBuffer<f32>, [m, k]: [usize; 2]) -> GgmlResult<Q8Activations> {
+        if let Some(rounded) = &self.rounded
+            && rounded.of == of
+            && [rounded.values.m(), rounded.values.k()] == [m, k]
+        {
+            return Ok(rounded.values.clone());
+        }
+        // Packed matrices have whole blocks.
+        let bytes = Q8Activations::byte_len(m, k).ok_or_else(|| self.cannot(op, of))?;
+        let to = self.scratch(ROUNDED, bytes)?;
+        let values = self.kernels.quantize_q8(self.stream(), a, to, [m, k]);
+        let values = values.map_err(failed(op.name()))?;
+        self.rounded = Some(Rounded {
+            of,
+            values: values.clone(),
+        });
+        Ok(values)
+    }
+
+    /// Room for a tensor's rows as 8-bit integers, if a product of packed weights is next and reads them.
+    pub(super) fn room_for_rounded(&mut self, id: TensorId, [m, k]: [usize; 2]) -> GgmlResult<Option<HipBuffer<u8>>> {
+        match Q8Activations::byte_len(m, k) {
+            Some(bytes) if self.next_rounds == Some(id) && m <= FEW_ROWS => self.scratch(ROUNDED, bytes).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Keeps what a launch has rounded beside its result `of`.
+    pub(super) fn keep_rounded(&mut self, of: TensorId, rounded: Option<Q8Activations>) {
+        self.rounded = rounded.map(|values| Rounded { of, values });
+    }
+
+    /// Looks at the node that comes next: whether it is a product of packed weights, and of what.
+    pub(super) fn look_ahead(&mut self, next: Option<&Node>) {
+        let product = next.filter(|node| is_product(&node.op));
+        let packed = product.filter(|node| node.inputs[1..].iter().any(|&id| self.packed_matrix(id).is_some()));
+        self.next_rounds = packed.map(|node| node.inputs[0]);
+    }
+
+    /// Two or three products of one row of activations in one launch, if their weights are packed and of one type. False if they are not.
+    pub(super) fn packed_joint(
+        &mut self,
+        x: TensorId,
+        weights: &[TensorId],
+        biases: &[TensorId],
+        outputs: &[TensorId],
+    ) -> GgmlResult<bool> {
+        let op = &Op::MulMat;
+        let matrices: Option<Vec<PackedWeights>> = weights.iter().map(|&id| self.packed_matrix(id).cloned()).collect();
+        let Some(matrices) = matrices else { return Ok(false) };
+        let all: Vec<&PackedWeights> = matrices.iter().collect();
+        let plain = |&id: &TensorId| self.is_plain_f32(id);
+        if !Kernels::are_joint(&all)
+            || !outputs.iter().chain(biases).all(plain)
+            || !self.is_one_row(x, matrices[0].k())?
+        {
+            return Ok(false);
+        }
+        let a = self.input(op, x, 0)?;
+        let rounded = self.rounded(op, x, &a, [1, matrices[0].k()])?;
+        let results = outputs
+            .iter()
+            .map(|&id| self.f32(op, id))
+            .collect::<GgmlResult<Vec<_>>>()?;
+        let biases = biases
+            .iter()
+            .map(|&id| self.f32(op, id))
+            .collect::<GgmlResult<Vec<_>>>()?;
+        let products: Vec<JointProduct<'_>> = matrices
+            .iter()
+            .zip(&results)
+            .enumerate()
+            .map(|(index, (w, y))| JointProduct {
+                w,
+                bias: biases.get(index),
+                y,
+            })
+            .collect();
+        self.done(op, self.kernels.matvec_q8_joint(self.stream(), &rounded, &products))?;
+        Ok(true)
+    }
+
+    /// A gated unit of two products of one row of activations in one launch, if there is a kernel for their weights. False if there is none.
+    pub(super) fn packed_gated(
+        &mut self,
+        op: &Op,
+        kind: GluKind,
+        inputs: &[TensorId],
+        y: &HipBuffer<f32>,
+    ) -> GgmlResult<bool> {
+        let matrices = self.packed_matrix(inputs[1]).zip(self.packed_matrix(inputs[2]));
+        let Some((gate, up)) = matrices.map(|(gate, up)| (gate.clone(), up.clone())) else {
+            return Ok(false);
+        };
+        let f = gate_of(kind);
+        if !Kernels::are_gated(&gate, &up, f) || !self.is_one_row(inputs[0], gate.k())? {
+            return Ok(false);
+        }
+        let a = self.input(op, inputs[0], 0)?;
+        let rounded = self.rounded(op, inputs[0], &a, [1, gate.k()])?;
+        let launched = self
+            .kernels
+            .matvec_q8_gated(self.stream(), &rounded, [&gate, &up], f, y);
+        self.done(op, launched)?;
+        Ok(true)
+    }
+
+    /// Whether an operand or result is f32 without gaps, which kernels read and write where it is.
+    pub(super) fn is_plain_f32(&self, id: TensorId) -> bool {
+        let desc = self.slots.desc(id);
+        desc.is_ok_and(|desc| desc.dtype == DType::F32 && desc.is_contiguous())
+    }
+
+    fn is_one_row(&self, id: TensorId, k: usize) -> GgmlResult<bool> {
+        Ok(self.slots.desc(id)?.element_count() == k)
+    }
+
+    /// Forgets rounded activations before a launch that is no product, which may write over what they are of, and before a program (`None`).
+    pub(super) fn forget_rounded(&mut self, op: Option<&Op>) {
+        if op.is_none() {
+            self.next_rounds = None;
+        }
+        if !op.is_some_and(is_product) {
+            self.rounded = None;
+        }
+    }
+}
+
+/// A weight on the device that no tensor has yet.
+#[derive(Debug)]
+pub(crate) struct LoadedWeight(Memory);
+
+impl LoadedWeight {
+    /// A weight in ggml's order.
+    pub(crate) const fn plain(buffer: HipBuffer<u8>) -> Self {
+        Self(Memory::Plain(buffer))
+    }
+}

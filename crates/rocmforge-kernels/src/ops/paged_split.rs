@@ -1,0 +1,166 @@
+//! Attention of a few tokens over a paged cache, its keys in parts that are computed side by side.
+
+use super::matvec_q8::Q8Activations;
+use super::paged::paged;
+use crate::check::Check;
+use crate::{Faults, KernelError, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+
+/// The most tokens: with more there are enough blocks for a card without parts.
+const MAX_TOKENS: usize = 8;
+/// The fewest keys of a part: `RF_PART_KEYS` of the kernel.
+const PART_KEYS: usize = 64;
+/// More parts cost more than they bring when they are joined.
+const MAX_PARTS: usize = 256;
+/// Query heads that share a head of keys and values in one block, at most.
+const MAX_PACK: usize = 4;
+/// Blocks of the grid for each multiprocessor.
+const RESIDENT: usize = 2;
+
+impl Kernels {
+    /// Parts into which [`paged_attention_split`](Self::paged_attention_split) divides the keys. `None` if it has no kernel for the type or the
+    /// head, or if one part a head is enough: then [`paged_attention`](Self::paged_attention) is as quick.
+    ///
+    /// The number follows from the shape and the card alone, so that a captured launch is right for every length.
+    pub fn paged_parts(&self, kv: KvType, shape: PagedShape) -> Option<usize> {
+        let has_kernel = kv == KvType::F16 && matches!(shape.head_dim, 64 | 128 | 256);
+        if !has_kernel || !(1..=MAX_TOKENS).contains(&shape.tokens) || shape.kv_heads == 0 {
+            return None;
+        }
+        let ratio = shape.heads / shape.kv_heads;
+        let blocks = shape.tokens * shape.kv_heads * ratio.div_ceil(MAX_PACK).max(1);
+        let resident = RESIDENT * self.backend().device().multiprocessors.max(1) as usize;
+        let keys = shape.max_blocks.saturating_mul(shape.block_size);
+        let parts = resident.div_ceil(blocks).min(keys.div_ceil(PART_KEYS)).min(MAX_PARTS);
+        (parts > 1).then_some(parts)
+    }
+
+    /// Floats that the parts of so many tokens take until they are joined. `None` if they overflow.
+    pub fn paged_partial_len(shape: PagedShape, parts: usize) -> Option<usize> {
+        let rows = shape.tokens.checked_mul(shape.heads)?.checked_mul(parts)?;
+        rows.checked_mul(shape.head_dim + 2)
+    }
+
+    /// What [`paged_attention`](Self::paged_attention) computes, in another order of sums, in two launches: keys in `parts`, which then are joined;
+    /// query heads that share keys read them once. `partial` has [`paged_partial_len`](Self::paged_partial_len) floats. With `q8` the result is
+    /// also rounded to 8 bits, as rows `[tokens, heads * head_dim]`.
+    ///
+    /// # Errors
+    ///
+    /// As `paged_attention`; a type or head without a kernel, parts that are none or over 256, wrong lengths or overlap of what is added.
+    #[allow(clippy::too_many_arguments)] // operands and dimensions of one operation
+    pub fn paged_attention_split(
+        &self,
+        stream: &HipStream,
+        operands: PagedOperands<'_>,
+        shape: PagedShape,
+        options: PagedOptions,
+        parts: usize,
+        partial: &HipBuffer<f32>,
+        q8: Option<HipBuffer<u8>>,
+        faults: Faults<'_>,
+    ) -> KernelResult<Option<Q8Activations>> {
+        let check = Check("paged_attention_split");
+        let d = paged(check, KvType::F16, operands, shape, options, faults)?;
+        let o = operands;
+        let count = check.dim_to("parts", parts, MAX_PARTS)?;
+        check.dim_to("tokens", shape.tokens, MAX_TOKENS)?;
+        for (name, cache) in [("k_cache", o.k_cache), ("v_cache", o.v_cache)] {
+            // Lanes read 16 bytes.
+            check.aligned(name, cache, 16)?;
+            check.disjoint(("partial", partial), (name, cache))?;
+        }
+        let rows = check.elements(&[shape.tokens, shape.heads, parts])?;
+        check.len("partial", partial, &[rows, shape.head_dim + 2])?;
+        check.disjoint(("partial", partial), ("q", o.q))?;
+        check.disjoint(("partial", partial), ("out", o.out))?;
+        for index in [o.block_table, o.seq_of, o.positions] {
+            check.disjoint(("partial", partial), ("indices", index))?;
+        }
+        check.disjoint(("partial", partial), ("the fault word", faults.word))?;
+        let width = shape.heads * shape.head_dim;
+        if let Some(to) = &q8 {
+            Q8Activations::room(check, to, [shape.tokens, width])?;
+            check.disjoint(("to", to), ("out", o.out))?;
+            check.disjoint(("to", to), ("partial", partial))?;
+        }
+        let ratio = shape.heads / shape.kv_heads;
+        let names = match shape.head_dim {
+            64 => [
+                "paged_split_d64_r1",
+                "paged_split_d64_r2",
+                "paged_split_d64_r4",
+                "paged_combine_d64",
+            ],
+            128 => [
+                "paged_split_d128_r1",
+                "paged_split_d128_r2",
+                "paged_split_d128_r4",
+                "paged_combine_d128",
+            ],
+            256 => [
+                "paged_split_d256_r1",
+                "paged_split_d256_r2",
+                "paged_split_d256_r4",
+                "paged_combine_d256",
+            ],
+            other => {
+                return Err(KernelError::Mismatch {
+                    op: check.0,
+                    what: "head_dim must be 64, 128 or 256",
+                    left: other,
+                    right: 128,
+                });
+            }
+        };
+        let (name, pack) = match ratio {
+            1 => (names[0], 1),
+            2 => (names[1], 2),
+            _ => (names[2], MAX_PACK),
+        };
+        let packs = check.dim_to("heads", shape.kv_heads * ratio.div_ceil(pack), 65_535)?;
+        let part = |from: usize, len: usize| partial.view(from..from + len);
+        let values = part(0, rows * shape.head_dim)?;
+        let (tops, sums) = (
+            part(rows * shape.head_dim, rows)?,
+            part(rows * (shape.head_dim + 1), rows)?,
+        );
+        let args = LaunchArgs::new()
+            .buffer(o.q)
+            .buffer(o.k_cache)
+            .buffer(o.v_cache)
+            .buffer(o.block_table)
+            .buffer(o.seq_of)
+            .buffer(o.positions)
+            .out(&values)
+            .out(&tops)
+            .out(&sums)
+            .value(count)
+            .value(d.heads)
+            .value(d.kv_heads)
+            .value(d.block_size)
+            .value(d.blocks)
+            .value(d.sequences)
+            .value(d.max_blocks)
+            .value(d.window)
+            .value(options.scale)
+            .value(d.softcap);
+        let args = faults.args(check, args)?;
+        let config = geometry::config([count, packs, d.tokens], 256);
+        // SAFETY: lengths are those of the shapes, caches are aligned for 16 bytes and heads are whole multiples of 8 elements, what is written is
+        // apart from all operands, checked above; the kernel compares each sequence, position and block number with its limit.
+        unsafe { self.launch(stream, FAMILY, name, config, args) }?;
+        let mut args = LaunchArgs::new().buffer(&values).buffer(&tops).buffer(&sums).out(o.out);
+        args = match &q8 {
+            Some(to) => args.out(to),
+            None => args.null(),
+        };
+        let args = args.value(d.tokens).value(d.heads).value(count);
+        let config = geometry::config([d.heads, d.tokens, 1], 256);
+        // SAFETY: as above; the launch before has written a maximum and a sum for each part, and values where the sum is not 0.
+        unsafe { self.launch(stream, FAMILY, names[3], config, args) }?;
+        Ok(q8.map(|to| Q8Activations::new(to, [shape.tokens, width])))
+    }
+}
+
+const FAMILY: &str = "paged_split";

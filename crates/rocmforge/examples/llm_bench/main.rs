@@ -1,0 +1,285 @@
+//! Tokens a second of models with random weights, through the engine of `generate`, beside llama.cpp.
+//!
+//! ```text
+//! cargo xtask bench llm --device nvidia:0 -- --shapes llama-8b --types q4_0,q8_0,q4_k --llama-bench ./llama-bench
+//! cargo run --release --example llm_bench -- --device sim --shapes tiny --types q4_0 --prompt 20 --tokens 2 --depths 0
+//! ```
+//!
+//! A file of each model is written to a temporary folder. Ours and llama.cpp's run in turns, each as often as `--rounds` says; the table has
+//! medians. The bound is the rate at which the card copies (bytes read and written) over the bytes of the weights, and of the cache at a
+//! depth, that a token must read. Simulated time is not speed: on `sim` the table has launches only.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // printing is what it is for
+
+mod peer;
+mod shapes;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::{Parser, ValueEnum};
+use rocmforge::backend::{Elems, HipBackend, HipBuffer};
+use rocmforge::ggml::{Activations, HipGgmlBackend};
+use rocmforge::gguf::TensorType;
+use rocmforge::models::{Chunk, Context, Engine, EngineOptions, Model, Outputs};
+use shapes::Shape;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Measures decoding and prompts of models with random weights.
+#[derive(Parser)]
+struct Args {
+    /// Device: `sim`, `sim:gfx1201`, or `hip:` or `nvidia:` with an index or a PCI address.
+    #[arg(long, default_value = "sim")]
+    device: String,
+    /// Shapes of models: llama-8b, smollm2-135m, tiny.
+    #[arg(long, value_delimiter = ',', default_value = "llama-8b")]
+    shapes: Vec<String>,
+    /// Types of the weights, as GGUF calls them.
+    #[arg(long, value_delimiter = ',', default_value = "q4_0,q8_0,q4_k")]
+    types: Vec<String>,
+    /// Tokens in the cache before decoding.
+    #[arg(long, value_delimiter = ',', default_value = "0,8192")]
+    depths: Vec<usize>,
+    /// Tokens that are decoded, one after the other.
+    #[arg(long, default_value_t = 128)]
+    tokens: usize,
+    /// Tokens of a prompt; 0 measures none.
+    #[arg(long, default_value_t = 2048)]
+    prompt: usize,
+    /// Tokens of a step.
+    #[arg(long, default_value_t = 512)]
+    chunk: usize,
+    /// Runs of each side.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// How activations meet quantised weights.
+    #[arg(long, value_enum, default_value_t = Products::Int8)]
+    activations: Products,
+    /// llama.cpp's program of that name, to measure it on the same files.
+    #[arg(long)]
+    llama_bench: Option<PathBuf>,
+    /// Prints the time of each kind of op in a decoding step, each waited for.
+    #[arg(long)]
+    profile: bool,
+}
+
+/// The words of `Activations`.
+#[derive(Clone, Copy, ValueEnum)]
+enum Products {
+    F32,
+    Int8,
+}
+
+/// What is measured.
+#[derive(Clone, Copy)]
+pub(crate) enum Work {
+    Prompt(usize),
+    Decode { tokens: usize, depth: usize },
+}
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), Failure> {
+    let device = rocmforge::device::open(&args.device)?;
+    let hip = device.backend();
+    let simulated = args.device.starts_with("sim");
+    let copy = if simulated { None } else { Some(copy_rate(hip)?) };
+    println!("{} ({})", args.device, hip.device().name);
+    if let Some(rate) = copy {
+        println!("copy: {:.0} GB/s, bytes read and written", rate / 1e9);
+    }
+    println!("| model | work | tokens/s | bound | of the bound | llama.cpp | ours / its | launches a step |");
+    println!("|---|---|---:|---:|---:|---:|---:|---:|");
+    let folder = tempfile::tempdir()?;
+    for name in &args.shapes {
+        let shape = Shape::of(name)?;
+        for ty in &args.types {
+            let ty = type_of(ty)?;
+            let file = folder.path().join(format!("{name}.{}.gguf", ty.name()));
+            let deepest = args.depths.iter().copied().max().unwrap_or(0);
+            let context = (deepest + args.tokens + 16).max(args.prompt).next_multiple_of(16);
+            shape.write(ty, context, &file)?;
+            let prompt = (args.prompt > 0).then_some(Work::Prompt(args.prompt));
+            let tokens = args.tokens;
+            let decode = args.depths.iter().map(|&depth| Work::Decode { tokens, depth });
+            for work in decode.chain(prompt) {
+                let (mut ours, mut its, mut launches) = (Vec::new(), Vec::new(), 0);
+                for _ in 0..args.rounds.max(1) {
+                    let run = measure(hip, args, &file, context, work)?;
+                    ours.push(run.speed);
+                    launches = run.launches;
+                    if let Some(program) = &args.llama_bench {
+                        its.push(peer::run(program, &file, work)?);
+                    }
+                }
+                row(shape, ty, work, [&mut ours, &mut its], copy, launches);
+            }
+            if args.profile {
+                print_profile(hip, args, &file, context)?;
+            }
+            std::fs::remove_file(&file)?;
+        }
+    }
+    Ok(())
+}
+
+fn type_of(name: &str) -> Result<TensorType, Failure> {
+    let found = TensorType::ALL.iter().find(|ty| ty.name().eq_ignore_ascii_case(name));
+    found
+        .copied()
+        .ok_or_else(|| format!("no type is called {name:?}").into())
+}
+
+/// Bytes read and written a second by the device's own copy of 1 GiB.
+fn copy_rate(hip: &Arc<HipBackend>) -> Result<f64, Failure> {
+    const BYTES: usize = 1 << 30;
+    let stream = hip.stream();
+    let [from, to] = [(); 2].map(|()| HipBuffer::<u8>::zeroed(stream, Elems(BYTES), "copy"));
+    let (from, to) = (from?, to?);
+    let mut best = f64::INFINITY;
+    for _ in 0..5 {
+        stream.synchronize()?;
+        let start = Instant::now();
+        for _ in 0..8 {
+            to.copy_from_buffer(stream, &from)?;
+        }
+        stream.synchronize()?;
+        best = best.min(start.elapsed().as_secs_f64() / 8.0);
+    }
+    Ok(2.0 * BYTES as f64 / best)
+}
+
+/// One run.
+struct Run {
+    /// Tokens a second.
+    speed: f64,
+    /// Ops enqueued for a step.
+    launches: u64,
+}
+
+fn engine(
+    hip: &Arc<HipBackend>,
+    args: &Args,
+    file: &std::path::Path,
+    context: usize,
+) -> Result<Engine<HipGgmlBackend>, Failure> {
+    let activations = match args.activations {
+        Products::F32 => Activations::F32,
+        Products::Int8 => Activations::Int8,
+    };
+    let backend = HipGgmlBackend::new(hip)?.activations(activations);
+    let options = EngineOptions {
+        context: Context::Tokens(context),
+        chunk: args.chunk,
+        ..EngineOptions::default()
+    };
+    Ok(Engine::new(backend, &Model::open(file)?, options)?)
+}
+
+fn measure(
+    hip: &Arc<HipBackend>,
+    args: &Args,
+    file: &std::path::Path,
+    context: usize,
+    work: Work,
+) -> Result<Run, Failure> {
+    let mut engine = engine(hip, args, file, context)?;
+    let vocab = engine.config().vocab as u32;
+    let ids =
+        |salt: u32, n: usize| -> Vec<u32> { (0..n as u32).map(|i| (i * 7919 + salt * 104_729) % vocab).collect() };
+    match work {
+        Work::Prompt(tokens) => {
+            // The first makes and captures the steps' graphs.
+            let mut seconds = 0.0;
+            let mut launches = 0;
+            for salt in 0..3 {
+                let prompt = ids(salt, tokens);
+                let sequence = engine.add_sequence(&prompt)?;
+                let (start, before) = (Instant::now(), engine.backend().launches());
+                engine.prefill(sequence, &prompt)?;
+                seconds = start.elapsed().as_secs_f64();
+                launches = engine.backend().launches() - before;
+                engine.remove(sequence)?;
+            }
+            Ok(Run {
+                speed: tokens as f64 / seconds,
+                launches: launches / tokens.div_ceil(engine.chunk()) as u64,
+            })
+        }
+        Work::Decode { tokens, depth } => {
+            let prompt = ids(3, depth.max(1));
+            let sequence = engine.add_sequence(&prompt)?;
+            engine.prefill(sequence, &prompt)?;
+            // Two make and capture the graph.
+            let next = ids(4, tokens + 2);
+            for &id in &next[..2] {
+                engine.decode(sequence, id)?;
+            }
+            let (start, before) = (Instant::now(), engine.backend().launches());
+            for &id in &next[2..] {
+                engine.decode(sequence, id)?;
+            }
+            let seconds = start.elapsed().as_secs_f64();
+            Ok(Run {
+                speed: tokens as f64 / seconds,
+                launches: (engine.backend().launches() - before) / tokens.max(1) as u64,
+            })
+        }
+    }
+}
+
+fn print_profile(hip: &Arc<HipBackend>, args: &Args, file: &std::path::Path, context: usize) -> Result<(), Failure> {
+    let mut engine = engine(hip, args, file, context)?;
+    let sequence = engine.add_sequence(&[0])?;
+    let chunk = Chunk {
+        sequence,
+        tokens: &[0],
+        outputs: Outputs::Last,
+    };
+    engine.step(&[chunk])?;
+    if let Some(profile) = engine.profile_last_step()? {
+        println!("{profile}");
+    }
+    Ok(())
+}
+
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+fn row(shape: &Shape, ty: TensorType, work: Work, [ours, its]: [&mut [f64]; 2], copy: Option<f64>, launches: u64) {
+    let (what, depth) = match work {
+        Work::Prompt(tokens) => (format!("prompt of {tokens}"), None),
+        Work::Decode { depth: 0, .. } => ("decode".to_owned(), Some(0)),
+        Work::Decode { depth, .. } => (format!("decode at {depth}"), Some(depth)),
+    };
+    let (ours, its) = (median(ours), median(its));
+    let bound = copy
+        .zip(depth)
+        .map(|(rate, depth)| rate / shape.bytes_of_a_token(ty, depth) as f64);
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.0}"));
+    let of = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a / b);
+    // Simulated time is not speed.
+    let shown = ours.filter(|_| copy.is_some());
+    println!(
+        "| {} {} | {what} | {} | {} | {} | {} | {} | {launches} |",
+        shape.name,
+        ty.name(),
+        number(shown),
+        number(bound),
+        of(shown, bound).map_or_else(String::new, |share| format!("{:.0} %", 100.0 * share)),
+        number(its),
+        of(shown, its).map_or_else(String::new, |ratio| format!("{ratio:.2}")),
+    );
+}

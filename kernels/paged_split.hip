@@ -1,0 +1,236 @@
+// Attention of a few tokens over a paged cache in f16, its keys in parts: paged_split computes each part, paged_combine joins them. The formula
+// is that of paged_attention.hip. Dao et al., "Flash-Decoding", 2023.
+//
+// A block of paged_split has one token, up to R query heads that share a head of keys and values, and one part of the keys that the token sees; so
+// every key and value is read once for R heads. D / 8 lanes share a key: 16 bytes of it to a lane. D is head_dim itself.
+// grid = (parts, kv_heads * ceil(ratio / R), tokens).
+//
+// A part leaves its sums of values [tokens, heads, parts, D], maxima and sums of weights [tokens, heads, parts]; a part without a key has a sum of 0 and
+// no values.
+#include "include/groups.h"
+#include "include/paged.h"
+#include "include/quantize.h"
+
+// The fewest keys of a part.
+#define RF_PART_KEYS 64
+
+typedef _Float16 Half8 __attribute__((ext_vector_type(8)));
+
+// v summed over LANES neighbouring lanes.
+template <u32 LANES> RF_DEVICE float sum_lanes(float v) {
+    if constexpr (LANES > 1) return sum_lanes<LANES / 2>(v + rf_shuffle_xor<LANES / 2>(v));
+    else return v;
+}
+// v summed, and the largest, over the groups of LANES lanes in 32.
+template <u32 LANES> RF_DEVICE float sum_groups(float v) {
+    if constexpr (LANES < 32) return sum_groups<LANES * 2>(v + rf_shuffle_xor<LANES>(v));
+    else return v;
+}
+template <u32 LANES> RF_DEVICE float max_groups(float v) {
+    if constexpr (LANES < 32) return max_groups<LANES * 2>(rf_max(v, rf_shuffle_xor<LANES>(v)));
+    else return v;
+}
+
+// AHEAD keys of a group are in flight together.
+template <u32 D, u32 R, u32 AHEAD>
+RF_DEVICE void paged_split(const float *__restrict__ q, const u8 *__restrict__ k, const u8 *__restrict__ v, const u32 *__restrict__ table,
+                           const u32 *__restrict__ seq_of, const u32 *__restrict__ positions, float *__restrict__ sums_of_values,
+                           float *__restrict__ tops, float *__restrict__ sums, u32 parts, const Paged &p) {
+    constexpr u32 LANES = D / 8, GROUPS = RF_ROW_BLOCK / LANES, TEAMS = RF_ROW_BLOCK / 32;
+    RF_SHARED float outputs[TEAMS][R][D];
+    RF_SHARED float team_tops[TEAMS][R];
+    RF_SHARED float team_sums[TEAMS][R];
+    u32 tid = rf_thread(), lane = tid % LANES, group = tid / LANES;
+    u32 part = rf_block_x(), token = rf_block_z();
+    u32 ratio = p.heads / p.kv_heads, packs = (ratio + R - 1) / R;
+    u32 kv_head = rf_block_y() / packs, first_of = rf_block_y() % packs * R;
+    u32 head = kv_head * ratio + first_of, heads = rf_min(R, ratio - first_of);
+    u64 row = (u64)token * p.heads + head; // of q and, times parts, of the partial results
+    u32 seq = seq_of[token], position = positions[token];
+    bool known = seq < p.sequences, fault = !known || position >= (u64)p.max_blocks * p.block_size;
+    if (fault && tid == 0 && part == 0 && head == 0) rf_fault(p.fault, p.tag, token, known ? position : seq);
+
+    // The keys of this part.
+    u32 from = p.window != 0 && position >= p.window ? position - p.window + 1 : 0;
+    u32 seen = position - from + 1;
+    u32 each = (seen - 1) / parts + 1;
+    if (each < RF_PART_KEYS) each = RF_PART_KEYS;
+    u32 begin = (u64)each * part < seen ? each * part : seen;
+    u32 end = seen - begin < each ? seen : begin + each;
+    if (fault || begin >= end) {
+        if (tid < heads) {
+            u64 at = (row + tid) * parts + part;
+            tops[at] = -RF_INF;
+            sums[at] = fault ? __builtin_nanf("") : 0.0f;
+        }
+        if (fault)
+            for (u32 i = tid; i < heads * D; i += RF_ROW_BLOCK) sums_of_values[((row + i / D) * parts + part) * D + i % D] = 0.0f;
+        return;
+    }
+    const u32 *blocks = table + (u64)seq * p.max_blocks;
+
+    float query[R][8], acc[R][8] = {}, top[R], sum[R];
+#pragma unroll
+    for (u32 r = 0; r < R; ++r) {
+        // Heads that are not there repeat the last one.
+        const float *in = q + (row + rf_min(r, heads - 1)) * D + lane * 8;
+        f4 a = rf_get4(in), b = rf_get4(in + 4);
+#pragma unroll
+        for (u32 e = 0; e < 4; ++e) query[r][e] = a[e] * p.scale, query[r][e + 4] = b[e] * p.scale;
+        top[r] = -RF_INF, sum[r] = 0.0f;
+    }
+    float inverse_cap = 1.0f / p.softcap;
+    bool bad = false;
+    u32 key = from + begin + group, stop = from + end;
+    u32 page = key / p.block_size, place = key % p.block_size;
+    u32 pages = GROUPS / p.block_size, places = GROUPS % p.block_size;
+    u32 steps = (end - begin + GROUPS * AHEAD - 1) / (GROUPS * AHEAD);
+#pragma unroll 1
+    for (u32 s = 0; s < steps; ++s) {
+        Half8 keys[AHEAD], values[AHEAD];
+        bool there[AHEAD];
+#pragma unroll
+        for (u32 a = 0; a < AHEAD; ++a) {
+            there[a] = key < stop;
+            u32 block = there[a] ? blocks[page] : 0;
+            if (block >= p.blocks) {
+                if (lane == 0 && head == 0) rf_fault(p.fault, p.tag, token, block);
+                bad = true;
+                there[a] = false;
+            }
+            // Slots that are not seen may never have been written.
+            keys[a] = values[a] = (Half8)(_Float16)0.0f;
+            if (there[a]) {
+                u64 at = (((u64)block * p.block_size + place) * p.kv_heads + kv_head) * LANES + lane;
+                keys[a] = __builtin_bit_cast(Half8, ((const u4 *)k)[at]);
+                values[a] = __builtin_bit_cast(Half8, ((const u4 *)v)[at]);
+            }
+            key += GROUPS;
+            page += pages;
+            place += places;
+            if (place >= p.block_size) page += 1, place -= p.block_size;
+        }
+        float score[AHEAD][R];
+#pragma unroll
+        for (u32 a = 0; a < AHEAD; ++a) {
+#pragma unroll
+            for (u32 r = 0; r < R; ++r) {
+                float dot = 0.0f;
+#pragma unroll
+                for (u32 e = 0; e < 8; ++e) dot = rf_fma(query[r][e], (float)keys[a][e], dot);
+                dot = sum_lanes<LANES>(dot);
+                if (p.softcap != 0.0f) dot = rf_softcap(dot, p.softcap, inverse_cap);
+                score[a][r] = there[a] ? dot : -RF_INF;
+            }
+        }
+#pragma unroll
+        for (u32 r = 0; r < R; ++r) {
+            float highest = top[r];
+#pragma unroll
+            for (u32 a = 0; a < AHEAD; ++a) highest = rf_max(highest, score[a][r]);
+            float base = highest == -RF_INF ? 0.0f : highest;
+            float shrink = rf_exp(top[r] - base);
+            top[r] = highest;
+            sum[r] *= shrink;
+#pragma unroll
+            for (u32 e = 0; e < 8; ++e) acc[r][e] *= shrink;
+#pragma unroll
+            for (u32 a = 0; a < AHEAD; ++a) {
+                float weight = rf_exp(score[a][r] - base);
+                sum[r] += weight;
+#pragma unroll
+                for (u32 e = 0; e < 8; ++e) acc[r][e] = rf_fma(weight, (float)values[a][e], acc[r][e]);
+            }
+        }
+    }
+
+    // The groups of a team by shuffles, the teams through LDS.
+    u32 team = tid / 32;
+#pragma unroll
+    for (u32 r = 0; r < R; ++r) {
+        float highest = max_groups<LANES>(top[r]);
+        float share = highest == -RF_INF ? 0.0f : rf_exp(top[r] - highest);
+        float total = sum_groups<LANES>((bad ? __builtin_nanf("") : sum[r]) * share);
+#pragma unroll
+        for (u32 e = 0; e < 8; ++e) {
+            float value = sum_groups<LANES>(acc[r][e] * share);
+            if (tid % 32 < LANES) outputs[team][r][lane * 8 + e] = value;
+        }
+        if (tid % 32 == 0) team_tops[team][r] = highest, team_sums[team][r] = total;
+    }
+    rf_barrier();
+    for (u32 i = tid; i < heads * D; i += RF_ROW_BLOCK) {
+        u32 r = i / D, column = i % D;
+        float most = team_tops[0][r];
+        for (u32 t = 1; t < TEAMS; ++t) most = rf_max(most, team_tops[t][r]);
+        float base = most == -RF_INF ? 0.0f : most, total = 0.0f, result = 0.0f;
+        for (u32 t = 0; t < TEAMS; ++t) {
+            float share = rf_exp(team_tops[t][r] - base);
+            total = rf_fma(share, team_sums[t][r], total); // NaN stays, whatever its share
+            result = rf_fma(share, outputs[t][r][column], result);
+        }
+        u64 at = (row + r) * parts + part;
+        sums_of_values[at * D + column] = result;
+        if (column == 0) tops[at] = most, sums[at] = total;
+    }
+}
+
+// out[t, h] of the parts; with q8 as 8-bit activations, too. A block has a token and a head, D / 4 threads a four of it each and every
+// RF_ROW_BLOCK / (D / 4)-th part. grid = (heads, tokens).
+template <u32 D>
+RF_DEVICE void paged_combine(const float *__restrict__ sums_of_values, const float *__restrict__ tops, const float *__restrict__ sums,
+                             float *__restrict__ out, u8 *__restrict__ q8, u32 tokens, u32 heads, u32 parts) {
+    constexpr u32 FOURS = D / 4, SHARES = RF_ROW_BLOCK / FOURS;
+    RF_SHARED f4 results[SHARES][FOURS];
+    RF_SHARED float totals[SHARES];
+    u32 tid = rf_thread(), four = tid % FOURS, share = tid / FOURS;
+    u64 row = (u64)rf_block_y() * heads + rf_block_x();
+    const float *top = tops + row * parts, *sum = sums + row * parts;
+    float most = -RF_INF;
+    for (u32 i = 0; i < parts; ++i) most = rf_max(most, top[i]);
+    float base = most == -RF_INF ? 0.0f : most, total = 0.0f;
+    f4 result = rf_splat(0.0f);
+    for (u32 i = share; i < parts; i += SHARES) {
+        float of = sum[i];
+        if (of == 0.0f) continue; // no key, and no values
+        float weight = rf_exp(top[i] - base);
+        total = rf_fma(weight, of, total); // NaN stays, whatever its weight
+        result += weight * rf_get4(sums_of_values + (row * parts + i) * D + four * 4);
+    }
+    results[share][four] = result;
+    if (four == 0) totals[share] = total;
+    rf_barrier();
+    if (tid >= 32 && tid >= FOURS) return; // whole groups of 32 lanes go on
+    bool in = tid < FOURS;
+    total = 0.0f;
+    result = rf_splat(0.0f);
+    for (u32 i = 0; i < SHARES; ++i) {
+        total += totals[i];
+        result += results[i][tid % FOURS];
+    }
+    result = result / total;
+    u64 at = row * D + four * 4;
+    if (in) rf_put4(out + at, result);
+    if (q8) rf_quantize4(in ? result : rf_splat(0.0f), q8, (u64)tokens * heads * D, at, in);
+}
+
+#define RF_PAGED_SPLIT(D, R)                                                                                                           \
+    RF_KERNEL(RF_ROW_BLOCK)                                                                                                            \
+    paged_split_d##D##_r##R(const float *q, const u8 *k, const u8 *v, const u32 *table, const u32 *seq_of, const u32 *positions,       \
+                            float *values, float *tops, float *sums, u32 parts, u32 heads, u32 kv_heads, u32 block_size, u32 blocks,              \
+                            u32 sequences, u32 max_blocks, u32 window, float scale, float softcap, u64 *fault, u32 tag) {              \
+        paged_split<D, R, R == 4 ? 2 : 4>(q, k, v, table, seq_of, positions, values, tops, sums, parts,                                             \
+                             Paged{heads, kv_heads, D, block_size, blocks, sequences, max_blocks, window, scale, softcap, fault, tag}); \
+    }
+#define RF_PAGED_SPLITS(D)                                                                                                             \
+    RF_PAGED_SPLIT(D, 1)                                                                                                               \
+    RF_PAGED_SPLIT(D, 2)                                                                                                               \
+    RF_PAGED_SPLIT(D, 4)                                                                                                               \
+    RF_KERNEL(RF_ROW_BLOCK)                                                                                                            \
+    paged_combine_d##D(const float *values, const float *tops, const float *sums, float *out, u8 *q8, u32 tokens, u32 heads, u32 parts) { \
+        paged_combine<D>(values, tops, sums, out, q8, tokens, heads, parts);                                                                          \
+    }
+
+RF_PAGED_SPLITS(64)
+RF_PAGED_SPLITS(128)
+RF_PAGED_SPLITS(256)
