@@ -355,9 +355,9 @@ fn the_bench_of_models_runs_on_a_simulated_card() {
     ]);
     let table = stdout(&run(command, ""));
     for row in [
-        "tiny Q4_0 | decode |",
-        "tiny Q8_0 | decode at 3 |",
-        "tiny Q8_0 | prompt of 20 |",
+        "tiny q4_0 | decode |",
+        "tiny q8_0 | decode at 3 |",
+        "tiny q8_0 | prompt of 20 |",
     ] {
         assert!(table.contains(row), "{table}");
     }
