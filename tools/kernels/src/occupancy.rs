@@ -43,8 +43,10 @@ const STATED: &[(&str, Least)] = &[
     ("flash_attn_ext_f16_d128", least(10, 6, 3)),
     ("flash_attn_ext_*_d256", least(8, 4, 2)),
     ("paged_attention_*_d256", least(8, 4, 3)),
-    // The sums of four heads of 256 elements by eight teams.
+    // The sums of two or four heads by eight teams are in LDS: 17 KiB for 4 x 128 or 2 x 256 elements, 34 KiB for 4 x 256.
     ("paged_split_d256_r4", least(6, 6, 1)),
+    ("paged_split_d128_r4", least(8, 8, 3)),
+    ("paged_split_d256_r2", least(8, 8, 3)),
     // 32 results to a thread, and the next tiles beside them.
     ("matmul_f16", least(10, 7, 4)),
     ("matmul_views_nt_f16", least(10, 7, 4)),
