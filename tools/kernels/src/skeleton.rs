@@ -101,6 +101,7 @@ pub(crate) fn make(name: &str) -> Result<(), KernelsError> {
     }
     say!("");
     say!("The kernel multiplies by a factor: put yours in its place, the reference and its test first. Then:");
+    say!("  cargo fmt --all                        breaks lines that the name has made long");
     say!(
         "  cargo xtask kernels build              compiles it (clang {})",
         crate::compile::PINNED
