@@ -1,4 +1,4 @@
-//! What a launch did wrong, and where.
+//! Faults: each mistake of a launch, with the lane and the source line.
 
 use crate::debug_info::Frame;
 use std::fmt;

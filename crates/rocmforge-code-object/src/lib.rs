@@ -1,5 +1,4 @@
-//! What a compiled GPU kernel says of itself: which target it is for, which arguments it takes and where, how much LDS,
-//! scratch and how many registers it uses.
+//! Reader of compiled GPU kernels: their target, arguments and where these lie, LDS, scratch and registers.
 //!
 //! [`CodeObject::parse`] reads an AMD code object (an ELF file, versions 4, 5 and 6) or NVIDIA's PTX text. It needs no GPU,
 //! no HIP and no compiler, and it is made for files nobody has looked at: truncated, contradictory or hostile bytes give

@@ -230,6 +230,24 @@ impl<'a> LaunchArgs<'a> {
         self.push(Kind::Buffer, &0usize.to_ne_bytes())
     }
 
+    /// A buffer the kernel reads, or a null pointer where there is none.
+    #[must_use]
+    pub fn buffer_or_null<T: Pod>(self, buffer: Option<&'a HipBuffer<T>>) -> Self {
+        match buffer {
+            Some(buffer) => self.buffer(buffer),
+            None => self.null(),
+        }
+    }
+
+    /// A buffer the kernel writes, and may read, or a null pointer where there is none.
+    #[must_use]
+    pub fn out_or_null<T: Pod>(self, buffer: Option<&'a HipBuffer<T>>) -> Self {
+        match buffer {
+            Some(buffer) => self.out(buffer),
+            None => self.null(),
+        }
+    }
+
     /// A number or a struct, copied now.
     #[must_use]
     pub fn value<T: Pod>(self, value: T) -> Self {

@@ -1,4 +1,4 @@
-//! What happens when a launch runs.
+//! Launch: one kernel run by the interpreter, its counts kept and its faults reported.
 
 use crate::counters::LaunchCounts;
 use crate::host::{Host, KERNARG_BYTES};

@@ -1,4 +1,4 @@
-//! What the simulator found wrong with the program it runs.
+//! Reports: the mistakes of a program that the simulator has found.
 
 use rocmforge_amdgcn::Frame;
 use std::fmt;

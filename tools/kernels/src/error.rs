@@ -1,4 +1,4 @@
-//! What can go wrong with kernels, and what to do.
+//! Errors of compiling and checking kernels, each with what to do.
 
 use crate::compile;
 use std::path::PathBuf;

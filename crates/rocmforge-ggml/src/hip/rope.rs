@@ -58,12 +58,8 @@ impl HipGgmlBackend {
             RopePairs::Half
         };
         let shape = RopeShape {
-            tokens,
-            seq: tokens,
-            heads,
-            head_dim,
             rotary_dim: rope.n_dims,
-            start: 0,
+            ..RopeShape::sequence(tokens, heads, head_dim)
         };
         let tables = [&cos, &sin];
         let result = self

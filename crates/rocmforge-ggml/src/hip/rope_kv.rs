@@ -110,12 +110,8 @@ impl HipGgmlBackend {
             v_cache: &v_cache,
         };
         let shape = RopeShape {
-            tokens,
-            seq: tokens,
-            heads,
-            head_dim,
             rotary_dim: rope.n_dims,
-            start: 0,
+            ..RopeShape::sequence(tokens, heads, head_dim)
         };
         let (kernels, stream) = (&self.kernels, self.stream());
         kernels

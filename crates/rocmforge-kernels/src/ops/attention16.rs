@@ -275,15 +275,9 @@ impl Kernels {
             .buffer(o.q.buffer)
             .buffer(o.k.buffer)
             .buffer(o.v.buffer)
-            .out(o.out.buffer);
-        let args = match o.lse {
-            Some(lse) => args.out(lse),
-            None => args.null(),
-        };
-        let args = match lengths {
-            Some(lengths) => args.buffer(lengths),
-            None => args.null(),
-        };
+            .out(o.out.buffer)
+            .out_or_null(o.lse)
+            .buffer_or_null(lengths);
         let problem = Problem {
             seq,
             heads,
@@ -306,16 +300,14 @@ impl Kernels {
             None if options.plain() => ("attention16", variant.plain, variant.queries, 0),
             None => ("attention16", variant.extra, variant.queries, 0),
         };
-        let args = if options.plain() {
-            args.value(problem)
-        } else {
-            let buffers = [mask.map(|mask| mask.buffer), options.slopes, options.sinks];
-            let args = buffers.into_iter().fold(args, |args, buffer| match buffer {
-                Some(buffer) => args.buffer(buffer),
-                None => args.null(),
-            });
-            args.value(problem)
+        let args = match options.plain() {
+            true => args,
+            false => args
+                .buffer_or_null(mask.map(|mask| mask.buffer))
+                .buffer_or_null(options.slopes)
+                .buffer_or_null(options.sinks),
         };
+        let args = args.value(problem);
         let blocks = check.dim_to("blocks of queries", s.seq_q.div_ceil(queries as usize), MAX_BLOCKS)?;
         let threads = self.kernel(family, name)?.meta().max_workgroup_size;
         let config = geometry::config([heads[0], batch, blocks], threads).with_dynamic_lds(lds);

@@ -168,29 +168,23 @@ impl Kernels {
             Some(cap) => check.value("softcap", cap, |cap| cap >= f32::MIN_POSITIVE, "positive and normal")?,
             None => 0.0,
         };
-        let mut args = LaunchArgs::new()
-            .buffer(o.q.buffer)
-            .buffer(o.k.buffer)
-            .buffer(o.v.buffer);
         let mut parts = [1, 1, queries];
         let mut mask_half = 0;
-        args = match o.mask {
-            Some(mask) => {
-                parts = check_mask(check, mask, [s.batch, s.heads, s.queries, s.keys])?;
-                check.disjoint(("out", o.out), ("mask", mask.1))?;
-                mask_half = u32::from(mask.0 == KvType::F16);
-                args.buffer(mask.1)
-            }
-            None => args.null(),
-        };
-        args = match o.sinks {
-            Some(sinks) => {
-                check.len("sinks", sinks, &[s.heads])?;
-                check.disjoint(("out", o.out), ("sinks", sinks))?;
-                args.buffer(sinks)
-            }
-            None => args.null(),
-        };
+        if let Some(mask) = o.mask {
+            parts = check_mask(check, mask, [s.batch, s.heads, s.queries, s.keys])?;
+            check.disjoint(("out", o.out), ("mask", mask.1))?;
+            mask_half = u32::from(mask.0 == KvType::F16);
+        }
+        if let Some(sinks) = o.sinks {
+            check.len("sinks", sinks, &[s.heads])?;
+            check.disjoint(("out", o.out), ("sinks", sinks))?;
+        }
+        let args = LaunchArgs::new()
+            .buffer(o.q.buffer)
+            .buffer(o.k.buffer)
+            .buffer(o.v.buffer)
+            .buffer_or_null(o.mask.map(|mask| mask.1))
+            .buffer_or_null(o.sinks);
         let [mask_outer, mask_heads, mask_rows] = parts;
         let args = args.out(o.out).value(Ext {
             queries,

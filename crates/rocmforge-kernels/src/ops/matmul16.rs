@@ -131,14 +131,10 @@ impl Kernels {
         check.value("alpha", alpha, |_| true, "finite")?;
         check_rows_of_16_bytes(check, "a", o.a, [s.batch, 1, s.m, s.k])?;
         check_rows_of_16_bytes(check, "b", o.b, [s.batch, 1, s.n, s.k])?;
-        let args = LaunchArgs::new().buffer(o.a.buffer).buffer(o.b.buffer);
-        let args = match o.bias {
-            Some(bias) => {
-                check.len("bias", bias, &[s.n])?;
-                args.buffer(bias)
-            }
-            None => args.null(),
-        };
+        if let Some(bias) = o.bias {
+            check.len("bias", bias, &[s.n])?;
+        }
+        let args = (LaunchArgs::new().buffer(o.a.buffer).buffer(o.b.buffer)).buffer_or_null(o.bias);
         let (y_strides, args) = match o.y {
             Matmul16Output::Half(y) => (y.strides, output(check, y, &o, s, args)?),
             Matmul16Output::F32(y) => (y.strides, output(check, y, &o, s, args)?),

@@ -261,23 +261,14 @@ impl Kernels {
         check.len("y", y, &[x.m, w.n()])?;
         check.disjoint(("y", y), ("w", &w.bytes))?;
         check.disjoint(("y", y), ("x", &x.bytes))?;
-        let mut args = LaunchArgs::new().buffer(&w.bytes).buffer(&x.bytes);
-        args = match bias {
-            Some(bias) => {
-                check.len("bias", bias, &[w.n()])?;
-                check.disjoint(("y", y), ("bias", bias))?;
-                args.buffer(bias)
-            }
-            None => args.null(),
-        };
-        args = match residual {
-            Some(residual) => {
-                check.len("residual", residual, &[x.m, w.n()])?;
-                check.in_place(("y", y), ("residual", residual))?;
-                args.buffer(residual)
-            }
-            None => args.null(),
-        };
+        check.bias(bias, w.n(), y)?;
+        if let Some(residual) = residual {
+            check.len("residual", residual, &[x.m, w.n()])?;
+            check.in_place(("y", y), ("residual", residual))?;
+        }
+        let args = (LaunchArgs::new().buffer(&w.bytes).buffer(&x.bytes))
+            .buffer_or_null(bias)
+            .buffer_or_null(residual);
         let unpackable = KernelError::NotPackable { op: check.0, ty: w.ty };
         let kernels = w.ty.packed().ok_or(unpackable)?;
         let most = kernels.matvec.iter().find(|matvec| x.m <= matvec.most);
@@ -314,15 +305,8 @@ impl Kernels {
         check.len("y", y, &[m, w.n()])?;
         check.disjoint(("y", y), ("w", &w.bytes))?;
         check.disjoint(("y", y), ("x", x))?;
-        let mut args = LaunchArgs::new().buffer(&w.bytes).buffer(x);
-        args = match bias {
-            Some(bias) => {
-                check.len("bias", bias, &[w.n()])?;
-                check.disjoint(("y", y), ("bias", bias))?;
-                args.buffer(bias)
-            }
-            None => args.null(),
-        };
+        check.bias(bias, w.n(), y)?;
+        let args = LaunchArgs::new().buffer(&w.bytes).buffer(x).buffer_or_null(bias);
         let args = args.out(y).value(rows).value(w.n).value(w.k);
         let kernels =
             w.ty.packed()

@@ -78,22 +78,13 @@ impl Kernels {
         let groups = [0, 1, 2].map(|index| count(index).div_ceil(rows));
         let mut args = LaunchArgs::new().buffer(x.bytes());
         for index in 0..3 {
-            args = match at(index) {
-                Some(product) => args.buffer(product.w.bytes()),
-                None => args.null(),
-            };
+            args = args.buffer_or_null(at(index).map(|product| product.w.bytes()));
         }
         for index in 0..3 {
-            args = match at(index).and_then(|product| product.bias) {
-                Some(bias) => args.buffer(bias),
-                None => args.null(),
-            };
+            args = args.buffer_or_null(at(index).and_then(|product| product.bias));
         }
         for index in 0..3 {
-            args = match at(index) {
-                Some(product) => args.out(product.y),
-                None => args.null(),
-            };
+            args = args.out_or_null(at(index).map(|product| product.y));
         }
         let all: u32 = groups.iter().sum();
         let blocks = self.packed_blocks(all);

@@ -61,35 +61,31 @@ impl Kernels {
         let (r, c) = normalised(check, a, y, rows, cols, eps)?;
         check.len("weight", weight, &[cols])?;
         check.disjoint(("y", y), ("weight", weight))?;
-        let mut args = LaunchArgs::new().buffer(a);
-        args = match others {
-            Some([b, sum]) => {
-                check.len("b", b, &[rows, cols])?;
-                check.len("sum", sum, &[rows, cols])?;
-                check.in_place(("y", y), ("b", b))?;
-                check.disjoint(("y", y), ("sum", sum))?;
-                check.disjoint(("sum", sum), ("weight", weight))?;
-                check.in_place(("sum", sum), ("a", a))?;
-                check.in_place(("sum", sum), ("b", b))?;
-                args.buffer(b).buffer(weight).out(sum)
+        if let Some([b, sum]) = others {
+            check.len("b", b, &[rows, cols])?;
+            check.len("sum", sum, &[rows, cols])?;
+            check.in_place(("y", y), ("b", b))?;
+            check.disjoint(("y", y), ("sum", sum))?;
+            check.disjoint(("sum", sum), ("weight", weight))?;
+            check.in_place(("sum", sum), ("a", a))?;
+            check.in_place(("sum", sum), ("b", b))?;
+        }
+        if let Some(to) = &q8 {
+            Q8Activations::room(check, to, [rows, cols])?;
+            for (name, other) in [("a", a), ("weight", weight), ("y", y)] {
+                check.disjoint(("to", to), (name, other))?;
             }
-            None => args.null().buffer(weight).null(),
-        };
-        args = args.out(y);
-        args = match &q8 {
-            Some(to) => {
-                Q8Activations::room(check, to, [rows, cols])?;
-                for (name, other) in [("a", a), ("weight", weight), ("y", y)] {
-                    check.disjoint(("to", to), (name, other))?;
-                }
-                if let Some([b, sum]) = others {
-                    check.disjoint(("to", to), ("b", b))?;
-                    check.disjoint(("to", to), ("sum", sum))?;
-                }
-                args.out(to)
+            if let Some([b, sum]) = others {
+                check.disjoint(("to", to), ("b", b))?;
+                check.disjoint(("to", to), ("sum", sum))?;
             }
-            None => args.null(),
-        };
+        }
+        let args = (LaunchArgs::new().buffer(a))
+            .buffer_or_null(others.map(|[b, _]| b))
+            .buffer(weight)
+            .out_or_null(others.map(|[_, sum]| sum))
+            .out(y)
+            .out_or_null(q8.as_ref());
         let args = args.value(r).value(c).value(eps);
         let (name, config) = geometry::by_row(r, c, "add_rms_norm_rows", "add_rms_norm_block");
         // SAFETY: lengths are those of the shape, rows are whole blocks where they are rounded, aliasing is as the kernel allows, all checked above.

@@ -171,29 +171,25 @@ impl Kernels {
             (KvType::F16, ..=128) => "paged_attention_f16_d128",
             (KvType::F16, _) => "paged_attention_f16_d256",
         };
-        let args = LaunchArgs::new()
-            .buffer(o.q)
-            .buffer(o.k_cache)
-            .buffer(o.v_cache)
-            .buffer(o.block_table)
-            .buffer(o.seq_of)
-            .buffer(o.positions)
-            .out(o.out)
-            .value(d.heads)
-            .value(d.kv_heads)
-            .value(d.head_dim)
-            .value(d.block_size)
-            .value(d.blocks)
-            .value(d.sequences)
-            .value(d.max_blocks)
-            .value(d.window)
-            .value(options.scale)
-            .value(d.softcap);
-        let args = faults.args(check, args)?;
+        let args = o.read().out(o.out).value(d.heads).value(d.kv_heads).value(d.head_dim);
+        let args = faults.args(check, d.cache(args, options))?;
         let config = geometry::config([d.tokens, d.heads, 1], 256);
         // SAFETY: lengths are those of the shapes, caches are aligned and out is apart from all operands, checked above; the kernel
         // compares each sequence, position and block number with its limit.
         unsafe { self.launch(stream, "paged_attention", name, config, args) }
+    }
+}
+
+impl<'a> PagedOperands<'a> {
+    /// What the kernels read, as they take it.
+    pub(super) fn read(&self) -> LaunchArgs<'a> {
+        LaunchArgs::new()
+            .buffer(self.q)
+            .buffer(self.k_cache)
+            .buffer(self.v_cache)
+            .buffer(self.block_table)
+            .buffer(self.seq_of)
+            .buffer(self.positions)
     }
 }
 
@@ -211,6 +207,19 @@ pub(super) struct PagedDims {
     pub(super) window: u32,
     /// 0 stands for none.
     pub(super) softcap: f32,
+}
+
+impl PagedDims {
+    /// Adds the cache's limits and the options, in the order in which the kernels take them.
+    pub(super) fn cache<'a>(&self, args: LaunchArgs<'a>, options: PagedOptions) -> LaunchArgs<'a> {
+        args.value(self.block_size)
+            .value(self.blocks)
+            .value(self.sequences)
+            .value(self.max_blocks)
+            .value(self.window)
+            .value(options.scale)
+            .value(self.softcap)
+    }
 }
 
 /// Checks the operands of a paged attention.

@@ -125,36 +125,16 @@ impl Kernels {
             part(rows * shape.head_dim, rows)?,
             part(rows * (shape.head_dim + 1), rows)?,
         );
-        let args = LaunchArgs::new()
-            .buffer(o.q)
-            .buffer(o.k_cache)
-            .buffer(o.v_cache)
-            .buffer(o.block_table)
-            .buffer(o.seq_of)
-            .buffer(o.positions)
-            .out(&values)
-            .out(&tops)
-            .out(&sums)
-            .value(count)
-            .value(d.heads)
-            .value(d.kv_heads)
-            .value(d.block_size)
-            .value(d.blocks)
-            .value(d.sequences)
-            .value(d.max_blocks)
-            .value(d.window)
-            .value(options.scale)
-            .value(d.softcap);
-        let args = faults.args(check, args)?;
+        let args = o.read().out(&values).out(&tops).out(&sums);
+        let args = args.value(count).value(d.heads).value(d.kv_heads);
+        let args = faults.args(check, d.cache(args, options))?;
         let config = geometry::config([count, packs, d.tokens], 256);
         // SAFETY: lengths are those of the shapes, caches are aligned for 16 bytes and heads are whole multiples of 8 elements, what is written is
         // apart from all operands, checked above; the kernel compares each sequence, position and block number with its limit.
         unsafe { self.launch(stream, FAMILY, name, config, args) }?;
-        let mut args = LaunchArgs::new().buffer(&values).buffer(&tops).buffer(&sums).out(o.out);
-        args = match &q8 {
-            Some(to) => args.out(to),
-            None => args.null(),
-        };
+        let args = (LaunchArgs::new().buffer(&values).buffer(&tops).buffer(&sums))
+            .out(o.out)
+            .out_or_null(q8.as_ref());
         let args = args.value(d.tokens).value(d.heads).value(count);
         let config = geometry::config([d.heads, d.tokens, 1], 256);
         // SAFETY: as above; the launch before has written a maximum and a sum for each part, and values where the sum is not 0.

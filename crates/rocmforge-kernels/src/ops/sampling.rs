@@ -117,16 +117,12 @@ impl Kernels {
         check.len("x", x, &[rows, cols])?;
         check.len("ids", ids, &[rows, k])?;
         check.disjoint(("ids", ids), ("x", x))?;
-        let mut args = LaunchArgs::new().buffer(x);
-        args = match values {
-            Some(values) => {
-                check.len("values", values, &[rows, k])?;
-                check.disjoint(("values", values), ("x", x))?;
-                check.disjoint(("values", values), ("ids", ids))?;
-                args.out(values)
-            }
-            None => args.null(),
-        };
+        if let Some(values) = values {
+            check.len("values", values, &[rows, k])?;
+            check.disjoint(("values", values), ("x", x))?;
+            check.disjoint(("values", values), ("ids", ids))?;
+        }
+        let args = LaunchArgs::new().buffer(x).out_or_null(values);
         let args = args.out(ids).value(r).value(c).value(count);
         // SAFETY: lengths are those of the shapes, k is at most cols and the kernel's list, nothing overlaps: checked above.
         unsafe { self.launch(stream, "sampling", "top_k", a_block_to_a_row(r), args) }

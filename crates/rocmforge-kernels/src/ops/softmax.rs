@@ -99,26 +99,20 @@ impl Kernels {
         check.one_shape(x, y, &shape)?;
         check.value("scale", bias.scale, |_| true, "finite")?;
         check.value("max_bias", bias.max_bias, |b| b >= 0.0, "0 or more")?;
-        let mut args = LaunchArgs::new().buffer(x);
         let mut parts = [1, 1, p];
         let mut ty = KvType::F32;
-        args = match bias.mask {
-            Some(mask) => {
-                parts = check_mask(check, mask, shape)?;
-                check.disjoint(("y", y), ("mask", mask.1))?;
-                ty = mask.0;
-                args.buffer(mask.1)
-            }
-            None => args.null(),
-        };
-        args = match bias.sinks {
-            Some(sinks) => {
-                check.len("sinks", sinks, &[heads])?;
-                check.disjoint(("y", y), ("sinks", sinks))?;
-                args.buffer(sinks)
-            }
-            None => args.null(),
-        };
+        if let Some(mask) = bias.mask {
+            parts = check_mask(check, mask, shape)?;
+            check.disjoint(("y", y), ("mask", mask.1))?;
+            ty = mask.0;
+        }
+        if let Some(sinks) = bias.sinks {
+            check.len("sinks", sinks, &[heads])?;
+            check.disjoint(("y", y), ("sinks", sinks))?;
+        }
+        let args = (LaunchArgs::new().buffer(x))
+            .buffer_or_null(bias.mask.map(|mask| mask.1))
+            .buffer_or_null(bias.sinks);
         let [outer, inner, mask_rows] = parts;
         let args = args.out(y).value(rows).value(c).value(Bias {
             per: p,

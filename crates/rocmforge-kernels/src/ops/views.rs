@@ -132,15 +132,8 @@ impl Kernels {
         check.aligned("b", b, ty.bytes())?;
         check.disjoint(("y", y), ("a", a))?;
         check.disjoint(("y", y), ("b", b))?;
-        let args = LaunchArgs::new().buffer(a).buffer(b);
-        let args = match bias {
-            Some(bias) => {
-                check.len("bias", bias, &[s.n])?;
-                check.disjoint(("y", y), ("bias", bias))?;
-                args.buffer(bias)
-            }
-            None => args.null(),
-        };
+        check.bias(bias, s.n, y)?;
+        let args = LaunchArgs::new().buffer(a).buffer(b).buffer_or_null(bias);
         let matrix = (s.m * s.n) as u64;
         let pair = |strides: ViewStrides| [strides.outer as u64, strides.head as u64];
         let args = args.out(y).value(Views {

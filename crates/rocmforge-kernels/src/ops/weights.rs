@@ -42,15 +42,8 @@ impl Kernels {
         check.len("y", y, &[m, n])?;
         check.disjoint(("y", y), ("w", w))?;
         check.disjoint(("y", y), ("x", x))?;
-        let mut args = LaunchArgs::new().buffer(w).buffer(x);
-        args = match bias {
-            Some(bias) => {
-                check.len("bias", bias, &[n])?;
-                check.disjoint(("y", y), ("bias", bias))?;
-                args.buffer(bias)
-            }
-            None => args.null(),
-        };
+        check.bias(bias, n, y)?;
+        let args = LaunchArgs::new().buffer(w).buffer(x).buffer_or_null(bias);
         let args = args.out(y).value(rows).value(cols).value(depth);
         let format = ty.format();
         let (name, config) = match format.matvec.iter().find(|matvec| m <= matvec.most) {

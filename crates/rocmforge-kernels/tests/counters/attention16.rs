@@ -1,4 +1,4 @@
-//! What attention over 16-bit floats asks of a card: products on the matrix unit, keys and values once for each block of queries.
+//! Counters of attention over 16-bit floats: products on the matrix unit, keys and values once for each block of queries.
 
 use crate::counted_on;
 use crate::launches::Device;

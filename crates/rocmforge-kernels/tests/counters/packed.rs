@@ -1,4 +1,4 @@
-//! What products of packed weights ask of memory: each weight once, in whole segments.
+//! Counters of products of packed weights: each weight is read once, in whole segments.
 
 use crate::counted;
 use rocmforge_kernels::WeightType;

@@ -1,4 +1,4 @@
-//! What products of 16-bit floats ask of a card.
+//! Counters of products of 16-bit floats: share of the matrix unit, bank conflicts, segments of memory.
 
 use crate::counted_on;
 use rocmforge_kernels::Half;

@@ -70,15 +70,19 @@ fn memory_that_is_too_small_is_a_refusal_with_figures() {
     assert_eq!(gpu.backend().card().budget().committed, before, "nothing was loaded");
 }
 
+/// SmolLM2 and what its f64 reference computed, if the model is there.
+fn smollm2() -> Option<(Model, Fixture)> {
+    let model = Model::open(model_file(SMOLLM2)?).expect("the file is whole");
+    Some((model, Fixture::load("smollm2")))
+}
+
 /// On a simulated card one prompt and few tokens, everything with `ROCMFORGE_ALL_PROMPTS`; on a real one everything.
 #[test]
 fn smollm2_equals_the_f64_reference() {
-    let Some(path) = model_file(SMOLLM2) else {
+    let Some((model, fixture)) = smollm2() else {
         skip!("SmolLM2 is absent: cargo xtask model smollm2");
     };
     let gpu = gpu();
-    let fixture = Fixture::load("smollm2");
-    let model = Model::open(path).expect("the file is whole");
     let backend = HipGgmlBackend::new(gpu.backend()).expect("kernels");
     let mut engine = engine(backend, &model, 512);
     let simulated = gpu.sim().is_some();
@@ -101,12 +105,10 @@ fn smollm2_equals_the_f64_reference() {
 /// Packed weights and activations of 8 bits choose the tokens of the exact products wherever the choice is clear.
 #[test]
 fn smollm2_with_activations_of_8_bits_chooses_the_same_tokens() {
-    let Some(path) = model_file(SMOLLM2) else {
+    let Some((model, fixture)) = smollm2() else {
         skip!("SmolLM2 is absent: cargo xtask model smollm2");
     };
     let gpu = gpu();
-    let fixture = Fixture::load("smollm2");
-    let model = Model::open(path).expect("the file is whole");
     let backend = HipGgmlBackend::new(gpu.backend()).expect("kernels");
     let mut engine = engine(backend.activations(Activations::Int8), &model, 512);
     // Seven matrices of each of 30 layers, and the embedding, which is the output matrix too.

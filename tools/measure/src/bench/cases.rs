@@ -1,4 +1,4 @@
-//! What is compared, at which shapes.
+//! Cases of the comparison: operations and their shapes.
 
 /// An operation at a shape; what the numbers mean, `Op::plan` of the benches says.
 pub(crate) struct Case {

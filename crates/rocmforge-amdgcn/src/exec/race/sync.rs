@@ -1,4 +1,4 @@
-//! What atomics order: FastTrack's clock of each atomic location, kept as a log.
+//! Order by atomics: FastTrack's clock of each atomic location, kept as a log.
 //!
 //! A release appends to the log of its location who released what; an acquire remembers which part of the log it saw.
 //! Logs only grow, so remembering a part costs three numbers, however many waves have released there.
