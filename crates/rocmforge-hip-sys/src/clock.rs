@@ -11,6 +11,9 @@ pub trait HipClock: Send + Sync {
     fn pause(&self, pause: Duration);
 }
 
+/// How much later than asked for a sleep may end: `timerslack_ns` of prctl(2), unless it was changed.
+const TIMER_SLACK: Duration = Duration::from_micros(50);
+
 /// The machine's monotonic clock.
 #[derive(Debug)]
 pub struct SystemClock(Instant);
@@ -33,7 +36,12 @@ impl HipClock for SystemClock {
         self.0.elapsed()
     }
 
+    /// A pause shorter than the system's timers keep (Linux adds 50 us to a sleep) only lets other threads run.
     fn pause(&self, pause: Duration) {
-        std::thread::sleep(pause);
+        if pause < TIMER_SLACK {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(pause);
+        }
     }
 }

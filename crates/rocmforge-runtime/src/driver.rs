@@ -249,28 +249,29 @@ impl Driver {
                 self.set_poison(&error);
                 return Err(error);
             }
-            backoff.pause(&*self.clock, self.polling.deadline.saturating_sub(waited));
+            backoff.pause(&*self.clock, waited, self.polling.deadline.saturating_sub(waited));
         }
     }
 }
 
-/// Short pauses first, because most waits are for microseconds; longer ones later, because the rest are not.
+/// Pauses between polls: in proportion to the time waited so far, so that the end of a wait is noticed soon, however long it was.
 #[derive(Default)]
 struct BackOff(u32);
 
 impl BackOff {
     /// Polls without a pause: about the time of one short kernel.
     const SPINS: u32 = 32;
-    const FIRST: Duration = Duration::from_micros(10);
+    const SHORTEST: Duration = Duration::from_micros(10);
     const LONGEST: Duration = Duration::from_millis(1);
+    /// The part of the time waited that a pause takes.
+    const SHARE: u32 = 64;
 
-    fn pause(&mut self, clock: &dyn HipClock, left: Duration) {
+    fn pause(&mut self, clock: &dyn HipClock, waited: Duration, left: Duration) {
         if self.0 < Self::SPINS {
+            self.0 += 1;
             std::hint::spin_loop();
         } else {
-            let doublings = (self.0 - Self::SPINS).min(7);
-            clock.pause((Self::FIRST * (1 << doublings)).min(Self::LONGEST).min(left));
+            clock.pause((waited / Self::SHARE).clamp(Self::SHORTEST, Self::LONGEST).min(left));
         }
-        self.0 = self.0.saturating_add(1);
     }
 }

@@ -156,6 +156,24 @@ fn opening_fails_cleanly_at_every_call() {
     assert!(made < total / 2, "{made} of {total}");
 }
 
+/// A decoded token is a wait of some milliseconds: pauses that double add up to a third of it.
+#[test]
+fn the_end_of_a_wait_is_noticed_soon_however_long_it_was() {
+    let (fake, backend) = backend();
+    let buffer = HipBuffer::from_slice(backend.stream(), &[1u32; 1000], "b").unwrap();
+    backend.stream().synchronize().unwrap();
+    for micros in [20, 300, 2100, 2900, 70_000, 900_000] {
+        let work = Duration::from_micros(micros);
+        let start = fake.now();
+        fake.work(work);
+        buffer.clear(backend.stream()).unwrap();
+        backend.stream().synchronize().unwrap();
+        let waited = fake.now() - start;
+        let most = work + work / 50 + Duration::from_micros(20);
+        assert!(work <= waited && waited <= most, "{waited:?} for {work:?}");
+    }
+}
+
 #[test]
 fn a_hang_ends_at_the_deadline_and_poisons() {
     let (fake, backend) = backend();

@@ -49,6 +49,7 @@ struct State {
     failed: Option<&'static str>,
     null: Option<&'static str>,
     hang: bool,
+    works_until: Option<Duration>,
     stuck: Option<usize>,
     violations: Vec<String>,
     launches: Vec<Vec<u64>>,
@@ -104,7 +105,12 @@ impl HipClock for Fake {
         *self.time.lock()
     }
     fn pause(&self, pause: Duration) {
-        *self.time.lock() += pause;
+        let mut state = self.state.lock();
+        let mut time = self.time.lock();
+        *time += pause;
+        if state.works_until.is_some_and(|end| end <= *time) {
+            (state.works_until, state.hang) = (None, false);
+        }
     }
 }
 
@@ -150,6 +156,12 @@ impl Fake {
     /// From now on nothing queued is ever done.
     pub(crate) fn hang(&self) {
         self.state.lock().hang = true;
+    }
+    /// For so long nothing queued is done.
+    pub(crate) fn work(&self, time: Duration) {
+        let mut state = self.state.lock();
+        state.hang = true;
+        state.works_until = Some(*self.time.lock() + time);
     }
     /// The `nth` call from now on (0 is the next) fails, once.
     pub(crate) fn fail_nth(&self, nth: u64, status: hipError_t) {
