@@ -1,14 +1,17 @@
-// Products of packed weights with a few rows of 8-bit activations: RF_MATVEC_Q8(name, Type) makes the kernels of a type of planes.h.
+// Products of packed weights with a few rows of activations of 8 bits: RF_MATVEC_Q8(name, Type) makes the kernels of a type of planes.h. Two to
+// eight rows come as 8-bit integers (quantize_q8). One row comes in f32, and every block of the grid rounds it by itself, and norms it before if
+// that is wanted: a launch more would take longer.
 //
 // R neighbouring rows of weights are a group; a step is 32 blocks of each of them, one to a lane. The groups are shared out evenly to the
 // blocks of the grid, and the steps of these groups evenly to the block's teams of 32 lanes: a team's steps are one stretch of the matrix,
 // which may begin and end within a row. The loads of the next step are in flight while a step is used, across the ends of rows too. The
 // sums of a group that several teams share go through LDS.
 //
-// The activations are in LDS, CAP blocks of each row at a time if they are many: the sums of later parts are added to y.
+// The activations are in LDS. Of several rows these are CAP blocks of each at a time if they are many: the sums of later parts are added to y. One
+// row has at most CAP blocks.
 #pragma once
+#include "activations.h"
 #include "planes.h"
-#include "team.h"
 
 // v[0 .. V] summed over 32 lanes: lane l gets the sum of v[l / (32 / V)]. V is a power of two, at most 32.
 template <u32 V, u32 MASK = 16> RF_DEVICE float rf_sum_each(const float (&v)[V]) {
@@ -36,11 +39,16 @@ struct GroupShare {
     u32 each, more; // groups of each block of the grid; the first `more` blocks have another one
 };
 
-// One matrix [n, k], a group being R neighbouring rows, and y = x w^T (+ bias) (+ residual).
+// A part of the columns: the first one begins the sums, the last one ends them.
+struct PartOf {
+    bool first, last;
+};
+
+// One matrix [n, k], a group being R neighbouring rows: y = x w^T (+ bias), and total = y + residual, which may be either of both.
 template <class W, u32 R> struct OneMatrix {
     const u8 *__restrict__ w;
     const float *bias, *residual;
-    float *y;
+    float *y, *total;
     u32 m, n, row_blocks;
     // Block i of row r of a group.
     __attribute__((device, always_inline)) typename W::Raw load(u32 group, u32 r, u32 i) const {
@@ -48,34 +56,28 @@ template <class W, u32 R> struct OneMatrix {
         return W::load(w, (u64)n * row_blocks, row * row_blocks + i);
     }
     // Sum `own` of a group, which all lanes call with; one lane of each `leads`. Element i of the sums is row i % R, activations i / R.
-    __attribute__((device, always_inline)) void put(u32 group, u32 own, bool leads, bool first, float sum) const {
+    __attribute__((device, always_inline)) void put(u32 group, u32 own, bool leads, PartOf part, float sum) const {
         u32 row = group * R + own % R, j = own / R;
         if (leads && row < n && j < m) {
             u64 at = (u64)j * n + row;
-            if (first) {
-                if (bias) sum += bias[row];
-                if (residual) sum += residual[at];
-            } else {
-                sum += y[at];
-            }
+            if (!part.first) sum += y[at];
+            else if (bias) sum += bias[row];
+            float before = part.last && total ? residual[at] : 0.0f; // total may be y
             y[at] = sum;
+            if (part.last && total) total[at] = sum + before;
         }
     }
 };
 
-template <class W, u32 M, u32 R, u32 CAP, class Rows>
-RF_DEVICE void matvec_q8(const u8 *__restrict__ x, const Rows &rows, GroupShare a) {
+// In is a struct of activations.h: M rows.
+template <class W, u32 M, u32 R, u32 CAP, class In, class Rows> RF_DEVICE void matvec_q8(const In &in, const Rows &rows, GroupShare a) {
     constexpr u32 TEAMS = RF_ROWS_PER_BLOCK;
     constexpr u32 V = M * R;
-    constexpr u32 FILL = 2; // blocks of activations that a thread has in flight on their way to LDS
-    static_assert(M * CAP % (FILL * RF_ROW_BLOCK) == 0 && CAP % 32 == 0 && 32 % V == 0);
-    RF_SHARED u4 low[M * CAP];
-    RF_SHARED u4 high[M * CAP];
-    RF_SHARED u2 rest[M * CAP];
+    static_assert(CAP % 32 == 0 && 32 % V == 0);
+    RF_SHARED Q8Held<M * CAP> held;
     RF_SHARED float begun[TEAMS][V];   // sums of groups that a team began and did not end
     RF_SHARED float carried[TEAMS][V]; // and of those that another team began
     u32 thread = rf_thread(), team = thread / 32, lane = thread % 32;
-    u64 x_blocks = (u64)a.m * a.row_blocks;
     u32 group0 = rf_block_x() * a.each + rf_min(rf_block_x(), a.more);
     u32 groups = a.each + (rf_block_x() < a.more ? 1 : 0);
 
@@ -85,6 +87,7 @@ RF_DEVICE void matvec_q8(const u8 *__restrict__ x, const Rows &rows, GroupShare 
 #pragma unroll 1
     for (u32 part = 0; part < a.row_blocks; part += CAP) {
         u32 count = rf_min(CAP, a.row_blocks - part), steps = (count + 31) / 32;
+        PartOf this_part = {part == 0, !In::PARTS || part + CAP >= a.row_blocks};
         u32 all = groups * steps;
         u32 first = all * team / TEAMS, last = all * (team + 1) / TEAMS;
         u32 group = group0 + first / steps, step = first % steps;
@@ -100,26 +103,7 @@ RF_DEVICE void matvec_q8(const u8 *__restrict__ x, const Rows &rows, GroupShare 
         if (first < last) fetch(group, step);
 
         if (part != 0) rf_barrier(); // the previous part has been used
-#pragma unroll 1
-        for (u32 f = thread; f < M * CAP; f += FILL * RF_ROW_BLOCK) {
-            u4 to_low[FILL], to_high[FILL];
-            u2 to_rest[FILL];
-#pragma unroll
-            for (u32 e = 0; e < FILL; ++e) {
-                u32 to = f + e * RF_ROW_BLOCK, i = to % CAP;
-                u32 at = rf_min(to / CAP, a.m - 1) * a.row_blocks + part + i;
-                if (i < count) {
-                    to_low[e] = rf_part<u4>(x, 0, at);
-                    to_high[e] = rf_part<u4>(x, 16 * x_blocks, at);
-                    to_rest[e] = rf_part<u2>(x, 32 * x_blocks, at);
-                }
-            }
-#pragma unroll
-            for (u32 e = 0; e < FILL; ++e) {
-                u32 to = f + e * RF_ROW_BLOCK;
-                if (to % CAP < count) low[to] = to_low[e], high[to] = to_high[e], rest[to] = to_rest[e];
-            }
-        }
+        in.template fill<M, CAP>(held, part, count);
         rf_barrier();
 
         float acc[V] = {};
@@ -138,14 +122,14 @@ RF_DEVICE void matvec_q8(const u8 *__restrict__ x, const Rows &rows, GroupShare 
             if (i < count) {
 #pragma unroll
                 for (u32 j = 0; j < M; ++j) {
-                    Q8Block in = Q8Block::of(low[j * CAP + i], high[j * CAP + i], rest[j * CAP + i]);
+                    Q8Block x = held.block(j * CAP + i);
 #pragma unroll
-                    for (u32 r = 0; r < R; ++r) acc[j * R + r] = W::add(block[r], in, acc[j * R + r]);
+                    for (u32 r = 0; r < R; ++r) acc[j * R + r] = W::add(block[r], x, acc[j * R + r]);
                 }
             }
             if (ends || s + 1 == last) {
                 float sum = rf_sum_each<V>(acc);
-                if (ends && whole) rows.put(this_group, own, leads, part == 0, sum);
+                if (ends && whole) rows.put(this_group, own, leads, this_part, sum);
                 else if (leads) (whole ? begun : carried)[team][own] = sum;
                 if (ends) whole = true;
 #pragma unroll
@@ -161,22 +145,32 @@ RF_DEVICE void matvec_q8(const u8 *__restrict__ x, const Rows &rows, GroupShare 
                 u32 from = all * t / TEAMS;
                 if (from < end && from < all * (t + 1) / TEAMS) sum += carried[t][own];
             }
-            rows.put(group, own, leads, part == 0, sum);
+            rows.put(group, own, leads, this_part, sum);
         }
+        if constexpr (!In::PARTS) break;
     }
 }
 
 #define RF_MATVEC_Q8_M(name, Type, M, R, CAP)                                                                                      \
     RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                           \
     matvec_q8_##name##_m##M(const u8 *__restrict__ w, const u8 *__restrict__ x, const float *bias, const float *residual,          \
-                            float *y, u32 m, u32 n, u32 row_blocks, u32 each, u32 more) {                                          \
-        OneMatrix<Type, R> rows = {w, bias, residual, y, m, n, row_blocks};                                                        \
-        matvec_q8<Type, M, R, CAP>(x, rows, GroupShare{m, row_blocks, each, more});                                                \
+                            float *y, float *total, u32 m, u32 n, u32 row_blocks, u32 each, u32 more) {                            \
+        OneMatrix<Type, R> rows = {w, bias, residual, y, total, m, n, row_blocks};                                                 \
+        matvec_q8<Type, M, R, CAP>(RoundedRows{x, m, row_blocks}, rows, GroupShare{m, row_blocks, each, more});                    \
+    }
+
+#define RF_MATVEC_Q8_ROW(name, Type, R)                                                                                            \
+    RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                           \
+    matvec_q8_##name##_row(const u8 *__restrict__ w, const float *x, const float *norm, float *normed, float eps,                  \
+                           const float *bias, const float *residual, float *y, float *total, u32 n, u32 row_blocks, u32 each,      \
+                           u32 more) {                                                                                             \
+        OneMatrix<Type, R> rows = {w, bias, residual, y, total, 1, n, row_blocks};                                                 \
+        matvec_q8<Type, 1, R, 512>(FloatRow{x, norm, normed, eps}, rows, GroupShare{1, row_blocks, each, more}); \
     }
 
 // R rows of weights to a group for one row of activations, MORE for two to four, 2 for eight: what 128 registers hold without spills.
 #define RF_MATVEC_Q8(name, Type, R, MORE)                                                                                          \
-    RF_MATVEC_Q8_M(name, Type, 1, R, 512)                                                                                          \
+    RF_MATVEC_Q8_ROW(name, Type, R)                                                                                                \
     RF_MATVEC_Q8_M(name, Type, 2, MORE, 512)                                                                                       \
     RF_MATVEC_Q8_M(name, Type, 4, MORE, 256)                                                                                       \
     RF_MATVEC_Q8_M(name, Type, 8, 2, 128)

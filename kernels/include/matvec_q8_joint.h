@@ -1,4 +1,4 @@
-// Products of one row of 8-bit activations with several packed matrices of one type and width: RF_MATVEC_Q8_JOINT(name, Type, R).
+// Products of one row of activations with several packed matrices of one type and width: RF_MATVEC_Q8_JOINT(name, Type, R).
 #pragma once
 #include "functions.h"
 #include "matvec_q8.h"
@@ -27,14 +27,13 @@ template <class W, u32 R> struct ThreeMatrices {
         u32 row = rf_min(local(group) * R + r, n - 1);
         return W::load(w, (u64)n * row_blocks, row * row_blocks + i);
     }
-    __attribute__((device, always_inline)) void put(u32 group, u32 own, bool leads, bool begins, float sum) const {
+    __attribute__((device, always_inline)) void put(u32 group, u32 own, bool leads, PartOf, float sum) const {
         const float *bias = pick(group, a.bias, b.bias, c.bias);
         float *y = pick(group, a.y, b.y, c.y);
         u32 n = pick(group, a.n, b.n, c.n);
         u32 row = local(group) * R + own;
         if (leads && row < n) {
-            if (!begins) sum += y[row];
-            else if (bias) sum += bias[row];
+            if (bias) sum += bias[row];
             y[row] = sum;
         }
     }
@@ -54,7 +53,7 @@ template <class W, u32 R> struct GatedMatrices {
         const u8 *w = r < R / 2 ? gate : up;
         return W::load(w, (u64)n * row_blocks, row * row_blocks + i);
     }
-    __attribute__((device, always_inline)) void put(u32 group, u32 own, bool leads, bool, float sum) const {
+    __attribute__((device, always_inline)) void put(u32 group, u32 own, bool leads, PartOf, float sum) const {
         float other = rf_shuffle_xor<16>(sum);
         u32 row = group * (R / 2) + own;
         if (leads && own < R / 2 && row < n) y[row] = (op == RF_GATE_SILU ? sum * rf_sigmoid(sum) : rf_gelu_tanh(sum)) * other;
@@ -63,15 +62,15 @@ template <class W, u32 R> struct GatedMatrices {
 
 #define RF_MATVEC_Q8_JOINT(name, Type, R)                                                                                          \
     RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                            \
-    matvec_q8_##name##_three(const u8 *x, const u8 *w0, const u8 *w1, const u8 *w2, const float *bias0, const float *bias1,        \
-                             const float *bias2, float *y0, float *y1, float *y2, u32 n0, u32 n1, u32 n2, u32 row_blocks,          \
-                             u32 first, u32 second, u32 each, u32 more) {                                                          \
+    matvec_q8_##name##_three(const float *x, const float *norm, float *normed, float eps, const u8 *w0, const u8 *w1,              \
+                             const u8 *w2, const float *bias0, const float *bias1, const float *bias2, float *y0, float *y1,       \
+                             float *y2, u32 n0, u32 n1, u32 n2, u32 row_blocks, u32 first, u32 second, u32 each, u32 more) {       \
         ThreeMatrices<Type, R> rows = {{w0, bias0, y0, n0}, {w1, bias1, y1, n1}, {w2, bias2, y2, n2}, first, second, row_blocks};  \
-        matvec_q8<Type, 1, R, 512>(x, rows, GroupShare{1, row_blocks, each, more});                                                \
+        matvec_q8<Type, 1, R, 512>(FloatRow{x, norm, normed, eps}, rows, GroupShare{1, row_blocks, each, more}); \
     }                                                                                                                              \
     RF_KERNEL_RESIDENT(RF_ROW_BLOCK, 2)                                                                                            \
-    matvec_q8_##name##_gated(const u8 *x, const u8 *gate, const u8 *up, float *y, u32 n, u32 row_blocks, u32 op, u32 each,         \
-                             u32 more) {                                                                                           \
+    matvec_q8_##name##_gated(const float *x, const float *norm, float *normed, float eps, const u8 *gate, const u8 *up, float *y,  \
+                             u32 n, u32 row_blocks, u32 op, u32 each, u32 more) {                                                  \
         GatedMatrices<Type, R> rows = {gate, up, y, n, row_blocks, op};                                                            \
-        matvec_q8<Type, 1, R, 512>(x, rows, GroupShare{1, row_blocks, each, more});                                                \
+        matvec_q8<Type, 1, R, 512>(FloatRow{x, norm, normed, eps}, rows, GroupShare{1, row_blocks, each, more}); \
     }

@@ -194,17 +194,22 @@ pub trait HostAccess: GgmlBackend {
     /// # Errors
     /// As [`Self::read`]; also if the tensor is not f32.
     fn read_f32(&mut self, id: TensorId) -> GgmlResult<Vec<f32>> {
-        let dtype = self.tensor_desc(id).ok_or(GgmlError::UnknownTensor(id))?.dtype;
-        if dtype != DType::F32 {
-            return Err(GgmlError::InvalidDType {
-                node: 0,
-                op: "read",
-                operand: 0,
-                expected: "F32",
-                found: dtype,
-                operands: Operands::default(),
-            });
-        }
+        require_f32(self.tensor_desc(id).ok_or(GgmlError::UnknownTensor(id))?)?;
         Ok(bytemuck::allocation::pod_collect_to_vec(&self.read(id)?))
     }
+}
+
+/// Refuses to read a tensor of another type as f32.
+pub(crate) fn require_f32(desc: &TensorDesc) -> GgmlResult<()> {
+    if desc.dtype == DType::F32 {
+        return Ok(());
+    }
+    Err(GgmlError::InvalidDType {
+        node: 0,
+        op: "read",
+        operand: 0,
+        expected: "F32",
+        found: desc.dtype,
+        operands: Operands::default(),
+    })
 }

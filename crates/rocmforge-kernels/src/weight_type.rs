@@ -62,12 +62,15 @@ pub(crate) struct Matvec {
 /// Kernels of packed matrices of a type.
 pub(crate) struct Packed {
     pub(crate) family: &'static str,
-    pub(crate) matvec: [Matvec; 4],
-    /// Makes them, in the family `pack_weights`.
-    pub(crate) pack: &'static str,
-    /// Two or three matrices, or gate and up, for one row of activations; as many rows to a group as in `matvec[0]`.
+    /// For one row of activations in f32: one matrix, two or three, gate and up. All have as many rows to a group.
+    pub(crate) row: &'static str,
     pub(crate) three: &'static str,
     pub(crate) gated: &'static str,
+    pub(crate) group: u32,
+    /// For several rows in 8 bits.
+    pub(crate) matvec: [Matvec; 3],
+    /// Makes them, in the family `pack_weights`.
+    pub(crate) pack: &'static str,
     /// In the family `packed_rows`.
     pub(crate) matmul: &'static str,
     pub(crate) get_rows: &'static str,
@@ -78,12 +81,11 @@ macro_rules! packed {
     ($name:literal, $rows:literal, $more:literal) => {
         Packed {
             family: concat!("matvec_q8_", $name),
+            row: concat!("matvec_q8_", $name, "_row"),
+            three: concat!("matvec_q8_", $name, "_three"),
+            gated: concat!("matvec_q8_", $name, "_gated"),
+            group: $rows,
             matvec: [
-                Matvec {
-                    most: 1,
-                    rows: $rows,
-                    name: concat!("matvec_q8_", $name, "_m1"),
-                },
                 Matvec {
                     most: 2,
                     rows: $more,
@@ -101,8 +103,6 @@ macro_rules! packed {
                 },
             ],
             pack: concat!("pack_", $name),
-            three: concat!("matvec_q8_", $name, "_three"),
-            gated: concat!("matvec_q8_", $name, "_gated"),
             matmul: concat!("matmul_packed_", $name),
             get_rows: concat!("get_rows_packed_", $name),
         }

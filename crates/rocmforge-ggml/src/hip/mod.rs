@@ -17,6 +17,7 @@ mod elementwise;
 mod faults;
 mod fused;
 mod limits;
+mod one_row;
 mod operands;
 mod ops;
 mod products;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 use rocmforge_kernels::Kernels;
 use rocmforge_runtime::{Elems, HipBackend, HipBuffer, HipStream};
 
+use crate::backend::require_f32;
 use crate::optimizer::{GraphOptimizer, Pass};
 use crate::slots::Slots;
 use crate::{
@@ -41,6 +43,7 @@ use crate::{
     TensorId,
 };
 use faults::FaultLog;
+use one_row::WaitingNorm;
 use operands::Scratch;
 use program::CapturedGraph;
 pub use program::HipProgram;
@@ -59,6 +62,8 @@ pub struct HipGgmlBackend {
     activations: Activations,
     /// Activations of 8 bits that the launch before left.
     rounded: Option<Rounded>,
+    /// A norm whose launch the next product shares.
+    norm: Option<WaitingNorm>,
     /// The tensor that the next node of a program multiplies by packed weights.
     next_rounds: Option<TensorId>,
     /// Vectors of one value, for norms without weight or bias.
@@ -102,6 +107,7 @@ impl HipGgmlBackend {
             slots: Slots::new(),
             activations: Activations::default(),
             rounded: None,
+            norm: None,
             next_rounds: None,
             constants: HashMap::new(),
             rope_tables: RopeTables::default(),
@@ -342,6 +348,17 @@ impl HostAccess for HipGgmlBackend {
             return Ok(());
         }
         self.load(desc, bytes)
+    }
+
+    fn read_f32(&mut self, id: TensorId) -> GgmlResult<Vec<f32>> {
+        require_f32(self.slots.desc(id)?)?;
+        let buffer = self.bytes(id)?;
+        if buffer.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Without a copy of the bytes between: logits are read for every token.
+        let values = buffer.cast().and_then(|buffer| buffer.to_vec(self.stream()));
+        values.map_err(failed(format!("reading tensor {id}")))
     }
 
     fn read(&mut self, id: TensorId) -> GgmlResult<Vec<u8>> {

@@ -153,16 +153,26 @@ impl HipGgmlBackend {
 
     fn launch_all(&mut self, nodes: &[Node]) -> GgmlResult<()> {
         self.forget_rounded(None);
+        self.norm = None;
         let mut index = 0;
         while let Some(node) = nodes.get(index) {
-            if self.rope_kv(&nodes[index..])? {
-                index += ROPE_KV_NODES;
-                continue;
+            if !self.computes_norm(node) {
+                self.launch_norm()?;
             }
-            self.look_ahead(nodes.get(index + 1));
-            self.launch(&node.op, &node.inputs, &node.outputs)?;
-            index += 1;
+            let rest = &nodes[index..];
+            if self.rope_kv(rest)? {
+                index += ROPE_KV_NODES;
+            } else if self.product_and_sum(rest)? {
+                index += 2;
+            } else if self.norm_waits(rest)? {
+                index += 1;
+            } else {
+                self.look_ahead(nodes.get(index + 1));
+                self.launch(&node.op, &node.inputs, &node.outputs)?;
+                index += 1;
+            }
         }
+        self.launch_norm()?;
         self.next_rounds = None;
         Ok(())
     }

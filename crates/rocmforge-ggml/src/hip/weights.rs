@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rocmforge_kernels::{JointProduct, Kernels, PackedWeights, Q8Activations, WeightPacking, WeightType};
+use rocmforge_kernels::{JointProduct, Kernels, PackedWeights, Q8Activations, RowInput, WeightPacking, WeightType};
 use rocmforge_runtime::{Elems, HipBuffer, HipStream};
 
 use super::elementwise::gate_of;
@@ -252,6 +252,13 @@ impl HipGgmlBackend {
             let result = self.kernels.matmul_packed(self.stream(), matrix, &a, bias, y, m);
             return self.done(op, result);
         }
+        if m == 1 && matrix.k() <= RowInput::MAX_COLUMNS {
+            let row = self.row(inputs[0], &a, &[y])?;
+            let result = self
+                .kernels
+                .matvec_q8_row(self.stream(), matrix, row.input(), bias, None, y);
+            return self.done(op, result);
+        }
         let x = self.rounded(op, inputs[0], &a, [m, matrix.k()])?;
         let result = self.kernels.matvec_q8(self.stream(), matrix, &x, bias, None, y);
         self.done(op, result)
@@ -280,7 +287,10 @@ impl HipGgmlBackend {
     /// Room for a tensor's rows as 8-bit integers, if a product of packed weights is next and reads them.
     pub(super) fn room_for_rounded(&mut self, id: TensorId, [m, k]: [usize; 2]) -> GgmlResult<Option<HipBuffer<u8>>> {
         match Q8Activations::byte_len(m, k) {
-            Some(bytes) if self.next_rounds == Some(id) && m <= FEW_ROWS => self.scratch(ROUNDED, bytes).map(Some),
+            // The product itself rounds one row.
+            Some(bytes) if self.next_rounds == Some(id) && (2..=FEW_ROWS).contains(&m) => {
+                self.scratch(ROUNDED, bytes).map(Some)
+            }
             _ => Ok(None),
         }
     }
@@ -317,7 +327,6 @@ impl HipGgmlBackend {
             return Ok(false);
         }
         let a = self.input(op, x, 0)?;
-        let rounded = self.rounded(op, x, &a, [1, matrices[0].k()])?;
         let results = outputs
             .iter()
             .map(|&id| self.f32(op, id))
@@ -336,7 +345,9 @@ impl HipGgmlBackend {
                 y,
             })
             .collect();
-        self.done(op, self.kernels.matvec_q8_joint(self.stream(), &rounded, &products))?;
+        let row = self.row(x, &a, &results.iter().collect::<Vec<_>>())?;
+        let joint = self.kernels.matvec_q8_joint(self.stream(), row.input(), &products);
+        self.done(op, joint)?;
         Ok(true)
     }
 
@@ -357,10 +368,10 @@ impl HipGgmlBackend {
             return Ok(false);
         }
         let a = self.input(op, inputs[0], 0)?;
-        let rounded = self.rounded(op, inputs[0], &a, [1, gate.k()])?;
+        let row = self.row(inputs[0], &a, &[y])?;
         let launched = self
             .kernels
-            .matvec_q8_gated(self.stream(), &rounded, [&gate, &up], f, y);
+            .matvec_q8_gated(self.stream(), row.input(), [&gate, &up], f, y);
         self.done(op, launched)?;
         Ok(true)
     }
@@ -371,7 +382,7 @@ impl HipGgmlBackend {
         desc.is_ok_and(|desc| desc.dtype == DType::F32 && desc.is_contiguous())
     }
 
-    fn is_one_row(&self, id: TensorId, k: usize) -> GgmlResult<bool> {
+    pub(super) fn is_one_row(&self, id: TensorId, k: usize) -> GgmlResult<bool> {
         Ok(self.slots.desc(id)?.element_count() == k)
     }
 

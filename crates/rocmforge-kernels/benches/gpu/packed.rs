@@ -1,11 +1,11 @@
-//! Products of packed weights with one row of 8-bit activations, at the shapes of a decode step.
+//! Products of packed weights with one row of activations, at the shapes of a decode step.
 
 use crate::card::Card;
 use crate::inputs::{Kind, blank, tiled};
 use crate::table::{Table, Work};
 use crate::timing::{Watch, sets};
 use criterion::{Criterion, Throughput};
-use rocmforge_kernels::{PackedWeights, Q8Activations, WeightType};
+use rocmforge_kernels::{PackedWeights, WeightType};
 use rocmforge_runtime::HipBuffer;
 
 const TYPES: &[WeightType] = &[WeightType::Q4_0, WeightType::Q8_0, WeightType::Q4K, WeightType::Q6K];
@@ -28,7 +28,7 @@ pub(crate) fn run(criterion: &mut Criterion, card: &Card, table: &mut Table) {
 /// A matrix, activations and an output.
 struct Set {
     w: PackedWeights,
-    x: Q8Activations,
+    x: HipBuffer<f32>,
     y: HipBuffer<f32>,
 }
 
@@ -41,11 +41,9 @@ fn one(criterion: &mut Criterion, card: &Card, table: &mut Table, ty: WeightType
         let set = |seed| {
             let w = tiled(stream, Kind::Quantised, seed, bytes / 4).cast().expect("bytes");
             let packed = blank(stream, bytes / 4).cast().expect("bytes");
-            let q8 = blank(stream, k / 32 * 10).cast().expect("bytes");
-            let x = tiled(stream, Kind::Numbers, seed, k);
             Set {
                 w: kernels.pack_weight(stream, ty, &w, packed, [n, k]).expect("packs"),
-                x: kernels.quantize_q8(stream, &x, q8, [1, k]).expect("quantises"),
+                x: tiled(stream, Kind::Numbers, seed, k),
                 y: blank(stream, n),
             }
         };
@@ -54,7 +52,7 @@ fn one(criterion: &mut Criterion, card: &Card, table: &mut Table, ty: WeightType
     let mut next = (0..count).cycle();
     let watch = Watch::new(card);
     let (name, shape) = (format!("matvec_q8_{ty}"), format!("{n} x {k}"));
-    let work = Work::Bytes((bytes + k / 32 * 40 + 4 * n) as u64);
+    let work = Work::Bytes((bytes + 4 * k + 4 * n) as u64);
     let mut group = criterion.benchmark_group("kernel");
     group.throughput(Throughput::Bytes(bytes as u64));
     group.bench_function(format!("{name} {shape}"), |bencher| {
@@ -63,7 +61,7 @@ fn one(criterion: &mut Criterion, card: &Card, table: &mut Table, ty: WeightType
             watch.time(|| {
                 for _ in 0..iterations {
                     let set = &rotation[next.next().unwrap_or(0)];
-                    let launched = kernels.matvec_q8(stream, &set.w, &set.x, None, None, &set.y);
+                    let launched = kernels.matvec_q8_row(stream, &set.w, (&set.x).into(), None, None, &set.y);
                     launched.expect("a sound launch");
                 }
             })

@@ -1,9 +1,11 @@
-//! Products of packed weights with a few rows of 8-bit activations.
+//! Products of packed weights with a few rows of activations of 8 bits.
 
+use super::row_input::RowInput;
+use super::weights::weights;
 use crate::check::Check;
-use crate::ops::weights::weights;
+use crate::weight_type::Packed;
 use crate::{Faults, KernelError, KernelResult, Kernels, WeightType, geometry};
-use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
+use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs, LaunchConfig};
 
 /// Activations that share a scale.
 const BLOCK: usize = 32;
@@ -35,6 +37,11 @@ impl PackedWeights {
         &self.bytes
     }
 
+    pub(super) fn kernels(&self, check: Check) -> KernelResult<&'static Packed> {
+        let Self { ty, .. } = *self;
+        ty.packed().ok_or(KernelError::NotPackable { op: check.0, ty })
+    }
+
     /// The type of the weights.
     pub fn ty(&self) -> WeightType {
         self.ty
@@ -57,6 +64,15 @@ pub struct WeightPacking {
     matrix: PackedWeights,
     /// Rows that are there.
     rows: u32,
+}
+
+/// What a product is added to: `sum = y + of`. All are `[m, n]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Residual<'a> {
+    /// The other summand, apart from the product.
+    pub of: &'a HipBuffer<f32>,
+    /// The sum. It may be `of`, or the product, which is then not kept.
+    pub sum: &'a HipBuffer<f32>,
 }
 
 const PACK: &str = "pack_weight";
@@ -139,10 +155,6 @@ impl Q8Activations {
         }
     }
 
-    pub(super) fn bytes(&self) -> &HipBuffer<u8> {
-        &self.bytes
-    }
-
     /// Rows.
     pub fn m(&self) -> usize {
         self.m
@@ -191,7 +203,7 @@ impl Kernels {
         let count = check.dim_to("rows", rows, (n - packing.rows) as usize)?;
         weights(check, *ty, ("w", w), [rows, *k as usize])?;
         check.disjoint(("packed", bytes), ("w", w))?;
-        let kernels = ty.packed().ok_or(KernelError::NotPackable { op: check.0, ty: *ty })?;
+        let kernels = packing.matrix.kernels(check)?;
         let row_blocks = k / BLOCK as u32;
         // All blocks of the matrix are below 2^32: `WeightPacking::new`.
         let blocks = count * row_blocks;
@@ -233,8 +245,8 @@ impl Kernels {
         Ok(Q8Activations::new(to, [m, k]))
     }
 
-    /// `y = x w^T (+ bias) (+ residual)` for one to eight rows of activations: `x` `[m, k]`, weights `[n, k]`, `bias` `[n]`, `residual` and `y`
-    /// `[m, n]`. `y` may be `residual`. Products of integers are exact; they are scaled and summed in f32.
+    /// `y = x w^T (+ bias)` for one to eight rows of activations: `x` `[m, k]`, weights `[n, k]`, `bias` `[n]`, `y` `[m, n]`. Products of integers
+    /// are exact; they are scaled and summed in f32.
     ///
     /// # Errors
     ///
@@ -245,7 +257,7 @@ impl Kernels {
         w: &PackedWeights,
         x: &Q8Activations,
         bias: Option<&HipBuffer<f32>>,
-        residual: Option<&HipBuffer<f32>>,
+        residual: Option<Residual<'_>>,
         y: &HipBuffer<f32>,
     ) -> KernelResult<()> {
         let check = Check("matvec_q8");
@@ -258,30 +270,65 @@ impl Kernels {
                 right: x.k,
             });
         }
-        check.len("y", y, &[x.m, w.n()])?;
-        check.disjoint(("y", y), ("w", &w.bytes))?;
         check.disjoint(("y", y), ("x", &x.bytes))?;
-        check.bias(bias, w.n(), y)?;
-        if let Some(residual) = residual {
-            check.len("residual", residual, &[x.m, w.n()])?;
-            check.in_place(("y", y), ("residual", residual))?;
+        if let Some(Residual { sum, .. }) = residual {
+            check.disjoint(("sum", sum), ("x", &x.bytes))?;
         }
-        let args = (LaunchArgs::new().buffer(&w.bytes).buffer(&x.bytes))
-            .buffer_or_null(bias)
-            .buffer_or_null(residual);
-        let unpackable = KernelError::NotPackable { op: check.0, ty: w.ty };
-        let kernels = w.ty.packed().ok_or(unpackable)?;
+        outputs(check, w, bias, residual, y, x.m)?;
+        let kernels = w.kernels(check)?;
         let most = kernels.matvec.iter().find(|matvec| x.m <= matvec.most);
-        let matvec = most.unwrap_or(&kernels.matvec[3]); // eight: checked above
-        let groups = w.n.div_ceil(matvec.rows);
+        let matvec = most.unwrap_or(&kernels.matvec[2]); // eight: checked above
+        let args = LaunchArgs::new().buffer(&w.bytes).buffer(&x.bytes);
+        let args = results(args, bias, residual, y).value(rows);
+        let (args, config) = self.shared_out(args, w, matvec.rows);
+        // SAFETY: weights and activations have their lengths and alignment since they were made, the other lengths are those of the
+        // shapes, y and sum overlap nothing but sum may be y or the residual: checked above. All blocks together have every group once.
+        unsafe { self.launch(stream, kernels.family, matvec.name, config, args) }
+    }
+
+    /// `y = x w^T (+ bias)` for one row of f32 activations, which the kernel rounds to 8 bits: weights `[n, k]` with `k` at most
+    /// [`RowInput::MAX_COLUMNS`], `bias` and `y` `[n]`.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, overlap, more columns, an `eps` that is negative or not finite.
+    pub fn matvec_q8_row(
+        &self,
+        stream: &HipStream,
+        w: &PackedWeights,
+        x: RowInput<'_>,
+        bias: Option<&HipBuffer<f32>>,
+        residual: Option<Residual<'_>>,
+        y: &HipBuffer<f32>,
+    ) -> KernelResult<()> {
+        let check = Check("matvec_q8_row");
+        x.check(check, w.k())?;
+        x.apart(check, "y", y)?;
+        x.apart_from(check, "w", &w.bytes)?;
+        if let Some(bias) = bias {
+            x.apart_from(check, "bias", bias)?;
+        }
+        if let Some(Residual { of, sum }) = residual {
+            x.apart(check, "sum", sum)?;
+            x.apart_from(check, "residual", of)?;
+        }
+        outputs(check, w, bias, residual, y, 1)?;
+        let kernels = w.kernels(check)?;
+        let args = x.args(LaunchArgs::new().buffer(&w.bytes));
+        let (args, config) = self.shared_out(results(args, bias, residual, y), w, kernels.group);
+        // SAFETY: the weights have their length and alignment since they were made, the other lengths are those of the shapes, outputs overlap
+        // nothing but sum may be y or the residual: checked above. All blocks together have every group once.
+        unsafe { self.launch(stream, kernels.family, kernels.row, config, args) }
+    }
+
+    /// The last arguments of a product with one matrix, and the grid: equal shares of the groups of `rows` rows.
+    fn shared_out<'a>(&self, args: LaunchArgs<'a>, w: &PackedWeights, rows: u32) -> (LaunchArgs<'a>, LaunchConfig) {
+        let groups = w.n.div_ceil(rows);
         let blocks = self.packed_blocks(groups);
-        let args = (args.out(y).value(rows).value(w.n).value(w.k / BLOCK as u32))
+        let args = (args.value(w.n).value(w.k / BLOCK as u32))
             .value(groups / blocks)
             .value(groups % blocks);
-        let config = geometry::config([blocks, 1, 1], 256);
-        // SAFETY: weights and activations have their lengths and alignment since they were made, the other lengths are those of the
-        // shapes, y overlaps nothing but a residual that is y itself: checked above. All blocks together have every group once.
-        unsafe { self.launch(stream, kernels.family, matvec.name, config, args) }
+        (args, geometry::config([blocks, 1, 1], 256))
     }
 
     /// `y = x w^T (+ bias)` for any number of rows of f32 activations: `x` `[m, k]`, `bias` `[n]`, `y` `[m, n]`. Bit for bit what
@@ -308,9 +355,7 @@ impl Kernels {
         check.bias(bias, w.n(), y)?;
         let args = LaunchArgs::new().buffer(&w.bytes).buffer(x).buffer_or_null(bias);
         let args = args.out(y).value(rows).value(w.n).value(w.k);
-        let kernels =
-            w.ty.packed()
-                .ok_or(KernelError::NotPackable { op: check.0, ty: w.ty })?;
+        let kernels = w.kernels(check)?;
         let config = geometry::gemm(rows, w.n, 1);
         // SAFETY: the matrix has its length and alignment since it was made, the other lengths are those of the shapes, y overlaps nothing:
         // checked above.
@@ -340,14 +385,50 @@ impl Kernels {
         let args = LaunchArgs::new().buffer(&table.bytes).buffer(ids).out(y);
         let args = args.value(rows).value(table.k).value(table.n);
         let args = faults.args(check, args)?;
-        let unpackable = KernelError::NotPackable {
-            op: check.0,
-            ty: table.ty,
-        };
-        let kernels = table.ty.packed().ok_or(unpackable)?;
+        let kernels = table.kernels(check)?;
         let config = geometry::row_tile(rows, table.k);
         // SAFETY: the table has its length and alignment since it was made, the other lengths are those of the shapes, nothing overlaps, checked
         // above; the kernel compares each id with the table's rows.
         unsafe { self.launch(stream, ROWS, kernels.get_rows, config, args) }
     }
+}
+
+/// Checks what a product of `m` rows writes, and what it adds.
+fn outputs(
+    check: Check,
+    w: &PackedWeights,
+    bias: Option<&HipBuffer<f32>>,
+    residual: Option<Residual<'_>>,
+    y: &HipBuffer<f32>,
+    m: usize,
+) -> KernelResult<()> {
+    check.len("y", y, &[m, w.n()])?;
+    check.disjoint(("y", y), ("w", &w.bytes))?;
+    check.bias(bias, w.n(), y)?;
+    let Some(Residual { of, sum }) = residual else {
+        return Ok(());
+    };
+    check.len("residual", of, &[m, w.n()])?;
+    check.len("sum", sum, &[m, w.n()])?;
+    check.disjoint(("y", y), ("residual", of))?;
+    check.in_place(("sum", sum), ("y", y))?;
+    check.in_place(("sum", sum), ("residual", of))?;
+    check.disjoint(("sum", sum), ("w", &w.bytes))?;
+    match bias {
+        Some(bias) => check.disjoint(("sum", sum), ("bias", bias)),
+        None => Ok(()),
+    }
+}
+
+/// The kernels' arguments for them.
+fn results<'a>(
+    args: LaunchArgs<'a>,
+    bias: Option<&'a HipBuffer<f32>>,
+    residual: Option<Residual<'a>>,
+    y: &'a HipBuffer<f32>,
+) -> LaunchArgs<'a> {
+    args.buffer_or_null(bias)
+        .buffer_or_null(residual.map(|residual| residual.of))
+        .out(y)
+        .out_or_null(residual.map(|residual| residual.sum))
 }

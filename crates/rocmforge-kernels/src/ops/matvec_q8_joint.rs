@@ -1,13 +1,10 @@
-//! Products of one row of 8-bit activations with several packed matrices, in one launch.
+//! Products of one row of activations with several packed matrices, in one launch.
 
-use super::matvec_q8::{PackedWeights, Q8Activations, RESIDENT};
+use super::matvec_q8::{PackedWeights, RESIDENT};
+use super::row_input::RowInput;
 use crate::check::Check;
-use crate::weight_type::Packed;
 use crate::{Gate, KernelError, KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
-
-/// Columns whose activations a block holds at once: rows of gated products are not longer.
-const HELD: usize = 512 * 32;
 
 /// One of several products of the same activations.
 #[derive(Debug, Clone, Copy)]
@@ -21,42 +18,44 @@ pub struct JointProduct<'a> {
 }
 
 impl Kernels {
-    /// Whether [`matvec_q8_joint`](Self::matvec_q8_joint) takes these matrices together: two or three of one type and width.
+    /// Whether [`matvec_q8_joint`](Self::matvec_q8_joint) takes these matrices together: two or three of one type and width, at most
+    /// [`RowInput::MAX_COLUMNS`].
     pub fn are_joint(matrices: &[&PackedWeights]) -> bool {
         let same = |pair: &[&PackedWeights]| pair[0].ty() == pair[1].ty() && pair[0].k() == pair[1].k();
-        (2..=3).contains(&matrices.len()) && matrices.windows(2).all(same)
+        let held = |w: &&PackedWeights| w.k() <= RowInput::MAX_COLUMNS;
+        (2..=3).contains(&matrices.len()) && matrices.windows(2).all(same) && matrices.iter().all(held)
     }
 
     /// `y = x w^T (+ bias)` for two or three matrices of one type and one row of activations. Bit for bit what
-    /// [`matvec_q8`](Self::matvec_q8) gives is not promised: a block's share of the rows is another one.
+    /// [`matvec_q8_row`](Self::matvec_q8_row) gives is not promised: a block's share of the rows is another one.
     ///
     /// # Errors
     ///
-    /// Matrices that are not [joint](Self::are_joint), more than one row of activations, wrong lengths, overlap.
+    /// Matrices that are not [joint](Self::are_joint), wrong lengths, overlap.
     pub fn matvec_q8_joint(
         &self,
         stream: &HipStream,
-        x: &Q8Activations,
+        x: RowInput<'_>,
         products: &[JointProduct<'_>],
     ) -> KernelResult<()> {
         let check = Check("matvec_q8_joint");
         let matrices: Vec<&PackedWeights> = products.iter().map(|product| product.w).collect();
         check.dim_to("matrices", products.len(), 3)?;
-        check.dim_to("m", x.m(), 1)?;
         let first = matrices[0];
         if !Self::are_joint(&matrices) {
             let last = matrices[products.len() - 1];
             return Err(KernelError::Mismatch {
                 op: check.0,
-                what: "two or three matrices must have one type and as many columns",
+                what: "two or three matrices must have one type and as many columns, at most 16384",
                 left: first.k(),
                 right: last.k(),
             });
         }
-        columns(check, first, x)?;
+        x.check(check, first.k())?;
         for (index, product) in products.iter().enumerate() {
             check.len("y", product.y, &[product.w.n()])?;
-            check.disjoint(("y", product.y), ("x", x.bytes()))?;
+            x.apart(check, "y", product.y)?;
+            x.apart_from(check, "w", product.w.bytes())?;
             for (later, other) in products.iter().enumerate() {
                 check.disjoint(("y", product.y), ("w", other.w.bytes()))?;
                 if let Some(bias) = other.bias {
@@ -68,15 +67,15 @@ impl Kernels {
             }
             if let Some(bias) = product.bias {
                 check.len("bias", bias, &[product.w.n()])?;
+                x.apart_from(check, "bias", bias)?;
             }
         }
-        let kernels = kernels_of(check, first)?;
-        let rows = kernels.matvec[0].rows;
+        let kernels = first.kernels(check)?;
         // What is not there has no rows, so the kernel never uses the pointers.
         let at = |index: usize| products.get(index);
         let count = |index: usize| at(index).map_or(0, |product| product.w.n() as u32);
-        let groups = [0, 1, 2].map(|index| count(index).div_ceil(rows));
-        let mut args = LaunchArgs::new().buffer(x.bytes());
+        let groups = [0, 1, 2].map(|index| count(index).div_ceil(kernels.group));
+        let mut args = x.args(LaunchArgs::new());
         for index in 0..3 {
             args = args.buffer_or_null(at(index).map(|product| product.w.bytes()));
         }
@@ -95,8 +94,8 @@ impl Kernels {
             .value(groups[0] + groups[1]);
         let args = args.value(all / blocks).value(all % blocks);
         let config = geometry::config([blocks, 1, 1], 256);
-        // SAFETY: matrices and activations have their lengths and alignment since they were made, results and biases the lengths of the matrices,
-        // no result overlaps another operand: checked above. All blocks together have every group once.
+        // SAFETY: matrices have their lengths and alignment since they were made, activations have as many columns, results and biases the lengths
+        // of the matrices, no output overlaps another operand: checked above. All blocks together have every group once.
         unsafe { self.launch(stream, kernels.family, kernels.three, config, args) }
     }
 
@@ -104,7 +103,7 @@ impl Kernels {
     pub fn are_gated(gate: &PackedWeights, up: &PackedWeights, f: Gate) -> bool {
         gate.ty() == up.ty()
             && [gate.n(), gate.k()] == [up.n(), up.k()]
-            && gate.k() <= HELD
+            && gate.k() <= RowInput::MAX_COLUMNS
             && matches!(f, Gate::Silu | Gate::Gelu)
     }
 
@@ -112,17 +111,16 @@ impl Kernels {
     ///
     /// # Errors
     ///
-    /// Matrices or a function that are not [gated](Self::are_gated) by one kernel, more than one row of activations, wrong lengths, overlap.
+    /// Matrices or a function that are not [gated](Self::are_gated) by one kernel, wrong lengths, overlap.
     pub fn matvec_q8_gated(
         &self,
         stream: &HipStream,
-        x: &Q8Activations,
+        x: RowInput<'_>,
         [gate, up]: [&PackedWeights; 2],
         f: Gate,
         y: &HipBuffer<f32>,
     ) -> KernelResult<()> {
         let check = Check("matvec_q8_gated");
-        check.dim_to("m", x.m(), 1)?;
         if !Self::are_gated(gate, up, f) {
             return Err(KernelError::Mismatch {
                 op: check.0,
@@ -131,18 +129,17 @@ impl Kernels {
                 right: up.k(),
             });
         }
-        columns(check, gate, x)?;
+        x.check(check, gate.k())?;
         check.len("y", y, &[gate.n()])?;
-        check.disjoint(("y", y), ("x", x.bytes()))?;
-        check.disjoint(("y", y), ("gate", gate.bytes()))?;
-        check.disjoint(("y", y), ("up", up.bytes()))?;
-        let kernels = kernels_of(check, gate)?;
-        let groups = (gate.n() as u32).div_ceil(kernels.matvec[0].rows / 2);
+        x.apart(check, "y", y)?;
+        for (name, w) in [("gate", gate.bytes()), ("up", up.bytes())] {
+            check.disjoint(("y", y), (name, w))?;
+            x.apart_from(check, name, w)?;
+        }
+        let kernels = gate.kernels(check)?;
+        let groups = (gate.n() as u32).div_ceil(kernels.group / 2);
         let blocks = self.packed_blocks(groups);
-        let args = LaunchArgs::new()
-            .buffer(x.bytes())
-            .buffer(gate.bytes())
-            .buffer(up.bytes());
+        let args = x.args(LaunchArgs::new()).buffer(gate.bytes()).buffer(up.bytes());
         let args = args.out(y).value(gate.n() as u32).value(gate.k() as u32 / 32);
         let args = args.value(f as u32).value(groups / blocks).value(groups % blocks);
         let config = geometry::config([blocks, 1, 1], 256);
@@ -154,24 +151,4 @@ impl Kernels {
     pub(super) fn packed_blocks(&self, groups: u32) -> u32 {
         groups.min(self.backend().device().multiprocessors.max(1) * RESIDENT)
     }
-}
-
-fn kernels_of(check: Check, w: &PackedWeights) -> KernelResult<&'static Packed> {
-    let unpackable = KernelError::NotPackable {
-        op: check.0,
-        ty: w.ty(),
-    };
-    w.ty().packed().ok_or(unpackable)
-}
-
-fn columns(check: Check, w: &PackedWeights, x: &Q8Activations) -> KernelResult<()> {
-    if x.k() == w.k() {
-        return Ok(());
-    }
-    Err(KernelError::Mismatch {
-        op: check.0,
-        what: "weights and activations must have as many columns",
-        left: w.k(),
-        right: x.k(),
-    })
 }

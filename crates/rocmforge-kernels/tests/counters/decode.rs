@@ -3,7 +3,7 @@
 use super::launches::Device;
 use rocmforge_kernels::{
     Faults, Gate, JointProduct, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, RopeKvOperands,
-    RopePairs, RopeShape, WeightType,
+    RopePairs, RopeShape, RowInput, RowNorm, WeightType,
 };
 
 impl Device<'_> {
@@ -22,11 +22,17 @@ impl Device<'_> {
             let (n, depth) = (128, 1024);
             let bytes = n * depth / ty.block_len() * ty.block_bytes();
             let w = k.pack_weight(s, ty, &self.bytes(bytes)?, self.bytes(bytes)?, [n, depth])?;
-            let q8 = k.quantize_q8(s, &self.x(depth)?, self.bytes(depth / 32 * 40)?, [1, depth])?;
+            let [x, weight, y] = [self.x(depth)?, self.x(depth)?, self.x(depth)?];
+            let norm = Some(RowNorm {
+                weight: &weight,
+                eps: 1e-5,
+                y: &y,
+            });
+            let input = RowInput { x: &x, norm };
             let [a, b, c] = [self.x(n)?, self.x(n)?, self.x(n)?];
             let product = |y| JointProduct { w: &w, bias: None, y };
-            k.matvec_q8_joint(s, &q8, &[product(&a), product(&b), product(&c)])?;
-            k.matvec_q8_gated(s, &q8, [&w, &w], Gate::Silu, &a)?;
+            k.matvec_q8_joint(s, input, &[product(&a), product(&b), product(&c)])?;
+            k.matvec_q8_gated(s, input, [&w, &w], Gate::Silu, &a)?;
             k.matmul_packed(s, &w, &self.x(64 * depth)?, None, &self.x(64 * n)?, 64)?;
             let (ids, rows) = (self.ids(&[127, 0, 5, 64])?, self.x(4 * depth)?);
             k.get_rows_packed(s, &w, &ids, &rows, Faults { word: &word, tag: 0 })?;

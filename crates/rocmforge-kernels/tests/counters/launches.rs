@@ -317,7 +317,11 @@ impl Device<'_> {
         let bytes = n * depth / ty.block_len() * ty.block_bytes();
         let packed = k.pack_weight(s, ty, &self.bytes(bytes)?, self.bytes(bytes)?, [n, depth])?;
         let q8 = k.quantize_q8(s, &self.x(m * depth)?, self.bytes(m * depth / 32 * 40)?, [m, depth])?;
-        k.matvec_q8(s, &packed, &q8, None, None, &self.x(m * n)?)
+        k.matvec_q8(s, &packed, &q8, None, None, &self.x(m * n)?)?;
+        if m == 1 {
+            k.matvec_q8_row(s, &packed, (&self.x(depth)?).into(), None, None, &self.x(n)?)?;
+        }
+        Ok(())
     }
 
     /// Products of 16-bit floats: 1, 2, 4 and 8 rows (a kernel each), and tiles.

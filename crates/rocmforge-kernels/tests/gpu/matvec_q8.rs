@@ -1,9 +1,10 @@
-//! Products of packed weights with 8-bit activations.
+//! Products of packed weights with activations of 8 bits.
 
 use crate::support::{Device, device};
 use crate::weights::{blocks, up};
 use rocmforge_kernels::{
-    Fault, Faults, Gate, JointProduct, KernelResult, PackedWeights, Q8Activations, WeightPacking, WeightType, reference,
+    Fault, Faults, Gate, JointProduct, KernelResult, PackedWeights, Q8Activations, Residual, RowInput, RowNorm,
+    WeightPacking, WeightType, reference,
 };
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
@@ -72,20 +73,14 @@ fn product(d: &Device, ty: WeightType, [m, n, k]: [usize; 3], with: [bool; 2]) {
     let (x, bias, residual) = (random.vec_in(m * k, -1.0, 1.0), random.vec(n), random.vec(m * n));
     let [bias, residual] = [&bias, &residual].map(Vec::as_slice);
     let (bias, residual) = (with[0].then_some(bias), with[1].then_some(residual));
-    let (packed, y) = (pack(d, ty, &w, [n, k]), d.out(m * n));
+    let (packed, y, sum) = (pack(d, ty, &w, [n, k]), d.out(m * n), d.out(m * n));
     let (q8, bytes) = quantize(d, &x, k);
     let on_device = [bias, residual].map(|values| values.map(|values| d.up(values)));
+    let added = on_device[1].as_ref().map(|of| Residual { of, sum: &sum });
     d.kernels
-        .matvec_q8(
-            d.stream(),
-            &packed,
-            &q8,
-            on_device[0].as_ref(),
-            on_device[1].as_ref(),
-            &y,
-        )
+        .matvec_q8(d.stream(), &packed, &q8, on_device[0].as_ref(), added, &y)
         .unwrap();
-    let actual = d.get(&y);
+    let actual = d.get(if added.is_some() { &sum } else { &y });
 
     let input = values(&bytes);
     let expected = reference::matvec_q8(ty, &w, &input, bias, residual, k);
@@ -232,22 +227,155 @@ fn zeros_tiny_huge_and_no_numbers() {
 }
 
 #[test]
-fn a_residual_may_be_the_output() {
+fn a_sum_may_be_the_residual_or_the_product() {
     let d = device();
     let (ty, m, n, k) = (WeightType::Q5_1, 2, 9, 64);
     let mut random = rng(11);
     let w = blocks(ty, &mut random, n * k / 32);
     let (x, residual) = (random.vec(m * k), random.vec(m * n));
     let (packed, (q8, _)) = (pack(&d, ty, &w, [n, k]), quantize(&d, &x, k));
-    let (apart, y) = (d.out(m * n), d.up(&residual));
-    let from = d.up(&residual);
-    let run = |residual: &HipBuffer<f32>, y: &HipBuffer<f32>| {
-        let done = d.kernels.matvec_q8(d.stream(), &packed, &q8, None, Some(residual), y);
-        done.unwrap();
+    let [apart, y, both] = [(); 3].map(|()| d.out(m * n));
+    let (from, over) = (d.up(&residual), d.up(&residual));
+    let run = |of: &HipBuffer<f32>, sum: &HipBuffer<f32>, y: &HipBuffer<f32>| {
+        let added = Some(Residual { of, sum });
+        d.kernels.matvec_q8(d.stream(), &packed, &q8, None, added, y).unwrap();
     };
-    run(&from, &apart);
-    run(&y, &y);
-    d.same(&y, &d.get(&apart), &[m, n]);
+    run(&from, &apart, &y);
+    let product = d.get(&y);
+    run(&over, &over, &y);
+    run(&from, &both, &both);
+    let expected = d.get(&apart);
+    d.same(&over, &expected, &[m, n]);
+    d.same(&both, &expected, &[m, n]);
+    d.same(&y, &product, &[m, n]);
+    let sums: Vec<f32> = product.iter().zip(&residual).map(|(y, r)| y + r).collect();
+    assert_eq!(expected, sums);
+}
+
+/// A product of one row of f32, against the definition with the activations that `quantize_q8` makes of the same numbers.
+fn row_product(d: &Device, ty: WeightType, [n, k]: [usize; 2], with: [bool; 2]) {
+    let mut random = rng((n * 1000 + k) as u64);
+    let w = blocks(ty, &mut random, n * k / ty.block_len());
+    let packed = pack(d, ty, &w, [n, k]);
+    let (x, weight, residual) = (random.vec(k), random.vec(k), random.vec(n));
+    let [x_in, weight_in, residual_in] = [&x, &weight, &residual].map(|values| d.up(values));
+    let [normed, y, sum] = [d.out(k), d.out(n), d.out(n)];
+    let (eps, [norm, added]) = (1e-5, with);
+    let norm = norm.then_some(RowNorm {
+        weight: &weight_in,
+        eps,
+        y: &normed,
+    });
+    let added = added.then_some(Residual {
+        of: &residual_in,
+        sum: &sum,
+    });
+    let input = RowInput { x: &x_in, norm };
+    d.kernels
+        .matvec_q8_row(d.stream(), &packed, input, None, added, &y)
+        .unwrap();
+
+    let mut multiplied = x.clone();
+    if norm.is_some() {
+        let squares: f64 = x.iter().map(|&v| f64::from(v).powi(2)).sum();
+        let factor = 1.0 / (squares / k as f64 + f64::from(eps)).sqrt();
+        let expected = x
+            .iter()
+            .zip(&weight)
+            .map(|(&x, &w)| f64::from(x) * factor * f64::from(w));
+        multiplied = d.get(&normed);
+        assert_close(
+            &multiplied,
+            &expected.collect::<Vec<_>>(),
+            &[k],
+            Tolerance::Absolute(2e-5),
+        );
+    }
+    let (_, bytes) = quantize(d, &multiplied, k);
+    let input = values(&bytes);
+    let weights = reference::dequantize(ty, &w);
+    let sizes = weights
+        .chunks(k)
+        .map(|w| w.iter().zip(&input).map(|(w, x)| (w * x).abs()).sum::<f64>());
+    let limit = Tolerance::Absolute(5e-7 * sizes.fold(1.0, f64::max));
+    assert_close(
+        &d.get(&y),
+        &reference::matvec_q8(ty, &w, &input, None, None, k),
+        &[n],
+        limit,
+    );
+    if added.is_some() {
+        let expected = reference::matvec_q8(ty, &w, &input, None, Some(&residual), k);
+        assert_close(&d.get(&sum), &expected, &[n], limit);
+    }
+}
+
+#[test]
+fn one_row_of_floats_is_rounded_and_normed_on_the_way() {
+    let d = device();
+    for (index, ty) in packable().enumerate() {
+        let n = [1, 3, 33, 70][index % 4];
+        for k in [ty.block_len(), 3 * ty.block_len(), 4096 + 256] {
+            row_product(&d, ty, [n, k], [false, index % 2 == 0]);
+            row_product(&d, ty, [n, k], [true, index % 2 == 1]);
+        }
+    }
+    row_product(&d, WeightType::Q8_0, [5, 16_384], [false, true]);
+    row_product(&d, WeightType::Q4_1, [2, 16_384 - 32], [true, true]);
+}
+
+#[test]
+fn rows_of_floats_that_do_not_fit_are_refused() {
+    let d = device();
+    let (_, w) = both_orders(&d, WeightType::Q4_0, [3, 32], 1);
+    let [x, weight, normed] = [(); 3].map(|()| d.up(&[1.0; 32]));
+    let (y, sum) = (d.out(3), d.out(3));
+    let refused = |text: &str, input: RowInput<'_>, residual: Option<Residual<'_>>, y: &HipBuffer<f32>| {
+        let result = d.kernels.matvec_q8_row(d.stream(), &w, input, None, residual, y);
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(text), "{error:?} does not say {text:?}");
+    };
+    let norm = |weight, eps, y| RowInput {
+        x: &x,
+        norm: Some(RowNorm { weight, eps, y }),
+    };
+    refused("x has 3 elements", (&y).into(), None, &sum);
+    let (_, wide) = both_orders(&d, WeightType::Q4_0, [3, 16_416], 1);
+    let long = d.up(&vec![1.0; 16_416]);
+    let error = d
+        .kernels
+        .matvec_q8_row(d.stream(), &wide, (&long).into(), None, None, &y);
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .contains("k is 16416; it must be 1 to 16384")
+    );
+    refused("the norm's weight has 3", norm(&y, 0.0, &normed), None, &sum);
+    refused("the norm has 3", norm(&weight, 0.0, &y), None, &sum);
+    refused("eps", norm(&weight, f32::NAN, &normed), None, &y);
+    refused("the norm and x overlap", norm(&weight, 0.0, &x), None, &y);
+    let part = x.view(1..4).expect("inside");
+    refused("y and x overlap", (&x).into(), None, &part);
+    let part = normed.view(1..4).expect("inside");
+    refused(
+        "sum and the norm overlap",
+        norm(&weight, 0.0, &normed),
+        Some(Residual { of: &sum, sum: &part }),
+        &y,
+    );
+    refused(
+        "the norm and residual overlap",
+        norm(&weight, 0.0, &normed),
+        Some(Residual { of: &part, sum: &sum }),
+        &y,
+    );
+    refused(
+        "y and residual overlap",
+        (&x).into(),
+        Some(Residual { of: &y, sum: &sum }),
+        &y,
+    );
 }
 
 #[test]
@@ -314,9 +442,13 @@ fn what_does_not_fit_is_refused() {
     refused("y has 3 elements", product(&rows(1, 32), &d.out(3)));
     let (one, y) = (rows(1, 32), d.out(4));
     let halves = [y.view(0..2).expect("inside"), y.view(1..3).expect("inside")];
+    let added = Some(Residual {
+        of: &halves[0],
+        sum: &halves[1],
+    });
     refused(
         "y and residual overlap",
-        k.matvec_q8(s, &packed, &one, None, Some(&halves[0]), &halves[1]),
+        k.matvec_q8(s, &packed, &one, None, added, &halves[1]),
     );
     refused(
         "y and bias overlap",
@@ -417,14 +549,14 @@ fn a_matrix_packed_in_pieces_is_the_whole() {
 fn joint_products_are_those_of_each_matrix() {
     let d = device();
     for (index, ty) in packable().enumerate() {
-        // Odd rows, fewer than a group, and more columns than LDS holds.
-        let k = if index == 0 { 16_384 + 64 } else { 3 * ty.block_len() };
+        // Odd rows, fewer than a group, and as many columns as LDS holds.
+        let k = if index == 0 { 16_384 } else { 3 * ty.block_len() };
         let shapes: &[usize] = if index % 2 == 0 { &[33, 1, 70] } else { &[5, 67] };
         let matrices: Vec<PackedWeights> = (0u64..)
             .zip(shapes)
             .map(|(seed, &n)| both_orders(&d, ty, [n, k], 7 + seed).1)
             .collect();
-        let (q8, _) = quantize(&d, &rng(3).vec_in(k, -1.0, 1.0), k);
+        let x = d.up(&rng(3).vec_in(k, -1.0, 1.0));
         let bias = d.up(&rng(4).vec(shapes[0]));
         let biases = [Some(&bias), None, None];
         let outs = [0, 1].map(|_| shapes.iter().map(|&n| d.out(n)).collect::<Vec<_>>());
@@ -435,11 +567,11 @@ fn joint_products_are_those_of_each_matrix() {
                 y: &outs[0][i],
             })
             .collect();
-        d.kernels.matvec_q8_joint(d.stream(), &q8, &products).unwrap();
+        d.kernels.matvec_q8_joint(d.stream(), (&x).into(), &products).unwrap();
         for (i, &n) in shapes.iter().enumerate() {
             let alone = &outs[1][i];
             d.kernels
-                .matvec_q8(d.stream(), &matrices[i], &q8, biases[i], None, alone)
+                .matvec_q8_row(d.stream(), &matrices[i], (&x).into(), biases[i], None, alone)
                 .unwrap();
             let expected: Vec<f64> = d.get(alone).iter().map(|&v| f64::from(v)).collect();
             let largest = expected.iter().fold(1.0, |a: f64, b| a.max(b.abs()));
@@ -460,14 +592,14 @@ fn gated_products_are_those_of_the_definition() {
         for (n, gate) in [(1, Gate::Silu), (67, Gate::Gelu), (130, Gate::Silu)] {
             let k = (1 + index % 3) * ty.block_len();
             let [(_, gates), (_, ups)] = [1, 2].map(|seed| both_orders(&d, ty, [n, k], seed));
-            let (q8, _) = quantize(&d, &rng(3).vec_in(k, -1.0, 1.0), k);
-            let y = d.out(n);
+            let (x, y) = (d.up(&rng(3).vec_in(k, -1.0, 1.0)), d.out(n));
             d.kernels
-                .matvec_q8_gated(d.stream(), &q8, [&gates, &ups], gate, &y)
+                .matvec_q8_gated(d.stream(), (&x).into(), [&gates, &ups], gate, &y)
                 .unwrap();
             let [g, u] = [&gates, &ups].map(|w| {
                 let y = d.out(n);
-                d.kernels.matvec_q8(d.stream(), w, &q8, None, None, &y).unwrap();
+                let done = d.kernels.matvec_q8_row(d.stream(), w, (&x).into(), None, None, &y);
+                done.unwrap();
                 d.get(&y)
             });
             let f = |x: f64| match gate {
@@ -491,26 +623,27 @@ fn products_together_that_do_not_fit_are_refused() {
     let (_, a) = both_orders(&d, WeightType::Q4_0, [3, 32], 1);
     let (_, other) = both_orders(&d, WeightType::Q8_0, [3, 32], 1);
     let (_, short) = both_orders(&d, WeightType::Q4_0, [2, 32], 1);
-    let ((one, _), (two, _)) = (quantize(&d, &[1.0; 32], 32), quantize(&d, &[1.0; 64], 32));
+    let (one, two) = (d.up(&[1.0; 32]), d.up(&[1.0; 64]));
     let (y, z) = (d.out(3), d.out(3));
     let refused = |text: &str, result: KernelResult<()>| {
         let error = result.unwrap_err().to_string();
         assert!(error.contains(text), "{error:?} does not say {text:?}");
     };
-    let joint = |x: &Q8Activations, parts: &[(&PackedWeights, &HipBuffer<f32>)]| {
+    let joint = |x: &HipBuffer<f32>, parts: &[(&PackedWeights, &HipBuffer<f32>)]| {
         let of = |&(w, y): &(_, _)| JointProduct { w, bias: None, y };
         let products: Vec<JointProduct<'_>> = parts.iter().map(of).collect();
-        d.kernels.matvec_q8_joint(d.stream(), x, &products)
+        d.kernels.matvec_q8_joint(d.stream(), x.into(), &products)
     };
     refused("matrices is 0", joint(&one, &[]));
     refused("one type", joint(&one, &[(&a, &y)]));
     refused("one type", joint(&one, &[(&a, &y), (&other, &z)]));
-    refused("m is 2", joint(&two, &[(&a, &y), (&a, &z)]));
+    refused("x has 64 elements", joint(&two, &[(&a, &y), (&a, &z)]));
     refused("y and another y overlap", joint(&one, &[(&a, &y), (&a, &y)]));
     refused("y has 3 elements", joint(&one, &[(&a, &y), (&short, &z)]));
-    let gated = |x: &Q8Activations, w: [&PackedWeights; 2], f| d.kernels.matvec_q8_gated(d.stream(), x, w, f, &y);
+    let gated =
+        |x: &HipBuffer<f32>, w: [&PackedWeights; 2], f| d.kernels.matvec_q8_gated(d.stream(), x.into(), w, f, &y);
     refused("one type and shape", gated(&one, [&a, &other], Gate::Silu));
     refused("one type and shape", gated(&one, [&a, &short], Gate::Silu));
     refused("one type and shape", gated(&one, [&a, &a], Gate::Relu));
-    refused("m is 2", gated(&two, [&a, &a], Gate::Silu));
+    refused("x has 64 elements", gated(&two, [&a, &a], Gate::Silu));
 }
