@@ -16,6 +16,7 @@ mod covers;
 mod elementwise;
 mod faults;
 mod fused;
+mod halves;
 mod limits;
 mod operands;
 mod ops;
@@ -41,6 +42,7 @@ use crate::{
     TensorId,
 };
 use faults::FaultLog;
+use halves::Halves;
 use operands::Scratch;
 use program::CapturedGraph;
 pub use program::HipProgram;
@@ -59,6 +61,8 @@ pub struct HipGgmlBackend {
     activations: Activations,
     /// Activations of 8 bits that the launch before left.
     rounded: Option<Rounded>,
+    /// The same of 16 bits.
+    halves: Option<Halves>,
     /// The tensor that the next node of a program multiplies by packed weights.
     next_rounds: Option<TensorId>,
     /// Vectors of one value, for norms without weight or bias.
@@ -102,6 +106,7 @@ impl HipGgmlBackend {
             slots: Slots::new(),
             activations: Activations::default(),
             rounded: None,
+            halves: None,
             next_rounds: None,
             constants: HashMap::new(),
             rope_tables: RopeTables::default(),

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rocmforge_kernels::{JointProduct, Kernels, PackedWeights, Q8Activations, WeightPacking, WeightType};
+use rocmforge_kernels::{JointProduct, Kernels, PackedWeights, Q8Activations, WeightMatrix, WeightPacking, WeightType};
 use rocmforge_runtime::{Elems, HipBuffer, HipStream};
 
 use super::elementwise::gate_of;
@@ -81,10 +81,11 @@ const fn is_product(op: &Op) -> bool {
 }
 
 impl HipGgmlBackend {
-    /// How activations meet weights that are loaded from now on ([`crate::HostAccess::load_weight`]).
+    /// How activations meet weights, from before the first is loaded ([`crate::HostAccess::load_weight`]).
     ///
     /// With [`Activations::Int8`] matrices of `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q4_K`, `q5_K` and `q6_K` are packed as they are loaded,
-    /// and their products with up to 8 rows round activations to 8 bits. They take as many bytes as before.
+    /// and their products with up to 8 rows round activations to 8 bits. They take as many bytes as before. Products of more rows with one matrix of any
+    /// type round both operands to the 11 bits of f16, each row with a power of two, for the matrix unit.
     #[must_use]
     pub fn activations(self, activations: Activations) -> Self {
         Self { activations, ..self }
@@ -248,6 +249,9 @@ impl HipGgmlBackend {
     ) -> GgmlResult<()> {
         let a = self.input(op, inputs[0], 0)?;
         let m = a.len() / matrix.k();
+        if self.takes_halves(m)? {
+            return self.halves_product(op, (inputs[0], &a, m), WeightMatrix::Packed(matrix), bias, y);
+        }
         if m > FEW_ROWS {
             let result = self.kernels.matmul_packed(self.stream(), matrix, &a, bias, y, m);
             return self.done(op, result);
@@ -381,7 +385,7 @@ impl HipGgmlBackend {
             self.next_rounds = None;
         }
         if !op.is_some_and(is_product) {
-            self.rounded = None;
+            (self.rounded, self.halves) = (None, None);
         }
     }
 }
