@@ -341,6 +341,10 @@ impl HostAccess for HipGgmlBackend {
         self.backend.safe_alloc_size().ok()
     }
 
+    fn scratch_bytes(&self, graph: &Graph) -> usize {
+        self.scratch_of(graph)
+    }
+
     /// A weight is packed if [`HipGgmlBackend::activations`] says so. The backend keeps `bytes`, too.
     fn load_weight(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {
         if self.load_packed(desc, Arc::clone(&bytes))? {

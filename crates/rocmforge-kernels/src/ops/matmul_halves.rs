@@ -12,6 +12,8 @@ use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 /// The most bytes of weights that are f16 at a time. Enough rows of 14336 columns for a product with 2048 rows to fill an
 /// H200; small beside the memory of any card.
 const SLAB_BYTES: usize = 64 << 20;
+/// And the fewest, unless the matrix has fewer: less stays in the cache as well, and has more launches.
+const LEAST_SLAB: usize = 24 << 20;
 /// The fewest columns of a part of k: a block's first and last steps are then a small share of it.
 const LEAST_PART: usize = 512;
 /// What parts of the scratch memory begin at multiples of.
@@ -46,10 +48,11 @@ impl Plan {
             if most == 0 {
                 return None;
             }
-            // The number of rows with the least rounds of blocks, of those the largest: whole tiles, or all rows.
+            // The number of rows with the least rounds of blocks, of those the smallest, which a cache is likelier to keep: whole tiles, or all.
             let rounds = |rows: usize| n / rows * tiles(rows).div_ceil(at_once) + tiles(n % rows).div_ceil(at_once);
-            let whole = (1..=most / tile_n).rev().map(|tiles| tiles * tile_n);
-            let choices = (most == n).then_some(n).into_iter().chain(whole);
+            let least = (LEAST_SLAB / row).div_ceil(tile_n).clamp(1, (most / tile_n).max(1));
+            let whole = (least..=most / tile_n).map(|tiles| tiles * tile_n);
+            let choices = whole.chain((most == n).then_some(n));
             choices.min_by_key(|&rows| rounds(rows)).unwrap_or(most)
         };
         let slab = if in_place { 0 } else { HalfRows::byte_len(rows, k)? };
@@ -91,6 +94,19 @@ impl Kernels {
             shape: vec![m, w.shape()[0], w.shape()[1]],
         })?;
         Ok(plan.bytes.iter().sum())
+    }
+
+    /// The most that [`matmul_halves_scratch`](Self::matmul_halves_scratch) says of any weights `[n, k]`; 0 where there is no kernel.
+    ///
+    /// # Errors
+    ///
+    /// The runtime's, if the device does not accept a module.
+    pub fn matmul_halves_scratch_of(&self, [m, n, k]: [usize; 3]) -> KernelResult<usize> {
+        let Some(tiles) = self.matmul16_tiles()? else {
+            return Ok(0);
+        };
+        let plan = Plan::new([m, n, k], false, tiles, usize::MAX);
+        Ok(plan.map_or(0, |plan| plan.bytes.iter().sum()))
     }
 
     fn plan(&self, w: WeightMatrix<'_>, m: usize, room: usize) -> KernelResult<Option<Plan>> {
@@ -267,9 +283,13 @@ mod tests {
                 assert!(plan.rows == n || plan.rows.is_multiple_of(card.0[1]), "{plan:?}");
             }
         }
-        // Two times three rounds of 132 blocks and one, where two slabs of equal size would take four each.
-        let plan = Plan::new([2048, 14_336, 4096], false, HOPPER, usize::MAX).unwrap();
-        assert_eq!(plan.rows, 6144);
+        // Two rounds of 132 blocks three times and one, where two slabs of equal size would take four each.
+        let rows = |m, n, k| Plan::new([m, n, k], false, HOPPER, usize::MAX).unwrap().rows;
+        assert_eq!(rows(2048, 14_336, 4096), 4096);
+        // One round each, and equal sizes.
+        assert_eq!(rows(512, 14_336, 4096), 7168);
+        assert_eq!(rows(2048, 4096, 14_336), 2048);
+        assert_eq!(rows(2048, 1536, 576), 1536);
     }
 
     #[test]
