@@ -19,7 +19,7 @@ pub(super) struct Halves {
 }
 
 impl HipGgmlBackend {
-    /// Whether a product of `m` rows of activations with one matrix rounds both to 16 bits.
+    /// Whether a product of `m` rows of activations with one matrix rounds both to 16 bits, unless the matrix is packed and there are few rows.
     pub(super) fn takes_halves(&self, m: usize) -> GgmlResult<bool> {
         if self.activations == Activations::F32 || m <= FEW_ROWS {
             return Ok(false);

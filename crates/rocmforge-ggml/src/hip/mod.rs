@@ -48,7 +48,7 @@ use program::CapturedGraph;
 pub use program::HipProgram;
 use rope::RopeTables;
 pub(crate) use weights::LoadedWeight;
-use weights::{Memory, Rounded};
+use weights::{Memory, RoundedGroups};
 
 const NAME: &str = "hip";
 
@@ -60,7 +60,7 @@ pub struct HipGgmlBackend {
     slots: Slots<Memory>,
     activations: Activations,
     /// Activations of 8 bits that the launch before left.
-    rounded: Option<Rounded>,
+    rounded: RoundedGroups,
     /// The same of 16 bits.
     halves: Option<Halves>,
     /// The tensor that the next node of a program multiplies by packed weights.
@@ -105,7 +105,7 @@ impl HipGgmlBackend {
             kernels,
             slots: Slots::new(),
             activations: Activations::default(),
-            rounded: None,
+            rounded: RoundedGroups::default(),
             halves: None,
             next_rounds: None,
             constants: HashMap::new(),

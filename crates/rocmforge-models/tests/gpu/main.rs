@@ -126,7 +126,7 @@ fn smollm2_with_activations_of_8_bits_chooses_the_same_tokens() {
     assert_eq!(engine.backend().packed_weights(), 7 * 30 + 1, "nothing was unpacked");
 }
 
-/// A prompt of more than eight tokens rounds activations to 16 bits.
+/// A prompt of more than 16 tokens rounds activations to 16 bits.
 #[test]
 fn a_rounded_prompt_is_near_the_exact_one() {
     let gpu = gpu();
