@@ -55,7 +55,8 @@ template <class T, u32 ROWS> struct Next {
 };
 
 template <class T, class TO>
-RF_DEVICE void matmul16(const T *__restrict__ a, const T *__restrict__ b, const float *__restrict__ bias, void *__restrict__ y, const Gemm16 &p) {
+RF_DEVICE void matmul16(const T *__restrict__ a, const T *__restrict__ b, const float *__restrict__ bias, void *__restrict__ y,
+                        Gemm16Exponents exponents, const Gemm16 &p) {
     constexpr u32 STAGE = (BM + BN) * ROW, Y_ROW = BN + 4;
     static_assert(64 * Y_ROW * 4 <= 2 * STAGE * 2, "half a tile of y fits");
     RF_SHARED T tiles[2 * STAGE];
@@ -121,14 +122,15 @@ RF_DEVICE void matmul16(const T *__restrict__ a, const T *__restrict__ b, const 
             u32 m = tile_m * BM + part * 64 + row, n = tile_n * BN + column;
             f4_lds v = *(f4_lds *)(half + row * Y_ROW + column);
             float four[4] = {v.x, v.y, v.z, v.w};
-            if (m < p.m && n < p.n) gemm16_store<TO>(four, y, bias, p, batch, m, n);
+            if (m < p.m && n < p.n) gemm16_store<TO>(four, y, bias, exponents, p, batch, m, n);
         }
     }
 }
 
 #define RF_MATMUL16(name, T, TO)                                                                                                       \
-    RF_KERNEL(THREADS) matmul16_##name(const void *a, const void *b, const float *bias, void *y, Gemm16 p) {                           \
-        matmul16<T, TO>((const T *)a, (const T *)b, bias, y, p);                                                                       \
+    RF_KERNEL(THREADS) matmul16_##name(const void *a, const void *b, const float *bias, const i32 *a_exponents,                        \
+                                       const i32 *b_exponents, void *y, Gemm16 p) {                                                    \
+        matmul16<T, TO>((const T *)a, (const T *)b, bias, y, Gemm16Exponents{a_exponents, b_exponents}, p);                            \
     }
 RF_MATMUL16(f16, RfHalf, ToF16)
 RF_MATMUL16(f16_f32, RfHalf, ToF32)

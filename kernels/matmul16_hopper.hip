@@ -17,7 +17,7 @@ extern __attribute__((shared)) __attribute__((aligned(1024))) unsigned char matm
 
 template <bool BF16, class TO>
 RF_DEVICE void matmul16_hopper(const unsigned char *__restrict__ a, const unsigned char *__restrict__ b, const float *__restrict__ bias,
-                               void *__restrict__ y, const Gemm16 &p) {
+                               void *__restrict__ y, Gemm16Exponents exponents, const Gemm16 &p) {
     u32 tid = rf_thread(), group = tid / 128, warp = tid / 32 % 4, lane = tid % 32, batch = rf_block_z();
     u32 base = (rf_shared_address(matmul16_lds) + 1023) & ~1023u;
     u32 tile_m, tile_n;
@@ -76,15 +76,16 @@ RF_DEVICE void matmul16_hopper(const unsigned char *__restrict__ a, const unsign
         for (u32 i = 0; i < BN / 8; ++i) {
             u32 n = column0 + 8 * i + 2 * (lane % 4);
             float two[2] = {sums[4 * i + 2 * half], sums[4 * i + 2 * half + 1]};
-            if (n < p.n) gemm16_store<TO>(two, y, bias, p, batch, m, n);
+            if (n < p.n) gemm16_store<TO>(two, y, bias, exponents, p, batch, m, n);
         }
     }
 }
 
 #define RF_MATMUL16_HOPPER(name, BF16, TO)                                                                                             \
-    extern "C" __attribute__((global, launch_bounds(256, 1))) void matmul16_hopper_##name(const void *a, const void *b,               \
-                                                                                          const float *bias, void *y, Gemm16 p) {     \
-        matmul16_hopper<BF16, TO>((const unsigned char *)a, (const unsigned char *)b, bias, y, p);                                     \
+    extern "C" __attribute__((global, launch_bounds(256, 1))) void matmul16_hopper_##name(                                             \
+        const void *a, const void *b, const float *bias, const i32 *a_exponents, const i32 *b_exponents, void *y, Gemm16 p) {          \
+        matmul16_hopper<BF16, TO>((const unsigned char *)a, (const unsigned char *)b, bias, y,                                         \
+                                  Gemm16Exponents{a_exponents, b_exponents}, p);                                                       \
     }
 RF_MATMUL16_HOPPER(f16, false, ToF16)
 RF_MATMUL16_HOPPER(f16_f32, false, ToF32)

@@ -67,7 +67,7 @@ RF_DEVICE void matvec16(const typename T::Type *__restrict__ a, const typename T
             if (lane == r * M + j) mine[0] = sum;
         }
     u32 n = row0 + lane / M, m = lane % M;
-    if (lane < ROWS * M && n < p.n && m < p.m) gemm16_store<TO>(mine, y, bias, p, batch, m, n);
+    if (lane < ROWS * M && n < p.n && m < p.m) gemm16_store<TO>(mine, y, bias, Gemm16Exponents{}, p, batch, m, n);
 }
 
 #define RF_MATVEC16(name, T, TO, M)                                                                                                    \

@@ -155,6 +155,13 @@ pub trait HostAccess: GgmlBackend {
         None
     }
 
+    /// Bytes that running a graph takes beside its tensors, for operands of products in another form. They are kept for the next run, and graphs
+    /// that run in turns share them.
+    fn scratch_bytes(&self, graph: &Graph) -> usize {
+        let _ = graph;
+        0
+    }
+
     /// Gives a tensor memory that holds `bytes`. A backend on the host may keep the shared bytes instead of a copy.
     ///
     /// # Errors

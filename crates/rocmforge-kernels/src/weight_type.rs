@@ -48,6 +48,8 @@ pub(crate) struct Format {
     pub(crate) matmul: &'static str,
     pub(crate) get_rows: &'static str,
     pub(crate) matvec_id: &'static str,
+    /// In the family `half_rows`.
+    pub(crate) half_rows: &'static str,
 }
 
 /// A kernel of products with few rows of activations.
@@ -74,6 +76,8 @@ pub(crate) struct Packed {
     /// In the family `packed_rows`.
     pub(crate) matmul: &'static str,
     pub(crate) get_rows: &'static str,
+    /// In the family `half_rows`.
+    pub(crate) half_rows: &'static str,
 }
 
 /// `$rows` and `$more`: the arguments of RF_MATVEC_Q8 in the kernel's source.
@@ -105,6 +109,7 @@ macro_rules! packed {
             pack: concat!("pack_", $name),
             matmul: concat!("matmul_packed_", $name),
             get_rows: concat!("get_rows_packed_", $name),
+            half_rows: concat!("half_rows_packed_", $name),
         }
     };
 }
@@ -141,6 +146,7 @@ macro_rules! format {
             matmul: concat!("matmul_", $name),
             get_rows: concat!("get_rows_", $name),
             matvec_id: concat!("matvec_id_", $name),
+            half_rows: concat!("half_rows_", $name),
         }
     };
 }

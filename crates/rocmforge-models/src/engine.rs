@@ -55,7 +55,7 @@ pub struct MemoryPlan {
     pub weights: usize,
     /// KV cache.
     pub cache: usize,
-    /// Intermediates of the step graphs that are kept.
+    /// Intermediates of the step graphs that are kept, and what the backend's products need beside them.
     pub scratch: usize,
     /// Tokens of the cache.
     pub context: usize,
@@ -176,7 +176,7 @@ impl<B: HostAccess> Engine<B> {
         // Which divisors of rotary frequencies are right depends on the context; the sizes do not.
         let provisional = DecoderWeights::find(model.weights(), &config, config.context)?;
         let passes = options.passes.unwrap_or_else(|| backend.optimizer());
-        let memory = plan_memory(&provisional, &config, options, passes, backend.available_bytes())?;
+        let memory = plan_memory(&provisional, &config, options, passes, &backend)?;
         let weights = DecoderWeights::find(model.weights(), &config, memory.context)?;
         let cache = CacheSpec {
             kv: options.kv,
@@ -554,8 +554,9 @@ fn plan_memory(
     config: &DecoderConfig,
     options: EngineOptions,
     passes: GraphOptimizer,
-    available: Option<usize>,
+    backend: &impl HostAccess,
 ) -> Result<MemoryPlan, ModelError> {
+    let available = backend.available_bytes();
     let geometry = KvGeometry {
         layers: config.layers,
         kv_heads: config.kv_heads,
@@ -572,6 +573,7 @@ fn plan_memory(
     };
     let parameters = Parameters::describe(config, weights, smallest);
     let mut scratch = parameters.rope_table_bytes(config.context);
+    let mut beside = 0;
     for tokens in [options.chunk, options.chunk, 1] {
         let shape = StepShape {
             tokens,
@@ -580,7 +582,9 @@ fn plan_memory(
         };
         let step = Step::build(&parameters, shape, parameters.end(), passes)?;
         scratch = scratch.saturating_add(step.plan.bytes).saturating_add(config.vocab * 4);
+        beside = backend.scratch_bytes(&step.graph).max(beside);
     }
+    let scratch = scratch.saturating_add(beside);
     let weight_bytes = weights.bytes();
     let fixed = weight_bytes.saturating_add(scratch);
     let largest = match available {

@@ -16,6 +16,7 @@ mod covers;
 mod elementwise;
 mod faults;
 mod fused;
+mod halves;
 mod limits;
 mod one_row;
 mod operands;
@@ -43,13 +44,14 @@ use crate::{
     TensorId,
 };
 use faults::FaultLog;
+use halves::Halves;
 use one_row::WaitingNorm;
 use operands::Scratch;
 use program::CapturedGraph;
 pub use program::HipProgram;
 use rope::RopeTables;
 pub(crate) use weights::LoadedWeight;
-use weights::{Memory, Rounded};
+use weights::{Memory, RoundedGroups};
 
 const NAME: &str = "hip";
 
@@ -61,7 +63,9 @@ pub struct HipGgmlBackend {
     slots: Slots<Memory>,
     activations: Activations,
     /// Activations of 8 bits that the launch before left.
-    rounded: Option<Rounded>,
+    rounded: RoundedGroups,
+    /// The same of 16 bits.
+    halves: Option<Halves>,
     /// A norm whose launch the next product shares.
     norm: Option<WaitingNorm>,
     /// The tensor that the next node of a program multiplies by packed weights.
@@ -106,7 +110,8 @@ impl HipGgmlBackend {
             kernels,
             slots: Slots::new(),
             activations: Activations::default(),
-            rounded: None,
+            rounded: RoundedGroups::default(),
+            halves: None,
             norm: None,
             next_rounds: None,
             constants: HashMap::new(),
@@ -340,6 +345,10 @@ impl HostAccess for HipGgmlBackend {
 
     fn available_bytes(&self) -> Option<usize> {
         self.backend.safe_alloc_size().ok()
+    }
+
+    fn scratch_bytes(&self, graph: &Graph) -> usize {
+        self.scratch_of(graph)
     }
 
     /// A weight is packed if [`HipGgmlBackend::activations`] says so. The backend keeps `bytes`, too.

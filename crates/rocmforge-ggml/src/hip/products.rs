@@ -1,6 +1,6 @@
 //! Launches of matrix products.
 
-use rocmforge_kernels::{FloatType, MatmulShape, ViewStrides, ViewsShape, WeightType};
+use rocmforge_kernels::{FloatType, MatmulShape, ViewStrides, ViewsShape, WeightMatrix, WeightType};
 use rocmforge_runtime::HipBuffer;
 
 use super::copies::packed;
@@ -106,6 +106,12 @@ impl HipGgmlBackend {
         let weight = self.slots.desc(inputs[1])?;
         let (dtype, k, n) = (weight.dtype, weight.shape[0], weight.shape[1]);
         let m = a.len() / k.max(1);
+        if b_transposed && self.takes_halves(m)? {
+            let ty = weight_type(dtype).ok_or_else(|| self.cannot(op, inputs[1]))?;
+            let w = self.bytes(inputs[1])?;
+            let w = WeightMatrix::Plain(ty, &w, [n, k]);
+            return self.halves_product(op, (inputs[0], &a, m), w, bias, y);
+        }
         if (m <= FEW_ROWS && b_transposed) || dtype != DType::F32 {
             let ty = weight_type(dtype).ok_or_else(|| self.cannot(op, inputs[1]))?;
             let w = self.bytes(inputs[1])?;

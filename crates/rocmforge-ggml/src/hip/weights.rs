@@ -6,7 +6,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rocmforge_kernels::{JointProduct, Kernels, PackedWeights, Q8Activations, RowInput, WeightPacking, WeightType};
+use rocmforge_kernels::{
+    JointProduct, Kernels, PackedWeights, Q8Activations, RowInput, WeightMatrix, WeightPacking, WeightType,
+};
 use rocmforge_runtime::{Elems, HipBuffer, HipStream};
 
 use super::elementwise::gate_of;
@@ -23,8 +25,13 @@ const PIECE: usize = 4 << 20;
 const MOST: usize = (1 << 24) - 1;
 /// Rows of activations that they take.
 pub(super) const FEW_ROWS: usize = 8;
-/// Where activations of 8 bits lie in scratch memory.
-const ROUNDED: usize = 10;
+/// Launches of so many rows each that are less work than making the weights f16: each reads them once in their few bits, that reads them, writes
+/// them in 16 bits and reads these.
+const GROUPS: usize = 2;
+/// Where activations of 8 bits lie in scratch memory, a place for each group of rows.
+const ROUNDED: [usize; GROUPS] = [10, 13];
+/// Activations of 8 bits by group of rows.
+pub(super) type RoundedGroups = [Option<Rounded>; GROUPS];
 
 /// Memory of one tensor.
 #[derive(Debug)]
@@ -81,10 +88,11 @@ const fn is_product(op: &Op) -> bool {
 }
 
 impl HipGgmlBackend {
-    /// How activations meet weights that are loaded from now on ([`crate::HostAccess::load_weight`]).
+    /// How activations meet weights, from before the first is loaded ([`crate::HostAccess::load_weight`]).
     ///
     /// With [`Activations::Int8`] matrices of `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q4_K`, `q5_K` and `q6_K` are packed as they are loaded,
-    /// and their products with up to 8 rows round activations to 8 bits. They take as many bytes as before.
+    /// and their products with up to 16 rows round activations to 8 bits. They take as many bytes as before. Products of more rows, and of more than 8
+    /// with one matrix of any other type, round both operands to the 11 bits of f16, each row with a power of two, for the matrix unit.
     #[must_use]
     pub fn activations(self, activations: Activations) -> Self {
         Self { activations, ..self }
@@ -248,7 +256,11 @@ impl HipGgmlBackend {
     ) -> GgmlResult<()> {
         let a = self.input(op, inputs[0], 0)?;
         let m = a.len() / matrix.k();
-        if m > FEW_ROWS {
+        let few = m <= GROUPS * FEW_ROWS;
+        if !few && self.takes_halves(m)? {
+            return self.halves_product(op, (inputs[0], &a, m), WeightMatrix::Packed(matrix), bias, y);
+        }
+        if !few {
             let result = self.kernels.matmul_packed(self.stream(), matrix, &a, bias, y, m);
             return self.done(op, result);
         }
@@ -259,14 +271,28 @@ impl HipGgmlBackend {
                 .matvec_q8_row(self.stream(), matrix, row.input(), bias, None, y);
             return self.done(op, result);
         }
-        let x = self.rounded(op, inputs[0], &a, [m, matrix.k()])?;
-        let result = self.kernels.matvec_q8(self.stream(), matrix, &x, bias, None, y);
-        self.done(op, result)
+        let (n, k) = (matrix.n(), matrix.k());
+        for (group, first) in (0..m).step_by(FEW_ROWS).enumerate() {
+            let rows = first..m.min(first + FEW_ROWS);
+            let part = |buffer: &HipBuffer<f32>, row| buffer.view(rows.start * row..rows.end * row);
+            let (a, y) = (part(&a, k), part(y, n));
+            let (a, y) = (a.map_err(failed(op.name()))?, y.map_err(failed(op.name()))?);
+            let x = self.rounded(op, (inputs[0], group), &a, [rows.len(), k])?;
+            let result = self.kernels.matvec_q8(self.stream(), matrix, &x, bias, None, &y);
+            self.done(op, result)?;
+        }
+        Ok(())
     }
 
-    /// Activations as 8-bit integers: those of the launch before, if it was of the same.
-    fn rounded(&mut self, op: &Op, of: TensorId, a: &HipBuffer<f32>, [m, k]: [usize; 2]) -> GgmlResult<Q8Activations> {
-        if let Some(rounded) = &self.rounded
+    /// A group of rows of activations as 8-bit integers: those of the launch before, if it was of the same.
+    fn rounded(
+        &mut self,
+        op: &Op,
+        (of, group): (TensorId, usize),
+        a: &HipBuffer<f32>,
+        [m, k]: [usize; 2],
+    ) -> GgmlResult<Q8Activations> {
+        if let Some(rounded) = &self.rounded[group]
             && rounded.of == of
             && [rounded.values.m(), rounded.values.k()] == [m, k]
         {
@@ -274,10 +300,10 @@ impl HipGgmlBackend {
         }
         // Packed matrices have whole blocks.
         let bytes = Q8Activations::byte_len(m, k).ok_or_else(|| self.cannot(op, of))?;
-        let to = self.scratch(ROUNDED, bytes)?;
+        let to = self.scratch(ROUNDED[group], bytes)?;
         let values = self.kernels.quantize_q8(self.stream(), a, to, [m, k]);
         let values = values.map_err(failed(op.name()))?;
-        self.rounded = Some(Rounded {
+        self.rounded[group] = Some(Rounded {
             of,
             values: values.clone(),
         });
@@ -289,7 +315,7 @@ impl HipGgmlBackend {
         match Q8Activations::byte_len(m, k) {
             // The product itself rounds one row.
             Some(bytes) if self.next_rounds == Some(id) && (2..=FEW_ROWS).contains(&m) => {
-                self.scratch(ROUNDED, bytes).map(Some)
+                self.scratch(ROUNDED[0], bytes).map(Some)
             }
             _ => Ok(None),
         }
@@ -297,7 +323,7 @@ impl HipGgmlBackend {
 
     /// Keeps what a launch has rounded beside its result `of`.
     pub(super) fn keep_rounded(&mut self, of: TensorId, rounded: Option<Q8Activations>) {
-        self.rounded = rounded.map(|values| Rounded { of, values });
+        self.rounded = [rounded.map(|values| Rounded { of, values }), None];
     }
 
     /// Looks at the node that comes next: whether it is a product of packed weights, and of what.
@@ -392,7 +418,7 @@ impl HipGgmlBackend {
             self.next_rounds = None;
         }
         if !op.is_some_and(is_product) {
-            self.rounded = None;
+            (self.rounded, self.halves) = (RoundedGroups::default(), None);
         }
     }
 }

@@ -242,6 +242,10 @@ impl HostAccess for HybridBackend {
         self.cpu.available_bytes().map(|cpu| cpu.saturating_add(gpu))
     }
 
+    fn scratch_bytes(&self, graph: &Graph) -> usize {
+        self.gpu.scratch_bytes(graph)
+    }
+
     fn load(&mut self, desc: &TensorDesc, bytes: Arc<dyn SharedBytes>) -> GgmlResult<()> {
         self.load_as(desc, bytes, Loaded::AsItIs)
     }

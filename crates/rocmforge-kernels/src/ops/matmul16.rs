@@ -1,5 +1,6 @@
 //! Products of 16-bit floats on the matrix unit.
 
+use super::half_rows::HalfExponents;
 use crate::check::Check;
 use crate::layout::{check_output, check_rows_of_16_bytes};
 use crate::{KernelError, KernelResult, Kernels, Operand, geometry};
@@ -14,6 +15,8 @@ const FEW: usize = 8;
 const FEW_TILE: u32 = 16;
 /// Rows and columns of a block's tile.
 const TILE: [u32; 2] = [128, 64];
+/// Blocks that a multiprocessor has room for, by their LDS.
+const RESIDENT: u32 = 2;
 /// The same on Hopper.
 const HOPPER_TILE: [u32; 2] = [128, 256];
 /// Four steps of 64 columns of both tiles, and what aligns them.
@@ -117,6 +120,19 @@ impl Kernels {
         alpha: f32,
         activation: Matmul16Activation,
     ) -> KernelResult<()> {
+        self.matmul16_scaled(stream, operands, HalfExponents::default(), shape, alpha, activation)
+    }
+
+    /// [`matmul16`](Self::matmul16) of rows with a power of two each: for one matrix, not for a batch, and always by tiles.
+    pub(super) fn matmul16_scaled(
+        &self,
+        stream: &HipStream,
+        operands: Matmul16Operands<'_>,
+        exponents: HalfExponents<'_>,
+        shape: Matmul16Shape,
+        alpha: f32,
+        activation: Matmul16Activation,
+    ) -> KernelResult<()> {
         let (check, s, o) = (Check("matmul16"), shape, operands);
         let batch = check.dim_to("batch", s.batch, MAX_BATCH)?;
         let sizes = [check.dim("m", s.m)?, check.dim("n", s.n)?, check.dim("k", s.k)?];
@@ -134,7 +150,20 @@ impl Kernels {
         if let Some(bias) = o.bias {
             check.len("bias", bias, &[s.n])?;
         }
+        if let Some(a) = exponents.a {
+            check.dim_to("batch", s.batch, 1)?;
+            check.len("exponents of a", a, &[s.m])?;
+            if let Some(b) = exponents.b {
+                check.len("exponents of b", b, &[s.n])?;
+            }
+        }
         let args = (LaunchArgs::new().buffer(o.a.buffer).buffer(o.b.buffer)).buffer_or_null(o.bias);
+        let few = s.m <= FEW && exponents.a.is_none();
+        let args = if few {
+            args
+        } else {
+            args.buffer_or_null(exponents.a).buffer_or_null(exponents.b)
+        };
         let (y_strides, args) = match o.y {
             Matmul16Output::Half(y) => (y.strides, output(check, y, &o, s, args)?),
             Matmul16Output::F32(y) => (y.strides, output(check, y, &o, s, args)?),
@@ -149,26 +178,40 @@ impl Kernels {
             none: 0,
         });
         let f32_out = matches!(o.y, Matmul16Output::F32(_));
-        let (family, name, tile, lds) = self.matmul16_kernel(o.ty, f32_out, s.m)?;
+        let (family, name, tile, lds) = self.matmul16_kernel(o.ty, f32_out, few.then_some(s.m))?;
         let tiles = u64::from(sizes[0].div_ceil(tile[0])) * u64::from(sizes[1].div_ceil(tile[1]));
         // More tiles than a grid can have saturate, and the launch is refused.
         let tiles = u32::try_from(tiles).unwrap_or(u32::MAX);
         let threads = self.kernel(family, name)?.meta().max_workgroup_size;
         let config = geometry::config([tiles, 1, batch], threads).with_dynamic_lds(lds);
         // SAFETY: strides stay inside of their operands, rows of a and b are read in whole pieces of 16 bytes and k is a multiple of 8,
-        // y has no two elements in one place and overlaps nothing, bias has n elements: checked above.
+        // y has no two elements in one place and overlaps no operand, bias has n elements, exponents are m and n for one matrix: checked above;
+        // exponents are of `HalfRows`, which no caller can write to.
         unsafe { self.launch(stream, family, name, config, args) }
     }
 
-    /// Family and name of the kernel for `m` rows of a, the rows and columns of its blocks' tiles, and its dynamic LDS.
+    /// Rows and columns of a block's tile in products of more than 8 rows in f16, and the blocks that run at once; `None` where there is no
+    /// kernel for them.
+    pub(super) fn matmul16_tiles(&self) -> KernelResult<Option<([usize; 2], usize)>> {
+        let names = &NAMES[0][1];
+        let units = self.backend().device().multiprocessors.max(1) as usize;
+        let size = |tile: [u32; 2]| tile.map(|n| n as usize);
+        if self.has("matmul16_hopper", names.hopper)? {
+            return Ok(Some((size(HOPPER_TILE), units)));
+        }
+        let there = self.has("matmul16", names.tiles)?;
+        Ok(there.then(|| (size(TILE), units * RESIDENT as usize)))
+    }
+
+    /// Family and name of the kernel for `few` rows of a or for any number, the rows and columns of its blocks' tiles, and its dynamic LDS.
     fn matmul16_kernel(
         &self,
         ty: Half,
         f32_out: bool,
-        m: usize,
+        few: Option<usize>,
     ) -> KernelResult<(&'static str, &'static str, [u32; 2], u32)> {
         let names = &NAMES[usize::from(ty == Half::Bf16)][usize::from(f32_out)];
-        if m <= FEW {
+        if let Some(m) = few {
             let name = names.few[m.next_power_of_two().ilog2() as usize];
             return Ok(("matvec16", name, [FEW as u32, FEW_TILE], 0));
         }

@@ -2,9 +2,9 @@
 
 use rocmforge_kernels::{
     AttentionShape, Binary, Draw, Element, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults, FlashOptions,
-    FloatType, Gate, Gelu, Half, KernelResult, Kernels, KvType, Map, Matmul16Activation, Matmul16Operands,
+    FloatType, Gate, Gelu, Half, HalfRows, KernelResult, Kernels, KvType, Map, Matmul16Activation, Matmul16Operands,
     Matmul16Output, Matmul16Shape, MatmulShape, Operand, PagedOperands, PagedOptions, PagedShape, Penalties, RopePairs,
-    RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, Strides, ViewStrides, ViewsShape, WeightType,
+    RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, Strides, ViewStrides, ViewsShape, WeightMatrix, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
 
@@ -46,6 +46,7 @@ impl Device<'_> {
         self.weights()?;
         self.packed_weights()?;
         self.products16()?;
+        self.halves()?;
         self.decode()?;
         self.attention()?;
         self.attentions16()?;
@@ -353,6 +354,27 @@ impl Device<'_> {
         let shape = Matmul16Shape { batch: 1, m, n, k };
         let none = Matmul16Activation::None;
         self.kernels.matmul16(self.stream, operands, shape, 1.0, none)
+    }
+
+    /// Rows of weights of every type as f16, and a product of them in two parts.
+    fn halves(&self) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        let (n, depth, m) = (128, 1024, 64);
+        let room = |rows| self.bytes(HalfRows::byte_len(rows, depth).unwrap_or_default());
+        for ty in WeightType::ALL {
+            let bytes = n * depth / ty.block_len() * ty.block_bytes();
+            let w = self.bytes(bytes)?;
+            k.half_rows_of(s, WeightMatrix::Plain(ty, &w, [n, depth]), 0..n, &room(n)?)?;
+            if ty.is_packable() {
+                let packed = k.pack_weight(s, ty, &w, self.bytes(bytes)?, [n, depth])?;
+                k.half_rows_of(s, WeightMatrix::Packed(&packed), 0..n, &room(n)?)?;
+            }
+        }
+        let x = k.half_rows(s, &self.x(m * depth)?, &room(m)?, [m, depth])?;
+        let w = self.bytes(n * depth * 2)?;
+        let w = WeightMatrix::Plain(WeightType::F16, &w, [n, depth]);
+        let scratch = self.bytes(k.matmul_halves_scratch(w, m)?)?;
+        k.matmul_halves(s, w, &x, None, &self.x(m * n)?, &scratch)
     }
 
     /// A cache of 16 blocks of 16 tokens for two sequences; a token of each at the end of 8 blocks.

@@ -15,6 +15,7 @@ mod embedding;
 mod flash_attention;
 mod flash_attn_ext;
 mod flash_shapes;
+mod halves;
 mod kv_replicate;
 mod map;
 mod mask;

@@ -126,6 +126,26 @@ fn smollm2_with_activations_of_8_bits_chooses_the_same_tokens() {
     assert_eq!(engine.backend().packed_weights(), 7 * 30 + 1, "nothing was unpacked");
 }
 
+/// A prompt of more than 16 tokens rounds activations to 16 bits.
+#[test]
+fn a_rounded_prompt_is_near_the_exact_one() {
+    let gpu = gpu();
+    for tiny in Tiny::all() {
+        let model = tiny.open();
+        let [exact, rounded] = [Activations::F32, Activations::Int8].map(|activations| {
+            let backend = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+            let mut engine = engine(backend.activations(activations), &model, 64);
+            let sequence = engine.add_sequence(&tiny.ids).expect("room");
+            engine.prefill(sequence, &tiny.ids).expect("runs")
+        });
+        let square = |x: f32| f64::from(x).powi(2);
+        let error: f64 = exact.iter().zip(&rounded).map(|(e, r)| square(e - r)).sum();
+        let nmse = error / exact.iter().map(|&e| square(e)).sum::<f64>();
+        println!("{:24} {nmse:.1e}", tiny.file);
+        assert!(exact != rounded && nmse <= 1e-5, "{}: {nmse:.1e}", tiny.file);
+    }
+}
+
 /// Ids of three requests that share their steps.
 fn batch<B: HostAccess>(backend: B, model: &Model) -> Vec<Vec<u32>> {
     let tokenizer = model.tokenizer().expect("the file has one");

@@ -36,7 +36,8 @@ pub(crate) struct Options {
     /// Element type of the KV cache.
     #[arg(long, value_enum, default_value_t = Kv::F16)]
     kv: Kv,
-    /// How activations meet quantised weights: as they are, or rounded to 8 bits, which is quicker and moves logits by some hundredths.
+    /// How activations meet weights: as they are, or rounded to 8 bits (on a device those of prompts to 16), which is quicker and moves logits by
+    /// some hundredths.
     #[arg(long, value_enum, default_value_t = Products::F32)]
     activations: Products,
     /// Most tokens of a step: longer prompts are computed in chunks.

@@ -1,0 +1,107 @@
+//! Products of many rows with rounded operands: both as f16, on the matrix unit.
+
+use rocmforge_kernels::{HalfRows, WeightMatrix};
+use rocmforge_runtime::HipBuffer;
+
+use super::weights::FEW_ROWS;
+use super::{HipGgmlBackend, failed};
+use crate::{Activations, GgmlResult, Graph, Node, Op, TensorId};
+
+/// Where activations of 16 bits lie in scratch memory, and rows of weights as f16.
+const HALVES: usize = 11;
+const SLAB: usize = 12;
+
+/// Activations of 16 bits in scratch memory, and the tensor that they are of.
+#[derive(Debug, Clone)]
+pub(super) struct Halves {
+    of: TensorId,
+    values: HalfRows,
+}
+
+impl HipGgmlBackend {
+    /// Whether a product of `m` rows of activations with one matrix rounds both to 16 bits, unless the matrix is packed and there are few rows.
+    pub(super) fn takes_halves(&self, m: usize) -> GgmlResult<bool> {
+        if self.activations == Activations::F32 || m <= FEW_ROWS {
+            return Ok(false);
+        }
+        self.kernels.multiplies_halves().map_err(failed("loading kernels"))
+    }
+
+    /// `m` rows `a` of tensor `of` times a matrix, both as f16.
+    pub(super) fn halves_product(
+        &mut self,
+        op: &Op,
+        (of, a, m): (TensorId, &HipBuffer<f32>, usize),
+        w: WeightMatrix<'_>,
+        bias: Option<&HipBuffer<f32>>,
+        y: &HipBuffer<f32>,
+    ) -> GgmlResult<()> {
+        let [_, k] = w.shape();
+        let x = self.halves_of(op, of, a, [m, k])?;
+        let wanted = self.kernels.matmul_halves_scratch(w, m).map_err(failed(op.name()))?;
+        let scratch = self.scratch(SLAB, wanted)?;
+        let result = self.kernels.matmul_halves(self.stream(), w, &x, bias, y, &scratch);
+        self.done(op, result)
+    }
+
+    /// Bytes of scratch memory that the products of a graph take, each place as large as the largest of its operands.
+    pub(super) fn scratch_of(&self, graph: &Graph) -> usize {
+        let mut places = [0; 3];
+        for node in graph.computing_nodes() {
+            if let Some(bytes) = self.scratch_of_node(graph, node) {
+                places
+                    .iter_mut()
+                    .zip(bytes)
+                    .for_each(|(most, bytes)| *most = bytes.max(*most));
+            }
+        }
+        places.into_iter().fold(0, usize::saturating_add)
+    }
+
+    /// What lies between the launches of a node, its activations as f16, and the weights as f16 with the sums of parts.
+    fn scratch_of_node(&self, graph: &Graph, node: &Node) -> Option<[usize; 3]> {
+        let weights = match node.op {
+            Op::MulMat | Op::MulMatUnary(_) => node.inputs.get(1..2)?,
+            Op::MulMatGlu(_) => node.inputs.get(1..3)?,
+            Op::MulMatMany { .. } => node.inputs.get(1..1 + node.outputs.len())?,
+            _ => return None,
+        };
+        let a = graph.tensor(*node.inputs.first()?)?;
+        let between = match node.op {
+            Op::MulMatGlu(_) => size_of::<f32>().saturating_mul(graph.tensor(*node.outputs.first()?)?.element_count()),
+            _ => 0,
+        };
+        let mut bytes = [between, 0, 0];
+        for &weight in weights {
+            let &[k, n] = graph.tensor(weight)?.shape.as_slice() else {
+                continue;
+            };
+            let m = a.element_count() / k.max(1);
+            if self.takes_halves(m).unwrap_or(false) {
+                let slab = self.kernels.matmul_halves_scratch_of([m, n, k]).unwrap_or(0);
+                bytes[1] = bytes[1].max(HalfRows::byte_len(m, k).unwrap_or(usize::MAX));
+                bytes[2] = bytes[2].max(slab);
+            }
+        }
+        Some(bytes)
+    }
+
+    /// Activations as f16: those of the launch before, if it was of the same.
+    fn halves_of(&mut self, op: &Op, of: TensorId, a: &HipBuffer<f32>, [m, k]: [usize; 2]) -> GgmlResult<HalfRows> {
+        if let Some(halves) = &self.halves
+            && halves.of == of
+            && [halves.values.rows(), halves.values.k()] == [m, k]
+        {
+            return Ok(halves.values.clone());
+        }
+        let bytes = HalfRows::byte_len(m, k).ok_or_else(|| self.cannot(op, of))?;
+        let to = self.scratch(HALVES, bytes)?;
+        let values = self.kernels.half_rows(self.stream(), a, &to, [m, k]);
+        let values = values.map_err(failed(op.name()))?;
+        self.halves = Some(Halves {
+            of,
+            values: values.clone(),
+        });
+        Ok(values)
+    }
+}
