@@ -10,7 +10,7 @@ use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 /// The most elements of a query, a key or a value.
 const MAX_WIDTH: usize = 256;
 /// Blocks of a grid's second and third dimension.
-const MAX_BLOCKS: usize = 65_535;
+pub(super) const MAX_BLOCKS: usize = 65_535;
 
 /// The dimensions of attention over 16-bit floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

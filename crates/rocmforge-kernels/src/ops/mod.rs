@@ -15,6 +15,7 @@ mod matvec_q8;
 mod matvec_q8_joint;
 mod norm;
 mod paged;
+mod paged16;
 mod paged_split;
 mod permute;
 mod pool;

@@ -24,6 +24,7 @@ mod matvec_q8;
 mod mlp;
 mod norm;
 mod packs;
+mod paged16;
 mod paged_attention;
 mod permute;
 mod pool;

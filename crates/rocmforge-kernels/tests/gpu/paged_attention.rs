@@ -2,27 +2,32 @@
 
 use crate::support::{Device, device};
 use rocmforge_kernels::{
-    FloatType, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, Q8Activations, RopeKvOperands, RopePairs,
-    RopeShape, reference,
+    Faults, FloatType, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, Q8Activations, RopeKvOperands,
+    RopePairs, RopeShape, reference,
 };
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{POISON, Rng, rng};
 
 /// Sequences of these lengths in blocks that are dealt out in any order. Every sequence asks with its last tokens.
-struct Case {
-    shape: PagedShape,
-    q: Vec<f32>,
+pub(crate) struct Case {
+    pub(crate) shape: PagedShape,
+    pub(crate) q: Vec<f32>,
     /// Keys and values, each `[sequence][token][kv_heads * head_dim]`.
-    rows: [Vec<Vec<f32>>; 2],
-    table: Vec<u32>,
-    seq_of: Vec<u32>,
-    positions: Vec<u32>,
+    pub(crate) rows: [Vec<Vec<f32>>; 2],
+    pub(crate) table: Vec<u32>,
+    pub(crate) seq_of: Vec<u32>,
+    pub(crate) positions: Vec<u32>,
     lengths: Vec<usize>,
 }
 
 impl Case {
-    fn new(lengths: &[usize], queries: usize, [heads, kv_heads, head_dim]: [usize; 3], block_size: usize) -> Self {
+    pub(crate) fn new(
+        lengths: &[usize],
+        queries: usize,
+        [heads, kv_heads, head_dim]: [usize; 3],
+        block_size: usize,
+    ) -> Self {
         let mut random = rng((lengths.len() * 1000 + heads * head_dim + block_size) as u64);
         let needed = |length: &usize| length.div_ceil(block_size);
         let max_blocks = lengths.iter().map(needed).max().unwrap_or(1) + 1;
@@ -93,7 +98,7 @@ impl Case {
         self.run_in(d, kv, options, None)
     }
 
-    /// With the keys in so many parts, if that is said; the 8-bit activations are those of the result then.
+    /// With the keys in so many parts, if that is said.
     fn run_in(
         &self,
         d: &Device,
@@ -101,7 +106,39 @@ impl Case {
         options: PagedOptions,
         parts: Option<usize>,
     ) -> (Vec<f32>, Option<(u32, u32, u32)>) {
-        let (k, v) = (self.cache(d, kv, &self.rows[0]), self.cache(d, kv, &self.rows[1]));
+        let mut found = Vec::new();
+        let fault = self.with_operands(d, kv, |operands, faults| {
+            match parts {
+                Some(parts) => self.launch_parts(d, operands, options, parts, faults),
+                None => {
+                    let result = (d.kernels).paged_attention(d.stream(), kv, operands, self.shape, options, faults);
+                    result.unwrap();
+                }
+            }
+            found = d.get(operands.out);
+        });
+        (found, fault)
+    }
+
+    /// Calls `launch` with operands on the device; returns the fault.
+    pub(crate) fn with_operands(
+        &self,
+        d: &Device,
+        kv: KvType,
+        launch: impl FnOnce(PagedOperands<'_>, Faults<'_>),
+    ) -> Option<(u32, u32, u32)> {
+        self.with_operands_of(self, d, kv, launch)
+    }
+
+    /// The same with the caches of a case whose table is sound.
+    pub(crate) fn with_operands_of(
+        &self,
+        sound: &Self,
+        d: &Device,
+        kv: KvType,
+        launch: impl FnOnce(PagedOperands<'_>, Faults<'_>),
+    ) -> Option<(u32, u32, u32)> {
+        let (k, v) = (sound.cache(d, kv, &sound.rows[0]), sound.cache(d, kv, &sound.rows[1]));
         let (q, out) = (d.up(&self.q), d.out(self.q.len()));
         let (table, seq_of, positions) = (d.ids(&self.table), d.ids(&self.seq_of), d.ids(&self.positions));
         let word = d.no_fault();
@@ -114,13 +151,20 @@ impl Case {
             positions: &positions,
             out: &out,
         };
-        let faults = d.faults(&word, 7);
-        let Some(parts) = parts else {
-            d.kernels
-                .paged_attention(d.stream(), kv, operands, self.shape, options, faults)
-                .unwrap();
-            return (d.get(&out), d.fault(&word));
-        };
+        launch(operands, d.faults(&word, 7));
+        d.fault(&word)
+    }
+
+    /// The 8-bit activations are those of the result.
+    fn launch_parts(
+        &self,
+        d: &Device,
+        operands: PagedOperands<'_>,
+        options: PagedOptions,
+        parts: usize,
+        faults: Faults<'_>,
+    ) {
+        let out = operands.out;
         let partial = d.out(Kernels::paged_partial_len(self.shape, parts).expect("fits"));
         let [m, width] = [self.shape.tokens, self.shape.heads * self.shape.head_dim];
         let [found, expected] = [0, 1].map(|_| {
@@ -131,13 +175,12 @@ impl Case {
         d.kernels
             .paged_attention_split(s, operands, self.shape, options, parts, &partial, to, faults)
             .unwrap();
-        d.kernels.quantize_q8(s, &out, expected.clone(), [m, width]).unwrap();
+        d.kernels.quantize_q8(s, out, expected.clone(), [m, width]).unwrap();
         let [found, expected] = [found, expected].map(|bytes| bytes.to_vec(s).expect("download"));
         assert_eq!(found, expected, "activations of 8 bits");
-        (d.get(&out), d.fault(&word))
     }
 
-    fn expected(&self, kv: KvType, options: PagedOptions) -> Vec<f64> {
+    pub(crate) fn expected(&self, kv: KvType, options: PagedOptions) -> Vec<f64> {
         let to = match kv {
             KvType::F32 => FloatType::F32,
             KvType::F16 => FloatType::F16,
