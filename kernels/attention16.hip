@@ -7,6 +7,7 @@
 template <class T, class TO, bool EXTRA> struct Strided16 {
     typedef T Type;
     typedef T Out;
+    static constexpr bool IN_PARTS = false;
     const T *q, *k, *v;
     T *out;
     float *lse; // of all heads: a pointer that may be null stays as it is given
@@ -19,6 +20,7 @@ template <class T, class TO, bool EXTRA> struct Strided16 {
     const Attention16 &p;
 
     __attribute__((device, always_inline)) u32 thread() const { return rf_thread(); }
+    __attribute__((device, always_inline)) u32 token(u32 row) const { return row; }
     __attribute__((device, always_inline)) Chunk query(u32, u32 row, u32 piece) const {
         Chunk chunk = {0, 0, 0, 0};
         if (piece * 8 < p.width_k) chunk = *(const Chunk *)(q + rf_min(row, queries - 1) * p.q.row + piece * 8);

@@ -11,6 +11,8 @@ template <bool BF16, u32 BQ, u32 ROWS> struct Strided16 {
     Work16 work;
     const Attention16 &p;
 
+    static constexpr bool IN_PARTS = false;
+    __attribute__((device, always_inline)) u32 token(u32 row) const { return row; }
     __attribute__((device, always_inline)) bool first(Work16 &to, bool) const {
         to = work;
         return true;
@@ -29,28 +31,11 @@ template <bool BF16, u32 BQ, u32 ROWS> struct Strided16 {
         rf_mbarrier_wait(there, 0);
     }
     __attribute__((device, always_inline)) float factor(u32) const { return 1.0f; }
-    // Rows of keys that do not exist are 0: a weight of 0 times what lies in memory there need not be.
-    __attribute__((device, always_inline)) static void copy(const unsigned short *x, u64 stride, u32 width, const Work16 &w, u32 to, u32 tile, u32 row,
-                                                            u32 from) {
-        u32 key = tile * BK + row;
-        bool in = from < width;
-        if (in && tile * BK + BK <= w.keys) {
-            const unsigned short *at = x + from + key * stride;
-#pragma unroll
-            for (u32 i = 0; i < BK / ROWS; ++i, at += ROWS * stride) rf_copy_async(to + i * ROWS * 128, at, 16);
-        } else {
-#pragma unroll 1
-            for (u32 i = 0; i < BK / ROWS; ++i) {
-                bool exists = in && key + i * ROWS < w.keys;
-                rf_copy_async(to + i * ROWS * 128, exists ? x + from + (key + i * ROWS) * stride : x, exists ? 16 : 0);
-            }
-        }
-    }
     __attribute__((device, always_inline)) void copy_keys(const Work16 &w, u32 to, u32 tile, u32 row, u32 from) const {
-        copy(k, p.k.row, p.width_k, w, to, tile, row, from);
+        rf_copy_tile<ROWS>(k, p.k.row, p.width_k, w, to, tile, row, from);
     }
     __attribute__((device, always_inline)) void copy_values(const Work16 &w, u32 to, u32 tile, u32 row, u32 from) const {
-        copy(v, p.v.row, p.width_v, w, to, tile, row, from);
+        rf_copy_tile<ROWS>(v, p.v.row, p.width_v, w, to, tile, row, from);
     }
     __attribute__((device, always_inline)) void finish(u32 query, bool leads, float top, float total) const {
         if (lse && leads) lse[((u64)rf_block_y() * p.heads + rf_block_x()) * p.seq_q + query] = total == 0.0f ? -RF_INF : top * 0.693147181f + rf_log(total);

@@ -20,6 +20,7 @@ RF_DEVICE u32 narrow(u32 x) { return RF_WAVE == 32 ? rf_uniform(x) : rf_opaque(x
 template <u32 D, u32 BK> struct Pages16 {
     typedef RfHalf Type;
     typedef float Out;
+    static constexpr bool IN_PARTS = false;
     const float *q;
     const RfHalf *k, *v;
     const u32 *blocks;
@@ -35,6 +36,7 @@ template <u32 D, u32 BK> struct Pages16 {
 
     // What follows from it is computed for each run anew: kept over all runs, it would take registers that the main loop needs.
     __attribute__((device, always_inline)) u32 thread() const { return rf_opaque(rf_thread()); }
+    __attribute__((device, always_inline)) u32 token(u32 row) const { return row; }
     __attribute__((device, always_inline)) Chunk query(u32 i, u32 token, u32 piece) const {
         f4 a = rf_splat(0.0f), b = a;
         if (token < end && piece * 8 < p.head_dim) {

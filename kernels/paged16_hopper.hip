@@ -38,6 +38,8 @@ template <u32 BQ, u32 ROWS> struct Pages16 {
         }
         return false;
     }
+    static constexpr bool IN_PARTS = false;
+    __attribute__((device, always_inline)) u32 token(u32 row) const { return row; }
     __attribute__((device, always_inline)) bool first(Work16 &w, bool consumer) { return from(runs.first, w, consumer); }
     __attribute__((device, always_inline)) bool next(Work16 &w, bool consumer) { return from(after, w, consumer); }
 

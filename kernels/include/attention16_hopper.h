@@ -42,17 +42,45 @@ struct Tiles16 {
     u32 begin, end;
     __attribute__((device, always_inline)) u32 count() const { return end - begin; }
 };
-template <u32 BQ> RF_DEVICE Tiles16 rf_tiles16(const Work16 &w, bool causal, u32 window) {
+template <u32 BQ, class Memory> RF_DEVICE Tiles16 rf_tiles16(const Memory &memory, const Work16 &w, bool causal, u32 window) {
     u32 begin = 0, end = w.keys;
     if (causal) {
-        i64 newest = (i64)rf_min(w.first_query + BQ, w.queries) - 1 + w.offset, oldest = (i64)w.first_query + w.offset - window + 1;
+        i64 newest = (i64)memory.token(rf_min(w.first_query + BQ, w.queries) - 1) + w.offset;
+        i64 oldest = (i64)memory.token(w.first_query) + w.offset - window + 1;
         end = newest < 0 ? 0 : newest + 1 < (i64)end ? (u32)(newest + 1) : end;
         if (window && oldest > 0) begin = oldest < (i64)end ? (u32)oldest / BK : (end + BK - 1) / BK;
     }
-    return {begin, (end + BK - 1) / BK};
+    Tiles16 t = {begin, (end + BK - 1) / BK};
+    if constexpr (Memory::IN_PARTS) {
+        u32 each = (t.count() + memory.parts - 1) / memory.parts;
+        t.begin = (u64)each * memory.part < t.count() ? t.begin + each * memory.part : t.end;
+        t.end = t.count() < each ? t.end : t.begin + each;
+    }
+    return t;
+}
+
+// A tile of keys or values with strides to shared memory, `width` elements of each. Rows of keys that do not exist are 0: a weight of 0 times what lies in
+// memory there need not be.
+template <u32 ROWS>
+RF_DEVICE void rf_copy_tile(const unsigned short *x, u64 stride, u32 width, const Work16 &w, u32 to, u32 tile, u32 row, u32 from) {
+    u32 key = tile * BK + row;
+    bool in = from < width;
+    if (in && tile * BK + BK <= w.keys) {
+        const unsigned short *at = x + from + key * stride;
+#pragma unroll
+        for (u32 i = 0; i < BK / ROWS; ++i, at += ROWS * stride) rf_copy_async(to + i * ROWS * 128, at, 16);
+    } else {
+#pragma unroll 1
+        for (u32 i = 0; i < BK / ROWS; ++i) {
+            bool exists = in && key + i * ROWS < w.keys;
+            rf_copy_async(to + i * ROWS * 128, exists ? x + from + (key + i * ROWS) * stride : x, exists ? 16 : 0);
+        }
+    }
 }
 
 // `Memory` has, for the block and one head:
+//   IN_PARTS, part, parts        whether a block has a part of the keys, and which
+//   token(row)                   the token that query `row` belongs to: keys are visible by tokens
 //   first(work, consumer), next(work, consumer)  the work of the block, part by part, the same for all threads; false after the last
 //   copy_queries, make_queries   queries to shared memory by the 128 threads that copy, or by each group its own
 //   copy_keys, copy_values       a tile to shared memory; `row` and `from` are the thread's first row and its 8 elements
@@ -86,10 +114,10 @@ RF_DEVICE void rf_attention16_hopper(Memory &memory, float scale, bool causal, u
     rf_barrier();
 
     if (tid < 128) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COPY_REGISTERS));
+        if constexpr (GROUPS > 1) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COPY_REGISTERS));
         u32 stage_k = 0, parity_k = 1, stage_v = 0, parity_v = 1;
         for (bool more = memory.first(work, false); more; more = memory.next(work, false)) {
-            Tiles16 t = rf_tiles16<BQ>(work, causal, window);
+            Tiles16 t = rf_tiles16<BQ>(memory, work, causal, window);
             memory.copy_queries(work, queries + piece / 8 * Q_PANEL + to, row, from, queries_there);
             // In the order of use: keys of tile j + 1 before values of tile j.
 #pragma unroll 1
@@ -112,145 +140,145 @@ RF_DEVICE void rf_attention16_hopper(Memory &memory, float scale, bool causal, u
         return;
     }
 
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+    if constexpr (GROUPS > 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
     u32 group = tid / 128 - 1;
     u64 tile_q = rf_wgmma_tile(queries + group * 64 * 128, 16, 1024);
     u32 stage_k = 0, parity_k = 0, stage_v = 0, parity_v = 0;
     for (bool more = memory.first(work, true); more; more = memory.next(work, true)) {
-    Tiles16 t = rf_tiles16<BQ>(work, causal, window);
-    memory.template make_queries<D>(work, queries + piece / 8 * Q_PANEL + group * 64 * 128 + to, group, row, from, queries_there);
-    u32 tiles = t.count();
-    float sums[D / 2], scores[BK / 2], top[2] = {-RF_INF, -RF_INF}, total[2] = {0.0f, 0.0f}, shrink[2], factor[2];
-    u32 weights[BK / 4];
+        Tiles16 t = rf_tiles16<BQ>(memory, work, causal, window);
+        memory.template make_queries<D>(work, queries + piece / 8 * Q_PANEL + group * 64 * 128 + to, group, row, from, queries_there);
+        u32 tiles = t.count();
+        float sums[D / 2], scores[BK / 2], top[2] = {-RF_INF, -RF_INF}, total[2] = {0.0f, 0.0f}, shrink[2], factor[2];
+        u32 weights[BK / 4];
 #pragma unroll
-    for (u32 i = 0; i < D / 2; ++i) sums[i] = 0.0f;
-    u32 in_block = group * 64 + warp * 16 + lane / 4; // the lane's queries are this and + 8 of the block's
-    u32 own = work.first_query + in_block;
-    u32 first[2], last[2]; // keys that they see: first <= key < last
-#pragma unroll
-    for (u32 h = 0; h < 2; ++h) {
-        factor[h] = scale * RF_LOG2E * memory.factor(in_block + 8 * h);
-        i64 until = (i64)(own + 8 * h) + work.offset + 1, since = until - window;
-        last[h] = causal && until < (i64)work.keys ? (until < 0 ? 0 : (u32)until) : work.keys;
-        first[h] = causal && window && since > 0 ? rf_min((u32)since, last[h]) : 0;
-    }
-    i64 group_first = (i64)(work.first_query + group * 64) + work.offset;
-
-    auto multiply_keys = [&](u32 stage) __attribute__((always_inline)) {
-        u64 tile_k = rf_wgmma_tile(stage, 16, 1024);
-#pragma unroll
-        for (u32 c = 0; c < D / 16; ++c)
-            rf_wgmma<BF16>(scores, tile_q + c / 4 * (Q_PANEL >> 4) + c % 4 * 2, tile_k + c / 4 * (K_PANEL >> 4) + c % 4 * 2, c != 0);
-        rf_wgmma_commit();
-    };
-    auto multiply_values = [&](u32 stage) __attribute__((always_inline)) {
-        u64 tile_v = rf_wgmma_tile(stage, K_PANEL, 1024);
-#pragma unroll
-        for (u32 c = 0; c < BK / 16; ++c)
-            rf_wgmma_columns<BF16>(sums, weights[4 * c], weights[4 * c + 1], weights[4 * c + 2], weights[4 * c + 3], tile_v + c * 128);
-        rf_wgmma_commit();
-    };
-    // Scores become weights, as f32.
-    auto weigh = [&](u32 tile) __attribute__((always_inline)) {
-        u32 k0 = tile * BK;
-        bool edge = k0 + BK > work.keys || (causal && ((i64)k0 + BK - 1 > group_first || (window && (i64)k0 <= group_first + 63 - window)));
-        if (edge) {
-#pragma unroll
-            for (u32 i = 0; i < BK / 2; ++i) {
-                u32 key = k0 + i / 4 * 8 + 2 * (lane % 4) + i % 2, h = i / 2 % 2;
-                scores[i] = key - first[h] < last[h] - first[h] ? scores[i] : -RF_INF;
-            }
-        }
-        float best[2] = {-RF_INF, -RF_INF};
-#pragma unroll
-        for (u32 i = 0; i < BK / 2; ++i) best[i / 2 % 2] = rf_max(best[i / 2 % 2], scores[i]);
+        for (u32 i = 0; i < D / 2; ++i) sums[i] = 0.0f;
+        u32 in_block = group * 64 + warp * 16 + lane / 4; // the lane's queries are this and + 8 of the block's
+        u32 own = work.first_query + in_block;
+        u32 first[2], last[2]; // keys that they see: first <= key < last
 #pragma unroll
         for (u32 h = 0; h < 2; ++h) {
-            best[h] = rf_max(best[h], rf_shuffle_xor<1>(best[h]));
-            best[h] = rf_max(best[h], rf_shuffle_xor<2>(best[h]));
-            // `top` has the factor: what is rounded there is the same for all that is compared with it.
-            best[h] = rf_max(top[h], best[h] * factor[h]);
-            // While everything seen so far is -inf, any finite number does: all weights are 0.
-            float base = best[h] == -RF_INF ? 0.0f : best[h];
-            shrink[h] = rf_exp2(top[h] - base);
-            top[h] = best[h];
-            best[h] = base;
-            total[h] *= shrink[h];
+            factor[h] = scale * RF_LOG2E * memory.factor(in_block + 8 * h);
+            i64 until = (i64)memory.token(own + 8 * h) + work.offset + 1, since = until - window;
+            last[h] = causal && until < (i64)work.keys ? (until < 0 ? 0 : (u32)until) : work.keys;
+            first[h] = causal && window && since > 0 ? rf_min((u32)since, last[h]) : 0;
         }
-#pragma unroll
-        for (u32 i = 0; i < BK / 2; ++i) {
-            scores[i] = rf_exp2(rf_fma(scores[i], factor[i / 2 % 2], -best[i / 2 % 2]));
-            total[i / 2 % 2] += scores[i];
-        }
-    };
-    auto pack = [&]() __attribute__((always_inline)) {
-#pragma unroll
-        for (u32 i = 0; i < BK / 4; ++i) weights[i] = two<BF16>(scores[2 * i], scores[2 * i + 1]);
-    };
+        i64 group_first = (i64)memory.token(work.first_query + group * 64) + work.offset;
 
-    if (TURNS && group == 1) turn_give(0);
-    if (tiles > 0) {
-        rf_mbarrier_wait(keys_there + 8 * stage_k, parity_k);
-        rf_fence_async();
-        rf_wgmma_hold(scores);
-        rf_wgmma_fence();
-        multiply_keys(keys + stage_k * TILE);
-        rf_wgmma_wait<0>();
-        rf_wgmma_hold(scores);
-        if (lane == 0) rf_mbarrier_arrive(keys_used + 8 * stage_k);
-        if (++stage_k == STAGES) stage_k = 0, parity_k ^= 1;
-        weigh(t.end - 1);
-        pack();
-    }
+        auto multiply_keys = [&](u32 stage) __attribute__((always_inline)) {
+            u64 tile_k = rf_wgmma_tile(stage, 16, 1024);
+#pragma unroll
+            for (u32 c = 0; c < D / 16; ++c)
+                rf_wgmma<BF16>(scores, tile_q + c / 4 * (Q_PANEL >> 4) + c % 4 * 2, tile_k + c / 4 * (K_PANEL >> 4) + c % 4 * 2, c != 0);
+            rf_wgmma_commit();
+        };
+        auto multiply_values = [&](u32 stage) __attribute__((always_inline)) {
+            u64 tile_v = rf_wgmma_tile(stage, K_PANEL, 1024);
+#pragma unroll
+            for (u32 c = 0; c < BK / 16; ++c)
+                rf_wgmma_columns<BF16>(sums, weights[4 * c], weights[4 * c + 1], weights[4 * c + 2], weights[4 * c + 3], tile_v + c * 128);
+            rf_wgmma_commit();
+        };
+        // Scores become weights, as f32.
+        auto weigh = [&](u32 tile) __attribute__((always_inline)) {
+            u32 k0 = tile * BK;
+            bool edge = k0 + BK > work.keys || (causal && ((i64)k0 + BK - 1 > group_first || (window && (i64)k0 <= group_first + 63 - window)));
+            if (edge) {
+#pragma unroll
+                for (u32 i = 0; i < BK / 2; ++i) {
+                    u32 key = k0 + i / 4 * 8 + 2 * (lane % 4) + i % 2, h = i / 2 % 2;
+                    scores[i] = key - first[h] < last[h] - first[h] ? scores[i] : -RF_INF;
+                }
+            }
+            float best[2] = {-RF_INF, -RF_INF};
+#pragma unroll
+            for (u32 i = 0; i < BK / 2; ++i) best[i / 2 % 2] = rf_max(best[i / 2 % 2], scores[i]);
+#pragma unroll
+            for (u32 h = 0; h < 2; ++h) {
+                best[h] = rf_max(best[h], rf_shuffle_xor<1>(best[h]));
+                best[h] = rf_max(best[h], rf_shuffle_xor<2>(best[h]));
+                // `top` has the factor: what is rounded there is the same for all that is compared with it.
+                best[h] = rf_max(top[h], best[h] * factor[h]);
+                // While everything seen so far is -inf, any finite number does: all weights are 0.
+                float base = best[h] == -RF_INF ? 0.0f : best[h];
+                shrink[h] = rf_exp2(top[h] - base);
+                top[h] = best[h];
+                best[h] = base;
+                total[h] *= shrink[h];
+            }
+#pragma unroll
+            for (u32 i = 0; i < BK / 2; ++i) {
+                scores[i] = rf_exp2(rf_fma(scores[i], factor[i / 2 % 2], -best[i / 2 % 2]));
+                total[i / 2 % 2] += scores[i];
+            }
+        };
+        auto pack = [&]() __attribute__((always_inline)) {
+#pragma unroll
+            for (u32 i = 0; i < BK / 4; ++i) weights[i] = two<BF16>(scores[2 * i], scores[2 * i + 1]);
+        };
+
+        if (TURNS && group == 1) turn_give(0);
+        if (tiles > 0) {
+            rf_mbarrier_wait(keys_there + 8 * stage_k, parity_k);
+            rf_fence_async();
+            rf_wgmma_hold(scores);
+            rf_wgmma_fence();
+            multiply_keys(keys + stage_k * TILE);
+            rf_wgmma_wait<0>();
+            rf_wgmma_hold(scores);
+            if (lane == 0) rf_mbarrier_arrive(keys_used + 8 * stage_k);
+            if (++stage_k == STAGES) stage_k = 0, parity_k ^= 1;
+            weigh(t.end - 1);
+            pack();
+        }
 #pragma unroll 1
-    for (u32 j = 1; j < tiles; ++j) {
-        rf_mbarrier_wait(keys_there + 8 * stage_k, parity_k);
-        rf_fence_async();
-        if (TURNS) turn_wait(group);
-        rf_wgmma_hold(scores);
-        rf_wgmma_hold(sums);
-        rf_wgmma_fence();
-        multiply_keys(keys + stage_k * TILE);
-        rf_mbarrier_wait(values_there + 8 * stage_v, parity_v);
-        rf_fence_async();
-        rf_wgmma_fence();
-        multiply_values(values + stage_v * TILE);
-        if (TURNS) turn_give(1 - group);
-        rf_wgmma_wait<1>();
-        rf_wgmma_hold(scores);
-        if (lane == 0) rf_mbarrier_arrive(keys_used + 8 * stage_k);
-        if (++stage_k == STAGES) stage_k = 0, parity_k ^= 1;
-        weigh(t.end - 1 - j);
-        rf_wgmma_wait<0>();
-        rf_wgmma_hold(sums);
-        if (lane == 0) rf_mbarrier_arrive(values_used + 8 * stage_v);
-        if (++stage_v == STAGES) stage_v = 0, parity_v ^= 1;
-        pack();
+        for (u32 j = 1; j < tiles; ++j) {
+            rf_mbarrier_wait(keys_there + 8 * stage_k, parity_k);
+            rf_fence_async();
+            if (TURNS) turn_wait(group);
+            rf_wgmma_hold(scores);
+            rf_wgmma_hold(sums);
+            rf_wgmma_fence();
+            multiply_keys(keys + stage_k * TILE);
+            rf_mbarrier_wait(values_there + 8 * stage_v, parity_v);
+            rf_fence_async();
+            rf_wgmma_fence();
+            multiply_values(values + stage_v * TILE);
+            if (TURNS) turn_give(1 - group);
+            rf_wgmma_wait<1>();
+            rf_wgmma_hold(scores);
+            if (lane == 0) rf_mbarrier_arrive(keys_used + 8 * stage_k);
+            if (++stage_k == STAGES) stage_k = 0, parity_k ^= 1;
+            weigh(t.end - 1 - j);
+            rf_wgmma_wait<0>();
+            rf_wgmma_hold(sums);
+            if (lane == 0) rf_mbarrier_arrive(values_used + 8 * stage_v);
+            if (++stage_v == STAGES) stage_v = 0, parity_v ^= 1;
+            pack();
 #pragma unroll
-        for (u32 i = 0; i < D / 2; ++i) sums[i] *= shrink[i / 2 % 2];
-    }
-    if (TURNS && group == 0) turn_wait(0); // takes what group 1 gave last
-    if (tiles > 0) {
-        rf_mbarrier_wait(values_there + 8 * stage_v, parity_v);
-        rf_fence_async();
-        rf_wgmma_hold(sums);
-        rf_wgmma_fence();
-        multiply_values(values + stage_v * TILE);
-        rf_wgmma_wait<0>();
-        rf_wgmma_hold(sums);
-        if (lane == 0) rf_mbarrier_arrive(values_used + 8 * stage_v);
-        if (++stage_v == STAGES) stage_v = 0, parity_v ^= 1;
-    }
+            for (u32 i = 0; i < D / 2; ++i) sums[i] *= shrink[i / 2 % 2];
+        }
+        if (TURNS && group == 0) turn_wait(0); // takes what group 1 gave last
+        if (tiles > 0) {
+            rf_mbarrier_wait(values_there + 8 * stage_v, parity_v);
+            rf_fence_async();
+            rf_wgmma_hold(sums);
+            rf_wgmma_fence();
+            multiply_values(values + stage_v * TILE);
+            rf_wgmma_wait<0>();
+            rf_wgmma_hold(sums);
+            if (lane == 0) rf_mbarrier_arrive(values_used + 8 * stage_v);
+            if (++stage_v == STAGES) stage_v = 0, parity_v ^= 1;
+        }
 #pragma unroll
-    for (u32 h = 0; h < 2; ++h) {
-        total[h] += rf_shuffle_xor<1>(total[h]);
-        total[h] += rf_shuffle_xor<2>(total[h]);
-        u32 query = own + 8 * h;
-        if (query >= work.queries) continue;
-        memory.finish(query, lane % 4 == 0, top[h], total[h]);
-        float inverse = total[h] == 0.0f ? 0.0f : 1.0f / total[h];
+        for (u32 h = 0; h < 2; ++h) {
+            total[h] += rf_shuffle_xor<1>(total[h]);
+            total[h] += rf_shuffle_xor<2>(total[h]);
+            u32 query = own + 8 * h;
+            if (query >= work.queries) continue;
+            memory.finish(query, lane % 4 == 0, top[h], total[h]);
+            float inverse = total[h] == 0.0f ? 0.0f : 1.0f / total[h];
 #pragma unroll
-        for (u32 i = 0; i < D / 8; ++i) memory.store(query, 8 * i + 2 * (lane % 4), sums[4 * i + 2 * h] * inverse, sums[4 * i + 2 * h + 1] * inverse);
-    }
+            for (u32 i = 0; i < D / 8; ++i) memory.store(query, 8 * i + 2 * (lane % 4), sums[4 * i + 2 * h] * inverse, sums[4 * i + 2 * h + 1] * inverse);
+        }
     }
 }

@@ -96,6 +96,13 @@ pub(crate) const FAMILIES: &[Family] = &[
     },
     hopper("attention16_hopper"),
     Family {
+        name: "attention16_split",
+        base: Base::Without(&["sm_75"]),
+        also: &["sm_80"],
+        only: &[],
+    },
+    hopper("attention16_split_hopper"),
+    Family {
         name: "matmul16",
         base: Base::Without(&["sm_75"]),
         also: &["sm_80"],

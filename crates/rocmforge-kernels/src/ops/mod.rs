@@ -2,6 +2,7 @@
 
 mod activation;
 mod attention16;
+mod attention16_split;
 mod cast;
 mod elementwise;
 mod embedding;

@@ -26,13 +26,13 @@ fn variant(head_dim: u32) -> Variant {
     // In LDS: 128 queries, two tiles of 128 keys and two of values, 9 barriers, and what aligns them.
     let hopper = |name, width: u32| Some((name, 128, (128 + 4 * 128) * width * 2 + 8 * 9 + 1024));
     match head_dim {
-        ..=64 => Variant {
+        0..=64 => Variant {
             plain: "paged16_d64",
             capped: "paged16_capped_d64",
             tokens: 64,
             hopper: hopper("paged16_hopper_d64", 64),
         },
-        ..=128 => Variant {
+        65..=128 => Variant {
             plain: "paged16_d128",
             capped: "paged16_capped_d128",
             tokens: 64,

@@ -32,6 +32,7 @@ mod qk_matmul;
 mod reduce;
 mod rejections;
 mod rope;
+mod rope_kv;
 mod sampling;
 mod softmax;
 mod strided;

@@ -236,7 +236,7 @@ fn equal_scores_stay_equal_over_many_tiles() {
     let d = device();
     let keys = 2000;
     let mut case = chunks(&[keys], 16, [1, 1, 64], 16);
-    case.q.fill(3.3);
+    case.q.fill(37.0);
     case.rows[0][0].fill(100.0);
     for (n, value) in case.rows[1][0].chunks_mut(64).enumerate() {
         value.fill(if n < keys / 2 { 1.0 } else { 0.0 });
@@ -244,7 +244,8 @@ fn equal_scores_stay_equal_over_many_tiles() {
     let options = PagedOptions::new(64);
     let (found, _) = case.run16(&d, options);
     let expected = case.expected(KvType::F16, options);
-    assert_close(&found, &expected, &[16, 64], Tolerance::Absolute(2e-5));
+    // A weight, half a unit of f16 from 1 at most, is rounded; the sum of weights is not.
+    assert_close(&found, &expected, &[16, 64], Tolerance::Absolute(2e-4));
 }
 
 /// The faults of the kernel in f32, and NaN for the same tokens.
