@@ -64,6 +64,15 @@ RF_DEVICE void rf_tile_finish(RfTile &d) {
 #endif
 }
 
+// A number that is the same in all lanes of a wave, as one the compiler knows to be so: addresses made of it take no vector registers.
+RF_DEVICE u32 rf_uniform(u32 x) {
+#if defined(__CUDA_ARCH__)
+    return x;
+#else
+    return (u32)__builtin_amdgcn_readfirstlane((i32)x);
+#endif
+}
+
 RF_DEVICE u32 rf_lane() { return rf_thread() % RF_WAVE; }
 
 RF_DEVICE u32 rf_tile_a(u32 lane, u32 i) {

@@ -3,7 +3,7 @@
 use crate::{Algorithm, AttentionError, AttentionResult, Plan};
 use parking_lot::Mutex;
 use rocmforge_kernels::{FlashOptions, FloatType, Kernels, Operand, overlap};
-use rocmforge_runtime::{Elems, HipBuffer, HipStream, Pod};
+use rocmforge_runtime::{Bytes, Elems, HipBuffer, HipStream, Pod};
 
 /// A [`Plan`] with the kernels and the memory it takes.
 ///
@@ -15,10 +15,13 @@ pub struct Attention {
     /// The scores of separate kernels. Locked while the steps of one call are enqueued: the runtime orders streams by the buffers
     /// they use, but another call's steps must not come between.
     scratch: Option<Mutex<HipBuffer<f32>>>,
+    /// Parts of the keys of a few queries in 16 bits, and the memory that holds them until they are joined, locked likewise.
+    pub(crate) parts: Option<(usize, Mutex<HipBuffer<f32>>)>,
 }
 
 impl Attention {
-    /// Takes [`Plan::scratch_bytes`] of the budget of the kernels' device.
+    /// Takes [`Plan::scratch_bytes`] of the budget of the kernels' device; for few queries in 16 bits, whose keys are computed in parts, what these leave
+    /// until they are joined ([`Self::parts`]).
     ///
     /// # Errors
     ///
@@ -37,11 +40,29 @@ impl Attention {
         } else {
             None
         };
+        let parts = match crate::attention16::parts(kernels, &plan)? {
+            None => None,
+            Some((parts, elements)) => {
+                let buffer = HipBuffer::zeroed(kernels.backend().stream(), Elems(elements), "attention in parts");
+                let buffer = buffer.map_err(|source| AttentionError::Scratch {
+                    bytes: Bytes(elements as u64 * size_of::<f32>() as u64),
+                    shape: plan.q_shape(),
+                    source: Box::new(source),
+                })?;
+                Some((parts, Mutex::new(buffer)))
+            }
+        };
         Ok(Self {
             kernels: kernels.clone(),
             plan,
             scratch,
+            parts,
         })
+    }
+
+    /// Parts into which the keys of a few queries in 16 bits are divided, by the shape and the card; `None` if they are not.
+    pub fn parts(&self) -> Option<usize> {
+        self.parts.as_ref().map(|(parts, _)| *parts)
     }
 
     /// The plan.

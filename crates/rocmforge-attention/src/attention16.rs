@@ -1,9 +1,10 @@
 //! Attention in f16 and bf16.
 
 use crate::attention::{check_mask, length};
-use crate::{Attention, AttentionError, AttentionResult};
+use crate::{Attention, AttentionError, AttentionResult, MaskShape, Plan};
 use rocmforge_kernels::{
-    Attention16Operands, Attention16Options, Attention16Shape, FloatType, Half, Operand, SequenceLengths, Visible,
+    Attention16Operands, Attention16Options, Attention16Shape, FloatType, Half, Kernels, Operand, SequenceLengths,
+    Visible,
 };
 use rocmforge_runtime::{HipBuffer, HipStream};
 
@@ -71,7 +72,6 @@ impl Attention {
         length("v", o.v, plan.kv_elements(), plan.kv_shape())?;
         length("out", o.out, plan.q_elements(), plan.q_shape())?;
         check_mask(plan, o.mask)?;
-        let s = plan.shape();
         let operands = Attention16Operands {
             ty,
             q: Operand::new(o.q, plan.q_strides()),
@@ -81,29 +81,67 @@ impl Attention {
             lse: o.lse,
             lengths: o.lengths,
         };
-        let shape = Attention16Shape {
-            batch: s.batch,
-            heads: s.heads,
-            kv_heads: s.kv_heads,
-            seq_q: s.seq_q,
-            seq_k: s.seq_k,
-            width_k: s.head_dim,
-            width_v: s.head_dim,
-        };
+        let shape = shape(plan);
         let options = Attention16Options {
-            scale: config.scale(),
-            softcap: config.softcap(),
             mask: o.mask.map(|mask| Operand::new(mask, plan.mask_strides())),
             slopes: o.slopes,
             sinks: o.sinks,
-            visible: match config.causal() {
-                true => Visible::Causal {
-                    window: config.window(),
-                },
-                false => Visible::All,
-            },
+            ..options(plan)
         };
-        self.kernels.attention16(stream, operands, shape, options)?;
+        // Kernels in parts have neither slopes nor sinks.
+        match &self.parts {
+            Some((parts, partial)) if o.slopes.is_none() && o.sinks.is_none() => {
+                let partial = partial.lock();
+                (self.kernels).attention16_split(stream, operands, shape, options, *parts, &partial)?;
+            }
+            _ => self.kernels.attention16(stream, operands, shape, options)?,
+        }
         Ok(())
     }
+}
+
+fn shape(plan: &Plan) -> Attention16Shape {
+    let s = plan.shape();
+    Attention16Shape {
+        batch: s.batch,
+        heads: s.heads,
+        kv_heads: s.kv_heads,
+        seq_q: s.seq_q,
+        seq_k: s.seq_k,
+        width_k: s.head_dim,
+        width_v: s.head_dim,
+    }
+}
+
+/// What the configuration says of the scores, but for the mask's elements.
+fn options(plan: &Plan) -> Attention16Options<'static> {
+    let config = plan.config();
+    Attention16Options {
+        scale: config.scale(),
+        softcap: config.softcap(),
+        mask: None,
+        slopes: None,
+        sinks: None,
+        visible: match config.causal() {
+            true => Visible::Causal {
+                window: config.window(),
+            },
+            false => Visible::All,
+        },
+    }
+}
+
+/// Parts of a plan's keys on the device of `kernels`, and the floats that they take; `None` if it is computed at once.
+pub(crate) fn parts(kernels: &Kernels, plan: &Plan) -> AttentionResult<Option<(usize, usize)>> {
+    let ty = match plan.config().elements() {
+        FloatType::F16 => Half::F16,
+        FloatType::Bf16 => Half::Bf16,
+        FloatType::F32 => return Ok(None),
+    };
+    if plan.config().mask() != MaskShape::None {
+        return Ok(None);
+    }
+    let shape = shape(plan);
+    let parts = kernels.attention16_parts(ty, shape, options(plan))?;
+    Ok(parts.and_then(|parts| Some((parts, Kernels::attention16_partial_len(shape, parts)?))))
 }

@@ -57,6 +57,6 @@ pub use attention::Attention;
 pub use attention16::HalfOperands;
 pub use config::{AttentionBuilder, AttentionConfig, Layout, MaskShape};
 pub use error::{AttentionError, AttentionResult};
-pub use paged_attention::{PagedAttention, PagedSplit};
+pub use paged_attention::{PagedAlgorithm, PagedAttention, PagedExplain, PagedSplit, Rounding};
 pub use plan::{Algorithm, Explain, Plan};
 pub use rocmforge_kernels::{FLASH_MAX_HEAD_DIM, FloatType, SequenceLengths};

@@ -3,6 +3,7 @@
 use crate::AttentionResult;
 use rocmforge_kernels::{Faults, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, Q8Activations};
 use rocmforge_runtime::{HipBuffer, HipStream};
+use std::fmt;
 
 /// What a layer of a model fixes about attention over a paged cache.
 ///
@@ -44,6 +45,63 @@ impl PagedAttention {
         let shape = self.shape(&operands, max_blocks);
         kernels.paged_attention(stream, self.kv, operands, shape, self.options, faults)?;
         Ok(())
+    }
+
+    /// Which kernels to use, and why: the same for every length, so that a captured launch stays right. `max_blocks` is the number of columns of the
+    /// block table.
+    ///
+    /// # Errors
+    ///
+    /// [`AttentionError::Kernel`](crate::AttentionError::Kernel) if the device does not accept a module.
+    pub fn plan(
+        &self,
+        kernels: &Kernels,
+        operands: PagedOperands<'_>,
+        max_blocks: usize,
+        rounding: Rounding,
+    ) -> AttentionResult<PagedExplain> {
+        let shape = self.shape(&operands, max_blocks);
+        let (algorithm, reason) = if let Some(split) = self.split(kernels, operands, max_blocks) {
+            (
+                PagedAlgorithm::Parts(split),
+                "few tokens: their keys are divided among more blocks",
+            )
+        } else if rounding == Rounding::None {
+            (PagedAlgorithm::Floats, "queries and weights are to stay f32")
+        } else if shape.tokens <= shape.sequences.saturating_mul(FEW_TOKENS) {
+            (
+                PagedAlgorithm::Floats,
+                "a sequence has too few tokens to fill tiles of the matrix unit",
+            )
+        } else if kernels.has_paged_attention16(self.kv, shape)? {
+            (
+                PagedAlgorithm::MatrixUnit,
+                "many tokens of a sequence, which share each key and value that is read",
+            )
+        } else {
+            (
+                PagedAlgorithm::Floats,
+                "no kernel for the matrix unit here: it wants f16, heads in eights and blocks of 16, 32, 64, 128 or 256 tokens",
+            )
+        };
+        Ok(PagedExplain { algorithm, reason })
+    }
+
+    /// [`Self::forward`] on the matrix unit, with queries and weights rounded to f16.
+    ///
+    /// # Errors
+    ///
+    /// [`AttentionError::Kernel`](crate::AttentionError::Kernel) with what [`Kernels::paged_attention16`] says.
+    pub fn forward16(
+        &self,
+        kernels: &Kernels,
+        stream: &HipStream,
+        operands: PagedOperands<'_>,
+        max_blocks: usize,
+        faults: Faults<'_>,
+    ) -> AttentionResult<()> {
+        let shape = self.shape(&operands, max_blocks);
+        Ok(kernels.paged_attention16(stream, operands, shape, self.options, faults)?)
     }
 
     /// How [`Self::forward_split`] divides the keys of so few tokens; `None` if [`Self::forward`] is as quick. The same for every length, so that a
@@ -93,6 +151,49 @@ impl PagedAttention {
             sequences: operands.block_table.len() / max_blocks.max(1),
             max_blocks,
         }
+    }
+}
+
+/// Up to so many tokens for each sequence, a block for every token and head is as quick as tiles that are mostly empty.
+const FEW_TOKENS: usize = 8;
+
+/// What may be rounded on the way to a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rounding {
+    /// Nothing: queries, weights and sums are f32.
+    None,
+    /// Queries and weights, to f16, for the matrix unit. Scores and sums are f32.
+    F16,
+}
+
+/// Which kernels compute attention over a paged cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PagedAlgorithm {
+    /// [`PagedAttention::forward`]: a block for each token and head, in f32.
+    Floats,
+    /// [`PagedAttention::forward_split`]: few tokens, keys in parts, in f32.
+    Parts(PagedSplit),
+    /// [`PagedAttention::forward16`]: tiles of tokens on the matrix unit.
+    MatrixUnit,
+}
+
+/// Which kernels are to be used, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PagedExplain {
+    /// The kernels.
+    pub algorithm: PagedAlgorithm,
+    /// What decided it.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for PagedExplain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.algorithm {
+            PagedAlgorithm::Floats => f.write_str("attention in f32"),
+            PagedAlgorithm::Parts(split) => write!(f, "attention in {} parts", split.parts),
+            PagedAlgorithm::MatrixUnit => f.write_str("attention on the matrix unit"),
+        }?;
+        write!(f, ": {}", self.reason)
     }
 }
 

@@ -39,6 +39,10 @@ const STATED: &[(&str, Least)] = &[
     ("attention16_*_d64", least(8, 4, 4)),
     ("attention16_*_d128", least(3, 3, 3)),
     ("attention16_*_d256", least(2, 2, 2)),
+    // The same, and addresses of pages.
+    ("paged16_*d64", least(6, 4, 4)),
+    ("paged16_*d128", least(3, 3, 3)),
+    ("paged16_*d256", least(2, 2, 2)),
     // A row of the output in registers.
     ("flash_attn_ext_f16_d128", least(10, 6, 3)),
     ("flash_attn_ext_*_d256", least(8, 4, 2)),

@@ -96,15 +96,29 @@ pub(crate) const FAMILIES: &[Family] = &[
     },
     hopper("attention16_hopper"),
     Family {
+        name: "attention16_split",
+        base: Base::Without(&["sm_75"]),
+        also: &["sm_80"],
+        only: &[],
+    },
+    hopper("attention16_split_hopper"),
+    Family {
         name: "matmul16",
         base: Base::Without(&["sm_75"]),
         also: &["sm_80"],
         only: &[],
     },
     hopper("matmul16_hopper"),
+    Family {
+        name: "paged16",
+        base: Base::Without(&["sm_75"]),
+        also: &["sm_80"],
+        only: &[("paged16_d256", NOT_GFX1030), ("paged16_capped_d256", NOT_GFX1030)],
+    },
+    hopper("paged16_hopper"),
 ];
 
-/// The targets of `attention16` but gfx1030, which has too few registers for some of its kernels.
+/// The targets of `attention16` and `paged16` but gfx1030, which has too few registers for some of its kernels.
 const NOT_GFX1030: &[&str] = &[
     "gfx1100", "gfx1101", "gfx1102", "gfx1150", "gfx1151", "gfx1200", "gfx1201", "gfx90a", "gfx942", "sm_80",
 ];

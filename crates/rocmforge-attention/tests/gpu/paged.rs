@@ -1,6 +1,6 @@
 //! Attention over a paged cache: sizes come from the operands, and what does not fit together is refused.
 
-use rocmforge_attention::{AttentionError, PagedAttention};
+use rocmforge_attention::{AttentionError, PagedAlgorithm, PagedAttention, Rounding};
 use rocmforge_kernels::{
     Fault, Faults, KernelError, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, reference,
 };
@@ -104,4 +104,67 @@ fn sizes_come_from_the_operands() {
         let error = kernel(refused(layer, max_blocks));
         assert!(matches!(error, KernelError::Dimension { .. }), "{error:?}");
     }
+}
+
+#[test]
+fn the_plan_says_which_kernels_and_why() {
+    let gpu = gpu();
+    let (stream, kernels) = (gpu.backend().stream(), Kernels::load(gpu.backend()).unwrap());
+    let layer = PagedAttention {
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 64,
+        block_size: 16,
+        kv: KvType::F16,
+        options: PagedOptions::new(64),
+    };
+    // Two sequences with up to 64 blocks each, in a cache of 128.
+    let floats = |n: usize| HipBuffer::from_slice(stream, &vec![0.0f32; n], "operand").unwrap();
+    let ids = |n: usize| HipBuffer::from_slice(stream, &vec![0u32; n], "indices").unwrap();
+    let cache = floats(128 * 16 * 2 * 64 / 2).cast::<u8>().unwrap();
+    let table = ids(128);
+    let plan = |layer: PagedAttention, tokens: usize, rounding| {
+        let (q, seq_of, positions) = (floats(tokens * 4 * 64), ids(tokens), ids(tokens));
+        let operands = PagedOperands {
+            q: &q,
+            k_cache: &cache,
+            v_cache: &cache,
+            block_table: &table,
+            seq_of: &seq_of,
+            positions: &positions,
+            out: &q,
+        };
+        layer.plan(&kernels, operands, 64, rounding).unwrap()
+    };
+    let on_matrix_unit = plan(layer, 17, Rounding::F16);
+    assert_eq!(on_matrix_unit.algorithm, PagedAlgorithm::MatrixUnit);
+    let text = on_matrix_unit.to_string();
+    assert!(text.starts_with("attention on the matrix unit: many tokens"), "{text}");
+    for (layer, tokens, rounding, why) in [
+        (layer, 17, Rounding::None, "are to stay f32"),
+        (layer, 16, Rounding::F16, "too few tokens"),
+        (
+            PagedAttention {
+                kv: KvType::F32,
+                ..layer
+            },
+            17,
+            Rounding::F16,
+            "it wants f16",
+        ),
+        (
+            PagedAttention { block_size: 8, ..layer },
+            17,
+            Rounding::F16,
+            "blocks of 16, 32",
+        ),
+    ] {
+        let plan = plan(layer, tokens, rounding);
+        assert_eq!(plan.algorithm, PagedAlgorithm::Floats, "{plan}");
+        assert!(plan.to_string().contains(why), "{plan}");
+    }
+    assert!(matches!(
+        plan(layer, 1, Rounding::None).algorithm,
+        PagedAlgorithm::Parts(_)
+    ));
 }

@@ -1,6 +1,6 @@
 //! Launches of attention, through `rocmforge-attention`.
 
-use rocmforge_attention::{AttentionConfig, Layout, MaskShape};
+use rocmforge_attention::{AttentionConfig, Layout, MaskShape, PagedAlgorithm, Rounding};
 use rocmforge_kernels::{ExtOperand, ExtOperands, ExtOptions, ExtShape, KvType, PagedOperands, PagedOptions, Strides};
 use rocmforge_runtime::HipBuffer;
 
@@ -10,7 +10,7 @@ use super::ops::rows_and_cols;
 use super::rows::four;
 use super::types::kv_type;
 use super::{HipGgmlBackend, failed};
-use crate::{Attention, DType, FlashAttnExt, GgmlResult, Op, PagedAttention, TensorDesc, TensorId};
+use crate::{Activations, Attention, DType, FlashAttnExt, GgmlResult, Op, PagedAttention, TensorDesc, TensorId};
 
 impl HipGgmlBackend {
     pub(super) fn attention(&mut self, op: &Op, a: Attention, inputs: &[TensorId], output: TensorId) -> GgmlResult<()> {
@@ -155,10 +155,23 @@ impl HipGgmlBackend {
                 softcap: a.softcap,
             },
         };
-        let Some(split) = attention.split(&self.kernels, operands, max_blocks) else {
-            return attention
-                .forward(&self.kernels, self.stream(), operands, max_blocks, faults(&site))
-                .map_err(failed(op.name()));
+        let rounding = match self.activations {
+            Activations::F32 => Rounding::None,
+            Activations::Int8 => Rounding::F16,
+        };
+        let plan = attention.plan(&self.kernels, operands, max_blocks, rounding);
+        let split = match plan.map_err(failed(op.name()))?.algorithm {
+            PagedAlgorithm::Parts(split) => split,
+            PagedAlgorithm::Floats => {
+                return attention
+                    .forward(&self.kernels, self.stream(), operands, max_blocks, faults(&site))
+                    .map_err(failed(op.name()));
+            }
+            PagedAlgorithm::MatrixUnit => {
+                return attention
+                    .forward16(&self.kernels, self.stream(), operands, max_blocks, faults(&site))
+                    .map_err(failed(op.name()));
+            }
         };
         let partial = self.scratch(BETWEEN, size_of::<f32>() * split.partial_len)?;
         let partial = partial.cast().map_err(failed(op.name()))?;

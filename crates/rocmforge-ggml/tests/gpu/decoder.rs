@@ -3,8 +3,12 @@
 use crate::case::{Case, bytes_of, random};
 use crate::weights::{WEIGHTS, WITH_KERNEL, weight};
 use half::f16;
-use rocmforge_ggml::{DType, Graph, Layout, Op, PagedAttention, Rope, RopeScaling, RopeStyle, TensorDesc, Unary};
+use rocmforge_ggml::{
+    Activations, CpuBackend, DType, Graph, HipGgmlBackend, Layout, Op, PagedAttention, Rope, RopeScaling, RopeStyle,
+    TensorDesc, Unary,
+};
 use rocmforge_testkit::data::rng;
+use rocmforge_testkit::gpu;
 
 fn indices(values: &[u32]) -> (TensorDesc, Vec<u8>) {
     (TensorDesc::u32([values.len()]), bytes_of(values))
@@ -131,6 +135,44 @@ fn paged_attention_with_an_index_out_of_range() {
         paged(PLAIN, cache, [5, 6, 3, 1, 4, 2], &[1, 0, 0], &[11, 3, 4]).same_error();
         // Behind the last token a table holds anything.
         paged(PLAIN, cache, [5, 99, 99, 1, 4, 2], &[1, 0], &[11, 3]).close(1e-5);
+    }
+}
+
+/// A chunk of a prompt goes to the matrix unit where activations may be rounded, and stays f32 where they may not.
+#[test]
+fn chunks_of_prompts_over_a_paged_cache() {
+    let a = PagedAttention {
+        head_dim: 64,
+        block_size: 16,
+        scale: 0.125,
+        ..PLAIN
+    };
+    // 30 tokens of sequence 1 from position 2 on, then 6 of sequence 0.
+    let sequence: Vec<u32> = (0..36).map(|t| u32::from(t < 30)).collect();
+    let positions: Vec<u32> = (2..32).chain(40..46).collect();
+    let gpu = gpu();
+    let run = |case: &Case, activations| {
+        let device = HipGgmlBackend::new(gpu.backend()).expect("kernels");
+        case.run(&mut device.activations(activations))
+    };
+    let case = paged(a, DType::F16, TABLE, &sequence, &positions);
+    let expected: Vec<f32> = bytemuck::pod_collect_to_vec(&case.run(&mut CpuBackend::new()).expect("runs"));
+    let [exact, rounded] = [Activations::F32, Activations::Int8]
+        .map(|activations| -> Vec<f32> { bytemuck::pod_collect_to_vec(&run(&case, activations).expect("runs")) });
+    let error = |found: &[f32]| -> f32 {
+        let pairs = found.iter().zip(&expected);
+        pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    };
+    assert!(error(&exact) < 1e-5, "{}", error(&exact));
+    assert!((1e-5..2e-3).contains(&error(&rounded)), "{}", error(&rounded));
+    // The same errors.
+    for (table, position) in [(TABLE, 48), ([5, 0, 3, 1, 6, 2], 31)] {
+        let mut positions = positions.clone();
+        positions[29] = position;
+        let case = paged(a, DType::F16, table, &sequence, &positions);
+        let [exact, rounded] = [Activations::F32, Activations::Int8].map(|activations| run(&case, activations));
+        let [exact, rounded] = [exact, rounded].map(|result| result.expect_err("out of range").to_string());
+        assert_eq!(exact, rounded);
     }
 }
 

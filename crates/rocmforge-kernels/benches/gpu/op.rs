@@ -151,6 +151,21 @@ impl Op {
                     work: Work::Flops(4 * (b * h * pairs * d) as u64),
                 }
             }
+            // batch, heads, heads of keys, keys, head_dim; one query
+            ("attention_f16_decode", &[b, h, kv, k, d]) => {
+                let keys = (Kind::Halves, b * kv * k * d / 2);
+                Plan {
+                    inputs: vec![
+                        (Kind::Halves, b * h * d / 2),
+                        keys,
+                        keys,
+                        (Kind::Numbers, decode_partial([b, h, kv, k, d])),
+                    ],
+                    output: b * h * d / 2,
+                    halves: true,
+                    work: Work::Bytes(4 * (b * kv * k * d + b * h * d) as u64),
+                }
+            }
             ("flash_attention_masked", &[b, h, q, k, d]) => {
                 let (queries, keys) = (b * h * q * d, b * h * k * d);
                 computed(&[queries, keys, keys, q * k], queries, 4 * b * h * q * k * d)
@@ -256,6 +271,32 @@ impl Op {
                 };
                 k.attention16(s, operands, shape, Attention16Options::new(d, visible))
             }
+            ("attention_f16_decode", &[batch, heads, kv_heads, seq_k, d]) => {
+                let (q, keys, v, y) = (x(0).cast()?, x(1).cast()?, x(2).cast()?, y.cast()?);
+                let (of_q, of_k) = (
+                    Strides::heads_first(heads, 1, d),
+                    Strides::heads_first(kv_heads, seq_k, d),
+                );
+                let operands = Attention16Operands {
+                    ty: Half::F16,
+                    q: Operand::new(&q, of_q),
+                    k: Operand::new(&keys, of_k),
+                    v: Operand::new(&v, of_k),
+                    out: Operand::new(&y, of_q),
+                    lse: None,
+                    lengths: None,
+                };
+                let shape = decode_shape([batch, heads, kv_heads, seq_k, d]);
+                let options = Attention16Options::new(d, Visible::All);
+                match k.attention16_parts(Half::F16, shape, options)? {
+                    Some(parts) => {
+                        let len = Kernels::attention16_partial_len(shape, parts).unwrap_or(0);
+                        debug_assert!(len <= decode_partial([batch, heads, kv_heads, seq_k, d]));
+                        k.attention16_split(s, operands, shape, options, parts, &x(3).view(0..len)?)
+                    }
+                    None => k.attention16(s, operands, shape, options),
+                }
+            }
             (name, &[b, h, q, c, d]) => {
                 let shape = AttentionShape::square(b, h, q, d).with_seq_k(c);
                 let queries = |buffer| Operand::new(buffer, shape.q_strides());
@@ -277,4 +318,22 @@ impl Op {
             (name, shape) => unreachable!("{name} has a plan for {shape:?} but no launch"),
         }
     }
+}
+
+fn decode_shape([batch, heads, kv_heads, seq_k, d]: [usize; 5]) -> Attention16Shape {
+    Attention16Shape {
+        batch,
+        heads,
+        kv_heads,
+        seq_q: 1,
+        seq_k,
+        width_k: d,
+        width_v: d,
+    }
+}
+
+/// Floats for as many parts as any card takes.
+fn decode_partial(dims: [usize; 5]) -> usize {
+    let parts = dims[3].div_ceil(256).min(256);
+    Kernels::attention16_partial_len(decode_shape(dims), parts).unwrap_or(0)
 }

@@ -10,7 +10,7 @@ use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 /// The most elements of a query, a key or a value.
 const MAX_WIDTH: usize = 256;
 /// Blocks of a grid's second and third dimension.
-const MAX_BLOCKS: usize = 65_535;
+pub(super) const MAX_BLOCKS: usize = 65_535;
 
 /// The dimensions of attention over 16-bit floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -96,7 +96,7 @@ impl Attention16Options<'_> {
 
     /// Whether a score is only scaled, by a factor that keeps the scores' order and their differences finite: those kernels look for the largest
     /// product, and scale it afterwards.
-    fn plain(&self) -> bool {
+    pub(super) fn plain(&self) -> bool {
         let unchanged = self.softcap.is_none() && self.mask.is_none() && self.slopes.is_none() && self.sinks.is_none();
         unchanged && (f32::MIN_POSITIVE..=1e20).contains(&self.scale)
     }
@@ -105,10 +105,10 @@ impl Attention16Options<'_> {
 /// `Attention16` of attention16.h.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
-struct Problem {
-    seq: [u32; 2],
-    heads: [u32; 2],
-    widths: [u32; 2],
+pub(super) struct Problem {
+    pub(super) seq: [u32; 2],
+    pub(super) heads: [u32; 2],
+    pub(super) widths: [u32; 2],
     causal: u32,
     window: u32,
     offset: i32,
@@ -199,78 +199,10 @@ impl Kernels {
         shape: Attention16Shape,
         options: Attention16Options<'_>,
     ) -> KernelResult<()> {
-        let (check, s, o) = (Check("attention16"), shape, operands);
-        let batch = check.dim_to("batch", s.batch, MAX_BLOCKS)?;
-        let heads = [check.dim("heads", s.heads)?, check.dim("kv_heads", s.kv_heads)?];
-        let seq = [check.dim("seq_q", s.seq_q)?, check.dim("seq_k", s.seq_k)?];
-        let widths = [("width_k", s.width_k), ("width_v", s.width_v)];
-        let mut padded = [0; 2];
-        for (to, (name, width)) in padded.iter_mut().zip(widths) {
-            *to = check.dim_to(name, width, MAX_WIDTH)?;
-            if !width.is_multiple_of(8) {
-                return Err(KernelError::Mismatch {
-                    op: check.0,
-                    what: "elements of a head must be a multiple of 8",
-                    left: width,
-                    right: 8,
-                });
-            }
-        }
-        if !s.heads.is_multiple_of(s.kv_heads) {
-            return Err(KernelError::Heads {
-                op: check.0,
-                heads: s.heads,
-                kv_heads: s.kv_heads,
-            });
-        }
-        let out_shape = [s.batch, s.heads, s.seq_q, s.width_v];
-        check_rows_of_16_bytes(check, "q", o.q, [s.batch, s.heads, s.seq_q, s.width_k])?;
-        check_rows_of_16_bytes(check, "k", o.k, [s.batch, s.kv_heads, s.seq_k, s.width_k])?;
-        check_rows_of_16_bytes(check, "v", o.v, [s.batch, s.kv_heads, s.seq_k, s.width_v])?;
-        check_rows_of_16_bytes(check, "out", o.out, out_shape)?;
-        check_output(check, "out", o.out, out_shape)?;
-        for (name, input) in [("q", o.q), ("k", o.k), ("v", o.v)] {
-            check.disjoint(("out", o.out.buffer), (name, input.buffer))?;
-        }
-        let per_head = [("slopes", options.slopes), ("sinks", options.sinks)];
-        for (name, buffer) in per_head.into_iter().filter_map(|(name, b)| Some((name, b?))) {
-            check.len(name, buffer, &[s.heads])?;
-            check.disjoint(("out", o.out.buffer), (name, buffer))?;
-        }
-        let mask = options.mask;
-        if let Some(mask) = mask {
-            check_operand(check, "mask", mask, [s.batch, s.heads, s.seq_q, s.seq_k])?;
-            check.disjoint(("out", o.out.buffer), ("mask", mask.buffer))?;
-        }
-        if let Some(lse) = o.lse {
-            check.len("lse", lse, &[s.batch, s.heads, s.seq_q])?;
-            check.disjoint(("lse", lse), ("out", o.out.buffer))?;
-            for (name, input) in [("q", o.q), ("k", o.k), ("v", o.v)] {
-                check.disjoint(("lse", lse), (name, input.buffer))?;
-            }
-            for (name, buffer) in per_head.into_iter().chain([("mask", mask.map(|m| m.buffer))]) {
-                if let Some(buffer) = buffer {
-                    check.disjoint(("lse", lse), (name, buffer))?;
-                }
-            }
-        }
-        let lengths = match o.lengths {
-            Some(lengths) => Some(lengths.for_batch(check, s.batch, [s.seq_q, s.seq_k])?),
-            None => None,
-        };
-        check.value("scale", options.scale, |_| true, "finite")?;
-        // 0 stands for none on the device.
-        let softcap = match options.softcap {
-            Some(cap) => check.value("softcap", cap, |cap| cap >= f32::MIN_POSITIVE, "positive and normal")?,
-            None => 0.0,
-        };
-        let (causal, window) = match options.visible {
-            Visible::All => (0, 0),
-            Visible::Causal { window: None } => (1, 0),
-            Visible::Causal { window: Some(window) } => (1, check.dim("window", window.min(MAX_DIM))?),
-        };
-        let offset = crate::layout::causal_offset(check, seq[0], seq[1])?;
-        let variant = variant(o.ty, padded[0].max(padded[1]));
+        let (check, o) = (Check("attention16"), operands);
+        let Checked { problem, lengths } = checked(check, operands, shape, options)?;
+        let [heads, batch] = [problem.heads[0], shape.batch as u32];
+        let variant = variant(o.ty, problem.widths[0].max(problem.widths[1]));
         let args = LaunchArgs::new()
             .buffer(o.q.buffer)
             .buffer(o.k.buffer)
@@ -278,19 +210,6 @@ impl Kernels {
             .out(o.out.buffer)
             .out_or_null(o.lse)
             .buffer_or_null(lengths);
-        let problem = Problem {
-            seq,
-            heads,
-            widths: padded,
-            causal,
-            window,
-            offset,
-            scale: options.scale,
-            softcap,
-            none: 0,
-            strides: [o.q.strides, o.k.strides, o.v.strides, o.out.strides],
-            mask: mask.map_or(Strides::per_batch(0), |mask| mask.strides),
-        };
         let hopper = match variant.hopper {
             Some(hopper) if options.plain() && self.has("attention16_hopper", hopper.name)? => Some(hopper),
             _ => None,
@@ -303,16 +222,116 @@ impl Kernels {
         let args = match options.plain() {
             true => args,
             false => args
-                .buffer_or_null(mask.map(|mask| mask.buffer))
+                .buffer_or_null(options.mask.map(|mask| mask.buffer))
                 .buffer_or_null(options.slopes)
                 .buffer_or_null(options.sinks),
         };
         let args = args.value(problem);
-        let blocks = check.dim_to("blocks of queries", s.seq_q.div_ceil(queries as usize), MAX_BLOCKS)?;
+        let blocks = check.dim_to("blocks of queries", shape.seq_q.div_ceil(queries as usize), MAX_BLOCKS)?;
         let threads = self.kernel(family, name)?.meta().max_workgroup_size;
-        let config = geometry::config([heads[0], batch, blocks], threads).with_dynamic_lds(lds);
+        let config = geometry::config([heads, batch, blocks], threads).with_dynamic_lds(lds);
         // SAFETY: strides stay inside of their operands and rows begin at multiples of 16 bytes, widths are multiples of 8 up to the kernel's,
         // outputs overlap nothing and have no two elements in one place, vectors have a number for each head: checked above.
         unsafe { self.launch(stream, family, name, config, args) }
     }
+}
+
+/// What the kernels take of a call that is sound.
+pub(super) struct Checked<'a> {
+    pub(super) problem: Problem,
+    pub(super) lengths: Option<&'a HipBuffer<u32>>,
+}
+
+/// Checks the operands of an attention.
+pub(super) fn checked<'a>(
+    check: Check,
+    operands: Attention16Operands<'a>,
+    shape: Attention16Shape,
+    options: Attention16Options<'_>,
+) -> KernelResult<Checked<'a>> {
+    let (s, o) = (shape, operands);
+    check.dim_to("batch", s.batch, MAX_BLOCKS)?;
+    let heads = [check.dim("heads", s.heads)?, check.dim("kv_heads", s.kv_heads)?];
+    let seq = [check.dim("seq_q", s.seq_q)?, check.dim("seq_k", s.seq_k)?];
+    let widths = [("width_k", s.width_k), ("width_v", s.width_v)];
+    let mut padded = [0; 2];
+    for (to, (name, width)) in padded.iter_mut().zip(widths) {
+        *to = check.dim_to(name, width, MAX_WIDTH)?;
+        if !width.is_multiple_of(8) {
+            return Err(KernelError::Mismatch {
+                op: check.0,
+                what: "elements of a head must be a multiple of 8",
+                left: width,
+                right: 8,
+            });
+        }
+    }
+    if !s.heads.is_multiple_of(s.kv_heads) {
+        return Err(KernelError::Heads {
+            op: check.0,
+            heads: s.heads,
+            kv_heads: s.kv_heads,
+        });
+    }
+    let out_shape = [s.batch, s.heads, s.seq_q, s.width_v];
+    check_rows_of_16_bytes(check, "q", o.q, [s.batch, s.heads, s.seq_q, s.width_k])?;
+    check_rows_of_16_bytes(check, "k", o.k, [s.batch, s.kv_heads, s.seq_k, s.width_k])?;
+    check_rows_of_16_bytes(check, "v", o.v, [s.batch, s.kv_heads, s.seq_k, s.width_v])?;
+    check_rows_of_16_bytes(check, "out", o.out, out_shape)?;
+    check_output(check, "out", o.out, out_shape)?;
+    for (name, input) in [("q", o.q), ("k", o.k), ("v", o.v)] {
+        check.disjoint(("out", o.out.buffer), (name, input.buffer))?;
+    }
+    let per_head = [("slopes", options.slopes), ("sinks", options.sinks)];
+    for (name, buffer) in per_head.into_iter().filter_map(|(name, b)| Some((name, b?))) {
+        check.len(name, buffer, &[s.heads])?;
+        check.disjoint(("out", o.out.buffer), (name, buffer))?;
+    }
+    let mask = options.mask;
+    if let Some(mask) = mask {
+        check_operand(check, "mask", mask, [s.batch, s.heads, s.seq_q, s.seq_k])?;
+        check.disjoint(("out", o.out.buffer), ("mask", mask.buffer))?;
+    }
+    if let Some(lse) = o.lse {
+        check.len("lse", lse, &[s.batch, s.heads, s.seq_q])?;
+        check.disjoint(("lse", lse), ("out", o.out.buffer))?;
+        for (name, input) in [("q", o.q), ("k", o.k), ("v", o.v)] {
+            check.disjoint(("lse", lse), (name, input.buffer))?;
+        }
+        for (name, buffer) in per_head.into_iter().chain([("mask", mask.map(|m| m.buffer))]) {
+            if let Some(buffer) = buffer {
+                check.disjoint(("lse", lse), (name, buffer))?;
+            }
+        }
+    }
+    let lengths = match o.lengths {
+        Some(lengths) => Some(lengths.for_batch(check, s.batch, [s.seq_q, s.seq_k])?),
+        None => None,
+    };
+    check.value("scale", options.scale, |_| true, "finite")?;
+    // 0 stands for none on the device.
+    let softcap = match options.softcap {
+        Some(cap) => check.value("softcap", cap, |cap| cap >= f32::MIN_POSITIVE, "positive and normal")?,
+        None => 0.0,
+    };
+    let (causal, window) = match options.visible {
+        Visible::All => (0, 0),
+        Visible::Causal { window: None } => (1, 0),
+        Visible::Causal { window: Some(window) } => (1, check.dim("window", window.min(MAX_DIM))?),
+    };
+    let offset = crate::layout::causal_offset(check, seq[0], seq[1])?;
+    let problem = Problem {
+        seq,
+        heads,
+        widths: padded,
+        causal,
+        window,
+        offset,
+        scale: options.scale,
+        softcap,
+        none: 0,
+        strides: [o.q.strides, o.k.strides, o.v.strides, o.out.strides],
+        mask: mask.map_or(Strides::per_batch(0), |mask| mask.strides),
+    };
+    Ok(Checked { problem, lengths })
 }

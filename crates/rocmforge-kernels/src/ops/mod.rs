@@ -2,6 +2,7 @@
 
 mod activation;
 mod attention16;
+mod attention16_split;
 mod cast;
 mod elementwise;
 mod embedding;
@@ -17,6 +18,7 @@ mod matvec_q8;
 mod matvec_q8_joint;
 mod norm;
 mod paged;
+mod paged16;
 mod paged_split;
 mod permute;
 mod pool;

@@ -4,8 +4,8 @@ use crate::reduce::half_bits;
 use crate::support::{Device, device};
 use rocmforge_kernels::reference::{self, Attention16Scores};
 use rocmforge_kernels::{
-    Attention16Operands, Attention16Options, Attention16Shape, FloatType, Half, Operand, SequenceLengths, Strides,
-    Visible,
+    Attention16Operands, Attention16Options, Attention16Shape, FloatType, Half, Kernels, Operand, SequenceLengths,
+    Strides, Visible,
 };
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
@@ -76,6 +76,8 @@ struct Case {
     layout: Layout,
     /// The largest query, key and value.
     magnitude: f32,
+    /// Parts of the keys, if they are computed in parts.
+    parts: Option<usize>,
 }
 
 /// One batch of `heads[0]` query heads and `heads[1]` of keys, `seq` queries and keys, `widths` elements of a key and a value.
@@ -99,6 +101,7 @@ fn case(heads: [usize; 2], seq: [usize; 2], widths: [usize; 2], visible: Visible
         lengths: None,
         layout: Layout::HeadsFirst,
         magnitude: 2.0,
+        parts: None,
     }
 }
 
@@ -227,7 +230,14 @@ fn check(d: &Device, ty: Half, case: &Case) -> Results {
         sinks: case.sinks.then_some(&ds),
         ..options
     };
-    d.kernels.attention16(d.stream(), operands, s, options).unwrap();
+    match case.parts {
+        None => d.kernels.attention16(d.stream(), operands, s, options),
+        Some(parts) => {
+            let partial = d.out(Kernels::attention16_partial_len(s, parts).expect("fits"));
+            (d.kernels).attention16_split(d.stream(), operands, s, options, parts, &partial)
+        }
+    }
+    .unwrap();
 
     let mut memory = out.to_vec(d.stream()).expect("download");
     let out: Vec<u16> = out_places
@@ -663,4 +673,85 @@ fn causal_is_a_mask() {
         .collect();
     // A unit in the last place of f16 at 1.
     assert_close(&masked, &causal, &[rows, width], Tolerance::Absolute(1e-3));
+}
+
+#[test]
+fn keys_in_parts_are_the_definition_too() {
+    let d = device();
+    // One to eight heads to a head of keys, one to five queries; a second tile of rows on every card.
+    for (heads, seq, width) in [
+        ([4, 1], [1, 300], 128),
+        ([2, 2], [1, 65], 64),
+        ([6, 2], [5, 130], 80),
+        ([16, 2], [3, 100], 40),
+    ] {
+        for visible in [ALL, CAUSAL, window(50)] {
+            for parts in [1, 3, 8] {
+                let parts = Some(parts);
+                let case = case(heads, seq, [width, width], visible);
+                both(&d, &Case { parts, ..case });
+            }
+        }
+    }
+    let lengths = Some(vec![[1, 1], [0, 0], [2, 200], [2, 1], [0, 90]]);
+    for layout in [Layout::TokensFirst, Layout::Gaps] {
+        let mut case = case([4, 2], [2, 200], [64, 64], CAUSAL);
+        (case.shape.batch, case.parts, case.layout) = (5, Some(4), layout);
+        case.lengths.clone_from(&lengths);
+        check(&d, Half::F16, &case);
+    }
+    let large = Case {
+        magnitude: 300.0,
+        scale: Some(1e-4),
+        parts: Some(5),
+        ..case([4, 2], [1, 200], [128, 128], ALL)
+    };
+    check(&d, Half::F16, &large);
+}
+
+/// A part for all keys, several heads to a tile: the same bits as a tile for each head.
+#[test]
+fn one_part_is_the_whole() {
+    let d = device();
+    for ty in [Half::F16, Half::Bf16] {
+        let whole = case([4, 1], [2, 150], [64, 64], CAUSAL);
+        let part = Case {
+            parts: Some(1),
+            ..whole.clone()
+        };
+        let [whole, part] = [whole, part].map(|case| check(&d, ty, &case));
+        let differ = whole.out.iter().zip(&part.out).filter(|(a, b)| a != b).count();
+        // The output of a part is rounded to f32 once more.
+        assert!(differ * 50 <= whole.out.len(), "{differ} of {}", whole.out.len());
+        let largest = (whole.lse.iter().zip(&part.lse)).fold(0.0f32, |most, (a, b)| most.max((a - b).abs()));
+        assert!(largest < 2e-6, "{largest}");
+    }
+}
+
+#[test]
+fn parts_of_a_decoding_step_follow_from_the_shape_and_the_card() {
+    let d = device();
+    let shape = |batch, heads: [usize; 2], seq, width| {
+        let case = case(heads, seq, [width, width], ALL);
+        Attention16Shape { batch, ..case.shape }
+    };
+    let options = Attention16Options::new(128, CAUSAL);
+    let parts = |shape| d.kernels.attention16_parts(Half::F16, shape, options).unwrap();
+    let long = parts(shape(1, [32, 8], [1, 8192], 128)).expect("few queries");
+    assert!(long > 1 && 8192 / long >= 256, "{long}");
+    assert!(parts(shape(16, [32, 8], [1, 8192], 128)).expect("shared heads") <= long);
+    assert_eq!(
+        parts(shape(1, [32, 8], [1, 200], 128)),
+        Some(1),
+        "one part, and shared heads"
+    );
+    assert_eq!(parts(shape(1, [8, 8], [1, 200], 128)), None);
+    assert_eq!(parts(shape(1, [32, 8], [17, 8192], 128)), None, "many queries");
+    assert_eq!(parts(shape(1, [32, 8], [1, 8192], 256)), None);
+    let capped = Attention16Options {
+        softcap: Some(1.0),
+        ..options
+    };
+    let shape = shape(1, [32, 8], [1, 8192], 128);
+    assert_eq!(d.kernels.attention16_parts(Half::F16, shape, capped).unwrap(), None);
 }

@@ -2,27 +2,31 @@
 
 use crate::support::{Device, device};
 use rocmforge_kernels::{
-    FloatType, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, Q8Activations, RopeKvOperands, RopePairs,
-    RopeShape, reference,
+    Faults, FloatType, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, Q8Activations, reference,
 };
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{POISON, Rng, rng};
 
 /// Sequences of these lengths in blocks that are dealt out in any order. Every sequence asks with its last tokens.
-struct Case {
-    shape: PagedShape,
-    q: Vec<f32>,
+pub(crate) struct Case {
+    pub(crate) shape: PagedShape,
+    pub(crate) q: Vec<f32>,
     /// Keys and values, each `[sequence][token][kv_heads * head_dim]`.
-    rows: [Vec<Vec<f32>>; 2],
-    table: Vec<u32>,
-    seq_of: Vec<u32>,
-    positions: Vec<u32>,
+    pub(crate) rows: [Vec<Vec<f32>>; 2],
+    pub(crate) table: Vec<u32>,
+    pub(crate) seq_of: Vec<u32>,
+    pub(crate) positions: Vec<u32>,
     lengths: Vec<usize>,
 }
 
 impl Case {
-    fn new(lengths: &[usize], queries: usize, [heads, kv_heads, head_dim]: [usize; 3], block_size: usize) -> Self {
+    pub(crate) fn new(
+        lengths: &[usize],
+        queries: usize,
+        [heads, kv_heads, head_dim]: [usize; 3],
+        block_size: usize,
+    ) -> Self {
         let mut random = rng((lengths.len() * 1000 + heads * head_dim + block_size) as u64);
         let needed = |length: &usize| length.div_ceil(block_size);
         let max_blocks = lengths.iter().map(needed).max().unwrap_or(1) + 1;
@@ -93,7 +97,7 @@ impl Case {
         self.run_in(d, kv, options, None)
     }
 
-    /// With the keys in so many parts, if that is said; the 8-bit activations are those of the result then.
+    /// With the keys in so many parts, if that is said.
     fn run_in(
         &self,
         d: &Device,
@@ -101,7 +105,39 @@ impl Case {
         options: PagedOptions,
         parts: Option<usize>,
     ) -> (Vec<f32>, Option<(u32, u32, u32)>) {
-        let (k, v) = (self.cache(d, kv, &self.rows[0]), self.cache(d, kv, &self.rows[1]));
+        let mut found = Vec::new();
+        let fault = self.with_operands(d, kv, |operands, faults| {
+            match parts {
+                Some(parts) => self.launch_parts(d, operands, options, parts, faults),
+                None => {
+                    let result = (d.kernels).paged_attention(d.stream(), kv, operands, self.shape, options, faults);
+                    result.unwrap();
+                }
+            }
+            found = d.get(operands.out);
+        });
+        (found, fault)
+    }
+
+    /// Calls `launch` with operands on the device; returns the fault.
+    pub(crate) fn with_operands(
+        &self,
+        d: &Device,
+        kv: KvType,
+        launch: impl FnOnce(PagedOperands<'_>, Faults<'_>),
+    ) -> Option<(u32, u32, u32)> {
+        self.with_operands_of(self, d, kv, launch)
+    }
+
+    /// The same with the caches of a case whose table is sound.
+    pub(crate) fn with_operands_of(
+        &self,
+        sound: &Self,
+        d: &Device,
+        kv: KvType,
+        launch: impl FnOnce(PagedOperands<'_>, Faults<'_>),
+    ) -> Option<(u32, u32, u32)> {
+        let (k, v) = (sound.cache(d, kv, &sound.rows[0]), sound.cache(d, kv, &sound.rows[1]));
         let (q, out) = (d.up(&self.q), d.out(self.q.len()));
         let (table, seq_of, positions) = (d.ids(&self.table), d.ids(&self.seq_of), d.ids(&self.positions));
         let word = d.no_fault();
@@ -114,13 +150,20 @@ impl Case {
             positions: &positions,
             out: &out,
         };
-        let faults = d.faults(&word, 7);
-        let Some(parts) = parts else {
-            d.kernels
-                .paged_attention(d.stream(), kv, operands, self.shape, options, faults)
-                .unwrap();
-            return (d.get(&out), d.fault(&word));
-        };
+        launch(operands, d.faults(&word, 7));
+        d.fault(&word)
+    }
+
+    /// The 8-bit activations are those of the result.
+    fn launch_parts(
+        &self,
+        d: &Device,
+        operands: PagedOperands<'_>,
+        options: PagedOptions,
+        parts: usize,
+        faults: Faults<'_>,
+    ) {
+        let out = operands.out;
         let partial = d.out(Kernels::paged_partial_len(self.shape, parts).expect("fits"));
         let [m, width] = [self.shape.tokens, self.shape.heads * self.shape.head_dim];
         let [found, expected] = [0, 1].map(|_| {
@@ -131,13 +174,12 @@ impl Case {
         d.kernels
             .paged_attention_split(s, operands, self.shape, options, parts, &partial, to, faults)
             .unwrap();
-        d.kernels.quantize_q8(s, &out, expected.clone(), [m, width]).unwrap();
+        d.kernels.quantize_q8(s, out, expected.clone(), [m, width]).unwrap();
         let [found, expected] = [found, expected].map(|bytes| bytes.to_vec(s).expect("download"));
         assert_eq!(found, expected, "activations of 8 bits");
-        (d.get(&out), d.fault(&word))
     }
 
-    fn expected(&self, kv: KvType, options: PagedOptions) -> Vec<f64> {
+    pub(crate) fn expected(&self, kv: KvType, options: PagedOptions) -> Vec<f64> {
         let to = match kv {
             KvType::F32 => FloatType::F32,
             KvType::F16 => FloatType::F16,
@@ -635,130 +677,4 @@ fn written_rows_are_rounded_and_the_others_untouched() {
             }
         }
     }
-}
-
-/// Queries and keys turned, keys and values written: one launch gives the bits of four.
-#[test]
-fn rope_and_the_cache_in_one_launch() {
-    let d = device();
-    let (kernels, s) = (&d.kernels, d.stream());
-    let shapes = [
-        ([1, 4, 2, 64], 64),
-        ([3, 9, 3, 80], 32),
-        ([5, 1, 1, 6], 2),
-        ([2, 2, 2, 128], 128),
-    ];
-    for (index, ([tokens, heads, kv_heads, head_dim], rotary_dim)) in shapes.into_iter().enumerate() {
-        let kv = [KvType::F16, KvType::F32][index % 2];
-        let pairs = [RopePairs::Half, RopePairs::Interleaved][index / 2];
-        let mut random = rng(index as u64);
-        let (width, key_width, slot_count) = (heads * head_dim, kv_heads * head_dim, 11);
-        let [q, k, v] = [width, key_width, key_width].map(|width| d.up(&random.vec(tokens * width)));
-        let tables = [0, 1].map(|_| d.up(&random.vec(9 * rotary_dim / 2)));
-        let tables = [&tables[0], &tables[1]];
-        let shape = |heads| RopeShape {
-            tokens,
-            seq: tokens,
-            heads,
-            head_dim,
-            rotary_dim,
-            start: 0,
-        };
-        // In range; and with a position and a slot that are not.
-        for spoiled in [false, true] {
-            let mut at: Vec<u32> = (0..tokens as u32).map(|t| t * 2 % 9).collect();
-            let mut to: Vec<u32> = (0..tokens as u32).map(|t| 10 - t).collect();
-            if spoiled {
-                (at[tokens - 1], to[0]) = (9, 11);
-            }
-            let (positions, slots) = (d.ids(&at), d.ids(&to));
-            let cache =
-                || HipBuffer::from_slice(s, &vec![0x11u8; slot_count * key_width * kv.bytes()], "cache").expect("room");
-            let [apart, joint] = [0, 1].map(|_| [cache(), cache()]);
-            let (yq, yk) = (d.out(tokens * width), d.out(tokens * key_width));
-            let word = d.no_fault();
-            let at_tables = |x: &_, y: &_, heads, tag| {
-                let faults = d.faults(&word, tag);
-                kernels
-                    .rope_at(s, pairs, x, tables, &positions, y, shape(heads), faults)
-                    .unwrap();
-            };
-            at_tables(&q, &yq, heads, 1);
-            at_tables(&k, &yk, kv_heads, 2);
-            for (src, cache) in [(&yk, &apart[0]), (&v, &apart[1])] {
-                let faults = d.faults(&word, 3);
-                kernels
-                    .kv_write(s, kv, src, &slots, cache, slot_count, key_width, faults)
-                    .unwrap();
-            }
-            let one = d.no_fault();
-            let (found_q, found_k) = (d.out(tokens * width), d.up(&d.get(&k)));
-            let operands = RopeKvOperands {
-                q: &q,
-                k: &found_k,
-                v: &v,
-                tables,
-                positions: &positions,
-                slots: &slots,
-                turned_q: &found_q,
-                turned_k: &found_k,
-                k_cache: &joint[0],
-                v_cache: &joint[1],
-            };
-            let sizes = [kv_heads, slot_count];
-            kernels
-                .rope_kv(s, pairs, kv, operands, shape(heads), sizes, d.faults(&one, 1), 3)
-                .unwrap();
-            let bits = |x: &HipBuffer<f32>| d.get(x).iter().map(|v| v.to_bits()).collect::<Vec<_>>();
-            if spoiled {
-                let nan = |x: &HipBuffer<f32>| d.get(x).iter().map(|v| v.is_nan()).collect::<Vec<_>>();
-                assert_eq!((nan(&found_q), nan(&found_k)), (nan(&yq), nan(&yk)));
-                assert_eq!(d.fault(&one), d.fault(&word));
-                assert_eq!(d.fault(&one), Some((1, tokens as u32 - 1, 9)));
-            } else {
-                assert_eq!((bits(&found_q), bits(&found_k)), (bits(&yq), bits(&yk)));
-                assert_eq!(d.fault(&one), None);
-                let bytes = |cache: &[HipBuffer<u8>; 2]| cache.each_ref().map(|c| c.to_vec(s).expect("download"));
-                assert_eq!(bytes(&joint), bytes(&apart));
-            }
-        }
-    }
-    let x = d.up(&[1.0; 64]);
-    let (cache, other) = (
-        HipBuffer::from_slice(s, &[0u8; 256], "cache").expect("room"),
-        HipBuffer::from_slice(s, &[0u8; 256], "cache").expect("room"),
-    );
-    let (table, ids, word, y) = (d.up(&[1.0; 32]), d.ids(&[0]), d.no_fault(), d.out(64));
-    let operands = RopeKvOperands {
-        q: &x,
-        k: &x,
-        v: &x,
-        tables: [&table, &table],
-        positions: &ids,
-        slots: &ids,
-        turned_q: &y,
-        turned_k: &y,
-        k_cache: &cache,
-        v_cache: &other,
-    };
-    let shape = RopeShape {
-        tokens: 1,
-        seq: 1,
-        heads: 1,
-        head_dim: 64,
-        rotary_dim: 64,
-        start: 0,
-    };
-    let refused = kernels.rope_kv(
-        s,
-        RopePairs::Half,
-        KvType::F32,
-        operands,
-        shape,
-        [1, 1],
-        d.faults(&word, 1),
-        2,
-    );
-    let text = refused.unwrap_err().to_string();
-    assert!(text.contains("the turned q and the turned k overlap"), "{text}");
 }

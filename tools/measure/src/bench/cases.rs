@@ -89,6 +89,9 @@ pub(crate) const CASES: &[Case] = &[
         HALF_WEIGHTS,
         2 * 128 * 2048 * 64,
     ),
+    decode(&[16, 32, 8, 8192, 128], 16 * 32 * 128 + 16 * 8 * 8192 * 128),
+    decode(&[1, 32, 8, 8192, 128], 32 * 128 + 8 * 8192 * 128),
+    decode(&[1, 32, 8, 131_072, 128], 32 * 128 + 8 * 131_072 * 128),
 ];
 
 /// The same operations small enough for the simulated card.
@@ -99,4 +102,10 @@ pub(crate) const REHEARSAL: &[Case] = &[
     case("matmul_f16", &[64, 64, 64], HALVES, 3 * 2048),
     case("flash_attention", &[1, 2, 64, 64, 32], SUMS, 4 * 4096),
     case("attention_f16_causal", &[1, 2, 64, 64, 64], HALF_WEIGHTS, 2 * 2 * 4096),
+    decode(&[1, 4, 2, 600, 64], 4 * 64 + 2 * 600 * 64),
 ];
+
+/// One query of each of so many sequences: batch, heads, heads of keys, keys, elements of a head.
+const fn decode(shape: &'static [usize], elements: usize) -> Case {
+    case("attention_f16_decode", shape, HALF_WEIGHTS, elements)
+}

@@ -51,14 +51,15 @@ def numbers(seed, shape):
     return out.view(shape)
 
 
-HALVES = {"matmul_f16", "attention_f16", "attention_f16_causal"}  # f16 in and out
+HALVES = {"matmul_f16", "attention_f16", "attention_f16_causal", "attention_f16_decode"}  # f16 in and out
 BACKENDS = {"math": "MATH", "efficient": "EFFICIENT_ATTENTION", "flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION"}
 
 
 def attention(backend, causal):
     def run(x, y):
         with sdpa_kernel(getattr(SDPBackend, BACKENDS[backend])):
-            return F.scaled_dot_product_attention(x[0], x[1], x[2], is_causal=causal)
+            shared = x[0].shape[1] != x[1].shape[1]
+            return F.scaled_dot_product_attention(x[0], x[1], x[2], is_causal=causal, enable_gqa=shared)
 
     return run
 
@@ -95,6 +96,10 @@ def plan(op, shape):
         backends = ["flash", "cudnn"] if op in HALVES else BACKENDS
         variants = {f"sdpa {name}": attention(name, causal) for name in backends}
         return [[b, h, q, d], [b, h, k, d], [b, h, k, d]], [b, h, q, d], variants
+    if op == "attention_f16_decode":
+        b, h, kv, k, d = shape
+        variants = {f"sdpa {name}": attention(name, False) for name in ("flash", "cudnn")}
+        return [[b, h, 1, d], [b, kv, k, d], [b, kv, k, d]], [b, h, 1, d], variants
     raise ValueError(f"no counterpart of {op}")
 
 

@@ -1,0 +1,132 @@
+//! Rotary embedding and the cache in one launch.
+
+use crate::support::device;
+use rocmforge_kernels::{KvType, RopeKvOperands, RopePairs, RopeShape};
+use rocmforge_runtime::HipBuffer;
+use rocmforge_testkit::data::rng;
+
+/// Queries and keys turned, keys and values written: one launch gives the bits of four.
+#[test]
+fn rope_and_the_cache_in_one_launch() {
+    let d = device();
+    let (kernels, s) = (&d.kernels, d.stream());
+    let shapes = [
+        ([1, 4, 2, 64], 64),
+        ([3, 9, 3, 80], 32),
+        ([5, 1, 1, 6], 2),
+        ([2, 2, 2, 128], 128),
+    ];
+    for (index, ([tokens, heads, kv_heads, head_dim], rotary_dim)) in shapes.into_iter().enumerate() {
+        let kv = [KvType::F16, KvType::F32][index % 2];
+        let pairs = [RopePairs::Half, RopePairs::Interleaved][index / 2];
+        let mut random = rng(index as u64);
+        let (width, key_width, slot_count) = (heads * head_dim, kv_heads * head_dim, 11);
+        let [q, k, v] = [width, key_width, key_width].map(|width| d.up(&random.vec(tokens * width)));
+        let tables = [0, 1].map(|_| d.up(&random.vec(9 * rotary_dim / 2)));
+        let tables = [&tables[0], &tables[1]];
+        let shape = |heads| RopeShape {
+            tokens,
+            seq: tokens,
+            heads,
+            head_dim,
+            rotary_dim,
+            start: 0,
+        };
+        // In range; and with a position and a slot that are not.
+        for spoiled in [false, true] {
+            let mut at: Vec<u32> = (0..tokens as u32).map(|t| t * 2 % 9).collect();
+            let mut to: Vec<u32> = (0..tokens as u32).map(|t| 10 - t).collect();
+            if spoiled {
+                (at[tokens - 1], to[0]) = (9, 11);
+            }
+            let (positions, slots) = (d.ids(&at), d.ids(&to));
+            let cache =
+                || HipBuffer::from_slice(s, &vec![0x11u8; slot_count * key_width * kv.bytes()], "cache").expect("room");
+            let [apart, joint] = [0, 1].map(|_| [cache(), cache()]);
+            let (yq, yk) = (d.out(tokens * width), d.out(tokens * key_width));
+            let word = d.no_fault();
+            let at_tables = |x: &_, y: &_, heads, tag| {
+                let faults = d.faults(&word, tag);
+                kernels
+                    .rope_at(s, pairs, x, tables, &positions, y, shape(heads), faults)
+                    .unwrap();
+            };
+            at_tables(&q, &yq, heads, 1);
+            at_tables(&k, &yk, kv_heads, 2);
+            for (src, cache) in [(&yk, &apart[0]), (&v, &apart[1])] {
+                let faults = d.faults(&word, 3);
+                kernels
+                    .kv_write(s, kv, src, &slots, cache, slot_count, key_width, faults)
+                    .unwrap();
+            }
+            let one = d.no_fault();
+            let (found_q, found_k) = (d.out(tokens * width), d.up(&d.get(&k)));
+            let operands = RopeKvOperands {
+                q: &q,
+                k: &found_k,
+                v: &v,
+                tables,
+                positions: &positions,
+                slots: &slots,
+                turned_q: &found_q,
+                turned_k: &found_k,
+                k_cache: &joint[0],
+                v_cache: &joint[1],
+            };
+            let sizes = [kv_heads, slot_count];
+            kernels
+                .rope_kv(s, pairs, kv, operands, shape(heads), sizes, d.faults(&one, 1), 3)
+                .unwrap();
+            let bits = |x: &HipBuffer<f32>| d.get(x).iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            if spoiled {
+                let nan = |x: &HipBuffer<f32>| d.get(x).iter().map(|v| v.is_nan()).collect::<Vec<_>>();
+                assert_eq!((nan(&found_q), nan(&found_k)), (nan(&yq), nan(&yk)));
+                assert_eq!(d.fault(&one), d.fault(&word));
+                assert_eq!(d.fault(&one), Some((1, tokens as u32 - 1, 9)));
+            } else {
+                assert_eq!((bits(&found_q), bits(&found_k)), (bits(&yq), bits(&yk)));
+                assert_eq!(d.fault(&one), None);
+                let bytes = |cache: &[HipBuffer<u8>; 2]| cache.each_ref().map(|c| c.to_vec(s).expect("download"));
+                assert_eq!(bytes(&joint), bytes(&apart));
+            }
+        }
+    }
+    let x = d.up(&[1.0; 64]);
+    let (cache, other) = (
+        HipBuffer::from_slice(s, &[0u8; 256], "cache").expect("room"),
+        HipBuffer::from_slice(s, &[0u8; 256], "cache").expect("room"),
+    );
+    let (table, ids, word, y) = (d.up(&[1.0; 32]), d.ids(&[0]), d.no_fault(), d.out(64));
+    let operands = RopeKvOperands {
+        q: &x,
+        k: &x,
+        v: &x,
+        tables: [&table, &table],
+        positions: &ids,
+        slots: &ids,
+        turned_q: &y,
+        turned_k: &y,
+        k_cache: &cache,
+        v_cache: &other,
+    };
+    let shape = RopeShape {
+        tokens: 1,
+        seq: 1,
+        heads: 1,
+        head_dim: 64,
+        rotary_dim: 64,
+        start: 0,
+    };
+    let refused = kernels.rope_kv(
+        s,
+        RopePairs::Half,
+        KvType::F32,
+        operands,
+        shape,
+        [1, 1],
+        d.faults(&word, 1),
+        2,
+    );
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("the turned q and the turned k overlap"), "{text}");
+}
