@@ -28,6 +28,16 @@ RF_DEVICE void rf_put4(float *p, f4 v) {
     }
 }
 
+// Eight bytes to an address of any two. PTX wants the alignment of eight for one access.
+RF_DEVICE void rf_put8(void *p, u2 v) {
+    if (((u64)p & 7) == 0) {
+        *(u2 *)p = v;
+    } else {
+        unsigned short *to = (unsigned short *)p;
+        to[0] = v.x, to[1] = v.x >> 16, to[2] = v.y, to[3] = v.y >> 16;
+    }
+}
+
 // Two consecutive floats: PTX wants the alignment of eight bytes.
 typedef float f2_wide __attribute__((ext_vector_type(2), aligned(8)));
 RF_DEVICE bool rf_wide2(const float *p) { return ((u64)p & 7) == 0; }

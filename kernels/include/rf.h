@@ -79,6 +79,7 @@ RF_DEVICE i32 rf_dot4(u32 a, u32 b, i32 c) {
 RF_DEVICE void rf_atomic_min(u64 *p, u64 x) { __hip_atomic_fetch_min(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
 
 // 2^x, 1/x and 1/sqrt(x), one unit in the last place. exp2 of a very negative number is 0, of +inf is +inf.
+// AMD's 1/x is 0 where it would be below the normal numbers: for magnitudes above 2^126.
 RF_DEVICE float rf_exp2(float x) { return __builtin_amdgcn_exp2f(x); }
 RF_DEVICE float rf_rcp(float x) { return __builtin_amdgcn_rcpf(x); }
 RF_DEVICE float rf_rsqrt(float x) { return __builtin_amdgcn_rsqf(x); }
@@ -89,6 +90,10 @@ RF_DEVICE void rf_put4(float *p, f4 v) { *(f4 *)p = v; }
 // The same where rf_wide has been asked once for all rows of an operand: no question at each access.
 typedef f4 f4_wide;
 RF_DEVICE bool rf_wide(const float *, u64) { return true; }
+
+// Eight bytes to an address of any two: one access.
+typedef u32 u2_any __attribute__((ext_vector_type(2), aligned(2)));
+RF_DEVICE void rf_put8(void *p, u2 v) { *(u2_any *)p = v; }
 
 // Two consecutive floats, where rf_wide2 has been asked.
 typedef float f2_wide __attribute__((ext_vector_type(2), aligned(4)));
