@@ -9,9 +9,7 @@ template <class From, class To> RF_DEVICE void cast(const u8 *x, u8 *y, u64 n) {
     typename To::Type *out = (typename To::Type *)y + i;
     const u8 *in = x + i * From::bytes;
     if (count == 4) {
-        f4 v = From::four(in, 0);
-#pragma unroll
-        for (u32 e = 0; e < 4; ++e) out[e] = To::of(v[e]);
+        rf_store4_as<To>(out, From::four(in, 0), 4);
     } else {
         for (u32 e = 0; e < count; ++e) out[e] = To::of(From::one(in, e));
     }

@@ -21,7 +21,7 @@ RF_KERNEL(RF_ROW_BLOCK) causal_mask(float *y, u32 rows, u32 seq_q, u32 seq_k, i3
     for (u32 c = t.begin; c < t.end; c += 128) rf_store4(out + c, hide(rf_splat(0.0f), c, end), rf_left4(c, t.end));
 }
 
-// Copies the visible scores and writes `by` over the others.
+// Copies the visible scores and writes `by` over the others, which are not read.
 RF_DEVICE void visible(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k, i32 offset, float by) {
     RowTile t = RowTile::of(seq_k);
     if (t.row >= rows) return;
@@ -29,7 +29,9 @@ RF_DEVICE void visible(const float *x, float *y, u32 rows, u32 seq_q, u32 seq_k,
     u64 base = (u64)t.row * seq_k;
     for (u32 c = t.begin; c < t.end; c += 128) {
         u32 count = rf_left4(c, t.end);
-        rf_store4(y + base + c, hide(rf_load4(x + base + c, count), c, end, by), count);
+        f4 v = rf_splat(by);
+        if (c < end) v = hide(rf_load4(x + base + c, count), c, end, by);
+        rf_store4(y + base + c, v, count);
     }
 }
 

@@ -18,10 +18,7 @@ RF_DEVICE void kv_write(const float *src, const u32 *slots, typename To::Type *c
     typename To::Type *out = cache + (u64)slot * width;
     for (u32 c = t.begin; c < t.end; c += 128) {
         u32 count = rf_left4(c, t.end);
-        f4 v = rf_load4(in + c, count);
-#pragma unroll
-        for (u32 e = 0; e < 4; ++e)
-            if (e < count) out[c + e] = To::of(v[e]);
+        rf_store4_as<To>(out + c, rf_load4(in + c, count), count);
     }
 }
 

@@ -151,10 +151,12 @@ RF_DEVICE void paged_split(const float *__restrict__ q, const u8 *__restrict__ k
         float highest = max_groups<LANES>(top[r]);
         float share = highest == -RF_INF ? 0.0f : rf_exp(top[r] - highest);
         float total = sum_groups<LANES>((bad ? __builtin_nanf("") : sum[r]) * share);
+        f4_lds value[2];
 #pragma unroll
-        for (u32 e = 0; e < 8; ++e) {
-            float value = sum_groups<LANES>(acc[r][e] * share);
-            if (tid % 32 < LANES) outputs[team][r][lane * 8 + e] = value;
+        for (u32 e = 0; e < 8; ++e) value[e / 4][e % 4] = sum_groups<LANES>(acc[r][e] * share);
+        if (tid % 32 < LANES) {
+            f4_lds *to = (f4_lds *)&outputs[team][r][lane * 8];
+            to[0] = value[0], to[1] = value[1];
         }
         if (tid % 32 == 0) team_tops[team][r] = highest, team_sums[team][r] = total;
     }

@@ -15,7 +15,8 @@ RF_KERNEL(256) mean_pool(const float *__restrict__ x, const float *__restrict__ 
         if (w[s] != 0.0f) sum = rf_fma(in[(u64)s * cols], w[s], sum);
         total += w[s];
     }
-    y[(u64)b * cols + c] = sum * rf_rcp(rf_max(total, 1e-9f));
+    // A sixteenth of both: the reciprocal of the largest weights is not a normal number, and 0 on AMD.
+    y[(u64)b * cols + c] = sum * (1.0f / 16.0f) * rf_rcp(rf_max(total, 1e-9f) * (1.0f / 16.0f));
 }
 
 // y = x / max(|x|, eps), row by row. y may be x.
@@ -25,6 +26,14 @@ RF_KERNEL(RF_ROW_BLOCK) l2_normalize(const float *x, float *y, u32 rows, u32 col
     const float *in = x + (u64)row * cols;
     float *out = y + (u64)row * cols;
     float squares = 0.0f;
+    if (Held32::fits(x, y, cols)) {
+        Held32 held;
+        Held32::load(held, in, cols);
+        Held32::each(held, cols, [&](f4 &v, u32) { squares += rf_sum4(v * v); });
+        float factor = rf_rsqrt(rf_max(Team32::sum(squares), eps * eps));
+        Held32::each(held, cols, [&](f4 &v, u32 c) { *(f4_wide *)(out + c) = v * factor; });
+        return;
+    }
     for (u32 c = Team32::lane(); c < cols; c += Team32::width) squares = rf_fma(in[c], in[c], squares);
     float factor = rf_rsqrt(rf_max(Team32::sum(squares), eps * eps));
     for (u32 c = Team32::lane(); c < cols; c += Team32::width) out[c] = in[c] * factor;

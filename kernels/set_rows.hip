@@ -28,10 +28,7 @@ RF_DEVICE void set_rows(const float *src, const u32 *ids, typename To::Type *dst
     typename To::Type *out = dst + ((u64)matrix * dst_rows + id) * cols;
     for (u32 c = t.begin; c < t.end; c += 128) {
         u32 count = rf_left4(c, t.end);
-        f4 v = rf_load4(in + c, count);
-#pragma unroll
-        for (u32 e = 0; e < 4; ++e)
-            if (e < count) out[c + e] = To::of(v[e]);
+        rf_store4_as<To>(out + c, rf_load4(in + c, count), count);
     }
 }
 

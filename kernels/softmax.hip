@@ -38,17 +38,19 @@ struct Masked {
 };
 
 // x * factor + slope * mask, and one more logit for the row, the sink, that takes weight and has no column (-inf: none). M is a type of
-// quant.h; no mask where it is null.
+// quant.h. Whether there is a mask is a flag of its own: of a pointer that may be null the compiler does not know that it is to global memory,
+// and reads through it by flat accesses.
 template <class M> struct Biased {
     static constexpr bool has_sink = true;
     float factor, slope, sink;
     const u8 *mask;
+    bool has_mask;
     RF_DEVICE float at(const Biased &s, float x, u32 c) {
-        return s.mask ? rf_fma(x, s.factor, s.slope * M::one(s.mask, c)) : x * s.factor;
+        return s.has_mask ? rf_fma(x, s.factor, s.slope * M::one(s.mask, c)) : x * s.factor;
     }
     RF_DEVICE bool wide(const Biased &) { return true; }
-    RF_DEVICE f4 read(const Biased &s, u32 c) { return s.mask ? M::four(s.mask, c / 4) * s.slope : rf_splat(0.0f); }
-    RF_DEVICE f4 four(const Biased &s, f4 x, f4 m) { return s.mask ? rf_fma4(x, s.factor, m) : x * s.factor; }
+    RF_DEVICE f4 read(const Biased &s, u32 c) { return s.has_mask ? M::four(s.mask, c / 4) * s.slope : rf_splat(0.0f); }
+    RF_DEVICE f4 four(const Biased &s, f4 x, f4 m) { return s.has_mask ? rf_fma4(x, s.factor, m) : x * s.factor; }
 };
 
 // Softmax over the first `end` of `cols` columns; the others become 0 (they are what a causal mask hides).
@@ -156,8 +158,9 @@ RF_DEVICE void biased(const float *x, const u8 *mask, const float *sinks, float 
     if (row >= rows) return;
     u32 matrix = row / b.per, head = matrix % b.heads;
     u64 mask_row = (u64)((matrix / b.heads % b.outer) * b.inner + head % b.inner) * b.mask_rows + row % b.per;
-    const u8 *m = mask ? mask + mask_row * cols * M::bytes : nullptr;
-    softmax_row<Team>(x, y, row, cols, cols, Biased<M>{b.scale, rf_slope(b.max_bias, b.power, head), sinks ? sinks[head] : -RF_INF, m});
+    float sink = sinks ? sinks[head] : -RF_INF;
+    Biased<M> scores{b.scale, rf_slope(b.max_bias, b.power, head), sink, mask + mask_row * cols * M::bytes, mask != nullptr};
+    softmax_row<Team>(x, y, row, cols, cols, scores);
 }
 
 #define RF_BIASED(name, M, team, Team)                                                                                             \

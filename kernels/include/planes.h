@@ -27,24 +27,26 @@ struct PackedQ4_0 {
         u4 q;
         u16 d;
     };
-    Nibbles q;
+    u4 q;
     float d;
     RF_DEVICE Raw load(const u8 *w, u64 blocks, u32 i) { return {rf_stream(w, 0, i), rf_part<u16>(w, 16 * blocks, i)}; }
-    RF_DEVICE PackedQ4_0 of(const Raw &r, u32) { return {Nibbles::of(r.q), rf_f16(r.d)}; }
+    RF_DEVICE PackedQ4_0 of(const Raw &r, u32) { return {r.q, rf_f16(r.d)}; }
     RF_DEVICE float add(const PackedQ4_0 &w, const Q8Block &x, float sum) {
-        i32 dot = rf_dot16(w.q.high, x.high, rf_dot16(w.q.low, x.low, -8 * (x.low_sum + x.high_sum)));
+        Nibbles q = Nibbles::of(w.q);
+        i32 dot = rf_dot16(q.high, x.high, rf_dot16(q.low, x.low, -8 * (x.low_sum + x.high_sum)));
         return rf_fma(w.d * x.d, (float)dot, sum);
     }
 };
 
 // Integers from 0, a scale and a minimum: the sum of the activations counts with the minimum.
 struct WithMin {
-    Nibbles q;
+    u4 q;
     float d, min;
-    RF_DEVICE float add(const WithMin &w, const Q8Block &x, float sum) {
-        i32 dot = rf_dot16(w.q.high, x.high, rf_dot16(w.q.low, x.low, 0));
+    RF_DEVICE float sum_of(const WithMin &w, Nibbles q, const Q8Block &x, float sum) {
+        i32 dot = rf_dot16(q.high, x.high, rf_dot16(q.low, x.low, 0));
         return rf_fma(x.d, rf_fma(w.d, (float)dot, w.min * (float)(x.low_sum + x.high_sum)), sum);
     }
+    RF_DEVICE float add(const WithMin &w, const Q8Block &x, float sum) { return sum_of(w, Nibbles::of(w.q), x, sum); }
 };
 
 // f16 scale and minimum.
@@ -54,7 +56,7 @@ struct PackedQ4_1 : WithMin {
         u32 dm;
     };
     RF_DEVICE Raw load(const u8 *w, u64 blocks, u32 i) { return {rf_stream(w, 0, i), rf_part<u32>(w, 16 * blocks, i)}; }
-    RF_DEVICE WithMin of(const Raw &r, u32) { return {Nibbles::of(r.q), rf_f16(r.dm), rf_f16(r.dm >> 16)}; }
+    RF_DEVICE WithMin of(const Raw &r, u32) { return {r.q, rf_f16(r.dm), rf_f16(r.dm >> 16)}; }
 };
 
 // Values 0 to 15 of each block, values 16 to 31, f16 scale.
@@ -93,7 +95,7 @@ struct PackedQ4K : WithMin {
     RF_DEVICE Raw load(const u8 *w, u64 blocks, u32 i) { return {rf_stream(w, 0, i), rf_part<u4>(w, 16 * blocks, i / 8)}; }
     RF_DEVICE WithMin of(const Raw &r, u32 i) {
         KScales s = KScales::of(r.scales, i % 8);
-        return {Nibbles::of(r.q), s.d, s.min};
+        return {r.q, s.d, s.min};
     }
 };
 
@@ -105,7 +107,8 @@ struct PackedQ6K {
         u2 high;
         u16 scales, d;
     };
-    Nibbles q;
+    u4 q;
+    u2 upper;
     float low_d, high_d;
     RF_DEVICE Raw load(const u8 *w, u64 blocks, u32 i) {
         return {rf_stream(w, 0, i), rf_part<u2>(w, 16 * blocks, i), rf_part<u16>(w, 24 * blocks, i),
@@ -116,13 +119,14 @@ struct PackedQ6K {
         return u4{h << 4 & BITS, h << 2 & BITS, h & BITS, h >> 2 & BITS};
     }
     RF_DEVICE PackedQ6K of(const Raw &r, u32) {
-        Nibbles q = Nibbles::of(r.low);
         float d = rf_f16(r.d);
         i32 scales = (short)r.scales;
-        return {{q.low | bits(r.high.x), q.high | bits(r.high.y)}, d * (float)(signed char)scales, d * (float)(scales >> 8)};
+        return {r.low, r.high, d * (float)(signed char)scales, d * (float)(scales >> 8)};
     }
     RF_DEVICE float add(const PackedQ6K &w, const Q8Block &x, float sum) {
-        i32 low = rf_dot16(w.q.low, x.low, -32 * x.low_sum), high = rf_dot16(w.q.high, x.high, -32 * x.high_sum);
+        Nibbles q = Nibbles::of(w.q);
+        i32 low = rf_dot16(q.low | bits(w.upper.x), x.low, -32 * x.low_sum);
+        i32 high = rf_dot16(q.high | bits(w.upper.y), x.high, -32 * x.high_sum);
         return rf_fma(x.d, rf_fma(w.low_d, (float)low, w.high_d * (float)high), sum);
     }
 };
@@ -141,18 +145,28 @@ struct PackedQ5_0 {
         u32 fifth;
         u16 d;
     };
-    Nibbles q;
+    u4 q;
+    u32 fifth;
     float d;
     RF_DEVICE Raw load(const u8 *w, u64 blocks, u32 i) {
         return {rf_stream(w, 0, i), rf_part<u32>(w, 16 * blocks, i), rf_part<u16>(w, 20 * blocks, i)};
     }
-    RF_DEVICE PackedQ5_0 of(const Raw &r, u32) { return {rf_with_fifth(Nibbles::of(r.q), r.fifth), rf_f16(r.d)}; }
+    RF_DEVICE PackedQ5_0 of(const Raw &r, u32) { return {r.q, r.fifth, rf_f16(r.d)}; }
     RF_DEVICE float add(const PackedQ5_0 &w, const Q8Block &x, float sum) {
-        i32 dot = rf_dot16(w.q.high, x.high, rf_dot16(w.q.low, x.low, -16 * (x.low_sum + x.high_sum)));
+        Nibbles q = rf_with_fifth(Nibbles::of(w.q), w.fifth);
+        i32 dot = rf_dot16(q.high, x.high, rf_dot16(q.low, x.low, -16 * (x.low_sum + x.high_sum)));
         return rf_fma(w.d * x.d, (float)dot, sum);
     }
 };
-struct PackedQ5_1 : WithMin {
+// The same with a fifth bit.
+struct WithFifth {
+    WithMin w;
+    u32 fifth;
+    RF_DEVICE float add(const WithFifth &f, const Q8Block &x, float sum) {
+        return WithMin::sum_of(f.w, rf_with_fifth(Nibbles::of(f.w.q), f.fifth), x, sum);
+    }
+};
+struct PackedQ5_1 : WithFifth {
     struct Raw {
         u4 q;
         u32 fifth, dm;
@@ -160,9 +174,9 @@ struct PackedQ5_1 : WithMin {
     RF_DEVICE Raw load(const u8 *w, u64 blocks, u32 i) {
         return {rf_stream(w, 0, i), rf_part<u32>(w, 16 * blocks, i), rf_part<u32>(w, 20 * blocks, i)};
     }
-    RF_DEVICE WithMin of(const Raw &r, u32) { return {rf_with_fifth(Nibbles::of(r.q), r.fifth), rf_f16(r.dm), rf_f16(r.dm >> 16)}; }
+    RF_DEVICE WithFifth of(const Raw &r, u32) { return {{r.q, rf_f16(r.dm), rf_f16(r.dm >> 16)}, r.fifth}; }
 };
-struct PackedQ5K : WithMin {
+struct PackedQ5K : WithFifth {
     struct Raw {
         u4 q, scales;
         u32 fifth;
@@ -170,8 +184,8 @@ struct PackedQ5K : WithMin {
     RF_DEVICE Raw load(const u8 *w, u64 blocks, u32 i) {
         return {rf_stream(w, 0, i), rf_part<u4>(w, 16 * blocks, i / 8), rf_part<u32>(w, 18 * blocks, i)};
     }
-    RF_DEVICE WithMin of(const Raw &r, u32 i) {
+    RF_DEVICE WithFifth of(const Raw &r, u32 i) {
         KScales s = KScales::of(r.scales, i % 8);
-        return {rf_with_fifth(Nibbles::of(r.q), r.fifth), s.d, s.min};
+        return {{r.q, s.d, s.min}, r.fifth};
     }
 };

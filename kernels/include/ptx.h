@@ -28,6 +28,16 @@ RF_DEVICE void rf_put4(float *p, f4 v) {
     }
 }
 
+// Eight bytes to an address of any two. PTX wants the alignment of eight for one access.
+RF_DEVICE void rf_put8(void *p, u2 v) {
+    if (((u64)p & 7) == 0) {
+        *(u2 *)p = v;
+    } else {
+        unsigned short *to = (unsigned short *)p;
+        to[0] = v.x, to[1] = v.x >> 16, to[2] = v.y, to[3] = v.y >> 16;
+    }
+}
+
 // Two consecutive floats: PTX wants the alignment of eight bytes.
 typedef float f2_wide __attribute__((ext_vector_type(2), aligned(8)));
 RF_DEVICE bool rf_wide2(const float *p) { return ((u64)p & 7) == 0; }
@@ -49,7 +59,7 @@ RF_DEVICE void rf_lds_barrier() { __syncthreads(); }
 RF_DEVICE u32 rf_shared_address(const void *p) { return (u32)(u64)(const __attribute__((address_space(3))) void *)p; }
 
 // The value of the lane whose number differs in the bits of MASK (< 32). All 32 lanes of the warp must take part.
-template <u32 MASK> RF_DEVICE float rf_shuffle_xor(float x) {
+template <u32 MASK> RF_ARITHMETIC float rf_shuffle_xor(float x) {
     static_assert(MASK < 32, "a shuffle stays within 32 lanes");
     return __nvvm_shfl_sync_bfly_f32(0xffffffffu, x, MASK, 31);
 }
@@ -65,7 +75,7 @@ RF_DEVICE float rf_opaque(float x) {
 }
 
 // c + the products of the four signed bytes of a and b.
-RF_DEVICE i32 rf_dot4(u32 a, u32 b, i32 c) {
+RF_ARITHMETIC i32 rf_dot4(u32 a, u32 b, i32 c) {
     i32 d;
     asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c)); // clang has no builtin for it
     return d;
@@ -75,10 +85,10 @@ RF_DEVICE i32 rf_dot4(u32 a, u32 b, i32 c) {
 RF_DEVICE void rf_atomic_min(u64 *p, u64 x) { __nvvm_atom_min_gen_ull(p, x); }
 
 // 2^x, 1/x and 1/sqrt(x), two units in the last place at most.
-RF_DEVICE float rf_exp2(float x) { return __nvvm_ex2_approx_f(x); }
-RF_DEVICE float rf_rcp(float x) {
+RF_ARITHMETIC float rf_exp2(float x) { return __nvvm_ex2_approx_f(x); }
+RF_ARITHMETIC float rf_rcp(float x) {
     float y;
     asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); // clang has no builtin for the one that keeps denormals
     return y;
 }
-RF_DEVICE float rf_rsqrt(float x) { return __nvvm_rsqrt_approx_f(x); }
+RF_ARITHMETIC float rf_rsqrt(float x) { return __nvvm_rsqrt_approx_f(x); }

@@ -196,7 +196,7 @@ RF_DEVICE void rf_tile_multiply(RfTile &d, RfPart<RfBfloat> x, RfPart<RfBfloat> 
 #else
 // No matrix unit: row_share gives every lane of 16 the same row of x; the swapped pairs make that row 2 i in lanes 0 to 15 and 2 i + 1 in
 // lanes 16 to 31.
-template <u32 I, class T> RF_DEVICE float rf_tile_row(float sum, u32 x, float y0, float y1) {
+template <u32 I, class T> RF_ARITHMETIC float rf_tile_row(float sum, u32 x, float y0, float y1) {
     typedef T Pair __attribute__((ext_vector_type(2)));
     Pair pair = __builtin_bit_cast(Pair, (u32)__builtin_amdgcn_update_dpp(0, (i32)x, 0x150 + 2 * I, 0xf, 0xf, true));
     return rf_fma((float)pair.y, y1, rf_fma((float)pair.x, y0, sum));

@@ -52,6 +52,18 @@ pub enum KernelError {
         /// The family asked for.
         family: &'static str,
     },
+    /// The device's processor lacks what a kernel is written with: matrix instructions, or registers.
+    #[error("{arch} has no {kernel}, which needs {}{}", processors(needs), instead.map(|instead| format!("; {instead}")).unwrap_or_default())]
+    NotForDevice {
+        /// The device's architecture.
+        arch: String,
+        /// The kernel asked for.
+        kernel: &'static str,
+        /// The architectures that it is embedded for, of the same maker as the device.
+        needs: Vec<&'static str>,
+        /// What does the same there.
+        instead: Option<&'static str>,
+    },
     /// A dimension is 0 or over what the kernel takes.
     #[error("{op}: {dim} is {value}; it must be 1 to {limit}")]
     Dimension {
@@ -185,6 +197,20 @@ pub enum KernelError {
 
 /// A result of this crate.
 pub type KernelResult<T> = Result<T, KernelError>;
+
+/// What packs run on: an NVIDIA card's compute capability, the names of AMD's processors.
+fn processors(archs: &[&'static str]) -> String {
+    let words = archs.iter().map(|arch| match arch.strip_prefix("sm_") {
+        Some(capability) => {
+            let digits = capability.trim_end_matches(|c: char| !c.is_ascii_digit());
+            let (major, minor) = digits.split_at(digits.len().saturating_sub(1));
+            let range = if digits == capability { "and later" } else { "alone" };
+            format!("compute capability {major}.{minor} {range}")
+        }
+        None => (*arch).to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" or ")
+}
 
 /// The first few of the families that differ, and how many there are.
 fn differing(families: &[String]) -> String {

@@ -1,8 +1,9 @@
 //! The kernels of one device.
 
-use crate::{KernelError, KernelResult, Pack};
+use crate::{KernelError, KernelResult, Pack, PackError};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use rocmforge_code_object::CodeObject;
 use rocmforge_runtime::{HipBackend, HipKernel, HipModule, HipStream, LaunchArgs, LaunchConfig};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -99,12 +100,18 @@ impl Kernels {
     ///
     /// # Errors
     ///
-    /// [`KernelError::MissingFamily`], or the runtime's error if the device does not accept the module.
+    /// [`KernelError::NotForDevice`] if it exists for other processors only, [`KernelError::MissingFamily`] if the pack lacks it,
+    /// or the runtime's error if the device does not accept the module.
     pub fn kernel(&self, family: &'static str, name: &'static str) -> KernelResult<HipKernel> {
         if let Some(kernel) = self.shared.kernels.load().get(name) {
             return Ok(kernel.clone());
         }
-        let kernel = self.module(family)?.kernel(name)?;
+        let module = self.module(family)?.filter(|module| has_kernel(module, name));
+        let Some(module) = module else {
+            let (arch, pack) = (&self.shared.backend.device().arch, self.shared.pack.arch());
+            return Err(missing(arch, pack, family, name)?);
+        };
+        let kernel = module.kernel(name)?;
         self.shared.kernels.rcu(|known| {
             let mut known = FxHashMap::clone(known);
             known.insert(name, kernel.clone());
@@ -123,28 +130,21 @@ impl Kernels {
         if self.shared.kernels.load().contains_key(name) {
             return Ok(true);
         }
-        if self.shared.pack.object(family).is_none() {
-            return Ok(false);
-        }
-        Ok(self.module(family)?.code_object().kernel(name).is_some())
+        Ok(self.module(family)?.is_some_and(|module| has_kernel(&module, name)))
     }
 
-    fn module(&self, family: &'static str) -> KernelResult<HipModule> {
+    /// The module of a family, unless the pack lacks it.
+    fn module(&self, family: &'static str) -> KernelResult<Option<HipModule>> {
         let mut modules = self.shared.modules.lock();
         if let Some(module) = modules.get(family) {
-            return Ok(module.clone());
+            return Ok(Some(module.clone()));
         }
-        let object = self
-            .shared
-            .pack
-            .object(family)
-            .ok_or_else(|| KernelError::MissingFamily {
-                arch: self.shared.pack.arch().to_owned(),
-                family,
-            })?;
+        let Some(object) = self.shared.pack.object(family) else {
+            return Ok(None);
+        };
         let module = self.shared.backend.load_module(object, family)?;
         modules.insert(family, module.clone());
-        Ok(module)
+        Ok(Some(module))
     }
 
     /// Enqueues a kernel.
@@ -176,11 +176,101 @@ impl Kernels {
     }
 }
 
+fn has_kernel(module: &HipModule, name: &str) -> bool {
+    module.code_object().kernel(name).is_some()
+}
+
+/// What takes the place of a family that some processors lack.
+const INSTEAD: [(&str, &str); 2] = [
+    ("attention16", "flash_attention does it with operands in f32"),
+    (
+        "matmul16",
+        "matmul does it with operands in f32, and up to 8 rows matmul16 works everywhere",
+    ),
+];
+
+/// Why a kernel is not in the pack `pack` on a device of architecture `arch`.
+fn missing(arch: &str, pack: &str, family: &'static str, kernel: &'static str) -> Result<KernelError, PackError> {
+    let has = |pack: &Pack| -> bool {
+        let object = pack.object(family).map(CodeObject::parse);
+        matches!(object, Some(Ok(object)) if object.kernel(kernel).is_some())
+    };
+    let lacks = KernelError::MissingFamily {
+        arch: pack.to_owned(),
+        family,
+    };
+    // A build that has it for this device, or has no pack for it, says nothing of the device.
+    if Pack::for_processor(arch).transpose()?.as_ref().is_none_or(has) {
+        return Ok(lacks);
+    }
+    let of_one_maker = |other: &str| other.starts_with("sm_") == arch.starts_with("sm_");
+    let mut needs = Vec::new();
+    for other in Pack::embedded_archs().filter(|other| of_one_maker(other)) {
+        let pack = Pack::embedded(other).transpose()?;
+        // Where it falls back to another pack for it, that one is named.
+        if pack.is_some_and(|pack| pack.objects().any(|(name, _)| name == family) && has(&pack)) {
+            needs.push(other);
+        }
+    }
+    if needs.is_empty() {
+        return Ok(lacks);
+    }
+    Ok(KernelError::NotForDevice {
+        arch: arch.to_owned(),
+        kernel,
+        needs,
+        instead: INSTEAD
+            .iter()
+            .find(|(of, _)| *of == family)
+            .map(|(_, instead)| *instead),
+    })
+}
+
 impl std::fmt::Debug for Kernels {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Kernels")
             .field("arch", &self.shared.pack.arch())
             .field("loaded", &self.shared.modules.lock().keys().collect::<Vec<_>>())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(arch: &str, family: &'static str, kernel: &'static str) -> String {
+        missing(arch, arch, family, kernel)
+            .expect("the embedded packs are sound")
+            .to_string()
+    }
+
+    #[test]
+    fn a_card_without_matrix_instructions_is_told_what_it_needs() {
+        assert_eq!(
+            text("sm_75", "attention16", "attention16_f16_d64"),
+            "sm_75 has no attention16_f16_d64, which needs compute capability 8.0 and later; \
+             flash_attention does it with operands in f32"
+        );
+        let wgmma = text("sm_86", "matmul16_hopper", "matmul16_hopper_f16");
+        assert!(wgmma.ends_with("which needs compute capability 9.0 alone"), "{wgmma}");
+    }
+
+    #[test]
+    fn a_card_with_too_few_registers_is_told_which_have_enough() {
+        let text = text("gfx1030", "attention16", "attention16_bf16_d256");
+        assert!(
+            text.starts_with("gfx1030 has no attention16_bf16_d256, which needs gfx1100 or "),
+            "{text}"
+        );
+        assert!(!text.contains("sm_") && !text.contains("or gfx1030"), "{text}");
+    }
+
+    #[test]
+    fn an_own_pack_that_lacks_a_kernel_is_to_be_built_again() {
+        for arch in ["gfx1100", "gfx1103", "sm_80"] {
+            let text = text(arch, "matmul16", "matmul16_f16");
+            assert!(text.contains(&format!("kernels build --arch {arch}")), "{text}");
+        }
     }
 }

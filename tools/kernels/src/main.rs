@@ -64,8 +64,9 @@ enum Command {
         /// Its name, which is also its family's: lower-case letters, digits and `_`.
         name: String,
     },
-    /// Runs every kernel at fixed shapes on a simulated gfx1100 and prints what it asks of the card; fails when a bound in
-    /// kernels/counters.txt is passed.
+    /// Runs every kernel at fixed shapes on a simulated gfx1100 and prints what it asks of the card; then those that are bound by
+    /// memory on gfx1100 and gfx1201, and prints their bytes beside the fewest. Fails when a bound in kernels/counters.txt or
+    /// kernels/bytes.txt is passed.
     Counters {
         /// Writes the bounds: what is counted now.
         #[arg(long)]

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout)] // the table is shown by `cargo xtask kernels counters`
 
 mod attention16;
+mod bytes;
 mod decode;
 mod launches;
 mod packed;
@@ -22,10 +23,12 @@ use std::path::{Path, PathBuf};
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]
 enum CountersError {
-    #[error("kernels/counters.txt: {0}")]
+    #[error("bounds in kernels/: {0}")]
     Io(#[from] std::io::Error),
     #[error("kernels/counters.txt, line {line}: {what}")]
     Bounds { line: usize, what: String },
+    #[error("kernels/bytes.txt, line {line}: {what}")]
+    Bytes { line: usize, what: String },
     #[error(
         "{}. If that is meant, run `cargo xtask kernels counters --bless` and commit the result",
         .0.join("; ")
@@ -117,16 +120,23 @@ fn check(counts: &BTreeMap<String, KernelCounts>, bounds: &BTreeMap<String, [u64
     }
 }
 
-fn missing(counts: &BTreeMap<String, KernelCounts>) -> Result<(), CountersError> {
+/// Family and name of each kernel of gfx1100.
+fn manifest_kernels() -> Result<Vec<(String, String)>, CountersError> {
     let manifest = std::fs::read(kernels().join("prebuilt/manifest.json"))?;
     let manifest: serde_json::Value = serde_json::from_slice(&manifest).map_err(std::io::Error::from)?;
     let families = manifest["targets"]["gfx1100"]["families"].as_object();
-    let all: BTreeSet<&str> = (families.into_iter().flatten())
-        .flat_map(|(_, family)| family["kernels"].as_object().into_iter().flatten())
-        .map(|(kernel, _)| kernel.as_str())
-        .collect();
+    let mut all = Vec::new();
+    for (family, about) in families.into_iter().flatten() {
+        let kernels = about["kernels"].as_object().into_iter().flatten();
+        all.extend(kernels.map(|(kernel, _)| (family.clone(), kernel.clone())));
+    }
     assert!(!all.is_empty(), "the manifest names no kernel of gfx1100");
-    let missing: Vec<&str> = all.into_iter().filter(|kernel| !counts.contains_key(*kernel)).collect();
+    Ok(all)
+}
+
+fn missing(counts: &BTreeMap<String, KernelCounts>) -> Result<(), CountersError> {
+    let all: BTreeSet<String> = manifest_kernels()?.into_iter().map(|(_, kernel)| kernel).collect();
+    let missing: Vec<String> = all.into_iter().filter(|kernel| !counts.contains_key(kernel)).collect();
     if missing.is_empty() {
         Ok(())
     } else {

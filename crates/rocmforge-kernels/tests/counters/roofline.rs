@@ -9,7 +9,14 @@ use rocmforge_sim::counters::{Class, Counters, by_kernel};
 use std::collections::BTreeMap;
 use std::error::Error;
 
-/// Published rates of a card: AMD's product pages, and the instruction rates of the RDNA 3, RDNA 4 and CDNA 3 guides.
+/// Published rates of a card.
+///
+/// | figure | source |
+/// |---|---|
+/// | compute units, boost clock, memory | AMD's product pages: Radeon RX 7600, RX 7900 XTX and RX 9070 XT, Ryzen AI 9 HX 370 (which has the Radeon 890M, with 128 bits of LPDDR5X-7500), Instinct MI300X |
+/// | `matrix` | AMD's matrix instruction calculator: 32 cycles of a SIMD for 16 x 16 x 16 on gfx11, 16 on gfx12, a product of 16 x 16 x 16 in 16 cycles of one of four on gfx942 |
+///
+/// Units, clock and `matrix` give the peaks that the pages name for f16 matrices: 43.5, 122.9, 195 and 1,307 TFLOP/s, and 23.8 for the Radeon 890M.
 struct Card {
     name: &'static str,
     processor: &'static str,
@@ -72,9 +79,10 @@ const CARDS: [Card; 5] = [
     },
 ];
 
-/// Wave instructions of 32 lanes that a compute unit starts in a clock: two SIMDs of 32 lanes, or four of 16.
+/// Wave instructions of 32 lanes that a compute unit starts in a clock: two SIMDs of 32 lanes, or four of 16 (the guides to the instruction sets
+/// of RDNA 3, RDNA 4 and CDNA 3).
 const VECTOR_RATE: f64 = 2.0;
-/// Clocks of a SIMD for 32 results of `exp2`, `1/x` and the like.
+/// Clocks of a SIMD for 32 results of `exp2`, `1/x` and the like: a quarter of the rate of other instructions (the same guides).
 const TRANSCENDENTAL_CLOCKS: f64 = 4.0;
 /// Operations of a product of 16 x 16 x 16.
 const WMMA_OPERATIONS: f64 = 2.0 * 16.0 * 16.0 * 16.0;
@@ -162,6 +170,15 @@ fn the_roof_of_every_kernel() -> Result<(), Box<dyn Error>> {
         println!();
     }
     Ok(())
+}
+
+/// What AMD names as the peak of products of f16 matrices, in TFLOP/s.
+#[test]
+fn rates_give_the_published_peaks() {
+    for (card, peak) in CARDS.iter().zip([43.5, 122.9, 195.0, 23.8, 1307.4]) {
+        let found = card.matrix * card.compute_units * card.clock / 1000.0;
+        assert!((found / peak - 1.0).abs() < 0.005, "{}: {found} and {peak}", card.name);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Products of 16-bit floats.
 
-use crate::support::{Device, device};
+use crate::support::{Device, device, device_with};
 use rocmforge_kernels::{
     FloatType, Half, KernelResult, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, Operand,
     Strides, reference,
@@ -232,7 +232,7 @@ impl Case {
 
 #[test]
 fn every_edge_of_a_tile() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16");
     let shapes = [
         [9, 1, 8],
         [15, 63, 16],
@@ -271,7 +271,7 @@ fn few_rows_of_every_number_and_depth() {
 
 #[test]
 fn tiles_are_done_once_each_in_any_grouping() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16");
     // More rows of tiles than a group has, and a last group of fewer.
     Case::new(Half::F16, [1, 8 * 128 + 130, 70, 8]).f32().check(&d);
     Case::new(Half::Bf16, [2, 20, 5 * 64 + 1, 16]).check(&d);
@@ -279,7 +279,7 @@ fn tiles_are_done_once_each_in_any_grouping() {
 
 #[test]
 fn factor_bias_and_activation() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16");
     use Matmul16Activation::{GeluErf, GeluTanh, None, Relu, Silu};
     for ty in TYPES {
         for activation in [None, Silu, GeluTanh, GeluErf, Relu] {
@@ -298,7 +298,7 @@ fn factor_bias_and_activation() {
 
 #[test]
 fn operands_with_gaps_that_are_no_numbers() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16");
     for ty in TYPES {
         for m in [5, 37] {
             // Rows, matrices and the first element lie where they may; y begins anywhere.
@@ -328,7 +328,7 @@ fn operands_with_gaps_that_are_no_numbers() {
 
 #[test]
 fn one_matrix_for_a_whole_batch() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16");
     for (m, f32_out) in [(4, false), (33, true)] {
         let [n, k] = [40, 24];
         let mut case = Case::new(Half::F16, [3, m, n, k]);
@@ -347,7 +347,7 @@ fn one_matrix_for_a_whole_batch() {
 
 #[test]
 fn a_batch_is_its_products_and_strides_change_no_bit() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16");
     let mut random = rng(77);
     for round in 0..6 {
         let ty = TYPES[round % 2];
@@ -396,7 +396,7 @@ fn a_batch_is_its_products_and_strides_change_no_bit() {
 
 #[test]
 fn sums_beyond_the_largest_f16() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16");
     let (n, k) = (17, 96);
     for (ty, large) in [(Half::F16, 60_000.0), (Half::Bf16, 2f64.powi(60))] {
         let large = reference::round_to(float_type(ty), large);
@@ -427,7 +427,7 @@ fn sums_beyond_the_largest_f16() {
 
 #[test]
 fn no_number_stays_in_its_row_and_column() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16");
     for ty in TYPES {
         for m in [6, 35] {
             let [n, k] = [67, 40];

@@ -36,3 +36,16 @@ fn a_sequence_without_tokens_gives_zeros() {
     d.kernels.mean_pool(d.stream(), &x, &w, &y, [1, 3, 4]).unwrap();
     d.same(&y, &[0.0; 4], &[4]);
 }
+
+/// AMD's reciprocal of a number above 2^126 is 0: it would be below the normal numbers.
+#[test]
+fn weights_whose_reciprocal_is_not_normal_still_give_the_mean() {
+    let d = device();
+    let shape = [1, 2, 33];
+    let x = rng(7).vec(2 * 33);
+    for weight in [[f32::MAX, 0.0], [f32::MAX / 4.0, f32::MAX / 2.0]] {
+        let (input, w, y) = (d.up(&x), d.up(&weight), d.out(33));
+        d.kernels.mean_pool(d.stream(), &input, &w, &y, shape).unwrap();
+        d.close(&y, &reference::mean_pool(&x, &weight, shape), &[1, 33], 1e-6);
+    }
+}

@@ -20,6 +20,19 @@ pub(crate) fn device() -> Device {
     Device { kernels, lease }
 }
 
+/// A device that has a kernel, or the end of the test as skipped.
+macro_rules! device_with {
+    ($family:literal, $kernel:literal) => {{
+        let device = crate::support::device();
+        match device.kernels.kernel($family, $kernel) {
+            Ok(_) => device,
+            Err(error @ rocmforge_kernels::KernelError::NotForDevice { .. }) => rocmforge_testkit::skip!("{error}"),
+            Err(error) => panic!("{error}"),
+        }
+    }};
+}
+pub(crate) use device_with;
+
 impl Device {
     pub(crate) fn stream(&self) -> &HipStream {
         self.lease.backend().stream()

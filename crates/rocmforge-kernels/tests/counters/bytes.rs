@@ -1,0 +1,638 @@
+//! Bytes that memory-bound kernels move, beside the fewest that their operation can: each input read once, each output written once.
+//!
+//! Two shares of each launch. Of memory: the fewest bytes over the segments of 128 bytes that the launch touched, each counted once, as where
+//! caches keep what is asked for again. Of requests: the fewest bytes over the segments of all requests of waves, as if there were no cache.
+//! Both are at least 95 %, but for requests with a reason here. `kernels/bytes.txt` has what they are on both cards, which none may fall below.
+
+use crate::launches::Device;
+use crate::{CountersError, counted_on, kernels, manifest_kernels};
+use rocmforge_kernels::{
+    Binary, Element, Faults, FloatType, Gate, Gelu, Half, JointProduct, KernelResult, KvType, Map, Operand,
+    RopeKvOperands, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, Strides, WeightType,
+};
+use rocmforge_sim::Arch;
+use rocmforge_sim::counters::{LaunchCounts, SEGMENT};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::error::Error;
+
+/// The least share, in tenths of a percent.
+const LEAST: u32 = 950;
+
+/// Why requests ask for more than the fewest bytes. The rest comes from caches, or is the rest of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    No,
+    /// Each row reads the same vector.
+    Vector,
+    /// Heads read the same row of a mask, of a table or of keys.
+    Heads,
+    /// A lane has one element of less than four bytes, so a wave asks for a part of a segment.
+    Narrow,
+    /// A lane has one element, and pairs lie two apart or at the ends of a head, which its neighbours ask for too.
+    Pairs,
+    /// A lane has four weights of a block, whose other parts its neighbours read too; each wave reads the activations.
+    Blocks,
+    /// Parts of a few blocks are less than a segment.
+    Parts,
+    /// Each workgroup reads the activations, and the scales of 32 blocks are less than a segment.
+    Activations,
+}
+
+use Again::{Activations, Blocks, Heads, Narrow, No, Pairs, Parts, Vector};
+
+/// Families whose kernels are bound by arithmetic or by latency, or are attention over a cache, whose bytes depend on what heads share.
+const OTHER_FAMILIES: [&str; 11] = [
+    "attention16",
+    "flash_attention",
+    "flash_attn_ext",
+    "matmul",
+    "matmul16",
+    "matmul_views",
+    "paged_attention",
+    "paged_split",
+    "qk_matmul",
+    "sampling",
+    "weighted_matmul",
+];
+
+/// A launch and the fewest bytes that it can move.
+struct Row {
+    kernel: String,
+    bytes: usize,
+    again: Again,
+}
+
+/// Launches kernels and writes down what each of them should move.
+struct Bytes<'a> {
+    device: &'a Device<'a>,
+    rows: RefCell<Vec<Row>>,
+}
+
+impl Bytes<'_> {
+    /// The next launch is of this kernel.
+    fn row(&self, kernel: impl Into<String>, bytes: usize, again: Again) {
+        let kernel = kernel.into();
+        self.rows.borrow_mut().push(Row { kernel, bytes, again });
+    }
+
+    fn all(&self) -> KernelResult<()> {
+        self.elements()?;
+        self.layouts()?;
+        self.norms()?;
+        self.softmax()?;
+        self.rope()?;
+        self.lookups()?;
+        self.casts()?;
+        self.weights()?;
+        self.packed()
+    }
+
+    fn elements(&self) -> KernelResult<()> {
+        let (k, s) = (self.device.kernels, self.device.stream);
+        let (rows, cols) = (32, 1024);
+        let n = rows * cols;
+        let (a, b, y) = (self.device.x(n)?, self.device.x(n)?, self.device.x(n)?);
+        let vector = self.device.x(cols)?;
+        let one = 4 * n;
+        self.row("copy", 2 * one, No);
+        k.copy(s, &a, &y)?;
+        self.row("scale", 2 * one, No);
+        k.scale(s, &a, &y, 2.0)?;
+        self.row("silu", 2 * one, No);
+        k.silu(s, &a, &y)?;
+        self.row("gelu_erf", 2 * one, No);
+        k.gelu(s, Gelu::Erf, &a, &y)?;
+        self.row("gelu_tanh", 2 * one, No);
+        k.gelu(s, Gelu::Tanh, &a, &y)?;
+        self.row("softcap", 2 * one, No);
+        k.softcap(s, &a, &y, 30.0)?;
+        self.row("map", 2 * one, No);
+        k.map(s, Map::Abs, &a, &y)?;
+        self.row("add", 3 * one, No);
+        k.add(s, &a, &b, &y)?;
+        self.row("mul", 3 * one, No);
+        k.mul(s, &a, &b, &y)?;
+        self.row("swiglu", 3 * one, No);
+        k.swiglu(s, &a, &b, &y)?;
+        self.row("geglu", 3 * one, No);
+        k.geglu(s, &a, &b, &y)?;
+        self.row("glu", 3 * one, No);
+        k.glu(s, Gate::Relu, (&a, cols), (&b, cols), &y, [rows, cols])?;
+        let whole = [1, 1, rows, cols];
+        self.row("binary", 3 * one, No);
+        k.binary_repeat(s, Binary::Sub, (&a, whole), (&b, whole), &y)?;
+        self.row("binary_repeat", 2 * one + 4 * cols, Vector);
+        k.binary_repeat(s, Binary::Div, (&a, whole), (&vector, [1, 1, 1, cols]), &y)?;
+        self.row("add_row_bias", 2 * one + 4 * cols, Vector);
+        k.add_row_bias(s, &a, &vector, &y, rows, cols)?;
+        self.row("mul_row", 2 * one + 4 * cols, Vector);
+        k.mul_row(s, &a, &vector, &y, rows, cols)?;
+        let ids = self.device.ids(&(0..32).map(|row| row * 5 % 32).collect::<Vec<_>>())?;
+        let word = self.device.fault_word()?;
+        self.row("add_id", 3 * one + 4 * rows, No);
+        k.add_id(s, &a, &b, &ids, &y, [rows, cols], Faults { word: &word, tag: 0 })?;
+        self.row("cumsum", 2 * one, No);
+        k.cumsum(s, &a, &y, rows, cols)?;
+        for (kernel, cols) in [("sum_rows_rows", 1024), ("sum_rows_block", 2048)] {
+            let sums = self.device.x(n / cols)?;
+            self.row(kernel, one + 4 * n / cols, No);
+            k.sum_rows(s, &a, &sums, cols, 1.0)?;
+        }
+        let (pooled, weights) = (self.device.x(cols)?, self.device.x(rows)?);
+        self.row("mean_pool", one + 4 * rows + 4 * cols, No);
+        k.mean_pool(s, &a, &weights, &pooled, [1, rows, cols])
+    }
+
+    /// Copies into another layout.
+    fn layouts(&self) -> KernelResult<()> {
+        let (k, s) = (self.device.kernels, self.device.stream);
+        let n = 1 << 15;
+        let (a, y) = (self.device.x(n)?, self.device.x(n)?);
+        self.row("transpose", 8 * n, No);
+        k.transpose(s, &a, &y, [2, 64, 256])?;
+        self.row("swap_middle", 8 * n, No);
+        k.swap_middle(s, &a, &y, [2, 16, 16, 64])?;
+        self.row("copy_rows", 8 * 128 * 192, No);
+        k.copy_rows(s, &a, 256, &y, 256, 128, 192)?;
+        let replicated = self.device.x(4 * n)?;
+        self.row("kv_replicate", 4 * n + 16 * n, Heads);
+        k.kv_replicate(s, &a, &replicated, 128, [16, 4], 64)?;
+        let swapped = StridedCopy {
+            shape: [1, 8, 64, 64],
+            source: [1, 8, 64, 64],
+            from: [0, 64, 512, 1],
+            to: [0, 4096, 64, 1],
+        };
+        let floats = [FloatType::F32, FloatType::F16, FloatType::Bf16];
+        let name = |ty| match ty {
+            FloatType::F32 => "f32",
+            FloatType::F16 => "f16",
+            FloatType::Bf16 => "bf16",
+        };
+        for (from, to) in floats.iter().flat_map(|&from| floats.map(|to| (from, to))) {
+            let (x, y) = (self.device.bytes(n * from.bytes())?, self.device.bytes(n * to.bytes())?);
+            if from != to {
+                self.row(
+                    format!("strided_{}_{}", name(from), name(to)),
+                    n * (from.bytes() + to.bytes()),
+                    Narrow,
+                );
+                k.copy_strided(s, (Element::Float(from), &x), (Element::Float(to), &y), swapped)?;
+            }
+        }
+        for size in [1, 2, 4, 8] {
+            let (x, y) = (self.device.bytes(n * size)?, self.device.bytes(n * size)?);
+            let again = if size < 4 { Narrow } else { No };
+            self.row(format!("strided_b{size}"), 2 * n * size, again);
+            k.copy_strided(s, (Element::Bytes(size), &x), (Element::Bytes(size), &y), swapped)?;
+        }
+        let side = 512;
+        let (a, y) = (self.device.x(side * side)?, self.device.x(side * side)?);
+        let seen = side * (side + 1) / 2;
+        self.row("causal_mask", 4 * side * side, No);
+        k.causal_mask(s, &y, 1, side, side)?;
+        self.row("causal_mask_apply", 4 * (seen + side * side), No);
+        k.causal_mask_apply(s, &a, &y, 1, side, side)?;
+        self.row("diag_mask", 4 * (seen + side * side), No);
+        k.diag_mask(s, &a, &y, [1, side, side], 0, 0.0)?;
+        let m = self.device.x(64 * 128)?;
+        let mask = Operand::new(
+            &m,
+            Strides {
+                head: 0,
+                ..Strides::heads_first(1, 64, 128)
+            },
+        );
+        let (a, y) = (self.device.x(4 * 64 * 128)?, self.device.x(4 * 64 * 128)?);
+        self.row("mask", 4 * (2 * 4 + 1) * 64 * 128, Heads);
+        k.mask(s, &a, mask, &y, [1, 4, 64, 128])
+    }
+
+    fn norms(&self) -> KernelResult<()> {
+        let (k, s) = (self.device.kernels, self.device.stream);
+        for (suffix, rows, cols) in [("rows", 64, 576), ("block", 16, 2048)] {
+            let n = rows * cols;
+            let (x, b, sum, y) = (
+                self.device.x(n)?,
+                self.device.x(n)?,
+                self.device.x(n)?,
+                self.device.x(n)?,
+            );
+            let (w, bias) = (self.device.x(cols)?, self.device.x(cols)?);
+            self.row(format!("rms_norm_{suffix}"), 8 * n + 4 * cols, Vector);
+            k.rms_norm(s, &x, &w, &y, rows, cols, 1e-5)?;
+            self.row(format!("layer_norm_{suffix}"), 8 * n + 8 * cols, Vector);
+            k.layer_norm(s, &x, &w, &bias, &y, rows, cols, 1e-5)?;
+            let q8 = Some(self.device.bytes(n / 32 * 40)?);
+            self.row(
+                format!("add_rms_norm_{suffix}"),
+                16 * n + n / 32 * 40 + 4 * cols,
+                Vector,
+            );
+            k.add_rms_norm(s, &x, Some([&b, &sum]), &w, &y, q8, [rows, cols], 1e-5)?;
+            if cols <= 1024 {
+                self.row("l2_normalize", 8 * n, No);
+                k.l2_normalize(s, &x, &y, rows, cols, 1e-5)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn softmax(&self) -> KernelResult<()> {
+        let (k, s) = (self.device.kernels, self.device.stream);
+        for (suffix, side) in [("rows", 256), ("block", 1280)] {
+            let rows = 40;
+            let (heads, n) = (4, 4 * rows * side);
+            let (x, y, m) = (self.device.x(n)?, self.device.x(n)?, self.device.x(rows * side)?);
+            self.row(format!("softmax_{suffix}"), 8 * n, No);
+            k.softmax(s, &x, &y, heads * rows, side, 1.0)?;
+            // The last queries of `side` keys.
+            let seen: usize = (0..rows).map(|query| side - rows + query + 1).sum();
+            self.row(format!("softmax_causal_{suffix}"), 4 * (heads * seen + n), No);
+            k.softmax_causal(s, &x, &y, [heads, rows, side], 1.0)?;
+            let mask = Operand::new(
+                &m,
+                Strides {
+                    head: 0,
+                    ..Strides::heads_first(1, rows, side)
+                },
+            );
+            self.row(format!("softmax_masked_{suffix}"), 8 * n + 4 * rows * side, Heads);
+            k.softmax_masked(s, &x, mask, &y, [1, heads, rows, side], 1.0)?;
+            for (ty, name) in [(KvType::F32, "f32"), (KvType::F16, "f16")] {
+                let mask = self.device.bytes(rows * side * ty.bytes())?;
+                let bias = SoftmaxBias {
+                    scale: 1.0,
+                    mask: Some((ty, &mask, [1, 1, rows, side])),
+                    max_bias: 8.0,
+                    sinks: None,
+                };
+                self.row(format!("softmax_biased_{name}_{suffix}"), 8 * n + mask.len(), Heads);
+                k.softmax_biased(s, &x, bias, &y, [1, heads, rows, side])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rope(&self) -> KernelResult<()> {
+        let (k, s) = (self.device.kernels, self.device.stream);
+        let word = self.device.fault_word()?;
+        let faults = Faults { word: &word, tag: 0 };
+        let (tokens, heads, kv_heads, dim) = (64, 9, 3, 64);
+        let n = tokens * heads * dim;
+        let (x, y) = (self.device.x(n)?, self.device.x(n)?);
+        let half = tokens * dim / 2;
+        let (cos, sin) = (self.device.x(half)?, self.device.x(half)?);
+        let tables = [&cos, &sin];
+        let positions = self.device.ids(&(0..tokens as u32).rev().collect::<Vec<_>>())?;
+        let shape = RopeShape::sequence(tokens, heads, dim);
+        let kv = tokens * kv_heads * dim;
+        let (key, value) = (self.device.x(kv)?, self.device.x(kv)?);
+        for (pairs, name) in [(RopePairs::Half, "half"), (RopePairs::Interleaved, "interleaved")] {
+            self.row(format!("rope_{name}"), 8 * n + 8 * half, Heads);
+            k.rope(s, pairs, &x, tables, &y, shape)?;
+            self.row(format!("rope_at_{name}"), 8 * n + 8 * half + 4 * tokens, Heads);
+            k.rope_at(s, pairs, &x, tables, &positions, &y, shape, faults)?;
+            for (ty, suffix) in [(KvType::F32, "f32"), (KvType::F16, "f16")] {
+                let caches = [self.device.bytes(kv * ty.bytes())?, self.device.bytes(kv * ty.bytes())?];
+                let operands = RopeKvOperands {
+                    q: &x,
+                    k: &key,
+                    v: &value,
+                    tables,
+                    positions: &positions,
+                    slots: &positions,
+                    turned_q: &x,
+                    turned_k: &key,
+                    k_cache: &caches[0],
+                    v_cache: &caches[1],
+                };
+                // Queries and keys are read and written, values read, keys and values written to the cache.
+                let bytes = 8 * n + 12 * kv + 2 * kv * ty.bytes() + 8 * half + 8 * tokens;
+                self.row(format!("rope_kv_{name}_{suffix}"), bytes, Pairs);
+                k.rope_kv(s, pairs, ty, operands, shape, [kv_heads, tokens], faults, 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows by index: each row of a table once.
+    fn lookups(&self) -> KernelResult<()> {
+        let (k, s) = (self.device.kernels, self.device.stream);
+        let (rows, cols) = (64, 512);
+        let n = rows * cols;
+        let (x, y) = (self.device.x(n)?, self.device.x(n)?);
+        let ids = self
+            .device
+            .ids(&(0..rows as u32).map(|row| row * 37 % 64).collect::<Vec<_>>())?;
+        let word = self.device.fault_word()?;
+        let faults = Faults { word: &word, tag: 0 };
+        self.row("get_rows", 8 * n + 4 * rows, No);
+        k.get_rows(s, &x, &ids, &y, rows, cols)?;
+        for (ty, name) in [(KvType::F32, "f32"), (KvType::F16, "f16")] {
+            let cache = self.device.bytes(n * ty.bytes())?;
+            self.row(format!("kv_write_{name}"), n * (4 + ty.bytes()) + 4 * rows, No);
+            k.kv_write(s, ty, &x, &ids, &cache, rows, cols, faults)?;
+        }
+        for (ty, name) in [
+            (FloatType::F32, "f32"),
+            (FloatType::F16, "f16"),
+            (FloatType::Bf16, "bf16"),
+        ] {
+            let dst = self.device.bytes(n * ty.bytes())?;
+            let shape = RowLists {
+                matrices: [1, 1],
+                lists: [1, 1],
+                per: rows,
+                rows,
+                cols,
+            };
+            self.row(format!("set_rows_{name}"), n * (4 + ty.bytes()) + 4 * rows, No);
+            k.set_rows(s, ty, &x, RowIds::U32(&ids), &dst, shape, faults)?;
+        }
+        Ok(())
+    }
+
+    fn casts(&self) -> KernelResult<()> {
+        let n = 1 << 14;
+        let types = [
+            (FloatType::F32, "f32"),
+            (FloatType::F16, "f16"),
+            (FloatType::Bf16, "bf16"),
+        ];
+        for (from, from_name) in types {
+            for (to, to_name) in types.into_iter().filter(|&(to, _)| to != from) {
+                let (x, y) = (self.device.bytes(n * from.bytes())?, self.device.bytes(n * to.bytes())?);
+                self.row(
+                    format!("cast_{from_name}_{to_name}"),
+                    n * (from.bytes() + to.bytes()),
+                    No,
+                );
+                self.device.kernels.cast(self.device.stream, (from, &x), (to, &y), n)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of every type of weights in ggml's blocks, and products of few rows of activations with them.
+    fn weights(&self) -> KernelResult<()> {
+        let (k, s) = (self.device.kernels, self.device.stream);
+        let (n, depth) = (64, 1024);
+        let (x, y, rows) = (
+            self.device.x(8 * depth)?,
+            self.device.x(8 * n)?,
+            self.device.x(n * depth)?,
+        );
+        let ids = self
+            .device
+            .ids(&(0..n as u32).map(|row| row * 37 % 64).collect::<Vec<_>>())?;
+        let word = self.device.fault_word()?;
+        let faults = Faults { word: &word, tag: 0 };
+        for ty in WeightType::ALL {
+            let name = ty.to_string();
+            let bytes = n * depth / ty.block_len() * ty.block_bytes();
+            let w = self.device.bytes(bytes)?;
+            let again = if ty.block_len() == 1 { No } else { Blocks };
+            self.row(format!("get_rows_{name}"), bytes + 4 * n * depth + 4 * n, again);
+            k.get_rows_weight(s, ty, &w, &ids, &rows, n, depth, faults)?;
+            for m in [1, 2, 4, 8] {
+                let (x, y) = (x.view(0..m * depth)?, y.view(0..m * n)?);
+                self.row(format!("matvec_{name}_m{m}"), bytes + 4 * m * (n + depth), Blocks);
+                k.matmul_weight(s, ty, &w, &x, None, &y, m, n, depth)?;
+            }
+            // Four experts with a token each.
+            let tokens = (
+                x.view(0..4 * depth)?,
+                self.device.ids(&[2, 0, 3, 1])?,
+                y.view(0..4 * n / 4)?,
+            );
+            self.row(format!("matvec_id_{name}"), bytes + 4 * (4 * depth + n + 4), Blocks);
+            k.matmul_id(s, ty, &w, &tokens.0, &tokens.1, &tokens.2, [4, n / 4, depth], 1, faults)?;
+        }
+        for (ty, name) in [(Half::F16, "f16"), (Half::Bf16, "bf16")] {
+            for (f32_out, suffix, wide) in [(false, "", 2), (true, "_f32", 4)] {
+                for m in [1, 2, 4, 8] {
+                    let bytes = 2 * (m + n) * depth + wide * m * n;
+                    self.row(format!("matvec16_{name}{suffix}_m{m}"), bytes, Blocks);
+                    self.device.product16(ty, f32_out, [m, n, depth])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Packed weights: packing, rows of a table, and every product of a decoding step.
+    fn packed(&self) -> KernelResult<()> {
+        let (k, s) = (self.device.kernels, self.device.stream);
+        let (n, depth) = (64, 2048);
+        let word = self.device.fault_word()?;
+        let faults = Faults { word: &word, tag: 0 };
+        let ids = self
+            .device
+            .ids(&(0..n as u32).map(|row| row * 37 % 64).collect::<Vec<_>>())?;
+        let rows = self.device.x(n * depth)?;
+        let outs = [self.device.x(n)?, self.device.x(n)?, self.device.x(n)?];
+        for ty in WeightType::ALL.into_iter().filter(|ty| ty.is_packable()) {
+            let name = ty.to_string();
+            let bytes = n * depth / ty.block_len() * ty.block_bytes();
+            let mut matrices = Vec::new();
+            for _ in 0..3 {
+                self.row(format!("pack_{name}"), 2 * bytes, Parts);
+                matrices.push(k.pack_weight(
+                    s,
+                    ty,
+                    &self.device.bytes(bytes)?,
+                    self.device.bytes(bytes)?,
+                    [n, depth],
+                )?);
+            }
+            self.row(format!("get_rows_packed_{name}"), bytes + 4 * n * depth + 4 * n, Parts);
+            k.get_rows_packed(s, &matrices[0], &ids, &rows, faults)?;
+            let q8_bytes = |m: usize| m * depth / 32 * 40;
+            for m in [8, 4, 2, 1] {
+                self.row("quantize_q8", 4 * m * depth + q8_bytes(m), Parts);
+                let x = k.quantize_q8(
+                    s,
+                    &rows.view(0..m * depth)?,
+                    self.device.bytes(q8_bytes(m))?,
+                    [m, depth],
+                )?;
+                self.row(
+                    format!("matvec_q8_{name}_m{m}"),
+                    bytes + q8_bytes(m) + 4 * m * n,
+                    Activations,
+                );
+                k.matvec_q8(s, &matrices[0], &x, None, None, &self.device.x(m * n)?)?;
+                if m == 1 {
+                    let product = |index: usize| JointProduct {
+                        w: &matrices[index],
+                        bias: None,
+                        y: &outs[index],
+                    };
+                    self.row(
+                        format!("matvec_q8_{name}_three"),
+                        3 * bytes + q8_bytes(1) + 12 * n,
+                        Activations,
+                    );
+                    k.matvec_q8_joint(s, &x, &[product(0), product(1), product(2)])?;
+                    self.row(
+                        format!("matvec_q8_{name}_gated"),
+                        2 * bytes + q8_bytes(1) + 4 * n,
+                        Activations,
+                    );
+                    k.matvec_q8_gated(s, &x, [&matrices[0], &matrices[1]], Gate::Silu, &outs[0])?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Least shares of the launches of a kernel, in tenths of a percent: of memory and of requests, on each card.
+type Shares = [[u32; 2]; Arch::ALL.len()];
+
+/// Memory and requests of a launch.
+fn shares(row: &Row, launch: &LaunchCounts) -> [u32; 2] {
+    let c = &launch.counters;
+    let asked = (c.loads.segments + c.stores.segments + c.atomics.segments) * SEGMENT;
+    [c.distinct.bytes(), asked].map(|moved| (1000 * row.bytes as u64 / moved.max(1)) as u32)
+}
+
+/// The shares of each kernel, and why its requests are more.
+fn measure() -> Result<BTreeMap<String, (Shares, Again)>, Box<dyn Error>> {
+    let mut found = BTreeMap::new();
+    for (card, arch) in Arch::ALL.into_iter().enumerate() {
+        let mut rows = Vec::new();
+        let launches = counted_on(arch, |device| {
+            let rows_of = RefCell::default();
+            let bytes = Bytes { device, rows: rows_of };
+            bytes.all()?;
+            rows = bytes.rows.take();
+            Ok(())
+        })?;
+        let launched: Vec<&str> = launches.iter().map(|launch| launch.kernel.as_str()).collect();
+        let stated: Vec<&str> = rows.iter().map(|row| row.kernel.as_str()).collect();
+        assert_eq!(launched, stated, "each launch has a row");
+        for (row, launch) in rows.iter().zip(&launches) {
+            let start = ([[u32::MAX; 2]; Arch::ALL.len()], row.again);
+            let (of_kernel, again) = found.entry(row.kernel.clone()).or_insert(start);
+            assert_eq!(*again, row.again, "{} has one reason", row.kernel);
+            for (least, now) in of_kernel[card].iter_mut().zip(shares(row, launch)) {
+                *least = now.min(*least);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn percent(tenths: u32) -> String {
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+/// The committed shares: a kernel and its four figures a line.
+fn committed(text: &str) -> Result<BTreeMap<String, Shares>, CountersError> {
+    let mut shares = BTreeMap::new();
+    for (n, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, l)| !l.starts_with('#') && !l.is_empty())
+    {
+        let bad = |what: &str| CountersError::Bytes {
+            line: n + 1,
+            what: what.to_owned(),
+        };
+        let mut words = line.split_whitespace();
+        let kernel = words.next().ok_or_else(|| bad("no kernel"))?;
+        let tenths = words.map(|word| word.parse::<f64>().map(|percent| (percent * 10.0).round() as u32));
+        let tenths: Result<Vec<u32>, _> = tenths.collect();
+        let tenths = tenths.map_err(|_| bad("not a number"))?;
+        let [a, b, c, d] = tenths.try_into().map_err(|_| bad("not four figures"))?;
+        shares.insert(kernel.to_owned(), [[a, b], [c, d]]);
+    }
+    Ok(shares)
+}
+
+/// Prints the shares of every memory-bound kernel. With `ROCMFORGE_COUNTERS_BLESS` they become the bounds.
+#[test]
+fn memory_bound_kernels_move_few_bytes_beyond_the_fewest() -> Result<(), Box<dyn Error>> {
+    let found = measure()?;
+    let [a, b] = Arch::ALL.map(|arch| arch.name());
+    println!("percent of the fewest bytes: of memory and of requests, on {a} and {b}; why requests ask for more");
+    let mut text = format!("# kernel, percent of the fewest bytes on {a} and {b}: of memory, of requests each\n");
+    for (kernel, (shares, again)) in &found {
+        let figures = shares.as_flattened().iter().map(|&tenths| percent(tenths));
+        let figures: Vec<String> = figures.collect();
+        let reason = if *again == No {
+            String::new()
+        } else {
+            format!("{again:?}")
+        };
+        let columns = figures.iter().map(|figure| format!(" {figure:>6}")).collect::<String>();
+        println!("{kernel:<28}{columns} {reason}");
+        text += &format!("{kernel} {}\n", figures.join(" "));
+    }
+    let mut short = Vec::new();
+    for (kernel, (shares, again)) in &found {
+        for (card, [memory, requests]) in Arch::ALL.iter().zip(shares) {
+            if *memory < LEAST || (*again == No && *requests < LEAST) {
+                short.push(format!("{kernel} on {card} is below {}", percent(LEAST)));
+            }
+        }
+        if *again != No && shares.iter().all(|[_, requests]| *requests >= LEAST) {
+            short.push(format!("{kernel} needs no reason any more"));
+        }
+    }
+    let path = kernels().join("bytes.txt");
+    if std::env::var_os("ROCMFORGE_COUNTERS_BLESS").is_some() {
+        std::fs::write(&path, text).map_err(CountersError::Io)?;
+        println!("wrote {}", path.display());
+    } else {
+        let committed = committed(&std::fs::read_to_string(&path).map_err(CountersError::Io)?)?;
+        for (kernel, (now, _)) in &found {
+            match committed.get(kernel) {
+                None => short.push(format!("{kernel} has no line in kernels/bytes.txt")),
+                Some(bound) => {
+                    let pairs = now.as_flattened().iter().zip(bound.as_flattened());
+                    let less = pairs.filter(|(now, bound)| now < bound);
+                    short.extend(
+                        less.map(|(now, bound)| {
+                            format!("{kernel}: {} %, at least {} %", percent(*now), percent(*bound))
+                        }),
+                    );
+                }
+            }
+        }
+    }
+    match short.is_empty() {
+        true => Ok(()),
+        false => Err(CountersError::Passed(short).into()),
+    }
+}
+
+#[test]
+fn every_kernel_is_here_or_among_the_others() -> Result<(), Box<dyn Error>> {
+    let committed = committed(&std::fs::read_to_string(kernels().join("bytes.txt"))?)?;
+    let tiles: Vec<String> = (WeightType::ALL.iter())
+        .flat_map(|ty| [format!("matmul_{ty}"), format!("matmul_packed_{ty}")])
+        .collect();
+    let mut here = 0;
+    for (family, kernel) in manifest_kernels()? {
+        let other = OTHER_FAMILIES.contains(&family.as_str()) || tiles.contains(&kernel);
+        assert_ne!(other, committed.contains_key(&kernel), "{kernel} of {family}");
+        here += usize::from(!other);
+    }
+    assert_eq!(
+        here,
+        committed.len(),
+        "a kernel of kernels/bytes.txt is not there any more"
+    );
+    Ok(())
+}
+
+#[test]
+fn shares_are_read() {
+    let read = committed("# comment\nadd 99.9 95.0 100.0 1.2\n").expect("sound");
+    assert_eq!(read["add"], [[999, 950], [1000, 12]]);
+    assert!(committed("add 1 2 3\n").is_err() && committed("add 1 2 3 x\n").is_err());
+}
