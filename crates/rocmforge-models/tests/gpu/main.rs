@@ -126,7 +126,8 @@ fn smollm2_with_activations_of_8_bits_chooses_the_same_tokens() {
     assert_eq!(engine.backend().packed_weights(), 7 * 30 + 1, "nothing was unpacked");
 }
 
-/// A prompt of more than 16 tokens rounds activations to 16 bits.
+/// A prompt of more than 16 tokens rounds activations to 16 bits; the row that becomes logits meets packed weights in 8. The bound is that of ggml's
+/// test of a whole model.
 #[test]
 fn a_rounded_prompt_is_near_the_exact_one() {
     let gpu = gpu();
@@ -142,7 +143,7 @@ fn a_rounded_prompt_is_near_the_exact_one() {
         let error: f64 = exact.iter().zip(&rounded).map(|(e, r)| square(e - r)).sum();
         let nmse = error / exact.iter().map(|&e| square(e)).sum::<f64>();
         println!("{:24} {nmse:.1e}", tiny.file);
-        assert!(exact != rounded && nmse <= 1e-5, "{}: {nmse:.1e}", tiny.file);
+        assert!(exact != rounded && nmse <= 2e-3, "{}: {nmse:.1e}", tiny.file);
     }
 }
 
