@@ -76,7 +76,9 @@ RF_DEVICE void attention16_combine(const float *__restrict__ values, const float
     RF_SHARED f4_lds joined[GROUPS][LANES];
     u32 tid = rf_thread(), group = tid / LANES, lane = tid % LANES;
     u32 head = rf_block_x(), batch = rf_block_y(), query = rf_block_z();
-    if (query >= rf_sequence16(p, lengths, batch).queries) return;
+    u32 queries = rf_opaque(p.seq_q); // or the parameter would go to private memory, for one load from either
+    if (lengths) queries = lengths[2 * batch];
+    if (query >= queries) return;
     u64 row = ((u64)batch * p.heads + head) * p.seq_q + query;
     sums += row * parts;
     values += row * parts * D + lane * 4;
@@ -104,11 +106,10 @@ RF_DEVICE void attention16_combine(const float *__restrict__ values, const float
     if (lse && lane == 0) lse[row] = total == 0.0f ? -RF_INF : top * 0.693147181f + rf_log(total);
     float inverse = total == 0.0f ? 0.0f : 1.0f / total;
     if (lane * 4 >= p.width_v) return;
-    typedef T Four __attribute__((ext_vector_type(4)));
-    Four four;
+    u32 bits[4];
 #pragma unroll
-    for (u32 e = 0; e < 4; ++e) four[e] = __builtin_bit_cast(T, TO::of(result[e] * inverse));
-    *(Four *)(out + rf_plane(p.out, batch, head) + query * p.out.row + lane * 4) = four;
+    for (u32 e = 0; e < 4; ++e) bits[e] = __builtin_bit_cast(unsigned short, TO::of(result[e] * inverse));
+    *(u2 *)(out + rf_plane(p.out, batch, head) + query * p.out.row + lane * 4) = u2{bits[0] | bits[1] << 16, bits[2] | bits[3] << 16};
 }
 
 #define RF_ATTENTION16_SPLIT(name, T, TO, D)                                                                                          \

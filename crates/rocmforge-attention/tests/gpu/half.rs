@@ -125,6 +125,66 @@ fn half_attention_is_its_definition_in_every_layout() {
     }
 }
 
+/// A decoding step: its keys are computed in parts, or at once where a call has what the parts have not.
+#[test]
+fn few_queries_are_computed_in_parts() {
+    let gpu = rocmforge_testkit::gpu();
+    let (kernels, stream) = (Kernels::load(gpu.backend()).unwrap(), gpu.backend().stream());
+    let (heads, kv_heads, seq_k, head_dim) = (4, 1, 600, 64);
+    let config = AttentionConfig::builder(heads, head_dim)
+        .kv_heads(kv_heads)
+        .causal(true);
+    let config = config.elements(FloatType::F16).build().unwrap();
+    let attention = |seq_q| Attention::new(&kernels, config.plan(1, seq_q, seq_k).unwrap()).unwrap();
+    let (step, prompt) = (attention(1), attention(40));
+    assert!(step.parts().is_some_and(|parts| parts > 1), "{:?}", step.parts());
+    assert_eq!(prompt.parts(), None);
+    let mut random = rng(5);
+    let mut operand = |n: usize| {
+        let pairs: Vec<(f64, u16)> = (0..n)
+            .map(|_| eighth(FloatType::F16, random.below(33) as i32 - 16))
+            .collect();
+        let bits: Vec<u16> = pairs.iter().map(|pair| pair.1).collect();
+        let plain: Vec<f64> = pairs.iter().map(|pair| pair.0).collect();
+        (plain, HipBuffer::from_slice(stream, &bits, "halves").unwrap())
+    };
+    let (q, k, v) = (
+        operand(heads * head_dim),
+        operand(seq_k * head_dim),
+        operand(seq_k * head_dim),
+    );
+    let sinks = [0.0, 1.0, -1.0, 2.0];
+    let sinks_there = HipBuffer::from_slice(stream, &sinks, "sinks").unwrap();
+    for with_sinks in [false, true] {
+        let out = HipBuffer::from_slice(stream, &vec![0x7fdeu16; heads * head_dim], "out").unwrap();
+        let operands = HalfOperands {
+            sinks: with_sinks.then_some(&sinks_there),
+            ..HalfOperands::new(&q.1, &k.1, &v.1, &out)
+        };
+        step.forward16(stream, operands).unwrap();
+        let shape = Attention16Shape {
+            batch: 1,
+            heads,
+            kv_heads,
+            seq_q: 1,
+            seq_k,
+            width_k: head_dim,
+            width_v: head_dim,
+        };
+        let scores = Attention16Scores {
+            scale: f64::from(config.scale()),
+            softcap: None,
+            mask: &|_, _, _, _| 0.0,
+            slopes: None,
+            sinks: with_sinks.then_some(&sinks),
+            visible: Visible::Causal { window: None },
+        };
+        let (want, _) = reference::attention16([&q.0, &k.0, &v.0], shape, &[[1, seq_k]], &scores);
+        let found = values(FloatType::F16, &out.to_vec(stream).unwrap());
+        assert_close(&found, &want, &[heads, head_dim], Tolerance::Absolute(1e-3));
+    }
+}
+
 #[test]
 fn calls_that_do_not_fit_the_plan_are_refused() {
     let gpu = rocmforge_testkit::gpu();
