@@ -52,7 +52,9 @@ RF_DEVICE void rf_attention16(Memory &memory, const Span16 &s, float scale) {
     // What registers are too few for: the queries, and loads of the next tile.
     constexpr bool Q_IN_LDS = D * RF_PART > 1024, AHEAD = D <= 128;
     constexpr u32 K_ROW = D + 8, V_ROW = BK + 8, Q_ROW = D + 8;
-    constexpr u32 K_SIZE = BK * K_ROW, V_SIZE = D * V_ROW, OUT_SIZE = BQ * Q_ROW;
+    // Eight rows of the transposed values, and 16 bytes: eight lanes that write a key each of such rows never meet in a bank.
+    constexpr u32 V_EIGHT = 8 * V_ROW + 8;
+    constexpr u32 K_SIZE = BK * K_ROW, V_SIZE = D / 8 * V_EIGHT, OUT_SIZE = BQ * Q_ROW;
     constexpr u32 KV_SIZE = K_SIZE + V_SIZE > OUT_SIZE || Q_IN_LDS ? K_SIZE + V_SIZE : OUT_SIZE;
     RF_SHARED T lds[KV_SIZE + (Q_IN_LDS ? OUT_SIZE : 0)];
     T *keys = lds, *values = lds + K_SIZE, *staged = Q_IN_LDS ? lds + KV_SIZE : lds;
@@ -120,7 +122,7 @@ RF_DEVICE void rf_attention16(Memory &memory, const Span16 &s, float scale) {
         for (u32 i = 0; i < V_STEPS; ++i) {
             u32 slot = tid + i * THREADS, piece = slot % 8 + slot / (4 * BK) * 8, pair = slot / 8 % (BK / 2);
             if (BK / 2 * PIECES % THREADS != 0 && piece >= PIECES) continue;
-            u32 *to = (u32 *)(values + piece * 8 * V_ROW) + ((pair / 4) ^ (piece % (BK / 8))) * 4 + pair % 4;
+            u32 *to = (u32 *)(values + piece * V_EIGHT) + pair;
 #pragma unroll
             for (u32 e = 0; e < 8; ++e) to[e * (V_ROW / 2)] = halves(next_values[i][0][e / 2], next_values[i][1][e / 2], e % 2);
         }
@@ -217,9 +219,10 @@ RF_DEVICE void rf_attention16(Memory &memory, const Span16 &s, float scale) {
             for (u32 c = 0; c < D / 16; ++c) {
 #pragma unroll
                 for (u32 e = 0; e < RF_TILE; ++e) sums[c][e] *= shrink[rf_tile_which(e)];
-                u32 column = c * 16 + rf_x_row(), swizzle = column / 8 % (BK / 8);
+                u32 column = c * 16 + rf_x_row();
+                const T *own = values + column / 8 * V_EIGHT + column % 8 * V_ROW;
 #pragma unroll
-                for (u32 t = 0; t < TILES; ++t) rf_tile_multiply(sums[c], rf_row_load(values + column * V_ROW, 2 * t, swizzle), weights[t]);
+                for (u32 t = 0; t < TILES; ++t) rf_tile_multiply(sums[c], rf_row_load(own, 2 * t, 0), weights[t]);
                 rf_tile_finish(sums[c]);
             }
         }
