@@ -6,9 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rocmforge_kernels::{
-    JointProduct, Kernels, PackedWeights, Q8Activations, RowInput, WeightMatrix, WeightPacking, WeightType,
-};
+use rocmforge_kernels::{JointProduct, Kernels, PackedWeights, Q8Activations, WeightMatrix, WeightPacking, WeightType};
 use rocmforge_runtime::{Elems, HipBuffer, HipStream};
 
 use super::elementwise::gate_of;
@@ -264,7 +262,7 @@ impl HipGgmlBackend {
             let result = self.kernels.matmul_packed(self.stream(), matrix, &a, bias, y, m);
             return self.done(op, result);
         }
-        if m == 1 && matrix.k() <= RowInput::MAX_COLUMNS {
+        if m == 1 && self.rounds_itself(inputs[0], matrix.k()) {
             let row = self.row(inputs[0], &a, &[y])?;
             let result = self
                 .kernels
@@ -285,7 +283,7 @@ impl HipGgmlBackend {
     }
 
     /// A group of rows of activations as 8-bit integers: those of the launch before, if it was of the same.
-    fn rounded(
+    pub(super) fn rounded(
         &mut self,
         op: &Op,
         (of, group): (TensorId, usize),

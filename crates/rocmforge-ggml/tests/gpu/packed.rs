@@ -43,6 +43,11 @@ impl Layer {
 
     /// With `rows` tokens, matrices of `dtype` of `k` columns.
     fn new(dtype: DType, rows: usize, k: usize) -> Self {
+        Self::with_inner(dtype, rows, [k, k])
+    }
+
+    /// The same with `inner` columns between gate and down.
+    fn with_inner(dtype: DType, rows: usize, [k, inner]: [usize; 2]) -> Self {
         let (mut graph, mut weights) = (Graph::new(), Vec::new());
         let mut salt = 0;
         let mut add = |graph: &mut Graph, desc: TensorDesc, [n, k]: [usize; 2]| {
@@ -63,11 +68,12 @@ impl Layer {
                 },
             )
             .expect("the same bytes");
-        let mut matrix = |graph: &mut Graph, n: usize| {
+        let mut matrix = |graph: &mut Graph, [n, k]: [usize; 2]| {
             let desc = TensorDesc::new([k, n], dtype, Layout::ColMajor);
             add(graph, desc, [n, k])
         };
-        let [q, second, v, gate, up, down] = [33, 7, k, k, k, k].map(|n| matrix(&mut graph, n));
+        let shapes = [[33, k], [7, k], [k, k], [inner, k], [inner, k], [k, inner]];
+        let [q, second, v, gate, up, down] = shapes.map(|shape| matrix(&mut graph, shape));
         let norm = add(&mut graph, TensorDesc::f32([k]), [1, k]);
         let bias = add(&mut graph, TensorDesc::f32([33]), [1, 33]);
         let mut push = |op, inputs: &[TensorId]| graph.push(op, inputs).expect("fits");
@@ -181,16 +187,23 @@ fn exact_products_pack_nothing() {
 #[test]
 fn fused_launches_change_nothing_but_the_order_of_sums() {
     let gpu = gpu();
-    let layer = Layer::new(DType::Q4_1, 1, 96);
-    let run = |optimizer| {
-        let mut device = on(&gpu, Activations::Int8);
-        layer.load(&mut device);
-        layer.run(&mut device, optimizer, 3)
-    };
-    let alone = run(GraphOptimizer::none());
-    let fused = run(on(&gpu, Activations::Int8).optimizer());
-    for (found, expected) in fused.iter().flatten().zip(alone.iter().flatten()) {
-        assert_close(found, &widen(expected), &[found.len()], Tolerance::Absolute(1e-3));
+    // In the second, a launch of its own rounds the input of the last product.
+    for (inner, launches) in [(96, 7), (8224, 8)] {
+        let layer = Layer::with_inner(DType::Q4_1, 1, [96, inner]);
+        let run = |optimizer| {
+            let mut device = on(&gpu, Activations::Int8);
+            layer.load(&mut device);
+            let outputs = layer.run(&mut device, optimizer, 3);
+            (outputs, device.launches() / 3)
+        };
+        let (alone, _) = run(GraphOptimizer::none());
+        let (fused, found) = run(on(&gpu, Activations::Int8).optimizer());
+        assert_eq!(found, launches, "{inner}");
+        for (found, expected) in fused.iter().flatten().zip(alone.iter().flatten()) {
+            let size = expected.iter().fold(1.0, |a: f32, b| a.max(b.abs()));
+            let limit = Tolerance::Absolute(1e-3 * f64::from(size));
+            assert_close(found, &widen(expected), &[found.len()], limit);
+        }
     }
 }
 

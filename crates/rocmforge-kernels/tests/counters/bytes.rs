@@ -8,7 +8,7 @@ use crate::launches::Device;
 use crate::{CountersError, counted_on, kernels, manifest_kernels};
 use rocmforge_kernels::{
     Binary, Element, Faults, FloatType, Gate, Gelu, Half, JointProduct, KernelResult, KvType, Map, Operand,
-    RopeKvOperands, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, Strides, WeightType,
+    RopeKvOperands, RopePairs, RopeShape, RowIds, RowInput, RowLists, SoftmaxBias, StridedCopy, Strides, WeightType,
 };
 use rocmforge_sim::Arch;
 use rocmforge_sim::counters::{LaunchCounts, SEGMENT};
@@ -450,7 +450,7 @@ impl Bytes<'_> {
             self.row(format!("get_rows_packed_{name}"), bytes + 4 * n * depth + 4 * n, Parts);
             k.get_rows_packed(s, &matrices[0], &ids, &rows, faults)?;
             let q8_bytes = |m: usize| m * depth / 32 * 40;
-            for m in [8, 4, 2, 1] {
+            for m in [8, 4, 2] {
                 self.row("quantize_q8", 4 * m * depth + q8_bytes(m), Parts);
                 let x = k.quantize_q8(
                     s,
@@ -464,26 +464,24 @@ impl Bytes<'_> {
                     Activations,
                 );
                 k.matvec_q8(s, &matrices[0], &x, None, None, &self.device.x(m * n)?)?;
-                if m == 1 {
-                    let product = |index: usize| JointProduct {
-                        w: &matrices[index],
-                        bias: None,
-                        y: &outs[index],
-                    };
-                    self.row(
-                        format!("matvec_q8_{name}_three"),
-                        3 * bytes + q8_bytes(1) + 12 * n,
-                        Activations,
-                    );
-                    k.matvec_q8_joint(s, &x, &[product(0), product(1), product(2)])?;
-                    self.row(
-                        format!("matvec_q8_{name}_gated"),
-                        2 * bytes + q8_bytes(1) + 4 * n,
-                        Activations,
-                    );
-                    k.matvec_q8_gated(s, &x, [&matrices[0], &matrices[1]], Gate::Silu, &outs[0])?;
-                }
             }
+            let row = rows.view(0..depth)?;
+            let x = RowInput::from(&row);
+            let begin = |kernel: &str, matrices: usize, outputs: usize| {
+                let fewest = matrices * bytes + 4 * depth + 4 * outputs;
+                self.row(format!("matvec_q8_{name}_{kernel}"), fewest, Activations);
+            };
+            begin("row", 1, n);
+            k.matvec_q8_row(s, &matrices[0], x, None, None, &outs[0])?;
+            begin("three", 3, 3 * n);
+            let product = |index: usize| JointProduct {
+                w: &matrices[index],
+                bias: None,
+                y: &outs[index],
+            };
+            k.matvec_q8_joint(s, x, &[product(0), product(1), product(2)])?;
+            begin("gated", 2, n);
+            k.matvec_q8_gated(s, x, [&matrices[0], &matrices[1]], Gate::Silu, &outs[0])?;
         }
         Ok(())
     }

@@ -677,7 +677,7 @@ fn causal_is_a_mask() {
 
 #[test]
 fn keys_in_parts_are_the_definition_too() {
-    let d = device();
+    let d = device_with!("attention16_split", "attention16_split_f16_d64");
     // One to eight heads to a head of keys, one to five queries; a second tile of rows on every card.
     for (heads, seq, width) in [
         ([4, 1], [1, 300], 128),
@@ -712,7 +712,7 @@ fn keys_in_parts_are_the_definition_too() {
 /// A part for all keys, several heads to a tile: the same bits as a tile for each head.
 #[test]
 fn one_part_is_the_whole() {
-    let d = device();
+    let d = device_with!("attention16_split", "attention16_split_f16_d64");
     for ty in [Half::F16, Half::Bf16] {
         let whole = case([4, 1], [2, 150], [64, 64], CAUSAL);
         let part = Case {
@@ -730,7 +730,7 @@ fn one_part_is_the_whole() {
 
 #[test]
 fn parts_of_a_decoding_step_follow_from_the_shape_and_the_card() {
-    let d = device();
+    let d = device_with!("attention16_split", "attention16_split_f16_d64");
     let shape = |batch, heads: [usize; 2], seq, width| {
         let case = case(heads, seq, [width, width], ALL);
         Attention16Shape { batch, ..case.shape }

@@ -1,6 +1,6 @@
 //! Rows of f16 with a power of two each, and products of them with weights of every type.
 
-use crate::support::{Device, device};
+use crate::support::{Device, device_with};
 use crate::weights::{blocks, up};
 use rocmforge_kernels::{FloatType, HalfRows, PackedWeights, WeightMatrix, WeightType, reference};
 use rocmforge_runtime::HipBuffer;
@@ -74,7 +74,7 @@ fn hold(what: &str, found: &[f64], exponent: i32, wanted: &[f64]) {
 
 #[test]
 fn rows_of_weights_of_every_type() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16_f32");
     for ty in WeightType::ALL {
         let depths = match ty.block_len() {
             1 => vec![1, 7, 8, 33, 1023, 1024, 1025, 9001],
@@ -107,7 +107,7 @@ fn rows_of_weights_of_every_type() {
 
 #[test]
 fn rows_of_every_magnitude() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16_f32");
     for k in [40, 1100] {
         let scales = [1.0f32, 1e30, 3e38, 1e-30, 1e-37, 1e-44, 0.0, 65504.0, -7e4];
         let mut random = rng(k as u64);
@@ -175,7 +175,7 @@ fn close(what: &str, y: &[f32], w: &[f64], x: &[f32], bias: Option<&[f32]>, k: u
 
 #[test]
 fn products_with_weights_of_every_type() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16_f32");
     for ty in WeightType::ALL {
         let block = ty.block_len();
         let odd = if block == 1 { 77 } else { block };
@@ -199,7 +199,7 @@ fn products_with_weights_of_every_type() {
 
 #[test]
 fn few_rows_are_products_too() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16_f32");
     let (ty, n, k) = (WeightType::Q8_0, 9, 96);
     for m in [1, 8] {
         let mut random = rng(m as u64);
@@ -213,7 +213,7 @@ fn few_rows_are_products_too() {
 
 #[test]
 fn slabs_and_parts_change_rounding_only() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16_f32");
     for (ty, m, n, k) in [
         (WeightType::Q4K, 20, 300, 512),
         (WeightType::Q5_1, 9, 40, 4096),
@@ -235,7 +235,7 @@ fn slabs_and_parts_change_rounding_only() {
 
 #[test]
 fn activations_and_weights_of_every_magnitude() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16_f32");
     let (n, k, m) = (5, 288, 12);
     let mut random = rng(5);
     let scales = [
@@ -277,7 +277,7 @@ fn activations_and_weights_of_every_magnitude() {
 
 #[test]
 fn no_number_stays_in_its_row() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16_f32");
     let (ty, m, n, k) = (WeightType::Q4_0, 11, 35, 64);
     let mut random = rng(3);
     let w = blocks(ty, &mut random, n * k / 32);
@@ -292,7 +292,7 @@ fn no_number_stays_in_its_row() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let d = device();
+    let d = device_with!("matmul16", "matmul16_f16_f32");
     let s = d.stream();
     let (m, n, k) = (9, 4, 32);
     let (w, x, y) = (up(&d, &[0; 4 * 18]), d.up(&vec![0.0; m * k]), d.out(m * n));

@@ -1,7 +1,7 @@
 //! Attention of many tokens over a paged cache on the matrix unit: its definition in f64, and properties that hold to the bit.
 
 use crate::paged_attention::Case;
-use crate::support::{Device, device};
+use crate::support::{Device, device_with};
 use rocmforge_kernels::{KvType, PagedOptions, PagedShape, reference};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 
@@ -63,7 +63,7 @@ fn bits(values: &[f32]) -> Vec<u32> {
 
 #[test]
 fn chunks_of_prompts_of_every_size_of_heads() {
-    let d = device();
+    let d = device_with!("paged16", "paged16_d64");
     for (heads, kv_heads, head_dim, block_size) in [
         (2, 1, 64, 16),
         (2, 2, 8, 32),
@@ -88,7 +88,7 @@ fn exists(d: &Device, head_dim: usize) -> bool {
 
 #[test]
 fn lengths_and_chunks_around_the_tiles() {
-    let d = device();
+    let d = device_with!("paged16", "paged16_d64");
     for (length, queries) in [
         (1, 1),
         (2, 1),
@@ -107,7 +107,7 @@ fn lengths_and_chunks_around_the_tiles() {
 
 #[test]
 fn the_window_and_the_cap() {
-    let d = device();
+    let d = device_with!("paged16", "paged16_d64");
     let case = chunks(&[90, 17], 50, [2, 1, 64], 16);
     for window in [Some(1), Some(2), Some(31), Some(33), Some(90), Some(usize::MAX)] {
         for softcap in [None, Some(0.5)] {
@@ -130,7 +130,7 @@ fn the_window_and_the_cap() {
 /// What a token gets depends on its own sequence alone: any order, any neighbours.
 #[test]
 fn any_order_of_tokens_gives_the_same_bits() {
-    let d = device();
+    let d = device_with!("paged16", "paged16_d64");
     for head_dim in [64, 128] {
         let options = PagedOptions {
             window: Some(40),
@@ -156,7 +156,7 @@ fn any_order_of_tokens_gives_the_same_bits() {
 
 #[test]
 fn shared_heads_are_the_same_as_replicated_ones_to_the_bit() {
-    let d = device();
+    let d = device_with!("paged16", "paged16_d64");
     let dims = [6, 2, 64];
     let shared = chunks(&[50, 9], 20, dims, 16);
     let mut replicated = chunks(&[50, 9], 20, [6, 6, 64], 16);
@@ -176,7 +176,7 @@ fn shared_heads_are_the_same_as_replicated_ones_to_the_bit() {
 /// A query may be larger or smaller than f16 holds: a power of two changes no bit where the scale has its inverse.
 #[test]
 fn queries_beyond_f16() {
-    let d = device();
+    let d = device_with!("paged16", "paged16_d64");
     let usual = chunks(&[40], 20, [2, 1, 64], 16);
     let options = PagedOptions::new(64);
     let (expected, _) = usual.run16(&d, options);
@@ -216,7 +216,7 @@ fn queries_beyond_f16() {
 /// Keys and values that f16 only just holds.
 #[test]
 fn scores_beyond_f16() {
-    let d = device();
+    let d = device_with!("paged16", "paged16_d64");
     let mut case = chunks(&[40], 20, [1, 1, 64], 16);
     for rows in &mut case.rows {
         rows[0].iter_mut().for_each(|x| *x *= 6e4);
@@ -233,7 +233,7 @@ fn scores_beyond_f16() {
 /// Large scores that are all alike: what was added for the first keys weighs as much as what is added for the last.
 #[test]
 fn equal_scores_stay_equal_over_many_tiles() {
-    let d = device();
+    let d = device_with!("paged16", "paged16_d64");
     let keys = 2000;
     let mut case = chunks(&[keys], 16, [1, 1, 64], 16);
     case.q.fill(37.0);
@@ -251,7 +251,7 @@ fn equal_scores_stay_equal_over_many_tiles() {
 /// The faults of the kernel in f32, and NaN for the same tokens.
 #[test]
 fn indices_out_of_range_are_faults() {
-    let d = device();
+    let d = device_with!("paged16", "paged16_d64");
     for head_dim in [64, 128] {
         for window in [None, Some(20)] {
             let options = PagedOptions {
@@ -291,7 +291,7 @@ fn indices_out_of_range_are_faults() {
 
 #[test]
 fn a_value_that_is_not_finite_stays_with_its_sequence() {
-    let d = device();
+    let d = device_with!("paged16", "paged16_d64");
     let mut case = chunks(&[40, 40], 40, [1, 1, 64], 16);
     case.rows[1][0][39 * 64] = f32::INFINITY;
     let (found, _) = case.run16(&d, PagedOptions::new(64));
@@ -303,7 +303,7 @@ fn a_value_that_is_not_finite_stays_with_its_sequence() {
 
 #[test]
 fn what_the_kernels_do_not_take_is_refused() {
-    let d = device();
+    let d = device_with!("paged16", "paged16_d64");
     let has = |kv, shape| d.kernels.has_paged_attention16(kv, shape).unwrap();
     let good = chunks(&[40], 20, [2, 1, 64], 16);
     assert!(has(KvType::F16, good.shape));
