@@ -25,14 +25,14 @@ struct Bound {
 const BOUNDS: [Bound; 2] = [
     Bound {
         arch: Arch::Gfx1100,
-        launches: 305,
-        instructions: 31_240_000,
+        launches: 215,
+        instructions: 41_500_000,
         bytes: 99_800_000,
     },
     Bound {
         arch: Arch::Gfx1201,
-        launches: 305,
-        instructions: 28_330_000,
+        launches: 215,
+        instructions: 36_400_000,
         bytes: 99_800_000,
     },
 ];

@@ -48,8 +48,7 @@ struct State {
     fail_from: Option<(&'static str, hipError_t)>,
     failed: Option<&'static str>,
     null: Option<&'static str>,
-    hang: bool,
-    works_until: Option<Duration>,
+    hang_until: Option<Duration>,
     stuck: Option<usize>,
     violations: Vec<String>,
     launches: Vec<Vec<u64>>,
@@ -105,12 +104,8 @@ impl HipClock for Fake {
         *self.time.lock()
     }
     fn pause(&self, pause: Duration) {
-        let mut state = self.state.lock();
-        let mut time = self.time.lock();
-        *time += pause;
-        if state.works_until.is_some_and(|end| end <= *time) {
-            (state.works_until, state.hang) = (None, false);
-        }
+        *self.time.lock() += pause;
+        self.state.lock().hang_until.take_if(|end| *end <= self.now());
     }
 }
 
@@ -155,13 +150,12 @@ impl Fake {
     }
     /// From now on nothing queued is ever done.
     pub(crate) fn hang(&self) {
-        self.state.lock().hang = true;
+        self.state.lock().hang_until = Some(Duration::MAX);
     }
     /// For so long nothing queued is done.
     pub(crate) fn work(&self, time: Duration) {
-        let mut state = self.state.lock();
-        state.hang = true;
-        state.works_until = Some(*self.time.lock() + time);
+        let end = self.now() + time;
+        self.state.lock().hang_until = Some(end);
     }
     /// The `nth` call from now on (0 is the next) fails, once.
     pub(crate) fn fail_nth(&self, nth: u64, status: hipError_t) {
@@ -217,7 +211,7 @@ impl State {
     /// record: what follows may wait for the first one in turn.
     fn run_until(&mut self, stream: usize, until: Option<(usize, u64)>, depth: usize) -> bool {
         assert!(depth < 64, "a circle of waits");
-        if self.hang || self.stuck == Some(stream) {
+        if self.hang_until.is_some() || self.stuck == Some(stream) {
             return self.streams.get(&stream).is_none_or(VecDeque::is_empty);
         }
         while until.is_none_or(|(event, nth)| self.is_pending(event, nth))
