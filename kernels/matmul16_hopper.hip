@@ -12,6 +12,8 @@
 #define BK 64u
 #define STAGES 4u
 #define STAGE ((BM + BN) * BK * 2)
+// Floats of a row of sums: rows begin eight banks apart.
+#define TILE_ROW (BN + 8)
 
 extern __attribute__((shared)) __attribute__((aligned(1024))) unsigned char matmul16_lds[];
 
@@ -68,16 +70,27 @@ RF_DEVICE void matmul16_hopper(const unsigned char *__restrict__ a, const unsign
     }
     rf_wgmma_wait<0>();
     rf_wgmma_hold(sums);
+    // Through shared memory, four neighbours to a thread: what becomes of the sums is code for one four, not for all 128 sums of a thread, which the
+    // instruction caches would not hold.
+    rf_barrier(); // both groups have finished the last products
+    float *tile = (float *)(matmul16_lds + (base - rf_shared_address(matmul16_lds)));
 #pragma unroll
     for (u32 half = 0; half < 2; ++half) {
-        u32 m = row0 + group * 64 + warp * 16 + lane / 4 + 8 * half;
-        if (m >= p.m) continue;
+        float *to = tile + (group * 64 + warp * 16 + lane / 4 + 8 * half) * TILE_ROW + 2 * (lane % 4);
 #pragma unroll
         for (u32 i = 0; i < BN / 8; ++i) {
-            u32 n = column0 + 8 * i + 2 * (lane % 4);
-            float two[2] = {sums[4 * i + 2 * half], sums[4 * i + 2 * half + 1]};
-            if (n < p.n) gemm16_store<TO>(two, y, bias, exponents, p, batch, m, n);
+            to[8 * i] = sums[4 * i + 2 * half];
+            to[8 * i + 1] = sums[4 * i + 2 * half + 1];
         }
+    }
+    rf_barrier();
+#pragma unroll 1
+    for (u32 at = tid; at < BM * BN / 4; at += 256) {
+        u32 row = at / (BN / 4), column = at % (BN / 4) * 4, m = row0 + row, n = column0 + column;
+        if (m >= p.m || n >= p.n) continue;
+        f4_lds four = *(const f4_lds *)(tile + row * TILE_ROW + column);
+        float sums4[4] = {four.x, four.y, four.z, four.w};
+        gemm16_store<TO>(sums4, y, bias, exponents, p, batch, m, n);
     }
 }
 
