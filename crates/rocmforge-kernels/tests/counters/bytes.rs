@@ -42,17 +42,21 @@ enum Again {
 use Again::{Activations, Blocks, Heads, Narrow, No, Pairs, Parts, Vector};
 
 /// Families whose kernels are bound by arithmetic or by latency, or are attention over a cache, whose bytes depend on what heads share.
-const OTHER_FAMILIES: [&str; 11] = [
+const OTHER_FAMILIES: [&str; 15] = [
     "attention16",
+    "attention16_split",
     "flash_attention",
     "flash_attn_ext",
+    "half_rows",
     "matmul",
     "matmul16",
     "matmul_views",
+    "paged16",
     "paged_attention",
     "paged_split",
     "qk_matmul",
     "sampling",
+    "sum_parts",
     "weighted_matmul",
 ];
 
