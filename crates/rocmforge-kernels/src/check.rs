@@ -6,6 +6,9 @@ use rocmforge_runtime::HipBuffer;
 /// The largest dimension of an operand: the device counts in 32 bits, and pads up to tiles without overflow.
 pub const MAX_DIM: usize = (u32::MAX - 4096) as usize;
 
+/// The most columns of a product's operands: 64 rows must be addressable in 32 bits within a tile.
+pub(crate) const MAX_COLUMNS: usize = (1 << 24) - 1;
+
 /// Whether two buffers share a byte.
 pub fn overlap<T: bytemuck::Pod, U: bytemuck::Pod>(a: &HipBuffer<T>, b: &HipBuffer<U>) -> bool {
     let (a0, b0) = (a.as_device_ptr().addr(), b.as_device_ptr().addr());

@@ -11,7 +11,7 @@ const GEMM_TILE: u32 = 64;
 const QUERY_BLOCKS: u32 = 65535;
 
 /// Up to this many columns 32 lanes do a row; beyond, a block of 256 threads.
-pub(crate) const SHORT_ROW: u32 = 1024;
+const SHORT_ROW: u32 = 1024;
 
 /// The last block may be partial.
 pub(crate) fn config(grid: [u32; 3], threads: u32) -> LaunchConfig {

@@ -108,8 +108,7 @@ impl Kernels {
         }
         let module = self.module(family)?.filter(|module| has_kernel(module, name));
         let Some(module) = module else {
-            let (arch, pack) = (&self.shared.backend.device().arch, self.shared.pack.arch());
-            return Err(missing(arch, pack, family, name)?);
+            return Err(self.lacks(family, name));
         };
         let kernel = module.kernel(name)?;
         self.shared.kernels.rcu(|known| {
@@ -118,6 +117,12 @@ impl Kernels {
             known
         });
         Ok(kernel)
+    }
+
+    /// Why the device has no such kernel.
+    pub(crate) fn lacks(&self, family: &'static str, name: &'static str) -> KernelError {
+        let (arch, pack) = (&self.shared.backend.device().arch, self.shared.pack.arch());
+        missing(arch, pack, family, name).unwrap_or_else(KernelError::from)
     }
 
     /// Whether the device has a kernel: some exist for some targets only, those of wgmma for `sm_90a` for one. Loads the
@@ -181,13 +186,16 @@ fn has_kernel(module: &HipModule, name: &str) -> bool {
 }
 
 /// What takes the place of a family that some processors lack.
-const INSTEAD: [(&str, &str); 2] = [
-    ("attention16", "flash_attention does it with operands in f32"),
+const INSTEAD: [(&str, &str); 4] = [
+    ("attention16", FLASH_ATTENTION),
+    ("attention16_split", FLASH_ATTENTION),
     (
         "matmul16",
         "matmul does it with operands in f32, and up to 8 rows matmul16 works everywhere",
     ),
+    ("paged16", "paged_attention does it with operands in f32"),
 ];
+const FLASH_ATTENTION: &str = "flash_attention does it with operands in f32";
 
 /// Why a kernel is not in the pack `pack` on a device of architecture `arch`.
 fn missing(arch: &str, pack: &str, family: &'static str, kernel: &'static str) -> Result<KernelError, PackError> {
@@ -251,6 +259,16 @@ mod tests {
             text("sm_75", "attention16", "attention16_f16_d64"),
             "sm_75 has no attention16_f16_d64, which needs compute capability 8.0 and later; \
              flash_attention does it with operands in f32"
+        );
+        let decode = text("sm_75", "attention16_split", "attention16_split_f16_d64");
+        assert!(
+            decode.ends_with("; flash_attention does it with operands in f32"),
+            "{decode}"
+        );
+        let paged = text("sm_75", "paged16", "paged16_d64");
+        assert!(
+            paged.ends_with("; paged_attention does it with operands in f32"),
+            "{paged}"
         );
         let wgmma = text("sm_86", "matmul16_hopper", "matmul16_hopper_f16");
         assert!(wgmma.ends_with("which needs compute capability 9.0 alone"), "{wgmma}");

@@ -3,7 +3,7 @@
 use rocmforge_kernels::{HalfRows, WeightMatrix};
 use rocmforge_runtime::HipBuffer;
 
-use super::weights::FEW_ROWS;
+use super::weights::{FEW_ROWS, weights_of};
 use super::{HipGgmlBackend, failed};
 use crate::{Activations, GgmlResult, Graph, Node, Op, TensorId};
 
@@ -60,19 +60,13 @@ impl HipGgmlBackend {
 
     /// What lies between the launches of a node, its activations as f16, and the weights as f16 with the sums of parts.
     fn scratch_of_node(&self, graph: &Graph, node: &Node) -> Option<[usize; 3]> {
-        let weights = match node.op {
-            Op::MulMat | Op::MulMatUnary(_) => node.inputs.get(1..2)?,
-            Op::MulMatGlu(_) => node.inputs.get(1..3)?,
-            Op::MulMatMany { .. } => node.inputs.get(1..1 + node.outputs.len())?,
-            _ => return None,
-        };
         let a = graph.tensor(*node.inputs.first()?)?;
         let between = match node.op {
             Op::MulMatGlu(_) => size_of::<f32>().saturating_mul(graph.tensor(*node.outputs.first()?)?.element_count()),
             _ => 0,
         };
         let mut bytes = [between, 0, 0];
-        for &weight in weights {
+        for &weight in weights_of(node) {
             let &[k, n] = graph.tensor(weight)?.shape.as_slice() else {
                 continue;
             };

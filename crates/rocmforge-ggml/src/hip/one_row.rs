@@ -6,6 +6,7 @@
 use rocmforge_kernels::{Residual, RowInput, RowNorm, overlap};
 use rocmforge_runtime::HipBuffer;
 
+use super::weights::weights_of;
 use super::{HipGgmlBackend, failed};
 use crate::{GgmlResult, Node, Op, TensorId};
 
@@ -39,16 +40,6 @@ impl Row {
                 RowInput { x, norm }
             }
         }
-    }
-}
-
-/// Weights of a product, whatever it does with the results; none of another node.
-fn weights_of(node: &Node) -> &[TensorId] {
-    match node.op {
-        Op::MulMat | Op::MulMatUnary(_) => &node.inputs[1..2],
-        Op::MulMatGlu(_) => &node.inputs[1..3],
-        Op::MulMatMany { .. } => &node.inputs[1..=node.outputs.len()],
-        _ => &[],
     }
 }
 

@@ -7,11 +7,9 @@ use super::copies::packed;
 use super::faults::faults;
 use super::rows::four;
 use super::types::{float_type, weight_type};
+use super::weights::FEW_ROWS;
 use super::{HipGgmlBackend, failed, matrix_order};
 use crate::{DType, GgmlResult, Layout, Op, TensorDesc, TensorId};
-
-/// Up to so many rows of activations, a kernel that reads the weights once beats tiles.
-const FEW_ROWS: usize = 8;
 
 /// Distances in the last four dimensions of a descriptor; dimensions of one element have none.
 fn strides(desc: &TensorDesc) -> [usize; 4] {

@@ -21,7 +21,7 @@ use crate::{
 const PIECE: usize = 4 << 20;
 /// Columns and rows that the kernels for packed weights count.
 const MOST: usize = (1 << 24) - 1;
-/// Rows of activations that they take.
+/// Rows of activations that they take, and up to which any kernel that reads the weights once beats tiles.
 pub(super) const FEW_ROWS: usize = 8;
 /// Launches of so many rows each that are less work than making the weights f16: each reads them once in their few bits, that reads them, writes
 /// them in 16 bits and reads these.
@@ -83,6 +83,17 @@ const fn is_product(op: &Op) -> bool {
         op,
         Op::MulMat | Op::MulMatUnary(_) | Op::MulMatGlu(_) | Op::MulMatMany { .. }
     )
+}
+
+/// Weights of a product, whatever it does with the results; none of another node.
+pub(super) fn weights_of(node: &Node) -> &[TensorId] {
+    let operands = match node.op {
+        Op::MulMat | Op::MulMatUnary(_) => 1..2,
+        Op::MulMatGlu(_) => 1..3,
+        Op::MulMatMany { .. } => 1..1 + node.outputs.len(),
+        _ => 0..0,
+    };
+    node.inputs.get(operands).unwrap_or_default()
 }
 
 impl HipGgmlBackend {

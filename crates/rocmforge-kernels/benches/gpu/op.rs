@@ -243,19 +243,6 @@ impl Op {
             }
             ("attention_f16" | "attention_f16_causal", &[batch, heads, seq_q, seq_k, d]) => {
                 let (q, keys, v, y) = (x(0).cast()?, x(1).cast()?, x(2).cast()?, y.cast()?);
-                let (of_q, of_k) = (
-                    Strides::heads_first(heads, seq_q, d),
-                    Strides::heads_first(heads, seq_k, d),
-                );
-                let operands = Attention16Operands {
-                    ty: Half::F16,
-                    q: Operand::new(&q, of_q),
-                    k: Operand::new(&keys, of_k),
-                    v: Operand::new(&v, of_k),
-                    out: Operand::new(&y, of_q),
-                    lse: None,
-                    lengths: None,
-                };
                 let shape = Attention16Shape {
                     batch,
                     heads,
@@ -269,24 +256,13 @@ impl Op {
                     true => Visible::Causal { window: None },
                     false => Visible::All,
                 };
+                let operands = halves_of(shape, [&q, &keys, &v, &y]);
                 k.attention16(s, operands, shape, Attention16Options::new(d, visible))
             }
             ("attention_f16_decode", &[batch, heads, kv_heads, seq_k, d]) => {
                 let (q, keys, v, y) = (x(0).cast()?, x(1).cast()?, x(2).cast()?, y.cast()?);
-                let (of_q, of_k) = (
-                    Strides::heads_first(heads, 1, d),
-                    Strides::heads_first(kv_heads, seq_k, d),
-                );
-                let operands = Attention16Operands {
-                    ty: Half::F16,
-                    q: Operand::new(&q, of_q),
-                    k: Operand::new(&keys, of_k),
-                    v: Operand::new(&v, of_k),
-                    out: Operand::new(&y, of_q),
-                    lse: None,
-                    lengths: None,
-                };
                 let shape = decode_shape([batch, heads, kv_heads, seq_k, d]);
+                let operands = halves_of(shape, [&q, &keys, &v, &y]);
                 let options = Attention16Options::new(d, Visible::All);
                 match k.attention16_parts(Half::F16, shape, options)? {
                     Some(parts) => {
@@ -317,6 +293,21 @@ impl Op {
             }
             (name, shape) => unreachable!("{name} has a plan for {shape:?} but no launch"),
         }
+    }
+}
+
+/// Queries, keys, values and results of f16, head by head.
+fn halves_of(shape: Attention16Shape, [q, k, v, out]: [&HipBuffer<u16>; 4]) -> Attention16Operands<'_> {
+    let of_queries = Strides::heads_first(shape.heads, shape.seq_q, shape.width_k);
+    let of_keys = Strides::heads_first(shape.kv_heads, shape.seq_k, shape.width_k);
+    Attention16Operands {
+        ty: Half::F16,
+        q: Operand::new(q, of_queries),
+        k: Operand::new(k, of_keys),
+        v: Operand::new(v, of_keys),
+        out: Operand::new(out, of_queries),
+        lse: None,
+        lengths: None,
     }
 }
 

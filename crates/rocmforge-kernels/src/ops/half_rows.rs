@@ -2,14 +2,12 @@
 
 use super::matvec_q8::PackedWeights;
 use super::weights::weights;
-use crate::check::Check;
+use crate::check::{Check, MAX_COLUMNS};
 use crate::{KernelError, KernelResult, Kernels, WeightType, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 use std::ops::Range;
 
 const FAMILY: &str = "half_rows";
-/// As for other products.
-const MAX_COLUMNS: usize = (1 << 24) - 1;
 /// What the address of a row is a multiple of, in bytes and in elements.
 const ROW_BYTES: usize = 16;
 const ROW_ELEMENTS: usize = 8;
@@ -173,11 +171,11 @@ impl Kernels {
         check.disjoint(("to", to), ("w", w.bytes()))?;
         let (count, columns) = (rows.len() as u32, k as u32);
         let (name, part, first) = match &w {
-            WeightMatrix::Packed(packed) => {
-                let ty = packed.ty();
-                let kernels = ty.packed().ok_or(KernelError::NotPackable { op: check.0, ty })?;
-                (kernels.half_rows, packed.bytes().clone(), Some(rows.start as u32))
-            }
+            WeightMatrix::Packed(packed) => (
+                packed.kernels(check)?.half_rows,
+                packed.bytes().clone(),
+                Some(rows.start as u32),
+            ),
             WeightMatrix::Plain(ty, bytes, _) => {
                 let row = bytes.len() / n;
                 let part = bytes.view(rows.start * row..rows.end * row)?;
@@ -190,11 +188,7 @@ impl Kernels {
             None => args.value(count),
         };
         let args = args.value(columns).value(out.stride() as u64);
-        let config = if columns <= geometry::SHORT_ROW {
-            geometry::rows(count)
-        } else {
-            geometry::config([count, 1, 1], 256)
-        };
+        let (name, config) = geometry::by_row(count, columns, name, name);
         // SAFETY: rows first to first + count are within the matrix, whose length and alignment are checked above or, packed, since it was made; `to`
         // has room for them and begins at a multiple of 16 bytes, as its rows do; they are apart.
         unsafe { self.launch(stream, FAMILY, name, config, args) }?;

@@ -1,11 +1,8 @@
 //! Matrix products.
 
-use crate::check::Check;
+use crate::check::{Check, MAX_COLUMNS};
 use crate::{KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
-
-/// 64 rows of an operand must be addressable in 32 bits within a tile.
-const MAX_COLUMNS: usize = (1 << 24) - 1;
 
 /// The dimensions of `y[m, n] = a[m, k] * b`, `batch` times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -112,10 +112,9 @@ impl Kernels {
     fn plan(&self, w: WeightMatrix<'_>, m: usize, room: usize) -> KernelResult<Option<Plan>> {
         w.check(CHECK)?;
         let [n, k] = w.shape();
-        let tiles = self.matmul16_tiles()?.ok_or_else(|| KernelError::MissingFamily {
-            arch: self.pack().arch().to_owned(),
-            family: "matmul16",
-        })?;
+        let Some(tiles) = self.matmul16_tiles()? else {
+            return Err(self.lacks("matmul16", "matmul16_f16_f32"));
+        };
         Ok(Plan::new([m, n, k], w.as_halves()?.is_some(), tiles, room))
     }
 
@@ -130,7 +129,7 @@ impl Kernels {
     ///
     /// Wrong lengths, overlap, a dimension of 0 or over 2^24 - 1, activations and weights that differ in `k`, `k` that is no multiple of the type's
     /// block, addresses that are no multiples of 16 and of [`WeightType::alignment`](crate::WeightType::alignment);
-    /// [`KernelError::MissingFamily`] on NVIDIA's cards before compute capability 8.0.
+    /// [`KernelError::NotForDevice`] on NVIDIA's cards before compute capability 8.0.
     pub fn matmul_halves(
         &self,
         stream: &HipStream,

@@ -2,7 +2,7 @@
 
 use super::row_input::RowInput;
 use super::weights::weights;
-use crate::check::Check;
+use crate::check::{Check, MAX_COLUMNS};
 use crate::weight_type::Packed;
 use crate::{Faults, KernelError, KernelResult, Kernels, WeightType, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs, LaunchConfig};
@@ -17,8 +17,6 @@ const ROWS: &str = "packed_rows";
 const ALIGNMENT: usize = 16;
 /// The most rows of activations.
 const MAX_ROWS: usize = 8;
-/// As for other products.
-const MAX_COLUMNS: usize = (1 << 24) - 1;
 /// Blocks of the grid for each multiprocessor: those that the kernels' registers leave room for on NVIDIA's cards. Each takes an even share
 /// of the rows, so more would only load the activations more often.
 pub(super) const RESIDENT: u32 = 2;

@@ -1,11 +1,9 @@
 //! Products with weights of any type, and rows of them.
 
-use crate::check::Check;
+use crate::check::{Check, MAX_COLUMNS};
 use crate::{Faults, KernelError, KernelResult, Kernels, WeightType, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
-/// 64 rows of an operand must be addressable in 32 bits within a tile.
-const MAX_COLUMNS: usize = (1 << 24) - 1;
 /// Rows of an expert's weights that a block takes.
 const PAIR_ROWS: usize = 32;
 

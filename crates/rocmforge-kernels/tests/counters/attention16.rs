@@ -41,17 +41,7 @@ impl Device<'_> {
         let k = halves(s.kv_heads * s.seq_k * s.width_k)?;
         let (v, out) = (halves(k.len())?, halves(q.len())?);
         let partial = self.x(Kernels::attention16_partial_len(s, parts).unwrap_or(0))?;
-        let of_queries = Strides::heads_first(s.heads, s.seq_q, s.width_k);
-        let of_keys = Strides::heads_first(s.kv_heads, s.seq_k, s.width_k);
-        let operands = Attention16Operands {
-            ty,
-            q: Operand::new(&q, of_queries),
-            k: Operand::new(&k, of_keys),
-            v: Operand::new(&v, of_keys),
-            out: Operand::new(&out, of_queries),
-            lse: None,
-            lengths: None,
-        };
+        let operands = operands(ty, s, [&q, &k, &v, &out]);
         let options = Attention16Options::new(s.width_k, CAUSAL);
         let launch = &self.kernels;
         launch.attention16_split(self.stream, operands, s, options, parts, &partial)
@@ -100,16 +90,9 @@ impl Device<'_> {
         let (v, out) = (halves(k.len())?, halves(q.len())?);
         let (mask, per_head) = (self.x(s.seq_q * s.seq_k)?, self.x(s.heads)?);
         let lse = self.x(s.heads * s.seq_q)?;
-        let of_queries = Strides::heads_first(s.heads, s.seq_q, s.width_k);
-        let of_keys = Strides::heads_first(s.kv_heads, s.seq_k, s.width_k);
         let operands = Attention16Operands {
-            ty,
-            q: Operand::new(&q, of_queries),
-            k: Operand::new(&k, of_keys),
-            v: Operand::new(&v, of_keys),
-            out: Operand::new(&out, of_queries),
             lse: Some(&lse),
-            lengths: None,
+            ..operands(ty, s, [&q, &k, &v, &out])
         };
         let plain = Attention16Options::new(s.width_k, visible);
         let options = match extra {
@@ -123,6 +106,21 @@ impl Device<'_> {
             },
         };
         self.kernels.attention16(self.stream, operands, s, options)
+    }
+}
+
+/// Queries, keys, values and results, head by head.
+fn operands(ty: Half, s: Attention16Shape, [q, k, v, out]: [&HipBuffer<u16>; 4]) -> Attention16Operands<'_> {
+    let of_queries = Strides::heads_first(s.heads, s.seq_q, s.width_k);
+    let of_keys = Strides::heads_first(s.kv_heads, s.seq_k, s.width_k);
+    Attention16Operands {
+        ty,
+        q: Operand::new(q, of_queries),
+        k: Operand::new(k, of_keys),
+        v: Operand::new(v, of_keys),
+        out: Operand::new(out, of_queries),
+        lse: None,
+        lengths: None,
     }
 }
 
