@@ -37,7 +37,7 @@ template <class T, u32 ROWS> struct Next {
         } else {
             // A piece that does not exist is the row's first, cleared: a branch of some threads alone would cost every step more.
             u32 piece = rf_thread() % 4 * 16;
-            bool in = k0 + piece / 2 < k;
+            bool in = rf_opaque(k0 + piece / 2) < k;
 #pragma unroll
             for (u32 i = 0; i < COUNT; ++i) {
                 Chunk v = *(const Chunk *)((const unsigned char *)(tile + (in ? k0 : 0)) + (in ? offset[i] : offset[i] - piece));
@@ -101,9 +101,10 @@ RF_DEVICE void matmul16(const T *__restrict__ a, const T *__restrict__ b, const 
         }
     }
 
-    // Through LDS, so that neighbours in a row are stored together: 64 rows at a time.
+    // Through LDS, so that neighbours in a row are stored together: 64 rows at a time. What becomes of the sums is code for one four, not for all
+    // of a thread: so often it would be 60 KB, and instruction caches have 32.
     float *half = (float *)tiles;
-#pragma unroll
+#pragma unroll 1
     for (u32 part = 0; part < 2; ++part) {
         rf_lds_barrier();
         if (wave_m == part * 64) {
@@ -116,7 +117,7 @@ RF_DEVICE void matmul16(const T *__restrict__ a, const T *__restrict__ b, const 
                         half[(16 * i + rf_tile_b(lane, rf_tile_which(e))) * Y_ROW + wave_n + 16 * j + rf_tile_a(lane, e)] = sums[i][j][e];
         }
         rf_lds_barrier();
-#pragma unroll
+#pragma unroll 1
         for (u32 slot = rf_thread(); slot < 64 * BN / 4; slot += THREADS) {
             u32 row = slot / (BN / 4), column = slot % (BN / 4) * 4;
             u32 m = tile_m * BM + part * 64 + row, n = tile_n * BN + column;

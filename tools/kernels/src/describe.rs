@@ -12,8 +12,14 @@ const AMD_LDS: u32 = 64 << 10;
 /// shared memory only (CUDA C++ Programming Guide, "Compute Capabilities").
 const PTX_LDS: u32 = 48 << 10;
 
+/// Instruction cache that two or more compute units share, in bytes: RDNA's and CDNA 2's; CDNA 3 has twice that. A kernel that is longer waits for
+/// its own code at every turn of a loop that does not fit.
+const CODE: u64 = 32 << 10;
+/// gfx1030 has that cache too, and no matrix instructions: 128 FMA take the place of one, so that attention in 16 bits has up to 73 KiB there.
+const CODE_OF_FMA: u64 = 80 << 10;
+
 /// Reads what the objects say of themselves and refuses spills, private memory (in PTX `.local`), too much LDS, fewer waves than
-/// stated and flat addresses.
+/// stated, AMD code beyond the instruction cache and flat addresses.
 pub(crate) fn describe(arch: &str, objects: &Objects) -> Result<BTreeMap<String, CodeObject>, KernelsError> {
     let mut described = BTreeMap::new();
     for (family, bytes) in objects {
@@ -29,11 +35,30 @@ pub(crate) fn describe(arch: &str, objects: &Objects) -> Result<BTreeMap<String,
         for kernel in &object.kernels {
             fits(arch, kernel)?;
             occupancy::check(arch, kernel)?;
+            short(arch, kernel, &object)?;
         }
         flat::check(arch, family, bytes)?;
         described.insert(family.clone(), object);
     }
     Ok(described)
+}
+
+/// Refuses a kernel that the instruction cache does not hold. Its code ends before that of the next one.
+fn short(arch: &str, kernel: &KernelMeta, object: &CodeObject) -> Result<(), KernelsError> {
+    let Some(code) = kernel.code else { return Ok(()) };
+    let others = object.kernels.iter().filter_map(|other| other.code);
+    let behind = others.filter_map(|other| other.entry_address.checked_sub(code.entry_address));
+    let bytes = behind.filter(|&n| n > 0).fold(code.code_limit, u64::min);
+    let limit = if arch == "gfx1030" { CODE_OF_FMA } else { CODE };
+    if bytes <= limit {
+        return Ok(());
+    }
+    Err(KernelsError::Code {
+        arch: arch.into(),
+        kernel: kernel.name.clone(),
+        bytes,
+        limit,
+    })
 }
 
 fn fits(arch: &str, kernel: &KernelMeta) -> Result<(), KernelsError> {
@@ -63,6 +88,7 @@ fn fits(arch: &str, kernel: &KernelMeta) -> Result<(), KernelsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rocmforge_code_object::{KernelCode, KernelDescriptor};
 
     /// PTX of one kernel with so many bytes of shared memory.
     fn ptx(bytes: u32) -> Objects {
@@ -91,6 +117,35 @@ mod tests {
             ),
             "{error}"
         );
+    }
+
+    #[test]
+    fn code_beyond_the_instruction_cache_is_refused() {
+        let kernel = |name: &str, entry_address, code_limit| KernelMeta {
+            name: name.into(),
+            code: Some(KernelCode {
+                descriptor_address: 0,
+                entry_address,
+                code_limit,
+                descriptor: KernelDescriptor::parse(&[0; 64]),
+            }),
+            ..KernelMeta::default()
+        };
+        let object = CodeObject {
+            kernels: vec![kernel("last", 0x9000, 0x8000), kernel("first", 0x1000, 0x10000)],
+            ..CodeObject::default()
+        };
+        for kernel in &object.kernels {
+            short("gfx1100", kernel, &object).expect("32 KiB each");
+        }
+        let object = CodeObject {
+            kernels: vec![kernel("last", 0x9100, 0x8100), kernel("first", 0x1000, 0x10000)],
+            ..CodeObject::default()
+        };
+        for kernel in &object.kernels {
+            let error = short("gfx1100", kernel, &object).unwrap_err();
+            assert!(matches!(error, KernelsError::Code { bytes: 0x8100, .. }), "{error}");
+        }
     }
 
     /// What clang makes of an array whose index it cannot tell when it compiles.

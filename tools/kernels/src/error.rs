@@ -42,6 +42,16 @@ pub(crate) enum KernelsError {
         limit: u32,
     },
     #[error(
+        "{arch}: kernel {kernel} has {bytes} bytes of code, the instruction cache holds {limit}; unroll less, or let results go through LDS to one \
+         copy of what becomes of them"
+    )]
+    Code {
+        arch: String,
+        kernel: String,
+        bytes: u64,
+        limit: u64,
+    },
+    #[error(
         "{arch}: of kernel {kernel} {waves} waves fit on a SIMD, with {vgprs} vector registers and {lds} bytes of LDS for a workgroup of \
          {block}; tools/kernels/src/occupancy.rs asks for {least}. Make its tiles smaller, or state there what it gets by with and why"
     )]
