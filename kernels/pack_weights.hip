@@ -20,20 +20,16 @@ RF_DEVICE u4 nibbles(const u8 *p, u32 half) {
 }
 // Bit j of 32 bytes, as rf_with_fifth reads 32 bits.
 RF_DEVICE u32 bits(const u8 *p, u32 j) {
-    u32 plane = 0;
-    for (u32 b = 0; b < 32; ++b) plane |= (u32)(p[b] >> j & 1) << b;
-    return spread(plane);
+    u32 out = 0;
+    for (u32 t = 0; t < 8; ++t) out |= (word(p + 4 * t) >> j & 0x01010101) << t;
+    return out;
 }
-// Bits 2 g and 2 g + 1 of 32 bytes, as rf_two_bits reads them of 16.
-RF_DEVICE u2 two_bits(const u8 *p, u32 g) {
-    u2 pairs = {0, 0};
-    for (u32 b = 0; b < 16; ++b) {
-        u32 at = b % 4 * 8 + b / 4 * 2;
-        pairs.x |= (u32)(p[b] >> 2 * g & 3) << at;
-        pairs.y |= (u32)(p[16 + b] >> 2 * g & 3) << at;
-    }
-    return pairs;
+// Bits 2 g and 2 g + 1 of 16 bytes, as rf_two_bits reads them, and of the next 16.
+RF_DEVICE u32 two_bits_of(u4 w, u32 g) {
+    w = w >> 2 * g & 0x03030303;
+    return w.x | w.y << 2 | w.z << 4 | w.w << 6;
 }
+RF_DEVICE u2 two_bits(const u8 *p, u32 g) { return {two_bits_of(words(p), g), two_bits_of(words(p + 16), g)}; }
 // The eight scales and minima of Q4_K and Q5_K, as KScales reads them.
 RF_DEVICE u4 scales(const u8 *p) {
     u4 h = {word(p), 0, 0, 0};
@@ -50,10 +46,13 @@ RF_DEVICE u4 scales(const u8 *p) {
 
 // The sixteen scales of Q3_K, as Q3Scales reads them.
 RF_DEVICE Q3Scales q3_scales(const u8 *p) {
+    u32 low[2] = {word(p), word(p + 4)}, high = word(p + 8);
     Q3Scales s = {0, 0, 0};
+#pragma unroll
     for (u32 j = 0; j < 16; ++j) {
-        (j % 2 ? s.second : s.first) |= (u32)(p[j % 8] >> 4 * (j / 8) & 15) << 4 * (j / 2);
-        s.high |= (u32)(p[8 + j % 4] >> 2 * (j / 4) & 3) << 2 * j;
+        u32 nibble = low[j / 4 % 2] >> 8 * (j % 4) >> 4 * (j / 8) & 15;
+        (j % 2 ? s.second : s.first) |= nibble << 4 * (j / 2);
+        s.high |= (high >> 8 * (j % 4) >> 2 * (j / 4) & 3) << 2 * j;
     }
     return s;
 }
