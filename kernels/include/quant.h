@@ -7,7 +7,7 @@
 //
 // Products of a scale and a weight are exact in f32, or rounded once, so the values are those of the definition.
 #pragma once
-#include "rf.h"
+#include "table16.h"
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -103,16 +103,18 @@ struct Q8_0 {
     }
 };
 
-// Weight n of a table of 16 signed bytes, each byte of `n` from 0 to 15.
-RF_DEVICE float rf_entry(u32 n, u64 low, u64 high) { return (float)(signed char)((n < 8 ? low : high) >> n % 8 * 8); }
+// Four entries of a table of 16 signed bytes (table16.h), each byte of `n` from 0 to 15.
 RF_DEVICE f4 rf_entries(u32 n, u64 low, u64 high) {
-    return f4{rf_entry(n & 15, low, high), rf_entry(n >> 8 & 15, low, high), rf_entry(n >> 16 & 15, low, high),
-              rf_entry(n >> 24 & 15, low, high)};
+    u32 v = rf_look_up(n, low, high).x;
+    return f4{(float)(signed char)v, (float)(signed char)(v >> 8), (float)(signed char)(v >> 16), (float)((i32)v >> 24)};
 }
 // -127 -104 -83 -65 -49 -35 -22 -10, 1 13 25 38 53 69 89 113
 #define RF_IQ4 0xf6eaddcfbfad9881ull, 0x7159453526190d01ull
 // 0 1 2 3 4 6 8 12, 0 -1 -2 -3 -4 -6 -8 -12: twice the values of a 4-bit float
 #define RF_E2M1 0x0c08060403020100ull, 0xf4f8fafcfdfeff00ull
+
+// 2^(e - 128); denormal for an e of 0 or 1.
+RF_DEVICE float rf_mxfp4_scale(u32 e) { return __builtin_bit_cast(float, e < 2 ? 0x00200000u << e : (e - 1) << 23); }
 
 struct Iq4Nl {
     static constexpr u32 block = 32, bytes = 18, gap = 4;
@@ -123,10 +125,7 @@ struct Iq4Nl {
 struct Mxfp4 {
     static constexpr u32 block = 32, bytes = 17, gap = 4;
     RF_DEVICE f4 four(const u8 *p, u32 i) {
-        // 2^(e - 128); denormal for an e of 0 or 1.
-        u32 e = p[0];
-        float scale = __builtin_bit_cast(float, e < 2 ? 0x00200000u << e : (e - 1) << 23);
-        return rf_entries(rf_nibbles(rf_word_at1(p + 1 + 4 * (i % 4)), i / 4), RF_E2M1) * scale;
+        return rf_entries(rf_nibbles(rf_word_at1(p + 1 + 4 * (i % 4)), i / 4), RF_E2M1) * rf_mxfp4_scale(p[0]);
     }
 };
 

@@ -201,14 +201,19 @@ impl WeightType {
             Self::Q5_0 => &packed!("q5_0", 4, 4),
             Self::Q5_1 => &packed!("q5_1", 4, 2),
             Self::Q8_0 => &packed!("q8_0", 2, 2),
+            Self::Q2K => &packed!("q2_k", 4, 2),
+            Self::Q3K => &packed!("q3_k", 4, 2),
             Self::Q4K => &packed!("q4_k", 4, 2),
             Self::Q5K => &packed!("q5_k", 4, 2),
             Self::Q6K => &packed!("q6_k", 4, 2),
-            _ => return None,
+            Self::Iq4Nl => &packed!("iq4_nl", 4, 2),
+            Self::Iq4Xs => &packed!("iq4_xs", 4, 2),
+            Self::Mxfp4 => &packed!("mxfp4", 4, 2),
+            Self::F32 | Self::F16 | Self::Bf16 => return None,
         })
     }
 
-    /// Whether [`Kernels::pack_weight`](crate::Kernels::pack_weight) takes it: q4_0, q4_1, q5_0, q5_1, q8_0, q4_K, q5_K and q6_K.
+    /// Whether [`Kernels::pack_weight`](crate::Kernels::pack_weight) takes it: every type but f32, f16 and bf16.
     pub const fn is_packable(self) -> bool {
         self.packed().is_some()
     }

@@ -99,8 +99,8 @@ pub(super) fn weights_of(node: &Node) -> &[TensorId] {
 impl HipGgmlBackend {
     /// How activations meet weights, from before the first is loaded ([`crate::HostAccess::load_weight`]).
     ///
-    /// With [`Activations::Int8`] matrices of `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q4_K`, `q5_K` and `q6_K` are packed as they are loaded,
-    /// and their products with up to 16 rows round activations to 8 bits. They take as many bytes as before. Products of more rows, and of more than 8
+    /// With [`Activations::Int8`] matrices of `q4_0`, `q4_1`, `q5_0`, `q5_1`, `q8_0`, `q2_K` to `q6_K`, `iq4_nl`, `iq4_xs` and `mxfp4` are packed as they
+    /// are loaded, and their products with up to 16 rows round activations to 8 bits. They take as many bytes as before. Products of more rows, and of more than 8
     /// with one matrix of any other type, round both operands to the 11 bits of f16, each row with a power of two, for the matrix unit.
     #[must_use]
     pub fn activations(self, activations: Activations) -> Self {

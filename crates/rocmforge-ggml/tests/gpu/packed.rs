@@ -14,15 +14,20 @@ use rocmforge_testkit::{GpuLease, LeaseOptions, gpu, gpu_with};
 
 use crate::weights::weight;
 
-const PACKED: [DType; 8] = [
+const PACKED: [DType; 13] = [
     DType::Q4_0,
     DType::Q4_1,
     DType::Q5_0,
     DType::Q5_1,
     DType::Q8_0,
+    DType::Q2K,
+    DType::Q3K,
     DType::Q4K,
     DType::Q5K,
     DType::Q6K,
+    DType::Iq4Nl,
+    DType::Iq4Xs,
+    DType::Mxfp4,
 ];
 
 fn on(gpu: &GpuLease, activations: Activations) -> HipGgmlBackend {

@@ -8,7 +8,16 @@ use criterion::{Criterion, Throughput};
 use rocmforge_kernels::{HalfRows, PackedWeights, WeightMatrix, WeightType};
 use rocmforge_runtime::HipBuffer;
 
-const TYPES: &[WeightType] = &[WeightType::Q4_0, WeightType::Q8_0, WeightType::Q4K, WeightType::Q6K];
+const TYPES: &[WeightType] = &[
+    WeightType::Q4_0,
+    WeightType::Q8_0,
+    WeightType::Q2K,
+    WeightType::Q3K,
+    WeightType::Q4K,
+    WeightType::Q6K,
+    WeightType::Iq4Xs,
+    WeightType::Mxfp4,
+];
 /// Rows and columns of the weights: on a card, and on the simulator.
 const SHAPES: &[([usize; 2], [usize; 2])] = &[
     ([4096, 14_336], [64, 512]),

@@ -16,7 +16,7 @@ fn packed_products_read_each_weight_once_in_whole_segments() -> Result<(), Box<d
         // Each workgroup reads the activations once.
         let input = (c.workgroups as usize * k * 4) as f64;
         let weights = (n * k / ty.block_len() * ty.block_bytes()) as f64;
-        // The scales of 32 lanes are 64 bytes, half a segment; q6_K has two such parts to 840 bytes.
+        // The scales of 32 lanes are half a segment or less; q6_K has two such parts to 840 bytes, q2_K two to 336 and q3_K two to 440.
         assert!(
             (c.loads.segments * 128) as f64 <= 1.25 * (weights + input),
             "{ty}: {:?}",

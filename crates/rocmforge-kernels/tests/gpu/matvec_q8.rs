@@ -519,6 +519,70 @@ fn rows_of_a_packed_table_are_those_of_ggmls_blocks_bit_for_bit() {
 }
 
 #[test]
+fn every_index_has_its_entry() {
+    let d = device();
+    // Row n has index n everywhere and a scale of 1; the activations pick one weight out.
+    for (ty, table) in [
+        (
+            WeightType::Iq4Nl,
+            [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
+        ),
+        (
+            WeightType::Mxfp4,
+            [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12],
+        ),
+    ] {
+        let scale: &[u8] = if ty == WeightType::Mxfp4 { &[128] } else { &[0, 0x3C] };
+        let w: Vec<u8> = (0..16u8).flat_map(|n| [scale, &[n << 4 | n; 16]].concat()).collect();
+        let packed = pack(&d, ty, &w, [16, 32]);
+        let expected = table.map(|v: i16| f32::from(v));
+        for j in 0..32 {
+            let mut x = [0.0; 32];
+            x[j] = 127.0;
+            let (q8, _) = quantize(&d, &x, 32);
+            let y = d.out(16);
+            d.kernels.matvec_q8(d.stream(), &packed, &q8, None, None, &y).unwrap();
+            d.same(&y, &expected.map(|v| 127.0 * v), &[16]);
+        }
+    }
+}
+
+#[test]
+fn exponents_of_mxfp4_at_both_ends() {
+    let d = device();
+    let ty = WeightType::Mxfp4;
+    let exponents = [0u8, 1, 2, 3, 127, 200, 252, 253, 254, 255];
+    let (n, k) = (exponents.len(), 32);
+    let nibbles: [u8; 16] = std::array::from_fn(|i| (i * 17) as u8);
+    let w: Vec<u8> = exponents.iter().flat_map(|&e| [&[e][..], &nibbles].concat()).collect();
+    let (packed, y) = (pack(&d, ty, &w, [n, k]), d.out(n * k));
+    let ids = d.ids(&(0..n as u32).collect::<Vec<_>>());
+    let word = d.no_fault();
+    d.kernels
+        .get_rows_packed(d.stream(), &packed, &ids, &y, d.faults(&word, 1))
+        .unwrap();
+    let weights = reference::dequantize(ty, &w);
+    for (i, (&found, &wanted)) in d.get(&y).iter().zip(&weights).enumerate() {
+        assert!(found == wanted as f32, "element {i}: {found:e} is not {wanted:e}");
+    }
+    for size in [1e-25f32, 1e25] {
+        let x = rng(7).vec_in(k, 0.5 * size, size);
+        let (q8, bytes) = quantize(&d, &x, k);
+        let y = d.out(n);
+        d.kernels.matvec_q8(d.stream(), &packed, &q8, None, None, &y).unwrap();
+        let input = values(&bytes);
+        let expected = reference::matvec_q8(ty, &w, &input, None, None, k);
+        for (row, (&found, &wanted)) in d.get(&y).iter().zip(&expected).enumerate() {
+            // Where scale times scale is a normal number of f32.
+            if (1e-34..1e35).contains(&wanted.abs()) {
+                let near = (f64::from(found) - wanted).abs() <= 1e-4 * wanted.abs();
+                assert!(near, "row {row}, {size:e}: {found:e} is not {wanted:e}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_matrix_packed_in_pieces_is_the_whole() {
     let d = device();
     for (index, ty) in packable().enumerate() {
