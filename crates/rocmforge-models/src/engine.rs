@@ -1,6 +1,6 @@
 //! Engine: a model on a backend, with a paged KV cache. Computes logits; choosing tokens is the generator's.
 
-use rocmforge_attention::paged::{KvGeometry, PagedKv, PagedKvConfig, SequenceId};
+use rocmforge_attention::paged::{KvElement, KvGeometry, PagedKv, PagedKvConfig, SequenceId};
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::profile::{self, Profile};
 use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, TensorId, executor};
@@ -139,8 +139,8 @@ impl<B: HostAccess> Engine<B> {
     /// Loads the weights into `backend` and makes the cache.
     ///
     /// # Errors
-    /// The model or the context does not fit ([`ModelError::DoesNotFit`], [`ModelError::ContextTooLarge`]): found before anything is
-    /// loaded. A tensor is missing or has another shape.
+    /// The model or the context does not fit ([`ModelError::DoesNotFit`], [`ModelError::ContextTooLarge`]), or its heads are no whole blocks of the
+    /// cache's type ([`ModelError::CacheType`]): found before anything is loaded. A tensor is missing or has another shape.
     pub fn new(backend: B, model: &Model, options: EngineOptions) -> Result<Self, ModelError> {
         Self::with_progress(backend, model, options, |_, _| {})
     }
@@ -164,6 +164,13 @@ impl<B: HostAccess> Engine<B> {
                     rule: "it must be 1 to 65536",
                 });
             }
+        }
+        let block = options.kv.dtype().block_len();
+        if !config.head_dim.is_multiple_of(block) {
+            return Err(ModelError::CacheType {
+                kv: options.kv.dtype(),
+                head_dim: config.head_dim,
+            });
         }
         if let Context::Tokens(asked) = options.context
             && asked > config.context
@@ -562,7 +569,10 @@ fn plan_memory(
         kv_heads: config.kv_heads,
         k_dim: config.head_dim,
         v_dim: config.head_dim,
-        bytes_per_element: options.kv.bytes(),
+        element: KvElement {
+            block_len: options.kv.dtype().block_len(),
+            block_bytes: options.kv.dtype().block_bytes(),
+        },
         block_size: options.block_size,
     };
     let smallest = CacheSpec {

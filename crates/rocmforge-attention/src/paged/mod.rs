@@ -48,6 +48,6 @@ mod table;
 
 pub use allocator::{BlockAllocator, BlockHash};
 pub use error::PagedKvError;
-pub use geometry::KvGeometry;
+pub use geometry::{KvElement, KvGeometry};
 pub use kv::{Added, Appended, BlockCopy, PagedKv, PagedKvConfig, PagedKvStats, SequenceId};
 pub use table::{BlockTable, blocks_for};
