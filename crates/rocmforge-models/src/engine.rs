@@ -165,8 +165,7 @@ impl<B: HostAccess> Engine<B> {
                 });
             }
         }
-        let block = options.kv.dtype().block_len();
-        if !config.head_dim.is_multiple_of(block) {
+        if !config.head_dim.is_multiple_of(options.kv.dtype().block_len()) {
             return Err(ModelError::CacheType {
                 kv: options.kv.dtype(),
                 head_dim: config.head_dim,
@@ -306,6 +305,19 @@ impl<B: HostAccess> Engine<B> {
     /// There is no such sequence.
     pub fn remove(&mut self, sequence: SequenceId) -> Result<(), ModelError> {
         Ok(self.kv.remove(sequence)?)
+    }
+
+    /// Moves blocks of the cache so that those in use are the lowest, with cached ones behind them; returns how many were moved. Results stay the same.
+    /// The engine itself gains nothing by it: a caller may, who wants to see how small a cache would do.
+    ///
+    /// # Errors
+    /// The backend failed. The cache's content is lost then: remove all sequences.
+    pub fn defragment(&mut self) -> Result<usize, ModelError> {
+        let plan = self.kv.defragment();
+        for copy in &plan.moves {
+            self.copy_block(copy.from, copy.to)?;
+        }
+        Ok(plan.moves.len())
     }
 
     /// Computes what the cache does not have yet of a prompt, chunk by chunk, and returns the logits after its last token.

@@ -47,6 +47,14 @@ pub enum PagedKvError {
         /// Tokens that were to be left.
         tokens: usize,
     },
+    /// The pool cannot become so small.
+    #[error("a pool of {blocks} blocks: blocks below {needed} are in use")]
+    BlocksInUse {
+        /// Blocks asked for.
+        blocks: usize,
+        /// Blocks that are needed with their numbers of now.
+        needed: usize,
+    },
     /// The block is free, or the pool has no such block.
     #[error("block {0} is not in use")]
     BlockNotInUse(u32),

@@ -81,7 +81,10 @@ impl KvGeometry {
             return Err(PagedKvError::Zero(name));
         }
         let block_len = self.element.block_len;
-        if let Some(&elements) = [self.k_dim, self.v_dim].iter().find(|dim| !dim.is_multiple_of(block_len)) {
+        if let Some(&elements) = [self.k_dim, self.v_dim]
+            .iter()
+            .find(|dim| !dim.is_multiple_of(block_len))
+        {
             return Err(PagedKvError::PartialBlock { elements, block_len });
         }
         let blocks = ((self.k_dim / block_len) as u64).checked_add((self.v_dim / block_len) as u64);
