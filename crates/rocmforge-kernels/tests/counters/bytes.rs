@@ -267,7 +267,7 @@ impl Bytes<'_> {
             self.row(format!("softmax_masked_{suffix}"), 8 * n + 4 * rows * side, Heads);
             k.softmax_masked(s, &x, mask, &y, [1, heads, rows, side], 1.0)?;
             for (ty, name) in [(KvType::F32, "f32"), (KvType::F16, "f16")] {
-                let mask = self.device.bytes(rows * side * ty.bytes())?;
+                let mask = self.device.bytes(rows * side * ty.block_bytes())?;
                 let bias = SoftmaxBias {
                     scale: 1.0,
                     mask: Some((ty, &mask, [1, 1, rows, side])),
@@ -340,7 +340,8 @@ impl Bytes<'_> {
         for ty in KvType::ALL {
             let bytes = ty.byte_len(n).unwrap_or(0);
             let cache = self.device.bytes(bytes)?;
-            self.row(format!("kv_write_{}", ty.name()), 4 * n + bytes + 4 * rows, No);
+            let again = if ty == KvType::Q8_0 { Parts } else { No };
+            self.row(format!("kv_write_{}", ty.name()), 4 * n + bytes + 4 * rows, again);
             k.kv_write(s, ty, &x, &ids, &cache, rows, cols, faults)?;
         }
         for ty in KvType::ALL {
@@ -353,7 +354,8 @@ impl Bytes<'_> {
                 rows,
                 cols,
             };
-            self.row(format!("set_rows_{}", ty.name()), 4 * n + bytes + 4 * rows, No);
+            let again = if ty == KvType::Q8_0 { Parts } else { No };
+            self.row(format!("set_rows_{}", ty.name()), 4 * n + bytes + 4 * rows, again);
             k.set_rows(s, ty, &x, RowIds::U32(&ids), &dst, shape, faults)?;
         }
         self.moves()
@@ -367,7 +369,7 @@ impl Bytes<'_> {
         let shape = KvShape {
             blocks: 8,
             block_size: 16,
-            width: 512,
+            width: 1024,
         };
         let table = self.device.ids(&[3, 0, 5, 1])?;
         let pairs = [(0, 7), (1, 6), (2, 5), (3, 4)].map(|(from, to)| BlockPair { from, to });

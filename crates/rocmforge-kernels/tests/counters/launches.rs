@@ -239,7 +239,7 @@ impl Device<'_> {
             .into_iter()
             .flat_map(|kv| [64, 128, 256].map(|dim| (kv, dim)))
         {
-            let (q, cache) = (self.bytes(8 * dim * 4)?, self.bytes(256 * dim * kv.bytes())?);
+            let (q, cache) = (self.bytes(8 * dim * 4)?, self.bytes(256 * dim * kv.block_bytes())?);
             let (mask, out) = (self.bytes(256 * 2)?, self.x(8 * dim)?);
             let operand = |buffer, heads, rows| ExtOperand {
                 buffer,
