@@ -57,7 +57,7 @@ fn model([layers, width, heads, kv_heads, head_dim, ff, vocab]: [usize; 7]) -> M
     for (name, [n, k]) in matrices {
         // Queries and keys large enough that attention has its favourites.
         let scale = if name.contains("attn_q") || name.contains("attn_k") {
-            6.0
+            3.0
         } else {
             1.7
         };
@@ -70,7 +70,7 @@ fn model([layers, width, heads, kv_heads, head_dim, ff, vocab]: [usize; 7]) -> M
     let ones: Vec<u8> = (0..width).flat_map(|_| 1f32.to_le_bytes()).collect();
     for name in norms {
         writer
-            .tensor(name, &[width], TensorType::F32, Cow::Borrowed(&ones))
+            .tensor(name, &[width], TensorType::F32, Cow::Borrowed(ones.as_slice()))
             .expect("a new tensor");
     }
     let file = Gguf::from_bytes(writer.to_bytes().expect("a file")).expect("as it was written");
@@ -115,7 +115,7 @@ fn nmse(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f64 {
 }
 
 /// Bounds of the differences from a cache in f32: ggml's for tests of a whole model is 2e-3.
-const BOUNDS: [(KvType, f64); 3] = [(KvType::F16, 1e-5), (KvType::Bf16, 5e-4), (KvType::Q8_0, 5e-4)];
+const BOUNDS: [(KvType, f64); 3] = [(KvType::F16, 1e-5), (KvType::Bf16, 5e-4), (KvType::Q8_0, 2e-3)];
 
 #[test]
 fn every_type_is_near_a_cache_in_f32() {
