@@ -3,7 +3,7 @@
 // are those of flash_attention.hip.
 //
 // Key j of the token's sequence lies in slot table[seq_of[t], j / block_size] * block_size + j % block_size of the caches
-// [blocks * block_size, kv_heads, head_dim], head_dim a multiple of 4. Token t sees j <= positions[t] and, with a window, positions[t] - j < window.
+// [blocks * block_size, kv_heads, head_dim], head_dim a multiple of 4, in q8_0 of 32. Token t sees j <= positions[t] and, with a window, positions[t] - j < window.
 // cap(s) is softcap * tanh(s / softcap), or s where softcap is 0.
 //
 // A block of 256 threads has one token and head. Eight lanes share a key; each group of them goes through every 32nd key with a
@@ -15,8 +15,8 @@
 #include "include/groups.h"
 #include "include/math.h"
 #include "include/paged.h"
-#include "include/quant.h"
 #include "include/team.h"
+#include "include/weights.h"
 
 // AHEAD keys of a group are in flight together.
 template <class T, u32 D, u32 AHEAD>
@@ -70,12 +70,12 @@ RF_DEVICE void paged(const float *__restrict__ q, const u8 *__restrict__ k, cons
 #pragma unroll
             for (u32 f = 0; f < F; ++f) keys[a][f] = values[a][f] = rf_splat(0.0f);
             if (seen) {
-                u64 at = (((u64)block * p.block_size + place) * p.kv_heads + kv_head) * p.head_dim * T::bytes;
+                u64 at = (((u64)block * p.block_size + place) * p.kv_heads + kv_head) * p.head_dim / T::block * T::bytes;
                 // Columns beyond the end repeat the last ones: the query is 0 there, and nothing of them is stored.
 #pragma unroll
-                for (u32 f = 0; f < F; ++f) keys[a][f] = T::four(k + at, rf_min(lane + 8 * f, last_four));
+                for (u32 f = 0; f < F; ++f) keys[a][f] = four_of<T>(k + at, rf_min(lane + 8 * f, last_four));
 #pragma unroll
-                for (u32 f = 0; f < F; ++f) values[a][f] = T::four(v + at, rf_min(lane + 8 * f, last_four));
+                for (u32 f = 0; f < F; ++f) values[a][f] = four_of<T>(v + at, rf_min(lane + 8 * f, last_four));
             }
             score[a] = 0.0f;
 #pragma unroll
@@ -116,3 +116,9 @@ RF_PAGED(f32, F32, 256, 1)
 RF_PAGED(f16, F16, 64, 2)
 RF_PAGED(f16, F16, 128, 2)
 RF_PAGED(f16, F16, 256, 1)
+RF_PAGED(bf16, Bf16, 64, 2)
+RF_PAGED(bf16, Bf16, 128, 2)
+RF_PAGED(bf16, Bf16, 256, 1)
+RF_PAGED(q8_0, Q8_0, 64, 2)
+RF_PAGED(q8_0, Q8_0, 128, 2)
+RF_PAGED(q8_0, Q8_0, 256, 1)

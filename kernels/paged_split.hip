@@ -1,20 +1,54 @@
-// Attention of a few tokens over a paged cache in f16, its keys in parts: paged_split computes each part, paged_combine joins them. The formula
+// Attention of a few tokens over a paged cache of 16 or 8 bits, its keys in parts: paged_split computes each part, paged_combine joins them. The formula
 // is that of paged_attention.hip. Dao et al., "Flash-Decoding", 2023.
 //
 // A block of paged_split has one token, up to R query heads that share a head of keys and values, and one part of the keys that the token sees; so
-// every key and value is read once for R heads. D / 8 lanes share a key: 16 bytes of it to a lane. D is head_dim itself.
+// every key and value is read once for R heads. D / 8 lanes share a key: eight elements of it to a lane. D is head_dim itself.
 // grid = (parts, kv_heads * ceil(ratio / R), tokens).
 //
 // A part leaves its sums of values [tokens, heads, parts, D], maxima and sums of weights [tokens, heads, parts]; a part without a key has a sum of 0 and
 // no values.
 #include "include/groups.h"
 #include "include/paged.h"
+#include "include/quant.h"
 #include "include/quantize.h"
 
 // The fewest keys of a part.
 #define RF_PART_KEYS 64
 
-typedef _Float16 Half8 __attribute__((ext_vector_type(8)));
+// Eight elements of a cache as a lane holds them until they are used: load(p, i) gives eight number i, floats(raw, x) their values. Of all zero
+// bits they are zeros. In f16 and bf16 a load is 16 bytes, aligned; in q8_0 it is 10, at multiples of 2.
+struct HalfEights {
+    typedef _Float16 Raw __attribute__((ext_vector_type(8)));
+    RF_DEVICE Raw load(const u8 *p, u64 i) { return __builtin_bit_cast(Raw, ((const u4 *)p)[i]); }
+    RF_DEVICE void floats(const Raw &raw, float (&x)[8]) {
+#pragma unroll
+        for (u32 e = 0; e < 8; ++e) x[e] = (float)raw[e];
+    }
+};
+struct Bf16Eights {
+    typedef u4 Raw;
+    RF_DEVICE Raw load(const u8 *p, u64 i) { return ((const u4 *)p)[i]; }
+    RF_DEVICE void floats(const Raw &raw, float (&x)[8]) {
+#pragma unroll
+        for (u32 e = 0; e < 8; ++e) x[e] = __builtin_bit_cast(float, e % 2 ? raw[e / 2] & 0xffff0000 : raw[e / 2] << 16);
+    }
+};
+struct Q8_0Eights {
+    struct Raw {
+        u32 low, high;
+        u16 d;
+    };
+    RF_DEVICE Raw load(const u8 *p, u64 i) {
+        const u8 *block = p + i / 4 * Q8_0::bytes, *own = block + 2 + 8 * (i % 4);
+        return {rf_word_at2(own), rf_word_at2(own + 4), *(const u16 *)block};
+    }
+    RF_DEVICE void floats(const Raw &raw, float (&x)[8]) {
+        float d = rf_half(raw.d);
+        f4 low = rf_scaled(rf_bytes(raw.low ^ 0x80808080), d, -128.0f * d), high = rf_scaled(rf_bytes(raw.high ^ 0x80808080), d, -128.0f * d);
+#pragma unroll
+        for (u32 e = 0; e < 4; ++e) x[e] = low[e], x[e + 4] = high[e];
+    }
+};
 
 // v summed over LANES neighbouring lanes.
 template <u32 LANES> RF_DEVICE float sum_lanes(float v) {
@@ -32,7 +66,7 @@ template <u32 LANES> RF_DEVICE float max_groups(float v) {
 }
 
 // AHEAD keys of a group are in flight together.
-template <u32 D, u32 R, u32 AHEAD>
+template <class T, u32 D, u32 R, u32 AHEAD>
 RF_DEVICE void paged_split(const float *__restrict__ q, const u8 *__restrict__ k, const u8 *__restrict__ v, const u32 *__restrict__ table,
                            const u32 *__restrict__ seq_of, const u32 *__restrict__ positions, float *__restrict__ sums_of_values,
                            float *__restrict__ tops, float *__restrict__ sums, u32 parts, const Paged &p) {
@@ -87,7 +121,7 @@ RF_DEVICE void paged_split(const float *__restrict__ q, const u8 *__restrict__ k
     u32 steps = (end - begin + GROUPS * AHEAD - 1) / (GROUPS * AHEAD);
 #pragma unroll 1
     for (u32 s = 0; s < steps; ++s) {
-        Half8 keys[AHEAD], values[AHEAD];
+        typename T::Raw keys[AHEAD], values[AHEAD];
         bool there[AHEAD];
 #pragma unroll
         for (u32 a = 0; a < AHEAD; ++a) {
@@ -99,11 +133,11 @@ RF_DEVICE void paged_split(const float *__restrict__ q, const u8 *__restrict__ k
                 there[a] = false;
             }
             // Slots that are not seen may never have been written.
-            keys[a] = values[a] = (Half8)(_Float16)0.0f;
+            keys[a] = values[a] = typename T::Raw{};
             if (there[a]) {
                 u64 at = (((u64)block * p.block_size + place) * p.kv_heads + kv_head) * LANES + lane;
-                keys[a] = __builtin_bit_cast(Half8, ((const u4 *)k)[at]);
-                values[a] = __builtin_bit_cast(Half8, ((const u4 *)v)[at]);
+                keys[a] = T::load(k, at);
+                values[a] = T::load(v, at);
             }
             key += GROUPS;
             page += pages;
@@ -113,11 +147,13 @@ RF_DEVICE void paged_split(const float *__restrict__ q, const u8 *__restrict__ k
         float score[AHEAD][R];
 #pragma unroll
         for (u32 a = 0; a < AHEAD; ++a) {
+            float x[8];
+            T::floats(keys[a], x);
 #pragma unroll
             for (u32 r = 0; r < R; ++r) {
                 float dot = 0.0f;
 #pragma unroll
-                for (u32 e = 0; e < 8; ++e) dot = rf_fma(query[r][e], (float)keys[a][e], dot);
+                for (u32 e = 0; e < 8; ++e) dot = rf_fma(query[r][e], x[e], dot);
                 dot = sum_lanes<LANES>(dot);
                 if (p.softcap != 0.0f) dot = rf_softcap(dot, p.softcap, inverse_cap);
                 score[a][r] = there[a] ? dot : -RF_INF;
@@ -138,8 +174,10 @@ RF_DEVICE void paged_split(const float *__restrict__ q, const u8 *__restrict__ k
             for (u32 a = 0; a < AHEAD; ++a) {
                 float weight = rf_exp(score[a][r] - base);
                 sum[r] += weight;
+                float x[8];
+                T::floats(values[a], x);
 #pragma unroll
-                for (u32 e = 0; e < 8; ++e) acc[r][e] = rf_fma(weight, (float)values[a][e], acc[r][e]);
+                for (u32 e = 0; e < 8; ++e) acc[r][e] = rf_fma(weight, x[e], acc[r][e]);
             }
         }
     }
@@ -216,23 +254,29 @@ RF_DEVICE void paged_combine(const float *__restrict__ sums_of_values, const flo
     if (q8) rf_quantize4(in ? result : rf_splat(0.0f), q8, (u64)tokens * heads * D, at, in);
 }
 
-#define RF_PAGED_SPLIT(D, R)                                                                                                           \
+#define RF_PAGED_SPLIT(name, T, D, R)                                                                                                  \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                            \
-    paged_split_d##D##_r##R(const float *q, const u8 *k, const u8 *v, const u32 *table, const u32 *seq_of, const u32 *positions,       \
-                            float *values, float *tops, float *sums, u32 parts, u32 heads, u32 kv_heads, u32 block_size, u32 blocks,              \
-                            u32 sequences, u32 max_blocks, u32 window, float scale, float softcap, u64 *fault, u32 tag) {              \
-        paged_split<D, R, R == 4 ? 2 : 4>(q, k, v, table, seq_of, positions, values, tops, sums, parts,                                             \
-                             Paged{heads, kv_heads, D, block_size, blocks, sequences, max_blocks, window, scale, softcap, fault, tag}); \
+    paged_split_##name##_d##D##_r##R(const float *q, const u8 *k, const u8 *v, const u32 *table, const u32 *seq_of,                    \
+                                     const u32 *positions, float *values, float *tops, float *sums, u32 parts, u32 heads,              \
+                                     u32 kv_heads, u32 block_size, u32 blocks, u32 sequences, u32 max_blocks, u32 window, float scale, \
+                                     float softcap, u64 *fault, u32 tag) {                                                             \
+        paged_split<T, D, R, R == 4 ? 2 : 4>(                                                                                          \
+            q, k, v, table, seq_of, positions, values, tops, sums, parts,                                                              \
+            Paged{heads, kv_heads, D, block_size, blocks, sequences, max_blocks, window, scale, softcap, fault, tag});                 \
     }
-#define RF_PAGED_SPLITS(D)                                                                                                             \
-    RF_PAGED_SPLIT(D, 1)                                                                                                               \
-    RF_PAGED_SPLIT(D, 2)                                                                                                               \
-    RF_PAGED_SPLIT(D, 4)                                                                                                               \
+#define RF_PAGED_SPLITS(name, T, D)                                                                                                    \
+    RF_PAGED_SPLIT(name, T, D, 1)                                                                                                      \
+    RF_PAGED_SPLIT(name, T, D, 2)                                                                                                      \
+    RF_PAGED_SPLIT(name, T, D, 4)
+#define RF_PAGED_SIZE(D)                                                                                                               \
+    RF_PAGED_SPLITS(f16, HalfEights, D)                                                                                                \
+    RF_PAGED_SPLITS(bf16, Bf16Eights, D)                                                                                               \
+    RF_PAGED_SPLITS(q8_0, Q8_0Eights, D)                                                                                               \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                            \
     paged_combine_d##D(const float *values, const float *tops, const float *sums, float *out, u8 *q8, u32 tokens, u32 heads, u32 parts) { \
-        paged_combine<D>(values, tops, sums, out, q8, tokens, heads, parts);                                                                          \
+        paged_combine<D>(values, tops, sums, out, q8, tokens, heads, parts);                                                           \
     }
 
-RF_PAGED_SPLITS(64)
-RF_PAGED_SPLITS(128)
-RF_PAGED_SPLITS(256)
+RF_PAGED_SIZE(64)
+RF_PAGED_SIZE(128)
+RF_PAGED_SIZE(256)

@@ -1,8 +1,7 @@
 // Rows written where indices say, in matrices of their own: row ids[l, i] of matrix m of dst becomes row i of matrix m of src, where l
 // is the list of m. No two rows of one matrix may have the same index. An index out of range is a fault and writes nothing.
+#include "include/cache_rows.h"
 #include "include/fault.h"
-#include "include/floats.h"
-#include "include/team.h"
 
 // Matrices [.., heads] and lists of indices [outer, inner], which divide them and repeat. An index is `words` words (1 or 2), of which
 // the first counts and the others must be 0.
@@ -12,7 +11,7 @@ struct Lists {
 
 // src [matrices, per, cols], rows = matrices * per; dst [matrices, dst_rows, cols].
 template <class To>
-RF_DEVICE void set_rows(const float *src, const u32 *ids, typename To::Type *dst, u32 rows, u32 cols, u32 per, u32 dst_rows, Lists l,
+RF_DEVICE void set_rows(const float *src, const u32 *ids, u8 *dst, u32 rows, u32 cols, u32 per, u32 dst_rows, Lists l,
                         u64 *fault, u32 tag) {
     RowTile t = RowTile::of(cols);
     if (t.row >= rows) return;
@@ -24,17 +23,12 @@ RF_DEVICE void set_rows(const float *src, const u32 *ids, typename To::Type *dst
         if (t.begin == 0) rf_fault(fault, tag, at, id);
         return;
     }
-    const float *in = src + (u64)t.row * cols;
-    typename To::Type *out = dst + ((u64)matrix * dst_rows + id) * cols;
-    for (u32 c = t.begin; c < t.end; c += 128) {
-        u32 count = rf_left4(c, t.end);
-        rf_store4_as<To>(out + c, rf_load4(in + c, count), count);
-    }
+    rf_put_row<To>(src + (u64)t.row * cols, dst + ((u64)matrix * dst_rows + id) * rf_stored_bytes<To>(cols), t);
 }
 
 #define RF_SET_ROWS(name, To)                                                                                                      \
     RF_KERNEL(RF_ROW_BLOCK)                                                                                                        \
-    set_rows_##name(const float *src, const u32 *ids, To::Type *dst, u32 rows, u32 cols, u32 per, u32 dst_rows, Lists lists,       \
+    set_rows_##name(const float *src, const u32 *ids, u8 *dst, u32 rows, u32 cols, u32 per, u32 dst_rows, Lists lists,             \
                     u64 *fault, u32 tag) {                                                                                         \
         set_rows<To>(src, ids, dst, rows, cols, per, dst_rows, lists, fault, tag);                                                 \
     }
@@ -42,3 +36,4 @@ RF_DEVICE void set_rows(const float *src, const u32 *ids, typename To::Type *dst
 RF_SET_ROWS(f32, ToF32)
 RF_SET_ROWS(f16, ToF16)
 RF_SET_ROWS(bf16, ToBf16)
+RF_SET_ROWS(q8_0, ToQ8_0)

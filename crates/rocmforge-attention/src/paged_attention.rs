@@ -15,7 +15,7 @@ pub struct PagedAttention {
     pub heads: usize,
     /// Key and value heads: they divide `heads`.
     pub kv_heads: usize,
-    /// Elements of a head: a multiple of 4 up to 256.
+    /// Elements of a head: a multiple of 4 up to 256, of 32 in q8_0.
     pub head_dim: usize,
     /// Tokens of a block, 1 to 256.
     pub block_size: usize,
@@ -134,12 +134,24 @@ impl PagedAttention {
         faults: Faults<'_>,
     ) -> AttentionResult<Option<Q8Activations>> {
         let (shape, parts) = (self.shape(&operands, max_blocks), split.parts);
-        Ok(kernels.paged_attention_split(stream, operands, shape, self.options, parts, partial, q8, faults)?)
+        Ok(kernels.paged_attention_split(
+            stream,
+            self.kv,
+            operands,
+            shape,
+            self.options,
+            parts,
+            partial,
+            q8,
+            faults,
+        )?)
     }
 
     fn shape(&self, operands: &PagedOperands<'_>, max_blocks: usize) -> PagedShape {
-        let bytes = [self.block_size, self.kv_heads, self.head_dim, self.kv.bytes()];
-        let block_bytes = bytes.into_iter().fold(1, usize::saturating_mul);
+        // Heads that are no whole blocks of the type are refused by the launcher.
+        let head = self.head_dim / self.kv.block_len() * self.kv.block_bytes();
+        let sizes = [self.block_size, self.kv_heads, head];
+        let block_bytes = sizes.into_iter().fold(1, usize::saturating_mul);
         PagedShape {
             tokens: operands.positions.len(),
             heads: self.heads,

@@ -1,7 +1,7 @@
 //! The paged KV cache, call by call.
 
 use rocmforge_attention::paged::{
-    BlockAllocator, BlockCopy, BlockHash, KvGeometry, PagedKv, PagedKvConfig, PagedKvError, blocks_for,
+    BlockAllocator, BlockCopy, BlockHash, KvElement, KvGeometry, PagedKv, PagedKvConfig, PagedKvError, blocks_for,
 };
 use rocmforge_runtime::Bytes;
 
@@ -339,7 +339,7 @@ fn sizes_of_known_models() {
             kv_heads,
             k_dim: dim,
             v_dim: dim,
-            bytes_per_element: 2,
+            element: KvElement::F16,
             block_size: 16,
         };
         assert_eq!(geometry.bytes_per_token().unwrap().0 as f64, kib * 1024.0);
@@ -358,7 +358,7 @@ fn sizes_beyond_64_bits_are_refused() {
         kv_heads: 1,
         k_dim: 3,
         v_dim: 0,
-        bytes_per_element: 1,
+        element: KvElement::plain(1),
         block_size: 5,
     };
     assert_eq!(geometry.bytes_per_token(), Ok(Bytes(3)));

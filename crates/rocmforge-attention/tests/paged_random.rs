@@ -27,6 +27,7 @@ struct Model {
     /// Each sequence's tokens.
     sequences: BTreeMap<SequenceId, Vec<u32>>,
     refused: usize,
+    moved: usize,
 }
 
 impl Model {
@@ -37,6 +38,7 @@ impl Model {
             cache: vec![POISON; config.blocks * config.block_size],
             sequences: BTreeMap::new(),
             refused: 0,
+            moved: 0,
         }
     }
 
@@ -114,6 +116,83 @@ impl Model {
         self.sequences.get_mut(&id).unwrap().truncate(tokens);
     }
 
+    /// Makes the moves one by one, and in batches: both give the same. Sometimes the pool becomes smaller and is made anew at its size.
+    fn defragment(&mut self) {
+        let size = self.config.block_size;
+        let (before, stats) = (self.kv.clone(), self.kv.stats());
+        let plan = self.kv.defragment();
+        let old = self.cache.clone();
+        for copy in &plan.moves {
+            let (from, to) = (copy.from as usize * size, copy.to as usize * size);
+            self.cache.copy_within(from..from + size, to);
+            self.moved += 1;
+        }
+        let mut batched = old;
+        let mut made = 0;
+        for batch in plan.batches() {
+            let source = batched.clone();
+            for copy in batch {
+                assert!(
+                    batch
+                        .iter()
+                        .all(|other| other == copy || ![other.from, other.to].contains(&copy.to))
+                );
+                let (from, to) = (copy.from as usize * size, copy.to as usize * size);
+                batched[to..to + size].copy_from_slice(&source[from..from + size]);
+            }
+            made += batch.len();
+        }
+        assert_eq!((batched, made), (self.cache.clone(), plan.moves.len()));
+
+        // Used blocks first, cached ones next, the others last.
+        let (now, used) = (self.kv.stats(), self.config.blocks - self.kv.free_blocks());
+        let lost = now.evictions - stats.evictions;
+        assert_eq!(now.cached as u64 + lost, stats.cached as u64, "at most one is given up");
+        assert!(lost <= 1 && (lost == 0 || stats.cached == stats.free));
+        assert_eq!(now.free, stats.free);
+        assert_eq!(plan.end, used + now.cached);
+        let allocator = self.kv.allocator();
+        for block in 0..self.config.blocks as u32 {
+            assert_eq!(allocator.refs(block) > 0, (block as usize) < used, "block {block}");
+            let held = allocator.hash(block).is_some() || allocator.refs(block) > 0;
+            assert_eq!(held, (block as usize) < plan.end, "block {block}");
+        }
+        // Sharing is as before; what a hash names has moved with it.
+        let sharing = |kv: &PagedKv| -> Vec<Vec<usize>> {
+            let tables: Vec<&[u32]> = self.sequences.keys().map(|&id| kv.table(id).unwrap()).collect();
+            let all: Vec<u32> = tables.concat();
+            let first = |block: &u32| all.iter().position(|other| other == block).unwrap();
+            tables.iter().map(|table| table.iter().map(first).collect()).collect()
+        };
+        assert_eq!(sharing(&before), sharing(&self.kv));
+        let hashes = |kv: &PagedKv| {
+            (0..self.config.blocks as u32)
+                .filter_map(|b| kv.allocator().hash(b))
+                .collect::<Vec<_>>()
+        };
+        let (was, is) = (hashes(&before), hashes(&self.kv));
+        assert!(is.iter().all(|hash| was.contains(hash)) && (is.len() as u64) + lost == was.len() as u64);
+        for block in 0..self.config.blocks as u32 {
+            if let Some(hash) = allocator.hash(block) {
+                assert_eq!(allocator.find(hash), Some(block));
+            }
+        }
+        assert!(self.kv.clone().defragment().moves.is_empty(), "once is enough");
+        // A smaller pool, of which this model goes on with a copy only.
+        let mut small = self.kv.clone();
+        if used > 0 {
+            small.shrink(used).unwrap();
+            assert_eq!((small.free_blocks(), small.stats().cached), (0, 0));
+        }
+        if used > 1 {
+            let refused = PagedKvError::BlocksInUse {
+                blocks: used - 1,
+                needed: used,
+            };
+            assert_eq!(self.kv.clone().shrink(used - 1), Err(refused));
+        }
+    }
+
     fn remove(&mut self, id: SequenceId) {
         self.kv.remove(id).unwrap();
         self.sequences.remove(&id);
@@ -157,7 +236,7 @@ impl Model {
 #[test]
 fn random_calls_read_back_what_was_written() {
     let mut rng = rng(20_251);
-    let (mut refused, mut cached, mut copies, mut evictions) = (0, 0, 0, 0);
+    let (mut refused, mut moved, mut cached, mut copies, mut evictions) = (0, 0, 0, 0, 0);
     for config in [(1, 1), (7, 1), (5, 2), (16, 3), (40, 4), (9, 16)] {
         let config = PagedKvConfig {
             blocks: config.0,
@@ -169,8 +248,8 @@ fn random_calls_read_back_what_was_written() {
             let tokens: Vec<u32> = (0..rng.below(3 * config.block_size + 2))
                 .map(|_| rng.below(2) as u32)
                 .collect();
-            match (rng.below(15), model.pick(&mut rng)) {
-                (0..=2, _) | (_, None) => {
+            match (rng.below(16), model.pick(&mut rng)) {
+                (0..=2, _) | (3..=9 | 11.., None) => {
                     let id = model.add(&tokens);
                     let rest = tokens[model.sequences[&id].len()..].to_vec();
                     if !model.append(id, &rest, false) {
@@ -197,6 +276,7 @@ fn random_calls_read_back_what_was_written() {
                     model.truncate(id, len);
                 }
                 (9, Some(id)) => model.kv.mark_written(id).unwrap(),
+                (10, _) => model.defragment(),
                 (_, Some(id)) => model.remove(id),
             }
             model.check();
@@ -208,13 +288,14 @@ fn random_calls_read_back_what_was_written() {
         assert_eq!(model.kv.free_blocks(), config.blocks);
         let stats = model.kv.stats();
         refused += model.refused;
+        moved += model.moved;
         cached += stats.cached_tokens;
         copies += stats.copies;
         evictions += stats.evictions;
     }
     // The calls did reach what they are meant to reach.
     assert!(
-        refused > 500 && cached > 500 && copies > 100 && evictions > 500,
-        "{refused} {cached} {copies} {evictions}"
+        refused > 500 && moved > 500 && cached > 500 && copies > 100 && evictions > 500,
+        "{refused} {moved} {cached} {copies} {evictions}"
     );
 }

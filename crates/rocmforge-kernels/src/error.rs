@@ -1,4 +1,4 @@
-use crate::PackError;
+use crate::{KvType, PackError};
 use rocmforge_runtime::HipError;
 
 /// Why a kernel was not launched. Nothing was enqueued.
@@ -63,6 +63,34 @@ pub enum KernelError {
         needs: Vec<&'static str>,
         /// What does the same there.
         instead: Option<&'static str>,
+    },
+    /// The operation has no kernel for a cache (or a mask) of this type.
+    #[error("{op}: it has no kernel for {}, only for {}", kv.name(), type_names(takes))]
+    CacheType {
+        /// The operation.
+        op: &'static str,
+        /// The type asked for.
+        kv: KvType,
+        /// The types that it takes.
+        takes: &'static [KvType],
+    },
+    /// A block that the cache does not have.
+    #[error("{op}: there is no block {block} in a cache of {blocks}")]
+    NoBlock {
+        /// The operation.
+        op: &'static str,
+        /// The block.
+        block: u32,
+        /// Blocks of the cache.
+        blocks: usize,
+    },
+    /// A block is written by two copies, or written by one and read by another: they need an order.
+    #[error("{op}: block {block} is written, and in another copy too")]
+    BlockOrder {
+        /// The operation.
+        op: &'static str,
+        /// The block.
+        block: u32,
     },
     /// A dimension is 0 or over what the kernel takes.
     #[error("{op}: {dim} is {value}; it must be 1 to {limit}")]
@@ -197,6 +225,11 @@ pub enum KernelError {
 
 /// A result of this crate.
 pub type KernelResult<T> = Result<T, KernelError>;
+
+/// `f32, f16`.
+fn type_names(types: &[KvType]) -> String {
+    types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ")
+}
 
 /// What packs run on: an NVIDIA card's compute capability, the names of AMD's processors.
 fn processors(archs: &[&'static str]) -> String {

@@ -1,6 +1,6 @@
 //! Engine: a model on a backend, with a paged KV cache. Computes logits; choosing tokens is the generator's.
 
-use rocmforge_attention::paged::{KvGeometry, PagedKv, PagedKvConfig, SequenceId};
+use rocmforge_attention::paged::{KvElement, KvGeometry, PagedKv, PagedKvConfig, SequenceId};
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::profile::{self, Profile};
 use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, TensorId, executor};
@@ -139,8 +139,8 @@ impl<B: HostAccess> Engine<B> {
     /// Loads the weights into `backend` and makes the cache.
     ///
     /// # Errors
-    /// The model or the context does not fit ([`ModelError::DoesNotFit`], [`ModelError::ContextTooLarge`]): found before anything is
-    /// loaded. A tensor is missing or has another shape.
+    /// The model or the context does not fit ([`ModelError::DoesNotFit`], [`ModelError::ContextTooLarge`]), or its heads are no whole blocks of the
+    /// cache's type ([`ModelError::CacheType`]): found before anything is loaded. A tensor is missing or has another shape.
     pub fn new(backend: B, model: &Model, options: EngineOptions) -> Result<Self, ModelError> {
         Self::with_progress(backend, model, options, |_, _| {})
     }
@@ -164,6 +164,12 @@ impl<B: HostAccess> Engine<B> {
                     rule: "it must be 1 to 65536",
                 });
             }
+        }
+        if !config.head_dim.is_multiple_of(options.kv.dtype().block_len()) {
+            return Err(ModelError::CacheType {
+                kv: options.kv.dtype(),
+                head_dim: config.head_dim,
+            });
         }
         if let Context::Tokens(asked) = options.context
             && asked > config.context
@@ -299,6 +305,19 @@ impl<B: HostAccess> Engine<B> {
     /// There is no such sequence.
     pub fn remove(&mut self, sequence: SequenceId) -> Result<(), ModelError> {
         Ok(self.kv.remove(sequence)?)
+    }
+
+    /// Moves blocks of the cache so that those in use are the lowest, with cached ones behind them; returns how many were moved. Results stay the same.
+    /// The engine itself gains nothing by it: a caller may, who wants to see how small a cache would do.
+    ///
+    /// # Errors
+    /// The backend failed. The cache's content is lost then: remove all sequences.
+    pub fn defragment(&mut self) -> Result<usize, ModelError> {
+        let plan = self.kv.defragment();
+        for copy in &plan.moves {
+            self.copy_block(copy.from, copy.to)?;
+        }
+        Ok(plan.moves.len())
     }
 
     /// Computes what the cache does not have yet of a prompt, chunk by chunk, and returns the logits after its last token.
@@ -562,7 +581,10 @@ fn plan_memory(
         kv_heads: config.kv_heads,
         k_dim: config.head_dim,
         v_dim: config.head_dim,
-        bytes_per_element: options.kv.bytes(),
+        element: KvElement {
+            block_len: options.kv.dtype().block_len(),
+            block_bytes: options.kv.dtype().block_bytes(),
+        },
         block_size: options.block_size,
     };
     let smallest = CacheSpec {

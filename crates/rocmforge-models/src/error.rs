@@ -202,6 +202,14 @@ pub enum ModelError {
         /// Bytes that the device's budget still has.
         available: usize,
     },
+    /// The model's heads are no whole blocks of the cache's type.
+    #[error("a cache in {kv} stores {} elements together; the model's heads have {head_dim}", kv.block_len())]
+    CacheType {
+        /// The type asked for.
+        kv: rocmforge_ggml::DType,
+        /// Elements of a head.
+        head_dim: usize,
+    },
     /// A sequence would become longer than the context.
     #[error("a sequence of {tokens} tokens is longer than the context of {context}")]
     SequenceTooLong {

@@ -43,14 +43,15 @@ const STATED: &[(&str, Least)] = &[
     ("paged16_*d64", least(6, 4, 4)),
     ("paged16_*d128", least(3, 3, 3)),
     ("paged16_*d256", least(2, 2, 2)),
-    // A row of the output in registers.
+    // A row of the output in registers, in q8_0 beside words and scales.
     ("flash_attn_ext_f16_d128", least(10, 6, 3)),
     ("flash_attn_ext_*_d256", least(8, 4, 2)),
+    ("paged_attention_q8_0_d256", least(6, 4, 2)),
     ("paged_attention_*_d256", least(8, 4, 3)),
     // The sums of two or four heads by eight teams are in LDS: 17 KiB for 4 x 128 or 2 x 256 elements, 34 KiB for 4 x 256.
-    ("paged_split_d256_r4", least(6, 6, 1)),
-    ("paged_split_d128_r4", least(8, 8, 3)),
-    ("paged_split_d256_r2", least(8, 8, 3)),
+    ("paged_split_*_d256_r4", least(6, 6, 1)),
+    ("paged_split_*_d128_r4", least(8, 8, 3)),
+    ("paged_split_*_d256_r2", least(8, 8, 3)),
     // 32 results to a thread, and the next tiles beside them.
     ("matmul_f16", least(10, 7, 4)),
     ("matmul_views_nt_f16", least(10, 7, 4)),

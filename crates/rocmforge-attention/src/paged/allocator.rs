@@ -110,7 +110,7 @@ impl BlockAllocator {
     }
 
     /// The lowest block that has never been in use.
-    fn grow(&mut self) -> Option<u32> {
+    pub(super) fn grow(&mut self) -> Option<u32> {
         let block = u32::try_from(self.blocks.len())
             .ok()
             .filter(|&next| next < self.capacity)?;
@@ -118,7 +118,8 @@ impl BlockAllocator {
         Some(block)
     }
 
-    fn evict(&mut self) -> Option<u32> {
+    /// Gives up the block that has been cached longest, which is blank then.
+    pub(super) fn evict(&mut self) -> Option<u32> {
         let (_, block) = self.idle.pop_first()?;
         self.forget(block);
         self.evictions += 1;
@@ -185,6 +186,61 @@ impl BlockAllocator {
             state.hash = Some(hash);
             self.by_hash.insert(hash, block);
         }
+        Ok(())
+    }
+
+    /// Blocks with references.
+    pub(super) fn in_use(&self) -> usize {
+        self.in_use
+    }
+
+    /// Blocks that have ever been in use: the others are blank.
+    pub(super) fn known(&self) -> u32 {
+        self.blocks.len() as u32
+    }
+
+    /// Whether a block has neither references nor content.
+    pub(super) fn is_blank(&self, block: u32) -> bool {
+        self.refs(block) == 0 && self.hash(block).is_none()
+    }
+
+    /// What is known of `from` becomes that of the blank block `to`, and `from` blank.
+    pub(super) fn relocate(&mut self, from: u32, to: u32) {
+        let state = std::mem::take(&mut self.blocks[from as usize]);
+        if let Some(hash) = state.hash {
+            self.by_hash.insert(hash, to);
+            if state.refs == 0 {
+                self.idle.insert(state.released, to);
+            }
+        }
+        self.blocks[to as usize] = state;
+    }
+
+    /// Forgets blocks from `end` on, which are all blank, as if they had never been in use; below there is no blank one.
+    pub(super) fn forget_blank_from(&mut self, end: u32) {
+        self.blocks.truncate(end as usize);
+        self.blank.clear();
+    }
+
+    /// Makes the pool smaller.
+    pub(super) fn shrink(&mut self, capacity: u32) -> Result<(), PagedKvError> {
+        let beyond = capacity..self.known();
+        if let Some(block) = beyond.clone().rev().find(|&block| self.refs(block) > 0) {
+            return Err(PagedKvError::BlocksInUse {
+                blocks: capacity as usize,
+                needed: block as usize + 1,
+            });
+        }
+        for block in beyond {
+            if self.hash(block).is_some() {
+                self.idle.remove(&self.blocks[block as usize].released);
+                self.forget(block);
+                self.evictions += 1;
+            }
+        }
+        self.blocks.truncate(capacity as usize);
+        self.blank.retain(|&block| block < capacity);
+        self.capacity = capacity;
         Ok(())
     }
 

@@ -17,6 +17,14 @@ pub enum PagedKvError {
         /// The most slots there may be.
         limit: usize,
     },
+    /// A head is no whole number of the blocks in which its elements are stored.
+    #[error("a head of {elements} elements is no multiple of {block_len}")]
+    PartialBlock {
+        /// Elements of the head.
+        elements: usize,
+        /// Elements of a block.
+        block_len: usize,
+    },
     /// The product of these sizes does not fit in 64 bits.
     #[error("{0} is more than 64 bits can count")]
     Overflow(&'static str),
@@ -38,6 +46,14 @@ pub enum PagedKvError {
         len: usize,
         /// Tokens that were to be left.
         tokens: usize,
+    },
+    /// The pool cannot become so small.
+    #[error("a pool of {blocks} blocks: blocks below {needed} are in use")]
+    BlocksInUse {
+        /// Blocks asked for.
+        blocks: usize,
+        /// Blocks that are needed with their numbers of now.
+        needed: usize,
     },
     /// The block is free, or the pool has no such block.
     #[error("block {0} is not in use")]

@@ -72,8 +72,8 @@ pub struct PagedKvStats {
 }
 
 #[derive(Clone, Debug)]
-struct Sequence {
-    table: BlockTable,
+pub(super) struct Sequence {
+    pub(super) table: BlockTable,
     tokens: Vec<u32>,
     /// Hashes of the full blocks at the begin, as far as their K and V are known to be written.
     hashes: Vec<BlockHash>,
@@ -82,9 +82,9 @@ struct Sequence {
 /// A paged KV cache: the pool, and the sequences that share it. See the [module](super).
 #[derive(Clone, Debug)]
 pub struct PagedKv {
-    config: PagedKvConfig,
-    allocator: BlockAllocator,
-    sequences: HashMap<SequenceId, Sequence>,
+    pub(super) config: PagedKvConfig,
+    pub(super) allocator: BlockAllocator,
+    pub(super) sequences: HashMap<SequenceId, Sequence>,
     next_id: u64,
     prompt_tokens: u64,
     cached_tokens: u64,

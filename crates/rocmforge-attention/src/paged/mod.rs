@@ -6,7 +6,7 @@
 //!
 //! * [`BlockAllocator`] counts the references to each block, and finds blocks again by the hash of what they hold.
 //! * [`BlockTable`] is one sequence: its blocks, and its length.
-//! * [`PagedKv`] is the pool with its sequences: add, append, fork, truncate, remove.
+//! * [`PagedKv`] is the pool with its sequences: add, append, fork, truncate, remove, defragment.
 //! * [`KvGeometry`] is the size of a token's K and V, and how many tokens fit into a number of bytes.
 //!
 //! ```
@@ -33,6 +33,25 @@
 //! waiting for the other. For one append that means its copies, then the writes to its slots. Within one step, the copies of several
 //! appends may go first, all in order, and then all writes, as long as no fork, truncate or remove lies between those appends.
 //!
+//! # A smaller cache
+//!
+//! Attention reads a block at a time, so it does not matter which blocks a sequence has. To give memory back, [`PagedKv::defragment`] names moves that
+//! leave the highest blocks free, and [`PagedKv::shrink`] takes those from the pool:
+//!
+//! ```
+//! # use rocmforge_attention::paged::{BlockCopy, PagedKv, PagedKvConfig};
+//! # let mut kv = PagedKv::new(PagedKvConfig { blocks: 4, block_size: 2 })?;
+//! let [first, second] = [kv.add_sequence(&[1, 2])?, kv.add_sequence(&[3, 4])?];
+//! kv.append(first.id, &[1, 2])?;
+//! kv.append(second.id, &[3, 4])?;
+//! kv.remove(first.id)?;
+//! let plan = kv.defragment();
+//! assert_eq!(plan.moves, [BlockCopy { from: 1, to: 0 }]); // the caller's to make
+//! kv.shrink(plan.end)?;
+//! assert_eq!((kv.table(second.id)?, kv.config().blocks), (&[0][..], 1));
+//! # Ok::<(), rocmforge_attention::paged::PagedKvError>(())
+//! ```
+//!
 //! # Prefix cache
 //!
 //! A full block whose K and V have been written can be shared by any later sequence that begins with the same tokens. It is found by
@@ -41,13 +60,15 @@
 //! the last block, because a block is of no use without those before it.
 
 mod allocator;
+mod defragment;
 mod error;
 mod geometry;
 mod kv;
 mod table;
 
 pub use allocator::{BlockAllocator, BlockHash};
+pub use defragment::Defragmented;
 pub use error::PagedKvError;
-pub use geometry::KvGeometry;
+pub use geometry::{KvElement, KvGeometry};
 pub use kv::{Added, Appended, BlockCopy, PagedKv, PagedKvConfig, PagedKvStats, SequenceId};
 pub use table::{BlockTable, blocks_for};

@@ -119,7 +119,7 @@ impl CpuBackend {
             Op::AddRmsNorm { .. } => dtype == DType::F32,
             Op::GetRows => dtype.is_weight() || dtype.is_plain_number(),
             Op::SetRows | Op::RopeSetRows(_) => dtype.is_encodable(),
-            Op::PagedAttention(_) => matches!(dtype, DType::F32 | DType::F16),
+            Op::PagedAttention(_) => matches!(dtype, DType::F32 | DType::F16 | DType::Bf16 | DType::Q8_0),
             Op::Pad { .. } => dtype.is_plain_number(),
             Op::Dup | Op::Cont | Op::Cpy { .. } | Op::Concat { .. } | Op::Repeat => true,
             Op::Reshape | Op::View | Op::Permute { .. } | Op::Transpose => true,

@@ -2,11 +2,14 @@
 
 use std::ops::Range;
 
+use super::convert::halves_to_f32;
 use super::dot::widen;
 use super::flash::{self, Heads, Part, Shape, Tokens};
 use super::operand::Operand;
 use super::path::Path;
 use super::threads::Threads;
+use rocmforge_gguf::blocks;
+
 use crate::indices::PagedIndices;
 use crate::{DType, GgmlResult, PagedAttention};
 
@@ -102,6 +105,11 @@ impl<'a> Cache<'a> {
     }
 }
 
+/// Elements of 16 bits.
+fn halves<'a>(cache: &Operand<'a>) -> &'a [u16] {
+    bytemuck::cast_slice(cache.raw())
+}
+
 impl Heads for Cache<'_> {
     fn query(&self, token: usize, head: usize) -> &[f32] {
         &self.q[(token * self.a.heads + head) * self.a.head_dim..][..self.a.head_dim]
@@ -120,11 +128,17 @@ impl Heads for Cache<'_> {
                 out.fill(0.0);
                 continue;
             };
-            if cache.dtype == DType::F32 {
-                out.copy_from_slice(&cache.span_f32()[at..at + dim]);
-            } else {
-                let halves: &[u16] = bytemuck::cast_slice(cache.raw());
-                widen(self.path, &halves[at..at + dim], out);
+            match cache.dtype {
+                DType::F32 => out.copy_from_slice(&cache.span_f32()[at..at + dim]),
+                DType::F16 => widen(self.path, &halves(cache)[at..at + dim], out),
+                DType::Bf16 => halves_to_f32(DType::Bf16, &halves(cache)[at..at + dim], out),
+                // Heads are whole blocks.
+                _ => {
+                    let bytes = |elements: usize| elements / cache.dtype.block_len() * cache.dtype.block_bytes();
+                    let row = &cache.raw()[bytes(at)..bytes(at + dim)];
+                    let decoded = (cache.dtype.tensor_type()).map(|ty| blocks::dequantize(ty, row, out).is_ok());
+                    debug_assert_eq!(decoded, Some(true), "a type of caches");
+                }
             }
         }
     }
@@ -136,7 +150,7 @@ impl Heads for Cache<'_> {
         }
         // Nobody reads rows outside the cache: any will do.
         let at = self.place(sequence, kv_head, position).unwrap_or(0);
-        Some(&bytemuck::cast_slice(cache.raw())[at..at + self.a.head_dim])
+        Some(&halves(cache)[at..at + self.a.head_dim])
     }
 
     fn adjust(&self, _: usize, _: usize, _: Range<usize>, scores: &mut [f32]) {

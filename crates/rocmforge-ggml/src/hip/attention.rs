@@ -8,7 +8,7 @@ use super::faults::faults;
 use super::operands::BETWEEN;
 use super::ops::rows_and_cols;
 use super::rows::four;
-use super::types::kv_type;
+use super::types::{kv_type, mask_type};
 use super::{HipGgmlBackend, failed};
 use crate::{Activations, Attention, DType, FlashAttnExt, GgmlResult, Op, PagedAttention, TensorDesc, TensorId};
 
@@ -58,8 +58,8 @@ impl HipGgmlBackend {
             return self.bytes(output)?.clear(self.stream()).map_err(failed(op.name()));
         }
         let (k, v) = (self.slots.desc(inputs[1])?, self.slots.desc(inputs[2])?);
-        let kv = kv_type(k.dtype).filter(|_| k.dtype == v.dtype && in_heads(k).is_some() && in_heads(v).is_some());
-        let q = self.heads(op, inputs[0], (kv_type(DType::F32), 0))?;
+        let kv = mask_type(k.dtype).filter(|_| k.dtype == v.dtype && in_heads(k).is_some() && in_heads(v).is_some());
+        let q = self.heads(op, inputs[0], (mask_type(DType::F32), 0))?;
         let (k, v) = (self.heads(op, inputs[1], (kv, 1))?, self.heads(op, inputs[2], (kv, 2))?);
         let mask = if a.mask {
             Some(self.mask(op, inputs[3], 3)?)
@@ -112,7 +112,7 @@ impl HipGgmlBackend {
         (kv, place): (Option<KvType>, usize),
     ) -> GgmlResult<(HipBuffer<u8>, Strides)> {
         let desc = self.slots.desc(id)?;
-        if let Some(strides) = in_heads(desc).filter(|_| kv.is_some() && kv_type(desc.dtype) == kv) {
+        if let Some(strides) = in_heads(desc).filter(|_| kv.is_some() && mask_type(desc.dtype) == kv) {
             return Ok((self.bytes(id)?, strides));
         }
         let [_, heads, rows, dim] = four(&desc.shape);

@@ -5,7 +5,7 @@ use super::copies::{moved, packed, part_of, plan};
 use super::elementwise::{map_of, repeated};
 use super::products::whole_matrices;
 use super::rows::table_type;
-use super::types::{float_type, weight_type};
+use super::types::{kv_type, weight_type};
 use super::{HipGgmlBackend, limits, matrix_order, unimplemented};
 use crate::{DType, GgmlError, Op, Rope, TensorDesc};
 use rocmforge_kernels::Kernels;
@@ -243,7 +243,7 @@ fn set_rows(inputs: &[&TensorDesc], output: &TensorDesc) -> Covered {
     rule(inputs[0].shape.len() <= 4, || {
         format!("rows of {}", inputs[0].summary())
     })?;
-    rule(float_type(output.dtype).is_some(), || {
+    rule(kv_type(output.dtype).is_some(), || {
         format!("rows into {}", output.dtype)
     })?;
     contiguous(output)?;

@@ -7,6 +7,9 @@ use super::types::kv_type;
 use super::{HipGgmlBackend, failed};
 use crate::{DType, GgmlResult, Node, Op, RopeStyle};
 
+/// The most elements of a head that the kernel takes for a cache in blocks.
+const MOST_OF_HEAD: usize = 256;
+
 /// ROPE of queries, ROPE of keys, SET_ROWS of keys, SET_ROWS of values.
 pub(super) const ROPE_KV_NODES: usize = 4;
 
@@ -54,6 +57,9 @@ impl HipGgmlBackend {
         let Some(kv) = kv_type(cache_k.dtype).filter(|_| cache_k.dtype == cache_v.dtype) else {
             return Ok(false);
         };
+        if kv.block_len() > 1 && (!head_dim.is_multiple_of(kv.block_len()) || head_dim > MOST_OF_HEAD) {
+            return Ok(false);
+        }
         let [slot_count, cols] = match (cache_k.shape.as_slice(), cache_v.shape.as_slice()) {
             (&[rows, cols], other) if other == [rows, cols] => [rows, cols],
             _ => return Ok(false),

@@ -6,7 +6,7 @@ use rocmforge_runtime::HipBuffer;
 use super::faults::faults;
 use super::operands::BETWEEN;
 use super::ops::rows_and_cols;
-use super::types::{float_type, kv_type, weight_type};
+use super::types::{kv_type, mask_type, weight_type};
 use super::{HipGgmlBackend, failed};
 use crate::{DType, DiagFill, GgmlResult, Op, SoftMax, SortOrder, TensorDesc, TensorId};
 
@@ -44,7 +44,7 @@ impl HipGgmlBackend {
     pub(super) fn mask(&mut self, op: &Op, id: TensorId, place: usize) -> GgmlResult<Mask> {
         let desc = self.slots.desc(id)?;
         let dims = four(&desc.shape);
-        if let (Some(ty), true) = (kv_type(desc.dtype), desc.is_contiguous()) {
+        if let (Some(ty), true) = (mask_type(desc.dtype), desc.is_contiguous()) {
             return Ok((ty, self.bytes(id)?, dims));
         }
         let packed = self.input(op, id, place)?.cast().map_err(failed(op.name()))?;
@@ -198,7 +198,7 @@ impl HipGgmlBackend {
             return Ok(());
         }
         let (target, list) = (self.slots.desc(output)?.clone(), self.slots.desc(inputs[2])?.clone());
-        let ty = float_type(target.dtype).ok_or_else(|| self.cannot(op, output))?;
+        let ty = kv_type(target.dtype).ok_or_else(|| self.cannot(op, output))?;
         let [outer, heads, per, cols] = four(shape);
         // Lists have a dimension less than the matrices.
         let [_, l0, l1, _] = four(&list.shape);

@@ -196,9 +196,15 @@ pub(super) fn paged(at: &At<'_>, a: &PagedAttention) -> GgmlResult<Inferred> {
         &[a.block_size],
     )?;
     let cache = at.inputs[1].dtype;
-    if !matches!(cache, DType::F32 | DType::F16) {
-        return Err(at.dtype(1, "F32 or F16", cache));
+    if !matches!(cache, DType::F32 | DType::F16 | DType::Bf16 | DType::Q8_0) {
+        return Err(at.dtype(1, "F32, F16, BF16 or Q8_0", cache));
     }
+    at.rule(
+        a.head_dim.is_multiple_of(cache.block_len()),
+        "a head must be whole blocks of the cache's type",
+        &[a.head_dim],
+        &[cache.block_len()],
+    )?;
     if at.inputs[2].dtype != cache {
         return Err(at.dtype(2, "of k's type", at.inputs[2].dtype));
     }

@@ -187,4 +187,9 @@ fn rows_are_written_into_matrices() {
         let half = floats_in(DType::F16, &[2, 4, 3, 33], &mut rng(1), [-1.0, 1.0]);
         set_rows(dtype, short(&[8, 0, 3], &[1, 1, 3]), half).same_bytes();
     }
+    // Blocks of ggml.
+    let ids = |ids: &[u32]| (TensorDesc::u32([2, 2, 3]), bytes_of(ids));
+    let src = || random([2, 4, 3, 96], 1);
+    set_rows(DType::Q8_0, ids(&[8, 0, 3, 1, 2, 4, 5, 6, 7, 0, 1, 2]), src()).same_bytes();
+    set_rows(DType::Q8_0, ids(&[8, 0, 3, 1, 2, 4, 5, 6, 7, 0, 9, 2]), src()).same_error();
 }

@@ -7,6 +7,7 @@ use rocmforge_ggml::{
     Activations, CpuBackend, DType, Graph, HipGgmlBackend, Layout, Op, PagedAttention, Rope, RopeScaling, RopeStyle,
     TensorDesc, Unary,
 };
+use rocmforge_gguf::blocks;
 use rocmforge_testkit::data::rng;
 use rocmforge_testkit::gpu;
 
@@ -45,9 +46,12 @@ fn rows_of_every_type() {
 }
 
 #[test]
-fn set_rows_of_both_types() {
-    for dtype in [DType::F32, DType::F16] {
-        for width in [1, 33, 129] {
+fn set_rows_of_every_type_of_caches() {
+    for dtype in [DType::F32, DType::F16, DType::Bf16, DType::Q8_0] {
+        for width in [1, 33, 64, 129, 1120] {
+            if width % dtype.block_len() != 0 {
+                continue;
+            }
             let case = |ids: &[u32]| {
                 let mut graph = Graph::new();
                 let src = graph.add_tensor(TensorDesc::f32([ids.len(), width]));
@@ -86,7 +90,7 @@ fn paged(a: PagedAttention, cache: DType, table: [u32; 6], sequence: &[u32], pos
         let values = rng(seed).vec_in(slots * kv_width, -2.0, 2.0);
         let bytes = match cache {
             DType::F32 => bytes_of(&values),
-            _ => bytes_of(&values.iter().map(|&v| f16::from_f32(v).to_bits()).collect::<Vec<_>>()),
+            ty => blocks::quantize(ty.tensor_type().expect("a type of files"), &values).expect("whole blocks"),
         };
         (TensorDesc::new([slots, kv_width], cache, Layout::RowMajor), bytes)
     };
@@ -119,8 +123,9 @@ fn paged_attention() {
         softcap: Some(1.5),
         ..PLAIN
     };
-    for cache in [DType::F32, DType::F16] {
-        for a in [PLAIN, wide, window, capped] {
+    for cache in [DType::F32, DType::F16, DType::Bf16, DType::Q8_0] {
+        for mut a in [PLAIN, wide, window, capped] {
+            a.head_dim = a.head_dim.next_multiple_of(cache.block_len());
             paged(a, cache, TABLE, &[0, 1, 0, 1, 1], &[0, 10, 9, 3, 11]).close(1e-5);
         }
     }

@@ -146,8 +146,8 @@ fn row_writes_that_no_kernel_does() {
     for (src, dst, text) in [
         (
             vec![2, 32],
-            of(DType::Q8_0, &[4, 32], Layout::RowMajor),
-            "rows into Q8_0",
+            of(DType::Q4_0, &[4, 32], Layout::RowMajor),
+            "rows into Q4_0",
         ),
         (
             vec![1, 2, 1, 2, 32],

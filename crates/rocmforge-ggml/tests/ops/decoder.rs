@@ -5,6 +5,7 @@ use rocmforge_ggml::{
     Activations, CpuBackend, DType, GgmlBackend, GgmlError, Graph, HostAccess, Layout, Op, PagedAttention, Rope,
     RopeScaling, RopeStyle, TensorDesc, TensorId, Unary, executor,
 };
+use rocmforge_gguf::blocks;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{poison, rng};
 
@@ -317,6 +318,13 @@ impl Paged {
         let store = |values: &[f32]| -> (Vec<u8>, Vec<f64>) {
             match self.cache {
                 DType::F32 => (bytes_of(values), values.iter().map(|&v| f64::from(v)).collect()),
+                DType::Bf16 | DType::Q8_0 => {
+                    let ty = self.cache.tensor_type().expect("a type of files");
+                    let bytes = blocks::quantize(ty, values).expect("whole blocks");
+                    let mut decoded = vec![0.0f32; values.len()];
+                    blocks::dequantize(ty, &bytes, &mut decoded).expect("whole blocks");
+                    (bytes, decoded.into_iter().map(f64::from).collect())
+                }
                 _ => {
                     let halves: Vec<f16> = values.iter().map(|&v| f16::from_f32(v)).collect();
                     (
@@ -398,7 +406,7 @@ const PLAIN: PagedAttention = PagedAttention {
 
 #[test]
 fn test_cpu_backend_paged_attention() {
-    for cache in [DType::F32, DType::F16] {
+    for cache in [DType::F32, DType::F16, DType::Bf16, DType::Q8_0] {
         for a in [
             PLAIN,
             PagedAttention {
@@ -416,6 +424,10 @@ fn test_cpu_backend_paged_attention() {
                 ..PLAIN
             },
         ] {
+            let mut a = a;
+            if cache == DType::Q8_0 {
+                a.head_dim = a.head_dim.next_multiple_of(32);
+            }
             let (found, expected) = Paged::new(a, cache).run();
             let shape = [5, a.heads * a.head_dim];
             assert_close(&found.expect("runs"), &expected, &shape, Tolerance::Absolute(2e-6));

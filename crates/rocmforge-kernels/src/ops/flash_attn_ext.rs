@@ -1,6 +1,6 @@
 //! Attention as graphs of ggml have it: keys and values in f32 or f16 with strides, masks, slopes, sinks, a soft cap.
 
-use super::softmax::check_mask;
+use super::softmax::{SINGLE_OR_HALF, check_mask};
 use crate::check::Check;
 use crate::{KernelError, KernelResult, Kernels, KvType, Strides, geometry};
 use bytemuck::{Pod, Zeroable};
@@ -106,7 +106,7 @@ impl Kernels {
     /// # Errors
     ///
     /// Strides that lead outside of an operand, a wrong length, heads or batches that do not divide, a head that is no
-    /// multiple of 4 or over 256, a mask that does not fit, an address that is no multiple of its element, overlap, a
+    /// multiple of 4 or over 256, a type other than f32 and f16, a mask that does not fit, an address that is no multiple of its element, overlap, a
     /// number that makes no sense.
     pub fn flash_attn_ext(
         &self,
@@ -117,6 +117,7 @@ impl Kernels {
         options: ExtOptions,
     ) -> KernelResult<()> {
         let check = Check("flash_attn_ext");
+        kv.among(check, SINGLE_OR_HALF)?;
         let (s, o) = (shape, operands);
         let batch = check.dim_to("batch", s.batch, MAX_GRID)?;
         let heads = check.dim_to("heads", s.heads, MAX_GRID)?;
@@ -151,9 +152,14 @@ impl Kernels {
         }
         let kv_of = |dim| [s.kv_batch, s.kv_heads, s.keys, dim];
         for (name, operand, size, shape) in [
-            ("q", o.q, KvType::F32.bytes(), [s.batch, s.heads, s.queries, s.dim_k]),
-            ("k", o.k, kv.bytes(), kv_of(s.dim_k)),
-            ("v", o.v, kv.bytes(), kv_of(s.dim_v)),
+            (
+                "q",
+                o.q,
+                KvType::F32.block_bytes(),
+                [s.batch, s.heads, s.queries, s.dim_k],
+            ),
+            ("k", o.k, kv.block_bytes(), kv_of(s.dim_k)),
+            ("v", o.v, kv.block_bytes(), kv_of(s.dim_v)),
         ] {
             let Strides { batch, head, row } = operand.strides;
             check.reach(name, (operand.buffer, size), &shape, &[batch, head, row, 1])?;
@@ -211,9 +217,9 @@ impl Kernels {
             (KvType::F32, ..=64) => "flash_attn_ext_f32_d64",
             (KvType::F32, ..=128) => "flash_attn_ext_f32_d128",
             (KvType::F32, _) => "flash_attn_ext_f32_d256",
-            (KvType::F16, ..=64) => "flash_attn_ext_f16_d64",
-            (KvType::F16, ..=128) => "flash_attn_ext_f16_d128",
-            (KvType::F16, _) => "flash_attn_ext_f16_d256",
+            (_, ..=64) => "flash_attn_ext_f16_d64",
+            (_, ..=128) => "flash_attn_ext_f16_d128",
+            _ => "flash_attn_ext_f16_d256",
         };
         let config = geometry::config([queries, heads, batch], 256);
         // SAFETY: strides stay inside of their operands, elements are aligned, the mask's dimensions divide the

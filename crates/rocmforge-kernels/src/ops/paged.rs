@@ -5,7 +5,9 @@ use crate::{Faults, KernelError, KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 /// The most elements of a head.
-const MAX_HEAD_DIM: usize = 256;
+pub(super) const MAX_HEAD_DIM: usize = 256;
+/// What a head of a type in blocks must be.
+pub(super) const WHOLE_HEADS: &str = "head_dim must be whole blocks of the cache's type";
 /// The most tokens of a block.
 const MAX_BLOCK: usize = 256;
 /// The most blocks of the grid's second dimension.
@@ -18,14 +20,85 @@ pub enum KvType {
     F32,
     /// IEEE 754 binary16.
     F16,
+    /// The upper half of a binary32: the range of f32 with 8 bits of precision.
+    Bf16,
+    /// ggml's blocks of 32 elements: a scale in f16, the largest magnitude / 127, and 32 signed bytes. 8.5 bits an element; a block with a value that is
+    /// not finite, or over 8.3e6, reads as NaN.
+    Q8_0,
 }
 
 impl KvType {
-    /// Bytes of an element, and its alignment.
-    pub const fn bytes(self) -> usize {
+    /// All types.
+    pub const ALL: [Self; 4] = [Self::F32, Self::F16, Self::Bf16, Self::Q8_0];
+
+    /// Neighbouring elements of a head that are stored together.
+    pub const fn block_len(self) -> usize {
+        match self {
+            Self::F32 | Self::F16 | Self::Bf16 => 1,
+            Self::Q8_0 => 32,
+        }
+    }
+
+    /// Bytes of [`block_len`](Self::block_len) elements.
+    pub const fn block_bytes(self) -> usize {
         match self {
             Self::F32 => 4,
-            Self::F16 => 2,
+            Self::F16 | Self::Bf16 => 2,
+            Self::Q8_0 => 34,
+        }
+    }
+
+    /// What the address of a cache must be a multiple of, in bytes.
+    pub const fn alignment(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 | Self::Bf16 | Self::Q8_0 => 2,
+        }
+    }
+
+    /// Bytes of so many elements: whole blocks. `None` if they are not, or are more than can be counted.
+    pub const fn byte_len(self, elements: usize) -> Option<usize> {
+        if elements.is_multiple_of(self.block_len()) {
+            (elements / self.block_len()).checked_mul(self.block_bytes())
+        } else {
+            None
+        }
+    }
+
+    /// The type's name in kernels, and in graphs of ggml.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::Q8_0 => "q8_0",
+        }
+    }
+
+    /// Blocks of so many elements and their bytes, as the last two dimensions of a cache in bytes.
+    pub(super) fn row(self, check: Check, what: &'static str, elements: usize) -> KernelResult<[usize; 2]> {
+        if elements.is_multiple_of(self.block_len()) {
+            Ok([elements / self.block_len(), self.block_bytes()])
+        } else {
+            Err(KernelError::Mismatch {
+                op: check.0,
+                what,
+                left: elements,
+                right: self.block_len(),
+            })
+        }
+    }
+
+    /// An operation that takes only some types.
+    pub(super) fn among(self, check: Check, takes: &'static [Self]) -> KernelResult<()> {
+        if takes.contains(&self) {
+            Ok(())
+        } else {
+            Err(KernelError::CacheType {
+                op: check.0,
+                kv: self,
+                takes,
+            })
         }
     }
 }
@@ -39,7 +112,7 @@ pub struct PagedShape {
     pub heads: usize,
     /// Key and value heads: they divide `heads`, and query head h reads head h / (heads / kv_heads).
     pub kv_heads: usize,
-    /// Elements of a head: a multiple of 4 up to 256.
+    /// Elements of a head: a multiple of 4 up to 256, of 32 in q8_0.
     pub head_dim: usize,
     /// Tokens of a block, 1 to 256.
     pub block_size: usize,
@@ -94,15 +167,16 @@ pub struct PagedOperands<'a> {
 }
 
 impl Kernels {
-    /// `cache[slots[t], :] = src[t, :]` for `src` `[tokens, width]` and a cache `[slot_count, width]` of type `kv`. f16 is rounded to
-    /// the nearest, ties to even; what is too large becomes infinite.
+    /// `cache[slots[t], :] = src[t, :]` for `src` `[tokens, width]` and a cache `[slot_count, width]` of type `kv`. f16 and bf16
+    /// are rounded to the nearest, ties to even, what is too large becomes infinite; q8_0 as ggml's `quantize_row_q8_0` rounds it.
     ///
     /// A slot that is not below `slot_count` writes nothing and is a fault at the token's number. No two tokens may have the same slot:
     /// the slot would hold either, or a part of each.
     ///
     /// # Errors
     ///
-    /// Wrong lengths, an address that is no multiple of its element, overlap, a dimension of 0, a tag over 4095.
+    /// Wrong lengths, a width that is not whole blocks of the type, an address that is no multiple of the type's alignment, overlap, a dimension of 0, a
+    /// tag over 4095.
     #[allow(clippy::too_many_arguments)] // operands and dimensions of one operation
     pub fn kv_write(
         &self,
@@ -119,14 +193,17 @@ impl Kernels {
         let tokens = check.dim("tokens", slots.len())?;
         let (count, w) = (check.dim("slot_count", slot_count)?, check.dim("width", width)?);
         check.len("src", src, &[slots.len(), width])?;
-        check.len("cache", cache, &[slot_count, width, kv.bytes()])?;
-        check.aligned("cache", cache, kv.bytes())?;
+        let [blocks, block_bytes] = kv.row(check, "width must be whole blocks of the cache's type", width)?;
+        check.len("cache", cache, &[slot_count, blocks, block_bytes])?;
+        check.aligned("cache", cache, kv.alignment())?;
         check.disjoint(("cache", cache), ("src", src))?;
         check.disjoint(("cache", cache), ("slots", slots))?;
         check.disjoint(("cache", cache), ("the fault word", faults.word))?;
         let name = match kv {
             KvType::F32 => "kv_write_f32",
             KvType::F16 => "kv_write_f16",
+            KvType::Bf16 => "kv_write_bf16",
+            KvType::Q8_0 => "kv_write_q8_0",
         };
         let args = LaunchArgs::new()
             .buffer(src)
@@ -136,7 +213,8 @@ impl Kernels {
             .value(w)
             .value(count);
         let args = faults.args(check, args)?;
-        // SAFETY: lengths are those of the shapes and nothing overlaps, checked above; the kernel compares each slot with slot_count.
+        // SAFETY: lengths are those of the shapes, the cache is aligned and nothing overlaps, checked above; the kernel compares each slot with
+        // slot_count.
         unsafe { self.launch(stream, "kv_write", name, geometry::row_tile(tokens, w), args) }
     }
 
@@ -149,8 +227,8 @@ impl Kernels {
     ///
     /// # Errors
     ///
-    /// Wrong lengths, an address that is no multiple of its element, overlap of `out`, a dimension of 0 or over its limit, heads that
-    /// `kv_heads` does not divide, a `head_dim` that is no multiple of 4, a scale or cap that makes no sense, a tag over 4095.
+    /// Wrong lengths, an address that is no multiple of the type's alignment, overlap of `out`, a dimension of 0 or over its limit, heads that
+    /// `kv_heads` does not divide, a `head_dim` that is no multiple of 4 or not whole blocks of the type, a scale or cap that makes no sense, a tag over 4095.
     pub fn paged_attention(
         &self,
         stream: &HipStream,
@@ -170,6 +248,12 @@ impl Kernels {
             (KvType::F16, ..=64) => "paged_attention_f16_d64",
             (KvType::F16, ..=128) => "paged_attention_f16_d128",
             (KvType::F16, _) => "paged_attention_f16_d256",
+            (KvType::Bf16, ..=64) => "paged_attention_bf16_d64",
+            (KvType::Bf16, ..=128) => "paged_attention_bf16_d128",
+            (KvType::Bf16, _) => "paged_attention_bf16_d256",
+            (KvType::Q8_0, ..=64) => "paged_attention_q8_0_d64",
+            (KvType::Q8_0, ..=128) => "paged_attention_q8_0_d128",
+            (KvType::Q8_0, _) => "paged_attention_q8_0_d256",
         };
         let args = o.read().out(o.out).value(d.heads).value(d.kv_heads).value(d.head_dim);
         let args = faults.args(check, d.cache(args, options))?;
@@ -257,13 +341,8 @@ pub(super) fn paged(
     }
     let o = operands;
     let query = [shape.tokens, shape.heads, shape.head_dim];
-    let slots = [
-        shape.blocks,
-        shape.block_size,
-        shape.kv_heads,
-        shape.head_dim,
-        kv.bytes(),
-    ];
+    let [parts, part_bytes] = kv.row(check, WHOLE_HEADS, shape.head_dim)?;
+    let slots = [shape.blocks, shape.block_size, shape.kv_heads, parts, part_bytes];
     check.len("q", o.q, &query)?;
     check.len("out", o.out, &query)?;
     check.len("block_table", o.block_table, &[shape.sequences, shape.max_blocks])?;
@@ -271,7 +350,7 @@ pub(super) fn paged(
     check.len("positions", o.positions, &[shape.tokens])?;
     for (name, cache) in [("k_cache", o.k_cache), ("v_cache", o.v_cache)] {
         check.len(name, cache, &slots)?;
-        check.aligned(name, cache, kv.bytes())?;
+        check.aligned(name, cache, kv.alignment())?;
         check.disjoint(("out", o.out), (name, cache))?;
     }
     let indices = [

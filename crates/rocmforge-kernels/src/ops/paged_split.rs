@@ -14,6 +14,8 @@ const PART_KEYS: usize = 64;
 const MAX_PARTS: usize = 256;
 /// Query heads that share a head of keys and values in one block, at most.
 const MAX_PACK: usize = 4;
+/// Types of caches that there are kernels for.
+const TYPES: &[KvType] = &[KvType::F16, KvType::Bf16, KvType::Q8_0];
 /// Blocks of the grid for each multiprocessor.
 const RESIDENT: usize = 2;
 
@@ -23,7 +25,7 @@ impl Kernels {
     ///
     /// The number follows from the shape and the card alone, so that a captured launch is right for every length.
     pub fn paged_parts(&self, kv: KvType, shape: PagedShape) -> Option<usize> {
-        let has_kernel = kv == KvType::F16 && matches!(shape.head_dim, 64 | 128 | 256);
+        let has_kernel = TYPES.contains(&kv) && matches!(shape.head_dim, 64 | 128 | 256);
         if !has_kernel || !(1..=MAX_TOKENS).contains(&shape.tokens) || shape.kv_heads == 0 {
             return None;
         }
@@ -41,7 +43,7 @@ impl Kernels {
         rows.checked_mul(shape.head_dim + 2)
     }
 
-    /// What [`paged_attention`](Self::paged_attention) computes, in another order of sums, in two launches: keys in `parts`, which then are joined;
+    /// What [`paged_attention`](Self::paged_attention) computes over a cache of 16 bits or in q8_0, in another order of sums, in two launches: keys in `parts`, which then are joined;
     /// query heads that share keys read them once. `partial` has [`paged_partial_len`](Self::paged_partial_len) floats. With `q8` the result is
     /// also rounded to 8 bits, as rows `[tokens, heads * head_dim]`.
     ///
@@ -52,6 +54,7 @@ impl Kernels {
     pub fn paged_attention_split(
         &self,
         stream: &HipStream,
+        kv: KvType,
         operands: PagedOperands<'_>,
         shape: PagedShape,
         options: PagedOptions,
@@ -61,13 +64,15 @@ impl Kernels {
         faults: Faults<'_>,
     ) -> KernelResult<Option<Q8Activations>> {
         let check = Check("paged_attention_split");
-        let d = paged(check, KvType::F16, operands, shape, options, faults)?;
+        kv.among(check, TYPES)?;
+        let d = paged(check, kv, operands, shape, options, faults)?;
         let o = operands;
         let count = check.dim_to("parts", parts, MAX_PARTS)?;
         check.dim_to("tokens", shape.tokens, MAX_TOKENS)?;
+        // Lanes read 16 bytes at once, but of a q8_0 block what they need.
+        let alignment = if kv == KvType::Q8_0 { kv.alignment() } else { 16 };
         for (name, cache) in [("k_cache", o.k_cache), ("v_cache", o.v_cache)] {
-            // Lanes read 16 bytes.
-            check.aligned(name, cache, 16)?;
+            check.aligned(name, cache, alignment)?;
             check.disjoint(("partial", partial), (name, cache))?;
         }
         let rows = check.elements(&[shape.tokens, shape.heads, parts])?;
@@ -85,38 +90,18 @@ impl Kernels {
             check.disjoint(("to", to), ("partial", partial))?;
         }
         let ratio = shape.heads / shape.kv_heads;
-        let names = match shape.head_dim {
-            64 => [
-                "paged_split_d64_r1",
-                "paged_split_d64_r2",
-                "paged_split_d64_r4",
-                "paged_combine_d64",
-            ],
-            128 => [
-                "paged_split_d128_r1",
-                "paged_split_d128_r2",
-                "paged_split_d128_r4",
-                "paged_combine_d128",
-            ],
-            256 => [
-                "paged_split_d256_r1",
-                "paged_split_d256_r2",
-                "paged_split_d256_r4",
-                "paged_combine_d256",
-            ],
-            other => {
-                return Err(KernelError::Mismatch {
-                    op: check.0,
-                    what: "head_dim must be 64, 128 or 256",
-                    left: other,
-                    right: 128,
-                });
-            }
+        let Some((splits, combine)) = names(kv, shape.head_dim) else {
+            return Err(KernelError::Mismatch {
+                op: check.0,
+                what: "head_dim must be 64, 128 or 256",
+                left: shape.head_dim,
+                right: 128,
+            });
         };
         let (name, pack) = match ratio {
-            1 => (names[0], 1),
-            2 => (names[1], 2),
-            _ => (names[2], MAX_PACK),
+            1 => (splits[0], 1),
+            2 => (splits[1], 2),
+            _ => (splits[2], MAX_PACK),
         };
         let packs = check.dim_to("heads", shape.kv_heads * ratio.div_ceil(pack), 65_535)?;
         let part = |from: usize, len: usize| partial.view(from..from + len);
@@ -129,7 +114,7 @@ impl Kernels {
         let args = args.value(count).value(d.heads).value(d.kv_heads);
         let args = faults.args(check, d.cache(args, options))?;
         let config = geometry::config([count, packs, d.tokens], 256);
-        // SAFETY: lengths are those of the shapes, caches are aligned for 16 bytes and heads are whole multiples of 8 elements, what is written is
+        // SAFETY: lengths are those of the shapes, caches are aligned for what lanes read and heads are whole multiples of 8 elements, what is written is
         // apart from all operands, checked above; the kernel compares each sequence, position and block number with its limit.
         unsafe { self.launch(stream, FAMILY, name, config, args) }?;
         let args = (LaunchArgs::new().buffer(&values).buffer(&tops).buffer(&sums))
@@ -138,9 +123,40 @@ impl Kernels {
         let args = args.value(d.tokens).value(d.heads).value(count);
         let config = geometry::config([d.heads, d.tokens, 1], 256);
         // SAFETY: as above; the launch before has written a maximum and a sum for each part, and values where the sum is not 0.
-        unsafe { self.launch(stream, FAMILY, names[3], config, args) }?;
+        unsafe { self.launch(stream, FAMILY, combine, config, args) }?;
         Ok(q8.map(|to| Q8Activations::new(to, [shape.tokens, width])))
     }
 }
 
 const FAMILY: &str = "paged_split";
+
+/// The kernels for a type and a head: those of a part by the heads that share keys (one, two, up to four), and the one that joins parts.
+fn names(kv: KvType, head_dim: usize) -> Option<([&'static str; 3], &'static str)> {
+    macro_rules! splits {
+        ($start:literal) => {
+            [
+                concat!($start, "_r1"),
+                concat!($start, "_r2"),
+                concat!($start, "_r4"),
+            ]
+        };
+    }
+    let splits = match (kv, head_dim) {
+        (KvType::F16, 64) => splits!("paged_split_f16_d64"),
+        (KvType::F16, 128) => splits!("paged_split_f16_d128"),
+        (KvType::F16, 256) => splits!("paged_split_f16_d256"),
+        (KvType::Bf16, 64) => splits!("paged_split_bf16_d64"),
+        (KvType::Bf16, 128) => splits!("paged_split_bf16_d128"),
+        (KvType::Bf16, 256) => splits!("paged_split_bf16_d256"),
+        (KvType::Q8_0, 64) => splits!("paged_split_q8_0_d64"),
+        (KvType::Q8_0, 128) => splits!("paged_split_q8_0_d128"),
+        (KvType::Q8_0, 256) => splits!("paged_split_q8_0_d256"),
+        _ => return None,
+    };
+    let combine = match head_dim {
+        64 => "paged_combine_d64",
+        128 => "paged_combine_d128",
+        _ => "paged_combine_d256",
+    };
+    Some((splits, combine))
+}

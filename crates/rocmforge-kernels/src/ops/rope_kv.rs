@@ -1,5 +1,6 @@
 //! Rotary embedding of queries and keys, and keys and values into the paged cache, in one launch.
 
+use super::paged::{MAX_HEAD_DIM, WHOLE_HEADS};
 use super::rope::{RopePairs, RopeShape, rotary_dim};
 use crate::check::Check;
 use crate::{Faults, KernelResult, Kernels, KvType, geometry};
@@ -38,7 +39,7 @@ impl Kernels {
     ///
     /// # Errors
     ///
-    /// Wrong lengths, an odd or too large `rotary_dim`, overlap other than the one allowed, a dimension of 0, a tag over 4095.
+    /// Wrong lengths, an odd or too large `rotary_dim`, in q8_0 a `head_dim` that is no multiple of 32 or over 256, overlap other than the one allowed, a dimension of 0, a tag over 4095.
     #[allow(clippy::too_many_arguments)] // operands and dimensions of four ops
     pub fn rope_kv(
         &self,
@@ -90,9 +91,14 @@ impl Kernels {
             }
         }
         let caches = [("k_cache", o.k_cache), ("v_cache", o.v_cache)];
+        let [blocks, block_bytes] = kv.row(check, WHOLE_HEADS, shape.head_dim)?;
+        if kv.block_len() > 1 {
+            // A turned key goes through LDS.
+            check.dim_to("head_dim", shape.head_dim, MAX_HEAD_DIM)?;
+        }
         for cache in caches {
-            check.len(cache.0, cache.1, &[slot_count, kv_heads, shape.head_dim, kv.bytes()])?;
-            check.aligned(cache.0, cache.1, kv.bytes())?;
+            check.len(cache.0, cache.1, &[slot_count, kv_heads, blocks, block_bytes])?;
+            check.aligned(cache.0, cache.1, kv.alignment())?;
             for float in floats {
                 check.disjoint(cache, float)?;
             }
@@ -115,8 +121,12 @@ impl Kernels {
         let name = match (pairs, kv) {
             (RopePairs::Half, KvType::F32) => "rope_kv_half_f32",
             (RopePairs::Half, KvType::F16) => "rope_kv_half_f16",
+            (RopePairs::Half, KvType::Bf16) => "rope_kv_half_bf16",
+            (RopePairs::Half, KvType::Q8_0) => "rope_kv_half_q8_0",
             (RopePairs::Interleaved, KvType::F32) => "rope_kv_interleaved_f32",
             (RopePairs::Interleaved, KvType::F16) => "rope_kv_interleaved_f16",
+            (RopePairs::Interleaved, KvType::Bf16) => "rope_kv_interleaved_bf16",
+            (RopePairs::Interleaved, KvType::Q8_0) => "rope_kv_interleaved_q8_0",
         };
         let args = LaunchArgs::new()
             .buffer(o.q)
@@ -139,8 +149,8 @@ impl Kernels {
             .value(slot_rows)
             .value(slot_tag);
         let args = faults.args(check, args)?;
-        // SAFETY: lengths are those of the shapes, what one block writes no other reads, checked above; the kernel compares each position and slot
-        // with its limit.
+        // SAFETY: lengths are those of the shapes, heads in blocks are whole and no longer than the kernel's LDS, what one block writes no other reads,
+        // checked above; the kernel compares each position and slot with its limit.
         unsafe { self.launch(stream, "rope_kv", name, geometry::rows(rows), args) }
     }
 }

@@ -1,7 +1,7 @@
 //! Rows written where indices say.
 
 use crate::check::Check;
-use crate::{Faults, FloatType, KernelError, KernelResult, Kernels, geometry};
+use crate::{Faults, KernelError, KernelResult, Kernels, KvType, geometry};
 use bytemuck::{Pod, Zeroable};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
@@ -40,19 +40,20 @@ struct Lists {
 }
 
 impl Kernels {
-    /// Row `ids[l, i]` of matrix m of `dst` becomes row i of matrix m of `src`, in type `ty`; l is the list of m. The
+    /// Row `ids[l, i]` of matrix m of `dst` becomes row i of matrix m of `src`, in type `ty`, rounded as
+    /// [`kv_write`](Self::kv_write) does; l is the list of m. The
     /// ids of a list differ from one another. One that is not below `rows` writes nothing, and is a fault at its
     /// position in the lists.
     ///
     /// # Errors
     ///
-    /// Wrong lengths, lists that do not divide the matrices, overlap, an address that is no multiple of its element, a
+    /// Wrong lengths, rows that are not whole blocks, lists that do not divide the matrices, overlap, an address that is no multiple of its element, a
     /// dimension of 0, a tag over 4095.
     #[allow(clippy::too_many_arguments)] // operands and dimensions of one write
     pub fn set_rows(
         &self,
         stream: &HipStream,
-        ty: FloatType,
+        ty: KvType,
         src: &HipBuffer<f32>,
         ids: RowIds<'_>,
         dst: &HipBuffer<u8>,
@@ -81,8 +82,9 @@ impl Kernels {
             }
         }
         check.len("src", src, &[m0, m1, per, cols])?;
-        check.len("dst", dst, &[m0, m1, rows, cols, ty.bytes()])?;
-        check.aligned("dst", dst, ty.bytes())?;
+        let [blocks, block_bytes] = ty.row(check, "cols must be whole blocks of the type", cols)?;
+        check.len("dst", dst, &[m0, m1, rows, blocks, block_bytes])?;
+        check.aligned("dst", dst, ty.alignment())?;
         check.disjoint(("dst", dst), ("src", src))?;
         check.disjoint(("dst", dst), ("the fault word", faults.word))?;
         let args = LaunchArgs::new().buffer(src);
@@ -106,9 +108,10 @@ impl Kernels {
         });
         let args = faults.args(check, args)?;
         let name = match ty {
-            FloatType::F32 => "set_rows_f32",
-            FloatType::F16 => "set_rows_f16",
-            FloatType::Bf16 => "set_rows_bf16",
+            KvType::F32 => "set_rows_f32",
+            KvType::F16 => "set_rows_f16",
+            KvType::Bf16 => "set_rows_bf16",
+            KvType::Q8_0 => "set_rows_q8_0",
         };
         // SAFETY: lengths are those of the shape, dst is aligned and apart from all operands, checked above; the kernel
         // compares each id with `rows`.

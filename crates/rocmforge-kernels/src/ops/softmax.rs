@@ -34,6 +34,9 @@ struct Bias {
     max_bias: f32,
 }
 
+/// Types that masks have, and keys of `flash_attn_ext`.
+pub(super) const SINGLE_OR_HALF: &[KvType] = &[KvType::F32, KvType::F16];
+
 /// Checks the mask of scores `[batch, heads, rows, cols]`.
 pub(super) fn check_mask(
     check: Check,
@@ -41,8 +44,9 @@ pub(super) fn check_mask(
     shape: [usize; 4],
 ) -> KernelResult<[u32; 3]> {
     let [outer, inner, rows, cols] = dims;
-    check.len("mask", mask, &[outer, inner, rows, cols, ty.bytes()])?;
-    check.aligned("mask", mask, ty.bytes())?;
+    ty.among(check, SINGLE_OR_HALF)?;
+    check.len("mask", mask, &[outer, inner, rows, cols, ty.block_bytes()])?;
+    check.aligned("mask", mask, ty.alignment())?;
     let parts = [
         check.dim("outer", outer)?,
         check.dim("inner", inner)?,
@@ -81,7 +85,7 @@ impl Kernels {
     ///
     /// # Errors
     ///
-    /// Wrong lengths, a mask that does not fit or is not aligned, partial overlap, a dimension of 0, a scale that is
+    /// Wrong lengths, a mask that does not fit, is not aligned or neither f32 nor f16, partial overlap, a dimension of 0, a scale that is
     /// not finite, a negative `max_bias`.
     pub fn softmax_biased(
         &self,
@@ -126,7 +130,7 @@ impl Kernels {
         });
         let (name, config) = match ty {
             KvType::F32 => geometry::by_row(rows, c, "softmax_biased_f32_rows", "softmax_biased_f32_block"),
-            KvType::F16 => geometry::by_row(rows, c, "softmax_biased_f16_rows", "softmax_biased_f16_block"),
+            _ => geometry::by_row(rows, c, "softmax_biased_f16_rows", "softmax_biased_f16_block"),
         };
         // SAFETY: x, y and sinks have the shape's elements, the mask's dimensions divide the scores', aliasing is as
         // the kernel allows.

@@ -7,8 +7,9 @@
 use crate::launches::Device;
 use crate::{CountersError, counted_on, kernels, manifest_kernels};
 use rocmforge_kernels::{
-    Binary, Element, Faults, FloatType, Gate, Gelu, Half, JointProduct, KernelResult, KvType, Map, Operand,
-    RopeKvOperands, RopePairs, RopeShape, RowIds, RowInput, RowLists, SoftmaxBias, StridedCopy, Strides, WeightType,
+    Binary, BlockPair, Element, Faults, FloatType, Gate, Gelu, Half, JointProduct, KernelResult, KvRows, KvShape,
+    KvType, Map, Operand, RopeKvOperands, RopePairs, RopeShape, RowIds, RowInput, RowLists, SoftmaxBias, StridedCopy,
+    Strides, WeightType,
 };
 use rocmforge_sim::Arch;
 use rocmforge_sim::counters::{LaunchCounts, SEGMENT};
@@ -266,7 +267,7 @@ impl Bytes<'_> {
             self.row(format!("softmax_masked_{suffix}"), 8 * n + 4 * rows * side, Heads);
             k.softmax_masked(s, &x, mask, &y, [1, heads, rows, side], 1.0)?;
             for (ty, name) in [(KvType::F32, "f32"), (KvType::F16, "f16")] {
-                let mask = self.device.bytes(rows * side * ty.bytes())?;
+                let mask = self.device.bytes(rows * side * ty.block_bytes())?;
                 let bias = SoftmaxBias {
                     scale: 1.0,
                     mask: Some((ty, &mask, [1, 1, rows, side])),
@@ -299,8 +300,9 @@ impl Bytes<'_> {
             k.rope(s, pairs, &x, tables, &y, shape)?;
             self.row(format!("rope_at_{name}"), 8 * n + 8 * half + 4 * tokens, Heads);
             k.rope_at(s, pairs, &x, tables, &positions, &y, shape, faults)?;
-            for (ty, suffix) in [(KvType::F32, "f32"), (KvType::F16, "f16")] {
-                let caches = [self.device.bytes(kv * ty.bytes())?, self.device.bytes(kv * ty.bytes())?];
+            for ty in KvType::ALL {
+                let (suffix, cache) = (ty.name(), ty.byte_len(kv).unwrap_or(0));
+                let caches = [self.device.bytes(cache)?, self.device.bytes(cache)?];
                 let operands = RopeKvOperands {
                     q: &x,
                     k: &key,
@@ -314,7 +316,7 @@ impl Bytes<'_> {
                     v_cache: &caches[1],
                 };
                 // Queries and keys are read and written, values read, keys and values written to the cache.
-                let bytes = 8 * n + 12 * kv + 2 * kv * ty.bytes() + 8 * half + 8 * tokens;
+                let bytes = 8 * n + 12 * kv + 2 * cache + 8 * half + 8 * tokens;
                 self.row(format!("rope_kv_{name}_{suffix}"), bytes, Pairs);
                 k.rope_kv(s, pairs, ty, operands, shape, [kv_heads, tokens], faults, 1)?;
             }
@@ -335,17 +337,16 @@ impl Bytes<'_> {
         let faults = Faults { word: &word, tag: 0 };
         self.row("get_rows", 8 * n + 4 * rows, No);
         k.get_rows(s, &x, &ids, &y, rows, cols)?;
-        for (ty, name) in [(KvType::F32, "f32"), (KvType::F16, "f16")] {
-            let cache = self.device.bytes(n * ty.bytes())?;
-            self.row(format!("kv_write_{name}"), n * (4 + ty.bytes()) + 4 * rows, No);
+        for ty in KvType::ALL {
+            let bytes = ty.byte_len(n).unwrap_or(0);
+            let cache = self.device.bytes(bytes)?;
+            let again = if ty == KvType::Q8_0 { Parts } else { No };
+            self.row(format!("kv_write_{}", ty.name()), 4 * n + bytes + 4 * rows, again);
             k.kv_write(s, ty, &x, &ids, &cache, rows, cols, faults)?;
         }
-        for (ty, name) in [
-            (FloatType::F32, "f32"),
-            (FloatType::F16, "f16"),
-            (FloatType::Bf16, "bf16"),
-        ] {
-            let dst = self.device.bytes(n * ty.bytes())?;
+        for ty in KvType::ALL {
+            let bytes = ty.byte_len(n).unwrap_or(0);
+            let dst = self.device.bytes(bytes)?;
             let shape = RowLists {
                 matrices: [1, 1],
                 lists: [1, 1],
@@ -353,8 +354,39 @@ impl Bytes<'_> {
                 rows,
                 cols,
             };
-            self.row(format!("set_rows_{name}"), n * (4 + ty.bytes()) + 4 * rows, No);
+            let again = if ty == KvType::Q8_0 { Parts } else { No };
+            self.row(format!("set_rows_{}", ty.name()), 4 * n + bytes + 4 * rows, again);
             k.set_rows(s, ty, &x, RowIds::U32(&ids), &dst, shape, faults)?;
+        }
+        self.moves()
+    }
+
+    /// Blocks of a cache onto others, and rows of a sequence, in units of 16 bytes and of 2.
+    fn moves(&self) -> KernelResult<()> {
+        let (k, s) = (self.device.kernels, self.device.stream);
+        let word = self.device.fault_word()?;
+        let faults = Faults { word: &word, tag: 0 };
+        let shape = KvShape {
+            blocks: 8,
+            block_size: 16,
+            width: 1024,
+        };
+        let table = self.device.ids(&[3, 0, 5, 1])?;
+        let pairs = [(0, 7), (1, 6), (2, 5), (3, 4)].map(|(from, to)| BlockPair { from, to });
+        for (name, shift) in [("b16", 0), ("b2", 2)] {
+            let again = if shift == 0 { No } else { Narrow };
+            let room = |rows: usize| -> KernelResult<_> {
+                let bytes = rows * shape.width * 2;
+                Ok(self.device.bytes(bytes + shift)?.view(shift..bytes + shift)?)
+            };
+            let caches = [room(128)?, room(128)?];
+            // Keys and values, read and written.
+            self.row(format!("kv_copy_blocks_{name}"), 4 * 4 * 16 * shape.width * 2, again);
+            k.kv_copy_blocks(s, KvType::F16, [&caches[0], &caches[1]], shape, &pairs)?;
+            let (out, rows) = ([room(64)?, room(64)?], KvRows { first: 0, rows: 64 });
+            self.row(format!("kv_gather_{name}"), 4 * 64 * shape.width * 2 + 4 * 4, again);
+            let (from, to) = ([&caches[0], &caches[1]], [&out[0], &out[1]]);
+            k.kv_gather(s, KvType::F16, from, &table, to, shape, rows, faults)?;
         }
         Ok(())
     }

@@ -62,8 +62,8 @@ impl Device<'_> {
         );
         let tables = [self.x(8 * head_dim / 2)?, self.x(8 * head_dim / 2)?];
         let (positions, places) = (self.ids(&[0, 1, 2, 3])?, self.ids(&[5, 9, 0, 15])?);
-        for kv in [KvType::F32, KvType::F16] {
-            let bytes = slots * kv_heads * head_dim * kv.bytes();
+        for kv in KvType::ALL {
+            let bytes = kv.byte_len(slots * kv_heads * head_dim).unwrap_or(0);
             let caches = [self.bytes(bytes)?, self.bytes(bytes)?];
             for pairs in [RopePairs::Half, RopePairs::Interleaved] {
                 let operands = RopeKvOperands {
@@ -107,7 +107,8 @@ impl Device<'_> {
         let word = self.fault_word()?;
         let table = self.ids(&(0..32).map(|block| block * 7 % 32).collect::<Vec<_>>())?;
         let (seq_of, positions) = (self.ids(&[0])?, self.ids(&[511])?);
-        for head_dim in [64, 128, 256] {
+        let types = [KvType::F16, KvType::Bf16, KvType::Q8_0];
+        for (kv, head_dim) in types.into_iter().flat_map(|kv| [64, 128, 256].map(|dim| (kv, dim))) {
             for heads in [2, 4, 8] {
                 let shape = PagedShape {
                     tokens: 1,
@@ -119,7 +120,7 @@ impl Device<'_> {
                     sequences: 1,
                     max_blocks: 32,
                 };
-                let cache = self.bytes(512 * 2 * head_dim * 2)?;
+                let cache = self.bytes(kv.byte_len(512 * 2 * head_dim).unwrap_or(0))?;
                 let (q, out) = (self.x(heads * head_dim)?, self.x(heads * head_dim)?);
                 let operands = PagedOperands {
                     q: &q,
@@ -134,7 +135,7 @@ impl Device<'_> {
                 let q8 = Some(self.bytes(heads * head_dim / 32 * 40)?);
                 let options = PagedOptions::new(head_dim);
                 let faults = Faults { word: &word, tag: 0 };
-                k.paged_attention_split(s, operands, shape, options, 8, &partial, q8, faults)?;
+                k.paged_attention_split(s, kv, operands, shape, options, 8, &partial, q8, faults)?;
             }
         }
         Ok(())

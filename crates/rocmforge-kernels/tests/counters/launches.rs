@@ -1,10 +1,11 @@
 //! Launches of every kernel at fixed shapes.
 
 use rocmforge_kernels::{
-    AttentionShape, Binary, Draw, Element, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults, FlashOptions,
-    FloatType, Gate, Gelu, Half, HalfRows, KernelResult, Kernels, KvType, Map, Matmul16Activation, Matmul16Operands,
-    Matmul16Output, Matmul16Shape, MatmulShape, Operand, PagedOperands, PagedOptions, PagedShape, Penalties, RopePairs,
-    RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, Strides, ViewStrides, ViewsShape, WeightMatrix, WeightType,
+    AttentionShape, Binary, BlockPair, Draw, Element, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults,
+    FlashOptions, FloatType, Gate, Gelu, Half, HalfRows, KernelResult, Kernels, KvRows, KvShape, KvType, Map,
+    Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, Operand, PagedOperands,
+    PagedOptions, PagedShape, Penalties, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, Strides,
+    ViewStrides, ViewsShape, WeightMatrix, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
 
@@ -177,8 +178,8 @@ impl Device<'_> {
         }
         let (src, ids) = (self.x(n)?, self.ids(&(0..64).collect::<Vec<_>>())?);
         let word = self.fault_word()?;
-        for ty in [FloatType::F32, FloatType::F16, FloatType::Bf16] {
-            let dst = self.bytes(n * ty.bytes())?;
+        for ty in KvType::ALL {
+            let dst = self.bytes(ty.byte_len(n).unwrap_or(0))?;
             let shape = RowLists {
                 matrices: [1, 2],
                 lists: [1, 1],
@@ -238,7 +239,7 @@ impl Device<'_> {
             .into_iter()
             .flat_map(|kv| [64, 128, 256].map(|dim| (kv, dim)))
         {
-            let (q, cache) = (self.bytes(8 * dim * 4)?, self.bytes(256 * dim * kv.bytes())?);
+            let (q, cache) = (self.bytes(8 * dim * 4)?, self.bytes(256 * dim * kv.block_bytes())?);
             let (mask, out) = (self.bytes(256 * 2)?, self.x(8 * dim)?);
             let operand = |buffer, heads, rows| ExtOperand {
                 buffer,
@@ -385,7 +386,7 @@ impl Device<'_> {
         let slots = self.ids(&(0..256).collect::<Vec<_>>())?;
         let table = self.ids(&(0..16).map(|block| block * 7 % 16).collect::<Vec<_>>())?;
         let (seq_of, positions) = (self.ids(&[0, 1])?, self.ids(&[127, 120])?);
-        for kv in [KvType::F32, KvType::F16] {
+        for kv in KvType::ALL {
             for head_dim in [64, 128, 256] {
                 let shape = PagedShape {
                     tokens: 2,
@@ -398,7 +399,7 @@ impl Device<'_> {
                     max_blocks: 8,
                 };
                 let width = shape.kv_heads * head_dim;
-                let (src, cache) = (self.x(256 * width)?, self.bytes(256 * width * kv.bytes())?);
+                let (src, cache) = (self.x(256 * width)?, self.bytes(kv.byte_len(256 * width).unwrap_or(0))?);
                 k.kv_write(s, kv, &src, &slots, &cache, 256, width, faults)?;
                 let (q, out) = (self.x(2 * 4 * head_dim)?, self.x(2 * 4 * head_dim)?);
                 let operands = PagedOperands {
@@ -412,8 +413,31 @@ impl Device<'_> {
                 };
                 k.paged_attention(s, kv, operands, shape, PagedOptions::new(head_dim), faults)?;
             }
+            self.kv_moves(kv)?;
         }
         Ok(())
+    }
+
+    /// Four blocks of 16 tokens onto others, and 50 rows of a sequence; of f32 in units of 16 bytes, of the other types in units of 2.
+    fn kv_moves(&self, kv: KvType) -> KernelResult<()> {
+        let (k, s) = (self.kernels, self.stream);
+        let shape = KvShape {
+            blocks: 8,
+            block_size: 16,
+            width: 128,
+        };
+        let shift = if kv == KvType::F32 { 0 } else { 2 };
+        let room = |rows: usize| -> KernelResult<_> {
+            let bytes = kv.byte_len(rows * shape.width).unwrap_or(0);
+            Ok(self.bytes(bytes + shift)?.view(shift..bytes + shift)?)
+        };
+        let [keys, values] = [room(128)?, room(128)?];
+        let pairs = [(0, 7), (1, 6), (2, 5), (3, 4)].map(|(from, to)| BlockPair { from, to });
+        k.kv_copy_blocks(s, kv, [&keys, &values], shape, &pairs)?;
+        let (table, word) = (self.ids(&[3, 0, 5, 1])?, self.fault_word()?);
+        let (out, rows) = ([room(50)?, room(50)?], KvRows { first: 7, rows: 50 });
+        let faults = Faults { word: &word, tag: 0 };
+        k.kv_gather(s, kv, [&keys, &values], &table, [&out[0], &out[1]], shape, rows, faults)
     }
 
     /// A vocabulary of 32,768 tokens for two sequences.

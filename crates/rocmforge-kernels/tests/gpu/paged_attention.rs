@@ -1,9 +1,7 @@
 //! Attention over a paged cache, and writing into one.
 
 use crate::support::{Device, device};
-use rocmforge_kernels::{
-    Faults, FloatType, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, Q8Activations, reference,
-};
+use rocmforge_kernels::{Faults, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, Q8Activations, reference};
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{POISON, Rng, rng};
@@ -66,7 +64,7 @@ impl Case {
     }
 
     /// Slots of a sequence's tokens.
-    fn slots(&self, seq: usize) -> Vec<u32> {
+    pub(crate) fn slots(&self, seq: usize) -> Vec<u32> {
         let slot = |n: usize| {
             let block = self.table[seq * self.shape.max_blocks + n / self.shape.block_size] as usize;
             (block * self.shape.block_size + n % self.shape.block_size) as u32
@@ -75,12 +73,12 @@ impl Case {
     }
 
     /// A cache that the kernel itself has written; slots without a token hold NaN.
-    fn cache(&self, d: &Device, kv: KvType, rows: &[Vec<f32>]) -> HipBuffer<u8> {
+    pub(crate) fn cache(&self, d: &Device, kv: KvType, rows: &[Vec<f32>]) -> HipBuffer<u8> {
         let (slots, width) = (
             self.shape.blocks * self.shape.block_size,
             self.shape.kv_heads * self.shape.head_dim,
         );
-        let nan = vec![0xFF; slots * width * kv.bytes()];
+        let nan = vec![0xFF; kv.byte_len(slots * width).expect("whole blocks")];
         let cache = HipBuffer::from_slice(d.stream(), &nan, "cache").expect("upload");
         let word = d.no_fault();
         for (seq, rows) in rows.iter().enumerate() {
@@ -93,12 +91,12 @@ impl Case {
         cache
     }
 
-    fn run(&self, d: &Device, kv: KvType, options: PagedOptions) -> (Vec<f32>, Option<(u32, u32, u32)>) {
+    pub(crate) fn run(&self, d: &Device, kv: KvType, options: PagedOptions) -> (Vec<f32>, Option<(u32, u32, u32)>) {
         self.run_in(d, kv, options, None)
     }
 
     /// With the keys in so many parts, if that is said.
-    fn run_in(
+    pub(crate) fn run_in(
         &self,
         d: &Device,
         kv: KvType,
@@ -108,7 +106,7 @@ impl Case {
         let mut found = Vec::new();
         let fault = self.with_operands(d, kv, |operands, faults| {
             match parts {
-                Some(parts) => self.launch_parts(d, operands, options, parts, faults),
+                Some(parts) => self.launch_parts(d, kv, operands, options, parts, faults),
                 None => {
                     let result = (d.kernels).paged_attention(d.stream(), kv, operands, self.shape, options, faults);
                     result.unwrap();
@@ -155,9 +153,10 @@ impl Case {
     }
 
     /// The 8-bit activations are those of the result.
-    fn launch_parts(
+    pub(crate) fn launch_parts(
         &self,
         d: &Device,
+        kv: KvType,
         operands: PagedOperands<'_>,
         options: PagedOptions,
         parts: usize,
@@ -172,7 +171,7 @@ impl Case {
         });
         let (s, to) = (d.stream(), Some(found.clone()));
         d.kernels
-            .paged_attention_split(s, operands, self.shape, options, parts, &partial, to, faults)
+            .paged_attention_split(s, kv, operands, self.shape, options, parts, &partial, to, faults)
             .unwrap();
         d.kernels.quantize_q8(s, out, expected.clone(), [m, width]).unwrap();
         let [found, expected] = [found, expected].map(|bytes| bytes.to_vec(s).expect("download"));
@@ -180,19 +179,13 @@ impl Case {
     }
 
     pub(crate) fn expected(&self, kv: KvType, options: PagedOptions) -> Vec<f64> {
-        let to = match kv {
-            KvType::F32 => FloatType::F32,
-            KvType::F16 => FloatType::F16,
-        };
         let s = self.shape;
         let width = s.kv_heads * s.head_dim;
         let [k, v] = self.rows.each_ref().map(|rows| {
             let mut cache = vec![f64::NAN; s.blocks * s.block_size * width];
             for (seq, rows) in rows.iter().enumerate() {
                 for (row, slot) in rows.chunks(width).zip(self.slots(seq)) {
-                    for (at, &x) in cache[slot as usize * width..].iter_mut().zip(row) {
-                        *at = reference::round_to(to, f64::from(x));
-                    }
+                    cache[slot as usize * width..][..width].copy_from_slice(&reference::kv_rounded(kv, row));
                 }
             }
             cache
@@ -209,14 +202,17 @@ impl Case {
 }
 
 impl Case {
-    fn check_parts(&self, d: &Device, options: PagedOptions, parts: usize) {
-        let (actual, fault) = self.run_in(d, KvType::F16, options, Some(parts));
+    fn check_parts(&self, d: &Device, kv: KvType, options: PagedOptions, parts: usize) {
+        let (actual, fault) = self.run_in(d, kv, options, Some(parts));
         assert_eq!(fault, None);
         let dims = [self.shape.tokens, self.shape.heads, self.shape.head_dim];
-        let expected = self.expected(KvType::F16, options);
+        let expected = self.expected(kv, options);
         assert_close(&actual, &expected, &dims, Tolerance::Absolute(5e-6));
     }
 }
+
+/// Types of caches whose keys are divided into parts.
+const IN_PARTS: [KvType; 3] = [KvType::F16, KvType::Bf16, KvType::Q8_0];
 
 #[test]
 fn keys_in_parts_give_the_same() {
@@ -231,12 +227,17 @@ fn keys_in_parts_give_the_same() {
     ] {
         let [heads, kv_heads] = heads;
         let case = Case::new(&[300, 1, 65], 2, [heads, kv_heads, head_dim], block_size);
-        for parts in [1, 2, 5, 33] {
-            case.check_parts(&d, PagedOptions::new(head_dim), parts);
+        for kv in IN_PARTS {
+            for parts in [1, 2, 5, 33] {
+                case.check_parts(&d, kv, PagedOptions::new(head_dim), parts);
+            }
         }
     }
     for length in [1, 63, 64, 65, 127, 128, 129, 1000] {
-        Case::new(&[length], 1, [2, 1, 64], 16).check_parts(&d, PagedOptions::new(64), 4);
+        let case = Case::new(&[length], 1, [2, 1, 64], 16);
+        for kv in IN_PARTS {
+            case.check_parts(&d, kv, PagedOptions::new(64), 4);
+        }
     }
 }
 
@@ -251,7 +252,9 @@ fn parts_see_the_window_and_the_cap() {
                 window,
                 softcap,
             };
-            case.check_parts(&d, options, 3);
+            for kv in IN_PARTS {
+                case.check_parts(&d, kv, options, 3);
+            }
         }
     }
 }
@@ -271,12 +274,14 @@ fn indices_out_of_range_are_the_faults_of_the_unsplit_kernel() {
                 case.positions[asks] = 160;
             }
         }
-        let (whole, fault) = case.run(&d, KvType::F16, options);
-        let (parts, same) = case.run_in(&d, KvType::F16, options, Some(3));
-        assert_eq!(same, fault);
-        assert!(fault.is_some());
-        let nan = |values: &[f32]| values.iter().map(|v| v.is_nan()).collect::<Vec<_>>();
-        assert_eq!(nan(&parts), nan(&whole), "{spoil}");
+        for kv in IN_PARTS {
+            let (whole, fault) = case.run(&d, kv, options);
+            let (parts, same) = case.run_in(&d, kv, options, Some(3));
+            assert_eq!(same, fault);
+            assert!(fault.is_some());
+            let nan = |values: &[f32]| values.iter().map(|v| v.is_nan()).collect::<Vec<_>>();
+            assert_eq!(nan(&parts), nan(&whole), "{spoil} {kv:?}");
+        }
     }
 }
 
@@ -296,7 +301,9 @@ fn parts_follow_from_the_shape_and_the_card() {
     let parts = |kv, shape| d.kernels.paged_parts(kv, shape);
     let resident = 2 * d.lease().backend().device().multiprocessors as usize;
     let long = shape(1, 128, 512);
-    assert_eq!(parts(KvType::F16, long), Some(resident.div_ceil(8)).filter(|&n| n > 1));
+    for kv in IN_PARTS {
+        assert_eq!(parts(kv, long), Some(resident.div_ceil(8)).filter(|&n| n > 1));
+    }
     assert_eq!(parts(KvType::F16, shape(1, 128, 4)), None, "64 keys are one part");
     assert_eq!(parts(KvType::F32, long), None);
     assert_eq!(parts(KvType::F16, shape(1, 96, 512)), None);
@@ -315,15 +322,11 @@ fn shuffled(random: &mut Rng, n: usize) -> Vec<u32> {
 #[test]
 fn test_paged_attention_kernel_compilation() {
     let d = device();
-    for name in [
-        "paged_attention_f32_d64",
-        "paged_attention_f32_d128",
-        "paged_attention_f32_d256",
-        "paged_attention_f16_d64",
-        "paged_attention_f16_d128",
-        "paged_attention_f16_d256",
-    ] {
-        d.kernels.kernel("paged_attention", name).unwrap();
+    for kv in KvType::ALL {
+        for size in [64, 128, 256] {
+            let name: &'static str = format!("paged_attention_{}_d{size}", kv.name()).leak();
+            d.kernels.kernel("paged_attention", name).unwrap();
+        }
     }
 }
 
@@ -332,7 +335,7 @@ fn test_paged_attention_single_block() {
     let d = device();
     for length in [1, 2, 7, 16] {
         let case = Case::new(&[length], 1, [4, 4, 32], 16);
-        for kv in [KvType::F32, KvType::F16] {
+        for kv in KvType::ALL {
             case.check(&d, kv, PagedOptions::new(32));
         }
     }
@@ -342,7 +345,7 @@ fn test_paged_attention_single_block() {
 fn test_paged_attention_multiple_blocks() {
     let d = device();
     let case = Case::new(&[100, 33, 1, 64, 129], 3, [2, 2, 64], 16);
-    for kv in [KvType::F32, KvType::F16] {
+    for kv in KvType::ALL {
         case.check(&d, kv, PagedOptions::new(64));
     }
 }
@@ -372,13 +375,16 @@ fn test_paged_attention_block_boundary() {
 #[test]
 fn every_head_dim_and_length_around_the_waves() {
     let d = device();
-    for head_dim in [4, 28, 60, 64, 68, 80, 96, 128, 132, 256] {
-        for kv in [KvType::F32, KvType::F16] {
+    for head_dim in [4, 28, 32, 60, 64, 68, 80, 96, 128, 132, 160, 256] {
+        for kv in KvType::ALL.into_iter().filter(|kv| kv.byte_len(head_dim).is_some()) {
             Case::new(&[70, 31], 1, [2, 1, head_dim], 16).check(&d, kv, PagedOptions::new(head_dim));
         }
     }
     for length in [31, 32, 33, 63, 64, 65, 127, 128, 129] {
-        Case::new(&[length], 1, [1, 1, 64], 16).check(&d, KvType::F16, PagedOptions::new(64));
+        let case = Case::new(&[length], 1, [1, 1, 64], 16);
+        for kv in [KvType::F16, KvType::Bf16, KvType::Q8_0] {
+            case.check(&d, kv, PagedOptions::new(64));
+        }
     }
 }
 
@@ -629,52 +635,4 @@ fn test_paged_attention_invalid_input() {
         d.get(&out).iter().all(|v| v.to_bits() == POISON.to_bits()),
         "nothing ran"
     );
-}
-
-#[test]
-fn written_rows_are_rounded_and_the_others_untouched() {
-    let d = device();
-    for width in [1, 3, 31, 32, 33, 64, 127, 129, 1025] {
-        let mut random = rng(width as u64);
-        let mut src = random.vec_in(4 * width, -3.0, 3.0);
-        src[0] = 65_520.0;
-        src[width] = 1.0 + 1.0 / 2048.0;
-        src[2 * width] = 1e-7;
-        for kv in [KvType::F32, KvType::F16] {
-            let row = width * kv.bytes();
-            let before: Vec<u8> = (0..6 * row).map(|n| n as u8).collect();
-            let cache = HipBuffer::from_slice(d.stream(), &before, "cache").expect("upload");
-            let word = d.no_fault();
-            let (from, slots) = (d.up(&src), d.ids(&[5, 6, 0, 3]));
-            d.kernels
-                .kv_write(d.stream(), kv, &from, &slots, &cache, 6, width, d.faults(&word, 3))
-                .unwrap();
-            assert_eq!(d.fault(&word), Some((3, 1, 6)));
-            let after = cache.to_vec(d.stream()).expect("download");
-            let ty = if kv == KvType::F16 {
-                FloatType::F16
-            } else {
-                FloatType::F32
-            };
-            for (slot, token) in [
-                (5, Some(0)),
-                (0, Some(2)),
-                (3, Some(3)),
-                (1, None),
-                (2, None),
-                (4, None),
-            ] {
-                let bytes = &after[slot * row..][..row];
-                match token {
-                    Some(token) => {
-                        let want = src[token * width..][..width]
-                            .iter()
-                            .map(|&x| reference::round_to(ty, f64::from(x)));
-                        assert!(want.eq(reference::float_values(ty, bytes)), "slot {slot} of {width}");
-                    }
-                    None => assert_eq!(bytes, &before[slot * row..][..row], "slot {slot}"),
-                }
-            }
-        }
-    }
 }

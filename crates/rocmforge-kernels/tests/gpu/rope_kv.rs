@@ -8,18 +8,42 @@ use rocmforge_testkit::data::rng;
 /// Queries and keys turned, keys and values written: one launch gives the bits of four.
 #[test]
 fn rope_and_the_cache_in_one_launch() {
-    let d = device();
-    let (kernels, s) = (&d.kernels, d.stream());
     let shapes = [
         ([1, 4, 2, 64], 64),
         ([3, 9, 3, 80], 32),
         ([5, 1, 1, 6], 2),
         ([2, 2, 2, 128], 128),
+        ([3, 2, 1, 160], 96),
+        ([2, 3, 3, 256], 256),
+        ([9, 3, 2, 32], 20),
     ];
     for (index, ([tokens, heads, kv_heads, head_dim], rotary_dim)) in shapes.into_iter().enumerate() {
-        let kv = [KvType::F16, KvType::F32][index % 2];
-        let pairs = [RopePairs::Half, RopePairs::Interleaved][index / 2];
-        let mut random = rng(index as u64);
+        for kv in KvType::ALL {
+            for pairs in [RopePairs::Half, RopePairs::Interleaved] {
+                check(index, kv, pairs, [tokens, heads, kv_heads, head_dim], rotary_dim);
+            }
+        }
+    }
+}
+
+/// A launch of `rope_kv` beside the four that it stands for.
+fn check(
+    seed: usize,
+    kv: KvType,
+    pairs: RopePairs,
+    [tokens, heads, kv_heads, head_dim]: [usize; 4],
+    rotary_dim: usize,
+) {
+    let d = device();
+    let (kernels, s) = (&d.kernels, d.stream());
+    let Some(slot_bytes) = kv
+        .byte_len(kv_heads * head_dim)
+        .filter(|_| kv.byte_len(head_dim).is_some())
+    else {
+        return;
+    };
+    {
+        let mut random = rng(seed as u64);
         let (width, key_width, slot_count) = (heads * head_dim, kv_heads * head_dim, 11);
         let [q, k, v] = [width, key_width, key_width].map(|width| d.up(&random.vec(tokens * width)));
         let tables = [0, 1].map(|_| d.up(&random.vec(9 * rotary_dim / 2)));
@@ -40,8 +64,7 @@ fn rope_and_the_cache_in_one_launch() {
                 (at[tokens - 1], to[0]) = (9, 11);
             }
             let (positions, slots) = (d.ids(&at), d.ids(&to));
-            let cache =
-                || HipBuffer::from_slice(s, &vec![0x11u8; slot_count * key_width * kv.bytes()], "cache").expect("room");
+            let cache = || HipBuffer::from_slice(s, &vec![0x11u8; slot_count * slot_bytes], "cache").expect("room");
             let [apart, joint] = [0, 1].map(|_| [cache(), cache()]);
             let (yq, yk) = (d.out(tokens * width), d.out(tokens * key_width));
             let word = d.no_fault();
@@ -91,6 +114,12 @@ fn rope_and_the_cache_in_one_launch() {
             }
         }
     }
+}
+
+#[test]
+fn what_rope_kv_does_not_take_is_refused() {
+    let d = device();
+    let (kernels, s) = (&d.kernels, d.stream());
     let x = d.up(&[1.0; 64]);
     let (cache, other) = (
         HipBuffer::from_slice(s, &[0u8; 256], "cache").expect("room"),
@@ -129,4 +158,32 @@ fn rope_and_the_cache_in_one_launch() {
     );
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("the turned q and the turned k overlap"), "{text}");
+    // A head of q8_0 that is no whole block, and one that is too long.
+    for (head_dim, text) in [
+        (40, "head_dim must be whole blocks"),
+        (288, "head_dim is 288; it must be 1 to 256"),
+    ] {
+        let [q, k, v, yq, yk] = [0; 5].map(|_| d.out(head_dim));
+        let bytes = vec![0u8; head_dim.div_ceil(32) * 34];
+        let [k_cache, v_cache] = [0; 2].map(|_| HipBuffer::from_slice(s, &bytes, "cache").expect("room"));
+        let operands = RopeKvOperands {
+            q: &q,
+            k: &k,
+            v: &v,
+            turned_q: &yq,
+            turned_k: &yk,
+            k_cache: &k_cache,
+            v_cache: &v_cache,
+            ..operands
+        };
+        let shape = RopeShape {
+            head_dim,
+            rotary_dim: 32,
+            ..shape
+        };
+        let faults = d.faults(&word, 1);
+        let refused = kernels.rope_kv(s, RopePairs::Half, KvType::Q8_0, operands, shape, [1, 1], faults, 2);
+        let found = refused.unwrap_err().to_string();
+        assert!(found.contains(text), "{found}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Copies with strides, rows written where indices say.
 
 use crate::support::{Device, device};
-use rocmforge_kernels::{Element, FloatType, RowIds, RowLists, StridedCopy, reference};
+use rocmforge_kernels::{Element, FloatType, KvType, RowIds, RowLists, StridedCopy, reference};
 use rocmforge_runtime::HipBuffer;
 use rocmforge_testkit::data::{Rng, rng};
 
@@ -136,6 +136,7 @@ fn rows_of_matrices_are_written_where_their_lists_say() {
         ([2, 4], [1, 2], 5, 9, 65),
         ([3, 1], [3, 1], 1, 2, 1),
         ([4, 2], [2, 1], 4, 4, 1030),
+        ([2, 1], [1, 1], 3, 5, 1120),
     ] {
         let shape = RowLists {
             matrices,
@@ -153,9 +154,10 @@ fn rows_of_matrices_are_written_where_their_lists_say() {
             let first = random.below(rows);
             ids.extend((0..per).map(|i| ((first + i) % rows) as u64));
         }
-        for ty in [FloatType::F32, FloatType::F16, FloatType::Bf16] {
+        for ty in KvType::ALL {
+            let Some(row_bytes) = ty.byte_len(cols) else { continue };
             for wide in [false, true] {
-                let before = vec![0xA5; all * rows * cols * ty.bytes()];
+                let before = vec![0xA5; all * rows * row_bytes];
                 let (input, dst, word) = (d.up(&src), bytes(&d, &before), d.no_fault());
                 let short = d.ids(&ids.iter().map(|&id| id as u32).collect::<Vec<_>>());
                 let long = HipBuffer::from_slice(d.stream(), &ids, "ids").expect("upload");
@@ -165,17 +167,16 @@ fn rows_of_matrices_are_written_where_their_lists_say() {
                     .set_rows(d.stream(), ty, &input, list, &dst, shape, faults)
                     .unwrap();
                 assert_eq!(d.fault(&word), None);
-                let row_bytes = cols * ty.bytes();
                 let mut want: Vec<Vec<f64>> = before
                     .chunks(row_bytes)
-                    .map(|row| reference::float_values(ty, row))
+                    .map(|row| reference::kv_values(ty, row))
                     .collect();
                 for [from, to] in reference::set_rows_places(shape, &ids).into_iter().flatten() {
                     let row = &src[from * cols..][..cols];
-                    want[to] = row.iter().map(|&v| reference::round_to(ty, f64::from(v))).collect();
+                    want[to] = reference::kv_rounded(ty, row);
                 }
                 let found = dst.to_vec(d.stream()).expect("download");
-                assert_eq!(reference::float_values(ty, &found), want.concat(), "{ty:?} {shape:?}");
+                assert_eq!(reference::kv_values(ty, &found), want.concat(), "{ty:?} {shape:?}");
             }
         }
     }
@@ -196,7 +197,7 @@ fn a_row_id_out_of_range_is_a_fault_and_writes_nothing() {
         let ids = HipBuffer::from_slice(d.stream(), &[2, bad], "ids").expect("upload");
         let faults = d.faults(&word, 5);
         d.kernels
-            .set_rows(d.stream(), FloatType::F32, &src, RowIds::I64(&ids), &dst, shape, faults)
+            .set_rows(d.stream(), KvType::F32, &src, RowIds::I64(&ids), &dst, shape, faults)
             .unwrap();
         let index = u32::try_from(bad).unwrap_or(u32::MAX);
         assert_eq!(d.fault(&word), Some((5, 1, index)));

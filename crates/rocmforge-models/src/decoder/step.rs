@@ -21,22 +21,21 @@ pub enum KvType {
     F16,
     /// 32 bits.
     F32,
+    /// The upper half of a binary32: for models whose keys or values are beyond f16's range.
+    Bf16,
+    /// Blocks of 32 elements with 8 bits each and a scale: half of f16's memory and a little. Heads must have a multiple of 32 elements.
+    Q8_0,
 }
 
 impl KvType {
-    /// Bytes of an element.
+    /// The type in a graph.
     #[must_use]
-    pub const fn bytes(self) -> usize {
-        match self {
-            Self::F16 => 2,
-            Self::F32 => 4,
-        }
-    }
-
-    const fn dtype(self) -> DType {
+    pub const fn dtype(self) -> DType {
         match self {
             Self::F16 => DType::F16,
             Self::F32 => DType::F32,
+            Self::Bf16 => DType::Bf16,
+            Self::Q8_0 => DType::Q8_0,
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// Context in tokens; `auto` takes the largest that fits, at most what the model was made for.
     #[arg(long, default_value = "auto")]
     ctx: Ctx,
-    /// Element type of the KV cache.
+    /// Element type of the KV cache; q8_0 takes half of the memory of f16 and bf16.
     #[arg(long, value_enum, default_value_t = Kv::F16)]
     kv: Kv,
     /// How activations meet weights: as they are, or rounded to 8 bits (on a device those of prompts to 16), which is quicker and moves logits by
@@ -75,6 +75,9 @@ impl FromStr for Ctx {
 enum Kv {
     F16,
     F32,
+    Bf16,
+    #[value(name = "q8_0")]
+    Q8_0,
 }
 
 /// The words of [`Activations`].
@@ -100,6 +103,8 @@ impl Options {
             kv: match self.kv {
                 Kv::F16 => KvType::F16,
                 Kv::F32 => KvType::F32,
+                Kv::Bf16 => KvType::Bf16,
+                Kv::Q8_0 => KvType::Q8_0,
             },
             chunk: self.chunk,
             ..EngineOptions::default()

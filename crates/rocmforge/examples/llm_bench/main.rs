@@ -22,7 +22,7 @@ use clap::{Parser, ValueEnum};
 use rocmforge::backend::{Elems, HipBackend, HipBuffer};
 use rocmforge::ggml::{Activations, HipGgmlBackend};
 use rocmforge::gguf::TensorType;
-use rocmforge::models::{Chunk, Context, Engine, EngineOptions, Model, Outputs};
+use rocmforge::models::{Chunk, Context, Engine, EngineOptions, KvType, Model, Outputs};
 use shapes::Shape;
 
 type Failure = Box<dyn std::error::Error>;
@@ -57,12 +57,46 @@ struct Args {
     /// How activations meet quantised weights.
     #[arg(long, value_enum, default_value_t = Products::Int8)]
     activations: Products,
+    /// Element type of the KV cache, of both sides.
+    #[arg(long, value_enum, default_value_t = Kv::F16)]
+    kv: Kv,
     /// llama.cpp's program of that name, to measure it on the same files.
     #[arg(long)]
     llama_bench: Option<PathBuf>,
     /// Prints the time of each kind of op in a decoding step, each waited for.
     #[arg(long)]
     profile: bool,
+}
+
+/// The words of `KvType`.
+#[derive(Clone, Copy, ValueEnum)]
+enum Kv {
+    F32,
+    F16,
+    Bf16,
+    #[value(name = "q8_0")]
+    Q8_0,
+}
+
+impl Kv {
+    fn of_engine(self) -> KvType {
+        match self {
+            Self::F32 => KvType::F32,
+            Self::F16 => KvType::F16,
+            Self::Bf16 => KvType::Bf16,
+            Self::Q8_0 => KvType::Q8_0,
+        }
+    }
+
+    /// As llama.cpp calls it.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::Q8_0 => "q8_0",
+        }
+    }
 }
 
 /// The words of `Activations`.
@@ -119,10 +153,17 @@ fn run(args: &Args) -> Result<(), Failure> {
                     ours.push(run.speed);
                     launches = run.launches;
                     if let Some(program) = &args.llama_bench {
-                        its.push(peer::run(program, &file, work)?);
+                        its.push(peer::run(program, &file, args.kv.word(), work)?);
                     }
                 }
-                row(shape, ty, work, [&mut ours, &mut its], copy, launches);
+                row(
+                    shape,
+                    (ty, args.kv.of_engine()),
+                    work,
+                    [&mut ours, &mut its],
+                    copy,
+                    launches,
+                );
             }
             if args.profile {
                 print_profile(hip, args, &file, context)?;
@@ -180,6 +221,7 @@ fn engine(
     let backend = HipGgmlBackend::new(hip)?.activations(activations);
     let options = EngineOptions {
         context: Context::Tokens(context),
+        kv: args.kv.of_engine(),
         chunk: args.chunk,
         ..EngineOptions::default()
     };
@@ -258,7 +300,14 @@ fn median(values: &mut [f64]) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-fn row(shape: &Shape, ty: TensorType, work: Work, [ours, its]: [&mut [f64]; 2], copy: Option<f64>, launches: u64) {
+fn row(
+    shape: &Shape,
+    (ty, kv): (TensorType, KvType),
+    work: Work,
+    [ours, its]: [&mut [f64]; 2],
+    copy: Option<f64>,
+    launches: u64,
+) {
     let (what, depth) = match work {
         Work::Prompt(tokens) => (format!("prompt of {tokens}"), None),
         Work::Decode { depth: 0, .. } => ("decode".to_owned(), Some(0)),
@@ -267,7 +316,7 @@ fn row(shape: &Shape, ty: TensorType, work: Work, [ours, its]: [&mut [f64]; 2], 
     let (ours, its) = (median(ours), median(its));
     let bound = copy
         .zip(depth)
-        .map(|(rate, depth)| rate / shape.bytes_of_a_token(ty, depth) as f64);
+        .map(|(rate, depth)| rate / shape.bytes_of_a_token(ty, kv.dtype(), depth) as f64);
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.0}"));
     let of = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a / b);
     // Simulated time is not speed.

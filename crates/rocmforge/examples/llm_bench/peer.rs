@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{Failure, Work};
 
 /// Tokens a second of one run.
-pub(crate) fn run(program: &Path, model: &Path, work: Work) -> Result<f64, Failure> {
+pub(crate) fn run(program: &Path, model: &Path, kv: &str, work: Work) -> Result<f64, Failure> {
     let (prompt, tokens, depth) = match work {
         Work::Prompt(tokens) => (tokens, 0, 0),
         Work::Decode { tokens, depth } => (0, tokens, depth),
@@ -15,6 +15,7 @@ pub(crate) fn run(program: &Path, model: &Path, work: Work) -> Result<f64, Failu
         .arg("-m")
         .arg(model)
         .args(["-ngl", "99", "-fa", "1", "-r", "1", "-o", "json"])
+        .args(["-ctk", kv, "-ctv", kv])
         .args([
             "-p",
             &prompt.to_string(),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use rocmforge::ggml::DType;
 use rocmforge::gguf::{TensorType, Writer, blocks};
 
 use super::Failure;
@@ -93,10 +94,11 @@ impl Shape {
         (0..self.layers).flat_map(layer).chain([output])
     }
 
-    /// Bytes of weights that a token reads, and of an f16 cache of `depth` tokens.
-    pub(crate) fn bytes_of_a_token(&self, ty: TensorType, depth: usize) -> u64 {
+    /// Bytes of weights that a token reads, and of a cache of `depth` tokens.
+    pub(crate) fn bytes_of_a_token(&self, ty: TensorType, kv: DType, depth: usize) -> u64 {
         let weights: usize = self.matrices().map(|(_, shape)| bytes(ty, shape)).sum();
-        let cache = 2 * 2 * self.layers * self.kv_heads * self.head_dim * depth;
+        let elements = 2 * self.layers * self.kv_heads * self.head_dim * depth;
+        let cache = elements / kv.block_len() * kv.block_bytes();
         (weights + cache) as u64
     }
 
