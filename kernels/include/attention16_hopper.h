@@ -28,7 +28,8 @@ template <bool BF16> RF_DEVICE u32 two(float low, float high) {
     return both;
 }
 
-// The groups' turns: named barriers 1 and 2 of 256 threads, those who wait and those who let them.
+// The groups' turns: named barriers 1 and 2 of 256 threads, those who wait and those who let them. No group may let the other twice before that has
+// waited: the two arrivals alone would fill the barrier.
 RF_DEVICE void turn_wait(u32 group) { asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory"); }
 RF_DEVICE void turn_give(u32 group) { asm volatile("bar.arrive %0, 256;" ::"r"(1 + group) : "memory"); }
 
@@ -144,6 +145,8 @@ RF_DEVICE void rf_attention16_hopper(Memory &memory, float scale, bool causal, u
     u32 group = tid / 128 - 1;
     u64 tile_q = rf_wgmma_tile(queries + group * 64 * 128, 16, 1024);
     u32 stage_k = 0, parity_k = 0, stage_v = 0, parity_v = 0;
+    // Once for all parts of the work, not for each: group 1 may begin the next part before group 0 ends this one.
+    if (TURNS && group == 1) turn_give(0);
     for (bool more = memory.first(work, true); more; more = memory.next(work, true)) {
         Tiles16 t = rf_tiles16<BQ>(memory, work, causal, window);
         memory.template make_queries<D>(work, queries + piece / 8 * Q_PANEL + group * 64 * 128 + to, group, row, from, queries_there);
@@ -216,7 +219,6 @@ RF_DEVICE void rf_attention16_hopper(Memory &memory, float scale, bool causal, u
             for (u32 i = 0; i < BK / 4; ++i) weights[i] = two<BF16>(scores[2 * i], scores[2 * i + 1]);
         };
 
-        if (TURNS && group == 1) turn_give(0);
         if (tiles > 0) {
             rf_mbarrier_wait(keys_there + 8 * stage_k, parity_k);
             rf_fence_async();
@@ -257,7 +259,6 @@ RF_DEVICE void rf_attention16_hopper(Memory &memory, float scale, bool causal, u
 #pragma unroll
             for (u32 i = 0; i < D / 2; ++i) sums[i] *= shrink[i / 2 % 2];
         }
-        if (TURNS && group == 0) turn_wait(0); // takes what group 1 gave last
         if (tiles > 0) {
             rf_mbarrier_wait(values_there + 8 * stage_v, parity_v);
             rf_fence_async();
@@ -281,4 +282,5 @@ RF_DEVICE void rf_attention16_hopper(Memory &memory, float scale, bool causal, u
             for (u32 i = 0; i < D / 8; ++i) memory.store(query, 8 * i + 2 * (lane % 4), sums[4 * i + 2 * h] * inverse, sums[4 * i + 2 * h + 1] * inverse);
         }
     }
+    if (TURNS && group == 0) turn_wait(0); // takes what group 1 gave last
 }
