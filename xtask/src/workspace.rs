@@ -70,13 +70,13 @@ impl Workspace for OurWorkspace {
         say!("storing the model's weights as f16 …");
         let folder = staging.place(MINILM);
         model::copy_as_half(&model::ensure(Model::Minilm)?, &folder)?;
+        // The binaries leave no room for weights.
+        let weights = folder.join(WEIGHTS);
+        staging.add_in_parts(&weights, format!("{MINILM}/{WEIGHTS}"))?;
+        std::fs::remove_file(&weights)?;
         if staging.options().parts {
             let (file, path) = model::ensure_file(Model::Smollm2)?;
             staging.add_in_parts(&file, format!("models/{path}"))?;
-            // With the tests of language models, no room is left for the encoder's weights.
-            let weights = folder.join(WEIGHTS);
-            staging.add_in_parts(&weights, format!("{MINILM}/{}", WEIGHTS))?;
-            std::fs::remove_file(&weights)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! DIR/NAME.gz      the command
 //! DIR/bundle.json  what the payload holds: names, sizes, SHA-256
 //! DIR/payload.zst  test binaries and what the workspace adds: programs, models
-//! DIR/parts/       with --parts, large files that the tests read, in parts of at most the same size
+//! DIR/parts/       large files that the tests read, in parts of at most the same size
 //! ```
 //!
 //! `DIR/gpu-test --bundle DIR` unpacks the payload under `DIR/unpacked` and runs the tests from there.
@@ -26,7 +26,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The most that a bundle may have, in bytes, and each of its parts: 60 MiB.
+/// The most that a bundle may have without its parts, in bytes, and each of its parts: 60 MiB.
 const LARGEST: u64 = 60 << 20;
 /// Where a bundle is made, in the workspace.
 const OUT: &str = "target/bundle";
@@ -45,8 +45,7 @@ pub struct Args {
     /// Leaves out the bench binary, which is built with optimisation and takes minutes.
     #[arg(long)]
     without_benches: bool,
-    /// Adds tests that read large files, and these files: the language models. Weights then lie in `parts` of at most 60 MiB, which need not
-    /// travel with the rest but must all be there when it runs.
+    /// Adds tests that read large files, and these files: the language models.
     #[arg(long)]
     parts: bool,
 }
