@@ -1,6 +1,7 @@
 // The device language of these kernels: attributes, ids, barrier, shuffles and the few hardware functions they use.
 //
-// This is AMD's half; NVIDIA's is ptx.h. Nothing else names a compiler builtin of one vendor. No ROCm or CUDA header.
+// This is AMD's half; NVIDIA's is ptx.h. Two more headers name compiler builtins of one vendor: tile.h (matrix units) and
+// table16.h (bytes of a table). No ROCm or CUDA header.
 #pragma once
 
 typedef unsigned int u32;

@@ -163,71 +163,42 @@ fn exp64(x: f64) -> i32 {
     (x.to_bits() >> 52 & 0x7FF) as i32
 }
 
-/// `v_div_scale_f32`: `x` is the operand to scale, which is the denominator or the numerator.
-///
-/// AMD's text scales a huge denominator up where only scaling down can help; here as division needs it.
-#[inline(always)]
-pub(crate) fn div_scale32(x: f32, den: f32, num: f32) -> (f32, bool) {
-    let is_den = x.to_bits() == den.to_bits();
-    let reciprocal = (1.0 / f64::from(den)).abs() < f64::from(f32::MIN_POSITIVE);
-    let quotient = (f64::from(num) / f64::from(den)).abs() < f64::from(f32::MIN_POSITIVE);
-    if num == 0.0 || den == 0.0 {
-        (f32::NAN, false)
-    } else if exp32(num) - exp32(den) >= 96 {
-        (if is_den { ldexp32(x, 64) } else { x }, true)
-    } else if exp32(den) == 0 {
-        (ldexp32(x, 64), false)
-    } else if reciprocal && quotient {
-        (if is_den { ldexp32(x, -64) } else { x }, true)
-    } else if reciprocal {
-        (ldexp32(x, -64), false)
-    } else if quotient {
-        (
-            if x.to_bits() == num.to_bits() {
-                ldexp32(x, 64)
+macro_rules! div_scale {
+    ($name:ident, $float:ty, $exp:ident, $ldexp:ident, $power:expr, $great:expr, $small:expr, $tiny:expr) => {
+        /// `x` scaled, which is the denominator or the numerator, and whether the quotient has to be scaled back.
+        ///
+        /// AMD's text scales a huge denominator up where only scaling down can help; here as division needs it. What cards
+        /// are known to do beside the text: a zero asks for scaling back, and so does a quotient that may be denormal by the
+        /// exponents alone.
+        #[inline(always)]
+        pub(crate) fn $name(x: $float, den: $float, num: $float) -> ($float, bool) {
+            let is_den = x.to_bits() == den.to_bits();
+            let is_num = x.to_bits() == num.to_bits();
+            let apart = $exp(num) - $exp(den);
+            let reciprocal = (1.0 / den).abs() < <$float>::MIN_POSITIVE;
+            let quotient = apart <= $small || (num / den).abs() < <$float>::MIN_POSITIVE;
+            if num == 0.0 || den == 0.0 {
+                (<$float>::NAN, true)
+            } else if apart >= $great {
+                (if is_den { $ldexp(x, $power) } else { x }, true)
+            } else if $exp(den) == 0 {
+                ($ldexp(x, $power), false)
+            } else if reciprocal && quotient {
+                (if is_den { $ldexp(x, -$power) } else { x }, true)
+            } else if reciprocal {
+                ($ldexp(x, -$power), false)
+            } else if quotient {
+                (if is_num { $ldexp(x, $power) } else { x }, true)
+            } else if $exp(num) <= $tiny {
+                ($ldexp(x, $power), false)
             } else {
-                x
-            },
-            true,
-        )
-    } else if exp32(num) <= 23 {
-        (ldexp32(x, 64), false)
-    } else {
-        (x, false)
-    }
+                (x, false)
+            }
+        }
+    };
 }
-
-/// `v_div_scale_f64`.
-#[inline(always)]
-pub(crate) fn div_scale64(x: f64, den: f64, num: f64) -> (f64, bool) {
-    let is_den = x.to_bits() == den.to_bits();
-    let reciprocal = (1.0 / den).abs() < f64::MIN_POSITIVE;
-    let quotient = (num / den).abs() < f64::MIN_POSITIVE;
-    if num == 0.0 || den == 0.0 {
-        (f64::NAN, false)
-    } else if exp64(num) - exp64(den) >= 768 {
-        (if is_den { ldexp64(x, 128) } else { x }, true)
-    } else if exp64(den) == 0 {
-        (ldexp64(x, 128), false)
-    } else if reciprocal && quotient {
-        (if is_den { ldexp64(x, -128) } else { x }, true)
-    } else if reciprocal {
-        (ldexp64(x, -128), false)
-    } else if quotient {
-        (
-            if x.to_bits() == num.to_bits() {
-                ldexp64(x, 128)
-            } else {
-                x
-            },
-            true,
-        )
-    } else if exp64(num) <= 53 {
-        (ldexp64(x, 128), false)
-    } else {
-        (x, false)
-    }
-}
+div_scale!(div_scale32, f32, exp32, ldexp32, 64, 96, -126, 23);
+div_scale!(div_scale64, f64, exp64, ldexp64, 128, 768, -1022, 53);
 
 /// `v_div_fmas_f32`: the last step of a division, scaled back and rounded once.
 #[inline(always)]
@@ -283,7 +254,7 @@ pub(crate) fn div_fmas64(a: f64, b: f64, c: f64, scaled: bool) -> f64 {
 }
 
 macro_rules! div_fixup {
-    ($name:ident, $float:ty, $exp:ident, $least:expr, $most:expr, $quiet:expr) => {
+    ($name:ident, $float:ty, $exp:ident, $least:expr, $most:expr, $quiet:expr, $fails:expr) => {
         /// The special cases of division.
         #[inline(always)]
         pub(crate) fn $name(quotient: $float, den: $float, num: $float) -> $float {
@@ -302,8 +273,8 @@ macro_rules! div_fixup {
                 signed(0.0)
             } else if $exp(num) - $exp(den) < $least {
                 signed(0.0)
-            } else if $exp(num) - $exp(den) > $most {
-                // Too large even for the scaled steps before, which gave NaN.
+            } else if $exp(num) - $exp(den) > $most || ($fails && quotient.is_nan()) {
+                // Too large even for the scaled steps before, which gave NaN. Cards take any NaN of theirs for that.
                 signed(<$float>::INFINITY)
             } else {
                 signed(quotient.abs())
@@ -311,8 +282,10 @@ macro_rules! div_fixup {
         }
     };
 }
-div_fixup!(div_fixup32, f32, exp32, -150, 128, 1 << 22);
-div_fixup!(div_fixup64, f64, exp64, -1075, 1024, 1 << 51);
+// Half precision in f32, whose steps are not scaled.
+div_fixup!(div_fixup16, f32, exp32, -150, 128, 1 << 22, false);
+div_fixup!(div_fixup32, f32, exp32, -150, 128, 1 << 22, true);
+div_fixup!(div_fixup64, f64, exp64, -1075, 1024, 1 << 51, true);
 
 macro_rules! min_max {
     ($min:ident, $max:ident, $any_min:ident, $any_max:ident, $float:ty, $int:ty, $quiet:expr) => {

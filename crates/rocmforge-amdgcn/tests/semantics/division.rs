@@ -1,10 +1,11 @@
 //! The steps of division, and the compiler's sequences of them for quotients and square roots.
 
 use crate::ARCH;
-use crate::harness::{Lane, Random, edge_lanes, execute};
+use crate::enc::code;
+use crate::harness::{Lane, Random, edge_lanes, execute, run, vop3};
 use crate::valu::{Args, Row, check_all};
 use crate::value::{Out, Value, double, single, value};
-use rocmforge_amdgcn::Arch;
+use rocmforge_amdgcn::{Arch, Format as Form};
 use rustc_apfloat::ieee::{Double, Quad, Single};
 use rustc_apfloat::{ExpInt, Float, FloatConvert, Round, Status};
 
@@ -16,8 +17,9 @@ struct Format {
     special: i32,
     /// Exponent by which operands are scaled.
     scale: ExpInt,
-    /// Differences of exponents at and beyond which the quotient nearly overflows, and the fixup takes it as 0.
+    /// Differences of exponents at and beyond which the quotient nearly overflows, may be denormal, and the fixup takes it as 0.
     great: i32,
+    denormal: i32,
     small: i32,
     /// Exponent up to which a numerator is tiny.
     tiny: i32,
@@ -28,6 +30,7 @@ const SINGLE: Format = Format {
     special: 255,
     scale: 64,
     great: 96,
+    denormal: -126,
     small: -150,
     tiny: 23,
 };
@@ -37,6 +40,7 @@ const DOUBLE: Format = Format {
     special: 2047,
     scale: 128,
     great: 768,
+    denormal: -1022,
     small: -1075,
     tiny: 53,
 };
@@ -56,7 +60,8 @@ fn denormal<F: Float>(a: F, b: F) -> bool {
 /// The operand scaled, and whether the quotient has to be scaled back; `None` where the text does not say.
 ///
 /// Two departures from the text, without which its own sequence does not divide: where both quotient and reciprocal are
-/// denormal, the denominator is scaled down; where nothing is said of the result, it is the operand.
+/// denormal, the denominator is scaled down; where nothing is said of the result, it is the operand. Two more are what cards
+/// do, see [`RECORDED`].
 fn div_scale<F: Float>(format: &Format, s0: F, den: F, num: F) -> Option<(F, bool)> {
     let up = |x: F| x.scalbn(format.scale);
     let down = |x: F| x.scalbn(-format.scale);
@@ -66,17 +71,19 @@ fn div_scale<F: Float>(format: &Format, s0: F, den: F, num: F) -> Option<(F, boo
         return None;
     }
     let (is_den, is_num) = (s0.bitwise_eq(den), s0.bitwise_eq(num));
+    let apart = format.exponent(num) - format.exponent(den);
+    let small = denormal(num, den) || apart <= format.denormal;
     Some(if num.is_zero() || den.is_zero() {
-        (F::NAN, false)
-    } else if format.exponent(num) - format.exponent(den) >= format.great {
+        (F::NAN, true)
+    } else if apart >= format.great {
         (if is_den { up(s0) } else { s0 }, true)
     } else if den.is_denormal() {
         (up(s0), false)
-    } else if denormal(one, den) && denormal(num, den) {
+    } else if denormal(one, den) && small {
         (if is_den { down(s0) } else { s0 }, true)
     } else if denormal(one, den) {
         (down(s0), false)
-    } else if denormal(num, den) {
+    } else if small {
         (if is_num { up(s0) } else { s0 }, true)
     } else if format.exponent(num) <= format.tiny {
         (up(s0), false)
@@ -121,6 +128,8 @@ fn div_fixup<F: Float>(format: &Format, quotient: F, den: F, num: F) -> Option<F
         } else if format.exponent(num) - format.exponent(den) > format.special / 2 {
             // Overflow, which the text tests in a way that the infinite denominator has taken already.
             return None;
+        } else if quotient.is_nan() {
+            signed(F::INFINITY)
         } else {
             signed(quotient.abs())
         },
@@ -168,6 +177,70 @@ pub(crate) const ROWS: &[Row] = &[
 #[test]
 fn steps_of_division() {
     check_all(ROWS);
+}
+
+/// Flushes denormal operands and results of all formats.
+const FLUSH: u32 = 0xbf92_0000;
+const VCC_LO: u32 = 106;
+
+/// `v8 = op(v2, v4, v6)` of the operands, in a mode that flushes denormals, and the bit of `vcc` that it writes if `mask`.
+fn flushing(name: &str, form: Form, mask: bool, operands: [u64; 3]) -> (u64, u64) {
+    let [mut first, second] = vop3(code(name, form), 3);
+    first |= if mask { VCC_LO << 8 } else { 0 };
+    let [a, b, c] = operands;
+    let lanes = [Lane { a, b, c, d: 0 }; 32];
+    // v_cndmask_b32_e64 v8, 0, 1, vcc_lo
+    let [flag, sources] = [0xd501_0008, 128 | 129 << 9 | VCC_LO << 18];
+    let results = run("template_kernel", &[FLUSH, first, second], &lanes);
+    let flags = run("template_kernel", &[FLUSH, first, second, flag, sources], &lanes);
+    (results[0], flags[0] & 1)
+}
+
+/// Operands of `v_div_scale` on cards, in a mode that flushes denormals, all of which set the mask, and whether the result is NaN. The
+/// published text clears the mask.
+#[rustfmt::skip]
+const RECORDED: &[([f64; 3], bool)] = &[
+    ([1.0, 0.0, 1.0], true),
+    ([0.0, 1.0, 0.0], true),
+    ([1e-320, 1e-320, 1.0], true),
+    ([f64::MIN_POSITIVE, 1.0, f64::MIN_POSITIVE], false),
+];
+
+#[test]
+fn cards_ask_for_scaling_back_where_the_text_does_not() {
+    for &(operands, nan) in RECORDED {
+        let narrow = |x: f64| match x {
+            f64::MIN_POSITIVE => f32::MIN_POSITIVE,
+            _ if x.is_subnormal() => 1e-40,
+            _ => x as f32,
+        };
+        let single = operands.map(narrow);
+        let bits = single.map(|x| u64::from(x.to_bits()));
+        let (result, flag) = flushing("v_div_scale_f32", Form::Vop3sd, true, bits);
+        let result = f32::from_bits(result as u32);
+        assert_eq!((result.is_nan(), flag), (nan, 1), "{single:?}: {result:e}");
+        assert!(nan || result == single[0] * 2f32.powi(64), "{single:?}: {result:e}");
+
+        let (result, flag) = flushing("v_div_scale_f64", Form::Vop3sd, true, operands.map(f64::to_bits));
+        let result = f64::from_bits(result);
+        assert_eq!((result.is_nan(), flag), (nan, 1), "{operands:?}: {result:e}");
+        assert!(
+            nan || result == operands[0] * 2f64.powi(128),
+            "{operands:?}: {result:e}"
+        );
+    }
+}
+
+#[test]
+fn a_quotient_that_is_nan_is_fixed_to_infinity() {
+    for den in [1.0, -1.0] {
+        let single = [f32::NAN, den, 1.0].map(|x| u64::from(x.to_bits()));
+        let (result, _) = flushing("v_div_fixup_f32", Form::Vop3, false, single);
+        assert_eq!(f32::from_bits(result as u32), den * f32::INFINITY);
+        let double = [f64::NAN, f64::from(den), 1.0].map(f64::to_bits);
+        let (result, _) = flushing("v_div_fixup_f64", Form::Vop3, false, double);
+        assert_eq!(f64::from_bits(result), f64::from(den) * f64::INFINITY);
+    }
 }
 
 const SEQUENCES: &[u8] = match ARCH {

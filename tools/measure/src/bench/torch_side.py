@@ -173,8 +173,8 @@ def why(request, error, told):
     for warning in told:
         text = str(warning.message)
         if "dtype" in text:
-            reasons[variant] = text.split(" (Triggered")[0].split(" instead.")[0]
-    return f"{type(error).__name__}: {first} {reasons.get(variant, '')}".strip()
+            reasons[variant] = text.split(". Got")[0].split(" (Triggered")[0]
+    return reasons.get(variant) or f"{type(error).__name__}: {first}"
 
 
 for line in sys.stdin:

@@ -73,7 +73,7 @@ lane_ops! { lookup {
     VLdexpF16(a: H, b: i16) -> H { H(ldexp32(a.0, i32::from(b))) }
     VFrexpMantF16(a: H) -> H { H(frexp(a.0).0) }
     VFrexpExpI16F16(a: H) -> i16 { frexp(a.0).1 }
-    VDivFixupF16(a: H, b: H, c: H) -> H { H(crate::exec::num::div_fixup32(a.0, b.0, c.0)) }
+    VDivFixupF16(a: H, b: H, c: H) -> H { H(crate::exec::num::div_fixup16(a.0, b.0, c.0)) }
     VCvtF16I16(a: i16) -> H { H(f32::from(a)) }
     VCvtF16U16(a: u16) -> H { H(f32::from(a)) }
     VCvtI16F16(a: H) -> i16 { a.0 as i16 }
