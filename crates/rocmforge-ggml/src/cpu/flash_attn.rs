@@ -200,7 +200,7 @@ impl<'a> Stored<'a> {
     /// Rows where they lie, if the elements of each are adjacent; else in f32.
     fn new(x: &Operand<'a>) -> Self {
         match (x.rows_are_adjacent(), x.strides()) {
-            (true, &[a, b, c, _]) => Self::of(x.dtype, x.raw(), [a, b, c], x.shape[3]),
+            (true, &[a, b, c, _]) => Self::of(x.dtype, x.raw(), [a, b, c], x.shape),
             _ => Self::copied(x),
         }
     }
@@ -215,19 +215,23 @@ impl<'a> Stored<'a> {
 
     fn copied(x: &Operand<'a>) -> Self {
         let [_, b, c, dim] = [0, 1, 2, 3].map(|i| x.shape[i]);
-        let strides = [b * c * dim, c * dim, dim];
-        Self::of(DType::F32, bytemuck::cast_slice(x.f32()), strides, dim)
+        // Of an empty tensor the other extents may be anything.
+        let product = |extents: &[usize]| extents.iter().fold(1usize, |all, n| all.saturating_mul(*n));
+        let strides = [product(&[b, c, dim]), product(&[c, dim]), dim];
+        Self::of(DType::F32, bytemuck::cast_slice(x.f32()), strides, x.shape)
     }
 
-    /// Strides in elements.
-    fn of(dtype: DType, bytes: &'a [u8], strides: [usize; 3], dim: usize) -> Self {
+    /// Strides in elements. One along which nothing is passed over may be any number, and is 0 here.
+    fn of(dtype: DType, bytes: &'a [u8], strides: [usize; 3], shape: &[usize]) -> Self {
         let size = |elements: usize| elements / dtype.block_len() * dtype.block_bytes();
+        let empty = shape.contains(&0);
+        let used = |i: usize| if empty || shape[i] < 2 { 0 } else { strides[i] };
         Self {
             dtype,
             bytes,
-            strides: strides.map(size),
-            dim,
-            row_bytes: size(dim),
+            strides: [0, 1, 2].map(used).map(size),
+            dim: shape[3],
+            row_bytes: if empty { 0 } else { size(shape[3]) },
         }
     }
 
