@@ -19,7 +19,8 @@
 //! * The order in which dot products and matrix instructions of floating-point numbers add and round inside.
 //! * Wave64, images, buffers, exports, interpolation, global data share.
 //!
-//! Whatever is not modelled is a [`LoadError`] that names the instruction and its source line, never a guess.
+//! A kernel with something that is not modelled cannot run, and [`Program::refusal`] names the instruction and its source
+//! line: never a guess.
 //!
 //! ```
 //! use rocmforge_amdgcn::{ByteState, GlobalMemory, MemFaultKind, decode};

@@ -7,7 +7,7 @@ use crate::exec::code::Code;
 use crate::inst::{Inst, decode_for};
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationFlags, SymbolKind};
-use rocmforge_code_object::{CodeObject, KernelDescriptor, ParseError, UserSgpr};
+use rocmforge_code_object::{CodeObject, KernelDescriptor, KernelMeta, ParseError, UserSgpr};
 
 /// Why a code object cannot be executed here.
 #[derive(Debug, thiserror::Error)]
@@ -131,8 +131,18 @@ pub struct Program {
     base: u64,
     segments: Vec<Segment>,
     kernels: Vec<Kernel>,
+    /// Kernels that cannot run, by name.
+    refused: Vec<(String, Refusal)>,
     pub(crate) code: Code,
     debug: DebugInfo,
+}
+
+/// Why a kernel cannot run.
+enum Refusal {
+    /// It needs something that is not there.
+    Need(LoadError),
+    /// Its code, at this ELF address, does.
+    Code(u64),
 }
 
 impl std::fmt::Debug for Program {
@@ -152,10 +162,13 @@ const R_AMDGPU_RELATIVE64: u32 = 13;
 const MAX_SPAN: u64 = 1 << 30;
 
 impl Program {
-    /// Loads a code object (the raw ELF file) for device address `base` (4 KiB aligned) and lowers all of its code.
+    /// Loads a code object (the raw ELF file) for device address `base` (4 KiB aligned) and lowers its code.
+    ///
+    /// A kernel that contains or needs something that is not modelled cannot run, and [`refusal`](Self::refusal) says why;
+    /// the others can. A function that cannot run is a fault where one of them calls it.
     ///
     /// # Errors
-    /// [`LoadError`]: not a gfx1100 or gfx1201 code object, damaged, or it contains something that is not modelled.
+    /// [`LoadError`]: not a gfx1100 or gfx1201 code object, or damaged.
     pub fn load(elf: &[u8], base: u64) -> Result<Self, LoadError> {
         let object = CodeObject::parse(elf)?;
         let Ok(arch) = object.target.arch.parse::<Arch>() else {
@@ -166,42 +179,36 @@ impl Program {
         let file = ElfFile64::<Endianness>::parse(elf)?;
         let mut segments = segments(&file, base)?;
         relocate(&file, base, &mut segments)?;
-        let mut kernels = Vec::new();
+        let (mut kernels, mut refused) = (Vec::new(), Vec::new());
         for meta in &object.kernels {
-            let refuse = |what: String| LoadError::Kernel {
-                kernel: meta.name.clone(),
-                what,
-            };
-            crate::limits::limits(meta).map_err(refuse)?;
-            let code = meta.code.as_ref().ok_or_else(|| refuse("a kernel descriptor".into()))?;
-            kernels.push(Kernel {
-                name: meta.name.clone(),
-                lds_size: meta.lds_size,
-                private_size: meta.private_size,
-                kernarg_size: meta.kernarg_size,
-                max_workgroup_size: meta.max_workgroup_size,
-                entry: code.entry_address,
-                setup: setup(arch, &code.descriptor).map_err(refuse)?,
-            });
+            match kernel(arch, meta) {
+                Ok(kernel) => kernels.push(kernel),
+                Err(what) => {
+                    let kernel = meta.name.clone();
+                    refused.push((kernel.clone(), Refusal::Need(LoadError::Kernel { kernel, what })));
+                }
+            }
         }
         let debug = DebugInfo::from_elf(elf);
         let modal = kernels
             .iter()
             .any(|kernel| kernel.setup.mode != crate::exec::DEFAULT_MODE);
         let code = lower_text(arch, &file, base, &debug, modal)?;
-        for kernel in &kernels {
-            if code.index_of(kernel.entry).is_none() {
+        for kernel in kernels.extract_if(.., |kernel| code.index_of(kernel.entry).is_none()) {
+            if code.refusal(kernel.entry).is_none() {
                 return Err(LoadError::Layout(format!(
                     "kernel `{}` does not start at a function",
                     kernel.name
                 )));
             }
+            refused.push((kernel.name, Refusal::Code(kernel.entry)));
         }
         Ok(Self {
             arch,
             base,
             segments,
             kernels,
+            refused,
             code,
             debug,
         })
@@ -231,14 +238,31 @@ impl Program {
         &self.segments
     }
 
-    /// The kernel of that name.
+    /// The kernel of that name, if it can run.
     pub fn kernel(&self, name: &str) -> Option<&Kernel> {
         self.kernels.iter().find(|kernel| kernel.name == name)
     }
 
-    /// All kernels.
+    /// All kernels that can run.
     pub fn kernels(&self) -> &[Kernel] {
         &self.kernels
+    }
+
+    /// Why the kernel of that name cannot run: the first instruction that is not modelled, with its source line, or what
+    /// else it needs. `None` if it can, or if there is none of that name.
+    pub fn refusal(&self, kernel: &str) -> Option<&LoadError> {
+        self.refusals().find(|(name, _)| *name == kernel).map(|(_, why)| why)
+    }
+
+    /// All kernels that cannot run, and why.
+    pub fn refusals(&self) -> impl Iterator<Item = (&str, &LoadError)> {
+        self.refused.iter().filter_map(|(name, why)| {
+            let why = match why {
+                Refusal::Need(why) => why,
+                Refusal::Code(entry) => self.code.refusal(*entry)?,
+            };
+            Some((name.as_str(), why))
+        })
     }
 
     /// The instruction at an offset in `.text`.
@@ -349,6 +373,21 @@ fn float_mode(arch: Arch, rsrc1: u32) -> u32 {
     }
     let (rounding_and_denormals, dx10_clamp, ieee) = (rsrc1 >> 12 & 0xFF, rsrc1 >> 21 & 1, rsrc1 >> 23 & 1);
     rounding_and_denormals | dx10_clamp << 8 | ieee << 9
+}
+
+/// A kernel as its metadata and descriptor have it; an error says what it needs that is not modelled.
+fn kernel(arch: Arch, meta: &KernelMeta) -> Result<Kernel, String> {
+    crate::limits::limits(meta)?;
+    let code = meta.code.as_ref().ok_or("a kernel descriptor")?;
+    Ok(Kernel {
+        name: meta.name.clone(),
+        lds_size: meta.lds_size,
+        private_size: meta.private_size,
+        kernarg_size: meta.kernarg_size,
+        max_workgroup_size: meta.max_workgroup_size,
+        entry: code.entry_address,
+        setup: setup(arch, &code.descriptor)?,
+    })
 }
 
 fn setup(arch: Arch, descriptor: &KernelDescriptor) -> Result<Setup, String> {

@@ -27,9 +27,17 @@ pub enum ObjectError {
         /// What was asked for.
         wanted: String,
     },
-    /// It contains what the simulator does not execute.
+    /// It cannot be laid out, or is for a processor that is not simulated.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// A kernel contains or needs what the simulator does not execute.
+    #[error("kernel `{kernel}` cannot run: {why}")]
+    Kernel {
+        /// The kernel.
+        kernel: String,
+        /// The instruction, or what it needs.
+        why: String,
+    },
 }
 
 impl ObjectError {
@@ -95,13 +103,23 @@ impl ObjectFile {
         Ok(Self { elf, meta })
     }
 
-    /// Whether the simulator executes all of its code.
+    /// Whether the simulator executes these kernels of it. Kernels that it does not have are passed over.
     ///
     /// # Errors
-    /// The first instruction or need of a kernel that it does not model.
-    pub fn check(&self) -> Result<(), ObjectError> {
-        Program::load(&self.elf, rocmforge_amdgcn::DEVICE_BASE)?;
-        Ok(())
+    /// The object is damaged, or what the first of the kernels contains or needs that is not modelled.
+    pub fn check<'a>(&self, mut kernels: impl Iterator<Item = &'a str>) -> Result<(), ObjectError> {
+        let program = self.program()?;
+        let refused = kernels.find_map(|kernel| Some((kernel, program.refusal(kernel)?)));
+        refused.map_or(Ok(()), |(kernel, why)| {
+            Err(ObjectError::Kernel {
+                kernel: kernel.to_owned(),
+                why: why.to_string(),
+            })
+        })
+    }
+
+    fn program(&self) -> Result<Program, LoadError> {
+        Program::load(&self.elf, rocmforge_amdgcn::DEVICE_BASE)
     }
 
     /// Its kernels' names, for messages.
@@ -150,6 +168,7 @@ pub(crate) fn plural(n: usize, one: &str) -> String {
 /// The kernels of an object as a page, one to a paragraph.
 pub fn describe(object: &ObjectFile) -> String {
     let kernels = plural(object.meta.kernels.len(), "kernel");
+    let program = object.program();
     let mut page = format!("{}, {kernels}\n", object.meta.target.arch);
     for kernel in &object.meta.kernels {
         page.push_str(&format!("\n{}\n", signature(kernel)));
@@ -161,18 +180,32 @@ pub fn describe(object: &ObjectFile) -> String {
             "  {group}, {} vector and {} scalar registers, {} B of LDS, {} B of private memory\n",
             kernel.vgpr_count, kernel.sgpr_count, kernel.lds_size, kernel.private_size
         ));
+        if let Some(why) = program.as_ref().ok().and_then(|program| program.refusal(&kernel.name)) {
+            page.push_str(&format!("  cannot run: {why}\n"));
+        }
     }
     page
 }
 
-/// A launch file for every kernel of an object, to be filled in.
+/// A launch file for every kernel of an object that can run, to be filled in.
 ///
 /// # Errors
-/// As [`ObjectFile::check`]: no launch file can run it.
+/// As [`ObjectFile::check`], where none can.
 pub fn template(object: &ObjectFile, path: &Path) -> Result<String, ObjectError> {
-    object.check()?;
+    let program = object.program()?;
+    if program.kernels().is_empty() {
+        object.check(object.meta.kernels.iter().map(|kernel| kernel.name.as_str()))?;
+    }
     let mut page = format!("object = {}\nseeds = 16\n", quoted(&path.display().to_string()));
     for kernel in &object.meta.kernels {
+        if let Some(why) = program.refusal(&kernel.name) {
+            let why = why.to_string().replace(char::is_control, " ");
+            page.push_str(&format!(
+                "\n# {} cannot run: {why}\n",
+                kernel.name.replace(char::is_control, " ")
+            ));
+            continue;
+        }
         let block = kernel
             .required_workgroup_size
             .unwrap_or([kernel.max_workgroup_size.min(256), 1, 1]);

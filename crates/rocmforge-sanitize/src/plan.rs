@@ -62,7 +62,8 @@ impl Plan {
     }
 
     fn of(file: LaunchFile, object: ObjectFile) -> Result<Self, Error> {
-        object.check().map_err(|source| source.of(&file.object))?;
+        let kernels = file.launches.iter().map(|launch| launch.kernel.as_str());
+        object.check(kernels).map_err(|source| source.of(&file.object))?;
         Self::fitting(file, object)
     }
 

@@ -8,6 +8,7 @@ use crate::counters::Class;
 use crate::debug_info::DebugInfo;
 use crate::inst::{Format, Inst, Op, decode_for};
 use crate::program::LoadError;
+use std::ops::Range;
 
 /// Where an operand comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,6 +118,15 @@ pub(crate) struct Ins {
     pub(crate) at: u32,
 }
 
+/// A branch whose target is not known yet.
+struct Branch {
+    /// Its index.
+    ins: usize,
+    /// ELF addresses of where it leads, and its own.
+    target: u64,
+    pc: u64,
+}
+
 /// All code of a program.
 pub(crate) struct Code {
     pub(crate) ins: Vec<Ins>,
@@ -134,6 +144,11 @@ pub(crate) struct Code {
     pub(crate) modal: bool,
     /// Whether some instruction changes that mode.
     pub(crate) changes_mode: bool,
+    /// Functions that cannot run: their ELF addresses, and why. None of their instructions are there.
+    refused: Vec<(Range<u64>, LoadError)>,
+    /// Registers of the trap handler that hold something when a kernel starts, or are written in the function that is being lowered:
+    /// a bit for each.
+    pub(crate) trap_registers: u16,
 }
 
 impl Code {
@@ -173,53 +188,45 @@ impl Code {
             device: base + start,
             modal,
             changes_mode: false,
+            refused: Vec::new(),
+            trap_registers: 0,
         };
-        // (index of a branch, its target's ELF address, its own)
-        let mut fixups: Vec<(usize, u64, u64)> = Vec::new();
+        let mut branches = Vec::new();
         for &(from, to) in functions {
-            let (mut pc, end) = (from, to);
-            while pc < end {
-                let at = ((pc - start) / 4) as usize;
-                let stop = ((end - start) / 4) as usize;
-                let inst = decode_for(arch, &words[at..stop], pc).map_err(|error| LoadError::Decode {
-                    error,
-                    frames: debug.frames(pc),
-                })?;
-                code.index[at] = code.ins.len() as u32;
-                let first = code.ins.len();
-                lower::lower(&inst, pc, &mut code).map_err(|why| LoadError::Unmodelled {
-                    pc,
-                    text: inst.to_string(),
-                    why,
-                    frames: debug.frames(pc),
-                })?;
-                for ins in &mut code.ins[first..] {
-                    ins.at = (pc - start) as u32;
-                }
-                if shares(&inst) && code.shared.last() != Some(&from) {
-                    code.shared.push(from);
-                }
-                if code.ins.len() > first {
-                    code.classes.push(Class::of(&inst) as u8);
-                    code.classes.resize(code.ins.len(), PART);
-                }
-                if let Some(target) = inst.branch_target(pc) {
-                    fixups.push((code.ins.len() - 1, target, pc));
-                }
-                pc += u64::from(inst.size.max(4));
+            let before = (code.ins.len(), branches.len());
+            if let Err(why) = code.function(arch, words, from..to, debug, &mut branches) {
+                code.ins.truncate(before.0);
+                code.classes.truncate(before.0);
+                branches.truncate(before.1);
+                code.refuse(from..to, why);
             }
-            code.ins.push(Ins {
-                flow: Flow::OffEnd,
-                at: (end - start) as u32,
-                ..lower::NOTHING
-            });
-            code.classes.push(PART);
         }
-        for (branch, target, pc) in fixups {
-            let index = code.index_of(target).ok_or_else(|| {
-                LoadError::Layout(format!("branch at {pc:#x} to {target:#x}, which is no instruction"))
-            })?;
-            code.ins[branch].target = index as u32;
+        // A function that leads into one that cannot run cannot run either.
+        while let Some(branch) = branches
+            .iter()
+            .find(|branch| code.refusal(branch.target).is_some() && code.refusal(branch.pc).is_none())
+        {
+            let function = functions.iter().find(|(from, to)| (*from..*to).contains(&branch.pc));
+            let &(from, to) = function.expect("branches are in functions");
+            code.refuse(
+                from..to,
+                LoadError::Unmodelled {
+                    pc: branch.pc,
+                    text: format!("a branch to {:#x}", branch.target),
+                    why: "the function there cannot run",
+                    frames: debug.frames(branch.pc),
+                },
+            );
+        }
+        for Branch { ins, target, pc } in branches {
+            let Some(index) = code.index_of(target) else {
+                if code.refusal(pc).is_some() {
+                    continue;
+                }
+                let text = format!("branch at {pc:#x} to {target:#x}, which is no instruction");
+                return Err(LoadError::Layout(text));
+            };
+            code.ins[ins].target = index as u32;
         }
         let mut straight = 0u16;
         for ins in code.ins.iter_mut().rev() {
@@ -231,6 +238,82 @@ impl Code {
             ins.straight = straight;
         }
         Ok(code)
+    }
+
+    /// Decodes and lowers a function.
+    fn function(
+        &mut self,
+        arch: Arch,
+        words: &[u32],
+        addresses: Range<u64>,
+        debug: &DebugInfo,
+        branches: &mut Vec<Branch>,
+    ) -> Result<(), LoadError> {
+        let word = |pc: u64| ((pc - self.start) / 4) as usize;
+        let (mut pc, stop) = (addresses.start, word(addresses.end));
+        // LLVM's AMDGPU usage guide, "Initial Kernel Execution State": ttmp7 to ttmp9 have the numbers of workgroup and wave.
+        self.trap_registers = match arch {
+            Arch::Gfx1100 => 0,
+            Arch::Gfx1201 => 0b111 << 7,
+        };
+        while pc < addresses.end {
+            let at = ((pc - self.start) / 4) as usize;
+            let inst = decode_for(arch, &words[at..stop], pc).map_err(|error| LoadError::Decode {
+                error,
+                frames: debug.frames(pc),
+            })?;
+            self.index[at] = self.ins.len() as u32;
+            let first = self.ins.len();
+            lower::lower(&inst, pc, self).map_err(|why| LoadError::Unmodelled {
+                pc,
+                text: inst.to_string(),
+                why,
+                frames: debug.frames(pc),
+            })?;
+            for ins in &mut self.ins[first..] {
+                ins.at = (pc - self.start) as u32;
+            }
+            if shares(&inst) && self.shared.last() != Some(&addresses.start) {
+                self.shared.push(addresses.start);
+            }
+            if self.ins.len() > first {
+                self.classes.push(Class::of(&inst) as u8);
+                self.classes.resize(self.ins.len(), PART);
+            }
+            if let Some(target) = inst.branch_target(pc) {
+                branches.push(Branch {
+                    ins: self.ins.len() - 1,
+                    target,
+                    pc,
+                });
+            }
+            pc += u64::from(inst.size.max(4));
+        }
+        self.ins.push(Ins {
+            flow: Flow::OffEnd,
+            at: (addresses.end - self.start) as u32,
+            ..lower::NOTHING
+        });
+        self.classes.push(PART);
+        Ok(())
+    }
+
+    /// Makes a function one that nothing can enter.
+    fn refuse(&mut self, addresses: Range<u64>, why: LoadError) {
+        let word = |pc: u64| ((pc - self.start) / 4) as usize;
+        self.index[word(addresses.start)..word(addresses.end)].fill(u32::MAX);
+        self.refused.push((addresses, why));
+    }
+
+    /// Why the function at an ELF address cannot run; `None` where it can, and where there is none.
+    pub(crate) fn refusal(&self, pc: u64) -> Option<&LoadError> {
+        let (_, why) = self.refused.iter().find(|(addresses, _)| addresses.contains(&pc))?;
+        Some(why)
+    }
+
+    /// The same of a device address.
+    pub(crate) fn refusal_at(&self, address: u64) -> Option<&LoadError> {
+        self.refusal(address.wrapping_sub(self.device).wrapping_add(self.start))
     }
 
     /// Offset in `.text` and index of each instruction that was not dropped.

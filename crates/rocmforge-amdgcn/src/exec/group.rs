@@ -23,6 +23,7 @@ const DYNAMIC_STACK: usize = 16 << 10;
 
 /// Where gfx1201 has the workgroup's id: x, and y with z above it.
 const TTMP9: u8 = 108 + 9;
+const TTMP8: u8 = 108 + 8;
 const TTMP7: u8 = 108 + 7;
 
 /// Instructions a wave runs at most before the other waves of its workgroup get their turn, so that one may wait for another.
@@ -264,11 +265,10 @@ impl Machine<'_> {
     fn given(&self) -> impl Iterator<Item = u8> {
         let setup = &self.kernel.setup;
         let ids = setup.group_id.iter().filter(|wanted| **wanted).count() as u8 + u8::from(setup.group_info);
-        let elsewhere = [TTMP7, TTMP9];
-        let count = if self.dispatch.program.arch() == Arch::Gfx1201 {
-            2
-        } else {
-            0
+        let elsewhere = [TTMP7, TTMP8, TTMP9];
+        let count = match self.dispatch.program.arch() {
+            Arch::Gfx1201 => elsewhere.len(),
+            Arch::Gfx1100 => 0,
         };
         (0..setup.user_count + ids).chain(elsewhere.into_iter().take(count))
     }
@@ -310,6 +310,8 @@ impl Machine<'_> {
             // There the workgroup's id is in registers of the trap handler.
             w.set(TTMP9, group[0]);
             w.set(TTMP7, group[1] & 0xFFFF | group[2] << 16);
+            // Beside the wave's number in its workgroup the register has bits of the dispatcher, which are 0 here.
+            w.set(TTMP8, w.index << 25);
         }
         let mut reg = setup.user_count;
         for (wanted, id) in setup.group_id.iter().zip(group) {
@@ -372,7 +374,10 @@ impl Machine<'_> {
                     match self.code.index_at(address) {
                         Some(index) => next = index,
                         None => {
-                            ctx.fault(w, i, FaultKind::PcOutOfCode, Access::None, 0, address, 0);
+                            let fault = ctx.fault(w, i, FaultKind::PcOutOfCode, Access::None, 0, address, 0);
+                            if let (Some(fault), Some(why)) = (fault, self.code.refusal_at(address)) {
+                                fault.note = why.to_string();
+                            }
                             w.state = WaveState::Ended;
                             break;
                         }

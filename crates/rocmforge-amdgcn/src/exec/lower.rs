@@ -37,6 +37,12 @@ pub(crate) const NOTHING: Ins = Ins {
 /// Lowers one instruction and appends the result, which is nothing for hints.
 pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
     let renamed;
+    let read = inst.src.iter().zip(inst.ty.src);
+    let read = read.fold(0, |all, (operand, ty)| all | trap_registers(*operand, ty));
+    if read & !code.trap_registers != 0 {
+        return Err("nothing sets the register of the trap handler that it reads");
+    }
+    code.trap_registers |= trap_registers(inst.dst, inst.ty.dst);
     let inst = if inst.arch == Arch::Gfx1201 {
         renamed = gfx12::as_gfx11(inst);
         if let Some(done) = gfx12::lower(&renamed, code) {
@@ -62,6 +68,14 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
             code.ins.push(Ins { run, ..NOTHING });
             Ok(())
         }
+    }
+}
+
+/// The registers of the trap handler that an operand is: a bit for each.
+fn trap_registers(operand: Operand, ty: Ty) -> u16 {
+    match operand {
+        Operand::Ttmp(first) => (((1u32 << ty.regs().max(1)) - 1) << first) as u16,
+        _ => 0,
     }
 }
 

@@ -88,7 +88,10 @@ impl Card {
         let kernarg = self.upload(&segment);
         let dispatch = Dispatch {
             program: &self.program,
-            kernel: self.program.kernel(kernel).expect("kernel"),
+            kernel: self
+                .program
+                .kernel(kernel)
+                .unwrap_or_else(|| panic!("{:?}", self.program.refusal(kernel))),
             grid,
             block,
             dynamic_lds: lds,

@@ -300,6 +300,15 @@ fn pseudo_scalar_transcendentals() {
 }
 
 #[test]
+fn a_wave_knows_its_number() {
+    let mut card = Card::new(OBJECT);
+    let y = card.alloc(4 * 192);
+    card.run("wave_number", 1, 192, &[Arg::Ptr(y)]);
+    let wanted: Vec<u32> = (0..192).map(|t| t / 32).collect();
+    assert_eq!(card.download::<u32>(y, 192), wanted);
+}
+
+#[test]
 fn split_barriers() {
     let x: Vec<u32> = (0..256).map(|k| k * k).collect();
     for seed in 0..20 {

@@ -8,6 +8,7 @@ mod gfx1201;
 mod matrices;
 mod memory;
 mod races;
+mod refusals;
 mod registers;
 mod threads;
 

@@ -40,8 +40,13 @@ fn every_kernel_of_the_project_loads_and_has_llvms_text_at_every_level() {
                 for flags in LEVELS {
                     let object = compile(&source, arch, compiler, flags, &folder.join("project.co"));
                     objects += 1;
-                    if let Err(error) = Program::load(&object.elf, DEVICE_BASE) {
-                        failures.push(format!("{} {}: {error}", arch.name(), object.name));
+                    match Program::load(&object.elf, DEVICE_BASE) {
+                        Err(error) => failures.push(format!("{} {}: {error}", arch.name(), object.name)),
+                        Ok(program) => failures.extend(
+                            program
+                                .refusals()
+                                .map(|(kernel, why)| format!("{} {} {kernel}: {why}", arch.name(), object.name)),
+                        ),
                     }
                     let answers = text::distinct(std::slice::from_ref(&object), arch, compiler, &folder);
                     instructions += answers.len();

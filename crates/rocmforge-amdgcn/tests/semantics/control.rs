@@ -2,8 +2,8 @@
 
 use crate::enc::{self, EXEC, VCC, int};
 use crate::rig::{Asm, Launch, load, word};
-use crate::valu::named;
-use rocmforge_amdgcn::{Format, Op};
+use crate::valu::{lowers, named};
+use rocmforge_amdgcn::{Arch, Format, Op};
 
 /// Runs the words in one wave and gives `s20` to `s23`, which start as 0.
 fn run(words: &[u32]) -> [u32; 4] {
@@ -84,6 +84,16 @@ fn the_program_counter_is_that_of_the_next_instruction() {
     let program = load(&[]).expect("the rig");
     let pc = u64::from(low) | u64::from(high) << 32;
     assert!((program.base()..program.base() + program.size()).contains(&pc));
+}
+
+#[test]
+fn registers_of_the_trap_handler_that_nothing_sets_are_not_read() {
+    const TTMP0: u32 = 108;
+    for n in 0..16 {
+        let set = crate::ARCH == Arch::Gfx1201 && (7..=9).contains(&n);
+        let words = [s_mov(20, TTMP0 + n)];
+        assert_eq!(lowers(&words), set, "ttmp{n}");
+    }
 }
 
 #[test]

@@ -482,7 +482,7 @@ fn may_be_refused(inst: &Inst) -> bool {
 
 /// Whether the interpreter takes an instruction.
 pub(crate) fn lowers(words: &[u32]) -> bool {
-    load(words).is_ok()
+    load(words).is_ok_and(|program| program.refusals().next().is_none())
 }
 
 /// Whether it takes an operation in any format.

@@ -42,6 +42,10 @@ impl Call<'_> {
             return Err(hipErrorInvalidHandle);
         }
         self.check_geometry(meta, grid, block, dynamic_lds)?;
+        if let Some(why) = module.program.refusal(&meta.name) {
+            self.report(ReportKind::Unmodelled, format!("kernel {}: {why}", meta.name));
+            return Err(hipErrorNotSupported);
+        }
         if !params.is_null() && !extra.is_null() {
             return Err(hipErrorInvalidValue);
         }
