@@ -2,7 +2,8 @@
 //! given.
 
 use clap::Parser;
-use rocmforge_sanitize::{Cli, Exit, LaunchFile, main};
+use object::{Object, ObjectSection};
+use rocmforge_sanitize::{Cli, Exit, LaunchFile, ObjectFile, main};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -720,6 +721,31 @@ fn no_launch_file_makes_it_panic() {
 }
 
 #[test]
+fn a_kernel_that_cannot_run_is_named_with_its_reason() {
+    let mut elf = std::fs::read(example().join("reverse.co")).unwrap();
+    let kernel = ObjectFile::parse(&elf, None).unwrap().meta.kernels[0].clone();
+    let entry = kernel.code.unwrap().entry_address;
+    let text = {
+        let file = object::File::parse(&*elf).unwrap();
+        let text = file.section_by_name(".text").unwrap();
+        text.file_range().unwrap().0 + entry - text.address()
+    };
+    // s_rfe_b64 s[0:1]
+    elf[text as usize..][..4].copy_from_slice(&0xbe80_4a00_u32.to_le_bytes());
+    let object = ObjectFile::parse(&elf, None).unwrap();
+    let why = object
+        .check([kernel.name.as_str()].into_iter())
+        .unwrap_err()
+        .to_string();
+    assert!(why.contains(&kernel.name) && why.contains("s_rfe_b64"), "{why}");
+    object.check(["another"].into_iter()).unwrap();
+    let page = rocmforge_sanitize::describe(&object);
+    assert!(page.contains("cannot run: at") && page.contains("s_rfe_b64"), "{page}");
+    let none = rocmforge_sanitize::template(&object, Path::new("x.co")).unwrap_err();
+    assert_eq!(none.to_string(), why);
+}
+
+#[test]
 fn damaged_objects_are_refused_without_a_panic() {
     let good = std::fs::read(example().join("reverse.co")).unwrap();
     for seed in 0..3_000 {
@@ -732,8 +758,8 @@ fn damaged_objects_are_refused_without_a_panic() {
         if random.below(4) == 0 {
             bad.truncate(random.below(bad.len()));
         }
-        if let Ok(object) = rocmforge_sanitize::ObjectFile::parse(&bad, None) {
-            let _ = object.check();
+        if let Ok(object) = ObjectFile::parse(&bad, None) {
+            let _ = object.check(["reverse"].into_iter());
             let _ = rocmforge_sanitize::describe(&object);
             if let Ok(template) = rocmforge_sanitize::template(&object, Path::new("x.co")) {
                 LaunchFile::parse(Path::new("launch.toml"), &template).unwrap_or_else(|e| panic!("{e}\n{template}"));

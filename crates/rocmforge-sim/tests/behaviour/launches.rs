@@ -1,8 +1,9 @@
 //! I: launches.
 
-use crate::kernels::{Arg, function, launch, load, run, words};
+use crate::kernels::{Arg, GFX1100, function, launch, load, run, words};
 use crate::modes::*;
 use hip::*;
+use object::{Object, ObjectSection, ObjectSymbol};
 use rocmforge_sim::ReportKind;
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -118,6 +119,40 @@ fn kernels_read_the_variables_and_call_the_functions_of_their_module() {
     let out = malloc(&sim, 20);
     assert_eq!(
         run(&sim, "look_up", 1, 32, &[Arg::Pointer(out), Arg::Word(5)]),
+        hipSuccess
+    );
+    assert_eq!(words(&sim, out, 5), [11, 21, 31, 41, 11]);
+    clean(&sim);
+}
+
+#[test]
+fn a_kernel_with_code_that_is_not_modelled_is_refused_and_others_run() {
+    let file = object::File::parse(GFX1100).expect("an ELF file");
+    let text = file.section_by_name(".text").expect("code");
+    let entry = file
+        .symbols()
+        .find(|symbol| symbol.name() == Ok("nothing"))
+        .expect("the kernel");
+    let at = text.file_range().expect("in the file").0 + entry.address() - text.address();
+    let mut elf = GFX1100.to_vec();
+    // s_rfe_b64 s[0:1]
+    elf[at as usize..][..4].copy_from_slice(&0xbe80_4a00_u32.to_le_bytes());
+
+    let sim = machine(Hip6);
+    let mut module = null_mut();
+    answers!(hipSuccess, sim.hipModuleLoadData(&raw mut module, elf.as_ptr().cast()));
+    let nothing = function(&sim, module, "nothing");
+    assert_eq!(launch(&sim, nothing, 1, 32, null_mut(), &[]), hipErrorNotSupported);
+    let report = only_report(&sim, ReportKind::Unmodelled);
+    assert!(
+        report.message.contains("nothing") && report.message.contains("s_rfe_b64"),
+        "{report}"
+    );
+
+    let out = malloc(&sim, 20);
+    let look_up = function(&sim, module, "look_up");
+    assert_eq!(
+        launch(&sim, look_up, 1, 32, null_mut(), &[Arg::Pointer(out), Arg::Word(5)]),
         hipSuccess
     );
     assert_eq!(words(&sim, out, 5), [11, 21, 31, 41, 11]);
