@@ -1,6 +1,6 @@
 //! The instruction sets.
 
-use rocmforge_code_object::ComputeUnit;
+use rocmforge_code_object::{ComputeUnit, Target};
 use std::fmt;
 use std::str::FromStr;
 
@@ -22,6 +22,15 @@ impl Arch {
         match self {
             Self::Gfx1100 => "gfx1100",
             Self::Gfx1201 => "gfx1201",
+        }
+    }
+
+    /// The one that executes code for a target: its own, or the member of its family that is here.
+    pub(crate) fn of(target: &Target) -> Option<Self> {
+        match target.arch.as_str() {
+            "gfx11-generic" => Some(Self::Gfx1100),
+            "gfx12-generic" => Some(Self::Gfx1201),
+            name => name.parse().ok(),
         }
     }
 

@@ -171,7 +171,7 @@ impl Program {
     /// [`LoadError`]: not a gfx1100 or gfx1201 code object, or damaged.
     pub fn load(elf: &[u8], base: u64) -> Result<Self, LoadError> {
         let object = CodeObject::parse(elf)?;
-        let Ok(arch) = object.target.arch.parse::<Arch>() else {
+        let Some(arch) = Arch::of(&object.target) else {
             return Err(LoadError::Arch {
                 arch: object.target.arch,
             });

@@ -45,15 +45,43 @@ const MACHS: &[(&str, u8)] = &[
     ("gfx1201", 0x4e),
 ];
 
+/// The processors that the code of a generic target runs on. LLVM's AMDGPU usage guide, "Generic processor code object
+/// versioning" and the table before it.
+const GENERIC: &[(&str, &[&str])] = &[
+    (
+        "gfx9-generic",
+        &["gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"],
+    ),
+    ("gfx9-4-generic", &["gfx942", "gfx950"]),
+    ("gfx10-1-generic", &["gfx1010", "gfx1011", "gfx1012", "gfx1013"]),
+    (
+        "gfx10-3-generic",
+        &[
+            "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036",
+        ],
+    ),
+    (
+        "gfx11-generic",
+        &[
+            "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153",
+        ],
+    ),
+    ("gfx12-generic", &["gfx1200", "gfx1201"]),
+];
+
 impl Target {
     /// Whether the code runs on a processor, by its name without features. PTX runs on each later one too, but that of an
     /// [`arch_specific`](Self::arch_specific) target on its own capability alone; which processors a generic target of
-    /// AMD's has, only the driver knows.
+    /// AMD's has that is newer than this table, only the driver knows.
     pub fn runs_on(&self, processor: &str) -> bool {
         match (capability(&self.arch), capability(processor)) {
-            (Some((code, true)), Some((device, _))) => device == code,
-            (Some((code, false)), Some((device, _))) => device >= code,
-            _ => self.arch == processor || self.generic_version != 0,
+            (Some((code, true)), Some((device, _))) => return device == code,
+            (Some((code, false)), Some((device, _))) => return device >= code,
+            _ => {}
+        }
+        match GENERIC.iter().find(|(generic, _)| *generic == self.arch) {
+            Some((_, processors)) => processors.contains(&processor),
+            None => self.arch == processor || self.generic_version != 0,
         }
     }
 
@@ -65,7 +93,11 @@ impl Target {
     /// Takes an identifier apart; `flags` are the ELF header's.
     pub(crate) fn parse(triple: &str, flags: u32) -> Result<Self, ParseError> {
         let bad = || ParseError::Target(triple.chars().take(128).collect());
-        let processor = triple.strip_prefix("amdgcn-amd-amdhsa--").ok_or_else(bad)?;
+        // The environment between the dashes is empty, or `unknown` where a triple was written in full.
+        let processor = triple
+            .strip_prefix("amdgcn-amd-amdhsa--")
+            .or_else(|| triple.strip_prefix("amdgcn-amd-amdhsa-unknown-"))
+            .ok_or_else(bad)?;
         let mut parts = processor.split(':');
         let arch = parts.next().unwrap_or_default();
         let known = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -113,6 +145,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn identifiers_are_written_with_and_without_an_environment() {
+        for triple in ["amdgcn-amd-amdhsa--gfx1100", "amdgcn-amd-amdhsa-unknown-gfx1100"] {
+            let target = Target::parse(triple, 0x41).unwrap();
+            assert_eq!((target.triple.as_str(), target.arch.as_str()), (triple, "gfx1100"));
+        }
+        for triple in [
+            "amdgcn-amd-amdhsa-gfx1100",
+            "amdgcn-amd-amdhsa-linux-gfx1100",
+            "gfx1100",
+        ] {
+            assert!(Target::parse(triple, 0x41).is_err(), "{triple}");
+        }
+    }
+
+    #[test]
     fn code_runs_on_its_processor_and_ptx_on_later_ones() {
         let of = |arch: &str, generic_version| Target {
             arch: arch.to_owned(),
@@ -137,7 +184,16 @@ mod tests {
         ] {
             assert_eq!(of(code, 0).runs_on(processor), runs, "{code} on {processor}");
         }
-        assert!(of("gfx11-generic", 1).runs_on("gfx1103"));
+        for (code, processor, runs) in [
+            ("gfx11-generic", "gfx1103", true),
+            ("gfx11-generic", "gfx1100", true),
+            ("gfx11-generic", "gfx1201", false),
+            ("gfx12-generic", "gfx1201", true),
+            ("gfx9-4-generic", "gfx90a", false),
+            ("gfx99-generic", "gfx9900", true),
+        ] {
+            assert_eq!(of(code, 1).runs_on(processor), runs, "{code} on {processor}");
+        }
         for (arch, specific) in [("sm_90a", true), ("sm_90", false), ("gfx90a", false), ("sm_a", false)] {
             assert_eq!(of(arch, 0).arch_specific(), specific, "{arch}");
         }

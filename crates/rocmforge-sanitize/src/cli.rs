@@ -259,7 +259,7 @@ fn json(plan: &Plan, outcome: &Outcome, saved: &[Saved]) -> String {
         },
         launch_file: &plan.file.place.file,
         object: plan.object_path(),
-        arch: &plan.object.meta.target.arch,
+        arch: &plan.object.processor,
         tools: tool_names(plan),
         seeds: outcome.seeds,
         launches: plan.file.launches.len(),

@@ -57,6 +57,8 @@ pub struct ObjectFile {
     pub elf: Vec<u8>,
     /// What it says of itself.
     pub meta: CodeObject,
+    /// The processor that it runs on: its own, or one of the family of a generic target.
+    pub processor: String,
 }
 
 impl ObjectFile {
@@ -86,21 +88,25 @@ impl ObjectFile {
                 } else {
                     found.join(", ")
                 };
-                let fits = wanted
-                    .iter()
-                    .find_map(|arch| entries.iter().find(|entry| entry.arch() == *arch));
+                let exact = |arch: &str| entries.iter().find(|entry| entry.arch() == arch);
+                let generic = |arch: &str| {
+                    let runs = |bytes| CodeObject::parse(bytes).is_ok_and(|object| object.target.runs_on(arch));
+                    entries.iter().find(|entry| runs(&entry.bytes))
+                };
+                let fits = wanted.iter().find_map(|arch| exact(arch).or_else(|| generic(arch)));
                 let wanted = wanted.join(" or ");
                 fits.ok_or(ObjectError::NoArch { found, wanted })?.bytes.clone()
             }
         };
         let meta = CodeObject::parse(&elf)?;
-        if !wanted.contains(&meta.target.arch.as_str()) {
+        let Some(processor) = wanted.iter().find(|arch| meta.target.runs_on(arch)) else {
             return Err(ObjectError::NoArch {
                 found: meta.target.arch,
                 wanted: wanted.join(" or "),
             });
-        }
-        Ok(Self { elf, meta })
+        };
+        let processor = (*processor).to_owned();
+        Ok(Self { elf, meta, processor })
     }
 
     /// Whether the simulator executes these kernels of it. Kernels that it does not have are passed over.

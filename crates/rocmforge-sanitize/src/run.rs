@@ -114,7 +114,7 @@ impl Sum {
 pub fn run_seed(plan: &Plan, seed: u64) -> Result<SeedRun, Error> {
     let file = &plan.file;
     let bytes: u64 = file.buffers.iter().map(|buffer| buffer.bytes() as u64).sum();
-    let machine = Machine::new(file, &plan.object.meta.target.arch, bytes, seed)?;
+    let machine = Machine::new(file, &plan.object.processor, bytes, seed)?;
     let module = machine.load(plan.object_place(), &plan.object.elf)?;
     let own = machine.stream(&file.place)?;
     let mut addresses = Vec::new();

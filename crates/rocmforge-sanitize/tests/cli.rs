@@ -721,6 +721,18 @@ fn no_launch_file_makes_it_panic() {
 }
 
 #[test]
+fn code_for_a_family_runs_on_the_member_that_is_simulated() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rocmforge-amdgcn/tests/fixtures");
+    for (family, processor, other) in [("gfx11", "gfx1100", "gfx1201"), ("gfx12", "gfx1201", "gfx1100")] {
+        let path = fixtures.join(format!("{family}-generic.co"));
+        let object = ObjectFile::read(&path, None).unwrap();
+        assert_eq!(object.processor, processor);
+        object.check(["scale"].into_iter()).unwrap();
+        assert!(ObjectFile::read(&path, Some(other)).is_err());
+    }
+}
+
+#[test]
 fn a_kernel_that_cannot_run_is_named_with_its_reason() {
     let mut elf = std::fs::read(example().join("reverse.co")).unwrap();
     let kernel = ObjectFile::parse(&elf, None).unwrap().meta.kernels[0].clone();

@@ -26,6 +26,16 @@
 //! assert_eq!(sim.take_reports()[0].kind, ReportKind::DoubleFree);
 //! ```
 //!
+//! A debug build of your crate builds this one without optimisation, which is some 18 times slower; it says so, once, on stderr. In your
+//! workspace's `Cargo.toml`:
+//!
+//! ```toml
+//! [profile.dev.package.rocmforge-amdgcn]
+//! opt-level = 3
+//! [profile.dev.package.rocmforge-sim]
+//! opt-level = 3
+//! ```
+//!
 //! A whole program, as it would call AMD's library: memory, a copy, a launch, the result, and what the simulator says of
 //! a launch for one element more than there is.
 //!
@@ -100,6 +110,7 @@ mod schedule;
 mod shadow;
 mod sim;
 mod trace;
+mod unoptimised;
 mod vram;
 mod watch;
 mod work;

@@ -45,7 +45,7 @@ impl Module {
     /// Loads a code object onto a card: its image is written to the card's memory.
     pub(crate) fn load(elf: &[u8], card: usize, arch: &str, vram: &mut Vram) -> Result<Self, Refused> {
         let object = CodeObject::parse(elf).map_err(Refused::Image)?;
-        if object.target.arch != arch {
+        if !object.target.runs_on(arch) {
             return Err(Refused::Arch(object.target.arch));
         }
         let size = span(elf);

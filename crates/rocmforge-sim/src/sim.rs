@@ -13,8 +13,8 @@ use rocmforge_hip_sys::*;
 use rocmforge_memory::Bytes;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 use std::thread::ThreadId;
 use std::time::Duration;
 
@@ -63,6 +63,8 @@ impl SimHost {
     /// A card has more than a terabyte, or the operating system refused the address space for the cards' memory (twice
     /// their size; it costs memory only where it is touched). Simulate smaller cards.
     pub fn try_new(config: SimConfig) -> Result<Arc<Self>, SimError> {
+        static SAID: Once = Once::new();
+        crate::unoptimised::tell(rocmforge_amdgcn::OPTIMISED, &SAID, &mut std::io::stderr());
         let clock = Arc::new(AtomicU64::new(0));
         let host = Host::new(config, clock.clone())?;
         Ok(Arc::new(Self {

@@ -2,7 +2,6 @@
 
 use super::opcodes::Op;
 use super::row::{Row, Suffix, find, row};
-use crate::Arch;
 use crate::inst::Ty::*;
 
 /// Halves of two registers exchanged.
@@ -35,9 +34,6 @@ pub(super) fn vop1(code: u32) -> Option<&'static Row> {
 }
 
 /// The row of a VOP3 opcode.
-pub(super) fn vop3(arch: Arch, code: u32) -> Option<&'static Row> {
-    match arch {
-        Arch::Gfx1100 => find(VOP3, code),
-        Arch::Gfx1201 => Option::None,
-    }
+pub(super) fn vop3(code: u32) -> Option<&'static Row> {
+    find(VOP3, code)
 }

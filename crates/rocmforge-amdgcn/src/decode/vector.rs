@@ -103,12 +103,17 @@ fn compare_mask(op: Op) -> Operand {
     }
 }
 
+/// Where the sources of VOP3 and VOP3P begin, nine bits each.
+const SOURCES: [u32; 3] = [32, 41, 50];
+/// The constant 0 as a source.
+const INLINE_0: u32 = 0x80;
+
 /// VOP3 and VOP3P: 64 bits, a literal or a DPP control may follow.
 pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
     let first = u128::from(words.word(0)?);
     let row = match format {
         Format::Vop3p => find(words.tables().vop3p, bits(first, 16, 7)),
-        _ => find(words.tables().vop3, bits(first, 16, 10)).or_else(|| newer::vop3(words.arch, bits(first, 16, 10))),
+        _ => find(words.tables().vop3, bits(first, 16, 10)).or_else(|| newer::vop3(bits(first, 16, 10))),
     };
     let row = row.ok_or(Fail::Invalid("no vector operation has this opcode"))?;
     let value = words.pair()?;
@@ -126,7 +131,11 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
             return Err(Fail::Unused(row.op.mnemonic(), value & 0xff));
         }
     }
-    check_bits(row, value, unused)?;
+    // Newer compilers write the constant 0 in the place of a source that is not there.
+    let absent = ty.src.into_iter().zip(SOURCES).filter(|(ty, _)| ty.regs() == 0);
+    let zeros = absent.filter(|&(_, shift)| bits(value, shift, 9) == INLINE_0);
+    let zeros = zeros.fold(0, |all, (_, shift)| all | u128::from(INLINE_0) << shift);
+    check_bits(row, value & !zeros, unused)?;
     let whole = ["v_wmma", "v_swmmac", "v_dot4_f32"]
         .iter()
         .any(|name| row.op.mnemonic().starts_with(name));
@@ -149,7 +158,7 @@ pub(super) fn long(words: Words<'_>, format: Format) -> Decoded<Inst> {
     }
     let mut sources = Sources::new(words, 2);
     let mut control = None;
-    for (index, shift) in [32, 41, 50].into_iter().enumerate() {
+    for (index, shift) in SOURCES.into_iter().enumerate() {
         let ty = ty.src[index];
         if ty.regs() == 0 {
             continue;

@@ -1,7 +1,7 @@
 //! Operands land where the documentation of `inst` says.
 
 use rocmforge_amdgcn::inst::{Dpp, DppCtrl, InlineFloat};
-use rocmforge_amdgcn::{Format, Inst, Op, Operand, Ty, decode};
+use rocmforge_amdgcn::{Arch, DecodeError, Format, Inst, Op, Operand, Ty, decode, decode_for};
 
 fn one(words: &[u32]) -> Inst {
     let inst = decode(words, 0).unwrap_or_else(|error| panic!("{error}"));
@@ -145,4 +145,36 @@ fn refused_as_by_llvm() {
     assert!(decode(&v_pipeflush_with_destination, 0).is_err());
     assert!(decode(&scratch_load_with_exec_hi_as_base, 0).is_err());
     assert!(decode(&[0x7e00_3600], 0).is_ok(), "v_pipeflush");
+}
+
+/// The words of LLVM 22's assembler.
+#[test]
+fn moves_of_halves_in_the_long_form() {
+    for arch in Arch::ALL {
+        let inst = decode_for(arch, &[0xd59c_0800, 0x0000_0101], 0).expect("an instruction");
+        assert_eq!(inst.op, Op::VMovB16, "{arch}");
+        assert_eq!(inst.to_string(), "v_mov_b16_e64 v0.l, v1.h", "{arch}");
+    }
+}
+
+#[test]
+fn a_source_that_is_not_there_may_be_the_constant_0() {
+    const ZEROS: u32 = 0x80 << 9 | 0x80 << 18;
+    for arch in Arch::ALL {
+        // v_rcp_f32 with places for a second and a third source, v_add_f32 for a third.
+        for (words, text) in [
+            ([0xd5aa_0000, 0x0000_0101 | ZEROS], "v_rcp_f32_e64 v0, v1"),
+            ([0xd5aa_0000, 0x0000_0101 | 0x80 << 18], "v_rcp_f32_e64 v0, v1"),
+            ([0xd503_0000, 0x0002_0501 | 0x80 << 18], "v_add_f32_e64 v0, v1, v2"),
+        ] {
+            let inst = decode_for(arch, &words, 0).expect("an instruction");
+            assert_eq!(inst.to_string(), text, "{arch}");
+        }
+        // A register there is a mistake of whoever wrote it.
+        let register = decode_for(arch, &[0xd5aa_0000, 0x0000_0301], 0);
+        assert!(
+            matches!(register, Err(DecodeError::Invalid { .. })),
+            "{arch}: {register:?}"
+        );
+    }
 }

@@ -4,6 +4,7 @@ mod arithmetic;
 mod card;
 mod counters;
 mod faults;
+mod generic;
 mod gfx1201;
 mod matrices;
 mod memory;

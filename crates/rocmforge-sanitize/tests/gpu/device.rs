@@ -113,8 +113,10 @@ impl Program {
             object = ptx.into_bytes();
         }
         let file = LaunchFile::parse(Path::new(name), &text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let meta = CodeObject::parse(&object).unwrap_or_else(|error| panic!("{name}: {error}"));
         let object = ObjectFile {
-            meta: CodeObject::parse(&object).unwrap_or_else(|error| panic!("{name}: {error}")),
+            processor: meta.target.arch.clone(),
+            meta,
             elf: object,
         };
         let image = device.image(name, &object.elf);

@@ -55,6 +55,24 @@ fn load_for_another_processor() {
     );
 }
 
+#[test]
+fn load_of_code_for_a_family_of_processors() {
+    let object = |family: &str| {
+        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../rocmforge-amdgcn/tests/fixtures");
+        std::fs::read(format!("{fixtures}/{family}-generic.co")).expect("it is in the repository")
+    };
+    let sim = machine(Hip6);
+    let mut module = null_mut();
+    let [own, other] = ["gfx11", "gfx12"].map(object);
+    answers!(hipSuccess, sim.hipModuleLoadData(&raw mut module, own.as_ptr().cast()));
+    clean(&sim);
+    answers!(
+        hipErrorNoBinaryForGpu,
+        sim.hipModuleLoadData(&raw mut module, other.as_ptr().cast())
+    );
+    assert!(sim.warnings()[0].message.contains("gfx12-generic"));
+}
+
 fn i07_unload_twice(mode: HipVersion) {
     let sim = machine(mode);
     let module = load(&sim);
