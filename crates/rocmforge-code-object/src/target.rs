@@ -93,11 +93,7 @@ impl Target {
     /// Takes an identifier apart; `flags` are the ELF header's.
     pub(crate) fn parse(triple: &str, flags: u32) -> Result<Self, ParseError> {
         let bad = || ParseError::Target(triple.chars().take(128).collect());
-        // The environment between the dashes is empty, or `unknown` where a triple was written in full.
-        let processor = triple
-            .strip_prefix("amdgcn-amd-amdhsa--")
-            .or_else(|| triple.strip_prefix("amdgcn-amd-amdhsa-unknown-"))
-            .ok_or_else(bad)?;
+        let processor = processor(triple).ok_or_else(bad)?;
         let mut parts = processor.split(':');
         let arch = parts.next().unwrap_or_default();
         let known = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -130,6 +126,18 @@ impl Target {
     }
 }
 
+/// What comes after the four parts of a triple: `amdgcn`, from LLVM 23 on also `amdgpu` with a version such as `11.00`; `amd`; `amdhsa`; and an
+/// environment, which is empty, or `unknown` where the triple was written in full.
+fn processor(triple: &str) -> Option<&str> {
+    let mut parts = triple.splitn(5, '-');
+    let family = parts.next()?;
+    let version = family.strip_prefix("amdgpu");
+    let known = version.is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'));
+    let rest = [parts.next()?, parts.next()?, parts.next()?];
+    let system = matches!(rest, ["amd", "amdhsa", "" | "unknown"]);
+    ((family == "amdgcn" || known) && system).then(|| parts.next())?
+}
+
 /// The compute capability of `sm_<number>` or `sm_<number>a`, and whether it has the `a`. A card is named by the number.
 fn capability(arch: &str) -> Option<(u32, bool)> {
     let number = arch.strip_prefix("sm_")?;
@@ -146,7 +154,12 @@ mod tests {
 
     #[test]
     fn identifiers_are_written_with_and_without_an_environment() {
-        for triple in ["amdgcn-amd-amdhsa--gfx1100", "amdgcn-amd-amdhsa-unknown-gfx1100"] {
+        for triple in [
+            "amdgcn-amd-amdhsa--gfx1100",
+            "amdgcn-amd-amdhsa-unknown-gfx1100",
+            // Triton 3.9, with LLVM 23.
+            "amdgpu11.00-amd-amdhsa-unknown-gfx1100",
+        ] {
             let target = Target::parse(triple, 0x41).unwrap();
             assert_eq!((target.triple.as_str(), target.arch.as_str()), (triple, "gfx1100"));
         }

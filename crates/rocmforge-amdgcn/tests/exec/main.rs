@@ -12,6 +12,7 @@ mod races;
 mod refusals;
 mod registers;
 mod threads;
+mod triton;
 
 /// Runs this binary again for the other instruction set, but for what is the same there and takes long.
 #[test]
@@ -35,6 +36,10 @@ fn second_card() {
             "threads::",
             "--skip",
             "counters::",
+            "--skip",
+            "generic::",
+            "--skip",
+            "triton::",
         ])
         .env(card::ARCH_VARIABLE, "gfx1201")
         .output()
