@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rocmforge_amdgcn::{Arch, decode_for};
+use rocmforge_isa::{Arch, decode_for};
 
 fuzz_target!(|bytes: &[u8]| {
     let (words, _) = bytes.as_chunks::<4>();

@@ -6,16 +6,17 @@
 //! word invalid must be zero), and which kinds of operand each source field takes.
 
 use rocmforge_gpu_test::say;
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 mod classes;
 mod emit;
+mod facts;
 mod llvm;
 mod types;
 
 use classes::{Class, Fields, KINDS, Source, Target};
+use facts::{Describer, Description};
 
 /// Options of `cargo xtask opcodes`.
 #[derive(clap::Args)]
@@ -29,6 +30,9 @@ pub(crate) struct Args {
     /// The disassembler to ask.
     #[arg(long, default_value = "llvm-mc-19")]
     llvm_mc: PathBuf,
+    /// What tells where LLVM's headers and library are.
+    #[arg(long, default_value = "llvm-config-19")]
+    llvm_config: PathBuf,
 }
 
 /// What can go wrong.
@@ -63,31 +67,39 @@ pub(crate) struct Row {
     pub(crate) dpp_modifiers: u32,
     pub(crate) zero: u128,
     pub(crate) unused: u128,
+    /// Kind of the value that the form of an atomic gives back which returns one.
+    pub(crate) returned: &'static str,
+    /// It has two offsets of eight bits.
+    pub(crate) two_offsets: bool,
 }
 
-const OPCODES: &str = "crates/rocmforge-amdgcn/src/decode/opcodes.rs";
-const TABLES: &str = "crates/rocmforge-amdgcn/src/decode/tables";
+const OPCODES: &str = "crates/rocmforge-isa/src/op.rs";
+const TABLES: &str = "crates/rocmforge-isa/src/tables";
 
-/// Operations that LLVM 22 emits and LLVM 19 does not know; `decode/newer.rs` has their encodings.
-const NEWER: [&str; 1] = ["v_swap_b16"];
+/// Operations that LLVM 22 emits and LLVM 19 does not know, and the one that each has its facts from; `tables/newer.rs` has
+/// their encodings.
+const NEWER: [(&str, &str); 1] = [("v_swap_b16", "v_swap_b32")];
 
 /// Generates or checks the tables.
 pub(crate) fn run(args: Args) -> crate::Outcome {
-    if args.skip_if_absent && Command::new(&args.llvm_mc).arg("--version").output().is_err() {
-        say!("SKIP opcodes: {} is not installed", args.llvm_mc.display());
-        return Ok(());
+    for tool in [&args.llvm_mc, &args.llvm_config] {
+        if args.skip_if_absent && Command::new(tool).arg("--version").output().is_err() {
+            say!("SKIP opcodes: {} is not installed", tool.display());
+            return Ok(());
+        }
     }
-    let mut names = BTreeSet::new();
+    let describer = Describer::build(&args.llvm_config)?;
+    let mut described = Vec::new();
     let mut files = Vec::new();
     let mut count = 0;
     for target in Target::ALL {
-        let rows = sweep(&args.llvm_mc, target)?;
-        names.extend(rows.iter().map(|row| row.mnemonic.clone()));
+        let rows = sweep(&args.llvm_mc, &describer, target)?;
         count += rows.len();
         files.push((format!("{TABLES}/{}.rs", target.name()), emit::tables(target, &rows)));
+        described.extend(rows);
     }
-    names.extend(NEWER.map(str::to_owned));
-    files.push((OPCODES.to_owned(), emit::opcodes(&names)));
+    let facts = facts::of_all(&described)?;
+    files.push((OPCODES.to_owned(), emit::opcodes(&facts)));
     let root = crate::workspace_root();
     for (path, text) in files {
         let text = emit::format(&text)?;
@@ -100,7 +112,7 @@ pub(crate) fn run(args: Args) -> crate::Outcome {
             std::fs::write(&file, text).map_err(|source| Error::Write { path, source })?;
         }
     }
-    say!("{} operations, {count} (encoding, opcode) rows", names.len());
+    say!("{} operations, {count} (encoding, opcode) rows", facts.len());
     Ok(())
 }
 
@@ -111,11 +123,11 @@ struct Found {
     text: String,
 }
 
-fn sweep(tool: &std::path::Path, target: Target) -> Result<Vec<Row>, Error> {
+fn sweep(tool: &Path, describer: &Describer, target: Target) -> Result<Vec<(Row, Description)>, Error> {
     let bases = find_bases(tool, target)?;
     let mut questions = Vec::new();
     for base in &bases {
-        let words = base.class.encode(base.code, &base.fields);
+        let words = base.words();
         let bits = 32 * base.class.words;
         for bit in 0..bits {
             let mut flipped = words.clone();
@@ -140,11 +152,17 @@ fn sweep(tool: &std::path::Path, target: Target) -> Result<Vec<Row>, Error> {
     }
     let mut answers = llvm::disassemble(tool, target, &questions)?.into_iter();
     let mut rows = Vec::new();
-    for base in bases {
+    let words: Vec<Vec<u32>> = bases.iter().map(Found::words).collect();
+    let descriptions = describer.describe(target, &words)?;
+    for (base, description) in bases.into_iter().zip(descriptions) {
         let bits = 32 * base.class.words;
         let mut row = base.row()?;
         for bit in 0..bits {
             let answer = answers.next().expect("one answer a question");
+            row.two_offsets |= answer.as_ref().is_some_and(|text| text.contains("offset1:"));
+            if base.class.return_bit(target) == Some(bit) {
+                row.returned = facts::returned(answer.as_deref().unwrap_or(&base.text));
+            }
             if base.class.operand_mask(&base.text, &base.fields) >> bit & 1 == 1 {
                 continue;
             }
@@ -173,13 +191,14 @@ fn sweep(tool: &std::path::Path, target: Target) -> Result<Vec<Row>, Error> {
             let answer = answers.next().expect("one answer a question");
             row.dpp_modifiers |= u32::from(answer.is_some_and(|text| text.contains("quad_perm"))) << index;
         }
-        rows.push(row);
+        row.types.reads_first(&description, base.class);
+        rows.push((row, description));
     }
     Ok(rows)
 }
 
 /// The richest synthetic word of each opcode that disassembles.
-fn find_bases(tool: &std::path::Path, target: Target) -> Result<Vec<Found>, Error> {
+fn find_bases(tool: &Path, target: Target) -> Result<Vec<Found>, Error> {
     let mut questions = Vec::new();
     let mut asked = Vec::new();
     for class in target.classes() {
@@ -214,6 +233,10 @@ fn find_bases(tool: &std::path::Path, target: Target) -> Result<Vec<Found>, Erro
 const DPP_MODIFIERS: std::ops::Range<u32> = 20..24;
 
 impl Found {
+    fn words(&self) -> Vec<u32> {
+        self.class.encode(self.code, &self.fields)
+    }
+
     /// The base with a DPP16 control that has `bit` set in the place of its first source.
     fn with_dpp(&self, bit: u32) -> Vec<u32> {
         let mut fields = self.fields.clone();
@@ -242,6 +265,8 @@ impl Found {
             dpp_modifiers: 0,
             zero: 0,
             unused: 0,
+            returned: "None",
+            two_offsets: false,
         })
     }
 }

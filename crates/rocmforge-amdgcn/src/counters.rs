@@ -2,11 +2,10 @@
 //!
 //! Counts are of what was asked for, not of time: the same launch gives the same counts everywhere.
 
-use crate::decode::opcodes::Op;
-use crate::inst::{Format, Inst};
 use crate::program::Kernel;
 use rocmforge_code_object::ComputeUnit;
 pub use rocmforge_code_object::{Limit, Occupancy};
+use rocmforge_isa::{Flow, Format, Inst, Op, Unit};
 
 /// Classes of instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,37 +59,25 @@ impl Class {
 
     /// The class of an instruction.
     pub fn of(inst: &Inst) -> Self {
-        match inst.format {
-            Format::Sop1 | Format::Sop2 | Format::Sopc | Format::Sopk => match inst.op {
-                Op::SSetpcB64 | Op::SSwappcB64 | Op::SCallB64 => Self::Branch,
-                Op::SWaitcntVscnt => Self::Fence,
-                _ => Self::Salu,
-            },
-            Format::Sopp => match inst.op {
+        let facts = inst.op.facts();
+        match (inst.format, facts.unit) {
+            (Format::Vopd, _) => Self::Vopd,
+            (_, Unit::Scalar) => match inst.op {
                 Op::SBarrier | Op::SBarrierWait => Self::Barrier,
-                Op::SWaitStorecnt | Op::SWaitStorecntDscnt => Self::Fence,
-                Op::SEndpgm | Op::STrap | Op::SSethalt | Op::SCodeEnd => Self::Branch,
-                op if op.is_branch() => Self::Branch,
+                Op::SWaitStorecnt | Op::SWaitStorecntDscnt | Op::SWaitcntVscnt => Self::Fence,
+                Op::STrap | Op::SSethalt | Op::SCodeEnd => Self::Branch,
+                _ if facts.flow != Flow::Next => Self::Branch,
                 _ => Self::Salu,
             },
-            Format::Smem => Self::Smem,
-            Format::Vopd => Self::Vopd,
-            Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 | Format::Vop3sd | Format::Vop3p => match inst.op
-            {
-                Op::VCosF16 | Op::VCosF32 | Op::VSinF16 | Op::VSinF32 => Self::Trans,
-                Op::VExpF16 | Op::VExpF32 | Op::VLogF16 | Op::VLogF32 => Self::Trans,
-                Op::VRcpF16 | Op::VRcpF32 | Op::VRcpF64 | Op::VRcpIflagF32 => Self::Trans,
-                Op::VRsqF16 | Op::VRsqF32 | Op::VRsqF64 => Self::Trans,
-                Op::VSqrtF16 | Op::VSqrtF32 | Op::VSqrtF64 => Self::Trans,
-                op if crate::exec::is_matrix(op) => Self::Wmma,
-                _ => Self::Valu,
-            },
-            Format::Ds => Self::Lds,
-            Format::Global if crate::decode::is_cache_operation(inst.op) => Self::Fence,
-            Format::Global => Self::Global,
-            Format::Flat => Self::Flat,
-            Format::Scratch => Self::Scratch,
-            Format::Mubuf => Self::Fence,
+            (_, Unit::ScalarMemory) => Self::Smem,
+            (_, Unit::Transcendental) => Self::Trans,
+            (_, Unit::Matrix | Unit::SparseMatrix) => Self::Wmma,
+            (_, Unit::Vector | Unit::Dot) => Self::Valu,
+            (_, Unit::Lds) => Self::Lds,
+            (_, Unit::VectorMemory) if inst.op.is_cache_operation() => Self::Fence,
+            (Format::Flat, Unit::VectorMemory) => Self::Flat,
+            (Format::Scratch, Unit::VectorMemory) => Self::Scratch,
+            (_, Unit::VectorMemory) => Self::Global,
         }
     }
 

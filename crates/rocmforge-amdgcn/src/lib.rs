@@ -1,7 +1,7 @@
-//! Decoder and interpreter of RDNA3 (gfx1100) and RDNA4 (gfx1201) machine code, with memory checks.
+//! Interpreter of RDNA3 (gfx1100) and RDNA4 (gfx1201) machine code, with memory checks.
 //!
-//! [`Program::load`] takes a code object as the compiler writes it, decodes all of its code once and lowers it to a flat
-//! table; [`execute`] runs a launch of one of its kernels against a [`GlobalMemory`]. Whole waves execute at a time, with
+//! [`Program::load`] takes a code object as the compiler writes it, decodes all of its code once ([`rocmforge_isa`]) and lowers it
+//! to a flat table; [`execute`] runs a launch of one of its kernels against a [`GlobalMemory`]. Whole waves execute at a time, with
 //! the host's SIMD doing the lanes.
 //!
 //! # What is modelled
@@ -23,10 +23,7 @@
 //! line: never a guess.
 //!
 //! ```
-//! use rocmforge_amdgcn::{ByteState, GlobalMemory, MemFaultKind, decode};
-//!
-//! let add = decode(&[0x0602_0300], 0)?;
-//! assert_eq!(add.to_string(), "v_add_f32_e32 v1, v0, v1");
+//! use rocmforge_amdgcn::{ByteState, GlobalMemory, MemFaultKind};
 //!
 //! let mut memory = GlobalMemory::new(1 << 20)?;
 //! memory.set_state(memory.base(), 4, ByteState::Uninit);
@@ -38,34 +35,28 @@
 /// Whether this crate was built with optimisation. Without, it is some 18 times slower.
 pub const OPTIMISED: bool = !matches!(env!("ROCMFORGE_OPT_LEVEL").as_bytes(), b"0");
 
-mod arch;
 pub mod counters;
 pub mod debug_info;
-pub mod decode;
-mod disasm;
 mod dispatch;
 mod exec;
 mod fault;
 mod footprint;
-pub mod inst;
 mod kernarg;
 mod limits;
 mod memory;
 mod program;
 mod tools;
 
-pub use arch::{Arch, UnknownArch};
 pub use counters::{Class, Counters, Distinct, LdsTraffic, Limit, Occupancy, SEGMENT, Traffic};
 pub use debug_info::{DebugInfo, Frame};
-pub use decode::DecodeError;
 pub use dispatch::{Dispatch, ExecOptions, MAX_LDS, MAX_WORKGROUP, Outcome, Status, execute};
 pub use fault::{Access, Fault, FaultKind, Side};
 pub use footprint::{Footprint, Touch};
-pub use inst::{Format, Inst, Mods, Op, Operand, Ty, decode, decode_for};
 pub use kernarg::{Geometry, KernargError, PRIVATE_APERTURE, SHARED_APERTURE, kernarg_bytes};
 pub use memory::{ByteState, DEVICE_BASE, GlobalMemory, MemFault, MemFaultKind, ReserveError};
 pub use program::{Kernel, LoadError, Program, Segment};
 pub use rocmforge_code_object::ComputeUnit;
+pub use rocmforge_isa::{Arch, DecodeError, Inst, UnknownArch};
 pub use tools::Tools;
 
 /// What a suppressed load gives: a NaN with a payload that is easy to see.

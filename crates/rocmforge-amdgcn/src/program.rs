@@ -1,13 +1,13 @@
 //! A code object, loaded for one device address and lowered for execution.
 
-use crate::Arch;
 use crate::debug_info::{DebugInfo, Frame};
-use crate::decode::DecodeError;
 use crate::exec::code::Code;
-use crate::inst::{Inst, decode_for};
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationFlags, SymbolKind};
 use rocmforge_code_object::{CodeObject, KernelDescriptor, KernelMeta, ParseError, UserSgpr};
+use rocmforge_isa::Arch;
+use rocmforge_isa::DecodeError;
+use rocmforge_isa::{Inst, decode_for};
 
 /// Why a code object cannot be executed here.
 #[derive(Debug, thiserror::Error)]

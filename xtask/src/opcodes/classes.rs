@@ -140,6 +140,15 @@ impl Class {
         }
     }
 
+    /// The bit with which an atomic gives back the old value.
+    pub(crate) fn return_bit(&self, target: Target) -> Option<usize> {
+        match (self.name, target) {
+            ("FLAT" | "GLOBAL", Target::Gfx1100) => Some(14),
+            ("FLAT" | "GLOBAL", Target::Gfx1201) => Some(52),
+            _ => None,
+        }
+    }
+
     /// Opcodes that are left out of the tables on purpose.
     pub(crate) fn refuses(&self, text: &str) -> bool {
         match self.name {

@@ -1,6 +1,7 @@
 //! Kinds of operands: register counts come from LLVM's text, the meaning of the bits from the mnemonic.
 
 use super::classes::{Class, DST, Fields, SRC, registers};
+use super::facts::Description;
 
 /// Names of `Ty` variants.
 #[derive(Clone, Debug, Default)]
@@ -8,6 +9,15 @@ pub(crate) struct Types {
     pub(crate) dst: &'static str,
     pub(crate) sdst: &'static str,
     pub(crate) src: [&'static str; 3],
+}
+
+impl Types {
+    /// The register field of SOPK is a source of the operations that only read it.
+    pub(crate) fn reads_first(&mut self, description: &Description, class: &Class) {
+        if class.name == "SOPK" && description.source {
+            (self.dst, self.src[0]) = ("None", "B32");
+        }
+    }
 }
 
 /// Operations whose operands are not what the last token of their name says: destination, then sources.

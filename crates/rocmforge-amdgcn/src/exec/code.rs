@@ -3,11 +3,10 @@
 use super::count::PART;
 use super::isa::Run;
 use super::lower;
-use crate::Arch;
 use crate::counters::Class;
 use crate::debug_info::DebugInfo;
-use crate::inst::{Format, Inst, Op, decode_for};
 use crate::program::LoadError;
+use rocmforge_isa::{self as isa, Arch, Inst, Memory, Unit, decode_for};
 use std::ops::Range;
 
 /// Where an operand comes from.
@@ -344,8 +343,7 @@ impl Code {
 
 /// Whether an instruction can make workgroups depend on each other, or may lead to one that does.
 fn shares(inst: &Inst) -> bool {
-    match inst.format {
-        Format::Global | Format::Flat => format!("{:?}", inst.op).contains("Atomic"),
-        _ => matches!(inst.op, Op::SSetpcB64 | Op::SSwappcB64 | Op::SCallB64),
-    }
+    let facts = inst.op.facts();
+    let atomic = facts.unit == Unit::VectorMemory && facts.memory == Memory::Atomic;
+    atomic || matches!(facts.flow, isa::Flow::Call | isa::Flow::Jump)
 }

@@ -7,7 +7,6 @@ use super::init::Init;
 use super::observe::Probe;
 use super::race::Race;
 use super::wave::{EXEC, Lanes, VCC, Wave, WaveState};
-use crate::Arch;
 use crate::counters::Counters;
 use crate::dispatch::{Dispatch, Outcome, Status};
 use crate::fault::{Access, FaultKind, Side};
@@ -16,6 +15,7 @@ use crate::kernarg::{packet_offset, queue_offset};
 use crate::memory::GlobalMemory;
 use crate::program::Kernel;
 use rocmforge_code_object::UserSgpr;
+use rocmforge_isa::Arch;
 use std::ops::Range;
 
 /// Private memory a lane gets beyond the static size when the kernel's stack can grow.

@@ -16,10 +16,9 @@ use super::ctx::Ctx;
 use super::observe::{Place, Request};
 use super::vector::cross;
 use super::wave::{EXEC, VCC, Wave};
-use crate::arch::Arch;
 use crate::fault::{Access, FaultKind};
-use crate::inst::{Format, Inst, Op, Operand, Ty};
 use crate::program::{Kernel, Program};
+use rocmforge_isa::{Arch, Flow, Format, Inst, Memory, Op, Operand, Registers, Ty, Unit};
 
 /// A run of registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,18 +101,31 @@ fn reg(operand: Operand, regs: u8) -> Option<Reg> {
     })
 }
 
-/// Whether a scalar operation leaves `scc` alone.
-fn keeps_scc(name: &str) -> bool {
-    const KEEP: [&str; 16] = [
-        "SMov", "SCmov", "SCselect", "SBrev", "SCtz", "SClz", "SCls", "SSext", "SBitset", "SPack", "SMul", "SGet",
-        "SSet", "SBfm", "SSwappc", "SCall",
-    ];
-    KEEP.iter().any(|start| name.starts_with(start))
+/// What a scalar operation does with unknown bits.
+fn scalar_rule(inst: &Inst) -> What {
+    // Of pairs the second register is beyond these rules.
+    let single = inst.ty.dst.regs() <= 1;
+    match inst.op {
+        Op::SAndB32 | Op::SAndSaveexecB32 if single => What::And,
+        Op::SOrB32 | Op::SOrSaveexecB32 if single => What::Or,
+        Op::SCselectB32 | Op::SCselectB64 => What::Select,
+        Op::SGetregB32 | Op::SGetpcB64 => What::Known,
+        Op::SXorB32 | Op::SXorB64 if inst.src[0] == inst.src[1] => What::Known,
+        _ => What::Compute,
+    }
+}
+
+/// Operations whose destination gets the new mask of active lanes; the others that write the mask save the old one there.
+fn is_wrexec(op: Op) -> bool {
+    matches!(
+        op,
+        Op::SAndNot0WrexecB32 | Op::SAndNot0WrexecB64 | Op::SAndNot1WrexecB32 | Op::SAndNot1WrexecB64
+    )
 }
 
 impl Use {
     fn of(inst: &Inst) -> Self {
-        let name = format!("{:?}", inst.op);
+        let facts = inst.op.facts();
         let mut reads: Vec<Reg> = Vec::new();
         let mut writes: Vec<Reg> = Vec::new();
         let mut halves = Some(inst);
@@ -126,99 +138,76 @@ impl Use {
             }
             writes.extend(reg(half.dst, half.ty.dst.regs()));
             writes.extend(reg(half.sdst, half.ty.sdst.regs().min(1)));
+            if half.op.facts().reads.has(Registers::DST) {
+                reads.extend(reg(half.dst, half.ty.dst.regs()));
+            }
             halves = half.dual.as_deref();
         }
-        let memory = matches!(
-            inst.format,
-            Format::Ds | Format::Global | Format::Flat | Format::Scratch
-        );
-        let scalar = matches!(inst.format, Format::Sop1 | Format::Sop2 | Format::Sopc | Format::Sopk);
-        let mut what = What::Compute;
+        let mut what;
         let mut address = 0;
         let mut saves = None;
-        if scalar {
-            let read_back = ["SAddk", "SMulk", "SCmov", "SBitset"]
-                .iter()
-                .any(|start| name.starts_with(start));
-            if read_back {
-                reads.extend(reg(inst.dst, inst.ty.dst.regs()));
+        match facts.unit {
+            Unit::Scalar => {
+                // A conditional move selects by it: see `Init::select`.
+                what = scalar_rule(inst);
+                if facts.reads.has(Registers::SCC) && what != What::Select {
+                    reads.push(Reg::Scc);
+                }
+                if facts.reads.has(Registers::VCC) {
+                    reads.push(Reg::S(VCC as u8, 1));
+                }
+                if facts.writes.has(Registers::EXEC) {
+                    if !is_wrexec(inst.op) {
+                        saves = writes.pop();
+                    }
+                    reads.push(Reg::S(EXEC as u8, 1));
+                    writes.push(Reg::S(EXEC as u8, 1));
+                }
+                if facts.writes.has(Registers::SCC) {
+                    writes.push(Reg::Scc);
+                }
+                match facts.flow {
+                    Flow::ConditionalBranch => what = What::Branch,
+                    Flow::Jump | Flow::Call => {
+                        what = What::Load;
+                        address = reads.len();
+                    }
+                    Flow::Next | Flow::Branch | Flow::End => {}
+                }
             }
-            if name.starts_with("SAddc") || name.starts_with("SSubb") || name.starts_with("SCmov") {
-                reads.push(Reg::Scc);
-            }
-            if name.contains("Saveexec") {
-                saves = writes.pop();
-            }
-            if name.contains("Saveexec") || name.contains("Wrexec") {
-                reads.push(Reg::S(EXEC as u8, 1));
-                writes.push(Reg::S(EXEC as u8, 1));
-            }
-            if !keeps_scc(&name) {
-                writes.push(Reg::Scc);
-            }
-            what = match inst.op {
-                Op::SAndB32 | Op::SAndB64 => What::And,
-                Op::SOrB32 | Op::SOrB64 => What::Or,
-                Op::SCselectB32 | Op::SCselectB64 => What::Select,
-                Op::SGetregB32 | Op::SGetpcB64 => What::Known,
-                Op::SXorB32 | Op::SXorB64 if inst.src[0] == inst.src[1] => What::Known,
-                _ => What::Compute,
-            };
-            if name.contains("AndSaveexec") {
-                what = What::And;
-            } else if name.contains("OrSaveexec") {
-                what = What::Or;
-            }
-            // What is negated first, or saved besides, is beyond these two rules.
-            if matches!(what, What::And | What::Or) && (name.contains("Not") || inst.ty.dst.regs() > 1) {
-                what = What::Compute;
-            }
-            if matches!(inst.op, Op::SSetpcB64 | Op::SSwappcB64) {
+            Unit::ScalarMemory => {
                 what = What::Load;
                 address = reads.len();
             }
-        } else if inst.format == Format::Smem {
-            what = What::Load;
-            address = reads.len();
-        } else if inst.format == Format::Sopp {
-            what = What::Branch;
-            match inst.op {
-                Op::SCbranchScc0 | Op::SCbranchScc1 => reads.push(Reg::Scc),
-                Op::SCbranchVccz | Op::SCbranchVccnz => reads.push(Reg::S(VCC as u8, 1)),
-                _ => what = What::Known,
+            Unit::Lds | Unit::VectorMemory => {
+                let ds = inst.format == Format::Ds;
+                let of = |n: usize| reg(inst.src[n], inst.ty.src[n].regs());
+                reads.clear();
+                reads.extend(of(0));
+                // LDS operations keep their second data operand where the others keep their base.
+                reads.extend(if ds { None } else { of(2) });
+                address = reads.len();
+                reads.extend(of(1));
+                reads.extend(if ds { of(2) } else { None });
+                what = match facts.memory {
+                    // Permutations of lanes, and cache operations.
+                    Memory::None => What::Known,
+                    Memory::Load | Memory::Prefetch => What::Load,
+                    Memory::Store | Memory::Atomic | Memory::Exchange => What::Store,
+                };
             }
-        } else if memory {
-            let data = reg(inst.src[1], inst.ty.src[1].regs());
-            let second = if inst.format == Format::Ds {
-                reg(inst.src[2], inst.ty.src[2].regs())
-            } else {
-                None
-            };
-            reads.clear();
-            reads.extend(reg(inst.src[0], inst.ty.src[0].regs()));
-            if inst.format != Format::Ds {
-                reads.extend(reg(inst.src[2], inst.ty.src[2].regs()));
-            }
-            address = reads.len();
-            reads.extend(data);
-            reads.extend(second);
-            what = if name.contains("Load") { What::Load } else { What::Store };
-            if matches!(inst.op, Op::DsBpermuteB32 | Op::DsPermuteB32 | Op::DsSwizzleB32) {
-                what = What::Known;
-            }
-        } else {
-            let lanes = inst.mods.dpp.is_some() || cross::lookup(inst.op, false).is_some();
-            if lanes {
-                what = What::Known;
-            } else if name.starts_with("VCndmask") {
-                what = if inst.dual.is_some() { What::Known } else { What::Select };
-            } else if name.contains("Fmac") || name.contains("2acc") || name.contains("VSwap") {
-                reads.extend(reg(inst.dst, inst.ty.dst.regs()));
-            } else if matches!(inst.op, Op::VXorB32 | Op::VSubNcU32 | Op::VSubF32) && inst.src[0] == inst.src[1] {
-                what = What::Known;
-            }
-            if name.contains("DivFmas") {
-                reads.push(Reg::S(VCC as u8, 1));
+            Unit::Vector | Unit::Transcendental | Unit::Dot | Unit::Matrix | Unit::SparseMatrix => {
+                if facts.reads.has(Registers::VCC) {
+                    reads.push(Reg::S(VCC as u8, 1));
+                }
+                let lanes = inst.mods.dpp.is_some() || cross::lookup(inst.op, false).is_some();
+                what = match inst.op {
+                    _ if lanes => What::Known,
+                    Op::VCndmaskB32 | Op::VCndmaskB16 if inst.dual.is_some() => What::Known,
+                    Op::VCndmaskB32 | Op::VCndmaskB16 => What::Select,
+                    Op::VXorB32 | Op::VSubNcU32 | Op::VSubF32 if inst.src[0] == inst.src[1] => What::Known,
+                    _ => What::Compute,
+                };
             }
         }
         // The exec mask is no operand where it only says which lanes take part.
@@ -244,7 +233,7 @@ impl Init {
         for (at, index) in code.starts() {
             if let Some(inst) = program.instruction(at) {
                 let mut of = Use::of(&inst);
-                if program.arch() == Arch::Gfx1100 && super::is_matrix(inst.op) {
+                if program.arch() == Arch::Gfx1100 && inst.op.facts().unit == Unit::Matrix {
                     of.what = What::Matrix;
                 }
                 uses[index] = Some(Box::new(of));

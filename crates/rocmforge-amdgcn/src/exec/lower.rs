@@ -7,10 +7,9 @@ use super::mem::{self, Access, two_addresses};
 use super::vector::{self, cross};
 use super::wave::{EXEC, M0, NULL, VCC, Wave};
 use super::{fence, gfx12, salu, smem};
-use crate::Arch;
-use crate::decode::{fp8_byte, has_scalar_result};
-use crate::inst::{Format, Inst, Op, Operand, Ty};
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
+use rocmforge_isa::Arch;
+use rocmforge_isa::{Format, Inst, Op, Operand, Ty, Unit};
 
 /// What of an instruction is not modelled; empty when it is the whole instruction.
 pub(crate) type Refused = &'static str;
@@ -381,7 +380,7 @@ fn lane_ins(inst: &Inst, modal: bool) -> Result<Ins, Refused> {
     let mods = &inst.mods;
     let packed = inst.format == Format::Vop3p;
     // The accumulator of these is one single among packed operands.
-    let single = matches!(inst.op, Op::VDot2F32F16 | Op::VDot2F32Bf16) || inst.op.mnemonic().starts_with("v_dot4_f32");
+    let single = inst.op.facts().unit == Unit::Dot && inst.ty.src[2] == Ty::F32;
     let mix = matches!(inst.op, Op::VFmaMixF32 | Op::VFmaMixloF16 | Op::VFmaMixhiF16);
     let mut src = [Src::ZERO; 3];
     for (n, slot) in src.iter_mut().enumerate() {
@@ -421,7 +420,7 @@ fn lane_ins(inst: &Inst, modal: bool) -> Result<Ins, Refused> {
         target: u32::from(mods.omod),
         ..NOTHING
     };
-    if has_scalar_result(inst.op) {
+    if inst.op.facts().scalar_result {
         ins.dst = sgpr(inst.dst).ok_or("destination")?;
     } else if let Some((reg, half)) = vgpr(inst.dst) {
         (ins.dst, ins.half) = (reg, half);
@@ -442,7 +441,7 @@ fn lane_ins(inst: &Inst, modal: bool) -> Result<Ins, Refused> {
             ins.imm = i32::from(mods.op_sel & 3);
         }
         Op::VCvtPkF32Fp8 | Op::VCvtPkF32Bf8 => ins.imm = i32::from(mods.op_sel & 1),
-        op => ins.imm = fp8_byte(op, mods.op_sel).unwrap_or(0).into(),
+        op => ins.imm = op.fp8_byte(mods.op_sel).unwrap_or(0).into(),
     }
     [ins.a, ins.b, ins.c] = src;
     // Packed and mixed operands apply their modifiers themselves, apart from clamping.

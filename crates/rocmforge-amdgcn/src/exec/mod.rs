@@ -28,7 +28,6 @@ mod wave;
 
 pub(crate) use group::run;
 pub(crate) use race::Shadow;
-pub(crate) use vector::is_matrix;
 
 /// The `MODE` register of kernels compiled without options about it.
 pub(crate) const DEFAULT_MODE: u32 = mode::Mode::DEFAULT.0;

@@ -4,8 +4,8 @@ use super::code::{Ins, Src};
 use super::ctx::Ctx;
 use super::isa::{Handler, Run, plain};
 use super::wave::{EXEC, M0, VCC, Wave};
-use crate::inst::Op;
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
+use rocmforge_isa::Op;
 use std::marker::PhantomData;
 
 /// A scalar value: 32 or 64 bits.

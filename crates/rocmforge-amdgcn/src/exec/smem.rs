@@ -7,7 +7,7 @@ use super::mem::Shape;
 use super::observe::{Data, Place, Request};
 use super::wave::Wave;
 use crate::fault::{Access, FaultKind};
-use crate::inst::Op;
+use rocmforge_isa::Op;
 
 /// Loads `N` words at base + register offset + immediate.
 struct Load<const N: usize>;

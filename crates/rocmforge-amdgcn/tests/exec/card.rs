@@ -1,10 +1,11 @@
 //! A card with just enough of a driver to launch kernels.
 
 use rocmforge_amdgcn::{
-    Arch, ByteState, DEVICE_BASE, Dispatch, ExecOptions, Geometry, GlobalMemory, Outcome, Program, Status, execute,
+    ByteState, DEVICE_BASE, Dispatch, ExecOptions, Geometry, GlobalMemory, Outcome, Program, Status, execute,
     kernarg_bytes,
 };
 use rocmforge_code_object::CodeObject;
+use rocmforge_isa::Arch;
 
 /// Names the instruction set of the card under test; see [`crate::second_card`].
 pub(crate) const ARCH_VARIABLE: &str = "ROCMFORGE_TEST_ARCH";

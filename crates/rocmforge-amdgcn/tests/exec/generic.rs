@@ -1,7 +1,8 @@
 //! Code for a family of processors runs on the member that is here.
 
 use crate::card::{Arg, Card};
-use rocmforge_amdgcn::{Arch, DEVICE_BASE, Program};
+use rocmforge_amdgcn::{DEVICE_BASE, Program};
+use rocmforge_isa::Arch;
 
 const FAMILIES: [(Arch, &[u8]); 2] = [
     (Arch::Gfx1100, include_bytes!("../fixtures/gfx11-generic.co")),

@@ -1,7 +1,8 @@
 //! What only gfx1201 has, apart from matrices: each kernel of `fixtures/gfx1201.hip` against the ISA's pseudocode.
 
 use crate::card::{Arg, Card, Numbers};
-use rocmforge_amdgcn::{Arch, ByteState, DEVICE_BASE, FaultKind, Program, Status, decode_for};
+use rocmforge_amdgcn::{ByteState, DEVICE_BASE, FaultKind, Program, Status};
+use rocmforge_isa::{Arch, decode_for};
 
 pub(crate) const OBJECT: &[u8] = include_bytes!("../fixtures/gfx1201.co");
 

@@ -9,7 +9,7 @@
 #[path = "../exec/card.rs"]
 #[allow(dead_code)]
 mod card;
-#[path = "../decode/llvm.rs"]
+#[path = "../../../rocmforge-isa/tests/decode/llvm.rs"]
 #[allow(dead_code)]
 mod llvm;
 

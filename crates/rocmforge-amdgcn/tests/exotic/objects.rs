@@ -1,6 +1,6 @@
 //! The objects: two compilers, nine ways each.
 
-use rocmforge_amdgcn::Arch;
+use rocmforge_isa::Arch;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

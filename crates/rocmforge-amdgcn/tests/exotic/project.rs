@@ -2,7 +2,8 @@
 
 use crate::objects::{COMPILERS, LEVELS, compile};
 use crate::text;
-use rocmforge_amdgcn::{Arch, DEVICE_BASE, Program};
+use rocmforge_amdgcn::{DEVICE_BASE, Program};
+use rocmforge_isa::Arch;
 use std::path::{Path, PathBuf};
 
 /// What is written for one card only, by file name.
@@ -15,8 +16,13 @@ fn sources(arch: Arch) -> Vec<PathBuf> {
         Arch::Gfx1100 => &GFX1201_ONLY,
         Arch::Gfx1201 => &GFX1100_ONLY,
     };
-    let tests = "crates/rocmforge-amdgcn/tests";
-    let mut sources: Vec<PathBuf> = ["kernels", &format!("{tests}/fixtures"), &format!("{tests}/corpus")]
+    const FOLDERS: [&str; 4] = [
+        "kernels",
+        "crates/rocmforge-amdgcn/tests/fixtures",
+        "crates/rocmforge-amdgcn/tests/corpus",
+        "crates/rocmforge-isa/tests/corpus",
+    ];
+    let mut sources: Vec<PathBuf> = FOLDERS
         .iter()
         .flat_map(|folder| std::fs::read_dir(root.join(folder)).expect("a folder"))
         .map(|entry| entry.expect("readable").path())

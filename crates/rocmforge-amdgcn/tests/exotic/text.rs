@@ -2,7 +2,7 @@
 
 use crate::llvm::{self, Answer};
 use crate::objects::{self, COMPILERS, Object};
-use rocmforge_amdgcn::Arch;
+use rocmforge_isa::Arch;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

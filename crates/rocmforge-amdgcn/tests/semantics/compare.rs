@@ -2,7 +2,7 @@
 
 use crate::valu::{Args, Row, check, named};
 use crate::value::{Out, flag};
-use rocmforge_amdgcn::Op;
+use rocmforge_isa::Op;
 use std::cmp::Ordering;
 
 pub(crate) type Relation = fn(Option<Ordering>) -> bool;

@@ -3,7 +3,7 @@
 use crate::valu::{lowers, ops};
 use crate::{ARCH, OWN_WITHOUT_MODEL, enc, own_ops};
 use crate::{compare, control, convert, division, float, integer, lanes, memory, packed, rare, scalar, transcendental};
-use rocmforge_amdgcn::Op;
+use rocmforge_isa::Op;
 use std::collections::BTreeSet;
 
 /// Operations without a model: what they do is not a function of registers and memory.

@@ -3,7 +3,7 @@
 use crate::enc::{self, EXEC, VCC, int};
 use crate::rig::{Asm, Launch, load, word};
 use crate::valu::{lowers, named};
-use rocmforge_amdgcn::{Arch, Format, Op};
+use rocmforge_isa::{Arch, Format, Op};
 
 /// Runs the words in one wave and gives `s20` to `s23`, which start as 0.
 fn run(words: &[u32]) -> [u32; 4] {

@@ -5,7 +5,8 @@ use crate::enc::code;
 use crate::harness::{Lane, Random, edge_lanes, execute, run, vop3};
 use crate::valu::{Args, Row, check_all};
 use crate::value::{Out, Value, double, single, value};
-use rocmforge_amdgcn::{Arch, Format as Form};
+use rocmforge_isa::Arch;
+use rocmforge_isa::Format as Form;
 use rustc_apfloat::ieee::{Double, Quad, Single};
 use rustc_apfloat::{ExpInt, Float, FloatConvert, Round, Status};
 

@@ -2,7 +2,7 @@
 //! All of them of the instruction set that these tests are compiled for, [`ARCH`].
 
 use crate::ARCH;
-use rocmforge_amdgcn::{Arch, DecodeError, Format, Inst, Op, decode_for};
+use rocmforge_isa::{Arch, DecodeError, Format, Inst, Op, decode_for};
 use std::sync::OnceLock;
 
 /// One opcode of one format.

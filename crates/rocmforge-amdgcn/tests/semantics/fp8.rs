@@ -6,7 +6,7 @@ use crate::harness::{Lane, run, vop3};
 use crate::packed::sum_of;
 use crate::valu::{Args, Row, check_all};
 use crate::value::{Out, Value, value};
-use rocmforge_amdgcn::Format as Encoding;
+use rocmforge_isa::Format as Encoding;
 
 /// A format of eight bits.
 pub(crate) struct Format {

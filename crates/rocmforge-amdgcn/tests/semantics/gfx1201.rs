@@ -28,7 +28,7 @@ mod valu;
 mod value;
 mod vopd;
 
-use rocmforge_amdgcn::{Arch, Op};
+use rocmforge_isa::{Arch, Op};
 
 /// The instruction set that these tests are of.
 const ARCH: Arch = Arch::Gfx1201;

@@ -1,7 +1,8 @@
 //! Runs raw instruction words in a kernel that loads and stores their registers.
 
 use crate::ARCH;
-use rocmforge_amdgcn::{Arch, ByteState, DEVICE_BASE, Dispatch, ExecOptions, GlobalMemory, Outcome, Program, Status};
+use rocmforge_amdgcn::{ByteState, DEVICE_BASE, Dispatch, ExecOptions, GlobalMemory, Outcome, Program, Status};
+use rocmforge_isa::Arch;
 
 /// Operands of one lane. `d` is what the destination holds before.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use crate::enc::{self, EXEC, Fields, LITERAL, M0, decode, int, v};
 use crate::harness::Random;
 use crate::rig::{Asm, Launch, word};
 use crate::valu::{is_modelled, named};
-use rocmforge_amdgcn::{Format, Op};
+use rocmforge_isa::{Format, Op};
 
 const EXECS: [u32; 4] = [u32::MAX, 0x8421_a5f0, 0x0000_ff3c, 0];
 

@@ -31,7 +31,7 @@ mod value;
 mod vopd;
 mod wmma;
 
-use rocmforge_amdgcn::{Arch, Op};
+use rocmforge_isa::{Arch, Op};
 
 /// The instruction set that these tests are of.
 const ARCH: Arch = Arch::Gfx1100;

@@ -13,7 +13,7 @@ use crate::fp8::{BF8, FP8, Format as Eight};
 use crate::harness::Random;
 use crate::registers::{A, B, C, D, Reg, run};
 use crate::valu::named;
-use rocmforge_amdgcn::{Format, Op};
+use rocmforge_isa::{Format, Op};
 
 /// What an element is.
 #[derive(Clone, Copy)]

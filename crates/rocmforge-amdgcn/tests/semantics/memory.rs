@@ -13,7 +13,8 @@ use crate::enc::{self, EXEC, Fields, LITERAL, NULL, decode, int, v};
 use crate::harness::Random;
 use crate::rig::{Asm, DATA, Launch, word};
 use crate::valu::{is_modelled, named};
-use rocmforge_amdgcn::{Format, Op, PRIVATE_APERTURE, SHARED_APERTURE};
+use rocmforge_amdgcn::{PRIVATE_APERTURE, SHARED_APERTURE};
+use rocmforge_isa::{Format, Op};
 
 const WINDOW: usize = 4096;
 const PRIVATE: usize = 128;

@@ -2,7 +2,7 @@
 
 use crate::harness::{lanes, run, vop3};
 use crate::valu::named;
-use rocmforge_amdgcn::Op;
+use rocmforge_isa::Op;
 
 #[test]
 fn sums_of_absolute_differences_into_four_registers() {

@@ -3,8 +3,9 @@
 use crate::ARCH;
 use crate::enc::{LITERAL, code, flat, sop1};
 use rocmforge_amdgcn::{
-    Arch, ByteState, DEVICE_BASE, Dispatch, ExecOptions, Format, GlobalMemory, LoadError, Outcome, Program, Status,
+    ByteState, DEVICE_BASE, Dispatch, ExecOptions, GlobalMemory, LoadError, Outcome, Program, Status,
 };
+use rocmforge_isa::{Arch, Format};
 
 const RIG: &[u8] = match ARCH {
     Arch::Gfx1100 => include_bytes!("rig-gfx1100.co"),

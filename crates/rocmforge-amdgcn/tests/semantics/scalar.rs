@@ -7,7 +7,7 @@ use crate::harness::Random;
 use crate::rig::{Asm, Launch, word};
 use crate::valu::{is_modelled, named};
 use crate::value::Value;
-use rocmforge_amdgcn::{Format, Inst, Op, Operand, Ty};
+use rocmforge_isa::{Format, Inst, Op, Operand, Ty};
 use std::cmp::Ordering;
 
 /// What an instruction starts from: operands at the width of their type, the destination before, `scc` and `exec`.

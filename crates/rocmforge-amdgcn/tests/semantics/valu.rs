@@ -8,8 +8,8 @@ use crate::enc::{self, Fields, LITERAL, VCC, decode, int, v};
 use crate::harness::{Lane, lanes};
 use crate::rig::{Asm, Launch, load, word};
 use crate::value::{Out, Value};
-use rocmforge_amdgcn::inst::Dpp;
-use rocmforge_amdgcn::{Format, Inst, Op, Operand, Ty};
+use rocmforge_isa::Dpp;
+use rocmforge_isa::{Format, Inst, Op, Operand, Ty};
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::{Double, Half, Single};
 

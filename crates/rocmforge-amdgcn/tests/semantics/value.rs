@@ -1,6 +1,6 @@
 //! What a result must be: bits, or a value within an error.
 
-use rocmforge_amdgcn::Ty;
+use rocmforge_isa::Ty;
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::{Double, Half, Single};
 

@@ -6,7 +6,7 @@ use crate::harness::{Lane, lanes};
 use crate::rig::{Asm, Launch, word};
 use crate::valu::{A, B, C, D, Form, MASK, Row, lane_bytes, mask_prologue};
 use crate::{ARCH, integer, minima, packed};
-use rocmforge_amdgcn::Arch;
+use rocmforge_isa::Arch;
 
 fn model(name: &str) -> Row {
     let tables = [
@@ -135,7 +135,7 @@ fn check(pairs: &[Pair], lanes: &[Lane]) {
                 let got = word(output, 4 * reg as usize);
                 let new = written.iter().flatten().find(|(dst, ..)| *dst == A as u8 + reg);
                 let fine = match new {
-                    Some((_, out, _)) => out.value.accepts(got.into(), rocmforge_amdgcn::Ty::F32, false),
+                    Some((_, out, _)) => out.value.accepts(got.into(), rocmforge_isa::Ty::F32, false),
                     None => got == old,
                 };
                 assert!(

@@ -12,7 +12,8 @@ use crate::harness::Random;
 use crate::registers::{A, B, C, D, Reg, launch, run};
 use crate::rig::Asm;
 use crate::valu::{lowers, named};
-use rocmforge_amdgcn::{ExecOptions, Fault, FaultKind, Format, Op, POISON, Tools};
+use rocmforge_amdgcn::{ExecOptions, Fault, FaultKind, POISON, Tools};
+use rocmforge_isa::{Format, Op};
 
 /// Packs a row of elements of `bits` bits into the registers from `first` on, of lane `index` and its twin.
 fn pack(regs: &mut [Reg; 32], first: u32, index: usize, bits: u32, row: &[u32; 16]) {

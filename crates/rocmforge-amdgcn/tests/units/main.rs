@@ -6,8 +6,6 @@
 // As in the crate.
 #![allow(clippy::precedence, clippy::needless_range_loop)]
 
-#[path = "../../src/arch.rs"]
-mod arch;
 mod exec;
 #[path = "../../src/kernarg.rs"]
 mod kernarg;

@@ -9,7 +9,7 @@ use crate::exec::isa::{Handler, plain};
 use crate::exec::lower::{NOTHING, Refused};
 use crate::exec::wave::{Wave, WaveState};
 use crate::fault::{Access, FaultKind};
-use crate::inst::{Inst, Op, Operand};
+use rocmforge_isa::{Inst, Op, Operand};
 
 struct Signal;
 

@@ -7,7 +7,7 @@ use crate::exec::elem::{Elem, H};
 use crate::exec::isa::{Handler, Run, plain};
 use crate::exec::num::{clamp32, exp2, f32_to_half, flush};
 use crate::exec::wave::{BIT, EXEC, Wave};
-use crate::inst::Op;
+use rocmforge_isa::Op;
 use std::mem::MaybeUninit;
 
 macro_rules! handlers {

@@ -6,7 +6,7 @@ use crate::exec::isa::{Handler, Run, plain};
 use crate::exec::smem;
 use crate::exec::wave::Wave;
 use crate::fault::{Access, FaultKind};
-use crate::inst::Op;
+use rocmforge_isa::Op;
 
 /// Loads `N` bytes, extended by their sign or by zeros; `BUFFER`: through a buffer descriptor, past whose end there are
 /// zeros.

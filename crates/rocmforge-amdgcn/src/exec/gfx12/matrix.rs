@@ -12,7 +12,7 @@ use crate::exec::ctx::Ctx;
 use crate::exec::isa::{Handler, Run, plain, vector};
 use crate::exec::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32};
 use crate::exec::wave::Wave;
-use crate::inst::Op;
+use rocmforge_isa::Op;
 
 /// What an operation multiplies. All of them share two handlers, which look it up: twenty copies of the loops would take
 /// the compiler minutes.

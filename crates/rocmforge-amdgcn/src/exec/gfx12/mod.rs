@@ -15,8 +15,7 @@ use super::code::{Code, Ins, Kind};
 use super::fence;
 use super::isa::plain;
 use super::lower::{NOTHING, Refused, sgpr};
-use crate::decode::is_atomic;
-use crate::inst::{Inst, Op};
+use rocmforge_isa::{Inst, Memory, Op};
 
 /// The instruction under the name, and with the cache bits, that gfx1100 has for the same.
 pub(crate) fn as_gfx11(inst: &Inst) -> Inst {
@@ -26,10 +25,10 @@ pub(crate) fn as_gfx11(inst: &Inst) -> Inst {
         dual.op = renamed(dual.op);
     }
     let scope = inst.mem.scope;
-    if inst.op.mnemonic().contains("_store_") {
-        other.mem.dlc = scope >= DEVICE;
-    } else if !is_atomic(inst.op) {
-        (other.mem.glc, other.mem.dlc) = (scope >= DEVICE, scope > DEVICE);
+    match inst.op.facts().memory {
+        Memory::Store => other.mem.dlc = scope >= DEVICE,
+        Memory::Atomic => {}
+        _ => (other.mem.glc, other.mem.dlc) = (scope >= DEVICE, scope > DEVICE),
     }
     other
 }

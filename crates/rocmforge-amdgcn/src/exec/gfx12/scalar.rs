@@ -8,7 +8,7 @@ use crate::exec::lower::{NOTHING, Refused, sgpr, source};
 use crate::exec::mode::{self, Mode};
 use crate::exec::num::{f32_to_half, f32_to_half_rtz, half_to_f32, quieted};
 use crate::exec::wave::Wave;
-use crate::inst::{Inst, Op, Operand};
+use rocmforge_isa::{Inst, Op, Operand};
 
 /// Operand of single precision.
 fn single(w: &Wave, s: &Src) -> f32 {

@@ -9,7 +9,7 @@ use crate::exec::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32, max32
 use crate::exec::observe::{Data, Request};
 use crate::exec::wave::Wave;
 use crate::fault::{Access, FaultKind};
-use crate::inst::Op;
+use rocmforge_isa::Op;
 use std::marker::PhantomData;
 
 /// What an atomic works on: 32 or 64 bits.

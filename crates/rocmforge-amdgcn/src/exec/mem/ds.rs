@@ -8,7 +8,7 @@ use crate::exec::ctx::Ctx;
 use crate::exec::isa::{Handler, Run, plain, vector};
 use crate::exec::wave::{BIT, EXEC, M0, Wave, spread};
 use crate::fault::Access;
-use crate::inst::Op;
+use rocmforge_isa::Op;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 

@@ -8,7 +8,7 @@ use crate::exec::isa::{Handler, Run, vector};
 use crate::exec::observe::{Data, Request};
 use crate::exec::wave::Wave;
 use crate::fault::Access;
-use crate::inst::Op;
+use rocmforge_isa::Op;
 use std::marker::PhantomData;
 
 #[inline(always)]

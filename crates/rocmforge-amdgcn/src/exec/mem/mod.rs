@@ -12,7 +12,7 @@ pub(crate) use ds::two_addresses;
 pub(crate) use space::{Addresses, Shape, shape};
 
 use super::isa::{Run, plain};
-use crate::inst::{Format, Op};
+use rocmforge_isa::{Format, Op};
 use transpose::Transposed;
 
 /// `Ins::half` of a load or store: it is coherent, as compilers write atomic loads and volatile accesses.

@@ -6,7 +6,7 @@ use crate::exec::ctx::Ctx;
 use crate::exec::elem::Elem;
 use crate::exec::isa::{Handler, Run, plain, vector};
 use crate::exec::wave::{BIT, EXEC, M0, Wave};
-use crate::inst::{Dpp, DppCtrl, Op};
+use rocmforge_isa::{Dpp, DppCtrl, Op};
 use std::mem::MaybeUninit;
 
 macro_rules! handlers {

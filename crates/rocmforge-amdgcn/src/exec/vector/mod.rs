@@ -15,7 +15,7 @@ use super::ctx::Ctx;
 use super::elem::{Elem, Ret};
 use super::isa::{self, Handler, Run, plain};
 use super::wave::Wave;
-use crate::inst::Op;
+use rocmforge_isa::Op;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -101,9 +101,9 @@ pub(crate) fn each<O: LaneOp>(form: Form) -> Option<Run> {
 macro_rules! lane_ops {
     ($lookup:ident { $($op:ident $(| $same:ident)* ($($arg:ident : $ty:ty),*) -> $ret:ty $body:block)* }) => {
         /// The handler of an operation of this table.
-        pub(crate) fn $lookup(op: $crate::inst::Op, form: $crate::exec::vector::Form) -> Option<$crate::exec::isa::Run> {
+        pub(crate) fn $lookup(op: rocmforge_isa::Op, form: $crate::exec::vector::Form) -> Option<$crate::exec::isa::Run> {
             match op {
-                $($crate::inst::Op::$op $(| $crate::inst::Op::$same)* => {
+                $(rocmforge_isa::Op::$op $(| rocmforge_isa::Op::$same)* => {
                     struct Table;
                     $crate::exec::vector::lane_op!(Table ($($arg : $ty),*) -> $ret $body);
                     $crate::exec::vector::each::<Table>(form)
@@ -175,9 +175,4 @@ pub(crate) fn lookup(op: Op, form: Form, clamp: bool) -> Option<Run> {
         .or_else(|| half::lookup(op, form))
         .or_else(|| packed::lookup(op, form))
         .or_else(|| crate::exec::gfx12::vector::lookup(op, form))
-}
-
-/// Whether an operation multiplies matrices.
-pub(crate) fn is_matrix(op: Op) -> bool {
-    wmma::lookup(op).is_some() || crate::exec::gfx12::matrix::lookup(op).is_some()
 }

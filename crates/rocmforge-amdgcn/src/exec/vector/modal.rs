@@ -14,7 +14,7 @@ use crate::exec::num::{
     any_max32, any_max64, any_min32, any_min64, div_fmas32, div_fmas64, max32, max64, med32, min32, min64,
 };
 use crate::exec::wave::{VCC, Wave};
-use crate::inst::Op;
+use rocmforge_isa::Op;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 

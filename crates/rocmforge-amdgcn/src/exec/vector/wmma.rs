@@ -11,7 +11,7 @@ use crate::exec::isa::{Handler, Run, vector};
 use crate::exec::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32};
 use crate::exec::wave::Wave;
 use crate::fault::{Access, FaultKind};
-use crate::inst::Op;
+use rocmforge_isa::Op;
 
 /// Element `k` of a row of 16-bit values held by a lane from register `reg` on.
 #[inline(always)]

@@ -1,0 +1,84 @@
+//! The kernels this repository ships.
+
+use crate::llvm;
+use object::{Object as _, ObjectSection as _};
+use rocmforge_isa::Arch;
+
+/// The code objects of the committed pack, found by their magic numbers.
+fn shipped(arch: Arch) -> Vec<Vec<u8>> {
+    let path = format!("{}/../../kernels/prebuilt/{arch}.pack.zst", env!("CARGO_MANIFEST_DIR"));
+    let pack = std::fs::read(path).expect("the kernels are committed");
+    let pack = zstd::decode_all(&pack[..]).expect("a zstd frame");
+    let starts: Vec<usize> = pack
+        .windows(4)
+        .enumerate()
+        .filter(|(_, four)| four == b"\x7fELF")
+        .map(|(at, _)| at)
+        .collect();
+    let ends = starts.iter().skip(1).copied().chain([pack.len()]);
+    starts
+        .iter()
+        .zip(ends)
+        .map(|(&start, end)| pack[start..end].to_vec())
+        .collect()
+}
+
+#[test]
+fn every_shipped_kernel_decodes() {
+    for arch in Arch::ALL {
+        decodes(arch);
+    }
+}
+
+fn decodes(arch: Arch) {
+    let mut instructions = 0;
+    for elf in shipped(arch) {
+        let file = object::File::parse(&elf[..]).expect("an ELF file");
+        let text = file.section_by_name(".text").expect("code").data().expect("readable");
+        let words: Vec<u32> = text
+            .chunks_exact(4)
+            .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+            .collect();
+        let mut at = 0;
+        while at < words.len() {
+            let (text, size) = llvm::ours(arch, &words[at..]).unwrap_or_else(|error| panic!("word {at}: {error}"));
+            assert!(!text.is_empty() && size > 0);
+            at += size;
+            instructions += 1;
+        }
+    }
+    assert!(instructions > 5000, "only {instructions} instructions");
+}
+
+#[test]
+fn every_shipped_instruction_has_llvms_text() {
+    if !llvm::installed("llvm-objdump-19") {
+        return;
+    }
+    for arch in Arch::ALL {
+        has_llvms_text(arch);
+    }
+}
+
+fn has_llvms_text(arch: Arch) {
+    let folder = std::env::temp_dir().join(format!("rocmforge-shipped-{arch}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let mut compared = 0;
+    let mut differences = Vec::new();
+    for elf in shipped(arch) {
+        let path = folder.join("object.co");
+        std::fs::write(&path, elf).expect("writable");
+        let answers = llvm::objdump(arch, &path);
+        compared += answers.len();
+        differences.extend(llvm::differences(arch, &answers));
+    }
+    std::fs::remove_dir_all(&folder).expect("removable");
+    println!("{compared} {arch} instructions compared");
+    assert!(compared > 5000, "only {compared} instructions were compared");
+    assert!(
+        differences.is_empty(),
+        "{} of {compared}:\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
+}
