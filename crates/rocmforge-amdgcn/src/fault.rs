@@ -11,12 +11,14 @@ pub enum FaultKind {
     GlobalOutOfBounds,
     /// Global memory of a freed allocation.
     UseAfterFree,
-    /// Global memory nobody has written.
+    /// Global memory nobody has written, whose value something depends on.
     UninitialisedGlobal,
     /// LDS beyond the kernel's static and dynamic size.
     LdsOutOfBounds,
     /// LDS no wave of this workgroup has written yet; often a missing barrier.
     UninitialisedLds,
+    /// Private (scratch) memory nobody has written.
+    UninitialisedPrivate,
     /// Private (scratch) memory beyond the kernel's size per lane.
     ScratchOutOfBounds,
     /// Some lanes of a wave, or some waves of the workgroup, wait at a barrier that others pass by.
@@ -47,6 +49,16 @@ pub enum FaultKind {
     BadLaunch,
 }
 
+impl FaultKind {
+    /// A value from memory that nobody has written.
+    pub(crate) fn is_uninitialised(self) -> bool {
+        matches!(
+            self,
+            Self::UninitialisedGlobal | Self::UninitialisedLds | Self::UninitialisedPrivate
+        )
+    }
+}
+
 impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -55,6 +67,7 @@ impl fmt::Display for FaultKind {
             Self::UninitialisedGlobal => "read of global memory that was never written",
             Self::LdsOutOfBounds => "LDS out of bounds",
             Self::UninitialisedLds => "read of LDS that no wave has written yet (missing barrier?)",
+            Self::UninitialisedPrivate => "read of private memory that was never written",
             Self::ScratchOutOfBounds => "private memory out of bounds",
             Self::BarrierDivergence => "barrier that not every wave of the workgroup reaches",
             Self::WaveEnded => "wave ended while others wait at a barrier",

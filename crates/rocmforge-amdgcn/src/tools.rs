@@ -8,7 +8,7 @@ pub struct Tools {
     /// Accesses outside allocations, LDS and private memory, after a free, and misaligned ones. Without it such an access
     /// is still suppressed, silently.
     pub memcheck: bool,
-    /// Reads of global memory and LDS that nobody has written.
+    /// Uses of values from global memory, LDS and private memory that nobody has written.
     pub initcheck: bool,
     /// Uses of registers whose value comes from memory or registers nobody has written.
     pub init_registers: bool,
@@ -57,7 +57,7 @@ impl Tools {
             K::GlobalOutOfBounds | K::UseAfterFree | K::LdsOutOfBounds | K::ScratchOutOfBounds | K::Misaligned => {
                 self.memcheck
             }
-            K::UninitialisedGlobal | K::UninitialisedLds => self.initcheck,
+            K::UninitialisedGlobal | K::UninitialisedLds | K::UninitialisedPrivate => self.initcheck,
             K::UninitialisedRegister => self.init_registers,
             K::LdsRace | K::GlobalRace => self.racecheck,
             K::BarrierDivergence | K::WaveEnded => self.synccheck,

@@ -177,6 +177,7 @@ impl Host {
             FaultKind::LdsRace => ReportKind::LdsRace,
             FaultKind::GlobalRace => ReportKind::GlobalRace,
             FaultKind::UninitialisedRegister => ReportKind::UninitialisedRegister,
+            FaultKind::UninitialisedPrivate => ReportKind::UninitialisedPrivate,
             FaultKind::RegisterOutOfRange => ReportKind::RegisterOutOfRange,
             FaultKind::MatrixHalves => ReportKind::MatrixHalves,
             FaultKind::Misaligned => ReportKind::Misaligned,

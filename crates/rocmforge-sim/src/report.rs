@@ -52,6 +52,8 @@ pub enum ReportKind {
     GlobalRace,
     /// A register was read that the wave had not written.
     UninitialisedRegister,
+    /// A kernel used a value from private memory that it had not written.
+    UninitialisedPrivate,
     /// A vector register beyond those the kernel asked for was used; init_registers finds it.
     RegisterOutOfRange,
     /// A matrix instruction read an operand whose lanes 16 to 31 must repeat lanes 0 to 15, on gfx11, and do not.
@@ -103,7 +105,9 @@ impl ReportKind {
             | Self::RegisterOutOfRange
             | Self::MatrixHalves
             | Self::Leak => Tool::Memcheck,
-            Self::Uninitialised | Self::UninitialisedLds | Self::UninitialisedRegister => Tool::Initcheck,
+            Self::Uninitialised | Self::UninitialisedLds | Self::UninitialisedPrivate | Self::UninitialisedRegister => {
+                Tool::Initcheck
+            }
             Self::Race | Self::LdsRace | Self::GlobalRace => Tool::Racecheck,
             Self::BarrierDivergence | Self::EndlessKernel | Self::EndlessWait => Tool::Synccheck,
             Self::StaleHandle | Self::InvalidCall | Self::BadLaunch | Self::Unmodelled | Self::KernelAbort => Tool::Api,
@@ -136,6 +140,7 @@ impl fmt::Display for ReportKind {
             Self::Race => "race: nothing orders two accesses",
             Self::LdsRace => "race in LDS: two waves without a barrier between them",
             Self::GlobalRace => "race in device memory inside one launch",
+            Self::UninitialisedPrivate => "read of private memory that was never written",
             Self::UninitialisedRegister => "read of a register that was never written",
             Self::RegisterOutOfRange => "vector register beyond those of the kernel",
             Self::MatrixHalves => "matrix operand whose lanes 16 to 31 do not repeat lanes 0 to 15",

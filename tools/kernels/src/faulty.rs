@@ -13,10 +13,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 const DIRECTORY: &str = "crates/rocmforge-sanitize/tests/kernels";
-const TARGETS: [Target; 2] = [
+const TARGETS: [Target; 3] = [
     // A fault must be found at its line whatever the compiler does with it.
     Target {
         arch: "gfx1100",
+        levels: &["-O1", "-O2", "-O3"],
+        includes: &["-Ikernels/include", "-Icrates/rocmforge-sanitize/tests/kernels"],
+    },
+    Target {
+        arch: "gfx1201",
         levels: &["-O1", "-O2", "-O3"],
         includes: &["-Ikernels/include", "-Icrates/rocmforge-sanitize/tests/kernels"],
     },
@@ -36,8 +41,14 @@ struct Target {
 }
 
 impl Target {
-    fn has(&self, source: &str, amd_only: &[String]) -> bool {
-        self.arch.starts_with("gfx") || !(source.starts_with("host/") || amd_only.iter().any(|name| name == source))
+    /// Whether a source is compiled for it; `but`: the lists of sources for AMD's cards alone, and for gfx1100 alone.
+    fn has(&self, source: &str, but: &[Vec<String>; 2]) -> bool {
+        let [amd_only, gfx1100_only] = but.each_ref().map(|names| names.iter().any(|name| name == source));
+        match self.arch {
+            "gfx1100" => true,
+            "gfx1201" => !gfx1100_only,
+            _ => !(source.starts_with("host/") || amd_only),
+        }
     }
 }
 
@@ -69,9 +80,12 @@ fn sources() -> Result<Vec<String>, KernelsError> {
     Ok(names)
 }
 
-/// The sources that are faults on AMD's cards only: the first word of each line.
-fn amd_only() -> Result<Vec<String>, KernelsError> {
-    let text = read(&workspace_root().join(DIRECTORY).join("amd-only.txt"))?;
+/// Lists of sources that not every target has.
+const LISTS: [&str; 2] = ["amd-only.txt", "gfx1100-only.txt"];
+
+/// The sources of such a list: the first word of each line.
+fn listed(list: &str) -> Result<Vec<String>, KernelsError> {
+    let text = read(&workspace_root().join(DIRECTORY).join(list))?;
     let text = String::from_utf8_lossy(&text);
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     Ok(lines
@@ -85,7 +99,9 @@ fn source_hash() -> Result<String, KernelsError> {
     let mut text = sha256(&read(&workspace_root().join("kernels/include/rf.h"))?);
     text.push_str(&sha256(&read(&workspace_root().join("kernels/include/ptx.h"))?));
     text.push_str(&sha256(&read(&directory.join("ptx/faulty.h"))?));
-    text.push_str(&sha256(&read(&directory.join("amd-only.txt"))?));
+    for list in LISTS {
+        text.push_str(&sha256(&read(&directory.join(list))?));
+    }
     text.push_str(&sha256(&read(&workspace_root().join(format!("{EXAMPLE}.hip")))?));
     text.push_str(&sha256(&read(&directory.join("faulty.h"))?));
     for source in sources()? {
@@ -97,9 +113,10 @@ fn source_hash() -> Result<String, KernelsError> {
 
 /// The pack of each target.
 fn compile(compiler: &Compiler) -> Result<BTreeMap<String, Vec<u8>>, KernelsError> {
-    let (mut jobs, amd_only) = (Vec::new(), amd_only()?);
+    let mut jobs = Vec::new();
+    let but = [listed(LISTS[0])?, listed(LISTS[1])?];
     for source in sources()? {
-        for target in TARGETS.iter().filter(|target| target.has(&source, &amd_only)) {
+        for target in TARGETS.iter().filter(|target| target.has(&source, &but)) {
             jobs.extend(target.levels.iter().map(|level| (source.clone(), target, *level)));
         }
     }

@@ -2,8 +2,8 @@
 
 use super::code::Ins;
 use super::count::Count;
-use super::init::Init;
-use super::observe::Probe;
+use super::init::{Init, Unwritten};
+use super::observe::{Place, Probe};
 use super::race::Race;
 use super::wave::Wave;
 use crate::fault::{Access, Fault, FaultKind};
@@ -19,10 +19,18 @@ pub(crate) struct Ctx<'a> {
     pub(crate) lds_state: Vec<u8>,
     /// Private memory: `scratch_size` bytes for each lane of each wave.
     pub(crate) scratch: Vec<u8>,
+    /// State of each of its bytes, as of LDS; empty unless [`Ctx::check_uninit`].
+    pub(crate) scratch_state: Vec<u8>,
     pub(crate) scratch_size: usize,
     pub(crate) tools: Tools,
-    /// [`Tools::initcheck`]
+    /// Loads of bytes nobody has written are looked at: [`Tools::initcheck`] or [`Tools::init_registers`].
     pub(crate) check_uninit: bool,
+    /// The register that the running load fills, where what it gives can be followed.
+    pub(crate) loading: Option<u8>,
+    /// Such loads of the running instruction.
+    pub(crate) unwritten: Vec<Unwritten>,
+    /// The first of them came: from the next instruction on the values are followed.
+    pub(crate) woken: bool,
     pub(crate) workgroup: [u32; 3],
     /// gfx1201: signals the barrier of the workgroup has got since it last let waves pass.
     pub(crate) signals: u32,
@@ -34,7 +42,7 @@ pub(crate) struct Ctx<'a> {
     pub(crate) observed: bool,
     /// Looks for changes of memory.
     pub(crate) probe: Option<Probe>,
-    /// Which registers are unknown, with [`Tools::init_registers`].
+    /// Which registers are unknown, once a value nobody has written is followed.
     pub(crate) init: Option<Box<Init>>,
     pub(crate) count: Option<Box<Count>>,
     pub(crate) race: Option<Box<Race>>,
@@ -61,8 +69,7 @@ impl Ctx<'_> {
             return None;
         }
         let pc = self.text + u64::from(i.at);
-        if let Some(same) = self.faults.iter_mut().find(|f| f.kind == kind && f.pc == pc) {
-            same.count += 1;
+        if self.count(i, kind, 1) {
             return None;
         }
         self.faults.push(Fault {
@@ -81,6 +88,53 @@ impl Ctx<'_> {
         });
         self.stop = self.faults.len() >= self.max_faults;
         self.faults.last_mut()
+    }
+
+    /// Counts more lanes of a fault that is known at an instruction; false if it is not.
+    pub(crate) fn count(&mut self, i: &Ins, kind: FaultKind, lanes: u64) -> bool {
+        let pc = self.text + u64::from(i.at);
+        let same = self.faults.iter_mut().find(|f| f.kind == kind && f.pc == pc);
+        match same {
+            Some(same) => {
+                same.count += lanes;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Notes that a lane loads bytes nobody has written, a bit for each in `bytes`; `None` where that is a fault at once, since
+    /// what the instruction does with them cannot be followed. Otherwise which of them are to be poisoned: not those that hold a
+    /// copy of other such bytes.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn unwritten(
+        &mut self,
+        w: &Wave,
+        place: Place,
+        access: Access,
+        lane: u32,
+        address: u64,
+        bytes: u64,
+    ) -> Option<u64> {
+        let register = self.loading?;
+        self.unwritten.push(Unwritten {
+            place,
+            access,
+            lane: lane as usize,
+            address,
+            bytes,
+            register,
+        });
+        if self.init.is_none() {
+            self.woken = true;
+            self.observed = true;
+        }
+        let copies = self
+            .init
+            .as_ref()
+            .map_or(0, |init| init.copies(w, place, lane as usize, address, bytes));
+        Some(bytes & !copies)
     }
 
     /// Notes why an access to global memory was refused.

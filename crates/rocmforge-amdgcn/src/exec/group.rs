@@ -3,7 +3,7 @@
 use super::code::{Code, Flow, Kind, Src};
 use super::count::Touched;
 use super::ctx::Ctx;
-use super::init::Init;
+use super::init::{Init, Uses};
 use super::observe::Probe;
 use super::race::Race;
 use super::wave::{EXEC, Lanes, VCC, Wave, WaveState};
@@ -17,6 +17,7 @@ use crate::program::Kernel;
 use rocmforge_code_object::UserSgpr;
 use rocmforge_isa::Arch;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// Private memory a lane gets beyond the static size when the kernel's stack can grow.
 const DYNAMIC_STACK: usize = 16 << 10;
@@ -63,23 +64,28 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
     } else {
         None
     };
+    // What loads of unwritten memory give is followed.
+    let follows = tools.initcheck || tools.init_registers;
+    let uses = tools.init_registers.then(|| Uses::of(dispatch.program));
     let mut ctx = Ctx {
         memory,
         lds: vec![0; lds],
         lds_state: vec![2; lds],
         scratch: vec![0; scratch_size * 32 * waves as usize],
+        scratch_state: vec![2; if follows { scratch_size * 32 * waves as usize } else { 0 }],
         scratch_size,
         tools,
-        check_uninit: tools.initcheck,
+        check_uninit: follows,
+        loading: None,
+        unwritten: Vec::new(),
+        woken: false,
         workgroup: [0; 3],
         signals: 0,
         faults: Vec::new(),
         max_faults: dispatch.options.max_faults.max(1),
         text: code.start,
         observed: race.is_some() || dispatch.options.counters || tools.init_registers,
-        init: tools
-            .init_registers
-            .then(|| Init::start(dispatch.program, kernel, waves)),
+        init: uses.as_ref().map(|uses| Init::start(uses.clone(), kernel, waves, true)),
         count: dispatch.options.counters.then(Box::default),
         probe: None,
         race,
@@ -97,7 +103,9 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
         random: 0,
         exhausted: false,
         slice: SLICE,
+        observes: ctx.observed,
         runs: vec![0; if dispatch.options.counters { code.ins.len() } else { 0 }],
+        uses,
     };
     let before = machine.budget;
     let [gx, gy, _] = dispatch.grid.map(u64::from);
@@ -119,6 +127,13 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
         fault.frames = dispatch.program.frames(fault.pc);
         if let Some(other) = &mut fault.other {
             other.frames = dispatch.program.frames(other.pc);
+        }
+        // Where a value is used is no other access.
+        if fault.kind.is_uninitialised()
+            && let Some(used) = fault.other.take()
+        {
+            let place = used.frames.first().map_or(String::new(), |frame| format!(", {frame}"));
+            fault.note += &format!(" (pc {:#x}{place})", used.pc);
         }
     }
     let status = match (machine.exhausted, faults.is_empty()) {
@@ -197,14 +212,24 @@ struct Machine<'a> {
     exhausted: bool,
     /// Instructions a wave may run before the others get their turn.
     slice: i64,
+    /// Somebody watches requests to memory from the start.
+    observes: bool,
     /// How often the run of instructions that starts here was executed; empty when nobody counts.
     runs: Vec<u64>,
+    /// What the instructions use, once a value nobody has written had to be followed.
+    uses: Option<Rc<Uses>>,
 }
 
 impl Machine<'_> {
     /// Runs one workgroup to its end.
     fn group(&mut self, ctx: &mut Ctx<'_>) {
         ctx.lds_state.fill(2);
+        ctx.scratch_state.fill(2);
+        // What was followed in the workgroup before has ended with it.
+        if ctx.init.as_ref().is_some_and(|init| !init.always()) {
+            ctx.init = None;
+            ctx.observed = self.observes;
+        }
         if let Some(race) = &mut ctx.race {
             race.start_group(ctx.workgroup);
         }
@@ -343,9 +368,14 @@ impl Machine<'_> {
             if ctx.init.is_some() {
                 checked(ins, w, ctx, next, straight);
             } else {
-                for i in &ins[next..next + straight] {
+                for (n, i) in ins[next..next + straight].iter().enumerate() {
                     // SAFETY: `lower` stored the build of this handler that `isa::vector` found this host to support.
                     unsafe { (i.run)(w, ctx, i) };
+                    if ctx.woken {
+                        self.follow(w, ctx, next + n);
+                        checked(ins, w, ctx, next + n + 1, straight - n - 1);
+                        break;
+                    }
                 }
             }
             let i = &ins[next + straight];
@@ -427,6 +457,17 @@ impl Machine<'_> {
         w.last = last;
     }
 
+    /// Begins to follow values: the instruction that has just run has loaded some that nobody has written.
+    #[cold]
+    #[inline(never)]
+    fn follow(&mut self, w: &Wave, ctx: &mut Ctx<'_>, index: usize) {
+        ctx.woken = false;
+        let uses = self.uses.get_or_insert_with(|| Uses::of(self.dispatch.program)).clone();
+        let mut init = Init::start(uses, self.kernel, self.ids.len() as u32, false);
+        init.after(w, ctx, &self.code.ins[index], index);
+        ctx.init = Some(init);
+    }
+
     /// Notes a loop that does not end, which a wave is about to go round again from its instruction `last`.
     #[cold]
     fn endless(&self, w: &Wave, ctx: &mut Ctx<'_>, kind: FaultKind, last: usize) {
@@ -497,7 +538,7 @@ impl Machine<'_> {
                 }
             }
             self.slice = slice;
-            ctx.observed = observed;
+            ctx.observed = observed || ctx.init.is_some();
             let changed = ctx.probe.take().is_none_or(|probe| probe.changed(ctx));
             if !same || changed {
                 return false;
@@ -542,7 +583,7 @@ fn checked(ins: &[super::code::Ins], w: &mut Wave, ctx: &mut Ctx<'_>, first: usi
                 return;
             };
             init = back;
-            init.after(w, ctx, index);
+            init.after(w, ctx, i, index);
         }
     }
     ctx.init = Some(init);

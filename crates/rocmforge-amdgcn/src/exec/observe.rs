@@ -8,7 +8,7 @@ use crate::fault::Access;
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
 
 /// The memory a request goes to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Place {
     Global,
     Lds,
@@ -152,7 +152,7 @@ impl Ctx<'_> {
             self.probe = Some(probe);
         }
         if let Some(mut init) = self.init.take() {
-            init.request(self, request);
+            init.request(self, w, i, request);
             self.init = Some(init);
         }
         if let Some(count) = &mut self.count {

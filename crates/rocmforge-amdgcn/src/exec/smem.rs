@@ -7,6 +7,7 @@ use super::mem::Shape;
 use super::observe::{Data, Place, Request};
 use super::wave::Wave;
 use crate::fault::{Access, FaultKind};
+use crate::memory::ByteState;
 use rocmforge_isa::Op;
 
 /// Loads `N` words at base + register offset + immediate.
@@ -22,33 +23,18 @@ impl<const N: usize> Handler for Load<N> {
         // The hardware ignores the low two bits.
         let address = address & !3;
         observe(w, c, i, address, N as u32 * 4);
-        let mut words = [crate::POISON; N];
-        match c
-            .memory
-            .offset(address, N * 4)
-            .filter(|&off| c.memory.readable(off, N * 4, c.check_uninit))
-        {
-            Some(off) => {
-                for (word, bytes) in words.iter_mut().zip(c.memory.slice(off, N * 4).as_chunks::<4>().0) {
-                    *word = u32::from_le_bytes(*bytes);
-                }
-            }
-            None => {
-                c.global_fault(w, i, Access::Scalar, 0, address, N as u32 * 4);
-                // The words that are fine still arrive, so that one fault does not cause others.
-                for (n, word) in words.iter_mut().enumerate() {
-                    // Past the last address there is the first, which is no memory either.
-                    let at = address.wrapping_add(n as u64 * 4);
-                    if let Some(off) = c
-                        .memory
-                        .offset(at, 4)
-                        .filter(|&off| c.memory.readable(off, 4, c.check_uninit))
-                    {
-                        *word = u32::from_le_bytes(c.memory.slice(off, 4).as_chunks::<4>().0[0]);
-                    }
-                }
-            }
+        let off = c.memory.offset(address, N * 4);
+        if !off.is_some_and(|off| c.memory.readable(off, N * 4, false)) {
+            c.global_fault(w, i, Access::Scalar, 0, address, N as u32 * 4);
         }
+        let words: [u32; N] = std::array::from_fn(|n| {
+            // Past the last address there is the first, which is no memory either.
+            let at = address.wrapping_add(n as u64 * 4);
+            c.loading = Some(i.dst.wrapping_add(n as u8));
+            // The words that are fine still arrive, so that one fault does not cause others.
+            word(w, c, at).unwrap_or(crate::POISON)
+        });
+        c.loading = None;
         for (n, word) in words.into_iter().enumerate() {
             w.set(i.dst.wrapping_add(n as u8) & 127, word);
         }
@@ -66,10 +52,17 @@ impl<const N: usize> Handler for BufferLoad<N> {
             let at = offset.wrapping_add(n as u64 * 4);
             let inside = at.checked_add(4).is_some_and(|end| end <= size);
             let word = if inside {
-                word(w, c, i, base.wrapping_add(at) & !3)
+                let address = base.wrapping_add(at) & !3;
+                observe(w, c, i, address, 4);
+                c.loading = Some(i.dst.wrapping_add(n as u8));
+                word(w, c, address).unwrap_or_else(|| {
+                    c.global_fault(w, i, Access::Scalar, 0, address, 4);
+                    crate::POISON
+                })
             } else {
                 0
             };
+            c.loading = None;
             w.set(i.dst.wrapping_add(n as u8) & 127, word);
         }
     }
@@ -83,19 +76,21 @@ pub(crate) fn buffer(w: &Wave, i: &Ins) -> (u64, u64) {
     (base, u64::from(descriptor[2]) * stride)
 }
 
-fn word(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64) -> u32 {
-    observe(w, c, i, address, 4);
-    match c
+/// A word of a scalar load; `None` where there is no memory.
+fn word(w: &Wave, c: &mut Ctx<'_>, address: u64) -> Option<u32> {
+    let off = c
         .memory
         .offset(address, 4)
-        .filter(|&off| c.memory.readable(off, 4, c.check_uninit))
-    {
-        Some(off) => u32::from_le_bytes(c.memory.slice(off, 4).as_chunks::<4>().0[0]),
-        None => {
-            c.global_fault(w, i, Access::Scalar, 0, address, 4);
-            crate::POISON
-        }
+        .filter(|&off| c.memory.readable(off, 4, false))?;
+    if c.memory.readable(off, 4, c.check_uninit) {
+        return Some(u32::from_le_bytes(c.memory.slice(off, 4).as_chunks::<4>().0[0]));
     }
+    let missing = (0..4).filter(|&n| c.memory.state_at(address + n) == ByteState::Uninit);
+    let missing = missing.fold(0, |mask, n| mask | 1 << n);
+    if c.unwritten(w, Place::Global, Access::Scalar, 0, address, missing) != Some(missing) {
+        return Some(u32::from_le_bytes(c.memory.slice(off, 4).as_chunks::<4>().0[0]));
+    }
+    Some(crate::POISON)
 }
 
 /// Tells who watches about a scalar load that is about to run.

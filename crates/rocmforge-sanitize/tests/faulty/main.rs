@@ -26,8 +26,26 @@ fn twin_seeds() -> u64 {
     std::env::var("ROCMFORGE_SANITIZE_SEEDS").map_or(TWIN_SEEDS, |seeds| seeds.parse().expect("a number of seeds"))
 }
 
-fn pack() -> Pack {
-    Pack::read(include_bytes!("../kernels/prebuilt/gfx1100.pack.zst")).expect("the pack is committed")
+/// The objects of both simulated cards.
+fn packs() -> [Pack; 2] {
+    let gfx1100: &[u8] = include_bytes!("../kernels/prebuilt/gfx1100.pack.zst");
+    let gfx1201: &[u8] = include_bytes!("../kernels/prebuilt/gfx1201.pack.zst");
+    [gfx1100, gfx1201].map(|bytes| Pack::read(bytes).expect("the pack is committed"))
+}
+
+/// Whether a kernel is of gfx1100 alone.
+fn is_gfx1100_only(source: &Source) -> bool {
+    let mut listed = include_str!("../kernels/gfx1100-only.txt").lines();
+    listed.any(|line| line.split(' ').next() == Some(&source.name))
+}
+
+/// Every source for each card that has it.
+fn cards<'s>(packs: &'s [Pack; 2], sources: &'s [Source]) -> Vec<(&'s Source, &'s Pack)> {
+    let both = sources
+        .iter()
+        .flat_map(|source| packs.iter().map(move |pack| (source, pack)));
+    both.filter(|(source, pack)| std::ptr::eq(*pack, &packs[0]) || !is_gfx1100_only(source))
+        .collect()
 }
 
 fn plan(pack: &Pack, source: &Source, level: &str, launch_file: &str) -> Plan {
@@ -115,15 +133,17 @@ fn assert_nothing(wrong: &[String], what: &str) {
 
 #[test]
 fn every_fault_is_found_at_its_line_under_every_seed() {
-    let pack = pack();
-    let all = sources();
-    let jobs: Vec<(&Source, &str)> = all.iter().flat_map(|s| LEVELS.map(|level| (s, level))).collect();
-    let wrong = in_parallel(&jobs, |(source, level)| {
-        let plan = plan(&pack, source, level, &source.faulty);
+    let (packs, all) = (packs(), sources());
+    let jobs: Vec<((&Source, &Pack), &str)> = cards(&packs, &all)
+        .into_iter()
+        .flat_map(|card| LEVELS.map(|level| (card, level)))
+        .collect();
+    let wrong = in_parallel(&jobs, |((source, pack), level)| {
+        let plan = plan(pack, source, level, &source.faulty);
         let mut wrong = Vec::new();
         for seed in 0..(twin_seeds() / TWINS_A_FAULT).max(1) {
             let run = run_seed(&plan, seed).unwrap_or_else(|error| panic!("{}: {error}", source.name));
-            let at = format!("{} {level} seed {seed}", source.name);
+            let at = format!("{} {} {level} seed {seed}", source.name, pack.arch());
             wrong.extend(
                 judge(source, &run)
                     .into_iter()
@@ -140,23 +160,23 @@ fn every_fault_is_found_at_its_line_under_every_seed() {
 
 #[test]
 fn no_corrected_kernel_gives_a_report_under_any_seed() {
-    let pack = pack();
+    let (packs, all) = (packs(), sources());
     let seeds = twin_seeds();
-    let all = sources();
     let levels = LEVELS.len() as u64;
-    let jobs: Vec<(&Source, u64)> = all
-        .iter()
-        .flat_map(|s| (0..levels).map(move |level| (s, level)))
+    let jobs: Vec<((&Source, &Pack), u64)> = cards(&packs, &all)
+        .into_iter()
+        .flat_map(|card| (0..levels).map(move |level| (card, level)))
         .collect();
-    let wrong = in_parallel(&jobs, |(source, level)| {
+    let wrong = in_parallel(&jobs, |((source, pack), level)| {
         let name = LEVELS[*level as usize];
-        let plan = plan(&pack, source, name, &source.correct);
-        // Every level has its share of the seeds.
-        let mine = (0..seeds).filter(|seed| seed % levels == *level);
+        let plan = plan(pack, source, name, &source.correct);
+        // Every level, and of these each card, has its share of the seeds.
+        let card = u64::from(std::ptr::eq(*pack, &packs[1]));
+        let mine = (0..seeds).filter(|seed| seed % levels == *level && seed / levels % 2 == card);
         for seed in mine {
             let run = run_seed(&plan, seed).unwrap_or_else(|error| panic!("{}: {error}", source.name));
             if let Some(report) = run.reports.first() {
-                return vec![format!("{} {name} seed {seed}: {report}", source.name)];
+                return vec![format!("{} {} {name} seed {seed}: {report}", source.name, pack.arch())];
             }
             if run.instructions == 0 {
                 return vec![format!("{} {name} seed {seed}: nothing ran", source.name)];

@@ -277,12 +277,14 @@ fn download_of_a_half_correct(h: &Host) {
     h.free(p);
 }
 
-/// The input was allocated and never filled.
+/// The input was allocated and never filled. The kernel only copies it, so the copy is what is found to be unwritten.
 fn kernel_reads_nothing(h: &Host) {
     let (p, q, s, m) = (h.malloc(), h.malloc(), h.stream(), h.module());
-    let copy = h.function(m, c"copy");
-    h.launch(copy, &[Arg::Ptr(p), Arg::Ptr(q), Arg::U32(N as u32)], s); // FAULT: Uninitialised
+    let (copy, r) = (h.function(m, c"copy"), h.pinned());
+    h.launch(copy, &[Arg::Ptr(p), Arg::Ptr(q), Arg::U32(N as u32)], s);
+    h.copy(r, q, BYTES, s); // FAULT: Uninitialised
     h.sync(s);
+    h.host_free(r);
     h.free(p);
     h.free(q);
     h.destroy(s);
@@ -291,10 +293,12 @@ fn kernel_reads_nothing(h: &Host) {
 
 fn kernel_reads_nothing_correct(h: &Host) {
     let (p, q, s, m) = (h.malloc(), h.malloc(), h.stream(), h.module());
-    let copy = h.function(m, c"copy");
+    let (copy, r) = (h.function(m, c"copy"), h.pinned());
     h.memset(p, BYTES, s);
     h.launch(copy, &[Arg::Ptr(p), Arg::Ptr(q), Arg::U32(N as u32)], s);
+    h.copy(r, q, BYTES, s);
     h.sync(s);
+    h.host_free(r);
     h.free(p);
     h.free(q);
     h.destroy(s);

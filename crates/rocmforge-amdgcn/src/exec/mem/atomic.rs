@@ -64,6 +64,8 @@ impl Word for u64 {
 /// New value from old value, operand, and second operand.
 pub(crate) trait AtomicOp {
     type T: Word;
+    /// The new value does not depend on the old one.
+    const EXCHANGES: bool = false;
     fn eval(old: Self::T, data: Self::T, second: Self::T) -> Self::T;
 }
 
@@ -102,6 +104,7 @@ impl<S: Space, O: AtomicOp> Handler for Atomic<S, O> {
         } else {
             i.b.reg.wrapping_add(O::T::REGS as u8)
         };
+        c.loading = O::EXCHANGES.then_some(i.dst);
         for l in (0..32).filter(|l| exec >> l & 1 != 0) {
             let (data, second) = (O::T::get(w, i.b.reg, l), O::T::get(w, second, l));
             if at[l] % size as u64 != 0 {
@@ -125,6 +128,7 @@ impl<S: Space, O: AtomicOp> Handler for Atomic<S, O> {
                 old.unwrap_or_else(O::T::poison).put(w, i.dst, l);
             }
         }
+        c.loading = None;
     }
 }
 
@@ -143,7 +147,7 @@ fn double(f: impl Fn(f64, f64) -> f64, a: u64, b: u64) -> u64 {
 }
 
 macro_rules! atomics {
-    ($($($op:ident)|+ $ty:ty, ($old:ident, $data:ident, $second:ident) $body:expr;)*) => {
+    ($($($op:ident)|+ $ty:ident $($exchanges:literal)?, ($old:ident, $data:ident, $second:ident) $body:expr;)*) => {
         /// The handler of an atomic.
         pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
             match op {
@@ -151,6 +155,7 @@ macro_rules! atomics {
                     struct Table;
                     impl AtomicOp for Table {
                         type T = $ty;
+                        $(const EXCHANGES: bool = $exchanges;)?
                         fn eval($old: $ty, $data: $ty, $second: $ty) -> $ty { $body }
                     }
                     Some(plain::<Atomic<S, Table>>())
@@ -176,7 +181,7 @@ atomics! {
     GlobalAtomicIncU32 | FlatAtomicIncU32 | DsIncU32 | DsIncRtnU32 u32, (old, d, _s) if old >= d { 0 } else { old + 1 };
     GlobalAtomicDecU32 | FlatAtomicDecU32 | DsDecU32 | DsDecRtnU32 u32,
         (old, d, _s) if old == 0 || old > d { d } else { old - 1 };
-    GlobalAtomicSwapB32 | FlatAtomicSwapB32 | DsStorexchgRtnB32 u32, (_old, d, _s) d;
+    GlobalAtomicSwapB32 | FlatAtomicSwapB32 | DsStorexchgRtnB32 u32 true, (_old, d, _s) d;
     GlobalAtomicCmpswapB32 | FlatAtomicCmpswapB32 | DsCmpstoreB32 | DsCmpstoreRtnB32 u32,
         (old, d, s) if old == s { d } else { old };
     GlobalAtomicCmpswapF32 | FlatAtomicCmpswapF32 | DsCmpstoreF32 | DsCmpstoreRtnF32 u32,
@@ -209,7 +214,7 @@ atomics! {
     GlobalAtomicIncU64 | FlatAtomicIncU64 | DsIncU64 | DsIncRtnU64 u64, (old, d, _s) if old >= d { 0 } else { old + 1 };
     GlobalAtomicDecU64 | FlatAtomicDecU64 | DsDecU64 | DsDecRtnU64 u64,
         (old, d, _s) if old == 0 || old > d { d } else { old - 1 };
-    GlobalAtomicSwapB64 | FlatAtomicSwapB64 | DsStorexchgRtnB64 u64, (_old, d, _s) d;
+    GlobalAtomicSwapB64 | FlatAtomicSwapB64 | DsStorexchgRtnB64 u64 true, (_old, d, _s) d;
     GlobalAtomicCmpswapB64 | FlatAtomicCmpswapB64 | DsCmpstoreB64 | DsCmpstoreRtnB64 u64,
         (old, d, s) if old == s { d } else { old };
     DsCmpstoreF64 | DsCmpstoreRtnF64 u64, (old, d, s) if f64::from_bits(old) == f64::from_bits(s) { d } else { old };

@@ -183,7 +183,12 @@ impl<S: Space, T: Word> Handler for Exchange2<S, T> {
         for l in (0..32).filter(|l| exec >> l & 1 != 0) {
             let data = [T::get(w, i.b.reg, l), T::get(w, i.c.reg, l)];
             let at = [first[l], second[l]];
-            let old = at.map(|at| S::lane(c, w, i, Access::Atomic, l as u32, at, size).map(T::read));
+            let mut old = [None; 2];
+            for n in 0..2 {
+                c.loading = Some(i.dst.wrapping_add((n * T::REGS) as u8));
+                old[n] = S::lane(c, w, i, Access::Atomic, l as u32, at[n], size).map(T::read);
+            }
+            c.loading = None;
             for n in 0..2 {
                 if old[n].is_some()
                     && let Some(bytes) = S::lane_mut(c, w, i, Access::Atomic, l as u32, at[n], size)

@@ -82,6 +82,7 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
         }
         Shape::Scattered => {}
     }
+    c.loading = Some(dst);
     for l in 0..32 {
         if exec >> l & 1 != 0 {
             let mut value = [POISON; R];
@@ -95,6 +96,7 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
             }
         }
     }
+    c.loading = None;
 }
 
 /// Loads whole registers.
@@ -159,6 +161,7 @@ impl<S: Space, K: Narrow> Handler for Small<S, K> {
                 return;
             }
         }
+        c.loading = Some(i.dst);
         for l in 0..32 {
             if exec >> l & 1 != 0 {
                 let bytes = S::lane(c, w, i, Access::Load, l as u32, at[l], K::SIZE);
@@ -167,6 +170,7 @@ impl<S: Space, K: Narrow> Handler for Small<S, K> {
                 *lane = K::merge(value, *lane);
             }
         }
+        c.loading = None;
     }
 }
 

@@ -1,12 +1,13 @@
 //! Address spaces: where the lanes of an access go, and what of it is allowed.
 
+use crate::POISON;
 use crate::exec::code::{Ins, Kind};
 use crate::exec::ctx::Ctx;
 use crate::exec::observe::Place;
 use crate::exec::wave::Wave;
 use crate::fault::{Access, FaultKind};
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
-use crate::memory::all_bytes;
+use crate::memory::{ByteState, all_bytes};
 use std::mem::MaybeUninit;
 
 /// Addresses of all lanes; those of inactive lanes mean nothing.
@@ -70,6 +71,42 @@ fn global_range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<
     }
 }
 
+/// Bytes of which some were never written: poison in those, if what becomes of them is followed.
+#[cold]
+#[inline(never)]
+fn unwritten_global<'a>(
+    c: &'a mut Ctx<'_>,
+    w: &Wave,
+    i: &Ins,
+    how: Access,
+    lane: u32,
+    at: u64,
+    len: usize,
+    off: usize,
+) -> Option<&'a [u8]> {
+    let missing = (0..len).filter(|&n| c.memory.state_at(at + n as u64) == ByteState::Uninit);
+    let missing = missing.fold(0, |mask, n| mask | 1 << n);
+    let Some(fresh) = c.unwritten(w, Place::Global, how, lane, at, missing) else {
+        c.global_fault(w, i, how, lane, at, len as u32);
+        return None;
+    };
+    poison(c.memory.slice_mut(off, len), fresh);
+    Some(c.memory.slice(off, len))
+}
+
+/// Bytes of a piece of LDS or private memory that nobody has written, a bit for each.
+fn missing(states: &[u8]) -> u64 {
+    let missing = states.iter().enumerate().filter(|(_, state)| **state != 3);
+    missing.fold(0, |mask, (n, _)| mask | 1 << n)
+}
+
+/// Puts poison into bytes that nobody has written.
+fn poison(bytes: &mut [u8], missing: u64) {
+    for (n, byte) in bytes.iter_mut().enumerate().filter(|(n, _)| missing >> n & 1 != 0) {
+        *byte = POISON.to_le_bytes()[n % 4];
+    }
+}
+
 macro_rules! global_lanes {
     () => {
         #[inline(always)]
@@ -94,6 +131,7 @@ macro_rules! global_lanes {
         ) -> Option<&'a [u8]> {
             match c.memory.offset(at, len) {
                 Some(off) if c.memory.readable(off, len, c.check_uninit) => Some(c.memory.slice(off, len)),
+                Some(off) if c.memory.readable(off, len, false) => unwritten_global(c, w, i, how, lane, at, len, off),
                 _ => {
                     c.global_fault(w, i, how, lane, at, len as u32);
                     None
@@ -196,10 +234,19 @@ impl Space for Lds {
         len: usize,
     ) -> Option<&'a [u8]> {
         if Self::range(c, at, len).is_none() {
-            lds_fault(c, w, i, how, lane, at, len);
-            return None;
+            let missing = c.lds_state.get(at as usize..at as usize + len).map_or(0, missing);
+            let fresh = if missing == 0 {
+                None
+            } else {
+                c.unwritten(w, Place::Lds, how, lane, at, missing)
+            };
+            let Some(fresh) = fresh else {
+                lds_fault(c, w, i, how, lane, at, len);
+                return None;
+            };
+            poison(&mut c.lds[at as usize..at as usize + len], fresh);
         }
-        Self::range(c, at, len)
+        c.lds.get(at as usize..at as usize + len)
     }
 
     #[inline(always)]
@@ -272,8 +319,14 @@ impl Space for Scratch {
         at: u64,
         len: usize,
     ) -> Option<&'a [u8]> {
-        let at = scratch_at(c, w, i, how, lane, at, len)?;
-        c.scratch.get(at..at + len)
+        let start = scratch_at(c, w, i, how, lane, at, len)?;
+        let missing = c.scratch_state.get(start..start + len).map_or(0, missing);
+        if missing != 0
+            && let Some(fresh) = c.unwritten(w, Place::Scratch, how, lane, at, missing)
+        {
+            poison(&mut c.scratch[start..start + len], fresh);
+        }
+        c.scratch.get(start..start + len)
     }
 
     #[inline(always)]
@@ -287,6 +340,9 @@ impl Space for Scratch {
         len: usize,
     ) -> Option<&'a mut [u8]> {
         let at = scratch_at(c, w, i, how, lane, at, len)?;
+        if let Some(state) = c.scratch_state.get_mut(at..at + len) {
+            state.fill(3);
+        }
         c.scratch.get_mut(at..at + len)
     }
 }
