@@ -369,3 +369,35 @@ fn a_misspelt_key_is_told_with_the_one_that_is_meant() {
         refused(text, &[], words);
     }
 }
+
+#[test]
+fn the_manuals_files_are_what_the_program_reads() {
+    let manual = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sanitize.md");
+    let Ok(manual) = std::fs::read_to_string(manual) else {
+        return; // a packaged crate is without the manual
+    };
+    let path = std::path::Path::new("manual.toml");
+    let mut read = 0;
+    for part in manual.split("```toml\n").skip(1) {
+        let (text, _) = part.split_once("```").unwrap();
+        let launch = "[[launch]]\nkernel = \"k\"\nblock = 1\n";
+        let (what, error) = if text.contains("[[suppress]]") {
+            let read = rocmforge_sanitize::Suppressions::parse(path, text);
+            (text.to_owned(), read.err())
+        } else {
+            let text = match (text.contains("object"), text.contains("[[")) {
+                (false, _) => format!("object = \"x.co\"\n{text}{launch}"),
+                (true, false) => format!("{text}{launch}"),
+                (true, true) => text.to_owned(),
+            };
+            (text.clone(), rocmforge_sanitize::LaunchFile::parse(path, &text).err())
+        };
+        assert!(
+            error.is_none(),
+            "{}\n{what}",
+            error.map(|e| e.to_string()).unwrap_or_default()
+        );
+        read += 1;
+    }
+    assert!(read >= 4, "{read}");
+}
