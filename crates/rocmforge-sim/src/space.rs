@@ -19,8 +19,8 @@ pub(crate) const REMEMBERED: usize = 4096;
 const MOST_SHORT: u64 = 256 << 20;
 /// What counts as long.
 const LONG: u64 = 1 << 20;
-/// Bytes of the roomy region, at most.
-const MOST_ROOM: u64 = 64 << 30;
+/// Bytes of the roomy region, at most: racecheck reserves ten times the addresses, for every simulated machine of a process.
+const MOST_ROOM: u64 = 16 << 30;
 
 /// Free address space: ranges by address and by length, and the most recently freed ones on a stack.
 #[derive(Default)]
