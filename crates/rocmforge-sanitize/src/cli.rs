@@ -59,8 +59,8 @@ pub struct Cli {
     /// How many findings are printed; the others are counted. 0: all.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub print_limit: usize,
-    /// Bytes behind each buffer that belong to nobody, so that a write past its end hits no other buffer: a multiple of 256, at
-    /// least 256. Without it a quarter of the buffer's size.
+    /// Bytes behind each buffer that belong to nobody, so that a write past its end hits no other buffer; rounded up to a multiple
+    /// of 256. Without it a quarter of the buffer's size.
     #[arg(long, value_name = "BYTES", conflicts_with_all = ["kernels", "template"])]
     pub padding: Option<u64>,
     /// Whether buffers that a step has allocated and none has freed are findings.

@@ -286,7 +286,7 @@ fn geometry(launch: &Launch, kernel: &KernelMeta) -> Result<(), Error> {
 }
 
 fn value(meta: &ArgMeta, given: &Argument, dtype: Option<DType>, file: &LaunchFile) -> Result<Value, String> {
-    let wanted = argument(meta);
+    let wanted = argument(meta, dtype);
     match given {
         Argument::Buffer { index, offset } => {
             let buffer = &file.buffers[*index];

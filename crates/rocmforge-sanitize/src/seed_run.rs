@@ -60,6 +60,10 @@ pub(crate) fn run_seed_without(plan: &Plan, seed: u64, without: &BTreeSet<usize>
         alive: vec![false; file.buffers.len()],
         streams: HashMap::new(),
         order: Vec::new(),
+        waited_for: (0..file.steps.len())
+            .filter_map(|step| file.queued(step))
+            .flat_map(|(_, after)| after.iter().copied())
+            .collect(),
         events: vec![None; file.steps.len()],
         lost_streams: HashSet::new(),
         lost: BTreeSet::new(),
@@ -99,7 +103,9 @@ struct Runner<'p> {
     streams: HashMap<&'p str, hipStream_t>,
     /// The streams in the order they were made.
     order: Vec<hipStream_t>,
-    /// The event behind each step that a later one waits for.
+    /// Steps that a later one waits for.
+    waited_for: HashSet<usize>,
+    /// The events behind them.
     events: Vec<Option<hipEvent_t>>,
     /// Streams in which a launch was left out: nothing behind it would have run.
     lost_streams: HashSet<&'p str>,
@@ -113,9 +119,7 @@ struct Runner<'p> {
 impl<'p> Runner<'p> {
     /// Makes and fills the buffers that are there from the start.
     fn buffers(&mut self) -> Result<(), Error> {
-        let at_first: Vec<usize> = (0..self.addresses.len())
-            .filter(|index| self.plan.file.is_there_at_first(*index))
-            .collect();
+        let at_first = self.plan.file.at_first();
         for index in &at_first {
             let place = &self.plan.file.buffers[*index].place;
             self.allocate(*index, place)
@@ -231,9 +235,7 @@ impl<'p> Runner<'p> {
 
     /// Marks the end of a step for those that wait for it.
     fn record(&mut self, index: usize, stream: hipStream_t, at: &Place) -> Result<(), Error> {
-        let file = &self.plan.file;
-        let waits = |later: usize| file.queued(later).is_some_and(|(_, after)| after.contains(&index));
-        if (index + 1..file.steps.len()).any(waits) {
+        if self.waited_for.contains(&index) {
             let event = self.machine.event(at)?;
             self.machine.record(at, event, stream)?;
             self.events[index] = Some(event);

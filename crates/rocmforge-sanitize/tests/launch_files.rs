@@ -134,6 +134,10 @@ fn buffers_that_cannot_be_are_refused() {
         ("dtype = \"u8\", shape = 4, value = 1, written = \"3..2\"", &["0..8"]),
         ("dtype = \"u8\", shape = 4, value = 1, written = []", &["is empty"]),
         (
+            "dtype = \"u8\", shape = 4, value = 1, written = [\"0..2\", \"1..4\"]",
+            &["has 1..4 after 0..2"],
+        ),
+        (
             "dtype = \"u8\", shape = 4, value = 1, fill = \"ones\"",
             &["`fill` and `value`"],
         ),
@@ -400,4 +404,23 @@ fn the_manuals_files_are_what_the_program_reads() {
         read += 1;
     }
     assert!(read >= 4, "{read}");
+}
+
+#[test]
+fn a_template_knows_the_types_and_runs() {
+    let object = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/objects/params.co");
+    let object = rocmforge_sanitize::ObjectFile::read(&object, None).unwrap();
+    let page = rocmforge_sanitize::describe(&object);
+    assert!(
+        page.contains("_Z5scalePKfPffih(pointer, pointer, f32, i32, u8)"),
+        "{page}"
+    );
+    let template = rocmforge_sanitize::template(&object, std::path::Path::new("params.co")).unwrap();
+    assert!(template.contains("1.0, # f32"), "{template}");
+    // Only `scale`: an iota is no table of pointers.
+    let (head, rest) = template.split_once("[[launch]]").unwrap();
+    let launches = rest.split("[[launch]]").filter(|launch| launch.contains("scale"));
+    let text: String = launches.map(|launch| format!("{head}[[launch]]{launch}")).collect();
+    let ran = run(&text.replace("block = [64, 1, 1]", "block = 32"), &[]);
+    assert_eq!(ran.exit, Exit::Clean, "{text}\n{}{}", ran.out, ran.err);
 }

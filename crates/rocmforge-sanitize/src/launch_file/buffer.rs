@@ -326,6 +326,14 @@ fn ranges(value: &Value<'_>, count: usize) -> Result<Vec<Range<usize>>, Error> {
         return Ok(vec![one(value)?]);
     }
     let ranges = value.array()?.map(|part| one(&part)).collect::<Result<Vec<_>, _>>()?;
+    // Otherwise a short file could ask for the same bytes to be written without end.
+    if let Some(pair) = ranges.windows(2).find(|pair| pair[1].start < pair[0].end) {
+        let [Range { start, end }, next] = [&pair[0], &pair[1]];
+        return Err(value.wrong(format!(
+            "has {}..{} after {start}..{end}; ranges are in order and do not overlap",
+            next.start, next.end
+        )));
+    }
     if ranges.is_empty() {
         return Err(value.wrong("is empty: leave the buffer without a fill"));
     }

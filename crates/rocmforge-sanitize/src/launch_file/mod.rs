@@ -137,10 +137,15 @@ impl LaunchFile {
         Self::parse(path, &files::text(path, MAX_TEXT)?)
     }
 
-    /// Whether a buffer is there from the start; others have a step that allocates them.
-    pub fn is_there_at_first(&self, buffer: usize) -> bool {
-        let allocates = |step: &Step| matches!(step.action, Action::Alloc { buffer: other } if other == buffer);
-        !self.steps.iter().any(allocates)
+    /// The buffers that are there from the start; the others have a step that allocates them.
+    pub fn at_first(&self) -> Vec<usize> {
+        let mut at_first = vec![true; self.buffers.len()];
+        for step in &self.steps {
+            if let Action::Alloc { buffer } = step.action {
+                at_first[buffer] = false;
+            }
+        }
+        (0..self.buffers.len()).filter(|buffer| at_first[*buffer]).collect()
     }
 
     /// Where the files that it names are.
