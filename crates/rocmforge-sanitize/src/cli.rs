@@ -1,13 +1,17 @@
 //! The command line.
 
 use crate::error::Error;
+use crate::files::Folder;
 use crate::launch_file::{LaunchFile, seed_range, tool_set};
-use crate::object_file::{ObjectFile, describe, plural, template};
-use crate::outcome::{Finding, Outcome};
+use crate::object_file::{ObjectFile, describe, template};
+use crate::options::{NameFilter, Options, Selection};
+use crate::outcome::Outcome;
+use crate::page::{Page, Saved};
 use crate::plan::Plan;
+use crate::suppress::Suppressions;
 use crate::{npy, run};
 use clap::{Parser, ValueEnum};
-use serde::Serialize;
+use rocmforge_memory::Bytes;
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// Runs a compiled AMD GPU kernel on a simulated Radeon and tells what is wrong with it: memcheck, initcheck, racecheck,
 /// synccheck. Needs no GPU and no ROCm.
 ///
-/// Exit status: 0 nothing found, 1 something found, 2 it could not run.
+/// Exit status: 0 nothing found, 1 something found (or what `--error-exitcode` says), 2 it could not run.
 #[derive(Parser, Debug)]
 #[command(name = "rocmforge-sanitize", version)]
 pub struct Cli {
@@ -28,9 +32,49 @@ pub struct Cli {
     /// Other seeds than the file's: a count (`16`) or a range (`8..24`).
     #[arg(long, value_name = "SEEDS")]
     pub seeds: Option<String>,
-    /// Other tools than the file's, separated by commas.
-    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    /// Other tools than the file's, separated by commas: memcheck, initcheck, racecheck, synccheck, init_registers.
+    #[arg(
+        long = "tool",
+        alias = "tools",
+        value_name = "TOOLS",
+        value_delimiter = ',',
+        conflicts_with_all = ["kernels", "template"]
+    )]
     pub tools: Vec<String>,
+    /// Checks only these kernels: `NAME` or `kernel_name=NAME` (`kne=`), `kernel_substring=PART` (`kns=`); several are separated
+    /// by commas. The others run unchecked.
+    #[arg(
+        long = "kernel-name",
+        value_name = "FILTER",
+        value_delimiter = ',',
+        conflicts_with_all = ["kernels", "template"]
+    )]
+    pub kernel_names: Vec<String>,
+    /// Passes over the first N launches of the kernels that are checked.
+    #[arg(long, value_name = "N", conflicts_with_all = ["kernels", "template"])]
+    pub launch_skip: Option<u64>,
+    /// Checks only N of those launches; 0: all.
+    #[arg(long, value_name = "N", conflicts_with_all = ["kernels", "template"])]
+    pub launch_count: Option<u64>,
+    /// How many findings are printed; the others are counted. 0: all.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub print_limit: usize,
+    /// Bytes behind each buffer that belong to nobody, so that a write past its end hits no other buffer; rounded up to a multiple
+    /// of 256. Without it a quarter of the buffer's size.
+    #[arg(long, value_name = "BYTES", conflicts_with_all = ["kernels", "template"])]
+    pub padding: Option<u64>,
+    /// Whether buffers that a step has allocated and none has freed are findings.
+    #[arg(long, value_enum, default_value_t = LeakCheck::No)]
+    pub leak_check: LeakCheck,
+    /// Leaves out the findings that a file (TOML) lists.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernels", "template"])]
+    pub suppressions: Option<PathBuf>,
+    /// The exit status if something is found.
+    #[arg(long, value_name = "STATUS", conflicts_with_all = ["kernels", "template"])]
+    pub error_exitcode: Option<u8>,
+    /// Writes what is printed to a file too.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernels", "template"])]
+    pub save: Option<PathBuf>,
     /// Lets the launch file read and write files outside of its folder: by absolute paths, `..` and links. For launch files that you
     /// trust as you trust a program.
     #[arg(long)]
@@ -52,7 +96,16 @@ pub enum Format {
     Json,
 }
 
-/// The exit status.
+/// Whether memory that is never freed is a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LeakCheck {
+    /// It is none.
+    No,
+    /// It is one.
+    Full,
+}
+
+/// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -62,6 +115,16 @@ pub enum Exit {
     Found = 1,
     /// It could not run.
     CannotRun = 2,
+}
+
+impl Exit {
+    /// The exit status of the process: with [`Cli::error_exitcode`] another one where something was found.
+    pub fn status(self, cli: &Cli) -> u8 {
+        match (self, cli.error_exitcode) {
+            (Self::Found, Some(status)) => status,
+            (exit, _) => exit as u8,
+        }
+    }
 }
 
 /// Runs the program. Findings go to `out`, errors to `err`.
@@ -101,37 +164,86 @@ fn execute(cli: &Cli, out: &mut dyn Write) -> Result<Exit, Error> {
     };
     let mut file = LaunchFile::read(path)?;
     file.allow_outside = cli.allow_outside;
-    let option = |key: &str, problem| Error::value(file.place.clone(), key, problem);
     if let Some(seeds) = &cli.seeds {
-        file.seeds = seed_range(seeds).map_err(|problem| option("--seeds", problem))?;
+        file.seeds = seed_range(seeds).map_err(|problem| Error::option("--seeds", problem))?;
     }
     if !cli.tools.is_empty() {
-        file.tools = tool_set(cli.tools.iter().map(String::as_str)).map_err(|problem| option("--tools", problem))?;
+        file.tools =
+            tool_set(cli.tools.iter().map(String::as_str)).map_err(|problem| Error::option("--tool", problem))?;
     }
-    let plan = Plan::new(file)?;
+    contradictions(cli, &file)?;
+    let options = options(cli, &file)?;
+    let suppressions = match &cli.suppressions {
+        Some(path) => Suppressions::read(path)?,
+        None => Suppressions::default(),
+    };
+    let mut plan = Plan::new(file)?;
+    plan.options = options;
     let outcome = run(&plan)?;
     // What was found is told also when an output cannot be written.
     let (saved, failed) = save(&plan, &outcome);
-    let page = match cli.format {
-        Format::Text => text(&plan, &outcome, &saved),
-        Format::Json => json(&plan, &outcome, &saved),
+    let page = Page::new(&plan, &outcome, &saved, &suppressions, cli.print_limit);
+    let text = match cli.format {
+        Format::Text => page.text(),
+        Format::Json => page.json(),
     };
-    print(out, &page)?;
+    print(out, &text)?;
+    if let Some(path) = &cli.save {
+        // The user has named it, so that it may lie anywhere.
+        let anywhere = Folder {
+            path: Path::new(""),
+            allow_outside: true,
+        };
+        anywhere.write(path, text.as_bytes())?;
+    }
     failed.map_or(Ok(()), Err)?;
-    Ok(if outcome.findings.is_empty() {
-        Exit::Clean
-    } else {
-        Exit::Found
-    })
+    Ok(if page.is_clean() { Exit::Clean } else { Exit::Found })
 }
 
-/// A buffer that was to be written to a file.
-#[derive(Serialize)]
-struct Saved {
-    buffer: String,
-    file: PathBuf,
-    /// None: the card had stopped, and nothing could be read.
-    bytes: Option<usize>,
+/// Refuses options that contradict each other or the launch file.
+fn contradictions(cli: &Cli, file: &LaunchFile) -> Result<(), Error> {
+    let wrong = |option, problem: &str| Err(Error::option(option, problem));
+    if !file.tools.memcheck && cli.padding.is_some() {
+        return wrong("--padding", "belongs to memcheck, which is not among the tools");
+    }
+    if !file.tools.memcheck && cli.leak_check == LeakCheck::Full {
+        return wrong("--leak-check", "belongs to memcheck, which is not among the tools");
+    }
+    if cli.error_exitcode == Some(Exit::CannotRun as u8) {
+        return wrong("--error-exitcode", "is 2, which says that nothing could be run");
+    }
+    let Some(save) = &cli.save else { return Ok(()) };
+    let same = |path: &Path| match (path.canonicalize(), save.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => path == save,
+    };
+    let read = [Some(&*file.place.file), cli.suppressions.as_deref()];
+    let objects = file.objects.iter().map(|object| object.path.as_path());
+    let outputs = file.buffers.iter().filter_map(|buffer| buffer.save.as_deref());
+    if read.into_iter().flatten().chain(objects).chain(outputs).any(same) {
+        return wrong("--save", "names a file that is read, or that a buffer is written to");
+    }
+    Ok(())
+}
+
+fn options(cli: &Cli, file: &LaunchFile) -> Result<Options, Error> {
+    let names = cli.kernel_names.iter().map(|text| NameFilter::parse(text));
+    let names = names.collect::<Result<Vec<_>, _>>();
+    let selection = Selection {
+        names: names.map_err(|problem| Error::option("--kernel-name", problem))?,
+        skip: cli.launch_skip.unwrap_or(0),
+        count: cli.launch_count.unwrap_or(0),
+    };
+    let key = if selection.names.is_empty() {
+        "--launch-skip"
+    } else {
+        "--kernel-name"
+    };
+    Ok(Options {
+        padding: cli.padding.map(Bytes),
+        leak_check: cli.leak_check == LeakCheck::Full,
+        checked: selection.of(file).map_err(|problem| Error::option(key, problem))?,
+    })
 }
 
 /// Writes the outputs of the first seed; gives those that are written, and the first error.
@@ -160,120 +272,4 @@ fn save(plan: &Plan, outcome: &Outcome) -> (Vec<Saved>, Option<Error>) {
         }
     }
     (saved, failed)
-}
-
-fn tool_names(plan: &Plan) -> Vec<&'static str> {
-    let tools = plan.file.tools;
-    let all = [
-        ("memcheck", tools.memcheck),
-        ("initcheck", tools.initcheck),
-        ("racecheck", tools.racecheck),
-        ("synccheck", tools.synccheck),
-        ("init_registers", tools.init_registers),
-    ];
-    all.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect()
-}
-
-/// Which launches a finding is about, where there are several.
-fn launches(plan: &Plan, finding: &Finding) -> String {
-    let place = |index: usize| {
-        let launch = plan.file.launches.get(index).filter(|_| plan.file.launches.len() > 1)?;
-        Some(format!("launch {index} at {}", launch.place))
-    };
-    let other = finding.other_launch.filter(|other| finding.launch != Some(*other));
-    match (finding.launch.and_then(place), other.and_then(place)) {
-        (Some(one), Some(other)) => format!("  {one}; the other is {other}\n"),
-        (Some(one), None) => format!("  {one}\n"),
-        (None, _) => String::new(),
-    }
-}
-
-fn text(plan: &Plan, outcome: &Outcome, saved: &[Saved]) -> String {
-    let mut page = String::new();
-    for finding in &outcome.findings {
-        let Finding {
-            seeds,
-            first_seed,
-            report,
-            ..
-        } = finding;
-        page.push_str(&format!("{report}\n"));
-        page.push_str(&launches(plan, finding));
-        page.push_str(&format!(
-            "  in {seeds} of {}, first in seed {first_seed}\n\n",
-            plural(outcome.seeds, "seed")
-        ));
-    }
-    for output in saved {
-        let Saved { buffer, file, bytes } = output;
-        match bytes {
-            Some(bytes) => page.push_str(&format!("{buffer}: {bytes} B written to {}\n", file.display())),
-            None => page.push_str(&format!("{buffer}: not written, the kernel has stopped the card\n")),
-        }
-    }
-    if outcome.differing > 0 {
-        page.push_str(&format!(
-            "outputs: {} of {} gave others than the first\n",
-            outcome.differing,
-            plural(outcome.seeds, "seed")
-        ));
-    }
-    let found = match outcome.findings.len() {
-        0 => "nothing found".to_owned(),
-        n => plural(n, "fault"),
-    };
-    page.push_str(&format!(
-        "rocmforge-sanitize: {found} in {} ({}, {} wave instructions; {})\n",
-        plural(plan.file.launches.len(), "launch"),
-        plural(outcome.seeds, "seed"),
-        outcome.instructions,
-        tool_names(plan).join(", "),
-    ));
-    page
-}
-
-/// What `--format json` prints.
-#[derive(Serialize)]
-struct Page<'a> {
-    version: u32,
-    status: &'static str,
-    launch_file: &'a Path,
-    object: &'a Path,
-    arch: &'a str,
-    tools: Vec<&'static str>,
-    seeds: usize,
-    launches: usize,
-    instructions: u64,
-    differing_outputs: usize,
-    findings: &'a [Finding],
-    outputs: &'a [Saved],
-}
-
-fn json(plan: &Plan, outcome: &Outcome, saved: &[Saved]) -> String {
-    let page = Page {
-        version: 1,
-        status: if outcome.findings.is_empty() {
-            "clean"
-        } else {
-            "reports"
-        },
-        launch_file: &plan.file.place.file,
-        object: plan.object_path(),
-        arch: &plan.object.processor,
-        tools: tool_names(plan),
-        seeds: outcome.seeds,
-        launches: plan.file.launches.len(),
-        instructions: outcome.instructions,
-        differing_outputs: outcome.differing,
-        findings: &outcome.findings,
-        outputs: saved,
-    };
-    match serde_json::to_string_pretty(&page) {
-        Ok(text) => text + "\n",
-        // Only a path that is no Unicode can do this.
-        Err(error) => format!(
-            "{{\"version\": 1, \"status\": \"unprintable\", \"error\": {:?}}}\n",
-            error.to_string()
-        ),
-    }
 }

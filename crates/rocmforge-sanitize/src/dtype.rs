@@ -39,6 +39,15 @@ impl fmt::Display for Number {
     }
 }
 
+impl Number {
+    pub(crate) fn as_f64(self) -> f64 {
+        match self {
+            Self::Int(value) => value as f64,
+            Self::Float(value) => value,
+        }
+    }
+}
+
 impl DType {
     /// Every type.
     pub const ALL: [Self; 12] = [
@@ -113,10 +122,7 @@ impl DType {
 
     /// The bytes of `number`; none if it does not fit, or has a fraction and the type has not.
     pub fn encode(self, number: Number) -> Option<Vec<u8>> {
-        let float = match number {
-            Number::Int(value) => value as f64,
-            Number::Float(value) => value,
-        };
+        let float = number.as_f64();
         let int = || match number {
             Number::Int(value) => Some(value),
             Number::Float(_) => None,
@@ -140,6 +146,16 @@ impl DType {
             Self::F32 => (float as f32).to_le_bytes().to_vec(),
             Self::F64 => float.to_le_bytes().to_vec(),
         })
+    }
+
+    /// The smallest and the largest integer it has; none for floats.
+    pub(crate) fn range(self) -> Option<(i128, i128)> {
+        let bits = self.size() * 8;
+        match self {
+            Self::U8 | Self::U16 | Self::U32 | Self::U64 => Some((0, (1 << bits) - 1)),
+            Self::I8 | Self::I16 | Self::I32 | Self::I64 => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+            Self::F16 | Self::Bf16 | Self::F32 | Self::F64 => None,
+        }
     }
 
     /// Whether it has `value`, or for an integer the next below it.
@@ -208,6 +224,17 @@ mod tests {
                 Some(dtype.size())
             );
             assert_eq!(dtype.encode_index(300).len(), dtype.size());
+            for (end, beyond) in dtype
+                .range()
+                .map_or([(0, 0); 2], |(low, high)| [(low, low - 1), (high, high + 1)])
+            {
+                assert!(dtype.encode(Number::Int(end)).is_some(), "{end} in {dtype}");
+                assert_eq!(
+                    dtype.encode(Number::Int(beyond)).is_none(),
+                    !dtype.is_float(),
+                    "{beyond} in {dtype}"
+                );
+            }
         }
         assert_eq!(DType::named("float"), None);
         assert_eq!(DType::U8.encode_index(300), [44]);

@@ -70,7 +70,7 @@ pub enum Error {
         message: String,
     },
     /// A key no launch file has.
-    #[error("{at}: `{key}` is no key of {table}; there are: {known}")]
+    #[error("{at}: unknown key `{key}` of {table}{}", suggestion(.nearest.as_deref(), known))]
     UnknownKey {
         /// Where.
         at: Place,
@@ -78,6 +78,8 @@ pub enum Error {
         key: String,
         /// The table it stands in.
         table: &'static str,
+        /// The key it is probably meant to be.
+        nearest: Option<String>,
         /// The keys this table has.
         known: String,
     },
@@ -101,18 +103,31 @@ pub enum Error {
         /// What is wrong with it: "takes ..., this is ...".
         problem: String,
     },
+    /// An option of the command line that is not understood, or contradicts another or the launch file.
+    #[error("{option} {problem}")]
+    Option {
+        /// The option: `--tool`.
+        option: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// An argument names a buffer that is not there.
-    #[error("{at}: there is no buffer `{name}`; there are: {known}. A buffer of its own is written \"f32[64] zeros\"")]
+    #[error(
+        "{at}: there is no buffer `{name}`{}. A buffer of its own is written \"f32[64] zeros\"",
+        suggestion(.nearest.as_deref(), known)
+    )]
     NoSuchBuffer {
         /// Where.
         at: Place,
         /// The name.
         name: String,
+        /// The buffer that is probably meant.
+        nearest: Option<String>,
         /// The buffers there are.
         known: String,
     },
     /// The object has no kernel of this name.
-    #[error("{at}: {} has no kernel `{kernel}`; it has: {known}", object.display())]
+    #[error("{at}: {} has no kernel `{kernel}`{}", object.display(), suggestion(.nearest.as_deref(), known))]
     NoSuchKernel {
         /// Where.
         at: Place,
@@ -120,6 +135,8 @@ pub enum Error {
         kernel: String,
         /// The object.
         object: PathBuf,
+        /// The kernel that is probably meant.
+        nearest: Option<String>,
         /// Its kernels.
         known: String,
     },
@@ -176,6 +193,14 @@ pub enum Error {
     },
 }
 
+fn suggestion(nearest: Option<&str>, known: &str) -> String {
+    match (nearest, known) {
+        (Some(nearest), "") => format!(": did you mean `{nearest}`?"),
+        (Some(nearest), known) => format!(": did you mean `{nearest}`? There are: {known}"),
+        (None, known) => format!("; there are: {known}"),
+    }
+}
+
 fn because(reasons: &[String]) -> String {
     reasons.iter().map(|reason| format!("\n  {reason}")).collect()
 }
@@ -187,6 +212,11 @@ impl Error {
             key: key.into(),
             problem: problem.into(),
         }
+    }
+
+    pub(crate) fn option(option: &'static str, problem: impl Into<String>) -> Self {
+        let problem = problem.into();
+        Self::Option { option, problem }
     }
 
     pub(crate) fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self {

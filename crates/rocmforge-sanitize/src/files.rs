@@ -126,6 +126,14 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
     contents(file, path, most)
 }
 
+/// The same for a text.
+pub(crate) fn text(path: &Path, most: u64) -> Result<String, Error> {
+    String::from_utf8(read(path, most)?).map_err(|error| {
+        let source = io::Error::new(io::ErrorKind::InvalidData, error.utf8_error());
+        Error::read(path)(source)
+    })
+}
+
 fn contents(file: OwnedFd, path: &Path, most: u64) -> Result<Vec<u8>, Error> {
     let found = rustix::fs::fstat(&file).map_err(|errno| Error::read(path)(errno.into()))?;
     let kind = FileType::from_raw_mode(found.st_mode);

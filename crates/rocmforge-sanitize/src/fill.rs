@@ -21,8 +21,33 @@ pub enum Fill {
         /// What all are below.
         high: f64,
     },
+    /// These numbers, from the first element on.
+    Values(Vec<Number>),
+    /// An arithmetic progression.
+    Range {
+        /// The first number.
+        start: Number,
+        /// The difference between neighbours.
+        step: Number,
+    },
+    /// Addresses of other buffers.
+    Pointers(Vec<Pointer>),
     /// The bytes of a file: raw, or a `.npy` array of the same type.
     File(PathBuf),
+}
+
+/// An element of a pointer buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pointer {
+    /// The null pointer.
+    Null,
+    /// An address in a buffer, as it is when the pointer buffer is filled.
+    Buffer {
+        /// Index into [`LaunchFile::buffers`](crate::LaunchFile::buffers).
+        index: usize,
+        /// Bytes from its start.
+        offset: u64,
+    },
 }
 
 /// SplitMix64.
@@ -44,10 +69,49 @@ impl Random {
 }
 
 impl Fill {
+    /// The buffers that it holds addresses of.
+    pub(crate) fn pointers(&self) -> impl Iterator<Item = usize> {
+        let pointers = match self {
+            Self::Pointers(pointers) => &pointers[..],
+            _ => &[],
+        };
+        pointers.iter().filter_map(|pointer| match pointer {
+            Pointer::Null => None,
+            Pointer::Buffer { index, .. } => Some(*index),
+        })
+    }
+
+    /// A number of an arithmetic progression.
+    pub(crate) fn element(start: Number, step: Number, index: u64) -> Number {
+        match (start, step) {
+            // Both have 64 bits, and so has the index: the product has 128 at most, and one that is cut off fits no type.
+            (Number::Int(start), Number::Int(step)) => {
+                Number::Int(start.saturating_add(step.saturating_mul(i128::from(index))))
+            }
+            (start, step) => Number::Float(start.as_f64() + step.as_f64() * index as f64),
+        }
+    }
+
     /// The bytes of `count` elements; none for memory that nobody writes. A file's are read elsewhere.
     pub(crate) fn bytes(&self, dtype: DType, count: usize) -> Option<Vec<u8>> {
         match self {
-            Self::Uninit | Self::File(_) => None,
+            // Addresses are written when they are known.
+            Self::Uninit | Self::File(_) | Self::Pointers(_) => None,
+            Self::Values(values) => {
+                let mut bytes = Vec::with_capacity(count * dtype.size());
+                for number in values {
+                    bytes.extend(dtype.encode(*number)?);
+                }
+                bytes.resize(count * dtype.size(), 0);
+                Some(bytes)
+            }
+            Self::Range { start, step } => {
+                let mut bytes = Vec::with_capacity(count * dtype.size());
+                for index in 0..count as u64 {
+                    bytes.extend(dtype.encode(Self::element(*start, *step, index))?);
+                }
+                Some(bytes)
+            }
             Self::Constant(number) => dtype.encode(*number).map(|one| one.repeat(count)),
             Self::Iota => Some((0..count as u64).flat_map(|i| dtype.encode_index(i)).collect()),
             Self::Random { seed, low, high } => {
@@ -110,5 +174,13 @@ mod tests {
     fn iota_counts() {
         assert_eq!(Fill::Iota.bytes(DType::U16, 3), Some(vec![0, 0, 1, 0, 2, 0]));
         assert_eq!(Fill::Uninit.bytes(DType::U16, 3), None);
+        let down = Fill::Range {
+            start: Number::Int(5),
+            step: Number::Int(-2),
+        };
+        assert_eq!(down.bytes(DType::I8, 4), Some(vec![5, 3, 1, 0xFF]));
+        assert_eq!(down.bytes(DType::U8, 4), None, "-1 does not fit");
+        let values = Fill::Values(vec![Number::Int(7), Number::Int(8)]);
+        assert_eq!(values.bytes(DType::U8, 3), Some(vec![7, 8, 0]));
     }
 }

@@ -35,16 +35,27 @@ mod launch_file;
 mod machine;
 mod npy;
 mod object_file;
+mod options;
 mod outcome;
+mod page;
+mod param_types;
 mod plan;
 mod run;
+mod seed_run;
+mod suppress;
+mod toml_reader;
 
-pub use cli::{Cli, Exit, main};
+pub use cli::{Cli, Exit, Format, LeakCheck, main};
 pub use dtype::{DType, Number};
 pub use error::{Error, Place};
-pub use fill::Fill;
-pub use launch_file::{Argument, Buffer, Launch, LaunchFile, MAX_BYTES, MAX_SEEDS, ScheduleKind};
+pub use fill::{Fill, Pointer};
+pub use launch_file::{
+    Action, Argument, Buffer, Copy, Launch, LaunchFile, MAX_BYTES, MAX_SEEDS, ObjectRef, ScheduleKind, Step,
+};
 pub use object_file::{ARCHS, ObjectError, ObjectFile, describe, signature, template};
-pub use outcome::{Finding, Outcome};
+pub use options::{NameFilter, Options, Selection};
+pub use outcome::{EndlessLaunch, Finding, Outcome, StoppedLaunch};
 pub use plan::Plan;
-pub use run::{SeedRun, run, run_seed};
+pub use run::run;
+pub use seed_run::{SeedRun, run_seed};
+pub use suppress::{Suppression, Suppressions};

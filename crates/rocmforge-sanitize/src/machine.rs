@@ -1,7 +1,8 @@
 //! A simulated machine, called through HIP as any program calls it. Every unsafe call of this crate is here.
 
 use crate::error::{Error, Place};
-use crate::launch_file::{LaunchFile, ScheduleKind};
+use crate::launch_file::ScheduleKind;
+use crate::plan::Plan;
 use rocmforge_hip_sys::*;
 use rocmforge_memory::Bytes;
 use rocmforge_sim::{CardConfig, Report, Schedule, SimConfig, SimHost};
@@ -26,8 +27,25 @@ pub(crate) struct Launch<'a> {
     pub(crate) args: &'a [Vec<u8>],
 }
 
+/// A call that was not answered with success.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) call: &'static str,
+    pub(crate) status: hipError_t,
+}
+
+pub(crate) fn refuse(call: &'static str, status: hipError_t) -> Result<(), Refusal> {
+    if status == hipSuccess {
+        Ok(())
+    } else {
+        Err(Refusal { call, status })
+    }
+}
+
 impl Machine {
-    pub(crate) fn new(file: &LaunchFile, arch: &str, bytes: u64, seed: u64) -> Result<Self, Error> {
+    pub(crate) fn new(plan: &Plan, seed: u64) -> Result<Self, Error> {
+        let (file, arch) = (&plan.file, plan.processor());
+        let bytes: u64 = file.buffers.iter().map(|buffer| buffer.bytes() as u64).sum();
         let schedule = match file.schedule {
             ScheduleKind::Lazy => Schedule::Lazy,
             ScheduleKind::Eager => Schedule::Eager,
@@ -47,6 +65,7 @@ impl Machine {
             strict: file.strict,
             instruction_budget: file.budget,
             tools: file.tools,
+            padding: plan.options.padding,
             ..SimConfig::default()
         };
         Ok(Self {
@@ -67,19 +86,20 @@ impl Machine {
         self.sim.counters().instructions
     }
 
-    /// An error about a call, with what the simulator says of it.
     fn check(&self, at: &Place, call: &'static str, status: hipError_t) -> Result<(), Error> {
-        if status == hipSuccess {
-            return Ok(());
-        }
+        refuse(call, status).map_err(|refusal| self.error(at, refusal))
+    }
+
+    /// An error about a call, with what the simulator says of it.
+    pub(crate) fn error(&self, at: &Place, Refusal { call, status }: Refusal) -> Error {
         let mut reasons: Vec<String> = self.sim.take_reports().iter().map(ToString::to_string).collect();
         reasons.extend(self.sim.warnings().iter().map(|warning| warning.message.clone()));
-        Err(Error::Refused {
+        Error::Refused {
             at: at.clone(),
             call,
             status,
             reasons,
-        })
+        }
     }
 
     pub(crate) fn load(&self, at: &Place, elf: &[u8]) -> Result<hipModule_t, Error> {
@@ -129,26 +149,48 @@ impl Machine {
     }
 
     /// Allocates and names a buffer, and gives its address.
-    pub(crate) fn allocate(&self, at: &Place, bytes: usize, label: &str) -> Result<u64, Error> {
+    pub(crate) fn allocate(&self, at: &Place, bytes: usize, label: &str) -> Result<u64, Refusal> {
         let mut ptr = null_mut();
         // SAFETY: `ptr` is a live out-pointer.
         let status = unsafe { self.sim.hipMalloc(&mut ptr, bytes) };
-        self.check(at, "hipMalloc", status)?;
+        refuse("hipMalloc", status)?;
         HipNames::name_allocation(&*self.sim, ptr, label, &at.to_string());
         Ok(ptr.addr() as u64)
     }
 
+    /// Frees what lies at `address`. What is wrong with that is a report.
+    pub(crate) fn free(&self, address: u64) -> hipError_t {
+        let ptr: *mut c_void = std::ptr::without_provenance_mut(address as usize);
+        // SAFETY: the simulator follows no device pointer; one that is not allocated it refuses.
+        unsafe { self.sim.hipFree(ptr) }
+    }
+
+    /// Queues a copy on the device.
+    pub(crate) fn copy(&self, to: u64, from: u64, bytes: u64, stream: hipStream_t) -> hipError_t {
+        let to: *mut c_void = std::ptr::without_provenance_mut(to as usize);
+        let from: *const c_void = std::ptr::without_provenance(from as usize);
+        // SAFETY: both are device addresses, which the simulator looks up; it refuses those that are not allocated.
+        unsafe {
+            self.sim
+                .hipMemcpyAsync(to, from, bytes as usize, hipMemcpyDeviceToDevice, stream)
+        }
+    }
+
+    /// What is still allocated.
+    pub(crate) fn leaks(&self) -> Vec<Report> {
+        self.sim.leaks()
+    }
+
     /// Copies `bytes` to the device, and waits.
-    pub(crate) fn upload(&self, at: &Place, address: u64, bytes: &[u8], stream: hipStream_t) -> Result<(), Error> {
+    pub(crate) fn upload(&self, address: u64, bytes: &[u8], stream: hipStream_t) -> Result<(), Refusal> {
         let to: *mut c_void = std::ptr::without_provenance_mut(address as usize);
         // SAFETY: `bytes` lives until the wait below has returned; the device range was allocated with this size.
         let status = unsafe {
             self.sim
                 .hipMemcpyAsync(to, bytes.as_ptr().cast(), bytes.len(), hipMemcpyHostToDevice, stream)
         };
-        self.check(at, "hipMemcpyAsync", status)?;
-        let status = self.synchronize(stream);
-        self.check(at, "hipStreamSynchronize", status)
+        refuse("hipMemcpyAsync", status)?;
+        refuse("hipStreamSynchronize", self.synchronize(stream))
     }
 
     /// Copies device memory to the host, and waits.

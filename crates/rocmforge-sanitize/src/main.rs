@@ -5,5 +5,6 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = rocmforge_sanitize::Cli::parse();
-    ExitCode::from(rocmforge_sanitize::main(&cli, &mut std::io::stdout().lock(), &mut std::io::stderr().lock()) as u8)
+    let exit = rocmforge_sanitize::main(&cli, &mut std::io::stdout().lock(), &mut std::io::stderr().lock());
+    ExitCode::from(exit.status(&cli))
 }

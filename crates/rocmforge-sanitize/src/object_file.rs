@@ -1,6 +1,8 @@
 //! The code object of a launch file.
 
+use crate::dtype::DType;
 use crate::error::Error;
+use crate::param_types::param_types;
 use crate::{bundle, files};
 use rocmforge_amdgcn::{LoadError, Program};
 use rocmforge_code_object::{ArgKind, ArgMeta, CodeObject, KernelMeta, ParseError};
@@ -139,18 +141,19 @@ impl ObjectFile {
     }
 }
 
-/// `name(pointer x, pointer y, 4 B n)`
+/// `name(pointer x, pointer y, 4 B n)`; with `i32` for `4 B` where the type is known.
 pub fn signature(kernel: &KernelMeta) -> String {
-    let arguments: Vec<String> = kernel.explicit_args().map(argument).collect();
+    let arguments = kernel.explicit_args().zip(param_types(kernel));
+    let arguments: Vec<String> = arguments.map(|(arg, dtype)| argument(arg, dtype)).collect();
     format!("{}({})", kernel.name, arguments.join(", "))
 }
 
-/// `pointer x`, `4 B n`
-pub(crate) fn argument(arg: &ArgMeta) -> String {
-    let what = if is_pointer(arg) {
-        "pointer".to_owned()
-    } else {
-        format!("{} B", arg.size)
+/// `pointer x`, `4 B n`, `i32 n`
+pub(crate) fn argument(arg: &ArgMeta, dtype: Option<DType>) -> String {
+    let what = match dtype {
+        _ if is_pointer(arg) => "pointer".to_owned(),
+        Some(dtype) => dtype.to_string(),
+        None => format!("{} B", arg.size),
     };
     match &arg.name {
         Some(name) => format!("{what} {name}"),
@@ -219,15 +222,16 @@ pub fn template(object: &ObjectFile, path: &Path) -> Result<String, ObjectError>
             "\n[[launch]]\nkernel = {}\ngrid = [1, 1, 1]\nblock = {block:?}\nargs = [\n",
             quoted(&kernel.name)
         ));
-        for arg in kernel.explicit_args() {
+        for (arg, dtype) in kernel.explicit_args().zip(param_types(kernel)) {
             let example = match arg.size {
                 _ if is_pointer(arg) => "\"f32[256] iota\"".to_owned(),
+                _ if dtype.is_some_and(DType::is_float) => "1.0".to_owned(),
                 // The number of elements above, which a kernel is likely to be told. One told 0 does nothing, which passes.
                 4 | 8 => "256".to_owned(),
                 1 | 2 => "0".to_owned(),
                 size => format!("[{}]", vec!["{ u8 = 0 }"; size as usize].join(", ")),
             };
-            let comment = argument(arg).replace(char::is_control, " ");
+            let comment = argument(arg, dtype).replace(char::is_control, " ");
             page.push_str(&format!("    {example}, # {comment}\n"));
         }
         page.push_str("]\n");

@@ -1,8 +1,10 @@
 //! What all seeds together found.
 
 use crate::run::Summary;
-use rocmforge_sim::{Report, ReportKind};
+use crate::seed_run::SeedRun;
+use rocmforge_sim::{Report, ReportKind, Side};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// A fault, as the first seed that showed it reported it.
 #[derive(Debug, Serialize)]
@@ -11,12 +13,42 @@ pub struct Finding {
     pub seeds: usize,
     /// The first of them: run it alone to see only this.
     pub first_seed: u64,
+    /// How often it happened in all seeds together.
+    pub count: u64,
     /// The launch it is about, counted from 0 in the order of the launch file.
     pub launch: Option<usize>,
     /// The launch of the report's other side.
     pub other_launch: Option<usize>,
+    /// The step it is about, counted from 0 in the order of the launch file; in a file of launches only, the launch.
+    pub step: Option<usize>,
+    /// The step of the report's other side.
+    pub other_step: Option<usize>,
     /// The report of that seed.
     pub report: Report,
+    #[serde(skip)]
+    identity: Identity,
+}
+
+/// A launch that does not end.
+#[derive(Debug, Serialize)]
+pub struct EndlessLaunch {
+    /// The launch, counted from 0.
+    pub launch: usize,
+    /// The seed that showed it.
+    pub seed: u64,
+    /// How many later seeds have left it out.
+    pub left_out: usize,
+}
+
+/// A launch that was stopped because it had as many faults as are kept of one launch.
+#[derive(Debug, Serialize)]
+pub struct StoppedLaunch {
+    /// The launch, counted from 0.
+    pub launch: usize,
+    /// In how many seeds.
+    pub seeds: usize,
+    /// The first of them.
+    pub first_seed: u64,
 }
 
 /// What all seeds together found.
@@ -30,57 +62,149 @@ pub struct Outcome {
     pub instructions: u64,
     /// The outputs of the first seed, see [`SeedRun::outputs`](crate::SeedRun::outputs).
     pub outputs: Vec<Option<Vec<u8>>>,
-    /// Seeds that gave other outputs than the first.
+    /// Seeds that gave other outputs than the first that gave any.
     pub differing: usize,
-    /// Hash of the first seed's outputs.
-    first: u64,
+    /// Seeds in which something was not run to its end: they have no outputs.
+    pub incomplete: usize,
+    /// Launches that do not end.
+    pub endless: Vec<EndlessLaunch>,
+    /// Launches that were stopped.
+    pub stopped: Vec<StoppedLaunch>,
+    /// Findings in launches that are not checked, in all seeds together.
+    pub unchecked: usize,
+    /// Hash of the first outputs.
+    first: Option<u64>,
 }
 
-/// What makes two reports of different seeds the same fault.
-fn identity(report: &Report) -> (ReportKind, &'static str, Option<&str>, [Option<u64>; 2]) {
-    let other = report.other.as_ref().and_then(|other| other.pc);
-    // Which side of a race comes first is the seed's choice.
-    let mut places = [report.pc, other];
-    if other.is_some() {
-        places.sort_unstable();
+/// A side of a finding: the instruction of a kernel, or the step that made a call.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Party {
+    Instruction {
+        object: Option<usize>,
+        kernel: String,
+        pc: u64,
+    },
+    Step(&'static str, Option<usize>),
+}
+
+/// What makes two reports the same fault: the kind and both sides, whichever comes first.
+#[derive(Debug, PartialEq, Eq)]
+struct Identity(ReportKind, Vec<Party>);
+
+impl Identity {
+    fn of(report: &Report, run: &SeedRun) -> Self {
+        let party = |api, call: u64, kernel: Option<&String>, pc: Option<u64>| match (kernel, pc) {
+            (Some(kernel), Some(pc)) => Party::Instruction {
+                object: run.launch_of(call).and_then(|launch| run.objects.get(launch).copied()),
+                kernel: kernel.clone(),
+                pc,
+            },
+            _ => Party::Step(api, run.step_of(call)),
+        };
+        let own = party(report.api, report.call, report.kernel.as_ref(), report.pc);
+        if report.kind == ReportKind::EndlessKernel {
+            // Where it is when the budget ends is chance.
+            return Self(report.kind, vec![Party::Step("kernel", run.step_of(report.call))]);
+        }
+        let side = |side: &Side| party(side.api, side.call, side.kernel.as_ref(), side.pc);
+        let mut parties: Vec<Party> = std::iter::once(own).chain(report.other.as_deref().map(side)).collect();
+        parties.sort();
+        Self(report.kind, parties)
     }
-    (report.kind, report.api, report.kernel.as_deref(), places)
+}
+
+impl SeedRun {
+    /// The launch that a call has queued.
+    fn launch_of(&self, call: u64) -> Option<usize> {
+        self.launches.iter().position(|launch| *launch == call && call > 0)
+    }
+
+    /// The step that made a call.
+    fn step_of(&self, call: u64) -> Option<usize> {
+        self.steps.iter().position(|step| *step == call && call > 0)
+    }
 }
 
 impl Outcome {
+    /// The launches that do not end.
+    pub(crate) fn endless_launches(&self) -> BTreeSet<usize> {
+        self.endless.iter().map(|endless| endless.launch).collect()
+    }
+
     pub(crate) fn add(&mut self, summary: Summary) {
-        let Summary { run, outputs } = summary;
+        let Summary { mut run, outputs } = summary;
         if self.seeds == 0 {
-            (self.outputs, self.first) = (run.outputs, outputs);
-        } else if self.first != outputs {
-            self.differing += 1;
+            self.outputs = std::mem::take(&mut run.outputs);
+        }
+        match (outputs, self.first) {
+            (None, _) => self.incomplete += 1,
+            (Some(hash), Some(first)) => self.differing += usize::from(hash != first),
+            (Some(_), None) => self.first = outputs,
         }
         self.seeds += 1;
         self.instructions += run.instructions;
+        self.unchecked += run.unchecked;
+        for endless in &mut self.endless {
+            endless.left_out += usize::from(run.left_out.contains(&endless.launch));
+        }
+        let reports = std::mem::take(&mut run.reports);
+        let mut stopped = BTreeSet::new();
         let mut seen = Vec::new();
-        for report in run.reports {
-            let known = self
-                .findings
-                .iter()
-                .position(|finding| identity(&finding.report) == identity(&report));
-            match known {
-                Some(index) if seen.contains(&index) => {}
-                Some(index) => {
-                    self.findings[index].seeds += 1;
-                    seen.push(index);
+        for report in reports {
+            let launch = run.launch_of(report.call);
+            if let Some(launch) = launch {
+                if report.stopped {
+                    stopped.insert(launch);
                 }
-                None => {
-                    seen.push(self.findings.len());
-                    let launch_of = |call: u64| run.launches.iter().position(|launch| *launch == call);
-                    self.findings.push(Finding {
-                        seeds: 1,
-                        first_seed: run.seed,
-                        launch: launch_of(report.call),
-                        other_launch: report.other.as_ref().and_then(|other| launch_of(other.call)),
-                        report,
+                if report.kind == ReportKind::EndlessKernel && !self.endless_launches().contains(&launch) {
+                    self.endless.push(EndlessLaunch {
+                        launch,
+                        seed: run.seed,
+                        left_out: 0,
                     });
                 }
             }
+            self.add_report(report, &run, &mut seen);
+        }
+        for launch in stopped {
+            match self.stopped.iter_mut().find(|stopped| stopped.launch == launch) {
+                Some(stopped) => stopped.seeds += 1,
+                None => self.stopped.push(StoppedLaunch {
+                    launch,
+                    seeds: 1,
+                    first_seed: run.seed,
+                }),
+            }
+        }
+    }
+
+    fn add_report(&mut self, report: Report, run: &SeedRun, seen: &mut Vec<usize>) {
+        let identity = Identity::of(&report, run);
+        let known = self.findings.iter().position(|finding| finding.identity == identity);
+        let index = match known {
+            Some(index) => {
+                self.findings[index].count += report.count;
+                index
+            }
+            None => {
+                let other = report.other.as_ref().map(|other| other.call);
+                self.findings.push(Finding {
+                    seeds: 0,
+                    first_seed: run.seed,
+                    count: report.count,
+                    launch: run.launch_of(report.call),
+                    other_launch: other.and_then(|call| run.launch_of(call)),
+                    step: run.step_of(report.call),
+                    other_step: other.and_then(|call| run.step_of(call)),
+                    report,
+                    identity,
+                });
+                self.findings.len() - 1
+            }
+        };
+        if !seen.contains(&index) {
+            self.findings[index].seeds += 1;
+            seen.push(index);
         }
     }
 }

@@ -2,21 +2,28 @@
 
 use crate::bundle;
 use crate::dtype::{DType, Number};
-use crate::error::{Error, Place};
-use crate::fill::Fill;
-use crate::launch_file::{Argument, Launch, LaunchFile};
+use crate::error::Error;
+use crate::fill::{Fill, Pointer};
+use crate::launch_file::{Argument, Launch, LaunchFile, scalar};
 use crate::npy;
-use crate::object_file::{ObjectFile, argument, is_pointer, signature};
+use crate::object_file::{ARCHS, ObjectFile, argument, is_pointer, signature};
+use crate::options::Options;
+use crate::param_types::param_types;
+use crate::toml_reader::nearest;
 use rocmforge_code_object::{ArgMeta, KernelMeta};
-use std::path::Path;
+use std::borrow::Cow;
 
 /// A launch file that can run.
 #[derive(Debug)]
 pub struct Plan {
     /// The launch file.
     pub file: LaunchFile,
-    /// Its object.
-    pub object: ObjectFile,
+    /// Its objects, in the order of [`LaunchFile::objects`]; all run on one processor.
+    pub objects: Vec<ObjectFile>,
+    /// How to run it.
+    pub options: Options,
+    /// The object of each launch.
+    pub(crate) object_of: Vec<usize>,
     /// What each buffer holds at first; none for memory that nobody writes.
     pub(crate) contents: Vec<Option<Vec<u8>>>,
     /// The values of each launch's arguments.
@@ -31,26 +38,54 @@ pub(crate) enum Value {
 }
 
 impl Plan {
-    /// Reads the object and the files that fill buffers, none outside of the launch file's folder unless
-    /// [`LaunchFile::allow_outside`], and compares every argument with what the object says of it.
+    /// Reads the objects and the files that fill buffers, none outside of the launch file's folder unless
+    /// [`LaunchFile::allow_outside`], and compares every argument with what its object says of it.
     ///
     /// # Errors
-    /// A file cannot be read or lies outside, the object cannot be executed, or a launch does not fit its kernel.
+    /// A file cannot be read or lies outside, an object cannot be executed, or a launch does not fit its kernel.
     pub fn new(file: LaunchFile) -> Result<Self, Error> {
         for path in file.buffers.iter().filter_map(|buffer| buffer.save.as_ref()) {
             file.folder().check_output(path)?;
         }
-        let bytes = file.folder().read(&file.object, bundle::MAX_UNPACKED)?;
-        Self::with_object(file, &bytes)
+        let bytes = file
+            .objects
+            .iter()
+            .map(|object| file.folder().read(&object.path, bundle::MAX_UNPACKED));
+        let bytes = bytes.collect::<Result<Vec<_>, _>>()?;
+        Self::with_objects(file, &bytes)
     }
 
-    /// The same with the object's bytes at hand; the path in the launch file is for messages only.
+    /// The same with the bytes of the only object at hand; the path in the launch file is for messages only.
     ///
     /// # Errors
     /// As [`Self::new`].
     pub fn with_object(file: LaunchFile, bytes: &[u8]) -> Result<Self, Error> {
-        let object = ObjectFile::parse(bytes, file.arch).map_err(|source| source.of(&file.object))?;
-        Self::of(file, object)
+        Self::with_objects(file, &[bytes])
+    }
+
+    fn with_objects<B: AsRef<[u8]>>(file: LaunchFile, bytes: &[B]) -> Result<Self, Error> {
+        let parse = |arch| {
+            let objects = file.objects.iter().zip(bytes);
+            let parsed = objects.map(|(object, bytes)| {
+                ObjectFile::parse(bytes.as_ref(), arch).map_err(|source| source.of(&object.path))
+            });
+            parsed.collect::<Result<Vec<_>, _>>()
+        };
+        // One card runs all of them: the first processor that every object has code for.
+        let objects = match (file.arch, bytes.len()) {
+            (Some(arch), _) => parse(Some(arch))?,
+            (None, 1) => parse(None)?,
+            (None, _) => match ARCHS.iter().find_map(|arch| parse(Some(arch)).ok()) {
+                Some(objects) => objects,
+                // Which of them is the odd one, or what is wrong with it.
+                None => {
+                    let first = parse(None)?;
+                    let arch = first.first().map(|object| object.processor.as_str());
+                    parse(arch)?
+                }
+            },
+        };
+        Self::of(file, objects)
     }
 
     /// The same for a device that is not simulated: of the object only what it says of itself is looked at.
@@ -58,32 +93,76 @@ impl Plan {
     /// # Errors
     /// A file cannot be read, or a launch does not fit its kernel.
     pub fn for_device(file: LaunchFile, object: ObjectFile) -> Result<Self, Error> {
-        Self::fitting(file, object)
+        Self::fitting(file, vec![object])
     }
 
-    fn of(file: LaunchFile, object: ObjectFile) -> Result<Self, Error> {
-        let kernels = file.launches.iter().map(|launch| launch.kernel.as_str());
-        object.check(kernels).map_err(|source| source.of(&file.object))?;
-        Self::fitting(file, object)
+    fn of(file: LaunchFile, objects: Vec<ObjectFile>) -> Result<Self, Error> {
+        let plan = Self::fitting(file, objects)?;
+        for (index, (object, named)) in plan.objects.iter().zip(&plan.file.objects).enumerate() {
+            let own = plan
+                .file
+                .launches
+                .iter()
+                .zip(&plan.object_of)
+                .filter(|(_, of)| **of == index);
+            let kernels = own.map(|(launch, _)| launch.kernel.as_str());
+            object.check(kernels).map_err(|source| source.of(&named.path))?;
+        }
+        Ok(plan)
     }
 
-    fn fitting(file: LaunchFile, object: ObjectFile) -> Result<Self, Error> {
-        let contents = file
-            .buffers
-            .iter()
-            .map(|buffer| contents(&file, buffer))
-            .collect::<Result<Vec<_>, _>>()?;
-        let values = file
-            .launches
-            .iter()
-            .map(|launch| values(launch, &file, &object))
-            .collect::<Result<Vec<_>, _>>()?;
+    fn fitting(file: LaunchFile, objects: Vec<ObjectFile>) -> Result<Self, Error> {
+        let contents = file.buffers.iter().map(|buffer| contents(&file, buffer));
+        let contents = contents.collect::<Result<Vec<_>, _>>()?;
+        let object_of = file.launches.iter().map(|launch| object_of(launch, &file, &objects));
+        let object_of = object_of.collect::<Result<Vec<_>, _>>()?;
+        let launches = file.launches.iter().zip(&object_of);
+        let values = launches.map(|(launch, object)| values(launch, &file, *object, &objects[*object]));
+        let values = values.collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             file,
-            object,
+            objects,
+            options: Options::default(),
+            object_of,
             contents,
             values,
         })
+    }
+}
+
+/// The object that a launch's kernel is in.
+fn object_of(launch: &Launch, file: &LaunchFile, objects: &[ObjectFile]) -> Result<usize, Error> {
+    let having = |index: &usize| objects[*index].meta.kernel(&launch.kernel).is_some();
+    let found: Vec<usize> = match launch.object {
+        Some(index) => Some(index).into_iter().filter(having).collect(),
+        None => (0..objects.len()).filter(having).collect(),
+    };
+    match found[..] {
+        [only] => Ok(only),
+        [] => {
+            // A message names one object: the launch's, or the only one, or the first.
+            let index = launch.object.unwrap_or(0);
+            let names = objects.iter().flat_map(|object| &object.meta.kernels);
+            let names: Vec<&str> = names.map(|kernel| kernel.name.as_str()).collect();
+            Err(Error::NoSuchKernel {
+                at: launch.place.clone(),
+                kernel: launch.kernel.clone(),
+                object: file.objects[index].path.clone(),
+                nearest: nearest(&launch.kernel, names).map(str::to_owned),
+                known: match launch.object {
+                    Some(index) => objects[index].names(),
+                    None => objects.iter().map(ObjectFile::names).collect::<Vec<_>>().join(", "),
+                },
+            })
+        }
+        _ => {
+            let names: Vec<&str> = found
+                .iter()
+                .filter_map(|index| file.objects[*index].name.as_deref())
+                .collect();
+            let problem = format!("is in several objects; say which with `object`: {}", names.join(", "));
+            Err(Error::value(launch.place.clone(), &launch.kernel, problem))
+        }
     }
 }
 
@@ -118,11 +197,12 @@ fn contents(file: &LaunchFile, buffer: &crate::Buffer) -> Result<Option<Vec<u8>>
     Ok(Some(bytes))
 }
 
-fn values(launch: &Launch, file: &LaunchFile, object: &ObjectFile) -> Result<Vec<Value>, Error> {
+fn values(launch: &Launch, file: &LaunchFile, index: usize, object: &ObjectFile) -> Result<Vec<Value>, Error> {
     let kernel = object.meta.kernel(&launch.kernel).ok_or_else(|| Error::NoSuchKernel {
         at: launch.place.clone(),
         kernel: launch.kernel.clone(),
-        object: file.object.clone(),
+        object: file.objects[index].path.clone(),
+        nearest: None,
         known: object.names(),
     })?;
     let expected = kernel.explicit_args().count();
@@ -136,9 +216,10 @@ fn values(launch: &Launch, file: &LaunchFile, object: &ObjectFile) -> Result<Vec
         });
     }
     geometry(launch, kernel)?;
-    let fits = kernel.explicit_args().zip(&launch.args).enumerate();
-    fits.map(|(index, (meta, given))| {
-        value(meta, given, file).map_err(|problem| Error::Argument {
+    let types = param_types(kernel);
+    let fits = kernel.explicit_args().zip(&launch.args).zip(types).enumerate();
+    fits.map(|(index, ((meta, given), dtype))| {
+        value(meta, given, dtype, file).map_err(|problem| Error::Argument {
             at: launch.place.clone(),
             kernel: kernel.name.clone(),
             index,
@@ -204,8 +285,8 @@ fn geometry(launch: &Launch, kernel: &KernelMeta) -> Result<(), Error> {
     Ok(())
 }
 
-fn value(meta: &ArgMeta, given: &Argument, file: &LaunchFile) -> Result<Value, String> {
-    let wanted = argument(meta);
+fn value(meta: &ArgMeta, given: &Argument, dtype: Option<DType>, file: &LaunchFile) -> Result<Value, String> {
+    let wanted = argument(meta, dtype);
     match given {
         Argument::Buffer { index, offset } => {
             let buffer = &file.buffers[*index];
@@ -226,6 +307,7 @@ fn value(meta: &ArgMeta, given: &Argument, file: &LaunchFile) -> Result<Value, S
                 "is {wanted}, {number} is given; give a buffer, or 0 for a null pointer, or {{ u64 = ... }} for an address"
             )),
         },
+        Argument::Number(number) if let Some(dtype) = dtype => scalar(dtype, *number).map(Value::Bytes),
         Argument::Number(number) => encode(*number, meta.size)
             .map(Value::Bytes)
             .ok_or_else(|| format!("is {wanted}, which {number} is not; give its type, as {{ f16 = 1.0 }}")),
@@ -249,9 +331,42 @@ fn encode(number: Number, size: u32) -> Option<Vec<u8>> {
 }
 
 impl Plan {
-    /// What a buffer of the launch file holds at first; `None` for memory that nobody writes.
+    /// What a buffer of the launch file holds at first, with zeros where nobody writes; `None` if nobody writes any of it, or it
+    /// holds addresses.
     pub fn contents(&self, buffer: usize) -> Option<&[u8]> {
         self.contents.get(buffer)?.as_deref()
+    }
+
+    /// The parts of a buffer that are written before it is used: the offset in bytes and the bytes of each. Buffers lie at
+    /// `addresses`.
+    pub(crate) fn parts(&self, index: usize, addresses: &[u64]) -> Vec<(usize, Cow<'_, [u8]>)> {
+        let buffer = &self.file.buffers[index];
+        let address = |pointer: &Pointer| match pointer {
+            Pointer::Null => 0,
+            Pointer::Buffer { index, offset } => addresses[*index] + offset,
+        };
+        let bytes: Cow<'_, [u8]> = match (&buffer.fill, self.contents(index)) {
+            (Fill::Pointers(pointers), _) => pointers.iter().flat_map(|to| address(to).to_le_bytes()).collect(),
+            (_, Some(bytes)) => Cow::Borrowed(bytes),
+            (_, None) => return Vec::new(),
+        };
+        let Some(ranges) = &buffer.written else {
+            return vec![(0, bytes)];
+        };
+        let size = buffer.dtype.size();
+        let part = |range: &std::ops::Range<usize>| {
+            let (start, end) = (range.start * size, range.end * size);
+            let part = match &bytes {
+                Cow::Borrowed(bytes) => Cow::Borrowed(bytes.get(start..end)?),
+                Cow::Owned(bytes) => Cow::Owned(bytes.get(start..end)?.to_vec()),
+            };
+            Some((start, part))
+        };
+        ranges
+            .iter()
+            .filter_map(part)
+            .filter(|(_, bytes)| !bytes.is_empty())
+            .collect()
     }
 
     /// The arguments of a launch, each by its value; buffers lie at `addresses`.
@@ -265,12 +380,8 @@ impl Plan {
             .collect()
     }
 
-    /// Where the object lies, for messages.
-    pub(crate) fn object_path(&self) -> &Path {
-        &self.file.object
-    }
-
-    pub(crate) fn object_place(&self) -> &Place {
-        &self.file.object_place
+    /// The processor that runs its kernels.
+    pub(crate) fn processor(&self) -> &str {
+        self.objects.first().map_or("", |object| &object.processor)
     }
 }

@@ -63,6 +63,17 @@ pub enum Poison {
     Zero,
 }
 
+/// What happens to the addresses of freed device memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum FreedMemory {
+    /// They stay unused, so that an access through a stale pointer is a use after free even when memory has been allocated since. When
+    /// address space is short the range that was freed first is used again first. The card's free figure counts none of it.
+    #[default]
+    Quarantined,
+    /// They are handed out again at once, as AMD's allocator does: a stale pointer then hits the next owner's memory.
+    ReusedAtOnce,
+}
+
 /// One simulated card.
 #[derive(Clone, Debug)]
 pub struct CardConfig {
@@ -200,6 +211,12 @@ pub struct SimConfig {
     pub separate_threads: bool,
     /// What fresh memory contains.
     pub poison: Poison,
+    /// What happens to the addresses of freed memory.
+    pub freed: FreedMemory,
+    /// Bytes behind every allocation that belong to no one, rounded up to 256. None: a quarter of the allocation, from 256 B to
+    /// 16 MiB. They are addresses, not memory: the card's free figure counts none of them, and there are fewer of them, at least 256 B,
+    /// when address space is short.
+    pub padding: Option<Bytes>,
     /// Instructions a launch may execute before it counts as endless.
     pub instruction_budget: u64,
     /// Which checks kernels run under.
@@ -209,7 +226,7 @@ pub struct SimConfig {
     pub threads: usize,
     /// Count what each launch does, see [`counters`](crate::counters).
     pub counters: bool,
-    /// Faults collected from one launch before it is stopped.
+    /// Faults collected from one launch before it is stopped, see [`Report::stopped`](crate::Report::stopped).
     pub max_faults: usize,
     /// What `HIP_HIDDEN_FREE_MEM` would hide from `hipMemGetInfo`.
     pub hidden_free: Bytes,
@@ -229,6 +246,8 @@ impl Default for SimConfig {
             strict: false,
             separate_threads: false,
             poison: Poison::default(),
+            freed: FreedMemory::default(),
+            padding: None,
             instruction_budget: 20_000_000_000,
             tools: Tools::default(),
             counters: false,

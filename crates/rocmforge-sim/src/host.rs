@@ -148,7 +148,7 @@ impl Host {
             if pool.0 > MOST_VRAM {
                 return Err(SimError::TooMuchMemory { asked: pool });
             }
-            let mut vram = Vram::new(base, pool.0, config.poison)?;
+            let mut vram = Vram::new(base, pool.0, &config)?;
             let kernarg = vram.allocate_system(KERNARG_BYTES).unwrap_or(base);
             let null = queues.create(index, true, 0, 0);
             if let Some(queue) = queues.get_mut(null) {

@@ -106,8 +106,11 @@ impl Host {
         self.ran_code_of(launch.handle, actor);
         self.touch_by_kernel(card, actor, &outcome.footprint, &launch.given);
         self.occupy(card, launch.grid, start, outcome.status != Status::BudgetExhausted);
+        // Whether the launch went on to its end after the last of so many faults nobody knows: it counts as stopped.
+        let stopped = outcome.faults.len() >= self.config.max_faults.max(1)
+            && outcome.faults.iter().all(|fault| fault.kind != FaultKind::BadLaunch);
         let mut fatal = None;
-        for fault in &outcome.faults {
+        for (index, fault) in outcome.faults.iter().enumerate() {
             fatal = fatal.or(status_of(fault.kind));
             let report = self.report_of(fault, &name, card, actor);
             let by = match report.kind {
@@ -116,8 +119,13 @@ impl Host {
             };
             self.report(Report {
                 other: report.other.or(by),
+                stopped: stopped && index + 1 == outcome.faults.len(),
                 ..report
             });
+        }
+        if stopped {
+            // What the launch has not written would be taken for its result.
+            fatal = fatal.or(Some(hipErrorLaunchFailure));
         }
         if let Some(status) = fatal {
             self.fault_card(card, status);

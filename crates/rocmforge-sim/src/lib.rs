@@ -109,13 +109,14 @@ mod report;
 mod schedule;
 mod shadow;
 mod sim;
+mod space;
 mod trace;
 mod unoptimised;
 mod vram;
 mod watch;
 mod work;
 
-pub use config::{CardConfig, HipVersion, Poison, Schedule, SimConfig};
+pub use config::{CardConfig, FreedMemory, HipVersion, Poison, Schedule, SimConfig};
 
 pub use desktop::{Client, DesktopConfig, DesktopDeath, DesktopStatus};
 pub use faults::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};

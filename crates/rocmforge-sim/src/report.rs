@@ -91,6 +91,35 @@ impl fmt::Display for Tool {
 }
 
 impl ReportKind {
+    /// Every kind.
+    pub const ALL: [Self; 25] = [
+        Self::OutOfBounds,
+        Self::UseAfterFree,
+        Self::Uninitialised,
+        Self::DoubleFree,
+        Self::InteriorFree,
+        Self::InvalidFree,
+        Self::StaleHandle,
+        Self::InvalidCall,
+        Self::LdsOutOfBounds,
+        Self::UninitialisedLds,
+        Self::ScratchOutOfBounds,
+        Self::BarrierDivergence,
+        Self::Misaligned,
+        Self::EndlessKernel,
+        Self::EndlessWait,
+        Self::BadLaunch,
+        Self::Unmodelled,
+        Self::KernelAbort,
+        Self::Race,
+        Self::LdsRace,
+        Self::GlobalRace,
+        Self::UninitialisedRegister,
+        Self::RegisterOutOfRange,
+        Self::MatrixHalves,
+        Self::Leak,
+    ];
+
     /// The checker that finds it.
     pub fn tool(self) -> Tool {
         match self {
@@ -321,6 +350,10 @@ pub struct Report {
     pub lane: u32,
     /// How often it happened.
     pub count: u64,
+    /// Whether the launch was stopped here, before its end, because it had as many faults as
+    /// [`SimConfig::max_faults`](crate::SimConfig::max_faults). What it should have written by then is not there, so the card counts as
+    /// failed: every later call answers `hipErrorLaunchFailure`.
+    pub stopped: bool,
     /// The allocation it is about.
     pub allocation: Option<AllocationInfo>,
     /// The other party, if the report is about two.
@@ -347,6 +380,7 @@ impl Report {
             wave: 0,
             lane: 0,
             count: 1,
+            stopped: false,
             allocation: None,
             other: None,
             message,
@@ -412,6 +446,23 @@ impl fmt::Display for Report {
         if !self.message.is_empty() {
             write!(f, "\n  {}", self.message)?;
         }
+        if self.stopped {
+            f.write_str("\n  the launch was stopped here: it has as many findings as are kept of one launch")?;
+        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ReportKind;
+
+    #[test]
+    fn every_kind_is_in_the_list() {
+        for (index, kind) in ReportKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, index, "{kind:?}: as declared");
+        }
+        let last = ReportKind::Leak;
+        assert_eq!(ReportKind::ALL.len(), last as usize + 1);
     }
 }

@@ -1,15 +1,12 @@
 //! The video memory of one card: who owns which bytes.
 
-use crate::config::Poison;
+use crate::config::{Poison, SimConfig};
 use crate::report::{AllocationInfo, AllocationState};
+use crate::space::{FreeSpace, Placed, RED_ZONE, REMEMBERED, Space};
 use rocmforge_amdgcn::{ByteState, GlobalMemory, ReserveError};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Every allocation starts at a multiple of this, as HIP's do.
-pub(crate) const ALIGNMENT: u64 = 256;
-/// Unmapped bytes behind every allocation: one element past the end hits them, not a neighbour.
-pub(crate) const RED_ZONE: u64 = 256;
 /// What the driver charges in: the page.
 const PAGE: u64 = 4096;
 /// KFD reports its figures rounded down to this.
@@ -21,8 +18,6 @@ const SYSTEM: u64 = 256 << 20;
 /// Fresh memory is filled up to this size only: filling gigabytes would cost more than the test that needs them, and
 /// what is read of it is reported anyway.
 const POISON_LIMIT: u64 = 256 << 10;
-/// Freed allocations remembered for reports.
-const REMEMBERED: usize = 4096;
 
 /// A live allocation.
 #[derive(Clone, Debug)]
@@ -34,6 +29,8 @@ pub(crate) struct Allocation {
     pub(crate) size: u64,
     /// What `hipMalloc` gave: more than `size` only where the program lends it out of a pool of its own.
     pub(crate) block: u64,
+    /// Bytes from its start to the next allocation's: the block and what lies behind it.
+    length: u64,
     pub(crate) allocated_by: u64,
     /// Whether it lies idle in a pool of the program's.
     pub(crate) idle: bool,
@@ -63,75 +60,6 @@ impl Allocation {
     }
 }
 
-/// Free address space: ranges by address and by length, and the most recently freed ones on a stack.
-#[derive(Default)]
-struct FreeSpace {
-    by_address: BTreeMap<u64, u64>,
-    by_length: BTreeSet<(u64, u64)>,
-    recent: Vec<(u64, u64)>,
-}
-
-impl FreeSpace {
-    fn insert(&mut self, mut address: u64, mut length: u64) {
-        if let Some((&before, &n)) = self.by_address.range(..address).next_back()
-            && before + n == address
-        {
-            self.remove(before, n);
-            address = before;
-            length += n;
-        }
-        if let Some((&after, &n)) = self.by_address.range(address..).next()
-            && address + length == after
-        {
-            self.remove(after, n);
-            length += n;
-        }
-        self.by_address.insert(address, length);
-        self.by_length.insert((length, address));
-    }
-
-    fn remove(&mut self, address: u64, length: u64) {
-        self.by_address.remove(&address);
-        self.by_length.remove(&(length, address));
-    }
-
-    fn freed(&mut self, address: u64, length: u64) {
-        if self.recent.len() == REMEMBERED {
-            self.recent.drain(..REMEMBERED / 2);
-        }
-        self.recent.push((address, length));
-        self.insert(address, length);
-    }
-
-    /// Takes `need` bytes: where memory was freed last, if that fits, so that stale pointers hit somebody; else the
-    /// smallest range that fits.
-    fn take(&mut self, need: u64) -> Option<u64> {
-        let recent = self.recent.iter().rposition(|&(_, n)| n >= need);
-        if let Some(at) = recent {
-            let (address, length) = self.recent.remove(at);
-            if let Some((&start, &n)) = self.by_address.range(..=address).next_back()
-                && address + length <= start + n
-            {
-                return Some(self.carve(start, n, address, need));
-            }
-        }
-        let &(n, start) = self.by_length.range((need, 0)..).next()?;
-        Some(self.carve(start, n, start, need))
-    }
-
-    fn carve(&mut self, start: u64, n: u64, address: u64, need: u64) -> u64 {
-        self.remove(start, n);
-        if address > start {
-            self.insert(start, address - start);
-        }
-        let end = address + need;
-        if end < start + n {
-            self.insert(end, start + n - end);
-        }
-        address
-    }
-}
-
 /// Figures of a card's memory, for tests and tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllocationStats {
@@ -153,7 +81,7 @@ pub struct AllocationStats {
 pub(crate) struct Vram {
     pub(crate) memory: GlobalMemory,
     capacity: u64,
-    free: FreeSpace,
+    space: Space,
     system: FreeSpace,
     live: BTreeMap<u64, Allocation>,
     freed: VecDeque<AllocationInfo>,
@@ -166,22 +94,25 @@ pub(crate) struct Vram {
 pub(crate) struct OutOfMemory;
 
 impl Vram {
-    pub(crate) fn new(base: u64, capacity: u64, poison: Poison) -> Result<Self, ReserveError> {
-        // Red zones need address space, not memory: twice the capacity is enough for 256 B allocations and costs nothing.
-        let space = capacity.saturating_mul(2).saturating_add(64 << 20);
-        let memory = GlobalMemory::with_base(base, space.saturating_add(SYSTEM))?;
+    pub(crate) fn new(base: u64, capacity: u64, config: &SimConfig) -> Result<Self, ReserveError> {
+        let dense = Space::dense_bytes(capacity);
+        let reserve = |roomy: u64| {
+            let bytes = dense.saturating_add(roomy).saturating_add(SYSTEM);
+            Ok((GlobalMemory::with_base(base, bytes)?, roomy))
+        };
+        // The host may have address space for the card and not for padding.
+        let (memory, roomy) = reserve(Space::roomy_bytes(capacity)).or_else(|_: ReserveError| reserve(0))?;
         let mut vram = Self {
             memory,
             capacity,
-            free: FreeSpace::default(),
+            space: Space::new(base, dense, roomy, config),
             system: FreeSpace::default(),
             live: BTreeMap::new(),
             freed: VecDeque::new(),
             stats: AllocationStats::default(),
-            poison,
+            poison: config.poison,
         };
-        vram.free.insert(base, space);
-        vram.system.insert(base + space, SYSTEM);
+        vram.system.insert(base + dense + roomy, SYSTEM);
         Ok(vram)
     }
 
@@ -206,11 +137,10 @@ impl Vram {
         if charged > self.available(other_rocm) {
             return Err(OutOfMemory);
         }
-        let padded = size.next_multiple_of(ALIGNMENT) + RED_ZONE;
-        let address = self.free.take(padded).ok_or(OutOfMemory)?;
+        let Placed { address, length } = self.space.take(size).ok_or(OutOfMemory)?;
         self.memory.set_state(address, size, ByteState::Uninit);
         self.memory
-            .set_state(address + size, padded - size, ByteState::Unmapped);
+            .set_state(address + size, length - size, ByteState::Unmapped);
         self.fill_fresh(address, size);
         self.live.insert(
             address,
@@ -219,6 +149,7 @@ impl Vram {
                 address,
                 size,
                 block: size,
+                length,
                 allocated_by: call,
                 idle: false,
                 lent: VecDeque::new(),
@@ -252,8 +183,8 @@ impl Vram {
     pub(crate) fn release(&mut self, address: u64, call: u64) -> Option<Allocation> {
         let allocation = self.live.remove(&address)?;
         self.memory.set_state(address, allocation.block, ByteState::Freed);
-        self.free
-            .freed(address, allocation.block.next_multiple_of(ALIGNMENT) + RED_ZONE);
+        let length = allocation.length;
+        self.space.give_back(Placed { address, length });
         if self.freed.len() == REMEMBERED {
             self.freed.pop_front();
         }
@@ -337,8 +268,12 @@ impl Vram {
         if self.memory.state_at(address) == ByteState::Freed {
             return self.find_freed(address);
         }
-        let near = |a: &Allocation| address.abs_diff(a.end()).min(address.abs_diff(a.address));
+        // Padding is there for the allocation before it.
         let before = self.live.range(..=address).next_back().map(|(_, a)| a);
+        if let Some(allocation) = before.filter(|a| address - a.address < a.length) {
+            return Some(allocation.info());
+        }
+        let near = |a: &Allocation| address.abs_diff(a.end()).min(address.abs_diff(a.address));
         let after = self.live.range(address..).next().map(|(_, a)| a);
         let nearest = before.into_iter().chain(after).min_by_key(|a| near(a))?;
         (near(nearest) <= RED_ZONE * 16).then(|| nearest.info())

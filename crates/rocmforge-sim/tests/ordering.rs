@@ -1,7 +1,7 @@
 //! Orders: what the simulator may do, and what it must not.
 
 use rocmforge_hip_sys::*;
-use rocmforge_sim::{ReportKind, Schedule, SimConfig, SimHost};
+use rocmforge_sim::{FreedMemory, ReportKind, Schedule, SimConfig, SimHost};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -187,6 +187,7 @@ fn a_source_freed_under_a_queued_copy_is_found() {
 fn a_recycled_address_does_not_hide_a_stale_copy() {
     let sim = SimHost::new(SimConfig {
         strict: true,
+        freed: FreedMemory::ReusedAtOnce,
         ..SimConfig::default()
     });
     let (work, old) = (stream(&sim), malloc(&sim));

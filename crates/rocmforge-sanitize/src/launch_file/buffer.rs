@@ -1,10 +1,12 @@
 //! Buffers, in their short form `"f32[8, 64] iota -> y.npy"` and as tables.
 
-use super::toml_reader::Value;
+use super::argument::pointer;
 use super::{Buffer, MAX_BYTES};
 use crate::dtype::{DType, Number};
 use crate::error::Error;
-use crate::fill::Fill;
+use crate::fill::{Fill, Pointer};
+use crate::toml_reader::{Table, Value};
+use std::ops::Range;
 use std::path::Path;
 
 /// Dimensions of a buffer, at most.
@@ -56,6 +58,7 @@ fn short(value: &Value<'_>, text: &str, label: String, directory: &Path) -> Resu
         dtype,
         shape,
         fill: fill_of(value, fill.trim(), dtype)?,
+        written: None,
         save,
     })
 }
@@ -116,26 +119,25 @@ fn constant(value: &Value<'_>, number: Number, dtype: DType) -> Result<Fill, Err
 
 fn long(value: &Value<'_>, label: String, directory: &Path) -> Result<Buffer, Error> {
     let table = value.table("a buffer")?;
-    let dtype = table.need("dtype")?;
-    let dtype = dtype_named(&dtype, dtype.str()?)?;
-    let shape = table.need("shape")?;
-    let dimension = |value: Value<'_>| value.integer(1, MAX_BYTES).map(|n| n as usize);
-    let shape = if shape.is_array() {
-        shape.array()?.map(dimension).collect::<Result<Vec<_>, _>>()?
-    } else {
-        vec![dimension(shape)?]
+    let (dtype, shape, fill) = match table.get("pointers") {
+        Some(list) => pointers(&table, &list)?,
+        None => numbers(value, &table, directory)?,
     };
-    if shape.is_empty() || shape.len() > MAX_DIMENSIONS {
-        return Err(value.wrong(format!("has 1 to {MAX_DIMENSIONS} dimensions")));
-    }
-    let fill = match (table.get("fill"), table.get("value"), table.get("file")) {
-        (Some(fill), None, None) => fill_of(&fill, fill.str()?, dtype)?,
-        (None, Some(value), None) => constant(&value, value.number()?, dtype)?,
-        (None, None, Some(file)) => Fill::File(directory.join(file.str()?)),
-        (None, None, None) => Fill::Uninit,
-        _ => return Err(value.wrong("has more than one of `fill`, `value` and `file`")),
+    let count = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+    let written = match table.get("written") {
+        Some(written) if matches!(fill, Fill::Uninit) => {
+            return Err(written.wrong("says which elements are written, and the buffer is not filled with anything"));
+        }
+        Some(written) => Some(ranges(&written, count.unwrap_or(usize::MAX))?),
+        // Values that end before the buffer does leave the rest as it is.
+        None => match &fill {
+            Fill::Values(values) => Some(vec![Range {
+                start: 0,
+                end: values.len(),
+            }]),
+            _ => None,
+        },
     };
-    let fill = random_range(&fill, table.get("seed"), table.get("low"), table.get("high"), dtype)?;
     let save = table
         .get("save")
         .map(|save| save.str().map(|path| directory.join(path)));
@@ -145,10 +147,231 @@ fn long(value: &Value<'_>, label: String, directory: &Path) -> Result<Buffer, Er
         dtype,
         shape,
         fill,
+        written,
         save: save.transpose()?,
     };
     table.finish()?;
     Ok(buffer)
+}
+
+/// A buffer of numbers: its type, its shape, and what it is filled with.
+fn numbers(value: &Value<'_>, table: &Table<'_>, directory: &Path) -> Result<(DType, Vec<usize>, Fill), Error> {
+    let dtype = table.need("dtype")?;
+    let dtype = dtype_named(&dtype, dtype.str()?)?;
+    let shape = table.get("shape").map(|shape| dimensions(&shape)).transpose()?;
+    let given: Vec<Value<'_>> = ["fill", "value", "values", "range", "file"]
+        .into_iter()
+        .filter_map(|key| table.get(key))
+        .collect();
+    if let [first, second, ..] = &given[..] {
+        return Err(value.wrong(format!(
+            "has `{}` and `{}`; one says what it holds",
+            first.key(),
+            second.key()
+        )));
+    }
+    let mut count = None;
+    let fill = match given.first() {
+        None => Fill::Uninit,
+        Some(given) => match given.key() {
+            "fill" => fill_of(given, given.str()?, dtype)?,
+            "value" => constant(given, given.number()?, dtype)?,
+            "values" => {
+                let mut numbers = Vec::new();
+                values(given, dtype, &mut numbers)?;
+                count = Some(numbers.len());
+                Fill::Values(numbers)
+            }
+            "range" => {
+                let (start, step, length) = progression(given)?;
+                count = length;
+                Fill::Range { start, step }
+            }
+            _ => Fill::File(directory.join(given.str()?)),
+        },
+    };
+    let fill = random_range(&fill, table.get("seed"), table.get("low"), table.get("high"), dtype)?;
+    let shape = match (shape, count) {
+        (Some(shape), None) => shape,
+        (None, Some(count)) => vec![count],
+        (None, None) => return Err(table.missing("shape")),
+        (Some(shape), Some(count)) => {
+            let wanted = shape
+                .iter()
+                .try_fold(1usize, |n, d| n.checked_mul(*d))
+                .unwrap_or(usize::MAX);
+            let fits = match fill {
+                Fill::Values(_) => count <= wanted,
+                _ => count == wanted,
+            };
+            if !fits {
+                return Err(value.wrong(format!("has {wanted} elements, and {count} are given")));
+            }
+            shape
+        }
+    };
+    if let (Fill::Range { start, step }, Some(given)) = (&fill, given.first()) {
+        let count = shape
+            .iter()
+            .try_fold(1usize, |n, d| n.checked_mul(*d))
+            .unwrap_or(usize::MAX);
+        let last = Fill::element(*start, *step, count.saturating_sub(1) as u64);
+        for number in [*start, last] {
+            if dtype.encode(number).is_none() {
+                return Err(given.wrong(format!("has {number}, which is no {dtype}")));
+            }
+        }
+    }
+    Ok((dtype, shape, fill))
+}
+
+fn dimensions(shape: &Value<'_>) -> Result<Vec<usize>, Error> {
+    let dimension = |value: Value<'_>| value.integer(1, MAX_BYTES).map(|n| n as usize);
+    let shape_of = if shape.is_array() {
+        shape.array()?.map(dimension).collect::<Result<Vec<_>, _>>()?
+    } else {
+        vec![dimension(*shape)?]
+    };
+    if shape_of.is_empty() || shape_of.len() > MAX_DIMENSIONS {
+        return Err(shape.wrong(format!("has 1 to {MAX_DIMENSIONS} dimensions")));
+    }
+    Ok(shape_of)
+}
+
+/// Numbers in the order of the file, rows one after another.
+fn values(list: &Value<'_>, dtype: DType, numbers: &mut Vec<Number>) -> Result<(), Error> {
+    for value in list.array()? {
+        if value.is_array() {
+            values(&value, dtype, numbers)?;
+            continue;
+        }
+        let number = value.number()?;
+        if dtype.encode(number).is_none() {
+            return Err(value.wrong(format!("has {number}, which is no {dtype}")));
+        }
+        numbers.push(number);
+    }
+    Ok(())
+}
+
+/// `"0..64"`, or `{ start = 1, end = 9, step = 2 }`: the first number, the difference, and how many there are, if it says so.
+fn progression(value: &Value<'_>) -> Result<(Number, Number, Option<usize>), Error> {
+    if let Some(text) = value.as_str() {
+        let ends = text.split_once("..").and_then(|(start, end)| {
+            let number = |text: &str| text.trim().parse::<i64>().ok().map(i128::from);
+            Some((number(start)?, number(end)?))
+        });
+        let Some((start, end)) = ends.filter(|(start, end)| start < end) else {
+            return Err(value.wrong(format!("is \"{text}\"; a range is \"0..64\", its end beyond its start")));
+        };
+        let count = usize::try_from(end - start).unwrap_or(usize::MAX);
+        return Ok((Number::Int(start), Number::Int(1), Some(count)));
+    }
+    let table = value.table("a range")?;
+    let part = |key, default| match table.get(key) {
+        Some(part) => match part.number()? {
+            Number::Int(n) if i64::try_from(n).is_err() => Err(part.wrong("has more than 64 bits")),
+            Number::Float(n) if !n.is_finite() => Err(part.wrong("is no finite number")),
+            number => Ok(Some(number)),
+        },
+        None => Ok(default),
+    };
+    let start = part("start", Some(Number::Int(0)))?;
+    let step = part("step", Some(Number::Int(1)))?;
+    let end = part("end", None)?;
+    let (start, step) = (start.unwrap_or(Number::Int(0)), step.unwrap_or(Number::Int(1)));
+    table.finish()?;
+    let count = match (start, step, end) {
+        (_, _, None) => return Ok((start, step, None)),
+        (Number::Int(start), Number::Int(step), Some(Number::Int(end))) => {
+            let steps = if step == 0 {
+                -1
+            } else {
+                (end - start + step - step.signum()) / step
+            };
+            usize::try_from(steps).unwrap_or(0)
+        }
+        (start, step, Some(end)) => {
+            let steps = ((end.as_f64() - start.as_f64()) / step.as_f64()).ceil();
+            // A count that is too large for memory is refused with the buffer's size.
+            if steps.is_finite() && steps > 0.0 {
+                steps as usize
+            } else {
+                0
+            }
+        }
+    };
+    if count == 0 {
+        return Err(value.wrong("has no elements: `step` does not lead from `start` to `end`"));
+    }
+    Ok((start, step, Some(count)))
+}
+
+/// `"0..8"` or a list of such: ranges of elements.
+fn ranges(value: &Value<'_>, count: usize) -> Result<Vec<Range<usize>>, Error> {
+    let one = |value: &Value<'_>| {
+        let text = value.str()?;
+        let ends = text.split_once("..").and_then(|(start, end)| {
+            let number = |text: &str| text.trim().parse::<usize>().ok();
+            Some(number(start)?..number(end)?)
+        });
+        match ends {
+            Some(range) if range.start < range.end && range.end <= count => Ok(range),
+            _ => Err(value.wrong(format!(
+                "is \"{text}\"; a range of the elements is \"0..8\", and the buffer has {count}"
+            ))),
+        }
+    };
+    if !value.is_array() {
+        return Ok(vec![one(value)?]);
+    }
+    let ranges = value.array()?.map(|part| one(&part)).collect::<Result<Vec<_>, _>>()?;
+    // Otherwise a short file could ask for the same bytes to be written without end.
+    if let Some(pair) = ranges.windows(2).find(|pair| pair[1].start < pair[0].end) {
+        let [Range { start, end }, next] = [&pair[0], &pair[1]];
+        return Err(value.wrong(format!(
+            "has {}..{} after {start}..{end}; ranges are in order and do not overlap",
+            next.start, next.end
+        )));
+    }
+    if ranges.is_empty() {
+        return Err(value.wrong("is empty: leave the buffer without a fill"));
+    }
+    Ok(ranges)
+}
+
+/// A buffer of addresses. Which they are is known when all buffers are.
+fn pointers(table: &Table<'_>, list: &Value<'_>) -> Result<(DType, Vec<usize>, Fill), Error> {
+    let count = list.array()?.count();
+    Ok((
+        DType::U64,
+        match table.get("shape") {
+            Some(shape) => {
+                let shape_of = dimensions(&shape)?;
+                if shape_of.iter().try_fold(1usize, |n, d| n.checked_mul(*d)) != Some(count) {
+                    return Err(shape.wrong(format!(
+                        "does not have {count} elements, and so many pointers are given"
+                    )));
+                }
+                shape_of
+            }
+            None => vec![count],
+        },
+        Fill::Pointers(vec![Pointer::Null; count]),
+    ))
+}
+
+/// Finds the buffers that a pointer buffer names.
+pub(super) fn point(value: &Value<'_>, index: usize, buffers: &mut [Buffer]) -> Result<(), Error> {
+    let Some(list) = value.as_table("a buffer").and_then(|table| table.get("pointers")) else {
+        return Ok(());
+    };
+    let found = list
+        .array()?
+        .map(|part| pointer(&part, buffers))
+        .collect::<Result<Vec<_>, _>>()?;
+    buffers[index].fill = Fill::Pointers(found);
+    Ok(())
 }
 
 /// Takes `seed`, `low` and `high` into a random fill.

@@ -1,16 +1,20 @@
 //! The launch file: what to run, on what data, under which checks.
 
+mod argument;
 mod buffer;
 mod parse;
-mod toml_reader;
+mod steps;
 
+pub(crate) use argument::scalar;
 pub(crate) use parse::{seed_range, tool_set};
+pub use steps::{Action, Copy, Launch, Step};
 
 use crate::dtype::{DType, Number};
 use crate::error::{Error, Place};
 use crate::files;
 use crate::fill::Fill;
 use rocmforge_amdgcn::Tools;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Seeds of one file, at most.
@@ -28,12 +32,10 @@ pub struct LaunchFile {
     pub place: Place,
     /// Whether its paths may lead outside of its folder. No launch file can say so itself: it is `--allow-outside`.
     pub allow_outside: bool,
-    /// The code object.
-    pub object: PathBuf,
+    /// The code objects; at least one.
+    pub objects: Vec<ObjectRef>,
     /// The processor whose code is taken out of an object that has code for several.
     pub arch: Option<&'static str>,
-    /// Where the object is named.
-    pub object_place: Place,
     /// The seeds; each is one run.
     pub seeds: Vec<u64>,
     /// Which checks to run.
@@ -46,8 +48,21 @@ pub struct LaunchFile {
     pub budget: u64,
     /// The buffers: named ones first, then those of arguments.
     pub buffers: Vec<Buffer>,
-    /// What to launch, in order.
+    /// The launches, in order.
     pub launches: Vec<Launch>,
+    /// What to do, in order: the launches, and what lies between them.
+    pub steps: Vec<Step>,
+}
+
+/// A code object that a launch file names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectRef {
+    /// What launches call it; none for the only one.
+    pub name: Option<String>,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Where it is named.
+    pub place: Place,
 }
 
 /// [`rocmforge_sim::Schedule`] without its seed.
@@ -79,6 +94,8 @@ pub struct Buffer {
     pub shape: Vec<usize>,
     /// What it holds before the first launch.
     pub fill: Fill,
+    /// The elements that the fill is written to; none: all. The others count as never written.
+    pub written: Option<Vec<Range<usize>>>,
     /// Where to write what it holds after the last; `.npy` or raw.
     pub save: Option<PathBuf>,
 }
@@ -93,29 +110,6 @@ impl Buffer {
     pub fn bytes(&self) -> usize {
         self.count() * self.dtype.size()
     }
-}
-
-/// A launch.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Launch {
-    /// Where it stands.
-    pub place: Place,
-    /// What later launches call it in `after`.
-    pub name: String,
-    /// The kernel.
-    pub kernel: String,
-    /// Groups.
-    pub grid: [u32; 3],
-    /// Work-items of a group.
-    pub block: [u32; 3],
-    /// Bytes of dynamic LDS.
-    pub lds: u32,
-    /// The stream; launches in one stream run one after another.
-    pub stream: String,
-    /// Launches of other streams that must have ended: indices into [`LaunchFile::launches`].
-    pub after: Vec<usize>,
-    /// The arguments.
-    pub args: Vec<Argument>,
 }
 
 /// An argument.
@@ -140,12 +134,18 @@ impl LaunchFile {
     /// # Errors
     /// It cannot be read, or as [`Self::parse`].
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let bytes = files::read(path, MAX_TEXT)?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error.utf8_error());
-            Error::read(path)(source)
-        })?;
-        Self::parse(path, &text)
+        Self::parse(path, &files::text(path, MAX_TEXT)?)
+    }
+
+    /// The buffers that are there from the start; the others have a step that allocates them.
+    pub fn at_first(&self) -> Vec<usize> {
+        let mut at_first = vec![true; self.buffers.len()];
+        for step in &self.steps {
+            if let Action::Alloc { buffer } = step.action {
+                at_first[buffer] = false;
+            }
+        }
+        (0..self.buffers.len()).filter(|buffer| at_first[*buffer]).collect()
     }
 
     /// Where the files that it names are.

@@ -1,10 +1,9 @@
 //! From TOML to a [`LaunchFile`].
 
-use super::toml_reader::{Source, Table, Value};
-use super::{Argument, Buffer, Launch, LaunchFile, MAX_BYTES, MAX_SEEDS, ScheduleKind, buffer};
-use crate::dtype::DType;
-use crate::error::{Error, Place};
+use super::{LaunchFile, MAX_BYTES, MAX_SEEDS, ObjectRef, ScheduleKind, buffer, steps};
+use crate::error::Error;
 use crate::object_file::ARCHS;
+use crate::toml_reader::{Source, Table, Value};
 use rocmforge_amdgcn::Tools;
 use std::path::Path;
 
@@ -18,12 +17,10 @@ pub(super) fn launch_file(path: &Path, text: &str) -> Result<LaunchFile, Error> 
     let document = source.parse(text)?;
     let root = Table::new(&source, "a launch file", document.get_ref(), source.place(0));
     let directory = path.parent().unwrap_or(Path::new(""));
-    let object = root.need("object")?;
     let mut file = LaunchFile {
         place: source.place(0),
         allow_outside: false,
-        object: directory.join(object.str()?),
-        object_place: object.place(),
+        objects: objects(&root, directory)?,
         arch: root.get("arch").map(|value| arch(&value)).transpose()?,
         seeds: root
             .get("seeds")
@@ -38,17 +35,26 @@ pub(super) fn launch_file(path: &Path, text: &str) -> Result<LaunchFile, Error> 
             .map_or(Ok(DEFAULT_BUDGET), |value| value.integer(1, u64::MAX >> 1))?,
         buffers: Vec::new(),
         launches: Vec::new(),
+        steps: Vec::new(),
     };
     if let Some(buffers) = root.get("buffers") {
-        for value in buffers.table("buffers")?.entries() {
+        let buffers = buffers.table("buffers")?;
+        for value in buffers.entries() {
             let found = buffer::buffer(&value, value.key().to_owned(), directory)?;
             file.buffers.push(found);
         }
+        // They may name buffers that are declared after them.
+        for (index, value) in buffers.entries().enumerate() {
+            buffer::point(&value, index, &mut file.buffers)?;
+        }
     }
-    let named = file.buffers.len();
-    for (index, value) in root.need("launch")?.array()?.enumerate() {
-        let launch = launch(&value, index, directory, named, &mut file)?;
-        file.launches.push(launch);
+    match (root.get("launch"), root.get("step")) {
+        (Some(launches), None) => steps::launches(&launches, directory, &mut file)?,
+        (None, Some(list)) => steps::steps(&list, directory, &mut file)?,
+        (Some(_), Some(list)) => {
+            return Err(list.wrong("stands beside `launch`; write launches as steps too, or only launches"));
+        }
+        (None, None) => return Err(root.missing("launch")),
     }
     if file.launches.is_empty() {
         return Err(Error::MissingKey {
@@ -73,9 +79,37 @@ fn arch(value: &Value<'_>) -> Result<&'static str, Error> {
     value.one_of(&known)
 }
 
+/// `object = "a.co"`, or a table of several.
+fn objects(root: &Table<'_>, directory: &Path) -> Result<Vec<ObjectRef>, Error> {
+    let reference = |value: &Value<'_>, name: Option<String>| {
+        Ok::<_, Error>(ObjectRef {
+            name,
+            path: directory.join(value.str()?),
+            place: value.place(),
+        })
+    };
+    match (root.get("object"), root.get("objects")) {
+        (Some(object), None) => Ok(vec![reference(&object, None)?]),
+        (None, Some(several)) => {
+            let table = several.table("objects")?;
+            let found = table
+                .entries()
+                .map(|value| reference(&value, Some(value.key().to_owned())));
+            let found = found.collect::<Result<Vec<_>, _>>()?;
+            if found.is_empty() {
+                return Err(several.wrong("is empty"));
+            }
+            Ok(found)
+        }
+        (Some(_), Some(several)) => Err(several.wrong("stands beside `object`; name all objects in it")),
+        (None, None) => Err(root.missing("object")),
+    }
+}
+
 /// Refuses outputs that would be written over each other or over what they came from.
 fn saved_once(file: &LaunchFile) -> Result<(), Error> {
-    let mut taken = vec![file.object.as_path(), &*file.place.file];
+    let mut taken = vec![&*file.place.file];
+    taken.extend(file.objects.iter().map(|object| object.path.as_path()));
     for buffer in &file.buffers {
         let Some(path) = buffer.save.as_deref() else { continue };
         if taken.contains(&path) {
@@ -161,159 +195,4 @@ pub(crate) fn tool_set<'a>(names: impl Iterator<Item = &'a str>) -> Result<Tools
 fn tools(value: &Value<'_>) -> Result<Tools, Error> {
     let names = value.array()?.map(|name| name.str()).collect::<Result<Vec<_>, _>>()?;
     tool_set(names.into_iter()).map_err(|problem| value.wrong(problem))
-}
-
-fn launch(
-    value: &Value<'_>,
-    index: usize,
-    directory: &Path,
-    named: usize,
-    file: &mut LaunchFile,
-) -> Result<Launch, Error> {
-    let table = value.table("a launch")?;
-    let kernel = table.need("kernel")?.str()?.to_owned();
-    let name = match table.get("name") {
-        Some(name) => name.str()?.to_owned(),
-        None => kernel.clone(),
-    };
-    let mut after = Vec::new();
-    if let Some(names) = table.get("after") {
-        for name in names.array()? {
-            let wanted = name.str()?;
-            let found = file.launches.iter().rposition(|launch| launch.name == wanted);
-            after.push(
-                found.ok_or_else(|| name.wrong(format!("names \"{wanted}\", which is no launch before this one")))?,
-            );
-        }
-    }
-    let mut args = Vec::new();
-    if let Some(list) = table.get("args") {
-        for (position, value) in list.array()?.enumerate() {
-            args.push(argument(
-                &value,
-                (index, position),
-                directory,
-                named,
-                &mut file.buffers,
-            )?);
-        }
-    }
-    let launch = Launch {
-        place: table.place(),
-        name,
-        kernel,
-        grid: table.get("grid").map_or(Ok([1; 3]), |value| dimensions(&value))?,
-        block: dimensions(&table.need("block")?)?,
-        lds: table
-            .get("lds")
-            .map_or(Ok(0), |value| value.integer(0, u64::from(u32::MAX)))? as u32,
-        stream: table.get("stream").map_or(Ok("main"), |value| value.str())?.to_owned(),
-        after,
-        args,
-    };
-    table.finish()?;
-    Ok(launch)
-}
-
-/// One to three sizes.
-fn dimensions(value: &Value<'_>) -> Result<[u32; 3], Error> {
-    let one = |value: &Value<'_>| value.integer(1, u64::from(u32::MAX)).map(|n| n as u32);
-    if !value.is_array() {
-        return Ok([one(value)?, 1, 1]);
-    }
-    let mut sizes = [1; 3];
-    let mut count = 0;
-    for (index, size) in value.array()?.enumerate() {
-        *sizes
-            .get_mut(index)
-            .ok_or_else(|| value.wrong("has more than three sizes"))? = one(&size)?;
-        count += 1;
-    }
-    if count == 0 {
-        return Err(value.wrong("is empty"));
-    }
-    Ok(sizes)
-}
-
-fn argument(
-    value: &Value<'_>,
-    (launch, position): (usize, usize),
-    directory: &Path,
-    named: usize,
-    buffers: &mut Vec<Buffer>,
-) -> Result<Argument, Error> {
-    if let Some(number) = value.as_number() {
-        return Ok(Argument::Number(number));
-    }
-    if value.is_array() {
-        let mut bytes = Vec::new();
-        for part in value.array()? {
-            bytes.extend(typed(&part)?);
-        }
-        return Ok(Argument::Bytes(bytes));
-    }
-    if let Some(text) = value.as_str() {
-        if !buffer::is_short(text) {
-            return address(value.place(), text, 0, &buffers[..named]);
-        }
-        let label = format!("launch {launch}, argument {position}");
-        buffers.push(buffer::buffer(value, label, directory)?);
-        return Ok(Argument::Buffer {
-            index: buffers.len() - 1,
-            offset: 0,
-        });
-    }
-    let table = value.table("an argument")?;
-    match table.get("buffer") {
-        Some(name) => {
-            let offset = table
-                .get("offset")
-                .map_or(Ok(0), |offset| offset.integer(0, u64::MAX))?;
-            let found = address(name.place(), name.str()?, offset, &buffers[..named])?;
-            table.finish()?;
-            Ok(found)
-        }
-        None => typed(value).map(Argument::Bytes),
-    }
-}
-
-fn address(at: Place, name: &str, offset: u64, buffers: &[Buffer]) -> Result<Argument, Error> {
-    let found = buffers.iter().position(|buffer| buffer.label == name);
-    match found {
-        Some(index) => Ok(Argument::Buffer { index, offset }),
-        None => {
-            let known: Vec<&str> = buffers.iter().map(|buffer| buffer.label.as_str()).collect();
-            let known = if known.is_empty() {
-                "none".to_owned()
-            } else {
-                known.join(", ")
-            };
-            Err(Error::NoSuchBuffer {
-                at,
-                name: name.to_owned(),
-                known,
-            })
-        }
-    }
-}
-
-/// `{ f32 = 1.5 }`
-fn typed(value: &Value<'_>) -> Result<Vec<u8>, Error> {
-    let table = value.table("an argument")?;
-    let mut entries = table.entries();
-    let form = || {
-        let all: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
-        value.wrong(format!(
-            "takes a number, a buffer, or one number with its type as {{ f32 = 1.5 }}; types are: {}",
-            all.join(", ")
-        ))
-    };
-    let (Some(entry), None) = (entries.next(), entries.next()) else {
-        return Err(form());
-    };
-    let dtype = DType::named(entry.key()).ok_or_else(form)?;
-    let number = entry.number()?;
-    dtype
-        .encode(number)
-        .ok_or_else(|| entry.wrong(format!("is {number}, which is no {dtype}")))
 }

@@ -2,6 +2,7 @@
 
 use crate::machine::{Arg, BYTES, Host, N, at};
 use rocmforge_hip_sys::{hipMemcpyDeviceToHost, hipMemcpyHostToDevice};
+use std::ptr::null_mut;
 
 crate::programs! {
     "bounds.rs";
@@ -9,6 +10,7 @@ crate::programs! {
     download_past_end, download_past_end_correct;
     device_copy_past_end, device_copy_past_end_correct;
     fill_past_end, fill_past_end_correct;
+    fill_far_past_end, fill_far_past_end_correct;
     fill_with_wrapped_size, fill_with_wrapped_size_correct;
     pinned_past_end, pinned_past_end_correct;
     no_allocation_there, no_allocation_there_correct;
@@ -84,6 +86,22 @@ fn fill_past_end_correct(h: &Host) {
     h.memset(p, BYTES, s);
     h.sync(s);
     h.destroy(s);
+    h.free(p);
+}
+
+/// A row of another pitch: it would lie in the buffer that was allocated next.
+fn fill_far_past_end(h: &Host) {
+    let (p, q) = (h.malloc_of(1 << 20), h.malloc_of(1 << 20));
+    h.memset(at(p, (1 << 20) + 4096), BYTES, null_mut()); // FAULT: OutOfBounds
+    h.free(q);
+    h.free(p);
+}
+
+fn fill_far_past_end_correct(h: &Host) {
+    let (p, q) = (h.malloc_of(1 << 20), h.malloc_of(1 << 20));
+    h.memset(at(p, (1 << 20) - 4096), BYTES, null_mut());
+    h.sync_device();
+    h.free(q);
     h.free(p);
 }
 

@@ -74,6 +74,14 @@ impl Host {
         ptr
     }
 
+    /// As `malloc`, of another size.
+    #[track_caller]
+    pub(crate) fn malloc_of(&self, bytes: usize) -> Ptr {
+        let mut ptr = null_mut();
+        assert_eq!(call!(self.hipMalloc(&raw mut ptr, bytes)), hipSuccess);
+        ptr
+    }
+
     /// As `malloc`; null where the card has stopped.
     #[track_caller]
     pub(crate) fn try_malloc(&self) -> Ptr {

@@ -12,7 +12,7 @@ rows! {
 }
 
 fn b10_a_double_free_after_reuse_takes_the_new_owners_memory(mode: HipVersion) {
-    let sim = machine(mode);
+    let sim = machine_with(mode, |config| config.freed = rocmforge_sim::FreedMemory::ReusedAtOnce);
     let old = malloc(&sim, N);
     answers!(hipSuccess, sim.hipFree(old));
     let new = malloc(&sim, N);

@@ -9,7 +9,7 @@ use crate::program::Writer;
 use lifetime::*;
 use order::*;
 use rocmforge_hip_sys::hipError_t;
-use rocmforge_sim::{Poison, ReportKind as K, SimConfig};
+use rocmforge_sim::{FreedMemory, Poison, ReportKind as K, SimConfig};
 use work::*;
 
 /// What must be found.
@@ -69,7 +69,10 @@ pub(crate) const CLASSES: &[Class] = &[
     class("FC02", "free of an interior pointer", interior_free),
     class("FC03", "use after free", use_after_free),
     on(class("FC04", "free under queued work", free_under_work), strict),
-    class("FC05", "stale pointer frees a stranger's memory", aba),
+    on(
+        class("FC05", "stale pointer frees a stranger's memory", aba),
+        |config| config.freed = FreedMemory::ReusedAtOnce,
+    ),
     on(
         class(
             "FC06",
@@ -86,7 +89,7 @@ pub(crate) const CLASSES: &[Class] = &[
     class("FC12", "read of memory never written", uninitialised),
     class("FC13", "partial initialisation", partly_initialised),
     on(class("FC14", "contents of an earlier owner", recycled), |config| {
-        config.poison = Poison::Stale
+        (config.poison, config.freed) = (Poison::Stale, FreedMemory::ReusedAtOnce)
     }),
     on(class("FC15", "stale module or function", stale_module), strict),
     class("FC17", "host reads before the copy has run", early_read),

@@ -6,16 +6,16 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 /// A file's name, and where its lines start.
-pub(super) struct Source {
+pub(crate) struct Source {
     file: Arc<Path>,
     lines: Vec<usize>,
 }
 
 impl Source {
-    pub(super) fn new(path: &Path, text: &str) -> Self {
+    pub(crate) fn new(path: &Path, text: &str) -> Self {
         let starts = text.match_indices('\n').map(|(at, _)| at + 1);
         Self {
             file: path.into(),
@@ -23,14 +23,14 @@ impl Source {
         }
     }
 
-    pub(super) fn place(&self, offset: usize) -> Place {
+    pub(crate) fn place(&self, offset: usize) -> Place {
         Place {
             file: self.file.clone(),
             line: self.lines.partition_point(|start| *start <= offset).max(1),
         }
     }
 
-    pub(super) fn parse<'t>(&self, text: &'t str) -> Result<Spanned<DeTable<'t>>, Error> {
+    pub(crate) fn parse<'t>(&self, text: &'t str) -> Result<Spanned<DeTable<'t>>, Error> {
         DeTable::parse(text).map_err(|error| Error::Syntax {
             at: self.place(error.span().map_or(0, |span| span.start)),
             message: error.message().to_owned(),
@@ -40,14 +40,14 @@ impl Source {
 
 /// A value and the key it was found under.
 #[derive(Clone, Copy)]
-pub(super) struct Value<'a> {
+pub(crate) struct Value<'a> {
     source: &'a Source,
     key: &'a str,
     value: &'a Spanned<DeValue<'a>>,
 }
 
 /// A table, which notes the keys that were asked for: what is left over is unknown.
-pub(super) struct Table<'a> {
+pub(crate) struct Table<'a> {
     source: &'a Source,
     name: &'static str,
     table: &'a DeTable<'a>,
@@ -56,7 +56,7 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    pub(super) fn new(source: &'a Source, name: &'static str, table: &'a DeTable<'a>, place: Place) -> Self {
+    pub(crate) fn new(source: &'a Source, name: &'static str, table: &'a DeTable<'a>, place: Place) -> Self {
         Self {
             source,
             name,
@@ -66,25 +66,51 @@ impl<'a> Table<'a> {
         }
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         self.place.clone()
     }
 
-    pub(super) fn get(&self, key: &'static str) -> Option<Value<'a>> {
+    pub(crate) fn get(&self, key: &'static str) -> Option<Value<'a>> {
         self.known.borrow_mut().push(key);
         self.entries().find(|value| value.key == key)
     }
 
-    pub(super) fn need(&self, key: &'static str) -> Result<Value<'a>, Error> {
-        self.get(key).ok_or_else(|| Error::MissingKey {
-            at: self.place(),
-            key,
+    pub(crate) fn need(&self, key: &'static str) -> Result<Value<'a>, Error> {
+        self.get(key).ok_or_else(|| self.missing(key))
+    }
+
+    /// An error about a key that must be there: it may stand there misspelt.
+    pub(crate) fn missing(&self, key: &'static str) -> Error {
+        let misspelt = self
+            .table
+            .keys()
+            .find(|found| !self.asked(found.get_ref()) && nearest(found.get_ref(), [key]).is_some());
+        match misspelt {
+            Some(found) => self.unknown(found, Some(key), String::new()),
+            None => Error::MissingKey {
+                at: self.place(),
+                key,
+                table: self.name,
+            },
+        }
+    }
+
+    fn asked(&self, key: &str) -> bool {
+        self.known.borrow().contains(&key)
+    }
+
+    fn unknown(&self, key: &Spanned<DeString<'a>>, nearest: Option<&str>, known: String) -> Error {
+        Error::UnknownKey {
+            at: self.source.place(key.span().start),
+            key: key.get_ref().to_string(),
             table: self.name,
-        })
+            nearest: nearest.map(str::to_owned),
+            known,
+        }
     }
 
     /// Every entry, in the order of the file.
-    pub(super) fn entries(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
         let source = self.source;
         let mut entries: Vec<_> = self.table.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
@@ -96,32 +122,29 @@ impl<'a> Table<'a> {
     }
 
     /// Refuses keys that nobody asked for.
-    pub(super) fn finish(self) -> Result<(), Error> {
-        let known = self.known.borrow();
-        let unknown = self.table.keys().find(|key| !known.contains(&key.get_ref().as_ref()));
-        match unknown {
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        let mut known = self.known.borrow().clone();
+        known.dedup();
+        let mut keys: Vec<_> = self.table.keys().collect();
+        keys.sort_by_key(|key| key.span().start);
+        match keys.into_iter().find(|key| !self.asked(key.get_ref())) {
             None => Ok(()),
-            Some(key) => Err(Error::UnknownKey {
-                at: self.source.place(key.span().start),
-                key: key.get_ref().to_string(),
-                table: self.name,
-                known: known.join(", "),
-            }),
+            Some(key) => Err(self.unknown(key, nearest(key.get_ref(), known.iter().copied()), known.join(", "))),
         }
     }
 }
 
 impl<'a> Value<'a> {
-    pub(super) fn key(&self) -> &'a str {
+    pub(crate) fn key(&self) -> &'a str {
         self.key
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         self.source.place(self.value.span().start)
     }
 
     /// An error about this value.
-    pub(super) fn wrong(&self, problem: impl Into<String>) -> Error {
+    pub(crate) fn wrong(&self, problem: impl Into<String>) -> Error {
         Error::value(self.place(), self.key, problem)
     }
 
@@ -138,29 +161,29 @@ impl<'a> Value<'a> {
         self.wrong(format!("takes {what}, this is {found}"))
     }
 
-    pub(super) fn as_str(&self) -> Option<&'a str> {
+    pub(crate) fn as_str(&self) -> Option<&'a str> {
         match self.value.get_ref() {
             DeValue::String(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(super) fn str(&self) -> Result<&'a str, Error> {
+    pub(crate) fn str(&self) -> Result<&'a str, Error> {
         self.as_str().ok_or_else(|| self.expected("a string"))
     }
 
-    pub(super) fn bool(&self) -> Result<bool, Error> {
+    pub(crate) fn bool(&self) -> Result<bool, Error> {
         match self.value.get_ref() {
             DeValue::Boolean(value) => Ok(*value),
             _ => Err(self.expected("true or false")),
         }
     }
 
-    pub(super) fn is_array(&self) -> bool {
+    pub(crate) fn is_array(&self) -> bool {
         matches!(self.value.get_ref(), DeValue::Array(_))
     }
 
-    pub(super) fn array(&self) -> Result<impl Iterator<Item = Value<'a>> + use<'a>, Error> {
+    pub(crate) fn array(&self) -> Result<impl Iterator<Item = Value<'a>> + use<'a>, Error> {
         let DeValue::Array(array) = self.value.get_ref() else {
             return Err(self.expected("an array"));
         };
@@ -168,18 +191,18 @@ impl<'a> Value<'a> {
         Ok(array.iter().map(move |value| Value { source, key, value }))
     }
 
-    pub(super) fn as_table(&self, name: &'static str) -> Option<Table<'a>> {
+    pub(crate) fn as_table(&self, name: &'static str) -> Option<Table<'a>> {
         match self.value.get_ref() {
             DeValue::Table(table) => Some(Table::new(self.source, name, table, self.place())),
             _ => None,
         }
     }
 
-    pub(super) fn table(&self, name: &'static str) -> Result<Table<'a>, Error> {
+    pub(crate) fn table(&self, name: &'static str) -> Result<Table<'a>, Error> {
         self.as_table(name).ok_or_else(|| self.expected("a table"))
     }
 
-    pub(super) fn as_number(&self) -> Option<Number> {
+    pub(crate) fn as_number(&self) -> Option<Number> {
         match self.value.get_ref() {
             // At most 64 bits are written in earnest; more digits than 128 bits hold are no number here.
             DeValue::Integer(value) => i128::from_str_radix(value.as_str(), value.radix())
@@ -190,12 +213,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    pub(super) fn number(&self) -> Result<Number, Error> {
+    pub(crate) fn number(&self) -> Result<Number, Error> {
         self.as_number().ok_or_else(|| self.expected("a number"))
     }
 
     /// An integer from `low` to `high`.
-    pub(super) fn integer(&self, low: u64, high: u64) -> Result<u64, Error> {
+    pub(crate) fn integer(&self, low: u64, high: u64) -> Result<u64, Error> {
         match self.number()? {
             Number::Int(value) => match u64::try_from(value) {
                 Ok(value) if (low..=high).contains(&value) => Ok(value),
@@ -205,7 +228,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    pub(super) fn float(&self) -> Result<f64, Error> {
+    pub(crate) fn float(&self) -> Result<f64, Error> {
         Ok(match self.number()? {
             Number::Int(value) => value as f64,
             Number::Float(value) => value,
@@ -213,7 +236,7 @@ impl<'a> Value<'a> {
     }
 
     /// One of the words of a list.
-    pub(super) fn one_of<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Error> {
+    pub(crate) fn one_of<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Error> {
         let word = self.str()?;
         let found = words.iter().find(|(name, _)| *name == word);
         let all = || words.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
@@ -221,4 +244,17 @@ impl<'a> Value<'a> {
             .map(|(_, value)| *value)
             .ok_or_else(|| self.wrong(format!("is \"{word}\"; there are: {}", all())))
     }
+}
+
+/// The word that `given` is most likely meant to be: at most a third of its letters differ.
+pub(crate) fn nearest<'w>(given: &str, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+    // Nobody misspells a text of this length; the comparison takes the product of both lengths.
+    if given.len() > 256 {
+        return None;
+    }
+    let near = words.into_iter().map(|word| (strsim::osa_distance(given, word), word));
+    let most = (given.chars().count() / 3).max(1);
+    near.filter(|(distance, _)| *distance <= most)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, word)| word)
 }
