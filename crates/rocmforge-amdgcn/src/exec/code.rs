@@ -1,6 +1,7 @@
 //! Lowered instructions.
 
 use super::count::PART;
+use super::idioms::{self, Decoded};
 use super::isa::Run;
 use super::lower;
 use crate::counters::Class;
@@ -250,6 +251,7 @@ impl Code {
     ) -> Result<(), LoadError> {
         let word = |pc: u64| ((pc - self.start) / 4) as usize;
         let (mut pc, stop) = (addresses.start, word(addresses.end));
+        let mut decoded = Vec::new();
         // LLVM's AMDGPU usage guide, "Initial Kernel Execution State": ttmp7 to ttmp9 have the numbers of workgroup and wave.
         self.trap_registers = match arch {
             Arch::Gfx1100 => 0,
@@ -286,8 +288,11 @@ impl Code {
                     pc,
                 });
             }
-            pc += u64::from(inst.size.max(4));
+            let size = inst.size;
+            decoded.push(Decoded { inst, pc, index: first });
+            pc += u64::from(size.max(4));
         }
+        idioms::mark(&decoded, &mut self.ins);
         self.ins.push(Ins {
             flow: Flow::OffEnd,
             at: (addresses.end - self.start) as u32,

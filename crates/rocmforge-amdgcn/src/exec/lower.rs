@@ -552,6 +552,28 @@ fn dual(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     Ok(())
 }
 
+/// Atomics that locks are taken with.
+fn takes_locks(op: Op) -> bool {
+    use Op::*;
+    matches!(
+        op,
+        GlobalAtomicSwapB32
+            | GlobalAtomicSwapB64
+            | FlatAtomicSwapB32
+            | FlatAtomicSwapB64
+            | DsStorexchgRtnB32
+            | DsStorexchgRtnB64
+            | GlobalAtomicCmpswapB32
+            | GlobalAtomicCmpswapB64
+            | FlatAtomicCmpswapB32
+            | FlatAtomicCmpswapB64
+            | DsCmpstoreB32
+            | DsCmpstoreB64
+            | DsCmpstoreRtnB32
+            | DsCmpstoreRtnB64
+    )
+}
+
 fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     if inst.mem.gds {
         return Err("global data share");
@@ -581,6 +603,9 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         ins.sdst = mem::RETURN;
     } else {
         ins.sdst = 0;
+    }
+    if takes_locks(inst.op) {
+        ins.sdst |= mem::EXCHANGE;
     }
     let has_data = |src: &Src| {
         if src.kind == Kind::V {

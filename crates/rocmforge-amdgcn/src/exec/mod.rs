@@ -12,6 +12,7 @@ mod elem;
 mod fence;
 mod gfx12;
 mod group;
+mod idioms;
 mod init;
 mod isa;
 mod lower;

@@ -28,7 +28,7 @@ pub(crate) fn as_gfx11(inst: &Inst) -> Inst {
     match inst.op.facts().memory {
         Memory::Store => other.mem.dlc = scope >= DEVICE,
         Memory::Atomic => {}
-        _ => (other.mem.glc, other.mem.dlc) = (scope >= DEVICE, scope > DEVICE),
+        _ => (other.mem.glc, other.mem.dlc) = (scope >= ENGINE, scope > DEVICE),
     }
     other
 }
@@ -38,6 +38,8 @@ pub(crate) const SHADER_CYCLES_LO: u16 = 29;
 /// Hardware registers that can be read: mode, place of the wave, clock.
 pub(crate) const HARDWARE_REGISTERS: [u16; 5] = [1, 23, 24, SHADER_CYCLES_LO, 30];
 
+/// Scope of a shader engine, which atomic loads of a workgroup have.
+const ENGINE: u8 = 1;
 /// Scope of the device; the system's is one more.
 const DEVICE: u8 = 2;
 

@@ -97,6 +97,11 @@ impl Bits {
         })
     }
 
+    /// Whether it computes rather than moves: the result says something of each source.
+    pub(super) fn computes(&self) -> bool {
+        matches!(self.op, Op::VXorB32 | Op::VXor3B32 | Op::VNotB32)
+    }
+
     /// Unknown bits of the result in a lane; `of` gives those of a vector register.
     pub(super) fn unknown(&self, of: impl Fn(Operand) -> Value) -> u32 {
         let at = |n: usize| match self.src[n] {

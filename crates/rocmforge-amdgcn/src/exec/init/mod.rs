@@ -424,7 +424,7 @@ impl Unknown {
         use rocmforge_isa::Operand;
         let mut out = Box::new([0; 32]);
         for l in (0..32).filter(|l| w.exec() >> l & 1 != 0) {
-            let computed = std::cell::Cell::new(0);
+            let computed = std::cell::Cell::new(if operation.computes() { COMPUTED } else { 0 });
             let mask = operation.unknown(|operand| {
                 let unknown = match operand {
                     Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => {

@@ -72,6 +72,8 @@ pub(crate) trait AtomicOp {
 /// `Ins::sdst` of an atomic: the old value is wanted; the second operand is in `c` rather than behind the first.
 pub(crate) const RETURN: u8 = 1;
 pub(crate) const SECOND: u8 = 2;
+/// `Ins::sdst` of an atomic: it takes locks, as an exchange and a compare-and-swap do.
+pub(crate) const EXCHANGE: u8 = 4;
 
 /// Tells who watches that the lanes of `exec` are about to do an atomic.
 #[inline(always)]

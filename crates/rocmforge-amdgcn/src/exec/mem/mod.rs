@@ -7,7 +7,7 @@ mod space;
 mod store;
 mod transpose;
 
-pub(crate) use atomic::{RETURN, SECOND};
+pub(crate) use atomic::{EXCHANGE, RETURN, SECOND};
 pub(crate) use ds::two_addresses;
 pub(crate) use space::{Addresses, Shape, shape};
 
@@ -19,6 +19,9 @@ use transpose::Transposed;
 pub(crate) const COHERENT: u8 = 1;
 /// `Ins::half` of a load: it is volatile.
 pub(crate) const VOLATILE: u8 = 2;
+
+/// `Ins::half` of a load: it is part of an atomic operation or of a wait: see [`super::idioms`].
+pub(crate) const IDIOM: u8 = 4;
 
 /// How an instruction is lowered: handler, and what it does with the fields.
 pub(crate) enum Access {

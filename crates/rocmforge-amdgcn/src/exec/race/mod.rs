@@ -16,12 +16,13 @@
 //!
 //! # Atomics
 //! What the machine code does counts, not what the source says:
-//! * A release is an atomic, the first store after `s_waitcnt_vscnt null, 0` with neither barrier nor cache invalidation
-//!   between (as compilers write it), a volatile store, or a store to where the wave itself has used an atomic (the end
-//!   of a lock). It covers what the wave did up to its last wait for stores; everything if no store is under way.
+//! * A release is an atomic, a store to LDS that another wave waits for in a loop, the first store after `s_waitcnt_vscnt null, 0` with neither barrier nor cache invalidation
+//!   between (as compilers write it), a volatile store, or a store to where the wave itself has used an
+//!   exchange or a compare-and-swap (the end of a lock). It covers what the wave did up to its last wait for stores; everything if no store is under way.
 //! * An atomic that returns, or a load with `glc` (as compilers write an atomic load), has seen what was released at its
 //!   address. Stores, atomics, loads with `glc` and LDS are ordered by that alone; plain loads of global memory need
 //!   `buffer_gl0_inv` for their own workgroup and `buffer_gl1_inv` for others, as they may find stale lines in a cache.
+//! * A plain load whose value a compare-and-swap at the same address expects is taken for an atomic load: see [`super::idioms`].
 //! * Atomics, such stores and such loads do not race among themselves; loads with `glc` but not `dlc` do not race with
 //!   plain stores either.
 //!
@@ -41,7 +42,7 @@ mod sync;
 
 use super::code::Ins;
 use super::ctx::Ctx;
-use super::mem::{COHERENT, RETURN, Shape, VOLATILE};
+use super::mem::{COHERENT, EXCHANGE, IDIOM, RETURN, Shape, VOLATILE};
 use super::observe::{Place, Request};
 use super::wave::Wave;
 use crate::fault::{Access, FaultKind, Side};
@@ -318,6 +319,7 @@ impl Race {
         let (mut slot, mut mark) = match r.access {
             Access::Load if !lds && i.half & VOLATILE != 0 => (Slot::Load, flags::VOLATILE),
             Access::Load if !lds && i.half & COHERENT != 0 => (Slot::Load, flags::ATOMIC),
+            Access::Load | Access::Scalar if i.half & IDIOM != 0 => (Slot::Load, flags::ATOMIC),
             Access::Load => (Slot::Load, 0),
             Access::Scalar => (Slot::Load, flags::SCALAR),
             Access::Store => (Slot::Store, 0),
@@ -459,7 +461,7 @@ impl Race {
         }
     }
 
-    /// Whether a store is to a location that the wave has read with an atomic: compilers leave the wait of a release out
+    /// Whether a store is to a location that the wave has taken with an exchange or a compare-and-swap, as locks are: compilers leave the wait of a release out
     /// where they know that no store is under way.
     fn unlocks(&self, c: &Ctx<'_>, wave: u32, r: &Request<'_>, lds: bool) -> bool {
         if self.sync.is_empty() {
@@ -473,7 +475,34 @@ impl Race {
         };
         let seen = |seen: &Seen, var| seen.range((var, Level::Read)..=(var, Level::Device)).next().is_some();
         (self.sync.find(address))
+            .filter(|&var| self.sync.is_lock(var))
             .is_some_and(|var| seen(&self.waves[wave as usize].seen, var) || seen(&self.shared, var))
+    }
+
+    /// A wave looks at a flag in LDS: the store that it sees there, a plain one in machine code, is a release.
+    fn handed_over(&mut self, wave: u32, address: u64, dword: usize) {
+        let Some((segment, _)) = self.lds.get(Slot::Store, dword, self.epoch) else {
+            return;
+        };
+        let by = self.whose(segment);
+        let Some(other) = by.wave.filter(|&other| other != wave && by.group == self.group_number) else {
+            return;
+        };
+        let var = self.sync.var(address);
+        let giver = &mut self.waves[other as usize];
+        // What it does from now on is not covered.
+        giver.released = true;
+        let clock = Clock {
+            group: self.group_number,
+            wave: other,
+            lds: segment,
+            global: if giver.stores { giver.done } else { segment },
+            epoch: self.epoch,
+            stores: self.stores,
+            seen: &giver.seen,
+            shared: &self.shared,
+        };
+        self.sync.release(var, &clock, false);
     }
 
     /// One lane, and what its access orders if it is an atomic one.
@@ -485,7 +514,13 @@ impl Race {
             Slot::Atomic => i.sdst & RETURN != 0 && info.flags() & flags::STORE == 0,
             _ => false,
         };
+        if reads && span.lds && slot == Slot::Load {
+            self.handed_over(w.index, address, span.offset / 4);
+        }
         let atomic = (slot == Slot::Atomic).then(|| self.sync.var(address));
+        if let Some(var) = atomic.filter(|_| reads && i.sdst & EXCHANGE != 0) {
+            self.sync.lock(var);
+        }
         if reads && let Some(var) = atomic.or_else(|| self.sync.find(address)) {
             see(&mut self.waves[n].seen, var, Level::Read, self.sync.now(var));
         }

@@ -72,6 +72,8 @@ struct Var {
     linked: Vec<u32>,
     /// Where the last store to the location is: it cuts off what was released before.
     since: u32,
+    /// An exchange or a compare-and-swap has given its value to a wave.
+    lock: bool,
 }
 
 /// What a wave releases.
@@ -110,6 +112,15 @@ impl Sync {
             self.vars.push(Var::default());
             self.vars.len() as u32 - 1
         })
+    }
+
+    /// Notes that a location was taken as locks are.
+    pub(super) fn lock(&mut self, var: u32) {
+        self.vars[var as usize].lock = true;
+    }
+
+    pub(super) fn is_lock(&self, var: u32) -> bool {
+        self.vars[var as usize].lock
     }
 
     /// The part of a location's log an acquire sees now.

@@ -1,7 +1,7 @@
 // An array in private memory of which only some elements are written.
 //
 //# [buffers]
-//# index = "u32[64] 3"
+//# index = "u32[64] 300"
 //#
 //# [[launch]]
 //# kernel = "faulty"
@@ -11,14 +11,14 @@
 
 KERNEL faulty(const u32 *index, float *y) {
     u32 t = rf_thread();
-    float values[16];
+    float values[400];
     for (u32 k = 0; k < 3; k++) values[index[k] + k] = 1.0f;
     y[t] = values[index[t] + 3] + 1.0f; // FAULT: UninitialisedPrivate
 }
 
 KERNEL correct(const u32 *index, float *y) {
     u32 t = rf_thread();
-    float values[16];
+    float values[400];
     for (u32 k = 0; k < 3; k++) values[index[k] + k] = 1.0f;
     y[t] = values[index[t] + 2] + 1.0f;
 }
