@@ -90,7 +90,8 @@ impl Class {
             Format::Global => Self::Global,
             Format::Flat => Self::Flat,
             Format::Scratch => Self::Scratch,
-            Format::Mubuf => Self::Fence,
+            Format::Mubuf if matches!(inst.op, Op::BufferGl0Inv | Op::BufferGl1Inv) => Self::Fence,
+            Format::Mubuf => Self::Global,
         }
     }
 

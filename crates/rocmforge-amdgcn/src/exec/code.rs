@@ -346,6 +346,7 @@ impl Code {
 fn shares(inst: &Inst) -> bool {
     match inst.format {
         Format::Global | Format::Flat => format!("{:?}", inst.op).contains("Atomic"),
+        Format::Mubuf => super::mem::is_buffer_atomic(inst.op),
         _ => matches!(inst.op, Op::SSetpcB64 | Op::SSwappcB64 | Op::SCallB64),
     }
 }

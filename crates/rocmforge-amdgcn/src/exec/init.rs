@@ -13,6 +13,7 @@
 
 use super::code::{Code, Ins};
 use super::ctx::Ctx;
+use super::mem::reached_in_buffer;
 use super::observe::{Place, Request};
 use super::vector::cross;
 use super::wave::{EXEC, VCC, Wave};
@@ -64,6 +65,8 @@ struct Use {
     saves: Option<Reg>,
     /// It goes to global memory.
     global: bool,
+    /// It does so through a resource descriptor, which may keep lanes away.
+    buffer: bool,
     /// It writes `exec`.
     exec: bool,
 }
@@ -131,7 +134,7 @@ impl Use {
         let memory = matches!(
             inst.format,
             Format::Ds | Format::Global | Format::Flat | Format::Scratch
-        );
+        ) || inst.format == Format::Mubuf && inst.ty.src[2] != Ty::None;
         let scalar = matches!(inst.format, Format::Sop1 | Format::Sop2 | Format::Sopc | Format::Sopk);
         let mut what = What::Compute;
         let mut address = 0;
@@ -199,6 +202,7 @@ impl Use {
             if inst.format != Format::Ds {
                 reads.extend(reg(inst.src[2], inst.ty.src[2].regs()));
             }
+            reads.extend(reg(inst.mem.soffset, 1));
             address = reads.len();
             reads.extend(data);
             reads.extend(second);
@@ -229,7 +233,8 @@ impl Use {
             address,
             writes,
             saves,
-            global: matches!(inst.format, Format::Global | Format::Flat),
+            global: matches!(inst.format, Format::Global | Format::Flat | Format::Mubuf),
+            buffer: memory && inst.format == Format::Mubuf,
             exec,
         }
     }
@@ -332,7 +337,7 @@ impl Init {
         match u.what {
             What::Load | What::Store => {
                 let address = of(&u.reads[..u.address]) & if vector { exec } else { 1 };
-                let data = of(&u.reads[u.address..]) & exec;
+                let data = of(&u.reads[u.address..]) & if u.buffer { reached_in_buffer(w, i) } else { exec };
                 if address != 0 {
                     report(w, c, i, address, "an address depends on it");
                 } else if data != 0 && u.global && u.what == What::Store {

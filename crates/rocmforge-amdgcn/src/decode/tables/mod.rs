@@ -27,7 +27,10 @@ pub(crate) struct Tables {
     pub(super) flat: &'static [Row],
     pub(super) scratch: &'static [Row],
     pub(super) global: &'static [Row],
+    /// Cache operations.
     pub(super) mubuf: &'static [Row],
+    /// Loads, stores and atomics of MUBUF and VBUFFER.
+    pub(super) buffer: &'static [Row],
 }
 
 /// The tables of an instruction set.
@@ -39,7 +42,7 @@ pub(super) fn of(arch: Arch) -> &'static Tables {
 }
 
 impl Tables {
-    fn encodings(&self) -> [&'static [Row]; 18] {
+    fn encodings(&self) -> [&'static [Row]; 19] {
         [
             self.sop2,
             self.sopk,
@@ -59,6 +62,7 @@ impl Tables {
             self.scratch,
             self.global,
             self.mubuf,
+            self.buffer,
         ]
     }
 }
