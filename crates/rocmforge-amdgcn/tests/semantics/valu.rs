@@ -475,7 +475,7 @@ pub(crate) fn lane_bytes(lanes: &[Lane]) -> Vec<u8> {
 /// What the interpreter refuses to model and says so.
 fn may_be_refused(inst: &Inst) -> bool {
     let m = &inst.mods;
-    (m.clamp && !matches!(inst.ty.dst, Ty::F16 | Ty::F32 | Ty::F64 | Ty::PkF16))
+    (m.clamp && inst.ty.sdst == Ty::None && !matches!(inst.ty.dst, Ty::F16 | Ty::F32 | Ty::F64 | Ty::PkF16))
         || (inst.format == Format::Vop3p && (m.neg | m.neg_hi) != 0)
         || (m.abs != 0 && inst.ty.src.contains(&Ty::PkF16))
 }

@@ -79,7 +79,7 @@ impl Descriptor {
                 i.c.lo
             }),
         };
-        // Whether the index counts in the range of a raw buffer AMD's text leaves open.
+        // AMD's text has no index in raw buffers.
         if descriptor.select == 3 && descriptor.stride != 0 && i.c.mods & INDICES != 0 {
             return Err("an index into a raw buffer with a stride (OOB_SELECT 3)");
         }
