@@ -3,7 +3,8 @@
 use super::lane_ops;
 use crate::exec::elem::{H, Mix, Sel};
 use crate::exec::num::{
-    div_fixup32, div_fmas32, div_scale32, exp2, f32_to_half_rtz, flush, ldexp32, max32, med32, min32, quieted,
+    div_fixup32, div_fmas32, div_scale32, exp2, f32_to_half_rtz, flush, half_to_f32, ldexp32, max32, med32, min32,
+    quieted,
 };
 use std::mem::MaybeUninit;
 
@@ -153,8 +154,9 @@ lane_ops! { lookup {
     VCvtF32Ubyte2(a: u32) -> f32 { (a >> 16 & 255) as f32 }
     VCvtF32Ubyte3(a: u32) -> f32 { (a >> 24) as f32 }
     VCvtOffF32I4(a: u32) -> f32 { ((a << 28) as i32 >> 28) as f32 / 16.0 }
-    VCvtPkRtzF16F32(a: f32, b: f32) -> u32 {
-        u32::from(f32_to_half_rtz(a)) | u32::from(f32_to_half_rtz(b)) << 16
+    // Halves rather than their bits, for the sake of clamps.
+    VCvtPkRtzF16F32(a: f32, b: f32) -> [H; 2] {
+        [a, b].map(|x| H(half_to_f32(f32_to_half_rtz(x))))
     }
     VCvtPkNormI16F32(a: f32, b: f32) -> u32 { norm_i16(a) | norm_i16(b) << 16 }
     VCvtPkNormU16F32(a: f32, b: f32) -> u32 { norm_u16(a) | norm_u16(b) << 16 }
