@@ -430,7 +430,7 @@ fn candidates(format: Format, code: u32) -> Vec<(Vec<u32>, u32)> {
 }
 
 /// All forms of a mnemonic that the decoder takes.
-fn forms(name: &str) -> Vec<Form> {
+pub(crate) fn forms(name: &str) -> Vec<Form> {
     let mut forms: Vec<Form> = Vec::new();
     for (encoding, _) in enc::all().iter().filter(|(e, _)| e.name == name) {
         for (words, exec) in candidates(encoding.format, encoding.code) {
@@ -540,6 +540,44 @@ fn compare(name: &str, model: impl Fn(&Args) -> Out) -> Result<(), String> {
         "{name}: the model spoke for {spoken} of {all} results only"
     );
     Ok(())
+}
+
+/// What the forms that are taken store for each lane, 16 bytes a lane: the destination's pair of registers, and the mask's bit.
+pub(crate) fn run_forms(forms: Vec<Form>, lanes: &[Lane]) -> Vec<(Form, Vec<u8>)> {
+    let record = |forms: &[Form]| (forms.len().next_power_of_two() * 16) as u32;
+    let program = |forms: &[Form]| {
+        let mut asm = Asm::default();
+        asm.prologue(8, 32, record(forms));
+        mask_prologue(&mut asm);
+        asm.set64(SCALAR, SCALAR_VALUE);
+        for (index, form) in forms.iter().enumerate() {
+            form.emit(&mut asm, 16 * index as u32);
+        }
+        asm.0
+    };
+    let forms = if lowers(&program(&forms)) {
+        forms
+    } else {
+        forms.into_iter().filter(|form| lowers(&form.words)).collect()
+    };
+    let (words, record) = (program(&forms), record(&forms));
+    let done = Launch {
+        words: &words,
+        lanes: lanes.len(),
+        input: &lane_bytes(lanes),
+        output: lanes.len() * record as usize,
+        ..Launch::default()
+    }
+    .run();
+    let of = |index: usize| {
+        let records = done.output.chunks_exact(record as usize);
+        records.flat_map(|lane| lane[16 * index..][..16].to_vec()).collect()
+    };
+    forms
+        .into_iter()
+        .enumerate()
+        .map(|(index, form)| (form, of(index)))
+        .collect()
 }
 
 /// [`check`] of every row.
