@@ -35,6 +35,8 @@ pub enum FaultKind {
     RegisterOutOfRange,
     /// A matrix instruction of gfx11 reads A or B from lanes 16 to 31 that do not repeat lanes 0 to 15.
     MatrixHalves,
+    /// A buffer instruction with a resource descriptor that asks for what is not modelled; the note says what.
+    BufferDescriptor,
     /// An atomic or scalar access that is not aligned to its size.
     Misaligned,
     /// Execution left the code of the program.
@@ -76,6 +78,7 @@ impl fmt::Display for FaultKind {
             Self::UninitialisedRegister => "use of a register that was never written",
             Self::RegisterOutOfRange => "vector register beyond the kernel's allocation",
             Self::MatrixHalves => "lanes 16 to 31 of a matrix operand do not repeat lanes 0 to 15",
+            Self::BufferDescriptor => "resource descriptor that the simulated card does not model",
             Self::Spinning => "every wave waits for another (endless loop)",
             Self::Misaligned => "misaligned access",
             Self::PcOutOfCode => "execution left the code",

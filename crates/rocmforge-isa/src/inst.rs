@@ -21,6 +21,7 @@
 //! | VOPD | VGPR | | source | source | as VOP2 | |
 //! | DS | VGPRs read back | | address | data | second data | offset, bytes (offset0 of a `2addr`) |
 //! | FLAT, GLOBAL, SCRATCH | VGPRs loaded | | address VGPR(s), or `None` | data | address SGPR(s), or `None` | offset, bytes |
+//! | MUBUF, VBUFFER | VGPRs loaded | | index and offset VGPR, either, or `None` | data | resource descriptor, four SGPRs | offset, bytes; the scalar offset is [`MemBits::soffset`] |
 //!
 //! `v_fmaak_f32` is `dst = src[0] * src[1] + src[2]` with the literal in `src[2]`; `v_fmamk_f32` is
 //! `dst = src[0] * src[1] + src[2]` with the literal in `src[1]`. Sources are therefore in the order of the text.
@@ -100,7 +101,8 @@ pub enum Format {
     Global,
     /// Private memory.
     Scratch,
-    /// Of the buffer instructions only the cache invalidations `buffer_gl0_inv` and `buffer_gl1_inv`.
+    /// Memory through a resource descriptor (MUBUF, and VBUFFER of gfx1201), and the cache invalidations `buffer_gl0_inv` and
+    /// `buffer_gl1_inv`.
     Mubuf,
 }
 
@@ -192,6 +194,12 @@ pub struct MemBits {
     pub scope: u8,
     /// gfx1201: temporal hint, 0 to 7. Bit 0 of an atomic's asks for the old value.
     pub th: u8,
+    /// Buffers: offset that is the same for all lanes, a scalar register or a constant; `None` for all others.
+    pub soffset: Operand,
+    /// Buffers: a VGPR has an offset for each lane, behind the index if there is one.
+    pub offen: bool,
+    /// Buffers: a VGPR has an index for each lane.
+    pub idxen: bool,
 }
 
 impl Inst {

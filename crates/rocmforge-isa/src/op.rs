@@ -8,10 +8,176 @@ use crate::operand::Ty;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum Op {
+    /// `buffer_atomic_add_f32`
+    BufferAtomicAddF32,
+    /// `buffer_atomic_add_u32`
+    BufferAtomicAddU32,
+    /// `buffer_atomic_add_u64`
+    BufferAtomicAddU64,
+    /// `buffer_atomic_and_b32`
+    BufferAtomicAndB32,
+    /// `buffer_atomic_and_b64`
+    BufferAtomicAndB64,
+    /// `buffer_atomic_cmpswap_b32`
+    BufferAtomicCmpswapB32,
+    /// `buffer_atomic_cmpswap_b64`
+    BufferAtomicCmpswapB64,
+    /// `buffer_atomic_cmpswap_f32`
+    BufferAtomicCmpswapF32,
+    /// `buffer_atomic_cond_sub_u32`
+    BufferAtomicCondSubU32,
+    /// `buffer_atomic_csub_u32`
+    BufferAtomicCsubU32,
+    /// `buffer_atomic_dec_u32`
+    BufferAtomicDecU32,
+    /// `buffer_atomic_dec_u64`
+    BufferAtomicDecU64,
+    /// `buffer_atomic_inc_u32`
+    BufferAtomicIncU32,
+    /// `buffer_atomic_inc_u64`
+    BufferAtomicIncU64,
+    /// `buffer_atomic_max_f32`
+    BufferAtomicMaxF32,
+    /// `buffer_atomic_max_i32`
+    BufferAtomicMaxI32,
+    /// `buffer_atomic_max_i64`
+    BufferAtomicMaxI64,
+    /// `buffer_atomic_max_num_f32`
+    BufferAtomicMaxNumF32,
+    /// `buffer_atomic_max_u32`
+    BufferAtomicMaxU32,
+    /// `buffer_atomic_max_u64`
+    BufferAtomicMaxU64,
+    /// `buffer_atomic_min_f32`
+    BufferAtomicMinF32,
+    /// `buffer_atomic_min_i32`
+    BufferAtomicMinI32,
+    /// `buffer_atomic_min_i64`
+    BufferAtomicMinI64,
+    /// `buffer_atomic_min_num_f32`
+    BufferAtomicMinNumF32,
+    /// `buffer_atomic_min_u32`
+    BufferAtomicMinU32,
+    /// `buffer_atomic_min_u64`
+    BufferAtomicMinU64,
+    /// `buffer_atomic_or_b32`
+    BufferAtomicOrB32,
+    /// `buffer_atomic_or_b64`
+    BufferAtomicOrB64,
+    /// `buffer_atomic_pk_add_bf16`
+    BufferAtomicPkAddBf16,
+    /// `buffer_atomic_pk_add_f16`
+    BufferAtomicPkAddF16,
+    /// `buffer_atomic_sub_clamp_u32`
+    BufferAtomicSubClampU32,
+    /// `buffer_atomic_sub_u32`
+    BufferAtomicSubU32,
+    /// `buffer_atomic_sub_u64`
+    BufferAtomicSubU64,
+    /// `buffer_atomic_swap_b32`
+    BufferAtomicSwapB32,
+    /// `buffer_atomic_swap_b64`
+    BufferAtomicSwapB64,
+    /// `buffer_atomic_xor_b32`
+    BufferAtomicXorB32,
+    /// `buffer_atomic_xor_b64`
+    BufferAtomicXorB64,
     /// `buffer_gl0_inv`
     BufferGl0Inv,
     /// `buffer_gl1_inv`
     BufferGl1Inv,
+    /// `buffer_load_b128`
+    BufferLoadB128,
+    /// `buffer_load_b32`
+    BufferLoadB32,
+    /// `buffer_load_b64`
+    BufferLoadB64,
+    /// `buffer_load_b96`
+    BufferLoadB96,
+    /// `buffer_load_d16_b16`
+    BufferLoadD16B16,
+    /// `buffer_load_d16_format_x`
+    BufferLoadD16FormatX,
+    /// `buffer_load_d16_format_xy`
+    BufferLoadD16FormatXy,
+    /// `buffer_load_d16_format_xyz`
+    BufferLoadD16FormatXyz,
+    /// `buffer_load_d16_format_xyzw`
+    BufferLoadD16FormatXyzw,
+    /// `buffer_load_d16_hi_b16`
+    BufferLoadD16HiB16,
+    /// `buffer_load_d16_hi_format_x`
+    BufferLoadD16HiFormatX,
+    /// `buffer_load_d16_hi_i8`
+    BufferLoadD16HiI8,
+    /// `buffer_load_d16_hi_u8`
+    BufferLoadD16HiU8,
+    /// `buffer_load_d16_i8`
+    BufferLoadD16I8,
+    /// `buffer_load_d16_u8`
+    BufferLoadD16U8,
+    /// `buffer_load_format_x`
+    BufferLoadFormatX,
+    /// `buffer_load_format_xy`
+    BufferLoadFormatXy,
+    /// `buffer_load_format_xyz`
+    BufferLoadFormatXyz,
+    /// `buffer_load_format_xyzw`
+    BufferLoadFormatXyzw,
+    /// `buffer_load_i16`
+    BufferLoadI16,
+    /// `buffer_load_i8`
+    BufferLoadI8,
+    /// `buffer_load_lds_b32`
+    BufferLoadLdsB32,
+    /// `buffer_load_lds_format_x`
+    BufferLoadLdsFormatX,
+    /// `buffer_load_lds_i16`
+    BufferLoadLdsI16,
+    /// `buffer_load_lds_i8`
+    BufferLoadLdsI8,
+    /// `buffer_load_lds_u16`
+    BufferLoadLdsU16,
+    /// `buffer_load_lds_u8`
+    BufferLoadLdsU8,
+    /// `buffer_load_u16`
+    BufferLoadU16,
+    /// `buffer_load_u8`
+    BufferLoadU8,
+    /// `buffer_store_b128`
+    BufferStoreB128,
+    /// `buffer_store_b16`
+    BufferStoreB16,
+    /// `buffer_store_b32`
+    BufferStoreB32,
+    /// `buffer_store_b64`
+    BufferStoreB64,
+    /// `buffer_store_b8`
+    BufferStoreB8,
+    /// `buffer_store_b96`
+    BufferStoreB96,
+    /// `buffer_store_d16_format_x`
+    BufferStoreD16FormatX,
+    /// `buffer_store_d16_format_xy`
+    BufferStoreD16FormatXy,
+    /// `buffer_store_d16_format_xyz`
+    BufferStoreD16FormatXyz,
+    /// `buffer_store_d16_format_xyzw`
+    BufferStoreD16FormatXyzw,
+    /// `buffer_store_d16_hi_b16`
+    BufferStoreD16HiB16,
+    /// `buffer_store_d16_hi_b8`
+    BufferStoreD16HiB8,
+    /// `buffer_store_d16_hi_format_x`
+    BufferStoreD16HiFormatX,
+    /// `buffer_store_format_x`
+    BufferStoreFormatX,
+    /// `buffer_store_format_xy`
+    BufferStoreFormatXy,
+    /// `buffer_store_format_xyz`
+    BufferStoreFormatXyz,
+    /// `buffer_store_format_xyzw`
+    BufferStoreFormatXyzw,
     /// `ds_add_f32`
     DsAddF32,
     /// `ds_add_rtn_f32`
@@ -2345,8 +2511,91 @@ pub enum Op {
 impl Op {
     /// Every operation, in the order of the mnemonics.
     pub const ALL: &'static [Op] = &[
+        Op::BufferAtomicAddF32,
+        Op::BufferAtomicAddU32,
+        Op::BufferAtomicAddU64,
+        Op::BufferAtomicAndB32,
+        Op::BufferAtomicAndB64,
+        Op::BufferAtomicCmpswapB32,
+        Op::BufferAtomicCmpswapB64,
+        Op::BufferAtomicCmpswapF32,
+        Op::BufferAtomicCondSubU32,
+        Op::BufferAtomicCsubU32,
+        Op::BufferAtomicDecU32,
+        Op::BufferAtomicDecU64,
+        Op::BufferAtomicIncU32,
+        Op::BufferAtomicIncU64,
+        Op::BufferAtomicMaxF32,
+        Op::BufferAtomicMaxI32,
+        Op::BufferAtomicMaxI64,
+        Op::BufferAtomicMaxNumF32,
+        Op::BufferAtomicMaxU32,
+        Op::BufferAtomicMaxU64,
+        Op::BufferAtomicMinF32,
+        Op::BufferAtomicMinI32,
+        Op::BufferAtomicMinI64,
+        Op::BufferAtomicMinNumF32,
+        Op::BufferAtomicMinU32,
+        Op::BufferAtomicMinU64,
+        Op::BufferAtomicOrB32,
+        Op::BufferAtomicOrB64,
+        Op::BufferAtomicPkAddBf16,
+        Op::BufferAtomicPkAddF16,
+        Op::BufferAtomicSubClampU32,
+        Op::BufferAtomicSubU32,
+        Op::BufferAtomicSubU64,
+        Op::BufferAtomicSwapB32,
+        Op::BufferAtomicSwapB64,
+        Op::BufferAtomicXorB32,
+        Op::BufferAtomicXorB64,
         Op::BufferGl0Inv,
         Op::BufferGl1Inv,
+        Op::BufferLoadB128,
+        Op::BufferLoadB32,
+        Op::BufferLoadB64,
+        Op::BufferLoadB96,
+        Op::BufferLoadD16B16,
+        Op::BufferLoadD16FormatX,
+        Op::BufferLoadD16FormatXy,
+        Op::BufferLoadD16FormatXyz,
+        Op::BufferLoadD16FormatXyzw,
+        Op::BufferLoadD16HiB16,
+        Op::BufferLoadD16HiFormatX,
+        Op::BufferLoadD16HiI8,
+        Op::BufferLoadD16HiU8,
+        Op::BufferLoadD16I8,
+        Op::BufferLoadD16U8,
+        Op::BufferLoadFormatX,
+        Op::BufferLoadFormatXy,
+        Op::BufferLoadFormatXyz,
+        Op::BufferLoadFormatXyzw,
+        Op::BufferLoadI16,
+        Op::BufferLoadI8,
+        Op::BufferLoadLdsB32,
+        Op::BufferLoadLdsFormatX,
+        Op::BufferLoadLdsI16,
+        Op::BufferLoadLdsI8,
+        Op::BufferLoadLdsU16,
+        Op::BufferLoadLdsU8,
+        Op::BufferLoadU16,
+        Op::BufferLoadU8,
+        Op::BufferStoreB128,
+        Op::BufferStoreB16,
+        Op::BufferStoreB32,
+        Op::BufferStoreB64,
+        Op::BufferStoreB8,
+        Op::BufferStoreB96,
+        Op::BufferStoreD16FormatX,
+        Op::BufferStoreD16FormatXy,
+        Op::BufferStoreD16FormatXyz,
+        Op::BufferStoreD16FormatXyzw,
+        Op::BufferStoreD16HiB16,
+        Op::BufferStoreD16HiB8,
+        Op::BufferStoreD16HiFormatX,
+        Op::BufferStoreFormatX,
+        Op::BufferStoreFormatXy,
+        Op::BufferStoreFormatXyz,
+        Op::BufferStoreFormatXyzw,
         Op::DsAddF32,
         Op::DsAddRtnF32,
         Op::DsAddRtnU32,
@@ -3533,9 +3782,92 @@ const DST: u8 = Registers::DST.0;
 const NO: u8 = 0;
 
 #[rustfmt::skip]
-static FACTS: [Facts; 1166] = [
+static FACTS: [Facts; 1249] = [
+    facts("buffer_atomic_add_f32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_add_u32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_add_u64", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B64, false, false),
+    facts("buffer_atomic_and_b32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_and_b64", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B64, false, false),
+    facts("buffer_atomic_cmpswap_b32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_cmpswap_b64", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B64, false, false),
+    facts("buffer_atomic_cmpswap_f32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_cond_sub_u32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_csub_u32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_dec_u32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_dec_u64", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B64, false, false),
+    facts("buffer_atomic_inc_u32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_inc_u64", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B64, false, false),
+    facts("buffer_atomic_max_f32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_max_i32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_max_i64", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B64, false, false),
+    facts("buffer_atomic_max_num_f32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_max_u32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_max_u64", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B64, false, false),
+    facts("buffer_atomic_min_f32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_min_i32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_min_i64", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B64, false, false),
+    facts("buffer_atomic_min_num_f32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_min_u32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_min_u64", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B64, false, false),
+    facts("buffer_atomic_or_b32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_or_b64", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B64, false, false),
+    facts("buffer_atomic_pk_add_bf16", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_pk_add_f16", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_sub_clamp_u32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_sub_u32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_sub_u64", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B64, false, false),
+    facts("buffer_atomic_swap_b32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_swap_b64", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B64, false, false),
+    facts("buffer_atomic_xor_b32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
+    facts("buffer_atomic_xor_b64", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B64, false, false),
     facts("buffer_gl0_inv", Unit::VectorMemory, Memory::None, Flow::Next, EXEC, NO, Ty::None, false, false),
     facts("buffer_gl1_inv", Unit::VectorMemory, Memory::None, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_b128", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_b32", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_b64", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_b96", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_d16_b16", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_d16_format_x", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_d16_format_xy", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_d16_format_xyz", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_d16_format_xyzw", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_d16_hi_b16", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_d16_hi_format_x", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_d16_hi_i8", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_d16_hi_u8", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_d16_i8", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_d16_u8", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_format_x", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_format_xy", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_format_xyz", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_format_xyzw", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_i16", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_i8", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_lds_b32", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
+    facts("buffer_load_lds_format_x", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
+    facts("buffer_load_lds_i16", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
+    facts("buffer_load_lds_i8", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
+    facts("buffer_load_lds_u16", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
+    facts("buffer_load_lds_u8", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
+    facts("buffer_load_u16", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_load_u8", Unit::VectorMemory, Memory::Load, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_b128", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_b16", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_b32", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_b64", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_b8", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_b96", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_d16_format_x", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_d16_format_xy", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_d16_format_xyz", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_d16_format_xyzw", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_d16_hi_b16", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_d16_hi_b8", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_d16_hi_format_x", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_format_x", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_format_xy", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_format_xyz", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
+    facts("buffer_store_format_xyzw", Unit::VectorMemory, Memory::Store, Flow::Next, EXEC, NO, Ty::None, false, false),
     facts("ds_add_f32", Unit::Lds, Memory::Atomic, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
     facts("ds_add_rtn_f32", Unit::Lds, Memory::Atomic, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
     facts("ds_add_rtn_u32", Unit::Lds, Memory::Atomic, Flow::Next, EXEC | M0, NO, Ty::None, false, false),

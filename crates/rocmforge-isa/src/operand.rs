@@ -1,9 +1,10 @@
 //! Operands: registers and constants, and the kinds that they are read as.
 
 /// One operand: the first register of a group whose width [`Inst::ty`](crate::Inst::ty) gives, or a constant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Operand {
     /// Not there.
+    #[default]
     None,
     /// Scalar register `s0` to `s105`.
     Sgpr(u8),

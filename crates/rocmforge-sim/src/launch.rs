@@ -191,6 +191,7 @@ impl Host {
             FaultKind::Misaligned => ReportKind::Misaligned,
             FaultKind::BudgetExhausted | FaultKind::Spinning => ReportKind::EndlessKernel,
             FaultKind::BadLaunch => ReportKind::BadLaunch,
+            FaultKind::BufferDescriptor => ReportKind::Unmodelled,
             _ => ReportKind::KernelAbort,
         };
         let global = matches!(

@@ -143,8 +143,8 @@ impl Class {
     /// The bit with which an atomic gives back the old value.
     pub(crate) fn return_bit(&self, target: Target) -> Option<usize> {
         match (self.name, target) {
-            ("FLAT" | "GLOBAL", Target::Gfx1100) => Some(14),
-            ("FLAT" | "GLOBAL", Target::Gfx1201) => Some(52),
+            ("FLAT" | "GLOBAL" | "BUFFER", Target::Gfx1100) => Some(14),
+            ("FLAT" | "GLOBAL" | "BUFFER", Target::Gfx1201) => Some(52),
             _ => None,
         }
     }
@@ -153,6 +153,8 @@ impl Class {
     pub(crate) fn refuses(&self, text: &str) -> bool {
         match self.name {
             "MUBUF" => !text.starts_with("buffer_gl"),
+            // What is typed by the instruction itself needs the conversions of images.
+            "BUFFER" => text.starts_with("buffer_gl") || text.starts_with("tbuffer"),
             "DS" => text.contains("gws") || text.contains("_gs_reg") || text.contains("ds_ordered_count"),
             _ => false,
         }
@@ -302,6 +304,8 @@ pub(crate) static CLASSES: &[Class] = &[
     Class { name: "SCRATCH", targets: GFX12, fixed: 0xed00_0000, op_shift: 14, op_bits: 8, words: 3, regs: &[(32, 8), (64, 8), (55, 8)], sources: &[], candidates: || vflat(1 << 49), skip: 0x7f },
     Class { name: "GLOBAL", targets: GFX12, fixed: 0xee00_0000, op_shift: 14, op_bits: 8, words: 3, regs: &[(32, 8), (64, 8), (55, 8)], sources: &[], candidates: || vflat(0), skip: 0x7f },
     Class { name: "MUBUF", targets: GFX11, fixed: 0xe000_0000, op_shift: 18, op_bits: 8, words: 2, regs: &[], sources: &[], candidates: || vec![Fields::default(), fields(&[], &[], 0x8000_0000_0000_0000, &[])], skip: 0 },
+    Class { name: "BUFFER", targets: GFX11, fixed: 0xe000_0000, op_shift: 18, op_bits: 8, words: 2, regs: &[(40, 8), (32, 8)], sources: &[], candidates: || buffer(16 << 48 | 8 << 56, 1 << 54, 1 << 14), skip: 0xff3f_0000_0000_0000 },
+    Class { name: "BUFFER", targets: GFX12, fixed: 0xc400_0000, op_shift: 14, op_bits: 8, words: 3, regs: &[(32, 8), (64, 8)], sources: &[], candidates: || buffer(64 << 41 | 8 | 1 << 55, 1 << 62, 1 << 52), skip: 0x3f83_fe00_0040_007f },
 ];
 
 fn vopd(dst: u32, bits: u128) -> Vec<Fields> {
@@ -317,6 +321,16 @@ fn flat(bits: u128) -> Vec<Fields> {
     const GLC: u128 = 1 << 14;
     let mut all = subsets(&[DST, SRC[0], SRC[1]], bits | NO_SADDR);
     all.extend(subsets(&[DST, SRC[0], SRC[1]], bits | NO_SADDR | GLC));
+    all
+}
+
+/// With data that no other operand has the place of; `fixed`: a resource descriptor and a scalar offset; `offset`: an offset in a
+/// register; `returns`: atomics give the old value.
+fn buffer(fixed: u128, offset: u128, returns: u128) -> Vec<Fields> {
+    let mut all = Vec::new();
+    for bits in [fixed | offset, fixed | offset | returns, fixed] {
+        all.extend(subsets(&[SRC[1], SRC[0]], bits));
+    }
     all
 }
 

@@ -312,6 +312,17 @@ pub(crate) fn of_all(rows: &[(Row, Description)]) -> Result<BTreeMap<String, Fac
             )));
         }
     }
+    // A buffer atomic has one field for its data and what it gives back, so its text does not tell; the same atomic on a global
+    // address does.
+    let global: Vec<(String, &'static str)> = all
+        .iter()
+        .filter_map(|(name, facts)| Some((name.strip_prefix("global_atomic_")?.to_owned(), facts.returned)))
+        .collect();
+    for (operation, returned) in global {
+        if let Some(facts) = all.get_mut(&format!("buffer_atomic_{operation}")) {
+            facts.returned = returned;
+        }
+    }
     for (name, like) in super::NEWER {
         let facts = all.get(like).cloned();
         let facts = facts.ok_or_else(|| Error::Shape(format!("there is no {like}, which {name} is like")))?;

@@ -102,7 +102,7 @@ pub(crate) fn of(class: &Class, mnemonic: &str, text: &str, fields: &Fields) -> 
     let widths = [DST, SRC[0], SRC[1], SRC[2]].map(width);
     if matches!(
         class.name,
-        "SOP1" | "SOP2" | "SOPC" | "SOPK" | "SOPP" | "SMEM" | "DS" | "FLAT" | "GLOBAL" | "SCRATCH" | "MUBUF"
+        "SOP1" | "SOP2" | "SOPC" | "SOPK" | "SOPP" | "SMEM" | "DS" | "FLAT" | "GLOBAL" | "SCRATCH" | "MUBUF" | "BUFFER"
     ) {
         let signed = class.name.starts_with("SOP") && mnemonic.ends_with("_i64");
         let mut kinds = [""; 4];
@@ -124,6 +124,10 @@ pub(crate) fn of(class: &Class, mnemonic: &str, text: &str, fields: &Fields) -> 
         }
         if class.name == "SOPK" && !fields.extra.is_empty() {
             kinds[1] = "B32";
+        }
+        if class.name == "BUFFER" && mnemonic.starts_with("buffer_load_") {
+            // One field has the data of loads and of stores.
+            kinds.swap(0, 2);
         }
         return Ok(Types {
             dst: kinds[0],

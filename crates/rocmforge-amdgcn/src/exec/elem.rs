@@ -2,7 +2,9 @@
 
 use super::code::{ABS, Ins, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
 use super::mode::Mode;
+use super::nan;
 use super::num::{bf16_to_f32, clamp32, f32_to_bf16, f32_to_half, half_to_f32};
+use super::vector::LaneOp;
 use super::wave::{EXEC, Wave, pack, spread};
 use std::mem::MaybeUninit;
 
@@ -20,6 +22,10 @@ pub(crate) trait Elem: Copy {
     fn input(self, _: &Src, _: Mode) -> Self {
         self
     }
+    /// The bits of a NaN, made quiet, as the results of its operations keep them: of float `part`, where it holds several.
+    fn nan(self, _part: usize) -> Option<u64> {
+        None
+    }
 }
 
 /// A type that a vector result can be written as.
@@ -28,6 +34,11 @@ pub(crate) trait Ret: Copy {
     const MODS: bool = false;
     type Out: Default;
     fn set(out: &mut Self::Out, lane: usize, value: Self);
+    /// Replaces results that the host is free to choose.
+    #[inline(always)]
+    fn settle<O: LaneOp>(out: Self::Out, _: &[O::A; 32], _: &[O::B; 32], _: &[O::C; 32]) -> Self::Out {
+        out
+    }
     /// `M` says that the instruction may clamp.
     fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out);
     /// The result as an operation leaves it in this mode, with output modifier and clamp.
@@ -114,6 +125,9 @@ impl Elem for f32 {
     #[inline(always)]
     fn input(self, _: &Src, mode: Mode) -> Self {
         mode.input32(self)
+    }
+    fn nan(self, _: usize) -> Option<u64> {
+        nan::single(self)
     }
 }
 
@@ -211,6 +225,9 @@ impl Elem for f64 {
     fn input(self, _: &Src, mode: Mode) -> Self {
         mode.input64(self)
     }
+    fn nan(self, _: usize) -> Option<u64> {
+        nan::double(self)
+    }
 }
 
 impl Ret for f64 {
@@ -302,6 +319,9 @@ impl Elem for H {
     #[inline(always)]
     fn input(self, _: &Src, mode: Mode) -> Self {
         H(mode.input16(self.0))
+    }
+    fn nan(self, _: usize) -> Option<u64> {
+        nan::single(self.0)
     }
 }
 
@@ -471,6 +491,9 @@ impl Elem for [H; 2] {
     fn input(self, _: &Src, mode: Mode) -> Self {
         self.map(|x| H(mode.input16(x.0)))
     }
+    fn nan(self, part: usize) -> Option<u64> {
+        nan::single(self[part].0)
+    }
 }
 
 impl Ret for [H; 2] {
@@ -578,6 +601,9 @@ impl Elem for Mix {
         } else {
             mode.input32(self.0)
         })
+    }
+    fn nan(self, _: usize) -> Option<u64> {
+        nan::single(self.0)
     }
 }
 

@@ -37,7 +37,9 @@ pub(crate) const NOTHING: Ins = Ins {
 pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
     let renamed;
     let read = inst.src.iter().zip(inst.ty.src);
-    let read = read.fold(0, |all, (operand, ty)| all | trap_registers(*operand, ty));
+    let read = read.fold(trap_registers(inst.mem.soffset, Ty::B32), |all, (operand, ty)| {
+        all | trap_registers(*operand, ty)
+    });
     if read & !code.trap_registers != 0 {
         return Err("nothing sets the register of the trap handler that it reads");
     }
@@ -58,13 +60,18 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
         Format::Vopd => dual(inst, code),
         Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 | Format::Vop3sd | Format::Vop3p => lanes(inst, code),
         Format::Ds | Format::Flat | Format::Global | Format::Scratch => memory(inst, code),
-        // Only the cache invalidations are left in this format.
         Format::Mubuf => {
-            let run = match inst.op {
-                Op::BufferGl0Inv => plain::<fence::Workgroup>(),
-                _ => plain::<fence::Device>(),
-            };
-            code.ins.push(Ins { run, ..NOTHING });
+            code.ins.push(match inst.op {
+                Op::BufferGl0Inv => Ins {
+                    run: plain::<fence::Workgroup>(),
+                    ..NOTHING
+                },
+                Op::BufferGl1Inv => Ins {
+                    run: plain::<fence::Device>(),
+                    ..NOTHING
+                },
+                _ => mem::lower_buffer(inst)?,
+            });
             Ok(())
         }
     }
@@ -617,11 +624,7 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     match mem::lookup(inst.op, inst.format, scalar_base).ok_or("")? {
         Access::Load(run) => {
             ins.run = run;
-            ins.half = match (inst.mem.glc, inst.mem.dlc) {
-                (true, true) => mem::COHERENT | mem::VOLATILE,
-                (true, false) => mem::COHERENT,
-                (false, _) => 0,
-            };
+            ins.half = mem::coherence_of_load(inst.mem);
             if ins.sdst == 0 {
                 return Err("load without destination");
             }
@@ -629,11 +632,7 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         Access::Store(run) | Access::Atomic(run) => {
             has_data(&ins.b)?;
             ins.run = run;
-            ins.half = if inst.mem.dlc && !inst.mem.slc {
-                mem::COHERENT
-            } else {
-                0
-            };
+            ins.half = mem::coherence_of_store(inst.mem);
         }
         Access::Ds(run) => {
             ins.run = run;

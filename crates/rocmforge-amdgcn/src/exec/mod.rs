@@ -18,6 +18,7 @@ mod isa;
 mod lower;
 mod mem;
 mod mode;
+mod nan;
 mod num;
 mod observe;
 mod race;

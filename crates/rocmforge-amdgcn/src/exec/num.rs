@@ -27,6 +27,32 @@ pub(crate) fn quieted64(x: f64) -> f64 {
     f64::from_bits(x.to_bits() | u64::from(x.is_nan()) << 51)
 }
 
+/// The first NaN of three operands, made quiet, or the result of an operation on them: which one a host gives is up to its compiler.
+#[inline(always)]
+pub(crate) fn first_nan32(a: f32, b: f32, c: f32, result: f32) -> f32 {
+    let rest = if b.is_nan() { b } else { c };
+    let operand = if a.is_nan() { a } else { rest };
+    if operand.is_nan() { quieted(operand) } else { result }
+}
+
+/// `a * b + c`, or the first NaN of these.
+#[inline(always)]
+pub(crate) fn fma32(a: f32, b: f32, c: f32) -> f32 {
+    first_nan32(a, b, c, a.mul_add(b, c))
+}
+
+/// The same in double precision.
+#[inline(always)]
+pub(crate) fn fma64(a: f64, b: f64, c: f64) -> f64 {
+    let rest = if b.is_nan() { b } else { c };
+    let operand = if a.is_nan() { a } else { rest };
+    if operand.is_nan() {
+        quieted64(operand)
+    } else {
+        a.mul_add(b, c)
+    }
+}
+
 /// Single to half precision, to nearest even.
 #[inline(always)]
 pub(crate) fn f32_to_half(f: f32) -> u16 {
@@ -204,9 +230,9 @@ div_scale!(div_scale64, f64, exp64, ldexp64, 128, 768, -1022, 53);
 #[inline(always)]
 pub(crate) fn div_fmas32(a: f32, b: f32, c: f32, scaled: bool) -> f32 {
     if !scaled {
-        return a.mul_add(b, c);
+        return fma32(a, b, c);
     }
-    scaled_fma32(a, b, c) as f32
+    first_nan32(a, b, c, scaled_fma32(a, b, c) as f32)
 }
 
 /// The scaled sum of `v_div_fmas_f32`, to be rounded to single precision.
@@ -219,8 +245,8 @@ pub(crate) fn scaled_fma32(a: f32, b: f32, c: f32) -> f64 {
 /// `v_div_fmas_f64`.
 #[inline(always)]
 pub(crate) fn div_fmas64(a: f64, b: f64, c: f64, scaled: bool) -> f64 {
-    if !scaled {
-        return a.mul_add(b, c);
+    if !scaled || a.is_nan() || b.is_nan() || c.is_nan() {
+        return fma64(a, b, c);
     }
     if exp64(c) > 1023 {
         return ldexp64(a.mul_add(b, c), 128);

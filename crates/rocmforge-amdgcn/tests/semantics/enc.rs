@@ -164,6 +164,38 @@ pub(crate) fn flat(
     }
 }
 
+/// Fields of a buffer instruction.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Buffer {
+    /// Destination of a load, otherwise data.
+    pub(crate) data: u32,
+    pub(crate) address: u32,
+    /// First of four scalar registers.
+    pub(crate) descriptor: u32,
+    /// A source field.
+    pub(crate) soffset: u32,
+    pub(crate) offset: u32,
+    pub(crate) offen: bool,
+    pub(crate) idxen: bool,
+    /// An atomic gives the old value.
+    pub(crate) returns: bool,
+}
+
+pub(crate) fn buffer(code: u32, b: Buffer) -> Vec<u32> {
+    let (offen, idxen, returns) = (u32::from(b.offen), u32::from(b.idxen), u32::from(b.returns));
+    match ARCH {
+        Arch::Gfx1100 => vec![
+            0xe000_0000 | code << 18 | returns << 14 | b.offset & 0xfff,
+            b.soffset << 24 | idxen << 23 | offen << 22 | b.descriptor / 4 << 16 | b.data << 8 | b.address,
+        ],
+        Arch::Gfx1201 => vec![
+            0xc400_0000 | code << 14 | b.soffset,
+            idxen << 31 | offen << 30 | 1 << 23 | returns << 20 | b.descriptor << 9 | b.data,
+            b.offset << 8 | b.address,
+        ],
+    }
+}
+
 /// An instruction of this opcode with the plainest operands.
 pub(crate) fn plain(format: Format, code: u32) -> Vec<u32> {
     match format {
@@ -189,7 +221,17 @@ pub(crate) fn plain(format: Format, code: u32) -> Vec<u32> {
         Format::Flat => flat(0, code, 4, Some(6), 8, NULL, 0, false),
         Format::Scratch => flat(1, code, 4, Some(6), 8, NULL, 0, false),
         Format::Global => flat(2, code, 4, Some(6), 8, NULL, 0, false),
-        Format::Mubuf => vec![0xe000_0000 | code << 18, 0],
+        Format::Mubuf => buffer(
+            code,
+            Buffer {
+                data: 4,
+                address: 6,
+                descriptor: 8,
+                soffset: 12,
+                offen: true,
+                ..Buffer::default()
+            },
+        ),
         Format::Vopd => Vec::new(),
     }
 }
@@ -238,6 +280,16 @@ fn attempts(format: Format, code: u32) -> Vec<Vec<u32>> {
                     }
                 }
             }
+        }
+        Format::Mubuf => {
+            let quad = Buffer {
+                descriptor: 8,
+                ..Buffer::default()
+            };
+            // Loads into LDS have no data, and invalidations nothing at all.
+            all.extend([quad, Buffer::default()].map(|fields| buffer(code, fields)));
+            let returns = Buffer { returns: true, ..quad };
+            all.push(buffer(code, returns));
         }
         Format::Flat | Format::Scratch | Format::Global => {
             let segment = match format {

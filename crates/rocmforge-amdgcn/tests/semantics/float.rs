@@ -224,15 +224,14 @@ pub(crate) const DOUBLE: &[Row] = &[
 /// 53 bits of 2 / pi, from `53 * S1[4:0]` on, or later for great exponents.
 fn trig_preop(x: &Args) -> Out {
     // The binary expansion by long division of 2 * 2^1300 by pi, with pi from its own 1,300 bits, would take a bignum. The
-    // digits here come from a table of 24 bits each that fdlibm publishes for its argument reduction.
+    // digits here are those of such a division, by Machin's formula in Python's integers.
     #[rustfmt::skip]
-    const TWO_OVER_PI: [u32; 66] = [
+    const TWO_OVER_PI: [u32; 51] = [
         0xA2F983, 0x6E4E44, 0x1529FC, 0x2757D1, 0xF534DD, 0xC0DB62, 0x95993C, 0x439041, 0xFE5163, 0xABDEBB, 0xC561B7,
         0x246E3A, 0x424DD2, 0xE00649, 0x2EEA09, 0xD1921C, 0xFE1DEB, 0x1CB129, 0xA73EE8, 0x8235F5, 0x2EBB44, 0x84E99C,
         0x7026B4, 0x5F7E41, 0x3991D6, 0x398353, 0x39F49C, 0x845F8B, 0xBDF928, 0x3B1FF8, 0x97FFDE, 0x05980F, 0xEF2F11,
         0x8B5A0A, 0x6D1F6D, 0x367ECF, 0x27CB09, 0xB74F46, 0x3F669E, 0x5FEA2D, 0x7527BA, 0xC7EBE5, 0xF17B3D, 0x0739F7,
-        0x8A5292, 0x6BFB5F, 0x8D5D08, 0x560330, 0x46FC7B, 0x6BABF0, 0xCFBC20, 0x9AF436, 0x1DA9E3, 0x91615E, 0xE61B08,
-        0x659985, 0x5F14A0, 0x68408D, 0x5C0FFD, 0x4D7327, 0x310606, 0x1556CA, 0x73A8C9, 0x60E27B, 0xC08C6B, 0x47C419,
+        0x8A5292, 0xEA6BFB, 0x5FB11F, 0x8D5D08, 0x560330, 0x46FC7B, 0x6BABF0,
     ];
     let exponent = (x.s[0] >> 52 & 0x7ff) as i32;
     let mut shift = (x.u(1) & 31) as i32 * 53;

@@ -17,6 +17,7 @@ mod lanes;
 mod matrix;
 mod memory;
 mod minima;
+mod nans;
 mod packed;
 mod portable;
 mod rare;

@@ -212,12 +212,14 @@ pub(crate) const BITS64: &[Row] = &[
     ("v_ashrrev_i64", |x| bits(((x.s[1] as i64) >> (x.s[0] & 63)) as u64)),
     ("v_mad_u64_u32", |x| {
         let exact = u128::from(x.u(0)) * u128::from(x.u(1)) + u128::from(x.s[2]);
-        bits(exact as u64).flag(exact >> 64 != 0)
+        let result = if x.mods.clamp { exact.min(u64::MAX.into()) } else { exact };
+        bits(result as u64).flag(exact >> 64 != 0)
     }),
     ("v_mad_i64_i32", |x| {
         let exact = i128::from(x.i(0)) * i128::from(x.i(1)) + i128::from(x.s[2] as i64);
+        let result = if x.mods.clamp { exact.clamp(i64::MIN.into(), i64::MAX.into()) } else { exact };
         // Bit 64 of the sum of 65 bits: its sign.
-        bits(exact as u64).flag(exact < 0)
+        bits(result as u64).flag(exact < 0)
     }),
     ("v_qsad_pk_u16_u8", |x| bits(quad(x, |a| sad8(a, x.u(1))))),
     ("v_mqsad_pk_u16_u8", |x| bits(quad(x, |a| masked_sad8(a, x.u(1))))),

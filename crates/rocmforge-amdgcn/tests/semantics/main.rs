@@ -18,6 +18,7 @@ mod lanes;
 mod memory;
 mod minima;
 mod modes;
+mod nans;
 mod packed;
 mod portable;
 mod rare;

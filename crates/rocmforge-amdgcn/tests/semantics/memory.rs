@@ -5,6 +5,7 @@
 //! the whole window are what the model says.
 
 mod atomics;
+mod buffer;
 mod lds;
 mod scalar;
 mod transpose;
@@ -30,6 +31,8 @@ enum Space {
     Global,
     /// Relative to SGPRs.
     GlobalBase,
+    /// Through a resource descriptor.
+    Buffer,
     FlatGlobal,
     FlatLds,
     FlatPrivate,
@@ -53,6 +56,7 @@ impl Space {
         match self {
             Self::Lds => Format::Ds,
             Self::Global | Self::GlobalBase => Format::Global,
+            Self::Buffer => Format::Mubuf,
             Self::FlatGlobal | Self::FlatLds | Self::FlatPrivate => Format::Flat,
             Self::Private | Self::PrivateBase | Self::PrivateBoth => Format::Scratch,
         }
@@ -67,12 +71,19 @@ impl Space {
             Self::Global => -64,
             // The register is an unsigned offset, so it must not go below zero.
             Self::GlobalBase => -48,
+            // What the descriptor lies before the window, less what the instruction adds.
+            Self::Buffer => BUFFER_OFFSET as i32 + BUFFER_SCALAR as i32 - BUFFER_BEFORE as i32,
             Self::Private | Self::PrivateBoth => -12,
             Self::PrivateBase => 8,
             _ => 36,
         }
     }
 }
+
+/// Buffers: bytes between the descriptor's base and the window, the instruction's offset, the scalar offset.
+const BUFFER_BEFORE: u32 = 4096;
+const BUFFER_OFFSET: u32 = 36;
+const BUFFER_SCALAR: u32 = 20;
 
 /// One lane's view: its address in the window, its data registers, and its destination registers.
 struct Access<'a> {
@@ -361,6 +372,18 @@ fn check(words: &[u32], space: Space, case: &Case, exec: u32, accept: Accept, mo
                 aperture,
             ]);
         }
+        Space::Buffer => {
+            let (sub, borrow) = (
+                enc::code("s_sub_u32", Format::Sop2),
+                enc::code("s_subb_u32", Format::Sop2),
+            );
+            asm.put(&[enc::sop2(sub, 8, 6, LITERAL), BUFFER_BEFORE]);
+            asm.put(&[enc::sop2(borrow, 9, 7, int(0))]);
+            // The last byte of the window is the last in range.
+            asm.set(10, BUFFER_BEFORE + WINDOW as u32)
+                .set(11, 3 << 28)
+                .set(5, BUFFER_SCALAR);
+        }
         Space::PrivateBase => {
             asm.set(5, (16 - offset) as u32);
         }
@@ -492,6 +515,9 @@ const EXECS: [u32; 3] = [u32::MAX, 0x8421_a5f0, 0x00ff_fff0];
 
 /// The words of a FLAT, GLOBAL or SCRATCH instruction in a space.
 fn encode(space: Space, code: u32, loads: bool, stores: bool, glc: bool) -> Vec<u32> {
+    if space == Space::Buffer {
+        return encode_buffer(code, loads, stores);
+    }
     let dst = if loads { RESULT } else { 0 };
     let data = if stores { FIRST } else { 0 };
     let offset = space.offset();
@@ -509,10 +535,31 @@ fn encode(space: Space, code: u32, loads: bool, stores: bool, glc: bool) -> Vec<
     enc::flat(segment, code, dst, addr, data, base, offset, glc)
 }
 
-const SPACES: [(Space, &str); 9] = [
+/// The same through a descriptor. An atomic gives the old value in the registers of its data, from where it is moved.
+fn encode_buffer(code: u32, loads: bool, stores: bool) -> Vec<u32> {
+    let fields = enc::Buffer {
+        data: if stores { FIRST } else { RESULT },
+        address: ADDRESS,
+        descriptor: 8,
+        soffset: 5,
+        offset: BUFFER_OFFSET,
+        offen: true,
+        idxen: false,
+        returns: loads && stores,
+    };
+    let mut words = enc::buffer(code, fields);
+    if loads && stores {
+        let returned = decode(&words, 0).map_or(0, |inst| inst.ty.dst.regs());
+        words.extend((0..u32::from(returned)).map(|n| enc::vop1(1, RESULT + n, v(FIRST + n))));
+    }
+    words
+}
+
+const SPACES: [(Space, &str); 10] = [
     (Space::Lds, "ds_"),
     (Space::Global, "global_"),
     (Space::GlobalBase, "global_"),
+    (Space::Buffer, "buffer_"),
     (Space::FlatGlobal, "flat_"),
     (Space::FlatLds, "flat_"),
     (Space::FlatPrivate, "flat_"),
@@ -593,7 +640,7 @@ fn two_addresses() {
 pub(crate) fn ops() -> Vec<Op> {
     let mut names: Vec<String> = Vec::new();
     for (flat, ds, ..) in MOVES {
-        names.extend(["flat", "global", "scratch"].map(|space| format!("{space}_{flat}")));
+        names.extend(["flat", "global", "scratch", "buffer"].map(|space| format!("{space}_{flat}")));
         names.push(format!("ds_{ds}"));
     }
     names.extend(atomics::names());

@@ -50,6 +50,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) output: usize,
     /// Bytes at [`DATA`].
     pub(crate) data: &'a [u8],
+    /// Bytes behind them that nobody has written.
+    pub(crate) unwritten: u64,
     pub(crate) lds: u32,
     pub(crate) options: ExecOptions,
 }
@@ -90,6 +92,7 @@ impl Launch<'_> {
         put(INPUT, self.input);
         put(OUTPUT, &vec![UNWRITTEN; self.output]);
         put(DATA, self.data);
+        memory.set_state(DATA + self.data.len() as u64, self.unwritten, ByteState::Uninit);
         let dispatch = Dispatch {
             program: &program,
             kernel: program.kernel("rig").expect("the kernel"),

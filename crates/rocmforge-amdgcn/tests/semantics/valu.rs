@@ -303,34 +303,24 @@ fn candidates(format: Format, code: u32) -> Vec<(Vec<u32>, u32)> {
             let none = Fields::default();
             let sources = [v(A), v(B), v(C)];
             let mut put = |dst: u32, src: [u32; 3], m: Fields, extra: u32, exec: u32| {
-                // Compares, carries and three-source operations keep different things in these fields.
-                for (dst, third) in [(dst, src[2]), (dst, MASK), (dst, 0), (MASK_OUT, 0)] {
-                    let mut words = enc::vop3(code, dst, [src[0], src[1], third], m).to_vec();
+                // Compares, carries and three-source operations keep different things in these fields. Destination and second
+                // source stay out of what takes one source only; that comes last, as others may have a constant there too.
+                let two = [(dst, src[2]), (dst, MASK), (dst, 0), (MASK_OUT, 0)]
+                    .map(|(dst, third)| (dst, [src[0], src[1], third]));
+                let others = [(enc::EXEC, [src[0], src[1], 0]), (dst, [src[0], 0, 0])];
+                for (dst, src) in two.into_iter().chain(others) {
+                    let mut words = enc::vop3(code, dst, src, m).to_vec();
                     if format == Format::Vop3sd {
                         words[0] |= MASK_OUT << 8;
                     }
                     words.push(extra);
-                    let fits = |words: &[u32]| {
-                        decode(words, 0).is_ok_and(|inst| {
-                            let carry = matches!(inst.src[2], Operand::Sgpr(22)) == (inst.ty.src[2] == Ty::Mask);
-                            let compare = (inst.ty.dst == Ty::None) == (dst == MASK_OUT);
-                            carry && (compare || inst.sdst == Operand::ExecLo)
-                        })
-                    };
-                    if fits(&words) {
+                    let fits = decode(&words, 0).is_ok_and(|inst| {
+                        let carry = matches!(inst.src[2], Operand::Sgpr(22)) == (inst.ty.src[2] == Ty::Mask);
+                        let compare = (inst.ty.dst == Ty::None) == (dst == MASK_OUT);
+                        carry && dst != enc::EXEC && compare || inst.sdst == Operand::ExecLo
+                    });
+                    if fits {
                         all.push((words, exec));
-                        return;
-                    }
-                    // Destination and second source stay out of what takes one source only.
-                    let mut one = enc::vop3(code, dst, [src[0], 0, 0], m).to_vec();
-                    one.push(extra);
-                    if fits(&one) {
-                        all.push((one, exec));
-                        return;
-                    }
-                    let exec_dst = enc::vop3(code, enc::EXEC, [src[0], src[1], 0], m).to_vec();
-                    if decode(&exec_dst, 0).is_ok_and(|inst| inst.sdst == Operand::ExecLo) {
-                        all.push((exec_dst, exec));
                         return;
                     }
                 }
@@ -440,7 +430,7 @@ fn candidates(format: Format, code: u32) -> Vec<(Vec<u32>, u32)> {
 }
 
 /// All forms of a mnemonic that the decoder takes.
-fn forms(name: &str) -> Vec<Form> {
+pub(crate) fn forms(name: &str) -> Vec<Form> {
     let mut forms: Vec<Form> = Vec::new();
     for (encoding, _) in enc::all().iter().filter(|(e, _)| e.name == name) {
         for (words, exec) in candidates(encoding.format, encoding.code) {
@@ -475,7 +465,7 @@ pub(crate) fn lane_bytes(lanes: &[Lane]) -> Vec<u8> {
 /// What the interpreter refuses to model and says so.
 fn may_be_refused(inst: &Inst) -> bool {
     let m = &inst.mods;
-    (m.clamp && !matches!(inst.ty.dst, Ty::F16 | Ty::F32 | Ty::F64 | Ty::PkF16))
+    (m.clamp && inst.ty.sdst == Ty::None && !matches!(inst.ty.dst, Ty::F16 | Ty::F32 | Ty::F64 | Ty::PkF16))
         || (inst.format == Format::Vop3p && (m.neg | m.neg_hi) != 0)
         || (m.abs != 0 && inst.ty.src.contains(&Ty::PkF16))
 }
@@ -499,9 +489,12 @@ pub(crate) fn check(name: &str, model: impl Fn(&Args) -> Out) {
 
 fn compare(name: &str, model: impl Fn(&Args) -> Out) -> Result<(), String> {
     let all = forms(name);
-    if all.is_empty() || !is_modelled(name) {
+    if !is_modelled(name) {
         // It has no encoding here, or is refused with an error: the list of what is covered does not need it.
         return Ok(());
+    }
+    if all.is_empty() {
+        return Err(format!("{name} has no form that could be tested"));
     }
     let wide = all.iter().any(|f| f.inst.ty.src.iter().any(|ty| ty.regs() == 2));
     let record = (all.len().next_power_of_two() * 16) as u32;
@@ -547,6 +540,44 @@ fn compare(name: &str, model: impl Fn(&Args) -> Out) -> Result<(), String> {
         "{name}: the model spoke for {spoken} of {all} results only"
     );
     Ok(())
+}
+
+/// What the forms that are taken store for each lane, 16 bytes a lane: the destination's pair of registers, and the mask's bit.
+pub(crate) fn run_forms(forms: Vec<Form>, lanes: &[Lane]) -> Vec<(Form, Vec<u8>)> {
+    let record = |forms: &[Form]| (forms.len().next_power_of_two() * 16) as u32;
+    let program = |forms: &[Form]| {
+        let mut asm = Asm::default();
+        asm.prologue(8, 32, record(forms));
+        mask_prologue(&mut asm);
+        asm.set64(SCALAR, SCALAR_VALUE);
+        for (index, form) in forms.iter().enumerate() {
+            form.emit(&mut asm, 16 * index as u32);
+        }
+        asm.0
+    };
+    let forms = if lowers(&program(&forms)) {
+        forms
+    } else {
+        forms.into_iter().filter(|form| lowers(&form.words)).collect()
+    };
+    let (words, record) = (program(&forms), record(&forms));
+    let done = Launch {
+        words: &words,
+        lanes: lanes.len(),
+        input: &lane_bytes(lanes),
+        output: lanes.len() * record as usize,
+        ..Launch::default()
+    }
+    .run();
+    let of = |index: usize| {
+        let records = done.output.chunks_exact(record as usize);
+        records.flat_map(|lane| lane[16 * index..][..16].to_vec()).collect()
+    };
+    forms
+        .into_iter()
+        .enumerate()
+        .map(|(index, form)| (form, of(index)))
+        .collect()
 }
 
 /// [`check`] of every row.

@@ -95,4 +95,4 @@ pub(super) fn flat(words: Words<'_>) -> Decoded<Inst> {
 }
 
 /// Bit of an atomic's temporal hint that asks for the old value.
-const TH_ATOMIC_RETURN: u8 = 1;
+pub(super) const TH_ATOMIC_RETURN: u8 = 1;

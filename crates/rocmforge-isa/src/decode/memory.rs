@@ -1,4 +1,4 @@
-//! SMEM, DS, FLAT, GLOBAL, SCRATCH, and the two cache operations of MUBUF.
+//! SMEM, DS, FLAT, GLOBAL and SCRATCH.
 
 use super::source::{sgpr, vgpr};
 use super::words::{Decoded, Fail, Words, bits, blank, check_bits};
@@ -164,12 +164,4 @@ pub(super) fn addresses(inst: &mut Inst, place: Place) -> Decoded<()> {
         }
     }
     Ok(())
-}
-
-pub(super) fn mubuf(words: Words<'_>) -> Decoded<Inst> {
-    let first = u128::from(words.word(0)?);
-    let row = find(words.tables().mubuf, bits(first, 18, 8)).ok_or(Fail::Unsupported("MUBUF"))?;
-    let value = words.pair()?;
-    check_bits(row, value, row.unused)?;
-    Ok(blank(words.arch, row, Format::Mubuf, 2))
 }

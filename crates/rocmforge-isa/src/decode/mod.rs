@@ -4,6 +4,7 @@
 //! here only takes fields apart. Whatever it does not know is an error: a reserved bit that is set, a register group
 //! that is not aligned or runs past the end of the file, an operand that the operation does not take.
 
+mod buffer;
 mod gfx12;
 mod memory;
 mod scalar;
@@ -52,7 +53,7 @@ pub enum DecodeError {
         /// The bits, of the words as one little-endian number.
         bits: u128,
     },
-    /// A real instruction of a class that is refused: images, buffers, exports, interpolation, global data share.
+    /// A real instruction of a class that is refused: images, typed buffers, exports, interpolation, global data share.
     #[error("at {pc:#x}: {words:08x?} is a {class} instruction, which the simulated card does not execute")]
     Unsupported {
         /// Byte address.
@@ -124,11 +125,11 @@ fn decode_words(words: Words<'_>) -> Decoded<Inst> {
     }
     match (words.arch, first >> 26) {
         (Arch::Gfx1100, 0b11_0111) => memory::flat(words),
-        (Arch::Gfx1100, 0b11_1000) => memory::mubuf(words),
+        (Arch::Gfx1100, 0b11_1000) => buffer::gfx11(words),
         (Arch::Gfx1100, 0b11_1010) => Err(Fail::Unsupported("MTBUF")),
         (Arch::Gfx1100, 0b11_1100) => Err(Fail::Unsupported("MIMG")),
         (Arch::Gfx1100, 0b11_1101) => memory::smem(words),
-        (Arch::Gfx1201, 0b11_0001) => Err(Fail::Unsupported("VBUFFER")),
+        (Arch::Gfx1201, 0b11_0001) => buffer::gfx12(words),
         (Arch::Gfx1201, 0b11_0100) => Err(Fail::Unsupported("VIMAGE")),
         (Arch::Gfx1201, 0b11_1001) => Err(Fail::Unsupported("VSAMPLE")),
         (Arch::Gfx1201, 0b11_1011) => gfx12::flat(words),

@@ -138,7 +138,8 @@ impl<'a> Sources<'a> {
     }
 }
 
-fn constant(code: u32) -> Option<Operand> {
+/// What a source field above the scalar registers holds, apart from literals.
+pub(super) fn constant(code: u32) -> Option<Operand> {
     Some(match code {
         128..=192 => Operand::Int((code - 128) as i8),
         193..=208 => Operand::Int(-((code - 192) as i8)),

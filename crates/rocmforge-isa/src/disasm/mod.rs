@@ -3,6 +3,7 @@
 //! One thing differs, because LLVM 19 loses it: a 16-bit operation that reads or writes the high half of a register is
 //! written with `.l` and `.h`, as later versions do.
 
+mod buffer;
 mod control;
 mod gfx12;
 mod operand;
@@ -38,7 +39,7 @@ fn write_half(inst: &Inst, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         Format::Smem => smem(inst, out),
         Format::Ds => ds(inst, out),
         Format::Flat | Format::Global | Format::Scratch => flat(inst, out),
-        Format::Mubuf => Ok(()),
+        Format::Mubuf => buffer::buffer(inst, out),
         _ => vector(inst, out),
     }
 }

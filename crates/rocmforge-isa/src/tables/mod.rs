@@ -28,7 +28,10 @@ pub(crate) struct Tables {
     pub(crate) flat: &'static [Row],
     pub(crate) scratch: &'static [Row],
     pub(crate) global: &'static [Row],
+    /// Cache operations.
     pub(crate) mubuf: &'static [Row],
+    /// Loads, stores and atomics of MUBUF and VBUFFER.
+    pub(crate) buffer: &'static [Row],
 }
 
 /// The tables of an instruction set.
@@ -40,7 +43,7 @@ pub(crate) fn of(arch: Arch) -> &'static Tables {
 }
 
 impl Tables {
-    fn encodings(&self) -> [&'static [Row]; 18] {
+    fn encodings(&self) -> [&'static [Row]; 19] {
         [
             self.sop2,
             self.sopk,
@@ -60,6 +63,7 @@ impl Tables {
             self.scratch,
             self.global,
             self.mubuf,
+            self.buffer,
         ]
     }
 }

@@ -56,7 +56,6 @@ fn refusals_name_the_class() {
     for (first, class) in [
         (0xf000_0000, "MIMG"),
         (0xe800_0000, "MTBUF"),
-        (0xe050_0000, "MUBUF"),
         (0xf800_0000, "EXP"),
         (0xce00_0000, "LDSDIR"),
         (0xcd00_0000, "VINTERP"),

@@ -40,7 +40,7 @@ impl Random {
 
 /// Words that look like an instruction of some encoding more often than chance would have it.
 pub(crate) fn words(random: &mut Random) -> Vec<u32> {
-    const TOPS: [(u32, u32); 14] = [
+    const TOPS: [(u32, u32); 15] = [
         (0x8000_0000, 30),
         (0xb000_0000, 28),
         (0xbe80_0000, 23),
@@ -55,8 +55,9 @@ pub(crate) fn words(random: &mut Random) -> Vec<u32> {
         (0xc800_0000, 26),
         (0xd800_0000, 26),
         (0xdc00_0000, 26),
+        (0xe000_0000, 26),
     ];
-    let (top, free) = TOPS[random.below(14) as usize];
+    let (top, free) = TOPS[random.below(15) as usize];
     let mut first = top | (random.next() as u32 & ((1 << free) - 1));
     let mut second = random.next() as u32;
     let third = random.next() as u32;
@@ -85,6 +86,15 @@ pub(crate) fn words(random: &mut Random) -> Vec<u32> {
                     second = second & !0x7f_0000 | 0x7c_0000;
                 }
             }
+            0b11_1000 => {
+                first &= !0x3_8000;
+                // A quad of scalar registers, mostly no status word.
+                second &= !(random.below(8).min(1) << 21);
+                second &= !(random.below(4).min(1) << 20);
+                if random.below(3) == 0 {
+                    second = second & 0x3fff_ffff | 0x80 << 24;
+                }
+            }
             0b11_1101 => {
                 first &= !0x3_8000;
                 second &= !0x01e0_0000;
@@ -111,6 +121,16 @@ pub(crate) fn words_of(arch: Arch, random: &mut Random) -> Vec<u32> {
                     if random.below(2) == 0 {
                         words[0] = words[0] & !0x7f | 0x7c;
                     }
+                }
+            }
+            // VBUFFER.
+            0b11_1000 => {
+                words[0] = 0xc400_0000 | (random.next() as u32 & 0x03ff_ffff);
+                if random.below(6) > 0 {
+                    words[0] &= 0xfc1f_c07f;
+                    // A quad of scalar registers, and the format that assemblers write.
+                    words[1] = words[1] & 0xc07c_f8ff | 1 << 23;
+                    words[2] &= [0xffff_ffff, 0x7fff_ffff, 0x0000_00ff][random.below(3) as usize];
                 }
             }
             0b11_1101 if random.below(6) > 0 => {

@@ -24,6 +24,7 @@ mod uses;
 
 use super::code::{Code, Ins, Src};
 use super::ctx::Ctx;
+use super::mem::reached_in_buffer;
 use super::observe::{Data, Place, Request};
 use super::wave::{VCC, Wave};
 use crate::fault::{Access, FaultKind};
@@ -192,7 +193,8 @@ impl Init {
             What::Select => unknown.select(w, u, &mut effect),
             What::Load | What::Store | What::Atomic => {
                 let address = unknown.any(&u.reads[..u.address]) & if vector { exec } else { 1 };
-                let data = unknown.any(&u.reads[u.address..]) & exec;
+                let lanes = if u.buffer { reached_in_buffer(w, i) } else { exec };
+                let data = unknown.any(&u.reads[u.address..]) & lanes;
                 if address != 0 {
                     self.origins
                         .report(w, c, i, effect.from, address, "an address depends on it");

@@ -67,6 +67,8 @@ pub(super) struct Part {
     pub(super) whole: bool,
     /// It writes `exec`.
     pub(super) exec: bool,
+    /// It goes through a resource descriptor, which may keep lanes away.
+    pub(super) buffer: bool,
     pub(super) narrow: Option<Narrow>,
     /// Bytes of memory that a lane of a load gets.
     pub(super) loads: u32,
@@ -184,6 +186,7 @@ impl Part {
                 reads.extend(of(0));
                 // LDS operations keep their second data operand where the others keep their base.
                 reads.extend(if ds { None } else { of(2) });
+                reads.extend(reg(inst.mem.soffset, 1));
                 address = reads.len();
                 reads.extend(of(1));
                 reads.extend(if ds { of(2) } else { None });
@@ -221,6 +224,7 @@ impl Part {
             saves,
             whole: inst.op == Op::VWritelaneB32,
             exec,
+            buffer: inst.format == Format::Mubuf,
             narrow,
             loads,
             select: inst.src,
@@ -232,16 +236,22 @@ impl Part {
 fn narrow(op: Op) -> Option<Narrow> {
     use Op::*;
     let (first, writes, loads, signed) = match op {
-        GlobalLoadU8 | FlatLoadU8 | ScratchLoadU8 | DsLoadU8 => (0, 0xF, 1, false),
-        GlobalLoadU16 | FlatLoadU16 | ScratchLoadU16 | DsLoadU16 => (0, 0xF, 2, false),
-        GlobalLoadI8 | FlatLoadI8 | ScratchLoadI8 | DsLoadI8 => (0, 0xF, 1, true),
-        GlobalLoadI16 | FlatLoadI16 | ScratchLoadI16 | DsLoadI16 => (0, 0xF, 2, true),
-        GlobalLoadD16U8 | FlatLoadD16U8 | ScratchLoadD16U8 | DsLoadU8D16 => (0, 0x3, 1, false),
-        GlobalLoadD16I8 | FlatLoadD16I8 | ScratchLoadD16I8 | DsLoadI8D16 => (0, 0x3, 1, true),
-        GlobalLoadD16B16 | FlatLoadD16B16 | ScratchLoadD16B16 | DsLoadU16D16 => (0, 0x3, 2, false),
-        GlobalLoadD16HiU8 | FlatLoadD16HiU8 | ScratchLoadD16HiU8 | DsLoadU8D16Hi => (2, 0xC, 1, false),
-        GlobalLoadD16HiI8 | FlatLoadD16HiI8 | ScratchLoadD16HiI8 | DsLoadI8D16Hi => (2, 0xC, 1, true),
-        GlobalLoadD16HiB16 | FlatLoadD16HiB16 | ScratchLoadD16HiB16 | DsLoadU16D16Hi => (2, 0xC, 2, false),
+        BufferLoadU8 | GlobalLoadU8 | FlatLoadU8 | ScratchLoadU8 | DsLoadU8 => (0, 0xF, 1, false),
+        BufferLoadU16 | GlobalLoadU16 | FlatLoadU16 | ScratchLoadU16 | DsLoadU16 => (0, 0xF, 2, false),
+        BufferLoadI8 | GlobalLoadI8 | FlatLoadI8 | ScratchLoadI8 | DsLoadI8 => (0, 0xF, 1, true),
+        BufferLoadI16 | GlobalLoadI16 | FlatLoadI16 | ScratchLoadI16 | DsLoadI16 => (0, 0xF, 2, true),
+        BufferLoadD16U8 | GlobalLoadD16U8 | FlatLoadD16U8 | ScratchLoadD16U8 | DsLoadU8D16 => (0, 0x3, 1, false),
+        BufferLoadD16I8 | GlobalLoadD16I8 | FlatLoadD16I8 | ScratchLoadD16I8 | DsLoadI8D16 => (0, 0x3, 1, true),
+        BufferLoadD16B16 | GlobalLoadD16B16 | FlatLoadD16B16 | ScratchLoadD16B16 | DsLoadU16D16 => (0, 0x3, 2, false),
+        BufferLoadD16HiU8 | GlobalLoadD16HiU8 | FlatLoadD16HiU8 | ScratchLoadD16HiU8 | DsLoadU8D16Hi => {
+            (2, 0xC, 1, false)
+        }
+        BufferLoadD16HiI8 | GlobalLoadD16HiI8 | FlatLoadD16HiI8 | ScratchLoadD16HiI8 | DsLoadI8D16Hi => {
+            (2, 0xC, 1, true)
+        }
+        BufferLoadD16HiB16 | GlobalLoadD16HiB16 | FlatLoadD16HiB16 | ScratchLoadD16HiB16 | DsLoadU16D16Hi => {
+            (2, 0xC, 2, false)
+        }
         _ => return None,
     };
     Some(Narrow {

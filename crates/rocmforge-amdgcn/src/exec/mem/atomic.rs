@@ -98,7 +98,8 @@ impl<S: Space, O: AtomicOp> Handler for Atomic<S, O> {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let mut at = [0; 32];
         S::addresses(w, i, &mut at);
-        let exec = w.exec();
+        let inside = S::inside(w, c, i);
+        let exec = w.exec() & inside;
         let size = O::T::REGS * 4;
         observe::<S>(w, c, i, exec, &at, size);
         let second = if i.sdst & SECOND != 0 {
@@ -131,6 +132,12 @@ impl<S: Space, O: AtomicOp> Handler for Atomic<S, O> {
             }
         }
         c.loading = None;
+        if i.sdst & RETURN != 0 && inside != u32::MAX {
+            let outside = w.exec() & !inside;
+            for l in (0..32).filter(|l| outside >> l & 1 != 0) {
+                O::T::read(&[]).put(w, i.dst, l);
+            }
+        }
     }
 }
 

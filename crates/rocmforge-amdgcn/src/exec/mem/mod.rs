@@ -1,6 +1,7 @@
 //! Vector memory: loads, stores and atomics, over any address space.
 
 mod atomic;
+mod buffer;
 mod ds;
 mod load;
 mod space;
@@ -8,11 +9,12 @@ mod store;
 mod transpose;
 
 pub(crate) use atomic::{EXCHANGE, RETURN, SECOND};
+pub(crate) use buffer::{lower as lower_buffer, reached as reached_in_buffer};
 pub(crate) use ds::two_addresses;
 pub(crate) use space::{Addresses, Shape, shape};
 
 use super::isa::{Run, plain};
-use rocmforge_isa::{Format, Op};
+use rocmforge_isa::{Format, MemBits, Op};
 use transpose::Transposed;
 
 /// `Ins::half` of a load or store: it is coherent, as compilers write atomic loads and volatile accesses.
@@ -22,6 +24,19 @@ pub(crate) const VOLATILE: u8 = 2;
 
 /// `Ins::half` of a load: it is part of an atomic operation or of a wait: see [`super::idioms`].
 pub(crate) const IDIOM: u8 = 4;
+/// `Ins::half` of a load.
+pub(crate) fn coherence_of_load(bits: MemBits) -> u8 {
+    match (bits.glc, bits.dlc) {
+        (true, true) => COHERENT | VOLATILE,
+        (true, false) => COHERENT,
+        (false, _) => 0,
+    }
+}
+
+/// `Ins::half` of a store or atomic.
+pub(crate) fn coherence_of_store(bits: MemBits) -> u8 {
+    if bits.dlc && !bits.slc { COHERENT } else { 0 }
+}
 
 /// How an instruction is lowered: handler, and what it does with the fields.
 pub(crate) enum Access {

@@ -20,6 +20,12 @@ pub(crate) trait Space {
 
     fn addresses(w: &Wave, i: &Ins, out: &mut Addresses);
 
+    /// Lanes that an atomic reaches; the others do nothing and get zero.
+    #[inline(always)]
+    fn inside(_: &Wave, _: &mut Ctx<'_>, _: &Ins) -> u32 {
+        u32::MAX
+    }
+
     /// Bytes for all of a wave at once; `None` where some lane may not read, or the space is not contiguous over lanes.
     fn range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]>;
 

@@ -1,6 +1,7 @@
 //! Double precision.
 
 use super::lane_ops;
+use crate::exec::nan::First;
 use crate::exec::num::{div_fixup64, div_fmas64, div_scale64, ldexp64, max64, min64, quieted64};
 use std::mem::MaybeUninit;
 
@@ -64,9 +65,9 @@ fn trig_preop(x: f64, segment: u32) -> f64 {
 }
 
 lane_ops! { lookup {
-    VAddF64(a: f64, b: f64) -> f64 { a + b }
-    VMulF64(a: f64, b: f64) -> f64 { a * b }
-    VFmaF64(a: f64, b: f64, c: f64) -> f64 { a.mul_add(b, c) }
+    VAddF64(a: f64, b: f64) -> First<f64> { First(a + b) }
+    VMulF64(a: f64, b: f64) -> First<f64> { First(a * b) }
+    VFmaF64(a: f64, b: f64, c: f64) -> First<f64> { First(a.mul_add(b, c)) }
     VMinF64(a: f64, b: f64) -> f64 { min64(a, b) }
     VMaxF64(a: f64, b: f64) -> f64 { max64(a, b) }
     VTruncF64(a: f64) -> f64 { quieted64(a.trunc()) }

@@ -2,8 +2,10 @@
 
 use super::lane_ops;
 use crate::exec::elem::{H, Mix, Sel};
+use crate::exec::nan::First;
 use crate::exec::num::{
-    div_fixup32, div_fmas32, div_scale32, exp2, f32_to_half_rtz, flush, ldexp32, max32, med32, min32, quieted,
+    div_fixup32, div_fmas32, div_scale32, exp2, f32_to_half_rtz, flush, fma32, half_to_f32, ldexp32, max32, med32,
+    min32, quieted,
 };
 use std::mem::MaybeUninit;
 
@@ -78,16 +80,16 @@ fn cube_face(x: f32, y: f32, z: f32) -> (u32, bool) {
 }
 
 lane_ops! { lookup {
-    VAddF32(a: f32, b: f32) -> f32 { a + b }
-    VSubF32(a: f32, b: f32) -> f32 { a - b }
-    VSubrevF32(a: f32, b: f32) -> f32 { b - a }
-    VMulF32(a: f32, b: f32) -> f32 { a * b }
-    VMulDx9ZeroF32(a: f32, b: f32) -> f32 { mul_zero(a, b) }
-    VFmaF32 | VFmacF32 | VFmaakF32 | VFmamkF32(a: f32, b: f32, c: f32) -> f32 { a.mul_add(b, c) }
+    VAddF32(a: f32, b: f32) -> First<f32> { First(a + b) }
+    VSubF32(a: f32, b: f32) -> First<f32> { First(a - b) }
+    VSubrevF32(a: f32, b: f32) -> First<f32> { First(b - a) }
+    VMulF32(a: f32, b: f32) -> First<f32> { First(a * b) }
+    VMulDx9ZeroF32(a: f32, b: f32) -> First<f32> { First(mul_zero(a, b)) }
+    VFmaF32 | VFmacF32 | VFmaakF32 | VFmamkF32(a: f32, b: f32, c: f32) -> First<f32> { First(a.mul_add(b, c)) }
     VFmaDx9ZeroF32 | VFmacDx9ZeroF32(a: f32, b: f32, c: f32) -> f32 {
-        if a == 0.0 || b == 0.0 { c } else { a.mul_add(b, c) }
+        if a == 0.0 || b == 0.0 { quieted(c) } else { fma32(a, b, c) }
     }
-    VMullitF32(a: f32, b: f32, c: f32) -> f32 { if unlit(b, c) { -f32::MAX } else { a * b } }
+    VMullitF32(a: f32, b: f32, c: f32) -> First<f32> { First(if unlit(b, c) { -f32::MAX } else { a * b }) }
     VCubeidF32(x: f32, y: f32, z: f32) -> f32 {
         let (axis, negative) = cube_face(x, y, z);
         (2 * axis + u32::from(negative)) as f32
@@ -153,8 +155,9 @@ lane_ops! { lookup {
     VCvtF32Ubyte2(a: u32) -> f32 { (a >> 16 & 255) as f32 }
     VCvtF32Ubyte3(a: u32) -> f32 { (a >> 24) as f32 }
     VCvtOffF32I4(a: u32) -> f32 { ((a << 28) as i32 >> 28) as f32 / 16.0 }
-    VCvtPkRtzF16F32(a: f32, b: f32) -> u32 {
-        u32::from(f32_to_half_rtz(a)) | u32::from(f32_to_half_rtz(b)) << 16
+    // Halves rather than their bits, for the sake of clamps.
+    VCvtPkRtzF16F32(a: f32, b: f32) -> [H; 2] {
+        [a, b].map(|x| H(half_to_f32(f32_to_half_rtz(x))))
     }
     VCvtPkNormI16F32(a: f32, b: f32) -> u32 { norm_i16(a) | norm_i16(b) << 16 }
     VCvtPkNormU16F32(a: f32, b: f32) -> u32 { norm_u16(a) | norm_u16(b) << 16 }
@@ -164,8 +167,8 @@ lane_ops! { lookup {
         let at = (b & 3) * 8;
         c & !(255 << at) | u32::from(a.round_ties_even() as u8) << at
     }
-    VFmaMixF32(a: Mix, b: Mix, c: Mix) -> f32 { a.0.mul_add(b.0, c.0) }
-    VFmaMixloF16 | VFmaMixhiF16(a: Mix, b: Mix, c: Mix) -> H { H(a.0.mul_add(b.0, c.0)) }
+    VFmaMixF32(a: Mix, b: Mix, c: Mix) -> First<f32> { First(a.0.mul_add(b.0, c.0)) }
+    VFmaMixloF16 | VFmaMixhiF16(a: Mix, b: Mix, c: Mix) -> First<H> { First(H(a.0.mul_add(b.0, c.0))) }
 } }
 
 /// `v_div_fmas_f32` reads a fourth operand, `vcc`, so it brings its own handler.
@@ -183,7 +186,7 @@ impl crate::exec::isa::Handler for DivFmas32 {
         let mut out = [0; 32];
         if vcc == 0 {
             for l in 0..32 {
-                out[l] = a[l].mul_add(b[l], c[l]).to_bits();
+                out[l] = fma32(a[l], b[l], c[l]).to_bits();
             }
         } else {
             for l in 0..32 {

@@ -3,6 +3,7 @@
 use super::float::{norm_i16, norm_u16};
 use super::lane_ops;
 use crate::exec::elem::{Bits16, H, Sel};
+use crate::exec::nan::First;
 use crate::exec::num::{exp2, fma_half, ldexp32, max32, med32, min32};
 
 /// `a * b + c` so that rounding it to half precision rounds once.
@@ -42,11 +43,11 @@ fn med<T: Ord>(a: T, b: T, c: T) -> T {
 }
 
 lane_ops! { lookup {
-    VAddF16(a: H, b: H) -> H { H(a.0 + b.0) }
-    VSubF16(a: H, b: H) -> H { H(a.0 - b.0) }
-    VSubrevF16(a: H, b: H) -> H { H(b.0 - a.0) }
-    VMulF16(a: H, b: H) -> H { H(a.0 * b.0) }
-    VFmaF16 | VFmacF16 | VFmaakF16 | VFmamkF16(a: H, b: H, c: H) -> H { fma(a, b, c) }
+    VAddF16(a: H, b: H) -> First<H> { First(H(a.0 + b.0)) }
+    VSubF16(a: H, b: H) -> First<H> { First(H(a.0 - b.0)) }
+    VSubrevF16(a: H, b: H) -> First<H> { First(H(b.0 - a.0)) }
+    VMulF16(a: H, b: H) -> First<H> { First(H(a.0 * b.0)) }
+    VFmaF16 | VFmacF16 | VFmaakF16 | VFmamkF16(a: H, b: H, c: H) -> First<H> { First(fma(a, b, c)) }
     VMinF16(a: H, b: H) -> H { H(min32(a.0, b.0)) }
     VMaxF16(a: H, b: H) -> H { H(max32(a.0, b.0)) }
     VMin3F16(a: H, b: H, c: H) -> H { H(min32(min32(a.0, b.0), c.0)) }

@@ -217,6 +217,12 @@ fn clamp_i32(x: i64) -> i32 {
     x.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
 }
 
+/// A difference that does not go below zero, and whether it would have.
+fn borrow(a: u32, b: u32, carry: Sel) -> (u32, bool) {
+    let taken = u64::from(b) + u64::from(carry.0 & 1);
+    (u64::from(a).saturating_sub(taken) as u32, u64::from(a) < taken)
+}
+
 lane_ops! { saturating {
     VMadU32U24(a: u32, b: u32, c: u32) -> u32 {
         clamp_u32(u64::from(low24(a)) * u64::from(low24(b)) + u64::from(c))
@@ -255,6 +261,25 @@ lane_ops! { saturating {
     VPkMadI16(a: [u16; 2], b: [u16; 2], c: [u16; 2]) -> [u16; 2] {
         let wide = |x: u16| i32::from(x as i16);
         [0, 1].map(|n| (wide(a[n]) * wide(b[n]) + wide(c[n])).clamp(-0x8000, 0x7FFF) as u16)
+    }
+    // The carries are those of the exact results: AMD's text takes them before the result is narrowed.
+    VAddCoU32(a: u32, b: u32) -> (u32, bool) { (a.saturating_add(b), a.wrapping_add(b) < a) }
+    VSubCoU32(a: u32, b: u32) -> (u32, bool) { (a.saturating_sub(b), a < b) }
+    VSubrevCoU32(a: u32, b: u32) -> (u32, bool) { (b.saturating_sub(a), b < a) }
+    VAddCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, bool) {
+        let sum = u64::from(a) + u64::from(b) + u64::from(carry.0 & 1);
+        (clamp_u32(sum), sum > u64::from(u32::MAX))
+    }
+    VSubCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, bool) { borrow(a, b, carry) }
+    VSubrevCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, bool) { borrow(b, a, carry) }
+    VMadU64U32(a: u32, b: u32, c: u64) -> (u64, bool) {
+        let product = u64::from(a) * u64::from(b);
+        (product.saturating_add(c), product.wrapping_add(c) < c)
+    }
+    VMadI64I32(a: i32, b: i32, c: i64) -> (i64, bool) {
+        // A sum that overflows has the sign of its saturated value.
+        let sum = (i64::from(a) * i64::from(b)).saturating_add(c);
+        (sum, sum < 0)
     }
     VAddNcU32(a: u32, b: u32) -> u32 { a.saturating_add(b) }
     VSubNcU32(a: u32, b: u32) -> u32 { a.saturating_sub(b) }

@@ -42,6 +42,7 @@ impl<O: LaneOp, const M: bool> Handler for Each<O, M> {
         for l in 0..32 {
             O::R::set(&mut out, l, O::lane(a[l], b[l], c[l]));
         }
+        let out = O::R::settle::<O>(out, a, b, c);
         O::R::store::<M>(w, i, &out);
     }
 }
@@ -61,6 +62,7 @@ impl<O: LaneOp> Handler for OneByOne<O> {
             let l = std::hint::black_box(l) & 31;
             O::R::set(&mut out, l, O::lane(a[l], b[l], c[l]));
         }
+        let out = O::R::settle::<O>(out, a, b, c);
         store::<O::R, true>(w, i, &out);
     }
 }

@@ -3,7 +3,8 @@
 use super::half::fma;
 use super::lane_ops;
 use crate::exec::elem::{Bf, Bf2, Dot, H};
-use crate::exec::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32, max32, min32};
+use crate::exec::nan::First;
+use crate::exec::num::{bf16_to_f32, f32_to_bf16, f32_to_half, first_nan32, fma32, half_to_f32, max32, min32};
 
 #[inline(always)]
 fn ints(a: [u16; 2], b: [u16; 2], f: impl Fn(u16, u16) -> u16) -> [u16; 2] {
@@ -20,6 +21,12 @@ fn unsigned(value: u32, n: u32, bits: u32) -> u32 {
     value >> (n * bits) & ((1 << bits) - 1)
 }
 
+/// The first NaN among the operands, or the sum.
+#[inline(always)]
+fn first_of(a: H, b: H, c: H, sum: H) -> H {
+    H(first_nan32(a.0, b.0, c.0, sum.0))
+}
+
 lane_ops! { lookup {
     VPkAddU16 | VPkAddI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::wrapping_add) }
     VPkSubU16 | VPkSubI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::wrapping_sub) }
@@ -34,23 +41,26 @@ lane_ops! { lookup {
     VPkMaxU16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, u16::max) }
     VPkMinI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, |a, b| (a as i16).min(b as i16) as u16) }
     VPkMaxI16(a: [u16; 2], b: [u16; 2]) -> [u16; 2] { ints(a, b, |a, b| (a as i16).max(b as i16) as u16) }
-    VPkAddF16(a: [H; 2], b: [H; 2]) -> [H; 2] { floats(a, b, |a, b| a + b) }
-    VPkMulF16(a: [H; 2], b: [H; 2]) -> [H; 2] { floats(a, b, |a, b| a * b) }
+    VPkAddF16(a: [H; 2], b: [H; 2]) -> First<[H; 2]> { First(floats(a, b, |a, b| a + b)) }
+    VPkMulF16(a: [H; 2], b: [H; 2]) -> First<[H; 2]> { First(floats(a, b, |a, b| a * b)) }
     VPkMinF16(a: [H; 2], b: [H; 2]) -> [H; 2] { floats(a, b, min32) }
     VPkMaxF16(a: [H; 2], b: [H; 2]) -> [H; 2] { floats(a, b, max32) }
-    VPkFmaF16 | VPkFmacF16(a: [H; 2], b: [H; 2], c: [H; 2]) -> [H; 2] { [fma(a[0], b[0], c[0]), fma(a[1], b[1], c[1])] }
-    VDot2F32F16 | VDot2accF32F16(a: [H; 2], b: [H; 2], c: f32) -> f32 {
-        a[1].0.mul_add(b[1].0, a[0].0.mul_add(b[0].0, c))
+    VPkFmaF16 | VPkFmacF16(a: [H; 2], b: [H; 2], c: [H; 2]) -> First<[H; 2]> {
+        First([fma(a[0], b[0], c[0]), fma(a[1], b[1], c[1])])
     }
-    VDot2F32Bf16(a: Bf2, b: Bf2, c: f32) -> f32 { a.0[1].mul_add(b.0[1], a.0[0].mul_add(b.0[0], c)) }
+    VDot2F32F16 | VDot2accF32F16(a: [H; 2], b: [H; 2], c: f32) -> f32 {
+        fma32(a[1].0, b[1].0, fma32(a[0].0, b[0].0, c))
+    }
+    VDot2F32Bf16(a: Bf2, b: Bf2, c: f32) -> f32 { fma32(a.0[1], b.0[1], fma32(a.0[0], b.0[0], c)) }
     // The text of the ISA adds in the precision of the result.
     VDot2F16F16(a: [H; 2], b: [H; 2], c: H) -> H {
-        let first = fma(a[0], b[0], c);
-        fma(a[1], b[1], H(half_to_f32(f32_to_half(first.0))))
+        let first = first_of(a[0], b[0], c, fma(a[0], b[0], c));
+        let first = H(half_to_f32(f32_to_half(first.0)));
+        first_of(a[1], b[1], first, fma(a[1], b[1], first))
     }
     VDot2Bf16Bf16(a: Bf2, b: Bf2, c: Bf) -> Bf {
-        let first = a.0[0].mul_add(b.0[0], c.0);
-        Bf(a.0[1].mul_add(b.0[1], bf16_to_f32(f32_to_bf16(first))))
+        let first = fma32(a.0[0], b.0[0], c.0);
+        Bf(fma32(a.0[1], b.0[1], bf16_to_f32(f32_to_bf16(first))))
     }
     VDot4I32Iu8(a: Dot, b: Dot, c: i32) -> i32 {
         (0..4).fold(c, |sum, n| sum.wrapping_add(a.byte(n) * b.byte(n)))

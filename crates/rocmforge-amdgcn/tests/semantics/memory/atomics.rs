@@ -182,7 +182,7 @@ pub(super) fn names() -> Vec<String> {
     let mut names = Vec::new();
     for (flat, ds, ..) in ATOMICS {
         if !flat.is_empty() {
-            names.extend(["flat", "global"].map(|space| format!("{space}_atomic_{flat}")));
+            names.extend(["flat", "global", "buffer"].map(|space| format!("{space}_atomic_{flat}")));
         }
         if !ds.is_empty() {
             names.extend([false, true].map(|returns| ds_name(ds, returns)));
