@@ -92,7 +92,7 @@ impl fmt::Display for Tool {
 
 impl ReportKind {
     /// Every kind.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::OutOfBounds,
         Self::UseAfterFree,
         Self::Uninitialised,
@@ -115,6 +115,7 @@ impl ReportKind {
         Self::LdsRace,
         Self::GlobalRace,
         Self::UninitialisedRegister,
+        Self::UninitialisedPrivate,
         Self::RegisterOutOfRange,
         Self::MatrixHalves,
         Self::Leak,

@@ -132,7 +132,9 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
         if fault.kind.is_uninitialised()
             && let Some(used) = fault.other.take()
         {
-            let place = used.frames.first().map_or(String::new(), |frame| format!(", {frame}"));
+            let place = used.frames.first().map_or(String::new(), |frame| {
+                format!(", {}:{}:{}", frame.file, frame.line, frame.column)
+            });
             fault.note += &format!(" (pc {:#x}{place})", used.pc);
         }
     }

@@ -67,11 +67,16 @@ fn freed_and_unwritten_memory() {
     let fault = finds(&outcome, FaultKind::UseAfterFree, "load_past_end");
     assert_eq!((fault.address, fault.wave, fault.count), (dx + 128, 1, 32));
     card.memory.set_state(dx + 128, 128, ByteState::Uninit);
-    // A copy uses nothing: what it writes is as unwritten as what it read.
+    let outcome = card.launch("load_past_end", [1; 3], [64, 1, 1], 0, &args());
+    finds(&outcome, FaultKind::UninitialisedGlobal, "load_past_end");
+    // Of an element that is partly written the rest is moved, and remains what nobody has written.
+    card.memory.set_state(dx + 128, 128, ByteState::Init);
+    card.memory.set_state(dx + 130, 1, ByteState::Uninit);
     let outcome = card.launch("load_past_end", [1; 3], [64, 1, 1], 0, &args());
     assert_eq!(outcome.status, Status::Completed, "{:?}", outcome.faults.first());
-    assert_eq!(card.memory.state_at(dy + 127), ByteState::Init);
-    assert_eq!(card.memory.state_at(dy + 128), ByteState::Uninit);
+    assert_eq!(card.memory.state_at(dy + 129), ByteState::Init);
+    assert_eq!(card.memory.state_at(dy + 130), ByteState::Uninit);
+    card.memory.set_state(dx + 128, 128, ByteState::Uninit);
     card.options.tools.initcheck = false;
     let outcome = card.launch("load_past_end", [1; 3], [64, 1, 1], 0, &args());
     assert_eq!(outcome.status, Status::Completed);

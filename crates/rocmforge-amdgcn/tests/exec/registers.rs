@@ -67,8 +67,7 @@ fn memory_nobody_has_written_matters_where_it_decides() {
     );
     let outcome = run("half_written", 16);
     assert_eq!(outcome.status, Status::Completed, "{:?}", outcome.faults.first());
-    // A copy uses nothing.
-    assert_eq!(run("half_written", 15).status, Status::Completed);
+    assert!(!run("half_written", 15).faults.is_empty());
 }
 
 /// With initcheck, as always, the fault is at the load and names the use.

@@ -1,12 +1,12 @@
 //! initcheck: uses of values that nobody has written.
 //!
 //! A load of memory nobody has written is no fault yet: copies of records read the padding between their fields. What such a
-//! load gives is followed until something depends on it: an address, a branch, which lanes are active, or memory that is
-//! given a value computed from it. Then it is a fault, at the load.
+//! load gives is followed until something depends on it: an address, a branch, which lanes are active, or global memory that is
+//! given a value computed from it, or nothing but it. Then it is a fault, at the load.
 //!
 //! Beside each vector register goes a byte for each lane: which of its four bytes are unknown, and whether they are as
 //! they came from memory or computed. Beside each scalar register go 32 bits, and one bit beside `scc`. A store of bytes as
-//! they came makes the bytes that they are stored to unwritten again. So following begins with the first load of unwritten
+//! they came, beside others that are written, makes the bytes that they are stored to unwritten again. So following begins with the first load of unwritten
 //! memory in a workgroup and ends with the workgroup; until then it costs nothing. With
 //! [`Tools::init_registers`](crate::Tools::init_registers) it begins with the launch, and registers nobody has written count too.
 //!
@@ -178,11 +178,14 @@ impl Init {
     fn effect(&self, w: &Wave, c: &mut Ctx<'_>, i: &Ins, u: &Part) -> Effect {
         let unknown = &self.waves[w.index as usize];
         let (exec, vector) = (w.exec(), u.is_vector());
-        let from = u.reads.iter().find_map(|&read| unknown.origin(read));
+        let from = u
+            .reads
+            .iter()
+            .fold(Origin::NONE, |all, &read| all.or(unknown.origin(read)));
         let mut effect = Effect {
             bytes: None,
             result: 0,
-            from: from.unwrap_or(Origin::REGISTER),
+            from,
             ones: 0,
         };
         match u.what {
@@ -260,7 +263,7 @@ impl Init {
                             any |= new != 0;
                         }
                         if any {
-                            unknown.v_from[at] = effect.from;
+                            unknown.comes_from(at, effect.from, exec);
                         }
                     }
                 }
@@ -303,7 +306,7 @@ impl Init {
         if registers.fold(0, |mask, n| mask | unknown.of(Reg::V(n, 1))) & r.exec == 0 {
             return;
         }
-        let (mut used, mut from) = (0, Origin::REGISTER);
+        let (mut used, mut from) = (0, Origin::NONE);
         for l in (0..32).filter(|l| r.exec >> l & 1 != 0) {
             let byte = |n: usize| {
                 let reg = first.wrapping_add(((n + shift) / 4) as u8) as usize;
@@ -311,14 +314,14 @@ impl Init {
                 (state >> ((n + shift) % 4) & 1 != 0).then(|| (state & COMPUTED != 0, unknown.v_from[reg]))
             };
             let bytes: Vec<(usize, (bool, Origin))> = (0..size).filter_map(|n| Some((n, byte(n)?))).collect();
-            let Some(&(_, (_, origin))) = bytes.first() else {
+            if bytes.is_empty() {
                 continue;
-            };
-            // What was in LDS has no meaning outside, unless it lies between the fields of a record.
-            let garbage = bytes.len() == size && self.origins.is_lds(origin);
-            if r.place == Place::Global && (garbage || bytes.iter().any(|(_, (computed, _))| *computed)) {
+            }
+            // Padding has written fields beside it.
+            let nothing_else = bytes.len() == size;
+            if r.place == Place::Global && (nothing_else || bytes.iter().any(|(_, (computed, _))| *computed)) {
                 used |= 1 << l;
-                from = origin;
+                from = bytes.iter().fold(from, |all, (_, (_, origin))| all.or(*origin));
             } else {
                 self.stored.extend(
                     bytes
@@ -371,7 +374,7 @@ impl Init {
                     Some(narrow) => 1 << (narrow.first as usize + n),
                 };
                 unknown.v[reg as usize][load.lane] |= bytes;
-                unknown.v_from[reg as usize] = origin;
+                unknown.comes_from(reg as usize, origin, 1 << load.lane);
             }
         }
     }
@@ -406,20 +409,26 @@ impl Unknown {
         reads.iter().fold(0, |mask, &read| mask | self.of(read))
     }
 
-    /// Where the unknown value of a register comes from; `None` if it is known.
-    fn origin(&self, reg: Reg) -> Option<Origin> {
+    /// Where the unknown value of a register comes from.
+    fn origin(&self, reg: Reg) -> Origin {
+        let if_unknown = |unknown: bool, origin: Origin| if unknown { origin } else { Origin::NONE };
         match reg {
-            Reg::V(first, count) => (0..count)
-                .map(|n| first.wrapping_add(n))
-                .find(|&n| self.of(Reg::V(n, 1)) != 0)
-                .map(|n| self.v_from[n as usize]),
-            Reg::S(first, count) => (0..count)
-                .map(|n| first.wrapping_add(n) as usize & 127)
-                .find(|&n| self.s[n] != 0)
-                .map(|n| self.s_from[n]),
-            Reg::Mask(n) => (self.s[n as usize & 127] != 0).then(|| self.s_from[n as usize & 127]),
-            Reg::Scc => self.scc.then_some(self.scc_from),
+            Reg::V(first, count) => (0..count).map(|n| first.wrapping_add(n)).fold(Origin::NONE, |all, n| {
+                all.or(if_unknown(self.of(Reg::V(n, 1)) != 0, self.v_from[n as usize]))
+            }),
+            Reg::S(first, count) => (0..count).fold(Origin::NONE, |all, n| {
+                all.or(self.origin(Reg::Mask(first.wrapping_add(n))))
+            }),
+            Reg::Mask(n) => if_unknown(self.s[n as usize & 127] != 0, self.s_from[n as usize & 127]),
+            Reg::Scc => if_unknown(self.scc, self.scc_from),
         }
+    }
+
+    /// A register has got unknown values in some of these lanes.
+    fn comes_from(&mut self, register: usize, origin: Origin, lanes: u32) {
+        let others = self.of(Reg::V(register as u8, 1)) & !lanes != 0;
+        let before = &mut self.v_from[register];
+        *before = if others { before.or(origin) } else { origin };
     }
 
     fn bitwise(&self, w: &Wave, operation: bits::Bits) -> Box<[u8; 32]> {
@@ -497,12 +506,27 @@ impl Unknown {
             _ => VCC,
         };
         let mut bytes = Box::new([0; 32]);
-        for l in 0..32 {
+        let mut selected = [false; 2];
+        effect.from = if self.s[by] & w.exec() != 0 {
+            self.s_from[by]
+        } else {
+            Origin::NONE
+        };
+        for l in (0..32).filter(|l| w.exec() >> l & 1 != 0) {
+            let n = (w.s[by] >> l & 1) as usize;
             bytes[l] = if self.s[by] >> l & 1 != 0 {
                 ALL | COMPUTED
             } else {
-                operand(u.select[(w.s[by] >> l & 1) as usize], l)
+                operand(u.select[n], l)
             };
+            selected[n] |= bytes[l] != 0;
+        }
+        for operand in (0..2).filter(|&n| selected[n]).map(|n| u.select[n]) {
+            effect.from = effect.from.or(match operand {
+                Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => self.origin(Reg::V(n, 1)),
+                Operand::Sgpr(n) => self.origin(Reg::Mask(n)),
+                _ => Origin::NONE,
+            });
         }
         effect.bytes = Some(bytes);
     }

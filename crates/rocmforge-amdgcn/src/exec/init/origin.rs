@@ -21,13 +21,30 @@ pub(crate) struct Unwritten {
     pub(crate) register: u8,
 }
 
-/// Where an unknown value comes from: an index.
+/// Where an unknown value comes from: a set of loads, a bit for each.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Origin(u32);
+pub(super) struct Origin(u128);
 
 impl Origin {
+    /// From nowhere.
+    pub(super) const NONE: Self = Self(0);
     /// From a register nobody has written.
-    pub(super) const REGISTER: Self = Self(0);
+    pub(super) const REGISTER: Self = Self(1);
+
+    /// Of load `n`; the last bit stands for all loads from there on.
+    fn load(n: usize) -> Self {
+        Self(1 << (n + 1).min(127))
+    }
+
+    /// Indices of the loads.
+    fn loads(self) -> impl Iterator<Item = usize> {
+        (1..128).filter(move |n| self.0 >> n & 1 != 0).map(|n| n - 1)
+    }
+
+    /// From either.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
 }
 
 /// A load that gave an unknown value.
@@ -140,50 +157,41 @@ impl Origins {
             self.sources.push(Source { at, load, kind, size });
             self.sources.len() - 1
         });
-        Origin(index as u32 + 1)
+        Origin::load(index)
     }
 
-    /// Whether it is LDS nobody has written.
-    pub(super) fn is_lds(&self, origin: Origin) -> bool {
-        let source = (origin.0 as usize).checked_sub(1).and_then(|n| self.sources.get(n));
-        source.is_some_and(|source| source.load.place == Place::Lds)
-    }
-
-    /// Notes that something depends on an unknown value in these lanes: at the load that gave it, or where it is used if a
+    /// Notes that something depends on an unknown value in these lanes: at the loads that gave it, or where it is used if a
     /// register that nobody has written did, or nobody wants to know about memory.
     #[cold]
     pub(super) fn report(&self, w: &Wave, c: &mut Ctx<'_>, i: &Ins, origin: Origin, lanes: u32, why: &str) {
+        let sources = origin.loads().filter_map(|n| self.sources.get(n));
+        let sources: Vec<&Source> = sources.filter(|_| c.tools.initcheck).collect();
         let lane = lanes.trailing_zeros() % 32;
-        let source = (origin.0 as usize).checked_sub(1).and_then(|n| self.sources.get(n));
-        let Some(source) = source.filter(|_| c.tools.initcheck) else {
-            if let Some(fault) = c.fault(w, i, FaultKind::UninitialisedRegister, Access::None, lane, 0, 0) {
-                fault.note = format!("lanes {lanes:#010x}: {why}");
-            }
-            return;
-        };
+        if sources.is_empty()
+            && let Some(fault) = c.fault(w, i, FaultKind::UninitialisedRegister, Access::None, lane, 0, 0)
+        {
+            fault.note = format!("lanes {lanes:#010x}: {why}");
+        }
+        for source in sources {
+            self.report_load(w, c, i, source, lanes, why);
+        }
+    }
+
+    fn report_load(&self, w: &Wave, c: &mut Ctx<'_>, i: &Ins, source: &Source, lanes: u32, why: &str) {
         let load = &source.load;
         let (text, workgroup) = (c.text, c.workgroup);
         let at_load = Ins { at: source.at, ..*i };
-        let more = u64::from(lanes.count_ones()) - 1;
-        let lane_of_load = if load.access == Access::Scalar {
+        let count = u64::from(lanes.count_ones());
+        if c.count(&at_load, source.kind, count) {
+            return;
+        }
+        let lane = if load.access == Access::Scalar {
             0
         } else {
             load.lane as u32
         };
-        let known = c.count(&at_load, source.kind, more + 1);
-        if known {
-            return;
-        }
-        if let Some(fault) = c.fault(
-            w,
-            &at_load,
-            source.kind,
-            load.access,
-            lane_of_load,
-            load.address,
-            source.size,
-        ) {
-            fault.count += more;
+        if let Some(fault) = c.fault(w, &at_load, source.kind, load.access, lane, load.address, source.size) {
+            fault.count = count;
             fault.note = why.to_owned();
             fault.other = Some(Box::new(Side {
                 access: Access::None,
@@ -191,7 +199,7 @@ impl Origins {
                 frames: Vec::new(),
                 workgroup,
                 wave: w.index,
-                lane,
+                lane: lanes.trailing_zeros() % 32,
             }));
         }
     }
