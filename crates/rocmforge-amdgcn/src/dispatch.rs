@@ -16,6 +16,9 @@ pub struct ExecOptions {
     pub max_faults: usize,
     /// 0 runs the waves of a workgroup in order between barriers; any other value draws the order from this seed.
     pub wave_order_seed: u64,
+    /// 0 runs the workgroups in the order of their numbers; any other value draws the order from this seed. HIP promises none, so that a
+    /// kernel in which a workgroup waits for one before it does not end in every order.
+    pub group_order_seed: u64,
     /// The checks to run.
     pub tools: Tools,
     /// Host threads that share the workgroups of a launch. More than one gives the same outcome, or is not used: not with
@@ -32,6 +35,7 @@ impl Default for ExecOptions {
             instruction_budget: 20_000_000_000,
             max_faults: 16,
             wave_order_seed: 0,
+            group_order_seed: 0,
             tools: Tools::default(),
             threads: 1,
             counters: false,
@@ -90,6 +94,11 @@ pub const MAX_WORKGROUP: u32 = 1024;
 pub const MAX_LDS: u32 = 65_536;
 
 impl Dispatch<'_> {
+    /// Workgroups of the launch; more than 64 bits can count are as many as can be counted.
+    pub(crate) fn groups(&self) -> u64 {
+        self.grid.iter().fold(1, |n: u64, &d| n.saturating_mul(u64::from(d)))
+    }
+
     /// Why this launch cannot start, if it cannot.
     fn refuse(&self) -> Option<String> {
         let size = self

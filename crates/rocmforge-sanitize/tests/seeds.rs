@@ -164,3 +164,32 @@ fn one_race_between_launches_is_one_finding_for_all_buffers() {
     assert_eq!(findings.len(), 1, "{page:#}");
     assert_eq!(findings[0]["count"], 12, "six pairs in two seeds");
 }
+
+#[test]
+fn seeds_vary_the_order_of_workgroups() {
+    let text = r#"
+        object = "params.co"
+        [buffers]
+        next = "u32[1] zeros"
+        order = "u32[8] -> order.bin"
+        [[launch]]
+        kernel = "_Z7ticketsPjS_"
+        grid = 8
+        block = 32
+        args = ["next", "order"]
+    "#;
+    let folder = Folder::new();
+    let mut orders = std::collections::BTreeSet::new();
+    for seed in 0..16 {
+        let ran = folder.run(text, &["--seeds", &format!("{seed}..{}", seed + 1)]);
+        assert_eq!(ran.exit, Exit::Clean, "{}{}", ran.out, ran.err);
+        let order = std::fs::read(folder.path("order.bin")).unwrap();
+        let mut groups: Vec<u8> = order.iter().step_by(4).copied().collect();
+        orders.insert(groups.clone());
+        groups.sort_unstable();
+        assert_eq!(groups, [0, 1, 2, 3, 4, 5, 6, 7], "each group runs once");
+    }
+    assert!(orders.len() >= 8, "{orders:?}");
+    let page = folder.run(text, &["--format", "json"]).json();
+    assert!(page["differing_outputs"].as_u64() >= Some(8), "{page:#}");
+}

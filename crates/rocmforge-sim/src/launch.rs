@@ -79,6 +79,7 @@ impl Host {
                 instruction_budget: self.config.instruction_budget,
                 max_faults: self.config.max_faults,
                 wave_order_seed: self.config.seed,
+                group_order_seed: self.config.seed,
                 tools: self.config.tools,
                 counters: self.config.counters,
                 threads: self.config.threads,

@@ -4,6 +4,7 @@ use super::code::{Code, Flow, Kind, Src};
 use super::count::Touched;
 use super::ctx::Ctx;
 use super::init::{Init, Uses};
+use super::group_order::GroupOrder;
 use super::observe::Probe;
 use super::race::Race;
 use super::wave::{EXEC, Lanes, VCC, Wave, WaveState};
@@ -39,13 +40,13 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome
     {
         return outcome;
     }
-    let groups = dispatch.grid.iter().map(|&n| u64::from(n)).product();
+    let groups = dispatch.groups();
     let (mut outcome, touched) = run_part(dispatch, memory, 0..groups);
     touched.count(&mut outcome.counters);
     outcome
 }
 
-/// Runs some workgroups of a launch, numbered with x running fastest.
+/// Runs some workgroups of a launch, by their places in the order of the seed.
 pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, groups: Range<u64>) -> (Outcome, Touched) {
     let kernel = dispatch.kernel;
     let code = &dispatch.program.code;
@@ -109,7 +110,9 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
     };
     let before = machine.budget;
     let [gx, gy, _] = dispatch.grid.map(u64::from);
-    for n in groups {
+    let order_of_groups = GroupOrder::new(dispatch.options.group_order_seed, dispatch.groups());
+    for place in groups {
+        let n = order_of_groups.at(place);
         // All three are below the grid's sizes, which are 32 bits.
         ctx.workgroup = [n % gx, n / gx % gy, n / gx / gy].map(|at| at as u32);
         machine.random = order(dispatch.options.wave_order_seed, n);

@@ -13,6 +13,7 @@ mod fence;
 mod gfx12;
 mod group;
 mod idioms;
+mod group_order;
 mod init;
 mod isa;
 mod lower;

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 /// Runs a launch on several threads; `None` when one thread has to do it, with the memory untouched.
 pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Option<Outcome> {
-    let groups: u64 = dispatch.grid.iter().map(|&n| u64::from(n)).product();
+    let groups = dispatch.groups();
     let threads = (dispatch.options.threads as u64).min(groups);
     let shared = dispatch.program.code.shares(dispatch.kernel.entry);
     if threads < 2 || dispatch.options.tools.racecheck || shared {

@@ -22,3 +22,11 @@ KERNEL void many(const volatile float *x, float *y) {
         sum += x[i * 7 + __builtin_amdgcn_workitem_id_x()];
     y[__builtin_amdgcn_workitem_id_x()] = sum;
 }
+
+// Each group writes its number where its ticket says: the order in which groups run.
+KERNEL void tickets(unsigned *next, unsigned *order) {
+    if (__builtin_amdgcn_workitem_id_x() == 0) {
+        unsigned ticket = __scoped_atomic_fetch_add(next, 1u, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
+        order[ticket] = __builtin_amdgcn_workgroup_id_x();
+    }
+}
