@@ -16,8 +16,8 @@ pub struct ExecOptions {
     pub max_faults: usize,
     /// 0 runs the waves of a workgroup in order between barriers; any other value draws the order from this seed.
     pub wave_order_seed: u64,
-    /// 0 runs the workgroups in the order of their numbers; any other value draws the order from this seed. HIP promises none, so that a
-    /// kernel in which a workgroup waits for one before it does not end in every order.
+    /// 0 runs the workgroups in the order of their numbers; any other value draws the order from this seed. A workgroup that waits for
+    /// another is set aside until that one has run.
     pub group_order_seed: u64,
     /// The checks to run.
     pub tools: Tools,

@@ -3,10 +3,10 @@
 use super::code::{Code, Flow, Kind, Src};
 use super::count::Touched;
 use super::ctx::Ctx;
-use super::init::{Init, Uses};
 use super::group_order::GroupOrder;
+use super::init::{Init, Uses};
 use super::observe::Probe;
-use super::race::Race;
+use super::race::{Race, SuspendedRace};
 use super::wave::{EXEC, Lanes, VCC, Wave, WaveState};
 use crate::counters::Counters;
 use crate::dispatch::{Dispatch, Outcome, Status};
@@ -17,6 +17,7 @@ use crate::memory::GlobalMemory;
 use crate::program::Kernel;
 use rocmforge_code_object::UserSgpr;
 use rocmforge_isa::Arch;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -30,6 +31,8 @@ const TTMP7: u8 = 108 + 7;
 
 /// Instructions a wave runs at most before the other waves of its workgroup get their turn, so that one may wait for another.
 const SLICE: i64 = 1 << 16;
+/// The same at the beginning of a workgroup, so that one that waits for another is noticed soon.
+const FIRST_SLICE: i64 = 1 << 12;
 /// Taken branches within which a loop has to come round to count as waiting.
 const PROBES: usize = 64;
 
@@ -103,24 +106,32 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
         counters: Counters::default(),
         random: 0,
         exhausted: false,
-        slice: SLICE,
+        slice: FIRST_SLICE,
+        room: true,
         observes: ctx.observed,
         runs: vec![0; if dispatch.options.counters { code.ins.len() } else { 0 }],
         uses,
     };
     let before = machine.budget;
     let [gx, gy, _] = dispatch.grid.map(u64::from);
+    let most_waiting = resident(dispatch.program.arch(), waves);
     let order_of_groups = GroupOrder::new(dispatch.options.group_order_seed, dispatch.groups());
+    let mut waiting = VecDeque::new();
     for place in groups {
         let n = order_of_groups.at(place);
         // All three are below the grid's sizes, which are 32 bits.
         ctx.workgroup = [n % gx, n / gx % gy, n / gx / gy].map(|at| at as u32);
         machine.random = order(dispatch.options.wave_order_seed, n);
-        machine.group(&mut ctx);
-        if ctx.stop || machine.exhausted {
+        machine.begin(&mut ctx);
+        if machine.go_on(&mut ctx) == Group::Waits {
+            waiting.push_back(machine.suspend(&mut ctx));
+        }
+        machine.room = waiting.len() < most_waiting;
+        if ctx.stop || machine.exhausted || !machine.room {
             break;
         }
     }
+    machine.finish_waiting(waiting, &mut ctx);
     let mut faults = std::mem::take(&mut ctx.faults);
     let footprint = match ctx.race.take() {
         Some(race) => race.finish(ctx.memory, code.start),
@@ -203,6 +214,39 @@ fn ids(wave: u32, [bx, by, _]: [u32; 3]) -> [u32; 32] {
     })
 }
 
+/// What a workgroup has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Group {
+    /// All its waves have ended, or the launch has.
+    Ended,
+    /// It waits for another one.
+    Waits,
+}
+
+/// Workgroups of some waves that a card holds at a time. More cannot wait for each other: those that have not begun never do.
+fn resident(arch: Arch, waves: u32) -> usize {
+    // Radeon RX 7900 XTX: 96 compute units of 32 wave slots; RX 9070 XT: 64. What registers and LDS allow is less, and left out.
+    let slots = match arch {
+        Arch::Gfx1100 => 96 * 32,
+        Arch::Gfx1201 => 64 * 32,
+    };
+    (slots / waves.max(1)).max(1) as usize
+}
+
+/// A workgroup that waits for another, and all that is its own.
+struct Suspended {
+    workgroup: [u32; 3],
+    random: u64,
+    waves: Vec<Box<Wave>>,
+    lds: Vec<u8>,
+    lds_state: Vec<u8>,
+    scratch: Vec<u8>,
+    scratch_state: Vec<u8>,
+    signals: u32,
+    init: Option<Box<Init>>,
+    race: Option<SuspendedRace>,
+}
+
 struct Machine<'a> {
     code: &'a Code,
     kernel: &'a Kernel,
@@ -217,6 +261,8 @@ struct Machine<'a> {
     exhausted: bool,
     /// Instructions a wave may run before the others get their turn.
     slice: i64,
+    /// Not all that the card holds are waiting.
+    room: bool,
     /// Somebody watches requests to memory from the start.
     observes: bool,
     /// How often the run of instructions that starts here was executed; empty when nobody counts.
@@ -226,8 +272,9 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Runs one workgroup to its end.
-    fn group(&mut self, ctx: &mut Ctx<'_>) {
+    /// Puts a workgroup at its beginning.
+    fn begin(&mut self, ctx: &mut Ctx<'_>) {
+        self.slice = FIRST_SLICE;
         ctx.lds_state.fill(2);
         ctx.scratch_state.fill(2);
         // What was followed in the workgroup before has ended with it.
@@ -248,6 +295,12 @@ impl Machine<'_> {
         }
         self.counters.workgroups += 1;
         self.counters.waves += waves.len() as u64;
+        self.waves = waves;
+    }
+
+    /// Runs a workgroup to its end, or until it waits for another.
+    fn go_on(&mut self, ctx: &mut Ctx<'_>) -> Group {
+        let mut waves = std::mem::take(&mut self.waves);
         let mut order: Vec<usize> = (0..waves.len()).collect();
         loop {
             self.shuffle(&mut order);
@@ -256,16 +309,17 @@ impl Machine<'_> {
                     self.run(&mut waves[n], ctx);
                     if ctx.stop || self.exhausted {
                         self.waves = waves;
-                        return;
+                        return Group::Ended;
                     }
                 }
             }
             if waves.iter().any(|w| w.state == WaveState::Ready) {
-                // Some have used up their slice; if all of them wait for each other, nothing will ever change.
-                if self.spin(&mut waves, ctx) {
+                // Some have used up their slice; if all of them wait, only another workgroup can change anything.
+                if self.spins(&mut waves, ctx) {
                     self.waves = waves;
-                    return;
+                    return Group::Waits;
                 }
+                self.slice = SLICE;
                 continue;
             }
             let waiting = waves.iter().filter(|w| w.state == WaveState::Barrier).count();
@@ -289,6 +343,81 @@ impl Machine<'_> {
             }
         }
         self.waves = waves;
+        Group::Ended
+    }
+
+    /// Sets a workgroup aside that waits for another, with all that is its own.
+    fn suspend(&mut self, ctx: &mut Ctx<'_>) -> Suspended {
+        let size: u32 = self.dispatch.block.iter().product();
+        let fresh = (0..self.ids.len() as u32).map(|index| fresh(index, size)).collect();
+        let clean = |bytes: &mut Vec<u8>| {
+            let len = bytes.len();
+            std::mem::replace(bytes, vec![0; len])
+        };
+        let init = ctx.init.take();
+        if let Some(uses) = self
+            .uses
+            .as_ref()
+            .filter(|_| init.as_ref().is_some_and(|init| init.always()))
+        {
+            ctx.init = Some(Init::start(uses.clone(), self.kernel, self.ids.len() as u32, true));
+        }
+        Suspended {
+            workgroup: ctx.workgroup,
+            random: self.random,
+            waves: std::mem::replace(&mut self.waves, fresh),
+            lds: clean(&mut ctx.lds),
+            lds_state: clean(&mut ctx.lds_state),
+            scratch: clean(&mut ctx.scratch),
+            scratch_state: clean(&mut ctx.scratch_state),
+            signals: ctx.signals,
+            init,
+            race: ctx.race.as_mut().map(|race| race.suspend()),
+        }
+    }
+
+    /// Takes a workgroup up again.
+    fn resume(&mut self, group: Suspended, ctx: &mut Ctx<'_>) {
+        ctx.workgroup = group.workgroup;
+        self.random = group.random;
+        self.waves = group.waves;
+        ctx.lds = group.lds;
+        ctx.lds_state = group.lds_state;
+        ctx.scratch = group.scratch;
+        ctx.scratch_state = group.scratch_state;
+        ctx.signals = group.signals;
+        ctx.init = group.init;
+        ctx.observed = self.observes || ctx.init.is_some();
+        if let (Some(race), Some(clocks)) = (&mut ctx.race, group.race) {
+            race.resume(clocks);
+        }
+    }
+
+    /// Runs the workgroups that have waited for others to their ends. If each of them still waits, none will ever go on, which is
+    /// noted.
+    fn finish_waiting(&mut self, mut waiting: VecDeque<Suspended>, ctx: &mut Ctx<'_>) {
+        let mut still = 0;
+        while let Some(group) = waiting.pop_front() {
+            if ctx.stop || self.exhausted {
+                return;
+            }
+            self.resume(group, ctx);
+            let mut waves = std::mem::take(&mut self.waves);
+            let waits = self.spins(&mut waves, ctx);
+            self.waves = waves;
+            if waits && still >= waiting.len() {
+                return self.never_ends(ctx, waiting.len());
+            }
+            if waits {
+                still += 1;
+                waiting.push_back(self.suspend(ctx));
+                continue;
+            }
+            still = 0;
+            if self.go_on(ctx) == Group::Waits {
+                waiting.push_back(self.suspend(ctx));
+            }
+        }
     }
 
     /// Scalar registers that hold something when a wave starts.
@@ -523,10 +652,9 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether every wave that could run goes round a loop that changes neither its registers nor memory: then nothing
-    /// ever will, which is noted.
+    /// Whether every wave that could run goes round a loop that changes neither its registers nor memory.
     #[cold]
-    fn spin(&mut self, waves: &mut [Box<Wave>], ctx: &mut Ctx<'_>) -> bool {
+    fn spins(&mut self, waves: &mut [Box<Wave>], ctx: &mut Ctx<'_>) -> bool {
         let ready = |w: &&mut Box<Wave>| w.state == WaveState::Ready;
         for wave in waves.iter_mut().filter(ready) {
             let before = wave.clone();
@@ -549,19 +677,29 @@ impl Machine<'_> {
                 return false;
             }
         }
+        true
+    }
+
+    /// Notes that the workgroup waits for what never comes, as `others` do.
+    #[cold]
+    fn never_ends(&mut self, ctx: &mut Ctx<'_>, others: usize) {
+        let waves = std::mem::take(&mut self.waves);
         let mut spinning = waves.iter().filter(|w| w.state == WaveState::Ready);
         if let Some(wave) = spinning.next() {
             self.exhausted = true;
-            let others = spinning.count();
+            let more = spinning.count();
             self.endless(wave, ctx, FaultKind::Spinning, wave.last);
             if let Some(fault) = ctx.faults.last_mut().filter(|f| f.kind == FaultKind::Spinning) {
                 let waiting = waves.iter().filter(|w| w.state == WaveState::Barrier).count();
-                fault.note += &format!(
-                    "; {others} more waves of the workgroup wait in a loop, {waiting} at a barrier; other workgroups run one after the other"
-                );
+                fault.note += &format!("; {more} more waves of the workgroup wait in a loop, {waiting} at a barrier");
+                fault.note += &match (others, self.room) {
+                    (0, true) => "; all other workgroups have ended".to_owned(),
+                    (_, true) => format!("; so do {others} other workgroups, and the rest have ended"),
+                    (_, false) => format!("; so do {others} other workgroups, more than a card holds at a time"),
+                };
             }
         }
-        true
+        self.waves = waves;
     }
 }
 

@@ -160,7 +160,7 @@ fn endless_loops_and_traps_end() {
     let fault = finds(&outcome, FaultKind::Spinning, "endless");
     let head = fault.other.as_ref().expect("where the loop begins");
     assert!(head.pc < fault.pc && fault.note.contains("2 more waves"), "{fault}");
-    card.options.instruction_budget = 10_000;
+    card.options.instruction_budget = 1_000;
     let outcome = card.launch("endless", [1; 3], [32, 1, 1], 0, &[Arg::Ptr(flag)]);
     assert_eq!(outcome.status, Status::BudgetExhausted);
     finds(&outcome, FaultKind::BudgetExhausted, "endless");

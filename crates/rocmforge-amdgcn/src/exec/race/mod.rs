@@ -9,7 +9,8 @@
 //! orders waves but atomics, and nothing at all orders workgroups otherwise.
 //!
 //! The life of a wave is cut into segments, numbered upwards through the whole launch: a new one begins at each barrier,
-//! at the first store after a wait for stores, and after each release. Workgroups run one after the other, so comparing
+//! at the first store after a wait for stores, and after each release. Workgroups run one after the other (one that waits for
+//! another goes on with new segments), so comparing
 //! numbers tells almost everything: below the launch's first segment is another launch, below the workgroup's first is
 //! another workgroup, below the first since the barrier is ordered by the barrier; and the lowest bits are the number of
 //! the wave. What is left is looked up in the clocks of [`sync`].
@@ -135,6 +136,13 @@ pub(crate) struct Race {
     wide: bool,
 }
 
+/// What racecheck knows of a workgroup that waits for another.
+pub(crate) struct SuspendedRace {
+    group_number: u32,
+    waves: Vec<WaveClock>,
+    shared: Seen,
+}
+
 /// Where some lanes of a request touch memory.
 struct Span {
     lds: bool,
@@ -197,6 +205,26 @@ impl Race {
             wave.seen.clear();
             wave.stores = false;
         }
+        self.new_epoch();
+    }
+
+    /// The workgroup waits for another: what is its own.
+    pub(crate) fn suspend(&mut self) -> SuspendedRace {
+        let fresh = self.waves.iter().map(|_| WaveClock::default()).collect();
+        SuspendedRace {
+            group_number: self.group_number,
+            waves: std::mem::replace(&mut self.waves, fresh),
+            shared: std::mem::take(&mut self.shared),
+        }
+    }
+
+    /// A workgroup that has waited goes on. What it did before counts as ordered by a barrier, since segments tell workgroups apart
+    /// by when they ran.
+    pub(crate) fn resume(&mut self, group: SuspendedRace) {
+        self.group = self.next;
+        self.group_number = group.group_number;
+        self.waves = group.waves;
+        self.shared = group.shared;
         self.new_epoch();
     }
 

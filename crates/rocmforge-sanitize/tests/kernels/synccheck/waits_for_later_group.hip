@@ -1,18 +1,19 @@
-// The first group waits for the last. Groups need not run at the same time: the last may start when the first has ended.
+// The groups wait for the last. A card does not hold all of them at a time, and the last starts when others have ended.
 //
-//# budget = 20000
+//# budget = 4000000
 //#
 //# [[launch]]
 //# kernel = "faulty"
-//# grid = 4
-//# block = 32
-//# args = ["u32[1] zeros", "u32[4]"]
+//# grid = 200
+//# block = 1024
+//# args = ["u32[2] zeros", "u32[200]"]
 #include "faulty.h"
 
 KERNEL faulty(u32 *flag, u32 *y) {
     if (rf_thread() != 0) return;
     u32 group = rf_block_x();
-    if (group == 3) atomic_store(flag, 1u, RELEASE, DEVICE);
+    // Whichever comes last.
+    if (atomic_add(flag + 1, 1u, RELAXED, DEVICE) == 199) atomic_store(flag, 1u, RELEASE, DEVICE);
     while (atomic_load(flag, ACQUIRE, DEVICE) == 0) // FAULT: EndlessKernel
         __builtin_amdgcn_s_sleep(1); // FAULT: EndlessKernel
     y[group] = group;
