@@ -96,47 +96,52 @@ struct Atomic<S, O>(PhantomData<(S, O)>);
 
 impl<S: Space, O: AtomicOp> Handler for Atomic<S, O> {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
-        let mut at = [0; 32];
-        S::addresses(w, i, &mut at);
-        let inside = S::inside(w, c, i);
-        let exec = w.exec() & inside;
-        let size = O::T::REGS * 4;
-        observe::<S>(w, c, i, exec, &at, size);
-        let second = if i.sdst & SECOND != 0 {
-            i.c.reg
-        } else {
-            i.b.reg.wrapping_add(O::T::REGS as u8)
-        };
-        c.loading = O::EXCHANGES.then_some(i.dst);
-        for l in (0..32).filter(|l| exec >> l & 1 != 0) {
-            let (data, second) = (O::T::get(w, i.b.reg, l), O::T::get(w, second, l));
-            if at[l] % size as u64 != 0 {
-                c.fault(
-                    w,
-                    i,
-                    FaultKind::Misaligned,
-                    Access::Atomic,
-                    l as u32,
-                    at[l],
-                    size as u32,
-                );
-            }
-            let old = S::lane(c, w, i, Access::Atomic, l as u32, at[l], size).map(O::T::read);
-            if let Some(old) = old
-                && let Some(bytes) = S::lane_mut(c, w, i, Access::Atomic, l as u32, at[l], size)
-            {
-                O::eval(old, data, second).write(bytes);
-            }
-            if i.sdst & RETURN != 0 {
-                old.unwrap_or_else(O::T::poison).put(w, i.dst, l);
-            }
+        atomic::<S, O::T>(w, c, i, O::eval, O::EXCHANGES);
+    }
+}
+
+/// One body for all operations on a space and a size: hundreds of their own would take the compiler long.
+#[inline(never)]
+fn atomic<S: Space, T: Word>(
+    w: &mut Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    eval: fn(old: T, data: T, second: T) -> T,
+    exchanges: bool,
+) {
+    let mut at = [0; 32];
+    S::addresses(w, i, &mut at);
+    let inside = S::inside(w, c, i);
+    let exec = w.exec() & inside;
+    let size = T::REGS * 4;
+    observe::<S>(w, c, i, exec, &at, size);
+    let second = if i.sdst & SECOND != 0 {
+        i.c.reg
+    } else {
+        i.b.reg.wrapping_add(T::REGS as u8)
+    };
+    c.loading = exchanges.then_some(i.dst);
+    for l in (0..32).filter(|l| exec >> l & 1 != 0) {
+        let (data, second) = (T::get(w, i.b.reg, l), T::get(w, second, l));
+        let lane = l as u32;
+        if at[l] % size as u64 != 0 {
+            c.fault(w, i, FaultKind::Misaligned, Access::Atomic, lane, at[l], size as u32);
         }
-        c.loading = None;
-        if i.sdst & RETURN != 0 && inside != u32::MAX {
-            let outside = w.exec() & !inside;
-            for l in (0..32).filter(|l| outside >> l & 1 != 0) {
-                O::T::read(&[]).put(w, i.dst, l);
-            }
+        let old = S::lane(c, w, i, Access::Atomic, lane, at[l], size).map(T::read);
+        if let Some(old) = old
+            && let Some(bytes) = S::lane_mut(c, w, i, Access::Atomic, lane, at[l], size)
+        {
+            eval(old, data, second).write(bytes);
+        }
+        if i.sdst & RETURN != 0 {
+            old.unwrap_or_else(T::poison).put(w, i.dst, l);
+        }
+    }
+    c.loading = None;
+    if i.sdst & RETURN != 0 && inside != u32::MAX {
+        let outside = w.exec() & !inside;
+        for l in (0..32).filter(|l| outside >> l & 1 != 0) {
+            T::read(&[]).put(w, i.dst, l);
         }
     }
 }

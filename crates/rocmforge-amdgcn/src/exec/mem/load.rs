@@ -6,7 +6,7 @@ use crate::exec::code::Ins;
 use crate::exec::ctx::Ctx;
 use crate::exec::isa::{Handler, Run, vector};
 use crate::exec::observe::{Data, Request};
-use crate::exec::wave::Wave;
+use crate::exec::wave::{Wave, spread};
 use crate::fault::Access;
 use rocmforge_isa::Op;
 use std::marker::PhantomData;
@@ -126,52 +126,59 @@ impl<S: Space, K: Narrow> Handler for Small<S, K> {
         if exec == 0 {
             return;
         }
-        let mut at = [0; 32];
-        S::addresses(w, i, &mut at);
-        let raw = |bytes: &[u8], n: usize| -> u32 {
-            let low = u32::from(bytes[n * K::SIZE]);
-            if K::SIZE == 2 {
-                low | u32::from(bytes[n * K::SIZE + 1]) << 8
-            } else {
-                low
-            }
+        let raw = if K::SIZE == 1 {
+            fetch::<S, 1>(w, c, i)
+        } else {
+            fetch::<S, 2>(w, c, i)
         };
-        let shape = shape(&at, exec, K::SIZE as u64);
-        if c.observed {
-            let request = Request {
-                place: S::PLACE,
-                access: Access::Load,
-                size: K::SIZE as u32,
-                exec,
-                at: &at,
-                shape,
-                data: Data::None,
-            };
-            c.observe(w, i, &request);
-        }
-        if let Shape::Contiguous = shape {
-            let first = exec.trailing_zeros() as usize;
-            let count = exec.count_ones() as usize;
-            if let Some(bytes) = S::range(c, at[first & 31], count * K::SIZE) {
-                let out = &mut w.v[i.dst as usize].0;
-                for n in 0..count {
-                    let lane = &mut out[(first + n) & 31];
-                    *lane = K::merge(raw(bytes, n), *lane);
-                }
-                return;
-            }
-        }
-        c.loading = Some(i.dst);
+        let on = spread(exec);
+        let out = &mut w.v[i.dst as usize].0;
         for l in 0..32 {
-            if exec >> l & 1 != 0 {
-                let bytes = S::lane(c, w, i, Access::Load, l as u32, at[l], K::SIZE);
-                let value = bytes.map_or(POISON, |bytes| raw(bytes, 0));
-                let lane = &mut w.v[i.dst as usize].0[l];
-                *lane = K::merge(value, *lane);
-            }
+            out[l] ^= (out[l] ^ K::merge(raw[l], out[l])) & on[l];
         }
-        c.loading = None;
     }
+}
+
+/// What the active lanes load, zero-extended: one body for all that is made of it.
+#[inline(never)]
+fn fetch<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> [u32; 32] {
+    let exec = w.exec();
+    let mut at = [0; 32];
+    S::addresses(w, i, &mut at);
+    let shape = shape(&at, exec, SIZE as u64);
+    if c.observed {
+        let request = Request {
+            place: S::PLACE,
+            access: Access::Load,
+            size: SIZE as u32,
+            exec,
+            at: &at,
+            shape,
+            data: Data::None,
+        };
+        c.observe(w, i, &request);
+    }
+    let value = |bytes: &[u8; SIZE]| bytes.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
+    let mut raw = [0; 32];
+    if let Shape::Contiguous = shape {
+        let first = exec.trailing_zeros() as usize;
+        let count = exec.count_ones() as usize;
+        if let Some(bytes) = S::range(c, at[first & 31], count * SIZE) {
+            for (raw, bytes) in raw[first & 31..].iter_mut().zip(bytes.as_chunks::<SIZE>().0) {
+                *raw = value(bytes);
+            }
+            return raw;
+        }
+    }
+    c.loading = Some(i.dst);
+    for l in (0..32).filter(|l| exec >> l & 1 != 0) {
+        let bytes = S::lane(c, w, i, Access::Load, l as u32, at[l], SIZE);
+        raw[l] = bytes
+            .and_then(<[u8]>::first_chunk::<SIZE>)
+            .map_or(POISON & (u32::MAX >> (32 - 8 * SIZE)), value);
+    }
+    c.loading = None;
+    raw
 }
 
 macro_rules! narrow {
