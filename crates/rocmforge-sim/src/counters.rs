@@ -3,7 +3,7 @@
 //!
 //! They are of what kernels ask for, not of time: the same launch gives the same counts on every machine.
 
-use crate::sim::SimHost;
+use crate::machine::sim::SimHost;
 use std::collections::BTreeMap;
 
 pub use rocmforge_amdgcn::counters::{Class, Counters, Distinct, LdsTraffic, Limit, Occupancy, SEGMENT, Traffic};

@@ -5,9 +5,9 @@
 //! mistake of the program, so it makes no report.
 
 use crate::SimHost;
-use crate::host::Host;
-use crate::trace::Rng;
-use crate::work::Ran;
+use crate::machine::host::Host;
+use crate::machine::trace::Rng;
+use crate::queues::work::Ran;
 use rocmforge_hip_sys::*;
 use rocmforge_memory::{Bytes, Reading};
 use std::collections::{BTreeMap, VecDeque};

@@ -84,45 +84,25 @@
 #![allow(non_upper_case_globals)] // the C constants of HIP are matched by name
 
 mod api;
-mod capture;
-mod clock;
 mod config;
 pub mod counters;
 mod desktop;
 mod faults;
-mod handle;
-mod host;
-mod host_access;
 #[cfg(feature = "serde")]
 mod json;
-mod launch;
-mod leaks;
-mod module;
-mod order;
-mod pinned;
-mod pools;
+mod machine;
 pub mod program;
-mod queue;
-mod race;
-mod readings;
+mod queues;
+mod races;
 mod report;
-mod schedule;
-mod shadow;
-mod sim;
-mod space;
-mod trace;
-mod unoptimised;
-mod vram;
-mod watch;
-mod work;
 
 pub use config::{CardConfig, FreedMemory, HipVersion, Poison, Schedule, SimConfig};
 
 pub use desktop::{Client, DesktopConfig, DesktopDeath, DesktopStatus};
 pub use faults::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};
-pub use readings::{SimHostReadings, SimReadings};
+pub use machine::readings::{SimHostReadings, SimReadings};
+pub use machine::sim::{Counters, SimError, SimHost};
+pub use machine::vram::AllocationStats;
 pub use report::{Access, AllocationInfo, AllocationState, Report, ReportKind, Side, Tool};
 /// Which checks kernels run under.
 pub use rocmforge_amdgcn::{Arch, Tools, UnknownArch};
-pub use sim::{Counters, SimError, SimHost};
-pub use vram::AllocationStats;

@@ -1,10 +1,10 @@
 //! Copies and fills.
 
 use super::memory::address_of;
-use crate::queue::{Point, StreamId};
+use crate::machine::sim::{Call, Hip};
+use crate::queues::queue::{Point, StreamId};
+use crate::queues::work::{OpKind, Place};
 use crate::report::{Access, ReportKind};
-use crate::sim::{Call, Hip};
-use crate::work::{OpKind, Place};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_void};
 

@@ -2,7 +2,7 @@
 
 use super::{answer, answer_text, required};
 use crate::config::CardConfig;
-use crate::sim::{Call, Hip};
+use crate::machine::sim::{Call, Hip};
 use rocmforge_amdgcn::Arch;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_char, c_int, c_uint};

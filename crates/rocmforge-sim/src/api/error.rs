@@ -1,6 +1,6 @@
 //! The last error, which HIP keeps per thread.
 
-use crate::sim::Call;
+use crate::machine::sim::Call;
 use rocmforge_hip_sys::{hipError_t, hipSuccess};
 
 impl Call<'_> {

@@ -1,11 +1,11 @@
 //! Events.
 
 use super::{answer, required};
-use crate::handle::Found;
-use crate::host::{Event, Record};
+use crate::machine::handle::Found;
+use crate::machine::host::{Event, Record};
+use crate::machine::sim::{Call, Hip};
+use crate::queues::work::OpKind;
 use crate::report::ReportKind;
-use crate::sim::{Call, Hip};
-use crate::work::OpKind;
 use rocmforge_hip_sys::*;
 use std::ffi::c_uint;
 

@@ -1,12 +1,12 @@
 //! Stream capture and graphs.
 
 use super::{answer, required};
-use crate::capture::{Capture, Exec, Graph, Node, Stage};
-use crate::handle::Found;
-use crate::queue::{Point, StreamId};
+use crate::machine::handle::Found;
+use crate::machine::sim::{Call, Hip};
+use crate::queues::capture::{Capture, Exec, Graph, Node, Stage};
+use crate::queues::queue::{Point, StreamId};
+use crate::queues::work::{OpKind, Place};
 use crate::report::{Report, ReportKind};
-use crate::sim::{Call, Hip};
-use crate::work::{OpKind, Place};
 use rocmforge_hip_sys::*;
 
 impl Call<'_> {

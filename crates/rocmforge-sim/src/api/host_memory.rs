@@ -1,9 +1,9 @@
 //! Host memory that HIP allocates or knows.
 
 use super::{answer, required};
-use crate::pinned::{HostBlock, Pinned};
+use crate::machine::pinned::{HostBlock, Pinned};
+use crate::machine::sim::{Call, Hip};
 use crate::report::ReportKind;
-use crate::sim::{Call, Hip};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_uint, c_void};
 

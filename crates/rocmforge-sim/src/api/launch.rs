@@ -2,11 +2,11 @@
 
 use super::device::{LDS_PER_BLOCK, MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
 use super::module::resident;
-use crate::launch::Launch;
-use crate::race::Given;
+use crate::machine::sim::{Call, Hip};
+use crate::queues::launch::Launch;
+use crate::queues::work::OpKind;
+use crate::races::race::Given;
 use crate::report::ReportKind;
-use crate::sim::{Call, Hip};
-use crate::work::OpKind;
 use rocmforge_amdgcn::{Geometry, kernarg_bytes};
 use rocmforge_code_object::{ArgKind, KernelMeta};
 use rocmforge_hip_sys::*;

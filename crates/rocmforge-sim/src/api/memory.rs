@@ -1,9 +1,9 @@
 //! Device memory: allocate, free, query.
 
 use super::{answer, required};
+use crate::machine::sim::{Call, Hip};
+use crate::machine::vram::Allocation;
 use crate::report::{Access, ReportKind};
-use crate::sim::{Call, Hip};
-use crate::vram::Allocation;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
 

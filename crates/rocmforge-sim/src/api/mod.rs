@@ -20,7 +20,7 @@ mod traits;
 
 pub(crate) use settings::Settings;
 
-use crate::sim::Hip;
+use crate::machine::sim::Hip;
 use rocmforge_hip_sys::hipErrorInvalidValue;
 
 /// Writes an answer through the caller's pointer; a null pointer is `hipErrorInvalidValue`, as everywhere in HIP.

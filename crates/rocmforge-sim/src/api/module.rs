@@ -2,11 +2,11 @@
 
 use super::memory::pointer_to;
 use super::{answer, required};
-use crate::handle::Found;
-use crate::host::Host;
-use crate::module::{Function, Module, Refused, elf_size};
+use crate::machine::handle::Found;
+use crate::machine::host::Host;
+use crate::machine::module::{Function, Module, Refused, elf_size};
+use crate::machine::sim::{Call, Hip};
 use crate::report::ReportKind;
-use crate::sim::{Call, Hip};
 use rocmforge_code_object::KernelMeta;
 use rocmforge_hip_sys::*;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};

@@ -3,7 +3,7 @@
 use super::copy::Fill;
 use super::memory::pointer_to;
 use super::{answer, required};
-use crate::sim::{Call, Hip};
+use crate::machine::sim::{Call, Hip};
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;
 

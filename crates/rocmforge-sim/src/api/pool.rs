@@ -2,10 +2,10 @@
 
 use super::memory::{address_of, pointer_to};
 use super::{answer, required};
-use crate::pools::Pool;
+use crate::machine::pools::Pool;
+use crate::machine::sim::{Call, Hip};
+use crate::queues::work::OpKind;
 use crate::report::ReportKind;
-use crate::sim::{Call, Hip};
-use crate::work::OpKind;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_void};
 

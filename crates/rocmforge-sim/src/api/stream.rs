@@ -2,11 +2,11 @@
 
 use super::device::{PRIORITY_GREATEST, PRIORITY_LEAST};
 use super::{answer, required};
-use crate::handle::Found;
-use crate::queue::StreamId;
+use crate::machine::handle::Found;
+use crate::machine::sim::{Call, Hip};
+use crate::queues::queue::StreamId;
+use crate::queues::work::{HostFunction, OpKind};
 use crate::report::ReportKind;
-use crate::sim::{Call, Hip};
-use crate::work::{HostFunction, OpKind};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
 

@@ -1,6 +1,6 @@
 //! The traits, each method forwarding to its chapter.
 
-use crate::sim::{Remember, SimHost};
+use crate::machine::sim::{Remember, SimHost};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 

@@ -1,6 +1,6 @@
 //! Programs beside ours on the card: how much of its memory they want, and when.
 
-use crate::trace::Rng;
+use crate::machine::trace::Rng;
 use rocmforge_memory::Bytes;
 use std::time::Duration;
 

@@ -13,8 +13,8 @@ pub use client::Client;
 pub(crate) use model::Desktop;
 
 use crate::SimHost;
-use crate::host::{Card, Host};
-use crate::queue::StreamId;
+use crate::machine::host::{Card, Host};
+use crate::queues::queue::StreamId;
 use rocmforge_hip_sys::hipErrorUnknown;
 use rocmforge_memory::Bytes;
 use std::collections::BTreeMap;

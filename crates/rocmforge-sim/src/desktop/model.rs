@@ -2,7 +2,7 @@
 
 use super::client::{Place, Running};
 use super::{DesktopConfig, DesktopDeath, DesktopStatus};
-use crate::trace::Rng;
+use crate::machine::trace::Rng;
 use rocmforge_memory::Bytes;
 use std::collections::VecDeque;
 use std::time::Duration;

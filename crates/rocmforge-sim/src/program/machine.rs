@@ -2,7 +2,7 @@
 
 use super::{Arg, Name, Op, Run, Task};
 use crate::faults::{FaultPlan, When};
-use crate::host::KERNARG_BYTES;
+use crate::machine::host::KERNARG_BYTES;
 use crate::{SimConfig, SimHost};
 use rocmforge_code_object::CodeObject;
 use rocmforge_hip_sys::*;

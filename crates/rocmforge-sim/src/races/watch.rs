@@ -4,11 +4,11 @@
 //! was queued, or others than those the copy wrote, at the moment the copy runs and (pinned memory, which is known to
 //! exist) at the moment the host learns that it has run.
 
-use crate::clock::Epoch;
-use crate::host::{Host, HostThread};
+use crate::machine::host::{Host, HostThread};
+use crate::queues::clock::Epoch;
+use crate::queues::work::Place;
+use crate::races::shadow::Actor;
 use crate::report::{Access, Report, ReportKind, Side};
-use crate::shadow::Actor;
-use crate::work::Place;
 use std::sync::Arc;
 
 /// One end of a queued copy that lies in host memory.

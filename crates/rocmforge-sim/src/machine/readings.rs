@@ -1,7 +1,7 @@
 //! The card's memory as sysfs and the kernel driver show it.
 
 use crate::SimHost;
-use crate::host::{Card, Host};
+use crate::machine::host::{Card, Host};
 use rocmforge_hip_sys::HipClock;
 use rocmforge_memory::{Bytes, DeviceKey, HostReading, HostReadings, Reading, Readings, SharedMemory};
 use std::sync::Arc;

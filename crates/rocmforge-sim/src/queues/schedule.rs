@@ -1,9 +1,9 @@
 //! Who goes next: the choice among what may run, by the configured [`Schedule`].
 
 use crate::config::Schedule;
-use crate::host::HostThread;
-use crate::queue::StreamId;
-use crate::trace::Rng;
+use crate::machine::host::HostThread;
+use crate::machine::trace::Rng;
+use crate::queues::queue::StreamId;
 use std::collections::BTreeMap;
 
 /// Chooses among ready streams, and says when a stream overtakes the host.

@@ -1,7 +1,7 @@
 //! Vector clocks: what is ordered before what, whatever the schedule picks.
 
-use crate::host::HostThread;
-use crate::queue::StreamId;
+use crate::machine::host::HostThread;
+use crate::queues::queue::StreamId;
 
 /// Who has a time of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,8 +1,8 @@
 //! The video memory of one card: who owns which bytes.
 
 use crate::config::{Poison, SimConfig};
+use crate::machine::space::{FreeSpace, Placed, RED_ZONE, REMEMBERED, Space};
 use crate::report::{AllocationInfo, AllocationState};
-use crate::space::{FreeSpace, Placed, RED_ZONE, REMEMBERED, Space};
 use rocmforge_amdgcn::{ByteState, GlobalMemory, ReserveError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! Launch: one kernel run by the interpreter, its counts kept and its faults reported.
 
 use crate::counters::LaunchCounts;
-use crate::host::{Host, KERNARG_BYTES};
-use crate::module::Module;
-use crate::race::Given;
+use crate::machine::host::{Host, KERNARG_BYTES};
+use crate::machine::module::Module;
+use crate::queues::work::Ran;
+use crate::races::race::Given;
+use crate::races::shadow::Actor;
 use crate::report::{Access, Report, ReportKind, Side};
-use crate::shadow::Actor;
-use crate::work::Ran;
 use rocmforge_amdgcn as amdgcn;
 use rocmforge_amdgcn::{ByteState, Dispatch, ExecOptions, Fault, FaultKind, Status, execute};
 use rocmforge_hip_sys::{hipError_t, hipErrorIllegalAddress, hipErrorLaunchFailure};

@@ -1,12 +1,12 @@
 //! What the host does to memory and learns from waits, as the race detector sees it.
 
-use crate::host::Host;
-use crate::queue::{Point, StreamId};
-use crate::race::Region;
+use crate::machine::host::Host;
+use crate::machine::sim::{Call, SimHost};
+use crate::queues::queue::{Point, StreamId};
+use crate::queues::work::{OpKind, Place};
+use crate::races::race::Region;
+use crate::races::shadow::{Actor, How};
 use crate::report::{Access, ReportKind};
-use crate::shadow::{Actor, How};
-use crate::sim::{Call, SimHost};
-use crate::work::{OpKind, Place};
 use rocmforge_amdgcn::Frame;
 use std::panic::Location;
 use std::sync::Arc;

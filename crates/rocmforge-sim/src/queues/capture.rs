@@ -4,10 +4,10 @@
 //! ends while work of another stream is not joined goes on, and one that ends invalidated leaves its streams in an odd
 //! state until the next capture on the same stream ends well.
 
-use crate::host::HostThread;
-use crate::queue::StreamId;
-use crate::shadow::Actor;
-use crate::work::OpKind;
+use crate::machine::host::HostThread;
+use crate::queues::queue::StreamId;
+use crate::queues::work::OpKind;
+use crate::races::shadow::Actor;
 use rocmforge_hip_sys::{hipStreamCaptureMode, hipStreamCaptureModeGlobal, hipStreamCaptureModeThreadLocal};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Streams, and which of their operations may run.
 
-use crate::work::Op;
+use crate::queues::work::Op;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A stream, by a number that is never used again.

@@ -1,6 +1,6 @@
 //! Memory pools: what each has handed out, and what is on its way back.
 
-use crate::handle::{Kind, Table};
+use crate::machine::handle::{Kind, Table};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A pool.

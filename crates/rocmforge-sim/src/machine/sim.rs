@@ -1,12 +1,12 @@
 //! [`SimHost`], and what every call goes through.
 
 use crate::config::{Schedule, SimConfig};
-use crate::host::{Host, HostThread, MOST_VRAM, ThreadState};
-use crate::queue::{Point, StreamId};
+use crate::machine::host::{Host, HostThread, MOST_VRAM, ThreadState};
+use crate::machine::vram::AllocationStats;
+use crate::queues::queue::{Point, StreamId};
+use crate::queues::work::{HostFunction, Op, OpKind, Ran};
+use crate::races::shadow::Actor;
 use crate::report::{Access, AllocationInfo, Report, ReportKind};
-use crate::shadow::Actor;
-use crate::vram::AllocationStats;
-use crate::work::{HostFunction, Op, OpKind, Ran};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rocmforge_amdgcn::ReserveError;
 use rocmforge_hip_sys::*;
@@ -64,7 +64,7 @@ impl SimHost {
     /// their size; it costs memory only where it is touched). Simulate smaller cards.
     pub fn try_new(config: SimConfig) -> Result<Arc<Self>, SimError> {
         static SAID: Once = Once::new();
-        crate::unoptimised::tell(rocmforge_amdgcn::OPTIMISED, &SAID, &mut std::io::stderr());
+        crate::machine::unoptimised::tell(rocmforge_amdgcn::OPTIMISED, &SAID, &mut std::io::stderr());
         let clock = Arc::new(AtomicU64::new(0));
         let host = Host::new(config, clock.clone())?;
         Ok(Arc::new(Self {

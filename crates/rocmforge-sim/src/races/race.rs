@@ -3,14 +3,14 @@
 //! What runs leaves its touches in the shadow of the memory; a touch that conflicts with an earlier one is judged by the
 //! clocks of both ([`crate::order`]), not by which ran first.
 
-use crate::clock::Clock;
-use crate::host::{Host, HostThread, KERNARG_BYTES};
-use crate::order::Order;
+use crate::machine::host::{Host, HostThread, KERNARG_BYTES};
+use crate::machine::vram::Allocation;
+use crate::queues::clock::Clock;
+use crate::queues::order::Order;
+use crate::queues::work::Place;
+use crate::races::shadow::{Actor, How, Shadow, Touch};
+use crate::races::watch::Watches;
 use crate::report::{Access, AllocationInfo, Report, ReportKind, Side};
-use crate::shadow::{Actor, How, Shadow, Touch};
-use crate::vram::Allocation;
-use crate::watch::Watches;
-use crate::work::Place;
 use rocmforge_amdgcn::{self as amdgcn, Footprint, Frame};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

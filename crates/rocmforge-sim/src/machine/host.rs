@@ -1,21 +1,21 @@
 //! The state behind a [`SimHost`](crate::SimHost): one machine, no globals.
 
 use crate::api::Settings;
-use crate::capture::{Captures, Exec, Graph};
 use crate::config::{CardConfig, SimConfig};
 use crate::desktop::Desktop;
 use crate::faults::Faults;
-use crate::handle::{Kind, Table};
-use crate::module::{Function, Module};
-use crate::pinned::PinnedRanges;
-use crate::pools::Pools;
-use crate::queue::{Queues, StreamId};
-use crate::race::Races;
+use crate::machine::handle::{Kind, Table};
+use crate::machine::module::{Function, Module};
+use crate::machine::pinned::PinnedRanges;
+use crate::machine::pools::Pools;
+use crate::machine::sim::SimError;
+use crate::machine::trace::Trace;
+use crate::machine::vram::Vram;
+use crate::queues::capture::{Captures, Exec, Graph};
+use crate::queues::queue::{Queues, StreamId};
+use crate::queues::schedule::Chooser;
+use crate::races::race::Races;
 use crate::report::Report;
-use crate::schedule::Chooser;
-use crate::sim::SimError;
-use crate::trace::Trace;
-use crate::vram::Vram;
 use rocmforge_hip_sys::{hipError_t, hipSuccess};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub(crate) struct Event {
 #[derive(Clone, Copy)]
 pub(crate) struct Record {
     pub(crate) id: u64,
-    pub(crate) point: crate::queue::Point,
+    pub(crate) point: crate::queues::queue::Point,
     /// When it completed.
     pub(crate) time: Option<Duration>,
 }
@@ -115,7 +115,7 @@ pub(crate) struct Host {
     pub(crate) chooser: Chooser,
     pub(crate) races: Races,
     /// Threads that run a host function now, and for which operation.
-    pub(crate) in_host_function: Vec<(ThreadId, Arc<crate::shadow::Actor>)>,
+    pub(crate) in_host_function: Vec<(ThreadId, Arc<crate::races::shadow::Actor>)>,
     pub(crate) trace: Trace,
     pub(crate) calls: u64,
     pub(crate) next_id: u64,

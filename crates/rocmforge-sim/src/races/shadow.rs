@@ -1,7 +1,7 @@
 //! Who touched which bytes of one piece of memory: an interval map, split at the borders of what is touched.
 
-use crate::clock::{Clock, Epoch};
-use crate::module::Module;
+use crate::machine::module::Module;
+use crate::queues::clock::{Clock, Epoch};
 use crate::report::{Access, Side};
 use rocmforge_amdgcn::{Frame, Touch as KernelTouch};
 use std::collections::BTreeMap;

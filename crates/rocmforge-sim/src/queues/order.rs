@@ -13,9 +13,9 @@
 //! order in which they were made, unless [`SimConfig::separate_threads`](crate::SimConfig::separate_threads) asks for
 //! only those edges that go through a stream or an event.
 
-use crate::clock::{Clock, Epoch, Party};
-use crate::host::HostThread;
-use crate::queue::{Point, Queue, StreamId};
+use crate::machine::host::HostThread;
+use crate::queues::clock::{Clock, Epoch, Party};
+use crate::queues::queue::{Point, Queue, StreamId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! The operations of a stream, and what happens when one runs.
 
-use crate::host::Host;
-use crate::launch::Launch;
-use crate::queue::Point;
+use crate::machine::host::Host;
+use crate::queues::launch::Launch;
+use crate::queues::queue::Point;
+use crate::races::shadow::{Actor, How};
 use crate::report::{Access, Report, ReportKind};
-use crate::shadow::{Actor, How};
 use rocmforge_amdgcn::{ByteState, MemFault, MemFaultKind};
 use rocmforge_hip_sys::{hipHostFn_t, hipStreamCallback_t};
 use std::sync::Arc;

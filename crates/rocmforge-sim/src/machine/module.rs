@@ -1,6 +1,6 @@
 //! Loaded code objects.
 
-use crate::vram::{OutOfMemory, Vram};
+use crate::machine::vram::{OutOfMemory, Vram};
 use object::{Object, ObjectSymbol, SymbolKind};
 use rocmforge_amdgcn::{LoadError, Program};
 use rocmforge_code_object::{CodeObject, KernelMeta, ParseError};

@@ -1,7 +1,7 @@
 //! What a program still holds.
 
+use crate::machine::sim::SimHost;
 use crate::report::{Report, ReportKind};
-use crate::sim::SimHost;
 
 impl SimHost {
     /// What the program has not given back: device and pinned memory, registered memory, streams, events, modules and graphs,
