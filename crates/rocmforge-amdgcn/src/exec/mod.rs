@@ -5,32 +5,17 @@
 // Bit fields of operands read as in the ISA manual, without a pair of brackets around every shift.
 #![allow(clippy::precedence)]
 
+mod checks;
 pub(crate) mod code;
-mod count;
-mod ctx;
-mod elem;
-mod fence;
 mod gfx12;
-mod group;
-mod group_order;
-mod idioms;
-mod init;
-mod isa;
-mod lower;
-mod mem;
-mod mode;
-mod nan;
-mod num;
-mod observe;
-mod race;
-mod salu;
-mod smem;
-mod threads;
-pub(crate) mod vector;
-mod wave;
+mod matrix;
+mod memory;
+mod scalar;
+mod vector;
+mod waves;
 
-pub(crate) use group::run;
-pub(crate) use race::Shadow;
+pub(crate) use checks::race::Shadow;
+pub(crate) use waves::group::run;
 
 /// The `MODE` register of kernels compiled without options about it.
-pub(crate) const DEFAULT_MODE: u32 = mode::Mode::DEFAULT.0;
+pub(crate) const DEFAULT_MODE: u32 = vector::mode::Mode::DEFAULT.0;

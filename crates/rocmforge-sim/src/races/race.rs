@@ -1,7 +1,7 @@
 //! Races between launches, copies and the host, and frees that nothing orders with the work that uses the memory.
 //!
 //! What runs leaves its touches in the shadow of the memory; a touch that conflicts with an earlier one is judged by the
-//! clocks of both ([`crate::order`]), not by which ran first.
+//! clocks of both ([`crate::queues::order`]), not by which ran first.
 
 use crate::machine::host::{Host, HostThread, KERNARG_BYTES};
 use crate::machine::vram::Allocation;

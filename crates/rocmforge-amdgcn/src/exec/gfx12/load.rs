@@ -1,10 +1,10 @@
 //! Scalar loads of bytes and half words.
 
 use crate::exec::code::Ins;
-use crate::exec::ctx::Ctx;
-use crate::exec::isa::{Handler, Run, plain};
-use crate::exec::smem;
-use crate::exec::wave::Wave;
+use crate::exec::code::isa::{Handler, Run, plain};
+use crate::exec::memory::smem;
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::Wave;
 use crate::fault::{Access, FaultKind};
 use rocmforge_isa::Op;
 

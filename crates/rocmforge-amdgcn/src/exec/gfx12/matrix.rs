@@ -6,12 +6,12 @@
 //!
 //! Of a sparse A (`v_swmmac_*`) only two of each four elements are stored, and two bits of an index say for each which.
 
-use super::fp8::{from_bf8, from_fp8};
+use crate::exec::code::isa::{Handler, Run, plain, vector};
 use crate::exec::code::{Ins, Kind};
-use crate::exec::ctx::Ctx;
-use crate::exec::isa::{Handler, Run, plain, vector};
-use crate::exec::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32};
-use crate::exec::wave::Wave;
+use crate::exec::gfx12::fp8::{from_bf8, from_fp8};
+use crate::exec::vector::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32};
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::Wave;
 use rocmforge_isa::Op;
 
 /// What an operation multiplies. All of them share two handlers, which look it up: twenty copies of the loops would take

@@ -11,10 +11,10 @@ pub(crate) mod vector;
 
 pub(crate) use vector::{num_max32, num_max64, num_min32, num_min64};
 
-use super::code::{Code, Ins, Kind};
-use super::fence;
-use super::isa::plain;
-use super::lower::{NOTHING, Refused, sgpr};
+use crate::exec::code::isa::plain;
+use crate::exec::code::lower::{NOTHING, Refused, sgpr};
+use crate::exec::code::{Code, Ins, Kind};
+use crate::exec::memory::fence;
 use rocmforge_isa::{Inst, Memory, Op};
 
 /// The instruction under the name, and with the cache bits, that gfx1100 has for the same.

@@ -1,13 +1,13 @@
 //! Scalar floating point and 64-bit integers.
 
-use super::vector::{maximum32, minimum32, num_max32, num_min32};
+use crate::exec::code::isa::{Handler, Run, plain};
+use crate::exec::code::lower::{NOTHING, Refused, sgpr, source};
 use crate::exec::code::{Code, Ins, Kind, Src};
-use crate::exec::ctx::Ctx;
-use crate::exec::isa::{Handler, Run, plain};
-use crate::exec::lower::{NOTHING, Refused, sgpr, source};
-use crate::exec::mode::{self, Mode};
-use crate::exec::num::{f32_to_half, f32_to_half_rtz, half_to_f32, quieted};
-use crate::exec::wave::Wave;
+use crate::exec::gfx12::vector::{maximum32, minimum32, num_max32, num_min32};
+use crate::exec::vector::mode::{self, Mode};
+use crate::exec::vector::num::{f32_to_half, f32_to_half_rtz, half_to_f32, quieted};
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::Wave;
 use rocmforge_isa::{Inst, Op, Operand};
 
 /// Operand of single precision.

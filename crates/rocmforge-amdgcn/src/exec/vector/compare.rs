@@ -3,8 +3,8 @@
 // `!(a < b)` is what `v_cmp_nlt` is: true for NaN.
 #![allow(clippy::neg_cmp_op_on_partial_ord, clippy::nonminimal_bool)]
 
-use super::lane_ops;
-use crate::exec::elem::H;
+use crate::exec::vector::elem::H;
+use crate::exec::vector::lane_ops;
 
 macro_rules! class {
     ($name:ident, $float:ty, $bits:ty, $quiet:expr) => {

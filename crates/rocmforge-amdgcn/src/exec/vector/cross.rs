@@ -1,11 +1,11 @@
 //! Vector instructions that move values between lanes, registers and the scalar side.
 
-use super::integer::msad8;
+use crate::exec::code::isa::{Handler, Run, plain, vector};
 use crate::exec::code::{Ins, Kind};
-use crate::exec::ctx::Ctx;
-use crate::exec::elem::Elem;
-use crate::exec::isa::{Handler, Run, plain, vector};
-use crate::exec::wave::{BIT, EXEC, M0, Wave};
+use crate::exec::vector::elem::Elem;
+use crate::exec::vector::integer::msad8;
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::{BIT, EXEC, M0, Wave};
 use rocmforge_isa::{Dpp, DppCtrl, Op};
 use std::mem::MaybeUninit;
 
@@ -250,8 +250,8 @@ pub(crate) fn lookup(op: Op, modal: bool) -> Option<Run> {
         Op::VMovrelsd2B32 => vector::<MovRelSD2>(),
         Op::VSwaprelB32 => vector::<SwapRel>(),
         Op::VMqsadU32U8 => plain::<MqsadU32>(),
-        Op::VDivFmasF32 if !modal => vector::<super::float::DivFmas32>(),
-        Op::VDivFmasF64 if !modal => vector::<super::double::DivFmas64>(),
+        Op::VDivFmasF32 if !modal => vector::<crate::exec::vector::float::DivFmas32>(),
+        Op::VDivFmasF64 if !modal => vector::<crate::exec::vector::double::DivFmas64>(),
         _ => return None,
     })
 }

@@ -1,8 +1,8 @@
 //! Double precision.
 
-use super::lane_ops;
-use crate::exec::nan::First;
-use crate::exec::num::{div_fixup64, div_fmas64, div_scale64, ldexp64, max64, min64, quieted64};
+use crate::exec::vector::lane_ops;
+use crate::exec::vector::nan::First;
+use crate::exec::vector::num::{div_fixup64, div_fmas64, div_scale64, ldexp64, max64, min64, quieted64};
 use std::mem::MaybeUninit;
 
 #[inline(always)]
@@ -98,15 +98,19 @@ lane_ops! { lookup {
 /// `v_div_fmas_f64` reads a fourth operand, `vcc`, so it brings its own handler.
 pub(crate) struct DivFmas64;
 
-impl crate::exec::isa::Handler for DivFmas64 {
+impl crate::exec::code::isa::Handler for DivFmas64 {
     #[inline(always)]
-    fn run(w: &mut crate::exec::wave::Wave, _: &mut crate::exec::ctx::Ctx<'_>, i: &crate::exec::code::Ins) {
-        use crate::exec::elem::{Elem, Ret};
+    fn run(
+        w: &mut crate::exec::waves::wave::Wave,
+        _: &mut crate::exec::waves::ctx::Ctx<'_>,
+        i: &crate::exec::code::Ins,
+    ) {
+        use crate::exec::vector::elem::{Elem, Ret};
         let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
         let a = f64::fetch::<true>(w, &i.a, &mut a);
         let b = f64::fetch::<true>(w, &i.b, &mut b);
         let c = f64::fetch::<true>(w, &i.c, &mut c);
-        let vcc = w.s[crate::exec::wave::VCC];
+        let vcc = w.s[crate::exec::waves::wave::VCC];
         let mut out = [0; 32];
         for l in 0..32 {
             out[l] = div_fmas64(a[l], b[l], c[l], vcc >> l & 1 != 0).to_bits();

@@ -1,9 +1,9 @@
 //! Single precision, and conversions from and to it.
 
-use super::lane_ops;
-use crate::exec::elem::{H, Mix, Sel};
-use crate::exec::nan::First;
-use crate::exec::num::{
+use crate::exec::vector::elem::{H, Mix, Sel};
+use crate::exec::vector::lane_ops;
+use crate::exec::vector::nan::First;
+use crate::exec::vector::num::{
     div_fixup32, div_fmas32, div_scale32, exp2, f32_to_half_rtz, flush, fma32, half_to_f32, ldexp32, max32, med32,
     min32, quieted,
 };
@@ -174,15 +174,19 @@ lane_ops! { lookup {
 /// `v_div_fmas_f32` reads a fourth operand, `vcc`, so it brings its own handler.
 pub(crate) struct DivFmas32;
 
-impl crate::exec::isa::Handler for DivFmas32 {
+impl crate::exec::code::isa::Handler for DivFmas32 {
     #[inline(always)]
-    fn run(w: &mut crate::exec::wave::Wave, _: &mut crate::exec::ctx::Ctx<'_>, i: &crate::exec::code::Ins) {
-        use crate::exec::elem::{Elem, Ret};
+    fn run(
+        w: &mut crate::exec::waves::wave::Wave,
+        _: &mut crate::exec::waves::ctx::Ctx<'_>,
+        i: &crate::exec::code::Ins,
+    ) {
+        use crate::exec::vector::elem::{Elem, Ret};
         let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
         let a = f32::fetch::<true>(w, &i.a, &mut a);
         let b = f32::fetch::<true>(w, &i.b, &mut b);
         let c = f32::fetch::<true>(w, &i.c, &mut c);
-        let vcc = w.s[crate::exec::wave::VCC];
+        let vcc = w.s[crate::exec::waves::wave::VCC];
         let mut out = [0; 32];
         if vcc == 0 {
             for l in 0..32 {

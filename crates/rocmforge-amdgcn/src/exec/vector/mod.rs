@@ -3,18 +3,21 @@
 pub(crate) mod compare;
 pub(crate) mod cross;
 mod double;
+pub(crate) mod elem;
 mod float;
 mod half;
 mod integer;
 pub(crate) mod modal;
+pub(crate) mod mode;
+pub(crate) mod nan;
+pub(crate) mod num;
 mod packed;
-pub(crate) mod wmma;
 
-use super::code::{Ins, Src};
-use super::ctx::Ctx;
-use super::elem::{Elem, Ret};
-use super::isa::{self, Handler, Run, plain};
-use super::wave::Wave;
+use crate::exec::code::isa::{self, Handler, Run, plain};
+use crate::exec::code::{Ins, Src};
+use crate::exec::vector::elem::{Elem, Ret};
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::Wave;
 use rocmforge_isa::Op;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -103,7 +106,7 @@ pub(crate) fn each<O: LaneOp>(form: Form) -> Option<Run> {
 macro_rules! lane_ops {
     ($lookup:ident { $($op:ident $(| $same:ident)* ($($arg:ident : $ty:ty),*) -> $ret:ty $body:block)* }) => {
         /// The handler of an operation of this table.
-        pub(crate) fn $lookup(op: rocmforge_isa::Op, form: $crate::exec::vector::Form) -> Option<$crate::exec::isa::Run> {
+        pub(crate) fn $lookup(op: rocmforge_isa::Op, form: $crate::exec::vector::Form) -> Option<$crate::exec::code::isa::Run> {
             match op {
                 $(rocmforge_isa::Op::$op $(| rocmforge_isa::Op::$same)* => {
                     struct Table;

@@ -4,16 +4,16 @@
 //! modifiers and clamps. Operations that round, or whose minima treat NaN by the mode, have their own bodies here; all
 //! others borrow theirs from the other tables.
 
-use super::LaneOp;
 use crate::exec::code::Ins;
-use crate::exec::ctx::Ctx;
-use crate::exec::elem::{Elem, H, Mix, Ret};
-use crate::exec::isa::{Handler, Run, plain};
-use crate::exec::mode::{self, Mode};
-use crate::exec::num::{
+use crate::exec::code::isa::{Handler, Run, plain};
+use crate::exec::vector::LaneOp;
+use crate::exec::vector::elem::{Elem, H, Mix, Ret};
+use crate::exec::vector::mode::{self, Mode};
+use crate::exec::vector::num::{
     any_max32, any_max64, any_min32, any_min64, div_fmas32, div_fmas64, max32, max64, med32, min32, min64,
 };
-use crate::exec::wave::{VCC, Wave};
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::{VCC, Wave};
 use rocmforge_isa::Op;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -48,9 +48,9 @@ impl<O: ModalOp> Handler for Modal<O> {
     fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
         let mode = w.mode;
         let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
-        let a = super::fetch::<O::A>(w, &i.a, &mut a);
-        let b = super::fetch::<O::B>(w, &i.b, &mut b);
-        let c = super::fetch::<O::C>(w, &i.c, &mut c);
+        let a = crate::exec::vector::fetch::<O::A>(w, &i.a, &mut a);
+        let b = crate::exec::vector::fetch::<O::B>(w, &i.b, &mut b);
+        let c = crate::exec::vector::fetch::<O::C>(w, &i.c, &mut c);
         let mut out = <O::R as Ret>::Out::default();
         for l in 0..32 {
             let result = O::lane(
@@ -61,7 +61,7 @@ impl<O: ModalOp> Handler for Modal<O> {
             );
             O::R::set(&mut out, l, result.output(i, mode));
         }
-        super::store::<O::R, false>(w, i, &out);
+        crate::exec::vector::store::<O::R, false>(w, i, &out);
     }
 }
 
@@ -84,7 +84,7 @@ macro_rules! modal_op {
     };
 }
 
-/// As [`super::lane_ops`], with the mode in scope under the name before the operations.
+/// As [`crate::exec::vector::lane_ops`], with the mode in scope under the name before the operations.
 macro_rules! modal_ops {
     ($m:ident { $($op:ident $(| $same:ident)* ($($arg:ident : $ty:ty),*) -> $ret:ty $body:block)* }) => {
         /// The handler of an operation of this file.
@@ -155,7 +155,7 @@ modal_ops! { m {
         if either_zero(a, b) { c } else { mode::fma32(a, b, c, m.round32()) }
     }
     VMullitF32(a: f32, b: f32, c: f32) -> f32 {
-        if super::float::unlit(b, c) { -f32::MAX } else { mode::mul32(a, b, m.round32()) }
+        if crate::exec::vector::float::unlit(b, c) { -f32::MAX } else { mode::mul32(a, b, m.round32()) }
     }
     VMinF32(a: f32, b: f32) -> f32 { lower32(m, a, b) }
     VMaxF32(a: f32, b: f32) -> f32 { upper32(m, a, b) }

@@ -1,0 +1,172 @@
+//! Bitwise operations: which bits of their results are unknown.
+
+use crate::exec::waves::wave::{VCC, Wave};
+use rocmforge_isa::{Format, Inst, Op, Operand};
+
+/// A vector operation whose result is made of bits of its sources.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Bits {
+    op: Op,
+    src: [Operand; 3],
+    /// Sources whose high half is read.
+    op_sel: u8,
+}
+
+/// Value of an operand in a lane, and which of its bits are unknown.
+#[derive(Clone, Copy)]
+pub(super) struct Value {
+    pub(super) bits: u32,
+    pub(super) unknown: u32,
+}
+
+impl Value {
+    const ZERO: Self = Self { bits: 0, unknown: 0 };
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            bits: self.bits & other.bits,
+            unknown: (self.unknown | other.unknown) & (self.unknown | self.bits) & (other.unknown | other.bits),
+        }
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self {
+            bits: self.bits | other.bits,
+            unknown: (self.unknown | other.unknown) & (self.unknown | !self.bits) & (other.unknown | !other.bits),
+        }
+    }
+
+    fn xor(self, other: Self) -> Self {
+        Self {
+            bits: self.bits ^ other.bits,
+            unknown: self.unknown | other.unknown,
+        }
+    }
+
+    fn not(self) -> Self {
+        Self {
+            bits: !self.bits,
+            ..self
+        }
+    }
+
+    /// The same operation on the value and on which bits are unknown; an unknown amount makes all of it unknown.
+    fn by(self, amount: Self, shift: impl Fn(u32, u32) -> u32) -> Self {
+        let n = amount.bits & 31;
+        Self {
+            bits: shift(self.bits, n),
+            unknown: if amount.unknown & 31 != 0 {
+                u32::MAX
+            } else {
+                shift(self.unknown, n)
+            },
+        }
+    }
+}
+
+impl Bits {
+    /// `None` for all other operations.
+    pub(super) fn of(inst: &Inst) -> Option<Self> {
+        let mods = &inst.mods;
+        let plain = mods.neg | mods.abs == 0 && !mods.clamp && mods.omod == 0 && inst.format != Format::Vop3p;
+        let known = matches!(
+            inst.op,
+            Op::VMovB32
+                | Op::VAndB32
+                | Op::VOrB32
+                | Op::VXorB32
+                | Op::VNotB32
+                | Op::VAndOrB32
+                | Op::VOr3B32
+                | Op::VXor3B32
+                | Op::VBfiB32
+                | Op::VLshlrevB32
+                | Op::VLshrrevB32
+                | Op::VAshrrevI32
+                | Op::VLshlOrB32
+                | Op::VBfeU32
+                | Op::VBfeI32
+                | Op::VAlignbitB32
+                | Op::VAlignbyteB32
+                | Op::VPackB32F16
+        );
+        (plain && known).then_some(Self {
+            op: inst.op,
+            src: inst.src,
+            op_sel: mods.op_sel,
+        })
+    }
+
+    /// Whether it computes rather than moves: the result says something of each source.
+    pub(super) fn computes(&self) -> bool {
+        matches!(self.op, Op::VXorB32 | Op::VXor3B32 | Op::VNotB32)
+    }
+
+    /// Unknown bits of the result in a lane; `of` gives those of a vector register.
+    pub(super) fn unknown(&self, of: impl Fn(Operand) -> Value) -> u32 {
+        let at = |n: usize| match self.src[n] {
+            Operand::None => Value::ZERO,
+            operand => of(operand),
+        };
+        let half = |n: usize| {
+            let value = at(n);
+            let shift = if self.op_sel >> n & 1 != 0 { 16 } else { 0 };
+            value.unknown >> shift & 0xFFFF
+        };
+        let (a, b, c) = (at(0), at(1), at(2));
+        let field = |value: Value| {
+            let width = c.bits & 31;
+            let value = value.by(b, |x, n| x >> n);
+            if c.unknown & 31 != 0 {
+                return Value {
+                    bits: 0,
+                    unknown: u32::MAX,
+                };
+            }
+            value.and(Value {
+                bits: (1 << width) - 1,
+                unknown: 0,
+            })
+        };
+        let align = |shift: u32| {
+            let wide = |high: u32, low: u32| (u64::from(high) << 32 | u64::from(low)) >> shift;
+            wide(a.unknown, b.unknown) as u32
+        };
+        match self.op {
+            Op::VMovB32 => a.unknown,
+            Op::VAndB32 => a.and(b).unknown,
+            Op::VOrB32 => a.or(b).unknown,
+            Op::VXorB32 => a.xor(b).unknown,
+            Op::VNotB32 => a.not().unknown,
+            Op::VAndOrB32 => a.and(b).or(c).unknown,
+            Op::VOr3B32 => a.or(b).or(c).unknown,
+            Op::VXor3B32 => a.xor(b).xor(c).unknown,
+            Op::VBfiB32 => a.and(b).or(a.not().and(c)).unknown,
+            Op::VLshlrevB32 => b.by(a, |x, n| x << n).unknown,
+            Op::VLshrrevB32 => b.by(a, |x, n| x >> n).unknown,
+            Op::VAshrrevI32 => b.by(a, |x, n| ((x as i32) >> n) as u32).unknown,
+            Op::VLshlOrB32 => a.by(b, |x, n| x << n).or(c).unknown,
+            Op::VBfeU32 => field(a).unknown,
+            // The sign fills the bits above the field.
+            Op::VBfeI32 if field(a).unknown != 0 => u32::MAX,
+            Op::VBfeI32 => 0,
+            Op::VAlignbitB32 | Op::VAlignbyteB32 if c.unknown & 31 != 0 => u32::MAX,
+            Op::VAlignbitB32 => align(c.bits & 31),
+            Op::VAlignbyteB32 => align(8 * (c.bits & 3)),
+            Op::VPackB32F16 => half(0) | half(1) << 16,
+            _ => a.unknown | b.unknown | c.unknown,
+        }
+    }
+}
+
+/// Bits of an operand in a lane, whatever is known of them.
+pub(super) fn value(w: &Wave, operand: Operand, lane: usize) -> u32 {
+    match operand {
+        Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => w.v[n as usize].0[lane],
+        Operand::Sgpr(n) => w.s[n as usize & 127],
+        Operand::VccLo => w.s[VCC],
+        Operand::VccHi => w.s[VCC + 1],
+        Operand::M0 => w.s[crate::exec::waves::wave::M0],
+        other => other.constant(rocmforge_isa::Ty::B32).unwrap_or_default() as u32,
+    }
+}

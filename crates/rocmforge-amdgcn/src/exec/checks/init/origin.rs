@@ -1,0 +1,206 @@
+//! Origins of unknown values: the loads that gave them, and the memory that holds copies of them.
+
+use crate::exec::code::Ins;
+use crate::exec::memory::observe::Place;
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::Wave;
+use crate::fault::{Access, FaultKind, Side};
+use crate::memory::ByteState;
+use std::collections::HashMap;
+
+/// A load of bytes that nobody has written, by one lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unwritten {
+    pub(crate) place: Place,
+    pub(crate) access: Access,
+    pub(crate) lane: usize,
+    pub(crate) address: u64,
+    /// The bytes that nobody has written, a bit for each.
+    pub(crate) bytes: u64,
+    /// The register that gets the first byte.
+    pub(crate) register: u8,
+}
+
+/// Where an unknown value comes from: a set of loads, a bit for each.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Origin(u128);
+
+impl Origin {
+    /// From nowhere.
+    pub(super) const NONE: Self = Self(0);
+    /// From a register nobody has written.
+    pub(super) const REGISTER: Self = Self(1);
+
+    /// Of load `n`; the last bit stands for all loads from there on.
+    fn load(n: usize) -> Self {
+        Self(1 << (n + 1).min(127))
+    }
+
+    /// Indices of the loads.
+    fn loads(self) -> impl Iterator<Item = usize> {
+        (1..128).filter(move |n| self.0 >> n & 1 != 0).map(|n| n - 1)
+    }
+
+    /// From either.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// A load that gave an unknown value.
+struct Source {
+    /// Offset of the instruction in `.text`.
+    at: u32,
+    load: Unwritten,
+    /// By where the memory is.
+    kind: FaultKind,
+    /// Bytes that a lane loads.
+    size: u32,
+}
+
+/// One byte of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Memory {
+    place: Place,
+    /// Wave and lane whose private memory it is.
+    owner: (u32, u32),
+    address: u64,
+}
+
+impl Memory {
+    pub(super) fn new(place: Place, w: &Wave, lane: usize, address: u64) -> Self {
+        let private = place == Place::Scratch;
+        Self {
+            place,
+            owner: if private { (w.index, lane as u32) } else { (0, 0) },
+            address,
+        }
+    }
+
+    /// The word that the byte lies in.
+    fn word(self) -> Self {
+        Self {
+            address: self.address & !3,
+            ..self
+        }
+    }
+
+    fn private(&self, c: &Ctx<'_>) -> usize {
+        let (wave, lane) = (self.owner.0 as usize, self.owner.1 as usize);
+        (wave * 32 + lane) * c.scratch_size + self.address as usize
+    }
+
+    /// Makes the byte one that nobody has written.
+    pub(super) fn forget(&self, c: &mut Ctx<'_>) {
+        let at = match self.place {
+            Place::Scratch => self.private(c),
+            _ => self.address as usize,
+        };
+        let state = match self.place {
+            Place::Lds => c.lds_state.get_mut(at),
+            Place::Scratch => c.scratch_state.get_mut(at),
+            Place::Global | Place::Flat => {
+                if c.memory.state_at(self.address) == ByteState::Init {
+                    c.memory.set_state(self.address, 1, ByteState::Uninit);
+                }
+                None
+            }
+        };
+        if let Some(state) = state {
+            *state = 2;
+        }
+    }
+}
+
+/// All origins of a workgroup, or of a launch.
+#[derive(Default)]
+pub(super) struct Origins {
+    sources: Vec<Source>,
+    /// Words with bytes that hold a copy of an unknown value.
+    copies: HashMap<Memory, Origin>,
+}
+
+impl Origins {
+    /// LDS and private memory have other contents in the next workgroup.
+    pub(super) fn forget_workgroup(&mut self) {
+        self.copies.retain(|at, _| at.place == Place::Global);
+    }
+
+    /// A byte holds a copy of an unknown value.
+    pub(super) fn put(&mut self, at: Memory, origin: Origin) {
+        self.copies.insert(at.word(), origin);
+    }
+
+    /// Whether a byte holds a copy of an unknown value.
+    pub(super) fn is_copy(&self, at: Memory) -> bool {
+        !self.copies.is_empty() && self.copies.contains_key(&at.word())
+    }
+
+    /// Where the value of an unwritten byte that a load has read comes from: what was copied there, or that load.
+    pub(super) fn of(&mut self, byte: Memory, load: &Unwritten, at: u32, size: u32) -> Origin {
+        if !self.copies.is_empty()
+            && let Some(&origin) = self.copies.get(&byte.word())
+        {
+            return origin;
+        }
+        let known = self
+            .sources
+            .iter()
+            .position(|source| source.at == at && source.load.place == load.place);
+        let index = known.unwrap_or_else(|| {
+            let kind = match load.place {
+                Place::Lds => FaultKind::UninitialisedLds,
+                Place::Scratch => FaultKind::UninitialisedPrivate,
+                Place::Global | Place::Flat => FaultKind::UninitialisedGlobal,
+            };
+            let load = *load;
+            self.sources.push(Source { at, load, kind, size });
+            self.sources.len() - 1
+        });
+        Origin::load(index)
+    }
+
+    /// Notes that something depends on an unknown value in these lanes: at the loads that gave it, or where it is used if a
+    /// register that nobody has written did, or nobody wants to know about memory.
+    #[cold]
+    pub(super) fn report(&self, w: &Wave, c: &mut Ctx<'_>, i: &Ins, origin: Origin, lanes: u32, why: &str) {
+        let sources = origin.loads().filter_map(|n| self.sources.get(n));
+        let sources: Vec<&Source> = sources.filter(|_| c.tools.initcheck).collect();
+        let lane = lanes.trailing_zeros() % 32;
+        if sources.is_empty()
+            && let Some(fault) = c.fault(w, i, FaultKind::UninitialisedRegister, Access::None, lane, 0, 0)
+        {
+            fault.note = format!("lanes {lanes:#010x}: {why}");
+        }
+        for source in sources {
+            self.report_load(w, c, i, source, lanes, why);
+        }
+    }
+
+    fn report_load(&self, w: &Wave, c: &mut Ctx<'_>, i: &Ins, source: &Source, lanes: u32, why: &str) {
+        let load = &source.load;
+        let (text, workgroup) = (c.text, c.workgroup);
+        let at_load = Ins { at: source.at, ..*i };
+        let count = u64::from(lanes.count_ones());
+        if c.count(&at_load, source.kind, count) {
+            return;
+        }
+        let lane = if load.access == Access::Scalar {
+            0
+        } else {
+            load.lane as u32
+        };
+        if let Some(fault) = c.fault(w, &at_load, source.kind, load.access, lane, load.address, source.size) {
+            fault.count = count;
+            fault.note = why.to_owned();
+            fault.other = Some(Box::new(Side {
+                access: Access::None,
+                pc: text + u64::from(i.at),
+                frames: Vec::new(),
+                workgroup,
+                wave: w.index,
+                lane: lanes.trailing_zeros() % 32,
+            }));
+        }
+    }
+}

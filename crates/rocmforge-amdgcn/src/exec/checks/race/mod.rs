@@ -1,0 +1,725 @@
+//! racecheck: accesses of different waves to the same bytes that nothing orders.
+//!
+//! # The order
+//! The instructions of a wave are in order; its lanes run in lockstep and do not race. A barrier orders everything the
+//! waves of a workgroup did before it with everything they do after it, but for stores to global memory that are under way:
+//! those a wave has not waited for (`s_waitcnt_vscnt null, 0`; `s_wait_storecnt 0` on gfx12) are ordered by the first barrier
+//! after such a wait. A barrier for LDS alone, without that wait, so hands nothing over in global memory. Where a kernel runs in
+//! CU mode all waves of a workgroup share a cache that keeps their order, and compilers leave the wait out. Nothing else
+//! orders waves but atomics, and nothing at all orders workgroups otherwise.
+//!
+//! The life of a wave is cut into segments, numbered upwards through the whole launch: a new one begins at each barrier,
+//! at the first store after a wait for stores, and after each release. Workgroups run one after the other (one that waits for
+//! another goes on with new segments), so comparing
+//! numbers tells almost everything: below the launch's first segment is another launch, below the workgroup's first is
+//! another workgroup, below the first since the barrier is ordered by the barrier; and the lowest bits are the number of
+//! the wave. What is left is looked up in the clocks of [`sync`].
+//!
+//! # Atomics
+//! What the machine code does counts, not what the source says:
+//! * A release is an atomic, a store to LDS that another wave waits for in a loop, the first store after `s_waitcnt_vscnt null, 0` with neither barrier nor cache invalidation
+//!   between (as compilers write it), a volatile store, or a store to where the wave itself has used an
+//!   exchange or a compare-and-swap (the end of a lock). It covers what the wave did up to its last wait for stores; everything if no store is under way.
+//! * An atomic that returns, or a load with `glc` (as compilers write an atomic load), has seen what was released at its
+//!   address. Stores, atomics, loads with `glc` and LDS are ordered by that alone; plain loads of global memory need
+//!   `buffer_gl0_inv` for their own workgroup and `buffer_gl1_inv` for others, as they may find stale lines in a cache.
+//! * A plain load whose value a compare-and-swap at the same address expects is taken for an atomic load: see [`crate::exec::code::idioms`].
+//! * Atomics, such stores and such loads do not race among themselves; loads with `glc` but not `dlc` do not race with
+//!   plain stores either.
+//!
+//! # What is approximated
+//! * A relaxed atomic store is a plain store in gfx1100 code, and taken for one, but by atomic loads. So is one with
+//!   release semantics that has nothing to wait for. Atomic loads of LDS are plain loads.
+//! * Loads complete where they are issued, and atomics at the next barrier. A barrier needs no invalidation of a cache behind it
+//!   for what was stored before it.
+//! * Of the loads of a byte, two by different waves are remembered since the last barrier, and two by different workgroups
+//!   before that: a store races with one of them, unless atomics order just those two.
+//! * All atomics have device scope, as the hardware's have.
+//! * Stores of the value that memory already holds are no race with the store that put it there.
+
+mod cells;
+mod footprint;
+mod sync;
+
+use crate::exec::code::Ins;
+use crate::exec::memory::observe::{Place, Request};
+use crate::exec::memory::{COHERENT, EXCHANGE, IDIOM, RETURN, Shape, VOLATILE};
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::Wave;
+use crate::fault::{Access, FaultKind, Side};
+use crate::footprint::Footprint;
+use crate::memory::GlobalMemory;
+pub(crate) use cells::Cells;
+use cells::{Hit, Info, Now, SLOTS, Slot, flags};
+use sync::{Clock, Level, Seen, Sync, What, raise, see};
+
+/// What orders accesses besides barriers and atomics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fence {
+    /// Waits until the wave's stores are done.
+    Stores,
+    /// Invalidates the cache of the workgroup.
+    Workgroup,
+    /// Invalidates the caches between the workgroup and the L2.
+    Device,
+}
+
+/// Shadow of a card's memory, kept from launch to launch so that it need not be cleared.
+pub(crate) struct Shadow {
+    cells: Cells,
+    /// First segment of the next launch.
+    next: u32,
+}
+
+/// Launches that would start beyond this segment start from 1 again, with a new shadow.
+const WRAP: u32 = 1 << 31;
+
+/// In the address of an atomic location: it is in LDS.
+const LDS: u64 = 1 << 63;
+
+/// Whose segment it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Segment {
+    group: u32,
+    /// `None`: any wave's, which cannot happen for segments that were handed out.
+    wave: Option<u32>,
+}
+
+/// A run of segments: one for each wave, or one for a single wave.
+#[derive(Clone, Copy)]
+struct Block {
+    first: u32,
+    group: u32,
+    wave: Option<u32>,
+}
+
+/// A wave as racecheck sees it.
+#[derive(Default)]
+struct WaveClock {
+    segment: u32,
+    /// Last segment whose stores are done.
+    done: u32,
+    /// Stores are under way.
+    stores: bool,
+    /// From this segment on, stores were under way at the last barrier.
+    open: Option<u32>,
+    /// The segment has been released: what follows needs a new one.
+    released: bool,
+    /// A wait for stores came, and since then no store, barrier or invalidation.
+    waited: bool,
+    seen: Seen,
+}
+
+/// The state of racecheck during a launch.
+pub(crate) struct Race {
+    global: Cells,
+    lds: Cells,
+    floor: u32,
+    group: u32,
+    epoch: u32,
+    /// The lowest segment with a store that no barrier has ordered.
+    stores: u32,
+    next: u32,
+    group_number: u32,
+    /// A power of two, at least the waves of a workgroup: a segment modulo this is the number of its wave.
+    stride: u32,
+    blocks: Vec<Block>,
+    waves: Vec<WaveClock>,
+    /// What every wave of the workgroup has seen, since a barrier.
+    shared: Seen,
+    sync: Sync,
+    hits: Vec<Hit>,
+    workgroups: Vec<[u32; 3]>,
+    /// A barrier orders stores that are under way: CU mode.
+    in_order: bool,
+    /// The host has AVX2.
+    wide: bool,
+}
+
+/// What racecheck knows of a workgroup that waits for another.
+pub(crate) struct SuspendedRace {
+    group_number: u32,
+    waves: Vec<WaveClock>,
+    shared: Seen,
+}
+
+/// Where some lanes of a request touch memory.
+struct Span {
+    lds: bool,
+    /// First byte, from the start of the memory.
+    offset: usize,
+    bytes: usize,
+    /// The lane of the first byte.
+    lane: u32,
+}
+
+impl Race {
+    /// Starts a launch; `None` when the host has no address space for the shadow.
+    pub(crate) fn start(memory: &mut GlobalMemory, waves: u32, lds: usize, cu_mode: bool) -> Option<Box<Self>> {
+        let mut shadow = match memory.shadow.take() {
+            Some(shadow) if shadow.next < WRAP => *shadow,
+            _ => Shadow {
+                cells: Cells::global(memory.size() as usize)?,
+                next: 1,
+            },
+        };
+        shadow.cells.forget();
+        Some(Box::new(Self {
+            global: shadow.cells,
+            lds: Cells::lds(lds),
+            floor: shadow.next,
+            group: shadow.next,
+            epoch: shadow.next,
+            stores: shadow.next,
+            next: shadow.next,
+            group_number: 0,
+            stride: waves.next_power_of_two(),
+            blocks: Vec::new(),
+            waves: (0..waves).map(|_| WaveClock::default()).collect(),
+            shared: Seen::new(),
+            sync: Sync::default(),
+            hits: Vec::new(),
+            workgroups: Vec::new(),
+            in_order: cu_mode,
+            wide: crate::exec::code::isa::fast(),
+        }))
+    }
+
+    /// Ends the launch: gives the shadow back to the memory, and what the launch touched.
+    pub(crate) fn finish(mut self: Box<Self>, memory: &mut GlobalMemory, text: u64) -> Footprint {
+        let footprint = self.footprint(memory.base(), text);
+        memory.shadow = Some(Box::new(Shadow {
+            cells: self.global,
+            next: self.next,
+        }));
+        footprint
+    }
+
+    /// A workgroup starts.
+    pub(crate) fn start_group(&mut self, workgroup: [u32; 3]) {
+        self.group = self.next;
+        self.group_number = self.workgroups.len() as u32;
+        self.workgroups.push(workgroup);
+        self.shared.clear();
+        for wave in &mut self.waves {
+            wave.seen.clear();
+            wave.stores = false;
+        }
+        self.new_epoch();
+    }
+
+    /// The workgroup waits for another: what is its own.
+    pub(crate) fn suspend(&mut self) -> SuspendedRace {
+        let fresh = self.waves.iter().map(|_| WaveClock::default()).collect();
+        SuspendedRace {
+            group_number: self.group_number,
+            waves: std::mem::replace(&mut self.waves, fresh),
+            shared: std::mem::take(&mut self.shared),
+        }
+    }
+
+    /// A workgroup that has waited goes on. What it did before counts as ordered by a barrier, since segments tell workgroups apart
+    /// by when they ran.
+    pub(crate) fn resume(&mut self, group: SuspendedRace) {
+        self.group = self.next;
+        self.group_number = group.group_number;
+        self.waves = group.waves;
+        self.shared = group.shared;
+        self.new_epoch();
+    }
+
+    /// All waves passed a barrier.
+    pub(crate) fn barrier(&mut self) {
+        for wave in &mut self.waves {
+            for ((var, level), part) in std::mem::take(&mut wave.seen) {
+                see(&mut self.shared, var, level, part);
+            }
+        }
+        self.new_epoch();
+    }
+
+    fn new_epoch(&mut self) {
+        self.next = self.next.next_multiple_of(self.stride);
+        self.epoch = self.next;
+        self.blocks.push(Block {
+            first: self.next,
+            group: self.group_number,
+            wave: None,
+        });
+        self.stores = self.next;
+        for (n, wave) in self.waves.iter_mut().enumerate() {
+            let segment = self.next + n as u32;
+            let stores = wave.stores && !self.in_order;
+            let done = if stores { wave.done } else { segment - 1 };
+            let open = stores.then_some(done + 1);
+            self.stores = self.stores.min(open.unwrap_or(self.next));
+            *wave = WaveClock {
+                segment,
+                done,
+                stores,
+                open,
+                seen: std::mem::take(&mut wave.seen),
+                ..WaveClock::default()
+            };
+        }
+        self.next += self.stride;
+        self.lds.forget();
+    }
+
+    /// Gives a wave a new segment.
+    fn cut(&mut self, wave: u32) {
+        let here = self.next & !(self.stride - 1) | wave;
+        let segment = if here < self.next { here + self.stride } else { here };
+        self.blocks.push(Block {
+            first: segment,
+            group: self.group_number,
+            wave: Some(wave),
+        });
+        self.waves[wave as usize].segment = segment;
+        self.waves[wave as usize].released = false;
+        self.next = segment + 1;
+    }
+
+    fn whose(&self, segment: u32) -> Segment {
+        let at = self.blocks.partition_point(|block| block.first <= segment);
+        let block = &self.blocks[at.saturating_sub(1)];
+        Segment {
+            group: block.group,
+            wave: Some(block.wave.unwrap_or(segment - block.first)),
+        }
+    }
+
+    /// A wait or a cache invalidation.
+    pub(crate) fn fence(&mut self, wave: u32, fence: Fence) {
+        let wave = &mut self.waves[wave as usize];
+        match fence {
+            Fence::Stores => {
+                wave.waited = true;
+                if wave.stores {
+                    wave.stores = false;
+                    wave.done = wave.segment;
+                }
+            }
+            Fence::Workgroup | Fence::Device => {
+                wave.waited = false;
+                let level = if fence == Fence::Device {
+                    Level::Device
+                } else {
+                    Level::Workgroup
+                };
+                raise(&mut wave.seen, level);
+                // What a barrier handed over without an invalidation is now this wave's to read.
+                if self.shared.keys().any(|key| key.1 < level) {
+                    let mut raised = self.shared.clone();
+                    raise(&mut raised, level);
+                    for ((var, level), part) in raised {
+                        see(&mut wave.seen, var, level, part);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A request of a wave to global memory or LDS.
+    pub(crate) fn request(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
+        #[cfg(target_arch = "x86_64")]
+        if self.wide {
+            // SAFETY: `start` found that the host has AVX2.
+            return unsafe { self.request_wide(c, w, i, r) };
+        }
+        self.request_any(c, w, i, r);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn request_wide(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
+        self.request_any(c, w, i, r);
+    }
+
+    #[inline(always)]
+    fn request_any(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
+        let lds = match r.place {
+            Place::Global => false,
+            Place::Lds => true,
+            Place::Scratch | Place::Flat => return,
+        };
+        let n = w.index as usize;
+        let (mut slot, mut mark) = match r.access {
+            Access::Load if !lds && i.half & VOLATILE != 0 => (Slot::Load, flags::VOLATILE),
+            Access::Load if !lds && i.half & COHERENT != 0 => (Slot::Load, flags::ATOMIC),
+            Access::Load | Access::Scalar if i.half & IDIOM != 0 => (Slot::Load, flags::ATOMIC),
+            Access::Load => (Slot::Load, 0),
+            Access::Scalar => (Slot::Load, flags::SCALAR),
+            Access::Store => (Slot::Store, 0),
+            Access::Atomic => (Slot::Atomic, 0),
+            Access::None => return,
+        };
+        if slot == Slot::Store && !lds {
+            let wave = &self.waves[n];
+            if i.half & COHERENT != 0 || wave.waited {
+                (slot, mark) = (Slot::Atomic, flags::STORE);
+            }
+            self.waves[n].waited = false;
+        }
+        if slot == Slot::Store && self.unlocks(c, w.index, r, lds) {
+            (slot, mark) = (Slot::Atomic, flags::STORE);
+        }
+        if slot == Slot::Store && !lds && !self.waves[n].stores {
+            // What came before is complete, this is not.
+            self.waves[n].done = self.waves[n].segment;
+            self.waves[n].stores = true;
+            self.cut(w.index);
+        }
+        if self.waves[n].released && slot != Slot::Atomic {
+            self.cut(w.index);
+        }
+        let info = Info::new(i.at, mark);
+        let size = r.size as usize;
+        match r.shape {
+            Shape::Contiguous if slot != Slot::Atomic && mark & flags::COHERENT == 0 => {
+                let lane = r.exec.trailing_zeros();
+                let bytes = r.exec.count_ones() as usize * size;
+                if let Some(offset) = place(c, lds, r.at[lane as usize & 31], bytes) {
+                    let span = Span {
+                        lds,
+                        offset,
+                        bytes,
+                        lane,
+                    };
+                    return self.span(c, w, i, r, slot, info, &span);
+                }
+            }
+            Shape::Uniform if slot == Slot::Load => {
+                let lane = r.exec.trailing_zeros();
+                if let Some(offset) = place(c, lds, r.at[lane as usize & 31], size) {
+                    let span = Span {
+                        lds,
+                        offset,
+                        bytes: size,
+                        lane,
+                    };
+                    return self.lane(c, w, i, r, slot, info, &span);
+                }
+            }
+            _ => {}
+        }
+        if slot == Slot::Load && mark & flags::COHERENT == 0 {
+            return self.gather(c, w, i, r, info, lds);
+        }
+        let mut last = None;
+        for lane in (0..32).filter(|l| r.exec >> l & 1 != 0) {
+            let at = r.at[lane as usize];
+            // Lanes of one wave do not race, so the first to touch an address stands for its neighbours.
+            if last == Some(at) && slot != Slot::Store {
+                continue;
+            }
+            last = Some(at);
+            if let Some(offset) = place(c, lds, at, size) {
+                let span = Span {
+                    lds,
+                    offset,
+                    bytes: size,
+                    lane,
+                };
+                self.lane(c, w, i, r, slot, info, &span);
+            }
+        }
+    }
+
+    /// Plain loads that lie anywhere.
+    #[inline(always)]
+    fn gather(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, info: Info, lds: bool) {
+        let now = self.now(w, lds);
+        let size = r.size as usize;
+        let active = |lane: &usize| r.exec >> lane & 1 != 0;
+        // One look at the memory for all lanes, where they are near each other.
+        let (mut low, mut high) = (u64::MAX, 0);
+        for lane in (0..32).filter(active) {
+            low = low.min(r.at[lane]);
+            high = high.max(r.at[lane]);
+        }
+        let near = high.wrapping_sub(low) < 1 << 14;
+        let base = if near {
+            place(c, lds, low, (high - low) as usize + size)
+        } else {
+            None
+        };
+        let mut last = u64::MAX;
+        for lane in (0..32).filter(active) {
+            let at = r.at[lane];
+            if at == last {
+                continue;
+            }
+            last = at;
+            let offset = match base {
+                Some(base) => Some(base + (at - low) as usize),
+                None => place(c, lds, at, size),
+            };
+            let Some(offset) = offset else {
+                continue;
+            };
+            let cells = if lds { &mut self.lds } else { &mut self.global };
+            if (offset | size) & 3 == 0 && size > 4 {
+                cells.load(&now, info, offset / 4, size / 4, lane as u32, size / 4, &mut self.hits);
+            } else {
+                cells.gather(&now, info, offset, size, lane as u32, &mut self.hits);
+            }
+            if !self.hits.is_empty() {
+                let span = Span {
+                    lds,
+                    offset,
+                    bytes: size,
+                    lane: lane as u32,
+                };
+                self.judge(c, w, i, r, Slot::Load, info, &span);
+            }
+        }
+    }
+
+    /// What the running wave compares segments with.
+    #[inline(always)]
+    fn now(&self, w: &Wave, lds: bool) -> Now {
+        Now {
+            mine: self.waves[w.index as usize].segment,
+            floor: if lds { self.epoch } else { self.floor },
+            group: self.group,
+            epoch: self.epoch,
+            stores: if lds { self.epoch } else { self.stores },
+            waves: self.stride - 1,
+        }
+    }
+
+    /// Whether a store is to a location that the wave has taken with an exchange or a compare-and-swap, as locks are: compilers leave the wait of a release out
+    /// where they know that no store is under way.
+    fn unlocks(&self, c: &Ctx<'_>, wave: u32, r: &Request<'_>, lds: bool) -> bool {
+        if self.sync.is_empty() {
+            return false;
+        }
+        let first = r.at[r.exec.trailing_zeros() as usize & 31];
+        let address = if lds {
+            first | LDS
+        } else {
+            first.wrapping_sub(c.memory.base())
+        };
+        let seen = |seen: &Seen, var| seen.range((var, Level::Read)..=(var, Level::Device)).next().is_some();
+        (self.sync.find(address))
+            .filter(|&var| self.sync.is_lock(var))
+            .is_some_and(|var| seen(&self.waves[wave as usize].seen, var) || seen(&self.shared, var))
+    }
+
+    /// A wave looks at a flag in LDS: the store that it sees there, a plain one in machine code, is a release.
+    fn handed_over(&mut self, wave: u32, address: u64, dword: usize) {
+        let Some((segment, _)) = self.lds.get(Slot::Store, dword, self.epoch) else {
+            return;
+        };
+        let by = self.whose(segment);
+        let Some(other) = by.wave.filter(|&other| other != wave && by.group == self.group_number) else {
+            return;
+        };
+        let var = self.sync.var(address);
+        let giver = &mut self.waves[other as usize];
+        // What it does from now on is not covered.
+        giver.released = true;
+        let clock = Clock {
+            group: self.group_number,
+            wave: other,
+            lds: segment,
+            global: if giver.stores { giver.done } else { segment },
+            epoch: self.epoch,
+            stores: self.stores,
+            seen: &giver.seen,
+            shared: &self.shared,
+        };
+        self.sync.release(var, &clock, false);
+    }
+
+    /// One lane, and what its access orders if it is an atomic one.
+    fn lane(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, slot: Slot, info: Info, span: &Span) {
+        let address = span.offset as u64 | if span.lds { LDS } else { 0 };
+        let n = w.index as usize;
+        let reads = match slot {
+            Slot::Load => info.flags() & flags::COHERENT != 0,
+            Slot::Atomic => i.sdst & RETURN != 0 && info.flags() & flags::STORE == 0,
+            _ => false,
+        };
+        if reads && span.lds && slot == Slot::Load {
+            self.handed_over(w.index, address, span.offset / 4);
+        }
+        let atomic = (slot == Slot::Atomic).then(|| self.sync.var(address));
+        if let Some(var) = atomic.filter(|_| reads && i.sdst & EXCHANGE != 0) {
+            self.sync.lock(var);
+        }
+        if reads && let Some(var) = atomic.or_else(|| self.sync.find(address)) {
+            see(&mut self.waves[n].seen, var, Level::Read, self.sync.now(var));
+        }
+        self.span(c, w, i, r, slot, info, span);
+        if let Some(var) = atomic {
+            let wave = &mut self.waves[n];
+            wave.released = true;
+            let clock = Clock {
+                group: self.group_number,
+                wave: w.index,
+                lds: wave.segment,
+                global: if wave.stores { wave.done } else { wave.segment },
+                epoch: self.epoch,
+                stores: self.stores,
+                seen: &wave.seen,
+                shared: &self.shared,
+            };
+            self.sync.release(var, &clock, info.flags() & flags::STORE != 0);
+        }
+    }
+
+    /// Adjacent bytes of adjacent lanes.
+    #[inline(always)]
+    fn span(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, slot: Slot, info: Info, span: &Span) {
+        let now = self.now(w, span.lds);
+        let cells = if span.lds { &mut self.lds } else { &mut self.global };
+        let (offset, bytes, size) = (span.offset, span.bytes, r.size as usize);
+        if (offset | bytes | size) & 3 == 0 && slot != Slot::Atomic {
+            let (first, count, per) = (offset / 4, bytes / 4, size / 4);
+            if slot == Slot::Store {
+                cells.store(&now, info, first, count, span.lane, per, &mut self.hits);
+            } else {
+                cells.load(&now, info, first, count, span.lane, per, &mut self.hits);
+            }
+        } else {
+            for dword in offset / 4..=(offset + bytes - 1) / 4 {
+                let from = (dword * 4).max(offset);
+                let to = (dword * 4 + 4).min(offset + bytes);
+                let mask = ((1 << (to - from)) - 1) << (from % 4);
+                let lane = span.lane + ((from - offset) / size) as u32;
+                cells.part(&now, slot, info, dword, mask, lane, &mut self.hits);
+            }
+        }
+        if !self.hits.is_empty() {
+            self.judge(c, w, i, r, slot, info, span);
+        }
+    }
+
+    /// Reports those hits that nothing orders.
+    #[cold]
+    #[inline(never)]
+    fn judge(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, slot: Slot, info: Info, span: &Span) {
+        let mut known: Option<(u32, What, bool)> = None;
+        for hit in std::mem::take(&mut self.hits) {
+            let by = self.whose(hit.segment);
+            let what = match (span.lds, hit.slot) {
+                (true, _) => What::Lds,
+                (false, Slot::Store) => What::GlobalStore,
+                (false, _) => What::Global,
+            };
+            let ordered = match known {
+                Some((segment, of, ordered)) if (segment, of) == (hit.segment, what) => ordered,
+                _ => self.ordered(w.index, hit.segment, by, what, slot, info),
+            };
+            known = Some((hit.segment, what, ordered));
+            let atomic = hit.slot as u32 >= Slot::Load as u32 && hit.info.flags() == flags::ATOMIC;
+            if ordered || atomic {
+                continue;
+            }
+            let first = hit.dword * 4 + hit.mask.trailing_zeros() as usize;
+            let lane = span.lane + ((first - span.offset) / r.size as usize) as u32;
+            if slot == Slot::Store && hit.slot == Slot::Store && same(c, w, r, &hit, span) {
+                continue;
+            }
+            let start = span.offset + (lane - span.lane) as usize * r.size as usize;
+            let (kind, address) = if span.lds {
+                (FaultKind::LdsRace, start as u64)
+            } else {
+                (FaultKind::GlobalRace, c.memory.base() + start as u64)
+            };
+            let text = c.text;
+            let workgroup = self.workgroups[by.group as usize];
+            let Some(fault) = c.fault(w, i, kind, r.access, lane, address, r.size) else {
+                continue;
+            };
+            let inside = by.group == self.group_number;
+            let earlier = access_of(hit.slot, hit.info);
+            let cure = match (inside, span.lds) {
+                (true, true) => ", no barrier between them",
+                (true, false) if hit.segment < self.epoch => {
+                    "; the store was under way at the barrier between them, which orders LDS only without a wait for stores"
+                }
+                (true, false) => ", no barrier or fence with an atomic between them",
+                (false, _) => ", which only atomics with fences can order",
+            };
+            fault.note = describe(r.access, earlier, inside, cure);
+            fault.other = Some(Box::new(Side {
+                access: earlier,
+                pc: hit.info.at().map_or(0, |at| text + u64::from(at)),
+                frames: Vec::new(),
+                workgroup,
+                wave: by.wave.unwrap_or(0),
+                lane: hit.info.lane(),
+            }));
+        }
+    }
+
+    /// Whether an earlier access precedes what the wave does now.
+    fn ordered(&self, wave: u32, segment: u32, by: Segment, what: What, slot: Slot, info: Info) -> bool {
+        let inside = by.group == self.group_number;
+        let under_way = |by: u32| self.waves[by as usize].open.is_some_and(|open| segment >= open);
+        let complete = || what != What::GlobalStore || !by.wave.is_some_and(under_way);
+        if inside && (by.wave == Some(wave) || segment < self.epoch && complete()) {
+            return true;
+        }
+        let plain_load = slot == Slot::Load && info.flags() & flags::COHERENT == 0;
+        let level = match (plain_load && what != What::Lds, inside) {
+            (false, _) => Level::Read,
+            (true, true) => Level::Workgroup,
+            (true, false) => Level::Device,
+        };
+        let own = &self.waves[wave as usize].seen;
+        self.sync.covers(own, segment, by, what, level) || self.sync.covers(&self.shared, segment, by, what, level)
+    }
+}
+
+/// Where an access lies, if memcheck lets it happen.
+#[inline(always)]
+fn place(c: &Ctx<'_>, lds: bool, address: u64, bytes: usize) -> Option<usize> {
+    if lds {
+        (address as usize + bytes <= c.lds.len()).then_some(address as usize)
+    } else {
+        let offset = c.memory.offset(address, bytes)?;
+        c.memory.readable(offset, bytes, false).then_some(offset)
+    }
+}
+
+/// Whether a store writes into the bytes of a hit what they hold already.
+fn same(c: &Ctx<'_>, w: &Wave, r: &Request<'_>, hit: &Hit, span: &Span) -> bool {
+    (0..4).filter(|n| hit.mask >> n & 1 != 0).all(|n| {
+        let at = hit.dword * 4 + n;
+        let size = r.size as usize;
+        let lane = span.lane as usize + (at - span.offset) / size;
+        let old = if span.lds { c.lds[at] } else { c.memory.slice(at, 1)[0] };
+        r.data.byte(w, lane, (at - span.offset) % size) == Some(old)
+    })
+}
+
+fn access_of(slot: Slot, info: Info) -> Access {
+    match slot {
+        Slot::Store => Access::Store,
+        Slot::Atomic if info.flags() & flags::STORE != 0 => Access::Store,
+        Slot::Atomic => Access::Atomic,
+        _ if info.flags() == flags::SCALAR => Access::Scalar,
+        _ => Access::Load,
+    }
+}
+
+fn describe(later: Access, earlier: Access, inside: bool, cure: &str) -> String {
+    let verb = |access| match access {
+        Access::Load | Access::Scalar => "read",
+        Access::Store => "write",
+        Access::Atomic => "atomic",
+        Access::None => "access",
+    };
+    let by = if inside {
+        "two waves of a workgroup"
+    } else {
+        "two workgroups"
+    };
+    format!("{} and {} by {by}{cure}", verb(later), verb(earlier))
+}
+
+const _: () = assert!(SLOTS.len() == 5);

@@ -1,0 +1,146 @@
+//! Idioms of compilers that racecheck has to know: plain loads that are part of an atomic operation or of a wait.
+//!
+//! Source that adds to a `float` atomically becomes a plain load and a loop around a compare-and-swap at the same address: where the
+//! load gives an old value, the swap fails and goes round again. And LDS needs no fences, since it does what the waves ask in their
+//! order: there an atomic load in a loop that waits for a flag is a plain load in machine code.
+
+use crate::exec::code::Ins;
+use crate::exec::memory::IDIOM;
+use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Ty, Unit};
+
+/// Instructions between a load and its compare-and-swap at most.
+const NEAR: usize = 128;
+/// Instructions of a loop that waits at most.
+const SHORT: usize = 24;
+/// Instructions between the copy of a load before such a loop and the loop.
+const PEELED: usize = 12;
+
+/// A decoded instruction, and the first lowered one that it became.
+pub(super) struct Decoded {
+    pub(super) inst: Inst,
+    pub(super) pc: u64,
+    pub(super) index: usize,
+}
+
+/// Marks such loads of a function.
+pub(super) fn mark(function: &[Decoded], ins: &mut [Ins]) {
+    for n in 0..function.len() {
+        let facts = function[n].inst.op.facts();
+        let marked: Vec<usize> = match (facts.memory, facts.flow) {
+            (Memory::Load, _) if guesses(&function[n..]) => vec![n],
+            (_, Flow::ConditionalBranch) => waits(function, n),
+            _ => continue,
+        };
+        for n in marked {
+            // An instruction of which nothing is left, a hint, has the next one's number.
+            if let Some(ins) = ins.get_mut(function[n].index) {
+                ins.half |= IDIOM;
+            }
+        }
+    }
+}
+
+/// Whether the first instruction loads the value that a compare-and-swap at the same address expects.
+fn guesses(from: &[Decoded]) -> bool {
+    let load = &from[0].inst;
+    for next in from[1..].iter().take(NEAR).map(|next| &next.inst) {
+        if is_compare_and_swap(next.op) && same_address(load, next) {
+            return true;
+        }
+        if (0..3).any(|n| n != 1 && overlaps(next, load.src[n], load.ty.src[n])) {
+            return false;
+        }
+    }
+    false
+}
+
+fn is_compare_and_swap(op: Op) -> bool {
+    matches!(
+        op,
+        Op::GlobalAtomicCmpswapB32
+            | Op::GlobalAtomicCmpswapB64
+            | Op::FlatAtomicCmpswapB32
+            | Op::FlatAtomicCmpswapB64
+            | Op::DsCmpstoreB32
+            | Op::DsCmpstoreB64
+            | Op::DsCmpstoreRtnB32
+            | Op::DsCmpstoreRtnB64
+    )
+}
+
+/// Whether a load and a compare-and-swap name the same address.
+fn same_address(load: &Inst, swap: &Inst) -> bool {
+    let same = |a: usize, b: usize| load.src[a] == swap.src[b];
+    match (load.op.facts().unit, swap.format) {
+        // A uniform address: the base in scalar registers, and an offset of 0 in a vector register.
+        (Unit::ScalarMemory, Format::Global) => {
+            load.src[0] == swap.src[2] && load.src[1] == Operand::Null && load.imm == swap.imm
+        }
+        (Unit::VectorMemory, Format::Global | Format::Flat) => {
+            load.format == swap.format && same(0, 0) && same(2, 2) && load.imm == swap.imm
+        }
+        (Unit::Lds, Format::Ds) => same(0, 0) && load.imm == swap.imm && !load.op.facts().two_offsets,
+        _ => false,
+    }
+}
+
+/// Whether an instruction writes a register of an operand.
+fn overlaps(inst: &Inst, operand: Operand, ty: Ty) -> bool {
+    let range = |operand: Operand, ty: Ty| {
+        let regs = u16::from(ty.regs().max(1));
+        match operand {
+            Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => Some((true, u16::from(n)..u16::from(n) + regs)),
+            Operand::Sgpr(n) => Some((false, u16::from(n)..u16::from(n) + regs)),
+            _ => None,
+        }
+    };
+    let Some((vector, read)) = range(operand, ty) else {
+        return false;
+    };
+    let writes = |half: &Inst| {
+        range(half.dst, half.ty.dst)
+            .is_some_and(|(file, written)| file == vector && written.start < read.end && read.start < written.end)
+    };
+    writes(inst) || inst.dual.as_deref().is_some_and(writes)
+}
+
+/// Loads of LDS in the loop that ends with the branch, if it only waits for what they give; and copies of them before it.
+fn waits(function: &[Decoded], branch: usize) -> Vec<usize> {
+    let Some(target) = function[branch].inst.branch_target(function[branch].pc) else {
+        return Vec::new();
+    };
+    let Some(first) = function[..branch].iter().rposition(|at| at.pc == target) else {
+        return Vec::new();
+    };
+    let body = &function[first..branch];
+    let idle = |at: &Decoded| {
+        let facts = at.inst.op.facts();
+        let loads = facts.unit == Unit::Lds && facts.memory == Memory::Load;
+        loads || facts.memory == Memory::None && !matches!(at.inst.op, Op::SBarrier | Op::SBarrierWait)
+    };
+    if body.len() > SHORT || !body.iter().all(idle) {
+        return Vec::new();
+    }
+    let polls = |load: &Inst| {
+        let address = body.iter().any(|at| overlaps(&at.inst, load.src[0], Ty::B32));
+        let decides = body.iter().any(|at| {
+            let compares = at.inst.ty.sdst == Ty::Mask && at.inst.ty.dst == Ty::None;
+            compares && at.inst.src.contains(&load.dst)
+        });
+        !address && decides
+    };
+    let is_load = |at: &Decoded| at.inst.op.facts().unit == Unit::Lds && at.inst.op.facts().memory == Memory::Load;
+    let polling: Vec<usize> = (first..branch)
+        .filter(|&n| is_load(&function[n]) && polls(&function[n].inst))
+        .collect();
+    let copies = (first.saturating_sub(PEELED)..first).filter(|&n| {
+        let before = &function[n].inst;
+        is_load(&function[n])
+            && polling.iter().any(|&load| {
+                let load = &function[load].inst;
+                (before.op, before.src, before.imm) == (load.op, load.src, load.imm)
+            })
+    });
+    let copies: Vec<usize> = copies.collect();
+    polling.into_iter().chain(copies).collect()
+}

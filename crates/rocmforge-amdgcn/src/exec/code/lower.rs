@@ -1,0 +1,655 @@
+//! From decoded to lowered instructions.
+
+use crate::exec::code::isa::plain;
+use crate::exec::code::{ABS, Code, Flow, Ins, Kind, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
+use crate::exec::gfx12;
+use crate::exec::memory::fence;
+use crate::exec::memory::smem;
+use crate::exec::memory::{self, Access, two_addresses};
+use crate::exec::scalar;
+use crate::exec::vector::{self, cross};
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::{EXEC, M0, NULL, VCC, Wave};
+use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
+use rocmforge_isa::Arch;
+use rocmforge_isa::{Format, Inst, Op, Operand, Ty, Unit};
+
+/// What of an instruction is not modelled; empty when it is the whole instruction.
+pub(crate) type Refused = &'static str;
+
+fn nothing(_: &mut Wave, _: &mut Ctx<'_>, _: &Ins) {}
+
+/// Does nothing; the base of every lowered instruction.
+pub(crate) const NOTHING: Ins = Ins {
+    run: nothing,
+    a: Src::ZERO,
+    b: Src::ZERO,
+    c: Src::ZERO,
+    flow: Flow::Next,
+    dst: NULL as u8,
+    sdst: NULL as u8,
+    clamp: false,
+    half: 0,
+    straight: 0,
+    imm: 0,
+    target: 0,
+    at: 0,
+};
+
+/// Lowers one instruction and appends the result, which is nothing for hints.
+pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
+    let renamed;
+    let read = inst.src.iter().zip(inst.ty.src);
+    let read = read.fold(trap_registers(inst.mem.soffset, Ty::B32), |all, (operand, ty)| {
+        all | trap_registers(*operand, ty)
+    });
+    if read & !code.trap_registers != 0 {
+        return Err("nothing sets the register of the trap handler that it reads");
+    }
+    code.trap_registers |= trap_registers(inst.dst, inst.ty.dst);
+    let inst = if inst.arch == Arch::Gfx1201 {
+        renamed = gfx12::as_gfx11(inst);
+        if let Some(done) = gfx12::lower(&renamed, code) {
+            return done;
+        }
+        &renamed
+    } else {
+        inst
+    };
+    match inst.format {
+        Format::Sopp => sopp(inst, code),
+        Format::Sop1 | Format::Sop2 | Format::Sopc | Format::Sopk => scalar(inst, pc, code),
+        Format::Smem => scalar_load(inst, code),
+        Format::Vopd => dual(inst, code),
+        Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 | Format::Vop3sd | Format::Vop3p => lanes(inst, code),
+        Format::Ds | Format::Flat | Format::Global | Format::Scratch => memory(inst, code),
+        Format::Mubuf => {
+            code.ins.push(match inst.op {
+                Op::BufferGl0Inv => Ins {
+                    run: plain::<fence::Workgroup>(),
+                    ..NOTHING
+                },
+                Op::BufferGl1Inv => Ins {
+                    run: plain::<fence::Device>(),
+                    ..NOTHING
+                },
+                _ => memory::lower_buffer(inst)?,
+            });
+            Ok(())
+        }
+    }
+}
+
+/// The registers of the trap handler that an operand is: a bit for each.
+fn trap_registers(operand: Operand, ty: Ty) -> u16 {
+    match operand {
+        Operand::Ttmp(first) => (((1u32 << ty.regs().max(1)) - 1) << first) as u16,
+        _ => 0,
+    }
+}
+
+/// A scalar register's number, as in `Wave::s`.
+pub(crate) fn sgpr(operand: Operand) -> Option<u8> {
+    Some(match operand {
+        Operand::Sgpr(n) => n,
+        Operand::Ttmp(n) => 108 + n,
+        Operand::VccLo => VCC as u8,
+        Operand::VccHi => VCC as u8 + 1,
+        Operand::ExecLo => EXEC as u8,
+        Operand::ExecHi => EXEC as u8 + 1,
+        Operand::M0 => M0 as u8,
+        Operand::Null | Operand::None => NULL as u8,
+        _ => return None,
+    })
+}
+
+fn vgpr(operand: Operand) -> Option<(u8, u8)> {
+    match operand {
+        Operand::Vgpr(n) => Some((n, 0)),
+        Operand::VgprHalf { reg, hi } => Some((reg, if hi { 16 } else { 0 })),
+        _ => None,
+    }
+}
+
+pub(crate) fn source(operand: Operand, ty: Ty) -> Result<Src, Refused> {
+    if let Some((reg, shift)) = vgpr(operand) {
+        return Ok(Src {
+            shift,
+            ..Src::reg(Kind::V, reg)
+        });
+    }
+    if matches!(operand, Operand::None | Operand::Null) {
+        return Ok(Src::ZERO);
+    }
+    if let Some(reg) = sgpr(operand) {
+        return Ok(Src::reg(Kind::S, reg));
+    }
+    if let Some(value) = operand.constant(ty) {
+        return Ok(Src::constant(value));
+    }
+    let aperture = |high: u32| {
+        if ty.regs() == 2 {
+            Ok(Src::constant(u64::from(high) << 32))
+        } else {
+            Err("32 bits of an aperture")
+        }
+    };
+    match operand {
+        Operand::Scc => Ok(Src::reg(Kind::Scc, 0)),
+        Operand::VccZ => Ok(Src::reg(Kind::VccZ, 0)),
+        Operand::ExecZ => Ok(Src::reg(Kind::ExecZ, 0)),
+        Operand::SharedBase => aperture(SHARED_APERTURE),
+        Operand::PrivateBase => aperture(PRIVATE_APERTURE),
+        _ => Err("operand"),
+    }
+}
+
+fn sopp(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
+    let flow = match inst.op {
+        Op::SBranch => Flow::Branch,
+        Op::SCbranchScc0 => Flow::Scc0,
+        Op::SCbranchScc1 => Flow::Scc1,
+        Op::SCbranchVccz => Flow::Vccz,
+        Op::SCbranchVccnz => Flow::Vccnz,
+        Op::SCbranchExecz => Flow::Execz,
+        Op::SCbranchExecnz => Flow::Execnz,
+        Op::SBarrier => Flow::Barrier,
+        Op::SEndpgm | Op::SEndpgmSaved => Flow::End,
+        // s_sethalt ends the sequence that compilers emit around s_trap.
+        Op::STrap | Op::SSethalt => Flow::Trap,
+        Op::SCodeEnd => Flow::OffEnd,
+        Op::SNop
+        | Op::SSleep
+        | Op::SDelayAlu
+        | Op::SWaitcnt
+        | Op::SWaitcntDepctr
+        | Op::SWaitIdle
+        | Op::SWaitEvent
+        | Op::SClause
+        | Op::SSetprio
+        | Op::SSetInstPrefetchDistance
+        | Op::SIcacheInv
+        | Op::SWakeup
+        | Op::STtracedata
+        | Op::STtracedataImm
+        | Op::SIncperflevel
+        | Op::SDecperflevel => return Ok(()),
+        // MSG_DEALLOC_VGPRS, which compilers put before the end, and MSG_INTERRUPT after a trap.
+        Op::SSendmsg if matches!(inst.imm & 0xFFFF, 1 | 3) => return Ok(()),
+        // No debugger is attached, so these go on.
+        Op::SCbranchCdbgsys | Op::SCbranchCdbguser | Op::SCbranchCdbgsysOrUser | Op::SCbranchCdbgsysAndUser => {
+            Flow::Next
+        }
+        Op::SDenormMode if code.modal || inst.imm & 15 != 15 => {
+            set_mode(code, Src::constant((inst.imm & 15) as u64), 4, 4);
+            return Ok(());
+        }
+        Op::SRoundMode if code.modal || inst.imm & 15 != 0 => {
+            set_mode(code, Src::constant((inst.imm & 15) as u64), 0, 4);
+            return Ok(());
+        }
+        Op::SDenormMode | Op::SRoundMode => return Ok(()),
+        _ => return Err(""),
+    };
+    code.ins.push(Ins { flow, ..NOTHING });
+    Ok(())
+}
+
+/// Appends a write of `width` bits of the `MODE` register from bit `offset` on.
+fn set_mode(code: &mut Code, a: Src, offset: u32, width: u32) {
+    code.changes_mode = true;
+    code.ins.push(Ins {
+        run: plain::<scalar::SetMode>(),
+        a,
+        imm: (offset | width << 8) as i32,
+        ..NOTHING
+    });
+}
+
+/// Reads and writes of hardware registers.
+fn hardware_register(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
+    let (field, reads) = match (inst.dst, inst.src[0]) {
+        (_, Operand::HwReg(field)) => (field, true),
+        (Operand::HwReg(field), _) => (field, false),
+        _ => return Err("operand"),
+    };
+    let (id, offset, width) = (field & 63, u32::from(field >> 6 & 31), u32::from(field >> 11) + 1);
+    if !reads {
+        return match id {
+            scalar::MODE => {
+                let a = source(inst.src[0], Ty::B32)?;
+                set_mode(code, a, offset, width);
+                Ok(())
+            }
+            // Exceptions that were seen, which no one raises here.
+            scalar::TRAPSTS if inst.arch == Arch::Gfx1100 => Ok(()),
+            _ => Err("hardware register"),
+        };
+    }
+    let known = match inst.arch {
+        Arch::Gfx1100 => &scalar::HARDWARE_REGISTERS[..],
+        Arch::Gfx1201 => &gfx12::HARDWARE_REGISTERS,
+    };
+    if !known.contains(&id) {
+        return Err("hardware register");
+    }
+    code.ins.push(Ins {
+        run: if id == gfx12::SHADER_CYCLES_LO && inst.arch == Arch::Gfx1201 {
+            plain::<scalar::Clock32>()
+        } else {
+            plain::<scalar::GetRegister>()
+        },
+        dst: sgpr(inst.dst).ok_or("destination")?,
+        imm: (offset | width << 8) as i32,
+        target: u32::from(id),
+        ..NOTHING
+    });
+    Ok(())
+}
+
+/// Numbers of messages that are answered: see LLVM's AMDGPU usage guide.
+const MSG_RTN_GET_DOORBELL: i32 = 0x80;
+const MSG_RTN_GET_DDID: i32 = 0x81;
+const MSG_RTN_GET_REALTIME: i32 = 0x83;
+
+fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
+    if matches!(inst.op, Op::SGetregB32 | Op::SSetregB32 | Op::SSetregImm32B32) {
+        return hardware_register(inst, code);
+    }
+    let dst = sgpr(inst.dst).ok_or("destination")?;
+    let next = code.device.wrapping_sub(code.start).wrapping_add(pc).wrapping_add(4);
+    match inst.op {
+        Op::SWaitcntVscnt if inst.imm == 0 => {
+            let run = plain::<fence::Stores>();
+            code.ins.push(Ins { run, ..NOTHING });
+            return Ok(());
+        }
+        Op::SWaitcntExpcnt | Op::SWaitcntLgkmcnt | Op::SWaitcntVmcnt | Op::SWaitcntVscnt | Op::SVersion => {
+            return Ok(());
+        }
+        Op::SGetpcB64 => {
+            let run = scalar::lookup(Op::SMovB64).ok_or("")?;
+            code.ins.push(Ins {
+                run,
+                a: Src::constant(next),
+                dst,
+                ..NOTHING
+            });
+            return Ok(());
+        }
+        Op::SSendmsgRtnB32 | Op::SSendmsgRtnB64 => {
+            let wide = inst.op == Op::SSendmsgRtnB64;
+            code.ins.push(match inst.imm {
+                // Part of the sequence after a trap: there is no doorbell.
+                MSG_RTN_GET_DOORBELL => Ins {
+                    flow: Flow::Trap,
+                    ..NOTHING
+                },
+                MSG_RTN_GET_DDID => Ins {
+                    run: scalar::lookup(if wide { Op::SMovB64 } else { Op::SMovB32 }).ok_or("")?,
+                    dst,
+                    ..NOTHING
+                },
+                MSG_RTN_GET_REALTIME => Ins {
+                    run: if wide {
+                        plain::<scalar::Clock64>()
+                    } else {
+                        plain::<scalar::Clock32>()
+                    },
+                    dst,
+                    ..NOTHING
+                },
+                _ => return Err("message"),
+            });
+            return Ok(());
+        }
+        Op::SSetpcB64 | Op::SSwappcB64 => {
+            let a = source(inst.src[0], Ty::B64)?;
+            code.ins.push(Ins {
+                flow: Flow::SetPc,
+                a,
+                dst,
+                ..NOTHING
+            });
+            return Ok(());
+        }
+        Op::SCallB64 => {
+            let run = scalar::lookup(Op::SMovB64).ok_or("")?;
+            code.ins.push(Ins {
+                run,
+                a: Src::constant(next),
+                dst,
+                ..NOTHING
+            });
+            code.ins.push(Ins {
+                flow: Flow::Branch,
+                ..NOTHING
+            });
+            return Ok(());
+        }
+        _ => {}
+    }
+    let run = scalar::lookup(inst.op).ok_or("")?;
+    let (a, b) = match inst.format {
+        Format::Sopk => {
+            let register = if matches!(inst.src[0], Operand::None) {
+                inst.dst
+            } else {
+                inst.src[0]
+            };
+            (source(register, Ty::B32)?, Src::constant(u64::from(inst.imm as u32)))
+        }
+        _ => (
+            source(inst.src[0], inst.ty.src[0])?,
+            source(inst.src[1], inst.ty.src[1])?,
+        ),
+    };
+    code.ins.push(Ins {
+        run,
+        a,
+        b,
+        dst,
+        ..NOTHING
+    });
+    Ok(())
+}
+
+fn scalar_load(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
+    if matches!(
+        inst.op,
+        Op::SDcacheInv | Op::SGl1Inv | Op::SIcacheInv | Op::SAtcProbe | Op::SAtcProbeBuffer
+    ) {
+        return Ok(());
+    }
+    let run = smem::lookup(inst.op)
+        .or_else(|| gfx12::load::lookup(inst.op))
+        .ok_or("")?;
+    let dst = sgpr(inst.dst).ok_or("destination")?;
+    let (a, b) = (source(inst.src[0], Ty::B64)?, source(inst.src[1], Ty::B32)?);
+    code.ins.push(Ins {
+        run,
+        a,
+        b,
+        dst,
+        imm: inst.imm,
+        ..NOTHING
+    });
+    Ok(())
+}
+
+/// Whether an operation adds to its destination.
+fn accumulates(op: Op) -> bool {
+    matches!(
+        op,
+        Op::VFmacF32 | Op::VFmacF16 | Op::VFmacDx9ZeroF32 | Op::VPkFmacF16 | Op::VDot2accF32F16
+    )
+}
+
+/// Lowers a vector ALU instruction without its DPP part.
+fn lane_ins(inst: &Inst, modal: bool) -> Result<Ins, Refused> {
+    let mods = &inst.mods;
+    let packed = inst.format == Format::Vop3p;
+    // The accumulator of these is one single among packed operands.
+    let single = inst.op.facts().unit == Unit::Dot && inst.ty.src[2] == Ty::F32;
+    let mix = matches!(inst.op, Op::VFmaMixF32 | Op::VFmaMixloF16 | Op::VFmaMixhiF16);
+    let mut src = [Src::ZERO; 3];
+    for (n, slot) in src.iter_mut().enumerate() {
+        *slot = source(inst.src[n], inst.ty.src[n])?;
+        let bit = |field: u8| field >> n & 1 != 0;
+        if bit(mods.neg) {
+            slot.mods |= NEG;
+        }
+        if mix {
+            slot.shift = if bit(mods.op_sel) { 16 } else { 0 };
+            slot.mods |= if bit(mods.op_sel_hi) { SEL_HI } else { 0 } | if bit(mods.neg_hi) { ABS } else { 0 };
+        } else if packed {
+            slot.mods |= if bit(mods.neg_hi) { NEG_HI } else { 0 }
+                | if bit(mods.op_sel) { SEL_LO } else { 0 }
+                | if bit(mods.op_sel_hi) { SEL_HI } else { 0 };
+            if single && n == 2 && bit(mods.neg_hi) {
+                slot.mods |= ABS;
+            }
+        } else if inst.ty.src[n] == Ty::PkF16 {
+            // Packed operands of a format that does not tell their halves apart.
+            if bit(mods.abs) {
+                return Err("absolute value of packed operands");
+            }
+            slot.mods |= SEL_HI | if bit(mods.neg) { NEG_HI } else { 0 };
+        } else {
+            if bit(mods.abs) {
+                slot.mods |= ABS;
+            }
+            if inst.ty.src[n].is_half() && slot.kind == Kind::S && bit(mods.op_sel) {
+                slot.shift = 16;
+            }
+        }
+    }
+    let mut ins = Ins {
+        clamp: mods.clamp,
+        // In the default mode the hardware ignores it.
+        target: u32::from(mods.omod),
+        ..NOTHING
+    };
+    if inst.op.facts().scalar_result {
+        ins.dst = sgpr(inst.dst).ok_or("destination")?;
+    } else if let Some((reg, half)) = vgpr(inst.dst) {
+        (ins.dst, ins.half) = (reg, half);
+    } else if inst.dst != Operand::None {
+        return Err("destination");
+    }
+    ins.sdst = sgpr(inst.sdst).ok_or("second destination")?;
+    if accumulates(inst.op) {
+        src[2] = Src {
+            shift: ins.half,
+            mods: SEL_HI,
+            ..Src::reg(Kind::V, ins.dst)
+        };
+    }
+    match inst.op {
+        Op::VFmaMixhiF16 => ins.half = 16,
+        Op::VPermlane16B32 | Op::VPermlanex16B32 | Op::VPermlane16VarB32 | Op::VPermlanex16VarB32 => {
+            ins.imm = i32::from(mods.op_sel & 3);
+        }
+        Op::VCvtPkF32Fp8 | Op::VCvtPkF32Bf8 => ins.imm = i32::from(mods.op_sel & 1),
+        op => ins.imm = op.fp8_byte(mods.op_sel).unwrap_or(0).into(),
+    }
+    [ins.a, ins.b, ins.c] = src;
+    // Packed and mixed operands apply their modifiers themselves, apart from clamping.
+    let any =
+        mods.clamp || (!packed && (mods.neg | mods.abs) & 7 != 0) || (single && (mods.neg | mods.neg_hi) & 4 != 0);
+    let form = vector::Form { mods: any, modal };
+    ins.run = match cross::lookup(inst.op, modal).or_else(|| gfx12::lanes::lookup(inst.op)) {
+        Some(run) => run,
+        None => vector::lookup(inst.op, form, mods.clamp).ok_or(if any { "with these modifiers" } else { "" })?,
+    };
+    Ok(ins)
+}
+
+fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
+    if matches!(inst.op, Op::VNop | Op::VPipeflush | Op::VPermlane64B32) {
+        // In a wave of 32, v_permlane64 does nothing.
+        return Ok(());
+    }
+    let matrix_of = match inst.arch {
+        Arch::Gfx1100 => crate::exec::matrix::lookup,
+        Arch::Gfx1201 => gfx12::matrix::lookup,
+    };
+    if let Some(run) = matrix_of(inst.op) {
+        return matrix(inst, run, code);
+    }
+    let mut ins = lane_ins(inst, code.modal)?;
+    let Some(dpp) = &inst.mods.dpp else {
+        code.ins.push(ins);
+        return Ok(());
+    };
+    if cross::lookup(inst.op, code.modal).is_some() && inst.op != Op::VMovreldB32 {
+        return Err("DPP on this operation");
+    }
+    // A compare that writes `exec` ends with the lanes that the pattern left it and that passed.
+    let writes_exec = ins.sdst as usize == EXEC;
+    let (run, imm, target) = cross::dpp(dpp);
+    let plain_source = Src {
+        mods: 0,
+        shift: 0,
+        ..ins.a
+    };
+    code.ins.push(Ins {
+        run,
+        a: plain_source,
+        imm,
+        target,
+        ..NOTHING
+    });
+    ins.a.kind = Kind::T;
+    code.ins.push(ins);
+    if !writes_exec {
+        code.ins.push(Ins {
+            run: plain::<cross::Restore>(),
+            ..NOTHING
+        });
+    }
+    Ok(())
+}
+
+fn matrix(inst: &Inst, run: crate::exec::code::isa::Run, code: &mut Code) -> Result<(), Refused> {
+    let mut ins = lane_ins_matrix(inst)?;
+    ins.run = run;
+    code.ins.push(ins);
+    Ok(())
+}
+
+/// Operands of a matrix instruction: whole register groups, with packed modifiers in `imm`.
+fn lane_ins_matrix(inst: &Inst) -> Result<Ins, Refused> {
+    let mut ins = Ins {
+        clamp: inst.mods.clamp,
+        ..NOTHING
+    };
+    (ins.dst, _) = vgpr(inst.dst).ok_or("destination")?;
+    ins.a = source(inst.src[0], inst.ty.src[0])?;
+    ins.b = source(inst.src[1], inst.ty.src[1])?;
+    ins.c = source(inst.src[2], inst.ty.src[2])?;
+    if ins.a.kind != Kind::V || ins.b.kind != Kind::V {
+        return Err("matrix operand that is no register");
+    }
+    ins.imm = i32::from(inst.mods.neg) | i32::from(inst.mods.neg_hi) << 8;
+    ins.half = if inst.mods.op_sel & 4 != 0 { 16 } else { 0 };
+    ins.target = u32::from(inst.mods.op_sel) | gfx12::matrix::number(inst.op);
+    Ok(ins)
+}
+
+/// Both halves of a pair read before either writes: where one would see the other's result, a register is kept aside.
+fn dual(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
+    let other = inst.dual.as_deref().ok_or("pair without second half")?;
+    let x = lane_ins(inst, code.modal)?;
+    let mut y = lane_ins(other, code.modal)?;
+    let mut kept = false;
+    for slot in [&mut y.a, &mut y.b, &mut y.c] {
+        if slot.kind == Kind::V && slot.reg == x.dst {
+            slot.kind = Kind::T;
+            kept = true;
+        }
+    }
+    if kept {
+        let a = Src::reg(Kind::V, x.dst);
+        code.ins.push(Ins {
+            run: crate::exec::code::isa::vector::<cross::Save>(),
+            a,
+            ..NOTHING
+        });
+    }
+    code.ins.push(x);
+    code.ins.push(y);
+    Ok(())
+}
+
+/// Atomics that locks are taken with.
+fn takes_locks(op: Op) -> bool {
+    use Op::*;
+    matches!(
+        op,
+        GlobalAtomicSwapB32
+            | GlobalAtomicSwapB64
+            | FlatAtomicSwapB32
+            | FlatAtomicSwapB64
+            | DsStorexchgRtnB32
+            | DsStorexchgRtnB64
+            | GlobalAtomicCmpswapB32
+            | GlobalAtomicCmpswapB64
+            | FlatAtomicCmpswapB32
+            | FlatAtomicCmpswapB64
+            | DsCmpstoreB32
+            | DsCmpstoreB64
+            | DsCmpstoreRtnB32
+            | DsCmpstoreRtnB64
+    )
+}
+
+fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
+    if inst.mem.gds {
+        return Err("global data share");
+    }
+    if inst.op == Op::DsNop {
+        return Ok(());
+    }
+    // DS keeps its second data operand where the others keep their base.
+    let ds = inst.format == Format::Ds;
+    let scalar_base = !ds && !matches!(inst.src[2], Operand::None | Operand::Null);
+    let mut ins = Ins {
+        imm: inst.imm,
+        ..NOTHING
+    };
+    ins.a = source(inst.src[0], Ty::B32)?;
+    ins.b = source(inst.src[1], Ty::B32)?;
+    ins.c = source(
+        inst.src[2],
+        if ds || inst.format == Format::Scratch {
+            Ty::B32
+        } else {
+            Ty::B64
+        },
+    )?;
+    if let Some((reg, _)) = vgpr(inst.dst) {
+        ins.dst = reg;
+        ins.sdst = memory::RETURN;
+    } else {
+        ins.sdst = 0;
+    }
+    if takes_locks(inst.op) {
+        ins.sdst |= memory::EXCHANGE;
+    }
+    let has_data = |src: &Src| {
+        if src.kind == Kind::V {
+            Ok(())
+        } else {
+            Err("data operand")
+        }
+    };
+    match memory::lookup(inst.op, inst.format, scalar_base).ok_or("")? {
+        Access::Load(run) => {
+            ins.run = run;
+            ins.half = memory::coherence_of_load(inst.mem);
+            if ins.sdst == 0 {
+                return Err("load without destination");
+            }
+        }
+        Access::Store(run) | Access::Atomic(run) => {
+            has_data(&ins.b)?;
+            ins.run = run;
+            ins.half = memory::coherence_of_store(inst.mem);
+        }
+        Access::Ds(run) => {
+            ins.run = run;
+            if ins.c.kind == Kind::V {
+                ins.sdst |= memory::SECOND;
+            }
+            if let Some(unit) = two_addresses(inst.op) {
+                ins.imm = inst.imm.wrapping_mul(unit as i32);
+                ins.target = u32::from(inst.mem.offset1)
+                    .wrapping_mul(unit)
+                    .wrapping_sub(ins.imm as u32);
+            }
+        }
+    }
+    code.ins.push(ins);
+    Ok(())
+}

@@ -1,0 +1,240 @@
+//! Atomics: read, compute, write, lane after lane.
+
+use crate::exec::code::Ins;
+use crate::exec::code::isa::{Handler, Run, plain};
+use crate::exec::gfx12::{num_max32, num_max64, num_min32, num_min64};
+use crate::exec::memory::observe::{Data, Request};
+use crate::exec::memory::space::{Addresses, Shape, Space};
+use crate::exec::vector::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32, max32, max64, min32, min64};
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::Wave;
+use crate::fault::{Access, FaultKind};
+use rocmforge_isa::Op;
+use std::marker::PhantomData;
+
+/// What an atomic works on: 32 or 64 bits.
+pub(crate) trait Word: Copy {
+    const REGS: usize;
+    fn read(bytes: &[u8]) -> Self;
+    fn write(self, bytes: &mut [u8]);
+    fn get(w: &Wave, reg: u8, lane: usize) -> Self;
+    fn put(self, w: &mut Wave, reg: u8, lane: usize);
+    fn poison() -> Self;
+}
+
+impl Word for u32 {
+    const REGS: usize = 1;
+    fn read(bytes: &[u8]) -> Self {
+        bytes.iter().rev().fold(0, |x, &b| x << 8 | Self::from(b))
+    }
+    fn write(self, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&self.to_le_bytes());
+    }
+    fn get(w: &Wave, reg: u8, lane: usize) -> Self {
+        w.v[reg as usize].0[lane]
+    }
+    fn put(self, w: &mut Wave, reg: u8, lane: usize) {
+        w.v[reg as usize].0[lane] = self;
+    }
+    fn poison() -> Self {
+        crate::POISON
+    }
+}
+
+impl Word for u64 {
+    const REGS: usize = 2;
+    fn read(bytes: &[u8]) -> Self {
+        bytes.iter().rev().fold(0, |x, &b| x << 8 | Self::from(b))
+    }
+    fn write(self, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&self.to_le_bytes());
+    }
+    fn get(w: &Wave, reg: u8, lane: usize) -> Self {
+        Self::from(u32::get(w, reg, lane)) | Self::from(u32::get(w, reg.wrapping_add(1), lane)) << 32
+    }
+    fn put(self, w: &mut Wave, reg: u8, lane: usize) {
+        (self as u32).put(w, reg, lane);
+        ((self >> 32) as u32).put(w, reg.wrapping_add(1), lane);
+    }
+    fn poison() -> Self {
+        Self::from(crate::POISON) << 32 | Self::from(crate::POISON)
+    }
+}
+
+/// New value from old value, operand, and second operand.
+pub(crate) trait AtomicOp {
+    type T: Word;
+    /// The new value does not depend on the old one.
+    const EXCHANGES: bool = false;
+    fn eval(old: Self::T, data: Self::T, second: Self::T) -> Self::T;
+}
+
+/// `Ins::sdst` of an atomic: the old value is wanted; the second operand is in `c` rather than behind the first.
+pub(crate) const RETURN: u8 = 1;
+pub(crate) const SECOND: u8 = 2;
+/// `Ins::sdst` of an atomic: it takes locks, as an exchange and a compare-and-swap do.
+pub(crate) const EXCHANGE: u8 = 4;
+
+/// Tells who watches that the lanes of `exec` are about to do an atomic.
+#[inline(always)]
+pub(crate) fn observe<S: Space>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, exec: u32, at: &Addresses, size: usize) {
+    if c.observed && exec != 0 {
+        let request = Request {
+            place: S::PLACE,
+            access: Access::Atomic,
+            size: size as u32,
+            exec,
+            at,
+            shape: Shape::Scattered,
+            data: Data::None,
+        };
+        c.observe(w, i, &request);
+    }
+}
+
+struct Atomic<S, O>(PhantomData<(S, O)>);
+
+impl<S: Space, O: AtomicOp> Handler for Atomic<S, O> {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        atomic::<S, O::T>(w, c, i, O::eval, O::EXCHANGES);
+    }
+}
+
+/// One body for all operations on a space and a size: hundreds of their own would take the compiler long.
+#[inline(never)]
+fn atomic<S: Space, T: Word>(
+    w: &mut Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    eval: fn(old: T, data: T, second: T) -> T,
+    exchanges: bool,
+) {
+    let mut at = [0; 32];
+    S::addresses(w, i, &mut at);
+    let inside = S::inside(w, c, i);
+    let exec = w.exec() & inside;
+    let size = T::REGS * 4;
+    observe::<S>(w, c, i, exec, &at, size);
+    let second = if i.sdst & SECOND != 0 {
+        i.c.reg
+    } else {
+        i.b.reg.wrapping_add(T::REGS as u8)
+    };
+    c.loading = exchanges.then_some(i.dst);
+    for l in (0..32).filter(|l| exec >> l & 1 != 0) {
+        let (data, second) = (T::get(w, i.b.reg, l), T::get(w, second, l));
+        let lane = l as u32;
+        if at[l] % size as u64 != 0 {
+            c.fault(w, i, FaultKind::Misaligned, Access::Atomic, lane, at[l], size as u32);
+        }
+        let old = S::lane(c, w, i, Access::Atomic, lane, at[l], size).map(T::read);
+        if let Some(old) = old
+            && let Some(bytes) = S::lane_mut(c, w, i, Access::Atomic, lane, at[l], size)
+        {
+            eval(old, data, second).write(bytes);
+        }
+        if i.sdst & RETURN != 0 {
+            old.unwrap_or_else(T::poison).put(w, i.dst, l);
+        }
+    }
+    c.loading = None;
+    if i.sdst & RETURN != 0 && inside != u32::MAX {
+        let outside = w.exec() & !inside;
+        for l in (0..32).filter(|l| outside >> l & 1 != 0) {
+            T::read(&[]).put(w, i.dst, l);
+        }
+    }
+}
+
+fn float(f: impl Fn(f32, f32) -> f32, a: u32, b: u32) -> u32 {
+    f(f32::from_bits(a), f32::from_bits(b)).to_bits()
+}
+
+/// Adds two values of 16 bits.
+fn pairs(a: u32, b: u32, widen: impl Fn(u16) -> f32, narrow: impl Fn(f32) -> u16) -> u32 {
+    let add = |shift: u32| u32::from(narrow(widen((a >> shift) as u16) + widen((b >> shift) as u16))) << shift;
+    add(0) | add(16)
+}
+
+fn double(f: impl Fn(f64, f64) -> f64, a: u64, b: u64) -> u64 {
+    f(f64::from_bits(a), f64::from_bits(b)).to_bits()
+}
+
+macro_rules! atomics {
+    ($($($op:ident)|+ $ty:ident $($exchanges:literal)?, ($old:ident, $data:ident, $second:ident) $body:expr;)*) => {
+        /// The handler of an atomic.
+        pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
+            match op {
+                $($(Op::$op)|+ => {
+                    struct Table;
+                    impl AtomicOp for Table {
+                        type T = $ty;
+                        $(const EXCHANGES: bool = $exchanges;)?
+                        fn eval($old: $ty, $data: $ty, $second: $ty) -> $ty { $body }
+                    }
+                    Some(plain::<Atomic<S, Table>>())
+                })*
+                _ => None,
+            }
+        }
+    };
+}
+
+atomics! {
+    GlobalAtomicAddU32 | FlatAtomicAddU32 | DsAddU32 | DsAddRtnU32 u32, (old, d, _s) old.wrapping_add(d);
+    GlobalAtomicSubU32 | FlatAtomicSubU32 | DsSubU32 | DsSubRtnU32 u32, (old, d, _s) old.wrapping_sub(d);
+    DsRsubU32 | DsRsubRtnU32 u32, (old, d, _s) d.wrapping_sub(old);
+    GlobalAtomicCsubU32 u32, (old, d, _s) old.saturating_sub(d);
+    GlobalAtomicMinI32 | FlatAtomicMinI32 | DsMinI32 | DsMinRtnI32 u32, (old, d, _s) (old as i32).min(d as i32) as u32;
+    GlobalAtomicMaxI32 | FlatAtomicMaxI32 | DsMaxI32 | DsMaxRtnI32 u32, (old, d, _s) (old as i32).max(d as i32) as u32;
+    GlobalAtomicMinU32 | FlatAtomicMinU32 | DsMinU32 | DsMinRtnU32 u32, (old, d, _s) old.min(d);
+    GlobalAtomicMaxU32 | FlatAtomicMaxU32 | DsMaxU32 | DsMaxRtnU32 u32, (old, d, _s) old.max(d);
+    GlobalAtomicAndB32 | FlatAtomicAndB32 | DsAndB32 | DsAndRtnB32 u32, (old, d, _s) old & d;
+    GlobalAtomicOrB32 | FlatAtomicOrB32 | DsOrB32 | DsOrRtnB32 u32, (old, d, _s) old | d;
+    GlobalAtomicXorB32 | FlatAtomicXorB32 | DsXorB32 | DsXorRtnB32 u32, (old, d, _s) old ^ d;
+    GlobalAtomicIncU32 | FlatAtomicIncU32 | DsIncU32 | DsIncRtnU32 u32, (old, d, _s) if old >= d { 0 } else { old + 1 };
+    GlobalAtomicDecU32 | FlatAtomicDecU32 | DsDecU32 | DsDecRtnU32 u32,
+        (old, d, _s) if old == 0 || old > d { d } else { old - 1 };
+    GlobalAtomicSwapB32 | FlatAtomicSwapB32 | DsStorexchgRtnB32 u32 true, (_old, d, _s) d;
+    GlobalAtomicCmpswapB32 | FlatAtomicCmpswapB32 | DsCmpstoreB32 | DsCmpstoreRtnB32 u32,
+        (old, d, s) if old == s { d } else { old };
+    GlobalAtomicCmpswapF32 | FlatAtomicCmpswapF32 | DsCmpstoreF32 | DsCmpstoreRtnF32 u32,
+        (old, d, s) if f32::from_bits(old) == f32::from_bits(s) { d } else { old };
+    GlobalAtomicAddF32 | FlatAtomicAddF32 | DsAddF32 | DsAddRtnF32 u32, (old, d, _s) float(|a, b| a + b, old, d);
+    GlobalAtomicMinNumF32 | FlatAtomicMinNumF32 | DsMinNumF32 | DsMinNumRtnF32 u32,
+        (old, d, _s) float(num_min32, d, old);
+    GlobalAtomicMaxNumF32 | FlatAtomicMaxNumF32 | DsMaxNumF32 | DsMaxNumRtnF32 u32,
+        (old, d, _s) float(num_max32, d, old);
+    GlobalAtomicCondSubU32 | FlatAtomicCondSubU32 | DsCondSubU32 | DsCondSubRtnU32 u32,
+        (old, d, _s) if old >= d { old - d } else { old };
+    GlobalAtomicPkAddF16 | FlatAtomicPkAddF16 | DsPkAddF16 | DsPkAddRtnF16 u32,
+        (old, d, _s) pairs(old, d, half_to_f32, f32_to_half);
+    GlobalAtomicPkAddBf16 | FlatAtomicPkAddBf16 | DsPkAddBf16 | DsPkAddRtnBf16 u32,
+        (old, d, _s) pairs(old, d, bf16_to_f32, f32_to_bf16);
+    GlobalAtomicMinF32 | FlatAtomicMinF32 | DsMinF32 | DsMinRtnF32 u32, (old, d, _s) float(min32, old, d);
+    GlobalAtomicMaxF32 | FlatAtomicMaxF32 | DsMaxF32 | DsMaxRtnF32 u32, (old, d, _s) float(max32, old, d);
+    DsMskorB32 | DsMskorRtnB32 u32, (old, d, s) old & !d | s;
+    DsWrapRtnB32 u32, (old, d, s) if old >= d { old - d } else { old.wrapping_add(s) };
+    GlobalAtomicAddU64 | FlatAtomicAddU64 | DsAddU64 | DsAddRtnU64 u64, (old, d, _s) old.wrapping_add(d);
+    GlobalAtomicSubU64 | FlatAtomicSubU64 | DsSubU64 | DsSubRtnU64 u64, (old, d, _s) old.wrapping_sub(d);
+    DsRsubU64 | DsRsubRtnU64 u64, (old, d, _s) d.wrapping_sub(old);
+    GlobalAtomicMinI64 | FlatAtomicMinI64 | DsMinI64 | DsMinRtnI64 u64, (old, d, _s) (old as i64).min(d as i64) as u64;
+    GlobalAtomicMaxI64 | FlatAtomicMaxI64 | DsMaxI64 | DsMaxRtnI64 u64, (old, d, _s) (old as i64).max(d as i64) as u64;
+    GlobalAtomicMinU64 | FlatAtomicMinU64 | DsMinU64 | DsMinRtnU64 u64, (old, d, _s) old.min(d);
+    GlobalAtomicMaxU64 | FlatAtomicMaxU64 | DsMaxU64 | DsMaxRtnU64 u64, (old, d, _s) old.max(d);
+    GlobalAtomicAndB64 | FlatAtomicAndB64 | DsAndB64 | DsAndRtnB64 u64, (old, d, _s) old & d;
+    GlobalAtomicOrB64 | FlatAtomicOrB64 | DsOrB64 | DsOrRtnB64 u64, (old, d, _s) old | d;
+    GlobalAtomicXorB64 | FlatAtomicXorB64 | DsXorB64 | DsXorRtnB64 u64, (old, d, _s) old ^ d;
+    GlobalAtomicIncU64 | FlatAtomicIncU64 | DsIncU64 | DsIncRtnU64 u64, (old, d, _s) if old >= d { 0 } else { old + 1 };
+    GlobalAtomicDecU64 | FlatAtomicDecU64 | DsDecU64 | DsDecRtnU64 u64,
+        (old, d, _s) if old == 0 || old > d { d } else { old - 1 };
+    GlobalAtomicSwapB64 | FlatAtomicSwapB64 | DsStorexchgRtnB64 u64 true, (_old, d, _s) d;
+    GlobalAtomicCmpswapB64 | FlatAtomicCmpswapB64 | DsCmpstoreB64 | DsCmpstoreRtnB64 u64,
+        (old, d, s) if old == s { d } else { old };
+    DsCmpstoreF64 | DsCmpstoreRtnF64 u64, (old, d, s) if f64::from_bits(old) == f64::from_bits(s) { d } else { old };
+    DsMinNumF64 | DsMinNumRtnF64 u64, (old, d, _s) double(num_min64, d, old);
+    DsMaxNumF64 | DsMaxNumRtnF64 u64, (old, d, _s) double(num_max64, d, old);
+    DsMinF64 | DsMinRtnF64 u64, (old, d, _s) double(min64, old, d);
+    DsMaxF64 | DsMaxRtnF64 u64, (old, d, _s) double(max64, old, d);
+    DsMskorB64 | DsMskorRtnB64 u64, (old, d, s) old & !d | s;
+}

@@ -1,0 +1,491 @@
+//! Buffers: memory through a resource descriptor in four scalar registers, with a check of the range.
+//!
+//! A lane's address is base + scalar offset + offset + index x stride, where offset is the instruction's and the register's, without
+//! wrapping at 32 bits. What is out of range is read as zero and not written; an atomic there does nothing and gives zero. Words of a
+//! load or store of several are checked one by one, everything else as a whole. The descriptor's `OOB_SELECT` says what is out of
+//! range, and the scalar offset counts in its last mode only:
+//!
+//! | value | out of range |
+//! |---|---|
+//! | 0 | index >= records, or offset + bytes > stride |
+//! | 1 | index >= records |
+//! | 2 | records = 0 |
+//! | 3 | offset + bytes > records - scalar offset |
+//!
+//! Not modelled, and a fault where a descriptor asks for it: see [`Descriptor::read`].
+
+use crate::exec::code::isa::{Handler, vector};
+use crate::exec::code::lower::{NOTHING, Refused, sgpr, source};
+use crate::exec::code::{Ins, Kind, Src};
+use crate::exec::memory::Access as Lowered;
+use crate::exec::memory::atomic;
+use crate::exec::memory::load::{self, Narrow};
+use crate::exec::memory::observe::Place;
+use crate::exec::memory::space::{Addresses, Global, Space};
+use crate::exec::memory::store;
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::{EXEC, Wave};
+use crate::fault::{Access, FaultKind};
+use rocmforge_isa::Arch;
+use rocmforge_isa::{Inst, Op, Operand, Ty};
+use std::marker::PhantomData;
+
+/// `Src::mods` of a lowered instruction's `c`: a register has offsets, a register has indices, descriptors are those of gfx1201.
+const OFFSETS: u8 = 1;
+const INDICES: u8 = 2;
+const GFX12: u8 = 4;
+/// `Src::up` of `c`: `lo` is the number of a scalar register rather than the scalar offset.
+const REGISTER: u32 = 1;
+
+/// What an access needs of a resource descriptor.
+struct Descriptor {
+    base: u64,
+    /// Bytes.
+    stride: u64,
+    /// In units of the stride, or bytes.
+    records: u64,
+    /// `OOB_SELECT`
+    select: u32,
+    /// The instruction's scalar offset.
+    scalar: u64,
+}
+
+impl Descriptor {
+    /// Reads the registers; an error says what the descriptor asks for that is not modelled.
+    #[inline(always)]
+    fn read(w: &Wave, i: &Ins) -> Result<Self, Refused> {
+        let word: [u32; 4] = std::array::from_fn(|n| w.s[(i.c.reg as usize + n) & 127]);
+        let field = |word: u32, low: u32, width: u32| word >> low & ((1 << width) - 1);
+        if field(word[3], 30, 2) != 0 {
+            return Err("it is no buffer (TYPE)");
+        }
+        if field(word[1], 30, 2) != 0 {
+            return Err("swizzled addresses (SWIZZLE_ENABLE)");
+        }
+        if field(word[3], 23, 1) != 0 {
+            return Err("the lane's number added to the index (ADD_TID_ENABLE)");
+        }
+        let scale = if i.c.mods & GFX12 != 0 {
+            [1, 4, 8, 32][field(word[3], 18, 2) as usize]
+        } else {
+            1
+        };
+        let descriptor = Self {
+            base: u64::from(word[0]) | u64::from(word[1] & 0xFFFF) << 32,
+            stride: u64::from(field(word[1], 16, 14)) * scale,
+            records: u64::from(word[2]),
+            select: field(word[3], 28, 2),
+            scalar: u64::from(if i.c.up == REGISTER {
+                w.s[i.c.lo as usize & 127]
+            } else {
+                i.c.lo
+            }),
+        };
+        // AMD's text has no index in raw buffers.
+        if descriptor.select == 3 && descriptor.stride != 0 && i.c.mods & INDICES != 0 {
+            return Err("an index into a raw buffer with a stride (OOB_SELECT 3)");
+        }
+        Ok(descriptor)
+    }
+
+    #[inline(always)]
+    fn addresses(&self, w: &Wave, i: &Ins, out: &mut Addresses) {
+        let base = self.base.wrapping_add(self.scalar);
+        for (l, out) in out.iter_mut().enumerate() {
+            let (index, offset) = parts(w, i, l);
+            // A product of 32 bits and 19, and a sum below 2^33.
+            *out = base.wrapping_add(offset + index * self.stride);
+        }
+    }
+
+    /// Lanes of which `size` bytes from byte `skip` of the access on are in range.
+    #[inline(always)]
+    fn inside(&self, w: &Wave, i: &Ins, skip: u64, size: u64) -> u32 {
+        let (bound, records) = match self.select {
+            0 => (self.stride, self.records),
+            1 => (u64::MAX, self.records),
+            2 if self.records == 0 => return 0,
+            2 => return u32::MAX,
+            _ => (self.records.saturating_sub(self.scalar), u64::MAX),
+        };
+        let mut inside = 0;
+        for l in 0..32 {
+            let (index, offset) = parts(w, i, l);
+            inside |= u32::from(index < records && offset + skip + size <= bound) << l;
+        }
+        inside
+    }
+}
+
+/// Index and offset of a lane.
+#[inline(always)]
+fn parts(w: &Wave, i: &Ins, l: usize) -> (u64, u64) {
+    let first = i.a.reg as usize;
+    let indexed = i.c.mods & INDICES != 0;
+    let of = |there: bool, reg: usize| if there { u64::from(w.v[reg & 255].0[l]) } else { 0 };
+    let index = of(indexed, first);
+    let offset = of(i.c.mods & OFFSETS != 0, first + usize::from(indexed));
+    (index, offset + u64::from(i.imm as u32))
+}
+
+/// The descriptor of an access with an active lane. `None` after noting a fault.
+#[inline(always)]
+fn descriptor(w: &Wave, c: &mut Ctx<'_>, i: &Ins, how: Access) -> Option<Descriptor> {
+    if w.exec() == 0 {
+        return None;
+    }
+    match Descriptor::read(w, i) {
+        Ok(descriptor) => Some(descriptor),
+        Err(why) => {
+            refuse(w, c, i, how, why);
+            None
+        }
+    }
+}
+
+#[cold]
+fn refuse(w: &Wave, c: &mut Ctx<'_>, i: &Ins, how: Access, why: Refused) {
+    let low = w.s[i.c.reg as usize & 127];
+    let high = w.s[(i.c.reg as usize + 1) & 127] & 0xFFFF;
+    let base = u64::from(low) | u64::from(high) << 32;
+    if let Some(fault) = c.fault(
+        w,
+        i,
+        FaultKind::BufferDescriptor,
+        how,
+        w.exec().trailing_zeros(),
+        base,
+        i.target,
+    ) {
+        fault.note = why.into();
+    }
+}
+
+/// Active lanes of which an access reaches some byte in range; of those of a descriptor that is not modelled, none.
+pub(crate) fn reached(w: &Wave, i: &Ins) -> u32 {
+    let Ok(descriptor) = Descriptor::read(w, i) else {
+        return 0;
+    };
+    let words =
+        (0..u64::from(i.target).div_ceil(4)).map(|word| descriptor.inside(w, i, 4 * word, i.target.min(4).into()));
+    w.exec() & words.fold(0, |all, one| all | one)
+}
+
+/// The space of buffers. Its lanes are those of the exec mask: what calls it has taken the others away.
+struct Buffer;
+
+impl Space for Buffer {
+    const PLACE: Place = Place::Global;
+
+    #[inline(always)]
+    fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
+        // Without a descriptor that is modelled, no lane takes part.
+        if let Ok(descriptor) = Descriptor::read(w, i) {
+            descriptor.addresses(w, i, out);
+        }
+    }
+
+    #[inline(always)]
+    fn inside(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> u32 {
+        descriptor(w, c, i, Access::Atomic).map_or(0, |descriptor| descriptor.inside(w, i, 0, i.target.into()))
+    }
+
+    #[inline(always)]
+    fn range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]> {
+        Global::range(c, address, len)
+    }
+
+    #[inline(always)]
+    fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]> {
+        Global::range_mut(c, address, len)
+    }
+
+    #[inline(always)]
+    fn lane<'a>(
+        c: &'a mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        how: Access,
+        lane: u32,
+        at: u64,
+        len: usize,
+    ) -> Option<&'a [u8]> {
+        Global::lane(c, w, i, how, lane, at, len)
+    }
+
+    #[inline(always)]
+    fn lane_mut<'a>(
+        c: &'a mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        how: Access,
+        lane: u32,
+        at: u64,
+        len: usize,
+    ) -> Option<&'a mut [u8]> {
+        Global::lane_mut(c, w, i, how, lane, at, len)
+    }
+}
+
+/// Runs `access` with the lanes of `mask` only.
+#[inline(always)]
+fn with_lanes(w: &mut Wave, mask: u32, access: impl FnOnce(&mut Wave)) {
+    let exec = w.exec();
+    w.s[EXEC] = exec & mask;
+    access(w);
+    w.s[EXEC] = exec;
+}
+
+/// Lanes of `exec` by the words of an access that they may touch: first those with all `R`, then, for each word, those that have it
+/// and not all.
+#[inline(always)]
+fn by_words<const R: usize>(
+    w: &mut Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    descriptor: &Descriptor,
+    mut whole: impl FnMut(&mut Wave, &mut Ctx<'_>, u32),
+    mut one: impl FnMut(&mut Wave, &mut Ctx<'_>, u32, usize),
+) {
+    let all = descriptor.inside(w, i, 0, 4 * R as u64);
+    if R == 1 || w.exec() & !all == 0 {
+        return whole(w, c, all);
+    }
+    // Before the first register is written, which may be that of the offsets.
+    let inside: [u32; R] = std::array::from_fn(|r| descriptor.inside(w, i, 4 * r as u64, 4));
+    whole(w, c, all);
+    for (r, word) in inside.into_iter().enumerate() {
+        one(w, c, word & !all, r);
+    }
+}
+
+/// Loads `R` registers per lane.
+struct LoadWords<const R: usize>;
+
+impl<const R: usize> Handler for LoadWords<R> {
+    #[inline(always)]
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let Some(descriptor) = descriptor(w, c, i, Access::Load) else {
+            return;
+        };
+        // Before the first register is written, which may be that of the addresses.
+        let mut at = [0; 32];
+        descriptor.addresses(w, i, &mut at);
+        by_words::<R>(
+            w,
+            c,
+            i,
+            &descriptor,
+            |w, c, all| {
+                let zero = w.exec() & !all;
+                with_lanes(w, all, |w| load::words::<Buffer, R>(w, c, i, &at, i.dst));
+                for r in 0..R {
+                    let out = &mut w.v[(i.dst as usize + r) & 255].0;
+                    for (l, out) in out.iter_mut().enumerate() {
+                        *out = if zero >> l & 1 != 0 { 0 } else { *out };
+                    }
+                }
+            },
+            |w, c, lanes, r| {
+                let at = at.map(|at| at.wrapping_add(4 * r as u64));
+                with_lanes(w, lanes, |w| {
+                    load::words::<Buffer, 1>(w, c, i, &at, i.dst.wrapping_add(r as u8));
+                });
+            },
+        );
+    }
+}
+
+/// Loads one or two bytes per lane.
+struct LoadNarrow<K>(PhantomData<K>);
+
+impl<K: Narrow> Handler for LoadNarrow<K> {
+    #[inline(always)]
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let Some(descriptor) = descriptor(w, c, i, Access::Load) else {
+            return;
+        };
+        let inside = descriptor.inside(w, i, 0, K::SIZE as u64);
+        let zero = w.exec() & !inside;
+        with_lanes(w, inside, |w| load::Small::<Buffer, K>::run(w, c, i));
+        for (l, out) in w.v[i.dst as usize].0.iter_mut().enumerate() {
+            *out = if zero >> l & 1 != 0 { K::merge(0, *out) } else { *out };
+        }
+    }
+}
+
+/// Stores `R` registers per lane.
+struct StoreWords<const R: usize>;
+
+impl<const R: usize> Handler for StoreWords<R> {
+    #[inline(always)]
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let Some(descriptor) = descriptor(w, c, i, Access::Store) else {
+            return;
+        };
+        let mut at = [0; 32];
+        descriptor.addresses(w, i, &mut at);
+        by_words::<R>(
+            w,
+            c,
+            i,
+            &descriptor,
+            |w, c, all| with_lanes(w, all, |w| store::words::<Buffer, R>(w, c, i, &at, i.b.reg)),
+            |w, c, lanes, r| {
+                let at = at.map(|at| at.wrapping_add(4 * r as u64));
+                with_lanes(w, lanes, |w| {
+                    store::words::<Buffer, 1>(w, c, i, &at, i.b.reg.wrapping_add(r as u8));
+                });
+            },
+        );
+    }
+}
+
+/// Stores the low `N` bytes of a register shifted right by `SHIFT`.
+struct StoreNarrow<const N: usize, const SHIFT: u32>;
+
+impl<const N: usize, const SHIFT: u32> Handler for StoreNarrow<N, SHIFT> {
+    #[inline(always)]
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let Some(descriptor) = descriptor(w, c, i, Access::Store) else {
+            return;
+        };
+        let inside = descriptor.inside(w, i, 0, N as u64);
+        with_lanes(w, inside, |w| store::Small::<Buffer, N, SHIFT>::run(w, c, i));
+    }
+}
+
+/// The handler of a buffer operation, and the bytes a lane touches.
+fn lookup(op: Op) -> Option<(Lowered, u32)> {
+    Some(match op {
+        Op::BufferLoadB32 => (Lowered::Load(vector::<LoadWords<1>>()), 4),
+        Op::BufferLoadB64 => (Lowered::Load(vector::<LoadWords<2>>()), 8),
+        Op::BufferLoadB96 => (Lowered::Load(vector::<LoadWords<3>>()), 12),
+        Op::BufferLoadB128 => (Lowered::Load(vector::<LoadWords<4>>()), 16),
+        Op::BufferLoadU8 => narrow::<load::U8>(),
+        Op::BufferLoadI8 => narrow::<load::I8>(),
+        Op::BufferLoadU16 => narrow::<load::U16>(),
+        Op::BufferLoadI16 => narrow::<load::I16>(),
+        Op::BufferLoadD16U8 => narrow::<load::LowU8>(),
+        Op::BufferLoadD16I8 => narrow::<load::LowI8>(),
+        Op::BufferLoadD16B16 => narrow::<load::LowB16>(),
+        Op::BufferLoadD16HiU8 => narrow::<load::HighU8>(),
+        Op::BufferLoadD16HiI8 => narrow::<load::HighI8>(),
+        Op::BufferLoadD16HiB16 => narrow::<load::HighB16>(),
+        Op::BufferStoreB32 => (Lowered::Store(vector::<StoreWords<1>>()), 4),
+        Op::BufferStoreB64 => (Lowered::Store(vector::<StoreWords<2>>()), 8),
+        Op::BufferStoreB96 => (Lowered::Store(vector::<StoreWords<3>>()), 12),
+        Op::BufferStoreB128 => (Lowered::Store(vector::<StoreWords<4>>()), 16),
+        Op::BufferStoreB8 => (Lowered::Store(vector::<StoreNarrow<1, 0>>()), 1),
+        Op::BufferStoreB16 => (Lowered::Store(vector::<StoreNarrow<2, 0>>()), 2),
+        Op::BufferStoreD16HiB8 => (Lowered::Store(vector::<StoreNarrow<1, 16>>()), 1),
+        Op::BufferStoreD16HiB16 => (Lowered::Store(vector::<StoreNarrow<2, 16>>()), 2),
+        _ => {
+            let (global, bytes) = atomic_of(op)?;
+            (Lowered::Atomic(atomic::lookup::<Buffer>(global)?), bytes)
+        }
+    })
+}
+
+fn narrow<K: Narrow>() -> (Lowered, u32) {
+    (Lowered::Load(vector::<LoadNarrow<K>>()), K::SIZE as u32)
+}
+
+/// The same atomic on a global address, and its bytes: one handler serves all address spaces.
+fn atomic_of(op: Op) -> Option<(Op, u32)> {
+    Some(match op {
+        Op::BufferAtomicSwapB32 => (Op::GlobalAtomicSwapB32, 4),
+        Op::BufferAtomicCmpswapB32 => (Op::GlobalAtomicCmpswapB32, 4),
+        Op::BufferAtomicAddU32 => (Op::GlobalAtomicAddU32, 4),
+        Op::BufferAtomicSubU32 => (Op::GlobalAtomicSubU32, 4),
+        Op::BufferAtomicCsubU32 | Op::BufferAtomicSubClampU32 => (Op::GlobalAtomicCsubU32, 4),
+        Op::BufferAtomicMinI32 => (Op::GlobalAtomicMinI32, 4),
+        Op::BufferAtomicMinU32 => (Op::GlobalAtomicMinU32, 4),
+        Op::BufferAtomicMaxI32 => (Op::GlobalAtomicMaxI32, 4),
+        Op::BufferAtomicMaxU32 => (Op::GlobalAtomicMaxU32, 4),
+        Op::BufferAtomicAndB32 => (Op::GlobalAtomicAndB32, 4),
+        Op::BufferAtomicOrB32 => (Op::GlobalAtomicOrB32, 4),
+        Op::BufferAtomicXorB32 => (Op::GlobalAtomicXorB32, 4),
+        Op::BufferAtomicIncU32 => (Op::GlobalAtomicIncU32, 4),
+        Op::BufferAtomicDecU32 => (Op::GlobalAtomicDecU32, 4),
+        Op::BufferAtomicCondSubU32 => (Op::GlobalAtomicCondSubU32, 4),
+        Op::BufferAtomicCmpswapF32 => (Op::GlobalAtomicCmpswapF32, 4),
+        Op::BufferAtomicMinF32 => (Op::GlobalAtomicMinF32, 4),
+        Op::BufferAtomicMaxF32 => (Op::GlobalAtomicMaxF32, 4),
+        Op::BufferAtomicMinNumF32 => (Op::GlobalAtomicMinNumF32, 4),
+        Op::BufferAtomicMaxNumF32 => (Op::GlobalAtomicMaxNumF32, 4),
+        Op::BufferAtomicAddF32 => (Op::GlobalAtomicAddF32, 4),
+        Op::BufferAtomicPkAddF16 => (Op::GlobalAtomicPkAddF16, 4),
+        Op::BufferAtomicPkAddBf16 => (Op::GlobalAtomicPkAddBf16, 4),
+        Op::BufferAtomicSwapB64 => (Op::GlobalAtomicSwapB64, 8),
+        Op::BufferAtomicCmpswapB64 => (Op::GlobalAtomicCmpswapB64, 8),
+        Op::BufferAtomicAddU64 => (Op::GlobalAtomicAddU64, 8),
+        Op::BufferAtomicSubU64 => (Op::GlobalAtomicSubU64, 8),
+        Op::BufferAtomicMinI64 => (Op::GlobalAtomicMinI64, 8),
+        Op::BufferAtomicMinU64 => (Op::GlobalAtomicMinU64, 8),
+        Op::BufferAtomicMaxI64 => (Op::GlobalAtomicMaxI64, 8),
+        Op::BufferAtomicMaxU64 => (Op::GlobalAtomicMaxU64, 8),
+        Op::BufferAtomicAndB64 => (Op::GlobalAtomicAndB64, 8),
+        Op::BufferAtomicOrB64 => (Op::GlobalAtomicOrB64, 8),
+        Op::BufferAtomicXorB64 => (Op::GlobalAtomicXorB64, 8),
+        Op::BufferAtomicIncU64 => (Op::GlobalAtomicIncU64, 8),
+        Op::BufferAtomicDecU64 => (Op::GlobalAtomicDecU64, 8),
+        _ => return None,
+    })
+}
+
+/// Lowers a buffer operation.
+pub(crate) fn lower(inst: &Inst) -> Result<Ins, Refused> {
+    if inst.imm < 0 {
+        return Err("a negative offset into a buffer");
+    }
+    let (access, bytes) = lookup(inst.op).ok_or(match inst.ty.dst {
+        Ty::None if inst.src[1] == Operand::None => "a load from a buffer into LDS",
+        _ => "the conversion of a typed buffer",
+    })?;
+    let Operand::Sgpr(first) = inst.src[2] else {
+        return Err("a resource descriptor outside the scalar registers");
+    };
+    let (lo, up) = match sgpr(inst.mem.soffset) {
+        // The null register reads as zero.
+        _ if inst.mem.soffset == Operand::Null => (0, 0),
+        Some(register) => (register.into(), REGISTER),
+        None => match inst.mem.soffset.constant(Ty::B32) {
+            Some(value) => (value as u32, 0),
+            None => return Err("this scalar offset into a buffer"),
+        },
+    };
+    let mods = [(inst.mem.offen, OFFSETS), (inst.mem.idxen, INDICES)]
+        .into_iter()
+        .chain([(inst.arch == Arch::Gfx1201, GFX12)])
+        .fold(0, |all, (set, bit)| all | if set { bit } else { 0 });
+    let mut ins = Ins {
+        a: source(inst.src[0], Ty::B32)?,
+        b: source(inst.src[1], Ty::B32)?,
+        c: Src {
+            lo,
+            up,
+            mods,
+            ..Src::reg(Kind::S, first)
+        },
+        imm: inst.imm,
+        target: bytes,
+        sdst: 0,
+        ..NOTHING
+    };
+    if let Operand::Vgpr(register) = inst.dst {
+        (ins.dst, ins.sdst) = (register, atomic::RETURN);
+    }
+    match access {
+        Lowered::Load(run) => {
+            ins.run = run;
+            ins.half = crate::exec::memory::coherence_of_load(inst.mem);
+        }
+        Lowered::Store(run) | Lowered::Atomic(run) => {
+            ins.run = run;
+            ins.half = crate::exec::memory::coherence_of_store(inst.mem);
+        }
+        Lowered::Ds(_) => return Err(""),
+    }
+    Ok(ins)
+}

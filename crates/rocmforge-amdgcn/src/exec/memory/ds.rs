@@ -1,0 +1,336 @@
+//! LDS instructions.
+
+use crate::exec::code::Ins;
+use crate::exec::code::isa::{Handler, Run, plain, vector};
+use crate::exec::memory::atomic;
+use crate::exec::memory::atomic::Word;
+use crate::exec::memory::load;
+use crate::exec::memory::space::{Addresses, Global, Space};
+use crate::exec::memory::store;
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::{BIT, EXEC, M0, Wave, spread};
+use crate::fault::Access;
+use rocmforge_isa::Op;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+struct LoadWords<S, const R: usize>(PhantomData<S>);
+
+impl<S: Space, const R: usize> Handler for LoadWords<S, R> {
+    #[inline(always)]
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let mut at = [0; 32];
+        S::addresses(w, i, &mut at);
+        load::words::<S, R>(w, c, i, &at, i.dst);
+    }
+}
+
+struct StoreWords<S, const R: usize>(PhantomData<S>);
+
+impl<S: Space, const R: usize> Handler for StoreWords<S, R> {
+    #[inline(always)]
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let mut at = [0; 32];
+        S::addresses(w, i, &mut at);
+        store::words::<S, R>(w, c, i, &at, i.b.reg);
+    }
+}
+
+/// The second addresses of a `2addr` instruction: `Ins::target` bytes behind the first, with wrap-around.
+#[inline(always)]
+fn second(i: &Ins, first: &Addresses) -> Addresses {
+    let mut at = [0; 32];
+    for l in 0..32 {
+        at[l] = u64::from((first[l] as u32).wrapping_add(i.target));
+    }
+    at
+}
+
+struct Load2<S, const R: usize>(PhantomData<S>);
+
+impl<S: Space, const R: usize> Handler for Load2<S, R> {
+    #[inline(always)]
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let mut at = [0; 32];
+        S::addresses(w, i, &mut at);
+        load::words::<S, R>(w, c, i, &at, i.dst);
+        load::words::<S, R>(w, c, i, &second(i, &at), i.dst.wrapping_add(R as u8));
+    }
+}
+
+struct Store2<S, const R: usize>(PhantomData<S>);
+
+impl<S: Space, const R: usize> Handler for Store2<S, R> {
+    #[inline(always)]
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let mut at = [0; 32];
+        S::addresses(w, i, &mut at);
+        store::words::<S, R>(w, c, i, &at, i.b.reg);
+        store::words::<S, R>(w, c, i, &second(i, &at), i.c.reg);
+    }
+}
+
+/// Each lane reads the lane its address names.
+struct Bpermute;
+
+impl Handler for Bpermute {
+    #[inline(always)]
+    fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
+        let exec = w.s[EXEC];
+        let mut buffer = MaybeUninit::uninit();
+        let data = w.lanes(&i.b, &mut buffer);
+        let mut active = spread(exec);
+        for l in 0..32 {
+            active[l] &= data[l];
+        }
+        let mut buffer = MaybeUninit::uninit();
+        let select = w.lanes(&i.a, &mut buffer);
+        let mut out = [0; 32];
+        for l in 0..32 {
+            out[l] = active[(select[l].wrapping_add(i.imm as u32) >> 2) as usize & 31];
+        }
+        w.put(i.dst, &out);
+    }
+}
+
+/// Each lane writes to the lane its address names; the last one wins, lanes nobody writes get 0.
+struct Permute;
+
+impl Handler for Permute {
+    fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
+        let exec = w.s[EXEC];
+        let (mut a, mut b) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        let (select, data) = (*w.lanes(&i.a, &mut a), *w.lanes(&i.b, &mut b));
+        let mut out = [0; 32];
+        for l in (0..32).filter(|l| exec >> l & 1 != 0) {
+            out[(select[l].wrapping_add(i.imm as u32) >> 2) as usize & 31] = data[l];
+        }
+        w.put(i.dst, &out);
+    }
+}
+
+struct Swizzle;
+
+impl Handler for Swizzle {
+    fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
+        let exec = w.s[EXEC];
+        let mut a = MaybeUninit::uninit();
+        let data = *w.lanes(&i.a, &mut a);
+        let offset = i.imm as u32;
+        let mut out = [0; 32];
+        for l in 0..32u32 {
+            let from = if offset >= 0xE000 {
+                // Butterflies of a Fourier transform.
+                let mask = offset & 31;
+                ((l.reverse_bits() >> 27) >> mask.count_ones()) | (l & mask)
+            } else if offset >= 0xC000 {
+                // Rotation of the lanes that the mask leaves free.
+                let (mask, n) = (offset & 31, offset >> 5 & 31);
+                let to = if offset >> 10 & 1 != 0 {
+                    l.wrapping_sub(n)
+                } else {
+                    l + n
+                };
+                (l & mask) | (to & !mask & 31)
+            } else if offset & 0x8000 != 0 {
+                (l & !3) | (offset >> (2 * (l & 3)) & 3)
+            } else {
+                ((l & offset & 31) | (offset >> 5 & 31)) ^ (offset >> 10 & 31)
+            };
+            out[l as usize] = if exec & BIT[from as usize & 31] != 0 {
+                data[from as usize & 31]
+            } else {
+                0
+            };
+        }
+        w.put(i.dst, &out);
+    }
+}
+
+/// Adds the number of active lanes to a counter, or takes it away; all get the old value. `m0` holds the address.
+struct Count<S, const UP: bool>(PhantomData<S>);
+
+impl<S: Space, const UP: bool> Handler for Count<S, UP> {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let exec = w.s[EXEC];
+        if exec == 0 {
+            return;
+        }
+        let at = u64::from((w.s[M0] & 0xFFFF).wrapping_add(i.imm as u32));
+        let (lane, n) = (exec.trailing_zeros(), exec.count_ones());
+        atomic::observe::<S>(w, c, i, 1 << lane, &[at; 32], 4);
+        let old = S::lane(c, w, i, Access::Atomic, lane, at, 4).map(u32::read);
+        if let Some(old) = old
+            && let Some(bytes) = S::lane_mut(c, w, i, Access::Atomic, lane, at, 4)
+        {
+            let new = if UP { old.wrapping_add(n) } else { old.wrapping_sub(n) };
+            new.write(bytes);
+        }
+        w.put(i.dst, &[old.unwrap_or(crate::POISON); 32]);
+    }
+}
+
+/// Exchanges at two addresses.
+struct Exchange2<S, T>(PhantomData<(S, T)>);
+
+impl<S: Space, T: Word> Handler for Exchange2<S, T> {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let mut first = [0; 32];
+        S::addresses(w, i, &mut first);
+        let second = second(i, &first);
+        let exec = w.exec();
+        let size = T::REGS * 4;
+        atomic::observe::<S>(w, c, i, exec, &first, size);
+        atomic::observe::<S>(w, c, i, exec, &second, size);
+        for l in (0..32).filter(|l| exec >> l & 1 != 0) {
+            let data = [T::get(w, i.b.reg, l), T::get(w, i.c.reg, l)];
+            let at = [first[l], second[l]];
+            let mut old = [None; 2];
+            for n in 0..2 {
+                c.loading = Some(i.dst.wrapping_add((n * T::REGS) as u8));
+                old[n] = S::lane(c, w, i, Access::Atomic, l as u32, at[n], size).map(T::read);
+            }
+            c.loading = None;
+            for n in 0..2 {
+                if old[n].is_some()
+                    && let Some(bytes) = S::lane_mut(c, w, i, Access::Atomic, l as u32, at[n], size)
+                {
+                    data[n].write(bytes);
+                }
+                let reg = i.dst.wrapping_add((n * T::REGS) as u8);
+                old[n].unwrap_or_else(T::poison).put(w, reg, l);
+            }
+        }
+    }
+}
+
+/// Writes each of two words whose data has the sign bit, without it.
+struct ConditionalExchange<S>(PhantomData<S>);
+
+impl<S: Space> Handler for ConditionalExchange<S> {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let mut first = [0; 32];
+        S::addresses(w, i, &mut first);
+        let exec = w.exec();
+        for l in (0..32).filter(|l| exec >> l & 1 != 0) {
+            for n in 0..2u8 {
+                let at = (first[l] & 0xFFF8) + 4 * u64::from(n);
+                let data = u32::get(w, i.b.reg.wrapping_add(n), l);
+                let old = S::lane(c, w, i, Access::Atomic, l as u32, at, 4).map(u32::read);
+                if old.is_some()
+                    && data >> 31 != 0
+                    && let Some(bytes) = S::lane_mut(c, w, i, Access::Atomic, l as u32, at, 4)
+                {
+                    (data & 0x7FFF_FFFF).write(bytes);
+                }
+                old.unwrap_or(crate::POISON).put(w, i.dst.wrapping_add(n), l);
+            }
+        }
+    }
+}
+
+/// Words at an address that all lanes share, four bytes further for each lane.
+fn by_lane(base: u64) -> Addresses {
+    std::array::from_fn(|l| base.wrapping_add(4 * l as u64))
+}
+
+fn shared_base(w: &Wave, i: &Ins) -> u64 {
+    u64::from((w.s[M0] & 0xFFFF).wrapping_add(i.imm as u32))
+}
+
+struct LoadByLane<S>(PhantomData<S>);
+
+impl<S: Space> Handler for LoadByLane<S> {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let at = by_lane(shared_base(w, i));
+        load::words::<S, 1>(w, c, i, &at, i.dst);
+    }
+}
+
+struct StoreByLane<S>(PhantomData<S>);
+
+impl<S: Space> Handler for StoreByLane<S> {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let at = by_lane(shared_base(w, i));
+        store::words::<S, 1>(w, c, i, &at, i.b.reg);
+    }
+}
+
+fn global_base(w: &Wave, i: &Ins) -> u64 {
+    w.scalar64(&i.c).wrapping_add_signed(i.imm.into())
+}
+
+/// `global_load_addtid_b32`.
+pub(crate) struct GlobalLoadByLane;
+
+impl Handler for GlobalLoadByLane {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let at = by_lane(global_base(w, i));
+        load::words::<Global, 1>(w, c, i, &at, i.dst);
+    }
+}
+
+/// `global_store_addtid_b32`.
+pub(crate) struct GlobalStoreByLane;
+
+impl Handler for GlobalStoreByLane {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let at = by_lane(global_base(w, i));
+        store::words::<Global, 1>(w, c, i, &at, i.b.reg);
+    }
+}
+
+/// The handler of a DS instruction.
+pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
+    use load::{HighB16, HighI8, HighU8, I8, I16, LowB16, LowI8, LowU8, Small, U8, U16};
+    Some(match op {
+        Op::DsLoadB32 => vector::<LoadWords<S, 1>>(),
+        Op::DsLoadB64 => vector::<LoadWords<S, 2>>(),
+        Op::DsLoadB96 => vector::<LoadWords<S, 3>>(),
+        Op::DsLoadB128 => vector::<LoadWords<S, 4>>(),
+        Op::DsLoad2addrB32 | Op::DsLoad2addrStride64B32 => vector::<Load2<S, 1>>(),
+        Op::DsLoad2addrB64 | Op::DsLoad2addrStride64B64 => vector::<Load2<S, 2>>(),
+        Op::DsLoadU8 => vector::<Small<S, U8>>(),
+        Op::DsLoadI8 => vector::<Small<S, I8>>(),
+        Op::DsLoadU16 => vector::<Small<S, U16>>(),
+        Op::DsLoadI16 => vector::<Small<S, I16>>(),
+        Op::DsLoadU8D16 => vector::<Small<S, LowU8>>(),
+        Op::DsLoadI8D16 => vector::<Small<S, LowI8>>(),
+        Op::DsLoadU16D16 => vector::<Small<S, LowB16>>(),
+        Op::DsLoadU8D16Hi => vector::<Small<S, HighU8>>(),
+        Op::DsLoadI8D16Hi => vector::<Small<S, HighI8>>(),
+        Op::DsLoadU16D16Hi => vector::<Small<S, HighB16>>(),
+        Op::DsStoreB32 => vector::<StoreWords<S, 1>>(),
+        Op::DsStoreB64 => vector::<StoreWords<S, 2>>(),
+        Op::DsStoreB96 => vector::<StoreWords<S, 3>>(),
+        Op::DsStoreB128 => vector::<StoreWords<S, 4>>(),
+        Op::DsStore2addrB32 | Op::DsStore2addrStride64B32 => vector::<Store2<S, 1>>(),
+        Op::DsStore2addrB64 | Op::DsStore2addrStride64B64 => vector::<Store2<S, 2>>(),
+        Op::DsStoreB8 => vector::<store::Small<S, 1, 0>>(),
+        Op::DsStoreB16 => vector::<store::Small<S, 2, 0>>(),
+        Op::DsStoreB8D16Hi => vector::<store::Small<S, 1, 16>>(),
+        Op::DsStoreB16D16Hi => vector::<store::Small<S, 2, 16>>(),
+        Op::DsAppend => plain::<Count<S, true>>(),
+        Op::DsConsume => plain::<Count<S, false>>(),
+        Op::DsStorexchg2addrRtnB32 | Op::DsStorexchg2addrStride64RtnB32 => plain::<Exchange2<S, u32>>(),
+        Op::DsStorexchg2addrRtnB64 | Op::DsStorexchg2addrStride64RtnB64 => plain::<Exchange2<S, u64>>(),
+        Op::DsCondxchg32RtnB64 => plain::<ConditionalExchange<S>>(),
+        Op::DsLoadAddtidB32 => plain::<LoadByLane<S>>(),
+        Op::DsStoreAddtidB32 => plain::<StoreByLane<S>>(),
+        Op::DsBpermuteB32 => vector::<Bpermute>(),
+        Op::DsPermuteB32 => plain::<Permute>(),
+        Op::DsSwizzleB32 => plain::<Swizzle>(),
+        _ => return atomic::lookup::<S>(op),
+    })
+}
+
+/// Distance between offset units of a `2addr` instruction in bytes; `None` for other instructions.
+pub(crate) fn two_addresses(op: Op) -> Option<u32> {
+    match op {
+        Op::DsLoad2addrB32 | Op::DsStore2addrB32 | Op::DsStorexchg2addrRtnB32 => Some(4),
+        Op::DsLoad2addrB64 | Op::DsStore2addrB64 | Op::DsStorexchg2addrRtnB64 => Some(8),
+        Op::DsLoad2addrStride64B32 | Op::DsStore2addrStride64B32 | Op::DsStorexchg2addrStride64RtnB32 => Some(4 * 64),
+        Op::DsLoad2addrStride64B64 | Op::DsStore2addrStride64B64 | Op::DsStorexchg2addrStride64RtnB64 => Some(8 * 64),
+        _ => None,
+    }
+}

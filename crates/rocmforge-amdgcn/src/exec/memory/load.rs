@@ -1,0 +1,227 @@
+//! Loads.
+
+use crate::POISON;
+use crate::exec::code::Ins;
+use crate::exec::code::isa::{Handler, Run, vector};
+use crate::exec::memory::observe::{Data, Request};
+use crate::exec::memory::space::{Addresses, Shape, Space, shape};
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::{Wave, spread};
+use crate::fault::Access;
+use rocmforge_isa::Op;
+use std::marker::PhantomData;
+
+#[inline(always)]
+fn word(bytes: &[u8], n: usize) -> u32 {
+    let mut four = [0; 4];
+    four.copy_from_slice(&bytes[n * 4..n * 4 + 4]);
+    u32::from_le_bytes(four)
+}
+
+/// Loads `R` registers per lane.
+#[inline(always)]
+pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, dst: u8) {
+    let exec = w.exec();
+    if exec == 0 {
+        return;
+    }
+    let reg = |r: usize| (dst as usize + r) & 255;
+    let size = R * 4;
+    let shape = shape(at, exec, size as u64);
+    if c.observed {
+        let request = Request {
+            place: S::PLACE,
+            access: Access::Load,
+            size: size as u32,
+            exec,
+            at,
+            shape,
+            data: Data::None,
+        };
+        c.observe(w, i, &request);
+    }
+    match shape {
+        Shape::Contiguous if exec == u32::MAX => {
+            // Arrays rather than slices: no bounds checks, so the lanes become shuffles.
+            if let Some(lanes) = S::range(c, at[0], 32 * size)
+                .and_then(|bytes| bytes.as_chunks::<4>().0.as_chunks::<R>().0.first_chunk::<32>())
+            {
+                // Into a local first, which cannot overlap the source: else each word moves on its own.
+                let mut loaded = [[0; 32]; R];
+                for l in 0..32 {
+                    for r in 0..R {
+                        loaded[r][l] = u32::from_le_bytes(lanes[l][r]);
+                    }
+                }
+                for (r, loaded) in loaded.iter().enumerate() {
+                    w.v[reg(r)].0 = *loaded;
+                }
+                return;
+            }
+        }
+        Shape::Contiguous => {
+            let first = exec.trailing_zeros() as usize;
+            let count = exec.count_ones() as usize;
+            if let Some(bytes) = S::range(c, at[first & 31], count * size) {
+                for n in 0..count {
+                    for r in 0..R {
+                        w.v[reg(r)].0[(first + n) & 31] = word(bytes, n * R + r);
+                    }
+                }
+                return;
+            }
+        }
+        Shape::Uniform => {
+            if let Some(bytes) = S::range(c, at[exec.trailing_zeros() as usize & 31], size) {
+                for r in 0..R {
+                    let value = [word(bytes, r); 32];
+                    w.put(reg(r) as u8, &value);
+                }
+                return;
+            }
+        }
+        Shape::Scattered => {}
+    }
+    c.loading = Some(dst);
+    for l in 0..32 {
+        if exec >> l & 1 != 0 {
+            let mut value = [POISON; R];
+            if let Some(bytes) = S::lane(c, w, i, Access::Load, l as u32, at[l], size) {
+                for (r, value) in value.iter_mut().enumerate() {
+                    *value = word(bytes, r);
+                }
+            }
+            for r in 0..R {
+                w.v[reg(r)].0[l] = value[r];
+            }
+        }
+    }
+    c.loading = None;
+}
+
+/// Loads whole registers.
+struct Words<S, const R: usize>(PhantomData<S>);
+
+impl<S: Space, const R: usize> Handler for Words<S, R> {
+    #[inline(always)]
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let mut at = [0; 32];
+        S::addresses(w, i, &mut at);
+        words::<S, R>(w, c, i, &at, i.dst);
+    }
+}
+
+/// What a load of one or two bytes makes of them and the old register.
+pub(crate) trait Narrow {
+    const SIZE: usize;
+    fn merge(raw: u32, old: u32) -> u32;
+}
+
+pub(crate) struct Small<S, K>(PhantomData<(S, K)>);
+
+impl<S: Space, K: Narrow> Handler for Small<S, K> {
+    #[inline(always)]
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let exec = w.exec();
+        if exec == 0 {
+            return;
+        }
+        let raw = if K::SIZE == 1 {
+            fetch::<S, 1>(w, c, i)
+        } else {
+            fetch::<S, 2>(w, c, i)
+        };
+        let on = spread(exec);
+        let out = &mut w.v[i.dst as usize].0;
+        for l in 0..32 {
+            out[l] ^= (out[l] ^ K::merge(raw[l], out[l])) & on[l];
+        }
+    }
+}
+
+/// What the active lanes load, zero-extended: one body for all that is made of it.
+#[inline(never)]
+fn fetch<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> [u32; 32] {
+    let exec = w.exec();
+    let mut at = [0; 32];
+    S::addresses(w, i, &mut at);
+    let shape = shape(&at, exec, SIZE as u64);
+    if c.observed {
+        let request = Request {
+            place: S::PLACE,
+            access: Access::Load,
+            size: SIZE as u32,
+            exec,
+            at: &at,
+            shape,
+            data: Data::None,
+        };
+        c.observe(w, i, &request);
+    }
+    let value = |bytes: &[u8; SIZE]| bytes.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
+    let mut raw = [0; 32];
+    if let Shape::Contiguous = shape {
+        let first = exec.trailing_zeros() as usize;
+        let count = exec.count_ones() as usize;
+        if let Some(bytes) = S::range(c, at[first & 31], count * SIZE) {
+            for (raw, bytes) in raw[first & 31..].iter_mut().zip(bytes.as_chunks::<SIZE>().0) {
+                *raw = value(bytes);
+            }
+            return raw;
+        }
+    }
+    c.loading = Some(i.dst);
+    for l in (0..32).filter(|l| exec >> l & 1 != 0) {
+        let bytes = S::lane(c, w, i, Access::Load, l as u32, at[l], SIZE);
+        raw[l] = bytes
+            .and_then(<[u8]>::first_chunk::<SIZE>)
+            .map_or(POISON & (u32::MAX >> (32 - 8 * SIZE)), value);
+    }
+    c.loading = None;
+    raw
+}
+
+macro_rules! narrow {
+    ($($name:ident $size:literal ($raw:ident, $old:ident) $body:expr;)*) => {$(
+        pub(crate) struct $name;
+        impl Narrow for $name {
+            const SIZE: usize = $size;
+            #[inline(always)]
+            fn merge($raw: u32, $old: u32) -> u32 { $body }
+        }
+    )*};
+}
+
+narrow! {
+    U8 1 (raw, _old) raw & 0xFF;
+    I8 1 (raw, _old) i32::from(raw as i8) as u32;
+    U16 2 (raw, _old) raw & 0xFFFF;
+    I16 2 (raw, _old) i32::from(raw as i16) as u32;
+    LowU8 1 (raw, old) old & 0xFFFF_0000 | raw & 0xFF;
+    LowI8 1 (raw, old) old & 0xFFFF_0000 | i32::from(raw as i8) as u32 & 0xFFFF;
+    LowB16 2 (raw, old) old & 0xFFFF_0000 | raw & 0xFFFF;
+    HighU8 1 (raw, old) old & 0xFFFF | (raw & 0xFF) << 16;
+    HighI8 1 (raw, old) old & 0xFFFF | (i32::from(raw as i8) as u32) << 16;
+    HighB16 2 (raw, old) old & 0xFFFF | raw << 16;
+}
+
+/// The handler of a load of this space.
+pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
+    Some(match op {
+        Op::GlobalLoadB32 | Op::FlatLoadB32 | Op::ScratchLoadB32 => vector::<Words<S, 1>>(),
+        Op::GlobalLoadB64 | Op::FlatLoadB64 | Op::ScratchLoadB64 => vector::<Words<S, 2>>(),
+        Op::GlobalLoadB96 | Op::FlatLoadB96 | Op::ScratchLoadB96 => vector::<Words<S, 3>>(),
+        Op::GlobalLoadB128 | Op::FlatLoadB128 | Op::ScratchLoadB128 => vector::<Words<S, 4>>(),
+        Op::GlobalLoadU8 | Op::FlatLoadU8 | Op::ScratchLoadU8 => vector::<Small<S, U8>>(),
+        Op::GlobalLoadI8 | Op::FlatLoadI8 | Op::ScratchLoadI8 => vector::<Small<S, I8>>(),
+        Op::GlobalLoadU16 | Op::FlatLoadU16 | Op::ScratchLoadU16 => vector::<Small<S, U16>>(),
+        Op::GlobalLoadI16 | Op::FlatLoadI16 | Op::ScratchLoadI16 => vector::<Small<S, I16>>(),
+        Op::GlobalLoadD16U8 | Op::FlatLoadD16U8 | Op::ScratchLoadD16U8 => vector::<Small<S, LowU8>>(),
+        Op::GlobalLoadD16I8 | Op::FlatLoadD16I8 | Op::ScratchLoadD16I8 => vector::<Small<S, LowI8>>(),
+        Op::GlobalLoadD16B16 | Op::FlatLoadD16B16 | Op::ScratchLoadD16B16 => vector::<Small<S, LowB16>>(),
+        Op::GlobalLoadD16HiU8 | Op::FlatLoadD16HiU8 | Op::ScratchLoadD16HiU8 => vector::<Small<S, HighU8>>(),
+        Op::GlobalLoadD16HiI8 | Op::FlatLoadD16HiI8 | Op::ScratchLoadD16HiI8 => vector::<Small<S, HighI8>>(),
+        Op::GlobalLoadD16HiB16 | Op::FlatLoadD16HiB16 | Op::ScratchLoadD16HiB16 => vector::<Small<S, HighB16>>(),
+        _ => return None,
+    })
+}

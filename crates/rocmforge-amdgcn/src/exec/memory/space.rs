@@ -1,0 +1,446 @@
+//! Address spaces: where the lanes of an access go, and what of it is allowed.
+
+use crate::POISON;
+use crate::exec::code::{Ins, Kind};
+use crate::exec::memory::observe::Place;
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::Wave;
+use crate::fault::{Access, FaultKind};
+use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
+use crate::memory::{ByteState, all_bytes};
+use std::mem::MaybeUninit;
+
+/// Addresses of all lanes; those of inactive lanes mean nothing.
+pub(crate) type Addresses = [u64; 32];
+
+/// An address space.
+pub(crate) trait Space {
+    /// What requests to it are observed as.
+    const PLACE: Place;
+
+    fn addresses(w: &Wave, i: &Ins, out: &mut Addresses);
+
+    /// Lanes that an atomic reaches; the others do nothing and get zero.
+    #[inline(always)]
+    fn inside(_: &Wave, _: &mut Ctx<'_>, _: &Ins) -> u32 {
+        u32::MAX
+    }
+
+    /// Bytes for all of a wave at once; `None` where some lane may not read, or the space is not contiguous over lanes.
+    fn range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]>;
+
+    /// Bytes for all of a wave to write, which count as written; `None` as for [`Self::range`].
+    fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]>;
+
+    /// Bytes one lane reads. `None` after noting a fault.
+    fn lane<'a>(c: &'a mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, len: usize)
+    -> Option<&'a [u8]>;
+
+    /// Bytes one lane writes. `None` after noting a fault.
+    fn lane_mut<'a>(
+        c: &'a mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        how: Access,
+        lane: u32,
+        at: u64,
+        len: usize,
+    ) -> Option<&'a mut [u8]>;
+}
+
+/// Global memory, 64-bit addresses in VGPRs.
+pub(crate) struct Global;
+/// Global memory, base in SGPRs and 32-bit offsets in VGPRs.
+pub(crate) struct GlobalBase;
+/// LDS.
+pub(crate) struct Lds;
+/// Private memory of each lane.
+pub(crate) struct Scratch;
+/// A generic address: LDS and private memory through their apertures, otherwise global.
+pub(crate) struct Flat;
+
+#[inline(always)]
+fn global_range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]> {
+    let off = c.memory.offset(address, len)?;
+    c.memory
+        .readable(off, len, c.check_uninit)
+        .then(|| c.memory.slice(off, len))
+}
+
+#[inline(always)]
+fn global_range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]> {
+    let off = c.memory.offset(address, len)?;
+    if c.memory.claim(off, len) {
+        Some(c.memory.slice_mut(off, len))
+    } else {
+        None
+    }
+}
+
+/// Bytes of which some were never written: poison in those, if what becomes of them is followed.
+#[cold]
+#[inline(never)]
+fn unwritten_global<'a>(
+    c: &'a mut Ctx<'_>,
+    w: &Wave,
+    i: &Ins,
+    how: Access,
+    lane: u32,
+    at: u64,
+    len: usize,
+    off: usize,
+) -> Option<&'a [u8]> {
+    let missing = (0..len).filter(|&n| c.memory.state_at(at + n as u64) == ByteState::Uninit);
+    let missing = missing.fold(0, |mask, n| mask | 1 << n);
+    let Some(fresh) = c.unwritten(w, Place::Global, how, lane, at, missing) else {
+        c.global_fault(w, i, how, lane, at, len as u32);
+        return None;
+    };
+    poison(c.memory.slice_mut(off, len), fresh);
+    Some(c.memory.slice(off, len))
+}
+
+/// Bytes of a piece of LDS or private memory that nobody has written, a bit for each.
+fn missing(states: &[u8]) -> u64 {
+    let missing = states.iter().enumerate().filter(|(_, state)| **state != 3);
+    missing.fold(0, |mask, (n, _)| mask | 1 << n)
+}
+
+/// Puts poison into bytes that nobody has written.
+fn poison(bytes: &mut [u8], missing: u64) {
+    for (n, byte) in bytes.iter_mut().enumerate().filter(|(n, _)| missing >> n & 1 != 0) {
+        *byte = POISON.to_le_bytes()[n % 4];
+    }
+}
+
+macro_rules! global_lanes {
+    () => {
+        #[inline(always)]
+        fn range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]> {
+            global_range(c, address, len)
+        }
+
+        #[inline(always)]
+        fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]> {
+            global_range_mut(c, address, len)
+        }
+
+        #[inline(always)]
+        fn lane<'a>(
+            c: &'a mut Ctx<'_>,
+            w: &Wave,
+            i: &Ins,
+            how: Access,
+            lane: u32,
+            at: u64,
+            len: usize,
+        ) -> Option<&'a [u8]> {
+            match c.memory.offset(at, len) {
+                Some(off) if c.memory.readable(off, len, c.check_uninit) => Some(c.memory.slice(off, len)),
+                Some(off) if c.memory.readable(off, len, false) => unwritten_global(c, w, i, how, lane, at, len, off),
+                _ => {
+                    c.global_fault(w, i, how, lane, at, len as u32);
+                    None
+                }
+            }
+        }
+
+        #[inline(always)]
+        fn lane_mut<'a>(
+            c: &'a mut Ctx<'_>,
+            w: &Wave,
+            i: &Ins,
+            how: Access,
+            lane: u32,
+            at: u64,
+            len: usize,
+        ) -> Option<&'a mut [u8]> {
+            match c.memory.offset(at, len) {
+                Some(off) if c.memory.claim(off, len) => Some(c.memory.slice_mut(off, len)),
+                _ => {
+                    c.global_fault(w, i, how, lane, at, len as u32);
+                    None
+                }
+            }
+        }
+    };
+}
+
+/// 64-bit addresses in a pair of VGPRs.
+#[inline(always)]
+fn pair(w: &Wave, i: &Ins, out: &mut Addresses) {
+    let low = &w.v[i.a.reg as usize].0;
+    let high = &w.v[(i.a.reg as usize + 1) & 255].0;
+    let imm = i64::from(i.imm) as u64;
+    for l in 0..32 {
+        out[l] = (u64::from(low[l]) | u64::from(high[l]) << 32).wrapping_add(imm);
+    }
+}
+
+impl Space for Global {
+    const PLACE: Place = Place::Global;
+    #[inline(always)]
+    fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
+        pair(w, i, out);
+    }
+    global_lanes!();
+}
+
+impl Space for GlobalBase {
+    const PLACE: Place = Place::Global;
+    #[inline(always)]
+    fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
+        let base = w.scalar64(&i.c).wrapping_add(i64::from(i.imm) as u64);
+        let mut buffer = MaybeUninit::uninit();
+        let offset = w.lanes(&i.a, &mut buffer);
+        for l in 0..32 {
+            out[l] = base.wrapping_add(u64::from(offset[l]));
+        }
+    }
+    global_lanes!();
+}
+
+impl Space for Lds {
+    const PLACE: Place = Place::Lds;
+    #[inline(always)]
+    fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
+        let mut buffer = MaybeUninit::uninit();
+        let offset = w.lanes(&i.a, &mut buffer);
+        for l in 0..32 {
+            out[l] = u64::from(offset[l].wrapping_add(i.imm as u32));
+        }
+    }
+
+    #[inline(always)]
+    fn range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]> {
+        let at = address as usize;
+        let state = c.lds_state.get(at..at + len)?;
+        if !c.check_uninit || all_bytes(state, 3) {
+            c.lds.get(at..at + len)
+        } else {
+            None
+        }
+    }
+
+    #[inline(always)]
+    fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]> {
+        let at = address as usize;
+        c.lds_state.get_mut(at..at + len)?.fill(3);
+        c.lds.get_mut(at..at + len)
+    }
+
+    #[inline(always)]
+    fn lane<'a>(
+        c: &'a mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        how: Access,
+        lane: u32,
+        at: u64,
+        len: usize,
+    ) -> Option<&'a [u8]> {
+        if Self::range(c, at, len).is_none() {
+            let missing = c.lds_state.get(at as usize..at as usize + len).map_or(0, missing);
+            let fresh = if missing == 0 {
+                None
+            } else {
+                c.unwritten(w, Place::Lds, how, lane, at, missing)
+            };
+            let Some(fresh) = fresh else {
+                lds_fault(c, w, i, how, lane, at, len);
+                return None;
+            };
+            poison(&mut c.lds[at as usize..at as usize + len], fresh);
+        }
+        c.lds.get(at as usize..at as usize + len)
+    }
+
+    #[inline(always)]
+    fn lane_mut<'a>(
+        c: &'a mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        how: Access,
+        lane: u32,
+        at: u64,
+        len: usize,
+    ) -> Option<&'a mut [u8]> {
+        if at as usize + len > c.lds.len() {
+            lds_fault(c, w, i, how, lane, at, len);
+            return None;
+        }
+        Self::range_mut(c, at, len)
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn lds_fault(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, len: usize) {
+    let outside = at as usize + len > c.lds.len();
+    let kind = if outside {
+        FaultKind::LdsOutOfBounds
+    } else {
+        FaultKind::UninitialisedLds
+    };
+    c.fault(w, i, kind, how, lane, at, len as u32);
+}
+
+/// Where a lane's private memory lies, if the access is inside it.
+#[inline(always)]
+fn scratch_at(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, len: usize) -> Option<usize> {
+    if at as usize + len > c.scratch_size {
+        c.fault(w, i, FaultKind::ScratchOutOfBounds, how, lane, at, len as u32);
+        return None;
+    }
+    Some((w.index as usize * 32 + lane as usize) * c.scratch_size + at as usize)
+}
+
+impl Space for Scratch {
+    const PLACE: Place = Place::Scratch;
+    #[inline(always)]
+    fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
+        let base = w.scalar(&i.c).wrapping_add(i.imm as u32);
+        let mut buffer = MaybeUninit::uninit();
+        let offset = w.lanes(&i.a, &mut buffer);
+        for l in 0..32 {
+            out[l] = u64::from(base.wrapping_add(offset[l]));
+        }
+    }
+
+    fn range<'a>(_: &'a Ctx<'_>, _: u64, _: usize) -> Option<&'a [u8]> {
+        None
+    }
+
+    fn range_mut<'a>(_: &'a mut Ctx<'_>, _: u64, _: usize) -> Option<&'a mut [u8]> {
+        None
+    }
+
+    #[inline(always)]
+    fn lane<'a>(
+        c: &'a mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        how: Access,
+        lane: u32,
+        at: u64,
+        len: usize,
+    ) -> Option<&'a [u8]> {
+        let start = scratch_at(c, w, i, how, lane, at, len)?;
+        let missing = c.scratch_state.get(start..start + len).map_or(0, missing);
+        if missing != 0
+            && let Some(fresh) = c.unwritten(w, Place::Scratch, how, lane, at, missing)
+        {
+            poison(&mut c.scratch[start..start + len], fresh);
+        }
+        c.scratch.get(start..start + len)
+    }
+
+    #[inline(always)]
+    fn lane_mut<'a>(
+        c: &'a mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        how: Access,
+        lane: u32,
+        at: u64,
+        len: usize,
+    ) -> Option<&'a mut [u8]> {
+        let at = scratch_at(c, w, i, how, lane, at, len)?;
+        if let Some(state) = c.scratch_state.get_mut(at..at + len) {
+            state.fill(3);
+        }
+        c.scratch.get_mut(at..at + len)
+    }
+}
+
+impl Space for Flat {
+    const PLACE: Place = Place::Flat;
+    #[inline(always)]
+    fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
+        debug_assert!(i.a.kind == Kind::V);
+        pair(w, i, out);
+    }
+
+    // Both apertures lie outside global memory, so a range inside it is global.
+    #[inline(always)]
+    fn range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]> {
+        global_range(c, address, len)
+    }
+
+    #[inline(always)]
+    fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]> {
+        global_range_mut(c, address, len)
+    }
+
+    fn lane<'a>(
+        c: &'a mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        how: Access,
+        lane: u32,
+        at: u64,
+        len: usize,
+    ) -> Option<&'a [u8]> {
+        match (at >> 32) as u32 {
+            SHARED_APERTURE => Lds::lane(c, w, i, how, lane, at & 0xFFFF_FFFF, len),
+            PRIVATE_APERTURE => Scratch::lane(c, w, i, how, lane, at & 0xFFFF_FFFF, len),
+            _ => Global::lane(c, w, i, how, lane, at, len),
+        }
+    }
+
+    fn lane_mut<'a>(
+        c: &'a mut Ctx<'_>,
+        w: &Wave,
+        i: &Ins,
+        how: Access,
+        lane: u32,
+        at: u64,
+        len: usize,
+    ) -> Option<&'a mut [u8]> {
+        match (at >> 32) as u32 {
+            SHARED_APERTURE => Lds::lane_mut(c, w, i, how, lane, at & 0xFFFF_FFFF, len),
+            PRIVATE_APERTURE => Scratch::lane_mut(c, w, i, how, lane, at & 0xFFFF_FFFF, len),
+            _ => Global::lane_mut(c, w, i, how, lane, at, len),
+        }
+    }
+}
+
+/// How the addresses of the active lanes lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shape {
+    /// One after the other without gap, for all lanes from the first active to the last.
+    Contiguous,
+    /// All the same.
+    Uniform,
+    Scattered,
+}
+
+/// Finds the shape; `exec` is not 0.
+#[inline(always)]
+pub(crate) fn shape(addresses: &Addresses, exec: u32, size: u64) -> Shape {
+    let first = exec.trailing_zeros();
+    let base = addresses[first as usize & 31];
+    // Contiguous addresses of lane l are origin + l * size.
+    let origin = base.wrapping_sub(u64::from(first) * size);
+    let (mut gap, mut differ) = (0, 0);
+    if exec == u32::MAX {
+        for l in 0..32 {
+            gap |= addresses[l] ^ origin.wrapping_add(l as u64 * size);
+            differ |= addresses[l] ^ base;
+        }
+    } else {
+        for l in 0..32 {
+            let on = u64::from(exec >> l & 1).wrapping_neg();
+            gap |= (addresses[l] ^ origin.wrapping_add(l as u64 * size)) & on;
+            differ |= (addresses[l] ^ base) & on;
+        }
+    }
+    let run = exec >> first;
+    if gap == 0 && run & run.wrapping_add(1) == 0 {
+        Shape::Contiguous
+    } else if differ == 0 {
+        Shape::Uniform
+    } else {
+        Shape::Scattered
+    }
+}

@@ -1,0 +1,149 @@
+//! Stores.
+
+use crate::exec::code::Ins;
+use crate::exec::code::isa::{Handler, Run, vector};
+use crate::exec::memory::observe::{Data, Request};
+use crate::exec::memory::space::{Addresses, Shape, Space, shape};
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::Wave;
+use crate::fault::Access;
+use rocmforge_isa::Op;
+use std::marker::PhantomData;
+
+/// Stores `R` registers per lane.
+#[inline(always)]
+pub(crate) fn words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, src: u8) {
+    let exec = w.exec();
+    if exec == 0 {
+        return;
+    }
+    let reg = |r: usize| (src as usize + r) & 255;
+    let size = R * 4;
+    let shape = shape(at, exec, size as u64);
+    if c.observed {
+        let request = Request {
+            place: S::PLACE,
+            access: Access::Store,
+            size: size as u32,
+            exec,
+            at,
+            shape,
+            data: Data::Words(src),
+        };
+        c.observe(w, i, &request);
+    }
+    if let Shape::Contiguous = shape {
+        if exec == u32::MAX {
+            // Arrays rather than slices: no bounds checks, so the lanes become shuffles.
+            if let Some(lanes) = S::range_mut(c, at[0], 32 * size).and_then(|bytes| {
+                bytes
+                    .as_chunks_mut::<4>()
+                    .0
+                    .as_chunks_mut::<R>()
+                    .0
+                    .first_chunk_mut::<32>()
+            }) {
+                let value: [&[u32; 32]; R] = std::array::from_fn(|r| &w.v[reg(r)].0);
+                for l in 0..32 {
+                    for r in 0..R {
+                        lanes[l][r] = value[r][l].to_le_bytes();
+                    }
+                }
+                return;
+            }
+        } else {
+            let first = exec.trailing_zeros() as usize;
+            let count = exec.count_ones() as usize;
+            if let Some(bytes) = S::range_mut(c, at[first & 31], count * size) {
+                let words = bytes.as_chunks_mut::<4>().0;
+                for n in 0..count {
+                    for r in 0..R {
+                        words[n * R + r] = w.v[reg(r)].0[(first + n) & 31].to_le_bytes();
+                    }
+                }
+                return;
+            }
+        }
+    }
+    for l in 0..32 {
+        if exec >> l & 1 != 0
+            && let Some(bytes) = S::lane_mut(c, w, i, Access::Store, l as u32, at[l], size)
+        {
+            for (r, word) in bytes.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+                *word = w.v[reg(r)].0[l].to_le_bytes();
+            }
+        }
+    }
+}
+
+struct Words<S, const R: usize>(PhantomData<S>);
+
+impl<S: Space, const R: usize> Handler for Words<S, R> {
+    #[inline(always)]
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let mut at = [0; 32];
+        S::addresses(w, i, &mut at);
+        words::<S, R>(w, c, i, &at, i.b.reg);
+    }
+}
+
+/// Stores the low `N` bytes of a register shifted right by `SHIFT`.
+pub(crate) struct Small<S, const N: usize, const SHIFT: u32>(PhantomData<S>);
+
+impl<S: Space, const N: usize, const SHIFT: u32> Handler for Small<S, N, SHIFT> {
+    #[inline(always)]
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let exec = w.exec();
+        if exec == 0 {
+            return;
+        }
+        let mut at = [0; 32];
+        S::addresses(w, i, &mut at);
+        let shape = shape(&at, exec, N as u64);
+        if c.observed {
+            let request = Request {
+                place: S::PLACE,
+                access: Access::Store,
+                size: N as u32,
+                exec,
+                at: &at,
+                shape,
+                data: Data::Bytes(i.b.reg, SHIFT),
+            };
+            c.observe(w, i, &request);
+        }
+        let value = &w.v[i.b.reg as usize].0;
+        if let Shape::Contiguous = shape {
+            let first = exec.trailing_zeros() as usize;
+            let count = exec.count_ones() as usize;
+            if let Some(bytes) = S::range_mut(c, at[first & 31], count * N) {
+                for (n, out) in bytes.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+                    out.copy_from_slice(&(value[(first + n) & 31] >> SHIFT).to_le_bytes()[..N]);
+                }
+                return;
+            }
+        }
+        for l in 0..32 {
+            if exec >> l & 1 != 0
+                && let Some(bytes) = S::lane_mut(c, w, i, Access::Store, l as u32, at[l], N)
+            {
+                bytes.copy_from_slice(&(value[l] >> SHIFT).to_le_bytes()[..N]);
+            }
+        }
+    }
+}
+
+/// The handler of a store of this space.
+pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
+    Some(match op {
+        Op::GlobalStoreB32 | Op::FlatStoreB32 | Op::ScratchStoreB32 => vector::<Words<S, 1>>(),
+        Op::GlobalStoreB64 | Op::FlatStoreB64 | Op::ScratchStoreB64 => vector::<Words<S, 2>>(),
+        Op::GlobalStoreB96 | Op::FlatStoreB96 | Op::ScratchStoreB96 => vector::<Words<S, 3>>(),
+        Op::GlobalStoreB128 | Op::FlatStoreB128 | Op::ScratchStoreB128 => vector::<Words<S, 4>>(),
+        Op::GlobalStoreB8 | Op::FlatStoreB8 | Op::ScratchStoreB8 => vector::<Small<S, 1, 0>>(),
+        Op::GlobalStoreB16 | Op::FlatStoreB16 | Op::ScratchStoreB16 => vector::<Small<S, 2, 0>>(),
+        Op::GlobalStoreD16HiB8 | Op::FlatStoreD16HiB8 | Op::ScratchStoreD16HiB8 => vector::<Small<S, 1, 16>>(),
+        Op::GlobalStoreD16HiB16 | Op::FlatStoreD16HiB16 | Op::ScratchStoreD16HiB16 => vector::<Small<S, 2, 16>>(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,153 @@
+//! What the waves of a workgroup share: memory, LDS, private memory and the faults found so far.
+
+use crate::exec::checks::count::Count;
+use crate::exec::checks::init::{Init, Unwritten};
+use crate::exec::checks::race::Race;
+use crate::exec::code::Ins;
+use crate::exec::memory::observe::{Place, Probe};
+use crate::exec::waves::wave::Wave;
+use crate::fault::{Access, Fault, FaultKind};
+use crate::memory::{GlobalMemory, MemFaultKind};
+use crate::tools::Tools;
+
+/// Shared state while a launch runs.
+pub(crate) struct Ctx<'a> {
+    pub(crate) memory: &'a mut GlobalMemory,
+    /// LDS of the running workgroup; its length is the exact size.
+    pub(crate) lds: Vec<u8>,
+    /// State of each byte, as [`crate::ByteState`]: 2 not written yet, 3 written.
+    pub(crate) lds_state: Vec<u8>,
+    /// Private memory: `scratch_size` bytes for each lane of each wave.
+    pub(crate) scratch: Vec<u8>,
+    /// State of each of its bytes, as of LDS; empty unless [`Ctx::check_uninit`].
+    pub(crate) scratch_state: Vec<u8>,
+    pub(crate) scratch_size: usize,
+    pub(crate) tools: Tools,
+    /// Loads of bytes nobody has written are looked at: [`Tools::initcheck`] or [`Tools::init_registers`].
+    pub(crate) check_uninit: bool,
+    /// The register that the running load fills, where what it gives can be followed.
+    pub(crate) loading: Option<u8>,
+    /// Such loads of the running instruction.
+    pub(crate) unwritten: Vec<Unwritten>,
+    /// The first of them came: from the next instruction on the values are followed.
+    pub(crate) woken: bool,
+    pub(crate) workgroup: [u32; 3],
+    /// gfx1201: signals the barrier of the workgroup has got since it last let waves pass.
+    pub(crate) signals: u32,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) max_faults: usize,
+    /// ELF address of `.text`, for the addresses in faults.
+    pub(crate) text: u64,
+    /// Somebody watches requests to memory: see [`crate::exec::memory::observe`].
+    pub(crate) observed: bool,
+    /// Looks for changes of memory.
+    pub(crate) probe: Option<Probe>,
+    /// Which registers are unknown, once a value nobody has written is followed.
+    pub(crate) init: Option<Box<Init>>,
+    pub(crate) count: Option<Box<Count>>,
+    pub(crate) race: Option<Box<Race>>,
+    /// Set once enough faults were found.
+    pub(crate) stop: bool,
+}
+
+impl Ctx<'_> {
+    /// Notes a fault and gives it, unless nobody wants that kind, or the same kind at the same instruction is known: that one
+    /// is counted only.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn fault(
+        &mut self,
+        w: &Wave,
+        i: &Ins,
+        kind: FaultKind,
+        access: Access,
+        lane: u32,
+        address: u64,
+        size: u32,
+    ) -> Option<&mut Fault> {
+        if !self.tools.wants(kind) {
+            return None;
+        }
+        let pc = self.text + u64::from(i.at);
+        if self.count(i, kind, 1) {
+            return None;
+        }
+        self.faults.push(Fault {
+            kind,
+            access,
+            address,
+            size,
+            pc,
+            frames: Vec::new(),
+            workgroup: self.workgroup,
+            wave: w.index,
+            lane,
+            count: 1,
+            other: None,
+            note: String::new(),
+        });
+        self.stop = self.faults.len() >= self.max_faults;
+        self.faults.last_mut()
+    }
+
+    /// Counts more lanes of a fault that is known at an instruction; false if it is not.
+    pub(crate) fn count(&mut self, i: &Ins, kind: FaultKind, lanes: u64) -> bool {
+        let pc = self.text + u64::from(i.at);
+        let same = self.faults.iter_mut().find(|f| f.kind == kind && f.pc == pc);
+        match same {
+            Some(same) => {
+                same.count += lanes;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Notes that a lane loads bytes nobody has written, a bit for each in `bytes`; `None` where that is a fault at once, since
+    /// what the instruction does with them cannot be followed. Otherwise which of them are to be poisoned: not those that hold a
+    /// copy of other such bytes.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn unwritten(
+        &mut self,
+        w: &Wave,
+        place: Place,
+        access: Access,
+        lane: u32,
+        address: u64,
+        bytes: u64,
+    ) -> Option<u64> {
+        let register = self.loading?;
+        self.unwritten.push(Unwritten {
+            place,
+            access,
+            lane: lane as usize,
+            address,
+            bytes,
+            register,
+        });
+        if self.init.is_none() {
+            self.woken = true;
+            self.observed = true;
+        }
+        let copies = self
+            .init
+            .as_ref()
+            .map_or(0, |init| init.copies(w, place, lane as usize, address, bytes));
+        Some(bytes & !copies)
+    }
+
+    /// Notes why an access to global memory was refused.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn global_fault(&mut self, w: &Wave, i: &Ins, access: Access, lane: u32, address: u64, size: u32) {
+        let initialised = access != Access::Store && self.check_uninit;
+        let fault = self.memory.diagnose(address, size.into(), !initialised);
+        let kind = match fault.kind {
+            MemFaultKind::OutOfBounds => FaultKind::GlobalOutOfBounds,
+            MemFaultKind::UseAfterFree => FaultKind::UseAfterFree,
+            MemFaultKind::Uninitialised => FaultKind::UninitialisedGlobal,
+        };
+        self.fault(w, i, kind, access, lane, address, size);
+    }
+}

@@ -1,0 +1,748 @@
+//! Workgroups and the loop over instructions.
+
+use crate::counters::Counters;
+use crate::dispatch::{Dispatch, Outcome, Status};
+use crate::exec::checks::count::Touched;
+use crate::exec::checks::init::{Init, Uses};
+use crate::exec::checks::race::{Race, SuspendedRace};
+use crate::exec::code::{Code, Flow, Kind, Src};
+use crate::exec::memory::observe::Probe;
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::group_order::GroupOrder;
+use crate::exec::waves::wave::{EXEC, Lanes, VCC, Wave, WaveState};
+use crate::fault::{Access, FaultKind, Side};
+use crate::footprint::Footprint;
+use crate::kernarg::{packet_offset, queue_offset};
+use crate::memory::GlobalMemory;
+use crate::program::Kernel;
+use rocmforge_code_object::UserSgpr;
+use rocmforge_isa::Arch;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Private memory a lane gets beyond the static size when the kernel's stack can grow.
+const DYNAMIC_STACK: usize = 16 << 10;
+
+/// Where gfx1201 has the workgroup's id: x, and y with z above it.
+const TTMP9: u8 = 108 + 9;
+const TTMP8: u8 = 108 + 8;
+const TTMP7: u8 = 108 + 7;
+
+/// Instructions a wave runs at most before the other waves of its workgroup get their turn, so that one may wait for another.
+const SLICE: i64 = 1 << 16;
+/// The same at the beginning of a workgroup, so that one that waits for another is noticed soon.
+const FIRST_SLICE: i64 = 1 << 12;
+/// Taken branches within which a loop has to come round to count as waiting.
+const PROBES: usize = 64;
+
+/// Runs a launch whose geometry has been checked.
+pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome {
+    if dispatch.options.threads > 1
+        && let Some(outcome) = crate::exec::waves::threads::run(dispatch, memory)
+    {
+        return outcome;
+    }
+    let groups = dispatch.groups();
+    let (mut outcome, touched) = run_part(dispatch, memory, 0..groups);
+    touched.count(&mut outcome.counters);
+    outcome
+}
+
+/// Runs some workgroups of a launch, by their places in the order of the seed.
+pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, groups: Range<u64>) -> (Outcome, Touched) {
+    let kernel = dispatch.kernel;
+    let code = &dispatch.program.code;
+    let size: u32 = dispatch.block.iter().product();
+    let waves = size.div_ceil(32);
+    let lds = (kernel.lds_size + dispatch.dynamic_lds) as usize;
+    let scratch_size = kernel.private_size as usize + if kernel.setup.dynamic_stack { DYNAMIC_STACK } else { 0 };
+    let tools = dispatch.options.tools;
+    let race = if tools.racecheck {
+        let race = Race::start(memory, waves, lds, kernel.setup.cu_mode);
+        if race.is_none() {
+            let why = "the host has no address space for the shadow of racecheck".to_owned();
+            return (dispatch.refused(why), Touched::default());
+        }
+        race
+    } else {
+        None
+    };
+    // What loads of unwritten memory give is followed.
+    let follows = tools.initcheck || tools.init_registers;
+    let uses = tools.init_registers.then(|| Uses::of(dispatch.program));
+    let mut ctx = Ctx {
+        memory,
+        lds: vec![0; lds],
+        lds_state: vec![2; lds],
+        scratch: vec![0; scratch_size * 32 * waves as usize],
+        scratch_state: vec![2; if follows { scratch_size * 32 * waves as usize } else { 0 }],
+        scratch_size,
+        tools,
+        check_uninit: follows,
+        loading: None,
+        unwritten: Vec::new(),
+        woken: false,
+        workgroup: [0; 3],
+        signals: 0,
+        faults: Vec::new(),
+        max_faults: dispatch.options.max_faults.max(1),
+        text: code.start,
+        observed: race.is_some() || dispatch.options.counters || tools.init_registers,
+        init: uses.as_ref().map(|uses| Init::start(uses.clone(), kernel, waves, true)),
+        count: dispatch.options.counters.then(Box::default),
+        probe: None,
+        race,
+        stop: false,
+    };
+    let mut machine = Machine {
+        code,
+        kernel,
+        dispatch,
+        entry: code.index_of(kernel.entry).unwrap_or_default(),
+        waves: (0..waves).map(|index| fresh(index, size)).collect(),
+        ids: (0..waves).map(|index| ids(index, dispatch.block)).collect(),
+        budget: i64::try_from(dispatch.options.instruction_budget).unwrap_or(i64::MAX),
+        counters: Counters::default(),
+        random: 0,
+        exhausted: false,
+        slice: FIRST_SLICE,
+        room: true,
+        observes: ctx.observed,
+        runs: vec![0; if dispatch.options.counters { code.ins.len() } else { 0 }],
+        uses,
+    };
+    let before = machine.budget;
+    let [gx, gy, _] = dispatch.grid.map(u64::from);
+    let most_waiting = resident(dispatch.program.arch(), waves);
+    let order_of_groups = GroupOrder::new(dispatch.options.group_order_seed, dispatch.groups());
+    let mut waiting = VecDeque::new();
+    for place in groups {
+        let n = order_of_groups.at(place);
+        // All three are below the grid's sizes, which are 32 bits.
+        ctx.workgroup = [n % gx, n / gx % gy, n / gx / gy].map(|at| at as u32);
+        machine.random = order(dispatch.options.wave_order_seed, n);
+        machine.begin(&mut ctx);
+        if machine.go_on(&mut ctx) == Group::Waits {
+            waiting.push_back(machine.suspend(&mut ctx));
+        }
+        machine.room = waiting.len() < most_waiting;
+        if ctx.stop || machine.exhausted || !machine.room {
+            break;
+        }
+    }
+    machine.finish_waiting(waiting, &mut ctx);
+    let mut faults = std::mem::take(&mut ctx.faults);
+    let footprint = match ctx.race.take() {
+        Some(race) => race.finish(ctx.memory, code.start),
+        None => Footprint::default(),
+    };
+    for fault in &mut faults {
+        fault.frames = dispatch.program.frames(fault.pc);
+        if let Some(other) = &mut fault.other {
+            other.frames = dispatch.program.frames(other.pc);
+        }
+        // Where a value is used is no other access.
+        if fault.kind.is_uninitialised()
+            && let Some(used) = fault.other.take()
+        {
+            let place = used.frames.first().map_or(String::new(), |frame| {
+                format!(", {}:{}:{}", frame.file, frame.line, frame.column)
+            });
+            fault.note += &format!(" (pc {:#x}{place})", used.pc);
+        }
+    }
+    let status = match (machine.exhausted, faults.is_empty()) {
+        (true, _) => Status::BudgetExhausted,
+        (false, false) => Status::Faulted,
+        (false, true) => Status::Completed,
+    };
+    let mut touched = Touched::default();
+    if let Some(count) = ctx.count.take() {
+        machine.counters.add(&count.counters);
+        touched = count.touched;
+        crate::exec::checks::count::add_runs(&mut machine.counters, code, &machine.runs);
+    }
+    let instructions = (before - machine.budget).unsigned_abs();
+    let outcome = Outcome {
+        faults,
+        instructions,
+        status,
+        counters: machine.counters,
+        footprint,
+    };
+    (outcome, touched)
+}
+
+/// Seed of the order of waves in a workgroup: its own, so that it does not matter what ran before.
+fn order(seed: u64, group: u64) -> u64 {
+    if seed == 0 {
+        return 0;
+    }
+    // SplitMix64.
+    let mut z = seed.wrapping_add((group + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (z ^ z >> 31).max(1)
+}
+
+/// A wave with poisoned registers; every workgroup reuses it, so that registers are stale as on a card.
+fn fresh(index: u32, size: u32) -> Box<Wave> {
+    let live = size.saturating_sub(index * 32).min(32);
+    Box::new(Wave {
+        v: [Lanes([crate::POISON; 32]); 256],
+        tmp: Lanes([0; 32]),
+        s: [crate::POISON; 128],
+        scc: 0,
+        mode: crate::exec::vector::mode::Mode::DEFAULT,
+        clock: 0,
+        next: 0,
+        saved_exec: 0,
+        live: if live == 32 { u32::MAX } else { (1 << live) - 1 },
+        index,
+        state: WaveState::Ready,
+        signals: 0,
+        last: 0,
+    })
+}
+
+/// Packed work-item ids of a wave: 10 bits each of x, y, z.
+fn ids(wave: u32, [bx, by, _]: [u32; 3]) -> [u32; 32] {
+    std::array::from_fn(|lane| {
+        let flat = wave * 32 + lane as u32;
+        flat % bx | (flat / bx % by) << 10 | (flat / bx / by & 0x3FF) << 20
+    })
+}
+
+/// What a workgroup has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Group {
+    /// All its waves have ended, or the launch has.
+    Ended,
+    /// It waits for another one.
+    Waits,
+}
+
+/// Workgroups of some waves that a card holds at a time. More cannot wait for each other: those that have not begun never do.
+fn resident(arch: Arch, waves: u32) -> usize {
+    // Radeon RX 7900 XTX: 96 compute units of 32 wave slots; RX 9070 XT: 64. What registers and LDS allow is less, and left out.
+    let slots = match arch {
+        Arch::Gfx1100 => 96 * 32,
+        Arch::Gfx1201 => 64 * 32,
+    };
+    (slots / waves.max(1)).max(1) as usize
+}
+
+/// A workgroup that waits for another, and all that is its own.
+struct Suspended {
+    workgroup: [u32; 3],
+    random: u64,
+    waves: Vec<Box<Wave>>,
+    lds: Vec<u8>,
+    lds_state: Vec<u8>,
+    scratch: Vec<u8>,
+    scratch_state: Vec<u8>,
+    signals: u32,
+    init: Option<Box<Init>>,
+    race: Option<SuspendedRace>,
+}
+
+struct Machine<'a> {
+    code: &'a Code,
+    kernel: &'a Kernel,
+    dispatch: &'a Dispatch<'a>,
+    entry: usize,
+    waves: Vec<Box<Wave>>,
+    /// Work-item ids of each wave, the same in every workgroup.
+    ids: Vec<[u32; 32]>,
+    budget: i64,
+    counters: Counters,
+    random: u64,
+    exhausted: bool,
+    /// Instructions a wave may run before the others get their turn.
+    slice: i64,
+    /// Not all that the card holds are waiting.
+    room: bool,
+    /// Somebody watches requests to memory from the start.
+    observes: bool,
+    /// How often the run of instructions that starts here was executed; empty when nobody counts.
+    runs: Vec<u64>,
+    /// What the instructions use, once a value nobody has written had to be followed.
+    uses: Option<Rc<Uses>>,
+}
+
+impl Machine<'_> {
+    /// Puts a workgroup at its beginning.
+    fn begin(&mut self, ctx: &mut Ctx<'_>) {
+        self.slice = FIRST_SLICE;
+        ctx.lds_state.fill(2);
+        ctx.scratch_state.fill(2);
+        // What was followed in the workgroup before has ended with it.
+        if ctx.init.as_ref().is_some_and(|init| !init.always()) {
+            ctx.init = None;
+            ctx.observed = self.observes;
+        }
+        if let Some(race) = &mut ctx.race {
+            race.start_group(ctx.workgroup);
+        }
+        let mut waves = std::mem::take(&mut self.waves);
+        ctx.signals = 0;
+        for wave in &mut waves {
+            self.start(wave, ctx.workgroup);
+            if let Some(init) = &mut ctx.init {
+                init.start_wave(wave.index, self.given());
+            }
+        }
+        self.counters.workgroups += 1;
+        self.counters.waves += waves.len() as u64;
+        self.waves = waves;
+    }
+
+    /// Runs a workgroup to its end, or until it waits for another.
+    fn go_on(&mut self, ctx: &mut Ctx<'_>) -> Group {
+        let mut waves = std::mem::take(&mut self.waves);
+        let mut order: Vec<usize> = (0..waves.len()).collect();
+        loop {
+            self.shuffle(&mut order);
+            for &n in &order {
+                if waves[n].state == WaveState::Ready {
+                    self.run(&mut waves[n], ctx);
+                    if ctx.stop || self.exhausted {
+                        self.waves = waves;
+                        return Group::Ended;
+                    }
+                }
+            }
+            if waves.iter().any(|w| w.state == WaveState::Ready) {
+                // Some have used up their slice; if all of them wait, only another workgroup can change anything.
+                if self.spins(&mut waves, ctx) {
+                    self.waves = waves;
+                    return Group::Waits;
+                }
+                self.slice = SLICE;
+                continue;
+            }
+            let waiting = waves.iter().filter(|w| w.state == WaveState::Barrier).count();
+            if waiting == 0 {
+                break;
+            }
+            // A wave that has ended may have signalled before.
+            let absent = |w: &Wave| w.state == WaveState::Ended && w.signals == 0;
+            if waves.iter().any(|wave| absent(wave)) {
+                self.ended_early(&waves, ctx);
+            }
+            if self.dispatch.program.arch() == Arch::Gfx1201 {
+                crate::exec::gfx12::barrier::pass(&mut waves, ctx, self.code);
+            }
+            for wave in waves.iter_mut().filter(|w| w.state == WaveState::Barrier) {
+                wave.state = WaveState::Ready;
+            }
+            self.counters.barriers += 1;
+            if let Some(race) = &mut ctx.race {
+                race.barrier();
+            }
+        }
+        self.waves = waves;
+        Group::Ended
+    }
+
+    /// Sets a workgroup aside that waits for another, with all that is its own.
+    fn suspend(&mut self, ctx: &mut Ctx<'_>) -> Suspended {
+        let size: u32 = self.dispatch.block.iter().product();
+        let fresh = (0..self.ids.len() as u32).map(|index| fresh(index, size)).collect();
+        let clean = |bytes: &mut Vec<u8>| {
+            let len = bytes.len();
+            std::mem::replace(bytes, vec![0; len])
+        };
+        let init = ctx.init.take();
+        if let Some(uses) = self
+            .uses
+            .as_ref()
+            .filter(|_| init.as_ref().is_some_and(|init| init.always()))
+        {
+            ctx.init = Some(Init::start(uses.clone(), self.kernel, self.ids.len() as u32, true));
+        }
+        Suspended {
+            workgroup: ctx.workgroup,
+            random: self.random,
+            waves: std::mem::replace(&mut self.waves, fresh),
+            lds: clean(&mut ctx.lds),
+            lds_state: clean(&mut ctx.lds_state),
+            scratch: clean(&mut ctx.scratch),
+            scratch_state: clean(&mut ctx.scratch_state),
+            signals: ctx.signals,
+            init,
+            race: ctx.race.as_mut().map(|race| race.suspend()),
+        }
+    }
+
+    /// Takes a workgroup up again.
+    fn resume(&mut self, group: Suspended, ctx: &mut Ctx<'_>) {
+        ctx.workgroup = group.workgroup;
+        self.random = group.random;
+        self.waves = group.waves;
+        ctx.lds = group.lds;
+        ctx.lds_state = group.lds_state;
+        ctx.scratch = group.scratch;
+        ctx.scratch_state = group.scratch_state;
+        ctx.signals = group.signals;
+        ctx.init = group.init;
+        ctx.observed = self.observes || ctx.init.is_some();
+        if let (Some(race), Some(clocks)) = (&mut ctx.race, group.race) {
+            race.resume(clocks);
+        }
+    }
+
+    /// Runs the workgroups that have waited for others to their ends. If each of them still waits, none will ever go on, which is
+    /// noted.
+    fn finish_waiting(&mut self, mut waiting: VecDeque<Suspended>, ctx: &mut Ctx<'_>) {
+        let mut still = 0;
+        while let Some(group) = waiting.pop_front() {
+            if ctx.stop || self.exhausted {
+                return;
+            }
+            self.resume(group, ctx);
+            let mut waves = std::mem::take(&mut self.waves);
+            let waits = self.spins(&mut waves, ctx);
+            self.waves = waves;
+            if waits && still >= waiting.len() {
+                return self.never_ends(ctx, waiting.len());
+            }
+            if waits {
+                still += 1;
+                waiting.push_back(self.suspend(ctx));
+                continue;
+            }
+            still = 0;
+            if self.go_on(ctx) == Group::Waits {
+                waiting.push_back(self.suspend(ctx));
+            }
+        }
+    }
+
+    /// Scalar registers that hold something when a wave starts.
+    fn given(&self) -> impl Iterator<Item = u8> {
+        let setup = &self.kernel.setup;
+        let ids = setup.group_id.iter().filter(|wanted| **wanted).count() as u8 + u8::from(setup.group_info);
+        let elsewhere = [TTMP7, TTMP8, TTMP9];
+        let count = match self.dispatch.program.arch() {
+            Arch::Gfx1201 => elsewhere.len(),
+            Arch::Gfx1100 => 0,
+        };
+        (0..setup.user_count + ids).chain(elsewhere.into_iter().take(count))
+    }
+
+    fn shuffle(&mut self, order: &mut [usize]) {
+        if self.random == 0 {
+            return;
+        }
+        for n in (1..order.len()).rev() {
+            // xorshift64*
+            self.random ^= self.random >> 12;
+            self.random ^= self.random << 25;
+            self.random ^= self.random >> 27;
+            let draw = self.random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
+            order.swap(n, (draw % (n as u64 + 1)) as usize);
+        }
+    }
+
+    /// Puts a wave into the state the kernel descriptor asks for.
+    fn start(&self, w: &mut Wave, group: [u32; 3]) {
+        let setup = &self.kernel.setup;
+        w.state = WaveState::Ready;
+        w.signals = 0;
+        w.next = self.entry;
+        w.scc = 0;
+        w.mode = crate::exec::vector::mode::Mode(setup.mode);
+        w.clock = 0;
+        w.s[crate::exec::waves::wave::NULL] = 0;
+        for &(what, reg) in &setup.user {
+            match what {
+                UserSgpr::KernargSegmentPtr => w.set64(reg, self.dispatch.kernarg),
+                UserSgpr::DispatchPtr => w.set64(reg, self.dispatch.kernarg + packet_offset(self.kernel.kernarg_size)),
+                UserSgpr::QueuePtr => w.set64(reg, self.dispatch.kernarg + queue_offset(self.kernel.kernarg_size)),
+                UserSgpr::PrivateSegmentSize => w.set(reg, self.kernel.private_size),
+                _ => w.set64(reg, 0),
+            }
+        }
+        if self.dispatch.program.arch() == Arch::Gfx1201 {
+            // There the workgroup's id is in registers of the trap handler.
+            w.set(TTMP9, group[0]);
+            w.set(TTMP7, group[1] & 0xFFFF | group[2] << 16);
+            // Beside the wave's number in its workgroup the register has bits of the dispatcher, which are 0 here.
+            w.set(TTMP8, w.index << 25);
+        }
+        let mut reg = setup.user_count;
+        for (wanted, id) in setup.group_id.iter().zip(group) {
+            if *wanted {
+                w.set(reg, id);
+                reg += 1;
+            }
+        }
+        if setup.group_info {
+            w.set(reg, 0);
+        }
+        w.s[EXEC] = w.live;
+        w.s[EXEC + 1] = 0;
+        w.v[0].0 = self.ids[w.index as usize];
+    }
+
+    /// Runs a wave up to a barrier or its end.
+    fn run(&mut self, w: &mut Wave, ctx: &mut Ctx<'_>) {
+        let ins = &self.code.ins[..];
+        let mut next = w.next;
+        let slice = self.budget.min(self.slice);
+        let mut budget = slice;
+        let mut last = next;
+        loop {
+            let straight = usize::from(ins[next].straight);
+            if let Some(times) = self.runs.get_mut(next) {
+                *times += 1;
+            }
+            if ctx.init.is_some() {
+                checked(ins, w, ctx, next, straight);
+            } else {
+                for (n, i) in ins[next..next + straight].iter().enumerate() {
+                    // SAFETY: `lower` stored the build of this handler that `isa::vector` found this host to support.
+                    unsafe { (i.run)(w, ctx, i) };
+                    if ctx.woken {
+                        self.follow(w, ctx, next + n);
+                        checked(ins, w, ctx, next + n + 1, straight - n - 1);
+                        break;
+                    }
+                }
+            }
+            let i = &ins[next + straight];
+            next += straight + 1;
+            budget -= straight as i64 + 1;
+            let taken = match i.flow {
+                // Only after the longest straight run that `straight` can count.
+                Flow::Next => {
+                    next -= 1;
+                    budget += 1;
+                    continue;
+                }
+                Flow::Branch => true,
+                Flow::Scc0 => w.scc == 0,
+                Flow::Scc1 => w.scc != 0,
+                Flow::Vccz => w.s[VCC] == 0,
+                Flow::Vccnz => w.s[VCC] != 0,
+                Flow::Execz => w.s[EXEC] == 0,
+                Flow::Execnz => w.s[EXEC] != 0,
+                Flow::SetPc => {
+                    let address = w.scalar64(&i.a);
+                    let back = self.code.device + u64::from(i.at) + 4;
+                    if i.dst as usize != crate::exec::waves::wave::NULL {
+                        w.set64(i.dst, back);
+                    }
+                    match self.code.index_at(address) {
+                        Some(index) => next = index,
+                        None => {
+                            let fault = ctx.fault(w, i, FaultKind::PcOutOfCode, Access::None, 0, address, 0);
+                            if let (Some(fault), Some(why)) = (fault, self.code.refusal_at(address)) {
+                                fault.note = why.to_string();
+                            }
+                            w.state = WaveState::Ended;
+                            break;
+                        }
+                    }
+                    if budget < 0 || ctx.stop {
+                        last = code_index(ins, i);
+                        break;
+                    }
+                    continue;
+                }
+                Flow::Barrier => {
+                    if w.s[EXEC] != w.live {
+                        diverged(w, ctx, i);
+                    }
+                    w.state = WaveState::Barrier;
+                    break;
+                }
+                Flow::End => {
+                    w.state = WaveState::Ended;
+                    break;
+                }
+                Flow::Trap | Flow::OffEnd => {
+                    let kind = if i.flow == Flow::Trap {
+                        FaultKind::Trap
+                    } else {
+                        FaultKind::PcOutOfCode
+                    };
+                    ctx.fault(w, i, kind, Access::None, 0, 0, 0);
+                    w.state = WaveState::Ended;
+                    break;
+                }
+            };
+            if taken {
+                next = i.target as usize;
+                if budget < 0 || ctx.stop {
+                    last = code_index(ins, i);
+                    break;
+                }
+            }
+        }
+        w.next = next;
+        self.budget -= slice - budget;
+        if self.budget < 0 {
+            self.exhausted = true;
+            self.endless(w, ctx, FaultKind::BudgetExhausted, last);
+        }
+        w.last = last;
+    }
+
+    /// Begins to follow values: the instruction that has just run has loaded some that nobody has written.
+    #[cold]
+    #[inline(never)]
+    fn follow(&mut self, w: &Wave, ctx: &mut Ctx<'_>, index: usize) {
+        ctx.woken = false;
+        let uses = self.uses.get_or_insert_with(|| Uses::of(self.dispatch.program)).clone();
+        let mut init = Init::start(uses, self.kernel, self.ids.len() as u32, false);
+        init.after(w, ctx, &self.code.ins[index], index);
+        ctx.init = Some(init);
+    }
+
+    /// Notes a loop that does not end, which a wave is about to go round again from its instruction `last`.
+    #[cold]
+    fn endless(&self, w: &Wave, ctx: &mut Ctx<'_>, kind: FaultKind, last: usize) {
+        let lane = w.exec().trailing_zeros() % 32;
+        let (text, workgroup) = (ctx.text, ctx.workgroup);
+        let head = &self.code.ins[w.next.min(last)];
+        if let Some(fault) = ctx.fault(w, &self.code.ins[last], kind, Access::None, lane, 0, 0) {
+            let pc = text + u64::from(head.at);
+            fault.note = format!("the loop begins at pc {pc:#x}");
+            fault.other = Some(Box::new(Side {
+                access: Access::None,
+                pc,
+                frames: Vec::new(),
+                workgroup,
+                wave: w.index,
+                lane,
+            }));
+        }
+    }
+
+    /// Notes a barrier at which only some waves wait because the others have ended.
+    #[cold]
+    fn ended_early(&self, waves: &[Box<Wave>], ctx: &mut Ctx<'_>) {
+        let waiting = waves.iter().filter(|w| w.state == WaveState::Barrier).count();
+        let wave = waves.iter().find(|w| w.state == WaveState::Barrier);
+        let ended = waves.iter().find(|w| w.state == WaveState::Ended);
+        let (Some(wave), Some(ended)) = (wave, ended) else {
+            return;
+        };
+        let (text, workgroup) = (ctx.text, ctx.workgroup);
+        // The barrier, and the end, are the instructions before the next one.
+        let i = &self.code.ins[wave.next - 1];
+        let end = &self.code.ins[ended.next - 1];
+        if let Some(fault) = ctx.fault(wave, i, FaultKind::WaveEnded, Access::None, 0, 0, 0) {
+            fault.note = format!(
+                "{waiting} of {} waves wait, {} have ended; a card lets them go on, but what the others should have done is missing",
+                waves.len(),
+                waves.len() - waiting
+            );
+            fault.other = Some(Box::new(Side {
+                access: Access::None,
+                pc: text + u64::from(end.at),
+                frames: Vec::new(),
+                workgroup,
+                wave: ended.index,
+                lane: 0,
+            }));
+        }
+    }
+
+    /// Whether every wave that could run goes round a loop that changes neither its registers nor memory.
+    #[cold]
+    fn spins(&mut self, waves: &mut [Box<Wave>], ctx: &mut Ctx<'_>) -> bool {
+        let ready = |w: &&mut Box<Wave>| w.state == WaveState::Ready;
+        for wave in waves.iter_mut().filter(ready) {
+            let before = wave.clone();
+            let observed = std::mem::replace(&mut ctx.observed, true);
+            ctx.probe = Some(Probe::default());
+            let mut same = false;
+            // Slices of no instructions end at each branch that is taken.
+            let slice = std::mem::replace(&mut self.slice, 0);
+            for _ in 0..PROBES {
+                self.run(wave, ctx);
+                same = wave.state == WaveState::Ready && wave.same_registers(&before);
+                if same || wave.state != WaveState::Ready || ctx.stop || self.exhausted {
+                    break;
+                }
+            }
+            self.slice = slice;
+            ctx.observed = observed || ctx.init.is_some();
+            let changed = ctx.probe.take().is_none_or(|probe| probe.changed(ctx));
+            if !same || changed {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Notes that the workgroup waits for what never comes, as `others` do.
+    #[cold]
+    fn never_ends(&mut self, ctx: &mut Ctx<'_>, others: usize) {
+        let waves = std::mem::take(&mut self.waves);
+        let mut spinning = waves.iter().filter(|w| w.state == WaveState::Ready);
+        if let Some(wave) = spinning.next() {
+            self.exhausted = true;
+            let more = spinning.count();
+            self.endless(wave, ctx, FaultKind::Spinning, wave.last);
+            if let Some(fault) = ctx.faults.last_mut().filter(|f| f.kind == FaultKind::Spinning) {
+                let waiting = waves.iter().filter(|w| w.state == WaveState::Barrier).count();
+                fault.note += &format!("; {more} more waves of the workgroup wait in a loop, {waiting} at a barrier");
+                fault.note += &match (others, self.room) {
+                    (0, true) => "; all other workgroups have ended".to_owned(),
+                    (_, true) => format!("; so do {others} other workgroups, and the rest have ended"),
+                    (_, false) => format!("; so do {others} other workgroups, more than a card holds at a time"),
+                };
+            }
+        }
+        self.waves = waves;
+    }
+}
+
+#[inline(always)]
+fn code_index(ins: &[crate::exec::code::Ins], i: &crate::exec::code::Ins) -> usize {
+    (std::ptr::from_ref(i) as usize - ins.as_ptr() as usize) / size_of::<crate::exec::code::Ins>()
+}
+
+/// Runs a straight run of instructions, and looks at the registers of each.
+#[cold]
+#[inline(never)]
+fn checked(ins: &[crate::exec::code::Ins], w: &mut Wave, ctx: &mut Ctx<'_>, first: usize, count: usize) {
+    let Some(mut init) = ctx.init.take() else {
+        return;
+    };
+    for index in first..=first + count {
+        let i = &ins[index];
+        init.before(w, ctx, i, index);
+        if index < first + count {
+            ctx.init = Some(init);
+            // SAFETY: as in `Machine::run`.
+            unsafe { (i.run)(w, ctx, i) };
+            let Some(back) = ctx.init.take() else {
+                return;
+            };
+            init = back;
+            init.after(w, ctx, i, index);
+        }
+    }
+    ctx.init = Some(init);
+}
+
+#[cold]
+fn diverged(w: &Wave, ctx: &mut Ctx<'_>, i: &crate::exec::code::Ins) {
+    let missing = w.live & !w.s[EXEC];
+    let lane = missing.trailing_zeros() % 32;
+    if let Some(fault) = ctx.fault(w, i, FaultKind::BarrierDivergence, Access::None, lane, 0, 0) {
+        fault.note = format!("lanes {missing:#010x} of the wave do not take part");
+    }
+}
+
+#[allow(dead_code, reason = "kept next to the loop that depends on it")]
+const _: () = {
+    assert!(std::mem::size_of::<Src>() == 12);
+    assert!(Kind::V as u8 == 0);
+};

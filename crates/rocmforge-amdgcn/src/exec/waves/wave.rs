@@ -1,0 +1,209 @@
+//! Registers of one wave.
+
+use crate::exec::code::{Ins, Kind, Src};
+use crate::exec::vector::mode::Mode;
+use std::mem::MaybeUninit;
+
+pub(crate) const VCC: usize = 106;
+pub(crate) const NULL: usize = 124;
+pub(crate) const M0: usize = 125;
+pub(crate) const EXEC: usize = 126;
+
+/// One vector register: a value for each of 32 lanes.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Lanes(pub(crate) [u32; 32]);
+
+/// Bit of each lane in a mask.
+pub(crate) const BIT: [u32; 32] = {
+    let mut bits = [0; 32];
+    let mut l = 0;
+    while l < 32 {
+        bits[l] = 1 << l;
+        l += 1;
+    }
+    bits
+};
+
+/// What a wave waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WaveState {
+    Ready,
+    Barrier,
+    Ended,
+}
+
+/// One wave: 256 vector registers so that a register number needs no bounds check, and the scalar registers by their
+/// operand number (106 vcc, 124 null, 125 m0, 126 exec).
+#[derive(Clone)]
+#[repr(C)]
+pub(crate) struct Wave {
+    pub(crate) v: [Lanes; 256],
+    /// Where a permuted or saved operand waits for the next lowered instruction.
+    pub(crate) tmp: Lanes,
+    pub(crate) s: [u32; 128],
+    pub(crate) scc: u32,
+    /// Floating-point mode; only the handlers in `vector::modal` look at it.
+    pub(crate) mode: Mode,
+    /// How often the wave has asked for the time, which nothing else makes pass.
+    pub(crate) clock: u32,
+    /// Index of the next lowered instruction.
+    pub(crate) next: usize,
+    /// `exec` while a DPP instruction runs under a narrower one.
+    pub(crate) saved_exec: u32,
+    /// Lanes the wave started with.
+    pub(crate) live: u32,
+    pub(crate) index: u32,
+    pub(crate) state: WaveState,
+    /// gfx1201: signals to the barrier that no wait has used up.
+    pub(crate) signals: u32,
+    /// Index of the instruction at which it last had to stop though it could go on.
+    pub(crate) last: usize,
+}
+
+impl Wave {
+    pub(crate) fn exec(&self) -> u32 {
+        self.s[EXEC]
+    }
+
+    /// Whether it would do the same as the other from here on.
+    pub(crate) fn same_registers(&self, other: &Self) -> bool {
+        self.next == other.next
+            && self.scc == other.scc
+            && self.s == other.s
+            && self.v.iter().zip(&other.v).all(|(a, b)| a.0 == b.0)
+    }
+
+    /// A 32-bit scalar operand.
+    #[inline(always)]
+    pub(crate) fn scalar(&self, s: &Src) -> u32 {
+        match s.kind {
+            Kind::C => s.lo,
+            Kind::S => self.s[s.reg as usize & 127],
+            _ => self.special(s),
+        }
+    }
+
+    #[cold]
+    fn special(&self, s: &Src) -> u32 {
+        match s.kind {
+            Kind::Scc => self.scc,
+            Kind::VccZ => u32::from(self.s[VCC] == 0),
+            Kind::ExecZ => u32::from(self.s[EXEC] == 0),
+            Kind::V => self.v[s.reg as usize].0[0],
+            _ => s.lo,
+        }
+    }
+
+    /// A 64-bit scalar operand.
+    #[inline(always)]
+    pub(crate) fn scalar64(&self, s: &Src) -> u64 {
+        match s.kind {
+            Kind::S => u64::from(self.s[s.reg as usize & 127]) | u64::from(self.s[(s.reg as usize + 1) & 127]) << 32,
+            Kind::C => u64::from(s.lo) | u64::from(s.up) << 32,
+            _ => u64::from(self.special(s)),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&mut self, reg: u8, value: u32) {
+        self.s[reg as usize & 127] = value;
+        self.s[NULL] = 0;
+    }
+
+    #[inline(always)]
+    pub(crate) fn set64(&mut self, reg: u8, value: u64) {
+        self.s[reg as usize & 127] = value as u32;
+        self.s[(reg as usize + 1) & 127] = (value >> 32) as u32;
+        self.s[NULL] = 0;
+    }
+
+    /// Writes a vector register's active lanes.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, reg: u8, value: &[u32; 32]) {
+        let exec = self.s[EXEC];
+        let out = &mut self.v[reg as usize].0;
+        if exec == u32::MAX {
+            *out = *value;
+        } else {
+            let on = spread(exec);
+            for l in 0..32 {
+                out[l] ^= (out[l] ^ value[l]) & on[l];
+            }
+        }
+    }
+
+    /// A 32-bit vector operand: the register itself, or a scalar spread into `buffer`.
+    #[inline(always)]
+    pub(crate) fn lanes<'a>(&'a self, s: &Src, buffer: &'a mut MaybeUninit<[u32; 32]>) -> &'a [u32; 32] {
+        // Two common cases in line, without the jump table that a match over all of them would become.
+        match s.kind {
+            Kind::V => &self.v[s.reg as usize].0,
+            Kind::S | Kind::C => {
+                let register = self.s[s.reg as usize & 127];
+                buffer.write([if s.kind == Kind::C { s.lo } else { register }; 32])
+            }
+            _ => self.rare(s, buffer),
+        }
+    }
+
+    #[inline(never)]
+    fn rare<'a>(&'a self, s: &Src, buffer: &'a mut MaybeUninit<[u32; 32]>) -> &'a [u32; 32] {
+        match s.kind {
+            Kind::T => &self.tmp.0,
+            _ => buffer.write([self.special(s); 32]),
+        }
+    }
+
+    /// Scalar register number an instruction writes masks or carries to.
+    #[inline(always)]
+    pub(crate) fn set_mask(&mut self, i: &Ins, mask: u32) {
+        self.set(i.sdst, mask);
+    }
+}
+
+/// Packs 32 all-ones-or-zero values into a mask.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn pack(values: &[u32; 32]) -> u32 {
+    use std::arch::x86_64::{__m128i, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_setr_epi32};
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn signs(values: &[u32; 32]) -> u32 {
+        let four = |at: usize| -> __m128i {
+            let lane = |n: usize| values[at + n] as i32;
+            _mm_setr_epi32(lane(0), lane(1), lane(2), lane(3))
+        };
+        // Narrowing with saturation keeps all ones and zero what they are: 16 lanes become 16 bytes.
+        let sixteen = |at: usize| -> u32 {
+            let low = _mm_packs_epi32(four(at), four(at + 4));
+            let high = _mm_packs_epi32(four(at + 8), four(at + 12));
+            _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32
+        };
+        sixteen(0) | sixteen(16) << 16
+    }
+    // SAFETY: every x86-64 processor has SSE2.
+    unsafe { signs(values) }
+}
+
+/// Packs 32 all-ones-or-zero values into a mask.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub(crate) fn pack(values: &[u32; 32]) -> u32 {
+    let mut mask = 0;
+    for l in 0..32 {
+        mask |= values[l] & BIT[l];
+    }
+    mask
+}
+
+/// Spreads a mask: all ones for the lanes that are set.
+#[inline(always)]
+pub(crate) fn spread(mask: u32) -> [u32; 32] {
+    let mut out = [0; 32];
+    for l in 0..32 {
+        // Shifts by constants rather than conditions: the compiler keeps these in vectors.
+        out[l] = ((mask << (31 - l)) as i32 >> 31) as u32;
+    }
+    out
+}

@@ -1,0 +1,6 @@
+//! Of `exec::vector`.
+
+#[path = "../../../src/exec/vector/mode.rs"]
+mod mode;
+#[path = "../../../src/exec/vector/num.rs"]
+pub(crate) mod num;
