@@ -1,5 +1,6 @@
-//! Of `exec`: numbers and floating-point modes.
+//! Of `exec`: numbers, floating-point modes, and the order of workgroups.
 
 #[path = "../../src/exec/gfx12/fp8.rs"]
 mod fp8;
 mod vector;
+mod waves;

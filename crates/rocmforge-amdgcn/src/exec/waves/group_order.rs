@@ -55,7 +55,7 @@ impl GroupOrder {
 
 #[cfg(test)]
 mod tests {
-    use crate::exec::GroupOrder;
+    use super::GroupOrder;
     use std::collections::BTreeSet;
 
     #[test]

@@ -1,0 +1,4 @@
+//! Of `exec::waves`.
+
+#[path = "../../../src/exec/waves/group_order.rs"]
+mod group_order;
