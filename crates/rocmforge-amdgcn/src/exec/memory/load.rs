@@ -2,9 +2,9 @@
 
 use crate::POISON;
 use crate::exec::code::Ins;
-use crate::exec::code::isa::{Handler, Run, vector};
+use crate::exec::code::isa::{Handler, Run, fast, vector};
 use crate::exec::memory::observe::{Data, Request};
-use crate::exec::memory::space::{Addresses, Shape, Space, shape};
+use crate::exec::memory::space::{Addresses, Shape, Space, filled, shape};
 use crate::exec::waves::ctx::Ctx;
 use crate::exec::waves::wave::{Wave, spread};
 use crate::fault::Access;
@@ -16,6 +16,19 @@ fn word(bytes: &[u8], n: usize) -> u32 {
     let mut four = [0; 4];
     four.copy_from_slice(&bytes[n * 4..n * 4 + 4]);
     u32::from_le_bytes(four)
+}
+
+/// The registers that the words of all lanes make.
+#[inline(always)]
+fn columns<const R: usize>(lanes: &[[[u8; 4]; R]; 32]) -> [[u32; 32]; R] {
+    // Into a local, which cannot overlap the source: else each word moves on its own.
+    let mut columns = [[0; 32]; R];
+    for l in 0..32 {
+        for r in 0..R {
+            columns[r][l] = u32::from_le_bytes(lanes[l][r]);
+        }
+    }
+    columns
 }
 
 /// Loads `R` registers per lane.
@@ -46,13 +59,7 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
             if let Some(lanes) = S::range(c, at[0], 32 * size)
                 .and_then(|bytes| bytes.as_chunks::<4>().0.as_chunks::<R>().0.first_chunk::<32>())
             {
-                // Into a local first, which cannot overlap the source: else each word moves on its own.
-                let mut loaded = [[0; 32]; R];
-                for l in 0..32 {
-                    for r in 0..R {
-                        loaded[r][l] = u32::from_le_bytes(lanes[l][r]);
-                    }
-                }
+                let loaded = columns(lanes);
                 for (r, loaded) in loaded.iter().enumerate() {
                     w.v[reg(r)].0 = *loaded;
                 }
@@ -80,7 +87,20 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
                 return;
             }
         }
-        Shape::Scattered => {}
+        Shape::Scattered => {
+            if let Some((bytes, offsets)) = S::gather(c, &filled(at, exec), size) {
+                let mut lanes = [[[0; 4]; R]; 32];
+                for l in 0..32 {
+                    let bytes = bytes[offsets[l]..][..size].as_chunks::<4>().0;
+                    lanes[l] = std::array::from_fn(|r| bytes[r]);
+                }
+                let loaded = columns(&lanes);
+                for r in 0..R {
+                    w.put(reg(r) as u8, &loaded[r]);
+                }
+                return;
+            }
+        }
     }
     c.loading = Some(dst);
     for l in 0..32 {
@@ -140,8 +160,28 @@ impl<S: Space, K: Narrow> Handler for Small<S, K> {
 }
 
 /// What the active lanes load, zero-extended: one body for all that is made of it.
-#[inline(never)]
 fn fetch<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> [u32; 32] {
+    #[cfg(target_arch = "x86_64")]
+    if fast() {
+        // SAFETY: `fast` has found that the host has what the function needs.
+        return unsafe { fetch_wide::<S, SIZE>(w, c, i) };
+    }
+    fetch_base::<S, SIZE>(w, c, i)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn fetch_wide<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> [u32; 32] {
+    fetch_any::<S, SIZE>(w, c, i)
+}
+
+#[inline(never)]
+fn fetch_base<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> [u32; 32] {
+    fetch_any::<S, SIZE>(w, c, i)
+}
+
+#[inline(always)]
+fn fetch_any<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> [u32; 32] {
     let exec = w.exec();
     let mut at = [0; 32];
     S::addresses(w, i, &mut at);
@@ -169,6 +209,12 @@ fn fetch<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> [u3
             }
             return raw;
         }
+    }
+    if let Some((bytes, offsets)) = S::gather(c, &filled(&at, exec), SIZE) {
+        for l in 0..32 {
+            raw[l] = bytes[offsets[l]..].first_chunk::<SIZE>().map_or(0, value);
+        }
+        return raw;
     }
     c.loading = Some(i.dst);
     for l in (0..32).filter(|l| exec >> l & 1 != 0) {

@@ -24,6 +24,13 @@ impl<const N: usize> Handler for Load<N> {
         let address = address & !3;
         observe(w, c, i, address, N as u32 * 4);
         let off = c.memory.offset(address, N * 4);
+        if let Some(off) = off.filter(|&off| c.memory.readable(off, N * 4, c.check_uninit)) {
+            let bytes = c.memory.slice(off, N * 4).as_chunks::<4>().0;
+            for (n, word) in bytes.iter().enumerate() {
+                w.set(i.dst.wrapping_add(n as u8) & 127, u32::from_le_bytes(*word));
+            }
+            return;
+        }
         if !off.is_some_and(|off| c.memory.readable(off, N * 4, false)) {
             c.global_fault(w, i, Access::Scalar, 0, address, N as u32 * 4);
         }

@@ -32,6 +32,13 @@ pub(crate) trait Space {
     /// Bytes for all of a wave to write, which count as written; `None` as for [`Self::range`].
     fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]>;
 
+    /// The memory that all lanes read, and where in it each does: `len` bytes. `None` where some lane may not read, or where lanes do
+    /// not read one memory.
+    #[inline(always)]
+    fn gather<'a>(_: &'a Ctx<'_>, _: &Addresses, _len: usize) -> Option<(&'a [u8], [usize; 32])> {
+        None
+    }
+
     /// Bytes one lane reads. `None` after noting a fault.
     fn lane<'a>(c: &'a mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, len: usize)
     -> Option<&'a [u8]>;
@@ -123,6 +130,11 @@ macro_rules! global_lanes {
         #[inline(always)]
         fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]> {
             global_range_mut(c, address, len)
+        }
+
+        #[inline(always)]
+        fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<(&'a [u8], [usize; 32])> {
+            c.memory.gather(at, len, c.check_uninit)
         }
 
         #[inline(always)]
@@ -230,6 +242,37 @@ impl Space for Lds {
     }
 
     #[inline(always)]
+    fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<(&'a [u8], [usize; 32])> {
+        let inside = c.lds.len().checked_sub(len)? as u64;
+        let mut offsets = [0; 32];
+        let mut outside = false;
+        for l in 0..32 {
+            outside |= at[l] > inside;
+            offsets[l] = at[l] as usize;
+        }
+        if outside {
+            return None;
+        }
+        if c.check_uninit {
+            // Four words, of which shorter accesses use the first.
+            let mut states = [u32::MAX; 4];
+            for offset in offsets {
+                let (words, rest) = c.lds_state.get(offset..offset + len)?.as_chunks::<4>();
+                for (all, word) in states.iter_mut().zip(words) {
+                    *all &= u32::from_ne_bytes(*word);
+                }
+                for byte in rest {
+                    states[0] &= u32::from(*byte) | !0xFF;
+                }
+            }
+            if states.iter().any(|states| states & 0x0303_0303 != 0x0303_0303) {
+                return None;
+            }
+        }
+        Some((&c.lds, offsets))
+    }
+
+    #[inline(always)]
     fn lane<'a>(
         c: &'a mut Ctx<'_>,
         w: &Wave,
@@ -239,18 +282,8 @@ impl Space for Lds {
         at: u64,
         len: usize,
     ) -> Option<&'a [u8]> {
-        if Self::range(c, at, len).is_none() {
-            let missing = c.lds_state.get(at as usize..at as usize + len).map_or(0, missing);
-            let fresh = if missing == 0 {
-                None
-            } else {
-                c.unwritten(w, Place::Lds, how, lane, at, missing)
-            };
-            let Some(fresh) = fresh else {
-                lds_fault(c, w, i, how, lane, at, len);
-                return None;
-            };
-            poison(&mut c.lds[at as usize..at as usize + len], fresh);
+        if Self::range(c, at, len).is_none() && !unwritten_lds(c, w, i, how, lane, at, len) {
+            return None;
         }
         c.lds.get(at as usize..at as usize + len)
     }
@@ -271,6 +304,24 @@ impl Space for Lds {
         }
         Self::range_mut(c, at, len)
     }
+}
+
+/// Puts poison into the bytes of a piece of LDS that nobody has written, if what becomes of them is followed. False after noting a
+/// fault.
+#[cold]
+#[inline(never)]
+fn unwritten_lds(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, len: usize) -> bool {
+    let missing = c.lds_state.get(at as usize..at as usize + len).map_or(0, missing);
+    let fresh = if missing == 0 {
+        None
+    } else {
+        c.unwritten(w, Place::Lds, how, lane, at, missing)
+    };
+    match fresh {
+        Some(fresh) => poison(&mut c.lds[at as usize..at as usize + len], fresh),
+        None => lds_fault(c, w, i, how, lane, at, len),
+    }
+    fresh.is_some()
 }
 
 #[cold]
@@ -372,6 +423,11 @@ impl Space for Flat {
         global_range_mut(c, address, len)
     }
 
+    #[inline(always)]
+    fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<(&'a [u8], [usize; 32])> {
+        c.memory.gather(at, len, c.check_uninit)
+    }
+
     fn lane<'a>(
         c: &'a mut Ctx<'_>,
         w: &Wave,
@@ -403,6 +459,18 @@ impl Space for Flat {
             _ => Global::lane_mut(c, w, i, how, lane, at, len),
         }
     }
+}
+
+/// The addresses of active lanes, and for every other lane that of an active one; `exec` is not 0.
+#[inline(always)]
+pub(crate) fn filled(at: &Addresses, exec: u32) -> Addresses {
+    let first = at[exec.trailing_zeros() as usize & 31];
+    let mut filled = [0; 32];
+    for l in 0..32 {
+        let on = u64::from(exec >> l & 1).wrapping_neg();
+        filled[l] = first ^ (first ^ at[l]) & on;
+    }
+    filled
 }
 
 /// How the addresses of the active lanes lie.

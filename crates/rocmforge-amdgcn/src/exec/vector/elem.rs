@@ -34,10 +34,10 @@ pub(crate) trait Ret: Copy {
     const MODS: bool = false;
     type Out: Default;
     fn set(out: &mut Self::Out, lane: usize, value: Self);
-    /// Replaces results that the host is free to choose.
+    /// The results with other ones in the place of those that the host is free to choose; `None` where there are none.
     #[inline(always)]
-    fn settle<O: LaneOp>(out: Self::Out, _: &[O::A; 32], _: &[O::B; 32], _: &[O::C; 32]) -> Self::Out {
-        out
+    fn replaced<O: LaneOp>(_: &Self::Out, _: &[O::A; 32], _: &[O::B; 32], _: &[O::C; 32]) -> Option<Self::Out> {
+        None
     }
     /// `M` says that the instruction may clamp.
     fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out);

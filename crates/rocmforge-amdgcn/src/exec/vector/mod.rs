@@ -45,8 +45,11 @@ impl<O: LaneOp, const M: bool> Handler for Each<O, M> {
         for l in 0..32 {
             O::R::set(&mut out, l, O::lane(a[l], b[l], c[l]));
         }
-        let out = O::R::settle::<O>(out, a, b, c);
-        O::R::store::<M>(w, i, &out);
+        // Two stores rather than one of either: the results stay in registers.
+        match O::R::replaced::<O>(&out, a, b, c) {
+            Some(out) => store::<O::R, M>(w, i, &out),
+            None => O::R::store::<M>(w, i, &out),
+        }
     }
 }
 
@@ -65,7 +68,7 @@ impl<O: LaneOp> Handler for OneByOne<O> {
             let l = std::hint::black_box(l) & 31;
             O::R::set(&mut out, l, O::lane(a[l], b[l], c[l]));
         }
-        let out = O::R::settle::<O>(out, a, b, c);
+        let out = O::R::replaced::<O>(&out, a, b, c).unwrap_or(out);
         store::<O::R, true>(w, i, &out);
     }
 }

@@ -106,13 +106,9 @@ impl<T: Floats> Ret for First<T> {
         T::set(out, lane, value.0);
     }
     #[inline(always)]
-    fn settle<O: LaneOp>(out: Self::Out, a: &[O::A; 32], b: &[O::B; 32], c: &[O::C; 32]) -> Self::Out {
+    fn replaced<O: LaneOp>(out: &Self::Out, a: &[O::A; 32], b: &[O::B; 32], c: &[O::C; 32]) -> Option<Self::Out> {
         // A copy is handed on, so that the results themselves need not be in memory where nothing is NaN.
-        if T::any_nan(&out) {
-            first::<T, O>(T::copied(&out), a, b, c)
-        } else {
-            out
-        }
+        T::any_nan(out).then(|| first::<T, O>(T::copied(out), a, b, c))
     }
     #[inline(always)]
     fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {

@@ -5,8 +5,10 @@
 //! [`super`]) of the access and 32 bits that say which instruction, lane and bytes. Slots of older launches, and in LDS
 //! those from before the last barrier, have segments below the floor and count as empty, so nothing is ever cleared.
 
+use super::log::Log;
 use memmap2::{MmapMut, MmapOptions};
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// What a slot says about an access, besides its segment: words from the start of `.text` to the instruction (21 bits),
 /// lane (5), bytes of the dword (4), [`flags`] (2).
@@ -91,7 +93,7 @@ pub(super) struct Now {
 impl Now {
     /// Whether what a slot holds of that segment is not plainly before everything the wave does now.
     #[inline(always)]
-    fn open(&self, slot: Slot, segment: u32) -> bool {
+    pub(super) fn open(&self, slot: Slot, segment: u32) -> bool {
         let epoch = if slot as u32 == Slot::Store as u32 {
             self.stores
         } else {
@@ -108,7 +110,7 @@ impl Now {
 
     /// Whether a segment since the barrier is one of the running wave's.
     #[inline(always)]
-    fn own(&self, segment: u32) -> bool {
+    pub(super) fn own(&self, segment: u32) -> bool {
         (segment ^ self.mine) & self.waves == 0 && segment >= self.epoch
     }
 }
@@ -126,9 +128,17 @@ pub(super) struct Hit {
 }
 
 /// Words that are zero until written, and cost nothing until then.
-enum Words {
+pub(super) enum Words {
     Map(MmapMut),
     Vec(Vec<u32>),
+}
+
+impl Words {
+    /// Words of some bytes of address space; `None` when the host will not reserve it.
+    pub(super) fn mapped(bytes: usize) -> Option<Self> {
+        let map = MmapOptions::new().len(bytes.max(4096)).no_reserve_swap().map_anon();
+        map.ok().map(Words::Map)
+    }
 }
 
 impl std::ops::Deref for Words {
@@ -162,6 +172,8 @@ pub(crate) struct Cells {
     stamp: u32,
     /// Chunks in use, when they are asked for.
     pub(super) touched: Option<Vec<u32>>,
+    /// Requests that are not in the slots yet.
+    pub(super) log: Option<Box<Log>>,
     /// Coherent loads were seen.
     coherent: bool,
     /// Stores to other bytes of a dword whose slot a store by another wave took: by dword.
@@ -171,10 +183,7 @@ pub(crate) struct Cells {
 impl Cells {
     /// Shadow of device memory; `None` when the host will not reserve the address space.
     pub(super) fn global(bytes: usize) -> Option<Self> {
-        let words = |len: usize| {
-            let map = MmapOptions::new().len(len.max(4096)).no_reserve_swap().map_anon();
-            map.ok().map(Words::Map)
-        };
+        let words = Words::mapped;
         let five = || -> Option<[Words; 5]> {
             Some([
                 words(bytes)?,
@@ -191,6 +200,7 @@ impl Cells {
             chunk_bits: 10,
             stamp: 0,
             touched: Some(Vec::new()),
+            log: Some(Box::new(Log::new(bytes >> 12)?)),
             coherent: false,
             aside: HashMap::new(),
         })
@@ -207,6 +217,7 @@ impl Cells {
             chunk_bits: 5,
             stamp: 0,
             touched: None,
+            log: None,
             coherent: false,
             aside: HashMap::new(),
         }
@@ -220,6 +231,9 @@ impl Cells {
         if let Some(touched) = &mut self.touched {
             touched.clear();
         }
+        if let Some(log) = &mut self.log {
+            log.clear();
+        }
         if self.stamp == 1 << 27 {
             self.chunks.fill(0);
             self.stamp = 1;
@@ -231,6 +245,24 @@ impl Cells {
     fn used(&self, dword: usize) -> u32 {
         let chunk = self.chunks[dword >> self.chunk_bits];
         if chunk >> 5 == self.stamp { chunk & 31 } else { 0 }
+    }
+
+    /// Slots in use in a chunk; `None` if the launch has not touched it.
+    #[inline(always)]
+    pub(super) fn slots(&self, chunk: usize) -> Option<u32> {
+        let word = self.chunks[chunk];
+        (word >> 5 == self.stamp).then_some(word & 31)
+    }
+
+    /// The chunk of a byte.
+    #[inline(always)]
+    pub(super) fn chunk_of(&self, byte: usize) -> usize {
+        byte >> (self.chunk_bits + 2)
+    }
+
+    /// The bytes of a chunk.
+    pub(super) fn bytes_of(&self, chunk: usize) -> Range<usize> {
+        chunk << (self.chunk_bits + 2)..(chunk + 1) << (self.chunk_bits + 2)
     }
 
     /// Slots in use in the chunks of some dwords.
@@ -253,7 +285,11 @@ impl Cells {
 
     #[inline(always)]
     fn mark(&mut self, dword: usize, slots: u32) {
-        let n = dword >> self.chunk_bits;
+        self.mark_chunk(dword >> self.chunk_bits, slots);
+    }
+
+    #[inline(always)]
+    pub(super) fn mark_chunk(&mut self, n: usize, slots: u32) {
         let chunk = self.chunks[n];
         if chunk >> 5 != self.stamp {
             self.chunks[n] = self.stamp << 5 | slots;
@@ -540,6 +576,16 @@ impl Cells {
         self.segments[store][first..first + count].fill(now.mine);
         fill(&mut self.infos[store][first..first + count], info, lane, per);
         self.mark_all(first, count, 1);
+    }
+
+    /// Notes the plain store of one lane, of any alignment.
+    pub(super) fn store_bytes(&mut self, now: &Now, info: Info, bytes: Range<usize>, lane: u32, hits: &mut Vec<Hit>) {
+        for dword in bytes.start / 4..=(bytes.end - 1) / 4 {
+            let from = (dword * 4).max(bytes.start);
+            let to = (dword * 4 + 4).min(bytes.end);
+            let mask = ((1 << (to - from)) - 1) << (from % 4);
+            self.part(now, Slot::Store, info, dword, mask, lane, hits);
+        }
     }
 
     /// Notes an access to some bytes of one dword.

@@ -1,7 +1,8 @@
 //! The footprint of a launch, read out of the shadow memory when it has ended.
 
 use crate::exec::checks::race::Race;
-use crate::exec::checks::race::cells::Slot;
+use crate::exec::checks::race::cells::{Info, Slot};
+use crate::exec::checks::race::log::Record;
 use crate::fault::Access;
 use crate::footprint::{Footprint, Touch};
 
@@ -11,22 +12,26 @@ impl Race {
         let mut chunks = self.global.touched.take().unwrap_or_default();
         chunks.sort_unstable();
         let mut touches = Vec::new();
-        for (access, slots) in [
+        let mut ranges = [
             (Access::Load, &[Slot::Load, Slot::Before][..]),
             (Access::Store, &[Slot::Store][..]),
             (Access::Atomic, &[Slot::Atomic][..]),
-        ] {
-            let mut ranges = Ranges {
-                race: self,
-                base,
-                text,
-                access,
-                done: Vec::new(),
-            };
-            for &chunk in &chunks {
-                ranges.chunk(chunk, slots);
+        ]
+        .map(|(access, slots)| Ranges {
+            race: self,
+            base,
+            text,
+            access,
+            slots,
+            done: Vec::new(),
+        });
+        for &chunk in &chunks {
+            for ranges in &mut ranges {
+                ranges.chunk(chunk);
             }
-            touches.append(&mut ranges.done);
+        }
+        for ranges in ranges {
+            touches.extend(ranges.done);
         }
         self.global.touched = Some(Vec::new());
         touches.sort_by_key(|touch: &Touch| touch.start);
@@ -43,13 +48,19 @@ struct Ranges<'a> {
     base: u64,
     text: u64,
     access: Access,
+    /// Slots of such accesses, the latest first.
+    slots: &'static [Slot],
     done: Vec<Touch>,
 }
 
 impl Ranges<'_> {
-    fn chunk(&mut self, chunk: u32, slots: &[Slot]) {
+    fn chunk(&mut self, chunk: u32) {
+        let slots = self.slots;
         let cells = &self.race.global;
         let (dwords, used) = cells.chunk(chunk);
+        if used == 0 {
+            return self.logged(chunk as usize, slots[0]);
+        }
         if slots.iter().all(|&slot| used >> slot as u32 & 1 == 0) {
             return;
         }
@@ -80,12 +91,47 @@ impl Ranges<'_> {
         }
     }
 
+    /// A chunk whose requests are in the log.
+    fn logged(&mut self, chunk: usize, slot: Slot) {
+        let cells = &self.race.global;
+        let bytes = cells.bytes_of(chunk);
+        let store = slot == Slot::Store;
+        if slot == Slot::Atomic {
+            return;
+        }
+        if let Some((run, record)) = cells.one_run(chunk, store) {
+            let lane = cells.lane_at(record, run.start).unwrap_or_default();
+            return self.join(record.now.mine, record.info, lane, run.start, run.end);
+        }
+        if !cells.records(chunk).any(|record| record.store == store) {
+            return;
+        }
+        let mut touched = cells.bitmap(chunk, store);
+        if !store && cells.records(chunk).any(|record| record.store) {
+            touched = touched.without(&cells.bitmap(chunk, true));
+        }
+        for run in touched.runs() {
+            let start = bytes.start + run.start;
+            // The first that touched the first byte.
+            let of = |record: &&Record| record.store == store && cells.lane_at(record, start).is_some();
+            let Some(record) = cells.records(chunk).filter(of).last() else {
+                continue;
+            };
+            let lane = cells.lane_at(record, start).unwrap_or_default();
+            self.join(record.now.mine, record.info, lane, start, bytes.start + run.end);
+        }
+    }
+
     fn add(&mut self, slot: Slot, dword: usize, start: usize, end: usize) {
+        if let Some((segment, info)) = self.race.global.get(slot, dword, self.race.floor) {
+            self.join(segment, info, info.lane(), start, end);
+        }
+    }
+
+    /// Adds a range that an instruction of a segment touched, or makes the last one longer.
+    fn join(&mut self, segment: u32, info: Info, lane: u32, start: usize, end: usize) {
         let start = self.base + start as u64;
         let end = self.base + end as u64;
-        let Some((segment, info)) = self.race.global.get(slot, dword, self.race.floor) else {
-            return;
-        };
         let pc = info.at().map_or(0, |at| self.text + u64::from(at));
         let many = self.done.len() >= MANY;
         if let Some(last) = self.done.last_mut()
@@ -103,7 +149,7 @@ impl Ranges<'_> {
             pc,
             workgroup: self.race.workgroups[by.group as usize],
             wave: by.wave.unwrap_or(0),
-            lane: info.lane(),
+            lane,
         });
     }
 }

@@ -39,11 +39,12 @@
 
 mod cells;
 mod footprint;
+mod log;
 mod sync;
 
 use crate::exec::code::Ins;
 use crate::exec::memory::observe::{Place, Request};
-use crate::exec::memory::{COHERENT, EXCHANGE, IDIOM, RETURN, Shape, VOLATILE};
+use crate::exec::memory::{Addresses, COHERENT, EXCHANGE, IDIOM, RETURN, Shape, VOLATILE, filled};
 use crate::exec::waves::ctx::Ctx;
 use crate::exec::waves::wave::Wave;
 use crate::fault::{Access, FaultKind, Side};
@@ -51,6 +52,7 @@ use crate::footprint::Footprint;
 use crate::memory::GlobalMemory;
 pub(crate) use cells::Cells;
 use cells::{Hit, Info, Now, SLOTS, Slot, flags};
+use log::{Bytes, Loads};
 use sync::{Clock, Level, Seen, Sync, What, raise, see};
 
 /// What orders accesses besides barriers and atomics.
@@ -114,6 +116,8 @@ struct WaveClock {
 pub(crate) struct Race {
     global: Cells,
     lds: Cells,
+    /// Loads of LDS that are not in its slots.
+    loads: Loads,
     floor: u32,
     group: u32,
     epoch: u32,
@@ -167,6 +171,7 @@ impl Race {
         Some(Box::new(Self {
             global: shadow.cells,
             lds: Cells::lds(lds),
+            loads: Loads::default(),
             floor: shadow.next,
             group: shadow.next,
             epoch: shadow.next,
@@ -264,6 +269,7 @@ impl Race {
         }
         self.next += self.stride;
         self.lds.forget();
+        self.loads.forget();
     }
 
     /// Gives a wave a new segment.
@@ -375,6 +381,9 @@ impl Race {
         }
         let info = Info::new(i.at, mark);
         let size = r.size as usize;
+        if self.log(c, w, r, slot, info, lds) {
+            return;
+        }
         match r.shape {
             Shape::Contiguous if slot != Slot::Atomic && mark & flags::COHERENT == 0 => {
                 let lane = r.exec.trailing_zeros();
@@ -398,6 +407,9 @@ impl Race {
                         bytes: size,
                         lane,
                     };
+                    if mark & flags::COHERENT == 0 {
+                        return self.span(c, w, i, r, slot, info, &span);
+                    }
                     return self.lane(c, w, i, r, slot, info, &span);
                 }
             }
@@ -426,6 +438,78 @@ impl Race {
         }
     }
 
+    /// Notes a plain request in the log, if that is enough; otherwise makes the slots of what it touches ready.
+    #[inline(always)]
+    fn log(&mut self, c: &Ctx<'_>, w: &Wave, r: &Request<'_>, slot: Slot, info: Info, lds: bool) -> bool {
+        let size = r.size as usize;
+        let plain = match slot {
+            Slot::Load => info.flags() & flags::COHERENT == 0,
+            // In LDS, loads alone.
+            _ => slot == Slot::Store && !lds,
+        };
+        // Lanes that all touch the same are as good as one.
+        let exec = match r.shape {
+            Shape::Uniform => r.exec & r.exec.wrapping_neg(),
+            _ => r.exec,
+        };
+        let first = r.at[exec.trailing_zeros() as usize & 31];
+        let at;
+        let mut bytes = None;
+        if plain && r.shape == Shape::Scattered {
+            at = offsets(c, lds, &filled(r.at, exec), size);
+            if let Some(at) = &at {
+                bytes = Some(Bytes::scattered(at, exec, size));
+            }
+        } else if plain {
+            let length = exec.count_ones() as usize * size;
+            if let Some(start) = place(c, lds, first, length) {
+                bytes = Some(Bytes {
+                    start,
+                    end: start + length,
+                    size,
+                    exec,
+                    at: None,
+                });
+            }
+        }
+        let now = self.now(w, lds);
+        let noted = match &bytes {
+            None => false,
+            Some(bytes) if lds => self.loads.note(&now, info, bytes),
+            Some(bytes) => self.global.note(&now, slot == Slot::Store, info, bytes),
+        };
+        if !noted {
+            self.end_log(c, r, exec, lds);
+        }
+        noted
+    }
+
+    /// Makes the slots of what a request touches ready.
+    #[inline(always)]
+    fn end_log(&mut self, c: &Ctx<'_>, r: &Request<'_>, exec: u32, lds: bool) {
+        let size = r.size as usize;
+        if lds {
+            let all = filled(r.at, exec);
+            let (first, last) = (all.iter().min(), all.iter().max());
+            if let (Some(&first), Some(&last)) = (first, last) {
+                self.loads.end(&mut self.lds, first as usize..last as usize + size);
+            }
+            return;
+        }
+        let mut done = usize::MAX;
+        for lane in (0..32).filter(|lane| exec >> lane & 1 != 0) {
+            // Bytes that are no memory are not looked at later either.
+            let Some(offset) = c.memory.offset(r.at[lane as usize], size) else {
+                continue;
+            };
+            let last = self.global.chunk_of(offset + size - 1);
+            if last != done || self.global.chunk_of(offset) != done {
+                self.global.carry_over(offset..offset + size);
+                done = last;
+            }
+        }
+    }
+
     /// Plain loads that lie anywhere.
     #[inline(always)]
     fn gather(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, info: Info, lds: bool) {
@@ -444,13 +528,13 @@ impl Race {
         } else {
             None
         };
-        let mut last = u64::MAX;
         for lane in (0..32).filter(active) {
             let at = r.at[lane];
-            if at == last {
+            // Rows and columns of lanes often read the same: the first of them stands for all.
+            let same = |back: usize| lane >= back && r.exec >> (lane - back) & 1 != 0 && r.at[lane - back] == at;
+            if same(1) || same(2) || same(4) || same(8) || same(16) {
                 continue;
             }
-            last = at;
             let offset = match base {
                 Some(base) => Some(base + (at - low) as usize),
                 None => place(c, lds, at, size),
@@ -684,6 +768,22 @@ fn place(c: &Ctx<'_>, lds: bool, address: u64, bytes: usize) -> Option<usize> {
         let offset = c.memory.offset(address, bytes)?;
         c.memory.readable(offset, bytes, false).then_some(offset)
     }
+}
+
+/// The same for each lane; inactive lanes have the address of an active one.
+#[inline(always)]
+fn offsets(c: &Ctx<'_>, lds: bool, at: &Addresses, bytes: usize) -> Option<[usize; 32]> {
+    if !lds {
+        return Some(c.memory.gather(at, bytes, false)?.1);
+    }
+    let last = c.lds.len().checked_sub(bytes)?;
+    let mut offsets = [0; 32];
+    let mut outside = false;
+    for l in 0..32 {
+        offsets[l] = at[l] as usize;
+        outside |= offsets[l] > last;
+    }
+    (!outside).then_some(offsets)
 }
 
 /// Whether a store writes into the bytes of a hit what they hold already.
