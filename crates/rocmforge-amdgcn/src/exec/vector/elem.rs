@@ -408,8 +408,9 @@ impl Ret for bool {
     }
     #[inline(always)]
     fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
-        // Through memory: joined with the comparison, the compiler would pack lane by lane.
-        let mask = pack(std::hint::black_box(out)) & w.s[EXEC];
+        // Through memory: joined with the comparison, the compiler would pack lane by lane. A copy, so that nothing else counts as
+        // changed by it.
+        let mask = pack(&std::hint::black_box(*out)) & w.s[EXEC];
         w.set_mask(i, mask);
     }
 }

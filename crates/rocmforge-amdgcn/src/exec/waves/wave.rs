@@ -200,10 +200,11 @@ pub(crate) fn pack(values: &[u32; 32]) -> u32 {
 /// Spreads a mask: all ones for the lanes that are set.
 #[inline(always)]
 pub(crate) fn spread(mask: u32) -> [u32; 32] {
+    // Known bits would become a different instruction for the first and the last lane.
+    let bits = *std::hint::black_box(&BIT);
     let mut out = [0; 32];
     for l in 0..32 {
-        // Shifts by constants rather than conditions: the compiler keeps these in vectors.
-        out[l] = ((mask << (31 - l)) as i32 >> 31) as u32;
+        out[l] = u32::from(mask & bits[l] == bits[l]).wrapping_neg();
     }
     out
 }
