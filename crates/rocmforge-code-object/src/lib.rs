@@ -19,9 +19,12 @@
 //! # Ok::<(), rocmforge_code_object::ParseError>(())
 //! ```
 //!
-//! Files that hold code objects but are none are refused by name: see [`ParseError::Container`].
+//! Files that hold code objects but are none are refused by name: see [`ParseError::Container`]. With the feature `bundle`, `Bundle`
+//! unpacks clang's offload bundles.
 
 mod arg;
+#[cfg(feature = "bundle")]
+mod bundle;
 mod compute_unit;
 mod container;
 mod descriptor;
@@ -33,6 +36,8 @@ mod ptx;
 mod target;
 
 pub use arg::{ArgKind, ArgMeta, HiddenArg};
+#[cfg(feature = "bundle")]
+pub use bundle::{Bundle, BundleError, Entry as BundleEntry, Image, MAX_UNPACKED};
 pub use compute_unit::{ComputeUnit, Limit, Occupancy};
 pub use container::Container;
 pub use descriptor::{KernelDescriptor, UserSgpr};

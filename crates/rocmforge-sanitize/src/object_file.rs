@@ -2,10 +2,10 @@
 
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::files;
 use crate::param_types::param_types;
-use crate::{bundle, files};
 use rocmforge_amdgcn::{LoadError, Program};
-use rocmforge_code_object::{ArgKind, ArgMeta, CodeObject, KernelMeta, ParseError};
+use rocmforge_code_object::{ArgKind, ArgMeta, Bundle, BundleError, CodeObject, KernelMeta, MAX_UNPACKED, ParseError};
 use std::path::Path;
 
 /// The processors that are simulated, the one that is taken first out of a bundle with several first.
@@ -19,8 +19,8 @@ pub enum ObjectError {
     #[error(transparent)]
     Parse(#[from] ParseError),
     /// A damaged bundle.
-    #[error("{0}")]
-    Bundle(String),
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
     /// No code for the processor that is asked for, or for a simulated one.
     #[error("it has code for {found}, not for {wanted}; simulated are {}", ARCHS.join(", "))]
     NoArch {
@@ -69,7 +69,7 @@ impl ObjectFile {
     /// # Errors
     /// It cannot be read, or as [`Self::parse`].
     pub fn read(path: &Path, arch: Option<&str>) -> Result<Self, Error> {
-        let bytes = files::read(path, bundle::MAX_UNPACKED)?;
+        let bytes = files::read(path, MAX_UNPACKED)?;
         Self::parse(&bytes, arch).map_err(|source| source.of(path))
     }
 
@@ -81,24 +81,17 @@ impl ObjectFile {
     pub fn parse(bytes: &[u8], arch: Option<&str>) -> Result<Self, ObjectError> {
         let wanted = arch.as_slice();
         let wanted = if wanted.is_empty() { ARCHS } else { wanted };
-        let elf = match bundle::entries(bytes).map_err(ObjectError::Bundle)? {
-            None => bytes.to_vec(),
-            Some(entries) => {
-                let found: Vec<&str> = entries.iter().map(bundle::Entry::arch).collect();
-                let found = if found.is_empty() {
-                    "no AMD GPU at all".to_owned()
-                } else {
-                    found.join(", ")
-                };
-                let exact = |arch: &str| entries.iter().find(|entry| entry.arch() == arch);
-                let generic = |arch: &str| {
-                    let runs = |bytes| CodeObject::parse(bytes).is_ok_and(|object| object.target.runs_on(arch));
-                    entries.iter().find(|entry| runs(&entry.bytes))
-                };
-                let fits = wanted.iter().find_map(|arch| exact(arch).or_else(|| generic(arch)));
-                let wanted = wanted.join(" or ");
-                fits.ok_or(ObjectError::NoArch { found, wanted })?.bytes.clone()
-            }
+        let mut bundles = Bundle::of_host_program(bytes)?;
+        bundles.extend(Bundle::parse(bytes)?);
+        let elf = if bundles.is_empty() {
+            bytes.to_vec()
+        } else {
+            let fits = |arch: &&str| bundles.iter().find_map(|bundle| bundle.for_processor(arch));
+            let found = wanted.iter().find_map(fits).ok_or_else(|| ObjectError::NoArch {
+                found: processors(&bundles),
+                wanted: wanted.join(" or "),
+            })?;
+            found.bytes.to_vec()
         };
         let meta = CodeObject::parse(&elf)?;
         let Some(processor) = wanted.iter().find(|arch| meta.target.runs_on(arch)) else {
@@ -139,6 +132,16 @@ impl ObjectFile {
             names.join(", ")
         }
     }
+}
+
+/// The processors that bundles have code for, to be printed.
+fn processors(bundles: &[Bundle<'_>]) -> String {
+    let entries = bundles.iter().flat_map(Bundle::entries);
+    let found: Vec<String> = entries.map(|entry| entry.arch().to_owned()).collect();
+    if found.is_empty() {
+        return "no AMD GPU at all".to_owned();
+    }
+    found.join(", ")
 }
 
 /// `name(pointer x, pointer y, 4 B n)`; with `i32` for `4 B` where the type is known.

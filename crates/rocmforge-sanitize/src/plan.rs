@@ -1,6 +1,5 @@
 //! A launch file and its object, checked against each other: what is left to go wrong is the kernel.
 
-use crate::bundle;
 use crate::dtype::{DType, Number};
 use crate::error::Error;
 use crate::fill::{Fill, Pointer};
@@ -50,7 +49,7 @@ impl Plan {
         let bytes = file
             .objects
             .iter()
-            .map(|object| file.folder().read(&object.path, bundle::MAX_UNPACKED));
+            .map(|object| file.folder().read(&object.path, rocmforge_code_object::MAX_UNPACKED));
         let bytes = bytes.collect::<Result<Vec<_>, _>>()?;
         Self::with_objects(file, &bytes)
     }

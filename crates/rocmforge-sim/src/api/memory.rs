@@ -80,6 +80,11 @@ impl Call<'_> {
             self.report_dead_free(card, address);
             return Err(hipErrorInvalidValue);
         };
+        if allocation.global {
+            let message = "the pointer leads to a variable of a module, which goes with the module".to_owned();
+            self.report(ReportKind::InvalidFree, message);
+            return Err(hipErrorInvalidValue);
+        }
         if allocation.address != address {
             let message = format!(
                 "the pointer is {} B into the allocation; HIP frees all of it, under whoever else uses it",

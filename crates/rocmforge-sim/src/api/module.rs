@@ -4,11 +4,12 @@ use super::memory::pointer_to;
 use super::{answer, required};
 use crate::machine::handle::Found;
 use crate::machine::host::Host;
-use crate::machine::module::{Function, Module, Refused, elf_size};
+use crate::machine::module::{Function, Module, Refused};
 use crate::machine::sim::{Call, Hip};
 use crate::report::ReportKind;
-use rocmforge_code_object::KernelMeta;
+use rocmforge_code_object::{Bundle, Image, KernelMeta};
 use rocmforge_hip_sys::*;
+use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -19,11 +20,14 @@ impl Call<'_> {
         required(image)?;
         let card = self.healthy_device()?;
         // SAFETY: promised by the caller of the HIP function: it is an image.
-        let size = unsafe { elf_size(image.cast()) }.ok_or(hipErrorInvalidImage)?;
-        // SAFETY: the image says that it has this size.
-        let elf = unsafe { std::slice::from_raw_parts(image.cast::<u8>(), size) };
+        let found = unsafe { Image::at(image.cast()) };
+        let elf = match found.map_err(|error| self.refuse(error.into()))? {
+            None => return Err(hipErrorInvalidImage),
+            Some(Image::Elf(elf)) => Cow::Borrowed(elf),
+            Some(Image::Bundle(bundle)) => Cow::Owned(self.unbundle(&bundle, card)?),
+        };
         // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.load(module, elf, card) }
+        unsafe { self.load(module, &elf, card) }
     }
 
     pub(crate) unsafe fn module_load(&mut self, module: *mut hipModule_t, path: *const c_char) -> Hip {
@@ -37,11 +41,24 @@ impl Call<'_> {
         }
         let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
         let file = std::fs::read(path).map_err(|_| hipErrorFileNotFound)?;
-        if !file.starts_with(b"\x7fELF") {
-            return Err(hipErrorInvalidImage);
-        }
+        let bundle = Bundle::parse(&file).map_err(|error| self.refuse(error.into()))?;
+        let elf = match &bundle {
+            Some(bundle) => self.unbundle(bundle, card)?,
+            None if file.starts_with(b"\x7fELF") => file,
+            None => return Err(hipErrorInvalidImage),
+        };
         // SAFETY: promised by the caller of the HIP function.
-        unsafe { self.load(module, &file, card) }
+        unsafe { self.load(module, &elf, card) }
+    }
+
+    /// The code object of a bundle that runs on a card.
+    fn unbundle(&mut self, bundle: &Bundle<'_>, card: usize) -> Hip<Vec<u8>> {
+        let arch = &self.cards[card].config.arch;
+        if let Some(entry) = bundle.for_processor(arch) {
+            return Ok(entry.bytes.to_vec());
+        }
+        let found: Vec<String> = bundle.entries().map(|entry| entry.arch().to_owned()).collect();
+        Err(self.refuse(Refused::Arch(found.join(", "))))
     }
 
     /// # Safety
@@ -52,6 +69,10 @@ impl Call<'_> {
         match Module::load(elf, card, &target.config.arch, &mut target.vram) {
             Ok(loaded) => {
                 let call = self.number;
+                for (name, place) in &loaded.globals {
+                    let id = self.new_id();
+                    self.cards[card].vram.add_global(name, *place, id, call);
+                }
                 let handle = self.modules.insert(Arc::new(loaded), call);
                 // SAFETY: promised by the caller of the HIP function.
                 unsafe { answer(module, std::ptr::without_provenance_mut(handle as usize)) }
@@ -63,6 +84,7 @@ impl Call<'_> {
     fn refuse(&mut self, refused: Refused) -> hipError_t {
         let (status, message) = match refused {
             Refused::Image(error) => (hipErrorInvalidImage, error.to_string()),
+            Refused::Bundle(error) => (hipErrorInvalidImage, error.to_string()),
             Refused::Arch(arch) => (hipErrorNoBinaryForGpu, format!("the code object is for {arch}")),
             Refused::Memory => (hipErrorOutOfMemory, "no room for the code object".to_owned()),
             Refused::Program(error) => {
@@ -90,7 +112,9 @@ impl Call<'_> {
         self.modules.remove(handle);
         self.functions.retain(|function| function.module != handle);
         self.forget_module(loaded.card, loaded.base, loaded.size);
-        self.cards[loaded.card].vram.release_system(loaded.base, loaded.size);
+        let vram = &mut self.cards[loaded.card].vram;
+        vram.remove_globals(loaded.base, loaded.size);
+        vram.release_system(loaded.base, loaded.size);
         Ok(())
     }
 

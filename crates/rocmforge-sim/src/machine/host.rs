@@ -6,6 +6,7 @@ use crate::desktop::Desktop;
 use crate::faults::Faults;
 use crate::machine::handle::{Kind, Table};
 use crate::machine::module::{Function, Module};
+use crate::machine::os_thread::OsThread;
 use crate::machine::pinned::PinnedRanges;
 use crate::machine::pools::Pools;
 use crate::machine::sim::SimError;
@@ -20,7 +21,6 @@ use rocmforge_hip_sys::{hipError_t, hipSuccess};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::ThreadId;
 use std::time::Duration;
 
 /// First device address of the first card. No user process has host memory there.
@@ -109,19 +109,21 @@ pub(crate) struct Host {
     pub(crate) pools: Pools,
     pub(crate) threads: HashMap<HostThread, ThreadState>,
     /// The number of each thread of the operating system that has called.
-    os_threads: HashMap<ThreadId, u32>,
+    os_threads: HashMap<OsThread, u32>,
     /// The host thread that one of the operating system plays.
-    pub(crate) roles: HashMap<ThreadId, u32>,
+    pub(crate) roles: HashMap<OsThread, u32>,
     pub(crate) chooser: Chooser,
     pub(crate) races: Races,
     /// Threads that run a host function now, and for which operation.
-    pub(crate) in_host_function: Vec<(ThreadId, Arc<crate::races::shadow::Actor>)>,
+    pub(crate) in_host_function: Vec<(OsThread, Arc<crate::races::shadow::Actor>)>,
     pub(crate) trace: Trace,
     pub(crate) calls: u64,
     pub(crate) next_id: u64,
     /// Consecutive polls that found nothing done.
     pub(crate) poll_streak: u32,
     pub(crate) reports: Vec<Report>,
+    /// Reports so far, those that were taken or not kept included.
+    pub(crate) reported: Arc<AtomicU64>,
     pub(crate) warnings: Vec<Report>,
     pub(crate) launches: u64,
     /// Counts of launches, with `SimConfig::counters`.
@@ -198,6 +200,7 @@ impl Host {
             next_id: 0,
             poll_streak: 0,
             reports: Vec::new(),
+            reported: Arc::default(),
             warnings: Vec::new(),
             launches: 0,
             counts: Vec::new(),
@@ -219,7 +222,7 @@ impl Host {
     }
 
     /// Who a thread of the operating system is here.
-    pub(crate) fn host_thread(&mut self, thread: ThreadId) -> HostThread {
+    pub(crate) fn host_thread(&mut self, thread: OsThread) -> HostThread {
         if let Some(role) = self.roles.get(&thread) {
             return HostThread::Logical(*role);
         }
@@ -234,6 +237,7 @@ impl Host {
 
     pub(crate) fn report(&mut self, report: Report) {
         self.trace.number(report.kind as u64);
+        self.reported.fetch_add(1, Ordering::Relaxed);
         if self.reports.len() < KEPT_REPORTS {
             self.reports.push(report);
         }

@@ -4,6 +4,7 @@ pub(crate) mod handle;
 pub(crate) mod host;
 pub(crate) mod leaks;
 pub(crate) mod module;
+pub(crate) mod os_thread;
 pub(crate) mod pinned;
 pub(crate) mod pools;
 pub(crate) mod readings;

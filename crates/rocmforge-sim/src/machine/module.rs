@@ -3,7 +3,7 @@
 use crate::machine::vram::{OutOfMemory, Vram};
 use object::{Object, ObjectSymbol, SymbolKind};
 use rocmforge_amdgcn::{LoadError, Program};
-use rocmforge_code_object::{CodeObject, KernelMeta, ParseError};
+use rocmforge_code_object::{BundleError, CodeObject, KernelMeta, ParseError};
 use std::collections::BTreeMap;
 
 /// A loaded code object.
@@ -27,12 +27,20 @@ pub(crate) struct Function {
 pub(crate) enum Refused {
     /// Not a code object, or a damaged one.
     Image(ParseError),
+    /// A damaged bundle.
+    Bundle(BundleError),
     /// For another processor.
     Arch(String),
     /// It contains what the interpreter does not model.
     Program(LoadError),
     /// No room for it.
     Memory,
+}
+
+impl From<BundleError> for Refused {
+    fn from(error: BundleError) -> Self {
+        Refused::Bundle(error)
+    }
 }
 
 impl From<OutOfMemory> for Refused {
@@ -108,61 +116,4 @@ fn globals(elf: &[u8], base: u64, size: u64) -> BTreeMap<String, (u64, u64)> {
         .filter(|(name, ..)| !name.ends_with(".kd"))
         .map(|(name, address, size)| (name, (address, size)))
         .collect()
-}
-
-/// Size of the ELF file at `image`, of which only the address is known, as HIP finds it: from its own tables. None if
-/// it does not start like one.
-///
-/// # Safety
-/// `image` points at an ELF file, or at least at bytes up to where it stops looking like one.
-pub(crate) unsafe fn elf_size(image: *const u8) -> Option<usize> {
-    for (at, expected) in b"\x7fELF\x02\x01".iter().enumerate() {
-        // SAFETY: every byte before was as expected, so the caller's promise covers this one.
-        if unsafe { image.wrapping_add(at).read() } != *expected {
-            return None;
-        }
-    }
-    // SAFETY: it starts like an ELF file of 64 bits, so its header of 64 bytes is there.
-    let header = unsafe { std::slice::from_raw_parts(image, 64) };
-    let [programs, sections] = [(32, 54), (40, 58)].map(|(offset, size)| {
-        let entry = usize::from(u16_at(header, size));
-        let count = usize::from(u16_at(header, size + 2));
-        usize::try_from(u64_at(header, offset))
-            .ok()
-            .and_then(|start| Some((start, entry, start.checked_add(entry * count)?)))
-    });
-    let (programs, sections) = (programs?, sections?);
-    let tables = programs.2.max(sections.2).max(64);
-    if tables > MAX_IMAGE {
-        return None;
-    }
-    // SAFETY: the header says that its tables end there.
-    let bytes = unsafe { std::slice::from_raw_parts(image, tables) };
-    let mut end = tables as u64;
-    // File offset and size of what the entries describe; a section without bytes in the file has type 8.
-    for (table, offset, size, skip) in [(programs, 8, 32, None), (sections, 24, 32, Some(8))] {
-        let (start, entry, stop) = table;
-        for at in (start..stop).step_by(entry.max(1)).filter(|_| entry >= 40) {
-            if skip.is_some_and(|kind| u32::from(u16_at(bytes, at + 4)) == kind) {
-                continue;
-            }
-            end = end.max(u64_at(bytes, at + offset).saturating_add(u64_at(bytes, at + size)));
-        }
-    }
-    usize::try_from(end).ok().filter(|end| *end <= MAX_IMAGE)
-}
-
-/// Larger images are taken for damaged.
-const MAX_IMAGE: usize = 1 << 30;
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    bytes.get(at..at + 2).map_or(0, |b| u16::from_le_bytes([b[0], b[1]]))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let mut value = [0; 8];
-    if let Some(found) = bytes.get(at..at + 8) {
-        value.copy_from_slice(found);
-    }
-    u64::from_le_bytes(value)
 }

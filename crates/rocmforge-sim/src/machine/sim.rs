@@ -2,6 +2,7 @@
 
 use crate::config::{Schedule, SimConfig};
 use crate::machine::host::{Host, HostThread, MOST_VRAM, ThreadState};
+use crate::machine::os_thread::{self, OsThread};
 use crate::machine::vram::AllocationStats;
 use crate::queues::queue::{Point, StreamId};
 use crate::queues::work::{HostFunction, Op, OpKind, Ran};
@@ -15,7 +16,6 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
-use std::thread::ThreadId;
 use std::time::Duration;
 
 /// Shorthand: what a HIP call does, or the status it fails with.
@@ -30,11 +30,12 @@ const CALL: Duration = Duration::from_nanos(500);
 /// know of each other. All calls of one host take one lock.
 pub struct SimHost {
     clock: Arc<AtomicU64>,
+    reported: Arc<AtomicU64>,
     state: Mutex<Host>,
     /// Signalled when a host function has returned.
     returned: Condvar,
     /// Threads that run a host function of a stream now; they must not call HIP.
-    in_callback: Mutex<Vec<ThreadId>>,
+    in_callback: Mutex<Vec<OsThread>>,
 }
 
 impl std::fmt::Debug for SimHost {
@@ -69,6 +70,7 @@ impl SimHost {
         let host = Host::new(config, clock.clone())?;
         Ok(Arc::new(Self {
             clock,
+            reported: host.reported.clone(),
             state: Mutex::new(host),
             returned: Condvar::new(),
             in_callback: Mutex::new(Vec::new()),
@@ -114,6 +116,28 @@ impl SimHost {
     /// The same, and forgets it.
     pub fn take_reports(&self) -> Vec<Report> {
         std::mem::take(&mut self.state.lock().reports)
+    }
+
+    /// How many reports there have been, those that were taken included. Takes no lock: for looking after every call.
+    pub fn reported(&self) -> u64 {
+        self.reported.load(Ordering::Relaxed)
+    }
+
+    /// Number of the calling thread's latest HIP call, as reports name it ([`Report::call`]).
+    pub fn latest_call(&self) -> u64 {
+        os_thread::latest_call()
+    }
+
+    /// A call of the program that is answered elsewhere: it counts, and its status is what `hipGetLastError` answers next.
+    pub fn answered(&self, api: &'static str, status: hipError_t) -> hipError_t {
+        self.call_with(api, Remember::Status, |_| {
+            if status.is_success() { Ok(()) } else { Err(status) }
+        })
+    }
+
+    /// Keeps every call out until the result is dropped: what `fork` copies meanwhile is no half of a call.
+    pub fn lock_for_fork(&self) -> ForkLock<'_> {
+        ForkLock(self.state.lock())
     }
 
     /// Things that are legal and probably not meant, such as a wait for an event that was never recorded.
@@ -208,12 +232,12 @@ impl SimHost {
             fn drop(&mut self) {
                 let roles = &mut self.0.state.lock().roles;
                 match self.1 {
-                    Some(role) => roles.insert(std::thread::current().id(), role),
-                    None => roles.remove(&std::thread::current().id()),
+                    Some(role) => roles.insert(OsThread::current(), role),
+                    None => roles.remove(&OsThread::current()),
                 };
             }
         }
-        let before = self.state.lock().roles.insert(std::thread::current().id(), thread);
+        let before = self.state.lock().roles.insert(OsThread::current(), thread);
         let _role = Role(self, before);
         body()
     }
@@ -239,7 +263,7 @@ impl SimHost {
         remember: Remember,
         body: impl FnOnce(&mut Call<'_>) -> Hip,
     ) -> hipError_t {
-        let os_thread = std::thread::current().id();
+        let os_thread = OsThread::current();
         let forbidden = self.in_callback.lock().contains(&os_thread);
         let mut host = self.state.lock();
         let thread = host.host_thread(os_thread);
@@ -247,6 +271,7 @@ impl SimHost {
         host.trace.bytes(api.as_bytes());
         host.advance(CALL);
         let number = host.calls;
+        os_thread::set_latest_call(number);
         let mut call = Call {
             sim: self,
             host,
@@ -282,6 +307,15 @@ impl SimHost {
         }
         call.overtake();
         status
+    }
+}
+
+/// The lock that all calls of a host take, see [`SimHost::lock_for_fork`].
+pub struct ForkLock<'a>(#[allow(dead_code)] MutexGuard<'a, Host>);
+
+impl std::fmt::Debug for ForkLock<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ForkLock").finish_non_exhaustive()
     }
 }
 
@@ -460,7 +494,7 @@ impl Call<'_> {
         if let Some(queue) = self.queues.get_mut(stream) {
             queue.running = true;
         }
-        let (sim, thread) = (self.sim, std::thread::current().id());
+        let (sim, thread) = (self.sim, OsThread::current());
         self.host.in_host_function.push((thread, actor.clone()));
         MutexGuard::unlocked(&mut self.host, || {
             sim.in_callback.lock().push(thread);

@@ -34,6 +34,8 @@ pub(crate) struct Allocation {
     pub(crate) allocated_by: u64,
     /// Whether it lies idle in a pool of the program's.
     pub(crate) idle: bool,
+    /// Whether it is a variable of a module, which goes with the module and cannot be freed.
+    pub(crate) global: bool,
     /// The last call before each time it was lent, and to how many bytes: what is enqueued later finds them new. Those that
     /// nothing has run for yet.
     lent: VecDeque<(u64, u64)>,
@@ -84,6 +86,8 @@ pub(crate) struct Vram {
     space: Space,
     system: FreeSpace,
     live: BTreeMap<u64, Allocation>,
+    /// Variables of modules.
+    globals: BTreeMap<u64, Allocation>,
     freed: VecDeque<AllocationInfo>,
     stats: AllocationStats,
     poison: Poison,
@@ -108,6 +112,7 @@ impl Vram {
             space: Space::new(base, dense, roomy, config),
             system: FreeSpace::default(),
             live: BTreeMap::new(),
+            globals: BTreeMap::new(),
             freed: VecDeque::new(),
             stats: AllocationStats::default(),
             poison: config.poison,
@@ -152,6 +157,7 @@ impl Vram {
                 length,
                 allocated_by: call,
                 idle: false,
+                global: false,
                 lent: VecDeque::new(),
                 label: None,
                 site: None,
@@ -199,10 +205,38 @@ impl Vram {
         Some(allocation)
     }
 
-    /// The live allocation `address` lies in.
+    /// The live allocation, or the variable of a module, that `address` lies in.
     pub(crate) fn find(&self, address: u64) -> Option<&Allocation> {
-        let (_, allocation) = self.live.range(..=address).next_back()?;
-        (address < allocation.address + allocation.block).then_some(allocation)
+        let within = |map: &'_ BTreeMap<u64, Allocation>| {
+            let (start, allocation) = map.range(..=address).next_back()?;
+            (address < allocation.address + allocation.block).then_some(*start)
+        };
+        within(&self.live)
+            .and_then(|start| self.live.get(&start))
+            .or_else(|| self.globals.get(&within(&self.globals)?))
+    }
+
+    /// Makes a variable of a module known, so that copies and fills may name it. Its bytes are those of the module's image.
+    pub(crate) fn add_global(&mut self, name: &str, (address, size): (u64, u64), id: u64, call: u64) {
+        let global = Allocation {
+            id,
+            address,
+            size,
+            block: size,
+            length: size,
+            allocated_by: call,
+            idle: false,
+            global: true,
+            lent: VecDeque::new(),
+            label: Some(name.into()),
+            site: None,
+        };
+        self.globals.insert(address, global);
+    }
+
+    /// Forgets the variables of the module whose image takes `size` bytes from `base` on.
+    pub(crate) fn remove_globals(&mut self, base: u64, size: u64) {
+        self.globals.retain(|address, _| !(base..base + size).contains(address));
     }
 
     /// Remembers what the program calls the live allocation that starts at `address`.

@@ -1,6 +1,7 @@
 //! What the host does to memory and learns from waits, as the race detector sees it.
 
 use crate::machine::host::Host;
+use crate::machine::os_thread::OsThread;
 use crate::machine::sim::{Call, SimHost};
 use crate::queues::queue::{Point, StreamId};
 use crate::queues::work::{OpKind, Place};
@@ -136,13 +137,13 @@ impl SimHost {
     /// it.
     pub fn joins_threads(&self) {
         self.with_host_mut(|host| {
-            let thread = host.host_thread(std::thread::current().id());
+            let thread = host.host_thread(OsThread::current());
             host.races.order.gather(thread);
         });
     }
 
     fn host_access(&self, start: *const u8, size: usize, access: Access, api: &'static str, site: &Location<'_>) {
-        let os_thread = std::thread::current().id();
+        let os_thread = OsThread::current();
         let frame = Frame {
             function: String::new(),
             file: site.file().to_owned(),
