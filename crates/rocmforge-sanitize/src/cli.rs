@@ -8,9 +8,10 @@ use crate::options::{NameFilter, Options, Selection};
 use crate::outcome::Outcome;
 use crate::page::{Page, Saved};
 use crate::plan::Plan;
+use crate::program::RunArgs;
 use crate::suppress::Suppressions;
 use crate::{npy, run};
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 use rocmforge_memory::Bytes;
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
@@ -21,8 +22,16 @@ use std::path::{Path, PathBuf};
 ///
 /// Exit status: 0 nothing found, 1 something found (or what `--error-exitcode` says), 2 it could not run.
 #[derive(Parser, Debug)]
-#[command(name = "rocmforge-sanitize", version)]
+#[command(
+    name = "rocmforge-sanitize",
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
 pub struct Cli {
+    /// What to run in place of a launch file.
+    #[command(subcommand)]
+    pub command: Option<Command>,
     /// The launch file (TOML). `--template` writes one to start from.
     #[arg(required_unless_present_any = ["kernels", "template"])]
     pub launch_file: Option<PathBuf>,
@@ -87,6 +96,15 @@ pub struct Cli {
     pub template: Option<PathBuf>,
 }
 
+/// What is run in place of a launch file.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Runs a compiled HIP program, unmodified, on a simulated Radeon, and checks every kernel that it launches.
+    ///
+    /// `rocmforge-sanitize run -- ./program argument`, `rocmforge-sanitize run -- python script.py`.
+    Run(RunArgs),
+}
+
 /// How findings are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -107,29 +125,35 @@ pub enum LeakCheck {
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Exit {
     /// Nothing was found.
-    Clean = 0,
+    Clean,
     /// Something was found.
-    Found = 1,
+    Found,
     /// It could not run.
-    CannotRun = 2,
+    CannotRun,
+    /// A program has run, and this is the exit status.
+    Program(u8),
 }
+
+/// The exit status that says that nothing could be run.
+const CANNOT_RUN: u8 = 2;
 
 impl Exit {
     /// The exit status of the process: with [`Cli::error_exitcode`] another one where something was found.
     pub fn status(self, cli: &Cli) -> u8 {
-        match (self, cli.error_exitcode) {
-            (Self::Found, Some(status)) => status,
-            (exit, _) => exit as u8,
+        match self {
+            Self::Clean => 0,
+            Self::Found => cli.error_exitcode.unwrap_or(1),
+            Self::CannotRun => CANNOT_RUN,
+            Self::Program(status) => status,
         }
     }
 }
 
 /// Runs the program. Findings go to `out`, errors to `err`.
 pub fn main(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
-    match execute(cli, out) {
+    match execute(cli, out, err) {
         Ok(exit) => exit,
         Err(error) => {
             // Nobody is left to tell if this fails.
@@ -147,7 +171,10 @@ fn print(out: &mut dyn Write, text: &str) -> Result<(), Error> {
     }
 }
 
-fn execute(cli: &Cli, out: &mut dyn Write) -> Result<Exit, Error> {
+fn execute(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, Error> {
+    if let Some(Command::Run(args)) = &cli.command {
+        return args.run(err);
+    }
     if let Some(path) = &cli.kernels {
         print(out, &describe(&ObjectFile::read(path, None)?))?;
         return Ok(Exit::Clean);
@@ -209,7 +236,7 @@ fn contradictions(cli: &Cli, file: &LaunchFile) -> Result<(), Error> {
     if !file.tools.memcheck && cli.leak_check == LeakCheck::Full {
         return wrong("--leak-check", "belongs to memcheck, which is not among the tools");
     }
-    if cli.error_exitcode == Some(Exit::CannotRun as u8) {
+    if cli.error_exitcode == Some(CANNOT_RUN) {
         return wrong("--error-exitcode", "is 2, which says that nothing could be run");
     }
     let Some(save) = &cli.save else { return Ok(()) };

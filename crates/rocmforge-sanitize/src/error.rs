@@ -41,6 +41,17 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// A program cannot be started.
+    #[error("cannot start {}: {source}", program.display())]
+    Program {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A program cannot be made to load the simulated library.
+    #[error(transparent)]
+    Install(#[from] rocmforge_hip::InstallError),
     /// A path in a launch file leads out of its folder.
     #[error(
         "{} leads outside of {}, the folder of the launch file. Put the file there; or, if you trust the launch file, run it with \

@@ -25,7 +25,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod bundle;
 mod cli;
 mod dtype;
 mod error;
@@ -40,12 +39,13 @@ mod outcome;
 mod page;
 mod param_types;
 mod plan;
+mod program;
 mod run;
 mod seed_run;
 mod suppress;
 mod toml_reader;
 
-pub use cli::{Cli, Exit, Format, LeakCheck, main};
+pub use cli::{Cli, Command, Exit, Format, LeakCheck, main};
 pub use dtype::{DType, Number};
 pub use error::{Error, Place};
 pub use fill::{Fill, Pointer};
@@ -56,6 +56,7 @@ pub use object_file::{ARCHS, ObjectError, ObjectFile, describe, signature, templ
 pub use options::{NameFilter, Options, Selection};
 pub use outcome::{EndlessLaunch, Finding, Outcome, StoppedLaunch};
 pub use plan::Plan;
+pub use program::RunArgs;
 pub use run::run;
 pub use seed_run::{SeedRun, run_seed};
 pub use suppress::{Suppression, Suppressions};

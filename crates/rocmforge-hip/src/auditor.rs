@@ -1,0 +1,80 @@
+//! Auditor of the dynamic linker (`rtld-audit`): answers every search for a library of HIP with the stub library, also where an RPATH
+//! or an absolute path would find another one.
+//!
+//! The dynamic linker calls these two functions when the library is named in `LD_AUDIT`; a program that loads it otherwise never does.
+
+use crate::install::FOLDER_VARIABLE;
+use std::ffi::{CStr, CString, OsStr, c_char, c_uint};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// Files that are redirected, by the start of their names.
+const REDIRECTED: [&str; 4] = ["libamdhip64.so", "libhiprtc.so", "libhipblas.so", "librocblas.so"];
+
+/// The newest version of the interface that both know.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn la_version(offered: c_uint) -> c_uint {
+    const KNOWN: c_uint = 2;
+    offered.min(KNOWN)
+}
+
+/// Where to look for a library.
+///
+/// # Safety
+/// `name` is a text, as the dynamic linker passes it.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn la_objsearch(name: *mut c_char, _cookie: *mut usize, _flag: c_uint) -> *mut c_char {
+    if name.is_null() {
+        return name;
+    }
+    // SAFETY: promised by the dynamic linker; not null.
+    let asked = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
+    let Some(folder) = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from) else {
+        return name;
+    };
+    match redirect(asked, &folder) {
+        // The dynamic linker keeps the text as long as the program runs.
+        Some(path) => CString::new(path.into_os_string().into_vec()).map_or(name, CString::into_raw),
+        None => name,
+    }
+}
+
+/// The file of `folder` that takes the place of `asked`; none if it is another library, or one that the folder does not have.
+fn redirect(asked: &Path, folder: &Path) -> Option<PathBuf> {
+    let file = asked.file_name()?.to_str()?;
+    let start = REDIRECTED.iter().find(|start| file.starts_with(**start))?;
+    if asked.parent() == Some(folder) {
+        return None;
+    }
+    // `libamdhip64.so.6.3.60303` is `libamdhip64.so.6`.
+    let major = file[start.len()..]
+        .strip_prefix('.')
+        .and_then(|rest| rest.split('.').next());
+    let soname = major.map_or_else(|| (*start).to_owned(), |major| format!("{start}.{major}"));
+    Some(folder.join(soname)).filter(|path| path.exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_of_hip_are_redirected_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("libamdhip64.so.6"), "").unwrap();
+        let of = |asked: &str| redirect(Path::new(asked), folder.path());
+        let ours = Some(folder.path().join("libamdhip64.so.6"));
+        for asked in [
+            "libamdhip64.so.6",
+            "/opt/rocm/lib/libamdhip64.so.6",
+            "libamdhip64.so.6.3.60303",
+        ] {
+            assert_eq!(of(asked), ours, "{asked}");
+        }
+        for asked in ["libamdhip64.so.9", "libc.so.6", "libamdhip64", "/", ""] {
+            assert_eq!(of(asked), None, "{asked}");
+        }
+        let own = folder.path().join("libamdhip64.so.6");
+        assert_eq!(of(own.to_str().unwrap()), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! Findings: reports of the simulator, printed when they appear, each pair of instructions or calls once.
+
+use crate::call_stack::CallStacks;
+use crate::record::{Record, Records};
+use parking_lot::{Mutex, MutexGuard};
+use rocmforge_sim::{Counters, Report, ReportKind};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What two reports share that are one finding: kind, and for each side the kernel's instruction or the call.
+pub(crate) type Identity = (ReportKind, Vec<(Option<String>, Option<u64>, &'static str)>);
+
+/// Those of this process.
+pub(crate) struct Findings {
+    log: Option<PathBuf>,
+    print_limit: u64,
+    /// Reports of the simulator that were looked at.
+    seen: AtomicU64,
+    known: Mutex<HashMap<Identity, u64>>,
+}
+
+impl Findings {
+    pub(crate) fn new(log: Option<PathBuf>, print_limit: u64) -> Self {
+        Self {
+            log,
+            print_limit,
+            seen: AtomicU64::new(0),
+            known: Mutex::new(HashMap::new()),
+        }
+    }
+
+    /// Whether the simulator has made reports that were not looked at.
+    pub(crate) fn is_behind(&self, reported: u64) -> bool {
+        self.seen.load(Ordering::Relaxed) < reported
+    }
+
+    /// Prints and records those of `reports` that are new.
+    pub(crate) fn add(&self, reports: Vec<Report>, reported: u64, stacks: &CallStacks, records: &Records) {
+        self.seen.fetch_max(reported, Ordering::Relaxed);
+        let mut known = self.known.lock();
+        for report in reports {
+            let count = known.entry(identity(&report)).or_default();
+            *count += report.count.max(1);
+            if *count > report.count.max(1) {
+                continue;
+            }
+            let stack = stacks.of(report.call);
+            let text = text(&report, &stack, stacks);
+            let printed = known.len() as u64;
+            if self.print_limit == 0 || printed <= self.print_limit {
+                say(self.log.as_deref(), &text);
+            }
+            records.add(&Record::Finding {
+                tool: report.kind.tool().to_string(),
+                text,
+                report: serde_json::to_value(&report).unwrap_or_default(),
+                stack,
+            });
+        }
+    }
+
+    /// Findings, and how often they occurred.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        let known = self.known.lock();
+        (known.len() as u64, known.values().sum())
+    }
+
+    /// Prints the summary.
+    pub(crate) fn end(&self, absent: &BTreeMap<String, u64>, counters: Counters) {
+        let (findings, found) = self.totals();
+        let mut text = String::new();
+        for (name, calls) in absent {
+            let _ = writeln!(
+                text,
+                "{PREFIX} {name} is not simulated; called {calls} times, answered hipErrorNotSupported"
+            );
+        }
+        let _ = writeln!(
+            text,
+            "{PREFIX} {findings} findings ({found} times), {} launches, {} wave instructions",
+            counters.launches, counters.instructions
+        );
+        say(self.log.as_deref(), &text);
+    }
+
+    /// Keeps others from adding findings until the result is dropped.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<Identity, u64>> {
+        self.known.lock()
+    }
+}
+
+/// What every line starts with, as with compute-sanitizer, so that it can be told from the program's own output.
+const PREFIX: &str = "=========";
+
+fn identity(report: &Report) -> Identity {
+    let own = (report.kernel.clone(), report.pc, report.api);
+    if report.kind == ReportKind::Leak {
+        // Each is one of its own.
+        return (
+            report.kind,
+            vec![(None, Some(report.call), report.api), (None, Some(report.address), "")],
+        );
+    }
+    let other = report
+        .other
+        .as_ref()
+        .map(|other| (other.kernel.clone(), other.pc, other.api));
+    let mut sides: Vec<_> = std::iter::once(own).chain(other).collect();
+    sides.sort();
+    (report.kind, sides)
+}
+
+fn text(report: &Report, stack: &[String], stacks: &CallStacks) -> String {
+    let mut text = String::new();
+    for line in report.to_string().lines() {
+        let _ = writeln!(text, "{PREFIX} {line}");
+    }
+    let mut section = |title: &str, frames: &[String]| {
+        if frames.is_empty() {
+            return;
+        }
+        let _ = writeln!(text, "{PREFIX}     {title}");
+        for frame in frames {
+            let _ = writeln!(text, "{PREFIX}         {frame}");
+        }
+    };
+    section("host stack of the call:", stack);
+    if let Some(other) = report.other.as_ref().filter(|other| other.call != report.call) {
+        section("host stack of the other call:", &stacks.of(other.call));
+    }
+    if let Some(allocation) = report
+        .allocation
+        .as_ref()
+        .filter(|allocation| allocation.allocated_by != report.call)
+    {
+        section("host stack of the allocation:", &stacks.of(allocation.allocated_by));
+    }
+    let _ = writeln!(text, "{PREFIX}");
+    text
+}
+
+/// Prints to a file or to standard error. Nothing else can be done where that fails.
+pub(crate) fn say(log: Option<&Path>, text: &str) {
+    let written = match log {
+        Some(path) => File::options()
+            .append(true)
+            .create(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(text.as_bytes())),
+        None => std::io::stderr().lock().write_all(text.as_bytes()),
+    };
+    let _ = written;
+}

@@ -1,0 +1,26 @@
+//! Functions of the simulator under their C interface: generated from the list of `rocmforge-hip-sys`.
+
+use crate::call_stack::keeps;
+use crate::process;
+use rocmforge_hip_sys::*;
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
+
+// A function that has a module of its own is in the list as well, and not in the table.
+macro_rules! forward {
+    ($($tag:ident { $(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)* })*) => {$($(
+        #[allow(dead_code)]
+        pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> hipError_t {
+            process::call(|process| {
+                let stack = if const { keeps(stringify!($name)) } { process.stacks.take() } else { None };
+                // SAFETY: the program promises what the function's C documentation asks.
+                let status = unsafe { process.sim.$name($($arg),*) };
+                if let Some(stack) = stack {
+                    process.stacks.keep(process.sim.latest_call(), stack);
+                }
+                status
+            })
+        }
+    )*)*};
+}
+
+for_each_hip_function!(forward);

@@ -1,0 +1,149 @@
+//! Installation: the stub libraries of a folder, and the environment that makes a program load them.
+
+use crate::names::{NODES, stubs};
+use crate::settings::{Abi, Settings};
+use crate::stub_library::{StubError, StubLibrary};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The file name of this crate's library.
+pub const LIBRARY: &str = "librocmforge_hip.so";
+
+/// The environment variable with the folder of the stub libraries, for the auditor of the dynamic linker.
+pub(crate) const FOLDER_VARIABLE: &str = "ROCMFORGE_HIP_FOLDER";
+
+/// Why a program cannot be made to load the library.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InstallError {
+    /// The library is in none of the places where cargo puts it.
+    #[error(
+        "{LIBRARY} is not beside this program; looked at {}. Build it with `cargo build --release -p rocmforge-hip`",
+        places(.tried)
+    )]
+    NoLibrary {
+        /// Where it was looked for.
+        tried: Vec<PathBuf>,
+    },
+    /// A path that the dynamic linker cannot be told: not UTF-8, or with a colon or a space in it.
+    #[error("the path {0:?} cannot be given to the dynamic linker")]
+    Path(PathBuf),
+    /// A file cannot be written.
+    #[error("{path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A stub library cannot be made.
+    #[error(transparent)]
+    Stub(#[from] StubError),
+}
+
+fn places(tried: &[PathBuf]) -> String {
+    let tried: Vec<_> = tried.iter().map(|path| path.display().to_string()).collect();
+    tried.join(", ")
+}
+
+/// Stub libraries in a folder.
+#[derive(Debug, Clone)]
+pub struct Installation {
+    folder: PathBuf,
+    library: PathBuf,
+}
+
+impl Installation {
+    /// The library beside the running program: in its folder, or in cargo's `deps` below it.
+    ///
+    /// # Errors
+    /// [`InstallError::NoLibrary`].
+    pub fn find_library() -> Result<PathBuf, InstallError> {
+        let program = std::env::current_exe().unwrap_or_default();
+        let beside = program.parent().unwrap_or(Path::new("."));
+        let places = [
+            beside.join(LIBRARY),
+            beside.join("deps").join(LIBRARY),
+            beside.join("../lib").join(LIBRARY),
+        ];
+        match places.iter().find(|path| path.is_file()) {
+            Some(path) => Ok(path.clone()),
+            None => Err(InstallError::NoLibrary { tried: places.to_vec() }),
+        }
+    }
+
+    /// Writes the stub libraries of every interface to an existing folder; they load `library`.
+    ///
+    /// # Errors
+    /// [`InstallError`].
+    pub fn write(folder: &Path, library: &Path) -> Result<Self, InstallError> {
+        let absolute = |path: &Path| {
+            std::path::absolute(path).map_err(|source| InstallError::Write {
+                path: path.to_owned(),
+                source,
+            })
+        };
+        let (folder, library) = (absolute(folder)?, absolute(library)?);
+        // Both go into lists that these characters separate.
+        for path in [&folder, &library] {
+            if path.to_str().is_none_or(|text| text.contains([':', ' ', ';'])) {
+                return Err(InstallError::Path(path.clone()));
+            }
+        }
+        let installation = Self { folder, library };
+        for abi in Abi::ALL {
+            installation.stub_library(abi)?;
+        }
+        // What programs ask for that were linked against a library without a soname, or that load it by hand.
+        installation.link("libamdhip64.so", "libamdhip64.so.6")?;
+        Ok(installation)
+    }
+
+    fn stub_library(&self, abi: Abi) -> Result<(), InstallError> {
+        let soname = format!("libamdhip64.so.{}", abi.number());
+        let stub = StubLibrary {
+            soname: &soname,
+            needed: self.library.to_str().into_iter().collect(),
+            table: "rocmforge_hip_functions",
+            nodes: NODES.to_vec(),
+            functions: stubs(),
+        };
+        let path = self.folder.join(&soname);
+        std::fs::write(&path, stub.write()?).map_err(|source| InstallError::Write { path, source })
+    }
+
+    fn link(&self, name: &str, to: &str) -> Result<(), InstallError> {
+        let path = self.folder.join(name);
+        match std::os::unix::fs::symlink(to, &path) {
+            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => Err(InstallError::Write { path, source }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The folder of the stub libraries.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The variables that a program is to be started with, on top of those of this process.
+    pub fn environment(&self, settings: &Settings) -> Vec<(&'static str, OsString)> {
+        let prepended = |variable: &str, path: &Path, separator: &str| {
+            let mut value = path.as_os_str().to_owned();
+            // An empty item of LD_LIBRARY_PATH would mean the current folder.
+            if let Some(old) = std::env::var_os(variable).filter(|old| !old.is_empty()) {
+                value.push(OsStr::new(separator));
+                value.push(old);
+            }
+            value
+        };
+        vec![
+            (Settings::VARIABLE, settings.to_variable().into()),
+            (FOLDER_VARIABLE, self.folder.clone().into()),
+            ("LD_LIBRARY_PATH", prepended("LD_LIBRARY_PATH", &self.folder, ":")),
+            ("LD_AUDIT", prepended("LD_AUDIT", &self.library, ":")),
+            // Triton takes this file and looks nowhere else.
+            ("TRITON_LIBHIP_PATH", self.folder.join("libamdhip64.so").into()),
+        ]
+    }
+}

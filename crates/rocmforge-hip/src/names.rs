@@ -1,0 +1,705 @@
+//! Every name that a `libamdhip64` exports, with its version node and the module that implements it.
+//!
+//! Names and nodes are those of AMD's libraries from ROCm 5 to 7.2; a name stays for ever in the node in which it first appeared.
+//! `forwarded` functions are those of [`rocmforge_hip_sys::for_each_hip_function`]; `absent` ones answer `hipErrorNotSupported`.
+
+use crate::{entry_point::Function, stub_library::StubFunction};
+
+/// One name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Name {
+    pub(crate) name: &'static str,
+    /// Index into [`NODES`].
+    pub(crate) node: usize,
+    /// The module that implements it.
+    pub(crate) module: &'static str,
+}
+
+macro_rules! address {
+    (absent $name:ident) => {{
+        unsafe extern "C" fn absent() -> rocmforge_hip_sys::hipError_t {
+            crate::absent::called(stringify!($name))
+        }
+        absent as *const ()
+    }};
+    ($module:ident $name:ident) => {
+        crate::$module::$name as *const ()
+    };
+}
+
+macro_rules! names {
+    ($($node:literal { $($name:ident: $module:ident,)* })*) => {
+        /// Version nodes, oldest first.
+        pub(crate) const NODES: &[&str] = &[$($node),*];
+
+        /// All names, in the order of [`FUNCTIONS`].
+        pub(crate) static NAMES: &[Name] = &[$($(Name { name: stringify!($name), node: node($node), module: stringify!($module) },)*)*];
+
+        /// Their addresses: what the stub libraries jump through.
+        pub(crate) static FUNCTIONS: [Function; NAMES.len()] = [$($(Function(address!($module $name)),)*)*];
+    };
+}
+
+/// The index of a node.
+const fn node(name: &str) -> usize {
+    let mut index = 0;
+    while index < NODES.len() {
+        if same(NODES[index], name) {
+            return index;
+        }
+        index += 1;
+    }
+    panic!("every node that a name is in is one of the nodes")
+}
+
+/// Whether two texts are the same, at compile time.
+pub(crate) const fn same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < one.len() {
+        if one[at] != other[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+/// The address of a function by its name.
+pub(crate) fn find(name: &str) -> Option<&'static Function> {
+    let index = NAMES.iter().position(|known| known.name == name)?;
+    FUNCTIONS.get(index)
+}
+
+/// Every function of HIP that a program may ask for, and whether it is simulated.
+pub fn functions() -> impl Iterator<Item = (&'static str, bool)> {
+    NAMES.iter().map(|known| (known.name, known.module != "absent"))
+}
+
+/// All of them, for a stub library.
+pub(crate) fn stubs() -> Vec<StubFunction<'static>> {
+    let stub = |(entry, known): (usize, &Name)| StubFunction {
+        name: known.name,
+        node: known.node,
+        entry,
+    };
+    NAMES.iter().enumerate().map(stub).collect()
+}
+
+names! {
+    "hip_4.2" {
+        hipChooseDevice: absent,
+        hipChooseDeviceR0000: absent,
+        hipCtxCreate: absent,
+        hipCtxDestroy: absent,
+        hipCtxDisablePeerAccess: absent,
+        hipCtxEnablePeerAccess: absent,
+        hipCtxGetApiVersion: absent,
+        hipCtxGetCacheConfig: absent,
+        hipCtxGetCurrent: absent,
+        hipCtxGetDevice: absent,
+        hipCtxGetFlags: absent,
+        hipCtxGetSharedMemConfig: absent,
+        hipCtxPopCurrent: absent,
+        hipCtxPushCurrent: absent,
+        hipCtxSetCacheConfig: absent,
+        hipCtxSetCurrent: absent,
+        hipCtxSetSharedMemConfig: absent,
+        hipCtxSynchronize: absent,
+        hipDeviceCanAccessPeer: forwarded,
+        hipDeviceComputeCapability: absent,
+        hipDeviceDisablePeerAccess: forwarded,
+        hipDeviceEnablePeerAccess: forwarded,
+        hipDeviceGet: forwarded,
+        hipDeviceGetAttribute: forwarded,
+        hipDeviceGetByPCIBusId: absent,
+        hipDeviceGetCacheConfig: absent,
+        hipDeviceGetStreamPriorityRange: forwarded,
+        hipDeviceGetLimit: forwarded,
+        hipDeviceGetName: forwarded,
+        hipDeviceGetPCIBusId: forwarded,
+        hipDeviceGetSharedMemConfig: absent,
+        hipDeviceGetTexture1DLinearMaxWidth: absent,
+        hipDeviceGetP2PAttribute: absent,
+        hipDevicePrimaryCtxGetState: absent,
+        hipDevicePrimaryCtxRelease: absent,
+        hipDevicePrimaryCtxReset: absent,
+        hipDevicePrimaryCtxRetain: absent,
+        hipDevicePrimaryCtxSetFlags: absent,
+        hipDeviceReset: forwarded,
+        hipDeviceSetCacheConfig: absent,
+        hipDeviceSetSharedMemConfig: absent,
+        hipDeviceSynchronize: forwarded,
+        hipDeviceTotalMem: forwarded,
+        hipDriverGetVersion: forwarded,
+        hipEventCreate: forwarded,
+        hipEventCreateWithFlags: forwarded,
+        hipEventDestroy: forwarded,
+        hipEventElapsedTime: forwarded,
+        hipEventQuery: forwarded,
+        hipEventRecord: forwarded,
+        hipEventSynchronize: forwarded,
+        hipExtGetLinkTypeAndHopCount: absent,
+        hipExtLaunchMultiKernelMultiDevice: absent,
+        hipExtMallocWithFlags: forwarded,
+        hipExtModuleLaunchKernel: launch,
+        hipExtLaunchKernel: launch,
+        hipFree: forwarded,
+        hipFreeArray: forwarded,
+        hipFuncSetAttribute: function,
+        hipFuncSetCacheConfig: function,
+        hipFuncSetSharedMemConfig: function,
+        hipGetDevice: forwarded,
+        hipGetDeviceCount: forwarded,
+        hipGetDeviceProperties: forwarded,
+        hipGetDevicePropertiesR0000: absent,
+        hipGetErrorName: error,
+        hipGetErrorString: error,
+        hipGetLastError: forwarded,
+        hipMemAdvise: absent,
+        hipMemAllocHost: absent,
+        hipHostAlloc: forwarded,
+        hipHostFree: forwarded,
+        hipHostGetDevicePointer: forwarded,
+        hipHostGetFlags: forwarded,
+        hipHostMalloc: forwarded,
+        hipHostRegister: forwarded,
+        hipHostUnregister: forwarded,
+        hipInit: forwarded,
+        hipIpcCloseMemHandle: absent,
+        hipIpcGetMemHandle: forwarded,
+        hipIpcOpenMemHandle: forwarded,
+        hipIpcGetEventHandle: absent,
+        hipIpcOpenEventHandle: absent,
+        hipMalloc: forwarded,
+        hipMalloc3D: forwarded,
+        hipMalloc3DArray: absent,
+        hipMallocManaged: forwarded,
+        hipArrayCreate: absent,
+        hipArray3DCreate: absent,
+        hipMallocArray: absent,
+        hipMallocPitch: forwarded,
+        hipMemAllocPitch: absent,
+        hipMemcpy: forwarded,
+        hipMemcpyWithStream: absent,
+        hipMemcpyParam2D: absent,
+        hipMemcpy2D: forwarded,
+        hipMemcpy2DAsync: forwarded,
+        hipMemcpy2DToArray: absent,
+        hipMemcpy3D: absent,
+        hipMemcpy3DAsync: absent,
+        hipDrvMemcpy3D: absent,
+        hipDrvMemcpy3DAsync: absent,
+        hipMemcpyAsync: forwarded,
+        hipMemcpyDtoD: forwarded,
+        hipMemcpyDtoDAsync: forwarded,
+        hipMemcpyDtoH: forwarded,
+        hipMemcpyDtoHAsync: forwarded,
+        hipMemcpyFromSymbol: symbol,
+        hipMemcpyFromSymbolAsync: symbol,
+        hipMemcpyHtoD: forwarded,
+        hipMemcpyHtoDAsync: forwarded,
+        hipMemcpyPeer: forwarded,
+        hipMemcpyPeerAsync: absent,
+        hipMemcpyToArray: absent,
+        hipMemcpyFromArray: absent,
+        hipMemcpyToSymbol: symbol,
+        hipMemcpyToSymbolAsync: symbol,
+        hipMemGetAddressRange: forwarded,
+        hipGetSymbolAddress: symbol,
+        hipGetSymbolSize: symbol,
+        hipMemGetInfo: forwarded,
+        hipMemPrefetchAsync: forwarded,
+        hipMemPtrGetInfo: forwarded,
+        hipMemRangeGetAttribute: absent,
+        hipMemRangeGetAttributes: absent,
+        hipMemset: forwarded,
+        hipMemsetAsync: forwarded,
+        hipMemsetD8: forwarded,
+        hipMemsetD8Async: forwarded,
+        hipMemsetD16: forwarded,
+        hipMemsetD16Async: forwarded,
+        hipMemsetD32: forwarded,
+        hipMemsetD32Async: forwarded,
+        hipMemset2D: forwarded,
+        hipMemset2DAsync: forwarded,
+        hipMemset3D: absent,
+        hipMemset3DAsync: absent,
+        hipModuleGetFunction: forwarded,
+        hipModuleGetGlobal: forwarded,
+        hipModuleGetTexRef: absent,
+        hipModuleLaunchKernel: forwarded,
+        hipLaunchCooperativeKernel: launch,
+        hipLaunchCooperativeKernelMultiDevice: absent,
+        hipModuleLoad: forwarded,
+        hipModuleLoadData: forwarded,
+        hipModuleLoadDataEx: function,
+        hipModuleUnload: forwarded,
+        hipModuleOccupancyMaxPotentialBlockSize: function,
+        hipModuleOccupancyMaxPotentialBlockSizeWithFlags: function,
+        hipModuleOccupancyMaxActiveBlocksPerMultiprocessor: forwarded,
+        hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: forwarded,
+        hipOccupancyMaxPotentialBlockSize: function,
+        hipOccupancyMaxActiveBlocksPerMultiprocessor: function,
+        hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: function,
+        hipFuncGetAttribute: forwarded,
+        hipFuncGetAttributes: function,
+        hipPeekAtLastError: forwarded,
+        hipPointerSetAttribute: forwarded,
+        hipPointerGetAttributes: pointer,
+        hipProfilerStart: absent,
+        hipProfilerStop: absent,
+        hipRuntimeGetVersion: forwarded,
+        hipGetDeviceFlags: forwarded,
+        hipSetDevice: forwarded,
+        hipSetDeviceFlags: forwarded,
+        hipStreamAddCallback: forwarded,
+        hipStreamAttachMemAsync: absent,
+        hipStreamCreate: forwarded,
+        hipStreamCreateWithFlags: forwarded,
+        hipStreamCreateWithPriority: forwarded,
+        hipStreamDestroy: forwarded,
+        hipStreamGetDevice: forwarded,
+        hipStreamGetFlags: forwarded,
+        hipStreamQuery: forwarded,
+        hipStreamSynchronize: forwarded,
+        hipStreamWaitEvent: forwarded,
+        __hipPopCallConfiguration: fat_binary,
+        __hipPushCallConfiguration: fat_binary,
+        __hipRegisterFatBinary: fat_binary,
+        __hipRegisterFunction: fat_binary,
+        __hipRegisterVar: fat_binary,
+        __hipRegisterSurface: fat_binary,
+        __hipRegisterTexture: fat_binary,
+        __hipRegisterManagedVar: fat_binary,
+        __hipUnregisterFatBinary: fat_binary,
+        __gnu_h2f_ieee: absent,
+        __gnu_f2h_ieee: absent,
+        hipConfigureCall: absent,
+        hipSetupArgument: absent,
+        hipLaunchByPtr: absent,
+        hipLaunchKernel: launch,
+        hipApiName: entry_point,
+        hipKernelNameRef: absent,
+        hipKernelNameRefByPtr: absent,
+        hipGetStreamDeviceId: absent,
+        hiprtcCompileProgram: absent,
+        hiprtcCreateProgram: absent,
+        hiprtcDestroyProgram: absent,
+        hiprtcGetLoweredName: absent,
+        hiprtcGetProgramLog: absent,
+        hiprtcGetProgramLogSize: absent,
+        hiprtcGetCode: absent,
+        hiprtcGetCodeSize: absent,
+        hiprtcGetErrorString: absent,
+        hiprtcAddNameExpression: absent,
+        hiprtcVersion: absent,
+        hiprtcLinkCreate: absent,
+        hiprtcLinkAddFile: absent,
+        hiprtcLinkAddData: absent,
+        hiprtcLinkComplete: absent,
+        hiprtcLinkDestroy: absent,
+        hipBindTexture: absent,
+        hipBindTexture2D: absent,
+        hipBindTextureToArray: absent,
+        hipBindTextureToMipmappedArray: absent,
+        hipGetTextureAlignmentOffset: absent,
+        hipGetTextureReference: absent,
+        hipUnbindTexture: absent,
+        hipCreateChannelDesc: absent,
+        hipCreateTextureObject: absent,
+        hipDestroyTextureObject: absent,
+        hipGetChannelDesc: absent,
+        hipGetTextureObjectResourceDesc: absent,
+        hipGetTextureObjectResourceViewDesc: absent,
+        hipGetTextureObjectTextureDesc: absent,
+        hipTexRefGetAddress: absent,
+        hipTexRefGetAddressMode: absent,
+        hipTexRefGetArray: absent,
+        hipTexRefGetBorderColor: absent,
+        hipTexRefGetFilterMode: absent,
+        hipTexRefGetFlags: absent,
+        hipTexRefGetFormat: absent,
+        hipTexRefGetMaxAnisotropy: absent,
+        hipTexRefGetMipmapFilterMode: absent,
+        hipTexRefGetMipmapLevelBias: absent,
+        hipTexRefGetMipmapLevelClamp: absent,
+        hipTexRefGetMipMappedArray: absent,
+        hipTexRefSetAddress: absent,
+        hipTexRefSetAddress2D: absent,
+        hipTexRefSetAddressMode: absent,
+        hipTexRefSetArray: absent,
+        hipTexRefSetBorderColor: absent,
+        hipTexRefSetFilterMode: absent,
+        hipTexRefSetFlags: absent,
+        hipTexRefSetFormat: absent,
+        hipTexRefSetMaxAnisotropy: absent,
+        hipTexRefSetMipmapFilterMode: absent,
+        hipTexRefSetMipmapLevelBias: absent,
+        hipTexRefSetMipmapLevelClamp: absent,
+        hipTexRefSetMipmappedArray: absent,
+        hipMipmappedArrayCreate: absent,
+        hipMallocMipmappedArray: absent,
+        hipMipmappedArrayDestroy: absent,
+        hipFreeMipmappedArray: absent,
+        hipMipmappedArrayGetLevel: absent,
+        hipGetMipmappedArrayLevel: absent,
+        hipMallocHost: absent,
+        hipFreeHost: absent,
+        hipTexObjectCreate: absent,
+        hipTexObjectDestroy: absent,
+        hipTexObjectGetResourceDesc: absent,
+        hipTexObjectGetResourceViewDesc: absent,
+        hipTexObjectGetTextureDesc: absent,
+        hipExtStreamCreateWithCUMask: absent,
+        hipStreamGetPriority: forwarded,
+        hipMemcpy2DFromArray: absent,
+        hipMemcpy2DFromArrayAsync: absent,
+        hipMemcpyAtoH: absent,
+        hipMemcpyHtoA: absent,
+        hipMemcpyParam2DAsync: absent,
+        __hipGetPCH: absent,
+        hipExtStreamGetCUMask: forwarded,
+        _Z22hipCreateSurfaceObjectPP13__hip_surfacePK15hipResourceDesc: absent,
+        _Z23hipDestroySurfaceObjectP13__hip_surface: absent,
+        _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j: absent,
+        _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_: launch,
+        hipEnableActivityCallback: absent,
+        hipGetCmdName: absent,
+        hipInitActivityCallback: absent,
+        hipRegisterActivityCallback: absent,
+        hipRegisterApiCallback: absent,
+        hipRemoveActivityCallback: absent,
+        hipRemoveApiCallback: absent,
+    }
+    "hip_4.3" {
+        hipGraphCreate: absent,
+        hipGraphDestroy: forwarded,
+        hipGraphAddKernelNode: absent,
+        hipGraphAddMemsetNode: absent,
+        hipGraphAddMemcpyNode: absent,
+        hipGraphAddMemcpyNode1D: absent,
+        hipGraphInstantiate: forwarded,
+        hipGraphLaunch: forwarded,
+        hipStreamIsCapturing: forwarded,
+        hipStreamBeginCapture: forwarded,
+        hipStreamEndCapture: forwarded,
+        hipGraphExecDestroy: forwarded,
+        hipImportExternalSemaphore: absent,
+        hipSignalExternalSemaphoresAsync: absent,
+        hipWaitExternalSemaphoresAsync: absent,
+        hipDestroyExternalSemaphore: absent,
+        hipImportExternalMemory: absent,
+        hipExternalMemoryGetMappedBuffer: absent,
+        hipDestroyExternalMemory: absent,
+        hipMemcpy2DToArrayAsync: absent,
+        hipDrvMemcpy2DUnaligned: absent,
+        hipArrayDestroy: absent,
+        hipGLGetDevices: absent,
+        hipGraphicsGLRegisterBuffer: absent,
+        hipGraphicsMapResources: absent,
+        hipGraphicsResourceGetMappedPointer: absent,
+        hipGraphicsUnmapResources: absent,
+        hipGraphicsUnregisterResource: absent,
+    }
+    "hip_4.4" {
+        hipGraphGetNodes: absent,
+        hipGraphGetRootNodes: absent,
+        hipGraphKernelNodeGetParams: absent,
+        hipGraphKernelNodeSetParams: absent,
+        hipGraphMemcpyNodeGetParams: absent,
+        hipGraphMemcpyNodeSetParams: absent,
+        hipGraphMemsetNodeGetParams: absent,
+        hipGraphMemsetNodeSetParams: absent,
+        hipGraphAddDependencies: absent,
+        hipStreamWaitValue32: forwarded,
+        hipStreamWaitValue64: forwarded,
+        hipStreamWriteValue32: absent,
+        hipStreamWriteValue64: absent,
+        hipGraphExecKernelNodeSetParams: absent,
+        hipGraphAddEmptyNode: absent,
+    }
+    "hip_4.5" {
+        hipStreamUpdateCaptureDependencies: absent,
+        hipGraphRemoveDependencies: absent,
+        hipGraphGetEdges: absent,
+        hipGraphNodeGetDependencies: absent,
+        hipGraphNodeGetDependentNodes: absent,
+        hipGraphNodeGetType: absent,
+        hipGraphDestroyNode: absent,
+        hipGraphClone: absent,
+        hipGraphNodeFindInClone: absent,
+        hipGraphAddChildGraphNode: absent,
+        hipGraphChildGraphNodeGetGraph: absent,
+        hipGraphExecChildGraphNodeSetParams: absent,
+        hipGraphAddMemcpyNodeFromSymbol: absent,
+        hipGraphMemcpyNodeSetParamsFromSymbol: absent,
+        hipGraphExecMemcpyNodeSetParamsFromSymbol: absent,
+        hipGraphAddMemcpyNodeToSymbol: absent,
+        hipGraphMemcpyNodeSetParamsToSymbol: absent,
+        hipGraphExecMemcpyNodeSetParamsToSymbol: absent,
+        hipGraphExecMemcpyNodeSetParams: absent,
+        hipGraphMemcpyNodeSetParams1D: absent,
+        hipGraphExecMemcpyNodeSetParams1D: absent,
+        hipGraphAddEventRecordNode: absent,
+        hipGraphEventRecordNodeGetEvent: absent,
+        hipGraphEventRecordNodeSetEvent: absent,
+        hipGraphExecEventRecordNodeSetEvent: absent,
+        hipGraphAddEventWaitNode: absent,
+        hipGraphEventWaitNodeGetEvent: absent,
+        hipGraphEventWaitNodeSetEvent: absent,
+        hipGraphExecEventWaitNodeSetEvent: absent,
+        hipGraphAddHostNode: absent,
+        hipGraphHostNodeGetParams: absent,
+        hipGraphHostNodeSetParams: absent,
+        hipGraphExecHostNodeSetParams: absent,
+        hipGraphExecUpdate: forwarded,
+        hipGraphInstantiateWithFlags: absent,
+        hipGraphExecMemsetNodeSetParams: absent,
+        hipDeviceGetGraphMemAttribute: absent,
+        hipDeviceSetGraphMemAttribute: absent,
+        hipDeviceGraphMemTrim: absent,
+        amd_dbgapi_get_build_name: absent,
+        amd_dbgapi_get_git_hash: absent,
+        amd_dbgapi_get_build_id: absent,
+        hipStreamGetCaptureInfo: absent,
+        hipStreamGetCaptureInfo_v2: absent,
+        hipGraphicsGLRegisterImage: absent,
+        hipGraphicsSubResourceGetMappedArray: absent,
+    }
+    "hip_5.0" {
+        hipPointerGetAttribute: forwarded,
+        hipDrvPointerGetAttributes: absent,
+        hipThreadExchangeStreamCaptureMode: absent,
+        hipGraphKernelNodeSetAttribute: absent,
+        hipGraphKernelNodeGetAttribute: absent,
+    }
+    "hip_5.1" {
+        hipDeviceGetUuid: absent,
+        hipDeviceGetDefaultMemPool: forwarded,
+        hipDeviceSetMemPool: forwarded,
+        hipDeviceGetMemPool: forwarded,
+        hipMallocAsync: forwarded,
+        hipFreeAsync: forwarded,
+        hipMemPoolTrimTo: forwarded,
+        hipMemPoolSetAttribute: forwarded,
+        hipMemPoolGetAttribute: forwarded,
+        hipMemPoolSetAccess: absent,
+        hipMemPoolGetAccess: absent,
+        hipMemPoolCreate: forwarded,
+        hipMemPoolDestroy: forwarded,
+        hipMallocFromPoolAsync: forwarded,
+        hipMemPoolExportToShareableHandle: absent,
+        hipMemPoolImportFromShareableHandle: absent,
+        hipMemPoolExportPointer: absent,
+        hipMemPoolImportPointer: absent,
+        hipMemAddressFree: absent,
+        hipMemAddressReserve: forwarded,
+        hipMemCreate: forwarded,
+        hipMemExportToShareableHandle: absent,
+        hipMemGetAccess: absent,
+        hipMemGetAllocationGranularity: absent,
+        hipMemGetAllocationPropertiesFromHandle: absent,
+        hipMemImportFromShareableHandle: absent,
+        hipMemMap: absent,
+        hipMemMapArrayAsync: absent,
+        hipMemRelease: forwarded,
+        hipMemRetainAllocationHandle: absent,
+        hipMemSetAccess: absent,
+        hipMemUnmap: forwarded,
+    }
+    "hip_5.2" {
+        hipMemcpy_spt: per_thread,
+        hipMemcpyAsync_spt: per_thread,
+        hipStreamSynchronize_spt: per_thread,
+        hipMemcpyToSymbol_spt: per_thread,
+        hipMemcpyFromSymbol_spt: per_thread,
+        hipMemcpy2D_spt: per_thread,
+        hipMemcpy2DToArray_spt: absent,
+        hipMemcpy2DFromArray_spt: absent,
+        hipMemcpy3D_spt: absent,
+        hipMemset_spt: per_thread,
+        hipMemset2D_spt: per_thread,
+        hipMemset3D_spt: absent,
+        hipStreamQuery_spt: per_thread,
+        hipStreamGetFlags_spt: per_thread,
+        hipStreamGetPriority_spt: per_thread,
+        hipStreamWaitEvent_spt: per_thread,
+        hipEventRecord_spt: per_thread,
+        hipLaunchKernel_spt: per_thread,
+        hipLaunchCooperativeKernel_spt: per_thread,
+    }
+    "hip_5.3" {
+        hipDeviceSetLimit: forwarded,
+        hiprtcGetBitcode: absent,
+        hiprtcGetBitcodeSize: absent,
+        hipGraphLaunch_spt: per_thread,
+        hipStreamBeginCapture_spt: per_thread,
+        hipStreamEndCapture_spt: per_thread,
+        hipStreamIsCapturing_spt: per_thread,
+        hipStreamGetCaptureInfo_spt: absent,
+        hipStreamGetCaptureInfo_v2_spt: absent,
+        hipStreamAddCallback_spt: per_thread,
+        hipMemsetAsync_spt: per_thread,
+        hipMemset2DAsync_spt: per_thread,
+        hipMemset3DAsync_spt: absent,
+        hipMemcpy3DAsync_spt: absent,
+        hipMemcpy2DAsync_spt: per_thread,
+        hipMemcpyFromSymbolAsync_spt: per_thread,
+        hipMemcpyToSymbolAsync_spt: per_thread,
+        hipMemcpyFromArray_spt: absent,
+        hipMemcpy2DFromArrayAsync_spt: absent,
+        hipMemcpy2DToArrayAsync_spt: absent,
+        hipDrvGetErrorName: forwarded,
+        hipDrvGetErrorString: error,
+        hipUserObjectCreate: absent,
+        hipUserObjectRelease: absent,
+        hipUserObjectRetain: absent,
+        hipGraphRetainUserObject: absent,
+        hipGraphReleaseUserObject: absent,
+        hipLaunchHostFunc: forwarded,
+        hipLaunchHostFunc_spt: per_thread,
+        hipRegisterTracerCallback: entry_point,
+        hipGraphDebugDotPrint: absent,
+        hipGraphKernelNodeCopyAttributes: absent,
+        hipGraphNodeGetEnabled: absent,
+        hipGraphNodeSetEnabled: absent,
+        hipGraphUpload: absent,
+        hipGraphAddExternalSemaphoresSignalNode: absent,
+        hipGraphAddExternalSemaphoresWaitNode: absent,
+        hipGraphExternalSemaphoresSignalNodeSetParams: absent,
+        hipGraphExternalSemaphoresSignalNodeGetParams: absent,
+        hipGraphExternalSemaphoresWaitNodeSetParams: absent,
+        hipGraphExternalSemaphoresWaitNodeGetParams: absent,
+        hipGraphExecExternalSemaphoresSignalNodeSetParams: absent,
+        hipGraphExecExternalSemaphoresWaitNodeSetParams: absent,
+    }
+    "hip_5.5" {
+        hipModuleLaunchCooperativeKernel: forwarded,
+        hipModuleLaunchCooperativeKernelMultiDevice: absent,
+        hipGraphAddMemAllocNode: absent,
+        hipGraphMemAllocNodeGetParams: absent,
+        hipGraphAddMemFreeNode: absent,
+        hipGraphMemFreeNodeGetParams: absent,
+        hipGraphAddNode: absent,
+    }
+    "hip_5.6" {
+        hipArrayGetInfo: absent,
+        hipArrayGetDescriptor: absent,
+        hipArray3DGetDescriptor: absent,
+        hipDrvGraphAddMemcpyNode: absent,
+        hipDrvGraphAddMemsetNode: absent,
+    }
+    "hip_6.0" {
+        hipChooseDeviceR0600: absent,
+        hipGetDevicePropertiesR0600: forwarded,
+        hipExtGetLastError: forwarded,
+        hipDrvGraphMemcpyNodeSetParams: absent,
+        hipDrvGraphMemcpyNodeGetParams: absent,
+    }
+    "hip_6.1" {
+        hipGraphInstantiateWithParams: absent,
+        hipGetProcAddress: entry_point,
+        hipStreamBeginCaptureToGraph: absent,
+    }
+    "hip_6.2" {
+        hipGetFuncBySymbol: function,
+        hipDrvGraphExecMemcpyNodeSetParams: absent,
+        hipDrvGraphExecMemsetNodeSetParams: absent,
+        hipDrvGraphAddMemFreeNode: absent,
+        hipSetValidDevices: absent,
+        hipMemcpyAtoD: absent,
+        hipMemcpyDtoA: absent,
+        hipMemcpyAtoA: absent,
+        hipMemcpyAtoHAsync: absent,
+        hipMemcpyHtoAAsync: absent,
+        hipMemcpy2DArrayToArray: absent,
+        hipGraphExecGetFlags: absent,
+        hipGraphNodeSetParams: absent,
+        hipGraphExecNodeSetParams: absent,
+    }
+    "hip_6.3" {
+        hipExtHostAlloc: absent,
+    }
+    "hip_6.4" {
+        hipStreamBatchMemOp: absent,
+        hipGraphAddBatchMemOpNode: absent,
+        hipGraphBatchMemOpNodeGetParams: absent,
+        hipGraphBatchMemOpNodeSetParams: absent,
+        hipGraphExecBatchMemOpNodeSetParams: absent,
+        hipEventRecordWithFlags: absent,
+        hipLinkAddData: absent,
+        hipLinkAddFile: absent,
+        hipLinkComplete: absent,
+        hipLinkCreate: absent,
+        hipLinkDestroy: absent,
+    }
+    "hip_6.5" {
+        hipLaunchKernelExC: launch,
+        hipDrvLaunchKernelEx: launch,
+        hipMemGetHandleForAddressRange: absent,
+    }
+    "hip_7.1" {
+        hipModuleGetFunctionCount: absent,
+        hipMemsetD2D8: absent,
+        hipMemsetD2D8Async: absent,
+        hipMemsetD2D16: absent,
+        hipMemsetD2D16Async: absent,
+        hipMemsetD2D32: absent,
+        hipMemsetD2D32Async: absent,
+        hipStreamGetAttribute: absent,
+        hipStreamSetAttribute: absent,
+        hipModuleLoadFatBinary: function,
+        hipMemcpyBatchAsync: absent,
+        hipMemcpy3DBatchAsync: absent,
+        hipMemcpy3DPeer: absent,
+        hipMemcpy3DPeerAsync: absent,
+        hipGetDriverEntryPoint: entry_point,
+        hipGetDriverEntryPoint_spt: absent,
+        hipMemPrefetchAsync_v2: absent,
+        hipMemAdvise_v2: absent,
+        hipStreamGetId: absent,
+    }
+    "hip_7.2" {
+        hipLibraryLoadData: absent,
+        hipLibraryLoadFromFile: absent,
+        hipLibraryUnload: absent,
+        hipLibraryGetKernel: absent,
+        hipLibraryGetKernelCount: absent,
+        hipStreamCopyAttributes: absent,
+        hipOccupancyAvailableDynamicSMemPerBlock: absent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_is_there_twice() {
+        let mut names: Vec<_> = NAMES.iter().map(|known| known.name).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn what_the_simulator_implements_is_not_absent() {
+        use rocmforge_hip_sys::{CORE_FUNCTIONS, FOREIGN_FUNCTIONS, OPTIONAL_FUNCTIONS};
+        let absent: Vec<_> = functions()
+            .filter(|(_, simulated)| !simulated)
+            .map(|(name, _)| name)
+            .collect();
+        for name in [CORE_FUNCTIONS, OPTIONAL_FUNCTIONS, FOREIGN_FUNCTIONS].concat() {
+            assert!(find(name).is_some(), "{name} is not in the list");
+            assert!(
+                !absent.contains(&name),
+                "{name} is implemented, and the list says that it is absent"
+            );
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Twins of functions for programs whose default stream is one of each thread (`-fgpu-default-stream=per-thread`): a null stream means
+//! `hipStreamPerThread`.
+
+use crate::forwarded;
+use crate::launch;
+use crate::symbol;
+use rocmforge_hip_sys::*;
+use std::ffi::{c_int, c_uint, c_void};
+
+/// `hipStreamPerThread`.
+const PER_THREAD: usize = 2;
+
+/// The stream that a program means.
+fn meant(stream: hipStream_t) -> hipStream_t {
+    if stream.is_null() {
+        std::ptr::without_provenance_mut(PER_THREAD)
+    } else {
+        stream
+    }
+}
+
+/// Twins whose last argument but those in brackets is a stream.
+macro_rules! twins {
+    ($($twin:ident => $module:ident::$of:ident($($arg:ident: $ty:ty),*; stream $(, $rest:ident: $rest_ty:ty)*);)*) => {$(
+        pub(crate) unsafe extern "C" fn $twin($($arg: $ty,)* stream: hipStream_t $(, $rest: $rest_ty)*) -> hipError_t {
+            // SAFETY: promised by the program, as for the function itself.
+            unsafe { $module::$of($($arg,)* meant(stream) $(, $rest)*) }
+        }
+    )*};
+}
+
+/// Twins of functions that wait: the asynchronous one, and a wait.
+macro_rules! waiting_twins {
+    ($($twin:ident => $module:ident::$of:ident($($arg:ident: $ty:ty),*);)*) => {$(
+        pub(crate) unsafe extern "C" fn $twin($($arg: $ty),*) -> hipError_t {
+            let stream = meant(std::ptr::null_mut());
+            // SAFETY: promised by the program, as for the function itself; the wait is below.
+            let status = unsafe { $module::$of($($arg,)* stream) };
+            if !status.is_success() {
+                return status;
+            }
+            // SAFETY: no pointers.
+            unsafe { forwarded::hipStreamSynchronize(stream) }
+        }
+    )*};
+}
+
+twins! {
+    hipMemcpyAsync_spt => forwarded::hipMemcpyAsync(to: *mut c_void, from: *const c_void, size: usize, kind: hipMemcpyKind; stream);
+    hipMemcpy2DAsync_spt => forwarded::hipMemcpy2DAsync(
+        to: *mut c_void, to_pitch: usize, from: *const c_void, from_pitch: usize, width: usize, height: usize, kind: hipMemcpyKind; stream);
+    hipMemsetAsync_spt => forwarded::hipMemsetAsync(to: *mut c_void, value: c_int, size: usize; stream);
+    hipMemset2DAsync_spt => forwarded::hipMemset2DAsync(to: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize; stream);
+    hipMemcpyToSymbolAsync_spt => symbol::hipMemcpyToSymbolAsync(
+        symbol: *const c_void, from: *const c_void, size: usize, offset: usize, kind: hipMemcpyKind; stream);
+    hipMemcpyFromSymbolAsync_spt => symbol::hipMemcpyFromSymbolAsync(
+        to: *mut c_void, symbol: *const c_void, size: usize, offset: usize, kind: hipMemcpyKind; stream);
+    hipStreamSynchronize_spt => forwarded::hipStreamSynchronize(; stream);
+    hipStreamQuery_spt => forwarded::hipStreamQuery(; stream);
+    hipStreamGetFlags_spt => forwarded::hipStreamGetFlags(; stream, flags: *mut c_uint);
+    hipStreamGetPriority_spt => forwarded::hipStreamGetPriority(; stream, priority: *mut c_int);
+    hipStreamWaitEvent_spt => forwarded::hipStreamWaitEvent(; stream, event: hipEvent_t, flags: c_uint);
+    hipStreamAddCallback_spt => forwarded::hipStreamAddCallback(
+        ; stream, callback: Option<hipStreamCallback_t>, user: *mut c_void, flags: c_uint);
+    hipStreamBeginCapture_spt => forwarded::hipStreamBeginCapture(; stream, mode: hipStreamCaptureMode);
+    hipStreamEndCapture_spt => forwarded::hipStreamEndCapture(; stream, graph: *mut hipGraph_t);
+    hipStreamIsCapturing_spt => forwarded::hipStreamIsCapturing(; stream, status: *mut hipStreamCaptureStatus);
+    hipLaunchHostFunc_spt => forwarded::hipLaunchHostFunc(; stream, function: Option<hipHostFn_t>, user: *mut c_void);
+    hipEventRecord_spt => forwarded::hipEventRecord(event: hipEvent_t; stream);
+    hipGraphLaunch_spt => forwarded::hipGraphLaunch(exec: hipGraphExec_t; stream);
+    hipLaunchKernel_spt => launch::hipLaunchKernel(
+        host: *const c_void, grid: dim3, block: dim3, params: *mut *mut c_void, lds: usize; stream);
+    hipLaunchCooperativeKernel_spt => launch::hipLaunchCooperativeKernel(
+        host: *const c_void, grid: dim3, block: dim3, params: *mut *mut c_void, lds: c_uint; stream);
+}
+
+waiting_twins! {
+    hipMemcpy_spt => forwarded::hipMemcpyAsync(to: *mut c_void, from: *const c_void, size: usize, kind: hipMemcpyKind);
+    hipMemcpy2D_spt => forwarded::hipMemcpy2DAsync(
+        to: *mut c_void, to_pitch: usize, from: *const c_void, from_pitch: usize, width: usize, height: usize, kind: hipMemcpyKind);
+    hipMemset_spt => forwarded::hipMemsetAsync(to: *mut c_void, value: c_int, size: usize);
+    hipMemset2D_spt => forwarded::hipMemset2DAsync(to: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize);
+    hipMemcpyToSymbol_spt => symbol::hipMemcpyToSymbolAsync(
+        symbol: *const c_void, from: *const c_void, size: usize, offset: usize, kind: hipMemcpyKind);
+    hipMemcpyFromSymbol_spt => symbol::hipMemcpyFromSymbolAsync(
+        to: *mut c_void, symbol: *const c_void, size: usize, offset: usize, kind: hipMemcpyKind);
+}

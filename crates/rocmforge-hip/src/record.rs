@@ -1,0 +1,134 @@
+//! Records: what each process of a program leaves behind for whoever started it, one JSON object a line.
+
+use crate::findings::Findings;
+use crate::settings::{Abi, Settings};
+use parking_lot::Mutex;
+use rocmforge_sim::Counters;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// One line of a record file. The files are named after the processes: `1234.jsonl`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Record {
+    /// The process has made its first HIP call.
+    Start {
+        /// Its number.
+        process: u32,
+        /// Its program.
+        program: PathBuf,
+        /// The processor of the simulated card.
+        card: String,
+        /// Whose behaviour is simulated.
+        hip: Abi,
+    },
+    /// Something was found for the first time.
+    Finding {
+        /// The checker that found it: `memcheck`.
+        tool: String,
+        /// The text that was printed for it.
+        text: String,
+        /// The report, as `rocmforge_sim::Report` is serialised.
+        report: serde_json::Value,
+        /// The host's call stack of the call it is about, innermost first.
+        stack: Vec<String>,
+    },
+    /// The process has ended by itself.
+    End {
+        /// How often something was found.
+        found: u64,
+        /// Findings, each pair of instructions or calls counted once.
+        findings: u64,
+        /// Functions that are absent and were called, and how often.
+        absent: BTreeMap<String, u64>,
+        /// HIP calls.
+        calls: u64,
+        /// Launches that ran.
+        launches: u64,
+        /// Wave instructions that they executed.
+        instructions: u64,
+    },
+}
+
+impl Record {
+    pub(crate) fn start(settings: &Settings, abi: Abi) -> Self {
+        Self::Start {
+            process: std::process::id(),
+            program: std::env::current_exe().unwrap_or_default(),
+            card: settings.card.clone(),
+            hip: abi,
+        }
+    }
+
+    pub(crate) fn end(findings: &Findings, absent: BTreeMap<String, u64>, counters: Counters) -> Self {
+        let (findings, found) = findings.totals();
+        Self::End {
+            found,
+            findings,
+            absent,
+            calls: counters.calls,
+            launches: counters.launches,
+            instructions: counters.instructions,
+        }
+    }
+
+    /// Reads the files of a folder, in the order of the processes' numbers. A last line that is cut off, because its process was
+    /// killed, is left out.
+    ///
+    /// # Errors
+    /// The folder or a file cannot be read.
+    pub fn read_all(folder: &Path) -> std::io::Result<Vec<Vec<Self>>> {
+        let entries = std::fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
+        let paths = entries.into_iter().map(|entry| entry.path());
+        let mut paths: Vec<_> = paths
+            .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+            .collect();
+        paths.sort();
+        let read = |path: PathBuf| {
+            let text = std::fs::read_to_string(path)?;
+            Ok(text
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok())
+                .collect())
+        };
+        paths.into_iter().map(read).collect()
+    }
+}
+
+/// The file of this process. A forked child writes one of its own.
+pub(crate) struct Records {
+    folder: Option<PathBuf>,
+    file: Mutex<Option<(u32, File)>>,
+}
+
+impl Records {
+    pub(crate) fn open(folder: Option<&Path>) -> Self {
+        Self {
+            folder: folder.map(Path::to_owned),
+            file: Mutex::new(None),
+        }
+    }
+
+    /// Appends a line. A program goes on where that fails: the text has been printed.
+    pub(crate) fn add(&self, record: &Record) {
+        let Some(folder) = &self.folder else { return };
+        let Ok(mut line) = serde_json::to_string(record) else {
+            return;
+        };
+        line.push('\n');
+        let process = std::process::id();
+        let mut file = self.file.lock();
+        if file.as_ref().is_none_or(|(owner, _)| *owner != process) {
+            let path = folder.join(format!("{process}.jsonl"));
+            let opened = File::options().append(true).create(true).open(path);
+            *file = opened.ok().map(|opened| (process, opened));
+        }
+        if let Some((_, file)) = &mut *file {
+            let _ = file.write_all(line.as_bytes());
+        }
+    }
+}

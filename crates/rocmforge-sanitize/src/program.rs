@@ -1,0 +1,175 @@
+//! Programs: a compiled HIP program is run on a simulated Radeon by `rocmforge-sanitize run`.
+
+use crate::cli::{Exit, LeakCheck};
+use crate::error::Error;
+use clap::Args;
+use rocmforge_hip::{Abi, Installation, Record, Settings};
+use rocmforge_memory::Bytes;
+use signal_hook::consts::{SIGINT, SIGQUIT};
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Options of `rocmforge-sanitize run`.
+#[derive(Args, Debug, Clone)]
+pub struct RunArgs {
+    /// The simulated card: gfx1100 or gfx1201.
+    #[arg(long, value_name = "PROCESSOR", default_value = "gfx1100")]
+    pub card: String,
+    /// The card's video memory: `8GiB`, `512MiB`, or a number of bytes.
+    #[arg(long, value_name = "SIZE")]
+    pub vram: Option<Bytes>,
+    /// Whose behaviour is simulated: 5, 6 or 7. Without it that of the library that the program asks for.
+    #[arg(long, value_name = "VERSION", value_parser = abi)]
+    pub hip: Option<Abi>,
+    /// Host threads that share the workgroups of a launch.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: u16,
+    /// Runs queued work in another order: a seed of the order of streams, workgroups and waves. Without it work runs in the order in
+    /// which it was queued.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Which tools check the kernels, separated by commas: memcheck, initcheck, racecheck, synccheck, init_registers.
+    #[arg(long = "tool", alias = "tools", value_name = "TOOLS", value_delimiter = ',')]
+    pub tools: Vec<String>,
+    /// Bytes behind each allocation that belong to nobody. Without it a quarter of the allocation's size.
+    #[arg(long, value_name = "BYTES")]
+    pub padding: Option<u64>,
+    /// How many findings are printed; the others are counted. 0: all.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub print_limit: u64,
+    /// Whether memory and handles that the program has not given back at its end are findings.
+    #[arg(long, value_enum, default_value_t = LeakCheck::No)]
+    pub leak_check: LeakCheck,
+    /// Frames of the host's call stack in a finding; 0: none, which makes calls faster.
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    pub num_callers: usize,
+    /// Prints findings to a file in place of standard error.
+    #[arg(long, value_name = "FILE")]
+    pub log_file: Option<PathBuf>,
+    /// The exit status if something is found. Without it the exit status is the program's own.
+    #[arg(long, value_name = "STATUS")]
+    pub error_exitcode: Option<u8>,
+    /// Writes what every process has left (JSON lines) to a folder, which must not exist yet.
+    #[arg(long, value_name = "FOLDER")]
+    pub save: Option<PathBuf>,
+    /// The program and its arguments, behind `--`.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+fn abi(text: &str) -> Result<Abi, String> {
+    let number: u8 = text.parse().map_err(|_| "is a number: 5, 6 or 7".to_owned())?;
+    Abi::try_from(number).map_err(|error| error.to_string())
+}
+
+impl RunArgs {
+    fn settings(&self, records: PathBuf) -> Result<Settings, Error> {
+        let mut settings = Settings::default();
+        settings.card.clone_from(&self.card);
+        settings.vram = self.vram.map(|vram| vram.0);
+        settings.hip = self.hip;
+        settings.threads = usize::from(self.threads);
+        settings.seed = self.seed.unwrap_or(0);
+        settings.random_order = self.seed.is_some();
+        if !self.tools.is_empty() {
+            let tools = crate::launch_file::tool_set(self.tools.iter().map(String::as_str));
+            tools.map_err(|problem| Error::option("--tool", problem))?;
+            settings.tools.clone_from(&self.tools);
+        }
+        settings.padding = self.padding;
+        settings.print_limit = self.print_limit;
+        settings.leak_check = self.leak_check == LeakCheck::Full;
+        settings.stack_frames = self.num_callers;
+        settings.log = self
+            .log_file
+            .as_deref()
+            .map(std::path::absolute)
+            .transpose()
+            .map_err(|error| Error::option("--log-file", error.to_string()))?;
+        settings.records = Some(records);
+        // Before a process is started for it.
+        let checked = settings.machine(self.hip.unwrap_or(Abi::Hip6));
+        checked.map_err(|problem| Error::option("--card", problem.to_string()))?;
+        Ok(settings)
+    }
+
+    /// Runs the program to its end.
+    pub(crate) fn run(&self, err: &mut dyn Write) -> Result<Exit, Error> {
+        let folder = tempfile::Builder::new().prefix("rocmforge-hip-").tempdir();
+        let folder = folder.map_err(Error::write(&std::env::temp_dir()))?;
+        let records = match &self.save {
+            Some(save) => {
+                std::fs::create_dir(save).map_err(Error::write(save))?;
+                std::path::absolute(save).map_err(Error::write(save))?
+            }
+            None => {
+                let records = folder.path().join("records");
+                std::fs::create_dir(&records).map_err(Error::write(&records))?;
+                records
+            }
+        };
+        let settings = self.settings(records.clone())?;
+        let library = Installation::find_library()?;
+        let installation = Installation::write(folder.path(), &library)?;
+        let [program, args @ ..] = &self.program[..] else {
+            return Ok(Exit::CannotRun);
+        };
+        // Interrupts from the terminal are for the program: this process still has to read what it leaves. The handlers do not
+        // outlive the program's start.
+        for signal in [SIGINT, SIGQUIT] {
+            signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))
+                .map_err(|error| Error::write(std::path::Path::new("a signal handler"))(error))?;
+        }
+        let status = Command::new(program)
+            .args(args)
+            .envs(installation.environment(&settings))
+            .status();
+        let status = status.map_err(|source| Error::Program {
+            program: program.into(),
+            source,
+        })?;
+        let processes = Record::read_all(&records).map_err(Error::write(&records))?;
+        let found = processes
+            .iter()
+            .flatten()
+            .any(|record| matches!(record, Record::Finding { .. }));
+        self.say(&processes, err);
+        let own = status
+            .code()
+            .or_else(|| Some(128 + status.signal()?))
+            .and_then(|code| u8::try_from(code).ok());
+        Ok(match self.error_exitcode {
+            Some(code) if found => Exit::Program(code),
+            _ => Exit::Program(own.unwrap_or(u8::MAX)),
+        })
+    }
+
+    /// What the processes could not say themselves.
+    fn say(&self, processes: &[Vec<Record>], err: &mut dyn Write) {
+        let mut note = |text: String| {
+            // No one is left to tell if this fails.
+            let _ = writeln!(err, "========= {text}");
+        };
+        if processes.is_empty() {
+            note("the program has made no HIP call".to_owned());
+        }
+        for records in processes {
+            let ended = records.iter().any(|record| matches!(record, Record::End { .. }));
+            if let (false, Some(Record::Start { process, program, .. })) = (ended, records.first()) {
+                let findings = records
+                    .iter()
+                    .filter(|record| matches!(record, Record::Finding { .. }))
+                    .count();
+                note(format!(
+                    "process {process} ({}) was ended before its summary, after {findings} findings; what was queued then has not run",
+                    program.display()
+                ));
+            }
+        }
+    }
+}
