@@ -13,6 +13,7 @@ mod memory;
 mod module;
 mod pitched;
 mod pool;
+mod properties;
 mod refused;
 mod settings;
 mod stream;

@@ -8,9 +8,9 @@ use rocmforge_hip_sys::*;
 use std::ffi::c_void;
 
 /// Rows start at multiples of this.
-const PITCH: usize = 256;
+pub(crate) const PITCH: usize = 256;
 /// The longest distance between rows.
-const MAX_PITCH: usize = 2_147_483_647;
+pub(crate) const MAX_PITCH: usize = 2_147_483_647;
 
 impl Call<'_> {
     pub(crate) unsafe fn malloc_pitch(

@@ -88,14 +88,10 @@ unsafe impl HipApi for SimHost {
             function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z], shared_bytes, stream, params, extra,
         );
         // Optional
-        fn hipGetDevicePropertiesR0600(properties: *mut hipDeviceProp_tR0600, device: c_int) => |c| {
-            let bytes = c.properties(device, hipDeviceProp_tR0600::GCN_ARCH_NAME)?;
-            super::answer(properties, hipDeviceProp_tR0600(bytes))
-        };
-        fn hipGetDeviceProperties(properties: *mut hipDeviceProp_tR0000, device: c_int) => |c| {
-            let bytes = c.properties(device, hipDeviceProp_tR0000::GCN_ARCH_NAME)?;
-            super::answer(properties, hipDeviceProp_tR0000(bytes))
-        };
+        fn hipGetDevicePropertiesR0600(properties: *mut hipDeviceProp_tR0600, device: c_int)
+            => |c| c.get_device_properties(properties, device);
+        fn hipGetDeviceProperties(properties: *mut hipDeviceProp_tR0000, device: c_int)
+            => |c| c.get_old_device_properties(properties, device);
         #[Nothing] fn hipExtGetLastError() => |c| Err(c.ext_get_last_error());
         fn hipStreamGetDevice(stream: hipStream_t, device: *mut hipDevice_t) => |c| c.stream_get_device(stream, device);
         fn hipLaunchHostFunc(stream: hipStream_t, function: Option<hipHostFn_t>, user: *mut c_void)
