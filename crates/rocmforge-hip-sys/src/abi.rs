@@ -68,8 +68,13 @@ pub(crate) const fn c_field(name: &'static str) -> &'static str {
 
 /// Every struct.
 pub fn layouts() -> Vec<Layout> {
-    [LAYOUTS, crate::devices::LAYOUTS, crate::memory::LAYOUTS, crate::graphs::LAYOUTS]
-        .concat()
+    [
+        LAYOUTS,
+        crate::devices::LAYOUTS,
+        crate::memory::LAYOUTS,
+        crate::graphs::LAYOUTS,
+    ]
+    .concat()
 }
 
 /// The structs of which not every field has a name in C, or here.
@@ -234,14 +239,20 @@ pub const TYPES: &[(&str, usize)] = &[
     ("hipDeviceP2PAttr", size_of::<crate::hipDeviceP2PAttr>()),
     ("hipFuncCache_t", size_of::<crate::hipFuncCache_t>()),
     ("hipSharedMemConfig", size_of::<crate::hipSharedMemConfig>()),
-    ("hipMemAllocationHandleType", size_of::<crate::hipMemAllocationHandleType>()),
+    (
+        "hipMemAllocationHandleType",
+        size_of::<crate::hipMemAllocationHandleType>(),
+    ),
     ("hipChannelFormatKind", size_of::<crate::hipChannelFormatKind>()),
     ("hipArray_Format", size_of::<crate::hipArray_Format>()),
     ("hipMemoryAdvise", size_of::<crate::hipMemoryAdvise>()),
     ("hipMemRangeAttribute", size_of::<crate::hipMemRangeAttribute>()),
     ("hipMemRangeCoherencyMode", size_of::<crate::hipMemRangeCoherencyMode>()),
     ("hipMemAccessFlags", size_of::<crate::hipMemAccessFlags>()),
-    ("hipMemAllocationGranularity_flags", size_of::<crate::hipMemAllocationGranularity_flags>()),
+    (
+        "hipMemAllocationGranularity_flags",
+        size_of::<crate::hipMemAllocationGranularity_flags>(),
+    ),
     ("hipGraphNodeType", size_of::<crate::hipGraphNodeType>()),
 ];
 

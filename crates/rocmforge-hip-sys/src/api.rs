@@ -58,6 +58,27 @@ macro_rules! define_traits {
             fn hipGetErrorName(&self, status: hipError_t) -> *const c_char {
                 status.c_name().unwrap_or(c"hipErrorUnknown").as_ptr()
             }
+
+            /// `hipCreateChannelDesc`, which only puts its arguments together.
+            fn hipCreateChannelDesc(
+                &self,
+                x: c_int,
+                y: c_int,
+                z: c_int,
+                w: c_int,
+                kind: hipChannelFormatKind,
+            ) -> hipChannelFormatDesc {
+                hipChannelFormatDesc { x, y, z, w, f: kind }
+            }
+
+            /// `hipGetStreamDeviceId`, which answers a device and no status: -1 for no stream.
+            #[allow(clippy::missing_safety_doc)] // as for the traits' other functions
+            unsafe fn hipGetStreamDeviceId(&self, stream: hipStream_t) -> c_int {
+                let mut device = -1;
+                // SAFETY: the answer goes to a local variable; the stream is the caller's.
+                let _ = unsafe { self.hipStreamGetDevice(stream, &raw mut device) };
+                device
+            }
         }
 
         /// Every function, as data, for [`crate::abi`].

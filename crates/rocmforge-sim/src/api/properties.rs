@@ -63,12 +63,18 @@ fn version(arch: &str) -> [c_int; 3] {
     let digits = arch.strip_prefix("gfx").unwrap_or("1100");
     let (major, rest) = digits.split_at(digits.len().saturating_sub(2));
     let digit = |at: usize| rest.get(at..=at).and_then(|d| c_int::from_str_radix(d, 16).ok());
-    [major.parse().unwrap_or(11), digit(0).unwrap_or(0), digit(1).unwrap_or(0)]
+    [
+        major.parse().unwrap_or(11),
+        digit(0).unwrap_or(0),
+        digit(1).unwrap_or(0),
+    ]
 }
 
 /// Domain, bus and device of a PCI address.
 pub(crate) fn pci(address: &str) -> Option<[c_int; 3]> {
-    let mut parts = address.split([':', '.']).map(|part| c_int::from_str_radix(part, 16).ok());
+    let mut parts = address
+        .split([':', '.'])
+        .map(|part| c_int::from_str_radix(part, 16).ok());
     Some([parts.next()??, parts.next()??, parts.next()??])
 }
 
@@ -174,7 +180,7 @@ const COOPERATIVE_LAUNCH: c_int = 0;
 /// Whether `hipMemMap` and its kin work.
 const VIRTUAL_MEMORY: c_int = 0;
 /// Whether streams wait for values in memory.
-const STREAM_WAIT_VALUE: c_int = 0;
+const STREAM_WAIT_VALUE: c_int = 1;
 /// Whether there are texture and surface objects.
 const IMAGES: c_int = 0;
 
