@@ -58,8 +58,27 @@ pub struct Layout {
 /// Every function, in the list's order.
 pub const FUNCTIONS: &[Function] = crate::api::FUNCTIONS;
 
-/// The structs.
-pub const LAYOUTS: &[Layout] = &[
+/// A field's C name: without what Rust needs before its own words (`r#type`).
+pub(crate) const fn c_field(name: &'static str) -> &'static str {
+    match name.as_bytes() {
+        [b'r', b'#', ..] => name.split_at(2).1,
+        _ => name,
+    }
+}
+
+/// Every struct.
+pub fn layouts() -> Vec<Layout> {
+    [
+        LAYOUTS,
+        crate::devices::LAYOUTS,
+        crate::memory::LAYOUTS,
+        crate::graphs::LAYOUTS,
+    ]
+    .concat()
+}
+
+/// The structs of which not every field has a name in C, or here.
+const LAYOUTS: &[Layout] = &[
     Layout {
         name: "hipPointerAttribute_t",
         c_name: "hipPointerAttribute_t",
@@ -161,6 +180,26 @@ pub const LAYOUTS: &[Layout] = &[
         size: size_of::<hipDeviceProp_tR0600>(),
         fields: &[("gcnArchName", hipDeviceProp_tR0600::GCN_ARCH_NAME, 256)],
     },
+    Layout {
+        name: "hipLaunchAttributeValue",
+        c_name: "hipLaunchAttributeValue",
+        majors: (6, u32::MAX),
+        size: size_of::<crate::hipLaunchAttributeValue>(),
+        fields: &[],
+    },
+    Layout {
+        name: "hipGraphNodeParams",
+        c_name: "hipGraphNodeParams",
+        majors: (6, u32::MAX),
+        size: size_of::<crate::hipGraphNodeParams>(),
+        fields: &[
+            ("type", offset_of!(crate::hipGraphNodeParams, r#type), 4),
+            ("reserved0", offset_of!(crate::hipGraphNodeParams, reserved0), 12),
+            // The union has no name; this is its first member.
+            ("reserved1", offset_of!(crate::hipGraphNodeParams, params), 232),
+            ("reserved2", offset_of!(crate::hipGraphNodeParams, reserved2), 8),
+        ],
+    },
 ];
 
 /// The opaque handles and other named types: name here and in C, bytes.
@@ -194,13 +233,41 @@ pub const TYPES: &[(&str, usize)] = &[
     ("hipStreamCaptureMode", size_of::<crate::hipStreamCaptureMode>()),
     ("hipStreamCaptureStatus", size_of::<crate::hipStreamCaptureStatus>()),
     ("hipGraphExecUpdateResult", size_of::<crate::hipGraphExecUpdateResult>()),
+    ("hipCtx_t", size_of::<crate::hipCtx_t>()),
+    ("hipUserObject_t", size_of::<crate::hipUserObject_t>()),
+    ("hipArray_const_t", size_of::<crate::hipArray_const_t>()),
+    ("hipDeviceP2PAttr", size_of::<crate::hipDeviceP2PAttr>()),
+    ("hipFuncCache_t", size_of::<crate::hipFuncCache_t>()),
+    ("hipSharedMemConfig", size_of::<crate::hipSharedMemConfig>()),
+    (
+        "hipMemAllocationHandleType",
+        size_of::<crate::hipMemAllocationHandleType>(),
+    ),
+    ("hipChannelFormatKind", size_of::<crate::hipChannelFormatKind>()),
+    ("hipArray_Format", size_of::<crate::hipArray_Format>()),
+    ("hipMemoryAdvise", size_of::<crate::hipMemoryAdvise>()),
+    ("hipMemRangeAttribute", size_of::<crate::hipMemRangeAttribute>()),
+    ("hipMemRangeCoherencyMode", size_of::<crate::hipMemRangeCoherencyMode>()),
+    ("hipMemAccessFlags", size_of::<crate::hipMemAccessFlags>()),
+    (
+        "hipMemAllocationGranularity_flags",
+        size_of::<crate::hipMemAllocationGranularity_flags>(),
+    ),
+    ("hipGraphNodeType", size_of::<crate::hipGraphNodeType>()),
 ];
 
 /// Every constant, the statuses and the marks of `hipModuleLaunchKernel`'s `extra` list included.
 pub fn constants() -> Vec<Constant> {
-    let listed = crate::types::CONSTANTS
-        .iter()
-        .map(|&(group, name, value)| Constant { group, name, value });
+    let lists = [
+        crate::types::CONSTANTS,
+        crate::devices::CONSTANTS,
+        crate::memory::CONSTANTS,
+        crate::graphs::CONSTANTS,
+    ];
+    let listed = lists
+        .concat()
+        .into_iter()
+        .map(|(group, name, value)| Constant { group, name, value });
     let statuses = crate::hipError_t::ALL.iter().filter_map(|status| {
         Some(Constant {
             group: "hipError_t",

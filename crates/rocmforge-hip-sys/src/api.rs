@@ -1,7 +1,7 @@
 //! The traits every provider of HIP implements, generated from the list in `src/functions.rs`.
 
 use crate::functions::for_each_hip_function;
-use crate::{abi, hipError_t, hipErrorNotSupported, types::*};
+use crate::{abi, devices::*, hipError_t, hipErrorNotSupported, memory::*, types::*};
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 
 macro_rules! define_traits {
@@ -57,6 +57,27 @@ macro_rules! define_traits {
             /// `hipErrorUnknown`.
             fn hipGetErrorName(&self, status: hipError_t) -> *const c_char {
                 status.c_name().unwrap_or(c"hipErrorUnknown").as_ptr()
+            }
+
+            /// `hipCreateChannelDesc`, which only puts its arguments together.
+            fn hipCreateChannelDesc(
+                &self,
+                x: c_int,
+                y: c_int,
+                z: c_int,
+                w: c_int,
+                kind: hipChannelFormatKind,
+            ) -> hipChannelFormatDesc {
+                hipChannelFormatDesc { x, y, z, w, f: kind }
+            }
+
+            /// `hipGetStreamDeviceId`, which answers a device and no status: -1 for no stream.
+            #[allow(clippy::missing_safety_doc)] // as for the traits' other functions
+            unsafe fn hipGetStreamDeviceId(&self, stream: hipStream_t) -> c_int {
+                let mut device = -1;
+                // SAFETY: the answer goes to a local variable; the stream is the caller's.
+                let _ = unsafe { self.hipStreamGetDevice(stream, &raw mut device) };
+                device
             }
         }
 

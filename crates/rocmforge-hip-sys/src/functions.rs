@@ -187,6 +187,147 @@ macro_rules! for_each_hip_function {
                     stream: hipStream_t,
                     params: *mut *mut c_void
                 );
+                // Devices
+                fn hipChooseDevice(device: *mut c_int, prop: *const hipDeviceProp_tR0000);
+                fn hipChooseDeviceR0000(device: *mut c_int, prop: *const hipDeviceProp_tR0000);
+                fn hipGetDevicePropertiesR0000(properties: *mut hipDeviceProp_tR0000, device: c_int);
+                fn hipChooseDeviceR0600(device: *mut c_int, prop: *const hipDeviceProp_tR0600);
+                fn hipDeviceGetByPCIBusId(device: *mut c_int, pci_bus_id: *const c_char);
+                fn hipDeviceGetUuid(uuid: *mut hipUUID, device: hipDevice_t);
+                fn hipDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, device: hipDevice_t);
+                fn hipDeviceGetP2PAttribute(value: *mut c_int, attr: hipDeviceP2PAttr, src_device: c_int, dst_device: c_int);
+                fn hipDeviceGetCacheConfig(cache_config: *mut hipFuncCache_t);
+                fn hipDeviceSetCacheConfig(cache_config: hipFuncCache_t);
+                fn hipDeviceGetSharedMemConfig(config: *mut hipSharedMemConfig);
+                fn hipDeviceSetSharedMemConfig(config: hipSharedMemConfig);
+                fn hipFuncSetCacheConfig(func: *const c_void, config: hipFuncCache_t);
+                fn hipFuncSetSharedMemConfig(func: *const c_void, config: hipSharedMemConfig);
+                fn hipExtGetLinkTypeAndHopCount(device1: c_int, device2: c_int, linktype: *mut u32, hopcount: *mut u32);
+                fn hipSetValidDevices(device_arr: *mut c_int, len: c_int);
+                fn hipProfilerStart();
+                fn hipProfilerStop();
+                // Contexts
+                fn hipCtxCreate(ctx: *mut hipCtx_t, flags: c_uint, device: hipDevice_t);
+                fn hipCtxDestroy(ctx: hipCtx_t);
+                fn hipCtxPushCurrent(ctx: hipCtx_t);
+                fn hipCtxPopCurrent(ctx: *mut hipCtx_t);
+                fn hipCtxSetCurrent(ctx: hipCtx_t);
+                fn hipCtxGetCurrent(ctx: *mut hipCtx_t);
+                fn hipCtxGetDevice(device: *mut hipDevice_t);
+                fn hipCtxGetApiVersion(ctx: hipCtx_t, api_version: *mut c_int);
+                fn hipCtxGetFlags(flags: *mut c_uint);
+                fn hipCtxSynchronize();
+                fn hipCtxGetCacheConfig(cache_config: *mut hipFuncCache_t);
+                fn hipCtxSetCacheConfig(cache_config: hipFuncCache_t);
+                fn hipCtxGetSharedMemConfig(config: *mut hipSharedMemConfig);
+                fn hipCtxSetSharedMemConfig(config: hipSharedMemConfig);
+                fn hipCtxEnablePeerAccess(peer_ctx: hipCtx_t, flags: c_uint);
+                fn hipCtxDisablePeerAccess(peer_ctx: hipCtx_t);
+                fn hipDevicePrimaryCtxRetain(pctx: *mut hipCtx_t, dev: hipDevice_t);
+                fn hipDevicePrimaryCtxRelease(dev: hipDevice_t);
+                fn hipDevicePrimaryCtxReset(dev: hipDevice_t);
+                fn hipDevicePrimaryCtxGetState(dev: hipDevice_t, flags: *mut c_uint, active: *mut c_int);
+                fn hipDevicePrimaryCtxSetFlags(dev: hipDevice_t, flags: c_uint);
+                // Other processes
+                fn hipIpcCloseMemHandle(dev_ptr: *mut c_void);
+                fn hipIpcGetEventHandle(handle: *mut hipIpcEventHandle_t, event: hipEvent_t);
+                fn hipIpcOpenEventHandle(event: *mut hipEvent_t, handle: hipIpcEventHandle_t);
+                // Streams, captures and values in memory
+                fn hipExtStreamCreateWithCUMask(stream: *mut hipStream_t, cu_mask_size: u32, cu_mask: *const u32);
+                fn hipThreadExchangeStreamCaptureMode(mode: *mut hipStreamCaptureMode);
+                fn hipStreamWriteValue32(stream: hipStream_t, ptr: *mut c_void, value: u32, flags: c_uint);
+                fn hipStreamWriteValue64(stream: hipStream_t, ptr: *mut c_void, value: u64, flags: c_uint);
+                fn hipStreamAttachMemAsync(stream: hipStream_t, dev_ptr: *mut c_void, length: usize, flags: c_uint);
+                // More memory
+                fn hipMallocHost(ptr: *mut *mut c_void, size: usize);
+                fn hipMemAllocHost(ptr: *mut *mut c_void, size: usize);
+                fn hipFreeHost(ptr: *mut c_void);
+                fn hipMemAllocPitch(dptr: *mut hipDeviceptr_t, pitch: *mut usize, width_in_bytes: usize, height: usize, element_size_bytes: c_uint);
+                fn hipMemAdvise(dev_ptr: *const c_void, count: usize, advice: hipMemoryAdvise, device: c_int);
+                fn hipMemRangeGetAttribute(
+                    data: *mut c_void, data_size: usize, attribute: hipMemRangeAttribute, dev_ptr: *const c_void, count: usize
+                );
+                fn hipMemRangeGetAttributes(
+                    data: *mut *mut c_void, data_sizes: *mut usize, attributes: *mut hipMemRangeAttribute, num_attributes: usize,
+                    dev_ptr: *const c_void, count: usize
+                );
+                fn hipDrvPointerGetAttributes(
+                    num_attributes: c_uint, attributes: *mut hipPointer_attribute, data: *mut *mut c_void, ptr: hipDeviceptr_t
+                );
+                // Arrays
+                fn hipMallocArray(array: *mut hipArray_t, desc: *const hipChannelFormatDesc, width: usize, height: usize, flags: c_uint);
+                fn hipMalloc3DArray(array: *mut hipArray_t, desc: *const hipChannelFormatDesc, extent: hipExtent, flags: c_uint);
+                fn hipArrayCreate(handle: *mut hipArray_t, allocate_array: *const HIP_ARRAY_DESCRIPTOR);
+                fn hipArray3DCreate(array: *mut hipArray_t, allocate_array: *const HIP_ARRAY3D_DESCRIPTOR);
+                fn hipArrayDestroy(array: hipArray_t);
+                fn hipArrayGetInfo(desc: *mut hipChannelFormatDesc, extent: *mut hipExtent, flags: *mut c_uint, array: hipArray_t);
+                fn hipArrayGetDescriptor(array_descriptor: *mut HIP_ARRAY_DESCRIPTOR, array: hipArray_t);
+                fn hipArray3DGetDescriptor(array_descriptor: *mut HIP_ARRAY3D_DESCRIPTOR, array: hipArray_t);
+                fn hipGetChannelDesc(desc: *mut hipChannelFormatDesc, array: hipArray_const_t);
+                fn hipMemcpyToArray(dst: hipArray_t, w_offset: usize, h_offset: usize, src: *const c_void, count: usize, kind: hipMemcpyKind);
+                fn hipMemcpyFromArray(
+                    dst: *mut c_void, src_array: hipArray_const_t, w_offset: usize, h_offset: usize, count: usize, kind: hipMemcpyKind
+                );
+                fn hipMemcpy2DToArray(
+                    dst: hipArray_t, w_offset: usize, h_offset: usize, src: *const c_void, spitch: usize, width: usize, height: usize,
+                    kind: hipMemcpyKind
+                );
+                fn hipMemcpy2DToArrayAsync(
+                    dst: hipArray_t, w_offset: usize, h_offset: usize, src: *const c_void, spitch: usize, width: usize, height: usize,
+                    kind: hipMemcpyKind, stream: hipStream_t
+                );
+                fn hipMemcpy2DFromArray(
+                    dst: *mut c_void, dpitch: usize, src: hipArray_const_t, w_offset: usize, h_offset: usize, width: usize, height: usize,
+                    kind: hipMemcpyKind
+                );
+                fn hipMemcpy2DFromArrayAsync(
+                    dst: *mut c_void, dpitch: usize, src: hipArray_const_t, w_offset: usize, h_offset: usize, width: usize, height: usize,
+                    kind: hipMemcpyKind, stream: hipStream_t
+                );
+                fn hipMemcpy2DArrayToArray(
+                    dst: hipArray_t, w_offset_dst: usize, h_offset_dst: usize, src: hipArray_const_t, w_offset_src: usize,
+                    h_offset_src: usize, width: usize, height: usize, kind: hipMemcpyKind
+                );
+                fn hipMemcpyAtoH(dst: *mut c_void, src_array: hipArray_t, src_offset: usize, count: usize);
+                fn hipMemcpyHtoA(dst_array: hipArray_t, dst_offset: usize, src_host: *const c_void, count: usize);
+                fn hipMemcpyAtoHAsync(dst_host: *mut c_void, src_array: hipArray_t, src_offset: usize, byte_count: usize, stream: hipStream_t);
+                fn hipMemcpyHtoAAsync(dst_array: hipArray_t, dst_offset: usize, src_host: *const c_void, byte_count: usize, stream: hipStream_t);
+                fn hipMemcpyAtoD(dst_device: hipDeviceptr_t, src_array: hipArray_t, src_offset: usize, byte_count: usize);
+                fn hipMemcpyDtoA(dst_array: hipArray_t, dst_offset: usize, src_device: hipDeviceptr_t, byte_count: usize);
+                fn hipMemcpyAtoA(dst_array: hipArray_t, dst_offset: usize, src_array: hipArray_t, src_offset: usize, byte_count: usize);
+                // More copies and fills
+                fn hipMemcpyWithStream(dst: *mut c_void, src: *const c_void, size_bytes: usize, kind: hipMemcpyKind, stream: hipStream_t);
+                fn hipMemcpyPeerAsync(
+                    dst: *mut c_void, dst_device_id: c_int, src: *const c_void, src_device: c_int, size_bytes: usize, stream: hipStream_t
+                );
+                fn hipMemcpyParam2D(copy: *const hip_Memcpy2D);
+                fn hipMemcpyParam2DAsync(copy: *const hip_Memcpy2D, stream: hipStream_t);
+                fn hipDrvMemcpy2DUnaligned(copy: *const hip_Memcpy2D);
+                fn hipMemcpy3D(p: *const hipMemcpy3DParms);
+                fn hipMemcpy3DAsync(p: *const hipMemcpy3DParms, stream: hipStream_t);
+                fn hipDrvMemcpy3D(copy: *const HIP_MEMCPY3D);
+                fn hipDrvMemcpy3DAsync(copy: *const HIP_MEMCPY3D, stream: hipStream_t);
+                fn hipMemset3D(pitched_dev_ptr: hipPitchedPtr, value: c_int, extent: hipExtent);
+                fn hipMemset3DAsync(pitched_dev_ptr: hipPitchedPtr, value: c_int, extent: hipExtent, stream: hipStream_t);
+                // More of pools
+                fn hipMemPoolSetAccess(mem_pool: hipMemPool_t, desc_list: *const hipMemAccessDesc, count: usize);
+                fn hipMemPoolGetAccess(flags: *mut hipMemAccessFlags, mem_pool: hipMemPool_t, location: *mut hipMemLocation);
+                fn hipMemPoolExportToShareableHandle(
+                    shared_handle: *mut c_void, mem_pool: hipMemPool_t, handle_type: hipMemAllocationHandleType, flags: c_uint
+                );
+                fn hipMemPoolImportFromShareableHandle(
+                    mem_pool: *mut hipMemPool_t, shared_handle: *mut c_void, handle_type: hipMemAllocationHandleType, flags: c_uint
+                );
+                fn hipMemPoolExportPointer(export_data: *mut hipMemPoolPtrExportData, dev_ptr: *mut c_void);
+                fn hipMemPoolImportPointer(dev_ptr: *mut *mut c_void, mem_pool: hipMemPool_t, export_data: *mut hipMemPoolPtrExportData);
+                // More occupancy
+                fn hipModuleOccupancyMaxPotentialBlockSize(
+                    grid_size: *mut c_int, block_size: *mut c_int, f: hipFunction_t, dyn_shared_mem_per_blk: usize, block_size_limit: c_int
+                );
+                fn hipModuleOccupancyMaxPotentialBlockSizeWithFlags(
+                    grid_size: *mut c_int, block_size: *mut c_int, f: hipFunction_t, dyn_shared_mem_per_blk: usize, block_size_limit: c_int,
+                    flags: c_uint
+                );
             }
         }
     };

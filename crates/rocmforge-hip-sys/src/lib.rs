@@ -25,15 +25,22 @@
 pub mod abi;
 mod api;
 mod clock;
+mod devices;
 mod error;
 mod functions;
+mod graphs;
 mod loader;
+mod macros;
+mod memory;
 mod names;
 mod types;
 
 pub use api::{CORE_FUNCTIONS, FOREIGN_FUNCTIONS, HipApi, HipForeignApi, OPTIONAL_FUNCTIONS};
 pub use clock::{HipClock, SystemClock};
+pub use devices::*;
 pub use error::*;
+pub use graphs::*;
 pub use loader::{Candidate, HipLibrary, LoadError, LoadOptions, Refusal};
+pub use memory::*;
 pub use names::HipNames;
 pub use types::*;

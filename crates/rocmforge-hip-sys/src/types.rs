@@ -1,19 +1,8 @@
 //! Handles, constants and structs, with the C names. Sizes, offsets and values are compared with the HIP headers by
 //! `cargo xtask bindings check`.
 
+use crate::macros::{constants, handles};
 use std::ffi::{c_int, c_uint, c_void};
-
-macro_rules! handles {
-    ($($(#[$doc:meta])* $opaque:ident => $name:ident;)*) => {$(
-        #[doc(hidden)]
-        #[repr(C)]
-        pub struct $opaque {
-            _private: [u8; 0],
-        }
-        $(#[$doc])*
-        pub type $name = *mut $opaque;
-    )*};
-}
 
 handles! {
     /// A stream. Null is the legacy default stream, which the safe layer never uses.
@@ -47,19 +36,6 @@ pub type hipStreamCallback_t = unsafe extern "C" fn(stream: hipStream_t, status:
 /// `hipLaunchHostFunc`'s function.
 pub type hipHostFn_t = unsafe extern "C" fn(user: *mut c_void);
 
-macro_rules! constants {
-    ($($(#[$doc:meta])* $ty:ident: $repr:ty { $($name:ident = $value:literal,)* })*) => {$(
-        $(#[$doc])*
-        pub type $ty = $repr;
-        $(#[doc = concat!("`", stringify!($name), "` (", stringify!($value), ").")]
-        pub const $name: $ty = $value;)*
-    )*
-
-        /// Every constant above, as data: type, name, value.
-        pub(crate) const CONSTANTS: &[(&str, &str, u64)] = &[$($((stringify!($ty), stringify!($name), $value),)*)*];
-    };
-}
-
 constants! {
     /// The direction of a copy.
     hipMemcpyKind: c_uint {
@@ -68,6 +44,7 @@ constants! {
         hipMemcpyDeviceToHost = 2,
         hipMemcpyDeviceToDevice = 3,
         hipMemcpyDefault = 4,
+        hipMemcpyDeviceToDeviceNoCU = 1024,
     }
     /// Flags of `hipStreamCreateWithFlags`.
     hipStreamFlags: c_uint {
@@ -109,41 +86,6 @@ constants! {
         hipMemoryTypeManaged = 3,
         hipMemoryTypeArray = 10,
         hipMemoryTypeUnified = 11,
-    }
-    /// What `hipDeviceGetAttribute` can be asked. The values have not changed from HIP 5.2 to 7.1.
-    hipDeviceAttribute_t: c_uint {
-        hipDeviceAttributeEccEnabled = 0,
-        hipDeviceAttributeAsyncEngineCount = 2,
-        hipDeviceAttributeCanMapHostMemory = 3,
-        hipDeviceAttributeClockRate = 5,
-        hipDeviceAttributeConcurrentKernels = 8,
-        hipDeviceAttributeCooperativeLaunch = 10,
-        hipDeviceAttributeIntegrated = 16,
-        hipDeviceAttributeKernelExecTimeout = 18,
-        hipDeviceAttributeL2CacheSize = 19,
-        hipDeviceAttributeComputeCapabilityMajor = 23,
-        hipDeviceAttributeManagedMemory = 24,
-        hipDeviceAttributeMaxBlockDimX = 26,
-        hipDeviceAttributeMaxBlockDimY = 27,
-        hipDeviceAttributeMaxBlockDimZ = 28,
-        hipDeviceAttributeMaxGridDimX = 29,
-        hipDeviceAttributeMaxGridDimY = 30,
-        hipDeviceAttributeMaxGridDimZ = 31,
-        hipDeviceAttributeMaxThreadsPerBlock = 56,
-        hipDeviceAttributeMaxThreadsPerMultiProcessor = 57,
-        hipDeviceAttributeMemoryBusWidth = 59,
-        hipDeviceAttributeMemoryClockRate = 60,
-        hipDeviceAttributeComputeCapabilityMinor = 61,
-        hipDeviceAttributeMultiprocessorCount = 63,
-        hipDeviceAttributePciBusId = 67,
-        hipDeviceAttributePciDeviceId = 68,
-        hipDeviceAttributePciDomainID = 69,
-        hipDeviceAttributeMaxRegistersPerBlock = 71,
-        hipDeviceAttributeMaxSharedMemoryPerBlock = 74,
-        hipDeviceAttributeTotalConstantMemory = 83,
-        hipDeviceAttributeWarpSize = 87,
-        hipDeviceAttributeMemoryPoolsSupported = 88,
-        hipDeviceAttributeMaxSharedMemoryPerMultiprocessor = 10002,
     }
     /// What `hipFuncGetAttribute` can be asked.
     hipFunction_attribute: c_uint {
@@ -191,13 +133,23 @@ constants! {
     }
     /// What `hipPointerGetAttribute` can be asked.
     hipPointer_attribute: c_uint {
+        HIP_POINTER_ATTRIBUTE_CONTEXT = 1,
         HIP_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
         HIP_POINTER_ATTRIBUTE_DEVICE_POINTER = 3,
         HIP_POINTER_ATTRIBUTE_HOST_POINTER = 4,
+        HIP_POINTER_ATTRIBUTE_P2P_TOKENS = 5,
         HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6,
+        HIP_POINTER_ATTRIBUTE_BUFFER_ID = 7,
         HIP_POINTER_ATTRIBUTE_IS_MANAGED = 8,
         HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+        HIP_POINTER_ATTRIBUTE_IS_LEGACY_HIP_IPC_CAPABLE = 10,
         HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+        HIP_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
+        HIP_POINTER_ATTRIBUTE_MAPPED = 13,
+        HIP_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES = 14,
+        HIP_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE = 15,
+        HIP_POINTER_ATTRIBUTE_ACCESS_FLAGS = 16,
+        HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE = 17,
     }
     /// What `hipMemPoolGetAttribute` can be asked.
     hipMemPoolAttr: c_uint {
@@ -212,10 +164,12 @@ constants! {
     }
     /// What a pool allocates.
     hipMemAllocationType: c_uint {
+        hipMemAllocationTypeInvalid = 0x0,
         hipMemAllocationTypePinned = 0x1,
     }
     /// Where a pool allocates.
     hipMemLocationType: c_uint {
+        hipMemLocationTypeInvalid = 0,
         hipMemLocationTypeDevice = 1,
     }
     /// Whether a stream is capturing.
@@ -353,12 +307,6 @@ pub struct hipFuncAttributes {
     pub ptxVersion: c_int,
     /// Bytes of static LDS.
     pub sharedSizeBytes: usize,
-}
-
-/// What `hipMemCreate` is to allocate. Its layout changed between versions, so only pointers to it are passed.
-#[repr(C)]
-pub struct hipMemAllocationProp {
-    _private: [u8; 0],
 }
 
 /// `hipDeviceProp_t` as HIP 6 and later lay it out (1472 bytes), of which only the fields that no attribute gives are

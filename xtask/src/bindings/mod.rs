@@ -86,7 +86,7 @@ impl Subject {
         Self {
             functions: abi::FUNCTIONS.to_vec(),
             constants: abi::constants(),
-            layouts: abi::LAYOUTS.to_vec(),
+            layouts: abi::layouts(),
             types: abi::TYPES.to_vec(),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::HipLibrary;
 use crate::functions::for_each_hip_function;
-use crate::{HipApi, hipError_t, hipErrorNotSupported, types::*};
+use crate::{HipApi, devices::hipDeviceAttribute_t, hipError_t, hipErrorNotSupported, types::*};
 use libloading::os::unix::Library;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 

@@ -8,22 +8,50 @@ use crate::report::{Access, ReportKind};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_void};
 
-/// What is copied: rows of `size[0]` bytes, `size[1]` of them, `pitches` (destination, source) apart.
-#[derive(Clone, Copy)]
-struct Copied {
-    dst: *mut c_void,
-    src: *const c_void,
-    pitches: [usize; 2],
-    size: [usize; 2],
+/// How far apart rows are, and slices of rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Steps {
+    pub(crate) row: usize,
+    pub(crate) slice: usize,
 }
 
-/// What is filled: rows of `size[0]` bytes, `size[1]` of them, `pitch` apart, with a pattern of `width` bytes.
+impl Steps {
+    /// Rows alone.
+    pub(crate) fn rows(row: usize) -> Self {
+        Self { row, slice: 0 }
+    }
+
+    /// Bytes from the first byte to the last.
+    fn span(self, [width, height, depth]: [usize; 3]) -> Hip<usize> {
+        let rows = self.row.checked_mul(height - 1).ok_or(hipErrorInvalidValue)?;
+        let slices = self.slice.checked_mul(depth - 1).ok_or(hipErrorInvalidValue)?;
+        rows.checked_add(slices)
+            .and_then(|before| before.checked_add(width))
+            .ok_or(hipErrorInvalidValue)
+    }
+
+    fn at(self, row: usize, slice: usize) -> usize {
+        row * self.row + slice * self.slice
+    }
+}
+
+/// What is copied: rows of `size[0]` bytes, `size[1]` of them to a slice, `size[2]` slices.
+#[derive(Clone, Copy)]
+pub(crate) struct Copied {
+    pub(crate) dst: *mut c_void,
+    pub(crate) src: *const c_void,
+    pub(crate) to: Steps,
+    pub(crate) from: Steps,
+    pub(crate) size: [usize; 3],
+}
+
+/// What is filled, with a pattern of `width` bytes.
 pub(crate) struct Fill {
     pub(crate) dst: *mut c_void,
-    pub(crate) pitch: usize,
+    pub(crate) steps: Steps,
     pub(crate) pattern: [u8; 4],
     pub(crate) width: usize,
-    pub(crate) size: [usize; 2],
+    pub(crate) size: [usize; 3],
 }
 
 impl Copied {
@@ -31,15 +59,24 @@ impl Copied {
         Self {
             dst,
             src,
-            pitches: [size; 2],
-            size: [size, 1],
+            to: Steps::rows(size),
+            from: Steps::rows(size),
+            size: [size, 1, 1],
         }
+    }
+}
+
+/// One operation of many parts, or the one part.
+fn one_operation(mut parts: Vec<OpKind>) -> OpKind {
+    match parts.len() {
+        1 => parts.remove(0),
+        _ => OpKind::Many(parts),
     }
 }
 
 impl Call<'_> {
     /// What lies at `pointer`. Where HIP knows the memory, it checks that `size` bytes are there.
-    fn place(&mut self, pointer: *const c_void, size: usize, access: Access) -> Hip<Place> {
+    pub(crate) fn place(&mut self, pointer: *const c_void, size: usize, access: Access) -> Hip<Place> {
         let address = address_of(pointer);
         if let Some(card) = self.card_of(address) {
             self.healthy(card)?;
@@ -84,6 +121,34 @@ impl Call<'_> {
         })
     }
 
+    /// Checks a copy: what it does, and the places where it starts. None: there is nothing to do.
+    pub(crate) fn prepare_copy(&mut self, copy: Copied, kind: hipMemcpyKind) -> Hip<Option<(OpKind, Place, Place)>> {
+        let Copied { dst, src, .. } = copy;
+        let [width, height, depth] = copy.size;
+        if copy.size.contains(&0) {
+            return Ok(None);
+        }
+        if dst.is_null() || src.is_null() {
+            return Err(hipErrorInvalidValue);
+        }
+        if kind > hipMemcpyDefault && kind != hipMemcpyDeviceToDeviceNoCU {
+            return Err(hipErrorInvalidMemcpyDirection);
+        }
+        let to = self.place(dst, copy.to.span(copy.size)?, Access::Write)?;
+        let from = self.place(src, copy.from.span(copy.size)?, Access::Read)?;
+        let pageable = |place| matches!(place, Place::Pageable { .. });
+        if pageable(to) && pageable(from) && kind != hipMemcpyHostToHost && kind != hipMemcpyDefault {
+            return Err(hipErrorInvalidValue);
+        }
+        let rows = (0..depth).flat_map(|slice| (0..height).map(move |row| (row, slice)));
+        let parts = rows.map(|(row, slice)| OpKind::Copy {
+            to: to.offset(copy.to.at(row, slice)),
+            from: from.offset(copy.from.at(row, slice)),
+            size: width,
+        });
+        Ok(Some((one_operation(parts.collect()), to, from)))
+    }
+
     /// Checks a copy and queues it. None: there is nothing to do.
     fn queue_copy(
         &mut self,
@@ -91,30 +156,11 @@ impl Call<'_> {
         kind: hipMemcpyKind,
         stream: StreamId,
     ) -> Hip<Option<(Place, Place, Point)>> {
-        let Copied { dst, src, .. } = copy;
-        let [width, height] = copy.size;
-        if width == 0 || height == 0 {
+        let Some((operation, to, from)) = self.prepare_copy(copy, kind)? else {
             return Ok(None);
-        }
-        if dst.is_null() || src.is_null() {
-            return Err(hipErrorInvalidValue);
-        }
-        if kind > hipMemcpyDefault {
-            return Err(hipErrorInvalidMemcpyDirection);
-        }
-        let [to_pitch, from_pitch] = copy.pitches;
-        let to = self.place(dst, rows_span(to_pitch, copy.size)?, Access::Write)?;
-        let from = self.place(src, rows_span(from_pitch, copy.size)?, Access::Read)?;
-        let pageable = |place| matches!(place, Place::Pageable { .. });
-        if pageable(to) && pageable(from) && kind != hipMemcpyHostToHost && kind != hipMemcpyDefault {
-            return Err(hipErrorInvalidValue);
-        }
-        let mut point = None;
-        for row in 0..height {
-            let (to, from) = (to.offset(row * to_pitch), from.offset(row * from_pitch));
-            point = Some(self.enqueue(stream, OpKind::Copy { to, from, size: width }, Vec::new()));
-        }
-        Ok(point.map(|point| (to, from, point)))
+        };
+        let point = self.enqueue(stream, operation, Vec::new());
+        Ok(Some((to, from, point)))
     }
 
     pub(crate) fn memcpy_async(
@@ -129,7 +175,7 @@ impl Call<'_> {
         self.copy_async(Copied::flat(dst, src, size), kind, stream)
     }
 
-    fn copy_async(&mut self, copy: Copied, kind: hipMemcpyKind, stream: StreamId) -> Hip {
+    pub(crate) fn copy_async(&mut self, copy: Copied, kind: hipMemcpyKind, stream: StreamId) -> Hip {
         self.enqueuable(stream)?;
         let Some((to, from, point)) = self.queue_copy(copy, kind, stream)? else {
             return Ok(());
@@ -152,7 +198,7 @@ impl Call<'_> {
         self.copy_and_wait(Copied::flat(dst, src, size), kind)
     }
 
-    fn copy_and_wait(&mut self, copy: Copied, kind: hipMemcpyKind) -> Hip {
+    pub(crate) fn copy_and_wait(&mut self, copy: Copied, kind: hipMemcpyKind) -> Hip {
         self.outside_captures(hipErrorStreamCaptureImplicit)?;
         let card = self.healthy_device()?;
         let null = self.cards[card].null;
@@ -178,8 +224,9 @@ impl Call<'_> {
         let copy = Copied {
             dst,
             src,
-            pitches,
-            size,
+            to: Steps::rows(dst_pitch),
+            from: Steps::rows(src_pitch),
+            size: [size[0], size[1], 1],
         };
         match stream {
             Some(stream) => self.copy_async(copy, kind, stream),
@@ -187,18 +234,43 @@ impl Call<'_> {
         }
     }
 
+    /// `hipMemcpyPeer` and `hipMemcpyPeerAsync`.
     pub(crate) fn memcpy_peer(
         &mut self,
         (dst, dst_device): (*mut c_void, c_int),
         (src, src_device): (*const c_void, c_int),
         size: usize,
+        stream: Option<hipStream_t>,
     ) -> Hip {
         let (to, from) = (self.card_index(dst_device)?, self.card_index(src_device)?);
         let lies_on = |pointer, card| self.card_of(address_of(pointer)).is_none_or(|found| found == card);
         if !lies_on(dst, to) || !lies_on(src, from) {
             return Err(hipErrorInvalidValue);
         }
-        self.memcpy(dst, src, size, hipMemcpyDeviceToDevice)
+        match stream {
+            Some(stream) => self.memcpy_async(dst, src, size, hipMemcpyDeviceToDevice, stream),
+            None => self.memcpy(dst, src, size, hipMemcpyDeviceToDevice),
+        }
+    }
+
+    /// `hipMemcpyWithStream`: on a stream, and done when it returns.
+    pub(crate) fn memcpy_with_stream(
+        &mut self,
+        dst: *mut c_void,
+        src: *const c_void,
+        size: usize,
+        kind: hipMemcpyKind,
+        stream: hipStream_t,
+    ) -> Hip {
+        let stream = self.working_stream(stream)?;
+        self.enqueuable(stream)?;
+        let Some((_, _, point)) = self.queue_copy(Copied::flat(dst, src, size), kind, stream)? else {
+            return Ok(());
+        };
+        if self.captures.of(stream).is_some() {
+            return Ok(());
+        }
+        self.force(&[point])
     }
 
     /// Fills `count` elements of `width` bytes, on the null stream if none is given.
@@ -218,12 +290,12 @@ impl Call<'_> {
         let size = count.checked_mul(width).ok_or(hipErrorInvalidValue)?;
         let fill = Fill {
             dst,
-            pitch: size,
+            steps: Steps::rows(size),
             pattern,
             width,
-            size: [size, 1],
+            size: [size, 1, 1],
         };
-        self.queue_fill(fill, stream, waits)
+        self.queue_fill(&fill, stream, waits)
     }
 
     /// The stream of a fill (the null stream if none is given), and whether the call may wait for pinned memory. It does
@@ -239,41 +311,39 @@ impl Call<'_> {
         Ok((self.cards[card].null, true))
     }
 
-    /// Checks a fill and queues it.
-    pub(crate) fn queue_fill(&mut self, fill: Fill, stream: StreamId, waits: bool) -> Hip {
-        let [row, rows] = fill.size;
-        if row == 0 || rows == 0 {
-            return Ok(());
+    /// Checks a fill: what it does, and where it starts. None: there is nothing to do.
+    pub(crate) fn prepare_fill(&mut self, fill: &Fill) -> Hip<Option<(OpKind, Place)>> {
+        let [row, rows, slices] = fill.size;
+        if fill.size.contains(&0) {
+            return Ok(None);
         }
         if fill.dst.is_null() {
             return Err(hipErrorInvalidValue);
         }
-        let start = self.place(fill.dst, rows_span(fill.pitch, fill.size)?, Access::Write)?;
+        let start = self.place(fill.dst, fill.steps.span(fill.size)?, Access::Write)?;
         if matches!(start, Place::Pageable { .. }) {
             return Err(hipErrorInvalidValue);
         }
-        let mut last = None;
-        for index in 0..rows {
-            let operation = OpKind::Fill {
-                to: start.offset(index * fill.pitch),
-                pattern: fill.pattern,
-                width: fill.width,
-                size: row,
-            };
-            last = Some(self.enqueue(stream, operation, Vec::new()));
-        }
+        let all = (0..slices).flat_map(|slice| (0..rows).map(move |row| (row, slice)));
+        let parts = all.map(|(index, slice)| OpKind::Fill {
+            to: start.offset(fill.steps.at(index, slice)),
+            pattern: fill.pattern,
+            width: fill.width,
+            size: row,
+        });
+        Ok(Some((one_operation(parts.collect()), start)))
+    }
+
+    /// Checks a fill and queues it.
+    pub(crate) fn queue_fill(&mut self, fill: &Fill, stream: StreamId, waits: bool) -> Hip {
+        let Some((operation, start)) = self.prepare_fill(fill)? else {
+            return Ok(());
+        };
+        let last = self.enqueue(stream, operation, Vec::new());
         // Filling host memory is done by the host.
-        match (start, last) {
-            (Place::Pinned { .. }, Some(last)) if waits => self.force(&[last]),
+        match start {
+            Place::Pinned { .. } if waits => self.force(&[last]),
             _ => Ok(()),
         }
     }
-}
-
-/// Bytes from the first byte of the first row to the last of the last one.
-fn rows_span(pitch: usize, [width, height]: [usize; 2]) -> Hip<usize> {
-    pitch
-        .checked_mul(height - 1)
-        .and_then(|before| before.checked_add(width))
-        .ok_or(hipErrorInvalidValue)
 }

@@ -138,10 +138,24 @@ impl Call<'_> {
         self.outside_captures(hipErrorStreamCaptureUnsupported)
     }
 
+    /// Changes what captures forbid the calling thread, and answers what it was.
+    pub(crate) unsafe fn thread_exchange_stream_capture_mode(&mut self, mode: *mut hipStreamCaptureMode) -> Hip {
+        required(mode)?;
+        // SAFETY: promised by the caller of the HIP function.
+        let wanted = unsafe { mode.read() };
+        if wanted > hipStreamCaptureModeRelaxed {
+            return Err(hipErrorInvalidValue);
+        }
+        let before = std::mem::replace(&mut self.thread_state().capture_mode, wanted);
+        // SAFETY: as above.
+        unsafe { answer(mode, before) }
+    }
+
     /// Fails in the scope of a capture that forbids unsafe calls.
     pub(crate) fn outside_captures(&mut self, status: hipError_t) -> Hip {
         let thread = self.thread;
-        if self.captures.forbid(thread) {
+        let mode = self.thread_state().capture_mode;
+        if self.captures.forbid(thread, mode) {
             Err(status)
         } else {
             Ok(())

@@ -212,44 +212,6 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn pointer_get_attribute(
-        &mut self,
-        data: *mut c_void,
-        attribute: hipPointer_attribute,
-        pointer: hipDeviceptr_t,
-    ) -> Hip {
-        required(data)?;
-        let mut found = UNKNOWN;
-        // SAFETY: `found` is valid for writing.
-        unsafe { self.pointer_get_attributes(&raw mut found, pointer) }?;
-        if found.r#type == hipMemoryTypeUnregistered {
-            return Err(hipErrorInvalidValue);
-        }
-        let start = self.allocation(pointer, hipErrorInvalidValue);
-        let pointer_answer = match attribute {
-            HIP_POINTER_ATTRIBUTE_DEVICE_POINTER => found.devicePointer,
-            HIP_POINTER_ATTRIBUTE_HOST_POINTER if found.hostPointer.is_null() => return Err(hipErrorInvalidValue),
-            HIP_POINTER_ATTRIBUTE_HOST_POINTER => found.hostPointer,
-            HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR => pointer_to(start?.0),
-            HIP_POINTER_ATTRIBUTE_IS_MANAGED => {
-                // SAFETY: promised by the caller of the HIP function: `data` points at a bool.
-                return unsafe { answer(data.cast(), false) };
-            }
-            HIP_POINTER_ATTRIBUTE_MEMORY_TYPE | HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL => {
-                let number = if attribute == HIP_POINTER_ATTRIBUTE_MEMORY_TYPE {
-                    found.r#type
-                } else {
-                    found.device.cast_unsigned()
-                };
-                // SAFETY: promised by the caller of the HIP function: `data` points at an int.
-                return unsafe { answer(data.cast(), number) };
-            }
-            _ => return Err(hipErrorNotSupported),
-        };
-        // SAFETY: promised by the caller of the HIP function: `data` points at a pointer.
-        unsafe { answer(data.cast(), pointer_answer) }
-    }
-
     /// Nothing can be set: the one attribute that HIP lets be set turns copies into waits, which would hide races.
     pub(crate) fn pointer_set_attribute(
         &mut self,

@@ -1,6 +1,11 @@
 //! HIP, by the chapters of its reference. Each function here is one of [`HipApi`](rocmforge_hip_sys::HipApi) or
 //! [`HipForeignApi`](rocmforge_hip_sys::HipForeignApi); the traits only forward.
 
+mod advice;
+mod arrays;
+mod boxes;
+mod choices;
+mod contexts;
 mod copy;
 mod device;
 mod error;
@@ -12,12 +17,18 @@ mod launch;
 mod memory;
 mod module;
 mod pitched;
+mod pointers;
 mod pool;
+mod processes;
+mod properties;
 mod refused;
 mod settings;
 mod stream;
 mod traits;
+mod values;
 
+pub(crate) use advice::Advice;
+pub(crate) use arrays::Array;
 pub(crate) use settings::Settings;
 
 use crate::machine::sim::Hip;

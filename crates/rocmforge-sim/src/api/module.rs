@@ -253,6 +253,53 @@ impl Call<'_> {
         // SAFETY: promised by the caller of the HIP function.
         unsafe { self.occupancy(blocks, function, block_size, dynamic_lds) }
     }
+
+    /// The block that fills a workgroup processor best, and as many blocks as fill the card.
+    pub(crate) unsafe fn module_occupancy_max_potential_block_size(
+        &mut self,
+        grid: *mut c_int,
+        block: *mut c_int,
+        function: hipFunction_t,
+        dynamic_lds: usize,
+        limit: c_int,
+    ) -> Hip {
+        required(grid)?;
+        required(block)?;
+        if function.is_null() {
+            return Err(hipErrorInvalidValue);
+        }
+        let (module, _, kernel) = self.function(function)?;
+        let kernel = &module.kernels[kernel];
+        let limit = u32::try_from(limit).ok().filter(|limit| *limit > 0);
+        let most = limit.unwrap_or(u32::MAX).min(kernel.max_workgroup_size);
+        // Whole waves; and what is not even one wave, as it is.
+        let sizes = (1..=most / 32)
+            .map(|waves| 32 * waves)
+            .chain((most < 32).then_some(most));
+        let threads = |size: u32| resident(&module, kernel, size, dynamic_lds as u64) * size;
+        let best = sizes.max_by_key(|size| (threads(*size), *size)).unwrap_or(0);
+        let blocks = resident(&module, kernel, best.max(1), dynamic_lds as u64);
+        let all = blocks.saturating_mul(self.cards[module.card].config.multiprocessors);
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(block, best as c_int) }?;
+        // SAFETY: as above.
+        unsafe { answer(grid, all as c_int) }
+    }
+
+    pub(crate) unsafe fn module_occupancy_max_potential_block_size_with_flags(
+        &mut self,
+        (grid, block): (*mut c_int, *mut c_int),
+        function: hipFunction_t,
+        dynamic_lds: usize,
+        limit: c_int,
+        flags: c_uint,
+    ) -> Hip {
+        if flags > 1 {
+            return Err(hipErrorInvalidValue);
+        }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.module_occupancy_max_potential_block_size(grid, block, function, dynamic_lds, limit) }
+    }
 }
 
 /// Workgroups that fit a workgroup processor at once.

@@ -1,6 +1,6 @@
 //! Memory with rows.
 
-use super::copy::Fill;
+use super::copy::{Fill, Steps};
 use super::memory::pointer_to;
 use super::{answer, required};
 use crate::machine::sim::{Call, Hip};
@@ -8,9 +8,9 @@ use rocmforge_hip_sys::*;
 use std::ffi::c_void;
 
 /// Rows start at multiples of this.
-const PITCH: usize = 256;
+pub(crate) const PITCH: usize = 256;
 /// The longest distance between rows.
-const MAX_PITCH: usize = 2_147_483_647;
+pub(crate) const MAX_PITCH: usize = 2_147_483_647;
 
 impl Call<'_> {
     pub(crate) unsafe fn malloc_pitch(
@@ -70,12 +70,55 @@ impl Call<'_> {
         }
         let fill = Fill {
             dst,
-            pitch,
+            steps: Steps::rows(pitch),
             pattern: [value as u8; 4],
             width: 1,
-            size: [width, height],
+            size: [width, height, 1],
         };
-        self.queue_fill(fill, stream, waits)
+        self.queue_fill(&fill, stream, waits)
+    }
+
+    pub(crate) fn memset_3d(
+        &mut self,
+        to: &hipPitchedPtr,
+        value: i32,
+        extent: hipExtent,
+        stream: Option<hipStream_t>,
+    ) -> Hip {
+        let (stream, waits) = self.fill_stream(stream)?;
+        let size = [extent.width, extent.height, extent.depth];
+        if size.contains(&0) {
+            return Ok(());
+        }
+        if to.pitch < extent.width && (extent.height > 1 || extent.depth > 1) {
+            return Err(hipErrorInvalidValue);
+        }
+        let fill = Fill {
+            dst: to.ptr,
+            steps: Steps {
+                row: to.pitch,
+                slice: to.pitch.checked_mul(to.ysize.max(1)).ok_or(hipErrorInvalidValue)?,
+            },
+            pattern: [value as u8; 4],
+            width: 1,
+            size,
+        };
+        self.queue_fill(&fill, stream, waits)
+    }
+
+    /// `hipMallocPitch` as the driver has it: the size of the elements decides nothing here.
+    pub(crate) unsafe fn mem_alloc_pitch(
+        &mut self,
+        pointer: *mut hipDeviceptr_t,
+        pitch: *mut usize,
+        [width, height]: [usize; 2],
+        element: u32,
+    ) -> Hip {
+        if width == 0 || height == 0 || ![4, 8, 16].contains(&element) {
+            return Err(hipErrorInvalidValue);
+        }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.malloc_pitch(pointer, pitch, width, height) }
     }
 
     /// Whether rows of a copy are far enough apart, and not too far.

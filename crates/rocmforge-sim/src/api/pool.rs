@@ -221,4 +221,102 @@ impl Call<'_> {
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(pool, std::ptr::without_provenance_mut(handle as usize)) }
     }
+
+    pub(crate) unsafe fn mem_pool_set_access(
+        &mut self,
+        pool: hipMemPool_t,
+        list: *const hipMemAccessDesc,
+        count: usize,
+    ) -> Hip {
+        required(list)?;
+        let own = self.pool(pool)?.card;
+        if count > self.cards.len() {
+            return Err(hipErrorInvalidDevice);
+        }
+        for index in 0..count {
+            // SAFETY: promised by the caller of the HIP function: there are `count` entries.
+            let wanted = unsafe { list.wrapping_add(index).read() };
+            if wanted.location.r#type != hipMemLocationTypeDevice {
+                return Err(hipErrorInvalidValue);
+            }
+            let card = self.card_index(wanted.location.id)?;
+            match wanted.flags {
+                hipMemAccessFlagsProtNone => return Err(hipErrorInvalidDevice),
+                flags if flags > hipMemAccessFlagsProtReadWrite => return Err(hipErrorInvalidValue),
+                // Only the pool's own card reaches its memory.
+                _ if card != own => return Err(hipErrorInvalidDevice),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) unsafe fn mem_pool_get_access(
+        &mut self,
+        flags: *mut hipMemAccessFlags,
+        pool: hipMemPool_t,
+        location: *mut hipMemLocation,
+    ) -> Hip {
+        required(flags)?;
+        required(location)?;
+        let own = self.pool(pool)?.card;
+        // SAFETY: promised by the caller of the HIP function.
+        let card = self.location(unsafe { &*location })?;
+        let found = if card == own {
+            hipMemAccessFlagsProtReadWrite
+        } else {
+            hipMemAccessFlagsProtNone
+        };
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(flags, found) }
+    }
+
+    /// Pools are not made for other processes.
+    pub(crate) fn mem_pool_export_to_shareable_handle(
+        &mut self,
+        handle: *mut c_void,
+        pool: hipMemPool_t,
+        kind: hipMemAllocationHandleType,
+        flags: u32,
+    ) -> Hip {
+        required(handle)?;
+        self.pool(pool)?;
+        if flags != 0 || kind == hipMemHandleTypeNone {
+            return Err(hipErrorInvalidValue);
+        }
+        Err(hipErrorNotSupported)
+    }
+
+    pub(crate) fn mem_pool_import_from_shareable_handle(
+        &mut self,
+        pool: *mut hipMemPool_t,
+        handle: *mut c_void,
+        kind: hipMemAllocationHandleType,
+        flags: u32,
+    ) -> Hip {
+        required(pool)?;
+        required(handle)?;
+        if flags != 0 || kind == hipMemHandleTypeNone {
+            return Err(hipErrorInvalidValue);
+        }
+        Err(hipErrorNotSupported)
+    }
+
+    pub(crate) fn mem_pool_export_pointer(&mut self, data: *mut hipMemPoolPtrExportData, pointer: *mut c_void) -> Hip {
+        required(data)?;
+        required(pointer)?;
+        Err(hipErrorNotSupported)
+    }
+
+    pub(crate) fn mem_pool_import_pointer(
+        &mut self,
+        pointer: *mut *mut c_void,
+        pool: hipMemPool_t,
+        data: *mut hipMemPoolPtrExportData,
+    ) -> Hip {
+        required(pointer)?;
+        required(data)?;
+        self.pool(pool)?;
+        Err(hipErrorNotSupported)
+    }
 }

@@ -1,5 +1,4 @@
-//! What the simulator does not have, on purpose: managed and virtual memory, images, waits for values in memory,
-//! kernels by host address, grid barriers. Bad arguments get the codes HIP gives them; what is left gets
+//! What the simulator does not have, on purpose: managed and virtual memory, kernels by host address. Bad arguments get the codes HIP gives them; what is left gets
 //! `hipErrorNotSupported`, so that nobody takes a simulated success for a real one.
 
 use super::memory::address_of;
@@ -51,11 +50,6 @@ impl Call<'_> {
         Err(hipErrorNotSupported)
     }
 
-    pub(crate) fn free_array(&mut self, array: hipArray_t) -> Hip {
-        required(array)?;
-        Err(hipErrorNotSupported)
-    }
-
     pub(crate) fn mem_address_reserve(&mut self, pointer: *mut *mut c_void, size: usize) -> Hip {
         required(pointer)?;
         if size == 0 || !size.is_multiple_of(GRANULARITY) {
@@ -85,12 +79,6 @@ impl Call<'_> {
 
     pub(crate) fn mem_release(&mut self, handle: hipMemGenericAllocationHandle_t) -> Hip {
         required(handle)?;
-        Err(hipErrorNotSupported)
-    }
-
-    pub(crate) fn stream_wait_value(&mut self, stream: hipStream_t, pointer: *mut c_void) -> Hip {
-        required(pointer)?;
-        self.working_stream(stream)?;
         Err(hipErrorNotSupported)
     }
 

@@ -13,6 +13,13 @@ pub(crate) struct Settings {
     flags: c_uint,
 }
 
+impl Settings {
+    /// `hipCtxCreate` takes any flags.
+    pub(crate) fn set_flags(&mut self, flags: c_uint) {
+        self.flags = flags;
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {

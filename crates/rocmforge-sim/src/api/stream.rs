@@ -207,9 +207,14 @@ impl Call<'_> {
         let card = self.queues.get(id).map_or(0, |queue| queue.card);
         // HIP counts workgroup processors of two compute units each.
         let units = 2 * self.cards[card].config.multiprocessors;
+        let own = self.queues.get(id).and_then(|queue| queue.cu_mask.clone());
         for word in 0..words {
             let left = units.saturating_sub(word.saturating_mul(32)).min(32);
-            let bits = ((1u64 << left) - 1) as u32;
+            let all = ((1u64 << left) - 1) as u32;
+            let bits = match &own {
+                Some(own) => own.get(word as usize).copied().unwrap_or(0) & all,
+                None => all,
+            };
             // SAFETY: promised by the caller of the HIP function: there is room for `words` words.
             unsafe { answer(mask.wrapping_add(word as usize), bits) }?;
         }

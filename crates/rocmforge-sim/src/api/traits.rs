@@ -1,6 +1,11 @@
 //! The traits, each method forwarding to its chapter.
 
+mod devices;
+mod memory;
+
 use crate::machine::sim::{Remember, SimHost};
+use devices::device_functions;
+use memory::memory_functions;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 
@@ -88,14 +93,10 @@ unsafe impl HipApi for SimHost {
             function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z], shared_bytes, stream, params, extra,
         );
         // Optional
-        fn hipGetDevicePropertiesR0600(properties: *mut hipDeviceProp_tR0600, device: c_int) => |c| {
-            let bytes = c.properties(device, hipDeviceProp_tR0600::GCN_ARCH_NAME)?;
-            super::answer(properties, hipDeviceProp_tR0600(bytes))
-        };
-        fn hipGetDeviceProperties(properties: *mut hipDeviceProp_tR0000, device: c_int) => |c| {
-            let bytes = c.properties(device, hipDeviceProp_tR0000::GCN_ARCH_NAME)?;
-            super::answer(properties, hipDeviceProp_tR0000(bytes))
-        };
+        fn hipGetDevicePropertiesR0600(properties: *mut hipDeviceProp_tR0600, device: c_int)
+            => |c| c.get_device_properties(properties, device);
+        fn hipGetDeviceProperties(properties: *mut hipDeviceProp_tR0000, device: c_int)
+            => |c| c.get_old_device_properties(properties, device);
         #[Nothing] fn hipExtGetLastError() => |c| Err(c.ext_get_last_error());
         fn hipStreamGetDevice(stream: hipStream_t, device: *mut hipDevice_t) => |c| c.stream_get_device(stream, device);
         fn hipLaunchHostFunc(stream: hipStream_t, function: Option<hipHostFn_t>, user: *mut c_void)
@@ -151,10 +152,10 @@ unsafe impl HipForeignApi for SimHost {
         fn hipEventCreate(event: *mut hipEvent_t) => |c| c.event_create(event, hipEventDefault);
         fn hipStreamAddCallback(stream: hipStream_t, callback: Option<hipStreamCallback_t>, user: *mut c_void, flags: c_uint)
             => |c| c.stream_add_callback(stream, callback, user, flags);
-        fn hipStreamWaitValue32(stream: hipStream_t, ptr: *mut c_void, _value: u32, _flags: c_uint, _mask: u32)
-            => |c| c.stream_wait_value(stream, ptr);
-        fn hipStreamWaitValue64(stream: hipStream_t, ptr: *mut c_void, _value: u64, _flags: c_uint, _mask: u64)
-            => |c| c.stream_wait_value(stream, ptr);
+        fn hipStreamWaitValue32(stream: hipStream_t, ptr: *mut c_void, value: u32, flags: c_uint, mask: u32)
+            => |c| c.stream_wait_value(stream, ptr, (value.into(), mask.into()), 4, flags);
+        fn hipStreamWaitValue64(stream: hipStream_t, ptr: *mut c_void, value: u64, flags: c_uint, mask: u64)
+            => |c| c.stream_wait_value(stream, ptr, (value, mask), 8, flags);
         fn hipExtStreamGetCUMask(stream: hipStream_t, words: u32, mask: *mut u32)
             => |c| c.stream_get_cu_mask(stream, words, mask);
         // Memory
@@ -199,7 +200,7 @@ unsafe impl HipForeignApi for SimHost {
         fn hipMemcpyDtoDAsync(dst: hipDeviceptr_t, src: hipDeviceptr_t, size: usize, stream: hipStream_t)
             => |c| c.memcpy_async(dst, src, size, hipMemcpyDeviceToDevice, stream);
         fn hipMemcpyPeer(dst: *mut c_void, dst_device: c_int, src: *const c_void, src_device: c_int, size: usize)
-            => |c| c.memcpy_peer((dst, dst_device), (src, src_device), size);
+            => |c| c.memcpy_peer((dst, dst_device), (src, src_device), size, None);
         fn hipMemcpy2D(
             dst: *mut c_void, dst_pitch: usize,
             src: *const c_void, src_pitch: usize,
@@ -268,4 +269,6 @@ unsafe impl HipForeignApi for SimHost {
             function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z], shared_bytes, stream,
         );
     }
+    device_functions!();
+    memory_functions!();
 }

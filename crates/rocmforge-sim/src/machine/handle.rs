@@ -10,6 +10,7 @@ pub(crate) enum Kind {
     Pool = 5,
     Graph = 6,
     GraphExec = 7,
+    Array = 8,
 }
 
 /// What a handle turned out to be.

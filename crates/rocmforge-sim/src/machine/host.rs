@@ -1,6 +1,6 @@
 //! The state behind a [`SimHost`](crate::SimHost): one machine, no globals.
 
-use crate::api::Settings;
+use crate::api::{Advice, Array, Settings};
 use crate::config::{CardConfig, SimConfig};
 use crate::desktop::Desktop;
 use crate::faults::Faults;
@@ -17,8 +17,8 @@ use crate::queues::queue::{Queues, StreamId};
 use crate::queues::schedule::Chooser;
 use crate::races::race::Races;
 use crate::report::Report;
-use rocmforge_hip_sys::{hipError_t, hipSuccess};
-use std::collections::HashMap;
+use rocmforge_hip_sys::{hipError_t, hipStreamCaptureMode, hipStreamCaptureModeGlobal, hipSuccess};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -81,6 +81,10 @@ pub(crate) struct ThreadState {
     /// Status of the latest call, whatever it was.
     pub(crate) last_status: hipError_t,
     pub(crate) streams: HashMap<usize, StreamId>,
+    /// Its stack of contexts, by card.
+    pub(crate) contexts: Vec<usize>,
+    /// What captures forbid it, see `hipThreadExchangeStreamCaptureMode`.
+    pub(crate) capture_mode: hipStreamCaptureMode,
 }
 
 impl Default for ThreadState {
@@ -90,6 +94,8 @@ impl Default for ThreadState {
             last_error: hipSuccess,
             last_status: hipSuccess,
             streams: HashMap::new(),
+            contexts: Vec::new(),
+            capture_mode: hipStreamCaptureModeGlobal,
         }
     }
 }
@@ -107,6 +113,9 @@ pub(crate) struct Host {
     pub(crate) execs: Table<Exec>,
     pub(crate) pinned: PinnedRanges,
     pub(crate) pools: Pools,
+    pub(crate) arrays: Table<Array>,
+    /// What the program has said of its memory, by the number of the allocation or range.
+    pub(crate) advice: BTreeMap<u64, Advice>,
     pub(crate) threads: HashMap<HostThread, ThreadState>,
     /// The number of each thread of the operating system that has called.
     os_threads: HashMap<OsThread, u32>,
@@ -189,6 +198,8 @@ impl Host {
             execs: Table::new(Kind::GraphExec),
             pinned: PinnedRanges::default(),
             pools,
+            arrays: Table::new(Kind::Array),
+            advice: BTreeMap::new(),
             threads: HashMap::new(),
             os_threads: HashMap::new(),
             roles: HashMap::new(),

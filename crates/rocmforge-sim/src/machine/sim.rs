@@ -21,6 +21,9 @@ use std::time::Duration;
 /// Shorthand: what a HIP call does, or the status it fails with.
 pub(crate) type Hip<T = ()> = Result<T, hipError_t>;
 
+/// Milliseconds that a call waits for a value that another host thread may write.
+const PATIENCE: u32 = 1000;
+
 /// What a call that was never run before costs in simulated time.
 const CALL: Duration = Duration::from_nanos(500);
 
@@ -285,6 +288,7 @@ impl SimHost {
             return hipErrorIllegalState;
         }
         call.begin();
+        call.queues.look_again();
         call.adversary();
         let result = if let Some(status) = call.host.planned_fault(api, number) {
             Err(status)
@@ -413,11 +417,8 @@ impl Call<'_> {
             return self.queues.tail(stream);
         }
         let actor = self.stream_actor(stream, &kind, &after);
-        if let OpKind::Copy { to, from, size } = kind
-            && (self.api.ends_with("Async") || self.api == "hipGraphLaunch")
-        {
-            self.host.watch(&actor, to, size, Access::Write);
-            self.host.watch(&actor, from, size, Access::Read);
+        if self.api.ends_with("Async") || self.api == "hipGraphLaunch" {
+            self.watch_copies(&actor, &kind);
         }
         let op = Op {
             kind,
@@ -433,6 +434,18 @@ impl Call<'_> {
             while self.step(None) {}
         }
         point
+    }
+
+    /// The host must leave alone what the copies of an operation use until they are known to be done.
+    fn watch_copies(&mut self, actor: &Arc<Actor>, kind: &OpKind) {
+        match kind {
+            OpKind::Copy { to, from, size } => {
+                self.host.watch(actor, *to, *size, Access::Write);
+                self.host.watch(actor, *from, *size, Access::Read);
+            }
+            OpKind::Many(parts) => parts.iter().for_each(|part| self.watch_copies(actor, part)),
+            _ => {}
+        }
     }
 
     /// The adversary's chance at every call: what may run can run now, as far as the schedule wants.
@@ -461,7 +474,8 @@ impl Call<'_> {
 
     /// Runs one operation that may run, within `past` if given. False when there is none.
     fn step(&mut self, past: Option<&BTreeMap<StreamId, u64>>) -> bool {
-        let past = past.filter(|_| !self.host.chooser.runs_everything());
+        // What a stream waits for in memory, somebody else may have to write.
+        let past = past.filter(|past| !self.host.chooser.runs_everything() && !self.queues.any_stalled(past.keys()));
         let ready = self.queues.ready(past);
         self.run_one_of(&ready)
     }
@@ -476,6 +490,14 @@ impl Call<'_> {
 
     fn run(&mut self, stream: StreamId) {
         let Some(op) = self.queues.take(stream) else { return };
+        if let OpKind::Await(wait) = &op.kind {
+            let (wait, actor) = (*wait, op.actor.clone());
+            if !self.host.has_come(&wait, &actor) {
+                self.queues.put_back(stream, op);
+                return;
+            }
+            self.saw_value(stream);
+        }
         self.host.operations += 1;
         if let OpKind::Host { function, user } = op.kind {
             self.host.trace.number(op.serial);
@@ -487,6 +509,22 @@ impl Call<'_> {
             return;
         }
         self.host.queues.finish(stream);
+        self.host.queues.look_again();
+    }
+
+    /// A stream goes on behind a value that it waited for.
+    fn saw_value(&mut self, stream: StreamId) {
+        let position = self.queues.get(stream).map_or(0, |queue| queue.completed + 1);
+        let host: &mut Host = &mut self.host;
+        let all = host.races.order.saw_value(stream, position);
+        for op in host.queues.pending_mut(stream) {
+            let mut clock = crate::queues::clock::Clock::clone(&op.actor.clock);
+            clock.join(&all);
+            op.actor = Arc::new(Actor {
+                clock: Arc::new(clock),
+                ..Actor::clone(&op.actor)
+            });
+        }
     }
 
     /// Host functions run without the lock: they may wait for threads that call HIP.
@@ -531,6 +569,7 @@ impl Call<'_> {
 
     /// The same without the program's knowing: nothing promises it that they are done.
     pub(crate) fn finish(&mut self, points: &[Point]) -> Hip {
+        let mut patience = PATIENCE;
         loop {
             let past = self.queues.past(points);
             if past.is_empty() {
@@ -551,7 +590,20 @@ impl Call<'_> {
             if self.host.await_restore(&past) {
                 continue;
             }
-            let message = "this call waits for a kernel that does not end".to_owned();
+            let stalled = self.queues.any_stalled(past.keys());
+            if stalled && patience > 0 {
+                // Another host thread may be about to write the value, or to enqueue what does.
+                patience -= 1;
+                MutexGuard::unlocked(&mut self.host, || std::thread::sleep(Duration::from_millis(1)));
+                self.queues.look_again();
+                continue;
+            }
+            let message = if stalled {
+                "this call waits for a stream that waits for a value in memory, which nobody writes"
+            } else {
+                "this call waits for a kernel that does not end"
+            };
+            let message = message.to_owned();
             self.report(ReportKind::EndlessWait, message);
             return Err(hipErrorLaunchTimeOut);
         }

@@ -175,9 +175,15 @@ impl Captures {
     }
 
     /// Invalidates the captures that forbid a thread what they call unsafe; whether there were any.
-    pub(crate) fn forbid(&mut self, thread: HostThread) -> bool {
-        self.invalidate_where(|of| {
-            of.mode == hipStreamCaptureModeGlobal || of.mode == hipStreamCaptureModeThreadLocal && of.thread == thread
+    /// `own` is the thread's own mode: one that is not global heeds its own captures only, a relaxed one none.
+    pub(crate) fn forbid(&mut self, thread: HostThread, own: hipStreamCaptureMode) -> bool {
+        self.invalidate_where(|of| match own {
+            hipStreamCaptureModeGlobal => {
+                of.mode == hipStreamCaptureModeGlobal
+                    || of.mode == hipStreamCaptureModeThreadLocal && of.thread == thread
+            }
+            hipStreamCaptureModeThreadLocal => of.mode <= hipStreamCaptureModeThreadLocal && of.thread == thread,
+            _ => false,
         })
     }
 }

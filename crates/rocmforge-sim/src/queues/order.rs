@@ -186,6 +186,29 @@ impl Order {
         (epoch, line.tail.clone())
     }
 
+    /// A stream has seen a value in memory that it waited for, at `position`. Who wrote it is not known, so what the stream does from
+    /// there on counts as behind everything there was.
+    pub(crate) fn saw_value(&mut self, stream: StreamId, position: u64) -> Clock {
+        let mut all = Clock::default();
+        for line in self.lines.values() {
+            all.join(&line.tail);
+        }
+        for host in self.hosts.values() {
+            all.join(host);
+        }
+        let Some(line) = self.lines.get_mut(&stream) else {
+            return all;
+        };
+        let first = line.first;
+        let later = line.past.iter_mut().zip(first..).filter(|(_, at)| *at >= position);
+        for clock in later.map(|(clock, _)| clock).chain([&mut line.tail]) {
+            let mut joined = Clock::clone(clock);
+            joined.join(&all);
+            *clock = Arc::new(joined);
+        }
+        all
+    }
+
     /// A host thread has waited for `points`.
     pub(crate) fn learn(&mut self, thread: HostThread, points: &[Point]) {
         for point in points {

@@ -33,6 +33,10 @@ pub(crate) struct Queue {
     pub(crate) hung: bool,
     /// Its handle has been destroyed; it goes when it is drained.
     pub(crate) destroyed: bool,
+    /// Its front operation waits for a value in memory, which was not there when it was looked for last.
+    pub(crate) stalled: bool,
+    /// The compute units it was made for, if not all.
+    pub(crate) cu_mask: Option<Vec<u32>>,
 }
 
 /// All streams of a host.
@@ -60,6 +64,8 @@ impl Queues {
             running: false,
             hung: false,
             destroyed: false,
+            stalled: false,
+            cu_mask: None,
         };
         self.queues.insert(self.next, queue);
         self.next
@@ -193,7 +199,7 @@ impl Queues {
     /// Streams whose front operation may run now, within `past` if given; with the serial number of that operation.
     pub(crate) fn ready(&self, past: Option<&BTreeMap<StreamId, u64>>) -> Vec<(StreamId, u64)> {
         let may_run = |id: StreamId, queue: &Queue| {
-            let stands = queue.running || queue.hung || self.still.contains(&queue.card);
+            let stands = queue.running || queue.hung || queue.stalled || self.still.contains(&queue.card);
             let front = queue.pending.front().filter(|_| !stands)?;
             front
                 .after
@@ -221,6 +227,31 @@ impl Queues {
         self.queues.values().flat_map(|queue| &queue.pending)
     }
 
+    /// Memory may have changed: whoever waits for a value there looks again.
+    pub(crate) fn look_again(&mut self) {
+        self.queues.values_mut().for_each(|queue| queue.stalled = false);
+    }
+
+    /// Whether one of these streams waits for a value in memory.
+    pub(crate) fn any_stalled<'a>(&self, mut streams: impl Iterator<Item = &'a StreamId>) -> bool {
+        streams.any(|id| self.queues.get(id).is_some_and(|queue| queue.stalled))
+    }
+
+    /// The operation that was taken could not run yet: it is the front one again.
+    pub(crate) fn put_back(&mut self, stream: StreamId, op: Op) {
+        if let Some(queue) = self.queues.get_mut(&stream) {
+            queue.pending.push_front(op);
+            queue.stalled = true;
+        }
+    }
+
+    /// Whether anything was ever enqueued on a card.
+    pub(crate) fn any_work_of(&self, card: usize) -> bool {
+        self.queues
+            .values()
+            .any(|queue| queue.card == card && queue.submitted > 0)
+    }
+
     /// Whether the queues of a card have been taken off it by the driver: nothing on them runs.
     pub(crate) fn stand_still(&mut self, card: usize, still: bool) {
         if still {
@@ -228,6 +259,14 @@ impl Queues {
         } else {
             self.still.remove(&card);
         }
+    }
+
+    /// Everything that waits on a stream now.
+    pub(crate) fn pending_mut(&mut self, stream: StreamId) -> impl Iterator<Item = &mut Op> {
+        self.queues
+            .get_mut(&stream)
+            .into_iter()
+            .flat_map(|queue| &mut queue.pending)
     }
 
     /// Takes the front operation of a stream to run it. [`Self::finish`] says that it is done.
@@ -259,6 +298,7 @@ impl Queues {
                 // A host function that runs now ends by itself.
                 queue.completed = queue.submitted - u64::from(queue.running);
                 queue.hung = false;
+                queue.stalled = false;
             }
             self.sweep(id);
         }

@@ -6,7 +6,9 @@ use crate::queues::queue::Point;
 use crate::races::shadow::{Actor, How};
 use crate::report::{Access, Report, ReportKind};
 use rocmforge_amdgcn::{ByteState, MemFault, MemFaultKind};
-use rocmforge_hip_sys::{hipHostFn_t, hipStreamCallback_t};
+use rocmforge_hip_sys::{
+    hipHostFn_t, hipStreamCallback_t, hipStreamWaitValueAnd, hipStreamWaitValueEq, hipStreamWaitValueGte,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,8 +42,24 @@ pub(crate) enum OpKind {
     Kernel(Box<Launch>),
     /// A host function and its argument.
     Host { function: HostFunction, user: usize },
+    /// Parts of one command, such as the rows of a copy, one after the other.
+    Many(Vec<OpKind>),
+    /// A value of 4 or 8 bytes is written.
+    Write { to: Place, value: u64, size: usize },
+    /// Nothing behind it runs before a value in memory satisfies a condition.
+    Await(Await),
     /// A stream-ordered free.
     Free { card: usize, address: u64, id: u64 },
+}
+
+/// What a stream waits for: the value of `size` bytes at `from` under a mask, compared as HIP's flags say.
+#[derive(Clone, Copy)]
+pub(crate) struct Await {
+    pub(crate) from: Place,
+    pub(crate) value: u64,
+    pub(crate) mask: u64,
+    pub(crate) size: usize,
+    pub(crate) flags: u32,
 }
 
 /// What a host function is called with besides its argument.
@@ -110,9 +128,28 @@ impl Host {
     pub(crate) fn execute(&mut self, op: Op) -> Ran {
         self.trace.number(op.serial);
         let Op { kind, actor, .. } = op;
+        self.execute_part(kind, &actor)
+    }
+
+    fn execute_part(&mut self, kind: OpKind, actor: &Arc<Actor>) -> Ran {
         let (api, call) = (actor.api, actor.call);
         match kind {
-            OpKind::Wait | OpKind::Host { .. } => {}
+            OpKind::Wait | OpKind::Host { .. } | OpKind::Await(_) => {}
+            OpKind::Many(parts) => {
+                for part in parts {
+                    if self.execute_part(part, actor) == Ran::Hung {
+                        return Ran::Hung;
+                    }
+                }
+                return Ran::Done;
+            }
+            OpKind::Write { to, value, size } => {
+                self.renew(to, call);
+                if self.still_there(to, size, Access::Write, actor) {
+                    self.write_bytes(to, &value.to_le_bytes()[..size]);
+                    self.wrote(to, size, actor);
+                }
+            }
             OpKind::Record { event, recording } => {
                 let now = self.now();
                 if let Some(record) = self.events.get_mut(event).and_then(|event| event.record.as_mut())
@@ -125,13 +162,12 @@ impl Host {
                 self.renew(to, call);
                 self.renew(from, call);
                 self.advance(Duration::from_nanos(2000 + size as u64 / 25));
-                if self.still_there(to, size, Access::Write, &actor)
-                    && self.still_there(from, size, Access::Read, &actor)
+                if self.still_there(to, size, Access::Write, actor) && self.still_there(from, size, Access::Read, actor)
                 {
                     self.check_watches_before(actor.epoch);
                     self.copy(to, from, size, api, call);
-                    self.touch(from, size, How::Access(Access::Read), &actor);
-                    self.wrote(to, size, &actor);
+                    self.touch(from, size, How::Access(Access::Read), actor);
+                    self.wrote(to, size, actor);
                     self.check_watches_after(actor.epoch);
                 }
             }
@@ -143,15 +179,15 @@ impl Host {
             } => {
                 self.renew(to, call);
                 self.advance(Duration::from_nanos(2000 + size as u64 / 500));
-                if self.still_there(to, size, Access::Write, &actor) {
+                if self.still_there(to, size, Access::Write, actor) {
                     self.fill(to, pattern, width, size);
-                    self.wrote(to, size, &actor);
+                    self.wrote(to, size, actor);
                 }
             }
-            OpKind::Kernel(launch) => return self.run_kernel(&launch, &actor),
+            OpKind::Kernel(launch) => return self.run_kernel(&launch, actor),
             OpKind::Free { card, address, id } => {
                 if self.cards[card].vram.find(address).is_some_and(|a| a.id == id) {
-                    self.release(card, address, &actor);
+                    self.release(card, address, actor);
                 }
             }
         }
@@ -275,6 +311,39 @@ impl Host {
         let report = Report::of_call(kind_of(fault), api, call, describe(fault));
         self.report(report.at(Some(Access::Read), fault.bad, out.len() as u64, allocation));
         false
+    }
+
+    /// Writes a few bytes wherever they go.
+    fn write_bytes(&mut self, to: Place, bytes: &[u8]) {
+        match to {
+            Place::Device { card, address, .. } => {
+                let written = self.cards[card].vram.memory.write(address, bytes);
+                debug_assert!(written.is_ok(), "the range was checked");
+            }
+            host => write_host(host, 0, bytes),
+        }
+    }
+
+    /// Whether what a stream waits for has come. True also where the memory is gone, which is reported when the wait runs.
+    pub(crate) fn has_come(&mut self, wait: &Await, actor: &Actor) -> bool {
+        if !self.still_there(wait.from, wait.size, Access::Read, actor) {
+            return true;
+        }
+        let mut bytes = [0; 8];
+        match wait.from {
+            Place::Device { card, address, .. } => {
+                self.cards[card].vram.memory.peek(address, &mut bytes[..wait.size]);
+            }
+            host => read_host(host, 0, &mut bytes[..wait.size]),
+        }
+        let bits = if wait.size == 4 { u64::from(u32::MAX) } else { u64::MAX };
+        let (found, wanted) = (u64::from_le_bytes(bytes) & wait.mask & bits, wait.value & bits);
+        match wait.flags {
+            hipStreamWaitValueGte => found >= wanted,
+            hipStreamWaitValueEq => found == wanted,
+            hipStreamWaitValueAnd => found & wanted != 0,
+            _ => !(found | wanted & wait.mask) & bits != 0,
+        }
     }
 
     fn fill(&mut self, to: Place, pattern: [u8; 4], width: usize, size: usize) {

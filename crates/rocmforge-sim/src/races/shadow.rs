@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What touched memory: an operation of a stream, or the host.
+#[derive(Clone)]
 pub(crate) struct Actor {
     pub(crate) epoch: Epoch,
     pub(crate) clock: Arc<Clock>,

@@ -93,7 +93,7 @@ fn b26_attribute_of_freed_memory(mode: HipVersion) {
     answers!(hipSuccess, sim.hipPointerGetAttribute(data, ordinal, ptr));
     answers!(hipSuccess, sim.hipFree(ptr));
     answers!(hipErrorInvalidValue, sim.hipPointerGetAttribute(data, ordinal, ptr));
-    assert_eq!(device, 0);
+    assert_eq!(device, hipInvalidDeviceId, "no device's");
 }
 
 fn b27_attribute_null_answer(mode: HipVersion) {

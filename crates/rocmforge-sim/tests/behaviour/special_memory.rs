@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 
 rows! {
     b17_free_array_null,
-    b18_arrays_are_refused,
+    b18_an_array_freed_twice,
     b32_managed_of_nothing,
     b33_managed_with_invalid_flags,
     b34_managed_of_everything,
@@ -23,13 +23,22 @@ fn b17_free_array_null(mode: HipVersion) {
     answers!(hipErrorInvalidValue, sim.hipFreeArray(null_mut()));
 }
 
-/// Not supported on purpose: there are no images, so no array can be freed twice.
-fn b18_arrays_are_refused(mode: HipVersion) {
-    let sim = machine(mode);
+fn b18_an_array_freed_twice(mode: HipVersion) {
+    let (sim, mut array) = (machine(mode), null_mut());
+    let desc = sim.hipCreateChannelDesc(32, 0, 0, 0, hipChannelFormatKindFloat);
     answers!(
-        hipErrorNotSupported,
+        hipSuccess,
+        sim.hipMallocArray(&raw mut array, &raw const desc, 16, 4, hipArrayDefault)
+    );
+    answers!(hipSuccess, sim.hipFreeArray(array));
+    clean(&sim);
+    answers!(hipErrorContextIsDestroyed, sim.hipFreeArray(array));
+    only_report(&sim, rocmforge_sim::ReportKind::DoubleFree);
+    answers!(
+        hipErrorContextIsDestroyed,
         sim.hipFreeArray(std::ptr::without_provenance_mut(0x1000))
     );
+    only_report(&sim, rocmforge_sim::ReportKind::InvalidFree);
 }
 
 fn b32_managed_of_nothing(mode: HipVersion) {

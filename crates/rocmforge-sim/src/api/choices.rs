@@ -1,0 +1,209 @@
+//! Which device, and how it is set up: what a program asks before it works.
+
+use super::properties::{pci, properties_of, uuid};
+use super::{answer, required};
+use crate::machine::sim::{Call, Hip};
+use rocmforge_hip_sys::*;
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+/// `HSA_AMD_LINK_INFO_TYPE_PCIE`: how two cards are connected.
+const LINK_PCIE: u32 = 2;
+/// From one card to another by way of the host's bridge.
+const HOPS: u32 = 2;
+
+/// What `hipChooseDevice` compares: 0 is no wish, anything else a least amount.
+type Wishes = [u64; 14];
+
+fn wishes(p: &DeviceProperties6) -> Wishes {
+    let int = |n: c_int| u64::try_from(n).unwrap_or(0);
+    [
+        int(p.major),
+        int(p.minor),
+        p.totalGlobalMem as u64,
+        p.sharedMemPerBlock as u64,
+        int(p.maxThreadsPerBlock),
+        p.totalConstMem as u64,
+        int(p.multiProcessorCount),
+        int(p.maxThreadsPerMultiProcessor),
+        int(p.memoryClockRate),
+        int(p.memoryBusWidth),
+        int(p.l2CacheSize),
+        int(p.regsPerBlock),
+        p.maxSharedMemoryPerMultiProcessor as u64,
+        int(p.warpSize),
+    ]
+}
+
+impl Call<'_> {
+    pub(crate) unsafe fn choose_device(&mut self, device: *mut c_int, wanted: *const hipDeviceProp_tR0600) -> Hip {
+        required(device)?;
+        required(wanted)?;
+        // SAFETY: promised by the caller of the HIP function.
+        let wanted = DeviceProperties6::from(unsafe { &*wanted });
+        // SAFETY: as above.
+        unsafe { self.choose(device, &wishes(&wanted)) }
+    }
+
+    pub(crate) unsafe fn choose_old_device(&mut self, device: *mut c_int, wanted: *const hipDeviceProp_tR0000) -> Hip {
+        required(device)?;
+        required(wanted)?;
+        // SAFETY: promised by the caller of the HIP function.
+        let old = DeviceProperties5::from(unsafe { &*wanted });
+        let wanted = DeviceProperties6 {
+            major: old.major,
+            minor: old.minor,
+            totalGlobalMem: old.totalGlobalMem,
+            sharedMemPerBlock: old.sharedMemPerBlock,
+            maxThreadsPerBlock: old.maxThreadsPerBlock,
+            totalConstMem: old.totalConstMem,
+            multiProcessorCount: old.multiProcessorCount,
+            maxThreadsPerMultiProcessor: old.maxThreadsPerMultiProcessor,
+            memoryClockRate: old.memoryClockRate,
+            memoryBusWidth: old.memoryBusWidth,
+            l2CacheSize: old.l2CacheSize,
+            regsPerBlock: old.regsPerBlock,
+            maxSharedMemoryPerMultiProcessor: old.maxSharedMemoryPerMultiProcessor,
+            warpSize: old.warpSize,
+            ..DeviceProperties6::from(&hipDeviceProp_tR0600([0; 1472]))
+        };
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.choose(device, &wishes(&wanted)) }
+    }
+
+    /// The first device that has everything wished for; the first of all if none has.
+    ///
+    /// # Safety
+    /// `device` is valid for writing.
+    unsafe fn choose(&mut self, device: *mut c_int, wanted: &Wishes) -> Hip {
+        let has = |card: &crate::machine::host::Card| {
+            let found = wishes(&properties_of(&card.config));
+            found.iter().zip(wanted).all(|(found, wanted)| found >= wanted)
+        };
+        let anything = wanted.iter().any(|wish| *wish != 0);
+        let chosen = self.cards.iter().position(has).filter(|_| anything).unwrap_or(0);
+        // SAFETY: promised by the caller.
+        unsafe { answer(device, chosen as c_int) }
+    }
+
+    pub(crate) unsafe fn device_get_by_pci_bus_id(&mut self, device: *mut c_int, address: *const c_char) -> Hip {
+        required(device)?;
+        required(address)?;
+        // SAFETY: promised by the caller of the HIP function: a text that ends with NUL.
+        let wanted = unsafe { CStr::from_ptr(address) }
+            .to_str()
+            .map_err(|_| hipErrorInvalidValue)?;
+        let function = |address: &str| {
+            let digit = address.split_once('.')?.1;
+            u32::from_str_radix(digit.get(..1)?, 16).ok()
+        };
+        let place = |address: &str| Some((pci(address)?, function(address)?));
+        let wanted = place(wanted).ok_or(hipErrorInvalidValue)?;
+        let found = self
+            .cards
+            .iter()
+            .position(|card| place(&card.config.pci) == Some(wanted));
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(device, found.ok_or(hipErrorInvalidValue)? as c_int) }
+    }
+
+    pub(crate) unsafe fn device_get_uuid(&mut self, to: *mut hipUUID, device: hipDevice_t) -> Hip {
+        let card = self.card_index(device)?;
+        let found = uuid(&self.cards[card].config);
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(to, found) }
+    }
+
+    pub(crate) unsafe fn device_compute_capability(
+        &mut self,
+        major: *mut c_int,
+        minor: *mut c_int,
+        device: hipDevice_t,
+    ) -> Hip {
+        required(major)?;
+        required(minor)?;
+        let card = self.card_index(device)?;
+        let found = properties_of(&self.cards[card].config);
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(major, found.major) }?;
+        // SAFETY: as above.
+        unsafe { answer(minor, found.minor) }
+    }
+
+    /// A kernel reaches its own card's memory only, so there is nothing that one card could do to another.
+    pub(crate) unsafe fn device_get_p2p_attribute(
+        &mut self,
+        value: *mut c_int,
+        attribute: hipDeviceP2PAttr,
+        from: c_int,
+        to: c_int,
+    ) -> Hip {
+        required(value)?;
+        if self.card_index(from)? == self.card_index(to)? {
+            return Err(hipErrorInvalidDevice);
+        }
+        if attribute > hipDevP2PAttrHipArrayAccessSupported {
+            return Err(hipErrorInvalidValue);
+        }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(value, 0) }
+    }
+
+    pub(crate) unsafe fn ext_get_link_type_and_hop_count(
+        &mut self,
+        from: c_int,
+        to: c_int,
+        link: *mut u32,
+        hops: *mut u32,
+    ) -> Hip {
+        required(link)?;
+        required(hops)?;
+        if from == to || from < 0 || to < 0 {
+            return Err(hipErrorInvalidValue);
+        }
+        self.card_index(from)?;
+        self.card_index(to)?;
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(link, LINK_PCIE) }?;
+        // SAFETY: as above.
+        unsafe { answer(hops, HOPS) }
+    }
+
+    pub(crate) unsafe fn device_get_cache_config(&mut self, config: *mut hipFuncCache_t) -> Hip {
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(config, hipFuncCachePreferNone) }
+    }
+
+    /// AMD's cards have one split, so every known wish is granted and forgotten.
+    pub(crate) fn device_set_cache_config(&mut self, config: hipFuncCache_t) -> Hip {
+        if config > hipFuncCachePreferEqual {
+            return Err(hipErrorInvalidValue);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn func_set_cache_config(&mut self, function: *const c_void, config: hipFuncCache_t) -> Hip {
+        if function.is_null() {
+            return Err(hipErrorInvalidDeviceFunction);
+        }
+        self.device_set_cache_config(config)
+    }
+
+    pub(crate) fn func_set_shared_mem_config(&mut self, function: *const c_void, config: hipSharedMemConfig) -> Hip {
+        if function.is_null() {
+            return Err(hipErrorInvalidDeviceFunction);
+        }
+        self.device_set_shared_mem_config(config)
+    }
+
+    pub(crate) unsafe fn device_get_shared_mem_config(&mut self, config: *mut hipSharedMemConfig) -> Hip {
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(config, hipSharedMemBankSizeFourByte) }
+    }
+
+    pub(crate) fn device_set_shared_mem_config(&mut self, config: hipSharedMemConfig) -> Hip {
+        if config > hipSharedMemBankSizeEightByte {
+            return Err(hipErrorInvalidValue);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! Contexts, which HIP took over from another driver: each device has one, and a thread has a stack of them. What AMD's
+//! implementation does not have is refused here too.
+
+use super::answer;
+use crate::machine::sim::{Call, Hip};
+use rocmforge_hip_sys::*;
+use std::ffi::{c_int, c_uint};
+
+/// Where the handles of contexts start. Like other handles, they are numbers that no pointer can be.
+const FIRST: u64 = 0xF000_0000_0000_0000;
+/// The distance between two.
+const STEP: u64 = 16;
+
+fn handle_of(card: usize) -> hipCtx_t {
+    std::ptr::without_provenance_mut((FIRST + card as u64 * STEP) as usize)
+}
+
+impl Call<'_> {
+    /// The card of a context.
+    pub(crate) fn context(&self, context: hipCtx_t) -> Hip<usize> {
+        let offset = (context.addr() as u64).checked_sub(FIRST);
+        offset
+            .filter(|offset| offset % STEP == 0)
+            .map(|offset| (offset / STEP) as usize)
+            .filter(|card| *card < self.cards.len())
+            .ok_or(hipErrorInvalidContext)
+    }
+
+    pub(crate) unsafe fn ctx_create(&mut self, context: *mut hipCtx_t, flags: c_uint, device: hipDevice_t) -> Hip {
+        let card = self.card_index(device).map_err(|_| hipErrorInvalidValue)?;
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(context, handle_of(card)) }?;
+        self.cards[card].settings.set_flags(flags);
+        self.thread_state().contexts.push(card);
+        Ok(())
+    }
+
+    pub(crate) fn ctx_destroy(&mut self, context: hipCtx_t) -> Hip {
+        if context.is_null() {
+            return Err(hipErrorInvalidValue);
+        }
+        let card = self.context(context)?;
+        let contexts = &mut self.thread_state().contexts;
+        contexts.pop_if(|top| *top == card);
+        Ok(())
+    }
+
+    pub(crate) fn ctx_push_current(&mut self, context: hipCtx_t) -> Hip {
+        let card = self.context(context)?;
+        let thread = self.thread_state();
+        thread.device = card;
+        thread.contexts.push(card);
+        Ok(())
+    }
+
+    pub(crate) unsafe fn ctx_pop_current(&mut self, context: *mut hipCtx_t) -> Hip {
+        let top = self.thread_state().contexts.pop().ok_or(hipErrorInvalidContext)?;
+        if context.is_null() {
+            return Ok(());
+        }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(context, handle_of(top)) }
+    }
+
+    pub(crate) fn ctx_set_current(&mut self, context: hipCtx_t) -> Hip {
+        if context.is_null() {
+            self.thread_state().contexts.pop();
+            return Ok(());
+        }
+        let card = self.context(context)?;
+        let thread = self.thread_state();
+        thread.device = card;
+        thread.contexts.pop();
+        thread.contexts.push(card);
+        Ok(())
+    }
+
+    pub(crate) unsafe fn ctx_get_current(&mut self, context: *mut hipCtx_t) -> Hip {
+        let current = handle_of(self.device());
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(context, current) }
+    }
+
+    pub(crate) unsafe fn ctx_get_shared_mem_config(&mut self, config: *mut hipSharedMemConfig) -> Hip {
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(config, hipSharedMemBankSizeFourByte) }
+    }
+
+    pub(crate) fn ctx_set_cache_config(&mut self, config: hipFuncCache_t) -> Hip {
+        self.device_set_cache_config(config)?;
+        Err(hipErrorNotSupported)
+    }
+
+    pub(crate) fn ctx_enable_peer_access(&mut self, context: hipCtx_t, flags: c_uint) -> Hip {
+        let card = self.context(context)?;
+        self.device_enable_peer_access(card as c_int, flags)
+    }
+
+    pub(crate) fn ctx_disable_peer_access(&mut self, context: hipCtx_t) -> Hip {
+        let card = self.context(context)?;
+        self.device_disable_peer_access(card as c_int)
+    }
+
+    pub(crate) unsafe fn device_primary_ctx_retain(&mut self, context: *mut hipCtx_t, device: hipDevice_t) -> Hip {
+        let card = self.card_index(device)?;
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(context, handle_of(card)) }
+    }
+
+    pub(crate) unsafe fn device_primary_ctx_get_state(
+        &mut self,
+        device: hipDevice_t,
+        flags: *mut c_uint,
+        active: *mut c_int,
+    ) -> Hip {
+        let card = self.card_index(device)?;
+        if !flags.is_null() {
+            // SAFETY: promised by the caller of the HIP function.
+            unsafe { answer(flags, 0) }?;
+        }
+        if !active.is_null() {
+            let used = self.cards[card].vram.stats().allocations > 0 || self.queues.any_work_of(card);
+            // SAFETY: promised by the caller of the HIP function.
+            unsafe { answer(active, c_int::from(used)) }?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn device_primary_ctx_set_flags(&mut self, device: hipDevice_t) -> Hip {
+        self.card_index(device)?;
+        Err(hipErrorContextAlreadyInUse)
+    }
+}

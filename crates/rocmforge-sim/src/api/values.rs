@@ -1,0 +1,85 @@
+//! Streams that write values to memory, wait for values there, or use a part of a card.
+
+use super::{answer, required};
+use crate::machine::sim::{Call, Hip};
+use crate::queues::work::{Await, OpKind, Place};
+use crate::report::Access;
+use rocmforge_hip_sys::*;
+use std::ffi::c_void;
+
+impl Call<'_> {
+    /// The memory of a value: what HIP knows.
+    fn value_place(&mut self, pointer: *mut c_void, size: usize, access: Access) -> Hip<Place> {
+        match self.place(pointer, size, access)? {
+            Place::Pageable { .. } => Err(hipErrorInvalidValue),
+            place => Ok(place),
+        }
+    }
+
+    pub(crate) fn stream_write_value(
+        &mut self,
+        stream: hipStream_t,
+        pointer: *mut c_void,
+        value: u64,
+        size: usize,
+    ) -> Hip {
+        required(pointer)?;
+        let id = self.working_stream(stream)?;
+        self.not_captured(id)?;
+        let to = self.value_place(pointer, size, Access::Write)?;
+        self.enqueue(id, OpKind::Write { to, value, size }, Vec::new());
+        Ok(())
+    }
+
+    pub(crate) fn stream_wait_value(
+        &mut self,
+        stream: hipStream_t,
+        pointer: *mut c_void,
+        (value, mask): (u64, u64),
+        size: usize,
+        flags: u32,
+    ) -> Hip {
+        required(pointer)?;
+        let id = self.working_stream(stream)?;
+        self.not_captured(id)?;
+        let from = self.value_place(pointer, size, Access::Read)?;
+        if flags > hipStreamWaitValueNor {
+            return Err(hipErrorInvalidValue);
+        }
+        let wait = Await {
+            from,
+            value,
+            mask,
+            size,
+            flags,
+        };
+        self.enqueue(id, OpKind::Await(wait), Vec::new());
+        Ok(())
+    }
+
+    /// A stream for some of the compute units. All of them run its work here; the mask is kept and answered.
+    pub(crate) unsafe fn stream_create_with_cu_mask(
+        &mut self,
+        stream: *mut hipStream_t,
+        words: u32,
+        mask: *const u32,
+    ) -> Hip {
+        if stream.is_null() {
+            return Err(hipErrorInvalidHandle);
+        }
+        if words == 0 || mask.is_null() {
+            return Err(hipErrorInvalidValue);
+        }
+        // SAFETY: promised by the caller of the HIP function: there are `words` words.
+        let mask = unsafe { std::slice::from_raw_parts(mask, words as usize) }.to_vec();
+        let mut made = std::ptr::null_mut();
+        // SAFETY: `made` is valid for writing.
+        unsafe { self.stream_create(&raw mut made, hipStreamDefault, 0) }?;
+        let id = self.stream(made)?;
+        if let Some(queue) = self.queues.get_mut(id) {
+            queue.cu_mask = Some(mask);
+        }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(stream, made) }
+    }
+}
