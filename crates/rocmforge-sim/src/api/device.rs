@@ -197,12 +197,9 @@ fn attribute_of(card: &CardConfig, attribute: hipDeviceAttribute_t) -> Option<c_
         hipDeviceAttributeL2CacheSize => figures.l2,
         hipDeviceAttributeTotalConstantMemory => 2_147_483_647,
         hipDeviceAttributeAsyncEngineCount => 2,
-        hipDeviceAttributeConcurrentKernels | hipDeviceAttributeCanMapHostMemory => 1,
+        hipDeviceAttributeConcurrentKernels | hipDeviceAttributeCanMapHostMemory | hipDeviceAttributeManagedMemory => 1,
         hipDeviceAttributeMemoryPoolsSupported => 1,
-        hipDeviceAttributeEccEnabled
-        | hipDeviceAttributeCooperativeLaunch
-        | hipDeviceAttributeKernelExecTimeout
-        | hipDeviceAttributeManagedMemory => 0,
+        hipDeviceAttributeEccEnabled | hipDeviceAttributeCooperativeLaunch | hipDeviceAttributeKernelExecTimeout => 0,
         _ => return None,
     })
 }
