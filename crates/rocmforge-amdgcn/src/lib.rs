@@ -41,6 +41,7 @@ mod dispatch;
 mod exec;
 mod fault;
 mod footprint;
+mod host_memory;
 mod kernarg;
 mod limits;
 mod memory;

@@ -4,6 +4,7 @@
 //! kept at two levels: a summary byte per 4 KiB chunk while the whole chunk has one state, and one byte per byte once it has
 //! several. Mapping, freeing or filling gigabytes therefore touches only the summary.
 
+use crate::host_memory::HostMemory;
 use memmap2::{MmapMut, MmapOptions};
 
 /// First device address. No host pointer of a user process lies here (x86-64 and AArch64 hand out lower addresses), so a
@@ -98,6 +99,8 @@ pub struct GlobalMemory {
     size: usize,
     /// Who touched what last, once a launch ran under racecheck.
     pub(crate) shadow: Option<Box<crate::exec::Shadow>>,
+    /// Host memory that kernels reach beside it.
+    pub(crate) host: HostMemory,
 }
 
 impl std::fmt::Debug for GlobalMemory {
@@ -136,6 +139,7 @@ impl GlobalMemory {
             summary: map(bytes >> CHUNK_BITS)?,
             size: bytes,
             shadow: None,
+            host: HostMemory::default(),
         })
     }
 
@@ -233,10 +237,10 @@ impl GlobalMemory {
         }
     }
 
-    /// The state of one byte; [`ByteState::Unmapped`] outside the address space.
+    /// The state of one byte; outside the address space that of host memory, else [`ByteState::Unmapped`].
     pub fn state_at(&self, address: u64) -> ByteState {
         match self.offset(address, 1) {
-            None => ByteState::Unmapped,
+            None => self.host.state_at(address),
             Some(off) => match self.summary[off >> CHUNK_BITS] {
                 MIXED => ByteState::from_bits(self.state[off]),
                 uniform => ByteState::from_bits(uniform),
@@ -437,6 +441,28 @@ impl GlobalMemory {
         Ok(())
     }
 
+    /// Lets kernels access `len` bytes of host memory from `address` on, under their host addresses. They count as written. Accesses that
+    /// do not lie in one range are out of bounds. [`Self::read`], [`Self::write`] and their kin do not reach host memory.
+    ///
+    /// # Safety
+    /// Until [`Self::unmap_host`], or until this memory goes, the bytes stay readable and writable, and no Rust reference to them is held
+    /// while a kernel runs. Their provenance is exposed.
+    pub unsafe fn map_host(&mut self, address: u64, len: u64) {
+        // SAFETY: promised by the caller.
+        unsafe { self.host.insert(address, len) };
+    }
+
+    /// Takes the host memory away that [`Self::map_host`] was given with this address. A kernel that accesses it is reported as a use
+    /// after free.
+    pub fn unmap_host(&mut self, address: u64) {
+        self.host.remove(address);
+    }
+
+    /// Host memory that kernels have written since this was called last: first byte, and the one behind the last, of each range.
+    pub fn take_host_writes(&mut self) -> Vec<(u64, u64)> {
+        self.host.take_written()
+    }
+
     /// Reads whatever the bytes hold, without looking at their state; false when outside the address space.
     pub fn peek(&self, address: u64, out: &mut [u8]) -> bool {
         let found = self.offset(address, out.len());
@@ -517,6 +543,8 @@ impl Snapshot {
             base: self.base,
             size: self.size,
             shadow: None,
+            // A share that accesses host memory faults, and one thread runs the launch.
+            host: HostMemory::default(),
         })
     }
 }

@@ -29,6 +29,22 @@ impl Call<'_> {
             // SAFETY: promised by the caller of the HIP function.
             return unsafe { answer(ptr, std::ptr::null_mut()) };
         }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.allocate_pinned(ptr, card, size, flags, false) }
+    }
+
+    /// Allocates host memory that kernels access under its host address.
+    ///
+    /// # Safety
+    /// `ptr` is valid for writing.
+    pub(crate) unsafe fn allocate_pinned(
+        &mut self,
+        ptr: *mut *mut c_void,
+        card: usize,
+        size: usize,
+        flags: c_uint,
+        managed: bool,
+    ) -> Hip {
         if self.pinned.bytes().saturating_add(size as u64) > self.config.host_memory.0 {
             return Err(hipErrorOutOfMemory);
         }
@@ -41,15 +57,18 @@ impl Call<'_> {
         let address = block.address();
         let id = self.new_id();
         let made_by = self.number;
-        self.pinned.insert(Pinned {
+        let range = Pinned {
             made_by,
             id,
             address,
             size,
             flags,
+            managed,
             card,
             block: Some(block),
-        });
+        };
+        // SAFETY: the range owns its block, which goes only after `unpin`.
+        unsafe { self.pin(range) };
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(ptr, std::ptr::with_exposed_provenance_mut(address)) }
     }
@@ -69,12 +88,16 @@ impl Call<'_> {
             self.report(ReportKind::InvalidFree, message);
             return Err(hipErrorInvalidValue);
         };
+        if self.pinned.at(pointer.addr()).is_some_and(|range| range.managed) && self.api == "hipHostFree" {
+            let message = "hipHostFree of memory from hipMallocManaged works today; use hipFree".to_owned();
+            self.report(ReportKind::InvalidFree, message);
+        }
         self.wait_for_card(card)?;
         self.unpin(pointer.addr());
         Ok(())
     }
 
-    pub(crate) fn host_register(&mut self, pointer: *mut c_void, size: usize, flags: c_uint) -> Hip {
+    pub(crate) unsafe fn host_register(&mut self, pointer: *mut c_void, size: usize, flags: c_uint) -> Hip {
         let card = self.healthy_device()?;
         let fits = (size as u64) <= self.config.host_memory.0;
         if pointer.is_null() || size == 0 || !fits || flags & !HOST_REGISTER_FLAGS != 0 {
@@ -89,15 +112,18 @@ impl Call<'_> {
         let id = self.new_id();
         let address = pointer.expose_provenance();
         let made_by = self.number;
-        self.pinned.insert(Pinned {
+        let range = Pinned {
             made_by,
             id,
             address,
             size,
             flags,
+            managed: false,
             card,
             block: None,
-        });
+        };
+        // SAFETY: promised by the caller of hipHostRegister: the memory stays until it is unregistered.
+        unsafe { self.pin(range) };
         Ok(())
     }
 

@@ -116,11 +116,12 @@ impl Call<'_> {
     }
 
     fn free_unknown(&mut self, pointer: *mut c_void) -> Hip {
-        if self
-            .pinned
-            .at(pointer.addr())
-            .is_some_and(|range| range.block.is_some())
-        {
+        let found = self.pinned.at(pointer.addr()).filter(|range| range.block.is_some());
+        let managed = found.map(|range| range.managed);
+        if managed == Some(true) {
+            return self.host_free(pointer);
+        }
+        if managed.is_some() {
             let message = "hipFree of memory from hipHostMalloc works today; use hipHostFree".to_owned();
             self.report(ReportKind::InvalidFree, message);
             return self.host_free(pointer);
@@ -168,13 +169,17 @@ impl Call<'_> {
         (**self).report(report.at(access, address, size as u64, Some(allocation.info())));
     }
 
-    /// First byte and size of the live allocation a device pointer lies in.
-    fn allocation(&self, pointer: *const c_void, otherwise: hipError_t) -> Hip<(u64, u64)> {
+    /// First byte and size of the live allocation a pointer lies in: of device memory, or of host memory that HIP knows.
+    pub(crate) fn allocation(&self, pointer: *const c_void, otherwise: hipError_t) -> Hip<(u64, u64)> {
         let address = address_of(pointer);
-        self.card_of(address)
-            .and_then(|card| self.cards[card].vram.find(address))
-            .map(|allocation| (allocation.address, allocation.size))
-            .ok_or(otherwise)
+        let found = match self.card_of(address) {
+            Some(card) => self.cards[card]
+                .vram
+                .find(address)
+                .map(|found| (found.address, found.size)),
+            None => (self.pinned.find(pointer.addr())).map(|found| (found.address as u64, found.size as u64)),
+        };
+        found.ok_or(otherwise)
     }
 
     pub(crate) unsafe fn ext_malloc_with_flags(&mut self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> Hip {
@@ -223,6 +228,9 @@ impl Call<'_> {
         if attribute != HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS {
             return Err(hipErrorInvalidValue);
         }
+        if self.card_of(address_of(pointer)).is_none() {
+            return Err(hipErrorInvalidDevicePointer);
+        }
         self.allocation(pointer, hipErrorInvalidDevicePointer)?;
         Err(hipErrorNotSupported)
     }
@@ -243,7 +251,12 @@ impl Call<'_> {
             found.device = card as c_int;
             found.devicePointer = pointer.cast_mut();
         } else if let Some(range) = self.pinned.find(pointer.addr()) {
-            found.r#type = hipMemoryTypeHost;
+            found.r#type = if range.managed {
+                hipMemoryTypeManaged
+            } else {
+                hipMemoryTypeHost
+            };
+            found.isManaged = c_int::from(range.managed);
             found.device = range.card as c_int;
             found.devicePointer = pointer.cast_mut();
             found.hostPointer = pointer.cast_mut();

@@ -14,6 +14,7 @@ mod foreign;
 mod graph;
 mod host_memory;
 mod launch;
+mod managed;
 mod memory;
 mod module;
 mod pitched;

@@ -174,7 +174,7 @@ pub(crate) fn properties_of(card: &CardConfig) -> DeviceProperties6 {
 }
 
 /// Whether `hipMallocManaged` works.
-const MANAGED_MEMORY: c_int = 0;
+const MANAGED_MEMORY: c_int = 1;
 /// Whether workgroups of a launch can wait for each other by HIP's own means.
 const COOPERATIVE_LAUNCH: c_int = 0;
 /// Whether `hipMemMap` and its kin work.

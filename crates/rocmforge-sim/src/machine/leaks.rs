@@ -18,6 +18,7 @@ impl SimHost {
             }
             for range in host.pinned.all() {
                 let (api, what) = match range.block {
+                    Some(_) if range.managed => ("hipMallocManaged", "managed memory that was never freed"),
                     Some(_) => ("hipHostMalloc", "pinned memory that was never freed"),
                     None => ("hipHostRegister", "memory that was never unregistered"),
                 };

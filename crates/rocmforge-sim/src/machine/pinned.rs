@@ -1,7 +1,9 @@
-//! Host memory that HIP knows: allocated by it (`hipHostMalloc`) or registered with it (`hipHostRegister`).
+//! Host memory that HIP knows: allocated by it (`hipHostMalloc`, `hipMallocManaged`) or registered with it (`hipHostRegister`).
 
+use crate::machine::space::REMEMBERED;
+use crate::report::{AllocationInfo, AllocationState};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Host pages; pinned memory starts at one.
 const PAGE: usize = 4096;
@@ -51,6 +53,8 @@ pub(crate) struct Pinned {
     pub(crate) address: usize,
     pub(crate) size: usize,
     pub(crate) flags: u32,
+    /// It comes from `hipMallocManaged`.
+    pub(crate) managed: bool,
     pub(crate) card: usize,
     /// The call that allocated or registered it.
     pub(crate) made_by: u64,
@@ -58,10 +62,33 @@ pub(crate) struct Pinned {
     pub(crate) block: Option<HostBlock>,
 }
 
+impl Pinned {
+    fn info(&self, state: AllocationState) -> AllocationInfo {
+        AllocationInfo {
+            address: self.address as u64,
+            size: self.size as u64,
+            allocated_by: self.made_by,
+            state,
+            label: None,
+            site: None,
+        }
+    }
+
+    /// The byte behind the last one.
+    pub(crate) fn end(&self) -> usize {
+        self.address.saturating_add(self.size)
+    }
+}
+
+/// How far behind a range an access was probably meant for it.
+const NEAR: usize = 4096;
+
 /// All of them, by address.
 #[derive(Default)]
 pub(crate) struct PinnedRanges {
     ranges: BTreeMap<usize, Pinned>,
+    /// Those that are no more.
+    gone: VecDeque<AllocationInfo>,
     bytes: u64,
 }
 
@@ -94,10 +121,31 @@ impl PinnedRanges {
             .is_some_and(|(_, range)| range.address.saturating_add(range.size) > address)
     }
 
-    pub(crate) fn remove(&mut self, address: usize) -> Option<Pinned> {
+    /// Removes the range that starts at `address`, as `call` asks for.
+    pub(crate) fn remove(&mut self, address: usize, call: u64) -> Option<Pinned> {
         let range = self.ranges.remove(&address)?;
         self.bytes -= range.size as u64;
+        if self.gone.len() == REMEMBERED {
+            self.gone.pop_front();
+        }
+        self.gone.push_back(range.info(AllocationState::Freed(call)));
         Some(range)
+    }
+
+    /// The range an access at `address` was probably meant for: the one it lies in, one that was there, or one that ends shortly
+    /// before.
+    pub(crate) fn blame(&self, address: u64) -> Option<AllocationInfo> {
+        let at = usize::try_from(address).ok()?;
+        let live = |range: &Pinned| range.info(AllocationState::Live);
+        let was_there = |info: &&AllocationInfo| address.wrapping_sub(info.address) < info.size;
+        if let Some(range) = self.find(at) {
+            return Some(live(range));
+        }
+        if let Some(gone) = self.gone.iter().rev().find(was_there) {
+            return Some(gone.clone());
+        }
+        let (_, before) = self.ranges.range(..=at).next_back()?;
+        (at - before.end() < NEAR).then(|| live(before))
     }
 
     /// Bytes that are pinned.

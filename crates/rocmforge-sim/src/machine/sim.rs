@@ -173,6 +173,13 @@ impl SimHost {
         self.state.lock().pinned.find(ptr.addr()).is_some()
     }
 
+    /// Bytes from `ptr` to the end of the managed allocation it lies in; `None` if it lies in none.
+    pub fn managed_bytes<T>(&self, ptr: *const T) -> Option<usize> {
+        let host = self.state.lock();
+        let range = host.pinned.find(ptr.addr()).filter(|range| range.managed)?;
+        Some(range.end() - ptr.addr())
+    }
+
     /// Cards of this machine.
     pub fn card_count(&self) -> usize {
         self.state.lock().cards.len()

@@ -57,6 +57,7 @@ impl Host {
         for given in &launch.given {
             self.cards[card].vram.renew(given.address, call);
         }
+        let on_host = self.takes_host_memory(&launch.kernarg);
         let target = &mut self.cards[card];
         let (vram, kernarg) = (&mut target.vram, target.kernarg);
         // Bytes past the arguments do not exist for the kernel, but for the rest of the last 64: the compiler widens scalar
@@ -82,10 +83,14 @@ impl Host {
                 group_order_seed: self.config.seed,
                 tools: self.config.tools,
                 counters: self.config.counters,
-                threads: self.config.threads,
+                // Views that are put together again know no host memory; a kernel that finds its address elsewhere is run again.
+                threads: if on_host { 1 } else { self.config.threads },
             },
         };
         let outcome = execute(&dispatch, &mut vram.memory);
+        for (start, end) in vram.memory.take_host_writes() {
+            self.races.watches.taint(start, end, Some(actor.epoch));
+        }
         self.launches += 1;
         if self.config.counters {
             self.counts.push(LaunchCounts {
@@ -136,6 +141,15 @@ impl Host {
         } else {
             Ran::Done
         }
+    }
+
+    /// Whether some argument is the address of host memory.
+    fn takes_host_memory(&self, kernarg: &[u8]) -> bool {
+        let words = kernarg.as_chunks::<8>().0.iter();
+        self.pinned.len() > 0
+            && words
+                .filter_map(|word| usize::try_from(u64::from_le_bytes(*word)).ok())
+                .any(|address| self.pinned.find(address).is_some())
     }
 
     /// Whether memory that the launch was given when it was queued belongs to somebody else by now; that is reported, and
@@ -200,7 +214,12 @@ impl Host {
             ReportKind::OutOfBounds | ReportKind::UseAfterFree | ReportKind::Uninitialised | ReportKind::GlobalRace
         );
         let vram = &self.cards[card].vram;
-        let allocation = if global { vram.blame(fault.address) } else { None };
+        let on_card = self.card_of(fault.address).is_some();
+        let allocation = match global {
+            true if on_card => vram.blame(fault.address),
+            true => self.pinned.blame(fault.address),
+            false => None,
+        };
         let mut message = match (kind, &allocation) {
             (ReportKind::OutOfBounds, Some(of)) if fault.address >= of.address + of.size => {
                 format!(
@@ -208,13 +227,10 @@ impl Host {
                     fault.address - (of.address + of.size)
                 )
             }
-            (ReportKind::OutOfBounds, None) if self.pinned.find(fault.address as usize).is_some() => {
-                "this is pinned host memory; the simulated card cannot reach it".to_owned()
-            }
             (ReportKind::OutOfBounds, None) if fault.address < NEAR_NULL => {
                 format!("{:#x} B from a null pointer", fault.address)
             }
-            (ReportKind::OutOfBounds, None) if self.card_of(fault.address).is_none() => {
+            (ReportKind::OutOfBounds, None) if !on_card => {
                 "this is no device address; was a host pointer passed?".to_owned()
             }
             _ => String::new(),

@@ -2,6 +2,7 @@
 
 use crate::machine::host::Host;
 use crate::machine::os_thread::OsThread;
+use crate::machine::pinned::Pinned;
 use crate::machine::sim::{Call, SimHost};
 use crate::queues::queue::{Point, StreamId};
 use crate::queues::work::{OpKind, Place};
@@ -106,6 +107,18 @@ impl Call<'_> {
         self.touch(place, allocation.size as usize, How::Allocated, &actor);
     }
 
+    /// Host memory becomes known to HIP, and kernels of every card may access it.
+    ///
+    /// # Safety
+    /// Until it is unpinned its bytes stay readable and writable; their provenance is exposed.
+    pub(crate) unsafe fn pin(&mut self, range: Pinned) {
+        for card in &mut self.cards {
+            // SAFETY: promised by the caller; `unpin` takes it away again. Rust code holds no references to what HIP knows.
+            unsafe { card.vram.memory.map_host(range.address as u64, range.size as u64) };
+        }
+        self.pinned.insert(range);
+    }
+
     /// Pinned memory goes.
     pub(crate) fn unpin(&mut self, address: usize) {
         if let Some(id) = self.pinned.at(address).map(|range| range.id) {
@@ -113,7 +126,11 @@ impl Call<'_> {
             self.free_region(Region::Pinned { id }, &actor);
             self.races.watches.forget(id);
         }
-        self.pinned.remove(address);
+        for card in &mut self.cards {
+            card.vram.memory.unmap_host(address as u64);
+        }
+        let call = self.number;
+        self.pinned.remove(address, call);
     }
 }
 

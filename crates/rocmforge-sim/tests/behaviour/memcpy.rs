@@ -231,8 +231,7 @@ fn f26_prefetch_of_bad_ranges(mode: HipVersion) {
     answers!(hipErrorInvalidValue, sim.hipMemPrefetchAsync(null_mut(), N, 0, stream));
     answers!(hipErrorInvalidValue, sim.hipMemPrefetchAsync(ptr, 0, 0, stream));
     answers!(hipErrorInvalidValue, sim.hipMemPrefetchAsync(ptr, N + 1, 0, stream));
-    // Not supported on purpose: there is no managed memory.
-    answers!(hipErrorNotSupported, sim.hipMemPrefetchAsync(ptr, N, 0, stream));
+    answers!(hipSuccess, sim.hipMemPrefetchAsync(ptr, N, 0, stream));
 }
 
 fn f27_prefetch_on_a_destroyed_stream(mode: HipVersion) {

@@ -47,11 +47,6 @@ fn b32_managed_of_nothing(mode: HipVersion) {
         hipErrorInvalidValue,
         sim.hipMallocManaged(&raw mut ptr, 0, hipMemAttachGlobal)
     );
-    // Not supported on purpose: the host could not be stopped from touching it while the card does.
-    answers!(
-        hipErrorNotSupported,
-        sim.hipMallocManaged(&raw mut ptr, N, hipMemAttachGlobal)
-    );
     assert!(ptr.is_null());
 }
 

@@ -48,6 +48,10 @@ fn bytes<const N: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64) -> u3
             u32::from_le_bytes(word)
         }
         None => {
+            let mut word = [0; 4];
+            if found.is_none() && c.memory.host.read(address, &mut word[..N]) {
+                return u32::from_le_bytes(word);
+            }
             c.global_fault(w, i, Access::Scalar, 0, address, N as u32);
             crate::POISON
         }

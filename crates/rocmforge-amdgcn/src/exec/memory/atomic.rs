@@ -128,10 +128,10 @@ fn atomic<S: Space, T: Word>(
             c.fault(w, i, FaultKind::Misaligned, Access::Atomic, lane, at[l], size as u32);
         }
         let old = S::lane(c, w, i, Access::Atomic, lane, at[l], size).map(T::read);
-        if let Some(old) = old
-            && let Some(bytes) = S::lane_mut(c, w, i, Access::Atomic, lane, at[l], size)
-        {
-            eval(old, data, second).write(bytes);
+        if let Some(old) = old {
+            let mut bytes = [0; 8];
+            eval(old, data, second).write(&mut bytes[..size]);
+            S::write(c, w, i, Access::Atomic, lane, at[l], &bytes[..size]);
         }
         if i.sdst & RETURN != 0 {
             old.unwrap_or_else(T::poison).put(w, i.dst, l);

@@ -214,16 +214,8 @@ impl Space for Buffer {
     }
 
     #[inline(always)]
-    fn lane_mut<'a>(
-        c: &'a mut Ctx<'_>,
-        w: &Wave,
-        i: &Ins,
-        how: Access,
-        lane: u32,
-        at: u64,
-        len: usize,
-    ) -> Option<&'a mut [u8]> {
-        Global::lane_mut(c, w, i, how, lane, at, len)
+    fn write(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool {
+        Global::write(c, w, i, how, lane, at, bytes)
     }
 }
 

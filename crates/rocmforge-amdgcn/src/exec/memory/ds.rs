@@ -160,11 +160,9 @@ impl<S: Space, const UP: bool> Handler for Count<S, UP> {
         let (lane, n) = (exec.trailing_zeros(), exec.count_ones());
         atomic::observe::<S>(w, c, i, 1 << lane, &[at; 32], 4);
         let old = S::lane(c, w, i, Access::Atomic, lane, at, 4).map(u32::read);
-        if let Some(old) = old
-            && let Some(bytes) = S::lane_mut(c, w, i, Access::Atomic, lane, at, 4)
-        {
+        if let Some(old) = old {
             let new = if UP { old.wrapping_add(n) } else { old.wrapping_sub(n) };
-            new.write(bytes);
+            S::write(c, w, i, Access::Atomic, lane, at, &new.to_le_bytes());
         }
         w.put(i.dst, &[old.unwrap_or(crate::POISON); 32]);
     }
@@ -192,10 +190,10 @@ impl<S: Space, T: Word> Handler for Exchange2<S, T> {
             }
             c.loading = None;
             for n in 0..2 {
-                if old[n].is_some()
-                    && let Some(bytes) = S::lane_mut(c, w, i, Access::Atomic, l as u32, at[n], size)
-                {
-                    data[n].write(bytes);
+                if old[n].is_some() {
+                    let mut bytes = [0; 8];
+                    data[n].write(&mut bytes[..size]);
+                    S::write(c, w, i, Access::Atomic, l as u32, at[n], &bytes[..size]);
                 }
                 let reg = i.dst.wrapping_add((n * T::REGS) as u8);
                 old[n].unwrap_or_else(T::poison).put(w, reg, l);
@@ -217,11 +215,9 @@ impl<S: Space> Handler for ConditionalExchange<S> {
                 let at = (first[l] & 0xFFF8) + 4 * u64::from(n);
                 let data = u32::get(w, i.b.reg.wrapping_add(n), l);
                 let old = S::lane(c, w, i, Access::Atomic, l as u32, at, 4).map(u32::read);
-                if old.is_some()
-                    && data >> 31 != 0
-                    && let Some(bytes) = S::lane_mut(c, w, i, Access::Atomic, l as u32, at, 4)
-                {
-                    (data & 0x7FFF_FFFF).write(bytes);
+                if old.is_some() && data >> 31 != 0 {
+                    let new = data & 0x7FFF_FFFF;
+                    S::write(c, w, i, Access::Atomic, l as u32, at, &new.to_le_bytes());
                 }
                 old.unwrap_or(crate::POISON).put(w, i.dst.wrapping_add(n), l);
             }

@@ -93,7 +93,7 @@ impl Probe {
                 continue;
             }
             if let Some(old) = bytes(c, r.place, at, r.size as usize) {
-                self.before.push((r.place, at, old.to_vec()));
+                self.before.push((r.place, at, old));
             }
         }
     }
@@ -101,16 +101,19 @@ impl Probe {
     /// Whether memory now differs from what it was.
     pub(crate) fn changed(&self, c: &Ctx<'_>) -> bool {
         self.changed
-            || (self.before.iter()).any(|(place, at, old)| bytes(c, *place, *at, old.len()) != Some(old.as_slice()))
+            || (self.before.iter()).any(|(place, at, old)| bytes(c, *place, *at, old.len()).as_ref() != Some(old))
     }
 }
 
-fn bytes<'a>(c: &'a Ctx<'_>, place: Place, at: u64, len: usize) -> Option<&'a [u8]> {
+fn bytes(c: &Ctx<'_>, place: Place, at: u64, len: usize) -> Option<Vec<u8>> {
     match place {
-        Place::Lds => c.lds.get(at as usize..at as usize + len),
+        Place::Lds => Some(c.lds.get(at as usize..at as usize + len)?.to_vec()),
         _ => {
-            let offset = c.memory.offset(at, len)?;
-            Some(c.memory.slice(offset, len))
+            if let Some(offset) = c.memory.offset(at, len) {
+                return Some(c.memory.slice(offset, len).to_vec());
+            }
+            let mut host = vec![0; len];
+            c.memory.host.read(at, &mut host).then_some(host)
         }
     }
 }

@@ -31,6 +31,13 @@ impl<const N: usize> Handler for Load<N> {
             }
             return;
         }
+        let mut words = [[0; 4]; N];
+        if off.is_none() && c.memory.host.read(address, words.as_flattened_mut()) {
+            for (n, word) in words.into_iter().enumerate() {
+                w.set(i.dst.wrapping_add(n as u8) & 127, u32::from_le_bytes(word));
+            }
+            return;
+        }
         if !off.is_some_and(|off| c.memory.readable(off, N * 4, false)) {
             c.global_fault(w, i, Access::Scalar, 0, address, N as u32 * 4);
         }
@@ -85,10 +92,13 @@ pub(crate) fn buffer(w: &Wave, i: &Ins) -> (u64, u64) {
 
 /// A word of a scalar load; `None` where there is no memory.
 fn word(w: &Wave, c: &mut Ctx<'_>, address: u64) -> Option<u32> {
-    let off = c
-        .memory
-        .offset(address, 4)
-        .filter(|&off| c.memory.readable(off, 4, false))?;
+    let Some(off) = c.memory.offset(address, 4) else {
+        let mut word = [0; 4];
+        return c.memory.host.read(address, &mut word).then(|| u32::from_le_bytes(word));
+    };
+    if !c.memory.readable(off, 4, false) {
+        return None;
+    }
     if c.memory.readable(off, 4, c.check_uninit) {
         return Some(u32::from_le_bytes(c.memory.slice(off, 4).as_chunks::<4>().0[0]));
     }

@@ -43,16 +43,8 @@ pub(crate) trait Space {
     fn lane<'a>(c: &'a mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, len: usize)
     -> Option<&'a [u8]>;
 
-    /// Bytes one lane writes. `None` after noting a fault.
-    fn lane_mut<'a>(
-        c: &'a mut Ctx<'_>,
-        w: &Wave,
-        i: &Ins,
-        how: Access,
-        lane: u32,
-        at: u64,
-        len: usize,
-    ) -> Option<&'a mut [u8]>;
+    /// Writes the bytes of one lane. False after noting a fault.
+    fn write(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool;
 }
 
 /// Global memory, 64-bit addresses in VGPRs.
@@ -107,6 +99,38 @@ fn unwritten_global<'a>(
     Some(c.memory.slice(off, len))
 }
 
+/// Bytes outside the card's memory: host memory, or a fault.
+#[cold]
+#[inline(never)]
+fn read_host<'a>(
+    c: &'a mut Ctx<'_>,
+    w: &Wave,
+    i: &Ins,
+    how: Access,
+    lane: u32,
+    at: u64,
+    len: usize,
+) -> Option<&'a [u8]> {
+    if let Some(bytes) = c.from_host.get_mut(..len)
+        && c.memory.host.read(at, bytes)
+    {
+        return c.from_host.get(..len);
+    }
+    c.global_fault(w, i, how, lane, at, len as u32);
+    None
+}
+
+/// The same for a write.
+#[cold]
+#[inline(never)]
+fn write_host(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool {
+    let done = c.memory.host.write(at, bytes);
+    if !done {
+        c.global_fault(w, i, how, lane, at, bytes.len() as u32);
+    }
+    done
+}
+
 /// Bytes of a piece of LDS or private memory that nobody has written, a bit for each.
 fn missing(states: &[u8]) -> u64 {
     let missing = states.iter().enumerate().filter(|(_, state)| **state != 3);
@@ -150,29 +174,19 @@ macro_rules! global_lanes {
             match c.memory.offset(at, len) {
                 Some(off) if c.memory.readable(off, len, c.check_uninit) => Some(c.memory.slice(off, len)),
                 Some(off) if c.memory.readable(off, len, false) => unwritten_global(c, w, i, how, lane, at, len, off),
-                _ => {
-                    c.global_fault(w, i, how, lane, at, len as u32);
-                    None
-                }
+                _ => read_host(c, w, i, how, lane, at, len),
             }
         }
 
         #[inline(always)]
-        fn lane_mut<'a>(
-            c: &'a mut Ctx<'_>,
-            w: &Wave,
-            i: &Ins,
-            how: Access,
-            lane: u32,
-            at: u64,
-            len: usize,
-        ) -> Option<&'a mut [u8]> {
+        fn write(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool {
+            let len = bytes.len();
             match c.memory.offset(at, len) {
-                Some(off) if c.memory.claim(off, len) => Some(c.memory.slice_mut(off, len)),
-                _ => {
-                    c.global_fault(w, i, how, lane, at, len as u32);
-                    None
+                Some(off) if c.memory.claim(off, len) => {
+                    c.memory.slice_mut(off, len).copy_from_slice(bytes);
+                    true
                 }
+                _ => write_host(c, w, i, how, lane, at, bytes),
             }
         }
     };
@@ -289,20 +303,13 @@ impl Space for Lds {
     }
 
     #[inline(always)]
-    fn lane_mut<'a>(
-        c: &'a mut Ctx<'_>,
-        w: &Wave,
-        i: &Ins,
-        how: Access,
-        lane: u32,
-        at: u64,
-        len: usize,
-    ) -> Option<&'a mut [u8]> {
+    fn write(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool {
+        let len = bytes.len();
         if at as usize + len > c.lds.len() {
             lds_fault(c, w, i, how, lane, at, len);
-            return None;
+            return false;
         }
-        Self::range_mut(c, at, len)
+        put(Self::range_mut(c, at, len), bytes)
     }
 }
 
@@ -387,20 +394,15 @@ impl Space for Scratch {
     }
 
     #[inline(always)]
-    fn lane_mut<'a>(
-        c: &'a mut Ctx<'_>,
-        w: &Wave,
-        i: &Ins,
-        how: Access,
-        lane: u32,
-        at: u64,
-        len: usize,
-    ) -> Option<&'a mut [u8]> {
-        let at = scratch_at(c, w, i, how, lane, at, len)?;
+    fn write(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool {
+        let len = bytes.len();
+        let Some(at) = scratch_at(c, w, i, how, lane, at, len) else {
+            return false;
+        };
         if let Some(state) = c.scratch_state.get_mut(at..at + len) {
             state.fill(3);
         }
-        c.scratch.get_mut(at..at + len)
+        put(c.scratch.get_mut(at..at + len), bytes)
     }
 }
 
@@ -444,21 +446,19 @@ impl Space for Flat {
         }
     }
 
-    fn lane_mut<'a>(
-        c: &'a mut Ctx<'_>,
-        w: &Wave,
-        i: &Ins,
-        how: Access,
-        lane: u32,
-        at: u64,
-        len: usize,
-    ) -> Option<&'a mut [u8]> {
+    fn write(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool {
         match (at >> 32) as u32 {
-            SHARED_APERTURE => Lds::lane_mut(c, w, i, how, lane, at & 0xFFFF_FFFF, len),
-            PRIVATE_APERTURE => Scratch::lane_mut(c, w, i, how, lane, at & 0xFFFF_FFFF, len),
-            _ => Global::lane_mut(c, w, i, how, lane, at, len),
+            SHARED_APERTURE => Lds::write(c, w, i, how, lane, at & 0xFFFF_FFFF, bytes),
+            PRIVATE_APERTURE => Scratch::write(c, w, i, how, lane, at & 0xFFFF_FFFF, bytes),
+            _ => Global::write(c, w, i, how, lane, at, bytes),
         }
     }
+}
+
+/// Writes bytes to where they go, if there is such a place.
+#[inline(always)]
+fn put(to: Option<&mut [u8]>, bytes: &[u8]) -> bool {
+    to.map(|to| to.copy_from_slice(bytes)).is_some()
 }
 
 /// The addresses of active lanes, and for every other lane that of an active one; `exec` is not 0.

@@ -66,12 +66,9 @@ pub(crate) fn words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins
         }
     }
     for l in 0..32 {
-        if exec >> l & 1 != 0
-            && let Some(bytes) = S::lane_mut(c, w, i, Access::Store, l as u32, at[l], size)
-        {
-            for (r, word) in bytes.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-                *word = w.v[reg(r)].0[l].to_le_bytes();
-            }
+        if exec >> l & 1 != 0 {
+            let value: [[u8; 4]; R] = std::array::from_fn(|r| w.v[reg(r)].0[l].to_le_bytes());
+            S::write(c, w, i, Access::Store, l as u32, at[l], value.as_flattened());
         }
     }
 }
@@ -124,10 +121,9 @@ impl<S: Space, const N: usize, const SHIFT: u32> Handler for Small<S, N, SHIFT> 
             }
         }
         for l in 0..32 {
-            if exec >> l & 1 != 0
-                && let Some(bytes) = S::lane_mut(c, w, i, Access::Store, l as u32, at[l], N)
-            {
-                bytes.copy_from_slice(&(value[l] >> SHIFT).to_le_bytes()[..N]);
+            if exec >> l & 1 != 0 {
+                let value = (value[l] >> SHIFT).to_le_bytes();
+                S::write(c, w, i, Access::Store, l as u32, at[l], &value[..N]);
             }
         }
     }

@@ -13,6 +13,8 @@ use crate::tools::Tools;
 /// Shared state while a launch runs.
 pub(crate) struct Ctx<'a> {
     pub(crate) memory: &'a mut GlobalMemory,
+    /// What a lane reads of host memory, whose bytes cannot be lent out.
+    pub(crate) from_host: [u8; 16],
     /// LDS of the running workgroup; its length is the exact size.
     pub(crate) lds: Vec<u8>,
     /// State of each byte, as [`crate::ByteState`]: 2 not written yet, 3 written.

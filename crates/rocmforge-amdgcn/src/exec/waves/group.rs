@@ -73,6 +73,7 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
     let uses = tools.init_registers.then(|| Uses::of(dispatch.program));
     let mut ctx = Ctx {
         memory,
+        from_host: [0; 16],
         lds: vec![0; lds],
         lds_state: vec![2; lds],
         scratch: vec![0; scratch_size * 32 * waves as usize],
