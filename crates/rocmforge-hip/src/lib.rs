@@ -40,6 +40,7 @@ mod registry;
 mod settings;
 pub mod stub_library;
 mod symbol;
+mod trace;
 
 pub use install::{InstallError, Installation, LIBRARY};
 pub use names::functions;

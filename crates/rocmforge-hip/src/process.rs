@@ -89,6 +89,11 @@ impl Process {
                 .add(leaks, self.sim.reported(), &self.stacks, &self.records);
         }
         self.after_call();
+        if let Some(path) = &self.settings.trace
+            && let Err(error) = crate::trace::write(path, &self.sim.timeline())
+        {
+            crate::findings::say(None, &format!("rocmforge-hip: {}: {error}\n", path.display()));
+        }
         let absent = absent::calls();
         let counters = self.sim.counters();
         self.findings.end(&absent, counters);

@@ -91,6 +91,8 @@ pub struct Settings {
     pub stack_frames: usize,
     /// Where findings are printed; none: standard error.
     pub log: Option<PathBuf>,
+    /// File for the time line of what ran, as Chrome shows it; none: no time line.
+    pub trace: Option<PathBuf>,
     /// Folder for the records of the program's processes, see [`Record`](crate::Record); none: no records.
     pub records: Option<PathBuf>,
 }
@@ -112,6 +114,7 @@ impl Default for Settings {
             leak_check: false,
             stack_frames: 12,
             log: None,
+            trace: None,
             records: None,
         }
     }
@@ -152,7 +155,6 @@ impl Settings {
             racecheck: has("racecheck"),
             synccheck: has("synccheck"),
             init_registers: has("init_registers"),
-            ..Tools::default()
         };
         Ok(SimConfig {
             cards: vec![card],
@@ -171,6 +173,7 @@ impl Settings {
             tools,
             padding: self.padding.map(Bytes),
             threads: self.threads.max(1),
+            timeline: self.trace.is_some(),
             ..SimConfig::default()
         })
     }

@@ -51,6 +51,9 @@ pub struct RunArgs {
     /// Prints findings to a file in place of standard error.
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
+    /// Writes a time line of kernels, copies and fills, by the simulated clock, to a file that Chrome and Perfetto show.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// The exit status if something is found. Without it the exit status is the program's own.
     #[arg(long, value_name = "STATUS")]
     pub error_exitcode: Option<u8>,
@@ -85,12 +88,13 @@ impl RunArgs {
         settings.print_limit = self.print_limit;
         settings.leak_check = self.leak_check == LeakCheck::Full;
         settings.stack_frames = self.num_callers;
-        settings.log = self
-            .log_file
-            .as_deref()
-            .map(std::path::absolute)
-            .transpose()
-            .map_err(|error| Error::option("--log-file", error.to_string()))?;
+        // The program may change its folder.
+        let absolute = |option, path: &Option<PathBuf>| {
+            let path = path.as_deref().map(std::path::absolute).transpose();
+            path.map_err(|error| Error::option(option, error.to_string()))
+        };
+        settings.log = absolute("--log-file", &self.log_file)?;
+        settings.trace = absolute("--trace", &self.trace)?;
         settings.records = Some(records);
         // Before a process is started for it.
         let checked = settings.machine(self.hip.unwrap_or(Abi::Hip6));

@@ -25,6 +25,7 @@ fn copied(x: &str) -> Result<Vec<f32>, String> {
     );
     let ran = folder.run(&text, &[]);
     match ran.exit {
+        Exit::Program(_) => unreachable!("a launch file is no program"),
         Exit::Clean => Ok(floats(&folder, "y.bin")),
         Exit::Found => Err(ran.out),
         Exit::CannotRun => panic!("{text}\n{}", ran.err),

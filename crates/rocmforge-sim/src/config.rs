@@ -226,6 +226,8 @@ pub struct SimConfig {
     pub threads: usize,
     /// Count what each launch does, see [`counters`](crate::counters).
     pub counters: bool,
+    /// Keep what ran and when, see [`SimHost::timeline`](crate::SimHost::timeline).
+    pub timeline: bool,
     /// Faults collected from one launch before it is stopped, see [`Report::stopped`](crate::Report::stopped).
     pub max_faults: usize,
     /// What `HIP_HIDDEN_FREE_MEM` would hide from `hipMemGetInfo`.
@@ -252,6 +254,7 @@ impl Default for SimConfig {
             tools: Tools::default(),
             counters: false,
             threads: 1,
+            timeline: false,
             max_faults: 64,
             hidden_free: Bytes(0),
             host_memory: Bytes(64 << 30),

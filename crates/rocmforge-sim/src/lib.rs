@@ -103,6 +103,7 @@ pub use faults::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};
 pub use machine::readings::{SimHostReadings, SimReadings};
 pub use machine::sim::{Counters, ForkLock, SimError, SimHost};
 pub use machine::vram::AllocationStats;
+pub use queues::timeline::Span;
 pub use report::{Access, AllocationInfo, AllocationState, Report, ReportKind, Side, Tool};
 /// Which checks kernels run under.
 pub use rocmforge_amdgcn::{Arch, Tools, UnknownArch};

@@ -137,6 +137,8 @@ pub(crate) struct Host {
     pub(crate) launches: u64,
     /// Counts of launches, with `SimConfig::counters`.
     pub(crate) counts: Vec<crate::counters::LaunchCounts>,
+    /// With `SimConfig::timeline`.
+    pub(crate) timeline: Vec<crate::queues::timeline::Span>,
     pub(crate) operations: u64,
     pub(crate) instructions: u64,
     pub(crate) faults: Faults,
@@ -215,6 +217,7 @@ impl Host {
             warnings: Vec::new(),
             launches: 0,
             counts: Vec::new(),
+            timeline: Vec::new(),
             operations: 0,
             instructions: 0,
             faults: Faults::new(config.faults.clone()),

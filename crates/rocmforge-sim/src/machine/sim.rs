@@ -5,6 +5,7 @@ use crate::machine::host::{Host, HostThread, MOST_VRAM, ThreadState};
 use crate::machine::os_thread::{self, OsThread};
 use crate::machine::vram::AllocationStats;
 use crate::queues::queue::{Point, StreamId};
+use crate::queues::timeline::Span;
 use crate::queues::work::{HostFunction, Op, OpKind, Ran};
 use crate::races::shadow::Actor;
 use crate::report::{Access, AllocationInfo, Report, ReportKind};
@@ -119,6 +120,11 @@ impl SimHost {
     /// The same, and forgets it.
     pub fn take_reports(&self) -> Vec<Report> {
         std::mem::take(&mut self.state.lock().reports)
+    }
+
+    /// What has run so far and when, with [`SimConfig::timeline`]: the first million operations.
+    pub fn timeline(&self) -> Vec<Span> {
+        self.state.lock().timeline.clone()
     }
 
     /// How many reports there have been, those that were taken included. Takes no lock: for looking after every call.

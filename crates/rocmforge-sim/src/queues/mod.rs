@@ -6,4 +6,5 @@ pub(crate) mod launch;
 pub(crate) mod order;
 pub(crate) mod queue;
 pub(crate) mod schedule;
+pub(crate) mod timeline;
 pub(crate) mod work;

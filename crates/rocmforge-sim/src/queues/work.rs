@@ -132,6 +132,13 @@ impl Host {
     }
 
     fn execute_part(&mut self, kind: OpKind, actor: &Arc<Actor>) -> Ran {
+        let started = self.span_begins(&kind);
+        let ran = self.execute_kind(kind, actor);
+        self.span_ends(started, actor);
+        ran
+    }
+
+    fn execute_kind(&mut self, kind: OpKind, actor: &Arc<Actor>) -> Ran {
         let (api, call) = (actor.api, actor.call);
         match kind {
             OpKind::Wait | OpKind::Host { .. } | OpKind::Await(_) => {}
