@@ -246,6 +246,11 @@ fn words(sim: &SimHost, ptr: *mut c_void, n: usize) -> Vec<u32> {
         .collect()
 }
 
+/// Changes an argument that a list of pointers names already.
+fn set<T>(argument: &mut T, value: T) {
+    *argument = value;
+}
+
 /// Knows one kernel and one variable.
 struct Known {
     kernel: usize,
@@ -316,18 +321,20 @@ fn kernels_by_function_and_by_an_address_of_the_program() {
         sim.hipGraphAddKernelNode(add, graph, &raw const first, 1, &raw const wanted)
     );
     // The arguments were copied.
-    n = 0;
+    set(&mut n, 0);
     let mut shown = wanted;
     answers!(hipSuccess, sim.hipGraphKernelNodeGetParams(node, &raw mut shown));
-    // SAFETY: the node shows a list of its four arguments, of which the last is the number.
-    let count = unsafe { shown.kernelParams.wrapping_add(3).read().cast::<u32>().read() };
+    // SAFETY: the node shows a list of its four arguments.
+    let last = unsafe { shown.kernelParams.wrapping_add(3).read() };
+    // SAFETY: of which the last is the number.
+    let count = unsafe { last.cast::<u32>().read() };
     assert_eq!((shown.func, shown.blockDim.x, count), (named, 64, 64));
     let exec = instantiate(&sim, graph);
     run(&sim, exec);
     assert_eq!(words(&sim, out, 64), vec![42; 64]);
     // Other arguments for the executable graph alone.
-    b = out;
-    n = 64;
+    set(&mut b, out);
+    set(&mut n, 64);
     let changed = params(function.cast(), &mut args);
     answers!(
         hipSuccess,
