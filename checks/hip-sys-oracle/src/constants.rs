@@ -14,6 +14,36 @@ const ABSENT: [&str; 6] = [
     "HIP_LAUNCH_PARAM_END",
 ];
 
+/// Groups of which all names, or those that are not compared here, are of foreign functions: the headers alone judge them.
+const HEADERS_ONLY: [&str; 26] = [
+    "hipDeviceAttribute_t",
+    "hipDeviceP2PAttr",
+    "hipFuncCache_t",
+    "hipSharedMemConfig",
+    "hipMemAllocationHandleType",
+    "hipChannelFormatKind",
+    "hipArray_Format",
+    "hipArrayFlags",
+    "hipMemoryAdvise",
+    "hipMemRangeAttribute",
+    "hipMemRangeCoherencyMode",
+    "hipMemAccessFlags",
+    "hipMemAllocationGranularity_flags",
+    "hipGraphNodeType",
+    "hipLaunchAttributeID",
+    "hipGraphInstantiateFlags",
+    "hipGraphInstantiateResult",
+    "hipGraphMemAttributeType",
+    "hipUserObjectFlags",
+    "hipUserObjectRetainFlags",
+    "hipStreamUpdateCaptureDependenciesFlags",
+    "hipStreamWaitValueFlags",
+    "hipPointer_attribute",
+    "hipMemcpyKind",
+    "hipMemAllocationType",
+    "hipMemLocationType",
+];
+
 /// HIP 6.0 gave hipMemoryType new values; ours are those of 6.0 and later, those of hip-sys are of HIP 5.
 const RENUMBERED: [(&str, u64, u64); 5] = [
     ("hipMemoryTypeHost", 1, 0),
@@ -66,7 +96,7 @@ fn constants_have_the_same_values() {
         let (name, ours) = (constant.name, constant.value);
         match theirs.get(name) {
             None => assert!(
-                ABSENT.contains(&name),
+                ABSENT.contains(&name) || HEADERS_ONLY.contains(&constant.group),
                 "{name} is compared with nothing: add it to the list"
             ),
             Some(_) if ABSENT.contains(&name) => panic!("{name} is listed as absent, but hip-sys has it"),

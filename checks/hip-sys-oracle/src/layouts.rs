@@ -18,6 +18,9 @@ fn types_have_the_same_sizes() {
         hipFunction_attribute hipStreamCaptureMode hipStreamCaptureStatus hipGraphExecUpdateResult hipPointerAttribute_t
         hipArray_t hipMemGenericAllocationHandle_t hipPointer_attribute hipMemPoolAttr hipMemAllocationType hipMemLocationType
         hipIpcMemHandle_t hipPitchedPtr hipExtent dim3 hipMemPoolProps hipFuncAttributes
+        hipCtx_t hipUserObject_t hipArray_const_t hipDeviceP2PAttr hipFuncCache_t hipSharedMemConfig hipMemAllocationHandleType
+        hipChannelFormatKind hipArray_Format hipMemoryAdvise hipMemRangeAttribute hipMemRangeCoherencyMode hipMemAccessFlags
+        hipMemAllocationGranularity_flags hipGraphNodeType
     };
     for (name, ours, theirs) in sizes {
         assert_eq!(ours, theirs, "{name}");

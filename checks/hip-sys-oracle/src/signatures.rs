@@ -1,4 +1,5 @@
-//! Our function list, compiled over the types of hip-sys: every function there must have exactly the listed type.
+//! Our function list, compiled over the types of hip-sys: every function there that the safe layers call must have exactly the listed
+//! type. Many of the foreign ones, and their types, are younger than hip-sys 0.1.2; the headers alone judge those.
 
 use crate::functions::for_each_hip_function;
 use core::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
@@ -24,44 +25,23 @@ mod absent {
         hipError_t::hipErrorNotSupported
     }
 
-    pub(super) unsafe extern "C" fn hipPointerSetAttribute(
-        _: *const c_void,
-        _: hipPointer_attribute,
-        _: hipDeviceptr_t,
-    ) -> hipError_t {
-        hipError_t::hipErrorNotSupported
-    }
-
-    pub(super) unsafe extern "C" fn hipModuleLaunchCooperativeKernel(
-        _: hipFunction_t,
-        _: c_uint,
-        _: c_uint,
-        _: c_uint,
-        _: c_uint,
-        _: c_uint,
-        _: c_uint,
-        _: c_uint,
-        _: hipStream_t,
-        _: *mut *mut c_void,
-    ) -> hipError_t {
-        hipError_t::hipErrorNotSupported
-    }
-
     pub(super) unsafe extern "C" fn hipStreamGetDevice(_: hipStream_t, _: *mut hipDevice_t) -> hipError_t {
         hipError_t::hipErrorNotSupported
     }
 }
-use absent::{
-    hipDeviceProp_tR0600, hipExtGetLastError, hipGetDevicePropertiesR0600, hipModuleLaunchCooperativeKernel,
-    hipPointerSetAttribute, hipStreamGetDevice,
-};
+use absent::{hipDeviceProp_tR0600, hipExtGetLastError, hipGetDevicePropertiesR0600, hipStreamGetDevice};
 
 macro_rules! compare {
-    ($($tag:ident { $(fn $name:ident($($arg:ident: $ty:ty),* $(,)?);)* })*) => {
+    (
+        core { $(fn $core:ident($($core_arg:ident: $core_ty:ty),* $(,)?);)* }
+        optional { $(fn $optional:ident($($optional_arg:ident: $optional_ty:ty),* $(,)?);)* }
+        foreign { $($foreign:tt)* }
+    ) => {
         /// Never called, and so never linked: the distribution's library lacks some of what its header declares.
         #[allow(dead_code)]
         fn every_signature_is_theirs() {
-            $($(let _: unsafe extern "C" fn($($ty),*) -> hipError_t = $name;)*)*
+            $(let _: unsafe extern "C" fn($($core_ty),*) -> hipError_t = $core;)*
+            $(let _: unsafe extern "C" fn($($optional_ty),*) -> hipError_t = $optional;)*
         }
     };
 }

@@ -1,7 +1,7 @@
 //! The traits every provider of HIP implements, generated from the list in `src/functions.rs`.
 
 use crate::functions::for_each_hip_function;
-use crate::{abi, devices::*, hipError_t, hipErrorNotSupported, memory::*, types::*};
+use crate::{abi, devices::*, graphs::*, hipError_t, hipErrorNotSupported, memory::*, types::*};
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 
 macro_rules! define_traits {

@@ -328,6 +328,175 @@ macro_rules! for_each_hip_function {
                     grid_size: *mut c_int, block_size: *mut c_int, f: hipFunction_t, dyn_shared_mem_per_blk: usize, block_size_limit: c_int,
                     flags: c_uint
                 );
+                // Captures
+                fn hipStreamGetCaptureInfo(stream: hipStream_t, capture_status: *mut hipStreamCaptureStatus, id: *mut c_ulonglong);
+                fn hipStreamGetCaptureInfo_v2(
+                    stream: hipStream_t, capture_status_out: *mut hipStreamCaptureStatus, id_out: *mut c_ulonglong,
+                    graph_out: *mut hipGraph_t, dependencies_out: *mut *const hipGraphNode_t, num_dependencies_out: *mut usize
+                );
+                fn hipStreamUpdateCaptureDependencies(stream: hipStream_t, dependencies: *mut hipGraphNode_t, num_dependencies: usize, flags: c_uint);
+                fn hipStreamBeginCaptureToGraph(
+                    stream: hipStream_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, dependency_data: *const hipGraphEdgeData,
+                    num_dependencies: usize, mode: hipStreamCaptureMode
+                );
+                // Graphs
+                fn hipGraphCreate(graph: *mut hipGraph_t, flags: c_uint);
+                fn hipGraphClone(graph_clone: *mut hipGraph_t, original_graph: hipGraph_t);
+                fn hipGraphDestroyNode(node: hipGraphNode_t);
+                fn hipGraphAddEmptyNode(
+                    graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize
+                );
+                fn hipGraphAddKernelNode(
+                    graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    node_params: *const hipKernelNodeParams
+                );
+                fn hipGraphAddMemcpyNode(
+                    graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    copy_params: *const hipMemcpy3DParms
+                );
+                fn hipGraphAddMemcpyNode1D(
+                    graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    dst: *mut c_void, src: *const c_void, count: usize, kind: hipMemcpyKind
+                );
+                fn hipGraphAddMemcpyNodeToSymbol(
+                    graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    symbol: *const c_void, src: *const c_void, count: usize, offset: usize, kind: hipMemcpyKind
+                );
+                fn hipGraphAddMemcpyNodeFromSymbol(
+                    graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    dst: *mut c_void, symbol: *const c_void, count: usize, offset: usize, kind: hipMemcpyKind
+                );
+                fn hipGraphAddMemsetNode(
+                    graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    memset_params: *const hipMemsetParams
+                );
+                fn hipGraphAddHostNode(
+                    graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    node_params: *const hipHostNodeParams
+                );
+                fn hipGraphAddChildGraphNode(
+                    graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    child_graph: hipGraph_t
+                );
+                fn hipGraphAddEventRecordNode(
+                    graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    event: hipEvent_t
+                );
+                fn hipGraphAddEventWaitNode(
+                    graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    event: hipEvent_t
+                );
+                fn hipGraphAddMemAllocNode(
+                    graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    node_params: *mut hipMemAllocNodeParams
+                );
+                fn hipGraphAddMemFreeNode(
+                    graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    dev_ptr: *mut c_void
+                );
+                fn hipGraphAddNode(
+                    graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    node_params: *mut hipGraphNodeParams
+                );
+                fn hipGraphAddDependencies(graph: hipGraph_t, from: *const hipGraphNode_t, to: *const hipGraphNode_t, num_dependencies: usize);
+                fn hipGraphRemoveDependencies(graph: hipGraph_t, from: *const hipGraphNode_t, to: *const hipGraphNode_t, num_dependencies: usize);
+                fn hipGraphGetNodes(graph: hipGraph_t, nodes: *mut hipGraphNode_t, num_nodes: *mut usize);
+                fn hipGraphGetRootNodes(graph: hipGraph_t, root_nodes: *mut hipGraphNode_t, num_root_nodes: *mut usize);
+                fn hipGraphGetEdges(graph: hipGraph_t, from: *mut hipGraphNode_t, to: *mut hipGraphNode_t, num_edges: *mut usize);
+                fn hipGraphNodeGetDependencies(node: hipGraphNode_t, dependencies: *mut hipGraphNode_t, num_dependencies: *mut usize);
+                fn hipGraphNodeGetDependentNodes(node: hipGraphNode_t, dependent_nodes: *mut hipGraphNode_t, num_dependent_nodes: *mut usize);
+                fn hipGraphNodeGetType(node: hipGraphNode_t, kind: *mut hipGraphNodeType);
+                fn hipGraphNodeFindInClone(node: *mut hipGraphNode_t, original_node: hipGraphNode_t, cloned_graph: hipGraph_t);
+                fn hipGraphDebugDotPrint(graph: hipGraph_t, path: *const c_char, flags: c_uint);
+                // Parameters of nodes
+                fn hipGraphKernelNodeGetParams(node: hipGraphNode_t, node_params: *mut hipKernelNodeParams);
+                fn hipGraphKernelNodeSetParams(node: hipGraphNode_t, node_params: *const hipKernelNodeParams);
+                fn hipGraphKernelNodeGetAttribute(node: hipGraphNode_t, attr: hipLaunchAttributeID, value: *mut hipLaunchAttributeValue);
+                fn hipGraphKernelNodeSetAttribute(node: hipGraphNode_t, attr: hipLaunchAttributeID, value: *const hipLaunchAttributeValue);
+                fn hipGraphKernelNodeCopyAttributes(src: hipGraphNode_t, dst: hipGraphNode_t);
+                fn hipGraphMemcpyNodeGetParams(node: hipGraphNode_t, node_params: *mut hipMemcpy3DParms);
+                fn hipGraphMemcpyNodeSetParams(node: hipGraphNode_t, node_params: *const hipMemcpy3DParms);
+                fn hipGraphMemcpyNodeSetParams1D(node: hipGraphNode_t, dst: *mut c_void, src: *const c_void, count: usize, kind: hipMemcpyKind);
+                fn hipGraphMemcpyNodeSetParamsToSymbol(
+                    node: hipGraphNode_t, symbol: *const c_void, src: *const c_void, count: usize, offset: usize, kind: hipMemcpyKind
+                );
+                fn hipGraphMemcpyNodeSetParamsFromSymbol(
+                    node: hipGraphNode_t, dst: *mut c_void, symbol: *const c_void, count: usize, offset: usize, kind: hipMemcpyKind
+                );
+                fn hipGraphMemsetNodeGetParams(node: hipGraphNode_t, node_params: *mut hipMemsetParams);
+                fn hipGraphMemsetNodeSetParams(node: hipGraphNode_t, node_params: *const hipMemsetParams);
+                fn hipGraphHostNodeGetParams(node: hipGraphNode_t, node_params: *mut hipHostNodeParams);
+                fn hipGraphHostNodeSetParams(node: hipGraphNode_t, node_params: *const hipHostNodeParams);
+                fn hipGraphChildGraphNodeGetGraph(node: hipGraphNode_t, graph: *mut hipGraph_t);
+                fn hipGraphEventRecordNodeGetEvent(node: hipGraphNode_t, event_out: *mut hipEvent_t);
+                fn hipGraphEventRecordNodeSetEvent(node: hipGraphNode_t, event: hipEvent_t);
+                fn hipGraphEventWaitNodeGetEvent(node: hipGraphNode_t, event_out: *mut hipEvent_t);
+                fn hipGraphEventWaitNodeSetEvent(node: hipGraphNode_t, event: hipEvent_t);
+                fn hipGraphMemAllocNodeGetParams(node: hipGraphNode_t, node_params: *mut hipMemAllocNodeParams);
+                fn hipGraphMemFreeNodeGetParams(node: hipGraphNode_t, dev_ptr: *mut c_void);
+                fn hipGraphNodeSetParams(node: hipGraphNode_t, node_params: *mut hipGraphNodeParams);
+                // Executable graphs
+                fn hipGraphInstantiateWithFlags(graph_exec: *mut hipGraphExec_t, graph: hipGraph_t, flags: c_ulonglong);
+                fn hipGraphInstantiateWithParams(
+                    graph_exec: *mut hipGraphExec_t, graph: hipGraph_t, instantiate_params: *mut hipGraphInstantiateParams
+                );
+                fn hipGraphUpload(graph_exec: hipGraphExec_t, stream: hipStream_t);
+                fn hipGraphExecGetFlags(graph_exec: hipGraphExec_t, flags: *mut c_ulonglong);
+                fn hipGraphNodeSetEnabled(graph_exec: hipGraphExec_t, node: hipGraphNode_t, is_enabled: c_uint);
+                fn hipGraphNodeGetEnabled(graph_exec: hipGraphExec_t, node: hipGraphNode_t, is_enabled: *mut c_uint);
+                fn hipGraphExecKernelNodeSetParams(graph_exec: hipGraphExec_t, node: hipGraphNode_t, node_params: *const hipKernelNodeParams);
+                fn hipGraphExecMemcpyNodeSetParams(graph_exec: hipGraphExec_t, node: hipGraphNode_t, node_params: *mut hipMemcpy3DParms);
+                fn hipGraphExecMemcpyNodeSetParams1D(
+                    graph_exec: hipGraphExec_t, node: hipGraphNode_t, dst: *mut c_void, src: *const c_void, count: usize,
+                    kind: hipMemcpyKind
+                );
+                fn hipGraphExecMemcpyNodeSetParamsToSymbol(
+                    graph_exec: hipGraphExec_t, node: hipGraphNode_t, symbol: *const c_void, src: *const c_void, count: usize,
+                    offset: usize, kind: hipMemcpyKind
+                );
+                fn hipGraphExecMemcpyNodeSetParamsFromSymbol(
+                    graph_exec: hipGraphExec_t, node: hipGraphNode_t, dst: *mut c_void, symbol: *const c_void, count: usize, offset: usize,
+                    kind: hipMemcpyKind
+                );
+                fn hipGraphExecMemsetNodeSetParams(graph_exec: hipGraphExec_t, node: hipGraphNode_t, node_params: *const hipMemsetParams);
+                fn hipGraphExecHostNodeSetParams(graph_exec: hipGraphExec_t, node: hipGraphNode_t, node_params: *const hipHostNodeParams);
+                fn hipGraphExecChildGraphNodeSetParams(graph_exec: hipGraphExec_t, node: hipGraphNode_t, child_graph: hipGraph_t);
+                fn hipGraphExecEventRecordNodeSetEvent(graph_exec: hipGraphExec_t, node: hipGraphNode_t, event: hipEvent_t);
+                fn hipGraphExecEventWaitNodeSetEvent(graph_exec: hipGraphExec_t, node: hipGraphNode_t, event: hipEvent_t);
+                fn hipGraphExecNodeSetParams(graph_exec: hipGraphExec_t, node: hipGraphNode_t, node_params: *mut hipGraphNodeParams);
+                // Graph memory and user objects
+                fn hipDeviceGetGraphMemAttribute(device: c_int, attr: hipGraphMemAttributeType, value: *mut c_void);
+                fn hipDeviceSetGraphMemAttribute(device: c_int, attr: hipGraphMemAttributeType, value: *mut c_void);
+                fn hipDeviceGraphMemTrim(device: c_int);
+                fn hipUserObjectCreate(
+                    object_out: *mut hipUserObject_t, ptr: *mut c_void, destroy: Option<hipHostFn_t>, initial_refcount: c_uint,
+                    flags: c_uint
+                );
+                fn hipUserObjectRelease(object: hipUserObject_t, count: c_uint);
+                fn hipUserObjectRetain(object: hipUserObject_t, count: c_uint);
+                fn hipGraphRetainUserObject(graph: hipGraph_t, object: hipUserObject_t, count: c_uint, flags: c_uint);
+                fn hipGraphReleaseUserObject(graph: hipGraph_t, object: hipUserObject_t, count: c_uint);
+                // Nodes as the driver names their parameters
+                fn hipDrvGraphAddMemcpyNode(
+                    ph_graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    copy_params: *const HIP_MEMCPY3D, ctx: hipCtx_t
+                );
+                fn hipDrvGraphAddMemsetNode(
+                    ph_graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    memset_params: *const HIP_MEMSET_NODE_PARAMS, ctx: hipCtx_t
+                );
+                fn hipDrvGraphAddMemFreeNode(
+                    ph_graph_node: *mut hipGraphNode_t, graph: hipGraph_t, dependencies: *const hipGraphNode_t, num_dependencies: usize,
+                    dptr: hipDeviceptr_t
+                );
+                fn hipDrvGraphMemcpyNodeGetParams(node: hipGraphNode_t, node_params: *mut HIP_MEMCPY3D);
+                fn hipDrvGraphMemcpyNodeSetParams(node: hipGraphNode_t, node_params: *const HIP_MEMCPY3D);
+                fn hipDrvGraphExecMemcpyNodeSetParams(
+                    graph_exec: hipGraphExec_t, node: hipGraphNode_t, copy_params: *const HIP_MEMCPY3D, ctx: hipCtx_t
+                );
+                fn hipDrvGraphExecMemsetNodeSetParams(
+                    graph_exec: hipGraphExec_t, node: hipGraphNode_t, memset_params: *const HIP_MEMSET_NODE_PARAMS, ctx: hipCtx_t
+                );
             }
         }
     };

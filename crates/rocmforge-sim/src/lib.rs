@@ -101,7 +101,7 @@ pub use config::{CardConfig, FreedMemory, HipVersion, Poison, Schedule, SimConfi
 pub use desktop::{Client, DesktopConfig, DesktopDeath, DesktopStatus};
 pub use faults::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};
 pub use machine::readings::{SimHostReadings, SimReadings};
-pub use machine::sim::{Counters, ForkLock, SimError, SimHost};
+pub use machine::sim::{Counters, ForkLock, HostAddresses, SimError, SimHost};
 pub use machine::vram::AllocationStats;
 pub use queues::timeline::Span;
 pub use report::{Access, AllocationInfo, AllocationState, Report, ReportKind, Side, Tool};

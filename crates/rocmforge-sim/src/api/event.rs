@@ -4,6 +4,7 @@ use super::{answer, required};
 use crate::machine::handle::Found;
 use crate::machine::host::{Event, Record};
 use crate::machine::sim::{Call, Hip};
+use crate::queues::queue::{Point, StreamId};
 use crate::queues::work::OpKind;
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;
@@ -78,7 +79,10 @@ impl Call<'_> {
         }
         self.enqueuable(id)?;
         let handle = event.addr() as u64;
-        let captured = self.captures.of(id).map(|(capture, of)| (capture, of.tail(id)));
+        let captured = self
+            .captures
+            .of(id)
+            .map(|(capture, of)| (capture, of.tail(id).to_vec()));
         let capturing = captured.is_some();
         if let Some(event) = self.events.get_mut(handle) {
             event.captured = captured;
@@ -86,6 +90,12 @@ impl Call<'_> {
         if capturing {
             return Ok(());
         }
+        self.record_event(handle, id, Vec::new());
+        Ok(())
+    }
+
+    /// Records a live event on a stream, behind `after` as well.
+    pub(crate) fn record_event(&mut self, handle: u64, id: StreamId, after: Vec<Point>) -> Point {
         let recording = self.new_id();
         // The record must be in place before an eager schedule runs the operation.
         let mut point = self.queues.tail(id);
@@ -103,9 +113,8 @@ impl Call<'_> {
                 event: handle,
                 recording,
             },
-            Vec::new(),
-        );
-        Ok(())
+            after,
+        )
     }
 
     /// The latest record of an event. HIP takes one without for done; that is rarely meant.

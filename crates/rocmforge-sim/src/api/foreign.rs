@@ -25,6 +25,7 @@ impl Call<'_> {
             let _ = self.force(&all);
         }
         self.drop_work(card);
+        self.graph_memory.retain(|_, found| found.card != card);
         self.knows_card(card);
         let actor = self.as_actor();
         let live: Vec<u64> = self.cards[card]

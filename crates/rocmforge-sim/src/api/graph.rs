@@ -2,8 +2,10 @@
 
 use super::{answer, required};
 use crate::machine::handle::Found;
+use crate::machine::host::Host;
 use crate::machine::sim::{Call, Hip};
-use crate::queues::capture::{Capture, Exec, Graph, Node, Stage};
+use crate::queues::capture::{Capture, Stage};
+use crate::queues::graphs::{Exec, Graph, Step, Work};
 use crate::queues::queue::{Point, StreamId};
 use crate::queues::work::{OpKind, Place};
 use crate::report::{Report, ReportKind};
@@ -11,6 +13,11 @@ use rocmforge_hip_sys::*;
 
 impl Call<'_> {
     pub(crate) fn begin_capture(&mut self, stream: hipStream_t, mode: hipStreamCaptureMode) -> Hip {
+        self.begin_capture_to(stream, mode, None)
+    }
+
+    /// Begins a capture, which goes to a graph of its own if none is given.
+    fn begin_capture_to(&mut self, stream: hipStream_t, mode: hipStreamCaptureMode, graph: Option<u64>) -> Hip {
         let id = self.working_stream(stream)?;
         let queue = self.queues.get(id).ok_or(hipErrorContextIsDestroyed)?;
         let (legacy, card) = (queue.legacy, queue.card);
@@ -23,16 +30,58 @@ impl Call<'_> {
         if self.captures.of(id).is_some_and(|(_, of)| of.stage == Stage::Active) {
             return Err(hipErrorIllegalState);
         }
-        let thread = self.thread;
+        let (thread, call) = (self.thread, self.number);
+        let graph = graph.unwrap_or_else(|| self.graphs.insert(Graph::new(card), call));
         match self.captures.begun_on(id) {
             // Streams that joined one that ended badly are let go with the end of this one.
-            Some((_, of)) => (of.mode, of.thread, of.stage, of.nodes) = (mode, thread, Stage::Active, Vec::new()),
-            None => self.captures.begin(Capture::new(id, card, mode, thread)),
-        }
-        if let Some((_, of)) = self.captures.begun_on(id) {
-            of.clear_tails();
+            Some((_, of)) => {
+                (of.mode, of.thread, of.stage) = (mode, thread, Stage::Active);
+                of.restart(graph);
+            }
+            None => self.captures.begin(Capture::new(id, mode, thread, graph)),
         }
         Ok(())
+    }
+
+    /// A capture that adds to a graph, behind some of its nodes.
+    pub(crate) unsafe fn stream_begin_capture_to_graph(
+        &mut self,
+        stream: hipStream_t,
+        graph: hipGraph_t,
+        dependencies: *const hipGraphNode_t,
+        data: *const hipGraphEdgeData,
+        count: usize,
+        mode: hipStreamCaptureMode,
+    ) -> Hip {
+        if !data.is_null() {
+            return Err(hipErrorNotSupported);
+        }
+        if dependencies.is_null() != (count == 0) {
+            return Err(hipErrorInvalidValue);
+        }
+        self.graph(graph)?;
+        let graph = graph.addr() as u64;
+        // SAFETY: promised by the caller of the HIP function.
+        let after = unsafe { self.dependencies(graph, dependencies, count) }?;
+        self.begin_capture_to(stream, mode, Some(graph))?;
+        let id = self.stream(stream)?;
+        if let Some((_, of)) = self.captures.begun_on(id) {
+            of.join(id, &after);
+        }
+        Ok(())
+    }
+
+    /// An operation of a capturing stream becomes a node.
+    pub(crate) fn capture_operation(&mut self, stream: StreamId, kind: OpKind) {
+        let Some(work) = Work::captured(kind) else { return };
+        let Some((_, of)) = self.captures.of(stream) else {
+            return;
+        };
+        let (graph, after) = (of.graph, of.tail(stream).to_vec());
+        let node = self.insert_node(graph, work, after);
+        if let Some((_, of)) = self.captures.of_mut(stream) {
+            of.push(stream, node);
+        }
     }
 
     pub(crate) unsafe fn end_capture(&mut self, stream: hipStream_t, graph: *mut hipGraph_t) -> Hip {
@@ -52,18 +101,19 @@ impl Call<'_> {
         }
         if of.stage == Stage::Invalidated {
             of.stage = Stage::Left;
+            let made = of.graph;
             self.forget_records(capture);
+            self.remove_graph(made);
             // SAFETY: promised by the caller of the HIP function.
             unsafe { answer(graph, std::ptr::null_mut()) }?;
             return Err(hipErrorStreamCaptureInvalidated);
         }
-        if !of.is_joined() {
+        let host: &Host = self;
+        if !host.captures.get(capture).is_some_and(|of| of.is_joined(&host.nodes)) {
             return Err(hipErrorStreamCaptureUnjoined);
         }
         self.forget_records(capture);
-        let Capture { card, nodes, .. } = self.captures.remove(capture).ok_or(hipErrorIllegalState)?;
-        let call = self.number;
-        let handle = self.graphs.insert(Graph { card, nodes }, call);
+        let handle = self.captures.remove(capture).ok_or(hipErrorIllegalState)?.graph;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(graph, std::ptr::without_provenance_mut(handle as usize)) }
     }
@@ -88,6 +138,72 @@ impl Call<'_> {
         unsafe { answer(status, found) }
     }
 
+    /// Whether a stream captures; and for one that does, the capture's number, its graph, and what the next node comes after. The
+    /// list lives until the stream's next call.
+    pub(crate) unsafe fn stream_get_capture_info(
+        &mut self,
+        stream: hipStream_t,
+        status: *mut hipStreamCaptureStatus,
+        number: *mut u64,
+        graph: *mut hipGraph_t,
+        (nodes, count): (*mut *const hipGraphNode_t, *mut usize),
+    ) -> Hip {
+        required(status)?;
+        let id = self.stream(stream)?;
+        if self.queues.get(id).is_some_and(|queue| queue.legacy) && self.captures.any_global() {
+            return Err(hipErrorStreamCaptureImplicit);
+        }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.stream_is_capturing(stream, status) }?;
+        let Some((capture, of)) = self.captures.of(id).filter(|(_, of)| of.stage == Stage::Active) else {
+            return Ok(());
+        };
+        let (made, tail) = (of.graph, of.tail(id));
+        let (first, length) = (tail.as_ptr().cast::<hipGraphNode_t>(), tail.len());
+        if !number.is_null() {
+            // SAFETY: promised by the caller of the HIP function.
+            unsafe { answer(number, capture) }?;
+        }
+        if !graph.is_null() {
+            // SAFETY: promised by the caller of the HIP function.
+            unsafe { answer(graph, std::ptr::without_provenance_mut(made as usize)) }?;
+        }
+        if !nodes.is_null() {
+            // SAFETY: promised by the caller of the HIP function.
+            unsafe { answer(nodes, first) }?;
+        }
+        if !count.is_null() {
+            // SAFETY: promised by the caller of the HIP function.
+            unsafe { answer(count, length) }?;
+        }
+        Ok(())
+    }
+
+    pub(crate) unsafe fn stream_update_capture_dependencies(
+        &mut self,
+        stream: hipStream_t,
+        nodes: *mut hipGraphNode_t,
+        count: usize,
+        flags: u32,
+    ) -> Hip {
+        let id = self.stream(stream)?;
+        let (_, of) = self.captures.of(id).ok_or(hipErrorIllegalState)?;
+        let graph = of.graph;
+        if flags > hipStreamSetCaptureDependencies {
+            return Err(hipErrorInvalidValue);
+        }
+        // SAFETY: promised by the caller of the HIP function.
+        let nodes = unsafe { self.dependencies(graph, nodes, count) }?;
+        if let Some((_, of)) = self.captures.of_mut(id) {
+            if flags == hipStreamSetCaptureDependencies {
+                of.replace(id, nodes);
+            } else {
+                of.join(id, &nodes);
+            }
+        }
+        Ok(())
+    }
+
     /// The events recorded in a capture have no record any more.
     fn forget_records(&mut self, capture: u64) {
         for event in self.events.values_mut() {
@@ -97,8 +213,10 @@ impl Call<'_> {
 
     /// A stream goes; what it captured goes with it, or stays unjoined.
     pub(crate) fn leave_capture(&mut self, stream: StreamId) {
-        if let Some((capture, _)) = self.captures.begun_on(stream) {
+        if let Some((capture, of)) = self.captures.begun_on(stream) {
+            let graph = of.graph;
             self.forget_records(capture);
+            self.remove_graph(graph);
         }
         self.captures.forget(stream);
     }
@@ -163,7 +281,7 @@ impl Call<'_> {
     }
 
     /// A stream waits for an event that was recorded in a capture.
-    pub(crate) fn join_capture(&mut self, stream: StreamId, capture: u64, nodes: &[usize]) -> Hip {
+    pub(crate) fn join_capture(&mut self, stream: StreamId, capture: u64, nodes: &[u64]) -> Hip {
         if self.queues.get(stream).is_some_and(|queue| queue.legacy) {
             return Err(hipErrorInvalidHandle);
         }
@@ -195,18 +313,91 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(crate) unsafe fn graph_instantiate(&mut self, exec: *mut hipGraphExec_t, graph: hipGraph_t) -> Hip {
+    pub(crate) unsafe fn graph_instantiate(&mut self, exec: *mut hipGraphExec_t, graph: hipGraph_t, flags: u64) -> Hip {
         required(exec)?;
-        let Graph { card, nodes } = self.graph(graph)?;
-        let (card, nodes) = (*card, nodes.clone());
+        let card = self.graph(graph)?.card;
         self.healthy(card)?;
-        let (call, runs) = (self.number, Vec::new());
-        let handle = self.execs.insert(Exec { card, nodes, runs }, call);
+        let steps = self.steps(graph.addr() as u64).ok_or(hipErrorInvalidValue)?;
+        let call = self.number;
+        self.hold_blocks(&steps);
+        let made = Exec {
+            card,
+            steps,
+            flags,
+            runs: Vec::new(),
+        };
+        let handle = self.execs.insert(made, call);
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(exec, std::ptr::without_provenance_mut(handle as usize)) }
     }
 
-    fn graph(&mut self, graph: hipGraph_t) -> Hip<&Graph> {
+    pub(crate) unsafe fn graph_instantiate_with_flags(
+        &mut self,
+        exec: *mut hipGraphExec_t,
+        graph: hipGraph_t,
+        flags: u64,
+    ) -> Hip {
+        let known = [
+            0,
+            u64::from(hipGraphInstantiateFlagAutoFreeOnLaunch),
+            u64::from(hipGraphInstantiateFlagUseNodePriority),
+        ];
+        if !known.contains(&flags) {
+            return Err(hipErrorInvalidValue);
+        }
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.graph_instantiate(exec, graph, flags) }
+    }
+
+    pub(crate) unsafe fn graph_instantiate_with_params(
+        &mut self,
+        exec: *mut hipGraphExec_t,
+        graph: hipGraph_t,
+        params: *mut hipGraphInstantiateParams,
+    ) -> Hip {
+        required(exec)?;
+        required(params)?;
+        self.graph(graph)?;
+        // SAFETY: promised by the caller of the HIP function.
+        let mut wanted = unsafe { params.read() };
+        let known = [
+            0,
+            hipGraphInstantiateFlagAutoFreeOnLaunch,
+            hipGraphInstantiateFlagUpload,
+            hipGraphInstantiateFlagDeviceLaunch,
+            hipGraphInstantiateFlagUseNodePriority,
+        ];
+        let result = if known.iter().any(|flag| u64::from(*flag) == wanted.flags) {
+            // SAFETY: promised by the caller of the HIP function.
+            unsafe { self.graph_instantiate(exec, graph, wanted.flags) }
+        } else {
+            Err(hipErrorInvalidValue)
+        };
+        wanted.errNode_out = std::ptr::null_mut();
+        wanted.result_out = match result {
+            Ok(()) => hipGraphInstantiateSuccess,
+            Err(_) => hipGraphInstantiateError,
+        };
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(params, wanted) }?;
+        result
+    }
+
+    /// Nothing is to be uploaded here.
+    pub(crate) fn graph_upload(&mut self, exec: hipGraphExec_t, stream: hipStream_t) -> Hip {
+        self.exec(exec)?;
+        self.working_stream(stream)?;
+        Ok(())
+    }
+
+    pub(crate) unsafe fn graph_exec_get_flags(&mut self, exec: hipGraphExec_t, flags: *mut u64) -> Hip {
+        required(flags)?;
+        let found = self.exec(exec)?.flags;
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(flags, found) }
+    }
+
+    pub(crate) fn graph(&mut self, graph: hipGraph_t) -> Hip<&Graph> {
         let handle = graph.addr() as u64;
         if self.graphs.get(handle).is_none() && !graph.is_null() {
             let stale = self.graphs.find(handle) == Found::Stale;
@@ -215,7 +406,7 @@ impl Call<'_> {
         self.graphs.get(handle).ok_or(hipErrorInvalidValue)
     }
 
-    fn exec(&mut self, exec: hipGraphExec_t) -> Hip<&mut Exec> {
+    pub(crate) fn exec(&mut self, exec: hipGraphExec_t) -> Hip<&mut Exec> {
         let handle = exec.addr() as u64;
         if self.execs.get(handle).is_none() && !exec.is_null() {
             let stale = self.execs.find(handle) == Found::Stale;
@@ -234,9 +425,9 @@ impl Call<'_> {
     }
 
     pub(crate) fn graph_launch(&mut self, exec: hipGraphExec_t, stream: hipStream_t) -> Hip {
-        let (card, nodes) = {
+        let (card, steps, flags) = {
             let exec = self.exec(exec)?;
-            (exec.card, exec.nodes.clone())
+            (exec.card, exec.steps.clone(), exec.flags)
         };
         let id = self.working_stream(stream)?;
         // A graph in a graph is not simulated.
@@ -247,33 +438,36 @@ impl Call<'_> {
         if self.queues.get(id).is_some_and(|queue| queue.card != card) {
             return Err(hipErrorInvalidValue);
         }
-        self.enqueue_nodes(id, card, &nodes);
+        if flags & u64::from(hipGraphInstantiateFlagAutoFreeOnLaunch) != 0 {
+            self.free_blocks_first(id, &steps);
+        }
+        self.enqueue_steps(id, card, &steps);
         let end = self.end_of(id);
         let exec = self.exec(exec)?;
         exec.runs.extend(end);
         Ok(())
     }
 
-    /// Enqueues the nodes of a graph. What the graph does not order goes to streams of its own, so that it can run in any
+    /// Enqueues the steps of a graph. What the graph does not order goes to streams of its own, so that it can run in any
     /// order.
-    fn enqueue_nodes(&mut self, stream: StreamId, card: usize, nodes: &[Node]) {
-        let follows = |index: usize, node: &Node| match index {
-            0 => node.after.is_empty(),
-            _ => node.after == [index - 1],
+    fn enqueue_steps(&mut self, stream: StreamId, card: usize, steps: &[Step]) {
+        let follows = |index: usize, step: &Step| match index {
+            0 => step.after.is_empty(),
+            _ => step.after == [index - 1],
         };
-        if nodes.iter().enumerate().all(|(index, node)| follows(index, node)) {
-            for node in nodes {
-                self.enqueue(stream, node.kind.clone(), Vec::new());
+        if steps.iter().enumerate().all(|(index, step)| follows(index, step)) {
+            for step in steps {
+                self.enqueue_step(stream, card, step, Vec::new());
             }
             return;
         }
         let start = self.enqueue(stream, OpKind::Wait, Vec::new());
-        // Streams, and the node at the end of each.
+        // Streams, and the step at the end of each.
         let mut lanes: Vec<(StreamId, Option<usize>)> = vec![(stream, None)];
-        let mut points: Vec<Point> = Vec::with_capacity(nodes.len());
-        for (index, node) in nodes.iter().enumerate() {
+        let mut points: Vec<Point> = Vec::with_capacity(steps.len());
+        for (index, step) in steps.iter().enumerate() {
             let continues = |lane: &(StreamId, Option<usize>)| match lane.1 {
-                Some(last) => node.after.contains(&last),
+                Some(last) => step.after.contains(&last),
                 None => true,
             };
             let lane = lanes.iter().position(continues).unwrap_or_else(|| {
@@ -281,9 +475,9 @@ impl Call<'_> {
                 lanes.push((lane, None));
                 lanes.len() - 1
             });
-            let mut after: Vec<Point> = node.after.iter().map(|before| points[*before]).collect();
+            let mut after: Vec<Point> = step.after.iter().map(|before| points[*before]).collect();
             after.push(start);
-            points.push(self.enqueue(lanes[lane].0, node.kind.clone(), after));
+            points.push(self.enqueue_step(lanes[lane].0, card, step, after));
             lanes[lane].1 = Some(index);
         }
         let ends = lanes[1..].iter().map(|(lane, _)| self.queues.tail(*lane)).collect();
@@ -293,9 +487,50 @@ impl Call<'_> {
         }
     }
 
+    fn enqueue_step(&mut self, stream: StreamId, card: usize, step: &Step, mut after: Vec<Point>) -> Point {
+        let operation = match &step.work {
+            _ if !step.enabled => OpKind::Wait,
+            Work::Empty => OpKind::Wait,
+            Work::Kernel(kernel) => OpKind::Kernel(kernel.launch.clone()),
+            Work::Copy(operation, _) | Work::Fill(operation, _) => operation.clone(),
+            Work::Host(function, user) => OpKind::Host {
+                function: *function,
+                user: *user,
+            },
+            Work::Child(_) => {
+                self.enqueue(stream, OpKind::Wait, after);
+                self.enqueue_steps(stream, card, &step.child);
+                return self.queues.tail(stream);
+            }
+            Work::Record(event) if self.events.get(*event).is_some() => {
+                return self.record_event(*event, stream, after);
+            }
+            Work::Wait(event) if self.events.get(*event).is_some() => {
+                after.extend(
+                    self.events
+                        .get(*event)
+                        .and_then(|event| event.record)
+                        .map(|record| record.point),
+                );
+                OpKind::Wait
+            }
+            Work::Record(_) | Work::Wait(_) => {
+                let message = "an event of the graph has been destroyed".to_owned();
+                self.report(ReportKind::StaleHandle, message);
+                OpKind::Wait
+            }
+            Work::Alloc(block) | Work::Free(block) => OpKind::Block {
+                address: block.address,
+                id: block.id,
+                used: matches!(step.work, Work::Alloc(_)),
+            },
+        };
+        self.enqueue(stream, operation, after)
+    }
+
     /// In a strict simulation: an executable graph is changed or destroyed, and nothing says that its launches are done.
     /// AMD's implementation survives the end of one; nobody promises it.
-    fn check_runs(&mut self, exec: hipGraphExec_t, what: &str) -> Hip {
+    pub(crate) fn check_runs(&mut self, exec: hipGraphExec_t, what: &str) -> Hip {
         let actor = self.as_actor();
         let strict = self.config.strict;
         let runs = std::mem::take(&mut self.exec(exec)?.runs);
@@ -320,26 +555,16 @@ impl Call<'_> {
     ) -> Hip {
         required(node)?;
         required(result)?;
-        let nodes = self.graph(graph)?.nodes.clone();
+        self.graph(graph)?;
+        let steps = self.steps(graph.addr() as u64).ok_or(hipErrorInvalidValue)?;
         self.check_runs(exec, "updated")?;
         let exec = self.exec(exec)?;
-        // Nodes before the one that does not fit have been updated by then.
-        let refused = if nodes.len() == exec.nodes.len() {
-            let update = |(old, new): (&mut Node, Node)| match fits(old, &new) {
-                Ok(()) => {
-                    *old = new;
-                    None
-                }
-                Err(why) => Some(why),
-            };
-            exec.nodes.iter_mut().zip(nodes).find_map(update)
-        } else {
-            Some(hipGraphExecUpdateErrorTopologyChanged)
-        };
+        let refused = update(&mut exec.steps, steps);
+        let at = refused.map_or(0, |(_, node)| node);
         // SAFETY: promised by the caller of the HIP function.
-        unsafe { answer(node, std::ptr::null_mut()) }?;
+        unsafe { answer(node, std::ptr::without_provenance_mut(at as usize)) }?;
         // SAFETY: as above.
-        unsafe { answer(result, refused.unwrap_or(hipGraphExecUpdateSuccess)) }?;
+        unsafe { answer(result, refused.map_or(hipGraphExecUpdateSuccess, |(why, _)| why)) }?;
         match refused {
             Some(_) => Err(hipErrorGraphExecUpdateFailure),
             None => Ok(()),
@@ -347,42 +572,62 @@ impl Call<'_> {
     }
 
     pub(crate) fn graph_destroy(&mut self, graph: hipGraph_t) -> Hip {
-        self.graph(graph)?;
-        self.graphs.remove(graph.addr() as u64);
+        if self.graph(graph)?.owned {
+            return Err(hipErrorInvalidValue);
+        }
+        self.remove_graph(graph.addr() as u64);
         Ok(())
     }
 
     pub(crate) fn graph_exec_destroy(&mut self, exec: hipGraphExec_t) -> Hip {
         self.check_runs(exec, "destroyed")?;
-        self.execs.remove(exec.addr() as u64);
+        if let Some(exec) = self.execs.remove(exec.addr() as u64) {
+            self.drop_blocks(&exec.steps);
+        }
         Ok(())
     }
 }
 
-/// Whether a node can become another one: the same kind of work after as many others. AMD's implementation does not
+/// Gives the steps of an executable graph the work of others, until one does not fit: why, and which.
+fn update(old: &mut [Step], new: Vec<Step>) -> Option<(hipGraphExecUpdateResult, u64)> {
+    if old.len() != new.len() {
+        return Some((hipGraphExecUpdateErrorTopologyChanged, 0));
+    }
+    for (old, new) in old.iter_mut().zip(new) {
+        if let Err(why) = fits(old, &new) {
+            return Some((why, new.node));
+        }
+        let refused = update(&mut old.child, new.child);
+        if refused.is_some() {
+            return refused;
+        }
+        (old.work, old.after) = (new.work, new.after);
+    }
+    None
+}
+
+/// Whether a step can become another one: the same kind of work after as many others. AMD's implementation does not
 /// compare which ones.
-fn fits(old: &Node, new: &Node) -> Result<(), hipGraphExecUpdateResult> {
+fn fits(old: &Step, new: &Step) -> Result<(), hipGraphExecUpdateResult> {
     let on_device = |place: Place| matches!(place, Place::Device { .. });
-    match (&old.kind, &new.kind) {
-        (
-            OpKind::Copy { to, from, .. },
-            OpKind::Copy {
-                to: new_to,
-                from: new_from,
-                ..
-            },
-        ) => {
-            let same = (on_device(*to), on_device(*from)) == (on_device(*new_to), on_device(*new_from));
-            same.then_some(()).ok_or(hipGraphExecUpdateErrorParametersChanged)?;
+    fn ends(operation: &OpKind) -> Option<(Place, Place)> {
+        match operation {
+            OpKind::Copy { to, from, .. } => Some((*to, *from)),
+            OpKind::Many(parts) => ends(parts.first()?),
+            _ => None,
         }
-        (OpKind::Kernel(old), OpKind::Kernel(new)) => {
-            let same = old.module.card == new.module.card;
-            same.then_some(())
-                .ok_or(hipGraphExecUpdateErrorUnsupportedFunctionChange)?;
+    }
+    match (&old.work, &new.work) {
+        (Work::Copy(old, _), Work::Copy(new, _)) => {
+            let sides = |operation| ends(operation).map(|(to, from)| (on_device(to), on_device(from)));
+            if sides(old) != sides(new) {
+                return Err(hipGraphExecUpdateErrorParametersChanged);
+            }
         }
-        (old, new) if std::mem::discriminant(old) != std::mem::discriminant(new) => {
-            return Err(hipGraphExecUpdateErrorNodeTypeChanged);
+        (Work::Kernel(old), Work::Kernel(new)) if old.launch.module.card != new.launch.module.card => {
+            return Err(hipGraphExecUpdateErrorUnsupportedFunctionChange);
         }
+        (old, new) if old.kind() != new.kind() => return Err(hipGraphExecUpdateErrorNodeTypeChanged),
         _ => {}
     }
     if old.after.len() == new.after.len() {

@@ -2,6 +2,7 @@
 
 use super::device::{LDS_PER_BLOCK, MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
 use super::module::resident;
+use crate::machine::module::Module;
 use crate::machine::sim::{Call, Hip};
 use crate::queues::launch::Launch;
 use crate::queues::work::OpKind;
@@ -11,6 +12,7 @@ use rocmforge_amdgcn::{Geometry, kernarg_bytes};
 use rocmforge_code_object::{ArgKind, KernelMeta};
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;
+use std::sync::Arc;
 
 impl Call<'_> {
     pub(crate) unsafe fn module_launch_kernel(
@@ -41,6 +43,25 @@ impl Call<'_> {
             self.report(ReportKind::BadLaunch, message);
             return Err(hipErrorInvalidHandle);
         }
+        // SAFETY: promised by the caller of the HIP function.
+        let launch =
+            unsafe { self.prepare_launch((module, handle, kernel), (grid, block, dynamic_lds), params, extra) }?;
+        self.enqueue(stream, OpKind::Kernel(Box::new(launch)), Vec::new());
+        Ok(())
+    }
+
+    /// Checks a launch and copies its arguments. Grid, block and LDS are its shape.
+    ///
+    /// # Safety
+    /// `params` and `extra` are as `hipModuleLaunchKernel` takes them.
+    pub(crate) unsafe fn prepare_launch(
+        &mut self,
+        (module, handle, kernel): (Arc<Module>, u64, usize),
+        (grid, block, dynamic_lds): ([u32; 3], [u32; 3], u32),
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> Hip<Launch> {
+        let meta = &module.kernels[kernel];
         self.check_geometry(meta, grid, block, dynamic_lds)?;
         if let Some(why) = module.program.refusal(&meta.name) {
             self.report(ReportKind::Unmodelled, format!("kernel {}: {why}", meta.name));
@@ -83,7 +104,7 @@ impl Call<'_> {
                 self.report_idle_access(&idle, given.address, 0, None);
             }
         }
-        let launch = Launch {
+        Ok(Launch {
             module: module.clone(),
             handle,
             kernel,
@@ -92,9 +113,7 @@ impl Call<'_> {
             dynamic_lds,
             kernarg,
             given,
-        };
-        self.enqueue(stream, OpKind::Kernel(Box::new(launch)), Vec::new());
-        Ok(())
+        })
     }
 
     /// Host addresses differ between runs that are otherwise the same, so they stay out of the trace.

@@ -76,6 +76,12 @@ impl Call<'_> {
         let Some(card) = self.card_of(address) else {
             return self.free_unknown(pointer);
         };
+        if let Some(result) = self.free_block(address) {
+            if result == Err(hipErrorInvalidValue) {
+                self.report_dead_free(card, address);
+            }
+            return result;
+        }
         let Some(allocation) = self.cards[card].vram.find(address).cloned() else {
             self.report_dead_free(card, address);
             return Err(hipErrorInvalidValue);

@@ -1,10 +1,13 @@
 //! The traits, each method forwarding to its chapter.
 
 mod devices;
+mod graphs;
 mod memory;
 
+use super::graph_work::Target;
 use crate::machine::sim::{Remember, SimHost};
 use devices::device_functions;
+use graphs::graph_functions;
 use memory::memory_functions;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
@@ -116,7 +119,7 @@ unsafe impl HipApi for SimHost {
         fn hipStreamEndCapture(stream: hipStream_t, graph: *mut hipGraph_t) => |c| c.end_capture(stream, graph);
         fn hipGraphInstantiate(
             exec: *mut hipGraphExec_t, graph: hipGraph_t, _node: *mut hipGraphNode_t, _log: *mut c_char, _log_len: usize,
-        ) => |c| c.graph_instantiate(exec, graph);
+        ) => |c| c.graph_instantiate(exec, graph, 0);
         fn hipGraphLaunch(exec: hipGraphExec_t, stream: hipStream_t) => |c| c.graph_launch(exec, stream);
         fn hipGraphExecUpdate(
             exec: hipGraphExec_t, graph: hipGraph_t, node: *mut hipGraphNode_t, result: *mut hipGraphExecUpdateResult,
@@ -270,5 +273,6 @@ unsafe impl HipForeignApi for SimHost {
         );
     }
     device_functions!();
+    graph_functions!();
     memory_functions!();
 }

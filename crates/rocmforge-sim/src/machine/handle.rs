@@ -11,6 +11,8 @@ pub(crate) enum Kind {
     Graph = 6,
     GraphExec = 7,
     Array = 8,
+    GraphNode = 9,
+    UserObject = 10,
 }
 
 /// What a handle turned out to be.

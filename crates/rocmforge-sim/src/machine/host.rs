@@ -12,7 +12,8 @@ use crate::machine::pools::Pools;
 use crate::machine::sim::SimError;
 use crate::machine::trace::Trace;
 use crate::machine::vram::Vram;
-use crate::queues::capture::{Captures, Exec, Graph};
+use crate::queues::capture::Captures;
+use crate::queues::graphs::{Exec, Graph, GraphBlock, Node, UserObject};
 use crate::queues::queue::{Queues, StreamId};
 use crate::queues::schedule::Chooser;
 use crate::races::race::Races;
@@ -45,6 +46,8 @@ pub(crate) struct Card {
     /// The pool that `hipMallocAsync` takes from, and the card's own one.
     pub(crate) pool: u64,
     pub(crate) own_pool: u64,
+    /// The most bytes that graphs have used and reserved at a time.
+    pub(crate) graph_high: [u64; 2],
     pub(crate) settings: Settings,
 }
 
@@ -54,7 +57,7 @@ pub(crate) struct Event {
     pub(crate) flags: u32,
     pub(crate) record: Option<Record>,
     /// The capture it was recorded in last, and the nodes it stands behind, while that capture goes on.
-    pub(crate) captured: Option<(u64, Vec<usize>)>,
+    pub(crate) captured: Option<(u64, Vec<u64>)>,
 }
 
 /// The latest record of an event.
@@ -111,6 +114,10 @@ pub(crate) struct Host {
     pub(crate) captures: Captures,
     pub(crate) graphs: Table<Graph>,
     pub(crate) execs: Table<Exec>,
+    pub(crate) nodes: Table<Node>,
+    pub(crate) objects: Table<UserObject>,
+    /// Memory of graphs, by its address.
+    pub(crate) graph_memory: BTreeMap<u64, GraphBlock>,
     pub(crate) pinned: PinnedRanges,
     pub(crate) pools: Pools,
     pub(crate) arrays: Table<Array>,
@@ -185,6 +192,7 @@ impl Host {
                 kernarg,
                 pool: own_pool,
                 own_pool,
+                graph_high: [0; 2],
                 settings: Settings::default(),
             });
         }
@@ -198,6 +206,9 @@ impl Host {
             captures: Captures::default(),
             graphs: Table::new(Kind::Graph),
             execs: Table::new(Kind::GraphExec),
+            nodes: Table::new(Kind::GraphNode),
+            objects: Table::new(Kind::UserObject),
+            graph_memory: BTreeMap::new(),
             pinned: PinnedRanges::default(),
             pools,
             arrays: Table::new(Kind::Array),

@@ -12,6 +12,14 @@ impl SimHost {
             let leak = |api, call, what: String| Report::of_call(ReportKind::Leak, api, call, what);
             for card in &host.cards {
                 for allocation in card.vram.live() {
+                    // Memory that a graph has reserved goes with the graph.
+                    if host
+                        .graph_memory
+                        .get(&allocation.address)
+                        .is_some_and(|found| !found.used)
+                    {
+                        continue;
+                    }
                     let report = leak("hipMalloc", allocation.allocated_by, "never freed".to_owned());
                     leaks.push(report.at(None, allocation.address, allocation.size, Some(allocation.info())));
                 }

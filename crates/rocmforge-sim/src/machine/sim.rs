@@ -40,6 +40,23 @@ pub struct SimHost {
     returned: Condvar,
     /// Threads that run a host function of a stream now; they must not call HIP.
     in_callback: Mutex<Vec<OsThread>>,
+    addresses: Mutex<Option<Arc<dyn HostAddresses>>>,
+}
+
+/// Who knows what a program's own addresses stand for: a compiled HIP program names kernels and variables by addresses of its own.
+/// Graphs ask. Each answer is for one device; the status of a failure is the call's. The methods may call HIP.
+pub trait HostAddresses: Send + Sync {
+    /// The function of a kernel.
+    ///
+    /// # Errors
+    /// The address is no kernel's (`hipErrorInvalidDeviceFunction`), or it cannot be loaded.
+    fn kernel(&self, address: *const std::ffi::c_void, device: i32) -> Result<hipFunction_t, hipError_t>;
+
+    /// The device address and the size of a variable.
+    ///
+    /// # Errors
+    /// The address is no variable's (`hipErrorInvalidSymbol`), or it cannot be loaded.
+    fn variable(&self, address: *const std::ffi::c_void, device: i32) -> Result<(hipDeviceptr_t, usize), hipError_t>;
 }
 
 impl std::fmt::Debug for SimHost {
@@ -78,6 +95,7 @@ impl SimHost {
             state: Mutex::new(host),
             returned: Condvar::new(),
             in_callback: Mutex::new(Vec::new()),
+            addresses: Mutex::new(None),
         }))
     }
 
@@ -105,6 +123,15 @@ impl SimHost {
     /// Who is told what allocations are called: its reports name them.
     pub fn names(self: &Arc<Self>) -> Arc<dyn HipNames> {
         self.clone()
+    }
+
+    /// Who knows the program's own addresses from now on.
+    pub fn set_host_addresses(&self, addresses: Arc<dyn HostAddresses>) {
+        *self.addresses.lock() = Some(addresses);
+    }
+
+    pub(crate) fn host_addresses(&self) -> Option<Arc<dyn HostAddresses>> {
+        self.addresses.lock().clone()
     }
 
     /// The simulated clock.
@@ -425,8 +452,8 @@ impl Call<'_> {
     /// Queues an operation. It does not run here, unless the schedule is eager. On a capturing stream it becomes a node of
     /// the graph instead, and the point is the stream's end as it was.
     pub(crate) fn enqueue(&mut self, stream: StreamId, kind: OpKind, after: Vec<Point>) -> Point {
-        if let Some((_, capture)) = self.captures.of_mut(stream) {
-            capture.push(stream, kind);
+        if self.captures.of(stream).is_some() {
+            self.capture_operation(stream, kind);
             return self.queues.tail(stream);
         }
         let actor = self.stream_actor(stream, &kind, &after);
@@ -564,6 +591,19 @@ impl Call<'_> {
         self.host.in_host_function.retain(|(other, _)| *other != thread);
         self.host_function_ran(&actor);
         sim.returned.notify_all();
+    }
+
+    /// Does something that may call HIP.
+    pub(crate) fn without_lock<T>(&mut self, body: impl FnOnce() -> T) -> T {
+        MutexGuard::unlocked(&mut self.host, body)
+    }
+
+    /// Calls a function of the program, without the lock: it may call HIP.
+    pub(crate) fn call_program(&mut self, function: hipHostFn_t, user: usize) {
+        self.without_lock(|| {
+            // SAFETY: who gave the function promised that it may be called with this argument.
+            unsafe { function(std::ptr::with_exposed_provenance_mut(user)) };
+        });
     }
 
     /// Runs everything that must be done before `points` are, as a blocking wait does; and fails with the fault of a

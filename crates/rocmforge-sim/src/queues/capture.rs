@@ -1,38 +1,15 @@
-//! Captures and the graphs they end as.
+//! Captures, which make graphs of what streams are given.
 //!
 //! What HIP leaves open is as AMD's implementation (clr) does it, where that is the less comfortable way: a capture that
 //! ends while work of another stream is not joined goes on, and one that ends invalidated leaves its streams in an odd
 //! state until the next capture on the same stream ends well.
 
+use crate::machine::handle::Table;
 use crate::machine::host::HostThread;
+use crate::queues::graphs::Node;
 use crate::queues::queue::StreamId;
-use crate::queues::work::OpKind;
-use crate::races::shadow::Actor;
 use rocmforge_hip_sys::{hipStreamCaptureMode, hipStreamCaptureModeGlobal, hipStreamCaptureModeThreadLocal};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-/// An operation of a graph.
-#[derive(Clone)]
-pub(crate) struct Node {
-    pub(crate) kind: OpKind,
-    /// The nodes it comes after, by their places; all are earlier ones.
-    pub(crate) after: Vec<usize>,
-}
-
-/// A captured graph.
-pub(crate) struct Graph {
-    pub(crate) card: usize,
-    pub(crate) nodes: Vec<Node>,
-}
-
-/// A graph ready to launch: a copy of its own.
-pub(crate) struct Exec {
-    pub(crate) card: usize,
-    pub(crate) nodes: Vec<Node>,
-    /// The ends of its launches that may still be queued.
-    pub(crate) runs: Vec<Arc<Actor>>,
-}
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How far a capture has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,63 +24,79 @@ pub(crate) enum Stage {
 /// A capture.
 pub(crate) struct Capture {
     pub(crate) origin: StreamId,
-    pub(crate) card: usize,
     pub(crate) mode: hipStreamCaptureMode,
     pub(crate) thread: HostThread,
     pub(crate) stage: Stage,
-    pub(crate) nodes: Vec<Node>,
+    /// The graph that it makes, by its handle.
+    pub(crate) graph: u64,
+    /// The nodes that were captured, by their handles, and those that it was told to forget as what comes before.
+    nodes: Vec<u64>,
+    forgotten: bool,
     /// Its streams, and the nodes that the next operation of each comes after.
-    tails: BTreeMap<StreamId, Vec<usize>>,
+    tails: BTreeMap<StreamId, Vec<u64>>,
 }
 
 impl Capture {
-    pub(crate) fn new(origin: StreamId, card: usize, mode: hipStreamCaptureMode, thread: HostThread) -> Self {
+    pub(crate) fn new(origin: StreamId, mode: hipStreamCaptureMode, thread: HostThread, graph: u64) -> Self {
         Self {
             origin,
-            card,
             mode,
             thread,
             stage: Stage::Active,
+            graph,
             nodes: Vec::new(),
+            forgotten: false,
             tails: BTreeMap::from([(origin, Vec::new())]),
         }
     }
 
-    /// Nothing has been captured yet. Streams that joined before still belong to it.
-    pub(crate) fn clear_tails(&mut self) {
+    /// Begins again for another graph. Streams that joined before still belong to it.
+    pub(crate) fn restart(&mut self, graph: u64) {
+        (self.graph, self.forgotten) = (graph, false);
+        self.nodes.clear();
         self.tails.values_mut().for_each(Vec::clear);
     }
 
-    /// Captures an operation of a stream.
-    pub(crate) fn push(&mut self, stream: StreamId, kind: OpKind) {
-        let after = self.tail(stream);
-        self.tails.insert(stream, vec![self.nodes.len()]);
-        self.nodes.push(Node { kind, after });
+    /// An operation of a stream has become a node.
+    pub(crate) fn push(&mut self, stream: StreamId, node: u64) {
+        self.tails.insert(stream, vec![node]);
+        self.nodes.push(node);
     }
 
     /// The nodes that the next operation of a stream comes after.
-    pub(crate) fn tail(&self, stream: StreamId) -> Vec<usize> {
-        self.tails.get(&stream).cloned().unwrap_or_default()
+    pub(crate) fn tail(&self, stream: StreamId) -> &[u64] {
+        self.tails.get(&stream).map_or(&[], Vec::as_slice)
     }
 
     /// A stream comes after `nodes` from now on, and belongs to the capture if it did not before.
-    pub(crate) fn join(&mut self, stream: StreamId, nodes: &[usize]) {
+    pub(crate) fn join(&mut self, stream: StreamId, nodes: &[u64]) {
         let tail = self.tails.entry(stream).or_default();
-        tail.extend(nodes.iter().filter(|node| **node < self.nodes.len()));
-        tail.sort_unstable();
-        tail.dedup();
-    }
-
-    /// Whether the origin comes after everything.
-    pub(crate) fn is_joined(&self) -> bool {
-        let mut reached = vec![false; self.nodes.len()];
-        let mut todo = self.tail(self.origin);
-        while let Some(node) = todo.pop() {
-            if !std::mem::replace(&mut reached[node], true) {
-                todo.extend(&self.nodes[node].after);
+        for node in nodes {
+            if !tail.contains(node) {
+                tail.push(*node);
             }
         }
-        reached.into_iter().all(|reached| reached)
+    }
+
+    /// A stream comes after `nodes` and nothing else.
+    pub(crate) fn replace(&mut self, stream: StreamId, nodes: Vec<u64>) {
+        self.forgotten = true;
+        self.tails.insert(stream, nodes);
+    }
+
+    /// Whether the origin comes after everything. Who has changed by hand what comes before has to know.
+    pub(crate) fn is_joined(&self, nodes: &Table<Node>) -> bool {
+        let mut reached = BTreeSet::new();
+        let mut todo = self.tail(self.origin).to_vec();
+        while let Some(node) = todo.pop() {
+            if reached.insert(node)
+                && let Some(node) = nodes.get(node)
+            {
+                todo.extend(&node.after);
+            }
+        }
+        let alive = |node: &&u64| nodes.get(**node).is_some();
+        self.forgotten || self.nodes.iter().filter(alive).all(|node| reached.contains(node))
     }
 }
 
@@ -118,6 +111,16 @@ impl Captures {
     pub(crate) fn begin(&mut self, capture: Capture) {
         self.next += 1;
         self.live.insert(self.next, capture);
+    }
+
+    pub(crate) fn get(&self, capture: u64) -> Option<&Capture> {
+        self.live.get(&capture)
+    }
+
+    /// Whether any capture forbids every thread what it calls unsafe.
+    pub(crate) fn any_global(&self) -> bool {
+        let active = |of: &Capture| of.stage == Stage::Active && of.mode == hipStreamCaptureModeGlobal;
+        self.live.values().any(active)
     }
 
     pub(crate) fn get_mut(&mut self, capture: u64) -> Option<&mut Capture> {

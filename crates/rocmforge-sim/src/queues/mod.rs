@@ -2,6 +2,7 @@
 
 pub(crate) mod capture;
 pub(crate) mod clock;
+pub(crate) mod graphs;
 pub(crate) mod launch;
 pub(crate) mod order;
 pub(crate) mod queue;

@@ -48,6 +48,8 @@ pub(crate) enum OpKind {
     Write { to: Place, value: u64, size: usize },
     /// Nothing behind it runs before a value in memory satisfies a condition.
     Await(Await),
+    /// Memory of a graph comes into use, or goes out of it.
+    Block { address: u64, id: u64, used: bool },
     /// A stream-ordered free.
     Free { card: usize, address: u64, id: u64 },
 }
@@ -192,6 +194,7 @@ impl Host {
                 }
             }
             OpKind::Kernel(launch) => return self.run_kernel(&launch, actor),
+            OpKind::Block { address, id, used } => self.use_block(address, id, used),
             OpKind::Free { card, address, id } => {
                 if self.cards[card].vram.find(address).is_some_and(|a| a.id == id) {
                     self.release(card, address, actor);

@@ -155,15 +155,13 @@ fn g33_wait_for_a_value_in_null(mode: HipVersion) {
         hipErrorInvalidValue,
         sim.hipStreamWaitValue64(stream, null_mut(), 1, 0, u64::MAX)
     );
-    // Not supported on purpose: what would write the value is outside of what the simulator orders.
     answers!(
-        hipErrorNotSupported,
-        sim.hipStreamWaitValue32(stream, ptr, 1, 0, u32::MAX)
+        hipErrorInvalidValue,
+        sim.hipStreamWaitValue32(stream, ptr, 1, 4, u32::MAX)
     );
-    answers!(
-        hipErrorNotSupported,
-        sim.hipStreamWaitValue64(stream, ptr, 1, 0, u64::MAX)
-    );
+    answers!(hipSuccess, sim.hipStreamWaitValue32(stream, ptr, 1, 0, u32::MAX));
+    answers!(hipSuccess, sim.hipStreamWaitValue64(stream, ptr, 1, 0, u64::MAX));
+    answers!(hipErrorNotReady, sim.hipStreamQuery(stream));
 }
 
 fn g34_wait_for_a_value_on_an_uninitialised_stream(mode: HipVersion) {

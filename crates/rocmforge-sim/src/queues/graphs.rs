@@ -1,0 +1,361 @@
+//! Graphs: nodes that streams have captured or a program has added, and executable copies of them.
+
+use crate::machine::host::Host;
+use crate::queues::launch::Launch;
+use crate::queues::work::{HostFunction, OpKind, Place};
+use crate::races::shadow::Actor;
+use rocmforge_amdgcn::ByteState;
+use rocmforge_hip_sys::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A node of a graph.
+#[derive(Clone)]
+pub(crate) struct Node {
+    /// The handle of its graph.
+    pub(crate) graph: u64,
+    pub(crate) work: Work,
+    /// The nodes it comes after, by their handles.
+    pub(crate) after: Vec<u64>,
+    /// The node of another graph that it is a copy of.
+    pub(crate) original: Option<u64>,
+    /// Attributes of a kernel, by HIP's numbers. They change nothing here.
+    pub(crate) attributes: BTreeMap<u32, [u64; 4]>,
+}
+
+/// What a node does.
+#[derive(Clone)]
+pub(crate) enum Work {
+    Empty,
+    Kernel(KernelWork),
+    Copy(OpKind, Shown<hipMemcpy3DParms>),
+    Fill(OpKind, Shown<hipMemsetParams>),
+    Host(HostFunction, usize),
+    /// A graph of its own, which goes with the node.
+    Child(u64),
+    Record(u64),
+    Wait(u64),
+    Alloc(Block),
+    Free(Block),
+}
+
+/// A launch as a node.
+#[derive(Clone)]
+pub(crate) struct KernelWork {
+    pub(crate) launch: Box<Launch>,
+    /// What the program named the kernel by: a function, or an address of its own. 0 for a captured launch.
+    pub(crate) function: usize,
+    arguments: Arguments,
+}
+
+/// Memory that a graph allocates.
+#[derive(Clone, Copy)]
+pub(crate) struct Block {
+    pub(crate) address: u64,
+    pub(crate) id: u64,
+    pub(crate) size: u64,
+}
+
+/// The same while any graph has it.
+pub(crate) struct GraphBlock {
+    pub(crate) card: usize,
+    pub(crate) block: Block,
+    /// Nodes and executable graphs that may allocate it.
+    pub(crate) holders: usize,
+    /// Whether it is allocated now.
+    pub(crate) used: bool,
+    /// Whether a node frees it.
+    pub(crate) has_free: bool,
+}
+
+/// Parameters as the program gave them, to be shown again.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown<T>(pub(crate) T);
+
+// SAFETY: the pointers in it are numbers here: they are handed back to the program and never followed.
+unsafe impl<T> Send for Shown<T> {}
+
+/// Arguments of a kernel, with the list of pointers to them that HIP shows.
+struct Arguments {
+    /// Where `pointers` point to.
+    values: Vec<Box<[u8]>>,
+    pointers: Vec<usize>,
+}
+
+impl Clone for Arguments {
+    fn clone(&self) -> Self {
+        Self::new(self.values.clone())
+    }
+}
+
+impl Arguments {
+    fn new(values: Vec<Box<[u8]>>) -> Self {
+        let pointers = values.iter().map(|value| value.as_ptr().expose_provenance()).collect();
+        Self { values, pointers }
+    }
+}
+
+impl KernelWork {
+    pub(crate) fn new(launch: Box<Launch>, function: usize) -> Self {
+        let meta = &launch.module.kernels[launch.kernel];
+        let value = |offset: u32, size: u32| {
+            let range = offset as usize..offset as usize + size as usize;
+            launch.kernarg.get(range).map(Box::from).unwrap_or_default()
+        };
+        let values = meta.explicit_args().map(|arg| value(arg.offset, arg.size)).collect();
+        Self {
+            arguments: Arguments::new(values),
+            launch,
+            function,
+        }
+    }
+
+    /// As HIP shows it. The list lives as long as the node has these parameters.
+    pub(crate) fn shown(&self) -> hipKernelNodeParams {
+        let dim = |[x, y, z]: [u32; 3]| dim3 { x, y, z };
+        hipKernelNodeParams {
+            blockDim: dim(self.launch.block),
+            extra: std::ptr::null_mut(),
+            func: std::ptr::with_exposed_provenance_mut(self.function),
+            gridDim: dim(self.launch.grid),
+            kernelParams: self.arguments.pointers.as_ptr().cast_mut().cast(),
+            sharedMemBytes: self.launch.dynamic_lds,
+        }
+    }
+}
+
+fn pointer(place: Place) -> *mut std::ffi::c_void {
+    std::ptr::with_exposed_provenance_mut(place.address() as usize)
+}
+
+impl Work {
+    /// What an operation of a stream becomes. None for those that make no node.
+    pub(crate) fn captured(kind: OpKind) -> Option<Self> {
+        let first = match &kind {
+            OpKind::Many(parts) => parts.first().cloned().unwrap_or(OpKind::Wait),
+            one => one.clone(),
+        };
+        let rows = match &kind {
+            OpKind::Many(parts) => parts.len(),
+            _ => 1,
+        };
+        Some(match (first, kind) {
+            (_, OpKind::Wait) => Work::Empty,
+            (_, OpKind::Kernel(launch)) => Work::Kernel(KernelWork::new(launch, 0)),
+            (_, OpKind::Host { function, user }) => Work::Host(function, user),
+            (OpKind::Copy { to, from, size }, kind) => {
+                let pitched = |place| hipPitchedPtr {
+                    ptr: pointer(place),
+                    pitch: size,
+                    xsize: size,
+                    ysize: rows,
+                };
+                let nowhere = hipPos { x: 0, y: 0, z: 0 };
+                let shown = hipMemcpy3DParms {
+                    srcArray: std::ptr::null_mut(),
+                    srcPos: nowhere,
+                    srcPtr: pitched(from),
+                    dstArray: std::ptr::null_mut(),
+                    dstPos: nowhere,
+                    dstPtr: pitched(to),
+                    extent: hipExtent {
+                        width: size,
+                        height: rows,
+                        depth: 1,
+                    },
+                    kind: hipMemcpyDefault,
+                };
+                Work::Copy(kind, Shown(shown))
+            }
+            (
+                OpKind::Fill {
+                    to,
+                    pattern,
+                    width,
+                    size,
+                },
+                kind,
+            ) => {
+                let bits = u32::from_le_bytes(pattern) & (u32::MAX >> (32 - 8 * width.min(4)));
+                let shown = hipMemsetParams {
+                    dst: pointer(to),
+                    elementSize: width as u32,
+                    height: rows,
+                    pitch: size,
+                    value: bits,
+                    width: size / width,
+                };
+                Work::Fill(kind, Shown(shown))
+            }
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn kind(&self) -> hipGraphNodeType {
+        match self {
+            Work::Empty => hipGraphNodeTypeEmpty,
+            Work::Kernel(_) => hipGraphNodeTypeKernel,
+            Work::Copy(..) => hipGraphNodeTypeMemcpy,
+            Work::Fill(..) => hipGraphNodeTypeMemset,
+            Work::Host(..) => hipGraphNodeTypeHost,
+            Work::Child(_) => hipGraphNodeTypeGraph,
+            Work::Record(_) => hipGraphNodeTypeEventRecord,
+            Work::Wait(_) => hipGraphNodeTypeWaitEvent,
+            Work::Alloc(_) => hipGraphNodeTypeMemAlloc,
+            Work::Free(_) => hipGraphNodeTypeMemFree,
+        }
+    }
+}
+
+/// A graph.
+pub(crate) struct Graph {
+    pub(crate) card: usize,
+    /// Its nodes, by their handles, in the order in which they were made.
+    pub(crate) nodes: Vec<u64>,
+    /// The graph that it is a copy of.
+    pub(crate) original: Option<u64>,
+    /// Whether it belongs to a node.
+    pub(crate) owned: bool,
+    /// How often it holds which objects of the program.
+    pub(crate) objects: BTreeMap<u64, u32>,
+}
+
+impl Graph {
+    pub(crate) fn new(card: usize) -> Self {
+        Self {
+            card,
+            nodes: Vec::new(),
+            original: None,
+            owned: false,
+            objects: BTreeMap::new(),
+        }
+    }
+}
+
+/// Something of the program that graphs keep alive.
+pub(crate) struct UserObject {
+    pub(crate) destroy: hipHostFn_t,
+    pub(crate) user: usize,
+    pub(crate) count: u32,
+}
+
+/// A node that is ready to run.
+#[derive(Clone)]
+pub(crate) struct Step {
+    /// The node it was made from, by its handle.
+    pub(crate) node: u64,
+    pub(crate) work: Work,
+    /// The steps of a child graph.
+    pub(crate) child: Vec<Step>,
+    /// The steps it comes after, by their places; all are earlier ones.
+    pub(crate) after: Vec<usize>,
+    pub(crate) enabled: bool,
+}
+
+/// A graph ready to launch: a copy of its own.
+pub(crate) struct Exec {
+    pub(crate) card: usize,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) flags: u64,
+    /// The ends of its launches that may still be queued.
+    pub(crate) runs: Vec<Arc<Actor>>,
+}
+
+impl Exec {
+    /// The step that was made from a node, in the graph or in those inside it.
+    pub(crate) fn step_mut(&mut self, node: u64) -> Option<&mut Step> {
+        fn find(steps: &mut [Step], node: u64) -> Option<&mut Step> {
+            for step in steps {
+                if step.node == node {
+                    return Some(step);
+                }
+                if let Some(found) = find(&mut step.child, node) {
+                    return Some(found);
+                }
+            }
+            None
+        }
+        find(&mut self.steps, node)
+    }
+}
+
+/// Graphs inside of graphs, at most.
+const DEEPEST: usize = 64;
+
+impl Host {
+    /// The nodes of a graph in an order in which they can run: that of their making where that is one. None if they go in a circle.
+    pub(crate) fn ordered_nodes(&self, graph: u64) -> Option<Vec<u64>> {
+        let all = &self.graphs.get(graph)?.nodes;
+        let mut left: Vec<u64> = all.clone();
+        let (mut order, mut done) = (Vec::with_capacity(all.len()), BTreeSet::new());
+        while !left.is_empty() {
+            let before = left.len();
+            left.retain(|handle| {
+                let node = self.nodes.get(*handle);
+                let ready = node.is_none_or(|node| node.after.iter().all(|other| done.contains(other)));
+                if ready {
+                    done.insert(*handle);
+                    order.push(*handle);
+                }
+                !ready
+            });
+            if left.len() == before {
+                return None;
+            }
+        }
+        Some(order)
+    }
+
+    /// The steps of a graph. None if its nodes go in a circle.
+    pub(crate) fn steps(&self, graph: u64) -> Option<Vec<Step>> {
+        self.steps_within(graph, DEEPEST)
+    }
+
+    fn steps_within(&self, graph: u64, deep: usize) -> Option<Vec<Step>> {
+        let order = self.ordered_nodes(graph)?;
+        let places: BTreeMap<u64, usize> = order.iter().enumerate().map(|(place, node)| (*node, place)).collect();
+        let step = |handle: &u64| {
+            let node = self.nodes.get(*handle)?;
+            let child = match node.work {
+                Work::Child(graph) => self.steps_within(graph, deep.checked_sub(1)?)?,
+                _ => Vec::new(),
+            };
+            Some(Step {
+                node: *handle,
+                work: node.work.clone(),
+                child,
+                after: node
+                    .after
+                    .iter()
+                    .filter_map(|other| places.get(other).copied())
+                    .collect(),
+                enabled: true,
+            })
+        };
+        order.iter().map(step).collect()
+    }
+
+    /// Memory of a graph comes into use with nothing in it, or goes out of it.
+    pub(crate) fn use_block(&mut self, address: u64, id: u64, used: bool) {
+        let Some(found) = self.graph_memory.get_mut(&address).filter(|found| found.block.id == id) else {
+            return;
+        };
+        found.used = used;
+        let (card, size) = (found.card, found.block.size);
+        let state = if used { ByteState::Uninit } else { ByteState::Freed };
+        self.cards[card].vram.memory.set_state(address, size, state);
+        let now = self.graph_bytes(card);
+        let high = &mut self.cards[card].graph_high;
+        *high = [high[0].max(now[0]), high[1].max(now[1])];
+    }
+
+    /// Bytes that graphs use on a card, and that they have reserved there.
+    pub(crate) fn graph_bytes(&self, card: usize) -> [u64; 2] {
+        let mut bytes = [0; 2];
+        for found in self.graph_memory.values().filter(|found| found.card == card) {
+            bytes[0] += if found.used { found.block.size } else { 0 };
+            bytes[1] += found.block.size;
+        }
+        bytes
+    }
+}

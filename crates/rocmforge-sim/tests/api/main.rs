@@ -1,0 +1,9 @@
+//! What foreign programs call beyond the behaviour table: by subject, right and wrong arguments.
+
+mod arrays;
+mod devices;
+mod graphs;
+#[path = "../behaviour/support.rs"]
+#[allow(dead_code)] // shared with other tests
+mod support;
+mod values;
