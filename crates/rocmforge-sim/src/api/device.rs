@@ -3,7 +3,7 @@
 use super::{answer, answer_text, required};
 use crate::config::CardConfig;
 use crate::machine::sim::{Call, Hip};
-use rocmforge_amdgcn::Arch;
+use rocmforge_amdgcn::{Arch, WALL_CLOCK_KHZ, shader_clock_khz};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -12,6 +12,8 @@ pub(crate) const PRIORITY_LEAST: i32 = 1;
 pub(crate) const PRIORITY_GREATEST: i32 = -1;
 /// LDS of a workgroup, in bytes.
 pub(crate) const LDS_PER_BLOCK: u32 = 65_536;
+/// `hipDeviceAttributeWallClockRate`, of HIP 5.7 and later.
+const WALL_CLOCK_RATE: hipDeviceAttribute_t = 10_017;
 /// Work-items of a workgroup.
 pub(crate) const MAX_THREADS_PER_BLOCK: u32 = 1024;
 /// Work-items of a workgroup in each dimension.
@@ -144,14 +146,14 @@ struct Figures {
 fn figures(arch: &str) -> Figures {
     if arch == Arch::Gfx1201.name() {
         Figures {
-            clock: 2_970_000,
+            clock: shader_clock_khz(Arch::Gfx1201).cast_signed(),
             memory_clock: 1_258_000,
             bus: 256,
             l2: 8 << 20,
         }
     } else {
         Figures {
-            clock: 2_400_000,
+            clock: shader_clock_khz(Arch::Gfx1100).cast_signed(),
             memory_clock: 1_250_000,
             bus: 320,
             l2: 6 << 20,
@@ -197,9 +199,13 @@ fn attribute_of(card: &CardConfig, attribute: hipDeviceAttribute_t) -> Option<c_
         hipDeviceAttributeL2CacheSize => figures.l2,
         hipDeviceAttributeTotalConstantMemory => 2_147_483_647,
         hipDeviceAttributeAsyncEngineCount => 2,
-        hipDeviceAttributeConcurrentKernels | hipDeviceAttributeCanMapHostMemory | hipDeviceAttributeManagedMemory => 1,
+        hipDeviceAttributeConcurrentKernels
+        | hipDeviceAttributeCanMapHostMemory
+        | hipDeviceAttributeManagedMemory
+        | hipDeviceAttributeCooperativeLaunch => 1,
+        WALL_CLOCK_RATE => WALL_CLOCK_KHZ.cast_signed(),
         hipDeviceAttributeMemoryPoolsSupported => 1,
-        hipDeviceAttributeEccEnabled | hipDeviceAttributeCooperativeLaunch | hipDeviceAttributeKernelExecTimeout => 0,
+        hipDeviceAttributeEccEnabled | hipDeviceAttributeKernelExecTimeout => 0,
         _ => return None,
     })
 }
