@@ -1,5 +1,6 @@
 //! A launch and its outcome.
 
+use crate::attend::Attendant;
 use crate::counters::Counters;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::footprint::Footprint;
@@ -27,6 +28,8 @@ pub struct ExecOptions {
     pub threads: usize,
     /// Fill all of [`Counters`]; otherwise only workgroups, waves and barriers are counted.
     pub counters: bool,
+    /// What the clocks show when the launch begins, in nanoseconds.
+    pub start_ns: u64,
 }
 
 impl Default for ExecOptions {
@@ -39,6 +42,7 @@ impl Default for ExecOptions {
             tools: Tools::default(),
             threads: 1,
             counters: false,
+            start_ns: 0,
         }
     }
 }
@@ -86,6 +90,8 @@ pub struct Outcome {
     pub counters: Counters,
     /// The global memory it touched, with [`Tools::racecheck`]; else empty.
     pub footprint: Footprint,
+    /// How far the clocks had gone on when a wave looked at one last, in nanoseconds; 0 if none did.
+    pub clock_ns: u64,
 }
 
 /// Largest workgroup of the simulated device, in work-items.
@@ -144,6 +150,7 @@ impl Dispatch<'_> {
             status: Status::Faulted,
             counters: Counters::default(),
             footprint: Footprint::default(),
+            clock_ns: 0,
         }
     }
 }
@@ -155,6 +162,14 @@ impl Dispatch<'_> {
 pub fn execute(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome {
     match dispatch.refuse() {
         Some(note) => dispatch.refused(note),
-        None => crate::exec::run(dispatch, memory),
+        None => crate::exec::run(dispatch, memory, None),
+    }
+}
+
+/// The same with somebody who serves what the kernel asks of the host while it runs. [`ExecOptions::threads`] is not used.
+pub fn execute_attended(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, attendant: &mut dyn Attendant) -> Outcome {
+    match dispatch.refuse() {
+        Some(note) => dispatch.refused(note),
+        None => crate::exec::run(dispatch, memory, Some(attendant)),
     }
 }

@@ -151,6 +151,18 @@ pub fn kernarg_bytes(meta: &KernelMeta, explicit: &[&[u8]], geometry: &Geometry)
     Ok(out)
 }
 
+/// Writes a hidden argument that only the launch knows, an address in most cases, into an argument segment; false if the kernel does not
+/// ask for it.
+pub fn set_hidden(meta: &KernelMeta, segment: &mut [u8], hidden: HiddenArg, value: u64) -> bool {
+    let Some(arg) = meta.args.iter().find(|arg| arg.kind == ArgKind::Hidden(hidden)) else {
+        return false;
+    };
+    let (at, size) = (arg.offset as usize, (arg.size as usize).min(8));
+    let slot = segment.get_mut(at..at.saturating_add(size));
+    slot.map(|slot| slot.copy_from_slice(&value.to_le_bytes()[..size]))
+        .is_some()
+}
+
 fn hidden_value(arg: HiddenArg, geometry: &Geometry) -> u64 {
     let Geometry {
         grid,
@@ -178,8 +190,8 @@ fn hidden_value(arg: HiddenArg, geometry: &Geometry) -> u64 {
         HiddenArg::DynamicLdsSize => (*dynamic_lds).into(),
         HiddenArg::PrivateBase => PRIVATE_APERTURE.into(),
         HiddenArg::SharedBase => SHARED_APERTURE.into(),
-        // HIP launches whole workgroups, so remainders and offsets are 0; the simulated device has no host call, heap or
-        // queue, and a kernel that dereferences their null pointers faults there.
+        // HIP launches whole workgroups, so remainders and offsets are 0. `set_hidden` fills in what only the launch
+        // knows; a kernel that dereferences a null pointer of another faults there.
         _ => 0,
     }
 }

@@ -35,6 +35,7 @@
 /// Whether this crate was built with optimisation. Without, it is some 18 times slower.
 pub const OPTIMISED: bool = !matches!(env!("ROCMFORGE_OPT_LEVEL").as_bytes(), b"0");
 
+mod attend;
 pub mod counters;
 pub mod debug_info;
 mod dispatch;
@@ -48,12 +49,14 @@ mod memory;
 mod program;
 mod tools;
 
+pub use attend::Attendant;
 pub use counters::{Class, Counters, Distinct, LdsTraffic, Limit, Occupancy, SEGMENT, Traffic};
 pub use debug_info::{DebugInfo, Frame};
-pub use dispatch::{Dispatch, ExecOptions, MAX_LDS, MAX_WORKGROUP, Outcome, Status, execute};
+pub use dispatch::{Dispatch, ExecOptions, MAX_LDS, MAX_WORKGROUP, Outcome, Status, execute, execute_attended};
+pub use exec::{WALL_CLOCK_KHZ, shader_clock_khz};
 pub use fault::{Access, Fault, FaultKind, Side};
 pub use footprint::{Footprint, Touch};
-pub use kernarg::{Geometry, KernargError, PRIVATE_APERTURE, SHARED_APERTURE, kernarg_bytes};
+pub use kernarg::{Geometry, KernargError, PRIVATE_APERTURE, SHARED_APERTURE, kernarg_bytes, set_hidden};
 pub use memory::{ByteState, DEVICE_BASE, GlobalMemory, MemFault, MemFaultKind, ReserveError};
 pub use program::{Kernel, LoadError, Program, Segment};
 pub use rocmforge_code_object::ComputeUnit;

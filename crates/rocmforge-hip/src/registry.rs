@@ -3,6 +3,7 @@
 use crate::process::Process;
 use parking_lot::RwLock;
 use rocmforge_hip_sys::*;
+use rocmforge_sim::HostAddresses;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -166,6 +167,36 @@ pub(crate) fn loaded_by(call: u64) -> bool {
         .read()
         .as_ref()
         .is_some_and(|registry| registry.loads.contains(&call))
+}
+
+/// What the machine asks for addresses in graphs.
+pub(crate) struct Addresses;
+
+impl Addresses {
+    /// Looks an address up with another card as the current one.
+    fn on<T>(device: i32, look: impl FnOnce(&Process) -> Result<T, hipError_t>) -> Result<T, hipError_t> {
+        let process = crate::process::process().ok_or(hipErrorNotInitialized)?;
+        let before = current_card(process)?;
+        // SAFETY: no pointers.
+        let set = |card| unsafe { process.sim.hipSetDevice(card) };
+        let status = set(device);
+        if !status.is_success() {
+            return Err(status);
+        }
+        let found = look(process);
+        let _ = set(before);
+        found
+    }
+}
+
+impl HostAddresses for Addresses {
+    fn kernel(&self, address: *const c_void, device: i32) -> Result<hipFunction_t, hipError_t> {
+        Self::on(device, |process| function(process, address))
+    }
+
+    fn variable(&self, address: *const c_void, device: i32) -> Result<(hipDeviceptr_t, usize), hipError_t> {
+        Self::on(device, |process| variable(process, address))
+    }
 }
 
 fn current_card(process: &Process) -> Result<c_int, hipError_t> {

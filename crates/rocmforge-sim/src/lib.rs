@@ -88,6 +88,7 @@ mod config;
 pub mod counters;
 mod desktop;
 mod faults;
+mod hostcall;
 #[cfg(feature = "serde")]
 mod json;
 mod machine;
@@ -100,6 +101,7 @@ pub use config::{CardConfig, FreedMemory, HipVersion, Poison, Schedule, SimConfi
 
 pub use desktop::{Client, DesktopConfig, DesktopDeath, DesktopStatus};
 pub use faults::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};
+pub use hostcall::{DeviceOutput, OutputStream};
 pub use machine::readings::{SimHostReadings, SimReadings};
 pub use machine::sim::{Counters, ForkLock, HostAddresses, SimError, SimHost};
 pub use machine::vram::AllocationStats;

@@ -6,6 +6,7 @@
 #![allow(clippy::precedence)]
 
 mod checks;
+mod clock;
 pub(crate) mod code;
 mod gfx12;
 mod matrix;
@@ -15,6 +16,7 @@ mod vector;
 mod waves;
 
 pub(crate) use checks::race::Shadow;
+pub use clock::{WALL_CLOCK_KHZ, shader_clock_khz};
 pub(crate) use waves::group::run;
 
 /// The `MODE` register of kernels compiled without options about it.

@@ -363,27 +363,18 @@ pub(crate) const TRAPSTS: u16 = 3;
 const SH_MEM_BASES: u16 = 15;
 const HW_ID1: u16 = 23;
 const HW_ID2: u16 = 24;
-const SHADER_CYCLES: u16 = 29;
+pub(crate) const SHADER_CYCLES: u16 = 29;
 
 /// Those that can be read.
 pub(crate) const HARDWARE_REGISTERS: [u16; 7] = [MODE, STATUS, TRAPSTS, SH_MEM_BASES, HW_ID1, HW_ID2, SHADER_CYCLES];
 
-/// How far the clock goes on whenever a wave looks at it: nothing else takes time here.
-const TICK: u32 = 64;
-
-fn tick(w: &mut Wave) -> u32 {
-    w.clock = w.clock.wrapping_add(TICK);
-    w.clock
-}
-
-fn hardware_register(w: &mut Wave, id: u16) -> u32 {
+fn hardware_register(w: &Wave, id: u16) -> u32 {
     match id {
         MODE => w.mode.0,
         STATUS => w.scc | u32::from(w.s[EXEC] == 0) << 9 | u32::from(w.s[VCC] == 0) << 10,
         SH_MEM_BASES => (PRIVATE_APERTURE >> 16) | SHARED_APERTURE & 0xFFFF_0000,
         // The place of the wave: all on one compute unit.
         HW_ID1 => w.index & 31,
-        SHADER_CYCLES => tick(w) & 0xF_FFFF,
         _ => 0,
     }
 }
@@ -430,8 +421,6 @@ handlers! {
         let value = hardware_register(w, i.target as u16);
         w.set(i.dst, value >> offset & mask);
     }
-    Clock32(w, i) { let now = tick(w); w.set(i.dst, now); }
-    Clock64(w, i) { let now = tick(w); w.set64(i.dst, now.into()); }
     MovRelSD2(w, i) {
         let m0 = w.s[M0];
         let v = w.s[(u32::from(i.a.reg) + (m0 & 0x3FF)) as usize & 127];

@@ -25,6 +25,23 @@ impl Call<'_> {
         params: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) -> Hip {
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.queue_launch(function, [grid, block], dynamic_lds, stream, [params, extra], false) }
+    }
+
+    /// Checks a launch and queues it; `cooperative`: its workgroups may wait for each other.
+    ///
+    /// # Safety
+    /// As of `hipModuleLaunchKernel`.
+    unsafe fn queue_launch(
+        &mut self,
+        function: hipFunction_t,
+        [grid, block]: [[u32; 3]; 2],
+        dynamic_lds: u32,
+        stream: hipStream_t,
+        [params, extra]: [*mut *mut c_void; 2],
+        cooperative: bool,
+    ) -> Hip {
         let (module, handle, kernel) = self.function(function)?;
         let bad_stream = if self.hip7() {
             hipErrorContextIsDestroyed
@@ -44,8 +61,12 @@ impl Call<'_> {
             return Err(hipErrorInvalidHandle);
         }
         // SAFETY: promised by the caller of the HIP function.
-        let launch =
+        let prepared =
             unsafe { self.prepare_launch((module, handle, kernel), (grid, block, dynamic_lds), params, extra) }?;
+        let launch = Launch {
+            cooperative,
+            ..prepared
+        };
         self.enqueue(stream, OpKind::Kernel(Box::new(launch)), Vec::new());
         Ok(())
     }
@@ -112,6 +133,7 @@ impl Call<'_> {
             block,
             dynamic_lds,
             kernarg,
+            cooperative: false,
             given,
         })
     }
@@ -144,15 +166,15 @@ impl Call<'_> {
             .collect()
     }
 
-    /// A launch whose workgroups wait for each other. More than fit at once would hang; fewer are refused on purpose,
-    /// because the simulator runs workgroups one after the other.
-    pub(crate) fn module_launch_cooperative_kernel(
+    /// A launch whose workgroups may wait for each other: no more than fit on the card at once.
+    pub(crate) unsafe fn module_launch_cooperative_kernel(
         &mut self,
         function: hipFunction_t,
         grid: [u32; 3],
         block: [u32; 3],
         dynamic_lds: u32,
         stream: hipStream_t,
+        params: *mut *mut c_void,
     ) -> Hip {
         let (module, _, kernel) = self.function(function)?;
         self.working_stream(stream)?;
@@ -164,7 +186,9 @@ impl Call<'_> {
         if blocks > at_once {
             return Err(hipErrorCooperativeLaunchTooLarge);
         }
-        Err(hipErrorNotSupported)
+        let extra = std::ptr::null_mut();
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { self.queue_launch(function, [grid, block], dynamic_lds, stream, [params, extra], true) }
     }
 
     /// The limits, in the order and with the codes of AMD's implementation.

@@ -5,7 +5,7 @@ use super::device::{LDS_PER_BLOCK, MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
 use super::pitched::{MAX_PITCH, PITCH};
 use crate::config::CardConfig;
 use crate::machine::sim::{Call, Hip};
-use rocmforge_amdgcn::Arch;
+use rocmforge_amdgcn::{Arch, WALL_CLOCK_KHZ, shader_clock_khz};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_char, c_int};
 
@@ -24,14 +24,14 @@ struct Figures {
 fn figures(arch: &str) -> Figures {
     if arch == Arch::Gfx1201.name() {
         Figures {
-            clock: 2_970_000,
+            clock: shader_clock_khz(Arch::Gfx1201).cast_signed(),
             memory_clock: 1_258_000,
             bus: 256,
             l2: 8 << 20,
         }
     } else {
         Figures {
-            clock: 2_400_000,
+            clock: shader_clock_khz(Arch::Gfx1100).cast_signed(),
             memory_clock: 1_250_000,
             bus: 320,
             l2: 6 << 20,
@@ -48,7 +48,7 @@ const LDS_PER_MULTIPROCESSOR: usize = 2 * LDS_PER_BLOCK as usize;
 /// kHz of `clock64`.
 const CLOCK_INSTRUCTION: c_int = 1_000_000;
 /// kHz of `wall_clock64`.
-const WALL_CLOCK: c_int = 100_000;
+const WALL_CLOCK: c_int = WALL_CLOCK_KHZ.cast_signed();
 /// The largest images of one, two and three dimensions, in elements.
 const TEXTURE_1D: c_int = 16_384;
 const TEXTURE_2D: [c_int; 2] = [16_384, 16_384];
@@ -176,7 +176,7 @@ pub(crate) fn properties_of(card: &CardConfig) -> DeviceProperties6 {
 /// Whether `hipMallocManaged` works.
 const MANAGED_MEMORY: c_int = 1;
 /// Whether workgroups of a launch can wait for each other by HIP's own means.
-const COOPERATIVE_LAUNCH: c_int = 0;
+const COOPERATIVE_LAUNCH: c_int = 1;
 /// Whether `hipMemMap` and its kin work.
 const VIRTUAL_MEMORY: c_int = 0;
 /// Whether streams wait for values in memory.

@@ -1,5 +1,5 @@
-//! What the simulator does not have, on purpose: virtual memory, kernels by host address, grid barriers. Bad arguments get the codes
-//! HIP gives them; what is left gets
+//! What the simulator does not have, on purpose: virtual memory, kernels by host address. Bad arguments get the codes HIP gives
+//! them; what is left gets
 //! `hipErrorNotSupported`, so that nobody takes a simulated success for a real one.
 
 use super::required;

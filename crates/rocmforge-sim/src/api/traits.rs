@@ -267,9 +267,9 @@ unsafe impl HipForeignApi for SimHost {
             block_x: c_uint, block_y: c_uint, block_z: c_uint,
             shared_bytes: c_uint,
             stream: hipStream_t,
-            _params: *mut *mut c_void,
+            params: *mut *mut c_void,
         ) => |c| c.module_launch_cooperative_kernel(
-            function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z], shared_bytes, stream,
+            function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z], shared_bytes, stream, params,
         );
     }
     device_functions!();

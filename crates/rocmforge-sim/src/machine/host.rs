@@ -4,6 +4,7 @@ use crate::api::{Advice, Array, Settings};
 use crate::config::{CardConfig, SimConfig};
 use crate::desktop::Desktop;
 use crate::faults::Faults;
+use crate::hostcall::{DeviceOutput, Hostcall, ProcessOutput};
 use crate::machine::handle::{Kind, Table};
 use crate::machine::module::{Function, Module};
 use crate::machine::os_thread::OsThread;
@@ -43,6 +44,10 @@ pub(crate) struct Card {
     pub(crate) overhead: u64,
     /// Where the arguments of the running kernel lie.
     pub(crate) kernarg: u64,
+    /// The buffers of calls to the host, once a kernel has asked for one.
+    pub(crate) hostcall: Option<Hostcall>,
+    /// What the workgroups of a cooperative launch meet at; 0 before the first.
+    pub(crate) grid_sync: u64,
     /// The pool that `hipMallocAsync` takes from, and the card's own one.
     pub(crate) pool: u64,
     pub(crate) own_pool: u64,
@@ -149,6 +154,8 @@ pub(crate) struct Host {
     pub(crate) operations: u64,
     pub(crate) instructions: u64,
     pub(crate) faults: Faults,
+    /// Where kernels print.
+    pub(crate) output: Box<dyn DeviceOutput>,
     clock: Arc<AtomicU64>,
 }
 
@@ -190,6 +197,8 @@ impl Host {
                 desktop,
                 overhead: 0,
                 kernarg,
+                hostcall: None,
+                grid_sync: 0,
                 pool: own_pool,
                 own_pool,
                 graph_high: [0; 2],
@@ -232,6 +241,7 @@ impl Host {
             operations: 0,
             instructions: 0,
             faults: Faults::new(config.faults.clone()),
+            output: Box::new(ProcessOutput),
             clock,
             config,
         })

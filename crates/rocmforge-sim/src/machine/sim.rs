@@ -213,6 +213,11 @@ impl SimHost {
         Some(range.end() - ptr.addr())
     }
 
+    /// Gives what kernels print to `output` from now on, in place of the process's standard output and standard error.
+    pub fn set_device_output(&self, output: impl crate::hostcall::DeviceOutput + 'static) {
+        self.state.lock().output = Box::new(output);
+    }
+
     /// Cards of this machine.
     pub fn card_count(&self) -> usize {
         self.state.lock().cards.len()

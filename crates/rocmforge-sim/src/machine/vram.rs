@@ -1,6 +1,7 @@
 //! The video memory of one card: who owns which bytes.
 
 use crate::config::{Poison, SimConfig};
+pub(crate) use crate::machine::space::FreeSpace as SystemSpace;
 use crate::machine::space::{FreeSpace, Placed, RED_ZONE, REMEMBERED, Space};
 use crate::report::{AllocationInfo, AllocationState};
 use rocmforge_amdgcn::{ByteState, GlobalMemory, ReserveError};
@@ -311,6 +312,11 @@ impl Vram {
         let after = self.live.range(address..).next().map(|(_, a)| a);
         let nearest = before.into_iter().chain(after).min_by_key(|a| near(a))?;
         (near(nearest) <= RED_ZONE * 16).then(|| nearest.info())
+    }
+
+    /// The memory, and the address space for what is no allocation of the program's.
+    pub(crate) fn parts(&mut self) -> (&mut GlobalMemory, &mut SystemSpace) {
+        (&mut self.memory, &mut self.system)
     }
 
     /// Memory for code and kernel arguments. Its bytes are [`ByteState::Uninit`] until written.

@@ -1,6 +1,7 @@
 //! Launch: one kernel run by the interpreter, its counts kept and its faults reported.
 
 use crate::counters::LaunchCounts;
+use crate::hostcall::{Hostcall, Server};
 use crate::machine::host::{Host, KERNARG_BYTES};
 use crate::machine::module::Module;
 use crate::queues::work::Ran;
@@ -8,7 +9,10 @@ use crate::races::race::Given;
 use crate::races::shadow::Actor;
 use crate::report::{Access, Report, ReportKind, Side};
 use rocmforge_amdgcn as amdgcn;
-use rocmforge_amdgcn::{ByteState, Dispatch, ExecOptions, Fault, FaultKind, Status, execute};
+use rocmforge_amdgcn::{
+    ByteState, Dispatch, ExecOptions, Fault, FaultKind, Status, execute, execute_attended, set_hidden,
+};
+use rocmforge_code_object::{ArgKind, HiddenArg};
 use rocmforge_hip_sys::{hipError_t, hipErrorIllegalAddress, hipErrorLaunchFailure};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,12 +27,16 @@ pub(crate) struct Launch {
     pub(crate) block: [u32; 3],
     pub(crate) dynamic_lds: u32,
     pub(crate) kernarg: Vec<u8>,
+    /// Its workgroups may wait for each other.
+    pub(crate) cooperative: bool,
     /// The allocations its pointer arguments point into.
     pub(crate) given: Vec<Given>,
 }
 
 /// Addresses below this are taken for a null pointer and an index.
 const NEAR_NULL: u64 = 64 << 10;
+/// Bytes of what a cooperative launch's workgroups meet at.
+const GRID_SYNC: usize = 64;
 /// What a launch costs in simulated time, besides its instructions.
 const LAUNCH: Duration = Duration::from_micros(5);
 /// Wave instructions per simulated nanosecond.
@@ -58,12 +66,13 @@ impl Host {
             self.cards[card].vram.renew(given.address, call);
         }
         let on_host = self.takes_host_memory(&launch.kernarg);
+        let mut segment = launch.kernarg.clone();
+        let attended = self.fill_hidden(launch, &mut segment);
         let target = &mut self.cards[card];
         let (vram, kernarg) = (&mut target.vram, target.kernarg);
         // Bytes past the arguments do not exist for the kernel, but for the rest of the last 64: the compiler widens scalar
         // loads up to their own alignment (3 values at offset 16 are read as 4) and drops what it did not want.
         vram.memory.set_state(kernarg, KERNARG_BYTES, ByteState::Unmapped);
-        let mut segment = launch.kernarg.clone();
         segment.resize(segment.len().next_multiple_of(64), 0);
         vram.memory.set_state(kernarg, segment.len() as u64, ByteState::Uninit);
         if vram.memory.write(kernarg, &segment).is_err() {
@@ -83,11 +92,24 @@ impl Host {
                 group_order_seed: self.config.seed,
                 tools: self.config.tools,
                 counters: self.config.counters,
+                start_ns: start.as_nanos() as u64,
                 // Views that are put together again know no host memory; a kernel that finds its address elsewhere is run again.
                 threads: if on_host { 1 } else { self.config.threads },
             },
         };
-        let outcome = execute(&dispatch, &mut vram.memory);
+        let outcome = match target.hostcall.as_mut().filter(|_| attended) {
+            Some(hostcall) => {
+                let (memory, space) = vram.parts();
+                let output = self.output.as_mut();
+                let mut server = Server {
+                    hostcall,
+                    space,
+                    output,
+                };
+                execute_attended(&dispatch, memory, &mut server)
+            }
+            None => execute(&dispatch, &mut vram.memory),
+        };
         for (start, end) in vram.memory.take_host_writes() {
             self.races.watches.taint(start, end, Some(actor.epoch));
         }
@@ -108,10 +130,12 @@ impl Host {
         }
         self.instructions += outcome.instructions;
         self.trace.number(outcome.instructions);
-        self.advance(LAUNCH + Duration::from_nanos(outcome.instructions / INSTRUCTIONS_PER_NS));
+        let took = (outcome.instructions / INSTRUCTIONS_PER_NS).max(outcome.clock_ns);
+        self.advance(LAUNCH + Duration::from_nanos(took));
         self.ran_code_of(launch.handle, actor);
         self.touch_by_kernel(card, actor, &outcome.footprint, &launch.given);
         self.occupy(card, launch.grid, start, outcome.status != Status::BudgetExhausted);
+        self.report_refused_services(&name, card, actor);
         // Whether the launch went on to its end after the last of so many faults nobody knows: it counts as stopped.
         let stopped = outcome.faults.len() >= self.config.max_faults.max(1)
             && outcome.faults.iter().all(|fault| fault.kind != FaultKind::BadLaunch);
@@ -140,6 +164,53 @@ impl Host {
             Ran::Hung
         } else {
             Ran::Done
+        }
+    }
+
+    /// Fills in the hidden arguments that point to memory of the card. Whether the kernel may call the host.
+    fn fill_hidden(&mut self, launch: &Launch, segment: &mut [u8]) -> bool {
+        let meta = &launch.module.kernels[launch.kernel];
+        let asks = |hidden| meta.args.iter().any(|arg| arg.kind == ArgKind::Hidden(hidden));
+        let card = &mut self.cards[launch.module.card];
+        if launch.cooperative && asks(HiddenArg::MultigridSyncArg) {
+            if card.grid_sync == 0 {
+                card.grid_sync = card.vram.allocate_system(GRID_SYNC as u64).unwrap_or(0);
+            }
+            let groups: u32 = launch.grid.iter().product();
+            let mut sync = [0; GRID_SYNC];
+            // One grid, which this is; counters that start at 0; the number of workgroups.
+            sync[12..16].copy_from_slice(&1u32.to_le_bytes());
+            sync[40..44].copy_from_slice(&groups.to_le_bytes());
+            if card.vram.memory.write(card.grid_sync, &sync).is_ok() {
+                set_hidden(meta, segment, HiddenArg::MultigridSyncArg, card.grid_sync);
+            }
+        }
+        if !asks(HiddenArg::HostcallBuffer) && !asks(HiddenArg::HeapV1) {
+            return false;
+        }
+        if card.hostcall.is_none() {
+            card.hostcall = Hostcall::new(&mut card.vram).ok();
+        }
+        let Some(hostcall) = &mut card.hostcall else {
+            return false;
+        };
+        hostcall.errors.clear();
+        set_hidden(meta, segment, HiddenArg::HostcallBuffer, hostcall.buffer);
+        set_hidden(meta, segment, HiddenArg::HeapV1, hostcall.heap);
+        true
+    }
+
+    /// Reports what the launch has asked of the host and did not get.
+    fn report_refused_services(&mut self, kernel: &str, card: usize, actor: &Actor) {
+        let hostcall = self.cards[card].hostcall.as_mut();
+        let refused = hostcall.map_or(Vec::new(), |hostcall| std::mem::take(&mut hostcall.refused));
+        for what in refused {
+            let message = format!("the kernel asks for {what}");
+            let report = Report::of_call(ReportKind::Unmodelled, "kernel", actor.call, message).in_kernel(kernel);
+            self.report(Report {
+                stream: actor.stream,
+                ..report
+            });
         }
     }
 
@@ -235,6 +306,13 @@ impl Host {
             }
             _ => String::new(),
         };
+        if fault.kind == FaultKind::Trap
+            && let Some(hostcall) = &self.cards[card].hostcall
+        {
+            String::from_utf8_lossy(&hostcall.errors)
+                .trim_end()
+                .clone_into(&mut message);
+        }
         if !fault.note.is_empty() {
             message = if message.is_empty() {
                 fault.note.clone()

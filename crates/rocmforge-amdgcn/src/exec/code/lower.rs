@@ -1,5 +1,6 @@
 //! From decoded to lowered instructions.
 
+use crate::exec::clock;
 use crate::exec::code::isa::plain;
 use crate::exec::code::{ABS, Code, Flow, Ins, Kind, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
 use crate::exec::gfx12;
@@ -159,7 +160,6 @@ fn sopp(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         Op::STrap | Op::SSethalt => Flow::Trap,
         Op::SCodeEnd => Flow::OffEnd,
         Op::SNop
-        | Op::SSleep
         | Op::SDelayAlu
         | Op::SWaitcnt
         | Op::SWaitcntDepctr
@@ -174,6 +174,14 @@ fn sopp(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         | Op::STtracedataImm
         | Op::SIncperflevel
         | Op::SDecperflevel => return Ok(()),
+        Op::SSleep => {
+            code.ins.push(Ins {
+                run: plain::<clock::Sleep>(),
+                imm: inst.imm & 0x7F,
+                ..NOTHING
+            });
+            return Ok(());
+        }
         // MSG_DEALLOC_VGPRS, which compilers put before the end, and MSG_INTERRUPT after a trap.
         Op::SSendmsg if matches!(inst.imm & 0xFFFF, 1 | 3) => return Ok(()),
         // No debugger is attached, so these go on.
@@ -234,14 +242,18 @@ fn hardware_register(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         return Err("hardware register");
     }
     code.ins.push(Ins {
-        run: if id == gfx12::SHADER_CYCLES_LO && inst.arch == Arch::Gfx1201 {
-            plain::<scalar::Clock32>()
-        } else {
-            plain::<scalar::GetRegister>()
+        run: match id {
+            scalar::SHADER_CYCLES => plain::<clock::Cycles>(),
+            gfx12::SHADER_CYCLES_HI => plain::<clock::CyclesHigh>(),
+            _ => plain::<scalar::GetRegister>(),
         },
         dst: sgpr(inst.dst).ok_or("destination")?,
         imm: (offset | width << 8) as i32,
-        target: u32::from(id),
+        target: match (id, inst.arch) {
+            (scalar::SHADER_CYCLES, Arch::Gfx1100) => 0xF_FFFF,
+            (scalar::SHADER_CYCLES, Arch::Gfx1201) => u32::MAX,
+            _ => u32::from(id),
+        },
         ..NOTHING
     });
     Ok(())
@@ -292,9 +304,9 @@ fn scalar(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
                 },
                 MSG_RTN_GET_REALTIME => Ins {
                     run: if wide {
-                        plain::<scalar::Clock64>()
+                        plain::<clock::Wall64>()
                     } else {
-                        plain::<scalar::Clock32>()
+                        plain::<clock::Wall32>()
                     },
                     dst,
                     ..NOTHING

@@ -33,10 +33,11 @@ pub(crate) fn as_gfx11(inst: &Inst) -> Inst {
     other
 }
 
-/// Lower half of the clock, the whole of it: the upper one stays zero.
-pub(crate) const SHADER_CYCLES_LO: u16 = 29;
+/// Halves of the shader clock.
+const SHADER_CYCLES_LO: u16 = 29;
+pub(crate) const SHADER_CYCLES_HI: u16 = 30;
 /// Hardware registers that can be read: mode, place of the wave, clock.
-pub(crate) const HARDWARE_REGISTERS: [u16; 5] = [1, 23, 24, SHADER_CYCLES_LO, 30];
+pub(crate) const HARDWARE_REGISTERS: [u16; 5] = [1, 23, 24, SHADER_CYCLES_LO, SHADER_CYCLES_HI];
 
 /// Scope of a shader engine, which atomic loads of a workgroup have.
 const ENGINE: u8 = 1;

@@ -1,5 +1,6 @@
 //! What the waves of a workgroup share: memory, LDS, private memory and the faults found so far.
 
+use crate::attend::Attendant;
 use crate::exec::checks::count::Count;
 use crate::exec::checks::init::{Init, Unwritten};
 use crate::exec::checks::race::Race;
@@ -13,6 +14,13 @@ use crate::tools::Tools;
 /// Shared state while a launch runs.
 pub(crate) struct Ctx<'a> {
     pub(crate) memory: &'a mut GlobalMemory,
+    /// Who serves what the kernel asks of the host.
+    pub(crate) attendant: Option<&'a mut (dyn Attendant + 'a)>,
+    /// Start of the launch in nanoseconds, and the frequency of the shader clock in kHz.
+    pub(crate) start_ns: u64,
+    pub(crate) khz: u32,
+    /// The most cycles since the start that a wave has seen on a clock.
+    pub(crate) latest: u64,
     /// What a lane reads of host memory, whose bytes cannot be lent out.
     pub(crate) from_host: [u8; 16],
     /// LDS of the running workgroup; its length is the exact size.
@@ -53,6 +61,14 @@ pub(crate) struct Ctx<'a> {
 }
 
 impl Ctx<'_> {
+    /// Lets the host serve what the kernel asks of it.
+    #[inline(never)]
+    pub(crate) fn attend(&mut self) {
+        if let Some(attendant) = &mut self.attendant {
+            attendant.attend(self.memory);
+        }
+    }
+
     /// Notes a fault and gives it, unless nobody wants that kind, or the same kind at the same instruction is known: that one
     /// is counted only.
     #[cold]

@@ -1,10 +1,12 @@
 //! Workgroups and the loop over instructions.
 
+use crate::attend::Attendant;
 use crate::counters::Counters;
 use crate::dispatch::{Dispatch, Outcome, Status};
 use crate::exec::checks::count::Touched;
 use crate::exec::checks::init::{Init, Uses};
 use crate::exec::checks::race::{Race, SuspendedRace};
+use crate::exec::clock;
 use crate::exec::code::{Code, Flow, Kind, Src};
 use crate::exec::memory::observe::Probe;
 use crate::exec::waves::ctx::Ctx;
@@ -37,20 +39,30 @@ const FIRST_SLICE: i64 = 1 << 12;
 const PROBES: usize = 64;
 
 /// Runs a launch whose geometry has been checked.
-pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome {
+pub(crate) fn run(
+    dispatch: &Dispatch<'_>,
+    memory: &mut GlobalMemory,
+    attendant: Option<&mut dyn Attendant>,
+) -> Outcome {
     if dispatch.options.threads > 1
+        && attendant.is_none()
         && let Some(outcome) = crate::exec::waves::threads::run(dispatch, memory)
     {
         return outcome;
     }
     let groups = dispatch.groups();
-    let (mut outcome, touched) = run_part(dispatch, memory, 0..groups);
+    let (mut outcome, touched) = run_part(dispatch, memory, attendant, 0..groups);
     touched.count(&mut outcome.counters);
     outcome
 }
 
 /// Runs some workgroups of a launch, by their places in the order of the seed.
-pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, groups: Range<u64>) -> (Outcome, Touched) {
+pub(crate) fn run_part(
+    dispatch: &Dispatch<'_>,
+    memory: &mut GlobalMemory,
+    attendant: Option<&mut dyn Attendant>,
+    groups: Range<u64>,
+) -> (Outcome, Touched) {
     let kernel = dispatch.kernel;
     let code = &dispatch.program.code;
     let size: u32 = dispatch.block.iter().product();
@@ -74,6 +86,10 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
     let mut ctx = Ctx {
         memory,
         from_host: [0; 16],
+        attendant: attendant.map(|attendant| attendant as _),
+        start_ns: dispatch.options.start_ns,
+        khz: clock::shader_clock_khz(dispatch.program.arch()),
+        latest: 0,
         lds: vec![0; lds],
         lds_state: vec![2; lds],
         scratch: vec![0; scratch_size * 32 * waves as usize],
@@ -171,6 +187,7 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
         status,
         counters: machine.counters,
         footprint,
+        clock_ns: clock::nanoseconds(ctx.latest, ctx.khz),
     };
     (outcome, touched)
 }
@@ -197,6 +214,10 @@ fn fresh(index: u32, size: u32) -> Box<Wave> {
         scc: 0,
         mode: crate::exec::vector::mode::Mode::DEFAULT,
         clock: 0,
+        looks: 0,
+        ran: 0,
+        until: 0,
+        left: 0,
         next: 0,
         saved_exec: 0,
         live: if live == 32 { u32::MAX } else { (1 << live) - 1 },
@@ -308,6 +329,7 @@ impl Machine<'_> {
             for &n in &order {
                 if waves[n].state == WaveState::Ready {
                     self.run(&mut waves[n], ctx);
+                    ctx.attend();
                     if ctx.stop || self.exhausted {
                         self.waves = waves;
                         return Group::Ended;
@@ -338,6 +360,7 @@ impl Machine<'_> {
             for wave in waves.iter_mut().filter(|w| w.state == WaveState::Barrier) {
                 wave.state = WaveState::Ready;
             }
+            clock::meet(&mut waves);
             self.counters.barriers += 1;
             if let Some(race) = &mut ctx.race {
                 race.barrier();
@@ -455,7 +478,7 @@ impl Machine<'_> {
         w.next = self.entry;
         w.scc = 0;
         w.mode = crate::exec::vector::mode::Mode(setup.mode);
-        w.clock = 0;
+        (w.clock, w.looks, w.ran) = (0, 0, 0);
         w.s[crate::exec::waves::wave::NULL] = 0;
         for &(what, reg) in &setup.user {
             match what {
@@ -495,7 +518,9 @@ impl Machine<'_> {
         let slice = self.budget.min(self.slice);
         let mut budget = slice;
         let mut last = next;
+        w.until = (w.ran as i64).wrapping_add(slice);
         loop {
+            w.left = budget;
             let straight = usize::from(ins[next].straight);
             if let Some(times) = self.runs.get_mut(next) {
                 *times += 1;
@@ -584,6 +609,7 @@ impl Machine<'_> {
             }
         }
         w.next = next;
+        w.ran += (slice - budget).unsigned_abs();
         self.budget -= slice - budget;
         if self.budget < 0 {
             self.exhausted = true;

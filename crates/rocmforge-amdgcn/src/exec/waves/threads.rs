@@ -35,7 +35,7 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Option<
                 let snapshot = &snapshot;
                 scope.spawn(move || {
                     let mut view = snapshot.view()?;
-                    let part = run_part(dispatch, &mut view, share);
+                    let part = run_part(dispatch, &mut view, None, share);
                     (part.0.status == Status::Completed).then_some((part, view))
                 })
             })
@@ -60,5 +60,6 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Option<
         status: Status::Completed,
         counters,
         footprint: Footprint::default(),
+        clock_ns: parts.iter().map(|(outcome, _)| outcome.clock_ns).max().unwrap_or(0),
     })
 }

@@ -45,8 +45,13 @@ pub(crate) struct Wave {
     pub(crate) scc: u32,
     /// Floating-point mode; only the handlers in `vector::modal` look at it.
     pub(crate) mode: Mode,
-    /// How often the wave has asked for the time, which nothing else makes pass.
-    pub(crate) clock: u32,
+    /// Cycles that have passed beside those of its instructions, and how often the wave has looked at a clock.
+    pub(crate) clock: u64,
+    pub(crate) looks: u32,
+    /// Instructions it has run in earlier turns; what that number will be when this turn is used up, and what is left of the turn.
+    pub(crate) ran: u64,
+    pub(crate) until: i64,
+    pub(crate) left: i64,
     /// Index of the next lowered instruction.
     pub(crate) next: usize,
     /// `exec` while a DPP instruction runs under a narrower one.
