@@ -6,4 +6,5 @@ mod grid_sync;
 mod host_memory;
 mod hostcall;
 mod managed;
+mod programs;
 mod rig;
