@@ -125,6 +125,7 @@ pub(crate) fn run_part(
         exhausted: false,
         slice: FIRST_SLICE,
         room: true,
+        looked: false,
         observes: ctx.observed,
         runs: vec![0; if dispatch.options.counters { code.ins.len() } else { 0 }],
         uses,
@@ -285,6 +286,8 @@ struct Machine<'a> {
     slice: i64,
     /// Not all that the card holds are waiting.
     room: bool,
+    /// A wave that waits has looked at a clock: time alone may let it go on.
+    looked: bool,
     /// Somebody watches requests to memory from the start.
     observes: bool,
     /// How often the run of instructions that starts here was executed; empty when nobody counts.
@@ -429,15 +432,17 @@ impl Machine<'_> {
             let mut waves = std::mem::take(&mut self.waves);
             let waits = self.spins(&mut waves, ctx);
             self.waves = waves;
-            if waits && still >= waiting.len() {
+            let all_wait = waits && still >= waiting.len();
+            if all_wait && !self.looked {
                 return self.never_ends(ctx, waiting.len());
             }
-            if waits {
+            if waits && !all_wait {
                 still += 1;
                 waiting.push_back(self.suspend(ctx));
                 continue;
             }
             still = 0;
+            self.looked = false;
             if self.go_on(ctx) == Group::Waits {
                 waiting.push_back(self.suspend(ctx));
             }
@@ -698,6 +703,7 @@ impl Machine<'_> {
                 }
             }
             self.slice = slice;
+            self.looked |= wave.looks != before.looks;
             ctx.observed = observed || ctx.init.is_some();
             let changed = ctx.probe.take().is_none_or(|probe| probe.changed(ctx));
             if !same || changed {
