@@ -6,6 +6,7 @@ mod counters;
 mod faults;
 mod generic;
 mod gfx1201;
+mod lanes;
 mod matrices;
 mod memory;
 mod races;

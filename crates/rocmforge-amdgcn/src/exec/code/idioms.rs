@@ -68,8 +68,8 @@ fn is_compare_and_swap(op: Op) -> bool {
     )
 }
 
-/// Whether a load and a compare-and-swap name the same address.
-fn same_address(load: &Inst, swap: &Inst) -> bool {
+/// Whether a load and a compare-and-swap, or a store, name the same address.
+pub(super) fn same_address(load: &Inst, swap: &Inst) -> bool {
     let same = |a: usize, b: usize| load.src[a] == swap.src[b];
     match (load.op.facts().unit, swap.format) {
         // A uniform address: the base in scalar registers, and an offset of 0 in a vector register.
@@ -79,7 +79,12 @@ fn same_address(load: &Inst, swap: &Inst) -> bool {
         (Unit::VectorMemory, Format::Global | Format::Flat) => {
             load.format == swap.format && same(0, 0) && same(2, 2) && load.imm == swap.imm
         }
-        (Unit::Lds, Format::Ds) => same(0, 0) && load.imm == swap.imm && !load.op.facts().two_offsets,
+        (Unit::Lds, Format::Ds) => {
+            let second = |inst: &Inst| inst.op.facts().two_offsets.then_some(inst.mem.offset1);
+            // Two offsets count elements.
+            let wide = second(load).is_none() || load.ty.dst.regs() == 2 * swap.ty.src[1].regs();
+            same(0, 0) && load.imm == swap.imm && second(load) == second(swap) && wide
+        }
         _ => false,
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod idioms;
 pub(crate) mod isa;
 pub(crate) mod lower;
+pub(crate) mod updates;
 
 use crate::counters::Class;
 use crate::debug_info::DebugInfo;
@@ -296,6 +297,7 @@ impl Code {
             pc += u64::from(size.max(4));
         }
         idioms::mark(&decoded, &mut self.ins);
+        updates::mark(&decoded, &mut self.ins);
         self.ins.push(Ins {
             flow: Flow::OffEnd,
             at: (addresses.end - self.start) as u32,

@@ -1,7 +1,8 @@
 //! racecheck: accesses of different waves to the same bytes that nothing orders.
 //!
 //! # The order
-//! The instructions of a wave are in order; its lanes run in lockstep and do not race. A barrier orders everything the
+//! The instructions of a wave are in order; its lanes run in lockstep, and race only where one instruction stores for several of them to
+//! the same bytes ([`lanes`]). A barrier orders everything the
 //! waves of a workgroup did before it with everything they do after it, but for stores to global memory that are under way:
 //! those a wave has not waited for (`s_waitcnt_vscnt null, 0`; `s_wait_storecnt 0` on gfx12) are ordered by the first barrier
 //! after such a wait. A barrier for LDS alone, without that wait, so hands nothing over in global memory. Where a kernel runs in
@@ -39,6 +40,7 @@
 
 mod cells;
 mod footprint;
+mod lanes;
 mod log;
 mod sync;
 
@@ -369,6 +371,13 @@ impl Race {
         }
         if slot == Slot::Store && self.unlocks(c, w.index, r, lds) {
             (slot, mark) = (Slot::Atomic, flags::STORE);
+        }
+        // A release by several lanes is atomic, unless it is no release at all.
+        if r.access == Access::Store && r.shape != Shape::Contiguous && r.exec & (r.exec - 1) != 0 {
+            let update = lanes::is_update(w, i, r);
+            if update || slot == Slot::Store {
+                lanes::check(c, w, i, r, update);
+            }
         }
         if slot == Slot::Store && !lds && !self.waves[n].stores {
             // What came before is complete, this is not.
