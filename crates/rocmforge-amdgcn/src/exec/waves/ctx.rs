@@ -22,6 +22,8 @@ pub(crate) struct Ctx<'a> {
     /// State of each of its bytes, as of LDS; empty unless [`Ctx::check_uninit`].
     pub(crate) scratch_state: Vec<u8>,
     pub(crate) scratch_size: usize,
+    /// Vector registers that the kernel asked for.
+    pub(crate) vgprs: u32,
     pub(crate) tools: Tools,
     /// Loads of bytes nobody has written are looked at: [`Tools::initcheck`] or [`Tools::init_registers`].
     pub(crate) check_uninit: bool,

@@ -78,6 +78,7 @@ pub(crate) fn run_part(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, group
         scratch: vec![0; scratch_size * 32 * waves as usize],
         scratch_state: vec![2; if follows { scratch_size * 32 * waves as usize } else { 0 }],
         scratch_size,
+        vgprs: kernel.setup.vgprs,
         tools,
         check_uninit: follows,
         loading: None,

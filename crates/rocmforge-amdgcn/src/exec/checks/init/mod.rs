@@ -26,7 +26,7 @@ use crate::exec::code::{Code, Ins, Src};
 use crate::exec::memory::observe::{Data, Place, Request};
 use crate::exec::memory::reached_in_buffer;
 use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{VCC, Wave};
+use crate::exec::waves::wave::{M0, VCC, Wave};
 use crate::fault::{Access, FaultKind};
 use crate::program::{Kernel, Program};
 use bits::Value;
@@ -154,8 +154,11 @@ impl Init {
         if self.registers {
             self.range(w, c, i, u);
         }
-        let effects: Vec<Effect> = u.parts.iter().map(|part| self.effect(w, c, i, part)).collect();
-        for (part, effect) in u.parts.iter().zip(effects) {
+        let relative = u.parts.iter().any(Part::is_relative);
+        let moved: Option<Vec<Part>> = relative.then(|| u.parts.iter().map(|part| part.at(w.s[M0])).collect());
+        let parts = moved.as_deref().unwrap_or(&u.parts);
+        let effects: Vec<Effect> = parts.iter().map(|part| self.effect(w, c, i, part)).collect();
+        for (part, effect) in parts.iter().zip(effects) {
             self.write(w, part, &effect);
         }
     }

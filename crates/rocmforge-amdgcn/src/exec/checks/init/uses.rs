@@ -54,7 +54,11 @@ pub(super) struct Narrow {
     pub(super) signed: bool,
 }
 
+/// How far from those that an instruction names its source and its destination are, by `m0`.
+type Distances = fn(u32) -> (u32, u32);
+
 /// One half of an instruction, which is all of it but for VOPD.
+#[derive(Clone)]
 pub(super) struct Part {
     pub(super) what: What,
     pub(super) reads: Vec<Reg>,
@@ -74,6 +78,8 @@ pub(super) struct Part {
     pub(super) loads: u32,
     /// Operands of a selection.
     pub(super) select: [Operand; 3],
+    /// Of moves whose registers are relative to `m0`.
+    distances: Option<Distances>,
 }
 
 /// Registers an instruction reads and writes.
@@ -127,7 +133,42 @@ impl Use {
     }
 }
 
+/// Those of a move whose registers are relative to `m0`.
+fn distances(op: Op) -> Option<Distances> {
+    Some(match op {
+        Op::VMovrelsB32 => |m0| (m0, 0),
+        Op::VMovreldB32 => |m0| (0, m0),
+        Op::VMovrelsdB32 => |m0| (m0, m0),
+        Op::VMovrelsd2B32 => |m0| (m0 & 0x3FF, m0 >> 16 & 0x3FF),
+        _ => return None,
+    })
+}
+
 impl Part {
+    /// Whether it names other registers than it uses.
+    pub(super) fn is_relative(&self) -> bool {
+        self.distances.is_some()
+    }
+
+    /// The same with the registers that it uses. Those that no wave has are a fault of their own.
+    pub(super) fn at(&self, m0: u32) -> Self {
+        let mut part = self.clone();
+        if let Some((source, destination)) = self.distances.map(|distances| distances(m0)) {
+            let by = |distance: u32| {
+                move |reg: &Reg| match *reg {
+                    Reg::V(first, count) => {
+                        let number = u32::from(first).wrapping_add(distance);
+                        u8::try_from(number).ok().map(|number| Reg::V(number, count))
+                    }
+                    other => Some(other),
+                }
+            };
+            part.reads = self.reads.iter().filter_map(by(source)).collect();
+            part.writes = self.writes.iter().filter_map(by(destination)).collect();
+        }
+        part
+    }
+
     fn of(inst: &Inst, gfx11: bool) -> Self {
         let facts = inst.op.facts();
         let mut reads: Vec<Reg> = Vec::new();
@@ -204,6 +245,7 @@ impl Part {
                 }
                 let lanes = inst.mods.dpp.is_some() || cross::lookup(inst.op, false).is_some();
                 what = match inst.op {
+                    _ if distances(inst.op).is_some() => What::Compute,
                     _ if lanes => What::Known,
                     _ if facts.unit == Unit::Matrix && gfx11 => What::Matrix,
                     Op::VCndmaskB32 | Op::VCndmaskB16 => What::Select,
@@ -228,6 +270,7 @@ impl Part {
             narrow,
             loads,
             select: inst.src,
+            distances: distances(inst.op),
         }
     }
 }
