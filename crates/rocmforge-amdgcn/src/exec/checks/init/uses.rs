@@ -1,6 +1,7 @@
 //! What instructions do with values that nobody has written: registers read and written, by kind of operation.
 
 use crate::exec::checks::init::bits::Bits;
+use crate::exec::code::halves;
 use crate::exec::vector::cross;
 use crate::exec::waves::wave::{EXEC, VCC};
 use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Registers, Ty, Unit};
@@ -80,6 +81,8 @@ pub(super) struct Part {
 pub(super) struct Use {
     /// Both halves of a VOPD pair read before either writes.
     pub(super) parts: Vec<Part>,
+    /// What the upper lanes of a wave of 64 do, where each half of the wave does its own part.
+    pub(super) high: Vec<Part>,
 }
 
 fn reg(operand: Operand, regs: u8) -> Option<Reg> {
@@ -98,11 +101,9 @@ fn reg(operand: Operand, regs: u8) -> Option<Reg> {
 
 /// What a scalar operation does with unknown bits.
 fn scalar_rule(inst: &Inst) -> What {
-    // Of pairs the second register is beyond these rules.
-    let single = inst.ty.dst.regs() <= 1;
     match inst.op {
-        Op::SAndB32 | Op::SAndSaveexecB32 if single => What::And,
-        Op::SOrB32 | Op::SOrSaveexecB32 if single => What::Or,
+        Op::SAndB32 | Op::SAndSaveexecB32 | Op::SAndB64 | Op::SAndSaveexecB64 => What::And,
+        Op::SOrB32 | Op::SOrSaveexecB32 | Op::SOrB64 | Op::SOrSaveexecB64 => What::Or,
         Op::SCselectB32 | Op::SCselectB64 => What::Select,
         Op::SGetregB32 | Op::SGetpcB64 => What::Known,
         Op::SXorB32 | Op::SXorB64 if inst.src[0] == inst.src[1] => What::Known,
@@ -119,16 +120,20 @@ fn is_wrexec(op: Op) -> bool {
 }
 
 impl Use {
-    /// Of an instruction of `gfx11`, or of gfx12.
-    pub(super) fn of(inst: &Inst, gfx11: bool) -> Self {
-        let mut parts = vec![Part::of(inst, gfx11)];
-        parts.extend(inst.dual.as_deref().map(|half| Part::of(half, gfx11)));
-        Self { parts }
+    /// Of an instruction of `gfx11`, or of gfx12; `wide`: for waves of 64 lanes, of which each half does its own part if it is `split`.
+    pub(super) fn of(inst: &Inst, gfx11: bool, wide: bool, split: bool) -> Self {
+        let masks = if wide && !split { 2 } else { 1 };
+        let mut parts = vec![Part::of(inst, gfx11, masks)];
+        parts.extend(inst.dual.as_deref().map(|half| Part::of(half, gfx11, masks)));
+        let high = split.then(|| halves::high(inst).ok()).flatten();
+        let high = high.iter().map(|high| Part::of(high, gfx11, masks)).collect();
+        Self { parts, high }
     }
 }
 
 impl Part {
-    fn of(inst: &Inst, gfx11: bool) -> Self {
+    /// `masks`: words of a mask that it uses without naming it.
+    fn of(inst: &Inst, gfx11: bool, masks: u8) -> Self {
         let facts = inst.op.facts();
         let mut reads: Vec<Reg> = Vec::new();
         let mut writes: Vec<Reg> = Vec::new();
@@ -154,7 +159,7 @@ impl Part {
                     reads.push(Reg::Scc);
                 }
                 if facts.reads.has(Registers::VCC) {
-                    reads.push(Reg::S(VCC as u8, 1));
+                    reads.push(Reg::S(VCC as u8, masks));
                 }
                 if facts.writes.has(Registers::EXEC) {
                     if !is_wrexec(inst.op) {
