@@ -1,7 +1,7 @@
 //! Waves of 64 lanes: what crosses their halves, masks of 64 bits, partial waves, and faults above lane 31.
 
 use crate::card::{Arg, Card, Numbers, arch};
-use rocmforge_amdgcn::{FaultKind, Outcome, Status, Tools};
+use rocmforge_amdgcn::{DEVICE_BASE, FaultKind, Outcome, Program, Status, Tools};
 use rocmforge_isa::Arch;
 
 const SOURCE: &str = include_str!("../fixtures/wave64.hip");
@@ -122,7 +122,7 @@ fn values_move_within_and_across_the_halves() {
         assert_eq!(at(5), value(l & 48 | nibble(rows)), "permlane16 {t}");
         assert_eq!(at(6), value((l & 48 ^ 16) | nibble(cross)), "permlanex16 {t}");
         assert_eq!(at(7), value(l ^ 32), "permlane64 {t}");
-        let written = l < 20 || l > 40;
+        let written = !(20..=40).contains(&l);
         assert_eq!(at(8), if written { value(l ^ 32) } else { 5 }, "permlane64 of some {t}");
     }
 }
@@ -131,10 +131,10 @@ fn values_move_within_and_across_the_halves() {
 fn lanes_of_both_halves_are_counted_in_lds() {
     let out = run("bytes_of_lds", 256, &[], 257, &[]);
     assert_eq!(out[256], 5 + 64);
-    for t in 0..256usize {
+    for (t, &old) in out[..256].iter().enumerate() {
         // All lanes of a wave get the old value.
         let expected = if t % 4 == 1 { 5 + 16 * (t as u32 / 64) } else { !0 };
-        assert_eq!(out[t], expected, "{t}");
+        assert_eq!(old, expected, "{t}");
     }
 }
 
@@ -268,7 +268,6 @@ fn halves_of_a_wave_do_not_race_and_waves_do() {
     assert_eq!(touches, [(0, 40)]);
 }
 
-/// Results, instructions and counters do not depend on which checks run.
 #[test]
 fn counters_count_waves_of_64_lanes() {
     let mut card = Card::new(object());
@@ -281,4 +280,14 @@ fn counters_count_waves_of_64_lanes() {
     // Each half of a wave asks by itself, as the hardware's two passes do.
     assert_eq!((counters.loads.requests, counters.loads.bytes), (8, 1024));
     assert_eq!((counters.stores.requests, counters.stores.bytes), (8, 1024));
+}
+
+/// A register of a wave of 64 lanes takes the place of two, and waves come in half the number: LLVM counts 768 registers, twelve at a time.
+#[test]
+fn occupancy_counts_waves_of_64_lanes() {
+    let program = Program::load(object(), DEVICE_BASE).expect("loads");
+    let kernel = program.kernel("lanes").expect("the kernel");
+    let o = kernel.occupancy(program.arch().compute_unit(), 256, 0);
+    assert_eq!((o.workgroups, o.waves_per_simd, o.vgprs % 12), (16, 16, 0));
+    assert!(o.vgprs <= 24, "{o:?}");
 }
