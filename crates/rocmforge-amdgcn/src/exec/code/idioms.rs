@@ -4,7 +4,7 @@
 //! load gives an old value, the swap fails and goes round again. And LDS needs no fences, since it does what the waves ask in their
 //! order: there an atomic load in a loop that waits for a flag is a plain load in machine code.
 
-use crate::exec::code::Ins;
+use crate::exec::code::{Ins, halves};
 use crate::exec::memory::IDIOM;
 use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Ty, Unit};
 
@@ -33,7 +33,9 @@ pub(super) fn mark(function: &[Decoded], ins: &mut [Ins]) {
         };
         for n in marked {
             // An instruction of which nothing is left, a hint, has the next one's number.
-            if let Some(ins) = ins.get_mut(function[n].index) {
+            let first = function[n].index;
+            let parts = ins.get(first).map_or(0, halves::parts);
+            for ins in ins.iter_mut().skip(first + usize::from(parts != 0)).take(parts.max(1)) {
                 ins.half |= IDIOM;
             }
         }

@@ -13,7 +13,7 @@ mod transpose;
 
 pub(crate) use atomic::{EXCHANGE, RETURN, SECOND};
 pub(crate) use buffer::{lower as lower_buffer, reached as reached_in_buffer};
-pub(crate) use ds::two_addresses;
+pub(crate) use ds::{lookup_wide, two_addresses};
 pub(crate) use space::{Addresses, Shape, filled, shape};
 
 use crate::exec::code::isa::{Run, plain};

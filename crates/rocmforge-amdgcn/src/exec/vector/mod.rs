@@ -13,6 +13,7 @@ pub(crate) mod nan;
 pub(crate) mod num;
 mod packed;
 mod relative;
+pub(crate) mod wide;
 
 use crate::exec::code::isa::{self, Handler, Run, plain};
 use crate::exec::code::{Ins, Src};

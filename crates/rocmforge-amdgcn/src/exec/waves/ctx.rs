@@ -53,7 +53,7 @@ pub(crate) struct Ctx<'a> {
 }
 
 impl Ctx<'_> {
-    /// Notes a fault and gives it, unless nobody wants that kind, or the same kind at the same instruction is known: that one
+    /// Notes a fault of lane `lane` of `w`, which may be the upper lanes of a wave of 64, and gives it, unless nobody wants that kind, or the same kind at the same instruction is known: that one
     /// is counted only.
     #[cold]
     #[inline(never)]
@@ -83,7 +83,7 @@ impl Ctx<'_> {
             frames: Vec::new(),
             workgroup: self.workgroup,
             wave: w.index,
-            lane,
+            lane: w.first_lane + lane,
             count: 1,
             other: None,
             note: String::new(),
@@ -124,6 +124,7 @@ impl Ctx<'_> {
             place,
             access,
             lane: lane as usize,
+            first_lane: w.first_lane,
             address,
             bytes,
             register,

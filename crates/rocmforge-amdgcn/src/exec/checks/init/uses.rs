@@ -1,9 +1,11 @@
 //! What instructions do with values that nobody has written: registers read and written, by kind of operation.
 
 use crate::exec::checks::init::bits::Bits;
+use crate::exec::code::halves;
 use crate::exec::vector::cross;
 use crate::exec::waves::wave::{EXEC, VCC};
 use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Registers, Ty, Unit};
+use std::borrow::Cow;
 
 /// A run of registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,6 +88,8 @@ pub(super) struct Part {
 pub(super) struct Use {
     /// Both halves of a VOPD pair read before either writes.
     pub(super) parts: Vec<Part>,
+    /// What the upper lanes of a wave of 64 do, where each half of the wave does its own part.
+    pub(super) high: Vec<Part>,
 }
 
 fn reg(operand: Operand, regs: u8) -> Option<Reg> {
@@ -104,11 +108,9 @@ fn reg(operand: Operand, regs: u8) -> Option<Reg> {
 
 /// What a scalar operation does with unknown bits.
 fn scalar_rule(inst: &Inst) -> What {
-    // Of pairs the second register is beyond these rules.
-    let single = inst.ty.dst.regs() <= 1;
     match inst.op {
-        Op::SAndB32 | Op::SAndSaveexecB32 if single => What::And,
-        Op::SOrB32 | Op::SOrSaveexecB32 if single => What::Or,
+        Op::SAndB32 | Op::SAndSaveexecB32 | Op::SAndB64 | Op::SAndSaveexecB64 => What::And,
+        Op::SOrB32 | Op::SOrSaveexecB32 | Op::SOrB64 | Op::SOrSaveexecB64 => What::Or,
         Op::SCselectB32 | Op::SCselectB64 => What::Select,
         Op::SGetregB32 | Op::SGetpcB64 => What::Known,
         Op::SXorB32 | Op::SXorB64 if inst.src[0] == inst.src[1] => What::Known,
@@ -125,11 +127,14 @@ fn is_wrexec(op: Op) -> bool {
 }
 
 impl Use {
-    /// Of an instruction of `gfx11`, or of gfx12.
-    pub(super) fn of(inst: &Inst, gfx11: bool) -> Self {
-        let mut parts = vec![Part::of(inst, gfx11)];
-        parts.extend(inst.dual.as_deref().map(|half| Part::of(half, gfx11)));
-        Self { parts }
+    /// Of an instruction of `gfx11`, or of gfx12; `wide`: for waves of 64 lanes, of which each half does its own part if it is `split`.
+    pub(super) fn of(inst: &Inst, gfx11: bool, wide: bool, split: bool) -> Self {
+        let masks = if wide && !split { 2 } else { 1 };
+        let mut parts = vec![Part::of(inst, gfx11, masks)];
+        parts.extend(inst.dual.as_deref().map(|half| Part::of(half, gfx11, masks)));
+        let high = split.then(|| halves::high(inst).ok()).flatten();
+        let high = high.iter().map(|high| Part::of(high, gfx11, masks)).collect();
+        Self { parts, high }
     }
 }
 
@@ -144,14 +149,18 @@ fn distances(op: Op) -> Option<Distances> {
     })
 }
 
-impl Part {
-    /// Whether it names other registers than it uses.
-    pub(super) fn is_relative(&self) -> bool {
-        self.distances.is_some()
+/// Parts with the registers that they use where those are relative to `m0`.
+pub(super) fn moved(parts: &[Part], m0: u32) -> Cow<'_, [Part]> {
+    if parts.iter().any(|part| part.distances.is_some()) {
+        parts.iter().map(|part| part.at(m0)).collect()
+    } else {
+        Cow::Borrowed(parts)
     }
+}
 
+impl Part {
     /// The same with the registers that it uses. Those that no wave has are a fault of their own.
-    pub(super) fn at(&self, m0: u32) -> Self {
+    fn at(&self, m0: u32) -> Self {
         let mut part = self.clone();
         if let Some((source, destination)) = self.distances.map(|distances| distances(m0)) {
             let by = |distance: u32| {
@@ -169,7 +178,8 @@ impl Part {
         part
     }
 
-    fn of(inst: &Inst, gfx11: bool) -> Self {
+    /// `masks`: words of a mask that it uses without naming it.
+    fn of(inst: &Inst, gfx11: bool, masks: u8) -> Self {
         let facts = inst.op.facts();
         let mut reads: Vec<Reg> = Vec::new();
         let mut writes: Vec<Reg> = Vec::new();
@@ -195,7 +205,7 @@ impl Part {
                     reads.push(Reg::Scc);
                 }
                 if facts.reads.has(Registers::VCC) {
-                    reads.push(Reg::S(VCC as u8, 1));
+                    reads.push(Reg::S(VCC as u8, masks));
                 }
                 if facts.writes.has(Registers::EXEC) {
                     if !is_wrexec(inst.op) {
