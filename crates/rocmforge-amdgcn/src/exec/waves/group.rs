@@ -555,10 +555,7 @@ impl Machine<'_> {
                 Flow::Vccnz => w.s[VCC] != 0,
                 Flow::Execz => w.s[EXEC] == 0,
                 Flow::Execnz => w.s[EXEC] != 0,
-                Flow::Vccz64 => w.vccz(),
-                Flow::Vccnz64 => !w.vccz(),
-                Flow::Execz64 => w.execz(),
-                Flow::Execnz64 => !w.execz(),
+                Flow::Vccz64 | Flow::Vccnz64 | Flow::Execz64 | Flow::Execnz64 => halves::taken(w, i.flow),
                 Flow::Halves => {
                     next = self.halves(w, ctx, next - 1);
                     continue;
@@ -587,7 +584,7 @@ impl Machine<'_> {
                     continue;
                 }
                 Flow::Barrier => {
-                    if w.missing() != 0 {
+                    if w.s[EXEC] != w.live || w.high.is_some() {
                         diverged(w, ctx, i);
                     }
                     w.state = WaveState::Barrier;
@@ -771,9 +768,13 @@ fn checked(ins: &[crate::exec::code::Ins], w: &mut Wave, ctx: &mut Ctx<'_>, firs
     ctx.init = Some(init);
 }
 
+/// Notes a barrier that some lanes do not reach.
 #[cold]
 fn diverged(w: &Wave, ctx: &mut Ctx<'_>, i: &crate::exec::code::Ins) {
     let missing = w.missing();
+    if missing == 0 {
+        return;
+    }
     let lane = missing.trailing_zeros() % 64;
     if let Some(fault) = ctx.fault(w, i, FaultKind::BarrierDivergence, Access::None, lane, 0, 0) {
         fault.note = format!("lanes {missing:#010x} of the wave do not take part");

@@ -1,12 +1,26 @@
 //! Vector instructions of waves of 64 lanes: each half of the wave does its own part.
 
 use super::Machine;
-use crate::exec::code::Ins;
+use crate::exec::code::{Flow, Ins};
 use crate::exec::waves::ctx::Ctx;
 use crate::exec::waves::wave::Wave;
 
+/// Whether a branch by all lanes of the wave is taken.
+#[cold]
+#[inline(never)]
+pub(super) fn taken(w: &Wave, flow: Flow) -> bool {
+    match flow {
+        Flow::Vccz64 => w.vccz(),
+        Flow::Vccnz64 => !w.vccz(),
+        Flow::Execz64 => w.execz(),
+        _ => !w.execz(),
+    }
+}
+
 impl Machine<'_> {
     /// Runs an instruction that was lowered by [`crate::exec::code::halves`], whose head has this index; gives the index of the next one.
+    // Cold, so that the loop over instructions stays what it is for waves of 32 lanes.
+    #[cold]
     #[inline(never)]
     pub(super) fn halves(&mut self, w: &mut Wave, ctx: &mut Ctx<'_>, head: usize) -> usize {
         let ins = self.code.ins.as_slice();
