@@ -240,6 +240,17 @@ impl Counters {
 impl Kernel {
     /// Occupancy on such a compute unit of launches with workgroups of `block` work-items and that much dynamic LDS.
     pub fn occupancy(&self, unit: &ComputeUnit, block: u32, dynamic_lds: u32) -> Occupancy {
-        unit.occupancy(self.setup.vgprs, self.lds_size.saturating_add(dynamic_lds), block)
+        let lds = self.lds_size.saturating_add(dynamic_lds);
+        if self.setup.wide && unit.wave_size == 32 {
+            // A register of a wave of 64 lanes takes the place of two.
+            let unit = ComputeUnit {
+                wave_size: 64,
+                vgprs: unit.vgprs / 2,
+                vgpr_granule: unit.vgpr_granule / 2,
+                ..*unit
+            };
+            return unit.occupancy(self.setup.vgprs, lds, block);
+        }
+        unit.occupancy(self.setup.vgprs, lds, block)
     }
 }

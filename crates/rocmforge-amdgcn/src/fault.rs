@@ -25,13 +25,15 @@ pub enum FaultKind {
     BarrierDivergence,
     /// A wave ended while others of its workgroup wait at a barrier. A card lets them go on without it.
     WaveEnded,
-    /// Two waves touch the same LDS, at least one of them writes, and no barrier or atomic lies between.
+    /// Two waves touch the same LDS, at least one of them writes, and no barrier or atomic lies between; or lanes of one wave store to the
+    /// same bytes in one instruction.
     LdsRace,
-    /// Two waves touch the same global memory, at least one of them writes, and nothing orders them.
+    /// Two waves touch the same global memory, at least one of them writes, and nothing orders them; or lanes of one wave store to the same
+    /// bytes in one instruction.
     GlobalRace,
     /// A decision, an address or a result depends on a register nobody has written.
     UninitialisedRegister,
-    /// A vector register beyond those the kernel asked for; found by init_registers.
+    /// A vector register beyond those the kernel asked for: one that `m0` leads to, or, with init_registers, any.
     RegisterOutOfRange,
     /// A matrix instruction of gfx11 reads A or B from lanes 16 to 31 that do not repeat lanes 0 to 15.
     MatrixHalves,

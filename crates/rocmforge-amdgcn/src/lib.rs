@@ -5,7 +5,7 @@
 //! the host's SIMD doing the lanes.
 //!
 //! # What is modelled
-//! * The instructions compilers emit for compute kernels, wave32, bit for bit, with the register state that the kernel
+//! * The instructions compilers emit for compute kernels, in waves of 32 or of 64 lanes, bit for bit, with the register state that the kernel
 //!   descriptor asks for, hidden arguments ([`kernarg_bytes`]), LDS, private memory, calls, barriers and atomics.
 //! * The state of every byte of global memory and LDS: an access out of bounds, after free, or of bytes nobody has
 //!   written is a [`Fault`] with kernel source position, lane, wave and workgroup. The access is suppressed.
@@ -17,7 +17,7 @@
 //! * The last bits of `v_exp_f32`, `v_log_f32`, `v_rcp_f32`, `v_rsq_f32`, `v_sqrt_f32`, `v_sin_f32` and `v_cos_f32`: they
 //!   are within the error the ISA states, not bit-equal to a card.
 //! * The order in which dot products and matrix instructions of floating-point numbers add and round inside.
-//! * Wave64, images, buffers, exports, interpolation, global data share.
+//! * Matrix instructions in waves of 64 lanes, typed buffers, images, exports, interpolation, global data share.
 //!
 //! A kernel with something that is not modelled cannot run, and [`Program::refusal`] names the instruction and its source
 //! line: never a guess.

@@ -1,7 +1,7 @@
 //! A code object, loaded for one device address and lowered for execution.
 
 use crate::debug_info::{DebugInfo, Frame};
-use crate::exec::code::Code;
+use crate::exec::code::{Code, Function, WaveLanes};
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationFlags, SymbolKind};
 use rocmforge_code_object::{CodeObject, KernelDescriptor, KernelMeta, ParseError, UserSgpr};
@@ -116,6 +116,8 @@ pub(crate) struct Setup {
     /// Whether the workgroup id's x, y, z are wanted.
     pub(crate) group_id: [bool; 3],
     pub(crate) group_info: bool,
+    /// Its waves have 64 lanes, not 32.
+    pub(crate) wide: bool,
     /// Granted vector registers.
     pub(crate) vgprs: u32,
     pub(crate) dynamic_stack: bool,
@@ -193,7 +195,7 @@ impl Program {
         let modal = kernels
             .iter()
             .any(|kernel| kernel.setup.mode != crate::exec::DEFAULT_MODE);
-        let code = lower_text(arch, &file, base, &debug, modal)?;
+        let code = lower_text(arch, &file, base, &debug, modal, &object.kernels)?;
         for kernel in kernels.extract_if(.., |kernel| code.index_of(kernel.entry).is_none()) {
             if code.refusal(kernel.entry).is_none() {
                 return Err(LoadError::Layout(format!(
@@ -392,9 +394,7 @@ fn kernel(arch: Arch, meta: &KernelMeta) -> Result<Kernel, String> {
 
 fn setup(arch: Arch, descriptor: &KernelDescriptor) -> Result<Setup, String> {
     let (rsrc1, rsrc2) = (descriptor.compute_pgm_rsrc1, descriptor.compute_pgm_rsrc2);
-    if !descriptor.wavefront_size32() {
-        return Err("waves of 64 lanes".into());
-    }
+    let wide = !descriptor.wavefront_size32();
     let user: Vec<_> = descriptor.user_sgprs().collect();
     if let Some((what, _)) = user.iter().find(|(what, _)| {
         !matches!(
@@ -413,11 +413,30 @@ fn setup(arch: Arch, descriptor: &KernelDescriptor) -> Result<Setup, String> {
         user_count: (rsrc2 >> 1 & 0x1F) as u8,
         group_id: [7, 8, 9].map(|bit| arch == Arch::Gfx1100 && rsrc2 >> bit & 1 != 0),
         group_info: rsrc2 >> 10 & 1 != 0,
-        vgprs: ((rsrc1 & 0x3F) + 1) * 8,
+        wide,
+        vgprs: ((rsrc1 & 0x3F) + 1) * if wide { 4 } else { 8 },
         cu_mode: !descriptor.enable_wgp_mode(),
         dynamic_stack: descriptor.kernel_code_properties >> 11 & 1 != 0,
         mode: float_mode(arch, rsrc1),
     })
+}
+
+/// Lanes of the waves that run the function at an ELF address: its descriptor's if it is a kernel, else those of all kernels.
+fn lanes(kernels: &[KernelMeta], entry: u64) -> WaveLanes {
+    let of = |kernel: &KernelMeta| {
+        let code = kernel.code.as_ref()?;
+        Some((code.entry_address, !code.descriptor.wavefront_size32()))
+    };
+    let known: Vec<(u64, bool)> = kernels.iter().filter_map(of).collect();
+    let own = known.iter().find(|(address, _)| *address == entry);
+    let mut wide = known.iter().map(|(_, wide)| *wide);
+    match own {
+        Some((_, true)) => WaveLanes::Of64,
+        Some((_, false)) => WaveLanes::Of32,
+        None if !known.is_empty() && wide.clone().all(|wide| wide) => WaveLanes::Of64,
+        None if wide.any(|wide| wide) => WaveLanes::Unknown,
+        None => WaveLanes::Of32,
+    }
 }
 
 fn lower_text(
@@ -426,6 +445,7 @@ fn lower_text(
     base: u64,
     debug: &DebugInfo,
     modal: bool,
+    kernels: &[KernelMeta],
 ) -> Result<Code, LoadError> {
     let text = file
         .section_by_name(".text")
@@ -464,5 +484,12 @@ fn lower_text(
             "no function symbols; do not strip the code object".into(),
         ));
     }
+    let functions: Vec<Function> = functions
+        .into_iter()
+        .map(|(from, to)| Function {
+            addresses: from..to,
+            lanes: lanes(kernels, from),
+        })
+        .collect();
     Code::lower(arch, &words, start, base, &functions, debug, modal)
 }

@@ -202,7 +202,18 @@ mod tests {
 
     #[test]
     fn the_register_files_are_those_of_the_processors() {
-        for (arch, vgprs) in [("gfx1100", 1536), ("gfx1102", 1024), ("gfx1030", 1024), ("gfx90a", 512)] {
+        for (arch, vgprs) in [
+            ("gfx1100", 1536),
+            ("gfx1101", 1536),
+            ("gfx1151", 1536),
+            ("gfx1200", 1536),
+            ("gfx1201", 1536),
+            ("gfx1030", 1024),
+            ("gfx1102", 1024),
+            ("gfx1103", 1024),
+            ("gfx1150", 1024),
+            ("gfx90a", 512),
+        ] {
             assert_eq!(ComputeUnit::of(arch).map(|unit| unit.vgprs), Some(vgprs), "{arch}");
         }
         assert_eq!(ComputeUnit::of("sm_75"), None);

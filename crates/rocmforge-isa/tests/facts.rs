@@ -70,6 +70,13 @@ fn memory_and_flow_are_those_of_the_manual() {
         (Op::FlatAtomicCmpswapB64, Memory::Atomic, Flow::Next),
         (Op::DsAddRtnF32, Memory::Atomic, Flow::Next),
         (Op::DsAddU32, Memory::Atomic, Flow::Next),
+        // LLVM calls stores to LDS atomics without a result.
+        (Op::DsStoreB8, Memory::Store, Flow::Next),
+        (Op::DsStoreB16D16Hi, Memory::Store, Flow::Next),
+        (Op::DsStoreB32, Memory::Store, Flow::Next),
+        (Op::DsStoreB64, Memory::Store, Flow::Next),
+        (Op::DsStoreB128, Memory::Store, Flow::Next),
+        (Op::DsStore2addrB32, Memory::Store, Flow::Next),
         (Op::DsCmpstoreRtnB32, Memory::Atomic, Flow::Next),
         (Op::DsLoad2addrB64, Memory::Load, Flow::Next),
         (Op::DsStorexchg2addrRtnB32, Memory::Exchange, Flow::Next),

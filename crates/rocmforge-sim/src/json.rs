@@ -4,7 +4,7 @@
 //!
 //! ```json
 //! {
-//!   "kind": "lds_race", "tool": "racecheck", "title": "race in LDS: two waves without a barrier between them",
+//!   "kind": "lds_race", "tool": "racecheck", "title": "race in LDS: two accesses that nothing orders",
 //!   "message": "write and read by two waves of a workgroup, no barrier between them",
 //!   "api": "kernel", "call": 7, "stream": 1, "kernel": "reduce", "pc": "0x1a40",
 //!   "access": "write", "address": "0x10", "size": 4, "count": 32, "stopped": false,

@@ -30,6 +30,8 @@
 //! workspace's `Cargo.toml`:
 //!
 //! ```toml
+//! [profile.dev.package.rocmforge-isa]
+//! opt-level = 2
 //! [profile.dev.package.rocmforge-amdgcn]
 //! opt-level = 3
 //! [profile.dev.package.rocmforge-sim]

@@ -46,15 +46,17 @@ pub enum ReportKind {
     KernelAbort,
     /// Two launches, copies or host accesses touch the same bytes, one of them writes, and nothing orders them.
     Race,
-    /// Two waves of a workgroup touch the same LDS, one of them writes, and no barrier stands between.
+    /// Two waves of a workgroup touch the same LDS, one of them writes, and no barrier stands between; or lanes of one wave write to the same
+    /// LDS in one instruction.
     LdsRace,
-    /// Two waves of one launch touch the same device memory, one of them writes, and nothing orders them.
+    /// Two waves of one launch touch the same device memory, one of them writes, and nothing orders them; or lanes of one wave write to the
+    /// same device memory in one instruction.
     GlobalRace,
     /// A register was read that the wave had not written.
     UninitialisedRegister,
     /// A kernel used a value from private memory that it had not written.
     UninitialisedPrivate,
-    /// A vector register beyond those the kernel asked for was used; init_registers finds it.
+    /// A vector register beyond those the kernel asked for was used: by an index into an array, or, with init_registers, by any instruction.
     RegisterOutOfRange,
     /// A matrix instruction read an operand whose lanes 16 to 31 must repeat lanes 0 to 15, on gfx11, and do not.
     MatrixHalves,
@@ -168,7 +170,7 @@ impl fmt::Display for ReportKind {
             Self::Unmodelled => "code that is not modelled",
             Self::KernelAbort => "kernel aborted",
             Self::Race => "race: nothing orders two accesses",
-            Self::LdsRace => "race in LDS: two waves without a barrier between them",
+            Self::LdsRace => "race in LDS: two accesses that nothing orders",
             Self::GlobalRace => "race in device memory inside one launch",
             Self::UninitialisedPrivate => "read of private memory that was never written",
             Self::UninitialisedRegister => "read of a register that was never written",

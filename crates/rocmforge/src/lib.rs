@@ -21,6 +21,18 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A debug build of your workspace builds the simulated card without optimisation, some 18 times slower; it says so, once. In your
+//! `Cargo.toml`:
+//!
+//! ```toml
+//! [profile.dev.package.rocmforge-isa]
+//! opt-level = 2
+//! [profile.dev.package.rocmforge-amdgcn]
+//! opt-level = 3
+//! [profile.dev.package.rocmforge-sim]
+//! opt-level = 3
+//! ```
 
 pub mod device;
 

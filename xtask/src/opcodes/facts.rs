@@ -257,7 +257,8 @@ fn of_row(row: &Row, description: &Description) -> Result<Facts, Error> {
     };
     let memory = match (d.load, d.store) {
         _ if !memory_access => "None",
-        _ if d.has(flag::ATOMIC) => "Atomic",
+        // LLVM calls stores to LDS atomics without a result.
+        (true, _) if d.has(flag::ATOMIC) => "Atomic",
         (true, true) if d.has(flag::SMEM) => "Prefetch",
         (true, true) => "Exchange",
         (true, false) => "Load",

@@ -13,10 +13,35 @@ use crate::exec::waves::wave::Wave;
 use crate::fault::{Access, FaultKind};
 use rocmforge_isa::Op;
 
-/// Element `k` of a row of 16-bit values held by a lane from register `reg` on.
+/// Elements of A by depth and row, or of B by depth and column, of 16 bits each, which lie from register `reg` on: two of a row in a
+/// register. `flip`: bits to change in even and in odd elements.
 #[inline(always)]
-fn half_word(w: &Wave, reg: u8, lane: usize, k: usize) -> u16 {
-    (w.v[(reg as usize + k / 2) & 255].0[lane] >> (16 * (k & 1))) as u16
+fn widened(w: &Wave, reg: u8, flip: [u16; 2], widen: &impl Fn(u16) -> f32) -> [[f32; 16]; 16] {
+    let mut out = [[0.0; 16]; 16];
+    for (r, [even, odd]) in out.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+        let lanes = &w.v[(reg as usize + r) & 255].0;
+        for n in 0..16 {
+            even[n] = widen(lanes[n] as u16 ^ flip[0]);
+            odd[n] = widen((lanes[n] >> 16) as u16 ^ flip[1]);
+        }
+    }
+    out
+}
+
+/// The same of integers of `BITS` bits.
+#[inline(always)]
+fn integer_elements<const BITS: usize>(w: &Wave, reg: u8, signed: bool) -> [[i32; 16]; 16] {
+    let (per, up) = (32 / BITS, 32 - BITS);
+    let mut out = [[0; 16]; 16];
+    for (k, out) in out.iter_mut().enumerate() {
+        let lanes = &w.v[(reg as usize + k / per) & 255].0;
+        let left = up - k % per * BITS;
+        for n in 0..16 {
+            let word = lanes[n] << left;
+            out[n] = if signed { word as i32 >> up } else { (word >> up) as i32 };
+        }
+    }
+    out
 }
 
 /// Old accumulator bits of register `r`.
@@ -76,17 +101,11 @@ fn floats(
     read: impl Fn(u32) -> f32,
     write: impl Fn(f32, u32) -> u32,
 ) {
-    let (mut a, mut b) = ([[0.0f32; 16]; 16], [[0.0f32; 16]; 16]);
     // Signs of even and odd elements of A and B; sign and absolute value of the accumulator.
     let sign = |bit: i32| ((i.imm >> bit & 1) as u16) << 15;
-    let (flip_a, flip_b) = ([sign(0), sign(8)], [sign(1), sign(9)]);
     let (negative, absolute) = (i.imm >> 2 & 1 != 0, i.imm >> 10 & 1 != 0);
-    for n in 0..16 {
-        for k in 0..16 {
-            a[n][k] = widen(half_word(w, i.a.reg, n, k) ^ flip_a[k & 1]);
-            b[k][n] = widen(half_word(w, i.b.reg, n, k) ^ flip_b[k & 1]);
-        }
-    }
+    let a = widened(w, i.a.reg, [sign(0), sign(8)], &widen);
+    let b = widened(w, i.b.reg, [sign(1), sign(9)], &widen);
     let mut out = [[0u32; 32]; 8];
     for (r, out) in out.iter_mut().enumerate() {
         for high in 0..2 {
@@ -99,7 +118,7 @@ fn floats(
             }
             for k in 0..16 {
                 for n in 0..16 {
-                    sum[n] = a[row][k].mul_add(b[k][n], sum[n]);
+                    sum[n] = a[k][row].mul_add(b[k][n], sum[n]);
                 }
             }
             for (n, sum) in sum.into_iter().enumerate() {
@@ -116,28 +135,24 @@ fn floats(
 /// Multiplies integers of `BITS` bits.
 #[inline(always)]
 fn integers<const BITS: usize>(w: &mut Wave, i: &Ins) {
-    let per = 32 / BITS;
-    let element = |w: &Wave, reg: u8, lane: usize, k: usize, signed: bool| -> i32 {
-        let word = w.v[(reg as usize + k / per) & 255].0[lane] >> (k % per * BITS);
-        let up = 32 - BITS;
-        if signed {
-            (word << up) as i32 >> up
-        } else {
-            (word << up >> up) as i32
-        }
-    };
+    let a = integer_elements::<BITS>(w, i.a.reg, i.imm & 1 != 0);
+    let b = integer_elements::<BITS>(w, i.b.reg, i.imm & 2 != 0);
     let mut out = [[0u32; 32]; 8];
     for (r, out) in out.iter_mut().enumerate() {
-        for (lane, out) in out.iter_mut().enumerate() {
-            let (row, column) = (2 * r + lane / 16, lane % 16);
-            let mut sum = i64::from(old(w, i, r, lane) as i32);
+        for high in 0..2 {
+            // Sixteen products of bytes fit in 32 bits, with the old value no longer.
+            let mut dot = [0i32; 16];
             for k in 0..16 {
-                let a = element(w, i.a.reg, row, k, i.imm & 1 != 0);
-                let b = element(w, i.b.reg, column, k, i.imm & 2 != 0);
-                sum += i64::from(a * b);
+                for n in 0..16 {
+                    dot[n] += a[k][2 * r + high] * b[k][n];
+                }
             }
-            let clamped = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
-            *out = if i.clamp { clamped as u32 } else { sum as u32 };
+            for (n, dot) in dot.into_iter().enumerate() {
+                let lane = high * 16 + n;
+                let sum = i64::from(old(w, i, r, lane) as i32) + i64::from(dot);
+                let clamped = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
+                out[lane] = if i.clamp { clamped as u32 } else { sum as u32 };
+            }
         }
     }
     for (r, out) in out.iter().enumerate() {

@@ -3,7 +3,7 @@
 use crate::exec::code::isa::{Handler, Run, plain};
 use crate::exec::code::{Ins, Src};
 use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{EXEC, M0, VCC, Wave};
+use crate::exec::waves::wave::{EXEC, M0, Wave};
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
 use rocmforge_isa::Op;
 use std::marker::PhantomData;
@@ -371,7 +371,7 @@ pub(crate) const HARDWARE_REGISTERS: [u16; 7] = [MODE, STATUS, TRAPSTS, SH_MEM_B
 fn hardware_register(w: &Wave, id: u16) -> u32 {
     match id {
         MODE => w.mode.0,
-        STATUS => w.scc | u32::from(w.s[EXEC] == 0) << 9 | u32::from(w.s[VCC] == 0) << 10,
+        STATUS => w.scc | u32::from(w.execz()) << 9 | u32::from(w.vccz()) << 10,
         SH_MEM_BASES => (PRIVATE_APERTURE >> 16) | SHARED_APERTURE & 0xFFFF_0000,
         // The place of the wave: all on one compute unit.
         HW_ID1 => w.index & 31,

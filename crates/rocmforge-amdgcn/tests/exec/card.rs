@@ -14,6 +14,13 @@ pub(crate) fn arch() -> Arch {
     std::env::var(ARCH_VARIABLE).map_or(Arch::Gfx1100, |name| name.parse().expect("an instruction set"))
 }
 
+/// Lanes of the waves under test.
+pub(crate) const LANES_VARIABLE: &str = "ROCMFORGE_TEST_LANES";
+
+pub(crate) fn lanes() -> u32 {
+    std::env::var(LANES_VARIABLE).map_or(32, |lanes| lanes.parse().expect("32 or 64"))
+}
+
 pub(crate) struct Card {
     pub(crate) memory: GlobalMemory,
     pub(crate) options: ExecOptions,
@@ -114,28 +121,23 @@ impl Card {
     }
 }
 
-/// Of the card under test.
-pub(crate) fn kernels() -> &'static [u8] {
-    match arch() {
-        Arch::Gfx1100 => include_bytes!("../fixtures/kernels.co"),
-        Arch::Gfx1201 => include_bytes!("../fixtures/kernels-gfx1201.co"),
-    }
-}
-/// Of the card under test.
-pub(crate) fn faults() -> &'static [u8] {
-    match arch() {
-        Arch::Gfx1100 => include_bytes!("../fixtures/faults.co"),
-        Arch::Gfx1201 => include_bytes!("../fixtures/faults-gfx1201.co"),
-    }
+/// The object of a set of fixtures for the card and the waves under test.
+macro_rules! fixture {
+    ($name:ident $file:literal) => {
+        pub(crate) fn $name() -> &'static [u8] {
+            match (arch(), lanes()) {
+                (Arch::Gfx1100, 32) => include_bytes!(concat!("../fixtures/", $file, ".co")),
+                (Arch::Gfx1201, 32) => include_bytes!(concat!("../fixtures/", $file, "-gfx1201.co")),
+                (Arch::Gfx1100, _) => include_bytes!(concat!("../fixtures/", $file, "-gfx1100-wave64.co")),
+                (Arch::Gfx1201, _) => include_bytes!(concat!("../fixtures/", $file, "-gfx1201-wave64.co")),
+            }
+        }
+    };
 }
 
-/// Of the card under test.
-pub(crate) fn racy() -> &'static [u8] {
-    match arch() {
-        Arch::Gfx1100 => include_bytes!("../fixtures/races.co"),
-        Arch::Gfx1201 => include_bytes!("../fixtures/races-gfx1201.co"),
-    }
-}
+fixture! { kernels "kernels" }
+fixture! { faults "faults" }
+fixture! { racy "races" }
 
 /// Numbers of a fixed seed.
 pub(crate) struct Numbers(pub(crate) u64);

@@ -1,6 +1,6 @@
 //! Planted faults: each is found, with its class and its source line.
 
-use crate::card::{Arg, Card, faults};
+use crate::card::{Arg, Card, faults, lanes};
 use rocmforge_amdgcn::{ByteState, FaultKind, Outcome, Status};
 
 const SOURCE: &str = include_str!("../fixtures/faults.hip");
@@ -39,7 +39,10 @@ fn one_element_past_the_end() {
         let outcome = card.launch("load_past_end", [1; 3], [128, 1, 1], 0, &args());
         let fault = finds(&outcome, FaultKind::GlobalOutOfBounds, "load_past_end");
         assert_eq!((fault.address, fault.size, fault.count), (dx + u64::from(n) * 4, 4, 1));
-        assert_eq!((fault.wave, fault.lane, fault.workgroup), (n / 32, n % 32, [0; 3]));
+        assert_eq!(
+            (fault.wave, fault.lane, fault.workgroup),
+            (n / lanes(), n % lanes(), [0; 3])
+        );
         assert_eq!(
             card.download::<f32>(dy, n as usize),
             vec![1.0; n as usize],
@@ -65,7 +68,8 @@ fn freed_and_unwritten_memory() {
     card.memory.set_state(dx + 128, 128, ByteState::Freed);
     let outcome = card.launch("load_past_end", [1; 3], [64, 1, 1], 0, &args());
     let fault = finds(&outcome, FaultKind::UseAfterFree, "load_past_end");
-    assert_eq!((fault.address, fault.wave, fault.count), (dx + 128, 1, 32));
+    assert_eq!((fault.address, fault.wave, fault.count), (dx + 128, 32 / lanes(), 32));
+    assert_eq!(fault.lane, 32 % lanes());
     card.memory.set_state(dx + 128, 128, ByteState::Uninit);
     let outcome = card.launch("load_past_end", [1; 3], [64, 1, 1], 0, &args());
     finds(&outcome, FaultKind::UninitialisedGlobal, "load_past_end");
@@ -93,7 +97,7 @@ fn lds_and_private_memory() {
     let first = &outcome.faults[0];
     assert_eq!(
         (first.kind, first.address, first.lane, first.wave),
-        (FaultKind::LdsOutOfBounds, 256, 31, 1),
+        (FaultKind::LdsOutOfBounds, 256, 63 % lanes(), 63 / lanes()),
         "{first}"
     );
     assert_eq!(first.frames[0].line, line("lds_past_end"), "{first}");
@@ -159,7 +163,13 @@ fn endless_loops_and_traps_end() {
     assert!(outcome.instructions < 1_000_000, "{}", outcome.instructions);
     let fault = finds(&outcome, FaultKind::Spinning, "endless");
     let head = fault.other.as_ref().expect("where the loop begins");
-    assert!(head.pc < fault.pc && fault.note.contains("2 more waves"), "{fault}");
+    assert!(
+        head.pc < fault.pc
+            && fault
+                .note
+                .contains(&format!("{} more waves", 96u32.div_ceil(lanes()) - 1)),
+        "{fault}"
+    );
     card.options.instruction_budget = 1_000;
     let outcome = card.launch("endless", [1; 3], [32, 1, 1], 0, &[Arg::Ptr(flag)]);
     assert_eq!(outcome.status, Status::BudgetExhausted);

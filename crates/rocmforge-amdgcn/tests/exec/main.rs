@@ -1,4 +1,5 @@
-//! Whole kernels, compiled from `tests/fixtures`, against plain Rust: on a gfx1100, and all of them again on a gfx1201.
+//! Whole kernels, compiled from `tests/fixtures`, against plain Rust: on a gfx1100, all of them again on a gfx1201, and on both what does
+//! not count on 32 lanes again in waves of 64.
 
 mod arithmetic;
 mod card;
@@ -6,6 +7,7 @@ mod counters;
 mod faults;
 mod generic;
 mod gfx1201;
+mod lanes;
 mod matrices;
 mod memory;
 mod races;
@@ -13,38 +15,68 @@ mod refusals;
 mod registers;
 mod threads;
 mod triton;
+mod wave64;
 
-/// Runs this binary again for the other instruction set, but for what is the same there and takes long.
-#[test]
-fn second_card() {
-    if std::env::var_os(card::ARCH_VARIABLE).is_some() {
-        return;
-    }
+/// Modules and tests that are the same on both cards, or take long.
+const ONE_CARD: [&str; 9] = [
+    "second_card",
+    "waves_of_64",
+    "gfx1201::",
+    "matrices::",
+    "a_flag_hands_data_over",
+    "registers::",
+    "threads::",
+    "counters::",
+    "generic::",
+];
+/// Tests whose kernels count on waves of 32 lanes: they exchange lanes, or their work-items 0 to 31 and 32 to 63 race or take a lock.
+const OF_32_LANES: [&str; 9] = [
+    "wave64::",
+    "refusals::",
+    "lanes_exchange_values",
+    "matrix_multiply_accumulate",
+    "a_barrier_that_not_everybody_reaches",
+    "a_lock_orders_what_it_guards",
+    "a_release_covers_stores_of_other_waves",
+    "a_second_load_by_a_wave",
+    "neighbours_in_one_dword",
+];
+
+/// Runs this binary again for another card or other waves, without some tests.
+fn again(arch: &str, lanes: &str, without: &[&str]) {
+    let skip = without.iter().chain(&ONE_CARD).chain(&["triton::"]);
     let output = std::process::Command::new(std::env::current_exe().expect("its path"))
-        .args([
-            "--skip",
-            "second_card",
-            "--skip",
-            "gfx1201::",
-            "--skip",
-            "matrices::",
-            "--skip",
-            "a_flag_hands_data_over",
-            "--skip",
-            "registers::",
-            "--skip",
-            "threads::",
-            "--skip",
-            "counters::",
-            "--skip",
-            "generic::",
-            "--skip",
-            "triton::",
-        ])
-        .env(card::ARCH_VARIABLE, "gfx1201")
+        .args(skip.flat_map(|name| ["--skip", name]))
+        .env(card::ARCH_VARIABLE, arch)
+        .env(card::LANES_VARIABLE, lanes)
         .output()
         .expect("a test binary can be run");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "on a gfx1201:\n{text}");
+    assert!(output.status.success(), "on a {arch} with {lanes} lanes:\n{text}");
     assert!(!text.contains(" 0 passed"), "{text}");
+}
+
+fn is_first() -> bool {
+    std::env::var_os(card::ARCH_VARIABLE).is_none()
+}
+
+#[test]
+fn second_card() {
+    if is_first() {
+        again("gfx1201", "32", &[]);
+    }
+}
+
+#[test]
+fn waves_of_64_on_gfx1100() {
+    if is_first() {
+        again("gfx1100", "64", &OF_32_LANES);
+    }
+}
+
+#[test]
+fn waves_of_64_on_gfx1201() {
+    if is_first() {
+        again("gfx1201", "64", &OF_32_LANES);
+    }
 }

@@ -22,7 +22,7 @@ fn run(kernel: &str, written: usize) -> Outcome {
     let (x, y) = (card.alloc(256), card.alloc(256));
     card.memory.write(x, &vec![1; written * 4]).expect("inside");
     let args = match kernel {
-        "never_written" | "written" => vec![Arg::Ptr(y)],
+        "never_written" | "written" | "relative_never_written" | "relative_written" => vec![Arg::Ptr(y)],
         _ => vec![Arg::Ptr(x), Arg::Ptr(y)],
     };
     card.launch(kernel, [1; 3], [64, 1, 1], 0, &args)
@@ -44,7 +44,37 @@ fn finds(outcome: &Outcome, name: &str, why: &str) {
 #[test]
 fn registers_nobody_has_written() {
     finds(&run("never_written", 0), "never_written", "stored");
-    assert_eq!(run("written", 0).status, Status::Completed);
+    finds(&run("relative_never_written", 0), "relative_never_written", "stored");
+    for kernel in ["written", "relative_written"] {
+        let outcome = run(kernel, 0);
+        assert_eq!(
+            outcome.status,
+            Status::Completed,
+            "{kernel}: {:?}",
+            outcome.faults.first()
+        );
+    }
+}
+
+#[test]
+fn registers_that_a_kernel_does_not_have_are_faults_of_every_run() {
+    let mut card = Card::new(REGISTERS);
+    card.options.tools = Tools::none();
+    let y = card.alloc(256);
+    let mut launch = |n| card.launch("relative_outside", [1; 3], [32, 1, 1], 0, &[Arg::Ptr(y), Arg::U32(n)]);
+    assert_eq!(launch(0).status, Status::Completed);
+    // The kernel has 48 registers: a multiple of 8.
+    for (n, number) in [(8u32, 48i32), (1000, 1040), (u32::MAX - 99, -60)] {
+        let outcome = launch(n);
+        let kinds: Vec<FaultKind> = outcome.faults.iter().map(|fault| fault.kind).collect();
+        assert_eq!(kinds, [FaultKind::RegisterOutOfRange; 2], "{n}");
+        assert!(
+            outcome.faults[0].note.starts_with(&format!("v{number} ")),
+            "{}",
+            outcome.faults[0]
+        );
+        assert!(outcome.faults[0].note.contains("of 48"), "{}", outcome.faults[0]);
+    }
 }
 
 #[test]

@@ -86,7 +86,9 @@ fn lines(source: &Source, frames: &[rocmforge_amdgcn::Frame]) -> BTreeSet<u32> {
 /// The markers a report hits, one for each of its sides; or what is wrong with it.
 fn hits<'s>(source: &'s Source, report: &Report) -> Result<Vec<&'s Marker>, String> {
     let kind = format!("{:?}", report.kind);
-    let sides = std::iter::once(&report.frames).chain(report.other.as_ref().map(|other| &other.frames));
+    // A call of the host, such as the free before a use, has no line of the kernel.
+    let other = report.other.as_ref().filter(|other| other.kernel.is_some());
+    let sides = std::iter::once(&report.frames).chain(other.map(|other| &other.frames));
     let mut found = Vec::new();
     for frames in sides {
         let at = lines(source, frames);

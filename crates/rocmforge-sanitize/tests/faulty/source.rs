@@ -67,7 +67,7 @@ impl Source {
             }
         }
         assert!(source.markers.iter().any(|m| m.must), "{}: marks no fault", source.name);
-        assert!(source.faulty.contains("[[launch]]"), "{}: no launch", source.name);
+        assert!(source.faulty.contains("launch"), "{}: no launch", source.name);
         source
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Once;
 
 /// What is said. The factor is that of the benchmark `interpreter` of rocmforge-amdgcn.
 const ADVICE: &str = "rocmforge-sim: built without optimisation, some 18 times slower than it need be. Add to your Cargo.toml: \
-                      profile.dev.package.rocmforge-amdgcn.opt-level = 3 and profile.dev.package.rocmforge-sim.opt-level = 3";
+                      profile.dev.package.rocmforge-amdgcn.opt-level = 3, profile.dev.package.rocmforge-isa.opt-level = 2 and \
+                      profile.dev.package.rocmforge-sim.opt-level = 3";
 
 /// Says it to `out`, once in a process, if the interpreter is not `optimised`.
 pub(crate) fn tell(optimised: bool, said: &Once, out: &mut dyn Write) {

@@ -4,7 +4,7 @@
 //! load gives an old value, the swap fails and goes round again. And LDS needs no fences, since it does what the waves ask in their
 //! order: there an atomic load in a loop that waits for a flag is a plain load in machine code.
 
-use crate::exec::code::Ins;
+use crate::exec::code::{Ins, halves};
 use crate::exec::memory::IDIOM;
 use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Ty, Unit};
 
@@ -33,7 +33,9 @@ pub(super) fn mark(function: &[Decoded], ins: &mut [Ins]) {
         };
         for n in marked {
             // An instruction of which nothing is left, a hint, has the next one's number.
-            if let Some(ins) = ins.get_mut(function[n].index) {
+            let first = function[n].index;
+            let parts = ins.get(first).map_or(0, halves::parts);
+            for ins in ins.iter_mut().skip(first + usize::from(parts != 0)).take(parts.max(1)) {
                 ins.half |= IDIOM;
             }
         }
@@ -68,8 +70,8 @@ fn is_compare_and_swap(op: Op) -> bool {
     )
 }
 
-/// Whether a load and a compare-and-swap name the same address.
-fn same_address(load: &Inst, swap: &Inst) -> bool {
+/// Whether a load and a compare-and-swap, or a store, name the same address.
+pub(super) fn same_address(load: &Inst, swap: &Inst) -> bool {
     let same = |a: usize, b: usize| load.src[a] == swap.src[b];
     match (load.op.facts().unit, swap.format) {
         // A uniform address: the base in scalar registers, and an offset of 0 in a vector register.
@@ -79,7 +81,12 @@ fn same_address(load: &Inst, swap: &Inst) -> bool {
         (Unit::VectorMemory, Format::Global | Format::Flat) => {
             load.format == swap.format && same(0, 0) && same(2, 2) && load.imm == swap.imm
         }
-        (Unit::Lds, Format::Ds) => same(0, 0) && load.imm == swap.imm && !load.op.facts().two_offsets,
+        (Unit::Lds, Format::Ds) => {
+            let second = |inst: &Inst| inst.op.facts().two_offsets.then_some(inst.mem.offset1);
+            // Two offsets count elements.
+            let wide = second(load).is_none() || load.ty.dst.regs() == 2 * swap.ty.src[1].regs();
+            same(0, 0) && load.imm == swap.imm && second(load) == second(swap) && wide
+        }
         _ => false,
     }
 }

@@ -104,7 +104,7 @@ pub(crate) fn sgpr(operand: Operand) -> Option<u8> {
     })
 }
 
-fn vgpr(operand: Operand) -> Option<(u8, u8)> {
+pub(crate) fn vgpr(operand: Operand) -> Option<(u8, u8)> {
     match operand {
         Operand::Vgpr(n) => Some((n, 0)),
         Operand::VgprHalf { reg, hi } => Some((reg, if hi { 16 } else { 0 })),
@@ -150,6 +150,10 @@ fn sopp(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         Op::SBranch => Flow::Branch,
         Op::SCbranchScc0 => Flow::Scc0,
         Op::SCbranchScc1 => Flow::Scc1,
+        Op::SCbranchVccz if code.wide => Flow::Vccz64,
+        Op::SCbranchVccnz if code.wide => Flow::Vccnz64,
+        Op::SCbranchExecz if code.wide => Flow::Execz64,
+        Op::SCbranchExecnz if code.wide => Flow::Execnz64,
         Op::SCbranchVccz => Flow::Vccz,
         Op::SCbranchVccnz => Flow::Vccnz,
         Op::SCbranchExecz => Flow::Execz,

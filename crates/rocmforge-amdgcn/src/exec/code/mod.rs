@@ -1,8 +1,10 @@
 //! Lowered instructions.
 
+pub(crate) mod halves;
 pub(crate) mod idioms;
 pub(crate) mod isa;
 pub(crate) mod lower;
+pub(crate) mod updates;
 
 use crate::counters::Class;
 use crate::debug_info::DebugInfo;
@@ -89,6 +91,14 @@ pub(crate) enum Flow {
     Vccnz,
     Execz,
     Execnz,
+    /// The same four of waves of 64 lanes.
+    Vccz64,
+    Vccnz64,
+    Execz64,
+    Execnz64,
+    /// Of waves of 64 lanes: the lower lanes run the next `imm` instructions, then the upper ones the `target` behind those. `sdst` is
+    /// the mask that they write, `half` says whether they read `vcc` by lane without naming it.
+    Halves,
     /// Jumps to a pair of SGPRs (`a`), writing the return address to `dst` if it is not null.
     SetPc,
     Barrier,
@@ -130,6 +140,21 @@ struct Branch {
     pc: u64,
 }
 
+/// Lanes of the waves that run a function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WaveLanes {
+    Of32,
+    Of64,
+    /// No kernel, among kernels of both kinds.
+    Unknown,
+}
+
+/// A function: its ELF addresses, and for which waves it was compiled.
+pub(crate) struct Function {
+    pub(crate) addresses: Range<u64>,
+    pub(crate) lanes: WaveLanes,
+}
+
 /// All code of a program.
 pub(crate) struct Code {
     pub(crate) ins: Vec<Ins>,
@@ -152,6 +177,10 @@ pub(crate) struct Code {
     /// Registers of the trap handler that hold something when a kernel starts, or are written in the function that is being lowered:
     /// a bit for each.
     pub(crate) trap_registers: u16,
+    /// The function that is being lowered is for waves of 64 lanes.
+    pub(crate) wide: bool,
+    /// ELF addresses of the functions that are.
+    wide_functions: Vec<Range<u64>>,
 }
 
 impl Code {
@@ -162,7 +191,7 @@ impl Code {
         words: &[u32],
         start: u64,
         base: u64,
-        functions: &[(u64, u64)],
+        functions: &[Function],
         debug: &DebugInfo,
         modal: bool,
     ) -> Result<Self, LoadError> {
@@ -178,7 +207,7 @@ impl Code {
         words: &[u32],
         start: u64,
         base: u64,
-        functions: &[(u64, u64)],
+        functions: &[Function],
         debug: &DebugInfo,
         modal: bool,
     ) -> Result<Self, LoadError> {
@@ -193,15 +222,31 @@ impl Code {
             changes_mode: false,
             refused: Vec::new(),
             trap_registers: 0,
+            wide: false,
+            wide_functions: Vec::new(),
         };
         let mut branches = Vec::new();
-        for &(from, to) in functions {
+        for Function { addresses, lanes } in functions {
             let before = (code.ins.len(), branches.len());
-            if let Err(why) = code.function(arch, words, from..to, debug, &mut branches) {
+            code.wide = *lanes == WaveLanes::Of64;
+            if code.wide {
+                code.wide_functions.push(addresses.clone());
+            }
+            let lowered = if *lanes == WaveLanes::Unknown {
+                Err(LoadError::Unmodelled {
+                    pc: addresses.start,
+                    text: "a function beside kernels of both wave sizes".into(),
+                    why: "it may be for waves of 32 lanes or of 64",
+                    frames: debug.frames(addresses.start),
+                })
+            } else {
+                code.function(arch, words, addresses.clone(), debug, &mut branches)
+            };
+            if let Err(why) = lowered {
                 code.ins.truncate(before.0);
                 code.classes.truncate(before.0);
                 branches.truncate(before.1);
-                code.refuse(from..to, why);
+                code.refuse(addresses.clone(), why);
             }
         }
         // A function that leads into one that cannot run cannot run either.
@@ -209,10 +254,12 @@ impl Code {
             .iter()
             .find(|branch| code.refusal(branch.target).is_some() && code.refusal(branch.pc).is_none())
         {
-            let function = functions.iter().find(|(from, to)| (*from..*to).contains(&branch.pc));
-            let &(from, to) = function.expect("branches are in functions");
+            let function = functions
+                .iter()
+                .find(|function| function.addresses.contains(&branch.pc));
+            let function = function.expect("branches are in functions");
             code.refuse(
-                from..to,
+                function.addresses.clone(),
                 LoadError::Unmodelled {
                     pc: branch.pc,
                     text: format!("a branch to {:#x}", branch.target),
@@ -268,7 +315,8 @@ impl Code {
             })?;
             self.index[at] = self.ins.len() as u32;
             let first = self.ins.len();
-            lower::lower(&inst, pc, self).map_err(|why| LoadError::Unmodelled {
+            let lower = if self.wide { halves::lower } else { lower::lower };
+            lower(&inst, pc, self).map_err(|why| LoadError::Unmodelled {
                 pc,
                 text: inst.to_string(),
                 why,
@@ -296,6 +344,7 @@ impl Code {
             pc += u64::from(size.max(4));
         }
         idioms::mark(&decoded, &mut self.ins);
+        updates::mark(&decoded, &mut self.ins);
         self.ins.push(Ins {
             flow: Flow::OffEnd,
             at: (addresses.end - self.start) as u32,
@@ -329,6 +378,12 @@ impl Code {
         let all = self.index.iter().enumerate().filter(kept);
         all.map(|(word, &index)| (word * 4, index as usize))
             .filter(|&(at, index)| self.ins[index].at as usize == at)
+    }
+
+    /// Whether the instruction at an offset in `.text` is for waves of 64 lanes.
+    pub(crate) fn is_wide(&self, at: usize) -> bool {
+        let pc = self.start + at as u64;
+        self.wide_functions.iter().any(|addresses| addresses.contains(&pc))
     }
 
     /// Whether workgroups of the function at an ELF address may depend on each other.

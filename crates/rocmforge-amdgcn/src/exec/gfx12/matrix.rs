@@ -6,12 +6,13 @@
 //!
 //! Of a sparse A (`v_swmmac_*`) only two of each four elements are stored, and two bits of an index say for each which.
 
-use crate::exec::code::isa::{Handler, Run, plain, vector};
+use crate::exec::code::isa::{Handler, Run, vector};
 use crate::exec::code::{Ins, Kind};
 use crate::exec::gfx12::fp8::{from_bf8, from_fp8};
 use crate::exec::vector::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32};
 use crate::exec::waves::ctx::Ctx;
 use crate::exec::waves::wave::Wave;
+use Element::{Bf8, Bf16, F16, Fp8};
 use rocmforge_isa::Op;
 
 /// What an operation multiplies. All of them share two handlers, which look it up: twenty copies of the loops would take
@@ -29,8 +30,17 @@ struct Shape {
 #[derive(Clone, Copy)]
 enum Kinds {
     Integers,
-    /// How elements of A and B become singles.
-    Floats(fn(u32) -> f32, fn(u32) -> f32, Sums),
+    /// What A and B hold, and the results.
+    Floats(Element, Element, Sums),
+}
+
+/// Floats that A and B hold.
+#[derive(Clone, Copy, PartialEq)]
+enum Element {
+    F16,
+    Bf16,
+    Fp8,
+    Bf8,
 }
 
 /// What C and D hold.
@@ -44,39 +54,48 @@ enum Sums {
 /// The deepest matrix.
 const MOST: usize = 64;
 
-/// Element `k` of those that a lane holds from register `reg` on.
-fn element(w: &Wave, bits: usize, reg: u8, lane: usize, k: usize) -> u32 {
-    let per = 32 / bits;
-    let word = w.v[(reg as usize + k / per) & 255].0[lane] >> (k % per * bits);
-    word & (u32::MAX >> (32 - bits))
-}
+/// Raw elements by depth, of sixteen rows or columns each.
+type Planes = [[u32; 16]; MOST];
 
-/// Raw elements of A by row and of B by column, each over the whole depth, and which elements of a row are stored.
+/// Raw elements of A and of B over the whole depth, and which elements of a row of A are stored.
 struct Gathered {
-    a: [[u32; MOST]; 16],
-    b: [[u32; MOST]; 16],
+    a: Planes,
+    b: Planes,
     stored: [u64; 16],
 }
 
+/// The first `count` elements that each lane holds from register `reg` on: lanes 16 to 31 go on `half` deeper than the others.
+#[inline(always)]
+fn planes(w: &Wave, bits: usize, reg: u8, count: usize, half: usize) -> Planes {
+    let mut out = [[0; 16]; MOST];
+    let (per, keep) = (32 / bits, u32::MAX >> (32 - bits));
+    for k in 0..count {
+        let (low, high) = w.v[(reg as usize + k / per) & 255].0.split_at(16);
+        let shift = k % per * bits;
+        for n in 0..16 {
+            out[k][n] = low[n] >> shift & keep;
+            out[half + k][n] = high[n] >> shift & keep;
+        }
+    }
+    out
+}
+
+#[inline(always)]
 fn gather(w: &Wave, i: &Ins, shape: &Shape) -> Gathered {
-    let mut out = Gathered {
-        a: [[0; MOST]; 16],
-        b: [[0; MOST]; 16],
-        stored: [if shape.sparse { 0 } else { u64::MAX }; 16],
-    };
     let half = shape.depth / 2;
+    let b = planes(w, shape.bits, i.b.reg, half, half);
+    if !shape.sparse {
+        return Gathered {
+            a: planes(w, shape.bits, i.a.reg, half, half),
+            b,
+            stored: [u64::MAX; 16],
+        };
+    }
+    let packed = planes(w, shape.bits, i.a.reg, half / 2, half);
+    let (mut a, mut stored) = ([[0; 16]; MOST], [0; 16]);
+    // Two bits for each stored element: which of the four of its group it is. Eight elements need half a register.
     for lane in 0..32 {
         let (n, base) = (lane % 16, lane / 16 * half);
-        for k in 0..half {
-            out.b[n][base + k] = element(w, shape.bits, i.b.reg, lane, k);
-        }
-        if !shape.sparse {
-            for k in 0..half {
-                out.a[n][base + k] = element(w, shape.bits, i.a.reg, lane, k);
-            }
-            continue;
-        }
-        // Two bits for each stored element: which of the four of its group it is. Eight elements need half a register.
         let word = w.v[i.c.reg as usize].0[lane];
         let index = if half == 32 {
             word
@@ -85,8 +104,25 @@ fn gather(w: &Wave, i: &Ins, shape: &Shape) -> Gathered {
         };
         for k in 0..half / 2 {
             let at = base + k / 2 * 4 + (index >> (2 * k) & 3) as usize;
-            out.stored[n] |= 1 << at;
-            out.a[n][at] = element(w, shape.bits, i.a.reg, lane, k);
+            stored[n] |= 1 << at;
+            a[at][n] = packed[base + k][n];
+        }
+    }
+    Gathered { a, b, stored }
+}
+
+/// Elements as singles, after changing the bits `flip` in even and in odd ones.
+#[inline(always)]
+fn widened(raw: &Planes, depth: usize, flip: [u32; 2], element: Element) -> [[f32; 16]; MOST] {
+    let mut out = [[0.0; 16]; MOST];
+    for (k, (out, raw)) in out.iter_mut().zip(raw).enumerate().take(depth) {
+        let flip = flip[k & 1];
+        // A loop for each, so that sixteen are widened at a time.
+        match element {
+            Element::F16 => (0..16).for_each(|n| out[n] = half_to_f32((raw[n] ^ flip) as u16)),
+            Element::Bf16 => (0..16).for_each(|n| out[n] = bf16_to_f32((raw[n] ^ flip) as u16)),
+            Element::Fp8 => (0..16).for_each(|n| out[n] = from_fp8((raw[n] ^ flip) as u8)),
+            Element::Bf8 => (0..16).for_each(|n| out[n] = from_bf8((raw[n] ^ flip) as u8)),
         }
     }
     out
@@ -120,13 +156,8 @@ impl Handler for Floats {
             i.imm >> 10 & 1 != 0 && !shape.sparse,
         );
         let raw = gather(w, i, shape);
-        // B by its depth, so that sixteen columns are added at a time.
-        let mut b = [[0.0f32; 16]; MOST];
-        for n in 0..16 {
-            for k in 0..shape.depth {
-                b[k][n] = b_of(raw.b[n][k] ^ flip_b[k & 1]);
-            }
-        }
+        let a = widened(&raw.a, shape.depth, flip_a, a_of);
+        let b = widened(&raw.b, shape.depth, flip_b, b_of);
         let mut out = [[0.0f32; 16]; 16];
         for (row, out) in out.iter_mut().enumerate() {
             for (n, sum) in out.iter_mut().enumerate() {
@@ -145,9 +176,8 @@ impl Handler for Floats {
                 if raw.stored[row] >> k & 1 == 0 {
                     continue;
                 }
-                let a = a_of(raw.a[row][k] ^ flip_a[k & 1]);
                 for n in 0..16 {
-                    out[n] = a.mul_add(b[k][n], out[n]);
+                    out[n] = a[k][row].mul_add(b[k][n], out[n]);
                 }
             }
         }
@@ -170,47 +200,43 @@ impl Handler for Floats {
 struct Integers;
 
 impl Handler for Integers {
+    #[inline(always)]
     fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
         let shape = &SHAPES[(i.target >> 8) as usize % SHAPES.len()];
         let up = 32 - shape.bits;
         // Signed where the operand's `neg` bit says so.
-        let widen = |bits: u32, signed: bool| {
-            if signed { (bits << up) as i32 >> up } else { bits as i32 }
+        let widen = |mut planes: Planes, signed: bool| {
+            if signed {
+                for bits in planes.iter_mut().flatten() {
+                    *bits = ((*bits << up) as i32 >> up) as u32;
+                }
+            }
+            planes
         };
-        let (signed_a, signed_b) = (i.imm & 1 != 0, i.imm & 2 != 0);
         let raw = gather(w, i, shape);
+        let (a, b) = (widen(raw.a, i.imm & 1 != 0), widen(raw.b, i.imm & 2 != 0));
         let mut out = [[0u32; 32]; 8];
         for (r, out) in out.iter_mut().enumerate() {
-            for (lane, out) in out.iter_mut().enumerate() {
-                let (a, b) = (&raw.a[lane / 16 * 8 + r], &raw.b[lane % 16]);
-                let mut sum = i64::from(old(w, i, r, lane, shape.sparse) as i32);
+            for high in 0..2 {
+                // The products fit in 32 bits, with the old value no longer.
+                let mut dot = [0i32; 16];
                 for k in 0..shape.depth {
-                    sum += i64::from(widen(a[k], signed_a) * widen(b[k], signed_b));
+                    for n in 0..16 {
+                        dot[n] += a[k][high * 8 + r] as i32 * b[k][n] as i32;
+                    }
                 }
-                let clamped = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
-                *out = if i.clamp { clamped as u32 } else { sum as u32 };
+                for (n, dot) in dot.into_iter().enumerate() {
+                    let lane = high * 16 + n;
+                    let sum = i64::from(old(w, i, r, lane, shape.sparse) as i32) + i64::from(dot);
+                    let clamped = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
+                    out[lane] = if i.clamp { clamped as u32 } else { sum as u32 };
+                }
             }
         }
         for (r, out) in out.iter().enumerate() {
             w.v[(i.dst as usize + r) & 255].0 = *out;
         }
     }
-}
-
-fn f16(bits: u32) -> f32 {
-    half_to_f32(bits as u16)
-}
-
-fn bf16(bits: u32) -> f32 {
-    bf16_to_f32(bits as u16)
-}
-
-fn fp8(bits: u32) -> f32 {
-    from_fp8(bits as u8)
-}
-
-fn bf8(bits: u32) -> f32 {
-    from_bf8(bits as u8)
 }
 
 const fn shape(op: Op, bits: usize, depth: usize, sparse: bool, kinds: Kinds) -> Shape {
@@ -225,35 +251,35 @@ const fn shape(op: Op, bits: usize, depth: usize, sparse: bool, kinds: Kinds) ->
 
 #[rustfmt::skip]
 static SHAPES: [Shape; 22] = [
-    shape(Op::VWmmaF32_16x16x16F16, 16, 16, false, Kinds::Floats(f16, f16, Sums::F32)),
-    shape(Op::VWmmaF32_16x16x16Bf16, 16, 16, false, Kinds::Floats(bf16, bf16, Sums::F32)),
-    shape(Op::VWmmaF16_16x16x16F16, 16, 16, false, Kinds::Floats(f16, f16, Sums::F16)),
-    shape(Op::VWmmaBf16_16x16x16Bf16, 16, 16, false, Kinds::Floats(bf16, bf16, Sums::Bf16)),
+    shape(Op::VWmmaF32_16x16x16F16, 16, 16, false, Kinds::Floats(F16, F16, Sums::F32)),
+    shape(Op::VWmmaF32_16x16x16Bf16, 16, 16, false, Kinds::Floats(Bf16, Bf16, Sums::F32)),
+    shape(Op::VWmmaF16_16x16x16F16, 16, 16, false, Kinds::Floats(F16, F16, Sums::F16)),
+    shape(Op::VWmmaBf16_16x16x16Bf16, 16, 16, false, Kinds::Floats(Bf16, Bf16, Sums::Bf16)),
     shape(Op::VWmmaI32_16x16x16Iu8, 8, 16, false, Kinds::Integers),
     shape(Op::VWmmaI32_16x16x16Iu4, 4, 16, false, Kinds::Integers),
     shape(Op::VWmmaI32_16x16x32Iu4, 4, 32, false, Kinds::Integers),
-    shape(Op::VWmmaF32_16x16x16Fp8Fp8, 8, 16, false, Kinds::Floats(fp8, fp8, Sums::F32)),
-    shape(Op::VWmmaF32_16x16x16Fp8Bf8, 8, 16, false, Kinds::Floats(fp8, bf8, Sums::F32)),
-    shape(Op::VWmmaF32_16x16x16Bf8Fp8, 8, 16, false, Kinds::Floats(bf8, fp8, Sums::F32)),
-    shape(Op::VWmmaF32_16x16x16Bf8Bf8, 8, 16, false, Kinds::Floats(bf8, bf8, Sums::F32)),
-    shape(Op::VSwmmacF32_16x16x32F16, 16, 32, true, Kinds::Floats(f16, f16, Sums::F32)),
-    shape(Op::VSwmmacF32_16x16x32Bf16, 16, 32, true, Kinds::Floats(bf16, bf16, Sums::F32)),
-    shape(Op::VSwmmacF16_16x16x32F16, 16, 32, true, Kinds::Floats(f16, f16, Sums::F16)),
-    shape(Op::VSwmmacBf16_16x16x32Bf16, 16, 32, true, Kinds::Floats(bf16, bf16, Sums::Bf16)),
+    shape(Op::VWmmaF32_16x16x16Fp8Fp8, 8, 16, false, Kinds::Floats(Fp8, Fp8, Sums::F32)),
+    shape(Op::VWmmaF32_16x16x16Fp8Bf8, 8, 16, false, Kinds::Floats(Fp8, Bf8, Sums::F32)),
+    shape(Op::VWmmaF32_16x16x16Bf8Fp8, 8, 16, false, Kinds::Floats(Bf8, Fp8, Sums::F32)),
+    shape(Op::VWmmaF32_16x16x16Bf8Bf8, 8, 16, false, Kinds::Floats(Bf8, Bf8, Sums::F32)),
+    shape(Op::VSwmmacF32_16x16x32F16, 16, 32, true, Kinds::Floats(F16, F16, Sums::F32)),
+    shape(Op::VSwmmacF32_16x16x32Bf16, 16, 32, true, Kinds::Floats(Bf16, Bf16, Sums::F32)),
+    shape(Op::VSwmmacF16_16x16x32F16, 16, 32, true, Kinds::Floats(F16, F16, Sums::F16)),
+    shape(Op::VSwmmacBf16_16x16x32Bf16, 16, 32, true, Kinds::Floats(Bf16, Bf16, Sums::Bf16)),
     shape(Op::VSwmmacI32_16x16x32Iu8, 8, 32, true, Kinds::Integers),
     shape(Op::VSwmmacI32_16x16x32Iu4, 4, 32, true, Kinds::Integers),
     shape(Op::VSwmmacI32_16x16x64Iu4, 4, 64, true, Kinds::Integers),
-    shape(Op::VSwmmacF32_16x16x32Fp8Fp8, 8, 32, true, Kinds::Floats(fp8, fp8, Sums::F32)),
-    shape(Op::VSwmmacF32_16x16x32Fp8Bf8, 8, 32, true, Kinds::Floats(fp8, bf8, Sums::F32)),
-    shape(Op::VSwmmacF32_16x16x32Bf8Fp8, 8, 32, true, Kinds::Floats(bf8, fp8, Sums::F32)),
-    shape(Op::VSwmmacF32_16x16x32Bf8Bf8, 8, 32, true, Kinds::Floats(bf8, bf8, Sums::F32)),
+    shape(Op::VSwmmacF32_16x16x32Fp8Fp8, 8, 32, true, Kinds::Floats(Fp8, Fp8, Sums::F32)),
+    shape(Op::VSwmmacF32_16x16x32Fp8Bf8, 8, 32, true, Kinds::Floats(Fp8, Bf8, Sums::F32)),
+    shape(Op::VSwmmacF32_16x16x32Bf8Fp8, 8, 32, true, Kinds::Floats(Bf8, Fp8, Sums::F32)),
+    shape(Op::VSwmmacF32_16x16x32Bf8Bf8, 8, 32, true, Kinds::Floats(Bf8, Bf8, Sums::F32)),
 ];
 
 /// The handler of a matrix instruction.
 pub(crate) fn lookup(op: Op) -> Option<Run> {
     let shape = SHAPES.iter().find(|shape| shape.op == op)?;
     Some(match shape.kinds {
-        Kinds::Integers => plain::<Integers>(),
+        Kinds::Integers => vector::<Integers>(),
         Kinds::Floats(..) => vector::<Floats>(),
     })
 }

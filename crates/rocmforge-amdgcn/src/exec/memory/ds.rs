@@ -5,12 +5,13 @@ use crate::exec::code::isa::{Handler, Run, plain, vector};
 use crate::exec::memory::atomic;
 use crate::exec::memory::atomic::Word;
 use crate::exec::memory::load;
-use crate::exec::memory::space::{Addresses, Global, Space};
+use crate::exec::memory::space::{Addresses, Global, Lds, Space};
 use crate::exec::memory::store;
+use crate::exec::vector::wide;
 use crate::exec::waves::ctx::Ctx;
 use crate::exec::waves::wave::{BIT, EXEC, M0, Wave, spread};
 use crate::fault::Access;
-use rocmforge_isa::Op;
+use rocmforge_isa::{Arch, Op};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -317,6 +318,69 @@ pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
         Op::DsPermuteB32 => plain::<Permute>(),
         Op::DsSwizzleB32 => plain::<Swizzle>(),
         _ => return atomic::lookup::<S>(op),
+    })
+}
+
+/// [`Bpermute`] and [`Permute`] of gfx1201 over the 64 lanes of a wave: on gfx1100 each half of a wave exchanges within itself.
+struct PermuteWide<const BACK: bool>;
+
+impl<const BACK: bool> Handler for PermuteWide<BACK> {
+    fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
+        let exec = w.exec64();
+        let upper = |w: &Wave, reg: u8| w.high.as_ref().map_or([0; 32], |high| high.v[reg as usize].0);
+        let lanes = |w: &Wave, reg: u8| [w.v[reg as usize].0, upper(w, reg)].concat();
+        let (select, data) = (lanes(w, i.a.reg), lanes(w, i.b.reg));
+        let mut out = [[0; 32]; 2];
+        for l in 0..64 {
+            let other = (select[l].wrapping_add(i.imm as u32) >> 2) as usize & 63;
+            let (from, to) = if BACK { (other, l) } else { (l, other) };
+            if exec >> from & 1 != 0 {
+                out[to / 32][to % 32] = data[from];
+            }
+        }
+        wide::put(w, i.dst, &out[0], &out[1]);
+    }
+}
+
+/// [`Count`] for the 64 lanes of a wave.
+struct CountWide<const UP: bool>;
+
+impl<const UP: bool> Handler for CountWide<UP> {
+    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        let exec = w.exec64();
+        if exec == 0 {
+            return;
+        }
+        let at = u64::from((w.s[M0] & 0xFFFF).wrapping_add(i.imm as u32));
+        let (lane, n) = (exec.trailing_zeros(), exec.count_ones());
+        let old = {
+            let half = match &w.high {
+                Some(high) if lane >= 32 => high,
+                _ => &*w,
+            };
+            let lane = lane % 32;
+            atomic::observe::<Lds>(half, c, i, 1 << lane, &[at; 32], 4);
+            let old = Lds::lane(c, half, i, Access::Atomic, lane, at, 4).map(u32::read);
+            if let Some(old) = old {
+                let new = if UP { old.wrapping_add(n) } else { old.wrapping_sub(n) };
+                Lds::write(c, half, i, Access::Atomic, lane, at, &new.to_le_bytes());
+            }
+            old
+        };
+        let all = [old.unwrap_or(crate::POISON); 32];
+        wide::put(w, i.dst, &all, &all);
+    }
+}
+
+/// The handler of an instruction that the 64 lanes of a wave execute together; `None` for all others, which each half executes by
+/// itself.
+pub(crate) fn lookup_wide(op: Op, arch: Arch) -> Option<Run> {
+    Some(match op {
+        Op::DsAppend => plain::<CountWide<true>>(),
+        Op::DsConsume => plain::<CountWide<false>>(),
+        Op::DsBpermuteB32 if arch == Arch::Gfx1201 => plain::<PermuteWide<true>>(),
+        Op::DsPermuteB32 if arch == Arch::Gfx1201 => plain::<PermuteWide<false>>(),
+        _ => return None,
     })
 }
 

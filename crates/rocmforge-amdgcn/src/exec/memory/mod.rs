@@ -13,7 +13,7 @@ mod transpose;
 
 pub(crate) use atomic::{EXCHANGE, RETURN, SECOND};
 pub(crate) use buffer::{lower as lower_buffer, reached as reached_in_buffer};
-pub(crate) use ds::two_addresses;
+pub(crate) use ds::{lookup_wide, two_addresses};
 pub(crate) use space::{Addresses, Shape, filled, shape};
 
 use crate::exec::code::isa::{Run, plain};
@@ -27,6 +27,11 @@ pub(crate) const VOLATILE: u8 = 2;
 
 /// `Ins::half` of a load: it is part of an atomic operation or of a wait: see [`crate::exec::code::idioms`].
 pub(crate) const IDIOM: u8 = 4;
+/// `Ins::half` of a store: it writes back what was made of a value from the same address: see [`crate::exec::code::updates`].
+pub(crate) const UPDATE: u8 = 8;
+/// The same, if the address is the base in scalar registers without the offset of a lane.
+pub(crate) const UPDATE_OF_BASE: u8 = 16;
+
 /// `Ins::half` of a load.
 pub(crate) fn coherence_of_load(bits: MemBits) -> u8 {
     match (bits.glc, bits.dlc) {

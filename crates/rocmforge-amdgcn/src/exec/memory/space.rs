@@ -350,7 +350,7 @@ fn scratch_at(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u6
         c.fault(w, i, FaultKind::ScratchOutOfBounds, how, lane, at, len as u32);
         return None;
     }
-    Some((w.index as usize * 32 + lane as usize) * c.scratch_size + at as usize)
+    Some((w.slot as usize + lane as usize) * c.scratch_size + at as usize)
 }
 
 impl Space for Scratch {

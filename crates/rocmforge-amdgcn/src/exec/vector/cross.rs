@@ -4,8 +4,9 @@ use crate::exec::code::isa::{Handler, Run, plain, vector};
 use crate::exec::code::{Ins, Kind};
 use crate::exec::vector::elem::Elem;
 use crate::exec::vector::integer::msad8;
+use crate::exec::vector::relative;
 use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{BIT, EXEC, M0, Wave};
+use crate::exec::waves::wave::{BIT, EXEC, Wave};
 use rocmforge_isa::{Dpp, DppCtrl, Op};
 use std::mem::MaybeUninit;
 
@@ -28,12 +29,6 @@ fn lane(w: &Wave, i: &Ins, n: u32) -> u32 {
         Kind::T => w.tmp.0[n as usize & 31],
         _ => w.scalar(&i.a),
     }
-}
-
-/// Register number relative to `m0`, within the file.
-#[inline(always)]
-fn relative(w: &Wave, reg: u8) -> u8 {
-    (u32::from(reg).wrapping_add(w.s[M0])) as u8
 }
 
 /// Lanes with the half at bit `at` replaced by the one at bit `from` of others.
@@ -68,32 +63,6 @@ handlers! {
         w.put(i.dst, &with_half(&ours, i.half, &theirs, i.a.shift));
         let theirs = w.v[i.a.reg as usize].0;
         w.put(i.a.reg, &with_half(&theirs, i.a.shift, &ours, i.half));
-    }
-    MovRelS(w, i) {
-        let value = w.v[relative(w, i.a.reg) as usize].0;
-        w.put(i.dst, &value);
-    }
-    MovRelD(w, i) {
-        let mut buffer = MaybeUninit::uninit();
-        let value = *w.lanes(&i.a, &mut buffer);
-        w.put(relative(w, i.dst), &value);
-    }
-    MovRelSD(w, i) {
-        let value = w.v[relative(w, i.a.reg) as usize].0;
-        w.put(relative(w, i.dst), &value);
-    }
-    MovRelSD2(w, i) {
-        let m0 = w.s[M0];
-        let value = w.v[(u32::from(i.a.reg) + (m0 & 0x3FF)) as usize & 255].0;
-        w.put((u32::from(i.dst) + (m0 >> 16 & 0x3FF)) as u8, &value);
-    }
-    SwapRel(w, i) {
-        let m0 = w.s[M0];
-        let source = (u32::from(i.a.reg) + (m0 & 0x3FF)) as u8;
-        let destination = (u32::from(i.dst) + (m0 >> 16 & 0x3FF)) as u8;
-        let (a, b) = (w.v[source as usize].0, w.v[destination as usize].0);
-        w.put(destination, &a);
-        w.put(source, &b);
     }
     /// Four sums of masked differences of bytes, at four offsets: four registers.
     MqsadU32(w, i) {
@@ -244,14 +213,9 @@ pub(crate) fn lookup(op: Op, modal: bool) -> Option<Run> {
         Op::VPermlanex16B32 => plain::<PermlaneX16>(),
         Op::VSwapB32 => vector::<Swap>(),
         Op::VSwapB16 => plain::<SwapHalves>(),
-        Op::VMovrelsB32 => vector::<MovRelS>(),
-        Op::VMovreldB32 => vector::<MovRelD>(),
-        Op::VMovrelsdB32 => vector::<MovRelSD>(),
-        Op::VMovrelsd2B32 => vector::<MovRelSD2>(),
-        Op::VSwaprelB32 => vector::<SwapRel>(),
         Op::VMqsadU32U8 => plain::<MqsadU32>(),
         Op::VDivFmasF32 if !modal => vector::<crate::exec::vector::float::DivFmas32>(),
         Op::VDivFmasF64 if !modal => vector::<crate::exec::vector::double::DivFmas64>(),
-        _ => return None,
+        _ => return relative::lookup(op),
     })
 }

@@ -12,6 +12,8 @@ pub(crate) mod mode;
 pub(crate) mod nan;
 pub(crate) mod num;
 mod packed;
+mod relative;
+pub(crate) mod wide;
 
 use crate::exec::code::isa::{self, Handler, Run, plain};
 use crate::exec::code::{Ins, Src};

@@ -32,6 +32,8 @@ pub(crate) struct Ctx<'a> {
     /// State of each of its bytes, as of LDS; empty unless [`Ctx::check_uninit`].
     pub(crate) scratch_state: Vec<u8>,
     pub(crate) scratch_size: usize,
+    /// Vector registers that the kernel asked for.
+    pub(crate) vgprs: u32,
     pub(crate) tools: Tools,
     /// Loads of bytes nobody has written are looked at: [`Tools::initcheck`] or [`Tools::init_registers`].
     pub(crate) check_uninit: bool,
@@ -69,7 +71,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// Notes a fault and gives it, unless nobody wants that kind, or the same kind at the same instruction is known: that one
+    /// Notes a fault of lane `lane` of `w`, which may be the upper lanes of a wave of 64, and gives it, unless nobody wants that kind, or
+    /// the same kind at the same instruction is known: that one
     /// is counted only.
     #[cold]
     #[inline(never)]
@@ -99,7 +102,7 @@ impl Ctx<'_> {
             frames: Vec::new(),
             workgroup: self.workgroup,
             wave: w.index,
-            lane,
+            lane: w.first_lane + lane,
             count: 1,
             other: None,
             note: String::new(),
@@ -140,6 +143,7 @@ impl Ctx<'_> {
             place,
             access,
             lane: lane as usize,
+            first_lane: w.first_lane,
             address,
             bytes,
             register,

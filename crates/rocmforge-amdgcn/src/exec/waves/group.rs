@@ -1,5 +1,7 @@
 //! Workgroups and the loop over instructions.
 
+mod halves;
+
 use crate::attend::Attendant;
 use crate::counters::Counters;
 use crate::dispatch::{Dispatch, Outcome, Status};
@@ -66,12 +68,15 @@ pub(crate) fn run_part(
     let kernel = dispatch.kernel;
     let code = &dispatch.program.code;
     let size: u32 = dispatch.block.iter().product();
-    let waves = size.div_ceil(32);
+    // Work-items of a wave, and groups of 32 lanes of a workgroup.
+    let lanes = if kernel.setup.wide { 64 } else { 32 };
+    let waves = size.div_ceil(lanes);
+    let units = waves * lanes / 32;
     let lds = (kernel.lds_size + dispatch.dynamic_lds) as usize;
     let scratch_size = kernel.private_size as usize + if kernel.setup.dynamic_stack { DYNAMIC_STACK } else { 0 };
     let tools = dispatch.options.tools;
     let race = if tools.racecheck {
-        let race = Race::start(memory, waves, lds, kernel.setup.cu_mode);
+        let race = Race::start(memory, waves, lds, &kernel.setup);
         if race.is_none() {
             let why = "the host has no address space for the shadow of racecheck".to_owned();
             return (dispatch.refused(why), Touched::default());
@@ -92,9 +97,10 @@ pub(crate) fn run_part(
         latest: 0,
         lds: vec![0; lds],
         lds_state: vec![2; lds],
-        scratch: vec![0; scratch_size * 32 * waves as usize],
-        scratch_state: vec![2; if follows { scratch_size * 32 * waves as usize } else { 0 }],
+        scratch: vec![0; scratch_size * 32 * units as usize],
+        scratch_state: vec![2; if follows { scratch_size * 32 * units as usize } else { 0 }],
         scratch_size,
+        vgprs: kernel.setup.vgprs,
         tools,
         check_uninit: follows,
         loading: None,
@@ -106,7 +112,7 @@ pub(crate) fn run_part(
         max_faults: dispatch.options.max_faults.max(1),
         text: code.start,
         observed: race.is_some() || dispatch.options.counters || tools.init_registers,
-        init: uses.as_ref().map(|uses| Init::start(uses.clone(), kernel, waves, true)),
+        init: uses.as_ref().map(|uses| Init::start(uses.clone(), kernel, units, true)),
         count: dispatch.options.counters.then(Box::default),
         probe: None,
         race,
@@ -117,8 +123,8 @@ pub(crate) fn run_part(
         kernel,
         dispatch,
         entry: code.index_of(kernel.entry).unwrap_or_default(),
-        waves: (0..waves).map(|index| fresh(index, size)).collect(),
-        ids: (0..waves).map(|index| ids(index, dispatch.block)).collect(),
+        waves: (0..waves).map(|index| fresh(index, size, lanes)).collect(),
+        ids: (0..units).map(|unit| ids(unit, dispatch.block)).collect(),
         budget: i64::try_from(dispatch.options.instruction_budget).unwrap_or(i64::MAX),
         counters: Counters::default(),
         random: 0,
@@ -206,8 +212,18 @@ fn order(seed: u64, group: u64) -> u64 {
 }
 
 /// A wave with poisoned registers; every workgroup reuses it, so that registers are stale as on a card.
-fn fresh(index: u32, size: u32) -> Box<Wave> {
-    let live = size.saturating_sub(index * 32).min(32);
+fn fresh(index: u32, size: u32, lanes: u32) -> Box<Wave> {
+    let mut wave = half(index, size, lanes, 0);
+    if lanes > 32 {
+        wave.high = Some(half(index, size, lanes, 32));
+    }
+    wave
+}
+
+/// The lanes of a wave from one on.
+fn half(index: u32, size: u32, lanes: u32, first_lane: u32) -> Box<Wave> {
+    let slot = index * lanes + first_lane;
+    let live = size.saturating_sub(slot).min(32);
     Box::new(Wave {
         v: [Lanes([crate::POISON; 32]); 256],
         tmp: Lanes([0; 32]),
@@ -223,16 +239,19 @@ fn fresh(index: u32, size: u32) -> Box<Wave> {
         saved_exec: 0,
         live: if live == 32 { u32::MAX } else { (1 << live) - 1 },
         index,
+        first_lane,
+        slot,
+        high: None,
         state: WaveState::Ready,
         signals: 0,
         last: 0,
     })
 }
 
-/// Packed work-item ids of a wave: 10 bits each of x, y, z.
-fn ids(wave: u32, [bx, by, _]: [u32; 3]) -> [u32; 32] {
+/// Packed work-item ids of 32 lanes: 10 bits each of x, y, z.
+fn ids(unit: u32, [bx, by, _]: [u32; 3]) -> [u32; 32] {
     std::array::from_fn(|lane| {
-        let flat = wave * 32 + lane as u32;
+        let flat = unit * 32 + lane as u32;
         flat % bx | (flat / bx % by) << 10 | (flat / bx / by & 0x3FF) << 20
     })
 }
@@ -276,7 +295,7 @@ struct Machine<'a> {
     dispatch: &'a Dispatch<'a>,
     entry: usize,
     waves: Vec<Box<Wave>>,
-    /// Work-item ids of each wave, the same in every workgroup.
+    /// Work-item ids of each 32 lanes, the same in every workgroup.
     ids: Vec<[u32; 32]>,
     budget: i64,
     counters: Counters,
@@ -315,7 +334,7 @@ impl Machine<'_> {
         for wave in &mut waves {
             self.start(wave, ctx.workgroup);
             if let Some(init) = &mut ctx.init {
-                init.start_wave(wave.index, self.given());
+                init.start_wave(wave, self.given());
             }
         }
         self.counters.workgroups += 1;
@@ -376,7 +395,10 @@ impl Machine<'_> {
     /// Sets a workgroup aside that waits for another, with all that is its own.
     fn suspend(&mut self, ctx: &mut Ctx<'_>) -> Suspended {
         let size: u32 = self.dispatch.block.iter().product();
-        let fresh = (0..self.ids.len() as u32).map(|index| fresh(index, size)).collect();
+        let lanes = if self.kernel.setup.wide { 64 } else { 32 };
+        let fresh = (0..self.waves.len() as u32)
+            .map(|index| fresh(index, size, lanes))
+            .collect();
         let clean = |bytes: &mut Vec<u8>| {
             let len = bytes.len();
             std::mem::replace(bytes, vec![0; len])
@@ -513,7 +535,11 @@ impl Machine<'_> {
         }
         w.s[EXEC] = w.live;
         w.s[EXEC + 1] = 0;
-        w.v[0].0 = self.ids[w.index as usize];
+        w.v[0].0 = self.ids[w.unit()];
+        if let Some(high) = &mut w.high {
+            w.s[EXEC + 1] = high.live;
+            high.v[0].0 = self.ids[high.unit()];
+        }
     }
 
     /// Runs a wave up to a barrier or its end.
@@ -560,6 +586,11 @@ impl Machine<'_> {
                 Flow::Vccnz => w.s[VCC] != 0,
                 Flow::Execz => w.s[EXEC] == 0,
                 Flow::Execnz => w.s[EXEC] != 0,
+                Flow::Vccz64 | Flow::Vccnz64 | Flow::Execz64 | Flow::Execnz64 => halves::taken(w, i.flow),
+                Flow::Halves => {
+                    next = self.halves(w, ctx, next - 1);
+                    continue;
+                }
                 Flow::SetPc => {
                     let address = w.scalar64(&i.a);
                     let back = self.code.device + u64::from(i.at) + 4;
@@ -584,7 +615,7 @@ impl Machine<'_> {
                     continue;
                 }
                 Flow::Barrier => {
-                    if w.s[EXEC] != w.live {
+                    if w.s[EXEC] != w.live || w.high.is_some() {
                         diverged(w, ctx, i);
                     }
                     w.state = WaveState::Barrier;
@@ -637,7 +668,7 @@ impl Machine<'_> {
     /// Notes a loop that does not end, which a wave is about to go round again from its instruction `last`.
     #[cold]
     fn endless(&self, w: &Wave, ctx: &mut Ctx<'_>, kind: FaultKind, last: usize) {
-        let lane = w.exec().trailing_zeros() % 32;
+        let lane = w.exec64().trailing_zeros() % 64;
         let (text, workgroup) = (ctx.text, ctx.workgroup);
         let head = &self.code.ins[w.next.min(last)];
         if let Some(fault) = ctx.fault(w, &self.code.ins[last], kind, Access::None, lane, 0, 0) {
@@ -750,7 +781,12 @@ fn checked(ins: &[crate::exec::code::Ins], w: &mut Wave, ctx: &mut Ctx<'_>, firs
     };
     for index in first..=first + count {
         let i = &ins[index];
-        init.before(w, ctx, i, index);
+        if i.flow == Flow::Halves {
+            w.share(i.half & 1 != 0);
+            init.before_halves(w, ctx, i, [&ins[index + 1], &ins[index + 1 + i.imm as usize]], index);
+        } else {
+            init.before(w, ctx, i, index);
+        }
         if index < first + count {
             ctx.init = Some(init);
             // SAFETY: as in `Machine::run`.
@@ -765,10 +801,14 @@ fn checked(ins: &[crate::exec::code::Ins], w: &mut Wave, ctx: &mut Ctx<'_>, firs
     ctx.init = Some(init);
 }
 
+/// Notes a barrier that some lanes do not reach.
 #[cold]
 fn diverged(w: &Wave, ctx: &mut Ctx<'_>, i: &crate::exec::code::Ins) {
-    let missing = w.live & !w.s[EXEC];
-    let lane = missing.trailing_zeros() % 32;
+    let missing = w.missing();
+    if missing == 0 {
+        return;
+    }
+    let lane = missing.trailing_zeros() % 64;
     if let Some(fault) = ctx.fault(w, i, FaultKind::BarrierDivergence, Access::None, lane, 0, 0) {
         fault.note = format!("lanes {missing:#010x} of the wave do not take part");
     }

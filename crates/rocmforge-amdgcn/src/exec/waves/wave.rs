@@ -1,4 +1,8 @@
 //! Registers of one wave.
+//!
+//! A wave has 32 lanes. One of 64 is two of them, as the hardware has it: it executes a vector instruction in two passes, first lanes 0 to
+//! 31 under the lower half of `exec`, then lanes 32 to 63 under the upper half. The upper lanes' registers are a wave of their own behind
+//! the lower ones', with a copy of the scalar registers made before each such instruction (see [`Wave::share`]).
 
 use crate::exec::code::{Ins, Kind, Src};
 use crate::exec::vector::mode::Mode;
@@ -8,6 +12,8 @@ pub(crate) const VCC: usize = 106;
 pub(crate) const NULL: usize = 124;
 pub(crate) const M0: usize = 125;
 pub(crate) const EXEC: usize = 126;
+/// Where the upper lanes of a wave of 64 find `exec_lo` and `exec_hi` as operands: their own mask is in the place of `exec_lo`.
+pub(crate) const EXEC_OPERAND: u8 = 108;
 
 /// One vector register: a value for each of 32 lanes.
 #[derive(Clone, Copy)]
@@ -59,6 +65,12 @@ pub(crate) struct Wave {
     /// Lanes the wave started with.
     pub(crate) live: u32,
     pub(crate) index: u32,
+    /// Number of its first lane in the wave: 32 for the upper lanes of a wave of 64, else 0.
+    pub(crate) first_lane: u32,
+    /// Number of its first lane in the workgroup.
+    pub(crate) slot: u32,
+    /// Lanes 32 to 63 of a wave of 64.
+    pub(crate) high: Option<Box<Self>>,
     pub(crate) state: WaveState,
     /// gfx1201: signals to the barrier that no wait has used up.
     pub(crate) signals: u32,
@@ -77,6 +89,62 @@ impl Wave {
             && self.scc == other.scc
             && self.s == other.s
             && self.v.iter().zip(&other.v).all(|(a, b)| a.0 == b.0)
+            && match (&self.high, &other.high) {
+                (Some(a), Some(b)) => a.v.iter().zip(&b.v).all(|(a, b)| a.0 == b.0),
+                (a, b) => a.is_none() == b.is_none(),
+            }
+    }
+
+    /// Its number among the groups of 32 lanes of the workgroup.
+    pub(crate) fn unit(&self) -> usize {
+        self.slot as usize / 32
+    }
+
+    /// Active lanes of all that it has, 64 in a wave of 64.
+    pub(crate) fn exec64(&self) -> u64 {
+        self.all_lanes(EXEC)
+    }
+
+    /// Bits of a mask register for all lanes.
+    fn all_lanes(&self, register: usize) -> u64 {
+        let high = if self.high.is_some() { self.s[register + 1] } else { 0 };
+        u64::from(self.s[register]) | u64::from(high) << 32
+    }
+
+    /// Lanes of its workgroup's that are not active though the wave started with them.
+    pub(crate) fn missing(&self) -> u64 {
+        let high = self.high.as_ref().map_or(0, |high| high.live);
+        (u64::from(self.live) | u64::from(high) << 32) & !self.exec64()
+    }
+
+    /// Whether `vcc` is 0 for all lanes.
+    pub(crate) fn vccz(&self) -> bool {
+        self.all_lanes(VCC) == 0
+    }
+
+    /// Whether no lane is active.
+    pub(crate) fn execz(&self) -> bool {
+        self.exec64() == 0
+    }
+
+    /// Copies the scalar side to the upper lanes of a wave of 64, which are about to execute their part of an instruction; `carry`: it
+    /// reads `vcc` by lane without naming it.
+    pub(crate) fn share(&mut self, carry: bool) {
+        if let Some(high) = &mut self.high {
+            high.s = upper_scalars(&self.s, carry);
+            high.scc = self.scc;
+            high.mode = self.mode;
+        }
+    }
+
+    /// Takes over a mask of which the upper lanes have written their half: `register` is the lower half's.
+    pub(crate) fn join(&mut self, high: &Self, register: u8) {
+        match register as usize {
+            NULL => {}
+            EXEC => self.s[EXEC + 1] = high.s[EXEC],
+            register => self.s[(register + 1) & 127] = high.s[(register + 1) & 127],
+        }
+        self.s[NULL] = 0;
     }
 
     /// A 32-bit scalar operand.
@@ -93,8 +161,8 @@ impl Wave {
     fn special(&self, s: &Src) -> u32 {
         match s.kind {
             Kind::Scc => self.scc,
-            Kind::VccZ => u32::from(self.s[VCC] == 0),
-            Kind::ExecZ => u32::from(self.s[EXEC] == 0),
+            Kind::VccZ => u32::from(self.vccz()),
+            Kind::ExecZ => u32::from(self.execz()),
             Kind::V => self.v[s.reg as usize].0[0],
             _ => s.lo,
         }
@@ -165,6 +233,18 @@ impl Wave {
     pub(crate) fn set_mask(&mut self, i: &Ins, mask: u32) {
         self.set(i.sdst, mask);
     }
+}
+
+/// The scalar registers as the upper lanes of a wave of 64 use them: see [`Wave::share`]. The same holds for what is known of registers.
+pub(crate) fn upper_scalars(s: &[u32; 128], carry: bool) -> [u32; 128] {
+    let mut upper = *s;
+    let operand = EXEC_OPERAND as usize;
+    (upper[operand], upper[operand + 1]) = (s[EXEC], s[EXEC + 1]);
+    upper[EXEC] = s[EXEC + 1];
+    if carry {
+        upper[VCC] = s[VCC + 1];
+    }
+    upper
 }
 
 /// Packs 32 all-ones-or-zero values into a mask.

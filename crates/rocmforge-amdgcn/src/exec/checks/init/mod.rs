@@ -22,11 +22,11 @@ mod bits;
 mod origin;
 mod uses;
 
-use crate::exec::code::{Code, Ins, Src};
+use crate::exec::code::{Code, Flow, Ins, Src};
 use crate::exec::memory::observe::{Data, Place, Request};
 use crate::exec::memory::reached_in_buffer;
 use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{VCC, Wave};
+use crate::exec::waves::wave::{EXEC, M0, NULL, VCC, Wave, upper_scalars};
 use crate::fault::{Access, FaultKind};
 use crate::program::{Kernel, Program};
 use bits::Value;
@@ -63,7 +63,10 @@ impl Uses {
         uses.resize_with(code.ins.len(), || None);
         let gfx11 = program.arch() == Arch::Gfx1100;
         for (at, index) in code.starts() {
-            uses[index] = program.instruction(at).map(|inst| Use::of(&inst, gfx11));
+            let (ins, wide) = (&code.ins[index], code.is_wide(at));
+            uses[index] = program
+                .instruction(at)
+                .map(|inst| Use::of(&inst, gfx11, wide, ins.flow == Flow::Halves));
         }
         Rc::new(Self(uses))
     }
@@ -72,7 +75,8 @@ impl Uses {
 /// The state of the check during a workgroup, or a launch.
 pub(crate) struct Init {
     uses: Rc<Uses>,
-    waves: Vec<Unknown>,
+    /// By [`Wave::unit`]. The scalar registers are those of the wave's first.
+    units: Vec<Unknown>,
     /// Registers nobody has written count.
     registers: bool,
     /// Vector registers the kernel asked for.
@@ -88,14 +92,16 @@ struct Effect {
     bytes: Option<Box<[u8; 32]>>,
     /// Lanes, or bits of a scalar, that are unknown.
     result: u32,
+    /// The same of the upper word of a pair.
+    upper: u32,
     from: Origin,
-    /// Bits that are set in the result of an `and` or `or` of scalars.
-    ones: u32,
+    /// Whether the result of an `and` or `or` of scalars has a bit that is known to be set.
+    not_zero: bool,
 }
 
 impl Init {
-    /// Begins with all registers written, or none.
-    pub(crate) fn start(uses: Rc<Uses>, kernel: &Kernel, waves: u32, registers: bool) -> Box<Self> {
+    /// Begins with all registers written, or none; `units`: groups of 32 lanes of a workgroup.
+    pub(crate) fn start(uses: Rc<Uses>, kernel: &Kernel, units: u32, registers: bool) -> Box<Self> {
         let unknown = Unknown {
             v: Box::new([[0; 32]; 256]),
             v_from: [Origin::REGISTER; 256],
@@ -106,7 +112,7 @@ impl Init {
         };
         Box::new(Self {
             uses,
-            waves: vec![unknown; waves as usize],
+            units: vec![unknown; units as usize],
             registers,
             vgprs: kernel.setup.vgprs,
             origins: Origins::default(),
@@ -129,9 +135,12 @@ impl Init {
     }
 
     /// A wave starts with these scalar registers and v0 written.
-    pub(crate) fn start_wave(&mut self, wave: u32, scalars: impl Iterator<Item = u8>) {
+    pub(crate) fn start_wave(&mut self, wave: &Wave, scalars: impl Iterator<Item = u8>) {
         self.origins.forget_workgroup();
-        let unknown = &mut self.waves[wave as usize];
+        if let Some(high) = &wave.high {
+            self.start_wave(high, std::iter::empty());
+        }
+        let unknown = &mut self.units[wave.unit()];
         unknown.v.fill([ALL | COMPUTED; 32]);
         unknown.v[0] = [0; 32];
         unknown.v_from = [Origin::REGISTER; 256];
@@ -154,9 +163,66 @@ impl Init {
         if self.registers {
             self.range(w, c, i, u);
         }
-        let effects: Vec<Effect> = u.parts.iter().map(|part| self.effect(w, c, i, part)).collect();
-        for (part, effect) in u.parts.iter().zip(effects) {
+        let parts = uses::moved(&u.parts, w.s[M0]);
+        let effects: Vec<Effect> = parts.iter().map(|part| self.effect(w, c, i, part)).collect();
+        for (part, effect) in parts.iter().zip(effects) {
             self.write(w, part, &effect);
+            if let Some(high) = &w.high {
+                self.known_above(high, w.s[EXEC + 1], part);
+            }
+        }
+    }
+
+    /// What is about to run in each half of a wave of 64 lanes; `parts`: the first instruction of each part of the one with this head.
+    pub(crate) fn before_halves(&mut self, w: &Wave, c: &mut Ctx<'_>, head: &Ins, parts: [&Ins; 2], index: usize) {
+        self.stored.clear();
+        c.unwritten.clear();
+        let uses = Rc::clone(&self.uses);
+        let (Some(u), Some(high)) = (&uses.0[index], &w.high) else {
+            return;
+        };
+        if self.registers {
+            self.range(w, c, head, u);
+        }
+        let low_unit = &self.units[w.unit()];
+        let scalars = upper_scalars(&low_unit.s, head.half & 1 != 0);
+        let (s_from, scc, scc_from) = (low_unit.s_from, low_unit.scc, low_unit.scc_from);
+        let high_unit = &mut self.units[high.unit()];
+        (high_unit.s, high_unit.s_from, high_unit.scc, high_unit.scc_from) = (scalars, s_from, scc, scc_from);
+        if head.half & 1 != 0 {
+            high_unit.s_from[VCC] = s_from[VCC + 1];
+        }
+        let (below, beyond) = (uses::moved(&u.parts, w.s[M0]), uses::moved(&u.high, w.s[M0]));
+        let effects: Vec<Effect> = below.iter().map(|part| self.effect(w, c, parts[0], part)).collect();
+        let above: Vec<Effect> = beyond.iter().map(|part| self.effect(high, c, parts[1], part)).collect();
+        for (part, effect) in below.iter().zip(effects) {
+            self.write(w, part, &effect);
+        }
+        for (part, effect) in beyond.iter().zip(above) {
+            self.write(high, part, &effect);
+        }
+        let mask = head.sdst as usize & 127;
+        if !matches!(mask, NULL | EXEC) {
+            let upper = (mask + 1) & 127;
+            let written = (self.units[high.unit()].s[upper], self.units[high.unit()].s_from[upper]);
+            let low = &mut self.units[w.unit()];
+            (low.s[upper], low.s_from[upper]) = written;
+        }
+    }
+
+    /// What an instruction that both halves of a wave execute together writes counts as written in the upper lanes too.
+    fn known_above(&mut self, high: &Wave, exec: u32, u: &Part) {
+        let unknown = &mut self.units[high.unit()];
+        let lanes = if u.whole { u32::MAX } else { exec };
+        for &write in &u.writes {
+            if let Reg::V(first, count) = write {
+                for n in 0..count {
+                    let register = &mut unknown.v[first.wrapping_add(n) as usize];
+                    for l in (0..32).filter(|l| lanes >> l & 1 != 0) {
+                        register[l] = 0;
+                    }
+                }
+            }
         }
     }
 
@@ -176,7 +242,7 @@ impl Init {
     }
 
     fn effect(&self, w: &Wave, c: &mut Ctx<'_>, i: &Ins, u: &Part) -> Effect {
-        let unknown = &self.waves[w.index as usize];
+        let unknown = &self.units[w.unit()];
         let (exec, vector) = (w.exec(), u.is_vector());
         let from = u
             .reads
@@ -185,14 +251,18 @@ impl Init {
         let mut effect = Effect {
             bytes: None,
             result: 0,
+            upper: 0,
             from,
-            ones: 0,
+            not_zero: false,
         };
         match u.what {
             What::Known | What::Matrix => {}
-            What::Compute => effect.result = unknown.any(&u.reads),
+            What::Compute => {
+                effect.result = unknown.any(&u.reads);
+                effect.upper = if vector { 0 } else { effect.result };
+            }
             What::Bits(operation) => effect.bytes = Some(unknown.bitwise(w, operation)),
-            What::And | What::Or => (effect.result, effect.ones) = unknown.scalar_bits(w, i, u),
+            What::And | What::Or => unknown.scalar_bits(w, i, u, &mut effect),
             What::Select => unknown.select(w, u, &mut effect),
             What::Load | What::Store | What::Atomic => {
                 let address = unknown.any(&u.reads[..u.address]) & if vector { exec } else { 1 };
@@ -208,7 +278,9 @@ impl Init {
             }
             What::Branch => {
                 // vccz is known as soon as one bit is known to be set.
-                let vcc = u.reads.contains(&Reg::S(VCC as u8, 1)) && w.s[VCC] & !unknown.s[VCC] != 0;
+                let set = |n: usize| w.s[n] & !unknown.s[n] != 0;
+                let vcc = u.reads.contains(&Reg::S(VCC as u8, 1)) && set(VCC)
+                    || u.reads.contains(&Reg::S(VCC as u8, 2)) && (set(VCC) || set(VCC + 1));
                 let lanes = unknown.any(&u.reads);
                 if lanes != 0 && !vcc {
                     self.origins
@@ -223,6 +295,11 @@ impl Init {
                 .report(w, c, i, effect.from, lanes, "which lanes are active depends on it");
             effect.result = 0;
         }
+        if let Some(high) = w.high.as_ref().filter(|high| u.exec && effect.upper & high.live != 0) {
+            let lanes = effect.upper & high.live;
+            self.origins
+                .report(high, c, i, effect.from, lanes, "which lanes are active depends on it");
+        }
         if u.what == What::Matrix {
             unknown.matrix_halves(w, c, i, u, self.registers);
         }
@@ -230,14 +307,16 @@ impl Init {
     }
 
     fn write(&mut self, w: &Wave, u: &Part, effect: &Effect) {
-        let unknown = &mut self.waves[w.index as usize];
+        let unknown = &mut self.units[w.unit()];
         if u.what == What::Matrix {
             return unknown.matrix(u, effect.from);
         }
         let exec = if u.whole { u32::MAX } else { w.exec() };
         let vector = u.is_vector();
-        if let Some(Reg::S(n, _)) = u.saves {
-            unknown.s[n as usize & 127] = 0;
+        if let Some(Reg::S(first, count)) = u.saves {
+            for n in 0..count {
+                unknown.s[first.wrapping_add(n) as usize & 127] = 0;
+            }
         }
         let reads_vector = u.reads.iter().any(|r| matches!(r, Reg::V(..)));
         for &write in &u.writes {
@@ -271,11 +350,8 @@ impl Init {
                     for n in 0..count {
                         let at = first.wrapping_add(n) as usize & 127;
                         let mask = matches!(u.what, What::And | What::Or | What::Select) || vector;
-                        unknown.s[at] = if mask || effect.result == 0 {
-                            effect.result
-                        } else {
-                            u32::MAX
-                        };
+                        let result = if n == 0 { effect.result } else { effect.upper };
+                        unknown.s[at] = if mask || result == 0 { result } else { u32::MAX };
                         unknown.s_from[at] = effect.from;
                         // null, m0 and exec never count as unknown.
                         if (124..128).contains(&at) {
@@ -285,7 +361,7 @@ impl Init {
                 }
                 Reg::Scc => {
                     // Whether a result that is partly unknown is not zero may be known all the same.
-                    unknown.scc = effect.result != 0 && effect.ones & !effect.result == 0;
+                    unknown.scc = effect.result | effect.upper != 0 && !effect.not_zero;
                     unknown.scc_from = effect.from;
                 }
                 Reg::Mask(_) => {}
@@ -300,7 +376,7 @@ impl Init {
             (Access::Store, Data::Bytes(reg, shift)) => (reg, shift as usize / 8),
             _ => return,
         };
-        let unknown = &self.waves[w.index as usize];
+        let unknown = &self.units[w.unit()];
         let size = r.size as usize;
         let registers = (0..(size + shift).div_ceil(4)).map(|n| first.wrapping_add(n as u8));
         if registers.fold(0, |mask, n| mask | unknown.of(Reg::V(n, 1))) & r.exec == 0 {
@@ -359,7 +435,7 @@ impl Init {
                     let at = Memory::new(load.place, w, load.lane, address);
                     (word, origin) = (Some(address / 4), self.origins.of(at, load, i.at, size));
                 }
-                let unknown = &mut self.waves[w.index as usize];
+                let unknown = &mut self.units[w.unit()];
                 let reg = load.register.wrapping_add((n / 4) as u8);
                 if load.access == Access::Scalar {
                     unknown.s[reg as usize & 127] = u32::MAX;
@@ -460,9 +536,25 @@ impl Unknown {
         out
     }
 
-    /// Unknown bits of an `and` or `or` of scalars, and the bits that it sets.
-    fn scalar_bits(&self, w: &Wave, i: &Ins, u: &Part) -> (u32, u32) {
-        let s = |n: u8| (self.s[n as usize & 127], w.s[n as usize & 127]);
+    /// Unknown bits of an `and` or `or` of scalars, one word or two.
+    fn scalar_bits(&self, w: &Wave, i: &Ins, u: &Part, effect: &mut Effect) {
+        let two = u.reads.iter().any(|read| matches!(read, Reg::S(_, 2)));
+        let mut known = [0; 2];
+        for n in 0..1 + usize::from(two) {
+            (known[n], effect.not_zero) = {
+                let (unknown, ones) = self.scalar_word(w, i, u, n);
+                (unknown, effect.not_zero | (ones & !unknown != 0))
+            };
+        }
+        [effect.result, effect.upper] = known;
+    }
+
+    /// Unknown bits of a word of the result, and bits that are set in it.
+    fn scalar_word(&self, w: &Wave, i: &Ins, u: &Part, n: usize) -> (u32, u32) {
+        let s = |register: u8| {
+            let at = (register as usize + n) & 127;
+            (self.s[at], w.s[at])
+        };
         match (u.reads.first(), u.reads.get(1)) {
             (Some(&Reg::S(a, _)), Some(&Reg::S(b, _))) => {
                 let ((pa, a), (pb, b)) = (s(a), s(b));
@@ -478,7 +570,7 @@ impl Unknown {
                 } else {
                     &i.b
                 };
-                let other = w.scalar(constant);
+                let other = (w.scalar64(constant) >> (32 * n)) as u32;
                 (s(a).0 & if u.what == What::And { other } else { !other }, 0)
             }
             _ => (0, 0),
@@ -498,6 +590,7 @@ impl Unknown {
             };
             let taken = operand(u.select[usize::from(w.scc == 0)]);
             effect.result = if self.scc { u32::MAX } else { taken };
+            effect.upper = effect.result;
             return;
         }
         let operand = |operand, l: usize| match operand {

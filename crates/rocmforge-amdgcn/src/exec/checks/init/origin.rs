@@ -14,6 +14,8 @@ pub(crate) struct Unwritten {
     pub(crate) place: Place,
     pub(crate) access: Access,
     pub(crate) lane: usize,
+    /// What its number in the wave is counted from: see [`Wave::first_lane`].
+    pub(crate) first_lane: u32,
     pub(crate) address: u64,
     /// The bytes that nobody has written, a bit for each.
     pub(crate) bytes: u64,
@@ -62,8 +64,8 @@ struct Source {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Memory {
     place: Place,
-    /// Wave and lane whose private memory it is.
-    owner: (u32, u32),
+    /// The lane of the workgroup whose private memory it is.
+    owner: u32,
     address: u64,
 }
 
@@ -72,7 +74,7 @@ impl Memory {
         let private = place == Place::Scratch;
         Self {
             place,
-            owner: if private { (w.index, lane as u32) } else { (0, 0) },
+            owner: if private { w.slot + lane as u32 } else { 0 },
             address,
         }
     }
@@ -86,8 +88,7 @@ impl Memory {
     }
 
     fn private(&self, c: &Ctx<'_>) -> usize {
-        let (wave, lane) = (self.owner.0 as usize, self.owner.1 as usize);
-        (wave * 32 + lane) * c.scratch_size + self.address as usize
+        self.owner as usize * c.scratch_size + self.address as usize
     }
 
     /// Makes the byte one that nobody has written.
@@ -170,6 +171,7 @@ impl Origins {
         if sources.is_empty()
             && let Some(fault) = c.fault(w, i, FaultKind::UninitialisedRegister, Access::None, lane, 0, 0)
         {
+            let lanes = u64::from(lanes) << w.first_lane;
             fault.note = format!("lanes {lanes:#010x}: {why}");
         }
         for source in sources {
@@ -191,6 +193,7 @@ impl Origins {
             load.lane as u32
         };
         if let Some(fault) = c.fault(w, &at_load, source.kind, load.access, lane, load.address, source.size) {
+            fault.lane = load.first_lane + lane;
             fault.count = count;
             fault.note = why.to_owned();
             fault.other = Some(Box::new(Side {
@@ -199,7 +202,7 @@ impl Origins {
                 frames: Vec::new(),
                 workgroup,
                 wave: w.index,
-                lane: lanes.trailing_zeros() % 32,
+                lane: w.first_lane + lanes.trailing_zeros() % 32,
             }));
         }
     }

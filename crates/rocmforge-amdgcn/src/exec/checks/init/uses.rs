@@ -1,9 +1,11 @@
 //! What instructions do with values that nobody has written: registers read and written, by kind of operation.
 
 use crate::exec::checks::init::bits::Bits;
+use crate::exec::code::halves;
 use crate::exec::vector::cross;
 use crate::exec::waves::wave::{EXEC, VCC};
 use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Registers, Ty, Unit};
+use std::borrow::Cow;
 
 /// A run of registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,7 +56,11 @@ pub(super) struct Narrow {
     pub(super) signed: bool,
 }
 
+/// How far from those that an instruction names its source and its destination are, by `m0`.
+type Distances = fn(u32) -> (u32, u32);
+
 /// One half of an instruction, which is all of it but for VOPD.
+#[derive(Clone)]
 pub(super) struct Part {
     pub(super) what: What,
     pub(super) reads: Vec<Reg>,
@@ -74,12 +80,16 @@ pub(super) struct Part {
     pub(super) loads: u32,
     /// Operands of a selection.
     pub(super) select: [Operand; 3],
+    /// Of moves whose registers are relative to `m0`.
+    distances: Option<Distances>,
 }
 
 /// Registers an instruction reads and writes.
 pub(super) struct Use {
     /// Both halves of a VOPD pair read before either writes.
     pub(super) parts: Vec<Part>,
+    /// What the upper lanes of a wave of 64 do, where each half of the wave does its own part.
+    pub(super) high: Vec<Part>,
 }
 
 fn reg(operand: Operand, regs: u8) -> Option<Reg> {
@@ -98,11 +108,9 @@ fn reg(operand: Operand, regs: u8) -> Option<Reg> {
 
 /// What a scalar operation does with unknown bits.
 fn scalar_rule(inst: &Inst) -> What {
-    // Of pairs the second register is beyond these rules.
-    let single = inst.ty.dst.regs() <= 1;
     match inst.op {
-        Op::SAndB32 | Op::SAndSaveexecB32 if single => What::And,
-        Op::SOrB32 | Op::SOrSaveexecB32 if single => What::Or,
+        Op::SAndB32 | Op::SAndSaveexecB32 | Op::SAndB64 | Op::SAndSaveexecB64 => What::And,
+        Op::SOrB32 | Op::SOrSaveexecB32 | Op::SOrB64 | Op::SOrSaveexecB64 => What::Or,
         Op::SCselectB32 | Op::SCselectB64 => What::Select,
         Op::SGetregB32 | Op::SGetpcB64 => What::Known,
         Op::SXorB32 | Op::SXorB64 if inst.src[0] == inst.src[1] => What::Known,
@@ -119,16 +127,59 @@ fn is_wrexec(op: Op) -> bool {
 }
 
 impl Use {
-    /// Of an instruction of `gfx11`, or of gfx12.
-    pub(super) fn of(inst: &Inst, gfx11: bool) -> Self {
-        let mut parts = vec![Part::of(inst, gfx11)];
-        parts.extend(inst.dual.as_deref().map(|half| Part::of(half, gfx11)));
-        Self { parts }
+    /// Of an instruction of `gfx11`, or of gfx12; `wide`: for waves of 64 lanes, of which each half does its own part if it is `split`.
+    pub(super) fn of(inst: &Inst, gfx11: bool, wide: bool, split: bool) -> Self {
+        let masks = if wide && !split { 2 } else { 1 };
+        let mut parts = vec![Part::of(inst, gfx11, masks)];
+        parts.extend(inst.dual.as_deref().map(|half| Part::of(half, gfx11, masks)));
+        let high = split.then(|| halves::high(inst).ok()).flatten();
+        let high = high.iter().map(|high| Part::of(high, gfx11, masks)).collect();
+        Self { parts, high }
+    }
+}
+
+/// Those of a move whose registers are relative to `m0`.
+fn distances(op: Op) -> Option<Distances> {
+    Some(match op {
+        Op::VMovrelsB32 => |m0| (m0, 0),
+        Op::VMovreldB32 => |m0| (0, m0),
+        Op::VMovrelsdB32 => |m0| (m0, m0),
+        Op::VMovrelsd2B32 => |m0| (m0 & 0x3FF, m0 >> 16 & 0x3FF),
+        _ => return None,
+    })
+}
+
+/// Parts with the registers that they use where those are relative to `m0`.
+pub(super) fn moved(parts: &[Part], m0: u32) -> Cow<'_, [Part]> {
+    if parts.iter().any(|part| part.distances.is_some()) {
+        parts.iter().map(|part| part.at(m0)).collect()
+    } else {
+        Cow::Borrowed(parts)
     }
 }
 
 impl Part {
-    fn of(inst: &Inst, gfx11: bool) -> Self {
+    /// The same with the registers that it uses. Those that no wave has are a fault of their own.
+    fn at(&self, m0: u32) -> Self {
+        let mut part = self.clone();
+        if let Some((source, destination)) = self.distances.map(|distances| distances(m0)) {
+            let by = |distance: u32| {
+                move |reg: &Reg| match *reg {
+                    Reg::V(first, count) => {
+                        let number = u32::from(first).wrapping_add(distance);
+                        u8::try_from(number).ok().map(|number| Reg::V(number, count))
+                    }
+                    other => Some(other),
+                }
+            };
+            part.reads = self.reads.iter().filter_map(by(source)).collect();
+            part.writes = self.writes.iter().filter_map(by(destination)).collect();
+        }
+        part
+    }
+
+    /// `masks`: words of a mask that it uses without naming it.
+    fn of(inst: &Inst, gfx11: bool, masks: u8) -> Self {
         let facts = inst.op.facts();
         let mut reads: Vec<Reg> = Vec::new();
         let mut writes: Vec<Reg> = Vec::new();
@@ -154,7 +205,7 @@ impl Part {
                     reads.push(Reg::Scc);
                 }
                 if facts.reads.has(Registers::VCC) {
-                    reads.push(Reg::S(VCC as u8, 1));
+                    reads.push(Reg::S(VCC as u8, masks));
                 }
                 if facts.writes.has(Registers::EXEC) {
                     if !is_wrexec(inst.op) {
@@ -204,6 +255,7 @@ impl Part {
                 }
                 let lanes = inst.mods.dpp.is_some() || cross::lookup(inst.op, false).is_some();
                 what = match inst.op {
+                    _ if distances(inst.op).is_some() => What::Compute,
                     _ if lanes => What::Known,
                     _ if facts.unit == Unit::Matrix && gfx11 => What::Matrix,
                     Op::VCndmaskB32 | Op::VCndmaskB16 => What::Select,
@@ -228,6 +280,7 @@ impl Part {
             narrow,
             loads,
             select: inst.src,
+            distances: distances(inst.op),
         }
     }
 }

@@ -10,8 +10,8 @@ use memmap2::{MmapMut, MmapOptions};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// What a slot says about an access, besides its segment: words from the start of `.text` to the instruction (21 bits),
-/// lane (5), bytes of the dword (4), [`flags`] (2).
+/// What a slot says about an access, besides its segment: words from the start of `.text` to the instruction (21 bits, or 20),
+/// lane (5, or 6), bytes of the dword (4), [`flags`] (2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Info(pub(super) u32);
 
@@ -30,10 +30,24 @@ pub(super) mod flags {
 
 const FULL: u32 = 0xF << 2;
 
+/// How many bits of an [`Info`] are the lane: 6 where waves have 64.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct LaneBits(u32);
+
+impl LaneBits {
+    pub(super) fn of(wide: bool) -> Self {
+        Self(if wide { 6 } else { 5 })
+    }
+
+    fn most_words(self) -> u32 {
+        u32::MAX >> (6 + self.0)
+    }
+}
+
 impl Info {
-    /// Lane 0 and no bytes.
-    pub(super) fn new(at: u32, flags: u32) -> Self {
-        Self((at >> 2).min(0x1F_FFFF) << 11 | flags)
+    /// No bytes, of the first lane of half a wave, which is its lane `first`: what is added later counts from there.
+    pub(super) fn new(at: u32, flags: u32, first: u32, bits: LaneBits) -> Self {
+        Self((at >> 2).min(bits.most_words()) << (6 + bits.0) | first << 6 | flags)
     }
 
     fn with(self, lane: u32, mask: u32) -> Self {
@@ -41,13 +55,13 @@ impl Info {
     }
 
     /// Offset of the instruction in `.text`; `None` past what a slot can say.
-    pub(super) fn at(self) -> Option<u32> {
-        let word = self.0 >> 11;
-        (word != 0x1F_FFFF).then_some(word << 2)
+    pub(super) fn at(self, bits: LaneBits) -> Option<u32> {
+        let word = self.0 >> (6 + bits.0);
+        (word != bits.most_words()).then_some(word << 2)
     }
 
-    pub(super) fn lane(self) -> u32 {
-        self.0 >> 6 & 31
+    pub(super) fn lane(self, bits: LaneBits) -> u32 {
+        self.0 >> 6 & ((1 << bits.0) - 1)
     }
 
     pub(super) fn mask(self) -> u32 {

@@ -124,15 +124,15 @@ impl Ranges<'_> {
 
     fn add(&mut self, slot: Slot, dword: usize, start: usize, end: usize) {
         if let Some((segment, info)) = self.race.global.get(slot, dword, self.race.floor) {
-            self.join(segment, info, info.lane(), start, end);
+            self.join(segment, info, 0, start, end);
         }
     }
 
-    /// Adds a range that an instruction of a segment touched, or makes the last one longer.
+    /// Adds a range that an instruction of a segment touched, or makes the last one longer; `lane` counts from the one in `info`.
     fn join(&mut self, segment: u32, info: Info, lane: u32, start: usize, end: usize) {
         let start = self.base + start as u64;
         let end = self.base + end as u64;
-        let pc = info.at().map_or(0, |at| self.text + u64::from(at));
+        let pc = info.at(self.race.lane_bits).map_or(0, |at| self.text + u64::from(at));
         let many = self.done.len() >= MANY;
         if let Some(last) = self.done.last_mut()
             && last.end == start
@@ -149,7 +149,7 @@ impl Ranges<'_> {
             pc,
             workgroup: self.race.workgroups[by.group as usize],
             wave: by.wave.unwrap_or(0),
-            lane,
+            lane: info.lane(self.race.lane_bits) + lane,
         });
     }
 }

@@ -63,7 +63,7 @@ pub(super) struct Record {
     before: u32,
     /// Whose it is, and what the wave compared segments with.
     pub(super) now: Now,
-    /// Lane 0 and no bytes.
+    /// The first lane of its half of the wave, and no bytes.
     pub(super) info: Info,
     pub(super) store: bool,
     /// It, or an earlier one of the chunk, is a store.

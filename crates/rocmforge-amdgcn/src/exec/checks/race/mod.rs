@@ -1,7 +1,8 @@
 //! racecheck: accesses of different waves to the same bytes that nothing orders.
 //!
 //! # The order
-//! The instructions of a wave are in order; its lanes run in lockstep and do not race. A barrier orders everything the
+//! The instructions of a wave are in order; its lanes run in lockstep, and race only where one instruction stores for several of them to
+//! the same bytes ([`lanes`]). A barrier orders everything the
 //! waves of a workgroup did before it with everything they do after it, but for stores to global memory that are under way:
 //! those a wave has not waited for (`s_waitcnt_vscnt null, 0`; `s_wait_storecnt 0` on gfx12) are ordered by the first barrier
 //! after such a wait. A barrier for LDS alone, without that wait, so hands nothing over in global memory. Where a kernel runs in
@@ -39,6 +40,7 @@
 
 mod cells;
 mod footprint;
+mod lanes;
 mod log;
 mod sync;
 
@@ -50,8 +52,9 @@ use crate::exec::waves::wave::Wave;
 use crate::fault::{Access, FaultKind, Side};
 use crate::footprint::Footprint;
 use crate::memory::GlobalMemory;
+use crate::program::Setup;
 pub(crate) use cells::Cells;
-use cells::{Hit, Info, Now, SLOTS, Slot, flags};
+use cells::{Hit, Info, LaneBits, Now, SLOTS, Slot, flags};
 use log::{Bytes, Loads};
 use sync::{Clock, Level, Seen, Sync, What, raise, see};
 
@@ -138,6 +141,7 @@ pub(crate) struct Race {
     in_order: bool,
     /// The host has AVX2.
     wide: bool,
+    lane_bits: LaneBits,
 }
 
 /// What racecheck knows of a workgroup that waits for another.
@@ -158,8 +162,8 @@ struct Span {
 }
 
 impl Race {
-    /// Starts a launch; `None` when the host has no address space for the shadow.
-    pub(crate) fn start(memory: &mut GlobalMemory, waves: u32, lds: usize, cu_mode: bool) -> Option<Box<Self>> {
+    /// Starts a launch of a kernel with so many waves a workgroup; `None` when the host has no address space for the shadow.
+    pub(crate) fn start(memory: &mut GlobalMemory, waves: u32, lds: usize, setup: &Setup) -> Option<Box<Self>> {
         let mut shadow = match memory.shadow.take() {
             Some(shadow) if shadow.next < WRAP => *shadow,
             _ => Shadow {
@@ -185,8 +189,9 @@ impl Race {
             sync: Sync::default(),
             hits: Vec::new(),
             workgroups: Vec::new(),
-            in_order: cu_mode,
+            in_order: setup.cu_mode,
             wide: crate::exec::code::isa::fast(),
+            lane_bits: LaneBits::of(setup.wide),
         }))
     }
 
@@ -370,6 +375,13 @@ impl Race {
         if slot == Slot::Store && self.unlocks(c, w.index, r, lds) {
             (slot, mark) = (Slot::Atomic, flags::STORE);
         }
+        // A release by several lanes is atomic, unless it is no release at all.
+        if r.access == Access::Store && r.shape != Shape::Contiguous && r.exec & (r.exec - 1) != 0 {
+            let update = lanes::is_update(w, i, r);
+            if update || slot == Slot::Store {
+                lanes::check(c, w, i, r, update);
+            }
+        }
         if slot == Slot::Store && !lds && !self.waves[n].stores {
             // What came before is complete, this is not.
             self.waves[n].done = self.waves[n].segment;
@@ -379,7 +391,7 @@ impl Race {
         if self.waves[n].released && slot != Slot::Atomic {
             self.cut(w.index);
         }
-        let info = Info::new(i.at, mark);
+        let info = Info::new(i.at, mark, w.first_lane, self.lane_bits);
         let size = r.size as usize;
         if self.log(c, w, r, slot, info, lds) {
             return;
@@ -731,11 +743,11 @@ impl Race {
             fault.note = describe(r.access, earlier, inside, cure);
             fault.other = Some(Box::new(Side {
                 access: earlier,
-                pc: hit.info.at().map_or(0, |at| text + u64::from(at)),
+                pc: hit.info.at(self.lane_bits).map_or(0, |at| text + u64::from(at)),
                 frames: Vec::new(),
                 workgroup,
                 wave: by.wave.unwrap_or(0),
-                lane: hit.info.lane(),
+                lane: hit.info.lane(self.lane_bits),
             }));
         }
     }

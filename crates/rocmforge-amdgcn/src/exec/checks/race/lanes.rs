@@ -1,0 +1,88 @@
+//! Lanes of one wave that store to the same bytes in one instruction: what all but one of them store is lost.
+
+use crate::exec::code::Ins;
+use crate::exec::memory::observe::{Data, Place, Request};
+use crate::exec::memory::{Shape, UPDATE, UPDATE_OF_BASE};
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::Wave;
+use crate::fault::{Access, FaultKind, Side};
+
+/// Whether an instruction writes back what it has read there, see [`crate::exec::code::updates`].
+pub(super) fn is_update(w: &Wave, i: &Ins, r: &Request<'_>) -> bool {
+    // The load had no offsets of lanes.
+    let base = || w.scalar64(&i.c).wrapping_add_signed(i.imm.into());
+    i.half & UPDATE != 0 || i.half & UPDATE_OF_BASE != 0 && r.at[r.exec.trailing_zeros() as usize & 31] == base()
+}
+
+/// Reports lanes that store different values to the same bytes, or that update them (`update`), whatever the values.
+pub(super) fn check(c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, update: bool) {
+    if r.shape == Shape::Uniform && !update && is_one_value(w, r) {
+        return;
+    }
+    let size = u64::from(r.size);
+    let mut places = [(0, 0u32); 32];
+    let (mut count, mut end, mut rising) = (0, 0, true);
+    for lane in (0..32).filter(|lane| r.exec >> lane & 1 != 0) {
+        let at = r.at[lane as usize];
+        rising &= at >= end;
+        end = at.saturating_add(size);
+        places[count] = (at, lane);
+        count += 1;
+    }
+    if rising {
+        return;
+    }
+    let places = &mut places[..count];
+    places.sort_unstable();
+    let meets = |pair: &&[(u64, u32)]| {
+        let (one, other) = (pair[0], pair[1]);
+        other.0 - one.0 < size && (update || differ(w, r, one, other))
+    };
+    let mut pairs = places.windows(2).filter(meets);
+    let Some(pair) = pairs.next() else {
+        return;
+    };
+    let more = pairs.count() as u64;
+    let ((_, one), (at, other)) = (pair[0], pair[1]);
+    let kind = match r.place {
+        Place::Lds => FaultKind::LdsRace,
+        _ => FaultKind::GlobalRace,
+    };
+    let (workgroup, wave, pc) = (c.workgroup, w.index, c.text + u64::from(i.at));
+    if let Some(fault) = c.fault(w, i, kind, Access::Store, other, at, r.size) {
+        fault.note = if update {
+            "lanes of one wave read a place and write it back: all of their updates but one are lost".to_owned()
+        } else {
+            "lanes of one wave write different values to one place: all but one are lost".to_owned()
+        };
+        fault.other = Some(Box::new(Side {
+            access: Access::Store,
+            pc,
+            frames: Vec::new(),
+            workgroup,
+            wave,
+            lane: one,
+        }));
+    }
+    c.count(i, kind, more);
+}
+
+/// Whether all lanes store the same.
+fn is_one_value(w: &Wave, r: &Request<'_>) -> bool {
+    let first = r.exec.trailing_zeros() as usize & 31;
+    let same = |reg: usize, mask: u32| {
+        let lanes = &w.v[reg & 255].0;
+        (0..32).all(|l| r.exec >> l & 1 == 0 || (lanes[l] ^ lanes[first]) & mask == 0)
+    };
+    match r.data {
+        Data::None => true,
+        Data::Words(reg) => (0..r.size as usize / 4).all(|n| same(reg as usize + n, u32::MAX)),
+        Data::Bytes(reg, shift) => same(reg as usize, ((1u64 << (8 * r.size)) - 1 << shift) as u32),
+    }
+}
+
+/// Whether two lanes, the second not before the first, store different bytes where they meet.
+fn differ(w: &Wave, r: &Request<'_>, (first, one): (u64, u32), (second, other): (u64, u32)) -> bool {
+    let (apart, size) = ((second - first) as usize, r.size as usize);
+    (apart..size).any(|n| r.data.byte(w, one as usize, n) != r.data.byte(w, other as usize, n - apart))
+}

@@ -1,0 +1,116 @@
+//! Updates without atomics: stores that write back what was made of a value from the same address.
+//!
+//! Where two lanes of a wave make such an update of one place, both read the old value and one of the results is lost, also where both
+//! results are the same. A store alone does not show that; so the path of its data is followed back to a load, within straight code.
+
+use crate::exec::code::Ins;
+use crate::exec::code::idioms::{Decoded, same_address};
+use crate::exec::memory::{UPDATE, UPDATE_OF_BASE};
+use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Registers, Ty, Unit};
+
+/// Instructions between the load and the store at most.
+const NEAR: usize = 128;
+
+/// A set of vector and scalar registers.
+#[derive(Clone, Copy, Default)]
+struct Set {
+    vector: [u128; 2],
+    scalar: u128,
+}
+
+impl Set {
+    /// The part of the set that an operand's registers are in: file, first register, and a bit for each.
+    fn place(operand: Operand, ty: Ty) -> Option<(Option<usize>, u128)> {
+        let ones = (1u128 << ty.regs().max(1)) - 1;
+        match operand {
+            Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => {
+                Some((Some(usize::from(n) / 128), ones << (n % 128)))
+            }
+            Operand::Sgpr(n) => Some((None, ones << (n % 128))),
+            _ => None,
+        }
+    }
+
+    fn word(&mut self, file: Option<usize>) -> &mut u128 {
+        match file {
+            Some(half) => &mut self.vector[half & 1],
+            None => &mut self.scalar,
+        }
+    }
+
+    fn add(&mut self, operand: Operand, ty: Ty) {
+        if let Some((file, bits)) = Self::place(operand, ty) {
+            *self.word(file) |= bits;
+        }
+    }
+
+    fn remove(&mut self, operand: Operand, ty: Ty) {
+        if let Some((file, bits)) = Self::place(operand, ty) {
+            *self.word(file) &= !bits;
+        }
+    }
+
+    fn has(&mut self, operand: Operand, ty: Ty) -> bool {
+        Self::place(operand, ty).is_some_and(|(file, bits)| *self.word(file) & bits != 0)
+    }
+}
+
+/// Marks such stores of a function.
+pub(super) fn mark(function: &[Decoded], ins: &mut [Ins]) {
+    for n in 0..function.len() {
+        let inst = &function[n].inst;
+        let stores = inst.op.facts().memory == Memory::Store
+            && matches!(inst.format, Format::Ds | Format::Global | Format::Flat);
+        if stores && let Some(ins) = ins.get_mut(function[n].index) {
+            ins.half |= update(&function[..n], inst);
+        }
+    }
+}
+
+/// The mark of a store, with the instructions before it; 0 where it is no update.
+fn update(before: &[Decoded], store: &Inst) -> u8 {
+    let (mut data, mut lanes, mut base) = (Set::default(), Set::default(), Set::default());
+    data.add(store.src[1], store.ty.src[1]);
+    lanes.add(store.src[0], store.ty.src[0]);
+    // LDS operations keep their second data operand where the others keep their base.
+    let last = if store.format == Format::Ds {
+        &mut data
+    } else {
+        &mut base
+    };
+    last.add(store.src[2], store.ty.src[2]);
+    // The registers of lanes' addresses are other ones before here.
+    let mut others = false;
+    for inst in before.iter().rev().take(NEAR).map(|at| &at.inst) {
+        let facts = inst.op.facts();
+        if facts.flow != Flow::Next || matches!(inst.op, Op::SBarrier | Op::SBarrierWait) {
+            return 0;
+        }
+        if facts.memory == Memory::Load && data.has(inst.dst, inst.ty.dst) {
+            let scalar = facts.unit == Unit::ScalarMemory;
+            if (scalar || !others) && same_address(inst, store) {
+                return if scalar { UPDATE_OF_BASE } else { UPDATE };
+            }
+            data.remove(inst.dst, inst.ty.dst);
+        }
+        let halves = [Some(inst), inst.dual.as_deref()];
+        if halves.iter().flatten().any(|half| base.has(half.dst, half.ty.dst)) {
+            return 0;
+        }
+        others |= halves.iter().flatten().any(|half| lanes.has(half.dst, half.ty.dst));
+        // Both halves of a pair read before either writes.
+        let made = halves.map(|half| half.filter(|half| data.has(half.dst, half.ty.dst)));
+        for half in made.iter().flatten() {
+            data.remove(half.dst, half.ty.dst);
+        }
+        for half in made.into_iter().flatten().filter(|_| facts.memory == Memory::None) {
+            for (operand, ty) in half.src.iter().zip(half.ty.src) {
+                data.add(*operand, ty);
+            }
+            if half.op.facts().reads.has(Registers::DST) {
+                data.add(half.dst, half.ty.dst);
+            }
+        }
+    }
+    0
+}

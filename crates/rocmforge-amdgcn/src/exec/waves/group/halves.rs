@@ -1,0 +1,53 @@
+//! Vector instructions of waves of 64 lanes: each half of the wave does its own part.
+
+use super::Machine;
+use crate::exec::code::{Flow, Ins};
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::Wave;
+
+/// Whether a branch by all lanes of the wave is taken.
+#[cold]
+#[inline(never)]
+pub(super) fn taken(w: &Wave, flow: Flow) -> bool {
+    match flow {
+        Flow::Vccz64 => w.vccz(),
+        Flow::Vccnz64 => !w.vccz(),
+        Flow::Execz64 => w.execz(),
+        _ => !w.execz(),
+    }
+}
+
+impl Machine<'_> {
+    /// Runs an instruction that was lowered by [`crate::exec::code::halves`], whose head has this index; gives the index of the next one.
+    // Cold, so that the loop over instructions stays what it is for waves of 32 lanes.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn halves(&mut self, w: &mut Wave, ctx: &mut Ctx<'_>, head: usize) -> usize {
+        let ins = self.code.ins.as_slice();
+        let i = &ins[head];
+        let upper = head + 1 + i.imm as usize;
+        let end = upper + i.target as usize;
+        w.share(i.half & 1 != 0);
+        self.part(w, ctx, head, &ins[head + 1..upper]);
+        if let Some(mut high) = w.high.take() {
+            self.part(&mut high, ctx, head, &ins[upper..end]);
+            w.join(&high, i.sdst);
+            w.high = Some(high);
+        }
+        end
+    }
+
+    /// Runs the part of one half of the wave.
+    fn part(&mut self, w: &mut Wave, ctx: &mut Ctx<'_>, head: usize, part: &[Ins]) {
+        for i in part {
+            // SAFETY: `lower` stored the build of this handler that `isa::vector` found this host to support.
+            unsafe { (i.run)(w, ctx, i) };
+        }
+        if ctx.woken {
+            self.follow(w, ctx, head);
+        } else if let Some(mut init) = ctx.init.take() {
+            init.after(w, ctx, &self.code.ins[head], head);
+            ctx.init = Some(init);
+        }
+    }
+}
