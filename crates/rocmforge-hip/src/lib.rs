@@ -22,6 +22,7 @@
 
 mod absent;
 mod auditor;
+mod boxes;
 mod call_stack;
 mod entry_point;
 mod error;
