@@ -41,6 +41,7 @@ mod settings;
 pub mod stub_library;
 mod symbol;
 mod trace;
+mod value;
 
 pub use install::{InstallError, Installation, LIBRARY};
 pub use names::functions;
