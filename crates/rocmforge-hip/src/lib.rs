@@ -22,6 +22,7 @@
 
 mod absent;
 mod auditor;
+mod boxes;
 mod call_stack;
 mod entry_point;
 mod error;
@@ -41,6 +42,7 @@ mod settings;
 pub mod stub_library;
 mod symbol;
 mod trace;
+mod value;
 
 pub use install::{InstallError, Installation, LIBRARY};
 pub use names::functions;

@@ -5,7 +5,7 @@ use crate::forwarded;
 use crate::launch;
 use crate::symbol;
 use rocmforge_hip_sys::*;
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
 /// `hipStreamPerThread`.
 const PER_THREAD: usize = 2;
@@ -51,6 +51,17 @@ twins! {
         to: *mut c_void, to_pitch: usize, from: *const c_void, from_pitch: usize, width: usize, height: usize, kind: hipMemcpyKind; stream);
     hipMemsetAsync_spt => forwarded::hipMemsetAsync(to: *mut c_void, value: c_int, size: usize; stream);
     hipMemset2DAsync_spt => forwarded::hipMemset2DAsync(to: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize; stream);
+    hipMemset3DAsync_spt => forwarded::hipMemset3DAsync(to: hipPitchedPtr, value: c_int, extent: hipExtent; stream);
+    hipMemcpy3DAsync_spt => forwarded::hipMemcpy3DAsync(copy: *const hipMemcpy3DParms; stream);
+    hipMemcpy2DToArrayAsync_spt => forwarded::hipMemcpy2DToArrayAsync(
+        to: hipArray_t, x: usize, y: usize, from: *const c_void, pitch: usize, width: usize, height: usize, kind: hipMemcpyKind; stream);
+    hipMemcpy2DFromArrayAsync_spt => forwarded::hipMemcpy2DFromArrayAsync(
+        to: *mut c_void, pitch: usize, from: hipArray_const_t, x: usize, y: usize, width: usize, height: usize, kind: hipMemcpyKind; stream);
+    hipStreamGetCaptureInfo_spt => forwarded::hipStreamGetCaptureInfo(
+        ; stream, status: *mut hipStreamCaptureStatus, id: *mut c_ulonglong);
+    hipStreamGetCaptureInfo_v2_spt => forwarded::hipStreamGetCaptureInfo_v2(
+        ; stream, status: *mut hipStreamCaptureStatus, id: *mut c_ulonglong, graph: *mut hipGraph_t,
+        dependencies: *mut *const hipGraphNode_t, count: *mut usize);
     hipMemcpyToSymbolAsync_spt => symbol::hipMemcpyToSymbolAsync(
         symbol: *const c_void, from: *const c_void, size: usize, offset: usize, kind: hipMemcpyKind; stream);
     hipMemcpyFromSymbolAsync_spt => symbol::hipMemcpyFromSymbolAsync(
@@ -80,6 +91,12 @@ waiting_twins! {
         to: *mut c_void, to_pitch: usize, from: *const c_void, from_pitch: usize, width: usize, height: usize, kind: hipMemcpyKind);
     hipMemset_spt => forwarded::hipMemsetAsync(to: *mut c_void, value: c_int, size: usize);
     hipMemset2D_spt => forwarded::hipMemset2DAsync(to: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize);
+    hipMemset3D_spt => forwarded::hipMemset3DAsync(to: hipPitchedPtr, value: c_int, extent: hipExtent);
+    hipMemcpy3D_spt => forwarded::hipMemcpy3DAsync(copy: *const hipMemcpy3DParms);
+    hipMemcpy2DToArray_spt => forwarded::hipMemcpy2DToArrayAsync(
+        to: hipArray_t, x: usize, y: usize, from: *const c_void, pitch: usize, width: usize, height: usize, kind: hipMemcpyKind);
+    hipMemcpy2DFromArray_spt => forwarded::hipMemcpy2DFromArrayAsync(
+        to: *mut c_void, pitch: usize, from: hipArray_const_t, x: usize, y: usize, width: usize, height: usize, kind: hipMemcpyKind);
     hipMemcpyToSymbol_spt => symbol::hipMemcpyToSymbolAsync(
         symbol: *const c_void, from: *const c_void, size: usize, offset: usize, kind: hipMemcpyKind);
     hipMemcpyFromSymbol_spt => symbol::hipMemcpyFromSymbolAsync(

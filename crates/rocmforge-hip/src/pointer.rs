@@ -8,6 +8,19 @@ use std::ffi::c_void;
 /// `hipMemoryTypeHost` and `hipMemoryTypeDevice` of HIP 5.
 const HOST_5: hipMemoryType = 0;
 const DEVICE_5: hipMemoryType = 1;
+const ARRAY_5: hipMemoryType = 2;
+const UNIFIED_5: hipMemoryType = 3;
+
+/// The kind of memory that HIP 6 and 7 mean by another number. What is none stays one.
+pub(crate) fn from_hip_5(kind: hipMemoryType) -> hipMemoryType {
+    match kind {
+        HOST_5 => hipMemoryTypeHost,
+        DEVICE_5 => hipMemoryTypeDevice,
+        ARRAY_5 => hipMemoryTypeArray,
+        UNIFIED_5 => hipMemoryTypeUnified,
+        other => other,
+    }
+}
 
 pub(crate) unsafe extern "C" fn hipPointerGetAttributes(
     attributes: *mut hipPointerAttribute_t,

@@ -1,0 +1,290 @@
+//! C++ programs, one for each subject of HIP's interface: compiled by clang against the distribution's headers, linked to AMD's
+//! `libamdhip64`, and run by `rocmforge-sanitize run`. Each checks its own values and ends with status 0 if all are right.
+//!
+//! A program without a fault must have no finding. A faulty one must have the finding that its row below names, at the lines that
+//! its source marks with comments.
+
+use object::elf::{DT_NEEDED, FileHeader64};
+use object::read::elf::{Dyn, FileHeader, SectionHeader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const COMPILER: &str = "clang++-19";
+/// What the distribution's package of AMD's library is known by.
+const HEADER: &str = "/usr/include/hip/hip_runtime_api.h";
+const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/libamdhip64.so";
+
+fn source(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/hip");
+    folder.join(format!("{name}.hip"))
+}
+
+/// One program: how it is compiled, and how it is run.
+struct Program {
+    name: &'static str,
+    /// Other translation units.
+    units: &'static [&'static str],
+    cards: &'static [&'static str],
+    processors: &'static [&'static str],
+    flags: &'static [&'static str],
+    /// Options of `rocmforge-sanitize run`.
+    options: &'static [&'static str],
+    /// A file that is made beside it and given to it.
+    companion: Option<Companion>,
+    /// Whether it is linked to the library, or loads it itself.
+    linked: bool,
+    /// Texts that its findings have, `{MARK line}` standing for the line of the source with that comment.
+    findings: &'static [&'static str],
+}
+
+/// What a program loads at run time.
+#[derive(Clone, Copy)]
+enum Companion {
+    /// `module_kernels.co`.
+    Module,
+    /// `plugin_library.so`.
+    Library,
+}
+
+impl Program {
+    const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            units: &[],
+            cards: &["gfx1100"],
+            processors: &["gfx1100"],
+            flags: &[],
+            options: &[],
+            companion: None,
+            linked: true,
+            findings: &[],
+        }
+    }
+
+    /// Compiles it into `folder`.
+    fn compile(&self, folder: &Path) {
+        match self.companion {
+            Some(Companion::Module) => {
+                let mut command = self.compiler(folder);
+                command.args(["--offload-device-only", "--no-gpu-bundle-output", "-o", "module_kernels.co"]);
+                succeeds(command.arg(source("module_kernels")));
+            }
+            Some(Companion::Library) => {
+                let mut command = self.compiler(folder);
+                command.args(["-shared", "-Wl,-z,defs", "-o", "plugin_library.so"]);
+                succeeds(command.arg(source("plugin_library")).arg("-lamdhip64"));
+            }
+            None => {}
+        }
+        let mut command = self.compiler(folder);
+        command.args(self.flags).args(["-o", "program"]).arg(source(self.name));
+        command.args(self.units.iter().map(|unit| source(unit)));
+        if self.linked {
+            // Names that AMD's library does not have fail here.
+            command.arg("-lamdhip64");
+        }
+        succeeds(&mut command);
+    }
+
+    fn compiler(&self, folder: &Path) -> Command {
+        let mut command = Command::new(COMPILER);
+        command.current_dir(folder).args(["-x", "hip", "-nogpulib", "-g", "-O1", "-fPIC"]);
+        command.args(["-Werror", "-Wno-deprecated-declarations"]);
+        // The distribution's header asks for it, and clang has one of its own.
+        command.args(["-D__AMDGCN_WAVEFRONT_SIZE=32", "-Wno-macro-redefined"]);
+        command.args(self.processors.iter().map(|name| format!("--offload-arch={name}")));
+        command
+    }
+
+    /// Runs it on a card and checks status and findings.
+    fn check(&self, folder: &Path, card: &str) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rocmforge-sanitize"));
+        command.current_dir(folder).args(["run", "--card", card]);
+        command.args(self.options).args(["--", "./program"]);
+        match self.companion {
+            Some(Companion::Module) => drop(command.arg("module_kernels.co")),
+            Some(Companion::Library) => drop(command.arg("./plugin_library.so")),
+            None => {}
+        }
+        let ran = command.output().expect("the program under test is built");
+        let (out, found) = texts(&ran);
+        let said = format!("{} on {card}: {}\n{out}\n{found}", self.name, ran.status);
+        assert!(ran.status.success(), "{said}");
+        if self.findings.is_empty() {
+            // A heading of a finding names its kind in the first column; summaries of each process count them.
+            let summaries: Vec<_> = found.lines().filter(|line| line.contains(" findings (")).collect();
+            let none = summaries.iter().all(|line| line.starts_with("========= 0 findings"));
+            assert!(none, "{said}");
+        }
+        for text in self.findings {
+            let text = self.lines(text);
+            assert!(found.contains(&text), "{text:?} is not said\n{said}");
+        }
+    }
+
+    /// `{kernel line}` becomes the number of the line that ends in `// kernel line`.
+    fn lines(&self, text: &str) -> String {
+        let own = std::fs::read_to_string(source(self.name)).expect("the source is in the repository");
+        let mut text = text.to_owned();
+        for mark in ["kernel line", "host line", "allocation line"] {
+            let place = own.lines().position(|line| line.ends_with(&format!("// {mark}")));
+            if let Some(place) = place {
+                text = text.replace(&format!("{{{mark}}}"), &format!("{}.hip:{}", self.name, place + 1));
+            }
+        }
+        assert!(!text.contains('{'), "{text}: there is no such mark in {}", self.name);
+        text
+    }
+
+    fn run(&self) {
+        let folder = tempfile::tempdir().expect("a folder");
+        self.compile(folder.path());
+        let needed = needed(&folder.path().join("program"));
+        assert_eq!(
+            needed.iter().any(|name| name == "libamdhip64.so.5"),
+            self.linked,
+            "{needed:?}"
+        );
+        for card in self.cards {
+            self.check(folder.path(), card);
+        }
+    }
+}
+
+fn texts(ran: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&ran.stdout), text(&ran.stderr))
+}
+
+#[track_caller]
+fn succeeds(command: &mut Command) {
+    let ran = command.output().expect("the compiler is installed");
+    let (out, err) = texts(&ran);
+    assert!(ran.status.success(), "{command:?}\n{out}{err}");
+}
+
+/// The libraries that a file asks for.
+fn needed(path: &Path) -> Vec<String> {
+    let data = std::fs::read(path).expect("the compiler has written it");
+    let data = data.as_slice();
+    let header = FileHeader64::<object::Endianness>::parse(data).expect("an ELF file");
+    let endian = header.endian().expect("an ELF file");
+    let sections = header.sections(endian, data).expect("sections");
+    let (entries, strings) = sections
+        .dynamic(endian, data)
+        .expect("a dynamic section")
+        .expect("a dynamic section");
+    let strings = sections
+        .strings(endian, data, strings)
+        .expect("names of the dynamic section");
+    let entries = entries.iter().filter(|entry| entry.tag32(endian) == Some(DT_NEEDED));
+    entries
+        .map(|entry| String::from_utf8_lossy(entry.string(endian, strings).expect("a name")).into_owned())
+        .collect()
+}
+
+/// What is missing to compile the programs.
+fn missing() -> Option<String> {
+    if Command::new(COMPILER).arg("--version").output().is_err() {
+        return Some(format!("{COMPILER} is not installed"));
+    }
+    if Command::new("clang-offload-bundler-19").arg("--version").output().is_err() {
+        return Some("clang-offload-bundler-19 (clang-tools-19) is not installed".to_owned());
+    }
+    let absent = [HEADER, LIBRARY].into_iter().find(|path| !Path::new(path).exists())?;
+    Some(format!("{absent} (libamdhip64-dev) is not installed"))
+}
+
+macro_rules! programs {
+    ($($name:ident { $($field:ident: $value:expr),* $(,)? })*) => {$(
+        #[test]
+        fn $name() {
+            if let Some(missing) = missing() {
+                rocmforge_testkit::skip!("{missing}");
+            }
+            #[allow(clippy::needless_update, reason = "a row may say all")]
+            Program { $($field: $value,)* ..Program::new(stringify!($name)) }.run();
+        }
+    )*};
+}
+
+const BOTH: &[&str] = &["gfx1100", "gfx1201"];
+
+programs! {
+    vector_add { cards: BOTH, processors: BOTH }
+    properties { cards: BOTH, processors: BOTH }
+    attributes {}
+    device_choice {}
+    contexts {}
+    memory_info {}
+    malloc_free { options: &["--leak-check", "full"] }
+    pointers {}
+    copies_1d {}
+    copies_2d {}
+    copies_3d {}
+    memsets {}
+    pitched {}
+    device_arrays {}
+    pinned {}
+    registered {}
+    managed {}
+    symbols {}
+    streams { options: &["--leak-check", "full"] }
+    events { options: &["--leak-check", "full"] }
+    wait_event {}
+    callbacks {}
+    legacy_stream {}
+    per_thread_stream { flags: &["-fgpu-default-stream=per-thread", "-pthread"] }
+    capture {}
+    pools {}
+    modules { companion: Some(Companion::Module) }
+    by_name { companion: Some(Companion::Module), linked: false }
+    occupancy {}
+    function_attributes {}
+    launches_3d {}
+    dynamic_lds { cards: BOTH, processors: BOTH }
+    templates {}
+    two_units { units: &["two_units_other"] }
+    static_life { units: &["static_life_late"] }
+    host_threads { flags: &["-pthread"] }
+    fork_before {}
+    fork_after {}
+    plugin { companion: Some(Companion::Library) }
+    exec {}
+    last_error {}
+    error_names {}
+    peers {}
+    reset {}
+    atomics { cards: BOTH, processors: BOTH }
+    waves { cards: BOTH, processors: BOTH }
+    matmul { cards: BOTH, processors: BOTH }
+    arguments {}
+    numbers {}
+    calls {}
+    no_device_code { processors: &["gfx1030"] }
+    // With a fault.
+    out_of_bounds { findings: &[
+        "out of bounds: kernel", "in kernel _Z3addPKfPfi", "write of 4 B", "at _Z3addPKfPfi", "{kernel line}:", "{host line})",
+        "{allocation line})",
+    ] }
+    use_after_free { findings: &["use after free: kernel", "in kernel _Z4fillPi", "{kernel line}:", "{host line})"] }
+    race { findings: &[
+        "race in device memory inside one launch: kernel", "in kernel _Z5countPi", "{kernel line}:", "{host line})",
+    ] }
+    stream_race { findings: &[
+        "race: nothing orders two accesses: kernel", "in kernel _Z4readPKiPi", "in kernel _Z5writePi", "{host line})",
+    ] }
+    uninitialised { findings: &[
+        "read of memory that was never written: kernel", "in kernel _Z4copyPKiPi", "32 lanes in all", "{kernel line}:", "{host line})",
+    ] }
+    missing_barrier { findings: &["in kernel _Z7reversePi", "{kernel line}:", "{host line})"] }
+    endless { findings: &["kernel that does not end: kernel", "in kernel _Z4waitPi", "{kernel line}:", "{host line})"] }
+    double_free { findings: &["double free: hipFree", "{host line})", "2 findings"] }
+    copy_too_long { findings: &["out of bounds: hipMemcpy", "write of 257 B", "{host line})", "out of bounds: hipMemset"] }
+    bad_arguments { findings: &[
+        "use of a handle that is not alive: hipStreamSynchronize", "use of a handle that is not alive: hipEventRecord",
+    ] }
+    leaks { options: &["--leak-check", "full"], findings: &[
+        "leak: hipMalloc", "12345 B", "{host line})", "leak: hipHostMalloc", "leak: hipStreamCreate", "leak: hipEventCreate", "4 findings",
+    ] }
+}
