@@ -14,6 +14,7 @@ mod foreign;
 mod graph;
 mod graph_memory;
 mod graph_nodes;
+mod graph_shown;
 mod graph_work;
 mod host_memory;
 mod launch;

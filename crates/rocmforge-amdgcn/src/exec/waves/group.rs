@@ -1,6 +1,7 @@
 //! Workgroups and the loop over instructions.
 
 mod halves;
+mod waiting;
 
 use crate::attend::Attendant;
 use crate::counters::Counters;
@@ -10,11 +11,10 @@ use crate::exec::checks::init::{Init, Uses};
 use crate::exec::checks::race::{Race, SuspendedRace};
 use crate::exec::clock;
 use crate::exec::code::{Code, Flow, Kind, Src};
-use crate::exec::memory::observe::Probe;
 use crate::exec::waves::ctx::Ctx;
 use crate::exec::waves::group_order::GroupOrder;
 use crate::exec::waves::wave::{EXEC, Lanes, VCC, Wave, WaveState};
-use crate::fault::{Access, FaultKind, Side};
+use crate::fault::{Access, FaultKind};
 use crate::footprint::Footprint;
 use crate::kernarg::{packet_offset, queue_offset};
 use crate::memory::GlobalMemory;
@@ -663,107 +663,6 @@ impl Machine<'_> {
         let mut init = Init::start(uses, self.kernel, self.ids.len() as u32, false);
         init.after(w, ctx, &self.code.ins[index], index);
         ctx.init = Some(init);
-    }
-
-    /// Notes a loop that does not end, which a wave is about to go round again from its instruction `last`.
-    #[cold]
-    fn endless(&self, w: &Wave, ctx: &mut Ctx<'_>, kind: FaultKind, last: usize) {
-        let lane = w.exec64().trailing_zeros() % 64;
-        let (text, workgroup) = (ctx.text, ctx.workgroup);
-        let head = &self.code.ins[w.next.min(last)];
-        if let Some(fault) = ctx.fault(w, &self.code.ins[last], kind, Access::None, lane, 0, 0) {
-            let pc = text + u64::from(head.at);
-            fault.note = format!("the loop begins at pc {pc:#x}");
-            fault.other = Some(Box::new(Side {
-                access: Access::None,
-                pc,
-                frames: Vec::new(),
-                workgroup,
-                wave: w.index,
-                lane,
-            }));
-        }
-    }
-
-    /// Notes a barrier at which only some waves wait because the others have ended.
-    #[cold]
-    fn ended_early(&self, waves: &[Box<Wave>], ctx: &mut Ctx<'_>) {
-        let waiting = waves.iter().filter(|w| w.state == WaveState::Barrier).count();
-        let wave = waves.iter().find(|w| w.state == WaveState::Barrier);
-        let ended = waves.iter().find(|w| w.state == WaveState::Ended);
-        let (Some(wave), Some(ended)) = (wave, ended) else {
-            return;
-        };
-        let (text, workgroup) = (ctx.text, ctx.workgroup);
-        // The barrier, and the end, are the instructions before the next one.
-        let i = &self.code.ins[wave.next - 1];
-        let end = &self.code.ins[ended.next - 1];
-        if let Some(fault) = ctx.fault(wave, i, FaultKind::WaveEnded, Access::None, 0, 0, 0) {
-            fault.note = format!(
-                "{waiting} of {} waves wait, {} have ended; a card lets them go on, but what the others should have done is missing",
-                waves.len(),
-                waves.len() - waiting
-            );
-            fault.other = Some(Box::new(Side {
-                access: Access::None,
-                pc: text + u64::from(end.at),
-                frames: Vec::new(),
-                workgroup,
-                wave: ended.index,
-                lane: 0,
-            }));
-        }
-    }
-
-    /// Whether every wave that could run goes round a loop that changes neither its registers nor memory.
-    #[cold]
-    fn spins(&mut self, waves: &mut [Box<Wave>], ctx: &mut Ctx<'_>) -> bool {
-        let ready = |w: &&mut Box<Wave>| w.state == WaveState::Ready;
-        for wave in waves.iter_mut().filter(ready) {
-            let before = wave.clone();
-            let observed = std::mem::replace(&mut ctx.observed, true);
-            ctx.probe = Some(Probe::default());
-            let mut same = false;
-            // Slices of no instructions end at each branch that is taken.
-            let slice = std::mem::replace(&mut self.slice, 0);
-            for _ in 0..PROBES {
-                self.run(wave, ctx);
-                same = wave.state == WaveState::Ready && wave.same_registers(&before);
-                if same || wave.state != WaveState::Ready || ctx.stop || self.exhausted {
-                    break;
-                }
-            }
-            self.slice = slice;
-            self.looked |= wave.looks != before.looks;
-            ctx.observed = observed || ctx.init.is_some();
-            let changed = ctx.probe.take().is_none_or(|probe| probe.changed(ctx));
-            if !same || changed {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Notes that the workgroup waits for what never comes, as `others` do.
-    #[cold]
-    fn never_ends(&mut self, ctx: &mut Ctx<'_>, others: usize) {
-        let waves = std::mem::take(&mut self.waves);
-        let mut spinning = waves.iter().filter(|w| w.state == WaveState::Ready);
-        if let Some(wave) = spinning.next() {
-            self.exhausted = true;
-            let more = spinning.count();
-            self.endless(wave, ctx, FaultKind::Spinning, wave.last);
-            if let Some(fault) = ctx.faults.last_mut().filter(|f| f.kind == FaultKind::Spinning) {
-                let waiting = waves.iter().filter(|w| w.state == WaveState::Barrier).count();
-                fault.note += &format!("; {more} more waves of the workgroup wait in a loop, {waiting} at a barrier");
-                fault.note += &match (others, self.room) {
-                    (0, true) => "; all other workgroups have ended".to_owned(),
-                    (_, true) => format!("; so do {others} other workgroups, and the rest have ended"),
-                    (_, false) => format!("; so do {others} other workgroups, more than a card holds at a time"),
-                };
-            }
-        }
-        self.waves = waves;
     }
 }
 

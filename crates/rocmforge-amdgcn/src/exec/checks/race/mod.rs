@@ -42,11 +42,13 @@ mod cells;
 mod footprint;
 mod lanes;
 mod log;
+mod place;
 mod sync;
+mod wording;
 
 use crate::exec::code::Ins;
 use crate::exec::memory::observe::{Place, Request};
-use crate::exec::memory::{Addresses, COHERENT, EXCHANGE, IDIOM, RETURN, Shape, VOLATILE, filled};
+use crate::exec::memory::{COHERENT, EXCHANGE, IDIOM, RETURN, Shape, VOLATILE, filled};
 use crate::exec::waves::ctx::Ctx;
 use crate::exec::waves::wave::Wave;
 use crate::fault::{Access, FaultKind, Side};
@@ -56,7 +58,9 @@ use crate::program::Setup;
 pub(crate) use cells::Cells;
 use cells::{Hit, Info, LaneBits, Now, SLOTS, Slot, flags};
 use log::{Bytes, Loads};
+use place::{offsets, place};
 use sync::{Clock, Level, Seen, Sync, What, raise, see};
+use wording::{access_of, describe};
 
 /// What orders accesses besides barriers and atomics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -771,33 +775,6 @@ impl Race {
     }
 }
 
-/// Where an access lies, if memcheck lets it happen.
-#[inline(always)]
-fn place(c: &Ctx<'_>, lds: bool, address: u64, bytes: usize) -> Option<usize> {
-    if lds {
-        (address as usize + bytes <= c.lds.len()).then_some(address as usize)
-    } else {
-        let offset = c.memory.offset(address, bytes)?;
-        c.memory.readable(offset, bytes, false).then_some(offset)
-    }
-}
-
-/// The same for each lane; inactive lanes have the address of an active one.
-#[inline(always)]
-fn offsets(c: &Ctx<'_>, lds: bool, at: &Addresses, bytes: usize) -> Option<[usize; 32]> {
-    if !lds {
-        return Some(c.memory.gather(at, bytes, false)?.1);
-    }
-    let last = c.lds.len().checked_sub(bytes)?;
-    let mut offsets = [0; 32];
-    let mut outside = false;
-    for l in 0..32 {
-        offsets[l] = at[l] as usize;
-        outside |= offsets[l] > last;
-    }
-    (!outside).then_some(offsets)
-}
-
 /// Whether a store writes into the bytes of a hit what they hold already.
 fn same(c: &Ctx<'_>, w: &Wave, r: &Request<'_>, hit: &Hit, span: &Span) -> bool {
     (0..4).filter(|n| hit.mask >> n & 1 != 0).all(|n| {
@@ -807,31 +784,6 @@ fn same(c: &Ctx<'_>, w: &Wave, r: &Request<'_>, hit: &Hit, span: &Span) -> bool 
         let old = if span.lds { c.lds[at] } else { c.memory.slice(at, 1)[0] };
         r.data.byte(w, lane, (at - span.offset) % size) == Some(old)
     })
-}
-
-fn access_of(slot: Slot, info: Info) -> Access {
-    match slot {
-        Slot::Store => Access::Store,
-        Slot::Atomic if info.flags() & flags::STORE != 0 => Access::Store,
-        Slot::Atomic => Access::Atomic,
-        _ if info.flags() == flags::SCALAR => Access::Scalar,
-        _ => Access::Load,
-    }
-}
-
-fn describe(later: Access, earlier: Access, inside: bool, cure: &str) -> String {
-    let verb = |access| match access {
-        Access::Load | Access::Scalar => "read",
-        Access::Store => "write",
-        Access::Atomic => "atomic",
-        Access::None => "access",
-    };
-    let by = if inside {
-        "two waves of a workgroup"
-    } else {
-        "two workgroups"
-    };
-    format!("{} and {} by {by}{cure}", verb(later), verb(earlier))
 }
 
 const _: () = assert!(SLOTS.len() == 5);
