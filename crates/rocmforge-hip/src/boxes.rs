@@ -9,7 +9,11 @@ use rocmforge_hip_sys::*;
 ///
 /// # Safety
 /// `what` is null or valid for reading.
-unsafe fn as_of_hip_6(process: &Process, what: *const hip_Memcpy2D, place: &mut Option<hip_Memcpy2D>) -> *const hip_Memcpy2D {
+unsafe fn as_of_hip_6(
+    process: &Process,
+    what: *const hip_Memcpy2D,
+    place: &mut Option<hip_Memcpy2D>,
+) -> *const hip_Memcpy2D {
     if process.abi != Abi::Hip5 || what.is_null() {
         return what;
     }
@@ -32,7 +36,11 @@ pub(crate) unsafe extern "C" fn hipMemcpyParam2DAsync(copy: *const hip_Memcpy2D,
     process::call(|process| {
         let mut place = None;
         // SAFETY: promised by the program.
-        unsafe { process.sim.hipMemcpyParam2DAsync(as_of_hip_6(process, copy, &mut place), stream) }
+        unsafe {
+            process
+                .sim
+                .hipMemcpyParam2DAsync(as_of_hip_6(process, copy, &mut place), stream)
+        }
     })
 }
 
@@ -40,6 +48,10 @@ pub(crate) unsafe extern "C" fn hipDrvMemcpy2DUnaligned(copy: *const hip_Memcpy2
     process::call(|process| {
         let mut place = None;
         // SAFETY: promised by the program.
-        unsafe { process.sim.hipDrvMemcpy2DUnaligned(as_of_hip_6(process, copy, &mut place)) }
+        unsafe {
+            process
+                .sim
+                .hipDrvMemcpy2DUnaligned(as_of_hip_6(process, copy, &mut place))
+        }
     })
 }

@@ -66,7 +66,12 @@ impl Program {
         match self.companion {
             Some(Companion::Module) => {
                 let mut command = self.compiler(folder);
-                command.args(["--offload-device-only", "--no-gpu-bundle-output", "-o", "module_kernels.co"]);
+                command.args([
+                    "--offload-device-only",
+                    "--no-gpu-bundle-output",
+                    "-o",
+                    "module_kernels.co",
+                ]);
                 succeeds(command.arg(source("module_kernels")));
             }
             Some(Companion::Library) => {
@@ -88,7 +93,9 @@ impl Program {
 
     fn compiler(&self, folder: &Path) -> Command {
         let mut command = Command::new(COMPILER);
-        command.current_dir(folder).args(["-x", "hip", "-nogpulib", "-g", "-O1", "-fPIC"]);
+        command
+            .current_dir(folder)
+            .args(["-x", "hip", "-nogpulib", "-g", "-O1", "-fPIC"]);
         command.args(["-Werror", "-Wno-deprecated-declarations"]);
         // The distribution's header asks for it, and clang has one of its own.
         command.args(["-D__AMDGCN_WAVEFRONT_SIZE=32", "-Wno-macro-redefined"]);
@@ -188,7 +195,11 @@ fn missing() -> Option<String> {
     if Command::new(COMPILER).arg("--version").output().is_err() {
         return Some(format!("{COMPILER} is not installed"));
     }
-    if Command::new("clang-offload-bundler-19").arg("--version").output().is_err() {
+    if Command::new("clang-offload-bundler-19")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
         return Some("clang-offload-bundler-19 (clang-tools-19) is not installed".to_owned());
     }
     let absent = [HEADER, LIBRARY].into_iter().find(|path| !Path::new(path).exists())?;
