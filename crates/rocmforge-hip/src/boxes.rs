@@ -28,7 +28,9 @@ pub(crate) unsafe extern "C" fn hipMemcpyParam2D(copy: *const hip_Memcpy2D) -> h
     process::call(|process| {
         let mut place = None;
         // SAFETY: promised by the program.
-        unsafe { process.sim.hipMemcpyParam2D(as_of_hip_6(process, copy, &mut place)) }
+        let copy = unsafe { as_of_hip_6(process, copy, &mut place) };
+        // SAFETY: promised by the program.
+        unsafe { process.sim.hipMemcpyParam2D(copy) }
     })
 }
 
@@ -36,11 +38,9 @@ pub(crate) unsafe extern "C" fn hipMemcpyParam2DAsync(copy: *const hip_Memcpy2D,
     process::call(|process| {
         let mut place = None;
         // SAFETY: promised by the program.
-        unsafe {
-            process
-                .sim
-                .hipMemcpyParam2DAsync(as_of_hip_6(process, copy, &mut place), stream)
-        }
+        let copy = unsafe { as_of_hip_6(process, copy, &mut place) };
+        // SAFETY: promised by the program.
+        unsafe { process.sim.hipMemcpyParam2DAsync(copy, stream) }
     })
 }
 
@@ -48,10 +48,8 @@ pub(crate) unsafe extern "C" fn hipDrvMemcpy2DUnaligned(copy: *const hip_Memcpy2
     process::call(|process| {
         let mut place = None;
         // SAFETY: promised by the program.
-        unsafe {
-            process
-                .sim
-                .hipDrvMemcpy2DUnaligned(as_of_hip_6(process, copy, &mut place))
-        }
+        let copy = unsafe { as_of_hip_6(process, copy, &mut place) };
+        // SAFETY: promised by the program.
+        unsafe { process.sim.hipDrvMemcpy2DUnaligned(copy) }
     })
 }
