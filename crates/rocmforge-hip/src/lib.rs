@@ -29,6 +29,7 @@ mod fat_binary;
 mod findings;
 mod forwarded;
 mod function;
+mod hip5;
 mod install;
 mod launch;
 mod names;
