@@ -439,6 +439,13 @@ fn lanes(kernels: &[KernelMeta], entry: u64) -> WaveLanes {
     }
 }
 
+/// Whether nothing can run there: a code object that has only variables contains the padding all the same.
+fn is_padding(words: &[u32]) -> bool {
+    /// `s_code_end`, which the compiler writes behind the last function.
+    const CODE_END: u32 = 0xbf9f_0000;
+    words.iter().all(|word| *word == CODE_END)
+}
+
 fn lower_text(
     arch: Arch,
     file: &ElfFile64<'_, Endianness>,
@@ -479,7 +486,7 @@ fn lower_text(
             pair[0].0, pair[1].0
         )));
     }
-    if functions.is_empty() && !words.is_empty() {
+    if functions.is_empty() && !is_padding(&words) {
         return Err(LoadError::Layout(
             "no function symbols; do not strip the code object".into(),
         ));
@@ -492,4 +499,17 @@ fn lower_text(
         })
         .collect();
     Code::lower(arch, &words, start, base, &functions, debug, modal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_code_is_padding() {
+        assert!(is_padding(&[]));
+        assert!(is_padding(&[0xbf9f_0000; 64]));
+        // s_endpgm
+        assert!(!is_padding(&[0xbfb0_0000, 0xbf9f_0000]));
+    }
 }

@@ -22,7 +22,6 @@
 
 mod absent;
 mod auditor;
-mod boxes;
 mod call_stack;
 mod entry_point;
 mod error;
@@ -30,6 +29,7 @@ mod fat_binary;
 mod findings;
 mod forwarded;
 mod function;
+mod hip5;
 mod install;
 mod launch;
 mod names;

@@ -79,7 +79,8 @@ impl Call<'_> {
             return Err(hipErrorInvalidValue);
         }
         let card = self.device();
-        self.cards[card].settings.flags = flags;
+        // The others are accepted and forgotten, as by AMD's library.
+        self.cards[card].settings.flags = flags & hipDeviceScheduleMask;
         Ok(())
     }
 
