@@ -5,7 +5,7 @@
 //! its source marks with comments.
 
 use object::elf::{DT_NEEDED, FileHeader64};
-use object::read::elf::{Dyn, FileHeader, SectionHeader};
+use object::read::elf::{Dyn, FileHeader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -184,7 +184,7 @@ fn needed(path: &Path) -> Vec<String> {
     let strings = sections
         .strings(endian, data, strings)
         .expect("names of the dynamic section");
-    let entries = entries.iter().filter(|entry| entry.tag32(endian) == Some(DT_NEEDED));
+    let entries = entries.iter().filter(|entry| entry.tag(endian) == DT_NEEDED);
     entries
         .map(|entry| String::from_utf8_lossy(entry.string(endian, strings).expect("a name")).into_owned())
         .collect()
@@ -213,7 +213,6 @@ macro_rules! programs {
             if let Some(missing) = missing() {
                 rocmforge_testkit::skip!("{missing}");
             }
-            #[allow(clippy::needless_update, reason = "a row may say all")]
             Program { $($field: $value,)* ..Program::new(stringify!($name)) }.run();
         }
     )*};
