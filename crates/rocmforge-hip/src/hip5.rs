@@ -102,10 +102,37 @@ pub(crate) unsafe extern "C" fn hipDrvPointerGetAttributes(
         if !status.is_success() || attributes.is_null() || data.is_null() {
             return status;
         }
-        for index in 0..count as usize {
-            // SAFETY: promised by the program: both lists have `count` elements, and the call has written where the second points.
-            unsafe { answer_kind(process, *attributes.add(index), *data.add(index)) };
+        // SAFETY: promised by the program: the list has `count` elements; not null.
+        let attributes = unsafe { std::slice::from_raw_parts(attributes, count as usize) };
+        // SAFETY: as above.
+        let data = unsafe { std::slice::from_raw_parts(data, count as usize) };
+        for (attribute, data) in attributes.iter().zip(data) {
+            // SAFETY: the call has written where the second list points.
+            unsafe { answer_kind(process, *attribute, *data) };
         }
+        status
+    })
+}
+
+pub(crate) unsafe extern "C" fn hipPointerGetAttributes(
+    attributes: *mut hipPointerAttribute_t,
+    pointer: *const c_void,
+) -> hipError_t {
+    process::call(|process| {
+        // SAFETY: promised by the program.
+        let status = unsafe { process.sim.hipPointerGetAttributes(attributes, pointer) };
+        if process.abi != Abi::Hip5 || !status.is_success() {
+            return status;
+        }
+        // SAFETY: the call has succeeded, so that it has written there.
+        let Some(found) = (unsafe { attributes.as_mut() }) else {
+            return status;
+        };
+        // HIP 6 and 7 have a kind for memory that HIP does not know; HIP 5 has a status.
+        if found.r#type == hipMemoryTypeUnregistered {
+            return process.sim.answered("hipPointerGetAttributes", hipErrorInvalidValue);
+        }
+        found.r#type = kind_to_5(found.r#type);
         status
     })
 }

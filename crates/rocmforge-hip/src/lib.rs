@@ -34,7 +34,6 @@ mod install;
 mod launch;
 mod names;
 mod per_thread;
-mod pointer;
 mod process;
 mod record;
 mod registry;

@@ -95,7 +95,7 @@ mod tests {
             start: Duration::from_micros(10),
             duration: Duration::from_nanos(5500),
         };
-        assert_eq!(write(&path, &[span.clone()]).unwrap(), path);
+        assert_eq!(write(&path, std::slice::from_ref(&span)).unwrap(), path);
         let file: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         let event = &file["traceEvents"][0];
         assert_eq!(event["name"], "add(float const*, float const*, float*, int)");
