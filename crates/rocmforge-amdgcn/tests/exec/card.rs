@@ -138,6 +138,7 @@ macro_rules! fixture {
 fixture! { kernels "kernels" }
 fixture! { faults "faults" }
 fixture! { racy "races" }
+fixture! { lanes_of_waves "lanes" }
 
 /// Numbers of a fixed seed.
 pub(crate) struct Numbers(pub(crate) u64);

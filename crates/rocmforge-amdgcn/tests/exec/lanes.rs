@@ -1,16 +1,12 @@
 //! racecheck between the lanes of one wave: updates that are lost, and stores of several values to one place.
 
-use crate::card::{Arg, Card, arch};
+use crate::card::{Arg, Card, lanes, lanes_of_waves};
 use rocmforge_amdgcn::{Access, Fault, FaultKind, Outcome, Status, Tools};
-use rocmforge_isa::Arch;
 
 const SOURCE: &str = include_str!("../fixtures/lanes.hip");
 
 fn card() -> Card {
-    let mut card = Card::new(match arch() {
-        Arch::Gfx1100 => include_bytes!("../fixtures/lanes.co"),
-        Arch::Gfx1201 => include_bytes!("../fixtures/lanes-gfx1201.co"),
-    });
+    let mut card = Card::new(lanes_of_waves());
     card.options.tools = Tools {
         racecheck: true,
         ..Tools::none()
@@ -78,6 +74,18 @@ fn updates_of_one_place_by_lanes_of_a_wave_are_lost() {
         "one_sum",
         LOST,
     );
+}
+
+/// In waves of 64 each half is looked at by itself.
+#[test]
+fn lanes_above_31_have_their_numbers() {
+    if lanes() == 64 {
+        let mut card = card();
+        let y = card.upload(&[0u32]);
+        let outcome = card.launch("one_counter", [1; 3], [64, 1, 1], 0, &[Arg::Ptr(y)]);
+        let fault = finds(&outcome, FaultKind::GlobalRace, "one_counter", LOST);
+        assert_eq!((fault.count, card.download::<u32>(y, 1)), (62, vec![1]));
+    }
 }
 
 #[test]

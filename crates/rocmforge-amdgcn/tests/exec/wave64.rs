@@ -291,3 +291,25 @@ fn occupancy_counts_waves_of_64_lanes() {
     assert_eq!((o.workgroups, o.waves_per_simd, o.vgprs % 12), (16, 16, 0));
     assert!(o.vgprs <= 24, "{o:?}");
 }
+
+/// Each half moves by itself: of both, all lanes are told.
+#[test]
+fn registers_that_a_wave_does_not_have() {
+    if arch() == Arch::Gfx1100 {
+        let mut card = Card::new(include_bytes!("../fixtures/registers-gfx1100-wave64.co"));
+        card.options.tools = Tools {
+            init_registers: true,
+            ..Tools::none()
+        };
+        let y = card.alloc(256);
+        let mut launch = |kernel, args: &[Arg]| card.launch(kernel, [1; 3], [64, 1, 1], 0, args);
+        assert_eq!(launch("relative_written", &[Arg::Ptr(y)]).status, Status::Completed);
+        let kinds = |outcome: &Outcome| -> Vec<(FaultKind, u64)> {
+            outcome.faults.iter().map(|fault| (fault.kind, fault.count)).collect()
+        };
+        let unwritten = launch("relative_never_written", &[Arg::Ptr(y)]);
+        assert_eq!(kinds(&unwritten)[0].0, FaultKind::UninitialisedRegister);
+        let outside = launch("relative_outside", &[Arg::Ptr(y), Arg::U32(1000)]);
+        assert_eq!(kinds(&outside), [(FaultKind::RegisterOutOfRange, 2); 2]);
+    }
+}

@@ -66,6 +66,12 @@ pub(crate) fn parts(ins: &Ins) -> usize {
     }
 }
 
+/// The lowered instructions with this index that touch memory: the one, or those of both halves of a wave.
+pub(crate) fn each(ins: &mut [Ins], first: usize) -> impl Iterator<Item = &mut Ins> {
+    let parts = ins.get(first).map_or(0, parts);
+    ins.iter_mut().skip(first + usize::from(parts != 0)).take(parts.max(1))
+}
+
 /// Whether it reads `vcc` by lane without naming it.
 pub(crate) fn reads_carry(inst: &Inst) -> bool {
     inst.op.facts().reads.has(Registers::VCC)

@@ -33,9 +33,7 @@ pub(super) fn mark(function: &[Decoded], ins: &mut [Ins]) {
         };
         for n in marked {
             // An instruction of which nothing is left, a hint, has the next one's number.
-            let first = function[n].index;
-            let parts = ins.get(first).map_or(0, halves::parts);
-            for ins in ins.iter_mut().skip(first + usize::from(parts != 0)).take(parts.max(1)) {
+            for ins in halves::each(ins, function[n].index) {
                 ins.half |= IDIOM;
             }
         }

@@ -3,8 +3,8 @@
 //! Where two lanes of a wave make such an update of one place, both read the old value and one of the results is lost, also where both
 //! results are the same. A store alone does not show that; so the path of its data is followed back to a load, within straight code.
 
-use crate::exec::code::Ins;
 use crate::exec::code::idioms::{Decoded, same_address};
+use crate::exec::code::{Ins, halves};
 use crate::exec::memory::{UPDATE, UPDATE_OF_BASE};
 use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Registers, Ty, Unit};
 
@@ -61,8 +61,11 @@ pub(super) fn mark(function: &[Decoded], ins: &mut [Ins]) {
         let inst = &function[n].inst;
         let stores = inst.op.facts().memory == Memory::Store
             && matches!(inst.format, Format::Ds | Format::Global | Format::Flat);
-        if stores && let Some(ins) = ins.get_mut(function[n].index) {
-            ins.half |= update(&function[..n], inst);
+        if stores {
+            let mark = update(&function[..n], inst);
+            for ins in halves::each(ins, function[n].index) {
+                ins.half |= mark;
+            }
         }
     }
 }

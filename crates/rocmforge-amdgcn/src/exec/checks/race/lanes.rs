@@ -61,7 +61,7 @@ pub(super) fn check(c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, update:
             frames: Vec::new(),
             workgroup,
             wave,
-            lane: one,
+            lane: w.first_lane + one,
         }));
     }
     c.count(i, kind, more);
