@@ -37,6 +37,7 @@ mod pointer;
 mod process;
 mod record;
 mod registry;
+mod rtc;
 mod settings;
 pub mod stub_library;
 mod symbol;
