@@ -86,7 +86,11 @@ pub(crate) unsafe extern "C" fn hiprtcCreateProgram(
 ) -> Status {
     guarded(|| {
         // SAFETY: promised by the program.
-        let (source, headers, names) = unsafe { (text(source), texts(headers, count), texts(names, count)) };
+        let source = unsafe { text(source) };
+        // SAFETY: as above.
+        let headers = unsafe { texts(headers, count) };
+        // SAFETY: as above.
+        let names = unsafe { texts(names, count) };
         let (Some(source), Some(headers), Some(names), false) = (source, headers, names, handle.is_null()) else {
             return INVALID_INPUT;
         };

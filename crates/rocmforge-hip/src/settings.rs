@@ -152,7 +152,6 @@ impl Settings {
             racecheck: has("racecheck"),
             synccheck: has("synccheck"),
             init_registers: has("init_registers"),
-            ..Tools::default()
         };
         Ok(SimConfig {
             cards: vec![card],
