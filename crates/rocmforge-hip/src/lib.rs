@@ -37,6 +37,7 @@ mod per_thread;
 mod process;
 mod record;
 mod registry;
+mod rtc;
 mod settings;
 pub mod stub_library;
 mod symbol;

@@ -87,6 +87,9 @@ impl Program {
         if self.linked {
             // Names that AMD's library does not have fail here.
             command.arg("-lamdhip64");
+        } else {
+            // The compiler would add the library by itself.
+            command.arg("-no-hip-rt");
         }
         succeeds(&mut command);
     }
