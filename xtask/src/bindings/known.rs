@@ -46,6 +46,7 @@ const SINCE: &[(&str, (u32, u32))] = &[
     ("hipDeviceGetGraphMemAttribute", (5, 3)),
     ("hipDeviceSetGraphMemAttribute", (5, 3)),
     ("hipDeviceGraphMemTrim", (5, 3)),
+    ("hipUserObject_t", (5, 3)),
     ("hipUserObjectCreate", (5, 3)),
     ("hipUserObjectRelease", (5, 3)),
     ("hipUserObjectRetain", (5, 3)),
@@ -66,6 +67,7 @@ const SINCE: &[(&str, (u32, u32))] = &[
     ("hipGraphNodeTypeExtSemaphoreWait", (5, 5)),
     ("hipGraphNodeTypeMemAlloc", (5, 5)),
     ("hipGraphNodeTypeMemFree", (5, 5)),
+    ("hipLaunchAttributeValue", (6, 2)),
     ("hipLaunchAttributeAccessPolicyWindow", (6, 2)),
     ("hipLaunchAttributeCooperative", (6, 2)),
     ("hipLaunchAttributePriority", (6, 2)),
@@ -88,7 +90,6 @@ const SINCE: &[(&str, (u32, u32))] = &[
 
 const RENUMBERED: &str = "HIP 6.0 gave hipMemoryType new values; ours are those of 6.0 and later";
 const NODES: &str = "HIP 6.0 counts the kinds of nodes from 0; ours are those of 6.0 and later";
-const ATTRIBUTES: &str = "HIP 6.2 renamed the types of a kernel node's attributes";
 /// Names whose value or signature differs: name, first and last major version of the headers, reason.
 const DIFFERENT: &[(&str, (u32, u32), &str)] = &[
     ("hipMemoryTypeHost", (0, 5), RENUMBERED),
@@ -106,8 +107,6 @@ const DIFFERENT: &[(&str, (u32, u32), &str)] = &[
     ("hipGraphNodeTypeEventRecord", (0, 5), NODES),
     ("hipGraphNodeTypeMemcpyFromSymbol", (0, 5), NODES),
     ("hipGraphNodeTypeMemcpyToSymbol", (0, 5), NODES),
-    ("hipGraphKernelNodeGetAttribute", (0, 5), ATTRIBUTES),
-    ("hipGraphKernelNodeSetAttribute", (0, 5), ATTRIBUTES),
 ];
 
 const UNDECLARED: &str = "the library exports it, no header declares it";

@@ -243,6 +243,9 @@ pub(super) fn c_type(rust: &str, version: (u32, u32)) -> String {
         "c_void" => "void",
         "usize" => "size_t",
         "f32" => "float",
+        // HIP 6.2 gave these two their names of today.
+        "hipLaunchAttributeID" if version < (6, 2) => "hipKernelNodeAttrID",
+        "hipLaunchAttributeValue" if version < (6, 2) => "hipKernelNodeAttrValue",
         // HIP 5 has one struct, under the plain name.
         "hipDeviceProp_tR0000" if version.0 <= 5 => "hipDeviceProp_t",
         other => other,
