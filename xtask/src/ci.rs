@@ -55,7 +55,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "tests",
-        cargo: &["test", "--workspace", "--all-features"],
+        cargo: &["test", "--workspace", "--all-features", "--no-fail-fast"],
         env: None,
     },
     Step {

@@ -207,7 +207,7 @@ fn pinned_pointer_of_the_past(h: &Host) {
     let fill = h.function(m, c"fill");
     h.register(q, BYTES);
     h.unregister(q);
-    h.fill(fill, q, s); // FAULT: OutOfBounds
+    h.fill(fill, q, s); // FAULT: UseAfterFree
     h.sync(s);
     h.reset();
     h.destroy(s);
