@@ -60,19 +60,31 @@ pub(crate) struct OneByOne<O>(PhantomData<O>);
 
 impl<O: LaneOp> Handler for OneByOne<O> {
     fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
-        let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
-        let a = fetch::<O::A>(w, &i.a, &mut a);
-        let b = fetch::<O::B>(w, &i.b, &mut b);
-        let c = fetch::<O::C>(w, &i.c, &mut c);
-        let mut out = <O::R as Ret>::Out::default();
-        for l in 0..32 {
-            // Keeps the compiler from unrolling the loop.
-            let l = std::hint::black_box(l) & 31;
-            O::R::set(&mut out, l, O::lane(a[l], b[l], c[l]));
-        }
-        let out = O::R::replaced::<O>(&out, a, b, c).unwrap_or(out);
-        store::<O::R, true>(w, i, &out);
+        one_by_one::<O::A, O::B, O::C, O::R>(w, i, O::lane, O::R::replaced::<O>);
     }
+}
+
+/// [`Ret::replaced`] of one operation.
+type Replaced<A, B, C, R> = fn(&<R as Ret>::Out, &[A; 32], &[B; 32], &[C; 32]) -> Option<<R as Ret>::Out>;
+
+/// The loop of [`OneByOne`]: compiled once for each list of types, as hundreds of operations share it.
+#[inline(never)]
+fn one_by_one<A: Elem, B: Elem, C: Elem, R: Ret>(
+    w: &mut Wave,
+    i: &Ins,
+    lane: fn(A, B, C) -> R,
+    replaced: Replaced<A, B, C, R>,
+) {
+    let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
+    let a = fetch::<A>(w, &i.a, &mut a);
+    let b = fetch::<B>(w, &i.b, &mut b);
+    let c = fetch::<C>(w, &i.c, &mut c);
+    let mut out = R::Out::default();
+    for l in 0..32 {
+        R::set(&mut out, l, lane(a[l], b[l], c[l]));
+    }
+    let out = replaced(&out, a, b, c).unwrap_or(out);
+    store::<R, true>(w, i, &out);
 }
 
 /// [`Elem::fetch`], compiled once for each type.

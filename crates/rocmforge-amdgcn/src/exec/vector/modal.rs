@@ -46,23 +46,29 @@ pub(crate) struct Modal<O>(PhantomData<O>);
 
 impl<O: ModalOp> Handler for Modal<O> {
     fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
-        let mode = w.mode;
-        let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
-        let a = crate::exec::vector::fetch::<O::A>(w, &i.a, &mut a);
-        let b = crate::exec::vector::fetch::<O::B>(w, &i.b, &mut b);
-        let c = crate::exec::vector::fetch::<O::C>(w, &i.c, &mut c);
-        let mut out = <O::R as Ret>::Out::default();
-        for l in 0..32 {
-            let result = O::lane(
-                a[l].input(&i.a, mode),
-                b[l].input(&i.b, mode),
-                c[l].input(&i.c, mode),
-                mode,
-            );
-            O::R::set(&mut out, l, result.output(i, mode));
-        }
-        crate::exec::vector::store::<O::R, false>(w, i, &out);
+        all_lanes::<O::A, O::B, O::C, O::R>(w, i, O::lane);
     }
+}
+
+/// The loop of [`Modal`]: compiled once for each list of types, as hundreds of operations share it.
+#[inline(never)]
+fn all_lanes<A: Elem, B: Elem, C: Elem, R: Ret>(w: &mut Wave, i: &Ins, lane: fn(A, B, C, Mode) -> R) {
+    let mode = w.mode;
+    let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
+    let a = crate::exec::vector::fetch::<A>(w, &i.a, &mut a);
+    let b = crate::exec::vector::fetch::<B>(w, &i.b, &mut b);
+    let c = crate::exec::vector::fetch::<C>(w, &i.c, &mut c);
+    let mut out = R::Out::default();
+    for l in 0..32 {
+        let result = lane(
+            a[l].input(&i.a, mode),
+            b[l].input(&i.b, mode),
+            c[l].input(&i.c, mode),
+            mode,
+        );
+        R::set(&mut out, l, result.output(i, mode));
+    }
+    crate::exec::vector::store::<R, false>(w, i, &out);
 }
 
 macro_rules! modal_op {
