@@ -16,6 +16,7 @@ struct Card {
     object: CodeObject,
     next: u64,
     tools: Tools,
+    threads: usize,
 }
 
 impl Card {
@@ -34,6 +35,7 @@ impl Card {
             object: CodeObject::parse(elf).expect("parses"),
             next: DEVICE_BASE + (1 << 24),
             tools: Tools::default(),
+            threads: 1,
         }
     }
 
@@ -72,6 +74,7 @@ impl Card {
             kernarg,
             options: ExecOptions {
                 tools: self.tools,
+                threads: self.threads,
                 ..ExecOptions::default()
             },
         };
@@ -133,6 +136,9 @@ fn pair(
     let mut group = c.benchmark_group(name);
     group.throughput(criterion::Throughput::Elements(work as u64));
     group.bench_function("simulated", |b| b.iter(|| card.launch(kernel, kernarg, grid, block)));
+    card.threads = 2;
+    group.bench_function("two threads", |b| b.iter(|| card.launch(kernel, kernarg, grid, block)));
+    card.threads = 1;
     card.tools = Tools::all();
     group.bench_function("racecheck", |b| b.iter(|| card.launch(kernel, kernarg, grid, block)));
     group.bench_function("plain", |b| b.iter(|| plain(black_box(inputs), black_box(&mut host))));

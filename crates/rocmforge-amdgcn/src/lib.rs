@@ -48,6 +48,7 @@ mod limits;
 mod memory;
 mod program;
 mod tools;
+mod views;
 
 pub use attend::Attendant;
 pub use counters::{Class, Counters, Distinct, LdsTraffic, Limit, Occupancy, SEGMENT, Traffic};

@@ -5,16 +5,17 @@
 //! several. Mapping, freeing or filling gigabytes therefore touches only the summary.
 
 use crate::host_memory::HostMemory;
+use crate::views::{Views, Written};
 use memmap2::{MmapMut, MmapOptions};
 
 /// First device address. No host pointer of a user process lies here (x86-64 and AArch64 hand out lower addresses), so a
 /// host pointer passed to a kernel is always out of bounds rather than accidentally valid.
 pub const DEVICE_BASE: u64 = 0x0000_8000_0000_0000;
 
-const CHUNK_BITS: usize = 12;
-const CHUNK: usize = 1 << CHUNK_BITS;
+pub(crate) const CHUNK_BITS: usize = 12;
+pub(crate) const CHUNK: usize = 1 << CHUNK_BITS;
 /// The chunk's bytes differ: look at the byte states.
-const MIXED: u8 = 0xFF;
+pub(crate) const MIXED: u8 = 0xFF;
 /// Freed ranges at least this long give their pages back to the host.
 const GIVE_BACK: usize = 1 << 20;
 
@@ -92,11 +93,15 @@ pub struct ReserveError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct GlobalMemory {
-    data: MmapMut,
-    state: MmapMut,
-    summary: MmapMut,
+    pub(crate) data: MmapMut,
+    pub(crate) state: MmapMut,
+    pub(crate) summary: MmapMut,
     base: u64,
     size: usize,
+    /// What has changed since the views were last up to date.
+    pub(crate) written: Written,
+    /// Views for launches on several host threads, once there was one.
+    pub(crate) views: Option<Box<Views>>,
     /// Who touched what last, once a launch ran under racecheck.
     pub(crate) shadow: Option<Box<crate::exec::Shadow>>,
     /// Host memory that kernels reach beside it.
@@ -107,6 +112,7 @@ impl std::fmt::Debug for GlobalMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GlobalMemory")
             .field("size", &self.size)
+            .field("views", &self.views.as_ref().map_or(0, |views| views.len()))
             .finish_non_exhaustive()
     }
 }
@@ -131,14 +137,23 @@ impl GlobalMemory {
             .ok()
             .and_then(|n| n.max(CHUNK).checked_next_multiple_of(CHUNK))
             .ok_or_else(|| refuse(std::io::ErrorKind::OutOfMemory.into()))?;
-        let map = |len: usize| MmapOptions::new().len(len).no_reserve_swap().map_anon().map_err(refuse);
+        let data = MmapOptions::new().len(bytes).no_reserve_swap().map_anon();
+        data.and_then(|data| Self::over(data, base, bytes)).map_err(refuse)
+    }
+
+    /// A memory over this data, of which nothing is allocated.
+    pub(crate) fn over(data: MmapMut, base: u64, size: usize) -> std::io::Result<Self> {
+        let map = |len: usize| MmapOptions::new().len(len).no_reserve_swap().map_anon();
         Ok(Self {
             base,
-            data: map(bytes)?,
-            state: map(bytes)?,
-            summary: map(bytes >> CHUNK_BITS)?,
-            size: bytes,
+            data,
+            state: map(size)?,
+            summary: map(size >> CHUNK_BITS)?,
+            size,
+            written: Written::new(size >> CHUNK_BITS)?,
+            views: None,
             shadow: None,
+            // A view has none: a share of a launch that accesses host memory faults, and one thread runs the launch.
             host: HostMemory::default(),
         })
     }
@@ -183,7 +198,8 @@ impl GlobalMemory {
         }
     }
 
-    fn set_state_at(&mut self, start: usize, end: usize, state: u8) {
+    pub(crate) fn set_state_at(&mut self, start: usize, end: usize, state: u8) {
+        self.written.mark(start, end);
         let mut at = start;
         while at < end {
             let chunk = at >> CHUNK_BITS;
@@ -214,7 +230,7 @@ impl GlobalMemory {
     }
 
     /// Gives a chunk whose bytes are now all written its one state back, so that later accesses need not read the byte states.
-    fn settle(&mut self, chunk: usize) {
+    pub(crate) fn mark_if_written(&mut self, chunk: usize) {
         let states = &self.state[chunk << CHUNK_BITS..(chunk + 1) << CHUNK_BITS];
         // From the end, where a buffer that is being filled is not written yet: that ends the search at once.
         if states.rchunks(256).all(|part| all_bytes(part, 3)) {
@@ -323,7 +339,7 @@ impl GlobalMemory {
                     let good = all_bytes(bytes, 2);
                     if good {
                         bytes.fill(3);
-                        self.settle(chunk);
+                        self.mark_if_written(chunk);
                     }
                     return good;
                 }
@@ -349,6 +365,7 @@ impl GlobalMemory {
 
     #[inline(always)]
     pub(crate) fn slice_mut(&mut self, off: usize, len: usize) -> &mut [u8] {
+        self.written.mark_used(off, off + len);
         &mut self.data[off..off + len]
     }
 
@@ -399,7 +416,7 @@ impl GlobalMemory {
             return Ok(());
         }
         match self.offset(address, bytes.len()) {
-            Some(off) if self.claim(off, bytes.len()) => self.data[off..off + bytes.len()].copy_from_slice(bytes),
+            Some(off) if self.claim(off, bytes.len()) => self.slice_mut(off, bytes.len()).copy_from_slice(bytes),
             _ => return Err(self.diagnose(address, bytes.len() as u64, true)),
         }
         Ok(())
@@ -415,7 +432,7 @@ impl GlobalMemory {
         }
         let n = usize::try_from(len).unwrap_or(usize::MAX);
         match self.offset(address, n) {
-            Some(off) if self.claim(off, n) => self.data[off..off + n].fill(value),
+            Some(off) if self.claim(off, n) => self.slice_mut(off, n).fill(value),
             _ => return Err(self.diagnose(address, len, true)),
         }
         Ok(())
@@ -435,7 +452,10 @@ impl GlobalMemory {
             _ => return Err(self.diagnose(source, len, false)),
         };
         match self.offset(destination, n) {
-            Some(to) if self.claim(to, n) => self.data.copy_within(from..from + n, to),
+            Some(to) if self.claim(to, n) => {
+                self.written.mark_used(to, to + n);
+                self.data.copy_within(from..from + n, to);
+            }
             _ => return Err(self.diagnose(destination, len, true)),
         }
         Ok(())
@@ -476,153 +496,10 @@ impl GlobalMemory {
     pub fn poke(&mut self, address: u64, bytes: &[u8]) -> bool {
         let found = self.offset(address, bytes.len());
         if let Some(off) = found {
+            self.written.mark(off, off + bytes.len());
             self.data[off..off + bytes.len()].copy_from_slice(bytes);
         }
         found.is_some()
-    }
-}
-
-/// A card's memory at one moment, of which any number of copy-on-write views can be had.
-#[cfg(target_os = "linux")]
-pub(crate) struct Snapshot {
-    data: std::fs::File,
-    state: std::fs::File,
-    summary: std::fs::File,
-    base: u64,
-    size: usize,
-}
-
-#[cfg(target_os = "linux")]
-impl Snapshot {
-    /// Copies what is allocated; `None` when the host has no room for it.
-    pub(crate) fn take(memory: &GlobalMemory) -> Option<Self> {
-        use std::os::unix::fs::FileExt;
-        let file = |len: usize| -> Option<std::fs::File> {
-            let flags = rustix::fs::MemfdFlags::CLOEXEC;
-            let file = std::fs::File::from(rustix::fs::memfd_create("rocmforge", flags).ok()?);
-            file.set_len(len as u64).ok()?;
-            Some(file)
-        };
-        let snapshot = Self {
-            data: file(memory.size)?,
-            state: file(memory.size)?,
-            summary: file(memory.summary.len())?,
-            base: memory.base,
-            size: memory.size,
-        };
-        for (n, &state) in memory.summary.iter().enumerate().filter(|(_, state)| **state != 0) {
-            let at = n << CHUNK_BITS;
-            snapshot.summary.write_all_at(&[state], n as u64).ok()?;
-            if state & 2 == 0 {
-                continue;
-            }
-            snapshot
-                .data
-                .write_all_at(&memory.data[at..at + CHUNK], at as u64)
-                .ok()?;
-            if state == MIXED {
-                snapshot
-                    .state
-                    .write_all_at(&memory.state[at..at + CHUNK], at as u64)
-                    .ok()?;
-            }
-        }
-        Some(snapshot)
-    }
-
-    /// A memory of its own with this content.
-    pub(crate) fn view(&self) -> Option<GlobalMemory> {
-        let map = |file: &std::fs::File| {
-            // SAFETY: the file has no name, is written only by `take`, and every map of it is private.
-            unsafe { MmapOptions::new().no_reserve_swap().map_copy(file) }.ok()
-        };
-        Some(GlobalMemory {
-            data: map(&self.data)?,
-            state: map(&self.state)?,
-            summary: map(&self.summary)?,
-            base: self.base,
-            size: self.size,
-            shadow: None,
-            // A share that accesses host memory faults, and one thread runs the launch.
-            host: HostMemory::default(),
-        })
-    }
-}
-
-/// There are no such views here.
-#[cfg(not(target_os = "linux"))]
-pub(crate) struct Snapshot;
-
-#[cfg(not(target_os = "linux"))]
-impl Snapshot {
-    pub(crate) fn take(_: &GlobalMemory) -> Option<Self> {
-        None
-    }
-
-    pub(crate) fn view(&self) -> Option<GlobalMemory> {
-        None
-    }
-}
-
-impl GlobalMemory {
-    /// Takes over what launches have written in views of this memory. False, and nothing is taken, when two of them changed
-    /// the same byte.
-    pub(crate) fn merge(&mut self, views: &[Self]) -> bool {
-        let mut changed: Vec<(usize, Vec<usize>)> = Vec::new();
-        for chunk in 0..self.summary.len() {
-            // Kernels write to allocated memory only.
-            if self.summary[chunk] & 2 == 0 {
-                continue;
-            }
-            let by: Vec<usize> = (0..views.len()).filter(|&n| self.differs(&views[n], chunk)).collect();
-            if !by.is_empty() {
-                changed.push((chunk, by));
-            }
-        }
-        for (chunk, by) in changed.iter().filter(|(_, by)| by.len() > 1) {
-            let bytes = *chunk << CHUNK_BITS..(*chunk + 1) << CHUNK_BITS;
-            let twice = |at: usize| by.iter().filter(|&&n| self.byte_differs(&views[n], at)).count() > 1;
-            if bytes.into_iter().any(twice) {
-                return false;
-            }
-        }
-        for (chunk, by) in changed {
-            // All runs first: what one view brings must not look like a change by the next.
-            let mut runs = Vec::new();
-            for n in by {
-                let (mut at, end) = (chunk << CHUNK_BITS, (chunk + 1) << CHUNK_BITS);
-                while at < end {
-                    let run = (at..end).take_while(|&at| self.byte_differs(&views[n], at)).count();
-                    if run > 0 {
-                        runs.push((n, at..at + run));
-                    }
-                    at += run.max(1);
-                }
-            }
-            for (n, run) in runs {
-                self.data[run.clone()].copy_from_slice(&views[n].data[run.clone()]);
-                self.set_state_at(run.start, run.end, 3);
-            }
-            if self.summary[chunk] == MIXED {
-                self.settle(chunk);
-            }
-        }
-        true
-    }
-
-    fn differs(&self, view: &Self, chunk: usize) -> bool {
-        let bytes = chunk << CHUNK_BITS..(chunk + 1) << CHUNK_BITS;
-        let states = self.summary[chunk] == view.summary[chunk]
-            && (self.summary[chunk] != MIXED || self.state[bytes.clone()] == view.state[bytes.clone()]);
-        !states || self.data[bytes.clone()] != view.data[bytes]
-    }
-
-    fn byte_differs(&self, view: &Self, at: usize) -> bool {
-        let state = |memory: &Self| match memory.summary[at >> CHUNK_BITS] {
-            MIXED => memory.state[at],
-            uniform => uniform,
-        };
-        self.data[at] != view.data[at] || state(self) != state(view)
     }
 }
 

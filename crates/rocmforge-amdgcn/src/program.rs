@@ -1,6 +1,7 @@
 //! A code object, loaded for one device address and lowered for execution.
 
 use crate::debug_info::{DebugInfo, Frame};
+use crate::exec::Costs;
 use crate::exec::code::{Code, Function, WaveLanes};
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationFlags, SymbolKind};
@@ -137,6 +138,8 @@ pub struct Program {
     refused: Vec<(String, Refusal)>,
     pub(crate) code: Code,
     debug: DebugInfo,
+    /// What launches of its kernels took.
+    pub(crate) costs: Costs,
 }
 
 /// Why a kernel cannot run.
@@ -213,6 +216,7 @@ impl Program {
             refused,
             code,
             debug,
+            costs: Costs::default(),
         })
     }
 

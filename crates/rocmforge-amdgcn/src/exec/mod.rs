@@ -18,6 +18,7 @@ mod waves;
 pub(crate) use checks::race::Shadow;
 pub use clock::{WALL_CLOCK_KHZ, shader_clock_khz};
 pub(crate) use waves::group::run;
+pub(crate) use waves::threads::Costs;
 
 /// The `MODE` register of kernels compiled without options about it.
 pub(crate) const DEFAULT_MODE: u32 = vector::mode::Mode::DEFAULT.0;

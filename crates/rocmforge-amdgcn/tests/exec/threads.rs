@@ -3,22 +3,35 @@
 use crate::card::{Arg, Card, faults, racy};
 use rocmforge_amdgcn::{ByteState, FaultKind, Outcome, Status};
 
-/// Outcome, and what the launch left in the 8 KiB it was given.
+/// Workgroups that are worth several threads.
+const MANY: u32 = 150;
+
+/// Views that launches on several threads have left.
+fn views(card: &Card) -> String {
+    let text = format!("{:?}", card.memory);
+    text.split("views: ").nth(1).expect("shown")[..1].to_owned()
+}
+
+/// Outcome, and what the launch left in the memory it was given.
 fn run(kernel: &str, threads: usize, seed: u64, groups: u32) -> (Outcome, Vec<u32>, Vec<ByteState>) {
+    let n = MANY * 256;
     let mut card = Card::new(racy());
     card.options.threads = threads;
     card.options.wave_order_seed = seed;
-    let x = card.upload(&(0..2048u32).map(|n| n * 3 + 1).collect::<Vec<_>>());
-    let y = card.upload(&[7u32; 2048]);
+    let x = card.upload(&(0..n).map(|n| n * 3 + 1).collect::<Vec<_>>());
+    let y = card.upload(&vec![7u32; n as usize]);
     let outcome = card.launch(kernel, [groups, 1, 1], [256, 1, 1], 0, &[Arg::Ptr(x), Arg::Ptr(y)]);
-    let states = (0..8192).map(|n| card.memory.state_at(y + n)).collect();
-    (outcome, card.download(y, 2048), states)
+    // A workgroup of a kernel that is new counts as 2048 instructions, of which a thread wants 32768.
+    let worth = (threads as u32).min(groups * 2048 / 32768);
+    assert_eq!(views(&card), if worth < 2 { "0".to_owned() } else { worth.to_string() });
+    let states = (0..u64::from(n) * 4).map(|n| card.memory.state_at(y + n)).collect();
+    (outcome, card.download(y, n as usize), states)
 }
 
 #[test]
 fn any_number_of_threads_gives_the_same() {
     for seed in [0, 5] {
-        for groups in [1, 2, 5, 8] {
+        for groups in [1, 2, 31, 32, 33, MANY] {
             let one = run("stencil_fixed", 1, seed, groups);
             assert_eq!(one.0.status, Status::Completed);
             for threads in [2, 3, 7, 100] {
@@ -35,15 +48,77 @@ fn any_number_of_threads_gives_the_same() {
 #[test]
 fn workgroups_that_depend_on_each_other_run_on_one_thread() {
     // All write the same places: only one thread gives the last workgroup the last word.
-    let one = run("reduce_fixed", 1, 0, 5);
-    assert_eq!(run("reduce_fixed", 3, 0, 5), one);
+    let one = run("reduce_fixed", 1, 0, MANY);
+    assert_eq!(run("reduce_fixed", 3, 0, MANY), one);
     // Atomics on global memory.
     for threads in [1, 4] {
         let mut card = Card::new(racy());
         card.options.threads = threads;
         let n = card.upload(&[0u32]);
-        card.run("count_fixed", 9, 64, &[Arg::Ptr(n)]);
-        assert_eq!(card.download::<u32>(n, 1), [9]);
+        card.run("count_fixed", MANY, 256, &[Arg::Ptr(n)]);
+        assert_eq!(card.download::<u32>(n, 1), [MANY]);
+        assert_eq!(views(&card), "0");
+    }
+}
+
+/// Views stay between launches, and take over what has happened to the memory.
+#[test]
+fn later_launches_see_what_has_changed_since() {
+    let n = MANY as usize * 256;
+    let launches = |threads: usize| {
+        let mut card = Card::new(racy());
+        card.options.threads = threads;
+        let (x, y) = (card.upload(&vec![1u32; n]), card.alloc(4 * n));
+        let mut seen = Vec::new();
+        for round in 0..6u32 {
+            let kernel = if round == 3 { "reduce_fixed" } else { "stencil_fixed" };
+            match round {
+                1 => card.memory.write(x + 4 * 300, &7u32.to_le_bytes()).expect("allocated"),
+                2 => assert!(card.memory.poke(x + 4 * 20_000, &9u32.to_le_bytes())),
+                4 => card.memory.copy_within(x, x + 4 * 290, 4 * 20).expect("allocated"),
+                5 => {
+                    // Freed and allocated again: nothing in it is written.
+                    card.memory.set_state(y, 4 * n as u64, ByteState::Freed);
+                    card.memory.set_state(y, 4 * n as u64 - 4, ByteState::Uninit);
+                }
+                _ => {}
+            }
+            let args = [Arg::Ptr(x), Arg::Ptr(y)];
+            let outcome = card.launch(kernel, [MANY, 1, 1], [256, 1, 1], 0, &args);
+            let mut bytes = vec![0; 4 * n];
+            assert!(card.memory.peek(y, &mut bytes));
+            let states: Vec<_> = (0..4 * n as u64 + 8).map(|k| card.memory.state_at(y + k)).collect();
+            seen.push((outcome, bytes, states));
+        }
+        (seen, views(&card))
+    };
+    let (one, none) = launches(1);
+    assert_eq!(none, "0");
+    let fault = &one[5].0.faults[0];
+    assert_eq!(fault.kind, FaultKind::UseAfterFree);
+    for threads in [2, 4] {
+        let (several, views) = launches(threads);
+        assert_eq!(views, threads.to_string());
+        for (round, (several, one)) in several.iter().zip(&one).enumerate() {
+            assert_eq!(several.0, one.0, "{threads} threads, launch {round}");
+            assert!(several.1 == one.1, "{threads} threads, launch {round}: other bytes");
+            assert!(several.2 == one.2, "{threads} threads, launch {round}: other states");
+        }
+    }
+}
+
+/// A launch that is known to be short is not shared.
+#[test]
+fn short_launches_run_on_one_thread() {
+    let mut card = Card::new(racy());
+    card.options.threads = 2;
+    let (x, y) = (card.upload(&[1u32; 8192]), card.alloc(32768));
+    let args = [Arg::Ptr(x), Arg::Ptr(y)];
+    for groups in [1, 32] {
+        let outcome = card.launch("stencil_fixed", [groups, 1, 1], [256, 1, 1], 0, &args);
+        assert_eq!(outcome.status, Status::Completed);
+        assert!(outcome.instructions < u64::from(groups) * 1000);
+        assert_eq!(views(&card), "0");
     }
 }
 
@@ -54,7 +129,7 @@ fn faults_are_those_of_one_thread() {
         card.options.threads = threads;
         let (x, y) = (card.upload(&[1.0f32; 16]), card.alloc(64));
         let args = [Arg::Ptr(x), Arg::Ptr(y), Arg::U32(16)];
-        let outcome = card.launch("store_past_end", [6, 1, 1], [64, 1, 1], 0, &args);
+        let outcome = card.launch("store_past_end", [MANY * 4, 1, 1], [64, 1, 1], 0, &args);
         assert_eq!(outcome.faults[0].kind, FaultKind::GlobalOutOfBounds);
         assert_eq!(card.download::<f32>(y, 16), [1.0; 16]);
         outcome
@@ -67,10 +142,17 @@ fn writes_to_unwritten_memory_count_as_written() {
     for threads in [1, 2, 4] {
         let mut card = Card::new(racy());
         card.options.threads = threads;
-        let (x, y) = (card.upload(&[5u32; 1024]), card.alloc(5000));
-        let outcome = card.launch("stencil_fixed", [4, 1, 1], [256, 1, 1], 0, &[Arg::Ptr(x), Arg::Ptr(y)]);
+        let n = MANY as usize * 256;
+        let (x, y) = (card.upload(&vec![5u32; n]), card.alloc(4 * n + 1000));
+        let outcome = card.launch(
+            "stencil_fixed",
+            [MANY, 1, 1],
+            [256, 1, 1],
+            0,
+            &[Arg::Ptr(x), Arg::Ptr(y)],
+        );
         assert_eq!(outcome.status, Status::Completed);
-        assert_eq!(card.download::<u32>(y, 1024)[1..], [10; 1023]);
-        assert_eq!(card.memory.state_at(y + 4096), ByteState::Uninit);
+        assert!(card.download::<u32>(y, n)[1..].iter().all(|&y| y == 10));
+        assert_eq!(card.memory.state_at(y + 4 * n as u64), ByteState::Uninit);
     }
 }

@@ -62,9 +62,16 @@ pub(super) fn to_bf8(x: f32) -> u8 {
 }
 
 /// Adds four products to `c`, one after the other.
-pub(super) fn dot4(a: u32, b: u32, c: f32, left: impl Fn(u8) -> f32, right: impl Fn(u8) -> f32) -> f32 {
+pub(super) fn dot4(a: u32, b: u32, c: f32, left: fn(u8) -> f32, right: fn(u8) -> f32) -> f32 {
     let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
-    a.into_iter().zip(b).fold(c, |sum, (a, b)| sum + left(a) * right(b))
+    let pairs = a.into_iter().zip(b).map(|(a, b)| (left(a), right(b)));
+    let sum = pairs.clone().fold(c, |sum, (a, b)| sum + a * b);
+    if !sum.is_nan() {
+        return sum;
+    }
+    // Which NaN of several a sum gives is up to the host's compiler: here it is the first.
+    let mut operands = std::iter::once(c).chain(pairs.flat_map(|(a, b)| [a, b]));
+    operands.find(|x| x.is_nan()).map_or(sum, quieted)
 }
 
 #[cfg(test)]

@@ -50,11 +50,13 @@ pub(crate) fn run(
         && attendant.is_none()
         && let Some(outcome) = crate::exec::waves::threads::run(dispatch, memory)
     {
+        dispatch.program.costs.note(dispatch, &outcome);
         return outcome;
     }
     let groups = dispatch.groups();
     let (mut outcome, touched) = run_part(dispatch, memory, attendant, 0..groups);
     touched.count(&mut outcome.counters);
+    dispatch.program.costs.note(dispatch, &outcome);
     outcome
 }
 

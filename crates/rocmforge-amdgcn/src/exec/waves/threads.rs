@@ -13,41 +13,64 @@ use crate::dispatch::{Dispatch, Outcome, Status};
 use crate::exec::checks::count::Touched;
 use crate::exec::waves::group::run_part;
 use crate::footprint::Footprint;
-use crate::memory::{GlobalMemory, Snapshot};
+use crate::memory::GlobalMemory;
+use crate::views::Views;
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Mutex;
+
+/// Instructions that a launch has to have for each thread. Below, starting a thread and putting its writes together takes longer than
+/// the instructions: measured with the kernels of `benches/interpreter.rs`.
+const WORTH: u64 = 1 << 15;
+
+/// Instructions that a workgroup of a kernel took in its last launch, by the kernel's ELF address.
+#[derive(Default)]
+pub(crate) struct Costs(Mutex<HashMap<u64, u64>>);
+
+impl Costs {
+    pub(crate) fn note(&self, dispatch: &Dispatch<'_>, outcome: &Outcome) {
+        if let Ok(mut costs) = self.0.lock() {
+            costs.insert(dispatch.kernel.entry, outcome.instructions / dispatch.groups().max(1));
+        }
+    }
+
+    /// Instructions that a launch is going to take. One that is new counts as if each wave took 256.
+    fn of(&self, dispatch: &Dispatch<'_>) -> u64 {
+        let known = self
+            .0
+            .lock()
+            .ok()
+            .and_then(|costs| costs.get(&dispatch.kernel.entry).copied());
+        let waves = dispatch
+            .block
+            .iter()
+            .map(|&size| u64::from(size))
+            .product::<u64>()
+            .div_ceil(32);
+        known.unwrap_or(waves * 256).saturating_mul(dispatch.groups())
+    }
+}
 
 /// Runs a launch on several threads; `None` when one thread has to do it, with the memory untouched.
 pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Option<Outcome> {
     let groups = dispatch.groups();
-    let threads = (dispatch.options.threads as u64).min(groups);
+    let worth = dispatch.program.costs.of(dispatch) / WORTH;
+    let threads = (dispatch.options.threads as u64).min(groups).min(worth);
     let shared = dispatch.program.code.shares(dispatch.kernel.entry);
     if threads < 2 || dispatch.options.tools.racecheck || shared {
         return None;
     }
-    let snapshot = Snapshot::take(memory)?;
-    let shares: Vec<Range<u64>> = (0..threads)
-        .map(|n| groups * n / threads..groups * (n + 1) / threads)
-        .collect();
-    let parts: Vec<Option<((Outcome, Touched), GlobalMemory)>> = std::thread::scope(|scope| {
-        let handles: Vec<_> = shares
-            .into_iter()
-            .map(|share| {
-                let snapshot = &snapshot;
-                scope.spawn(move || {
-                    let mut view = snapshot.view()?;
-                    let part = run_part(dispatch, &mut view, None, share);
-                    (part.0.status == Status::Completed).then_some((part, view))
-                })
-            })
-            .collect();
-        handles.into_iter().map(|handle| handle.join().ok().flatten()).collect()
-    });
-    let (parts, views): (Vec<(Outcome, Touched)>, Vec<GlobalMemory>) =
-        parts.into_iter().collect::<Option<Vec<_>>>()?.into_iter().unzip();
-    let instructions: u64 = parts.iter().map(|(outcome, _)| outcome.instructions).sum();
-    if instructions > dispatch.options.instruction_budget || !memory.merge(&views) {
-        return None;
-    }
+    let mut views = Views::take(memory, threads as usize)?;
+    let views_of_shares = &mut views.all()[..threads as usize];
+    let parts = run_shares(dispatch, views_of_shares);
+    let instructions = parts.iter().flatten().map(|(outcome, _)| outcome.instructions).sum();
+    let parts = parts
+        .into_iter()
+        .collect::<Option<Vec<_>>>()
+        .filter(|_| instructions <= dispatch.options.instruction_budget)
+        .filter(|_| memory.merge(views_of_shares));
+    views.put_back(memory);
+    let parts = parts?;
     let (mut counters, mut touched) = (Counters::default(), Touched::default());
     for (outcome, share) in &parts {
         counters.add(&outcome.counters);
@@ -61,5 +84,26 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Option<
         counters,
         footprint: Footprint::default(),
         clock_ns: parts.iter().map(|(outcome, _)| outcome.clock_ns).max().unwrap_or(0),
+    })
+}
+
+/// Runs a share of the workgroups in each view, the first on this thread; `None` for one that did not complete.
+fn run_shares(dispatch: &Dispatch<'_>, views: &mut [GlobalMemory]) -> Vec<Option<(Outcome, Touched)>> {
+    let (groups, threads) = (dispatch.groups(), views.len() as u64);
+    let run = |view: &mut GlobalMemory, share: Range<u64>| {
+        let part = run_part(dispatch, view, None, share);
+        (part.0.status == Status::Completed).then_some(part)
+    };
+    std::thread::scope(|scope| {
+        let mut shares = views
+            .iter_mut()
+            .zip((0..threads).map(|n| groups * n / threads..groups * (n + 1) / threads));
+        let first = shares.next();
+        let others: Vec<_> = shares
+            .map(|(view, share)| scope.spawn(move || run(view, share)))
+            .collect();
+        let first = first.map(|(view, share)| run(view, share));
+        let others = others.into_iter().map(|share| share.join().ok().flatten());
+        first.into_iter().chain(others).collect()
     })
 }
