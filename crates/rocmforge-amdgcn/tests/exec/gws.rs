@@ -131,3 +131,14 @@ fn semaphores_let_as_many_go_on_as_their_counters_say() {
         assert!(fault.note.contains("semaphore 5"), "{fault}");
     }
 }
+
+/// Waves that compare their clocks through memory find none that has gone backwards.
+#[test]
+fn no_wave_finds_its_clock_behind_a_time_it_was_given() {
+    for elf in OBJECTS {
+        let (outcome, values) = run(elf, "times", 8, 0, &[]);
+        clean(&outcome);
+        assert_ne!(values[..2], [0, 0], "a time");
+        assert_eq!(values[8..10], [0, 0], "clocks that went backwards");
+    }
+}
