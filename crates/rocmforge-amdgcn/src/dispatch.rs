@@ -28,6 +28,8 @@ pub struct ExecOptions {
     pub threads: usize,
     /// Fill all of [`Counters`]; otherwise only workgroups, waves and barriers are counted.
     pub counters: bool,
+    /// Its workgroups may wait for each other at barriers of the whole grid (global wave sync).
+    pub cooperative: bool,
     /// What the clocks show when the launch begins, in nanoseconds.
     pub start_ns: u64,
 }
@@ -42,6 +44,7 @@ impl Default for ExecOptions {
             tools: Tools::default(),
             threads: 1,
             counters: false,
+            cooperative: false,
             start_ns: 0,
         }
     }

@@ -236,6 +236,18 @@ pub enum Op {
     DsDecU32,
     /// `ds_dec_u64`
     DsDecU64,
+    /// `ds_gws_barrier`
+    DsGwsBarrier,
+    /// `ds_gws_init`
+    DsGwsInit,
+    /// `ds_gws_sema_br`
+    DsGwsSemaBr,
+    /// `ds_gws_sema_p`
+    DsGwsSemaP,
+    /// `ds_gws_sema_release_all`
+    DsGwsSemaReleaseAll,
+    /// `ds_gws_sema_v`
+    DsGwsSemaV,
     /// `ds_inc_rtn_u32`
     DsIncRtnU32,
     /// `ds_inc_rtn_u64`
@@ -2625,6 +2637,12 @@ impl Op {
         Op::DsDecRtnU64,
         Op::DsDecU32,
         Op::DsDecU64,
+        Op::DsGwsBarrier,
+        Op::DsGwsInit,
+        Op::DsGwsSemaBr,
+        Op::DsGwsSemaP,
+        Op::DsGwsSemaReleaseAll,
+        Op::DsGwsSemaV,
         Op::DsIncRtnU32,
         Op::DsIncRtnU64,
         Op::DsIncU32,
@@ -3782,7 +3800,7 @@ const DST: u8 = Registers::DST.0;
 const NO: u8 = 0;
 
 #[rustfmt::skip]
-static FACTS: [Facts; 1249] = [
+static FACTS: [Facts; 1255] = [
     facts("buffer_atomic_add_f32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
     facts("buffer_atomic_add_u32", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B32, false, false),
     facts("buffer_atomic_add_u64", Unit::VectorMemory, Memory::Atomic, Flow::Next, EXEC, NO, Ty::B64, false, false),
@@ -3897,6 +3915,12 @@ static FACTS: [Facts; 1249] = [
     facts("ds_dec_rtn_u64", Unit::Lds, Memory::Atomic, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
     facts("ds_dec_u32", Unit::Lds, Memory::Atomic, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
     facts("ds_dec_u64", Unit::Lds, Memory::Atomic, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
+    facts("ds_gws_barrier", Unit::Lds, Memory::None, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
+    facts("ds_gws_init", Unit::Lds, Memory::None, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
+    facts("ds_gws_sema_br", Unit::Lds, Memory::None, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
+    facts("ds_gws_sema_p", Unit::Lds, Memory::None, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
+    facts("ds_gws_sema_release_all", Unit::Lds, Memory::None, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
+    facts("ds_gws_sema_v", Unit::Lds, Memory::None, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
     facts("ds_inc_rtn_u32", Unit::Lds, Memory::Atomic, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
     facts("ds_inc_rtn_u64", Unit::Lds, Memory::Atomic, Flow::Next, EXEC | M0, NO, Ty::None, false, false),
     facts("ds_inc_u32", Unit::Lds, Memory::Atomic, Flow::Next, EXEC | M0, NO, Ty::None, false, false),

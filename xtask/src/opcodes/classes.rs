@@ -155,6 +155,7 @@ impl Class {
             "MUBUF" => !text.starts_with("buffer_gl"),
             // What is typed by the instruction itself needs the conversions of images.
             "BUFFER" => text.starts_with("buffer_gl") || text.starts_with("tbuffer"),
+            "GWS" => !text.starts_with("ds_gws_"),
             "DS" => text.contains("gws") || text.contains("_gs_reg") || text.contains("ds_ordered_count"),
             _ => false,
         }
@@ -297,6 +298,7 @@ pub(crate) static CLASSES: &[Class] = &[
     Class { name: "VOPDX", targets: BOTH, fixed: 0xc800_0000, op_shift: 22, op_bits: 4, words: 2, regs: &[(56, 8), (9, 8)], sources: &[any(0)], candidates: || vopd(DST, 8 << 17 | 0x180 << 32 | 40 << 49), skip: !0 },
     Class { name: "VOPDY", targets: BOTH, fixed: 0xc800_0000, op_shift: 17, op_bits: 5, words: 2, regs: &[(49, 7), (41, 8)], sources: &[any(32)], candidates: || vopd(DST / 2, 8 << 22 | 0x180 | 81 << 56), skip: !0 },
     Class { name: "DS", targets: BOTH, fixed: 0xd800_0000, op_shift: 18, op_bits: 8, words: 2, regs: &[(56, 8), (32, 8), (40, 8), (48, 8)], sources: &[], candidates: || subsets(&[DST, SRC[0], SRC[1], SRC[2]], 0), skip: 0 },
+    Class { name: "GWS", targets: GFX11, fixed: 0xd802_0000, op_shift: 18, op_bits: 8, words: 2, regs: &[(32, 8)], sources: &[], candidates: || subsets(&[SRC[0]], 0), skip: 0 },
     Class { name: "FLAT", targets: GFX11, fixed: 0xdc00_0000, op_shift: 18, op_bits: 7, words: 2, regs: &[(56, 8), (32, 8), (40, 8)], sources: &[], candidates: || flat(0), skip: 0xff_0000_0000_0000 },
     Class { name: "SCRATCH", targets: GFX11, fixed: 0xdc01_0000, op_shift: 18, op_bits: 7, words: 2, regs: &[(56, 8), (32, 8), (40, 8)], sources: &[], candidates: || flat(1 << 55), skip: 0xff_0000_0000_0000 },
     Class { name: "GLOBAL", targets: GFX11, fixed: 0xdc02_0000, op_shift: 18, op_bits: 7, words: 2, regs: &[(56, 8), (32, 8), (40, 8)], sources: &[], candidates: || flat(0), skip: 0xff_0000_0000_0000 },

@@ -65,9 +65,9 @@ pub(crate) fn opcodes(all: &BTreeMap<String, Facts>) -> String {
 }
 
 /// Names of the tables, in the order of the struct that holds them.
-const TABLES: [&str; 19] = [
+const TABLES: [&str; 20] = [
     "SOP2", "SOPK", "SOP1", "SOPC", "SOPP", "SMEM", "VOP2", "VOP1", "VOPC", "VOP3", "VOP3P", "VOPDX", "VOPDY", "DS",
-    "FLAT", "SCRATCH", "GLOBAL", "MUBUF", "BUFFER",
+    "GWS", "FLAT", "SCRATCH", "GLOBAL", "MUBUF", "BUFFER",
 ];
 
 pub(crate) fn tables(target: Target, rows: &[(Row, Description)]) -> String {

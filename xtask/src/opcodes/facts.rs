@@ -257,6 +257,8 @@ fn of_row(row: &Row, description: &Description) -> Result<Facts, Error> {
     };
     let memory = match (d.load, d.store) {
         _ if !memory_access => "None",
+        // Global wave sync has counters of its own and touches no memory.
+        _ if row.class.name == "GWS" => "None",
         // LLVM calls stores to LDS atomics without a result.
         (true, _) if d.has(flag::ATOMIC) => "Atomic",
         (true, true) if d.has(flag::SMEM) => "Prefetch",

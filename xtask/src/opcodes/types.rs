@@ -102,7 +102,19 @@ pub(crate) fn of(class: &Class, mnemonic: &str, text: &str, fields: &Fields) -> 
     let widths = [DST, SRC[0], SRC[1], SRC[2]].map(width);
     if matches!(
         class.name,
-        "SOP1" | "SOP2" | "SOPC" | "SOPK" | "SOPP" | "SMEM" | "DS" | "FLAT" | "GLOBAL" | "SCRATCH" | "MUBUF" | "BUFFER"
+        "SOP1"
+            | "SOP2"
+            | "SOPC"
+            | "SOPK"
+            | "SOPP"
+            | "SMEM"
+            | "DS"
+            | "GWS"
+            | "FLAT"
+            | "GLOBAL"
+            | "SCRATCH"
+            | "MUBUF"
+            | "BUFFER"
     ) {
         let signed = class.name.starts_with("SOP") && mnemonic.ends_with("_i64");
         let mut kinds = [""; 4];

@@ -2,7 +2,8 @@
 //!
 //! Each wave has a time of its own: it goes on with its instructions, with its sleeps, and whenever it looks. Looks that follow each
 //! other make larger and larger steps, so that a loop that waits for a time ends after some thousand rounds, whatever the time. Waves that
-//! meet at a barrier go on with the latest time of all.
+//! meet at a barrier go on with the latest time of all, and one that may read through memory what another has seen of the time goes on from
+//! there.
 
 use crate::exec::code::Ins;
 use crate::exec::code::isa::Handler;
@@ -58,6 +59,22 @@ fn now(w: &Wave, c: &mut Ctx<'_>) -> u64 {
     let cycles = w.clock + INSTRUCTION * executed;
     c.latest = c.latest.max(cycles);
     cycles
+}
+
+/// A wave does an atomic or a coherent load, which may give it a time that another wave has left: no clock shows it less from then on.
+#[inline(always)]
+pub(crate) fn keep_up(w: &mut Wave, c: &Ctx<'_>) {
+    if c.latest > 0 {
+        catch_up(w, c.latest);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn catch_up(w: &mut Wave, latest: u64) {
+    let executed = (w.until - w.left).unsigned_abs();
+    let cycles = w.clock + INSTRUCTION * executed;
+    w.clock += latest.saturating_sub(cycles);
 }
 
 /// The shader clock.

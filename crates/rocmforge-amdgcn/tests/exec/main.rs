@@ -7,6 +7,7 @@ mod counters;
 mod faults;
 mod generic;
 mod gfx1201;
+mod gws;
 mod lanes;
 mod matrices;
 mod memory;
@@ -18,7 +19,7 @@ mod triton;
 mod wave64;
 
 /// Modules and tests that are the same on both cards, or take long.
-const ONE_CARD: [&str; 9] = [
+const ONE_CARD: [&str; 10] = [
     "second_card",
     "waves_of_64",
     "gfx1201::",
@@ -28,6 +29,7 @@ const ONE_CARD: [&str; 9] = [
     "threads::",
     "counters::",
     "generic::",
+    "gws::",
 ];
 /// Tests whose kernels count on waves of 32 lanes: they exchange lanes, or their work-items 0 to 31 and 32 to 63 race or take a lock.
 const OF_32_LANES: [&str; 9] = [

@@ -280,6 +280,11 @@ fn attempts(format: Format, code: u32) -> Vec<Vec<u32>> {
                     }
                 }
             }
+            // Global wave sync has the bit of the global data share, and at most one operand.
+            for addr in [6, 0] {
+                let [first, second] = ds(code, 0, addr, [0, 0], 0);
+                all.push(vec![first | 1 << 17, second]);
+            }
         }
         Format::Mubuf => {
             let quad = Buffer {

@@ -50,7 +50,9 @@ const OWN_WITHOUT_MODEL: &[(&str, &[&str])] = &[
         "s_waitcnt_vmcnt", "s_waitcnt_vscnt",
     ]),
     ("caches, which are not modelled", &["s_gl1_inv", "buffer_gl0_inv", "buffer_gl1_inv"]),
-    ("barriers: tests/exec", &["s_barrier"]),
+    ("barriers: tests/exec", &[
+        "s_barrier", "ds_gws_init", "ds_gws_barrier", "ds_gws_sema_v", "ds_gws_sema_br", "ds_gws_sema_p", "ds_gws_sema_release_all",
+    ]),
     ("branches on a debugger, which is never attached", &[
         "s_cbranch_cdbgsys", "s_cbranch_cdbguser", "s_cbranch_cdbgsys_or_user", "s_cbranch_cdbgsys_and_user",
     ]),

@@ -2,6 +2,7 @@
 
 use super::containment::Kind;
 use rocmforge_machine::DeviceName;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Options of a run of GPU tests.
@@ -52,6 +53,10 @@ pub struct Args {
     /// Runs the tests of this bundle (the command `bundle` makes one) instead of building the workspace's.
     #[arg(long, value_name = "DIR", conflicts_with = "binary")]
     pub(super) bundle: Option<PathBuf>,
+    /// Runs this program, with everything behind it as its arguments, instead of tests: a HIP program of anybody's, on a simulated
+    /// card. It passes if it ends with status 0 and makes no mistake.
+    #[arg(long, value_name = "PROGRAM", num_args = 1.., allow_hyphen_values = true, conflicts_with_all = ["binary", "bundle", "faults", "everything", "filter", "against"])]
+    pub(super) command: Vec<OsString>,
     /// Plants faults instead of running the tests: endless kernels, wild addresses, a killed process, memory that is not there,
     /// a process that ignores the budget.
     #[arg(long, conflicts_with = "binary")]
@@ -78,9 +83,9 @@ pub struct Args {
 }
 
 impl Args {
-    /// Whether nothing is built: the tests come from a bundle or are given as binaries.
+    /// Whether nothing is built: the tests come from a bundle, or are given as binaries or as a command.
     #[must_use]
     pub fn needs_no_workspace(&self) -> bool {
-        self.bundle.is_some() || !self.binary.is_empty()
+        self.bundle.is_some() || !self.binary.is_empty() || !self.command.is_empty()
     }
 }

@@ -9,6 +9,7 @@ use crate::workspace::Workspace;
 use rustix::process::Signal;
 use serde::Deserialize;
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -117,6 +118,8 @@ pub(crate) struct Test {
     pub(crate) name: String,
     /// Whether it is marked `#[ignore]`.
     pub(crate) ignored: bool,
+    /// What the binary is given, if it is no test binary but a program whose status says it all.
+    pub(crate) arguments: Option<Vec<OsString>>,
 }
 
 impl Test {
@@ -279,6 +282,7 @@ impl Discovery<'_> {
                 tests.push(Test {
                     binary: binary.clone(),
                     ignored: ignored.contains(&name),
+                    arguments: None,
                     name,
                 });
             }

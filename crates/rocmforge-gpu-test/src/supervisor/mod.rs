@@ -3,7 +3,7 @@
 //! Builds the GPU tests, looks at the card, takes its lock, runs each test in a process of its own under a deadline, and says
 //! what happened: a table here; a page, JUnit and JSON under `target/test-gpu/`. This process itself never opens the card.
 //!
-//! * before: `discover` with `narrow`, `device`, `check` with `preflight`, `nvidia`, `probe` and `quarantine`, `waiting`;
+//! * before: `discover` with `narrow`, or `command`, `device`, `check` with `preflight`, `nvidia`, `probe` and `quarantine`, `waiting`;
 //! * one test: `supervise` with `running`, `test_process`, `poll`, `output`, `heartbeat`, `escalation`, and after its end
 //!   `process_tree`, `process`, `kfd` and `test_record`;
 //! * all tests: `device_run`, `plan` and `runner`, with `breaker`, `uevents`, `interrupt` and `progress`;
@@ -15,6 +15,7 @@ mod args;
 mod breaker;
 mod cgroup;
 mod check;
+mod command;
 mod containment;
 mod device;
 mod device_run;
@@ -141,7 +142,7 @@ fn reports_of(args: &Args, workspace: &dyn Workspace) -> PathBuf {
 fn commit_of(args: &Args, bundle: Option<&Contents>, workspace: &dyn Workspace) -> Option<String> {
     match bundle {
         Some(bundle) => bundle.revision.clone(),
-        None if args.binary.is_empty() => crate::bundle::revision(workspace.root()),
+        None if args.binary.is_empty() && args.command.is_empty() => crate::bundle::revision(workspace.root()),
         None => None,
     }
 }
@@ -179,7 +180,10 @@ impl Supervisor<'_> {
         let against = self.args.against.map(|device| self.check(device)).transpose()?;
         // Before the tests are built, which takes long.
         ReportFolder::check(&self.directory, &REPORTS)?;
-        let tests = self.tests()?;
+        let tests = match &self.args.command[..] {
+            [] => self.tests()?,
+            command => vec![command::test(command, &plan.device)?],
+        };
 
         let plan = Plan {
             wanted_jobs: self.args.jobs,

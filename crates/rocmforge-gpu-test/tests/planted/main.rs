@@ -9,6 +9,7 @@ mod building;
 mod bundled;
 mod campaign;
 mod card;
+mod command;
 mod disk;
 mod expected;
 mod faults;

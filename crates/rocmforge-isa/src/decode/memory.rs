@@ -49,7 +49,10 @@ pub(super) fn ds(words: Words<'_>) -> Decoded<Inst> {
     } else {
         Fail::Invalid("no DS operation has this opcode")
     };
-    let row = find(words.tables().ds, bits(first, 18, 8)).ok_or(missing)?;
+    let code = bits(first, 18, 8);
+    let row = (if gds { find(words.tables().gws, code) } else { None })
+        .or_else(|| find(words.tables().ds, code))
+        .ok_or(missing)?;
     let value = words.pair()?;
     check_bits(row, value, row.unused)?;
     let mut inst = blank(words.arch, row, Format::Ds, 2);

@@ -20,6 +20,7 @@ pub(super) static TABLES: Tables = Tables {
     vopdx: VOPDX,
     vopdy: VOPDY,
     ds: DS,
+    gws: GWS,
     flat: FLAT,
     scratch: SCRATCH,
     global: GLOBAL,
@@ -1234,6 +1235,16 @@ static DS: &[Row] = &[
     row(0x0df, Op::DsStoreB128, [None, None, B32, B128, None], Suffix::None, Suffix::None, 0x00000, 0xffff000000000000, 0x10000),
     row(0x0fe, Op::DsLoadB96, [B96, None, B32, None, None], Suffix::None, Suffix::None, 0x00000, 0xffff0000000000, 0x10000),
     row(0x0ff, Op::DsLoadB128, [B128, None, B32, None, None], Suffix::None, Suffix::None, 0x00000, 0xffff0000000000, 0x10000),
+];
+
+#[rustfmt::skip]
+static GWS: &[Row] = &[
+    row(0x018, Op::DsGwsSemaReleaseAll, [None, None, None, None, None], Suffix::None, Suffix::None, 0x00000, 0xffffffff00000000, 0x10000),
+    row(0x019, Op::DsGwsInit, [None, None, B32, None, None], Suffix::None, Suffix::None, 0x00000, 0xffffff0000000000, 0x10000),
+    row(0x01a, Op::DsGwsSemaV, [None, None, None, None, None], Suffix::None, Suffix::None, 0x00000, 0xffffffff00000000, 0x10000),
+    row(0x01b, Op::DsGwsSemaBr, [None, None, B32, None, None], Suffix::None, Suffix::None, 0x00000, 0xffffff0000000000, 0x10000),
+    row(0x01c, Op::DsGwsSemaP, [None, None, None, None, None], Suffix::None, Suffix::None, 0x00000, 0xffffffff00000000, 0x10000),
+    row(0x01d, Op::DsGwsBarrier, [None, None, B32, None, None], Suffix::None, Suffix::None, 0x00000, 0xffffff0000000000, 0x10000),
 ];
 
 #[rustfmt::skip]

@@ -20,6 +20,7 @@ pub(super) static TABLES: Tables = Tables {
     vopdx: VOPDX,
     vopdy: VOPDY,
     ds: DS,
+    gws: GWS,
     flat: FLAT,
     scratch: SCRATCH,
     global: GLOBAL,
@@ -1313,6 +1314,10 @@ static DS: &[Row] = &[
     row(0x0df, Op::DsStoreB128, [None, None, B32, B128, None], Suffix::None, Suffix::None, 0x00000, 0xffff000000020000, 0x10000),
     row(0x0fe, Op::DsLoadB96, [B96, None, B32, None, None], Suffix::None, Suffix::None, 0x00000, 0xffff0000020000, 0x10000),
     row(0x0ff, Op::DsLoadB128, [B128, None, B32, None, None], Suffix::None, Suffix::None, 0x00000, 0xffff0000020000, 0x10000),
+];
+
+#[rustfmt::skip]
+static GWS: &[Row] = &[
 ];
 
 #[rustfmt::skip]

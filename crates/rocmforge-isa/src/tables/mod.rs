@@ -25,6 +25,8 @@ pub(crate) struct Tables {
     pub(crate) vopdx: &'static [Row],
     pub(crate) vopdy: &'static [Row],
     pub(crate) ds: &'static [Row],
+    /// Global wave sync: DS operations with the bit for the global data share.
+    pub(crate) gws: &'static [Row],
     pub(crate) flat: &'static [Row],
     pub(crate) scratch: &'static [Row],
     pub(crate) global: &'static [Row],
@@ -43,7 +45,7 @@ pub(crate) fn of(arch: Arch) -> &'static Tables {
 }
 
 impl Tables {
-    fn encodings(&self) -> [&'static [Row]; 19] {
+    fn encodings(&self) -> [&'static [Row]; 20] {
         [
             self.sop2,
             self.sopk,
@@ -59,6 +61,7 @@ impl Tables {
             self.vopdx,
             self.vopdy,
             self.ds,
+            self.gws,
             self.flat,
             self.scratch,
             self.global,

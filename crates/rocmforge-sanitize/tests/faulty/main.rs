@@ -6,6 +6,7 @@
 //! launched the same way: `//#-` lines are for the faulty launch only, `//#+` lines for the corrected one.
 
 mod source;
+mod unoptimised;
 
 use rocmforge_kernels::Pack;
 use rocmforge_sanitize::{LaunchFile, Plan, SeedRun, run_seed};
@@ -53,8 +54,12 @@ fn plan(pack: &Pack, source: &Source, level: &str, launch_file: &str) -> Plan {
     let object = pack
         .object(&name)
         .unwrap_or_else(|| panic!("{name}: run cargo xtask kernels build"));
+    plan_of(object, &name, launch_file)
+}
+
+fn plan_of(object: &[u8], name: &str, launch_file: &str) -> Plan {
     let text = format!("object = \"{name}.co\"\n{launch_file}");
-    let file = LaunchFile::parse(Path::new(&source.name), &text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let file = LaunchFile::parse(Path::new(name), &text).unwrap_or_else(|error| panic!("{name}: {error}"));
     Plan::with_object(file, object).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -89,6 +94,9 @@ fn hits<'s>(source: &'s Source, report: &Report) -> Result<Vec<&'s Marker>, Stri
     // A call of the host, such as the free before a use, has no line of the kernel.
     let other = report.other.as_ref().filter(|other| other.kernel.is_some());
     let sides = std::iter::once(&report.frames).chain(other.map(|other| &other.frames));
+    // The head of a loop is on no line in code that is not optimised.
+    let nowhere = |frames: &[rocmforge_amdgcn::Frame]| frames.first().is_some_and(|frame| frame.line == 0);
+    let sides = sides.filter(|frames| report.kind != ReportKind::EndlessKernel || !nowhere(frames));
     let mut found = Vec::new();
     for frames in sides {
         let at = lines(source, frames);

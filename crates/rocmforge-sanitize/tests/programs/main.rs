@@ -4,6 +4,8 @@
 //! A program without a fault must have no finding. A faulty one must have the finding that its row below names, at the lines that
 //! its source marks with comments.
 
+mod device_library;
+
 use object::elf::{DT_NEEDED, FileHeader64};
 use object::read::elf::{Dyn, FileHeader};
 use std::path::{Path, PathBuf};
@@ -33,6 +35,10 @@ struct Program {
     companion: Option<Companion>,
     /// Whether it is linked to the library, or loads it itself.
     linked: bool,
+    /// Whether it is compiled with AMD's device library.
+    device_library: bool,
+    /// Texts that it prints.
+    prints: &'static [&'static str],
     /// Texts that its findings have, `{MARK line}` standing for the line of the source with that comment.
     findings: &'static [&'static str],
 }
@@ -57,6 +63,8 @@ impl Program {
             options: &[],
             companion: None,
             linked: true,
+            device_library: false,
+            prints: &[],
             findings: &[],
         }
     }
@@ -96,9 +104,15 @@ impl Program {
 
     fn compiler(&self, folder: &Path) -> Command {
         let mut command = Command::new(COMPILER);
-        command
-            .current_dir(folder)
-            .args(["-x", "hip", "-nogpulib", "-g", "-O1", "-fPIC"]);
+        command.current_dir(folder).args(["-x", "hip", "-g", "-O1", "-fPIC"]);
+        if self.device_library {
+            let library = device_library::folder().display();
+            command
+                .arg(format!("--rocm-device-lib-path={library}"))
+                .arg("-DDEVICE_LIBRARY");
+        } else {
+            command.arg("-nogpulib");
+        }
         command.args(["-Werror", "-Wno-deprecated-declarations"]);
         // The distribution's header asks for it, and clang has one of its own.
         command.args(["-D__AMDGCN_WAVEFRONT_SIZE=32", "-Wno-macro-redefined"]);
@@ -125,6 +139,9 @@ impl Program {
             let summaries: Vec<_> = found.lines().filter(|line| line.contains(" findings (")).collect();
             let none = summaries.iter().all(|line| line.starts_with("========= 0 findings"));
             assert!(none, "{said}");
+        }
+        for text in self.prints {
+            assert!(out.contains(text), "{text:?} is not printed\n{said}");
         }
         for text in self.findings {
             let text = self.lines(text);
@@ -216,7 +233,11 @@ macro_rules! programs {
             if let Some(missing) = missing() {
                 rocmforge_testkit::skip!("{missing}");
             }
-            Program { $($field: $value,)* ..Program::new(stringify!($name)) }.run();
+            let program = Program { $($field: $value,)* ..Program::new(stringify!($name)) };
+            if program.device_library && let Some(missing) = device_library::missing() {
+                rocmforge_testkit::skip!("{missing}");
+            }
+            program.run();
         }
     )*};
 }
@@ -275,7 +296,19 @@ programs! {
     numbers {}
     calls {}
     no_device_code { processors: &["gfx1030"] }
+    // With AMD's own code for what kernels ask of the host.
+    grid_sync { device_library: true }
+    device_printf { cards: BOTH, processors: BOTH, device_library: true, prints: &[
+        "block 1, thread 2: 2.50 text -7\n", "no arguments\n", "100% of 0x2a, 13\n",
+    ] }
+    device_malloc { cards: BOTH, processors: BOTH, flags: &["-O3"], device_library: true }
     // With a fault.
+    device_assert { cards: BOTH, processors: BOTH, device_library: true, prints: &["hipErrorLaunchFailure"], findings: &[
+        "kernel aborted: kernel", "in kernel _Z5checkPKii", "{kernel line}:", "Device-side assertion `p[threadIdx.x] < limit' failed", "{host line})",
+    ] }
+    grid_sync_alone { device_library: true, findings: &[
+        "in kernel _Z4meetPi", "only a cooperative launch can", "{kernel line}:", "{host line})",
+    ] }
     out_of_bounds { findings: &[
         "out of bounds: kernel", "in kernel _Z3addPKfPfi", "write of 4 B", "at _Z3addPKfPfi", "{kernel line}:", "{host line})",
         "{allocation line})",

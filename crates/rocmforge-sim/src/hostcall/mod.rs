@@ -180,11 +180,22 @@ impl Server<'_> {
 
     fn lend(&mut self, memory: &mut GlobalMemory, bytes: u64) -> Option<u64> {
         let align = if bytes == SLAB { SLAB } else { PAGE };
-        let taken = bytes.max(1).checked_next_multiple_of(PAGE)?.checked_add(align + PAGE)?;
+        // No page behind a slab that nobody may touch: the next one could begin only a whole slab later.
+        let behind = if bytes == SLAB { 0 } else { PAGE };
+        let kept = bytes.max(1).checked_next_multiple_of(PAGE)?.checked_add(behind)?;
+        let taken = kept.checked_add(align)?;
         let start = self.space.take(taken)?;
         let address = start.next_multiple_of(align);
+        // What was taken for the alignment goes back at once.
+        let rests = [
+            (start, address - start),
+            (address + kept, start + taken - address - kept),
+        ];
+        for (at, size) in rests.into_iter().filter(|(_, size)| *size > 0) {
+            self.space.insert(at, size);
+        }
         memory.set_state(address, bytes, ByteState::Uninit);
-        self.hostcall.blocks.insert(address, (start, taken));
+        self.hostcall.blocks.insert(address, (address, kept));
         Some(address)
     }
 

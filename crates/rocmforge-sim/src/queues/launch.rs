@@ -92,6 +92,7 @@ impl Host {
                 group_order_seed: self.config.seed,
                 tools: self.config.tools,
                 counters: self.config.counters,
+                cooperative: launch.cooperative,
                 start_ns: start.as_nanos() as u64,
                 // Views that are put together again know no host memory; a kernel that finds its address elsewhere is run again.
                 threads: if on_host { 1 } else { self.config.threads },

@@ -10,6 +10,7 @@ use crate::exec::code::lower::{self, NOTHING, Refused, sgpr, source, vgpr};
 use crate::exec::code::{Code, Flow, Ins};
 use crate::exec::memory;
 use crate::exec::vector::wide;
+use crate::exec::waves::gws;
 use crate::exec::waves::wave::EXEC_OPERAND;
 use rocmforge_isa::{Dpp, Format, Inst, Op, Operand, Registers, Ty, Unit};
 
@@ -84,6 +85,7 @@ fn is_split(inst: &Inst) -> bool {
         Format::Vop1 | Format::Vop2 | Format::Vopc | Format::Vop3 | Format::Vop3sd | Format::Vop3p | Format::Vopd => {
             !inst.op.facts().scalar_result
         }
+        Format::Ds if gws::is_sync(inst.op) => false,
         Format::Ds | Format::Flat | Format::Global | Format::Scratch | Format::Mubuf => !inst.op.is_cache_operation(),
     }
 }

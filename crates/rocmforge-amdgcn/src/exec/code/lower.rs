@@ -10,6 +10,7 @@ use crate::exec::memory::{self, Access, two_addresses};
 use crate::exec::scalar;
 use crate::exec::vector::{self, cross};
 use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::gws;
 use crate::exec::waves::wave::{EXEC, M0, NULL, VCC, Wave};
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
 use rocmforge_isa::Arch;
@@ -601,6 +602,9 @@ fn takes_locks(op: Op) -> bool {
 }
 
 fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
+    if let Some(done) = gws::lower(inst, code) {
+        return done;
+    }
     if inst.mem.gds {
         return Err("global data share");
     }

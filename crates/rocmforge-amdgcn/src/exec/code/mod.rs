@@ -102,6 +102,8 @@ pub(crate) enum Flow {
     /// Jumps to a pair of SGPRs (`a`), writing the return address to `dst` if it is not null.
     SetPc,
     Barrier,
+    /// Global wave sync: the handler is in [`crate::exec::waves::gws`].
+    Gws,
     End,
     Trap,
     /// Past the last instruction of a function.
@@ -408,5 +410,7 @@ impl Code {
 fn shares(inst: &Inst) -> bool {
     let facts = inst.op.facts();
     let atomic = facts.unit == Unit::VectorMemory && facts.memory == Memory::Atomic;
-    atomic || matches!(facts.flow, rocmforge_isa::Flow::Call | rocmforge_isa::Flow::Jump)
+    atomic
+        || crate::exec::waves::gws::is_sync(inst.op)
+        || matches!(facts.flow, rocmforge_isa::Flow::Call | rocmforge_isa::Flow::Jump)
 }

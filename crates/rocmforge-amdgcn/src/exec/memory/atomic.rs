@@ -1,5 +1,6 @@
 //! Atomics: read, compute, write, lane after lane.
 
+use crate::exec::clock;
 use crate::exec::code::Ins;
 use crate::exec::code::isa::{Handler, Run, plain};
 use crate::exec::gfx12::{num_max32, num_max64, num_min32, num_min64};
@@ -109,6 +110,7 @@ fn atomic<S: Space, T: Word>(
     eval: fn(old: T, data: T, second: T) -> T,
     exchanges: bool,
 ) {
+    clock::keep_up(w, c);
     let mut at = [0; 32];
     S::addresses(w, i, &mut at);
     let inside = S::inside(w, c, i);

@@ -1,8 +1,10 @@
 //! Loads.
 
 use crate::POISON;
+use crate::exec::clock;
 use crate::exec::code::Ins;
 use crate::exec::code::isa::{Handler, Run, fast, vector};
+use crate::exec::memory::COHERENT;
 use crate::exec::memory::observe::{Data, Request};
 use crate::exec::memory::space::{Addresses, Shape, Space, filled, shape};
 use crate::exec::waves::ctx::Ctx;
@@ -37,6 +39,9 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
     let exec = w.exec();
     if exec == 0 {
         return;
+    }
+    if i.half & COHERENT != 0 {
+        clock::keep_up(w, c);
     }
     let reg = |r: usize| (dst as usize + r) & 255;
     let size = R * 4;

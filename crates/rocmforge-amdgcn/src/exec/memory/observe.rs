@@ -6,6 +6,7 @@ use crate::exec::waves::ctx::Ctx;
 use crate::exec::waves::wave::Wave;
 use crate::fault::Access;
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
+use std::collections::HashMap;
 
 /// The memory a request goes to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -71,29 +72,33 @@ impl Request<'_> {
 pub(crate) struct Probe {
     changed: bool,
     /// Bytes an atomic or a store touched, and what they held before.
-    before: Vec<(Place, u64, Vec<u8>)>,
+    before: HashMap<(Place, u64, usize), Vec<u8>>,
 }
 
+/// Accesses of a loop that waits: in code that is not optimised each of its variables is in private memory, for every lane.
+const MOST_PLACES: usize = 1 << 14;
+
 impl Probe {
-    fn request(&mut self, c: &Ctx<'_>, r: &Request<'_>) {
+    fn request(&mut self, c: &Ctx<'_>, w: &Wave, r: &Request<'_>) {
         if matches!(r.access, Access::Load | Access::Scalar | Access::None) {
             return;
         }
-        // A loop that waits touches little; private memory is not looked up.
-        if r.place == Place::Scratch || self.before.len() > 1024 {
+        if self.before.len() > MOST_PLACES {
             self.changed = true;
             return;
         }
-        for at in (0..32).filter(|l| r.exec >> l & 1 != 0).map(|l| r.at[l]) {
-            if self
-                .before
-                .iter()
-                .any(|(place, address, old)| (*place, *address, old.len()) == (r.place, at, r.size as usize))
-            {
-                continue;
+        let size = r.size as usize;
+        for lane in (0..32).filter(|l| r.exec >> l & 1 != 0) {
+            let mut at = r.at[lane];
+            if r.place == Place::Scratch {
+                // Lanes have the same addresses there.
+                at = at.wrapping_add((w.slot as usize + lane) as u64 * c.scratch_size as u64);
             }
-            if let Some(old) = bytes(c, r.place, at, r.size as usize) {
-                self.before.push((r.place, at, old));
+            let key = (r.place, at, size);
+            if !self.before.contains_key(&key)
+                && let Some(old) = bytes(c, r.place, at, size)
+            {
+                self.before.insert(key, old);
             }
         }
     }
@@ -101,13 +106,14 @@ impl Probe {
     /// Whether memory now differs from what it was.
     pub(crate) fn changed(&self, c: &Ctx<'_>) -> bool {
         self.changed
-            || (self.before.iter()).any(|(place, at, old)| bytes(c, *place, *at, old.len()).as_ref() != Some(old))
+            || (self.before.iter()).any(|(&(place, at, size), old)| bytes(c, place, at, size).as_ref() != Some(old))
     }
 }
 
 fn bytes(c: &Ctx<'_>, place: Place, at: u64, len: usize) -> Option<Vec<u8>> {
     match place {
         Place::Lds => Some(c.lds.get(at as usize..at as usize + len)?.to_vec()),
+        Place::Scratch => Some(c.scratch.get(at as usize..(at as usize).checked_add(len)?)?.to_vec()),
         _ => {
             if let Some(offset) = c.memory.offset(at, len) {
                 return Some(c.memory.slice(offset, len).to_vec());
@@ -151,7 +157,7 @@ impl Ctx<'_> {
 
     fn watch(&mut self, w: &Wave, i: &Ins, request: &Request<'_>) {
         if let Some(mut probe) = self.probe.take() {
-            probe.request(self, request);
+            probe.request(self, w, request);
             self.probe = Some(probe);
         }
         if let Some(mut init) = self.init.take() {

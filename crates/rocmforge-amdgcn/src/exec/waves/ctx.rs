@@ -6,6 +6,7 @@ use crate::exec::checks::init::{Init, Unwritten};
 use crate::exec::checks::race::Race;
 use crate::exec::code::Ins;
 use crate::exec::memory::observe::{Place, Probe};
+use crate::exec::waves::gws::Gws;
 use crate::exec::waves::wave::Wave;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::{GlobalMemory, MemFaultKind};
@@ -46,6 +47,8 @@ pub(crate) struct Ctx<'a> {
     pub(crate) workgroup: [u32; 3],
     /// gfx1201: signals the barrier of the workgroup has got since it last let waves pass.
     pub(crate) signals: u32,
+    /// Where waves of all workgroups meet.
+    pub(crate) gws: Gws,
     pub(crate) faults: Vec<Fault>,
     pub(crate) max_faults: usize,
     /// ELF address of `.text`, for the addresses in faults.

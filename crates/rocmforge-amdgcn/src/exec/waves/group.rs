@@ -13,6 +13,7 @@ use crate::exec::clock;
 use crate::exec::code::{Code, Flow, Kind, Src};
 use crate::exec::waves::ctx::Ctx;
 use crate::exec::waves::group_order::GroupOrder;
+use crate::exec::waves::gws::{self, Gws};
 use crate::exec::waves::wave::{EXEC, Lanes, VCC, Wave, WaveState};
 use crate::fault::{Access, FaultKind};
 use crate::footprint::Footprint;
@@ -110,6 +111,11 @@ pub(crate) fn run_part(
         woken: false,
         workgroup: [0; 3],
         signals: 0,
+        gws: if dispatch.options.cooperative {
+            Gws::of_grid(dispatch.groups())
+        } else {
+            Gws::default()
+        },
         faults: Vec::new(),
         max_faults: dispatch.options.max_faults.max(1),
         text: code.start,
@@ -246,6 +252,7 @@ fn half(index: u32, size: u32, lanes: u32, first_lane: u32) -> Box<Wave> {
         high: None,
         state: WaveState::Ready,
         signals: 0,
+        gws: None,
         last: 0,
     })
 }
@@ -349,6 +356,7 @@ impl Machine<'_> {
         let mut waves = std::mem::take(&mut self.waves);
         let mut order: Vec<usize> = (0..waves.len()).collect();
         loop {
+            gws::wake(&mut waves, ctx);
             self.shuffle(&mut order);
             for &n in &order {
                 if waves[n].state == WaveState::Ready {
@@ -368,6 +376,13 @@ impl Machine<'_> {
                 }
                 self.slice = SLICE;
                 continue;
+            }
+            if waves.iter().any(|w| w.state == WaveState::Grid) {
+                if gws::wake(&mut waves, ctx) {
+                    continue;
+                }
+                self.waves = waves;
+                return Group::Waits;
             }
             let waiting = waves.iter().filter(|w| w.state == WaveState::Barrier).count();
             if waiting == 0 {
@@ -454,7 +469,8 @@ impl Machine<'_> {
             }
             self.resume(group, ctx);
             let mut waves = std::mem::take(&mut self.waves);
-            let waits = self.spins(&mut waves, ctx);
+            let woken = gws::wake(&mut waves, ctx);
+            let waits = !woken && self.spins(&mut waves, ctx);
             self.waves = waves;
             let all_wait = waits && still >= waiting.len();
             if all_wait && !self.looked {
@@ -504,6 +520,7 @@ impl Machine<'_> {
         let setup = &self.kernel.setup;
         w.state = WaveState::Ready;
         w.signals = 0;
+        w.gws = None;
         w.next = self.entry;
         w.scc = 0;
         w.mode = crate::exec::vector::mode::Mode(setup.mode);
@@ -621,6 +638,12 @@ impl Machine<'_> {
                         diverged(w, ctx, i);
                     }
                     w.state = WaveState::Barrier;
+                    break;
+                }
+                Flow::Gws => {
+                    if gws::execute(w, ctx, i) {
+                        continue;
+                    }
                     break;
                 }
                 Flow::End => {

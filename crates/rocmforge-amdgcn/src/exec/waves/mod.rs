@@ -3,5 +3,6 @@
 pub(crate) mod ctx;
 pub(crate) mod group;
 mod group_order;
+pub(crate) mod gws;
 pub(crate) mod threads;
 pub(crate) mod wave;

@@ -6,6 +6,7 @@
 
 use crate::exec::code::{Ins, Kind, Src};
 use crate::exec::vector::mode::Mode;
+use crate::exec::waves::gws::Ticket;
 use std::mem::MaybeUninit;
 
 pub(crate) const VCC: usize = 106;
@@ -36,6 +37,8 @@ pub(crate) const BIT: [u32; 32] = {
 pub(crate) enum WaveState {
     Ready,
     Barrier,
+    /// What `Wave::gws` names.
+    Grid,
     Ended,
 }
 
@@ -74,6 +77,8 @@ pub(crate) struct Wave {
     pub(crate) state: WaveState,
     /// gfx1201: signals to the barrier that no wait has used up.
     pub(crate) signals: u32,
+    /// What it waits for with waves of other workgroups.
+    pub(crate) gws: Option<Ticket>,
     /// Index of the instruction at which it last had to stop though it could go on.
     pub(crate) last: usize,
 }

@@ -12,6 +12,7 @@ fn test(name: &str) -> Test {
         },
         name: name.to_owned(),
         ignored: true,
+        arguments: None,
     }
 }
 

@@ -104,6 +104,7 @@ pub(crate) fn test(directory: &Path, name: &str, script: &str) -> Test {
         },
         name: name.to_owned(),
         ignored: false,
+        arguments: None,
     }
 }
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#ifndef DEVICE_LIBRARY
 // Work-item functions that HIP's header declares and AMD's device library, which is not linked here, defines.
 extern "C" __device__ inline size_t __ockl_get_local_id(unsigned d) {
   return d == 0 ? __builtin_amdgcn_workitem_id_x() : d == 1 ? __builtin_amdgcn_workitem_id_y() : __builtin_amdgcn_workitem_id_z();
@@ -32,6 +33,7 @@ extern "C" __device__ inline void __atomic_work_item_fence(__cl_mem_fence_flags,
 }
 extern "C" __device__ inline bool __ockl_wfany_i32(int e) { return __builtin_amdgcn_ballot_w32(e != 0) != 0; }
 extern "C" __device__ inline bool __ockl_wfall_i32(int e) { return __builtin_amdgcn_ballot_w32(e == 0) == 0; }
+#endif
 
 // The thread's place in a one-dimensional launch.
 __device__ inline int place() { return blockIdx.x * blockDim.x + threadIdx.x; }

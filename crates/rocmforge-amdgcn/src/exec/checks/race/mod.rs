@@ -40,6 +40,7 @@
 
 mod cells;
 mod footprint;
+mod grid;
 mod lanes;
 mod log;
 mod place;

@@ -105,6 +105,23 @@ impl Machine<'_> {
                 };
             }
         }
+        self.waits_in_vain(&waves, ctx);
         self.waves = waves;
+    }
+
+    /// Notes a wave that waits for other workgroups at what none of them does.
+    fn waits_in_vain(&mut self, waves: &[Box<Wave>], ctx: &mut Ctx<'_>) {
+        let wave = waves.iter().find(|w| w.state == WaveState::Grid);
+        let Some((wave, ticket)) = wave.and_then(|wave| Some((wave, wave.gws?))) else {
+            return;
+        };
+        self.exhausted = true;
+        let note = ctx.gws.missing(ticket);
+        // The instruction before the next one.
+        let i = &self.code.ins[wave.next - 1];
+        let lane = wave.exec64().trailing_zeros() % 64;
+        if let Some(fault) = ctx.fault(wave, i, FaultKind::Spinning, Access::None, lane, 0, 0) {
+            fault.note = note;
+        }
     }
 }

@@ -1,0 +1,211 @@
+//! Global wave sync: counters beside memory at which waves of all workgroups of a cooperative launch meet.
+//!
+//! A resource is a counter and the waves that wait at it. A barrier counts it down; the wave that finds it at zero lets all go on and puts in
+//! the count of the next round. A semaphore lets as many waves go on as its counter says. The runtime sets resource 0 to the number of
+//! workgroups less one before a cooperative launch; no other launch has resources.
+
+use crate::exec::checks::race::Race;
+use crate::exec::code::lower::{NOTHING, Refused, source};
+use crate::exec::code::{Code, Flow, Ins};
+use crate::exec::waves::ctx::Ctx;
+use crate::exec::waves::wave::{M0, Wave, WaveState};
+use crate::fault::{Access, FaultKind};
+use rocmforge_isa::{Inst, Op, Ty};
+use std::collections::BTreeMap;
+
+/// What an instruction does with its resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Act {
+    Init,
+    Barrier,
+    /// One more wave may go on; so many more; all that wait.
+    Add,
+    AddMany,
+    ReleaseAll,
+    /// Waits until the counter is above zero, and takes one.
+    Take,
+}
+
+const ACTS: [(Op, Act); 6] = [
+    (Op::DsGwsInit, Act::Init),
+    (Op::DsGwsBarrier, Act::Barrier),
+    (Op::DsGwsSemaV, Act::Add),
+    (Op::DsGwsSemaBr, Act::AddMany),
+    (Op::DsGwsSemaReleaseAll, Act::ReleaseAll),
+    (Op::DsGwsSemaP, Act::Take),
+];
+
+/// Whether it is an instruction of global wave sync.
+pub(crate) fn is_sync(op: Op) -> bool {
+    ACTS.iter().any(|&(known, _)| known == op)
+}
+
+/// Lowers such an instruction; `None` for all others.
+pub(crate) fn lower(inst: &Inst, code: &mut Code) -> Option<Result<(), Refused>> {
+    let act = ACTS.iter().position(|&(known, _)| known == inst.op)?;
+    Some(source(inst.src[0], Ty::B32).map(|a| {
+        code.ins.push(Ins {
+            flow: Flow::Gws,
+            a,
+            imm: inst.imm,
+            half: act as u8,
+            ..NOTHING
+        });
+    }))
+}
+
+/// What a wave waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ticket {
+    resource: u8,
+    /// The round of the barrier that it has arrived in; `None`: a semaphore.
+    round: Option<u64>,
+}
+
+#[derive(Default)]
+struct Resource {
+    counter: u32,
+    /// Rounds of its barrier that are over.
+    rounds: u64,
+    /// Waves that wait at it.
+    waiting: u32,
+    /// What the waves that arrived in the last such round had released, as racecheck knows it.
+    released: (u32, u32),
+}
+
+/// The resources of a launch.
+#[derive(Default)]
+pub(crate) struct Gws {
+    /// By number; `None` where the launch is not cooperative.
+    resources: Option<BTreeMap<u8, Resource>>,
+}
+
+impl Gws {
+    /// Those of a cooperative launch of so many workgroups.
+    pub(crate) fn of_grid(groups: u64) -> Self {
+        let counter = u32::try_from(groups.saturating_sub(1)).unwrap_or(u32::MAX);
+        let first = Resource {
+            counter,
+            ..Resource::default()
+        };
+        Self {
+            resources: Some(BTreeMap::from([(0, first)])),
+        }
+    }
+
+    /// What a resource says of those who wait in vain at it.
+    pub(crate) fn missing(&self, ticket: Ticket) -> String {
+        let resource = self.resources.as_ref().and_then(|all| all.get(&ticket.resource));
+        let number = ticket.resource;
+        match (ticket.round, resource) {
+            (Some(_), Some(resource)) => format!(
+                "waits at barrier {number} of the whole grid, where {} waves have arrived and {} never come",
+                resource.waiting,
+                u64::from(resource.counter) + 1
+            ),
+            _ => format!("waits at semaphore {number} of the whole grid, which nobody raises"),
+        }
+    }
+}
+
+/// Whether a wave goes on after such an instruction.
+pub(crate) fn execute(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) -> bool {
+    let act = ACTS[usize::from(i.half)].1;
+    if w.execz() {
+        return true;
+    }
+    let value = first_active(w, i);
+    let number = ((w.s[M0] >> 16).wrapping_add(i.imm as u32) & 63) as u8;
+    let Some(resources) = &mut c.gws.resources else {
+        if let Some(fault) = c.fault(w, i, FaultKind::BadLaunch, Access::None, 0, 0, 0) {
+            fault.note =
+                "waits for the whole grid, which only a cooperative launch can (hipLaunchCooperativeKernel)".to_owned();
+        }
+        w.state = WaveState::Ended;
+        c.stop = true;
+        return false;
+    };
+    let resource = resources.entry(number).or_default();
+    if act != Act::Take
+        && act != Act::Init
+        && let Some(race) = &mut c.race
+    {
+        race.release_at(w.index, u64::from(number));
+    }
+    match act {
+        Act::Init => resource.counter = value,
+        Act::Add => resource.counter = resource.counter.saturating_add(1),
+        Act::AddMany => resource.counter = resource.counter.saturating_add(value),
+        Act::ReleaseAll => resource.counter = resource.counter.saturating_add(resource.waiting),
+        Act::Barrier if resource.counter == 0 => {
+            resource.counter = value;
+            resource.rounds += 1;
+            if let Some(race) = &mut c.race {
+                resource.released = race.released_at(u64::from(number));
+                race.acquire_at(w.index, u64::from(number), resource.released);
+            }
+        }
+        Act::Take if resource.counter > 0 => {
+            resource.counter -= 1;
+            take(&mut c.race, w, number);
+        }
+        Act::Barrier | Act::Take => {
+            resource.waiting += 1;
+            let barrier = act == Act::Barrier;
+            if barrier {
+                resource.counter -= 1;
+            }
+            w.gws = Some(Ticket {
+                resource: number,
+                round: barrier.then_some(resource.rounds),
+            });
+            w.state = WaveState::Grid;
+            return false;
+        }
+    }
+    true
+}
+
+/// The value of the first active lane.
+fn first_active(w: &Wave, i: &Ins) -> u32 {
+    let lane = w.exec64().trailing_zeros() as usize;
+    match (&w.high, lane) {
+        (Some(high), 32..) => high.v[usize::from(i.a.reg)].0[lane - 32],
+        _ => w.v[usize::from(i.a.reg)].0[lane & 31],
+    }
+}
+
+fn take(race: &mut Option<Box<Race>>, w: &Wave, number: u8) {
+    if let Some(race) = race {
+        let released = race.released_at(u64::from(number));
+        race.acquire_at(w.index, u64::from(number), released);
+    }
+}
+
+/// Lets those waves go on that have what they wait for. Whether there are any.
+pub(crate) fn wake(waves: &mut [Box<Wave>], c: &mut Ctx<'_>) -> bool {
+    let mut any = false;
+    for w in waves.iter_mut().filter(|w| w.state == WaveState::Grid) {
+        let (Some(ticket), Some(resources)) = (w.gws, &mut c.gws.resources) else {
+            continue;
+        };
+        let resource = resources.entry(ticket.resource).or_default();
+        match ticket.round {
+            Some(round) if resource.rounds > round => {
+                if let Some(race) = &mut c.race {
+                    race.acquire_at(w.index, u64::from(ticket.resource), resource.released);
+                }
+            }
+            None if resource.counter > 0 => {
+                resource.counter -= 1;
+                take(&mut c.race, w, ticket.resource);
+            }
+            _ => continue,
+        }
+        resource.waiting -= 1;
+        w.gws = None;
+        w.state = WaveState::Ready;
+        any = true;
+    }
+    any
+}
