@@ -131,6 +131,22 @@ macro_rules! for_each_hip_function {
                 fn hipMemCreate(handle: *mut hipMemGenericAllocationHandle_t, size: usize, properties: *const hipMemAllocationProp, flags: c_ulonglong);
                 fn hipMemUnmap(ptr: *mut c_void, size: usize);
                 fn hipMemRelease(handle: hipMemGenericAllocationHandle_t);
+                fn hipMemAddressFree(dev_ptr: *mut c_void, size: usize);
+                fn hipMemMap(ptr: *mut c_void, size: usize, offset: usize, handle: hipMemGenericAllocationHandle_t, flags: c_ulonglong);
+                fn hipMemSetAccess(ptr: *mut c_void, size: usize, desc: *const hipMemAccessDesc, count: usize);
+                fn hipMemGetAccess(flags: *mut c_ulonglong, location: *const hipMemLocation, ptr: *mut c_void);
+                fn hipMemGetAllocationGranularity(
+                    granularity: *mut usize, prop: *const hipMemAllocationProp, option: hipMemAllocationGranularity_flags
+                );
+                fn hipMemGetAllocationPropertiesFromHandle(prop: *mut hipMemAllocationProp, handle: hipMemGenericAllocationHandle_t);
+                fn hipMemRetainAllocationHandle(handle: *mut hipMemGenericAllocationHandle_t, addr: *mut c_void);
+                fn hipMemExportToShareableHandle(
+                    shareable_handle: *mut c_void, handle: hipMemGenericAllocationHandle_t, handle_type: hipMemAllocationHandleType,
+                    flags: c_ulonglong
+                );
+                fn hipMemImportFromShareableHandle(
+                    handle: *mut hipMemGenericAllocationHandle_t, os_handle: *mut c_void, sh_handle_type: hipMemAllocationHandleType
+                );
                 // Copies
                 fn hipMemcpy(dst: *mut c_void, src: *const c_void, size: usize, kind: hipMemcpyKind);
                 fn hipMemcpyHtoD(dst: hipDeviceptr_t, src: *mut c_void, size: usize);

@@ -4,7 +4,7 @@
 use crate::process::{self, Process};
 use crate::settings::Abi;
 use rocmforge_hip_sys::*;
-use std::ffi::{c_uint, c_void};
+use std::ffi::{c_uint, c_ulonglong, c_void};
 
 /// Kinds of memory, by HIP 5's number: host, device, array, unified, managed.
 const KINDS: [hipMemoryType; 5] = [
@@ -137,6 +137,112 @@ pub(crate) unsafe extern "C" fn hipPointerGetAttributes(
     })
 }
 
+/// Properties of physical memory, as HIP 5 has them.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Properties5 {
+    compression: u8,
+    location: hipMemLocation,
+    handle_type: hipMemAllocationHandleType,
+    kind: hipMemAllocationType,
+    usage: u16,
+    windows: *mut c_void,
+}
+
+impl From<Properties5> for hipMemAllocationProp {
+    fn from(given: Properties5) -> Self {
+        let [low, high] = given.usage.to_ne_bytes();
+        Self {
+            r#type: given.kind,
+            requestedHandleType: given.handle_type,
+            location: given.location,
+            win32HandleMetaData: given.windows,
+            allocFlags: [given.compression, 0, low, high],
+        }
+    }
+}
+
+impl From<hipMemAllocationProp> for Properties5 {
+    fn from(found: hipMemAllocationProp) -> Self {
+        let [compression, _, low, high] = found.allocFlags;
+        Self {
+            compression,
+            location: found.location,
+            handle_type: found.requestedHandleType,
+            kind: found.r#type,
+            usage: u16::from_ne_bytes([low, high]),
+            windows: found.win32HandleMetaData,
+        }
+    }
+}
+
+/// Calls `then` with properties as the machine has them.
+///
+/// # Safety
+/// `given` is null or has properties as the process's HIP has them.
+unsafe fn with_properties(
+    process: &Process,
+    given: *const hipMemAllocationProp,
+    then: impl FnOnce(*const hipMemAllocationProp) -> hipError_t,
+) -> hipError_t {
+    if process.abi != Abi::Hip5 || given.is_null() {
+        return then(given);
+    }
+    // SAFETY: promised by the caller; not null.
+    let own = hipMemAllocationProp::from(unsafe { given.cast::<Properties5>().read() });
+    then(&raw const own)
+}
+
+pub(crate) unsafe extern "C" fn hipMemCreate(
+    handle: *mut hipMemGenericAllocationHandle_t,
+    size: usize,
+    properties: *const hipMemAllocationProp,
+    flags: c_ulonglong,
+) -> hipError_t {
+    process::call(|process| {
+        // SAFETY: promised by the program, here and in the call.
+        unsafe {
+            with_properties(process, properties, |own| {
+                process.sim.hipMemCreate(handle, size, own, flags)
+            })
+        }
+    })
+}
+
+pub(crate) unsafe extern "C" fn hipMemGetAllocationGranularity(
+    granularity: *mut usize,
+    properties: *const hipMemAllocationProp,
+    option: hipMemAllocationGranularity_flags,
+) -> hipError_t {
+    process::call(|process| {
+        // SAFETY: promised by the program, here and in the call.
+        unsafe {
+            with_properties(process, properties, |own| {
+                process.sim.hipMemGetAllocationGranularity(granularity, own, option)
+            })
+        }
+    })
+}
+
+pub(crate) unsafe extern "C" fn hipMemGetAllocationPropertiesFromHandle(
+    properties: *mut hipMemAllocationProp,
+    handle: hipMemGenericAllocationHandle_t,
+) -> hipError_t {
+    process::call(|process| {
+        // SAFETY: promised by the program; both layouts have the same size.
+        let status = unsafe { process.sim.hipMemGetAllocationPropertiesFromHandle(properties, handle) };
+        if process.abi == Abi::Hip5 && status.is_success() {
+            // SAFETY: the call has succeeded, so that it has written there.
+            let found = unsafe { properties.read() };
+            // SAFETY: as above.
+            unsafe { properties.cast::<Properties5>().write(found.into()) };
+        }
+        status
+    })
+}
+
+const _: () = assert!(size_of::<Properties5>() == size_of::<hipMemAllocationProp>());
+
 /// HIP 5 counts the kinds of nodes from 1.
 pub(crate) unsafe extern "C" fn hipGraphNodeGetType(node: hipGraphNode_t, kind: *mut hipGraphNodeType) -> hipError_t {
     process::call(|process| {
@@ -153,6 +259,23 @@ pub(crate) unsafe extern "C" fn hipGraphNodeGetType(node: hipGraphNode_t, kind: 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn properties_of_memory_go_both_ways() {
+        // As HIP 5.2's header has them: compression, location, kind of handle, kind of memory, usage, pointer.
+        let mut bytes = [0u8; 32];
+        for (at, value) in [(0, 7), (4, 1), (8, 2), (12, 3), (16, 4), (20, 5), (24, 6)] {
+            bytes[at] = value;
+        }
+        // SAFETY: any bytes are properties, and there are enough of them.
+        let given = unsafe { bytes.as_ptr().cast::<Properties5>().read_unaligned() };
+        let own = hipMemAllocationProp::from(given);
+        assert_eq!((own.location.r#type, own.location.id), (1, 2));
+        assert_eq!((own.requestedHandleType, own.r#type), (3, 4));
+        assert_eq!((own.win32HandleMetaData.addr(), own.allocFlags[0]), (6, 7));
+        let back = Properties5::from(own);
+        assert_eq!((back.compression, back.kind, back.usage), (7, 4, 5));
+    }
 
     #[test]
     fn kinds_of_memory_go_both_ways() {

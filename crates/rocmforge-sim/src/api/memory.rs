@@ -91,6 +91,7 @@ impl Call<'_> {
             self.report(ReportKind::InvalidFree, message);
             return Err(hipErrorInvalidValue);
         }
+        self.not_mapped(&allocation)?;
         if allocation.address != address {
             let message = format!(
                 "the pointer is {} B into the allocation; HIP frees all of it, under whoever else uses it",

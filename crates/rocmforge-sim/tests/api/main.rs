@@ -7,3 +7,4 @@ mod graphs;
 #[allow(dead_code)] // shared with other tests
 mod support;
 mod values;
+mod virtual_memory;
