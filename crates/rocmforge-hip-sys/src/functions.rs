@@ -325,6 +325,21 @@ macro_rules! for_each_hip_function {
                 fn hipDrvMemcpy3DAsync(copy: *const HIP_MEMCPY3D, stream: hipStream_t);
                 fn hipMemset3D(pitched_dev_ptr: hipPitchedPtr, value: c_int, extent: hipExtent);
                 fn hipMemset3DAsync(pitched_dev_ptr: hipPitchedPtr, value: c_int, extent: hipExtent, stream: hipStream_t);
+                fn hipMemsetD2D8(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uchar, width: usize, height: usize);
+                fn hipMemsetD2D8Async(
+                    dst: hipDeviceptr_t, dst_pitch: usize, value: c_uchar, width: usize, height: usize, stream: hipStream_t
+                );
+                fn hipMemsetD2D16(dst: hipDeviceptr_t, dst_pitch: usize, value: c_ushort, width: usize, height: usize);
+                fn hipMemsetD2D16Async(
+                    dst: hipDeviceptr_t, dst_pitch: usize, value: c_ushort, width: usize, height: usize, stream: hipStream_t
+                );
+                fn hipMemsetD2D32(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uint, width: usize, height: usize);
+                fn hipMemsetD2D32Async(
+                    dst: hipDeviceptr_t, dst_pitch: usize, value: c_uint, width: usize, height: usize, stream: hipStream_t
+                );
+                // More of streams and events
+                fn hipStreamGetId(stream: hipStream_t, stream_id: *mut c_ulonglong);
+                fn hipEventRecordWithFlags(event: hipEvent_t, stream: hipStream_t, flags: c_uint);
                 // More of pools
                 fn hipMemPoolSetAccess(mem_pool: hipMemPool_t, desc_list: *const hipMemAccessDesc, count: usize);
                 fn hipMemPoolGetAccess(flags: *mut hipMemAccessFlags, mem_pool: hipMemPool_t, location: *mut hipMemLocation);

@@ -630,7 +630,7 @@ names! {
         hipGraphBatchMemOpNodeGetParams: absent,
         hipGraphBatchMemOpNodeSetParams: absent,
         hipGraphExecBatchMemOpNodeSetParams: absent,
-        hipEventRecordWithFlags: absent,
+        hipEventRecordWithFlags: forwarded,
         hipLinkAddData: absent,
         hipLinkAddFile: absent,
         hipLinkComplete: absent,
@@ -644,12 +644,12 @@ names! {
     }
     "hip_7.1" {
         hipModuleGetFunctionCount: absent,
-        hipMemsetD2D8: absent,
-        hipMemsetD2D8Async: absent,
-        hipMemsetD2D16: absent,
-        hipMemsetD2D16Async: absent,
-        hipMemsetD2D32: absent,
-        hipMemsetD2D32Async: absent,
+        hipMemsetD2D8: forwarded,
+        hipMemsetD2D8Async: forwarded,
+        hipMemsetD2D16: forwarded,
+        hipMemsetD2D16Async: forwarded,
+        hipMemsetD2D32: forwarded,
+        hipMemsetD2D32Async: forwarded,
         hipStreamGetAttribute: absent,
         hipStreamSetAttribute: absent,
         hipModuleLoadFatBinary: function,
@@ -661,7 +661,7 @@ names! {
         hipGetDriverEntryPoint_spt: absent,
         hipMemPrefetchAsync_v2: absent,
         hipMemAdvise_v2: absent,
-        hipStreamGetId: absent,
+        hipStreamGetId: forwarded,
     }
     "hip_7.2" {
         hipLibraryLoadData: absent,

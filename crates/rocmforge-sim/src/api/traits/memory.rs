@@ -83,6 +83,22 @@ macro_rules! memory_functions {
             => |c| c.memset_3d(&pitched_dev_ptr, value, extent, None);
         fn hipMemset3DAsync(pitched_dev_ptr: hipPitchedPtr, value: c_int, extent: hipExtent, stream: hipStream_t)
             => |c| c.memset_3d(&pitched_dev_ptr, value, extent, Some(stream));
+        fn hipMemsetD2D8(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uchar, width: usize, height: usize)
+            => |c| c.memset_elements(dst, dst_pitch, (value.into(), 1), [width, height], None);
+        fn hipMemsetD2D8Async(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uchar, width: usize, height: usize, stream: hipStream_t)
+            => |c| c.memset_elements(dst, dst_pitch, (value.into(), 1), [width, height], Some(stream));
+        fn hipMemsetD2D16(dst: hipDeviceptr_t, dst_pitch: usize, value: c_ushort, width: usize, height: usize)
+            => |c| c.memset_elements(dst, dst_pitch, (value.into(), 2), [width, height], None);
+        fn hipMemsetD2D16Async(dst: hipDeviceptr_t, dst_pitch: usize, value: c_ushort, width: usize, height: usize, stream: hipStream_t)
+            => |c| c.memset_elements(dst, dst_pitch, (value.into(), 2), [width, height], Some(stream));
+        fn hipMemsetD2D32(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uint, width: usize, height: usize)
+            => |c| c.memset_elements(dst, dst_pitch, (value, 4), [width, height], None);
+        fn hipMemsetD2D32Async(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uint, width: usize, height: usize, stream: hipStream_t)
+            => |c| c.memset_elements(dst, dst_pitch, (value, 4), [width, height], Some(stream));
+        // More of streams and events
+        fn hipStreamGetId(stream: hipStream_t, stream_id: *mut c_ulonglong) => |c| c.stream_get_id(stream, stream_id);
+        fn hipEventRecordWithFlags(event: hipEvent_t, stream: hipStream_t, flags: c_uint)
+            => |c| c.event_record_with_flags(event, stream, flags);
         // Virtual memory
         fn hipMemAddressReserve(ptr: *mut *mut c_void, size: usize, alignment: usize, _address: *mut c_void, flags: c_ulonglong)
             => |c| c.mem_address_reserve(ptr, size, alignment, flags);
