@@ -56,8 +56,87 @@ copies! {
     hipMemcpyParam2D(hip_Memcpy2D);
     hipMemcpyParam2DAsync(hip_Memcpy2D, stream);
     hipDrvMemcpy2DUnaligned(hip_Memcpy2D);
-    hipDrvMemcpy3D(HIP_MEMCPY3D);
-    hipDrvMemcpy3DAsync(HIP_MEMCPY3D, stream);
+}
+
+/// What `hipDrvMemcpy3D` copies, as HIP 5 has it: 32 bits for each size.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Copy5 {
+    from: [c_uint; 4],
+    from_kind: hipMemoryType,
+    from_host: *const c_void,
+    from_device: hipDeviceptr_t,
+    from_array: hipArray_t,
+    from_pitch: [c_uint; 2],
+    to: [c_uint; 4],
+    to_kind: hipMemoryType,
+    to_host: *mut c_void,
+    to_device: hipDeviceptr_t,
+    to_array: hipArray_t,
+    to_pitch: [c_uint; 2],
+    size: [c_uint; 3],
+}
+
+impl From<Copy5> for HIP_MEMCPY3D {
+    fn from(given: Copy5) -> Self {
+        let [srcXInBytes, srcY, srcZ, srcLOD] = given.from.map(|size| size as usize);
+        let [dstXInBytes, dstY, dstZ, dstLOD] = given.to.map(|size| size as usize);
+        let [WidthInBytes, Height, Depth] = given.size.map(|size| size as usize);
+        Self {
+            srcXInBytes,
+            srcY,
+            srcZ,
+            srcLOD,
+            srcMemoryType: kind_from_5(given.from_kind),
+            srcHost: given.from_host,
+            srcDevice: given.from_device,
+            srcArray: given.from_array,
+            srcPitch: given.from_pitch[0] as usize,
+            srcHeight: given.from_pitch[1] as usize,
+            dstXInBytes,
+            dstY,
+            dstZ,
+            dstLOD,
+            dstMemoryType: kind_from_5(given.to_kind),
+            dstHost: given.to_host,
+            dstDevice: given.to_device,
+            dstArray: given.to_array,
+            dstPitch: given.to_pitch[0] as usize,
+            dstHeight: given.to_pitch[1] as usize,
+            WidthInBytes,
+            Height,
+            Depth,
+        }
+    }
+}
+
+/// Copies in three dimensions, whose parameters HIP 5 lays out otherwise.
+macro_rules! copies_3d {
+    ($($name:ident($($stream:ident)?);)*) => {$(
+        pub(crate) unsafe extern "C" fn $name(params: *const HIP_MEMCPY3D $(, $stream: hipStream_t)?) -> hipError_t {
+            process::call(|process| {
+                let own;
+                let mut params = params;
+                if process.abi == Abi::Hip5 && !params.is_null() {
+                    // SAFETY: promised by the program, which was built for HIP 5; not null.
+                    own = HIP_MEMCPY3D::from(unsafe { params.cast::<Copy5>().read() });
+                    params = &raw const own;
+                }
+                let stack = process.stacks.take();
+                // SAFETY: promised by the program; the parameters live until the call has returned.
+                let status = unsafe { process.sim.$name(params $(, $stream)?) };
+                if let Some(stack) = stack {
+                    process.stacks.keep(process.sim.latest_call(), stack);
+                }
+                status
+            })
+        }
+    )*};
+}
+
+copies_3d! {
+    hipDrvMemcpy3D();
+    hipDrvMemcpy3DAsync(stream);
 }
 
 /// Changes an answered kind of memory.
@@ -275,6 +354,34 @@ mod tests {
         assert_eq!((own.win32HandleMetaData.addr(), own.allocFlags[0]), (6, 7));
         let back = Properties5::from(own);
         assert_eq!((back.compression, back.kind, back.usage), (7, 4, 5));
+    }
+
+    #[test]
+    fn copies_in_three_dimensions_have_sizes_of_32_bits() {
+        // The offsets that a C compiler gives the fields of HIP 5.2's HIP_MEMCPY3D.
+        assert_eq!(size_of::<Copy5>(), 128);
+        let mut bytes = [0u8; 128];
+        for (at, value) in [
+            (0, 1),
+            (16, 0),
+            (24, 2),
+            (48, 3),
+            (56, 4),
+            (72, 1),
+            (88, 5),
+            (104, 6),
+            (112, 7),
+            (120, 8),
+        ] {
+            bytes[at] = value;
+        }
+        // SAFETY: any bytes are parameters, and there are enough of them.
+        let own = HIP_MEMCPY3D::from(unsafe { bytes.as_ptr().cast::<Copy5>().read_unaligned() });
+        assert_eq!((own.srcXInBytes, own.srcMemoryType), (1, hipMemoryTypeHost));
+        assert_eq!((own.srcHost.addr(), own.srcPitch), (2, 3));
+        assert_eq!((own.dstXInBytes, own.dstMemoryType), (4, hipMemoryTypeDevice));
+        assert_eq!((own.dstDevice.addr(), own.dstPitch), (5, 6));
+        assert_eq!((own.WidthInBytes, own.Depth), (7, 8));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Functions that HIP has got since 6.4: fills of elements in rows, numbers of streams, records with flags.
+//! Fills of elements in rows, numbers of streams, records with flags (all since HIP 6.4), coherency of memory, memory
+//! of signals.
 
 use crate::support::{answers, call, machine, malloc};
 use rocmforge_hip_sys::*;
@@ -68,4 +69,49 @@ fn records_have_flags() {
     answers!(hipErrorNotSupported, sim.hipEventRecordWithFlags(event, stream, 1));
     let mut graph = null_mut();
     answers!(hipSuccess, sim.hipStreamEndCapture(stream, &raw mut graph));
+}
+
+#[test]
+fn device_memory_is_coarse_grained() {
+    let sim = machine();
+    let mode = |pointer| {
+        let mut found = 77u32;
+        answers!(
+            hipSuccess,
+            sim.hipMemRangeGetAttribute(
+                (&raw mut found).cast(),
+                4,
+                hipMemRangeAttributeCoherencyMode,
+                pointer,
+                4
+            )
+        );
+        found
+    };
+    let mut managed = null_mut();
+    answers!(
+        hipSuccess,
+        sim.hipMallocManaged(&raw mut managed, 4, hipMemAttachGlobal)
+    );
+    assert_eq!(mode(malloc(&sim, 4)), hipMemRangeCoherencyModeCoarseGrain);
+    assert_eq!(mode(managed), hipMemRangeCoherencyModeFineGrain);
+}
+
+#[test]
+fn the_host_reaches_signal_memory() {
+    let sim = machine();
+    let mut signal = null_mut();
+    answers!(
+        hipSuccess,
+        sim.hipExtMallocWithFlags(&raw mut signal, 8, hipMallocSignalMemory)
+    );
+    let value = signal.cast::<u64>();
+    // SAFETY: the simulator gave 8 bytes of host memory.
+    unsafe { value.write(0) };
+    answers!(hipSuccess, sim.hipStreamWriteValue64(null_mut(), signal, 7, 0));
+    answers!(hipSuccess, sim.hipDeviceSynchronize());
+    // SAFETY: as above.
+    assert_eq!(unsafe { value.read() }, 7);
+    answers!(hipSuccess, sim.hipFree(signal));
+    assert!(sim.reports().is_empty(), "{:?}", sim.reports());
 }
