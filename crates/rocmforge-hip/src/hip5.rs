@@ -279,12 +279,10 @@ pub(crate) unsafe extern "C" fn hipMemCreate(
     flags: c_ulonglong,
 ) -> hipError_t {
     process::call(|process| {
-        // SAFETY: promised by the program, here and in the call.
-        unsafe {
-            with_properties(process, properties, |own| {
-                process.sim.hipMemCreate(handle, size, own, flags)
-            })
-        }
+        // SAFETY: promised by the program.
+        let create = |own| unsafe { process.sim.hipMemCreate(handle, size, own, flags) };
+        // SAFETY: as above.
+        unsafe { with_properties(process, properties, create) }
     })
 }
 
@@ -294,12 +292,10 @@ pub(crate) unsafe extern "C" fn hipMemGetAllocationGranularity(
     option: hipMemAllocationGranularity_flags,
 ) -> hipError_t {
     process::call(|process| {
-        // SAFETY: promised by the program, here and in the call.
-        unsafe {
-            with_properties(process, properties, |own| {
-                process.sim.hipMemGetAllocationGranularity(granularity, own, option)
-            })
-        }
+        // SAFETY: promised by the program.
+        let ask = |own| unsafe { process.sim.hipMemGetAllocationGranularity(granularity, own, option) };
+        // SAFETY: as above.
+        unsafe { with_properties(process, properties, ask) }
     })
 }
 

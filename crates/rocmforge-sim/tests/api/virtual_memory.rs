@@ -1,6 +1,6 @@
 //! Virtual memory.
 
-use crate::support::machine;
+use crate::support::{answers, call, machine};
 use rocmforge_hip_sys::*;
 use rocmforge_sim::{ReportKind, SimHost};
 use std::ffi::c_void;
@@ -144,8 +144,7 @@ fn physical_memory_lives_until_it_is_released_and_unmapped() {
     let range = reserve(&sim, PAGE);
     let handle = create(&sim, PAGE).unwrap();
     assert_eq!(map(&sim, range, PAGE, handle), hipSuccess);
-    // SAFETY: the arguments are checked by the machine, here and below.
-    assert_eq!(unsafe { sim.hipMemRelease(handle) }, hipSuccess);
+    answers!(hipSuccess, sim.hipMemRelease(handle));
     assert_eq!(free_bytes(&sim), PAGE as u64, "it is mapped");
     let mut again = null_mut();
     assert_eq!(
@@ -161,20 +160,17 @@ fn physical_memory_lives_until_it_is_released_and_unmapped() {
         hipSuccess
     );
     assert_eq!(properties.r#type, hipMemAllocationTypePinned);
-    assert_eq!(
-        unsafe { sim.hipMemAddressFree(range, PAGE) },
-        hipErrorInvalidValue,
-        "mapped"
-    );
+    // It is mapped.
+    answers!(hipErrorInvalidValue, sim.hipMemAddressFree(range, PAGE));
     assert_eq!(unmap(&sim, range, PAGE), hipSuccess);
     assert_eq!(free_bytes(&sim), PAGE as u64, "it is held");
     assert_eq!(sim.leaks().len(), 1);
-    assert_eq!(unsafe { sim.hipMemRelease(handle) }, hipSuccess);
+    answers!(hipSuccess, sim.hipMemRelease(handle));
     assert_eq!(free_bytes(&sim), 0);
-    assert_eq!(unsafe { sim.hipMemAddressFree(range, PAGE) }, hipSuccess);
+    answers!(hipSuccess, sim.hipMemAddressFree(range, PAGE));
     assert!(sim.leaks().is_empty());
     assert!(sim.reports().is_empty());
-    assert_eq!(unsafe { sim.hipMemRelease(handle) }, hipErrorInvalidValue);
+    answers!(hipErrorInvalidValue, sim.hipMemRelease(handle));
     assert_eq!(sim.reports().len(), 1, "a stale handle");
 }
 
@@ -182,18 +178,14 @@ fn physical_memory_lives_until_it_is_released_and_unmapped() {
 fn physical_memory_counts_against_the_card() {
     let sim = machine();
     let (mut free, mut total) = (0, 0);
-    // SAFETY: the pointers are locals'.
-    assert_eq!(unsafe { sim.hipMemGetInfo(&raw mut free, &raw mut total) }, hipSuccess);
+    answers!(hipSuccess, sim.hipMemGetInfo(&raw mut free, &raw mut total));
     let most = free / PAGE * PAGE;
     let handle = create(&sim, most).unwrap();
     assert_eq!(create(&sim, 4 << 20).unwrap_err(), hipErrorOutOfMemory);
     let mut pointer = null_mut();
-    // SAFETY: the pointer is a local's.
-    assert_eq!(unsafe { sim.hipMalloc(&raw mut pointer, 4 << 20) }, hipErrorOutOfMemory);
-    // SAFETY: the handle is live.
-    assert_eq!(unsafe { sim.hipMemRelease(handle) }, hipSuccess);
-    // SAFETY: the pointer is a local's.
-    assert_eq!(unsafe { sim.hipMalloc(&raw mut pointer, 4 << 20) }, hipSuccess);
+    answers!(hipErrorOutOfMemory, sim.hipMalloc(&raw mut pointer, 4 << 20));
+    answers!(hipSuccess, sim.hipMemRelease(handle));
+    answers!(hipSuccess, sim.hipMalloc(&raw mut pointer, 4 << 20));
 }
 
 #[test]
@@ -231,8 +223,7 @@ fn access_is_what_was_set_last() {
         hipErrorInvalidValue
     );
     sim.take_reports();
-    // SAFETY: the machine checks the pointer.
-    assert_eq!(unsafe { sim.hipFree(range) }, hipErrorInvalidValue);
+    answers!(hipErrorInvalidValue, sim.hipFree(range));
     assert_eq!(sim.take_reports()[0].kind, ReportKind::InvalidFree);
 }
 
@@ -241,44 +232,55 @@ fn bad_arguments_are_refused() {
     let sim = machine();
     let range = reserve(&sim, 2 * PAGE);
     let handle = create(&sim, PAGE).unwrap();
-    let refused = |status| assert_eq!(status, hipErrorInvalidValue);
-    // SAFETY: the arguments are null, locals' or checked by the machine.
-    unsafe {
-        refused(sim.hipMemAddressFree(range, PAGE));
-        refused(sim.hipMemAddressFree(null_mut(), PAGE));
-        refused(sim.hipMemMap(range, PAGE, PAGE, handle, 0));
-        refused(sim.hipMemMap(range, PAGE, 0, handle, 1));
-        refused(sim.hipMemMap(range, 0, 0, handle, 0));
-        refused(sim.hipMemMap(range, PAGE, 0, null_mut(), 0));
-        refused(sim.hipMemMap(range.wrapping_byte_add(2 * PAGE), PAGE, 0, handle, 0));
-        refused(sim.hipMemMap(range, 2 * PAGE, 0, handle, 0));
-        refused(sim.hipMemUnmap(range, PAGE));
-        refused(sim.hipMemSetAccess(range, PAGE, null(), 1));
-        let mut granularity = 0;
-        let minimum = hipMemAllocationGranularityMinimum;
-        refused(sim.hipMemGetAllocationGranularity(&raw mut granularity, null(), minimum));
-        refused(sim.hipMemGetAllocationGranularity(&raw mut granularity, std::ptr::from_ref(PROPERTIES), 2));
-        let mut other = *PROPERTIES;
-        other.location.id = 1;
-        refused(sim.hipMemGetAllocationGranularity(&raw mut granularity, &raw const other, minimum));
-        assert_eq!(
-            sim.hipMemGetAllocationGranularity(&raw mut granularity, std::ptr::from_ref(PROPERTIES), minimum),
-            hipSuccess
-        );
-        assert_eq!(granularity, PAGE);
-        let mut retained = null_mut();
-        refused(sim.hipMemRetainAllocationHandle(&raw mut retained, range));
-        let mut shared = 0;
-        let shared = (&raw mut shared).cast();
-        assert_eq!(
-            sim.hipMemExportToShareableHandle(shared, handle, 1, 0),
-            hipErrorNotSupported
-        );
-        assert_eq!(
-            sim.hipMemImportFromShareableHandle(&raw mut retained, shared, 1),
-            hipErrorNotSupported
-        );
-    }
+    answers!(hipErrorInvalidValue, sim.hipMemAddressFree(range, PAGE));
+    answers!(hipErrorInvalidValue, sim.hipMemAddressFree(null_mut(), PAGE));
+    answers!(hipErrorInvalidValue, sim.hipMemMap(range, PAGE, PAGE, handle, 0));
+    answers!(hipErrorInvalidValue, sim.hipMemMap(range, PAGE, 0, handle, 1));
+    answers!(hipErrorInvalidValue, sim.hipMemMap(range, 0, 0, handle, 0));
+    answers!(hipErrorInvalidValue, sim.hipMemMap(range, PAGE, 0, null_mut(), 0));
+    answers!(
+        hipErrorInvalidValue,
+        sim.hipMemMap(range.wrapping_byte_add(2 * PAGE), PAGE, 0, handle, 0)
+    );
+    answers!(hipErrorInvalidValue, sim.hipMemMap(range, 2 * PAGE, 0, handle, 0));
+    answers!(hipErrorInvalidValue, sim.hipMemUnmap(range, PAGE));
+    answers!(hipErrorInvalidValue, sim.hipMemSetAccess(range, PAGE, null(), 1));
+    let mut granularity = 0;
+    let minimum = hipMemAllocationGranularityMinimum;
+    answers!(
+        hipErrorInvalidValue,
+        sim.hipMemGetAllocationGranularity(&raw mut granularity, null(), minimum)
+    );
+    answers!(
+        hipErrorInvalidValue,
+        sim.hipMemGetAllocationGranularity(&raw mut granularity, std::ptr::from_ref(PROPERTIES), 2)
+    );
+    let mut other = *PROPERTIES;
+    other.location.id = 1;
+    answers!(
+        hipErrorInvalidValue,
+        sim.hipMemGetAllocationGranularity(&raw mut granularity, &raw const other, minimum)
+    );
+    answers!(
+        hipSuccess,
+        sim.hipMemGetAllocationGranularity(&raw mut granularity, std::ptr::from_ref(PROPERTIES), minimum)
+    );
+    assert_eq!(granularity, PAGE);
+    let mut retained = null_mut();
+    answers!(
+        hipErrorInvalidValue,
+        sim.hipMemRetainAllocationHandle(&raw mut retained, range)
+    );
+    let mut shared = 0;
+    let shared = (&raw mut shared).cast();
+    answers!(
+        hipErrorNotSupported,
+        sim.hipMemExportToShareableHandle(shared, handle, 1, 0)
+    );
+    answers!(
+        hipErrorNotSupported,
+        sim.hipMemImportFromShareableHandle(&raw mut retained, shared, 1)
+    );
 }
 
 #[test]
@@ -291,8 +293,7 @@ fn a_reset_takes_everything() {
         set_access(&sim, range, PAGE, hipMemAccessFlagsProtReadWrite),
         hipSuccess
     );
-    // SAFETY: nothing is in use.
-    assert_eq!(unsafe { sim.hipDeviceReset() }, hipSuccess);
+    answers!(hipSuccess, sim.hipDeviceReset());
     assert_eq!(free_bytes(&sim), 0);
     assert!(sim.leaks().is_empty());
     assert_ne!(write(&sim, range, &[1]), hipSuccess);
