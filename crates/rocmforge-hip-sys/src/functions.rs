@@ -131,6 +131,22 @@ macro_rules! for_each_hip_function {
                 fn hipMemCreate(handle: *mut hipMemGenericAllocationHandle_t, size: usize, properties: *const hipMemAllocationProp, flags: c_ulonglong);
                 fn hipMemUnmap(ptr: *mut c_void, size: usize);
                 fn hipMemRelease(handle: hipMemGenericAllocationHandle_t);
+                fn hipMemAddressFree(dev_ptr: *mut c_void, size: usize);
+                fn hipMemMap(ptr: *mut c_void, size: usize, offset: usize, handle: hipMemGenericAllocationHandle_t, flags: c_ulonglong);
+                fn hipMemSetAccess(ptr: *mut c_void, size: usize, desc: *const hipMemAccessDesc, count: usize);
+                fn hipMemGetAccess(flags: *mut c_ulonglong, location: *const hipMemLocation, ptr: *mut c_void);
+                fn hipMemGetAllocationGranularity(
+                    granularity: *mut usize, prop: *const hipMemAllocationProp, option: hipMemAllocationGranularity_flags
+                );
+                fn hipMemGetAllocationPropertiesFromHandle(prop: *mut hipMemAllocationProp, handle: hipMemGenericAllocationHandle_t);
+                fn hipMemRetainAllocationHandle(handle: *mut hipMemGenericAllocationHandle_t, addr: *mut c_void);
+                fn hipMemExportToShareableHandle(
+                    shareable_handle: *mut c_void, handle: hipMemGenericAllocationHandle_t, handle_type: hipMemAllocationHandleType,
+                    flags: c_ulonglong
+                );
+                fn hipMemImportFromShareableHandle(
+                    handle: *mut hipMemGenericAllocationHandle_t, os_handle: *mut c_void, sh_handle_type: hipMemAllocationHandleType
+                );
                 // Copies
                 fn hipMemcpy(dst: *mut c_void, src: *const c_void, size: usize, kind: hipMemcpyKind);
                 fn hipMemcpyHtoD(dst: hipDeviceptr_t, src: *mut c_void, size: usize);
@@ -309,6 +325,21 @@ macro_rules! for_each_hip_function {
                 fn hipDrvMemcpy3DAsync(copy: *const HIP_MEMCPY3D, stream: hipStream_t);
                 fn hipMemset3D(pitched_dev_ptr: hipPitchedPtr, value: c_int, extent: hipExtent);
                 fn hipMemset3DAsync(pitched_dev_ptr: hipPitchedPtr, value: c_int, extent: hipExtent, stream: hipStream_t);
+                fn hipMemsetD2D8(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uchar, width: usize, height: usize);
+                fn hipMemsetD2D8Async(
+                    dst: hipDeviceptr_t, dst_pitch: usize, value: c_uchar, width: usize, height: usize, stream: hipStream_t
+                );
+                fn hipMemsetD2D16(dst: hipDeviceptr_t, dst_pitch: usize, value: c_ushort, width: usize, height: usize);
+                fn hipMemsetD2D16Async(
+                    dst: hipDeviceptr_t, dst_pitch: usize, value: c_ushort, width: usize, height: usize, stream: hipStream_t
+                );
+                fn hipMemsetD2D32(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uint, width: usize, height: usize);
+                fn hipMemsetD2D32Async(
+                    dst: hipDeviceptr_t, dst_pitch: usize, value: c_uint, width: usize, height: usize, stream: hipStream_t
+                );
+                // More of streams and events
+                fn hipStreamGetId(stream: hipStream_t, stream_id: *mut c_ulonglong);
+                fn hipEventRecordWithFlags(event: hipEvent_t, stream: hipStream_t, flags: c_uint);
                 // More of pools
                 fn hipMemPoolSetAccess(mem_pool: hipMemPool_t, desc_list: *const hipMemAccessDesc, count: usize);
                 fn hipMemPoolGetAccess(flags: *mut hipMemAccessFlags, mem_pool: hipMemPool_t, location: *mut hipMemLocation);

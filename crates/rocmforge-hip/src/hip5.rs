@@ -4,7 +4,7 @@
 use crate::process::{self, Process};
 use crate::settings::Abi;
 use rocmforge_hip_sys::*;
-use std::ffi::{c_uint, c_void};
+use std::ffi::{c_uint, c_ulonglong, c_void};
 
 /// Kinds of memory, by HIP 5's number: host, device, array, unified, managed.
 const KINDS: [hipMemoryType; 5] = [
@@ -56,8 +56,87 @@ copies! {
     hipMemcpyParam2D(hip_Memcpy2D);
     hipMemcpyParam2DAsync(hip_Memcpy2D, stream);
     hipDrvMemcpy2DUnaligned(hip_Memcpy2D);
-    hipDrvMemcpy3D(HIP_MEMCPY3D);
-    hipDrvMemcpy3DAsync(HIP_MEMCPY3D, stream);
+}
+
+/// What `hipDrvMemcpy3D` copies, as HIP 5 has it: 32 bits for each size.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Copy5 {
+    from: [c_uint; 4],
+    from_kind: hipMemoryType,
+    from_host: *const c_void,
+    from_device: hipDeviceptr_t,
+    from_array: hipArray_t,
+    from_pitch: [c_uint; 2],
+    to: [c_uint; 4],
+    to_kind: hipMemoryType,
+    to_host: *mut c_void,
+    to_device: hipDeviceptr_t,
+    to_array: hipArray_t,
+    to_pitch: [c_uint; 2],
+    size: [c_uint; 3],
+}
+
+impl From<Copy5> for HIP_MEMCPY3D {
+    fn from(given: Copy5) -> Self {
+        let [srcXInBytes, srcY, srcZ, srcLOD] = given.from.map(|size| size as usize);
+        let [dstXInBytes, dstY, dstZ, dstLOD] = given.to.map(|size| size as usize);
+        let [WidthInBytes, Height, Depth] = given.size.map(|size| size as usize);
+        Self {
+            srcXInBytes,
+            srcY,
+            srcZ,
+            srcLOD,
+            srcMemoryType: kind_from_5(given.from_kind),
+            srcHost: given.from_host,
+            srcDevice: given.from_device,
+            srcArray: given.from_array,
+            srcPitch: given.from_pitch[0] as usize,
+            srcHeight: given.from_pitch[1] as usize,
+            dstXInBytes,
+            dstY,
+            dstZ,
+            dstLOD,
+            dstMemoryType: kind_from_5(given.to_kind),
+            dstHost: given.to_host,
+            dstDevice: given.to_device,
+            dstArray: given.to_array,
+            dstPitch: given.to_pitch[0] as usize,
+            dstHeight: given.to_pitch[1] as usize,
+            WidthInBytes,
+            Height,
+            Depth,
+        }
+    }
+}
+
+/// Copies in three dimensions, whose parameters HIP 5 lays out otherwise.
+macro_rules! copies_3d {
+    ($($name:ident($($stream:ident)?);)*) => {$(
+        pub(crate) unsafe extern "C" fn $name(params: *const HIP_MEMCPY3D $(, $stream: hipStream_t)?) -> hipError_t {
+            process::call(|process| {
+                let own;
+                let mut params = params;
+                if process.abi == Abi::Hip5 && !params.is_null() {
+                    // SAFETY: promised by the program, which was built for HIP 5; not null.
+                    own = HIP_MEMCPY3D::from(unsafe { params.cast::<Copy5>().read() });
+                    params = &raw const own;
+                }
+                let stack = process.stacks.take();
+                // SAFETY: promised by the program; the parameters live until the call has returned.
+                let status = unsafe { process.sim.$name(params $(, $stream)?) };
+                if let Some(stack) = stack {
+                    process.stacks.keep(process.sim.latest_call(), stack);
+                }
+                status
+            })
+        }
+    )*};
+}
+
+copies_3d! {
+    hipDrvMemcpy3D();
+    hipDrvMemcpy3DAsync(stream);
 }
 
 /// Changes an answered kind of memory.
@@ -137,6 +216,108 @@ pub(crate) unsafe extern "C" fn hipPointerGetAttributes(
     })
 }
 
+/// Properties of physical memory, as HIP 5 has them.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Properties5 {
+    compression: u8,
+    location: hipMemLocation,
+    handle_type: hipMemAllocationHandleType,
+    kind: hipMemAllocationType,
+    usage: u16,
+    windows: *mut c_void,
+}
+
+impl From<Properties5> for hipMemAllocationProp {
+    fn from(given: Properties5) -> Self {
+        let [low, high] = given.usage.to_ne_bytes();
+        Self {
+            r#type: given.kind,
+            requestedHandleType: given.handle_type,
+            location: given.location,
+            win32HandleMetaData: given.windows,
+            allocFlags: [given.compression, 0, low, high],
+        }
+    }
+}
+
+impl From<hipMemAllocationProp> for Properties5 {
+    fn from(found: hipMemAllocationProp) -> Self {
+        let [compression, _, low, high] = found.allocFlags;
+        Self {
+            compression,
+            location: found.location,
+            handle_type: found.requestedHandleType,
+            kind: found.r#type,
+            usage: u16::from_ne_bytes([low, high]),
+            windows: found.win32HandleMetaData,
+        }
+    }
+}
+
+/// Calls `then` with properties as the machine has them.
+///
+/// # Safety
+/// `given` is null or has properties as the process's HIP has them.
+unsafe fn with_properties(
+    process: &Process,
+    given: *const hipMemAllocationProp,
+    then: impl FnOnce(*const hipMemAllocationProp) -> hipError_t,
+) -> hipError_t {
+    if process.abi != Abi::Hip5 || given.is_null() {
+        return then(given);
+    }
+    // SAFETY: promised by the caller; not null.
+    let own = hipMemAllocationProp::from(unsafe { given.cast::<Properties5>().read() });
+    then(&raw const own)
+}
+
+pub(crate) unsafe extern "C" fn hipMemCreate(
+    handle: *mut hipMemGenericAllocationHandle_t,
+    size: usize,
+    properties: *const hipMemAllocationProp,
+    flags: c_ulonglong,
+) -> hipError_t {
+    process::call(|process| {
+        // SAFETY: promised by the program.
+        let create = |own| unsafe { process.sim.hipMemCreate(handle, size, own, flags) };
+        // SAFETY: as above.
+        unsafe { with_properties(process, properties, create) }
+    })
+}
+
+pub(crate) unsafe extern "C" fn hipMemGetAllocationGranularity(
+    granularity: *mut usize,
+    properties: *const hipMemAllocationProp,
+    option: hipMemAllocationGranularity_flags,
+) -> hipError_t {
+    process::call(|process| {
+        // SAFETY: promised by the program.
+        let ask = |own| unsafe { process.sim.hipMemGetAllocationGranularity(granularity, own, option) };
+        // SAFETY: as above.
+        unsafe { with_properties(process, properties, ask) }
+    })
+}
+
+pub(crate) unsafe extern "C" fn hipMemGetAllocationPropertiesFromHandle(
+    properties: *mut hipMemAllocationProp,
+    handle: hipMemGenericAllocationHandle_t,
+) -> hipError_t {
+    process::call(|process| {
+        // SAFETY: promised by the program; both layouts have the same size.
+        let status = unsafe { process.sim.hipMemGetAllocationPropertiesFromHandle(properties, handle) };
+        if process.abi == Abi::Hip5 && status.is_success() {
+            // SAFETY: the call has succeeded, so that it has written there.
+            let found = unsafe { properties.read() };
+            // SAFETY: as above.
+            unsafe { properties.cast::<Properties5>().write(found.into()) };
+        }
+        status
+    })
+}
+
+const _: () = assert!(size_of::<Properties5>() == size_of::<hipMemAllocationProp>());
+
 /// HIP 5 counts the kinds of nodes from 1.
 pub(crate) unsafe extern "C" fn hipGraphNodeGetType(node: hipGraphNode_t, kind: *mut hipGraphNodeType) -> hipError_t {
     process::call(|process| {
@@ -153,6 +334,51 @@ pub(crate) unsafe extern "C" fn hipGraphNodeGetType(node: hipGraphNode_t, kind: 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn properties_of_memory_go_both_ways() {
+        // As HIP 5.2's header has them: compression, location, kind of handle, kind of memory, usage, pointer.
+        let mut bytes = [0u8; 32];
+        for (at, value) in [(0, 7), (4, 1), (8, 2), (12, 3), (16, 4), (20, 5), (24, 6)] {
+            bytes[at] = value;
+        }
+        // SAFETY: any bytes are properties, and there are enough of them.
+        let given = unsafe { bytes.as_ptr().cast::<Properties5>().read_unaligned() };
+        let own = hipMemAllocationProp::from(given);
+        assert_eq!((own.location.r#type, own.location.id), (1, 2));
+        assert_eq!((own.requestedHandleType, own.r#type), (3, 4));
+        assert_eq!((own.win32HandleMetaData.addr(), own.allocFlags[0]), (6, 7));
+        let back = Properties5::from(own);
+        assert_eq!((back.compression, back.kind, back.usage), (7, 4, 5));
+    }
+
+    #[test]
+    fn copies_in_three_dimensions_have_sizes_of_32_bits() {
+        // The offsets that a C compiler gives the fields of HIP 5.2's HIP_MEMCPY3D.
+        assert_eq!(size_of::<Copy5>(), 128);
+        let mut bytes = [0u8; 128];
+        for (at, value) in [
+            (0, 1),
+            (16, 0),
+            (24, 2),
+            (48, 3),
+            (56, 4),
+            (72, 1),
+            (88, 5),
+            (104, 6),
+            (112, 7),
+            (120, 8),
+        ] {
+            bytes[at] = value;
+        }
+        // SAFETY: any bytes are parameters, and there are enough of them.
+        let own = HIP_MEMCPY3D::from(unsafe { bytes.as_ptr().cast::<Copy5>().read_unaligned() });
+        assert_eq!((own.srcXInBytes, own.srcMemoryType), (1, hipMemoryTypeHost));
+        assert_eq!((own.srcHost.addr(), own.srcPitch), (2, 3));
+        assert_eq!((own.dstXInBytes, own.dstMemoryType), (4, hipMemoryTypeDevice));
+        assert_eq!((own.dstDevice.addr(), own.dstPitch), (5, 6));
+        assert_eq!((own.WidthInBytes, own.Depth), (7, 8));
+    }
 
     #[test]
     fn kinds_of_memory_go_both_ways() {

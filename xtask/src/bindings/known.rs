@@ -86,6 +86,14 @@ const SINCE: &[(&str, (u32, u32))] = &[
     ("hipUserObjectNoDestructorSync", (5, 3)),
     ("hipGraphUserObjectMove", (5, 3)),
     ("hipMemcpyDeviceToDeviceNoCU", (6, 2)),
+    ("hipMemsetD2D8", (7, 1)),
+    ("hipMemsetD2D8Async", (7, 1)),
+    ("hipMemsetD2D16", (7, 1)),
+    ("hipMemsetD2D16Async", (7, 1)),
+    ("hipMemsetD2D32", (7, 1)),
+    ("hipMemsetD2D32Async", (7, 1)),
+    ("hipStreamGetId", (7, 1)),
+    ("hipEventRecordWithFlags", (6, 4)),
 ];
 
 const RENUMBERED: &str = "HIP 6.0 gave hipMemoryType new values; ours are those of 6.0 and later";

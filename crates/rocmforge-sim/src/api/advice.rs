@@ -74,7 +74,7 @@ impl Call<'_> {
         if data_size == 0 || size == 0 {
             return Err(hipErrorInvalidValue);
         }
-        let (id, left, _) = self.known_memory(pointer).ok_or(hipErrorInvalidValue)?;
+        let (id, left, on_host) = self.known_memory(pointer).ok_or(hipErrorInvalidValue)?;
         let one = data_size == size_of::<c_int>();
         if size as u64 > left || !(one || attribute == hipMemRangeAttributeAccessedBy && data_size.is_multiple_of(4)) {
             return Err(hipErrorInvalidValue);
@@ -91,7 +91,7 @@ impl Call<'_> {
             hipMemRangeAttributeLastPrefetchLocation => vec![hipInvalidDeviceId],
             hipMemRangeAttributeCoherencyMode => {
                 vec![
-                    if kept.coarse {
+                    if kept.coarse || !on_host {
                         hipMemRangeCoherencyModeCoarseGrain
                     } else {
                         hipMemRangeCoherencyModeFineGrain

@@ -19,6 +19,9 @@ const EVENT_FLAGS: c_uint = hipEventBlockingSync
     | hipEventReleaseToSystem
     | DISABLE_SYSTEM_FENCE;
 
+/// `hipEventRecordExternal`: a record that a capture makes a node of the graph.
+const RECORD_EXTERNAL: c_uint = 1;
+
 impl Call<'_> {
     /// The event of a handle. HIP does not validate events: a bad handle is a use of freed memory there, so it is
     /// reported here.
@@ -92,6 +95,18 @@ impl Call<'_> {
         }
         self.record_event(handle, id, Vec::new());
         Ok(())
+    }
+
+    /// An external record in a capture would be a node of the graph, which is not made here.
+    pub(crate) fn event_record_with_flags(&mut self, event: hipEvent_t, stream: hipStream_t, flags: c_uint) -> Hip {
+        if flags & !RECORD_EXTERNAL != 0 {
+            return Err(hipErrorInvalidValue);
+        }
+        let id = self.working_stream(stream)?;
+        if flags == RECORD_EXTERNAL && self.captures.of(id).is_some() {
+            return Err(hipErrorNotSupported);
+        }
+        self.event_record(event, stream)
     }
 
     /// Records a live event on a stream, behind `after` as well.

@@ -28,6 +28,7 @@ impl Call<'_> {
         self.graph_memory.retain(|_, found| found.card != card);
         self.knows_card(card);
         let actor = self.as_actor();
+        self.forget_virtual_memory(card);
         let live: Vec<u64> = self.cards[card]
             .vram
             .live()

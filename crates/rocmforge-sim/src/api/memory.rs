@@ -91,6 +91,7 @@ impl Call<'_> {
             self.report(ReportKind::InvalidFree, message);
             return Err(hipErrorInvalidValue);
         }
+        self.not_mapped(&allocation)?;
         if allocation.address != address {
             let message = format!(
                 "the pointer is {} B into the allocation; HIP frees all of it, under whoever else uses it",
@@ -191,7 +192,11 @@ impl Call<'_> {
     pub(crate) unsafe fn ext_malloc_with_flags(&mut self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> Hip {
         match flags {
             hipDeviceMallocDefault | hipDeviceMallocFinegrained => {}
-            hipMallocSignalMemory if size == 8 => {}
+            // The host reaches it too: such memory is for values that streams wait for.
+            hipMallocSignalMemory if size == 8 => {
+                // SAFETY: promised by the caller of the HIP function.
+                return unsafe { self.malloc_managed(ptr, size, hipMemAttachGlobal) };
+            }
             _ => return Err(hipErrorInvalidValue),
         }
         // SAFETY: promised by the caller of the HIP function.

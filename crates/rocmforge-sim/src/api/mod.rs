@@ -31,6 +31,7 @@ mod settings;
 mod stream;
 mod traits;
 mod values;
+mod virtual_memory;
 
 pub(crate) use advice::Advice;
 pub(crate) use arrays::Array;

@@ -78,6 +78,34 @@ impl Call<'_> {
         self.queue_fill(&fill, stream, waits)
     }
 
+    /// A fill with elements of `bytes` bytes: `value`, and how many bytes it has.
+    pub(crate) fn memset_elements(
+        &mut self,
+        dst: *mut c_void,
+        pitch: usize,
+        (value, bytes): (u32, usize),
+        [width, height]: [usize; 2],
+        stream: Option<hipStream_t>,
+    ) -> Hip {
+        let (stream, waits) = self.fill_stream(stream)?;
+        let width = width.checked_mul(bytes).ok_or(hipErrorInvalidValue)?;
+        if width > pitch || !pitch.is_multiple_of(bytes) || !dst.addr().is_multiple_of(bytes) {
+            return Err(hipErrorInvalidValue);
+        }
+        let mut pattern = [0; 4];
+        for part in pattern.chunks_mut(bytes) {
+            part.copy_from_slice(&value.to_le_bytes()[..bytes]);
+        }
+        let fill = Fill {
+            dst,
+            steps: Steps::rows(pitch),
+            pattern,
+            width: bytes,
+            size: [width, height, 1],
+        };
+        self.queue_fill(&fill, stream, waits)
+    }
+
     pub(crate) fn memset_3d(
         &mut self,
         to: &hipPitchedPtr,

@@ -80,6 +80,7 @@ impl Call<'_> {
             self.report_dead_free(card, address);
             return Err(hipErrorInvalidValue);
         };
+        self.not_mapped(&allocation)?;
         self.first_free(card, allocation.id, address)?;
         self.pools.leave(allocation.id);
         self.enqueue(

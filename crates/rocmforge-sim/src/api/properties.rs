@@ -178,7 +178,7 @@ const MANAGED_MEMORY: c_int = 1;
 /// Whether workgroups of a launch can wait for each other by HIP's own means.
 const COOPERATIVE_LAUNCH: c_int = 1;
 /// Whether `hipMemMap` and its kin work.
-const VIRTUAL_MEMORY: c_int = 0;
+const VIRTUAL_MEMORY: c_int = 1;
 /// Whether streams wait for values in memory.
 const STREAM_WAIT_VALUE: c_int = 1;
 /// Whether there are texture and surface objects.

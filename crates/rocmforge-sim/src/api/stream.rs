@@ -8,7 +8,7 @@ use crate::queues::queue::StreamId;
 use crate::queues::work::{HostFunction, OpKind};
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
 /// `hipStreamLegacy`: the null stream by another name.
 const LEGACY: u64 = 1;
@@ -48,6 +48,14 @@ impl Call<'_> {
 
     pub(crate) fn stream(&mut self, stream: hipStream_t) -> Hip<StreamId> {
         self.stream_or(stream, hipErrorContextIsDestroyed)
+    }
+
+    /// No two streams have the same number, not even one after the other.
+    pub(crate) unsafe fn stream_get_id(&mut self, stream: hipStream_t, number: *mut c_ulonglong) -> Hip {
+        required(number)?;
+        let id = self.working_stream(stream)?;
+        // SAFETY: promised by the caller of the HIP function.
+        unsafe { answer(number, id) }
     }
 
     /// The stream of a handle, if its card can still work.

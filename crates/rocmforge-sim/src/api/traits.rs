@@ -179,14 +179,6 @@ unsafe impl HipForeignApi for SimHost {
             => |c| c.malloc_pitch(ptr, pitch, width, height);
         fn hipMalloc3D(ptr: *mut hipPitchedPtr, extent: hipExtent) => |c| c.malloc_3d(ptr, extent);
         fn hipFreeArray(array: hipArray_t) => |c| c.free_array(array);
-        fn hipMemAddressReserve(
-            ptr: *mut *mut c_void, size: usize, _alignment: usize, _address: *mut c_void, _flags: c_ulonglong,
-        ) => |c| c.mem_address_reserve(ptr, size);
-        fn hipMemCreate(
-            handle: *mut hipMemGenericAllocationHandle_t, size: usize, properties: *const hipMemAllocationProp, _flags: c_ulonglong,
-        ) => |c| c.mem_create(handle, size, properties);
-        fn hipMemUnmap(ptr: *mut c_void, _size: usize) => |c| c.mem_unmap(ptr);
-        fn hipMemRelease(handle: hipMemGenericAllocationHandle_t) => |c| c.mem_release(handle);
         // Copies
         fn hipMemcpy(dst: *mut c_void, src: *const c_void, size: usize, kind: hipMemcpyKind)
             => |c| c.memcpy(dst, src, size, kind);

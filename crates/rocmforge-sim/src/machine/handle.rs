@@ -13,6 +13,7 @@ pub(crate) enum Kind {
     Array = 8,
     GraphNode = 9,
     UserObject = 10,
+    PhysicalMemory = 11,
 }
 
 /// What a handle turned out to be.

@@ -12,6 +12,7 @@ use crate::machine::pinned::PinnedRanges;
 use crate::machine::pools::Pools;
 use crate::machine::sim::SimError;
 use crate::machine::trace::Trace;
+use crate::machine::virtual_memory::VirtualMemory;
 use crate::machine::vram::Vram;
 use crate::queues::capture::Captures;
 use crate::queues::graphs::{Exec, Graph, GraphBlock, Node, UserObject};
@@ -126,6 +127,7 @@ pub(crate) struct Host {
     pub(crate) pinned: PinnedRanges,
     pub(crate) pools: Pools,
     pub(crate) arrays: Table<Array>,
+    pub(crate) virtual_memory: VirtualMemory,
     /// What the program has said of its memory, by the number of the allocation or range.
     pub(crate) advice: BTreeMap<u64, Advice>,
     pub(crate) threads: HashMap<HostThread, ThreadState>,
@@ -221,6 +223,7 @@ impl Host {
             pinned: PinnedRanges::default(),
             pools,
             arrays: Table::new(Kind::Array),
+            virtual_memory: VirtualMemory::default(),
             advice: BTreeMap::new(),
             threads: HashMap::new(),
             os_threads: HashMap::new(),

@@ -20,6 +20,10 @@ impl SimHost {
                     {
                         continue;
                     }
+                    // It is the physical memory that leaks.
+                    if allocation.mapped {
+                        continue;
+                    }
                     let report = leak("hipMalloc", allocation.allocated_by, "never freed".to_owned());
                     leaks.push(report.at(None, allocation.address, allocation.size, Some(allocation.info())));
                 }
@@ -33,7 +37,13 @@ impl SimHost {
                 let report = leak(api, range.made_by, what.to_owned());
                 leaks.push(report.at(None, range.address as u64, range.size as u64, None));
             }
+            let physical = host.virtual_memory.physical.made_by();
             let handles = [
+                (
+                    "hipMemCreate",
+                    "physical memory that was never released, or never unmapped",
+                    physical,
+                ),
                 (
                     "hipStreamCreate",
                     "a stream that was never destroyed",

@@ -12,4 +12,5 @@ pub(crate) mod sim;
 pub(crate) mod space;
 pub(crate) mod trace;
 pub(crate) mod unoptimised;
+pub(crate) mod virtual_memory;
 pub(crate) mod vram;

@@ -1,5 +1,9 @@
 //! The video memory of one card: who owns which bytes.
 
+mod mapped;
+
+pub(crate) use mapped::Contents;
+
 use crate::config::{Poison, SimConfig};
 pub(crate) use crate::machine::space::FreeSpace as SystemSpace;
 use crate::machine::space::{FreeSpace, Placed, RED_ZONE, REMEMBERED, Space};
@@ -37,6 +41,8 @@ pub(crate) struct Allocation {
     pub(crate) idle: bool,
     /// Whether it is a variable of a module, which goes with the module and cannot be freed.
     pub(crate) global: bool,
+    /// Whether it is the accessible part of a reserved range of addresses, which has no memory of its own.
+    pub(crate) mapped: bool,
     /// The last call before each time it was lent, and to how many bytes: what is enqueued later finds them new. Those that
     /// nothing has run for yet.
     lent: VecDeque<(u64, u64)>,
@@ -159,6 +165,7 @@ impl Vram {
                 allocated_by: call,
                 idle: false,
                 global: false,
+                mapped: false,
                 lent: VecDeque::new(),
                 label: None,
                 site: None,
@@ -228,6 +235,7 @@ impl Vram {
             allocated_by: call,
             idle: false,
             global: true,
+            mapped: false,
             lent: VecDeque::new(),
             label: Some(name.into()),
             site: None,

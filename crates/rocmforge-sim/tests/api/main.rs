@@ -3,7 +3,10 @@
 mod arrays;
 mod devices;
 mod graphs;
+
 #[path = "../behaviour/support.rs"]
 #[allow(dead_code)] // shared with other tests
 mod support;
 mod values;
+mod various;
+mod virtual_memory;

@@ -387,11 +387,20 @@ fn d22_reserve_addresses_of_odd_sizes(mode: HipVersion) {
             sim.hipMemAddressReserve(&raw mut ptr, size, 0, null_mut(), 0)
         );
     }
-    // Not supported on purpose, like all virtual memory calls.
     answers!(
-        hipErrorNotSupported,
-        sim.hipMemAddressReserve(&raw mut ptr, 4096, 0, null_mut(), 0)
+        hipErrorOutOfMemory,
+        sim.hipMemAddressReserve(&raw mut ptr, 4096, 3, null_mut(), 0)
     );
+    answers!(
+        hipErrorInvalidValue,
+        sim.hipMemAddressReserve(&raw mut ptr, 4096, 0, null_mut(), 1)
+    );
+    assert!(ptr.is_null());
+    answers!(
+        hipSuccess,
+        sim.hipMemAddressReserve(&raw mut ptr, 4096, 1 << 16, null_mut(), 0)
+    );
+    assert_eq!(ptr.addr() % (1 << 16), 0, "aligned as asked for");
 }
 
 fn d23_create_physical_memory_of_odd_sizes(mode: HipVersion) {
@@ -404,8 +413,8 @@ fn d23_create_physical_memory_of_odd_sizes(mode: HipVersion) {
         );
     }
     answers!(
-        hipErrorNotSupported,
-        sim.hipMemCreate(&raw mut handle, 4096, properties, 0)
+        hipErrorInvalidValue,
+        sim.hipMemCreate(&raw mut handle, 4096, std::ptr::null(), 0)
     );
 }
 
@@ -415,11 +424,11 @@ fn d24_unmap_and_release_null(mode: HipVersion) {
     answers!(hipErrorInvalidValue, sim.hipMemRelease(null_mut()));
     let some = 0x1000;
     answers!(
-        hipErrorNotSupported,
+        hipErrorInvalidValue,
         sim.hipMemUnmap(std::ptr::without_provenance_mut(some), 4096)
     );
     answers!(
-        hipErrorNotSupported,
+        hipErrorInvalidValue,
         sim.hipMemRelease(std::ptr::without_provenance_mut(some))
     );
 }

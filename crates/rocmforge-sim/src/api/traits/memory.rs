@@ -83,6 +83,46 @@ macro_rules! memory_functions {
             => |c| c.memset_3d(&pitched_dev_ptr, value, extent, None);
         fn hipMemset3DAsync(pitched_dev_ptr: hipPitchedPtr, value: c_int, extent: hipExtent, stream: hipStream_t)
             => |c| c.memset_3d(&pitched_dev_ptr, value, extent, Some(stream));
+        fn hipMemsetD2D8(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uchar, width: usize, height: usize)
+            => |c| c.memset_elements(dst, dst_pitch, (value.into(), 1), [width, height], None);
+        fn hipMemsetD2D8Async(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uchar, width: usize, height: usize, stream: hipStream_t)
+            => |c| c.memset_elements(dst, dst_pitch, (value.into(), 1), [width, height], Some(stream));
+        fn hipMemsetD2D16(dst: hipDeviceptr_t, dst_pitch: usize, value: c_ushort, width: usize, height: usize)
+            => |c| c.memset_elements(dst, dst_pitch, (value.into(), 2), [width, height], None);
+        fn hipMemsetD2D16Async(dst: hipDeviceptr_t, dst_pitch: usize, value: c_ushort, width: usize, height: usize, stream: hipStream_t)
+            => |c| c.memset_elements(dst, dst_pitch, (value.into(), 2), [width, height], Some(stream));
+        fn hipMemsetD2D32(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uint, width: usize, height: usize)
+            => |c| c.memset_elements(dst, dst_pitch, (value, 4), [width, height], None);
+        fn hipMemsetD2D32Async(dst: hipDeviceptr_t, dst_pitch: usize, value: c_uint, width: usize, height: usize, stream: hipStream_t)
+            => |c| c.memset_elements(dst, dst_pitch, (value, 4), [width, height], Some(stream));
+        // More of streams and events
+        fn hipStreamGetId(stream: hipStream_t, stream_id: *mut c_ulonglong) => |c| c.stream_get_id(stream, stream_id);
+        fn hipEventRecordWithFlags(event: hipEvent_t, stream: hipStream_t, flags: c_uint)
+            => |c| c.event_record_with_flags(event, stream, flags);
+        // Virtual memory
+        fn hipMemAddressReserve(ptr: *mut *mut c_void, size: usize, alignment: usize, _address: *mut c_void, flags: c_ulonglong)
+            => |c| c.mem_address_reserve(ptr, size, alignment, flags);
+        fn hipMemAddressFree(dev_ptr: *mut c_void, size: usize) => |c| c.mem_address_free(dev_ptr, size);
+        fn hipMemCreate(handle: *mut hipMemGenericAllocationHandle_t, size: usize, properties: *const hipMemAllocationProp, flags: c_ulonglong)
+            => |c| c.mem_create(handle, size, properties, flags);
+        fn hipMemRelease(handle: hipMemGenericAllocationHandle_t) => |c| c.mem_release(handle);
+        fn hipMemMap(ptr: *mut c_void, size: usize, offset: usize, handle: hipMemGenericAllocationHandle_t, flags: c_ulonglong)
+            => |c| c.mem_map(ptr, size, offset, handle, flags);
+        fn hipMemUnmap(ptr: *mut c_void, size: usize) => |c| c.mem_unmap(ptr, size);
+        fn hipMemSetAccess(ptr: *mut c_void, size: usize, desc: *const hipMemAccessDesc, count: usize)
+            => |c| c.mem_set_access(ptr, size, desc, count);
+        fn hipMemGetAccess(flags: *mut c_ulonglong, location: *const hipMemLocation, ptr: *mut c_void)
+            => |c| c.mem_get_access(flags, location, ptr);
+        fn hipMemGetAllocationGranularity(granularity: *mut usize, prop: *const hipMemAllocationProp, option: hipMemAllocationGranularity_flags)
+            => |c| c.mem_get_allocation_granularity(granularity, prop, option);
+        fn hipMemGetAllocationPropertiesFromHandle(prop: *mut hipMemAllocationProp, handle: hipMemGenericAllocationHandle_t)
+            => |c| c.mem_get_allocation_properties(prop, handle);
+        fn hipMemRetainAllocationHandle(handle: *mut hipMemGenericAllocationHandle_t, addr: *mut c_void)
+            => |c| c.mem_retain_allocation_handle(handle, addr);
+        fn hipMemExportToShareableHandle(shareable_handle: *mut c_void, handle: hipMemGenericAllocationHandle_t, _handle_type: hipMemAllocationHandleType, flags: c_ulonglong)
+            => |c| c.mem_export_to_shareable_handle(shareable_handle, handle, flags);
+        fn hipMemImportFromShareableHandle(handle: *mut hipMemGenericAllocationHandle_t, os_handle: *mut c_void, _sh_handle_type: hipMemAllocationHandleType)
+            => |c| c.mem_import_from_shareable_handle(handle, os_handle);
         // More of pools
         fn hipMemPoolSetAccess(mem_pool: hipMemPool_t, desc_list: *const hipMemAccessDesc, count: usize)
             => |c| c.mem_pool_set_access(mem_pool, desc_list, count);
