@@ -1,20 +1,18 @@
 //! What a backend and everything made by it share.
 
 use crate::device::DeviceInfo;
-use crate::driver::{Driver, Raw};
 use crate::error::{HipError, HipResult};
 use crate::graph::GraphHandle;
+use crate::hip::{self, Address, Driver};
 use crate::launch_log::LaunchLog;
 use crate::memory::{self, DeviceMemory};
 use crate::staging::Staging;
 use crate::stream::StreamShared;
 use crate::tracker::Use;
 use parking_lot::Mutex;
-use rocmforge_hip_sys::ihipModule_t;
 use rocmforge_memory::{
     Allocation, Bytes, Card, HandleToken, HostAllocation, HostBudget, PoolOptions, Pressure, Registration,
 };
-use std::ffi::c_void;
 use std::sync::{Arc, Weak};
 
 /// Shared by the backend, its streams, buffers, modules and events; the last of them to go takes it along.
@@ -44,16 +42,16 @@ pub(crate) struct Graves {
 /// Something the driver has to give back.
 pub(crate) enum Resource {
     Memory {
-        ptr: Raw<c_void>,
+        ptr: Address,
         allocation: Option<Allocation>,
     },
     Pinned {
-        ptr: Raw<c_void>,
+        ptr: Address,
         token: Option<HandleToken>,
         host: HostAllocation,
     },
     Module {
-        handle: Raw<ihipModule_t>,
+        handle: hip::Module,
         image: Vec<u64>,
         token: Option<HandleToken>,
     },
@@ -238,8 +236,8 @@ impl Graves {
                 if let Some(allocation) = &mut allocation {
                     allocation.begin_return();
                 }
-                // SAFETY: from hipMalloc, freed once: its only owner gave it up, and all its uses are done.
-                let freed = self.driver.call("hipFree", |api| unsafe { api.hipFree(ptr.0) });
+                // SAFETY: from `malloc`, freed once: its only owner gave it up, and all its uses are done.
+                let freed = unsafe { hip::memory::free(&self.driver, ptr) };
                 if let Err(error) = freed {
                     if let Some(allocation) = allocation {
                         allocation.because(&error.to_string());
@@ -249,8 +247,8 @@ impl Graves {
                 }
             }
             Resource::Pinned { ptr, token, host } => {
-                // SAFETY: from hipHostMalloc, freed once: its only owner gave it up, and all copies from and to it are done.
-                let freed = self.driver.call("hipHostFree", |api| unsafe { api.hipHostFree(ptr.0) });
+                // SAFETY: from `host_malloc`, freed once: its only owner gave it up, and all copies from and to it are done.
+                let freed = unsafe { hip::memory::host_free(&self.driver, ptr) };
                 if let Err(error) = freed {
                     // The driver still has it, so it is still in use.
                     std::mem::forget(host);
@@ -259,20 +257,16 @@ impl Graves {
                 }
             }
             Resource::Graph(GraphHandle { raw, token }) => {
-                // SAFETY: from hipGraphInstantiate, destroyed once: its only owner gave it up, and all its replays are done.
-                let destroyed = self
-                    .driver
-                    .call("hipGraphExecDestroy", |api| unsafe { api.hipGraphExecDestroy(raw.0) });
+                // SAFETY: from `instantiate`, destroyed once: its only owner gave it up, and all its replays are done.
+                let destroyed = unsafe { hip::graph::exec_destroy(&self.driver, raw) };
                 if let Err(error) = destroyed {
                     abandon(token, &error);
                     self.keep(error);
                 }
             }
             Resource::Module { handle, image, token } => {
-                // SAFETY: from hipModuleLoadData, unloaded once: its only owner gave it up, and all its launches are done.
-                let unloaded = self
-                    .driver
-                    .call("hipModuleUnload", |api| unsafe { api.hipModuleUnload(handle.0) });
+                // SAFETY: from `load`, unloaded once: its only owner gave it up, and all its launches are done.
+                let unloaded = unsafe { hip::module::unload(&self.driver, handle) };
                 if let Err(error) = unloaded {
                     // The driver may still read the image.
                     std::mem::forget(image);
