@@ -1,6 +1,6 @@
 //! Device memory: `hipMalloc` and `hipFree`, under the layers that `rocmforge-memory` has for them.
 
-use crate::core::{Core, Graves, Resource};
+use crate::core::{Core, DeferredFrees, Resource};
 use crate::error::{HipError, HipResult};
 use crate::hip::{self, Address, Driver};
 use crate::stream::StreamShared;
@@ -12,10 +12,15 @@ pub(crate) type DeviceMemory = Pool<Budgeted<Logged<Counted<Hip>>>>;
 /// What a buffer has of it.
 pub(crate) type DeviceBlock = Block<Address, Arc<StreamShared>>;
 
-pub(crate) fn stack(driver: &Arc<Driver>, card: &Arc<Card>, graves: &Arc<Graves>, pool: PoolOptions) -> DeviceMemory {
+pub(crate) fn stack(
+    driver: &Arc<Driver>,
+    card: &Arc<Card>,
+    deferred: &Arc<DeferredFrees>,
+    pool: PoolOptions,
+) -> DeviceMemory {
     let hip = Hip {
         driver: Arc::clone(driver),
-        graves: Arc::clone(graves),
+        deferred: Arc::clone(deferred),
     };
     Pool::new(Budgeted::new(Arc::clone(card), Logged::new(Counted::new(hip))), pool)
 }
@@ -49,7 +54,7 @@ pub(crate) fn statistics(memory: &DeviceMemory) -> MemoryStatistics {
 /// The driver itself.
 pub(crate) struct Hip {
     driver: Arc<Driver>,
-    graves: Arc<Graves>,
+    deferred: Arc<DeferredFrees>,
 }
 
 impl Allocator for Hip {
@@ -67,7 +72,7 @@ impl Allocator for Hip {
         let ptr = match malloc()? {
             Some(ptr) => ptr,
             // What was dropped but is still in use is the driver's too.
-            None if self.graves.settle()? => malloc()?.ok_or_else(too_large)?,
+            None if self.deferred.settle()? => malloc()?.ok_or_else(too_large)?,
             None => return Err(too_large()),
         };
         self.driver.name_allocation(ptr.0, request.label, request.site);
@@ -86,11 +91,11 @@ impl Allocator for Hip {
             ptr: block.memory,
             allocation: block.entry,
         };
-        self.graves.release(memory, pending);
+        self.deferred.release(memory, pending);
     }
 
     fn settle(&self) -> HipResult<bool> {
-        self.graves.settle()
+        self.deferred.settle()
     }
 
     fn parked(&self, memory: &Address) {

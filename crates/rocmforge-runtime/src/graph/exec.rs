@@ -132,7 +132,7 @@ impl HipGraphExec {
         }
         self.shared.core.card.check_launch()?;
         let own = (Touched::Exec(&self.shared), Access::Write);
-        let mut touches: Vec<(Touched<'_>, Access)> = self.record.held.touches().chain([own]).collect();
+        let mut touches: Vec<(Touched<'_>, Access)> = self.record.kept.touches().chain([own]).collect();
         let raw = self.raw;
         let launched = stream.submit(Work::Replay, &mut touches, |driver, stream| {
             // SAFETY: the executable graph is live: `drop` gives it back when its replays are done. What its operations
@@ -147,7 +147,7 @@ impl HipGraphExec {
             block: [0; 3],
         });
         if let Some(cursor) = launched {
-            for kernel in &self.record.held.kernels {
+            for kernel in &self.record.kept.kernels {
                 kernel.note_launch(stream.shared(), cursor);
             }
         }
