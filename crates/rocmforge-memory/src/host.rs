@@ -247,7 +247,7 @@ pub struct HostReservation(HostAllocation);
 impl HostReservation {
     /// Call it once the memory is there: the system counts it from then on.
     pub fn commit(mut self) -> HostAllocation {
-        self.0.settle();
+        self.0.end_pending();
         self.0
     }
 }
@@ -268,7 +268,8 @@ impl HostAllocation {
         self.bytes
     }
 
-    fn settle(&mut self) {
+    /// The system counts the bytes by itself from now on, or they are given back.
+    fn end_pending(&mut self) {
         if std::mem::take(&mut self.pending) {
             self.budget.held.lock().pending -= self.bytes.0;
         }
@@ -277,7 +278,7 @@ impl HostAllocation {
 
 impl Drop for HostAllocation {
     fn drop(&mut self) {
-        self.settle();
+        self.end_pending();
         *self.budget.held.lock().of(self.kind) -= self.bytes.0;
     }
 }

@@ -1,9 +1,9 @@
 //! Availability of an AMD GPU, asked without risking the process: the kernel first, the HIP library last, and that
 //! with a time limit.
 
-use crate::backend::device_count;
-use crate::error::HipError;
-use rocmforge_hip_sys::{HipApi, HipLibrary, hipError_t};
+use crate::error::{HipError, Unavailable};
+use crate::hip;
+use rocmforge_hip_sys::{HipApi, HipLibrary};
 use rocmforge_machine::sysfs::Sysfs;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
@@ -34,39 +34,6 @@ impl std::fmt::Display for Availability {
             Self::Unavailable(why) => why.fmt(f),
         }
     }
-}
-
-/// The six reasons why an AMD GPU cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unavailable {
-    /// The kernel has no compute driver: there is no `/dev/kfd`.
-    #[error("no AMD GPU driver: {0} does not exist; the amdgpu kernel module is not loaded, or has no compute support")]
-    NoDriver(String),
-    /// The driver is there, this user may not open it.
-    #[error("no permission for {path}: {advice}")]
-    NoPermission {
-        /// The device file.
-        path: String,
-        /// What to do.
-        advice: String,
-    },
-    /// The driver is there, a GPU is not, or HIP hides it.
-    #[error("no AMD GPU: {0}")]
-    NoDevice(String),
-    /// No HIP library can be loaded.
-    #[error("no usable HIP library: {0}")]
-    NoLibrary(String),
-    /// The HIP library cannot start.
-    #[error("the HIP library does not start: {call} says {status}")]
-    InitFailed {
-        /// The call.
-        call: &'static str,
-        /// Its status.
-        status: hipError_t,
-    },
-    /// The HIP library does not answer: a GPU that hangs does that to it.
-    #[error("the HIP library has not answered for {0:?}: the GPU may hang; see `dmesg`")]
-    TimedOut(Duration),
 }
 
 /// How long the library may take to start. It takes milliseconds; seconds on a machine with many cards.
@@ -117,7 +84,7 @@ pub(crate) fn ask_library(
 
 fn count(api: &dyn HipApi) -> Result<u32, Unavailable> {
     let hidden = "HIP shows none; ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES may hide it";
-    match device_count(api) {
+    match hip::device::count(api) {
         Ok(count) if count > 0 => Ok(count.unsigned_abs()),
         Ok(_) | Err(HipError::DeviceNotFound { .. }) => Err(Unavailable::NoDevice(hidden.to_owned())),
         Err(HipError::Call { call, status }) => Err(Unavailable::InitFailed { call, status }),

@@ -4,9 +4,9 @@ use crate::availability::{self, Availability};
 use crate::buffer::HipBuffer;
 use crate::core::Core;
 use crate::device::DeviceInfo;
-use crate::driver::Driver;
 use crate::error::{HipError, HipResult};
 use crate::event::HipEvent;
+use crate::hip::{self, Driver};
 use crate::launch_log::LaunchRecord;
 use crate::memory::{self, MemoryStatistics};
 use crate::module::HipModule;
@@ -14,9 +14,7 @@ use crate::provider::Provider;
 use crate::readings::{CardReadings, system_readings};
 use crate::stream::HipStream;
 use bytemuck::Pod;
-use rocmforge_hip_sys::{HipApi, hipErrorInvalidDevice, hipErrorNoDevice};
 use rocmforge_memory::{Bytes, Card, HostBudget, Policy, PoolOptions, Site};
-use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,7 +100,7 @@ impl HipBackend {
     ///
     /// None can be read: what the first one said.
     pub fn devices(provider: &Provider, deadline: Duration) -> HipResult<Vec<DeviceInfo>> {
-        let count = device_count(&*provider.api)?;
+        let count = hip::device::count(&*provider.api)?;
         let mut devices = Vec::new();
         let mut first_error = None;
         for ordinal in 0..count {
@@ -134,7 +132,7 @@ impl HipBackend {
             peers,
             host,
         } = provider;
-        let count = device_count(&*api)?;
+        let count = hip::device::count(&*api)?;
         if options.device < 0 || options.device >= count {
             return Err(HipError::DeviceNotFound {
                 ordinal: options.device,
@@ -230,11 +228,7 @@ impl HipBackend {
     /// only an allocation does.
     pub fn get_memory_info(&self) -> HipResult<(usize, usize)> {
         self.core.driver.enter()?;
-        let (mut free, mut total) = (0usize, 0usize);
-        // SAFETY: both are live out-pointers for the call.
-        self.core.driver.call("hipMemGetInfo", |api| unsafe {
-            api.hipMemGetInfo(&mut free, &mut total)
-        })?;
+        let (free, total) = hip::memory::info(&self.core.driver)?;
         let budget = self.core.card.budget();
         // What HIP calls the whole is only one kind of the memory that a GPU shares with the system.
         let whole = budget
@@ -335,33 +329,4 @@ impl std::fmt::Debug for HipBackend {
             .field("poisoned", &self.is_poisoned())
             .finish_non_exhaustive()
     }
-}
-
-/// Initialises HIP and counts its devices.
-pub(crate) fn device_count(api: &dyn HipApi) -> HipResult<i32> {
-    // SAFETY: takes no pointer.
-    let status = unsafe { api.hipInit(0) };
-    // Old versions say InvalidDevice, new ones NoDevice.
-    if status == hipErrorNoDevice || status == hipErrorInvalidDevice {
-        return Err(HipError::DeviceNotFound { ordinal: 0, count: 0 });
-    }
-    if !status.is_success() {
-        return Err(HipError::Call {
-            call: "hipInit",
-            status,
-        });
-    }
-    let mut count: c_int = 0;
-    // SAFETY: `count` is a live out-pointer for the call.
-    let status = unsafe { api.hipGetDeviceCount(&mut count) };
-    if status == hipErrorNoDevice {
-        return Ok(0);
-    }
-    if !status.is_success() {
-        return Err(HipError::Call {
-            call: "hipGetDeviceCount",
-            status,
-        });
-    }
-    Ok(count)
 }

@@ -2,6 +2,7 @@
 
 use crate::error::{HipError, HipResult};
 use crate::graph::{Touched, Work};
+use crate::hip;
 use crate::root::Root;
 use crate::stream::HipStream;
 use crate::tracker::Access;
@@ -170,15 +171,10 @@ impl<T: Pod> HipBuffer<T> {
             return Ok(());
         }
         let ptr = self.as_device_ptr();
-        stream.submit(
-            "hipMemsetAsync",
-            Work::Fill,
-            &mut vec![(self.root(), Access::Write)],
-            |api, stream| {
-                // SAFETY: `ptr` has `bytes` bytes of a live allocation, which is not freed before this work is done.
-                unsafe { api.hipMemsetAsync(ptr, i32::from(byte), bytes, stream) }
-            },
-        )?;
+        stream.submit(Work::Fill, &mut vec![(self.root(), Access::Write)], |driver, stream| {
+            // SAFETY: `ptr` has `bytes` bytes of a live allocation, which is not freed before this work is done.
+            unsafe { hip::copy::fill(driver, ptr, byte, bytes, stream) }
+        })?;
         Ok(())
     }
 
@@ -203,9 +199,9 @@ impl<T: Pod> HipBuffer<T> {
         }
         let (to, from) = (self.as_device_ptr(), src.as_device_ptr());
         let mut touches = vec![(self.root(), Access::Write), (src.root(), Access::Read)];
-        stream.submit("hipMemcpyAsync", Work::Copy, &mut touches, |api, stream| {
+        stream.submit(Work::Copy, &mut touches, |driver, stream| {
             // SAFETY: both have `bytes` bytes of live allocations, which are not freed before this work is done.
-            unsafe { api.hipMemcpyAsync(to, from, bytes, hipMemcpyDeviceToDevice, stream) }
+            unsafe { hip::copy::copy(driver, to, from, bytes, hipMemcpyDeviceToDevice, stream) }
         })?;
         Ok(())
     }

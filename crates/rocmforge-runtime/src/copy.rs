@@ -3,6 +3,7 @@
 use crate::buffer::HipBuffer;
 use crate::error::{HipError, HipResult};
 use crate::graph::Work;
+use crate::hip;
 use crate::staging::{SLOT_BYTES, SLOTS, Slot};
 use crate::stream::HipStream;
 use crate::tracker::Access;
@@ -33,13 +34,12 @@ impl<T: Pod> HipBuffer<T> {
             unsafe { std::ptr::copy_nonoverlapping(chunk.as_ptr(), pinned, chunk.len()) };
             let to = self.as_device_ptr().wrapping_byte_add(index * SLOT_BYTES);
             let enqueued = stream.submit(
-                "hipMemcpyAsync",
                 Work::SliceCopy,
                 &mut vec![(self.root(), Access::Write)],
-                |api, stream| {
+                |driver, stream| {
                     // SAFETY: `to` has the chunk's bytes inside of a live allocation; the slot is not used again
                     // before this copy is done.
-                    unsafe { api.hipMemcpyAsync(to, pinned.cast(), chunk.len(), hipMemcpyHostToDevice, stream) }
+                    unsafe { hip::copy::copy(driver, to, pinned.cast(), chunk.len(), hipMemcpyHostToDevice, stream) }
                 },
             );
             if let Ok(Some(cursor)) = &enqueued {
@@ -95,10 +95,10 @@ impl<T: Pod> HipBuffer<T> {
             for (slot, chunk) in slots.iter_mut().zip(now.chunks(SLOT_BYTES)) {
                 let (pinned, from) = (slot.memory.ptr(), self.as_device_ptr().wrapping_byte_add(offset));
                 let mut touches = vec![(self.root(), Access::Read)];
-                let cursor = stream.submit("hipMemcpyAsync", Work::SliceCopy, &mut touches, |api, stream| {
+                let cursor = stream.submit(Work::SliceCopy, &mut touches, |driver, stream| {
                     // SAFETY: `from` has the chunk's bytes inside of a live allocation; the slot is idle, has
                     // SLOT_BYTES bytes, and is not used again before this copy is done.
-                    unsafe { api.hipMemcpyAsync(pinned.cast(), from, chunk.len(), hipMemcpyDeviceToHost, stream) }
+                    unsafe { hip::copy::copy(driver, pinned.cast(), from, chunk.len(), hipMemcpyDeviceToHost, stream) }
                 })?;
                 if let Some(cursor) = cursor {
                     slot.in_use(stream.shared().at(cursor));

@@ -1,20 +1,18 @@
-//! What a backend and everything made by it share.
+//! Shared state of a backend, its streams, buffers, modules and events; and the frees that wait for queued work.
 
 use crate::device::DeviceInfo;
-use crate::driver::{Driver, Raw};
 use crate::error::{HipError, HipResult};
 use crate::graph::GraphHandle;
+use crate::hip::{self, Address, Driver};
 use crate::launch_log::LaunchLog;
 use crate::memory::{self, DeviceMemory};
 use crate::staging::Staging;
 use crate::stream::StreamShared;
 use crate::tracker::Use;
 use parking_lot::Mutex;
-use rocmforge_hip_sys::ihipModule_t;
 use rocmforge_memory::{
     Allocation, Bytes, Card, HandleToken, HostAllocation, HostBudget, PoolOptions, Pressure, Registration,
 };
-use std::ffi::c_void;
 use std::sync::{Arc, Weak};
 
 /// Shared by the backend, its streams, buffers, modules and events; the last of them to go takes it along.
@@ -28,32 +26,32 @@ pub(crate) struct Core {
     /// Where buffers come from.
     pub(crate) memory: DeviceMemory,
     streams: Mutex<Vec<Weak<StreamShared>>>,
-    graves: Arc<Graves>,
+    deferred: Arc<DeferredFrees>,
     /// Gives idle memory back when the desktop needs it; goes with the backend.
     _relief: Option<Registration>,
 }
 
-/// What was dropped while queued work still used it.
-pub(crate) struct Graves {
+/// Deferred frees: what was dropped while queued work still used it.
+pub(crate) struct DeferredFrees {
     driver: Arc<Driver>,
-    list: Mutex<Vec<Grave>>,
-    /// Held while graves taken off the list are given back: who waits for them must not take an empty list for the end.
+    list: Mutex<Vec<DeferredFree>>,
+    /// Locked while entries taken off the list are given back, so that a wait for them does not take an empty list for the end.
     giving_back: Mutex<()>,
 }
 
 /// Something the driver has to give back.
 pub(crate) enum Resource {
     Memory {
-        ptr: Raw<c_void>,
+        ptr: Address,
         allocation: Option<Allocation>,
     },
     Pinned {
-        ptr: Raw<c_void>,
+        ptr: Address,
         token: Option<HandleToken>,
         host: HostAllocation,
     },
     Module {
-        handle: Raw<ihipModule_t>,
+        handle: hip::Module,
         image: Vec<u64>,
         token: Option<HandleToken>,
     },
@@ -76,7 +74,7 @@ impl Resource {
     }
 }
 
-struct Grave {
+struct DeferredFree {
     resource: Resource,
     uses: Vec<Use>,
 }
@@ -98,12 +96,12 @@ impl Core {
         pool: PoolOptions,
     ) -> Arc<Self> {
         let staging = Staging::default();
-        let graves = Arc::new(Graves {
+        let deferred = Arc::new(DeferredFrees {
             driver: Arc::clone(&driver),
             list: Mutex::new(Vec::new()),
             giving_back: Mutex::new(()),
         });
-        let memory = memory::stack(&driver, &card, &graves, pool);
+        let memory = memory::stack(&driver, &card, &deferred, pool);
         Arc::new_cyclic(|core| Self {
             _relief: memory::relief(&card, core, pool),
             driver,
@@ -114,7 +112,7 @@ impl Core {
             launches: LaunchLog::default(),
             memory,
             streams: Mutex::new(Vec::new()),
-            graves,
+            deferred,
         })
     }
 
@@ -131,22 +129,22 @@ impl Core {
 
     /// Keeps the error of a `Drop`, unless it only says that the backend is poisoned.
     pub(crate) fn keep(&self, error: HipError) {
-        self.graves.keep(error);
+        self.deferred.keep(error);
     }
 
     /// Gives `resource` back as soon as `uses` are done: now, or at a later allocation, wait or drop.
     pub(crate) fn release(&self, resource: Resource, uses: Vec<Use>) {
-        self.graves.release(resource, uses);
+        self.deferred.release(resource, uses);
     }
 
     /// Gives back what was dropped and is known to be no longer in use. Makes no HIP call to find out.
     pub(crate) fn reclaim(&self) {
-        self.graves.reclaim();
+        self.deferred.reclaim();
     }
 
     /// Waits for everything that was dropped and is still in use, and gives it back.
     pub(crate) fn settle(&self) -> HipResult<bool> {
-        self.graves.settle()
+        self.deferred.settle()
     }
 
     /// Before a launch: gives back what is held beyond the budget, and fails if the card is so tight that nothing may be
@@ -172,7 +170,7 @@ impl Core {
     }
 }
 
-impl Graves {
+impl DeferredFrees {
     /// Keeps the error of a `Drop`, unless it only says that the backend is poisoned: everybody is told that anyway.
     pub(crate) fn keep(&self, error: HipError) {
         if !matches!(error, HipError::Poisoned { .. }) {
@@ -186,7 +184,7 @@ impl Graves {
             self.give_back(resource);
         } else {
             resource.retain();
-            self.list.lock().push(Grave { resource, uses });
+            self.list.lock().push(DeferredFree { resource, uses });
         }
     }
 
@@ -196,17 +194,17 @@ impl Graves {
         let Some(_giving_back) = self.giving_back.try_lock() else {
             return;
         };
-        let done: Vec<Grave> = {
-            let mut graves = self.list.lock();
-            if graves.is_empty() {
+        let done: Vec<DeferredFree> = {
+            let mut deferred = self.list.lock();
+            if deferred.is_empty() {
                 return;
             }
-            graves
-                .extract_if(.., |grave| grave.uses.iter().all(Use::is_done))
+            deferred
+                .extract_if(.., |entry| entry.uses.iter().all(Use::is_done))
                 .collect()
         };
-        for grave in done {
-            self.give_back(grave.resource);
+        for entry in done {
+            self.give_back(entry.resource);
         }
     }
 
@@ -217,17 +215,17 @@ impl Graves {
             Some(guard) => (guard, false),
             None => (self.giving_back.lock(), true),
         };
-        let graves = std::mem::take(&mut *self.list.lock());
-        let any = waited || !graves.is_empty();
+        let deferred = std::mem::take(&mut *self.list.lock());
+        let any = waited || !deferred.is_empty();
         let mut result = Ok(any);
-        for grave in graves {
-            for last in &grave.uses {
+        for entry in deferred {
+            for last in &entry.uses {
                 if let Err(error) = last.stream.wait(last.cursor) {
                     result = Err(error);
                 }
             }
             // After a failed wait the backend is poisoned, and this abandons it.
-            self.give_back(grave.resource);
+            self.give_back(entry.resource);
         }
         result
     }
@@ -238,8 +236,8 @@ impl Graves {
                 if let Some(allocation) = &mut allocation {
                     allocation.begin_return();
                 }
-                // SAFETY: from hipMalloc, freed once: its only owner gave it up, and all its uses are done.
-                let freed = self.driver.call("hipFree", |api| unsafe { api.hipFree(ptr.0) });
+                // SAFETY: from `malloc`, freed once: its only owner gave it up, and all its uses are done.
+                let freed = unsafe { hip::memory::free(&self.driver, ptr) };
                 if let Err(error) = freed {
                     if let Some(allocation) = allocation {
                         allocation.because(&error.to_string());
@@ -249,8 +247,8 @@ impl Graves {
                 }
             }
             Resource::Pinned { ptr, token, host } => {
-                // SAFETY: from hipHostMalloc, freed once: its only owner gave it up, and all copies from and to it are done.
-                let freed = self.driver.call("hipHostFree", |api| unsafe { api.hipHostFree(ptr.0) });
+                // SAFETY: from `host_malloc`, freed once: its only owner gave it up, and all copies from and to it are done.
+                let freed = unsafe { hip::memory::host_free(&self.driver, ptr) };
                 if let Err(error) = freed {
                     // The driver still has it, so it is still in use.
                     std::mem::forget(host);
@@ -259,20 +257,16 @@ impl Graves {
                 }
             }
             Resource::Graph(GraphHandle { raw, token }) => {
-                // SAFETY: from hipGraphInstantiate, destroyed once: its only owner gave it up, and all its replays are done.
-                let destroyed = self
-                    .driver
-                    .call("hipGraphExecDestroy", |api| unsafe { api.hipGraphExecDestroy(raw.0) });
+                // SAFETY: from `instantiate`, destroyed once: its only owner gave it up, and all its replays are done.
+                let destroyed = unsafe { hip::graph::exec_destroy(&self.driver, raw) };
                 if let Err(error) = destroyed {
                     abandon(token, &error);
                     self.keep(error);
                 }
             }
             Resource::Module { handle, image, token } => {
-                // SAFETY: from hipModuleLoadData, unloaded once: its only owner gave it up, and all its launches are done.
-                let unloaded = self
-                    .driver
-                    .call("hipModuleUnload", |api| unsafe { api.hipModuleUnload(handle.0) });
+                // SAFETY: from `load`, unloaded once: its only owner gave it up, and all its launches are done.
+                let unloaded = unsafe { hip::module::unload(&self.driver, handle) };
                 if let Err(error) = unloaded {
                     // The driver may still read the image.
                     std::mem::forget(image);
@@ -288,11 +282,11 @@ impl Drop for Core {
     fn drop(&mut self) {
         // Every stream is gone, and waited for its work: nothing is in use any more, or the backend is poisoned.
         self.memory.trim_to(Bytes::ZERO);
-        for grave in std::mem::take(&mut *self.graves.list.lock()) {
-            self.graves.give_back(grave.resource);
+        for entry in std::mem::take(&mut *self.deferred.list.lock()) {
+            self.deferred.give_back(entry.resource);
         }
         for resource in self.staging.take() {
-            self.graves.give_back(resource);
+            self.deferred.give_back(resource);
         }
     }
 }

@@ -1,12 +1,11 @@
 //! Events: points of a stream that the host or another stream can wait for.
 
 use crate::core::Core;
-use crate::driver::{Driver, Raw};
-use crate::error::{HipError, HipResult};
-use crate::graph::{Capturing, GraphError};
+use crate::error::{GraphError, HipError, HipResult};
+use crate::graph::Capturing;
+use crate::hip::{self, Driver};
 use crate::tracker::Use;
 use parking_lot::Mutex;
-use rocmforge_hip_sys::{hipErrorNotReady, hipEvent_t, hipEventDefault, hipEventDisableTiming, ihipEvent_t};
 use rocmforge_memory::{Card, HandleKind, HandleToken, Site};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +13,13 @@ use std::time::Duration;
 /// A HIP event that destroys itself.
 pub(crate) struct RawEvent {
     driver: Arc<Driver>,
-    raw: Raw<ihipEvent_t>,
+    raw: hip::Event,
     token: Option<HandleToken>,
 }
 
 impl RawEvent {
     pub(crate) fn new(driver: &Arc<Driver>, card: &Card, timing: bool, label: &str, site: Site) -> HipResult<Self> {
-        let flags = if timing { hipEventDefault } else { hipEventDisableTiming };
-        // SAFETY: `raw` is a live out-pointer for the call.
-        let raw = driver.make("hipEventCreateWithFlags", |api, raw| unsafe {
-            api.hipEventCreateWithFlags(raw, flags)
-        })?;
+        let raw = hip::event::create(driver, timing)?;
         let token = card.ledger().track(HandleKind::Event, label, site);
         Ok(Self {
             driver: Arc::clone(driver),
@@ -41,28 +36,21 @@ impl RawEvent {
         self
     }
 
-    pub(crate) fn handle(&self) -> hipEvent_t {
-        self.raw.0
+    pub(crate) fn handle(&self) -> hip::Event {
+        self.raw
     }
 
     /// Whether the work before the last record is done.
     pub(crate) fn is_done(&self) -> HipResult<bool> {
         // SAFETY: the event is live until `self` is dropped.
-        let status = self.driver.status(|api| unsafe { api.hipEventQuery(self.raw.0) })?;
-        if status == hipErrorNotReady {
-            return Ok(false);
-        }
-        self.driver.check("hipEventQuery", status).map(|()| true)
+        unsafe { hip::event::is_done(&self.driver, self.raw) }
     }
 }
 
 impl Drop for RawEvent {
     fn drop(&mut self) {
-        let raw = self.raw;
-        // SAFETY: created by `new`, destroyed only here; HIP lets an event with work before it be destroyed.
-        let result = self
-            .driver
-            .call("hipEventDestroy", |api| unsafe { api.hipEventDestroy(raw.0) });
+        // SAFETY: created by `new`, destroyed only here.
+        let result = unsafe { hip::event::destroy(&self.driver, self.raw) };
         if let Err(error) = result {
             crate::core::abandon(self.token.take(), &error);
             if !matches!(error, HipError::Poisoned { .. }) {
@@ -150,12 +138,8 @@ impl HipEvent {
         }
         self.check_recorded()?;
         end.check_recorded()?;
-        let mut milliseconds = 0.0f32;
-        let (start, end) = (self.raw.handle(), end.raw.handle());
-        // SAFETY: both events are live, `milliseconds` is a live out-pointer.
-        self.core.driver.call("hipEventElapsedTime", |api| unsafe {
-            api.hipEventElapsedTime(&mut milliseconds, start, end)
-        })?;
+        // SAFETY: both events are borrowed, so live.
+        let milliseconds = unsafe { hip::event::elapsed(&self.core.driver, self.raw.handle(), end.raw.handle()) }?;
         // Whatever the driver says: NaN and negative times count as none, an infinite one as the longest there is.
         Ok(Duration::try_from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3).unwrap_or(Duration::MAX))
     }

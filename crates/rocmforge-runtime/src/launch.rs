@@ -4,6 +4,7 @@ use crate::buffer::HipBuffer;
 use crate::device::DeviceLimits;
 use crate::error::{HipResult, LaunchError};
 use crate::graph::{Touched, Work};
+use crate::hip;
 use crate::launch_log::LaunchRecord;
 use crate::module::HipKernel;
 use crate::stream::HipStream;
@@ -411,14 +412,11 @@ impl HipStream {
         let base = args.words.as_mut_ptr();
         let mut params: SmallVec<[*mut c_void; 16]> = args.args().map(|(_, at)| base.wrapping_add(at).cast()).collect();
         let function = kernel.handle();
-        let ([gx, gy, gz], [bx, by, bz], lds) = (config.grid, config.block, config.dynamic_lds);
-        let work = Work::Kernel(kernel);
-        let launched = self.submit("hipModuleLaunchKernel", work, &mut args.touches, |api, stream| {
-            let params = params.as_mut_ptr();
-            let none = std::ptr::null_mut();
-            // SAFETY: the function's module is kept by `kernel`; each of `params` points at as many bytes as the kernel
-            // declares (`check`), which HIP copies before it returns; the rest is promised by our caller.
-            unsafe { api.hipModuleLaunchKernel(function, gx, gy, gz, bx, by, bz, lds, stream, params, none) }
+        let size = (config.grid, config.block, config.dynamic_lds);
+        let launched = self.submit(Work::Kernel(kernel), &mut args.touches, |driver, stream| {
+            // SAFETY: the function's module is kept by `kernel`, and after it by the launch that is noted below; each of
+            // `params` points at as many bytes as the kernel declares (`check`); the rest is promised by our caller.
+            unsafe { hip::module::launch(driver, function, size, stream, &mut params) }
         })?;
         core.launches.note(LaunchRecord {
             what: kernel.shared_name(),

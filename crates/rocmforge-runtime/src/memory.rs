@@ -1,23 +1,26 @@
 //! Device memory: `hipMalloc` and `hipFree`, under the layers that `rocmforge-memory` has for them.
 
-use crate::core::{Core, Graves, Resource};
-use crate::driver::{Driver, Raw};
+use crate::core::{Core, DeferredFrees, Resource};
 use crate::error::{HipError, HipResult};
+use crate::hip::{self, Address, Driver};
 use crate::stream::StreamShared;
-use rocmforge_hip_sys::hipErrorOutOfMemory;
 use rocmforge_memory::*;
-use std::ffi::c_void;
 use std::sync::{Arc, Weak};
 
 /// Where a backend's buffers come from, the driver innermost.
 pub(crate) type DeviceMemory = Pool<Budgeted<Logged<Counted<Hip>>>>;
 /// What a buffer has of it.
-pub(crate) type DeviceBlock = Block<Raw<c_void>, Arc<StreamShared>>;
+pub(crate) type DeviceBlock = Block<Address, Arc<StreamShared>>;
 
-pub(crate) fn stack(driver: &Arc<Driver>, card: &Arc<Card>, graves: &Arc<Graves>, pool: PoolOptions) -> DeviceMemory {
+pub(crate) fn stack(
+    driver: &Arc<Driver>,
+    card: &Arc<Card>,
+    deferred: &Arc<DeferredFrees>,
+    pool: PoolOptions,
+) -> DeviceMemory {
     let hip = Hip {
         driver: Arc::clone(driver),
-        graves: Arc::clone(graves),
+        deferred: Arc::clone(deferred),
     };
     Pool::new(Budgeted::new(Arc::clone(card), Logged::new(Counted::new(hip))), pool)
 }
@@ -51,24 +54,11 @@ pub(crate) fn statistics(memory: &DeviceMemory) -> MemoryStatistics {
 /// The driver itself.
 pub(crate) struct Hip {
     driver: Arc<Driver>,
-    graves: Arc<Graves>,
-}
-
-impl Hip {
-    fn malloc(&self, bytes: usize) -> HipResult<Option<Raw<c_void>>> {
-        let mut ptr = std::ptr::null_mut();
-        // SAFETY: `ptr` is a live out-pointer for the call.
-        let status = self.driver.status(|api| unsafe { api.hipMalloc(&mut ptr, bytes) })?;
-        if status == hipErrorOutOfMemory {
-            return Ok(None);
-        }
-        self.driver.check("hipMalloc", status)?;
-        self.driver.made("hipMalloc", ptr).map(Some)
-    }
+    deferred: Arc<DeferredFrees>,
 }
 
 impl Allocator for Hip {
-    type Memory = Raw<c_void>;
+    type Memory = Address;
     type Stream = Arc<StreamShared>;
     type Error = HipError;
 
@@ -78,10 +68,11 @@ impl Allocator for Hip {
             label: request.label.to_owned(),
         };
         let bytes = request.bytes.to_usize().ok_or_else(too_large)?;
-        let ptr = match self.malloc(bytes)? {
+        let malloc = || hip::memory::malloc(&self.driver, bytes);
+        let ptr = match malloc()? {
             Some(ptr) => ptr,
             // What was dropped but is still in use is the driver's too.
-            None if self.graves.settle()? => self.malloc(bytes)?.ok_or_else(too_large)?,
+            None if self.deferred.settle()? => malloc()?.ok_or_else(too_large)?,
             None => return Err(too_large()),
         };
         self.driver.name_allocation(ptr.0, request.label, request.site);
@@ -100,18 +91,18 @@ impl Allocator for Hip {
             ptr: block.memory,
             allocation: block.entry,
         };
-        self.graves.release(memory, pending);
+        self.deferred.release(memory, pending);
     }
 
     fn settle(&self) -> HipResult<bool> {
-        self.graves.settle()
+        self.deferred.settle()
     }
 
-    fn parked(&self, memory: &Raw<c_void>) {
+    fn parked(&self, memory: &Address) {
         self.driver.park_allocation(memory.0);
     }
 
-    fn lent(&self, memory: &Raw<c_void>, request: &Request<'_, Arc<StreamShared>>) {
+    fn lent(&self, memory: &Address, request: &Request<'_, Arc<StreamShared>>) {
         self.driver
             .lend_allocation(memory.0, request.bytes, request.label, request.site);
     }

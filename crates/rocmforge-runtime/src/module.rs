@@ -1,13 +1,12 @@
 //! Code objects on the device and their kernels.
 
 use crate::core::{Core, Resource};
-use crate::driver::Raw;
 use crate::error::{HipError, HipResult};
+use crate::hip;
 use crate::stream::StreamShared;
 use crate::tracker::{Access, Uses};
 use parking_lot::Mutex;
 use rocmforge_code_object::{CodeObject, KernelMeta};
-use rocmforge_hip_sys::{hipFunction_t, ihipModule_t, ihipModuleSymbol_t};
 use rocmforge_memory::{HandleKind, HandleToken, Site};
 use std::ffi::CString;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use std::sync::Arc;
 struct Module {
     core: Arc<Core>,
     label: String,
-    handle: Raw<ihipModule_t>,
+    handle: hip::Module,
     object: CodeObject,
     /// HIP does not promise to have copied it; words, because an ELF file wants that alignment; a zero follows it.
     image: Vec<u64>,
@@ -60,10 +59,8 @@ impl HipModule {
         let mut image = vec![0u64; bytes.len() / size_of::<u64>() + 1];
         bytemuck::cast_slice_mut::<u64, u8>(&mut image)[..bytes.len()].copy_from_slice(bytes);
 
-        // SAFETY: `handle` is a live out-pointer; the image is a whole, parsed object, kept as long as the module.
-        let handle = core.driver.make("hipModuleLoadData", |api, handle| unsafe {
-            api.hipModuleLoadData(handle, image.as_ptr().cast())
-        })?;
+        // SAFETY: the image is a whole, parsed object with a zero after it, kept as long as the module.
+        let handle = unsafe { hip::module::load(&core.driver, &image) }?;
         let token = core.card.ledger().track(HandleKind::Module, label, site);
         Ok(Self(Arc::new(Module {
             core: Arc::clone(core),
@@ -102,13 +99,8 @@ impl HipModule {
             .position(|kernel| kernel.name == name)
             .ok_or_else(not_found)?;
         let symbol = CString::new(name).map_err(|_| not_found())?;
-        // SAFETY: `function` is a live out-pointer, the module is loaded, the name ends with NUL.
-        let function = module
-            .core
-            .driver
-            .make("hipModuleGetFunction", |api, function| unsafe {
-                api.hipModuleGetFunction(function, module.handle.0, symbol.as_ptr())
-            })?;
+        // SAFETY: loaded until `Module` is dropped.
+        let function = unsafe { hip::module::function(&module.core.driver, module.handle, &symbol) }?;
         Ok(HipKernel {
             module: Arc::clone(module),
             index,
@@ -133,7 +125,7 @@ pub struct HipKernel {
     module: Arc<Module>,
     index: usize,
     name: Arc<str>,
-    function: Raw<ihipModuleSymbol_t>,
+    function: hip::Function,
 }
 
 impl HipKernel {
@@ -151,8 +143,8 @@ impl HipKernel {
         &self.module.core
     }
 
-    pub(crate) fn handle(&self) -> hipFunction_t {
-        self.function.0
+    pub(crate) fn handle(&self) -> hip::Function {
+        self.function
     }
 
     pub(crate) fn shared_name(&self) -> Arc<str> {

@@ -5,6 +5,7 @@ use crate::buffer::{HipBuffer, byte_len};
 use crate::core::Core;
 use crate::error::{HipError, HipResult};
 use crate::graph::Work;
+use crate::hip;
 use crate::staging::Pinned;
 use crate::stream::HipStream;
 use crate::tracker::{Access, Use};
@@ -159,12 +160,11 @@ impl<T: Pod> HipBuffer<T> {
         };
         let (to, from, bytes) = (memory.ptr(), self.as_device_ptr(), self.byte_len());
         let cursor = stream.submit(
-            "hipMemcpyAsync",
             Work::AsyncCopy,
             &mut vec![(self.root(), Access::Read)],
-            |api, stream| {
+            |driver, stream| {
                 // SAFETY: both have `bytes` bytes; neither is freed, nor the pinned memory read, before this copy is done.
-                unsafe { api.hipMemcpyAsync(to.cast(), from, bytes, hipMemcpyDeviceToHost, stream) }
+                unsafe { hip::copy::copy(driver, to.cast(), from, bytes, hipMemcpyDeviceToHost, stream) }
             },
         )?;
         pinned.last = cursor.map(|cursor| stream.shared().at(cursor));
@@ -187,12 +187,11 @@ impl<T: Pod> HipBuffer<T> {
         };
         let (to, from, bytes) = (self.as_device_ptr(), memory.ptr(), self.byte_len());
         let cursor = stream.submit(
-            "hipMemcpyAsync",
             Work::AsyncCopy,
             &mut vec![(self.root(), Access::Write)],
-            |api, stream| {
+            |driver, stream| {
                 // SAFETY: both have `bytes` bytes; neither is freed, nor the pinned memory written, before this copy is done.
-                unsafe { api.hipMemcpyAsync(to, from.cast(), bytes, hipMemcpyHostToDevice, stream) }
+                unsafe { hip::copy::copy(driver, to, from.cast(), bytes, hipMemcpyHostToDevice, stream) }
             },
         )?;
         data.last = cursor.map(|cursor| stream.shared().at(cursor));

@@ -1,6 +1,6 @@
 //! Providers: the AMD library, the simulator and NVIDIA's driver behind one trait.
 
-use crate::availability::Unavailable;
+use crate::error::Unavailable;
 use crate::error::{HipError, HipResult};
 use parking_lot::Mutex;
 use rocmforge_hip_sys::{HipApi, HipClock, HipLibrary, HipNames, SystemClock};

@@ -1,7 +1,7 @@
 //! Readings for the budget: the kernel's figures of the card, by its PCI address, and what HIP reports free.
 
-use crate::availability::Unavailable;
-use crate::driver::Driver;
+use crate::error::Unavailable;
+use crate::hip::{self, Driver};
 use rocmforge_machine::sysfs::{Access, DeviceFile, Sysfs};
 use rocmforge_memory::{Bytes, DeviceKey, Reading, Readings, SysfsReadings};
 use std::sync::Arc;
@@ -20,9 +20,9 @@ impl Readings for CardReadings {
         if reading.hip_free.is_some() && reading.total.is_some() {
             return reading;
         }
-        if let Some((free, total)) = memory_info(&self.driver) {
-            reading.hip_free.get_or_insert(free);
-            reading.total.get_or_insert(total);
+        if let Ok((free, total)) = hip::memory::info(&self.driver) {
+            reading.hip_free.get_or_insert(Bytes(free as u64));
+            reading.total.get_or_insert(Bytes(total as u64));
         }
         reading
     }
@@ -30,17 +30,6 @@ impl Readings for CardReadings {
     fn now(&self) -> Duration {
         self.driver.now()
     }
-}
-
-/// `hipMemGetInfo`: free and total bytes. `None` if the driver does not say.
-fn memory_info(driver: &Driver) -> Option<(Bytes, Bytes)> {
-    let (mut free, mut total) = (0usize, 0usize);
-    let status = driver.call("hipMemGetInfo", |api| {
-        // SAFETY: both are live out-pointers for the call.
-        unsafe { api.hipMemGetInfo(&mut free, &mut total) }
-    });
-    status.ok()?;
-    Some((Bytes(free as u64), Bytes(total as u64)))
 }
 
 /// sysfs of the card at that address, if the machine has one.

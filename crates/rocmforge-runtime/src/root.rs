@@ -1,8 +1,8 @@
 //! One allocation of device memory. Buffers, clones and views share it; it is given back once, when the last of them goes.
 
 use crate::core::Core;
-use crate::driver::unique_id;
 use crate::error::HipResult;
+use crate::hip::unique_id;
 use crate::memory::DeviceBlock;
 use crate::stream::HipStream;
 use crate::tracker::Uses;

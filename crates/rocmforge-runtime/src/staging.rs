@@ -2,13 +2,11 @@
 //! is late cannot touch a slice that is gone.
 
 use crate::core::{Core, Resource};
-use crate::driver::Raw;
 use crate::error::{HipError, HipResult};
+use crate::hip::{self, Address};
 use crate::tracker::Use;
 use parking_lot::{Condvar, Mutex};
-use rocmforge_hip_sys::hipHostMallocDefault;
 use rocmforge_memory::{Bytes, HandleKind, HandleToken, HostAllocation, HostKind, Site};
-use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
 /// Bytes of one slot: large enough for full bus speed, small enough not to be missed.
@@ -21,7 +19,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Pinned host memory.
 pub(crate) struct Pinned {
-    ptr: Raw<u8>,
+    ptr: Address,
     bytes: usize,
     token: Option<HandleToken>,
     host: HostAllocation,
@@ -31,14 +29,11 @@ impl Pinned {
     pub(crate) fn new(core: &Core, bytes: usize, label: &str, site: Site) -> HipResult<Self> {
         let size = Bytes(bytes as u64);
         let reservation = core.host.try_reserve_at(size, HostKind::Pinned, label, site)?;
-        // SAFETY: `ptr` is a live out-pointer for the call.
-        let ptr: Raw<c_void> = core.driver.make("hipHostMalloc", |api, ptr| unsafe {
-            api.hipHostMalloc(ptr, bytes, hipHostMallocDefault)
-        })?;
+        let ptr = hip::memory::host_malloc(&core.driver, bytes)?;
         core.driver.name_allocation(ptr.0, label, site);
         let token = core.card.ledger().track(HandleKind::PinnedHost(size), label, site);
         Ok(Self {
-            ptr: Raw(ptr.0.cast()),
+            ptr,
             bytes,
             token: Some(token),
             host: reservation.commit(),
@@ -46,7 +41,7 @@ impl Pinned {
     }
 
     pub(crate) fn ptr(&self) -> *mut u8 {
-        self.ptr.0
+        self.ptr.0.cast()
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -62,7 +57,7 @@ impl Pinned {
 
     pub(crate) fn into_resource(self) -> Resource {
         Resource::Pinned {
-            ptr: Raw(self.ptr.0.cast()),
+            ptr: self.ptr,
             token: self.token,
             host: self.host,
         }

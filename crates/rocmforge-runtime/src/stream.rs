@@ -1,16 +1,13 @@
 //! Streams: queues of work on the device, always non-blocking.
 
 use crate::core::Core;
-use crate::driver::{Driver, Raw, unique_id};
-use crate::error::{HipError, HipResult};
+use crate::error::{GraphError, HipError, HipResult};
 use crate::event::{HipEvent, RawEvent, Recorded};
-use crate::graph::{Capturing, GraphError, Touched, Work};
+use crate::graph::{Capturing, Touched, Work};
+use crate::hip::{self, Driver, unique_id};
 use crate::tracker::{Access, Use, Uses};
 use parking_lot::{Mutex, MutexGuard};
-use rocmforge_hip_sys::{
-    HipApi, hipError_t, hipErrorNotReady, hipErrorStreamCaptureIsolation, hipStream_t, hipStreamNonBlocking,
-    ihipStream_t,
-};
+use rocmforge_hip_sys::hipErrorStreamCaptureIsolation;
 use rocmforge_memory::{Card, HandleKind, HandleToken, Site};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -31,7 +28,7 @@ pub(crate) struct StreamShared {
 
 struct State {
     /// `None` once destroyed.
-    handle: Option<Raw<ihipStream_t>>,
+    handle: Option<hip::Stream>,
     /// The event other streams wait for, and the cursor it was last recorded at.
     handover: Option<(Arc<RawEvent>, u64)>,
     /// Up to where this stream already waits for others.
@@ -79,7 +76,7 @@ impl StreamShared {
     fn poll_at(&self) -> HipResult<(bool, u64)> {
         let state = self.state.lock();
         let cursor = self.submitted();
-        let Some(Raw(handle)) = state.handle else {
+        let Some(handle) = state.handle else {
             return Ok((true, cursor));
         };
         // It was idle before the capture, and must not be asked.
@@ -87,13 +84,11 @@ impl StreamShared {
             return Ok((true, cursor));
         }
         // SAFETY: the handle is live: `retire` takes it out under the lock we hold.
-        let status = self.driver.status(|api| unsafe { api.hipStreamQuery(handle) })?;
-        if status == hipErrorNotReady {
-            return Ok((false, cursor));
+        let done = unsafe { hip::stream::is_done(&self.driver, handle) }?;
+        if done {
+            self.complete(cursor);
         }
-        self.driver.check("hipStreamQuery", status)?;
-        self.complete(cursor);
-        Ok((true, cursor))
+        Ok((done, cursor))
     }
 
     /// Waits, at most until the deadline, until everything up to `cursor` is done.
@@ -133,20 +128,18 @@ impl StreamShared {
     fn mark(&self) -> HipResult<Option<(RawEvent, u64)>> {
         let event = self.event("wait on a busy stream")?;
         let state = self.state.lock();
-        let Some(Raw(handle)) = state.handle else {
+        let Some(handle) = state.handle else {
             return Ok(None);
         };
         // SAFETY: both handles are live, the stream's because we hold its lock.
-        self.driver.call("hipEventRecord", |api| unsafe {
-            api.hipEventRecord(event.handle(), handle)
-        })?;
+        unsafe { hip::event::record(&self.driver, event.handle(), handle) }?;
         Ok(Some((event, self.submitted())))
     }
 
     /// The event another stream waits for to be behind `cursor`, and the cursor it stands at. `None`: already done.
     fn handover(&self, cursor: u64) -> HipResult<Option<(Arc<RawEvent>, u64)>> {
         let mut state = self.state.lock();
-        let Some(Raw(handle)) = state.handle else {
+        let Some(handle) = state.handle else {
             return Ok(None);
         };
         if self.completed() >= cursor {
@@ -165,9 +158,7 @@ impl StreamShared {
         };
         let at = self.submitted();
         // SAFETY: both handles are live, the stream's because we hold its lock.
-        self.driver.call("hipEventRecord", |api| unsafe {
-            api.hipEventRecord(event.handle(), handle)
-        })?;
+        unsafe { hip::event::record(&self.driver, event.handle(), handle) }?;
         state.handover = Some((Arc::clone(&event), at));
         Ok(Some((event, at)))
     }
@@ -193,7 +184,7 @@ impl StreamShared {
     pub(crate) fn begin_capture(
         &self,
         capture: &Arc<Capturing>,
-        begin: impl FnOnce(&Driver, hipStream_t) -> HipResult<()>,
+        begin: impl FnOnce(&Driver, hip::Stream) -> HipResult<()>,
     ) -> HipResult<()> {
         self.wait(self.submitted())?;
         let mut state = self.state.lock();
@@ -201,7 +192,7 @@ impl StreamShared {
             return Err(self.capturing("begin a capture"));
         }
         let handle = state.handle.filter(|_| self.completed() >= self.submitted());
-        let Some(Raw(handle)) = handle else {
+        let Some(handle) = handle else {
             return Err(self.busy());
         };
         begin(&self.driver, handle)?;
@@ -214,31 +205,27 @@ impl StreamShared {
     }
 
     /// One call that is given the stream.
-    pub(crate) fn call(
-        &self,
-        name: &'static str,
-        call: impl FnOnce(&dyn HipApi, hipStream_t) -> hipError_t,
-    ) -> HipResult<()> {
+    pub(crate) fn call(&self, call: impl FnOnce(&Driver, hip::Stream) -> HipResult<()>) -> HipResult<()> {
         let state = self.state.lock();
         match state.handle {
-            Some(Raw(handle)) => self.driver.call(name, |api| call(api, handle)),
+            Some(handle) => call(&self.driver, handle),
             None => Err(GraphError::Ended.into()),
         }
     }
 
     /// Records an event, in a capture.
     pub(crate) fn record(&self, event: &RawEvent) -> HipResult<()> {
-        self.call("hipEventRecord", |api, handle| {
+        self.call(|driver, handle| {
             // SAFETY: both handles are live: the stream's lock is held, the event is borrowed.
-            unsafe { api.hipEventRecord(event.handle(), handle) }
+            unsafe { hip::event::record(driver, event.handle(), handle) }
         })
     }
 
     /// Waits for an event of the same capture.
     pub(crate) fn wait_for(&self, event: &RawEvent) -> HipResult<()> {
-        self.call("hipStreamWaitEvent", |api, handle| {
+        self.call(|driver, handle| {
             // SAFETY: as for `record`.
-            unsafe { api.hipStreamWaitEvent(handle, event.handle(), 0) }
+            unsafe { hip::stream::wait_event(driver, handle, event.handle()) }
         })
     }
 
@@ -257,11 +244,9 @@ impl StreamShared {
             (state.handle.take(), state.handover.take(), state.token.take())
         };
         drop(handover);
-        let Some(Raw(handle)) = handle else { return };
+        let Some(handle) = handle else { return };
         // SAFETY: taken out of the state, so nobody else has it, and idle.
-        let destroyed = self
-            .driver
-            .call("hipStreamDestroy", |api| unsafe { api.hipStreamDestroy(handle) });
+        let destroyed = unsafe { hip::stream::destroy(&self.driver, handle) };
         match destroyed {
             Ok(()) => core.reclaim(),
             Err(error) => {
@@ -301,10 +286,7 @@ pub struct HipStream {
 impl HipStream {
     pub(crate) fn new(core: &Arc<Core>, label: &str, site: Site) -> HipResult<Self> {
         core.driver.enter()?;
-        // SAFETY: `raw` is a live out-pointer for the call.
-        let raw = core.driver.make("hipStreamCreateWithFlags", |api, raw| unsafe {
-            api.hipStreamCreateWithFlags(raw, hipStreamNonBlocking)
-        })?;
+        let raw = hip::stream::create(&core.driver)?;
         let token = core.card.ledger().track(HandleKind::Stream, label, site);
         let shared = Arc::new(StreamShared {
             id: unique_id(),
@@ -390,11 +372,8 @@ impl HipStream {
         }
         let state = self.shared.state.lock();
         let handle = self.handle(&state)?;
-        let raw = event.raw.handle();
-        self.core.driver.call("hipEventRecord", |api| {
-            // SAFETY: both handles are live while `self` and `event` are borrowed.
-            unsafe { api.hipEventRecord(raw, handle) }
-        })?;
+        // SAFETY: both handles are live while `self` and `event` are borrowed.
+        unsafe { hip::event::record(&self.core.driver, event.raw.handle(), handle) }?;
         *recorded = Some(Recorded::At(self.shared.at(self.advance(&state))));
         Ok(())
     }
@@ -439,25 +418,23 @@ impl HipStream {
         Ok(())
     }
 
-    fn enqueue_wait(&self, handle: hipStream_t, source: &Use, event: &RawEvent) -> HipResult<()> {
+    fn enqueue_wait(&self, handle: hip::Stream, source: &Use, event: &RawEvent) -> HipResult<()> {
         // SAFETY: both handles are live: the stream's lock is held, the event is borrowed.
-        let status = self
-            .core
-            .driver
-            .status(|api| unsafe { api.hipStreamWaitEvent(handle, event.handle(), 0) })?;
-        // The event's stream has begun to capture since: then it was idle, and there is nothing to wait for.
-        if status == hipErrorStreamCaptureIsolation && source.is_done() {
-            return Ok(());
+        match unsafe { hip::stream::wait_event(&self.core.driver, handle, event.handle()) } {
+            // The event's stream has begun to capture since: then it was idle, and there is nothing to wait for.
+            Err(HipError::Call { status, .. }) if status == hipErrorStreamCaptureIsolation && source.is_done() => {
+                Ok(())
+            }
+            enqueued => enqueued,
         }
-        self.core.driver.check("hipStreamWaitEvent", status)
     }
 
     /// The handle, for work that runs: not while the stream captures.
-    fn handle(&self, state: &State) -> HipResult<hipStream_t> {
+    fn handle(&self, state: &State) -> HipResult<hip::Stream> {
         match state.handle {
             // Another thread began a capture since this one looked.
             Some(_) if state.capture.is_some() => Err(self.shared.busy()),
-            Some(Raw(handle)) => Ok(handle),
+            Some(handle) => Ok(handle),
             // Only `Drop` takes it out, and `self` is borrowed.
             None => unreachable!("a live HipStream has a handle"),
         }
@@ -493,10 +470,9 @@ impl HipStream {
     /// threads cannot both believe they are first. They are taken in the order of the ids.
     pub(crate) fn submit(
         &self,
-        name: &'static str,
         work: Work<'_>,
         touches: &mut Vec<(Touched<'_>, Access)>,
-        enqueue: impl FnOnce(&dyn HipApi, hipStream_t) -> hipError_t,
+        enqueue: impl FnOnce(&Driver, hip::Stream) -> HipResult<()>,
     ) -> HipResult<Option<u64>> {
         for (touched, _) in touches.iter() {
             self.same_backend(touched.core(), || touched.describe())?;
@@ -505,7 +481,7 @@ impl HipStream {
         touches.sort_unstable_by_key(|(touched, access)| (touched.id(), std::cmp::Reverse(*access)));
         touches.dedup_by_key(|(touched, _)| touched.id());
         if let Some(capture) = self.shared.capture() {
-            capture.push(self, (name, work), touches, enqueue)?;
+            capture.push(self, work, touches, enqueue)?;
             return Ok(None);
         }
         let mut uses: SmallVec<[MutexGuard<'_, Uses>; 8]> =
@@ -536,7 +512,7 @@ impl HipStream {
             state.note_wait(source.stream.id(), source.cursor);
             self.advance(&state);
         }
-        self.core.driver.call(name, |api| enqueue(api, handle))?;
+        enqueue(&self.core.driver, handle)?;
         let cursor = self.advance(&state);
         drop(state);
         for (uses, (_, access)) in uses.iter_mut().zip(touches.iter()) {

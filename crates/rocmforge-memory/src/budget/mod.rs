@@ -50,7 +50,7 @@ pub enum Warning {
 
 /// What the ledger says at the moment of a reading.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Holdings {
+pub(crate) struct LedgerFigures {
     /// Committed bytes.
     pub(crate) live: u64,
     /// Reserved and not yet committed: the driver may or may not have handed them out already.
@@ -181,7 +181,7 @@ impl Tracker {
     }
 
     /// Takes in one reading. Figures are clamped, never believed.
-    pub(crate) fn update(&mut self, reading: &Reading, holdings: Holdings, now: Duration) {
+    pub(crate) fn update(&mut self, reading: &Reading, holdings: LedgerFigures, now: Duration) {
         self.read_at = Some(now);
         self.requests = 0;
         self.warnings.clear();
@@ -212,13 +212,13 @@ impl Tracker {
     }
 
     /// The driver refused `requested` bytes of `holdings.reserved`.
-    pub(crate) fn refused(&mut self, requested: u64, holdings: Holdings, now: Duration) {
+    pub(crate) fn refused(&mut self, requested: u64, holdings: LedgerFigures, now: Duration) {
         self.correction.refused(requested, self.free, now);
         self.conclude(holdings, now);
     }
 
     /// What follows from the figures taken in: what they allow, and what of it is in force.
-    fn conclude(&mut self, holdings: Holdings, now: Duration) {
+    fn conclude(&mut self, holdings: LedgerFigures, now: Duration) {
         self.correction.lift(now, self.policy.peak_window);
         if self.correction.bytes() > 0 {
             self.warnings.push(Warning::ModelWrong);
@@ -249,7 +249,7 @@ impl Tracker {
     }
 
     /// What the driver holds for us, and with it the overhead that the ledger does not know.
-    fn own(&mut self, reading: &Reading, holdings: Holdings, total: u64) -> u64 {
+    fn own(&mut self, reading: &Reading, holdings: LedgerFigures, total: u64) -> u64 {
         let Some(Bytes(own)) = reading.own else {
             self.hidden = 0;
             return holdings.live.checked_next_multiple_of(GRANULE).unwrap_or(holdings.live);
@@ -265,7 +265,7 @@ impl Tracker {
         own
     }
 
-    fn read_ceiling(&mut self, reading: &Reading, holdings: Holdings, own: u64, total: u64) {
+    fn read_ceiling(&mut self, reading: &Reading, holdings: LedgerFigures, own: u64, total: u64) {
         self.free = reading.hip_free.map(|free| free.0.min(total));
         let previous = self.ceiling.take();
         let Some(Bytes(free)) = reading.hip_free else {
@@ -282,7 +282,7 @@ impl Tracker {
         self.ceiling = Some(previous.map_or(seen, |p| p.clamp(seen, most)));
     }
 
-    fn read_others(&mut self, reading: &Reading, holdings: Holdings, own: u64, now: Duration) {
+    fn read_others(&mut self, reading: &Reading, holdings: LedgerFigures, own: u64, now: Duration) {
         let (Some(total), Some(Bytes(used))) = (self.total, reading.used) else {
             self.warnings.push(Warning::Unreadable);
             self.others = None;

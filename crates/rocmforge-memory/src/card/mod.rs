@@ -8,7 +8,7 @@ mod tokens;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::budget::{Holdings, Terms, Tracker};
+use crate::budget::{LedgerFigures, Terms, Tracker};
 use crate::ledger::{Entries, EntryKind, Ledger};
 use crate::peers::Claim;
 use crate::pressure::{Pressure, PressureChange, Subscribers, Subscription};
@@ -62,8 +62,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    fn holdings(&self) -> Holdings {
-        Holdings {
+    fn ledger_figures(&self) -> LedgerFigures {
+        LedgerFigures {
             live: self.live,
             reserved: self.reserved,
             peers: self.peers.as_ref().map_or(0, PeerLedger::contained),
@@ -140,7 +140,7 @@ impl State {
     fn tell_peers(&mut self) {
         let held = self.held();
         if let Some(peers) = &mut self.peers {
-            peers.settle(self.live, held);
+            peers.publish(self.live, held);
         }
     }
 }
@@ -172,7 +172,7 @@ impl Shared {
         if let Some(peers) = &mut state.peers {
             peers.look(sure);
         }
-        let holdings = state.holdings();
+        let holdings = state.ledger_figures();
         let tracker = &mut state.tracker;
         tracker.update(&self.readings.read(), holdings, self.readings.now());
         if let Some(peers) = &mut state.peers {

@@ -41,7 +41,7 @@ impl Reservation {
             let mut state = shared.lock();
             // What the driver calls free now, with the request still counted as on its way.
             shared.refresh(&mut state, true);
-            let (holdings, now) = (state.holdings(), shared.readings.now());
+            let (holdings, now) = (state.ledger_figures(), shared.readings.now());
             state.tracker.refused(self.bytes.0, holdings, now);
             shared.note_pressure(&mut state);
         }

@@ -8,7 +8,7 @@
 //! beyond = sum over other processes of claim - committed, as far as the figures we use contain it
 //! ```
 //!
-//! A claim is checked and made in one step under the file's lock. It is taken a [`GRANULE`] at a time: what fits the claim
+//! A claim is checked and made in one step under the file's lock. It is taken a [`CLAIM_STEP`] at a time: what fits the claim
 //! needs no file at all.
 //!
 //! The order makes it safe without a lock around the driver's calls. Bytes are claimed before the driver is asked for them;
@@ -31,7 +31,7 @@ use page::{Identity, Slot};
 use rocmforge_machine::private::PrivateError;
 
 /// What a process claims beyond its need, so that small requests do not touch the file.
-const GRANULE: u64 = 32 << 20;
+const CLAIM_STEP: u64 = 32 << 20;
 /// How long a request waits for the file. Who holds it needs microseconds, or is stopped.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -209,7 +209,7 @@ impl PeerLedger {
         if self.check_fork().is_ok()
             && let Ok(mut locked) = self.file.lock(Duration::ZERO)
         {
-            let _ = self.publish(&mut locked, self.committed, self.claim);
+            let _ = self.write_record(&mut locked, self.committed, self.claim);
         }
     }
 
@@ -273,13 +273,13 @@ impl PeerLedger {
         if wanted > room {
             return Ok(Claim::Short);
         }
-        let claim = wanted.saturating_add(GRANULE).min(room);
-        self.publish(&mut locked, live, claim)?;
+        let claim = wanted.saturating_add(CLAIM_STEP).min(room);
+        self.write_record(&mut locked, live, claim)?;
         Ok(Claim::Granted)
     }
 
     /// Takes note that we now hold `held` bytes, of which the driver holds `live`, and tells the others if it matters.
-    pub(crate) fn settle(&mut self, live: u64, held: u64) {
+    pub(crate) fn publish(&mut self, live: u64, held: u64) {
         let fallen = self.committed.saturating_sub(live);
         if fallen > 0 {
             // Others' figures fall by as much, so we may not take it again without asking.
@@ -289,15 +289,15 @@ impl PeerLedger {
         }
         let spare = self.published.saturating_sub(held);
         let late = live.saturating_sub(self.committed);
-        if spare <= 2 * GRANULE && late < GRANULE {
+        if spare <= 2 * CLAIM_STEP && late < CLAIM_STEP {
             return;
         }
         // Others see too much of us until then, never too little: no reason to wait, or to fail.
         if self.check_fork().is_ok()
             && let Ok(mut locked) = self.file.lock(Duration::ZERO)
         {
-            let claim = self.claim.min(held.saturating_add(GRANULE)).max(held);
-            let _ = self.publish(&mut locked, live, claim);
+            let claim = self.claim.min(held.saturating_add(CLAIM_STEP)).max(held);
+            let _ = self.write_record(&mut locked, live, claim);
         }
     }
 
@@ -363,7 +363,7 @@ impl PeerLedger {
     }
 
     /// Writes our record, in the slot we have or in a free one.
-    fn publish(&mut self, locked: &mut Locked, live: u64, claim: u64) -> Result<(), PeersError> {
+    fn write_record(&mut self, locked: &mut Locked, live: u64, claim: u64) -> Result<(), PeersError> {
         let mine = |index: &usize| match locked.page.slot(*index) {
             Ok(slot) => slot.is_some_and(|slot| slot.owner == self.me),
             // What is left of ours: whose else would be in our place.
@@ -443,23 +443,23 @@ mod tests {
 
     /// Asks for `bytes` more with `held` in hand, all of it committed; there is room for all.
     fn ask(ledger: &mut PeerLedger, held: u64, bytes: u64) -> Result<Claim, PeersError> {
-        ledger.claim(held, held, bytes, |beyond| (100 * GRANULE).saturating_sub(beyond))
+        ledger.claim(held, held, bytes, |beyond| (100 * CLAIM_STEP).saturating_sub(beyond))
     }
 
     #[test]
     fn a_fork_takes_nothing_and_gives_nothing_back() {
         let root = scratch();
         let mut ledger = join(root.path());
-        assert_eq!(ask(&mut ledger, 0, GRANULE), Ok(Claim::Granted));
+        assert_eq!(ask(&mut ledger, 0, CLAIM_STEP), Ok(Claim::Granted));
         let before = std::fs::read(ledger.path()).unwrap();
         let parent = ledger.me.pid;
         // As if this were another process with a copy of our memory.
         ledger.me.pid += 1;
         assert_eq!(
-            ask(&mut ledger, GRANULE, 10 * GRANULE),
+            ask(&mut ledger, CLAIM_STEP, 10 * CLAIM_STEP),
             Err(PeersError::Forked(parent + 1))
         );
-        ledger.settle(10 * GRANULE, 10 * GRANULE);
+        ledger.publish(10 * CLAIM_STEP, 10 * CLAIM_STEP);
         let path = ledger.path().to_owned();
         drop(ledger);
         assert_eq!(std::fs::read(path).unwrap(), before);
@@ -469,29 +469,29 @@ mod tests {
     fn the_record_is_written_when_it_matters_and_not_before() {
         let root = scratch();
         let mut ledger = join(root.path());
-        ask(&mut ledger, 0, 10 * GRANULE).unwrap();
+        ask(&mut ledger, 0, 10 * CLAIM_STEP).unwrap();
         let observer = join(root.path());
         let seen = || {
             let [peer] = observer.peers().unwrap()[..] else {
                 panic!("one process")
             };
-            (peer.claimed.0 / GRANULE, peer.committed.0 / GRANULE)
+            (peer.claimed.0 / CLAIM_STEP, peer.committed.0 / CLAIM_STEP)
         };
         assert_eq!(seen(), (11, 0), "a granule beyond the need");
-        ledger.settle(GRANULE - 1, 10 * GRANULE);
+        ledger.publish(CLAIM_STEP - 1, 10 * CLAIM_STEP);
         assert_eq!(seen(), (11, 0));
-        ledger.settle(GRANULE, 10 * GRANULE);
+        ledger.publish(CLAIM_STEP, 10 * CLAIM_STEP);
         assert_eq!(seen(), (11, 1), "a granule has been committed");
-        ledger.settle(10 * GRANULE, 10 * GRANULE);
+        ledger.publish(10 * CLAIM_STEP, 10 * CLAIM_STEP);
         assert_eq!(seen(), (11, 10));
         // What is given back is not ours any more, whatever the file says.
-        ledger.settle(9 * GRANULE, 9 * GRANULE);
+        ledger.publish(9 * CLAIM_STEP, 9 * CLAIM_STEP);
         assert_eq!(seen(), (11, 10));
-        assert!(ledger.covers(10 * GRANULE) && !ledger.covers(10 * GRANULE + 1));
-        ledger.settle(9 * GRANULE - 1, 9 * GRANULE - 1);
+        assert!(ledger.covers(10 * CLAIM_STEP) && !ledger.covers(10 * CLAIM_STEP + 1));
+        ledger.publish(9 * CLAIM_STEP - 1, 9 * CLAIM_STEP - 1);
         assert_eq!(seen(), (9, 8), "two granules and more are not needed");
-        assert!(ledger.covers(10 * GRANULE - 1) && !ledger.covers(10 * GRANULE));
-        ledger.settle(0, 0);
+        assert!(ledger.covers(10 * CLAIM_STEP - 1) && !ledger.covers(10 * CLAIM_STEP));
+        ledger.publish(0, 0);
         assert_eq!(seen(), (1, 0), "a granule for the next small ones");
     }
 
@@ -514,7 +514,7 @@ mod tests {
             locked.write(index, Some(dead)).unwrap();
         }
         drop(locked);
-        assert_eq!(ask(&mut ledger, 0, GRANULE), Ok(Claim::Granted));
+        assert_eq!(ask(&mut ledger, 0, CLAIM_STEP), Ok(Claim::Granted));
         let page = ledger.file.peek().unwrap().unwrap();
         assert_eq!(page.slots().count(), 1);
     }
@@ -523,17 +523,17 @@ mod tests {
     fn a_lock_that_others_hold_delays_no_destructor() {
         let root = scratch();
         let mut ledger = join(root.path());
-        ask(&mut ledger, 0, 10 * GRANULE).unwrap();
+        ask(&mut ledger, 0, 10 * CLAIM_STEP).unwrap();
         let locked = ledger.file.lock(Duration::ZERO).unwrap();
         let start = std::time::Instant::now();
-        ledger.settle(0, 0);
+        ledger.publish(0, 0);
         assert!(start.elapsed() < PATIENCE);
         drop(locked);
-        assert_eq!(join(root.path()).peers().unwrap()[0].claimed, Bytes(11 * GRANULE));
-        ledger.settle(0, 0);
+        assert_eq!(join(root.path()).peers().unwrap()[0].claimed, Bytes(11 * CLAIM_STEP));
+        ledger.publish(0, 0);
         assert_eq!(
             join(root.path()).peers().unwrap()[0].claimed,
-            Bytes(GRANULE),
+            Bytes(CLAIM_STEP),
             "the next time"
         );
     }
@@ -543,39 +543,39 @@ mod tests {
         let root = scratch();
         let (mut one, mut two) = (join(root.path()), join(root.path()));
         two.figures = PeerFigures::InUsed;
-        ask(&mut one, 0, 10 * GRANULE).unwrap();
-        one.settle(10 * GRANULE, 10 * GRANULE);
+        ask(&mut one, 0, 10 * CLAIM_STEP).unwrap();
+        one.publish(10 * CLAIM_STEP, 10 * CLAIM_STEP);
         two.look(true);
         two.figures_read(true);
         assert_eq!(
             (two.beyond(), two.contained(), two.committed_since()),
-            (GRANULE, 10 * GRANULE, 10 * GRANULE)
+            (CLAIM_STEP, 10 * CLAIM_STEP, 10 * CLAIM_STEP)
         );
         assert!(!two.is_alone());
         // After our figures were read it gave back 4 and took them again: our figures may have been read in between.
-        one.settle(6 * GRANULE, 6 * GRANULE);
-        ask(&mut one, 6 * GRANULE, 4 * GRANULE).unwrap();
+        one.publish(6 * CLAIM_STEP, 6 * CLAIM_STEP);
+        ask(&mut one, 6 * CLAIM_STEP, 4 * CLAIM_STEP).unwrap();
         let mut seen = 0;
         let asked = two.claim(0, 0, 1, |beyond| {
             seen = beyond;
-            100 * GRANULE
+            100 * CLAIM_STEP
         });
         assert_eq!(asked, Ok(Claim::Granted));
-        assert_eq!(seen, 5 * GRANULE);
+        assert_eq!(seen, 5 * CLAIM_STEP);
         // The next figures are read after all of that.
         two.look(false);
         assert_eq!(two.committed_since(), 0);
-        one.settle(10 * GRANULE, 10 * GRANULE);
+        one.publish(10 * CLAIM_STEP, 10 * CLAIM_STEP);
         two.look(false);
         two.figures_read(true);
-        assert_eq!((two.beyond(), two.committed_since()), (GRANULE, 4 * GRANULE));
+        assert_eq!((two.beyond(), two.committed_since()), (CLAIM_STEP, 4 * CLAIM_STEP));
         two.figures_read(false);
-        assert_eq!(two.beyond(), 11 * GRANULE, "no figure contains anything");
+        assert_eq!(two.beyond(), 11 * CLAIM_STEP, "no figure contains anything");
         two.figures = PeerFigures::Missing;
         two.figures_read(true);
         assert_eq!(
             (two.beyond(), two.contained(), two.committed_since()),
-            (11 * GRANULE, 0, 0)
+            (11 * CLAIM_STEP, 0, 0)
         );
     }
 
@@ -584,33 +584,33 @@ mod tests {
         let root = scratch();
         let (mut one, mut two, mut three) = (join(root.path()), join(root.path()), join(root.path()));
         two.figures = PeerFigures::InUsed;
-        ask(&mut one, 0, 10 * GRANULE).unwrap();
-        one.settle(10 * GRANULE, 10 * GRANULE);
+        ask(&mut one, 0, 10 * CLAIM_STEP).unwrap();
+        one.publish(10 * CLAIM_STEP, 10 * CLAIM_STEP);
         two.look(true);
         two.figures_read(true);
-        assert_eq!((two.beyond(), two.committed_since()), (GRANULE, 10 * GRANULE));
+        assert_eq!((two.beyond(), two.committed_since()), (CLAIM_STEP, 10 * CLAIM_STEP));
         // The first one ends, and its slot is the next one's, of whom those figures have nothing.
         drop(one);
-        ask(&mut three, 0, 10 * GRANULE).unwrap();
+        ask(&mut three, 0, 10 * CLAIM_STEP).unwrap();
         assert_eq!(three.slot, Some(0));
         let mut seen = 0;
         let asked = two.claim(0, 0, 1, |beyond| {
             seen = beyond;
-            100 * GRANULE
+            100 * CLAIM_STEP
         });
-        assert_eq!((asked, seen), (Ok(Claim::Granted), 11 * GRANULE));
-        three.settle(10 * GRANULE, 10 * GRANULE);
+        assert_eq!((asked, seen), (Ok(Claim::Granted), 11 * CLAIM_STEP));
+        three.publish(10 * CLAIM_STEP, 10 * CLAIM_STEP);
         two.look(true);
-        assert_eq!(two.committed_since(), 10 * GRANULE, "all of it is new");
+        assert_eq!(two.committed_since(), 10 * CLAIM_STEP, "all of it is new");
     }
 
     #[test]
     fn a_process_does_not_list_itself_nor_the_dead() {
         let root = scratch();
         let (mut one, mut two) = (join(root.path()), join(root.path()));
-        ask(&mut one, 0, GRANULE).unwrap();
+        ask(&mut one, 0, CLAIM_STEP).unwrap();
         assert_eq!(one.peers().unwrap(), []);
-        ask(&mut two, 0, 2 * GRANULE).unwrap();
+        ask(&mut two, 0, 2 * CLAIM_STEP).unwrap();
         let dead = Slot {
             owner: Identity {
                 start: one.me.start + 1,
@@ -623,7 +623,7 @@ mod tests {
         };
         one.file.lock(Duration::ZERO).unwrap().write(2, Some(dead)).unwrap();
         let claimed = |ledger: &PeerLedger| ledger.peers().unwrap().iter().map(|peer| peer.claimed.0).sum::<u64>();
-        assert_eq!((claimed(&one), claimed(&two)), (3 * GRANULE, 2 * GRANULE));
+        assert_eq!((claimed(&one), claimed(&two)), (3 * CLAIM_STEP, 2 * CLAIM_STEP));
         let text = format!("{one:?}");
         assert!(text.contains("card.ledger"), "{text}");
     }
@@ -632,15 +632,15 @@ mod tests {
     fn after_the_file_was_removed_each_process_enters_itself_again() {
         let root = scratch();
         let (mut one, mut two) = (join(root.path()), join(root.path()));
-        ask(&mut one, 0, GRANULE).unwrap();
-        ask(&mut two, 0, 2 * GRANULE).unwrap();
+        ask(&mut one, 0, CLAIM_STEP).unwrap();
+        ask(&mut two, 0, 2 * CLAIM_STEP).unwrap();
         std::fs::remove_file(one.path()).unwrap();
         two.look(true);
         assert_eq!(one.peers().unwrap().len(), 1);
         // Others are there already.
         one.look(true);
-        assert_eq!(two.peers().unwrap()[0].claimed, Bytes(2 * GRANULE));
-        assert_eq!(one.peers().unwrap()[0].claimed, Bytes(3 * GRANULE));
+        assert_eq!(two.peers().unwrap()[0].claimed, Bytes(2 * CLAIM_STEP));
+        assert_eq!(one.peers().unwrap()[0].claimed, Bytes(3 * CLAIM_STEP));
     }
 
     #[test]
@@ -648,7 +648,7 @@ mod tests {
         let root = scratch();
         let (mut one, mut two) = (join(root.path()), join(root.path()));
         two.figures = PeerFigures::InUsed;
-        ask(&mut one, 0, GRANULE).unwrap();
+        ask(&mut one, 0, CLAIM_STEP).unwrap();
         two.look(true);
         assert!(!two.is_alone());
         std::fs::write(one.path(), "damaged").unwrap();

@@ -15,7 +15,7 @@ mod lists;
 mod size;
 
 use crate::allocator::{Allocator, AllocatorError, Block, BlockOf, Budgeted, Request};
-use crate::holding::Holding;
+use crate::pool_entry::PoolEntry;
 use crate::sync::Mutex;
 use crate::{Bytes, Class, Site};
 use lists::{Idle, Lists};
@@ -104,7 +104,7 @@ pub struct Pool<A: Allocator> {
     inner: A,
     options: PoolOptions,
     /// `None` where no budget is kept.
-    holding: Option<Holding>,
+    pool_entry: Option<PoolEntry>,
     lists: Mutex<Lists<A::Memory, A::Stream>>,
 }
 
@@ -117,11 +117,11 @@ where
     #[track_caller]
     pub fn new(inner: Budgeted<A>, options: PoolOptions) -> Self {
         let keeps = options.keep > Bytes::ZERO;
-        let holding = keeps.then(|| Holding::new(&inner.card, "pool, idle", Site::caller()));
+        let pool_entry = keeps.then(|| PoolEntry::new(&inner.card, "pool, idle", Site::caller()));
         Self {
             inner,
             options,
-            holding,
+            pool_entry,
             lists: Mutex::default(),
         }
     }
@@ -133,7 +133,7 @@ impl<A: Allocator> Pool<A> {
         Self {
             inner,
             options,
-            holding: None,
+            pool_entry: None,
             lists: Mutex::default(),
         }
     }
@@ -166,12 +166,12 @@ impl<A: Allocator> Pool<A> {
         let mut bytes = Bytes::ZERO;
         for Idle { memory, capacity, uses } in going {
             bytes = bytes.saturating_add(capacity);
-            let holding = self.holding.as_ref();
+            let pool_entry = self.pool_entry.as_ref();
             self.inner.free(Block {
                 memory,
                 bytes: capacity,
                 capacity,
-                entry: holding.map(|holding| holding.give_back(capacity, Site::caller())),
+                entry: pool_entry.map(|pool_entry| pool_entry.give_back(capacity, Site::caller())),
                 uses,
             });
         }
@@ -209,9 +209,9 @@ impl<A: Allocator> Pool<A> {
                 result => result?,
             },
         };
-        if let (Some(holding), Some(entry)) = (&self.holding, block.entry) {
+        if let (Some(pool_entry), Some(entry)) = (&self.pool_entry, block.entry) {
             // It was granted in this call: only a budget that shrank meanwhile could be exceeded.
-            let _ = holding.absorb(entry);
+            let _ = pool_entry.absorb(entry);
         }
         Ok(Idle {
             memory: block.memory,
@@ -241,12 +241,12 @@ impl<A: Allocator> Allocator for Pool<A> {
             }
         };
         self.inner.lent(&idle.memory, request);
-        let holding = self.holding.as_ref();
+        let pool_entry = self.pool_entry.as_ref();
         Ok(Block {
             memory: idle.memory,
             bytes: request.bytes,
             capacity: idle.capacity,
-            entry: holding.map(|holding| holding.carve(request.bytes, request.label, request.site)),
+            entry: pool_entry.map(|pool_entry| pool_entry.carve(request.bytes, request.label, request.site)),
             uses: idle.uses,
         })
     }
@@ -263,8 +263,8 @@ impl<A: Allocator> Allocator for Pool<A> {
             mut uses,
         } = block;
         uses.forget_done();
-        let excess = match (&self.holding, entry) {
-            (Some(holding), Some(entry)) => holding.absorb(entry),
+        let excess = match (&self.pool_entry, entry) {
+            (Some(pool_entry), Some(entry)) => pool_entry.absorb(entry),
             _ => Bytes::ZERO,
         };
         // Before anybody else can be lent it.

@@ -4,24 +4,20 @@
 //! nobody can wait for what it did before, so a stream is idle before it takes part. And a capture that ends badly leaves
 //! its streams captured, so it is always brought to a good end first and thrown away then.
 
-use super::error::GraphError;
 use super::exec::HipGraph;
 use super::order::{Record, Touched, Work};
 use super::pinned::{GraphPinned, PinnedRange};
 use crate::buffer::HipBuffer;
 use crate::core::{Core, abandon};
-use crate::driver::Driver;
-use crate::error::{HipError, HipResult};
+use crate::error::{GraphError, HipError, HipResult};
 use crate::event::{HipEvent, RawEvent, Recorded};
+use crate::hip::{self, Driver, Raw};
 use crate::pinned::PinnedBuffer;
 use crate::stream::{HipStream, StreamShared};
 use crate::tracker::Access;
 use bytemuck::Pod;
 use parking_lot::{Mutex, MutexGuard};
-use rocmforge_hip_sys::{
-    HipApi, hipError_t, hipGraph_t, hipMemcpyDeviceToHost, hipMemcpyHostToDevice, hipStream_t,
-    hipStreamCaptureModeRelaxed, hipStreamCaptureStatus, hipStreamCaptureStatusNone,
-};
+use rocmforge_hip_sys::{hipGraph_t, hipMemcpyDeviceToHost, hipMemcpyHostToDevice};
 use rocmforge_memory::{HandleKind, Site};
 use std::sync::Arc;
 
@@ -92,9 +88,9 @@ impl Capturing {
     pub(crate) fn push(
         &self,
         stream: &HipStream,
-        (call, work): (&'static str, Work<'_>),
+        work: Work<'_>,
         touches: &[(Touched<'_>, Access)],
-        enqueue: impl FnOnce(&dyn HipApi, hipStream_t) -> hipError_t,
+        enqueue: impl FnOnce(&Driver, hip::Stream) -> HipResult<()>,
     ) -> HipResult<()> {
         let kind = Record::kind(work).map_err(|what| stream.shared().capturing(what))?;
         let mut state = self.open()?;
@@ -107,7 +103,7 @@ impl Capturing {
             for other in state.record.lanes_before(lane, touches) {
                 state.order(other, lane)?;
             }
-            stream.shared().call(call, enqueue)
+            stream.shared().call(enqueue)
         })();
         match captured {
             Ok(()) => state.record.push(lane, kind, work, touches),
@@ -157,9 +153,7 @@ impl Capturing {
             Err(_) => {
                 stream.begin_capture(self, |driver, handle| {
                     // SAFETY: both handles are live: the stream's lock is held, the event is borrowed.
-                    driver.call("hipStreamWaitEvent", |api| unsafe {
-                        api.hipStreamWaitEvent(handle, event.handle(), 0)
-                    })
+                    unsafe { hip::stream::wait_event(driver, handle, event.handle()) }
                 })?;
                 state.streams.push(Arc::clone(stream));
                 state.record.add_lane(nodes);
@@ -185,7 +179,7 @@ impl Capturing {
 
     /// Ends the capture: its streams work again, whatever happened. The record and the graph, which is the caller's to
     /// destroy.
-    fn end(&self) -> Result<(Record, hipGraph_t), Failure> {
+    fn end(&self) -> Result<(Record, hip::Graph), Failure> {
         let Some(mut state) = self.state.lock().take() else {
             return Err(Failure::told(GraphError::Ended));
         };
@@ -201,7 +195,7 @@ impl Capturing {
         let core = Arc::clone(&state.core);
         let driver = &core.driver;
         let mut graph: hipGraph_t = std::ptr::null_mut();
-        let ended = end_capture(driver, &state.streams[0], &mut graph);
+        let ended = end_capture(&state.streams[0], &mut graph);
         let left = match &ended {
             Ok(()) => Ok(()),
             Err(_) => leave(&core, &state.streams[0]),
@@ -217,7 +211,7 @@ impl Capturing {
             stream.retire(&core);
         }
         drop(std::mem::take(&mut state.events));
-        let ended = ended.and_then(|()| driver.made("hipStreamEndCapture", graph).map(drop));
+        let ended = ended.and_then(|()| hip::stream::captured(driver, graph));
         let failure = match (state.failed.take(), joined.and(ended), unjoined) {
             (Some(cause), ..) => Failure::told(GraphError::Failed {
                 cause: Some(Arc::new(cause)),
@@ -228,8 +222,8 @@ impl Capturing {
                     cause: Some(Arc::new(cause)),
                 },
             },
-            (None, Ok(()), Some(stream)) => Failure::told(GraphError::Unjoined { stream }),
-            (None, Ok(()), None) => return Ok((state.record, graph)),
+            (None, Ok(_), Some(stream)) => Failure::told(GraphError::Unjoined { stream }),
+            (None, Ok(graph), None) => return Ok((state.record, graph)),
         };
         destroy(&core, graph);
         Err(failure)
@@ -238,7 +232,7 @@ impl Capturing {
     /// Ends the capture and forgets what was captured.
     pub(crate) fn abort(&self, core: &Core) {
         match self.end() {
-            Ok((_, graph)) => destroy(core, graph),
+            Ok((_, graph)) => destroy(core, graph.0),
             Err(Failure { told: true, .. }) => {}
             Err(Failure { error, .. }) => core.keep(error.into()),
         }
@@ -258,33 +252,34 @@ impl Failure {
     }
 }
 
-fn end_capture(driver: &Driver, origin: &StreamShared, graph: &mut hipGraph_t) -> HipResult<()> {
-    origin.call("hipStreamEndCapture", |api, handle| {
-        // SAFETY: the stream is live (its lock is held), `graph` is a live out-pointer. `driver` checked the device.
-        unsafe { api.hipStreamEndCapture(handle, graph) }
-    })?;
-    driver.usable()
+fn end_capture(origin: &StreamShared, graph: &mut hipGraph_t) -> HipResult<()> {
+    origin.call(|driver, handle| {
+        // SAFETY: the stream is live: its lock is held.
+        unsafe { hip::stream::end_capture(driver, handle, graph) }?;
+        driver.usable()
+    })
 }
 
 /// Brings a stream out of a capture that ended badly: with AMD's implementation the end of another, empty capture does.
 fn leave(core: &Core, origin: &StreamShared) -> HipResult<()> {
     let mut last = Ok(());
     for _ in 0..ATTEMPTS {
-        let mut status: hipStreamCaptureStatus = hipStreamCaptureStatusNone;
-        last = origin.call("hipStreamIsCapturing", |api, handle| {
-            // SAFETY: the stream is live, `status` a live out-pointer.
-            unsafe { api.hipStreamIsCapturing(handle, &mut status) }
+        let mut capturing = false;
+        last = origin.call(|driver, handle| {
+            // SAFETY: the stream is live: its lock is held.
+            capturing = unsafe { hip::stream::is_capturing(driver, handle) }?;
+            Ok(())
         });
-        if last.is_ok() && status == hipStreamCaptureStatusNone {
+        if last.is_ok() && !capturing {
             return Ok(());
         }
         // Refused while the first capture is still active, which is as good.
-        let _ = origin.call("hipStreamBeginCapture", |api, handle| {
-            // SAFETY: the stream is live.
-            unsafe { api.hipStreamBeginCapture(handle, hipStreamCaptureModeRelaxed) }
+        let _ = origin.call(|driver, handle| {
+            // SAFETY: the stream is live: its lock is held.
+            unsafe { hip::stream::begin_capture(driver, handle) }
         });
         let mut graph: hipGraph_t = std::ptr::null_mut();
-        last = end_capture(&core.driver, origin, &mut graph);
+        last = end_capture(origin, &mut graph);
         destroy(core, graph);
         if last.is_ok() {
             return Ok(());
@@ -303,10 +298,8 @@ fn destroy(core: &Core, graph: hipGraph_t) {
     if graph.is_null() {
         return;
     }
-    // SAFETY: from hipStreamEndCapture, and nobody else has it.
-    let destroyed = core
-        .driver
-        .call("hipGraphDestroy", |api| unsafe { api.hipGraphDestroy(graph) });
+    // SAFETY: from the end of a capture, and nobody else has it.
+    let destroyed = unsafe { hip::graph::destroy(&core.driver, Raw(graph)) };
     if let Err(error) = destroyed {
         let token = core
             .card
@@ -376,10 +369,8 @@ impl HipStream {
             })),
         });
         self.shared().begin_capture(&shared, |driver, handle| {
-            // SAFETY: the stream is live: its lock is held. Relaxed: what other threads do is none of its business.
-            driver.call("hipStreamBeginCapture", |api| unsafe {
-                api.hipStreamBeginCapture(handle, hipStreamCaptureModeRelaxed)
-            })
+            // SAFETY: the stream is live: its lock is held.
+            unsafe { hip::stream::begin_capture(driver, handle) }
         })?;
         Ok(Capture { stream: self, shared })
     }
@@ -401,9 +392,9 @@ impl Capture<'_> {
             Work::Upload,
             (touched, to.len()),
             data,
-            |api, stream, pinned| {
+            |driver, stream, pinned| {
                 // SAFETY: both have `bytes` bytes, and the graph keeps both.
-                unsafe { api.hipMemcpyAsync(address, pinned.cast(), bytes, hipMemcpyHostToDevice, stream) }
+                unsafe { hip::copy::copy(driver, address, pinned.cast(), bytes, hipMemcpyHostToDevice, stream) }
             },
         )
     }
@@ -423,9 +414,9 @@ impl Capture<'_> {
             Work::Download,
             (touched, from.len()),
             data,
-            |api, stream, pinned| {
+            |driver, stream, pinned| {
                 // SAFETY: both have `bytes` bytes, and the graph keeps both.
-                unsafe { api.hipMemcpyAsync(pinned.cast(), address, bytes, hipMemcpyDeviceToHost, stream) }
+                unsafe { hip::copy::copy(driver, pinned.cast(), address, bytes, hipMemcpyDeviceToHost, stream) }
             },
         )
     }
@@ -436,7 +427,7 @@ impl Capture<'_> {
         work: Work<'_>,
         (touched, len): ((Touched<'_>, Access), usize),
         data: PinnedBuffer<T>,
-        enqueue: impl FnOnce(&dyn HipApi, hipStream_t, *mut u8) -> hipError_t,
+        enqueue: impl FnOnce(&Driver, hip::Stream, *mut u8) -> HipResult<()>,
     ) -> HipResult<GraphPinned<T>> {
         let core = self.stream.core();
         core.driver.enter()?;
@@ -465,9 +456,7 @@ impl Capture<'_> {
             let touches = [touched, (Touched::Pinned(range), other)];
             let pinned = range.ptr();
             self.shared
-                .push(stream, ("hipMemcpyAsync", work), &touches, |api, stream| {
-                    enqueue(api, stream, pinned)
-                })?;
+                .push(stream, work, &touches, |driver, stream| enqueue(driver, stream, pinned))?;
         }
         Ok(GraphPinned::new(core, range, len))
     }

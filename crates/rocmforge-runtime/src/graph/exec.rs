@@ -1,36 +1,31 @@
 //! Graphs, and graphs ready to be replayed.
 
-use super::error::GraphError;
 use super::order::{Record, Touched, Work};
 use crate::core::{Core, Resource, abandon};
-use crate::driver::Raw;
-use crate::error::{HipError, HipResult};
+use crate::error::{GraphError, HipError, HipResult};
+use crate::hip;
 use crate::launch_log::LaunchRecord;
 use crate::stream::HipStream;
 use crate::tracker::{Access, Use, Uses};
 use parking_lot::Mutex;
-use rocmforge_hip_sys::{
-    hipErrorGraphExecUpdateFailure, hipGraph_t, hipGraphExec, hipGraphExecUpdateResult, hipGraphExecUpdateSuccess,
-    hipGraphNode_t, ihipGraph,
-};
 use rocmforge_memory::{HandleKind, HandleToken, Site};
 use std::sync::Arc;
 
 /// A captured graph. Made by [`Capture::finish`](super::Capture::finish).
 pub struct HipGraph {
     core: Arc<Core>,
-    raw: Raw<ihipGraph>,
+    raw: hip::Graph,
     label: String,
     record: Arc<Record>,
     token: Option<HandleToken>,
 }
 
 impl HipGraph {
-    pub(super) fn new(core: &Arc<Core>, graph: hipGraph_t, record: Record, label: &str, site: Site) -> Self {
+    pub(super) fn new(core: &Arc<Core>, graph: hip::Graph, record: Record, label: &str, site: Site) -> Self {
         let token = core.card.ledger().track(HandleKind::Graph, label, site);
         Self {
             core: Arc::clone(core),
-            raw: Raw(graph),
+            raw: graph,
             label: label.to_owned(),
             record: Arc::new(record),
             token: Some(token),
@@ -57,15 +52,12 @@ impl HipGraph {
     pub fn instantiate(&self) -> HipResult<HipGraphExec> {
         let (core, site) = (&self.core, Site::caller());
         core.driver.enter()?;
-        let none = std::ptr::null_mut;
-        // SAFETY: `raw` is a live out-pointer, the graph is live while `self` is; there is no log.
-        let raw = core.driver.make("hipGraphInstantiate", |api, raw| unsafe {
-            api.hipGraphInstantiate(raw, self.raw.0, none(), std::ptr::null_mut(), 0)
-        })?;
+        // SAFETY: live until `self` is dropped.
+        let raw = unsafe { hip::graph::instantiate(&core.driver, self.raw) }?;
         let token = core.card.ledger().track(HandleKind::Graph, &self.label, site);
         Ok(HipGraphExec {
             shared: ExecShared {
-                id: crate::driver::unique_id(),
+                id: hip::unique_id(),
                 core: Arc::clone(core),
                 label: self.label.clone(),
                 uses: Mutex::default(),
@@ -80,12 +72,8 @@ impl HipGraph {
 
 impl Drop for HipGraph {
     fn drop(&mut self) {
-        let raw = self.raw;
-        // SAFETY: from hipStreamEndCapture, destroyed only here. What was instantiated is a copy.
-        let destroyed = self
-            .core
-            .driver
-            .call("hipGraphDestroy", |api| unsafe { api.hipGraphDestroy(raw.0) });
+        // SAFETY: from the end of a capture, destroyed only here.
+        let destroyed = unsafe { hip::graph::destroy(&self.core.driver, self.raw) };
         if let Err(error) = destroyed {
             abandon(self.token.take(), &error);
             self.core.keep(error);
@@ -112,7 +100,7 @@ pub(crate) struct ExecShared {
 
 /// The driver's executable graph, to be given back when its replays are done.
 pub(crate) struct GraphHandle {
-    pub(crate) raw: Raw<hipGraphExec>,
+    pub(crate) raw: hip::GraphExec,
     pub(crate) token: Option<HandleToken>,
 }
 
@@ -122,7 +110,7 @@ pub(crate) struct GraphHandle {
 /// itself while a replay is under way, the driver keeps it and they live until the replay is done.
 pub struct HipGraphExec {
     shared: ExecShared,
-    raw: Raw<hipGraphExec>,
+    raw: hip::GraphExec,
     record: Arc<Record>,
     /// An update failed half-way.
     broken: bool,
@@ -144,12 +132,12 @@ impl HipGraphExec {
         }
         self.shared.core.card.check_launch()?;
         let own = (Touched::Exec(&self.shared), Access::Write);
-        let mut touches: Vec<(Touched<'_>, Access)> = self.record.held.touches().chain([own]).collect();
+        let mut touches: Vec<(Touched<'_>, Access)> = self.record.kept.touches().chain([own]).collect();
         let raw = self.raw;
-        let launched = stream.submit("hipGraphLaunch", Work::Replay, &mut touches, |api, stream| {
+        let launched = stream.submit(Work::Replay, &mut touches, |driver, stream| {
             // SAFETY: the executable graph is live: `drop` gives it back when its replays are done. What its operations
             // name lives: `self` holds it, and after that its own tracked use does.
-            unsafe { api.hipGraphLaunch(raw.0, stream) }
+            unsafe { hip::graph::launch(driver, raw, stream) }
         })?;
         self.shared.core.launches.note(LaunchRecord {
             what: format!("graph {:?}", self.shared.label).into(),
@@ -159,7 +147,7 @@ impl HipGraphExec {
             block: [0; 3],
         });
         if let Some(cursor) = launched {
-            for kernel in &self.record.held.kernels {
+            for kernel in &self.record.kept.kernels {
                 kernel.note_launch(stream.shared(), cursor);
             }
         }
@@ -189,22 +177,14 @@ impl HipGraphExec {
         for last in pending {
             last.stream.wait(last.cursor)?;
         }
-        let mut node: hipGraphNode_t = std::ptr::null_mut();
-        let mut result: hipGraphExecUpdateResult = hipGraphExecUpdateSuccess;
-        // SAFETY: both graphs are live, both out-pointers too; no replay is under way, and `self` is borrowed mutably.
-        let status = core
-            .driver
-            .status(|api| unsafe { api.hipGraphExecUpdate(self.raw.0, graph.raw.0, &mut node, &mut result) })?;
-        if status.is_success() {
-            self.record = Arc::clone(&graph.record);
-            return Ok(());
+        // SAFETY: both graphs are live; no replay is under way (just waited for), and `self` is borrowed mutably.
+        let updated = unsafe { hip::graph::update(&core.driver, self.raw, graph.raw) }?;
+        match updated {
+            Ok(()) => self.record = Arc::clone(&graph.record),
+            // Some of its operations may have been updated.
+            Err(_) => self.broken = true,
         }
-        // Some of its operations may have been updated.
-        self.broken = true;
-        if status == hipErrorGraphExecUpdateFailure {
-            return Err(GraphError::Refused { result }.into());
-        }
-        core.driver.check("hipGraphExecUpdate", status)
+        updated
     }
 }
 

@@ -4,13 +4,11 @@
 //! them, so it orders itself with other work as a launch does.
 
 mod capture;
-mod error;
 mod exec;
 mod order;
 mod pinned;
 
 pub use capture::Capture;
-pub use error::GraphError;
 pub use exec::{HipGraph, HipGraphExec};
 pub use pinned::GraphPinned;
 

@@ -1,4 +1,4 @@
-//! What an operation touches, what it is, and who has to come first inside of a capture.
+//! Operations of a capture: what each touches, its kind, and which earlier ones it comes after.
 
 use super::exec::ExecShared;
 use super::pinned::PinnedRange;
@@ -124,14 +124,14 @@ pub(crate) struct Node {
 
 /// What a graph keeps alive.
 #[derive(Default)]
-pub(crate) struct Holdings {
+pub(crate) struct Kept {
     memory: HashMap<u64, (Arc<Root>, Access)>,
     pinned: HashMap<u64, (Arc<PinnedRange>, Access)>,
     /// One kernel of each module.
     pub(crate) kernels: Vec<HipKernel>,
 }
 
-impl Holdings {
+impl Kept {
     fn hold(&mut self, touched: Touched<'_>, access: Access) {
         match touched {
             Touched::Memory(root) => {
@@ -161,11 +161,11 @@ impl Holdings {
     }
 }
 
-/// The operations of a capture, and who touched what last.
+/// The operations of a capture, and the last uses of what they touch.
 #[derive(Default)]
 pub(crate) struct Record {
     pub(crate) nodes: Vec<Node>,
-    pub(crate) held: Holdings,
+    pub(crate) kept: Kept,
     /// What the next operation of each lane comes after.
     tails: Vec<Vec<usize>>,
     /// By what was touched: the last write, and the reads since.
@@ -242,7 +242,7 @@ impl Record {
         let after = std::mem::replace(&mut self.tails[lane], vec![node]);
         self.nodes.push(Node { kind, after, lane });
         for &(touched, access) in touches {
-            self.held.hold(touched, access);
+            self.kept.hold(touched, access);
             let (write, reads) = self.last.entry(touched.id()).or_default();
             match access {
                 // It waited for every read, so whoever waits for it waits for them.
@@ -251,9 +251,9 @@ impl Record {
             }
         }
         if let Work::Kernel(kernel) = work
-            && !self.held.kernels.iter().any(|held| held.shares_module(kernel))
+            && !self.kept.kernels.iter().any(|held| held.shares_module(kernel))
         {
-            self.held.kernels.push(kernel.clone());
+            self.kept.kernels.push(kernel.clone());
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct PinnedRange {
 impl PinnedRange {
     pub(crate) fn new(core: &Arc<Core>, memory: Pinned) -> Arc<Self> {
         Arc::new(Self {
-            id: crate::driver::unique_id(),
+            id: crate::hip::unique_id(),
             core: Arc::clone(core),
             uses: Mutex::default(),
             memory: Some(memory),

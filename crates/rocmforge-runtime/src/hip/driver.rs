@@ -1,8 +1,9 @@
-//! The one gate every HIP call goes through: it knows the device, the clock, and whether the backend is still usable.
+//! Driver: one device of a provider. It makes every HIP call, on that device and with the status checked, unless the backend is
+//! poisoned.
 
 use crate::error::{HipError, HipResult, is_sticky};
 use parking_lot::Mutex;
-use rocmforge_hip_sys::{HipApi, HipClock, HipNames, hipError_t};
+use rocmforge_hip_sys::{HipApi, HipClock, HipNames, hipError_t, hipErrorNotReady};
 use rocmforge_memory::{Bytes, Site};
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -130,9 +131,7 @@ impl Driver {
     /// `hipGetDevice`, without setting it first.
     pub(crate) fn current_device(&self) -> HipResult<i32> {
         self.usable()?;
-        let mut device = -1;
-        // SAFETY: `device` is a live out-pointer for the call.
-        let status = unsafe { self.api.hipGetDevice(&mut device) };
+        let (status, device) = super::device::current(&*self.api);
         self.check("hipGetDevice", status)?;
         Ok(device)
     }
@@ -173,21 +172,19 @@ impl Driver {
         if self.device_count == 1 && CURRENT.get() == self.id {
             return Ok(());
         }
-        // SAFETY: takes a number, no pointer.
-        let status = unsafe { self.api.hipSetDevice(self.ordinal) };
-        self.check("hipSetDevice", status)?;
+        self.check("hipSetDevice", super::device::set_current(&*self.api, self.ordinal))?;
         CURRENT.set(self.id);
         Ok(())
     }
 
     /// Makes one HIP call on this backend's device. Fails without calling on a poisoned backend.
-    pub(crate) fn call(&self, name: &'static str, call: impl FnOnce(&dyn HipApi) -> hipError_t) -> HipResult<()> {
+    pub(super) fn call(&self, name: &'static str, call: impl FnOnce(&dyn HipApi) -> hipError_t) -> HipResult<()> {
         let status = self.status(call)?;
         self.check(name, status)
     }
 
     /// As [`call`](Self::call), for calls that make something and give its handle or address through the pointer.
-    pub(crate) fn make<T>(
+    pub(super) fn make<T>(
         &self,
         name: &'static str,
         call: impl FnOnce(&dyn HipApi, &mut *mut T) -> hipError_t,
@@ -199,22 +196,30 @@ impl Driver {
 
     /// What a successful call has made. Null is no stream, event or memory of ours: as a stream it would be HIP's own null stream, and
     /// as pinned memory this program would write to it.
-    pub(crate) fn made<T>(&self, name: &'static str, made: *mut T) -> HipResult<Raw<T>> {
+    pub(super) fn made<T>(&self, name: &'static str, made: *mut T) -> HipResult<Raw<T>> {
         if made.is_null() {
             return Err(HipError::NullHandle { call: name });
         }
         Ok(Raw(made))
     }
 
-    /// As [`call`](Self::call), for calls whose status is an answer (`NotReady`, `OutOfMemory`).
-    pub(crate) fn status(&self, call: impl FnOnce(&dyn HipApi) -> hipError_t) -> HipResult<hipError_t> {
+    /// As [`call`](Self::call), for calls that answer whether work is done.
+    pub(super) fn poll(&self, name: &'static str, call: impl FnOnce(&dyn HipApi) -> hipError_t) -> HipResult<bool> {
+        match self.status(call)? {
+            status if status == hipErrorNotReady => Ok(false),
+            status => self.check(name, status).map(|()| true),
+        }
+    }
+
+    /// As [`call`](Self::call), for calls whose status is an answer.
+    pub(super) fn status(&self, call: impl FnOnce(&dyn HipApi) -> hipError_t) -> HipResult<hipError_t> {
         self.usable()?;
         self.ensure_device()?;
         Ok(call(&*self.api))
     }
 
     /// Turns a status into a result; one after which nothing works any more poisons the backend.
-    pub(crate) fn check(&self, name: &'static str, status: hipError_t) -> HipResult<()> {
+    pub(super) fn check(&self, name: &'static str, status: hipError_t) -> HipResult<()> {
         if status.is_success() {
             return Ok(());
         }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 /// The idle blocks of a pool and the bytes its sizes are rounded up by, as one entry of the ledger that is meant to live
 /// on. Buffers' own entries are carved out of it and absorbed again: committed bytes do not move by that, so at every
 /// moment they are what the driver has handed out, to the byte.
-pub(crate) struct Holding {
+pub(crate) struct PoolEntry {
     shared: Arc<Shared>,
     id: u64,
 }
 
-impl Holding {
+impl PoolEntry {
     pub(crate) fn new(card: &Card, label: &str, site: Site) -> Self {
         let shared = Arc::clone(&card.ledger().shared);
         let id = shared.lock().entries.add(EntryKind::Buffer(Bytes::ZERO), label, site);
@@ -65,7 +65,7 @@ impl Holding {
     }
 }
 
-impl Drop for Holding {
+impl Drop for PoolEntry {
     fn drop(&mut self) {
         self.shared.lock().entries.remove(self.id);
     }

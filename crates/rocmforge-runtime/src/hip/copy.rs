@@ -1,0 +1,38 @@
+//! Calls that enqueue copies and fills.
+
+use super::{Driver, Stream};
+use crate::error::HipResult;
+use rocmforge_hip_sys::hipMemcpyKind;
+use std::ffi::c_void;
+
+/// [`hipMemcpyAsync`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___memory.html).
+///
+/// # Safety
+///
+/// The stream is live. Both ranges have `bytes` bytes and are of `kind`; until the copy is done neither is freed, nothing writes
+/// `from` and nothing uses `to`. Host memory is pinned.
+pub(crate) unsafe fn copy(
+    driver: &Driver,
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: usize,
+    kind: hipMemcpyKind,
+    stream: Stream,
+) -> HipResult<()> {
+    driver.call("hipMemcpyAsync", |api| {
+        // SAFETY: ranges and stream are as the caller promises.
+        unsafe { api.hipMemcpyAsync(to, from, bytes, kind, stream.0) }
+    })
+}
+
+/// [`hipMemsetAsync`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___memory.html).
+///
+/// # Safety
+///
+/// The stream is live. `to` has `bytes` bytes of device memory, which is not freed before the fill is done.
+pub(crate) unsafe fn fill(driver: &Driver, to: *mut c_void, byte: u8, bytes: usize, stream: Stream) -> HipResult<()> {
+    driver.call("hipMemsetAsync", |api| {
+        // SAFETY: range and stream are as the caller promises.
+        unsafe { api.hipMemsetAsync(to, i32::from(byte), bytes, stream.0) }
+    })
+}
