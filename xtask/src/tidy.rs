@@ -12,7 +12,7 @@ pub(crate) struct Args {}
 
 /// Longest Rust file: beyond this it holds several subjects.
 const MAX_LINES: usize = 800;
-/// Files that a tool writes and nobody reads from top to bottom.
+/// Generated files, which are not read from top to bottom.
 const GENERATED: &[&str] = &[
     "crates/rocmforge-isa/src/op.rs",
     "crates/rocmforge-isa/src/tables/gfx1100.rs",

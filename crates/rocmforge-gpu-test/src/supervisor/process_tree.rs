@@ -85,7 +85,7 @@ impl ProcessTree {
         passed: Option<BorrowedFd<'_>>,
     ) -> io::Result<TestProcess> {
         command.env(MARK_VARIABLE, &mark.0);
-        // Held meanwhile, so that nobody takes the new process for an orphan.
+        // Held meanwhile, so that the new process is not taken for an orphan.
         let mut tests = self.tests();
         let process = TestProcess::start(self.clone(), command, passed)?;
         tests.insert(process.id());
