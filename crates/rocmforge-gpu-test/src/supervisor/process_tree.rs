@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_household_that_does_not_adopt_spares_children_that_are_no_tests() {
+    fn a_process_tree_that_does_not_adopt_spares_children_that_are_no_tests() {
         let folder = tempfile::tempdir().unwrap();
         let (process_tree, mine) = (Arc::new(ProcessTree::default()), Mark::new("mine"));
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
