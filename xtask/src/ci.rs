@@ -111,6 +111,7 @@ const STEPS: &[Step] = &[
             "--quiet",
             "--exclude=xtask",
             "--exclude=rocmforge-build-kernels",
+            "--exclude=rocmforge-documents",
             "--exclude=rocmforge-fetch-models",
             "--exclude=rocmforge-measure",
         ],
