@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(rules_broken_by("a.rs", &format!("{}!()", "todo")).len(), 1);
         assert_eq!(rules_broken_by("docs/report-2026-01-11.md", "x").len(), 1);
         assert_eq!(rules_broken_by("a.rs", &"x\n".repeat(MAX_LINES + 1)).len(), 1);
-        let synchronise = format!("hipDevice{}()", "Synchronize");
+        let synchronise = format!("//! Waits.\nhipDevice{}()", "Synchronize");
         assert_eq!(
             rules_broken_by("crates/rocmforge-runtime/src/x.rs", &synchronise).len(),
             1

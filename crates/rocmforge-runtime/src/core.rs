@@ -1,4 +1,4 @@
-//! What a backend and everything made by it share.
+//! Shared state of a backend and of everything made by it.
 
 use crate::device::DeviceInfo;
 use crate::driver::{Driver, Raw};

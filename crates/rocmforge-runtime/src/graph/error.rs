@@ -1,4 +1,4 @@
-//! What a capture or a graph refuses.
+//! Errors of captures and graphs.
 
 use crate::error::HipError;
 use std::sync::Arc;

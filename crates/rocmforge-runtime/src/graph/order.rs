@@ -1,4 +1,4 @@
-//! What an operation touches, what it is, and who has to come first inside of a capture.
+//! Order inside a capture: the kind and buffers of each operation, and the operations that must come first.
 
 use super::exec::ExecShared;
 use super::pinned::PinnedRange;

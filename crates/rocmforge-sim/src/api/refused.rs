@@ -1,4 +1,4 @@
-//! What the simulator does not have, on purpose: virtual memory, kernels by host address. Bad arguments get the codes HIP gives
+//! Functions that the simulator leaves out on purpose: virtual memory, kernels by host address. Bad arguments get the codes HIP gives
 //! them; what is left gets
 //! `hipErrorNotSupported`, so that nobody takes a simulated success for a real one.
 
