@@ -22,6 +22,8 @@ struct Step {
     name: &'static str,
     cargo: &'static [&'static str],
     env: Option<(&'static str, &'static str)>,
+    /// Whether the command is a plugin of cargo that need not be installed; without it the step is skipped.
+    plugin: bool,
 }
 
 const STEPS: &[Step] = &[
@@ -29,11 +31,13 @@ const STEPS: &[Step] = &[
         name: "fmt",
         cargo: &["fmt", "--all", "--", "--check"],
         env: None,
+        plugin: false,
     },
     Step {
         name: "tidy",
         cargo: &["xtask", "tidy"],
         env: None,
+        plugin: false,
     },
     Step {
         name: "clippy",
@@ -47,46 +51,78 @@ const STEPS: &[Step] = &[
             "warnings",
         ],
         env: None,
+        plugin: false,
     },
     Step {
         name: "docs",
         cargo: &["doc", "--workspace", "--no-deps", "--all-features"],
         env: Some(("RUSTDOCFLAGS", "-D warnings")),
+        plugin: false,
     },
     Step {
         name: "tests",
         cargo: &["test", "--workspace", "--all-features", "--no-fail-fast"],
         env: None,
+        plugin: false,
     },
     Step {
         name: "faults",
         cargo: &["xtask", "test-gpu", "--faults", "--reports", "target/test-gpu/faults"],
         env: None,
+        plugin: false,
     },
     Step {
         name: "loom",
         cargo: &["xtask", "loom"],
         env: None,
+        plugin: false,
     },
     Step {
         name: "opcodes",
         cargo: &["xtask", "opcodes", "--check", "--skip-if-absent"],
         env: None,
+        plugin: false,
     },
     Step {
         name: "kernels",
         cargo: &["xtask", "kernels", "check"],
         env: None,
+        plugin: false,
     },
     Step {
         name: "counters",
         cargo: &["xtask", "kernels", "counters"],
         env: None,
+        plugin: false,
     },
     Step {
         name: "bindings",
         cargo: &["xtask", "bindings", "check", "--skip-if-absent"],
         env: None,
+        plugin: false,
+    },
+    Step {
+        name: "package",
+        cargo: &[
+            "package",
+            "--workspace",
+            "--no-verify",
+            "--allow-dirty",
+            "--quiet",
+            "--exclude=xtask",
+            "--exclude=rocmforge-build-kernels",
+            "--exclude=rocmforge-documents",
+            "--exclude=rocmforge-fetch-models",
+            "--exclude=rocmforge-measure",
+        ],
+        env: None,
+        plugin: false,
+    },
+    Step {
+        name: "deny",
+        cargo: &["deny", "--locked", "check"],
+        env: None,
+        plugin: true,
     },
 ];
 
@@ -96,6 +132,22 @@ enum CiError {
     StepsFailed { failed: usize, run: usize, names: String },
     #[error("no step's name contains {0:?}")]
     NoSuchStep(String),
+}
+
+/// End of a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Ok,
+    Failed,
+    Skipped,
+}
+
+/// Whether cargo has the plugin `name`.
+fn installed(name: &str) -> bool {
+    cargo()
+        .args([name, "--version"])
+        .output()
+        .is_ok_and(|output| output.status.success())
 }
 
 /// The steps with what each runs.
@@ -130,25 +182,40 @@ pub(crate) fn run(args: Args) -> Outcome {
     for step in &steps {
         say!("== {} ==", step.name);
         let start = Instant::now();
+        if step.plugin && !installed(step.cargo[0]) {
+            say!(
+                "skipped: `cargo {0}` is not installed (`cargo install cargo-{0}`)",
+                step.cargo[0]
+            );
+            results.push((step.name, Ended::Skipped, start.elapsed()));
+            continue;
+        }
         let mut command = cargo();
         command.args(step.cargo);
         if let Some((name, value)) = step.env {
             command.env(name, value);
         }
-        let passed = command.status()?.success();
-        results.push((step.name, passed, start.elapsed()));
+        let ended = match command.status()?.success() {
+            true => Ended::Ok,
+            false => Ended::Failed,
+        };
+        results.push((step.name, ended, start.elapsed()));
     }
     say!("\n{:<20} {:>8} {:>9}", "step", "result", "seconds");
-    for (name, passed, time) in &results {
+    for (name, ended, time) in &results {
         say!(
             "{name:<20} {:>8} {:>9.1}",
-            if *passed { "ok" } else { "FAILED" },
+            match ended {
+                Ended::Ok => "ok",
+                Ended::Failed => "FAILED",
+                Ended::Skipped => "skipped",
+            },
             time.as_secs_f64()
         );
     }
     let failed: Vec<&str> = results
         .iter()
-        .filter(|(_, passed, _)| !passed)
+        .filter(|(_, ended, _)| *ended == Ended::Failed)
         .map(|(name, ..)| *name)
         .collect();
     if failed.is_empty() {
@@ -183,6 +250,12 @@ mod tests {
             text.contains("docs       RUSTDOCFLAGS='-D warnings' cargo doc "),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_plugin_that_is_not_there_is_no_failure() {
+        assert!(installed("clippy"));
+        assert!(!installed("no-such-plugin"));
     }
 
     #[test]

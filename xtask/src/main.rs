@@ -51,7 +51,7 @@ enum Command {
     Opcodes(opcodes::Args),
     /// Fetches a model for examples and tests.
     Model(model::Args),
-    /// Runs the GPU tests, on a simulated card unless told otherwise.
+    /// Runs the GPU tests, on a simulated card by default.
     TestGpu(supervisor::Args),
     /// Checks the repository's own rules.
     Tidy(tidy::Args),

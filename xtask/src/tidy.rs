@@ -1,5 +1,9 @@
 //! `cargo xtask tidy`: the repository's own rules, checked on every file git tracks.
 
+mod front_page;
+mod paths;
+mod prose;
+
 use crate::workspace_root;
 use rocmforge_gpu_test::{Outcome, say};
 use std::fmt;
@@ -12,7 +16,7 @@ pub(crate) struct Args {}
 
 /// Longest Rust file: beyond this it holds several subjects.
 const MAX_LINES: usize = 800;
-/// Files that a tool writes and nobody reads from top to bottom.
+/// Generated files, which are not read from top to bottom.
 const GENERATED: &[&str] = &[
     "crates/rocmforge-isa/src/op.rs",
     "crates/rocmforge-isa/src/tables/gfx1100.rs",
@@ -48,10 +52,10 @@ pub(crate) fn run(_args: Args) -> Outcome {
     for path in &files {
         // A file with bytes that are no text has no lines to check.
         if let Ok(text) = std::fs::read_to_string(root.join(path)) {
-            check_text(path, &text, &mut broken);
+            check_text(root, path, &text, &mut broken);
         }
     }
-    check_front_pages(root, &mut broken)?;
+    front_page::check(root, &mut broken)?;
     if !broken.is_empty() {
         return Err(TidyError(broken).into());
     }
@@ -114,7 +118,7 @@ fn forbidden(path: &Path) -> Vec<(String, &'static str)> {
     rules
 }
 
-fn check_text(path: &Path, text: &str, broken: &mut Vec<Broken>) {
+fn check_text(root: &Path, path: &Path, text: &str, broken: &mut Vec<Broken>) {
     let report = |line: Option<usize>, rule: String| Broken {
         path: path.to_owned(),
         line,
@@ -127,7 +131,12 @@ fn check_text(path: &Path, text: &str, broken: &mut Vec<Broken>) {
                 broken.push(report(Some(number + 1), format!("`{pattern}`: {why}")));
             }
         }
+        let words = prose::metaphors(path, line).into_iter();
+        let paths = paths::missing(root, path, line).into_iter();
+        let paths = paths.map(|missing| format!("`{missing}` does not exist"));
+        broken.extend(words.chain(paths).map(|rule| report(Some(number + 1), rule)));
     }
+    broken.extend(prose::first_line(path, text).map(|rule| report(Some(1), rule)));
     let lines = text.lines().count();
     let rust = path.extension().is_some_and(|extension| extension == "rs");
     if rust && lines > MAX_LINES && !GENERATED.iter().any(|generated| path == Path::new(generated)) {
@@ -152,36 +161,13 @@ fn names_a_date(name: &str) -> bool {
     })
 }
 
-/// Each library's front page has an example that is compiled.
-fn check_front_pages(root: &Path, broken: &mut Vec<Broken>) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(root.join("crates"))? {
-        let path = entry?.path().join("src/lib.rs");
-        let Ok(text) = std::fs::read_to_string(&path) else {
-            continue;
-        };
-        let example = text.lines().take_while(|line| line.starts_with("//!")).any(|line| {
-            let line = line.trim_start_matches("//!").trim();
-            line == "```" || line == "```no_run"
-        });
-        if !example {
-            let path = path.strip_prefix(root).unwrap_or(&path).to_owned();
-            broken.push(Broken {
-                path,
-                line: None,
-                rule: "the front page has no example that compiles".to_owned(),
-            });
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn rules_broken_by(path: &str, text: &str) -> Vec<String> {
         let mut broken = Vec::new();
-        check_text(Path::new(path), text, &mut broken);
+        check_text(workspace_root(), Path::new(path), text, &mut broken);
         broken.iter().map(ToString::to_string).collect()
     }
 
@@ -192,7 +178,7 @@ mod tests {
         assert_eq!(rules_broken_by("a.rs", &format!("{}!()", "todo")).len(), 1);
         assert_eq!(rules_broken_by("docs/report-2026-01-11.md", "x").len(), 1);
         assert_eq!(rules_broken_by("a.rs", &"x\n".repeat(MAX_LINES + 1)).len(), 1);
-        let synchronise = format!("hipDevice{}()", "Synchronize");
+        let synchronise = format!("//! Waits.\nhipDevice{}()", "Synchronize");
         assert_eq!(
             rules_broken_by("crates/rocmforge-runtime/src/x.rs", &synchronise).len(),
             1

@@ -1,4 +1,4 @@
-//! Which global memory a launch touched.
+//! Footprint: the global memory that a launch accessed.
 
 use crate::fault::Access;
 

@@ -1,4 +1,4 @@
-//! What a kernel may ask for before anything is allocated for it.
+//! Limits of a kernel's demands, checked before anything is allocated for it.
 
 use rocmforge_code_object::KernelMeta;
 

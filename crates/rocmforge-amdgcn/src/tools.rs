@@ -1,4 +1,4 @@
-//! Which checks a launch runs under.
+//! Tools: the checks that a launch runs under.
 
 use crate::fault::FaultKind;
 

@@ -123,7 +123,7 @@ pub struct AttentionConfig {
 }
 
 impl AttentionConfig {
-    /// Multi-head attention of `heads` heads with `head_dim` elements each, until the builder is told otherwise.
+    /// Multi-head attention of `heads` heads with `head_dim` elements each, unless the builder sets something else.
     pub fn builder(heads: usize, head_dim: usize) -> AttentionBuilder {
         AttentionBuilder {
             heads,

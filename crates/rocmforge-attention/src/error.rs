@@ -1,3 +1,5 @@
+//! Errors of attention, each with the figures that were refused.
+
 use rocmforge_kernels::{FloatType, KernelError};
 use rocmforge_runtime::{Bytes, HipError};
 
@@ -88,7 +90,7 @@ pub enum AttentionError {
     /// There is no memory for the scores.
     #[error("no memory for the scores {shape:?}, {bytes}: {source}")]
     Scratch {
-        /// What [`Plan::scratch_bytes`](crate::Plan::scratch_bytes) told.
+        /// Bytes that [`Plan::scratch_bytes`](crate::Plan::scratch_bytes) gave.
         bytes: Bytes,
         /// Batch, heads, queries, keys.
         shape: [usize; 4],

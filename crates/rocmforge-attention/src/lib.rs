@@ -1,4 +1,4 @@
-//! Attention as a user wants it: configuration, shapes, masks and the choice of kernel.
+//! Attention for language models: configuration, shapes, masks and the choice of kernel.
 //!
 //! `out = softmax(scale q k^T + mask) v` in f32, f16 or bf16, for MHA, GQA and MQA, causal or not, with as many queries and keys as wanted:
 //!

@@ -1,4 +1,4 @@
-//! Sizes, and which kernels compute them.
+//! Plan of an attention: buffer sizes and the kernels that compute it.
 
 use crate::{AttentionConfig, AttentionError, AttentionResult, MaskShape};
 use rocmforge_kernels::{AttentionShape, FLASH_MAX_HEAD_DIM, FloatType, MAX_DIM, Strides};

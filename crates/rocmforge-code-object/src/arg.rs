@@ -29,7 +29,7 @@ pub enum ArgKind {
     GlobalPointer,
     /// LDS that the launch adds; the value is its offset.
     DynamicSharedPointer,
-    /// Put there by whoever launches, not by the caller.
+    /// Filled in by the runtime at launch, not by the caller.
     Hidden(HiddenArg),
     /// A kind this crate has no name for: samplers, images, queues, pipes.
     Other(String),

@@ -105,7 +105,7 @@ impl ComputeUnit {
         barriers: 16,
     };
 
-    /// Those of a processor, by its name without features. `None`: nobody has entered its figures.
+    /// Those of a processor, by its name without features. `None`: its figures are not in the table.
     pub fn of(arch: &str) -> Option<&'static Self> {
         UNITS.iter().find(|(name, _)| *name == arch).map(|(_, unit)| unit)
     }

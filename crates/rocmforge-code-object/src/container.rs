@@ -1,4 +1,4 @@
-//! Formats that are mistaken for code objects.
+//! Recognition of container formats that are often mistaken for code objects.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Why bytes are not a code object we can use.
+//! Errors of parsing: the reason why bytes are not a usable code object.
 
 use crate::Container;
 

@@ -1,4 +1,4 @@
-//! What is known of a code object and of each of its kernels.
+//! Metadata of a code object and of each of its kernels.
 
 use crate::elf::AmdElf;
 use crate::{ArgMeta, KernelDescriptor, ParseError, Target, metadata, ptx};
@@ -14,7 +14,7 @@ pub struct CodeObject {
     pub kernels: Vec<KernelMeta>,
 }
 
-/// What a kernel says of itself.
+/// Metadata of one kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KernelMeta {
     /// The name `hipModuleGetFunction` takes.

@@ -1,7 +1,7 @@
 //! Reader of compiled GPU kernels: their target, arguments and where these lie, LDS, scratch and registers.
 //!
 //! [`CodeObject::parse`] reads an AMD code object (an ELF file, versions 4, 5 and 6) or NVIDIA's PTX text. It needs no GPU,
-//! no HIP and no compiler, and it is made for files nobody has looked at: truncated, contradictory or hostile bytes give
+//! no HIP and no compiler, and it accepts untrusted files: truncated, contradictory or hostile bytes give
 //! a [`ParseError`], never a panic, and memory stays in proportion to the file.
 //!
 //! ```

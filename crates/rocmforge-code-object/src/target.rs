@@ -1,4 +1,4 @@
-//! Which processor a code object is for.
+//! Target: the processor that a code object was compiled for.
 
 use crate::ParseError;
 

@@ -1,4 +1,4 @@
-//! Bytes nobody meant to be a code object, or meant to be a bad one: a typed error, never a panic.
+//! Hostile bytes: damaged or crafted code objects give a typed error, never a panic.
 
 use proptest::prelude::*;
 use rocmforge_code_object::{CodeObject, Container, ParseError};

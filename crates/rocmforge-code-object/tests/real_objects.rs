@@ -1,4 +1,4 @@
-//! What the parser reads from objects the compiler really makes.
+//! Parsing of objects that compilers made.
 
 use rocmforge_code_object::{ArgKind, CodeObject, FeatureSetting, HiddenArg, KernelMeta, UserSgpr};
 

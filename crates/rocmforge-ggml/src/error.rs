@@ -1,4 +1,4 @@
-//! The one error type of this crate.
+//! Errors of graphs and backends.
 
 use std::fmt;
 

@@ -24,7 +24,7 @@ impl<B> Slots<B> {
         self.put(desc, Some(buffer));
     }
 
-    /// [`Self::insert`] of a buffer of `bytes` that somebody else made.
+    /// [`Self::insert`] of a buffer of `bytes` that the caller made.
     pub(crate) fn bind(&mut self, desc: &TensorDesc, buffer: B, bytes: usize) -> GgmlResult<()> {
         desc.check()?;
         let expected = desc.byte_size();

@@ -34,7 +34,7 @@ pub(crate) fn kind(root: BorrowedFd<'_>, path: &Path) -> io::Result<Option<FileT
     }
 }
 
-/// Opens a regular file for reading, without waiting for anybody. Anything else in its place is an error that says what it is.
+/// Opens a regular file for reading, without blocking. Anything else in its place is an error that says what it is.
 pub(crate) fn open_file(root: BorrowedFd<'_>, path: &Path) -> io::Result<File> {
     let (folder, name) = parent(root, path)?;
     let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;

@@ -1,4 +1,4 @@
-//! Machines as folders of files, for tests of what looks at machines.
+//! Fixture trees: machines as folders of files, for tests of code that examines machines.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

@@ -1,4 +1,4 @@
-//! Limited commands: they may take only so long, and say only so much.
+//! Limited commands: child programs with a time limit and a limit on their output.
 
 use rustix::io::ioctl_fionbio;
 use std::io::{ErrorKind, Read};
@@ -54,7 +54,7 @@ pub fn run_limited(command: &mut Command, limit: Duration) -> std::io::Result<(E
 
 /// What a command has written so far.
 struct Output {
-    /// Until its end, or until there was enough of it: whoever writes on is told that nobody reads.
+    /// Until its end, or until there was enough of it: a later write of the child fails, as the pipe has no reader.
     from: Option<ChildStdout>,
     bytes: Vec<u8>,
 }

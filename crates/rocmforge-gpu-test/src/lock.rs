@@ -6,7 +6,7 @@
 //! lives that can touch it: who takes the card also waits until it has no users.
 //!
 //! The kernel driver takes a process apart after it has ended: a card whose last holder was killed may be busy for a
-//! while yet. So taking the lock includes waiting until KFD knows no dead process any more.
+//! while yet. So taking the lock includes waiting until KFD lists no ended process any more.
 
 use rocmforge_machine::Bytes;
 use rocmforge_machine::private::{self, PrivateError};
@@ -24,11 +24,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Names the descriptor of a test process's own lock on the card.
 pub const LOCK_FD_VARIABLE: &str = "ROCMFORGE_GPU_LOCK_FD";
-/// Time between two attempts to take a lock that somebody holds. Whoever waits may wait so much longer than was asked for.
+/// Time between two attempts to take a lock that another process holds. A wait may be this much longer than its limit.
 const POLL: Duration = Duration::from_millis(50);
-/// Longer than anybody needs to ask whether a card is held.
+/// Longer than a process takes to ask whether a card is held.
 const ASKED: Duration = Duration::from_secs(1);
-/// How long the kernel driver may take to be rid of a dead process: it waits 9 s for a queue to be preempted.
+/// Longest time that the kernel driver may take to release a process that has ended: it waits 9 s for a queue to be preempted.
 const TEARDOWN: Duration = Duration::from_secs(15);
 
 /// Bytes of a lock file's body that are read: a process number, a time, and a long command.
@@ -89,7 +89,7 @@ pub enum LockError {
         /// How long the caller waited.
         waited: Duration,
     },
-    /// A test process was told to use a real card without the supervisor's lock.
+    /// A test process was to use a real card without the supervisor's lock.
     #[error(
         "a real card ({card}) may be used only under the supervisor: run `cargo gpu-test --device {card}`, in ROCmForge's own workspace `cargo xtask test-gpu` ({reason})"
     )]
@@ -276,7 +276,7 @@ pub fn wait_for_teardown(sysfs: &Sysfs, card: &str, patience: Duration) -> Resul
     }
 }
 
-/// The processes that KFD still has though they have ended; those of other cards left out, where that can be told.
+/// The processes that KFD still has though they have ended; those of other cards left out, where the card is known.
 fn dead_on(sysfs: &Sysfs, card: &str) -> Vec<u32> {
     let dead: Vec<u32> = sysfs
         .kfd_processes()
@@ -295,7 +295,7 @@ fn dead_on(sysfs: &Sysfs, card: &str) -> Vec<u32> {
     dead.into_iter().filter(holds).collect()
 }
 
-/// Whether a process is gone, or a zombie. What cannot be understood is no proof of it.
+/// Whether a process is gone, or a zombie. A file that cannot be parsed does not prove it.
 fn has_ended(sysfs: &Sysfs, process: u32) -> bool {
     match sysfs.process(process) {
         Ok(process) => process.has_ended(),
@@ -343,14 +343,14 @@ pub fn check_inherited(directory: &Path, card: &str, descriptor: Option<&str>) -
     if !locked {
         return Err(refuse(format!("descriptor {number} holds no lock")));
     }
-    // The other lock is a supervisor's; without one nobody would end this process if it hung.
+    // The other lock is a supervisor's; without one nothing would end this process if it hung.
     if !is_held_alone(&lock_path(directory, card)) {
         return Err(refuse("no supervisor holds the card".to_owned()));
     }
     Ok(())
 }
 
-/// Who holds `card`, or who held it last: the lock file's body. `None` if nobody ever did or the body cannot be read.
+/// Holder of `card`, or its last holder: the lock file's body. `None` if there was none or the body cannot be read.
 pub fn holder(directory: &Path, card: &str) -> Option<Holder> {
     let mut body = String::new();
     File::open(lock_path(directory, card))
@@ -361,7 +361,7 @@ pub fn holder(directory: &Path, card: &str) -> Option<Holder> {
     serde_json::from_str(&body).ok()
 }
 
-/// Whether somebody holds `card` now: a supervisor, or a test of one that died.
+/// Whether `card` is held now: a supervisor, or a test of one that died.
 pub fn is_held(directory: &Path, card: &str) -> bool {
     is_held_alone(&lock_path(directory, card)) || is_refused(&directory.join(users_name(card)), File::try_lock)
 }
@@ -392,13 +392,13 @@ impl Drop for LockedFile {
     }
 }
 
-/// Locks a file of `directory` for this process alone; `None` if somebody else has a lock on it.
+/// Locks a file of `directory` for this process alone; `None` if another process has a lock on it.
 fn try_alone(directory: &Path, name: &str) -> Result<Option<LockedFile>, LockError> {
     let path = directory.join(name);
     loop {
         let file = LockedFile(private::open(directory, name)?);
         match file.0.try_lock() {
-            // A file that was removed meanwhile keeps nobody out.
+            // A lock on a file that was removed meanwhile excludes no other process.
             Ok(()) if !leads_to(&path, &file.0) => {}
             Ok(()) => return Ok(Some(file)),
             Err(TryLockError::WouldBlock) => return Ok(None),

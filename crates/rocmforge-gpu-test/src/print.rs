@@ -6,22 +6,22 @@ use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether output was lost for another reason than that nobody reads it any more: a full disk, say.
+/// Whether output was lost for another reason than a closed reader: a full disk, for example.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Writes a line to standard output. `println!` would panic where nobody reads it.
+/// Writes a line to standard output. `println!` would panic where the reader has closed it.
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::print::line(std::io::stdout().lock(), format_args!($($text)*)) };
 }
 
-/// Writes a line to standard error. `eprintln!` would panic where nobody reads it.
+/// Writes a line to standard error. `eprintln!` would panic where the reader has closed it.
 #[macro_export]
 macro_rules! tell {
     ($($text:tt)*) => { $crate::print::line(std::io::stderr().lock(), format_args!($($text)*)) };
 }
 
-/// Writes `text` as a line of `to`, control characters made visible, and forgets it if nobody is there to read it.
+/// Writes `text` as a line of `to`, control characters made visible, and drops it if the reader has closed the output.
 pub fn line(mut to: impl Write, text: fmt::Arguments<'_>) {
     let text = crate::text::visible(&text.to_string());
     let Err(error) = writeln!(to, "{text}").and_then(|()| to.flush()) else {
@@ -35,7 +35,7 @@ pub fn line(mut to: impl Write, text: fmt::Arguments<'_>) {
     }
 }
 
-/// Whether output was lost although somebody may want to read it.
+/// Whether output was lost that a reader may still want.
 pub fn lost() -> bool {
     LOST.load(Ordering::Relaxed)
 }

@@ -110,7 +110,7 @@ impl CurrentWorkspace {
         Ok(Self { root: root.to_owned() })
     }
 
-    /// The current directory, asking nobody: for tests that are built already, on a machine that may have no cargo.
+    /// The current directory, without running cargo: for tests that are built already, on a machine that may have no cargo.
     #[must_use]
     pub fn here() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What describes a device: the attributes, the properties field by field, and the small types of the device's calls.
+//! Device descriptions: the attributes, the properties field by field, and the small types of the device's calls.
 
 use crate::macros::{constants, handles, structs};
 use crate::types::{hipDeviceProp_tR0000, hipDeviceProp_tR0600};

@@ -1,4 +1,4 @@
-//! How the types are declared: handles, constants and structs, so that each list is also data for [`crate::abi`].
+//! Declarations of the types: handles, constants and structs, so that each list is also data for [`crate::abi`].
 
 macro_rules! handles {
     ($($(#[$doc:meta])* $opaque:ident => $name:ident;)*) => {$(

@@ -1,4 +1,4 @@
-//! What a program calls its memory, for providers that report about it.
+//! Names that a program gives its memory, for providers that report about it.
 
 use std::ffi::c_void;
 

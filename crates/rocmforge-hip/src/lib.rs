@@ -17,6 +17,20 @@
 //! ```
 //!
 //! A function that the simulated machine does not have answers `hipErrorNotSupported` and is listed when the program ends.
+//!
+//! A program that starts others itself hands the settings over in an environment variable:
+//!
+//! ```
+//! use rocmforge_hip::{Abi, Settings};
+//!
+//! let mut settings = Settings::default();
+//! settings.card = "gfx1201".to_owned();
+//! settings.seed = 7;
+//! let value = settings.to_variable(); // of ROCMFORGE_HIP_SETTINGS
+//! assert_eq!(Settings::from_variable(&value)?, settings);
+//! assert!(settings.machine(Abi::Hip6).is_ok());
+//! # Ok::<(), rocmforge_hip::SettingsError>(())
+//! ```
 
 #![allow(non_upper_case_globals, non_snake_case)] // constants and functions have the names of the C interface
 

@@ -1,3 +1,5 @@
+//! Errors of loading packs and launching kernels, each with the figures that were refused.
+
 use crate::{KvType, PackError};
 use rocmforge_runtime::HipError;
 
@@ -23,7 +25,7 @@ pub enum KernelError {
         /// What the device is.
         device: String,
     },
-    /// A pack is not the one that this build embeds, so nobody knows that its machine code does what the launchers check for.
+    /// A pack is not the one that this build embeds, so its machine code may not match the launchers' checks.
     #[error(
         "the pack for {arch} is not the one that this build has ({}); its SHA-256 is {found}, the embedded one's {}. \
          `Kernels::load` takes the embedded one; code that you have built yourself, and trust, goes through the unsafe \

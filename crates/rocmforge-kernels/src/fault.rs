@@ -16,7 +16,7 @@ const MAX_TAG: usize = (1 << 12) - 1;
 ///
 /// Ids, positions, slots and block numbers live on the device, so a launcher cannot check them. A kernel that finds one out of range
 /// accesses nothing with it and writes a [`Fault`] into the word, of all faults the one with the smallest tag, then position, then
-/// index: the result does not depend on the order of work. Launches that share a word are told apart by their tag.
+/// index: the result does not depend on the order of work. Launches that share a word are distinguished by their tag.
 ///
 /// ```
 /// use rocmforge_kernels::{Fault, Faults, Kernels, WeightType};

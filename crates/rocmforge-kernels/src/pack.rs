@@ -64,7 +64,7 @@ pub struct Pack {
 impl Pack {
     /// Unpacks and checks a compressed pack. Hostile bytes give an error, and memory stays below a fixed limit.
     ///
-    /// Only the layout is checked: the objects are data, and whoever runs them answers for what they do.
+    /// Only the layout is checked: the objects are data, and running them is the caller's responsibility.
     /// [`Kernels::from_pack`](crate::Kernels::from_pack) runs the embedded packs only.
     ///
     /// # Errors

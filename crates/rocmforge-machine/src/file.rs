@@ -1,4 +1,4 @@
-//! Reader of small files: bounded, and with a typed error for whatever a driver, or anybody, has put there.
+//! Reader of small files: bounded, with a typed error for any content.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};

@@ -3,7 +3,7 @@
 //! * [`sysfs`]: cards, displays, KFD's nodes, who may use them and who does, under an injectable root.
 //! * [`process`]: processes with their state, parent and identity; ending one, and not its successor.
 //! * [`uevents`]: the kernel's events about devices.
-//! * [`private`]: files that the processes of one user share and nobody else may touch.
+//! * [`private`]: files that the processes of one user share and no other user may touch.
 //! * [`DeviceName`]: which device a user wants, `hip:0` say; [`PciAddress`]: the name of a card.
 //! * [`Bytes`], [`Elems`]: numbers of bytes and of elements as different types.
 //!

@@ -1,6 +1,6 @@
-//! Private files: what the processes of one user share and nobody else may touch, such as card locks and ledgers.
+//! Private files: files shared by the processes of one user only, such as card locks and ledgers.
 //!
-//! A directory under `/tmp` can be made by anybody before us, and a symbolic link in it can point at anything. So owner,
+//! A directory under `/tmp` can be made by any user before us, and a symbolic link in it can point at anything. So owner,
 //! kind and mode are checked at every opening, on the opened file itself, and what fails is refused, never repaired.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
@@ -21,7 +21,7 @@ pub enum PrivateError {
         /// What belongs there.
         expected: &'static str,
     },
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     #[error(
         "{} belongs to user {owner}, not to us (user {us}): whoever made it could change what we rely on. Have its \
          owner or root remove it",

@@ -148,7 +148,7 @@ impl ProcessId {
         Ok(Sysfs::host().process(std::process::id())?.identity())
     }
 
-    /// Whether the process has ended, as far as can be told: what cannot be read or understood is no proof of a death.
+    /// Whether the process has ended, as far as is known: a file that cannot be read or parsed does not prove that it has.
     pub fn has_ended(self) -> bool {
         match Sysfs::host().process(self.pid) {
             Ok(process) => process.started != self.started || process.has_ended(),

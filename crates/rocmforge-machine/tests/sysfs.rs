@@ -173,12 +173,12 @@ fn the_users_of_a_card_are_those_of_that_card() {
     vram(72, 3 << 30);
     vram(73, 0);
     let users = sysfs.users_of(card, Some(node));
-    let told: Vec<_> = users
+    let found: Vec<_> = users
         .iter()
         .map(|user| (user.process, user.name.as_deref(), user.vram))
         .collect();
     assert_eq!(
-        told,
+        found,
         [(70, Some("Xwayland"), None), (72, Some("python"), Some(Bytes::gib(3)))]
     );
     assert_eq!(

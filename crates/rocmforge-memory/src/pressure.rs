@@ -1,4 +1,4 @@
-//! How tight a card is, and who is told when that changes.
+//! Pressure: levels of scarcity of a card's memory, and the subscribers to their changes.
 
 use std::collections::VecDeque;
 use std::fmt;

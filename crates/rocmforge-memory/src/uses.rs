@@ -1,4 +1,4 @@
-//! Who used a piece of memory last: the last write and the last read of each stream, as (stream, cursor).
+//! Last uses of a piece of memory: the last write and the last read of each stream, as (stream, cursor).
 //!
 //! Whoever uses the memory next waits for what is in this list, and for nothing else: work of its own stream comes
 //! before it anyway, and what is known to be done needs no wait. A [`Block`](crate::Block) takes its list along into the

@@ -114,7 +114,7 @@ pub enum ChatError {
     },
 }
 
-/// Who speaks. A closed list, because many templates put the role between the marks of a control token.
+/// Role of a message's author. A closed list, because many templates put the role between the marks of a control token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Instructions for the whole conversation.
@@ -162,7 +162,7 @@ impl FromStr for Role {
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Who speaks.
+    /// Role of the author.
     pub role: Role,
     /// What they say.
     pub content: String,

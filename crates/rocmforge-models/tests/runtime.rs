@@ -1,4 +1,4 @@
-//! An engine's memory: what it takes when it is made, what steps keep, and that nothing of an earlier step is left in it.
+//! Memory of an engine: its size, what steps keep, and that nothing of an earlier step is left in it.
 
 mod reference;
 

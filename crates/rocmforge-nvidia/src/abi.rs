@@ -1,4 +1,4 @@
-//! What this crate takes for granted of NVIDIA's C headers, as data: `cargo xtask bindings cuda` compares it with them.
+//! Assumptions about NVIDIA's C headers, as data: `cargo xtask bindings cuda` compares them with the headers.
 
 use crate::cuda::{Cuda, UpdateInfo};
 use crate::nvml::{self, Nvml};

@@ -1,4 +1,4 @@
-//! Versions, devices and what is asked of them.
+//! Versions, devices and their attributes.
 
 use crate::attributes;
 use crate::cuda::CuDevice;

@@ -36,7 +36,7 @@ struct Context(Handle);
 unsafe impl Send for Context {}
 
 thread_local! {
-    /// This thread's device, as `hipSetDevice` was told. As in HIP, a new thread starts with device 0.
+    /// This thread's device, as set by `hipSetDevice`. As in HIP, a new thread starts with device 0.
     static DEVICE: Cell<c_int> = const { Cell::new(0) };
     /// The device whose context this thread has made current.
     static BOUND: Cell<Option<c_int>> = const { Cell::new(None) };

@@ -25,7 +25,7 @@ impl Driver {
     }
 
     /// A launch of the function may ask for as much dynamic shared memory as a block of the device can have beside what the
-    /// function declares, as HIP has it on AMD's cards. The driver keeps a function to 48 KiB until it is told otherwise.
+    /// function declares, as HIP has it on AMD's cards. The driver keeps a function to 48 KiB until the limit is raised.
     pub(crate) unsafe fn hipModuleGetFunction(
         &self,
         function: *mut hipFunction_t,

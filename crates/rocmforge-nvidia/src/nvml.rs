@@ -52,7 +52,7 @@ functions! {
 
 /// Figures of the card at one PCI address, read from the driver each time.
 ///
-/// `used` counts everybody, graphics included. Our own share is known where the driver counts processes by numbers that
+/// `used` counts all processes, graphics included. Our own share is known where the driver counts processes by numbers that
 /// mean the same here: not inside of a container, where the ledger stands in for it.
 pub struct NvmlReadings {
     nvml: Nvml,
@@ -164,7 +164,7 @@ fn has_sockets(devices: &Path, pci: &str) -> bool {
 
 impl Readings for NvmlReadings {
     fn read(&self) -> Reading {
-        // Ours before everybody's: what we allocate in between then looks like others' memory, not like free memory.
+        // Ours before the total: what we allocate in between then looks like others' memory, not like free memory.
         let own = self.own();
         let mut memory = Memory::default();
         // SAFETY: `memory` is a live out-pointer for the call.

@@ -1,4 +1,4 @@
-//! Shared state of a backend, its streams, buffers, modules and events; and the frees that wait for queued work.
+//! Shared state of a backend and of everything made by it, and the frees that wait for queued work.
 
 use crate::device::DeviceInfo;
 use crate::error::{HipError, HipResult};

@@ -1,4 +1,4 @@
-//! What a device says of itself. Numbers come from attributes, whose values have not changed from HIP 5.2 to 7.1; only the
+//! Device description. Numbers come from attributes, whose values have not changed from HIP 5.2 to 7.1; only the
 //! processor's name needs the properties struct, of which HIP has two under nearly the same name.
 
 use crate::error::{HipError, HipResult};

@@ -1,4 +1,4 @@
-//! Why nothing could be run.
+//! Errors before the first launch.
 
 use crate::object_file::ObjectError;
 use rocmforge_hip_sys::hipError_t;

@@ -1,4 +1,4 @@
-//! What buffers hold before the first launch.
+//! Contents of buffers before the first launch.
 
 use crate::dtype::{DType, Number};
 use std::path::PathBuf;

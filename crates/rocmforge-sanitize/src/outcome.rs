@@ -1,4 +1,4 @@
-//! What all seeds together found.
+//! Outcome of a run: the findings of all seeds together.
 
 use crate::run::Summary;
 use crate::seed_run::SeedRun;

@@ -1,4 +1,4 @@
-//! The tests of a binary once more, on another simulated card.
+//! Second run of a binary's tests, on another simulated card.
 
 use crate::device::DEVICE_VARIABLE;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 const SECOND: &str = "sim:gfx1201";
 
 /// Runs this test binary again on the simulated gfx1201: the tests whose names contain one of `filters`, or all but the
-/// one named `own` where there are no filters. Does nothing where the process was told which device to use.
+/// one named `own` where there are no filters. Does nothing where the environment names a device.
 ///
 /// # Panics
 ///

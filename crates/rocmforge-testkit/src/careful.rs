@@ -1,4 +1,4 @@
-//! The limits of a test on a card that somebody looks at.
+//! Careful mode: the limits of a test on a card that drives a display.
 
 use crate::lease::LeaseOptions;
 use rocmforge_memory::{Bytes, Cap, Policy};
@@ -30,7 +30,7 @@ impl LeaseOptions {
     }
 }
 
-/// Whether this process was told to be careful.
+/// Whether careful mode is set for this process.
 pub(crate) fn wanted() -> bool {
     std::env::var_os(CAREFUL_VARIABLE).is_some()
 }

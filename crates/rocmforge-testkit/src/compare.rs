@@ -1,4 +1,4 @@
-//! Comparing a device's output with a reference: shape-aware, NaN-proof, and saying where the worst element is.
+//! Comparison of a device's output with a reference: checks shapes, treats NaN as a difference, names the worst element.
 
 use crate::recording::record;
 pub use rocmforge_gpu_test::tolerance::Tolerance;

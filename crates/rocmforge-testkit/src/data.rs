@@ -79,7 +79,7 @@ pub fn widen(data: &[f32]) -> Vec<f64> {
     data.iter().map(|&x| f64::from(x)).collect()
 }
 
-/// A NaN with a payload nobody computes: fill outputs with it before a launch, so that an unwritten element shows.
+/// A NaN with a payload that no computation gives: fill outputs with it before a launch, so that an unwritten element shows.
 pub const POISON: f32 = f32::from_bits(0x7fc0_dead);
 
 /// `n` poisoned elements.

@@ -1,4 +1,4 @@
-//! Which device a test process may use.
+//! Device choice: the device that a test process may use.
 
 use parking_lot::Mutex;
 use rocmforge_gpu_test::lock::{self, LOCK_FD_VARIABLE, LockError};
@@ -88,7 +88,7 @@ impl Drop for Turn {
     }
 }
 
-/// The device this process was told to use; a simulated one, as `sim` describes it, if it was told nothing.
+/// The device named in this process's environment; without one a simulated card, as `sim` describes it.
 pub(crate) fn choose(sim: &SimConfig) -> Result<Chosen, DeviceError> {
     let name = std::env::var(DEVICE_VARIABLE).unwrap_or_else(|_| "sim".to_owned());
     let name: DeviceName = name.parse()?;

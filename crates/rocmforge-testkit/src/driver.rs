@@ -86,7 +86,7 @@ pub(crate) mod tests {
     use super::*;
     use std::fs;
 
-    /// A machine with two cards whose driver says of this process what it is told to.
+    /// A machine with two cards whose driver reports given figures for this process.
     pub(crate) struct FakeKfd(tempfile::TempDir);
 
     impl FakeKfd {
@@ -168,7 +168,7 @@ pub(crate) mod tests {
     #[test]
     fn the_figure_of_this_process_on_that_card_is_read() {
         let kfd = FakeKfd::new();
-        assert!(kfd.figure("0000:03:00.0").is_none(), "not told");
+        assert!(kfd.figure("0000:03:00.0").is_none(), "unknown");
         kfd.say(1);
         assert!(kfd.figure("0000:0e:00.0").is_none(), "another card");
         let figure = kfd.figure("0000:03:00.0").unwrap();

@@ -30,7 +30,7 @@ pub struct GpuTestFixture {
 }
 
 impl GpuTestFixture {
-    /// Opens the device this process was told to use.
+    /// Opens the device named in this process's environment.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl GpuTestFixture {
     /// the card's total memory, applies to the driver's figure only, which is printed when it is exceeded and never fails
     /// a test: the desktop moves it.
     ///
-    /// The shared fixture's lease ends with the process, when nobody can be told any more, so what the simulator saw since
+    /// The shared fixture's lease ends with the process, when nothing can be reported any more, so what the simulator saw since
     /// the last check fails here too.
     ///
     /// # Panics

@@ -1,4 +1,4 @@
-//! A GPU test in one expression: what it needs, where it is known to fail, and its body.
+//! Builder of a GPU test: its needs, the devices where it is known to fail, and its body.
 
 use crate::data::{Rng, rng};
 use crate::lease::{GpuLease, LeaseOptions, gpu_with};

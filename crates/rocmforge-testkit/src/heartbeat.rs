@@ -21,7 +21,7 @@ pub(crate) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Starts to beat for a lease on `card`, if this process was told where to.
+    /// Starts to beat for a lease on `card`, if the environment names the pipe.
     pub(crate) fn start(card: &Arc<Card>) -> Option<Self> {
         let number = std::env::var(HEARTBEAT_FD_VARIABLE).ok()?;
         Self::on(open(&number)?, card.clone())

@@ -75,7 +75,7 @@ pub struct GpuLease {
     _turn: Option<Turn>,
 }
 
-/// Takes a lease on the device this process was told to use: without `ROCMFORGE_DEVICE`, a fresh simulated gfx1100.
+/// Takes a lease on the device named in this process's environment: without `ROCMFORGE_DEVICE`, a fresh simulated gfx1100.
 ///
 /// # Panics
 ///
@@ -243,7 +243,7 @@ impl Drop for GpuLease {
 pub enum LeaseFault {
     /// Something made under the lease is still alive.
     Leak(LeakReport),
-    /// The backend had an error that nobody saw, or is poisoned.
+    /// The backend had an error that no call returned, or is poisoned.
     Error(HipError),
     /// The simulator saw a fault.
     Report(Report),

@@ -1,4 +1,4 @@
-//! What a test asks of its device, and where it is known to fail.
+//! Needs of a test: the device properties it requires, and the devices where it is known to fail.
 
 use crate::lease::GpuLease;
 use std::fmt;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::panic::Location;
 use std::path::Path;
 
-/// Appends a buffer, if somebody asked for it.
+/// Appends a buffer, if the supervisor asked for it.
 pub(crate) fn record(site: &Location<'_>, dtype: &str, shape: &[usize], tolerance: Tolerance, data: &[u8]) {
     static SEEN: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
     let Some(path) = std::env::var_os(BUFFERS_VARIABLE) else {

@@ -1,4 +1,4 @@
-//! A deadline for a whole test: when it passes, what the device did last is printed, while it can still be asked.
+//! Watchdog: a deadline for a whole test; when it passes, the device's last operations are printed while the device still answers.
 
 use rocmforge_runtime::HipBackend;
 use std::sync::Arc;

@@ -201,7 +201,7 @@ mod tests {
         for name in ["hip:0", "hip:7", "hip:0000:03:00.0"] {
             let error = open(name).expect_err("no card");
             assert!(
-                matches!(&error, DeviceError::Hip(HipError::Unavailable(told)) if told == why),
+                matches!(&error, DeviceError::Hip(HipError::Unavailable(reason)) if reason == why),
                 "{name}: {error}"
             );
             assert_eq!(error.to_string(), checked, "{name}");

@@ -129,7 +129,7 @@ impl Compiler {
             });
         }
         let bytes = read(&object)?;
-        // Best effort: a leftover under target/ harms nobody.
+        // Best effort: a leftover under target/ is harmless.
         let _ = std::fs::remove_file(&object);
         Ok(bytes)
     }

@@ -1,4 +1,4 @@
-//! What the compiled objects say of themselves, and what a kernel may not need.
+//! Metadata of the compiled objects, and the limits that each kernel must keep.
 
 use crate::pack::Objects;
 use crate::targets::is_ptx;

@@ -66,7 +66,7 @@ const STATED: &[(&str, Least)] = &[
     ("top_k", least(6, 6, 1)),
 ];
 
-/// Refuses a kernel of which fewer waves fit than stated. A processor whose registers nobody has entered is passed over.
+/// Refuses a kernel of which fewer waves fit than stated. A processor without figures of its registers is skipped.
 pub(crate) fn check(arch: &str, kernel: &KernelMeta) -> Result<(), KernelsError> {
     let Some(unit) = ComputeUnit::of(arch) else {
         return Ok(());
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// A line that names no kernel any more, or that the usual figures cover, is in nobody's way but misleads.
+    /// A line that names no kernel any more, or that the usual figures cover, is harmless but misleading.
     #[test]
     fn every_line_is_needed() {
         let manifest = Manifest::read(&prebuilt()).unwrap();

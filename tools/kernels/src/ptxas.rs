@@ -41,7 +41,7 @@ struct Assembled {
 }
 
 impl Assembler {
-    /// The one that the variable names, or `ptxas`. `None`: the machine has none, and nobody named one.
+    /// The one that the variable names, or `ptxas`. `None`: the machine has none, and the variable names none.
     pub(crate) fn find() -> Result<Option<Self>, KernelsError> {
         let named = std::env::var(VARIABLE).ok();
         let program = named.clone().unwrap_or_else(|| "ptxas".to_owned());
@@ -86,7 +86,7 @@ impl Assembler {
             .args(["-v", &format!("-arch={card}"), "-o", "/dev/null"])
             .arg(&source)
             .output();
-        // Best effort: a leftover under target/ harms nobody.
+        // Best effort: a leftover under target/ is harmless.
         let _ = std::fs::remove_file(&source);
         let output = output.map_err(|source| KernelsError::Io {
             path: self.program.clone().into(),

@@ -84,7 +84,7 @@ pub fn ensure_file(model: Model) -> Result<(PathBuf, String), ModelError> {
 }
 
 /// Fetches those of the models that are not there, and names each that could not be: tests without their model are skipped.
-/// Fetches nothing where the environment names another folder of models, as that is somebody's own.
+/// Fetches nothing where the environment names another folder of models, which belongs to the user.
 pub fn ensure_for_tests(models: &[Model]) {
     if let Some(folder) = std::env::var_os(MODELS_VARIABLE).filter(|folder| !folder.is_empty()) {
         tell!(

@@ -130,7 +130,7 @@ fn compare(
         .arg(include)
         .arg(&path);
     let checked = run_tool(command, header);
-    // Best effort: a leftover under target/ harms nobody.
+    // Best effort: a leftover under target/ is harmless.
     let _ = std::fs::remove_file(&path);
     checked?;
     Ok(format!(

@@ -1,5 +1,5 @@
-//! Where our bindings and a version of the headers are known to differ, one by one, each with its reason. What is not listed
-//! here and differs fails the check; what is listed and does not differ fails it too.
+//! Known differences between our bindings and a version of the headers, each with its reason. A difference that is not
+//! listed fails the check; a listed one that does not exist fails it too.
 
 /// Names that HIP got later than the oldest version we load: name, first version that declares it.
 const SINCE: &[(&str, (u32, u32))] = &[

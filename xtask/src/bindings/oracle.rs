@@ -1,4 +1,4 @@
-//! The second opinion: the bindings that the hip-sys crate generated from other headers, in a check crate of its own.
+//! Second source of bindings: those that the hip-sys crate generated from other headers, in a check crate of its own.
 
 use super::BindingsError;
 use rocmforge_gpu_test::say;

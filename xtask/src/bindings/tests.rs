@@ -1,4 +1,4 @@
-//! The check finds what it is for.
+//! Tests of the bindings check: it finds planted differences.
 
 use super::header::{self, Header};
 use super::probe::{c_type, compare};

@@ -1,3 +1,5 @@
+//! Block allocator: free list, reference counts and prefix index of the cache's blocks.
+
 use std::collections::{BTreeMap, HashMap};
 
 use sha2::{Digest, Sha256};
@@ -32,7 +34,7 @@ struct Block {
     released: u64,
 }
 
-/// A fixed pool of blocks with reference counts, and a cache of the blocks that nobody refers to any more.
+/// A fixed pool of blocks with reference counts, and a cache of the blocks without references.
 #[derive(Clone, Debug)]
 pub struct BlockAllocator {
     capacity: u32,

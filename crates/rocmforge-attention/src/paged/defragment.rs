@@ -1,3 +1,5 @@
+//! Defragmentation: moves of blocks that leave the free blocks at the end of the cache.
+
 use std::collections::{BTreeSet, HashMap};
 
 use super::{BlockAllocator, BlockCopy, PagedKv, PagedKvError};

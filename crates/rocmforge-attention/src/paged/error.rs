@@ -1,3 +1,5 @@
+//! Errors of a paged KV cache.
+
 use super::SequenceId;
 
 /// Why a call on the paged cache was refused. The cache is then as it was before the call.

@@ -1,3 +1,5 @@
+//! Geometry of a paged KV cache: layers, heads, block size, and the bytes that follow.
+
 use rocmforge_runtime::Bytes;
 
 use super::{PagedKvError, blocks_for};

@@ -1,3 +1,5 @@
+//! Sequences of a paged KV cache: their blocks, appends, forks, copies on write and release.
+
 use std::collections::HashMap;
 
 use super::{BlockAllocator, BlockHash, BlockTable, PagedKvError, blocks_for};
@@ -258,7 +260,7 @@ impl PagedKv {
     }
 
     /// A second sequence with the same tokens. All blocks are shared; whichever of the two first appends to a shared, partly filled
-    /// block is told to copy it.
+    /// block gets an order to copy it.
     ///
     /// # Errors
     ///

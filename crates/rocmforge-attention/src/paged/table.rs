@@ -1,3 +1,5 @@
+//! Block tables: the blocks of each sequence, as kernels read them.
+
 use std::ops::Range;
 
 /// Blocks that hold `tokens` tokens, the last one perhaps in part. A `block_size` of 0 counts as 1.

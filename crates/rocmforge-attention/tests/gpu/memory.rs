@@ -1,4 +1,4 @@
-//! Scratch memory: told first, taken once, refused when over budget, shared by streams.
+//! Scratch memory: its size is known beforehand, it is taken once, refused when over budget, and shared by streams.
 
 use crate::support::Problem;
 use rocmforge_attention::{Attention, AttentionConfig, AttentionError};

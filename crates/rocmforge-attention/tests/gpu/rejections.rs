@@ -1,4 +1,4 @@
-//! What is wrong is told before anything is enqueued.
+//! Refusals: wrong operands are an error before anything is enqueued.
 
 use crate::support::Problem;
 use rocmforge_attention::{Attention, AttentionConfig, AttentionError, AttentionResult, MaskShape};

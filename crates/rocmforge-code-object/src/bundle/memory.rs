@@ -1,4 +1,4 @@
-//! Images in memory of which only the address is known, as HIP gets them: an ELF file, or an offload bundle.
+//! Images in memory whose length is not known, as HIP gets them: an ELF file, or an offload bundle.
 
 use super::{Bundle, BundleError, COMPRESSED, Compressed, MAX_ENTRIES, MAX_UNPACKED, PLAIN, table};
 use std::borrow::Cow;
@@ -7,7 +7,7 @@ use std::io::{BufRead, Read};
 /// Host pages: a read that starts inside of one and ends with it cannot fail because of its length.
 const PAGE: usize = 4096;
 
-/// What lies at an address.
+/// Image at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Image<'a> {
     /// A code object, or another ELF file, as long as its tables say.
@@ -17,7 +17,7 @@ pub enum Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// Finds out what lies at `image` and how long it is, from its own tables. `None` if it starts like neither.
+    /// Finds the kind and length of the image at `image`, from its own tables. `None` if it starts like neither.
     ///
     /// # Safety
     /// An ELF file or a bundle lies at `image` and stays there for `'a`; or at least bytes up to where it stops looking like one.

@@ -1,4 +1,4 @@
-//! CPU memory of one tensor: owned words, or bytes that somebody else holds.
+//! CPU memory of one tensor: owned words, or bytes owned elsewhere.
 
 use std::collections::TryReserveError;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// From this size on an allocation is tried before it is made: a graph may ask for more than there is.
 const LARGE: usize = 1 << 26;
 
-/// Bytes that others own and nobody changes, such as a tensor in a mapped model file.
+/// Bytes that others own and that never change, such as a tensor in a mapped model file.
 pub trait SharedBytes: Send + Sync {
     /// The bytes: the same slice at every call.
     fn bytes(&self) -> &[u8];
@@ -93,7 +93,7 @@ impl CpuBuffer {
         }
     }
 
-    /// Whether the bytes are somebody else's.
+    /// Whether the bytes are owned elsewhere.
     #[must_use]
     pub const fn is_shared(&self) -> bool {
         matches!(self.0, Memory::Shared(_))

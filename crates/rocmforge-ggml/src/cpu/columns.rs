@@ -12,7 +12,7 @@ pub(super) struct ColumnsMut<'a> {
     matrix: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: columns are reached by nobody else as long as the matrix is borrowed, like a `&mut [f32]`, which is `Send`.
+// SAFETY: only this value reaches the columns as long as the matrix is borrowed, like a `&mut [f32]`, which is `Send`.
 unsafe impl Send for ColumnsMut<'_> {}
 
 impl<'a> ColumnsMut<'a> {

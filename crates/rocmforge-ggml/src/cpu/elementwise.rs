@@ -1,4 +1,4 @@
-//! Element by element.
+//! Ops on single elements: scale, add, mul and their like.
 
 use super::operand::{Operand, Values};
 use super::strides::part_of;

@@ -107,7 +107,7 @@ impl Scratch {
         // The chunk moves into the list, its words stay where they are until `reset` or drop, which borrow the arena mutably.
         let words = std::ptr::slice_from_raw_parts_mut(chunk.start, words);
         self.more.lock().unwrap_or_else(PoisonError::into_inner).push(chunk);
-        // SAFETY: the words of a chunk made above, given to nobody else, and alive as long as `self` is borrowed.
+        // SAFETY: the words of a chunk made above, not given out before, and alive as long as `self` is borrowed.
         unsafe { &mut *words }
     }
 

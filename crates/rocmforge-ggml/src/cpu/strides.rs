@@ -1,4 +1,4 @@
-//! Walks over the elements of strided tensors in row-major order.
+//! Iteration over the elements of strided tensors in row-major order.
 
 use smallvec::{SmallVec, smallvec};
 

@@ -134,7 +134,7 @@ impl GraphFile {
         })
     }
 
-    /// Whether the result of entry `id` may overwrite `root` if nobody else reads it any more.
+    /// Whether the result of entry `id` may overwrite `root` if no other node reads it any more.
     pub(super) fn may_overwrite(&self, id: usize, root: u32) -> bool {
         let (entry, operands) = (&self.nodes[id], self.overwrites[id].operands());
         let srcs = entry.srcs.iter().enumerate().take(operands);

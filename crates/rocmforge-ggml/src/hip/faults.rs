@@ -9,7 +9,7 @@ use super::{HipGgmlBackend, failed};
 use crate::indices::{self, PagedIndices};
 use crate::{DType, GgmlError, GgmlResult, Op, TensorId};
 
-/// Launches that can be told apart: tags have 12 bits.
+/// Launches that can be distinguished: tags have 12 bits.
 const MAX_SITES: usize = 4095;
 
 /// A launch that reads indices.

@@ -1,4 +1,4 @@
-//! Operands as the kernels take them: f32 without gaps. What lies otherwise is packed into scratch memory first.
+//! Operands as the kernels take them: f32 without gaps. Others are packed into scratch memory first.
 
 use rocmforge_runtime::{Elems, HipBuffer};
 

@@ -289,7 +289,7 @@ impl Op {
         }
     }
 
-    /// Whether the op changes memory that exists outside its output: never removed, merged or moved. A CPY with a second input is told
+    /// Whether the op changes memory that exists outside its output: never removed, merged or moved. A CPY with a second input is recognised
     /// by its output, which is a view ([`crate::Graph::has_effect`]).
     #[must_use]
     pub const fn has_effect(&self) -> bool {

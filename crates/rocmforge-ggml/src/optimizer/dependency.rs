@@ -1,4 +1,4 @@
-//! Who writes and who reads each tensor.
+//! Dependencies: the writers and readers of each tensor.
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ enum Choice {
     From(usize),
 }
 
-/// A node whose other rows nobody reads.
+/// A node whose other rows are never read.
 struct Found {
     producer: usize,
     choice: Choice,

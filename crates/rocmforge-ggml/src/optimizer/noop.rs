@@ -12,7 +12,7 @@ pub(super) fn run(graph: &mut Graph) -> usize {
             index += 1;
             continue;
         };
-        // Reading the input later than the copy would have been made is only the same if nobody changes it.
+        // Reading the input later than the copy would have been made is only the same if nothing changes it.
         let changes = [input, output]
             .iter()
             .any(|&id| graph.root(id).is_none_or(|r| mutable.contains(&r)));
@@ -38,7 +38,7 @@ fn noop(graph: &Graph, node: &Node) -> Option<(TensorId, TensorId)> {
     let (from, to) = (graph.tensor(input)?, graph.tensor(output)?);
     let is_copy = matches!(node.op, Op::Dup | Op::Cont | Op::Cpy { .. });
     if is_copy {
-        // A result that nobody reads is one of the graph's, and stays.
+        // A result that is never read is one of the graph's, and stays.
         let is_read = graph.nodes.iter().any(|node| node.inputs.contains(&output));
         let is_plain = from.is_contiguous() && to.is_contiguous() && !to.is_view();
         // The byte offsets of views count from their root's start, which a copy is and its source may not be.

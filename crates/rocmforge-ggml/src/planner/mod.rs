@@ -1,4 +1,4 @@
-//! Memory planner: intermediates share buffers, and each may overwrite an operand that nobody reads afterwards.
+//! Memory planner: intermediates share buffers, and each may overwrite an operand that is not read afterwards.
 //!
 //! A [`Problem`] says what needs memory and for how long, apart from any graph; [`share_memory`] makes one of a [`crate::Graph`],
 //! [`crate::graph_file::GraphFile::problem`] one of a graph file. [`Plan::new`] places all of it at once (offline), and verifies the

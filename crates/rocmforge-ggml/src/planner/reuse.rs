@@ -1,6 +1,6 @@
 //! In-place table: which operand of which op may be overwritten by its result.
 
-/// The operands that an op's result may overwrite, if it has their exact layout and nobody reads them afterwards.
+/// The operands that an op's result may overwrite, if it has their exact layout and no node reads them afterwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overwrites {
     /// None: elements of the result depend on elements elsewhere.

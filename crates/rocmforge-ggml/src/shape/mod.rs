@@ -1,4 +1,4 @@
-//! Shape inference: what an op's inputs say about its output. The one place for it: graph constructors, validation and backends ask here.
+//! Shape inference: the output's descriptor, from an op's inputs. Graph constructors, validation and backends all use it.
 
 mod attention;
 mod moves;

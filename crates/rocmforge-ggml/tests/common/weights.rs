@@ -9,7 +9,7 @@ use rocmforge_testkit::data::rng;
 #[allow(dead_code, reason = "tests of the CPU alone take them all")]
 pub(crate) const WITH_KERNEL: usize = 16;
 
-/// Types that weights come in, with values that every one of them can hold closely enough to be told apart from a wrong layout.
+/// Types that weights come in, with values that every one of them can hold closely enough that a wrong layout is detected.
 pub(crate) const WEIGHTS: [DType; 28] = [
     DType::F32,
     DType::F16,

@@ -42,7 +42,7 @@ fn unary_of_extremes() {
     for kind in Unary::ALL {
         let x = Input::f32(&[7], &values);
         let found = run(Op::Unary(kind), &[x], Form::Plain).expect("runs").values;
-        // The f32 range ends at 3.4e38; x * sigmoid(x) and its kin are NaN at -inf by their formula, and 0 by their limit.
+        // The f32 range ends at 3.4e38; x * sigmoid(x) and similar functions are NaN at -inf by their formula, and 0 by their limit.
         for (i, &v) in values.iter().enumerate().take(4) {
             let exact = unary(kind, f64::from(v));
             let exact = if exact > f64::from(f32::MAX) {

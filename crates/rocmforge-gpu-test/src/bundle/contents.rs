@@ -60,7 +60,7 @@ impl Contents {
         Some(self.unpacked.folder().join(path)).filter(|path| path.exists())
     }
 
-    /// What a process is told that uses the bundle.
+    /// Environment of a process that uses the bundle.
     #[must_use]
     pub fn environment(&self) -> (&'static str, String) {
         (

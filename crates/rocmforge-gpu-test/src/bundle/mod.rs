@@ -117,7 +117,7 @@ pub fn make_default(workspace: &dyn Workspace) -> Result<PathBuf, Box<dyn std::e
     Ok(workspace.root().join(out))
 }
 
-/// Makes the bundle beside its place, then moves it there: whoever sees the folder sees all of it.
+/// Makes the bundle beside its place, then moves it there: the folder is never visible in part.
 ///
 /// # Errors
 ///

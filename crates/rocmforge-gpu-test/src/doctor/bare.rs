@@ -1,4 +1,4 @@
-//! Graphics cards of AMD's that no driver has taken.
+//! AMD graphics cards without a driver.
 
 use std::fs;
 use std::path::Path;

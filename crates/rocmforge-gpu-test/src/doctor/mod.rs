@@ -1,4 +1,4 @@
-//! Doctor: what is on this machine, on one screen, and what to do about it.
+//! Doctor: the machine's cards, drivers and permissions on one screen, with a remedy for each problem.
 //!
 //! Looks without HIP first. HIP itself is asked in a process of its own with a time limit: a library that crashes or
 //! hangs must not take the doctor with it.

@@ -147,10 +147,10 @@ pub(super) fn child() {
 
 fn device(library: &HipLibrary, index: c_int) -> Step {
     let mut name: [c_char; 256] = [0; 256];
-    // SAFETY: the buffer is live and as long as the call is told.
+    // SAFETY: the buffer is live and as long as the length passed to the call.
     let named = unsafe { library.hipDeviceGetName(name.as_mut_ptr(), name.len() as c_int, index) };
     let mut pci: [c_char; 32] = [0; 32];
-    // SAFETY: the buffer is live and as long as the call is told.
+    // SAFETY: the buffer is live and as long as the length passed to the call.
     let located = unsafe { library.hipDeviceGetPCIBusId(pci.as_mut_ptr(), pci.len() as c_int, index) };
     // SAFETY: hipSetDevice takes no pointer.
     let set = unsafe { library.hipSetDevice(index) };

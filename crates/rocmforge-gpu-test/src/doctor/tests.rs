@@ -14,7 +14,7 @@ use crate::fixture::{APU, GIB, H200, SECOND, Tree, XT};
 /// The command whose advice the screens are.
 const COMMAND: &str = "cargo xtask test-gpu";
 
-/// The whole screen, held to what it was when somebody read it (`INSTA_UPDATE=always` writes what it is now).
+/// The whole screen, compared with the reviewed text (`INSTA_UPDATE=always` writes what it is now).
 #[track_caller]
 fn screen(name: &str, tree: &Tree) {
     let text = gather(tree.path(), false, COMMAND).to_string();

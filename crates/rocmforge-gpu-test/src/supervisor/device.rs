@@ -60,7 +60,7 @@ impl Device {
         }
     }
 
-    /// What a test process is told.
+    /// Environment variables of a test process.
     pub fn environment(&self) -> Vec<(&'static str, String)> {
         let mut environment = vec![(crate::DEVICE_VARIABLE, self.to_string())];
         if let Self::Nvidia(_) = self {
@@ -201,9 +201,9 @@ mod tests {
 
     #[test]
     fn children_count_nvidia_cards_as_we_do() {
-        let told = Device::Nvidia(H200.to_owned()).environment();
-        assert_eq!(told[0].1, format!("nvidia:{H200}"));
-        assert_eq!(told[1], ("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned()));
+        let variables = Device::Nvidia(H200.to_owned()).environment();
+        assert_eq!(variables[0].1, format!("nvidia:{H200}"));
+        assert_eq!(variables[1], ("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned()));
         assert_eq!(Device::Hip("0".to_owned()).environment().len(), 1);
     }
 

@@ -88,7 +88,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// What the run left of the card's memory in use: told, never judged, as it is everybody's figure.
+    /// What the run left of the card's memory in use: reported, never judged, because other processes change it too.
     fn memory_finding(&self, before: Option<Bytes>, device: &Device) -> Option<Finding> {
         let (before, after) = (before?, self.memory_of(device)?);
         Some(Finding {

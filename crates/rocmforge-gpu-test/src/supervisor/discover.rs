@@ -247,8 +247,8 @@ impl Discovery<'_> {
     pub(crate) fn build(&self, target: &str, filter: Option<&str>) -> Result<Vec<TestBinary>, DiscoverError> {
         let packages = match filter {
             Some(filter) => {
-                let told = self.output(&mut narrow::metadata(self.workspace), CARGO)?;
-                narrow::packages(&told.text, target, filter)
+                let metadata = self.output(&mut narrow::metadata(self.workspace), CARGO)?;
+                narrow::packages(&metadata.text, target, filter)
             }
             None => Vec::new(),
         };

@@ -1,4 +1,4 @@
-//! Examination of a card before anybody opens it: what speaks for and against using it.
+//! Examination of a card before it is opened: findings for and against its use.
 
 use super::device::Device;
 use super::nvidia;

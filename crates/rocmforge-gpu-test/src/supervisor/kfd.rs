@@ -21,7 +21,7 @@ impl Kfd {
     pub(crate) fn wait_until_forgotten(&self, processes: &BTreeSet<u32>, patience: Duration) -> Option<u32> {
         let start = Instant::now();
         loop {
-            // Within a process name space the numbers are strangers', and nothing can be told.
+            // Within a process name space the numbers belong to other processes, so nothing is known.
             let known = self.sysfs.kfd_processes()?;
             let held = known.into_iter().find(|process| processes.contains(process))?;
             if start.elapsed() >= patience {

@@ -117,7 +117,7 @@ pub fn run(mut args: Args, workspace: &dyn Workspace) -> Outcome {
         process_tree,
     };
     let outcome = supervisor.run();
-    // Whatever happened, nobody stays behind.
+    // Whatever happened, no process is left.
     supervisor.process_tree.end_adopted(LAST);
     if supervisor.args.open
         && let Err(error) = open::open(supervisor.page.get().map(PathBuf::as_path), |name| {
@@ -138,7 +138,7 @@ fn reports_of(args: &Args, workspace: &dyn Workspace) -> PathBuf {
     }
 }
 
-/// What is tested, as git calls it; of a given binary nobody knows.
+/// What is tested, as git calls it; unknown for a given binary.
 fn commit_of(args: &Args, bundle: Option<&Contents>, workspace: &dyn Workspace) -> Option<String> {
     match bundle {
         Some(bundle) => bundle.revision.clone(),

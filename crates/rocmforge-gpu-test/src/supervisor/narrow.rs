@@ -24,7 +24,7 @@ struct Target {
     kind: Vec<String>,
 }
 
-/// The command that says which crates a workspace has. It builds nothing and asks nobody.
+/// The command that says which crates a workspace has. It builds nothing and uses no network.
 pub(super) fn metadata(workspace: &dyn Workspace) -> Command {
     let mut command = workspace.cargo();
     command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);

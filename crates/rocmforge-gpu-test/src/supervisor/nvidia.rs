@@ -1,7 +1,7 @@
 //! NVIDIA's cards as files show them: no driver is opened here.
 //!
 //! A card is known by its PCI device and by the folder that NVIDIA's driver keeps of it in `/proc`. Either may be hidden in a
-//! container; one that shows device files and nothing else has its cards told by the [`probe`].
+//! container; one that shows device files and nothing else has its cards listed by the [`probe`].
 
 use super::probe::{self, Probed};
 use rocmforge_machine::sysfs::{Machine, Sysfs};
@@ -96,7 +96,7 @@ fn card(machine: &Machine, device: &Path, information: &Path, pci: String) -> Nv
     }
 }
 
-/// A card of which only the driver speaks.
+/// A card that only the driver lists.
 fn card_of(probed: Probed) -> NvidiaCard {
     NvidiaCard {
         pci: probed.pci,

@@ -79,7 +79,7 @@ fn first_process(alive: [c_int; 2], ended: [c_int; 2]) -> io::Result<()> {
         events: 0,
         revents: 0,
     };
-    // SAFETY: `poll` is one live entry. The outer process may have died before the line above; nobody else would tell.
+    // SAFETY: `poll` is one live entry. The outer process may have died before the line above; no signal would come.
     if unsafe { libc::poll(&raw mut poll, 1, 0) } != 0 {
         return Err(io::ErrorKind::NotConnected.into());
     }
@@ -113,7 +113,7 @@ fn outer_process(first: c_int, alive: [c_int; 2], ended: [c_int; 2]) -> ! {
     close(high + 1, c_int::MAX);
     while wait(first).0 < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {}
     let mut bytes = [0; 4];
-    // SAFETY: the buffer is live and as long as the call is told.
+    // SAFETY: the buffer is live and as long as the length passed to the call.
     let got = unsafe { libc::read(ended[0], bytes.as_mut_ptr().cast(), bytes.len()) };
     // The first process was killed before it could say more.
     let status = if got == 4 {
@@ -163,7 +163,7 @@ fn wait(which: c_int) -> (c_int, c_int) {
 }
 
 fn write(file: c_int, text: &[u8]) -> io::Result<()> {
-    // SAFETY: the buffer is live and as long as the call is told.
+    // SAFETY: the buffer is live and as long as the length passed to the call.
     let written = unsafe { libc::write(file, text.as_ptr().cast(), text.len()) };
     match usize::try_from(written) == Ok(text.len()) {
         true => Ok(()),

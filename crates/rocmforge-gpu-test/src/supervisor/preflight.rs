@@ -1,5 +1,5 @@
-//! What speaks against using a card, and what should be known before: looked at and reported, never changed. Here for AMD's
-//! cards, in [`nvidia`] for NVIDIA's.
+//! Preflight of a card: findings against its use, and findings to know before. Nothing is changed. AMD's cards are here,
+//! NVIDIA's in [`nvidia`].
 
 mod nvidia;
 

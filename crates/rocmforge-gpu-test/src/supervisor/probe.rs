@@ -18,13 +18,13 @@ const MARK: &str = "rocmforge-probe: ";
 /// A driver that starts up a card answers within a few seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the driver says of a card.
+/// The driver's figures of a card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Probed {
     /// PCI address, `0000:03:00.0`.
     pub(crate) pci: String,
     pub(crate) name: String,
-    /// Its memory, and what everybody uses of it, in bytes; `None` where its management library does not say.
+    /// Its memory, and what all processes use of it, in bytes; `None` where its management library does not say.
     pub(crate) memory: Option<(u64, u64)>,
     /// Whether it drives a display, or does not say.
     pub(crate) may_display: bool,
@@ -104,11 +104,11 @@ fn cards() -> Result<Vec<Probed>, Box<dyn std::error::Error>> {
 
 fn card(driver: &CudaDriver, index: c_int) -> Result<Probed, Box<dyn std::error::Error>> {
     let mut name: [c_char; 256] = [0; 256];
-    // SAFETY: the buffer is live and as long as the call is told.
+    // SAFETY: the buffer is live and as long as the length passed to the call.
     let named = unsafe { driver.hipDeviceGetName(name.as_mut_ptr(), name.len() as c_int, index) };
     good("hipDeviceGetName", named)?;
     let mut pci: [c_char; 32] = [0; 32];
-    // SAFETY: the buffer is live and as long as the call is told.
+    // SAFETY: the buffer is live and as long as the length passed to the call.
     let located = unsafe { driver.hipDeviceGetPCIBusId(pci.as_mut_ptr(), pci.len() as c_int, index) };
     good("hipDeviceGetPCIBusId", located)?;
     let pci = text(&pci).to_ascii_lowercase();

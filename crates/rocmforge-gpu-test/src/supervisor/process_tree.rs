@@ -85,7 +85,7 @@ impl ProcessTree {
         passed: Option<BorrowedFd<'_>>,
     ) -> io::Result<TestProcess> {
         command.env(MARK_VARIABLE, &mark.0);
-        // Held meanwhile, so that nobody takes the new process for an orphan.
+        // Held meanwhile, so that the new process is not taken for an orphan.
         let mut tests = self.tests();
         let process = TestProcess::start(self.clone(), command, passed)?;
         tests.insert(process.id());
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_household_that_does_not_adopt_spares_children_that_are_no_tests() {
+    fn a_process_tree_that_does_not_adopt_spares_children_that_are_no_tests() {
         let folder = tempfile::tempdir().unwrap();
         let (process_tree, mine) = (Arc::new(ProcessTree::default()), Mark::new("mine"));
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();

@@ -61,7 +61,7 @@ impl QuarantineFile {
     }
 
     /// The quarantine that holds now, if any. One of another boot is lifted. A file that cannot be read or understood
-    /// counts as a quarantine: somebody wrote it for a reason.
+    /// counts as a quarantine: it was written for a reason.
     pub(crate) fn read(&self) -> Option<Quarantine> {
         let unclear = |why: String| Quarantine {
             boot: String::new(),

@@ -15,7 +15,7 @@ use std::io;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// How often the supervisor looks at what nobody tells it: resets, and tests that fell silent.
+/// Interval of the checks for which there is no event: resets, and overdue heartbeats.
 const TICK: Duration = Duration::from_millis(250);
 
 /// How a test's process came to its end.

@@ -1,4 +1,4 @@
-//! Silence of a test: it has been heard, owes a beat, and does not run.
+//! Silence of a test: its heartbeat is overdue and its process does not run.
 
 use std::time::{Duration, Instant};
 

@@ -32,7 +32,7 @@ pub(crate) struct TestProcess {
 impl TestProcess {
     /// Starts `command`, and lets its process inherit `passed`. To be called by [`ProcessTree::start`] only.
     ///
-    /// The process answers every signal in the default way, whatever this process was told to ignore: a shell starts
+    /// The process answers every signal in the default way, whatever this process ignores: a shell starts
     /// background jobs with SIGINT and SIGQUIT ignored, and children inherit that.
     pub(super) fn start(
         tree: Arc<ProcessTree>,
@@ -111,7 +111,7 @@ impl Drop for TestProcess {
     }
 }
 
-/// The highest number of the classic signals; nobody ignores a real-time one.
+/// The highest number of the classic signals; real-time signals are not ignored by any program here.
 const LAST_SIGNAL: libc::c_int = 31;
 
 /// What the new process does before it becomes the test.
@@ -123,7 +123,7 @@ fn in_child(parent: Pid, passed: Option<RawFd>) -> io::Result<()> {
         }
     }
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The parent may have died before the line above, and nobody would ever tell.
+    // The parent may have died before the line above, and then no signal would come.
     if getppid() != Some(parent) {
         return Err(io::ErrorKind::NotConnected.into());
     }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_child_heeds_the_signals_that_its_parent_ignores() {
-        // SIGUSR2 stands for all: nobody else in this process uses it, and ignoring it harms nobody.
+        // SIGUSR2 stands for all: nothing else in this process uses it.
         // SAFETY: ignoring a signal runs no code of ours.
         let before = unsafe { libc::signal(libc::SIGUSR2, libc::SIG_IGN) };
         assert_ne!(before, libc::SIG_ERR);

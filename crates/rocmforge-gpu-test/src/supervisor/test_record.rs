@@ -147,7 +147,7 @@ mod tests {
         Record::ExpectedFailure { reason, failure }
     }
 
-    fn told(records: &[Record]) -> TestRecord {
+    fn record_of(records: &[Record]) -> TestRecord {
         records.iter().cloned().fold(TestRecord::default(), TestRecord::and)
     }
 
@@ -158,13 +158,13 @@ mod tests {
             before: 10 * mib,
             after: [10 * mib + grown; 3],
         };
-        let together = told(&[lease(5, 1), driver(9 * mib), lease(7, 2), driver(8 * mib), lease(6, 4)]);
+        let together = record_of(&[lease(5, 1), driver(9 * mib), lease(7, 2), driver(8 * mib), lease(6, 4)]);
         assert_eq!(
             (together.peak_bytes, together.launches, together.retained),
             (Some(7), 7, Some(9 * mib))
         );
         assert_eq!(together.verdict(), Verdict::Passed);
-        assert_eq!(told(&[]), TestRecord::default());
+        assert_eq!(record_of(&[]), TestRecord::default());
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_pass_needs_libtests_word_and_the_end_of_every_lease() {
         let word = format!("running 1 test\n{PASSED} 3 filtered out; finished in 0.00s\n\n");
-        let done = told(&[Record::LeaseBegan, lease(5, 1)]);
+        let done = record_of(&[Record::LeaseBegan, lease(5, 1)]);
         assert_eq!(done.proven(&word), Verdict::Passed);
         assert_eq!(TestRecord::default().proven(&word), Verdict::Passed);
         for output in [
@@ -192,14 +192,14 @@ mod tests {
             done.proven(&format!("{word}more\n")),
             Verdict::Unproven { .. }
         ));
-        let open = told(&[Record::LeaseBegan, Record::LeaseBegan, lease(5, 1)]);
+        let open = record_of(&[Record::LeaseBegan, Record::LeaseBegan, lease(5, 1)]);
         assert!(matches!(open.proven(&word), Verdict::Unproven { .. }));
     }
 
     #[test]
     fn a_test_skipped_in_part_was_not_run_and_an_expected_failure_is_no_plain_pass() {
         let (known, other) = (expected("on gfx12: a", "x"), expected("on gfx11: b", "y\nz"));
-        let verdict = told(&[known.clone(), other.clone()]).verdict();
+        let verdict = record_of(&[known.clone(), other.clone()]).verdict();
         assert_eq!(
             verdict,
             Verdict::ExpectedFailure {
@@ -210,7 +210,7 @@ mod tests {
         let reason = "no model".to_owned();
         for records in [[known.clone(), skip("no model")], [skip("no model"), known]] {
             let reason = reason.clone();
-            assert_eq!(told(&records).verdict(), Verdict::Skipped { reason });
+            assert_eq!(record_of(&records).verdict(), Verdict::Skipped { reason });
         }
     }
 

@@ -1,4 +1,4 @@
-//! Verdict on a run: an exit status for scripts, a sentence for people.
+//! Verdict on a run: an exit status and one sentence.
 
 use super::against::Comparison;
 use super::device::DeviceError;

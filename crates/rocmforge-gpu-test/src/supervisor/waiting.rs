@@ -36,7 +36,7 @@ impl Supervisor<'_> {
                         return Err(Box::new(LockError::Held { card, holder, waited }));
                     }
                 }
-                // A process of a run before this one, which the driver holds on to: nobody gets it off the card.
+                // A process of a run before this one, which the driver does not release: it cannot be removed from the card.
                 Err(error @ LockError::Lingering { .. }) => {
                     if let Some(pci) = device.pci() {
                         let quarantine = self.quarantine(pci);

@@ -126,9 +126,9 @@ fn fc38_a_second_terminal_is_told_who_holds_the_card() {
     let directory = scratch();
     let child = holding_child(directory.path());
     let pid = child.id();
-    let mut told = None;
+    let mut reported = None;
     let refused = CardLock::acquire(directory.path(), CARD, Duration::from_millis(200), |who| {
-        told = who.cloned()
+        reported = who.cloned()
     });
     let still_held = lock::is_held(directory.path(), CARD);
     kill(child);
@@ -144,7 +144,7 @@ fn fc38_a_second_terminal_is_told_who_holds_the_card() {
     let age = nanoseconds() / 1_000_000_000 - u128::from(holder.since);
     assert!(age < 1000, "{age} s");
     assert!(waited >= Duration::from_millis(200));
-    assert_eq!(told, Some(holder));
+    assert_eq!(reported, Some(holder));
     assert!(still_held);
 }
 

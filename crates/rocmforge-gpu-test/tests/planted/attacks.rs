@@ -1,4 +1,4 @@
-//! Tests that attack their supervisor: they escape, forge a pass, or put traps where it reads. And what must become of each.
+//! Tests that attack their supervisor: they escape, forge a pass, or put traps where it reads; each with the expected outcome.
 #![allow(clippy::print_stdout)] // a forged line of libtest's
 
 use super::campaign::is_whole;
@@ -157,7 +157,7 @@ fn contains_tests() -> bool {
     run.report()["containment"] != "scans"
 }
 
-/// Ends a test that asks for more than scans can promise.
+/// Ends a test that needs more than scans of processes can guarantee.
 macro_rules! needs_containment {
     () => {
         if !contains_tests() {

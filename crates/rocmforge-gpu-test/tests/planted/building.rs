@@ -153,7 +153,7 @@ fn the_process_that_asks_nvidias_driver_answers_with_or_without_one() {
         .lines()
         .find_map(|line| line.strip_prefix("rocmforge-probe: "))
         .expect("an answer");
-    // No card is told of by a driver that is there.
+    // No installed driver lists a card.
     let answer: serde_json::Value = serde_json::from_str(answer).unwrap();
     let cards = answer["Ok"].as_array().map(Vec::len);
     assert!(answer["Err"].is_string() || cards > Some(0), "{answer}");

@@ -1,4 +1,4 @@
-//! A real card, as far as files can be one: what is refused, what is remembered, and that nobody opens the device.
+//! Runs on a card made of files: refusals, quarantine, and that no process opens the device.
 
 use super::campaign::is_whole;
 use super::fixture::{Tree, XT};
@@ -51,13 +51,13 @@ fn a_display_card_is_used_only_with_consent_and_then_carefully() {
     assert_refused(&run_on(&run, &tree, "faults::tells", &[]), "say --allow-display-gpu");
     let output = run_on(&run, &tree, "faults::tells", &["--allow-display-gpu"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told = std::fs::read_to_string(run.directory.path().join("told")).unwrap();
-    assert_eq!(told, format!("{CARD} careful"));
+    let environment = std::fs::read_to_string(run.directory.path().join("environment")).unwrap();
+    assert_eq!(environment, format!("{CARD} careful"));
 
     let (run, tree) = (Run::new(), with_traps(Tree::headless()));
     assert!(run_on(&run, &tree, "faults::tells", &[]).status.success());
     assert_eq!(
-        std::fs::read_to_string(run.directory.path().join("told")).unwrap(),
+        std::fs::read_to_string(run.directory.path().join("environment")).unwrap(),
         format!("{CARD} free")
     );
 }

@@ -1,4 +1,4 @@
-//! What a test can do wrong. A hundred of them: each kind in several forms, drawn by a seed.
+//! Faulty tests, a hundred of them: each kind in several forms, drawn by a seed.
 
 use rocmforge_gpu_test::CAREFUL_VARIABLE;
 use rocmforge_machine::process::Process;
@@ -174,7 +174,7 @@ fn folder(variable: &str) -> Option<std::path::PathBuf> {
     std::env::var_os(variable).filter(|_| is_planted()).map(Into::into)
 }
 
-/// Tells what it was told.
+/// Writes its device variables to a file.
 #[test]
 fn tells() {
     let Some(folder) = folder("ROCMFORGE_PLANT_RUN") else {
@@ -186,7 +186,7 @@ fn tells() {
         "free"
     };
     let device = std::env::var("ROCMFORGE_DEVICE").unwrap();
-    std::fs::write(folder.join("told"), format!("{device} {care}")).unwrap();
+    std::fs::write(folder.join("environment"), format!("{device} {care}")).unwrap();
 }
 
 /// Compares a buffer, which is another one on the second simulated card.

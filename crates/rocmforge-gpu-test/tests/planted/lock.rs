@@ -1,4 +1,4 @@
-//! Somebody else has the card.
+//! Runs on a card whose lock another process holds.
 
 use super::card::CARD;
 use super::fixture::Tree;

@@ -51,14 +51,14 @@ fn the_report_of_a_run_says_how_it_was_called() {
     assert!(command.output().unwrap().status.success());
     let text = fs::read_to_string(run.reports().join("report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let told = |name: &str| report[name].as_str().unwrap_or_default().to_owned();
-    assert!(told("command_line").contains("cargo-gpu-test --reports reports --filter faults::tells"));
-    assert!(told("command_line").ends_with(" --repeat 2"));
+    let field = |name: &str| report[name].as_str().unwrap_or_default().to_owned();
+    assert!(field("command_line").contains("cargo-gpu-test --reports reports --filter faults::tells"));
+    assert!(field("command_line").ends_with(" --repeat 2"));
     assert_eq!(
-        (told("filter").as_str(), told("device").as_str()),
+        (field("filter").as_str(), field("device").as_str()),
         ("faults::tells", "sim")
     );
-    assert!(told("started").starts_with("20") && told("started").ends_with('Z'));
+    assert!(field("started").starts_with("20") && field("started").ends_with('Z'));
     assert_eq!(report["rounds"], 2);
     let xml = fs::read_to_string(run.reports().join("junit.xml")).unwrap();
     assert!(xml.contains("(round 2 of 2)"), "{xml}");

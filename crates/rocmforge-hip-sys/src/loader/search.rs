@@ -1,4 +1,4 @@
-//! Where HIP libraries are looked for.
+//! Search path of HIP libraries.
 
 use std::cmp::Reverse;
 use std::ffi::OsString;

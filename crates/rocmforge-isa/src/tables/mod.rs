@@ -1,4 +1,4 @@
-//! What each opcode of each encoding is, for every instruction set.
+//! Opcode tables: the operation of each opcode of each encoding, for every instruction set.
 
 mod gfx1100;
 mod gfx1201;

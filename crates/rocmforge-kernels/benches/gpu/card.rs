@@ -1,4 +1,4 @@
-//! The card that is measured.
+//! Card under measurement.
 
 use rocmforge_kernels::{Kernels, Pack};
 use rocmforge_runtime::{HipBackend, HipStream, Policy, PoolOptions};
@@ -16,7 +16,7 @@ pub(crate) struct Card {
 }
 
 impl Card {
-    /// The device this process was told to use. `None` if it was told nothing: simulated time is not speed.
+    /// The device named in this process's environment. `None` without one: simulated time is not speed.
     pub(crate) fn take() -> Option<Self> {
         std::env::var_os(DEVICE_VARIABLE)?;
         // Memory to spare is part of what is measured: 1 GiB a tensor.

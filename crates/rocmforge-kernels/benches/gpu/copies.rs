@@ -1,4 +1,4 @@
-//! What the driver's own copies and fills take: the measure of everything that memory limits.
+//! Copies and fills of the driver: the bandwidth that memory-bound kernels are compared with.
 
 use crate::card::Card;
 use crate::inputs::{Kind, blank, tiled};

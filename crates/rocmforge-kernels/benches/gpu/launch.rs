@@ -1,4 +1,4 @@
-//! What the host pays for a launch: the provider's own call, the checked launch, and the safe launcher of a kernel.
+//! Host time of a launch: the provider's own call, the checked launch, and the safe launcher of a kernel.
 
 use crate::card::Card;
 use crate::inputs::{Kind, blank, tiled};

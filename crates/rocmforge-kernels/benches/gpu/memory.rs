@@ -1,4 +1,4 @@
-//! What 64 MiB cost: from the driver, and from the pool.
+//! Time to allocate 64 MiB, from the driver and from the pool.
 
 use crate::card::Card;
 use crate::table::{Table, Work};

@@ -1,4 +1,4 @@
-//! From token vectors to sentence vectors.
+//! Pooling: token vectors to sentence vectors.
 
 use crate::check::Check;
 use crate::{KernelResult, Kernels, geometry};

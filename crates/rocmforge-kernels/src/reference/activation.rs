@@ -1,3 +1,5 @@
+//! Activations in f64: SiLU, GELU, their gated forms and the soft cap.
+
 use std::f64::consts::PI;
 
 /// x / (1 + e^-x).

@@ -1,3 +1,5 @@
+//! Attention in f64: scores, masks and weighted sums.
+
 use super::softmax::softmax_row;
 use crate::AttentionShape;
 

@@ -1,3 +1,5 @@
+//! Attention over 16-bit floats in f64.
+
 use crate::{Attention16Shape, Visible};
 
 /// What [`attention16`] does with `q . k`, in this order.

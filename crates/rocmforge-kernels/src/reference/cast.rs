@@ -1,3 +1,5 @@
+//! Conversions between float types in f64.
+
 use super::weights::half;
 use crate::FloatType;
 

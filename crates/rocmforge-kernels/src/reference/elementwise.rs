@@ -1,3 +1,5 @@
+//! Ops on single elements in f64: scale, copy, add, mul and row vectors.
+
 use super::wide;
 
 /// `x * factor`.

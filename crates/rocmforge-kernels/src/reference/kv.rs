@@ -1,3 +1,5 @@
+//! Writes into a KV cache in f64, in every type of cache.
+
 use super::cast::{float_values, round_to};
 use super::weights::half;
 use crate::{FloatType, KvType};

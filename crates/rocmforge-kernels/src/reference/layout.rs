@@ -1,3 +1,5 @@
+//! Layout changes in f64: transposition, exchange of dimensions, replication of heads.
+
 /// y[b, c, r] = x[b, r, c].
 pub fn transpose(x: &[f32], [batch, rows, cols]: [usize; 3]) -> Vec<f32> {
     let mut out = Vec::with_capacity(x.len());

@@ -1,3 +1,5 @@
+//! Functions of one or two elements in f64, and gated linear units.
+
 use super::activation::erf;
 use super::wide;
 use crate::{Binary, Gate, Map};

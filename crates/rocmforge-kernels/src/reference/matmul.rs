@@ -1,3 +1,5 @@
+//! Matrix products in f64.
+
 use super::activation::{gelu_erf_of, gelu_tanh_of, silu};
 use crate::{Matmul16Activation, Matmul16Shape, MatmulShape};
 

@@ -1,3 +1,5 @@
+//! Norms of rows in f64: RMSNorm, LayerNorm and L2.
+
 use super::wide;
 
 /// x / sqrt(mean(x^2) + eps) * weight, rows of weight's length.

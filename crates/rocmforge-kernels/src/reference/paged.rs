@@ -1,3 +1,5 @@
+//! Attention over a paged cache in f64.
+
 use super::softmax::softmax_row;
 use crate::{PagedOptions, PagedShape};
 

@@ -1,3 +1,5 @@
+//! Products with 8-bit activations in f64, and the rounding of the activations.
+
 use super::weights::dequantize;
 use crate::WeightType;
 

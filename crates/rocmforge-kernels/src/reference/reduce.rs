@@ -1,3 +1,5 @@
+//! Sums of rows and running sums in f64.
+
 use super::wide;
 
 /// `factor` times the sum of each row of `cols`, of the last one as many as there are.

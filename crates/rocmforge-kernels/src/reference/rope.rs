@@ -1,3 +1,5 @@
+//! Rotary position embedding in f64.
+
 use crate::{RopePairs, RopeShape};
 
 /// Cosine and sine tables `[positions, rotary_dim / 2]`: angle of pair i at position p is p * base^(-2 i / rotary_dim).

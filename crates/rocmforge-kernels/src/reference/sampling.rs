@@ -1,3 +1,5 @@
+//! Sampling in f64: largest values, penalties and draws.
+
 use crate::{Draw, Penalties};
 use std::cmp::Ordering;
 use std::ops::Range;

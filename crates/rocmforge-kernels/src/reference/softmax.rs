@@ -1,3 +1,5 @@
+//! Softmax of rows in f64, with masks, slopes and sinks.
+
 use super::wide;
 
 /// Softmax of one row: e^x over the sum of all e^x. A row of nothing but -inf gives zeros.

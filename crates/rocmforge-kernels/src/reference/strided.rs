@@ -1,3 +1,5 @@
+//! Copies between strided tensors, and row look-ups and writes.
+
 use crate::{RowLists, StridedCopy};
 
 /// Every index of a shape, outermost first.

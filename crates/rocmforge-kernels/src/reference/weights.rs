@@ -1,3 +1,5 @@
+//! Weights of every type decoded to f64, and products with them.
+
 use crate::WeightType;
 
 /// The weights of whole blocks, each at its place and from its own bits: the formats of ggml.

@@ -1,4 +1,4 @@
-//! Every kernel against its f64 reference, on both simulated cards or the one the supervisor lends.
+//! Every kernel against its f64 reference, on both simulated cards or on the card under the supervisor's lock.
 //!
 //! Outputs are poisoned before each launch; shapes straddle the wave size. Tolerances are absolute and those of the seeds, or
 //! tighter.

@@ -1,4 +1,4 @@
-//! Loading.
+//! Loading of packs.
 
 use crate::support::device;
 use rocmforge_kernels::{KernelError, Kernels, Pack};

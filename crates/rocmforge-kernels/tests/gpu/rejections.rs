@@ -1,4 +1,4 @@
-//! What launchers refuse. Nothing of it reaches the device: the lease would report it.
+//! Refusals of launchers. Nothing refused reaches the device: the lease would report it.
 
 use crate::support::{as_kv, as_q, device, usual_scale};
 use rocmforge_kernels::{

@@ -24,7 +24,7 @@ pub struct DrmCard {
     pub product: Option<String>,
     /// Total VRAM.
     pub vram_total: Option<Bytes>,
-    /// VRAM used by everybody, graphics included.
+    /// VRAM used by all processes, graphics included.
     pub vram_used: Option<Bytes>,
     /// System memory that the GPU may use in all.
     pub gtt_total: Option<Bytes>,
@@ -163,7 +163,7 @@ pub struct CardFiles {
 pub struct MemoryFigures {
     /// Bytes in all.
     pub total: Option<Bytes>,
-    /// Bytes used by everybody.
+    /// Bytes used by all processes.
     pub used: Option<Bytes>,
 }
 

@@ -56,7 +56,7 @@ impl Sysfs {
         (!clients.is_empty()).then(|| clients.into_values().sum())
     }
 
-    /// How long KFD has kept the queues of a process off a GPU to make room, in all. `None` where it cannot be told, as for
+    /// How long KFD has kept the queues of a process off a GPU to make room, in all. `None` where it is unknown, as for
     /// [`Sysfs::process_vram`].
     pub fn queues_stopped(&self, process: u32, gpu_id: u32) -> Option<Duration> {
         if !self.has_the_machines_processes() {

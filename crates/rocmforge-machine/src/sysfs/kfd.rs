@@ -111,7 +111,7 @@ impl Sysfs {
         found
     }
 
-    /// VRAM that KFD counts for a process on a GPU, or `None` where it cannot be told.
+    /// VRAM that KFD counts for a process on a GPU, or `None` where it is unknown.
     ///
     /// KFD numbers processes as the machine does: inside a container with numbers of its own, the file of our number
     /// would be a stranger's. So the answer is `None` outside the machine's first process name space.

@@ -1,4 +1,4 @@
-//! What the driver was asked for.
+//! Counting allocator: records the requests that reach the driver.
 
 use super::{Allocator, Block, Request, forward};
 use crate::Bytes;

@@ -1,4 +1,4 @@
-//! What the driver has shown the budget to be wrong by.
+//! Correction of the budget, from requests that the driver refused.
 
 use std::time::Duration;
 

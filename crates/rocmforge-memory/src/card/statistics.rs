@@ -1,4 +1,4 @@
-//! What has happened on a card so far.
+//! Statistics of a card.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How large a block a request gets.
+//! Size classes: the size of the block that a request gets.
 
 use crate::Bytes;
 use crate::policy::GRANULE;

@@ -1,4 +1,4 @@
-//! `config.json`.
+//! Configuration of an encoder, from `config.json`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! How a sentence's token vectors become one: sentence-transformers' `modules.json` and `1_Pooling/config.json`.
+//! Pooling of token vectors to one sentence vector: sentence-transformers' `modules.json` and `1_Pooling/config.json`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Texts to padded batches of token ids.
+//! Token batches: texts as padded batches of token ids.
 
 use std::path::{Path, PathBuf};
 

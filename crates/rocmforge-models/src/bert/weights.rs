@@ -1,4 +1,4 @@
-//! `model.safetensors`, mapped into memory.
+//! Weights of an encoder: `model.safetensors`, mapped into memory.
 
 use std::borrow::Cow;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Events of a generator, and what a finished request amounts to.
+//! Events of a generator, and the result of a finished request.
 
 use std::time::Duration;
 

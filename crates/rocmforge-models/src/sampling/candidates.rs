@@ -1,3 +1,5 @@
+//! Candidates: tokens with their logits, and their order.
+
 use std::cmp::Ordering;
 use std::collections::HashMap;
 

@@ -1,3 +1,5 @@
+//! Chain of a sampler's stages, run in the configured order.
+
 use super::history::History;
 use super::{Candidates, SamplerConfig, stages};
 

@@ -1,3 +1,5 @@
+//! Configuration of a sampler, checked before the first draw.
+
 use super::SamplingError;
 
 /// Breakers of DRY in llama.cpp: no repeat is counted across them. The tokenizer knows their ids.

@@ -1,3 +1,5 @@
+//! Errors of sampling.
+
 use super::Stage;
 
 /// Why no token was drawn.

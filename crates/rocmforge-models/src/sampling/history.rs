@@ -1,3 +1,5 @@
+//! History: the tokens seen so far, which penalties read.
+
 use std::collections::HashMap;
 
 /// The tokens of a sequence, and how often each of the last few occurs.

@@ -1,3 +1,5 @@
+//! Log-probabilities of tokens, from logits.
+
 use super::SamplingError;
 use super::candidates::Candidates;
 

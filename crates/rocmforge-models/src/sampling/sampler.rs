@@ -1,3 +1,5 @@
+//! Sampler: draws tokens with a configuration and a seed.
+
 use super::candidates::{Candidate, weight};
 use super::history::History;
 use super::philox::uniforms;

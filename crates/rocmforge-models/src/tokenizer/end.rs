@@ -1,4 +1,4 @@
-//! End of generation: the tokens after which a model has nothing more to say.
+//! End of generation: the tokens after which a model's answer is complete.
 
 use std::collections::BTreeSet;
 

@@ -147,7 +147,7 @@ fn busy_desktop() -> LeaseOptions {
 fn undisturbed(model: &Model, prompt: &[u32], tokens: usize, expected: &[u32]) {
     let gpu = gpu_with(busy_desktop());
     let Some(sim) = gpu.sim().cloned() else {
-        skip!("a real desktop cannot be told what to take");
+        skip!("the memory of a real desktop cannot be controlled");
     };
     let mut engine = Engine::new(hybrid(&gpu), model, options(64)).expect("room");
     let all = engine.backend().groups_on_gpu();

@@ -1,4 +1,4 @@
-//! Operations of a capture: what each touches, its kind, and which earlier ones it comes after.
+//! Order inside a capture: the kind and buffers of each operation, and the operations that must come first.
 
 use super::exec::ExecShared;
 use super::pinned::PinnedRange;

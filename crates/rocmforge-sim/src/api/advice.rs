@@ -1,4 +1,4 @@
-//! What a program says of memory it shares between host and cards. It is kept and answered; nothing moves.
+//! Advice of a program on memory that host and cards share. It is kept and answered; nothing moves.
 
 use super::memory::address_of;
 use super::required;

@@ -1,4 +1,4 @@
-//! Which device, and how it is set up: what a program asks before it works.
+//! Choice and settings of a device, which a program asks for before it works.
 
 use super::properties::{pci, properties_of, uuid};
 use super::{answer, required};

@@ -1,4 +1,4 @@
-//! What nodes are asked for: their parameters, attributes, and whether they are switched on.
+//! Queries of graph nodes: their parameters, attributes, and whether they are switched on.
 
 use super::answer;
 use super::required;

@@ -1,4 +1,4 @@
-//! What nodes do: checked and made from the parameters a program gives, shown again, and changed in nodes and executable graphs.
+//! Work of graph nodes: checked and made from the parameters a program gives, shown again, and changed in nodes and executable graphs.
 
 use super::copy::{Copied, Fill, Steps};
 use super::graph_nodes::NewNode;

@@ -1,4 +1,4 @@
-//! What a pointer is, one attribute at a time.
+//! Pointer attributes.
 
 use super::memory::{address_of, pointer_to};
 use super::required;

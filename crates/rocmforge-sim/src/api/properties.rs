@@ -1,4 +1,4 @@
-//! What a device is: its properties, and the attributes, which are the same figures one by one.
+//! Device properties, and attributes, which are the same figures one by one.
 
 use super::answer;
 use super::device::{LDS_PER_BLOCK, MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};

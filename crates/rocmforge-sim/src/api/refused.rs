@@ -1,5 +1,5 @@
-//! What the simulator does not have, on purpose: kernels by host address. Bad arguments get the codes HIP gives them; what is left
-//! gets `hipErrorNotSupported`, so that nobody takes a simulated success for a real one.
+//! Functions that the simulator leaves out on purpose: kernels by host address. Bad arguments get the codes HIP gives them; what is
+//! left gets `hipErrorNotSupported`, so that nobody takes a simulated success for a real one.
 
 use super::required;
 use crate::machine::sim::{Call, Hip};

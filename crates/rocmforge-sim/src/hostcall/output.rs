@@ -1,4 +1,4 @@
-//! Where kernels print.
+//! Output of kernels' `printf`.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! What a program still holds.
+//! Leaks: memory and handles that a program still holds.
 
 use crate::machine::sim::SimHost;
 use crate::report::{Report, ReportKind};

@@ -1,4 +1,4 @@
-//! Who goes next: the choice among what may run, by the configured [`Schedule`].
+//! Scheduler: the choice among the operations that may run, by the configured [`Schedule`].
 
 use crate::config::Schedule;
 use crate::machine::host::HostThread;

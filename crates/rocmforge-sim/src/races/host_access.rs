@@ -1,4 +1,4 @@
-//! What the host does to memory and learns from waits, as the race detector sees it.
+//! Host accesses and waits, as the race detector sees them.
 
 use crate::machine::host::Host;
 use crate::machine::os_thread::OsThread;

@@ -1,4 +1,4 @@
-//! Who touched which bytes of one piece of memory: an interval map, split at the borders of what is touched.
+//! Shadow memory of one allocation: an interval map from byte ranges to their last accesses.
 
 use crate::machine::module::Module;
 use crate::queues::clock::{Clock, Epoch};

@@ -220,7 +220,7 @@ fn ignore_the_others() {
     let driver = CudaDriver::load().unwrap();
     // SAFETY: takes no pointer.
     assert_eq!(unsafe { driver.hipInit(0) }, hipSuccess);
-    // The supervisor's order of devices is that of addresses; one card is what it lends.
+    // The supervisor's order of devices is that of addresses; a test gets one card.
     let pci = std::env::var(DEVICE_VARIABLE).unwrap();
     let wanted = pci.trim_start_matches("nvidia:");
     let mut devices = 0;
@@ -228,10 +228,10 @@ fn ignore_the_others() {
     assert_eq!(unsafe { driver.hipGetDeviceCount(&mut devices) }, hipSuccess);
     let at = (0..devices).find(|&device| {
         let mut text = [0 as std::ffi::c_char; 32];
-        // SAFETY: the buffer is live and as long as the call is told.
-        let told = unsafe { driver.hipDeviceGetPCIBusId(text.as_mut_ptr(), 32, device) };
+        // SAFETY: the buffer is live and as long as the length passed to the call.
+        let status = unsafe { driver.hipDeviceGetPCIBusId(text.as_mut_ptr(), 32, device) };
         let text: String = text.iter().take_while(|&&c| c != 0).map(|&c| c as u8 as char).collect();
-        told == hipSuccess && text.eq_ignore_ascii_case(wanted)
+        status == hipSuccess && text.eq_ignore_ascii_case(wanted)
     });
     // SAFETY: takes no pointer.
     assert_eq!(unsafe { driver.hipSetDevice(at.unwrap()) }, hipSuccess);

@@ -1,4 +1,4 @@
-//! Ours and PyTorch's, turn by turn on one card.
+//! Comparison of our kernels with PyTorch's, in turns on one card.
 
 use super::cases::Case;
 use super::side::{Side, SideError};
@@ -29,7 +29,7 @@ pub(crate) struct Compare<'a> {
     pub(crate) ours: Side,
     pub(crate) torch: Side,
     pub(crate) rounds: usize,
-    /// Told before each case.
+    /// Called before each case.
     pub(crate) progress: &'a dyn Fn(&Case),
 }
 

@@ -47,7 +47,7 @@ enum What {
     Run {
         #[command(flatten)]
         place: Place,
-        /// What criterion is to be told: a filter, `--quick`, …
+        /// Arguments for criterion: a filter, `--quick`, …
         #[arg(last = true)]
         criterion: Vec<String>,
     },
@@ -90,7 +90,7 @@ struct Place {
     /// Where tables go.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Seconds to wait for somebody else to give up the card.
+    /// Seconds to wait for another process to release the card.
     #[arg(long, default_value_t = PATIENCE)]
     patience: u64,
     /// Allows a real card that drives a display: little memory, so that the large cases are left out.

@@ -1,4 +1,4 @@
-//! One of the two programs that are timed: asked over a pipe, answered over another, ended at the latest with us.
+//! Timed program of a comparison, one of two: requests and answers over pipes; it ends at the latest with this process.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};

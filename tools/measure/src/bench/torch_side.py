@@ -30,7 +30,7 @@ try:
     torch.backends.cudnn.allow_tf32 = False
     torch.set_grad_enabled(False)
     failure = None
-except Exception as error:  # told with the first answer
+except Exception as error:  # reported with the first answer
     failure = f"{type(error).__name__}: {error}"
 
 MASK = 0xFFFFFFFF
@@ -167,10 +167,10 @@ def handle(request):
 reasons = {}  # PyTorch says only once why a backend cannot be used
 
 
-def why(request, error, told):
+def why(request, error, caught):
     first = (str(error).strip().splitlines() or [""])[0]
     variant = request.get("variant")
-    for warning in told:
+    for warning in caught:
         text = str(warning.message)
         if "dtype" in text:
             reasons[variant] = text.split(". Got")[0].split(" (Triggered")[0]
@@ -179,10 +179,10 @@ def why(request, error, told):
 
 for line in sys.stdin:
     request = {}
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             request = json.loads(line)
             answer(ok=handle(request))
         except Exception as error:
-            answer(error=why(request, error, told))
+            answer(error=why(request, error, caught))

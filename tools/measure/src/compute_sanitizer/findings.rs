@@ -1,4 +1,4 @@
-//! What compute-sanitizer says, as data.
+//! Findings of compute-sanitizer, as data.
 //!
 //! Its lines begin with `========= `. A finding is a line without indentation, and more about it indented below; then a backtrace
 //! of the host.

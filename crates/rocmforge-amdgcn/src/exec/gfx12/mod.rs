@@ -1,4 +1,4 @@
-//! What gfx1201 executes and gfx1100 does not: scalar floating point, IEEE 754-2019 minima, split barriers, FP8, its
+//! Instructions of gfx1201 that gfx1100 does not have: scalar floating point, IEEE 754-2019 minima, split barriers, FP8, its
 //! matrix layouts, and loads and atomics of its own. What only has another name is executed under its gfx1100 one.
 
 pub(crate) mod barrier;

@@ -1,4 +1,4 @@
-//! What the waves of a workgroup share: memory, LDS, private memory and the faults found so far.
+//! Shared state of the waves of a workgroup: memory, LDS, private memory and the faults found so far.
 
 use crate::attend::Attendant;
 use crate::exec::checks::count::Count;

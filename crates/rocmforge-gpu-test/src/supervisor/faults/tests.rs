@@ -1,4 +1,4 @@
-//! What counts as a fault that was contained.
+//! Tests of the verdict on planted faults: contained or not.
 
 use super::*;
 use crate::supervisor::discover::TestBinary;

@@ -1,4 +1,4 @@
-//! What speaks against using an NVIDIA card, and what should be known before.
+//! Preflight of an NVIDIA card: findings against its use, and findings to know before.
 
 use super::{AsFinding, Consent, Finding, Level, drives_a_display, note, quarantined, refusal};
 use crate::supervisor::nvidia::{self, CONTROL, NvidiaCard};
@@ -170,7 +170,7 @@ impl<'a> NvidiaFacts<'a> {
         Some(drives_a_display(&self.card.pci, &self.displays()?, consent))
     }
 
-    /// The card's other users. Which card a computing process uses is not told where it has only the common file open.
+    /// The card's other users. The card of a computing process is unknown where it has only the common file open.
     fn others(&self) -> impl Iterator<Item = Finding> {
         let compute = Path::new("/").join(COMPUTE);
         let node = self.card.node();

@@ -1,4 +1,4 @@
-//! What is found on machines that are fine, and on those that are not.
+//! Tests of the preflight, on machines that are fine and on others.
 
 use super::*;
 use crate::fixture::{APU, SECOND, Tree, XT};
@@ -16,9 +16,9 @@ fn with(tree: &Tree, quarantine: Option<Quarantine>, consent: Consent) -> Vec<Fi
 
 /// The one finding that is graver than a note.
 fn only(findings: &[Finding]) -> (Level, String) {
-    let grave: Vec<_> = findings.iter().filter(|finding| finding.level > Level::Note).collect();
-    assert_eq!(grave.len(), 1, "{findings:?}");
-    (grave[0].level, grave[0].to_string())
+    let serious: Vec<_> = findings.iter().filter(|finding| finding.level > Level::Note).collect();
+    assert_eq!(serious.len(), 1, "{findings:?}");
+    (serious[0].level, serious[0].to_string())
 }
 
 #[track_caller]
@@ -94,14 +94,14 @@ fn a_gpu_that_shares_the_systems_memory_is_used_with_care() {
 fn a_driver_built_into_the_kernel_or_bound_to_another_card_will_do() {
     let built_in = Tree::headless();
     std::fs::remove_dir_all(built_in.path().join("sys/module")).unwrap();
-    let grave = |tree: &Tree| {
+    let serious = |tree: &Tree| {
         let found = findings(tree, NONE).into_iter();
         found.filter(|finding| finding.level > Level::Note).count()
     };
-    assert_eq!(grave(&built_in), 0);
+    assert_eq!(serious(&built_in), 0);
     // The card says nothing of its driver, which is loaded.
     let silent = Tree::headless().file("sys/class/drm/card0/device/uevent", "PCI_SLOT_NAME=0000:03:00.0\n");
-    assert_eq!(grave(&silent), 0, "{:?}", findings(&silent, NONE));
+    assert_eq!(serious(&silent), 0, "{:?}", findings(&silent, NONE));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! HTML page of a run that needs nothing but itself: no script, no network, whatever a test is called or prints.
+//! HTML page of a run, self-contained: no script, no network, whatever a test is called or prints.
 
 use super::timeline::timeline;
 use super::{Counts, Kind, Summary, TestResult, Verdict};

@@ -142,9 +142,9 @@ fn expected_failures_are_named_with_their_reason_in_every_report() {
 
     let json = serde_json::to_value(&summary).unwrap();
     assert_eq!(json["counts"]["expected_failures"], 1);
-    let told = ["outcome", "reason", "failure"].map(|key| json["results"][5][key].as_str().unwrap());
+    let reported = ["outcome", "reason", "failure"].map(|key| json["results"][5][key].as_str().unwrap());
     assert_eq!(
-        told,
+        reported,
         [
             "expected_failure",
             "on gfx12: not written yet",
@@ -185,14 +185,14 @@ fn every_run_is_counted_once_and_belongs_to_its_crate() {
         .collect();
     assert_eq!(crates, [("kernels", 2), ("model", 4)]);
     let kinds = |result: &TestResult| (result.passed(), result.failed(), result.blocked());
-    let told: Vec<_> = summary.results.iter().map(kinds).collect();
+    let reported: Vec<_> = summary.results.iter().map(kinds).collect();
     let (passed, failed, blocked, none) = (
         (true, false, false),
         (false, true, false),
         (false, false, true),
         (false, false, false),
     );
-    assert_eq!(told, [passed, failed, none, blocked, blocked, none]);
+    assert_eq!(reported, [passed, failed, none, blocked, blocked, none]);
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn the_page_draws_what_was_held_against_the_budget() {
     assert_eq!(labels[..5], bytes);
     assert_eq!(labels[5..], ["0 s", "1.0 s"]);
     let silent = Summary::new("sim", vec![result("a::b", Verdict::Passed)], Duration::ZERO);
-    assert!(silent.html().unwrap().contains("No lease told what it held."));
+    assert!(silent.html().unwrap().contains("No lease reported what it held."));
 }
 
 #[test]
@@ -265,20 +265,20 @@ fn rounds_are_told_apart_and_one_round_needs_no_name() {
         summary.rounds = rounds;
         let report = quick_junit::Report::deserialize_from_str(&summary.junit().unwrap()).unwrap();
         let cases = report.test_suites.iter().flat_map(|suite| suite.test_cases.clone());
-        let told = cases.map(|case| {
+        let reported = cases.map(|case| {
             let properties = case
                 .properties
                 .iter()
                 .map(|one| format!("{}={}", one.name.as_str(), one.value.as_str()));
             (case.name.as_str().to_owned(), properties.collect::<Vec<_>>().join(","))
         });
-        told.collect::<Vec<_>>()
+        reported.collect::<Vec<_>>()
     };
-    let told = |name: &str, property: &str| (name.to_owned(), property.to_owned());
-    assert_eq!(rounds(1), [told("a::b", "")]);
+    let reported = |name: &str, property: &str| (name.to_owned(), property.to_owned());
+    assert_eq!(rounds(1), [reported("a::b", "")]);
     assert_eq!(
         rounds(3),
-        [1, 2, 3].map(|round| told(&format!("a::b (round {round} of 3)"), &format!("round={round}")))
+        [1, 2, 3].map(|round| reported(&format!("a::b (round {round} of 3)"), &format!("round={round}")))
     );
 }
 
@@ -303,9 +303,9 @@ fn every_report_says_what_was_tested_and_how() {
         assert_eq!(json[name], value);
         let shown = crate::text::line(value);
         assert!(html.contains(&shown), "{html:?}");
-        let told = |one: &&quick_junit::Property| one.name.as_str() == name;
+        let reported = |one: &&quick_junit::Property| one.name.as_str() == name;
         assert_eq!(
-            properties.iter().find(told).map(|one| one.value.as_str()),
+            properties.iter().find(reported).map(|one| one.value.as_str()),
             Some(shown.as_str())
         );
     }

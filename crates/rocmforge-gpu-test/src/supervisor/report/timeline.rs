@@ -53,10 +53,10 @@ fn steps(points: impl Iterator<Item = (f64, f64)>) -> String {
     path
 }
 
-/// The drawing; a sentence where no lease told anything.
+/// The drawing; a sentence where no lease reported anything.
 pub(super) fn timeline(summary: &Summary) -> Box<dyn RenderBox + '_> {
     let Some(scale) = Scale::of(summary) else {
-        return box_html! { p : "No lease told what it held."; };
+        return box_html! { p : "No lease reported what it held."; };
     };
     let seconds = (scale.last - scale.first) as f64 / 1000.0;
     let label = "VRAM held by each test against its budget";

@@ -5,7 +5,7 @@ use crate::supervisor::report::Kind;
 use crate::supervisor::supervise::tests::{Script, past_deadline, test};
 use std::time::Duration;
 
-/// A machine with a driver that forgets nobody, and a quarantine.
+/// A machine with a driver that keeps every process, and a quarantine.
 struct Card {
     script: Script,
     quarantine: QuarantineFile,

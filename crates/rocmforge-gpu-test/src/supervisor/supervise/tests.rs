@@ -375,7 +375,7 @@ fn an_interrupt_ends_a_test_in_order_and_a_second_one_at_once() {
         "the second one does not wait for the grace of the first"
     );
 
-    // Both before the supervisor has done anything: nobody is asked.
+    // Both before the supervisor has done anything: no process is asked.
     let script = Script::new("trap 'touch asked' TERM; touch ready; while :; do sleep 0.05; done").with(endless);
     let start = Instant::now();
     let result = run_and(&script, || {

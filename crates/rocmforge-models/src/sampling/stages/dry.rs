@@ -1,3 +1,5 @@
+//! DRY: penalises tokens that would continue a repetition.
+
 use std::collections::HashMap;
 
 use super::super::{Candidates, Dry};
@@ -14,7 +16,7 @@ pub fn dry(candidates: &mut Candidates, tokens: &[u32], dry: &Dry) {
         .filter(|(_, length)| *length >= dry.allowed_length)
         .map(|(token, length)| {
             let growth = f64::from(dry.base).powf((length - dry.allowed_length) as f64);
-            // Beyond this, two penalised tokens could no longer be told from banned ones.
+            // Beyond this, two penalised tokens could no longer be distinguished from banned ones.
             (token, (f64::from(dry.multiplier) * growth).min(f64::from(f32::MAX)))
         })
         .collect();

@@ -1,3 +1,5 @@
+//! Penalties for tokens that have occurred: repetition, presence, frequency.
+
 use std::collections::HashMap;
 
 use super::super::Candidates;

@@ -1,3 +1,5 @@
+//! Truncation stages: drop the less likely candidates (top-k, top-p, min-p and their like).
+
 use super::super::candidates::by_rank;
 use super::super::{Candidate, Candidates};
 

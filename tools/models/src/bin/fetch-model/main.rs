@@ -1,6 +1,6 @@
 //! The program that fetches a model, or stores one as f16. `cargo xtask` runs it.
 //!
-//! What goes on is told on standard error; standard output has nothing but the error that it ends with.
+//! Progress goes to standard error; standard output has only the final error.
 
 mod fetch;
 mod half_model;

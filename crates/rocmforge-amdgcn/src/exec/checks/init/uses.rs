@@ -1,4 +1,4 @@
-//! What instructions do with values that nobody has written: registers read and written, by kind of operation.
+//! Uses of values that were never written: registers read and written, by kind of operation.
 
 use crate::exec::checks::init::bits::Bits;
 use crate::exec::code::halves;

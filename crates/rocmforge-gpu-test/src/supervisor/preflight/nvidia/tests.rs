@@ -1,4 +1,4 @@
-//! What is found about NVIDIA cards that are fine, and about those that are not.
+//! Tests of the preflight of NVIDIA cards, usable and not.
 
 use super::*;
 use crate::fixture::{GIB, H200, Tree};

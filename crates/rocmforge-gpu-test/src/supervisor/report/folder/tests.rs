@@ -1,4 +1,4 @@
-//! Folders that hold more than reports, and lists that somebody changed.
+//! Folders that hold more than reports, and lists that were changed.
 
 use super::*;
 use std::os::unix::fs::symlink;
