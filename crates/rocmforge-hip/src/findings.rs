@@ -76,7 +76,7 @@ impl Findings {
         for (name, calls) in absent {
             let _ = writeln!(
                 text,
-                "{PREFIX} {name} is not simulated; called {calls} times, answered hipErrorNotSupported"
+                "{PREFIX} {name} is not simulated; called {calls} times, answered that it is not supported"
             );
         }
         let _ = writeln!(

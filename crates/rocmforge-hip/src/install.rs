@@ -1,5 +1,6 @@
 //! Installation: the stub libraries of a folder, and the environment that makes a program load them.
 
+use crate::blas;
 use crate::names::{NODES, stubs};
 use crate::settings::{Abi, Settings};
 use crate::stub_library::{StubError, StubLibrary};
@@ -93,14 +94,20 @@ impl Installation {
         }
         let installation = Self { folder, library };
         for abi in Abi::ALL {
-            installation.stub_library(abi)?;
+            installation.hip_library(abi)?;
+        }
+        for (abi, blas, rocblas) in [(Abi::Hip6, 2, 4), (Abi::Hip7, 3, 5)] {
+            // Programs that are linked to hipBLAS alone find HIP's functions through it.
+            let hip = format!("libamdhip64.so.{}", abi.number());
+            installation.blas_library("hipblas", blas, &hip)?;
+            installation.blas_library("rocblas", rocblas, &hip)?;
         }
         // What programs ask for that were linked against a library without a soname, or that load it by hand.
         installation.link("libamdhip64.so", "libamdhip64.so.6")?;
         Ok(installation)
     }
 
-    fn stub_library(&self, abi: Abi) -> Result<(), InstallError> {
+    fn hip_library(&self, abi: Abi) -> Result<(), InstallError> {
         let soname = format!("libamdhip64.so.{}", abi.number());
         let stub = StubLibrary {
             soname: &soname,
@@ -109,7 +116,22 @@ impl Installation {
             nodes: NODES.to_vec(),
             functions: stubs(),
         };
-        let path = self.folder.join(&soname);
+        self.put(&stub)
+    }
+
+    fn blas_library(&self, name: &str, version: u8, hip: &str) -> Result<(), InstallError> {
+        let soname = format!("lib{name}.so.{version}");
+        self.put(&StubLibrary {
+            soname: &soname,
+            needed: self.library.to_str().into_iter().chain([hip]).collect(),
+            table: blas::TABLE,
+            nodes: Vec::new(),
+            functions: blas::stubs(name),
+        })
+    }
+
+    fn put(&self, stub: &StubLibrary<'_>) -> Result<(), InstallError> {
+        let path = self.folder.join(stub.soname);
         std::fs::write(&path, stub.write()?).map_err(|source| InstallError::Write { path, source })
     }
 

@@ -16,7 +16,8 @@
 //!                                  rocmforge-sim      the simulated machine
 //! ```
 //!
-//! A function that the simulated machine does not have answers `hipErrorNotSupported` and is listed when the program ends.
+//! A function that the simulated machine does not have answers `hipErrorNotSupported` and is listed when the program ends. The libraries
+//! `libhipblas` and `librocblas` are stub libraries as well; products of matrices are computed on the CPU.
 //!
 //! A program that starts others itself hands the settings over in an environment variable:
 //!
@@ -36,6 +37,7 @@
 
 mod absent;
 mod auditor;
+mod blas;
 mod call_stack;
 mod entry_point;
 mod error;

@@ -120,6 +120,28 @@ fn an_installation_has_every_interface() {
         let defined = elf.dynamic_symbols().filter(|symbol| !symbol.is_undefined()).count();
         assert_eq!(defined, functions().count(), "{name}");
     }
+    for (name, hip) in [
+        ("libhipblas.so.2", "libamdhip64.so.6"),
+        ("libhipblas.so.3", "libamdhip64.so.7"),
+        ("librocblas.so.4", "libamdhip64.so.6"),
+        ("librocblas.so.5", "libamdhip64.so.7"),
+    ] {
+        let file = std::fs::read(installation.folder().join(name)).unwrap();
+        let elf = ElfFile64::<object::Endianness>::parse(&*file).unwrap();
+        let symbols: Vec<_> = elf
+            .dynamic_symbols()
+            .map(|symbol| symbol.name().unwrap().to_owned())
+            .collect();
+        let expected = if name.contains("hipblas") {
+            "hipblasGemmEx"
+        } else {
+            "rocblas_initialize"
+        };
+        assert!(symbols.iter().any(|symbol| symbol == expected), "{name}");
+        // Programs that name hipBLAS alone find HIP's functions through it.
+        let needed = file.windows(hip.len()).any(|part| part == hip.as_bytes());
+        assert!(needed, "{name}");
+    }
     // Colons separate the paths that the dynamic linker is given.
     assert!(Installation::write(folder.path(), Path::new("/a:b/librocmforge_hip.so")).is_err());
 }

@@ -1,0 +1,60 @@
+//! Elements of matrices: their types, as numbers and as bytes.
+
+use half::{bf16, f16};
+use std::ffi::c_int;
+
+/// The type of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Element {
+    F16,
+    Bf16,
+    F32,
+}
+
+impl Element {
+    /// Of `hipblasDatatype_t` or `hipDataType`, which have no number in common.
+    pub(crate) fn of_data_type(number: c_int) -> Option<Self> {
+        match number {
+            150 | 2 => Some(Self::F16),
+            168 | 14 => Some(Self::Bf16),
+            151 | 0 => Some(Self::F32),
+            _ => None,
+        }
+    }
+
+    /// Of the arithmetic of a product, `hipblasDatatype_t` or `hipblasComputeType_t`: the type of its two factors.
+    pub(crate) fn of_compute_type(number: c_int) -> Option<Self> {
+        match number {
+            150 | 0 | 1 => Some(Self::F16),
+            // F32, and F32 with inputs that may be shortened on the way.
+            151 | 2..=6 => Some(Self::F32),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn size(self) -> usize {
+        match self {
+            Self::F16 | Self::Bf16 => 2,
+            Self::F32 => 4,
+        }
+    }
+
+    /// Values of bytes.
+    pub(crate) fn decode<'a>(self, bytes: &'a [u8]) -> impl ExactSizeIterator<Item = f32> + 'a {
+        bytes.chunks_exact(self.size()).map(move |chunk| match (self, chunk) {
+            (Self::F16, &[a, b]) => f16::from_le_bytes([a, b]).to_f32(),
+            (Self::Bf16, &[a, b]) => bf16::from_le_bytes([a, b]).to_f32(),
+            (Self::F32, &[a, b, c, d]) => f32::from_le_bytes([a, b, c, d]),
+            _ => unreachable!("chunks have the size of an element"),
+        })
+    }
+
+    /// Adds the bytes of a value, rounded to the nearest.
+    pub(crate) fn encode(self, value: f32, bytes: &mut Vec<u8>) {
+        match self {
+            Self::F16 => bytes.extend(f16::from_f32(value).to_le_bytes()),
+            Self::Bf16 => bytes.extend(bf16::from_f32(value).to_le_bytes()),
+            Self::F32 => bytes.extend(value.to_le_bytes()),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Products of matrices: C = alpha * op(A) * op(B) + beta * C, one or many.
+
+use super::element::Element;
+use super::handle::Handle;
+use super::memory::{Matrix, Memory};
+use super::status::{INVALID_ENUM, INVALID_VALUE, NOT_SUPPORTED, Status};
+use crate::process::Process;
+use std::ffi::{c_int, c_void};
+
+/// Where the matrices of one operand are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// At an address, and from there so many elements apart.
+    Strided(usize, i64),
+    /// Where the addresses at an address say.
+    Listed(usize),
+}
+
+/// One of the three operands. None as the element: a type that is not supported.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operand {
+    pub(crate) place: Place,
+    pub(crate) element: Option<Element>,
+    pub(crate) ld: c_int,
+}
+
+/// A call, as the program has made it.
+pub(crate) struct Gemm {
+    pub(crate) name: &'static str,
+    pub(crate) ops: [c_int; 2],
+    /// m, n, k.
+    pub(crate) sizes: [c_int; 3],
+    pub(crate) count: c_int,
+    pub(crate) alpha: *const c_void,
+    pub(crate) beta: *const c_void,
+    /// The type of alpha and beta.
+    pub(crate) factors: Option<Element>,
+    pub(crate) a: Operand,
+    pub(crate) b: Operand,
+    pub(crate) c: Operand,
+}
+
+/// Whether an operation of `hipblasOperation_t` transposes.
+pub(crate) fn transposes(op: c_int) -> Result<bool, Status> {
+    match op {
+        111 => Ok(false),
+        // Of real numbers the conjugate is the number.
+        112 | 113 => Ok(true),
+        _ => Err(INVALID_ENUM),
+    }
+}
+
+/// A size that is not negative.
+pub(crate) fn size(value: c_int) -> Result<usize, Status> {
+    usize::try_from(value).map_err(|_| INVALID_VALUE)
+}
+
+/// A factor of a call.
+///
+/// # Safety
+/// `pointer` is null or, where factors are on the host, a factor of type `element`.
+pub(crate) unsafe fn factor(
+    memory: &Memory<'_>,
+    handle: &Handle,
+    pointer: *const c_void,
+    element: Element,
+) -> Result<f32, Status> {
+    if pointer.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    let bytes = if handle.factors_on_device {
+        memory.read_bytes(pointer.addr(), element.size())?
+    } else {
+        // SAFETY: promised by the caller; not null.
+        unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), element.size()) }.to_vec()
+    };
+    element.decode(&bytes).next().ok_or(INVALID_VALUE)
+}
+
+impl Operand {
+    /// One of its matrices, at no address yet.
+    fn matrix(&self, rows: usize, columns: usize) -> Result<Matrix, Status> {
+        let ld = size(self.ld)?;
+        if ld < rows.max(1) {
+            return Err(INVALID_VALUE);
+        }
+        Ok(Matrix {
+            address: 0,
+            rows,
+            columns,
+            ld,
+            element: self.element.ok_or(NOT_SUPPORTED)?,
+        })
+    }
+
+    /// Its matrix of a number, or none where the address does not exist.
+    fn address(&self, listed: &[usize], index: usize, element: Element) -> Option<usize> {
+        match self.place {
+            Place::Strided(first, stride) => {
+                let bytes = stride.checked_mul(index as i64)?.checked_mul(element.size() as i64)?;
+                first.checked_add_signed(isize::try_from(bytes).ok()?)
+            }
+            Place::Listed(_) => listed.get(index).copied(),
+        }
+    }
+
+    fn listed(&self, memory: &Memory<'_>, count: usize) -> Result<Vec<usize>, Status> {
+        match self.place {
+            Place::Strided(..) => Ok(Vec::new()),
+            Place::Listed(address) => memory.addresses(address, count),
+        }
+    }
+}
+
+impl Gemm {
+    /// Computes it.
+    ///
+    /// # Safety
+    /// `alpha` and `beta` are null or, where factors are on the host, factors of the type `factors`.
+    pub(crate) unsafe fn run(&self, process: &Process, handle: &Handle) -> Result<(), Status> {
+        let [transposed_a, transposed_b] = [transposes(self.ops[0])?, transposes(self.ops[1])?];
+        let [m, n, k] = [size(self.sizes[0])?, size(self.sizes[1])?, size(self.sizes[2])?];
+        let count = size(self.count)?;
+        let swapped = |swap: bool, rows, columns| if swap { (columns, rows) } else { (rows, columns) };
+        let (rows_a, columns_a) = swapped(transposed_a, m, k);
+        let (rows_b, columns_b) = swapped(transposed_b, k, n);
+        let a = self.a.matrix(rows_a, columns_a)?;
+        let b = self.b.matrix(rows_b, columns_b)?;
+        let c = self.c.matrix(m, n)?;
+        let factors = self.factors.ok_or(NOT_SUPPORTED)?;
+        if m == 0 || n == 0 || count == 0 {
+            return Ok(());
+        }
+        let memory = Memory::of(process, handle, self.name)?;
+        // SAFETY: promised by the caller.
+        let alpha = unsafe { factor(&memory, handle, self.alpha, factors) }?;
+        // SAFETY: as above.
+        let beta = unsafe { factor(&memory, handle, self.beta, factors) }?;
+        let multiplies = k > 0 && alpha != 0.0;
+        // Results that overlap have no defined value; without them the allocation bounds their number.
+        if let Place::Strided(_, stride) = self.c.place
+            && count > 1
+        {
+            let apart = usize::try_from(stride.unsigned_abs()).ok();
+            let bytes = apart.and_then(|apart| apart.checked_mul(c.element.size()));
+            if bytes < c.span() {
+                return Err(INVALID_VALUE);
+            }
+        }
+        let lists = if multiplies {
+            [self.a.listed(&memory, count)?, self.b.listed(&memory, count)?]
+        } else {
+            [Vec::new(), Vec::new()]
+        };
+        let list_c = self.c.listed(&memory, count)?;
+        let at = |operand: &Operand, list: &[usize], matrix: &Matrix, index| -> Result<Matrix, Status> {
+            let address = operand.address(list, index, matrix.element).ok_or(INVALID_VALUE)?;
+            memory.check(address, matrix.span())?;
+            Ok(Matrix { address, ..*matrix })
+        };
+        let places = |index| -> Result<(Option<[Matrix; 2]>, Matrix), Status> {
+            let inputs = if multiplies {
+                Some([at(&self.a, &lists[0], &a, index)?, at(&self.b, &lists[1], &b, index)?])
+            } else {
+                None
+            };
+            Ok((inputs, at(&self.c, &list_c, &c, index)?))
+        };
+        // Nothing is written unless all of it can be.
+        for index in 0..count {
+            places(index)?;
+        }
+        for index in 0..count {
+            let (inputs, c) = places(index)?;
+            let product = match inputs {
+                Some([a, b]) => {
+                    let a = rows(&memory.read(&a)?, a.element, transposed_a, m, k);
+                    let b = rows(&memory.read(&b)?, b.element, !transposed_b, n, k);
+                    Some((a, b))
+                }
+                None => None,
+            };
+            // What C held is not read where beta is zero: it may be NaN.
+            let old = if beta == 0.0 { Vec::new() } else { memory.read(&c)? };
+            let mut old = c.element.decode(&old);
+            let mut bytes = Vec::with_capacity(m * n * c.element.size());
+            for column in 0..n {
+                for row in 0..m {
+                    let mut value = 0.0;
+                    if let Some((a, b)) = &product {
+                        value = alpha * dot(&a[row * k..][..k], &b[column * k..][..k]);
+                    }
+                    if let Some(old) = old.next() {
+                        value += beta * old;
+                    }
+                    c.element.encode(value, &mut bytes);
+                }
+            }
+            memory.write(&c, &bytes)?;
+        }
+        Ok(())
+    }
+}
+
+/// A matrix as `count` lists of `k` values: its columns where `by_column`, else its rows.
+fn rows(bytes: &[u8], element: Element, by_column: bool, count: usize, k: usize) -> Vec<f32> {
+    if by_column {
+        return element.decode(bytes).collect();
+    }
+    let mut values = vec![0.0; count * k];
+    for (at, value) in element.decode(bytes).enumerate() {
+        values[at % count * k + at / count] = value;
+    }
+    values
+}
+
+/// The sum of products, in 16 parts, which the compiler makes vectors of.
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut sums = [0.0_f32; 16];
+    let (chunks_a, chunks_b) = (a.chunks_exact(16), b.chunks_exact(16));
+    let rest: f32 = chunks_a
+        .remainder()
+        .iter()
+        .zip(chunks_b.remainder())
+        .map(|(a, b)| a * b)
+        .sum();
+    for (a, b) in chunks_a.zip(chunks_b) {
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum += a * b;
+        }
+    }
+    sums.iter().sum::<f32>() + rest
+}
