@@ -26,18 +26,16 @@ fn kind_to_5(kind: hipMemoryType) -> hipMemoryType {
     found.unwrap_or_default() as hipMemoryType
 }
 
-/// Copies that name kinds of memory in their parameters.
+/// Copies whose parameters HIP 5 has otherwise: what of HIP 5 is read, and how it becomes what the machine takes.
 macro_rules! copies {
-    ($($name:ident($params:ty $(, $stream:ident)?);)*) => {$(
+    ($($name:ident($given:ty => $params:ty, $convert:expr $(, $stream:ident)?);)*) => {$(
         pub(crate) unsafe extern "C" fn $name(params: *const $params $(, $stream: hipStream_t)?) -> hipError_t {
             process::call(|process| {
-                let mut own;
+                let own: $params;
                 let mut params = params;
-                // SAFETY: promised by the program: null, or parameters.
-                if let (Abi::Hip5, Some(given)) = (process.abi, unsafe { params.as_ref() }) {
-                    own = *given;
-                    own.srcMemoryType = kind_from_5(own.srcMemoryType);
-                    own.dstMemoryType = kind_from_5(own.dstMemoryType);
+                if process.abi == Abi::Hip5 && !params.is_null() {
+                    // SAFETY: promised by the program, which was built for HIP 5; not null.
+                    own = $convert(unsafe { params.cast::<$given>().read() });
                     params = &raw const own;
                 }
                 let stack = process.stacks.take();
@@ -53,9 +51,20 @@ macro_rules! copies {
 }
 
 copies! {
-    hipMemcpyParam2D(hip_Memcpy2D);
-    hipMemcpyParam2DAsync(hip_Memcpy2D, stream);
-    hipDrvMemcpy2DUnaligned(hip_Memcpy2D);
+    hipMemcpyParam2D(hip_Memcpy2D => hip_Memcpy2D, copy_2d);
+    hipMemcpyParam2DAsync(hip_Memcpy2D => hip_Memcpy2D, copy_2d, stream);
+    hipDrvMemcpy2DUnaligned(hip_Memcpy2D => hip_Memcpy2D, copy_2d);
+    hipDrvMemcpy3D(Copy5 => HIP_MEMCPY3D, HIP_MEMCPY3D::from);
+    hipDrvMemcpy3DAsync(Copy5 => HIP_MEMCPY3D, HIP_MEMCPY3D::from, stream);
+}
+
+/// A copy in two dimensions, with HIP 5's kinds of memory.
+fn copy_2d(given: hip_Memcpy2D) -> hip_Memcpy2D {
+    hip_Memcpy2D {
+        srcMemoryType: kind_from_5(given.srcMemoryType),
+        dstMemoryType: kind_from_5(given.dstMemoryType),
+        ..given
+    }
 }
 
 /// What `hipDrvMemcpy3D` copies, as HIP 5 has it: 32 bits for each size.
@@ -108,35 +117,6 @@ impl From<Copy5> for HIP_MEMCPY3D {
             Depth,
         }
     }
-}
-
-/// Copies in three dimensions, whose parameters HIP 5 lays out otherwise.
-macro_rules! copies_3d {
-    ($($name:ident($($stream:ident)?);)*) => {$(
-        pub(crate) unsafe extern "C" fn $name(params: *const HIP_MEMCPY3D $(, $stream: hipStream_t)?) -> hipError_t {
-            process::call(|process| {
-                let own;
-                let mut params = params;
-                if process.abi == Abi::Hip5 && !params.is_null() {
-                    // SAFETY: promised by the program, which was built for HIP 5; not null.
-                    own = HIP_MEMCPY3D::from(unsafe { params.cast::<Copy5>().read() });
-                    params = &raw const own;
-                }
-                let stack = process.stacks.take();
-                // SAFETY: promised by the program; the parameters live until the call has returned.
-                let status = unsafe { process.sim.$name(params $(, $stream)?) };
-                if let Some(stack) = stack {
-                    process.stacks.keep(process.sim.latest_call(), stack);
-                }
-                status
-            })
-        }
-    )*};
-}
-
-copies_3d! {
-    hipDrvMemcpy3D();
-    hipDrvMemcpy3DAsync(stream);
 }
 
 /// Changes an answered kind of memory.

@@ -53,6 +53,24 @@ pub(crate) struct Allocation {
 }
 
 impl Allocation {
+    /// What `call` has allocated: `size` bytes, with `length` bytes from its start to the next allocation's.
+    fn new(address: u64, size: u64, length: u64, id: u64, call: u64) -> Self {
+        Self {
+            id,
+            address,
+            size,
+            block: size,
+            length,
+            allocated_by: call,
+            idle: false,
+            global: false,
+            mapped: false,
+            lent: VecDeque::new(),
+            label: None,
+            site: None,
+        }
+    }
+
     pub(crate) fn info(&self) -> AllocationInfo {
         AllocationInfo {
             address: self.address,
@@ -154,23 +172,8 @@ impl Vram {
         self.memory
             .set_state(address + size, length - size, ByteState::Unmapped);
         self.fill_fresh(address, size);
-        self.live.insert(
-            address,
-            Allocation {
-                id,
-                address,
-                size,
-                block: size,
-                length,
-                allocated_by: call,
-                idle: false,
-                global: false,
-                mapped: false,
-                lent: VecDeque::new(),
-                label: None,
-                site: None,
-            },
-        );
+        self.live
+            .insert(address, Allocation::new(address, size, length, id, call));
         self.stats.allocations += 1;
         self.stats.live += 1;
         self.stats.live_bytes += size;
@@ -227,18 +230,9 @@ impl Vram {
     /// Makes a variable of a module known, so that copies and fills may name it. Its bytes are those of the module's image.
     pub(crate) fn add_global(&mut self, name: &str, (address, size): (u64, u64), id: u64, call: u64) {
         let global = Allocation {
-            id,
-            address,
-            size,
-            block: size,
-            length: size,
-            allocated_by: call,
-            idle: false,
             global: true,
-            mapped: false,
-            lent: VecDeque::new(),
             label: Some(name.into()),
-            site: None,
+            ..Allocation::new(address, size, size, id, call)
         };
         self.globals.insert(address, global);
     }

@@ -3,7 +3,6 @@
 use super::{Allocation, OutOfMemory, PAGE, Vram};
 use crate::machine::space::Placed;
 use rocmforge_amdgcn::ByteState;
-use std::collections::VecDeque;
 
 /// Bytes that somebody has written, each run with its distance from the start.
 pub(crate) type Contents = Vec<(u64, Vec<u8>)>;
@@ -79,18 +78,8 @@ impl Vram {
     /// Makes an accessible part known, so that copies and fills may name it.
     pub(crate) fn add_mapped(&mut self, address: u64, size: u64, id: u64, call: u64) {
         let allocation = Allocation {
-            id,
-            address,
-            size,
-            block: size,
-            length: size,
-            allocated_by: call,
-            idle: false,
-            global: false,
             mapped: true,
-            lent: VecDeque::new(),
-            label: None,
-            site: None,
+            ..Allocation::new(address, size, size, id, call)
         };
         self.live.insert(address, allocation);
     }
