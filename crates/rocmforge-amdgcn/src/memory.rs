@@ -4,6 +4,7 @@
 //! kept at two levels: a summary byte per 4 KiB chunk while the whole chunk has one state, and one byte per byte once it has
 //! several. Mapping, freeing or filling gigabytes therefore touches only the summary.
 
+use crate::exec::Gathered;
 use crate::host_memory::HostMemory;
 use crate::views::{Views, Written};
 use memmap2::{MmapMut, MmapOptions};
@@ -302,26 +303,19 @@ impl GlobalMemory {
         self.all(off, len, if check_uninit { 3 } else { 2 })
     }
 
-    /// All data, and where in it `len` (> 0) bytes lie at each of some addresses, if all those bytes may be read.
+    /// `len` (> 0) bytes at each of some addresses, if all of them may be read.
     #[inline(always)]
-    pub(crate) fn gather(&self, at: &[u64; 32], len: usize, check_uninit: bool) -> Option<(&[u8], [usize; 32])> {
-        let (mut low, mut high) = (u64::MAX, 0);
+    pub(crate) fn gather(&self, at: &[u64; 32], len: usize, check_uninit: bool) -> Option<Gathered<'_>> {
         let mut offsets = [0; 32];
         for l in 0..32 {
-            let offset = at[l].wrapping_sub(self.base);
-            low = low.min(offset);
-            high = high.max(offset);
-            offsets[l] = offset as usize;
+            offsets[l] = at[l].wrapping_sub(self.base) as usize;
         }
-        if high > (self.size as u64).checked_sub(len as u64)? {
-            return None;
-        }
-        let chunks = low as usize >> CHUNK_BITS..=(high as usize + len - 1) >> CHUNK_BITS;
-        let states = &self.summary[chunks];
+        let gathered = Gathered::new(&self.data, offsets, len)?;
+        let span = gathered.span();
+        let states = &self.summary[span.start >> CHUNK_BITS..=(span.end - 1) >> CHUNK_BITS];
         // Where one chunk is not written as a whole, or very many would have to be looked at, each lane looks at its own bytes.
         let written = states.len() <= 64 && states.iter().all(|&state| state == ByteState::Init as u8);
-        (written || offsets.iter().all(|&offset| self.readable(offset, len, check_uninit)))
-            .then(|| (&self.data[..], offsets))
+        (written || offsets.iter().all(|&offset| self.readable(offset, len, check_uninit))).then_some(gathered)
     }
 
     /// Whether `len` (> 0) bytes at offset `off` may be written; when they may, they count as written from here on.

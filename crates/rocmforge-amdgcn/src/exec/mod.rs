@@ -17,6 +17,7 @@ mod waves;
 
 pub(crate) use checks::race::Shadow;
 pub use clock::{WALL_CLOCK_KHZ, shader_clock_khz};
+pub(crate) use memory::Gathered;
 pub(crate) use waves::group::run;
 pub(crate) use waves::threads::Costs;
 

@@ -34,6 +34,7 @@ fn wide<H: Handler>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
 }
 
 /// Whether this host runs the fast builds: on x86-64 it needs AVX2, unless `ROCMFORGE_SIMD=off` asks for what others run.
+#[inline]
 pub(crate) fn fast() -> bool {
     static FAST: OnceLock<bool> = OnceLock::new();
     *FAST.get_or_init(|| has_wide() && std::env::var_os("ROCMFORGE_SIMD").is_none_or(|value| value != "off"))

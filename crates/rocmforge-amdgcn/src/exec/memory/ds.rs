@@ -20,6 +20,9 @@ struct LoadWords<S, const R: usize>(PhantomData<S>);
 impl<S: Space, const R: usize> Handler for LoadWords<S, R> {
     #[inline(always)]
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        if load::row::<S, R>(w, c, i) {
+            return;
+        }
         let mut at = [0; 32];
         S::addresses(w, i, &mut at);
         load::words::<S, R>(w, c, i, &at, i.dst);
@@ -31,6 +34,9 @@ struct StoreWords<S, const R: usize>(PhantomData<S>);
 impl<S: Space, const R: usize> Handler for StoreWords<S, R> {
     #[inline(always)]
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        if store::row::<S, R>(w, c, i) {
+            return;
+        }
         let mut at = [0; 32];
         S::addresses(w, i, &mut at);
         store::words::<S, R>(w, c, i, &at, i.b.reg);

@@ -5,7 +5,7 @@ use crate::exec::clock;
 use crate::exec::code::Ins;
 use crate::exec::code::isa::{Handler, Run, fast, vector};
 use crate::exec::memory::COHERENT;
-use crate::exec::memory::observe::{Data, Request};
+use crate::exec::memory::observe::{Data, Place, Request};
 use crate::exec::memory::space::{Addresses, Shape, Space, filled, shape};
 use crate::exec::waves::ctx::Ctx;
 use crate::exec::waves::wave::{Wave, spread};
@@ -31,6 +31,48 @@ fn columns<const R: usize>(lanes: &[[[u8; 4]; R]; 32]) -> [[u32; 32]; R] {
         }
     }
     columns
+}
+
+/// Loads `R` registers for each of all lanes from one run of bytes; false where some byte may not be read.
+#[inline(always)]
+fn run_of_words<S: Space, const R: usize>(w: &mut Wave, c: &Ctx<'_>, first: u64, dst: u8) -> bool {
+    // Arrays rather than slices: no bounds checks, so the lanes become shuffles.
+    let Some(lanes) = S::range(c, first, 32 * R * 4)
+        .and_then(|bytes| bytes.as_chunks::<4>().0.as_chunks::<R>().0.first_chunk::<32>())
+    else {
+        return false;
+    };
+    if S::PLACE == Place::Global {
+        prefetch_behind(lanes);
+    }
+    let loaded = columns(lanes);
+    for (r, loaded) in loaded.iter().enumerate() {
+        w.v[(dst as usize + r) & 255].0 = *loaded;
+    }
+    true
+}
+
+/// Lets the host fetch as many bytes behind these: most often the next wave loads them.
+#[inline(always)]
+fn prefetch_behind<const R: usize>(lanes: &[[[u8; 4]; R]; 32]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..size_of_val(lanes)).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let behind = lanes.as_ptr_range().end.cast::<i8>().wrapping_add(line);
+        // SAFETY: a prefetch accesses nothing, so any address will do; every x86-64 processor has it.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(behind) };
+    }
+}
+
+/// Loads `R` registers for each of all lanes, whose addresses lie one behind the other; false, and nothing is loaded, where that is not so
+/// or where somebody watches.
+#[inline(always)]
+pub(crate) fn row<S: Space, const R: usize>(w: &mut Wave, c: &Ctx<'_>, i: &Ins) -> bool {
+    if w.exec() != u32::MAX || c.observed || i.half & COHERENT != 0 {
+        return false;
+    }
+    let first = S::in_a_row(w, i, R as u32 * 4);
+    first.is_some_and(|first| run_of_words::<S, R>(w, c, first, i.dst))
 }
 
 /// Loads `R` registers per lane.
@@ -60,14 +102,7 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
     }
     match shape {
         Shape::Contiguous if exec == u32::MAX => {
-            // Arrays rather than slices: no bounds checks, so the lanes become shuffles.
-            if let Some(lanes) = S::range(c, at[0], 32 * size)
-                .and_then(|bytes| bytes.as_chunks::<4>().0.as_chunks::<R>().0.first_chunk::<32>())
-            {
-                let loaded = columns(lanes);
-                for (r, loaded) in loaded.iter().enumerate() {
-                    w.v[reg(r)].0 = *loaded;
-                }
+            if run_of_words::<S, R>(w, c, at[0], dst) {
                 return;
             }
         }
@@ -93,11 +128,12 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
             }
         }
         Shape::Scattered => {
-            if let Some((bytes, offsets)) = S::gather(c, &filled(at, exec), size) {
+            if let Some(gathered) = S::gather(c, &filled(at, exec), size) {
                 let mut lanes = [[[0; 4]; R]; 32];
                 for l in 0..32 {
-                    let bytes = bytes[offsets[l]..][..size].as_chunks::<4>().0;
-                    lanes[l] = std::array::from_fn(|r| bytes[r]);
+                    for (r, word) in lanes[l].iter_mut().enumerate() {
+                        *word = *gathered.word(l, r);
+                    }
                 }
                 let loaded = columns(&lanes);
                 for r in 0..R {
@@ -130,6 +166,9 @@ struct Words<S, const R: usize>(PhantomData<S>);
 impl<S: Space, const R: usize> Handler for Words<S, R> {
     #[inline(always)]
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        if row::<S, R>(w, c, i) {
+            return;
+        }
         let mut at = [0; 32];
         S::addresses(w, i, &mut at);
         words::<S, R>(w, c, i, &at, i.dst);
@@ -215,9 +254,9 @@ fn fetch_any<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) ->
             return raw;
         }
     }
-    if let Some((bytes, offsets)) = S::gather(c, &filled(&at, exec), SIZE) {
+    if let Some(gathered) = S::gather(c, &filled(&at, exec), SIZE) {
         for l in 0..32 {
-            raw[l] = bytes[offsets[l]..].first_chunk::<SIZE>().map_or(0, value);
+            raw[l] = value(gathered.lane::<SIZE>(l));
         }
         return raw;
     }

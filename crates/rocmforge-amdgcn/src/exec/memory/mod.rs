@@ -4,6 +4,7 @@ mod atomic;
 mod buffer;
 mod ds;
 pub(crate) mod fence;
+mod gathered;
 mod load;
 pub(crate) mod observe;
 pub(crate) mod smem;
@@ -14,6 +15,7 @@ mod transpose;
 pub(crate) use atomic::{EXCHANGE, RETURN, SECOND};
 pub(crate) use buffer::{lower as lower_buffer, reached as reached_in_buffer};
 pub(crate) use ds::{lookup_wide, two_addresses};
+pub(crate) use gathered::Gathered;
 pub(crate) use space::{Addresses, Shape, filled, shape};
 
 use crate::exec::code::isa::{Run, plain};

@@ -2,6 +2,7 @@
 
 use crate::POISON;
 use crate::exec::code::{Ins, Kind};
+use crate::exec::memory::gathered::Gathered;
 use crate::exec::memory::observe::Place;
 use crate::exec::waves::ctx::Ctx;
 use crate::exec::waves::wave::Wave;
@@ -20,6 +21,13 @@ pub(crate) trait Space {
 
     fn addresses(w: &Wave, i: &Ins, out: &mut Addresses);
 
+    /// The address of lane 0 if the accesses of all lanes, of `size` bytes each, lie one behind the other; `None` also where finding that
+    /// out takes as long as [`Self::addresses`].
+    #[inline(always)]
+    fn in_a_row(_: &Wave, _: &Ins, _size: u32) -> Option<u64> {
+        None
+    }
+
     /// Lanes that an atomic reaches; the others do nothing and get zero.
     #[inline(always)]
     fn inside(_: &Wave, _: &mut Ctx<'_>, _: &Ins) -> u32 {
@@ -32,10 +40,9 @@ pub(crate) trait Space {
     /// Bytes for all of a wave to write, which count as written; `None` as for [`Self::range`].
     fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]>;
 
-    /// The memory that all lanes read, and where in it each does: `len` bytes. `None` where some lane may not read, or where lanes do
-    /// not read one memory.
+    /// The `len` bytes that each lane reads; `None` where some lane may not read, or where lanes do not read one memory.
     #[inline(always)]
-    fn gather<'a>(_: &'a Ctx<'_>, _: &Addresses, _len: usize) -> Option<(&'a [u8], [usize; 32])> {
+    fn gather<'a>(_: &'a Ctx<'_>, _: &Addresses, _len: usize) -> Option<Gathered<'a>> {
         None
     }
 
@@ -157,7 +164,7 @@ macro_rules! global_lanes {
         }
 
         #[inline(always)]
-        fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<(&'a [u8], [usize; 32])> {
+        fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<Gathered<'a>> {
             c.memory.gather(at, len, c.check_uninit)
         }
 
@@ -192,6 +199,30 @@ macro_rules! global_lanes {
     };
 }
 
+/// Whether each lane's value is `step` more than that of the lane before, without passing 32 bits.
+#[inline(always)]
+fn in_steps(values: &[u32; 32], step: u32) -> bool {
+    let first = values[0];
+    let mut gap = 0;
+    for l in 0..32 {
+        gap |= values[l] ^ first.wrapping_add(l as u32 * step);
+    }
+    gap == 0 && first.checked_add(31 * step).is_some()
+}
+
+/// [`Space::in_a_row`] of 64-bit addresses in a pair of VGPRs.
+#[inline(always)]
+fn pair_in_a_row(w: &Wave, i: &Ins, size: u32) -> Option<u64> {
+    let low = &w.v[i.a.reg as usize].0;
+    let high = &w.v[(i.a.reg as usize + 1) & 255].0;
+    let mut differ = 0;
+    for l in 0..32 {
+        differ |= high[l] ^ high[0];
+    }
+    let address = u64::from(low[0]) | u64::from(high[0]) << 32;
+    (differ == 0 && in_steps(low, size)).then(|| address.wrapping_add(i64::from(i.imm) as u64))
+}
+
 /// 64-bit addresses in a pair of VGPRs.
 #[inline(always)]
 fn pair(w: &Wave, i: &Ins, out: &mut Addresses) {
@@ -209,6 +240,11 @@ impl Space for Global {
     fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
         pair(w, i, out);
     }
+
+    #[inline(always)]
+    fn in_a_row(w: &Wave, i: &Ins, size: u32) -> Option<u64> {
+        pair_in_a_row(w, i, size)
+    }
     global_lanes!();
 }
 
@@ -223,6 +259,16 @@ impl Space for GlobalBase {
             out[l] = base.wrapping_add(u64::from(offset[l]));
         }
     }
+
+    #[inline(always)]
+    fn in_a_row(w: &Wave, i: &Ins, size: u32) -> Option<u64> {
+        if i.a.kind != Kind::V {
+            return None;
+        }
+        let offset = &w.v[i.a.reg as usize].0;
+        let base = w.scalar64(&i.c).wrapping_add(i64::from(i.imm) as u64);
+        in_steps(offset, size).then(|| base.wrapping_add(u64::from(offset[0])))
+    }
     global_lanes!();
 }
 
@@ -235,6 +281,15 @@ impl Space for Lds {
         for l in 0..32 {
             out[l] = u64::from(offset[l].wrapping_add(i.imm as u32));
         }
+    }
+
+    #[inline(always)]
+    fn in_a_row(w: &Wave, i: &Ins, size: u32) -> Option<u64> {
+        if i.a.kind != Kind::V {
+            return None;
+        }
+        let offset = &w.v[i.a.reg as usize].0;
+        in_steps(offset, size).then(|| u64::from(offset[0].wrapping_add(i.imm as u32)))
     }
 
     #[inline(always)]
@@ -252,25 +307,17 @@ impl Space for Lds {
     fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]> {
         let at = address as usize;
         c.lds_state.get_mut(at..at + len)?.fill(3);
+        c.lds_written = true;
         c.lds.get_mut(at..at + len)
     }
 
     #[inline(always)]
-    fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<(&'a [u8], [usize; 32])> {
-        let inside = c.lds.len().checked_sub(len)? as u64;
-        let mut offsets = [0; 32];
-        let mut outside = false;
-        for l in 0..32 {
-            outside |= at[l] > inside;
-            offsets[l] = at[l] as usize;
-        }
-        if outside {
-            return None;
-        }
+    fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<Gathered<'a>> {
+        let gathered = Gathered::new(&c.lds, at.map(|at| at as usize), len)?;
         if c.check_uninit {
             // Four words, of which shorter accesses use the first.
             let mut states = [u32::MAX; 4];
-            for offset in offsets {
+            for &offset in gathered.offsets() {
                 let (words, rest) = c.lds_state.get(offset..offset + len)?.as_chunks::<4>();
                 for (all, word) in states.iter_mut().zip(words) {
                     *all &= u32::from_ne_bytes(*word);
@@ -283,7 +330,7 @@ impl Space for Lds {
                 return None;
             }
         }
-        Some((&c.lds, offsets))
+        Some(gathered)
     }
 
     #[inline(always)]
@@ -401,6 +448,7 @@ impl Space for Scratch {
         };
         if let Some(state) = c.scratch_state.get_mut(at..at + len) {
             state.fill(3);
+            c.scratch_written = true;
         }
         put(c.scratch.get_mut(at..at + len), bytes)
     }
@@ -412,6 +460,11 @@ impl Space for Flat {
     fn addresses(w: &Wave, i: &Ins, out: &mut Addresses) {
         debug_assert!(i.a.kind == Kind::V);
         pair(w, i, out);
+    }
+
+    #[inline(always)]
+    fn in_a_row(w: &Wave, i: &Ins, size: u32) -> Option<u64> {
+        pair_in_a_row(w, i, size)
     }
 
     // Both apertures lie outside global memory, so a range inside it is global.
@@ -426,7 +479,7 @@ impl Space for Flat {
     }
 
     #[inline(always)]
-    fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<(&'a [u8], [usize; 32])> {
+    fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<Gathered<'a>> {
         c.memory.gather(at, len, c.check_uninit)
     }
 

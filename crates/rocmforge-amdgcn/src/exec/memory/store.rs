@@ -10,6 +10,36 @@ use crate::fault::Access;
 use rocmforge_isa::Op;
 use std::marker::PhantomData;
 
+/// Stores `R` registers of each of all lanes to one run of bytes; false where some byte may not be written.
+#[inline(always)]
+fn run_of_words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, first: u64, src: u8) -> bool {
+    // Arrays rather than slices: no bounds checks, so the lanes become shuffles.
+    let Some(lanes) = S::range_mut(c, first, 32 * R * 4).and_then(|bytes| {
+        let words = bytes.as_chunks_mut::<4>().0;
+        words.as_chunks_mut::<R>().0.first_chunk_mut::<32>()
+    }) else {
+        return false;
+    };
+    let value: [&[u32; 32]; R] = std::array::from_fn(|r| &w.v[(src as usize + r) & 255].0);
+    for l in 0..32 {
+        for r in 0..R {
+            lanes[l][r] = value[r][l].to_le_bytes();
+        }
+    }
+    true
+}
+
+/// Stores `R` registers of each of all lanes, whose addresses lie one behind the other; false, and nothing is stored, where that is not so
+/// or where somebody watches.
+#[inline(always)]
+pub(crate) fn row<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> bool {
+    if w.exec() != u32::MAX || c.observed {
+        return false;
+    }
+    let first = S::in_a_row(w, i, R as u32 * 4);
+    first.is_some_and(|first| run_of_words::<S, R>(w, c, first, i.b.reg))
+}
+
 /// Stores `R` registers per lane.
 #[inline(always)]
 pub(crate) fn words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, src: u8) {
@@ -34,21 +64,7 @@ pub(crate) fn words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins
     }
     if let Shape::Contiguous = shape {
         if exec == u32::MAX {
-            // Arrays rather than slices: no bounds checks, so the lanes become shuffles.
-            if let Some(lanes) = S::range_mut(c, at[0], 32 * size).and_then(|bytes| {
-                bytes
-                    .as_chunks_mut::<4>()
-                    .0
-                    .as_chunks_mut::<R>()
-                    .0
-                    .first_chunk_mut::<32>()
-            }) {
-                let value: [&[u32; 32]; R] = std::array::from_fn(|r| &w.v[reg(r)].0);
-                for l in 0..32 {
-                    for r in 0..R {
-                        lanes[l][r] = value[r][l].to_le_bytes();
-                    }
-                }
+            if run_of_words::<S, R>(w, c, at[0], src) {
                 return;
             }
         } else {
@@ -78,6 +94,9 @@ struct Words<S, const R: usize>(PhantomData<S>);
 impl<S: Space, const R: usize> Handler for Words<S, R> {
     #[inline(always)]
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+        if row::<S, R>(w, c, i) {
+            return;
+        }
         let mut at = [0; 32];
         S::addresses(w, i, &mut at);
         words::<S, R>(w, c, i, &at, i.b.reg);

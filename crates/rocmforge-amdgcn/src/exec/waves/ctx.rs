@@ -28,10 +28,14 @@ pub(crate) struct Ctx<'a> {
     pub(crate) lds: Vec<u8>,
     /// State of each byte, as [`crate::ByteState`]: 2 not written yet, 3 written.
     pub(crate) lds_state: Vec<u8>,
+    /// The workgroup has written some of it.
+    pub(crate) lds_written: bool,
     /// Private memory: `scratch_size` bytes for each lane of each wave.
     pub(crate) scratch: Vec<u8>,
     /// State of each of its bytes, as of LDS; empty unless [`Ctx::check_uninit`].
     pub(crate) scratch_state: Vec<u8>,
+    /// The workgroup has written some of it.
+    pub(crate) scratch_written: bool,
     pub(crate) scratch_size: usize,
     /// Vector registers that the kernel asked for.
     pub(crate) vgprs: u32,

@@ -100,8 +100,10 @@ pub(crate) fn run_part(
         latest: 0,
         lds: vec![0; lds],
         lds_state: vec![2; lds],
+        lds_written: false,
         scratch: vec![0; scratch_size * 32 * units as usize],
         scratch_state: vec![2; if follows { scratch_size * 32 * units as usize } else { 0 }],
+        scratch_written: false,
         scratch_size,
         vgprs: kernel.setup.vgprs,
         tools,
@@ -328,8 +330,12 @@ impl Machine<'_> {
     /// Puts a workgroup at its beginning.
     fn begin(&mut self, ctx: &mut Ctx<'_>) {
         self.slice = FIRST_SLICE;
-        ctx.lds_state.fill(2);
-        ctx.scratch_state.fill(2);
+        if std::mem::take(&mut ctx.lds_written) {
+            ctx.lds_state.fill(2);
+        }
+        if std::mem::take(&mut ctx.scratch_written) {
+            ctx.scratch_state.fill(2);
+        }
         // What was followed in the workgroup before has ended with it.
         if ctx.init.as_ref().is_some_and(|init| !init.always()) {
             ctx.init = None;
@@ -420,6 +426,7 @@ impl Machine<'_> {
             let len = bytes.len();
             std::mem::replace(bytes, vec![0; len])
         };
+        (ctx.lds_written, ctx.scratch_written) = (true, true);
         let init = ctx.init.take();
         if let Some(uses) = self
             .uses
@@ -449,6 +456,7 @@ impl Machine<'_> {
         self.waves = group.waves;
         ctx.lds = group.lds;
         ctx.lds_state = group.lds_state;
+        (ctx.lds_written, ctx.scratch_written) = (true, true);
         ctx.scratch = group.scratch;
         ctx.scratch_state = group.scratch_state;
         ctx.signals = group.signals;

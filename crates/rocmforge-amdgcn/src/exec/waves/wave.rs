@@ -256,24 +256,30 @@ pub(crate) fn upper_scalars(s: &[u32; 128], carry: bool) -> [u32; 128] {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn pack(values: &[u32; 32]) -> u32 {
-    use std::arch::x86_64::{__m128i, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_setr_epi32};
-    #[inline]
-    #[target_feature(enable = "sse2")]
-    fn signs(values: &[u32; 32]) -> u32 {
-        let four = |at: usize| -> __m128i {
-            let lane = |n: usize| values[at + n] as i32;
-            _mm_setr_epi32(lane(0), lane(1), lane(2), lane(3))
-        };
-        // Narrowing with saturation keeps all ones and zero what they are: 16 lanes become 16 bytes.
-        let sixteen = |at: usize| -> u32 {
-            let low = _mm_packs_epi32(four(at), four(at + 4));
-            let high = _mm_packs_epi32(four(at + 8), four(at + 12));
-            _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32
-        };
-        sixteen(0) | sixteen(16) << 16
+    if crate::exec::code::isa::fast() {
+        // SAFETY: `fast` has found that the host has AVX2.
+        return unsafe { pack_wide(values) };
     }
-    // SAFETY: every x86-64 processor has SSE2.
-    unsafe { signs(values) }
+    let mut mask = 0;
+    for l in 0..32 {
+        mask |= values[l] & BIT[l];
+    }
+    mask
+}
+
+/// The same from the signs of eight values at a time.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2")]
+fn pack_wide(values: &[u32; 32]) -> u32 {
+    use std::arch::x86_64::{_mm256_loadu_ps, _mm256_movemask_ps};
+    let (eights, _) = values.as_chunks::<8>();
+    let mut mask = 0;
+    for (n, eight) in eights.iter().enumerate() {
+        // SAFETY: the array has the 32 bytes that are loaded.
+        mask |= (unsafe { _mm256_movemask_ps(_mm256_loadu_ps(eight.as_ptr().cast())) } as u32) << (8 * n);
+    }
+    mask
 }
 
 /// Packs 32 all-ones-or-zero values into a mask.

@@ -8,6 +8,7 @@
 //! Global memory has a list for each chunk of the shadow. LDS has one list of loads, which ends at the barrier.
 
 use super::cells::{Cells, Hit, Info, Now, Slot, Words};
+use crate::exec::memory::Gathered;
 use std::ops::Range;
 
 /// Requests a chunk can have before they go to its slots.
@@ -32,20 +33,16 @@ pub(super) struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// Of lanes that lie anywhere; every inactive lane has the offset of an active one.
+    /// Of lanes that lie anywhere; every inactive lane has the place of an active one.
     #[inline(always)]
-    pub(super) fn scattered(at: &'a [usize; 32], exec: u32, size: usize) -> Self {
-        let (mut start, mut last) = (usize::MAX, 0);
-        for at in at {
-            start = start.min(*at);
-            last = last.max(*at);
-        }
+    pub(super) fn scattered(at: &'a Gathered<'_>, exec: u32, size: usize) -> Self {
+        let Range { start, end } = at.span();
         Self {
             start,
-            end: last + size,
+            end,
             size,
             exec,
-            at: Some(at),
+            at: Some(at.offsets()),
         }
     }
 }
@@ -138,9 +135,24 @@ impl Records {
     }
 }
 
+/// A run of bytes that whole workgroups load again and again, like the vector of a matrix-vector product: two workgroups that have loaded
+/// it are remembered, and no more. A store of any workgroup races with one of them.
+#[derive(Clone, Copy, Default)]
+struct Reread {
+    start: usize,
+    end: usize,
+    /// Segments in which the two began; 0: none yet.
+    groups: [u32; 2],
+}
+
+/// How many such runs are known at a time.
+const REREAD: usize = 1 << 10;
+
 /// The lists of all chunks of global memory.
 pub(super) struct Log {
     records: Records,
+    /// By hash of the first byte.
+    reread: Vec<Reread>,
     /// By chunk: index of the last record and one, or 0. Means something only in chunks that the launch has touched and that have no
     /// slots in use.
     last: Words,
@@ -151,6 +163,7 @@ impl Log {
     pub(super) fn new(chunks: usize) -> Option<Self> {
         Some(Self {
             records: Records::default(),
+            reread: vec![Reread::default(); REREAD],
             last: Words::mapped(chunks * 4)?,
         })
     }
@@ -158,6 +171,30 @@ impl Log {
     /// Forgets all records.
     pub(super) fn clear(&mut self) {
         self.records.clear();
+        self.reread.fill(Reread::default());
+    }
+
+    /// Whether two workgroups have loaded just these bytes already; else notes that this one does.
+    #[inline(always)]
+    fn known(&mut self, now: &Now, bytes: &Bytes<'_>) -> bool {
+        let entry = &mut self.reread[(bytes.start >> 4 ^ bytes.start >> 14) % REREAD];
+        if (entry.start, entry.end) != (bytes.start, bytes.end) {
+            *entry = Reread {
+                start: bytes.start,
+                end: bytes.end,
+                groups: [now.group, 0],
+            };
+            return false;
+        }
+        match entry.groups {
+            [_, second] if second != 0 => true,
+            [first, _] => {
+                if first != now.group {
+                    entry.groups[1] = now.group;
+                }
+                false
+            }
+        }
     }
 
     /// The records that end with this one, the latest first.
@@ -192,6 +229,10 @@ impl Cells {
             return false;
         };
         let chunks = self.chunk_of(bytes.start)..self.chunk_of(bytes.end - 1) + 1;
+        if !store && bytes.at.is_none() && self.only_loads(&log, &chunks) && log.known(now, bytes) {
+            self.log = Some(log);
+            return true;
+        }
         let near = chunks.len() <= SPREAD && bytes.end - bytes.start <= 1 << 16;
         let fits = near && chunks.clone().all(|chunk| self.fits(&log, chunk, now, store, bytes));
         if fits {
@@ -201,6 +242,15 @@ impl Cells {
         }
         self.log = Some(log);
         fits
+    }
+
+    /// Whether nothing but loads has touched some chunks, all of which are in the log.
+    #[inline(always)]
+    fn only_loads(&self, log: &Log, chunks: &Range<usize>) -> bool {
+        chunks.clone().all(|chunk| {
+            let newest = self.last_record(log, chunk).map(|last| log.chain(last).next());
+            newest.is_some_and(|newest| newest.is_none_or(|newest| !newest.stores))
+        })
     }
 
     /// Whether a request conflicts with no record of a chunk, and has room there.
@@ -431,7 +481,18 @@ impl Loads {
 pub(super) struct Bitmap([u64; 64]);
 
 impl Bitmap {
+    #[inline(always)]
     fn set(&mut self, bytes: Range<usize>) {
+        let (word, from, count) = (bytes.start / 64, bytes.start % 64, bytes.len());
+        if from + count > 64 {
+            return self.set_words(bytes);
+        }
+        if let Some(word) = self.0.get_mut(word).filter(|_| count > 0) {
+            *word |= u64::MAX >> (64 - count) << from;
+        }
+    }
+
+    fn set_words(&mut self, bytes: Range<usize>) {
         let mut at = bytes.start;
         while at < bytes.end {
             let end = (at / 64 * 64 + 64).min(bytes.end);

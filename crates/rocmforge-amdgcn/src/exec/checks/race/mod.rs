@@ -59,7 +59,7 @@ use crate::program::Setup;
 pub(crate) use cells::Cells;
 use cells::{Hit, Info, LaneBits, Now, SLOTS, Slot, flags};
 use log::{Bytes, Loads};
-use place::{offsets, place};
+use place::{place, places};
 use sync::{Clock, Level, Seen, Sync, What, raise, see};
 use wording::{access_of, describe};
 
@@ -450,7 +450,11 @@ impl Race {
                     bytes: size,
                     lane,
                 };
-                self.lane(c, w, i, r, slot, info, &span);
+                if slot == Slot::Store {
+                    self.span(c, w, i, r, slot, info, &span);
+                } else {
+                    self.lane(c, w, i, r, slot, info, &span);
+                }
             }
         }
     }
@@ -473,10 +477,8 @@ impl Race {
         let at;
         let mut bytes = None;
         if plain && r.shape == Shape::Scattered {
-            at = offsets(c, lds, &filled(r.at, exec), size);
-            if let Some(at) = &at {
-                bytes = Some(Bytes::scattered(at, exec, size));
-            }
+            at = places(c, lds, &filled(r.at, exec), size);
+            bytes = at.as_ref().map(|at| Bytes::scattered(at, exec, size));
         } else if plain {
             let length = exec.count_ones() as usize * size;
             if let Some(start) = place(c, lds, first, length) {

@@ -1,6 +1,6 @@
 //! Places of accesses: offsets in global memory or LDS, where memcheck lets the access happen.
 
-use crate::exec::memory::Addresses;
+use crate::exec::memory::{Addresses, Gathered};
 use crate::exec::waves::ctx::Ctx;
 
 /// Where an access lies, if memcheck lets it happen.
@@ -16,16 +16,10 @@ pub(super) fn place(c: &Ctx<'_>, lds: bool, address: u64, bytes: usize) -> Optio
 
 /// The same for each lane; inactive lanes have the address of an active one.
 #[inline(always)]
-pub(super) fn offsets(c: &Ctx<'_>, lds: bool, at: &Addresses, bytes: usize) -> Option<[usize; 32]> {
-    if !lds {
-        return Some(c.memory.gather(at, bytes, false)?.1);
+pub(super) fn places<'a>(c: &'a Ctx<'_>, lds: bool, at: &Addresses, bytes: usize) -> Option<Gathered<'a>> {
+    if lds {
+        Gathered::new(&c.lds, at.map(|at| at as usize), bytes)
+    } else {
+        c.memory.gather(at, bytes, false)
     }
-    let last = c.lds.len().checked_sub(bytes)?;
-    let mut offsets = [0; 32];
-    let mut outside = false;
-    for l in 0..32 {
-        offsets[l] = at[l] as usize;
-        outside |= offsets[l] > last;
-    }
-    (!outside).then_some(offsets)
 }

@@ -1,0 +1,91 @@
+//! Gathered bytes: as many in one memory for each lane, anywhere in it.
+
+/// Some bytes of a memory for each of 32 lanes.
+pub(crate) struct Gathered<'a> {
+    bytes: &'a [u8],
+    /// Where each lane's begin; `size` bytes from there on lie in `bytes`.
+    offsets: [usize; 32],
+    size: usize,
+    /// The lowest and the highest of the offsets.
+    ends: [usize; 2],
+}
+
+impl<'a> Gathered<'a> {
+    /// `size` bytes at each offset; `None` if some lie outside.
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a [u8], offsets: [usize; 32], size: usize) -> Option<Self> {
+        let (mut low, mut high) = (usize::MAX, 0);
+        for offset in offsets {
+            low = low.min(offset);
+            high = high.max(offset);
+        }
+        let inside = high <= bytes.len().checked_sub(size)?;
+        inside.then_some(Self {
+            bytes,
+            offsets,
+            size,
+            ends: [low, high],
+        })
+    }
+
+    /// Where the lanes' bytes begin.
+    #[inline(always)]
+    pub(crate) fn offsets(&self) -> &[usize; 32] {
+        &self.offsets
+    }
+
+    /// The first byte of all, and the one behind the last.
+    #[inline(always)]
+    pub(crate) fn span(&self) -> std::ops::Range<usize> {
+        self.ends[0]..self.ends[1] + self.size
+    }
+
+    /// The first bytes of one lane, whose number is below 32.
+    #[inline(always)]
+    pub(crate) fn lane<const N: usize>(&self, lane: usize) -> &'a [u8; N] {
+        self.part(lane, 0)
+    }
+
+    /// Word `n` of one lane.
+    #[inline(always)]
+    pub(crate) fn word(&self, lane: usize, n: usize) -> &'a [u8; 4] {
+        self.part(lane, 4 * n)
+    }
+
+    #[inline(always)]
+    fn part<const N: usize>(&self, lane: usize, from: usize) -> &'a [u8; N] {
+        assert!(from + N <= self.size, "a lane has {} bytes", self.size);
+        let offset = self.offsets[lane];
+        // SAFETY: `new` has found `size` bytes at each offset inside the slice, and the part lies in those. A check for each lane costs
+        // more than the load.
+        unsafe { &*self.bytes.as_ptr().add(offset + from).cast::<[u8; N]>() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Gathered;
+
+    #[test]
+    fn lanes_are_inside_or_refused() {
+        let bytes: Vec<u8> = (0..100).collect();
+        let mut offsets = std::array::from_fn(|lane| 96 - 3 * lane);
+        let gathered = Gathered::new(&bytes, offsets, 4).unwrap();
+        assert_eq!(gathered.lane::<4>(0), &[96, 97, 98, 99]);
+        assert_eq!(gathered.lane::<2>(31), &[3, 4]);
+        assert_eq!(gathered.word(1, 0), &[93, 94, 95, 96]);
+        assert_eq!(gathered.span(), 3..100);
+        offsets[7] = 97;
+        assert!(Gathered::new(&bytes, offsets, 4).is_none());
+        offsets[7] = usize::MAX;
+        assert!(Gathered::new(&bytes, offsets, 4).is_none());
+        assert!(Gathered::new(&bytes[..3], [0; 32], 4).is_none());
+    }
+
+    #[test]
+    #[should_panic(expected = "a lane has 4 bytes")]
+    fn more_bytes_than_were_gathered_are_refused() {
+        let gathered = Gathered::new(&[0; 8], [4; 32], 4).unwrap();
+        gathered.lane::<8>(0);
+    }
+}
