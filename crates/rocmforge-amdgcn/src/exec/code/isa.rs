@@ -7,16 +7,9 @@
 //! by now and get a small body that takes one lane after the other (see [`lanes`]). Twice the whole took the compiler
 //! minutes.
 
-use crate::exec::code::Ins;
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::wave::Wave;
 use std::sync::OnceLock;
-
-/// Code of one lowered instruction.
-///
-/// # Safety
-/// Call it only on the host that chose it: it may use instructions found by run-time detection.
-pub(crate) type Run = unsafe fn(&mut Wave, &mut Ctx<'_>, &Ins);
 
 /// What an instruction does to a wave.
 pub(crate) trait Handler {

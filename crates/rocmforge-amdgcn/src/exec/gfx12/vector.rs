@@ -2,7 +2,7 @@
 
 use crate::exec::gfx12::fp8::{dot4, from_bf8, from_fp8, to_bf8, to_fp8};
 use crate::exec::vector::elem::H;
-use crate::exec::vector::lane_ops;
+use crate::exec::vector::lane_ops::lane_ops;
 use crate::exec::vector::num::{any_max32, any_max64, any_min32, any_min64};
 
 macro_rules! minima {

@@ -2,7 +2,7 @@
 
 use crate::exec::vector::elem::{Bits16, H, Sel};
 use crate::exec::vector::float::{norm_i16, norm_u16};
-use crate::exec::vector::lane_ops;
+use crate::exec::vector::lane_ops::lane_ops;
 use crate::exec::vector::nan::First;
 use crate::exec::vector::num::{exp2, fma_half, ldexp32, max32, med32, min32};
 

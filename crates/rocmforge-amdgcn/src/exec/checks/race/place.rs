@@ -1,7 +1,7 @@
 //! Places of accesses: offsets in global memory or LDS, where memcheck lets the access happen.
 
-use crate::exec::memory::Addresses;
-use crate::exec::waves::ctx::Ctx;
+use crate::exec::state::ctx::Ctx;
+use crate::exec::state::request::Addresses;
 
 /// Where an access lies, if memcheck lets it happen.
 #[inline(always)]

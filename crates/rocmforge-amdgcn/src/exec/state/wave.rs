@@ -4,9 +4,9 @@
 //! 31 under the lower half of `exec`, then lanes 32 to 63 under the upper half. The upper lanes' registers are a wave of their own behind
 //! the lower ones', with a copy of the scalar registers made before each such instruction (see [`Wave::share`]).
 
-use crate::exec::code::{Ins, Kind, Src};
+use crate::exec::state::fields::{Flow, Kind, Src};
+use crate::exec::state::grid::Ticket;
 use crate::exec::vector::mode::Mode;
-use crate::exec::waves::gws::Ticket;
 use std::mem::MaybeUninit;
 
 pub(crate) const VCC: usize = 106;
@@ -132,6 +132,18 @@ impl Wave {
         self.exec64() == 0
     }
 
+    /// Whether a branch by all lanes of a wave of 64 is taken.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn takes(&self, flow: Flow) -> bool {
+        match flow {
+            Flow::Vccz64 => self.vccz(),
+            Flow::Vccnz64 => !self.vccz(),
+            Flow::Execz64 => self.execz(),
+            _ => !self.execz(),
+        }
+    }
+
     /// Copies the scalar side to the upper lanes of a wave of 64, which are about to execute their part of an instruction; `carry`: it
     /// reads `vcc` by lane without naming it.
     pub(crate) fn share(&mut self, carry: bool) {
@@ -231,12 +243,6 @@ impl Wave {
             Kind::T => &self.tmp.0,
             _ => buffer.write([self.special(s); 32]),
         }
-    }
-
-    /// Scalar register number an instruction writes masks or carries to.
-    #[inline(always)]
-    pub(crate) fn set_mask(&mut self, i: &Ins, mask: u32) {
-        self.set(i.sdst, mask);
     }
 }
 
