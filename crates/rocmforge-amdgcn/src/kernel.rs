@@ -1,6 +1,6 @@
 //! Kernels: what each needs, and what its waves start with.
 
-use crate::exec::vector::mode::Mode;
+use crate::exec::number::mode::Mode;
 use crate::limits::limits;
 use rocmforge_code_object::{KernelDescriptor, KernelMeta, UserSgpr};
 use rocmforge_isa::Arch;

@@ -4,7 +4,7 @@ use crate::costs::Costs;
 use crate::debug_info::{DebugInfo, Frame};
 use crate::exec::code::Code;
 use crate::exec::lower::functions::{Function, WaveLanes};
-use crate::exec::vector::mode::Mode;
+use crate::exec::number::mode::Mode;
 use crate::kernel::{self, Kernel};
 use crate::load_error::LoadError;
 use object::read::elf::ElfFile64;

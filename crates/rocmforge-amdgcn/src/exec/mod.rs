@@ -19,6 +19,7 @@ mod gfx12;
 pub(crate) mod lower;
 mod matrix;
 mod memory;
+pub(crate) mod number;
 mod scalar;
 pub(crate) mod state;
 pub(crate) mod vector;

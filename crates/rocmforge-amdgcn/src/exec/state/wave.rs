@@ -4,9 +4,9 @@
 //! 31 under the lower half of `exec`, then lanes 32 to 63 under the upper half. The upper lanes' registers are a wave of their own behind
 //! the lower ones', with a copy of the scalar registers made before each such instruction (see [`Wave::share`]).
 
+use crate::exec::number::mode::Mode;
 use crate::exec::state::fields::{Flow, Kind, Src};
 use crate::exec::state::grid::Ticket;
-use crate::exec::vector::mode::Mode;
 use std::mem::MaybeUninit;
 
 pub(crate) const VCC: usize = 106;

@@ -1,8 +1,8 @@
 //! Double precision.
 
+use crate::exec::number::num::{div_fixup64, div_fmas64, div_scale64, ldexp64, max64, min64, quieted64};
 use crate::exec::vector::lane_ops::lane_ops;
 use crate::exec::vector::nan::First;
-use crate::exec::vector::num::{div_fixup64, div_fmas64, div_scale64, ldexp64, max64, min64, quieted64};
 use std::mem::MaybeUninit;
 
 #[inline(always)]

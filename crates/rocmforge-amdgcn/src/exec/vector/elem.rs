@@ -1,10 +1,10 @@
 //! Types of vector operands and results: how 32 lanes of each are read and written.
 
+use crate::exec::number::mode::Mode;
+use crate::exec::number::num::{bf16_to_f32, clamp32, f32_to_bf16, f32_to_half, half_to_f32, quieted, quieted64};
 use crate::exec::state::ctx::Ins;
 use crate::exec::state::fields::{ABS, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
 use crate::exec::state::wave::{EXEC, Wave, pack, spread};
-use crate::exec::vector::mode::Mode;
-use crate::exec::vector::num::{bf16_to_f32, clamp32, f32_to_bf16, f32_to_half, half_to_f32, quieted, quieted64};
 use std::mem::MaybeUninit;
 
 /// A type that a vector operand can be read as.

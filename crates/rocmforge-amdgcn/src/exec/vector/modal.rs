@@ -5,13 +5,13 @@
 //! others borrow theirs from the other tables.
 
 use crate::exec::code::isa::{Handler, plain};
+use crate::exec::number::mode::{self, Mode};
+use crate::exec::number::num::{
+    any_max32, any_max64, any_min32, any_min64, div_fmas32, div_fmas64, max32, max64, med32, min32, min64, unlit,
+};
 use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::wave::{VCC, Wave};
 use crate::exec::vector::elem::{Elem, H, LaneOp, Mix, Ret};
-use crate::exec::vector::mode::{self, Mode};
-use crate::exec::vector::num::{
-    any_max32, any_max64, any_min32, any_min64, div_fmas32, div_fmas64, max32, max64, med32, min32, min64, unlit,
-};
 use rocmforge_isa::Op;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;

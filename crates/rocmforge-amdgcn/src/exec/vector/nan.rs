@@ -4,7 +4,7 @@
 //! the operands over. So where a result is NaN, it is looked up here once more; most waves never get that far.
 
 use super::elem::{Elem, H, Ret};
-use super::mode::Mode;
+use crate::exec::number::mode::Mode;
 use crate::exec::state::ctx::Ins;
 use crate::exec::state::wave::Wave;
 use crate::exec::vector::elem::LaneOp;
