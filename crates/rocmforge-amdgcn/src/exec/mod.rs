@@ -1,5 +1,6 @@
-//! Execution, in layers: each module uses only those above it in this list.
+//! Execution, in layers: a module uses those of its own line and of the lines above it.
 //!
+//! * [`number`]: arithmetic, and floating-point modes.
 //! * [`state`]: waves, requests to memory, what a launch shares, and what a lowered instruction is.
 //! * [`code`]: tables of lowered instructions, and the builds of handlers for a host.
 //! * [`vector`], [`scalar`], [`matrix`], [`memory`], [`clock`], [`gfx12`]: the handlers of all instructions.
