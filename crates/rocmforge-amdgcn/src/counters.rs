@@ -2,7 +2,7 @@
 //!
 //! Counts are of what was asked for, not of time: the same launch gives the same counts everywhere.
 
-use crate::program::Kernel;
+use crate::kernel::Kernel;
 use rocmforge_code_object::ComputeUnit;
 pub use rocmforge_code_object::{Limit, Occupancy};
 use rocmforge_isa::{Flow, Format, Inst, Op, Unit};

@@ -1,11 +1,10 @@
 //! A launch and its outcome.
 
-use crate::attend::Attendant;
 use crate::counters::Counters;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::footprint::Footprint;
-use crate::memory::GlobalMemory;
-use crate::program::{Kernel, Program};
+use crate::kernel::Kernel;
+use crate::program::Program;
 use crate::tools::Tools;
 
 /// Knobs of one launch.
@@ -109,7 +108,7 @@ impl Dispatch<'_> {
     }
 
     /// Why this launch cannot start, if it cannot.
-    fn refuse(&self) -> Option<String> {
+    pub(crate) fn refuse(&self) -> Option<String> {
         let size = self
             .block
             .iter()
@@ -155,24 +154,5 @@ impl Dispatch<'_> {
             footprint: Footprint::default(),
             clock_ns: 0,
         }
-    }
-}
-
-/// Runs a launch to its end on the calling thread.
-///
-/// A faulting lane's access is suppressed (loads give [`POISON`](crate::POISON)) and execution goes on, so one launch can
-/// report several faults. The same dispatch on the same memory gives the same outcome, bit for bit.
-pub fn execute(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Outcome {
-    match dispatch.refuse() {
-        Some(note) => dispatch.refused(note),
-        None => crate::exec::run(dispatch, memory, None),
-    }
-}
-
-/// The same with somebody who serves what the kernel asks of the host while it runs. [`ExecOptions::threads`] is not used.
-pub fn execute_attended(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, attendant: &mut dyn Attendant) -> Outcome {
-    match dispatch.refuse() {
-        Some(note) => dispatch.refused(note),
-        None => crate::exec::run(dispatch, memory, Some(attendant)),
     }
 }

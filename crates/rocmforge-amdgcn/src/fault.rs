@@ -3,6 +3,9 @@
 use crate::debug_info::Frame;
 use std::fmt;
 
+/// What a suppressed load gives: a NaN with a payload that is easy to see.
+pub const POISON: u32 = 0x7FBA_DBAD;
+
 /// The class of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]

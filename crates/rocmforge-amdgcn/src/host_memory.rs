@@ -3,7 +3,7 @@
 //! A kernel addresses it by its host address. Host threads may access it at the same time, so every access here is an atomic one of
 //! the largest aligned pieces; an atomic operation of a kernel is a load and a store, and not atomic towards the host.
 
-use crate::memory::ByteState;
+use crate::byte_state::ByteState;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 

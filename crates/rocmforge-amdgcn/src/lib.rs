@@ -36,33 +36,41 @@
 pub const OPTIMISED: bool = !matches!(env!("ROCMFORGE_OPT_LEVEL").as_bytes(), b"0");
 
 mod attend;
+mod byte_state;
+mod costs;
 pub mod counters;
 pub mod debug_info;
 mod dispatch;
 mod exec;
+mod execute;
 mod fault;
 mod footprint;
+mod gathered;
 mod host_memory;
 mod kernarg;
+mod kernel;
 mod limits;
+mod load_error;
 mod memory;
 mod program;
 mod tools;
 mod views;
+mod written;
 
 pub use attend::Attendant;
+pub use byte_state::ByteState;
 pub use counters::{Class, Counters, Distinct, LdsTraffic, Limit, Occupancy, SEGMENT, Traffic};
 pub use debug_info::{DebugInfo, Frame};
-pub use dispatch::{Dispatch, ExecOptions, MAX_LDS, MAX_WORKGROUP, Outcome, Status, execute, execute_attended};
-pub use exec::{WALL_CLOCK_KHZ, shader_clock_khz};
-pub use fault::{Access, Fault, FaultKind, Side};
+pub use dispatch::{Dispatch, ExecOptions, MAX_LDS, MAX_WORKGROUP, Outcome, Status};
+pub use exec::clock::{WALL_CLOCK_KHZ, shader_clock_khz};
+pub use execute::{execute, execute_attended};
+pub use fault::{Access, Fault, FaultKind, POISON, Side};
 pub use footprint::{Footprint, Touch};
 pub use kernarg::{Geometry, KernargError, PRIVATE_APERTURE, SHARED_APERTURE, kernarg_bytes, set_hidden};
-pub use memory::{ByteState, DEVICE_BASE, GlobalMemory, MemFault, MemFaultKind, ReserveError};
-pub use program::{Kernel, LoadError, Program, Segment};
+pub use kernel::Kernel;
+pub use load_error::LoadError;
+pub use memory::{DEVICE_BASE, GlobalMemory, MemFault, MemFaultKind, ReserveError};
+pub use program::{Program, Segment};
 pub use rocmforge_code_object::ComputeUnit;
 pub use rocmforge_isa::{Arch, DecodeError, Inst, UnknownArch};
 pub use tools::Tools;
-
-/// What a suppressed load gives: a NaN with a payload that is easy to see.
-pub const POISON: u32 = 0x7FBA_DBAD;

@@ -4,46 +4,22 @@
 //! kept at two levels: a summary byte per 4 KiB chunk while the whole chunk has one state, and one byte per byte once it has
 //! several. Mapping, freeing or filling gigabytes therefore touches only the summary.
 
-use crate::exec::Gathered;
+use crate::byte_state::ByteState;
+use crate::gathered::Gathered;
 use crate::host_memory::HostMemory;
-use crate::views::{Views, Written};
+use crate::written::{CHUNK, CHUNK_BITS, Written};
 use memmap2::{MmapMut, MmapOptions};
+use std::any::Any;
+use std::fs::File;
 
 /// First device address. No host pointer of a user process lies here (x86-64 and AArch64 hand out lower addresses), so a
 /// host pointer passed to a kernel is always out of bounds rather than accidentally valid.
 pub const DEVICE_BASE: u64 = 0x0000_8000_0000_0000;
 
-pub(crate) const CHUNK_BITS: usize = 12;
-pub(crate) const CHUNK: usize = 1 << CHUNK_BITS;
 /// The chunk's bytes differ: look at the byte states.
 pub(crate) const MIXED: u8 = 0xFF;
 /// Freed ranges at least this long give their pages back to the host.
 const GIVE_BACK: usize = 1 << 20;
-
-/// What is known about one byte of device memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum ByteState {
-    /// Never part of an allocation.
-    Unmapped = 0,
-    /// Part of an allocation that was freed.
-    Freed = 1,
-    /// Allocated, never written.
-    Uninit = 2,
-    /// Allocated and written.
-    Init = 3,
-}
-
-impl ByteState {
-    fn from_bits(bits: u8) -> Self {
-        match bits & 3 {
-            0 => Self::Unmapped,
-            1 => Self::Freed,
-            2 => Self::Uninit,
-            _ => Self::Init,
-        }
-    }
-}
 
 /// Why an access was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,17 +79,25 @@ pub struct GlobalMemory {
     pub(crate) written: Written,
     /// Views for launches on several host threads, once there was one.
     pub(crate) views: Option<Box<Views>>,
-    /// Who touched what last, once a launch ran under racecheck.
-    pub(crate) shadow: Option<Box<crate::exec::Shadow>>,
+    /// What racecheck keeps from launch to launch: who touched what last.
+    pub(crate) shadow: Option<Box<dyn Any + Send + Sync>>,
     /// Host memory that kernels reach beside it.
     pub(crate) host: HostMemory,
+}
+
+/// The mirror and the views of one memory, all up to date but for the chunks that the memory has noted since.
+pub(crate) struct Views {
+    pub(crate) mirror: File,
+    /// The process that made the mirror: one that was forked from it must not write to it.
+    pub(crate) process: u32,
+    pub(crate) views: Vec<GlobalMemory>,
 }
 
 impl std::fmt::Debug for GlobalMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GlobalMemory")
             .field("size", &self.size)
-            .field("views", &self.views.as_ref().map_or(0, |views| views.len()))
+            .field("views", &self.views.as_ref().map_or(0, |views| views.views.len()))
             .finish_non_exhaustive()
     }
 }

@@ -1,78 +1,17 @@
 //! A code object, loaded for one device address and lowered for execution.
 
+use crate::costs::Costs;
 use crate::debug_info::{DebugInfo, Frame};
-use crate::exec::Costs;
-use crate::exec::code::{Code, Function, WaveLanes};
+use crate::exec::code::Code;
+use crate::exec::lower::functions::{Function, WaveLanes};
+use crate::exec::number::mode::Mode;
+use crate::kernel::{self, Kernel};
+use crate::load_error::LoadError;
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationFlags, SymbolKind};
-use rocmforge_code_object::{CodeObject, KernelDescriptor, KernelMeta, ParseError, UserSgpr};
+use rocmforge_code_object::{CodeObject, KernelMeta};
 use rocmforge_isa::Arch;
-use rocmforge_isa::DecodeError;
 use rocmforge_isa::{Inst, decode_for};
-
-/// Why a code object cannot be executed here.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// Not a code object.
-    #[error(transparent)]
-    Parse(#[from] ParseError),
-    /// The ELF container is damaged.
-    #[error("damaged ELF file: {0}")]
-    Elf(#[from] object::Error),
-    /// Compiled for another processor.
-    #[error(
-        "code object is for `{arch}`, this interpreter executes gfx1100 and gfx1201; build it with --offload-arch=gfx1100"
-    )]
-    Arch {
-        /// The processor it is for.
-        arch: String,
-    },
-    /// Segments, sections or symbols that contradict each other, or sizes no sane program has.
-    #[error("cannot lay out the code object: {0}")]
-    Layout(String),
-    /// A kernel needs something the interpreter does not have.
-    #[error("kernel `{kernel}` needs {what}, which is not modelled")]
-    Kernel {
-        /// The kernel.
-        kernel: String,
-        /// What it needs.
-        what: String,
-    },
-    /// Words that are not an instruction.
-    #[error("{error}{}", at(.frames))]
-    Decode {
-        /// What the decoder says, with the address.
-        error: DecodeError,
-        /// Source position, innermost first.
-        frames: Vec<Frame>,
-    },
-    /// A real instruction, or a modifier of one, that the interpreter does not execute.
-    #[error("at {pc:#x}: `{text}` is not modelled{}{}", because(.why), at(.frames))]
-    Unmodelled {
-        /// Address of the instruction.
-        pc: u64,
-        /// Its text.
-        text: String,
-        /// Which part of it, if it is not the whole instruction.
-        why: &'static str,
-        /// Source position, innermost first.
-        frames: Vec<Frame>,
-    },
-}
-
-fn at(frames: &[Frame]) -> String {
-    frames
-        .first()
-        .map_or(String::new(), |frame| format!("\n    at {frame}"))
-}
-
-fn because(why: &str) -> String {
-    if why.is_empty() {
-        String::new()
-    } else {
-        format!(" ({why})")
-    }
-}
 
 /// Bytes that belong in device memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,51 +20,6 @@ pub struct Segment {
     pub address: u64,
     /// Its bytes, relocated; the part that no file bytes fill is zero.
     pub bytes: Vec<u8>,
-}
-
-/// A kernel of a [`Program`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kernel {
-    /// Its name, as `hipModuleGetFunction` takes it.
-    pub name: String,
-    /// Static LDS in bytes.
-    pub lds_size: u32,
-    /// Private memory in bytes per work-item.
-    pub private_size: u32,
-    /// Size of its argument segment in bytes.
-    pub kernarg_size: u32,
-    /// Largest workgroup it was compiled for, in work-items.
-    pub max_workgroup_size: u32,
-    pub(crate) entry: u64,
-    pub(crate) setup: Setup,
-}
-
-impl Kernel {
-    /// Address of its first instruction in the ELF file, as `llvm-objdump` prints it.
-    pub fn entry(&self) -> u64 {
-        self.entry
-    }
-}
-
-/// What a wave's registers hold when it starts.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Setup {
-    /// First SGPR of each user value.
-    pub(crate) user: Vec<(UserSgpr, u8)>,
-    /// First SGPR after the user SGPRs.
-    pub(crate) user_count: u8,
-    /// Whether the workgroup id's x, y, z are wanted.
-    pub(crate) group_id: [bool; 3],
-    pub(crate) group_info: bool,
-    /// Its waves have 64 lanes, not 32.
-    pub(crate) wide: bool,
-    /// Granted vector registers.
-    pub(crate) vgprs: u32,
-    pub(crate) dynamic_stack: bool,
-    /// All waves of a workgroup run on one compute unit, rather than on two that have a cache each.
-    pub(crate) cu_mode: bool,
-    /// Floating-point mode, as the `MODE` register has it.
-    pub(crate) mode: u32,
 }
 
 /// A loaded code object: its image, its kernels and their lowered instructions.
@@ -186,7 +80,7 @@ impl Program {
         relocate(&file, base, &mut segments)?;
         let (mut kernels, mut refused) = (Vec::new(), Vec::new());
         for meta in &object.kernels {
-            match kernel(arch, meta) {
+            match kernel::kernel(arch, meta) {
                 Ok(kernel) => kernels.push(kernel),
                 Err(what) => {
                     let kernel = meta.name.clone();
@@ -195,9 +89,7 @@ impl Program {
             }
         }
         let debug = DebugInfo::from_elf(elf);
-        let modal = kernels
-            .iter()
-            .any(|kernel| kernel.setup.mode != crate::exec::DEFAULT_MODE);
+        let modal = kernels.iter().any(|kernel| kernel.setup.mode != Mode::DEFAULT.0);
         let code = lower_text(arch, &file, base, &debug, modal, &object.kernels)?;
         for kernel in kernels.extract_if(.., |kernel| code.index_of(kernel.entry).is_none()) {
             if code.refusal(kernel.entry).is_none() {
@@ -363,66 +255,6 @@ fn relocate(file: &ElfFile64<'_, Endianness>, base: u64, segments: &mut [Segment
             .copy_from_slice(&value.to_le_bytes());
     }
     Ok(())
-}
-
-/// The `MODE` register that a descriptor's `COMPUTE_PGM_RSRC1` asks for.
-fn float_mode(arch: Arch, rsrc1: u32) -> u32 {
-    if arch == Arch::Gfx1201 {
-        // Clamps make NaN zero and minima are of IEEE 754-2019, always. The IEEE bit also keeps output modifiers off,
-        // which is right where denormals are kept.
-        let rest = rsrc1 >> 12 & 0xFF;
-        return if rest == 0xF0 {
-            crate::exec::DEFAULT_MODE
-        } else {
-            rest | 1 << 8
-        };
-    }
-    let (rounding_and_denormals, dx10_clamp, ieee) = (rsrc1 >> 12 & 0xFF, rsrc1 >> 21 & 1, rsrc1 >> 23 & 1);
-    rounding_and_denormals | dx10_clamp << 8 | ieee << 9
-}
-
-/// A kernel as its metadata and descriptor have it; an error says what it needs that is not modelled.
-fn kernel(arch: Arch, meta: &KernelMeta) -> Result<Kernel, String> {
-    crate::limits::limits(meta)?;
-    let code = meta.code.as_ref().ok_or("a kernel descriptor")?;
-    Ok(Kernel {
-        name: meta.name.clone(),
-        lds_size: meta.lds_size,
-        private_size: meta.private_size,
-        kernarg_size: meta.kernarg_size,
-        max_workgroup_size: meta.max_workgroup_size,
-        entry: code.entry_address,
-        setup: setup(arch, &code.descriptor)?,
-    })
-}
-
-fn setup(arch: Arch, descriptor: &KernelDescriptor) -> Result<Setup, String> {
-    let (rsrc1, rsrc2) = (descriptor.compute_pgm_rsrc1, descriptor.compute_pgm_rsrc2);
-    let wide = !descriptor.wavefront_size32();
-    let user: Vec<_> = descriptor.user_sgprs().collect();
-    if let Some((what, _)) = user.iter().find(|(what, _)| {
-        !matches!(
-            what,
-            UserSgpr::KernargSegmentPtr
-                | UserSgpr::DispatchPtr
-                | UserSgpr::QueuePtr
-                | UserSgpr::DispatchId
-                | UserSgpr::PrivateSegmentSize
-        )
-    }) {
-        return Err(format!("{what:?} in its SGPRs"));
-    }
-    Ok(Setup {
-        user,
-        user_count: (rsrc2 >> 1 & 0x1F) as u8,
-        group_id: [7, 8, 9].map(|bit| arch == Arch::Gfx1100 && rsrc2 >> bit & 1 != 0),
-        group_info: rsrc2 >> 10 & 1 != 0,
-        wide,
-        vgprs: ((rsrc1 & 0x3F) + 1) * if wide { 4 } else { 8 },
-        cu_mode: !descriptor.enable_wgp_mode(),
-        dynamic_stack: descriptor.kernel_code_properties >> 11 & 1 != 0,
-        mode: float_mode(arch, rsrc1),
-    })
 }
 
 /// Lanes of the waves that run the function at an ELF address: its descriptor's if it is a kernel, else those of all kernels.

@@ -5,10 +5,9 @@
 //! meet at a barrier go on with the latest time of all, and one that may read through memory what another has seen of the time goes on from
 //! there.
 
-use crate::exec::code::Ins;
 use crate::exec::code::isa::Handler;
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::wave::Wave;
 use rocmforge_isa::Arch;
 
 /// Cycles of an instruction of a wave.

@@ -5,11 +5,11 @@
 //! because the instruction does not look at `exec`. Register `r` of the result holds row `2 r` in lanes 0 to 15 and row
 //! `2 r + 1` in lanes 16 to 31.
 
-use crate::exec::code::isa::{Handler, Run, vector};
-use crate::exec::code::{Ins, Kind};
-use crate::exec::vector::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::exec::code::isa::{Handler, vector};
+use crate::exec::number::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32};
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::fields::Kind;
+use crate::exec::state::wave::Wave;
 use crate::fault::{Access, FaultKind};
 use rocmforge_isa::Op;
 

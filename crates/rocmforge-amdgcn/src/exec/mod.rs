@@ -1,4 +1,12 @@
-//! Execution: lowered code, waves, and the handlers of all instructions.
+//! Execution, in layers: a module uses those of its own line and of the lines above it.
+//!
+//! * [`number`]: arithmetic, and floating-point modes.
+//! * [`state`]: waves, requests to memory, what a launch shares, and what a lowered instruction is.
+//! * [`code`]: tables of lowered instructions, and the builds of handlers for a host.
+//! * [`vector`], [`scalar`], [`matrix`], [`memory`], [`clock`], [`gfx12`]: the handlers of all instructions.
+//! * [`lower`]: chooses the handlers of a program's instructions.
+//! * [`checks`]: watch a launch.
+//! * [`waves`]: run the workgroups of a launch.
 
 // Loops over lanes index several arrays of 32 at once; written so, the compiler turns them into vector code.
 #![allow(clippy::needless_range_loop)]
@@ -6,20 +14,15 @@
 #![allow(clippy::precedence)]
 
 mod checks;
-mod clock;
+pub(crate) mod clock;
 pub(crate) mod code;
 mod gfx12;
+pub(crate) mod lower;
 mod matrix;
 mod memory;
+pub(crate) mod number;
 mod scalar;
-mod vector;
-mod waves;
-
-pub(crate) use checks::race::Shadow;
-pub use clock::{WALL_CLOCK_KHZ, shader_clock_khz};
-pub(crate) use memory::Gathered;
-pub(crate) use waves::group::run;
-pub(crate) use waves::threads::Costs;
-
-/// The `MODE` register of kernels compiled without options about it.
-pub(crate) const DEFAULT_MODE: u32 = vector::mode::Mode::DEFAULT.0;
+pub(crate) mod simd;
+pub(crate) mod state;
+pub(crate) mod vector;
+pub(crate) mod waves;

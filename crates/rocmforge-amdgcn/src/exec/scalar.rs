@@ -1,9 +1,9 @@
 //! Scalar arithmetic.
 
-use crate::exec::code::isa::{Handler, Run, plain};
-use crate::exec::code::{Ins, Src};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{EXEC, M0, Wave};
+use crate::exec::code::isa::{Handler, plain};
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::fields::Src;
+use crate::exec::state::wave::{EXEC, M0, Wave};
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
 use rocmforge_isa::Op;
 use std::marker::PhantomData;
@@ -402,11 +402,11 @@ handlers! {
     Bitset0B32(w, i) { let v = w.s[i.dst as usize & 127] & !(1 << (w.scalar(&i.a) & 31)); w.set(i.dst, v); }
     Bitset1B32(w, i) { let v = w.s[i.dst as usize & 127] | 1 << (w.scalar(&i.a) & 31); w.set(i.dst, v); }
     Bitset0B64(w, i) {
-        let v = w.scalar64(&Src::reg(crate::exec::code::Kind::S, i.dst)) & !(1 << (w.scalar(&i.a) & 63));
+        let v = w.scalar64(&Src::reg(crate::exec::state::fields::Kind::S, i.dst)) & !(1 << (w.scalar(&i.a) & 63));
         w.set64(i.dst, v);
     }
     Bitset1B64(w, i) {
-        let v = w.scalar64(&Src::reg(crate::exec::code::Kind::S, i.dst)) | 1 << (w.scalar(&i.a) & 63);
+        let v = w.scalar64(&Src::reg(crate::exec::state::fields::Kind::S, i.dst)) | 1 << (w.scalar(&i.a) & 63);
         w.set64(i.dst, v);
     }
     /// Writes a field of the floating-point mode.
@@ -429,7 +429,7 @@ handlers! {
     MovRelS32(w, i) { let v = w.s[(u32::from(i.a.reg).wrapping_add(w.s[M0]) & 127) as usize]; w.set(i.dst, v); }
     MovRelS64(w, i) {
         let at = (u32::from(i.a.reg).wrapping_add(w.s[M0]) & 127) as u8;
-        let v = w.scalar64(&Src::reg(crate::exec::code::Kind::S, at));
+        let v = w.scalar64(&Src::reg(crate::exec::state::fields::Kind::S, at));
         w.set64(i.dst, v);
     }
     MovRelD32(w, i) { let v = w.scalar(&i.a); w.set((u32::from(i.dst).wrapping_add(w.s[M0]) & 127) as u8, v); }

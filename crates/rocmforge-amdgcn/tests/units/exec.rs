@@ -2,5 +2,5 @@
 
 #[path = "../../src/exec/gfx12/fp8.rs"]
 mod fp8;
-mod vector;
+mod number;
 mod waves;

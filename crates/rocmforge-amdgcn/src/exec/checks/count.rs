@@ -1,13 +1,11 @@
 //! Counts requests to memory, and instructions by the straight runs they come in.
 
 use crate::counters::{Class, Counters, LdsTraffic, Traffic};
-use crate::exec::code::{Code, Flow};
-use crate::exec::memory::observe::{Place, Request};
+use crate::exec::code::Code;
+use crate::exec::state::fields::Flow;
+use crate::exec::state::request::{Place, Request};
 use crate::fault::Access;
 use std::collections::HashMap;
-
-/// What belongs to the instruction before it.
-pub(crate) const PART: u8 = 0xFF;
 
 /// Counts of requests.
 #[derive(Default)]

@@ -7,16 +7,9 @@
 //! by now and get a small body that takes one lane after the other (see [`lanes`]). Twice the whole took the compiler
 //! minutes.
 
-use crate::exec::code::Ins;
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
-use std::sync::OnceLock;
-
-/// Code of one lowered instruction.
-///
-/// # Safety
-/// Call it only on the host that chose it: it may use instructions found by run-time detection.
-pub(crate) type Run = unsafe fn(&mut Wave, &mut Ctx<'_>, &Ins);
+use crate::exec::simd::fast;
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::wave::Wave;
 
 /// What an instruction does to a wave.
 pub(crate) trait Handler {
@@ -31,24 +24,6 @@ fn base<H: Handler>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 fn wide<H: Handler>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
     H::run(w, c, i);
-}
-
-/// Whether this host runs the fast builds: on x86-64 it needs AVX2, unless `ROCMFORGE_SIMD=off` asks for what others run.
-#[inline]
-pub(crate) fn fast() -> bool {
-    static FAST: OnceLock<bool> = OnceLock::new();
-    *FAST.get_or_init(|| has_wide() && std::env::var_os("ROCMFORGE_SIMD").is_none_or(|value| value != "off"))
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has_wide() -> bool {
-    use std::arch::is_x86_feature_detected as has;
-    has!("avx2") && has!("fma") && has!("f16c") && has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_wide() -> bool {
-    true
 }
 
 /// The build of a handler whose loops over lanes gain from wide vectors.

@@ -3,11 +3,12 @@
 //! A wait is lowered to the same stop as the barrier of gfx1100. What is kept beside it is how many signals each wave has
 //! given that no wait has used up yet, so that a wait without a signal is seen. Barriers with a name are not modelled.
 
+use crate::exec::code::Code;
 use crate::exec::code::isa::{Handler, plain};
-use crate::exec::code::lower::{NOTHING, Refused};
-use crate::exec::code::{Code, Flow, Ins};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{Wave, WaveState};
+use crate::exec::code::operands::{NOTHING, Refused};
+use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::fields::Flow;
+use crate::exec::state::wave::{Wave, WaveState};
 use crate::fault::{Access, FaultKind};
 use rocmforge_isa::{Inst, Op, Operand};
 

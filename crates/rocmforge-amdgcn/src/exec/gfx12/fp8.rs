@@ -1,6 +1,6 @@
 //! Floats of eight bits as the Open Compute Project has them: FP8 with four bits of exponent, and BF8 with five.
 
-use crate::exec::vector::num::{half_to_f32, quieted};
+use crate::exec::number::num::{half_to_f32, quieted};
 
 /// FP8: one sign, four exponent (bias 7), three mantissa bits; no infinity, NaN is all ones.
 pub(super) fn from_fp8(bits: u8) -> f32 {

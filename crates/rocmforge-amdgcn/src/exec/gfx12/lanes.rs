@@ -1,12 +1,12 @@
 //! Vector instructions that move values between lanes or halves and bytes of registers, or give a scalar result.
 
-use crate::exec::code::isa::{Handler, Run, plain};
-use crate::exec::code::{ABS, Ins, NEG};
+use crate::exec::code::isa::{Handler, plain};
 use crate::exec::gfx12::fp8::{from_bf8, from_fp8, to_bf8, to_fp8};
+use crate::exec::number::num::{clamp32, exp2, f32_to_half, flush};
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::fields::{ABS, NEG};
+use crate::exec::state::wave::{BIT, EXEC, Wave};
 use crate::exec::vector::elem::{Elem, H};
-use crate::exec::vector::num::{clamp32, exp2, f32_to_half, flush};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{BIT, EXEC, Wave};
 use rocmforge_isa::Op;
 use std::mem::MaybeUninit;
 

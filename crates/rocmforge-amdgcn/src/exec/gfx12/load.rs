@@ -1,10 +1,9 @@
 //! Scalar loads of bytes and half words.
 
-use crate::exec::code::Ins;
-use crate::exec::code::isa::{Handler, Run, plain};
+use crate::exec::code::isa::{Handler, plain};
 use crate::exec::memory::smem;
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::wave::Wave;
 use crate::fault::{Access, FaultKind};
 use rocmforge_isa::Op;
 
@@ -53,7 +52,7 @@ fn bytes<const N: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64) -> u3
                 return u32::from_le_bytes(word);
             }
             c.global_fault(w, i, Access::Scalar, 0, address, N as u32);
-            crate::POISON
+            crate::fault::POISON
         }
     }
 }

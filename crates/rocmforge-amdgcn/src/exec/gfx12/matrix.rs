@@ -6,12 +6,12 @@
 //!
 //! Of a sparse A (`v_swmmac_*`) only two of each four elements are stored, and two bits of an index say for each which.
 
-use crate::exec::code::isa::{Handler, Run, vector};
-use crate::exec::code::{Ins, Kind};
+use crate::exec::code::isa::{Handler, vector};
 use crate::exec::gfx12::fp8::{from_bf8, from_fp8};
-use crate::exec::vector::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::exec::number::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32};
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::fields::Kind;
+use crate::exec::state::wave::Wave;
 use Element::{Bf8, Bf16, F16, Fp8};
 use rocmforge_isa::Op;
 

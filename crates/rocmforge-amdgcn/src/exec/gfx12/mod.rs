@@ -9,12 +9,12 @@ pub(crate) mod matrix;
 mod scalar;
 pub(crate) mod vector;
 
-pub(crate) use vector::{num_max32, num_max64, num_min32, num_min64};
-
+use crate::exec::code::Code;
 use crate::exec::code::isa::plain;
-use crate::exec::code::lower::{NOTHING, Refused, sgpr};
-use crate::exec::code::{Code, Ins, Kind};
+use crate::exec::code::operands::{NOTHING, Refused, sgpr};
 use crate::exec::memory::fence;
+use crate::exec::state::ctx::Ins;
+use crate::exec::state::fields::Kind;
 use rocmforge_isa::{Inst, Memory, Op};
 
 /// The instruction under the name, and with the cache bits, that gfx1100 has for the same.

@@ -1,13 +1,14 @@
 //! Scalar floating point and 64-bit integers.
 
-use crate::exec::code::isa::{Handler, Run, plain};
-use crate::exec::code::lower::{NOTHING, Refused, sgpr, source};
-use crate::exec::code::{Code, Ins, Kind, Src};
+use crate::exec::code::Code;
+use crate::exec::code::isa::{Handler, plain};
+use crate::exec::code::operands::{NOTHING, Refused, sgpr, source};
 use crate::exec::gfx12::vector::{maximum32, minimum32, num_max32, num_min32};
-use crate::exec::vector::mode::{self, Mode};
-use crate::exec::vector::num::{f32_to_half, f32_to_half_rtz, half_to_f32, quieted};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::exec::number::mode::{self, Mode};
+use crate::exec::number::num::{f32_to_half, f32_to_half_rtz, half_to_f32, quieted};
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::fields::{Kind, Src};
+use crate::exec::state::wave::Wave;
 use rocmforge_isa::{Inst, Op, Operand};
 
 /// Operand of single precision.

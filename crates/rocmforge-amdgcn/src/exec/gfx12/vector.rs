@@ -1,9 +1,9 @@
 //! Minima and maxima of IEEE 754-2019, and operations on single lanes.
 
 use crate::exec::gfx12::fp8::{dot4, from_bf8, from_fp8, to_bf8, to_fp8};
+use crate::exec::number::num::{any_max32, any_max64, any_min32, any_min64};
 use crate::exec::vector::elem::H;
-use crate::exec::vector::lane_ops;
-use crate::exec::vector::num::{any_max32, any_max64, any_min32, any_min64};
+use crate::exec::vector::lane_ops::lane_ops;
 
 macro_rules! minima {
     ($num_min:ident, $num_max:ident, $minimum:ident, $maximum:ident, $any_min:ident, $any_max:ident, $float:ty, $quiet:expr) => {

@@ -1,14 +1,13 @@
 //! Atomics: read, compute, write, lane after lane.
 
 use crate::exec::clock;
-use crate::exec::code::Ins;
-use crate::exec::code::isa::{Handler, Run, plain};
-use crate::exec::gfx12::{num_max32, num_max64, num_min32, num_min64};
-use crate::exec::memory::observe::{Data, Request};
-use crate::exec::memory::space::{Addresses, Shape, Space};
-use crate::exec::vector::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32, max32, max64, min32, min64};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::exec::code::isa::{Handler, plain};
+use crate::exec::gfx12::vector::{num_max32, num_max64, num_min32, num_min64};
+use crate::exec::memory::space::Space;
+use crate::exec::number::num::{bf16_to_f32, f32_to_bf16, f32_to_half, half_to_f32, max32, max64, min32, min64};
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::request::{Addresses, Data, Request, Shape};
+use crate::exec::state::wave::Wave;
 use crate::fault::{Access, FaultKind};
 use rocmforge_isa::Op;
 use std::marker::PhantomData;
@@ -38,7 +37,7 @@ impl Word for u32 {
         w.v[reg as usize].0[lane] = self;
     }
     fn poison() -> Self {
-        crate::POISON
+        crate::fault::POISON
     }
 }
 
@@ -58,7 +57,7 @@ impl Word for u64 {
         ((self >> 32) as u32).put(w, reg.wrapping_add(1), lane);
     }
     fn poison() -> Self {
-        Self::from(crate::POISON) << 32 | Self::from(crate::POISON)
+        Self::from(crate::fault::POISON) << 32 | Self::from(crate::fault::POISON)
     }
 }
 

@@ -15,16 +15,15 @@
 //! Not modelled, and a fault where a descriptor asks for it: see [`Descriptor::read`].
 
 use crate::exec::code::isa::{Handler, vector};
-use crate::exec::code::lower::{NOTHING, Refused, sgpr, source};
-use crate::exec::code::{Ins, Kind, Src};
-use crate::exec::memory::Access as Lowered;
-use crate::exec::memory::atomic;
+use crate::exec::code::operands::{NOTHING, Refused, sgpr, source};
+use crate::exec::memory::form::Access as Lowered;
 use crate::exec::memory::load::{self, Narrow};
-use crate::exec::memory::observe::Place;
-use crate::exec::memory::space::{Addresses, Global, Space};
-use crate::exec::memory::store;
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{EXEC, Wave};
+use crate::exec::memory::space::{Global, Space};
+use crate::exec::memory::{atomic, store};
+use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::fields::{Kind, Src};
+use crate::exec::state::request::{Addresses, Place};
+use crate::exec::state::wave::{EXEC, Wave};
 use crate::fault::{Access, FaultKind};
 use rocmforge_isa::Arch;
 use rocmforge_isa::{Inst, Op, Operand, Ty};
@@ -471,11 +470,11 @@ pub(crate) fn lower(inst: &Inst) -> Result<Ins, Refused> {
     match access {
         Lowered::Load(run) => {
             ins.run = run;
-            ins.half = crate::exec::memory::coherence_of_load(inst.mem);
+            ins.half = crate::exec::memory::form::coherence_of_load(inst.mem);
         }
         Lowered::Store(run) | Lowered::Atomic(run) => {
             ins.run = run;
-            ins.half = crate::exec::memory::coherence_of_store(inst.mem);
+            ins.half = crate::exec::memory::form::coherence_of_store(inst.mem);
         }
         Lowered::Ds(_) => return Err(""),
     }

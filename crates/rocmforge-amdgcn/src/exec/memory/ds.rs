@@ -1,15 +1,13 @@
 //! LDS instructions.
 
-use crate::exec::code::Ins;
-use crate::exec::code::isa::{Handler, Run, plain, vector};
-use crate::exec::memory::atomic;
+use crate::exec::code::isa::{Handler, plain, vector};
 use crate::exec::memory::atomic::Word;
-use crate::exec::memory::load;
-use crate::exec::memory::space::{Addresses, Global, Lds, Space};
-use crate::exec::memory::store;
+use crate::exec::memory::space::{Global, Lds, Space};
+use crate::exec::memory::{atomic, load, store};
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::request::Addresses;
+use crate::exec::state::wave::{BIT, EXEC, M0, Wave, spread};
 use crate::exec::vector::wide;
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{BIT, EXEC, M0, Wave, spread};
 use crate::fault::Access;
 use rocmforge_isa::{Arch, Op};
 use std::marker::PhantomData;
@@ -171,7 +169,7 @@ impl<S: Space, const UP: bool> Handler for Count<S, UP> {
             let new = if UP { old.wrapping_add(n) } else { old.wrapping_sub(n) };
             S::write(c, w, i, Access::Atomic, lane, at, &new.to_le_bytes());
         }
-        w.put(i.dst, &[old.unwrap_or(crate::POISON); 32]);
+        w.put(i.dst, &[old.unwrap_or(crate::fault::POISON); 32]);
     }
 }
 
@@ -226,7 +224,7 @@ impl<S: Space> Handler for ConditionalExchange<S> {
                     let new = data & 0x7FFF_FFFF;
                     S::write(c, w, i, Access::Atomic, l as u32, at, &new.to_le_bytes());
                 }
-                old.unwrap_or(crate::POISON).put(w, i.dst.wrapping_add(n), l);
+                old.unwrap_or(crate::fault::POISON).put(w, i.dst.wrapping_add(n), l);
             }
         }
     }
@@ -373,7 +371,7 @@ impl<const UP: bool> Handler for CountWide<UP> {
             }
             old
         };
-        let all = [old.unwrap_or(crate::POISON); 32];
+        let all = [old.unwrap_or(crate::fault::POISON); 32];
         wide::put(w, i.dst, &all, &all);
     }
 }

@@ -1,10 +1,8 @@
 //! Waits and cache invalidations, which do nothing here but tell racecheck what they order.
 
-use crate::exec::checks::race::Fence;
-use crate::exec::code::Ins;
 use crate::exec::code::isa::Handler;
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::exec::state::ctx::{Ctx, Fence, Ins};
+use crate::exec::state::wave::Wave;
 
 /// Waits until the wave's stores are done.
 pub(crate) struct Stores;
@@ -14,8 +12,8 @@ pub(crate) struct Workgroup;
 pub(crate) struct Device;
 
 fn tell(w: &Wave, c: &mut Ctx<'_>, fence: Fence) {
-    if let Some(race) = &mut c.race {
-        race.fence(w.index, fence);
+    if c.observed {
+        c.observer.borrow_mut().fence(w.index, fence);
     }
 }
 

@@ -1,15 +1,14 @@
 //! Loads.
 
-use crate::POISON;
 use crate::exec::clock;
-use crate::exec::code::Ins;
-use crate::exec::code::isa::{Handler, Run, fast, vector};
-use crate::exec::memory::COHERENT;
-use crate::exec::memory::observe::{Data, Place, Request};
-use crate::exec::memory::space::{Addresses, Shape, Space, filled, shape};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{Wave, spread};
-use crate::fault::Access;
+use crate::exec::code::isa::{Handler, vector};
+use crate::exec::memory::form::COHERENT;
+use crate::exec::memory::space::Space;
+use crate::exec::simd::fast;
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, filled, shape};
+use crate::exec::state::wave::{Wave, spread};
+use crate::fault::{Access, POISON};
 use rocmforge_isa::Op;
 use std::marker::PhantomData;
 

@@ -1,13 +1,11 @@
 //! Scalar loads.
 
-use crate::exec::code::Ins;
-use crate::exec::code::isa::{Handler, Run, plain};
-use crate::exec::memory::Shape;
-use crate::exec::memory::observe::{Data, Place, Request};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::byte_state::ByteState;
+use crate::exec::code::isa::{Handler, plain};
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::request::{Data, Place, Request, Shape};
+use crate::exec::state::wave::Wave;
 use crate::fault::{Access, FaultKind};
-use crate::memory::ByteState;
 use rocmforge_isa::Op;
 
 /// Loads `N` words at base + register offset + immediate.
@@ -46,7 +44,7 @@ impl<const N: usize> Handler for Load<N> {
             let at = address.wrapping_add(n as u64 * 4);
             c.loading = Some(i.dst.wrapping_add(n as u8));
             // The words that are fine still arrive, so that one fault does not cause others.
-            word(w, c, at).unwrap_or(crate::POISON)
+            word(w, c, at).unwrap_or(crate::fault::POISON)
         });
         c.loading = None;
         for (n, word) in words.into_iter().enumerate() {
@@ -71,7 +69,7 @@ impl<const N: usize> Handler for BufferLoad<N> {
                 c.loading = Some(i.dst.wrapping_add(n as u8));
                 word(w, c, address).unwrap_or_else(|| {
                     c.global_fault(w, i, Access::Scalar, 0, address, 4);
-                    crate::POISON
+                    crate::fault::POISON
                 })
             } else {
                 0
@@ -107,7 +105,7 @@ fn word(w: &Wave, c: &mut Ctx<'_>, address: u64) -> Option<u32> {
     if c.unwritten(w, Place::Global, Access::Scalar, 0, address, missing) != Some(missing) {
         return Some(u32::from_le_bytes(c.memory.slice(off, 4).as_chunks::<4>().0[0]));
     }
-    Some(crate::POISON)
+    Some(crate::fault::POISON)
 }
 
 /// Tells who watches about a scalar load that is about to run.

@@ -1,18 +1,15 @@
 //! Address spaces: where the lanes of an access go, and what of it is allowed.
 
-use crate::POISON;
-use crate::exec::code::{Ins, Kind};
-use crate::exec::memory::gathered::Gathered;
-use crate::exec::memory::observe::Place;
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
-use crate::fault::{Access, FaultKind};
+use crate::byte_state::ByteState;
+use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::fields::Kind;
+use crate::exec::state::request::{Addresses, Place};
+use crate::exec::state::wave::Wave;
+use crate::fault::{Access, FaultKind, POISON};
+use crate::gathered::Gathered;
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
-use crate::memory::{ByteState, all_bytes};
+use crate::memory::all_bytes;
 use std::mem::MaybeUninit;
-
-/// Addresses of all lanes; those of inactive lanes mean nothing.
-pub(crate) type Addresses = [u64; 32];
 
 /// An address space.
 pub(crate) trait Space {
@@ -512,56 +509,4 @@ impl Space for Flat {
 #[inline(always)]
 fn put(to: Option<&mut [u8]>, bytes: &[u8]) -> bool {
     to.map(|to| to.copy_from_slice(bytes)).is_some()
-}
-
-/// The addresses of active lanes, and for every other lane that of an active one; `exec` is not 0.
-#[inline(always)]
-pub(crate) fn filled(at: &Addresses, exec: u32) -> Addresses {
-    let first = at[exec.trailing_zeros() as usize & 31];
-    let mut filled = [0; 32];
-    for l in 0..32 {
-        let on = u64::from(exec >> l & 1).wrapping_neg();
-        filled[l] = first ^ (first ^ at[l]) & on;
-    }
-    filled
-}
-
-/// How the addresses of the active lanes lie.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Shape {
-    /// One after the other without gap, for all lanes from the first active to the last.
-    Contiguous,
-    /// All the same.
-    Uniform,
-    Scattered,
-}
-
-/// Finds the shape; `exec` is not 0.
-#[inline(always)]
-pub(crate) fn shape(addresses: &Addresses, exec: u32, size: u64) -> Shape {
-    let first = exec.trailing_zeros();
-    let base = addresses[first as usize & 31];
-    // Contiguous addresses of lane l are origin + l * size.
-    let origin = base.wrapping_sub(u64::from(first) * size);
-    let (mut gap, mut differ) = (0, 0);
-    if exec == u32::MAX {
-        for l in 0..32 {
-            gap |= addresses[l] ^ origin.wrapping_add(l as u64 * size);
-            differ |= addresses[l] ^ base;
-        }
-    } else {
-        for l in 0..32 {
-            let on = u64::from(exec >> l & 1).wrapping_neg();
-            gap |= (addresses[l] ^ origin.wrapping_add(l as u64 * size)) & on;
-            differ |= (addresses[l] ^ base) & on;
-        }
-    }
-    let run = exec >> first;
-    if gap == 0 && run & run.wrapping_add(1) == 0 {
-        Shape::Contiguous
-    } else if differ == 0 {
-        Shape::Uniform
-    } else {
-        Shape::Scattered
-    }
 }

@@ -1,11 +1,10 @@
 //! Stores.
 
-use crate::exec::code::Ins;
-use crate::exec::code::isa::{Handler, Run, vector};
-use crate::exec::memory::observe::{Data, Request};
-use crate::exec::memory::space::{Addresses, Shape, Space, shape};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::exec::code::isa::{Handler, vector};
+use crate::exec::memory::space::Space;
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::request::{Addresses, Data, Request, Shape, shape};
+use crate::exec::state::wave::Wave;
 use crate::fault::Access;
 use rocmforge_isa::Op;
 use std::marker::PhantomData;

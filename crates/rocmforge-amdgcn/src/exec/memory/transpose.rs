@@ -5,12 +5,11 @@
 //! which were checked on cards: of halves, each eight lanes exchange a square of eight; of bytes, each sixteen lanes do
 //! with eight rows of sixteen.
 
-use crate::exec::code::Ins;
 use crate::exec::code::isa::Handler;
 use crate::exec::memory::load::words;
 use crate::exec::memory::space::Space;
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::wave::Wave;
 use std::marker::PhantomData;
 
 /// `R` registers: two of bytes (`global_load_tr_b64`) or four of halves (`global_load_tr_b128`). Elements of lanes that are

@@ -4,7 +4,7 @@
 #![allow(clippy::neg_cmp_op_on_partial_ord, clippy::nonminimal_bool)]
 
 use crate::exec::vector::elem::H;
-use crate::exec::vector::lane_ops;
+use crate::exec::vector::lane_ops::lane_ops;
 
 macro_rules! class {
     ($name:ident, $float:ty, $bits:ty, $quiet:expr) => {

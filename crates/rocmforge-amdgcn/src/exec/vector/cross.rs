@@ -1,12 +1,12 @@
 //! Vector instructions that move values between lanes, registers and the scalar side.
 
-use crate::exec::code::isa::{Handler, Run, plain, vector};
-use crate::exec::code::{Ins, Kind};
+use crate::exec::code::isa::{Handler, plain, vector};
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::fields::Kind;
+use crate::exec::state::wave::{BIT, EXEC, Wave};
 use crate::exec::vector::elem::Elem;
 use crate::exec::vector::integer::msad8;
 use crate::exec::vector::relative;
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{BIT, EXEC, Wave};
 use rocmforge_isa::{Dpp, DppCtrl, Op};
 use std::mem::MaybeUninit;
 

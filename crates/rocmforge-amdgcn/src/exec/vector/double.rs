@@ -1,8 +1,8 @@
 //! Double precision.
 
-use crate::exec::vector::lane_ops;
+use crate::exec::number::num::{div_fixup64, div_fmas64, div_scale64, ldexp64, max64, min64, quieted64};
+use crate::exec::vector::lane_ops::lane_ops;
 use crate::exec::vector::nan::First;
-use crate::exec::vector::num::{div_fixup64, div_fmas64, div_scale64, ldexp64, max64, min64, quieted64};
 use std::mem::MaybeUninit;
 
 #[inline(always)]
@@ -101,16 +101,16 @@ pub(crate) struct DivFmas64;
 impl crate::exec::code::isa::Handler for DivFmas64 {
     #[inline(always)]
     fn run(
-        w: &mut crate::exec::waves::wave::Wave,
-        _: &mut crate::exec::waves::ctx::Ctx<'_>,
-        i: &crate::exec::code::Ins,
+        w: &mut crate::exec::state::wave::Wave,
+        _: &mut crate::exec::state::ctx::Ctx<'_>,
+        i: &crate::exec::state::ctx::Ins,
     ) {
         use crate::exec::vector::elem::{Elem, Ret};
         let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
         let a = f64::fetch::<true>(w, &i.a, &mut a);
         let b = f64::fetch::<true>(w, &i.b, &mut b);
         let c = f64::fetch::<true>(w, &i.c, &mut c);
-        let vcc = w.s[crate::exec::waves::wave::VCC];
+        let vcc = w.s[crate::exec::state::wave::VCC];
         let mut out = [0; 32];
         for l in 0..32 {
             out[l] = div_fmas64(a[l], b[l], c[l], vcc >> l & 1 != 0).to_bits();

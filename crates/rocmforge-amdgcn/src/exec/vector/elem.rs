@@ -1,11 +1,10 @@
 //! Types of vector operands and results: how 32 lanes of each are read and written.
 
-use crate::exec::code::{ABS, Ins, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
-use crate::exec::vector::LaneOp;
-use crate::exec::vector::mode::Mode;
-use crate::exec::vector::nan;
-use crate::exec::vector::num::{bf16_to_f32, clamp32, f32_to_bf16, f32_to_half, half_to_f32};
-use crate::exec::waves::wave::{EXEC, Wave, pack, spread};
+use crate::exec::number::mode::Mode;
+use crate::exec::number::num::{bf16_to_f32, clamp32, f32_to_bf16, f32_to_half, half_to_f32, quieted, quieted64};
+use crate::exec::state::ctx::Ins;
+use crate::exec::state::fields::{ABS, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
+use crate::exec::state::wave::{EXEC, Wave, pack, spread};
 use std::mem::MaybeUninit;
 
 /// A type that a vector operand can be read as.
@@ -49,6 +48,39 @@ pub(crate) trait Ret: Copy {
 }
 
 /// No operand.
+/// What an instruction does to one lane.
+pub(crate) trait LaneOp {
+    type A: Elem;
+    type B: Elem;
+    type C: Elem;
+    type R: Ret;
+    fn lane(a: Self::A, b: Self::B, c: Self::C) -> Self::R;
+}
+
+/// [`Elem::fetch`], compiled once for each type.
+#[inline(never)]
+pub(crate) fn fetch<'a, E: Elem>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<E::Buffer>) -> &'a [E; 32] {
+    E::fetch::<true>(w, s, buffer)
+}
+
+/// [`Ret::store`], compiled once for each type.
+#[inline(never)]
+pub(crate) fn store<R: Ret, const M: bool>(w: &mut Wave, i: &Ins, out: &R::Out) {
+    R::store::<M>(w, i, out);
+}
+
+/// What [`Elem::nan`] is of a single, or of what is widened to one.
+#[inline(always)]
+fn single(x: f32) -> Option<u64> {
+    x.is_nan().then(|| quieted(x).to_bits().into())
+}
+
+/// The same of a double.
+#[inline(always)]
+fn double(x: f64) -> Option<u64> {
+    x.is_nan().then(|| quieted64(x).to_bits())
+}
+
 impl Elem for () {
     type Buffer = [Self; 32];
     #[inline(always)]
@@ -127,7 +159,7 @@ impl Elem for f32 {
         mode.input32(self)
     }
     fn nan(self, _: usize) -> Option<u64> {
-        nan::single(self)
+        single(self)
     }
 }
 
@@ -158,7 +190,7 @@ impl Ret for f32 {
 
 #[inline(always)]
 fn fetch64<'a>(w: &Wave, s: &Src, buffer: &'a mut MaybeUninit<[u64; 32]>) -> &'a mut [u64; 32] {
-    if s.kind == crate::exec::code::Kind::V {
+    if s.kind == crate::exec::state::fields::Kind::V {
         let low = &w.v[s.reg as usize].0;
         let high = &w.v[(s.reg as usize + 1) & 255].0;
         let lanes = buffer.write([0; 32]);
@@ -226,7 +258,7 @@ impl Elem for f64 {
         mode.input64(self)
     }
     fn nan(self, _: usize) -> Option<u64> {
-        nan::double(self)
+        double(self)
     }
 }
 
@@ -321,7 +353,7 @@ impl Elem for H {
         H(mode.input16(self.0))
     }
     fn nan(self, _: usize) -> Option<u64> {
-        nan::single(self.0)
+        single(self.0)
     }
 }
 
@@ -411,7 +443,7 @@ impl Ret for bool {
         // Through memory: joined with the comparison, the compiler would pack lane by lane. A copy, so that nothing else counts as
         // changed by it.
         let mask = pack(&std::hint::black_box(*out)) & w.s[EXEC];
-        w.set_mask(i, mask);
+        w.set(i.sdst, mask);
     }
 }
 
@@ -493,7 +525,7 @@ impl Elem for [H; 2] {
         self.map(|x| H(mode.input16(x.0)))
     }
     fn nan(self, part: usize) -> Option<u64> {
-        nan::single(self[part].0)
+        single(self[part].0)
     }
 }
 
@@ -604,7 +636,7 @@ impl Elem for Mix {
         })
     }
     fn nan(self, _: usize) -> Option<u64> {
-        nan::single(self.0)
+        single(self.0)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Single precision, and conversions from and to it.
 
-use crate::exec::vector::elem::{H, Mix, Sel};
-use crate::exec::vector::lane_ops;
-use crate::exec::vector::nan::First;
-use crate::exec::vector::num::{
+use crate::exec::number::num::{
     div_fixup32, div_fmas32, div_scale32, exp2, f32_to_half_rtz, flush, fma32, half_to_f32, ldexp32, max32, med32,
-    min32, quieted,
+    min32, quieted, unlit,
 };
+use crate::exec::vector::elem::{H, Mix, Sel};
+use crate::exec::vector::lane_ops::lane_ops;
+use crate::exec::vector::nan::First;
 use std::mem::MaybeUninit;
 
 /// Multiplication in which zero wins, as DirectX 9 has it.
@@ -59,12 +59,6 @@ fn frexp(x: f32) -> (f32, i32) {
         f32::from_bits(bits & 0x807F_FFFF | 0x3F00_0000),
         (bits >> 23 & 0xFF) as i32 - 126 - bias,
     )
-}
-
-/// Whether `v_mullit_f32` gives the most negative number: no light from there.
-#[inline(always)]
-pub(crate) fn unlit(b: f32, c: f32) -> bool {
-    b <= -f32::MAX || c <= 0.0 || b.is_nan() || c.is_nan()
 }
 
 /// Face of a cube map: the axis a direction leaves the cube by (0 x, 1 y, 2 z), and whether it does on the negative side.
@@ -177,16 +171,16 @@ pub(crate) struct DivFmas32;
 impl crate::exec::code::isa::Handler for DivFmas32 {
     #[inline(always)]
     fn run(
-        w: &mut crate::exec::waves::wave::Wave,
-        _: &mut crate::exec::waves::ctx::Ctx<'_>,
-        i: &crate::exec::code::Ins,
+        w: &mut crate::exec::state::wave::Wave,
+        _: &mut crate::exec::state::ctx::Ctx<'_>,
+        i: &crate::exec::state::ctx::Ins,
     ) {
         use crate::exec::vector::elem::{Elem, Ret};
         let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
         let a = f32::fetch::<true>(w, &i.a, &mut a);
         let b = f32::fetch::<true>(w, &i.b, &mut b);
         let c = f32::fetch::<true>(w, &i.c, &mut c);
-        let vcc = w.s[crate::exec::waves::wave::VCC];
+        let vcc = w.s[crate::exec::state::wave::VCC];
         let mut out = [0; 32];
         if vcc == 0 {
             for l in 0..32 {

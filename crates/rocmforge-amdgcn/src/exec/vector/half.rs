@@ -1,10 +1,10 @@
 //! Half precision and integers of 16 bits.
 
+use crate::exec::number::num::{exp2, fma_half, ldexp32, max32, med32, min32};
 use crate::exec::vector::elem::{Bits16, H, Sel};
 use crate::exec::vector::float::{norm_i16, norm_u16};
-use crate::exec::vector::lane_ops;
+use crate::exec::vector::lane_ops::lane_ops;
 use crate::exec::vector::nan::First;
-use crate::exec::vector::num::{exp2, fma_half, ldexp32, max32, med32, min32};
 
 /// `a * b + c` so that rounding it to half precision rounds once.
 #[inline(always)]
@@ -74,7 +74,7 @@ lane_ops! { lookup {
     VLdexpF16(a: H, b: i16) -> H { H(ldexp32(a.0, i32::from(b))) }
     VFrexpMantF16(a: H) -> H { H(frexp(a.0).0) }
     VFrexpExpI16F16(a: H) -> i16 { frexp(a.0).1 }
-    VDivFixupF16(a: H, b: H, c: H) -> H { H(crate::exec::vector::num::div_fixup16(a.0, b.0, c.0)) }
+    VDivFixupF16(a: H, b: H, c: H) -> H { H(crate::exec::number::num::div_fixup16(a.0, b.0, c.0)) }
     VCvtF16I16(a: i16) -> H { H(f32::from(a)) }
     VCvtF16U16(a: u16) -> H { H(f32::from(a)) }
     VCvtI16F16(a: H) -> i16 { a.0 as i16 }

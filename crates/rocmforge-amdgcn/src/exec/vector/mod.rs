@@ -1,4 +1,4 @@
-//! Vector instructions that treat every lane alike: one generic handler, and tables of what each does to a lane.
+//! Vector instructions that treat every lane alike: the choice of their handlers.
 
 pub(crate) mod compare;
 pub(crate) mod cross;
@@ -7,154 +7,16 @@ pub(crate) mod elem;
 mod float;
 mod half;
 mod integer;
+pub(crate) mod lane_ops;
 pub(crate) mod modal;
-pub(crate) mod mode;
 pub(crate) mod nan;
-pub(crate) mod num;
 mod packed;
 mod relative;
 pub(crate) mod wide;
 
-use crate::exec::code::isa::{self, Handler, Run, plain};
-use crate::exec::code::{Ins, Src};
-use crate::exec::vector::elem::{Elem, Ret};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::exec::state::ctx::Run;
+use crate::exec::vector::lane_ops::Form;
 use rocmforge_isa::Op;
-use std::marker::PhantomData;
-use std::mem::MaybeUninit;
-
-/// What an instruction does to one lane.
-pub(crate) trait LaneOp {
-    type A: Elem;
-    type B: Elem;
-    type C: Elem;
-    type R: Ret;
-    fn lane(a: Self::A, b: Self::B, c: Self::C) -> Self::R;
-}
-
-/// Does it to all lanes; `M`: operands or result may carry modifiers.
-pub(crate) struct Each<O, const M: bool>(PhantomData<O>);
-
-impl<O: LaneOp, const M: bool> Handler for Each<O, M> {
-    #[inline(always)]
-    fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
-        let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
-        let a = O::A::fetch::<M>(w, &i.a, &mut a);
-        let b = O::B::fetch::<M>(w, &i.b, &mut b);
-        let c = O::C::fetch::<M>(w, &i.c, &mut c);
-        let mut out = <O::R as Ret>::Out::default();
-        for l in 0..32 {
-            O::R::set(&mut out, l, O::lane(a[l], b[l], c[l]));
-        }
-        // Two stores rather than one of either: the results stay in registers.
-        match O::R::replaced::<O>(&out, a, b, c) {
-            Some(out) => store::<O::R, M>(w, i, &out),
-            None => O::R::store::<M>(w, i, &out),
-        }
-    }
-}
-
-/// The same in little code, which takes one lane after the other. Without modifiers, looking at them changes nothing.
-pub(crate) struct OneByOne<O>(PhantomData<O>);
-
-impl<O: LaneOp> Handler for OneByOne<O> {
-    fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
-        one_by_one::<O::A, O::B, O::C, O::R>(w, i, O::lane, O::R::replaced::<O>);
-    }
-}
-
-/// [`Ret::replaced`] of one operation.
-type Replaced<A, B, C, R> = fn(&<R as Ret>::Out, &[A; 32], &[B; 32], &[C; 32]) -> Option<<R as Ret>::Out>;
-
-/// The loop of [`OneByOne`]: compiled once for each list of types, as hundreds of operations share it.
-#[inline(never)]
-fn one_by_one<A: Elem, B: Elem, C: Elem, R: Ret>(
-    w: &mut Wave,
-    i: &Ins,
-    lane: fn(A, B, C) -> R,
-    replaced: Replaced<A, B, C, R>,
-) {
-    let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
-    let a = fetch::<A>(w, &i.a, &mut a);
-    let b = fetch::<B>(w, &i.b, &mut b);
-    let c = fetch::<C>(w, &i.c, &mut c);
-    let mut out = R::Out::default();
-    for l in 0..32 {
-        R::set(&mut out, l, lane(a[l], b[l], c[l]));
-    }
-    let out = replaced(&out, a, b, c).unwrap_or(out);
-    store::<R, true>(w, i, &out);
-}
-
-/// [`Elem::fetch`], compiled once for each type.
-#[inline(never)]
-fn fetch<'a, E: Elem>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<E::Buffer>) -> &'a [E; 32] {
-    E::fetch::<true>(w, s, buffer)
-}
-
-/// [`Ret::store`], compiled once for each type.
-#[inline(never)]
-fn store<R: Ret, const M: bool>(w: &mut Wave, i: &Ins, out: &R::Out) {
-    R::store::<M>(w, i, out);
-}
-
-/// Which handler of an operation is wanted.
-#[derive(Clone, Copy)]
-pub(crate) struct Form {
-    /// Operands or result carry modifiers.
-    pub(crate) mods: bool,
-    /// The wave may be in another floating-point mode than the default.
-    pub(crate) modal: bool,
-}
-
-/// The handler, or `None` when modifiers are asked for that mean nothing to its operands.
-pub(crate) fn each<O: LaneOp>(form: Form) -> Option<Run> {
-    let can = const { O::A::MODS || O::B::MODS || O::C::MODS || O::R::MODS };
-    match (form.mods, can) {
-        (_, true) if form.modal => Some(plain::<modal::Modal<modal::Any<O>>>()),
-        (false, _) => Some(isa::lanes::<Each<O, false>, OneByOne<O>>()),
-        (true, true) => Some(isa::lanes::<Each<O, true>, OneByOne<O>>()),
-        (true, false) => None,
-    }
-}
-
-/// A table of operations, and the function that looks one up. Names are those of [`Op`].
-macro_rules! lane_ops {
-    ($lookup:ident { $($op:ident $(| $same:ident)* ($($arg:ident : $ty:ty),*) -> $ret:ty $body:block)* }) => {
-        /// The handler of an operation of this table.
-        pub(crate) fn $lookup(op: rocmforge_isa::Op, form: $crate::exec::vector::Form) -> Option<$crate::exec::code::isa::Run> {
-            match op {
-                $(rocmforge_isa::Op::$op $(| rocmforge_isa::Op::$same)* => {
-                    struct Table;
-                    $crate::exec::vector::lane_op!(Table ($($arg : $ty),*) -> $ret $body);
-                    $crate::exec::vector::each::<Table>(form)
-                })*
-                _ => None,
-            }
-        }
-    };
-}
-
-macro_rules! lane_op {
-    ($name:ident ($a:ident : $ta:ty) -> $ret:ty $body:block) => {
-        $crate::exec::vector::lane_op!($name ($a: $ta, _b: (), _c: ()) -> $ret $body);
-    };
-    ($name:ident ($a:ident : $ta:ty, $b:ident : $tb:ty) -> $ret:ty $body:block) => {
-        $crate::exec::vector::lane_op!($name ($a: $ta, $b: $tb, _c: ()) -> $ret $body);
-    };
-    ($name:ident ($a:ident : $ta:ty, $b:ident : $tb:ty, $c:ident : $tc:ty) -> $ret:ty $body:block) => {
-        impl $crate::exec::vector::LaneOp for $name {
-            type A = $ta;
-            type B = $tb;
-            type C = $tc;
-            type R = $ret;
-            #[inline(always)]
-            fn lane($a: $ta, $b: $tb, $c: $tc) -> $ret $body
-        }
-    };
-}
-pub(crate) use {lane_op, lane_ops};
 
 /// Whether an operation moves or inspects the bits of floating-point operands in every mode.
 fn ignores_mode(op: Op) -> bool {

@@ -4,16 +4,14 @@
 //! modifiers and clamps. Operations that round, or whose minima treat NaN by the mode, have their own bodies here; all
 //! others borrow theirs from the other tables.
 
-use crate::exec::code::Ins;
-use crate::exec::code::isa::{Handler, Run, plain};
-use crate::exec::vector::LaneOp;
-use crate::exec::vector::elem::{Elem, H, Mix, Ret};
-use crate::exec::vector::mode::{self, Mode};
-use crate::exec::vector::num::{
-    any_max32, any_max64, any_min32, any_min64, div_fmas32, div_fmas64, max32, max64, med32, min32, min64,
+use crate::exec::code::isa::{Handler, plain};
+use crate::exec::number::mode::{self, Mode};
+use crate::exec::number::num::{
+    any_max32, any_max64, any_min32, any_min64, div_fmas32, div_fmas64, max32, max64, med32, min32, min64, unlit,
 };
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{VCC, Wave};
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::wave::{VCC, Wave};
+use crate::exec::vector::elem::{Elem, H, LaneOp, Mix, Ret};
 use rocmforge_isa::Op;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -55,9 +53,9 @@ impl<O: ModalOp> Handler for Modal<O> {
 fn all_lanes<A: Elem, B: Elem, C: Elem, R: Ret>(w: &mut Wave, i: &Ins, lane: fn(A, B, C, Mode) -> R) {
     let mode = w.mode;
     let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
-    let a = crate::exec::vector::fetch::<A>(w, &i.a, &mut a);
-    let b = crate::exec::vector::fetch::<B>(w, &i.b, &mut b);
-    let c = crate::exec::vector::fetch::<C>(w, &i.c, &mut c);
+    let a = crate::exec::vector::elem::fetch::<A>(w, &i.a, &mut a);
+    let b = crate::exec::vector::elem::fetch::<B>(w, &i.b, &mut b);
+    let c = crate::exec::vector::elem::fetch::<C>(w, &i.c, &mut c);
     let mut out = R::Out::default();
     for l in 0..32 {
         let result = lane(
@@ -68,7 +66,7 @@ fn all_lanes<A: Elem, B: Elem, C: Elem, R: Ret>(w: &mut Wave, i: &Ins, lane: fn(
         );
         R::set(&mut out, l, result.output(i, mode));
     }
-    crate::exec::vector::store::<R, false>(w, i, &out);
+    crate::exec::vector::elem::store::<R, false>(w, i, &out);
 }
 
 macro_rules! modal_op {
@@ -90,7 +88,7 @@ macro_rules! modal_op {
     };
 }
 
-/// As [`crate::exec::vector::lane_ops`], with the mode in scope under the name before the operations.
+/// As [`crate::exec::vector::lane_ops::lane_ops`], with the mode in scope under the name before the operations.
 macro_rules! modal_ops {
     ($m:ident { $($op:ident $(| $same:ident)* ($($arg:ident : $ty:ty),*) -> $ret:ty $body:block)* }) => {
         /// The handler of an operation of this file.
@@ -161,7 +159,7 @@ modal_ops! { m {
         if either_zero(a, b) { c } else { mode::fma32(a, b, c, m.round32()) }
     }
     VMullitF32(a: f32, b: f32, c: f32) -> f32 {
-        if crate::exec::vector::float::unlit(b, c) { -f32::MAX } else { mode::mul32(a, b, m.round32()) }
+        if unlit(b, c) { -f32::MAX } else { mode::mul32(a, b, m.round32()) }
     }
     VMinF32(a: f32, b: f32) -> f32 { lower32(m, a, b) }
     VMaxF32(a: f32, b: f32) -> f32 { upper32(m, a, b) }

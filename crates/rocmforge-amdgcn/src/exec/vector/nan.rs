@@ -4,11 +4,10 @@
 //! the operands over. So where a result is NaN, it is looked up here once more; most waves never get that far.
 
 use super::elem::{Elem, H, Ret};
-use super::mode::Mode;
-use super::num::{quieted, quieted64};
-use crate::exec::code::Ins;
-use crate::exec::vector::LaneOp;
-use crate::exec::waves::wave::Wave;
+use crate::exec::number::mode::Mode;
+use crate::exec::state::ctx::Ins;
+use crate::exec::state::wave::Wave;
+use crate::exec::vector::elem::LaneOp;
 
 /// A result of which the first NaN operand decides.
 #[derive(Clone, Copy)]
@@ -133,16 +132,4 @@ fn first<T: Floats, O: LaneOp>(mut out: T::Out, a: &[O::A; 32], b: &[O::B; 32], 
         }
     }
     out
-}
-
-/// What [`Elem::nan`] is of a single, or of what is widened to one.
-#[inline(always)]
-pub(crate) fn single(x: f32) -> Option<u64> {
-    x.is_nan().then(|| quieted(x).to_bits().into())
-}
-
-/// The same of a double.
-#[inline(always)]
-pub(crate) fn double(x: f64) -> Option<u64> {
-    x.is_nan().then(|| quieted64(x).to_bits())
 }

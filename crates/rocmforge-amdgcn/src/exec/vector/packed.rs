@@ -1,10 +1,10 @@
 //! Two 16-bit values in a register, and dot products.
 
+use crate::exec::number::num::{bf16_to_f32, f32_to_bf16, f32_to_half, first_nan32, fma32, half_to_f32, max32, min32};
 use crate::exec::vector::elem::{Bf, Bf2, Dot, H};
 use crate::exec::vector::half::fma;
-use crate::exec::vector::lane_ops;
+use crate::exec::vector::lane_ops::lane_ops;
 use crate::exec::vector::nan::First;
-use crate::exec::vector::num::{bf16_to_f32, f32_to_bf16, f32_to_half, first_nan32, fma32, half_to_f32, max32, min32};
 
 #[inline(always)]
 fn ints(a: [u16; 2], b: [u16; 2], f: impl Fn(u16, u16) -> u16) -> [u16; 2] {

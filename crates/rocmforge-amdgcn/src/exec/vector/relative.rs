@@ -3,10 +3,9 @@
 //! A number beyond the registers of the kernel is a fault; as on a card, such a source is v0, and nothing is written to such a
 //! destination.
 
-use crate::exec::code::Ins;
-use crate::exec::code::isa::{Handler, Run, vector};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{M0, Wave};
+use crate::exec::code::isa::{Handler, vector};
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::wave::{M0, Wave};
 use crate::fault::{Access, FaultKind};
 use rocmforge_isa::Op;
 use std::mem::MaybeUninit;

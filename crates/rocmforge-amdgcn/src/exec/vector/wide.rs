@@ -1,9 +1,9 @@
 //! Vector instructions of waves of 64 lanes that move values between the halves of the wave, or to and from the scalar side.
 
-use crate::exec::code::isa::{Handler, Run, plain};
-use crate::exec::code::{Ins, Kind};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{EXEC, Lanes, Wave};
+use crate::exec::code::isa::{Handler, plain};
+use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::fields::Kind;
+use crate::exec::state::wave::{EXEC, Lanes, Wave};
 use rocmforge_isa::Op;
 
 /// One of 64 lanes of a vector register.

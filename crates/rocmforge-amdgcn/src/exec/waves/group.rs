@@ -6,22 +6,27 @@ mod waiting;
 use crate::attend::Attendant;
 use crate::counters::Counters;
 use crate::dispatch::{Dispatch, Outcome, Status};
-use crate::exec::checks::count::Touched;
+use crate::exec::checks::Checks;
+use crate::exec::checks::count::{Touched, add_runs};
 use crate::exec::checks::init::{Init, Uses};
 use crate::exec::checks::race::{Race, SuspendedRace};
 use crate::exec::clock;
-use crate::exec::code::{Code, Flow, Kind, Src};
-use crate::exec::waves::ctx::Ctx;
+use crate::exec::code::Code;
+use crate::exec::memory::gws;
+use crate::exec::number::mode::Mode;
+use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::fields::{Flow, Kind, Src};
+use crate::exec::state::grid::Gws;
+use crate::exec::state::wave::{EXEC, Lanes, NULL, VCC, Wave, WaveState};
 use crate::exec::waves::group_order::GroupOrder;
-use crate::exec::waves::gws::{self, Gws};
-use crate::exec::waves::wave::{EXEC, Lanes, VCC, Wave, WaveState};
 use crate::fault::{Access, FaultKind};
 use crate::footprint::Footprint;
 use crate::kernarg::{packet_offset, queue_offset};
+use crate::kernel::Kernel;
 use crate::memory::GlobalMemory;
-use crate::program::Kernel;
 use rocmforge_code_object::UserSgpr;
 use rocmforge_isa::Arch;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
@@ -40,26 +45,6 @@ const SLICE: i64 = 1 << 16;
 const FIRST_SLICE: i64 = 1 << 12;
 /// Taken branches within which a loop has to come round to count as waiting.
 const PROBES: usize = 64;
-
-/// Runs a launch whose geometry has been checked.
-pub(crate) fn run(
-    dispatch: &Dispatch<'_>,
-    memory: &mut GlobalMemory,
-    attendant: Option<&mut dyn Attendant>,
-) -> Outcome {
-    if dispatch.options.threads > 1
-        && attendant.is_none()
-        && let Some(outcome) = crate::exec::waves::threads::run(dispatch, memory)
-    {
-        dispatch.program.costs.note(dispatch, &outcome);
-        return outcome;
-    }
-    let groups = dispatch.groups();
-    let (mut outcome, touched) = run_part(dispatch, memory, attendant, 0..groups);
-    touched.count(&mut outcome.counters);
-    dispatch.program.costs.note(dispatch, &outcome);
-    outcome
-}
 
 /// Runs some workgroups of a launch, by their places in the order of the seed.
 pub(crate) fn run_part(
@@ -91,6 +76,14 @@ pub(crate) fn run_part(
     // What loads of unwritten memory give is followed.
     let follows = tools.initcheck || tools.init_registers;
     let uses = tools.init_registers.then(|| Uses::of(dispatch.program));
+    let init = uses.as_ref().map(|uses| Init::start(uses.clone(), kernel, units, true));
+    let observed = race.is_some() || dispatch.options.counters || tools.init_registers;
+    let checks = Rc::new(RefCell::new(Checks {
+        probe: None,
+        init,
+        count: dispatch.options.counters.then(Box::default),
+        race,
+    }));
     let mut ctx = Ctx {
         memory,
         from_host: [0; 16],
@@ -121,11 +114,9 @@ pub(crate) fn run_part(
         faults: Vec::new(),
         max_faults: dispatch.options.max_faults.max(1),
         text: code.start,
-        observed: race.is_some() || dispatch.options.counters || tools.init_registers,
-        init: uses.as_ref().map(|uses| Init::start(uses.clone(), kernel, units, true)),
-        count: dispatch.options.counters.then(Box::default),
-        probe: None,
-        race,
+        observed,
+        follows: uses.is_some(),
+        observer: checks.clone(),
         stop: false,
     };
     let mut machine = Machine {
@@ -143,6 +134,7 @@ pub(crate) fn run_part(
         room: true,
         looked: false,
         observes: ctx.observed,
+        checks,
         runs: vec![0; if dispatch.options.counters { code.ins.len() } else { 0 }],
         uses,
     };
@@ -167,7 +159,8 @@ pub(crate) fn run_part(
     }
     machine.finish_waiting(waiting, &mut ctx);
     let mut faults = std::mem::take(&mut ctx.faults);
-    let footprint = match ctx.race.take() {
+    let Checks { count, race, .. } = machine.checks.take();
+    let footprint = match race {
         Some(race) => race.finish(ctx.memory, code.start),
         None => Footprint::default(),
     };
@@ -192,10 +185,10 @@ pub(crate) fn run_part(
         (false, true) => Status::Completed,
     };
     let mut touched = Touched::default();
-    if let Some(count) = ctx.count.take() {
+    if let Some(count) = count {
         machine.counters.add(&count.counters);
         touched = count.touched;
-        crate::exec::checks::count::add_runs(&mut machine.counters, code, &machine.runs);
+        add_runs(&mut machine.counters, code, &machine.runs);
     }
     let instructions = (before - machine.budget).unsigned_abs();
     let outcome = Outcome {
@@ -235,11 +228,11 @@ fn half(index: u32, size: u32, lanes: u32, first_lane: u32) -> Box<Wave> {
     let slot = index * lanes + first_lane;
     let live = size.saturating_sub(slot).min(32);
     Box::new(Wave {
-        v: [Lanes([crate::POISON; 32]); 256],
+        v: [Lanes([crate::fault::POISON; 32]); 256],
         tmp: Lanes([0; 32]),
-        s: [crate::POISON; 128],
+        s: [crate::fault::POISON; 128],
         scc: 0,
-        mode: crate::exec::vector::mode::Mode::DEFAULT,
+        mode: Mode::DEFAULT,
         clock: 0,
         looks: 0,
         ran: 0,
@@ -320,6 +313,8 @@ struct Machine<'a> {
     looked: bool,
     /// Somebody watches requests to memory from the start.
     observes: bool,
+    /// The launch's observer.
+    checks: Rc<RefCell<Checks>>,
     /// How often the run of instructions that starts here was executed; empty when nobody counts.
     runs: Vec<u64>,
     /// What the instructions use, once a value nobody has written had to be followed.
@@ -337,18 +332,21 @@ impl Machine<'_> {
             ctx.scratch_state.fill(2);
         }
         // What was followed in the workgroup before has ended with it.
-        if ctx.init.as_ref().is_some_and(|init| !init.always()) {
-            ctx.init = None;
+        let checks = Rc::clone(&self.checks);
+        let mut checks = checks.borrow_mut();
+        if checks.init.as_ref().is_some_and(|init| !init.always()) {
+            checks.init = None;
+            ctx.follows = false;
             ctx.observed = self.observes;
         }
-        if let Some(race) = &mut ctx.race {
+        if let Some(race) = &mut checks.race {
             race.start_group(ctx.workgroup);
         }
         let mut waves = std::mem::take(&mut self.waves);
         ctx.signals = 0;
         for wave in &mut waves {
             self.start(wave, ctx.workgroup);
-            if let Some(init) = &mut ctx.init {
+            if let Some(init) = &mut checks.init {
                 init.start_wave(wave, self.given());
             }
         }
@@ -407,7 +405,7 @@ impl Machine<'_> {
             }
             clock::meet(&mut waves);
             self.counters.barriers += 1;
-            if let Some(race) = &mut ctx.race {
+            if let Some(race) = &mut self.checks.borrow_mut().race {
                 race.barrier();
             }
         }
@@ -427,14 +425,17 @@ impl Machine<'_> {
             std::mem::replace(bytes, vec![0; len])
         };
         (ctx.lds_written, ctx.scratch_written) = (true, true);
-        let init = ctx.init.take();
+        let checks = Rc::clone(&self.checks);
+        let mut checks = checks.borrow_mut();
+        let init = checks.init.take();
         if let Some(uses) = self
             .uses
             .as_ref()
             .filter(|_| init.as_ref().is_some_and(|init| init.always()))
         {
-            ctx.init = Some(Init::start(uses.clone(), self.kernel, self.ids.len() as u32, true));
+            checks.init = Some(Init::start(uses.clone(), self.kernel, self.ids.len() as u32, true));
         }
+        ctx.follows = checks.init.is_some();
         Suspended {
             workgroup: ctx.workgroup,
             random: self.random,
@@ -445,7 +446,7 @@ impl Machine<'_> {
             scratch_state: clean(&mut ctx.scratch_state),
             signals: ctx.signals,
             init,
-            race: ctx.race.as_mut().map(|race| race.suspend()),
+            race: checks.race.as_mut().map(|race| race.suspend()),
         }
     }
 
@@ -460,9 +461,11 @@ impl Machine<'_> {
         ctx.scratch = group.scratch;
         ctx.scratch_state = group.scratch_state;
         ctx.signals = group.signals;
-        ctx.init = group.init;
-        ctx.observed = self.observes || ctx.init.is_some();
-        if let (Some(race), Some(clocks)) = (&mut ctx.race, group.race) {
+        let mut checks = self.checks.borrow_mut();
+        checks.init = group.init;
+        ctx.follows = checks.init.is_some();
+        ctx.observed = self.observes || ctx.follows;
+        if let (Some(race), Some(clocks)) = (&mut checks.race, group.race) {
             race.resume(clocks);
         }
     }
@@ -531,9 +534,9 @@ impl Machine<'_> {
         w.gws = None;
         w.next = self.entry;
         w.scc = 0;
-        w.mode = crate::exec::vector::mode::Mode(setup.mode);
+        w.mode = Mode(setup.mode);
         (w.clock, w.looks, w.ran) = (0, 0, 0);
-        w.s[crate::exec::waves::wave::NULL] = 0;
+        w.s[NULL] = 0;
         for &(what, reg) in &setup.user {
             match what {
                 UserSgpr::KernargSegmentPtr => w.set64(reg, self.dispatch.kernarg),
@@ -583,15 +586,15 @@ impl Machine<'_> {
             if let Some(times) = self.runs.get_mut(next) {
                 *times += 1;
             }
-            if ctx.init.is_some() {
-                checked(ins, w, ctx, next, straight);
+            if ctx.follows {
+                checked(ins, w, ctx, &self.checks, next, straight);
             } else {
                 for (n, i) in ins[next..next + straight].iter().enumerate() {
                     // SAFETY: `lower` stored the build of this handler that `isa::vector` found this host to support.
                     unsafe { (i.run)(w, ctx, i) };
                     if ctx.woken {
                         self.follow(w, ctx, next + n);
-                        checked(ins, w, ctx, next + n + 1, straight - n - 1);
+                        checked(ins, w, ctx, &self.checks, next + n + 1, straight - n - 1);
                         break;
                     }
                 }
@@ -613,7 +616,7 @@ impl Machine<'_> {
                 Flow::Vccnz => w.s[VCC] != 0,
                 Flow::Execz => w.s[EXEC] == 0,
                 Flow::Execnz => w.s[EXEC] != 0,
-                Flow::Vccz64 | Flow::Vccnz64 | Flow::Execz64 | Flow::Execnz64 => halves::taken(w, i.flow),
+                Flow::Vccz64 | Flow::Vccnz64 | Flow::Execz64 | Flow::Execnz64 => w.takes(i.flow),
                 Flow::Halves => {
                     next = self.halves(w, ctx, next - 1);
                     continue;
@@ -621,7 +624,7 @@ impl Machine<'_> {
                 Flow::SetPc => {
                     let address = w.scalar64(&i.a);
                     let back = self.code.device + u64::from(i.at) + 4;
-                    if i.dst as usize != crate::exec::waves::wave::NULL {
+                    if i.dst as usize != NULL {
                         w.set64(i.dst, back);
                     }
                     match self.code.index_at(address) {
@@ -695,47 +698,43 @@ impl Machine<'_> {
         let uses = self.uses.get_or_insert_with(|| Uses::of(self.dispatch.program)).clone();
         let mut init = Init::start(uses, self.kernel, self.ids.len() as u32, false);
         init.after(w, ctx, &self.code.ins[index], index);
-        ctx.init = Some(init);
+        self.checks.borrow_mut().init = Some(init);
+        ctx.follows = true;
     }
 }
 
 #[inline(always)]
-fn code_index(ins: &[crate::exec::code::Ins], i: &crate::exec::code::Ins) -> usize {
-    (std::ptr::from_ref(i) as usize - ins.as_ptr() as usize) / size_of::<crate::exec::code::Ins>()
+fn code_index(ins: &[Ins], i: &Ins) -> usize {
+    (std::ptr::from_ref(i) as usize - ins.as_ptr() as usize) / size_of::<Ins>()
 }
 
 /// Runs a straight run of instructions, and looks at the registers of each.
 #[cold]
 #[inline(never)]
-fn checked(ins: &[crate::exec::code::Ins], w: &mut Wave, ctx: &mut Ctx<'_>, first: usize, count: usize) {
-    let Some(mut init) = ctx.init.take() else {
-        return;
-    };
+fn checked(ins: &[Ins], w: &mut Wave, ctx: &mut Ctx<'_>, checks: &RefCell<Checks>, first: usize, count: usize) {
     for index in first..=first + count {
         let i = &ins[index];
-        if i.flow == Flow::Halves {
-            w.share(i.half & 1 != 0);
-            init.before_halves(w, ctx, i, [&ins[index + 1], &ins[index + 1 + i.imm as usize]], index);
-        } else {
-            init.before(w, ctx, i, index);
+        if let Some(init) = &mut checks.borrow_mut().init {
+            if i.flow == Flow::Halves {
+                w.share(i.half & 1 != 0);
+                init.before_halves(w, ctx, i, [&ins[index + 1], &ins[index + 1 + i.imm as usize]], index);
+            } else {
+                init.before(w, ctx, i, index);
+            }
         }
         if index < first + count {
-            ctx.init = Some(init);
             // SAFETY: as in `Machine::run`.
             unsafe { (i.run)(w, ctx, i) };
-            let Some(back) = ctx.init.take() else {
-                return;
-            };
-            init = back;
-            init.after(w, ctx, i, index);
+            if let Some(init) = &mut checks.borrow_mut().init {
+                init.after(w, ctx, i, index);
+            }
         }
     }
-    ctx.init = Some(init);
 }
 
 /// Notes a barrier that some lanes do not reach.
 #[cold]
-fn diverged(w: &Wave, ctx: &mut Ctx<'_>, i: &crate::exec::code::Ins) {
+fn diverged(w: &Wave, ctx: &mut Ctx<'_>, i: &Ins) {
     let missing = w.missing();
     if missing == 0 {
         return;

@@ -1,8 +1,5 @@
-//! Waves and workgroups: registers, what a workgroup shares, the loop over instructions, and threads.
+//! Waves and workgroups: the loop over instructions, the order of workgroups, and host threads.
 
-pub(crate) mod ctx;
 pub(crate) mod group;
 mod group_order;
-pub(crate) mod gws;
 pub(crate) mod threads;
-pub(crate) mod wave;

@@ -13,48 +13,29 @@ use crate::dispatch::{Dispatch, Outcome, Status};
 use crate::exec::checks::count::Touched;
 use crate::exec::waves::group::run_part;
 use crate::footprint::Footprint;
-use crate::memory::GlobalMemory;
-use crate::views::Views;
-use std::collections::HashMap;
+use crate::memory::{GlobalMemory, Views};
 use std::ops::Range;
-use std::sync::Mutex;
 
 /// Instructions that a launch has to have for each thread. Below, starting a thread and putting its writes together takes longer than
 /// the instructions: measured with the kernels of `benches/interpreter.rs`.
 const WORTH: u64 = 1 << 15;
 
-/// Instructions that a workgroup of a kernel took in its last launch, by the kernel's ELF address.
-#[derive(Default)]
-pub(crate) struct Costs(Mutex<HashMap<u64, u64>>);
-
-impl Costs {
-    pub(crate) fn note(&self, dispatch: &Dispatch<'_>, outcome: &Outcome) {
-        if let Ok(mut costs) = self.0.lock() {
-            costs.insert(dispatch.kernel.entry, outcome.instructions / dispatch.groups().max(1));
-        }
-    }
-
-    /// Instructions that a launch is going to take. One that is new counts as if each wave took 256.
-    fn of(&self, dispatch: &Dispatch<'_>) -> u64 {
-        let known = self
-            .0
-            .lock()
-            .ok()
-            .and_then(|costs| costs.get(&dispatch.kernel.entry).copied());
-        let waves = dispatch
-            .block
-            .iter()
-            .map(|&size| u64::from(size))
-            .product::<u64>()
-            .div_ceil(32);
-        known.unwrap_or(waves * 256).saturating_mul(dispatch.groups())
-    }
+/// Instructions that a launch is going to take. A kernel that is new counts as if each wave took 256.
+fn cost(dispatch: &Dispatch<'_>) -> u64 {
+    let known = dispatch.program.costs.of_group(dispatch.kernel.entry);
+    let waves = dispatch
+        .block
+        .iter()
+        .map(|&size| u64::from(size))
+        .product::<u64>()
+        .div_ceil(32);
+    known.unwrap_or(waves * 256).saturating_mul(dispatch.groups())
 }
 
 /// Runs a launch on several threads; `None` when one thread has to do it, with the memory untouched.
 pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Option<Outcome> {
     let groups = dispatch.groups();
-    let worth = dispatch.program.costs.of(dispatch) / WORTH;
+    let worth = cost(dispatch) / WORTH;
     let threads = (dispatch.options.threads as u64).min(groups).min(worth);
     let shared = dispatch.program.code.shares(dispatch.kernel.entry);
     if threads < 2 || dispatch.options.tools.racecheck || shared {

@@ -1,6 +1,6 @@
 //! Bitwise operations: which bits of their results are unknown.
 
-use crate::exec::waves::wave::{VCC, Wave};
+use crate::exec::state::wave::{VCC, Wave};
 use rocmforge_isa::{Format, Inst, Op, Operand};
 
 /// A vector operation whose result is made of bits of its sources.
@@ -166,7 +166,7 @@ pub(super) fn value(w: &Wave, operand: Operand, lane: usize) -> u32 {
         Operand::Sgpr(n) => w.s[n as usize & 127],
         Operand::VccLo => w.s[VCC],
         Operand::VccHi => w.s[VCC + 1],
-        Operand::M0 => w.s[crate::exec::waves::wave::M0],
+        Operand::M0 => w.s[crate::exec::state::wave::M0],
         other => other.constant(rocmforge_isa::Ty::B32).unwrap_or_default() as u32,
     }
 }

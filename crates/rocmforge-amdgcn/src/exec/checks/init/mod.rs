@@ -22,15 +22,16 @@ mod bits;
 mod origin;
 mod uses;
 
-use crate::exec::code::{Code, Flow, Ins, Src};
-use crate::exec::memory::observe::{Data, Place, Request};
-use crate::exec::memory::reached_in_buffer;
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{EXEC, M0, NULL, VCC, Wave, upper_scalars};
+use crate::exec::code::Code;
+use crate::exec::memory::buffer::reached as reached_in_buffer;
+use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::fields::{Flow, Src};
+use crate::exec::state::request::{Data, Place, Request};
+use crate::exec::state::wave::{EXEC, M0, NULL, VCC, Wave, upper_scalars};
 use crate::fault::{Access, FaultKind};
-use crate::program::{Kernel, Program};
+use crate::kernel::Kernel;
+use crate::program::Program;
 use bits::Value;
-pub(crate) use origin::Unwritten;
 use origin::{Memory, Origin, Origins};
 use rocmforge_isa::Arch;
 use std::rc::Rc;
@@ -565,7 +566,7 @@ impl Unknown {
                 }
             }
             (Some(&Reg::S(a, _)), _) => {
-                let constant: &Src = if i.a.kind == crate::exec::code::Kind::C {
+                let constant: &Src = if i.a.kind == crate::exec::state::fields::Kind::C {
                     &i.a
                 } else {
                     &i.b

@@ -1,27 +1,11 @@
 //! Origins of unknown values: the loads that gave them, and the memory that holds copies of them.
 
-use crate::exec::code::Ins;
-use crate::exec::memory::observe::Place;
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::byte_state::ByteState;
+use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::request::{Place, Unwritten};
+use crate::exec::state::wave::Wave;
 use crate::fault::{Access, FaultKind, Side};
-use crate::memory::ByteState;
 use std::collections::HashMap;
-
-/// A load of bytes that nobody has written, by one lane.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Unwritten {
-    pub(crate) place: Place,
-    pub(crate) access: Access,
-    pub(crate) lane: usize,
-    /// What its number in the wave is counted from: see [`Wave::first_lane`].
-    pub(crate) first_lane: u32,
-    pub(crate) address: u64,
-    /// The bytes that nobody has written, a bit for each.
-    pub(crate) bytes: u64,
-    /// The register that gets the first byte.
-    pub(crate) register: u8,
-}
 
 /// Where an unknown value comes from: a set of loads, a bit for each.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,9 +1,9 @@
 //! Uses of values that were never written: registers read and written, by kind of operation.
 
 use crate::exec::checks::init::bits::Bits;
-use crate::exec::code::halves;
+use crate::exec::lower::halves;
+use crate::exec::state::wave::{EXEC, VCC};
 use crate::exec::vector::cross;
-use crate::exec::waves::wave::{EXEC, VCC};
 use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Registers, Ty, Unit};
 use std::borrow::Cow;
 

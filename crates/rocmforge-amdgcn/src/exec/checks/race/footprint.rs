@@ -1,8 +1,8 @@
 //! The footprint of a launch, read out of the shadow memory when it has ended.
 
 use crate::exec::checks::race::Race;
-use crate::exec::checks::race::cells::{Info, Slot};
-use crate::exec::checks::race::log::Record;
+use crate::exec::checks::race::records::Record;
+use crate::exec::checks::race::slot::{Info, Slot};
 use crate::fault::Access;
 use crate::footprint::{Footprint, Touch};
 

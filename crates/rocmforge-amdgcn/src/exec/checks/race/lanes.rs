@@ -1,13 +1,12 @@
 //! Lanes of one wave that store to the same bytes in one instruction: what all but one of them store is lost.
 
-use crate::exec::code::Ins;
-use crate::exec::memory::observe::{Data, Place, Request};
-use crate::exec::memory::{Shape, UPDATE, UPDATE_OF_BASE};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::exec::memory::form::{UPDATE, UPDATE_OF_BASE};
+use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::request::{Data, Place, Request, Shape};
+use crate::exec::state::wave::Wave;
 use crate::fault::{Access, FaultKind, Side};
 
-/// Whether an instruction writes back what it has read there, see [`crate::exec::code::updates`].
+/// Whether an instruction writes back what it has read there, see [`crate::exec::lower::updates`].
 pub(super) fn is_update(w: &Wave, i: &Ins, r: &Request<'_>) -> bool {
     // The load had no offsets of lanes.
     let base = || w.scalar64(&i.c).wrapping_add_signed(i.imm.into());

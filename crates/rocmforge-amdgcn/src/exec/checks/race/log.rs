@@ -7,8 +7,9 @@
 //!
 //! Global memory has a list for each chunk of the shadow. LDS has one list of loads, which ends at the barrier.
 
-use super::cells::{Cells, Hit, Info, Now, Slot, Words};
-use crate::exec::memory::Gathered;
+use super::cells::Cells;
+use super::records::{Bytes, Log, Record, Records};
+use super::slot::{Hit, Info, Now, Slot};
 use std::ops::Range;
 
 /// Requests a chunk can have before they go to its slots.
@@ -17,192 +18,6 @@ const MOST: u16 = 128;
 const SPREAD: usize = 4;
 /// Loads of LDS before they go to the slots.
 const MOST_LOADS: usize = 1 << 14;
-
-/// Bytes that the lanes of a request touch.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bytes<'a> {
-    /// From the first to behind the last.
-    pub(super) start: usize,
-    pub(super) end: usize,
-    /// Of each lane.
-    pub(super) size: usize,
-    /// Lanes that take part; not 0.
-    pub(super) exec: u32,
-    /// Where each active lane's begin; `None`: one behind the other without gap.
-    pub(super) at: Option<&'a [usize; 32]>,
-}
-
-impl<'a> Bytes<'a> {
-    /// Of lanes that lie anywhere; every inactive lane has the place of an active one.
-    #[inline(always)]
-    pub(super) fn scattered(at: &'a Gathered<'_>, exec: u32, size: usize) -> Self {
-        let Range { start, end } = at.span();
-        Self {
-            start,
-            end,
-            size,
-            exec,
-            at: Some(at.offsets()),
-        }
-    }
-}
-
-/// A request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Record {
-    start: usize,
-    end: usize,
-    size: u32,
-    exec: u32,
-    /// Where its lanes begin, from `start` on, is in the list of that index and one; 0: one behind the other without gap.
-    lanes: u32,
-    /// The one before it of the same chunk: its index and one, or 0.
-    before: u32,
-    /// Whose it is, and what the wave compared segments with.
-    pub(super) now: Now,
-    /// The first lane of its half of the wave, and no bytes.
-    pub(super) info: Info,
-    pub(super) store: bool,
-    /// It, or an earlier one of the chunk, is a store.
-    stores: bool,
-    /// How many the chunk has with it.
-    count: u16,
-}
-
-impl Record {
-    fn overlaps(&self, bytes: &Bytes<'_>) -> bool {
-        self.start < bytes.end && bytes.start < self.end
-    }
-}
-
-/// Requests, and where their lanes are.
-#[derive(Default)]
-struct Records {
-    all: Vec<Record>,
-    lanes: Vec<[u16; 32]>,
-}
-
-impl Records {
-    fn clear(&mut self) {
-        self.all.clear();
-        self.lanes.clear();
-    }
-
-    /// Adds one, whose lanes lie within 64 KiB; `chunk`, `before`: the one before it of the same chunk.
-    #[inline(always)]
-    fn push(&mut self, bytes: &Bytes<'_>, now: &Now, info: Info, store: bool, chunk: Option<&Record>, before: u32) {
-        let lanes = match bytes.at {
-            None => 0,
-            Some(at) => {
-                let mut list = [0; 32];
-                for l in 0..32 {
-                    list[l] = (at[l] - bytes.start) as u16;
-                }
-                self.lanes.push(list);
-                self.lanes.len() as u32
-            }
-        };
-        self.all.push(Record {
-            start: bytes.start,
-            end: bytes.end,
-            size: bytes.size as u32,
-            exec: bytes.exec,
-            lanes,
-            before,
-            now: *now,
-            info,
-            store,
-            stores: store || chunk.is_some_and(|chunk| chunk.stores),
-            count: chunk.map_or(1, |chunk| chunk.count + 1),
-        });
-    }
-
-    /// The lanes of a record, and what each touches of a range.
-    fn lanes(&self, record: &Record, range: &Range<usize>) -> impl Iterator<Item = (u32, Range<usize>)> {
-        let (record, range) = (*record, range.clone());
-        let list = self.lanes.get((record.lanes as usize).wrapping_sub(1)).copied();
-        let (size, first) = (record.size as usize, record.exec.trailing_zeros());
-        let active = (0..32).filter(move |lane| record.exec >> lane & 1 != 0);
-        active.filter_map(move |lane| {
-            let from = match &list {
-                Some(list) => usize::from(list[lane as usize]),
-                None => (lane - first) as usize * size,
-            };
-            let start = record.start + from;
-            let bytes = start.max(range.start)..(start + size).min(range.end);
-            (!bytes.is_empty()).then_some((lane, bytes))
-        })
-    }
-}
-
-/// A run of bytes that whole workgroups load again and again, like the vector of a matrix-vector product: two workgroups that have loaded
-/// it are remembered, and no more. A store of any workgroup races with one of them.
-#[derive(Clone, Copy, Default)]
-struct Reread {
-    start: usize,
-    end: usize,
-    /// Segments in which the two began; 0: none yet.
-    groups: [u32; 2],
-}
-
-/// How many such runs are known at a time.
-const REREAD: usize = 1 << 10;
-
-/// The lists of all chunks of global memory.
-pub(super) struct Log {
-    records: Records,
-    /// By hash of the first byte.
-    reread: Vec<Reread>,
-    /// By chunk: index of the last record and one, or 0. Means something only in chunks that the launch has touched and that have no
-    /// slots in use.
-    last: Words,
-}
-
-impl Log {
-    /// For some chunks; `None` when the host will not reserve the address space.
-    pub(super) fn new(chunks: usize) -> Option<Self> {
-        Some(Self {
-            records: Records::default(),
-            reread: vec![Reread::default(); REREAD],
-            last: Words::mapped(chunks * 4)?,
-        })
-    }
-
-    /// Forgets all records.
-    pub(super) fn clear(&mut self) {
-        self.records.clear();
-        self.reread.fill(Reread::default());
-    }
-
-    /// Whether two workgroups have loaded just these bytes already; else notes that this one does.
-    #[inline(always)]
-    fn known(&mut self, now: &Now, bytes: &Bytes<'_>) -> bool {
-        let entry = &mut self.reread[(bytes.start >> 4 ^ bytes.start >> 14) % REREAD];
-        if (entry.start, entry.end) != (bytes.start, bytes.end) {
-            *entry = Reread {
-                start: bytes.start,
-                end: bytes.end,
-                groups: [now.group, 0],
-            };
-            return false;
-        }
-        match entry.groups {
-            [_, second] if second != 0 => true,
-            [first, _] => {
-                if first != now.group {
-                    entry.groups[1] = now.group;
-                }
-                false
-            }
-        }
-    }
-
-    /// The records that end with this one, the latest first.
-    fn chain(&self, last: u32) -> impl Iterator<Item = &Record> {
-        let get = |index: u32| self.records.all.get((index as usize).wrapping_sub(1));
-        std::iter::successors(get(last), move |record| get(record.before))
-    }
-}
 
 impl Cells {
     /// The last record of a chunk; `None` if the chunk has slots.
@@ -229,7 +44,7 @@ impl Cells {
             return false;
         };
         let chunks = self.chunk_of(bytes.start)..self.chunk_of(bytes.end - 1) + 1;
-        if !store && bytes.at.is_none() && self.only_loads(&log, &chunks) && log.known(now, bytes) {
+        if !store && bytes.at.is_none() && self.only_loads(&log, &chunks) && log.rereads.known(now, bytes) {
             self.log = Some(log);
             return true;
         }

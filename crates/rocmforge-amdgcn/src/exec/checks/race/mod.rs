@@ -24,7 +24,7 @@
 //! * An atomic that returns, or a load with `glc` (as compilers write an atomic load), has seen what was released at its
 //!   address. Stores, atomics, loads with `glc` and LDS are ordered by that alone; plain loads of global memory need
 //!   `buffer_gl0_inv` for their own workgroup and `buffer_gl1_inv` for others, as they may find stale lines in a cache.
-//! * A plain load whose value a compare-and-swap at the same address expects is taken for an atomic load: see [`crate::exec::code::idioms`].
+//! * A plain load whose value a compare-and-swap at the same address expects is taken for an atomic load: see [`crate::exec::lower::idioms`].
 //! * Atomics, such stores and such loads do not race among themselves; loads with `glc` but not `dlc` do not race with
 //!   plain stores either.
 //!
@@ -44,35 +44,28 @@ mod grid;
 mod lanes;
 mod log;
 mod place;
+mod records;
+mod reread;
+mod slot;
 mod sync;
 mod wording;
 
-use crate::exec::code::Ins;
-use crate::exec::memory::observe::{Place, Request};
-use crate::exec::memory::{COHERENT, EXCHANGE, IDIOM, RETURN, Shape, VOLATILE, filled};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
+use crate::exec::memory::atomic::{EXCHANGE, RETURN};
+use crate::exec::memory::form::{COHERENT, IDIOM, VOLATILE};
+use crate::exec::state::ctx::{Ctx, Fence, Ins};
+use crate::exec::state::request::{Place, Request, Shape, filled};
+use crate::exec::state::wave::Wave;
 use crate::fault::{Access, FaultKind, Side};
 use crate::footprint::Footprint;
+use crate::kernel::Setup;
 use crate::memory::GlobalMemory;
-use crate::program::Setup;
-pub(crate) use cells::Cells;
-use cells::{Hit, Info, LaneBits, Now, SLOTS, Slot, flags};
-use log::{Bytes, Loads};
+use cells::Cells;
+use log::Loads;
 use place::{place, places};
-use sync::{Clock, Level, Seen, Sync, What, raise, see};
+use records::Bytes;
+use slot::{Hit, Info, LaneBits, Now, SLOTS, Slot, flags};
+use sync::{Clock, Level, Seen, Segment, Sync, What, raise, see};
 use wording::{access_of, describe};
-
-/// What orders accesses besides barriers and atomics.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fence {
-    /// Waits until the wave's stores are done.
-    Stores,
-    /// Invalidates the cache of the workgroup.
-    Workgroup,
-    /// Invalidates the caches between the workgroup and the L2.
-    Device,
-}
 
 /// Shadow of a card's memory, kept from launch to launch so that it need not be cleared.
 pub(crate) struct Shadow {
@@ -86,14 +79,6 @@ const WRAP: u32 = 1 << 31;
 
 /// In the address of an atomic location: it is in LDS.
 const LDS: u64 = 1 << 63;
-
-/// Whose segment it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Segment {
-    group: u32,
-    /// `None`: any wave's, which cannot happen for segments that were handed out.
-    wave: Option<u32>,
-}
 
 /// A run of segments: one for each wave, or one for a single wave.
 #[derive(Clone, Copy)]
@@ -169,7 +154,8 @@ struct Span {
 impl Race {
     /// Starts a launch of a kernel with so many waves a workgroup; `None` when the host has no address space for the shadow.
     pub(crate) fn start(memory: &mut GlobalMemory, waves: u32, lds: usize, setup: &Setup) -> Option<Box<Self>> {
-        let mut shadow = match memory.shadow.take() {
+        let kept = memory.shadow.take().and_then(|kept| kept.downcast::<Shadow>().ok());
+        let mut shadow = match kept {
             Some(shadow) if shadow.next < WRAP => *shadow,
             _ => Shadow {
                 cells: Cells::global(memory.size() as usize)?,
@@ -195,7 +181,7 @@ impl Race {
             hits: Vec::new(),
             workgroups: Vec::new(),
             in_order: setup.cu_mode,
-            wide: crate::exec::code::isa::fast(),
+            wide: crate::exec::simd::fast(),
             lane_bits: LaneBits::of(setup.wide),
         }))
     }

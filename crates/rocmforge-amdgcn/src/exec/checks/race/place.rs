@@ -1,7 +1,8 @@
 //! Places of accesses: offsets in global memory or LDS, where memcheck lets the access happen.
 
-use crate::exec::memory::{Addresses, Gathered};
-use crate::exec::waves::ctx::Ctx;
+use crate::exec::state::ctx::Ctx;
+use crate::exec::state::request::Addresses;
+use crate::gathered::Gathered;
 
 /// Where an access lies, if memcheck lets it happen.
 #[inline(always)]

@@ -3,8 +3,15 @@
 //! A release appends to the log of its location who released what; an acquire remembers which part of the log it saw.
 //! Logs only grow, so remembering a part costs three numbers, however many waves have released there.
 
-use crate::exec::checks::race::Segment;
 use std::collections::{BTreeMap, HashMap};
+
+/// Whose segment it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Segment {
+    pub(super) group: u32,
+    /// `None`: any wave's, which cannot happen for segments that were handed out.
+    pub(super) wave: Option<u32>,
+}
 
 /// How far an acquire reaches.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,6 +1,6 @@
 //! Wording of races: what each side did.
 
-use super::cells::{Info, Slot, flags};
+use super::slot::{Info, Slot, flags};
 use crate::fault::Access;
 
 /// How a side touched memory.

@@ -1,24 +1,11 @@
 //! Vector instructions of waves of 64 lanes: each half of the wave does its own part.
 
 use super::Machine;
-use crate::exec::code::{Flow, Ins};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::Wave;
-
-/// Whether a branch by all lanes of the wave is taken.
-#[cold]
-#[inline(never)]
-pub(super) fn taken(w: &Wave, flow: Flow) -> bool {
-    match flow {
-        Flow::Vccz64 => w.vccz(),
-        Flow::Vccnz64 => !w.vccz(),
-        Flow::Execz64 => w.execz(),
-        _ => !w.execz(),
-    }
-}
+use crate::exec::state::ctx::{Ctx, Ins};
+use crate::exec::state::wave::Wave;
 
 impl Machine<'_> {
-    /// Runs an instruction that was lowered by [`crate::exec::code::halves`], whose head has this index; gives the index of the next one.
+    /// Runs an instruction that was lowered by [`crate::exec::lower::halves`], whose head has this index; gives the index of the next one.
     // Cold, so that the loop over instructions stays what it is for waves of 32 lanes.
     #[cold]
     #[inline(never)]
@@ -45,9 +32,10 @@ impl Machine<'_> {
         }
         if ctx.woken {
             self.follow(w, ctx, head);
-        } else if let Some(mut init) = ctx.init.take() {
+        } else if ctx.follows
+            && let Some(init) = &mut self.checks.borrow_mut().init
+        {
             init.after(w, ctx, &self.code.ins[head], head);
-            ctx.init = Some(init);
         }
     }
 }

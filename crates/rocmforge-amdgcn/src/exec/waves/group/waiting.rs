@@ -1,9 +1,9 @@
 //! Waves that wait for what does not come: loops without an end, and barriers that others have passed by ending.
 
 use super::{Machine, PROBES};
-use crate::exec::memory::observe::Probe;
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{Wave, WaveState};
+use crate::exec::checks::probe::Probe;
+use crate::exec::state::ctx::Ctx;
+use crate::exec::state::wave::{Wave, WaveState};
 use crate::fault::{Access, FaultKind, Side};
 
 impl Machine<'_> {
@@ -64,7 +64,7 @@ impl Machine<'_> {
         for wave in waves.iter_mut().filter(ready) {
             let before = wave.clone();
             let observed = std::mem::replace(&mut ctx.observed, true);
-            ctx.probe = Some(Probe::default());
+            self.checks.borrow_mut().probe = Some(Probe::default());
             let mut same = false;
             // Slices of no instructions end at each branch that is taken.
             let slice = std::mem::replace(&mut self.slice, 0);
@@ -77,8 +77,9 @@ impl Machine<'_> {
             }
             self.slice = slice;
             self.looked |= wave.looks != before.looks;
-            ctx.observed = observed || ctx.init.is_some();
-            let changed = ctx.probe.take().is_none_or(|probe| probe.changed(ctx));
+            ctx.observed = observed || ctx.follows;
+            let probe = self.checks.borrow_mut().probe.take();
+            let changed = probe.is_none_or(|probe| probe.changed(ctx));
             if !same || changed {
                 return false;
             }

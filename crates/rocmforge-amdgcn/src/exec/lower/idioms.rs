@@ -4,8 +4,9 @@
 //! load gives an old value, the swap fails and goes round again. And LDS needs no fences, since it does what the waves ask in their
 //! order: there an atomic load in a loop that waits for a flag is a plain load in machine code.
 
-use crate::exec::code::{Ins, halves};
-use crate::exec::memory::IDIOM;
+use crate::exec::lower::halves;
+use crate::exec::memory::form::IDIOM;
+use crate::exec::state::ctx::Ins;
 use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Ty, Unit};
 
 /// Instructions between a load and its compare-and-swap at most.

@@ -1,42 +1,18 @@
 //! From decoded to lowered instructions.
 
-use crate::exec::clock;
+use crate::exec::code::Code;
 use crate::exec::code::isa::plain;
-use crate::exec::code::{ABS, Code, Flow, Ins, Kind, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
-use crate::exec::gfx12;
-use crate::exec::memory::fence;
-use crate::exec::memory::smem;
-use crate::exec::memory::{self, Access, two_addresses};
-use crate::exec::scalar;
-use crate::exec::vector::{self, cross};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::gws;
-use crate::exec::waves::wave::{EXEC, M0, NULL, VCC, Wave};
-use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
+use crate::exec::code::operands::{NOTHING, Refused, sgpr, source, vgpr};
+use crate::exec::memory::ds::two_addresses;
+use crate::exec::memory::form::Access;
+use crate::exec::memory::{atomic, buffer, fence, form, gws, smem};
+use crate::exec::state::ctx::Ins;
+use crate::exec::state::fields::{ABS, Flow, Kind, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
+use crate::exec::state::wave::EXEC;
+use crate::exec::vector::{self, cross, lane_ops};
+use crate::exec::{clock, gfx12, memory, scalar};
 use rocmforge_isa::Arch;
 use rocmforge_isa::{Format, Inst, Op, Operand, Ty, Unit};
-
-/// What of an instruction is not modelled; empty when it is the whole instruction.
-pub(crate) type Refused = &'static str;
-
-fn nothing(_: &mut Wave, _: &mut Ctx<'_>, _: &Ins) {}
-
-/// Does nothing; the base of every lowered instruction.
-pub(crate) const NOTHING: Ins = Ins {
-    run: nothing,
-    a: Src::ZERO,
-    b: Src::ZERO,
-    c: Src::ZERO,
-    flow: Flow::Next,
-    dst: NULL as u8,
-    sdst: NULL as u8,
-    clamp: false,
-    half: 0,
-    straight: 0,
-    imm: 0,
-    target: 0,
-    at: 0,
-};
 
 /// Lowers one instruction and appends the result, which is nothing for hints.
 pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
@@ -75,7 +51,7 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
                     run: plain::<fence::Device>(),
                     ..NOTHING
                 },
-                _ => memory::lower_buffer(inst)?,
+                _ => buffer::lower(inst)?,
             });
             Ok(())
         }
@@ -87,62 +63,6 @@ fn trap_registers(operand: Operand, ty: Ty) -> u16 {
     match operand {
         Operand::Ttmp(first) => (((1u32 << ty.regs().max(1)) - 1) << first) as u16,
         _ => 0,
-    }
-}
-
-/// A scalar register's number, as in `Wave::s`.
-pub(crate) fn sgpr(operand: Operand) -> Option<u8> {
-    Some(match operand {
-        Operand::Sgpr(n) => n,
-        Operand::Ttmp(n) => 108 + n,
-        Operand::VccLo => VCC as u8,
-        Operand::VccHi => VCC as u8 + 1,
-        Operand::ExecLo => EXEC as u8,
-        Operand::ExecHi => EXEC as u8 + 1,
-        Operand::M0 => M0 as u8,
-        Operand::Null | Operand::None => NULL as u8,
-        _ => return None,
-    })
-}
-
-pub(crate) fn vgpr(operand: Operand) -> Option<(u8, u8)> {
-    match operand {
-        Operand::Vgpr(n) => Some((n, 0)),
-        Operand::VgprHalf { reg, hi } => Some((reg, if hi { 16 } else { 0 })),
-        _ => None,
-    }
-}
-
-pub(crate) fn source(operand: Operand, ty: Ty) -> Result<Src, Refused> {
-    if let Some((reg, shift)) = vgpr(operand) {
-        return Ok(Src {
-            shift,
-            ..Src::reg(Kind::V, reg)
-        });
-    }
-    if matches!(operand, Operand::None | Operand::Null) {
-        return Ok(Src::ZERO);
-    }
-    if let Some(reg) = sgpr(operand) {
-        return Ok(Src::reg(Kind::S, reg));
-    }
-    if let Some(value) = operand.constant(ty) {
-        return Ok(Src::constant(value));
-    }
-    let aperture = |high: u32| {
-        if ty.regs() == 2 {
-            Ok(Src::constant(u64::from(high) << 32))
-        } else {
-            Err("32 bits of an aperture")
-        }
-    };
-    match operand {
-        Operand::Scc => Ok(Src::reg(Kind::Scc, 0)),
-        Operand::VccZ => Ok(Src::reg(Kind::VccZ, 0)),
-        Operand::ExecZ => Ok(Src::reg(Kind::ExecZ, 0)),
-        Operand::SharedBase => aperture(SHARED_APERTURE),
-        Operand::PrivateBase => aperture(PRIVATE_APERTURE),
-        _ => Err("operand"),
     }
 }
 
@@ -474,7 +394,7 @@ fn lane_ins(inst: &Inst, modal: bool) -> Result<Ins, Refused> {
     // Packed and mixed operands apply their modifiers themselves, apart from clamping.
     let any =
         mods.clamp || (!packed && (mods.neg | mods.abs) & 7 != 0) || (single && (mods.neg | mods.neg_hi) & 4 != 0);
-    let form = vector::Form { mods: any, modal };
+    let form = lane_ops::Form { mods: any, modal };
     ins.run = match cross::lookup(inst.op, modal).or_else(|| gfx12::lanes::lookup(inst.op)) {
         Some(run) => run,
         None => vector::lookup(inst.op, form, mods.clamp).ok_or(if any { "with these modifiers" } else { "" })?,
@@ -528,7 +448,7 @@ fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     Ok(())
 }
 
-fn matrix(inst: &Inst, run: crate::exec::code::isa::Run, code: &mut Code) -> Result<(), Refused> {
+fn matrix(inst: &Inst, run: crate::exec::state::ctx::Run, code: &mut Code) -> Result<(), Refused> {
     let mut ins = lane_ins_matrix(inst)?;
     ins.run = run;
     code.ins.push(ins);
@@ -630,12 +550,12 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     )?;
     if let Some((reg, _)) = vgpr(inst.dst) {
         ins.dst = reg;
-        ins.sdst = memory::RETURN;
+        ins.sdst = atomic::RETURN;
     } else {
         ins.sdst = 0;
     }
     if takes_locks(inst.op) {
-        ins.sdst |= memory::EXCHANGE;
+        ins.sdst |= atomic::EXCHANGE;
     }
     let has_data = |src: &Src| {
         if src.kind == Kind::V {
@@ -647,7 +567,7 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     match memory::lookup(inst.op, inst.format, scalar_base).ok_or("")? {
         Access::Load(run) => {
             ins.run = run;
-            ins.half = memory::coherence_of_load(inst.mem);
+            ins.half = form::coherence_of_load(inst.mem);
             if ins.sdst == 0 {
                 return Err("load without destination");
             }
@@ -655,12 +575,12 @@ fn memory(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         Access::Store(run) | Access::Atomic(run) => {
             has_data(&ins.b)?;
             ins.run = run;
-            ins.half = memory::coherence_of_store(inst.mem);
+            ins.half = form::coherence_of_store(inst.mem);
         }
         Access::Ds(run) => {
             ins.run = run;
             if ins.c.kind == Kind::V {
-                ins.sdst |= memory::SECOND;
+                ins.sdst |= atomic::SECOND;
             }
             if let Some(unit) = two_addresses(inst.op) {
                 ins.imm = inst.imm.wrapping_mul(unit as i32);

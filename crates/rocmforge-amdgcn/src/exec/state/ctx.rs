@@ -1,16 +1,79 @@
-//! Shared state of the waves of a workgroup: memory, LDS, private memory and the faults found so far.
+//! An instruction, what it runs over, and who watches: three types that name each other.
+//!
+//! The code of an instruction is a function of a wave and of what its launch shares, [`Ctx`]. That knows an [`Observer`], which is told of
+//! requests to memory and of what orders them, with the instruction that makes them.
 
 use crate::attend::Attendant;
-use crate::exec::checks::count::Count;
-use crate::exec::checks::init::{Init, Unwritten};
-use crate::exec::checks::race::Race;
-use crate::exec::code::Ins;
-use crate::exec::memory::observe::{Place, Probe};
-use crate::exec::waves::gws::Gws;
-use crate::exec::waves::wave::Wave;
+use crate::exec::state::fields::{Flow, Src};
+use crate::exec::state::grid::Gws;
+use crate::exec::state::request::{Place, Request, Unwritten};
+use crate::exec::state::wave::Wave;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::{GlobalMemory, MemFaultKind};
 use crate::tools::Tools;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Code of one lowered instruction.
+///
+/// # Safety
+/// Call it only on the host that chose it: it may use instructions found by run-time detection.
+pub(crate) type Run = unsafe fn(&mut Wave, &mut Ctx<'_>, &Ins);
+
+/// A lowered instruction.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Ins {
+    pub(crate) run: Run,
+    pub(crate) a: Src,
+    pub(crate) b: Src,
+    pub(crate) c: Src,
+    pub(crate) flow: Flow,
+    pub(crate) dst: u8,
+    pub(crate) sdst: u8,
+    pub(crate) clamp: bool,
+    /// Shift of the half of `dst` that a 16-bit result goes to.
+    pub(crate) half: u8,
+    /// How many instructions from this one on the loop runs one after the other, before it has to look at `flow` again.
+    pub(crate) straight: u16,
+    pub(crate) imm: i32,
+    /// Branches: index of the target.
+    pub(crate) target: u32,
+    /// Offset of the instruction in `.text`.
+    pub(crate) at: u32,
+}
+
+/// What orders accesses besides barriers and atomics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fence {
+    /// Waits until the wave's stores are done.
+    Stores,
+    /// Invalidates the cache of the workgroup.
+    Workgroup,
+    /// Invalidates the caches between the workgroup and the L2.
+    Device,
+}
+
+/// Who watches a launch.
+pub(crate) trait Observer {
+    /// A request to memory. Called only if [`Ctx::observed`], as is [`Self::fence`].
+    fn request(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, request: &Request<'_>);
+
+    /// A wait or a cache invalidation of a wave.
+    fn fence(&mut self, wave: u32, fence: Fence);
+
+    /// A wave releases what it has done at a place that is not in memory.
+    fn release_at(&mut self, wave: u32, number: u64);
+
+    /// What has been released there up to now.
+    fn released_at(&mut self, number: u64) -> (u32, u32);
+
+    /// A wave sees what was released there.
+    fn acquire_at(&mut self, wave: u32, number: u64, released: (u32, u32));
+
+    /// Which of some bytes of memory that nobody has written hold a copy of other such bytes.
+    fn copies(&self, w: &Wave, place: Place, lane: usize, address: u64, bytes: u64) -> u64;
+}
 
 /// Shared state while a launch runs.
 pub(crate) struct Ctx<'a> {
@@ -57,19 +120,24 @@ pub(crate) struct Ctx<'a> {
     pub(crate) max_faults: usize,
     /// ELF address of `.text`, for the addresses in faults.
     pub(crate) text: u64,
-    /// Somebody watches requests to memory: see [`crate::exec::memory::observe`].
+    /// Somebody watches requests to memory.
     pub(crate) observed: bool,
-    /// Looks for changes of memory.
-    pub(crate) probe: Option<Probe>,
-    /// Which registers are unknown, once a value nobody has written is followed.
-    pub(crate) init: Option<Box<Init>>,
-    pub(crate) count: Option<Box<Count>>,
-    pub(crate) race: Option<Box<Race>>,
+    /// Values nobody has written are followed, in [`Self::observer`].
+    pub(crate) follows: bool,
+    pub(crate) observer: Rc<RefCell<dyn Observer>>,
     /// Set once enough faults were found.
     pub(crate) stop: bool,
 }
 
 impl Ctx<'_> {
+    /// Tells whoever watches about a request that is about to run. Called only if [`Ctx::observed`].
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn observe(&mut self, w: &Wave, i: &Ins, request: &Request<'_>) {
+        let observer = Rc::clone(&self.observer);
+        observer.borrow_mut().request(self, w, i, request);
+    }
+
     /// Lets the host serve what the kernel asks of it.
     #[inline(never)]
     pub(crate) fn attend(&mut self) {
@@ -155,14 +223,11 @@ impl Ctx<'_> {
             bytes,
             register,
         });
-        if self.init.is_none() {
+        if !self.follows {
             self.woken = true;
             self.observed = true;
         }
-        let copies = self
-            .init
-            .as_ref()
-            .map_or(0, |init| init.copies(w, place, lane as usize, address, bytes));
+        let copies = self.observer.borrow().copies(w, place, lane as usize, address, bytes);
         Some(bytes & !copies)
     }
 

@@ -410,6 +410,12 @@ pub(crate) fn exp2(x: f32) -> f32 {
     if x.is_nan() { x } else { flush(value) }
 }
 
+/// Whether `v_mullit_f32` gives the most negative number: no light from there.
+#[inline(always)]
+pub(crate) fn unlit(b: f32, c: f32) -> bool {
+    b <= -f32::MAX || c <= 0.0 || b.is_nan() || c.is_nan()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

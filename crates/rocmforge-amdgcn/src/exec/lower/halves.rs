@@ -6,24 +6,26 @@
 //! ([`Flow::Halves`]). What moves values from one half to the other has handlers of its own ([`wide`]), and scalar
 //! instructions are what they are in waves of 32 lanes.
 
-use crate::exec::code::lower::{self, NOTHING, Refused, sgpr, source, vgpr};
-use crate::exec::code::{Code, Flow, Ins};
-use crate::exec::memory;
+use crate::exec::code::Code;
+use crate::exec::code::operands::{NOTHING, Refused, sgpr, source, vgpr};
+use crate::exec::lower::instruction;
+use crate::exec::memory::{ds, gws};
+use crate::exec::state::ctx::Ins;
+use crate::exec::state::fields::Flow;
+use crate::exec::state::wave::EXEC_OPERAND;
 use crate::exec::vector::wide;
-use crate::exec::waves::gws;
-use crate::exec::waves::wave::EXEC_OPERAND;
 use rocmforge_isa::{Dpp, Format, Inst, Op, Operand, Registers, Ty, Unit};
 
 /// Lowers an instruction of a function for waves of 64 lanes.
 pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused> {
-    if let Some(run) = wide::lookup(inst.op).or_else(|| memory::lookup_wide(inst.op, inst.arch)) {
+    if let Some(run) = wide::lookup(inst.op).or_else(|| ds::lookup_wide(inst.op, inst.arch)) {
         let first = code.ins.len();
         if inst.op == Op::VPermlane64B32 {
             let (dst, _) = vgpr(inst.dst).ok_or("destination")?;
             let a = source(inst.src[0], Ty::B32)?;
             code.ins.push(Ins { a, dst, ..NOTHING });
         } else {
-            lower::lower(inst, pc, code)?;
+            instruction::lower(inst, pc, code)?;
         }
         for ins in &mut code.ins[first..] {
             ins.run = run;
@@ -31,12 +33,12 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
         return Ok(());
     }
     if !is_split(inst) {
-        return lower::lower(inst, pc, code);
+        return instruction::lower(inst, pc, code);
     }
     refuse(inst)?;
     let head = code.ins.len();
     code.ins.push(NOTHING);
-    lower::lower(inst, pc, code)?;
+    instruction::lower(inst, pc, code)?;
     let second = code.ins.len();
     if second == head + 1 {
         code.ins.pop();
@@ -44,7 +46,7 @@ pub(crate) fn lower(inst: &Inst, pc: u64, code: &mut Code) -> Result<(), Refused
     }
     // It sees copies of `exec` there: see `Wave::share`.
     let known = std::mem::replace(&mut code.trap_registers, u16::MAX);
-    let upper = high(inst).and_then(|inst| lower::lower(&inst, pc, code));
+    let upper = high(inst).and_then(|inst| instruction::lower(&inst, pc, code));
     code.trap_registers = known;
     upper?;
     code.ins[head] = Ins {

@@ -4,14 +4,14 @@
 //! the count of the next round. A semaphore lets as many waves go on as its counter says. The runtime sets resource 0 to the number of
 //! workgroups less one before a cooperative launch; no other launch has resources.
 
-use crate::exec::checks::race::Race;
-use crate::exec::code::lower::{NOTHING, Refused, source};
-use crate::exec::code::{Code, Flow, Ins};
-use crate::exec::waves::ctx::Ctx;
-use crate::exec::waves::wave::{M0, Wave, WaveState};
+use crate::exec::code::Code;
+use crate::exec::code::operands::{NOTHING, Refused, source};
+use crate::exec::state::ctx::{Ctx, Ins, Observer};
+use crate::exec::state::fields::Flow;
+use crate::exec::state::grid::Ticket;
+use crate::exec::state::wave::{M0, Wave, WaveState};
 use crate::fault::{Access, FaultKind};
 use rocmforge_isa::{Inst, Op, Ty};
-use std::collections::BTreeMap;
 
 /// What an instruction does with its resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,60 +54,6 @@ pub(crate) fn lower(inst: &Inst, code: &mut Code) -> Option<Result<(), Refused>>
     }))
 }
 
-/// What a wave waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Ticket {
-    resource: u8,
-    /// The round of the barrier that it has arrived in; `None`: a semaphore.
-    round: Option<u64>,
-}
-
-#[derive(Default)]
-struct Resource {
-    counter: u32,
-    /// Rounds of its barrier that are over.
-    rounds: u64,
-    /// Waves that wait at it.
-    waiting: u32,
-    /// What the waves that arrived in the last such round had released, as racecheck knows it.
-    released: (u32, u32),
-}
-
-/// The resources of a launch.
-#[derive(Default)]
-pub(crate) struct Gws {
-    /// By number; `None` where the launch is not cooperative.
-    resources: Option<BTreeMap<u8, Resource>>,
-}
-
-impl Gws {
-    /// Those of a cooperative launch of so many workgroups.
-    pub(crate) fn of_grid(groups: u64) -> Self {
-        let counter = u32::try_from(groups.saturating_sub(1)).unwrap_or(u32::MAX);
-        let first = Resource {
-            counter,
-            ..Resource::default()
-        };
-        Self {
-            resources: Some(BTreeMap::from([(0, first)])),
-        }
-    }
-
-    /// What a resource says of those who wait in vain at it.
-    pub(crate) fn missing(&self, ticket: Ticket) -> String {
-        let resource = self.resources.as_ref().and_then(|all| all.get(&ticket.resource));
-        let number = ticket.resource;
-        match (ticket.round, resource) {
-            (Some(_), Some(resource)) => format!(
-                "waits at barrier {number} of the whole grid, where {} waves have arrived and {} never come",
-                resource.waiting,
-                u64::from(resource.counter) + 1
-            ),
-            _ => format!("waits at semaphore {number} of the whole grid, which nobody raises"),
-        }
-    }
-}
-
 /// Whether a wave goes on after such an instruction.
 pub(crate) fn execute(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) -> bool {
     let act = ACTS[usize::from(i.half)].1;
@@ -126,11 +72,9 @@ pub(crate) fn execute(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) -> bool {
         return false;
     };
     let resource = resources.entry(number).or_default();
-    if act != Act::Take
-        && act != Act::Init
-        && let Some(race) = &mut c.race
-    {
-        race.release_at(w.index, u64::from(number));
+    let mut observer = c.observer.borrow_mut();
+    if act != Act::Take && act != Act::Init {
+        observer.release_at(w.index, u64::from(number));
     }
     match act {
         Act::Init => resource.counter = value,
@@ -140,14 +84,12 @@ pub(crate) fn execute(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) -> bool {
         Act::Barrier if resource.counter == 0 => {
             resource.counter = value;
             resource.rounds += 1;
-            if let Some(race) = &mut c.race {
-                resource.released = race.released_at(u64::from(number));
-                race.acquire_at(w.index, u64::from(number), resource.released);
-            }
+            resource.released = observer.released_at(u64::from(number));
+            observer.acquire_at(w.index, u64::from(number), resource.released);
         }
         Act::Take if resource.counter > 0 => {
             resource.counter -= 1;
-            take(&mut c.race, w, number);
+            take(&mut *observer, w, number);
         }
         Act::Barrier | Act::Take => {
             resource.waiting += 1;
@@ -175,11 +117,9 @@ fn first_active(w: &Wave, i: &Ins) -> u32 {
     }
 }
 
-fn take(race: &mut Option<Box<Race>>, w: &Wave, number: u8) {
-    if let Some(race) = race {
-        let released = race.released_at(u64::from(number));
-        race.acquire_at(w.index, u64::from(number), released);
-    }
+fn take(observer: &mut dyn Observer, w: &Wave, number: u8) {
+    let released = observer.released_at(u64::from(number));
+    observer.acquire_at(w.index, u64::from(number), released);
 }
 
 /// Lets those waves go on that have what they wait for. Whether there are any.
@@ -192,13 +132,12 @@ pub(crate) fn wake(waves: &mut [Box<Wave>], c: &mut Ctx<'_>) -> bool {
         let resource = resources.entry(ticket.resource).or_default();
         match ticket.round {
             Some(round) if resource.rounds > round => {
-                if let Some(race) = &mut c.race {
-                    race.acquire_at(w.index, u64::from(ticket.resource), resource.released);
-                }
+                let mut observer = c.observer.borrow_mut();
+                observer.acquire_at(w.index, u64::from(ticket.resource), resource.released);
             }
             None if resource.counter > 0 => {
                 resource.counter -= 1;
-                take(&mut c.race, w, ticket.resource);
+                take(&mut *c.observer.borrow_mut(), w, ticket.resource);
             }
             _ => continue,
         }

@@ -1,7 +1,7 @@
 //! The floating-point mode of a wave: rounding, denormals, what NaN does to minima and clamps.
 //!
 //! Kernels run in [`Mode::DEFAULT`] unless they were compiled otherwise or change it. Only programs that do either are
-//! lowered to the handlers that look at the mode; see [`super::modal`].
+//! lowered to the handlers that look at the mode; see [`crate::exec::vector::modal`].
 
 use super::num::{clamp32, f32_to_half, half_to_f32};
 use rustc_apfloat::Float;

@@ -4,9 +4,9 @@
 //! 31 under the lower half of `exec`, then lanes 32 to 63 under the upper half. The upper lanes' registers are a wave of their own behind
 //! the lower ones', with a copy of the scalar registers made before each such instruction (see [`Wave::share`]).
 
-use crate::exec::code::{Ins, Kind, Src};
-use crate::exec::vector::mode::Mode;
-use crate::exec::waves::gws::Ticket;
+use crate::exec::number::mode::Mode;
+use crate::exec::state::fields::{Flow, Kind, Src};
+use crate::exec::state::grid::Ticket;
 use std::mem::MaybeUninit;
 
 pub(crate) const VCC: usize = 106;
@@ -132,6 +132,18 @@ impl Wave {
         self.exec64() == 0
     }
 
+    /// Whether a branch by all lanes of a wave of 64 is taken.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn takes(&self, flow: Flow) -> bool {
+        match flow {
+            Flow::Vccz64 => self.vccz(),
+            Flow::Vccnz64 => !self.vccz(),
+            Flow::Execz64 => self.execz(),
+            _ => !self.execz(),
+        }
+    }
+
     /// Copies the scalar side to the upper lanes of a wave of 64, which are about to execute their part of an instruction; `carry`: it
     /// reads `vcc` by lane without naming it.
     pub(crate) fn share(&mut self, carry: bool) {
@@ -232,12 +244,6 @@ impl Wave {
             _ => buffer.write([self.special(s); 32]),
         }
     }
-
-    /// Scalar register number an instruction writes masks or carries to.
-    #[inline(always)]
-    pub(crate) fn set_mask(&mut self, i: &Ins, mask: u32) {
-        self.set(i.sdst, mask);
-    }
 }
 
 /// The scalar registers as the upper lanes of a wave of 64 use them: see [`Wave::share`]. The same holds for what is known of registers.
@@ -256,7 +262,7 @@ pub(crate) fn upper_scalars(s: &[u32; 128], carry: bool) -> [u32; 128] {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn pack(values: &[u32; 32]) -> u32 {
-    if crate::exec::code::isa::fast() {
+    if crate::exec::simd::fast() {
         // SAFETY: `fast` has found that the host has AVX2.
         return unsafe { pack_wide(values) };
     }

@@ -1,0 +1,7 @@
+//! Lowering: from decoded instructions to lowered ones, and the choice of their handlers.
+
+pub(crate) mod functions;
+pub(crate) mod halves;
+mod idioms;
+mod instruction;
+mod updates;

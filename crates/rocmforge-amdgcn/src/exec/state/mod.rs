@@ -1,0 +1,7 @@
+//! State of a launch, and what changes it: waves, requests to memory, what waves share, and lowered instructions.
+
+pub(crate) mod ctx;
+pub(crate) mod fields;
+pub(crate) mod grid;
+pub(crate) mod request;
+pub(crate) mod wave;
