@@ -3,18 +3,18 @@
 use crate::availability::{self, Availability};
 use crate::buffer::HipBuffer;
 use crate::core::Core;
+use crate::core::memory::{self, MemoryStatistics};
 use crate::device::DeviceInfo;
 use crate::error::{HipError, HipResult};
 use crate::event::HipEvent;
 use crate::hip::{self, Driver};
 use crate::launch_log::LaunchRecord;
-use crate::memory::{self, MemoryStatistics};
 use crate::module::HipModule;
 use crate::provider::Provider;
 use crate::readings::{CardReadings, system_readings};
 use crate::stream::HipStream;
 use bytemuck::Pod;
-use rocmforge_memory::{Bytes, Card, HostBudget, Policy, PoolOptions, Site};
+use rocmforge_memory::{Bytes, Card, Elems, HostBudget, Policy, PoolOptions, Site};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -169,7 +169,7 @@ impl HipBackend {
         let host = host.unwrap_or_else(HostBudget::of_this_machine);
         let core = Core::new(driver, card, host, device, options.pool);
         let stream = HipStream::new(&core, "backend", site)?;
-        stream.retain();
+        stream.shared().retain();
         Ok(Arc::new(Self { stream, core }))
     }
 
@@ -256,7 +256,7 @@ impl HipBackend {
     /// `size` bytes, zeroed on the backend's stream, within the budget or not at all.
     #[track_caller]
     pub fn allocate_buffer_safe(self: &Arc<Self>, size: usize) -> HipResult<HipBuffer<u8>> {
-        HipBuffer::zeroed(&self.stream, rocmforge_memory::Elems(size), "buffer")
+        HipBuffer::zeroed(&self.stream, Elems(size), "buffer")
     }
 
     /// Copies a buffer to the host, after all work on it. Returns when the data are there.
@@ -328,5 +328,26 @@ impl std::fmt::Debug for HipBackend {
             .field("arch", &self.core.device.arch)
             .field("poisoned", &self.is_poisoned())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(
+        not(feature = "rocm"),
+        ignore = "opens the AMD library, if the machine has a GPU for it"
+    )]
+    fn the_answer_is_the_same_every_time() {
+        let first = HipBackend::availability();
+        assert!(std::ptr::eq(first, HipBackend::availability()));
+        assert_eq!(HipBackend::gpu_available(), first.is_available());
+        match (first, HipBackend::new_checked()) {
+            (Availability::Available { .. }, Ok(backend)) => assert!(backend.device().arch.starts_with("gfx")),
+            (Availability::Unavailable(why), Err(HipError::Unavailable(told))) => assert_eq!(*why, told),
+            (first, opened) => panic!("{first}, but opening gives {opened:?}"),
+        }
     }
 }

@@ -3,15 +3,15 @@
 use crate::backend::HipBackend;
 use crate::buffer::{HipBuffer, byte_len};
 use crate::core::Core;
+use crate::core::pinned::Pinned;
+use crate::core::stream_shared::Use;
 use crate::error::{HipError, HipResult};
-use crate::graph::Work;
 use crate::hip;
-use crate::staging::Pinned;
 use crate::stream::HipStream;
-use crate::tracker::{Access, Use};
+use crate::touched::Work;
 use bytemuck::Pod;
 use rocmforge_hip_sys::{hipMemcpyDeviceToHost, hipMemcpyHostToDevice};
-use rocmforge_memory::{Elems, Site};
+use rocmforge_memory::{Access, Elems, Site};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl<T: Pod> PinnedBuffer<T> {
         let memory = if bytes == 0 {
             None
         } else {
-            Some(Pinned::new(core, bytes, label, site)?)
+            Some(core.pinned.allocate(bytes, label, site)?)
         };
         // Made first, so that its drop frees the memory if it is refused.
         let buffer = Self {
@@ -104,6 +104,7 @@ impl<T: Pod> Drop for PinnedBuffer<T> {
     fn drop(&mut self) {
         if let Some(memory) = self.memory.take() {
             self.core
+                .deferred
                 .release(memory.into_resource(), self.last.take().into_iter().collect());
         }
     }
@@ -130,7 +131,7 @@ impl<T: Pod> Pending<T> {
         driver.enter()?;
         match &self.buffer.last {
             Some(last) if !last.is_done() => {
-                last.stream.poll().inspect_err(|error| driver.set_poison(error))?;
+                last.stream.poll()?;
                 Ok(last.is_done())
             }
             _ => Ok(true),
@@ -153,7 +154,7 @@ impl<T: Pod> HipBuffer<T> {
     #[track_caller]
     pub fn download_async(&self, stream: &HipStream) -> HipResult<Pending<T>> {
         let site = Site::caller();
-        stream.not_capturing("allocate pinned memory")?;
+        stream.shared().not_capturing("allocate pinned memory")?;
         let mut pinned = PinnedBuffer::<T>::new(stream.core(), self.len(), "download", site)?;
         let Some(memory) = &pinned.memory else {
             return Ok(Pending { buffer: pinned });

@@ -1,11 +1,10 @@
 //! One allocation of device memory. Buffers, clones and views share it; it is given back once, when the last of them goes.
 
 use crate::core::Core;
+use crate::core::memory::DeviceBlock;
+use crate::core::stream_shared::{StreamShared, Uses};
 use crate::error::HipResult;
 use crate::hip::unique_id;
-use crate::memory::DeviceBlock;
-use crate::stream::HipStream;
-use crate::tracker::Uses;
 use parking_lot::Mutex;
 use rocmforge_memory::{Allocator, Bytes, Class, Request, Site};
 use std::ffi::c_void;
@@ -25,11 +24,10 @@ pub(crate) struct Root {
 impl Root {
     /// `bytes` of memory that `stream` will use first.
     #[track_caller]
-    pub(crate) fn new(stream: &HipStream, bytes: usize, label: &str) -> HipResult<Arc<Self>> {
-        let core = stream.core();
+    pub(crate) fn new(core: &Arc<Core>, stream: &Arc<StreamShared>, bytes: usize, label: &str) -> HipResult<Arc<Self>> {
         core.driver.enter()?;
         stream.not_capturing("allocate")?;
-        core.reclaim();
+        core.deferred.free_done();
         let mut block = None;
         if bytes > 0 {
             block = Some(core.memory.allocate(&Request {
@@ -37,7 +35,7 @@ impl Root {
                 class: Class::Required,
                 label,
                 site: Site::caller(),
-                stream: stream.shared(),
+                stream,
             })?);
         }
         let uses = block.as_mut().map(|block| std::mem::take(&mut block.uses));

@@ -1,64 +1,11 @@
-//! Pinned memory that a graph copies from or to at each replay.
+//! Pinned memory of a graph, between its replays.
 
 use crate::core::Core;
 use crate::error::{HipError, HipResult};
-use crate::staging::Pinned;
-use crate::tracker::{Use, Uses};
+use crate::pinned_range::PinnedRange;
 use bytemuck::Pod;
-use parking_lot::{Mutex, MutexGuard};
 use std::marker::PhantomData;
 use std::sync::Arc;
-
-/// The memory, shared by graphs and by who fills or reads it.
-pub(crate) struct PinnedRange {
-    pub(crate) id: u64,
-    pub(crate) core: Arc<Core>,
-    pub(crate) uses: Mutex<Uses>,
-    memory: Option<Pinned>,
-}
-
-impl PinnedRange {
-    pub(crate) fn new(core: &Arc<Core>, memory: Pinned) -> Arc<Self> {
-        Arc::new(Self {
-            id: crate::hip::unique_id(),
-            core: Arc::clone(core),
-            uses: Mutex::default(),
-            memory: Some(memory),
-        })
-    }
-
-    pub(crate) fn ptr(&self) -> *mut u8 {
-        match &self.memory {
-            Some(memory) => memory.ptr(),
-            // Only `Drop` takes it.
-            None => unreachable!("the memory goes with the range"),
-        }
-    }
-
-    /// Waits, at most until the deadline, until no replay is under way; and keeps the next one from beginning.
-    fn idle(&self) -> HipResult<MutexGuard<'_, Uses>> {
-        loop {
-            let uses = self.uses.lock();
-            let pending: Vec<Use> = uses.pending().cloned().collect();
-            if pending.is_empty() {
-                return Ok(uses);
-            }
-            drop(uses);
-            for last in pending {
-                last.stream.wait(last.cursor)?;
-            }
-        }
-    }
-}
-
-impl Drop for PinnedRange {
-    fn drop(&mut self) {
-        let pending = self.uses.get_mut().pending().cloned().collect();
-        if let Some(memory) = self.memory.take() {
-            self.core.release(memory.into_resource(), pending);
-        }
-    }
-}
 
 /// Pinned memory of a graph, as who fills or reads it between replays sees it: `len` elements of `T`.
 ///

@@ -1,11 +1,11 @@
 //! Device memory: `hipMalloc` and `hipFree`, under the layers that `rocmforge-memory` has for them.
 
-use crate::core::{Core, DeferredFrees, Resource};
+use super::deferred::{DeferredFrees, Resource};
+use super::stream_shared::StreamShared;
 use crate::error::{HipError, HipResult};
 use crate::hip::{self, Address, Driver};
-use crate::stream::StreamShared;
 use rocmforge_memory::*;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// Where a backend's buffers come from, the driver innermost.
 pub(crate) type DeviceMemory = Pool<Budgeted<Logged<Counted<Hip>>>>;
@@ -23,16 +23,6 @@ pub(crate) fn stack(
         deferred: Arc::clone(deferred),
     };
     Pool::new(Budgeted::new(Arc::clone(card), Logged::new(Counted::new(hip))), pool)
-}
-
-/// Idle memory is the first to go when a request does not fit, or when others take from the budget.
-pub(crate) fn relief(card: &Card, core: &Weak<Core>, pool: PoolOptions) -> Option<Registration> {
-    let core = Weak::clone(core);
-    let trim = move |shortage: &Shortage| match core.upgrade() {
-        Some(core) => core.memory.shed(shortage.needed),
-        None => Bytes::ZERO,
-    };
-    (pool.keep > Bytes::ZERO).then(|| card.on_pressure(Step::TrimPool, trim))
 }
 
 /// What a backend's memory has been asked for, and what it holds.
@@ -72,7 +62,7 @@ impl Allocator for Hip {
         let ptr = match malloc()? {
             Some(ptr) => ptr,
             // What was dropped but is still in use is the driver's too.
-            None if self.deferred.settle()? => malloc()?.ok_or_else(too_large)?,
+            None if self.deferred.free_all()? => malloc()?.ok_or_else(too_large)?,
             None => return Err(too_large()),
         };
         self.driver.name_allocation(ptr.0, request.label, request.site);
@@ -95,7 +85,7 @@ impl Allocator for Hip {
     }
 
     fn settle(&self) -> HipResult<bool> {
-        self.deferred.settle()
+        self.deferred.free_all()
     }
 
     fn parked(&self, memory: &Address) {
