@@ -131,6 +131,18 @@ impl Entries {
         self.live.remove(&id);
     }
 
+    /// Moves device bytes from one buffer's entry to another's.
+    pub(crate) fn transfer(&mut self, bytes: Bytes, from: u64, to: u64) {
+        if let Some(entry) = self.live.get_mut(&from) {
+            let held = entry.kind.device_bytes();
+            debug_assert!(bytes <= held, "{bytes} of {held}");
+            entry.kind = EntryKind::Buffer(held.saturating_sub(bytes));
+        }
+        if let Some(entry) = self.live.get_mut(&to) {
+            entry.kind = EntryKind::Buffer(entry.kind.device_bytes().saturating_add(bytes));
+        }
+    }
+
     /// Marks an entry as left to the driver. Even what was meant to live on is a leak from then on: its owner is gone.
     pub(crate) fn abandon(&mut self, id: u64) {
         if let Some(entry) = self.live.get_mut(&id) {

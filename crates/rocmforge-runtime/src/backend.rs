@@ -3,7 +3,7 @@
 use crate::availability::{self, Availability};
 use crate::buffer::HipBuffer;
 use crate::core::Core;
-use crate::core::memory::{self, MemoryStatistics};
+use crate::core::memory::MemoryStatistics;
 use crate::device::DeviceInfo;
 use crate::error::{HipError, HipResult};
 use crate::event::HipEvent;
@@ -231,15 +231,12 @@ impl HipBackend {
         let (free, total) = hip::memory::info(&self.core.driver)?;
         let budget = self.core.card.budget();
         // What HIP calls the whole is only one kind of the memory that a GPU shares with the system.
-        let whole = budget
-            .total
-            .filter(|_| budget.unified_memory)
-            .map_or(total as u64, |all| all.0);
+        let whole = budget.total.filter(|_| budget.unified_memory).unwrap_or(total);
         // Without the kernel's figures HIP's is all there is.
-        let seen = budget.others.map_or(free as u64, |others| {
-            whole.saturating_sub(others.saturating_add(budget.own).0)
-        });
-        Ok((free.min(usize::try_from(seen).unwrap_or(usize::MAX)), total))
+        let seen = budget
+            .others
+            .map_or(free, |others| whole.saturating_sub(others.saturating_add(budget.own)));
+        Ok((addressable(free.min(seen)), addressable(total)))
     }
 
     /// Whether `size` bytes would be within the budget now.
@@ -250,7 +247,7 @@ impl HipBackend {
     /// Bytes the budget has left now.
     pub fn safe_alloc_size(&self) -> HipResult<usize> {
         self.core.driver.enter()?;
-        Ok(usize::try_from(self.core.card.budget().available.0).unwrap_or(usize::MAX))
+        Ok(addressable(self.core.card.budget().available))
     }
 
     /// `size` bytes, zeroed on the backend's stream, within the budget or not at all.
@@ -274,7 +271,7 @@ impl HipBackend {
 
     /// What its memory has been asked for, and what it holds: the pool's hit rate and fragmentation, the driver's calls.
     pub fn memory_statistics(&self) -> MemoryStatistics {
-        memory::statistics(&self.core.memory)
+        self.core.memory.statistics()
     }
 
     /// Gives idle memory of the pool back to the driver until at most `keep` bytes of it are left; returns how many went.
@@ -329,6 +326,11 @@ impl std::fmt::Debug for HipBackend {
             .field("poisoned", &self.is_poisoned())
             .finish_non_exhaustive()
     }
+}
+
+/// The bytes as a size of memory, at most the largest there is.
+fn addressable(bytes: Bytes) -> usize {
+    bytes.to_usize().unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

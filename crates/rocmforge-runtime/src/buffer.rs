@@ -56,8 +56,9 @@ impl<T: Pod> HipBuffer<T> {
 
     #[track_caller]
     fn allocate(stream: &HipStream, len: usize, label: &str) -> HipResult<Self> {
+        let bytes = Bytes::from_usize(byte_len::<T>(len)?);
         Ok(Self {
-            root: Root::new(stream.core(), stream.shared(), byte_len::<T>(len)?, label)?,
+            root: Root::new(stream.core(), stream.shared(), bytes, label)?,
             offset: 0,
             len,
             _elements: PhantomData,
@@ -82,7 +83,7 @@ impl<T: Pod> HipBuffer<T> {
 
     /// Bytes, as the budget counts them.
     pub fn bytes(&self) -> Bytes {
-        Bytes(self.byte_len() as u64)
+        Bytes::from_usize(self.byte_len())
     }
 
     /// The label of the allocation.
@@ -218,7 +219,7 @@ impl<T: Pod> std::fmt::Debug for HipBuffer<T> {
             .field("type", &std::any::type_name::<T>())
             .field("len", &self.len)
             .field("offset", &self.offset)
-            .field("allocated", &Bytes(self.root.bytes() as u64))
+            .field("allocated", &self.root.bytes())
             .finish()
     }
 }

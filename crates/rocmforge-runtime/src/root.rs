@@ -6,7 +6,7 @@ use crate::core::stream_shared::{StreamShared, Uses};
 use crate::error::HipResult;
 use crate::hip::unique_id;
 use parking_lot::Mutex;
-use rocmforge_memory::{Allocator, Bytes, Class, Request, Site};
+use rocmforge_memory::{Bytes, Class, Request, Site};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(crate) struct Root {
     pub(crate) core: Arc<Core>,
     /// A block of the pool comes with what its last owner enqueued: the first operations here wait for that too.
     pub(crate) uses: Mutex<Uses>,
-    bytes: usize,
+    bytes: Bytes,
     label: String,
     /// `None` if there are no bytes, and after the drop. Its own list of uses is empty: they are above.
     block: Option<DeviceBlock>,
@@ -24,14 +24,14 @@ pub(crate) struct Root {
 impl Root {
     /// `bytes` of memory that `stream` will use first.
     #[track_caller]
-    pub(crate) fn new(core: &Arc<Core>, stream: &Arc<StreamShared>, bytes: usize, label: &str) -> HipResult<Arc<Self>> {
+    pub(crate) fn new(core: &Arc<Core>, stream: &Arc<StreamShared>, bytes: Bytes, label: &str) -> HipResult<Arc<Self>> {
         core.driver.enter()?;
         stream.not_capturing("allocate")?;
         core.deferred.free_done();
         let mut block = None;
-        if bytes > 0 {
+        if bytes > Bytes::ZERO {
             block = Some(core.memory.allocate(&Request {
-                bytes: Bytes(bytes as u64),
+                bytes,
                 class: Class::Required,
                 label,
                 site: Site::caller(),
@@ -53,7 +53,7 @@ impl Root {
         self.block.as_ref().map_or(std::ptr::null_mut(), |block| block.memory.0)
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> Bytes {
         self.bytes
     }
 

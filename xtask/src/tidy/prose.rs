@@ -5,12 +5,6 @@ use std::path::Path;
 /// Crates whose names and comments still have metaphors.
 const PENDING: &[&str] = &[
     "crates/rocmforge-amdgcn",
-    "crates/rocmforge-hip",
-    "crates/rocmforge-hip-sys",
-    "crates/rocmforge-isa",
-    "crates/rocmforge-memory",
-    "crates/rocmforge-runtime",
-    "crates/rocmforge-sanitize",
     "crates/rocmforge-sim",
 ];
 

@@ -340,7 +340,7 @@ impl Card {
         let mut sure = false;
         if state.tracker.is_stale(shared.readings.now()) {
             shared.refresh(state, false);
-            // Nobody is there who might have died.
+            // No other process has a claim, so there is none that might have ended.
             sure = state.peers.as_ref().is_none_or(PeerLedger::is_alone);
         }
         state.tracker.count_request();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Shared;
+use super::{Shared, State};
 use crate::Bytes;
 use crate::ledger::EntryKind;
 
@@ -112,9 +112,24 @@ impl Allocation {
         }
     }
 
-    /// Gives the entry up to the caller, who takes it out of the ledger or puts it under another owner.
-    pub(crate) fn leave(mut self) -> Option<u64> {
-        self.shared.take().map(|_| self.id)
+    /// Moves what it stands for beyond `keep` bytes to another buffer's entry of the same card.
+    pub(crate) fn keep(&mut self, keep: Bytes, rest: u64) {
+        if let Some(shared) = &self.shared {
+            shared
+                .lock()
+                .entries
+                .transfer(self.bytes.saturating_sub(keep), self.id, rest);
+            self.bytes = keep;
+        }
+    }
+
+    /// Moves all that it stands for to another buffer's entry of the same card, and ends. What to tell of the card then.
+    pub(crate) fn merge<T>(mut self, into: u64, look: impl FnOnce(&State) -> T) -> Option<T> {
+        let shared = self.shared.take()?;
+        let mut state = shared.lock();
+        state.entries.transfer(self.bytes, self.id, into);
+        state.entries.remove(self.id);
+        Some(look(&state))
     }
 
     /// How many bytes it stands for.

@@ -7,22 +7,72 @@ use crate::hip::{self, Address, Driver};
 use rocmforge_memory::*;
 use std::sync::Arc;
 
-/// Where a backend's buffers come from, the driver innermost.
-pub(crate) type DeviceMemory = Pool<Budgeted<Logged<Counted<Hip>>>>;
+/// A backend's device memory: a stack of allocators, the driver innermost.
+pub(crate) struct DeviceMemory {
+    stack: Arc<dyn Allocator<Memory = Address, Stream = Arc<StreamShared>, Error = HipError>>,
+    driver: Arc<Counted<Hip>>,
+    /// Unless it is off.
+    pool: Option<Arc<Pool<Limited>>>,
+    /// Gives idle memory back when the desktop needs it.
+    _relief: Option<Registration>,
+}
+
+/// The driver's memory within the budget.
+type Limited = Budgeted<Logged<Arc<Counted<Hip>>>>;
 /// What a buffer has of it.
 pub(crate) type DeviceBlock = Block<Address, Arc<StreamShared>>;
 
-pub(crate) fn stack(
-    driver: &Arc<Driver>,
-    card: &Arc<Card>,
-    deferred: &Arc<DeferredFrees>,
-    pool: PoolOptions,
-) -> DeviceMemory {
-    let hip = Hip {
-        driver: Arc::clone(driver),
-        deferred: Arc::clone(deferred),
-    };
-    Pool::new(Budgeted::new(Arc::clone(card), Logged::new(Counted::new(hip))), pool)
+impl DeviceMemory {
+    pub(super) fn new(
+        driver: &Arc<Driver>,
+        card: &Arc<Card>,
+        deferred: &Arc<DeferredFrees>,
+        options: PoolOptions,
+    ) -> Self {
+        let names = Arc::clone(driver);
+        let driver = Arc::new(Counted::new(Hip {
+            driver: Arc::clone(driver),
+            deferred: Arc::clone(deferred),
+        }));
+        let limited = Budgeted::new(Arc::clone(card), Logged::new(Arc::clone(&driver)));
+        if options == PoolOptions::OFF {
+            return Self {
+                stack: Arc::new(Named::new(limited, names)),
+                driver,
+                pool: None,
+                _relief: None,
+            };
+        }
+        let pool = Arc::new(Pool::new(limited, options, Some(card.ledger())));
+        // Idle memory is the first to go when a request does not fit, or when others take from the budget.
+        let idle = Arc::downgrade(&pool);
+        let trim = move |shortage: &Shortage| idle.upgrade().map_or(Bytes::ZERO, |pool| pool.shed(shortage.needed));
+        Self {
+            stack: Arc::new(Named::new(Arc::clone(&pool), names)),
+            driver,
+            pool: Some(pool),
+            _relief: Some(card.on_pressure(Step::TrimPool, trim)),
+        }
+    }
+
+    pub(crate) fn allocate(&self, request: &Request<'_, Arc<StreamShared>>) -> HipResult<DeviceBlock> {
+        self.stack.allocate(request)
+    }
+
+    pub(crate) fn free(&self, block: DeviceBlock) {
+        self.stack.free(block);
+    }
+
+    pub(crate) fn trim_to(&self, keep: Bytes) -> Bytes {
+        self.pool.as_ref().map_or(Bytes::ZERO, |pool| pool.trim_to(keep))
+    }
+
+    pub(crate) fn statistics(&self) -> MemoryStatistics {
+        MemoryStatistics {
+            driver: self.driver.statistics(),
+            pool: self.pool.as_ref().map(|pool| pool.statistics()).unwrap_or_default(),
+        }
+    }
 }
 
 /// What a backend's memory has been asked for, and what it holds.
@@ -30,19 +80,12 @@ pub(crate) fn stack(
 pub struct MemoryStatistics {
     /// What reached `hipMalloc` and `hipFree`.
     pub driver: AllocatorStatistics,
-    /// What the pool served.
+    /// What the pool served; nothing where it is off.
     pub pool: PoolStatistics,
 }
 
-pub(crate) fn statistics(memory: &DeviceMemory) -> MemoryStatistics {
-    MemoryStatistics {
-        driver: memory.inner().inner().inner().statistics(),
-        pool: memory.statistics(),
-    }
-}
-
 /// The driver itself.
-pub(crate) struct Hip {
+struct Hip {
     driver: Arc<Driver>,
     deferred: Arc<DeferredFrees>,
 }
@@ -53,21 +96,18 @@ impl Allocator for Hip {
     type Error = HipError;
 
     fn allocate(&self, request: &Request<'_, Arc<StreamShared>>) -> HipResult<DeviceBlock> {
-        let too_large = || HipError::DriverOutOfMemory {
+        let malloc = || hip::memory::malloc(&self.driver, request.bytes);
+        let mut memory = malloc()?;
+        // What was dropped but is still in use is the driver's too.
+        if memory.is_none() && self.deferred.free_all()? {
+            memory = malloc()?;
+        }
+        let memory = memory.ok_or_else(|| HipError::DriverOutOfMemory {
             requested: request.bytes,
             label: request.label.to_owned(),
-        };
-        let bytes = request.bytes.to_usize().ok_or_else(too_large)?;
-        let malloc = || hip::memory::malloc(&self.driver, bytes);
-        let ptr = match malloc()? {
-            Some(ptr) => ptr,
-            // What was dropped but is still in use is the driver's too.
-            None if self.deferred.free_all()? => malloc()?.ok_or_else(too_large)?,
-            None => return Err(too_large()),
-        };
-        self.driver.name_allocation(ptr.0, request.label, request.site);
+        })?;
         Ok(Block {
-            memory: ptr,
+            memory,
             bytes: request.bytes,
             capacity: request.bytes,
             entry: None,
@@ -84,17 +124,8 @@ impl Allocator for Hip {
         self.deferred.release(memory, pending);
     }
 
-    fn settle(&self) -> HipResult<bool> {
+    fn free_deferred(&self) -> HipResult<bool> {
         self.deferred.free_all()
-    }
-
-    fn parked(&self, memory: &Address) {
-        self.driver.park_allocation(memory.0);
-    }
-
-    fn lent(&self, memory: &Address, request: &Request<'_, Arc<StreamShared>>) {
-        self.driver
-            .lend_allocation(memory.0, request.bytes, request.label, request.site);
     }
 }
 

@@ -15,7 +15,7 @@ use deferred::DeferredFrees;
 use memory::DeviceMemory;
 use parking_lot::Mutex;
 use pinned::PinnedSource;
-use rocmforge_memory::{Bytes, Card, HostBudget, PoolOptions, Pressure, Registration, Shortage, Step};
+use rocmforge_memory::{Bytes, Card, HostBudget, PoolOptions, Pressure};
 use staging::Staging;
 use std::sync::{Arc, Weak};
 use stream_shared::StreamShared;
@@ -32,8 +32,6 @@ pub(crate) struct Core {
     pub(crate) deferred: Arc<DeferredFrees>,
     pub(crate) launches: LaunchLog,
     streams: Mutex<Vec<Weak<StreamShared>>>,
-    /// Gives idle memory back when the desktop needs it; goes with the backend.
-    _relief: Option<Registration>,
 }
 
 impl Core {
@@ -50,9 +48,8 @@ impl Core {
             host,
         });
         let deferred = DeferredFrees::new(&driver);
-        let memory = memory::stack(&driver, &card, &deferred, pool);
-        Arc::new_cyclic(|core| Self {
-            _relief: relief(&card, core, pool),
+        let memory = DeviceMemory::new(&driver, &card, &deferred, pool);
+        Arc::new(Self {
             driver,
             card,
             device,
@@ -106,14 +103,4 @@ impl Drop for Core {
         self.memory.trim_to(Bytes::ZERO);
         self.deferred.end(self.staging.take());
     }
-}
-
-/// Idle memory is the first to go when a request does not fit, or when others take from the budget.
-fn relief(card: &Card, core: &Weak<Core>, pool: PoolOptions) -> Option<Registration> {
-    let core = Weak::clone(core);
-    let trim = move |shortage: &Shortage| match core.upgrade() {
-        Some(core) => core.memory.shed(shortage.needed),
-        None => Bytes::ZERO,
-    };
-    (pool.keep > Bytes::ZERO).then(|| card.on_pressure(Step::TrimPool, trim))
 }

@@ -15,7 +15,7 @@ pub(crate) struct PinnedSource {
 
 impl PinnedSource {
     pub(crate) fn allocate(&self, bytes: usize, label: &str, site: Site) -> HipResult<Pinned> {
-        let size = Bytes(bytes as u64);
+        let size = Bytes::from_usize(bytes);
         let reservation = self.host.try_reserve_at(size, HostKind::Pinned, label, site)?;
         let ptr = hip::memory::host_malloc(&self.driver, bytes)?;
         self.driver.name_allocation(ptr.0, label, site);

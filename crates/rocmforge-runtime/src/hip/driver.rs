@@ -4,7 +4,7 @@
 use crate::error::{HipError, HipResult, is_sticky};
 use parking_lot::Mutex;
 use rocmforge_hip_sys::{HipApi, HipClock, HipNames, hipError_t, hipErrorNotReady};
-use rocmforge_memory::{Bytes, HandleToken, Site};
+use rocmforge_memory::{Bytes, HandleToken, Names, Site};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -87,24 +87,10 @@ impl Driver {
         self.deadline
     }
 
-    /// Tells the provider what an allocation is called, if it wants to know.
+    /// Tells the provider what pinned memory is called, if it wants to know.
     pub(crate) fn name_allocation(&self, ptr: *const c_void, label: &str, site: Site) {
         if let Some(names) = &self.names {
             names.name_allocation(ptr, label, &site.to_string());
-        }
-    }
-
-    /// Tells the provider that an allocation lies idle in the pool, if it wants to know.
-    pub(crate) fn park_allocation(&self, ptr: *const c_void) {
-        if let Some(names) = &self.names {
-            names.park_allocation(ptr);
-        }
-    }
-
-    /// Tells the provider that `bytes` of an idle allocation have an owner again, if it wants to know.
-    pub(crate) fn lend_allocation(&self, ptr: *const c_void, bytes: Bytes, label: &str, site: Site) {
-        if let Some(names) = &self.names {
-            names.lend_allocation(ptr, bytes.0, label, &site.to_string());
         }
     }
 
@@ -263,6 +249,21 @@ impl Driver {
                 return Err(error);
             }
             backoff.pause(&*self.clock, waited, self.deadline.saturating_sub(waited));
+        }
+    }
+}
+
+/// Tells the provider whose device memory is, if it wants to know.
+impl Names<Raw<c_void>> for Driver {
+    fn in_use(&self, memory: &Raw<c_void>, bytes: Bytes, label: &str, site: Site) {
+        if let Some(names) = &self.names {
+            names.mark_in_use(memory.0, bytes.0, label, &site.to_string());
+        }
+    }
+
+    fn idle(&self, memory: &Raw<c_void>) {
+        if let Some(names) = &self.names {
+            names.mark_idle(memory.0);
         }
     }
 }
