@@ -564,7 +564,7 @@ fn memory_the_driver_did_not_take_back_stays_live() {
     let card = card(&driver, Policy::desktop());
     let mut held = allocate(&card, &driver, GIB).unwrap();
     held.begin_return();
-    held.abandon();
+    held.abandon(None);
     let snapshot = card.budget();
     assert_eq!((snapshot.committed, snapshot.reserved), (Bytes(GIB), Bytes::ZERO));
     assert!(card.ledger().live()[0].abandoned);

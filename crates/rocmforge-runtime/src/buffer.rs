@@ -1,6 +1,6 @@
 //! Typed device memory.
 
-use crate::error::{HipError, HipResult};
+use crate::error::{HipError, HipResult, same_len};
 use crate::hip;
 use crate::root::Root;
 use crate::stream::HipStream;
@@ -164,13 +164,7 @@ impl<T: Pod> HipBuffer<T> {
     /// Copies `src` here, on `stream`. Both have the same length and do not overlap.
     pub fn copy_from_buffer(&self, stream: &HipStream, src: &HipBuffer<T>) -> HipResult<()> {
         stream.core().driver.enter()?;
-        if src.len != self.len {
-            return Err(HipError::LengthMismatch {
-                what: "copy between buffers",
-                left: self.len,
-                right: src.len,
-            });
-        }
+        same_len("copy between buffers", self.len, src.len)?;
         let bytes = self.byte_len();
         if bytes == 0 {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use crate::buffer::HipBuffer;
 use crate::core::staging::{SLOT_BYTES, SLOTS, Slot};
-use crate::error::{HipError, HipResult};
+use crate::error::{HipResult, same_len};
 use crate::hip;
 use crate::stream::HipStream;
 use crate::touched::Work;
@@ -19,13 +19,7 @@ impl<T: Pod> HipBuffer<T> {
         let core = stream.core();
         core.driver.enter()?;
         stream.shared().not_capturing("copy from a slice")?;
-        if src.len() != self.len() {
-            return Err(HipError::LengthMismatch {
-                what: "copy to the device",
-                left: self.len(),
-                right: src.len(),
-            });
-        }
+        same_len("copy to the device", self.len(), src.len())?;
         let data: &[u8] = bytemuck::cast_slice(src);
         for (index, chunk) in data.chunks(SLOT_BYTES).enumerate() {
             let mut slot = core.staging.take_one()?;
@@ -57,13 +51,7 @@ impl<T: Pod> HipBuffer<T> {
         let core = stream.core();
         core.driver.enter()?;
         stream.shared().not_capturing("copy to a slice")?;
-        if dst.len() != self.len() {
-            return Err(HipError::LengthMismatch {
-                what: "copy from the device",
-                left: self.len(),
-                right: dst.len(),
-            });
-        }
+        same_len("copy from the device", self.len(), dst.len())?;
         let data: &mut [u8] = bytemuck::cast_slice_mut(dst);
         for (index, batch) in data.chunks_mut(SLOT_BYTES * SLOTS).enumerate() {
             let mut slots = Vec::with_capacity(SLOTS);
@@ -120,6 +108,7 @@ impl<T: Pod> HipBuffer<T> {
 mod tests {
     use super::*;
     use crate::backend::{BackendOptions, HipBackend};
+    use crate::error::HipError;
     use crate::provider::Provider;
     use rocmforge_memory::Policy;
     use rocmforge_sim::{SimConfig, SimHost};

@@ -82,11 +82,7 @@ impl HipEvent {
     /// The device's time from `self` to `end`. Both must be timing events that are done.
     pub fn elapsed(&self, end: &HipEvent) -> HipResult<Duration> {
         self.core.driver.enter()?;
-        if !Arc::ptr_eq(&self.core, &end.core) {
-            return Err(HipError::ForeignObject {
-                what: format!("event {:?}", end.label),
-            });
-        }
+        self.core.same_backend(&end.core, || format!("event {:?}", end.label))?;
         self.check_recorded()?;
         end.check_recorded()?;
         // SAFETY: both events are borrowed, so live.

@@ -157,7 +157,7 @@ impl std::fmt::Debug for HipKernel {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        let pending = self.uses.get_mut().pending().cloned().collect();
+        let uses = std::mem::take(self.uses.get_mut());
         let image = std::mem::take(&mut self.image);
         self.core.deferred.release(
             Resource::Module {
@@ -165,7 +165,7 @@ impl Drop for Module {
                 image,
                 token: self.token.take(),
             },
-            pending,
+            uses,
         );
     }
 }

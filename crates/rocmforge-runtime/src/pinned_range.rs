@@ -52,9 +52,9 @@ impl PinnedRange {
 
 impl Drop for PinnedRange {
     fn drop(&mut self) {
-        let pending = self.uses.get_mut().pending().cloned().collect();
+        let uses = std::mem::take(self.uses.get_mut());
         if let Some(memory) = self.memory.take() {
-            self.core.deferred.release(memory.into_resource(), pending);
+            self.core.deferred.release(memory.into_resource(), uses);
         }
     }
 }

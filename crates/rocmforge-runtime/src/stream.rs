@@ -3,7 +3,7 @@
 use crate::capturing::Capturing;
 use crate::core::Core;
 use crate::core::stream_shared::{StreamShared, Uses};
-use crate::error::{GraphError, HipError, HipResult};
+use crate::error::{GraphError, HipResult};
 use crate::event::{HipEvent, Recorded};
 use crate::hip::{self, Driver};
 use crate::touched::{Touched, Work};
@@ -70,7 +70,8 @@ impl HipStream {
     /// Marks this point of the stream.
     pub fn record(&self, event: &HipEvent) -> HipResult<()> {
         self.core.driver.enter()?;
-        self.same_backend(&event.core, || format!("event {:?}", event.label()))?;
+        self.core
+            .same_backend(&event.core, || format!("event {:?}", event.label()))?;
         let mut recorded = event.recorded.lock();
         *recorded = Some(match self.capturing() {
             Some(capture) => Recorded::Captured {
@@ -86,7 +87,8 @@ impl HipStream {
     /// part of a capture: then this stream becomes part of it too, for which it has to be idle.
     pub fn wait_event(&self, event: &HipEvent) -> HipResult<()> {
         self.core.driver.enter()?;
-        self.same_backend(&event.core, || format!("event {:?}", event.label()))?;
+        self.core
+            .same_backend(&event.core, || format!("event {:?}", event.label()))?;
         // Held until the wait is enqueued: what is noted as waited for must be the record that the wait saw.
         let recorded = event.recorded.lock();
         let own = self.shared.capture();
@@ -115,14 +117,6 @@ impl HipStream {
         &self.shared
     }
 
-    pub(crate) fn same_backend(&self, other: &Arc<Core>, what: impl FnOnce() -> String) -> HipResult<()> {
-        if Arc::ptr_eq(&self.core, other) {
-            Ok(())
-        } else {
-            Err(HipError::ForeignObject { what: what() })
-        }
-    }
-
     /// Enqueues one operation that touches `touches`, after everything it has to come after, and notes it. Returns its
     /// cursor; `None` if it was captured.
     ///
@@ -135,7 +129,7 @@ impl HipStream {
         enqueue: impl FnOnce(&Driver, hip::Stream) -> HipResult<()>,
     ) -> HipResult<Option<u64>> {
         for (touched, _) in touches.iter() {
-            self.same_backend(touched.core(), || touched.describe())?;
+            self.core.same_backend(touched.core(), || touched.describe())?;
         }
         // The strongest access to each, each once.
         touches.sort_unstable_by_key(|(touched, access)| (touched.id(), std::cmp::Reverse(*access)));

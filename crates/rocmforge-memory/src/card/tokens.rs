@@ -142,13 +142,6 @@ impl Allocation {
         self.id
     }
 
-    /// What it is for.
-    pub fn label(&self) -> Arc<str> {
-        self.shared
-            .as_ref()
-            .map_or_else(|| "".into(), |shared| shared.lock().entries.label(self.id))
-    }
-
     /// Declares that it lives on by design (a cache of the backend): no leak. Its bytes still count.
     pub fn retain(&self) {
         if let Some(shared) = &self.shared {
@@ -171,23 +164,17 @@ impl Allocation {
         }
     }
 
-    /// Says why the memory cannot be given back, for whoever reads the ledger once it is abandoned.
-    pub fn because(&self, reason: &str) {
-        if let Some(shared) = &self.shared {
-            shared.because(self.id, reason);
-        }
-    }
-
-    /// Leaves the memory to the driver: entry and bytes stay, marked abandoned, for as long as the card is open.
-    pub fn abandon(mut self) {
+    /// Leaves the memory to the driver: entry and bytes stay, marked abandoned, for as long as the card is open; with
+    /// the reason, for whoever reads the ledger.
+    pub fn abandon(mut self, reason: Option<&str>) {
         if let Some(shared) = self.shared.take() {
+            let mut state = shared.lock();
             if self.returning {
-                let mut state = shared.lock();
                 state.reserved = state.reserved.saturating_sub(self.bytes.0);
                 state.returning = state.returning.saturating_sub(self.bytes.0);
                 state.live = state.live.saturating_add(self.bytes.0);
             }
-            shared.abandon(self.id);
+            state.entries.abandon(self.id, reason);
         }
     }
 }

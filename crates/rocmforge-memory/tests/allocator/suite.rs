@@ -112,9 +112,10 @@ pub(crate) fn the_ledger_is_what_the_driver_gave(bench: &Bench, stack: impl Stac
             let asked = request(bytes, &stream, "buffer");
             let block = stack.allocate(&asked).unwrap();
             let entry = block.entry.as_ref().unwrap();
-            assert_eq!((entry.bytes(), &*entry.label()), (Bytes(bytes), "buffer"));
+            assert_eq!(entry.bytes(), Bytes(bytes));
             let found = epoch.leaks().entries.into_iter().find(|found| found.id == entry.id());
-            assert_eq!(found.unwrap().site, asked.site);
+            let found = found.unwrap();
+            assert_eq!((found.site, &*found.label), (asked.site, "buffer"));
             held.push(block);
             assert_eq!(bench.card.ledger().live_bytes(), Bytes(bench.memory.live_bytes()));
         }

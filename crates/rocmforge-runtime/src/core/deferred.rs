@@ -1,6 +1,6 @@
 //! Deferred frees: what was dropped while queued work still used it.
 
-use super::stream_shared::Use;
+use super::stream_shared::Uses;
 use crate::error::HipResult;
 use crate::hip::{self, Address, Driver};
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ pub(crate) struct DeferredFrees {
 
 struct DeferredFree {
     resource: Resource,
-    uses: Vec<Use>,
+    uses: Uses,
 }
 
 impl DeferredFrees {
@@ -30,8 +30,8 @@ impl DeferredFrees {
     }
 
     /// Gives `resource` back as soon as `uses` are done: now, or at a later allocation, wait or drop.
-    pub(crate) fn release(&self, resource: Resource, uses: Vec<Use>) {
-        if uses.iter().all(Use::is_done) || self.driver.poison().is_some() {
+    pub(crate) fn release(&self, resource: Resource, uses: Uses) {
+        if uses.is_done() || self.driver.poison().is_some() {
             self.give_back(resource);
         } else {
             resource.retain();
@@ -50,9 +50,7 @@ impl DeferredFrees {
             if deferred.is_empty() {
                 return;
             }
-            deferred
-                .extract_if(.., |entry| entry.uses.iter().all(Use::is_done))
-                .collect()
+            deferred.extract_if(.., |entry| entry.uses.is_done()).collect()
         };
         for entry in done {
             self.give_back(entry.resource);
@@ -70,7 +68,7 @@ impl DeferredFrees {
         let any = waited || !deferred.is_empty();
         let mut result = Ok(any);
         for entry in deferred {
-            for last in &entry.uses {
+            for last in entry.uses.pending() {
                 if let Err(error) = last.stream.wait(last.cursor) {
                     result = Err(error);
                 }
@@ -91,8 +89,7 @@ impl DeferredFrees {
                 let freed = unsafe { hip::memory::free(&self.driver, ptr) };
                 if let Err(error) = freed {
                     if let Some(allocation) = allocation {
-                        allocation.because(&error.to_string());
-                        allocation.abandon();
+                        allocation.abandon(Some(&error.to_string()));
                     }
                     self.driver.keep(error);
                 }

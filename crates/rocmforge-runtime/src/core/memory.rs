@@ -116,12 +116,11 @@ impl Allocator for Hip {
     }
 
     fn free(&self, block: DeviceBlock) {
-        let pending = block.uses.pending().cloned().collect();
         let memory = Resource::Memory {
             ptr: block.memory,
             allocation: block.entry,
         };
-        self.deferred.release(memory, pending);
+        self.deferred.release(memory, block.uses);
     }
 
     fn free_deferred(&self) -> HipResult<bool> {

@@ -8,7 +8,7 @@ pub(crate) mod staging;
 pub(crate) mod stream_shared;
 
 use crate::device::DeviceInfo;
-use crate::error::HipResult;
+use crate::error::{HipError, HipResult};
 use crate::hip::Driver;
 use crate::launch_log::LaunchLog;
 use deferred::DeferredFrees;
@@ -66,6 +66,15 @@ impl Core {
         let mut streams = self.streams.lock();
         streams.retain(|stream| stream.strong_count() > 0);
         streams.push(Arc::downgrade(stream));
+    }
+
+    /// Refuses what belongs to another backend.
+    pub(crate) fn same_backend(&self, other: &Self, what: impl FnOnce() -> String) -> HipResult<()> {
+        if std::ptr::eq(self, other) {
+            Ok(())
+        } else {
+            Err(HipError::ForeignObject { what: what() })
+        }
     }
 
     /// Ends a stream whose owner is gone, and frees what only its work has kept.

@@ -4,7 +4,7 @@ use super::exec::HipGraph;
 use super::pinned::GraphPinned;
 use crate::buffer::HipBuffer;
 use crate::capturing::Capturing;
-use crate::error::{GraphError, HipError, HipResult};
+use crate::error::{GraphError, HipResult, same_len};
 use crate::hip::{self, Driver};
 use crate::pinned::PinnedBuffer;
 use crate::pinned_range::PinnedRange;
@@ -122,15 +122,9 @@ impl Capture<'_> {
     ) -> HipResult<GraphPinned<T>> {
         let core = self.stream.core();
         core.driver.enter()?;
-        stream.same_backend(touched.0.core(), || touched.0.describe())?;
-        stream.same_backend(data.core(), || "pinned memory".to_owned())?;
-        if data.len() != len {
-            return Err(HipError::LengthMismatch {
-                what: "captured copy",
-                left: len,
-                right: data.len(),
-            });
-        }
+        stream.core().same_backend(touched.0.core(), || touched.0.describe())?;
+        stream.core().same_backend(data.core(), || "pinned memory".to_owned())?;
+        same_len("captured copy", len, data.len())?;
         if stream.shared().capture() != Some(self.capturing.id()) {
             return Err(GraphError::NotCapturing {
                 stream: stream.label().to_owned(),

@@ -4,7 +4,7 @@ use crate::capturing::record::Record;
 use crate::core::Core;
 use crate::core::deferred::Resource;
 use crate::core::stream_shared::Use;
-use crate::error::{GraphError, HipError, HipResult};
+use crate::error::{GraphError, HipResult};
 use crate::hip;
 use crate::launch_log::LaunchRecord;
 use crate::stream::HipStream;
@@ -151,11 +151,7 @@ impl HipGraphExec {
     pub fn update(&mut self, graph: &HipGraph) -> HipResult<()> {
         let core = &self.shared.core;
         core.driver.enter()?;
-        if !Arc::ptr_eq(core, &graph.core) {
-            return Err(HipError::ForeignObject {
-                what: format!("graph {:?}", graph.label),
-            });
-        }
+        core.same_backend(&graph.core, || format!("graph {:?}", graph.label))?;
         if self.broken {
             return Err(GraphError::Broken.into());
         }
@@ -177,12 +173,12 @@ impl HipGraphExec {
 
 impl Drop for HipGraphExec {
     fn drop(&mut self) {
-        let pending = self.shared.uses.get_mut().pending().cloned().collect();
+        let uses = std::mem::take(self.shared.uses.get_mut());
         let graph = Resource::Graph {
             raw: self.raw,
             token: self.token.take(),
         };
-        self.shared.core.deferred.release(graph, pending);
+        self.shared.core.deferred.release(graph, uses);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Pinned memory of a graph, between its replays.
 
 use crate::core::Core;
-use crate::error::{HipError, HipResult};
+use crate::error::{HipResult, same_len};
 use crate::pinned_range::PinnedRange;
 use bytemuck::Pod;
 use std::marker::PhantomData;
@@ -41,7 +41,7 @@ impl<T: Pod> GraphPinned<T> {
     /// Puts `data` there, for the replays to come. Waits, at most until the backend's deadline, for those under way.
     pub fn copy_from_slice(&self, data: &[T]) -> HipResult<()> {
         self.core.driver.enter()?;
-        self.same_len("copy to a graph's memory", data.len())?;
+        same_len("copy to a graph's memory", self.len, data.len())?;
         let Some(range) = &self.range else { return Ok(()) };
         let _uses = range.idle()?;
         // SAFETY: the range has `len` elements, of an alignment that its `PinnedBuffer` checked; no copy is under way
@@ -54,7 +54,7 @@ impl<T: Pod> GraphPinned<T> {
     /// way.
     pub fn copy_to_slice(&self, data: &mut [T]) -> HipResult<()> {
         self.core.driver.enter()?;
-        self.same_len("copy from a graph's memory", data.len())?;
+        same_len("copy from a graph's memory", self.len, data.len())?;
         let Some(range) = &self.range else { return Ok(()) };
         let _uses = range.idle()?;
         // SAFETY: as in `copy_from_slice`; every byte was initialised when the memory was made, and all are valid.
@@ -67,18 +67,6 @@ impl<T: Pod> GraphPinned<T> {
         let mut data = vec![T::zeroed(); self.len];
         self.copy_to_slice(&mut data)?;
         Ok(data)
-    }
-
-    fn same_len(&self, what: &'static str, len: usize) -> HipResult<()> {
-        if len == self.len {
-            Ok(())
-        } else {
-            Err(HipError::LengthMismatch {
-                what,
-                left: self.len,
-                right: len,
-            })
-        }
     }
 }
 

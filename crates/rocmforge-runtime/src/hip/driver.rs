@@ -152,8 +152,7 @@ impl Driver {
     /// the ledger must not say it is gone.
     pub(crate) fn abandon(&self, token: Option<HandleToken>, error: HipError) {
         if let Some(token) = token {
-            token.because(&error.to_string());
-            token.abandon();
+            token.abandon(Some(&error.to_string()));
         }
         self.keep(error);
     }

@@ -26,7 +26,7 @@ impl HipStream {
     pub unsafe fn launch(&self, kernel: &HipKernel, config: LaunchConfig, mut args: LaunchArgs<'_>) -> HipResult<()> {
         let core = self.core();
         core.driver.enter()?;
-        self.same_backend(kernel.core(), || format!("kernel {:?}", kernel.name()))?;
+        core.same_backend(kernel.core(), || format!("kernel {:?}", kernel.name()))?;
         let meta = kernel.meta();
         geometry::check_geometry(meta, &config, &core.device.limits).map_err(|error| error.of(kernel.name()))?;
         args.check(meta).map_err(|error| error.of(kernel.name()))?;
