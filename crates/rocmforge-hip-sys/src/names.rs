@@ -9,15 +9,15 @@ pub trait HipNames: Send + Sync {
     /// `site`, a `file:line:column`. Any other pointer is ignored.
     fn name_allocation(&self, ptr: *const c_void, label: &str, site: &str);
 
-    /// The live allocation that starts at `ptr` lies idle in a pool of the program from now on. Work enqueued so far may
-    /// still use it; whatever is enqueued before it is lent again must not.
-    fn park_allocation(&self, ptr: *const c_void) {
+    /// The live allocation that starts at `ptr` has no owner from now on: the program keeps it in a pool, or is about to free it.
+    /// Work enqueued so far may still use it; whatever is enqueued before it is in use again must not.
+    fn mark_idle(&self, ptr: *const c_void) {
         let _ = ptr;
     }
 
     /// The live allocation that starts at `ptr` has a new owner from now on, who may use its first `bytes` bytes and finds
     /// nothing of value in them. It is called `label` and was asked for at `site`.
-    fn lend_allocation(&self, ptr: *const c_void, bytes: u64, label: &str, site: &str) {
+    fn mark_in_use(&self, ptr: *const c_void, bytes: u64, label: &str, site: &str) {
         let _ = bytes;
         self.name_allocation(ptr, label, site);
     }

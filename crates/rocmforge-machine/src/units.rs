@@ -90,6 +90,11 @@ impl Bytes {
         Self((self.0 as u128 * percent as u128 / 100) as u64)
     }
 
+    /// The size of something in this process's memory.
+    pub const fn from_usize(n: usize) -> Self {
+        Self(n as u64)
+    }
+
     /// The number as `usize`, or `None` where that type is narrower.
     pub fn to_usize(self) -> Option<usize> {
         usize::try_from(self.0).ok()

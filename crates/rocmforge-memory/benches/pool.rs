@@ -57,7 +57,7 @@ impl Allocator for Nothing {
         black_box(block.memory);
     }
 
-    fn settle(&self) -> Result<bool, Refused> {
+    fn free_deferred(&self) -> Result<bool, Refused> {
         Ok(false)
     }
 }
@@ -116,12 +116,14 @@ fn hit_and_free<A: Allocator<Memory = u64, Stream = Stream, Error = Refused>>(
 }
 
 fn pool(c: &mut Criterion) {
-    let unbudgeted = Pool::unbudgeted(Nothing, PoolOptions::ON);
+    let unbudgeted = Pool::new(Nothing, PoolOptions::ON, None);
     hit_and_free(c, "pool: hit and free, no ledger", &unbudgeted);
-    let budgeted = Pool::new(Budgeted::new(card(), Nothing), PoolOptions::ON);
+    let card = card();
+    let budgeted = Budgeted::new(Arc::clone(&card), Nothing);
+    let budgeted = Pool::new(budgeted, PoolOptions::ON, Some(card.ledger()));
     hit_and_free(c, "pool: hit and free, ledger entry included", &budgeted);
 
-    let off = Pool::new(Budgeted::new(card(), Nothing), PoolOptions::OFF);
+    let off = Budgeted::new(card, Nothing);
     let stream = Stream(1);
     c.bench_function("no pool: reserve, commit, free of the ledger and budget alone", |b| {
         b.iter(|| {
@@ -129,7 +131,7 @@ fn pool(c: &mut Criterion) {
             off.free(block.unwrap());
         });
     });
-    let pool = Pool::unbudgeted(Nothing, PoolOptions::ON);
+    let pool = Pool::new(Nothing, PoolOptions::ON, None);
     c.bench_function("pool: trim of 100 idle blocks", |b| {
         b.iter_batched(|| fill(&pool), |()| pool.trim_to(Bytes::ZERO), BatchSize::PerIteration);
     });

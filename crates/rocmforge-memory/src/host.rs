@@ -12,7 +12,7 @@ use crate::{Bytes, HostReading, Site};
 use rocmforge_machine::sysfs::Sysfs;
 
 /// What may be used where the machine does not say how much memory it has.
-pub const HOST_FALLBACK: Bytes = Bytes::gib(1);
+const HOST_FALLBACK: Bytes = Bytes::gib(1);
 
 /// Where the machine's figures come from.
 pub trait HostReadings: Send + Sync {

@@ -131,10 +131,23 @@ impl Entries {
         self.live.remove(&id);
     }
 
+    /// Moves device bytes from one buffer's entry to another's.
+    pub(crate) fn transfer(&mut self, bytes: Bytes, from: u64, to: u64) {
+        if let Some(entry) = self.live.get_mut(&from) {
+            let held = entry.kind.device_bytes();
+            debug_assert!(bytes <= held, "{bytes} of {held}");
+            entry.kind = EntryKind::Buffer(held.saturating_sub(bytes));
+        }
+        if let Some(entry) = self.live.get_mut(&to) {
+            entry.kind = EntryKind::Buffer(entry.kind.device_bytes().saturating_add(bytes));
+        }
+    }
+
     /// Marks an entry as left to the driver. Even what was meant to live on is a leak from then on: its owner is gone.
-    pub(crate) fn abandon(&mut self, id: u64) {
+    pub(crate) fn abandon(&mut self, id: u64, reason: Option<&str>) {
         if let Some(entry) = self.live.get_mut(&id) {
             (entry.abandoned, entry.retained) = (true, false);
+            entry.reason = reason.map(Arc::from);
             self.abandoned.insert(id, self.next);
             // An epoch that begins now begins after this.
             self.next += 1;
@@ -143,12 +156,6 @@ impl Entries {
 
     pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut Entry> {
         self.live.get_mut(&id)
-    }
-
-    pub(crate) fn label(&self, id: u64) -> Arc<str> {
-        self.live
-            .get(&id)
-            .map_or_else(|| "".into(), |entry| entry.label.clone())
     }
 
     /// Entries made or given up since `first` was the next one.
@@ -228,11 +235,6 @@ pub struct HandleToken {
 }
 
 impl HandleToken {
-    /// What it stands for.
-    pub fn kind(&self) -> HandleKind {
-        self.kind
-    }
-
     /// Its number in the ledger.
     pub fn id(&self) -> u64 {
         self.id
@@ -245,17 +247,11 @@ impl HandleToken {
         }
     }
 
-    /// Says why the object cannot be given back, for whoever reads the ledger once it is abandoned.
-    pub fn because(&self, reason: &str) {
-        if let Some(shared) = &self.shared {
-            shared.because(self.id, reason);
-        }
-    }
-
-    /// Leaves the object to the driver: the entry stays, marked abandoned, for as long as the card is open.
-    pub fn abandon(mut self) {
+    /// Leaves the object to the driver: the entry stays, marked abandoned, for as long as the card is open; with the reason, for
+    /// whoever reads the ledger.
+    pub fn abandon(mut self, reason: Option<&str>) {
         if let Some(shared) = self.shared.take() {
-            shared.abandon(self.id);
+            shared.lock().entries.abandon(self.id, reason);
         }
     }
 }

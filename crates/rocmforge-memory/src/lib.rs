@@ -45,7 +45,6 @@ mod names;
 mod peers;
 mod policy;
 mod pool;
-mod pool_entry;
 mod pressure;
 mod reading;
 mod sync;
@@ -53,30 +52,24 @@ mod sysfs_readings;
 mod uses;
 
 pub use allocator::{
-    Allocator, AllocatorError, AllocatorStatistics, Block, Budgeted, Counted, FailNth, Logged, Request,
+    Allocator, AllocatorError, AllocatorStatistics, Block, Budgeted, Counted, Logged, Named, Names, Request,
 };
 pub use budget::Warning;
 pub use card::{Allocation, BudgetSnapshot, Card, Registration, Relief, Reservation, Shortage, Statistics, Step};
 pub use error::{DisplayInUse, LaunchesStopped, Limit, OutOfBudget, Refusal};
-pub use host::{
-    HOST_FALLBACK, HostAllocation, HostBudget, HostKind, HostLimit, HostReadings, HostReservation, OutOfHostBudget,
-};
+pub use host::{HostAllocation, HostBudget, HostKind, HostLimit, HostReadings, HostReservation, OutOfHostBudget};
 pub use ledger::{Entry, EntryKind, Epoch, HandleKind, HandleToken, LeakReport, Ledger};
 pub use names::{DeviceKey, Site};
 pub use peers::{Peer, PeerFigures, PeerLedger, PeersError};
 pub use policy::{
-    CACHE_SHARE, Cap, Class, DEFAULT_SHARE, DISPLAY_HEADROOM, DRIVER_SLACK, GROWTH, HEADLESS_HEADROOM, HOST_HEADROOM,
-    Headroom, OnDisplay, Policy, UnifiedMemory,
+    Cap, Class, DISPLAY_HEADROOM, HEADLESS_HEADROOM, HOST_HEADROOM, Headroom, OnDisplay, Policy, UnifiedMemory,
 };
 pub use pool::{Pool, PoolOptions, PoolStatistics};
 pub use pressure::{Pressure, PressureChange, Subscription};
-pub use reading::{FixedReadings, Reading, Readings, SharedMemory, WithHip};
+pub use reading::{FixedReadings, Reading, Readings, SharedMemory};
 pub use sysfs_readings::SysfsReadings;
 pub use uses::{Access, Queue, Use, Uses};
 
-// Discovery has a crate of its own; this name of it stays.
-pub use rocmforge_machine::sysfs;
 // What the public types here are made of.
-pub use rocmforge_machine::private::PrivateError;
 pub use rocmforge_machine::sysfs::HostReading;
 pub use rocmforge_machine::{Bytes, Elems};

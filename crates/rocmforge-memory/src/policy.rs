@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::Bytes;
 
 /// Share of what the desktop leaves that one program may hold in all, in percent.
-pub const DEFAULT_SHARE: u8 = 70;
+const DEFAULT_SHARE: u8 = 70;
 /// Least headroom kept free on a card with a display: a second 4K buffer set and a browser's growth.
 pub const DISPLAY_HEADROOM: Bytes = Bytes::gib(1);
 /// Headroom kept free on a card without a display: the driver's own page tables and firmware buffers.
@@ -16,11 +16,11 @@ pub const HEADLESS_HEADROOM: Bytes = Bytes::mib(256);
 /// the kernel to work in.
 pub const HOST_HEADROOM: Bytes = Bytes::gib(2);
 /// Taken off HIP's free figure, which is rounded to 2 MiB and does not know of fragmentation.
-pub const DRIVER_SLACK: Bytes = Bytes::mib(64);
+pub(crate) const DRIVER_SLACK: Bytes = Bytes::mib(64);
 /// Part of the budget, in percent, that requests of [`Class::Cache`] may fill.
-pub const CACHE_SHARE: u8 = 85;
+const CACHE_SHARE: u8 = 85;
 /// What the budget may grow by in a second, in percent of the card.
-pub const GROWTH: u8 = 5;
+const GROWTH: u8 = 5;
 /// Granule in which the driver hands out VRAM.
 pub(crate) const GRANULE: u64 = 2 << 20;
 
@@ -31,7 +31,7 @@ pub enum Class {
     Required,
     /// Things that grow, such as a key-value cache: the whole budget.
     Growth,
-    /// Pools and prefetched data, which can be done without: [`CACHE_SHARE`] percent of what the driver's overhead leaves of the
+    /// Pools and prefetched data, which can be done without: 85 percent of what the driver's overhead leaves of the
     /// budget.
     Cache,
 }

@@ -94,33 +94,3 @@ impl Readings for FixedReadings {
         self.0
     }
 }
-
-/// Another source's readings with HIP's own figures filled in by a function returning (free, total).
-///
-/// Total is taken from HIP only where the other source has none.
-pub struct WithHip<R, F> {
-    inner: R,
-    hip: F,
-}
-
-impl<R: Readings, F: Fn() -> Option<(Bytes, Bytes)> + Send + Sync> WithHip<R, F> {
-    /// Adds `hip`, called at each read: `hipMemGetInfo` as (free, total), or `None` when it failed.
-    pub fn new(inner: R, hip: F) -> Self {
-        Self { inner, hip }
-    }
-}
-
-impl<R: Readings, F: Fn() -> Option<(Bytes, Bytes)> + Send + Sync> Readings for WithHip<R, F> {
-    fn read(&self) -> Reading {
-        let mut reading = self.inner.read();
-        if let Some((free, total)) = (self.hip)() {
-            reading.hip_free = Some(free);
-            reading.total = reading.total.or(Some(total));
-        }
-        reading
-    }
-
-    fn now(&self) -> Duration {
-        self.inner.now()
-    }
-}

@@ -6,7 +6,7 @@ use rocmforge_machine::sysfs::{CardFiles, KfdNode, Sysfs};
 
 /// Figures of the card at one PCI address.
 ///
-/// `hip_free` is not known here; [`WithHip`](crate::WithHip) adds it.
+/// `hip_free` is not known here.
 #[derive(Debug, Clone)]
 pub struct SysfsReadings {
     sysfs: Sysfs,

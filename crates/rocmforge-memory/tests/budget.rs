@@ -9,7 +9,7 @@ use common::{Driver, GIB, MIB, World};
 use proptest::prelude::*;
 use rocmforge_memory::{
     Allocation, Bytes, Cap, Card, Class, DISPLAY_HEADROOM, DeviceKey, FixedReadings, HEADLESS_HEADROOM, HostReading,
-    Limit, Policy, Pressure, Reading, Readings, SharedMemory, UnifiedMemory, Warning, WithHip,
+    Limit, Policy, Pressure, Reading, Readings, SharedMemory, UnifiedMemory, Warning,
 };
 
 fn card(driver: &Driver, policy: Policy) -> Arc<Card> {
@@ -564,7 +564,7 @@ fn memory_the_driver_did_not_take_back_stays_live() {
     let card = card(&driver, Policy::desktop());
     let mut held = allocate(&card, &driver, GIB).unwrap();
     held.begin_return();
-    held.abandon();
+    held.abandon(None);
     let snapshot = card.budget();
     assert_eq!((snapshot.committed, snapshot.reserved), (Bytes(GIB), Bytes::ZERO));
     assert!(card.ledger().live()[0].abandoned);
@@ -716,22 +716,9 @@ fn what_a_card_says_of_itself() {
 fn figures_and_time_are_the_sources_whatever_it_is_wrapped_in() {
     let driver = Driver::new(World::new(20 * GIB, 2 * GIB));
     driver.with(|w| w.now = Duration::from_secs(7));
-    let sources: [Box<dyn Readings>; 3] = [
-        driver.boxed(),
-        Box::new(Arc::new(driver.clone())),
-        Box::new(WithHip::new(driver.clone(), || None)),
-    ];
+    let sources: [Box<dyn Readings>; 2] = [driver.boxed(), Box::new(Arc::new(driver.clone()))];
     for source in sources {
         assert_eq!((source.read(), source.now()), (driver.read(), Duration::from_secs(7)));
-    }
-    // HIP's free figure is added; its total counts only where there is no other.
-    for (total, seen) in [(Some(Bytes(20)), Bytes(20)), (None, Bytes(16))] {
-        let source = FixedReadings(Reading {
-            total,
-            ..Reading::default()
-        });
-        let reading = WithHip::new(source, || Some((Bytes(9), Bytes(16)))).read();
-        assert_eq!((reading.hip_free, reading.total), (Some(Bytes(9)), Some(seen)));
     }
     // The machine's clock goes on.
     let start = FixedReadings::default().now();

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::{Driver, GIB, MIB, World, desktop};
 use rocmforge_memory::{
-    Allocation, Bytes, Card, Class, DRIVER_SLACK, DeviceKey, Limit, OutOfBudget, Policy, Pressure, Registration,
-    Relief, Shortage, Site, Step, Warning,
+    Allocation, Bytes, Card, Class, DeviceKey, Limit, OutOfBudget, Policy, Pressure, Registration, Relief, Shortage,
+    Site, Step, Warning,
 };
 
 /// Buffers that a step can give back, and what it was asked for.
@@ -133,7 +133,7 @@ fn memory_still_in_use_is_waited_for_between_the_steps() {
     let (driver, card) = desktop();
     let store = Store::new(&driver);
     store.fill(&card, 12 * GIB);
-    // A step that lets go of memory which is still in use: it is there after `settle`.
+    // A step that lets go of memory which is still in use: it is there after `free_deferred`.
     let waiting: Arc<Mutex<Vec<Allocation>>> = Arc::default();
     let _registration = card.on_pressure(Step::Spill, {
         let (store, waiting) = (store.clone(), waiting.clone());
@@ -144,17 +144,25 @@ fn memory_still_in_use_is_waited_for_between_the_steps() {
             freed
         }
     });
-    let settled = AtomicU64::new(0);
-    let settle = || {
-        settled.fetch_add(1, Ordering::Relaxed);
+    let waits = AtomicU64::new(0);
+    let free_deferred = || {
+        waits.fetch_add(1, Ordering::Relaxed);
         let gone: Vec<_> = waiting.lock().unwrap().drain(..).collect();
         driver.with(|w| w.own -= gone.iter().map(|a| a.bytes().0).sum::<u64>());
         Ok::<_, OutOfBudget>(!gone.is_empty())
     };
-    let reserve = || card.reserve_with(Bytes(8 * GIB), Class::Required, "weights", Site::caller(), settle);
+    let reserve = || {
+        card.reserve_with(
+            Bytes(8 * GIB),
+            Class::Required,
+            "weights",
+            Site::caller(),
+            free_deferred,
+        )
+    };
     let weights = reserve().unwrap();
     assert_eq!(
-        settled.load(Ordering::Relaxed),
+        waits.load(Ordering::Relaxed),
         2,
         "before the steps, and after the one there is"
     );
@@ -162,7 +170,7 @@ fn memory_still_in_use_is_waited_for_between_the_steps() {
     let failing = || Err::<bool, _>(std::fmt::Error);
     #[derive(Debug, PartialEq)]
     enum Error {
-        Settle,
+        Wait,
         Budget,
     }
     impl From<OutOfBudget> for Error {
@@ -171,9 +179,9 @@ fn memory_still_in_use_is_waited_for_between_the_steps() {
         }
     }
     let error = card.reserve_with(Bytes(8 * GIB), Class::Required, "x", Site::caller(), || {
-        failing().map_err(|_| Error::Settle)
+        failing().map_err(|_| Error::Wait)
     });
-    assert_eq!(error.unwrap_err(), Error::Settle);
+    assert_eq!(error.unwrap_err(), Error::Wait);
     drop(weights);
 }
 
@@ -361,6 +369,7 @@ fn what_the_driver_refuses_lowers_the_budget_for_ten_minutes() {
     };
     let driver = Driver::new(world);
     let card = Card::new(DeviceKey::new("test"), Policy::desktop(), driver.boxed());
+    let slack = card.policy().slack;
     let before = card.budget();
     assert_eq!((before.correction, before.driver_refusals), (Bytes::ZERO, 0));
     // It calls 20 GiB free and gives none: nothing was missing by its figures.
@@ -368,10 +377,10 @@ fn what_the_driver_refuses_lowers_the_budget_for_ten_minutes() {
         .unwrap()
         .refused_by_driver();
     let after = card.budget();
-    assert_eq!(after.budget.0, before.budget.0 - DRIVER_SLACK.0);
+    assert_eq!(after.budget.0, before.budget.0 - slack.0);
     assert_eq!(
         (after.correction, after.driver_refusals, after.limit),
-        (DRIVER_SLACK, 1, Limit::DriverRefused)
+        (slack, 1, Limit::DriverRefused)
     );
     assert!(after.warnings.contains(&Warning::ModelWrong));
     assert_eq!((after.reserved, after.committed), (Bytes::ZERO, Bytes::ZERO));
@@ -381,7 +390,7 @@ fn what_the_driver_refuses_lowers_the_budget_for_ten_minutes() {
         .unwrap()
         .refused_by_driver();
     let after = card.budget();
-    assert_eq!(after.correction.0, 2 * DRIVER_SLACK.0 + GIB);
+    assert_eq!(after.correction.0, 2 * slack.0 + GIB);
     assert_eq!(after.budget.0, before.budget.0 - after.correction.0);
     let refusal = card.try_reserve(before.budget, Class::Required, "x").unwrap_err();
     assert_eq!(refusal.limit, Limit::DriverRefused);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use rocmforge_machine::sysfs::Sysfs;
-use rocmforge_memory::{Bytes, HOST_FALLBACK, HostBudget, HostKind, HostLimit, HostReading, HostReadings};
+use rocmforge_memory::{Bytes, HostBudget, HostKind, HostLimit, HostReading, HostReadings};
 
 const GIB: u64 = 1 << 30;
 
@@ -112,8 +112,8 @@ fn figures_that_are_missing_or_impossible() {
     let host = HostBudget::new(machine.clone());
     for total in [None, Some(Bytes::ZERO)] {
         machine.set(HostReading { total, available: None });
-        assert_eq!(host.room(HostKind::Pageable), HOST_FALLBACK);
-        let held = host.try_reserve(HOST_FALLBACK, HostKind::Pageable, "all").unwrap();
+        assert_eq!(host.room(HostKind::Pageable), Bytes::gib(1));
+        let held = host.try_reserve(Bytes::gib(1), HostKind::Pageable, "all").unwrap();
         let refused = host.try_reserve(Bytes(1), HostKind::Pinned, "more").unwrap_err();
         assert_eq!((refused.limit, refused.total), (HostLimit::Unreadable, Bytes::ZERO));
         drop(held);

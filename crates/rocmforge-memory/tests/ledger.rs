@@ -140,8 +140,8 @@ fn what_was_meant_to_live_on_is_a_leak_of_the_epoch_in_which_it_is_abandoned() {
         .commit();
     cache.retain();
     assert!(epoch.leaks().is_clean());
-    cache.abandon();
-    made_before.abandon();
+    cache.abandon(None);
+    made_before.abandon(None);
     let after = card.ledger().epoch();
     let report = epoch.leaks();
     assert_eq!((report.bytes, report.handles), (Bytes::mib(1), 1), "{report}");
@@ -160,10 +160,10 @@ fn what_is_abandoned_stays_in_the_ledger() {
     card.try_reserve(Bytes(64), Class::Required, "lost")
         .unwrap()
         .commit()
-        .abandon();
+        .abandon(None);
     card.ledger()
         .track(HandleKind::Event, "lost too", Site::caller())
-        .abandon();
+        .abandon(None);
     let report = epoch.leaks();
     assert_eq!((report.bytes, report.handles), (Bytes(64), 1));
     assert!(report.entries.iter().all(|entry| entry.abandoned));
@@ -172,11 +172,9 @@ fn what_is_abandoned_stays_in_the_ledger() {
     // With the reason that their owners gave.
     let buffer = card.try_reserve(Bytes(1), Class::Required, "buffer").unwrap().commit();
     let event = card.ledger().track(HandleKind::Event, "event", Site::caller());
-    buffer.because("no answer");
-    event.because("device lost");
     let since = card.ledger().epoch();
-    buffer.abandon();
-    event.abandon();
+    buffer.abandon(Some("no answer"));
+    event.abandon(Some("device lost"));
     let text = since.leaks().to_string();
     for reason in [
         "(abandoned to the driver: no answer)",

@@ -229,7 +229,7 @@ impl Allocator for Numbers {
         self.freed.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn settle(&self) -> Result<bool, Refused> {
+    fn free_deferred(&self) -> Result<bool, Refused> {
         Ok(false)
     }
 }
@@ -249,7 +249,7 @@ impl Numbers {
 
 fn budgeted(card: &std::sync::Arc<Card>, numbers: &Numbers) -> Pool<Budgeted<Numbers>> {
     let budgeted = Budgeted::new(std::sync::Arc::clone(card), numbers.clone());
-    Pool::new(budgeted, PoolOptions::ON)
+    Pool::new(budgeted, PoolOptions::ON, Some(card.ledger()))
 }
 
 fn megabyte<'a>(stream: &'a Stream) -> Request<'a, Stream> {
@@ -262,7 +262,7 @@ fn megabyte<'a>(stream: &'a Stream) -> Request<'a, Stream> {
     }
 }
 
-/// Who has which block: a block that is lent twice is found.
+/// Who has which block: a block that two have is found.
 #[derive(Clone)]
 struct Owners(std::sync::Arc<[AtomicUsize; 4]>);
 
@@ -286,7 +286,7 @@ impl Owners {
 
 /// One block lies idle, in use by the first stream; each of `n` threads asks for one on a stream of its own, and all but
 /// the last give theirs back.
-fn lends_to_one_owner<A>(numbers: &Numbers, pool: &Arc<Pool<A>>, n: usize)
+fn gives_to_one_owner<A>(numbers: &Numbers, pool: &Arc<Pool<A>>, n: usize)
 where
     A: Allocator<Memory = usize, Stream = Stream, Error = Refused> + 'static,
 {
@@ -295,7 +295,7 @@ where
     let mut block = pool.allocate(&megabyte(&streams[0])).unwrap();
     block.uses.note(Access::Write, &streams[0], 1);
     pool.free(block);
-    let lent = {
+    let in_use = {
         let pool = Arc::clone(pool);
         threads(n, move |index| {
             let block = pool.allocate(&megabyte(&streams[index])).unwrap();
@@ -316,25 +316,25 @@ where
         (figures.misses, figures.held()),
         (made as u64, Bytes(made as u64 * MIB))
     );
-    assert_eq!((figures.lent_blocks, figures.lent), (1, Bytes(MIB)));
-    lent.into_iter().flatten().for_each(|block| pool.free(block));
+    assert_eq!((figures.in_use_blocks, figures.in_use), (1, Bytes(MIB)));
+    in_use.into_iter().flatten().for_each(|block| pool.free(block));
     assert_eq!(pool.trim_to(Bytes::ZERO), Bytes(made as u64 * MIB));
     assert_eq!(numbers.freed.load(Ordering::Relaxed), made);
 }
 
 #[test]
-fn the_pool_lends_a_block_to_one_of_three_threads() {
+fn the_pool_gives_a_block_to_one_of_three_threads() {
     loom::model(|| {
         let numbers = Numbers::new();
-        let pool = Arc::new(Pool::unbudgeted(numbers.clone(), PoolOptions::ON));
-        lends_to_one_owner(&numbers, &pool, 3);
+        let pool = Arc::new(Pool::new(numbers.clone(), PoolOptions::ON, None));
+        gives_to_one_owner(&numbers, &pool, 3);
     });
 }
 
 fn pool_and_ledger(threads: usize) {
     let (card, numbers) = (card(8), Numbers::new());
     let pool = Arc::new(budgeted(&card, &numbers));
-    lends_to_one_owner(&numbers, &pool, threads);
+    gives_to_one_owner(&numbers, &pool, threads);
     assert_eq!(card.ledger().live_bytes(), Bytes::ZERO);
     drop(pool);
     assert_eq!(card.ledger().live(), []);
@@ -354,7 +354,7 @@ fn pool_and_ledger_say_the_same_with_three_threads_and_two_preemptions() {
 }
 
 #[test]
-fn a_trim_takes_what_is_idle_and_nothing_that_is_lent() {
+fn a_trim_takes_what_is_idle_and_nothing_that_is_in_use() {
     loom::model(|| {
         let (card, numbers) = (card(8), Numbers::new());
         let pool = Arc::new(budgeted(&card, &numbers));

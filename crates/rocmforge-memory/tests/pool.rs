@@ -61,7 +61,7 @@ struct Model {
     hits: u64,
     steals: u64,
     misses: u64,
-    /// The most that was lent at once.
+    /// The most that was in use at once.
     most: u64,
 }
 
@@ -90,7 +90,8 @@ struct Run {
     driver: Driver,
     memory: Memory,
     card: Arc<Card>,
-    pool: Pool<Budgeted<Memory>>,
+    pool: Arc<Pool<Budgeted<Memory>>>,
+    stack: Named<Arc<Pool<Budgeted<Memory>>>, Memory>,
     held: Vec<TestBlock>,
     model: Model,
 }
@@ -103,13 +104,16 @@ impl Run {
         });
         let memory = Memory::new(GIB, Some(driver.clone()));
         let card = Card::new(DeviceKey::new("test"), Policy::headless(), driver.boxed());
-        let pool = Pool::new(Budgeted::new(Arc::clone(&card), memory.clone()), PoolOptions::ON);
+        let budgeted = Budgeted::new(Arc::clone(&card), memory.clone());
+        let pool = Arc::new(Pool::new(budgeted, PoolOptions::ON, Some(card.ledger())));
+        let stack = Named::new(Arc::clone(&pool), Arc::new(memory.clone()));
         Self {
             streams: (0..STREAMS as u64).map(Stream::new).collect(),
             driver,
             memory,
             card,
             pool,
+            stack,
             held: Vec::new(),
             model: Model::default(),
         }
@@ -118,7 +122,7 @@ impl Run {
     fn allocate(&mut self, bytes: u64, stream: usize, used: bool) {
         let stream = &self.streams[stream];
         let before = self.memory.allocations();
-        let result = self.pool.allocate(&request(bytes, stream, "block"));
+        let result = self.stack.allocate(&request(bytes, stream, "block"));
         // The driver may have waited for work.
         for idle in &mut self.model.idle {
             idle.pending
@@ -168,8 +172,8 @@ impl Run {
             );
         }
         self.held.push(block);
-        let lent = self.held.iter().map(|block| block.capacity.0).sum();
-        self.model.most = self.model.most.max(lent);
+        let in_use = self.held.iter().map(|block| block.capacity.0).sum();
+        self.model.most = self.model.most.max(in_use);
     }
 
     fn step(&mut self, step: Step) {
@@ -187,7 +191,7 @@ impl Run {
                     capacity: block.capacity.0,
                     pending: pending(&block.uses),
                 });
-                self.pool.free(block);
+                self.stack.free(block);
             }
             Step::Complete { stream } => {
                 self.streams[stream].complete();
@@ -213,35 +217,35 @@ impl Run {
     fn check(&mut self) {
         let figures = self.pool.statistics();
         let memory = &self.memory;
-        self.model.idle.retain(|idle| memory.is_parked(idle.memory));
+        self.model.idle.retain(|idle| memory.is_idle(idle.memory));
         let sum = |bytes: &mut dyn Iterator<Item = u64>| Bytes(bytes.sum());
         let idle = sum(&mut self.model.idle.iter().map(|idle| idle.capacity));
-        let lent = sum(&mut self.held.iter().map(|block| block.bytes.0));
+        let in_use = sum(&mut self.held.iter().map(|block| block.bytes.0));
         let rounding = sum(&mut self.held.iter().map(|block| block.capacity.0 - block.bytes.0));
         let counted = PoolStatistics {
             hits: self.model.hits,
             steals: self.model.steals,
             misses: self.model.misses,
-            lent_blocks: self.held.len() as u64,
-            lent,
+            in_use_blocks: self.held.len() as u64,
+            in_use,
             rounding,
             idle_blocks: self.model.idle.len() as u64,
             idle,
             largest_idle: Bytes(self.model.idle.iter().map(|idle| idle.capacity).max().unwrap_or(0)),
             peak: figures.peak,
-            peak_lent: figures.peak_lent,
+            peak_in_use: figures.peak_in_use,
             trimmed: figures.trimmed,
         };
         assert_eq!(figures, counted);
         assert!(figures.peak >= figures.held());
-        assert_eq!(figures.peak_lent, Bytes(self.model.most));
+        assert_eq!(figures.peak_in_use, Bytes(self.model.most));
         let most = self.model.most + self.model.most / 4 + 64 * MIB;
         assert!(figures.held().0 <= most, "{figures:?}");
         let served = self.model.hits + self.model.steals;
         let all = served + self.model.misses;
         let rate = if all == 0 { 1.0 } else { served as f64 / all as f64 };
         assert!((figures.hit_rate() - rate).abs() < 1e-12);
-        // To the byte: what the driver has handed out is lent, idle, or waits for its last uses.
+        // To the byte: what the driver has handed out is in use, idle, or waits for its last uses.
         let waiting = Bytes(self.memory.waiting_bytes());
         let live = Bytes(self.memory.live_bytes());
         assert_eq!(live, figures.held().saturating_add(waiting));
@@ -254,11 +258,11 @@ impl Run {
 
     fn end(mut self) {
         for block in self.held.drain(..) {
-            self.pool.free(block);
+            self.stack.free(block);
         }
         self.streams.iter().for_each(Stream::complete);
-        self.memory.settle().unwrap();
-        drop(self.pool);
+        self.memory.free_deferred().unwrap();
+        drop((self.stack, self.pool));
         assert_eq!((self.memory.live_bytes(), self.memory.violations()), (0, vec![]));
         assert_eq!(self.card.ledger().live(), []);
     }
@@ -294,7 +298,7 @@ fn nothing_asked_is_no_miss_and_nothing_held_is_no_fragment() {
         hits: 2,
         steals: 1,
         misses: 1,
-        lent: Bytes(50),
+        in_use: Bytes(50),
         rounding: Bytes(10),
         idle: Bytes(40),
         ..none
@@ -310,28 +314,28 @@ fn what_nobody_uses_goes_first_and_what_has_lain_longest() {
     let run = Run::new();
     let stream = &run.streams[0];
     let mut blocks: Vec<_> = (0..4)
-        .map(|_| run.pool.allocate(&request(MIB, stream, "block")).unwrap())
+        .map(|_| run.stack.allocate(&request(MIB, stream, "block")).unwrap())
         .collect();
     let at: Vec<u64> = blocks.iter().map(|block| block.memory).collect();
     blocks[0].uses.note(Access::Read, stream, stream.enqueue());
-    blocks.into_iter().for_each(|block| run.pool.free(block));
-    let parked = || -> Vec<bool> { at.iter().map(|&memory| run.memory.is_parked(memory)).collect() };
+    blocks.into_iter().for_each(|block| run.stack.free(block));
+    let idle = || -> Vec<bool> { at.iter().map(|&memory| run.memory.is_idle(memory)).collect() };
     assert_eq!(run.pool.trim_to(Bytes::mib(4)), Bytes::ZERO);
     assert_eq!(run.pool.trim_to(Bytes::mib(3)), Bytes::mib(1));
-    assert_eq!(parked(), [true, false, true, true]);
+    assert_eq!(idle(), [true, false, true, true]);
     assert_eq!(run.pool.trim_to(Bytes(2 * MIB - 1)), Bytes::mib(2));
-    assert_eq!(parked(), [true, false, false, false]);
+    assert_eq!(idle(), [true, false, false, false]);
     assert_eq!(run.pool.trim_to(Bytes::ZERO), Bytes::mib(1));
     assert_eq!((run.memory.waiting(), run.memory.live_blocks()), (1, 1));
     run.end();
 }
 
 #[test]
-fn a_block_that_needs_no_wait_is_lent_first_and_the_smallest_of_those() {
+fn a_block_that_needs_no_wait_comes_first_and_the_smallest_of_those() {
     let run = Run::new();
     let [one, two, three] = &run.streams[..] else { panic!() };
     let idle = |bytes: u64, stream: &Stream| {
-        let mut block = run.pool.allocate(&request(bytes, stream, "block")).unwrap();
+        let mut block = run.stack.allocate(&request(bytes, stream, "block")).unwrap();
         block.uses.note(Access::Write, stream, stream.enqueue());
         block
     };
@@ -344,24 +348,27 @@ fn a_block_that_needs_no_wait_is_lent_first_and_the_smallest_of_those() {
         idle(2 * MIB, one),
     ];
     let [larger, older, newer, others, done, _] = blocks.each_ref().map(|block| block.memory);
-    blocks.into_iter().for_each(|block| run.pool.free(block));
+    blocks.into_iter().for_each(|block| run.stack.free(block));
     three.complete();
-    let lend = |stream| run.pool.allocate(&request(MIB, stream, "block")).unwrap();
+    let allocate = |stream| run.stack.allocate(&request(MIB, stream, "block")).unwrap();
     // Of the stream's own the smallest that fits, last put first; then one that nobody uses, then the others'.
-    let lent = [one; 5].map(lend);
+    let in_use = [one; 5].map(allocate);
     assert_eq!(
-        lent.each_ref().map(|block| block.memory),
+        in_use.each_ref().map(|block| block.memory),
         [newer, older, larger, done, others]
     );
     let figures = run.pool.statistics();
     assert_eq!((figures.hits, figures.steals, figures.misses), (4, 1, 6));
-    let fresh = lend(one);
+    let fresh = allocate(one);
     assert_eq!(run.pool.statistics().misses, 7, "2 MiB are too much for 1");
-    lent.into_iter().chain([fresh]).for_each(|block| run.pool.free(block));
-    let next = [three; 4].map(lend);
+    in_use
+        .into_iter()
+        .chain([fresh])
+        .for_each(|block| run.stack.free(block));
+    let next = [three; 4].map(allocate);
     assert_eq!(next[0].memory, done, "what nobody uses comes before what is in use");
     assert_eq!(next[2].memory, newer, "what is stolen has lain longest of its size");
-    next.into_iter().for_each(|block| run.pool.free(block));
+    next.into_iter().for_each(|block| run.stack.free(block));
     run.streams.iter().for_each(Stream::complete);
     run.end();
 }
@@ -378,9 +385,9 @@ fn changing_sizes_do_not_fill_the_card() {
         }
     }
     let figures = run.pool.statistics();
-    let lent = 300 * MIB;
+    let in_use = 300 * MIB;
     assert!(
-        figures.peak_lent.0 <= lent && figures.peak.0 <= lent + lent / 4 + 64 * MIB,
+        figures.peak_in_use.0 <= in_use && figures.peak.0 <= in_use + in_use / 4 + 64 * MIB,
         "{figures:?}"
     );
     run.end();
@@ -397,9 +404,9 @@ fn a_quarter_more_than_was_lent_at_once_and_64_mib_are_held() {
     }
     assert_eq!(run.pool.statistics().idle, Bytes::mib(400));
     // 400 + 100 + 64 MiB, in blocks of 4 that do not serve requests for 3.
-    for lent in 1..=54 {
+    for in_use in 1..=54 {
         run.allocate(3 * MIB, 0, false);
-        assert_eq!(run.pool.statistics().held(), Bytes::mib(400 + 3 * lent));
+        assert_eq!(run.pool.statistics().held(), Bytes::mib(400 + 3 * in_use));
     }
     run.allocate(3 * MIB, 0, false);
     let figures = run.pool.statistics();
@@ -418,16 +425,16 @@ fn a_quarter_more_than_was_lent_at_once_and_64_mib_are_held() {
 fn what_is_done_keeps_no_stream() {
     let run = Run::new();
     let stream = Stream::new(99);
-    let mut block = run.pool.allocate(&request(MIB, &stream, "block")).unwrap();
+    let mut block = run.stack.allocate(&request(MIB, &stream, "block")).unwrap();
     block.uses.note(Access::Read, &stream, stream.enqueue());
     block.uses.note(Access::Write, &stream, stream.enqueue());
     block.uses.note(Access::Read, &stream, stream.enqueue());
     stream.complete();
-    run.pool.free(block);
+    run.stack.free(block);
     assert_eq!(stream.handles(), 0);
-    let mut block = run.pool.allocate(&request(MIB, &stream, "block")).unwrap();
+    let mut block = run.stack.allocate(&request(MIB, &stream, "block")).unwrap();
     block.uses.note(Access::Write, &stream, stream.enqueue());
-    run.pool.free(block);
+    run.stack.free(block);
     assert_eq!(stream.handles(), 1, "it is in use");
     stream.complete();
     run.end();
@@ -443,11 +450,11 @@ fn a_budget_that_shrank_is_met_by_what_is_freed() {
     run.step(Step::Desktop {
         others: GIB - 300 * MIB - 256 * MIB,
     });
-    for lent in [400, 300, 200, 100, 0] {
+    for in_use in [400, 300, 200, 100, 0] {
         run.step(Step::Free { which: 0 });
         let figures = run.pool.statistics();
-        assert_eq!(figures.lent, Bytes::mib(lent));
-        assert_eq!(figures.held(), Bytes::mib(lent.max(300)), "{figures:?}");
+        assert_eq!(figures.in_use, Bytes::mib(in_use));
+        assert_eq!(figures.held(), Bytes::mib(in_use.max(300)), "{figures:?}");
     }
     run.end();
 }
@@ -455,7 +462,7 @@ fn a_budget_that_shrank_is_met_by_what_is_freed() {
 #[test]
 fn no_more_is_kept_than_was_asked_for() {
     let run = Run::new();
-    let pool = Pool::unbudgeted(run.memory.clone(), PoolOptions { keep: Bytes::mib(2) });
+    let pool = Pool::new(run.memory.clone(), PoolOptions { keep: Bytes::mib(2) }, None);
     let stream = &run.streams[0];
     let blocks: Vec<_> = (0..4)
         .map(|_| pool.allocate(&request(MIB, stream, "block")).unwrap())

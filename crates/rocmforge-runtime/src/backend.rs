@@ -3,18 +3,18 @@
 use crate::availability::{self, Availability};
 use crate::buffer::HipBuffer;
 use crate::core::Core;
+use crate::core::memory::MemoryStatistics;
 use crate::device::DeviceInfo;
 use crate::error::{HipError, HipResult};
 use crate::event::HipEvent;
 use crate::hip::{self, Driver};
 use crate::launch_log::LaunchRecord;
-use crate::memory::{self, MemoryStatistics};
 use crate::module::HipModule;
 use crate::provider::Provider;
 use crate::readings::{CardReadings, system_readings};
 use crate::stream::HipStream;
 use bytemuck::Pod;
-use rocmforge_memory::{Bytes, Card, HostBudget, Policy, PoolOptions, Site};
+use rocmforge_memory::{Bytes, Card, Elems, HostBudget, Policy, PoolOptions, Site};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -169,7 +169,7 @@ impl HipBackend {
         let host = host.unwrap_or_else(HostBudget::of_this_machine);
         let core = Core::new(driver, card, host, device, options.pool);
         let stream = HipStream::new(&core, "backend", site)?;
-        stream.retain();
+        stream.shared().retain();
         Ok(Arc::new(Self { stream, core }))
     }
 
@@ -231,15 +231,12 @@ impl HipBackend {
         let (free, total) = hip::memory::info(&self.core.driver)?;
         let budget = self.core.card.budget();
         // What HIP calls the whole is only one kind of the memory that a GPU shares with the system.
-        let whole = budget
-            .total
-            .filter(|_| budget.unified_memory)
-            .map_or(total as u64, |all| all.0);
+        let whole = budget.total.filter(|_| budget.unified_memory).unwrap_or(total);
         // Without the kernel's figures HIP's is all there is.
-        let seen = budget.others.map_or(free as u64, |others| {
-            whole.saturating_sub(others.saturating_add(budget.own).0)
-        });
-        Ok((free.min(usize::try_from(seen).unwrap_or(usize::MAX)), total))
+        let seen = budget
+            .others
+            .map_or(free, |others| whole.saturating_sub(others.saturating_add(budget.own)));
+        Ok((addressable(free.min(seen)), addressable(total)))
     }
 
     /// Whether `size` bytes would be within the budget now.
@@ -250,13 +247,13 @@ impl HipBackend {
     /// Bytes the budget has left now.
     pub fn safe_alloc_size(&self) -> HipResult<usize> {
         self.core.driver.enter()?;
-        Ok(usize::try_from(self.core.card.budget().available.0).unwrap_or(usize::MAX))
+        Ok(addressable(self.core.card.budget().available))
     }
 
     /// `size` bytes, zeroed on the backend's stream, within the budget or not at all.
     #[track_caller]
     pub fn allocate_buffer_safe(self: &Arc<Self>, size: usize) -> HipResult<HipBuffer<u8>> {
-        HipBuffer::zeroed(&self.stream, rocmforge_memory::Elems(size), "buffer")
+        HipBuffer::zeroed(&self.stream, Elems(size), "buffer")
     }
 
     /// Copies a buffer to the host, after all work on it. Returns when the data are there.
@@ -274,7 +271,7 @@ impl HipBackend {
 
     /// What its memory has been asked for, and what it holds: the pool's hit rate and fragmentation, the driver's calls.
     pub fn memory_statistics(&self) -> MemoryStatistics {
-        memory::statistics(&self.core.memory)
+        self.core.memory.statistics()
     }
 
     /// Gives idle memory of the pool back to the driver until at most `keep` bytes of it are left; returns how many went.
@@ -328,5 +325,31 @@ impl std::fmt::Debug for HipBackend {
             .field("arch", &self.core.device.arch)
             .field("poisoned", &self.is_poisoned())
             .finish_non_exhaustive()
+    }
+}
+
+/// The bytes as a size of memory, at most the largest there is.
+fn addressable(bytes: Bytes) -> usize {
+    bytes.to_usize().unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(
+        not(feature = "rocm"),
+        ignore = "opens the AMD library, if the machine has a GPU for it"
+    )]
+    fn the_answer_is_the_same_every_time() {
+        let first = HipBackend::availability();
+        assert!(std::ptr::eq(first, HipBackend::availability()));
+        assert_eq!(HipBackend::gpu_available(), first.is_available());
+        match (first, HipBackend::new_checked()) {
+            (Availability::Available { .. }, Ok(backend)) => assert!(backend.device().arch.starts_with("gfx")),
+            (Availability::Unavailable(why), Err(HipError::Unavailable(told))) => assert_eq!(*why, told),
+            (first, opened) => panic!("{first}, but opening gives {opened:?}"),
+        }
     }
 }

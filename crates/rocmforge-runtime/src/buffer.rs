@@ -1,14 +1,13 @@
 //! Typed device memory.
 
-use crate::error::{HipError, HipResult};
-use crate::graph::{Touched, Work};
+use crate::error::{HipError, HipResult, same_len};
 use crate::hip;
 use crate::root::Root;
 use crate::stream::HipStream;
-use crate::tracker::Access;
+use crate::touched::{Touched, Work};
 use bytemuck::Pod;
 use rocmforge_hip_sys::hipMemcpyDeviceToDevice;
-use rocmforge_memory::{Bytes, Elems};
+use rocmforge_memory::{Access, Bytes, Elems};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -27,26 +26,11 @@ pub struct HipBuffer<T: Pod> {
     _elements: PhantomData<fn() -> T>,
 }
 
-/// Bytes of `count` elements, if there are so many addresses.
-pub(crate) fn byte_len<T>(count: usize) -> HipResult<usize> {
-    let size = size_of::<T>();
-    count
-        .checked_mul(size)
-        .filter(|&bytes| isize::try_from(bytes).is_ok())
-        .ok_or(HipError::SizeOverflow { count, size })
-}
-
 impl<T: Pod> HipBuffer<T> {
     /// `len` elements of zero bytes, written on `stream`.
     #[track_caller]
     pub fn zeroed(stream: &HipStream, len: Elems, label: &str) -> HipResult<Self> {
-        let root = Root::new(stream, byte_len::<T>(len.0)?, label)?;
-        let buffer = Self {
-            root,
-            offset: 0,
-            len: len.0,
-            _elements: PhantomData,
-        };
+        let buffer = Self::allocate(stream, len.0, label)?;
         buffer.clear(stream)?;
         Ok(buffer)
     }
@@ -59,27 +43,26 @@ impl<T: Pod> HipBuffer<T> {
     /// read that comes too early; a real one returns another program's data.
     #[track_caller]
     pub unsafe fn uninit(stream: &HipStream, len: Elems, label: &str) -> HipResult<Self> {
-        let root = Root::new(stream, byte_len::<T>(len.0)?, label)?;
-        Ok(Self {
-            root,
-            offset: 0,
-            len: len.0,
-            _elements: PhantomData,
-        })
+        Self::allocate(stream, len.0, label)
     }
 
     /// A copy of `data`, made on `stream`.
     #[track_caller]
     pub fn from_slice(stream: &HipStream, data: &[T], label: &str) -> HipResult<Self> {
-        let root = Root::new(stream, byte_len::<T>(data.len())?, label)?;
-        let buffer = Self {
-            root,
-            offset: 0,
-            len: data.len(),
-            _elements: PhantomData,
-        };
+        let buffer = Self::allocate(stream, data.len(), label)?;
         buffer.copy_from_host(stream, data)?;
         Ok(buffer)
+    }
+
+    #[track_caller]
+    fn allocate(stream: &HipStream, len: usize, label: &str) -> HipResult<Self> {
+        let bytes = Bytes::from_usize(byte_len::<T>(len)?);
+        Ok(Self {
+            root: Root::new(stream.core(), stream.shared(), bytes, label)?,
+            offset: 0,
+            len,
+            _elements: PhantomData,
+        })
     }
 
     /// Elements.
@@ -100,7 +83,7 @@ impl<T: Pod> HipBuffer<T> {
 
     /// Bytes, as the budget counts them.
     pub fn bytes(&self) -> Bytes {
-        Bytes(self.byte_len() as u64)
+        Bytes::from_usize(self.byte_len())
     }
 
     /// The label of the allocation.
@@ -181,13 +164,7 @@ impl<T: Pod> HipBuffer<T> {
     /// Copies `src` here, on `stream`. Both have the same length and do not overlap.
     pub fn copy_from_buffer(&self, stream: &HipStream, src: &HipBuffer<T>) -> HipResult<()> {
         stream.core().driver.enter()?;
-        if src.len != self.len {
-            return Err(HipError::LengthMismatch {
-                what: "copy between buffers",
-                left: self.len,
-                right: src.len,
-            });
-        }
+        same_len("copy between buffers", self.len, src.len)?;
         let bytes = self.byte_len();
         if bytes == 0 {
             return Ok(());
@@ -236,7 +213,16 @@ impl<T: Pod> std::fmt::Debug for HipBuffer<T> {
             .field("type", &std::any::type_name::<T>())
             .field("len", &self.len)
             .field("offset", &self.offset)
-            .field("allocated", &Bytes(self.root.bytes() as u64))
+            .field("allocated", &self.root.bytes())
             .finish()
     }
+}
+
+/// Bytes of `count` elements, if there are so many addresses.
+pub(crate) fn byte_len<T>(count: usize) -> HipResult<usize> {
+    let size = size_of::<T>();
+    count
+        .checked_mul(size)
+        .filter(|&bytes| isize::try_from(bytes).is_ok())
+        .ok_or(HipError::SizeOverflow { count, size })
 }

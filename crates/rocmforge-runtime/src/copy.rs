@@ -1,14 +1,14 @@
 //! Copies between slices and buffers, through staging memory.
 
 use crate::buffer::HipBuffer;
-use crate::error::{HipError, HipResult};
-use crate::graph::Work;
+use crate::core::staging::{SLOT_BYTES, SLOTS, Slot};
+use crate::error::{HipResult, same_len};
 use crate::hip;
-use crate::staging::{SLOT_BYTES, SLOTS, Slot};
 use crate::stream::HipStream;
-use crate::tracker::Access;
+use crate::touched::Work;
 use bytemuck::Pod;
 use rocmforge_hip_sys::{hipMemcpyDeviceToHost, hipMemcpyHostToDevice};
+use rocmforge_memory::Access;
 
 impl<T: Pod> HipBuffer<T> {
     /// Copies `src` here, on `stream`. Both have the same length.
@@ -18,17 +18,11 @@ impl<T: Pod> HipBuffer<T> {
     pub fn copy_from_host(&self, stream: &HipStream, src: &[T]) -> HipResult<()> {
         let core = stream.core();
         core.driver.enter()?;
-        stream.not_capturing("copy from a slice")?;
-        if src.len() != self.len() {
-            return Err(HipError::LengthMismatch {
-                what: "copy to the device",
-                left: self.len(),
-                right: src.len(),
-            });
-        }
+        stream.shared().not_capturing("copy from a slice")?;
+        same_len("copy to the device", self.len(), src.len())?;
         let data: &[u8] = bytemuck::cast_slice(src);
         for (index, chunk) in data.chunks(SLOT_BYTES).enumerate() {
-            let mut slot = core.staging.take_one(core)?;
+            let mut slot = core.staging.take_one()?;
             let pinned = slot.memory.ptr();
             // SAFETY: the slot has SLOT_BYTES bytes, `chunk` at most that many, and `take_one` gives idle slots only.
             unsafe { std::ptr::copy_nonoverlapping(chunk.as_ptr(), pinned, chunk.len()) };
@@ -56,14 +50,8 @@ impl<T: Pod> HipBuffer<T> {
     pub fn copy_to_host(&self, stream: &HipStream, dst: &mut [T]) -> HipResult<()> {
         let core = stream.core();
         core.driver.enter()?;
-        stream.not_capturing("copy to a slice")?;
-        if dst.len() != self.len() {
-            return Err(HipError::LengthMismatch {
-                what: "copy from the device",
-                left: self.len(),
-                right: dst.len(),
-            });
-        }
+        stream.shared().not_capturing("copy to a slice")?;
+        same_len("copy from the device", self.len(), dst.len())?;
         let data: &mut [u8] = bytemuck::cast_slice_mut(dst);
         for (index, batch) in data.chunks_mut(SLOT_BYTES * SLOTS).enumerate() {
             let mut slots = Vec::with_capacity(SLOTS);
@@ -73,7 +61,7 @@ impl<T: Pod> HipBuffer<T> {
             }
             result?;
         }
-        core.reclaim();
+        core.deferred.free_done();
         Ok(())
     }
 
@@ -83,10 +71,10 @@ impl<T: Pod> HipBuffer<T> {
         let mut rest = batch;
         while !rest.is_empty() {
             if slots.is_empty() {
-                slots.push(core.staging.take_one(core)?);
+                slots.push(core.staging.take_one()?);
             }
             while slots.len() < rest.len().div_ceil(SLOT_BYTES)
-                && let Some(slot) = core.staging.take_another(core)?
+                && let Some(slot) = core.staging.take_another()?
             {
                 slots.push(slot);
             }
@@ -113,5 +101,44 @@ impl<T: Pod> HipBuffer<T> {
             rest = later;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{BackendOptions, HipBackend};
+    use crate::error::HipError;
+    use crate::provider::Provider;
+    use rocmforge_memory::Policy;
+    use rocmforge_sim::{SimConfig, SimHost};
+    use std::time::Duration;
+
+    #[test]
+    fn a_wait_for_slots_that_others_keep_ends_at_the_deadline() {
+        let sim = SimHost::new(SimConfig::default());
+        let provider = Provider::new(sim.api())
+            .with_clock(sim.clock())
+            .with_readings(Box::new(sim.readings(0)));
+        let options = BackendOptions {
+            policy: Policy::tests(),
+            deadline: Duration::from_millis(30),
+            ..BackendOptions::default()
+        };
+        let backend = HipBackend::open(provider, options).unwrap();
+        let core = backend.core();
+        let kept: Vec<Slot> = (0..SLOTS).map(|_| core.staging.take_one().unwrap()).collect();
+        // The simulated clock stands still: nobody waits on it.
+        let error = HipBuffer::from_slice(backend.stream(), &[1u8], "refused").unwrap_err();
+        assert!(
+            matches!(error, HipError::StagingBusy { waited } if waited >= Duration::from_millis(30)),
+            "{error}"
+        );
+        assert!(backend.is_poisoned().is_none());
+        for slot in kept {
+            core.staging.give(slot);
+        }
+        let buffer = HipBuffer::from_slice(backend.stream(), &[1u8], "accepted").unwrap();
+        assert_eq!(buffer.to_vec(backend.stream()).unwrap(), [1]);
     }
 }

@@ -53,7 +53,7 @@ impl DeviceInfo {
         let handle = device::get(driver)?;
         let name = device::name(driver, handle)?;
         let pci = device::pci_address(driver)?;
-        let total_memory = Bytes(device::total_memory(driver, handle)? as u64);
+        let total_memory = device::total_memory(driver, handle)?;
         let hip_version = device::version(driver)?;
         let arch_full = device::arch_name(driver)?;
 

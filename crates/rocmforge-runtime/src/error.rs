@@ -345,27 +345,24 @@ impl LaunchError {
     }
 }
 
-impl From<DisplayInUse> for HipError {
-    fn from(error: DisplayInUse) -> Self {
-        Self::DisplayInUse(Arc::new(error))
-    }
+/// Errors that are large, or cannot be cloned cheaply, are shared.
+macro_rules! shared {
+    ($($error:ident),*) => {
+        $(impl From<$error> for HipError {
+            fn from(error: $error) -> Self {
+                Self::$error(Arc::new(error))
+            }
+        })*
+    };
 }
+shared!(DisplayInUse, OutOfBudget, OutOfHostBudget, LaunchesStopped);
 
-impl From<OutOfHostBudget> for HipError {
-    fn from(error: OutOfHostBudget) -> Self {
-        Self::OutOfHostBudget(Arc::new(error))
-    }
-}
-
-impl From<LaunchesStopped> for HipError {
-    fn from(error: LaunchesStopped) -> Self {
-        Self::LaunchesStopped(Arc::new(error))
-    }
-}
-
-impl From<OutOfBudget> for HipError {
-    fn from(error: OutOfBudget) -> Self {
-        Self::OutOfBudget(Arc::new(error))
+/// Refuses two things of different lengths that must have the same.
+pub(crate) fn same_len(what: &'static str, left: usize, right: usize) -> HipResult<()> {
+    if left == right {
+        Ok(())
+    } else {
+        Err(HipError::LengthMismatch { what, left, right })
     }
 }
 

@@ -1,74 +1,15 @@
 //! Events: points of a stream that the host or another stream can wait for.
 
+use crate::capturing::Capturing;
 use crate::core::Core;
+use crate::core::raw_event::RawEvent;
+use crate::core::stream_shared::Use;
 use crate::error::{GraphError, HipError, HipResult};
-use crate::graph::Capturing;
-use crate::hip::{self, Driver};
-use crate::tracker::Use;
+use crate::hip;
 use parking_lot::Mutex;
-use rocmforge_memory::{Card, HandleKind, HandleToken, Site};
+use rocmforge_memory::Site;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A HIP event that destroys itself.
-pub(crate) struct RawEvent {
-    driver: Arc<Driver>,
-    raw: hip::Event,
-    token: Option<HandleToken>,
-}
-
-impl RawEvent {
-    pub(crate) fn new(driver: &Arc<Driver>, card: &Card, timing: bool, label: &str, site: Site) -> HipResult<Self> {
-        let raw = hip::event::create(driver, timing)?;
-        let token = card.ledger().track(HandleKind::Event, label, site);
-        Ok(Self {
-            driver: Arc::clone(driver),
-            raw,
-            token: Some(token),
-        })
-    }
-
-    /// Declares that it belongs to the machinery of the backend: no leak of whoever made it necessary.
-    pub(crate) fn retain(self) -> Self {
-        if let Some(token) = &self.token {
-            token.retain();
-        }
-        self
-    }
-
-    pub(crate) fn handle(&self) -> hip::Event {
-        self.raw
-    }
-
-    /// Whether the work before the last record is done.
-    pub(crate) fn is_done(&self) -> HipResult<bool> {
-        // SAFETY: the event is live until `self` is dropped.
-        unsafe { hip::event::is_done(&self.driver, self.raw) }
-    }
-}
-
-impl Drop for RawEvent {
-    fn drop(&mut self) {
-        // SAFETY: created by `new`, destroyed only here.
-        let result = unsafe { hip::event::destroy(&self.driver, self.raw) };
-        if let Err(error) = result {
-            crate::core::abandon(self.token.take(), &error);
-            if !matches!(error, HipError::Poisoned { .. }) {
-                self.driver.defer(error);
-            }
-        }
-    }
-}
-
-/// Where an event was recorded last.
-pub(crate) enum Recorded {
-    At(Use),
-    /// Behind these operations of a capture.
-    Captured {
-        capture: Arc<Capturing>,
-        nodes: Vec<usize>,
-    },
-}
 
 /// A point of a stream. Record it with [`HipStream::record`](crate::HipStream::record), then let the host
 /// ([`synchronize`](Self::synchronize)) or another stream ([`HipStream::wait_event`](crate::HipStream::wait_event)) wait
@@ -81,6 +22,16 @@ pub struct HipEvent {
     pub(crate) timing: bool,
     pub(crate) recorded: Mutex<Option<Recorded>>,
     label: String,
+}
+
+/// Where an event was recorded last.
+pub(crate) enum Recorded {
+    At(Use),
+    /// Behind these operations of a capture.
+    Captured {
+        capture: Arc<Capturing>,
+        nodes: Vec<usize>,
+    },
 }
 
 impl HipEvent {
@@ -131,11 +82,7 @@ impl HipEvent {
     /// The device's time from `self` to `end`. Both must be timing events that are done.
     pub fn elapsed(&self, end: &HipEvent) -> HipResult<Duration> {
         self.core.driver.enter()?;
-        if !Arc::ptr_eq(&self.core, &end.core) {
-            return Err(HipError::ForeignObject {
-                what: format!("event {:?}", end.label),
-            });
-        }
+        self.core.same_backend(&end.core, || format!("event {:?}", end.label))?;
         self.check_recorded()?;
         end.check_recorded()?;
         // SAFETY: both events are borrowed, so live.

@@ -32,6 +32,7 @@
 mod availability;
 mod backend;
 mod buffer;
+mod capturing;
 mod copy;
 mod core;
 mod device;
@@ -41,17 +42,17 @@ mod graph;
 mod hip;
 mod launch;
 mod launch_log;
-mod memory;
 mod module;
 mod pinned;
+mod pinned_range;
 mod provider;
 mod readings;
 mod root;
-mod staging;
 mod stream;
 mod tensor;
-mod tracker;
+mod touched;
 
+pub use crate::core::memory::MemoryStatistics;
 pub use availability::Availability;
 pub use backend::{BackendOptions, HipBackend};
 pub use buffer::HipBuffer;
@@ -61,7 +62,7 @@ pub use event::HipEvent;
 pub use graph::{Capture, GraphPinned, HipGraph, HipGraphExec};
 pub use launch::{LaunchArgs, LaunchConfig, ceil_div_u64, safe_grid_dim, validate_launch_config};
 pub use launch_log::LaunchRecord;
-pub use memory::MemoryStatistics;
+
 pub use module::{HipKernel, HipModule};
 pub use pinned::{Pending, PinnedBuffer};
 pub use provider::{Cards, Provider, SharedLedger};

@@ -1,16 +1,21 @@
 //! Code objects on the device and their kernels.
 
-use crate::core::{Core, Resource};
+use crate::core::Core;
+use crate::core::deferred::Resource;
+use crate::core::stream_shared::{StreamShared, Uses};
 use crate::error::{HipError, HipResult};
 use crate::hip;
-use crate::stream::StreamShared;
-use crate::tracker::{Access, Uses};
 use parking_lot::Mutex;
 use rocmforge_code_object::{CodeObject, KernelMeta};
-use rocmforge_memory::{HandleKind, HandleToken, Site};
+use rocmforge_memory::{Access, HandleKind, HandleToken, Site};
 use std::ffi::CString;
 use std::sync::Arc;
 
+/// A loaded code object. Its kernels keep it loaded; so does queued work.
+#[derive(Clone)]
+pub struct HipModule(Arc<Module>);
+
+/// What it and its kernels share.
 struct Module {
     core: Arc<Core>,
     label: String,
@@ -21,25 +26,6 @@ struct Module {
     token: Option<HandleToken>,
     uses: Mutex<Uses>,
 }
-
-impl Drop for Module {
-    fn drop(&mut self) {
-        let pending = self.uses.get_mut().pending().cloned().collect();
-        let image = std::mem::take(&mut self.image);
-        self.core.release(
-            Resource::Module {
-                handle: self.handle,
-                image,
-                token: self.token.take(),
-            },
-            pending,
-        );
-    }
-}
-
-/// A loaded code object. Its kernels keep it loaded; so does queued work.
-#[derive(Clone)]
-pub struct HipModule(Arc<Module>);
 
 impl HipModule {
     pub(crate) fn load(core: &Arc<Core>, bytes: &[u8], label: &str, site: Site) -> HipResult<Self> {
@@ -166,5 +152,20 @@ impl std::fmt::Debug for HipKernel {
             .field("name", &self.name())
             .field("module", &self.module.label)
             .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        let uses = std::mem::take(self.uses.get_mut());
+        let image = std::mem::take(&mut self.image);
+        self.core.deferred.release(
+            Resource::Module {
+                handle: self.handle,
+                image,
+                token: self.token.take(),
+            },
+            uses,
+        );
     }
 }

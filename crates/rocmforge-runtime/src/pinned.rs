@@ -3,15 +3,15 @@
 use crate::backend::HipBackend;
 use crate::buffer::{HipBuffer, byte_len};
 use crate::core::Core;
-use crate::error::{HipError, HipResult};
-use crate::graph::Work;
+use crate::core::pinned::Pinned;
+use crate::core::stream_shared::Uses;
+use crate::error::{HipError, HipResult, same_len};
 use crate::hip;
-use crate::staging::Pinned;
 use crate::stream::HipStream;
-use crate::tracker::{Access, Use};
+use crate::touched::Work;
 use bytemuck::Pod;
 use rocmforge_hip_sys::{hipMemcpyDeviceToHost, hipMemcpyHostToDevice};
-use rocmforge_memory::{Elems, Site};
+use rocmforge_memory::{Access, Elems, Site};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct PinnedBuffer<T: Pod> {
     memory: Option<Pinned>,
     len: usize,
     /// The copy that last used it, if nobody waited for it.
-    last: Option<Use>,
+    uses: Uses,
     _elements: PhantomData<T>,
 }
 
@@ -40,14 +40,14 @@ impl<T: Pod> PinnedBuffer<T> {
         let memory = if bytes == 0 {
             None
         } else {
-            Some(Pinned::new(core, bytes, label, site)?)
+            Some(core.pinned.allocate(bytes, label, site)?)
         };
         // Made first, so that its drop frees the memory if it is refused.
         let buffer = Self {
             core: Arc::clone(core),
             memory,
             len,
-            last: None,
+            uses: Uses::default(),
             _elements: PhantomData,
         };
         if let Some(memory) = &buffer.memory {
@@ -103,8 +103,8 @@ impl<T: Pod> DerefMut for PinnedBuffer<T> {
 impl<T: Pod> Drop for PinnedBuffer<T> {
     fn drop(&mut self) {
         if let Some(memory) = self.memory.take() {
-            self.core
-                .release(memory.into_resource(), self.last.take().into_iter().collect());
+            let uses = std::mem::take(&mut self.uses);
+            self.core.deferred.release(memory.into_resource(), uses);
         }
     }
 }
@@ -126,24 +126,20 @@ impl<T: Pod> std::fmt::Debug for Pending<T> {
 impl<T: Pod> Pending<T> {
     /// Whether the copy is done. Does not wait.
     pub fn is_done(&self) -> HipResult<bool> {
-        let driver = &self.buffer.core.driver;
-        driver.enter()?;
-        match &self.buffer.last {
-            Some(last) if !last.is_done() => {
-                last.stream.poll().inspect_err(|error| driver.set_poison(error))?;
-                Ok(last.is_done())
-            }
-            _ => Ok(true),
+        self.buffer.core.driver.enter()?;
+        for last in self.buffer.uses.pending() {
+            last.stream.poll()?;
         }
+        Ok(self.buffer.uses.is_done())
     }
 
     /// Waits, at most until the backend's deadline, and gives the pinned memory back: after a download, with the data.
     pub fn wait(mut self) -> HipResult<PinnedBuffer<T>> {
         self.buffer.core.driver.enter()?;
-        if let Some(last) = &self.buffer.last {
+        for last in self.buffer.uses.pending() {
             last.stream.wait(last.cursor)?;
         }
-        self.buffer.last = None;
+        self.buffer.uses = Uses::default();
         Ok(self.buffer)
     }
 }
@@ -153,7 +149,7 @@ impl<T: Pod> HipBuffer<T> {
     #[track_caller]
     pub fn download_async(&self, stream: &HipStream) -> HipResult<Pending<T>> {
         let site = Site::caller();
-        stream.not_capturing("allocate pinned memory")?;
+        stream.shared().not_capturing("allocate pinned memory")?;
         let mut pinned = PinnedBuffer::<T>::new(stream.core(), self.len(), "download", site)?;
         let Some(memory) = &pinned.memory else {
             return Ok(Pending { buffer: pinned });
@@ -167,21 +163,17 @@ impl<T: Pod> HipBuffer<T> {
                 unsafe { hip::copy::copy(driver, to.cast(), from, bytes, hipMemcpyDeviceToHost, stream) }
             },
         )?;
-        pinned.last = cursor.map(|cursor| stream.shared().at(cursor));
+        if let Some(cursor) = cursor {
+            pinned.uses.note(Access::Write, stream.shared(), cursor);
+        }
         Ok(Pending { buffer: pinned })
     }
 
     /// Starts a copy of `data` to this buffer. Both have the same length.
     pub fn upload_async(&self, stream: &HipStream, mut data: PinnedBuffer<T>) -> HipResult<Pending<T>> {
         stream.core().driver.enter()?;
-        stream.same_backend(&data.core, || "pinned memory".to_owned())?;
-        if data.len != self.len() {
-            return Err(HipError::LengthMismatch {
-                what: "copy to the device",
-                left: self.len(),
-                right: data.len,
-            });
-        }
+        stream.core().same_backend(&data.core, || "pinned memory".to_owned())?;
+        same_len("copy to the device", self.len(), data.len)?;
         let Some(memory) = &data.memory else {
             return Ok(Pending { buffer: data });
         };
@@ -194,7 +186,9 @@ impl<T: Pod> HipBuffer<T> {
                 unsafe { hip::copy::copy(driver, to, from.cast(), bytes, hipMemcpyHostToDevice, stream) }
             },
         )?;
-        data.last = cursor.map(|cursor| stream.shared().at(cursor));
+        if let Some(cursor) = cursor {
+            data.uses.note(Access::Read, stream.shared(), cursor);
+        }
         Ok(Pending { buffer: data })
     }
 }

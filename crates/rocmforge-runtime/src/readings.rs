@@ -3,7 +3,7 @@
 use crate::error::Unavailable;
 use crate::hip::{self, Driver};
 use rocmforge_machine::sysfs::{Access, DeviceFile, Sysfs};
-use rocmforge_memory::{Bytes, DeviceKey, Reading, Readings, SysfsReadings};
+use rocmforge_memory::{DeviceKey, Reading, Readings, SysfsReadings};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ impl Readings for CardReadings {
             return reading;
         }
         if let Ok((free, total)) = hip::memory::info(&self.driver) {
-            reading.hip_free.get_or_insert(Bytes(free as u64));
-            reading.total.get_or_insert(Bytes(total as u64));
+            reading.hip_free.get_or_insert(free);
+            reading.total.get_or_insert(total);
         }
         reading
     }

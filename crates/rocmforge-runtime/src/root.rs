@@ -1,13 +1,12 @@
 //! One allocation of device memory. Buffers, clones and views share it; it is given back once, when the last of them goes.
 
 use crate::core::Core;
+use crate::core::memory::DeviceBlock;
+use crate::core::stream_shared::{StreamShared, Uses};
 use crate::error::HipResult;
 use crate::hip::unique_id;
-use crate::memory::DeviceBlock;
-use crate::stream::HipStream;
-use crate::tracker::Uses;
 use parking_lot::Mutex;
-use rocmforge_memory::{Allocator, Bytes, Class, Request, Site};
+use rocmforge_memory::{Bytes, Class, Request, Site};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ pub(crate) struct Root {
     pub(crate) core: Arc<Core>,
     /// A block of the pool comes with what its last owner enqueued: the first operations here wait for that too.
     pub(crate) uses: Mutex<Uses>,
-    bytes: usize,
+    bytes: Bytes,
     label: String,
     /// `None` if there are no bytes, and after the drop. Its own list of uses is empty: they are above.
     block: Option<DeviceBlock>,
@@ -25,19 +24,18 @@ pub(crate) struct Root {
 impl Root {
     /// `bytes` of memory that `stream` will use first.
     #[track_caller]
-    pub(crate) fn new(stream: &HipStream, bytes: usize, label: &str) -> HipResult<Arc<Self>> {
-        let core = stream.core();
+    pub(crate) fn new(core: &Arc<Core>, stream: &Arc<StreamShared>, bytes: Bytes, label: &str) -> HipResult<Arc<Self>> {
         core.driver.enter()?;
         stream.not_capturing("allocate")?;
-        core.reclaim();
+        core.deferred.free_done();
         let mut block = None;
-        if bytes > 0 {
+        if bytes > Bytes::ZERO {
             block = Some(core.memory.allocate(&Request {
-                bytes: Bytes(bytes as u64),
+                bytes,
                 class: Class::Required,
                 label,
                 site: Site::caller(),
-                stream: stream.shared(),
+                stream,
             })?);
         }
         let uses = block.as_mut().map(|block| std::mem::take(&mut block.uses));
@@ -55,7 +53,7 @@ impl Root {
         self.block.as_ref().map_or(std::ptr::null_mut(), |block| block.memory.0)
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> Bytes {
         self.bytes
     }
 

@@ -33,11 +33,7 @@ impl DeviceTensor {
     #[track_caller]
     pub fn zeros(backend: &Arc<HipBackend>, shape: &[usize]) -> HipResult<Self> {
         let buffer = HipBuffer::zeroed(backend.stream(), Elems(elements(shape)?), "tensor")?;
-        Ok(Self {
-            backend: Arc::clone(backend),
-            buffer,
-            shape: shape.to_vec(),
-        })
+        Ok(Self::of(backend, buffer, shape))
     }
 
     /// The same as [`zeros`](Self::zeros), under the name the project grew up with: memory that was never written is
@@ -52,11 +48,7 @@ impl DeviceTensor {
     pub fn from_host(backend: &Arc<HipBackend>, values: &[f32], shape: &[usize]) -> HipResult<Self> {
         check_len(shape, values.len())?;
         let buffer = HipBuffer::from_slice(backend.stream(), values, "tensor")?;
-        Ok(Self {
-            backend: Arc::clone(backend),
-            buffer,
-            shape: shape.to_vec(),
-        })
+        Ok(Self::of(backend, buffer, shape))
     }
 
     /// Bytes `range` of `bytes` (a mapped file, say) as little-endian f32 of the given shape. They need no alignment.
@@ -84,16 +76,17 @@ impl DeviceTensor {
     /// A tensor over an existing buffer, which must have as many elements as the shape holds.
     pub fn from_buffer(backend: &Arc<HipBackend>, buffer: HipBuffer<f32>, shape: &[usize]) -> HipResult<Self> {
         check_len(shape, buffer.len())?;
-        if !Arc::ptr_eq(backend.core(), buffer.root().core()) {
-            return Err(HipError::ForeignObject {
-                what: format!("buffer {:?}", buffer.label()),
-            });
-        }
-        Ok(Self {
+        let foreign = || format!("buffer {:?}", buffer.label());
+        backend.core().same_backend(buffer.root().core(), foreign)?;
+        Ok(Self::of(backend, buffer, shape))
+    }
+
+    fn of(backend: &Arc<HipBackend>, buffer: HipBuffer<f32>, shape: &[usize]) -> Self {
+        Self {
             backend: Arc::clone(backend),
             buffer,
             shape: shape.to_vec(),
-        })
+        }
     }
 
     /// The values, on the host.
@@ -109,11 +102,7 @@ impl DeviceTensor {
     /// The same values under another shape with as many elements. Shares the memory.
     pub fn reshape(&self, shape: &[usize]) -> HipResult<Self> {
         check_len(shape, self.buffer.len())?;
-        Ok(Self {
-            backend: Arc::clone(&self.backend),
-            buffer: self.buffer.clone(),
-            shape: shape.to_vec(),
-        })
+        Ok(Self::of(&self.backend, self.buffer.clone(), shape))
     }
 
     /// The shape.

@@ -191,7 +191,7 @@ impl<'p> Runner<'p> {
                 self.wait(name.as_deref())
             }
         };
-        self.settle(&step.place, made)
+        self.goes_on(&step.place, made)
     }
 
     fn wait(&self, name: Option<&str>) -> Result<(), Refusal> {
@@ -204,7 +204,7 @@ impl<'p> Runner<'p> {
     }
 
     /// Whether the program goes on after a call.
-    fn settle(&mut self, at: &Place, made: Result<(), Refusal>) -> Result<bool, Error> {
+    fn goes_on(&mut self, at: &Place, made: Result<(), Refusal>) -> Result<bool, Error> {
         let Err(refusal) = made else { return Ok(true) };
         // Something earlier has stopped the card, or this does not fit: the reports say which.
         self.reports.extend(self.machine.take_reports());
@@ -260,7 +260,7 @@ impl<'p> Runner<'p> {
         let status = self.machine.launch(function, &queued, stream);
         self.launches[number] = self.machine.calls();
         self.steps[index] = self.machine.calls();
-        let goes_on = self.settle(at, refuse("hipModuleLaunchKernel", status))?;
+        let goes_on = self.goes_on(at, refuse("hipModuleLaunchKernel", status))?;
         if goes_on {
             self.record(index, stream, at)?;
         }
@@ -274,7 +274,7 @@ impl<'p> Runner<'p> {
             .machine
             .copy(address(copy.to), address(copy.from), copy.bytes, stream);
         self.steps[index] = self.machine.calls();
-        let goes_on = self.settle(at, refuse("hipMemcpyAsync", status))?;
+        let goes_on = self.goes_on(at, refuse("hipMemcpyAsync", status))?;
         if goes_on {
             self.record(index, stream, at)?;
         }

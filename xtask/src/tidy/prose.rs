@@ -3,16 +3,7 @@
 use std::path::Path;
 
 /// Crates whose names and comments still have metaphors.
-const PENDING: &[&str] = &[
-    "crates/rocmforge-amdgcn",
-    "crates/rocmforge-hip",
-    "crates/rocmforge-hip-sys",
-    "crates/rocmforge-isa",
-    "crates/rocmforge-memory",
-    "crates/rocmforge-runtime",
-    "crates/rocmforge-sanitize",
-    "crates/rocmforge-sim",
-];
+const PENDING: &[&str] = &["crates/rocmforge-amdgcn", "crates/rocmforge-sim"];
 
 /// A first line that starts so is a question in the place of a noun.
 const QUESTION_WORDS: &[&str] = &["What", "Who", "Where", "How", "Whether", "Which", "Why", "When"];

@@ -51,7 +51,7 @@ impl Supervisor<'_> {
         let written = summary.write(&mut folder);
         say!("{}", summary.to_string().trim_end());
         written?;
-        folder.settle()?;
+        folder.finish()?;
         let [.., page] = REPORTS;
         let _ = self.page.set(directory.join(page));
         tell!("reports are in {}", directory.display());

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const FAULTS: &str = "faults.json";
 
 /// How a test with a planted fault must end.
-enum Ends {
+enum Expected {
     /// Passed, or skipped where the device has nothing to test.
     Well,
     /// Failed, with one of these in its first error.
@@ -32,22 +32,25 @@ const HEALTHY: &str = "healthy";
 /// Not run by itself: a process of another test.
 const PART: &str = "budget::process";
 /// Every other test of the target, in this order, and how it ends. What a device says differs.
-const PLANTED: [(&str, Ends); 7] = [
+const PLANTED: [(&str, Expected); 7] = [
     (
         "an_endless_kernel_meets_the_deadline_of_a_wait",
-        Ends::Saying(&["was not done after 2"]),
+        Expected::Saying(&["was not done after 2"]),
     ),
-    ("an_endless_kernel_that_nobody_gives_up", Ends::Late),
-    ("an_address_that_is_nobodys", Ends::Saying(&["hipErrorIllegalAddress"])),
-    ("killed_in_the_middle_of_a_copy", Ends::By(libc::SIGKILL)),
-    ("an_allocation_beyond_the_card", Ends::Saying(&["budget"])),
+    ("an_endless_kernel_that_nobody_gives_up", Expected::Late),
+    (
+        "an_address_that_is_nobodys",
+        Expected::Saying(&["hipErrorIllegalAddress"]),
+    ),
+    ("killed_in_the_middle_of_a_copy", Expected::By(libc::SIGKILL)),
+    ("an_allocation_beyond_the_card", Expected::Saying(&["budget"])),
     (
         "an_allocation_beyond_the_card_that_no_budget_sees",
-        Ends::Saying(&["the driver was asked for"]),
+        Expected::Saying(&["the driver was asked for"]),
     ),
     (
         "budget::two_share_the_budget_and_shed_what_a_third_one_takes",
-        Ends::Well,
+        Expected::Well,
     ),
 ];
 /// Time for a fault: a card is opened and code compiled for it first.
@@ -115,7 +118,7 @@ impl Supervisor<'_> {
         let mut reports = Vec::new();
         for (test, ends) in &planted.faults {
             let before = self.memory_of(&plan.device);
-            let deadline = if matches!(ends, Ends::Well) { SOUND } else { FAULTY };
+            let deadline = if matches!(ends, Expected::Well) { SOUND } else { FAULTY };
             let result = run(test, deadline.min(plan.deadline));
             let next = run(&planted.healthy, plan.deadline);
             let after = before.and_then(|before| self.memory_returned(plan, before));
@@ -125,7 +128,7 @@ impl Supervisor<'_> {
             }
         }
         folder.write(FAULTS, &serde_json::to_vec_pretty(&reports)?)?;
-        folder.settle()?;
+        folder.finish()?;
         if let Some(signal) = self.interrupt.signal() {
             return Err(TestGpuError::Interrupted(signal).into());
         }
@@ -161,7 +164,7 @@ impl Supervisor<'_> {
 
 /// The tests in the order of [`PLANTED`].
 struct Order {
-    faults: Vec<(Test, &'static Ends)>,
+    faults: Vec<(Test, &'static Expected)>,
     healthy: Test,
 }
 
@@ -190,13 +193,13 @@ fn order(tests: Vec<Test>) -> Result<Order, TestGpuError> {
     })
 }
 
-fn judge(result: &TestResult, ends: &Ends, next: &TestResult, memory: Option<(Bytes, Bytes)>) -> Report {
+fn judge(result: &TestResult, ends: &Expected, next: &TestResult, memory: Option<(Bytes, Bytes)>) -> Report {
     let said = result.first_error.as_deref().unwrap_or_default();
     let as_it_should = match (ends, &result.verdict) {
-        (Ends::Well, Verdict::Passed | Verdict::Skipped { .. }) => true,
-        (Ends::Saying(words), Verdict::Failed { .. }) => words.iter().any(|word| said.contains(word)),
-        (Ends::By(wanted), Verdict::Crashed { signal }) => signal == wanted,
-        (Ends::Late, Verdict::TimedOut { silent: false, .. }) => true,
+        (Expected::Well, Verdict::Passed | Verdict::Skipped { .. }) => true,
+        (Expected::Saying(words), Verdict::Failed { .. }) => words.iter().any(|word| said.contains(word)),
+        (Expected::By(wanted), Verdict::Crashed { signal }) => signal == wanted,
+        (Expected::Late, Verdict::TimedOut { silent: false, .. }) => true,
         _ => false,
     };
     let mut wrong = Vec::new();

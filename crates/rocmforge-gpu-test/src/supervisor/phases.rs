@@ -103,7 +103,7 @@ impl Supervisor<'_> {
                             allow_display_gpu: self.args.allow_display_gpu,
                         },
                     );
-                    folder.settle_all()?;
+                    folder.finish_with_all()?;
                     outcome
                 })?;
             }

@@ -1,6 +1,6 @@
-//! The limit: no memory without a reservation.
+//! Budgeted allocator: no memory without a reservation.
 
-use super::{Allocator, AllocatorError, Block, Request, forward};
+use super::{Allocator, AllocatorError, Block, Request};
 use crate::{Card, OutOfBudget};
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 ///
 /// Whoever is below takes the ledger entry back with the block, and drops it when the driver has the memory.
 pub struct Budgeted<A> {
-    pub(crate) card: Arc<Card>,
+    card: Arc<Card>,
     inner: A,
 }
 
@@ -17,11 +17,6 @@ impl<A> Budgeted<A> {
     /// `inner`'s memory under the budget of `card`.
     pub fn new(card: Arc<Card>, inner: A) -> Self {
         Self { card, inner }
-    }
-
-    /// What is below.
-    pub fn inner(&self) -> &A {
-        &self.inner
     }
 }
 
@@ -39,8 +34,8 @@ impl<A: Allocator<Error: From<OutOfBudget>>> Allocator for Budgeted<A> {
             ..
         } = request;
         // What was freed but is still in use counts; with it gone the request may fit.
-        let settle = || self.inner.settle();
-        let reservation = self.card.reserve_with(bytes, class, label, site, settle)?;
+        let free_deferred = || self.inner.free_deferred();
+        let reservation = self.card.reserve_with(bytes, class, label, site, free_deferred)?;
         let mut block = match self.inner.allocate(request) {
             Ok(block) => block,
             Err(error) => {
@@ -54,5 +49,11 @@ impl<A: Allocator<Error: From<OutOfBudget>>> Allocator for Budgeted<A> {
         Ok(block)
     }
 
-    forward!(free, settle, hooks);
+    fn free(&self, block: Block<Self::Memory, Self::Stream>) {
+        self.inner.free(block);
+    }
+
+    fn free_deferred(&self) -> Result<bool, Self::Error> {
+        self.inner.free_deferred()
+    }
 }

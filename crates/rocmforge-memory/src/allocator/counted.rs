@@ -1,6 +1,6 @@
 //! Counting allocator: records the requests that reach the driver.
 
-use super::{Allocator, Block, Request, forward};
+use super::{Allocator, Block, Request};
 use crate::Bytes;
 use crate::sync::Mutex;
 
@@ -32,11 +32,6 @@ impl<A> Counted<A> {
             inner,
             figures: Mutex::default(),
         }
-    }
-
-    /// What is below.
-    pub fn inner(&self) -> &A {
-        &self.inner
     }
 
     /// The figures now, all of one moment.
@@ -73,5 +68,7 @@ impl<A: Allocator> Allocator for Counted<A> {
         self.inner.free(block);
     }
 
-    forward!(settle, hooks);
+    fn free_deferred(&self) -> Result<bool, Self::Error> {
+        self.inner.free_deferred()
+    }
 }

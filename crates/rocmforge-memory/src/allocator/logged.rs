@@ -1,6 +1,6 @@
-//! A line for each call that reaches the driver.
+//! Logged allocator: a line for each call that reaches the driver.
 
-use super::{Allocator, AllocatorError, Block, Request, forward};
+use super::{Allocator, AllocatorError, Block, Request};
 
 /// Tells `tracing` of each allocation and free (debug) and of each failure (warn), with label and place: to find out why
 /// a program keeps asking the driver, run it with a subscriber for the target `rocmforge_memory`.
@@ -12,11 +12,6 @@ impl<A> Logged<A> {
     /// Logs what `inner` is asked.
     pub fn new(inner: A) -> Self {
         Self { inner }
-    }
-
-    /// What is below.
-    pub fn inner(&self) -> &A {
-        &self.inner
     }
 }
 
@@ -43,5 +38,7 @@ impl<A: Allocator> Allocator for Logged<A> {
         self.inner.free(block);
     }
 
-    forward!(settle, hooks);
+    fn free_deferred(&self) -> Result<bool, Self::Error> {
+        self.inner.free_deferred()
+    }
 }

@@ -1,27 +1,29 @@
-//! One trait for whatever hands out blocks of device memory, so that behaviours stack.
+//! Allocators: one trait for whatever hands out blocks of device memory, so that behaviours stack.
 //!
 //! ```text
-//! Pool            reuse, trim                        the backend
-//!  └ Budgeted     reservation, ledger entry          every buffer
-//!     └ Logged    each driver allocation, `tracing`  who debugs memory
-//!        └ Counted  what the driver was asked for    reports
-//!           └ the driver: hipMalloc and hipFree (rocmforge-runtime)
+//! Named           labels, for who reports about memory   the simulated card
+//!  └ Pool         reuse, trim; a stack without it has none   the backend
+//!     └ Budgeted  reservation, ledger entry               every buffer
+//!        └ Logged   each driver allocation, `tracing`     who debugs memory
+//!           └ Counted  what the driver was asked for      reports
+//!              └ the driver: hipMalloc and hipFree (rocmforge-runtime)
 //! ```
 //!
-//! A layer forwards what it does not change. [`FailNth`] goes anywhere in a stack whose errors a test wants to see.
-//! `tests/allocator` runs one suite over each of them and over the stacks that are in use.
+//! A layer takes any allocator below it, and forwards what it does not change. `tests/allocator` runs one suite over each of them
+//! and over the stacks that are in use.
 
 mod budgeted;
 mod counted;
-mod fail;
 mod logged;
+mod named;
 
 pub use budgeted::Budgeted;
 pub use counted::{AllocatorStatistics, Counted};
-pub use fail::FailNth;
 pub use logged::Logged;
+pub use named::{Named, Names};
 
 use crate::{Allocation, Bytes, Class, Queue, Site, Uses};
+use std::sync::Arc;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -93,41 +95,26 @@ pub trait Allocator: Send + Sync {
     ///
     /// # Errors
     /// A wait failed.
-    fn settle(&self) -> Result<bool, Self::Error>;
+    fn free_deferred(&self) -> Result<bool, Self::Error>;
+}
 
-    /// The block at this memory lies idle from now on: work enqueued so far may use it, later work must not.
-    fn parked(&self, _memory: &Self::Memory) {}
+impl<A: Allocator + ?Sized> Allocator for Arc<A> {
+    type Memory = A::Memory;
+    type Stream = A::Stream;
+    type Error = A::Error;
 
-    /// The block at this memory belongs to the one who asked with the request from now on.
-    fn lent(&self, _memory: &Self::Memory, _request: &Request<'_, Self::Stream>) {}
+    fn allocate(&self, request: &Request<'_, Self::Stream>) -> Result<Block<Self::Memory, Self::Stream>, Self::Error> {
+        (**self).allocate(request)
+    }
+
+    fn free(&self, block: Block<Self::Memory, Self::Stream>) {
+        (**self).free(block);
+    }
+
+    fn free_deferred(&self) -> Result<bool, Self::Error> {
+        (**self).free_deferred()
+    }
 }
 
 /// What an allocator hands out.
 pub(crate) type BlockOf<A> = Block<<A as Allocator>::Memory, <A as Allocator>::Stream>;
-
-/// The methods of [`Allocator`] that a layer does not change.
-macro_rules! forward {
-    ($($method:ident),*) => {
-        $(forward!(@ $method);)*
-    };
-    (@ free) => {
-        fn free(&self, block: crate::Block<Self::Memory, Self::Stream>) {
-            self.inner.free(block);
-        }
-    };
-    (@ settle) => {
-        fn settle(&self) -> Result<bool, Self::Error> {
-            self.inner.settle()
-        }
-    };
-    (@ hooks) => {
-        fn parked(&self, memory: &Self::Memory) {
-            self.inner.parked(memory);
-        }
-
-        fn lent(&self, memory: &Self::Memory, request: &crate::Request<'_, Self::Stream>) {
-            self.inner.lent(memory, request);
-        }
-    };
-}
-pub(crate) use forward;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::DRIVER_SLACK;
+use crate::policy::DRIVER_SLACK;
 
 /// The driver refused memory that the budget had granted: the figures were wrong, by an amount that nobody knows.
 ///

@@ -235,23 +235,23 @@ impl Card {
     }
 
     /// [`Card::reserve`] for callers that captured the site themselves and keep memory back that is free but still in use:
-    /// `settle` waits for it, and says whether there was any. It is called before the first step and after each.
+    /// `free_deferred` waits for it, and says whether there was any. It is called before the first step and after each.
     ///
     /// # Errors
-    /// [`OutOfBudget`] as for [`Card::reserve`], or what `settle` said.
+    /// [`OutOfBudget`] as for [`Card::reserve`], or what `free_deferred` said.
     pub fn reserve_with<E: From<OutOfBudget>>(
         self: &Arc<Self>,
         bytes: Bytes,
         class: Class,
         label: &str,
         site: Site,
-        mut settle: impl FnMut() -> Result<bool, E>,
+        mut free_deferred: impl FnMut() -> Result<bool, E>,
     ) -> Result<Reservation, E> {
         let mut refused = match self.try_reserve_at(bytes, class, label, site) {
             Ok(reservation) => return Ok(reservation),
             Err(refused) => refused,
         };
-        if settle()? {
+        if free_deferred()? {
             refused = match self.try_reserve_at(bytes, class, label, site) {
                 Ok(reservation) => return Ok(reservation),
                 Err(refused) => refused,
@@ -275,7 +275,7 @@ impl Card {
                 continue;
             };
             relief.0.push((step, freed));
-            settle()?;
+            free_deferred()?;
             refused = match self.try_reserve_at(bytes, class, label, site) {
                 Ok(reservation) => return Ok(reservation),
                 Err(refused) => refused,
@@ -298,8 +298,8 @@ impl Card {
     /// [`Card::relieve`] with a way to wait for what is free but still in use, as in [`Card::reserve_with`].
     ///
     /// # Errors
-    /// What `settle` said.
-    pub fn relieve_with<E>(&self, mut settle: impl FnMut() -> Result<bool, E>) -> Result<Relief, E> {
+    /// What `free_deferred` said.
+    pub fn relieve_with<E>(&self, mut free_deferred: impl FnMut() -> Result<bool, E>) -> Result<Relief, E> {
         let mut relief = Relief::default();
         if self.look() < Pressure::Red {
             return Ok(relief);
@@ -311,7 +311,7 @@ impl Card {
         let Some(_relieving) = Relieving::begin(shared) else {
             return Ok(relief);
         };
-        settle()?;
+        free_deferred()?;
         for step in Step::ALL {
             let excess = shared.lock().excess();
             if excess == 0 {
@@ -325,7 +325,7 @@ impl Card {
             };
             if let Some(freed) = shared.chain.take(&shortage) {
                 relief.0.push((step, freed));
-                settle()?;
+                free_deferred()?;
             }
         }
         shared.subscribers.tell();

@@ -156,16 +156,6 @@ impl Shared {
         }
     }
 
-    pub(crate) fn because(&self, id: u64, reason: &str) {
-        if let Some(entry) = self.lock().entries.get_mut(id) {
-            entry.reason = Some(reason.into());
-        }
-    }
-
-    pub(crate) fn abandon(&self, id: u64) {
-        self.lock().entries.abandon(id);
-    }
-
     /// Reads every figure. `sure` looks which of the other processes still live.
     fn refresh(&self, state: &mut State, sure: bool) {
         state.counts.readings += 1;
@@ -340,7 +330,7 @@ impl Card {
         let mut sure = false;
         if state.tracker.is_stale(shared.readings.now()) {
             shared.refresh(state, false);
-            // Nobody is there who might have died.
+            // No other process has a claim, so there is none that might have ended.
             sure = state.peers.as_ref().is_none_or(PeerLedger::is_alone);
         }
         state.tracker.count_request();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Shared;
+use super::{Shared, State};
 use crate::Bytes;
 use crate::ledger::EntryKind;
 
@@ -112,9 +112,24 @@ impl Allocation {
         }
     }
 
-    /// Gives the entry up to the caller, who takes it out of the ledger or puts it under another owner.
-    pub(crate) fn leave(mut self) -> Option<u64> {
-        self.shared.take().map(|_| self.id)
+    /// Moves what it stands for beyond `keep` bytes to another buffer's entry of the same card.
+    pub(crate) fn keep(&mut self, keep: Bytes, rest: u64) {
+        if let Some(shared) = &self.shared {
+            shared
+                .lock()
+                .entries
+                .transfer(self.bytes.saturating_sub(keep), self.id, rest);
+            self.bytes = keep;
+        }
+    }
+
+    /// Moves all that it stands for to another buffer's entry of the same card, and ends. What to tell of the card then.
+    pub(crate) fn merge<T>(mut self, into: u64, look: impl FnOnce(&State) -> T) -> Option<T> {
+        let shared = self.shared.take()?;
+        let mut state = shared.lock();
+        state.entries.transfer(self.bytes, self.id, into);
+        state.entries.remove(self.id);
+        Some(look(&state))
     }
 
     /// How many bytes it stands for.
@@ -125,13 +140,6 @@ impl Allocation {
     /// Its number in the ledger.
     pub fn id(&self) -> u64 {
         self.id
-    }
-
-    /// What it is for.
-    pub fn label(&self) -> Arc<str> {
-        self.shared
-            .as_ref()
-            .map_or_else(|| "".into(), |shared| shared.lock().entries.label(self.id))
     }
 
     /// Declares that it lives on by design (a cache of the backend): no leak. Its bytes still count.
@@ -156,23 +164,17 @@ impl Allocation {
         }
     }
 
-    /// Says why the memory cannot be given back, for whoever reads the ledger once it is abandoned.
-    pub fn because(&self, reason: &str) {
-        if let Some(shared) = &self.shared {
-            shared.because(self.id, reason);
-        }
-    }
-
-    /// Leaves the memory to the driver: entry and bytes stay, marked abandoned, for as long as the card is open.
-    pub fn abandon(mut self) {
+    /// Leaves the memory to the driver: entry and bytes stay, marked abandoned, for as long as the card is open; with
+    /// the reason, for whoever reads the ledger.
+    pub fn abandon(mut self, reason: Option<&str>) {
         if let Some(shared) = self.shared.take() {
+            let mut state = shared.lock();
             if self.returning {
-                let mut state = shared.lock();
                 state.reserved = state.reserved.saturating_sub(self.bytes.0);
                 state.returning = state.returning.saturating_sub(self.bytes.0);
                 state.live = state.live.saturating_add(self.bytes.0);
             }
-            shared.abandon(self.id);
+            state.entries.abandon(self.id, reason);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Several processes of one user on one card: who may still take how much.
+//! Shared ledger: limits the device memory that all processes of one user hold on one card.
 //!
 //! The driver's `used` shows what other processes hold, but not what they are about to take. So each process *claims* in a
 //! small shared file the most that it may hold, before it takes it, and says how much of that the driver already holds.
@@ -32,7 +32,7 @@ use rocmforge_machine::private::PrivateError;
 
 /// What a process claims beyond its need, so that small requests do not touch the file.
 const CLAIM_STEP: u64 = 32 << 20;
-/// How long a request waits for the file. Who holds it needs microseconds, or is stopped.
+/// Longest wait for the file's lock. A running holder releases it within microseconds; a longer wait means a stopped process.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why it cannot be told what other processes take. Nothing more is granted then.
@@ -396,7 +396,7 @@ impl PeerLedger {
 
 impl Drop for PeerLedger {
     fn drop(&mut self) {
-        // Whoever cannot say goodbye is found dead, or was somebody else's fork.
+        // A process that exits without this is detected as ended; a fork's claim is its parent's.
         if let (Some(index), Ok(())) = (self.slot, self.check_fork())
             && let Ok(mut locked) = self.file.lock(PATIENCE)
             && locked
@@ -477,11 +477,11 @@ mod tests {
             };
             (peer.claimed.0 / CLAIM_STEP, peer.committed.0 / CLAIM_STEP)
         };
-        assert_eq!(seen(), (11, 0), "a granule beyond the need");
+        assert_eq!(seen(), (11, 0), "a step beyond the need");
         ledger.publish(CLAIM_STEP - 1, 10 * CLAIM_STEP);
         assert_eq!(seen(), (11, 0));
         ledger.publish(CLAIM_STEP, 10 * CLAIM_STEP);
-        assert_eq!(seen(), (11, 1), "a granule has been committed");
+        assert_eq!(seen(), (11, 1), "a step has been committed");
         ledger.publish(10 * CLAIM_STEP, 10 * CLAIM_STEP);
         assert_eq!(seen(), (11, 10));
         // What is given back is not ours any more, whatever the file says.
@@ -489,10 +489,10 @@ mod tests {
         assert_eq!(seen(), (11, 10));
         assert!(ledger.covers(10 * CLAIM_STEP) && !ledger.covers(10 * CLAIM_STEP + 1));
         ledger.publish(9 * CLAIM_STEP - 1, 9 * CLAIM_STEP - 1);
-        assert_eq!(seen(), (9, 8), "two granules and more are not needed");
+        assert_eq!(seen(), (9, 8), "two steps and more are not needed");
         assert!(ledger.covers(10 * CLAIM_STEP - 1) && !ledger.covers(10 * CLAIM_STEP));
         ledger.publish(0, 0);
-        assert_eq!(seen(), (1, 0), "a granule for the next small ones");
+        assert_eq!(seen(), (1, 0), "a step for the next small ones");
     }
 
     #[test]

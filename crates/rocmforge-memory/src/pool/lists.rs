@@ -1,4 +1,4 @@
-//! The idle blocks: a shelf for each stream, sorted by capacity. No allocator, no ledger, no lock of its own.
+//! Free lists: the idle blocks of each stream, by capacity. No allocator, no ledger, no lock of its own.
 
 use super::PoolStatistics;
 use crate::{Bytes, Queue, Uses};
@@ -13,48 +13,48 @@ pub(crate) struct Idle<M, S> {
     pub(crate) uses: Uses<S>,
 }
 
-/// A block on its shelf, and when it was put there.
-struct Shelved<M, S> {
+/// A block in its list, and when it was put there.
+struct Listed<M, S> {
     idle: Idle<M, S>,
     tick: u64,
 }
 
 /// Blocks of one capacity, the one that has lain longest in front.
-type Row<M, S> = VecDeque<Shelved<M, S>>;
+type Row<M, S> = VecDeque<Listed<M, S>>;
 
 /// Which of a row's blocks to look at.
 #[derive(Clone, Copy)]
-enum End {
+enum Order {
     /// The one that has lain longest.
-    First,
+    Oldest,
     /// The one put there last.
-    Last,
+    Newest,
 }
 
-impl End {
-    fn look<M, S>(self, row: &Row<M, S>) -> Option<&Shelved<M, S>> {
+impl Order {
+    fn look<M, S>(self, row: &Row<M, S>) -> Option<&Listed<M, S>> {
         match self {
-            Self::First => row.front(),
-            Self::Last => row.back(),
+            Self::Oldest => row.front(),
+            Self::Newest => row.back(),
         }
     }
 
-    fn pop<M, S>(self, row: &mut Row<M, S>) -> Option<Shelved<M, S>> {
+    fn pop<M, S>(self, row: &mut Row<M, S>) -> Option<Listed<M, S>> {
         match self {
-            Self::First => row.pop_front(),
-            Self::Last => row.pop_back(),
+            Self::Oldest => row.pop_front(),
+            Self::Newest => row.pop_back(),
         }
     }
 }
 
-/// The blocks that one stream used last; those that none uses any more lie on the shelf of no stream.
-struct Shelf<M, S> {
+/// The blocks that one stream used last; those that none uses any more are in the list of no stream.
+struct FreeList<M, S> {
     stream: Option<u64>,
     rows: BTreeMap<u64, Row<M, S>>,
 }
 
 pub(crate) struct Lists<M, S> {
-    shelves: Vec<Shelf<M, S>>,
+    streams: Vec<FreeList<M, S>>,
     ticks: u64,
     figures: PoolStatistics,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Lists<M, S> {
 impl<M, S> Default for Lists<M, S> {
     fn default() -> Self {
         Self {
-            shelves: Vec::new(),
+            streams: Vec::new(),
             ticks: 0,
             figures: PoolStatistics::default(),
         }
@@ -70,27 +70,27 @@ impl<M, S> Default for Lists<M, S> {
 }
 
 impl<M, S: Queue + Clone> Lists<M, S> {
-    /// Takes the smallest idle block of a fitting capacity out, for `bytes` on `stream`: from the stream's own shelf the
+    /// Takes the smallest idle block of a fitting capacity out, for `bytes` on `stream`: from the stream's own list the
     /// one put there last, which may still be in a cache; from others the one that has lain longest, which is done
     /// soonest. One that must be waited for comes after all that need not.
     pub(crate) fn take(&mut self, bytes: Bytes, range: RangeInclusive<u64>, stream: &S) -> Option<Idle<M, S>> {
         let id = Some(stream.id());
-        let own = |shelf: &&mut Shelf<M, S>| shelf.stream == id;
-        let others = |shelf: &&mut Shelf<M, S>| shelf.stream != id;
-        let at_once = |shelved: &Shelved<M, S>| shelved.idle.uses.is_free_for(stream);
-        let any = |_: &Shelved<M, S>| true;
-        let shelves = &mut self.shelves;
-        let free = shelves
+        let own = |list: &&mut FreeList<M, S>| list.stream == id;
+        let others = |list: &&mut FreeList<M, S>| list.stream != id;
+        let at_once = |listed: &Listed<M, S>| listed.idle.uses.is_free_for(stream);
+        let any = |_: &Listed<M, S>| true;
+        let streams = &mut self.streams;
+        let free = streams
             .iter_mut()
             .filter(own)
-            .find_map(|shelf| shelf.take(range.clone(), End::Last, at_once))
+            .find_map(|list| list.take(range.clone(), Order::Newest, at_once))
             .or_else(|| {
-                let mut others = shelves.iter_mut().filter(others);
-                others.find_map(|shelf| shelf.take(range.clone(), End::First, at_once))
+                let mut others = streams.iter_mut().filter(others);
+                others.find_map(|list| list.take(range.clone(), Order::Oldest, at_once))
             });
         let idle = free.or_else(|| {
-            let mut all = shelves.iter_mut();
-            all.find_map(|shelf| shelf.take(range.clone(), End::First, any))
+            let mut all = streams.iter_mut();
+            all.find_map(|list| list.take(range.clone(), Order::Oldest, any))
         })?;
         let figures = &mut self.figures;
         if idle.uses.is_free_for(stream) {
@@ -100,45 +100,45 @@ impl<M, S: Queue + Clone> Lists<M, S> {
         }
         figures.idle_blocks -= 1;
         figures.idle = figures.idle.saturating_sub(idle.capacity);
-        figures.lend(bytes, idle.capacity);
+        figures.hand_out(bytes, idle.capacity);
         Some(idle)
     }
 
-    /// Notes that a new block of `capacity` was lent for `bytes`.
+    /// Notes that a new block of `capacity` is in use for `bytes`.
     pub(crate) fn grown(&mut self, bytes: Bytes, capacity: Bytes) {
         self.figures.misses += 1;
-        self.figures.lend(bytes, capacity);
+        self.figures.hand_out(bytes, capacity);
         self.figures.peak = self.figures.peak.max(self.figures.held());
     }
 
-    /// Puts a block back that was lent for `bytes`.
+    /// Puts a block back that is in use for `bytes`.
     pub(crate) fn put(&mut self, bytes: Bytes, idle: Idle<M, S>) {
         let figures = &mut self.figures;
-        figures.lent_blocks -= 1;
-        figures.lent = figures.lent.saturating_sub(bytes);
+        figures.in_use_blocks -= 1;
+        figures.in_use = figures.in_use.saturating_sub(bytes);
         figures.rounding = figures.rounding.saturating_sub(idle.capacity.saturating_sub(bytes));
         figures.idle_blocks += 1;
         figures.idle = figures.idle.saturating_add(idle.capacity);
         self.ticks += 1;
         let tick = self.ticks;
-        self.shelve(Shelved { idle, tick });
+        self.insert(Listed { idle, tick });
     }
 
-    fn shelve(&mut self, shelved: Shelved<M, S>) {
-        let stream = shelved.idle.uses.home();
-        let shelves = &mut self.shelves;
-        let at = match shelves.iter().position(|shelf| shelf.stream == stream) {
+    fn insert(&mut self, listed: Listed<M, S>) {
+        let stream = listed.idle.uses.home();
+        let streams = &mut self.streams;
+        let at = match streams.iter().position(|list| list.stream == stream) {
             Some(at) => at,
             None => {
-                shelves.push(Shelf {
+                streams.push(FreeList {
                     stream,
                     rows: BTreeMap::new(),
                 });
-                shelves.len() - 1
+                streams.len() - 1
             }
         };
-        let row = shelves[at].rows.entry(shelved.idle.capacity.0).or_default();
-        row.push_back(shelved);
+        let row = streams[at].rows.entry(listed.idle.capacity.0).or_default();
+        row.push_back(listed);
     }
 
     /// Takes blocks out until at most `keep` bytes are idle: what is done before what is not, in each case what has lain
@@ -147,27 +147,27 @@ impl<M, S: Queue + Clone> Lists<M, S> {
         if self.figures.idle.0 <= keep {
             return Vec::new();
         }
-        let rows = self.shelves.drain(..).flat_map(|shelf| shelf.rows.into_values());
-        let mut all: Vec<(bool, Shelved<M, S>)> = rows
+        let rows = self.streams.drain(..).flat_map(|list| list.rows.into_values());
+        let mut all: Vec<(bool, Listed<M, S>)> = rows
             .flatten()
-            .map(|shelved| (!shelved.idle.uses.is_done(), shelved))
+            .map(|listed| (!listed.idle.uses.is_done(), listed))
             .collect();
-        all.sort_unstable_by_key(|(pending, shelved)| (*pending, shelved.tick));
+        all.sort_unstable_by_key(|(pending, listed)| (*pending, listed.tick));
         let mut going = Vec::new();
         let mut staying = Vec::new();
-        for (_, shelved) in all {
+        for (_, listed) in all {
             if self.figures.idle.0 > keep {
-                let capacity = shelved.idle.capacity;
+                let capacity = listed.idle.capacity;
                 self.figures.idle_blocks -= 1;
                 self.figures.idle = self.figures.idle.saturating_sub(capacity);
                 self.figures.trimmed = self.figures.trimmed.saturating_add(capacity);
-                going.push(shelved.idle);
+                going.push(listed.idle);
             } else {
-                staying.push(shelved);
+                staying.push(listed);
             }
         }
-        staying.sort_unstable_by_key(|shelved| shelved.tick);
-        staying.into_iter().for_each(|shelved| self.shelve(shelved));
+        staying.sort_unstable_by_key(|listed| listed.tick);
+        staying.into_iter().for_each(|listed| self.insert(listed));
         going
     }
 
@@ -176,18 +176,22 @@ impl<M, S: Queue + Clone> Lists<M, S> {
         self.figures.idle
     }
 
-    /// How many bytes may lie idle once `more` are lent: what is held then stays within what was ever lent at once, a
+    /// How many bytes may lie idle once `more` are in use: what is held then stays within what was ever in use at once, a
     /// quarter more, and [`SPARE`].
     pub(crate) fn worth_keeping(&self, more: Bytes) -> Bytes {
         let figures = &self.figures;
-        let lent = figures.lent.0.saturating_add(figures.rounding.0).saturating_add(more.0);
-        let most = figures.peak_lent.0.max(lent);
+        let in_use = figures
+            .in_use
+            .0
+            .saturating_add(figures.rounding.0)
+            .saturating_add(more.0);
+        let most = figures.peak_in_use.0.max(in_use);
         let held = most.saturating_add(most / 4).saturating_add(SPARE);
-        Bytes(held.saturating_sub(lent))
+        Bytes(held.saturating_sub(in_use))
     }
 
     pub(crate) fn statistics(&self) -> PoolStatistics {
-        let rows = self.shelves.iter().flat_map(|shelf| &shelf.rows);
+        let rows = self.streams.iter().flat_map(|list| &list.rows);
         let largest = rows
             .filter(|(_, row)| !row.is_empty())
             .map(|(capacity, _)| *capacity)
@@ -200,26 +204,26 @@ impl<M, S: Queue + Clone> Lists<M, S> {
 }
 
 impl PoolStatistics {
-    fn lend(&mut self, bytes: Bytes, capacity: Bytes) {
-        self.lent_blocks += 1;
-        self.lent = self.lent.saturating_add(bytes);
+    fn hand_out(&mut self, bytes: Bytes, capacity: Bytes) {
+        self.in_use_blocks += 1;
+        self.in_use = self.in_use.saturating_add(bytes);
         self.rounding = self.rounding.saturating_add(capacity.saturating_sub(bytes));
-        self.peak_lent = self.peak_lent.max(self.lent.saturating_add(self.rounding));
+        self.peak_in_use = self.peak_in_use.max(self.in_use.saturating_add(self.rounding));
     }
 }
 
-impl<M, S> Shelf<M, S> {
-    /// Takes a block at one end of the rows in `range`, the smallest capacity first, if it suits.
+impl<M, S> FreeList<M, S> {
+    /// Takes a block of the rows in `range`, the smallest capacity first, if it suits.
     fn take(
         &mut self,
         range: RangeInclusive<u64>,
-        end: End,
-        suits: impl Fn(&Shelved<M, S>) -> bool,
+        order: Order,
+        suits: impl Fn(&Listed<M, S>) -> bool,
     ) -> Option<Idle<M, S>> {
         let mut rows = self.rows.range_mut(range);
-        let (capacity, row) = rows.find(|(_, row)| end.look(row).is_some_and(&suits))?;
+        let (capacity, row) = rows.find(|(_, row)| order.look(row).is_some_and(&suits))?;
         let capacity = *capacity;
-        let taken = end.pop(row)?;
+        let taken = order.pop(row)?;
         // Rows of small sizes are few, and soon used again.
         if row.is_empty() && capacity > LARGE {
             self.rows.remove(&capacity);

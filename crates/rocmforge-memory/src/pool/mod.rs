@@ -1,34 +1,35 @@
 //! Freed blocks kept for the next request, because the driver's own allocation and free are slow and wait for the device.
 //!
 //! ```text
-//! allocate ──► an idle block that fits? ──► lent: its own ledger entry; its last uses go to the new owner
+//! allocate ──► an idle block that fits? ──► in use: its own ledger entry; its last uses go to the new owner
 //!     │no                ▲
 //!     ▼                  │ free: idle, with its last uses
 //!  the driver ◄── trim, a request that would fail, a budget that shrank
 //! ```
 //!
-//! The pool asks no stream and enqueues nothing. A block is lent with the uses of its last owner still in its list, so
+//! The pool asks no stream and enqueues nothing. A block is handed out with the uses of its last owner still in its list, so
 //! whoever uses it first waits for them as for any other work on it: not at all on the same stream, by an event on
 //! another.
 
+mod entry;
 mod lists;
 mod size;
 
-use crate::allocator::{Allocator, AllocatorError, Block, BlockOf, Budgeted, Request};
-use crate::pool_entry::PoolEntry;
+use crate::allocator::{Allocator, AllocatorError, Block, BlockOf, Request};
 use crate::sync::Mutex;
-use crate::{Bytes, Class, Site};
+use crate::{Bytes, Class, Ledger, Site};
+use entry::PoolEntry;
 use lists::{Idle, Lists};
 
 /// How much a pool keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolOptions {
-    /// The most idle bytes; what is freed beyond goes back to the driver. 0: no pool, every request is the driver's.
+    /// The most idle bytes; what is freed beyond goes back to the driver.
     pub keep: Bytes,
 }
 
 impl PoolOptions {
-    /// No pool.
+    /// Nothing: a backend has no pool then.
     pub const OFF: PoolOptions = PoolOptions { keep: Bytes::ZERO };
     /// Whatever the budget allows.
     pub const ON: PoolOptions = PoolOptions { keep: Bytes(u64::MAX) };
@@ -43,10 +44,10 @@ pub struct PoolStatistics {
     pub steals: u64,
     /// Requests that went to the driver.
     pub misses: u64,
-    /// Blocks that are lent.
-    pub lent_blocks: u64,
+    /// Blocks that are in use.
+    pub in_use_blocks: u64,
     /// Bytes of them, as asked for.
-    pub lent: Bytes,
+    pub in_use: Bytes,
     /// Bytes by which their blocks are larger.
     pub rounding: Bytes,
     /// Blocks that lie idle.
@@ -55,10 +56,10 @@ pub struct PoolStatistics {
     pub idle: Bytes,
     /// The largest of them: one request can be served by at most this much of `idle`.
     pub largest_idle: Bytes,
-    /// The most bytes that were ever held, lent and idle.
+    /// The most bytes that were ever held, in use and idle.
     pub peak: Bytes,
-    /// The most bytes that were ever lent at once, with their rounding.
-    pub peak_lent: Bytes,
+    /// The most bytes that were ever in use at once, with their rounding.
+    pub peak_in_use: Bytes,
     /// Bytes that went back to the driver.
     pub trimmed: Bytes,
 }
@@ -66,7 +67,7 @@ pub struct PoolStatistics {
 impl PoolStatistics {
     /// What the driver has handed out to the pool.
     pub fn held(&self) -> Bytes {
-        self.lent.saturating_add(self.rounding).saturating_add(self.idle)
+        self.in_use.saturating_add(self.rounding).saturating_add(self.idle)
     }
 
     /// Requests that did not go to the driver, of all: 0 to 1. 1 if there was none.
@@ -78,7 +79,7 @@ impl PoolStatistics {
     /// Held bytes that nobody asked for, idle or rounding, of all that is held: 0 to 1. 0 if nothing is held.
     pub fn fragmentation(&self) -> f64 {
         let held = self.held();
-        share(held.saturating_sub(self.lent).0, held.0, 0.0)
+        share(held.saturating_sub(self.in_use).0, held.0, 0.0)
     }
 }
 
@@ -99,48 +100,27 @@ fn share(part: u64, whole: u64, of_none: f64) -> f64 {
 /// request made again.
 ///
 /// A program whose sizes change, as with the length of a prompt, would in time leave an idle block of every size. So no more is
-/// held than was ever lent at once, a quarter more and 64 MiB; beyond that goes what has lain longest.
+/// held than was ever in use at once, a quarter more and 64 MiB; beyond that goes what has lain longest.
 pub struct Pool<A: Allocator> {
     inner: A,
-    options: PoolOptions,
-    /// `None` where no budget is kept.
-    pool_entry: Option<PoolEntry>,
+    keep: Bytes,
+    /// `None` where no ledger is kept.
+    entry: Option<PoolEntry>,
     lists: Mutex<Lists<A::Memory, A::Stream>>,
 }
 
-impl<A> Pool<Budgeted<A>>
-where
-    Budgeted<A>: Allocator<Error: AllocatorError>,
-{
-    /// A pool of budgeted memory. Each block that is lent is an entry of the ledger, of as many bytes as were asked for;
-    /// what the pool holds beyond is one entry that is meant to live on, and counts against the budget.
-    #[track_caller]
-    pub fn new(inner: Budgeted<A>, options: PoolOptions) -> Self {
-        let keeps = options.keep > Bytes::ZERO;
-        let pool_entry = keeps.then(|| PoolEntry::new(&inner.card, "pool, idle", Site::caller()));
-        Self {
-            inner,
-            options,
-            pool_entry,
-            lists: Mutex::default(),
-        }
-    }
-}
-
 impl<A: Allocator> Pool<A> {
-    /// A pool of memory that no budget knows.
-    pub fn unbudgeted(inner: A, options: PoolOptions) -> Self {
+    /// A pool of `inner`'s blocks. With the `ledger` that those are entered in, each block that is in use is an entry of as many
+    /// bytes as were asked for, and what the pool holds beyond is one entry that is meant to live on: it counts against the
+    /// budget.
+    #[track_caller]
+    pub fn new(inner: A, options: PoolOptions, ledger: Option<&Ledger>) -> Self {
         Self {
             inner,
-            options,
-            pool_entry: None,
+            keep: options.keep,
+            entry: ledger.map(|ledger| PoolEntry::new(ledger, Site::caller())),
             lists: Mutex::default(),
         }
-    }
-
-    /// What is below.
-    pub fn inner(&self) -> &A {
-        &self.inner
     }
 
     /// What it has done and holds.
@@ -166,12 +146,11 @@ impl<A: Allocator> Pool<A> {
         let mut bytes = Bytes::ZERO;
         for Idle { memory, capacity, uses } in going {
             bytes = bytes.saturating_add(capacity);
-            let pool_entry = self.pool_entry.as_ref();
             self.inner.free(Block {
                 memory,
                 bytes: capacity,
                 capacity,
-                entry: pool_entry.map(|pool_entry| pool_entry.give_back(capacity, Site::caller())),
+                entry: self.entry.as_ref().map(|pool| pool.give_back(capacity, Site::caller())),
                 uses,
             });
         }
@@ -196,11 +175,11 @@ impl<A: Allocator> Pool<A> {
         }
     }
 
-    /// A new block of the driver's, entered as one of the pool's.
-    fn grow(&self, request: &Request<'_, A::Stream>) -> Result<Idle<A::Memory, A::Stream>, A::Error> {
+    /// A new block of the driver's, as one of the pool's that is in use.
+    fn grow(&self, request: &Request<'_, A::Stream>) -> Result<BlockOf<A>, A::Error> {
         let most = self.lists.lock().worth_keeping(size::rounded(request.bytes));
         self.trim_to(most);
-        let block = match self.rounded(request)? {
+        let mut block = match self.rounded(request)? {
             Some(block) => block,
             None => match self.inner.allocate(request) {
                 Err(error) if error.is_out_of_memory() && self.trim_to(Bytes::ZERO) > Bytes::ZERO => {
@@ -209,15 +188,12 @@ impl<A: Allocator> Pool<A> {
                 result => result?,
             },
         };
-        if let (Some(pool_entry), Some(entry)) = (&self.pool_entry, block.entry) {
-            // It was granted in this call: only a budget that shrank meanwhile could be exceeded.
-            let _ = pool_entry.absorb(entry);
+        block.bytes = request.bytes;
+        if let (Some(pool), Some(entry)) = (&self.entry, &mut block.entry) {
+            pool.take_rest(entry, block.bytes);
         }
-        Ok(Idle {
-            memory: block.memory,
-            capacity: block.capacity,
-            uses: block.uses,
-        })
+        self.lists.lock().grown(block.bytes, block.capacity);
+        Ok(block)
     }
 }
 
@@ -227,34 +203,22 @@ impl<A: Allocator> Allocator for Pool<A> {
     type Error = A::Error;
 
     fn allocate(&self, request: &Request<'_, Self::Stream>) -> Result<Block<Self::Memory, Self::Stream>, Self::Error> {
-        if self.options.keep == Bytes::ZERO {
-            return self.inner.allocate(request);
-        }
         let range = size::fitting(request.bytes);
         let found = self.lists.lock().take(request.bytes, range, request.stream);
-        let idle = match found {
-            Some(idle) => idle,
-            None => {
-                let idle = self.grow(request)?;
-                self.lists.lock().grown(request.bytes, idle.capacity);
-                idle
-            }
+        let Some(Idle { memory, capacity, uses }) = found else {
+            return self.grow(request);
         };
-        self.inner.lent(&idle.memory, request);
-        let pool_entry = self.pool_entry.as_ref();
+        let &Request { bytes, label, site, .. } = request;
         Ok(Block {
-            memory: idle.memory,
-            bytes: request.bytes,
-            capacity: idle.capacity,
-            entry: pool_entry.map(|pool_entry| pool_entry.carve(request.bytes, request.label, request.site)),
-            uses: idle.uses,
+            memory,
+            bytes,
+            capacity,
+            entry: self.entry.as_ref().map(|pool| pool.split(bytes, label, site)),
+            uses,
         })
     }
 
     fn free(&self, block: Block<Self::Memory, Self::Stream>) {
-        if self.options.keep == Bytes::ZERO {
-            return self.inner.free(block);
-        }
         let Block {
             memory,
             bytes,
@@ -263,24 +227,22 @@ impl<A: Allocator> Allocator for Pool<A> {
             mut uses,
         } = block;
         uses.forget_done();
-        let excess = match (&self.pool_entry, entry) {
-            (Some(pool_entry), Some(entry)) => pool_entry.absorb(entry),
+        let excess = match (&self.entry, entry) {
+            (Some(pool), Some(entry)) => pool.absorb(entry),
             _ => Bytes::ZERO,
         };
-        // Before anybody else can be lent it.
-        self.inner.parked(&memory);
         let going = {
             let mut lists = self.lists.lock();
             lists.put(bytes, Idle { memory, capacity, uses });
-            let most = lists.idle().saturating_sub(excess).min(self.options.keep);
+            let most = lists.idle().saturating_sub(excess).min(self.keep);
             let most = most.min(lists.worth_keeping(Bytes::ZERO));
             lists.take_down_to(most.0)
         };
         self.give_back(going);
     }
 
-    fn settle(&self) -> Result<bool, Self::Error> {
-        self.inner.settle()
+    fn free_deferred(&self) -> Result<bool, Self::Error> {
+        self.inner.free_deferred()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::common::MIB;
 use crate::common::device::{Error, Stream, request};
+use crate::fail::FailNth;
 use crate::{Bench, Stack, backend_stack, suite};
 use rocmforge_memory::*;
 use std::sync::Arc;
@@ -24,7 +25,8 @@ fn program(stack: &impl Stack) -> Result<(), Error> {
 #[test]
 fn counted_counts() {
     let bench = Bench::new();
-    let counted = Counted::new(FailNth::new(bench.memory.clone()));
+    let failing = Arc::new(FailNth::new(bench.memory.clone()));
+    let counted = Counted::new(Arc::clone(&failing));
     program(&counted).unwrap();
     let live = Bytes(8 * MIB + 3000);
     let figures = AllocatorStatistics {
@@ -35,7 +37,7 @@ fn counted_counts() {
         peak: live,
     };
     assert_eq!(counted.statistics(), figures);
-    counted.inner().arm(1, Error::Gone);
+    failing.arm(1, Error::Gone);
     assert!(program(&counted).is_err());
     let figures = AllocatorStatistics {
         allocations: 7,
@@ -55,10 +57,10 @@ fn the_kth_allocation_fails_and_nothing_is_lost() {
     for nth in 0..4 {
         for error in [|| Error::Driver, || Error::Gone] {
             let bench = Bench::new();
-            let failing = FailNth::new(bench.memory.clone());
-            let stack = Pool::new(Budgeted::new(Arc::clone(&bench.card), failing), PoolOptions::ON);
+            let failing = Arc::new(FailNth::new(bench.memory.clone()));
+            let budgeted = Budgeted::new(Arc::clone(&bench.card), Arc::clone(&failing));
+            let stack = Pool::new(budgeted, PoolOptions::ON, Some(bench.card.ledger()));
             let epoch = bench.card.ledger().epoch();
-            let failing = stack.inner().inner();
             failing.arm(nth, error());
             let result = program(&stack);
             assert_eq!(failing.is_armed(), nth == 3, "the driver is asked three times");
@@ -78,7 +80,7 @@ fn the_kth_allocation_fails_and_nothing_is_lost() {
     }
     for nth in 0..6 {
         let bench = Bench::new();
-        let stack = FailNth::new(backend_stack(&bench, PoolOptions::ON));
+        let stack = FailNth::new(backend_stack(&bench, PoolOptions::ON).0);
         stack.arm(nth, Error::Gone);
         assert!(matches!(program(&stack), Err(Error::Gone)));
         assert!(!stack.is_armed());
@@ -91,7 +93,7 @@ fn the_kth_allocation_fails_and_nothing_is_lost() {
 #[test]
 fn the_budget_refuses_before_the_driver_is_asked() {
     let bench = Bench::new();
-    let stack = backend_stack(&bench, PoolOptions::ON);
+    let (stack, counted) = backend_stack(&bench, PoolOptions::ON);
     let most = bench.card.budget().available.0;
     let error = stack
         .allocate(&request(most + 1, &Stream::new(1), "too much"))
@@ -100,7 +102,6 @@ fn the_budget_refuses_before_the_driver_is_asked() {
         panic!("{error}")
     };
     assert_eq!((refused.requested, &*refused.label), (Bytes(most + 1), "too much"));
-    let counted = stack.inner().inner().inner();
     assert_eq!(counted.statistics(), AllocatorStatistics::default());
 }
 
@@ -108,7 +109,7 @@ fn the_budget_refuses_before_the_driver_is_asked() {
 fn a_request_waits_for_what_was_freed_in_use_before_it_is_refused() {
     let bench = Bench::new();
     for options in [PoolOptions::OFF, PoolOptions::ON] {
-        let stack = backend_stack(&bench, options);
+        let (stack, _) = backend_stack(&bench, options);
         let (stream, other) = (Stream::new(1), Stream::new(2));
         let most = bench.card.budget().available.0;
         for _ in 0..3 {

@@ -2,11 +2,13 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod fail;
 mod layers;
 mod suite;
 
 use common::device::{Error, Memory, Stream};
 use common::{Driver, GIB, World};
+use fail::FailNth;
 use rocmforge_memory::*;
 use std::sync::Arc;
 
@@ -32,10 +34,25 @@ impl Bench {
 trait Stack: Allocator<Memory = u64, Stream = Stream, Error = Error> {}
 impl<A: Allocator<Memory = u64, Stream = Stream, Error = Error>> Stack for A {}
 
-/// The whole stack of a backend.
-fn backend_stack(bench: &Bench, options: PoolOptions) -> Pool<Budgeted<Logged<Counted<Memory>>>> {
-    let driver = Logged::new(Counted::new(bench.memory.clone()));
-    Pool::new(Budgeted::new(Arc::clone(&bench.card), driver), options)
+/// Budget and driver of a backend, and the counts of what reaches the driver.
+fn budgeted(bench: &Bench) -> (Budgeted<Logged<Arc<Counted<Memory>>>>, Arc<Counted<Memory>>) {
+    let counted = Arc::new(Counted::new(bench.memory.clone()));
+    let logged = Logged::new(Arc::clone(&counted));
+    (Budgeted::new(Arc::clone(&bench.card), logged), counted)
+}
+
+/// The whole stack of a backend; `OFF` has no pool.
+fn backend_stack(bench: &Bench, options: PoolOptions) -> (Arc<dyn Stack>, Arc<Counted<Memory>>) {
+    let (budgeted, counted) = budgeted(bench);
+    let names = Arc::new(bench.memory.clone());
+    let stack: Arc<dyn Stack> = match options {
+        PoolOptions::OFF => Arc::new(Named::new(budgeted, names)),
+        _ => Arc::new(Named::new(
+            Pool::new(budgeted, options, Some(bench.card.ledger())),
+            names,
+        )),
+    };
+    (stack, counted)
 }
 
 macro_rules! over {
@@ -78,9 +95,14 @@ over! {
     counted: false, |b| Counted::new(b.memory.clone());
     logged: false, |b| Logged::new(b.memory.clone());
     failing: false, |b| FailNth::new(b.memory.clone());
-    pool: false, |b| Pool::unbudgeted(b.memory.clone(), PoolOptions::ON);
-    pool_of_budgeted: true, |b| Pool::new(Budgeted::new(Arc::clone(&b.card), b.memory.clone()), PoolOptions::ON);
-    pool_that_keeps_little: true, |b| backend_stack(b, PoolOptions { keep: Bytes::kib(64) });
-    backend: true, |b| backend_stack(b, PoolOptions::ON);
-    backend_without_pool: true, |b| backend_stack(b, PoolOptions::OFF);
+    named: false, |b| Named::new(b.memory.clone(), Arc::new(b.memory.clone()));
+    pool: false, |b| Pool::new(b.memory.clone(), PoolOptions::ON, None);
+    pool_of_budgeted: true, |b| {
+        let budgeted = Budgeted::new(Arc::clone(&b.card), b.memory.clone());
+        Pool::new(budgeted, PoolOptions::ON, Some(b.card.ledger()))
+    };
+    pool_that_keeps_nothing: true, |b| Pool::new(budgeted(b).0, PoolOptions::OFF, Some(b.card.ledger()));
+    pool_that_keeps_little: true, |b| backend_stack(b, PoolOptions { keep: Bytes::kib(64) }).0;
+    backend: true, |b| backend_stack(b, PoolOptions::ON).0;
+    backend_without_pool: true, |b| backend_stack(b, PoolOptions::OFF).0;
 }

@@ -9,7 +9,7 @@ const SIZES: [u64; 9] = [1, 255, 256, 4096, 4097, 100_000, MIB, MIB + 1, 20 * MI
 
 /// The stack is gone: nothing is left, and the driver saw nothing that a correct program does not do.
 pub(crate) fn all_back(bench: &Bench) {
-    bench.memory.settle().unwrap();
+    bench.memory.free_deferred().unwrap();
     assert_eq!(bench.memory.violations(), [""; 0]);
     assert_eq!(bench.memory.live_blocks(), 0);
     assert_eq!(bench.card.ledger().live(), []);
@@ -77,7 +77,7 @@ pub(crate) fn blocks_wait_for_their_last_uses(bench: &Bench, stack: impl Stack, 
         stack.free(next);
     }
     first.complete();
-    stack.settle().unwrap();
+    stack.free_deferred().unwrap();
 }
 
 pub(crate) fn a_refusal_takes_nothing(bench: &Bench, stack: impl Stack, _: bool) {
@@ -112,9 +112,10 @@ pub(crate) fn the_ledger_is_what_the_driver_gave(bench: &Bench, stack: impl Stac
             let asked = request(bytes, &stream, "buffer");
             let block = stack.allocate(&asked).unwrap();
             let entry = block.entry.as_ref().unwrap();
-            assert_eq!((entry.bytes(), &*entry.label()), (Bytes(bytes), "buffer"));
+            assert_eq!(entry.bytes(), Bytes(bytes));
             let found = epoch.leaks().entries.into_iter().find(|found| found.id == entry.id());
-            assert_eq!(found.unwrap().site, asked.site);
+            let found = found.unwrap();
+            assert_eq!((found.site, &*found.label), (asked.site, "buffer"));
             held.push(block);
             assert_eq!(bench.card.ledger().live_bytes(), Bytes(bench.memory.live_bytes()));
         }
@@ -165,7 +166,7 @@ pub(crate) fn threads_share_it(bench: &Bench, stack: impl Stack, _: bool) {
 
 pub(crate) fn settling_waits_for_what_was_freed_in_use(bench: &Bench, stack: impl Stack, _: bool) {
     let stream = Stream::new(1);
-    assert!(!stack.settle().unwrap(), "nothing was freed");
+    assert!(!stack.free_deferred().unwrap(), "nothing was freed");
     for bytes in SIZES {
         let mut block = stack.allocate(&request(bytes, &stream, "short")).unwrap();
         block.uses.note(Access::Write, &stream, stream.enqueue());
@@ -173,9 +174,9 @@ pub(crate) fn settling_waits_for_what_was_freed_in_use(bench: &Bench, stack: imp
     }
     // A pool keeps some or all of it.
     let waiting = bench.memory.waiting() > 0;
-    assert_eq!(stack.settle().unwrap(), waiting);
+    assert_eq!(stack.free_deferred().unwrap(), waiting);
     assert_eq!(bench.memory.waiting(), 0);
-    assert!(!stack.settle().unwrap());
+    assert!(!stack.free_deferred().unwrap());
 }
 
 pub(crate) fn whatever_is_left_goes_back_at_the_end(bench: &Bench, stack: impl Stack, _: bool) {

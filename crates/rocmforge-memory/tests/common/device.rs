@@ -75,7 +75,7 @@ pub(crate) type TestBlock = Block<u64, Stream>;
 #[derive(Default)]
 struct State {
     next: u64,
-    /// Address to size, and whether somebody has it (as the hooks say).
+    /// Address to size, and whether somebody has it (as the names say).
     live: BTreeMap<u64, (u64, bool)>,
     waiting: Vec<TestBlock>,
     allocations: u64,
@@ -125,8 +125,8 @@ impl Memory {
         self.with(|s| s.waiting.iter().map(|block| block.capacity.0).sum())
     }
 
-    /// Whether memory lies idle in a pool, as the hooks say, and has not been freed.
-    pub(crate) fn is_parked(&self, memory: u64) -> bool {
+    /// Whether memory lies idle in a pool, as the names say, and has not been freed.
+    pub(crate) fn is_idle(&self, memory: u64) -> bool {
         self.with(|s| {
             let idle = s.live.get(&memory).is_some_and(|(_, owned)| !owned);
             idle && s.waiting.iter().all(|block| block.memory != memory)
@@ -196,7 +196,7 @@ impl Allocator for Memory {
         }
     }
 
-    fn settle(&self) -> Result<bool, Error> {
+    fn free_deferred(&self) -> Result<bool, Error> {
         let waiting = self.with(|s| std::mem::take(&mut s.waiting));
         let any = !waiting.is_empty();
         for block in waiting {
@@ -206,22 +206,24 @@ impl Allocator for Memory {
         }
         Ok(any)
     }
+}
 
-    fn parked(&self, memory: &u64) {
+impl Names<u64> for Memory {
+    fn in_use(&self, memory: &u64, bytes: Bytes, _: &str, _: Site) {
         self.with(|s| match s.live.get_mut(memory) {
-            Some((_, owned @ true)) => *owned = false,
+            Some((held, owned)) if *held >= bytes.0 => *owned = true,
             other => {
-                let other = format!("{memory:#x} parked, but it is {other:?}");
+                let other = format!("{memory:#x} in use for {bytes}, but it is {other:?}");
                 s.violations.push(other);
             }
         });
     }
 
-    fn lent(&self, memory: &u64, request: &Request<'_, Stream>) {
+    fn idle(&self, memory: &u64) {
         self.with(|s| match s.live.get_mut(memory) {
-            Some((bytes, owned)) if *bytes >= request.bytes.0 => *owned = true,
+            Some((_, owned @ true)) => *owned = false,
             other => {
-                let other = format!("{memory:#x} lent for {}, but it is {other:?}", request.bytes);
+                let other = format!("{memory:#x} idle, but it is {other:?}");
                 s.violations.push(other);
             }
         });

@@ -148,7 +148,7 @@ fn an_allocation_that_is_abandoned_on_its_way_back_still_counts() {
         .unwrap()
         .commit();
     held.begin_return();
-    held.abandon();
+    held.abandon(None);
     let more = one.try_reserve(Bytes::gib(1), Class::Required, "more").unwrap();
     assert!(two.budget().peers >= Bytes::gib(7));
     drop(more);

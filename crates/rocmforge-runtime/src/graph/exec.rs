@@ -1,17 +1,19 @@
 //! Graphs, and graphs ready to be replayed.
 
-use super::order::{Record, Touched, Work};
-use crate::core::{Core, Resource, abandon};
-use crate::error::{GraphError, HipError, HipResult};
+use crate::capturing::record::Record;
+use crate::core::Core;
+use crate::core::deferred::Resource;
+use crate::core::stream_shared::Use;
+use crate::error::{GraphError, HipResult};
 use crate::hip;
 use crate::launch_log::LaunchRecord;
 use crate::stream::HipStream;
-use crate::tracker::{Access, Use, Uses};
+use crate::touched::{ExecShared, Touched, Work};
 use parking_lot::Mutex;
-use rocmforge_memory::{HandleKind, HandleToken, Site};
+use rocmforge_memory::{Access, HandleKind, HandleToken, Site};
 use std::sync::Arc;
 
-/// A captured graph. Made by [`Capture::finish`](super::Capture::finish).
+/// A captured graph. Made by [`Capture::finish`](crate::Capture::finish).
 pub struct HipGraph {
     core: Arc<Core>,
     raw: hip::Graph,
@@ -75,8 +77,7 @@ impl Drop for HipGraph {
         // SAFETY: from the end of a capture, destroyed only here.
         let destroyed = unsafe { hip::graph::destroy(&self.core.driver, self.raw) };
         if let Err(error) = destroyed {
-            abandon(self.token.take(), &error);
-            self.core.keep(error);
+            self.core.driver.abandon(self.token.take(), error);
         }
     }
 }
@@ -88,20 +89,6 @@ impl std::fmt::Debug for HipGraph {
             .field("operations", &self.len())
             .finish_non_exhaustive()
     }
-}
-
-/// What `submit` knows of an executable graph.
-pub(crate) struct ExecShared {
-    pub(crate) id: u64,
-    pub(crate) core: Arc<Core>,
-    pub(crate) label: String,
-    pub(crate) uses: Mutex<Uses>,
-}
-
-/// The driver's executable graph, to be given back when its replays are done.
-pub(crate) struct GraphHandle {
-    pub(crate) raw: hip::GraphExec,
-    pub(crate) token: Option<HandleToken>,
 }
 
 /// A graph ready to be replayed.
@@ -164,11 +151,7 @@ impl HipGraphExec {
     pub fn update(&mut self, graph: &HipGraph) -> HipResult<()> {
         let core = &self.shared.core;
         core.driver.enter()?;
-        if !Arc::ptr_eq(core, &graph.core) {
-            return Err(HipError::ForeignObject {
-                what: format!("graph {:?}", graph.label),
-            });
-        }
+        core.same_backend(&graph.core, || format!("graph {:?}", graph.label))?;
         if self.broken {
             return Err(GraphError::Broken.into());
         }
@@ -185,6 +168,26 @@ impl HipGraphExec {
             Err(_) => self.broken = true,
         }
         updated
+    }
+}
+
+impl Drop for HipGraphExec {
+    fn drop(&mut self) {
+        let uses = std::mem::take(self.shared.uses.get_mut());
+        let graph = Resource::Graph {
+            raw: self.raw,
+            token: self.token.take(),
+        };
+        self.shared.core.deferred.release(graph, uses);
+    }
+}
+
+impl std::fmt::Debug for HipGraphExec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HipGraphExec")
+            .field("label", &self.shared.label)
+            .field("operations", &self.record.nodes.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -208,25 +211,5 @@ fn same_topology(old: &Record, new: &Record) -> HipResult<()> {
             is: describe(new, node),
         }
         .into()),
-    }
-}
-
-impl Drop for HipGraphExec {
-    fn drop(&mut self) {
-        let pending = self.shared.uses.get_mut().pending().cloned().collect();
-        let handle = GraphHandle {
-            raw: self.raw,
-            token: self.token.take(),
-        };
-        self.shared.core.release(Resource::Graph(handle), pending);
-    }
-}
-
-impl std::fmt::Debug for HipGraphExec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HipGraphExec")
-            .field("label", &self.shared.label)
-            .field("operations", &self.record.nodes.len())
-            .finish_non_exhaustive()
     }
 }

@@ -5,16 +5,8 @@
 
 mod capture;
 mod exec;
-mod order;
 mod pinned;
 
 pub use capture::Capture;
 pub use exec::{HipGraph, HipGraphExec};
 pub use pinned::GraphPinned;
-
-pub(crate) use capture::Capturing;
-pub(crate) use exec::GraphHandle;
-pub(crate) use order::{Touched, Work};
-
-#[cfg(doc)]
-use crate::{HipBuffer, HipStream};

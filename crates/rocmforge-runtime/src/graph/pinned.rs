@@ -1,64 +1,11 @@
-//! Pinned memory that a graph copies from or to at each replay.
+//! Pinned memory of a graph, between its replays.
 
 use crate::core::Core;
-use crate::error::{HipError, HipResult};
-use crate::staging::Pinned;
-use crate::tracker::{Use, Uses};
+use crate::error::{HipResult, same_len};
+use crate::pinned_range::PinnedRange;
 use bytemuck::Pod;
-use parking_lot::{Mutex, MutexGuard};
 use std::marker::PhantomData;
 use std::sync::Arc;
-
-/// The memory, shared by graphs and by who fills or reads it.
-pub(crate) struct PinnedRange {
-    pub(crate) id: u64,
-    pub(crate) core: Arc<Core>,
-    pub(crate) uses: Mutex<Uses>,
-    memory: Option<Pinned>,
-}
-
-impl PinnedRange {
-    pub(crate) fn new(core: &Arc<Core>, memory: Pinned) -> Arc<Self> {
-        Arc::new(Self {
-            id: crate::hip::unique_id(),
-            core: Arc::clone(core),
-            uses: Mutex::default(),
-            memory: Some(memory),
-        })
-    }
-
-    pub(crate) fn ptr(&self) -> *mut u8 {
-        match &self.memory {
-            Some(memory) => memory.ptr(),
-            // Only `Drop` takes it.
-            None => unreachable!("the memory goes with the range"),
-        }
-    }
-
-    /// Waits, at most until the deadline, until no replay is under way; and keeps the next one from beginning.
-    fn idle(&self) -> HipResult<MutexGuard<'_, Uses>> {
-        loop {
-            let uses = self.uses.lock();
-            let pending: Vec<Use> = uses.pending().cloned().collect();
-            if pending.is_empty() {
-                return Ok(uses);
-            }
-            drop(uses);
-            for last in pending {
-                last.stream.wait(last.cursor)?;
-            }
-        }
-    }
-}
-
-impl Drop for PinnedRange {
-    fn drop(&mut self) {
-        let pending = self.uses.get_mut().pending().cloned().collect();
-        if let Some(memory) = self.memory.take() {
-            self.core.release(memory.into_resource(), pending);
-        }
-    }
-}
 
 /// Pinned memory of a graph, as who fills or reads it between replays sees it: `len` elements of `T`.
 ///
@@ -94,7 +41,7 @@ impl<T: Pod> GraphPinned<T> {
     /// Puts `data` there, for the replays to come. Waits, at most until the backend's deadline, for those under way.
     pub fn copy_from_slice(&self, data: &[T]) -> HipResult<()> {
         self.core.driver.enter()?;
-        self.same_len("copy to a graph's memory", data.len())?;
+        same_len("copy to a graph's memory", self.len, data.len())?;
         let Some(range) = &self.range else { return Ok(()) };
         let _uses = range.idle()?;
         // SAFETY: the range has `len` elements, of an alignment that its `PinnedBuffer` checked; no copy is under way
@@ -107,7 +54,7 @@ impl<T: Pod> GraphPinned<T> {
     /// way.
     pub fn copy_to_slice(&self, data: &mut [T]) -> HipResult<()> {
         self.core.driver.enter()?;
-        self.same_len("copy from a graph's memory", data.len())?;
+        same_len("copy from a graph's memory", self.len, data.len())?;
         let Some(range) = &self.range else { return Ok(()) };
         let _uses = range.idle()?;
         // SAFETY: as in `copy_from_slice`; every byte was initialised when the memory was made, and all are valid.
@@ -120,18 +67,6 @@ impl<T: Pod> GraphPinned<T> {
         let mut data = vec![T::zeroed(); self.len];
         self.copy_to_slice(&mut data)?;
         Ok(data)
-    }
-
-    fn same_len(&self, what: &'static str, len: usize) -> HipResult<()> {
-        if len == self.len {
-            Ok(())
-        } else {
-            Err(HipError::LengthMismatch {
-                what,
-                left: self.len,
-                right: len,
-            })
-        }
     }
 }
 

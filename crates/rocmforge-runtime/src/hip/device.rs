@@ -3,6 +3,7 @@
 use super::Driver;
 use crate::error::{HipError, HipResult};
 use rocmforge_hip_sys::*;
+use rocmforge_memory::Bytes;
 use std::ffi::{c_char, c_int};
 
 /// [`hipInit`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___driver.html) and
@@ -88,14 +89,14 @@ pub(crate) fn pci_address(driver: &Driver) -> HipResult<String> {
     })
 }
 
-/// [`hipDeviceTotalMem`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___driver.html): bytes.
-pub(crate) fn total_memory(driver: &Driver, device: hipDevice_t) -> HipResult<usize> {
+/// [`hipDeviceTotalMem`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___driver.html).
+pub(crate) fn total_memory(driver: &Driver, device: hipDevice_t) -> HipResult<Bytes> {
     let mut total = 0;
     // SAFETY: `total` is a live out-pointer for the call.
     driver.call("hipDeviceTotalMem", |api| unsafe {
         api.hipDeviceTotalMem(&mut total, device)
     })?;
-    Ok(total)
+    Ok(Bytes::from_usize(total))
 }
 
 /// [`hipRuntimeGetVersion`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___driver.html).

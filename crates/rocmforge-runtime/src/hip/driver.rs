@@ -4,7 +4,7 @@
 use crate::error::{HipError, HipResult, is_sticky};
 use parking_lot::Mutex;
 use rocmforge_hip_sys::{HipApi, HipClock, HipNames, hipError_t, hipErrorNotReady};
-use rocmforge_memory::{Bytes, Site};
+use rocmforge_memory::{Bytes, HandleToken, Names, Site};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,12 +38,6 @@ unsafe impl<T> Send for Raw<T> {}
 // SAFETY: as above; `&Raw` gives nothing but a copy of the pointer.
 unsafe impl<T> Sync for Raw<T> {}
 
-/// How long a backend waits, and how it polls.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Polling {
-    pub(crate) deadline: Duration,
-}
-
 /// One device of one provider, as seen by one backend.
 pub(crate) struct Driver {
     api: Arc<dyn HipApi>,
@@ -52,7 +46,7 @@ pub(crate) struct Driver {
     id: u64,
     ordinal: i32,
     device_count: i32,
-    polling: Polling,
+    deadline: Duration,
     poison: OnceLock<Arc<HipError>>,
     has_deferred: AtomicBool,
     deferred: Mutex<Option<HipError>>,
@@ -74,7 +68,7 @@ impl Driver {
             id: unique_id(),
             ordinal,
             device_count,
-            polling: Polling { deadline },
+            deadline,
             poison: OnceLock::new(),
             has_deferred: AtomicBool::new(false),
             deferred: Mutex::new(None),
@@ -90,27 +84,13 @@ impl Driver {
     }
 
     pub(crate) fn deadline(&self) -> Duration {
-        self.polling.deadline
+        self.deadline
     }
 
-    /// Tells the provider what an allocation is called, if it wants to know.
+    /// Tells the provider what pinned memory is called, if it wants to know.
     pub(crate) fn name_allocation(&self, ptr: *const c_void, label: &str, site: Site) {
         if let Some(names) = &self.names {
             names.name_allocation(ptr, label, &site.to_string());
-        }
-    }
-
-    /// Tells the provider that an allocation lies idle in the pool, if it wants to know.
-    pub(crate) fn park_allocation(&self, ptr: *const c_void) {
-        if let Some(names) = &self.names {
-            names.park_allocation(ptr);
-        }
-    }
-
-    /// Tells the provider that `bytes` of an idle allocation have an owner again, if it wants to know.
-    pub(crate) fn lend_allocation(&self, ptr: *const c_void, bytes: Bytes, label: &str, site: Site) {
-        if let Some(names) = &self.names {
-            names.lend_allocation(ptr, bytes.0, label, &site.to_string());
         }
     }
 
@@ -156,12 +136,25 @@ impl Driver {
         }
     }
 
-    /// Keeps the error of a `Drop` for the next fallible call. The first one is kept: later ones follow from it.
-    pub(crate) fn defer(&self, error: HipError) {
+    /// Keeps the error of a `Drop` for the next fallible call. The first one is kept: later ones follow from it. That the backend
+    /// is poisoned is not kept: every call says so anyway.
+    pub(crate) fn keep(&self, error: HipError) {
+        if matches!(error, HipError::Poisoned { .. }) {
+            return;
+        }
         tracing::warn!(%error, "kept until the next call");
         let mut kept = self.deferred.lock();
         kept.get_or_insert(error);
         self.has_deferred.store(true, Ordering::Release);
+    }
+
+    /// Leaves a handle in the ledger for good, because of the error with which it was not given back: the driver still has it, so
+    /// the ledger must not say it is gone.
+    pub(crate) fn abandon(&self, token: Option<HandleToken>, error: HipError) {
+        if let Some(token) = token {
+            token.abandon(Some(&error.to_string()));
+        }
+        self.keep(error);
     }
 
     /// Makes this backend's device the calling thread's current one.
@@ -249,12 +242,27 @@ impl Driver {
                 }
             }
             let waited = self.clock.now().saturating_sub(start);
-            if waited >= self.polling.deadline {
+            if waited >= self.deadline {
                 let error = HipError::Timeout { what: what(), waited };
                 self.set_poison(&error);
                 return Err(error);
             }
-            backoff.pause(&*self.clock, waited, self.polling.deadline.saturating_sub(waited));
+            backoff.pause(&*self.clock, waited, self.deadline.saturating_sub(waited));
+        }
+    }
+}
+
+/// Tells the provider whose device memory is, if it wants to know.
+impl Names<Raw<c_void>> for Driver {
+    fn in_use(&self, memory: &Raw<c_void>, bytes: Bytes, label: &str, site: Site) {
+        if let Some(names) = &self.names {
+            names.mark_in_use(memory.0, bytes.0, label, &site.to_string());
+        }
+    }
+
+    fn idle(&self, memory: &Raw<c_void>) {
+        if let Some(names) = &self.names {
+            names.mark_idle(memory.0);
         }
     }
 }

@@ -3,9 +3,11 @@
 use super::{Address, Driver};
 use crate::error::{HipError, HipResult};
 use rocmforge_hip_sys::*;
+use rocmforge_memory::Bytes;
 
 /// [`hipMalloc`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___memory.html). `None`: out of memory.
-pub(crate) fn malloc(driver: &Driver, bytes: usize) -> HipResult<Option<Address>> {
+pub(crate) fn malloc(driver: &Driver, bytes: Bytes) -> HipResult<Option<Address>> {
+    let Some(bytes) = bytes.to_usize() else { return Ok(None) };
     let allocated = driver.make("hipMalloc", |api, raw| {
         // SAFETY: `raw` is a live out-pointer for the call (`make`).
         unsafe { api.hipMalloc(raw, bytes) }
@@ -47,12 +49,12 @@ pub(crate) unsafe fn host_free(driver: &Driver, memory: Address) -> HipResult<()
     driver.call("hipHostFree", |api| unsafe { api.hipHostFree(memory.0) })
 }
 
-/// [`hipMemGetInfo`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___memory.html): free and total bytes.
-pub(crate) fn info(driver: &Driver) -> HipResult<(usize, usize)> {
+/// [`hipMemGetInfo`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___memory.html): free and total.
+pub(crate) fn info(driver: &Driver) -> HipResult<(Bytes, Bytes)> {
     let (mut free, mut total) = (0, 0);
     // SAFETY: both are live out-pointers for the call.
     driver.call("hipMemGetInfo", |api| unsafe {
         api.hipMemGetInfo(&mut free, &mut total)
     })?;
-    Ok((free, total))
+    Ok((Bytes::from_usize(free), Bytes::from_usize(total)))
 }

@@ -36,10 +36,10 @@ fn a_hit_makes_no_hip_call() {
 }
 
 #[test]
-fn memory_in_use_is_lent_at_once_and_waited_for_on_other_streams_only() {
+fn memory_in_use_is_reused_at_once_and_waited_for_on_other_streams_only() {
     let (fake, backend) = pooled();
     let [one, two] = [0, 1].map(|_| backend.create_stream("stream").unwrap());
-    // Dropped with its work queued, and lent again on the same stream: no event.
+    // Dropped with its work queued, and reused on the same stream: no event.
     for _ in 0..3 {
         drop(HipBuffer::<u32>::zeroed(&one, Elems(1000), "short").unwrap());
     }
@@ -78,7 +78,7 @@ fn idle_memory_is_given_back_before_anything_is_refused() {
     held.clear(stream).unwrap();
     drop(held);
     let figures = backend.memory_statistics().pool;
-    assert_eq!((figures.idle_blocks, figures.lent_blocks), (4, 0));
+    assert_eq!((figures.idle_blocks, figures.in_use_blocks), (4, 0));
     let everything = buffer(stream, all).unwrap();
     assert_eq!(fake.live_memory(), 1);
     assert_eq!(backend.memory_statistics().pool.idle, Bytes::ZERO);
@@ -153,7 +153,7 @@ fn every_drop_order_gives_back_once() {
     let (fake, backend) = pooled();
     let given_back = || {
         let figures = backend.memory_statistics().pool;
-        figures.hits + figures.steals + figures.misses - figures.lent_blocks
+        figures.hits + figures.steals + figures.misses - figures.in_use_blocks
     };
     crate::drop_orders::each_frees_once(&backend, given_back);
     assert_eq!((fake.count("hipMalloc"), fake.count("hipFree")), (1, 0));

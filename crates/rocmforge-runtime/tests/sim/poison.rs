@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// How a backend ends.
 #[derive(Clone, Copy, Debug)]
-enum End {
+enum Failure {
     Launch(LaunchFault),
     Lost,
 }
@@ -19,9 +19,9 @@ enum End {
 #[test]
 fn everything_drops_in_any_order_after_the_end() {
     let ends = [
-        End::Launch(LaunchFault::IllegalAddress),
-        End::Launch(LaunchFault::Hangs),
-        End::Lost,
+        Failure::Launch(LaunchFault::IllegalAddress),
+        Failure::Launch(LaunchFault::Hangs),
+        Failure::Lost,
     ];
     for (number, order) in permutations(5).into_iter().enumerate() {
         let end = ends[number % ends.len()];
@@ -34,7 +34,7 @@ fn everything_drops_in_any_order_after_the_end() {
     }
 }
 
-fn drop_after(end: End, pool: PoolOptions, order: &[usize]) {
+fn drop_after(end: Failure, pool: PoolOptions, order: &[usize]) {
     let config = SimConfig {
         cards: vec![CardConfig::with_vram(Bytes(1 << 30))],
         ..SimConfig::default()
@@ -60,17 +60,17 @@ fn drop_after(end: End, pool: PoolOptions, order: &[usize]) {
     let forgotten = backend.create_stream("captures").unwrap();
     std::mem::forget(forgotten.capture("open").unwrap());
     sim.set_fault_plan(match end {
-        End::Launch(fault) => FaultPlan::new().launch(When::Nth(1), fault),
-        End::Lost => FaultPlan::new().device_lost(When::Nth(2), hipErrorUnknown),
+        Failure::Launch(fault) => FaultPlan::new().launch(When::Nth(1), fault),
+        Failure::Lost => FaultPlan::new().device_lost(When::Nth(2), hipErrorUnknown),
     });
     let args = LaunchArgs::new().buffer(&x).out(&x).value(64u64).value(2.0f32);
     // SAFETY: the buffer has the 64 elements that the kernel is told of.
     let launched = unsafe { stream.launch(&kernel, LaunchConfig::linear(1, 256), args) };
     let error = launched.and_then(|()| backend.synchronize()).unwrap_err();
     match end {
-        End::Launch(LaunchFault::Hangs) => assert!(matches!(error, HipError::Timeout { .. }), "{error}"),
-        End::Launch(_) => assert_eq!(error.status(), Some(hipErrorIllegalAddress), "{error}"),
-        End::Lost => assert_eq!(error.status(), Some(hipErrorUnknown), "{error}"),
+        Failure::Launch(LaunchFault::Hangs) => assert!(matches!(error, HipError::Timeout { .. }), "{error}"),
+        Failure::Launch(_) => assert_eq!(error.status(), Some(hipErrorIllegalAddress), "{error}"),
+        Failure::Lost => assert_eq!(error.status(), Some(hipErrorUnknown), "{error}"),
     }
     assert!(backend.is_poisoned().is_some());
     let calls = sim.counters().calls;

@@ -1,4 +1,4 @@
-//! Memory that is lent again and again on a machine that runs queued work in any legal order and sees every stale pointer.
+//! Memory that is reused again and again on a machine that runs queued work in any legal order and sees every stale pointer.
 
 use crate::{assert_clean, backend_on};
 use rocmforge_hip_sys::*;
@@ -101,7 +101,7 @@ fn recycled_memory_gives_the_result_of_fresh_memory_in_every_order() {
         let figures = backend.memory_statistics();
         (hits, steals) = (hits + figures.pool.hits, steals + figures.pool.steals);
         assert_eq!(figures.driver.allocations, figures.pool.misses);
-        assert_eq!(figures.pool.lent_blocks, 0);
+        assert_eq!(figures.pool.in_use_blocks, 0);
         assert_eq!(sim.allocation_stats(0).live_bytes, figures.pool.held().0, "seed {seed}");
         assert_eq!(backend.card().ledger().live_bytes(), figures.pool.held(), "seed {seed}");
         assert!(epoch.leaks().is_clean(), "seed {seed}: {}", epoch.leaks());
@@ -146,7 +146,7 @@ fn two_readers_and_a_writer_share_a_block_that_was_lent_before() {
                 _ => [&two, &writer, &one],
             };
             let shared = HipBuffer::from_slice(writer, &[round; 1000], "shared").unwrap();
-            assert!(round == 0 || shared.as_device_ptr() == last, "it is lent again");
+            assert!(round == 0 || shared.as_device_ptr() == last, "it is reused");
             last = shared.as_device_ptr();
             for reader in [one, two] {
                 let sink = HipBuffer::<u32>::zeroed(reader, Elems(1000), "sink").unwrap();
@@ -254,10 +254,10 @@ fn a_pool_that_forgot_the_order_would_be_found() {
     // SAFETY: a live out-pointer.
     assert_eq!(unsafe { sim.hipMalloc(&mut ptr, 4096) }, hipSuccess);
     for stream in streams {
-        names.lend_allocation(ptr, 64, "owner", "here");
+        names.mark_in_use(ptr, 64, "owner", "here");
         // SAFETY: the simulated card checks every address.
         assert_eq!(unsafe { sim.hipMemsetAsync(ptr, 1, 64, stream) }, hipSuccess);
-        names.park_allocation(ptr);
+        names.mark_idle(ptr);
     }
     for stream in streams {
         // SAFETY: takes a handle.

@@ -13,13 +13,13 @@ fn files() -> Vec<(String, String)> {
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = std::fs::read_to_string(&path).expect("a readable file");
                 let code = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
-                let stem = path
-                    .file_stem()
-                    .expect("a file has a name")
-                    .to_string_lossy()
-                    .into_owned();
-                let in_graph = folder.ends_with("graph") && stem == "pinned";
-                found.push((if in_graph { "graph_pinned".to_owned() } else { stem }, code));
+                let name = |path: &Path| path.file_stem().expect("a name").to_string_lossy().into_owned();
+                let stem = match name(&path) {
+                    stem if stem == "mod" => name(folder),
+                    stem if stem == "pinned" && folder.ends_with("graph") => "graph_pinned".to_owned(),
+                    stem => stem,
+                };
+                found.push((stem, code));
             }
         }
     }

@@ -456,7 +456,7 @@ fn every_public_function_that_can_fail_is_here() {
         "backend devices",
         "backend new_checked",
         "provider amd",
-        "launch validate_launch_config",
+        "geometry validate_launch_config",
     ];
     let swept: BTreeSet<&str> = ENTRIES
         .iter()

@@ -1,6 +1,6 @@
 //! Arrays: memory with elements and up to three dimensions. They can be copied; there are no textures to read them.
 
-use super::boxes::{End, Memory};
+use super::boxes::{CopySide, Memory};
 use super::copy::Steps;
 use super::pitched::PITCH;
 use super::{answer, required};
@@ -81,19 +81,19 @@ impl Array {
         }
     }
 
-    fn end(handle: hipArray_t, x: usize, y: usize) -> End {
+    fn end(handle: hipArray_t, x: usize, y: usize) -> CopySide {
         let memory = Memory::Array(handle);
-        End { memory, x, y, z: 0 }
+        CopySide { memory, x, y, z: 0 }
     }
 }
 
-fn linear(start: *mut c_void, pitch: usize) -> End {
+fn linear(start: *mut c_void, pitch: usize) -> CopySide {
     let memory = Memory::Linear {
         start,
         pitch,
         height: 0,
     };
-    End {
+    CopySide {
         memory,
         x: 0,
         y: 0,

@@ -7,9 +7,9 @@ use crate::machine::sim::{Call, Hip};
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;
 
-/// One end of a copy, before anything is checked.
+/// Source or destination of a copy, before anything is checked.
 #[derive(Clone, Copy)]
-pub(crate) struct End {
+pub(crate) struct CopySide {
     pub(crate) memory: Memory,
     /// Bytes to skip in a row.
     pub(crate) x: usize,
@@ -30,8 +30,8 @@ pub(crate) enum Memory {
 }
 
 impl Call<'_> {
-    /// Where an end starts, and its steps.
-    fn resolve(&self, end: End, [width, height, depth]: [usize; 3]) -> Hip<(*mut c_void, Steps)> {
+    /// Where a side starts, and its steps.
+    fn resolve(&self, end: CopySide, [width, height, depth]: [usize; 3]) -> Hip<(*mut c_void, Steps)> {
         let (start, steps) = match end.memory {
             Memory::Linear {
                 start,
@@ -73,7 +73,7 @@ impl Call<'_> {
     }
 
     /// What a copy between two ends is. None of nothing.
-    pub(crate) fn copy_between(&self, to: End, from: End, size: [usize; 3]) -> Hip<Option<Copied>> {
+    pub(crate) fn copy_between(&self, to: CopySide, from: CopySide, size: [usize; 3]) -> Hip<Option<Copied>> {
         if size.contains(&0) {
             return Ok(None);
         }
@@ -95,8 +95,8 @@ impl Call<'_> {
     /// Copies on a stream, or waiting on the null stream.
     pub(crate) fn copy_box(
         &mut self,
-        to: End,
-        from: End,
+        to: CopySide,
+        from: CopySide,
         size: [usize; 3],
         kind: hipMemcpyKind,
         stream: Option<hipStream_t>,
@@ -159,7 +159,7 @@ impl Call<'_> {
             };
             let x = pos.x.checked_mul(element.unwrap_or(1)).ok_or(hipErrorInvalidValue)?;
             let (y, z) = (pos.y, pos.z);
-            Ok(End { memory, x, y, z })
+            Ok(CopySide { memory, x, y, z })
         };
         let to = end(p.dstArray, &p.dstPtr, &p.dstPos, of_dst)?;
         let from = end(p.srcArray, &p.srcPtr, &p.srcPos, of_src)?;
@@ -198,13 +198,13 @@ impl Call<'_> {
         }
         let from = linear(p.srcMemoryType, p.srcHost.cast_mut(), p.srcDevice);
         let to = linear(p.dstMemoryType, p.dstHost, p.dstDevice);
-        let from = End {
+        let from = CopySide {
             memory: memory(p.srcMemoryType, from, p.srcArray, p.srcPitch, p.srcHeight)?,
             x: p.srcXInBytes,
             y: p.srcY,
             z: p.srcZ,
         };
-        let to = End {
+        let to = CopySide {
             memory: memory(p.dstMemoryType, to, p.dstArray, p.dstPitch, p.dstHeight)?,
             x: p.dstXInBytes,
             y: p.dstY,

@@ -705,21 +705,21 @@ impl HipNames for SimHost {
         }
     }
 
-    fn park_allocation(&self, ptr: *const std::ffi::c_void) {
+    fn mark_idle(&self, ptr: *const std::ffi::c_void) {
         let address = ptr.addr() as u64;
         let mut host = self.state.lock();
         if let Some(card) = host.card_of(address) {
-            host.cards[card].vram.park(address);
+            host.cards[card].vram.mark_idle(address);
         }
     }
 
-    fn lend_allocation(&self, ptr: *const std::ffi::c_void, bytes: u64, label: &str, site: &str) {
+    fn mark_in_use(&self, ptr: *const std::ffi::c_void, bytes: u64, label: &str, site: &str) {
         let address = ptr.addr() as u64;
         let mut host = self.state.lock();
         let call = host.calls;
         if let Some(card) = host.card_of(address) {
             let vram = &mut host.cards[card].vram;
-            vram.lend(address, bytes, call);
+            vram.mark_in_use(address, bytes, call);
             vram.name(address, label, site);
         }
     }

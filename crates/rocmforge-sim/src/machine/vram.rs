@@ -32,7 +32,7 @@ pub(crate) struct Allocation {
     pub(crate) address: u64,
     /// What its owner may use of it.
     pub(crate) size: u64,
-    /// What `hipMalloc` gave: more than `size` only where the program lends it out of a pool of its own.
+    /// What `hipMalloc` gave: more than `size` only where the program has given it to an owner out of a pool of its own.
     pub(crate) block: u64,
     /// Bytes from its start to the next allocation's: the block and what lies behind it.
     length: u64,
@@ -43,9 +43,9 @@ pub(crate) struct Allocation {
     pub(crate) global: bool,
     /// Whether it is the accessible part of a reserved range of addresses, which has no memory of its own.
     pub(crate) mapped: bool,
-    /// The last call before each time it was lent, and to how many bytes: what is enqueued later finds them new. Those that
+    /// The last call before each new owner, and how many bytes it may use: what is enqueued later finds them new. Those that
     /// nothing has run for yet.
-    lent: VecDeque<(u64, u64)>,
+    owners: VecDeque<(u64, u64)>,
     /// What the program calls it, if it said so.
     pub(crate) label: Option<Arc<str>>,
     /// Where the program allocated it, if it said so.
@@ -65,7 +65,7 @@ impl Allocation {
             idle: false,
             global: false,
             mapped: false,
-            lent: VecDeque::new(),
+            owners: VecDeque::new(),
             label: None,
             site: None,
         }
@@ -250,32 +250,35 @@ impl Vram {
         }
     }
 
-    /// The allocation that starts at `address` lies idle in a pool of the program's. What is queued may still use it.
-    pub(crate) fn park(&mut self, address: u64) {
+    /// The allocation that starts at `address` has no owner. What is queued may still use it.
+    pub(crate) fn mark_idle(&mut self, address: u64) {
         if let Some(allocation) = self.live.get_mut(&address) {
             (allocation.idle, allocation.size) = (true, allocation.block);
         }
     }
 
-    /// The allocation that starts at `address` is lent to somebody who may use `size` bytes of it. `call` is the last call
-    /// so far.
-    pub(crate) fn lend(&mut self, address: u64, size: u64, call: u64) {
+    /// The allocation that starts at `address` has a new owner, who may use `size` bytes of it. `call` is the last call so far.
+    pub(crate) fn mark_in_use(&mut self, address: u64, size: u64, call: u64) {
         if let Some(allocation) = self.live.get_mut(&address) {
-            (allocation.idle, allocation.size) = (false, size.min(allocation.block));
-            allocation.lent.push_back((call, allocation.size));
+            let size = size.min(allocation.block);
+            // To the owner of all of a new allocation its bytes are new anyway.
+            if allocation.idle || size < allocation.block || !allocation.owners.is_empty() {
+                allocation.owners.push_back((call, size));
+            }
+            (allocation.idle, allocation.size) = (false, size);
         }
     }
 
     /// An operation that `call` enqueued is about to use the memory at `address`. To the first one of an owner its bytes
-    /// are as new: nobody has written them. Operations of earlier owners may still have been queued when it was lent, and
-    /// it may have been lent on since, so this is the moment.
+    /// are as new: nobody has written them. Operations of earlier owners may still have been queued when it got
+    /// its owner, and it may have got another since, so this is the moment.
     pub(crate) fn renew(&mut self, address: u64, call: u64) {
         let Some((_, allocation)) = self.live.range_mut(..=address).next_back() else {
             return;
         };
         let mut owner = None;
-        while let Some(lent) = allocation.lent.pop_front_if(|(after, _)| *after < call) {
-            owner = Some(lent);
+        while let Some(next) = allocation.owners.pop_front_if(|(after, _)| *after < call) {
+            owner = Some(next);
         }
         let Some((_, size)) = owner else { return };
         let (start, block) = (allocation.address, allocation.block);

@@ -37,7 +37,7 @@ struct Buried {
 /// Freed allocations remembered for reports.
 const REMEMBERED: usize = 4096;
 /// Touches after which what everything is ordered with is forgotten.
-const SETTLE_EVERY: u32 = 256;
+const FORGET_EVERY: u32 = 256;
 
 /// What the detector knows.
 pub(crate) struct Races {
@@ -49,7 +49,7 @@ pub(crate) struct Races {
     code: BTreeMap<u64, Vec<Arc<Actor>>>,
     /// Pairs of sides that have been reported, see [`Site`].
     reported: BTreeSet<(Site, Site, Region)>,
-    unsettled: u32,
+    since_forgotten: u32,
 }
 
 /// What makes two races the same: kernel or function, instruction, kind of access.
@@ -64,7 +64,7 @@ impl Races {
             buried: BTreeMap::new(),
             code: BTreeMap::new(),
             reported: BTreeSet::new(),
-            unsettled: 0,
+            since_forgotten: 0,
         }
     }
 }
@@ -102,7 +102,7 @@ impl Host {
         };
         let start = place.address();
         self.touch_range(self.region(place), start, start.saturating_add(size as u64), &touch);
-        self.settle(&actor.clock);
+        self.forget_ordered(&actor.clock);
     }
 
     fn touch_range(&mut self, region: Region, start: u64, end: u64, touch: &Touch) {
@@ -155,7 +155,7 @@ impl Host {
                 self.touch_range(region, allocation.address, allocation.end(), &touch);
             }
         }
-        self.settle(&actor.clock);
+        self.forget_ordered(&actor.clock);
     }
 
     /// A module goes, and its variables with it.
@@ -293,12 +293,12 @@ impl Host {
 
     /// Now and then: forgets the touches that everything that runs, or is yet to run, is ordered with. `running` is the clock
     /// of what has just touched something, which is in no queue any more and may touch more.
-    fn settle(&mut self, running: &Clock) {
-        self.races.unsettled += 1;
-        if self.races.unsettled < SETTLE_EVERY {
+    fn forget_ordered(&mut self, running: &Clock) {
+        self.races.since_forgotten += 1;
+        if self.races.since_forgotten < FORGET_EVERY {
             return;
         }
-        self.races.unsettled = 0;
+        self.races.since_forgotten = 0;
         let Some(mut floor) = self.races.order.known().cloned() else {
             return;
         };
@@ -310,7 +310,7 @@ impl Host {
             floor.meet(&function.clock);
         }
         self.races.shadows.retain(|_, shadow| {
-            shadow.settle(&floor);
+            shadow.forget_ordered(&floor);
             !shadow.is_empty()
         });
     }

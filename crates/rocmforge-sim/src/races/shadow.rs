@@ -213,7 +213,7 @@ impl Shadow {
     }
 
     /// Forgets every touch that whatever runs from now on is ordered with.
-    pub(crate) fn settle(&mut self, floor: &Clock) {
+    pub(crate) fn forget_ordered(&mut self, floor: &Clock) {
         self.segments.retain(|_, segment| {
             segment.touches.retain(|touch| !floor.covers(touch.actor.epoch));
             !segment.touches.is_empty()

@@ -23,7 +23,7 @@ fn ended(verdict: Verdict, said: &str) -> TestResult {
     result
 }
 
-fn wrong(ends: &Ends, verdict: Verdict, said: &str) -> bool {
+fn wrong(ends: &Expected, verdict: Verdict, said: &str) -> bool {
     let next = ended(Verdict::Passed, "");
     !judge(&ended(verdict, said), ends, &next, None).wrong.is_empty()
 }
@@ -36,23 +36,26 @@ fn a_fault_is_held_to_the_way_it_ends() {
         signal: "SIGQUIT".to_owned(),
     };
     let failed = || Verdict::Failed { status: 101 };
-    assert!(!wrong(&Ends::Well, Verdict::Passed, ""));
-    assert!(wrong(&Ends::Well, failed(), ""));
-    assert!(!wrong(&Ends::Late, late(false), ""));
-    assert!(wrong(&Ends::Late, late(true), ""), "it was not its deadline");
-    assert!(wrong(&Ends::Late, Verdict::Passed, ""), "an endless kernel that ends");
-    let says = Ends::Saying(&["outside", "hipErrorIllegalAddress"]);
+    assert!(!wrong(&Expected::Well, Verdict::Passed, ""));
+    assert!(wrong(&Expected::Well, failed(), ""));
+    assert!(!wrong(&Expected::Late, late(false), ""));
+    assert!(wrong(&Expected::Late, late(true), ""), "it was not its deadline");
+    assert!(
+        wrong(&Expected::Late, Verdict::Passed, ""),
+        "an endless kernel that ends"
+    );
+    let says = Expected::Saying(&["outside", "hipErrorIllegalAddress"]);
     assert!(!wrong(&says, failed(), "call failed: hipErrorIllegalAddress (700)"));
     assert!(wrong(&says, failed(), "call failed: hipErrorUnknown (999)"));
     assert!(wrong(&says, Verdict::Passed, "outside"));
-    assert!(!wrong(&Ends::By(9), Verdict::Crashed { signal: 9 }, ""));
-    assert!(wrong(&Ends::By(9), Verdict::Crashed { signal: 11 }, ""));
+    assert!(!wrong(&Expected::By(9), Verdict::Crashed { signal: 9 }, ""));
+    assert!(wrong(&Expected::By(9), Verdict::Crashed { signal: 11 }, ""));
 }
 
 #[test]
 fn the_next_test_must_work_and_the_memory_must_come_back() {
     let fault = ended(Verdict::Crashed { signal: 9 }, "");
-    let held = |next: Verdict, memory| judge(&fault, &Ends::By(9), &ended(next, ""), memory).wrong;
+    let held = |next: Verdict, memory| judge(&fault, &Expected::By(9), &ended(next, ""), memory).wrong;
     let before = Bytes::mib(600);
     assert_eq!(
         held(Verdict::Passed, Some((before, before.saturating_add(GRANULES)))),

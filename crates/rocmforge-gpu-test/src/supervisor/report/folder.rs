@@ -154,7 +154,7 @@ impl ReportFolder {
     }
 
     /// Shortens the list to what is there.
-    pub(crate) fn settle(mut self) -> Result<(), FolderError> {
+    pub(crate) fn finish(mut self) -> Result<(), FolderError> {
         let root = self.root.as_fd();
         let is_file = |path: &String| {
             let kind = beneath::kind(root, Path::new(path));
@@ -165,7 +165,7 @@ impl ReportFolder {
     }
 
     /// Lists everything that is there: of a folder that was [empty](Self::require_empty).
-    pub(crate) fn settle_all(mut self) -> Result<(), FolderError> {
+    pub(crate) fn finish_with_all(mut self) -> Result<(), FolderError> {
         self.list.files.extend(self.found()?);
         self.write_list()
     }

@@ -3,7 +3,7 @@
 use super::quoted;
 use crate::supervisor::device::Device;
 use crate::supervisor::nvidia;
-use rocmforge_memory::sysfs::Sysfs;
+use rocmforge_machine::sysfs::Sysfs;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fs;

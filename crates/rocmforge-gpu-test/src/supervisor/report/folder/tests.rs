@@ -9,7 +9,7 @@ fn run(path: &Path) -> Result<(), FolderError> {
     let mut folder = ReportFolder::claim(path, &["logs"], planned)?;
     fs::write(path.join("logs/a.log"), "said").unwrap();
     folder.write("report.json", b"{}")?;
-    folder.settle()
+    folder.finish()
 }
 
 fn listed(path: &Path) -> Vec<String> {
@@ -44,7 +44,7 @@ fn a_new_run_deletes_what_the_run_before_wrote_and_nothing_else() {
     for own in ["notes.txt", "buffers/thesis.txt", "logs/mine.txt", "logs/never.log"] {
         is(&path.join(own), "mine");
     }
-    folder.settle().unwrap();
+    folder.finish().unwrap();
     for own in ["logs/mine.txt", "logs/never.log"] {
         fs::remove_file(path.join(own)).unwrap();
     }
@@ -134,7 +134,7 @@ fn links_folders_and_pipes_in_the_place_of_listed_files_stay() {
     let files = ["logs/a.log", "link", "folder", "pipe", "gone", "folder/gone"];
     let list = serde_json::json!({ "version": 1, "files": files, "folders": ["logs", "link"] });
     fs::write(path.join(LIST), list.to_string()).unwrap();
-    ReportFolder::claim(&path, &[], []).unwrap().settle().unwrap();
+    ReportFolder::claim(&path, &[], []).unwrap().finish().unwrap();
     is(&elsewhere.join("a.log"), "mine");
     for stays in ["logs", "link", "folder", "pipe"] {
         assert!(path.join(stays).symlink_metadata().is_ok(), "{stays}");
@@ -154,7 +154,7 @@ fn a_folder_for_files_that_nobody_knows_before_must_have_none() {
     folder.require_empty().unwrap();
     fs::create_dir(path.join("sub")).unwrap();
     fs::write(path.join("sub/encode.txt"), "said").unwrap();
-    folder.settle_all().unwrap();
+    folder.finish_with_all().unwrap();
     assert_eq!(listed(path), ["sub/encode.txt"]);
     let again = ReportFolder::claim(path, &[], []).unwrap();
     again.require_empty().unwrap();
@@ -171,6 +171,6 @@ fn a_folder_that_a_run_writes_to_is_refused_until_its_end() {
     let refused = claim().unwrap_err();
     assert!(matches!(refused, FolderError::InUse { .. }), "{refused}");
     assert!(folder.path().join("a.json").exists(), "the refused run changed nothing");
-    first.settle().unwrap();
+    first.finish().unwrap();
     claim().unwrap();
 }

@@ -1,0 +1,324 @@
+//! Capturing: operations of a stream become a graph instead of running.
+//!
+//! Two habits of AMD's implementation decide how this is done. A stream that captures cannot be asked or waited for, and
+//! nobody can wait for what it did before, so a stream is idle before it takes part. And a capture that ends badly leaves
+//! its streams captured, so it is always brought to a good end first and thrown away then.
+
+pub(crate) mod record;
+
+use crate::core::Core;
+use crate::core::raw_event::RawEvent;
+use crate::core::stream_shared::StreamShared;
+use crate::error::{GraphError, HipError, HipResult};
+use crate::hip::{self, Driver, Raw};
+use crate::touched::{Touched, Work};
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+use record::{NodeKind, Record};
+use rocmforge_hip_sys::hipGraph_t;
+use rocmforge_memory::{Access, HandleKind, Site};
+use std::sync::Arc;
+
+/// A capture that goes on; shared by its streams and the events recorded in it.
+pub(crate) struct Capturing {
+    id: u64,
+    label: String,
+    site: Site,
+    /// `None` once it has ended.
+    state: Mutex<Option<State>>,
+}
+
+/// Goes with the end of the capture, so that a forgotten guard keeps nothing alive.
+struct State {
+    core: Arc<Core>,
+    record: Record,
+    /// The stream of each lane; the first is where the capture began.
+    streams: Vec<Arc<StreamShared>>,
+    /// Streams that were dropped meanwhile. They are destroyed when the capture has ended.
+    dropped: Vec<Arc<StreamShared>>,
+    /// Events the capture was ordered with.
+    events: Vec<RawEvent>,
+    /// The first call that failed, of which its caller was told: the graph would be incomplete.
+    failed: Option<HipError>,
+}
+
+impl Capturing {
+    /// A capture that `origin` has yet to begin.
+    pub(crate) fn new(core: &Arc<Core>, origin: &Arc<StreamShared>, label: &str, site: Site) -> Arc<Self> {
+        let mut record = Record::default();
+        record.add_lane(&[]);
+        Arc::new(Self {
+            id: hip::unique_id(),
+            label: label.to_owned(),
+            site,
+            state: Mutex::new(Some(State {
+                core: Arc::clone(core),
+                record,
+                streams: vec![Arc::clone(origin)],
+                dropped: Vec::new(),
+                events: Vec::new(),
+                failed: None,
+            })),
+        })
+    }
+
+    /// A number that no other capture has.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
+    pub(crate) fn site(&self) -> Site {
+        self.site
+    }
+
+    /// Begins it, on the stream where it begins.
+    pub(crate) fn begin(&self, origin: &StreamShared) -> HipResult<()> {
+        origin.begin_capture(self.id, |driver, handle| {
+            // SAFETY: the stream is live: its lock is held.
+            unsafe { hip::stream::begin_capture(driver, handle) }
+        })
+    }
+
+    /// Captures an operation of `stream`, after everything in the capture it has to come after.
+    pub(crate) fn push(
+        &self,
+        stream: &StreamShared,
+        work: Work<'_>,
+        touches: &[(Touched<'_>, Access)],
+        enqueue: impl FnOnce(&Driver, hip::Stream) -> HipResult<()>,
+    ) -> HipResult<()> {
+        let kind = NodeKind::of(work).map_err(|what| stream.capturing(what))?;
+        let mut state = self.open()?;
+        let lane = state.lane(stream)?;
+        let captured = (|| {
+            for other in state.record.lanes_before(lane, touches) {
+                state.order(other, lane)?;
+            }
+            stream.call(enqueue)
+        })();
+        match captured {
+            Ok(()) => state.record.push(lane, kind, work, touches),
+            Err(error) => {
+                state.failed = Some(error.clone());
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Records an event of the program on a stream of the capture. The operations that it comes after.
+    pub(crate) fn record(&self, stream: &StreamShared, event: &RawEvent) -> HipResult<Vec<usize>> {
+        let mut state = self.open()?;
+        let lane = state.lane(stream)?;
+        stream
+            .record(event)
+            .inspect_err(|error| state.failed = Some(error.clone()))?;
+        Ok(state.record.tail(lane).to_vec())
+    }
+
+    /// Lets a stream wait for an event that was recorded in the capture. If it was no part of the capture it is from now
+    /// on, and must be idle.
+    pub(crate) fn wait(&self, stream: &Arc<StreamShared>, event: &RawEvent, nodes: &[usize]) -> HipResult<()> {
+        let mut state = self.open()?;
+        match state.lane(stream) {
+            Ok(lane) => {
+                stream
+                    .wait_for(event)
+                    .inspect_err(|error| state.failed = Some(error.clone()))?;
+                state.record.join(lane, nodes);
+            }
+            Err(_) => {
+                stream.begin_capture(self.id, |driver, handle| {
+                    // SAFETY: both handles are live: the stream's lock is held, the event is borrowed.
+                    unsafe { hip::stream::wait_event(driver, handle, event.handle()) }
+                })?;
+                state.streams.push(Arc::clone(stream));
+                state.record.add_lane(nodes);
+            }
+        }
+        Ok(())
+    }
+
+    /// A stream of the capture is dropped. Whether the capture takes care of it.
+    pub(crate) fn keep_until_end(&self, stream: &Arc<StreamShared>) -> bool {
+        let mut state = self.state.lock();
+        let Some(state) = &mut *state else { return false };
+        if state.streams[0].id() == stream.id() {
+            return false;
+        }
+        state.dropped.push(Arc::clone(stream));
+        true
+    }
+
+    /// Ends the capture: its streams work again, whatever happened. The record and the graph, which is the caller's to
+    /// destroy.
+    pub(crate) fn end(&self) -> Result<(Record, hip::Graph), Failure> {
+        let Some(mut state) = self.state.lock().take() else {
+            return Err(Failure::told(GraphError::Ended));
+        };
+        let unjoined = state
+            .record
+            .unjoined()
+            .map(|lane| state.streams[lane].label().to_owned());
+        // Otherwise the capture does not end.
+        let mut joined = Ok(());
+        while let (Some(lane), Ok(())) = (state.record.unjoined(), &joined) {
+            joined = state.order(lane, 0);
+        }
+        let core = Arc::clone(&state.core);
+        let driver = &core.driver;
+        let mut graph: hipGraph_t = std::ptr::null_mut();
+        let ended = end_capture(&state.streams[0], &mut graph);
+        let left = match &ended {
+            Ok(()) => Ok(()),
+            Err(_) => leave(&core, &state.streams[0]),
+        };
+        if let Err(error) = &left {
+            // Streams that nobody can wait for: nothing can be promised of what they do.
+            driver.set_poison(error);
+        }
+        for stream in &state.streams {
+            stream.end_capture();
+        }
+        for stream in std::mem::take(&mut state.dropped) {
+            core.retire(&stream);
+        }
+        drop(std::mem::take(&mut state.events));
+        let ended = ended.and_then(|()| hip::stream::captured(driver, graph));
+        let failure = match (state.failed.take(), joined.and(ended), unjoined) {
+            (Some(cause), ..) => Failure::told(GraphError::Failed {
+                cause: Some(Arc::new(cause)),
+            }),
+            (None, Err(cause), _) => Failure {
+                told: false,
+                error: GraphError::Failed {
+                    cause: Some(Arc::new(cause)),
+                },
+            },
+            (None, Ok(_), Some(stream)) => Failure::told(GraphError::Unjoined { stream }),
+            (None, Ok(graph), None) => return Ok((state.record, graph)),
+        };
+        destroy(&core, graph);
+        Err(failure)
+    }
+
+    /// Ends the capture and forgets what was captured.
+    pub(crate) fn abort(&self, core: &Core) {
+        match self.end() {
+            Ok((_, graph)) => destroy(core, graph.0),
+            Err(Failure { told: true, .. }) => {}
+            Err(Failure { error, .. }) => core.driver.keep(error.into()),
+        }
+    }
+
+    /// What goes on, while it does.
+    fn open(&self) -> HipResult<MappedMutexGuard<'_, State>> {
+        let state = MutexGuard::try_map(self.state.lock(), Option::as_mut).map_err(|_| GraphError::Ended)?;
+        match &state.failed {
+            None => Ok(state),
+            Some(cause) => Err(GraphError::Failed {
+                cause: Some(Arc::new(cause.clone())),
+            }
+            .into()),
+        }
+    }
+}
+
+impl State {
+    fn lane(&self, stream: &StreamShared) -> HipResult<usize> {
+        let lane = self.streams.iter().position(|lane| lane.id() == stream.id());
+        lane.ok_or_else(|| {
+            HipError::from(GraphError::NotCapturing {
+                stream: stream.label().to_owned(),
+            })
+        })
+    }
+
+    /// Lets lane `to` come after all of lane `from`.
+    fn order(&mut self, from: usize, to: usize) -> HipResult<()> {
+        let site = Site::caller();
+        let event = RawEvent::new(&self.core.driver, &self.core.card, false, "order in a capture", site)?.retain();
+        self.streams[from].record(&event)?;
+        self.streams[to].wait_for(&event)?;
+        self.events.push(event);
+        let nodes = self.record.tail(from).to_vec();
+        self.record.join(to, &nodes);
+        Ok(())
+    }
+}
+
+/// Why a capture came to nothing.
+pub(crate) struct Failure {
+    pub(crate) error: GraphError,
+    /// Whether the program knows already, or has thrown the capture away.
+    told: bool,
+}
+
+impl Failure {
+    fn told(error: GraphError) -> Self {
+        Self { error, told: true }
+    }
+}
+
+fn end_capture(origin: &StreamShared, graph: &mut hipGraph_t) -> HipResult<()> {
+    origin.call(|driver, handle| {
+        // SAFETY: the stream is live: its lock is held.
+        unsafe { hip::stream::end_capture(driver, handle, graph) }?;
+        driver.usable()
+    })
+}
+
+/// Attempts to bring a stream out of a capture.
+const ATTEMPTS: usize = 3;
+
+/// Brings a stream out of a capture that ended badly: with AMD's implementation the end of another, empty capture does.
+fn leave(core: &Core, origin: &StreamShared) -> HipResult<()> {
+    let mut last = Ok(());
+    for _ in 0..ATTEMPTS {
+        let mut capturing = false;
+        last = origin.call(|driver, handle| {
+            // SAFETY: the stream is live: its lock is held.
+            capturing = unsafe { hip::stream::is_capturing(driver, handle) }?;
+            Ok(())
+        });
+        if last.is_ok() && !capturing {
+            return Ok(());
+        }
+        // Refused while the first capture is still active, which is as good.
+        let _ = origin.call(|driver, handle| {
+            // SAFETY: the stream is live: its lock is held.
+            unsafe { hip::stream::begin_capture(driver, handle) }
+        });
+        let mut graph: hipGraph_t = std::ptr::null_mut();
+        last = end_capture(origin, &mut graph);
+        destroy(core, graph);
+        if last.is_ok() {
+            return Ok(());
+        }
+    }
+    last.and_then(|()| {
+        Err(GraphError::Capturing {
+            stream: origin.label().to_owned(),
+            what: "end a capture",
+        }
+        .into())
+    })
+}
+
+fn destroy(core: &Core, graph: hipGraph_t) {
+    if graph.is_null() {
+        return;
+    }
+    // SAFETY: from the end of a capture, and nobody else has it.
+    let destroyed = unsafe { hip::graph::destroy(&core.driver, Raw(graph)) };
+    if let Err(error) = destroyed {
+        let token = core
+            .card
+            .ledger()
+            .track(HandleKind::Graph, "captured graph", Site::caller());
+        core.driver.abandon(Some(token), error);
+    }
+}
