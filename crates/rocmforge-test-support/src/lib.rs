@@ -1,6 +1,15 @@
-//! What the tests of several crates of this workspace share. A dev-dependency by path only, so that packages do without it.
+//! Test support for several crates of this workspace: random numbers, compilers and fixture folders. A dev-dependency by path only, so that
+//! packages do without it.
 //!
 //! Tests that need a device use `rocmforge-testkit`, which is published and depends on most crates; this one is for the crates below it, too.
+//!
+//! ```
+//! use rocmforge_test_support::Random;
+//!
+//! let mut random = Random(7);
+//! assert!((0..100).all(|_| random.below(6) < 6));
+//! assert_eq!(Random(7).next(), Random(7).next());
+//! ```
 
 mod clang;
 mod library;
