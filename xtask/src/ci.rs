@@ -114,6 +114,7 @@ const STEPS: &[Step] = &[
             "--exclude=rocmforge-documents",
             "--exclude=rocmforge-fetch-models",
             "--exclude=rocmforge-measure",
+            "--exclude=rocmforge-test-support",
         ],
         env: None,
         plugin: false,

@@ -1,9 +1,10 @@
 //! Attention on a device.
 
+use crate::error::CHECK;
 use crate::{Algorithm, AttentionError, AttentionResult, Plan};
 use parking_lot::Mutex;
-use rocmforge_kernels::{FlashOptions, FloatType, Kernels, Operand, overlap};
-use rocmforge_runtime::{Bytes, Elems, HipBuffer, HipStream, Pod};
+use rocmforge_kernels::{FlashOptions, FloatType, Kernels, Operand};
+use rocmforge_runtime::{Bytes, Elems, HipBuffer, HipStream};
 
 /// A [`Plan`] with the kernels and the memory it takes.
 ///
@@ -40,7 +41,7 @@ impl Attention {
         } else {
             None
         };
-        let parts = match crate::attention16::parts(kernels, &plan)? {
+        let parts = match crate::halves::parts(kernels, &plan)? {
             None => None,
             Some((parts, elements)) => {
                 let buffer = HipBuffer::zeroed(kernels.backend().stream(), Elems(elements), "attention in parts");
@@ -77,8 +78,8 @@ impl Attention {
     ///
     /// # Errors
     ///
-    /// [`AttentionError::Length`], [`AttentionError::MaskMissing`], [`AttentionError::MaskUnexpected`],
-    /// [`AttentionError::Overlap`], [`AttentionError::Elements`] if the plan is not for f32, or what the launch says.
+    /// [`AttentionError::MaskMissing`], [`AttentionError::MaskUnexpected`], [`AttentionError::Elements`] if the plan is not for f32, or
+    /// [`AttentionError::Kernel`] with a wrong length, an overlap or what the launch says.
     pub fn forward(
         &self,
         stream: &HipStream,
@@ -116,10 +117,10 @@ impl Attention {
     ) -> AttentionResult<()> {
         let operands = Operands { q, k, v, mask, out };
         operands.check(&self.plan)?;
-        let expected = self.plan.weights_elements()?;
-        length("weights", weights, expected, self.plan.weights_shape())?;
+        self.plan.weights_elements()?;
+        CHECK.len("weights", weights, &self.plan.weights_shape())?;
         operands.check_apart("weights", weights)?;
-        apart(("out", out), ("weights", weights))?;
+        CHECK.disjoint(("out", out), ("weights", weights))?;
         self.separate(stream, operands, weights)
     }
 
@@ -186,19 +187,22 @@ impl Operands<'_> {
                 plan: plan.config().elements(),
             });
         }
-        length("q", self.q, plan.q_elements(), plan.q_shape())?;
-        length("k", self.k, plan.kv_elements(), plan.kv_shape())?;
-        length("v", self.v, plan.kv_elements(), plan.kv_shape())?;
-        length("out", self.out, plan.q_elements(), plan.q_shape())?;
+        CHECK.len("q", self.q, &plan.q_shape())?;
+        CHECK.len("k", self.k, &plan.kv_shape())?;
+        CHECK.len("v", self.v, &plan.kv_shape())?;
+        CHECK.len("out", self.out, &plan.q_shape())?;
         check_mask(plan, self.mask)?;
         self.check_apart("out", self.out)
     }
 
     fn check_apart(&self, name: &'static str, output: &HipBuffer<f32>) -> AttentionResult<()> {
         for input in [("q", self.q), ("k", self.k), ("v", self.v)] {
-            apart((name, output), input)?;
+            CHECK.disjoint((name, output), input)?;
         }
-        self.mask.map_or(Ok(()), |mask| apart((name, output), ("mask", mask)))
+        if let Some(mask) = self.mask {
+            CHECK.disjoint((name, output), ("mask", mask))?;
+        }
+        Ok(())
     }
 }
 
@@ -206,36 +210,8 @@ impl Operands<'_> {
 pub(crate) fn check_mask(plan: &Plan, mask: Option<&HipBuffer<f32>>) -> AttentionResult<()> {
     match (mask, plan.mask_shape()) {
         (None, None) => Ok(()),
-        (Some(mask), Some(shape)) => length("mask", mask, plan.mask_elements(), shape),
+        (Some(mask), Some(shape)) => Ok(CHECK.len("mask", mask, &shape)?),
         (None, Some(shape)) => Err(AttentionError::MaskMissing { shape }),
         (Some(mask), None) => Err(AttentionError::MaskUnexpected { elements: mask.len() }),
     }
-}
-
-pub(crate) fn length<T: Pod>(
-    operand: &'static str,
-    buffer: &HipBuffer<T>,
-    expected: usize,
-    shape: [usize; 4],
-) -> AttentionResult<()> {
-    if buffer.len() != expected {
-        return Err(AttentionError::Length {
-            operand,
-            got: buffer.len(),
-            expected,
-            shape,
-        });
-    }
-    Ok(())
-}
-
-/// Two buffers that share no byte.
-fn apart(
-    (first, a): (&'static str, &HipBuffer<f32>),
-    (second, b): (&'static str, &HipBuffer<f32>),
-) -> AttentionResult<()> {
-    if overlap(a, b) {
-        return Err(AttentionError::Overlap { first, second });
-    }
-    Ok(())
 }

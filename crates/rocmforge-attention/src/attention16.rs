@@ -1,11 +1,10 @@
 //! Attention in f16 and bf16.
 
-use crate::attention::{check_mask, length};
-use crate::{Attention, AttentionError, AttentionResult, MaskShape, Plan};
-use rocmforge_kernels::{
-    Attention16Operands, Attention16Options, Attention16Shape, FloatType, Half, Kernels, Operand, SequenceLengths,
-    Visible,
-};
+use crate::attention::check_mask;
+use crate::error::CHECK;
+use crate::halves::{options, shape};
+use crate::{Attention, AttentionError, AttentionResult};
+use rocmforge_kernels::{Attention16Operands, Attention16Options, Operand, SequenceLengths};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
 /// The operands of [`Attention::forward16`]: bits of the plan's type, in its layout.
@@ -56,21 +55,18 @@ impl Attention {
     ///
     /// # Errors
     ///
-    /// [`AttentionError::Elements`] if the plan is for f32, [`AttentionError::Length`], [`AttentionError::MaskMissing`],
-    /// [`AttentionError::MaskUnexpected`], or what the launch says: addresses that are no multiples of 16, overlap, lengths that exceed the plan's, a
-    /// device without such kernels.
+    /// [`AttentionError::Elements`] if the plan is for f32, [`AttentionError::MaskMissing`], [`AttentionError::MaskUnexpected`], or
+    /// [`AttentionError::Kernel`] with what is refused: a wrong length, addresses that are no multiples of 16, overlap, lengths that exceed the
+    /// plan's, a device without such kernels.
     pub fn forward16(&self, stream: &HipStream, operands: HalfOperands<'_>) -> AttentionResult<()> {
         let (plan, o) = (&self.plan, operands);
         let config = plan.config();
-        let ty = match config.elements() {
-            FloatType::F16 => Half::F16,
-            FloatType::Bf16 => Half::Bf16,
-            plan @ FloatType::F32 => return Err(AttentionError::Elements { plan }),
-        };
-        length("q", o.q, plan.q_elements(), plan.q_shape())?;
-        length("k", o.k, plan.kv_elements(), plan.kv_shape())?;
-        length("v", o.v, plan.kv_elements(), plan.kv_shape())?;
-        length("out", o.out, plan.q_elements(), plan.q_shape())?;
+        let plan_type = config.elements();
+        let ty = plan_type.half().ok_or(AttentionError::Elements { plan: plan_type })?;
+        CHECK.len("q", o.q, &plan.q_shape())?;
+        CHECK.len("k", o.k, &plan.kv_shape())?;
+        CHECK.len("v", o.v, &plan.kv_shape())?;
+        CHECK.len("out", o.out, &plan.q_shape())?;
         check_mask(plan, o.mask)?;
         let operands = Attention16Operands {
             ty,
@@ -98,50 +94,4 @@ impl Attention {
         }
         Ok(())
     }
-}
-
-fn shape(plan: &Plan) -> Attention16Shape {
-    let s = plan.shape();
-    Attention16Shape {
-        batch: s.batch,
-        heads: s.heads,
-        kv_heads: s.kv_heads,
-        seq_q: s.seq_q,
-        seq_k: s.seq_k,
-        width_k: s.head_dim,
-        width_v: s.head_dim,
-    }
-}
-
-/// What the configuration says of the scores, but for the mask's elements.
-fn options(plan: &Plan) -> Attention16Options<'static> {
-    let config = plan.config();
-    Attention16Options {
-        scale: config.scale(),
-        softcap: config.softcap(),
-        mask: None,
-        slopes: None,
-        sinks: None,
-        visible: match config.causal() {
-            true => Visible::Causal {
-                window: config.window(),
-            },
-            false => Visible::All,
-        },
-    }
-}
-
-/// Parts of a plan's keys on the device of `kernels`, and the floats that they take; `None` if it is computed at once.
-pub(crate) fn parts(kernels: &Kernels, plan: &Plan) -> AttentionResult<Option<(usize, usize)>> {
-    let ty = match plan.config().elements() {
-        FloatType::F16 => Half::F16,
-        FloatType::Bf16 => Half::Bf16,
-        FloatType::F32 => return Ok(None),
-    };
-    if plan.config().mask() != MaskShape::None {
-        return Ok(None);
-    }
-    let shape = shape(plan);
-    let parts = kernels.attention16_parts(ty, shape, options(plan))?;
-    Ok(parts.and_then(|parts| Some((parts, Kernels::attention16_partial_len(shape, parts)?))))
 }

@@ -1,7 +1,10 @@
 //! Configuration of attention: what a layer of a model fixes.
 
-use crate::plan::{MAX_ROW_STRIDE, dimension};
+use crate::error::CHECK;
+use crate::plan::MAX_ROW_STRIDE;
 use crate::{AttentionError, AttentionResult, Plan};
+#[cfg(doc)]
+use rocmforge_kernels::KernelError;
 use rocmforge_kernels::{AttentionShape, FLASH_MAX_HEAD_DIM, FloatType, MAX_DIM, Strides};
 
 /// How the elements of q, k, v and the output lie. All are contiguous.
@@ -104,7 +107,7 @@ impl MaskShape {
 /// assert_eq!(config.scale(), 1.0 / 128f32.sqrt());
 ///
 /// let error = AttentionConfig::builder(32, 128).kv_heads(12).build().unwrap_err();
-/// assert_eq!(error.to_string(), "32 query heads cannot share 12 key and value heads: kv_heads must divide heads");
+/// assert_eq!(error.to_string(), "attention: 32 heads cannot share 12 key/value heads evenly");
 /// # Ok::<(), rocmforge_attention::AttentionError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -199,8 +202,8 @@ impl AttentionConfig {
     ///
     /// # Errors
     ///
-    /// [`AttentionError::Dimension`] for a length of 0 or over what the kernels count, [`AttentionError::TooLarge`] for tensors that
-    /// cannot be addressed.
+    /// [`KernelError::Dimension`] for a length of 0 or over what the kernels count, [`KernelError::TooLarge`] for tensors that cannot be
+    /// addressed, in an [`AttentionError::Kernel`].
     pub fn plan(&self, batch: usize, seq_q: usize, seq_k: usize) -> AttentionResult<Plan> {
         Plan::new(*self, batch, seq_q, seq_k)
     }
@@ -297,39 +300,35 @@ impl AttentionBuilder {
             return lacks("a soft cap", self.softcap.is_some());
         }
         lacks("separate kernels", self.separate)?;
-        dimension("head_dim", self.head_dim, FLASH_MAX_HEAD_DIM)?;
+        CHECK.dim_to("head_dim", self.head_dim, FLASH_MAX_HEAD_DIM)?;
         lacks("a head_dim that is no multiple of 8", !self.head_dim.is_multiple_of(8))?;
         lacks("a window without causality", self.window.is_some() && !self.causal)?;
-        dimension("window", self.window.map_or(1, |keys| keys.min(MAX_DIM)), MAX_DIM)?;
-        match self.softcap {
-            Some(cap) if !cap.is_normal() || cap < 0.0 => Err(AttentionError::Softcap(cap)),
-            _ => Ok(()),
+        CHECK.dim_to("window", self.window.map_or(1, |keys| keys.min(MAX_DIM)), MAX_DIM)?;
+        if let Some(cap) = self.softcap {
+            CHECK.value("softcap", cap, |cap| cap >= f32::MIN_POSITIVE, "positive and normal")?;
         }
+        Ok(())
     }
 
     /// Checks it all.
     ///
     /// # Errors
     ///
-    /// [`AttentionError::Heads`], [`AttentionError::Dimension`], [`AttentionError::Scale`], [`AttentionError::Softcap`], or
+    /// [`KernelError::Heads`], [`KernelError::Dimension`] or [`KernelError::Value`] in an [`AttentionError::Kernel`], or
     /// [`AttentionError::NotWith`] for what the type of the elements does not go with.
     pub fn build(self) -> AttentionResult<AttentionConfig> {
         let Self { heads, head_dim, .. } = self;
         let kv_heads = self.kv_heads.unwrap_or(heads);
-        dimension("heads", heads, MAX_ROW_STRIDE)?;
-        dimension("kv_heads", kv_heads, MAX_ROW_STRIDE)?;
-        dimension("head_dim", head_dim, MAX_ROW_STRIDE)?;
-        if !heads.is_multiple_of(kv_heads) {
-            return Err(AttentionError::Heads { heads, kv_heads });
-        }
+        CHECK.dim_to("heads", heads, MAX_ROW_STRIDE)?;
+        CHECK.dim_to("kv_heads", kv_heads, MAX_ROW_STRIDE)?;
+        CHECK.dim_to("head_dim", head_dim, MAX_ROW_STRIDE)?;
+        CHECK.heads(heads, kv_heads)?;
         if self.layout == Layout::TokensFirst {
             // Both below 2^24: no overflow.
-            dimension("heads * head_dim", heads * head_dim, MAX_ROW_STRIDE)?;
+            CHECK.dim_to("heads * head_dim", heads * head_dim, MAX_ROW_STRIDE)?;
         }
         let scale = self.scale.unwrap_or_else(|| 1.0 / (head_dim as f32).sqrt());
-        if !scale.is_finite() {
-            return Err(AttentionError::Scale(scale));
-        }
+        CHECK.value("scale", scale, |_| true, "finite")?;
         self.check_elements()?;
         Ok(AttentionConfig {
             heads,

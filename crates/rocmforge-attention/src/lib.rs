@@ -49,6 +49,7 @@ mod attention;
 mod attention16;
 mod config;
 mod error;
+mod halves;
 pub mod paged;
 mod paged_attention;
 mod plan;

@@ -1,6 +1,7 @@
 //! Plan of an attention: buffer sizes and the kernels that compute it.
 
-use crate::{AttentionConfig, AttentionError, AttentionResult, MaskShape};
+use crate::error::CHECK;
+use crate::{AttentionConfig, AttentionResult, MaskShape};
 use rocmforge_kernels::{AttentionShape, FLASH_MAX_HEAD_DIM, FloatType, MAX_DIM, Strides};
 use rocmforge_runtime::Bytes;
 use std::fmt;
@@ -96,11 +97,11 @@ impl Plan {
     pub(crate) fn new(config: AttentionConfig, batch: usize, seq_q: usize, seq_k: usize) -> AttentionResult<Self> {
         // The offset of the causal diagonal is a signed number of 32 bits on the device.
         let longest = if config.causal() { i32::MAX as usize } else { MAX_DIM };
-        dimension("batch", batch, MAX_DIM)?;
-        dimension("seq_q", seq_q, longest)?;
-        dimension("seq_k", seq_k, longest)?;
+        CHECK.dim_to("batch", batch, MAX_DIM)?;
+        CHECK.dim_to("seq_q", seq_q, longest)?;
+        CHECK.dim_to("seq_k", seq_k, longest)?;
         let planes = batch.saturating_mul(config.heads());
-        dimension("batch * heads", planes, MAX_DIM)?;
+        CHECK.dim_to("batch * heads", planes, MAX_DIM)?;
         let shape = AttentionShape {
             batch,
             heads: config.heads(),
@@ -118,13 +119,13 @@ impl Plan {
             mask_elements: 0,
             scratch_elements: 0,
         };
-        plan.q_elements = elements("q", plan.q_shape())?;
-        plan.kv_elements = elements("k", plan.kv_shape())?;
+        plan.q_elements = CHECK.elements("q", &plan.q_shape())?;
+        plan.kv_elements = CHECK.elements("k", &plan.kv_shape())?;
         if let Some(shape) = plan.mask_shape() {
-            plan.mask_elements = elements("mask", shape)?;
+            plan.mask_elements = CHECK.elements("mask", &shape)?;
             if plan.mask_strides().row > 0 {
                 // A row of the mask is as long as there are keys.
-                dimension("seq_k", seq_k, MAX_ROW_STRIDE)?;
+                CHECK.dim_to("seq_k", seq_k, MAX_ROW_STRIDE)?;
             }
         }
         if plan.algorithm() == Algorithm::Separate {
@@ -210,7 +211,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`AttentionError::TooLarge`] or [`AttentionError::Dimension`] if separate kernels do not take the lengths.
+    /// [`KernelError::TooLarge`](rocmforge_kernels::KernelError::TooLarge) or [`KernelError::Dimension`](rocmforge_kernels::KernelError::Dimension) if separate kernels do not take the lengths.
     pub fn weights_elements(&self) -> AttentionResult<usize> {
         self.score_elements()
     }
@@ -231,25 +232,9 @@ impl Plan {
 
     fn score_elements(&self) -> AttentionResult<usize> {
         let [batch, heads, seq_q, seq_k] = self.weights_shape();
-        dimension("seq_k", seq_k, MAX_ROW_STRIDE)?;
+        CHECK.dim_to("seq_k", seq_k, MAX_ROW_STRIDE)?;
         let rows = (batch * heads).saturating_mul(seq_q);
-        dimension("batch * heads * seq_q", rows, MAX_DIM)?;
-        elements("weights", self.weights_shape())
+        CHECK.dim_to("batch * heads * seq_q", rows, MAX_DIM)?;
+        Ok(CHECK.elements("weights", &self.weights_shape())?)
     }
-}
-
-pub(crate) fn dimension(dim: &'static str, value: usize, limit: usize) -> AttentionResult<()> {
-    if value == 0 || value > limit {
-        return Err(AttentionError::Dimension { dim, value, limit });
-    }
-    Ok(())
-}
-
-fn elements(operand: &'static str, shape: [usize; 4]) -> AttentionResult<usize> {
-    shape
-        .iter()
-        .try_fold(1usize, |product, &dim| product.checked_mul(dim))
-        // In bytes it must fit too.
-        .filter(|&n| n <= isize::MAX as usize / size_of::<f32>())
-        .ok_or(AttentionError::TooLarge { operand, shape })
 }

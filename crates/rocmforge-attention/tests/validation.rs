@@ -3,6 +3,7 @@
 use rocmforge_attention::{
     Algorithm, AttentionBuilder, AttentionConfig, AttentionError, FLASH_MAX_HEAD_DIM, FloatType, Layout, MaskShape,
 };
+use rocmforge_kernels::KernelError;
 use rocmforge_runtime::Bytes;
 
 const MASKS: [MaskShape; 5] = [
@@ -30,7 +31,9 @@ fn defaults_are_plain_multi_head_attention() {
 fn kv_heads_must_divide_heads() {
     for (heads, kv_heads) in [(8, 3), (8, 16), (7, 2), (1, 2)] {
         match AttentionConfig::builder(heads, 64).kv_heads(kv_heads).build() {
-            Err(AttentionError::Heads { heads: h, kv_heads: kv }) => assert_eq!((h, kv), (heads, kv_heads)),
+            Err(AttentionError::Kernel(KernelError::Heads {
+                heads: h, kv_heads: kv, ..
+            })) => assert_eq!((h, kv), (heads, kv_heads)),
             other => panic!("{heads} heads, {kv_heads} kv_heads: {other:?}"),
         }
     }
@@ -42,7 +45,7 @@ fn kv_heads_must_divide_heads() {
 #[track_caller]
 fn assert_dimension<T: std::fmt::Debug>(result: Result<T, AttentionError>, name: &str, bad: usize) {
     match result {
-        Err(AttentionError::Dimension { dim, value, limit }) => {
+        Err(AttentionError::Kernel(KernelError::Dimension { dim, value, limit, .. })) => {
             assert_eq!((dim, value), (name, bad));
             assert!(value == 0 || value > limit, "{value} against {limit}");
         }
@@ -83,7 +86,10 @@ fn dimensions_out_of_range_are_named() {
 fn the_scale_must_be_finite() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let error = AttentionConfig::builder(1, 1).scale(bad).build().unwrap_err();
-        assert!(matches!(error, AttentionError::Scale(_)), "{error:?}");
+        assert!(
+            matches!(error, AttentionError::Kernel(KernelError::Value { name: "scale", .. })),
+            "{error:?}"
+        );
     }
     assert_eq!(
         AttentionConfig::builder(1, 64).scale(-2.0).build().unwrap().scale(),
@@ -97,7 +103,9 @@ fn sizes_that_overflow_are_errors_and_not_small_numbers() {
     // 2^31 queries of 2^14 heads times 2^23 elements: 2^68.
     let error = config(1 << 14, 1 << 23).plan(1, long, 1).unwrap_err();
     match error {
-        AttentionError::TooLarge { operand: "q", shape } => assert_eq!(shape, [1, 1 << 14, long, 1 << 23]),
+        AttentionError::Kernel(KernelError::TooLarge {
+            operand: "q", shape, ..
+        }) => assert_eq!(shape, [1, 1 << 14, long, 1 << 23]),
         other => panic!("{other:?}"),
     }
     // A mask of 2^31 x 2^24 fits an address, but one for each of 2^10 sequences and heads does not.
@@ -107,7 +115,10 @@ fn sizes_that_overflow_are_errors_and_not_small_numbers() {
         .unwrap();
     let error = masked.plan(1 << 10, long, (1 << 24) - 1).unwrap_err();
     assert!(
-        matches!(error, AttentionError::TooLarge { operand: "mask", .. }),
+        matches!(
+            error,
+            AttentionError::Kernel(KernelError::TooLarge { operand: "mask", .. })
+        ),
         "{error:?}"
     );
 }
@@ -209,9 +220,9 @@ fn options_that_a_type_does_not_go_with_are_refused() {
             "does not go with a window without causality",
         ),
         (f16().window(0), "window is 0"),
-        (f16().softcap(0.0), "the soft cap of the scores is 0"),
-        (f16().softcap(f32::NAN), "the soft cap of the scores is NaN"),
-        (f16().softcap(-1.0), "the soft cap of the scores is -1"),
+        (f16().softcap(0.0), "softcap is 0"),
+        (f16().softcap(f32::NAN), "softcap is NaN"),
+        (f16().softcap(-1.0), "softcap is -1"),
         (
             AttentionConfig::builder(4, 60).elements(FloatType::Bf16),
             "attention in bf16 does not go with a head_dim that is no multiple of 8",

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use rocmforge_gguf::TensorType;
+use rocmforge_kernels::KvType;
 
 /// The element type of a tensor: plain numbers, or the block formats of GGUF.
 ///
@@ -209,6 +210,17 @@ impl DType {
     #[must_use]
     pub fn of_tensor_type(ty: TensorType) -> Option<Self> {
         Self::ALL.into_iter().find(|dtype| dtype.tensor_type() == Some(ty))
+    }
+}
+
+impl From<KvType> for DType {
+    fn from(kv: KvType) -> Self {
+        match kv {
+            KvType::F32 => Self::F32,
+            KvType::F16 => Self::F16,
+            KvType::Bf16 => Self::Bf16,
+            KvType::Q8_0 => Self::Q8_0,
+        }
     }
 }
 

@@ -26,6 +26,7 @@
 //! ```
 
 mod backend;
+mod compat;
 pub mod cpu;
 mod dtype;
 mod error;
@@ -56,6 +57,7 @@ pub use hip::{HipGgmlBackend, HipProgram};
 pub use hybrid::{HybridBackend, HybridProgram, HybridStatistics, TensorLocation};
 pub use op::{DiagFill, GluKind, MAX_DIMS, Op, SortOrder, Unary};
 pub use params::{Attention, AttentionMask, FlashAttnExt, PagedAttention, SoftMax, alibi_slope};
+pub use rocmforge_kernels::{KvType, RopePairs};
 pub use rope::{Rope, RopeScaling, RopeStyle};
 pub use tensor::{Layout, TensorDesc, TensorId};
 pub use validate::validate_graph;

@@ -1,5 +1,7 @@
 //! Parameters of rotary embedding: pairs, positions, frequencies.
 
+use rocmforge_kernels::RopePairs;
+
 /// How rotary embedding pairs up the elements of a head, and which position turns a pair: ggml's modes.
 ///
 /// Those with sections have four positions for each token: time, height, width and a fourth. The sections are numbers of
@@ -21,6 +23,15 @@ pub enum RopeStyle {
 }
 
 impl RopeStyle {
+    /// Which elements are turned together, of heads of `n_dims`, or twice as many for [`Self::Vision`].
+    #[must_use]
+    pub const fn pairs(self) -> RopePairs {
+        match self {
+            Self::Interleaved => RopePairs::Interleaved,
+            _ => RopePairs::Half,
+        }
+    }
+
     /// Pairs of each section, where there are four positions for a token.
     #[must_use]
     pub const fn sections(self) -> Option<[usize; 4]> {
@@ -119,9 +130,9 @@ impl Rope {
 
     /// Both elements of pair `i`.
     pub(crate) const fn elements(self, i: usize) -> [usize; 2] {
-        match self.style {
-            RopeStyle::Interleaved => [2 * i, 2 * i + 1],
-            _ => [i, i + self.pairs()],
+        match self.style.pairs() {
+            RopePairs::Interleaved => [2 * i, 2 * i + 1],
+            RopePairs::Half => [i, i + self.pairs()],
         }
     }
 

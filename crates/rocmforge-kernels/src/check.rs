@@ -15,9 +15,9 @@ pub fn overlap<T: bytemuck::Pod, U: bytemuck::Pod>(a: &HipBuffer<T>, b: &HipBuff
     a0.saturating_add(a.byte_len()) > b0 && b0.saturating_add(b.byte_len()) > a0
 }
 
-/// The checks of one operation.
-#[derive(Clone, Copy)]
-pub(crate) struct Check(pub(crate) &'static str);
+/// The checks of the operation of this name, which every error carries.
+#[derive(Clone, Copy, Debug)]
+pub struct Check(pub &'static str);
 
 impl Check {
     /// A dimension from 1 to what the device counts.
@@ -26,7 +26,11 @@ impl Check {
     }
 
     /// A dimension from 1 to `limit`, itself at most [`MAX_DIM`].
-    pub(crate) fn dim_to(self, dim: &'static str, value: usize, limit: usize) -> KernelResult<u32> {
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Dimension`].
+    pub fn dim_to(self, dim: &'static str, value: usize, limit: usize) -> KernelResult<u32> {
         if value == 0 || value > limit {
             return Err(KernelError::Dimension {
                 op: self.0,
@@ -39,30 +43,74 @@ impl Check {
     }
 
     /// The number of elements of a shape.
-    pub(crate) fn elements(self, shape: &[usize]) -> KernelResult<usize> {
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::TooLarge`].
+    pub fn elements(self, operand: &'static str, shape: &[usize]) -> KernelResult<usize> {
         let product = shape.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim));
         // In bytes it must fit too: device addresses are formed from element * 4.
         product
             .filter(|&n| n <= isize::MAX as usize / 4)
             .ok_or_else(|| KernelError::TooLarge {
                 op: self.0,
+                operand,
                 shape: shape.to_vec(),
             })
     }
 
+    /// Query heads that share key and value heads evenly.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Heads`].
+    pub fn heads(self, heads: usize, kv_heads: usize) -> KernelResult<()> {
+        if heads.is_multiple_of(kv_heads) {
+            return Ok(());
+        }
+        Err(KernelError::Heads {
+            op: self.0,
+            heads,
+            kv_heads,
+        })
+    }
+
+    /// A rule between two figures.
+    pub(crate) fn holds(self, holds: bool, what: &'static str, left: usize, right: usize) -> KernelResult<()> {
+        if holds {
+            Ok(())
+        } else {
+            Err(self.mismatch(what, left, right))
+        }
+    }
+
+    /// The error of a rule between two figures.
+    pub(crate) fn mismatch(self, what: &'static str, left: usize, right: usize) -> KernelError {
+        KernelError::Mismatch {
+            op: self.0,
+            what,
+            left,
+            right,
+        }
+    }
+
     /// A product of dimensions that the kernel itself counts in 32 bits.
     pub(crate) fn rows(self, dim: &'static str, shape: &[usize]) -> KernelResult<u32> {
-        self.dim(dim, self.elements(shape)?)
+        self.dim(dim, self.elements(dim, shape)?)
     }
 
     /// A buffer that has exactly the elements of its shape.
-    pub(crate) fn len<T: bytemuck::Pod>(
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Length`], [`KernelError::TooLarge`].
+    pub fn len<T: bytemuck::Pod>(
         self,
         operand: &'static str,
         buffer: &HipBuffer<T>,
         shape: &[usize],
     ) -> KernelResult<()> {
-        let expected = self.elements(shape)?;
+        let expected = self.elements(operand, shape)?;
         if buffer.len() != expected {
             return Err(KernelError::Length {
                 op: self.0,
@@ -116,7 +164,11 @@ impl Check {
     }
 
     /// An output that shares no byte with an input.
-    pub(crate) fn disjoint<T: bytemuck::Pod, U: bytemuck::Pod>(
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Overlap`].
+    pub fn disjoint<T: bytemuck::Pod, U: bytemuck::Pod>(
         self,
         (first, a): (&'static str, &HipBuffer<T>),
         (second, b): (&'static str, &HipBuffer<U>),
@@ -158,7 +210,11 @@ impl Check {
     }
 
     /// A number that is finite and satisfies `ok`.
-    pub(crate) fn value(
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Value`].
+    pub fn value(
         self,
         name: &'static str,
         value: f32,

@@ -106,11 +106,13 @@ pub enum KernelError {
         /// The most it may be.
         limit: usize,
     },
-    /// A shape has more elements than can be counted.
-    #[error("{op}: {shape:?} has too many elements")]
+    /// A shape has more elements than can be addressed.
+    #[error("{op}: {operand} of shape {shape:?} has too many elements")]
     TooLarge {
         /// The operation.
         op: &'static str,
+        /// The operand, or the product of dimensions.
+        operand: &'static str,
         /// The shape.
         shape: Vec<usize>,
     },

@@ -148,7 +148,7 @@ impl AttentionShape {
     ///
     /// [`KernelError::TooLarge`] if they cannot be counted.
     pub fn q_elements(&self) -> KernelResult<usize> {
-        Check("attention").elements(&[self.batch, self.heads, self.seq_q, self.head_dim])
+        Check("attention").elements("q", &[self.batch, self.heads, self.seq_q, self.head_dim])
     }
 
     /// Elements of K, and of V.
@@ -157,7 +157,7 @@ impl AttentionShape {
     ///
     /// [`KernelError::TooLarge`] if they cannot be counted.
     pub fn kv_elements(&self) -> KernelResult<usize> {
-        Check("attention").elements(&[self.batch, self.kv_heads, self.seq_k, self.head_dim])
+        Check("attention").elements("k", &[self.batch, self.kv_heads, self.seq_k, self.head_dim])
     }
 
     /// Elements of the scores, which flash attention never stores.
@@ -166,7 +166,7 @@ impl AttentionShape {
     ///
     /// [`KernelError::TooLarge`] if they cannot be counted.
     pub fn score_elements(&self) -> KernelResult<usize> {
-        Check("attention").elements(&[self.batch, self.heads, self.seq_q, self.seq_k])
+        Check("attention").elements("weights", &[self.batch, self.heads, self.seq_q, self.seq_k])
     }
 
     /// Strides of Q and of the output in `[batch, heads, seq_q, head_dim]`.
@@ -189,13 +189,7 @@ impl AttentionShape {
             head_dim: check.dim("head_dim", self.head_dim)?,
             planes: check.rows("batch * heads", &[self.batch, self.heads])?,
         };
-        if !self.heads.is_multiple_of(self.kv_heads) {
-            return Err(KernelError::Heads {
-                op: check.0,
-                heads: self.heads,
-                kv_heads: self.kv_heads,
-            });
-        }
+        check.heads(self.heads, self.kv_heads)?;
         Ok(dims)
     }
 }
@@ -203,11 +197,12 @@ impl AttentionShape {
 /// The offset of a causal mask that lines up the last query with the last key: seq_k - seq_q.
 pub(crate) fn causal_offset(check: Check, seq_q: u32, seq_k: u32) -> KernelResult<i32> {
     let offset = i64::from(seq_k) - i64::from(seq_q);
-    i32::try_from(offset).map_err(|_| KernelError::Mismatch {
-        op: check.0,
-        what: "seq_q and seq_k are too far apart for a causal mask",
-        left: seq_q as usize,
-        right: seq_k as usize,
+    i32::try_from(offset).map_err(|_| {
+        check.mismatch(
+            "seq_q and seq_k are too far apart for a causal mask",
+            seq_q as usize,
+            seq_k as usize,
+        )
     })
 }
 
@@ -296,14 +291,12 @@ pub(crate) fn check_rows_of_16_bytes(
     }
     let strides = operand.strides.list();
     for (&stride, _) in strides.iter().zip(shape).filter(|(_, size)| *size > 1) {
-        if !stride.is_multiple_of(8) {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "strides of 16-bit floats must be multiples of 8 elements",
-                left: stride as usize,
-                right: 8,
-            });
-        }
+        check.holds(
+            stride.is_multiple_of(8),
+            "strides of 16-bit floats must be multiples of 8 elements",
+            stride as usize,
+            8,
+        )?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 const MAGIC: &[u8; 8] = b"RFKPACK1";
-/// A real pack is below half a megabyte. A small frame can claim to hold terabytes.
+/// A real pack is below half of it. A small frame can claim to hold terabytes.
 const MAX_UNPACKED: u64 = 64 << 20;
 /// As a power of two: the window a decoder may allocate.
 const MAX_WINDOW_LOG: u32 = 26;
@@ -64,6 +64,8 @@ pub struct Pack {
 impl Pack {
     /// Unpacks and checks a compressed pack. Hostile bytes give an error, and memory stays below a fixed limit.
     ///
+    /// Some packs of this build are stored as what differs from another's, and are read by [`Pack::embedded`] only.
+    ///
     /// Only the layout is checked: the objects are data, and running them is the caller's responsibility.
     /// [`Kernels::from_pack`](crate::Kernels::from_pack) runs the embedded packs only.
     ///
@@ -71,7 +73,12 @@ impl Pack {
     ///
     /// [`PackError`].
     pub fn read(packed: &[u8]) -> Result<Self, PackError> {
-        let mut decoder = zstd::stream::read::Decoder::new(packed)?;
+        Self::unpack(packed, &[])
+    }
+
+    /// Unpacks what was compressed as what differs from `near`.
+    fn unpack(packed: &[u8], near: &[u8]) -> Result<Self, PackError> {
+        let mut decoder = zstd::stream::read::Decoder::with_ref_prefix(packed, near)?;
         decoder.window_log_max(MAX_WINDOW_LOG)?;
         let mut bytes = Vec::new();
         decoder.take(MAX_UNPACKED + 1).read_to_end(&mut bytes)?;
@@ -124,9 +131,10 @@ impl Pack {
         let embedded = registry::PACKS.iter().find(|embedded| embedded.arch == arch)?;
         Some((|| {
             let fallback = embedded.fallback.and_then(Self::embedded).transpose()?;
+            let near = embedded.near.and_then(Self::embedded).transpose()?;
             Ok(Self {
                 fallback: fallback.map(Box::new),
-                ..Self::read(embedded.packed)?
+                ..Self::unpack(embedded.packed, near.as_ref().map_or(&[], |near| &near.bytes))?
             })
         })())
     }
@@ -231,6 +239,8 @@ pub(crate) struct Embedded {
     arch: &'static str,
     /// The architecture whose pack has the families that this one lacks.
     fallback: Option<&'static str>,
+    /// The architecture whose pack, unpacked, this one is compressed against.
+    near: Option<&'static str>,
     packed: &'static [u8],
 }
 
@@ -355,6 +365,7 @@ mod tests {
             let embedded = |&(arch, fallback)| Embedded {
                 arch,
                 fallback,
+                near: None,
                 packed: b"",
             };
             list.iter().map(embedded).collect()

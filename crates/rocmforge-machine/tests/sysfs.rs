@@ -1,13 +1,11 @@
 //! Discovery on fixture trees: machines as sysfs shows them, down to ones that lie.
 
-mod tree;
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use rocmforge_machine::Bytes;
 use rocmforge_machine::sysfs::{AMD, Access, ReadError, Sysfs, gfx_name};
-use tree::{APU, GIB, Tree, XT, apu_and_card};
+use rocmforge_test_support::tree::{APU, GIB, Tree, XT, apu_and_card};
 
 #[test]
 fn a_card_and_an_apu() {

@@ -1,14 +1,11 @@
 //! Readings of a card on fixture trees, and the budgets that come of them.
 
-#[path = "../../rocmforge-machine/tests/tree/mod.rs"]
-mod tree;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 
 use rocmforge_machine::sysfs::Sysfs;
 use rocmforge_memory::{Bytes, Card, DeviceKey, Limit, Policy, Readings, SysfsReadings, Warning};
-use tree::{APU, GIB, Tree, XT, apu_and_card};
+use rocmforge_test_support::tree::{APU, GIB, Tree, XT, apu_and_card};
 
 #[test]
 fn readings_of_one_card_follow_the_files() {

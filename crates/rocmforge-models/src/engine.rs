@@ -3,12 +3,10 @@
 use rocmforge_attention::paged::{KvElement, KvGeometry, PagedKv, PagedKvConfig, SequenceId};
 use rocmforge_ggml::optimizer::GraphOptimizer;
 use rocmforge_ggml::profile::{self, Profile};
-use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, TensorId, executor};
+use rocmforge_ggml::{GgmlBackend, GgmlError, HostAccess, KvType, TensorId, executor};
 use rocmforge_runtime::Bytes;
 
-use crate::decoder::{
-    CacheSpec, CopyRows, DecoderConfig, DecoderWeights, InputLayout, KvType, Parameters, Step, StepShape,
-};
+use crate::decoder::{CacheSpec, CopyRows, DecoderConfig, DecoderWeights, InputLayout, Parameters, Step, StepShape};
 use crate::{Model, ModelError};
 
 /// Longest context, in tokens.
@@ -165,9 +163,9 @@ impl<B: HostAccess> Engine<B> {
                 });
             }
         }
-        if !config.head_dim.is_multiple_of(options.kv.dtype().block_len()) {
+        if !config.head_dim.is_multiple_of(options.kv.block_len()) {
             return Err(ModelError::CacheType {
-                kv: options.kv.dtype(),
+                kv: options.kv.into(),
                 head_dim: config.head_dim,
             });
         }
@@ -582,8 +580,8 @@ fn plan_memory(
         k_dim: config.head_dim,
         v_dim: config.head_dim,
         element: KvElement {
-            block_len: options.kv.dtype().block_len(),
-            block_bytes: options.kv.dtype().block_bytes(),
+            block_len: options.kv.block_len(),
+            block_bytes: options.kv.block_bytes(),
         },
         block_size: options.block_size,
     };

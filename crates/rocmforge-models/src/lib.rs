@@ -35,8 +35,8 @@ pub mod stop;
 pub mod tokenizer;
 pub mod weights;
 
-pub use decoder::KvType;
 pub use engine::{Chunk, Context, Engine, EngineOptions, Logits, MemoryPlan, Outputs};
 pub use error::ModelError;
 pub use model::Model;
 pub use rocmforge_attention::paged::SequenceId;
+pub use rocmforge_ggml::KvType;

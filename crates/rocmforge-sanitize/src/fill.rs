@@ -1,6 +1,7 @@
 //! Contents of buffers before the first launch.
 
 use crate::dtype::{DType, Number};
+use rocmforge_sim::Rng;
 use std::path::PathBuf;
 
 /// What a buffer holds before the first launch.
@@ -50,22 +51,9 @@ pub enum Pointer {
     },
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// From 0 on and below 1.
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
+/// From 0 on and below 1.
+fn unit(random: &mut Rng) -> f64 {
+    (random.next() >> 11) as f64 / (1u64 << 53) as f64
 }
 
 impl Fill {
@@ -115,11 +103,11 @@ impl Fill {
             Self::Constant(number) => dtype.encode(*number).map(|one| one.repeat(count)),
             Self::Iota => Some((0..count as u64).flat_map(|i| dtype.encode_index(i)).collect()),
             Self::Random { seed, low, high } => {
-                let mut random = Random(*seed);
+                let mut random = Rng::new(*seed);
                 let mut bytes = Vec::with_capacity(count * dtype.size());
                 for _ in 0..count {
                     // Not low + (high - low) * unit: the difference may be too large for a float, and the sum may round up.
-                    let unit = random.unit();
+                    let unit = unit(&mut random);
                     let value = (low * (1.0 - unit) + high * unit).clamp(*low, high.next_down());
                     let number = if dtype.is_float() {
                         Number::Float(value)

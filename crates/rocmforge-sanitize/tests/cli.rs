@@ -4,6 +4,7 @@
 use clap::Parser;
 use object::{Object, ObjectSection};
 use rocmforge_sanitize::{Cli, Exit, LaunchFile, ObjectFile, main};
+use rocmforge_test_support::Random;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -648,19 +649,6 @@ fn random_numbers_fill_the_widest_ranges() {
     }
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % n as u64) as usize
-    }
-}
-
 const PARTS: &[&str] = &[
     "object",
     "seeds",
@@ -708,11 +696,11 @@ fn no_launch_file_makes_it_panic() {
     let good: Vec<&str> = REFUSED.iter().map(|(text, _)| *text).collect();
     for seed in 0..20_000 {
         let mut random = Random(seed);
-        let mut text: Vec<char> = good[random.below(good.len())].chars().collect();
-        for _ in 0..=random.below(4) {
-            let at = random.below(text.len() + 1);
-            let end = (at + random.below(6)).min(text.len());
-            text.splice(at..end, PARTS[random.below(PARTS.len())].chars());
+        let mut text: Vec<char> = good[random.index(good.len())].chars().collect();
+        for _ in 0..=random.index(4) {
+            let at = random.index(text.len() + 1);
+            let end = (at + random.index(6)).min(text.len());
+            text.splice(at..end, PARTS[random.index(PARTS.len())].chars());
         }
         let text: String = text.into_iter().collect();
         // Whatever it says, it says it without a panic.
@@ -763,12 +751,12 @@ fn damaged_objects_are_refused_without_a_panic() {
     for seed in 0..3_000 {
         let mut random = Random(seed);
         let mut bad = good.clone();
-        for _ in 0..=random.below(3) {
-            let at = random.below(bad.len());
-            bad[at] = random.below(256) as u8;
+        for _ in 0..=random.index(3) {
+            let at = random.index(bad.len());
+            bad[at] = random.index(256) as u8;
         }
-        if random.below(4) == 0 {
-            bad.truncate(random.below(bad.len()));
+        if random.index(4) == 0 {
+            bad.truncate(random.index(bad.len()));
         }
         if let Ok(object) = ObjectFile::parse(&bad, None) {
             let _ = object.check(["reverse"].into_iter());

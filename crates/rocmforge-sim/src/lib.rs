@@ -106,6 +106,8 @@ pub use faults::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};
 pub use hostcall::{DeviceOutput, OutputStream};
 pub use machine::readings::{SimHostReadings, SimReadings};
 pub use machine::sim::{Counters, ForkLock, HostAddresses, SimError, SimHost};
+#[doc(hidden)] // the same generator for the sanitizer and the test kit
+pub use machine::trace::Rng;
 pub use machine::vram::AllocationStats;
 pub use queues::timeline::Span;
 pub use report::{Access, AllocationInfo, AllocationState, Report, ReportKind, Side, Tool};

@@ -4,6 +4,7 @@ use rocmforge_hip_sys::*;
 use rocmforge_memory::Bytes;
 use rocmforge_sim::program::{Arg, Name, Op, Run, run};
 use rocmforge_sim::{AllocationState, CardConfig, FreedMemory, ReportKind, SimConfig, SimHost};
+use rocmforge_test_support::split_mix_64 as next;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
@@ -111,15 +112,6 @@ fn card(mib: u64, freed: FreedMemory, padding: Option<u64>) -> std::sync::Arc<Si
         padding: padding.map(Bytes),
         ..SimConfig::default()
     })
-}
-
-/// SplitMix64.
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 /// Whatever a program does, each allocation succeeds that does without padding and quarantine, and the free figure is the same.

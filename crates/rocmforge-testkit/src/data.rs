@@ -4,7 +4,7 @@
 #[derive(Clone, Debug)]
 pub struct Rng {
     seed: u64,
-    state: u64,
+    numbers: rocmforge_sim::Rng,
     quiet: bool,
 }
 
@@ -16,7 +16,7 @@ pub fn rng(seed: u64) -> Rng {
         .unwrap_or(seed);
     Rng {
         seed,
-        state: seed,
+        numbers: rocmforge_sim::Rng::new(seed),
         quiet: false,
     }
 }
@@ -24,11 +24,7 @@ pub fn rng(seed: u64) -> Rng {
 impl Rng {
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.numbers.next()
     }
 
     /// A number in `0..bound`.

@@ -6,7 +6,7 @@ use crate::describe::describe;
 use crate::manifest::{Manifest, TargetEntry};
 use crate::pack::Objects;
 use crate::parallel::in_parallel;
-use crate::targets::{FAMILIES, TARGETS, has_family};
+use crate::targets::{FAMILIES, TARGETS, has_family, near};
 use crate::{KernelsError, faulty, pack, prebuilt, workspace_root, write};
 use rocmforge_gpu_test::say;
 use std::collections::BTreeMap;
@@ -32,31 +32,52 @@ pub(crate) fn build(arch: Vec<String>, any_compiler: bool, faulty_only: bool) ->
     }
     let source = compile::source_hash(workspace_root())?;
     let mut manifest = Manifest::read(&prebuilt()).unwrap_or_default();
+    // Those that are not built, but compressed against one that is.
+    let stay = |near: Option<&str>| near.is_some_and(|near| targets.iter().any(|target| target == near));
+    let mut packs = BTreeMap::new();
+    for target in TARGETS.iter().filter(|target| stay(target.near)) {
+        if targets.iter().all(|built| built != target.arch) {
+            packs.insert(target.arch.to_owned(), pack::load(target.arch)?);
+        }
+    }
     for (target, objects) in compile_all(&compiler, &targets, Some(&Cache::new(&compiler.version)))? {
         let described = describe(&target, &objects)?;
         let pack = pack::write(&target, &objects);
-        let packed = pack::compress(&pack)?;
-        std::fs::create_dir_all(prebuilt()).map_err(|source| KernelsError::Io {
-            path: prebuilt(),
-            source,
-        })?;
-        write(&prebuilt().join(pack::file_name(&target)), &packed)?;
         let entry = TargetEntry::new(&compiler.version, &source, &pack, &objects, &described);
         let kernels: usize = described.values().map(|o| o.kernels.len()).sum();
         say!(
-            "{target}: {} families, {kernels} kernels, no spills, {} bytes of objects in a pack of {}",
+            "{target}: {} families, {kernels} kernels, no spills, {} bytes of objects",
             objects.len(),
-            pack.len(),
-            packed.len()
+            pack.len()
         );
         manifest.insert(&target, entry, &described)?;
+        packs.insert(target, pack);
     }
+    write_packs(&packs)?;
     manifest.check_kernels(FAMILIES, &source)?;
     let texts = |flags: &[&str]| flags.iter().map(|&flag| flag.to_owned()).collect();
     manifest.flags = texts(compile::FLAGS);
     manifest.ptx_flags = texts(compile::PTX_FLAGS);
     manifest.write(&prebuilt())?;
     write(&prebuilt().join("packs.rs"), pack::registry(&manifest).as_bytes())
+}
+
+/// Compresses and writes packs, each against the one that is near, if that is written too or is committed.
+fn write_packs(packs: &BTreeMap<String, Vec<u8>>) -> Result<(), KernelsError> {
+    std::fs::create_dir_all(prebuilt()).map_err(|source| KernelsError::Io {
+        path: prebuilt(),
+        source,
+    })?;
+    for (target, pack) in packs {
+        let near = match near(target) {
+            None => Vec::new(),
+            Some(near) => packs.get(near).cloned().map_or_else(|| pack::load(near), Ok)?,
+        };
+        let packed = pack::compress(pack, &near)?;
+        write(&prebuilt().join(pack::file_name(target)), &packed)?;
+        say!("{target}: a pack of {} bytes", packed.len());
+    }
+    Ok(())
 }
 
 /// Compiles for every target the families that it has. A target's pack may be empty.

@@ -5,7 +5,7 @@ use crate::compile::{self, Compiler};
 use crate::describe::describe;
 use crate::manifest::Manifest;
 use crate::targets::FAMILIES;
-use crate::{KernelsError, faulty, pack, prebuilt, ptxas, read, workspace_root};
+use crate::{KernelsError, faulty, pack, prebuilt, ptxas, workspace_root};
 use rocmforge_gpu_test::say;
 
 /// Fails where a pack was made from other sources, or this compiler, if it is the same, gives other bytes.
@@ -24,17 +24,12 @@ pub(crate) fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError>
         if entry.source_sha256 != source {
             differ.push(format!("{target} (made from other sources)"));
         }
-        let path = prebuilt().join(pack::file_name(target));
-        let packed = read(&path)?;
-        let pack = pack::decompress(&packed).map_err(|source| KernelsError::Io {
-            path: path.clone(),
-            source,
-        })?;
+        let pack = pack::load(target)?;
         if compile::sha256(&pack) != entry.pack_sha256 {
             differ.push(format!("{target} (the pack is not the manifest's)"));
         }
         let objects =
-            pack::read(&packed).ok_or_else(|| KernelsError::Manifest(format!("{} is no pack", path.display())))?;
+            pack::read(&pack).ok_or_else(|| KernelsError::Manifest(format!("what {target} has is no pack")))?;
         describe(target, &objects)?;
     }
     if all {

@@ -160,7 +160,7 @@ pub(crate) fn build(compiler: &Compiler) -> Result<(), KernelsError> {
     })?;
     let packs = compile(compiler)?;
     for (target, bytes) in &packs {
-        let packed = pack::compress(bytes)?;
+        let packed = pack::compress(bytes, &[])?;
         write(&prebuilt().join(pack::file_name(target)), &packed)?;
         say!(
             "{target}: faulty kernels, {} bytes of objects in a pack of {}",
@@ -197,7 +197,7 @@ pub(crate) fn differing(compiler: Option<&Compiler>) -> Result<Vec<String>, Kern
         }
         for (target, hash) in &manifest.pack_sha256 {
             let path = prebuilt().join(pack::file_name(target));
-            let bytes = pack::decompress(&read(&path)?).map_err(|source| KernelsError::Io { path, source })?;
+            let bytes = pack::decompress(&read(&path)?, &[]).map_err(|source| KernelsError::Io { path, source })?;
             if sha256(&bytes) != *hash {
                 differ.push(format!(
                     "the faulty kernels for {target} (the pack is not the manifest's)"

@@ -1,16 +1,19 @@
 //! Packs: written and read back here. The product's reader is `rocmforge-kernels`; the layout is described there, in `pack.rs`.
 
-use crate::KernelsError;
 use crate::manifest::Manifest;
-use crate::targets::fallback;
+use crate::targets::{fallback, near};
+use crate::{KernelsError, prebuilt};
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
 
 /// A target's objects, by family.
 pub(crate) type Objects = BTreeMap<String, Vec<u8>>;
 
 /// High enough that more gains nothing on a few hundred kilobytes.
 const ZSTD_LEVEL: i32 = 19;
+
+/// Holds two packs, so that every byte of one can refer to the other.
+const WINDOW_LOG: u32 = 24;
 
 const MAGIC: &[u8] = b"RFKPACK1";
 
@@ -38,11 +41,15 @@ pub(crate) fn write(arch: &str, objects: &Objects) -> Vec<u8> {
     out
 }
 
-/// Compressed with a checksum.
-pub(crate) fn compress(pack: &[u8]) -> Result<Vec<u8>, KernelsError> {
+/// Compressed with a checksum, as what differs from `near`: the unpacked pack of a target with almost the same code, or nothing.
+pub(crate) fn compress(pack: &[u8], near: &[u8]) -> Result<Vec<u8>, KernelsError> {
     let packed = (|| {
-        let mut encoder = zstd::stream::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
+        let mut encoder = zstd::stream::Encoder::with_ref_prefix(Vec::new(), ZSTD_LEVEL, near)?;
         encoder.include_checksum(true)?;
+        if !near.is_empty() {
+            encoder.window_log(WINDOW_LOG)?;
+            encoder.long_distance_matching(true)?;
+        }
         encoder.set_pledged_src_size(Some(pack.len() as u64))?;
         io::Write::write_all(&mut encoder, pack)?;
         encoder.finish()
@@ -54,12 +61,21 @@ pub(crate) fn compress(pack: &[u8]) -> Result<Vec<u8>, KernelsError> {
 }
 
 /// The other way.
-pub(crate) fn decompress(packed: &[u8]) -> io::Result<Vec<u8>> {
-    zstd::stream::decode_all(packed)
+pub(crate) fn decompress(packed: &[u8], near: &[u8]) -> io::Result<Vec<u8>> {
+    let mut pack = Vec::new();
+    zstd::stream::read::Decoder::with_ref_prefix(packed, near)?.read_to_end(&mut pack)?;
+    Ok(pack)
 }
 
-/// The objects of a compressed pack that [`write()`] made; `None` for other bytes.
-pub(crate) fn read(packed: &[u8]) -> Option<Objects> {
+/// The committed pack of a target, uncompressed.
+pub(crate) fn load(arch: &str) -> Result<Vec<u8>, KernelsError> {
+    let near = near(arch).map_or(Ok(Vec::new()), load)?;
+    let path = prebuilt().join(file_name(arch));
+    decompress(&crate::read(&path)?, &near).map_err(|source| KernelsError::Io { path, source })
+}
+
+/// The objects of an uncompressed pack that [`write()`] made; `None` for other bytes.
+pub(crate) fn read(pack: &[u8]) -> Option<Objects> {
     fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
         let (taken, left) = rest.split_at_checked(count)?;
         *rest = left;
@@ -72,7 +88,6 @@ pub(crate) fn read(packed: &[u8]) -> Option<Objects> {
         let length = number(rest)?;
         String::from_utf8(take(rest, length)?.to_vec()).ok()
     }
-    let pack = decompress(packed).ok()?;
     let mut rest = pack.strip_prefix(MAGIC)?;
     text(&mut rest)?;
     let mut sizes = Vec::new();
@@ -93,9 +108,9 @@ pub(crate) fn registry(manifest: &Manifest) -> String {
         pub(crate) static PACKS: &[Embedded] = &[\n"
         .to_owned();
     for arch in manifest.targets.keys() {
-        let (fallback, file) = (fallback(arch), file_name(arch));
+        let (fallback, near, file) = (fallback(arch), near(arch), file_name(arch));
         text.push_str(&format!(
-            "    Embedded {{\n        arch: {arch:?},\n        fallback: {fallback:?},\n        packed: include_bytes!({file:?}),\n    }},\n"
+            "    Embedded {{\n        arch: {arch:?},\n        fallback: {fallback:?},\n        near: {near:?},\n        packed: include_bytes!({file:?}),\n    }},\n"
         ));
     }
     text.push_str("];\n");
@@ -111,8 +126,22 @@ mod tests {
         let objects: Objects = [("add", vec![1, 2, 3]), ("rope", Vec::new())]
             .map(|(family, bytes)| (family.to_owned(), bytes))
             .into();
-        let packed = compress(&write("gfx1100", &objects)).expect("in memory");
-        assert_eq!(read(&packed), Some(objects));
-        assert_eq!(read(&packed[1..]), None);
+        let pack = write("gfx1100", &objects);
+        assert_eq!(read(&pack), Some(objects));
+        assert_eq!(read(&pack[1..]), None);
+    }
+
+    #[test]
+    fn a_pack_like_another_takes_little_room_and_needs_it() {
+        let noise = |seed: u64| (0..100_000u64).map(move |i| ((i + seed).wrapping_mul(i * i + 7 * seed) >> 5) as u8);
+        let first: Vec<u8> = noise(1).collect();
+        let mut second = first.clone();
+        second[50_000] ^= 1;
+        let packed = compress(&second, &first).expect("in memory");
+        assert!(packed.len() < 1_000, "{} bytes", packed.len());
+        assert_eq!(decompress(&packed, &first).expect("what was packed"), second);
+        assert!(decompress(&packed, &[]).is_err());
+        let alone = compress(&second, &[]).expect("in memory");
+        assert_eq!(decompress(&alone, &[]).expect("what was packed"), second);
     }
 }

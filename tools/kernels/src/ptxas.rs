@@ -6,7 +6,7 @@
 use crate::compile::scratch;
 use crate::parallel::in_parallel;
 use crate::targets::{TARGETS, is_ptx};
-use crate::{KernelsError, pack, prebuilt, read, write};
+use crate::{KernelsError, pack, write};
 use rocmforge_code_object::{CodeObject, Target};
 use rocmforge_gpu_test::say;
 use std::process::Command;
@@ -59,9 +59,8 @@ impl Assembler {
 
     /// Assembles every family of a pack for every card that it runs on.
     fn assemble(&self, arch: &str) -> Result<Vec<(String, Vec<Assembled>)>, KernelsError> {
-        let path = prebuilt().join(pack::file_name(arch));
-        let objects = pack::read(&read(&path)?)
-            .ok_or_else(|| KernelsError::Manifest(format!("{} is no pack", path.display())))?;
+        let objects = pack::read(&pack::load(arch)?)
+            .ok_or_else(|| KernelsError::Manifest(format!("what {arch} has is no pack")))?;
         let cards = cards(arch);
         let jobs: Vec<(&str, &[u8], &String)> = (cards.iter())
             .flat_map(|card| {

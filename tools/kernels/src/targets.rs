@@ -9,20 +9,23 @@ pub(crate) struct Target {
     pub(crate) arch: &'static str,
     /// The target whose pack has the families that this one lacks. A target without one is a base target.
     pub(crate) fallback: Option<&'static str>,
+    /// A target with almost the same code, a base target of its own: the pack is compressed as what differs from that one's. Ten whole packs
+    /// would be more than the 10 MiB that crates.io takes.
+    pub(crate) near: Option<&'static str>,
 }
 
 /// The targets whose packs are committed. PTX runs on later cards too, that of `sm_90a` on compute capability 9.0 only.
 pub(crate) const TARGETS: [Target; 13] = [
     base("gfx1030"),
     base("gfx1100"),
-    base("gfx1101"),
-    base("gfx1102"),
-    base("gfx1150"),
-    base("gfx1151"),
-    base("gfx1200"),
+    like("gfx1101", "gfx1100"),
+    like("gfx1102", "gfx1100"),
+    like("gfx1150", "gfx1100"),
+    like("gfx1151", "gfx1100"),
+    like("gfx1200", "gfx1201"),
     base("gfx1201"),
     base("gfx90a"),
-    base("gfx942"),
+    like("gfx942", "gfx90a"),
     base("sm_75"),
     // mma.sync, ldmatrix of four matrices, cp.async.
     over("sm_80", "sm_75"),
@@ -31,20 +34,37 @@ pub(crate) const TARGETS: [Target; 13] = [
 ];
 
 const fn base(arch: &'static str) -> Target {
-    Target { arch, fallback: None }
+    Target {
+        arch,
+        fallback: None,
+        near: None,
+    }
+}
+
+/// A base target that is compressed against another.
+const fn like(arch: &'static str, near: &'static str) -> Target {
+    Target {
+        near: Some(near),
+        ..base(arch)
+    }
 }
 
 /// A target whose pack holds only the families that [`FAMILIES`] gives it.
 const fn over(arch: &'static str, fallback: &'static str) -> Target {
     Target {
-        arch,
         fallback: Some(fallback),
+        ..base(arch)
     }
 }
 
 /// The target whose pack has what the pack of `arch` lacks. A target that is not committed has all families itself.
 pub(crate) fn fallback(arch: &str) -> Option<&'static str> {
     TARGETS.iter().find(|target| target.arch == arch)?.fallback
+}
+
+/// The target whose pack that of `arch` is compressed against.
+pub(crate) fn near(arch: &str) -> Option<&'static str> {
+    TARGETS.iter().find(|target| target.arch == arch)?.near
 }
 
 /// Whether the compiler makes PTX for it; AMD's code otherwise.

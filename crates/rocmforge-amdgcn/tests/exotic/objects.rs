@@ -2,7 +2,6 @@
 
 use rocmforge_isa::Arch;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 pub(crate) const FILES: [&str; 4] = ["lanes", "numbers", "memory", "matrix"];
 pub(crate) const COMPILERS: [&str; 2] = ["19", "22"];
@@ -78,10 +77,8 @@ pub(crate) fn compile(source: &Path, arch: Arch, compiler: &str, flags: &str, to
     } else {
         "-mcode-object-version=5"
     };
-    let status = Command::new(format!("clang++-{compiler}"))
-        .args("-x hip -std=c++20 --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -w".split(' '))
-        .arg("-fuse-cuid=none")
-        .arg(format!("--offload-arch={}", arch.name()))
+    let status = rocmforge_test_support::device_clang(&format!("clang++-{compiler}"), arch.name())
+        .args(["-std=c++20", "-fuse-cuid=none"])
         .args(format!("{flags} {version}").split_whitespace())
         .arg("-I")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/include"))

@@ -220,7 +220,7 @@ fn calls_that_do_not_fit_the_plan_are_refused() {
     ] {
         let error = f16.forward16(stream, operands).unwrap_err();
         assert!(
-            matches!(error, AttentionError::Length { operand, got: 31, .. } if operand == name),
+            matches!(error, AttentionError::Kernel(KernelError::Length { operand, got: 31, .. }) if operand == name),
             "{error}"
         );
     }

@@ -2,7 +2,7 @@
 
 use crate::support::Problem;
 use rocmforge_attention::{Attention, AttentionConfig, AttentionError, AttentionResult, MaskShape};
-use rocmforge_kernels::Kernels;
+use rocmforge_kernels::{KernelError, Kernels};
 use rocmforge_runtime::{Elems, HipBuffer};
 use rocmforge_testkit::data::rng;
 use rocmforge_testkit::gpu;
@@ -10,12 +10,13 @@ use rocmforge_testkit::gpu;
 #[track_caller]
 fn assert_length(result: AttentionResult<()>, name: &str, has: usize, needs: usize) {
     match result {
-        Err(AttentionError::Length {
+        Err(AttentionError::Kernel(KernelError::Length {
             operand,
             got,
             expected,
             shape,
-        }) => {
+            ..
+        })) => {
             assert_eq!((operand, got, expected), (name, has, needs));
             assert_eq!(shape.iter().product::<usize>(), expected);
         }
@@ -107,17 +108,20 @@ fn outputs_overlap_nothing() {
                 .forward(stream, &on.q, &on.k, &on.v, Some(mask), out)
                 .unwrap_err();
             match error {
-                AttentionError::Overlap { first: "out", second } => assert_eq!(second, name),
+                AttentionError::Kernel(KernelError::Overlap {
+                    first: "out", second, ..
+                }) => assert_eq!(second, name),
                 other => panic!("{name}: {other:?}"),
             }
             let error = attention
                 .forward_with_weights(stream, &on.q, &on.k, &on.v, Some(mask), out, &on.out)
                 .unwrap_err();
             match error {
-                AttentionError::Overlap {
+                AttentionError::Kernel(KernelError::Overlap {
                     first: "weights",
                     second,
-                } => assert_eq!(second, name),
+                    ..
+                }) => assert_eq!(second, name),
                 other => panic!("{name}: {other:?}"),
             }
         }
@@ -127,10 +131,11 @@ fn outputs_overlap_nothing() {
         assert!(
             matches!(
                 error,
-                AttentionError::Overlap {
+                AttentionError::Kernel(KernelError::Overlap {
                     first: "out",
-                    second: "weights"
-                }
+                    second: "weights",
+                    ..
+                })
             ),
             "{error:?}"
         );
@@ -148,10 +153,11 @@ fn outputs_overlap_nothing() {
         assert!(
             matches!(
                 error,
-                AttentionError::Overlap {
+                AttentionError::Kernel(KernelError::Overlap {
                     first: "out",
-                    second: "q"
-                }
+                    second: "q",
+                    ..
+                })
             ),
             "{error:?}"
         );

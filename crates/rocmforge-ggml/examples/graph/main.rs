@@ -3,6 +3,7 @@
 //! `cargo xtask graph plan FILE [--json] [--search] [--optimize]` and `cargo xtask graph show FILE [--output SVG]`.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // it is what the program is for
 
+mod drawing;
 mod layers;
 mod lifetimes;
 mod nodes;
@@ -71,7 +72,7 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
     let file = GraphFile::read(&args.file)?;
     let planned = file.problem(BufferKind::unlimited(args.align), InPlace::Full);
     let plan = Plan::new(&planned.problem)?;
-    let drawing = svg::draw(&file, &planned, &plan, args.align);
+    let drawing = drawing::draw(&file, &planned, &plan, args.align);
     let output = args.output.clone().unwrap_or_else(|| {
         let name = args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let stem = name.trim_end_matches(".gz").trim_end_matches(".json");

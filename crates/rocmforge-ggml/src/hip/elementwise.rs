@@ -1,6 +1,6 @@
 //! Launches of ops that go element by element.
 
-use rocmforge_kernels::{Binary, Gate, Map};
+use rocmforge_kernels::{Binary, Map};
 use rocmforge_runtime::HipBuffer;
 
 use super::{HipGgmlBackend, failed};
@@ -20,42 +20,9 @@ pub(super) fn map_of(op: &Op) -> Option<Map> {
         Op::Log => Map::Log,
         Op::Sin => Map::Sin,
         Op::Cos => Map::Cos,
-        Op::Unary(kind) => match kind {
-            Unary::Abs => Map::Abs,
-            Unary::Sgn => Map::Sgn,
-            Unary::Neg => Map::Neg,
-            Unary::Step => Map::Step,
-            Unary::Tanh => Map::Tanh,
-            Unary::Elu => Map::Elu,
-            Unary::Relu => Map::Relu,
-            Unary::Sigmoid => Map::Sigmoid,
-            Unary::Gelu => Map::Gelu,
-            Unary::GeluErf => Map::GeluErf,
-            Unary::GeluQuick => Map::GeluQuick,
-            Unary::Silu => Map::Silu,
-            Unary::HardSwish => Map::HardSwish,
-            Unary::HardSigmoid => Map::HardSigmoid,
-            Unary::Exp => Map::Exp,
-            Unary::Expm1 => Map::Expm1,
-            Unary::Softplus => Map::Softplus,
-            Unary::Floor => Map::Floor,
-            Unary::Ceil => Map::Ceil,
-            Unary::Round => Map::Round,
-            Unary::Trunc => Map::Trunc,
-        },
+        Op::Unary(kind) => Map::Unary(kind),
         _ => return None,
     })
-}
-
-/// The function of a gated linear unit.
-pub(super) const fn gate_of(kind: GluKind) -> Gate {
-    match kind {
-        GluKind::Reglu => Gate::Relu,
-        GluKind::Geglu => Gate::Gelu,
-        GluKind::Swiglu => Gate::Silu,
-        GluKind::GegluErf => Gate::GeluErf,
-        GluKind::GegluQuick => Gate::GeluQuick,
-    }
 }
 
 /// The shapes of `a` and of a `b` that repeats to it, with dimensions made one where `b` is whole, or one element, in
@@ -92,9 +59,9 @@ impl HipGgmlBackend {
         let stream = self.stream();
         let launched = match f {
             Map::Affine { factor, add: 0.0 } => self.kernels.scale(stream, &x, &y, factor),
-            Map::Silu => self.kernels.silu(stream, &x, &y),
-            Map::Gelu => self.kernels.gelu(stream, rocmforge_kernels::Gelu::Tanh, &x, &y),
-            Map::GeluErf => self.kernels.gelu(stream, rocmforge_kernels::Gelu::Erf, &x, &y),
+            Map::Unary(Unary::Silu) => self.kernels.silu(stream, &x, &y),
+            Map::Unary(Unary::Gelu) => self.kernels.gelu(stream, &x, &y),
+            Map::Unary(Unary::GeluErf) => self.kernels.gelu_erf(stream, &x, &y),
             _ => self.kernels.map(stream, f, &x, &y),
         };
         self.done(op, launched)?;
@@ -147,9 +114,7 @@ impl HipGgmlBackend {
         let second = both.view(cols..both.len()).map_err(failed(op.name()))?;
         let (gate, up) = if swapped { (&second, &both) } else { (&both, &second) };
         let (gate, up) = ((gate, 2 * cols), (up, 2 * cols));
-        let launched = self
-            .kernels
-            .glu(self.stream(), gate_of(kind), gate, up, &y, [rows, cols]);
+        let launched = self.kernels.glu(self.stream(), kind, gate, up, &y, [rows, cols]);
         self.done(op, launched)?;
         self.store(op, output, &y)
     }
@@ -164,9 +129,9 @@ impl HipGgmlBackend {
         [rows, cols]: [usize; 2],
     ) -> GgmlResult<()> {
         let stream = self.stream();
-        let launched = match gate_of(kind) {
-            Gate::Silu => self.kernels.swiglu(stream, gate, up, y),
-            Gate::Gelu => self.kernels.geglu(stream, gate, up, y),
+        let launched = match kind {
+            GluKind::Swiglu => self.kernels.swiglu(stream, gate, up, y),
+            GluKind::Geglu => self.kernels.geglu(stream, gate, up, y),
             f => self.kernels.glu(stream, f, (gate, cols), (up, cols), y, [rows, cols]),
         };
         self.done(op, launched)

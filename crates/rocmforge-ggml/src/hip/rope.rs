@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use rocmforge_kernels::{RopePairs, RopeShape};
+use rocmforge_kernels::RopeShape;
 use rocmforge_runtime::HipBuffer;
 
 use super::copies::packed;
 use super::faults::faults;
 use super::{HipGgmlBackend, failed};
-use crate::{GgmlResult, Op, Rope, RopeStyle, TensorId};
+use crate::{GgmlResult, Op, Rope, TensorId};
 
 /// Where repeated positions lie in scratch memory: the place of the operand.
 const POSITIONS: usize = 1;
@@ -52,11 +52,7 @@ impl HipGgmlBackend {
         }
         let [cos, sin] = self.rope_tables(op, rope, inputs.get(2).copied())?;
         let site = self.fault_site(op, inputs)?;
-        let style = if rope.style == RopeStyle::Interleaved {
-            RopePairs::Interleaved
-        } else {
-            RopePairs::Half
-        };
+        let pairs = rope.style.pairs();
         let shape = RopeShape {
             rotary_dim: rope.n_dims,
             ..RopeShape::sequence(tokens, heads, head_dim)
@@ -64,7 +60,7 @@ impl HipGgmlBackend {
         let tables = [&cos, &sin];
         let result = self
             .kernels
-            .rope_at(self.stream(), style, &x, tables, &positions, y, shape, faults(&site));
+            .rope_at(self.stream(), pairs, &x, tables, &positions, y, shape, faults(&site));
         self.done(op, result)
     }
 

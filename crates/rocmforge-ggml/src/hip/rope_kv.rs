@@ -1,11 +1,11 @@
 //! Queries and keys turned, keys and values written to the cache: four nodes that come one after the other in every layer, as one launch.
 
-use rocmforge_kernels::{RopeKvOperands, RopePairs, RopeShape, overlap};
+use rocmforge_kernels::{RopeKvOperands, RopeShape, overlap};
 
 use super::faults::faults;
 use super::types::kv_type;
 use super::{HipGgmlBackend, failed};
-use crate::{DType, GgmlResult, Node, Op, RopeStyle};
+use crate::{DType, GgmlResult, Node, Op};
 
 /// The most elements of a head that the kernel takes for a cache in blocks.
 const MOST_OF_HEAD: usize = 256;
@@ -34,11 +34,9 @@ impl HipGgmlBackend {
         else {
             return Ok(false);
         };
-        let pairs = match rope.style {
-            RopeStyle::Interleaved => RopePairs::Interleaved,
-            RopeStyle::HalfSplit => RopePairs::Half,
-            _ => return Ok(false),
-        };
+        if rope.style.sections().is_some() {
+            return Ok(false);
+        }
         let one = rope == same && positions == positions_k && factors == factors_k && slots == slots_v;
         let (turned_q, turned_k, keys, values) =
             (rope_q.outputs[0], rope_k.outputs[0], set_k.outputs[0], set_v.outputs[0]);
@@ -123,7 +121,7 @@ impl HipGgmlBackend {
         kernels
             .rope_kv(
                 stream,
-                pairs,
+                rope.style.pairs(),
                 kv,
                 operands,
                 shape,

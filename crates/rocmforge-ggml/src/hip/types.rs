@@ -41,20 +41,10 @@ pub(super) fn float_type(dtype: DType) -> Option<FloatType> {
 
 /// The kernels' name for a type of cached keys and values, and of rows that are written by index.
 pub(super) fn kv_type(dtype: DType) -> Option<KvType> {
-    match dtype {
-        DType::F32 => Some(KvType::F32),
-        DType::F16 => Some(KvType::F16),
-        DType::Bf16 => Some(KvType::Bf16),
-        DType::Q8_0 => Some(KvType::Q8_0),
-        _ => None,
-    }
+    KvType::ALL.into_iter().find(|&kv| DType::from(kv) == dtype)
 }
 
 /// The kernels' name for a type of masks, and of keys and values that FLASH_ATTN_EXT reads where they lie.
 pub(super) fn mask_type(dtype: DType) -> Option<KvType> {
-    match dtype {
-        DType::F32 => Some(KvType::F32),
-        DType::F16 => Some(KvType::F16),
-        _ => None,
-    }
+    kv_type(dtype).filter(|kv| matches!(kv, KvType::F32 | KvType::F16))
 }

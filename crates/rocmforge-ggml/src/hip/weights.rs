@@ -9,7 +9,6 @@ use std::sync::Arc;
 use rocmforge_kernels::{JointProduct, Kernels, PackedWeights, Q8Activations, WeightMatrix, WeightPacking, WeightType};
 use rocmforge_runtime::{Elems, HipBuffer, HipStream};
 
-use super::elementwise::gate_of;
 use super::types::weight_type;
 use super::{HipGgmlBackend, NAME, failed, matrix_order};
 use crate::{
@@ -398,15 +397,14 @@ impl HipGgmlBackend {
         let Some((gate, up)) = matrices.map(|(gate, up)| (gate.clone(), up.clone())) else {
             return Ok(false);
         };
-        let f = gate_of(kind);
-        if !Kernels::are_gated(&gate, &up, f) || !self.is_one_row(inputs[0], gate.k())? {
+        if !Kernels::are_gated(&gate, &up, kind) || !self.is_one_row(inputs[0], gate.k())? {
             return Ok(false);
         }
         let a = self.input(op, inputs[0], 0)?;
         let row = self.row(inputs[0], &a, &[y])?;
         let launched = self
             .kernels
-            .matvec_q8_gated(self.stream(), row.input(), [&gate, &up], f, y);
+            .matvec_q8_gated(self.stream(), row.input(), [&gate, &up], kind, y);
         self.done(op, launched)?;
         Ok(true)
     }

@@ -17,9 +17,9 @@
 //! | indices | U32 or I32, for SET_ROWS also I64 | I32, for SET_ROWS I64 |
 
 mod kinds;
-mod seed_names;
 
-pub use kinds::{DiagFill, GluKind, SortOrder, Unary};
+pub use kinds::{DiagFill, SortOrder};
+pub use rocmforge_kernels::{GluKind, Unary};
 
 use crate::DType;
 use crate::params::{Attention, FlashAttnExt, PagedAttention, SoftMax};

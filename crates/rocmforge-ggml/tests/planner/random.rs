@@ -2,23 +2,7 @@
 
 use rocmforge_ggml::graph_file::{Entry, GraphFile, Kind};
 use rocmforge_ggml::planner::{BufferKind, InPlace, Plan, PlanError, Problem, verify};
-
-/// A generator of numbers: SplitMix64.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
+pub(crate) use rocmforge_test_support::Random;
 
 fn tensor(id: usize, op: &str, elements: u64) -> Entry {
     Entry {

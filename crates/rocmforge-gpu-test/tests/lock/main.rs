@@ -2,12 +2,10 @@
 
 #![allow(clippy::print_stdout)] // the long run says what it has seen
 
-#[path = "../../../rocmforge-memory/tests/peers/shim.rs"]
-mod shim;
-
 use rocmforge_gpu_test::lock::{self, CardLock, LOCK_FD_VARIABLE, LockError};
 use rocmforge_machine::process::state_of;
 use rocmforge_machine::sysfs::Sysfs;
+use rocmforge_test_support::shim;
 use rocmforge_testkit::data::rng;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{OpenOptions, Permissions};

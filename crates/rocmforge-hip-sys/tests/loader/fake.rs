@@ -1,7 +1,7 @@
 //! Fake HIP libraries, compiled from C.
 
-use crate::compile::compile;
 use rocmforge_hip_sys::{CORE_FUNCTIONS, OPTIONAL_FUNCTIONS};
+use rocmforge_test_support::shared_library;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,7 @@ impl Fake {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let c = path.with_extension("c");
         std::fs::write(&c, self.source()).unwrap();
-        compile(&c, path);
+        shared_library(&c, path, &[]);
         path.to_owned()
     }
 }

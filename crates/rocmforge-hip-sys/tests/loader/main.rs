@@ -2,7 +2,6 @@
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
 mod child;
-mod compile;
 mod distribution;
 mod fake;
 mod forwarding;

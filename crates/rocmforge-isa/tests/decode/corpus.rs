@@ -3,7 +3,6 @@
 use crate::llvm;
 use rocmforge_isa::Arch;
 use std::collections::BTreeMap;
-use std::process::Command;
 
 /// What is recorded of each instruction set, and its kernels.
 const RECORDED: [(Arch, &str, &str); 2] = [
@@ -57,18 +56,8 @@ fn record_one(arch: Arch, recorded: &str, source: &str) {
         &["-O3", "-ffast-math"],
     ] {
         let object = folder.join("object.co");
-        let status = Command::new("clang++-19")
-            .args([
-                "-x",
-                "hip",
-                "--cuda-device-only",
-                "--no-gpu-bundle-output",
-                "-nogpulib",
-                "-nogpuinc",
-                "-w",
-            ])
+        let status = rocmforge_test_support::device_clang("clang++-19", arch.name())
             .args(["-std=c++17", "-mcode-object-version=5"])
-            .arg(format!("--offload-arch={arch}"))
             .args(flags)
             .arg(llvm::corpus_file(source))
             .arg("-o")

@@ -3,7 +3,7 @@
 use crate::inputs::Kind;
 use crate::table::Work;
 use rocmforge_kernels::{
-    Attention16Operands, Attention16Options, Attention16Shape, AttentionShape, FlashOptions, Gelu, Half, KernelResult,
+    Attention16Operands, Attention16Options, Attention16Shape, AttentionShape, FlashOptions, Half, KernelResult,
     Kernels, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, Operand, RopePairs,
     RopeShape, Strides, Visible, WeightType,
 };
@@ -188,8 +188,8 @@ impl Op {
             ("driver_copy", _) => Ok(y.copy_from_buffer(s, x(0))?),
             ("copy", _) => k.copy(s, x(0), y),
             ("scale", _) => k.scale(s, x(0), y, 1.5),
-            ("gelu_erf", _) => k.gelu(s, Gelu::Erf, x(0), y),
-            ("gelu_tanh", _) => k.gelu(s, Gelu::Tanh, x(0), y),
+            ("gelu_erf", _) => k.gelu_erf(s, x(0), y),
+            ("gelu_tanh", _) => k.gelu(s, x(0), y),
             ("add", _) => k.add(s, x(0), x(1), y),
             ("mul", _) => k.mul(s, x(0), x(1), y),
             ("swiglu", _) => k.swiglu(s, x(0), x(1), y),

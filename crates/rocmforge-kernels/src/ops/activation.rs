@@ -4,15 +4,6 @@ use crate::check::Check;
 use crate::{KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream};
 
-/// Which GELU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Gelu {
-    /// `x * Phi(x)` by the error function: BERT (`gelu`).
-    Erf,
-    /// The tanh approximation: GPT-2 (`gelu_new`, `gelu_pytorch_tanh`).
-    Tanh,
-}
-
 impl Kernels {
     /// `y = silu(gate) * up`, element by element, as LLaMA and Qwen have it. `y` may be one of them.
     ///
@@ -31,19 +22,26 @@ impl Kernels {
         unsafe { self.launch(stream, "swiglu", "swiglu", geometry::flat(y.len()), args) }
     }
 
-    /// `y = gelu(x)`, element by element. `y` may be `x`.
+    /// `y = gelu(x)` by the tanh approximation, element by element: GPT-2 (`gelu_new`, `gelu_pytorch_tanh`). `y` may be `x`.
     ///
     /// # Errors
     ///
     /// Different lengths, partial overlap, no elements.
-    pub fn gelu(&self, stream: &HipStream, which: Gelu, x: &HipBuffer<f32>, y: &HipBuffer<f32>) -> KernelResult<()> {
-        let name = match which {
-            Gelu::Erf => "gelu_erf",
-            Gelu::Tanh => "gelu_tanh",
-        };
-        let args = self.unary(name, x, y)?;
+    pub fn gelu(&self, stream: &HipStream, x: &HipBuffer<f32>, y: &HipBuffer<f32>) -> KernelResult<()> {
+        let args = self.unary("gelu_tanh", x, y)?;
         // SAFETY: `unary` checked both lengths against n and that they coincide or are apart.
-        unsafe { self.launch(stream, "gelu", name, geometry::flat(x.len()), args) }
+        unsafe { self.launch(stream, "gelu", "gelu_tanh", geometry::flat(x.len()), args) }
+    }
+
+    /// `y = x * Phi(x)` by the error function, element by element: BERT (`gelu`). `y` may be `x`.
+    ///
+    /// # Errors
+    ///
+    /// Different lengths, partial overlap, no elements.
+    pub fn gelu_erf(&self, stream: &HipStream, x: &HipBuffer<f32>, y: &HipBuffer<f32>) -> KernelResult<()> {
+        let args = self.unary("gelu_erf", x, y)?;
+        // SAFETY: as for `gelu`.
+        unsafe { self.launch(stream, "gelu", "gelu_erf", geometry::flat(x.len()), args) }
     }
 
     /// `y = gelu(gate) * up` with the tanh approximation, element by element, as Gemma has it. `y` may be one of them.

@@ -3,7 +3,7 @@
 use super::matmul16::Half;
 use crate::check::Check;
 use crate::layout::{check_operand, check_output, check_rows_of_16_bytes};
-use crate::{KernelError, KernelResult, Kernels, MAX_DIM, Operand, SequenceLengths, Strides, geometry};
+use crate::{KernelResult, Kernels, MAX_DIM, Operand, SequenceLengths, Strides, geometry};
 use bytemuck::{Pod, Zeroable};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
@@ -256,22 +256,14 @@ pub(super) fn checked<'a>(
     let mut padded = [0; 2];
     for (to, (name, width)) in padded.iter_mut().zip(widths) {
         *to = check.dim_to(name, width, MAX_WIDTH)?;
-        if !width.is_multiple_of(8) {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "elements of a head must be a multiple of 8",
-                left: width,
-                right: 8,
-            });
-        }
+        check.holds(
+            width.is_multiple_of(8),
+            "elements of a head must be a multiple of 8",
+            width,
+            8,
+        )?;
     }
-    if !s.heads.is_multiple_of(s.kv_heads) {
-        return Err(KernelError::Heads {
-            op: check.0,
-            heads: s.heads,
-            kv_heads: s.kv_heads,
-        });
-    }
+    check.heads(s.heads, s.kv_heads)?;
     let out_shape = [s.batch, s.heads, s.seq_q, s.width_v];
     check_rows_of_16_bytes(check, "q", o.q, [s.batch, s.heads, s.seq_q, s.width_k])?;
     check_rows_of_16_bytes(check, "k", o.k, [s.batch, s.kv_heads, s.seq_k, s.width_k])?;

@@ -3,7 +3,7 @@
 use super::attention16::{Checked, MAX_BLOCKS, checked};
 use super::matmul16::Half;
 use crate::check::Check;
-use crate::{Attention16Operands, Attention16Options, Attention16Shape, KernelError, KernelResult, Kernels, geometry};
+use crate::{Attention16Operands, Attention16Options, Attention16Shape, KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 /// The most queries times heads that share keys: with more, tiles of one head's queries are as full.
@@ -121,30 +121,29 @@ impl Kernels {
     ) -> KernelResult<()> {
         let (check, s, o) = (Check("attention16_split"), shape, operands);
         let Checked { problem, lengths } = checked(check, operands, shape, options)?;
-        let unsuited = |what, left, right| {
-            Err(KernelError::Mismatch {
-                op: check.0,
-                what,
-                left,
-                right,
-            })
-        };
         let width = s.width_k.max(s.width_v);
-        if width > MAX_WIDTH {
-            return unsuited("heads in parts have at most 128 elements", width, MAX_WIDTH);
-        }
-        let Some(rows) = rows(s) else {
-            return unsuited(
+        check.holds(
+            width <= MAX_WIDTH,
+            "heads in parts have at most 128 elements",
+            width,
+            MAX_WIDTH,
+        )?;
+        let rows = rows(s).ok_or_else(|| {
+            let rows = s.seq_q.saturating_mul(s.heads / s.kv_heads);
+            check.mismatch(
                 "in parts, queries times heads that share keys are at most 64",
-                s.seq_q.saturating_mul(s.heads / s.kv_heads),
+                rows,
                 MAX_ROWS,
-            );
-        };
-        if !options.plain() {
-            return unsuited("in parts, scores are scaled only, by a positive factor", 0, 1);
-        }
+            )
+        })?;
+        check.holds(
+            options.plain(),
+            "in parts, scores are scaled only, by a positive factor",
+            0,
+            1,
+        )?;
         let count = check.dim_to("parts", parts, MAX_PARTS)?;
-        let sums_len = check.elements(&[s.batch, s.heads, s.seq_q, parts])?;
+        let sums_len = check.elements("partial", &[s.batch, s.heads, s.seq_q, parts])?;
         check.len("partial", partial, &[sums_len, padded(s) + 1])?;
         check.aligned("partial", &partial.cast::<u8>()?, 16)?;
         let apart = [o.q.buffer, o.k.buffer, o.v.buffer, o.out.buffer];

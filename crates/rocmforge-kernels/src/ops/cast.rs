@@ -1,7 +1,7 @@
 //! Conversion between float types.
 
 use crate::check::Check;
-use crate::{KernelError, KernelResult, Kernels, geometry};
+use crate::{Half, KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 /// A float type of tensors.
@@ -16,6 +16,24 @@ pub enum FloatType {
 }
 
 impl FloatType {
+    /// The type's name in kernels.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+        }
+    }
+
+    /// Of 16 bits, which one; `None` of f32.
+    pub const fn half(self) -> Option<Half> {
+        match self {
+            Self::F32 => None,
+            Self::F16 => Some(Half::F16),
+            Self::Bf16 => Some(Half::Bf16),
+        }
+    }
+
     /// Bytes of an element, and its alignment.
     pub const fn bytes(self) -> usize {
         match self {
@@ -47,12 +65,11 @@ impl Kernels {
             (FloatType::Bf16, FloatType::F32) => "cast_bf16_f32",
             (FloatType::Bf16, FloatType::F16) => "cast_bf16_f16",
             _ => {
-                return Err(KernelError::Mismatch {
-                    op: check.0,
-                    what: "the types must differ: the bytes of an element of x and of y",
-                    left: from.bytes(),
-                    right: to.bytes(),
-                });
+                return Err(check.mismatch(
+                    "the types must differ: the bytes of an element of x and of y",
+                    from.bytes(),
+                    to.bytes(),
+                ));
             }
         };
         check.dim_to("elements", n, usize::MAX)?;

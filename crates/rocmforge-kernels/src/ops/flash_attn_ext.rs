@@ -2,7 +2,7 @@
 
 use super::softmax::{SINGLE_OR_HALF, check_mask};
 use crate::check::Check;
-use crate::{KernelError, KernelResult, Kernels, KvType, Strides, geometry};
+use crate::{KernelResult, Kernels, KvType, Strides, geometry};
 use bytemuck::{Pod, Zeroable};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
@@ -125,17 +125,9 @@ impl Kernels {
         let keys = check.dim("keys", s.keys)?;
         let dim_k = check.dim_to("dim_k", s.dim_k, MAX_HEAD_DIM)?;
         let dim_v = check.dim_to("dim_v", s.dim_v, MAX_HEAD_DIM)?;
-        let rule = |holds: bool, what, left, right| {
-            holds.then_some(()).ok_or(KernelError::Mismatch {
-                op: check.0,
-                what,
-                left,
-                right,
-            })
-        };
         for (name, part, whole) in [("kv_batch", s.kv_batch, s.batch), ("kv_heads", s.kv_heads, s.heads)] {
             check.dim(name, part)?;
-            rule(
+            check.holds(
                 whole.is_multiple_of(part),
                 "keys' batches and heads must divide the queries'",
                 part,
@@ -143,7 +135,7 @@ impl Kernels {
             )?;
         }
         for dim in [s.dim_k, s.dim_v] {
-            rule(
+            check.holds(
                 dim.is_multiple_of(4),
                 "a head must have a multiple of 4 elements",
                 dim,

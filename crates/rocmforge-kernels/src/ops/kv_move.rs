@@ -137,14 +137,12 @@ impl Kernels {
         let count = check.dim("rows", rows.rows)?;
         let keys = check.rows("blocks of the table * block_size", &[table.len(), shape.block_size])?;
         let end = rows.first.saturating_add(rows.rows);
-        if end > keys as usize {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "the rows must lie in the table",
-                left: end,
-                right: keys as usize,
-            });
-        }
+        check.holds(
+            end <= keys as usize,
+            "the rows must lie in the table",
+            end,
+            keys as usize,
+        )?;
         let names = ["the gathered keys", "the gathered values"];
         for (name, to) in names.into_iter().zip(out) {
             check.len(name, to, &[rows.rows, row])?;

@@ -1,55 +1,16 @@
 //! Functions of one element, of two elements of which the second operand repeats, and gated linear units.
 
+use super::unary::{GluKind, Unary};
 use crate::check::Check;
-use crate::{KernelError, KernelResult, Kernels, geometry};
+use crate::{KernelResult, Kernels, geometry};
 use bytemuck::{Pod, Zeroable};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
-/// A function of one element.
+/// A function of one element, by the kernel's order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Map {
-    /// `|x|`.
-    Abs,
-    /// -1, 0 or 1.
-    Sgn,
-    /// `-x`.
-    Neg,
-    /// 1 where `x > 0`, else 0.
-    Step,
-    /// Hyperbolic tangent.
-    Tanh,
-    /// `x` where `x > 0`, else `e^x - 1`.
-    Elu,
-    /// `max(x, 0)`.
-    Relu,
-    /// `1 / (1 + e^-x)`.
-    Sigmoid,
-    /// GELU by the tanh approximation.
-    Gelu,
-    /// GELU by the error function.
-    GeluErf,
-    /// `x * sigmoid(1.702 x)`.
-    GeluQuick,
-    /// `x * sigmoid(x)`.
-    Silu,
-    /// `x * hard_sigmoid(x)`.
-    HardSwish,
-    /// `min(max((x + 3) / 6, 0), 1)`.
-    HardSigmoid,
-    /// `e^x`.
-    Exp,
-    /// `e^x - 1`.
-    Expm1,
-    /// `ln(1 + e^x)`.
-    Softplus,
-    /// The largest integer that is not above.
-    Floor,
-    /// The smallest integer that is not below.
-    Ceil,
-    /// The nearest integer, halves away from zero.
-    Round,
-    /// The integer part.
-    Trunc,
+    /// One of ggml's.
+    Unary(Unary),
     /// `x^2`.
     Sqr,
     /// The square root.
@@ -78,44 +39,22 @@ pub enum Map {
 
 impl Map {
     /// Every function without parameters.
-    pub const PLAIN: [Self; 26] = [
-        Self::Abs,
-        Self::Sgn,
-        Self::Neg,
-        Self::Step,
-        Self::Tanh,
-        Self::Elu,
-        Self::Relu,
-        Self::Sigmoid,
-        Self::Gelu,
-        Self::GeluErf,
-        Self::GeluQuick,
-        Self::Silu,
-        Self::HardSwish,
-        Self::HardSigmoid,
-        Self::Exp,
-        Self::Expm1,
-        Self::Softplus,
-        Self::Floor,
-        Self::Ceil,
-        Self::Round,
-        Self::Trunc,
-        Self::Sqr,
-        Self::Sqrt,
-        Self::Log,
-        Self::Sin,
-        Self::Cos,
-    ];
+    pub fn plain() -> impl Iterator<Item = Self> {
+        let own = [Self::Sqr, Self::Sqrt, Self::Log, Self::Sin, Self::Cos];
+        Unary::ALL.into_iter().map(Self::Unary).chain(own)
+    }
 
     /// The kernel's number of the function, and its parameters.
     fn code(self) -> (u32, [f32; 2]) {
         match self {
+            Self::Unary(function) => (function as u32, [0.0; 2]),
+            Self::Sqr => (21, [0.0; 2]),
+            Self::Sqrt => (22, [0.0; 2]),
+            Self::Log => (23, [0.0; 2]),
+            Self::Sin => (24, [0.0; 2]),
+            Self::Cos => (25, [0.0; 2]),
             Self::Clamp { min, max } => (26, [min, max]),
             Self::Affine { factor, add } => (27, [factor, add]),
-            plain => {
-                let number = Self::PLAIN.iter().position(|&other| other == plain);
-                (number.map_or(0, |number| number as u32), [0.0; 2])
-            }
         }
     }
 }
@@ -132,22 +71,6 @@ pub enum Binary {
     Mul = 2,
     /// `a / b`.
     Div = 3,
-}
-
-/// The function of the gate in a gated linear unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Gate {
-    /// [`Map::Relu`].
-    Relu = 0,
-    /// [`Map::Gelu`].
-    Gelu = 1,
-    /// [`Map::Silu`].
-    Silu = 2,
-    /// [`Map::GeluErf`].
-    GeluErf = 3,
-    /// [`Map::GeluQuick`].
-    GeluQuick = 4,
 }
 
 /// `Repeat` of elementwise.hip.
@@ -198,14 +121,12 @@ impl Kernels {
         let mut m = [0; 4];
         for (m, (&part, &whole)) in m.iter_mut().zip(part.iter().zip(&shape)) {
             *m = check.dim("a dimension of b", part)?;
-            if !whole.is_multiple_of(part) {
-                return Err(KernelError::Mismatch {
-                    op: check.0,
-                    what: "the dimensions of b must divide those of a",
-                    left: part,
-                    right: whole,
-                });
-            }
+            check.holds(
+                whole.is_multiple_of(part),
+                "the dimensions of b must divide those of a",
+                part,
+                whole,
+            )?;
         }
         check.len("a", a, &shape)?;
         check.len("b", b, &part)?;
@@ -231,7 +152,7 @@ impl Kernels {
     pub fn glu(
         &self,
         stream: &HipStream,
-        f: Gate,
+        f: GluKind,
         (gate, gate_stride): (&HipBuffer<f32>, usize),
         (up, up_stride): (&HipBuffer<f32>, usize),
         y: &HipBuffer<f32>,
@@ -243,14 +164,12 @@ impl Kernels {
         for (name, operand, stride) in [("gate", gate, gate_stride), ("up", up, up_stride)] {
             let bytes = operand.cast::<u8>()?;
             check.reach(name, (&bytes, size_of::<f32>()), &[rows, cols], &[stride as u64, 1])?;
-            if stride < cols {
-                return Err(KernelError::Mismatch {
-                    op: check.0,
-                    what: "rows must not overlap: stride and columns",
-                    left: stride,
-                    right: cols,
-                });
-            }
+            check.holds(
+                stride >= cols,
+                "rows must not overlap: stride and columns",
+                stride,
+                cols,
+            )?;
             if stride == cols {
                 check.in_place(("y", y), (name, operand))?;
             } else {

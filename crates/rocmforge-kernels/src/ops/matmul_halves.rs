@@ -91,6 +91,7 @@ impl Kernels {
     pub fn matmul_halves_scratch(&self, w: WeightMatrix<'_>, m: usize) -> KernelResult<usize> {
         let plan = self.plan(w, m, usize::MAX)?.ok_or_else(|| KernelError::TooLarge {
             op: CHECK.0,
+            operand: "scratch",
             shape: vec![m, w.shape()[0], w.shape()[1]],
         })?;
         Ok(plan.bytes.iter().sum())
@@ -147,14 +148,12 @@ impl Kernels {
             expected: HalfRows::byte_len(1, k).unwrap_or(usize::MAX),
             shape: vec![1, k],
         })?;
-        if x.k() != k {
-            return Err(KernelError::Mismatch {
-                op: CHECK.0,
-                what: "weights and activations must have as many columns",
-                left: k,
-                right: x.k(),
-            });
-        }
+        CHECK.holds(
+            x.k() == k,
+            "weights and activations must have as many columns",
+            k,
+            x.k(),
+        )?;
         CHECK.len("y", y, &[m, n])?;
         CHECK.bias(bias, n, y)?;
         CHECK.aligned("scratch", scratch, 16)?;

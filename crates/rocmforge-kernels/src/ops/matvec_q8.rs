@@ -89,7 +89,7 @@ impl WeightPacking {
         let (rows, cols) = (check.dim_to("n", n, MAX_COLUMNS)?, check.dim_to("k", k, MAX_COLUMNS)?);
         weights(check, ty, ("packed", &packed), [n, k])?;
         check.aligned("packed", &packed, ALIGNMENT)?;
-        check.dim("blocks of 32 weights", check.elements(&[n, k / BLOCK])?)?;
+        check.dim("blocks of 32 weights", check.elements("packed", &[n, k / BLOCK])?)?;
         let matrix = PackedWeights {
             bytes: packed,
             ty,
@@ -105,15 +105,9 @@ impl WeightPacking {
     ///
     /// Rows are missing.
     pub fn finish(self) -> KernelResult<PackedWeights> {
-        if self.rows == self.matrix.n {
-            return Ok(self.matrix);
-        }
-        Err(KernelError::Mismatch {
-            op: PACK,
-            what: "the matrix must have all of its rows",
-            left: self.rows as usize,
-            right: self.matrix.n as usize,
-        })
+        let (rows, n) = (self.rows as usize, self.matrix.n as usize);
+        Check(PACK).holds(rows == n, "the matrix must have all of its rows", rows, n)?;
+        Ok(self.matrix)
     }
 }
 
@@ -128,14 +122,7 @@ pub struct Q8Activations {
 impl Q8Activations {
     /// Checks that `to` can hold `m` rows of `k`.
     pub(super) fn room(check: Check, to: &HipBuffer<u8>, [m, k]: [usize; 2]) -> KernelResult<()> {
-        if !k.is_multiple_of(BLOCK) {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "a row must be whole blocks",
-                left: k,
-                right: BLOCK,
-            });
-        }
+        check.holds(k.is_multiple_of(BLOCK), "a row must be whole blocks", k, BLOCK)?;
         check.len("to", to, &[m, k / BLOCK, BLOCK_BYTES])?;
         check.aligned("to", to, ALIGNMENT)
     }
@@ -260,14 +247,12 @@ impl Kernels {
     ) -> KernelResult<()> {
         let check = Check("matvec_q8");
         let rows = check.dim_to("m", x.m, MAX_ROWS)?;
-        if x.k != w.k() {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "weights and activations must have as many columns",
-                left: w.k(),
-                right: x.k,
-            });
-        }
+        check.holds(
+            x.k == w.k(),
+            "weights and activations must have as many columns",
+            w.k(),
+            x.k,
+        )?;
         check.disjoint(("y", y), ("x", &x.bytes))?;
         if let Some(Residual { sum, .. }) = residual {
             check.disjoint(("sum", sum), ("x", &x.bytes))?;

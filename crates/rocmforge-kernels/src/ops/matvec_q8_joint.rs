@@ -3,7 +3,7 @@
 use super::matvec_q8::{PackedWeights, RESIDENT};
 use super::row_input::RowInput;
 use crate::check::Check;
-use crate::{Gate, KernelError, KernelResult, Kernels, geometry};
+use crate::{GluKind, KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 /// One of several products of the same activations.
@@ -42,15 +42,13 @@ impl Kernels {
         let matrices: Vec<&PackedWeights> = products.iter().map(|product| product.w).collect();
         check.dim_to("matrices", products.len(), 3)?;
         let first = matrices[0];
-        if !Self::are_joint(&matrices) {
-            let last = matrices[products.len() - 1];
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "two or three matrices must have one type and as many columns, at most 16384",
-                left: first.k(),
-                right: last.k(),
-            });
-        }
+        let rule = "two or three matrices must have one type and as many columns, at most 16384";
+        check.holds(
+            Self::are_joint(&matrices),
+            rule,
+            first.k(),
+            matrices[products.len() - 1].k(),
+        )?;
         x.check(check, first.k())?;
         for (index, product) in products.iter().enumerate() {
             check.len("y", product.y, &[product.w.n()])?;
@@ -100,11 +98,11 @@ impl Kernels {
     }
 
     /// Whether [`matvec_q8_gated`](Self::matvec_q8_gated) takes these matrices and this function.
-    pub fn are_gated(gate: &PackedWeights, up: &PackedWeights, f: Gate) -> bool {
+    pub fn are_gated(gate: &PackedWeights, up: &PackedWeights, f: GluKind) -> bool {
         gate.ty() == up.ty()
             && [gate.n(), gate.k()] == [up.n(), up.k()]
             && gate.k() <= RowInput::MAX_COLUMNS
-            && matches!(f, Gate::Silu | Gate::Gelu)
+            && matches!(f, GluKind::Swiglu | GluKind::Geglu)
     }
 
     /// `y = f(x gate^T) * (x up^T)` for one row of activations and two matrices `[n, k]` of one type, `y` `[n]`.
@@ -117,18 +115,16 @@ impl Kernels {
         stream: &HipStream,
         x: RowInput<'_>,
         [gate, up]: [&PackedWeights; 2],
-        f: Gate,
+        f: GluKind,
         y: &HipBuffer<f32>,
     ) -> KernelResult<()> {
         let check = Check("matvec_q8_gated");
-        if !Self::are_gated(gate, up, f) {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "gate and up must have one type and shape, at most 16384 columns, and a function that the kernel has",
-                left: gate.k(),
-                right: up.k(),
-            });
-        }
+        check.holds(
+            Self::are_gated(gate, up, f),
+            "gate and up must have one type and shape, at most 16384 columns, and a function that the kernel has",
+            gate.k(),
+            up.k(),
+        )?;
         x.check(check, gate.k())?;
         check.len("y", y, &[gate.n()])?;
         x.apart(check, "y", y)?;

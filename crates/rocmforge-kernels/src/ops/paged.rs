@@ -14,13 +14,14 @@ const MAX_BLOCK: usize = 256;
 const MAX_HEADS: usize = 65_535;
 
 /// Element type of a cache of keys or values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum KvType {
     /// IEEE 754 binary32.
     F32,
-    /// IEEE 754 binary16.
+    /// IEEE 754 binary16: half the memory of f32; moves logits by some hundredths.
+    #[default]
     F16,
-    /// The upper half of a binary32: the range of f32 with 8 bits of precision.
+    /// The upper half of a binary32, with 8 bits of precision: for models whose keys or values are beyond f16's range.
     Bf16,
     /// ggml's blocks of 32 elements: a scale in f16, the largest magnitude / 127, and 32 signed bytes. 8.5 bits an element; a block with a value that is
     /// not finite, or over 8.3e6, reads as NaN.
@@ -77,16 +78,9 @@ impl KvType {
 
     /// Blocks of so many elements and their bytes, as the last two dimensions of a cache in bytes.
     pub(super) fn row(self, check: Check, what: &'static str, elements: usize) -> KernelResult<[usize; 2]> {
-        if elements.is_multiple_of(self.block_len()) {
-            Ok([elements / self.block_len(), self.block_bytes()])
-        } else {
-            Err(KernelError::Mismatch {
-                op: check.0,
-                what,
-                left: elements,
-                right: self.block_len(),
-            })
-        }
+        let block = self.block_len();
+        check.holds(elements.is_multiple_of(block), what, elements, block)?;
+        Ok([elements / block, self.block_bytes()])
     }
 
     /// An operation that takes only some types.
@@ -324,21 +318,13 @@ pub(super) fn paged(
     let sequences = check.dim("sequences", shape.sequences)?;
     let max_blocks = check.dim("max_blocks", shape.max_blocks)?;
     check.rows("max_blocks * block_size", &[shape.max_blocks, shape.block_size])?;
-    if !shape.heads.is_multiple_of(shape.kv_heads) {
-        return Err(KernelError::Heads {
-            op: check.0,
-            heads: shape.heads,
-            kv_heads: shape.kv_heads,
-        });
-    }
-    if !shape.head_dim.is_multiple_of(4) {
-        return Err(KernelError::Mismatch {
-            op: check.0,
-            what: "head_dim must be a multiple of 4",
-            left: shape.head_dim,
-            right: 4,
-        });
-    }
+    check.heads(shape.heads, shape.kv_heads)?;
+    check.holds(
+        shape.head_dim.is_multiple_of(4),
+        "head_dim must be a multiple of 4",
+        shape.head_dim,
+        4,
+    )?;
     let o = operands;
     let query = [shape.tokens, shape.heads, shape.head_dim];
     let [parts, part_bytes] = kv.row(check, WHOLE_HEADS, shape.head_dim)?;

@@ -3,7 +3,7 @@
 use super::attention16::MAX_BLOCKS;
 use super::paged::paged;
 use crate::check::Check;
-use crate::{Faults, KernelError, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
+use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
 use rocmforge_runtime::HipStream;
 
 /// The fewest tokens of a block of the cache: the kernels look up a block for 16 keys at a time.
@@ -86,22 +86,18 @@ impl Kernels {
         let check = Check("paged_attention16");
         let d = paged(check, KvType::F16, operands, shape, options, faults)?;
         let o = operands;
-        if !shape.head_dim.is_multiple_of(8) {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "head_dim must be a multiple of 8",
-                left: shape.head_dim,
-                right: 8,
-            });
-        }
-        if !shape.block_size.is_power_of_two() || shape.block_size < LEAST_BLOCK {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "block_size must be a power of two from 16 on",
-                left: shape.block_size,
-                right: LEAST_BLOCK,
-            });
-        }
+        check.holds(
+            shape.head_dim.is_multiple_of(8),
+            "head_dim must be a multiple of 8",
+            shape.head_dim,
+            8,
+        )?;
+        check.holds(
+            shape.block_size.is_power_of_two() && shape.block_size >= LEAST_BLOCK,
+            "block_size must be a power of two from 16 on",
+            shape.block_size,
+            LEAST_BLOCK,
+        )?;
         check.aligned("k_cache", o.k_cache, 16)?;
         check.aligned("v_cache", o.v_cache, 16)?;
         let variant = variant(d.head_dim);

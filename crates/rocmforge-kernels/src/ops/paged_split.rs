@@ -3,7 +3,7 @@
 use super::matvec_q8::Q8Activations;
 use super::paged::paged;
 use crate::check::Check;
-use crate::{Faults, KernelError, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
+use crate::{Faults, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 /// The most tokens: with more there are enough blocks for a card without parts.
@@ -75,7 +75,7 @@ impl Kernels {
             check.aligned(name, cache, alignment)?;
             check.disjoint(("partial", partial), (name, cache))?;
         }
-        let rows = check.elements(&[shape.tokens, shape.heads, parts])?;
+        let rows = check.elements("partial", &[shape.tokens, shape.heads, parts])?;
         check.len("partial", partial, &[rows, shape.head_dim + 2])?;
         check.disjoint(("partial", partial), ("q", o.q))?;
         check.disjoint(("partial", partial), ("out", o.out))?;
@@ -91,12 +91,7 @@ impl Kernels {
         }
         let ratio = shape.heads / shape.kv_heads;
         let Some((splits, combine)) = names(kv, shape.head_dim) else {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "head_dim must be 64, 128 or 256",
-                left: shape.head_dim,
-                right: 128,
-            });
+            return Err(check.mismatch("head_dim must be 64, 128 or 256", shape.head_dim, 128));
         };
         let (name, pack) = match ratio {
             1 => (splits[0], 1),

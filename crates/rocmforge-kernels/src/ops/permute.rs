@@ -1,7 +1,7 @@
 //! Layout changes: transposition, exchange of heads and tokens, replication of K and V heads.
 
 use crate::check::Check;
-use crate::{KernelError, KernelResult, Kernels, geometry};
+use crate::{KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 impl Kernels {
@@ -80,13 +80,7 @@ impl Kernels {
         let check = Check("kv_replicate");
         let (t, d) = (check.dim("tokens", tokens)?, check.dim("head_dim", head_dim)?);
         let (h, kv) = (check.dim("heads", heads)?, check.dim("kv_heads", kv_heads)?);
-        if !heads.is_multiple_of(kv_heads) {
-            return Err(KernelError::Heads {
-                op: check.0,
-                heads,
-                kv_heads,
-            });
-        }
+        check.heads(heads, kv_heads)?;
         let rows = check.rows("tokens * heads", &[tokens, heads])?;
         check.len("x", x, &[tokens, kv_heads, head_dim])?;
         check.len("y", y, &[tokens, heads, head_dim])?;

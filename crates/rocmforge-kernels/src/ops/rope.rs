@@ -1,7 +1,7 @@
 //! Rotary position embedding.
 
 use crate::check::Check;
-use crate::{Faults, KernelError, KernelResult, Kernels, geometry};
+use crate::{Faults, KernelResult, Kernels, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 /// Which elements of a head are turned together.
@@ -69,14 +69,12 @@ impl Kernels {
         check.len("cos", cos, &[positions, half])?;
         check.len("sin", sin, &[positions, half])?;
         let longest = shape.seq.min(shape.tokens);
-        if shape.start.checked_add(longest).is_none_or(|end| end > positions) {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "start + seq must not pass the positions of the tables",
-                left: shape.start.saturating_add(longest),
-                right: positions,
-            });
-        }
+        check.holds(
+            shape.start.checked_add(longest).is_some_and(|end| end <= positions),
+            "start + seq must not pass the positions of the tables",
+            shape.start.saturating_add(longest),
+            positions,
+        )?;
         // Bounded by `positions`, which is a buffer's size; positions are 32-bit on the device.
         let start = if shape.start == 0 {
             0
@@ -170,13 +168,11 @@ impl Kernels {
 /// Even, and at most a head.
 pub(super) fn rotary_dim(check: Check, shape: RopeShape) -> KernelResult<u32> {
     let rotary = check.dim_to("rotary_dim", shape.rotary_dim, shape.head_dim)?;
-    if rotary % 2 != 0 {
-        return Err(KernelError::Mismatch {
-            op: check.0,
-            what: "rotary_dim must be even",
-            left: shape.rotary_dim,
-            right: shape.head_dim,
-        });
-    }
+    check.holds(
+        rotary.is_multiple_of(2),
+        "rotary_dim must be even",
+        shape.rotary_dim,
+        shape.head_dim,
+    )?;
     Ok(rotary)
 }

@@ -62,27 +62,20 @@ impl SequenceLengths {
         [seq_q, seq_k]: [usize; 2],
     ) -> KernelResult<&HipBuffer<u32>> {
         let [queries, keys] = self.longest;
-        let mismatch = |what, left, right| {
-            Err(KernelError::Mismatch {
-                op: check.0,
-                what,
-                left,
-                right,
-            })
-        };
-        if self.batch != batch {
-            return mismatch(
-                "there must be lengths for as many sequences as the batch has",
-                self.batch,
-                batch,
-            );
-        }
-        if queries > seq_q {
-            return mismatch("the longest sequence of queries must be within seq_q", queries, seq_q);
-        }
-        if keys > seq_k {
-            return mismatch("the longest sequence of keys must be within seq_k", keys, seq_k);
-        }
+        let of_each = "there must be lengths for as many sequences as the batch has";
+        check.holds(self.batch == batch, of_each, self.batch, batch)?;
+        check.holds(
+            queries <= seq_q,
+            "the longest sequence of queries must be within seq_q",
+            queries,
+            seq_q,
+        )?;
+        check.holds(
+            keys <= seq_k,
+            "the longest sequence of keys must be within seq_k",
+            keys,
+            seq_k,
+        )?;
         Ok(&self.buffer)
     }
 }

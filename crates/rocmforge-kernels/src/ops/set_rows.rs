@@ -1,7 +1,7 @@
 //! Rows written where indices say.
 
 use crate::check::Check;
-use crate::{Faults, KernelError, KernelResult, Kernels, KvType, geometry};
+use crate::{Faults, KernelResult, Kernels, KvType, geometry};
 use bytemuck::{Pod, Zeroable};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
@@ -72,14 +72,12 @@ impl Kernels {
         let heads = check.dim("matrices", m1)?;
         let (outer, inner) = (check.dim("lists", l0)?, check.dim("lists", l1)?);
         for (whole, part) in [(m0, l0), (m1, l1)] {
-            if !whole.is_multiple_of(part) {
-                return Err(KernelError::Mismatch {
-                    op: check.0,
-                    what: "the lists must divide the matrices",
-                    left: part,
-                    right: whole,
-                });
-            }
+            check.holds(
+                whole.is_multiple_of(part),
+                "the lists must divide the matrices",
+                part,
+                whole,
+            )?;
         }
         check.len("src", src, &[m0, m1, per, cols])?;
         let [blocks, block_bytes] = ty.row(check, "cols must be whole blocks of the type", cols)?;

@@ -2,7 +2,7 @@
 
 use crate::check::Check;
 use crate::layout::{causal_offset, check_operand};
-use crate::{KernelError, KernelResult, Kernels, KvType, Operand, geometry};
+use crate::{KernelResult, Kernels, KvType, Operand, geometry};
 use bytemuck::{Pod, Zeroable};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
@@ -52,31 +52,22 @@ pub(super) fn check_mask(
         check.dim("inner", inner)?,
         check.dim("mask rows", rows)?,
     ];
-    let fits = [
-        (
-            shape[0].is_multiple_of(outer),
-            "the masks must divide the batch",
-            shape[0],
-            outer,
-        ),
-        (
-            shape[1].is_multiple_of(inner),
-            "the masks must divide the heads",
-            shape[1],
-            inner,
-        ),
-        (rows >= shape[2], "the mask must have as many rows", shape[2], rows),
-        (cols == shape[3], "the mask must have as many columns", shape[3], cols),
-    ];
-    match fits.into_iter().find(|fit| !fit.0) {
-        None => Ok(parts),
-        Some((_, what, left, right)) => Err(KernelError::Mismatch {
-            op: check.0,
-            what,
-            left,
-            right,
-        }),
-    }
+    let [batch, heads, queries, keys] = shape;
+    check.holds(
+        batch.is_multiple_of(outer),
+        "the masks must divide the batch",
+        batch,
+        outer,
+    )?;
+    check.holds(
+        heads.is_multiple_of(inner),
+        "the masks must divide the heads",
+        heads,
+        inner,
+    )?;
+    check.holds(rows >= queries, "the mask must have as many rows", queries, rows)?;
+    check.holds(cols == keys, "the mask must have as many columns", keys, cols)?;
+    Ok(parts)
 }
 
 impl Kernels {

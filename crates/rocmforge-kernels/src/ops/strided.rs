@@ -66,26 +66,23 @@ impl Kernels {
         copy: StridedCopy,
     ) -> KernelResult<()> {
         let check = Check("copy_strided");
-        let name = kernel(from, to).ok_or(KernelError::Mismatch {
-            op: check.0,
-            what: "no kernel copies elements of these types; their bytes",
-            left: from.bytes(),
-            right: to.bytes(),
-        })?;
+        let name = kernel(from, to).ok_or(check.mismatch(
+            "no kernel copies elements of these types; their bytes",
+            from.bytes(),
+            to.bytes(),
+        ))?;
         let total = check.rows("elements", &copy.shape)?;
         let wide = |strides: [usize; 4]| strides.map(|stride| stride as u64);
         let [mut n, mut wrap] = [[0; 4]; 2];
         for d in 0..4 {
             n[d] = check.dim("a dimension", copy.shape[d])?;
             wrap[d] = check.dim("a dimension of the source", copy.source[d])?;
-            if !copy.shape[d].is_multiple_of(copy.source[d]) {
-                return Err(KernelError::Mismatch {
-                    op: check.0,
-                    what: "the source's dimensions must divide the destination's",
-                    left: copy.source[d],
-                    right: copy.shape[d],
-                });
-            }
+            check.holds(
+                copy.shape[d].is_multiple_of(copy.source[d]),
+                "the source's dimensions must divide the destination's",
+                copy.source[d],
+                copy.shape[d],
+            )?;
         }
         check.reach("x", (x, from.bytes()), &copy.source, &wide(copy.from))?;
         check.reach("y", (y, to.bytes()), &copy.shape, &wide(copy.to))?;

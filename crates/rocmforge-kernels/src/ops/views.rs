@@ -1,7 +1,7 @@
 //! Products of matrices that are views, in batches where several share the right one.
 
 use crate::check::Check;
-use crate::{FloatType, KernelError, KernelResult, Kernels, geometry};
+use crate::{FloatType, KernelResult, Kernels, geometry};
 use bytemuck::{Pod, Zeroable};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
@@ -81,29 +81,21 @@ impl Kernels {
             (FloatType::Bf16, true) => "matmul_views_nt_bf16",
             (FloatType::F32, false) => "matmul_views_nn_f32",
             (_, false) => {
-                return Err(KernelError::Mismatch {
-                    op: check.0,
-                    what: "b must be transposed where its type is not f32: bytes of an element",
-                    left: ty.bytes(),
-                    right: FloatType::F32.bytes(),
-                });
+                return Err(check.mismatch(
+                    "b must be transposed where its type is not f32: bytes of an element",
+                    ty.bytes(),
+                    FloatType::F32.bytes(),
+                ));
             }
         };
         let m = check.dim("m", s.m)?;
         let (n, k) = (check.dim_to("n", s.n, MAX_ROW)?, check.dim_to("k", s.k, MAX_ROW)?);
-        let batch = check.dim_to("outer * heads", check.elements(&[s.outer, s.heads])?, MAX_BATCH)?;
+        let batch = check.dim_to("outer * heads", check.elements("a", &[s.outer, s.heads])?, MAX_BATCH)?;
         let heads = check.dim("heads", s.heads)?;
         let mut shares = [0; 2];
         for (share, (whole, part)) in shares.iter_mut().zip([(s.outer, s.b_outer), (s.heads, s.b_heads)]) {
             check.dim("matrices of b", part)?;
-            if !whole.is_multiple_of(part) {
-                return Err(KernelError::Mismatch {
-                    op: check.0,
-                    what: "b's matrices must divide a's",
-                    left: part,
-                    right: whole,
-                });
-            }
+            check.holds(whole.is_multiple_of(part), "b's matrices must divide a's", part, whole)?;
             *share = (whole / part) as u32;
         }
         let b_rows = if s.b_transposed { [s.n, s.k] } else { [s.k, s.n] };
@@ -119,14 +111,12 @@ impl Kernels {
         let mut rows = [0, 0, n];
         for (row, (strides, cols)) in rows.iter_mut().zip([(a_strides, s.k), (b_strides, b_rows[1])]) {
             *row = check.dim_to("row stride", strides.row, MAX_ROW)?;
-            if strides.row < cols {
-                return Err(KernelError::Mismatch {
-                    op: check.0,
-                    what: "rows must not overlap: stride and columns",
-                    left: strides.row,
-                    right: cols,
-                });
-            }
+            check.holds(
+                strides.row >= cols,
+                "rows must not overlap: stride and columns",
+                strides.row,
+                cols,
+            )?;
         }
         check.len("y", y, &[s.outer, s.heads, s.m, s.n])?;
         check.aligned("b", b, ty.bytes())?;

@@ -1,7 +1,7 @@
 //! Products with weights of any type, and rows of them.
 
 use crate::check::{Check, MAX_COLUMNS};
-use crate::{Faults, KernelError, KernelResult, Kernels, WeightType, geometry};
+use crate::{Faults, KernelResult, Kernels, WeightType, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 /// Rows of an expert's weights that a block takes.
@@ -95,19 +95,17 @@ impl Kernels {
         let rows = check.dim("ids", ids.len())?;
         let (t, c) = (check.dim("table_rows", table_rows)?, check.dim("cols", cols)?);
         let lists = check.dim("tables", tables)?;
-        if !ids.len().is_multiple_of(tables) {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "each table must have as many ids",
-                left: ids.len(),
-                right: tables,
-            });
-        }
+        check.holds(
+            ids.len().is_multiple_of(tables),
+            "each table must have as many ids",
+            ids.len(),
+            tables,
+        )?;
         weights(
             check,
             ty,
             ("table", table),
-            [check.elements(&[tables, table_rows])?, cols],
+            [check.elements("table", &[tables, table_rows])?, cols],
         )?;
         check.len("y", y, &[ids.len(), cols])?;
         check.disjoint(("y", y), ("table", table))?;
@@ -165,15 +163,13 @@ impl Kernels {
         // Rows of weights lie along the grid's second dimension.
         let cols = check.dim_to("n", n, 65_535 * PAIR_ROWS)?;
         let depth = check.dim_to("k", k, MAX_COLUMNS)?;
-        if !ids.len().is_multiple_of(share) {
-            return Err(KernelError::Mismatch {
-                op: check.0,
-                what: "as many pairs must share each row of x",
-                left: ids.len(),
-                right: share,
-            });
-        }
-        weights(check, ty, ("w", w), [check.elements(&[experts, n])?, k])?;
+        check.holds(
+            ids.len().is_multiple_of(share),
+            "as many pairs must share each row of x",
+            ids.len(),
+            share,
+        )?;
+        weights(check, ty, ("w", w), [check.elements("w", &[experts, n])?, k])?;
         check.len("x", x, &[ids.len() / share, k])?;
         check.len("y", y, &[ids.len(), n])?;
         check.disjoint(("y", y), ("w", w))?;
@@ -198,14 +194,12 @@ pub(super) fn weights(
     (operand, w): (&'static str, &HipBuffer<u8>),
     [rows, k]: [usize; 2],
 ) -> KernelResult<()> {
-    if !k.is_multiple_of(ty.block_len()) {
-        return Err(KernelError::Mismatch {
-            op: check.0,
-            what: "a row of weights must be whole blocks",
-            left: k,
-            right: ty.block_len(),
-        });
-    }
+    check.holds(
+        k.is_multiple_of(ty.block_len()),
+        "a row of weights must be whole blocks",
+        k,
+        ty.block_len(),
+    )?;
     check.len(operand, w, &[rows, k / ty.block_len(), ty.block_bytes()])?;
     check.aligned(operand, w, ty.alignment())
 }

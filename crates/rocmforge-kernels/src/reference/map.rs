@@ -2,50 +2,57 @@
 
 use super::activation::erf;
 use super::wide;
-use crate::{Binary, Gate, Map};
+use crate::{Binary, GluKind, Map, Unary};
 use std::f64::consts::PI;
 
-/// A function of one number.
-fn of(f: Map, x: f64) -> f64 {
+/// One of ggml's functions of one number.
+fn unary(f: Unary, x: f64) -> f64 {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let hard_sigmoid = ((x + 3.0) / 6.0).clamp(0.0, 1.0);
     let positive = x > 0.0;
     match f {
-        Map::Abs => x.abs(),
-        Map::Sgn if x == 0.0 => 0.0,
-        Map::Sgn => x.signum(),
-        Map::Neg => -x,
-        Map::Step => f64::from(u8::from(positive)),
-        Map::Tanh => x.tanh(),
-        Map::Elu => {
+        Unary::Abs => x.abs(),
+        Unary::Sgn if x == 0.0 => 0.0,
+        Unary::Sgn => x.signum(),
+        Unary::Neg => -x,
+        Unary::Step => f64::from(u8::from(positive)),
+        Unary::Tanh => x.tanh(),
+        Unary::Elu => {
             if positive {
                 x
             } else {
                 x.exp_m1()
             }
         }
-        Map::Relu => {
+        Unary::Relu => {
             if positive {
                 x
             } else {
                 0.0
             }
         }
-        Map::Sigmoid => sigmoid(x),
-        Map::Gelu => 0.5 * x * (1.0 + ((2.0 / PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh()),
-        Map::GeluErf => 0.5 * x * (1.0 + erf(x / 2f64.sqrt())),
-        Map::GeluQuick => x * sigmoid(1.702 * x),
-        Map::Silu => x * sigmoid(x),
-        Map::HardSwish => x * hard_sigmoid,
-        Map::HardSigmoid => hard_sigmoid,
-        Map::Exp => x.exp(),
-        Map::Expm1 => x.exp_m1(),
-        Map::Softplus if positive => x + (-x).exp().ln_1p(),
-        Map::Softplus => x.exp().ln_1p(),
-        Map::Floor => x.floor(),
-        Map::Ceil => x.ceil(),
-        Map::Round => x.round(),
-        Map::Trunc => x.trunc(),
+        Unary::Sigmoid => sigmoid(x),
+        Unary::Gelu => 0.5 * x * (1.0 + ((2.0 / PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh()),
+        Unary::GeluErf => 0.5 * x * (1.0 + erf(x / 2f64.sqrt())),
+        Unary::GeluQuick => x * sigmoid(1.702 * x),
+        Unary::Silu => x * sigmoid(x),
+        Unary::HardSwish => x * hard_sigmoid,
+        Unary::HardSigmoid => hard_sigmoid,
+        Unary::Exp => x.exp(),
+        Unary::Expm1 => x.exp_m1(),
+        Unary::Softplus if positive => x + (-x).exp().ln_1p(),
+        Unary::Softplus => x.exp().ln_1p(),
+        Unary::Floor => x.floor(),
+        Unary::Ceil => x.ceil(),
+        Unary::Round => x.round(),
+        Unary::Trunc => x.trunc(),
+    }
+}
+
+/// A function of one number.
+fn of(f: Map, x: f64) -> f64 {
+    match f {
+        Map::Unary(f) => unary(f, x),
         Map::Sqr => x * x,
         Map::Sqrt => x.sqrt(),
         Map::Log => x.ln(),
@@ -83,17 +90,7 @@ pub fn binary_repeat(f: Binary, (a, shape): (&[f32], [usize; 4]), (b, part): (&[
 }
 
 /// `f(gate) * up`.
-pub fn glu(f: Gate, gate: &[f32], up: &[f32]) -> Vec<f64> {
-    let f = match f {
-        Gate::Relu => Map::Relu,
-        Gate::Gelu => Map::Gelu,
-        Gate::Silu => Map::Silu,
-        Gate::GeluErf => Map::GeluErf,
-        Gate::GeluQuick => Map::GeluQuick,
-    };
-    map(f, gate)
-        .into_iter()
-        .zip(wide(up))
-        .map(|(gate, up)| gate * up)
-        .collect()
+pub fn glu(f: GluKind, gate: &[f32], up: &[f32]) -> Vec<f64> {
+    let gate = map(Map::Unary(f.gate()), gate);
+    gate.into_iter().zip(wide(up)).map(|(gate, up)| gate * up).collect()
 }

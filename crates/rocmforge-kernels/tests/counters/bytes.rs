@@ -7,9 +7,9 @@
 use crate::launches::Device;
 use crate::{CountersError, counted_on, kernels, manifest_kernels};
 use rocmforge_kernels::{
-    Binary, BlockPair, Element, Faults, FloatType, Gate, Gelu, Half, JointProduct, KernelResult, KvRows, KvShape,
-    KvType, Map, Operand, RopeKvOperands, RopePairs, RopeShape, RowIds, RowInput, RowLists, SoftmaxBias, StridedCopy,
-    Strides, WeightType,
+    Binary, BlockPair, Element, Faults, FloatType, GluKind, Half, JointProduct, KernelResult, KvRows, KvShape, KvType,
+    Map, Operand, RopeKvOperands, RopePairs, RopeShape, RowIds, RowInput, RowLists, SoftmaxBias, StridedCopy, Strides,
+    Unary, WeightType,
 };
 use rocmforge_sim::Arch;
 use rocmforge_sim::counters::{LaunchCounts, SEGMENT};
@@ -108,13 +108,13 @@ impl Bytes<'_> {
         self.row("silu", 2 * one, No);
         k.silu(s, &a, &y)?;
         self.row("gelu_erf", 2 * one, No);
-        k.gelu(s, Gelu::Erf, &a, &y)?;
+        k.gelu_erf(s, &a, &y)?;
         self.row("gelu_tanh", 2 * one, No);
-        k.gelu(s, Gelu::Tanh, &a, &y)?;
+        k.gelu(s, &a, &y)?;
         self.row("softcap", 2 * one, No);
         k.softcap(s, &a, &y, 30.0)?;
         self.row("map", 2 * one, No);
-        k.map(s, Map::Abs, &a, &y)?;
+        k.map(s, Map::Unary(Unary::Abs), &a, &y)?;
         self.row("add", 3 * one, No);
         k.add(s, &a, &b, &y)?;
         self.row("mul", 3 * one, No);
@@ -124,7 +124,7 @@ impl Bytes<'_> {
         self.row("geglu", 3 * one, No);
         k.geglu(s, &a, &b, &y)?;
         self.row("glu", 3 * one, No);
-        k.glu(s, Gate::Relu, (&a, cols), (&b, cols), &y, [rows, cols])?;
+        k.glu(s, GluKind::Reglu, (&a, cols), (&b, cols), &y, [rows, cols])?;
         let whole = [1, 1, rows, cols];
         self.row("binary", 3 * one, No);
         k.binary_repeat(s, Binary::Sub, (&a, whole), (&b, whole), &y)?;
@@ -518,7 +518,7 @@ impl Bytes<'_> {
             };
             k.matvec_q8_joint(s, x, &[product(0), product(1), product(2)])?;
             begin("gated", 2, n);
-            k.matvec_q8_gated(s, x, [&matrices[0], &matrices[1]], Gate::Silu, &outs[0])?;
+            k.matvec_q8_gated(s, x, [&matrices[0], &matrices[1]], GluKind::Swiglu, &outs[0])?;
         }
         Ok(())
     }

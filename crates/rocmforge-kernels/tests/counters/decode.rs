@@ -2,8 +2,8 @@
 
 use super::launches::Device;
 use rocmforge_kernels::{
-    Faults, Gate, JointProduct, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape, RopeKvOperands,
-    RopePairs, RopeShape, RowInput, RowNorm, WeightType,
+    Faults, GluKind, JointProduct, KernelResult, Kernels, KvType, PagedOperands, PagedOptions, PagedShape,
+    RopeKvOperands, RopePairs, RopeShape, RowInput, RowNorm, WeightType,
 };
 
 impl Device<'_> {
@@ -32,7 +32,7 @@ impl Device<'_> {
             let [a, b, c] = [self.x(n)?, self.x(n)?, self.x(n)?];
             let product = |y| JointProduct { w: &w, bias: None, y };
             k.matvec_q8_joint(s, input, &[product(&a), product(&b), product(&c)])?;
-            k.matvec_q8_gated(s, input, [&w, &w], Gate::Silu, &a)?;
+            k.matvec_q8_gated(s, input, [&w, &w], GluKind::Swiglu, &a)?;
             k.matmul_packed(s, &w, &self.x(64 * depth)?, None, &self.x(64 * n)?, 64)?;
             let (ids, rows) = (self.ids(&[127, 0, 5, 64])?, self.x(4 * depth)?);
             k.get_rows_packed(s, &w, &ids, &rows, Faults { word: &word, tag: 0 })?;

@@ -2,10 +2,10 @@
 
 use rocmforge_kernels::{
     AttentionShape, Binary, BlockPair, Draw, Element, ExtOperand, ExtOperands, ExtOptions, ExtShape, Fault, Faults,
-    FlashOptions, FloatType, Gate, Gelu, Half, HalfRows, KernelResult, Kernels, KvRows, KvShape, KvType, Map,
+    FlashOptions, FloatType, GluKind, Half, HalfRows, KernelResult, Kernels, KvRows, KvShape, KvType, Map,
     Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape, MatmulShape, Operand, PagedOperands,
     PagedOptions, PagedShape, Penalties, RopePairs, RopeShape, RowIds, RowLists, SoftmaxBias, StridedCopy, Strides,
-    ViewStrides, ViewsShape, WeightMatrix, WeightType,
+    Unary, ViewStrides, ViewsShape, WeightMatrix, WeightType,
 };
 use rocmforge_runtime::{HipBuffer, HipResult, HipStream};
 
@@ -91,8 +91,8 @@ impl Device<'_> {
         k.silu(s, &a, &y)?;
         k.geglu(s, &a, &b, &y)?;
         k.softcap(s, &a, &y, 30.0)?;
-        k.gelu(s, Gelu::Erf, &a, &y)?;
-        k.gelu(s, Gelu::Tanh, &a, &y)?;
+        k.gelu_erf(s, &a, &y)?;
+        k.gelu(s, &a, &y)?;
         k.transpose(s, &a, &y, [1, 256, 256])?;
         k.swap_middle(s, &a, &y, [4, 16, 16, 64])?;
         k.causal_mask(s, &y, 4, 128, 128)?;
@@ -131,13 +131,13 @@ impl Device<'_> {
         let (k, s) = (self.kernels, self.stream);
         let n = 1 << 16;
         let (a, b, y) = (self.x(n)?, self.x(n)?, self.x(n)?);
-        for f in [Map::Silu, Map::Sin] {
+        for f in [Map::Unary(Unary::Silu), Map::Sin] {
             k.map(s, f, &a, &y)?;
         }
         let (whole, column) = ([1, 4, 64, 256], self.x(256)?);
         k.binary_repeat(s, Binary::Sub, (&a, whole), (&b, whole), &y)?;
         k.binary_repeat(s, Binary::Div, (&a, whole), (&column, [1, 4, 64, 1]), &y)?;
-        k.glu(s, Gate::Relu, (&a, 256), (&b, 256), &y, [256, 256])?;
+        k.glu(s, GluKind::Reglu, (&a, 256), (&b, 256), &y, [256, 256])?;
         k.diag_mask(s, &a, &y, [1, 256, 256], 0, 0.0)?;
         k.cumsum(s, &a, &y, 32, 2048)?;
         let ids = self.ids(&vec![1; n])?;

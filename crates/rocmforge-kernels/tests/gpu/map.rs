@@ -1,7 +1,7 @@
 //! Functions of one element, of two with a repeated operand, gated linear units.
 
 use crate::support::{SIZES, device};
-use rocmforge_kernels::{Binary, Gate, Map, reference};
+use rocmforge_kernels::{Binary, GluKind, Map, Unary, reference};
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::rng;
 
@@ -15,7 +15,7 @@ fn every_function_at_every_length_and_in_place() {
             add: 0.25,
         },
     ];
-    for f in Map::PLAIN.into_iter().chain(with_parameters) {
+    for f in Map::plain().chain(with_parameters) {
         for n in [1, 2, 3, 33, 1023, 1025] {
             let mut random = rng(n as u64);
             let (low, high) = match f {
@@ -26,7 +26,7 @@ fn every_function_at_every_length_and_in_place() {
             let (input, y) = (d.up(&x), d.out(n));
             d.kernels.map(d.stream(), f, &input, &y).unwrap();
             // The largest result is e^4.
-            let limit = if matches!(f, Map::Exp | Map::Expm1 | Map::Sqr) {
+            let limit = if matches!(f, Map::Unary(Unary::Exp) | Map::Unary(Unary::Expm1) | Map::Sqr) {
                 1e-5
             } else {
                 1e-6
@@ -52,10 +52,10 @@ fn functions_keep_their_digits_far_from_one() {
         (Map::Sqrt, &wide),
         (Map::Sin, &both),
         (Map::Cos, &both),
-        (Map::Exp, &moderate),
-        (Map::Expm1, &moderate),
-        (Map::Tanh, &both),
-        (Map::Softplus, &moderate),
+        (Map::Unary(Unary::Exp), &moderate),
+        (Map::Unary(Unary::Expm1), &moderate),
+        (Map::Unary(Unary::Tanh), &both),
+        (Map::Unary(Unary::Softplus), &moderate),
     ] {
         let (input, y) = (d.up(x), d.out(x.len()));
         d.kernels.map(d.stream(), f, &input, &y).unwrap();
@@ -86,16 +86,20 @@ fn functions_of_what_is_no_usual_number() {
         -2.5,
     ];
     let input = d.up(&x);
-    for f in Map::PLAIN.into_iter().chain([Map::Clamp { min: -1.0, max: 1.0 }]) {
+    for f in Map::plain().chain([Map::Clamp { min: -1.0, max: 1.0 }]) {
         // Products of an infinite x and 0 have no value; the largest of NaN and 0 is 0; a step is one of two numbers.
         let products = matches!(
             f,
-            Map::Gelu | Map::GeluErf | Map::GeluQuick | Map::Silu | Map::HardSwish
+            Map::Unary(Unary::Gelu)
+                | Map::Unary(Unary::GeluErf)
+                | Map::Unary(Unary::GeluQuick)
+                | Map::Unary(Unary::Silu)
+                | Map::Unary(Unary::HardSwish)
         );
         let y = d.out(x.len());
         d.kernels.map(d.stream(), f, &input, &y).unwrap();
         for (i, (found, want)) in d.get(&y).into_iter().zip(reference::map(f, &x)).enumerate() {
-            if (products && i == 2) || (matches!(f, Map::Relu | Map::Step) && i == 0) {
+            if (products && i == 2) || (matches!(f, Map::Unary(Unary::Relu) | Map::Unary(Unary::Step)) && i == 0) {
                 continue;
             }
             let (found, close) = (f64::from(found), (f64::from(found) - want).abs() < 1e-6);
@@ -154,7 +158,13 @@ fn the_second_operand_repeats_over_any_dimension() {
 #[test]
 fn gates_of_two_tensors_and_of_both_halves() {
     let d = device();
-    for gate in [Gate::Relu, Gate::Gelu, Gate::Silu, Gate::GeluErf, Gate::GeluQuick] {
+    for gate in [
+        GluKind::Reglu,
+        GluKind::Geglu,
+        GluKind::Swiglu,
+        GluKind::GegluErf,
+        GluKind::GegluQuick,
+    ] {
         for cols in SIZES.into_iter().chain([1030]) {
             let (rows, mut random) = (3, rng(cols as u64));
             let (g, u) = (random.vec_in(rows * cols, -3.0, 3.0), random.vec(rows * cols));
@@ -180,7 +190,7 @@ fn gates_of_two_tensors_and_of_both_halves() {
     let (x, y) = (d.up(&[0.0; 12]), d.out(9));
     let refused = d
         .kernels
-        .glu(d.stream(), Gate::Relu, (&x, 5), (&x, 3), &y, [3, 3])
+        .glu(d.stream(), GluKind::Reglu, (&x, 5), (&x, 3), &y, [3, 3])
         .unwrap_err();
     assert!(
         refused.to_string().contains("gate has 12 elements; its strides [5, 1]"),

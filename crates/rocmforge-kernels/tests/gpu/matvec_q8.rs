@@ -3,7 +3,7 @@
 use crate::support::{Device, device};
 use crate::weights::{blocks, up};
 use rocmforge_kernels::{
-    Fault, Faults, Gate, JointProduct, KernelResult, PackedWeights, Q8Activations, Residual, RowInput, RowNorm,
+    Fault, Faults, GluKind, JointProduct, KernelResult, PackedWeights, Q8Activations, Residual, RowInput, RowNorm,
     WeightPacking, WeightType, reference,
 };
 use rocmforge_runtime::HipBuffer;
@@ -653,7 +653,7 @@ fn joint_products_are_those_of_each_matrix() {
 fn gated_products_are_those_of_the_definition() {
     let d = device();
     for (index, ty) in packable().enumerate() {
-        for (n, gate) in [(1, Gate::Silu), (67, Gate::Gelu), (130, Gate::Silu)] {
+        for (n, gate) in [(1, GluKind::Swiglu), (67, GluKind::Geglu), (130, GluKind::Swiglu)] {
             let k = (1 + index % 3) * ty.block_len();
             let [(_, gates), (_, ups)] = [1, 2].map(|seed| both_orders(&d, ty, [n, k], seed));
             let (x, y) = (d.up(&rng(3).vec_in(k, -1.0, 1.0)), d.out(n));
@@ -667,7 +667,7 @@ fn gated_products_are_those_of_the_definition() {
                 d.get(&y)
             });
             let f = |x: f64| match gate {
-                Gate::Silu => x / (1.0 + (-x).exp()),
+                GluKind::Swiglu => x / (1.0 + (-x).exp()),
                 _ => 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh()),
             };
             let expected: Vec<f64> = g
@@ -706,8 +706,8 @@ fn products_together_that_do_not_fit_are_refused() {
     refused("y has 3 elements", joint(&one, &[(&a, &y), (&short, &z)]));
     let gated =
         |x: &HipBuffer<f32>, w: [&PackedWeights; 2], f| d.kernels.matvec_q8_gated(d.stream(), x.into(), w, f, &y);
-    refused("one type and shape", gated(&one, [&a, &other], Gate::Silu));
-    refused("one type and shape", gated(&one, [&a, &short], Gate::Silu));
-    refused("one type and shape", gated(&one, [&a, &a], Gate::Relu));
-    refused("x has 64 elements", gated(&two, [&a, &a], Gate::Silu));
+    refused("one type and shape", gated(&one, [&a, &other], GluKind::Swiglu));
+    refused("one type and shape", gated(&one, [&a, &short], GluKind::Swiglu));
+    refused("one type and shape", gated(&one, [&a, &a], GluKind::Reglu));
+    refused("x has 64 elements", gated(&two, [&a, &a], GluKind::Swiglu));
 }

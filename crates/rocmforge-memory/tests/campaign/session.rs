@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rocmforge_memory::{Allocation, Bytes, Card, Class, DeviceKey, Policy, Pressure, Registration, Reservation, Step};
 
-use super::Random;
 use super::reference::Reference;
 use super::world::{Driver, GIB, MIB, Machine, World};
+use rocmforge_test_support::Random;
 
 /// How long the headroom may be missing.
 const CURE: Duration = Duration::from_millis(250);
@@ -68,7 +68,7 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(machine: Machine, seed: u64) -> Self {
-        let mut random = Random::new(seed);
+        let mut random = Random(seed);
         let driver = Driver(Arc::new(Mutex::new(World::new(machine, &mut random))));
         let card = Card::new(DeviceKey::new("campaign"), Policy::desktop(), Box::new(driver.clone()));
         let held: Arc<Mutex<Held>> = Arc::default();

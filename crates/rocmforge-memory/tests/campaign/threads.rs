@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use rocmforge_memory::{Bytes, Card, Class, DeviceKey, Policy, Reading, Readings};
 
+use super::number;
 use super::world::{GIB, MIB};
-use super::{Random, number};
+use rocmforge_test_support::Random;
 
 thread_local! {
     static TICKET: Cell<u64> = const { Cell::new(0) };
@@ -60,7 +61,7 @@ fn round(seed: u64, threads: u64, operations: u64) -> (u64, Vec<Event>) {
         let worker = |index: u64| {
             let (card, now) = (&card, &now);
             scope.spawn(move || {
-                let mut random = Random::new(seed << 8 | index);
+                let mut random = Random(seed << 8 | index);
                 let (mut held, mut events) = (Vec::new(), Vec::new());
                 for _ in 0..operations {
                     if random.one_in(3) && !held.is_empty() {

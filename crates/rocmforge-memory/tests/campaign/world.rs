@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rocmforge_memory::{Bytes, HostReading, Reading, Readings, SharedMemory};
 
-use super::Random;
+use rocmforge_test_support::Random;
 
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const GIB: u64 = 1 << 30;

@@ -8,7 +8,6 @@ mod basics;
 mod damage;
 mod model;
 mod processes;
-mod shim;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

@@ -11,8 +11,8 @@ use rocmforge_machine::process::state_of;
 use rocmforge_memory::{Bytes, Class, Limit, PeerFigures, PeersError};
 
 use crate::common::{Driver, GIB, MIB, World};
-use crate::shim;
 use crate::{CARD, apart, assert_fits, join, open, scratch};
+use rocmforge_test_support::shim;
 
 const ROLE: &str = "PEERS_TEST_ROLE";
 const DIRECTORY: &str = "PEERS_TEST_DIRECTORY";

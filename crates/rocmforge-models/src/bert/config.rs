@@ -7,13 +7,6 @@ use serde::Deserialize;
 
 use crate::{ModelError, files};
 
-/// The feed-forward activation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activation {
-    /// One of GELU's two forms.
-    Gelu(Unary),
-}
-
 /// What the encoder's graph depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BertConfig {
@@ -33,8 +26,8 @@ pub struct BertConfig {
     pub type_vocab_size: usize,
     /// Added to the variance in layer normalisation.
     pub layer_norm_eps: f32,
-    /// Activation of the feed-forward layer.
-    pub activation: Activation,
+    /// Activation of the feed-forward layer: one of GELU's two forms.
+    pub activation: Unary,
 }
 
 #[derive(Deserialize)]
@@ -103,8 +96,8 @@ impl BertConfig {
             return unsupported("is_decoder", "true", "encoders");
         }
         let activation = match raw.hidden_act.as_deref() {
-            None | Some("gelu") => Activation::Gelu(Unary::GeluErf),
-            Some("gelu_new" | "gelu_fast" | "gelu_pytorch_tanh") => Activation::Gelu(Unary::Gelu),
+            None | Some("gelu") => Unary::GeluErf,
+            Some("gelu_new" | "gelu_fast" | "gelu_pytorch_tanh") => Unary::Gelu,
             Some(other) => return unsupported("hidden_act", other, "gelu, gelu_new, gelu_fast, gelu_pytorch_tanh"),
         };
         for (field, value) in [

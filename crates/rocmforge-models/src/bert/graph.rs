@@ -2,7 +2,7 @@
 
 use rocmforge_ggml::{Attention, AttentionMask, DType, GgmlResult, Graph, Layout, Op, TensorDesc, TensorId};
 
-use super::{Activation, BertConfig, Pooling};
+use super::{BertConfig, Pooling};
 use crate::ModelError;
 
 /// Tensors to be filled before a run.
@@ -134,8 +134,7 @@ impl Builder<'_> {
         let sum = self.graph.push(Op::Add, &[projected, x])?;
         let attended = self.layer_norm(sum, &at("attention.output.LayerNorm"))?;
         let wide = self.dense(attended, &at("intermediate.dense"), h, i)?;
-        let Activation::Gelu(kind) = self.config.activation;
-        let active = self.graph.push(Op::Unary(kind), &[wide])?;
+        let active = self.graph.push(Op::Unary(self.config.activation), &[wide])?;
         let narrow = self.dense(active, &at("output.dense"), i, h)?;
         let sum = self.graph.push(Op::Add, &[narrow, attended])?;
         self.layer_norm(sum, &at("output.LayerNorm"))

@@ -30,7 +30,7 @@ use rocmforge_ggml::optimizer::Pass;
 use rocmforge_ggml::{HostAccess, TensorId, planner};
 
 use crate::ModelError;
-pub use config::{Activation, BertConfig};
+pub use config::BertConfig;
 pub use graph::{BertGraph, BertInputs};
 pub use pooling::{Pooling, PoolingMode};
 pub use tokens::Batch;

@@ -12,5 +12,5 @@ mod weights;
 pub use architecture::{ARCHITECTURES, Activation, Architecture, WindowRule};
 pub use config::{DecoderConfig, RopeConfig, RopeFactors};
 pub(crate) use step::Parameters;
-pub use step::{CacheSpec, CopyRows, InputLayout, KvType, Step, StepShape};
+pub use step::{CacheSpec, CopyRows, InputLayout, Step, StepShape};
 pub(crate) use weights::DecoderWeights;

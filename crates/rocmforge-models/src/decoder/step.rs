@@ -5,40 +5,13 @@ use std::sync::Arc;
 
 use rocmforge_ggml::optimizer::{GraphOptimizer, OptimizerStats, Pass};
 use rocmforge_ggml::{
-    DType, GgmlError, GgmlResult, Graph, HostAccess, Layout, Op, PagedAttention, TensorDesc, TensorGroup, TensorId,
+    GgmlError, GgmlResult, Graph, HostAccess, KvType, Layout, Op, PagedAttention, TensorDesc, TensorGroup, TensorId,
     planner,
 };
 
 use super::weights::LayerWeights;
 use super::{Activation, DecoderConfig, DecoderWeights};
 use crate::weights::Weight;
-
-/// Element type of the KV cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum KvType {
-    /// 16 bits: half the memory; moves logits by some hundredths.
-    #[default]
-    F16,
-    /// 32 bits.
-    F32,
-    /// The upper half of a binary32: for models whose keys or values are beyond f16's range.
-    Bf16,
-    /// Blocks of 32 elements with 8 bits each and a scale: half of f16's memory and a little. Heads must have a multiple of 32 elements.
-    Q8_0,
-}
-
-impl KvType {
-    /// The type in a graph.
-    #[must_use]
-    pub const fn dtype(self) -> DType {
-        match self {
-            Self::F16 => DType::F16,
-            Self::F32 => DType::F32,
-            Self::Bf16 => DType::Bf16,
-            Self::Q8_0 => DType::Q8_0,
-        }
-    }
-}
 
 /// Size of a paged KV cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,7 +227,7 @@ fn layer_ids(t: &mut Tensors, layer: &LayerWeights, config: &DecoderConfig, cach
         down: t.matrix(&layer.down),
         post_ff_norm: layer.post_ff_norm.as_ref().map(|w| t.vector(w)),
         cache: [(); 2].map(|()| {
-            let desc = TensorDesc::new([slots, config.kv_width()], cache.kv.dtype(), Layout::RowMajor);
+            let desc = TensorDesc::new([slots, config.kv_width()], cache.kv.into(), Layout::RowMajor);
             t.graph.add_tensor(desc)
         }),
     }

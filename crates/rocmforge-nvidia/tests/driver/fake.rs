@@ -2,8 +2,9 @@
 
 use libloading::os::unix::Library;
 use rocmforge_nvidia::CudaDriver;
+use rocmforge_test_support::shared_library;
 use std::ffi::{c_int, c_uint};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A library of its own for each test: the stand-in keeps what it has seen.
 pub(crate) struct Fake {
@@ -21,23 +22,10 @@ pub(crate) fn build(without: &[&str]) -> Fake {
 pub(crate) fn compile(source: &str, library: &str, defines: &[impl AsRef<str>]) -> Fake {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(library);
-    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let compiler = cc::Build::new()
-        .target(&triple)
-        .host(&triple)
-        .opt_level(0)
-        .out_dir(folder.path())
-        .cargo_metadata(false)
-        .get_compiler();
-    let mut command = compiler.to_command();
-    command.args(["-shared", "-fPIC", "-w", "-std=gnu11", "-o"]).arg(&path);
-    command.args(defines.iter().map(|define| format!("-D{}", define.as_ref())));
-    command.arg(
-        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/driver")
-            .join(source),
-    );
-    assert!(command.status().expect("the C compiler runs").success(), "{command:?}");
+    let defines: Vec<String> = defines.iter().map(|define| format!("-D{}", define.as_ref())).collect();
+    let defines: Vec<&str> = defines.iter().map(String::as_str).collect();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver").join(source);
+    shared_library(&source, &path, &defines);
     Fake { _folder: folder, path }
 }
 

@@ -111,7 +111,7 @@ fn session(memory: u64, seed: u64) -> u64 {
     let walk = Client::walk(Bytes(2 * GIB), Bytes(system - headroom(memory)));
     let sim = machine(memory, seed, [walk, Client::video(Duration::from_secs(2))]);
     let backend = open(&sim);
-    let mut random = walks::Random(seed);
+    let mut random = rocmforge_test_support::Random(seed);
     let (mut buffers, mut grants, mut since_freed) = (Vec::new(), 0, u64::MAX);
     for step in 0..300 {
         pause(&sim, 50);

@@ -1,19 +1,7 @@
 //! Many sessions whose other programs walk at random, and a program that asks, gives back and looks every 50 ms.
 
 use crate::*;
-
-/// SplitMix64.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
-}
+use rocmforge_test_support::Random;
 
 /// Steps of a session: 15 s of simulated time. `ROCMFORGE_WALK_STEPS` makes it longer.
 fn steps() -> u64 {

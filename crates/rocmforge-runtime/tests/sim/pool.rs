@@ -4,6 +4,7 @@ use crate::{assert_clean, backend_on};
 use rocmforge_hip_sys::*;
 use rocmforge_runtime::*;
 use rocmforge_sim::{Report, ReportKind, Schedule, SimConfig, SimHost, Tools};
+use rocmforge_test_support::Random;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -29,28 +30,15 @@ fn pooled(seed: u64) -> (Arc<SimHost>, Arc<HipBackend>) {
     backend_on(strict(seed), PoolOptions::ON)
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % n as u64) as usize
-    }
-}
-
 /// A program that makes, copies and drops buffers of a few sizes on three streams, and what each must contain.
 fn program(backend: &Arc<HipBackend>, seed: u64, steps: usize) {
     let streams = [0, 1, 2].map(|_| backend.create_stream("worker").unwrap());
     let mut random = Random(seed);
     let mut held: Vec<(HipBuffer<u32>, Vec<u32>)> = Vec::new();
     for step in 0..steps as u32 {
-        let stream = &streams[random.below(3)];
-        let len = [17, 900, 1024, 1030][random.below(4)];
-        match random.below(8) {
+        let stream = &streams[random.index(3)];
+        let len = [17, 900, 1024, 1030][random.index(4)];
+        match random.index(8) {
             0 | 1 => held.push((HipBuffer::zeroed(stream, Elems(len), "zeroed").unwrap(), vec![0; len])),
             2 => {
                 let data: Vec<u32> = (0..len as u32).map(|i| i ^ (step << 16)).collect();
@@ -58,21 +46,21 @@ fn program(backend: &Arc<HipBackend>, seed: u64, steps: usize) {
             }
             3 if !held.is_empty() => {
                 // A temporary, written from one of the buffers and gone while that is still queued.
-                let (from, expected) = &held[random.below(held.len())];
+                let (from, expected) = &held[random.index(held.len())];
                 // SAFETY: the copy writes all of it.
                 let copy = unsafe { HipBuffer::uninit(stream, Elems(from.len()), "copy") }.unwrap();
                 copy.copy_from_buffer(stream, from).unwrap();
-                if random.below(2) == 0 {
+                if random.index(2) == 0 {
                     let expected = expected.clone();
                     held.push((copy, expected));
                 }
             }
-            4 | 5 if !held.is_empty() => drop(held.swap_remove(random.below(held.len()))),
+            4 | 5 if !held.is_empty() => drop(held.swap_remove(random.index(held.len()))),
             6 if !held.is_empty() => {
-                let (buffer, expected) = &held[random.below(held.len())];
+                let (buffer, expected) = &held[random.index(held.len())];
                 assert_eq!(&buffer.to_vec(stream).unwrap(), expected, "seed {seed}, step {step}");
             }
-            7 if random.below(4) == 0 => drop(backend.trim_memory(Bytes(8192)).unwrap()),
+            7 if random.index(4) == 0 => drop(backend.trim_memory(Bytes(8192)).unwrap()),
             _ => {}
         }
     }

@@ -3,6 +3,7 @@
 use super::source::{Source, sources};
 use super::{assert_nothing, in_parallel, is_gfx1100_only, judge, plan_of};
 use rocmforge_sanitize::run_seed;
+use rocmforge_test_support::device_clang;
 use std::path::Path;
 use std::process::Command;
 
@@ -12,25 +13,10 @@ const SEEDS: std::ops::Range<u64> = 0..3;
 fn compile(source: &Source, arch: &str, folder: &Path) -> Vec<u8> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let object = folder.join(format!("{}-{arch}.co", source.name.replace('/', "-")));
-    let mut command = Command::new(COMPILER);
+    let mut command = device_clang(COMPILER, arch);
     command
-        .args([
-            "-x",
-            "hip",
-            "--cuda-device-only",
-            "--no-gpu-bundle-output",
-            "-nogpulib",
-            "-nogpuinc",
-        ])
-        .args([
-            "-std=c++20",
-            "-O0",
-            "-mcode-object-version=5",
-            "-gline-tables-only",
-            "-w",
-        ])
+        .args(["-std=c++20", "-O0", "-mcode-object-version=5", "-gline-tables-only"])
         .args(["-Ikernels/include", "-Icrates/rocmforge-sanitize/tests/kernels"])
-        .arg(format!("--offload-arch={arch}"))
         .arg(format!("crates/rocmforge-sanitize/tests/kernels/{}.hip", source.name))
         .arg("-o")
         .arg(&object)

@@ -1,8 +1,9 @@
 //! Random host programs that are correct, whatever the schedule, and places to plant one mistake in them.
 
 use rocmforge_sim::program::{Arg, Name, Op, Task};
+use rocmforge_test_support::split_mix_64;
 
-/// SplitMix64.
+/// SplitMix64 from a state of its own.
 pub(crate) struct Rng(u64);
 
 impl Rng {
@@ -11,11 +12,7 @@ impl Rng {
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        split_mix_64(&mut self.0)
     }
 
     pub(crate) fn below(&mut self, n: usize) -> usize {

@@ -1,8 +1,8 @@
 //! A card that a library compiled from C pretends to be, and processes that use it.
 
-use crate::compile::compile;
 use rocmforge_gpu_test::lock::CardLock;
 use rocmforge_hip_sys::{CORE_FUNCTIONS, OPTIONAL_FUNCTIONS, hipDeviceProp_tR0600};
+use rocmforge_test_support::shared_library;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(crate) fn build(path: &Path, without: &[&str]) {
     }
     let c = path.with_extension("c");
     fs::write(&c, source).unwrap();
-    compile(&c, path);
+    shared_library(&c, path, &[]);
 }
 
 /// The whole library, built once in a process.

@@ -2,8 +2,6 @@
 //! built from C pretends to be.
 #![allow(clippy::print_stdout)] // the children say what they have seen
 
-#[path = "../../../rocmforge-hip-sys/tests/loader/compile.rs"]
-mod compile;
 mod fake;
 
 use fake::{CARD, Scene};

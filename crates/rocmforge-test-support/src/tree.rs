@@ -1,7 +1,5 @@
 //! Fixture tree of a machine: the files of sysfs and `/proc` that a discovery reads.
 
-#![allow(dead_code)] // each test target uses a part
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -10,10 +8,17 @@ use rocmforge_machine::sysfs::Sysfs;
 use tempfile::TempDir;
 
 /// A machine to be.
-pub(crate) struct Tree(TempDir);
+pub struct Tree(TempDir);
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Tree {
-    pub(crate) fn new() -> Self {
+    /// A machine with a user, groups and no card.
+    pub fn new() -> Self {
         let tree = Self(tempfile::tempdir().expect("a temporary directory"));
         tree.file(
             "proc/self/status",
@@ -25,18 +30,21 @@ impl Tree {
         tree
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// The folder.
+    pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    pub(crate) fn file(&self, path: &str, content: impl AsRef<[u8]>) -> &Self {
+    /// Writes a file, with its folders.
+    pub fn file(&self, path: &str, content: impl AsRef<[u8]>) -> &Self {
         let path = self.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
         self
     }
 
-    pub(crate) fn card(&self, number: u32, pci: &str, total: u64, used: u64) -> &Self {
+    /// A card as DRM shows it, with its memory and what is in use.
+    pub fn card(&self, number: u32, pci: &str, total: u64, used: u64) -> &Self {
         let card = format!("sys/class/drm/card{number}/device");
         let id = format!("DRIVER=amdgpu\nPCI_CLASS=30000\nPCI_ID=1002:744C\nPCI_SLOT_NAME={pci}\n");
         self.file(&format!("{card}/uevent"), &id)
@@ -49,12 +57,14 @@ impl Tree {
             .file(&format!("sys/class/drm/renderD{}/device/uevent", 128 + number), &id)
     }
 
-    pub(crate) fn connector(&self, name: &str, status: &str, enabled: &str) -> &Self {
+    /// A connector of a card.
+    pub fn connector(&self, name: &str, status: &str, enabled: &str) -> &Self {
         self.file(&format!("sys/class/drm/{name}/status"), format!("{status}\n"))
             .file(&format!("sys/class/drm/{name}/enabled"), format!("{enabled}\n"))
     }
 
-    pub(crate) fn node(&self, number: u32, gpu_id: u32, version: u32, bus: u32, memory: u64) -> &Self {
+    /// A card as KFD shows it.
+    pub fn node(&self, number: u32, gpu_id: u32, version: u32, bus: u32, memory: u64) -> &Self {
         let node = format!("sys/class/kfd/kfd/topology/nodes/{number}");
         self.file(&format!("{node}/gpu_id"), format!("{gpu_id}\n"))
             .file(
@@ -72,17 +82,21 @@ impl Tree {
             )
     }
 
-    pub(crate) fn sysfs(&self) -> Sysfs {
+    /// A reader of it.
+    pub fn sysfs(&self) -> Sysfs {
         Sysfs::at(self.path())
     }
 }
 
-pub(crate) const XT: &str = "0000:03:00.0";
-pub(crate) const APU: &str = "0000:0e:00.0";
-pub(crate) const GIB: u64 = 1 << 30;
+/// The PCI address of the Radeon.
+pub const XT: &str = "0000:03:00.0";
+/// The PCI address of the processor's graphics.
+pub const APU: &str = "0000:0e:00.0";
+/// Bytes.
+pub const GIB: u64 = 1 << 30;
 
 /// A desktop: a Radeon with a display and the processor's own graphics.
-pub(crate) fn apu_and_card() -> Tree {
+pub fn apu_and_card() -> Tree {
     let tree = Tree::new();
     tree.card(1, XT, 20 * GIB, 3 * GIB).card(2, APU, GIB / 2, GIB / 8);
     tree.connector("card1-DP-1", "connected", "enabled")

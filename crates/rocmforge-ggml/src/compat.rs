@@ -1,8 +1,8 @@
-//! The seeds' names of ops, beside ggml's: constants where an op is one of ours, graph constructors where it is several.
-#![allow(non_upper_case_globals)] // The names are the seeds', and stand where a variant would.
+//! Compatibility: names of ops from before they were ggml's, as constants of [`Op`] where an op is one of ours, and as constructors of [`Graph`] where
+//! it is several. New code uses ggml's.
+#![allow(non_upper_case_globals)] // The names stand where a variant would.
 
-use super::{GluKind, Op};
-use crate::{GgmlError, GgmlResult, Graph, Layout, SoftMax, TensorDesc, TensorId};
+use crate::{GgmlError, GgmlResult, GluKind, Graph, Layout, Op, SoftMax, TensorDesc, TensorId};
 
 impl Op {
     /// [`Op::MulMat`].
