@@ -116,8 +116,8 @@ impl Installation {
             source,
         })?;
         for companion in COMPANIONS {
-            for version in companion.versions {
-                installation.companion_library(companion, version)?;
+            for (abi, version) in [Abi::Hip6, Abi::Hip7].into_iter().zip(companion.versions) {
+                installation.companion_library(companion, version, abi)?;
             }
         }
         for version in [6, 7] {
@@ -154,13 +154,17 @@ impl Installation {
         })
     }
 
-    fn companion_library(&self, companion: &Companion, version: u8) -> Result<(), InstallError> {
+    fn companion_library(&self, companion: &Companion, version: u8, abi: Abi) -> Result<(), InstallError> {
         let folder = self.folder.join(auditor::COMPANIONS);
+        let hip = format!("libamdhip64.so.{}", abi.number());
+        // Some programs find HIP's functions through them alone. One file for both versions of HIP cannot lead to either.
+        let [old, new] = companion.versions;
+        let hip = (old != new).then_some(hip.as_str());
         put(
             &folder,
             &StubLibrary {
                 soname: &format!("lib{}.so.{version}", companion.name),
-                needed: self.library.to_str().into_iter().collect(),
+                needed: self.library.to_str().into_iter().chain(hip).collect(),
                 table: companion::TABLE,
                 nodes: companion.node.into_iter().collect(),
                 functions: companion::stubs(companion.name),
