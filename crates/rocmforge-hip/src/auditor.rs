@@ -1,5 +1,5 @@
 //! Auditor of the dynamic linker (`rtld-audit`): answers every search for a library of HIP with the stub library, also where an RPATH
-//! or an absolute path would find another one.
+//! or an absolute path would find another one. A companion library ([`crate::companion`]) is found only where the program has none.
 //!
 //! The dynamic linker calls these two functions when the library is named in `LD_AUDIT`; a program that loads it otherwise never does.
 
@@ -10,6 +10,12 @@ use std::path::{Path, PathBuf};
 
 /// Files that are redirected, by the start of their names.
 const REDIRECTED: [&str; 4] = ["libamdhip64.so", "libhiprtc.so", "libhipblas.so", "librocblas.so"];
+
+/// The folder of the companion libraries, below that of the stub libraries.
+pub(crate) const COMPANIONS: &str = "companions";
+
+/// The dynamic linker looks in the system's folders, after all others: `LA_SER_DEFAULT`.
+const DEFAULT: c_uint = 0x40;
 
 /// The newest version of the interface that both know.
 #[unsafe(no_mangle)]
@@ -23,7 +29,7 @@ pub(crate) extern "C" fn la_version(offered: c_uint) -> c_uint {
 /// # Safety
 /// `name` is a text, as the dynamic linker passes it.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn la_objsearch(name: *mut c_char, _cookie: *mut usize, _flag: c_uint) -> *mut c_char {
+pub(crate) unsafe extern "C" fn la_objsearch(name: *mut c_char, _cookie: *mut usize, stage: c_uint) -> *mut c_char {
     if name.is_null() {
         return name;
     }
@@ -32,7 +38,7 @@ pub(crate) unsafe extern "C" fn la_objsearch(name: *mut c_char, _cookie: *mut us
     let Some(folder) = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from) else {
         return name;
     };
-    match redirect(asked, &folder) {
+    match redirect(asked, &folder).or_else(|| companion(asked, &folder, stage)) {
         // The dynamic linker keeps the text as long as the program runs.
         Some(path) => CString::new(path.into_os_string().into_vec()).map_or(name, CString::into_raw),
         None => name,
@@ -52,6 +58,18 @@ fn redirect(asked: &Path, folder: &Path) -> Option<PathBuf> {
         .and_then(|rest| rest.split('.').next());
     let soname = major.map_or_else(|| (*start).to_owned(), |major| format!("{start}.{major}"));
     Some(folder.join(soname)).filter(|path| path.exists())
+}
+
+/// The companion that takes the place of `asked`, if this is one of the last places where the dynamic linker looks and nothing is there.
+fn companion(asked: &Path, folder: &Path, stage: c_uint) -> Option<PathBuf> {
+    if stage != DEFAULT || asked.exists() {
+        return None;
+    }
+    let file = asked.file_name()?.to_str()?;
+    if !file.starts_with("lib") {
+        return None;
+    }
+    Some(folder.join(COMPANIONS).join(file)).filter(|path| path.exists())
 }
 
 #[cfg(test)]
@@ -76,5 +94,22 @@ mod tests {
         }
         let own = folder.path().join("libamdhip64.so.6");
         assert_eq!(of(own.to_str().unwrap()), None);
+    }
+
+    #[test]
+    fn a_companion_is_the_last_place_to_look() {
+        let folder = tempfile::tempdir().unwrap();
+        let companions = folder.path().join(COMPANIONS);
+        std::fs::create_dir(&companions).unwrap();
+        std::fs::write(companions.join("librocfft.so.0"), "").unwrap();
+        let installed = folder.path().join("librocfft.so.0");
+        let ours = Some(companions.join("librocfft.so.0"));
+        assert_eq!(companion(&installed, folder.path(), DEFAULT), ours);
+        for earlier in [1, 2, 4, 8] {
+            assert_eq!(companion(&installed, folder.path(), earlier), None, "stage {earlier}");
+        }
+        assert_eq!(companion(Path::new("/lib/libother.so.0"), folder.path(), DEFAULT), None);
+        std::fs::write(&installed, "").unwrap();
+        assert_eq!(companion(&installed, folder.path(), DEFAULT), None, "one is installed");
     }
 }

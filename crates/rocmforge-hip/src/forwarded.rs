@@ -11,13 +11,9 @@ macro_rules! forward {
         #[allow(dead_code)]
         pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> hipError_t {
             process::call(|process| {
-                let stack = if const { keeps(stringify!($name)) } { process.stacks.take() } else { None };
                 // SAFETY: the program promises what the function's C documentation asks.
-                let status = unsafe { process.sim.$name($($arg),*) };
-                if let Some(stack) = stack {
-                    process.stacks.keep(process.sim.latest_call(), stack);
-                }
-                status
+                let answer = || unsafe { process.sim.$name($($arg),*) };
+                if const { keeps(stringify!($name)) } { process.with_stack(answer) } else { answer() }
             })
         }
     )*)*};

@@ -38,13 +38,8 @@ macro_rules! copies {
                     own = $convert(unsafe { params.cast::<$given>().read() });
                     params = &raw const own;
                 }
-                let stack = process.stacks.take();
                 // SAFETY: promised by the program; the parameters live until the call has returned.
-                let status = unsafe { process.sim.$name(params $(, $stream)?) };
-                if let Some(stack) = stack {
-                    process.stacks.keep(process.sim.latest_call(), stack);
-                }
-                status
+                process.with_stack(|| unsafe { process.sim.$name(params $(, $stream)?) })
             })
         }
     )*};

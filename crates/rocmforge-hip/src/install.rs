@@ -1,6 +1,8 @@
 //! Installation: the stub libraries of a folder, and the environment that makes a program load them.
 
+use crate::auditor;
 use crate::blas;
+use crate::companion::{self, COMPANIONS, Companion};
 use crate::names::{NODES, stubs};
 use crate::settings::{Abi, Settings};
 use crate::stub_library::{StubError, StubLibrary};
@@ -55,6 +57,11 @@ pub struct Installation {
     library: PathBuf,
 }
 
+fn put(folder: &Path, stub: &StubLibrary<'_>) -> Result<(), InstallError> {
+    let path = folder.join(stub.soname);
+    std::fs::write(&path, stub.write()?).map_err(|source| InstallError::Write { path, source })
+}
+
 impl Installation {
     /// The library beside the running program: in its folder, or in cargo's `deps` below it.
     ///
@@ -97,10 +104,24 @@ impl Installation {
             installation.hip_library(abi)?;
         }
         for (abi, blas, rocblas) in [(Abi::Hip6, 2, 4), (Abi::Hip7, 3, 5)] {
-            // Programs that are linked to hipBLAS alone find HIP's functions through it.
+            // Programs that are linked to hipBLAS alone find HIP's functions and rocBLAS's through it.
             let hip = format!("libamdhip64.so.{}", abi.number());
-            installation.blas_library("hipblas", blas, &hip)?;
-            installation.blas_library("rocblas", rocblas, &hip)?;
+            let rocblas_name = format!("librocblas.so.{rocblas}");
+            installation.blas_library("hipblas", blas, &[&hip, &rocblas_name])?;
+            installation.blas_library("rocblas", rocblas, &[&hip])?;
+        }
+        let companions = installation.folder.join(auditor::COMPANIONS);
+        std::fs::create_dir_all(&companions).map_err(|source| InstallError::Write {
+            path: companions.clone(),
+            source,
+        })?;
+        for companion in COMPANIONS {
+            for (abi, version) in [Abi::Hip6, Abi::Hip7].into_iter().zip(companion.versions) {
+                installation.companion_library(companion, version, abi)?;
+            }
+        }
+        for version in [6, 7] {
+            installation.rtc_library(version)?;
         }
         // What programs ask for that were linked against a library without a soname, or that load it by hand.
         installation.link("libamdhip64.so", "libamdhip64.so.6")?;
@@ -119,11 +140,48 @@ impl Installation {
         self.put(&stub)
     }
 
-    fn blas_library(&self, name: &str, version: u8, hip: &str) -> Result<(), InstallError> {
+    /// hiprtc by itself: its functions are those of HIP's library.
+    fn rtc_library(&self, version: u8) -> Result<(), InstallError> {
+        self.put(&StubLibrary {
+            soname: &format!("libhiprtc.so.{version}"),
+            needed: self.library.to_str().into_iter().collect(),
+            table: "rocmforge_hip_functions",
+            nodes: NODES.to_vec(),
+            functions: stubs()
+                .into_iter()
+                .filter(|stub| stub.name.starts_with("hiprtc"))
+                .collect(),
+        })
+    }
+
+    fn companion_library(&self, companion: &Companion, version: u8, abi: Abi) -> Result<(), InstallError> {
+        let folder = self.folder.join(auditor::COMPANIONS);
+        let hip = format!("libamdhip64.so.{}", abi.number());
+        // Some programs find HIP's functions through them alone. One file for both versions of HIP cannot lead to either.
+        let [old, new] = companion.versions;
+        let hip = (old != new).then_some(hip.as_str());
+        put(
+            &folder,
+            &StubLibrary {
+                soname: &format!("lib{}.so.{version}", companion.name),
+                needed: self.library.to_str().into_iter().chain(hip).collect(),
+                table: companion::TABLE,
+                nodes: companion.node.into_iter().collect(),
+                functions: companion::stubs(companion.name),
+            },
+        )
+    }
+
+    fn blas_library(&self, name: &str, version: u8, others: &[&str]) -> Result<(), InstallError> {
         let soname = format!("lib{name}.so.{version}");
         self.put(&StubLibrary {
             soname: &soname,
-            needed: self.library.to_str().into_iter().chain([hip]).collect(),
+            needed: self
+                .library
+                .to_str()
+                .into_iter()
+                .chain(others.iter().copied())
+                .collect(),
             table: blas::TABLE,
             nodes: Vec::new(),
             functions: blas::stubs(name),
@@ -131,8 +189,7 @@ impl Installation {
     }
 
     fn put(&self, stub: &StubLibrary<'_>) -> Result<(), InstallError> {
-        let path = self.folder.join(stub.soname);
-        std::fs::write(&path, stub.write()?).map_err(|source| InstallError::Write { path, source })
+        put(&self.folder, stub)
     }
 
     fn link(&self, name: &str, to: &str) -> Result<(), InstallError> {

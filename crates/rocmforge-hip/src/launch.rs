@@ -33,26 +33,23 @@ impl Launch {
         let Self {
             grid, block, stream, ..
         } = self;
-        let stack = process.stacks.take();
-        let status = if self.cooperative {
-            // SAFETY: promised by the caller.
-            unsafe {
-                process.sim.hipModuleLaunchCooperativeKernel(
-                    function, grid.x, grid.y, grid.z, block.x, block.y, block.z, lds, stream, params,
-                )
+        process.with_stack(|| {
+            if self.cooperative {
+                // SAFETY: promised by the caller.
+                unsafe {
+                    process.sim.hipModuleLaunchCooperativeKernel(
+                        function, grid.x, grid.y, grid.z, block.x, block.y, block.z, lds, stream, params,
+                    )
+                }
+            } else {
+                // SAFETY: promised by the caller.
+                unsafe {
+                    process.sim.hipModuleLaunchKernel(
+                        function, grid.x, grid.y, grid.z, block.x, block.y, block.z, lds, stream, params, extra,
+                    )
+                }
             }
-        } else {
-            // SAFETY: promised by the caller.
-            unsafe {
-                process.sim.hipModuleLaunchKernel(
-                    function, grid.x, grid.y, grid.z, block.x, block.y, block.z, lds, stream, params, extra,
-                )
-            }
-        };
-        if let Some(stack) = stack {
-            process.stacks.keep(process.sim.latest_call(), stack);
-        }
-        status
+        })
     }
 
     /// Queues the kernel of a host address.

@@ -93,6 +93,7 @@ names! {
     "hip_4.2" {
         hipChooseDevice: forwarded,
         hipChooseDeviceR0000: forwarded,
+        hipCreateSurfaceObject: absent,
         hipCtxCreate: forwarded,
         hipCtxDestroy: forwarded,
         hipCtxDisablePeerAccess: forwarded,
@@ -109,6 +110,7 @@ names! {
         hipCtxSetCurrent: forwarded,
         hipCtxSetSharedMemConfig: forwarded,
         hipCtxSynchronize: forwarded,
+        hipDestroySurfaceObject: absent,
         hipDeviceCanAccessPeer: forwarded,
         hipDeviceComputeCapability: forwarded,
         hipDeviceDisablePeerAccess: forwarded,
@@ -643,7 +645,7 @@ names! {
         hipMemGetHandleForAddressRange: absent,
     }
     "hip_7.1" {
-        hipModuleGetFunctionCount: absent,
+        hipModuleGetFunctionCount: library,
         hipMemsetD2D8: forwarded,
         hipMemsetD2D8Async: forwarded,
         hipMemsetD2D16: forwarded,
@@ -664,11 +666,15 @@ names! {
         hipStreamGetId: forwarded,
     }
     "hip_7.2" {
-        hipLibraryLoadData: absent,
-        hipLibraryLoadFromFile: absent,
-        hipLibraryUnload: absent,
-        hipLibraryGetKernel: absent,
-        hipLibraryGetKernelCount: absent,
+        hipLibraryLoadData: library,
+        hipLibraryLoadFromFile: library,
+        hipLibraryUnload: library,
+        hipLibraryGetKernel: library,
+        hipLibraryGetKernelCount: library,
+        hipLibraryEnumerateKernels: library,
+        hipKernelGetLibrary: library,
+        hipKernelGetName: library,
+        hipKernelGetFunction: library,
         hipStreamCopyAttributes: absent,
         hipOccupancyAvailableDynamicSMemPerBlock: absent,
     }

@@ -20,7 +20,7 @@ pub(crate) struct Process {
     pub(crate) sim: Arc<SimHost>,
     pub(crate) settings: Settings,
     pub(crate) abi: Abi,
-    pub(crate) stacks: CallStacks,
+    stacks: CallStacks,
     findings: Findings,
     records: Records,
 }
@@ -66,6 +66,17 @@ impl Process {
             abi,
             records,
         })
+    }
+
+    /// Makes a call of the machine that reports name, and keeps where in the program it was made.
+    #[inline]
+    pub(crate) fn with_stack<T>(&self, call: impl FnOnce() -> T) -> T {
+        let stack = self.stacks.take();
+        let answer = call();
+        if let Some(stack) = stack {
+            self.stacks.keep(self.sim.latest_call(), stack);
+        }
+        answer
     }
 
     /// Prints and records what the simulator has found since.

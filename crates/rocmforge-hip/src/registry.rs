@@ -1,5 +1,6 @@
 //! Registry: kernels and variables of the program's fat binaries, by the addresses that host code has for them.
 
+use crate::library;
 use crate::process::Process;
 use parking_lot::RwLock;
 use rocmforge_hip_sys::*;
@@ -199,7 +200,7 @@ impl HostAddresses for Addresses {
     }
 }
 
-fn current_card(process: &Process) -> Result<c_int, hipError_t> {
+pub(crate) fn current_card(process: &Process) -> Result<c_int, hipError_t> {
     let mut card = 0;
     // SAFETY: a live out-pointer.
     let status = unsafe { process.sim.hipGetDevice(&raw mut card) };
@@ -218,7 +219,10 @@ pub(crate) fn function(process: &Process, host: *const c_void) -> Result<hipFunc
         let kernel = registry
             .as_ref()
             .and_then(|registry| registry.kernels.get(&host.addr()));
-        let kernel = kernel.ok_or(hipErrorInvalidDeviceFunction)?;
+        let Some(kernel) = kernel else {
+            // Kernels of libraries are launched by their handles.
+            return library::function(host.addr()).ok_or(hipErrorInvalidDeviceFunction);
+        };
         if let Some(function) = kernel.functions.get(&card) {
             return Ok(std::ptr::without_provenance_mut(*function));
         }

@@ -1,6 +1,8 @@
-//! Programs in the place of tests (`--command`), with a script in the place of the sanitizer that runs them.
+//! Programs in the place of tests (`--command`): with a script in the place of the sanitizer that runs them, and compiled ones with the
+//! sanitizer itself.
 
 use super::supervisor::{AMPLE, Run};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The supervisor over a program; what follows are its arguments.
@@ -84,4 +86,71 @@ fn a_missing_sanitizer_and_other_ways_to_choose_tests_are_refused() {
     let mut command = run.building();
     let output = command.args(["--filter", "x", "--command", "true"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+}
+
+/// The sanitizer beside the supervisor, and a HIP program of its tests, compiled into the folder of a run.
+///
+/// # Errors
+/// What is missing.
+fn compiled(run: &Run, name: &str) -> Result<PathBuf, String> {
+    const COMPILER: &str = "clang++-19";
+    let sanitizer = Path::new(env!("CARGO_BIN_EXE_cargo-gpu-test")).with_file_name("rocmforge-sanitize");
+    if !sanitizer.is_file() {
+        return Err("rocmforge-sanitize is not built (cargo build -p rocmforge-hip -p rocmforge-sanitize)".to_owned());
+    }
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rocmforge-sanitize/tests/programs/hip");
+    let program = run.directory.path().join(name);
+    let output = Command::new(COMPILER)
+        .args(["-x", "hip", "--offload-arch=gfx1100", "-nogpulib", "-g", "-O1"])
+        .args(["-D__AMDGCN_WAVEFRONT_SIZE=32", "-Wno-macro-redefined"])
+        .arg(programs.join(format!("{name}.hip")))
+        .args(["-lamdhip64", "-o"])
+        .arg(&program)
+        .output()
+        .map_err(|error| format!("{COMPILER}: {error}"))?;
+    if !Path::new("/usr/include/hip/hip_runtime_api.h").exists() {
+        return Err("HIP's headers (libamdhip64-dev) are not installed".to_owned());
+    }
+    assert!(output.status.success(), "{}", said(&output));
+    Ok(program)
+}
+
+/// The supervisor over a compiled program with the sanitizer itself.
+fn sanitized(run: &Run, program: &Path) -> Output {
+    let mut supervisor = run.building();
+    supervisor
+        .env_remove("ROCMFORGE_SANITIZE")
+        .args(["--deadline", &AMPLE.to_string(), "--command"])
+        .arg(program);
+    supervisor.output().unwrap()
+}
+
+#[test]
+fn a_compiled_program_without_a_mistake_passes() {
+    let run = Run::new();
+    let program = match compiled(&run, "vector_add") {
+        Ok(program) => program,
+        Err(missing) => rocmforge_testkit::skip!("{missing}"),
+    };
+    let output = sanitized(&run, &program);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(run.results()[0]["id"], "command::vector_add");
+}
+
+#[test]
+fn a_compiled_program_with_a_race_fails_and_says_where() {
+    let run = Run::new();
+    let program = match compiled(&run, "race") {
+        Ok(program) => program,
+        Err(missing) => rocmforge_testkit::skip!("{missing}"),
+    };
+    let output = sanitized(&run, &program);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("race in device memory"), "{}", said(&output));
+    let logs = std::fs::read_dir(run.reports().join("logs")).unwrap().flatten();
+    let logs: String = logs
+        .map(|entry| std::fs::read_to_string(entry.path()).unwrap_or_default())
+        .collect();
+    assert!(logs.contains("race.hip:5"), "{logs}");
+    run.assert_nothing_lives();
 }

@@ -130,18 +130,18 @@ impl<'a> Memory<'a> {
         if width == 0 || matrix.columns == 0 {
             return Ok(());
         }
-        let stack = self.process.stacks.take();
-        let queued = if matrix.columns == 1 || matrix.ld == matrix.rows {
-            let size = width * matrix.columns;
-            // SAFETY: the host's side has `size` bytes; the device's side was checked, and the machine checks it again.
-            unsafe { sim.hipMemcpyAsync(to, from, size, kind, self.stream) }
-        } else {
-            // SAFETY: as above, with `columns` times `width` bytes.
-            unsafe { sim.hipMemcpy2DAsync(to, to_pitch, from, from_pitch, width, matrix.columns, kind, self.stream) }
-        };
-        if let Some(stack) = stack {
-            self.process.stacks.keep(sim.latest_call(), stack);
-        }
+        let queued = self.process.with_stack(|| {
+            if matrix.columns == 1 || matrix.ld == matrix.rows {
+                let size = width * matrix.columns;
+                // SAFETY: the host's side has `size` bytes; the device's side was checked, and the machine checks it again.
+                unsafe { sim.hipMemcpyAsync(to, from, size, kind, self.stream) }
+            } else {
+                // SAFETY: as above, with `columns` times `width` bytes.
+                unsafe {
+                    sim.hipMemcpy2DAsync(to, to_pitch, from, from_pitch, width, matrix.columns, kind, self.stream)
+                }
+            }
+        });
         status::of(queued)?;
         // SAFETY: the machine checks the stream.
         status::of(unsafe { sim.hipStreamSynchronize(self.stream) })

@@ -51,6 +51,7 @@ names! {
         }
     }
     absent {
+        rocblas_create_handle rocblas_destroy_handle rocblas_get_stream rocblas_set_stream rocblas_set_workspace
         hipblasAxpyBatchedEx hipblasAxpyBatchedEx_64 hipblasAxpyBatchedEx_v2 hipblasAxpyBatchedEx_v2_64 hipblasAxpyEx
         hipblasAxpyEx_64 hipblasAxpyEx_v2 hipblasAxpyEx_v2_64 hipblasAxpyStridedBatchedEx hipblasAxpyStridedBatchedEx_64
         hipblasAxpyStridedBatchedEx_v2 hipblasAxpyStridedBatchedEx_v2_64 hipblasBfdot hipblasBfdotBatched hipblasBfdotBatched_64

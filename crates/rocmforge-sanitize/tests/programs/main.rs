@@ -272,6 +272,7 @@ programs! {
     capture {}
     pools {}
     modules { companion: Some(Companion::Module) }
+    libraries { companion: Some(Companion::Module) }
     by_name { companion: Some(Companion::Module), linked: false }
     occupancy {}
     function_attributes {}

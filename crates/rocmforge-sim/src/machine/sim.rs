@@ -171,6 +171,16 @@ impl SimHost {
         })
     }
 
+    /// Names of a loaded module's kernels, in the order of its metadata.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidHandle`: the module is not loaded.
+    pub fn kernel_names(&self, module: hipModule_t) -> Result<Vec<String>, hipError_t> {
+        let state = self.state.lock();
+        let module = state.modules.get(module.addr() as u64).ok_or(hipErrorInvalidHandle)?;
+        Ok(module.kernels.iter().map(|kernel| kernel.name.clone()).collect())
+    }
+
     /// Keeps every call out until the result is dropped: what `fork` copies meanwhile is no half of a call.
     pub fn lock_for_fork(&self) -> ForkLock<'_> {
         ForkLock(self.state.lock())
