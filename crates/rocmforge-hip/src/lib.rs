@@ -47,6 +47,7 @@ mod findings;
 mod forwarded;
 mod function;
 mod hip5;
+mod host_memory;
 mod install;
 mod launch;
 mod library;

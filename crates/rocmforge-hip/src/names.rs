@@ -624,7 +624,7 @@ names! {
         hipGraphExecNodeSetParams: forwarded,
     }
     "hip_6.3" {
-        hipExtHostAlloc: absent,
+        hipExtHostAlloc: host_memory,
     }
     "hip_6.4" {
         hipStreamBatchMemOp: absent,

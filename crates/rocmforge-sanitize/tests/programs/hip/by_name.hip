@@ -18,6 +18,9 @@ int main(int argc, char** argv) {
   F(hipModuleGetFunction, void**, void*, const char*);
   F(hipModuleLaunchKernel, void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
   F(hipDriverGetVersion, int*);
+  // What headers of HIP 6.3 and later make of hipHostMalloc.
+  F(hipExtHostAlloc, void**, size_t, unsigned);
+  F(hipHostFree, void*);
   F(hipGetDevicePropertiesR0600, void*, int);
   int version = 0;
   if (hipDriverGetVersion(&version) || version / 10000000 < 6) return printf("version %d\n", version), 4;
@@ -35,5 +38,9 @@ int main(int argc, char** argv) {
   if (hipMemcpy(values, p, sizeof values, 2) || hipFree(p)) return 10;
   for (int i = 0; i < n; i++)
     if (values[i] != 2.5f * i) return printf("value %d is %g\n", i, values[i]), 11;
+  int* pinned;
+  if (hipExtHostAlloc((void**)&pinned, 160, 2) || hipMalloc((void**)&p, 160)) return 12;
+  for (int i = 0; i < 40; i++) pinned[i] = i;
+  if (hipMemcpy(p, pinned, 160, 1) || hipHostFree(pinned) || hipFree(p)) return 13;
   return 0;
 }
