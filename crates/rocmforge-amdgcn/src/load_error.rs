@@ -1,4 +1,4 @@
-//! Why a code object, a kernel or a function cannot run.
+//! Errors of loading: why a code object, a kernel or a function cannot run.
 
 use crate::debug_info::Frame;
 use rocmforge_code_object::ParseError;

@@ -1,4 +1,4 @@
-//! What every lowering starts from: the instruction that does nothing, and operands.
+//! Operands of lowered instructions, and the instruction that does nothing, which every lowering starts from.
 
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::fields::{Flow, Kind, Src};
