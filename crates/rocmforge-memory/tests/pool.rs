@@ -394,7 +394,7 @@ fn changing_sizes_do_not_fill_the_card() {
 }
 
 #[test]
-fn a_quarter_more_than_was_lent_at_once_and_64_mib_are_held() {
+fn a_quarter_more_than_was_in_use_at_once_and_64_mib_are_held() {
     let mut run = Run::new();
     for _ in 0..100 {
         run.allocate(4 * MIB, 0, false);

@@ -34,8 +34,11 @@ impl Bench {
 trait Stack: Allocator<Memory = u64, Stream = Stream, Error = Error> {}
 impl<A: Allocator<Memory = u64, Stream = Stream, Error = Error>> Stack for A {}
 
+/// The driver's memory within the budget.
+type Limited = Budgeted<Logged<Arc<Counted<Memory>>>>;
+
 /// Budget and driver of a backend, and the counts of what reaches the driver.
-fn budgeted(bench: &Bench) -> (Budgeted<Logged<Arc<Counted<Memory>>>>, Arc<Counted<Memory>>) {
+fn budgeted(bench: &Bench) -> (Limited, Arc<Counted<Memory>>) {
     let counted = Arc::new(Counted::new(bench.memory.clone()));
     let logged = Logged::new(Arc::clone(&counted));
     (Budgeted::new(Arc::clone(&bench.card), logged), counted)

@@ -144,7 +144,7 @@ fn a_file_that_others_can_reach_or_that_is_no_file_is_refused() {
 }
 
 #[test]
-fn a_directory_of_others_is_refused_at_the_door() {
+fn a_directory_of_others_is_refused_when_it_is_joined() {
     let root = scratch();
     fs::set_permissions(root.path(), Permissions::from_mode(0o777)).unwrap();
     let refused = join(root.path(), PeerFigures::InUsed).unwrap_err();

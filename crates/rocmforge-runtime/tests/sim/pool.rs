@@ -119,7 +119,7 @@ fn fc04_memory_dropped_in_use_is_freed_behind_its_uses() {
 }
 
 #[test]
-fn two_readers_and_a_writer_share_a_block_that_was_lent_before() {
+fn two_readers_and_a_writer_share_a_block_that_was_in_use_before() {
     for seed in 0..20 {
         let (sim, backend) = pooled(seed);
         let [writer, one, two] = [0, 1, 2].map(|_| backend.create_stream("stream").unwrap());
