@@ -316,7 +316,7 @@ fn row(
     let (ours, its) = (median(ours), median(its));
     let bound = copy
         .zip(depth)
-        .map(|(rate, depth)| rate / shape.bytes_of_a_token(ty, kv.dtype(), depth) as f64);
+        .map(|(rate, depth)| rate / shape.bytes_of_a_token(ty, kv.into(), depth) as f64);
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.0}"));
     let of = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a / b);
     // Simulated time is not speed.
