@@ -318,6 +318,13 @@ impl Call<'_> {
         let card = self.graph(graph)?.card;
         self.healthy(card)?;
         let steps = self.steps(graph.addr() as u64).ok_or(hipErrorInvalidValue)?;
+        let manages = |step: &Step| matches!(step.work, Work::Alloc(_) | Work::Free(_));
+        if self.graph(graph)?.instantiated && steps.iter().any(manages) {
+            return Err(hipErrorNotSupported);
+        }
+        if let Some(graph) = self.graphs.get_mut(graph.addr() as u64) {
+            graph.instantiated = true;
+        }
         let call = self.number;
         self.hold_blocks(&steps);
         let made = Exec {

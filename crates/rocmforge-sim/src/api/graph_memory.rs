@@ -207,14 +207,17 @@ impl Call<'_> {
     ) -> Hip {
         let card = self.card_index(device)?;
         required(value)?;
-        // SAFETY: promised by the caller of the HIP function: it points at 64 bits.
-        let wanted = unsafe { value.cast::<u64>().read() };
-        let now = self.graph_bytes(card);
+        // Before the value is read: HIP looks at it only for one that can be set.
         let place = match attribute {
-            hipGraphMemAttrUsedMemHigh if wanted == 0 => 0,
-            hipGraphMemAttrReservedMemHigh if wanted == 0 => 1,
+            hipGraphMemAttrUsedMemHigh => 0,
+            hipGraphMemAttrReservedMemHigh => 1,
             _ => return Err(hipErrorInvalidValue),
         };
+        // SAFETY: promised by the caller of the HIP function: it points at 64 bits.
+        if unsafe { value.cast::<u64>().read() } != 0 {
+            return Err(hipErrorInvalidValue);
+        }
+        let now = self.graph_bytes(card);
         self.cards[card].graph_high[place] = now[place];
         Ok(())
     }

@@ -190,6 +190,9 @@ impl Call<'_> {
         let node = self.node_of_kind(node, hipGraphNodeTypeKernel)?;
         // SAFETY: promised by the caller of the HIP function.
         let value = unsafe { value.read() };
+        if attribute == hipLaunchAttributeAccessPolicyWindow && !is_window(value.words) {
+            return Err(hipErrorInvalidValue);
+        }
         node.attributes.insert(attribute, value.words);
         Ok(())
     }
@@ -231,4 +234,14 @@ impl Call<'_> {
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(on, u32::from(enabled)) }
     }
+}
+
+/// Whether these are the words of an access policy window that a card without persisting L2 memory accepts: of no bytes, with a hit ratio
+/// between 0 and 1.
+fn is_window(words: [u64; 4]) -> bool {
+    /// `hipAccessPropertyPersisting`.
+    const PERSISTING: u32 = 2;
+    let ratio = f32::from_bits((words[1] >> 32) as u32);
+    let missed = words[2] as u32;
+    (0.0..=1.0).contains(&ratio) && missed != PERSISTING && words[3] == 0
 }

@@ -168,7 +168,8 @@ pub(crate) fn properties_of(card: &CardConfig) -> DeviceProperties6 {
         maxSharedMemoryPerMultiProcessor: LDS_PER_MULTIPROCESSOR,
         clockInstructionRate: CLOCK_INSTRUCTION,
         arch: ARCH,
-        isLargeBar: 1,
+        // The host cannot reach the card's memory by a pointer.
+        isLargeBar: 0,
         ..DeviceProperties6::from(&hipDeviceProp_tR0600([0; 1472]))
     }
 }

@@ -216,6 +216,8 @@ pub(crate) struct Graph {
     pub(crate) original: Option<u64>,
     /// Whether it belongs to a node.
     pub(crate) owned: bool,
+    /// Whether an executable graph was made of it.
+    pub(crate) instantiated: bool,
     /// How often it holds which objects of the program.
     pub(crate) objects: BTreeMap<u64, u32>,
 }
@@ -227,6 +229,7 @@ impl Graph {
             nodes: Vec::new(),
             original: None,
             owned: false,
+            instantiated: false,
             objects: BTreeMap::new(),
         }
     }
@@ -354,7 +357,8 @@ impl Host {
         let mut bytes = [0; 2];
         for found in self.graph_memory.values().filter(|found| found.card == card) {
             bytes[0] += if found.used { found.block.size } else { 0 };
-            bytes[1] += found.block.size;
+            // A graph's pool keeps nothing of what was freed.
+            bytes[1] = bytes[0];
         }
         bytes
     }

@@ -393,6 +393,22 @@ fn kernels_by_function_and_by_an_address_of_the_program() {
         hipErrorInvalidValue,
         sim.hipGraphKernelNodeGetAttribute(node, 77, &raw mut value)
     );
+    // Windows, of no bytes: a ratio, what missed persists, bytes.
+    let ratio = |of: f32| u64::from(of.to_bits()) << 32;
+    for (words, status) in [
+        ([0, ratio(0.5), 0, 0], hipSuccess),
+        ([0, ratio(1.1), 0, 0], hipErrorInvalidValue),
+        ([0, ratio(-0.6), 0, 0], hipErrorInvalidValue),
+        ([0, ratio(0.5), 2, 0], hipErrorInvalidValue),
+        ([0, ratio(0.5), 0, 1], hipErrorInvalidValue),
+    ] {
+        let window = hipLaunchAttributeValue { words };
+        let attribute = hipLaunchAttributeAccessPolicyWindow;
+        answers!(
+            status,
+            sim.hipGraphKernelNodeSetAttribute(node, attribute, &raw const window)
+        );
+    }
 }
 
 static CALLS: AtomicU32 = AtomicU32::new(0);
@@ -559,6 +575,19 @@ fn graphs_allocate_and_free() {
     asked(hipGraphMemAttrUsedMemCurrent, &mut used);
     asked(hipGraphMemAttrUsedMemHigh, &mut high);
     assert_eq!((used, high), (0, N as u64));
+    asked(hipGraphMemAttrReservedMemCurrent, &mut used);
+    assert_eq!(used, 0, "nothing is kept of what the graph freed");
+    // Not looked at for a figure that cannot be set.
+    let nowhere = std::ptr::without_provenance_mut(usize::MAX);
+    answers!(
+        hipErrorInvalidValue,
+        sim.hipDeviceSetGraphMemAttribute(0, hipGraphMemAttrUsedMemCurrent, nowhere)
+    );
+    let mut second = null_mut();
+    answers!(
+        hipErrorNotSupported,
+        sim.hipGraphInstantiate(&raw mut second, graph, null_mut(), null_mut(), 0)
+    );
     clean(&sim);
     // Outside of a run the memory is as freed.
     let mut bytes = [0u8; 4];
