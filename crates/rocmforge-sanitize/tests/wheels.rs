@@ -136,8 +136,7 @@ fn the_race_of_llama_cpp_is_found_in_a_tiny_model() {
 /// The first token of the answer in the documentation, which is that of an f64 forward pass.
 #[test]
 fn llama_cpp_generates_a_token_without_a_finding() {
-    let model = "../../target/models/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
-    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join(model);
+    let model = rocmforge_testkit::test_model_path("smollm2/SmolLM2-135M-Instruct.Q4_1.gguf");
     if !model.is_file() {
         rocmforge_testkit::skip!("no model: run `cargo xtask model smollm2`");
     }
