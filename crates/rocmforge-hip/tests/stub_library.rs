@@ -142,6 +142,18 @@ fn an_installation_has_every_interface() {
         let needed = file.windows(hip.len()).any(|part| part == hip.as_bytes());
         assert!(needed, "{name}");
     }
+    for (name, expected) in [
+        ("libhiprtc.so.6", "hiprtcCompileProgram"),
+        ("libhiprtc.so.7", "hiprtcCompileProgram"),
+        // A library that is installed is found before these.
+        ("companions/libhipblaslt.so.1", "hipblasLtMatmul"),
+        ("companions/libroctx64.so.4", "roctxMarkA"),
+    ] {
+        let file = std::fs::read(installation.folder().join(name)).unwrap();
+        let elf = ElfFile64::<object::Endianness>::parse(&*file).unwrap();
+        let mut names = elf.dynamic_symbols().filter(|symbol| !symbol.is_undefined());
+        assert!(names.any(|symbol| symbol.name() == Ok(expected)), "{name}");
+    }
     // Colons separate the paths that the dynamic linker is given.
     assert!(Installation::write(folder.path(), Path::new("/a:b/librocmforge_hip.so")).is_err());
 }

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
 
 /// Folder of the examples.
 fn example(name: &str) -> PathBuf {
@@ -16,6 +17,8 @@ fn example(name: &str) -> PathBuf {
 /// # Errors
 /// Why there is none.
 fn python(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _installing = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let python = folder.join("bin/python");
     let complete = folder.join("complete");
@@ -128,4 +131,23 @@ fn the_race_of_llama_cpp_is_found_in_a_tiny_model() {
     assert!(summary.contains(" 32 launches"), "{found}");
     assert!(found.contains("race in LDS"), "{found}");
     assert!(found.contains("in kernel _ZL12soft_max_f32"), "{found}");
+}
+
+/// The first token of the answer in the documentation, which is that of an f64 forward pass.
+#[test]
+fn llama_cpp_generates_a_token_without_a_finding() {
+    let model = rocmforge_testkit::test_model_path("smollm2/SmolLM2-135M-Instruct.Q4_1.gguf");
+    if !model.is_file() {
+        rocmforge_testkit::skip!("no model: run `cargo xtask model smollm2`");
+    }
+    let python = match python("cyllama-rocm", &["cyllama-rocm==0.2.18"]) {
+        Ok(python) => python,
+        Err(why) => rocmforge_testkit::skip!("cyllama-rocm is not installed: {why}"),
+    };
+    let [script, model] = [example("llama/generate.py"), model].map(|path| path.to_string_lossy().into_owned());
+    let (out, found) = run("gfx1100", &python, &[&script, &model, "1"]);
+    assert!(out.contains("  7042 ' Paris'"), "{out}");
+    let summary = summary(&found);
+    assert!(summary.starts_with("========= 0 findings"), "{found}");
+    assert!(summary.contains(" 725 launches"), "{found}");
 }
