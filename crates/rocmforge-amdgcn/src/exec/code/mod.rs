@@ -5,6 +5,7 @@ pub(crate) mod idioms;
 pub(crate) mod isa;
 pub(crate) mod lower;
 pub(crate) mod updates;
+mod values;
 
 use crate::counters::Class;
 use crate::debug_info::DebugInfo;
@@ -183,6 +184,8 @@ pub(crate) struct Code {
     pub(crate) wide: bool,
     /// ELF addresses of the functions that are.
     wide_functions: Vec<Range<u64>>,
+    /// Calls in functions that keep values in private memory, until all functions are lowered.
+    calls: Vec<idioms::Calls>,
 }
 
 impl Code {
@@ -226,10 +229,11 @@ impl Code {
             trap_registers: 0,
             wide: false,
             wide_functions: Vec::new(),
+            calls: Vec::new(),
         };
         let mut branches = Vec::new();
         for Function { addresses, lanes } in functions {
-            let before = (code.ins.len(), branches.len());
+            let before = (code.ins.len(), branches.len(), code.calls.len());
             code.wide = *lanes == WaveLanes::Of64;
             if code.wide {
                 code.wide_functions.push(addresses.clone());
@@ -248,6 +252,7 @@ impl Code {
                 code.ins.truncate(before.0);
                 code.classes.truncate(before.0);
                 branches.truncate(before.1);
+                code.calls.truncate(before.2);
                 code.refuse(addresses.clone(), why);
             }
         }
@@ -280,6 +285,7 @@ impl Code {
             };
             code.ins[ins].target = index as u32;
         }
+        idioms::mark_calls(&std::mem::take(&mut code.calls), &mut code.ins);
         let mut straight = 0u16;
         for ins in code.ins.iter_mut().rev() {
             straight = if ins.flow == Flow::Next {
@@ -345,7 +351,7 @@ impl Code {
             decoded.push(Decoded { inst, pc, index: first });
             pc += u64::from(size.max(4));
         }
-        idioms::mark(&decoded, &mut self.ins);
+        self.calls.extend(idioms::mark(&decoded, &mut self.ins));
         updates::mark(&decoded, &mut self.ins);
         self.ins.push(Ins {
             flow: Flow::OffEnd,
