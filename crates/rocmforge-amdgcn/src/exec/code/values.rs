@@ -23,6 +23,9 @@ const SCC: Register = SCALAR + 128;
 const REGISTERS: usize = SCC + 1;
 /// Vector registers that arguments of functions are in.
 const ARGUMENTS: usize = 32;
+/// The number of the constant 0.
+const ZERO: Value = REGISTERS as Value + 1;
+
 /// Registers that a call leaves alone: LLVM's AMDGPU usage guide, "Non-Kernel Functions".
 fn is_kept(register: Register) -> bool {
     match register {
@@ -89,7 +92,7 @@ impl Found {
     pub(super) fn guess_of(&self, call: &Call, swap: &SwapOfArguments) -> Option<usize> {
         let [low, high] = swap.address.map(|register| call.arguments[register]);
         let expected: Vec<Value> = swap.expected.iter().map(|&r| call.arguments[r]).collect();
-        let place = (Space::Generic, [low, high, 0], swap.offset);
+        let place = (Space::Generic, [low, high, ZERO], swap.offset);
         last(&self.loads[..call.loads], &place, &expected)
     }
 }
@@ -165,9 +168,9 @@ impl Numbers {
                 registers: std::array::from_fn(|register| register as Value),
                 memory: HashMap::new(),
             },
-            next: REGISTERS as Value,
-            constants: HashMap::new(),
-            known: HashMap::new(),
+            next: ZERO,
+            constants: HashMap::from([(0, ZERO)]),
+            known: HashMap::from([(ZERO, 0)]),
             results: HashMap::new(),
             lanes: HashMap::new(),
             low_sums: HashMap::new(),
@@ -257,34 +260,33 @@ impl Numbers {
         if !matches!(facts.memory, Memory::Load | Memory::Store | Memory::Atomic) || facts.two_offsets {
             return None;
         }
-        let zero = self.constant(0);
         Some(match inst.format {
             Format::Smem if inst.src[1] == Operand::Null && inst.ty.src[0].regs() == 2 => {
                 let (low, high, offset) = self.address(inst.src[0], offset);
-                (Space::Generic, [low, high, zero], offset)
+                (Space::Generic, [low, high, ZERO], offset)
             }
             Format::Flat | Format::Global if matches!(inst.src[2], Operand::None | Operand::Null) => {
                 let (low, high, offset) = self.address(inst.src[0], offset);
-                (Space::Generic, [low, high, zero], offset)
+                (Space::Generic, [low, high, ZERO], offset)
             }
             Format::Global => {
                 let (low, high, offset) = self.address(inst.src[2], offset);
                 let lane = self.read(inst.src[0], Ty::B32)[0];
-                let space = if lane == zero { Space::Generic } else { Space::Based };
+                let space = if lane == ZERO { Space::Generic } else { Space::Based };
                 (space, [low, high, lane], offset)
             }
-            Format::Ds => (Space::Lds, [self.read(inst.src[0], Ty::B32)[0], zero, zero], offset),
+            Format::Ds => (Space::Lds, [self.read(inst.src[0], Ty::B32)[0], ZERO, ZERO], offset),
             Format::Scratch => {
                 let lane = if inst.mem.sve {
                     self.read(inst.src[0], Ty::B32)[0]
                 } else {
-                    zero
+                    ZERO
                 };
                 let base = match inst.src[2] {
-                    Operand::None | Operand::Null => zero,
+                    Operand::None | Operand::Null => ZERO,
                     other => self.read(other, Ty::B32)[0],
                 };
-                (Space::Private, [lane, base, zero], offset)
+                (Space::Private, [lane, base, ZERO], offset)
             }
             _ => return None,
         })
@@ -357,9 +359,7 @@ impl Numbers {
         };
         self.found.guesses.extend(last(&self.found.loads, place, &expected));
         let argument = |value: &Value| ((*value as usize) < ARGUMENTS).then_some(*value as usize);
-        let zero = self.constant(0);
-        if let (Space::Generic, [low, high, rest], offset) = *place
-            && rest == zero
+        if let (Space::Generic, [low, high, ZERO], offset) = *place
             && let (Some(low), Some(high)) = (argument(&low), argument(&high))
             && let Some(expected) = expected.iter().map(argument).collect()
         {
@@ -429,6 +429,15 @@ impl Numbers {
                 put(&mut written, inst.dst, &values);
                 return written;
             }
+            // gfx12 has addresses of 48 bits.
+            Op::SSextI32I16 => {
+                let of = self.read(inst.src[0], Ty::B32)[0];
+                if let Some(&bits) = self.known.get(&of) {
+                    let value = self.constant(bits as u16 as i16 as i32 as u32);
+                    put(&mut written, inst.dst, &[value]);
+                    return written;
+                }
+            }
             Op::VWritelaneB32 => {
                 let old = self.read(inst.dst, Ty::B32)[0];
                 let value = self.fresh();
@@ -473,6 +482,22 @@ impl Numbers {
         }
         if facts.reads.has(Registers::DST) {
             values.extend(self.read(inst.dst, inst.ty.dst));
+        }
+        // The upper word of two: how pointers become arguments.
+        let shifted = match inst.op {
+            Op::VLshrrevB64 => values.get(1..3).zip(values.first()),
+            Op::SLshrB64 => values.get(..2).zip(values.get(2)),
+            _ => None,
+        };
+        if let Some((words, by)) = shifted
+            && self.known.get(by) == Some(&32)
+        {
+            let upper = [words[1], self.constant(0)];
+            put(&mut written, inst.dst, &upper);
+            if facts.writes.has(Registers::SCC) {
+                written.push((SCC, self.fresh()));
+            }
+            return written;
         }
         if let Some((sum, carry)) = self.sum(inst, &values) {
             put(&mut written, inst.dst, &[sum]);
