@@ -32,7 +32,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    fn read(name: String, text: &str) -> Self {
+    pub(crate) fn read(name: String, text: &str) -> Self {
         let mut source = Self {
             name,
             markers: Vec::new(),

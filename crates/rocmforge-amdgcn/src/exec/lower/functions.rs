@@ -4,7 +4,8 @@ use crate::counters::Class;
 use crate::debug_info::DebugInfo;
 use crate::exec::code::operands::NOTHING;
 use crate::exec::code::{Code, PART};
-use crate::exec::lower::idioms::Decoded;
+use crate::exec::lower::decoded::Decoded;
+use crate::exec::lower::idioms::Calls;
 use crate::exec::lower::{halves, idioms, instruction, updates};
 use crate::exec::memory::gws;
 use crate::exec::state::ctx::Ins;
@@ -80,8 +81,10 @@ impl Code {
             wide_functions: Vec::new(),
         };
         let mut branches = Vec::new();
+        // Calls in functions that keep values in private memory.
+        let mut calls = Vec::new();
         for Function { addresses, lanes } in functions {
-            let before = (code.ins.len(), branches.len());
+            let before = (code.ins.len(), branches.len(), calls.len());
             code.wide = *lanes == WaveLanes::Of64;
             if code.wide {
                 code.wide_functions.push(addresses.clone());
@@ -94,12 +97,13 @@ impl Code {
                     frames: debug.frames(addresses.start),
                 })
             } else {
-                code.function(arch, words, addresses.clone(), debug, &mut branches)
+                code.function(arch, words, addresses.clone(), debug, &mut branches, &mut calls)
             };
             if let Err(why) = lowered {
                 code.ins.truncate(before.0);
                 code.classes.truncate(before.0);
                 branches.truncate(before.1);
+                calls.truncate(before.2);
                 code.refuse(addresses.clone(), why);
             }
         }
@@ -132,6 +136,7 @@ impl Code {
             };
             code.ins[ins].target = index as u32;
         }
+        idioms::mark_calls(&calls, &mut code.ins);
         let mut straight = 0u16;
         for ins in code.ins.iter_mut().rev() {
             straight = if ins.flow == Flow::Next {
@@ -152,6 +157,7 @@ impl Code {
         addresses: Range<u64>,
         debug: &DebugInfo,
         branches: &mut Vec<Branch>,
+        calls: &mut Vec<Calls>,
     ) -> Result<(), LoadError> {
         let word = |pc: u64| ((pc - self.start) / 4) as usize;
         let (mut pc, stop) = (addresses.start, word(addresses.end));
@@ -197,7 +203,7 @@ impl Code {
             decoded.push(Decoded { inst, pc, index: first });
             pc += u64::from(size.max(4));
         }
-        idioms::mark(&decoded, &mut self.ins);
+        calls.extend(idioms::mark(&decoded, &mut self.ins));
         updates::mark(&decoded, &mut self.ins);
         self.ins.push(Ins {
             flow: Flow::OffEnd,

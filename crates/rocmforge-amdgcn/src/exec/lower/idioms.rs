@@ -4,10 +4,13 @@
 //! load gives an old value, the swap fails and goes round again. And LDS needs no fences, since it does what the waves ask in their
 //! order: there an atomic load in a loop that waits for a flag is a plain load in machine code.
 
+use crate::exec::lower::decoded::{Decoded, is_compare_and_swap};
 use crate::exec::lower::halves;
+use crate::exec::lower::values::{self, Found};
 use crate::exec::memory::form::IDIOM;
 use crate::exec::state::ctx::Ins;
 use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Ty, Unit};
+use std::collections::HashMap;
 
 /// Instructions between a load and its compare-and-swap at most.
 const NEAR: usize = 128;
@@ -16,15 +19,8 @@ const SHORT: usize = 24;
 /// Instructions between the copy of a load before such a loop and the loop.
 const PEELED: usize = 12;
 
-/// A decoded instruction, and the first lowered one that it became.
-pub(super) struct Decoded {
-    pub(super) inst: Inst,
-    pub(super) pc: u64,
-    pub(super) index: usize,
-}
-
-/// Marks such loads of a function.
-pub(super) fn mark(function: &[Decoded], ins: &mut [Ins]) {
+/// Marks such loads of a function. Gives what its numbering says, for calls: see [`mark_calls`].
+pub(super) fn mark(function: &[Decoded], ins: &mut [Ins]) -> Option<Calls> {
     for n in 0..function.len() {
         let facts = function[n].inst.op.facts();
         let marked: Vec<usize> = match (facts.memory, facts.flow) {
@@ -33,9 +29,42 @@ pub(super) fn mark(function: &[Decoded], ins: &mut [Ins]) {
             _ => continue,
         };
         for n in marked {
-            // An instruction of which nothing is left, a hint, has the next one's number.
-            for ins in halves::each(ins, function[n].index) {
-                ins.half |= IDIOM;
+            mark_one(function[n].index, ins);
+        }
+    }
+    let found = values::number(function)?;
+    for &n in &found.guesses {
+        mark_one(function[n].index, ins);
+    }
+    let indices = function.iter().map(|at| at.index).collect();
+    let start = function.first()?.pc;
+    Some(Calls { start, found, indices })
+}
+
+fn mark_one(index: usize, ins: &mut [Ins]) {
+    // An instruction of which nothing is left, a hint, has the next one's number.
+    for ins in halves::each(ins, index) {
+        ins.half |= IDIOM;
+    }
+}
+
+/// What a function's numbering says of its calls, and of it as one that is called.
+pub(super) struct Calls {
+    start: u64,
+    found: Found,
+    /// By decoded instruction: the first lowered one.
+    indices: Vec<usize>,
+}
+
+/// Marks loads whose value is expected by a compare-and-swap that a called function makes.
+pub(super) fn mark_calls(functions: &[Calls], ins: &mut [Ins]) {
+    let swapping = functions.iter().filter(|function| !function.found.swaps.is_empty());
+    let swapping: HashMap<u64, &Found> = swapping.map(|function| (function.start, &function.found)).collect();
+    for caller in functions {
+        for call in &caller.found.calls {
+            let swaps = swapping.get(&call.target).map_or(&[][..], |called| &called.swaps);
+            for n in swaps.iter().filter_map(|swap| caller.found.guess_of(call, swap)) {
+                mark_one(caller.indices[n], ins);
             }
         }
     }
@@ -53,20 +82,6 @@ fn guesses(from: &[Decoded]) -> bool {
         }
     }
     false
-}
-
-fn is_compare_and_swap(op: Op) -> bool {
-    matches!(
-        op,
-        Op::GlobalAtomicCmpswapB32
-            | Op::GlobalAtomicCmpswapB64
-            | Op::FlatAtomicCmpswapB32
-            | Op::FlatAtomicCmpswapB64
-            | Op::DsCmpstoreB32
-            | Op::DsCmpstoreB64
-            | Op::DsCmpstoreRtnB32
-            | Op::DsCmpstoreRtnB64
-    )
 }
 
 /// Whether a load and a compare-and-swap, or a store, name the same address.

@@ -1,7 +1,9 @@
 //! Lowering: from decoded instructions to lowered ones, and the choice of their handlers.
 
+mod decoded;
 pub(crate) mod functions;
 pub(crate) mod halves;
 mod idioms;
 mod instruction;
 mod updates;
+mod values;

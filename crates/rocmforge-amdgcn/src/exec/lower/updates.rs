@@ -3,8 +3,9 @@
 //! Where two lanes of a wave make such an update of one place, both read the old value and one of the results is lost, also where both
 //! results are the same. A store alone does not show that; so the path of its data is followed back to a load, within straight code.
 
+use crate::exec::lower::decoded::Decoded;
 use crate::exec::lower::halves;
-use crate::exec::lower::idioms::{Decoded, same_address};
+use crate::exec::lower::idioms::same_address;
 use crate::exec::memory::form::{UPDATE, UPDATE_OF_BASE};
 use crate::exec::state::ctx::Ins;
 use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Registers, Ty, Unit};

@@ -348,7 +348,8 @@ impl Race {
         let n = w.index as usize;
         let (mut slot, mut mark) = match r.access {
             Access::Load if !lds && i.half & VOLATILE != 0 => (Slot::Load, flags::VOLATILE),
-            Access::Load if !lds && i.half & COHERENT != 0 => (Slot::Load, flags::ATOMIC),
+            // In LDS too, where the address is a generic one: DS instructions have no such bits.
+            Access::Load if i.half & (COHERENT | VOLATILE) == COHERENT => (Slot::Load, flags::ATOMIC),
             Access::Load | Access::Scalar if i.half & IDIOM != 0 => (Slot::Load, flags::ATOMIC),
             Access::Load => (Slot::Load, 0),
             Access::Scalar => (Slot::Load, flags::SCALAR),

@@ -1,0 +1,25 @@
+//! Decoded instructions, on their way to lowered ones.
+
+use rocmforge_isa::{Inst, Op};
+
+/// A decoded instruction, and the first lowered one that it became.
+pub(super) struct Decoded {
+    pub(super) inst: Inst,
+    pub(super) pc: u64,
+    pub(super) index: usize,
+}
+
+/// Whether an operation compares memory with a value and swaps it for another.
+pub(super) fn is_compare_and_swap(op: Op) -> bool {
+    matches!(
+        op,
+        Op::GlobalAtomicCmpswapB32
+            | Op::GlobalAtomicCmpswapB64
+            | Op::FlatAtomicCmpswapB32
+            | Op::FlatAtomicCmpswapB64
+            | Op::DsCmpstoreB32
+            | Op::DsCmpstoreB64
+            | Op::DsCmpstoreRtnB32
+            | Op::DsCmpstoreRtnB64
+    )
+}

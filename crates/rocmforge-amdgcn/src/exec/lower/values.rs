@@ -1,0 +1,634 @@
+//! Value numbering of a function that keeps its values in private memory, as compilers write it without optimisation.
+//!
+//! The same number means the same value, along one path: instructions in their order, and behind an unconditional branch from the
+//! first branch that leads there. Copies, spills (also of scalar registers into lanes of a vector register) and variables in memory keep
+//! the number of what was stored. So a plain load can be told whose value a compare-and-swap at the same address expects, though neither
+//! address nor value is in the same registers then ([`crate::exec::lower::idioms`]).
+
+use crate::exec::lower::decoded::{Decoded, is_compare_and_swap};
+use rocmforge_isa::{Flow, Format, Inst, Memory, Mods, Op, Operand, Registers, Ty, Unit};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
+
+/// The number of a value of 32 bits.
+type Value = u32;
+/// A register: vector registers, then scalar ones by their encoding, then `scc`.
+type Register = usize;
+
+const SCALAR: Register = 256;
+const VCC: Register = SCALAR + 106;
+const M0: Register = SCALAR + 125;
+const EXEC: Register = SCALAR + 126;
+const SCC: Register = SCALAR + 128;
+const REGISTERS: usize = SCC + 1;
+/// Vector registers that arguments of functions are in.
+const ARGUMENTS: usize = 32;
+/// The number of the constant 0.
+const ZERO: Value = REGISTERS as Value + 1;
+
+/// Registers that a call leaves alone: LLVM's AMDGPU usage guide, "Non-Kernel Functions".
+fn is_kept(register: Register) -> bool {
+    match register {
+        0..SCALAR => register >= 40 && register & 8 != 0,
+        VCC.. => false,
+        _ => register >= SCALAR + 30,
+    }
+}
+
+/// A place in memory: the space, the numbers of its address, and an offset.
+type Place = (Space, [Value; 3], i64);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Space {
+    Generic,
+    /// Lane offsets to a base that is the same for all.
+    Based,
+    Lds,
+    Private,
+}
+
+/// What is known at one place of the code.
+#[derive(Clone)]
+struct State {
+    registers: [Value; REGISTERS],
+    memory: HashMap<Place, Value>,
+}
+
+/// A load, and the values it gave.
+struct Load {
+    instruction: usize,
+    place: Place,
+    values: Vec<Value>,
+}
+
+/// A compare-and-swap whose address and expected value are arguments of its function.
+pub(super) struct SwapOfArguments {
+    address: [Register; 2],
+    offset: i64,
+    expected: Vec<Register>,
+}
+
+/// A call of a function of the same object.
+pub(super) struct Call {
+    /// ELF address of the function.
+    pub(super) target: u64,
+    arguments: [Value; ARGUMENTS],
+    /// How many of the loads came before it.
+    loads: usize,
+}
+
+/// What the numbering of a function has found.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Loads whose value a compare-and-swap at the same address expects.
+    pub(super) guesses: Vec<usize>,
+    pub(super) swaps: Vec<SwapOfArguments>,
+    pub(super) calls: Vec<Call>,
+    loads: Vec<Load>,
+}
+
+impl Found {
+    /// The load whose value a compare-and-swap expects that the called function makes at the load's address.
+    pub(super) fn guess_of(&self, call: &Call, swap: &SwapOfArguments) -> Option<usize> {
+        let [low, high] = swap.address.map(|register| call.arguments[register]);
+        let expected: Vec<Value> = swap.expected.iter().map(|&r| call.arguments[r]).collect();
+        let place = (Space::Generic, [low, high, ZERO], swap.offset);
+        last(&self.loads[..call.loads], &place, &expected)
+    }
+}
+
+/// The last load of a place that gave these values.
+fn last(loads: &[Load], place: &Place, values: &[Value]) -> Option<usize> {
+    let found = loads.iter().rfind(|load| load.place == *place && load.values == values);
+    found.map(|load| load.instruction)
+}
+
+/// Numbers the values of a function; `None` where it cannot matter.
+pub(super) fn number(function: &[Decoded]) -> Option<Found> {
+    let has = |what: &dyn Fn(&Inst) -> bool| function.iter().any(|at| what(&at.inst));
+    let swaps = has(&|inst| is_compare_and_swap(inst.op) || inst.op.facts().flow == Flow::Call);
+    if !swaps || !has(&|inst| matches!(inst.format, Format::Scratch | Format::Flat)) {
+        return None;
+    }
+    let mut numbers = Numbers::new();
+    let joins: HashSet<u64> = (function.windows(2))
+        .filter(|pair| leaves(&pair[0].inst))
+        .map(|pair| pair[1].pc)
+        .collect();
+    let mut entered: HashMap<u64, State> = HashMap::new();
+    let mut before: Option<&Inst> = None;
+    for (n, at) in function.iter().enumerate() {
+        if before.is_some_and(leaves) {
+            match entered.remove(&at.pc) {
+                Some(state) => numbers.state = state,
+                None => numbers.forget(),
+            }
+        }
+        if let Some(target) = at
+            .inst
+            .branch_target(at.pc)
+            .filter(|pc| joins.contains(pc) && *pc > at.pc)
+        {
+            entered.entry(target).or_insert_with(|| numbers.state.clone());
+        }
+        numbers.step(n, &at.inst, at.pc);
+        before = Some(&at.inst);
+    }
+    Some(numbers.found)
+}
+
+/// Whether the next instruction does not follow this one.
+fn leaves(inst: &Inst) -> bool {
+    matches!(inst.op.facts().flow, Flow::Branch | Flow::Jump | Flow::End)
+}
+
+struct Numbers {
+    state: State,
+    next: Value,
+    constants: HashMap<u32, Value>,
+    /// Constants by number.
+    known: HashMap<Value, u32>,
+    /// Results of operations on known values.
+    results: HashMap<(Op, i32, Vec<Value>, usize), Value>,
+    /// Vector registers whose lanes hold scalar registers, by number.
+    lanes: HashMap<Value, Rc<BTreeMap<u32, Value>>>,
+    /// Low words of sums with a constant: what was added to what.
+    low_sums: HashMap<Value, (Value, u32)>,
+    /// The low word that a carry comes from.
+    carries: HashMap<Value, Value>,
+    /// High words of such sums: what was added to what, and the carry.
+    high_sums: HashMap<Value, (Value, u32, Value)>,
+    found: Found,
+}
+
+impl Numbers {
+    fn new() -> Self {
+        Self {
+            state: State {
+                registers: std::array::from_fn(|register| register as Value),
+                memory: HashMap::new(),
+            },
+            next: ZERO,
+            constants: HashMap::from([(0, ZERO)]),
+            known: HashMap::from([(ZERO, 0)]),
+            results: HashMap::new(),
+            lanes: HashMap::new(),
+            low_sums: HashMap::new(),
+            carries: HashMap::new(),
+            high_sums: HashMap::new(),
+            found: Found::default(),
+        }
+    }
+
+    fn fresh(&mut self) -> Value {
+        self.next += 1;
+        self.next
+    }
+
+    fn forget(&mut self) {
+        for register in 0..REGISTERS {
+            self.state.registers[register] = self.fresh();
+        }
+        self.state.memory.clear();
+    }
+
+    fn constant(&mut self, bits: u32) -> Value {
+        if let Some(&value) = self.constants.get(&bits) {
+            return value;
+        }
+        let value = self.fresh();
+        self.constants.insert(bits, value);
+        self.known.insert(value, bits);
+        value
+    }
+
+    /// The numbers of an operand's registers, or of a constant.
+    fn read(&mut self, operand: Operand, ty: Ty) -> Vec<Value> {
+        let regs = usize::from(ty.regs());
+        if let Some(first) = register(operand) {
+            return (first..first + regs)
+                .map(|r| self.state.registers[r % REGISTERS])
+                .collect();
+        }
+        if let Some(bits) = operand.constant(ty) {
+            return (0..regs).map(|n| self.constant((bits >> (32 * n)) as u32)).collect();
+        }
+        let which = match operand {
+            Operand::SharedBase => 0,
+            Operand::SharedLimit => 1,
+            Operand::PrivateBase => 2,
+            Operand::PrivateLimit => 3,
+            Operand::Null => return (0..regs).map(|_| self.constant(0)).collect(),
+            _ => return (0..regs).map(|_| self.fresh()).collect(),
+        };
+        (0..regs)
+            .map(|n| self.result((Op::SMovB64, which, Vec::new(), n)))
+            .collect()
+    }
+
+    fn result(&mut self, key: (Op, i32, Vec<Value>, usize)) -> Value {
+        if let Some(&value) = self.results.get(&key) {
+            return value;
+        }
+        let value = self.fresh();
+        self.results.insert(key, value);
+        value
+    }
+
+    fn step(&mut self, n: usize, inst: &Inst, pc: u64) {
+        let facts = inst.op.facts();
+        if facts.flow == Flow::Call {
+            return self.call(inst, pc);
+        }
+        if let Some(place) = self.place(inst) {
+            return self.access(n, inst, place);
+        }
+        // Both halves of a pair read before either writes.
+        let mut written = self.results_of(inst, pc);
+        if let Some(half) = inst.dual.as_deref() {
+            written.extend(self.results_of(half, pc));
+        }
+        for (register, value) in written {
+            self.state.registers[register % REGISTERS] = value;
+        }
+    }
+
+    /// The place that a memory instruction accesses; `None` for all others, and where it has none that can be told.
+    fn place(&mut self, inst: &Inst) -> Option<Place> {
+        let facts = inst.op.facts();
+        let offset = i64::from(inst.imm);
+        if !matches!(facts.memory, Memory::Load | Memory::Store | Memory::Atomic) || facts.two_offsets {
+            return None;
+        }
+        Some(match inst.format {
+            Format::Smem if inst.src[1] == Operand::Null && inst.ty.src[0].regs() == 2 => {
+                let (low, high, offset) = self.address(inst.src[0], offset);
+                (Space::Generic, [low, high, ZERO], offset)
+            }
+            Format::Flat | Format::Global if matches!(inst.src[2], Operand::None | Operand::Null) => {
+                let (low, high, offset) = self.address(inst.src[0], offset);
+                (Space::Generic, [low, high, ZERO], offset)
+            }
+            Format::Global => {
+                let (low, high, offset) = self.address(inst.src[2], offset);
+                let lane = self.read(inst.src[0], Ty::B32)[0];
+                let space = if lane == ZERO { Space::Generic } else { Space::Based };
+                (space, [low, high, lane], offset)
+            }
+            Format::Ds => (Space::Lds, [self.read(inst.src[0], Ty::B32)[0], ZERO, ZERO], offset),
+            Format::Scratch => {
+                let lane = if inst.mem.sve {
+                    self.read(inst.src[0], Ty::B32)[0]
+                } else {
+                    ZERO
+                };
+                let base = match inst.src[2] {
+                    Operand::None | Operand::Null => ZERO,
+                    other => self.read(other, Ty::B32)[0],
+                };
+                (Space::Private, [lane, base, ZERO], offset)
+            }
+            _ => return None,
+        })
+    }
+
+    /// An address of 64 bits: what a constant was added to, and that constant beside the instruction's.
+    fn address(&mut self, operand: Operand, offset: i64) -> (Value, Value, i64) {
+        let words = self.read(operand, Ty::B64);
+        let (low, high) = (words[0], words[1]);
+        if let Some(&(base, added)) = self.low_sums.get(&low)
+            && let Some(&(above, more, carry)) = self.high_sums.get(&high)
+            && self.carries.get(&carry) == Some(&low)
+        {
+            let added = (u64::from(added) | u64::from(more) << 32) as i64;
+            return (base, above, offset.wrapping_add(added));
+        }
+        (low, high, offset)
+    }
+
+    fn access(&mut self, n: usize, inst: &Inst, place: Place) {
+        let part = |n: usize| (place.0, place.1, place.2 + 4 * n as i64);
+        let facts = inst.op.facts();
+        match facts.memory {
+            Memory::Load => {
+                let whole = is_whole(inst.op);
+                let values: Vec<Value> = (0..usize::from(inst.ty.dst.regs()))
+                    .map(|n| match self.state.memory.get(&part(n)) {
+                        Some(&value) if whole => value,
+                        _ => self.fresh(),
+                    })
+                    .collect();
+                for (n, &value) in values.iter().enumerate().filter(|_| whole) {
+                    self.state.memory.insert(part(n), value);
+                }
+                self.write(inst.dst, &values);
+                self.found.loads.push(Load {
+                    instruction: n,
+                    place,
+                    values,
+                });
+            }
+            Memory::Store => {
+                let whole = is_whole(inst.op);
+                let values = self.read(inst.src[1], inst.ty.src[1]);
+                for (n, &value) in values.iter().enumerate() {
+                    let value = if whole { value } else { self.fresh() };
+                    self.state.memory.insert(part(n), value);
+                }
+            }
+            _ => {
+                if is_compare_and_swap(inst.op) {
+                    self.swap(inst, &place);
+                }
+                for n in 0..2 {
+                    self.state.memory.remove(&part(n));
+                }
+                let values: Vec<Value> = (0..inst.ty.dst.regs()).map(|_| self.fresh()).collect();
+                self.write(inst.dst, &values);
+            }
+        }
+    }
+
+    fn swap(&mut self, inst: &Inst, place: &Place) {
+        // The expected value is behind the new one; LDS operations have it in an operand of its own.
+        let expected = if inst.format == Format::Ds {
+            self.read(inst.src[2], inst.ty.src[2])
+        } else {
+            let data = self.read(inst.src[1], inst.ty.src[1]);
+            data[data.len() / 2..].to_vec()
+        };
+        self.found.guesses.extend(last(&self.found.loads, place, &expected));
+        let argument = |value: &Value| ((*value as usize) < ARGUMENTS).then_some(*value as usize);
+        if let (Space::Generic, [low, high, ZERO], offset) = *place
+            && let (Some(low), Some(high)) = (argument(&low), argument(&high))
+            && let Some(expected) = expected.iter().map(argument).collect()
+        {
+            self.found.swaps.push(SwapOfArguments {
+                address: [low, high],
+                offset,
+                expected,
+            });
+        }
+    }
+
+    fn call(&mut self, inst: &Inst, pc: u64) {
+        let known = self.read(inst.src[0], Ty::B64);
+        let known: Vec<u64> = known
+            .iter()
+            .filter_map(|value| self.known.get(value).map(|&bits| bits.into()))
+            .collect();
+        let target = match known[..] {
+            [low, high] => Some(low | high << 32),
+            _ => inst.branch_target(pc),
+        };
+        if let Some(target) = target {
+            let arguments = std::array::from_fn(|register| self.state.registers[register]);
+            let loads = self.found.loads.len();
+            self.found.calls.push(Call {
+                target,
+                arguments,
+                loads,
+            });
+        }
+        for register in (0..REGISTERS).filter(|&register| !is_kept(register)) {
+            self.state.registers[register] = self.fresh();
+        }
+    }
+
+    fn write(&mut self, to: Operand, values: &[Value]) {
+        let Some(first) = register(to) else { return };
+        for (n, &value) in values.iter().enumerate() {
+            self.state.registers[(first + n) % REGISTERS] = value;
+        }
+    }
+
+    /// What an instruction that does not access memory writes.
+    fn results_of(&mut self, inst: &Inst, pc: u64) -> Vec<(Register, Value)> {
+        let mut written: Vec<(Register, Value)> = Vec::new();
+        let put = |written: &mut Vec<_>, to: Operand, values: &[Value]| {
+            if let Some(first) = register(to) {
+                written.extend(values.iter().enumerate().map(|(n, &value)| (first + n, value)));
+            }
+        };
+        let facts = inst.op.facts();
+        let plain = is_plain(&inst.mods) && !matches!(inst.dst, Operand::VgprHalf { .. });
+        match inst.op {
+            Op::SMovB32 | Op::SMovB64 => {
+                let values = self.read(inst.src[0], inst.ty.src[0]);
+                put(&mut written, inst.dst, &values);
+                return written;
+            }
+            Op::VMovB32 if plain => {
+                let values = self.read(inst.src[0], Ty::B32);
+                put(&mut written, inst.dst, &values);
+                return written;
+            }
+            Op::SGetpcB64 => {
+                let next = pc + u64::from(inst.size);
+                let values = [self.constant(next as u32), self.constant((next >> 32) as u32)];
+                put(&mut written, inst.dst, &values);
+                return written;
+            }
+            // gfx12 has addresses of 48 bits.
+            Op::SSextI32I16 => {
+                let of = self.read(inst.src[0], Ty::B32)[0];
+                if let Some(&bits) = self.known.get(&of) {
+                    let value = self.constant(bits as u16 as i16 as i32 as u32);
+                    put(&mut written, inst.dst, &[value]);
+                    return written;
+                }
+            }
+            Op::VWritelaneB32 => {
+                let old = self.read(inst.dst, Ty::B32)[0];
+                let value = self.fresh();
+                let lane = inst.src[1].constant(Ty::B32);
+                let mut lanes = self.lanes.get(&old).map(|lanes| (**lanes).clone()).unwrap_or_default();
+                match lane {
+                    Some(lane) => drop(lanes.insert(lane as u32, self.read(inst.src[0], Ty::B32)[0])),
+                    None => lanes.clear(),
+                }
+                self.lanes.insert(value, Rc::new(lanes));
+                put(&mut written, inst.dst, &[value]);
+                return written;
+            }
+            Op::VReadlaneB32 => {
+                let of = self.read(inst.src[0], Ty::B32)[0];
+                let lane = inst.src[1].constant(Ty::B32).map(|lane| lane as u32);
+                let known = lane.and_then(|lane| self.lanes.get(&of)?.get(&lane).copied());
+                let value = known.unwrap_or_else(|| self.fresh());
+                put(&mut written, inst.dst, &[value]);
+                return written;
+            }
+            _ => {}
+        }
+        let arithmetic = matches!(facts.unit, Unit::Scalar | Unit::Vector | Unit::Transcendental);
+        let sources: Vec<_> = inst
+            .src
+            .into_iter()
+            .zip(inst.ty.src)
+            .filter(|(_, ty)| *ty != Ty::None)
+            .collect();
+        let hardware = sources.iter().any(|(source, _)| matches!(source, Operand::HwReg(_)));
+        let mut values = Vec::new();
+        for (source, ty) in &sources {
+            values.extend(self.read(*source, *ty));
+        }
+        let pure = arithmetic && plain && !sources.is_empty() && !hardware;
+        for (what, register) in [(Registers::SCC, SCC), (Registers::VCC, VCC), (Registers::EXEC, EXEC)] {
+            // What lanes compute for themselves does not depend on which of them do.
+            if facts.reads.has(what) && (register != EXEC || inst.ty.sdst != Ty::None || facts.unit == Unit::Scalar) {
+                values.push(self.state.registers[register]);
+            }
+        }
+        if facts.reads.has(Registers::DST) {
+            values.extend(self.read(inst.dst, inst.ty.dst));
+        }
+        // The upper word of two: how pointers become arguments.
+        let shifted = match inst.op {
+            Op::VLshrrevB64 => values.get(1..3).zip(values.first()),
+            Op::SLshrB64 => values.get(..2).zip(values.get(2)),
+            _ => None,
+        };
+        if let Some((words, by)) = shifted
+            && self.known.get(by) == Some(&32)
+        {
+            let upper = [words[1], self.constant(0)];
+            put(&mut written, inst.dst, &upper);
+            if facts.writes.has(Registers::SCC) {
+                written.push((SCC, self.fresh()));
+            }
+            return written;
+        }
+        if let Some((sum, carry)) = self.sum(inst, &values) {
+            put(&mut written, inst.dst, &[sum]);
+            written.push((SCC, carry));
+            return written;
+        }
+        let (dst, sdst) = (usize::from(inst.ty.dst.regs()), usize::from(inst.ty.sdst.regs()));
+        let mut implicit = Vec::new();
+        for (what, register) in [
+            (Registers::SCC, SCC),
+            (Registers::VCC, VCC),
+            (Registers::EXEC, EXEC),
+            (Registers::M0, M0),
+        ] {
+            if facts.writes.has(what) {
+                implicit.push(register);
+            }
+        }
+        let mut results: Vec<Value> = Vec::new();
+        for n in 0..dst + sdst + implicit.len() {
+            results.push(if pure {
+                self.result((inst.op, inst.imm, values.clone(), n))
+            } else {
+                self.fresh()
+            });
+        }
+        if pure {
+            self.note_sum(inst.op, &values, &results);
+        }
+        put(&mut written, inst.dst, &results[..dst]);
+        put(&mut written, inst.sdst, &results[dst..dst + sdst]);
+        written.extend(implicit.into_iter().zip(results[dst + sdst..].iter().copied()));
+        written
+    }
+
+    /// Notes a sum with a constant: pointers to elements.
+    fn note_sum(&mut self, op: Op, values: &[Value], results: &[Value]) {
+        let (&[a, b, ..], &[sum, ..]) = (values, results) else {
+            return;
+        };
+        let (base, added) = match (self.known.get(&a), self.known.get(&b)) {
+            (_, Some(&added)) => (a, added),
+            (Some(&added), _) => (b, added),
+            _ => return,
+        };
+        match (op, values.get(2), results.get(1)) {
+            (Op::VAddCoU32 | Op::SAddU32, _, Some(&carry)) => {
+                self.low_sums.insert(sum, (base, added));
+                self.carries.insert(carry, sum);
+            }
+            (Op::VAddCoCiU32 | Op::SAddcU32, Some(&carry), _) => {
+                self.high_sums.insert(sum, (base, added, carry));
+            }
+            _ => {}
+        }
+    }
+
+    /// A sum of constants, and its carry: addresses of functions.
+    fn sum(&mut self, inst: &Inst, values: &[Value]) -> Option<(Value, Value)> {
+        let carry = match inst.op {
+            Op::SAddU32 => 0,
+            Op::SAddcU32 => *self.known.get(values.get(2)?)?,
+            _ => return None,
+        };
+        let (a, b) = (*self.known.get(values.first()?)?, *self.known.get(values.get(1)?)?);
+        let sum = u64::from(a) + u64::from(b) + u64::from(carry);
+        Some((self.constant(sum as u32), self.constant((sum >> 32) as u32)))
+    }
+}
+
+fn register(operand: Operand) -> Option<Register> {
+    Some(match operand {
+        Operand::Vgpr(n) | Operand::VgprHalf { reg: n, .. } => usize::from(n),
+        Operand::Sgpr(n) => SCALAR + usize::from(n),
+        Operand::VccLo => VCC,
+        Operand::VccHi => VCC + 1,
+        Operand::Ttmp(n) => SCALAR + 108 + usize::from(n),
+        Operand::M0 => M0,
+        Operand::ExecLo => EXEC,
+        Operand::ExecHi => EXEC + 1,
+        Operand::Scc => SCC,
+        _ => return None,
+    })
+}
+
+/// Nothing is changed on the way in or out.
+fn is_plain(mods: &Mods) -> bool {
+    *mods == Mods::default()
+}
+
+/// Whether a load or store is of whole registers.
+fn is_whole(op: Op) -> bool {
+    matches!(
+        op,
+        Op::SLoadB32
+            | Op::SLoadB64
+            | Op::SLoadB96
+            | Op::SLoadB128
+            | Op::SLoadB256
+            | Op::SLoadB512
+            | Op::DsLoadB32
+            | Op::DsLoadB64
+            | Op::DsLoadB96
+            | Op::DsLoadB128
+            | Op::DsStoreB32
+            | Op::DsStoreB64
+            | Op::DsStoreB96
+            | Op::DsStoreB128
+            | Op::FlatLoadB32
+            | Op::FlatLoadB64
+            | Op::FlatLoadB96
+            | Op::FlatLoadB128
+            | Op::FlatStoreB32
+            | Op::FlatStoreB64
+            | Op::FlatStoreB96
+            | Op::FlatStoreB128
+            | Op::GlobalLoadB32
+            | Op::GlobalLoadB64
+            | Op::GlobalLoadB96
+            | Op::GlobalLoadB128
+            | Op::GlobalStoreB32
+            | Op::GlobalStoreB64
+            | Op::GlobalStoreB96
+            | Op::GlobalStoreB128
+            | Op::ScratchLoadB32
+            | Op::ScratchLoadB64
+            | Op::ScratchLoadB96
+            | Op::ScratchLoadB128
+            | Op::ScratchStoreB32
+            | Op::ScratchStoreB64
+            | Op::ScratchStoreB96
+            | Op::ScratchStoreB128
+    )
+}
