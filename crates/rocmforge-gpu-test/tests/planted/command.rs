@@ -151,6 +151,9 @@ fn a_compiled_program_with_a_race_fails_and_says_where() {
     let logs: String = logs
         .map(|entry| std::fs::read_to_string(entry.path()).unwrap_or_default())
         .collect();
-    assert!(logs.contains("race in device memory") && logs.contains("race.hip:5"), "{logs}");
+    assert!(
+        logs.contains("race in device memory") && logs.contains("race.hip:5"),
+        "{logs}"
+    );
     run.assert_nothing_lives();
 }
