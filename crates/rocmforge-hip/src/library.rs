@@ -254,7 +254,9 @@ pub(crate) unsafe extern "C" fn hipLibraryEnumerateKernels(
             let name = CString::new(name).map_err(|_| hipErrorNotFound)?;
             let function = kernel(process, library, &name)?;
             // SAFETY: the program promises room for `most` of them.
-            unsafe { kernels.add(index).write(function) };
+            let place = unsafe { kernels.add(index) };
+            // SAFETY: as above.
+            unsafe { place.write(function) };
         }
         Ok(())
     })
