@@ -5,6 +5,7 @@ use crate::dispatch::{Dispatch, Outcome};
 use crate::exec::waves::group::run_part;
 use crate::exec::waves::threads;
 use crate::memory::GlobalMemory;
+use std::time::Instant;
 
 /// Runs a launch to its end on the calling thread.
 ///
@@ -24,24 +25,19 @@ pub fn execute_attended(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, atte
         None => run(dispatch, memory, Some(attendant)),
     }
 }
+
 /// Runs a launch whose geometry has been checked.
 fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, attendant: Option<&mut dyn Attendant>) -> Outcome {
-    if dispatch.options.threads > 1
-        && attendant.is_none()
-        && let Some(outcome) = threads::run(dispatch, memory)
-    {
-        note(dispatch, &outcome);
-        return outcome;
-    }
-    let groups = dispatch.groups();
-    let (mut outcome, touched) = run_part(dispatch, memory, attendant, 0..groups);
-    touched.count(&mut outcome.counters);
-    note(dispatch, &outcome);
-    outcome
-}
-
-/// Notes what the launch took, for the choice of threads in the next one.
-fn note(dispatch: &Dispatch<'_>, outcome: &Outcome) {
+    let (kernel, groups) = (dispatch.kernel.entry, dispatch.groups());
     let costs = &dispatch.program.costs;
-    costs.note(dispatch.kernel.entry, outcome.instructions, dispatch.groups());
+    let several = dispatch.options.threads > 1 && attendant.is_none() && costs.several_pay(kernel, groups);
+    let start = Instant::now();
+    let together = if several { threads::run(dispatch, memory) } else { None };
+    let outcome = together.unwrap_or_else(|| {
+        let (mut outcome, touched) = run_part(dispatch, memory, attendant, 0..groups);
+        touched.count(&mut outcome.counters);
+        outcome
+    });
+    costs.note(kernel, groups, outcome.instructions, start.elapsed(), several);
+    outcome
 }

@@ -6,7 +6,11 @@
 // As in the crate.
 #![allow(clippy::precedence, clippy::needless_range_loop)]
 
+#[path = "../../src/costs.rs"]
+mod costs;
 mod exec;
+#[path = "../../src/gathered.rs"]
+mod gathered;
 #[path = "../../src/kernarg.rs"]
 mod kernarg;
 #[path = "../../src/limits.rs"]

@@ -5,6 +5,8 @@
 //! result is taken only if nothing can tell it from that of one thread: no two shares changed the same byte, nothing was
 //! wrong, and the kernel has no atomics on global memory and calls nothing. Else the launch runs again on one thread.
 //!
+//! Whether that is faster than one thread depends on how much the kernel writes: [`crate::costs`] compares.
+//!
 //! What is left is a workgroup that reads what an earlier one of another share has written without atomics. That is a race,
 //! which racecheck reports; racecheck itself always runs on one thread.
 
