@@ -125,6 +125,7 @@ impl Call<'_> {
     ) -> Hip {
         required(status)?;
         let id = self.working_stream(stream)?;
+        self.may_ask_for_capture(id)?;
         let stage = match self.captures.of(id) {
             Some((_, of)) => Some(of.stage),
             None => self.captures.begun_on(id).map(|(_, of)| of.stage),
@@ -136,6 +137,14 @@ impl Call<'_> {
         };
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(status, found) }
+    }
+
+    /// The legacy default stream would wait for streams that capture: it may not be asked meanwhile.
+    fn may_ask_for_capture(&self, id: StreamId) -> Hip {
+        if self.queues.get(id).is_some_and(|queue| queue.legacy) && self.captures.any_global() {
+            return Err(hipErrorStreamCaptureImplicit);
+        }
+        Ok(())
     }
 
     /// Whether a stream captures; and for one that does, the capture's number, its graph, and what the next node comes after. The
@@ -150,9 +159,7 @@ impl Call<'_> {
     ) -> Hip {
         required(status)?;
         let id = self.stream(stream)?;
-        if self.queues.get(id).is_some_and(|queue| queue.legacy) && self.captures.any_global() {
-            return Err(hipErrorStreamCaptureImplicit);
-        }
+        self.may_ask_for_capture(id)?;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { self.stream_is_capturing(stream, status) }?;
         let Some((capture, of)) = self.captures.of(id).filter(|(_, of)| of.stage == Stage::Active) else {

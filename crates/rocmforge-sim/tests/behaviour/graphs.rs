@@ -397,3 +397,21 @@ fn a_graph_that_outlives_its_memory_is_reported() {
     answers!(hipSuccess, sim.hipStreamSynchronize(stream));
     only_report(&sim, ReportKind::UseAfterFree);
 }
+
+#[test]
+fn the_default_stream_is_not_asked_while_a_stream_captures_for_all_threads() {
+    let sim = machine_with(Hip6, |_| {});
+    let first = capturing(&sim, hipStreamCaptureModeRelaxed);
+    is_capturing(&sim, null_mut(), hipStreamCaptureStatusNone);
+    end(&sim, first);
+    let second = capturing(&sim, hipStreamCaptureModeGlobal);
+    let mut status = 99;
+    answers!(
+        hipErrorStreamCaptureImplicit,
+        sim.hipStreamIsCapturing(null_mut(), &raw mut status)
+    );
+    assert_eq!(status, 99);
+    is_capturing(&sim, second, hipStreamCaptureStatusActive);
+    end(&sim, second);
+    is_capturing(&sim, null_mut(), hipStreamCaptureStatusNone);
+}

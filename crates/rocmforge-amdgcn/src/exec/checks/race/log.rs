@@ -44,10 +44,6 @@ impl Cells {
             return false;
         };
         let chunks = self.chunk_of(bytes.start)..self.chunk_of(bytes.end - 1) + 1;
-        if !store && bytes.at.is_none() && self.only_loads(&log, &chunks) && log.rereads.known(now, bytes) {
-            self.log = Some(log);
-            return true;
-        }
         let near = chunks.len() <= SPREAD && bytes.end - bytes.start <= 1 << 16;
         let fits = near && chunks.clone().all(|chunk| self.fits(&log, chunk, now, store, bytes));
         if fits {
@@ -57,15 +53,6 @@ impl Cells {
         }
         self.log = Some(log);
         fits
-    }
-
-    /// Whether nothing but loads has touched some chunks, all of which are in the log.
-    #[inline(always)]
-    fn only_loads(&self, log: &Log, chunks: &Range<usize>) -> bool {
-        chunks.clone().all(|chunk| {
-            let newest = self.last_record(log, chunk).map(|last| log.chain(last).next());
-            newest.is_some_and(|newest| newest.is_none_or(|newest| !newest.stores))
-        })
     }
 
     /// Whether a request conflicts with no record of a chunk, and has room there.

@@ -45,7 +45,6 @@ mod lanes;
 mod log;
 mod place;
 mod records;
-mod reread;
 mod slot;
 mod sync;
 mod wording;

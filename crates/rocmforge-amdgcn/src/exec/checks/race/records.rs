@@ -1,6 +1,5 @@
 //! Records of plain requests to memory, in lists: see [`super::log`].
 
-use super::reread::Rereads;
 use super::slot::{Info, Now, Words};
 use crate::gathered::Gathered;
 use std::ops::Range;
@@ -133,8 +132,6 @@ impl Records {
 /// The lists of all chunks of global memory.
 pub(super) struct Log {
     pub(super) records: Records,
-    /// Loads that need no record.
-    pub(super) rereads: Rereads,
     /// By chunk: index of the last record and one, or 0. Means something only in chunks that the launch has touched and that have no
     /// slots in use.
     pub(super) last: Words,
@@ -145,7 +142,6 @@ impl Log {
     pub(super) fn new(chunks: usize) -> Option<Self> {
         Some(Self {
             records: Records::default(),
-            rereads: Rereads::new(),
             last: Words::mapped(chunks * 4)?,
         })
     }
@@ -153,7 +149,6 @@ impl Log {
     /// Forgets all records.
     pub(super) fn clear(&mut self) {
         self.records.clear();
-        self.rereads.clear();
     }
 
     /// The records that end with this one, the latest first.
