@@ -55,10 +55,14 @@ impl<'a> Gathered<'a> {
     #[inline(always)]
     fn part<const N: usize>(&self, lane: usize, from: usize) -> &'a [u8; N] {
         assert!(from + N <= self.size, "a lane has {} bytes", self.size);
-        let offset = self.offsets[lane];
+        let part = self
+            .bytes
+            .as_ptr()
+            .wrapping_add(self.offsets[lane] + from)
+            .cast::<[u8; N]>();
         // SAFETY: `new` has found `size` bytes at each offset inside the slice, and the part lies in those. A check for each lane costs
         // more than the load.
-        unsafe { &*self.bytes.as_ptr().add(offset + from).cast::<[u8; N]>() }
+        unsafe { &*part }
     }
 }
 

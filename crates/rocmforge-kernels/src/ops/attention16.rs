@@ -190,7 +190,7 @@ impl Kernels {
     ///
     /// Strides that leave a buffer, rows that begin at no multiple of 16 bytes, widths that are no multiple of 8 or over 256, elements of `out` that
     /// share a place, lengths of another batch or over seq_q and seq_k, heads that `kv_heads` does not divide, wrong lengths, overlap of an output, a dimension of 0 or over its limit,
-    /// a number that makes no sense; [`KernelError::NotForDevice`] on NVIDIA cards before 8.0, and for widths over 128 in bf16 on gfx1030.
+    /// a number that makes no sense; [`KernelError::NotForDevice`](crate::KernelError::NotForDevice) on NVIDIA cards before 8.0, and for widths over 128 in bf16 on gfx1030.
     pub fn attention16(
         &self,
         stream: &HipStream,

@@ -111,7 +111,7 @@ impl Kernels {
     ///
     /// Strides that leave a buffer, rows of `a` or `b` that begin at no multiple of 16 bytes, `k` that is no multiple of 8, elements of `y`
     /// that share a place, a wrong length of `bias`, overlap of `y`, a dimension of 0 or over its limit, an `alpha` that is not finite;
-    /// [`KernelError::NotForDevice`] for more than 8 rows on NVIDIA cards before 8.0.
+    /// [`KernelError::NotForDevice`](crate::KernelError::NotForDevice) for more than 8 rows on NVIDIA cards before 8.0.
     pub fn matmul16(
         &self,
         stream: &HipStream,

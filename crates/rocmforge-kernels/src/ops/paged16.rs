@@ -74,7 +74,7 @@ impl Kernels {
     /// # Errors
     ///
     /// As `paged_attention`; a `head_dim` that is no multiple of 8, a `block_size` that is no power of two or below 16, caches at no multiple of 16 bytes;
-    /// [`KernelError::NotForDevice`] on NVIDIA cards before 8.0, and for a `head_dim` over 128 on gfx1030.
+    /// [`KernelError::NotForDevice`](crate::KernelError::NotForDevice) on NVIDIA cards before 8.0, and for a `head_dim` over 128 on gfx1030.
     pub fn paged_attention16(
         &self,
         stream: &HipStream,

@@ -283,7 +283,8 @@ fn pack_wide(values: &[u32; 32]) -> u32 {
     let mut mask = 0;
     for (n, eight) in eights.iter().enumerate() {
         // SAFETY: the array has the 32 bytes that are loaded.
-        mask |= (unsafe { _mm256_movemask_ps(_mm256_loadu_ps(eight.as_ptr().cast())) } as u32) << (8 * n);
+        let eight = unsafe { _mm256_loadu_ps(eight.as_ptr().cast()) };
+        mask |= (_mm256_movemask_ps(eight) as u32) << (8 * n);
     }
     mask
 }
