@@ -28,16 +28,22 @@ pub fn execute_attended(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, atte
 
 /// Runs a launch whose geometry has been checked.
 fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, attendant: Option<&mut dyn Attendant>) -> Outcome {
+    if dispatch.options.threads < 2 || attendant.is_some() {
+        return alone(dispatch, memory, attendant);
+    }
     let (kernel, groups) = (dispatch.kernel.entry, dispatch.groups());
     let costs = &dispatch.program.costs;
-    let several = dispatch.options.threads > 1 && attendant.is_none() && costs.several_pay(kernel, groups);
+    let several = costs.several_pay(kernel, groups);
     let start = Instant::now();
     let together = if several { threads::run(dispatch, memory) } else { None };
-    let outcome = together.unwrap_or_else(|| {
-        let (mut outcome, touched) = run_part(dispatch, memory, attendant, 0..groups);
-        touched.count(&mut outcome.counters);
-        outcome
-    });
+    let outcome = together.unwrap_or_else(|| alone(dispatch, memory, None));
     costs.note(kernel, groups, outcome.instructions, start.elapsed(), several);
+    outcome
+}
+
+/// Runs all workgroups on the calling thread.
+fn alone(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, attendant: Option<&mut dyn Attendant>) -> Outcome {
+    let (mut outcome, touched) = run_part(dispatch, memory, attendant, 0..dispatch.groups());
+    touched.count(&mut outcome.counters);
     outcome
 }

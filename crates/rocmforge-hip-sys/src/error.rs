@@ -120,6 +120,14 @@ impl hipError_t {
     pub const fn is_success(self) -> bool {
         self.0 == hipSuccess.0
     }
+
+    /// The same as a result.
+    ///
+    /// # Errors
+    /// The status itself, if it is not success.
+    pub const fn ok(self) -> Result<(), Self> {
+        if self.is_success() { Ok(()) } else { Err(self) }
+    }
 }
 
 impl fmt::Display for hipError_t {

@@ -158,7 +158,7 @@ unsafe fn best_block(
                 .sim
                 .hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, size, lds)
         };
-        if status.is_success() { Ok(blocks) } else { Err(status) }
+        status.ok().map(|()| blocks)
     };
     let (mut best, mut best_blocks) = (most.max(1), 0);
     // The largest of those that are equally good: it needs the fewest workgroups.

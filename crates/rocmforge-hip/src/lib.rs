@@ -60,6 +60,7 @@ mod rtc;
 mod settings;
 pub mod stub_library;
 mod symbol;
+mod text;
 mod trace;
 mod value;
 

@@ -5,6 +5,7 @@
 
 use crate::process::{self, Process};
 use crate::registry::current_card;
+use crate::text::text;
 use parking_lot::Mutex;
 use rocmforge_hip_sys::*;
 use std::collections::BTreeMap;
@@ -77,14 +78,6 @@ unsafe fn write<T>(place: *mut T, value: T) -> Result<(), hipError_t> {
     Ok(())
 }
 
-fn text<'a>(text: *const c_char) -> Result<&'a CStr, hipError_t> {
-    if text.is_null() {
-        return Err(hipErrorInvalidValue);
-    }
-    // SAFETY: the program promises a text that ends with NUL; not null.
-    Ok(unsafe { CStr::from_ptr(text) })
-}
-
 fn add(source: Source) -> LibraryHandle {
     let mut libraries = LIBRARIES.lock();
     libraries.made += 1;
@@ -124,7 +117,8 @@ pub(crate) unsafe extern "C" fn hipLibraryLoadFromFile(
     _library_count: c_uint,
 ) -> hipError_t {
     answered("hipLibraryLoadFromFile", |_| {
-        let file = text(file)?;
+        // SAFETY: promised by the program.
+        let file = unsafe { text(file) }.ok_or(hipErrorInvalidValue)?;
         if library.is_null() || count > 0 || !Path::new(OsStr::from_bytes(file.to_bytes())).exists() {
             return Err(hipErrorInvalidValue);
         }
@@ -143,14 +137,10 @@ pub(crate) unsafe extern "C" fn hipLibraryUnload(library: LibraryHandle) -> hipE
         };
         for module in removed.modules.into_values() {
             // SAFETY: the module was loaded here, and nothing else has its handle.
-            succeeds(unsafe { process.sim.hipModuleUnload(std::ptr::without_provenance_mut(module)) })?;
+            unsafe { process.sim.hipModuleUnload(std::ptr::without_provenance_mut(module)) }.ok()?;
         }
         Ok(())
     })
-}
-
-fn succeeds(status: hipError_t) -> Result<(), hipError_t> {
-    if status.is_success() { Ok(()) } else { Err(status) }
 }
 
 /// The module of a library on the current card, which is loaded the first time.
@@ -166,7 +156,7 @@ fn module(process: &Process, library: LibraryHandle) -> Result<(hipModule_t, c_i
         known.source.clone()
     };
     let mut module = std::ptr::null_mut();
-    succeeds(process.with_stack(|| match &source {
+    let status = process.with_stack(|| match &source {
         // SAFETY: `module` is a live out-pointer; the program promises that its code object is still there.
         Source::Memory(code) => unsafe {
             process
@@ -175,7 +165,8 @@ fn module(process: &Process, library: LibraryHandle) -> Result<(hipModule_t, c_i
         },
         // SAFETY: as above, and the path is a text.
         Source::File(path) => unsafe { process.sim.hipModuleLoad(&raw mut module, path.as_ptr()) },
-    }))?;
+    });
+    status.ok()?;
     if let Some(known) = LIBRARIES.lock().libraries.get_mut(&library.addr()) {
         known.modules.insert(card, module.addr());
     }
@@ -197,11 +188,12 @@ fn kernel(process: &Process, library: LibraryHandle, name: &CStr) -> Result<hipF
     }
     let mut function = std::ptr::null_mut();
     // SAFETY: a live out-pointer and a text.
-    succeeds(unsafe {
+    let status = unsafe {
         process
             .sim
             .hipModuleGetFunction(&raw mut function, module, name.as_ptr())
-    })?;
+    };
+    status.ok()?;
     let known = Kernel {
         library: library.addr(),
         card,
@@ -217,7 +209,8 @@ pub(crate) unsafe extern "C" fn hipLibraryGetKernel(
     name: *const c_char,
 ) -> hipError_t {
     answered("hipLibraryGetKernel", |process| {
-        let name = text(name)?;
+        // SAFETY: promised by the program.
+        let name = unsafe { text(name) }.ok_or(hipErrorInvalidValue)?;
         if found.is_null() || library.is_null() {
             return Err(hipErrorInvalidValue);
         }

@@ -204,7 +204,7 @@ pub(crate) fn current_card(process: &Process) -> Result<c_int, hipError_t> {
     let mut card = 0;
     // SAFETY: a live out-pointer.
     let status = unsafe { process.sim.hipGetDevice(&raw mut card) };
-    if status.is_success() { Ok(card) } else { Err(status) }
+    status.ok().map(|()| card)
 }
 
 /// The kernel of a host address, on the calling thread's current card.
@@ -269,7 +269,7 @@ fn module(process: &Process, binary: usize, card: c_int) -> Result<hipModule_t, 
             .hipModuleLoadData(&raw mut module, std::ptr::with_exposed_provenance(bundle))
     };
     let call = process.sim.latest_call();
-    let loaded = if status.is_success() { Ok(module) } else { Err(status) };
+    let loaded = status.ok().map(|()| module);
     let managed: Vec<_> = change(|registry| {
         registry.loads.insert(call);
         if let Some(known) = registry.binaries.get_mut(binary).and_then(Option::as_mut) {
@@ -311,7 +311,7 @@ fn point_to(process: &Process, module: hipModule_t, name: &CStr, memory: usize, 
             hipMemcpyHostToDevice,
         )
     };
-    if status.is_success() { Ok(()) } else { Err(status) }
+    status.ok()
 }
 
 /// Address on the current card, and size, of the variable that has a shadow at a host address.

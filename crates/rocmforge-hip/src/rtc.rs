@@ -6,6 +6,7 @@ mod compiler;
 mod names;
 
 use crate::process;
+use crate::text::text;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -51,13 +52,6 @@ fn with_program(handle: *mut c_void, body: impl FnOnce(&mut Program) -> Status) 
         Some(program) => body(program),
         None => INVALID_PROGRAM,
     })
-}
-
-/// # Safety
-/// `text` is null or a text.
-unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: promised by the caller; not null.
-    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }
 
 /// # Safety

@@ -1,4 +1,4 @@
-//! What the pool costs: a request served by an idle block and its return, with and without the ledger; the ledger's and
+//! Costs of the pool: a request served by an idle block and its return, with and without the ledger; the ledger's and
 //! the budget's part alone. Medians of the pairs; halve them for one direction.
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};

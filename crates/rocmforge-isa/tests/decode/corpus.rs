@@ -1,4 +1,4 @@
-//! What the compiler emits.
+//! Machine code that the compiler emits.
 
 use crate::llvm;
 use rocmforge_isa::Arch;

@@ -1,4 +1,4 @@
-//! What each layer adds.
+//! Layers of allocators: the effect of each.
 
 use crate::common::MIB;
 use crate::common::device::{Error, Stream, request};

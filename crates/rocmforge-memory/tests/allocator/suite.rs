@@ -1,4 +1,4 @@
-//! What every allocator promises.
+//! Promises that every allocator keeps.
 
 use crate::common::device::{Error, Stream, TestBlock, request};
 use crate::common::{GIB, MIB};

@@ -1,4 +1,4 @@
-//! What the pool asks the driver, and when.
+//! Calls of the driver that the pool makes, and when.
 
 use crate::fake::{Fake, open_with};
 use rocmforge_hip_sys::*;

@@ -1,4 +1,4 @@
-//! What the runtime's sources say: its public functions that can fail, and the HIP functions it calls.
+//! Sources of the runtime: their public functions that can fail, and the HIP functions they call.
 
 use std::collections::BTreeSet;
 use std::path::Path;

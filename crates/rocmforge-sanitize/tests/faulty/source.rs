@@ -1,4 +1,4 @@
-//! What the sources of the faulty kernels say of themselves.
+//! Sources of the faulty kernels: how each is launched, and its faulty lines.
 
 use include_dir::{Dir, include_dir};
 

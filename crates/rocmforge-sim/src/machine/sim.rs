@@ -166,9 +166,7 @@ impl SimHost {
 
     /// A call of the program that is answered elsewhere: it counts, and its status is what `hipGetLastError` answers next.
     pub fn answered(&self, api: &'static str, status: hipError_t) -> hipError_t {
-        self.call_with(api, Remember::Status, |_| {
-            if status.is_success() { Ok(()) } else { Err(status) }
-        })
+        self.call_with(api, Remember::Status, |_| status.ok())
     }
 
     /// Names of a loaded module's kernels, in the order of its metadata.

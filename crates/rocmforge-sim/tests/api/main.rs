@@ -1,4 +1,4 @@
-//! What foreign programs call beyond the behaviour table: by subject, right and wrong arguments.
+//! Calls of foreign programs beyond the behaviour table: by subject, right and wrong arguments.
 
 mod arrays;
 mod devices;

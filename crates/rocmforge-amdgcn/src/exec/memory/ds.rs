@@ -13,34 +13,6 @@ use rocmforge_isa::{Arch, Op};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-struct LoadWords<S, const R: usize>(PhantomData<S>);
-
-impl<S: Space, const R: usize> Handler for LoadWords<S, R> {
-    #[inline(always)]
-    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
-        if load::row::<S, R>(w, c, i) {
-            return;
-        }
-        let mut at = [0; 32];
-        S::addresses(w, i, &mut at);
-        load::words::<S, R>(w, c, i, &at, i.dst);
-    }
-}
-
-struct StoreWords<S, const R: usize>(PhantomData<S>);
-
-impl<S: Space, const R: usize> Handler for StoreWords<S, R> {
-    #[inline(always)]
-    fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
-        if store::row::<S, R>(w, c, i) {
-            return;
-        }
-        let mut at = [0; 32];
-        S::addresses(w, i, &mut at);
-        store::words::<S, R>(w, c, i, &at, i.b.reg);
-    }
-}
-
 /// The second addresses of a `2addr` instruction: `Ins::target` bytes behind the first, with wrap-around.
 #[inline(always)]
 fn second(i: &Ins, first: &Addresses) -> Addresses {
@@ -285,10 +257,10 @@ impl Handler for GlobalStoreByLane {
 pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
     use load::{HighB16, HighI8, HighU8, I8, I16, LowB16, LowI8, LowU8, Small, U8, U16};
     Some(match op {
-        Op::DsLoadB32 => vector::<LoadWords<S, 1>>(),
-        Op::DsLoadB64 => vector::<LoadWords<S, 2>>(),
-        Op::DsLoadB96 => vector::<LoadWords<S, 3>>(),
-        Op::DsLoadB128 => vector::<LoadWords<S, 4>>(),
+        Op::DsLoadB32 => vector::<load::Words<S, 1>>(),
+        Op::DsLoadB64 => vector::<load::Words<S, 2>>(),
+        Op::DsLoadB96 => vector::<load::Words<S, 3>>(),
+        Op::DsLoadB128 => vector::<load::Words<S, 4>>(),
         Op::DsLoad2addrB32 | Op::DsLoad2addrStride64B32 => vector::<Load2<S, 1>>(),
         Op::DsLoad2addrB64 | Op::DsLoad2addrStride64B64 => vector::<Load2<S, 2>>(),
         Op::DsLoadU8 => vector::<Small<S, U8>>(),
@@ -301,10 +273,10 @@ pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
         Op::DsLoadU8D16Hi => vector::<Small<S, HighU8>>(),
         Op::DsLoadI8D16Hi => vector::<Small<S, HighI8>>(),
         Op::DsLoadU16D16Hi => vector::<Small<S, HighB16>>(),
-        Op::DsStoreB32 => vector::<StoreWords<S, 1>>(),
-        Op::DsStoreB64 => vector::<StoreWords<S, 2>>(),
-        Op::DsStoreB96 => vector::<StoreWords<S, 3>>(),
-        Op::DsStoreB128 => vector::<StoreWords<S, 4>>(),
+        Op::DsStoreB32 => vector::<store::Words<S, 1>>(),
+        Op::DsStoreB64 => vector::<store::Words<S, 2>>(),
+        Op::DsStoreB96 => vector::<store::Words<S, 3>>(),
+        Op::DsStoreB128 => vector::<store::Words<S, 4>>(),
         Op::DsStore2addrB32 | Op::DsStore2addrStride64B32 => vector::<Store2<S, 1>>(),
         Op::DsStore2addrB64 | Op::DsStore2addrStride64B64 => vector::<Store2<S, 2>>(),
         Op::DsStoreB8 => vector::<store::Small<S, 1, 0>>(),

@@ -66,7 +66,7 @@ fn prefetch_behind<const R: usize>(lanes: &[[[u8; 4]; R]; 32]) {
 /// Loads `R` registers for each of all lanes, whose addresses lie one behind the other; false, and nothing is loaded, where that is not so
 /// or where somebody watches.
 #[inline(always)]
-pub(crate) fn row<S: Space, const R: usize>(w: &mut Wave, c: &Ctx<'_>, i: &Ins) -> bool {
+fn row<S: Space, const R: usize>(w: &mut Wave, c: &Ctx<'_>, i: &Ins) -> bool {
     if w.exec() != u32::MAX || c.observed || i.half & COHERENT != 0 {
         return false;
     }
@@ -160,7 +160,7 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
 }
 
 /// Loads whole registers.
-struct Words<S, const R: usize>(PhantomData<S>);
+pub(crate) struct Words<S, const R: usize>(PhantomData<S>);
 
 impl<S: Space, const R: usize> Handler for Words<S, R> {
     #[inline(always)]

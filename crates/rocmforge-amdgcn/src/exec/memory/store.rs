@@ -31,7 +31,7 @@ fn run_of_words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, first: u64,
 /// Stores `R` registers of each of all lanes, whose addresses lie one behind the other; false, and nothing is stored, where that is not so
 /// or where somebody watches.
 #[inline(always)]
-pub(crate) fn row<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> bool {
+fn row<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> bool {
     if w.exec() != u32::MAX || c.observed {
         return false;
     }
@@ -88,7 +88,7 @@ pub(crate) fn words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins
     }
 }
 
-struct Words<S, const R: usize>(PhantomData<S>);
+pub(crate) struct Words<S, const R: usize>(PhantomData<S>);
 
 impl<S: Space, const R: usize> Handler for Words<S, R> {
     #[inline(always)]

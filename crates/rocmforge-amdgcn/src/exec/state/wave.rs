@@ -259,9 +259,9 @@ pub(crate) fn upper_scalars(s: &[u32; 128], carry: bool) -> [u32; 128] {
 }
 
 /// Packs 32 all-ones-or-zero values into a mask.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn pack(values: &[u32; 32]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
     if crate::exec::simd::fast() {
         // SAFETY: `fast` has found that the host has AVX2.
         return unsafe { pack_wide(values) };
@@ -285,17 +285,6 @@ fn pack_wide(values: &[u32; 32]) -> u32 {
         // SAFETY: the array has the 32 bytes that are loaded.
         let eight = unsafe { _mm256_loadu_ps(eight.as_ptr().cast()) };
         mask |= (_mm256_movemask_ps(eight) as u32) << (8 * n);
-    }
-    mask
-}
-
-/// Packs 32 all-ones-or-zero values into a mask.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-pub(crate) fn pack(values: &[u32; 32]) -> u32 {
-    let mut mask = 0;
-    for l in 0..32 {
-        mask |= values[l] & BIT[l];
     }
     mask
 }
