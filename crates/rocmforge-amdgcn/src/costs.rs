@@ -5,7 +5,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// A launch that takes less is also tried on one thread, to compare.
-const SHORT: Duration = Duration::from_millis(50);
+const SHORT: f64 = 0.05;
+/// Launches of each way before the two are compared: the first ones on several threads also touch memory for the first time.
+const TRIES: u32 = 3;
 /// Launches after which the slower way is tried again.
 const AGAIN: u32 = 64;
 
@@ -14,10 +16,28 @@ const AGAIN: u32 = 64;
 struct Cost {
     /// Instructions, in the last launch.
     instructions: u64,
-    /// Seconds on one thread, and on several: the last launches count most. They decide only where a launch runs, never its result.
-    one: Option<f64>,
-    several: Option<f64>,
+    /// They decide only where a launch runs, never its result.
+    one: Time,
+    several: Time,
+}
+
+/// Seconds of a workgroup in the fastest launch; those of long ago count less.
+#[derive(Clone, Copy, Default)]
+struct Time {
     launches: u32,
+    seconds: f64,
+}
+
+impl Time {
+    fn note(&mut self, seconds: f64) {
+        let first = self.launches == 0;
+        self.seconds = if first {
+            seconds
+        } else {
+            seconds.min(1.05 * self.seconds)
+        };
+        self.launches = self.launches.saturating_add(1);
+    }
 }
 
 /// The costs of a program's kernels, by their ELF addresses.
@@ -32,10 +52,8 @@ impl Costs {
         };
         let cost = costs.entry(kernel).or_default();
         cost.instructions = instructions / groups.max(1);
-        cost.launches = cost.launches.wrapping_add(1);
-        let seconds = time.as_secs_f64() / groups.max(1) as f64;
-        let known = if several { &mut cost.several } else { &mut cost.one };
-        *known = Some(known.map_or(seconds, |known| 0.75 * known + 0.25 * seconds));
+        let way = if several { &mut cost.several } else { &mut cost.one };
+        way.note(time.as_secs_f64() / groups.max(1) as f64);
     }
 
     /// Instructions of a workgroup in the last launch of a kernel, if there was one.
@@ -45,14 +63,15 @@ impl Costs {
 
     /// Whether the next launch of a kernel is to run on several threads: where that is new, or was faster.
     pub(crate) fn several_pay(&self, kernel: u64, groups: u64) -> bool {
-        let Some(cost) = self.of(kernel) else {
+        let Cost { one, several, .. } = self.of(kernel).unwrap_or_default();
+        if several.launches < TRIES {
             return true;
-        };
-        match (cost.one, cost.several) {
-            (_, None) => true,
-            (None, Some(several)) => several * groups as f64 >= SHORT.as_secs_f64(),
-            (Some(one), Some(several)) => (several < one) != (cost.launches % AGAIN == 0),
         }
+        if one.launches < TRIES {
+            return several.seconds * groups as f64 >= SHORT;
+        }
+        let again = one.launches.wrapping_add(several.launches).is_multiple_of(AGAIN);
+        (several.seconds < one.seconds) != again
     }
 
     fn of(&self, kernel: u64) -> Option<Cost> {
@@ -62,41 +81,57 @@ impl Costs {
 
 #[cfg(test)]
 mod tests {
-    use super::{AGAIN, Costs};
+    use super::{AGAIN, Costs, TRIES};
     use std::time::Duration;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
+    /// Launches of 8 workgroups until both ways are known.
+    fn known(one: u64, several: u64) -> Costs {
+        let costs = Costs::default();
+        for _ in 0..TRIES {
+            assert!(costs.several_pay(1, 8), "several threads are tried first");
+            costs.note(1, 8, 800, MS(several), true);
+        }
+        for _ in 0..TRIES {
+            assert!(!costs.several_pay(1, 8), "short: one thread is tried as well");
+            costs.note(1, 8, 800, MS(one), false);
+        }
+        assert_eq!(costs.of_group(1), Some(100));
+        costs
+    }
+
     #[test]
     fn the_faster_way_is_taken_once_both_are_known() {
+        assert!(!known(2, 4).several_pay(1, 8), "one thread was faster");
+        assert!(known(4, 2).several_pay(1, 8), "several threads were faster");
+    }
+
+    #[test]
+    fn a_slow_first_launch_is_forgotten() {
         let costs = Costs::default();
-        assert!(costs.several_pay(1, 8), "a new kernel");
-        costs.note(1, 8, 800, MS(4), true);
-        assert_eq!(costs.of_group(1), Some(100));
-        assert!(!costs.several_pay(1, 8), "short: one thread is tried as well");
-        costs.note(1, 8, 800, MS(2), false);
-        assert!(!costs.several_pay(1, 8), "one thread was faster");
-        costs.note(2, 8, 800, MS(2), true);
-        costs.note(2, 8, 800, MS(4), false);
-        assert!(costs.several_pay(2, 8), "several threads were faster");
+        costs.note(1, 8, 800, MS(40), true);
+        (0..TRIES).for_each(|_| costs.note(1, 8, 800, MS(2), true));
+        (0..TRIES).for_each(|_| costs.note(1, 8, 800, MS(3), false));
+        assert!(costs.several_pay(1, 8));
     }
 
     #[test]
     fn a_long_launch_stays_on_several_threads() {
         let costs = Costs::default();
-        costs.note(1, 8, 800, MS(100), true);
+        (0..TRIES).for_each(|_| costs.note(1, 8, 800, MS(100), true));
         assert!(costs.several_pay(1, 8));
         assert!(!costs.several_pay(1, 1), "a launch of fewer workgroups is short");
     }
 
     #[test]
     fn the_slower_way_is_tried_again() {
-        let costs = Costs::default();
-        costs.note(1, 1, 1, MS(2), true);
-        for _ in 1..AGAIN {
-            assert!(!costs.several_pay(1, 1));
-            costs.note(1, 1, 1, MS(1), false);
-        }
-        assert!(costs.several_pay(1, 1));
+        let costs = known(1, 2);
+        let tried = (2 * TRIES..=AGAIN).find(|_| {
+            let several = costs.several_pay(1, 8);
+            costs.note(1, 8, 800, MS(1), several);
+            several
+        });
+        assert_eq!(tried, Some(AGAIN));
     }
 }

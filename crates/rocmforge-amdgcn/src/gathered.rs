@@ -1,30 +1,44 @@
 //! Gathered bytes: as many in one memory for each lane, anywhere in it.
 
+use std::marker::PhantomData;
+
 /// Some bytes of a memory for each of 32 lanes.
 pub(crate) struct Gathered<'a> {
-    bytes: &'a [u8],
-    /// Where each lane's begin; `size` bytes from there on lie in `bytes`.
+    start: *const u8,
+    /// Where each lane's begin, from `start` on; `size` bytes from there on may be read during `'a`.
     offsets: [usize; 32],
     size: usize,
     /// The lowest and the highest of the offsets.
     ends: [usize; 2],
+    bytes: PhantomData<&'a [u8]>,
 }
 
 impl<'a> Gathered<'a> {
     /// `size` bytes at each offset; `None` if some lie outside.
     #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8], offsets: [usize; 32], size: usize) -> Option<Self> {
+        // SAFETY: a slice's bytes may be read as long as it is borrowed.
+        unsafe { Self::of(bytes.as_ptr(), bytes.len(), offsets, size) }
+    }
+
+    /// `size` bytes at each offset from `start` on; `None` if some lie outside `len` bytes.
+    ///
+    /// # Safety
+    /// `len` bytes from `start` on are one object that lives during `'a`. Nobody writes the lanes' bytes of it while they are read.
+    #[inline(always)]
+    pub(crate) unsafe fn of(start: *const u8, len: usize, offsets: [usize; 32], size: usize) -> Option<Self> {
         let (mut low, mut high) = (usize::MAX, 0);
         for offset in offsets {
             low = low.min(offset);
             high = high.max(offset);
         }
-        let inside = high <= bytes.len().checked_sub(size)?;
+        let inside = high <= len.checked_sub(size)?;
         inside.then_some(Self {
-            bytes,
+            start,
             offsets,
             size,
             ends: [low, high],
+            bytes: PhantomData,
         })
     }
 
@@ -55,13 +69,9 @@ impl<'a> Gathered<'a> {
     #[inline(always)]
     fn part<const N: usize>(&self, lane: usize, from: usize) -> &'a [u8; N] {
         assert!(from + N <= self.size, "a lane has {} bytes", self.size);
-        let part = self
-            .bytes
-            .as_ptr()
-            .wrapping_add(self.offsets[lane] + from)
-            .cast::<[u8; N]>();
-        // SAFETY: `new` has found `size` bytes at each offset inside the slice, and the part lies in those. A check for each lane costs
-        // more than the load.
+        let part = self.start.wrapping_add(self.offsets[lane] + from).cast::<[u8; N]>();
+        // SAFETY: `of` has found `size` bytes at each offset inside the object, whose bytes its caller lets be read, and the part lies in
+        // those. A check for each lane costs more than the load.
         unsafe { &*part }
     }
 }

@@ -51,11 +51,11 @@ mod kernarg;
 mod kernel;
 mod limits;
 mod load_error;
+mod map;
 mod memory;
 mod program;
+mod shares;
 mod tools;
-mod views;
-mod written;
 
 pub use attend::Attendant;
 pub use byte_state::ByteState;

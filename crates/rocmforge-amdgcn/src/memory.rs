@@ -7,17 +7,22 @@
 use crate::byte_state::ByteState;
 use crate::gathered::Gathered;
 use crate::host_memory::HostMemory;
-use crate::written::{CHUNK, CHUNK_BITS, Written};
-use memmap2::{MmapMut, MmapOptions};
+use crate::map::Map;
+use crate::shares::{Share, Shares};
 use std::any::Any;
-use std::fs::File;
+
+/// Bytes of a chunk, whose state is kept as one while its bytes have one.
+pub(crate) const CHUNK: usize = 1 << CHUNK_BITS;
+pub(crate) const CHUNK_BITS: usize = 12;
 
 /// First device address. No host pointer of a user process lies here (x86-64 and AArch64 hand out lower addresses), so a
 /// host pointer passed to a kernel is always out of bounds rather than accidentally valid.
 pub const DEVICE_BASE: u64 = 0x0000_8000_0000_0000;
 
-/// The chunk's bytes differ: look at the byte states.
-pub(crate) const MIXED: u8 = 0xFF;
+/// In the summary of a chunk: its bytes differ, look at the byte states. Without it, the rest of the summary is the state of all of them.
+pub(crate) const MIXED: u8 = 0x80;
+/// In the summary of a chunk that a share may read only. It has a summary of zero for those that it may not access.
+pub(crate) const READ_ONLY: u8 = 4;
 /// Freed ranges at least this long give their pages back to the host.
 const GIVE_BACK: usize = 1 << 20;
 
@@ -70,34 +75,26 @@ pub struct ReserveError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct GlobalMemory {
-    pub(crate) data: MmapMut,
-    pub(crate) state: MmapMut,
-    pub(crate) summary: MmapMut,
+    pub(crate) data: Map,
+    pub(crate) state: Map,
+    pub(crate) summary: Map,
     base: u64,
     size: usize,
-    /// What has changed since the views were last up to date.
-    pub(crate) written: Written,
-    /// Views for launches on several host threads, once there was one.
-    pub(crate) views: Option<Box<Views>>,
+    /// For launches on several host threads, once there was one.
+    pub(crate) shares: Option<Box<Shares>>,
+    /// In a share: what it has of the memory.
+    pub(crate) share: Option<Box<Share>>,
     /// What racecheck keeps from launch to launch: who touched what last.
     pub(crate) shadow: Option<Box<dyn Any + Send + Sync>>,
-    /// Host memory that kernels reach beside it.
+    /// Host memory that kernels reach beside it. A share has none: if it accesses some it faults, and one thread runs the launch.
     pub(crate) host: HostMemory,
-}
-
-/// The mirror and the views of one memory, all up to date but for the chunks that the memory has noted since.
-pub(crate) struct Views {
-    pub(crate) mirror: File,
-    /// The process that made the mirror: one that was forked from it must not write to it.
-    pub(crate) process: u32,
-    pub(crate) views: Vec<GlobalMemory>,
 }
 
 impl std::fmt::Debug for GlobalMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GlobalMemory")
             .field("size", &self.size)
-            .field("views", &self.views.as_ref().map_or(0, |views| views.views.len()))
+            .field("shares", &self.shares.as_ref().map_or(0, |shares| shares.count()))
             .finish_non_exhaustive()
     }
 }
@@ -122,23 +119,22 @@ impl GlobalMemory {
             .ok()
             .and_then(|n| n.max(CHUNK).checked_next_multiple_of(CHUNK))
             .ok_or_else(|| refuse(std::io::ErrorKind::OutOfMemory.into()))?;
-        let data = MmapOptions::new().len(bytes).no_reserve_swap().map_anon();
-        data.and_then(|data| Self::over(data, base, bytes)).map_err(refuse)
+        let data = Map::new(bytes);
+        data.and_then(|data| Self::over(data, base, None)).map_err(refuse)
     }
 
     /// A memory over this data, of which nothing is allocated.
-    pub(crate) fn over(data: MmapMut, base: u64, size: usize) -> std::io::Result<Self> {
-        let map = |len: usize| MmapOptions::new().len(len).no_reserve_swap().map_anon();
+    pub(crate) fn over(data: Map, base: u64, share: Option<Box<Share>>) -> std::io::Result<Self> {
+        let size = data.len();
         Ok(Self {
             base,
             data,
-            state: map(size)?,
-            summary: map(size >> CHUNK_BITS)?,
+            state: Map::new(size)?,
+            summary: Map::new(size >> CHUNK_BITS)?,
             size,
-            written: Written::new(size >> CHUNK_BITS)?,
-            views: None,
+            shares: None,
+            share,
             shadow: None,
-            // A view has none: a share of a launch that accesses host memory faults, and one thread runs the launch.
             host: HostMemory::default(),
         })
     }
@@ -177,6 +173,9 @@ impl GlobalMemory {
     /// Sets the state of `len` bytes (the part inside the address space). Large freed ranges give their pages back.
     pub fn set_state(&mut self, address: u64, len: u64, state: ByteState) {
         let (start, end) = self.clip(address, len);
+        if self.share.is_some() {
+            return self.set_state_of_share(start, end, state as u8);
+        }
         self.set_state_at(start, end, state as u8);
         if matches!(state, ByteState::Freed | ByteState::Unmapped) && end - start >= GIVE_BACK {
             self.give_back(start, end);
@@ -184,7 +183,6 @@ impl GlobalMemory {
     }
 
     pub(crate) fn set_state_at(&mut self, start: usize, end: usize, state: u8) {
-        self.written.mark(start, end);
         let mut at = start;
         while at < end {
             let chunk = at >> CHUNK_BITS;
@@ -208,7 +206,7 @@ impl GlobalMemory {
     #[cold]
     fn materialise(&mut self, chunk: usize) {
         let uniform = self.summary[chunk];
-        if uniform != MIXED {
+        if uniform & MIXED == 0 {
             self.state[chunk << CHUNK_BITS..(chunk + 1) << CHUNK_BITS].fill(uniform);
             self.summary[chunk] = MIXED;
         }
@@ -229,23 +227,29 @@ impl GlobalMemory {
         if start >= end {
             return;
         }
-        for map in [&mut self.data, &mut self.state] {
-            // Windows keeps the pages until the card goes.
-            #[cfg(unix)]
-            // SAFETY: the range lies inside an anonymous private map that `&mut self` owns alone; its bytes may become zero,
-            // which every reader of freed bytes has to expect. Their state lives in the summary, which is not given back.
-            let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, end - start) };
-        }
+        // What bytes become is nothing to readers of freed ones; their states are in the summary, which is not given back.
+        self.data.give_back(start, end - start);
+        self.state.give_back(start, end - start);
     }
 
     /// The state of one byte; outside the address space that of host memory, else [`ByteState::Unmapped`].
     pub fn state_at(&self, address: u64) -> ByteState {
         match self.offset(address, 1) {
             None => self.host.state_at(address),
-            Some(off) => match self.summary[off >> CHUNK_BITS] {
-                MIXED => ByteState::from_bits(self.state[off]),
-                uniform => ByteState::from_bits(uniform),
-            },
+            Some(off) => ByteState::from_bits(self.state_of(off)),
+        }
+    }
+
+    /// The state of the byte at an offset.
+    pub(crate) fn state_of(&self, off: usize) -> u8 {
+        if let Some(state) = self.share.as_ref().and_then(|share| share.own_state(off)) {
+            return state;
+        }
+        let summary = self.summary[off >> CHUNK_BITS];
+        if summary & MIXED == 0 {
+            summary & 3
+        } else {
+            self.state[off]
         }
     }
 
@@ -257,7 +261,7 @@ impl GlobalMemory {
             return self.all_chunks(off, len, mask);
         }
         let summary = self.summary[chunk];
-        if summary != MIXED {
+        if summary & MIXED == 0 {
             return summary & mask == mask;
         }
         all_bytes(&self.state[off..off + len], mask)
@@ -270,8 +274,8 @@ impl GlobalMemory {
             let chunk = at >> CHUNK_BITS;
             let stop = ((chunk + 1) << CHUNK_BITS).min(end);
             let good = match self.summary[chunk] {
-                MIXED => all_bytes(&self.state[at..stop], mask),
-                uniform => uniform & mask == mask,
+                uniform if uniform & MIXED == 0 => uniform & mask == mask,
+                _ => all_bytes(&self.state[at..stop], mask),
             };
             if !good {
                 return false;
@@ -294,11 +298,11 @@ impl GlobalMemory {
         for l in 0..32 {
             offsets[l] = at[l].wrapping_sub(self.base) as usize;
         }
-        let gathered = Gathered::new(&self.data, offsets, len)?;
+        let gathered = self.data.gather(offsets, len)?;
         let span = gathered.span();
-        let states = &self.summary[span.start >> CHUNK_BITS..=(span.end - 1) >> CHUNK_BITS];
+        let states = &self.summary[span.start >> CHUNK_BITS..span.end.div_ceil(CHUNK)];
         // Where one chunk is not written as a whole, or very many would have to be looked at, each lane looks at its own bytes.
-        let written = states.len() <= 64 && states.iter().all(|&state| state == ByteState::Init as u8);
+        let written = states.len() <= 64 && states.iter().all(|&state| state & !READ_ONLY == ByteState::Init as u8);
         (written || offsets.iter().all(|&offset| self.readable(offset, len, check_uninit))).then_some(gathered)
     }
 
@@ -329,6 +333,9 @@ impl GlobalMemory {
 
     #[cold]
     fn claim_slow(&mut self, off: usize, len: usize) -> bool {
+        if self.share.is_some() && !self.share_for(off, len, true) {
+            return false;
+        }
         let good = self.all_chunks(off, len, 2);
         if good {
             self.set_state_at(off, off + len, 3);
@@ -336,15 +343,22 @@ impl GlobalMemory {
         good
     }
 
+    /// `len` (> 0) bytes at offset `off`, if they may be read.
     #[inline(always)]
-    pub(crate) fn slice(&self, off: usize, len: usize) -> &[u8] {
-        &self.data[off..off + len]
+    pub(crate) fn bytes(&self, off: usize, len: usize, check_uninit: bool) -> Option<&[u8]> {
+        self.readable(off, len, check_uninit).then(|| self.data.get(off, len))
     }
 
+    /// `len` (> 0) bytes at offset `off` to write, if they may be written; they count as written from here on.
     #[inline(always)]
-    pub(crate) fn slice_mut(&mut self, off: usize, len: usize) -> &mut [u8] {
-        self.written.mark_used(off, off + len);
-        &mut self.data[off..off + len]
+    pub(crate) fn bytes_mut(&mut self, off: usize, len: usize) -> Option<&mut [u8]> {
+        self.claim(off, len).then(|| self.data.get_mut(off, len))
+    }
+
+    /// Allocated bytes to change without a change of their states. Not in a share.
+    pub(crate) fn bytes_as_they_are(&mut self, off: usize, len: usize) -> Option<&mut [u8]> {
+        let may = self.share.is_none() && self.readable(off, len, false);
+        may.then(|| self.data.get_mut(off, len))
     }
 
     /// Why an access is refused; `mask` as for [`Self::all`].
@@ -379,7 +393,7 @@ impl GlobalMemory {
             return Ok(());
         }
         match self.offset(address, out.len()) {
-            Some(off) if self.all(off, out.len(), 3) => out.copy_from_slice(&self.data[off..off + out.len()]),
+            Some(off) if self.all(off, out.len(), 3) => out.copy_from_slice(self.data.get(off, out.len())),
             _ => return Err(self.diagnose(address, out.len() as u64, false)),
         }
         Ok(())
@@ -394,7 +408,7 @@ impl GlobalMemory {
             return Ok(());
         }
         match self.offset(address, bytes.len()) {
-            Some(off) if self.claim(off, bytes.len()) => self.slice_mut(off, bytes.len()).copy_from_slice(bytes),
+            Some(off) if self.claim(off, bytes.len()) => self.data.get_mut(off, bytes.len()).copy_from_slice(bytes),
             _ => return Err(self.diagnose(address, bytes.len() as u64, true)),
         }
         Ok(())
@@ -410,7 +424,7 @@ impl GlobalMemory {
         }
         let n = usize::try_from(len).unwrap_or(usize::MAX);
         match self.offset(address, n) {
-            Some(off) if self.claim(off, n) => self.slice_mut(off, n).fill(value),
+            Some(off) if self.claim(off, n) => self.data.get_mut(off, n).fill(value),
             _ => return Err(self.diagnose(address, len, true)),
         }
         Ok(())
@@ -431,8 +445,9 @@ impl GlobalMemory {
         };
         match self.offset(destination, n) {
             Some(to) if self.claim(to, n) => {
-                self.written.mark_used(to, to + n);
-                self.data.copy_within(from..from + n, to);
+                let all = from.min(to);
+                let bytes = self.data.get_mut(all, from.max(to) + n - all);
+                bytes.copy_within(from - all..from - all + n, to - all);
             }
             _ => return Err(self.diagnose(destination, len, true)),
         }
@@ -465,7 +480,7 @@ impl GlobalMemory {
     pub fn peek(&self, address: u64, out: &mut [u8]) -> bool {
         let found = self.offset(address, out.len());
         if let Some(off) = found {
-            out.copy_from_slice(&self.data[off..off + out.len()]);
+            out.copy_from_slice(self.data.get(off, out.len()));
         }
         found.is_some()
     }
@@ -474,8 +489,7 @@ impl GlobalMemory {
     pub fn poke(&mut self, address: u64, bytes: &[u8]) -> bool {
         let found = self.offset(address, bytes.len());
         if let Some(off) = found {
-            self.written.mark(off, off + bytes.len());
-            self.data[off..off + bytes.len()].copy_from_slice(bytes);
+            self.data.get_mut(off, bytes.len()).copy_from_slice(bytes);
         }
         found.is_some()
     }

@@ -6,12 +6,23 @@
 // As in the crate.
 #![allow(clippy::precedence, clippy::needless_range_loop)]
 
+#[path = "../../src/byte_state.rs"]
+mod byte_state;
 #[path = "../../src/costs.rs"]
 mod costs;
 mod exec;
 #[path = "../../src/gathered.rs"]
 mod gathered;
+#[path = "../../src/host_memory.rs"]
+mod host_memory;
 #[path = "../../src/kernarg.rs"]
 mod kernarg;
 #[path = "../../src/limits.rs"]
 mod limits;
+#[path = "../../src/map.rs"]
+mod map;
+#[path = "../../src/memory.rs"]
+mod memory;
+#[path = "../../src/shares.rs"]
+mod shares;
+mod shares_of_memory;

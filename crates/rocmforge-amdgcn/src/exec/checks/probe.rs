@@ -55,7 +55,7 @@ fn bytes(c: &Ctx<'_>, place: Place, at: u64, len: usize) -> Option<Vec<u8>> {
         Place::Scratch => Some(c.scratch.get(at as usize..(at as usize).checked_add(len)?)?.to_vec()),
         _ => {
             if let Some(offset) = c.memory.offset(at, len) {
-                return Some(c.memory.slice(offset, len).to_vec());
+                return c.memory.bytes(offset, len, false).map(<[u8]>::to_vec);
             }
             let mut host = vec![0; len];
             c.memory.host.read(at, &mut host).then_some(host)

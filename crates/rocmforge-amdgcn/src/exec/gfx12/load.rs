@@ -40,15 +40,14 @@ impl<const N: usize, const SIGNED: bool, const BUFFER: bool> Handler for Narrow<
 fn bytes<const N: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64) -> u32 {
     smem::observe(w, c, i, address, N as u32);
     let found = c.memory.offset(address, N);
-    match found.filter(|&off| c.memory.readable(off, N, c.check_uninit)) {
-        Some(off) => {
-            let mut word = [0; 4];
-            word[..N].copy_from_slice(c.memory.slice(off, N));
+    let mut word = [0; 4];
+    match found.and_then(|off| c.memory.bytes(off, N, c.check_uninit)) {
+        Some(bytes) => {
+            word[..N].copy_from_slice(bytes);
             u32::from_le_bytes(word)
         }
         None => {
-            let mut word = [0; 4];
-            if found.is_none() && c.memory.host.read(address, &mut word[..N]) {
+            if smem::elsewhere(c, address, found, &mut word[..N]) {
                 return u32::from_le_bytes(word);
             }
             c.global_fault(w, i, Access::Scalar, 0, address, N as u32);

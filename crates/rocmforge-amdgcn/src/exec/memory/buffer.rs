@@ -200,6 +200,11 @@ impl Space for Buffer {
     }
 
     #[inline(always)]
+    fn share(c: &mut Ctx<'_>, at: &Addresses, exec: u32, len: usize) -> bool {
+        Global::share(c, at, exec, len)
+    }
+
+    #[inline(always)]
     fn lane<'a>(
         c: &'a mut Ctx<'_>,
         w: &Wave,

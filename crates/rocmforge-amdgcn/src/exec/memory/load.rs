@@ -99,48 +99,55 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
         };
         c.observe(w, i, &request);
     }
-    match shape {
-        Shape::Contiguous if exec == u32::MAX => {
-            if run_of_words::<S, R>(w, c, at[0], dst) {
-                return;
+    let mut tried = false;
+    loop {
+        match shape {
+            Shape::Contiguous if exec == u32::MAX => {
+                if run_of_words::<S, R>(w, c, at[0], dst) {
+                    return;
+                }
             }
-        }
-        Shape::Contiguous => {
-            let first = exec.trailing_zeros() as usize;
-            let count = exec.count_ones() as usize;
-            if let Some(bytes) = S::range(c, at[first & 31], count * size) {
-                for n in 0..count {
+            Shape::Contiguous => {
+                let first = exec.trailing_zeros() as usize;
+                let count = exec.count_ones() as usize;
+                if let Some(bytes) = S::range(c, at[first & 31], count * size) {
+                    for n in 0..count {
+                        for r in 0..R {
+                            w.v[reg(r)].0[(first + n) & 31] = word(bytes, n * R + r);
+                        }
+                    }
+                    return;
+                }
+            }
+            Shape::Uniform => {
+                if let Some(bytes) = S::range(c, at[exec.trailing_zeros() as usize & 31], size) {
                     for r in 0..R {
-                        w.v[reg(r)].0[(first + n) & 31] = word(bytes, n * R + r);
+                        let value = [word(bytes, r); 32];
+                        w.put(reg(r) as u8, &value);
                     }
+                    return;
                 }
-                return;
             }
-        }
-        Shape::Uniform => {
-            if let Some(bytes) = S::range(c, at[exec.trailing_zeros() as usize & 31], size) {
-                for r in 0..R {
-                    let value = [word(bytes, r); 32];
-                    w.put(reg(r) as u8, &value);
-                }
-                return;
-            }
-        }
-        Shape::Scattered => {
-            if let Some(gathered) = S::gather(c, &filled(at, exec), size) {
-                let mut lanes = [[[0; 4]; R]; 32];
-                for l in 0..32 {
-                    for (r, word) in lanes[l].iter_mut().enumerate() {
-                        *word = *gathered.word(l, r);
+            Shape::Scattered => {
+                if let Some(gathered) = S::gather(c, &filled(at, exec), size) {
+                    let mut lanes = [[[0; 4]; R]; 32];
+                    for l in 0..32 {
+                        for (r, word) in lanes[l].iter_mut().enumerate() {
+                            *word = *gathered.word(l, r);
+                        }
                     }
+                    let loaded = columns(&lanes);
+                    for r in 0..R {
+                        w.put(reg(r) as u8, &loaded[r]);
+                    }
+                    return;
                 }
-                let loaded = columns(&lanes);
-                for r in 0..R {
-                    w.put(reg(r) as u8, &loaded[r]);
-                }
-                return;
             }
         }
+        if tried || !S::share(c, at, exec, size) {
+            break;
+        }
+        tried = true;
     }
     c.loading = Some(dst);
     for l in 0..32 {
@@ -243,21 +250,28 @@ fn fetch_any<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) ->
     }
     let value = |bytes: &[u8; SIZE]| bytes.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
     let mut raw = [0; 32];
-    if let Shape::Contiguous = shape {
-        let first = exec.trailing_zeros() as usize;
-        let count = exec.count_ones() as usize;
-        if let Some(bytes) = S::range(c, at[first & 31], count * SIZE) {
-            for (raw, bytes) in raw[first & 31..].iter_mut().zip(bytes.as_chunks::<SIZE>().0) {
-                *raw = value(bytes);
+    let mut tried = false;
+    loop {
+        if let Shape::Contiguous = shape {
+            let first = exec.trailing_zeros() as usize;
+            let count = exec.count_ones() as usize;
+            if let Some(bytes) = S::range(c, at[first & 31], count * SIZE) {
+                for (raw, bytes) in raw[first & 31..].iter_mut().zip(bytes.as_chunks::<SIZE>().0) {
+                    *raw = value(bytes);
+                }
+                return raw;
+            }
+        }
+        if let Some(gathered) = S::gather(c, &filled(&at, exec), SIZE) {
+            for l in 0..32 {
+                raw[l] = value(gathered.lane::<SIZE>(l));
             }
             return raw;
         }
-    }
-    if let Some(gathered) = S::gather(c, &filled(&at, exec), SIZE) {
-        for l in 0..32 {
-            raw[l] = value(gathered.lane::<SIZE>(l));
+        if tried || !S::share(c, &at, exec, SIZE) {
+            break;
         }
-        return raw;
+        tried = true;
     }
     c.loading = Some(i.dst);
     for l in (0..32).filter(|l| exec >> l & 1 != 0) {

@@ -22,15 +22,14 @@ impl<const N: usize> Handler for Load<N> {
         let address = address & !3;
         observe(w, c, i, address, N as u32 * 4);
         let off = c.memory.offset(address, N * 4);
-        if let Some(off) = off.filter(|&off| c.memory.readable(off, N * 4, c.check_uninit)) {
-            let bytes = c.memory.slice(off, N * 4).as_chunks::<4>().0;
-            for (n, word) in bytes.iter().enumerate() {
+        if let Some(bytes) = off.and_then(|off| c.memory.bytes(off, N * 4, c.check_uninit)) {
+            for (n, word) in bytes.as_chunks::<4>().0.iter().enumerate() {
                 w.set(i.dst.wrapping_add(n as u8) & 127, u32::from_le_bytes(*word));
             }
             return;
         }
         let mut words = [[0; 4]; N];
-        if off.is_none() && c.memory.host.read(address, words.as_flattened_mut()) {
+        if elsewhere(c, address, off, words.as_flattened_mut()) {
             for (n, word) in words.into_iter().enumerate() {
                 w.set(i.dst.wrapping_add(n as u8) & 127, u32::from_le_bytes(word));
             }
@@ -90,22 +89,34 @@ pub(crate) fn buffer(w: &Wave, i: &Ins) -> (u64, u64) {
 
 /// A word of a scalar load; `None` where there is no memory.
 fn word(w: &Wave, c: &mut Ctx<'_>, address: u64) -> Option<u32> {
-    let Some(off) = c.memory.offset(address, 4) else {
-        let mut word = [0; 4];
-        return c.memory.host.read(address, &mut word).then(|| u32::from_le_bytes(word));
-    };
-    if !c.memory.readable(off, 4, false) {
-        return None;
+    let off = c.memory.offset(address, 4);
+    let mut word = [0; 4];
+    if elsewhere(c, address, off, &mut word) {
+        return Some(u32::from_le_bytes(word));
     }
-    if c.memory.readable(off, 4, c.check_uninit) {
-        return Some(u32::from_le_bytes(c.memory.slice(off, 4).as_chunks::<4>().0[0]));
+    let held = u32::from_le_bytes(*off.and_then(|off| c.memory.bytes(off, 4, false))?.first_chunk()?);
+    if off.is_some_and(|off| c.memory.readable(off, 4, c.check_uninit)) {
+        return Some(held);
     }
     let missing = (0..4).filter(|&n| c.memory.state_at(address + n) == ByteState::Uninit);
     let missing = missing.fold(0, |mask, n| mask | 1 << n);
     if c.unwritten(w, Place::Global, Access::Scalar, 0, address, missing) != Some(missing) {
-        return Some(u32::from_le_bytes(c.memory.slice(off, 4).as_chunks::<4>().0[0]));
+        return Some(held);
     }
     Some(crate::fault::POISON)
+}
+
+/// Bytes that are not simply there: those a share reads for the first time or has in chunks of its own, or host memory.
+#[cold]
+#[inline(never)]
+pub(crate) fn elsewhere(c: &mut Ctx<'_>, address: u64, off: Option<usize>, out: &mut [u8]) -> bool {
+    match off {
+        None => c.memory.host.read(address, out),
+        Some(off) => {
+            c.memory.share_for(off, out.len(), false);
+            c.memory.read_own(off, out, c.check_uninit)
+        }
+    }
 }
 
 /// Tells who watches about a scalar load that is about to run.

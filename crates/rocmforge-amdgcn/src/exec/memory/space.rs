@@ -8,7 +8,7 @@ use crate::exec::state::wave::Wave;
 use crate::fault::{Access, FaultKind, POISON};
 use crate::gathered::Gathered;
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
-use crate::memory::all_bytes;
+use crate::memory::{CHUNK, all_bytes};
 use std::mem::MaybeUninit;
 
 /// An address space.
@@ -36,6 +36,12 @@ pub(crate) trait Space {
 
     /// Bytes for all of a wave to write, which count as written; `None` as for [`Self::range`].
     fn range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]>;
+
+    /// In a share of memory: lets it read what lanes are about to, before that is tried once more. False where that would be in vain.
+    #[inline(always)]
+    fn share(_: &mut Ctx<'_>, _: &Addresses, _exec: u32, _len: usize) -> bool {
+        false
+    }
 
     /// The `len` bytes that each lane reads; `None` where some lane may not read, or where lanes do not read one memory.
     #[inline(always)]
@@ -65,19 +71,34 @@ pub(crate) struct Flat;
 #[inline(always)]
 fn global_range<'a>(c: &'a Ctx<'_>, address: u64, len: usize) -> Option<&'a [u8]> {
     let off = c.memory.offset(address, len)?;
-    c.memory
-        .readable(off, len, c.check_uninit)
-        .then(|| c.memory.slice(off, len))
+    c.memory.bytes(off, len, c.check_uninit)
 }
 
 #[inline(always)]
 fn global_range_mut<'a>(c: &'a mut Ctx<'_>, address: u64, len: usize) -> Option<&'a mut [u8]> {
     let off = c.memory.offset(address, len)?;
-    if c.memory.claim(off, len) {
-        Some(c.memory.slice_mut(off, len))
-    } else {
-        None
-    }
+    c.memory.bytes_mut(off, len)
+}
+
+/// [`Space::share`] of global memory.
+#[cold]
+#[inline(never)]
+fn share_lanes(c: &mut Ctx<'_>, at: &Addresses, exec: u32, len: usize) -> bool {
+    // Lanes most often access the same few chunks.
+    let mut last = 0..0;
+    let mut lanes = (0..32).filter(|lane| exec >> lane & 1 != 0);
+    c.memory.share.is_some()
+        && lanes.all(|lane| {
+            let Some(off) = c.memory.offset(at[lane], len) else {
+                return false;
+            };
+            if last.contains(&off) && last.contains(&(off + len - 1)) {
+                return true;
+            }
+            let chunk = off & !(CHUNK - 1);
+            last = chunk..chunk + CHUNK;
+            c.memory.share_for(off, len, false)
+        })
 }
 
 /// Bytes of which some were never written: poison in those, if what becomes of them is followed.
@@ -95,18 +116,26 @@ fn unwritten_global<'a>(
 ) -> Option<&'a [u8]> {
     let missing = (0..len).filter(|&n| c.memory.state_at(at + n as u64) == ByteState::Uninit);
     let missing = missing.fold(0, |mask, n| mask | 1 << n);
-    let Some(fresh) = c.unwritten(w, Place::Global, how, lane, at, missing) else {
+    // In a share that is a fault at once: one thread runs the launch again, and follows the value.
+    let share = c.memory.share.is_some();
+    let followed = if share {
+        None
+    } else {
+        c.unwritten(w, Place::Global, how, lane, at, missing)
+    };
+    let Some(fresh) = followed else {
         c.global_fault(w, i, how, lane, at, len as u32);
         return None;
     };
-    poison(c.memory.slice_mut(off, len), fresh);
-    Some(c.memory.slice(off, len))
+    let bytes = c.memory.bytes_as_they_are(off, len)?;
+    poison(bytes, fresh);
+    Some(bytes)
 }
 
-/// Bytes outside the card's memory: host memory, or a fault.
+/// Bytes that are not simply there: those a share reads for the first time or has in chunks of its own, host memory, or a fault.
 #[cold]
 #[inline(never)]
-fn read_host<'a>(
+fn read_elsewhere<'a>(
     c: &'a mut Ctx<'_>,
     w: &Wave,
     i: &Ins,
@@ -115,10 +144,16 @@ fn read_host<'a>(
     at: u64,
     len: usize,
 ) -> Option<&'a [u8]> {
-    if let Some(bytes) = c.from_host.get_mut(..len)
-        && c.memory.host.read(at, bytes)
+    let off = c.memory.offset(at, len);
+    if let Some(off) = off.filter(|&off| c.memory.share_for(off, len, false))
+        && c.memory.readable(off, len, c.check_uninit)
     {
-        return c.from_host.get(..len);
+        return c.memory.bytes(off, len, c.check_uninit);
+    }
+    if let Some(bytes) = c.elsewhere.get_mut(..len)
+        && (c.memory.host.read(at, bytes) || off.is_some_and(|off| c.memory.read_own(off, bytes, c.check_uninit)))
+    {
+        return c.elsewhere.get(..len);
     }
     c.global_fault(w, i, how, lane, at, len as u32);
     None
@@ -127,8 +162,9 @@ fn read_host<'a>(
 /// The same for a write.
 #[cold]
 #[inline(never)]
-fn write_host(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool {
-    let done = c.memory.host.write(at, bytes);
+fn write_elsewhere(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool {
+    let off = c.memory.offset(at, bytes.len());
+    let done = c.memory.host.write(at, bytes) || off.is_some_and(|off| c.memory.write_own(off, bytes));
     if !done {
         c.global_fault(w, i, how, lane, at, bytes.len() as u32);
     }
@@ -166,6 +202,11 @@ macro_rules! global_lanes {
         }
 
         #[inline(always)]
+        fn share(c: &mut Ctx<'_>, at: &Addresses, exec: u32, len: usize) -> bool {
+            share_lanes(c, at, exec, len)
+        }
+
+        #[inline(always)]
         fn lane<'a>(
             c: &'a mut Ctx<'_>,
             w: &Wave,
@@ -176,22 +217,18 @@ macro_rules! global_lanes {
             len: usize,
         ) -> Option<&'a [u8]> {
             match c.memory.offset(at, len) {
-                Some(off) if c.memory.readable(off, len, c.check_uninit) => Some(c.memory.slice(off, len)),
+                Some(off) if c.memory.readable(off, len, c.check_uninit) => c.memory.bytes(off, len, c.check_uninit),
                 Some(off) if c.memory.readable(off, len, false) => unwritten_global(c, w, i, how, lane, at, len, off),
-                _ => read_host(c, w, i, how, lane, at, len),
+                _ => read_elsewhere(c, w, i, how, lane, at, len),
             }
         }
 
         #[inline(always)]
         fn write(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool {
             let len = bytes.len();
-            match c.memory.offset(at, len) {
-                Some(off) if c.memory.claim(off, len) => {
-                    c.memory.slice_mut(off, len).copy_from_slice(bytes);
-                    true
-                }
-                _ => write_host(c, w, i, how, lane, at, bytes),
-            }
+            let off = c.memory.offset(at, len);
+            let to = off.and_then(|off| c.memory.bytes_mut(off, len));
+            put(to, bytes) || write_elsewhere(c, w, i, how, lane, at, bytes)
         }
     };
 }
@@ -478,6 +515,11 @@ impl Space for Flat {
     #[inline(always)]
     fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<Gathered<'a>> {
         c.memory.gather(at, len, c.check_uninit)
+    }
+
+    #[inline(always)]
+    fn share(c: &mut Ctx<'_>, at: &Addresses, exec: u32, len: usize) -> bool {
+        share_lanes(c, at, exec, len)
     }
 
     fn lane<'a>(

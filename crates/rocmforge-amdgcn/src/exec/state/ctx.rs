@@ -86,7 +86,7 @@ pub(crate) struct Ctx<'a> {
     /// The most cycles since the start that a wave has seen on a clock.
     pub(crate) latest: u64,
     /// What a lane reads of host memory, whose bytes cannot be lent out.
-    pub(crate) from_host: [u8; 16],
+    pub(crate) elsewhere: [u8; 16],
     /// LDS of the running workgroup; its length is the exact size.
     pub(crate) lds: Vec<u8>,
     /// State of each byte, as [`crate::ByteState`]: 2 not written yet, 3 written.

@@ -86,7 +86,7 @@ pub(crate) fn run_part(
     }));
     let mut ctx = Ctx {
         memory,
-        from_host: [0; 16],
+        elsewhere: [0; 16],
         attendant: attendant.map(|attendant| attendant as _),
         start_ns: dispatch.options.start_ns,
         khz: clock::shader_clock_khz(dispatch.program.arch()),

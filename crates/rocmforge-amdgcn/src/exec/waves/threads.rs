@@ -1,11 +1,11 @@
 //! One launch on several host threads, with the result of one.
 //!
-//! Workgroups are independent but for what they read and write in common. Each thread runs a fixed share of them, one after
-//! the other in their usual order, on a copy-on-write view of the card's memory; what they wrote is then put together. The
-//! result is taken only if nothing can tell it from that of one thread: no two shares changed the same byte, nothing was
-//! wrong, and the kernel has no atomics on global memory and calls nothing. Else the launch runs again on one thread.
+//! Workgroups are independent but for what they read and write in common. Each thread runs a fixed part of them, one after
+//! the other in their usual order, on a share of the card's memory ([`crate::shares`]). The result is taken only if nothing can
+//! tell it from that of one thread: no two shares changed the same byte, nothing was wrong, and the kernel has no atomics on
+//! global memory and calls nothing. Else memory is put back and the launch runs again on one thread.
 //!
-//! Whether that is faster than one thread depends on how much the kernel writes: [`crate::costs`] compares.
+//! Whether that is faster than one thread depends on where the parts write: [`crate::costs`] compares.
 //!
 //! What is left is a workgroup that reads what an earlier one of another share has written without atomics. That is a race,
 //! which racecheck reports; racecheck itself always runs on one thread.
@@ -15,12 +15,13 @@ use crate::dispatch::{Dispatch, Outcome, Status};
 use crate::exec::checks::count::Touched;
 use crate::exec::waves::group::run_part;
 use crate::footprint::Footprint;
-use crate::memory::{GlobalMemory, Views};
-use std::ops::Range;
+use crate::memory::GlobalMemory;
+use crate::shares::{MOST_SHARES, Shares};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Instructions that a launch has to have for each thread. Below, starting a thread and putting its writes together takes longer than
 /// the instructions: measured with the kernels of `benches/interpreter.rs`.
-const WORTH: u64 = 1 << 15;
+const WORTH: u64 = 1 << 14;
 
 /// Instructions that a launch is going to take. A kernel that is new counts as if each wave took 256.
 fn cost(dispatch: &Dispatch<'_>) -> u64 {
@@ -38,26 +39,29 @@ fn cost(dispatch: &Dispatch<'_>) -> u64 {
 pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Option<Outcome> {
     let groups = dispatch.groups();
     let worth = cost(dispatch) / WORTH;
-    let threads = (dispatch.options.threads as u64).min(groups).min(worth);
+    let threads = (dispatch.options.threads.min(MOST_SHARES) as u64)
+        .min(groups)
+        .min(worth);
     let shared = dispatch.program.code.shares(dispatch.kernel.entry);
     if threads < 2 || dispatch.options.tools.racecheck || shared {
         return None;
     }
-    let mut views = Views::take(memory, threads as usize)?;
-    let views_of_shares = &mut views.all()[..threads as usize];
-    let parts = run_shares(dispatch, views_of_shares);
+    // SAFETY: until `end` only the shares access the memory, to which this function has the only reference.
+    let mut shares = unsafe { Shares::take(memory, threads as usize) }?;
+    let parts = run_parts(dispatch, &mut shares, threads as usize);
     let instructions = parts.iter().flatten().map(|(outcome, _)| outcome.instructions).sum();
     let parts = parts
         .into_iter()
         .collect::<Option<Vec<_>>>()
-        .filter(|_| instructions <= dispatch.options.instruction_budget)
-        .filter(|_| memory.merge(views_of_shares));
-    views.put_back(memory);
+        .filter(|_| instructions <= dispatch.options.instruction_budget);
+    if !shares.end(memory, parts.is_some()) {
+        return None;
+    }
     let parts = parts?;
     let (mut counters, mut touched) = (Counters::default(), Touched::default());
-    for (outcome, share) in &parts {
+    for (outcome, part) in &parts {
         counters.add(&outcome.counters);
-        touched.add(share);
+        touched.add(part);
     }
     touched.count(&mut counters);
     Some(Outcome {
@@ -70,23 +74,28 @@ pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Option<
     })
 }
 
-/// Runs a share of the workgroups in each view, the first on this thread; `None` for one that did not complete.
-fn run_shares(dispatch: &Dispatch<'_>, views: &mut [GlobalMemory]) -> Vec<Option<(Outcome, Touched)>> {
-    let (groups, threads) = (dispatch.groups(), views.len() as u64);
-    let run = |view: &mut GlobalMemory, share: Range<u64>| {
-        let part = run_part(dispatch, view, None, share);
-        (part.0.status == Status::Completed).then_some(part)
+/// Runs a part of the workgroups in each of some shares of memory, the first on this thread; `None` for one that did not complete.
+fn run_parts(dispatch: &Dispatch<'_>, shares: &mut Shares, count: usize) -> Vec<Option<(Outcome, Touched)>> {
+    let mut parts = Vec::new();
+    parts.resize_with(count, || None);
+    let Some((workers, shares)) = shares.with_workers(count) else {
+        return parts;
     };
-    std::thread::scope(|scope| {
-        let mut shares = views
-            .iter_mut()
-            .zip((0..threads).map(|n| groups * n / threads..groups * (n + 1) / threads));
-        let first = shares.next();
-        let others: Vec<_> = shares
-            .map(|(view, share)| scope.spawn(move || run(view, share)))
-            .collect();
-        let first = first.map(|(view, share)| run(view, share));
-        let others = others.into_iter().map(|share| share.join().ok().flatten());
-        first.into_iter().chain(others).collect()
-    })
+    let (groups, threads) = (dispatch.groups(), count as u64);
+    let run = |share: &mut GlobalMemory, number: u64| {
+        let groups = groups * number / threads..groups * (number + 1) / threads;
+        let part = catch_unwind(AssertUnwindSafe(|| run_part(dispatch, share, None, groups)));
+        part.ok().filter(|(outcome, _)| outcome.status == Status::Completed)
+    };
+    workers.in_place_scope(|scope| {
+        let mut numbered = parts.iter_mut().zip(shares).zip(0..);
+        let first = numbered.next();
+        for ((part, share), number) in numbered {
+            scope.spawn(move |_| *part = run(share, number));
+        }
+        if let Some(((part, share), number)) = first {
+            *part = run(share, number);
+        }
+    });
+    parts
 }

@@ -770,8 +770,12 @@ fn same(c: &Ctx<'_>, w: &Wave, r: &Request<'_>, hit: &Hit, span: &Span) -> bool 
         let at = hit.dword * 4 + n;
         let size = r.size as usize;
         let lane = span.lane as usize + (at - span.offset) / size;
-        let old = if span.lds { c.lds[at] } else { c.memory.slice(at, 1)[0] };
-        r.data.byte(w, lane, (at - span.offset) % size) == Some(old)
+        let old = if span.lds {
+            c.lds.get(at..=at)
+        } else {
+            c.memory.bytes(at, 1, false)
+        };
+        r.data.byte(w, lane, (at - span.offset) % size).as_ref() == old.and_then(<[u8]>::first)
     })
 }
 
