@@ -1,6 +1,7 @@
 //! The footprint of a launch, read out of the shadow memory when it has ended.
 
 use crate::exec::checks::race::Race;
+use crate::exec::checks::race::log::Patterns;
 use crate::exec::checks::race::records::Record;
 use crate::exec::checks::race::slot::{Info, Slot};
 use crate::fault::Access;
@@ -23,6 +24,7 @@ impl Race {
             text,
             access,
             slots,
+            patterns: Patterns::default(),
             done: Vec::new(),
         });
         for &chunk in &chunks {
@@ -50,6 +52,7 @@ struct Ranges<'a> {
     access: Access,
     /// Slots of such accesses, the latest first.
     slots: &'static [Slot],
+    patterns: Patterns,
     done: Vec<Touch>,
 }
 
@@ -99,16 +102,19 @@ impl Ranges<'_> {
         if slot == Slot::Atomic {
             return;
         }
-        if let Some((run, record)) = cells.one_run(chunk, store) {
+        if let Some((run, record)) = cells.one_run(chunk) {
+            if record.store != store {
+                return;
+            }
             let lane = cells.lane_at(record, run.start).unwrap_or_default();
             return self.join(record.now.mine, record.info, lane, run.start, run.end);
         }
         if !cells.records(chunk).any(|record| record.store == store) {
             return;
         }
-        let mut touched = cells.bitmap(chunk, store);
+        let mut touched = cells.bitmap(chunk, store, &mut self.patterns);
         if !store && cells.records(chunk).any(|record| record.store) {
-            touched = touched.without(&cells.bitmap(chunk, true));
+            touched = touched.without(&cells.bitmap(chunk, true, &mut self.patterns));
         }
         for run in touched.runs() {
             let start = bytes.start + run.start;

@@ -79,9 +79,10 @@ impl Cells {
     #[inline(always)]
     fn append(&mut self, log: &mut Log, chunk: usize, now: &Now, info: Info, store: bool, bytes: &Bytes<'_>) {
         let last = self.last_record(log, chunk).unwrap_or(0);
-        let newest = log.chain(last).next().copied();
+        let newest = log.chain(last).next().cloned();
         self.mark_chunk(chunk, 0);
-        log.records.push(bytes, now, info, store, newest.as_ref(), last);
+        let range = self.bytes_of(chunk);
+        log.records.push(bytes, now, info, store, newest.as_ref(), last, &range);
         log.last[chunk] = log.records.all.len() as u32;
     }
 
@@ -145,50 +146,39 @@ impl Cells {
         found.map(|(lane, _)| lane)
     }
 
-    /// What the loads among the records of a chunk touch, or what the stores do, if that is one run of bytes; and the record that touched
-    /// the first of them.
-    pub(super) fn one_run(&self, chunk: usize, stores: bool) -> Option<(Range<usize>, &Record)> {
-        let range = self.bytes_of(chunk);
-        let mut run: Option<(Range<usize>, &Record)> = None;
-        for record in self.records(chunk) {
-            if record.lanes != 0 || record.store != stores {
-                return None;
-            }
-            let bytes = record.start.max(range.start)..record.end.min(range.end);
-            let (known, first) = run.get_or_insert_with(|| (bytes.clone(), record));
-            if bytes.start > known.end || bytes.end < known.start {
-                return None;
-            }
-            if bytes.start <= known.start {
-                *first = record;
-            }
-            *known = known.start.min(bytes.start)..known.end.max(bytes.end);
-        }
-        run
+    /// What the records of a chunk touch, if they are all loads, or all stores, and that is one run of bytes; and the record that touched the
+    /// first of them.
+    pub(super) fn one_run(&self, chunk: usize) -> Option<(Range<usize>, &Record)> {
+        let last = self.records(chunk).next()?;
+        let first = self
+            .log
+            .as_ref()?
+            .records
+            .all
+            .get((last.first as usize).checked_sub(1)?)?;
+        Some((last.run.clone(), first))
     }
 
     /// The bytes of a chunk that loads among its records touch, or that stores do.
-    pub(super) fn bitmap(&self, chunk: usize, stores: bool) -> Bitmap {
-        let mut bits = Bitmap([0; 64]);
+    pub(super) fn bitmap(&self, chunk: usize, stores: bool, patterns: &mut Patterns) -> Bitmap {
+        let mut bits = Bitmap::default();
         let range = self.bytes_of(chunk);
         let Some(log) = &self.log else {
             return bits;
         };
         for record in self.records(chunk).filter(|record| record.store == stores) {
+            let inside = record.start >= range.start && record.end <= range.end;
+            if inside && let Some(pattern) = patterns.of(&log.records, record) {
+                bits.set_all(pattern, record.start - range.start);
+                continue;
+            }
+            let (start, end) = (record.start.max(range.start), record.end.min(range.end));
             if record.lanes == 0 {
-                let (start, end) = (record.start.max(range.start), record.end.min(range.end));
                 bits.set(start - range.start..end - range.start);
                 continue;
             }
-            let Some(list) = log.records.lanes.get(record.lanes as usize - 1) else {
-                continue;
-            };
-            for lane in (0..32).filter(|lane| record.exec >> lane & 1 != 0) {
-                let start = (record.start + usize::from(list[lane])).max(range.start);
-                let end = (record.start + usize::from(list[lane]) + record.size as usize).min(range.end);
-                if start < end {
-                    bits.set(start - range.start..end - range.start);
-                }
+            for (_, bytes) in log.records.lanes(record, &range) {
+                bits.set(bytes.start - range.start..bytes.end - range.start);
             }
         }
         bits
@@ -248,7 +238,7 @@ impl Loads {
         let fits =
             bytes.end <= 1 << 16 && self.records.all.len() < MOST_LOADS && !self.other.any(bytes.start, bytes.end);
         if fits {
-            self.records.push(bytes, now, info, false, None, 0);
+            self.records.push(bytes, now, info, false, None, 0, &(0..0));
             self.read.set(bytes.start, bytes.end);
         }
         fits
@@ -279,22 +269,72 @@ impl Loads {
     }
 }
 
+/// Patterns of lanes: the waves of a kernel repeat few, and to move one is faster than to look at each lane.
+#[derive(Default)]
+pub(super) struct Patterns(Vec<Pattern>);
+
+/// Patterns that are remembered.
+const MOST_PATTERNS: usize = 8;
+
+/// The bytes that lanes touch, a bit for each from the first one on.
+struct Pattern {
+    lanes: [u16; 32],
+    exec: u32,
+    size: u32,
+    bits: Vec<u64>,
+}
+
+impl Patterns {
+    /// The bytes that the lanes of a record touch, from its start on; `None` where they lie one behind the other, or beyond a chunk.
+    fn of(&mut self, records: &Records, record: &Record) -> Option<&[u64]> {
+        let lanes = records.lanes.get((record.lanes as usize).wrapping_sub(1))?;
+        let same = |known: &Pattern| known.size == record.size && known.exec == record.exec && known.lanes == *lanes;
+        let found = self.0.iter().position(same);
+        let at = found.or_else(|| {
+            let mut bits = Bitmap::default();
+            let length = record.end - record.start;
+            if length > 4096 {
+                return None;
+            }
+            for (_, bytes) in records.lanes(record, &(record.start..record.end)) {
+                bits.set(bytes.start - record.start..bytes.end - record.start);
+            }
+            if self.0.len() == MOST_PATTERNS {
+                self.0.remove(0);
+            }
+            self.0.push(Pattern {
+                lanes: *lanes,
+                exec: record.exec,
+                size: record.size,
+                bits: bits.0[..length.div_ceil(64)].to_vec(),
+            });
+            Some(self.0.len() - 1)
+        })?;
+        Some(&self.0.get(at)?.bits)
+    }
+}
+
 /// Bytes of a chunk of 4 KiB, a bit for each.
 pub(super) struct Bitmap([u64; 64]);
 
+impl Default for Bitmap {
+    fn default() -> Self {
+        Self([0; 64])
+    }
+}
+
 impl Bitmap {
-    #[inline(always)]
-    fn set(&mut self, bytes: Range<usize>) {
-        let (word, from, count) = (bytes.start / 64, bytes.start % 64, bytes.len());
-        if from + count > 64 {
-            return self.set_words(bytes);
-        }
-        if let Some(word) = self.0.get_mut(word).filter(|_| count > 0) {
-            *word |= u64::MAX >> (64 - count) << from;
+    /// Sets all bits of some words, which begin at `first`.
+    fn set_all(&mut self, words: &[u64], first: usize) {
+        let shift = first % 64;
+        let mut rest = 0;
+        for (to, word) in self.0[first / 64..].iter_mut().zip(words.iter().chain(&[0])) {
+            *to |= word << shift | rest;
+            rest = word.checked_shr(64 - shift as u32).unwrap_or(0);
         }
     }
 
-    fn set_words(&mut self, bytes: Range<usize>) {
+    fn set(&mut self, bytes: Range<usize>) {
         let mut at = bytes.start;
         while at < bytes.end {
             let end = (at / 64 * 64 + 64).min(bytes.end);

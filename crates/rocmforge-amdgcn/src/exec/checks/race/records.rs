@@ -34,7 +34,7 @@ impl<'a> Bytes<'a> {
 }
 
 /// A request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) start: usize,
     pub(super) end: usize,
@@ -53,6 +53,10 @@ pub(super) struct Record {
     pub(super) stores: bool,
     /// How many the chunk has with it.
     pub(super) count: u16,
+    /// What the chunk's records up to it touch of the chunk, if they are all loads, or all stores, and that is one run of bytes; else empty.
+    pub(super) run: Range<usize>,
+    /// The record that touched the first byte of the run first: its index and one.
+    pub(super) first: u32,
 }
 
 impl Record {
@@ -74,7 +78,7 @@ impl Records {
         self.lanes.clear();
     }
 
-    /// Adds one, whose lanes lie within 64 KiB; `chunk`, `before`: the one before it of the same chunk.
+    /// Adds one, whose lanes lie within 64 KiB; `chunk`, `before`: the one before it of the same chunk, whose bytes are `range`.
     #[inline(always)]
     pub(super) fn push(
         &mut self,
@@ -84,6 +88,7 @@ impl Records {
         store: bool,
         chunk: Option<&Record>,
         before: u32,
+        range: &Range<usize>,
     ) {
         let lanes = match bytes.at {
             None => 0,
@@ -96,7 +101,25 @@ impl Records {
                 self.lanes.len() as u32
             }
         };
+        let touched = bytes.start.max(range.start)..bytes.end.min(range.end);
+        let this = self.all.len() as u32 + 1;
+        let (run, first) = match chunk {
+            _ if lanes != 0 => (0..0, 0),
+            None => (touched, this),
+            Some(Record {
+                run,
+                first,
+                store: stores,
+                ..
+            }) if !run.is_empty() && *stores == store && touched.start <= run.end && touched.end >= run.start => {
+                let first = if touched.start < run.start { this } else { *first };
+                (touched.start.min(run.start)..touched.end.max(run.end), first)
+            }
+            Some(_) => (0..0, 0),
+        };
         self.all.push(Record {
+            run,
+            first,
             start: bytes.start,
             end: bytes.end,
             size: bytes.size as u32,
@@ -113,7 +136,7 @@ impl Records {
 
     /// The lanes of a record, and what each touches of a range.
     pub(super) fn lanes(&self, record: &Record, range: &Range<usize>) -> impl Iterator<Item = (u32, Range<usize>)> {
-        let (record, range) = (*record, range.clone());
+        let (record, range) = (record.clone(), range.clone());
         let list = self.lanes.get((record.lanes as usize).wrapping_sub(1)).copied();
         let (size, first) = (record.size as usize, record.exec.trailing_zeros());
         let active = (0..32).filter(move |lane| record.exec >> lane & 1 != 0);
