@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: everything a change must pass, one step after another, with its time.
 
-use crate::cargo;
+use crate::{bindings::hip_root, cargo};
 use clap::ValueEnum;
 use rocmforge_fetch_models::{Model, ensure_for_tests};
 use rocmforge_gpu_test::{Outcome, say};
@@ -17,27 +17,39 @@ pub(crate) struct Args {
     list: bool,
 }
 
-/// One step: its name, the command line after `cargo`, and an environment variable to set for it.
+/// One step: its name, the command line after `cargo`, and environment variables to set for it.
 struct Step {
     name: &'static str,
     cargo: &'static [&'static str],
-    env: Option<(&'static str, &'static str)>,
-    /// Whether the command is a plugin of cargo that need not be installed; without it the step is skipped.
-    plugin: bool,
+    env: &'static [(&'static str, &'static str)],
+    needs: Needs,
 }
+
+/// What a step is skipped without.
+#[derive(Clone, Copy)]
+enum Needs {
+    Nothing,
+    /// The plugin of cargo that it runs.
+    Plugin,
+    /// HIP's headers and library.
+    Hip,
+}
+
+/// hip-sys, which the feature `linked` of `rocmforge-hip-sys` brings, is built without ROCm where nothing is linked.
+const UNLINKED: (&str, &str) = ("DOCS_RS", "1");
 
 const STEPS: &[Step] = &[
     Step {
         name: "fmt",
         cargo: &["fmt", "--all", "--", "--check"],
-        env: None,
-        plugin: false,
+        env: &[],
+        needs: Needs::Nothing,
     },
     Step {
         name: "tidy",
         cargo: &["xtask", "tidy"],
-        env: None,
-        plugin: false,
+        env: &[],
+        needs: Needs::Nothing,
     },
     Step {
         name: "clippy",
@@ -50,56 +62,76 @@ const STEPS: &[Step] = &[
             "-D",
             "warnings",
         ],
-        env: None,
-        plugin: false,
+        env: &[UNLINKED],
+        needs: Needs::Nothing,
     },
     Step {
         name: "docs",
         cargo: &["doc", "--workspace", "--no-deps", "--all-features"],
-        env: Some(("RUSTDOCFLAGS", "-D warnings")),
-        plugin: false,
+        env: &[("RUSTDOCFLAGS", "-D warnings"), UNLINKED],
+        needs: Needs::Nothing,
     },
     Step {
         name: "tests",
-        cargo: &["test", "--workspace", "--all-features", "--no-fail-fast"],
-        env: None,
-        plugin: false,
+        // Without the feature `linked`, which needs ROCm.
+        cargo: &[
+            "test",
+            "--workspace",
+            "--exclude",
+            "rocmforge-hip-sys",
+            "--all-features",
+            "--no-fail-fast",
+        ],
+        env: &[],
+        needs: Needs::Nothing,
+    },
+    Step {
+        name: "hip-sys",
+        cargo: &["test", "--package", "rocmforge-hip-sys"],
+        env: &[],
+        needs: Needs::Nothing,
+    },
+    Step {
+        name: "linked",
+        cargo: &["test", "--package", "rocmforge-hip-sys", "--features", "linked"],
+        env: &[],
+        needs: Needs::Hip,
     },
     Step {
         name: "faults",
         cargo: &["xtask", "test-gpu", "--faults", "--reports", "target/test-gpu/faults"],
-        env: None,
-        plugin: false,
+        env: &[],
+        needs: Needs::Nothing,
     },
     Step {
         name: "loom",
         cargo: &["xtask", "loom"],
-        env: None,
-        plugin: false,
+        env: &[],
+        needs: Needs::Nothing,
     },
     Step {
         name: "opcodes",
         cargo: &["xtask", "opcodes", "--check", "--skip-if-absent"],
-        env: None,
-        plugin: false,
+        env: &[],
+        needs: Needs::Nothing,
     },
     Step {
         name: "kernels",
         cargo: &["xtask", "kernels", "check"],
-        env: None,
-        plugin: false,
+        env: &[],
+        needs: Needs::Nothing,
     },
     Step {
         name: "counters",
         cargo: &["xtask", "kernels", "counters"],
-        env: None,
-        plugin: false,
+        env: &[],
+        needs: Needs::Nothing,
     },
     Step {
         name: "bindings",
         cargo: &["xtask", "bindings", "check", "--skip-if-absent"],
-        env: None,
-        plugin: false,
+        env: &[],
+        needs: Needs::Nothing,
     },
     Step {
         name: "package",
@@ -116,14 +148,14 @@ const STEPS: &[Step] = &[
             "--exclude=rocmforge-measure",
             "--exclude=rocmforge-test-support",
         ],
-        env: None,
-        plugin: false,
+        env: &[],
+        needs: Needs::Nothing,
     },
     Step {
         name: "deny",
         cargo: &["deny", "--locked", "check"],
-        env: None,
-        plugin: true,
+        env: &[],
+        needs: Needs::Plugin,
     },
 ];
 
@@ -154,11 +186,12 @@ fn installed(name: &str) -> bool {
 /// The steps with what each runs.
 fn listing(steps: &[&Step]) -> String {
     let rows = steps.iter().map(|step| {
-        let variable = step
+        let variables: String = step
             .env
+            .iter()
             .map(|(name, value)| format!("{name}='{value}' "))
-            .unwrap_or_default();
-        format!("{:<10} {variable}cargo {}\n", step.name, step.cargo.join(" "))
+            .collect();
+        format!("{:<10} {variables}cargo {}\n", step.name, step.cargo.join(" "))
     });
     rows.collect()
 }
@@ -183,18 +216,26 @@ pub(crate) fn run(args: Args) -> Outcome {
     for step in &steps {
         say!("== {} ==", step.name);
         let start = Instant::now();
-        if step.plugin && !installed(step.cargo[0]) {
-            say!(
-                "skipped: `cargo {0}` is not installed (`cargo install cargo-{0}`)",
+        let mut command = cargo();
+        command.args(step.cargo).envs(step.env.iter().copied());
+        let absent = match step.needs {
+            Needs::Plugin if !installed(step.cargo[0]) => Some(format!(
+                "`cargo {0}` is not installed (`cargo install cargo-{0}`)",
                 step.cargo[0]
-            );
+            )),
+            Needs::Hip => match hip_root() {
+                Ok(root) => {
+                    command.env("HIP_PATH", root);
+                    None
+                }
+                Err(error) => Some(error.to_string()),
+            },
+            Needs::Nothing | Needs::Plugin => None,
+        };
+        if let Some(absent) = absent {
+            say!("skipped: {absent}");
             results.push((step.name, Ended::Skipped, start.elapsed()));
             continue;
-        }
-        let mut command = cargo();
-        command.args(step.cargo);
-        if let Some((name, value)) = step.env {
-            command.env(name, value);
         }
         let ended = match command.status()?.success() {
             true => Ended::Ok,
@@ -248,7 +289,7 @@ mod tests {
         assert_eq!(text.lines().count(), STEPS.len());
         assert!(text.contains("fmt        cargo fmt --all -- --check\n"), "{text}");
         assert!(
-            text.contains("docs       RUSTDOCFLAGS='-D warnings' cargo doc "),
+            text.contains("docs       RUSTDOCFLAGS='-D warnings' DOCS_RS='1' cargo doc "),
             "{text}"
         );
     }

@@ -27,6 +27,11 @@ pub trait Workspace: Sync {
         false
     }
 
+    /// The arguments of cargo that name all packages that are built together, and their features.
+    fn selection(&self) -> &'static [&'static str] {
+        &["--workspace", "--all-features"]
+    }
+
     /// Fetches what these tests (`crate::test`) read, before they run. What cannot be fetched is said; the tests skip.
     fn prepare(&self, tests: &[String]) {
         let _ = tests;

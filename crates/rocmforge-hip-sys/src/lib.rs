@@ -8,7 +8,8 @@
 //! Nothing here is safe to call beyond what the C API promises; `rocmforge-runtime` is the safe layer.
 //!
 //! No build script looks for ROCm and nothing links it: [`HipLibrary::load`] finds the library at run time, and its error
-//! lists every place it looked at.
+//! lists every place it looked at. With the feature `linked`, `HipLibrary::linked` is the library that a program was linked with when it
+//! was built.
 //!
 //! ```no_run
 //! use rocmforge_hip_sys::{HipApi, HipLibrary};

@@ -1,7 +1,6 @@
 //! The backend: one device of one provider, its budget and its own stream.
 
 use crate::availability::{self, Availability};
-use crate::buffer::HipBuffer;
 use crate::core::Core;
 use crate::core::memory::MemoryStatistics;
 use crate::device::DeviceInfo;
@@ -13,8 +12,7 @@ use crate::module::HipModule;
 use crate::provider::Provider;
 use crate::readings::{CardReadings, system_readings};
 use crate::stream::HipStream;
-use bytemuck::Pod;
-use rocmforge_memory::{Bytes, Card, Elems, HostBudget, Policy, PoolOptions, Site};
+use rocmforge_memory::{Bytes, Card, HostBudget, Policy, PoolOptions, Site};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,11 +55,6 @@ pub struct HipBackend {
 }
 
 impl HipBackend {
-    /// Whether an AMD GPU can be used here: [`availability`](Self::availability) says why not.
-    pub fn gpu_available() -> bool {
-        Self::availability().is_available()
-    }
-
     /// Whether an AMD GPU can be used here, or which of six reasons speaks against it. Asked once in a process.
     ///
     /// Looks at `/dev/kfd` and the kernel's topology first; only if these show a GPU and allow its use is the HIP library
@@ -239,26 +232,10 @@ impl HipBackend {
         Ok((addressable(free.min(seen)), addressable(total)))
     }
 
-    /// Whether `size` bytes would be within the budget now.
-    pub fn can_allocate(&self, size: usize) -> HipResult<bool> {
-        Ok(size <= self.safe_alloc_size()?)
-    }
-
     /// Bytes the budget has left now.
     pub fn safe_alloc_size(&self) -> HipResult<usize> {
         self.core.driver.enter()?;
         Ok(addressable(self.core.card.budget().available))
-    }
-
-    /// `size` bytes, zeroed on the backend's stream, within the budget or not at all.
-    #[track_caller]
-    pub fn allocate_buffer_safe(self: &Arc<Self>, size: usize) -> HipResult<HipBuffer<u8>> {
-        HipBuffer::zeroed(&self.stream, Elems(size), "buffer")
-    }
-
-    /// Copies a buffer to the host, after all work on it. Returns when the data are there.
-    pub fn copy_from_device_safe<T: Pod>(&self, src: &HipBuffer<T>, dst: &mut [T]) -> HipResult<()> {
-        src.copy_to_host(&self.stream, dst)
     }
 
     /// Waits for all streams of this backend, each at most until the deadline, and gives the driver back what was dropped
@@ -310,11 +287,6 @@ impl HipBackend {
     pub fn thread_device(&self) -> HipResult<i32> {
         self.core.driver.enter()?;
         self.core.driver.current_device()
-    }
-
-    /// Whether the calling thread's current device is this backend's.
-    pub fn verify_device(&self) -> HipResult<bool> {
-        Ok(self.thread_device()? == self.device().ordinal)
     }
 }
 

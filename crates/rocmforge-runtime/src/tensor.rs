@@ -36,13 +36,6 @@ impl DeviceTensor {
         Ok(Self::of(backend, buffer, shape))
     }
 
-    /// The same as [`zeros`](Self::zeros), under the name the project grew up with: memory that was never written is
-    /// never handed out, and no tensor escapes the budget.
-    #[track_caller]
-    pub fn empty_safe(backend: &Arc<HipBackend>, shape: &[usize]) -> HipResult<Self> {
-        Self::zeros(backend, shape)
-    }
-
     /// A copy of `values`, which must be as many as the shape holds.
     #[track_caller]
     pub fn from_host(backend: &Arc<HipBackend>, values: &[f32], shape: &[usize]) -> HipResult<Self> {

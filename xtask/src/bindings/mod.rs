@@ -92,6 +92,11 @@ impl Subject {
     }
 }
 
+/// Where this machine has HIP's development files: the folder of `include` and `lib`.
+pub(crate) fn hip_root() -> Result<PathBuf, impl std::error::Error> {
+    header::find(None).map(|include| include.parent().unwrap_or(&include).to_owned())
+}
+
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     let args = match args.command {

@@ -69,7 +69,7 @@ impl Staging<'_> {
     pub(super) fn add_tests(&self) -> Result<(), BundleError> {
         let data = self.workspace.test_data();
         for (target, folder) in [("gpu", TESTS), ("faults", FAULTS)] {
-            let arguments = ["test", "--workspace", "--all-features", "--no-run", "--test", target];
+            let arguments = [&["test"], self.workspace.selection(), &["--no-run", "--test", target]].concat();
             let binaries = match built(self.workspace, &arguments, "test", target) {
                 // A workspace need not plant faults.
                 Err(BundleError::NoTargets { .. }) if folder == FAULTS => continue,

@@ -36,6 +36,7 @@ impl Supervisor<'_> {
         self.process_tree.end_adopted(LAST);
         summary.containment = self.process_tree.containment().name();
         self.workspace.command().clone_into(&mut summary.command);
+        summary.program = !self.args.command.is_empty();
         summary.rounds = plan.repeat;
         summary.origin = Origin {
             commit: self.commit.clone(),

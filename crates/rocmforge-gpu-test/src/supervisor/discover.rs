@@ -325,10 +325,12 @@ fn building(workspace: &dyn Workspace, target: &str, packages: &[String]) -> Com
     let mut command = workspace.cargo();
     command.arg("test");
     match packages {
-        [] => command.arg("--workspace"),
-        some => command.args(some.iter().flat_map(|name| ["-p", name])),
+        [] => command.args(workspace.selection()),
+        some => command
+            .args(some.iter().flat_map(|name| ["-p", name]))
+            .arg("--all-features"),
     };
-    command.args(["--all-features", "--no-run", "--test", target]);
+    command.args(["--no-run", "--test", target]);
     command.args(["--message-format", "json-render-diagnostics"]);
     command
 }

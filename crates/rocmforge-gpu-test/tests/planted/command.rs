@@ -55,6 +55,10 @@ fn a_program_that_fails_or_crashes_fails() {
         let output = supervisor(&run, AMPLE, &["sh", "-c", script]).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{}", said(&output));
         assert!(said(&output).contains(what), "{}", said(&output));
+        // What is printed to run it again is the command line, for no filter finds a program.
+        let again = format!("--command sh -c '{script}'");
+        assert!(said(&output).contains(&again), "{}", said(&output));
+        assert!(!said(&output).contains("--filter"), "{}", said(&output));
         assert_eq!(run.results().len(), 1);
     }
 }

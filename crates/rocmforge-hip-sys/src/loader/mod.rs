@@ -1,4 +1,4 @@
-//! The AMD HIP library, found and loaded at run time.
+//! The AMD HIP library: found and loaded at run time, or linked.
 
 mod search;
 mod table;
@@ -10,7 +10,8 @@ use std::fmt::{self, Write as _};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
-use table::Table;
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use table::{Core, Optional};
 
 /// A loaded HIP library. It is never unloaded: a HIP library keeps threads and per-thread state, and other code in the
 /// process may hold pointers into it.
@@ -20,7 +21,8 @@ use table::Table;
 /// process of its own.
 pub struct HipLibrary {
     path: PathBuf,
-    table: Table,
+    core: Core,
+    optional: Optional,
 }
 
 /// Why one candidate was not used.
@@ -85,6 +87,21 @@ impl HipLibrary {
         })
     }
 
+    /// The library that this program was linked with when it was built, by the crate hip-sys: the dynamic linker loads it, with its
+    /// dependencies, before `main`, and refuses the program without it. Prefer [`Self::load`] unless a packager decides which ROCm a
+    /// program belongs to.
+    ///
+    /// The optional functions are looked up in that library, because a program that names one must not be linked with a library
+    /// that lacks it: HIP 5.2's header declares `hipLaunchHostFunc`, and its library has none.
+    #[cfg(feature = "linked")]
+    pub fn linked() -> Self {
+        let core = Core::linked();
+        // Where the system does not tell which file it is, the empty path opens the program with all that it is linked with.
+        let path = mapped_file(core.address()).unwrap_or_default();
+        let optional = open(&path).map_or_else(|_| Optional::default(), |library| Optional::resolve(&library));
+        Self { path, core, optional }
+    }
+
     /// The file that was loaded, or the name it was asked for by where the system does not tell.
     pub fn path(&self) -> &Path {
         &self.path
@@ -92,30 +109,33 @@ impl HipLibrary {
 
     /// The optional functions this library lacks. Calls of them answer `hipErrorNotSupported`.
     pub fn missing_optional(&self) -> Vec<&'static str> {
-        self.table.missing_optional()
+        self.optional.missing()
     }
 
     fn open(candidate: &Candidate) -> Result<Self, Refusal> {
-        use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
         let path = candidate.path.as_path();
         if has_slash(path) && !path.exists() {
             return Err(Refusal::NotFound);
         }
-        // RTLD_NOW: a library whose own dependencies do not match is refused here, not in the middle of a program.
-        //
-        // SAFETY: runs the constructors of a library that the user, the administrator or the distribution put where HIP
-        // belongs. Nothing can be checked about it; that is what the type's documentation says.
-        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| match error {
+        let library = open(path).map_err(|error| match error {
             libloading::Error::DlOpen { source } => Refusal::Linker(source.to_string()),
             other => Refusal::Linker(other.to_string()),
         })?;
-        // Never dropped, refused or not: nothing of HIP survives its own dlclose, and what lacks a function may be an old
-        // HIP whose constructors have started threads.
-        let library = ManuallyDrop::new(library);
-        let table = Table::resolve(&library).map_err(Refusal::MissingFunctions)?;
-        let path = mapped_file(table.address()).unwrap_or_else(|| path.to_owned());
-        Ok(Self { path, table })
+        let core = Core::resolve(&library).map_err(Refusal::MissingFunctions)?;
+        let optional = Optional::resolve(&library);
+        let path = mapped_file(core.address()).unwrap_or_else(|| path.to_owned());
+        Ok(Self { path, core, optional })
     }
+}
+
+/// Opens a library for good: nothing of HIP survives its own dlclose, and what lacks a function may be an old HIP whose constructors
+/// have started threads.
+fn open(path: &Path) -> Result<ManuallyDrop<Library>, libloading::Error> {
+    // RTLD_NOW: a library whose own dependencies do not match is refused here, not in the middle of a program.
+    //
+    // SAFETY: runs the constructors of a library that the user, the administrator or the distribution put where HIP
+    // belongs. Nothing can be checked about it; that is what the type's documentation says.
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(ManuallyDrop::new)
 }
 
 fn has_slash(path: &Path) -> bool {

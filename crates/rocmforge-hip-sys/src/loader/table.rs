@@ -1,10 +1,12 @@
-//! The pointer table and the forwarding to it, both generated from the list in `src/functions.rs`.
+//! The pointer tables and the forwarding to them, all generated from the list in `src/functions.rs`.
 
 use super::HipLibrary;
 use crate::functions::for_each_hip_function;
 use crate::{HipApi, devices::hipDeviceAttribute_t, hipError_t, hipErrorNotSupported, types::*};
 use libloading::os::unix::Library;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+#[cfg(feature = "linked")]
+use std::mem::transmute;
 
 /// One symbol of a library, `None` if it has none of that name.
 ///
@@ -34,14 +36,19 @@ macro_rules! define_table {
         optional { $(fn $optional:ident($($optional_arg:ident: $optional_ty:ty),* $(,)?);)* }
         foreign { $($foreign:tt)* }
     ) => {
-        /// The functions of a loaded library: every core one, and the optional ones it has.
-        pub(super) struct Table {
+        /// The core functions of a library, all of them.
+        pub(super) struct Core {
             $($core: unsafe extern "C" fn($($core_ty),*) -> hipError_t,)*
+        }
+
+        /// The optional functions that a library has.
+        #[derive(Default)]
+        pub(super) struct Optional {
             $($optional: Option<unsafe extern "C" fn($($optional_ty),*) -> hipError_t>,)*
         }
 
-        impl Table {
-            /// Looks every function up; the core functions that are missing are the error.
+        impl Core {
+            /// Looks every function up; those that are missing are the error.
             pub(super) fn resolve(library: &Library) -> Result<Self, Vec<&'static str>> {
                 let mut missing = Vec::new();
                 $(
@@ -55,28 +62,46 @@ macro_rules! define_table {
                         missing.push(stringify!($core));
                     }
                 )*
-                $(
-                    // SAFETY: as above.
-                    let $optional = unsafe {
-                        symbol::<Option<unsafe extern "C" fn($($optional_ty),*) -> hipError_t>>(library, c_name!($optional))
-                    }
-                    .flatten();
-                )*
                 $(let Some($core) = $core else { return Err(missing) };)*
-                Ok(Self { $($core,)* $($optional,)* })
+                Ok(Self { $($core,)* })
             }
 
-            /// The optional functions that are missing.
-            pub(super) fn missing_optional(&self) -> Vec<&'static str> {
-                [$((stringify!($optional), self.$optional.is_none())),*]
-                    .into_iter()
-                    .filter_map(|(name, missing)| missing.then_some(name))
-                    .collect()
+            /// The functions that the linker found when this program was built.
+            #[cfg(feature = "linked")]
+            pub(super) fn linked() -> Self {
+                Self {$(
+                    // SAFETY: the same C function with our names of its types; `cargo xtask bindings check` compares every signature of
+                    // hip-sys with the list's. A status is never read as hip-sys's enum, which an unknown value would break.
+                    $core: unsafe {
+                        transmute::<*const (), unsafe extern "C" fn($($core_ty),*) -> hipError_t>(hip_sys::hiprt::$core as *const ())
+                    },
+                )*}
             }
 
             /// An address inside of the library.
             pub(super) fn address(&self) -> usize {
                 self.hipInit as usize
+            }
+        }
+
+        impl Optional {
+            /// Looks every function up.
+            pub(super) fn resolve(library: &Library) -> Self {
+                Self {$(
+                    // SAFETY: as for the core functions.
+                    $optional: unsafe {
+                        symbol::<Option<unsafe extern "C" fn($($optional_ty),*) -> hipError_t>>(library, c_name!($optional))
+                    }
+                    .flatten(),
+                )*}
+            }
+
+            /// Those that are missing.
+            pub(super) fn missing(&self) -> Vec<&'static str> {
+                [$((stringify!($optional), self.$optional.is_none())),*]
+                    .into_iter()
+                    .filter_map(|(name, missing)| missing.then_some(name))
+                    .collect()
             }
         }
 
@@ -86,10 +111,10 @@ macro_rules! define_table {
             $(unsafe fn $core(&self $(, $core_arg: $core_ty)*) -> hipError_t {
                 // SAFETY: the pointer was resolved under this name and the library is never unloaded; the arguments are
                 // the caller's promise, as the trait says.
-                unsafe { (self.table.$core)($($core_arg),*) }
+                unsafe { (self.core.$core)($($core_arg),*) }
             })*
             $(unsafe fn $optional(&self $(, $optional_arg: $optional_ty)*) -> hipError_t {
-                match self.table.$optional {
+                match self.optional.$optional {
                     // SAFETY: as for the core functions.
                     Some(function) => unsafe { function($($optional_arg),*) },
                     None => hipErrorNotSupported,

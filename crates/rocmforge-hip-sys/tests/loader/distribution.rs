@@ -4,7 +4,7 @@ use crate::child::{self, End};
 use rocmforge_hip_sys::{HipApi, HipLibrary, hipErrorInvalidDevice, hipErrorNoDevice, hipSuccess};
 use std::path::Path;
 
-const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5";
+pub(crate) const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5";
 
 #[test]
 fn the_distributions_library_loads_and_finds_no_device() {

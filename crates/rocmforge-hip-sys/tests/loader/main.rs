@@ -5,5 +5,7 @@ mod child;
 mod distribution;
 mod fake;
 mod forwarding;
+#[cfg(feature = "linked")]
+mod linked;
 mod misbehaving;
 mod search;

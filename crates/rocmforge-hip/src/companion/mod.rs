@@ -48,16 +48,14 @@ struct Name {
 }
 
 macro_rules! libraries {
-    ($($library:ident answers $status:literal { $($name:ident)* })*) => {
+    (
+        implemented { $($own_library:ident { $($own:ident: $function:ident)* })* }
+        $($library:ident answers $status:literal { $($name:ident)* })*
+    ) => {
         /// All names, in the order of the table.
         pub(super) static NAMES: &[super::Name] = &[
             $($(super::Name { name: stringify!($name), library: stringify!($library) },)*)*
-            super::Name { name: "ncclGetErrorString", library: "rccl" },
-            super::Name { name: "roctracer_start", library: "roctracer64" },
-            super::Name { name: "roctracer_stop", library: "roctracer64" },
-            super::Name { name: "roctxMarkA", library: "roctx64" },
-            super::Name { name: "roctxRangePushA", library: "roctx64" },
-            super::Name { name: "roctxRangePop", library: "roctx64" },
+            $($(super::Name { name: stringify!($own), library: stringify!($own_library) },)*)*
         ];
 
         #[unsafe(no_mangle)]
@@ -69,12 +67,7 @@ macro_rules! libraries {
                 }
                 not_supported as *const ()
             }),)*)*
-            super::Function(super::error_text as *const ()),
-            super::Function(super::accepted as *const ()),
-            super::Function(super::accepted as *const ()),
-            super::Function(super::accepted as *const ()),
-            super::Function(super::accepted as *const ()),
-            super::Function(super::accepted as *const ()),
+            $($(super::Function(super::$function as *const ()),)*)*
         ];
     };
 }

@@ -1,6 +1,11 @@
 //! Names of the companion libraries: what the wheels of CuPy 14.2, JAX 0.10 and bitsandbytes 0.50 ask them for.
 
 super::libraries! {
+    implemented {
+        rccl { ncclGetErrorString: error_text }
+        roctracer64 { roctracer_start: accepted roctracer_stop: accepted }
+        roctx64 { roctxMarkA: accepted roctxRangePushA: accepted roctxRangePop: accepted }
+    }
     hipblaslt answers 7 {
         hipblasLtCreate hipblasLtDestroy hipblasLtGetVersion hipblasLtGetGitRevision hipblasLtGetArchName
         hipblasLtMatrixLayoutCreate hipblasLtMatrixLayoutDestroy hipblasLtMatrixLayoutSetAttribute hipblasLtMatrixLayoutGetAttribute

@@ -126,32 +126,6 @@ fn threads_of(block: [u32; 3]) -> u64 {
         .fold(1u64, |product, &dim| product.saturating_mul(u64::from(dim)))
 }
 
-/// The quotient, rounded up.
-///
-/// # Panics
-///
-/// If `denominator` is 0, as division does.
-pub const fn ceil_div_u64(numerator: u64, denominator: u64) -> u64 {
-    assert!(denominator != 0, "division by zero");
-    numerator.div_ceil(denominator)
-}
-
-/// Blocks of `tile` items that cover `items`, or `None` if a grid cannot have so many.
-///
-/// # Panics
-///
-/// If `tile` is 0, as division does.
-pub const fn safe_grid_dim(items: u64, tile: u32) -> Option<u32> {
-    assert!(tile != 0, "a tile of 0 items");
-    let blocks = ceil_div_u64(items, tile as u64);
-    // HIP counts the threads of an axis in 32 bits, and a block has at least one.
-    if blocks > u32::MAX as u64 {
-        None
-    } else {
-        Some(blocks as u32)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,45 +243,5 @@ mod tests {
                 limit: 65536
             }
         );
-    }
-
-    #[test]
-    fn test_ceil_div_u64() {
-        for (numerator, denominator, quotient) in [
-            (0, 1, 0),
-            (1, 1, 1),
-            (31, 32, 1),
-            (32, 32, 1),
-            (33, 32, 2),
-            (u64::MAX, 2, 1 << 63),
-            (u64::MAX, 1, u64::MAX),
-        ] {
-            assert_eq!(
-                ceil_div_u64(numerator, denominator),
-                quotient,
-                "{numerator} / {denominator}"
-            );
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "division by zero")]
-    fn test_ceil_div_u64_panic_on_zero_denominator() {
-        ceil_div_u64(1, std::hint::black_box(0));
-    }
-
-    #[test]
-    fn test_safe_grid_dim() {
-        assert_eq!(safe_grid_dim(0, 256), Some(0));
-        assert_eq!(safe_grid_dim(1, 256), Some(1));
-        assert_eq!(safe_grid_dim(257, 256), Some(2));
-        assert_eq!(safe_grid_dim(u64::from(u32::MAX), 1), Some(u32::MAX));
-        assert_eq!(safe_grid_dim(u64::from(u32::MAX) + 1, 1), None);
-    }
-
-    #[test]
-    #[should_panic(expected = "a tile of 0 items")]
-    fn test_safe_grid_dim_panic_on_zero_tile() {
-        safe_grid_dim(1, std::hint::black_box(0));
     }
 }

@@ -4,7 +4,7 @@ mod args;
 mod geometry;
 
 pub use args::LaunchArgs;
-pub use geometry::{LaunchConfig, ceil_div_u64, safe_grid_dim, validate_launch_config};
+pub use geometry::{LaunchConfig, validate_launch_config};
 
 use crate::error::HipResult;
 use crate::hip;

@@ -157,19 +157,19 @@ const ENTRIES: &[Entry] = &[
     }),
     ("module kernel", |w| w.module.kernel("scale").map(drop)),
     ("backend get_memory_info", |w| w.backend.get_memory_info().map(drop)),
-    ("backend can_allocate", |w| w.backend.can_allocate(1).map(drop)),
+    ("compat can_allocate", |w| w.backend.can_allocate(1).map(drop)),
     ("backend safe_alloc_size", |w| w.backend.safe_alloc_size().map(drop)),
-    ("backend allocate_buffer_safe", |w| {
+    ("compat allocate_buffer_safe", |w| {
         w.backend.allocate_buffer_safe(4096).map(drop)
     }),
-    ("backend copy_from_device_safe", |w| {
+    ("compat copy_from_device_safe", |w| {
         w.backend.copy_from_device_safe(&w.y, &mut [0.0; N])
     }),
     ("backend trim_memory", |w| w.backend.trim_memory(Bytes(0)).map(drop)),
     ("backend synchronize", |w| w.backend.synchronize()),
     ("backend ensure_device", |w| w.backend.ensure_device()),
     ("backend thread_device", |w| w.backend.thread_device().map(drop)),
-    ("backend verify_device", |w| w.backend.verify_device().map(drop)),
+    ("compat verify_device", |w| w.backend.verify_device().map(drop)),
     ("stream query", |w| w.other.query().map(drop)),
     ("stream synchronize", |w| w.other.synchronize()),
     ("stream record", |w| w.other.record(&w.start)),
@@ -291,7 +291,7 @@ const ENTRIES: &[Entry] = &[
         w.input.to_vec().map(drop)
     }),
     ("tensor zeros", |w| DeviceTensor::zeros(&w.backend, &[3, 5]).map(drop)),
-    ("tensor empty_safe", |w| {
+    ("compat empty_safe", |w| {
         DeviceTensor::empty_safe(&w.backend, &[3, 5]).map(drop)
     }),
     ("tensor from_host", |w| {

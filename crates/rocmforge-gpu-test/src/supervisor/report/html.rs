@@ -106,7 +106,7 @@ impl Summary {
             h3 : line(&result.id);
             p : line(&result.verdict.to_string());
             @ if let Some(error) = &result.first_error { p { code : line(error); } }
-            p { : "Again: "; code : line(&result.reproduction(&self.command, &self.device)); }
+            p { : "Again: "; code : line(&self.reproduction(result)); }
             @ if !result.output.is_empty() {
                 details { summary : "output"; pre { : "\n"; : lines(&result.output) } }
             }

@@ -70,7 +70,7 @@ impl Summary {
             Kind::Failed => Some(Box::new(owned_xml! {
                 failure(message = message) {
                     : line(result.first_error.as_deref().unwrap_or_default()); : "\n";
-                    : line(&result.reproduction(&self.command, &self.device)); : "\n\n";
+                    : line(&self.reproduction(result)); : "\n\n";
                     : lines(&result.output);
                 }
             })),

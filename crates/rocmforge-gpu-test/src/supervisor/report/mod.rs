@@ -200,16 +200,6 @@ impl TestResult {
         }
         remarks
     }
-
-    /// The command that runs this test alone, as it ran here.
-    pub(crate) fn reproduction(&self, command: &str, device: &str) -> String {
-        let seed = self
-            .seed
-            .map(|seed| format!("ROCMFORGE_SEED={seed} "))
-            .unwrap_or_default();
-        let (device, id) = (quoted(device), quoted(&self.id));
-        format!("{seed}{command} --device {device} --exact --filter {id}")
-    }
 }
 
 /// `text` as one word of a shell.
@@ -262,6 +252,9 @@ impl Counts {
 pub(crate) struct Summary {
     /// What the user called.
     pub(crate) command: String,
+    /// Whether the one test is the program of `--command`, which no filter finds.
+    #[serde(skip)]
+    pub(crate) program: bool,
     pub(crate) device: String,
     #[serde(flatten)]
     pub(crate) origin: Origin,
@@ -284,6 +277,7 @@ impl Summary {
     pub(crate) fn new(device: &str, results: Vec<TestResult>, elapsed: Duration) -> Self {
         Self {
             command: "cargo gpu-test".to_owned(),
+            program: false,
             device: device.to_owned(),
             origin: Origin::default(),
             rounds: 1,
@@ -294,6 +288,19 @@ impl Summary {
             findings: Vec::new(),
             results,
         }
+    }
+
+    /// The command that runs this test alone, as it ran here.
+    pub(crate) fn reproduction(&self, result: &TestResult) -> String {
+        let seed = result
+            .seed
+            .map(|seed| format!("ROCMFORGE_SEED={seed} "))
+            .unwrap_or_default();
+        if self.program {
+            return seed + &self.origin.command_line;
+        }
+        let (command, device, id) = (&self.command, quoted(&self.device), quoted(&result.id));
+        format!("{seed}{command} --device {device} --exact --filter {id}")
     }
 
     /// Writes the three [`REPORTS`].

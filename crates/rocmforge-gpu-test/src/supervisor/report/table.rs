@@ -83,7 +83,7 @@ impl Summary {
             if let Some(error) = &result.first_error {
                 writeln!(f, "      {}", line(error))?;
             }
-            writeln!(f, "      {}", line(&result.reproduction(&self.command, &self.device)))?;
+            writeln!(f, "      {}", line(&self.reproduction(result)))?;
         }
         for remark in result.remarks() {
             writeln!(f, "  {id}: {}", line(&remark))?;

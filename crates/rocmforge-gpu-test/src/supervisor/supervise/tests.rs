@@ -9,6 +9,7 @@ use crate::supervisor::escalation::Grace;
 use crate::supervisor::interrupt::Interrupt;
 use crate::supervisor::kfd::Kfd;
 use crate::supervisor::plan::Plan;
+use crate::supervisor::report::Summary;
 use rocmforge_machine::process::state_of;
 use rocmforge_machine::sysfs::Sysfs;
 use std::fs;
@@ -210,7 +211,8 @@ fn a_failure_keeps_the_output_the_first_error_and_the_seed() {
     let first = "thread 'x' panicked at tests/x.rs:3:5: left is not right";
     assert_eq!((result.first_error.as_deref(), result.seed), (Some(first), Some(7)));
     let again = "ROCMFORGE_SEED=7 cargo gpu-test --device sim --exact --filter fake::planted";
-    assert_eq!(result.reproduction("cargo gpu-test", "sim"), again);
+    let summary = Summary::new("sim", Vec::new(), Duration::ZERO);
+    assert_eq!(summary.reproduction(&result), again);
 }
 
 #[test]
