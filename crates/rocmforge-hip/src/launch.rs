@@ -270,8 +270,11 @@ pub(crate) unsafe extern "C" fn hipExtModuleLaunchKernel(
 ) -> hipError_t {
     process::call(|process| {
         let (all, block) = ([x, y, z], [block_x, block_y, block_z]);
+        if block.contains(&0) || block.iter().map(|size| u64::from(*size)).product::<u64>() > 1024 {
+            return process.sim.answered("hipExtModuleLaunchKernel", hipErrorInvalidValue);
+        }
         // AMD's library launches incomplete workgroups at the end; the machine does not.
-        if all.iter().zip(block).any(|(all, block)| block == 0 || all % block != 0) {
+        if all.iter().zip(block).any(|(all, block)| all % block != 0) {
             return process
                 .sim
                 .answered("hipExtModuleLaunchKernel", hipErrorInvalidConfiguration);
@@ -298,8 +301,8 @@ pub(crate) unsafe extern "C" fn hipExtModuleLaunchKernel(
     })
 }
 
-/// The older name, with the symbol that C++ gives it; without flags.
-pub(crate) unsafe extern "C" fn _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(
+/// The older name, without flags. HIP 6 declares it as a C function.
+pub(crate) unsafe extern "C" fn hipHccModuleLaunchKernel(
     function: hipFunction_t,
     x: c_uint,
     y: c_uint,
@@ -318,6 +321,30 @@ pub(crate) unsafe extern "C" fn _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_
     unsafe {
         hipExtModuleLaunchKernel(
             function, x, y, z, block_x, block_y, block_z, lds, stream, params, extra, start, stop, 0,
+        )
+    }
+}
+
+/// The same with the symbol that C++ gives it.
+pub(crate) unsafe extern "C" fn _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(
+    function: hipFunction_t,
+    x: c_uint,
+    y: c_uint,
+    z: c_uint,
+    block_x: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
+    lds: usize,
+    stream: hipStream_t,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+    start: hipEvent_t,
+    stop: hipEvent_t,
+) -> hipError_t {
+    // SAFETY: promised by the program.
+    unsafe {
+        hipHccModuleLaunchKernel(
+            function, x, y, z, block_x, block_y, block_z, lds, stream, params, extra, start, stop,
         )
     }
 }

@@ -148,6 +148,7 @@ names! {
         hipExtLaunchMultiKernelMultiDevice: absent,
         hipExtMallocWithFlags: forwarded,
         hipExtModuleLaunchKernel: launch,
+        hipHccModuleLaunchKernel: launch,
         hipExtLaunchKernel: launch,
         hipFree: forwarded,
         hipFreeArray: forwarded,

@@ -5,12 +5,14 @@ use crate::error::Error;
 use clap::Args;
 use rocmforge_hip::{Abi, Installation, Record, Settings};
 use rocmforge_memory::Bytes;
-use signal_hook::consts::{SIGINT, SIGQUIT};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -68,6 +70,28 @@ pub struct RunArgs {
 fn abi(text: &str) -> Result<Abi, String> {
     let number: u8 = text.parse().map_err(|_| "is a number: 5, 6 or 7".to_owned())?;
     Abi::try_from(number).map_err(|error| error.to_string())
+}
+
+/// Waits for the program and passes `terminations` on to it: this process still has to remove its folder.
+fn wait(mut child: Child, mut terminations: Signals) -> std::io::Result<ExitStatus> {
+    let pid = Pid::from_child(&child);
+    let end = terminations.handle();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for _ in terminations.forever() {
+                // It fails only for a program that has changed its user; that one runs on, and is waited for.
+                let _ = kill_process(pid, Signal::TERM);
+            }
+        });
+        // Its number is given to no other process before `Child::wait`, when nothing is passed on any more.
+        while let Err(error) = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            if error != rustix::io::Errno::INTR {
+                break;
+            }
+        }
+        end.close();
+    });
+    child.wait()
 }
 
 impl RunArgs {
@@ -129,10 +153,15 @@ impl RunArgs {
             signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))
                 .map_err(|error| Error::write(std::path::Path::new("a signal handler"))(error))?;
         }
-        let status = Command::new(program)
+        // Heard from here on: between start and handler a signal would end this process alone.
+        let terminations = Signals::new([SIGTERM]);
+        let terminations =
+            terminations.map_err(|error| Error::write(std::path::Path::new("a signal handler"))(error))?;
+        let child = Command::new(program)
             .args(args)
             .envs(installation.environment(&settings))
-            .status();
+            .spawn();
+        let status = child.and_then(|child| wait(child, terminations));
         let status = status.map_err(|source| Error::Program {
             program: program.into(),
             source,

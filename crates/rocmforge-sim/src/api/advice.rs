@@ -13,6 +13,8 @@ pub(crate) struct Advice {
     preferred: Option<c_int>,
     accessed_by: Vec<c_int>,
     coarse: bool,
+    /// Where it was to be moved last.
+    pub(super) prefetched: Option<c_int>,
 }
 
 /// `hipMemAttachSingle`: memory for one stream.
@@ -41,8 +43,8 @@ impl Call<'_> {
             self.card_index(device)?;
         }
         required(pointer)?;
-        let (id, left, _) = self.known_memory(pointer).ok_or(hipErrorInvalidValue)?;
-        if size == 0 || size as u64 > left {
+        let (id, left, on_host) = self.known_memory(pointer).ok_or(hipErrorInvalidValue)?;
+        if size == 0 || size as u64 > left || !on_host {
             return Err(hipErrorInvalidValue);
         }
         let kept = self.advice.entry(id).or_default();
@@ -88,7 +90,7 @@ impl Call<'_> {
                 devices.resize(data_size / 4, hipInvalidDeviceId);
                 devices
             }
-            hipMemRangeAttributeLastPrefetchLocation => vec![hipInvalidDeviceId],
+            hipMemRangeAttributeLastPrefetchLocation => vec![kept.prefetched.unwrap_or(hipInvalidDeviceId)],
             hipMemRangeAttributeCoherencyMode => {
                 vec![
                     if kept.coarse || !on_host {

@@ -258,4 +258,17 @@ impl Call<'_> {
         // SAFETY: `what` is valid for reading.
         unsafe { self.drv_memcpy_3d(&raw const what, stream) }
     }
+    /// Refuses a side without memory before its kind is looked at.
+    pub(crate) unsafe fn memcpy_2d_unaligned(&mut self, what: *const hip_Memcpy2D) -> Hip {
+        required(what)?;
+        // SAFETY: promised by the caller of the HIP function.
+        let p = unsafe { &*what };
+        let from = p.srcMemoryType == hipMemoryTypeArray && p.srcArray.is_null();
+        let to = p.dstMemoryType == hipMemoryTypeArray && p.dstArray.is_null();
+        if from || to {
+            return Err(hipErrorInvalidValue);
+        }
+        // SAFETY: as above.
+        unsafe { self.memcpy_param_2d(what, None) }
+    }
 }

@@ -7,7 +7,7 @@ use super::graph_nodes::NewNode;
 use super::memory::{address_of, pointer_to};
 use super::{answer, required};
 use crate::machine::sim::{Call, Hip};
-use crate::queues::graphs::{Block, GraphBlock, Step, UserObject, Work};
+use crate::queues::graphs::{Block, GraphBlock, Shown, Step, UserObject, Work};
 use crate::queues::queue::StreamId;
 use crate::queues::work::OpKind;
 use rocmforge_hip_sys::*;
@@ -28,20 +28,19 @@ impl Call<'_> {
         let pinned = props.allocType == hipMemAllocationTypePinned && props.locationType == hipMemLocationTypeDevice;
         let card = self.card_index(props.locationId);
         let result = match card {
-            Ok(card) if pinned && wanted.bytesize > 0 => self.reserve_block(card, wanted.bytesize),
+            Ok(card) if pinned && wanted.bytesize > 0 => self.reserve_block(card, &mut wanted),
             _ => Err(hipErrorInvalidValue),
         };
-        if let Ok(block) = &result {
-            wanted.dptr = pointer_to(block.address);
-        }
         // SAFETY: as above.
         unsafe { answer(params, wanted) }?;
         // SAFETY: as above.
         unsafe { self.add_node(new, Work::Alloc(result?)) }
     }
 
-    fn reserve_block(&mut self, card: usize, size: usize) -> Hip<Block> {
+    /// Reserves what `wanted` asks for, and puts the address into it.
+    fn reserve_block(&mut self, card: usize, wanted: &mut hipMemAllocNodeParams) -> Hip<Block> {
         self.healthy(card)?;
+        let size = wanted.bytesize;
         let address = self.allocate(card, size)?;
         let id = self.cards[card]
             .vram
@@ -52,7 +51,9 @@ impl Call<'_> {
             id,
             size: size as u64,
         };
+        wanted.dptr = pointer_to(address);
         let made = GraphBlock {
+            params: Shown(*wanted),
             card,
             block,
             holders: 1,
@@ -149,22 +150,8 @@ impl Call<'_> {
         let Work::Alloc(block) = self.node(node)?.work else {
             return Err(hipErrorInvalidValue);
         };
-        let card = self.card_of(block.address).unwrap_or(0);
-        let shown = hipMemAllocNodeParams {
-            poolProps: hipMemPoolProps {
-                allocType: hipMemAllocationTypePinned,
-                handleTypes: 0,
-                locationType: hipMemLocationTypeDevice,
-                locationId: card as c_int,
-                win32SecurityAttributes: std::ptr::null_mut(),
-                maxSize: 0,
-                reserved: [0; 56],
-            },
-            accessDescs: std::ptr::null(),
-            accessDescCount: 0,
-            bytesize: block.size as usize,
-            dptr: pointer_to(block.address),
-        };
+        let found = self.graph_memory.get(&block.address).ok_or(hipErrorInvalidValue)?;
+        let shown = found.params.0;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(to, shown) }
     }

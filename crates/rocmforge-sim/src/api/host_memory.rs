@@ -13,8 +13,10 @@ const HOST_MALLOC_FLAGS: c_uint = hipHostMallocPortable
     | hipHostMallocNumaUser
     | hipHostMallocCoherent
     | hipHostMallocNonCoherent;
-/// `hipExtHostRegisterCoarseGrained` and its kin are not simulated.
-const HOST_REGISTER_FLAGS: c_uint = hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory;
+/// `hipExtHostRegisterCoarseGrained`, the number of CUDA's flag for memory that cards only read. It changes no result.
+const REGISTER_COARSE_GRAINED: c_uint = 0x8;
+const HOST_REGISTER_FLAGS: c_uint =
+    hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory | REGISTER_COARSE_GRAINED;
 
 impl Call<'_> {
     pub(crate) unsafe fn host_malloc(&mut self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> Hip {

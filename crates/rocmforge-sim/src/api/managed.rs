@@ -44,6 +44,10 @@ impl Call<'_> {
         }
         self.enqueuable(stream)?;
         self.enqueue(stream, OpKind::Wait, Vec::new());
+        // Known from the call on, as with AMD's driver.
+        if let Some((id, ..)) = self.known_memory(pointer) {
+            self.advice.entry(id).or_default().prefetched = Some(device);
+        }
         Ok(())
     }
 }

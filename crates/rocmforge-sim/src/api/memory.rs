@@ -17,6 +17,9 @@ const UNKNOWN: hipPointerAttribute_t = hipPointerAttribute_t {
     allocationFlags: 0,
 };
 
+/// `hipDeviceMallocUncached`: no cache is simulated.
+const MALLOC_UNCACHED: c_uint = 0x3;
+
 pub(crate) fn address_of(pointer: *const c_void) -> u64 {
     pointer.addr() as u64
 }
@@ -191,7 +194,7 @@ impl Call<'_> {
 
     pub(crate) unsafe fn ext_malloc_with_flags(&mut self, ptr: *mut *mut c_void, size: usize, flags: c_uint) -> Hip {
         match flags {
-            hipDeviceMallocDefault | hipDeviceMallocFinegrained => {}
+            hipDeviceMallocDefault | hipDeviceMallocFinegrained | MALLOC_UNCACHED => {}
             // The host reaches it too: such memory is for values that streams wait for.
             hipMallocSignalMemory if size == 8 => {
                 // SAFETY: promised by the caller of the HIP function.

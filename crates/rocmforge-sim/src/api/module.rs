@@ -161,6 +161,9 @@ impl Call<'_> {
         let loaded = self.module(module)?;
         // SAFETY: promised by the caller of the HIP function: a text that ends with NUL.
         let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| hipErrorNotFound)?;
+        if name.is_empty() || address.is_null() && bytes.is_null() {
+            return Err(hipErrorInvalidValue);
+        }
         let (at, size) = *loaded.globals.get(name).ok_or(hipErrorNotFound)?;
         if !address.is_null() {
             // SAFETY: promised by the caller of the HIP function.

@@ -144,8 +144,12 @@ impl Call<'_> {
         Ok(())
     }
 
+    /// Refused for the null stream, whose priority and device can be asked for.
     pub(crate) unsafe fn stream_get_flags(&mut self, stream: hipStream_t, flags: *mut c_uint) -> Hip {
         required(flags)?;
+        if stream.is_null() {
+            return Err(hipErrorInvalidValue);
+        }
         let id = self.stream(stream)?;
         let found = self.queues.get(id).map_or(0, |queue| queue.flags);
         // SAFETY: promised by the caller of the HIP function.

@@ -66,6 +66,8 @@ pub(crate) struct GraphBlock {
     pub(crate) used: bool,
     /// Whether a node frees it.
     pub(crate) has_free: bool,
+    /// What it was asked for with, and its address.
+    pub(crate) params: Shown<hipMemAllocNodeParams>,
 }
 
 /// Parameters as the program gave them, to be shown again.

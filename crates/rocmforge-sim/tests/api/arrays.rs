@@ -233,6 +233,9 @@ fn a_copy_as_the_driver_describes_it() {
         assert_eq!(found[16 * row..16 * (row + 1)], source[start..start + 16]);
     }
     answers!(hipErrorInvalidValue, sim.hipMemcpyParam2D(null_mut()));
+    let mut nowhere = copy;
+    nowhere.srcMemoryType = hipMemoryTypeArray;
+    answers!(hipErrorInvalidValue, sim.hipDrvMemcpy2DUnaligned(&raw const nowhere));
     let mut odd = copy;
     odd.srcMemoryType = 77;
     answers!(hipErrorInvalidValue, sim.hipMemcpyParam2D(&raw const odd));

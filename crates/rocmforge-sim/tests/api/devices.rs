@@ -227,6 +227,41 @@ fn several_attributes_of_a_pointer_at_once() {
 }
 
 #[test]
+fn the_last_prefetch_is_known_from_its_call_on() {
+    let sim = machine();
+    let (mut ptr, mut value) = (null_mut(), -9i32);
+    answers!(hipSuccess, sim.hipMallocManaged(&raw mut ptr, N, hipMemAttachGlobal));
+    let data = (&raw mut value).cast();
+    let attribute = hipMemRangeAttributeLastPrefetchLocation;
+    answers!(hipSuccess, sim.hipMemRangeGetAttribute(data, 4, attribute, ptr, N));
+    assert_eq!(value, hipInvalidDeviceId);
+    for device in [hipCpuDeviceId, 0] {
+        answers!(hipSuccess, sim.hipMemPrefetchAsync(ptr, N, device, null_mut()));
+        answers!(hipSuccess, sim.hipMemRangeGetAttribute(data, 4, attribute, ptr, N));
+        assert_eq!(value, device);
+    }
+}
+
+#[test]
+fn advice_is_for_memory_that_the_host_reaches() {
+    let sim = machine();
+    let ptr = malloc(&sim, N);
+    answers!(
+        hipErrorInvalidValue,
+        sim.hipMemAdvise(ptr, N, hipMemAdviseSetReadMostly, 0)
+    );
+}
+
+#[test]
+fn flags_that_change_no_result_are_taken() {
+    let (sim, mut ptr, mut memory) = (machine(), null_mut(), [0u8; 64]);
+    answers!(hipSuccess, sim.hipExtMallocWithFlags(&raw mut ptr, 8, 0x3));
+    let host = memory.as_mut_ptr().cast();
+    answers!(hipSuccess, sim.hipHostRegister(host, 64, 0x8 | hipHostRegisterPortable));
+    answers!(hipSuccess, sim.hipHostUnregister(host));
+}
+
+#[test]
 fn advice_is_kept_and_answered() {
     let sim = machine();
     let (host, mut value) = (pinned(&sim, N), -9i32);

@@ -541,16 +541,27 @@ fn allocation(size: usize) -> hipMemAllocNodeParams {
     }
 }
 
+/// What `hipGraphMemAllocNodeGetParams` says: access descriptions, their number, size and address.
+fn given_back(sim: &SimHost, node: hipGraphNode_t) -> (*const hipMemAccessDesc, usize, usize, *mut c_void) {
+    let mut shown = allocation(0);
+    answers!(hipSuccess, sim.hipGraphMemAllocNodeGetParams(node, &raw mut shown));
+    (shown.accessDescs, shown.accessDescCount, shown.bytesize, shown.dptr)
+}
+
 #[test]
 fn graphs_allocate_and_free() {
     let sim = machine();
     let (graph, out) = (graph(&sim), malloc(&sim, N));
     let (mut alloc, mut free, mut params) = (null_mut(), null_mut(), allocation(N));
+    // Kept and never followed.
+    let access = std::ptr::without_provenance(8);
+    (params.accessDescs, params.accessDescCount) = (access, 1);
     answers!(
         hipSuccess,
         sim.hipGraphAddMemAllocNode(&raw mut alloc, graph, null(), 0, &raw mut params)
     );
     let x = params.dptr;
+    assert_eq!(given_back(&sim, alloc), (access, 1, N, x), "as they were given");
     let filled = add_fill(&sim, graph, &[alloc], fill(x, 4, N));
     let copied = add_copy(&sim, graph, &[filled], (out, x), N);
     answers!(

@@ -40,6 +40,8 @@ static void scaled(hipModule_t module, int calls) {
   EQUAL(got, calls);
   ANSWERS(hipErrorNotFound, hipModuleGetFunction(&scale, module, "no_such_kernel"));
   ANSWERS(hipErrorNotFound, hipModuleGetGlobal(&variable, &bytes, module, "no_such_variable"));
+  ANSWERS(hipErrorInvalidValue, hipModuleGetGlobal(&variable, &bytes, module, ""));
+  ANSWERS(hipErrorInvalidValue, hipModuleGetGlobal(nullptr, nullptr, module, "calls"));
   OK(hipFree(p));
 }
 

@@ -16,6 +16,8 @@ int main() {
   EQUAL(flags, (unsigned)hipStreamDefault);
   OK(hipStreamGetFlags(free_running, &flags));
   EQUAL(flags, (unsigned)hipStreamNonBlocking);
+  EQUAL(hipStreamGetFlags(nullptr, &flags), hipErrorInvalidValue);
+  EQUAL(hipStreamGetFlags(plain, nullptr), hipErrorInvalidValue);
   int priority = 99;
   OK(hipStreamGetPriority(urgent, &priority));
   EQUAL(priority, greatest);

@@ -73,7 +73,7 @@ macro_rules! memory_functions {
         fn hipMemcpyParam2D(copy: *const hip_Memcpy2D) => |c| c.memcpy_param_2d(copy, None);
         fn hipMemcpyParam2DAsync(copy: *const hip_Memcpy2D, stream: hipStream_t)
             => |c| c.memcpy_param_2d(copy, Some(stream));
-        fn hipDrvMemcpy2DUnaligned(copy: *const hip_Memcpy2D) => |c| c.memcpy_param_2d(copy, None);
+        fn hipDrvMemcpy2DUnaligned(copy: *const hip_Memcpy2D) => |c| c.memcpy_2d_unaligned(copy);
         fn hipMemcpy3D(p: *const hipMemcpy3DParms) => |c| c.memcpy_3d(p, None);
         fn hipMemcpy3DAsync(p: *const hipMemcpy3DParms, stream: hipStream_t) => |c| c.memcpy_3d(p, Some(stream));
         fn hipDrvMemcpy3D(copy: *const HIP_MEMCPY3D) => |c| c.drv_memcpy_3d(copy, None);
