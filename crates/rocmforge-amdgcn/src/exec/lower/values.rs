@@ -544,11 +544,11 @@ impl Numbers {
             _ => return,
         };
         match (op, values.get(2), results.get(1)) {
-            (Op::VAddCoU32 | Op::SAddU32, _, Some(&carry)) => {
+            (Op::VAddCoU32 | Op::SAddU32 | Op::SAddCoU32, _, Some(&carry)) => {
                 self.low_sums.insert(sum, (base, added));
                 self.carries.insert(carry, sum);
             }
-            (Op::VAddCoCiU32 | Op::SAddcU32, Some(&carry), _) => {
+            (Op::VAddCoCiU32 | Op::SAddcU32 | Op::SAddCoCiU32, Some(&carry), _) => {
                 self.high_sums.insert(sum, (base, added, carry));
             }
             _ => {}
@@ -558,8 +558,8 @@ impl Numbers {
     /// A sum of constants, and its carry: addresses of functions.
     fn sum(&mut self, inst: &Inst, values: &[Value]) -> Option<(Value, Value)> {
         let carry = match inst.op {
-            Op::SAddU32 => 0,
-            Op::SAddcU32 => *self.known.get(values.get(2)?)?,
+            Op::SAddU32 | Op::SAddCoU32 => 0,
+            Op::SAddcU32 | Op::SAddCoCiU32 => *self.known.get(values.get(2)?)?,
             _ => return None,
         };
         let (a, b) = (*self.known.get(values.first()?)?, *self.known.get(values.get(1)?)?);
