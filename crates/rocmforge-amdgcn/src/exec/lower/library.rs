@@ -17,7 +17,10 @@ pub(crate) fn is_allocator(name: &str) -> bool {
 
 /// Marks the accesses of such a function: loads and stores as atomic ones, atomics as ones that order everything.
 pub(super) fn mark(function: &[Decoded], ins: &mut [Ins]) {
-    for at in function.iter().filter(|at| matches!(at.inst.format, Format::Global | Format::Flat)) {
+    for at in function
+        .iter()
+        .filter(|at| matches!(at.inst.format, Format::Global | Format::Flat))
+    {
         let mark = match at.inst.op.facts().memory {
             Memory::Load | Memory::Store => COHERENT,
             Memory::Atomic => ORDERED,

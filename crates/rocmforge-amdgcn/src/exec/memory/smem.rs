@@ -55,7 +55,15 @@ impl<const N: usize> Handler for Load<N> {
 #[inline(always)]
 fn check_alignment(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64, words: usize) {
     if address % 4 != 0 {
-        c.fault(w, i, FaultKind::Misaligned, Access::Scalar, 0, address, words as u32 * 4);
+        c.fault(
+            w,
+            i,
+            FaultKind::Misaligned,
+            Access::Scalar,
+            0,
+            address,
+            words as u32 * 4,
+        );
     }
 }
 

@@ -46,7 +46,9 @@ fn every_lds_atomic_has_to_be_aligned_and_nothing_else() {
     for (encoding, _) in enc::all().iter().filter(|(encoding, _)| encoding.format == Format::Ds) {
         let name = encoding.name;
         // Registers that an instruction has no use for are 0.
-        let forms = [0, RESULT].into_iter().flat_map(|dst| [0, FIRST].map(|first| (dst, first)));
+        let forms = [0, RESULT]
+            .into_iter()
+            .flat_map(|dst| [0, FIRST].map(|first| (dst, first)));
         let forms = forms.flat_map(|(dst, first)| [(dst, [first, 0]), (dst, [first, SECOND])]);
         let mut forms = forms.map(|(dst, data)| enc::ds(encoding.code, dst, ADDRESS, data, 0));
         let Some((words, inst)) = forms.find_map(|words| Some((words, running(&words)?))) else {
