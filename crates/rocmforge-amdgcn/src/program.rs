@@ -4,6 +4,7 @@ use crate::costs::Costs;
 use crate::debug_info::{DebugInfo, Frame};
 use crate::exec::code::Code;
 use crate::exec::lower::functions::{Function, WaveLanes};
+use crate::exec::lower::library::is_allocator;
 use crate::exec::number::mode::Mode;
 use crate::kernel::{self, Kernel};
 use crate::load_error::LoadError;
@@ -300,15 +301,18 @@ fn lower_text(
         .filter(|end| *end <= MAX_SPAN)
         .ok_or_else(|| LoadError::Layout(format!(".text at {start:#x} of {:#x} B", data.len())))?;
     let words: Vec<u32> = data.as_chunks::<4>().0.iter().map(|w| u32::from_le_bytes(*w)).collect();
-    let mut functions: Vec<(u64, u64)> = file
+    let mut functions: Vec<(u64, u64, bool)> = file
         .symbols()
         .chain(file.dynamic_symbols())
         .filter(|s| s.kind() == SymbolKind::Text && s.size() > 0 && s.section_index() == Some(text.index()))
-        .map(|s| (s.address(), s.address().saturating_add(s.size())))
+        .map(|s| {
+            let allocator = s.name().is_ok_and(is_allocator);
+            (s.address(), s.address().saturating_add(s.size()), allocator)
+        })
         .collect();
     functions.sort_unstable();
     functions.dedup_by_key(|f| f.0);
-    for &(from, to) in &functions {
+    for &(from, to, _) in &functions {
         if from < start || to > end || from % 4 != 0 {
             return Err(LoadError::Layout(format!(
                 "function {from:#x}..{to:#x} is outside .text"
@@ -329,9 +333,10 @@ fn lower_text(
     }
     let functions: Vec<Function> = functions
         .into_iter()
-        .map(|(from, to)| Function {
+        .map(|(from, to, allocator)| Function {
             addresses: from..to,
             lanes: lanes(kernels, from),
+            allocator,
         })
         .collect();
     Code::lower(arch, &words, start, base, &functions, debug, modal)

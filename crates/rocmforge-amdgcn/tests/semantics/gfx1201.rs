@@ -25,6 +25,7 @@ mod registers;
 mod rig;
 mod scalar;
 mod transcendental;
+mod unwritten;
 mod valu;
 mod value;
 mod vopd;

@@ -27,6 +27,7 @@ mod rig;
 mod scalar;
 mod structure;
 mod transcendental;
+mod unwritten;
 mod valu;
 mod value;
 mod vopd;

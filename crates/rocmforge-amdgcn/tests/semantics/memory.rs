@@ -4,6 +4,7 @@
 //! instruction runs once in each wave, over addresses in order, all the same, or scattered. Afterwards the registers and
 //! the whole window are what the model says.
 
+mod alignment;
 mod atomics;
 mod buffer;
 mod lds;

@@ -12,15 +12,15 @@ const SEEDS: std::ops::Range<u64> = 0..3;
 
 fn compile(source: &Source, arch: &str, folder: &Path) -> Vec<u8> {
     let path = format!("crates/rocmforge-sanitize/tests/kernels/{}.hip", source.name);
-    compile_file(source, Path::new(&path), arch, folder)
+    compile_file(source, Path::new(&path), arch, "-O0", folder)
 }
 
-fn compile_file(source: &Source, path: &Path, arch: &str, folder: &Path) -> Vec<u8> {
+fn compile_file(source: &Source, path: &Path, arch: &str, level: &str, folder: &Path) -> Vec<u8> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let object = folder.join(format!("{}-{arch}.co", source.name.replace('/', "-")));
     let mut command = device_clang(COMPILER, arch);
     command
-        .args(["-std=c++20", "-O0", "-mcode-object-version=5", "-gline-tables-only"])
+        .args(["-std=c++20", level, "-mcode-object-version=5", "-gline-tables-only"])
         .args(["-Ikernels/include", "-Icrates/rocmforge-sanitize/tests/kernels"])
         .arg(path)
         .arg("-o")
@@ -71,7 +71,7 @@ fn wrong_in(source: &Source, arch: &str, object: &[u8]) -> Vec<String> {
     wrong
 }
 
-/// A compare-and-swap in a function of its own. The faulty kernel's first guess comes from another address than the one it swaps.
+/// A compare-and-swap in a function of its own, which another one calls. The faulty kernel's first guess comes from another address than the one it swaps.
 const SWAP_IN_FUNCTION: &str = r#"
 //# [buffers]
 //# sums = "u32[2] zeros"
@@ -88,11 +88,17 @@ static __attribute__((device, noinline)) u32 swap(u32 *p, u32 expected, u32 valu
     return expected;
 }
 
+// Passes everything on.
+static __attribute__((device, noinline)) u32 try_swap(u32 *p, u32 expected, u32 value) {
+    u32 old = swap(p, expected, value);
+    return old;
+}
+
 KERNEL faulty(u32 *sums) {
     u32 old = sums[1], expected; // FAULT: GlobalRace
     do {
         expected = old;
-        old = swap(&sums[0], expected, expected + 1);
+        old = try_swap(&sums[0], expected, expected + 1);
     } while (old != expected);
     atomic_add(&sums[1], 1u, RELAXED, DEVICE); // FAULT: GlobalRace
 }
@@ -101,7 +107,7 @@ KERNEL correct(u32 *sums) {
     u32 old = sums[0], expected;
     do {
         expected = old;
-        old = swap(&sums[0], expected, expected + 1);
+        old = try_swap(&sums[0], expected, expected + 1);
     } while (old != expected);
     atomic_add(&sums[1], 1u, RELAXED, DEVICE);
 }
@@ -116,10 +122,17 @@ fn a_guess_for_a_compare_and_swap_in_a_called_function_is_no_race() {
     let path = folder.path().join("swap_in_function.hip");
     std::fs::write(&path, SWAP_IN_FUNCTION).expect("a writable folder");
     let source = Source::read("swap_in_function".to_owned(), SWAP_IN_FUNCTION);
-    // On gfx1201 the load is still taken for a plain one.
-    let object = compile_file(&source, &path, "gfx1100", folder.path());
-    let wrong = wrong_in(&source, "gfx1100", &object);
-    assert_nothing(&wrong, "reports of a compare-and-swap in a function at -O0");
+    let cases = ["gfx1100", "gfx1201"]
+        .into_iter()
+        .flat_map(|arch| ["-O0", "-O1", "-O3"].map(|level| (arch, level)));
+    let wrong: Vec<String> = cases
+        .flat_map(|(arch, level)| {
+            let object = compile_file(&source, &path, arch, level, folder.path());
+            let wrong = wrong_in(&source, arch, &object);
+            wrong.into_iter().map(move |what| format!("{level} {what}"))
+        })
+        .collect();
+    assert_nothing(&wrong, "reports of a compare-and-swap in a function");
 }
 
 /// Kernels that are not the same thing at `-O0`, and why.

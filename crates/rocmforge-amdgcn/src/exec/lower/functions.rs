@@ -6,7 +6,7 @@ use crate::exec::code::operands::NOTHING;
 use crate::exec::code::{Code, PART};
 use crate::exec::lower::decoded::Decoded;
 use crate::exec::lower::idioms::Calls;
-use crate::exec::lower::{halves, idioms, instruction, updates};
+use crate::exec::lower::{halves, idioms, instruction, library, updates};
 use crate::exec::memory::gws;
 use crate::exec::state::ctx::Ins;
 use crate::exec::state::fields::Flow;
@@ -36,6 +36,8 @@ pub(crate) enum WaveLanes {
 pub(crate) struct Function {
     pub(crate) addresses: Range<u64>,
     pub(crate) lanes: WaveLanes,
+    /// It is part of AMD's device `malloc`.
+    pub(crate) allocator: bool,
 }
 
 impl Code {
@@ -83,7 +85,8 @@ impl Code {
         let mut branches = Vec::new();
         // Calls in functions that keep values in private memory.
         let mut calls = Vec::new();
-        for Function { addresses, lanes } in functions {
+        for function in functions {
+            let Function { addresses, lanes, .. } = function;
             let before = (code.ins.len(), branches.len(), calls.len());
             code.wide = *lanes == WaveLanes::Of64;
             if code.wide {
@@ -97,7 +100,7 @@ impl Code {
                     frames: debug.frames(addresses.start),
                 })
             } else {
-                code.function(arch, words, addresses.clone(), debug, &mut branches, &mut calls)
+                code.function(arch, words, function, debug, &mut branches, &mut calls)
             };
             if let Err(why) = lowered {
                 code.ins.truncate(before.0);
@@ -154,11 +157,12 @@ impl Code {
         &mut self,
         arch: Arch,
         words: &[u32],
-        addresses: Range<u64>,
+        function: &Function,
         debug: &DebugInfo,
         branches: &mut Vec<Branch>,
         calls: &mut Vec<Calls>,
     ) -> Result<(), LoadError> {
+        let addresses = &function.addresses;
         let word = |pc: u64| ((pc - self.start) / 4) as usize;
         let (mut pc, stop) = (addresses.start, word(addresses.end));
         let mut decoded = Vec::new();
@@ -205,6 +209,9 @@ impl Code {
         }
         calls.extend(idioms::mark(&decoded, &mut self.ins));
         updates::mark(&decoded, &mut self.ins);
+        if function.allocator {
+            library::mark(&decoded, &mut self.ins);
+        }
         self.ins.push(Ins {
             flow: Flow::OffEnd,
             at: (addresses.end - self.start) as u32,

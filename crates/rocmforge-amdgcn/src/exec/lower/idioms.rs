@@ -6,7 +6,7 @@
 
 use crate::exec::lower::decoded::{Decoded, is_compare_and_swap};
 use crate::exec::lower::halves;
-use crate::exec::lower::values::{self, Found};
+use crate::exec::lower::values::{self, Found, SwapOfArguments};
 use crate::exec::memory::form::IDIOM;
 use crate::exec::state::ctx::Ins;
 use rocmforge_isa::{Flow, Format, Inst, Memory, Op, Operand, Ty, Unit};
@@ -14,6 +14,8 @@ use std::collections::HashMap;
 
 /// Instructions between a load and its compare-and-swap at most.
 const NEAR: usize = 128;
+/// Calls between a load and its compare-and-swap at most, less one.
+const DEEP: usize = 8;
 /// Instructions of a loop that waits at most.
 const SHORT: usize = 24;
 /// Instructions between the copy of a load before such a loop and the loop.
@@ -58,16 +60,41 @@ pub(super) struct Calls {
 
 /// Marks loads whose value is expected by a compare-and-swap that a called function makes.
 pub(super) fn mark_calls(functions: &[Calls], ins: &mut [Ins]) {
-    let swapping = functions.iter().filter(|function| !function.found.swaps.is_empty());
-    let swapping: HashMap<u64, &Found> = swapping.map(|function| (function.start, &function.found)).collect();
+    let swapping = swapping(functions);
     for caller in functions {
         for call in &caller.found.calls {
-            let swaps = swapping.get(&call.target).map_or(&[][..], |called| &called.swaps);
+            let swaps = swapping.get(&call.target).map_or(&[][..], |swaps| swaps);
             for n in swaps.iter().filter_map(|swap| caller.found.guess_of(call, swap)) {
                 mark_one(caller.indices[n], ins);
             }
         }
     }
+}
+
+/// The compare-and-swaps of arguments that functions make, by where a function starts: by themselves, or in those that they call.
+fn swapping(functions: &[Calls]) -> HashMap<u64, Vec<SwapOfArguments>> {
+    let own = functions.iter().filter(|function| !function.found.swaps.is_empty());
+    let mut swapping: HashMap<u64, Vec<SwapOfArguments>> = own.map(|f| (f.start, f.found.swaps.clone())).collect();
+    for _ in 0..DEEP {
+        let mut more = Vec::new();
+        for caller in functions {
+            for call in &caller.found.calls {
+                let swaps = swapping.get(&call.target).into_iter().flatten();
+                more.extend(swaps.filter_map(|swap| Some((caller.start, swap.through(call)?))));
+            }
+        }
+        let before: usize = swapping.values().map(Vec::len).sum();
+        for (start, swap) in more {
+            let known = swapping.entry(start).or_default();
+            if !known.contains(&swap) {
+                known.push(swap);
+            }
+        }
+        if swapping.values().map(Vec::len).sum::<usize>() == before {
+            break;
+        }
+    }
+    swapping
 }
 
 /// Whether the first instruction loads the value that a compare-and-swap at the same address expects.

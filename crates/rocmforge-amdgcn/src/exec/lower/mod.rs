@@ -5,5 +5,6 @@ pub(crate) mod functions;
 pub(crate) mod halves;
 mod idioms;
 mod instruction;
+pub(crate) mod library;
 mod updates;
 mod values;

@@ -1,4 +1,4 @@
-//! Value numbering of a function that keeps its values in private memory, as compilers write it without optimisation.
+//! Value numbering of a function that calls others, or keeps its values in private memory, as compilers write it without optimisation.
 //!
 //! The same number means the same value, along one path: instructions in their order, and behind an unconditional branch from the
 //! first branch that leads there. Copies, spills (also of scalar registers into lanes of a vector register) and variables in memory keep
@@ -62,6 +62,7 @@ struct Load {
 }
 
 /// A compare-and-swap whose address and expected value are arguments of its function.
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct SwapOfArguments {
     address: [Register; 2],
     offset: i64,
@@ -97,6 +98,23 @@ impl Found {
     }
 }
 
+impl SwapOfArguments {
+    /// The same as one of the function that makes this call, if it only passes arguments of its own on.
+    pub(super) fn through(&self, call: &Call) -> Option<Self> {
+        let own = |register: &Register| argument(call.arguments[*register]);
+        Some(Self {
+            address: [own(&self.address[0])?, own(&self.address[1])?],
+            offset: self.offset,
+            expected: self.expected.iter().map(own).collect::<Option<_>>()?,
+        })
+    }
+}
+
+/// The register of an argument, if a value is one.
+fn argument(value: Value) -> Option<Register> {
+    ((value as usize) < ARGUMENTS).then_some(value as usize)
+}
+
 /// The last load of a place that gave these values.
 fn last(loads: &[Load], place: &Place, values: &[Value]) -> Option<usize> {
     let found = loads.iter().rfind(|load| load.place == *place && load.values == values);
@@ -106,8 +124,11 @@ fn last(loads: &[Load], place: &Place, values: &[Value]) -> Option<usize> {
 /// Numbers the values of a function; `None` where it cannot matter.
 pub(super) fn number(function: &[Decoded]) -> Option<Found> {
     let has = |what: &dyn Fn(&Inst) -> bool| function.iter().any(|at| what(&at.inst));
-    let swaps = has(&|inst| is_compare_and_swap(inst.op) || inst.op.facts().flow == Flow::Call);
-    if !swaps || !has(&|inst| matches!(inst.format, Format::Scratch | Format::Flat)) {
+    let flows = |flow: Flow| has(&|inst| inst.op.facts().flow == flow);
+    // A function that ends with a call jumps there.
+    let calls = flows(Flow::Call) || flows(Flow::Jump) && has(&|inst| inst.op == Op::SGetpcB64);
+    let swaps = has(&|inst| is_compare_and_swap(inst.op));
+    if !calls && !(swaps && has(&|inst| matches!(inst.format, Format::Scratch | Format::Flat))) {
         return None;
     }
     let mut numbers = Numbers::new();
@@ -237,7 +258,7 @@ impl Numbers {
 
     fn step(&mut self, n: usize, inst: &Inst, pc: u64) {
         let facts = inst.op.facts();
-        if facts.flow == Flow::Call {
+        if matches!(facts.flow, Flow::Call | Flow::Jump) {
             return self.call(inst, pc);
         }
         if let Some(place) = self.place(inst) {
@@ -358,10 +379,9 @@ impl Numbers {
             data[data.len() / 2..].to_vec()
         };
         self.found.guesses.extend(last(&self.found.loads, place, &expected));
-        let argument = |value: &Value| ((*value as usize) < ARGUMENTS).then_some(*value as usize);
         if let (Space::Generic, [low, high, ZERO], offset) = *place
-            && let (Some(low), Some(high)) = (argument(&low), argument(&high))
-            && let Some(expected) = expected.iter().map(argument).collect()
+            && let (Some(low), Some(high)) = (argument(low), argument(high))
+            && let Some(expected) = expected.into_iter().map(argument).collect()
         {
             self.found.swaps.push(SwapOfArguments {
                 address: [low, high],
@@ -544,11 +564,11 @@ impl Numbers {
             _ => return,
         };
         match (op, values.get(2), results.get(1)) {
-            (Op::VAddCoU32 | Op::SAddU32, _, Some(&carry)) => {
+            (Op::VAddCoU32 | Op::SAddU32 | Op::SAddCoU32, _, Some(&carry)) => {
                 self.low_sums.insert(sum, (base, added));
                 self.carries.insert(carry, sum);
             }
-            (Op::VAddCoCiU32 | Op::SAddcU32, Some(&carry), _) => {
+            (Op::VAddCoCiU32 | Op::SAddcU32 | Op::SAddCoCiU32, Some(&carry), _) => {
                 self.high_sums.insert(sum, (base, added, carry));
             }
             _ => {}
@@ -558,8 +578,8 @@ impl Numbers {
     /// A sum of constants, and its carry: addresses of functions.
     fn sum(&mut self, inst: &Inst, values: &[Value]) -> Option<(Value, Value)> {
         let carry = match inst.op {
-            Op::SAddU32 => 0,
-            Op::SAddcU32 => *self.known.get(values.get(2)?)?,
+            Op::SAddU32 | Op::SAddCoU32 => 0,
+            Op::SAddcU32 | Op::SAddCoCiU32 => *self.known.get(values.get(2)?)?,
             _ => return None,
         };
         let (a, b) = (*self.known.get(values.first()?)?, *self.known.get(values.get(1)?)?);

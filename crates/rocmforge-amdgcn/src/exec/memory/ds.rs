@@ -136,6 +136,7 @@ impl<S: Space, const UP: bool> Handler for Count<S, UP> {
         let at = u64::from((w.s[M0] & 0xFFFF).wrapping_add(i.imm as u32));
         let (lane, n) = (exec.trailing_zeros(), exec.count_ones());
         atomic::observe::<S>(w, c, i, 1 << lane, &[at; 32], 4);
+        atomic::check_alignment(w, c, i, lane, at, 4);
         let old = S::lane(c, w, i, Access::Atomic, lane, at, 4).map(u32::read);
         if let Some(old) = old {
             let new = if UP { old.wrapping_add(n) } else { old.wrapping_sub(n) };
@@ -162,6 +163,7 @@ impl<S: Space, T: Word> Handler for Exchange2<S, T> {
             let at = [first[l], second[l]];
             let mut old = [None; 2];
             for n in 0..2 {
+                atomic::check_alignment(w, c, i, l as u32, at[n], size);
                 c.loading = Some(i.dst.wrapping_add((n * T::REGS) as u8));
                 old[n] = S::lane(c, w, i, Access::Atomic, l as u32, at[n], size).map(T::read);
             }
@@ -186,10 +188,13 @@ impl<S: Space> Handler for ConditionalExchange<S> {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let mut first = [0; 32];
         S::addresses(w, i, &mut first);
+        // Both words are aligned, whatever the address says.
+        let first = first.map(|at| at & 0xFFF8);
         let exec = w.exec();
+        atomic::observe::<S>(w, c, i, exec, &first, 8);
         for l in (0..32).filter(|l| exec >> l & 1 != 0) {
             for n in 0..2u8 {
-                let at = (first[l] & 0xFFF8) + 4 * u64::from(n);
+                let at = first[l] + 4 * u64::from(n);
                 let data = u32::get(w, i.b.reg.wrapping_add(n), l);
                 let old = S::lane(c, w, i, Access::Atomic, l as u32, at, 4).map(u32::read);
                 if old.is_some() && data >> 31 != 0 {
@@ -336,6 +341,7 @@ impl<const UP: bool> Handler for CountWide<UP> {
             };
             let lane = lane % 32;
             atomic::observe::<Lds>(half, c, i, 1 << lane, &[at; 32], 4);
+            atomic::check_alignment(half, c, i, lane, at, 4);
             let old = Lds::lane(c, half, i, Access::Atomic, lane, at, 4).map(u32::read);
             if let Some(old) = old {
                 let new = if UP { old.wrapping_add(n) } else { old.wrapping_sub(n) };

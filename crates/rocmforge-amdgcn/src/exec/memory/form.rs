@@ -15,6 +15,9 @@ pub(crate) const UPDATE: u8 = 8;
 /// The same, if the address is the base in scalar registers without the offset of a lane.
 pub(crate) const UPDATE_OF_BASE: u8 = 16;
 
+/// `Ins::half` of an atomic: it orders everything before it with everything after it: see [`crate::exec::lower::library`].
+pub(crate) const ORDERED: u8 = 32;
+
 /// `Ins::half` of a load.
 pub(crate) fn coherence_of_load(bits: MemBits) -> u8 {
     match (bits.glc, bits.dlc) {

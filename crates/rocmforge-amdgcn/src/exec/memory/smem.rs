@@ -15,9 +15,7 @@ impl<const N: usize> Handler for Load<N> {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let offset = i64::from(i.imm) + i64::from(w.scalar(&i.b));
         let address = w.scalar64(&i.a).wrapping_add_signed(offset);
-        if address % 4 != 0 {
-            c.fault(w, i, FaultKind::Misaligned, Access::Scalar, 0, address, N as u32 * 4);
-        }
+        check_alignment(w, c, i, address, N);
         // The hardware ignores the low two bits.
         let address = address & !3;
         observe(w, c, i, address, N as u32 * 4);
@@ -52,13 +50,32 @@ impl<const N: usize> Handler for Load<N> {
     }
 }
 
+/// Reports a load of `N` words at an address that is not one of a word.
+#[inline(always)]
+fn check_alignment(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64, words: usize) {
+    if address % 4 != 0 {
+        c.fault(
+            w,
+            i,
+            FaultKind::Misaligned,
+            Access::Scalar,
+            0,
+            address,
+            words as u32 * 4,
+        );
+    }
+}
+
 /// Loads `N` words through a buffer descriptor; words past its end are 0.
 struct BufferLoad<const N: usize>;
 
 impl<const N: usize> Handler for BufferLoad<N> {
     fn run(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
         let (base, size) = buffer(w, i);
-        let offset = i64::from(i.imm).wrapping_add(i64::from(w.scalar(&i.b))) as u64 & !3;
+        let offset = i64::from(i.imm).wrapping_add(i64::from(w.scalar(&i.b))) as u64;
+        // The low bits of both are ignored, rather than those of the sum.
+        check_alignment(w, c, i, base.wrapping_add(offset & !3) | offset & 3, N);
+        let offset = offset & !3;
         for n in 0..N {
             let at = offset.wrapping_add(n as u64 * 4);
             let inside = at.checked_add(4).is_some_and(|end| end <= size);

@@ -1,4 +1,4 @@
-// malloc and free in kernels, by the code of AMD's device library: blocks of many sizes, filled by one kernel, read and freed by another.
+// malloc and free in kernels, by the code of AMD's device library: blocks of many sizes, filled by one kernel, read and freed by another, and passed on within a third.
 #include "check.h"
 
 __device__ unsigned words_of(int thread) { return 1 + thread * 37 % 100; }
@@ -41,6 +41,20 @@ __global__ void slabs(unsigned* count, void** taken) {
   while (n > 0) free(taken[--n]);
 }
 
+// Blocks go from hand to hand inside one launch: what one workgroup has freed another takes.
+__global__ void churn(unsigned* wrong, unsigned bytes) {
+  const int thread = place();
+  for (int round = 0; round < 2; ++round) {
+    const unsigned words = bytes ? bytes / sizeof(unsigned) : words_of(thread + round);
+    unsigned* block = (unsigned*)malloc(words * sizeof(unsigned));
+    if (!block) continue;
+    for (unsigned word = 0; word < words; word += 7) block[word] = thread;
+    for (unsigned word = 0; word < words; word += 7)
+      if (block[word] != thread) atomicAdd(wrong, 1);
+    free(block);
+  }
+}
+
 int main() {
   const int n = 700;
   unsigned **blocks, *counts, *answers, host[32] = {};
@@ -61,6 +75,9 @@ int main() {
   OK(hipMemcpy(host, counts, 2 * sizeof(unsigned), hipMemcpyDeviceToHost));
   EQUAL(host[0], 0u);
   EQUAL(host[1], 0u);
+  for (unsigned bytes : {0u, 16u, 1000u, 4000u}) churn<<<4, 64>>>(counts, bytes);
+  OK(hipMemcpy(host, counts, sizeof(unsigned), hipMemcpyDeviceToHost));
+  EQUAL(host[0], 0u);
   large<<<1, 4>>>(answers);
   OK(hipMemcpy(host, answers, sizeof host, hipMemcpyDeviceToHost));
   for (unsigned thread = 0; thread < 4; ++thread) EQUAL(host[thread], thread + 77);

@@ -93,6 +93,8 @@ struct Effect {
     bytes: Option<Box<[u8; 32]>>,
     /// Lanes, or bits of a scalar, that are unknown.
     result: u32,
+    /// The same of the first word of a result, where it differs.
+    low: Option<u32>,
     /// The same of the upper word of a pair.
     upper: u32,
     from: Origin,
@@ -252,13 +254,14 @@ impl Init {
         let mut effect = Effect {
             bytes: None,
             result: 0,
+            low: None,
             upper: 0,
             from,
             not_zero: false,
         };
         match u.what {
             What::Known | What::Matrix => {}
-            What::Compute => {
+            What::Compute | What::Wide => {
                 effect.result = unknown.any(&u.reads);
                 effect.upper = if vector { 0 } else { effect.result };
             }
@@ -288,6 +291,14 @@ impl Init {
                         .report(w, c, i, effect.from, lanes, "a branch depends on it");
                 }
             }
+        }
+        if u.what == What::Wide {
+            let low = |read: &Reg| match *read {
+                Reg::V(first, _) => Reg::V(first, 1),
+                Reg::S(first, _) => Reg::S(first, 1),
+                other => other,
+            };
+            effect.low = Some(u.reads.iter().fold(0, |all, read| all | unknown.of(low(read))));
         }
         effect.result &= if vector { exec } else { u32::MAX };
         if u.exec && effect.result & w.live != 0 {
@@ -330,6 +341,7 @@ impl Init {
                     };
                     let narrow = u.narrow.map_or(ALL, |narrow| narrow.writes);
                     for n in 0..count {
+                        let fill = effect.low.filter(|_| n == 0).unwrap_or(fill);
                         let at = first.wrapping_add(n) as usize;
                         let mut any = false;
                         for l in (0..32).filter(|l| exec >> l & 1 != 0) {

@@ -22,6 +22,9 @@ pub(super) enum Reg {
 pub(super) enum What {
     /// The results are unknown where a source is.
     Compute,
+    /// The same, but the low word of the result depends on the low words of the sources alone: a product of words and a sum of 64 bits, whose
+    /// high words compilers leave out where they need 32 bits only.
+    Wide,
     /// A vector operation whose result is made of bits of its sources.
     Bits(Bits),
     /// Bitwise `and` or `or` of scalars.
@@ -258,6 +261,7 @@ impl Part {
                     _ if distances(inst.op).is_some() => What::Compute,
                     _ if lanes => What::Known,
                     _ if facts.unit == Unit::Matrix && gfx11 => What::Matrix,
+                    Op::VMadU64U32 | Op::VMadI64I32 | Op::VMadCoU64U32 | Op::VMadCoI64I32 => What::Wide,
                     Op::VCndmaskB32 | Op::VCndmaskB16 => What::Select,
                     Op::VXorB32 | Op::VSubNcU32 | Op::VSubF32 if inst.src[0] == inst.src[1] => What::Known,
                     _ => Bits::of(inst).map_or(What::Compute, What::Bits),

@@ -50,7 +50,7 @@ mod sync;
 mod wording;
 
 use crate::exec::memory::atomic::{EXCHANGE, RETURN};
-use crate::exec::memory::form::{COHERENT, IDIOM, VOLATILE};
+use crate::exec::memory::form::{COHERENT, IDIOM, ORDERED, VOLATILE};
 use crate::exec::state::ctx::{Ctx, Fence, Ins};
 use crate::exec::state::request::{Place, Request, Shape, filled};
 use crate::exec::state::wave::Wave;
@@ -323,6 +323,16 @@ impl Race {
 
     /// A request of a wave to global memory or LDS.
     pub(crate) fn request(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
+        if r.access == Access::Atomic && i.half & ORDERED != 0 {
+            self.fence(w.index, Fence::Stores);
+            self.request_here(c, w, i, r);
+            return self.fence(w.index, Fence::Device);
+        }
+        self.request_here(c, w, i, r);
+    }
+
+    #[inline(always)]
+    fn request_here(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>) {
         #[cfg(target_arch = "x86_64")]
         if self.wide {
             // SAFETY: `start` found that the host has AVX2.
