@@ -128,7 +128,8 @@ pub(super) fn number(function: &[Decoded]) -> Option<Found> {
     // A function that ends with a call jumps there.
     let calls = flows(Flow::Call) || flows(Flow::Jump) && has(&|inst| inst.op == Op::SGetpcB64);
     let swaps = has(&|inst| is_compare_and_swap(inst.op));
-    if !calls && !(swaps && has(&|inst| matches!(inst.format, Format::Scratch | Format::Flat))) {
+    let in_memory = has(&|inst| matches!(inst.format, Format::Scratch | Format::Flat));
+    if !calls && (!swaps || !in_memory) {
         return None;
     }
     let mut numbers = Numbers::new();

@@ -53,7 +53,7 @@ impl<const N: usize> Handler for Load<N> {
 /// Reports a load of `N` words at an address that is not one of a word.
 #[inline(always)]
 fn check_alignment(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64, words: usize) {
-    if address % 4 != 0 {
+    if !address.is_multiple_of(4) {
         c.fault(
             w,
             i,
