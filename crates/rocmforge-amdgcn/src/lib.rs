@@ -37,6 +37,8 @@ pub const OPTIMISED: bool = !matches!(env!("ROCMFORGE_OPT_LEVEL").as_bytes(), b"
 
 mod attend;
 mod byte_state;
+mod chunk;
+mod claims;
 mod costs;
 pub mod counters;
 pub mod debug_info;

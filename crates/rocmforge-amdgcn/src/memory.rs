@@ -5,24 +5,19 @@
 //! several. Mapping, freeing or filling gigabytes therefore touches only the summary.
 
 use crate::byte_state::ByteState;
+use crate::chunk::{CHUNK, CHUNK_BITS, MIXED, READ_ONLY};
+use crate::claims::{Claims, Share};
 use crate::gathered::Gathered;
 use crate::host_memory::HostMemory;
 use crate::map::Map;
-use crate::shares::{Share, Shares};
+use rayon_core::ThreadPool;
 use std::any::Any;
-
-/// Bytes of a chunk, whose state is kept as one while its bytes have one.
-pub(crate) const CHUNK: usize = 1 << CHUNK_BITS;
-pub(crate) const CHUNK_BITS: usize = 12;
+use std::sync::Arc;
 
 /// First device address. No host pointer of a user process lies here (x86-64 and AArch64 hand out lower addresses), so a
 /// host pointer passed to a kernel is always out of bounds rather than accidentally valid.
 pub const DEVICE_BASE: u64 = 0x0000_8000_0000_0000;
 
-/// In the summary of a chunk: its bytes differ, look at the byte states. Without it, the rest of the summary is the state of all of them.
-pub(crate) const MIXED: u8 = 0x80;
-/// In the summary of a chunk that a share may read only. It has a summary of zero for those that it may not access.
-pub(crate) const READ_ONLY: u8 = 4;
 /// Freed ranges at least this long give their pages back to the host.
 const GIVE_BACK: usize = 1 << 20;
 
@@ -90,11 +85,19 @@ pub struct GlobalMemory {
     pub(crate) host: HostMemory,
 }
 
+/// All shares of one memory: see [`crate::shares`].
+pub(crate) struct Shares {
+    pub(crate) claims: Arc<Claims>,
+    pub(crate) shares: Vec<GlobalMemory>,
+    /// Threads that wait for launches, and the process that they are in: one that was forked from it has none of them.
+    pub(crate) workers: Option<(ThreadPool, u32)>,
+}
+
 impl std::fmt::Debug for GlobalMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GlobalMemory")
             .field("size", &self.size)
-            .field("shares", &self.shares.as_ref().map_or(0, |shares| shares.count()))
+            .field("shares", &self.shares.as_ref().map_or(0, |shares| shares.shares.len()))
             .finish_non_exhaustive()
     }
 }

@@ -326,25 +326,4 @@ pub(crate) unsafe extern "C" fn hipHccModuleLaunchKernel(
 }
 
 /// The same with the symbol that C++ gives it.
-pub(crate) unsafe extern "C" fn _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(
-    function: hipFunction_t,
-    x: c_uint,
-    y: c_uint,
-    z: c_uint,
-    block_x: c_uint,
-    block_y: c_uint,
-    block_z: c_uint,
-    lds: usize,
-    stream: hipStream_t,
-    params: *mut *mut c_void,
-    extra: *mut *mut c_void,
-    start: hipEvent_t,
-    stop: hipEvent_t,
-) -> hipError_t {
-    // SAFETY: promised by the program.
-    unsafe {
-        hipHccModuleLaunchKernel(
-            function, x, y, z, block_x, block_y, block_z, lds, stream, params, extra, start, stop,
-        )
-    }
-}
+pub(crate) use hipHccModuleLaunchKernel as _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_;

@@ -8,6 +8,10 @@
 
 #[path = "../../src/byte_state.rs"]
 mod byte_state;
+#[path = "../../src/chunk.rs"]
+mod chunk;
+#[path = "../../src/claims.rs"]
+mod claims;
 #[path = "../../src/costs.rs"]
 mod costs;
 mod exec;

@@ -1,8 +1,8 @@
 //! Shares of a memory against a model: each is a copy of the memory from before the launch.
 
 use crate::byte_state::ByteState;
-use crate::memory::{CHUNK, DEVICE_BASE, GlobalMemory};
-use crate::shares::Shares;
+use crate::chunk::CHUNK;
+use crate::memory::{DEVICE_BASE, GlobalMemory, Shares};
 use rocmforge_test_support::Random;
 
 /// Bytes of the memory: chunks that are used together with others, and to their ends.
@@ -39,7 +39,9 @@ fn load(share: &mut GlobalMemory, off: usize, len: usize, check_uninit: bool) ->
         return Some(bytes.to_vec());
     }
     let mut out = vec![0; len];
-    share.read_own(off, &mut out, check_uninit).then_some(out)
+    share
+        .read_elsewhere(DEVICE_BASE + off as u64, &mut out, check_uninit)
+        .then_some(out)
 }
 
 fn store(share: &mut GlobalMemory, off: usize, bytes: &[u8]) -> bool {
@@ -47,7 +49,7 @@ fn store(share: &mut GlobalMemory, off: usize, bytes: &[u8]) -> bool {
         to.copy_from_slice(bytes);
         return true;
     }
-    share.write_own(off, bytes)
+    share.write_elsewhere(DEVICE_BASE + off as u64, bytes)
 }
 
 #[test]

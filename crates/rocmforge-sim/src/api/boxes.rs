@@ -258,6 +258,7 @@ impl Call<'_> {
         // SAFETY: `what` is valid for reading.
         unsafe { self.drv_memcpy_3d(&raw const what, stream) }
     }
+
     /// Refuses a side without memory before its kind is looked at.
     pub(crate) unsafe fn memcpy_2d_unaligned(&mut self, what: *const hip_Memcpy2D) -> Hip {
         required(what)?;

@@ -47,7 +47,7 @@ fn bytes<const N: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64) -> u3
             u32::from_le_bytes(word)
         }
         None => {
-            if smem::elsewhere(c, address, found, &mut word[..N]) {
+            if c.memory.read_elsewhere(address, &mut word[..N], c.check_uninit) {
                 return u32::from_le_bytes(word);
             }
             c.global_fault(w, i, Access::Scalar, 0, address, N as u32);

@@ -99,8 +99,8 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
         };
         c.observe(w, i, &request);
     }
-    let mut tried = false;
-    loop {
+    // In a share of memory a second time, once it may read what it has claimed.
+    for tried in [false, true] {
         match shape {
             Shape::Contiguous if exec == u32::MAX => {
                 if run_of_words::<S, R>(w, c, at[0], dst) {
@@ -147,7 +147,6 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
         if tried || !S::share(c, at, exec, size) {
             break;
         }
-        tried = true;
     }
     c.loading = Some(dst);
     for l in 0..32 {
@@ -250,8 +249,8 @@ fn fetch_any<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) ->
     }
     let value = |bytes: &[u8; SIZE]| bytes.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
     let mut raw = [0; 32];
-    let mut tried = false;
-    loop {
+    // In a share of memory a second time, once it may read what it has claimed.
+    for tried in [false, true] {
         if let Shape::Contiguous = shape {
             let first = exec.trailing_zeros() as usize;
             let count = exec.count_ones() as usize;
@@ -271,7 +270,6 @@ fn fetch_any<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) ->
         if tried || !S::share(c, &at, exec, SIZE) {
             break;
         }
-        tried = true;
     }
     c.loading = Some(i.dst);
     for l in (0..32).filter(|l| exec >> l & 1 != 0) {

@@ -27,7 +27,9 @@ impl<const N: usize> Handler for Load<N> {
             return;
         }
         let mut words = [[0; 4]; N];
-        if elsewhere(c, address, off, words.as_flattened_mut()) {
+        if c.memory
+            .read_elsewhere(address, words.as_flattened_mut(), c.check_uninit)
+        {
             for (n, word) in words.into_iter().enumerate() {
                 w.set(i.dst.wrapping_add(n as u8) & 127, u32::from_le_bytes(word));
             }
@@ -50,7 +52,7 @@ impl<const N: usize> Handler for Load<N> {
     }
 }
 
-/// Reports a load of `N` words at an address that is not one of a word.
+/// Reports a load of some words at an address that is not one of a word.
 #[inline(always)]
 fn check_alignment(w: &Wave, c: &mut Ctx<'_>, i: &Ins, address: u64, words: usize) {
     if !address.is_multiple_of(4) {
@@ -108,7 +110,7 @@ pub(crate) fn buffer(w: &Wave, i: &Ins) -> (u64, u64) {
 fn word(w: &Wave, c: &mut Ctx<'_>, address: u64) -> Option<u32> {
     let off = c.memory.offset(address, 4);
     let mut word = [0; 4];
-    if elsewhere(c, address, off, &mut word) {
+    if c.memory.read_elsewhere(address, &mut word, c.check_uninit) {
         return Some(u32::from_le_bytes(word));
     }
     let held = u32::from_le_bytes(*off.and_then(|off| c.memory.bytes(off, 4, false))?.first_chunk()?);
@@ -121,19 +123,6 @@ fn word(w: &Wave, c: &mut Ctx<'_>, address: u64) -> Option<u32> {
         return Some(held);
     }
     Some(crate::fault::POISON)
-}
-
-/// Bytes that are not simply there: those a share reads for the first time or has in chunks of its own, or host memory.
-#[cold]
-#[inline(never)]
-pub(crate) fn elsewhere(c: &mut Ctx<'_>, address: u64, off: Option<usize>, out: &mut [u8]) -> bool {
-    match off {
-        None => c.memory.host.read(address, out),
-        Some(off) => {
-            c.memory.share_for(off, out.len(), false);
-            c.memory.read_own(off, out, c.check_uninit)
-        }
-    }
 }
 
 /// Tells who watches about a scalar load that is about to run.

@@ -1,6 +1,7 @@
 //! Address spaces: where the lanes of an access go, and what of it is allowed.
 
 use crate::byte_state::ByteState;
+use crate::chunk::CHUNK;
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::fields::Kind;
 use crate::exec::state::request::{Addresses, Place};
@@ -8,7 +9,7 @@ use crate::exec::state::wave::Wave;
 use crate::fault::{Access, FaultKind, POISON};
 use crate::gathered::Gathered;
 use crate::kernarg::{PRIVATE_APERTURE, SHARED_APERTURE};
-use crate::memory::{CHUNK, all_bytes};
+use crate::memory::all_bytes;
 use std::mem::MaybeUninit;
 
 /// An address space.
@@ -144,14 +145,8 @@ fn read_elsewhere<'a>(
     at: u64,
     len: usize,
 ) -> Option<&'a [u8]> {
-    let off = c.memory.offset(at, len);
-    if let Some(off) = off.filter(|&off| c.memory.share_for(off, len, false))
-        && c.memory.readable(off, len, c.check_uninit)
-    {
-        return c.memory.bytes(off, len, c.check_uninit);
-    }
     if let Some(bytes) = c.elsewhere.get_mut(..len)
-        && (c.memory.host.read(at, bytes) || off.is_some_and(|off| c.memory.read_own(off, bytes, c.check_uninit)))
+        && c.memory.read_elsewhere(at, bytes, c.check_uninit)
     {
         return c.elsewhere.get(..len);
     }
@@ -163,8 +158,7 @@ fn read_elsewhere<'a>(
 #[cold]
 #[inline(never)]
 fn write_elsewhere(c: &mut Ctx<'_>, w: &Wave, i: &Ins, how: Access, lane: u32, at: u64, bytes: &[u8]) -> bool {
-    let off = c.memory.offset(at, bytes.len());
-    let done = c.memory.host.write(at, bytes) || off.is_some_and(|off| c.memory.write_own(off, bytes));
+    let done = c.memory.write_elsewhere(at, bytes);
     if !done {
         c.global_fault(w, i, how, lane, at, bytes.len() as u32);
     }

@@ -10,16 +10,16 @@
 //! What is left is a workgroup that reads what an earlier one of another share has written without atomics. That is a race,
 //! which racecheck reports; racecheck itself always runs on one thread.
 
+use crate::claims::MOST_SHARES;
 use crate::counters::Counters;
 use crate::dispatch::{Dispatch, Outcome, Status};
 use crate::exec::checks::count::Touched;
 use crate::exec::waves::group::run_part;
 use crate::footprint::Footprint;
-use crate::memory::GlobalMemory;
-use crate::shares::{MOST_SHARES, Shares};
+use crate::memory::{GlobalMemory, Shares};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Instructions that a launch has to have for each thread. Below, starting a thread and putting its writes together takes longer than
+/// Instructions that a launch has to have for each thread. Below, waking a thread and putting its writes together takes longer than
 /// the instructions: measured with the kernels of `benches/interpreter.rs`.
 const WORTH: u64 = 1 << 14;
 

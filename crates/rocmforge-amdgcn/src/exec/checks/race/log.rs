@@ -79,10 +79,9 @@ impl Cells {
     #[inline(always)]
     fn append(&mut self, log: &mut Log, chunk: usize, now: &Now, info: Info, store: bool, bytes: &Bytes<'_>) {
         let last = self.last_record(log, chunk).unwrap_or(0);
-        let newest = log.chain(last).next().cloned();
         self.mark_chunk(chunk, 0);
         let range = self.bytes_of(chunk);
-        log.records.push(bytes, now, info, store, newest.as_ref(), last, &range);
+        log.records.push(bytes, now, info, store, last, &range);
         log.last[chunk] = log.records.all.len() as u32;
     }
 
@@ -238,7 +237,7 @@ impl Loads {
         let fits =
             bytes.end <= 1 << 16 && self.records.all.len() < MOST_LOADS && !self.other.any(bytes.start, bytes.end);
         if fits {
-            self.records.push(bytes, now, info, false, None, 0, &(0..0));
+            self.records.push(bytes, now, info, false, 0, &(0..0));
             self.read.set(bytes.start, bytes.end);
         }
         fits

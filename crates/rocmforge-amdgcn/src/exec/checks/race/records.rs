@@ -78,7 +78,8 @@ impl Records {
         self.lanes.clear();
     }
 
-    /// Adds one, whose lanes lie within 64 KiB; `chunk`, `before`: the one before it of the same chunk, whose bytes are `range`.
+    /// Adds one, whose lanes lie within 64 KiB; `before`: the one before it of the same chunk, its index and one, or 0; `range`: the bytes
+    /// of that chunk.
     #[inline(always)]
     pub(super) fn push(
         &mut self,
@@ -86,7 +87,6 @@ impl Records {
         now: &Now,
         info: Info,
         store: bool,
-        chunk: Option<&Record>,
         before: u32,
         range: &Range<usize>,
     ) {
@@ -103,7 +103,8 @@ impl Records {
         };
         let touched = bytes.start.max(range.start)..bytes.end.min(range.end);
         let this = self.all.len() as u32 + 1;
-        let (run, first) = match chunk {
+        let newest = self.all.get((before as usize).wrapping_sub(1));
+        let (run, first) = match newest {
             _ if lanes != 0 => (0..0, 0),
             None => (touched, this),
             Some(Record {
@@ -117,6 +118,8 @@ impl Records {
             }
             Some(_) => (0..0, 0),
         };
+        let stores = store || newest.is_some_and(|newest| newest.stores);
+        let count = newest.map_or(1, |newest| newest.count + 1);
         self.all.push(Record {
             run,
             first,
@@ -129,8 +132,8 @@ impl Records {
             now: *now,
             info,
             store,
-            stores: store || chunk.is_some_and(|chunk| chunk.stores),
-            count: chunk.map_or(1, |chunk| chunk.count + 1),
+            stores,
+            count,
         });
     }
 
