@@ -79,6 +79,13 @@ impl Findings {
                 "{PREFIX} {name} is not simulated; called {calls} times, answered that it is not supported"
             );
         }
+        if counters.unattended != 0 {
+            let _ = writeln!(
+                text,
+                "{PREFIX} {} operations ran while the program made no call of HIP: another run may order them otherwise, with the same --seed too",
+                counters.unattended
+            );
+        }
         let _ = writeln!(
             text,
             "{PREFIX} {findings} findings ({found} times), {} launches, {} wave instructions",

@@ -57,7 +57,7 @@ impl Process {
         let records = Records::open(settings.records.as_deref());
         records.add(&Record::start(&settings, abi));
         // SAFETY: the three functions take no argument and lock what they unlock.
-        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
         Ok(Self {
             findings: Findings::new(settings.log.clone(), settings.print_limit),
             stacks: CallStacks::new(settings.stack_frames),
@@ -154,7 +154,7 @@ fn loaded_abi() -> Option<Abi> {
 type ForkLocks = (MutexGuard<'static, HashMap<Identity, u64>>, ForkLock<'static>);
 
 thread_local! {
-    // Never dropped with the thread, which would need a destructor: `after_fork` empties it.
+    // Never dropped with the thread, which would need a destructor: what runs behind `fork` empties it.
     static FORK: Cell<Option<ManuallyDrop<ForkLocks>>> = const { Cell::new(None) };
 }
 
@@ -165,8 +165,14 @@ extern "C" fn before_fork() {
     }
 }
 
-extern "C" fn after_fork() {
+extern "C" fn in_parent() {
     drop(FORK.take().map(ManuallyDrop::into_inner));
+}
+
+extern "C" fn in_child() {
+    if let Some((_findings, mut machine)) = FORK.take().map(ManuallyDrop::into_inner) {
+        machine.in_child();
+    }
 }
 
 /// Runs after the program's own static destructors, which may still call HIP: this library was loaded before the program ran, so that

@@ -51,6 +51,9 @@ pub enum Record {
         launches: u64,
         /// Wave instructions that they executed.
         instructions: u64,
+        /// Operations that ran while the program made no call of HIP.
+        #[serde(default)]
+        unattended: u64,
     },
 }
 
@@ -73,6 +76,7 @@ impl Record {
             calls: counters.calls,
             launches: counters.launches,
             instructions: counters.instructions,
+            unattended: counters.unattended,
         }
     }
 

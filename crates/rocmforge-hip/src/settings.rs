@@ -5,6 +5,10 @@ use rocmforge_memory::Bytes;
 use rocmforge_sim::{CardConfig, HipVersion, Schedule, SimConfig};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a program makes no call before what it has queued runs all the same, see [`SimConfig::unattended`].
+const UNATTENDED: Duration = Duration::from_millis(100);
 
 /// Whose binary interface a program was compiled against: the number in the soname of its library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -174,6 +178,7 @@ impl Settings {
             padding: self.padding.map(Bytes),
             threads: self.threads.max(1),
             timeline: self.trace.is_some(),
+            unattended: Some(UNATTENDED),
             ..SimConfig::default()
         })
     }

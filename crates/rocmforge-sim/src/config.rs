@@ -5,6 +5,7 @@ use crate::faults::FaultPlan;
 use rocmforge_amdgcn::Arch;
 use rocmforge_amdgcn::Tools;
 use rocmforge_memory::Bytes;
+use std::time::Duration;
 
 /// The major version of HIP whose behaviour is simulated. They differ in error codes, in when the last error is
 /// overwritten and in what a stale handle does.
@@ -230,6 +231,10 @@ pub struct SimConfig {
     pub timeline: bool,
     /// Faults collected from one launch before it is stopped, see [`Report::stopped`](crate::Report::stopped).
     pub max_faults: usize,
+    /// How long a program makes no call before what it has queued runs all the same: after one to two times this what is queued up to
+    /// a host function of a stream, after twenty times everything. None: work runs only during calls, and the same calls give the
+    /// same run.
+    pub unattended: Option<Duration>,
     /// What `HIP_HIDDEN_FREE_MEM` would hide from `hipMemGetInfo`.
     pub hidden_free: Bytes,
     /// The memory of the machine, without what is carved out of it for a GPU: more cannot be pinned.
@@ -256,6 +261,7 @@ impl Default for SimConfig {
             threads: 1,
             timeline: false,
             max_faults: 64,
+            unattended: None,
             hidden_free: Bytes(0),
             host_memory: Bytes(64 << 30),
             faults: FaultPlan::default(),

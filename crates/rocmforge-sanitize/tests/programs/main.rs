@@ -267,6 +267,7 @@ programs! {
     events { options: &["--leak-check", "full"] }
     wait_event {}
     callbacks {}
+    unattended {}
     legacy_stream {}
     per_thread_stream { flags: &["-fgpu-default-stream=per-thread", "-pthread"] }
     capture {}

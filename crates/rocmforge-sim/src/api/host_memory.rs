@@ -105,7 +105,7 @@ impl Call<'_> {
         if pointer.is_null() || size == 0 || !fits || flags & !HOST_REGISTER_FLAGS != 0 {
             return Err(hipErrorInvalidValue);
         }
-        if self.card_of(pointer.addr() as u64).is_some() {
+        if self.card_of(pointer.addr() as u64).is_some() || !is_mapped(pointer.addr(), size) {
             return Err(hipErrorInvalidValue);
         }
         if self.pinned.overlaps(pointer.addr(), size) {
@@ -170,4 +170,28 @@ impl Call<'_> {
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(flags, found) }
     }
+}
+
+/// Whether the process has memory at each of these addresses.
+#[cfg(unix)]
+fn is_mapped(address: usize, size: usize) -> bool {
+    let start = address - address % rustix::param::page_size();
+    let Some(end) = address.checked_add(size) else {
+        return false;
+    };
+    // SAFETY: the call with this flag changes no memory, whatever the addresses; where a page is missing it fails.
+    unsafe {
+        rustix::mm::msync(
+            std::ptr::without_provenance_mut(start),
+            end - start,
+            rustix::mm::MsyncFlags::ASYNC,
+        )
+    }
+    .is_ok()
+}
+
+/// Not asked elsewhere.
+#[cfg(not(unix))]
+fn is_mapped(address: usize, size: usize) -> bool {
+    address.checked_add(size).is_some()
 }

@@ -5,6 +5,7 @@ use crate::config::{CardConfig, SimConfig};
 use crate::desktop::Desktop;
 use crate::faults::Faults;
 use crate::hostcall::{DeviceOutput, Hostcall, ProcessOutput};
+use crate::machine::callbacks::Callbacks;
 use crate::machine::handle::{Kind, Table};
 use crate::machine::module::{Function, Module};
 use crate::machine::os_thread::OsThread;
@@ -137,8 +138,11 @@ pub(crate) struct Host {
     pub(crate) roles: HashMap<OsThread, u32>,
     pub(crate) chooser: Chooser,
     pub(crate) races: Races,
-    /// Threads that run a host function now, and for which operation.
-    pub(crate) in_host_function: Vec<(OsThread, Arc<crate::races::shadow::Actor>)>,
+    pub(crate) callbacks: Callbacks,
+    /// Whether a thread runs what the program does not wait for with a call.
+    pub(crate) has_unattended_thread: bool,
+    /// Operations that it has run.
+    pub(crate) unattended: u64,
     pub(crate) trace: Trace,
     pub(crate) calls: u64,
     pub(crate) next_id: u64,
@@ -229,7 +233,9 @@ impl Host {
             os_threads: HashMap::new(),
             roles: HashMap::new(),
             chooser: Chooser::new(config.schedule, config.seed),
-            in_host_function: Vec::new(),
+            callbacks: Callbacks::default(),
+            has_unattended_thread: false,
+            unattended: 0,
             races: Races::new(config.separate_threads),
             trace: Trace::new(),
             calls: 0,

@@ -1,5 +1,6 @@
 //! The simulated machine: its cards, their memory, modules and handles, and what every call goes through.
 
+pub(crate) mod callbacks;
 pub(crate) mod handle;
 pub(crate) mod host;
 pub(crate) mod leaks;
@@ -11,6 +12,7 @@ pub(crate) mod readings;
 pub(crate) mod sim;
 pub(crate) mod space;
 pub(crate) mod trace;
+pub(crate) mod unattended;
 pub(crate) mod unoptimised;
 pub(crate) mod virtual_memory;
 pub(crate) mod vram;

@@ -6,7 +6,7 @@ use crate::machine::os_thread::{self, OsThread};
 use crate::machine::vram::AllocationStats;
 use crate::queues::queue::{Point, StreamId};
 use crate::queues::timeline::Span;
-use crate::queues::work::{HostFunction, Op, OpKind, Ran};
+use crate::queues::work::{Op, OpKind, Ran};
 use crate::races::shadow::Actor;
 use crate::report::{Access, AllocationInfo, Report, ReportKind};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -16,8 +16,8 @@ use rocmforge_memory::Bytes;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Once};
-use std::time::Duration;
+use std::sync::{Arc, Once, Weak};
+use std::time::{Duration, Instant};
 
 /// Shorthand: what a HIP call does, or the status it fails with.
 pub(crate) type Hip<T = ()> = Result<T, hipError_t>;
@@ -37,9 +37,9 @@ pub struct SimHost {
     reported: Arc<AtomicU64>,
     state: Mutex<Host>,
     /// Signalled when a host function has returned.
-    returned: Condvar,
-    /// Threads that run a host function of a stream now; they must not call HIP.
-    in_callback: Mutex<Vec<OsThread>>,
+    pub(crate) returned: Condvar,
+    /// Itself, for threads of its own.
+    this: Weak<Self>,
     addresses: Mutex<Option<Arc<dyn HostAddresses>>>,
 }
 
@@ -76,6 +76,8 @@ pub struct Counters {
     pub launches: u64,
     /// Wave instructions they executed.
     pub instructions: u64,
+    /// Operations that ran while the program made no call, see [`SimConfig::unattended`].
+    pub unattended: u64,
 }
 
 impl SimHost {
@@ -89,12 +91,12 @@ impl SimHost {
         crate::machine::unoptimised::tell(rocmforge_amdgcn::OPTIMISED, &SAID, &mut std::io::stderr());
         let clock = Arc::new(AtomicU64::new(0));
         let host = Host::new(config, clock.clone())?;
-        Ok(Arc::new(Self {
+        Ok(Arc::new_cyclic(|this| Self {
             clock,
             reported: host.reported.clone(),
             state: Mutex::new(host),
             returned: Condvar::new(),
-            in_callback: Mutex::new(Vec::new()),
+            this: this.clone(),
             addresses: Mutex::new(None),
         }))
     }
@@ -251,6 +253,7 @@ impl SimHost {
             operations: host.operations,
             launches: host.launches,
             instructions: host.instructions,
+            unattended: host.unattended,
         }
     }
 
@@ -303,6 +306,17 @@ impl SimHost {
         self.state.lock().chooser.thread(runnable)
     }
 
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Host> {
+        self.state.lock()
+    }
+
+    /// Starts a thread of the machine's own. False: the system has none left.
+    pub(crate) fn start_thread(&self, name: &str, body: impl FnOnce(Weak<Self>) + Send + 'static) -> bool {
+        let this = self.this.clone();
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        thread.spawn(move || body(this)).is_ok()
+    }
+
     pub(crate) fn with_host_mut<T>(&self, change: impl FnOnce(&mut Host) -> T) -> T {
         change(&mut self.state.lock())
     }
@@ -320,21 +334,15 @@ impl SimHost {
         body: impl FnOnce(&mut Call<'_>) -> Hip,
     ) -> hipError_t {
         let os_thread = OsThread::current();
-        let forbidden = self.in_callback.lock().contains(&os_thread);
         let mut host = self.state.lock();
         let thread = host.host_thread(os_thread);
+        let forbidden = host.callbacks.calls_on(os_thread);
         host.calls += 1;
         host.trace.bytes(api.as_bytes());
         host.advance(CALL);
-        let number = host.calls;
-        os_thread::set_latest_call(number);
-        let mut call = Call {
-            sim: self,
-            host,
-            thread,
-            api,
-            number,
-        };
+        os_thread::set_latest_call(host.calls);
+        let mut call = Call::new(self, host, thread, api);
+        let number = call.number;
         if forbidden {
             let message = "host functions of a stream must not call HIP: on a real card this deadlocks".to_owned();
             call.report(ReportKind::InvalidCall, message);
@@ -368,7 +376,15 @@ impl SimHost {
 }
 
 /// The lock that all calls of a host take, see [`SimHost::lock_for_fork`].
-pub struct ForkLock<'a>(#[allow(dead_code)] MutexGuard<'a, Host>);
+pub struct ForkLock<'a>(MutexGuard<'a, Host>);
+
+impl ForkLock<'_> {
+    /// Says that this is the child, which has none of the machine's threads.
+    pub fn in_child(&mut self) {
+        self.0.has_unattended_thread = false;
+        self.0.lose_callbacks();
+    }
+}
 
 impl std::fmt::Debug for ForkLock<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -423,6 +439,19 @@ impl Deref for Call<'_> {
 impl DerefMut for Call<'_> {
     fn deref_mut(&mut self) -> &mut Host {
         &mut self.host
+    }
+}
+
+impl<'a> Call<'a> {
+    /// The call that was counted last.
+    pub(crate) fn new(sim: &'a SimHost, host: MutexGuard<'a, Host>, thread: HostThread, api: &'static str) -> Self {
+        Self {
+            number: host.calls,
+            sim,
+            host,
+            thread,
+            api,
+        }
     }
 }
 
@@ -483,6 +512,7 @@ impl Call<'_> {
         self.host.trace.number(point.stream);
         self.host.trace.number(point.position);
         self.host.poll_streak = 0;
+        self.leave_unattended();
         if self.config.schedule == Schedule::Eager {
             while self.step(None) {}
         }
@@ -526,7 +556,7 @@ impl Call<'_> {
     }
 
     /// Runs one operation that may run, within `past` if given. False when there is none.
-    fn step(&mut self, past: Option<&BTreeMap<StreamId, u64>>) -> bool {
+    pub(crate) fn step(&mut self, past: Option<&BTreeMap<StreamId, u64>>) -> bool {
         // What a stream waits for in memory, somebody else may have to write.
         let past = past.filter(|past| !self.host.chooser.runs_everything() && !self.queues.any_stalled(past.keys()));
         let ready = self.queues.ready(past);
@@ -554,8 +584,10 @@ impl Call<'_> {
         self.host.operations += 1;
         if let OpKind::Host { function, user } = op.kind {
             self.host.trace.number(op.serial);
-            self.run_host_function(stream, op.actor, function, user);
-        } else if self.host.execute(op) == Ran::Hung {
+            self.call_host_function(stream, op.actor, function, user);
+            return;
+        }
+        if self.host.execute(op) == Ran::Hung {
             if let Some(queue) = self.queues.get_mut(stream) {
                 queue.hung = true;
             }
@@ -580,30 +612,15 @@ impl Call<'_> {
         }
     }
 
-    /// Host functions run without the lock: they may wait for threads that call HIP.
-    fn run_host_function(&mut self, stream: StreamId, actor: Arc<Actor>, function: HostFunction, user: usize) {
-        if let Some(queue) = self.queues.get_mut(stream) {
-            queue.running = true;
-        }
-        let (sim, thread) = (self.sim, OsThread::current());
-        self.host.in_host_function.push((thread, actor.clone()));
-        MutexGuard::unlocked(&mut self.host, || {
-            sim.in_callback.lock().push(thread);
-            let user = std::ptr::with_exposed_provenance_mut(user);
-            match function {
-                // SAFETY: who enqueued it promised that the function may be called once with this argument.
-                HostFunction::Plain(function) => unsafe { function(user) },
-                HostFunction::Callback { function, stream } => {
-                    let stream = std::ptr::without_provenance_mut(stream);
-                    // SAFETY: as above.
-                    unsafe { function(stream, hipSuccess, user) };
-                }
-            }
-            sim.in_callback.lock().retain(|other| *other != thread);
-        });
-        self.host.in_host_function.retain(|(other, _)| *other != thread);
-        self.host_function_ran(&actor);
-        sim.returned.notify_all();
+    /// Waits until a host function has returned, or until a moment has come, which it answers.
+    pub(crate) fn wait_for_return(&mut self, until: Instant) -> bool {
+        let sim = self.sim;
+        sim.returned.wait_until(&mut self.host, until).timed_out()
+    }
+
+    /// Lets other threads have the lock, if they want it.
+    pub(crate) fn let_others_call(&mut self) {
+        MutexGuard::bump(&mut self.host);
     }
 
     /// Does something that may call HIP.

@@ -1,6 +1,6 @@
 //! Streams, and which of their operations may run.
 
-use crate::queues::work::Op;
+use crate::queues::work::{Op, OpKind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A stream, by a number that is never used again.
@@ -225,6 +225,22 @@ impl Queues {
     /// Every operation that is queued and has not been taken to run.
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = &Op> {
         self.queues.values().flat_map(|queue| &queue.pending)
+    }
+
+    /// The last host function of each stream that is queued and has not been taken to run.
+    pub(crate) fn host_functions(&self) -> Vec<Point> {
+        let last = |(stream, queue): (&StreamId, &Queue)| {
+            let after = queue
+                .pending
+                .iter()
+                .rev()
+                .position(|op| matches!(op.kind, OpKind::Host { .. }))?;
+            Some(Point {
+                stream: *stream,
+                position: queue.submitted - after as u64,
+            })
+        };
+        self.queues.iter().filter_map(last).collect()
     }
 
     /// Memory may have changed: whoever waits for a value there looks again.

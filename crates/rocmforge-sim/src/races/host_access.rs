@@ -1,6 +1,6 @@
 //! Host accesses and waits, as the race detector sees them.
 
-use crate::machine::host::Host;
+use crate::machine::host::{Host, HostThread};
 use crate::machine::os_thread::OsThread;
 use crate::machine::pinned::Pinned;
 use crate::machine::sim::{Call, SimHost};
@@ -69,16 +69,6 @@ impl Call<'_> {
         self.end_watches(thread);
     }
 
-    /// A host function of a stream has returned. Where calls count as ordered as they are made, so does it.
-    pub(crate) fn host_function_ran(&mut self, actor: &Actor) {
-        self.races.watches.taint(0, u64::MAX, None);
-        if !self.config.separate_threads {
-            let thread = self.thread;
-            self.races.order.take_over(thread, &actor.clock);
-            self.end_watches(thread);
-        }
-    }
-
     /// A moment behind everything on a stream.
     pub(crate) fn end_of(&mut self, stream: StreamId) -> Option<Arc<Actor>> {
         let (thread, api, call) = (self.thread, self.api, self.number);
@@ -134,6 +124,17 @@ impl Call<'_> {
     }
 }
 
+impl Host {
+    /// A host function of a stream has returned on `thread`. Where calls count as ordered as they are made, so does it.
+    pub(crate) fn host_function_ran(&mut self, actor: &Actor, thread: HostThread) {
+        self.races.watches.taint(0, u64::MAX, None);
+        if !self.config.separate_threads {
+            self.races.order.take_over(thread, &actor.clock);
+            self.end_watches(thread);
+        }
+    }
+}
+
 impl SimHost {
     /// Tells the race detector that the program reads `size` bytes of host memory here. Without such words it knows the
     /// host's accesses only from copies; a test that reads a buffer a copy fills says so and finds a missing wait under
@@ -170,9 +171,8 @@ impl SimHost {
         self.with_host_mut(|host| {
             let address = start.expose_provenance();
             let call = host.calls;
-            let function = host.in_host_function.iter().find(|(thread, _)| *thread == os_thread);
-            let actor = match function.map(|(_, actor)| actor.clone()) {
-                Some(actor) => actor,
+            let actor = match host.callbacks.actor_on(os_thread) {
+                Some(actor) => actor.clone(),
                 None => {
                     let thread = host.host_thread(os_thread);
                     host.races.order.step(thread);

@@ -306,7 +306,7 @@ impl Host {
         for op in self.queues.unfinished() {
             floor.meet(&op.actor.clock);
         }
-        for (_, function) in &self.in_host_function {
+        for function in self.callbacks.actors() {
             floor.meet(&function.clock);
         }
         self.races.shadows.retain(|_, shadow| {

@@ -3,6 +3,7 @@
 mod arrays;
 mod devices;
 mod graphs;
+mod host_functions;
 
 #[path = "../behaviour/support.rs"]
 #[allow(dead_code)] // shared with other tests
