@@ -107,6 +107,17 @@ pub struct CardConfig {
     pub unified_memory: bool,
 }
 
+impl CardConfig {
+    /// All that HIP counts as compute units of RDNA, which are its workgroup processors: one bit each, in words.
+    pub(crate) fn cu_mask(&self) -> Vec<u32> {
+        let full = (self.multiprocessors / 32) as usize;
+        let rest = (1 << (self.multiprocessors % 32)) - 1;
+        std::iter::repeat_n(u32::MAX, full)
+            .chain((rest != 0).then_some(rest))
+            .collect()
+    }
+}
+
 impl Default for CardConfig {
     /// A card of RDNA3.
     fn default() -> Self {

@@ -209,26 +209,22 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// The compute units a stream may use: all, one bit each.
+    /// The compute units that a stream may use, one bit each.
     pub(crate) unsafe fn stream_get_cu_mask(&mut self, stream: hipStream_t, words: u32, mask: *mut u32) -> Hip {
         required(mask)?;
-        if words == 0 {
-            return Err(hipErrorInvalidValue);
-        }
         let id = self.stream(stream)?;
         let card = self.queues.get(id).map_or(0, |queue| queue.card);
-        // HIP counts workgroup processors of two compute units each.
-        let units = 2 * self.cards[card].config.multiprocessors;
+        let all = self.cards[card].config.cu_mask();
+        if (words as usize) < all.len() {
+            return Err(hipErrorInvalidValue);
+        }
         let own = self.queues.get(id).and_then(|queue| queue.cu_mask.clone());
-        for word in 0..words {
-            let left = units.saturating_sub(word.saturating_mul(32)).min(32);
-            let all = ((1u64 << left) - 1) as u32;
-            let bits = match &own {
-                Some(own) => own.get(word as usize).copied().unwrap_or(0) & all,
-                None => all,
-            };
+        for (word, all) in all.into_iter().enumerate() {
+            let bits = own
+                .as_ref()
+                .map_or(all, |own| all & own.get(word).copied().unwrap_or(0));
             // SAFETY: promised by the caller of the HIP function: there is room for `words` words.
-            unsafe { answer(mask.wrapping_add(word as usize), bits) }?;
+            unsafe { answer(mask.wrapping_add(word), bits) }?;
         }
         Ok(())
     }

@@ -57,7 +57,8 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// A stream for some of the compute units. All of them run its work here; the mask is kept and answered.
+    /// A stream for some of the compute units. All of them run its work here; the mask is kept and answered. A mask of none stands for
+    /// all.
     pub(crate) unsafe fn stream_create_with_cu_mask(
         &mut self,
         stream: *mut hipStream_t,
@@ -70,14 +71,16 @@ impl Call<'_> {
         if words == 0 || mask.is_null() {
             return Err(hipErrorInvalidValue);
         }
-        // SAFETY: promised by the caller of the HIP function: there are `words` words.
-        let mask = unsafe { std::slice::from_raw_parts(mask, words as usize) }.to_vec();
+        let device = self.device();
+        let words = self.cards[device].config.cu_mask().len().min(words as usize);
+        // SAFETY: promised by the caller of the HIP function: there are at least so many words.
+        let mask = unsafe { std::slice::from_raw_parts(mask, words) }.to_vec();
         let mut made = std::ptr::null_mut();
         // SAFETY: `made` is valid for writing.
         unsafe { self.stream_create(&raw mut made, hipStreamDefault, 0) }?;
         let id = self.stream(made)?;
         if let Some(queue) = self.queues.get_mut(id) {
-            queue.cu_mask = Some(mask);
+            queue.cu_mask = Some(mask).filter(|mask| mask.iter().any(|word| *word != 0));
         }
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(stream, made) }

@@ -96,6 +96,13 @@ fn values_at_bad_places_are_refused() {
     );
     mask = [9; 3];
     answers!(hipSuccess, sim.hipExtStreamGetCUMask(masked, 3, mask.as_mut_ptr()));
-    assert_eq!(mask, [0xF0, 0, 0]);
+    assert_eq!(mask, [0xF0, 0, 9], "42 workgroup processors fill two words");
+    let none = [0; 2];
+    answers!(
+        hipSuccess,
+        sim.hipExtStreamCreateWithCUMask(&raw mut masked, 2, none.as_ptr())
+    );
+    answers!(hipSuccess, sim.hipExtStreamGetCUMask(masked, 2, mask.as_mut_ptr()));
+    assert_eq!(mask[..2], [u32::MAX, (1 << 10) - 1]);
     clean(&sim);
 }

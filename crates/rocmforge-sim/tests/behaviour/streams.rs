@@ -187,5 +187,9 @@ fn g35_cu_mask_null_or_empty(mode: HipVersion) {
         sim.hipExtStreamGetCUMask(stream, 0, mask.as_mut_ptr())
     );
     answers!(hipSuccess, sim.hipExtStreamGetCUMask(stream, 4, mask.as_mut_ptr()));
-    assert_eq!(mask, [u32::MAX, u32::MAX, (1 << 20) - 1, 0], "84 compute units");
+    assert_eq!(mask, [u32::MAX, (1 << 10) - 1, 0, 0], "42 workgroup processors");
+    answers!(
+        hipErrorInvalidValue,
+        sim.hipExtStreamGetCUMask(stream, 1, mask.as_mut_ptr())
+    );
 }
