@@ -69,8 +69,8 @@ impl Findings {
         (known.len() as u64, known.values().sum())
     }
 
-    /// Prints the summary.
-    pub(crate) fn end(&self, absent: &BTreeMap<String, u64>, counters: Counters) {
+    /// Prints the summary. With the seed of a random order, if there is one, whether time may have had a part in it.
+    pub(crate) fn end(&self, absent: &BTreeMap<String, u64>, counters: Counters, seed: Option<u64>) {
         let (findings, found) = self.totals();
         let mut text = String::new();
         for (name, calls) in absent {
@@ -79,12 +79,18 @@ impl Findings {
                 "{PREFIX} {name} is not simulated; called {calls} times, answered that it is not supported"
             );
         }
-        if counters.unattended != 0 {
-            let _ = writeln!(
-                text,
-                "{PREFIX} {} operations ran while the program made no call of HIP: another run may order them otherwise, with the same --seed too",
-                counters.unattended
-            );
+        if let Some(seed) = seed {
+            let threads = (counters.threads > 1).then(|| format!("{} threads called HIP", counters.threads));
+            let unattended = (counters.unattended > 0)
+                .then(|| format!("{} operations ran while the program made no call", counters.unattended));
+            let reasons: Vec<_> = threads.into_iter().chain(unattended).collect();
+            if !reasons.is_empty() {
+                let _ = writeln!(
+                    text,
+                    "{PREFIX} --seed {seed} may give another run next time: {}",
+                    reasons.join(", ")
+                );
+            }
         }
         let _ = writeln!(
             text,

@@ -108,7 +108,8 @@ impl Process {
         }
         let absent = absent::calls();
         let counters = self.sim.counters();
-        self.findings.end(&absent, counters);
+        let seed = self.settings.random_order.then_some(self.settings.seed);
+        self.findings.end(&absent, counters, seed);
         self.records.add(&Record::end(&self.findings, absent, counters));
     }
 }

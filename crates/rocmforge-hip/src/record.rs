@@ -54,6 +54,9 @@ pub enum Record {
         /// Operations that ran while the program made no call of HIP.
         #[serde(default)]
         unattended: u64,
+        /// Threads that called HIP.
+        #[serde(default)]
+        threads: usize,
     },
 }
 
@@ -77,6 +80,7 @@ impl Record {
             launches: counters.launches,
             instructions: counters.instructions,
             unattended: counters.unattended,
+            threads: counters.threads,
         }
     }
 

@@ -39,6 +39,8 @@ struct Program {
     device_library: bool,
     /// Texts that it prints.
     prints: &'static [&'static str],
+    /// Texts that `rocmforge-sanitize` prints.
+    says: &'static [&'static str],
     /// Texts that its findings have, `{MARK line}` standing for the line of the source with that comment.
     findings: &'static [&'static str],
 }
@@ -65,6 +67,7 @@ impl Program {
             linked: true,
             device_library: false,
             prints: &[],
+            says: &[],
             findings: &[],
         }
     }
@@ -142,6 +145,9 @@ impl Program {
         }
         for text in self.prints {
             assert!(out.contains(text), "{text:?} is not printed\n{said}");
+        }
+        for text in self.says {
+            assert!(found.contains(text), "{text:?} is not said\n{said}");
         }
         for text in self.findings {
             let text = self.lines(text);
@@ -267,7 +273,10 @@ programs! {
     events { options: &["--leak-check", "full"] }
     wait_event {}
     callbacks {}
-    unattended {}
+    unattended {
+        options: &["--seed", "3"],
+        says: &["--seed 3 may give another run next time: ", " operations ran while the program made no call"],
+    }
     legacy_stream {}
     per_thread_stream { flags: &["-fgpu-default-stream=per-thread", "-pthread"] }
     capture {}
@@ -282,7 +291,11 @@ programs! {
     templates {}
     two_units { units: &["two_units_other"] }
     static_life { units: &["static_life_late"] }
-    host_threads { flags: &["-pthread"] }
+    host_threads {
+        flags: &["-pthread"],
+        options: &["--seed", "3"],
+        says: &["--seed 3 may give another run next time: 9 threads called HIP"],
+    }
     fork_before {}
     fork_after {}
     plugin { companion: Some(Companion::Library) }

@@ -114,8 +114,7 @@ impl SimHost {
             // Without the lock: it may wait for threads that call HIP.
             MutexGuard::unlocked(&mut host, || call.make());
             host.callbacks.waiting.pop_front();
-            let caller = host.host_thread(thread);
-            host.host_function_ran(&call.actor, caller);
+            host.host_function_ran(&call.actor);
             host.queues.finish(call.stream);
             host.queues.look_again();
             self.returned.notify_all();

@@ -274,6 +274,11 @@ impl Host {
         HostThread::Os(*self.os_threads.entry(thread).or_insert(next))
     }
 
+    /// Threads of the operating system that have called, without those that play a role.
+    pub(crate) fn threads_that_called(&self) -> usize {
+        self.os_threads.len()
+    }
+
     pub(crate) fn new_id(&mut self) -> u64 {
         self.next_id += 1;
         self.next_id

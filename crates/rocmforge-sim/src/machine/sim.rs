@@ -78,6 +78,8 @@ pub struct Counters {
     pub instructions: u64,
     /// Operations that ran while the program made no call, see [`SimConfig::unattended`].
     pub unattended: u64,
+    /// Threads of the program that made calls.
+    pub threads: usize,
 }
 
 impl SimHost {
@@ -254,6 +256,7 @@ impl SimHost {
             launches: host.launches,
             instructions: host.instructions,
             unattended: host.unattended,
+            threads: host.threads_that_called(),
         }
     }
 

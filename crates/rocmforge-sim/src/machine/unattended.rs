@@ -1,8 +1,8 @@
 //! Unattended work: what runs while the program makes no call. A card works by itself, and a program may wait for a host function, or
 //! for a value in its own memory, without asking HIP.
 
-use crate::machine::os_thread::OsThread;
 use crate::machine::sim::{Call, SimHost};
+use crate::queues::order::EVERY_THREAD;
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -37,8 +37,7 @@ fn watch(sim: &Weak<SimHost>, interval: Duration) {
         }
         quiet = if calls == Some(host.calls) { quiet + 1 } else { 0 };
         calls = Some(host.calls);
-        let thread = host.host_thread(OsThread::current());
-        let mut call = Call::new(&sim, host, thread, "no call");
+        let mut call = Call::new(&sim, host, EVERY_THREAD, "no call");
         if quiet > 0 {
             call.run_unattended(quiet >= PATIENCE);
         }

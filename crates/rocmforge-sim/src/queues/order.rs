@@ -58,7 +58,7 @@ pub(crate) struct Order {
 }
 
 /// All host threads, where they count as one.
-const EVERY_THREAD: HostThread = HostThread::Logical(u32::MAX);
+pub(crate) const EVERY_THREAD: HostThread = HostThread::Logical(u32::MAX);
 
 impl Order {
     pub(crate) fn new(separate_threads: bool) -> Self {

@@ -1,9 +1,10 @@
 //! Host accesses and waits, as the race detector sees them.
 
-use crate::machine::host::{Host, HostThread};
+use crate::machine::host::Host;
 use crate::machine::os_thread::OsThread;
 use crate::machine::pinned::Pinned;
 use crate::machine::sim::{Call, SimHost};
+use crate::queues::order::EVERY_THREAD;
 use crate::queues::queue::{Point, StreamId};
 use crate::queues::work::{OpKind, Place};
 use crate::races::race::Region;
@@ -125,12 +126,12 @@ impl Call<'_> {
 }
 
 impl Host {
-    /// A host function of a stream has returned on `thread`. Where calls count as ordered as they are made, so does it.
-    pub(crate) fn host_function_ran(&mut self, actor: &Actor, thread: HostThread) {
+    /// A host function of a stream has returned. Where calls count as ordered as they are made, so does it.
+    pub(crate) fn host_function_ran(&mut self, actor: &Actor) {
         self.races.watches.taint(0, u64::MAX, None);
         if !self.config.separate_threads {
-            self.races.order.take_over(thread, &actor.clock);
-            self.end_watches(thread);
+            self.races.order.take_over(EVERY_THREAD, &actor.clock);
+            self.end_watches(EVERY_THREAD);
         }
     }
 }
