@@ -54,6 +54,11 @@ impl Process {
         let abi = settings.hip.or_else(loaded_abi).unwrap_or(Abi::Hip6);
         let sim = SimHost::try_new(settings.machine(abi)?)?;
         sim.set_host_addresses(Arc::new(registry::Addresses));
+        sim.set_after_unattended(|| {
+            if let Some(process) = started() {
+                process.after_call();
+            }
+        });
         let records = Records::open(settings.records.as_deref());
         records.add(&Record::start(&settings, abi));
         // SAFETY: the three functions take no argument and lock what they unlock.

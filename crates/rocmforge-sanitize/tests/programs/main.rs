@@ -328,6 +328,7 @@ programs! {
         "out of bounds: kernel", "in kernel _Z3addPKfPfi", "write of 4 B", "at _Z3addPKfPfi", "{kernel line}:", "{host line})",
         "{allocation line})",
     ] }
+    unattended_fault { findings: &["out of bounds: kernel", "in kernel _Z5writePi", "{kernel line}:", "{host line})"] }
     virtual_memory { findings: &["out of bounds: kernel", "in kernel _Z5countPii", "write of 4 B", "{kernel line}:", "{host line})"] }
     use_after_free { findings: &["use after free: kernel", "in kernel _Z4fillPi", "{kernel line}:", "{host line})"] }
     race { findings: &[

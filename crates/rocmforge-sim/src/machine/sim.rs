@@ -41,6 +41,7 @@ pub struct SimHost {
     /// Itself, for threads of its own.
     this: Weak<Self>,
     addresses: Mutex<Option<Arc<dyn HostAddresses>>>,
+    after_unattended: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
 }
 
 /// Who knows what a program's own addresses stand for: a compiled HIP program names kernels and variables by addresses of its own.
@@ -100,6 +101,7 @@ impl SimHost {
             returned: Condvar::new(),
             this: this.clone(),
             addresses: Mutex::new(None),
+            after_unattended: Mutex::new(None),
         }))
     }
 
@@ -136,6 +138,19 @@ impl SimHost {
 
     pub(crate) fn host_addresses(&self) -> Option<Arc<dyn HostAddresses>> {
         self.addresses.lock().clone()
+    }
+
+    /// What is called behind each operation that ran while the program made no call ([`SimConfig::unattended`]), on the thread that ran
+    /// it: the place to look for reports.
+    pub fn set_after_unattended(&self, then: impl Fn() + Send + Sync + 'static) {
+        *self.after_unattended.lock() = Some(Arc::new(then));
+    }
+
+    pub(crate) fn after_unattended(&self) {
+        let then = self.after_unattended.lock().clone();
+        if let Some(then) = then {
+            then();
+        }
     }
 
     /// The simulated clock.
@@ -621,9 +636,9 @@ impl Call<'_> {
         sim.returned.wait_until(&mut self.host, until).timed_out()
     }
 
-    /// Lets other threads have the lock, if they want it.
-    pub(crate) fn let_others_call(&mut self) {
-        MutexGuard::bump(&mut self.host);
+    /// Does something without the lock, and lets threads that wait for the lock have it first.
+    pub(crate) fn let_others_call(&mut self, body: impl FnOnce()) {
+        MutexGuard::unlocked_fair(&mut self.host, body);
     }
 
     /// Does something that may call HIP.

@@ -54,7 +54,8 @@ impl Call<'_> {
                 break;
             }
             self.unattended += 1;
-            self.let_others_call();
+            let sim = self.sim;
+            self.let_others_call(|| sim.after_unattended());
         }
     }
 }
