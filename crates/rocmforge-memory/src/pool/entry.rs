@@ -1,7 +1,7 @@
 //! Ledger entry of a pool: what it holds beyond the buffers that are in use.
 
 use crate::card::{Allocation, Shared};
-use crate::ledger::EntryKind;
+use crate::entries::EntryKind;
 use crate::{Bytes, Ledger, Pressure, Site};
 use std::sync::Arc;
 
