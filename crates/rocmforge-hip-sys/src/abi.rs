@@ -1,7 +1,7 @@
 //! The ABI as data, for programs that compare it with somebody else's: every function with its arguments, every constant
 //! and every struct this crate has. `cargo xtask bindings check` compares it with the HIP headers.
 
-mod entries;
+pub(crate) mod entries;
 
 use crate::{
     dim3, hipDeviceProp_tR0000, hipDeviceProp_tR0600, hipExtent, hipFuncAttributes, hipIpcMemHandle_t, hipMemPoolProps,
@@ -9,7 +9,6 @@ use crate::{
 };
 use std::mem::{offset_of, size_of};
 
-pub(crate) use entries::c_field;
 pub use entries::{Constant, Function, Layout, Tag};
 
 /// Every function, in the list's order.

@@ -1,6 +1,6 @@
 //! The traits every provider of HIP implements, generated from the list in `src/functions.rs`.
 
-use crate::abi::{Function, Tag};
+use crate::abi::entries::{Function, Tag};
 use crate::functions::for_each_hip_function;
 use crate::{devices::*, graphs::*, hipError_t, hipErrorNotSupported, memory::*, types::*};
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};

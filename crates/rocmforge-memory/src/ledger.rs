@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::card::Shared;
+use crate::card::shared::Shared;
 use crate::entries::{Entry, EntryKind, HandleKind};
 use crate::{Bytes, Site};
 

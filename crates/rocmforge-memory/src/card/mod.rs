@@ -1,7 +1,7 @@
 //! One card: its budget and its ledger under one mutex, and the two tokens that move bytes between them.
 
 mod chain;
-mod shared;
+pub(crate) mod shared;
 mod snapshot;
 mod statistics;
 mod tokens;
@@ -20,7 +20,7 @@ use crate::{
 };
 pub use chain::Registration;
 use chain::{Inside, Relieving};
-pub(crate) use shared::{Shared, State};
+use shared::{Shared, State};
 pub use snapshot::BudgetSnapshot;
 use statistics::Counts;
 pub use statistics::Statistics;
