@@ -1,11 +1,13 @@
 //! Configuration of attention: what a layer of a model fixes.
 
 use crate::error::CHECK;
-use crate::plan::MAX_ROW_STRIDE;
-use crate::{AttentionError, AttentionResult, Plan};
+use crate::{AttentionError, AttentionResult};
 #[cfg(doc)]
 use rocmforge_kernels::KernelError;
 use rocmforge_kernels::{AttentionShape, FLASH_MAX_HEAD_DIM, FloatType, MAX_DIM, Strides};
+
+/// The kernels take the distance of two rows within a tile of 64 in 32 bits.
+pub(crate) const MAX_ROW_STRIDE: usize = Strides::MAX_ROW as usize;
 
 /// How the elements of q, k, v and the output lie. All are contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -196,16 +198,6 @@ impl AttentionConfig {
     /// The bound of the scores.
     pub fn softcap(&self) -> Option<f32> {
         self.softcap
-    }
-
-    /// How `seq_q` queries look at `seq_k` keys in each of `batch` sequences.
-    ///
-    /// # Errors
-    ///
-    /// [`KernelError::Dimension`] for a length of 0 or over what the kernels count, [`KernelError::TooLarge`] for tensors that cannot be
-    /// addressed, in an [`AttentionError::Kernel`].
-    pub fn plan(&self, batch: usize, seq_q: usize, seq_k: usize) -> AttentionResult<Plan> {
-        Plan::new(*self, batch, seq_q, seq_k)
     }
 }
 

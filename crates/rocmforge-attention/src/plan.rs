@@ -1,13 +1,11 @@
 //! Plan of an attention: buffer sizes and the kernels that compute it.
 
+use crate::config::MAX_ROW_STRIDE;
 use crate::error::CHECK;
 use crate::{AttentionConfig, AttentionResult, MaskShape};
 use rocmforge_kernels::{AttentionShape, FLASH_MAX_HEAD_DIM, FloatType, MAX_DIM, Strides};
 use rocmforge_runtime::Bytes;
 use std::fmt;
-
-/// The kernels take the distance of two rows within a tile of 64 in 32 bits.
-pub(crate) const MAX_ROW_STRIDE: usize = Strides::MAX_ROW as usize;
 
 /// Which kernels compute attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,27 +91,33 @@ pub struct Plan {
     scratch_elements: usize,
 }
 
-impl Plan {
-    pub(crate) fn new(config: AttentionConfig, batch: usize, seq_q: usize, seq_k: usize) -> AttentionResult<Self> {
+impl AttentionConfig {
+    /// How `seq_q` queries look at `seq_k` keys in each of `batch` sequences.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Dimension`](rocmforge_kernels::KernelError::Dimension) for a length of 0 or over what the kernels count, [`KernelError::TooLarge`](rocmforge_kernels::KernelError::TooLarge) for tensors that cannot be
+    /// addressed, in an [`AttentionError::Kernel`](crate::AttentionError::Kernel).
+    pub fn plan(&self, batch: usize, seq_q: usize, seq_k: usize) -> AttentionResult<Plan> {
         // The offset of the causal diagonal is a signed number of 32 bits on the device.
-        let longest = if config.causal() { i32::MAX as usize } else { MAX_DIM };
+        let longest = if self.causal() { i32::MAX as usize } else { MAX_DIM };
         CHECK.dim_to("batch", batch, MAX_DIM)?;
         CHECK.dim_to("seq_q", seq_q, longest)?;
         CHECK.dim_to("seq_k", seq_k, longest)?;
-        let planes = batch.saturating_mul(config.heads());
+        let planes = batch.saturating_mul(self.heads());
         CHECK.dim_to("batch * heads", planes, MAX_DIM)?;
         let shape = AttentionShape {
             batch,
-            heads: config.heads(),
-            kv_heads: config.kv_heads(),
+            heads: self.heads(),
+            kv_heads: self.kv_heads(),
             seq_q,
             seq_k,
-            head_dim: config.head_dim(),
+            head_dim: self.head_dim(),
         };
-        let mut plan = Self {
-            config,
+        let mut plan = Plan {
+            config: *self,
             shape,
-            explain: Algorithm::choose(&config),
+            explain: Algorithm::choose(self),
             q_elements: 0,
             kv_elements: 0,
             mask_elements: 0,
@@ -133,7 +137,9 @@ impl Plan {
         }
         Ok(plan)
     }
+}
 
+impl Plan {
     /// The configuration it was made from.
     pub fn config(&self) -> &AttentionConfig {
         &self.config

@@ -32,6 +32,7 @@ mod elf;
 mod error;
 mod kernel;
 mod metadata;
+mod object;
 mod ptx;
 mod target;
 
@@ -42,5 +43,6 @@ pub use compute_unit::{ComputeUnit, Limit, Occupancy};
 pub use container::Container;
 pub use descriptor::{KernelDescriptor, UserSgpr};
 pub use error::ParseError;
-pub use kernel::{CodeObject, KernelCode, KernelMeta};
+pub use kernel::{KernelCode, KernelMeta};
+pub use object::CodeObject;
 pub use target::{FeatureSetting, Target};

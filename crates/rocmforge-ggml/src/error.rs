@@ -2,17 +2,11 @@
 
 use std::fmt;
 
-use crate::{DType, TensorDesc, TensorId};
+use crate::{DType, TensorId};
 
 /// Types and shapes of a node's operands, for messages: ` (operands F32 [2, 3] and F16 [4])`, or nothing where they are not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Operands(Vec<(DType, Vec<usize>)>);
-
-impl<'a> FromIterator<&'a TensorDesc> for Operands {
-    fn from_iter<T: IntoIterator<Item = &'a TensorDesc>>(descs: T) -> Self {
-        Self(descs.into_iter().map(|desc| (desc.dtype, desc.shape.clone())).collect())
-    }
-}
+pub struct Operands(pub(crate) Vec<(DType, Vec<usize>)>);
 
 impl fmt::Display for Operands {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -46,6 +46,7 @@ mod rope;
 pub mod shape;
 mod slots;
 mod tensor;
+mod tensor_id;
 mod validate;
 
 pub use backend::{GgmlBackend, HostAccess, NodeList, Strictness, TensorGroup};
@@ -59,5 +60,6 @@ pub use op::{DiagFill, GluKind, MAX_DIMS, Op, SortOrder, Unary};
 pub use params::{Attention, AttentionMask, FlashAttnExt, PagedAttention, SoftMax, alibi_slope};
 pub use rocmforge_kernels::{KvType, RopePairs};
 pub use rope::{Rope, RopeScaling, RopeStyle};
-pub use tensor::{Layout, TensorDesc, TensorId};
+pub use tensor::{Layout, TensorDesc};
+pub use tensor_id::TensorId;
 pub use validate::validate_graph;

@@ -1,13 +1,8 @@
 //! Tensor descriptors: shape, element type and where the elements lie.
 
-use std::fmt;
 use std::ops::Range;
 
-use crate::{DType, GgmlError, GgmlResult, UsedBy};
-
-/// Name of a tensor within one [`crate::Graph`]. Stays the same for the life of the graph: removed tensors leave a gap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TensorId(pub usize);
+use crate::{DType, GgmlError, GgmlResult, Operands, TensorId, UsedBy};
 
 /// How the elements lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -250,9 +245,9 @@ impl TensorDesc {
     }
 }
 
-impl fmt::Display for TensorId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "t{}", self.0)
+impl<'a> FromIterator<&'a TensorDesc> for Operands {
+    fn from_iter<T: IntoIterator<Item = &'a TensorDesc>>(descs: T) -> Self {
+        Self(descs.into_iter().map(|desc| (desc.dtype, desc.shape.clone())).collect())
     }
 }
 

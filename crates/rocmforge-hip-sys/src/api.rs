@@ -1,7 +1,8 @@
 //! The traits every provider of HIP implements, generated from the list in `src/functions.rs`.
 
+use crate::abi::entries::{Function, Tag};
 use crate::functions::for_each_hip_function;
-use crate::{abi, devices::*, graphs::*, hipError_t, hipErrorNotSupported, memory::*, types::*};
+use crate::{devices::*, graphs::*, hipError_t, hipErrorNotSupported, memory::*, types::*};
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 
 macro_rules! define_traits {
@@ -82,20 +83,20 @@ macro_rules! define_traits {
         }
 
         /// Every function, as data, for [`crate::abi`].
-        pub(crate) const FUNCTIONS: &[abi::Function] = &[
-            $(abi::Function {
+        pub(crate) const FUNCTIONS: &[Function] = &[
+            $(Function {
                 name: stringify!($core),
-                tag: abi::Tag::Core,
+                tag: Tag::Core,
                 args: &[$((stringify!($core_arg), stringify!($core_ty))),*],
             },)*
-            $(abi::Function {
+            $(Function {
                 name: stringify!($optional),
-                tag: abi::Tag::Optional,
+                tag: Tag::Optional,
                 args: &[$((stringify!($optional_arg), stringify!($optional_ty))),*],
             },)*
-            $(abi::Function {
+            $(Function {
                 name: stringify!($foreign),
-                tag: abi::Tag::Foreign,
+                tag: Tag::Foreign,
                 args: &[$((stringify!($foreign_arg), stringify!($foreign_ty))),*],
             },)*
         ];

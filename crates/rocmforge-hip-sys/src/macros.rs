@@ -37,12 +37,12 @@ macro_rules! structs {
         })*
 
         /// Every struct above, as data.
-        pub(crate) const LAYOUTS: &[$crate::abi::Layout] = &[$($crate::abi::Layout {
+        pub(crate) const LAYOUTS: &[$crate::abi::entries::Layout] = &[$($crate::abi::entries::Layout {
             name: stringify!($name),
             c_name: $c_name,
             majors: ($first, $last),
             size: ::std::mem::size_of::<$name>(),
-            fields: &[$(($crate::abi::c_field(stringify!($field)), ::std::mem::offset_of!($name, $field), ::std::mem::size_of::<$ty>()),)*],
+            fields: &[$(($crate::abi::entries::c_field(stringify!($field)), ::std::mem::offset_of!($name, $field), ::std::mem::size_of::<$ty>()),)*],
         }),*];
     };
 }

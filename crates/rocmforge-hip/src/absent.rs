@@ -1,8 +1,6 @@
-//! Functions that are not simulated: each answers that it is not supported, and is counted.
+//! Counts of the calls of functions that are not simulated.
 
-use crate::process;
 use parking_lot::Mutex;
-use rocmforge_hip_sys::{hipError_t, hipErrorNotSupported};
 use std::collections::BTreeMap;
 
 static CALLS: Mutex<BTreeMap<&'static str, u64>> = Mutex::new(BTreeMap::new());
@@ -10,12 +8,6 @@ static CALLS: Mutex<BTreeMap<&'static str, u64>> = Mutex::new(BTreeMap::new());
 /// Counts a call.
 pub(crate) fn count(name: &'static str) {
     *CALLS.lock().entry(name).or_default() += 1;
-}
-
-/// Counts a call of HIP and answers it.
-pub(crate) fn called(name: &'static str) -> hipError_t {
-    count(name);
-    process::call(|process| process.sim.answered(name, hipErrorNotSupported))
 }
 
 /// Those that were called, and how often.

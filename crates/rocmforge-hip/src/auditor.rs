@@ -3,10 +3,12 @@
 //!
 //! The dynamic linker calls these two functions when the library is named in `LD_AUDIT`; a program that loads it otherwise never does.
 
-use crate::install::FOLDER_VARIABLE;
 use std::ffi::{CStr, CString, OsStr, c_char, c_uint};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+
+/// The environment variable with the folder of the stub libraries, for the auditor of the dynamic linker.
+pub(crate) const FOLDER_VARIABLE: &str = "ROCMFORGE_HIP_FOLDER";
 
 /// Files that are redirected, by the start of their names.
 const REDIRECTED: [&str; 4] = ["libamdhip64.so", "libhiprtc.so", "libhipblas.so", "librocblas.so"];

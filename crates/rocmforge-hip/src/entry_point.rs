@@ -1,17 +1,9 @@
 //! The table of functions that stub libraries jump through, and functions found by their names (`hipGetProcAddress`).
 
-use crate::names::{FUNCTIONS, NAMES, find};
+use crate::names::{FUNCTIONS, Function, NAMES, find};
 use crate::process;
 use rocmforge_hip_sys::{hipError_t, hipErrorInvalidValue, hipErrorNotFound, hipSuccess};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-
-/// The address of a function.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-pub(crate) struct Function(pub(crate) *const ());
-
-// SAFETY: the address of code, which no one writes.
-unsafe impl Sync for Function {}
 
 /// The symbol that stub libraries ask for.
 #[unsafe(no_mangle)]

@@ -13,9 +13,6 @@ use std::path::{Path, PathBuf};
 /// The file name of this crate's library.
 pub const LIBRARY: &str = "librocmforge_hip.so";
 
-/// The environment variable with the folder of the stub libraries, for the auditor of the dynamic linker.
-pub(crate) const FOLDER_VARIABLE: &str = "ROCMFORGE_HIP_FOLDER";
-
 /// Why a program cannot be made to load the library.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -218,7 +215,7 @@ impl Installation {
         };
         vec![
             (Settings::VARIABLE, settings.to_variable().into()),
-            (FOLDER_VARIABLE, self.folder.clone().into()),
+            (auditor::FOLDER_VARIABLE, self.folder.clone().into()),
             ("LD_LIBRARY_PATH", prepended("LD_LIBRARY_PATH", &self.folder, ":")),
             ("LD_AUDIT", prepended("LD_AUDIT", &self.library, ":")),
             // Triton takes this file and looks nowhere else.

@@ -4,7 +4,6 @@
 //! Compiler options are refused, as AMD's library does.
 
 use crate::process::{self, Process};
-use crate::registry::current_card;
 use crate::text::text;
 use parking_lot::Mutex;
 use rocmforge_hip_sys::*;
@@ -141,6 +140,13 @@ pub(crate) unsafe extern "C" fn hipLibraryUnload(library: LibraryHandle) -> hipE
         }
         Ok(())
     })
+}
+
+pub(crate) fn current_card(process: &Process) -> Result<c_int, hipError_t> {
+    let mut card = 0;
+    // SAFETY: a live out-pointer.
+    let status = unsafe { process.sim.hipGetDevice(&raw mut card) };
+    status.ok().map(|()| card)
 }
 
 /// The module of a library on the current card, which is loaded the first time.

@@ -3,7 +3,9 @@
 //! Names and nodes are those of AMD's libraries from ROCm 5 to 7.2; a name stays for ever in the node in which it first appeared.
 //! `forwarded` functions are those of [`rocmforge_hip_sys::for_each_hip_function`]; `absent` ones answer `hipErrorNotSupported`.
 
-use crate::{entry_point::Function, stub_library::StubFunction};
+use crate::process;
+use crate::stub_library::StubFunction;
+use rocmforge_hip_sys::{hipError_t, hipErrorNotSupported};
 
 /// One name.
 #[derive(Clone, Copy, Debug)]
@@ -15,10 +17,18 @@ pub(crate) struct Name {
     pub(crate) module: &'static str,
 }
 
+/// The address of a function.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub(crate) struct Function(pub(crate) *const ());
+
+// SAFETY: the address of code, which no one writes.
+unsafe impl Sync for Function {}
+
 macro_rules! address {
     (absent $name:ident) => {{
         unsafe extern "C" fn absent() -> rocmforge_hip_sys::hipError_t {
-            crate::absent::called(stringify!($name))
+            crate::names::absent(stringify!($name))
         }
         absent as *const ()
     }};
@@ -38,6 +48,12 @@ macro_rules! names {
         /// Their addresses: what the stub libraries jump through.
         pub(crate) static FUNCTIONS: [Function; NAMES.len()] = [$($(Function(address!($module $name)),)*)*];
     };
+}
+
+/// Counts a call of a function that is not simulated, and answers it.
+fn absent(name: &'static str) -> hipError_t {
+    crate::absent::count(name);
+    process::call(|process| process.sim.answered(name, hipErrorNotSupported))
 }
 
 /// The index of a node.

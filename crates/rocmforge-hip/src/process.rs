@@ -115,7 +115,7 @@ impl Process {
         let counters = self.sim.counters();
         let seed = self.settings.random_order.then_some(self.settings.seed);
         self.findings.end(&absent, counters, seed);
-        self.records.add(&Record::end(&self.findings, absent, counters));
+        self.records.add(&Record::end(self.findings.totals(), absent, counters));
     }
 }
 

@@ -1,6 +1,5 @@
 //! Records: what each process of a program leaves behind for whoever started it, one JSON object a line.
 
-use crate::findings::Findings;
 use crate::settings::{Abi, Settings};
 use parking_lot::Mutex;
 use rocmforge_sim::Counters;
@@ -70,8 +69,7 @@ impl Record {
         }
     }
 
-    pub(crate) fn end(findings: &Findings, absent: BTreeMap<String, u64>, counters: Counters) -> Self {
-        let (findings, found) = findings.totals();
+    pub(crate) fn end((findings, found): (u64, u64), absent: BTreeMap<String, u64>, counters: Counters) -> Self {
         Self::End {
             found,
             findings,

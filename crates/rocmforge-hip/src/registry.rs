@@ -1,6 +1,6 @@
 //! Registry: kernels and variables of the program's fat binaries, by the addresses that host code has for them.
 
-use crate::library;
+use crate::library::{self, current_card};
 use crate::process::Process;
 use parking_lot::RwLock;
 use rocmforge_hip_sys::*;
@@ -198,13 +198,6 @@ impl HostAddresses for Addresses {
     fn variable(&self, address: *const c_void, device: i32) -> Result<(hipDeviceptr_t, usize), hipError_t> {
         Self::on(device, |process| variable(process, address))
     }
-}
-
-pub(crate) fn current_card(process: &Process) -> Result<c_int, hipError_t> {
-    let mut card = 0;
-    // SAFETY: a live out-pointer.
-    let status = unsafe { process.sim.hipGetDevice(&raw mut card) };
-    status.ok().map(|()| card)
 }
 
 /// The kernel of a host address, on the calling thread's current card.

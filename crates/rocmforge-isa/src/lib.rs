@@ -23,6 +23,7 @@
 //! | `decode`, `disasm` | from words to an instruction, from an instruction to text |
 
 mod arch;
+mod classes;
 mod decode;
 mod disasm;
 mod facts;

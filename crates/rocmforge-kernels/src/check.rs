@@ -1,6 +1,6 @@
 //! Checks of every launcher, under the name of its operation.
 
-use crate::{KernelError, KernelResult};
+use crate::{KernelError, KernelResult, KvType};
 use rocmforge_runtime::HipBuffer;
 
 /// The largest dimension of an operand: the device counts in 32 bits, and pads up to tiles without overflow.
@@ -230,5 +230,21 @@ impl Check {
             value,
             must,
         })
+    }
+
+    /// Blocks of so many elements and their bytes, as the last two dimensions of a cache in bytes.
+    pub(crate) fn kv_row(self, kv: KvType, what: &'static str, elements: usize) -> KernelResult<[usize; 2]> {
+        let block = kv.block_len();
+        self.holds(elements.is_multiple_of(block), what, elements, block)?;
+        Ok([elements / block, kv.block_bytes()])
+    }
+
+    /// An operation that takes only some types.
+    pub(crate) fn kv_type(self, kv: KvType, takes: &'static [KvType]) -> KernelResult<()> {
+        if takes.contains(&kv) {
+            Ok(())
+        } else {
+            Err(KernelError::CacheType { op: self.0, kv, takes })
+        }
     }
 }

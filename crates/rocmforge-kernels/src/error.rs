@@ -1,7 +1,30 @@
 //! Errors of loading packs and launching kernels, each with the figures that were refused.
 
-use crate::{KvType, PackError};
+use crate::KvType;
 use rocmforge_runtime::HipError;
+
+/// Why bytes are not a pack.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PackError {
+    /// zstd does not accept the frame.
+    #[error("the pack is not a readable zstd frame: {0}")]
+    Zstd(#[from] std::io::Error),
+    /// More than any honest pack holds.
+    #[error("the pack unpacks to more than {limit} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The content does not have the layout of a pack.
+    #[error("the pack is malformed at byte {offset}: {what}")]
+    Malformed {
+        /// Offset in the unpacked bytes.
+        offset: usize,
+        /// What was expected there.
+        what: &'static str,
+    },
+}
 
 /// Why a kernel was not launched. Nothing was enqueued.
 #[derive(Debug, thiserror::Error)]

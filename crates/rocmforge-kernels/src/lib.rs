@@ -34,6 +34,7 @@ mod error;
 mod fault;
 mod geometry;
 mod kernels;
+mod kv_type;
 mod layout;
 mod ops;
 mod pack;
@@ -41,17 +42,18 @@ pub mod reference;
 mod weight_type;
 
 pub use check::{Check, MAX_DIM, overlap};
-pub use error::{KernelError, KernelResult};
+pub use error::{KernelError, KernelResult, PackError};
 pub use fault::{Fault, Faults};
 pub use kernels::Kernels;
+pub use kv_type::KvType;
 pub use layout::{AttentionShape, Operand, Strides};
 pub use ops::{
     Attention16Operands, Attention16Options, Attention16Shape, Binary, BlockPair, Draw, Element, ExtMask, ExtOperand,
     ExtOperands, ExtOptions, ExtShape, FLASH_MAX_HEAD_DIM, FlashOptions, FloatType, GluKind, Half, HalfRows,
-    JointProduct, KvRows, KvShape, KvType, Map, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape,
+    JointProduct, KvRows, KvShape, Map, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape,
     MatmulShape, PackedWeights, PagedOperands, PagedOptions, PagedShape, Penalties, Q8Activations, Residual,
     RopeKvOperands, RopePairs, RopeShape, RowIds, RowInput, RowLists, RowNorm, SequenceLengths, SoftmaxBias,
     StridedCopy, Unary, ViewStrides, ViewsShape, Visible, WeightMatrix, WeightPacking,
 };
-pub use pack::{Pack, PackError};
+pub use pack::Pack;
 pub use weight_type::WeightType;

@@ -6,7 +6,7 @@
 //! A pack may hold only the families that gain from its target, and leave the others to the pack that it falls back to: NVIDIA's
 //! `sm_90a` to `sm_80`, and that to `sm_75`, which has all that have no instruction of a later card.
 
-use crate::{KernelError, KernelResult};
+use crate::{KernelError, KernelResult, PackError};
 use rocmforge_code_object::Target;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -19,29 +19,6 @@ const MAX_UNPACKED: u64 = 64 << 20;
 const MAX_WINDOW_LOG: u32 = 26;
 const MAX_NAME: usize = 64;
 const MAX_OBJECTS: u32 = 1024;
-
-/// Why bytes are not a pack.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PackError {
-    /// zstd does not accept the frame.
-    #[error("the pack is not a readable zstd frame: {0}")]
-    Zstd(#[from] std::io::Error),
-    /// More than any honest pack holds.
-    #[error("the pack unpacks to more than {limit} bytes")]
-    TooLarge {
-        /// The limit in bytes.
-        limit: u64,
-    },
-    /// The content does not have the layout of a pack.
-    #[error("the pack is malformed at byte {offset}: {what}")]
-    Malformed {
-        /// Offset in the unpacked bytes.
-        offset: usize,
-        /// What was expected there.
-        what: &'static str,
-    },
-}
 
 /// The code objects of one target, by kernel family.
 ///

@@ -38,6 +38,7 @@
 mod allocator;
 mod budget;
 mod card;
+mod entries;
 mod error;
 mod host;
 mod ledger;
@@ -47,6 +48,7 @@ mod policy;
 mod pool;
 mod pressure;
 mod reading;
+mod relief;
 mod sync;
 mod sysfs_readings;
 mod uses;
@@ -55,10 +57,11 @@ pub use allocator::{
     Allocator, AllocatorError, AllocatorStatistics, Block, Budgeted, Counted, Logged, Named, Names, Request,
 };
 pub use budget::Warning;
-pub use card::{Allocation, BudgetSnapshot, Card, Registration, Relief, Reservation, Shortage, Statistics, Step};
+pub use card::{Allocation, BudgetSnapshot, Card, Registration, Reservation, Statistics};
+pub use entries::{Entry, EntryKind, HandleKind};
 pub use error::{DisplayInUse, LaunchesStopped, Limit, OutOfBudget, Refusal};
 pub use host::{HostAllocation, HostBudget, HostKind, HostLimit, HostReadings, HostReservation, OutOfHostBudget};
-pub use ledger::{Entry, EntryKind, Epoch, HandleKind, HandleToken, LeakReport, Ledger};
+pub use ledger::{Epoch, HandleToken, LeakReport, Ledger};
 pub use names::{DeviceKey, Site};
 pub use peers::{Peer, PeerFigures, PeerLedger, PeersError};
 pub use policy::{
@@ -67,6 +70,7 @@ pub use policy::{
 pub use pool::{Pool, PoolOptions, PoolStatistics};
 pub use pressure::{Pressure, PressureChange, Subscription};
 pub use reading::{FixedReadings, Reading, Readings, SharedMemory};
+pub use relief::{Relief, Shortage, Step};
 pub use sysfs_readings::SysfsReadings;
 pub use uses::{Access, Queue, Use, Uses};
 

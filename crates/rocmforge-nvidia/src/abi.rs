@@ -1,19 +1,12 @@
 //! Assumptions about NVIDIA's C headers, as data: `cargo xtask bindings cuda` compares them with the headers.
 
+pub use crate::library::Function;
+
 use crate::cuda::{Cuda, UpdateInfo};
 use crate::nvml::{self, Nvml};
 use crate::{attributes, memory};
 use rocmforge_hip_sys::*;
 use std::mem::offset_of;
-
-/// A C function, as it is called here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Function {
-    /// Its name in the library.
-    pub name: &'static str,
-    /// The types of its arguments as the list has them: `c_uint`, `*mut Handle`.
-    pub args: &'static [&'static str],
-}
 
 /// The functions of `cuda.h`.
 pub const CUDA_FUNCTIONS: &[Function] = Cuda::FUNCTIONS;

@@ -26,6 +26,15 @@ pub enum LoadError {
     },
 }
 
+/// A C function, as it is called here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Function {
+    /// Its name in the library.
+    pub name: &'static str,
+    /// The types of its arguments as the list has them: `c_uint`, `*mut Handle`.
+    pub args: &'static [&'static str],
+}
+
 /// Opens a library for ever: a driver keeps threads and per-thread state that do not survive being unloaded.
 pub(crate) fn open(name: &str) -> Result<ManuallyDrop<Library>, LoadError> {
     // SAFETY: runs the constructors of the library that the system calls NVIDIA's driver, or that the caller names.
@@ -56,8 +65,8 @@ macro_rules! functions {
 
         impl $table {
             /// Names and argument types, as they are written here.
-            pub(crate) const FUNCTIONS: &[$crate::abi::Function] = &[
-                $($crate::abi::Function {
+            pub(crate) const FUNCTIONS: &[$crate::library::Function] = &[
+                $($crate::library::Function {
                     name: $symbol,
                     args: &[$(stringify!($arg)),*],
                 },)*

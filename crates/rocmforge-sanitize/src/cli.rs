@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::files::Folder;
 use crate::launch_file::{LaunchFile, seed_range, tool_set};
 use crate::object_file::{ObjectFile, describe, template};
-use crate::options::{NameFilter, Options, Selection};
+use crate::options::{LeakCheck, NameFilter, Options, Selection};
 use crate::outcome::Outcome;
 use crate::page::{Page, Saved};
 use crate::plan::Plan;
@@ -114,15 +114,6 @@ pub enum Format {
     Json,
 }
 
-/// Whether memory that is never freed is a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LeakCheck {
-    /// It is none.
-    No,
-    /// It is one.
-    Full,
-}
-
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -173,7 +164,7 @@ fn print(out: &mut dyn Write, text: &str) -> Result<(), Error> {
 
 fn execute(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, Error> {
     if let Some(Command::Run(args)) = &cli.command {
-        return args.run(err);
+        return Ok(args.run(err)?.map_or(Exit::CannotRun, Exit::Program));
     }
     if let Some(path) = &cli.kernels {
         print(out, &describe(&ObjectFile::read(path, None)?))?;
@@ -182,7 +173,7 @@ fn execute(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, 
     if let Some(path) = &cli.template {
         // For a launch file beside the object: it may not lead elsewhere.
         let name = path.file_name().map_or(path.as_path(), Path::new);
-        let page = template(&ObjectFile::read(path, None)?, name).map_err(|source| source.of(path))?;
+        let page = template(&ObjectFile::read(path, None)?, name).map_err(Error::object(path))?;
         print(out, &page)?;
         return Ok(Exit::Clean);
     }

@@ -1,6 +1,6 @@
 //! Errors before the first launch.
 
-use crate::object_file::ObjectError;
+use crate::object_error::ObjectError;
 use rocmforge_hip_sys::hipError_t;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -233,6 +233,14 @@ impl Error {
     pub(crate) fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         |source| Self::Read { path, source }
+    }
+
+    pub(crate) fn object(path: &Path) -> impl FnOnce(ObjectError) -> Self {
+        let path = path.to_owned();
+        |source| Self::Object {
+            path,
+            source: Box::new(source),
+        }
     }
 
     pub(crate) fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Self {

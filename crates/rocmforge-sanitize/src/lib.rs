@@ -33,6 +33,7 @@ mod fill;
 mod launch_file;
 mod machine;
 mod npy;
+mod object_error;
 mod object_file;
 mod options;
 mod outcome;
@@ -45,15 +46,16 @@ mod seed_run;
 mod suppress;
 mod toml_reader;
 
-pub use cli::{Cli, Command, Exit, Format, LeakCheck, main};
+pub use cli::{Cli, Command, Exit, Format, main};
 pub use dtype::{DType, Number};
 pub use error::{Error, Place};
 pub use fill::{Fill, Pointer};
 pub use launch_file::{
     Action, Argument, Buffer, Copy, Launch, LaunchFile, MAX_BYTES, MAX_SEEDS, ObjectRef, ScheduleKind, Step,
 };
-pub use object_file::{ARCHS, ObjectError, ObjectFile, describe, signature, template};
-pub use options::{NameFilter, Options, Selection};
+pub use object_error::{ARCHS, ObjectError};
+pub use object_file::{ObjectFile, describe, signature, template};
+pub use options::{LeakCheck, NameFilter, Options, Selection};
 pub use outcome::{EndlessLaunch, Finding, Outcome, StoppedLaunch};
 pub use plan::Plan;
 pub use program::RunArgs;

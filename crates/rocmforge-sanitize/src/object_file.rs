@@ -3,54 +3,11 @@
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::files;
+use crate::object_error::{ARCHS, ObjectError};
 use crate::param_types::param_types;
 use rocmforge_amdgcn::{LoadError, Program};
-use rocmforge_code_object::{ArgKind, ArgMeta, Bundle, BundleError, CodeObject, KernelMeta, MAX_UNPACKED, ParseError};
+use rocmforge_code_object::{ArgKind, ArgMeta, Bundle, CodeObject, KernelMeta, MAX_UNPACKED};
 use std::path::Path;
-
-/// The processors that are simulated, the one that is taken first out of a bundle with several first.
-pub const ARCHS: &[&str] = &["gfx1100", "gfx1201"];
-
-/// Why a file cannot be executed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ObjectError {
-    /// Not a code object, or a damaged one.
-    #[error(transparent)]
-    Parse(#[from] ParseError),
-    /// A damaged bundle.
-    #[error(transparent)]
-    Bundle(#[from] BundleError),
-    /// No code for the processor that is asked for, or for a simulated one.
-    #[error("it has code for {found}, not for {wanted}; simulated are {}", ARCHS.join(", "))]
-    NoArch {
-        /// What it has code for.
-        found: String,
-        /// What was asked for.
-        wanted: String,
-    },
-    /// It cannot be laid out, or is for a processor that is not simulated.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// A kernel contains or needs what the simulator does not execute.
-    #[error("kernel `{kernel}` cannot run: {why}")]
-    Kernel {
-        /// The kernel.
-        kernel: String,
-        /// The instruction, or what it needs.
-        why: String,
-    },
-}
-
-impl ObjectError {
-    /// The same, of a file.
-    pub(crate) fn of(self, path: &Path) -> Error {
-        Error::Object {
-            path: path.to_owned(),
-            source: Box::new(self),
-        }
-    }
-}
 
 /// A code object that can be executed.
 #[derive(Debug)]
@@ -70,7 +27,7 @@ impl ObjectFile {
     /// It cannot be read, or as [`Self::parse`].
     pub fn read(path: &Path, arch: Option<&str>) -> Result<Self, Error> {
         let bytes = files::read(path, MAX_UNPACKED)?;
-        Self::parse(&bytes, arch).map_err(|source| source.of(path))
+        Self::parse(&bytes, arch).map_err(Error::object(path))
     }
 
     /// Reads a code object, or takes the one for a processor out of a bundle or a host program: for `arch`, or else for the

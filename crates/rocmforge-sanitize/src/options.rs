@@ -2,6 +2,7 @@
 
 use crate::launch_file::LaunchFile;
 use crate::toml_reader::nearest;
+use clap::ValueEnum;
 use rocmforge_memory::Bytes;
 
 /// How to run a plan.
@@ -13,6 +14,15 @@ pub struct Options {
     pub leak_check: bool,
     /// Whether each launch is checked; none: all are. The others run, and what is found in them is counted only.
     pub checked: Option<Vec<bool>>,
+}
+
+/// Whether memory that is never freed is a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LeakCheck {
+    /// It is none.
+    No,
+    /// It is one.
+    Full,
 }
 
 /// Which kernels are checked, as compute-sanitizer's `--kernel-name` says it.

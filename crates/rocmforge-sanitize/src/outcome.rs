@@ -1,10 +1,10 @@
 //! Outcome of a run: the findings of all seeds together.
 
-use crate::run::Summary;
 use crate::seed_run::SeedRun;
 use rocmforge_sim::{Report, ReportKind, Side};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A fault, as the first seed that showed it reported it.
 #[derive(Debug, Serialize)]
@@ -49,6 +49,27 @@ pub struct StoppedLaunch {
     pub seeds: usize,
     /// The first of them.
     pub first_seed: u64,
+}
+
+/// A seed's run without its outputs, but for the first one's: a thousand seeds must not hold a thousand of them.
+pub(crate) struct Summary {
+    run: SeedRun,
+    /// Hash of the outputs; none if they are no results: something was not run to its end.
+    outputs: Option<u64>,
+}
+
+impl Summary {
+    pub(crate) fn of(mut run: SeedRun, keep: bool) -> Self {
+        let outputs = run.complete.then(|| {
+            let mut hasher = DefaultHasher::new();
+            run.outputs.hash(&mut hasher);
+            hasher.finish()
+        });
+        if !keep {
+            run.outputs = Vec::new();
+        }
+        Self { run, outputs }
+    }
 }
 
 /// What all seeds together found.

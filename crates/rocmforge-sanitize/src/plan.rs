@@ -5,7 +5,8 @@ use crate::error::Error;
 use crate::fill::{Fill, Pointer};
 use crate::launch_file::{Argument, Launch, LaunchFile, scalar};
 use crate::npy;
-use crate::object_file::{ARCHS, ObjectFile, argument, is_pointer, signature};
+use crate::object_error::ARCHS;
+use crate::object_file::{ObjectFile, argument, is_pointer, signature};
 use crate::options::Options;
 use crate::param_types::param_types;
 use crate::toml_reader::nearest;
@@ -65,9 +66,8 @@ impl Plan {
     fn with_objects<B: AsRef<[u8]>>(file: LaunchFile, bytes: &[B]) -> Result<Self, Error> {
         let parse = |arch| {
             let objects = file.objects.iter().zip(bytes);
-            let parsed = objects.map(|(object, bytes)| {
-                ObjectFile::parse(bytes.as_ref(), arch).map_err(|source| source.of(&object.path))
-            });
+            let parsed = objects
+                .map(|(object, bytes)| ObjectFile::parse(bytes.as_ref(), arch).map_err(Error::object(&object.path)));
             parsed.collect::<Result<Vec<_>, _>>()
         };
         // One card runs all of them: the first processor that every object has code for.
@@ -105,7 +105,7 @@ impl Plan {
                 .zip(&plan.object_of)
                 .filter(|(_, of)| **of == index);
             let kernels = own.map(|(launch, _)| launch.kernel.as_str());
-            object.check(kernels).map_err(|source| source.of(&named.path))?;
+            object.check(kernels).map_err(Error::object(&named.path))?;
         }
         Ok(plan)
     }

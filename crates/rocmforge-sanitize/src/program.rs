@@ -1,7 +1,7 @@
 //! Programs: a compiled HIP program is run on a simulated Radeon by `rocmforge-sanitize run`.
 
-use crate::cli::{Exit, LeakCheck};
 use crate::error::Error;
+use crate::options::LeakCheck;
 use clap::Args;
 use rocmforge_hip::{Abi, Installation, Record, Settings};
 use rocmforge_memory::Bytes;
@@ -126,8 +126,8 @@ impl RunArgs {
         Ok(settings)
     }
 
-    /// Runs the program to its end.
-    pub(crate) fn run(&self, err: &mut dyn Write) -> Result<Exit, Error> {
+    /// Runs the program to its end. The exit status to end with; none if no program is named.
+    pub(crate) fn run(&self, err: &mut dyn Write) -> Result<Option<u8>, Error> {
         let folder = tempfile::Builder::new().prefix("rocmforge-hip-").tempdir();
         let folder = folder.map_err(Error::write(&std::env::temp_dir()))?;
         let records = match &self.save {
@@ -145,7 +145,7 @@ impl RunArgs {
         let library = Installation::find_library()?;
         let installation = Installation::write(folder.path(), &library)?;
         let [program, args @ ..] = &self.program[..] else {
-            return Ok(Exit::CannotRun);
+            return Ok(None);
         };
         // Interrupts from the terminal are for the program: this process still has to read what it leaves. The handlers do not
         // outlive the program's start.
@@ -176,10 +176,10 @@ impl RunArgs {
             .code()
             .or_else(|| Some(128 + status.signal()?))
             .and_then(|code| u8::try_from(code).ok());
-        Ok(match self.error_exitcode {
-            Some(code) if found => Exit::Program(code),
-            _ => Exit::Program(own.unwrap_or(u8::MAX)),
-        })
+        Ok(Some(match self.error_exitcode {
+            Some(code) if found => code,
+            _ => own.unwrap_or(u8::MAX),
+        }))
     }
 
     /// What the processes could not say themselves.

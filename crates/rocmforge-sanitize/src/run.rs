@@ -1,11 +1,10 @@
 //! Running a plan, once for each seed.
 
 use crate::error::Error;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Summary};
 use crate::plan::Plan;
-use crate::seed_run::{SeedRun, run_seed_without};
+use crate::seed_run::run_seed_without;
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
 /// Runs all seeds, several at a time, and puts together what they found. The result does not depend on how many run at a
@@ -38,27 +37,6 @@ pub fn run(plan: &Plan) -> Result<Outcome, Error> {
     });
     let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
     sum.failed.map_or(Ok(sum.outcome), Err)
-}
-
-/// A seed's run without its outputs, but for the first one's: a thousand seeds must not hold a thousand of them.
-pub(crate) struct Summary {
-    pub(crate) run: SeedRun,
-    /// Hash of the outputs; none if they are no results: something was not run to its end.
-    pub(crate) outputs: Option<u64>,
-}
-
-impl Summary {
-    fn of(mut run: SeedRun, keep: bool) -> Self {
-        let outputs = run.complete.then(|| {
-            let mut hasher = DefaultHasher::new();
-            run.outputs.hash(&mut hasher);
-            hasher.finish()
-        });
-        if !keep {
-            run.outputs = Vec::new();
-        }
-        Self { run, outputs }
-    }
 }
 
 /// A run that has ended, and the launches it was told to leave out.

@@ -1,6 +1,6 @@
 //! Careful mode: the limits of a test on a card that drives a display.
 
-use crate::lease::LeaseOptions;
+use crate::options::LeaseOptions;
 use rocmforge_memory::{Bytes, Cap, Policy};
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
 //! Builder of a GPU test: its needs, the devices where it is known to fail, and its body.
 
 use crate::data::{Rng, rng};
-use crate::lease::{GpuLease, LeaseOptions, gpu_with};
+use crate::lease::{GpuLease, gpu_with};
 use crate::needs::{Feature, On};
+use crate::options::LeaseOptions;
 use crate::watchdog::Watchdog;
 use rocmforge_gpu_test::record::{Record, append};
 use rocmforge_memory::Bytes;

@@ -1,8 +1,8 @@
 //! Recording of compared buffers, where the supervisor asks for it (`--against`).
 
-use crate::compare::Tolerance;
 use parking_lot::Mutex;
 use rocmforge_gpu_test::buffers::{BUFFERS_VARIABLE, Header, write};
+use rocmforge_gpu_test::tolerance::Tolerance;
 use std::collections::BTreeMap;
 use std::panic::Location;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! `kernels build`: the packs and the manifest.
 
 use crate::cache::Cache;
-use crate::compile::{self, Compiler};
+use crate::compile::{self, Compiler, PINNED};
 use crate::describe::describe;
 use crate::manifest::{Manifest, TargetEntry};
 use crate::pack::Objects;
@@ -16,6 +16,7 @@ pub(crate) fn build(arch: Vec<String>, any_compiler: bool, faulty_only: bool) ->
     let compiler = Compiler::find()?;
     if !any_compiler && !compiler.is_pinned() {
         return Err(KernelsError::WrongCompiler {
+            pinned: PINNED,
             found: compiler.version,
         });
     }
@@ -59,7 +60,10 @@ pub(crate) fn build(arch: Vec<String>, any_compiler: bool, faulty_only: bool) ->
     manifest.flags = texts(compile::FLAGS);
     manifest.ptx_flags = texts(compile::PTX_FLAGS);
     manifest.write(&prebuilt())?;
-    write(&prebuilt().join("packs.rs"), pack::registry(&manifest).as_bytes())
+    write(
+        &prebuilt().join("packs.rs"),
+        pack::registry(manifest.targets.keys()).as_bytes(),
+    )
 }
 
 /// Compresses and writes packs, each against the one that is near, if that is written too or is committed.

@@ -54,7 +54,7 @@ pub(crate) fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError>
     };
     let compiler = match Compiler::find() {
         Ok(compiler) => compiler,
-        Err(error @ KernelsError::NoCompiler) => return not_comparable(error.to_string()),
+        Err(error @ KernelsError::NoCompiler { .. }) => return not_comparable(error.to_string()),
         Err(error) => return Err(error),
     };
     let (comparable, others): (Vec<String>, Vec<String>) = targets.into_iter().partition(|t| {

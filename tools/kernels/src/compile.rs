@@ -82,7 +82,7 @@ impl Compiler {
                 });
             }
         }
-        Err(KernelsError::NoCompiler)
+        Err(KernelsError::NoCompiler { major: PINNED_MAJOR })
     }
 
     /// Whether it is the release the committed packs are made with.

@@ -1,6 +1,5 @@
 //! Errors of compiling and checking kernels, each with what to do.
 
-use crate::compile;
 use std::path::PathBuf;
 
 /// What can go wrong. Each says what to do.
@@ -9,15 +8,13 @@ pub(crate) enum KernelsError {
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: std::io::Error },
     #[error(
-        "no clang++ found (tried ROCMFORGE_CLANG, clang++-{major}, clang++). Install Debian's clang-{major}; the committed packs work without it",
-        major = compile::PINNED_MAJOR
+        "no clang++ found (tried ROCMFORGE_CLANG, clang++-{major}, clang++). Install Debian's clang-{major}; the committed packs work without it"
     )]
-    NoCompiler,
+    NoCompiler { major: &'static str },
     #[error(
-        "the pinned compiler is clang {}, this is \"{found}\"; pass --any-compiler to build packs for your own use",
-        compile::PINNED
+        "the pinned compiler is clang {pinned}, this is \"{found}\"; pass --any-compiler to build packs for your own use"
     )]
-    WrongCompiler { found: String },
+    WrongCompiler { pinned: &'static str, found: String },
     #[error("{arch}: clang failed on {source_file}:\n{log}")]
     Compile {
         arch: String,

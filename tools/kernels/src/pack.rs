@@ -1,6 +1,5 @@
 //! Packs: written and read back here. The product's reader is `rocmforge-kernels`; the layout is described there, in `pack.rs`.
 
-use crate::manifest::Manifest;
 use crate::targets::{fallback, near};
 use crate::{KernelsError, prebuilt};
 use std::collections::BTreeMap;
@@ -103,11 +102,11 @@ pub(crate) fn read(pack: &[u8]) -> Option<Objects> {
 }
 
 /// The Rust file that embeds the packs into `rocmforge-kernels`.
-pub(crate) fn registry(manifest: &Manifest) -> String {
+pub(crate) fn registry<'a>(archs: impl Iterator<Item = &'a String>) -> String {
     let mut text = "// Written by `cargo xtask kernels build`.\n\n/// Every embedded pack.\n\
         pub(crate) static PACKS: &[Embedded] = &[\n"
         .to_owned();
-    for arch in manifest.targets.keys() {
+    for arch in archs {
         let (fallback, near, file) = (fallback(arch), near(arch), file_name(arch));
         text.push_str(&format!(
             "    Embedded {{\n        arch: {arch:?},\n        fallback: {fallback:?},\n        near: {near:?},\n        packed: include_bytes!({file:?}),\n    }},\n"

@@ -1,6 +1,6 @@
 //! Errors of a paged KV cache.
 
-use super::SequenceId;
+use super::sequence_id::SequenceId;
 
 /// Why a call on the paged cache was refused. The cache is then as it was before the call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{BlockAllocator, BlockHash, BlockTable, PagedKvError, blocks_for};
+use super::{BlockAllocator, BlockHash, BlockTable, PagedKvError, SequenceId, blocks_for};
 
 /// Size of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,17 +11,6 @@ pub struct PagedKvConfig {
     pub blocks: usize,
     /// Tokens of a block.
     pub block_size: usize,
-}
-
-/// Names one sequence of one [`PagedKv`]. Never used again after the sequence is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SequenceId(u64);
-
-impl SequenceId {
-    /// Its number: 0 for the first sequence of the cache, then counting up.
-    pub fn number(self) -> u64 {
-        self.0
-    }
 }
 
 /// A sequence that was added.

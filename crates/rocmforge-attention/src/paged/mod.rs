@@ -64,11 +64,13 @@ mod defragment;
 mod error;
 mod geometry;
 mod kv;
+mod sequence_id;
 mod table;
 
 pub use allocator::{BlockAllocator, BlockHash};
 pub use defragment::Defragmented;
 pub use error::PagedKvError;
 pub use geometry::{KvElement, KvGeometry};
-pub use kv::{Added, Appended, BlockCopy, PagedKv, PagedKvConfig, PagedKvStats, SequenceId};
+pub use kv::{Added, Appended, BlockCopy, PagedKv, PagedKvConfig, PagedKvStats};
+pub use sequence_id::SequenceId;
 pub use table::{BlockTable, blocks_for};

@@ -6,7 +6,7 @@
 mod token;
 
 use crate::error::limit;
-use crate::{ArgKind, ArgMeta, CodeObject, KernelMeta, ParseError, Target};
+use crate::{ArgKind, ArgMeta, KernelMeta, ParseError, Target};
 use token::{Token, Tokens};
 
 /// A real module of this project has half a megabyte.
@@ -26,8 +26,8 @@ pub(crate) fn is_ptx(bytes: &[u8]) -> bool {
     code.is_some_and(|line| line.starts_with(b".version"))
 }
 
-/// Reads a module. A NUL byte may end it, as the driver wants.
-pub(crate) fn parse(bytes: &[u8]) -> Result<CodeObject, ParseError> {
+/// Reads a module: its target and kernels. A NUL byte may end it, as the driver wants.
+pub(crate) fn parse(bytes: &[u8]) -> Result<(Target, Vec<KernelMeta>), ParseError> {
     limit("bytes of PTX", bytes.len(), MAX_BYTES)?;
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
     let text = str::from_utf8(&bytes[..end]).map_err(|error| ParseError::Ptx {
@@ -52,7 +52,7 @@ struct Module<'a> {
 }
 
 impl<'a> Module<'a> {
-    fn read(mut self, mut tokens: Tokens<'a>) -> Result<CodeObject, ParseError> {
+    fn read(mut self, mut tokens: Tokens<'a>) -> Result<(Target, Vec<KernelMeta>), ParseError> {
         while let Some(token) = tokens.next()? {
             match token {
                 Token::Word(".target") => self.target = Some(target(&mut tokens)?),
@@ -78,11 +78,7 @@ impl<'a> Module<'a> {
         if self.address_size != Some(64) {
             return Err(tokens.error("no .address_size 64: 32-bit addresses are not supported".to_owned()));
         }
-        Ok(CodeObject {
-            target,
-            code_object_version: 0,
-            kernels: self.kernels,
-        })
+        Ok((target, self.kernels))
     }
 }
 

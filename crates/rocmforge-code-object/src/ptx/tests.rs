@@ -1,5 +1,5 @@
 use super::*;
-use crate::Container;
+use crate::{CodeObject, Container};
 
 /// As clang 19 writes a kernel, shortened.
 const CLANG: &str = "\

@@ -1,20 +1,11 @@
 //! Conversions between types.
 
-use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use half::{bf16, f16};
 
 use super::operand::Operand;
 use super::output::encode;
 use super::scratch::Scratch;
 use crate::{DType, GgmlResult};
-
-/// Halves of type `dtype` as f32, to as many places.
-pub(super) fn halves_to_f32(dtype: DType, bits: &[u16], out: &mut [f32]) {
-    match dtype {
-        DType::Bf16 => bits.reinterpret_cast::<bf16>().convert_to_f32_slice(out),
-        _ => bits.reinterpret_cast::<f16>().convert_to_f32_slice(out),
-    }
-}
 
 /// Every element in type `to`, in row-major order: floats rounded to nearest, ties to even; integers from floats without their fraction;
 /// what is out of range becomes the nearest integer, NaN 0.

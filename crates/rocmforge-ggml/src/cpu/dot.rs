@@ -55,7 +55,7 @@ pub(super) fn widen(path: Path, halves: &[u16], out: &mut [f32]) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the value in `Avx512` exists only where the CPU has AVX-512 F.
         Path::Avx512(_) => unsafe { widen_avx512(halves, out) },
-        _ => super::convert::halves_to_f32(crate::DType::F16, halves, out),
+        _ => super::operand::halves_to_f32(crate::DType::F16, halves, out),
     }
 }
 

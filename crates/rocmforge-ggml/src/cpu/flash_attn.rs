@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use rocmforge_gguf::blocks;
 
-use super::convert::halves_to_f32;
 use super::dot::widen;
 use super::flash::{self, Heads, Part, Shape, Tokens};
 use super::operand::Operand;
+use super::operand::halves_to_f32;
 use super::path::Path;
 use super::scratch::Scratch;
 use super::soft_max::Added;

@@ -3,8 +3,8 @@
 use smallvec::smallvec;
 
 use super::convert::convert;
-use super::operand::{Operand, unit_dims};
-use super::strides::{Dims, each_offset, next_index, row_major};
+use super::operand::Operand;
+use super::strides::{Dims, each_offset, next_index, row_major, unit_dims};
 use crate::op::MAX_DIMS;
 use crate::{GgmlError, GgmlResult, Op, TensorDesc};
 

@@ -1,13 +1,21 @@
 //! Operands of CPU ops: bytes with a type and strides, read as f32, as words, or as they are.
 
 use bytemuck::Pod;
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use half::{bf16, f16};
 use rocmforge_gguf::blocks;
 
-use super::convert::halves_to_f32;
 use super::scratch::Scratch;
-use super::strides::{Dims, each_offset, each_pair, row_major};
+use super::strides::{Dims, each_offset, each_pair, row_major, unit_dims};
 use crate::{DType, TensorDesc};
+
+/// Halves of type `dtype` as f32, to as many places.
+pub(super) fn halves_to_f32(dtype: DType, bits: &[u16], out: &mut [f32]) {
+    match dtype {
+        DType::Bf16 => bits.reinterpret_cast::<bf16>().convert_to_f32_slice(out),
+        _ => bits.reinterpret_cast::<f16>().convert_to_f32_slice(out),
+    }
+}
 
 /// Where the values of an operand lie that the op may overwrite.
 #[derive(Clone, Copy)]
@@ -254,18 +262,4 @@ fn put<'a, T: 'a>(places: &mut impl Iterator<Item = &'a mut T>, value: T) {
     if let Some(place) = places.next() {
         *place = value;
     }
-}
-
-/// Shape and strides in stored units: of a block format, blocks along the last dimension.
-pub(super) fn unit_dims(dtype: DType, shape: &[usize], strides: &[usize]) -> (Dims, Dims) {
-    let block = dtype.block_len();
-    let (mut shape, mut strides) = (Dims::from_slice(shape), Dims::from_slice(strides));
-    if block > 1
-        && let Some(last) = shape.len().checked_sub(1)
-    {
-        shape[last] /= block;
-        strides.iter_mut().for_each(|s| *s /= block);
-        strides[last] = 1;
-    }
-    (shape, strides)
 }

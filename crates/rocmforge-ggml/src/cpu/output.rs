@@ -5,9 +5,8 @@ use half::{bf16, f16};
 use rocmforge_gguf::blocks;
 use smallvec::SmallVec;
 
-use super::operand::unit_dims;
 use super::scratch::Scratch;
-use super::strides::each_offset;
+use super::strides::{each_offset, unit_dims};
 use crate::{DType, GgmlError, GgmlResult, TensorDesc};
 
 /// Outputs that need no memory of their own to be listed.

@@ -2,6 +2,8 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::DType;
+
 /// A shape, strides or an index; no memory of its own up to eight dimensions.
 pub(super) type Dims = SmallVec<[usize; 8]>;
 
@@ -12,6 +14,20 @@ pub(super) fn row_major(shape: &[usize]) -> Dims {
         strides[i] = strides[i + 1] * shape[i + 1];
     }
     strides
+}
+
+/// Shape and strides in stored units: of a block format, blocks along the last dimension.
+pub(super) fn unit_dims(dtype: DType, shape: &[usize], strides: &[usize]) -> (Dims, Dims) {
+    let block = dtype.block_len();
+    let (mut shape, mut strides) = (Dims::from_slice(shape), Dims::from_slice(strides));
+    if block > 1
+        && let Some(last) = shape.len().checked_sub(1)
+    {
+        shape[last] /= block;
+        strides.iter_mut().for_each(|s| *s /= block);
+        strides[last] = 1;
+    }
+    (shape, strides)
 }
 
 /// Calls `visit` with the offset of every element, in row-major order.

@@ -6,7 +6,7 @@ use rocmforge_runtime::HipBuffer;
 
 use super::faults::faults;
 use super::operands::BETWEEN;
-use super::ops::rows_and_cols;
+use super::operands::rows_and_cols;
 use super::rows::four;
 use super::types::{kv_type, mask_type};
 use super::{HipGgmlBackend, failed};

@@ -103,7 +103,7 @@ impl HipGgmlBackend {
         inputs: &[TensorId],
         output: TensorId,
     ) -> GgmlResult<()> {
-        let [rows, cols] = super::ops::rows_and_cols(&self.slots.desc(output)?.shape);
+        let [rows, cols] = super::operands::rows_and_cols(&self.slots.desc(output)?.shape);
         let y = self.result(op, output)?;
         if let &[gate, up] = inputs {
             let (gate, up) = (self.input(op, gate, 0)?, self.input(op, up, 1)?);

@@ -1,7 +1,6 @@
 //! Fused ops as the launches of their parts. There is no kernel for them: they are here so that a graph optimised for the CPU runs.
 
-use super::operands::BETWEEN;
-use super::ops::rows_and_cols;
+use super::operands::{BETWEEN, rows_and_cols};
 use super::{HipGgmlBackend, failed};
 use crate::optimizer::Pass;
 use crate::{GgmlResult, GluKind, Op, Rope, TensorId, Unary};

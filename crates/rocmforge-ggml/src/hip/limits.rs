@@ -1,6 +1,6 @@
 //! Limits: dimensions that are more than the grid of one launch, or a kernel, counts.
 
-use super::ops::rows_and_cols;
+use super::operands::rows_and_cols;
 use super::products::is_one_matrix;
 use super::rows::four;
 use crate::{DType, Op, Rope, TensorDesc};

@@ -11,6 +11,12 @@ const RESULT: usize = 8;
 /// Room for what an op computes on the way.
 pub(super) const BETWEEN: usize = 9;
 
+/// Rows and columns of a tensor: all dimensions but the last, and the last.
+pub(super) fn rows_and_cols(shape: &[usize]) -> [usize; 2] {
+    let cols = shape.last().copied().unwrap_or(1);
+    [shape.iter().product::<usize>() / cols.max(1), cols]
+}
+
 /// Scratch memory of a stream's ops, a buffer for each place of an operand. It grows to what the largest needs and is
 /// used again by the next op, which runs after it.
 #[derive(Debug, Default)]

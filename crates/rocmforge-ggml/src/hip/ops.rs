@@ -1,15 +1,10 @@
 //! One launch (or copy) for each op, several for a fused one.
 
 use super::elementwise::map_of;
+use super::operands::rows_and_cols;
 use super::{HipGgmlBackend, failed, unimplemented};
 use crate::{GgmlError, GgmlResult, Op, TensorId};
 use rocmforge_runtime::HipBuffer;
-
-/// Rows and columns of a tensor: all dimensions but the last, and the last.
-pub(super) fn rows_and_cols(shape: &[usize]) -> [usize; 2] {
-    let cols = shape.last().copied().unwrap_or(1);
-    [shape.iter().product::<usize>() / cols.max(1), cols]
-}
 
 impl HipGgmlBackend {
     /// Launches a checked node.

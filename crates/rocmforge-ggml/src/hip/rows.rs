@@ -5,7 +5,7 @@ use rocmforge_runtime::HipBuffer;
 
 use super::faults::faults;
 use super::operands::BETWEEN;
-use super::ops::rows_and_cols;
+use super::operands::rows_and_cols;
 use super::types::{kv_type, mask_type, weight_type};
 use super::{HipGgmlBackend, failed};
 use crate::{DType, DiagFill, GgmlResult, Op, SoftMax, SortOrder, TensorDesc, TensorId};

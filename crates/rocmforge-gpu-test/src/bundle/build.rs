@@ -1,16 +1,27 @@
 //! Staging of a bundle: what is built and copied into it, without symbols.
 
 use super::contents::{FAULTS, TESTS};
+use super::error::{BundleError, at};
 use super::parts::{self, Whole};
-use super::{BundleError, LAUNCHER, Options, at};
-use crate::supervisor::discover::{DiscoverError, TestBinary, binaries};
+use crate::supervisor::test_binary::{DiscoverError, TestBinary, binaries};
 use crate::workspace::Workspace;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// The script that stands for the command.
+pub(super) const LAUNCHER: &str = include_str!("launcher.sh");
 const MESSAGES: [&str; 2] = ["--message-format", "json-render-diagnostics"];
+
+/// What a bundle is to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Bench programs, which are built with optimisation and take minutes.
+    pub benches: bool,
+    /// What needs parts: tests that read data, and large files.
+    pub parts: bool,
+}
 
 /// A bundle that is being made: files are put into it before it is packed.
 pub struct Staging<'a> {

@@ -1,16 +1,14 @@
 //! Contents of an unpacked bundle, and where they lie.
 
-use super::BundleError;
-use super::payload::{self, Unpacked};
+use super::error::BundleError;
+use super::payload::{self, MODELS, Unpacked};
 use crate::MODELS_VARIABLE;
-use crate::supervisor::discover::TestBinary;
+use crate::supervisor::test_binary::TestBinary;
 use std::path::{Path, PathBuf};
 
 /// Folders of test binaries, one folder a crate.
 pub(super) const TESTS: &str = "tests";
 pub(super) const FAULTS: &str = "faults";
-/// The folder of models.
-pub(super) const MODELS: &str = "models";
 
 /// A bundle whose payload is unpacked.
 #[derive(Debug, Clone)]

@@ -11,31 +11,27 @@
 //! `DIR/gpu-test --bundle DIR` unpacks the payload under `DIR/unpacked` and runs the tests from there.
 
 mod build;
+mod checksum;
 mod contents;
+mod error;
 mod parts;
 mod payload;
 
-pub use build::Staging;
+pub use build::{Options, Staging};
+pub(crate) use checksum::hex;
 pub use contents::Contents;
-pub(crate) use payload::hex;
+pub use error::BundleError;
 
 use crate::Outcome;
 use crate::workspace::Workspace;
+use error::{LARGEST, at};
+use payload::MANIFEST;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The most that a bundle may have without its parts, in bytes, and each of its parts: 60 MiB.
-const LARGEST: u64 = 60 << 20;
 /// Where a bundle is made, in the workspace.
 const OUT: &str = "target/bundle";
-/// The script that stands for the command.
-const LAUNCHER: &str = include_str!("launcher.sh");
-/// The file that makes a folder a bundle.
-const MANIFEST: &str = "bundle.json";
-const PAYLOAD: &str = "payload.zst";
-
 /// Options of making a bundle.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -48,57 +44,6 @@ pub struct Args {
     /// Adds tests that read large files, and these files: the language models.
     #[arg(long)]
     parts: bool,
-}
-
-/// Why there is no bundle, or none that can be used.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)] // the messages are the documentation
-pub enum BundleError {
-    #[error("{path}: {source}")]
-    File { path: PathBuf, source: io::Error },
-    #[error("building {what} failed ({status}); the compiler's messages are above")]
-    Build { what: String, status: String },
-    #[error("no crate has a target `{target}` (for tests: tests/{target}/main.rs)")]
-    NoTargets { target: String },
-    #[error("`{command}` is needed and failed: {why}")]
-    Tool { command: String, why: String },
-    #[error("{0} is there and is no bundle: name another folder, or remove it")]
-    NotABundle(PathBuf),
-    #[error("the bundle has {bytes} bytes, and {LARGEST} are the most; {parts}")]
-    TooLarge { bytes: u64, parts: String },
-    #[error("{0}: not a readable bundle: {1}")]
-    Unreadable(PathBuf, String),
-    #[error(
-        "{path} in the bundle is damaged: it is {found}, not {expected}; remove the folder `unpacked` of the bundle to have it unpacked \
-         again, and where that does not help copy the bundle again"
-    )]
-    Damaged {
-        path: String,
-        found: String,
-        expected: String,
-    },
-    #[error(
-        "a part of the bundle is not there: {path} ({why}); it must have {bytes} bytes and the SHA-256 {sha256}: copy it there from the \
-         folder `parts` of the bundle as it was made, or make the bundle again; one made without --parts runs without it, and tests that \
-         need it are skipped"
-    )]
-    Part {
-        path: PathBuf,
-        why: String,
-        bytes: u64,
-        sha256: String,
-    },
-    #[error("the weights cannot be stored as f16: {0}")]
-    Weights(String),
-}
-
-/// What a bundle is to hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Bench programs, which are built with optimisation and take minutes.
-    pub benches: bool,
-    /// What needs parts: tests that read data, and large files.
-    pub parts: bool,
 }
 
 /// Makes the bundle of the workspace in its usual place, without benches.
@@ -200,11 +145,6 @@ pub(crate) fn revision(root: &Path) -> Option<String> {
 
 fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
-}
-
-fn at(path: &Path) -> impl FnOnce(io::Error) -> BundleError {
-    let path = path.to_path_buf();
-    move |source| BundleError::File { path, source }
 }
 
 #[cfg(test)]

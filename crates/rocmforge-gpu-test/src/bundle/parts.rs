@@ -1,12 +1,12 @@
 //! Parts of a file too large for the bundle: they travel one by one and are joined where the bundle is unpacked.
 
-use super::payload::{Expected, hex};
-use super::{BundleError, LARGEST, at};
+use super::checksum::{Expected, copy, hex};
+use super::error::{BundleError, LARGEST, at};
 use crate::beneath::inside;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,6 @@ use std::path::{Path, PathBuf};
 pub(super) const FOLDER: &str = "parts";
 /// The largest file that is joined.
 const LARGEST_WHOLE: u64 = 1 << 30;
-/// What is read at once.
-const CHUNK: usize = 1 << 20;
 
 /// A file that the bundle has in parts.
 #[derive(Debug, Serialize, Deserialize)]
@@ -143,21 +141,5 @@ pub(super) fn join(whole: &Whole, bundle: &Path, unpacked: &Path) -> Result<(), 
         Err(_) if to.exists() => Ok(()),
         Err(error) => Err(at(&to)(error.error)),
         Ok(_) => Ok(()),
-    }
-}
-
-/// Gives at most `most` bytes of `from` to `take`, in chunks. How many there were.
-pub(super) fn copy(from: &mut impl Read, most: u64, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<u64> {
-    let (mut from, mut buffer, mut bytes) = (from.take(most), vec![0; CHUNK], 0);
-    loop {
-        match from.read(&mut buffer) {
-            Ok(0) => return Ok(bytes),
-            Ok(n) => {
-                take(&buffer[..n])?;
-                bytes += n as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
     }
 }

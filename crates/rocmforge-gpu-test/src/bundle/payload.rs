@@ -1,9 +1,9 @@
 //! Many files as two zstd frames: the model, which hardly shrinks whatever the effort, and the binaries, which share most of their
 //! code: a window over all of them finds it.
 
-use super::contents::MODELS;
+use super::checksum::{Expected, hex};
+use super::error::{BundleError, at};
 use super::parts::{self, Whole};
-use super::{BundleError, MANIFEST, PAYLOAD, at};
 use crate::beneath::{inside, open_file, open_root};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -13,6 +13,11 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+/// The folder of models.
+pub(super) const MODELS: &str = "models";
+/// The file that makes a folder a bundle.
+pub(super) const MANIFEST: &str = "bundle.json";
+const PAYLOAD: &str = "payload.zst";
 /// The highest without a decoder that needs more than the usual memory, for binaries; and what is good enough for weights.
 const LEVEL: i32 = 19;
 const LEVEL_OF_MODELS: i32 = 6;
@@ -89,52 +94,6 @@ impl Unpacked {
             };
             let found = file.look_at(&mut opened).map_err(at(&self.bundle.join(&path)))?;
             file.compare(&found)
-        })
-    }
-}
-
-/// A file as the manifest has it, once it is unpacked.
-#[derive(Debug, Clone)]
-pub(super) struct Expected {
-    /// Relative to the unpacked folder.
-    pub(super) path: String,
-    pub(super) bytes: u64,
-    pub(super) sha256: String,
-}
-
-impl Expected {
-    /// The SHA-256 of a file, or the size that shows that it is another.
-    fn look_at(&self, file: &mut File) -> io::Result<String> {
-        let other_size = |bytes: u64| format!("{bytes} bytes long");
-        match file.metadata()?.len() {
-            bytes if bytes != self.bytes => return Ok(other_size(bytes)),
-            _ => {}
-        }
-        let mut hash = Sha256::new();
-        let hashed = parts::copy(file, self.bytes.saturating_add(1), |chunk| {
-            hash.update(chunk);
-            Ok(())
-        });
-        match hashed? {
-            bytes if bytes != self.bytes => Ok(other_size(bytes)),
-            _ => Ok(hex(&hash.finalize())),
-        }
-    }
-
-    /// Fails unless what was `found` is the SHA-256.
-    pub(super) fn compare(&self, found: &str) -> Result<(), BundleError> {
-        if found == self.sha256 {
-            return Ok(());
-        }
-        let is_hash = found.len() == self.sha256.len() && !found.contains(' ');
-        Err(BundleError::Damaged {
-            path: self.path.clone(),
-            found: if is_hash {
-                format!("of SHA-256 {found}")
-            } else {
-                found.to_owned()
-            },
-            expected: format!("{} bytes of SHA-256 {}", self.bytes, self.sha256),
         })
     }
 }
@@ -298,8 +257,4 @@ fn joined(planes: &[u8]) -> Vec<u8> {
         .zip(low)
         .for_each(|(byte, &from)| *byte = from);
     bytes
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,5 +1,6 @@
 //! Packing and unpacking, and the script that stands for the command.
 
+use super::build::LAUNCHER;
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 

@@ -4,15 +4,15 @@ use super::interrupt::{Hurry, Interrupt};
 use super::narrow;
 use super::poll::poll;
 use super::process_tree::{Mark, ProcessTree};
+use super::test_binary::{DiscoverError, LONGEST_NAME, MOST_TESTS, TestBinary, binaries};
 use crate::text::{is_printable, line};
 use crate::workspace::Workspace;
 use rustix::process::Signal;
-use serde::Deserialize;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,9 +31,6 @@ const CARGO: Bounds = Bounds {
     bytes: 256 << 20,
     errors_shown: true,
 };
-/// The most tests of a binary, and the most bytes of a test's name.
-const MOST_TESTS: usize = 100_000;
-const LONGEST_NAME: usize = 1024;
 /// Bytes kept of the errors of a command.
 const MOST_ERRORS: usize = 4096;
 /// Bytes read from a command before something else is looked at: more than a pipe holds.
@@ -99,17 +96,6 @@ impl Taken {
     }
 }
 
-/// A built test binary.
-#[derive(Clone, Debug)]
-pub struct TestBinary {
-    /// The crate's name.
-    pub package: String,
-    /// The binary.
-    pub executable: PathBuf,
-    /// The crate's folder: tests run there, as under `cargo test`.
-    pub directory: PathBuf,
-}
-
 /// One test of a binary.
 #[derive(Clone, Debug)]
 pub(crate) struct Test {
@@ -127,53 +113,6 @@ impl Test {
     pub(crate) fn id(&self) -> String {
         format!("{}::{}", self.binary.package, self.name)
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-#[allow(missing_docs)] // the messages are the documentation
-pub enum DiscoverError {
-    #[error("building the GPU tests failed ({0}); the compiler's messages are above")]
-    Build(ExitStatus),
-    #[error("no crate has a {0} target `{1}` (for tests: tests/{1}/main.rs)")]
-    NoTargets(&'static str, String),
-    #[error("{binary} cannot list its tests: {end}")]
-    List { binary: String, end: String },
-    #[error("{binary} writes too much where it should list its tests: more than {most} bytes")]
-    Flood { binary: String, most: usize },
-    #[error("{binary} lists more than {MOST_TESTS} tests, and these are the most: split it into several crates")]
-    TooManyTests { binary: String },
-    #[error(
-        "{binary} lists a test whose name has {bytes} bytes, and {LONGEST_NAME} are the most: give it a shorter one"
-    )]
-    LongName { binary: String, bytes: usize },
-    #[error("{binary} lists a test whose name cannot be printed: `{name}`")]
-    Name { binary: String, name: String },
-    #[error("{binary} lists no test: a GPU target without a test is a mistake; add one, or remove the target")]
-    NoTests { binary: String },
-    #[error("the bundle has no {0} target: make it again, from a workspace with tests/{0}/main.rs in a crate")]
-    EmptyBundle(&'static str),
-    #[error("interrupted")]
-    Interrupted,
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-    #[error("cargo's build messages could not be read: {0}")]
-    Json(#[from] serde_json::Error),
-}
-
-/// The part of `cargo --message-format=json` that matters here.
-#[derive(Deserialize)]
-struct Message {
-    reason: String,
-    target: Option<Target>,
-    executable: Option<PathBuf>,
-    manifest_path: Option<PathBuf>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    name: String,
-    kind: Vec<String>,
 }
 
 /// Runs commands for the supervisor: they end when the user says so.
@@ -347,59 +286,6 @@ pub fn build_plainly(workspace: &dyn Workspace, target: &str) -> Result<Vec<Test
     } else {
         Err(DiscoverError::Build(output.status))
     }
-}
-
-/// A test binary that somebody built already.
-///
-/// # Errors
-///
-/// It is not there.
-pub fn given(executable: &Path) -> io::Result<TestBinary> {
-    let executable = executable.canonicalize()?;
-    let stem = executable.file_stem().unwrap_or_default().to_string_lossy();
-    // Cargo puts a hash behind the name.
-    let package = stem.rsplit_once('-').map_or(stem.as_ref(), |(name, _)| name).to_owned();
-    Ok(TestBinary {
-        package,
-        directory: executable.parent().unwrap_or(Path::new("/")).to_owned(),
-        executable,
-    })
-}
-
-/// The binaries of targets of this kind (`test`) and name that cargo's messages name.
-///
-/// # Errors
-///
-/// The messages cannot be read, or name none.
-pub fn binaries(messages: &[u8], kind: &'static str, target: &str) -> Result<Vec<TestBinary>, DiscoverError> {
-    let mut binaries = Vec::new();
-    for line in messages
-        .split(|&byte| byte == b'\n')
-        .filter(|line| line.starts_with(b"{"))
-    {
-        let message: Message = serde_json::from_slice(line)?;
-        binaries.extend(binary(message, kind, target));
-    }
-    binaries.sort_by(|a, b| a.package.cmp(&b.package));
-    if binaries.is_empty() {
-        Err(DiscoverError::NoTargets(kind, target.to_owned()))
-    } else {
-        Ok(binaries)
-    }
-}
-
-fn binary(message: Message, kind: &str, name: &str) -> Option<TestBinary> {
-    let target = message.target?;
-    if message.reason != "compiler-artifact" || target.name != name || !target.kind.iter().any(|of| of == kind) {
-        return None;
-    }
-    let directory = message.manifest_path?.parent()?.to_owned();
-    let package = directory.file_name()?.to_str()?.to_owned();
-    Some(TestBinary {
-        package,
-        executable: message.executable?,
-        directory,
-    })
 }
 
 /// The names in what a test binary lists: a test a line, benchmarks left out.

@@ -3,7 +3,7 @@
 //! Builds the GPU tests, looks at the card, takes its lock, runs each test in a process of its own under a deadline, and says
 //! what happened: a table here; a page, JUnit and JSON under `target/test-gpu/`. This process itself never opens the card.
 //!
-//! * before: `discover` with `narrow`, or `command`, `device`, `check` with `preflight`, `nvidia`, `probe` and `quarantine`, `waiting`;
+//! * before: `discover` with `narrow` and `test_binary`, or `command`, `device`, `check` with `preflight`, `nvidia`, `probe` and `quarantine`, `waiting`;
 //! * one test: `supervise` with `running`, `test_process`, `poll`, `output`, `heartbeat`, `escalation`, and after its end
 //!   `process_tree`, `process`, `kfd` and `test_record`;
 //! * all tests: `device_run`, `plan` and `runner`, with `breaker`, `uevents`, `interrupt` and `progress`;
@@ -19,7 +19,7 @@ mod command;
 mod containment;
 mod device;
 mod device_run;
-pub(crate) mod discover;
+mod discover;
 mod escalation;
 mod examine;
 mod faults;
@@ -45,6 +45,7 @@ mod runner;
 mod running;
 mod silence;
 mod supervise;
+pub(crate) mod test_binary;
 mod test_process;
 mod test_record;
 mod untrusted;
@@ -53,8 +54,9 @@ mod waiting;
 
 pub use args::Args;
 pub use device::{Device, DeviceError};
-pub use discover::{DiscoverError, TestBinary, binaries, build_plainly, given};
+pub use discover::build_plainly;
 pub use examine::{Examined, examine};
+pub use test_binary::{DiscoverError, TestBinary, binaries, given};
 pub use verdict::TestGpuError;
 
 use crate::Outcome;
@@ -249,7 +251,7 @@ impl Supervisor<'_> {
                 .build("gpu", self.args.filter.as_deref())
                 .map_err(|error| self.unless_interrupted(error.into()))?
         } else {
-            let given = self.args.binary.iter().map(|path| discover::given(path));
+            let given = self.args.binary.iter().map(|path| given(path));
             given.collect::<Result<_, _>>()?
         };
         let all = discovery

@@ -2,8 +2,8 @@
 
 use super::against::Comparison;
 use super::device::DeviceError;
-use super::discover::DiscoverError;
 use super::report::{Kind, Summary, Verdict};
+use super::test_binary::DiscoverError;
 use crate::Outcome;
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! Every name of `libhipblas`, and those of `librocblas` that programs ask for, with the module that implements it.
 
 use crate::absent;
-use crate::entry_point::Function;
+use crate::names::Function;
 use crate::stub_library::StubFunction;
 
 /// The symbol of the table that the stub libraries jump through.

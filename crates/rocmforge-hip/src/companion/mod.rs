@@ -7,7 +7,7 @@
 mod names;
 
 use crate::absent;
-use crate::entry_point::Function;
+use crate::names::Function;
 use crate::stub_library::StubFunction;
 use names::NAMES;
 use std::ffi::{c_char, c_int};

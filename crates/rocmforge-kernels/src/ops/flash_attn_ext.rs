@@ -117,7 +117,7 @@ impl Kernels {
         options: ExtOptions,
     ) -> KernelResult<()> {
         let check = Check("flash_attn_ext");
-        kv.among(check, SINGLE_OR_HALF)?;
+        check.kv_type(kv, SINGLE_OR_HALF)?;
         let (s, o) = (shape, operands);
         let batch = check.dim_to("batch", s.batch, MAX_GRID)?;
         let heads = check.dim_to("heads", s.heads, MAX_GRID)?;

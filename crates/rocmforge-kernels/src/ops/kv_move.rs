@@ -179,7 +179,7 @@ fn cache_row(check: Check, kv: KvType, caches: [&HipBuffer<u8>; 2], shape: KvSha
     ] {
         check.dim(name, size)?;
     }
-    let [parts, part_bytes] = kv.row(check, "width must be whole blocks of the cache's type", shape.width)?;
+    let [parts, part_bytes] = check.kv_row(kv, "width must be whole blocks of the cache's type", shape.width)?;
     let dims = [shape.blocks, shape.block_size, parts, part_bytes];
     for (name, cache) in ["k_cache", "v_cache"].into_iter().zip(caches) {
         check.len(name, cache, &dims)?;

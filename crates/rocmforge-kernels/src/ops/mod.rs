@@ -48,7 +48,7 @@ pub use matmul::MatmulShape;
 pub use matmul16::{Half, Matmul16Activation, Matmul16Operands, Matmul16Output, Matmul16Shape};
 pub use matvec_q8::{PackedWeights, Q8Activations, Residual, WeightPacking};
 pub use matvec_q8_joint::JointProduct;
-pub use paged::{KvType, PagedOperands, PagedOptions, PagedShape};
+pub use paged::{PagedOperands, PagedOptions, PagedShape};
 pub use rope::{RopePairs, RopeShape};
 pub use rope_kv::RopeKvOperands;
 pub use row_input::{RowInput, RowNorm};

@@ -1,7 +1,7 @@
 //! The paged cache of keys and values: writing tokens into it, and attention over it.
 
 use crate::check::{Check, MAX_DIM};
-use crate::{Faults, KernelError, KernelResult, Kernels, geometry};
+use crate::{Faults, KernelResult, Kernels, KvType, geometry};
 use rocmforge_runtime::{HipBuffer, HipStream, LaunchArgs};
 
 /// The most elements of a head.
@@ -12,90 +12,6 @@ pub(super) const WHOLE_HEADS: &str = "head_dim must be whole blocks of the cache
 const MAX_BLOCK: usize = 256;
 /// The most blocks of the grid's second dimension.
 const MAX_HEADS: usize = 65_535;
-
-/// Element type of a cache of keys or values.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum KvType {
-    /// IEEE 754 binary32.
-    F32,
-    /// IEEE 754 binary16: half the memory of f32; moves logits by some hundredths.
-    #[default]
-    F16,
-    /// The upper half of a binary32, with 8 bits of precision: for models whose keys or values are beyond f16's range.
-    Bf16,
-    /// ggml's blocks of 32 elements: a scale in f16, the largest magnitude / 127, and 32 signed bytes. 8.5 bits an element; a block with a value that is
-    /// not finite, or over 8.3e6, reads as NaN.
-    Q8_0,
-}
-
-impl KvType {
-    /// All types.
-    pub const ALL: [Self; 4] = [Self::F32, Self::F16, Self::Bf16, Self::Q8_0];
-
-    /// Neighbouring elements of a head that are stored together.
-    pub const fn block_len(self) -> usize {
-        match self {
-            Self::F32 | Self::F16 | Self::Bf16 => 1,
-            Self::Q8_0 => 32,
-        }
-    }
-
-    /// Bytes of [`block_len`](Self::block_len) elements.
-    pub const fn block_bytes(self) -> usize {
-        match self {
-            Self::F32 => 4,
-            Self::F16 | Self::Bf16 => 2,
-            Self::Q8_0 => 34,
-        }
-    }
-
-    /// What the address of a cache must be a multiple of, in bytes.
-    pub const fn alignment(self) -> usize {
-        match self {
-            Self::F32 => 4,
-            Self::F16 | Self::Bf16 | Self::Q8_0 => 2,
-        }
-    }
-
-    /// Bytes of so many elements: whole blocks. `None` if they are not, or are more than can be counted.
-    pub const fn byte_len(self, elements: usize) -> Option<usize> {
-        if elements.is_multiple_of(self.block_len()) {
-            (elements / self.block_len()).checked_mul(self.block_bytes())
-        } else {
-            None
-        }
-    }
-
-    /// The type's name in kernels, and in graphs of ggml.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::Q8_0 => "q8_0",
-        }
-    }
-
-    /// Blocks of so many elements and their bytes, as the last two dimensions of a cache in bytes.
-    pub(super) fn row(self, check: Check, what: &'static str, elements: usize) -> KernelResult<[usize; 2]> {
-        let block = self.block_len();
-        check.holds(elements.is_multiple_of(block), what, elements, block)?;
-        Ok([elements / block, self.block_bytes()])
-    }
-
-    /// An operation that takes only some types.
-    pub(super) fn among(self, check: Check, takes: &'static [Self]) -> KernelResult<()> {
-        if takes.contains(&self) {
-            Ok(())
-        } else {
-            Err(KernelError::CacheType {
-                op: check.0,
-                kv: self,
-                takes,
-            })
-        }
-    }
-}
 
 /// The dimensions of a paged attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -187,7 +103,7 @@ impl Kernels {
         let tokens = check.dim("tokens", slots.len())?;
         let (count, w) = (check.dim("slot_count", slot_count)?, check.dim("width", width)?);
         check.len("src", src, &[slots.len(), width])?;
-        let [blocks, block_bytes] = kv.row(check, "width must be whole blocks of the cache's type", width)?;
+        let [blocks, block_bytes] = check.kv_row(kv, "width must be whole blocks of the cache's type", width)?;
         check.len("cache", cache, &[slot_count, blocks, block_bytes])?;
         check.aligned("cache", cache, kv.alignment())?;
         check.disjoint(("cache", cache), ("src", src))?;
@@ -327,7 +243,7 @@ pub(super) fn paged(
     )?;
     let o = operands;
     let query = [shape.tokens, shape.heads, shape.head_dim];
-    let [parts, part_bytes] = kv.row(check, WHOLE_HEADS, shape.head_dim)?;
+    let [parts, part_bytes] = check.kv_row(kv, WHOLE_HEADS, shape.head_dim)?;
     let slots = [shape.blocks, shape.block_size, shape.kv_heads, parts, part_bytes];
     check.len("q", o.q, &query)?;
     check.len("out", o.out, &query)?;

@@ -64,7 +64,7 @@ impl Kernels {
         faults: Faults<'_>,
     ) -> KernelResult<Option<Q8Activations>> {
         let check = Check("paged_attention_split");
-        kv.among(check, TYPES)?;
+        check.kv_type(kv, TYPES)?;
         let d = paged(check, kv, operands, shape, options, faults)?;
         let o = operands;
         let count = check.dim_to("parts", parts, MAX_PARTS)?;

@@ -91,7 +91,7 @@ impl Kernels {
             }
         }
         let caches = [("k_cache", o.k_cache), ("v_cache", o.v_cache)];
-        let [blocks, block_bytes] = kv.row(check, WHOLE_HEADS, shape.head_dim)?;
+        let [blocks, block_bytes] = check.kv_row(kv, WHOLE_HEADS, shape.head_dim)?;
         if kv.block_len() > 1 {
             // A turned key goes through LDS.
             check.dim_to("head_dim", shape.head_dim, MAX_HEAD_DIM)?;

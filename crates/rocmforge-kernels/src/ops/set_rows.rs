@@ -80,7 +80,7 @@ impl Kernels {
             )?;
         }
         check.len("src", src, &[m0, m1, per, cols])?;
-        let [blocks, block_bytes] = ty.row(check, "cols must be whole blocks of the type", cols)?;
+        let [blocks, block_bytes] = check.kv_row(ty, "cols must be whole blocks of the type", cols)?;
         check.len("dst", dst, &[m0, m1, rows, blocks, block_bytes])?;
         check.aligned("dst", dst, ty.alignment())?;
         check.disjoint(("dst", dst), ("src", src))?;

@@ -44,7 +44,7 @@ pub(super) fn check_mask(
     shape: [usize; 4],
 ) -> KernelResult<[u32; 3]> {
     let [outer, inner, rows, cols] = dims;
-    ty.among(check, SINGLE_OR_HALF)?;
+    check.kv_type(ty, SINGLE_OR_HALF)?;
     check.len("mask", mask, &[outer, inner, rows, cols, ty.block_bytes()])?;
     check.aligned("mask", mask, ty.alignment())?;
     let parts = [

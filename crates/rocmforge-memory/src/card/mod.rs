@@ -1,6 +1,7 @@
 //! One card: its budget and its ledger under one mutex, and the two tokens that move bytes between them.
 
 mod chain;
+pub(crate) mod shared;
 mod snapshot;
 mod statistics;
 mod tokens;
@@ -8,17 +9,18 @@ mod tokens;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::budget::{LedgerFigures, Terms, Tracker};
-use crate::ledger::{Entries, EntryKind, Ledger};
-use crate::peers::Claim;
-use crate::pressure::{Pressure, PressureChange, Subscribers, Subscription};
-use crate::sync::{AtomicU8, AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::budget::Tracker;
+use crate::entries::{Entries, EntryKind};
+use crate::ledger::Ledger;
+use crate::pressure::{Pressure, PressureChange, Subscription};
+use crate::sync::{AtomicU8, AtomicU64, Mutex, Ordering};
 use crate::{
     Bytes, Class, DeviceKey, DisplayInUse, Headroom, LaunchesStopped, Limit, OutOfBudget, PeerLedger, PeersError,
-    Policy, Readings, Refusal, Site,
+    Policy, Readings, Refusal, Relief, Shortage, Site, Step,
 };
-pub(crate) use chain::Chain;
-pub use chain::{Registration, Relief, Shortage, Step};
+pub use chain::Registration;
+use chain::{Inside, Relieving};
+use shared::{Shared, State};
 pub use snapshot::BudgetSnapshot;
 use statistics::Counts;
 pub use statistics::Statistics;
@@ -28,174 +30,6 @@ pub use tokens::{Allocation, Reservation};
 pub struct Card {
     key: DeviceKey,
     ledger: Ledger,
-}
-
-/// What a card, its ledger handles and its tokens hold in common.
-pub(crate) struct Shared {
-    key: DeviceKey,
-    state: Mutex<State>,
-    readings: Box<dyn Readings>,
-    /// The pressure, to be looked at without the mutex.
-    pressure: AtomicU8,
-    /// When the next reading is due, in nanoseconds; to be looked at without the mutex.
-    due: AtomicU64,
-    subscribers: Arc<Subscribers>,
-    chain: Arc<Chain>,
-}
-
-/// Everything that changes, behind the card's one mutex.
-pub(crate) struct State {
-    pub(crate) entries: Entries,
-    /// Committed bytes.
-    pub(crate) live: u64,
-    /// Reserved and not yet committed bytes.
-    reserved: u64,
-    /// The part of `reserved` that the driver is being asked to take back.
-    returning: u64,
-    /// The ledger of the user's processes on this card, if it is shared.
-    peers: Option<PeerLedger>,
-    /// The highest `live`.
-    pub(crate) peak: u64,
-    tracker: Tracker,
-    pressure: Pressure,
-    counts: Counts,
-}
-
-impl State {
-    fn ledger_figures(&self) -> LedgerFigures {
-        LedgerFigures {
-            live: self.live,
-            reserved: self.reserved,
-            peers: self.peers.as_ref().map_or(0, PeerLedger::contained),
-            peers_since: self.peers.as_ref().map_or(0, PeerLedger::committed_since),
-        }
-    }
-
-    /// What counts against the budget now.
-    fn usage(&self) -> u64 {
-        self.live
-            .saturating_add(self.tracker.hidden())
-            .saturating_add(self.reserved)
-    }
-
-    /// By how much we hold more than the budget, as far as the last reading knows.
-    pub(crate) fn excess(&self) -> u64 {
-        self.usage().saturating_sub(self.tracker.terms().budget)
-    }
-
-    /// How tight the card is by the figures as they are now.
-    pub(crate) fn pressure(&self) -> Pressure {
-        let (usage, terms) = (self.usage(), self.tracker.terms());
-        if usage > 0 && (self.tracker.is_evicting() || self.is_floor_broken(terms)) {
-            Pressure::Black
-        } else if usage > terms.budget {
-            Pressure::Red
-        } else if usage > self.tracker.room(Class::Cache) {
-            Pressure::Yellow
-        } else {
-            Pressure::Green
-        }
-    }
-
-    /// Whether half of the headroom is in use, and by more than we may hold.
-    fn is_floor_broken(&self, terms: Terms) -> bool {
-        let (Some(total), Some(others)) = (self.tracker.total(), self.tracker.others()) else {
-            return false;
-        };
-        let wanted = others.saturating_add(self.usage());
-        self.excess() > 0 && wanted > total.saturating_sub(terms.headroom / 2)
-    }
-
-    /// What a request of `class` can have, and what stands in the way of more.
-    fn available(&self, class: Class) -> (u64, Terms) {
-        let mut terms = self.tracker.terms();
-        if class == Class::Cache && terms.budget > 0 {
-            terms.limit = Limit::CacheShare;
-        }
-        (self.tracker.room(class).saturating_sub(self.usage()), terms)
-    }
-
-    /// Bytes that we hold or may be given, to be covered by our claim among the processes.
-    fn held(&self) -> u64 {
-        self.live.saturating_add(self.reserved.saturating_sub(self.returning))
-    }
-
-    /// Makes sure that no other process is promised the same bytes. `false` if others have claimed them.
-    fn claim(&mut self, bytes: u64, class: Class) -> Result<bool, PeersError> {
-        let held = self.held();
-        let Some(peers) = &mut self.peers else { return Ok(true) };
-        if peers.covers(held.saturating_add(bytes)) {
-            return Ok(true);
-        }
-        let tracker = &mut self.tracker;
-        let apart = tracker.hidden().saturating_add(self.returning);
-        let claimed = peers.claim(self.live, held, bytes, |beyond| {
-            tracker.set_beyond(beyond);
-            tracker.room(class).saturating_sub(apart)
-        })?;
-        Ok(claimed == Claim::Granted)
-    }
-
-    /// To be called after every change of what we hold.
-    fn tell_peers(&mut self) {
-        let held = self.held();
-        if let Some(peers) = &mut self.peers {
-            peers.publish(self.live, held);
-        }
-    }
-}
-
-impl Shared {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
-    pub(crate) fn retain(&self, id: u64) {
-        if let Some(entry) = self.lock().entries.get_mut(id) {
-            entry.retained = true;
-        }
-    }
-
-    /// Reads every figure. `sure` looks which of the other processes still live.
-    fn refresh(&self, state: &mut State, sure: bool) {
-        state.counts.readings += 1;
-        if let Some(peers) = &mut state.peers {
-            peers.look(sure);
-        }
-        let holdings = state.ledger_figures();
-        let tracker = &mut state.tracker;
-        tracker.update(&self.readings.read(), holdings, self.readings.now());
-        if let Some(peers) = &mut state.peers {
-            peers.figures_read(tracker.others().is_some());
-            tracker.set_beyond(peers.beyond());
-        }
-        let due = u64::try_from(state.tracker.due().as_nanos()).unwrap_or(u64::MAX);
-        self.due.store(due, Ordering::Relaxed);
-        self.note_pressure(state);
-    }
-
-    /// To be called after every change of what is held or may be held, with the mutex still held. Who has subscribed is told
-    /// by the next [`Subscribers::tell`]: never from here, and never from a destructor.
-    pub(crate) fn note_pressure(&self, state: &mut State) {
-        let to = state.pressure();
-        let from = std::mem::replace(&mut state.pressure, to);
-        if from == to {
-            return;
-        }
-        state.counts.entered[to as usize] += 1;
-        self.pressure.store(to as u8, Ordering::Release);
-        let terms = state.tracker.terms();
-        self.subscribers.note(PressureChange {
-            device: self.key.clone(),
-            at: self.readings.now(),
-            from,
-            to,
-            budget: Bytes(terms.budget),
-            own: Bytes(state.usage()),
-            others: Bytes(state.tracker.others().unwrap_or(0)),
-            headroom: Bytes(terms.headroom),
-        });
-    }
 }
 
 impl Card {
@@ -499,10 +333,151 @@ impl Card {
         let snapshot = {
             let mut state = shared.lock();
             shared.refresh(&mut state, true);
-            BudgetSnapshot::of(&state)
+            state.snapshot()
         };
         shared.subscribers.tell();
         snapshot
+    }
+}
+
+impl Card {
+    /// Registers a way to give memory back; `handler` says how many bytes it has freed.
+    ///
+    /// It is called by the thread that needs the memory, at most once for a request, with none of the card's locks held: it may
+    /// reserve, free, look and register. What it reserves itself does not call handlers again. It must not wait for another
+    /// thread that reserves.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use rocmforge_memory::{Bytes, Card, Class, DeviceKey, FixedReadings, Policy, Reading, Site, Step};
+    ///
+    /// let reading = Reading { total: Some(Bytes::gib(20)), used: Some(Bytes::gib(2)), ..Reading::default() };
+    /// let card = Card::new(DeviceKey::new("sim:0"), Policy::desktop(), Box::new(FixedReadings(reading)));
+    /// let cache = Arc::new(Mutex::new(vec![card.try_reserve(Bytes::gib(10), Class::Cache, "cache")?.commit()]));
+    /// let registration = card.on_pressure(Step::DropCaches, {
+    ///     let cache = Arc::clone(&cache);
+    ///     move |_shortage| cache.lock().unwrap().drain(..).map(|entry| entry.bytes()).sum()
+    /// });
+    /// let weights = card.reserve(Bytes::gib(8), Class::Required, "weights")?;
+    /// assert!(cache.lock().unwrap().is_empty());
+    /// # drop((registration, weights));
+    /// # Ok::<(), rocmforge_memory::OutOfBudget>(())
+    /// ```
+    pub fn on_pressure(
+        &self,
+        step: Step,
+        handler: impl Fn(&Shortage) -> Bytes + Send + Sync + 'static,
+    ) -> Registration {
+        self.ledger.shared.chain.register(step, Arc::new(handler))
+    }
+
+    /// [`Card::try_reserve`], and before it is refused the registered steps, each at most once and only as far as needed.
+    ///
+    /// A request of [`Class::Cache`] takes no step, nor does one that would not fit if all were given back.
+    ///
+    /// # Errors
+    /// [`OutOfBudget`] with every figure of the decision and what the steps freed; nothing is taken then.
+    #[track_caller]
+    pub fn reserve(self: &Arc<Self>, bytes: Bytes, class: Class, label: &str) -> Result<Reservation, OutOfBudget> {
+        self.reserve_with(bytes, class, label, Site::caller(), || Ok(false))
+    }
+
+    /// [`Card::reserve`] for callers that captured the site themselves and keep memory back that is free but still in use:
+    /// `free_deferred` waits for it, and says whether there was any. It is called before the first step and after each.
+    ///
+    /// # Errors
+    /// [`OutOfBudget`] as for [`Card::reserve`], or what `free_deferred` said.
+    pub fn reserve_with<E: From<OutOfBudget>>(
+        self: &Arc<Self>,
+        bytes: Bytes,
+        class: Class,
+        label: &str,
+        site: Site,
+        mut free_deferred: impl FnMut() -> Result<bool, E>,
+    ) -> Result<Reservation, E> {
+        let mut refused = match self.try_reserve_at(bytes, class, label, site) {
+            Ok(reservation) => return Ok(reservation),
+            Err(refused) => refused,
+        };
+        if free_deferred()? {
+            refused = match self.try_reserve_at(bytes, class, label, site) {
+                Ok(reservation) => return Ok(reservation),
+                Err(refused) => refused,
+            };
+        }
+        let Some(_inside) = Inside::enter().filter(|_| class != Class::Cache) else {
+            return Err(refused.into());
+        };
+        let shared = &self.ledger.shared;
+        let mut relief = Relief::default();
+        for step in Step::ALL {
+            let missing = shared.lock().missing(bytes, class);
+            let Some(missing) = missing else { break };
+            let shortage = Shortage {
+                device: self.key.clone(),
+                step,
+                needed: Bytes(missing),
+                request: Some((class, label.to_owned())),
+            };
+            let Some(freed) = shared.chain.take(&shortage) else {
+                continue;
+            };
+            relief.0.push((step, freed));
+            free_deferred()?;
+            refused = match self.try_reserve_at(bytes, class, label, site) {
+                Ok(reservation) => return Ok(reservation),
+                Err(refused) => refused,
+            };
+        }
+        Err(refused.after(relief).into())
+    }
+
+    /// Under [`Pressure::Red`] and worse, takes the registered steps until no more is held than the budget allows. Nothing
+    /// otherwise, nor while another thread is at it. A program that was told of the pressure calls it, and the runtime does
+    /// at each launch.
+    pub fn relieve(&self) -> Relief {
+        let nothing = || Ok::<_, std::convert::Infallible>(false);
+        match self.relieve_with(nothing) {
+            Ok(relief) => relief,
+            Err(never) => match never {},
+        }
+    }
+
+    /// [`Card::relieve`] with a way to wait for what is free but still in use, as in [`Card::reserve_with`].
+    ///
+    /// # Errors
+    /// What `free_deferred` said.
+    pub fn relieve_with<E>(&self, mut free_deferred: impl FnMut() -> Result<bool, E>) -> Result<Relief, E> {
+        let mut relief = Relief::default();
+        if self.look() < Pressure::Red {
+            return Ok(relief);
+        }
+        let shared = &self.ledger.shared;
+        let Some(_inside) = Inside::enter() else {
+            return Ok(relief);
+        };
+        let Some(_relieving) = Relieving::begin(&shared.chain) else {
+            return Ok(relief);
+        };
+        free_deferred()?;
+        for step in Step::ALL {
+            let excess = shared.lock().excess();
+            if excess == 0 {
+                break;
+            }
+            let shortage = Shortage {
+                device: self.key.clone(),
+                step,
+                needed: Bytes(excess),
+                request: None,
+            };
+            if let Some(freed) = shared.chain.take(&shortage) {
+                relief.0.push((step, freed));
+                free_deferred()?;
+            }
+        }
+        shared.subscribers.tell();
+        Ok(relief)
     }
 }
 

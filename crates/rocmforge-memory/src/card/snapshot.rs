@@ -1,8 +1,7 @@
 //! A card's figures, to look at and to print.
 
-use super::State;
 use crate::budget::Warning;
-use crate::{Bytes, Class, Limit, Pressure};
+use crate::{Bytes, Limit, Pressure};
 
 /// A card's budget at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,32 +44,4 @@ pub struct BudgetSnapshot {
     pub unified_memory: bool,
     /// What was wrong with the readings.
     pub warnings: Vec<Warning>,
-}
-
-impl BudgetSnapshot {
-    pub(super) fn of(state: &State) -> Self {
-        let (available, terms) = state.available(Class::Required);
-        let tracker = &state.tracker;
-        Self {
-            total: tracker.total().map(Bytes),
-            others: tracker.others().map(Bytes),
-            peers: Bytes(tracker.beyond()),
-            headroom: Bytes(terms.headroom),
-            cap: Bytes(terms.cap),
-            budget: Bytes(terms.budget),
-            target: Bytes(terms.target),
-            pressure: state.pressure,
-            evicted: tracker.evicted().map(Bytes),
-            own: Bytes(state.live.saturating_add(tracker.hidden())),
-            committed: Bytes(state.live),
-            reserved: Bytes(state.reserved),
-            available: Bytes(available),
-            peak: Bytes(state.peak),
-            correction: Bytes(tracker.correction().0),
-            driver_refusals: tracker.correction().1,
-            limit: terms.limit,
-            unified_memory: tracker.is_unified(),
-            warnings: tracker.warnings.clone(),
-        }
-    }
 }

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::{BudgetSnapshot, Step};
+use super::snapshot::BudgetSnapshot;
 use crate::pressure::Pressure;
-use crate::{Bytes, DeviceKey, Limit};
+use crate::{Bytes, DeviceKey, Limit, Step};
 
 /// Counters, inside of the card's mutex.
 #[derive(Debug, Default)]

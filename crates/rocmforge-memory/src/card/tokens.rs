@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Shared, State};
+use super::shared::{Shared, State};
 use crate::Bytes;
-use crate::ledger::EntryKind;
+use crate::entries::EntryKind;
 
 /// Bytes taken out of the budget, not yet allocated. Dropping it gives them back.
 ///

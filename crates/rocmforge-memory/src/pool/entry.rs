@@ -1,7 +1,8 @@
 //! Ledger entry of a pool: what it holds beyond the buffers that are in use.
 
-use crate::card::{Allocation, Shared};
-use crate::ledger::EntryKind;
+use crate::card::Allocation;
+use crate::card::shared::Shared;
+use crate::entries::EntryKind;
 use crate::{Bytes, Ledger, Pressure, Site};
 use std::sync::Arc;
 

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::SamplingError;
+use super::logprobs::{check, log_sum_exp};
 
 /// A token that may be drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +39,7 @@ impl Candidates {
     ///
     /// [`SamplingError::Vocabulary`], [`SamplingError::Logit`] for NaN and +inf, [`SamplingError::NothingLeft`] if all are -inf.
     pub fn from_logits(logits: &[f32]) -> Result<Self, SamplingError> {
-        super::logprobs::check(logits)?;
+        check(logits)?;
         let mut candidates = Self::default();
         candidates.refill(logits);
         Ok(candidates)
@@ -232,4 +233,32 @@ fn bounded(logit: f32, change: impl Fn(f64) -> f64) -> f32 {
         return f32::NEG_INFINITY;
     }
     changed.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32 + 0.0
+}
+
+/// The `n` most likely tokens with the natural logarithms of their probabilities, the most likely first, equal ones by rising id.
+///
+/// The probabilities are those of the softmax over all logits as given. NaN counts as -inf. Empty if no logit is finite, or one is +inf.
+///
+/// ```
+/// use rocmforge_models::sampling::top_logprobs;
+/// let top = top_logprobs(&[0.0, 3.0_f32.ln(), 0.0], 2);
+/// assert_eq!((top[0].0, top[1].0), (1, 0));
+/// assert!((top[0].1 - 0.6_f32.ln()).abs() < 1e-6);
+/// ```
+pub fn top_logprobs(logits: &[f32], n: usize) -> Vec<(u32, f32)> {
+    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    if !max.is_finite() || u32::try_from(logits.len()).is_err() {
+        return Vec::new();
+    }
+    let sum = log_sum_exp(logits, max);
+    let mut candidates = Candidates::default();
+    candidates.refill(logits);
+    candidates.retain(|candidate| !candidate.logit.is_nan());
+    candidates.keep_first(n);
+    let logprob = |logit: f32| (f64::from(logit) - sum) as f32;
+    candidates
+        .as_slice()
+        .iter()
+        .map(|candidate| (candidate.id, logprob(candidate.logit)))
+        .collect()
 }

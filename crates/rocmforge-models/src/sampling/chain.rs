@@ -1,7 +1,7 @@
-//! Chain of a sampler's stages, run in the configured order.
+//! Stages of a sampler, and the orders in which other engines run them.
 
-use super::history::History;
-use super::{Candidates, SamplerConfig, stages};
+#[cfg(doc)]
+use super::{SamplerConfig, stages};
 
 /// A stage of a sampler; its parameters are those of the [`SamplerConfig`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,28 +64,6 @@ impl Stage {
         match self {
             Self::LogitBias | Self::Penalties | Self::Dry | Self::Temperature => false,
             Self::TopNSigma | Self::TopK | Self::Typical | Self::TopP | Self::MinP | Self::Xtc => true,
-        }
-    }
-
-    /// Applies the stage. `uniform` is the random number that decides about XTC.
-    pub(super) fn apply(self, candidates: &mut Candidates, config: &SamplerConfig, history: &History, uniform: f64) {
-        match self {
-            Self::LogitBias => stages::logit_bias(candidates, &config.logit_bias),
-            Self::Penalties => stages::penalties(
-                candidates,
-                history.counts(),
-                config.repeat_penalty,
-                config.frequency_penalty,
-                config.presence_penalty,
-            ),
-            Self::Dry => stages::dry(candidates, history.tokens(), &config.dry),
-            Self::TopNSigma => stages::top_n_sigma(candidates, config.top_n_sigma),
-            Self::TopK => stages::top_k(candidates, config.top_k),
-            Self::Typical => stages::typical(candidates, config.typical_p),
-            Self::TopP => stages::top_p(candidates, config.top_p),
-            Self::MinP => stages::min_p(candidates, config.min_p),
-            Self::Xtc => stages::xtc(candidates, config.xtc.probability, config.xtc.threshold, uniform),
-            Self::Temperature => stages::temperature(candidates, config.temperature),
         }
     }
 }

@@ -1,7 +1,6 @@
-//! Log-probabilities of tokens, from logits.
+//! Checks of logits, and the logarithm of the sum of their exponentials.
 
 use super::SamplingError;
-use super::candidates::Candidates;
 
 /// The largest logit, after a check that logits are as they must be.
 pub(super) fn check(logits: &[f32]) -> Result<f32, SamplingError> {
@@ -80,32 +79,4 @@ fn exp(x: f32) -> f32 {
         .fold(1.0 / 5040.0, |sum, coefficient| sum * r + coefficient);
     let exponent = shifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127);
     series * f32::from_bits(exponent << 23)
-}
-
-/// The `n` most likely tokens with the natural logarithms of their probabilities, the most likely first, equal ones by rising id.
-///
-/// The probabilities are those of the softmax over all logits as given. NaN counts as -inf. Empty if no logit is finite, or one is +inf.
-///
-/// ```
-/// use rocmforge_models::sampling::top_logprobs;
-/// let top = top_logprobs(&[0.0, 3.0_f32.ln(), 0.0], 2);
-/// assert_eq!((top[0].0, top[1].0), (1, 0));
-/// assert!((top[0].1 - 0.6_f32.ln()).abs() < 1e-6);
-/// ```
-pub fn top_logprobs(logits: &[f32], n: usize) -> Vec<(u32, f32)> {
-    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    if !max.is_finite() || u32::try_from(logits.len()).is_err() {
-        return Vec::new();
-    }
-    let sum = log_sum_exp(logits, max);
-    let mut candidates = Candidates::default();
-    candidates.refill(logits);
-    candidates.retain(|candidate| !candidate.logit.is_nan());
-    candidates.keep_first(n);
-    let logprob = |logit: f32| (f64::from(logit) - sum) as f32;
-    candidates
-        .as_slice()
-        .iter()
-        .map(|candidate| (candidate.id, logprob(candidate.logit)))
-        .collect()
 }

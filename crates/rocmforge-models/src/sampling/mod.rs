@@ -45,10 +45,9 @@ mod philox;
 mod sampler;
 pub mod stages;
 
-pub use candidates::{Candidate, Candidates};
+pub use candidates::{Candidate, Candidates, top_logprobs};
 pub use chain::Stage;
 pub use config::{DRY_BREAKERS, Dry, Mirostat, SamplerConfig, Xtc};
 pub use error::SamplingError;
-pub use logprobs::top_logprobs;
 pub use philox::philox4x32;
 pub use sampler::{Sampled, Sampler};

@@ -127,8 +127,8 @@ impl Sampler {
         let [_, uniform] = self.uniforms();
         self.candidates.refill(logits);
         let mirostat = self.config.mirostat.is_some();
-        for stage in self.stages.iter().filter(|stage| !(mirostat && stage.shortens())) {
-            stage.apply(&mut self.candidates, &self.config, &self.history, uniform);
+        for &stage in self.stages.iter().filter(|stage| !(mirostat && stage.shortens())) {
+            apply(stage, &mut self.candidates, &self.config, &self.history, uniform);
         }
         if mirostat {
             stages::mirostat(&mut self.candidates, self.mu);
@@ -151,5 +151,27 @@ impl Sampler {
     /// The tokens accepted so far.
     pub fn tokens(&self) -> &[u32] {
         self.history.tokens()
+    }
+}
+
+/// Applies a stage. `uniform` is the random number that decides about XTC.
+fn apply(stage: Stage, candidates: &mut Candidates, config: &SamplerConfig, history: &History, uniform: f64) {
+    match stage {
+        Stage::LogitBias => stages::logit_bias(candidates, &config.logit_bias),
+        Stage::Penalties => stages::penalties(
+            candidates,
+            history.counts(),
+            config.repeat_penalty,
+            config.frequency_penalty,
+            config.presence_penalty,
+        ),
+        Stage::Dry => stages::dry(candidates, history.tokens(), &config.dry),
+        Stage::TopNSigma => stages::top_n_sigma(candidates, config.top_n_sigma),
+        Stage::TopK => stages::top_k(candidates, config.top_k),
+        Stage::Typical => stages::typical(candidates, config.typical_p),
+        Stage::TopP => stages::top_p(candidates, config.top_p),
+        Stage::MinP => stages::min_p(candidates, config.min_p),
+        Stage::Xtc => stages::xtc(candidates, config.xtc.probability, config.xtc.threshold, uniform),
+        Stage::Temperature => stages::temperature(candidates, config.temperature),
     }
 }

@@ -2,21 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::vocabulary::{SpecialIds, TokenType};
-
-/// Texts of control tokens that end a turn or a message in known model families. Metadata often name only one of several:
-/// Llama 3 ends turns with `<|eot_id|>` though `eos` is `<|end_of_text|>`.
-pub(super) const ENDS_GENERATION: &[&str] = &[
-    "<|eot_id|>",
-    "<|im_end|>",
-    "<|end|>",
-    "<end_of_turn>",
-    "<|endoftext|>",
-    "<|eom_id|>",
-    "<|end_of_text|>",
-    "<|return|>",
-    "<|call|>",
-];
+use super::vocabulary::{ENDS_GENERATION, SpecialIds, TokenType};
 
 /// In a vocabulary with both of these `<|end|>` ends a part of the answer, not the answer (gpt-oss).
 const END_IS_INNER_WITH: [&str; 2] = ["<|return|>", "<|call|>"];

@@ -47,6 +47,20 @@ impl VocabModel {
     }
 }
 
+/// Texts of control tokens that end a turn or a message in known model families. Metadata often name only one of several:
+/// Llama 3 ends turns with `<|eot_id|>` though `eos` is `<|end_of_text|>`.
+pub(super) const ENDS_GENERATION: &[&str] = &[
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "<|eom_id|>",
+    "<|end_of_text|>",
+    "<|return|>",
+    "<|call|>",
+];
+
 /// What a token stands for: `tokenizer.ggml.token_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenType {
@@ -271,7 +285,7 @@ impl Vocabulary {
             .iter()
             .map(|token| match super::bytes::byte_token(token) {
                 Some(_) if bytes => TokenType::Byte,
-                _ if super::end::ENDS_GENERATION.contains(&token.as_str()) => TokenType::Control,
+                _ if ENDS_GENERATION.contains(&token.as_str()) => TokenType::Control,
                 _ => TokenType::Normal,
             })
             .collect();

@@ -33,21 +33,6 @@ pub(crate) fn count(api: &dyn HipApi) -> HipResult<i32> {
     Ok(count)
 }
 
-/// [`hipGetDevice`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___device.html): the thread's current
-/// device.
-pub(super) fn current(api: &dyn HipApi) -> (hipError_t, i32) {
-    let mut device = -1;
-    // SAFETY: `device` is a live out-pointer for the call.
-    let status = unsafe { api.hipGetDevice(&mut device) };
-    (status, device)
-}
-
-/// [`hipSetDevice`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___device.html), for the calling thread.
-pub(super) fn set_current(api: &dyn HipApi, ordinal: i32) -> hipError_t {
-    // SAFETY: takes a number, no pointer.
-    unsafe { api.hipSetDevice(ordinal) }
-}
-
 /// [`hipDeviceGet`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___driver.html): the driver's device.
 pub(crate) fn get(driver: &Driver) -> HipResult<hipDevice_t> {
     let mut device = 0;

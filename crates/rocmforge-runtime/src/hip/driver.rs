@@ -38,6 +38,21 @@ unsafe impl<T> Send for Raw<T> {}
 // SAFETY: as above; `&Raw` gives nothing but a copy of the pointer.
 unsafe impl<T> Sync for Raw<T> {}
 
+/// [`hipGetDevice`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___device.html): the thread's current
+/// device.
+fn current(api: &dyn HipApi) -> (hipError_t, i32) {
+    let mut device = -1;
+    // SAFETY: `device` is a live out-pointer for the call.
+    let status = unsafe { api.hipGetDevice(&mut device) };
+    (status, device)
+}
+
+/// [`hipSetDevice`](https://rocm.docs.amd.com/projects/HIP/en/latest/doxygen/html/group___device.html), for the calling thread.
+fn set_current(api: &dyn HipApi, ordinal: i32) -> hipError_t {
+    // SAFETY: takes a number, no pointer.
+    unsafe { api.hipSetDevice(ordinal) }
+}
+
 /// One device of one provider, as seen by one backend.
 pub(crate) struct Driver {
     api: Arc<dyn HipApi>,
@@ -111,7 +126,7 @@ impl Driver {
     /// `hipGetDevice`, without setting it first.
     pub(crate) fn current_device(&self) -> HipResult<i32> {
         self.usable()?;
-        let (status, device) = super::device::current(&*self.api);
+        let (status, device) = current(&*self.api);
         self.check("hipGetDevice", status)?;
         Ok(device)
     }
@@ -165,7 +180,7 @@ impl Driver {
         if self.device_count == 1 && CURRENT.get() == self.id {
             return Ok(());
         }
-        self.check("hipSetDevice", super::device::set_current(&*self.api, self.ordinal))?;
+        self.check("hipSetDevice", set_current(&*self.api, self.ordinal))?;
         CURRENT.set(self.id);
         Ok(())
     }

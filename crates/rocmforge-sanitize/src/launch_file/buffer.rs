@@ -1,6 +1,6 @@
 //! Buffers, in their short form `"f32[8, 64] iota -> y.npy"` and as tables.
 
-use super::argument::pointer;
+use super::reference::pointer;
 use super::{Buffer, MAX_BYTES};
 use crate::dtype::{DType, Number};
 use crate::error::Error;

@@ -3,6 +3,7 @@
 mod argument;
 mod buffer;
 mod parse;
+mod reference;
 mod steps;
 
 pub(crate) use argument::scalar;

@@ -2,7 +2,7 @@
 
 use super::{LaunchFile, MAX_BYTES, MAX_SEEDS, ObjectRef, ScheduleKind, buffer, steps};
 use crate::error::Error;
-use crate::object_file::ARCHS;
+use crate::object_error::ARCHS;
 use crate::toml_reader::{Source, Table, Value};
 use rocmforge_amdgcn::Tools;
 use std::path::Path;

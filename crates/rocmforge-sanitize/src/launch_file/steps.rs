@@ -1,6 +1,7 @@
 //! Steps: launches, and the copies, allocations, frees and waits between them.
 
-use super::argument::{Scope, argument, named_buffer};
+use super::argument::{Scope, argument};
+use super::reference::named_buffer;
 use super::{Argument, Buffer, LaunchFile};
 use crate::error::{Error, Place};
 use crate::toml_reader::{Table, Value, nearest};
