@@ -5,10 +5,12 @@
 //! costs two words for each dword. Where a request comes that may conflict with an earlier one, the earlier ones are carried over to
 //! the slots, oldest first, and what was logged has slots from then on.
 //!
+//! Of loads of the same bytes by the same lanes, as all waves make them of an operand they share, the log keeps as many as the slots would.
+//!
 //! Global memory has a list for each chunk of the shadow. LDS has one list of loads, which ends at the barrier.
 
 use super::cells::Cells;
-use super::records::{Bytes, Log, Record, Records};
+use super::records::{Bytes, Earlier, Log, Record, Records};
 use super::slot::{Hit, Info, Now, Slot};
 use std::ops::Range;
 
@@ -39,7 +41,7 @@ impl Cells {
 
     /// Notes a plain load or store; false, and nothing is noted, where it has to be looked at dword by dword.
     #[inline(always)]
-    pub(super) fn note(&mut self, now: &Now, store: bool, info: Info, bytes: &Bytes<'_>) -> bool {
+    pub(super) fn note(&mut self, now: &Now, store: bool, info: Info, bytes: &Bytes) -> bool {
         let Some(mut log) = self.log.take() else {
             return false;
         };
@@ -50,14 +52,41 @@ impl Cells {
             for chunk in chunks {
                 self.append(&mut log, chunk, now, info, store, bytes);
             }
+        } else if near && !store && chunks.len() > 1 && chunks.clone().all(|chunk| self.loads_alone(&log, chunk)) {
+            self.note_apart(&mut log, chunks, now, info, bytes);
+            self.log = Some(log);
+            return true;
         }
         self.log = Some(log);
         fits
     }
 
+    /// Notes a load that conflicts with nothing, but has no room in the lists of some of its chunks: in the slots of those, so that they
+    /// do not draw the others into theirs.
+    #[cold]
+    #[inline(never)]
+    fn note_apart(&mut self, log: &mut Log, chunks: Range<usize>, now: &Now, info: Info, bytes: &Bytes) {
+        for chunk in chunks {
+            if self.fits(log, chunk, now, false, bytes) {
+                self.append(log, chunk, now, info, false, bytes);
+            } else {
+                self.carry_chunk(log, chunk);
+                self.replay(now, info, false, bytes, &self.bytes_of(chunk));
+            }
+        }
+    }
+
+    /// Whether a chunk has nothing but loads.
+    fn loads_alone(&self, log: &Log, chunk: usize) -> bool {
+        match self.last_record(log, chunk) {
+            Some(last) => log.chain(last).next().is_none_or(|newest| !newest.stores),
+            None => self.slots(chunk).is_some_and(|slots| slots & 0b11 == 0),
+        }
+    }
+
     /// Whether a request conflicts with no record of a chunk, and has room there.
     #[inline(always)]
-    fn fits(&self, log: &Log, chunk: usize, now: &Now, store: bool, bytes: &Bytes<'_>) -> bool {
+    fn fits(&self, log: &Log, chunk: usize, now: &Now, store: bool, bytes: &Bytes) -> bool {
         let Some(last) = self.last_record(log, chunk) else {
             return false;
         };
@@ -77,62 +106,67 @@ impl Cells {
     }
 
     #[inline(always)]
-    fn append(&mut self, log: &mut Log, chunk: usize, now: &Now, info: Info, store: bool, bytes: &Bytes<'_>) {
+    fn append(&mut self, log: &mut Log, chunk: usize, now: &Now, info: Info, store: bool, bytes: &Bytes) {
         let last = self.last_record(log, chunk).unwrap_or(0);
         self.mark_chunk(chunk, 0);
         let range = self.bytes_of(chunk);
-        log.records.push(bytes, now, info, store, last, &range);
-        log.last[chunk] = log.records.all.len() as u32;
+        let at = chunk as u32;
+        let earlier = if store {
+            Some(Earlier::default())
+        } else {
+            log.known(bytes, now, at)
+        };
+        if let Some(earlier) = earlier {
+            log.last[chunk] = log.records.push(bytes, now, info, store, last, at, &range, earlier);
+        }
     }
 
     /// Carries the records of the chunks that some bytes lie in over to their slots.
     #[inline(always)]
     pub(super) fn carry_over(&mut self, bytes: Range<usize>) {
         for chunk in self.chunk_of(bytes.start)..=self.chunk_of(bytes.end - 1) {
-            if self.slots(chunk) == Some(0) {
-                self.carry_chunk(chunk);
+            if self.slots(chunk) == Some(0)
+                && let Some(log) = self.log.take()
+            {
+                self.carry_chunk(&log, chunk);
+                self.log = Some(log);
             }
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn carry_chunk(&mut self, chunk: usize) {
-        let Some(log) = self.log.take() else {
-            return;
-        };
-        let last = self.last_record(&log, chunk).unwrap_or(0);
+    fn carry_chunk(&mut self, log: &Log, chunk: usize) {
+        let last = self.last_record(log, chunk).unwrap_or(0);
         let mut records: Vec<&Record> = log.chain(last).collect();
         records.reverse();
         let range = self.bytes_of(chunk);
         for record in records {
-            self.replay(&log.records, record, &range);
+            let bytes = log.records.bytes(record);
+            self.replay(&record.now, record.info, record.store, &bytes, &range);
         }
-        self.log = Some(log);
     }
 
-    /// Notes in the slots what a record has touched of a range.
-    fn replay(&mut self, records: &Records, record: &Record, range: &Range<usize>) {
-        let Record { now, info, store, .. } = record;
-        // It did not conflict when it came.
+    /// Notes in the slots what a request that conflicts with nothing has touched of a range.
+    fn replay(&mut self, now: &Now, info: Info, store: bool, bytes: &Bytes, range: &Range<usize>) {
         let mut hits: Vec<Hit> = Vec::new();
-        let (start, end) = (record.start.max(range.start), record.end.min(range.end));
-        let (size, before) = (record.size as usize, start - record.start);
-        if record.lanes == 0 && (start | end | size) & 3 == 0 && before.is_multiple_of(size) {
-            let lane = record.exec.trailing_zeros() + (before / size) as u32;
+        let (start, end) = (bytes.start.max(range.start), bytes.end.min(range.end));
+        let (size, before) = (bytes.size, start - bytes.start);
+        if bytes.at.is_none() && (start | end | size) & 3 == 0 && before.is_multiple_of(size) {
+            let lane = bytes.exec.trailing_zeros() + (before / size) as u32;
             let (first, count, per) = (start / 4, (end - start) / 4, size / 4);
-            if *store {
-                self.store(now, *info, first, count, lane, per, &mut hits);
+            if store {
+                self.store(now, info, first, count, lane, per, &mut hits);
             } else {
-                self.load(now, *info, first, count, lane, per, &mut hits);
+                self.load(now, info, first, count, lane, per, &mut hits);
             }
             return;
         }
-        for (lane, bytes) in records.lanes(record, range) {
-            if *store {
-                self.store_bytes(now, *info, bytes, lane, &mut hits);
+        for (lane, bytes) in bytes.lanes(range) {
+            if store {
+                self.store_bytes(now, info, bytes, lane, &mut hits);
             } else {
-                self.gather(now, *info, bytes.start, bytes.len(), lane, &mut hits);
+                self.gather(now, info, bytes.start, bytes.len(), lane, &mut hits);
             }
             hits.clear();
         }
@@ -141,7 +175,10 @@ impl Cells {
     /// The lane of a record that touched a byte.
     pub(super) fn lane_at(&self, record: &Record, byte: usize) -> Option<u32> {
         let log = self.log.as_ref()?;
-        let found = log.records.lanes(record, &(byte..byte + 1)).next();
+        if !(record.start..record.end).contains(&byte) {
+            return None;
+        }
+        let found = log.records.bytes(record).lanes(&(byte..byte + 1)).next();
         found.map(|(lane, _)| lane)
     }
 
@@ -176,7 +213,7 @@ impl Cells {
                 bits.set(start - range.start..end - range.start);
                 continue;
             }
-            for (_, bytes) in log.records.lanes(record, &range) {
+            for (_, bytes) in log.records.bytes(record).lanes(&range) {
                 bits.set(bytes.start - range.start..bytes.end - range.start);
             }
         }
@@ -233,11 +270,12 @@ impl Loads {
 
     /// Notes a plain load; false where it has to be looked at dword by dword.
     #[inline(always)]
-    pub(super) fn note(&mut self, now: &Now, info: Info, bytes: &Bytes<'_>) -> bool {
+    pub(super) fn note(&mut self, now: &Now, info: Info, bytes: &Bytes) -> bool {
         let fits =
             bytes.end <= 1 << 16 && self.records.all.len() < MOST_LOADS && !self.other.any(bytes.start, bytes.end);
         if fits {
-            self.records.push(bytes, now, info, false, 0, &(0..0));
+            let earlier = Earlier::default();
+            self.records.push(bytes, now, info, false, 0, 0, &(0..0), earlier);
             self.read.set(bytes.start, bytes.end);
         }
         fits
@@ -260,7 +298,8 @@ impl Loads {
     #[inline(never)]
     fn carry_over(&mut self, cells: &mut Cells) {
         for record in &self.records.all {
-            cells.replay(&self.records, record, &(0..usize::MAX));
+            let bytes = self.records.bytes(record);
+            cells.replay(&record.now, record.info, record.store, &bytes, &(0..usize::MAX));
             self.other.set(record.start, record.end);
         }
         self.records.clear();
@@ -295,7 +334,7 @@ impl Patterns {
             if length > 4096 {
                 return None;
             }
-            for (_, bytes) in records.lanes(record, &(record.start..record.end)) {
+            for (_, bytes) in records.bytes(record).lanes(&(record.start..record.end)) {
                 bits.set(bytes.start - record.start..bytes.end - record.start);
             }
             if self.0.len() == MOST_PATTERNS {

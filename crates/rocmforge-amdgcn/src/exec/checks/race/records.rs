@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// Bytes that the lanes of a request touch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bytes<'a> {
+pub(super) struct Bytes {
     /// From the first to behind the last.
     pub(super) start: usize,
     pub(super) end: usize,
@@ -14,22 +14,43 @@ pub(super) struct Bytes<'a> {
     pub(super) size: usize,
     /// Lanes that take part; not 0.
     pub(super) exec: u32,
-    /// Where each active lane's begin; `None`: one behind the other without gap.
-    pub(super) at: Option<&'a [usize; 32]>,
+    /// Where each active lane's begin, from the start on, modulo 64 KiB; `None`: one behind the other without gap.
+    pub(super) at: Option<[u16; 32]>,
 }
 
-impl<'a> Bytes<'a> {
+impl Bytes {
     /// Of lanes that lie anywhere; every inactive lane has the place of an active one.
     #[inline(always)]
-    pub(super) fn scattered(at: &'a Gathered<'_>, exec: u32, size: usize) -> Self {
+    pub(super) fn scattered(at: &Gathered<'_>, exec: u32, size: usize) -> Self {
         let Range { start, end } = at.span();
+        let at = at.offsets();
+        let mut list = [0; 32];
+        for l in 0..32 {
+            list[l] = (at[l] - start) as u16;
+        }
         Self {
             start,
             end,
             size,
             exec,
-            at: Some(at.offsets()),
+            at: Some(list),
         }
+    }
+
+    /// The lanes, and what each touches of a range. All must lie within 64 KiB.
+    pub(super) fn lanes(self, range: &Range<usize>) -> impl Iterator<Item = (u32, Range<usize>)> {
+        let range = range.clone();
+        let first = self.exec.trailing_zeros();
+        let active = (0..32).filter(move |lane| self.exec >> lane & 1 != 0);
+        active.filter_map(move |lane| {
+            let from = match &self.at {
+                Some(at) => usize::from(at[lane as usize]),
+                None => (lane - first) as usize * self.size,
+            };
+            let start = self.start + from;
+            let bytes = start.max(range.start)..(start + self.size).min(range.end);
+            (!bytes.is_empty()).then_some((lane, bytes))
+        })
     }
 }
 
@@ -40,6 +61,8 @@ pub(super) struct Record {
     pub(super) end: usize,
     pub(super) size: u32,
     pub(super) exec: u32,
+    /// The chunk that it is noted for.
+    chunk: u32,
     /// Where its lanes begin, from `start` on, is in the list of that index and one; 0: one behind the other without gap.
     pub(super) lanes: u32,
     /// The one before it of the same chunk: its index and one, or 0.
@@ -49,6 +72,8 @@ pub(super) struct Record {
     /// The first lane of its half of the wave, and no bytes.
     pub(super) info: Info,
     pub(super) store: bool,
+    /// Of a load: the equal ones before it.
+    earlier: Earlier,
     /// It, or an earlier one of the chunk, is a store.
     pub(super) stores: bool,
     /// How many the chunk has with it.
@@ -60,9 +85,18 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn overlaps(&self, bytes: &Bytes<'_>) -> bool {
+    pub(super) fn overlaps(&self, bytes: &Bytes) -> bool {
         self.start < bytes.end && bytes.start < self.end
     }
+}
+
+/// Who made the same load before.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Earlier {
+    /// Another wave of the workgroup since the barrier.
+    beside: bool,
+    /// Another workgroup.
+    group: bool,
 }
 
 /// Requests, and where their lanes are.
@@ -78,26 +112,27 @@ impl Records {
         self.lanes.clear();
     }
 
-    /// Adds one, whose lanes lie within 64 KiB; `before`: the one before it of the same chunk, its index and one, or 0; `range`: the bytes
-    /// of that chunk.
+    /// Adds one to a chunk, whose bytes are `range`; `before`: the one before it of the same chunk, its index and one, or 0. Gives its
+    /// own.
     #[inline(always)]
     pub(super) fn push(
         &mut self,
-        bytes: &Bytes<'_>,
+        bytes: &Bytes,
         now: &Now,
         info: Info,
         store: bool,
         before: u32,
+        chunk: u32,
         range: &Range<usize>,
-    ) {
+        earlier: Earlier,
+    ) -> u32 {
         let lanes = match bytes.at {
             None => 0,
-            Some(at) => {
-                let mut list = [0; 32];
-                for l in 0..32 {
-                    list[l] = (at[l] - bytes.start) as u16;
+            Some(list) => {
+                // Requests of several chunks have one list.
+                if self.lanes.last() != Some(&list) {
+                    self.lanes.push(list);
                 }
-                self.lanes.push(list);
                 self.lanes.len() as u32
             }
         };
@@ -127,31 +162,28 @@ impl Records {
             end: bytes.end,
             size: bytes.size as u32,
             exec: bytes.exec,
+            chunk,
             lanes,
             before,
             now: *now,
             info,
             store,
+            earlier,
             stores,
             count,
         });
+        this
     }
 
-    /// The lanes of a record, and what each touches of a range.
-    pub(super) fn lanes(&self, record: &Record, range: &Range<usize>) -> impl Iterator<Item = (u32, Range<usize>)> {
-        let (record, range) = (record.clone(), range.clone());
-        let list = self.lanes.get((record.lanes as usize).wrapping_sub(1)).copied();
-        let (size, first) = (record.size as usize, record.exec.trailing_zeros());
-        let active = (0..32).filter(move |lane| record.exec >> lane & 1 != 0);
-        active.filter_map(move |lane| {
-            let from = match &list {
-                Some(list) => usize::from(list[lane as usize]),
-                None => (lane - first) as usize * size,
-            };
-            let start = record.start + from;
-            let bytes = start.max(range.start)..(start + size).min(range.end);
-            (!bytes.is_empty()).then_some((lane, bytes))
-        })
+    /// What a record touches.
+    pub(super) fn bytes(&self, record: &Record) -> Bytes {
+        Bytes {
+            start: record.start,
+            end: record.end,
+            size: record.size as usize,
+            exec: record.exec,
+            at: self.lanes.get((record.lanes as usize).wrapping_sub(1)).copied(),
+        }
     }
 }
 
@@ -161,7 +193,13 @@ pub(super) struct Log {
     /// By chunk: index of the last record and one, or 0. Means something only in chunks that the launch has touched and that have no
     /// slots in use.
     pub(super) last: Words,
+    /// Loads that may come again, by a hash of what they touch: the first byte, and the index. In front one that has come again, which
+    /// others that come once do not drive out. What is left of earlier launches is found to be no longer true.
+    recent: [[(u32, u32); 2]; RECENT],
 }
+
+/// Loads that are looked at to find an equal one: more than the waves of a kernel make of what they all read.
+const RECENT: usize = 512;
 
 impl Log {
     /// For some chunks; `None` when the host will not reserve the address space.
@@ -169,12 +207,52 @@ impl Log {
         Some(Self {
             records: Records::default(),
             last: Words::mapped(chunks * 4)?,
+            recent: [[(0, u32::MAX); 2]; RECENT],
         })
     }
 
     /// Forgets all records.
     pub(super) fn clear(&mut self) {
         self.records.clear();
+    }
+
+    /// The entry of `recent` for a load that begins at a byte.
+    #[inline(always)]
+    fn entry(start: usize, chunk: u32) -> usize {
+        let hash = (start as u32 ^ chunk << 16).wrapping_mul(0x9E37_79B1);
+        (hash >> (32 - RECENT.ilog2())) as usize
+    }
+
+    /// What to write of the loads before this one, if it must be added at all.
+    ///
+    /// Loads that many waves make are added for two of them since the barrier, and for two workgroups before: a store races with one of
+    /// those, see [`super::cells`].
+    #[inline(always)]
+    pub(super) fn known(&mut self, bytes: &Bytes, now: &Now, chunk: u32) -> Option<Earlier> {
+        let places = &mut self.recent[Self::entry(bytes.start, chunk)];
+        let next = (bytes.start as u32, self.records.all.len() as u32);
+        let place = places.iter().position(|place| place.0 == next.0);
+        let record = place.and_then(|place| self.records.all.get(places[place].1 as usize));
+        let Some(equal) = record.filter(|record| {
+            (record.start, record.end, record.exec, record.chunk) == (bytes.start, bytes.end, bytes.exec, chunk)
+                && record.size == bytes.size as u32
+                && self.records.lanes.get((record.lanes as usize).wrapping_sub(1)) == bytes.at.as_ref()
+        }) else {
+            places[place.unwrap_or(1)] = next;
+            return Some(Earlier::default());
+        };
+        if place == Some(1) {
+            places.swap(0, 1);
+        }
+        let by = equal.now.mine;
+        if by == now.mine || by >= now.epoch && equal.earlier.beside || by < now.group && equal.earlier.group {
+            return None;
+        }
+        places[0] = next;
+        Some(Earlier {
+            beside: by >= now.epoch && !now.own(by),
+            group: by < now.group || equal.earlier.group,
+        })
     }
 
     /// The records that end with this one, the latest first.
