@@ -52,7 +52,7 @@ fn a_host_function_may_wait_for_the_thread_that_asks_for_its_stream() {
     for _ in 0..3 {
         answers!(hipErrorNotReady, sim.hipStreamQuery(one));
     }
-    assert!(shared.called());
+    comes(|| shared.called());
     assert_ne!(*shared.thread.lock().unwrap(), Some(std::thread::current().id()));
     let memory = malloc(&sim, N);
     answers!(hipSuccess, sim.hipMemsetAsync(memory, 1, N, other));
@@ -71,8 +71,7 @@ fn work_up_to_a_host_function_runs_while_the_program_makes_no_call() {
     answers!(hipSuccess, sim.hipMemsetAsync(memory, 1, N, one));
     answers!(hipSuccess, sim.hipLaunchHostFunc(one, Some(wait), shared.user()));
     answers!(hipSuccess, sim.hipMemsetAsync(memory, 2, N, one));
-    comes(|| sim.counters().operations >= 2);
-    assert!(shared.called());
+    comes(|| shared.called());
     // What is behind the function waits longer, and comes too.
     comes(|| sim.counters().operations == 3);
     assert_eq!(sim.counters().unattended, 3);
