@@ -126,7 +126,8 @@ impl GlobalMemory {
 }
 
 impl Shares {
-    /// `count` (at most [`MOST_SHARES`](crate::claims::MOST_SHARES)) or more shares of `memory`, for one launch; `None` when the host has no room for them. [`Self::end`] has to follow.
+    /// `count` (at most [`MOST_SHARES`](crate::claims::MOST_SHARES)) or more shares of `memory`, for one launch; `None` when the host has
+    /// no room for them. [`Self::end`] has to follow.
     ///
     /// # Safety
     /// Until then nothing else accesses `memory`, which lives as long as the shares.

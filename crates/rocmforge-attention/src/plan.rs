@@ -1,8 +1,12 @@
 //! Plan of an attention: buffer sizes and the kernels that compute it.
 
+#[cfg(doc)]
+use crate::AttentionError;
 use crate::config::MAX_ROW_STRIDE;
 use crate::error::CHECK;
 use crate::{AttentionConfig, AttentionResult, MaskShape};
+#[cfg(doc)]
+use rocmforge_kernels::KernelError;
 use rocmforge_kernels::{AttentionShape, FLASH_MAX_HEAD_DIM, FloatType, MAX_DIM, Strides};
 use rocmforge_runtime::Bytes;
 use std::fmt;
@@ -96,8 +100,8 @@ impl AttentionConfig {
     ///
     /// # Errors
     ///
-    /// [`KernelError::Dimension`](rocmforge_kernels::KernelError::Dimension) for a length of 0 or over what the kernels count, [`KernelError::TooLarge`](rocmforge_kernels::KernelError::TooLarge) for tensors that cannot be
-    /// addressed, in an [`AttentionError::Kernel`](crate::AttentionError::Kernel).
+    /// [`KernelError::Dimension`] for a length of 0 or over what the kernels count, [`KernelError::TooLarge`] for tensors that cannot be
+    /// addressed, in an [`AttentionError::Kernel`].
     pub fn plan(&self, batch: usize, seq_q: usize, seq_k: usize) -> AttentionResult<Plan> {
         // The offset of the causal diagonal is a signed number of 32 bits on the device.
         let longest = if self.causal() { i32::MAX as usize } else { MAX_DIM };
@@ -217,7 +221,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`KernelError::TooLarge`](rocmforge_kernels::KernelError::TooLarge) or [`KernelError::Dimension`](rocmforge_kernels::KernelError::Dimension) if separate kernels do not take the lengths.
+    /// [`KernelError::TooLarge`] or [`KernelError::Dimension`] if separate kernels do not take the lengths.
     pub fn weights_elements(&self) -> AttentionResult<usize> {
         self.score_elements()
     }

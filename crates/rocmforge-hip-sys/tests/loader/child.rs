@@ -25,7 +25,18 @@ pub(crate) fn run(name: &str, role: &str) -> (End, String) {
     run_until(name, role, || false)
 }
 
-/// The same, and kills it half a second after `stuck` says that it is where it should hang.
+/// The same for a child that must succeed. Answers what it printed.
+#[track_caller]
+pub(crate) fn succeeds(name: &str, role: &str) -> String {
+    let (end, output) = run(name, role);
+    assert!(
+        matches!(end, End::Exited(status) if status.success()),
+        "{end:?}: {output}"
+    );
+    output
+}
+
+/// [`run`], and kills it half a second after `stuck` says that it is where it should hang.
 pub(crate) fn run_until(name: &str, role: &str, mut stuck: impl FnMut() -> bool) -> (End, String) {
     let mut limit = Duration::from_secs(60);
     let mut child = Command::new(std::env::current_exe().unwrap())

@@ -1,6 +1,6 @@
 //! The library that this test is linked with, beside the same library found at run time.
 
-use crate::child::{self, End};
+use crate::child;
 use crate::distribution::LIBRARY;
 use rocmforge_hip_sys::{HipApi, HipLibrary, hipError_t};
 use std::ffi::{CStr, c_char, c_int};
@@ -87,10 +87,6 @@ fn the_linked_library_answers_as_the_one_that_is_found_at_run_time() {
         return;
     }
     let name = "linked::the_linked_library_answers_as_the_one_that_is_found_at_run_time";
-    let (end, output) = child::run(name, "probe");
-    assert!(
-        matches!(end, End::Exited(status) if status.success()),
-        "{end:?}: {output}"
-    );
+    let output = child::succeeds(name, "probe");
     assert!(output.contains("compared"), "{output}");
 }
