@@ -431,11 +431,14 @@ impl Race {
         if slot == Slot::Load && mark & flags::COHERENT == 0 {
             return self.gather(c, w, i, r, info, lds);
         }
+        if slot == Slot::Store {
+            return self.runs(c, w, i, r, info, lds);
+        }
         let mut last = None;
         for lane in (0..32).filter(|l| r.exec >> l & 1 != 0) {
             let at = r.at[lane as usize];
             // Lanes of one wave do not race, so the first to touch an address stands for its neighbours.
-            if last == Some(at) && slot != Slot::Store {
+            if last == Some(at) {
                 continue;
             }
             last = Some(at);
@@ -446,12 +449,41 @@ impl Race {
                     bytes: size,
                     lane,
                 };
-                if slot == Slot::Store {
-                    self.span(c, w, i, r, slot, info, &span);
-                } else {
-                    self.lane(c, w, i, r, slot, info, &span);
-                }
+                self.lane(c, w, i, r, slot, info, &span);
             }
+        }
+    }
+
+    /// Plain stores that lie anywhere: lanes that follow each other in memory, as those of a tile's row do, are looked at together.
+    #[inline(always)]
+    fn runs(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, info: Info, lds: bool) {
+        let size = r.size as usize;
+        let is_on = |lane: u32| lane < 32 && r.exec >> lane & 1 != 0;
+        let mut next = 0;
+        while next < 32 {
+            let lane = next;
+            next += 1;
+            if !is_on(lane) {
+                continue;
+            }
+            let Some(offset) = place(c, lds, r.at[lane as usize], size) else {
+                continue;
+            };
+            let mut bytes = size;
+            while is_on(next)
+                && r.at[next as usize & 31] == r.at[lane as usize].wrapping_add(bytes as u64)
+                && place(c, lds, r.at[next as usize & 31], size).is_some()
+            {
+                bytes += size;
+                next += 1;
+            }
+            let span = Span {
+                lds,
+                offset,
+                bytes,
+                lane,
+            };
+            self.span(c, w, i, r, Slot::Store, info, &span);
         }
     }
 
