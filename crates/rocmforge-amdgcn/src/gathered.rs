@@ -27,17 +27,19 @@ impl<'a> Gathered<'a> {
     /// `len` bytes from `start` on are one object that lives during `'a`. Nobody writes the lanes' bytes of it while they are read.
     #[inline(always)]
     pub(crate) unsafe fn of(start: *const u8, len: usize, offsets: [usize; 32], size: usize) -> Option<Self> {
-        let (mut low, mut high) = (usize::MAX, 0);
+        // With a sign, as AVX2 compares: offsets beyond that are negative, and outside.
+        let (mut low, mut high) = (isize::MAX, isize::MIN);
         for offset in offsets {
-            low = low.min(offset);
-            high = high.max(offset);
+            low = low.min(offset as isize);
+            high = high.max(offset as isize);
         }
-        let inside = high <= len.checked_sub(size)?;
+        let last = isize::try_from(len.checked_sub(size)?).ok()?;
+        let inside = low >= 0 && high <= last;
         inside.then_some(Self {
             start,
             offsets,
             size,
-            ends: [low, high],
+            ends: [low as usize, high as usize],
             bytes: PhantomData,
         })
     }

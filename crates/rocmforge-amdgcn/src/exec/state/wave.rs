@@ -226,9 +226,12 @@ impl Wave {
     /// A 32-bit vector operand: the register itself, or a scalar spread into `buffer`.
     #[inline(always)]
     pub(crate) fn lanes<'a>(&'a self, s: &Src, buffer: &'a mut MaybeUninit<[u32; 32]>) -> &'a [u32; 32] {
-        // Two common cases in line, without the jump table that a match over all of them would become.
+        // Common cases in line, the most common one first, without the jump table that a match over all of them would become.
+        if s.kind == Kind::V {
+            return &self.v[s.reg as usize].0;
+        }
+        std::hint::cold_path();
         match s.kind {
-            Kind::V => &self.v[s.reg as usize].0,
             Kind::S | Kind::C => {
                 let register = self.s[s.reg as usize & 127];
                 buffer.write([if s.kind == Kind::C { s.lo } else { register }; 32])

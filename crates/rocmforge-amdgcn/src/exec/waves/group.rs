@@ -589,12 +589,13 @@ impl Machine<'_> {
             if ctx.follows {
                 checked(ins, w, ctx, &self.checks, next, straight);
             } else {
-                for (n, i) in ins[next..next + straight].iter().enumerate() {
+                for i in &ins[next..next + straight] {
                     // SAFETY: `lower` stored the build of this handler that `isa::vector` found this host to support.
                     unsafe { (i.run)(w, ctx, i) };
                     if ctx.woken {
-                        self.follow(w, ctx, next + n);
-                        checked(ins, w, ctx, &self.checks, next + n + 1, straight - n - 1);
+                        let index = code_index(ins, i);
+                        self.follow(w, ctx, index);
+                        checked(ins, w, ctx, &self.checks, index + 1, next + straight - index - 1);
                         break;
                     }
                 }
