@@ -1,7 +1,7 @@
 //! Configuration of the simulator: cards, checks, schedules and the desktop beside them.
 
-use crate::desktop::DesktopConfig;
-use crate::faults::FaultPlan;
+use crate::desktop::config::DesktopConfig;
+use crate::faults::plan::FaultPlan;
 use rocmforge_amdgcn::Arch;
 use rocmforge_amdgcn::Tools;
 use rocmforge_memory::Bytes;

@@ -3,7 +3,6 @@
 //!
 //! They are of what kernels ask for, not of time: the same launch gives the same counts on every machine.
 
-use crate::machine::sim::SimHost;
 use std::collections::BTreeMap;
 
 pub use rocmforge_amdgcn::counters::{Class, Counters, Distinct, LdsTraffic, Limit, Occupancy, SEGMENT, Traffic};
@@ -50,12 +49,4 @@ pub fn by_kernel(launches: &[LaunchCounts]) -> BTreeMap<String, KernelCounts> {
         counts.counters.add(&launch.counters);
     }
     kernels
-}
-
-impl SimHost {
-    /// Counts of the launches that ran since the last call of this, in order; empty unless
-    /// [`SimConfig::counters`](crate::SimConfig::counters) is set.
-    pub fn take_launch_counts(&self) -> Vec<LaunchCounts> {
-        self.with_host_mut(|host| std::mem::take(&mut host.counts))
-    }
 }

@@ -89,6 +89,7 @@ mod api;
 mod config;
 pub mod counters;
 mod desktop;
+mod execution;
 mod faults;
 mod hostcall;
 #[cfg(feature = "serde")]
@@ -101,11 +102,14 @@ mod report;
 
 pub use config::{CardConfig, FreedMemory, HipVersion, Poison, Schedule, SimConfig};
 
-pub use desktop::{Client, DesktopConfig, DesktopDeath, DesktopStatus};
-pub use faults::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};
+pub use desktop::client::Client;
+pub use desktop::config::DesktopConfig;
+pub use desktop::status::{DesktopDeath, DesktopStatus};
+pub use faults::plan::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};
 pub use hostcall::{DeviceOutput, OutputStream};
+pub use machine::host::SimError;
 pub use machine::readings::{SimHostReadings, SimReadings};
-pub use machine::sim::{Counters, ForkLock, HostAddresses, SimError, SimHost};
+pub use machine::sim::{Counters, ForkLock, HostAddresses, SimHost};
 #[doc(hidden)] // the same generator for the sanitizer and the test kit
 pub use machine::trace::Rng;
 pub use machine::vram::AllocationStats;

@@ -6,17 +6,6 @@ use crate::machine::sim::{Call, Hip};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
 
-/// What was said of one allocation.
-#[derive(Default)]
-pub(crate) struct Advice {
-    read_mostly: bool,
-    preferred: Option<c_int>,
-    accessed_by: Vec<c_int>,
-    coarse: bool,
-    /// Where it was to be moved last.
-    pub(super) prefetched: Option<c_int>,
-}
-
 /// `hipMemAttachSingle`: memory for one stream.
 const ATTACH_SINGLE: c_uint = 0x4;
 

@@ -1,51 +1,20 @@
 //! Arrays: memory with elements and up to three dimensions. They can be copied; there are no textures to read them.
 
 use super::boxes::{CopySide, Memory};
-use super::copy::Steps;
 use super::pitched::PITCH;
 use super::{answer, required};
+use crate::machine::array::{Array, format_of};
 use crate::machine::handle::Found;
 use crate::machine::sim::{Call, Hip};
+use crate::machine::steps::Steps;
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;
-
-/// An array.
-#[derive(Clone, Copy)]
-pub(crate) struct Array {
-    pub(crate) card: usize,
-    pub(crate) address: u64,
-    pub(crate) steps: Steps,
-    /// In elements. Heights and depths of 0 are those of arrays without that dimension.
-    pub(crate) width: usize,
-    pub(crate) height: usize,
-    pub(crate) depth: usize,
-    /// Bytes of an element.
-    pub(crate) element: usize,
-    format: hipArray_Format,
-    channels: u32,
-    flags: u32,
-}
 
 /// Flags that arrays may have; there are no cube maps.
 const ARRAY_FLAGS: u32 = hipArrayDefault | hipArrayLayered | hipArraySurfaceLoadStore | hipArrayTextureGather;
 /// The largest arrays, in elements.
 const MOST: [usize; 3] = [16_384, 16_384, 8192];
-
-/// Bits of a part, and what the parts are.
-fn format_of(format: hipArray_Format) -> Option<(i32, hipChannelFormatKind)> {
-    Some(match format {
-        HIP_AD_FORMAT_UNSIGNED_INT8 => (8, hipChannelFormatKindUnsigned),
-        HIP_AD_FORMAT_UNSIGNED_INT16 => (16, hipChannelFormatKindUnsigned),
-        HIP_AD_FORMAT_UNSIGNED_INT32 => (32, hipChannelFormatKindUnsigned),
-        HIP_AD_FORMAT_SIGNED_INT8 => (8, hipChannelFormatKindSigned),
-        HIP_AD_FORMAT_SIGNED_INT16 => (16, hipChannelFormatKindSigned),
-        HIP_AD_FORMAT_SIGNED_INT32 => (32, hipChannelFormatKindSigned),
-        HIP_AD_FORMAT_HALF => (16, hipChannelFormatKindFloat),
-        HIP_AD_FORMAT_FLOAT => (32, hipChannelFormatKindFloat),
-        _ => return None,
-    })
-}
 
 /// The format and the number of parts that a description means. All parts have the size of the first, and none follows a missing one.
 fn described(desc: &hipChannelFormatDesc) -> Option<(hipArray_Format, u32)> {
@@ -69,18 +38,6 @@ fn described(desc: &hipChannelFormatDesc) -> Option<(hipArray_Format, u32)> {
 }
 
 impl Array {
-    fn description(&self) -> hipChannelFormatDesc {
-        let (bits, f) = format_of(self.format).unwrap_or((0, hipChannelFormatKindNone));
-        let part = |index: u32| if index < self.channels { bits } else { 0 };
-        hipChannelFormatDesc {
-            x: part(0),
-            y: part(1),
-            z: part(2),
-            w: part(3),
-            f,
-        }
-    }
-
     fn end(handle: hipArray_t, x: usize, y: usize) -> CopySide {
         let memory = Memory::Array(handle);
         CopySide { memory, x, y, z: 0 }

@@ -1,9 +1,10 @@
 //! Copies in two and three dimensions between any two of host memory, device memory and arrays.
 
-use super::copy::{Copied, Steps};
+use super::copy::Copied;
 use super::pitched::MAX_PITCH;
 use super::required;
 use crate::machine::sim::{Call, Hip};
+use crate::machine::steps::Steps;
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;
 

@@ -75,7 +75,7 @@ impl Call<'_> {
     /// # Safety
     /// `device` is valid for writing.
     unsafe fn choose(&mut self, device: *mut c_int, wanted: &Wishes) -> Hip {
-        let has = |card: &crate::machine::host::Card| {
+        let has = |card: &crate::machine::card::Card| {
             let found = wishes(&properties_of(&card.config));
             found.iter().zip(wanted).all(|(found, wanted)| found >= wanted)
         };

@@ -2,38 +2,12 @@
 
 use super::memory::address_of;
 use crate::machine::sim::{Call, Hip};
-use crate::queues::queue::{Point, StreamId};
-use crate::queues::work::{OpKind, Place};
+use crate::machine::steps::Steps;
+use crate::queues::op::{OpKind, Place};
+use crate::queues::point::{Point, StreamId};
 use crate::report::{Access, ReportKind};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_void};
-
-/// How far apart rows are, and slices of rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Steps {
-    pub(crate) row: usize,
-    pub(crate) slice: usize,
-}
-
-impl Steps {
-    /// Rows alone.
-    pub(crate) fn rows(row: usize) -> Self {
-        Self { row, slice: 0 }
-    }
-
-    /// Bytes from the first byte to the last.
-    fn span(self, [width, height, depth]: [usize; 3]) -> Hip<usize> {
-        let rows = self.row.checked_mul(height - 1).ok_or(hipErrorInvalidValue)?;
-        let slices = self.slice.checked_mul(depth - 1).ok_or(hipErrorInvalidValue)?;
-        rows.checked_add(slices)
-            .and_then(|before| before.checked_add(width))
-            .ok_or(hipErrorInvalidValue)
-    }
-
-    fn at(self, row: usize, slice: usize) -> usize {
-        row * self.row + slice * self.slice
-    }
-}
 
 /// What is copied: rows of `size[0]` bytes, `size[1]` of them to a slice, `size[2]` slices.
 #[derive(Clone, Copy)]
@@ -134,8 +108,12 @@ impl Call<'_> {
         if kind > hipMemcpyDefault && kind != hipMemcpyDeviceToDeviceNoCU {
             return Err(hipErrorInvalidMemcpyDirection);
         }
-        let to = self.place(dst, copy.to.span(copy.size)?, Access::Write)?;
-        let from = self.place(src, copy.from.span(copy.size)?, Access::Read)?;
+        let to = self.place(dst, copy.to.span(copy.size).ok_or(hipErrorInvalidValue)?, Access::Write)?;
+        let from = self.place(
+            src,
+            copy.from.span(copy.size).ok_or(hipErrorInvalidValue)?,
+            Access::Read,
+        )?;
         let pageable = |place| matches!(place, Place::Pageable { .. });
         if pageable(to) && pageable(from) && kind != hipMemcpyHostToHost && kind != hipMemcpyDefault {
             return Err(hipErrorInvalidValue);
@@ -320,7 +298,11 @@ impl Call<'_> {
         if fill.dst.is_null() {
             return Err(hipErrorInvalidValue);
         }
-        let start = self.place(fill.dst, fill.steps.span(fill.size)?, Access::Write)?;
+        let start = self.place(
+            fill.dst,
+            fill.steps.span(fill.size).ok_or(hipErrorInvalidValue)?,
+            Access::Write,
+        )?;
         if matches!(start, Place::Pageable { .. }) {
             return Err(hipErrorInvalidValue);
         }

@@ -2,10 +2,10 @@
 
 use super::{answer, required};
 use crate::machine::handle::Found;
-use crate::machine::host::{Event, Record};
 use crate::machine::sim::{Call, Hip};
-use crate::queues::queue::{Point, StreamId};
-use crate::queues::work::OpKind;
+use crate::queues::event::{Event, Record};
+use crate::queues::op::OpKind;
+use crate::queues::point::{Point, StreamId};
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;
 use std::ffi::c_uint;

@@ -1,6 +1,6 @@
 //! Device-wide waits and reset, which foreign programs call and the safe runtime must not.
 
-use super::Settings;
+use crate::machine::settings::Settings;
 use crate::machine::sim::{Call, Hip};
 use rocmforge_hip_sys::hipErrorStreamCaptureUnsupported;
 

@@ -6,8 +6,8 @@ use crate::machine::host::Host;
 use crate::machine::sim::{Call, Hip};
 use crate::queues::capture::{Capture, Stage};
 use crate::queues::graphs::{Exec, Graph, Step, Work};
-use crate::queues::queue::{Point, StreamId};
-use crate::queues::work::{OpKind, Place};
+use crate::queues::op::{OpKind, Place};
+use crate::queues::point::{Point, StreamId};
 use crate::report::{Report, ReportKind};
 use rocmforge_hip_sys::*;
 

@@ -8,8 +8,8 @@ use super::memory::{address_of, pointer_to};
 use super::{answer, required};
 use crate::machine::sim::{Call, Hip};
 use crate::queues::graphs::{Block, GraphBlock, Shown, Step, UserObject, Work};
-use crate::queues::queue::StreamId;
-use crate::queues::work::OpKind;
+use crate::queues::op::OpKind;
+use crate::queues::point::StreamId;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_void};
 

@@ -4,7 +4,7 @@ use super::answer;
 use super::required;
 use crate::machine::sim::{Call, Hip};
 use crate::queues::graphs::{Node, Shown, Work};
-use crate::queues::work::HostFunction;
+use crate::queues::op::HostFunction;
 use rocmforge_hip_sys::*;
 
 impl Call<'_> {

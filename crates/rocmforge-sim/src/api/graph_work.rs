@@ -1,12 +1,13 @@
 //! Work of graph nodes: checked and made from the parameters a program gives, shown again, and changed in nodes and executable graphs.
 
-use super::copy::{Copied, Fill, Steps};
+use super::copy::{Copied, Fill};
 use super::graph_nodes::NewNode;
 use super::required;
 use crate::machine::handle::Found;
 use crate::machine::sim::{Call, Hip};
+use crate::machine::steps::Steps;
 use crate::queues::graphs::{KernelWork, Shown, Work};
-use crate::queues::work::{HostFunction, OpKind, Place};
+use crate::queues::op::{HostFunction, OpKind, Place};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_void};
 

@@ -3,7 +3,7 @@
 
 use super::required;
 use crate::machine::sim::{Call, Hip};
-use crate::queues::work::OpKind;
+use crate::queues::op::OpKind;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
 

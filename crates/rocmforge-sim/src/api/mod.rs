@@ -33,10 +33,6 @@ mod traits;
 mod values;
 mod virtual_memory;
 
-pub(crate) use advice::Advice;
-pub(crate) use arrays::Array;
-pub(crate) use settings::Settings;
-
 use crate::machine::sim::Hip;
 use rocmforge_hip_sys::hipErrorInvalidValue;
 

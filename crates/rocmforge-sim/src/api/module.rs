@@ -111,7 +111,7 @@ impl Call<'_> {
         self.free_code(handle, &actor);
         self.modules.remove(handle);
         self.functions.retain(|function| function.module != handle);
-        self.forget_module(loaded.card, loaded.base, loaded.size);
+        self.races.forget_module(loaded.card, loaded.base, loaded.size);
         let vram = &mut self.cards[loaded.card].vram;
         vram.remove_globals(loaded.base, loaded.size);
         vram.release_system(loaded.base, loaded.size);

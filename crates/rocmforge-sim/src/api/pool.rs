@@ -4,7 +4,7 @@ use super::memory::{address_of, pointer_to};
 use super::{answer, required};
 use crate::machine::pools::Pool;
 use crate::machine::sim::{Call, Hip};
-use crate::queues::work::OpKind;
+use crate::queues::op::OpKind;
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_void};

@@ -6,30 +6,6 @@ use crate::machine::sim::{Call, Hip};
 use rocmforge_hip_sys::*;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
-/// What a card can be told. Nothing here changes what it does.
-pub(crate) struct Settings {
-    stack: usize,
-    heap: usize,
-    flags: c_uint,
-}
-
-impl Settings {
-    /// `hipCtxCreate` takes any flags.
-    pub(crate) fn set_flags(&mut self, flags: c_uint) {
-        self.flags = flags;
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            stack: 1024,
-            heap: 8 << 20,
-            flags: hipDeviceScheduleAuto,
-        }
-    }
-}
-
 /// Bytes of stack a work-item can have.
 const MAX_STACK: usize = 131_056;
 /// `hipDeviceLmemResizeToMax`, which HIP 5.2 has with another value.

@@ -2,7 +2,7 @@
 
 use super::{answer, required};
 use crate::machine::sim::{Call, Hip};
-use crate::queues::work::{Await, OpKind, Place};
+use crate::queues::op::{Await, OpKind, Place};
 use crate::report::Access;
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;

@@ -1,7 +1,8 @@
 //! Model of a desktop: eviction by the kernel's memory manager on an over-committed card, and missed frames at the screen.
 
-use super::client::{Place, Running};
-use super::{DesktopConfig, DesktopDeath, DesktopStatus};
+use crate::desktop::client::{Place, Running};
+use crate::desktop::config::DesktopConfig;
+use crate::desktop::status::{DesktopDeath, DesktopStatus};
 use crate::machine::trace::Rng;
 use rocmforge_memory::Bytes;
 use std::collections::VecDeque;

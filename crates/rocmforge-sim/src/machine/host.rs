@@ -1,27 +1,36 @@
 //! The state behind a [`SimHost`](crate::SimHost): one machine, no globals.
 
-use crate::api::{Advice, Array, Settings};
-use crate::config::{CardConfig, SimConfig};
-use crate::desktop::Desktop;
-use crate::faults::Faults;
-use crate::hostcall::{DeviceOutput, Hostcall, ProcessOutput};
-use crate::machine::callbacks::Callbacks;
+use crate::config::SimConfig;
+use crate::counters::LaunchCounts;
+use crate::desktop::model::Desktop;
+use crate::faults::state::Faults;
+use crate::hostcall::{DeviceOutput, ProcessOutput};
+use crate::machine::advice::Advice;
+use crate::machine::array::Array;
+use crate::machine::card::Card;
 use crate::machine::handle::{Kind, Table};
 use crate::machine::module::{Function, Module};
-use crate::machine::os_thread::OsThread;
 use crate::machine::pinned::PinnedRanges;
 use crate::machine::pools::Pools;
-use crate::machine::sim::SimError;
+use crate::machine::settings::Settings;
+use crate::machine::thread::{HostThread, OsThread, ThreadState};
 use crate::machine::trace::Trace;
 use crate::machine::virtual_memory::VirtualMemory;
 use crate::machine::vram::Vram;
+use crate::queues::callbacks::Callbacks;
 use crate::queues::capture::Captures;
+use crate::queues::event::Event;
 use crate::queues::graphs::{Exec, Graph, GraphBlock, Node, UserObject};
-use crate::queues::queue::{Queues, StreamId};
+use crate::queues::launch::KERNARG_BYTES;
+use crate::queues::point::StreamId;
+use crate::queues::queue::Queues;
 use crate::queues::schedule::Chooser;
-use crate::races::race::Races;
+use crate::queues::timeline::Span;
+use crate::races::table::Races;
 use crate::report::Report;
-use rocmforge_hip_sys::{hipError_t, hipStreamCaptureMode, hipStreamCaptureModeGlobal, hipSuccess};
+use rocmforge_amdgcn::ReserveError;
+use rocmforge_hip_sys::hipError_t;
+use rocmforge_memory::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,84 +41,24 @@ const FIRST_CARD: u64 = 0x0000_8000_0000_0000;
 /// Distance between the cards' first addresses.
 const CARD_STRIDE: u64 = 1 << 42;
 /// Memory of a card, at most: with its red zones it must end before the next card's.
-pub(crate) const MOST_VRAM: u64 = 1 << 40;
+const MOST_VRAM: u64 = 1 << 40;
 
-/// One card.
-pub(crate) struct Card {
-    pub(crate) config: CardConfig,
-    pub(crate) vram: Vram,
-    pub(crate) null: StreamId,
-    /// Set by a kernel fault: every later call on this card answers it.
-    pub(crate) fault: Option<hipError_t>,
-    pub(crate) desktop: Option<Desktop>,
-    /// What the driver holds for this process beside its allocations.
-    pub(crate) overhead: u64,
-    /// Where the arguments of the running kernel lie.
-    pub(crate) kernarg: u64,
-    /// The buffers of calls to the host, once a kernel has asked for one.
-    pub(crate) hostcall: Option<Hostcall>,
-    /// What the workgroups of a cooperative launch meet at; 0 before the first.
-    pub(crate) grid_sync: u64,
-    /// The pool that `hipMallocAsync` takes from, and the card's own one.
-    pub(crate) pool: u64,
-    pub(crate) own_pool: u64,
-    /// The most bytes that graphs have used and reserved at a time.
-    pub(crate) graph_high: [u64; 2],
-    pub(crate) settings: Settings,
+/// Why a machine cannot be simulated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimError {
+    /// No address space for a card's memory.
+    #[error(transparent)]
+    Reserve(#[from] ReserveError),
+    /// A card that would reach into the addresses of the next one.
+    #[error("a card with {asked} of memory; {} are the most", Bytes(MOST_VRAM))]
+    TooMuchMemory {
+        /// Its size.
+        asked: Bytes,
+    },
 }
 
-/// An event.
-pub(crate) struct Event {
-    pub(crate) card: usize,
-    pub(crate) flags: u32,
-    pub(crate) record: Option<Record>,
-    /// The capture it was recorded in last, and the nodes it stands behind, while that capture goes on.
-    pub(crate) captured: Option<(u64, Vec<u64>)>,
-}
-
-/// The latest record of an event.
-#[derive(Clone, Copy)]
-pub(crate) struct Record {
-    pub(crate) id: u64,
-    pub(crate) point: crate::queues::queue::Point,
-    /// When it completed.
-    pub(crate) time: Option<Duration>,
-}
-
-/// A host thread: one of the operating system, or one that a test plays ([`SimHost::as_thread`](crate::SimHost::as_thread)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum HostThread {
-    /// By the order of first calls, which is the same in every run of a program with one thread.
-    Os(u32),
-    Logical(u32),
-}
-
-/// What HIP keeps per host thread.
-pub(crate) struct ThreadState {
-    pub(crate) device: usize,
-    pub(crate) last_error: hipError_t,
-    /// Status of the latest call, whatever it was.
-    pub(crate) last_status: hipError_t,
-    pub(crate) streams: HashMap<usize, StreamId>,
-    /// Its stack of contexts, by card.
-    pub(crate) contexts: Vec<usize>,
-    /// What captures forbid it, see `hipThreadExchangeStreamCaptureMode`.
-    pub(crate) capture_mode: hipStreamCaptureMode,
-}
-
-impl Default for ThreadState {
-    fn default() -> Self {
-        Self {
-            device: 0,
-            last_error: hipSuccess,
-            last_status: hipSuccess,
-            streams: HashMap::new(),
-            contexts: Vec::new(),
-            capture_mode: hipStreamCaptureModeGlobal,
-        }
-    }
-}
-
+/// A machine: all that its calls change.
 pub(crate) struct Host {
     pub(crate) config: SimConfig,
     pub(crate) cards: Vec<Card>,
@@ -154,9 +103,9 @@ pub(crate) struct Host {
     pub(crate) warnings: Vec<Report>,
     pub(crate) launches: u64,
     /// Counts of launches, with `SimConfig::counters`.
-    pub(crate) counts: Vec<crate::counters::LaunchCounts>,
+    pub(crate) counts: Vec<LaunchCounts>,
     /// With `SimConfig::timeline`.
-    pub(crate) timeline: Vec<crate::queues::timeline::Span>,
+    pub(crate) timeline: Vec<Span>,
     pub(crate) operations: u64,
     pub(crate) instructions: u64,
     pub(crate) faults: Faults,
@@ -167,8 +116,6 @@ pub(crate) struct Host {
 
 /// Reports kept; a broken loop must not fill the memory.
 const KEPT_REPORTS: usize = 1000;
-/// Kernel arguments of one launch, at most: 64 KiB that a program may ask for, and what lies behind them.
-pub(crate) const KERNARG_BYTES: u64 = 68 << 10;
 
 impl Host {
     pub(crate) fn new(config: SimConfig, clock: Arc<AtomicU64>) -> Result<Self, SimError> {
@@ -308,5 +255,17 @@ impl Host {
     pub(crate) fn fault_card(&mut self, card: usize, status: hipError_t) {
         self.cards[card].fault.get_or_insert(status);
         self.queues.abandon(card);
+    }
+
+    /// Ends the device for this process: what is queued is gone, and every call answers `status`.
+    pub(crate) fn lose_device(&mut self, status: hipError_t) {
+        self.faults.lost.get_or_insert(status);
+        let now = self.now();
+        for card in 0..self.cards.len() {
+            self.fault_card(card, status);
+            if let Some(desktop) = &mut self.cards[card].desktop {
+                desktop.vacated(now);
+            }
+        }
     }
 }

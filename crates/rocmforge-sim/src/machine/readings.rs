@@ -1,9 +1,8 @@
 //! The card's memory as sysfs and the kernel driver show it.
 
 use crate::SimHost;
-use crate::machine::host::{Card, Host};
 use rocmforge_hip_sys::HipClock;
-use rocmforge_memory::{Bytes, DeviceKey, HostReading, HostReadings, Reading, Readings, SharedMemory};
+use rocmforge_memory::{Bytes, DeviceKey, HostReading, HostReadings, Reading, Readings};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,80 +69,5 @@ impl SimHost {
                 ..host.told_by_sysfs(card, truth)
             }
         })
-    }
-}
-
-impl Host {
-    fn true_reading(&self, card: usize) -> Option<Reading> {
-        let card = self.cards.get(card)?;
-        let config = &card.config;
-        let hip_free = card.vram.reported_available(card.taken());
-        if config.unified_memory {
-            return Some(self.true_shared_reading(card, Bytes(hip_free.saturating_sub(self.config.hidden_free.0))));
-        }
-        Some(Reading {
-            total: Some(config.vram),
-            used: Some(Bytes(card.used().min(config.vram.0))),
-            own: Some(Bytes(card.own())),
-            hip_free: Some(Bytes(hip_free.saturating_sub(self.config.hidden_free.0))),
-            evicted: card.desktop.as_ref().map(|desktop| Bytes(desktop.moved_away())),
-            stopped: card.desktop.as_ref().map(|desktop| desktop.stopped_for()),
-            displays: config.displays,
-            unified_memory: false,
-            shared: None,
-        })
-    }
-
-    /// As sysfs shows a GPU without memory of its own: what compute holds for a process is not told.
-    fn true_shared_reading(&self, card: &Card, hip_free: Bytes) -> Reading {
-        let config = &card.config;
-        let (carve_out_used, _) = card.in_both_kinds();
-        let mapped = if config.is_mapped() {
-            card.taken().saturating_add(card.own()).min(config.gtt.0)
-        } else {
-            0
-        };
-        let shared = SharedMemory {
-            carve_out: Some(config.vram),
-            carve_out_used: Some(Bytes(carve_out_used)),
-            gtt: Some(config.gtt),
-            gtt_used: Some(Bytes(mapped)),
-            system: self.system_memory(),
-        };
-        Reading {
-            total: shared.gtt,
-            used: shared.gtt_used,
-            own: None,
-            hip_free: Some(hip_free),
-            evicted: None,
-            stopped: None,
-            displays: config.displays,
-            unified_memory: true,
-            shared: Some(shared),
-        }
-    }
-
-    /// What the machine has, and what of it is available.
-    fn system_memory(&self) -> HostReading {
-        let sharing = self.cards.iter().filter(|card| card.config.unified_memory);
-        let used: u64 = sharing.map(|card| card.in_both_kinds().1).sum();
-        let total = self.config.host_memory;
-        HostReading {
-            total: Some(total),
-            available: Some(Bytes(total.0.saturating_sub(self.pinned.bytes()).saturating_sub(used))),
-        }
-    }
-}
-
-impl Card {
-    /// Bytes in use of the carve-out and of the system's memory, everybody's.
-    fn in_both_kinds(&self) -> (u64, u64) {
-        let screen = match &self.desktop {
-            Some(desktop) => desktop.screen(),
-            None => self.config.desktop_used.0,
-        };
-        let ours = if self.config.is_mapped() { 0 } else { self.own() };
-        let carve_out = screen.saturating_add(ours).min(self.config.vram.0);
-        (carve_out, self.used().saturating_sub(carve_out))
     }
 }

@@ -1,18 +1,19 @@
 //! [`SimHost`], and what every call goes through.
 
 use crate::config::{Schedule, SimConfig};
-use crate::machine::host::{Host, HostThread, MOST_VRAM, ThreadState};
-use crate::machine::os_thread::{self, OsThread};
+use crate::counters::LaunchCounts;
+use crate::desktop::status::DesktopStatus;
+use crate::faults::plan::{FaultPlan, FiredFault};
+use crate::machine::host::{Host, SimError};
+use crate::machine::thread::{self, HostThread, OsThread, ThreadState};
 use crate::machine::vram::AllocationStats;
-use crate::queues::queue::{Point, StreamId};
+use crate::queues::op::{Op, OpKind, Ran};
+use crate::queues::point::{Point, StreamId};
 use crate::queues::timeline::Span;
-use crate::queues::work::{Op, OpKind, Ran};
 use crate::races::shadow::Actor;
 use crate::report::{Access, AllocationInfo, Report, ReportKind};
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use rocmforge_amdgcn::ReserveError;
 use rocmforge_hip_sys::*;
-use rocmforge_memory::Bytes;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -180,7 +181,7 @@ impl SimHost {
 
     /// Number of the calling thread's latest HIP call, as reports name it ([`Report::call`]).
     pub fn latest_call(&self) -> u64 {
-        os_thread::latest_call()
+        thread::latest_call()
     }
 
     /// A call of the program that is answered elsewhere: it counts, and its status is what `hipGetLastError` answers next.
@@ -324,6 +325,31 @@ impl SimHost {
         self.state.lock().chooser.thread(runnable)
     }
 
+    /// Lets another plan count from now on. What the former plan has begun goes on: a lost device stays lost, a launch that
+    /// was to hang hangs.
+    pub fn set_fault_plan(&self, plan: FaultPlan) {
+        self.with_host_mut(|host| host.faults.set_plan(plan));
+    }
+
+    /// Planned faults that happened so far, in this order.
+    pub fn fired_faults(&self) -> Vec<FiredFault> {
+        self.with_host(|host| host.faults.fired.clone())
+    }
+
+    /// Counts of the launches that ran since the last call of this, in order; empty unless
+    /// [`SimConfig::counters`](crate::SimConfig::counters) is set.
+    pub fn take_launch_counts(&self) -> Vec<LaunchCounts> {
+        self.with_host_mut(|host| std::mem::take(&mut host.counts))
+    }
+
+    /// How a card's desktop fares now. `None` for a card without [`CardConfig::desktop`](crate::CardConfig::desktop).
+    pub fn desktop(&self, card: usize) -> Option<DesktopStatus> {
+        self.with_host_mut(|host| {
+            host.play_desktops();
+            Some(host.cards.get(card)?.desktop.as_ref()?.status())
+        })
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, Host> {
         self.state.lock()
     }
@@ -358,7 +384,7 @@ impl SimHost {
         host.calls += 1;
         host.trace.bytes(api.as_bytes());
         host.advance(CALL);
-        os_thread::set_latest_call(host.calls);
+        thread::set_latest_call(host.calls);
         let mut call = Call::new(self, host, thread, api);
         let number = call.number;
         if forbidden {
@@ -419,21 +445,6 @@ pub(crate) enum Remember {
     NoCardNeeded,
     /// Nothing: it asks for the last error.
     Nothing,
-}
-
-/// Why a machine cannot be simulated.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SimError {
-    /// No address space for a card's memory.
-    #[error(transparent)]
-    Reserve(#[from] ReserveError),
-    /// A card that would reach into the addresses of the next one.
-    #[error("a card with {asked} of memory; {} are the most", Bytes(MOST_VRAM))]
-    TooMuchMemory {
-        /// Its size.
-        asked: Bytes,
-    },
 }
 
 /// A HIP call in progress.

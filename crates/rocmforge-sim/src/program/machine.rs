@@ -1,8 +1,8 @@
 //! Runs a program: what each operation calls.
 
 use super::{Arg, Name, Op, Run, Task};
-use crate::faults::{FaultPlan, When};
-use crate::machine::host::KERNARG_BYTES;
+use crate::faults::plan::{FaultPlan, When};
+use crate::queues::launch::KERNARG_BYTES;
 use crate::{SimConfig, SimHost};
 use rocmforge_code_object::CodeObject;
 use rocmforge_hip_sys::*;

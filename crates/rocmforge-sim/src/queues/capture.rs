@@ -5,9 +5,9 @@
 //! state until the next capture on the same stream ends well.
 
 use crate::machine::handle::Table;
-use crate::machine::host::HostThread;
+use crate::machine::thread::HostThread;
 use crate::queues::graphs::Node;
-use crate::queues::queue::StreamId;
+use crate::queues::point::StreamId;
 use rocmforge_hip_sys::{hipStreamCaptureMode, hipStreamCaptureModeGlobal, hipStreamCaptureModeThreadLocal};
 use std::collections::{BTreeMap, BTreeSet};
 

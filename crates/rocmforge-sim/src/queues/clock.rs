@@ -1,7 +1,7 @@
 //! Vector clocks: what is ordered before what, whatever the schedule picks.
 
-use crate::machine::host::HostThread;
-use crate::queues::queue::StreamId;
+use crate::machine::thread::HostThread;
+use crate::queues::point::StreamId;
 
 /// Who has a time of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,9 +13,10 @@
 //! order in which they were made, unless [`SimConfig::separate_threads`](crate::SimConfig::separate_threads) asks for
 //! only those edges that go through a stream or an event.
 
-use crate::machine::host::HostThread;
+use crate::machine::thread::HostThread;
 use crate::queues::clock::{Clock, Epoch, Party};
-use crate::queues::queue::{Point, Queue, StreamId};
+use crate::queues::point::{Point, StreamId};
+use crate::queues::queue::Queue;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 

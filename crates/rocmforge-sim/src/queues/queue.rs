@@ -1,17 +1,8 @@
 //! Streams, and which of their operations may run.
 
-use crate::queues::work::{Op, OpKind};
+use crate::queues::op::{Op, OpKind};
+use crate::queues::point::{Point, StreamId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// A stream, by a number that is never used again.
-pub(crate) type StreamId = u64;
-
-/// "Everything of `stream` up to and including the operation at `position`."
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Point {
-    pub(crate) stream: StreamId,
-    pub(crate) position: u64,
-}
 
 /// One stream's operations.
 pub(crate) struct Queue {

@@ -1,9 +1,9 @@
 //! Scheduler: the choice among the operations that may run, by the configured [`Schedule`].
 
 use crate::config::Schedule;
-use crate::machine::host::HostThread;
+use crate::machine::thread::HostThread;
 use crate::machine::trace::Rng;
-use crate::queues::queue::StreamId;
+use crate::queues::point::StreamId;
 use std::collections::BTreeMap;
 
 /// Chooses among ready streams, and says when a stream overtakes the host.

@@ -1,14 +1,13 @@
 //! Host accesses and waits, as the race detector sees them.
 
 use crate::machine::host::Host;
-use crate::machine::os_thread::OsThread;
 use crate::machine::pinned::Pinned;
 use crate::machine::sim::{Call, SimHost};
-use crate::queues::order::EVERY_THREAD;
-use crate::queues::queue::{Point, StreamId};
-use crate::queues::work::{OpKind, Place};
-use crate::races::race::Region;
+use crate::machine::thread::OsThread;
+use crate::queues::op::{OpKind, Place};
+use crate::queues::point::{Point, StreamId};
 use crate::races::shadow::{Actor, How};
+use crate::races::table::Region;
 use crate::report::{Access, ReportKind};
 use rocmforge_amdgcn::Frame;
 use std::panic::Location;
@@ -122,17 +121,6 @@ impl Call<'_> {
         }
         let call = self.number;
         self.pinned.remove(address, call);
-    }
-}
-
-impl Host {
-    /// A host function of a stream has returned. Where calls count as ordered as they are made, so does it.
-    pub(crate) fn host_function_ran(&mut self, actor: &Actor) {
-        self.races.watches.taint(0, u64::MAX, None);
-        if !self.config.separate_threads {
-            self.races.order.take_over(EVERY_THREAD, &actor.clock);
-            self.end_watches(EVERY_THREAD);
-        }
     }
 }
 

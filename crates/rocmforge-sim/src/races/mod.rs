@@ -1,6 +1,6 @@
-//! Races between launches, copies and the host: shadow memory, and what the host does to memory.
+//! Races between launches, copies and the host: what the detector knows.
 
 pub(crate) mod host_access;
-pub(crate) mod race;
 pub(crate) mod shadow;
+pub(crate) mod table;
 pub(crate) mod watch;

@@ -4,30 +4,52 @@
 //! was queued, or others than those the copy wrote, at the moment the copy runs and (pinned memory, which is known to
 //! exist) at the moment the host learns that it has run.
 
-use crate::machine::host::{Host, HostThread};
 use crate::queues::clock::Epoch;
-use crate::queues::work::Place;
+use crate::queues::op::Place;
 use crate::races::shadow::Actor;
-use crate::report::{Access, Report, ReportKind, Side};
+use crate::report::Access;
 use std::sync::Arc;
 
 /// One end of a queued copy that lies in host memory.
 pub(crate) struct Watch {
     /// The copy.
-    actor: Arc<Actor>,
-    place: Place,
-    size: usize,
-    access: Access,
+    pub(crate) actor: Arc<Actor>,
+    pub(crate) place: Place,
+    pub(crate) size: usize,
+    pub(crate) access: Access,
     /// What the bytes are.
     print: u64,
     /// Whether something may have changed them that the simulator knows of.
-    tainted: bool,
+    pub(crate) tainted: bool,
+}
+
+impl Watch {
+    pub(crate) fn new(actor: Arc<Actor>, place: Place, size: usize, access: Access) -> Self {
+        Self {
+            actor,
+            place,
+            size,
+            access,
+            print: print(place, size),
+            tainted: false,
+        }
+    }
+
+    /// Whether the bytes are others than when they were looked at last, and nothing that the simulator knows of may have changed them.
+    pub(crate) fn has_changed(&self) -> bool {
+        !self.tainted && print(self.place, self.size) != self.print
+    }
+
+    /// Looks at the bytes: they must stay as they are from now on.
+    pub(crate) fn look(&mut self) {
+        (self.print, self.tainted) = (print(self.place, self.size), false);
+    }
 }
 
 /// All of them.
 #[derive(Default)]
 pub(crate) struct Watches {
-    live: Vec<Watch>,
+    pub(crate) live: Vec<Watch>,
 }
 
 /// Copies watched at a time; what is queued beyond that is not.
@@ -36,6 +58,11 @@ const MOST: usize = 4096;
 const LOOKED_AT: usize = 1 << 20;
 
 impl Watches {
+    /// Whether no more copies are watched.
+    pub(crate) fn is_full(&self) -> bool {
+        self.live.len() >= MOST
+    }
+
     /// Something the simulator knows of writes host memory.
     pub(crate) fn taint(&mut self, start: u64, end: u64, by: Option<Epoch>) {
         for watch in &mut self.live {
@@ -80,100 +107,4 @@ fn print(place: Place, size: usize) -> u64 {
     }
     let first = hash(size as u64, 0, LOOKED_AT / 2);
     hash(first, size - LOOKED_AT / 2, size)
-}
-
-impl Host {
-    /// A copy has been queued: its ends in host memory are watched from now on.
-    pub(crate) fn watch(&mut self, actor: &Arc<Actor>, place: Place, size: usize, access: Access) {
-        if matches!(place, Place::Device { .. })
-            || !self.config.tools.racecheck
-            || self.races.watches.live.len() >= MOST
-        {
-            return;
-        }
-        self.races.watches.live.push(Watch {
-            actor: actor.clone(),
-            place,
-            size,
-            access,
-            print: print(place, size),
-            tainted: false,
-        });
-    }
-
-    /// The copy of `epoch` is about to run: its ends must be as they were when it was queued.
-    pub(crate) fn check_watches_before(&mut self, epoch: Epoch) {
-        let mut live = std::mem::take(&mut self.races.watches.live);
-        for watch in live.iter_mut().filter(|watch| watch.actor.epoch == epoch) {
-            if !watch.tainted && print(watch.place, watch.size) != watch.print {
-                self.report_changed(watch);
-                watch.tainted = true;
-            }
-        }
-        self.races.watches.live = live;
-    }
-
-    /// It has run: what it wrote must stay until the host knows.
-    pub(crate) fn check_watches_after(&mut self, epoch: Epoch) {
-        let mut live = std::mem::take(&mut self.races.watches.live);
-        for watch in live.iter_mut().filter(|watch| watch.actor.epoch == epoch) {
-            if watch.access == Access::Write {
-                (watch.print, watch.tainted) = (print(watch.place, watch.size), false);
-            }
-        }
-        // Other host memory may be gone by the time the host asks.
-        live.retain(|watch| watch.actor.epoch != epoch || matches!(watch.place, Place::Pinned { .. }));
-        self.races.watches.live = live;
-    }
-
-    /// The host has learned something: copies it knows to be done are watched no longer.
-    pub(crate) fn end_watches(&mut self, thread: HostThread) {
-        if self.races.watches.live.is_empty() {
-            return;
-        }
-        let (_, clock) = self.races.order.host(thread);
-        let (done, live): (Vec<_>, Vec<_>) = std::mem::take(&mut self.races.watches.live)
-            .into_iter()
-            .partition(|watch| clock.covers(watch.actor.epoch));
-        self.races.watches.live = live;
-        for watch in &done {
-            let there = match watch.place {
-                Place::Pinned { address, id } => self
-                    .pinned
-                    .find(address)
-                    .is_some_and(|range| range.id == id && range.block.is_some()),
-                _ => false,
-            };
-            if there && !watch.tainted && print(watch.place, watch.size) != watch.print {
-                self.report_changed(watch);
-            }
-        }
-    }
-
-    fn report_changed(&mut self, watch: &Watch) {
-        let call = self.calls;
-        let message = match watch.access {
-            Access::Read => "the host has changed the source of this copy while it was queued or running",
-            _ => "the host has written to the destination of this copy while it was queued or running",
-        };
-        let side = watch.actor.side(Some(watch.access), None);
-        let host = Side {
-            api: "host",
-            call,
-            stream: None,
-            kernel: None,
-            access: Some(Access::Write),
-            pc: None,
-            frames: Vec::new(),
-            workgroup: None,
-            wave: 0,
-            lane: 0,
-        };
-        let report = Report {
-            stream: side.stream,
-            other: Some(Box::new(host)),
-            ..Report::of_call(ReportKind::Race, side.api, side.call, message.to_owned())
-        };
-        self.report(report.at(side.access, watch.place.address(), watch.size as u64, None));
-    }
 }

@@ -1,91 +1,21 @@
-//! Races between launches, copies and the host, and frees that nothing orders with the work that uses the memory.
+//! Race detector: the touches of what runs and of the host, and frees that nothing orders with the work that uses the memory.
 //!
 //! What runs leaves its touches in the shadow of the memory; a touch that conflicts with an earlier one is judged by the
 //! clocks of both ([`crate::queues::order`]), not by which ran first.
 
-use crate::machine::host::{Host, HostThread, KERNARG_BYTES};
+use crate::machine::host::Host;
+use crate::machine::thread::HostThread;
 use crate::machine::vram::Allocation;
 use crate::queues::clock::Clock;
-use crate::queues::order::Order;
-use crate::queues::work::Place;
-use crate::races::shadow::{Actor, How, Shadow, Touch};
-use crate::races::watch::Watches;
-use crate::report::{Access, AllocationInfo, Report, ReportKind, Side};
+use crate::queues::launch::{Given, KERNARG_BYTES};
+use crate::queues::op::Place;
+use crate::races::shadow::{Actor, How, Touch};
+use crate::races::table::Region;
+use crate::report::{Access, AllocationInfo, Report, ReportKind};
 use rocmforge_amdgcn::{self as amdgcn, Footprint, Frame};
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A piece of memory with a shadow of its own. What comes to lie at the same address later is another piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Region {
-    /// The allocation with this id.
-    Device { card: usize, id: u64 },
-    /// The variables of the modules of a card.
-    Modules { card: usize },
-    /// The range of pinned host memory with this id.
-    Pinned { id: u64 },
-    /// All other host memory.
-    Pageable,
-}
-
-/// An allocation that is no more, and who freed it.
-struct Buried {
-    info: AllocationInfo,
-    by: Side,
-}
-
-/// Freed allocations remembered for reports.
-const REMEMBERED: usize = 4096;
-/// Touches after which what everything is ordered with is forgotten.
-const FORGET_EVERY: u32 = 256;
-
-/// What the detector knows.
-pub(crate) struct Races {
-    pub(crate) order: Order,
-    pub(crate) watches: Watches,
-    shadows: BTreeMap<Region, Shadow>,
-    buried: BTreeMap<u64, Buried>,
-    /// The latest launches of each module's kernels, by the module's handle.
-    code: BTreeMap<u64, Vec<Arc<Actor>>>,
-    /// Pairs of sides that have been reported, see [`Site`].
-    reported: BTreeSet<(Site, Site, Region)>,
-    since_forgotten: u32,
-}
-
-/// What makes two races the same: kernel or function, instruction, kind of access.
-type Site = (String, u64, u8);
-
-impl Races {
-    pub(crate) fn new(separate_threads: bool) -> Self {
-        Self {
-            order: Order::new(separate_threads),
-            watches: Watches::default(),
-            shadows: BTreeMap::new(),
-            buried: BTreeMap::new(),
-            code: BTreeMap::new(),
-            reported: BTreeSet::new(),
-            since_forgotten: 0,
-        }
-    }
-}
-
-fn site(touch: &Touch) -> Site {
-    let what = touch.actor.kernel_name().unwrap_or(touch.actor.api).to_owned();
-    let line = touch.actor.site.as_ref().map_or(0, |frame| u64::from(frame.line));
-    let access = touch.how.access().map_or(3, |access| access as u8);
-    (what, touch.at.as_ref().map_or(line, |at| at.pc), access)
-}
-
 impl Host {
-    /// The region of a place.
-    pub(crate) fn region(&self, place: Place) -> Region {
-        match place {
-            Place::Device { card, id, .. } => Region::Device { card, id },
-            Place::Pinned { id, .. } => Region::Pinned { id },
-            Place::Pageable { .. } => Region::Pageable,
-        }
-    }
-
     fn orders_checked(&self) -> bool {
         self.config.tools.racecheck || self.config.tools.memcheck
     }
@@ -101,13 +31,12 @@ impl Host {
             at: None,
         };
         let start = place.address();
-        self.touch_range(self.region(place), start, start.saturating_add(size as u64), &touch);
+        self.touch_range(Region::of(place), start, start.saturating_add(size as u64), &touch);
         self.forget_ordered(&actor.clock);
     }
 
     fn touch_range(&mut self, region: Region, start: u64, end: u64, touch: &Touch) {
-        let shadow = self.races.shadows.entry(region).or_default();
-        for conflict in shadow.touch(start, end, touch) {
+        for conflict in self.races.touch(region, start, end, touch) {
             self.report_conflict(region, conflict.start, conflict.end, &conflict.before, touch);
         }
     }
@@ -158,13 +87,6 @@ impl Host {
         self.forget_ordered(&actor.clock);
     }
 
-    /// A module goes, and its variables with it.
-    pub(crate) fn forget_module(&mut self, card: usize, base: u64, size: u64) {
-        if let Some(shadow) = self.races.shadows.get_mut(&Region::Modules { card }) {
-            shadow.forget(base, base + size);
-        }
-    }
-
     /// A device allocation is freed by `actor`: work that is not ordered before that uses freed memory.
     pub(crate) fn bury(&mut self, card: usize, allocation: &Allocation, actor: &Arc<Actor>) {
         let region = Region::Device {
@@ -172,51 +94,29 @@ impl Host {
             id: allocation.id,
         };
         self.free_region(region, actor);
-        if self.races.buried.len() == REMEMBERED {
-            self.races.buried.pop_first();
-        }
         let info = AllocationInfo {
             state: crate::AllocationState::Freed(actor.call),
             ..allocation.info()
         };
         let by = actor.side(None, None);
-        self.races.buried.insert(allocation.id, Buried { info, by });
+        self.races.bury(allocation.id, info, by);
     }
 
     /// Memory of a region goes.
     pub(crate) fn free_region(&mut self, region: Region, actor: &Arc<Actor>) {
-        let Some(shadow) = self.races.shadows.remove(&region) else {
-            return;
-        };
         let free = Touch {
             actor: actor.clone(),
             how: How::Freed,
             at: None,
         };
-        for conflict in shadow.against_all(&free) {
+        for conflict in self.races.free(region, &free) {
             self.report_conflict(region, conflict.start, conflict.end, &conflict.before, &free);
         }
     }
 
-    /// The allocation that was at `address` before it was freed before `call`.
-    pub(crate) fn buried_at(&self, address: u64, call: u64) -> (Option<AllocationInfo>, Option<Box<Side>>) {
-        let there = |b: &&Buried| (b.info.address..b.info.address + b.info.size).contains(&address) && b.by.call < call;
-        match self.races.buried.values().rev().find(there) {
-            Some(buried) => (Some(buried.info.clone()), Some(Box::new(buried.by.clone()))),
-            None => (None, None),
-        }
-    }
-
-    /// A launch has run; its module must not go before the host knows that.
-    pub(crate) fn ran_code_of(&mut self, module: u64, actor: &Arc<Actor>) {
-        let runs = self.races.code.entry(module).or_default();
-        runs.retain(|run| !actor.clock.covers(run.epoch));
-        runs.push(actor.clone());
-    }
-
     /// A module is unloaded by `actor`: launches that are not ordered before that run freed code.
     pub(crate) fn free_code(&mut self, module: u64, actor: &Arc<Actor>) {
-        let mut runs = self.races.code.remove(&module).unwrap_or_default();
+        let mut runs = self.races.take_runs(module);
         runs.retain(|run| self.config.tools.memcheck && !run.ordered(actor));
         for run in &runs {
             let message = "the module is unloaded while this launch may still be queued or running".to_owned();
@@ -226,14 +126,6 @@ impl Host {
                 ..Report::of_call(ReportKind::UseAfterFree, "kernel", run.call, message)
             };
             self.report(report.in_kernel(run.kernel_name().unwrap_or_default()));
-        }
-    }
-
-    /// The allocation with this id, which is no more, and who freed it.
-    pub(crate) fn buried(&self, id: u64) -> (Option<AllocationInfo>, Option<Box<Side>>) {
-        match self.races.buried.get(&id) {
-            Some(buried) => (Some(buried.info.clone()), Some(Box::new(buried.by.clone()))),
-            None => (None, None),
         }
     }
 
@@ -254,7 +146,7 @@ impl Host {
         } else {
             self.config.tools.racecheck
         };
-        if !wanted || !self.races.reported.insert((site(main), site(other), region)) {
+        if !wanted || !self.races.is_new(main, other, region) {
             return;
         }
         let (kind, message) = match (freed, other.how, main.how) {
@@ -294,11 +186,9 @@ impl Host {
     /// Now and then: forgets the touches that everything that runs, or is yet to run, is ordered with. `running` is the clock
     /// of what has just touched something, which is in no queue any more and may touch more.
     fn forget_ordered(&mut self, running: &Clock) {
-        self.races.since_forgotten += 1;
-        if self.races.since_forgotten < FORGET_EVERY {
+        if !self.races.is_time_to_forget() {
             return;
         }
-        self.races.since_forgotten = 0;
         let Some(mut floor) = self.races.order.known().cloned() else {
             return;
         };
@@ -309,10 +199,7 @@ impl Host {
         for function in self.callbacks.actors() {
             floor.meet(&function.clock);
         }
-        self.races.shadows.retain(|_, shadow| {
-            shadow.forget_ordered(&floor);
-            !shadow.is_empty()
-        });
+        self.races.forget_ordered(&floor);
     }
 
     /// The host, as `thread`, in the call `api`.
@@ -334,15 +221,4 @@ impl Host {
             site,
         })
     }
-}
-
-/// A device allocation that a launch was given a pointer into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Given {
-    /// Which argument.
-    pub(crate) argument: usize,
-    /// The pointer.
-    pub(crate) address: u64,
-    /// The allocation it pointed into when the launch was queued; 0 if that had been freed before.
-    pub(crate) id: u64,
 }

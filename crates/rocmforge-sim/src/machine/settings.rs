@@ -1,0 +1,28 @@
+//! Settings of a card: limits and flags.
+
+use rocmforge_hip_sys::hipDeviceScheduleAuto;
+use std::ffi::c_uint;
+
+/// What a card can be told. Nothing here changes what it does.
+pub(crate) struct Settings {
+    pub(crate) stack: usize,
+    pub(crate) heap: usize,
+    pub(crate) flags: c_uint,
+}
+
+impl Settings {
+    /// `hipCtxCreate` takes any flags.
+    pub(crate) fn set_flags(&mut self, flags: c_uint) {
+        self.flags = flags;
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            stack: 1024,
+            heap: 8 << 20,
+            flags: hipDeviceScheduleAuto,
+        }
+    }
+}
