@@ -86,6 +86,7 @@
 #![allow(non_upper_case_globals)] // the C constants of HIP are matched by name
 
 mod api;
+mod calls;
 mod config;
 pub mod counters;
 mod desktop;
@@ -102,14 +103,16 @@ mod report;
 
 pub use config::{CardConfig, FreedMemory, HipVersion, Poison, Schedule, SimConfig};
 
+pub use calls::fork::ForkLock;
+pub use calls::inspect::Counters;
+pub use calls::readings::{SimHostReadings, SimReadings};
+pub use calls::sim::{HostAddresses, SimHost};
 pub use desktop::client::Client;
 pub use desktop::config::DesktopConfig;
 pub use desktop::status::{DesktopDeath, DesktopStatus};
 pub use faults::plan::{Fault, FaultPlan, FigureFault, FiredFault, LaunchFault, When};
 pub use hostcall::{DeviceOutput, OutputStream};
 pub use machine::host::SimError;
-pub use machine::readings::{SimHostReadings, SimReadings};
-pub use machine::sim::{Counters, ForkLock, HostAddresses, SimHost};
 #[doc(hidden)] // the same generator for the sanitizer and the test kit
 pub use machine::trace::Rng;
 pub use machine::vram::AllocationStats;

@@ -3,9 +3,9 @@
 use super::boxes::{CopySide, Memory};
 use super::pitched::PITCH;
 use super::{answer, required};
+use crate::calls::call::{Call, Hip};
 use crate::machine::array::{Array, format_of};
 use crate::machine::handle::Found;
-use crate::machine::sim::{Call, Hip};
 use crate::machine::steps::Steps;
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;

@@ -3,7 +3,7 @@
 use super::copy::Copied;
 use super::pitched::MAX_PITCH;
 use super::required;
-use crate::machine::sim::{Call, Hip};
+use crate::calls::call::{Call, Hip};
 use crate::machine::steps::Steps;
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;

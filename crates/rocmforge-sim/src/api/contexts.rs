@@ -2,7 +2,7 @@
 //! implementation does not have is refused here too.
 
 use super::answer;
-use crate::machine::sim::{Call, Hip};
+use crate::calls::call::{Call, Hip};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint};
 

@@ -1,7 +1,7 @@
 //! Copies and fills.
 
 use super::memory::address_of;
-use crate::machine::sim::{Call, Hip};
+use crate::calls::call::{Call, Hip};
 use crate::machine::steps::Steps;
 use crate::queues::op::{OpKind, Place};
 use crate::queues::point::{Point, StreamId};

@@ -1,7 +1,7 @@
 //! Devices: what there is and what it can do.
 
 use super::{answer, answer_text, required};
-use crate::machine::sim::{Call, Hip};
+use crate::calls::call::{Call, Hip};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_char, c_int, c_uint};
 

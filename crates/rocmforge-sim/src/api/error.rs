@@ -1,6 +1,6 @@
 //! The last error, which HIP keeps per thread.
 
-use crate::machine::sim::Call;
+use crate::calls::call::Call;
 use rocmforge_hip_sys::{hipError_t, hipSuccess};
 
 impl Call<'_> {

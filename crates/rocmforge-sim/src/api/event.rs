@@ -1,8 +1,8 @@
 //! Events.
 
 use super::{answer, required};
+use crate::calls::call::{Call, Hip};
 use crate::machine::handle::Found;
-use crate::machine::sim::{Call, Hip};
 use crate::queues::event::{Event, Record};
 use crate::queues::op::OpKind;
 use crate::queues::point::{Point, StreamId};

@@ -1,7 +1,7 @@
 //! Device-wide waits and reset, which foreign programs call and the safe runtime must not.
 
+use crate::calls::call::{Call, Hip};
 use crate::machine::settings::Settings;
-use crate::machine::sim::{Call, Hip};
 use rocmforge_hip_sys::hipErrorStreamCaptureUnsupported;
 
 impl Call<'_> {

@@ -6,7 +6,7 @@
 use super::graph_nodes::NewNode;
 use super::memory::{address_of, pointer_to};
 use super::{answer, required};
-use crate::machine::sim::{Call, Hip};
+use crate::calls::call::{Call, Hip};
 use crate::queues::graphs::{Block, GraphBlock, Shown, Step, UserObject, Work};
 use crate::queues::op::OpKind;
 use crate::queues::point::StreamId;

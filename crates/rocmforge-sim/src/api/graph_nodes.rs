@@ -1,8 +1,8 @@
 //! Graphs that a program builds: nodes, edges, copies of graphs, and what they look like.
 
 use super::{answer, required};
+use crate::calls::call::{Call, Hip};
 use crate::machine::handle::Found;
-use crate::machine::sim::{Call, Hip};
 use crate::queues::graphs::{Graph, Node, Work};
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;
@@ -29,22 +29,6 @@ impl Call<'_> {
             );
         }
         self.nodes.get_mut(handle).ok_or(hipErrorInvalidValue)
-    }
-
-    pub(crate) fn insert_node(&mut self, graph: u64, work: Work, after: Vec<u64>) -> u64 {
-        let call = self.number;
-        let node = Node {
-            graph,
-            work,
-            after,
-            original: None,
-            attributes: BTreeMap::new(),
-        };
-        let node = self.nodes.insert(node, call);
-        if let Some(graph) = self.graphs.get_mut(graph) {
-            graph.nodes.push(node);
-        }
-        node
     }
 
     /// A list of nodes of one graph, each once.
@@ -85,7 +69,8 @@ impl Call<'_> {
     pub(crate) unsafe fn add_node(&mut self, new: NewNode, work: Work) -> Hip {
         // SAFETY: promised by the caller of the HIP function.
         let (graph, after) = unsafe { self.place_of_node(new) }?;
-        let node = self.insert_node(graph, work, after);
+        let call = self.number;
+        let node = self.insert_node(graph, work, after, call);
         // SAFETY: as above.
         unsafe { answer(new.0, handle(node)) }
     }

@@ -2,7 +2,7 @@
 
 use super::answer;
 use super::required;
-use crate::machine::sim::{Call, Hip};
+use crate::calls::call::{Call, Hip};
 use crate::queues::graphs::{Node, Shown, Work};
 use crate::queues::op::HostFunction;
 use rocmforge_hip_sys::*;

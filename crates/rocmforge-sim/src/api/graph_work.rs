@@ -3,8 +3,8 @@
 use super::copy::{Copied, Fill};
 use super::graph_nodes::NewNode;
 use super::required;
+use crate::calls::call::{Call, Hip};
 use crate::machine::handle::Found;
-use crate::machine::sim::{Call, Hip};
 use crate::machine::steps::Steps;
 use crate::queues::graphs::{KernelWork, Shown, Work};
 use crate::queues::op::{HostFunction, OpKind, Place};

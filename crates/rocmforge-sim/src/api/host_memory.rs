@@ -1,8 +1,9 @@
 //! Host memory that HIP allocates or knows.
 
 use super::{answer, required};
+use crate::calls::call::{Call, Hip};
 use crate::machine::pinned::{HostBlock, Pinned};
-use crate::machine::sim::{Call, Hip};
+use crate::races::table::Region;
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_uint, c_void};
@@ -169,6 +170,32 @@ impl Call<'_> {
             .ok_or(hipErrorInvalidValue)?;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(flags, found) }
+    }
+
+    /// Host memory becomes known to HIP, and kernels of every card may access it.
+    ///
+    /// # Safety
+    /// Until it is unpinned its bytes stay readable and writable; their provenance is exposed.
+    unsafe fn pin(&mut self, range: Pinned) {
+        for card in &mut self.cards {
+            // SAFETY: promised by the caller; `unpin` takes it away again. Rust code holds no references to what HIP knows.
+            unsafe { card.vram.memory.map_host(range.address as u64, range.size as u64) };
+        }
+        self.pinned.insert(range);
+    }
+
+    /// Pinned memory goes.
+    fn unpin(&mut self, address: usize) {
+        if let Some(id) = self.pinned.at(address).map(|range| range.id) {
+            let actor = self.as_actor();
+            self.free_region(Region::Pinned { id }, &actor);
+            self.races.watches.forget(id);
+        }
+        for card in &mut self.cards {
+            card.vram.memory.unmap_host(address as u64);
+        }
+        let call = self.number;
+        self.pinned.remove(address, call);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::device::{LDS_PER_BLOCK, MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
 use super::module::resident;
+use crate::calls::call::{Call, Hip};
 use crate::machine::module::Module;
-use crate::machine::sim::{Call, Hip};
 use crate::queues::launch::Given;
 use crate::queues::launch::Launch;
 use crate::queues::op::OpKind;

@@ -2,7 +2,7 @@
 //! about its place have no effect.
 
 use super::required;
-use crate::machine::sim::{Call, Hip};
+use crate::calls::call::{Call, Hip};
 use crate::queues::op::OpKind;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};

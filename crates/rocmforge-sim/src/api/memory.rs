@@ -1,7 +1,7 @@
 //! Device memory: allocate, free, query.
 
 use super::{answer, required};
-use crate::machine::sim::{Call, Hip};
+use crate::calls::call::{Call, Hip};
 use crate::machine::vram::Allocation;
 use crate::report::{Access, ReportKind};
 use rocmforge_hip_sys::*;

@@ -4,6 +4,7 @@
 mod advice;
 mod arrays;
 mod boxes;
+mod capture;
 mod choices;
 mod contexts;
 mod copy;
@@ -33,7 +34,7 @@ mod traits;
 mod values;
 mod virtual_memory;
 
-use crate::machine::sim::Hip;
+use crate::calls::call::Hip;
 use rocmforge_hip_sys::hipErrorInvalidValue;
 
 /// Writes an answer through the caller's pointer; a null pointer is `hipErrorInvalidValue`, as everywhere in HIP.

@@ -2,10 +2,10 @@
 
 use super::memory::pointer_to;
 use super::{answer, required};
+use crate::calls::call::{Call, Hip};
 use crate::machine::handle::Found;
 use crate::machine::host::Host;
 use crate::machine::module::{Function, Module, Refused};
-use crate::machine::sim::{Call, Hip};
 use crate::report::ReportKind;
 use rocmforge_code_object::{Bundle, Image, KernelMeta};
 use rocmforge_hip_sys::*;

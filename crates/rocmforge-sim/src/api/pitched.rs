@@ -3,7 +3,7 @@
 use super::copy::Fill;
 use super::memory::pointer_to;
 use super::{answer, required};
-use crate::machine::sim::{Call, Hip};
+use crate::calls::call::{Call, Hip};
 use crate::machine::steps::Steps;
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;

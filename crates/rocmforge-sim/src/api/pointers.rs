@@ -2,7 +2,7 @@
 
 use super::memory::{address_of, pointer_to};
 use super::required;
-use crate::machine::sim::{Call, Hip};
+use crate::calls::call::{Call, Hip};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
 

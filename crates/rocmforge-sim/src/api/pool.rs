@@ -2,8 +2,8 @@
 
 use super::memory::{address_of, pointer_to};
 use super::{answer, required};
+use crate::calls::call::{Call, Hip};
 use crate::machine::pools::Pool;
-use crate::machine::sim::{Call, Hip};
 use crate::queues::op::OpKind;
 use crate::report::ReportKind;
 use rocmforge_hip_sys::*;

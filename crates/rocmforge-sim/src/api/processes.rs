@@ -1,7 +1,7 @@
 //! Memory and events for other processes. A simulated machine has one process, so handles are made and never opened.
 
 use super::{answer, required};
-use crate::machine::sim::{Call, Hip};
+use crate::calls::call::{Call, Hip};
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;
 

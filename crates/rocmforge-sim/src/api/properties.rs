@@ -3,8 +3,8 @@
 use super::answer;
 use super::device::{LDS_PER_BLOCK, MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK};
 use super::pitched::{MAX_PITCH, PITCH};
+use crate::calls::call::{Call, Hip};
 use crate::config::CardConfig;
-use crate::machine::sim::{Call, Hip};
 use rocmforge_amdgcn::{Arch, WALL_CLOCK_KHZ, shader_clock_khz};
 use rocmforge_hip_sys::*;
 use std::ffi::{c_char, c_int};

@@ -2,7 +2,7 @@
 //! left gets `hipErrorNotSupported`, so that nobody takes a simulated success for a real one.
 
 use super::required;
-use crate::machine::sim::{Call, Hip};
+use crate::calls::call::{Call, Hip};
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;
 

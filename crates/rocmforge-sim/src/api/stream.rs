@@ -2,8 +2,8 @@
 
 use super::device::{PRIORITY_GREATEST, PRIORITY_LEAST};
 use super::{answer, required};
+use crate::calls::call::{Call, Hip};
 use crate::machine::handle::Found;
-use crate::machine::sim::{Call, Hip};
 use crate::queues::op::{HostFunction, OpKind};
 use crate::queues::point::StreamId;
 use crate::report::ReportKind;

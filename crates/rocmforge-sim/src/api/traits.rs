@@ -5,7 +5,8 @@ mod graphs;
 mod memory;
 
 use super::graph_work::Target;
-use crate::machine::sim::{Remember, SimHost};
+use crate::calls::entry::Remember;
+use crate::calls::sim::SimHost;
 use devices::device_functions;
 use graphs::graph_functions;
 use memory::memory_functions;

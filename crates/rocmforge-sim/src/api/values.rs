@@ -1,7 +1,7 @@
 //! Streams that write values to memory, wait for values there, or use a part of a card.
 
 use super::{answer, required};
-use crate::machine::sim::{Call, Hip};
+use crate::calls::call::{Call, Hip};
 use crate::queues::op::{Await, OpKind, Place};
 use crate::report::Access;
 use rocmforge_hip_sys::*;

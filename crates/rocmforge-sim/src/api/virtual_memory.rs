@@ -5,8 +5,8 @@
 
 use super::memory::{address_of, pointer_to};
 use super::{answer, required};
+use crate::calls::call::{Call, Hip};
 use crate::machine::host::Host;
-use crate::machine::sim::{Call, Hip};
 use crate::machine::virtual_memory::{Mapping, Physical, Reservation};
 use crate::machine::vram::Allocation;
 use crate::report::ReportKind;

@@ -1,7 +1,7 @@
 //! Steps of graphs, in an order in which they can run, and the memory of graphs.
 
 use crate::machine::host::Host;
-use crate::queues::graphs::{Step, Work};
+use crate::queues::graphs::{Node, Step, Work};
 use rocmforge_amdgcn::ByteState;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +9,21 @@ use std::collections::{BTreeMap, BTreeSet};
 const DEEPEST: usize = 64;
 
 impl Host {
+    pub(crate) fn insert_node(&mut self, graph: u64, work: Work, after: Vec<u64>, call: u64) -> u64 {
+        let node = Node {
+            graph,
+            work,
+            after,
+            original: None,
+            attributes: BTreeMap::new(),
+        };
+        let node = self.nodes.insert(node, call);
+        if let Some(graph) = self.graphs.get_mut(graph) {
+            graph.nodes.push(node);
+        }
+        node
+    }
+
     /// The nodes of a graph in an order in which they can run: that of their making where that is one. None if they go in a circle.
     pub(crate) fn ordered_nodes(&self, graph: u64) -> Option<Vec<u64>> {
         let all = &self.graphs.get(graph)?.nodes;

@@ -2,22 +2,17 @@
 
 pub(crate) mod advice;
 pub(crate) mod array;
-pub(crate) mod callbacks;
 pub(crate) mod card;
 pub(crate) mod handle;
 pub(crate) mod host;
-pub(crate) mod leaks;
 pub(crate) mod module;
 pub(crate) mod pinned;
 pub(crate) mod pools;
-pub(crate) mod readings;
 pub(crate) mod settings;
-pub(crate) mod sim;
 pub(crate) mod space;
 pub(crate) mod steps;
 pub(crate) mod thread;
 pub(crate) mod trace;
-pub(crate) mod unattended;
 pub(crate) mod unoptimised;
 pub(crate) mod virtual_memory;
 pub(crate) mod vram;

@@ -1,6 +1,6 @@
 //! The card's memory as sysfs and the kernel driver show it.
 
-use crate::SimHost;
+use crate::calls::sim::SimHost;
 use rocmforge_hip_sys::HipClock;
 use rocmforge_memory::{Bytes, DeviceKey, HostReading, HostReadings, Reading, Readings};
 use std::sync::Arc;

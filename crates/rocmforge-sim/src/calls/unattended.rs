@@ -1,7 +1,8 @@
 //! Unattended work: what runs while the program makes no call. A card works by itself, and a program may wait for a host function, or
 //! for a value in its own memory, without asking HIP.
 
-use crate::machine::sim::{Call, SimHost};
+use crate::calls::call::Call;
+use crate::calls::sim::SimHost;
 use crate::queues::order::EVERY_THREAD;
 use std::sync::Weak;
 use std::time::Duration;

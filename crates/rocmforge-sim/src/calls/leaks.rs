@@ -1,6 +1,6 @@
 //! Leaks: memory and handles that a program still holds.
 
-use crate::machine::sim::SimHost;
+use crate::calls::sim::SimHost;
 use crate::report::{Report, ReportKind};
 
 impl SimHost {

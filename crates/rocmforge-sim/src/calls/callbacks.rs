@@ -1,7 +1,8 @@
 //! Callback thread: calls the host functions of streams, one after the other, on a thread of its own as HIP does. It lives while there
 //! are some.
 
-use crate::machine::sim::{Call, SimHost};
+use crate::calls::call::Call;
+use crate::calls::sim::SimHost;
 use crate::machine::thread::OsThread;
 use crate::queues::callbacks::{CallbackThread, HostCall};
 use crate::queues::op::HostFunction;

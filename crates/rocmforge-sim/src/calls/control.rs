@@ -1,0 +1,62 @@
+//! Control: what a test changes of a machine beside HIP.
+
+use crate::calls::sim::SimHost;
+use crate::faults::plan::FaultPlan;
+use crate::hostcall::DeviceOutput;
+use crate::machine::thread::OsThread;
+
+impl SimHost {
+    /// Gives what kernels print to `output` from now on, in place of the process's standard output and standard error.
+    pub fn set_device_output(&self, output: impl DeviceOutput + 'static) {
+        self.lock().output = Box::new(output);
+    }
+
+    /// Lets the desktop (and every other graphics client) hold `bytes` of a card's memory from now on.
+    pub fn set_desktop_used(&self, card: usize, bytes: u64) {
+        if let Some(card) = self.lock().cards.get_mut(card) {
+            card.config.desktop_used.0 = bytes;
+        }
+    }
+
+    /// Lets other ROCm processes hold `bytes` of a card's memory from now on.
+    pub fn set_other_rocm_used(&self, card: usize, bytes: u64) {
+        if let Some(card) = self.lock().cards.get_mut(card) {
+            card.config.other_rocm_used.0 = bytes;
+        }
+    }
+
+    /// Invalidates every capture, as a device-wide wait by any code of the process does.
+    pub fn invalidate_captures(&self) {
+        self.lock().captures.invalidate_where(|_| true);
+    }
+
+    /// Plays host thread `thread` while `body` runs: its calls have that thread's current device and last error, and
+    /// count as that thread's for the schedule. A program with several host threads that is played by one thread of the
+    /// operating system runs the same way each time; [`Self::next_thread`] says whose turn it is.
+    pub fn as_thread<T>(&self, thread: u32, body: impl FnOnce() -> T) -> T {
+        struct Role<'a>(&'a SimHost, Option<u32>);
+        impl Drop for Role<'_> {
+            fn drop(&mut self) {
+                let roles = &mut self.0.lock().roles;
+                match self.1 {
+                    Some(role) => roles.insert(OsThread::current(), role),
+                    None => roles.remove(&OsThread::current()),
+                };
+            }
+        }
+        let before = self.lock().roles.insert(OsThread::current(), thread);
+        let _role = Role(self, before);
+        body()
+    }
+
+    /// Which of the host threads that could make a call makes the next one, by the schedule. None of none.
+    pub fn next_thread(&self, runnable: &[u32]) -> Option<u32> {
+        self.lock().chooser.thread(runnable)
+    }
+
+    /// Lets another plan count from now on. What the former plan has begun goes on: a lost device stays lost, a launch that
+    /// was to hang hangs.
+    pub fn set_fault_plan(&self, plan: FaultPlan) {
+        self.with_host_mut(|host| host.faults.set_plan(plan));
+    }
+}

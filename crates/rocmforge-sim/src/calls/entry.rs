@@ -1,0 +1,78 @@
+//! Entry of every call of HIP: what it goes through before and behind its own work.
+
+use crate::calls::call::{Call, Hip};
+use crate::calls::sim::SimHost;
+use crate::machine::thread::{self, OsThread};
+use crate::report::ReportKind;
+use rocmforge_hip_sys::*;
+use std::time::Duration;
+
+/// What a call that was never run before costs in simulated time.
+const CALL: Duration = Duration::from_nanos(500);
+
+/// What a call leaves for `hipGetLastError`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remember {
+    /// Its status, as most do.
+    Status,
+    /// Its status; and it works without a card.
+    NoCardNeeded,
+    /// Nothing: it asks for the last error.
+    Nothing,
+}
+
+impl SimHost {
+    /// A call of the program that is answered elsewhere: it counts, and its status is what `hipGetLastError` answers next.
+    pub fn answered(&self, api: &'static str, status: hipError_t) -> hipError_t {
+        self.call_with(api, Remember::Status, |_| status.ok())
+    }
+
+    /// Goes through what every HIP call goes through: the check for host functions, the adversary's chance to run
+    /// something, the thread's last error.
+    pub(crate) fn call_with(
+        &self,
+        api: &'static str,
+        remember: Remember,
+        body: impl FnOnce(&mut Call<'_>) -> Hip,
+    ) -> hipError_t {
+        let os_thread = OsThread::current();
+        let mut host = self.lock();
+        let thread = host.host_thread(os_thread);
+        let forbidden = host.callbacks.calls_on(os_thread);
+        host.calls += 1;
+        host.trace.bytes(api.as_bytes());
+        host.advance(CALL);
+        thread::set_latest_call(host.calls);
+        let mut call = Call::new(self, host, thread, api);
+        let number = call.number;
+        if forbidden {
+            let message = "host functions of a stream must not call HIP: on a real card this deadlocks".to_owned();
+            call.report(ReportKind::InvalidCall, message);
+            return hipErrorIllegalState;
+        }
+        call.begin();
+        call.queues.look_again();
+        call.adversary();
+        let result = if let Some(status) = call.host.planned_fault(api, number) {
+            Err(status)
+        } else if call.host.cards.is_empty() && remember == Remember::Status {
+            Err(hipErrorNoDevice)
+        } else {
+            body(&mut call)
+        };
+        let status = result.err().unwrap_or(hipSuccess);
+        let sticky = call.hip7();
+        let state = call.thread_state();
+        match remember {
+            Remember::Nothing => {}
+            Remember::Status | Remember::NoCardNeeded => {
+                state.last_status = status;
+                if !sticky || (status != hipSuccess && status != hipErrorNotReady) {
+                    state.last_error = status;
+                }
+            }
+        }
+        call.overtake();
+        status
+    }
+}
