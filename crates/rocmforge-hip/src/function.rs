@@ -1,7 +1,8 @@
 //! Kernels: attributes, occupancy and modules, by host address or by handle.
 
-use crate::process::{self, Process};
+use crate::process;
 use crate::registry;
+use crate::state::Process;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_int, c_uint, c_void};
 

@@ -1,8 +1,9 @@
 //! Numbers that HIP 5 gives otherwise than HIP 6 and 7, in the functions that take or answer them: kinds of memory, and of nodes of
 //! graphs.
 
-use crate::process::{self, Process};
+use crate::process;
 use crate::settings::Abi;
+use crate::state::Process;
 use rocmforge_hip_sys::*;
 use std::ffi::{c_uint, c_ulonglong, c_void};
 

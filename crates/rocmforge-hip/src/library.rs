@@ -1,59 +1,16 @@
-//! Libraries of HIP 7.2: code objects that are loaded when a kernel of theirs is first asked for, on the card that is current then.
+//! Calls of the libraries of HIP 7.2: code objects that are loaded when a kernel of theirs is first asked for, on the card that is current then.
 //!
 //! A kernel's handle is that of its function on that card, so it is launched by `hipLaunchKernel` and by `hipModuleLaunchKernel`.
 //! Compiler options are refused, as AMD's library does.
 
-use crate::process::{self, Process};
+use crate::libraries::{self, LibraryHandle, Source};
+use crate::process;
+use crate::state::Process;
 use crate::text::text;
-use parking_lot::Mutex;
 use rocmforge_hip_sys::*;
-use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CString, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// `hipLibrary_t`: a number of [`Libraries`].
-type LibraryHandle = *mut c_void;
-
-/// Where the code is.
-#[derive(Clone)]
-enum Source {
-    /// At an address, as long as the program leaves it there: nothing is read before a kernel is asked for.
-    Memory(usize),
-    File(CString),
-}
-
-struct Library {
-    source: Source,
-    /// The module on each card.
-    modules: BTreeMap<c_int, usize>,
-}
-
-struct Kernel {
-    library: usize,
-    card: c_int,
-    name: CString,
-}
-
-#[derive(Default)]
-struct Libraries {
-    made: usize,
-    libraries: BTreeMap<usize, Library>,
-    /// By their handles.
-    kernels: BTreeMap<usize, Kernel>,
-}
-
-static LIBRARIES: Mutex<Libraries> = Mutex::new(Libraries {
-    made: 0,
-    libraries: BTreeMap::new(),
-    kernels: BTreeMap::new(),
-});
-
-/// The function of a kernel's handle.
-pub(crate) fn function(handle: usize) -> Option<hipFunction_t> {
-    let known = LIBRARIES.lock().kernels.contains_key(&handle);
-    known.then(|| std::ptr::without_provenance_mut(handle))
-}
 
 /// Makes a call that is answered here.
 fn answered(api: &'static str, body: impl FnOnce(&Process) -> Result<(), hipError_t>) -> hipError_t {
@@ -77,15 +34,6 @@ unsafe fn write<T>(place: *mut T, value: T) -> Result<(), hipError_t> {
     Ok(())
 }
 
-fn add(source: Source) -> LibraryHandle {
-    let mut libraries = LIBRARIES.lock();
-    libraries.made += 1;
-    let handle = libraries.made;
-    let modules = BTreeMap::new();
-    libraries.libraries.insert(handle, Library { source, modules });
-    std::ptr::without_provenance_mut(handle)
-}
-
 pub(crate) unsafe extern "C" fn hipLibraryLoadData(
     library: *mut LibraryHandle,
     code: *const c_void,
@@ -101,7 +49,7 @@ pub(crate) unsafe extern "C" fn hipLibraryLoadData(
             return Err(hipErrorInvalidValue);
         }
         // SAFETY: promised by the program.
-        unsafe { write(library, add(Source::Memory(code.expose_provenance()))) }
+        unsafe { write(library, libraries::add(Source::Memory(code.expose_provenance()))) }
     })
 }
 
@@ -122,91 +70,18 @@ pub(crate) unsafe extern "C" fn hipLibraryLoadFromFile(
             return Err(hipErrorInvalidValue);
         }
         // SAFETY: promised by the program.
-        unsafe { write(library, add(Source::File(file.to_owned()))) }
+        unsafe { write(library, libraries::add(Source::File(file.to_owned()))) }
     })
 }
 
 pub(crate) unsafe extern "C" fn hipLibraryUnload(library: LibraryHandle) -> hipError_t {
     answered("hipLibraryUnload", |process| {
-        let removed = {
-            let mut libraries = LIBRARIES.lock();
-            let removed = libraries.libraries.remove(&library.addr());
-            libraries.kernels.retain(|_, kernel| kernel.library != library.addr());
-            removed.ok_or(hipErrorInvalidHandle)?
-        };
-        for module in removed.modules.into_values() {
+        for module in libraries::remove(library).ok_or(hipErrorInvalidHandle)? {
             // SAFETY: the module was loaded here, and nothing else has its handle.
             unsafe { process.sim.hipModuleUnload(std::ptr::without_provenance_mut(module)) }.ok()?;
         }
         Ok(())
     })
-}
-
-pub(crate) fn current_card(process: &Process) -> Result<c_int, hipError_t> {
-    let mut card = 0;
-    // SAFETY: a live out-pointer.
-    let status = unsafe { process.sim.hipGetDevice(&raw mut card) };
-    status.ok().map(|()| card)
-}
-
-/// The module of a library on the current card, which is loaded the first time.
-fn module(process: &Process, library: LibraryHandle) -> Result<(hipModule_t, c_int), hipError_t> {
-    let card = current_card(process)?;
-    let source = {
-        let libraries = LIBRARIES.lock();
-        // AMD's library takes null for a bad value, and any other pointer for a library.
-        let known = libraries.libraries.get(&library.addr()).ok_or(hipErrorInvalidValue)?;
-        if let Some(module) = known.modules.get(&card) {
-            return Ok((std::ptr::without_provenance_mut(*module), card));
-        }
-        known.source.clone()
-    };
-    let mut module = std::ptr::null_mut();
-    let status = process.with_stack(|| match &source {
-        // SAFETY: `module` is a live out-pointer; the program promises that its code object is still there.
-        Source::Memory(code) => unsafe {
-            process
-                .sim
-                .hipModuleLoadData(&raw mut module, std::ptr::with_exposed_provenance(*code))
-        },
-        // SAFETY: as above, and the path is a text.
-        Source::File(path) => unsafe { process.sim.hipModuleLoad(&raw mut module, path.as_ptr()) },
-    });
-    status.ok()?;
-    if let Some(known) = LIBRARIES.lock().libraries.get_mut(&library.addr()) {
-        known.modules.insert(card, module.addr());
-    }
-    Ok((module, card))
-}
-
-/// The handle of a kernel, which is the same each time.
-fn kernel(process: &Process, library: LibraryHandle, name: &CStr) -> Result<hipFunction_t, hipError_t> {
-    let (module, card) = module(process, library)?;
-    {
-        let libraries = LIBRARIES.lock();
-        let mut known = libraries.kernels.iter();
-        let found = known.find(|(_, kernel)| {
-            kernel.library == library.addr() && kernel.card == card && kernel.name.as_c_str() == name
-        });
-        if let Some((handle, _)) = found {
-            return Ok(std::ptr::without_provenance_mut(*handle));
-        }
-    }
-    let mut function = std::ptr::null_mut();
-    // SAFETY: a live out-pointer and a text.
-    let status = unsafe {
-        process
-            .sim
-            .hipModuleGetFunction(&raw mut function, module, name.as_ptr())
-    };
-    status.ok()?;
-    let known = Kernel {
-        library: library.addr(),
-        card,
-        name: name.to_owned(),
-    };
-    LIBRARIES.lock().kernels.insert(function.addr(), known);
-    Ok(function)
 }
 
 pub(crate) unsafe extern "C" fn hipLibraryGetKernel(
@@ -220,7 +95,7 @@ pub(crate) unsafe extern "C" fn hipLibraryGetKernel(
         if found.is_null() || library.is_null() {
             return Err(hipErrorInvalidValue);
         }
-        let function = kernel(process, library, name)?;
+        let function = libraries::kernel(process, library, name)?;
         // SAFETY: promised by the program.
         unsafe { write(found, function) }
     })
@@ -231,7 +106,7 @@ pub(crate) unsafe extern "C" fn hipLibraryGetKernelCount(count: *mut c_uint, lib
         if count.is_null() || library.is_null() {
             return Err(hipErrorInvalidValue);
         }
-        let (module, _) = module(process, library)?;
+        let (module, _) = libraries::module(process, library)?;
         let names = process.sim.kernel_names(module)?;
         // SAFETY: promised by the program.
         unsafe { write(count, c_uint::try_from(names.len()).unwrap_or(c_uint::MAX)) }
@@ -247,11 +122,11 @@ pub(crate) unsafe extern "C" fn hipLibraryEnumerateKernels(
         if kernels.is_null() || library.is_null() {
             return Err(hipErrorInvalidValue);
         }
-        let (module, _) = module(process, library)?;
+        let (module, _) = libraries::module(process, library)?;
         let names = process.sim.kernel_names(module)?;
         for (index, name) in names.into_iter().take(most as usize).enumerate() {
             let name = CString::new(name).map_err(|_| hipErrorNotFound)?;
-            let function = kernel(process, library, &name)?;
+            let function = libraries::kernel(process, library, &name)?;
             // SAFETY: the program promises room for `most` of them.
             let place = unsafe { kernels.add(index) };
             // SAFETY: as above.
@@ -263,20 +138,18 @@ pub(crate) unsafe extern "C" fn hipLibraryEnumerateKernels(
 
 pub(crate) unsafe extern "C" fn hipKernelGetLibrary(library: *mut LibraryHandle, kernel: hipFunction_t) -> hipError_t {
     answered("hipKernelGetLibrary", |_| {
-        let libraries = LIBRARIES.lock();
-        let kernel = libraries.kernels.get(&kernel.addr()).ok_or(hipErrorInvalidValue)?;
+        let found = libraries::library_of(kernel).ok_or(hipErrorInvalidValue)?;
         // SAFETY: promised by the program.
-        unsafe { write(library, std::ptr::without_provenance_mut(kernel.library)) }
+        unsafe { write(library, found) }
     })
 }
 
 /// The name stays valid until the library is unloaded.
 pub(crate) unsafe extern "C" fn hipKernelGetName(name: *mut *const c_char, kernel: hipFunction_t) -> hipError_t {
     answered("hipKernelGetName", |_| {
-        let libraries = LIBRARIES.lock();
-        let kernel = libraries.kernels.get(&kernel.addr()).ok_or(hipErrorInvalidValue)?;
+        let found = libraries::name_of(kernel).ok_or(hipErrorInvalidValue)?;
         // SAFETY: promised by the program.
-        unsafe { write(name, kernel.name.as_ptr()) }
+        unsafe { write(name, found) }
     })
 }
 
@@ -288,7 +161,7 @@ pub(crate) unsafe extern "C" fn hipKernelGetFunction(
         if function.is_null() || kernel.is_null() {
             return Err(hipErrorInvalidValue);
         }
-        let known = self::function(kernel.addr()).ok_or(hipErrorNotFound)?;
+        let known = libraries::function(kernel.addr()).ok_or(hipErrorNotFound)?;
         // SAFETY: promised by the program.
         unsafe { write(function, known) }
     })

@@ -1,4 +1,4 @@
-//! Process state: the simulated machine of a program, made at its first HIP call, and what happens before and after each call.
+//! Life of the process: its machine is made at the first HIP call, kept through `fork`, and asked for leaks at the end.
 
 use crate::absent;
 use crate::call_stack::CallStacks;
@@ -6,38 +6,21 @@ use crate::findings::{Findings, Identity};
 use crate::record::{Record, Records};
 use crate::registry;
 use crate::settings::{Abi, Settings};
+use crate::state::{PROCESS, Process, started};
 use parking_lot::MutexGuard;
-use rocmforge_hip_sys::{hipError_t, hipErrorNotInitialized, hipErrorUnknown};
+use rocmforge_hip_sys::{hipError_t, hipErrorNotInitialized};
 use rocmforge_sim::{ForkLock, SimHost};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
-
-/// The machine and what is known of the program.
-pub(crate) struct Process {
-    pub(crate) sim: Arc<SimHost>,
-    pub(crate) settings: Settings,
-    pub(crate) abi: Abi,
-    stacks: CallStacks,
-    findings: Findings,
-    records: Records,
-}
-
-/// None: the settings make no sense, or the host has no address space for the card.
-static PROCESS: OnceLock<Option<Process>> = OnceLock::new();
+use std::sync::Arc;
 
 /// The process, with its machine, which the first call makes.
 pub(crate) fn process() -> Option<&'static Process> {
     PROCESS
-        .get_or_init(|| Process::start().map_err(|error| complain(&*error)).ok())
+        .get_or_init(|| start().map_err(|error| complain(&*error)).ok())
         .as_ref()
-}
-
-/// The process, if it has a machine.
-fn started() -> Option<&'static Process> {
-    PROCESS.get()?.as_ref()
 }
 
 /// Says on standard error why nothing can run.
@@ -45,89 +28,68 @@ fn complain(error: &dyn std::error::Error) {
     crate::findings::say(None, &format!("rocmforge-hip: no machine is simulated: {error}\n"));
 }
 
-impl Process {
-    fn start() -> Result<Self, Box<dyn std::error::Error>> {
-        let settings = match std::env::var(Settings::VARIABLE) {
-            Ok(value) => Settings::from_variable(&value)?,
-            Err(_) => Settings::default(),
-        };
-        let abi = settings.hip.or_else(loaded_abi).unwrap_or(Abi::Hip6);
-        let sim = SimHost::try_new(settings.machine(abi)?)?;
-        sim.set_host_addresses(Arc::new(registry::Addresses));
-        sim.set_after_unattended(|| {
-            if let Some(process) = started() {
-                process.after_call();
-            }
-        });
-        let records = Records::open(settings.records.as_deref());
-        records.add(&Record::start(&settings, abi));
-        // SAFETY: the three functions take no argument and lock what they unlock.
-        unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
-        Ok(Self {
-            findings: Findings::new(settings.log.clone(), settings.print_limit),
-            stacks: CallStacks::new(settings.stack_frames),
-            sim,
-            settings,
-            abi,
-            records,
-        })
-    }
-
-    /// Makes a call of the machine that reports name, and keeps where in the program it was made.
-    #[inline]
-    pub(crate) fn with_stack<T>(&self, call: impl FnOnce() -> T) -> T {
-        let stack = self.stacks.take();
-        let answer = call();
-        if let Some(stack) = stack {
-            self.stacks.keep(self.sim.latest_call(), stack);
+/// Makes the machine.
+fn start() -> Result<Process, Box<dyn std::error::Error>> {
+    let settings = match std::env::var(Settings::VARIABLE) {
+        Ok(value) => Settings::from_variable(&value)?,
+        Err(_) => Settings::default(),
+    };
+    let abi = settings.hip.or_else(loaded_abi).unwrap_or(Abi::Hip6);
+    let sim = SimHost::try_new(settings.machine(abi)?)?;
+    sim.set_host_addresses(Arc::new(registry::Addresses));
+    sim.set_after_unattended(|| {
+        if let Some(process) = started() {
+            process.after_call();
         }
-        answer
-    }
-
-    /// Prints and records what the simulator has found since.
-    pub(crate) fn after_call(&self) {
-        let reported = self.sim.reported();
-        if self.findings.is_behind(reported) {
-            self.findings
-                .add(self.sim.take_reports(), reported, &self.stacks, &self.records);
-        }
-    }
-
-    /// The last words: what is still queued runs, then leaks, functions that are absent, and figures.
-    fn end(&self) {
-        registry::finish(self);
-        if self.settings.leak_check {
-            let leaks = self.sim.leaks();
-            let leaks = leaks
-                .into_iter()
-                .filter(|leak| !registry::loaded_by(leak.call))
-                .collect();
-            self.findings
-                .add(leaks, self.sim.reported(), &self.stacks, &self.records);
-        }
-        self.after_call();
-        if let Some(path) = &self.settings.trace
-            && let Err(error) = crate::trace::write(path, &self.sim.timeline())
-        {
-            crate::findings::say(None, &format!("rocmforge-hip: {}: {error}\n", path.display()));
-        }
-        let absent = absent::calls();
-        let counters = self.sim.counters();
-        let seed = self.settings.random_order.then_some(self.settings.seed);
-        self.findings.end(&absent, counters, seed);
-        self.records.add(&Record::end(self.findings.totals(), absent, counters));
-    }
+    });
+    let records = Records::open(settings.records.as_deref());
+    records.add(&Record::start(&settings, abi));
+    // SAFETY: the three functions take no argument and lock what they unlock.
+    unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
+    Ok(Process {
+        findings: Findings::new(settings.log.clone(), settings.print_limit),
+        stacks: CallStacks::new(settings.stack_frames),
+        sim,
+        settings,
+        abi,
+        records,
+    })
 }
 
-/// Makes a call on the machine. What it finds is printed before the program goes on.
+/// The last words: what is still queued runs, then leaks, functions that are absent, and figures.
+fn end(process: &Process) {
+    process.finish();
+    if process.settings.leak_check {
+        let leaks = process.sim.leaks();
+        let leaks = leaks
+            .into_iter()
+            .filter(|leak| !registry::loaded_by(leak.call))
+            .collect();
+        process
+            .findings
+            .add(leaks, process.sim.reported(), &process.stacks, &process.records);
+    }
+    process.after_call();
+    if let Some(path) = &process.settings.trace
+        && let Err(error) = crate::trace::write(path, &process.sim.timeline())
+    {
+        crate::findings::say(None, &format!("rocmforge-hip: {}: {error}\n", path.display()));
+    }
+    let absent = absent::calls();
+    let counters = process.sim.counters();
+    let seed = process.settings.random_order.then_some(process.settings.seed);
+    process.findings.end(&absent, counters, seed);
+    process
+        .records
+        .add(&Record::end(process.findings.totals(), absent, counters));
+}
+
+/// Makes a call on the machine, which the first call makes. What it finds is printed before the program goes on.
 pub(crate) fn call(body: impl FnOnce(&Process) -> hipError_t) -> hipError_t {
     let Some(process) = process() else {
         return hipErrorNotInitialized;
     };
-    // A panic must not leave through a C function: that would end the program.
-    let status = catch_unwind(AssertUnwindSafe(|| body(process))).unwrap_or(hipErrorUnknown);
-    process.after_call();
-    status
+    process.call(body)
 }
 
 /// The interface of the stub library that the program has loaded, by its file name; of several the newest.
@@ -185,7 +147,7 @@ extern "C" fn in_child() {
 /// the dynamic linker ends it after the program.
 extern "C" fn at_exit() {
     if let Some(process) = started() {
-        let _ = catch_unwind(AssertUnwindSafe(|| process.end()));
+        let _ = catch_unwind(AssertUnwindSafe(|| end(process)));
     }
 }
 

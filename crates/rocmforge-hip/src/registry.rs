@@ -1,7 +1,7 @@
 //! Registry: kernels and variables of the program's fat binaries, by the addresses that host code has for them.
 
-use crate::library::{self, current_card};
-use crate::process::Process;
+use crate::libraries;
+use crate::state::{Process, started};
 use parking_lot::RwLock;
 use rocmforge_hip_sys::*;
 use rocmforge_sim::HostAddresses;
@@ -122,44 +122,17 @@ pub(crate) fn remove_binary(handle: BinaryHandle) {
             .flat_map(|binary| binary.modules.into_values().flatten())
             .collect()
     });
-    if modules.is_empty() {
+    let Some(process) = started().filter(|_| !modules.is_empty()) else {
         return;
-    }
-    let _ = crate::process::call(|process| {
-        finish(process);
+    };
+    let _ = process.call(|process| {
+        process.finish();
         for module in modules {
             // SAFETY: the module was loaded here and its handle was forgotten above. A status would have no reader.
             let _ = unsafe { process.sim.hipModuleUnload(std::ptr::without_provenance_mut(module)) };
         }
         hipSuccess
     });
-}
-
-/// Runs what is queued on every card.
-pub(crate) fn finish(process: &Process) {
-    each_card(process, |_| {
-        // SAFETY: no pointers.
-        let _ = unsafe { process.sim.hipDeviceSynchronize() };
-    });
-}
-
-/// Does something with each card as the current one.
-fn each_card(process: &Process, mut body: impl FnMut(c_int)) {
-    let (mut before, mut count) = (0, 0);
-    // SAFETY: both are live out-pointers.
-    let known = unsafe { process.sim.hipGetDevice(&raw mut before) };
-    // SAFETY: as above.
-    let _ = unsafe { process.sim.hipGetDeviceCount(&raw mut count) };
-    for card in 0..count {
-        // SAFETY: no pointers.
-        if unsafe { process.sim.hipSetDevice(card) }.is_success() {
-            body(card);
-        }
-    }
-    if known.is_success() {
-        // SAFETY: no pointers.
-        let _ = unsafe { process.sim.hipSetDevice(before) };
-    }
 }
 
 /// Whether a call loaded a module for the program: it is no leak of the program's.
@@ -176,8 +149,8 @@ pub(crate) struct Addresses;
 impl Addresses {
     /// Looks an address up with another card as the current one.
     fn on<T>(device: i32, look: impl FnOnce(&Process) -> Result<T, hipError_t>) -> Result<T, hipError_t> {
-        let process = crate::process::process().ok_or(hipErrorNotInitialized)?;
-        let before = current_card(process)?;
+        let process = started().ok_or(hipErrorNotInitialized)?;
+        let before = process.current_card()?;
         // SAFETY: no pointers.
         let set = |card| unsafe { process.sim.hipSetDevice(card) };
         let status = set(device);
@@ -206,7 +179,7 @@ impl HostAddresses for Addresses {
 /// `hipErrorInvalidDeviceFunction` for an address of no kernel, `hipErrorNoBinaryForGpu` if the bundle has no code for the card, and
 /// what loading the code object answers.
 pub(crate) fn function(process: &Process, host: *const c_void) -> Result<hipFunction_t, hipError_t> {
-    let card = current_card(process)?;
+    let card = process.current_card()?;
     let (binary, name) = {
         let registry = REGISTRY.read();
         let kernel = registry
@@ -214,7 +187,7 @@ pub(crate) fn function(process: &Process, host: *const c_void) -> Result<hipFunc
             .and_then(|registry| registry.kernels.get(&host.addr()));
         let Some(kernel) = kernel else {
             // Kernels of libraries are launched by their handles.
-            return library::function(host.addr()).ok_or(hipErrorInvalidDeviceFunction);
+            return libraries::function(host.addr()).ok_or(hipErrorInvalidDeviceFunction);
         };
         if let Some(function) = kernel.functions.get(&card) {
             return Ok(std::ptr::without_provenance_mut(*function));
@@ -312,7 +285,7 @@ fn point_to(process: &Process, module: hipModule_t, name: &CStr, memory: usize, 
 /// # Errors
 /// `hipErrorInvalidSymbol`, and what loading the code object answers.
 pub(crate) fn variable(process: &Process, shadow: *const c_void) -> Result<(hipDeviceptr_t, usize), hipError_t> {
-    let card = current_card(process)?;
+    let card = process.current_card()?;
     let (binary, name, size) = {
         let registry = REGISTRY.read();
         let variable = registry

@@ -4,12 +4,14 @@
 
 mod compiler;
 mod names;
+mod program;
 
 use crate::process;
 use crate::text::text;
 use parking_lot::Mutex;
+use program::Program;
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// `hiprtcResult`.
@@ -22,21 +24,6 @@ const NO_NAMES_AFTER_COMPILATION: Status = 8;
 const NO_LOWERED_NAMES_BEFORE_COMPILATION: Status = 9;
 const NAME_NOT_VALID: Status = 10;
 const INTERNAL: Status = 11;
-
-/// A source and what has become of it.
-#[derive(Default)]
-struct Program {
-    source: Vec<u8>,
-    /// Names as in `#include`, and texts.
-    headers: Vec<(String, Vec<u8>)>,
-    /// Expressions that name kernels and variables, in the order in which they were added.
-    expressions: Vec<CString>,
-    compiled: bool,
-    code: Vec<u8>,
-    log: Vec<u8>,
-    /// Symbols of [`Self::expressions`].
-    lowered: Vec<CString>,
-}
 
 /// Programs by their handles.
 static PROGRAMS: Mutex<(usize, BTreeMap<usize, Program>)> = Mutex::new((0, BTreeMap::new()));

@@ -1,7 +1,8 @@
 //! Variables of device code, by the addresses of their shadows in host code.
 
-use crate::process::{self, Process};
+use crate::process;
 use crate::registry;
+use crate::state::Process;
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;
 

@@ -4,7 +4,7 @@ use super::element::Element;
 use super::handle::Handle;
 use super::memory::{Matrix, Memory};
 use super::status::{INVALID_ENUM, INVALID_VALUE, NOT_SUPPORTED, Status};
-use crate::process::Process;
+use crate::state::Process;
 use std::ffi::{c_int, c_void};
 
 /// Where the matrices of one operand are.

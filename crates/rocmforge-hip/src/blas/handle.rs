@@ -1,7 +1,8 @@
 //! Handles of hipBLAS: a stream and modes, and the frame of every call that works with them.
 
 use super::status::{self, HANDLE_IS_NULLPTR, INTERNAL_ERROR, INVALID_ENUM, INVALID_VALUE, NOT_INITIALIZED, Status};
-use crate::process::{Process, process};
+use crate::process::process;
+use crate::state::Process;
 use parking_lot::Mutex;
 use rocmforge_hip_sys::hipStream_t;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use super::element::Element;
 use super::handle::Handle;
 use super::status::{self, ALLOC_FAILED, INVALID_VALUE, NOT_SUPPORTED, Status};
 use crate::absent;
-use crate::process::Process;
+use crate::state::Process;
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;
 

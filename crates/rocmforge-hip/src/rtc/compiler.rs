@@ -3,8 +3,8 @@
 //! What hiprtc has built in (`__global__`, `threadIdx`, `__syncthreads` and so on) is in `device.h`, which also stands in for
 //! `hip/hip_runtime.h`. Mathematics is what LLVM has instructions for.
 
-use super::Program;
 use super::names::SYMBOL;
+use super::program::Program;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::Write as _;
