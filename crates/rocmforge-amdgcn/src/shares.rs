@@ -4,6 +4,9 @@
 //! memory as it was before the launch, with its own writes, and none reads what another writes. At the end the changes in chunks of the shares'
 //! own are put into memory, or all writes are taken back.
 
+#[cfg(test)]
+mod tests;
+
 use crate::chunk::{CHUNK, CHUNK_BITS, MIXED, READ_ONLY, pieces};
 use crate::claims::{Claims, Own, Share};
 use crate::map::Map;

@@ -47,6 +47,8 @@ mod place;
 mod records;
 mod slot;
 mod sync;
+#[cfg(test)]
+mod tests;
 mod wording;
 
 use crate::exec::memory::atomic::{EXCHANGE, RETURN};

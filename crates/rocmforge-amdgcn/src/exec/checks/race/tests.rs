@@ -1,17 +1,8 @@
 //! The log of racecheck against all accesses of a launch, compared with each other.
 
-#[path = "../../../src/exec/checks/race/cells.rs"]
-mod cells;
-#[path = "../../../src/exec/checks/race/log.rs"]
-mod log;
-#[path = "../../../src/exec/checks/race/records.rs"]
-mod records;
-#[path = "../../../src/exec/checks/race/slot.rs"]
-mod slot;
-
-use cells::Cells;
-use records::Bytes;
-use slot::{Info, LaneBits, Now, Slot};
+use super::cells::Cells;
+use super::records::Bytes;
+use super::slot::{Info, LaneBits, Now, Slot};
 use std::ops::Range;
 
 /// Waves of a workgroup.

@@ -1,4 +1,0 @@
-//! Of `exec::waves`.
-
-#[path = "../../../src/exec/waves/group_order.rs"]
-mod group_order;
