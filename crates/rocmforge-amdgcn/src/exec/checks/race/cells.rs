@@ -5,7 +5,7 @@
 //! [`super`]) of the access and 32 bits that say which instruction, lane and bytes. Slots of older launches, and in LDS
 //! those from before the last barrier, have segments below the floor and count as empty, so nothing is ever cleared.
 
-use super::records::Log;
+use super::records::{CHUNK_BITS, Log};
 use super::slot::{FULL, Hit, Info, Now, SLOTS, Slot, Words, flags};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -45,10 +45,10 @@ impl Cells {
             segments: five()?,
             infos: five()?,
             chunks: words(bytes >> 10)?,
-            chunk_bits: 10,
+            chunk_bits: CHUNK_BITS - 2,
             stamp: 0,
             touched: Some(Vec::new()),
-            log: Some(Box::new(Log::new(bytes >> 12)?)),
+            log: Some(Box::new(Log::new(bytes >> CHUNK_BITS)?)),
             coherent: false,
             aside: HashMap::new(),
         })

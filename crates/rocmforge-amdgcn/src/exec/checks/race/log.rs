@@ -109,7 +109,6 @@ impl Cells {
     fn append(&mut self, log: &mut Log, chunk: usize, now: &Now, info: Info, store: bool, bytes: &Bytes) {
         let last = self.last_record(log, chunk).unwrap_or(0);
         self.mark_chunk(chunk, 0);
-        let range = self.bytes_of(chunk);
         let at = chunk as u32;
         let earlier = if store {
             Some(Earlier::default())
@@ -117,7 +116,7 @@ impl Cells {
             log.known(bytes, now, at)
         };
         if let Some(earlier) = earlier {
-            log.last[chunk] = log.records.push(bytes, now, info, store, last, at, &range, earlier);
+            log.last[chunk] = log.records.push(bytes, now, info, store, last, at, earlier);
         }
     }
 
@@ -275,7 +274,7 @@ impl Loads {
             bytes.end <= 1 << 16 && self.records.all.len() < MOST_LOADS && !self.other.any(bytes.start, bytes.end);
         if fits {
             let earlier = Earlier::default();
-            self.records.push(bytes, now, info, false, 0, 0, &(0..0), earlier);
+            self.records.push(bytes, now, info, false, 0, 0, earlier);
             self.read.set(bytes.start, bytes.end);
         }
         fits

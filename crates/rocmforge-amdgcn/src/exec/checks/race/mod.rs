@@ -43,6 +43,7 @@ mod footprint;
 mod grid;
 mod lanes;
 mod log;
+mod order;
 mod place;
 mod records;
 mod slot;
@@ -56,7 +57,7 @@ use crate::exec::memory::form::{COHERENT, IDIOM, ORDERED, VOLATILE};
 use crate::exec::state::ctx::{Ctx, Fence, Ins};
 use crate::exec::state::request::{Place, Request, Shape, filled};
 use crate::exec::state::wave::Wave;
-use crate::fault::{Access, FaultKind, Side};
+use crate::fault::Access;
 use crate::footprint::Footprint;
 use crate::kernel::Setup;
 use crate::memory::GlobalMemory;
@@ -65,8 +66,7 @@ use log::Loads;
 use place::{place, places};
 use records::Bytes;
 use slot::{Hit, Info, LaneBits, Now, SLOTS, Slot, flags};
-use sync::{Clock, Level, Seen, Segment, Sync, What, raise, see};
-use wording::{access_of, describe};
+use sync::{Clock, Level, Seen, Segment, Sync, raise, see};
 
 /// Shadow of a card's memory, kept from launch to launch so that it need not be cleared.
 pub(crate) struct Shadow {
@@ -729,98 +729,6 @@ impl Race {
             self.judge(c, w, i, r, slot, info, span);
         }
     }
-
-    /// Reports those hits that nothing orders.
-    #[cold]
-    #[inline(never)]
-    fn judge(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, slot: Slot, info: Info, span: &Span) {
-        let mut known: Option<(u32, What, bool)> = None;
-        for hit in std::mem::take(&mut self.hits) {
-            let by = self.whose(hit.segment);
-            let what = match (span.lds, hit.slot) {
-                (true, _) => What::Lds,
-                (false, Slot::Store) => What::GlobalStore,
-                (false, _) => What::Global,
-            };
-            let ordered = match known {
-                Some((segment, of, ordered)) if (segment, of) == (hit.segment, what) => ordered,
-                _ => self.ordered(w.index, hit.segment, by, what, slot, info),
-            };
-            known = Some((hit.segment, what, ordered));
-            let atomic = hit.slot as u32 >= Slot::Load as u32 && hit.info.flags() == flags::ATOMIC;
-            if ordered || atomic {
-                continue;
-            }
-            let first = hit.dword * 4 + hit.mask.trailing_zeros() as usize;
-            let lane = span.lane + ((first - span.offset) / r.size as usize) as u32;
-            if slot == Slot::Store && hit.slot == Slot::Store && same(c, w, r, &hit, span) {
-                continue;
-            }
-            let start = span.offset + (lane - span.lane) as usize * r.size as usize;
-            let (kind, address) = if span.lds {
-                (FaultKind::LdsRace, start as u64)
-            } else {
-                (FaultKind::GlobalRace, c.memory.base() + start as u64)
-            };
-            let text = c.text;
-            let workgroup = self.workgroups[by.group as usize];
-            let Some(fault) = c.fault(w, i, kind, r.access, lane, address, r.size) else {
-                continue;
-            };
-            let inside = by.group == self.group_number;
-            let earlier = access_of(hit.slot, hit.info);
-            let cure = match (inside, span.lds) {
-                (true, true) => ", no barrier between them",
-                (true, false) if hit.segment < self.epoch => {
-                    "; the store was under way at the barrier between them, which orders LDS only without a wait for stores"
-                }
-                (true, false) => ", no barrier or fence with an atomic between them",
-                (false, _) => ", which only atomics with fences can order",
-            };
-            fault.note = describe(r.access, earlier, inside, cure);
-            fault.other = Some(Box::new(Side {
-                access: earlier,
-                pc: hit.info.at(self.lane_bits).map_or(0, |at| text + u64::from(at)),
-                frames: Vec::new(),
-                workgroup,
-                wave: by.wave.unwrap_or(0),
-                lane: hit.info.lane(self.lane_bits),
-            }));
-        }
-    }
-
-    /// Whether an earlier access precedes what the wave does now.
-    fn ordered(&self, wave: u32, segment: u32, by: Segment, what: What, slot: Slot, info: Info) -> bool {
-        let inside = by.group == self.group_number;
-        let under_way = |by: u32| self.waves[by as usize].open.is_some_and(|open| segment >= open);
-        let complete = || what != What::GlobalStore || !by.wave.is_some_and(under_way);
-        if inside && (by.wave == Some(wave) || segment < self.epoch && complete()) {
-            return true;
-        }
-        let plain_load = slot == Slot::Load && info.flags() & flags::COHERENT == 0;
-        let level = match (plain_load && what != What::Lds, inside) {
-            (false, _) => Level::Read,
-            (true, true) => Level::Workgroup,
-            (true, false) => Level::Device,
-        };
-        let own = &self.waves[wave as usize].seen;
-        self.sync.covers(own, segment, by, what, level) || self.sync.covers(&self.shared, segment, by, what, level)
-    }
-}
-
-/// Whether a store writes into the bytes of a hit what they hold already.
-fn same(c: &Ctx<'_>, w: &Wave, r: &Request<'_>, hit: &Hit, span: &Span) -> bool {
-    (0..4).filter(|n| hit.mask >> n & 1 != 0).all(|n| {
-        let at = hit.dword * 4 + n;
-        let size = r.size as usize;
-        let lane = span.lane as usize + (at - span.offset) / size;
-        let old = if span.lds {
-            c.lds.get(at..=at)
-        } else {
-            c.memory.bytes(at, 1, false)
-        };
-        r.data.byte(w, lane, (at - span.offset) % size).as_ref() == old.and_then(<[u8]>::first)
-    })
 }
 
 const _: () = assert!(SLOTS.len() == 5);

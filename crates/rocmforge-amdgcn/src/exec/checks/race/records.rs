@@ -4,6 +4,9 @@ use super::slot::{Info, Now, Words};
 use crate::gathered::Gathered;
 use std::ops::Range;
 
+/// Global memory has a list for each 4 KiB.
+pub(super) const CHUNK_BITS: u32 = 12;
+
 /// Bytes that the lanes of a request touch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes {
@@ -112,8 +115,7 @@ impl Records {
         self.lanes.clear();
     }
 
-    /// Adds one to a chunk, whose bytes are `range`; `before`: the one before it of the same chunk, its index and one, or 0. Gives its
-    /// own.
+    /// Adds one to a chunk; `before`: the one before it of the same chunk, its index and one, or 0. Gives its own.
     #[inline(always)]
     pub(super) fn push(
         &mut self,
@@ -123,7 +125,6 @@ impl Records {
         store: bool,
         before: u32,
         chunk: u32,
-        range: &Range<usize>,
         earlier: Earlier,
     ) -> u32 {
         let lanes = match bytes.at {
@@ -136,7 +137,8 @@ impl Records {
                 self.lanes.len() as u32
             }
         };
-        let touched = bytes.start.max(range.start)..bytes.end.min(range.end);
+        let start = (chunk as usize) << CHUNK_BITS;
+        let touched = bytes.start.max(start)..bytes.end.min(start + (1 << CHUNK_BITS));
         let this = self.all.len() as u32 + 1;
         let newest = self.all.get((before as usize).wrapping_sub(1));
         let (run, first) = match newest {
