@@ -63,8 +63,17 @@ fn python(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
 
 /// Standard output and standard error of a script that ends well on a card.
 fn run(card: &str, python: &Path, arguments: &[&str]) -> (String, String) {
+    run_with(card, python, arguments, &[])
+}
+
+/// The same with variables of the environment.
+fn run_with(card: &str, python: &Path, arguments: &[&str], variables: &[(&str, &Path)]) -> (String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rocmforge-sanitize"));
-    command.args(["run", "--card", card, "--"]).arg(python).args(arguments);
+    command
+        .args(["run", "--card", card, "--"])
+        .arg(python)
+        .args(arguments)
+        .envs(variables.iter().copied());
     let ran = command.output().expect("the program under test is built");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, found) = (text(&ran.stdout), text(&ran.stderr));
@@ -150,4 +159,25 @@ fn llama_cpp_generates_a_token_without_a_finding() {
     let summary = summary(&found);
     assert!(summary.starts_with("========= 0 findings"), "{found}");
     assert!(summary.contains(" 725 launches"), "{found}");
+}
+
+/// Triton compiles its kernels itself, with a C compiler for their launches, and compares with numpy.
+#[test]
+fn every_kernel_of_triton_is_right_and_without_a_finding() {
+    let python = match python("triton", &["triton==3.9.0", "numpy"]) {
+        Ok(python) => python,
+        Err(why) => rocmforge_testkit::skip!("triton is not installed: {why}"),
+    };
+    let script = example("triton/kernels.py");
+    let script = script.to_str().expect("the path is UTF-8");
+    for card in ["gfx1100", "gfx1201"] {
+        let cache = tempfile::tempdir().expect("a folder");
+        let (out, found) = run_with(card, &python, &[script], &[("TRITON_CACHE_DIR", cache.path())]);
+        assert!(out.ends_with(&format!("{card}: 31 of 31 right\n")), "{out}\n{found}");
+        // Processes that Triton starts have summaries of their own.
+        let summaries: Vec<_> = found.lines().filter(|line| line.contains(" findings (")).collect();
+        let none = summaries.iter().all(|line| line.starts_with("========= 0 findings"));
+        assert!(none, "{found}");
+        assert!(summaries.iter().any(|line| !line.contains(" 0 launches")), "{found}");
+    }
 }
