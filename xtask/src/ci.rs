@@ -38,104 +38,60 @@ enum Needs {
 /// hip-sys, which the feature `linked` of `rocmforge-hip-sys` brings, is built without ROCm where nothing is linked.
 const UNLINKED: (&str, &str) = ("DOCS_RS", "1");
 
+/// A step that needs nothing.
+const fn step(name: &'static str, cargo: &'static [&'static str]) -> Step {
+    let (env, needs) = (&[], Needs::Nothing);
+    Step {
+        name,
+        cargo,
+        env,
+        needs,
+    }
+}
+
 const STEPS: &[Step] = &[
+    step("fmt", &["fmt", "--all", "--", "--check"]),
+    step("tidy", &["xtask", "tidy"]),
     Step {
-        name: "fmt",
-        cargo: &["fmt", "--all", "--", "--check"],
-        env: &[],
-        needs: Needs::Nothing,
-    },
-    Step {
-        name: "tidy",
-        cargo: &["xtask", "tidy"],
-        env: &[],
-        needs: Needs::Nothing,
-    },
-    Step {
-        name: "clippy",
-        cargo: &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--all-features",
-            "--",
-            "-D",
-            "warnings",
-        ],
         env: &[UNLINKED],
-        needs: Needs::Nothing,
+        ..step(
+            "clippy",
+            &[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--all-features",
+                "--",
+                "-D",
+                "warnings",
+            ],
+        )
     },
     Step {
-        name: "docs",
-        cargo: &["doc", "--workspace", "--no-deps", "--all-features"],
         env: &[("RUSTDOCFLAGS", "-D warnings"), UNLINKED],
-        needs: Needs::Nothing,
+        ..step("docs", &["doc", "--workspace", "--no-deps", "--all-features"])
     },
+    step("tests", &["test-all", "--no-fail-fast"]),
+    step("hip-sys", &["test", "--package", "rocmforge-hip-sys"]),
     Step {
-        name: "tests",
-        // Without the feature `linked`, which needs ROCm.
-        cargo: &[
-            "test",
-            "--workspace",
-            "--exclude",
-            "rocmforge-hip-sys",
-            "--all-features",
-            "--no-fail-fast",
-        ],
-        env: &[],
-        needs: Needs::Nothing,
-    },
-    Step {
-        name: "hip-sys",
-        cargo: &["test", "--package", "rocmforge-hip-sys"],
-        env: &[],
-        needs: Needs::Nothing,
-    },
-    Step {
-        name: "linked",
-        cargo: &["test", "--package", "rocmforge-hip-sys", "--features", "linked"],
-        env: &[],
         needs: Needs::Hip,
+        ..step(
+            "linked",
+            &["test", "--package", "rocmforge-hip-sys", "--features", "linked"],
+        )
     },
-    Step {
-        name: "faults",
-        cargo: &["xtask", "test-gpu", "--faults", "--reports", "target/test-gpu/faults"],
-        env: &[],
-        needs: Needs::Nothing,
-    },
-    Step {
-        name: "loom",
-        cargo: &["xtask", "loom"],
-        env: &[],
-        needs: Needs::Nothing,
-    },
-    Step {
-        name: "opcodes",
-        cargo: &["xtask", "opcodes", "--check", "--skip-if-absent"],
-        env: &[],
-        needs: Needs::Nothing,
-    },
-    Step {
-        name: "kernels",
-        cargo: &["xtask", "kernels", "check"],
-        env: &[],
-        needs: Needs::Nothing,
-    },
-    Step {
-        name: "counters",
-        cargo: &["xtask", "kernels", "counters"],
-        env: &[],
-        needs: Needs::Nothing,
-    },
-    Step {
-        name: "bindings",
-        cargo: &["xtask", "bindings", "check", "--skip-if-absent"],
-        env: &[],
-        needs: Needs::Nothing,
-    },
-    Step {
-        name: "publish",
-        cargo: &[
+    step(
+        "faults",
+        &["xtask", "test-gpu", "--faults", "--reports", "target/test-gpu/faults"],
+    ),
+    step("loom", &["xtask", "loom"]),
+    step("opcodes", &["xtask", "opcodes", "--check", "--skip-if-absent"]),
+    step("kernels", &["xtask", "kernels", "check"]),
+    step("counters", &["xtask", "kernels", "counters"]),
+    step("bindings", &["xtask", "bindings", "check", "--skip-if-absent"]),
+    step(
+        "publish",
+        &[
             "publish",
             "--workspace",
             "--dry-run",
@@ -143,14 +99,10 @@ const STEPS: &[Step] = &[
             "--allow-dirty",
             "--quiet",
         ],
-        env: &[],
-        needs: Needs::Nothing,
-    },
+    ),
     Step {
-        name: "deny",
-        cargo: &["deny", "--locked", "check"],
-        env: &[],
         needs: Needs::Plugin,
+        ..step("deny", &["deny", "--locked", "check"])
     },
 ];
 

@@ -36,7 +36,7 @@ impl Workspace for OurWorkspace {
         "xtask"
     }
 
-    /// Without the feature `linked` of `rocmforge-hip-sys`, which needs ROCm; that crate has no GPU test.
+    /// As `cargo test-all` has it (`.cargo/config.toml`), so that what one builds the other uses.
     fn selection(&self) -> &'static [&'static str] {
         &["--workspace", "--exclude", "rocmforge-hip-sys", "--all-features"]
     }
@@ -126,5 +126,16 @@ fn encode(run: &PhaseContext<'_>) -> Outcome {
         Ended::With(status) if status.success() => Ok(()),
         Ended::With(status) => Err(format!("the example ended with {status}").into()),
         Ended::TimedOut => Err(format!("the example was not done after {} s", ENCODING.as_secs()).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_all_is_of_the_same_packages() {
+        let aliases = std::fs::read_to_string(workspace_root().join(".cargo/config.toml")).unwrap();
+        assert!(aliases.contains(&OurWorkspace.selection().join(" ")), "{aliases}");
     }
 }

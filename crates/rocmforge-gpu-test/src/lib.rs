@@ -40,8 +40,6 @@ mod beneath;
 pub mod bundle;
 #[cfg(feature = "supervisor")]
 pub mod doctor;
-#[cfg(all(test, feature = "supervisor"))]
-mod fixture;
 #[cfg(feature = "supervisor")]
 pub mod helper;
 #[cfg(feature = "supervisor")]

@@ -214,30 +214,6 @@ impl HipBackend {
         HipModule::load(&self.core, image, label, Site::caller())
     }
 
-    /// Free and total bytes of the card's memory.
-    ///
-    /// Free is the smaller of what HIP and what the kernel say: HIP's figure does not see the desktop. It is a figure to
-    /// print. What may be allocated is [`safe_alloc_size`](Self::safe_alloc_size), and asking first promises nothing:
-    /// only an allocation does.
-    pub fn get_memory_info(&self) -> HipResult<(usize, usize)> {
-        self.core.driver.enter()?;
-        let (free, total) = hip::memory::info(&self.core.driver)?;
-        let budget = self.core.card.budget();
-        // What HIP calls the whole is only one kind of the memory that a GPU shares with the system.
-        let whole = budget.total.filter(|_| budget.unified_memory).unwrap_or(total);
-        // Without the kernel's figures HIP's is all there is.
-        let seen = budget
-            .others
-            .map_or(free, |others| whole.saturating_sub(others.saturating_add(budget.own)));
-        Ok((addressable(free.min(seen)), addressable(total)))
-    }
-
-    /// Bytes the budget has left now.
-    pub fn safe_alloc_size(&self) -> HipResult<usize> {
-        self.core.driver.enter()?;
-        Ok(addressable(self.core.card.budget().available))
-    }
-
     /// Waits for all streams of this backend, each at most until the deadline, and gives the driver back what was dropped
     /// meanwhile. What the pool keeps stays.
     pub fn synchronize(&self) -> HipResult<()> {
@@ -298,11 +274,6 @@ impl std::fmt::Debug for HipBackend {
             .field("poisoned", &self.is_poisoned())
             .finish_non_exhaustive()
     }
-}
-
-/// The bytes as a size of memory, at most the largest there is.
-fn addressable(bytes: Bytes) -> usize {
-    bytes.to_usize().unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

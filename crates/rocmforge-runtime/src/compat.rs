@@ -1,14 +1,52 @@
-//! Compatibility: names that earlier programs call and that only forward. New code calls what they forward to.
+//! Compatibility: names that earlier programs call. New code calls what they forward to.
+//!
+//! | name | new code |
+//! |---|---|
+//! | [`HipBackend::gpu_available`] | [`HipBackend::availability`] |
+//! | [`HipBackend::get_memory_info`], [`safe_alloc_size`](HipBackend::safe_alloc_size), [`can_allocate`](HipBackend::can_allocate) | [`Card::budget`](crate::Card::budget) of [`HipBackend::card`] |
+//! | [`HipBackend::allocate_buffer_safe`] | [`HipBuffer::zeroed`] |
+//! | [`HipBackend::copy_from_device_safe`] | [`HipBuffer::copy_to_host`] |
+//! | [`HipBackend::verify_device`] | [`HipBackend::thread_device`] |
+//! | [`DeviceTensor::empty_safe`] | [`DeviceTensor::zeros`] |
+//! | [`DeviceTensor::size_bytes`] | [`HipBuffer::byte_len`] |
+//! | [`ceil_div_u64`] | [`u64::div_ceil`] |
+//! | [`safe_grid_dim`] | [`u32::try_from`] of the quotient |
 
-use crate::{DeviceTensor, HipBackend, HipBuffer, HipResult};
+use crate::{DeviceTensor, HipBackend, HipBuffer, HipResult, hip};
 use bytemuck::Pod;
-use rocmforge_memory::Elems;
+use rocmforge_memory::{Bytes, Elems};
 use std::sync::Arc;
 
+/// Names of earlier programs: see [`compat`](crate::compat).
 impl HipBackend {
     /// Whether [`availability`](Self::availability) finds an AMD GPU that can be used.
     pub fn gpu_available() -> bool {
         Self::availability().is_available()
+    }
+
+    /// Free and total bytes of the card's memory.
+    ///
+    /// Free is the smaller of what HIP and what the kernel say: HIP's figure does not see the desktop. It is a figure to
+    /// print. What may be allocated is [`safe_alloc_size`](Self::safe_alloc_size), and asking first promises nothing:
+    /// only an allocation does.
+    pub fn get_memory_info(&self) -> HipResult<(usize, usize)> {
+        let driver = &self.core().driver;
+        driver.enter()?;
+        let (free, total) = hip::memory::info(driver)?;
+        let budget = self.card().budget();
+        // What HIP calls the whole is only one kind of the memory that a GPU shares with the system.
+        let whole = budget.total.filter(|_| budget.unified_memory).unwrap_or(total);
+        // Without the kernel's figures HIP's is all there is.
+        let seen = budget
+            .others
+            .map_or(free, |others| whole.saturating_sub(others.saturating_add(budget.own)));
+        Ok((addressable(free.min(seen)), addressable(total)))
+    }
+
+    /// Bytes the budget has left now.
+    pub fn safe_alloc_size(&self) -> HipResult<usize> {
+        self.core().driver.enter()?;
+        Ok(addressable(self.card().budget().available))
     }
 
     /// Whether `size` bytes would be within the budget now.
@@ -33,12 +71,23 @@ impl HipBackend {
     }
 }
 
+/// Names of earlier programs: see [`compat`](crate::compat).
 impl DeviceTensor {
     /// [`zeros`](Self::zeros): memory that was never written is never handed out, and no tensor escapes the budget.
     #[track_caller]
     pub fn empty_safe(backend: &Arc<HipBackend>, shape: &[usize]) -> HipResult<Self> {
         Self::zeros(backend, shape)
     }
+
+    /// Bytes.
+    pub fn size_bytes(&self) -> usize {
+        self.buffer().byte_len()
+    }
+}
+
+/// The bytes as a size of memory, at most the largest there is.
+fn addressable(bytes: Bytes) -> usize {
+    bytes.to_usize().unwrap_or(usize::MAX)
 }
 
 /// The quotient, rounded up.

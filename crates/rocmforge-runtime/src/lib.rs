@@ -33,7 +33,7 @@ mod availability;
 mod backend;
 mod buffer;
 mod capturing;
-mod compat;
+pub mod compat;
 mod copy;
 mod core;
 mod device;

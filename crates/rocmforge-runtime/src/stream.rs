@@ -44,11 +44,6 @@ impl HipStream {
         self.shared.id()
     }
 
-    /// Operations enqueued so far, records of events and waits for them included.
-    pub fn submitted(&self) -> u64 {
-        self.shared.submitted()
-    }
-
     /// Whether everything enqueued is done. Does not wait.
     pub fn query(&self) -> HipResult<bool> {
         self.core.driver.enter()?;

@@ -113,11 +113,6 @@ impl DeviceTensor {
         self.buffer.is_empty()
     }
 
-    /// Bytes.
-    pub fn size_bytes(&self) -> usize {
-        self.buffer.byte_len()
-    }
-
     /// Its memory.
     pub fn buffer(&self) -> &HipBuffer<f32> {
         &self.buffer

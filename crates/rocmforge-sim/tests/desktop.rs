@@ -1,7 +1,6 @@
 //! The desktop on a simulated card: what it holds, who is moved out of whose way, and what kills it.
 
-#[path = "behaviour/support.rs"]
-#[allow(dead_code)] // shared with the behaviour rows
+#[allow(dead_code)] // most of it is for the behaviour rows
 mod support;
 
 use rocmforge_memory::{Bytes, Readings};

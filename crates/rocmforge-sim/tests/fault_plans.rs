@@ -1,7 +1,6 @@
 //! Faults happen when the plan says, are answered as HIP answers them, and are listed.
 
-#[path = "behaviour/support.rs"]
-#[allow(dead_code)] // shared with the behaviour rows
+#[allow(dead_code)] // most of it is for the behaviour rows
 mod support;
 
 use rocmforge_memory::{Bytes, Readings};

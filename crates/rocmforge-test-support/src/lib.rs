@@ -1,4 +1,4 @@
-//! Test support for several crates of this workspace: random numbers, compilers and fixture folders. A dev-dependency by path only, so that
+//! Test support for several crates of this workspace: random numbers, compilers, LLVM's text and fixture folders. A dev-dependency by path only, so that
 //! packages do without it.
 //!
 //! Tests that need a device use `rocmforge-testkit`, which is published and depends on most crates; this one is for the crates below it, too.
@@ -13,6 +13,10 @@
 
 mod clang;
 mod library;
+#[cfg(feature = "llvm")]
+pub mod llvm;
+#[cfg(feature = "tree")]
+pub mod machines;
 mod random;
 pub mod shim;
 #[cfg(feature = "tree")]

@@ -158,7 +158,7 @@ impl GpuTest {
         if let Some(feature) = self.features.iter().find(|feature| !feature.is_in(&device.arch)) {
             return Some(format!("{} has no {feature:?}", device.arch));
         }
-        let left = Bytes(lease.backend().safe_alloc_size().map_or(0, |left| left as u64));
+        let left = lease.backend().card().budget().available;
         (left < self.vram).then(|| format!("it needs {} of memory, the budget has {left}", self.vram))
     }
 

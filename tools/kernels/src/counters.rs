@@ -29,14 +29,7 @@ pub(crate) fn roofline() -> Outcome {
 fn count(tests: &[&str], env: &[(&str, &str)], failed: &'static str) -> Outcome {
     let mut cargo = cargo();
     // With the features of the whole workspace, so that what `cargo xtask ci` has built is used.
-    cargo.args([
-        "test",
-        "--workspace",
-        "--exclude",
-        "rocmforge-hip-sys",
-        "--all-features",
-    ]);
-    cargo.args(["--test", "counters", "--"]);
+    cargo.args(["test-all", "--test", "counters", "--"]);
     // One after the other: both print a table.
     cargo.args(["--nocapture", "--test-threads", "1"]).args(tests);
     cargo.envs(env.iter().copied());

@@ -1,8 +1,8 @@
 //! The matrix instructions of gfx1201 against sums over logical matrices, which the layout of the ISA manual puts into
 //! registers: lane `l` has row or column `l % 16`, and of the depth the half `l / 16`.
 
+use super::gfx1201::OBJECT;
 use crate::card::{Arg, Card, Numbers};
-use crate::gfx1201::OBJECT;
 
 /// Matrices of small integers, exact in every format.
 struct Case {

@@ -117,7 +117,7 @@ fn record() {
     let objects = build(&folder);
     write(&objects);
     for compiler in COMPILERS {
-        let count = crate::text::record(&objects, compiler, &folder);
+        let count = super::text::record(&objects, compiler, &folder);
         println!("{compiler}: {count} distinct instructions");
     }
     std::fs::remove_dir_all(&folder).expect("removable");

@@ -1,7 +1,7 @@
 //! The project's own kernels, as both compilers write them at every level: they load, and their text is LLVM's.
 
-use crate::objects::{COMPILERS, LEVELS, compile};
-use crate::text;
+use super::objects::{COMPILERS, LEVELS, compile};
+use super::text;
 use rocmforge_amdgcn::{DEVICE_BASE, Program};
 use rocmforge_isa::Arch;
 use std::path::{Path, PathBuf};

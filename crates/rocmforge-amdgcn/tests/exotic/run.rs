@@ -1,8 +1,9 @@
 //! Every kernel of every object, against its reference.
 
+use super::objects::{self, Object};
+use super::{lanes, matrix, memory, numbers};
 use crate::card::{Arg, Card, Numbers};
-use crate::objects::{self, Object};
-use crate::{ANY, Inputs, N, Reference, lanes, matrix, memory, numbers};
+use crate::{ANY, Inputs, N, Reference};
 
 fn kernels(file: &str) -> &'static [(&'static str, Reference)] {
     match file {

@@ -1,8 +1,8 @@
 //! Our text against `llvm-objdump`'s of the version that built the object.
 
-use crate::llvm::{self, Answer};
-use crate::objects::{self, COMPILERS, Object};
+use super::objects::{self, COMPILERS, Object};
 use rocmforge_isa::Arch;
+use rocmforge_test_support::llvm::{self, Answer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -74,7 +74,7 @@ pub(crate) fn distinct(objects: &[Object], arch: Arch, compiler: &str, folder: &
     for object in objects.iter().filter(|object| object.compiler() == compiler) {
         let path = folder.join("object.co");
         std::fs::write(&path, &object.elf).expect("writable");
-        for answer in llvm::objdump_with(&format!("llvm-objdump-{compiler}"), arch, &path) {
+        for answer in llvm::objdump(&format!("llvm-objdump-{compiler}"), arch, &path) {
             distinct.insert(answer.words, answer.text);
         }
     }
@@ -87,12 +87,12 @@ pub(crate) fn distinct(objects: &[Object], arch: Arch, compiler: &str, folder: &
 /// Records LLVM's text of every distinct instruction; gives their number.
 pub(crate) fn record(objects: &[Object], compiler: &str, folder: &Path) -> usize {
     let answers = distinct(objects, Arch::Gfx1100, compiler, folder);
-    llvm::record_at(&objects::path(&file(compiler)), &answers);
+    llvm::record(&objects::path(&file(compiler)), &answers);
     answers.len()
 }
 
 fn recorded(compiler: &str) -> Vec<Answer> {
-    llvm::read_at(&objects::path(&file(compiler)))
+    llvm::read(&objects::path(&file(compiler)))
 }
 
 /// Lines that tell where our text is none of LLVM's spellings.

@@ -344,7 +344,8 @@ impl HostAccess for HipGgmlBackend {
     }
 
     fn available_bytes(&self) -> Option<usize> {
-        self.backend.safe_alloc_size().ok()
+        let left = self.backend.card().budget().available;
+        Some(left.to_usize().unwrap_or(usize::MAX))
     }
 
     fn scratch_bytes(&self, graph: &Graph) -> usize {

@@ -56,11 +56,7 @@ where
 impl HybridBackend {
     /// Decides which groups begin on the device: in their order, each that still fits beside `scratch`.
     pub(super) fn place_groups(&mut self, groups: &[TensorGroup], scratch: usize) -> GgmlResult<()> {
-        let hip = self.gpu.hip();
-        let mut left = hip
-            .safe_alloc_size()
-            .map_err(failed("asking for the budget"))?
-            .saturating_sub(scratch);
+        let mut left = self.gpu.available_bytes().unwrap_or(0).saturating_sub(scratch);
         for group in groups {
             let bytes = group
                 .tensors
@@ -258,15 +254,14 @@ impl HybridBackend {
             .iter()
             .position(|group| group.location == TensorLocation::Cpu && !group.stays);
         let Some(index) = next else { return Ok(()) };
-        let hip = self.gpu.hip();
-        let left = hip.safe_alloc_size().map_err(failed("asking for the budget"))?;
+        let left = self.gpu.available_bytes().unwrap_or(0);
         let group = &self.groups[index];
         // Room for half of it again stays, so that it need not leave at once; a weight is there twice while it is packed.
         let largest = group.tensors.iter().map(TensorDesc::byte_size).max().unwrap_or(0);
         if left < group.bytes.saturating_add(largest.max(group.bytes / 2)) {
             return Ok(());
         }
-        let stream = hip.create_stream(&format!("weights of {}", group.name));
+        let stream = self.gpu.hip().create_stream(&format!("weights of {}", group.name));
         let is_weight = |desc: &&TensorDesc| self.weights.contains_key(&desc.id);
         self.returning = Some(Return {
             group: index,

@@ -6,7 +6,6 @@ use rocmforge_gguf::blocks;
 use rocmforge_testkit::data::rng;
 
 /// How many of [`WEIGHTS`] the kernels read: the first.
-#[allow(dead_code, reason = "tests of the CPU alone take them all")]
 pub(crate) const WITH_KERNEL: usize = 16;
 
 /// Types that weights come in, with values that every one of them can hold closely enough that a wrong layout is detected.

@@ -1,7 +1,7 @@
 //! Ops that move elements, on a device against the CPU backend: bit for bit.
 
-use crate::case::{Case, Input, bytes_of, floats_in, indices_below, random};
-use crate::weights::weight;
+use super::case::{Case, Input, bytes_of, floats_in, indices_below, random};
+use crate::common::weights::weight;
 use rocmforge_ggml::{DType, Layout, Op, TensorDesc};
 use rocmforge_testkit::data::rng;
 

@@ -1,8 +1,8 @@
 //! Ops on a device with operands of every kind that graphs have, against the CPU backend: broadcasts, views with gaps,
 //! other float types, masks, experts, attention.
 
-use crate::case::{Case, Input, bytes_of, encoded, floats_in, indices_below, random};
-use crate::weights::{WEIGHTS, WITH_KERNEL, weight};
+use super::case::{Case, Input, bytes_of, encoded, floats_in, indices_below, random};
+use crate::common::weights::{WEIGHTS, WITH_KERNEL, weight};
 use rocmforge_ggml::{
     CpuBackend, DType, DiagFill, FlashAttnExt, GluKind, HipGgmlBackend, HostAccess, Layout, Op, SoftMax, SortOrder,
     TensorDesc, Unary, executor,

@@ -1,7 +1,7 @@
 //! Ops of decoders on a device against the CPU backend: the same results, and the same errors.
 
-use crate::case::{Case, bytes_of, random};
-use crate::weights::{WEIGHTS, WITH_KERNEL, weight};
+use super::case::{Case, bytes_of, random};
+use crate::common::weights::{WEIGHTS, WITH_KERNEL, weight};
 use half::f16;
 use rocmforge_ggml::{
     Activations, CpuBackend, DType, Graph, HipGgmlBackend, Layout, Op, PagedAttention, Rope, RopeScaling, RopeStyle,

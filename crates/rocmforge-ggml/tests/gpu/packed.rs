@@ -12,7 +12,7 @@ use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{rng, widen};
 use rocmforge_testkit::{GpuLease, LeaseOptions, gpu, gpu_with};
 
-use crate::weights::weight;
+use crate::common::weights::weight;
 
 const PACKED: [DType; 13] = [
     DType::Q4_0,

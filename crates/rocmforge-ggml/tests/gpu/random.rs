@@ -9,10 +9,10 @@ use rocmforge_runtime::{Bytes, Policy};
 use rocmforge_testkit::data::rng;
 use rocmforge_testkit::{GpuLease, LeaseOptions, gpu_with};
 
-use super::random_graph::Case;
-use super::random_graph::check::{Compared, Failure, near, planned, program, same_bits, single_ops};
-use super::random_graph::generator::generate;
-use super::random_graph::report::{self, Seeds};
+use crate::common::random_graph::Case;
+use crate::common::random_graph::check::{Compared, Failure, near, planned, program, same_bits, single_ops};
+use crate::common::random_graph::generator::generate;
+use crate::common::random_graph::report::{self, Seeds};
 
 const GRAPHS: u64 = 150;
 /// Runs of a program, by their data: the first is launched node by node, the second is captured, the third a replay of the first.

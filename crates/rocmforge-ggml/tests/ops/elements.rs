@@ -4,7 +4,7 @@ use rocmforge_ggml::{DType, DiagFill, GluKind, Op, Unary};
 use rocmforge_testkit::data::rng;
 
 use super::harness::{Form, Input, assert_near, exact, run};
-use super::reference::elements::unary;
+use crate::common::reference::elements::unary;
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 const FORMS: [Form; 3] = [Form::Plain, Form::Gaps, Form::Permuted];

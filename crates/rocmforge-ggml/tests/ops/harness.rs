@@ -5,9 +5,9 @@
 
 use rocmforge_ggml::{CpuBackend, DType, GgmlError, Graph, HostAccess, Layout, Op, TensorDesc, TensorId, executor};
 
-pub(crate) use super::reference::values::decode;
-use super::reference::{self, Values};
-pub(crate) use super::reference::{ravel, unravel};
+pub(crate) use crate::common::reference::values::decode;
+use crate::common::reference::{self, Values};
+pub(crate) use crate::common::reference::{ravel, unravel};
 
 /// How an input or output lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) struct Input {
 pub(crate) fn encode(dtype: DType, values: &[f32]) -> Vec<u8> {
     if dtype.is_quantized() && !dtype.is_encodable() {
         let rows = values.len() / dtype.block_len();
-        return super::weights::weight(dtype, rows, dtype.block_len(), rows as u64).0;
+        return crate::common::weights::weight(dtype, rows, dtype.block_len(), rows as u64).0;
     }
     let values: Vec<f64> = values.iter().map(|&v| f64::from(v)).collect();
     reference::values::encode(dtype, &values)

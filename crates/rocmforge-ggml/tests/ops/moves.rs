@@ -5,7 +5,7 @@ use rocmforge_gguf::blocks;
 use rocmforge_testkit::data::rng;
 
 use super::harness::{Form, Input, assert_near, ravel, run, run_graph, unravel};
-use super::weights::WEIGHTS;
+use crate::common::weights::WEIGHTS;
 
 const PLAIN: [DType; 9] = [
     DType::F32,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use rocmforge_ggml::{CpuBackend, GgmlResult, executor};
 
-use super::random_graph::Case;
-use super::random_graph::check::{
+use crate::common::random_graph::Case;
+use crate::common::random_graph::check::{
     Compared, Failure, Outputs, failed, load_weights, outputs, planned, program, same_bits, single_ops, write_inputs,
 };
-use super::random_graph::generator::generate;
-use super::random_graph::report::{self, Seeds};
+use crate::common::random_graph::generator::generate;
+use crate::common::random_graph::report::{self, Seeds};
 
 const GRAPHS: u64 = 2000;
 

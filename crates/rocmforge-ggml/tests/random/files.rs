@@ -9,8 +9,8 @@ use rocmforge_ggml::{
 };
 use serde_json::{Value, json};
 
-use super::random_graph::file::{from_json, to_json};
-use super::random_graph::generator::generate;
+use crate::common::random_graph::file::{from_json, to_json};
+use crate::common::random_graph::generator::generate;
 
 /// What a file has of a graph: nodes, outputs, and the tensors that are used.
 fn content(graph: &Graph) -> (Vec<rocmforge_ggml::Node>, Vec<TensorId>, Vec<TensorDesc>) {

@@ -6,11 +6,11 @@ use rocmforge_ggml::{
 };
 
 use super::cpu::check;
-use super::random_graph::Case;
-use super::random_graph::check::{Compared, Failure, near, planned, program, single_ops};
-use super::random_graph::file::{from_json, to_json};
-use super::random_graph::generator::generate;
-use super::random_graph::report::smallest;
+use crate::common::random_graph::Case;
+use crate::common::random_graph::check::{Compared, Failure, near, planned, program, single_ops};
+use crate::common::random_graph::file::{from_json, to_json};
+use crate::common::random_graph::generator::generate;
+use crate::common::random_graph::report::smallest;
 
 /// The CPU backend, running another op for some ops.
 struct Faulty {

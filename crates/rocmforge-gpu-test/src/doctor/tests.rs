@@ -9,14 +9,14 @@ use crate::lock::Holder;
 use super::gather;
 use super::probe::{End, Probe, Step, ask_with};
 use super::report::Lock;
-use crate::fixture::{APU, GIB, H200, SECOND, Tree, XT};
+use rocmforge_test_support::machines::{APU, GIB, H200, Machine, SECOND, XT};
 
 /// The command whose advice the screens are.
 const COMMAND: &str = "cargo xtask test-gpu";
 
 /// The whole screen, compared with the reviewed text (`INSTA_UPDATE=always` writes what it is now).
 #[track_caller]
-fn screen(name: &str, tree: &Tree) {
+fn screen(name: &str, tree: &Machine) {
     let text = gather(tree.path(), false, COMMAND).to_string();
     assert!(text.lines().count() <= 40, "one screen:\n{text}");
     insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
@@ -26,14 +26,14 @@ fn screen(name: &str, tree: &Tree) {
 
 #[test]
 fn no_card() {
-    screen("no_card", &Tree::new());
+    screen("no_card", &Machine::new());
 }
 
 #[test]
 fn no_driver() {
     let device = "sys/bus/pci/devices/0000:03:00.0";
     let bridge = "sys/bus/pci/devices/0000:00:01.0";
-    let tree = Tree::new()
+    let tree = Machine::new()
         .file(&format!("{device}/vendor"), "0x1002\n")
         .file(&format!("{device}/class"), "0x030000\n")
         .file(&format!("{bridge}/vendor"), "0x1002\n")
@@ -43,7 +43,7 @@ fn no_driver() {
 
 #[test]
 fn no_permission() {
-    let tree = Tree::headless()
+    let tree = Machine::headless()
         .device_file("dev/kfd", 0o660)
         .device_file("dev/dri/renderD128", 0o660);
     screen("no_permission", &tree);
@@ -51,7 +51,7 @@ fn no_permission() {
 
 #[test]
 fn wrong_group() {
-    let tree = Tree::headless()
+    let tree = Machine::headless()
         .file(
             "proc/self/status",
             "Uid:\t54321\t54321\nGid:\t54321\t54321\nGroups:\t54322 44\n",
@@ -63,40 +63,40 @@ fn wrong_group() {
 
 #[test]
 fn apu_only() {
-    screen("apu_only", &Tree::new().driver().card(0, APU, true));
+    screen("apu_only", &Machine::new().driver().card(0, APU, true));
 }
 
 #[test]
 fn apu_and_card() {
-    screen("apu_and_card", &Tree::headless().card(1, APU, true));
+    screen("apu_and_card", &Machine::headless().card(1, APU, true));
 }
 
 #[test]
 fn two_cards() {
-    screen("two_cards", &Tree::headless().card(1, SECOND, true));
+    screen("two_cards", &Machine::headless().card(1, SECOND, true));
 }
 
 #[test]
 fn nvidia_card() {
-    screen("nvidia_card", &Tree::new().nvidia(0, H200, 0x0302));
+    screen("nvidia_card", &Machine::new().nvidia(0, H200, 0x0302));
 }
 
 #[test]
 fn nvidia_card_with_a_display() {
-    let tree = Tree::new().nvidia(0, H200, 0x0300).nvidia_socket(H200, "connected");
+    let tree = Machine::new().nvidia(0, H200, 0x0300).nvidia_socket(H200, "connected");
     screen("nvidia_card_with_a_display", &tree);
 }
 
 #[test]
 fn display_on_the_card() {
-    screen("display_on_the_card", &Tree::new().driver().card(0, XT, true));
+    screen("display_on_the_card", &Machine::new().driver().card(0, XT, true));
 }
 
 #[test]
 fn headless() {
     screen(
         "headless",
-        &Tree::headless().file("opt/rocm-6.4.1/.info/version", "6.4.1-83\n"),
+        &Machine::headless().file("opt/rocm-6.4.1/.info/version", "6.4.1-83\n"),
     );
 }
 
@@ -104,13 +104,13 @@ fn headless() {
 fn old_rocm() {
     screen(
         "old_rocm",
-        &Tree::headless().file("opt/rocm-5.7.1/.info/version", "5.7.1-98\n"),
+        &Machine::headless().file("opt/rocm-5.7.1/.info/version", "5.7.1-98\n"),
     );
 }
 
 #[test]
 fn container_without_kfd() {
-    let tree = Tree::headless();
+    let tree = Machine::headless();
     fs::remove_file(tree.path().join("dev/kfd")).unwrap();
     fs::remove_dir_all(tree.path().join("dev/dri")).unwrap();
     screen("container_without_kfd", &tree);
@@ -118,7 +118,7 @@ fn container_without_kfd() {
 
 #[test]
 fn unreadable_sysfs() {
-    let tree = Tree::headless()
+    let tree = Machine::headless()
         .file("sys/class/drm/card0/device/mem_info_vram_used", "a lot\n")
         .file("sys/class/drm/card0/device/mem_info_vram_total", "\n")
         .file("sys/class/kfd/kfd/topology/nodes/1/properties", "\n");
@@ -133,9 +133,9 @@ fn unreadable_sysfs() {
 fn quarantined() {
     let held = r#"{"boot":"boot-one","cause":"stuck","test":"kernels::softmax","reason":"process 7 cannot be killed","since":0}"#;
     let file = "state/rocmforge/gpu-0000:03:00.0.quarantine";
-    screen("quarantined", &Tree::headless().file(file, held));
+    screen("quarantined", &Machine::headless().file(file, held));
     let other_boot = held.replace("boot-one", "boot-zero");
-    let text = gather(Tree::headless().file(file, &other_boot).path(), false, COMMAND).to_string();
+    let text = gather(Machine::headless().file(file, &other_boot).path(), false, COMMAND).to_string();
     assert!(!text.contains("quarantine"), "{text}");
 }
 
@@ -143,13 +143,13 @@ fn quarantined() {
 fn without_wave_save_and_restore() {
     screen(
         "without_cwsr",
-        &Tree::headless().file("sys/module/amdgpu/parameters/cwsr_enable", "0\n"),
+        &Machine::headless().file("sys/module/amdgpu/parameters/cwsr_enable", "0\n"),
     );
 }
 
 #[test]
 fn somebody_else_computes() {
-    let tree = Tree::headless()
+    let tree = Machine::headless()
         .process(70, "Xwayland", &["/dev/dri/card0"])
         .process(71, "python", &["/dev/kfd", "/dev/dri/renderD128"])
         .file("sys/class/kfd/kfd/proc/71/vram_4711", "1073741824\n");
@@ -158,7 +158,7 @@ fn somebody_else_computes() {
 
 #[test]
 fn what_hip_says_stands_beside_what_sysfs_says() {
-    let tree = Tree::headless();
+    let tree = Machine::headless();
     let mut report = gather(tree.path(), false, COMMAND);
     let device = |memory| Step::Device {
         index: 0,
@@ -226,7 +226,7 @@ fn a_crash_and_a_hang_of_the_library_are_told_apart_and_survived() {
         End::NotStarted(_)
     ));
 
-    let tree = Tree::headless();
+    let tree = Machine::headless();
     let mut report = gather(tree.path(), false, COMMAND);
     report.hip = Probe {
         steps: vec![],
@@ -245,7 +245,7 @@ fn a_crash_and_a_hang_of_the_library_are_told_apart_and_survived() {
 
 #[test]
 fn advice_names_the_command_that_the_user_called() {
-    let tree = Tree::headless();
+    let tree = Machine::headless();
     let text = gather(tree.path(), false, "cargo gpu-test").to_string();
     for part in [
         "`cargo gpu-test` runs every",

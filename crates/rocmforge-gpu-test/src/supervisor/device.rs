@@ -143,9 +143,9 @@ fn one_of(vendor: &'static str, wanted: CardName, order: &[&str], cards: &[&str]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{H200, Tree};
+    use rocmforge_test_support::machines::{H200, Machine};
 
-    fn find(name: &str, tree: &Tree) -> Result<Device, DeviceError> {
+    fn find(name: &str, tree: &Machine) -> Result<Device, DeviceError> {
         let sysfs = Sysfs::at(tree.path());
         Device::find(name.parse().unwrap(), &sysfs, &sysfs.machine())
     }
@@ -157,7 +157,7 @@ mod tests {
             Device::Sim(Some("gfx1201")),
             Device::Hip("0000:03:00.0".to_owned()),
         ] {
-            assert_eq!(find(&device.to_string(), &Tree::headless()), Ok(device));
+            assert_eq!(find(&device.to_string(), &Machine::headless()), Ok(device));
         }
     }
 
@@ -165,13 +165,13 @@ mod tests {
     fn a_card_is_found_by_its_address_or_index() {
         let device = Device::Hip("0000:03:00.0".to_owned());
         assert_eq!(device.pci(), Some("0000:03:00.0"));
-        assert_eq!(find("hip:0", &Tree::headless()), Ok(device));
+        assert_eq!(find("hip:0", &Machine::headless()), Ok(device));
         assert_eq!(Device::Sim(None).pci(), None);
     }
 
     #[test]
     fn an_nvidia_card_is_found_by_its_place_among_the_addresses() {
-        let tree = Tree::headless()
+        let tree = Machine::headless()
             .nvidia(0, "0000:0a:00.0", 0x0300)
             .nvidia(1, H200, 0x0302);
         let found = |wanted: &str| find(&format!("nvidia:{wanted}"), &tree);
@@ -184,13 +184,13 @@ mod tests {
             refused.contains("no NVIDIA card \"0000:03:00.0\" here; found: 0000:06:00.0, 0000:0a:00.0"),
             "{refused}"
         );
-        let none = find("nvidia:0", &Tree::headless()).unwrap_err();
+        let none = find("nvidia:0", &Machine::headless()).unwrap_err();
         assert!(none.to_string().contains("found: none"), "{none}");
     }
 
     #[test]
     fn a_card_that_is_not_there_is_refused_with_those_that_are() {
-        let refused = find("hip:7", &Tree::headless());
+        let refused = find("hip:7", &Machine::headless());
         let expected = DeviceError::NoSuchCard {
             vendor: "AMD",
             wanted: "7".to_owned(),

@@ -141,16 +141,16 @@ fn names(folder: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{H200, Tree};
+    use rocmforge_test_support::machines::{H200, Machine};
 
-    fn found(tree: &Tree) -> Vec<NvidiaCard> {
+    fn found(tree: &Machine) -> Vec<NvidiaCard> {
         let sysfs = Sysfs::at(tree.path());
         cards(&sysfs, &sysfs.machine())
     }
 
     #[test]
     fn cards_are_known_by_their_addresses_in_order() {
-        let tree = Tree::new().nvidia(1, "0000:0a:00.0", 0x0300).nvidia(0, H200, 0x0302);
+        let tree = Machine::new().nvidia(1, "0000:0a:00.0", 0x0300).nvidia(0, H200, 0x0302);
         let expected = NvidiaCard {
             pci: H200.to_owned(),
             model: Some("NVIDIA H200".to_owned()),
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_card_that_pci_hides_is_known_from_its_driver() {
         let information = "Model: \t\t NVIDIA H200\nDevice Minor: \t 3\n";
-        let tree = Tree::new().file(&format!("proc/driver/nvidia/gpus/{H200}/information"), information);
+        let tree = Machine::new().file(&format!("proc/driver/nvidia/gpus/{H200}/information"), information);
         let cards = found(&tree);
         assert_eq!(cards[0].minor, Some(3));
         assert_eq!((cards[0].class, cards[0].driver.as_deref()), (None, None));
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn audio_bridges_and_others_cards_are_no_cards() {
         let device = "sys/bus/pci/devices/0000:0a:00.1";
-        let tree = Tree::headless()
+        let tree = Machine::headless()
             .file(&format!("{device}/vendor"), "0x10de\n")
             .file(&format!("{device}/class"), "0x040300\n");
         assert_eq!(found(&tree), []);
@@ -191,7 +191,7 @@ mod tests {
             "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue Sep 23 10:11:16 UTC 2025",
             "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (root@x)",
         ] {
-            let tree = Tree::new().file("proc/driver/nvidia/version", line);
+            let tree = Machine::new().file("proc/driver/nvidia/version", line);
             assert_eq!(driver_version(&Sysfs::at(tree.path())).as_deref(), Some("580.95.05"));
         }
     }
@@ -199,18 +199,18 @@ mod tests {
     #[test]
     fn a_version_is_numbers_with_dots_between() {
         let line = "NVRM version: a.b 64 1..2 580.95.05 1.2";
-        let tree = Tree::new().file("proc/driver/nvidia/version", line);
+        let tree = Machine::new().file("proc/driver/nvidia/version", line);
         assert_eq!(driver_version(&Sysfs::at(tree.path())).as_deref(), Some("580.95.05"));
     }
 
     #[test]
     fn a_card_that_no_driver_knows_is_found_on_the_bus_and_other_devices_are_no_cards() {
-        let device = |tree: Tree, pci: &str, vendor: &str, class: &str| {
+        let device = |tree: Machine, pci: &str, vendor: &str, class: &str| {
             let folder = format!("sys/bus/pci/devices/{pci}");
             tree.file(&format!("{folder}/vendor"), vendor)
                 .file(&format!("{folder}/class"), class)
         };
-        let tree = device(Tree::new(), "0000:06:00.0", "0x10de\n", "0x030200\n");
+        let tree = device(Machine::new(), "0000:06:00.0", "0x10de\n", "0x030200\n");
         let tree = device(tree, "0000:06:00.1", "0x10de\n", "0x040300\n");
         let tree = device(tree, "0000:03:00.0", "0x1002\n", "0x030000\n");
         let sysfs = Sysfs::at(tree.path());

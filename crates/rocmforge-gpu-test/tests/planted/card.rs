@@ -1,15 +1,15 @@
 //! Runs on a card made of files: refusals, quarantine, and that no process opens the device.
 
 use super::campaign::is_whole;
-use super::fixture::{Tree, XT};
 use super::supervisor::Run;
+use rocmforge_test_support::machines::{Machine, XT};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::path::Path;
 use std::process::Output;
 
 pub(crate) const CARD: &str = "hip:0000:03:00.0";
 
-fn run_on(run: &Run, tree: &Tree, filter: &str, flags: &[&str]) -> Output {
+fn run_on(run: &Run, tree: &Machine, filter: &str, flags: &[&str]) -> Output {
     let mut command = run.supervisor(filter, 60);
     command.args(["--device", CARD, "--root"]).arg(tree.path()).args(flags);
     command.env("ROCMFORGE_PLANT_ROOT", tree.path()).output().unwrap()
@@ -30,7 +30,7 @@ fn outcomes(run: &Run) -> Vec<String> {
 }
 
 /// Puts pipes in the places of device files: whoever opens one for reading waits for ever.
-fn with_traps(tree: Tree) -> Tree {
+fn with_traps(tree: Machine) -> Machine {
     for file in ["dev/kfd", "dev/dri/renderD128"] {
         let path = tree.path().join(file);
         std::fs::remove_file(&path).unwrap();
@@ -47,14 +47,14 @@ fn chmod(path: &Path) {
 
 #[test]
 fn a_display_card_is_used_only_with_consent_and_then_carefully() {
-    let (run, tree) = (Run::new(), with_traps(Tree::new().driver().card(0, XT, true)));
+    let (run, tree) = (Run::new(), with_traps(Machine::new().driver().card(0, XT, true)));
     assert_refused(&run_on(&run, &tree, "faults::tells", &[]), "say --allow-display-gpu");
     let output = run_on(&run, &tree, "faults::tells", &["--allow-display-gpu"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let environment = std::fs::read_to_string(run.directory.path().join("environment")).unwrap();
     assert_eq!(environment, format!("{CARD} careful"));
 
-    let (run, tree) = (Run::new(), with_traps(Tree::headless()));
+    let (run, tree) = (Run::new(), with_traps(Machine::headless()));
     assert!(run_on(&run, &tree, "faults::tells", &[]).status.success());
     assert_eq!(
         std::fs::read_to_string(run.directory.path().join("environment")).unwrap(),
@@ -66,7 +66,7 @@ fn a_display_card_is_used_only_with_consent_and_then_carefully() {
 fn without_wave_save_and_restore_a_long_deadline_is_refused() {
     let (run, tree) = (
         Run::new(),
-        Tree::headless().file("sys/module/amdgpu/parameters/cwsr_enable", "0\n"),
+        Machine::headless().file("sys/module/amdgpu/parameters/cwsr_enable", "0\n"),
     );
     let output = run
         .supervisor("faults::tells", 61)
@@ -83,7 +83,7 @@ fn without_wave_save_and_restore_a_long_deadline_is_refused() {
 
 #[test]
 fn a_reset_blocks_the_card_until_the_user_or_a_restart_says_otherwise() {
-    let (run, tree) = (Run::new(), Tree::headless());
+    let (run, tree) = (Run::new(), Machine::headless());
     let output = run_on(&run, &tree, "faults::resets", &["--repeat", "3"]);
     assert_refused(&output, "3 of 3 test runs were blocked");
     assert_eq!(outcomes(&run), ["invalidated", "blocked", "blocked"]);
@@ -103,7 +103,7 @@ fn a_test_that_the_driver_does_not_let_go_blocks_the_card_until_a_restart() {
         // It takes the 15 s that the driver is given.
         return;
     }
-    let (run, tree) = (Run::new(), Tree::headless());
+    let (run, tree) = (Run::new(), Machine::headless());
     let output = run_on(&run, &tree, "faults::sticks", &["--repeat", "2"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(outcomes(&run), ["stuck", "blocked"]);

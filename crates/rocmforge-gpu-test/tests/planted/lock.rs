@@ -1,9 +1,9 @@
 //! Runs on a card whose lock another process holds.
 
 use super::card::CARD;
-use super::fixture::Tree;
 use super::supervisor::{PATIENCE, Run};
 use rocmforge_gpu_test::lock::CardLock;
+use rocmforge_test_support::machines::Machine;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -61,7 +61,7 @@ fn a_card_put_in_quarantine_meanwhile_is_not_used_unless_the_user_says_so() {
         ("reset", &["--after-reset"], 0),
         ("stuck", &["--after-reset"], 3),
     ] {
-        let (run, tree) = (Run::new(), Tree::headless());
+        let (run, tree) = (Run::new(), Machine::headless());
         let state = run.directory.path().join("rocmforge");
         let held = CardLock::acquire(&state, &CARD[4..], PATIENCE, |_| {}).unwrap();
         let mut command = run.tests("faults::tells");

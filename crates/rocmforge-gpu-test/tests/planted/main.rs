@@ -13,9 +13,6 @@ mod command;
 mod disk;
 mod expected;
 mod faults;
-#[allow(dead_code)] // the command's own tests use the rest
-#[path = "../../src/fixture.rs"]
-mod fixture;
 mod interrupt;
 mod lock;
 mod reports;

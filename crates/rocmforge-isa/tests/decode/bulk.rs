@@ -1,9 +1,9 @@
 //! Ten million random words: LLVM's disassembler called in this process, which is what `llvm-mc` calls for each line.
 
-use crate::llvm::{self, Answer};
 use crate::random::{Random, Tally, words};
 use libloading::Library;
 use rocmforge_isa::Arch;
+use rocmforge_test_support::llvm::{self, Answer};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 /// Where distributions put it.

@@ -1,14 +1,19 @@
 //! Machine code that the compiler emits.
 
-use crate::llvm;
 use rocmforge_isa::Arch;
+use rocmforge_test_support::llvm;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// What is recorded of each instruction set, and its kernels.
 const RECORDED: [(Arch, &str, &str); 2] = [
     (Arch::Gfx1100, "compiled.txt.zst", "opcodes.hip"),
     (Arch::Gfx1201, "compiled-gfx1201.txt.zst", "opcodes-gfx1201.hip"),
 ];
+
+pub(crate) fn corpus_file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(name)
+}
 
 #[test]
 fn every_recorded_instruction_has_llvms_text() {
@@ -18,7 +23,7 @@ fn every_recorded_instruction_has_llvms_text() {
 }
 
 fn has_llvms_text(arch: Arch, recorded: &str) {
-    let answers = llvm::read(recorded);
+    let answers = llvm::read(&corpus_file(recorded));
     assert!(answers.len() > 4500, "only {} instructions are recorded", answers.len());
     let mnemonics: std::collections::BTreeSet<&str> = answers
         .iter()
@@ -59,13 +64,13 @@ fn record_one(arch: Arch, recorded: &str, source: &str) {
         let status = rocmforge_test_support::device_clang("clang++-19", arch.name())
             .args(["-std=c++17", "-mcode-object-version=5"])
             .args(flags)
-            .arg(llvm::corpus_file(source))
+            .arg(corpus_file(source))
             .arg("-o")
             .arg(&object)
             .status()
             .expect("clang++-19");
         assert!(status.success());
-        for answer in llvm::objdump(arch, &object) {
+        for answer in llvm::objdump("llvm-objdump-19", arch, &object) {
             distinct.insert(answer.words, answer.text);
         }
     }
@@ -73,7 +78,7 @@ fn record_one(arch: Arch, recorded: &str, source: &str) {
         .into_iter()
         .map(|(words, text)| llvm::Answer { words, text })
         .collect();
-    llvm::record(recorded, &answers);
+    llvm::record(&corpus_file(recorded), &answers);
     std::fs::remove_dir_all(&folder).expect("removable");
     println!("{} distinct {arch} instructions", answers.len());
 }

@@ -7,7 +7,6 @@
 mod bulk;
 mod corpus;
 mod hostile;
-mod llvm;
 mod objects;
 mod random;
 mod spot;

@@ -1,8 +1,8 @@
 //! The kernels this repository ships.
 
-use crate::llvm;
 use object::{Object as _, ObjectSection as _};
 use rocmforge_isa::Arch;
+use rocmforge_test_support::llvm;
 
 /// The code objects of the committed pack, found by their magic numbers.
 fn shipped(arch: Arch) -> Vec<Vec<u8>> {
@@ -68,7 +68,7 @@ fn has_llvms_text(arch: Arch) {
     for elf in shipped(arch) {
         let path = folder.join("object.co");
         std::fs::write(&path, elf).expect("writable");
-        let answers = llvm::objdump(arch, &path);
+        let answers = llvm::objdump("llvm-objdump-19", arch, &path);
         compared += answers.len();
         differences.extend(llvm::differences(arch, &answers));
     }

@@ -1,7 +1,8 @@
 //! Random words: the same verdict and text as LLVM, apart from the listed ways in which we are stricter or know more.
 
-use crate::llvm::{self, Answer};
+use crate::corpus::corpus_file;
 use rocmforge_isa::{Arch, DecodeError, decode_for};
+use rocmforge_test_support::llvm::{self, Answer};
 use std::collections::BTreeMap;
 
 fn recorded(arch: Arch) -> &'static str {
@@ -271,7 +272,7 @@ fn ask(arch: Arch, seed: u64, count: usize) -> Vec<Answer> {
 #[test]
 fn recorded_random_words_have_llvms_verdict() {
     for arch in Arch::ALL {
-        let answers = llvm::read(recorded(arch));
+        let answers = llvm::read(&corpus_file(recorded(arch)));
         assert!(answers.len() >= 7000);
         check(arch, &answers);
     }
@@ -301,6 +302,6 @@ fn record() {
             refused += usize::from(answer.text.is_none());
             answer.text.is_some() || refused <= 2000
         });
-        llvm::record(recorded(arch), &answers);
+        llvm::record(&corpus_file(recorded(arch)), &answers);
     }
 }

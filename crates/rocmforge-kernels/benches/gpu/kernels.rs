@@ -104,7 +104,8 @@ fn one(criterion: &mut Criterion, card: &Card, table: &mut Table, op: &Op) {
     let (stream, kernels) = (card.stream(), card.kernels());
     let plan = op.plan().expect("an operation of the list");
     let elements = plan.inputs.iter().map(|input| input.1).sum::<usize>() + plan.output;
-    let room = card.backend().safe_alloc_size().expect("a usable backend");
+    let room = card.backend().card().budget().available;
+    let room = room.to_usize().unwrap_or(usize::MAX);
     if elements * 4 > room {
         println!(
             "{} {}: left out, {} bytes are more than the budget of {room}",

@@ -1,9 +1,10 @@
 //! Layers of allocators: the effect of each.
 
+use super::fail::FailNth;
+use super::suite;
 use crate::common::MIB;
 use crate::common::device::{Error, Stream, request};
-use crate::fail::FailNth;
-use crate::{Bench, Stack, backend_stack, suite};
+use crate::{Bench, Stack, backend_stack};
 use rocmforge_memory::*;
 use std::sync::Arc;
 

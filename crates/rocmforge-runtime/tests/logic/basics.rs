@@ -1,6 +1,6 @@
 //! Opening, copying, tensors.
 
-use crate::fake::{Fake, backend, open};
+use super::fake::{Fake, backend, open};
 use rocmforge_hip_sys::*;
 use rocmforge_runtime::*;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What a device says of itself, and which device is current.
 
-use crate::fake::{Fake, backend, open};
+use super::fake::{Fake, backend, open};
 use rocmforge_hip_sys::*;
 use rocmforge_runtime::*;
 use std::sync::Arc;

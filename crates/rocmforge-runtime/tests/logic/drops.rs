@@ -1,7 +1,7 @@
 //! Every order of dropping roots, clones and views frees exactly once, and never while queued work uses the memory.
 
-use crate::drop_orders;
-use crate::fake::backend;
+use super::fake::backend;
+use crate::common::drop_orders;
 use rocmforge_runtime::*;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Every HIP call fails once; the device hangs. Typed errors, an exact ledger, no call after the end.
 
-use crate::fake::{Fake, backend, open};
+use super::fake::{Fake, backend, open};
 use rocmforge_hip_sys::*;
 use rocmforge_runtime::*;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Launches are compared with the kernel's metadata before anything is enqueued.
 
-use crate::fake::{Fake, backend, open};
+use super::fake::{Fake, backend, open};
 use rocmforge_runtime::*;
 use std::sync::Arc;
 

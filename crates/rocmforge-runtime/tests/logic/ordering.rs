@@ -1,6 +1,6 @@
 //! Which events are made, and who waits for whom.
 
-use crate::fake::{Call, Fake, backend};
+use super::fake::{Call, Fake, backend};
 use rocmforge_runtime::*;
 
 /// The calls that order streams, in order.

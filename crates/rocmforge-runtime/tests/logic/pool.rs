@@ -1,6 +1,6 @@
 //! Calls of the driver that the pool makes, and when.
 
-use crate::fake::{Fake, open_with};
+use super::fake::{Fake, open_with};
 use rocmforge_hip_sys::*;
 use rocmforge_runtime::*;
 use std::sync::Arc;
@@ -155,7 +155,7 @@ fn every_drop_order_gives_back_once() {
         let figures = backend.memory_statistics().pool;
         figures.hits + figures.steals + figures.misses - figures.in_use_blocks
     };
-    crate::drop_orders::each_frees_once(&backend, given_back);
+    crate::common::drop_orders::each_frees_once(&backend, given_back);
     assert_eq!((fake.count("hipMalloc"), fake.count("hipFree")), (1, 0));
     drop(backend);
     assert_eq!((fake.live_memory(), fake.violations()), (0, vec![]));

@@ -1,6 +1,6 @@
 //! Another thread comes in the middle of a call. The fake's hooks put it there, every time.
 
-use crate::fake::{Fake, backend};
+use super::fake::{Fake, backend};
 use parking_lot::Mutex;
 use rocmforge_hip_sys::*;
 use rocmforge_memory::{Reading, Readings};

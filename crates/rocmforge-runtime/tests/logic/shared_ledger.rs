@@ -1,7 +1,7 @@
 //! Backends of several processes on one card, with the ledger that they share. Two backends without a common `Cards` stand
 //! for two processes; each fake is a card of its own.
 
-use crate::fake::Fake;
+use super::fake::Fake;
 use rocmforge_memory::Limit;
 use rocmforge_runtime::*;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Runs a program on the runtime over a simulated machine, beside the model.
 
-use crate::model::{Action, Capture as ModelCapture, Model, Slice};
-use crate::program::{BUFFERS, EVENTS, GRAPHS, Name, Op, PENDING, PINNED, Program, STREAMS, Step};
-use crate::simulated;
+use super::model::{Action, Capture as ModelCapture, Model, Slice};
+use super::program::{BUFFERS, EVENTS, GRAPHS, Name, Op, PENDING, PINNED, Program, STREAMS, Step};
+use crate::common::machine as simulated;
 use rocmforge_kernels::Pack;
 use rocmforge_runtime::*;
 use rocmforge_sim::{SimConfig, SimHost};

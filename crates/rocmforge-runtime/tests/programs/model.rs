@@ -1,6 +1,6 @@
 //! What a program means when it is executed one operation after the other: plain vectors.
 
-use crate::program::{BUFFERS, GRAPHS, Name, PINNED, STREAMS};
+use super::program::{BUFFERS, GRAPHS, Name, PINNED, STREAMS};
 use std::cell::RefCell;
 use std::rc::Rc;
 

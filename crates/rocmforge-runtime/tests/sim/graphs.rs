@@ -77,7 +77,7 @@ fn a_replay_is_one_operation_that_orders_itself() {
 fn everything_may_be_dropped_in_any_order_while_a_replay_is_under_way() {
     type Object = Box<dyn std::any::Any>;
     let mut orders = 0;
-    for order in crate::drop_orders::permutations(5) {
+    for order in crate::common::drop_orders::permutations(5) {
         let (sim, backend) = backend(orders);
         let epoch = backend.card().ledger().epoch();
         let stream = backend.create_stream("s").unwrap();

@@ -1,6 +1,6 @@
 //! Reports name allocations as the ledger does.
 
-use super::backend;
+use crate::backend;
 use rocmforge_memory::Elems;
 use rocmforge_runtime::HipBuffer;
 use rocmforge_sim::ReportKind;

@@ -1,7 +1,7 @@
 //! The error sweep: each public entry point of the runtime, and a whole kernel launch, with each of the HIP calls it makes
 //! failing in turn. Nothing panics, somebody is told, the ledger is exact, and the machine has everything back.
 
-use crate::{codes, sources};
+use super::{codes, sources};
 use rocmforge_hip_sys::*;
 use rocmforge_kernels::{KernelError, Kernels, Pack};
 use rocmforge_memory::{HostBudget, HostReading};

@@ -1,7 +1,7 @@
 //! The same kernels at `-O0`, compiled when the test runs: variables in private memory, calls of small functions, flat addresses.
 
-use super::source::{Source, sources};
-use super::{assert_nothing, in_parallel, is_gfx1100_only, judge, plan_of};
+use crate::source::{Source, sources};
+use crate::{assert_nothing, in_parallel, is_gfx1100_only, judge, plan_of};
 use rocmforge_sanitize::run_seed;
 use rocmforge_test_support::device_clang;
 use std::path::Path;

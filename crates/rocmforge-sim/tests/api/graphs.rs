@@ -614,7 +614,7 @@ fn graphs_allocate_and_free() {
     answers!(hipSuccess, sim.hipGraphExecDestroy(exec));
     assert_eq!(sim.allocation_stats(0).live, 1);
     let mut empty = allocation(0);
-    let other = crate::graphs::graph(&sim);
+    let other = super::graphs::graph(&sim);
     answers!(
         hipErrorInvalidValue,
         sim.hipGraphAddMemAllocNode(&raw mut alloc, other, null(), 0, &raw mut empty)

@@ -11,36 +11,36 @@ const DIFFERENCES: &str = include_str!("../../../../docs/abi.md");
 
 /// The chapters that run on any device.
 const BOTH: [&str; 11] = [
-    include_str!("both/device.rs"),
-    include_str!("both/errors.rs"),
-    include_str!("both/events.rs"),
-    include_str!("both/host_memory.rs"),
-    include_str!("both/launches.rs"),
-    include_str!("both/memcpy.rs"),
-    include_str!("both/memory.rs"),
-    include_str!("both/memset.rs"),
-    include_str!("both/modules.rs"),
-    include_str!("both/pointers.rs"),
-    include_str!("both/streams.rs"),
+    include_str!("../both/device.rs"),
+    include_str!("../both/errors.rs"),
+    include_str!("../both/events.rs"),
+    include_str!("../both/host_memory.rs"),
+    include_str!("../both/launches.rs"),
+    include_str!("../both/memcpy.rs"),
+    include_str!("../both/memory.rs"),
+    include_str!("../both/memset.rs"),
+    include_str!("../both/modules.rs"),
+    include_str!("../both/pointers.rs"),
+    include_str!("../both/streams.rs"),
 ];
 
 /// The rows that tests are registered for. `rows!` and `both!` make the tests of both modes and this list from the same names.
 fn registered() -> Vec<&'static str> {
     let simulated = [
-        crate::device::ROWS,
-        crate::errors::ROWS,
-        crate::events::ROWS,
-        crate::graphs::ROWS,
-        crate::host_memory::ROWS,
-        crate::launches::ROWS,
-        crate::memcpy::ROWS,
-        crate::memory::ROWS,
-        crate::memset::ROWS,
-        crate::modules::ROWS,
-        crate::pointers::ROWS,
-        crate::pools::ROWS,
-        crate::special_memory::ROWS,
-        crate::streams::ROWS,
+        super::device::ROWS,
+        super::errors::ROWS,
+        super::events::ROWS,
+        super::graphs::ROWS,
+        super::host_memory::ROWS,
+        super::launches::ROWS,
+        super::memcpy::ROWS,
+        super::memory::ROWS,
+        super::memset::ROWS,
+        super::modules::ROWS,
+        super::pointers::ROWS,
+        super::pools::ROWS,
+        super::special_memory::ROWS,
+        super::streams::ROWS,
     ];
     [simulated.concat(), crate::both::rows()].concat()
 }

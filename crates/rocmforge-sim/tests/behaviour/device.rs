@@ -1,6 +1,6 @@
 //! A: devices, initialisation, context.
 
-use crate::modes::*;
+use super::modes::*;
 use hip::*;
 use std::ptr::null_mut;
 

@@ -1,6 +1,6 @@
 //! J: the last error.
 
-use crate::modes::*;
+use super::modes::*;
 use hip::*;
 use std::ffi::CStr;
 use std::ptr::{null, null_mut};

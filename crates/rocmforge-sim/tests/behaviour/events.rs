@@ -1,6 +1,6 @@
 //! H: events.
 
-use crate::modes::*;
+use super::modes::*;
 use hip::*;
 use rocmforge_sim::ReportKind;
 use std::ptr::null_mut;

@@ -1,7 +1,7 @@
 //! Kernels that do what they must not: each is named, with its place in the source, and the card behaves as a card does.
 
-use crate::kernels::{Arg, function, launch, load, run, upload};
-use crate::modes::*;
+use super::kernels::{Arg, function, launch, load, run, upload};
+use super::modes::*;
 use hip::*;
 use rocmforge_sim::{Access, AllocationState, ReportKind};
 use std::ptr::null_mut;

@@ -1,6 +1,6 @@
 //! K: what a capturing stream forbids. And what becomes of captures and graphs, for which the table has no rows.
 
-use crate::modes::*;
+use super::modes::*;
 use hip::*;
 use rocmforge_sim::{ReportKind, Schedule, SimHost};
 use std::ptr::null_mut;

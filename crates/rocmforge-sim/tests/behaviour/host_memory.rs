@@ -1,6 +1,6 @@
 //! C: host memory.
 
-use crate::modes::*;
+use super::modes::*;
 use hip::*;
 use std::ptr::null_mut;
 

@@ -1,6 +1,6 @@
 //! Loading the probe kernels and launching them.
 
-use crate::modes::*;
+use super::modes::*;
 pub(crate) use crate::rig::Arg;
 use hip::*;
 use rocmforge_sim::SimHost;

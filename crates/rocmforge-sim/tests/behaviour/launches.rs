@@ -1,7 +1,7 @@
 //! I: launches.
 
-use crate::kernels::{Arg, GFX1100, function, launch, load, run, words};
-use crate::modes::*;
+use super::kernels::{Arg, GFX1100, function, launch, load, run, words};
+use super::modes::*;
 use hip::*;
 use object::{Object, ObjectSection, ObjectSymbol};
 use rocmforge_sim::ReportKind;

@@ -1,6 +1,6 @@
 //! F: copies.
 
-use crate::modes::*;
+use super::modes::*;
 use hip::*;
 use rocmforge_sim::{ReportKind, Schedule};
 use std::ptr::null_mut;

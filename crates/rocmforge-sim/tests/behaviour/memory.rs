@@ -1,6 +1,6 @@
 //! B: device memory, allocated and freed.
 
-use crate::modes::*;
+use super::modes::*;
 use hip::*;
 use std::ptr::null_mut;
 

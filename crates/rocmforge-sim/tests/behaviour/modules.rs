@@ -1,7 +1,7 @@
 //! I: modules and their functions.
 
-use crate::kernels::{GFX1100, GFX1201, function, load};
-use crate::modes::*;
+use super::kernels::{GFX1100, GFX1201, function, load};
+use super::modes::*;
 use hip::*;
 use rocmforge_sim::{CardConfig, ReportKind};
 use std::ffi::CString;

@@ -1,6 +1,6 @@
 //! B: what HIP says about memory: how much there is, and what a pointer points at.
 
-use crate::modes::*;
+use super::modes::*;
 use hip::*;
 use rocmforge_memory::{Bytes, Readings};
 use std::ptr::null_mut;

@@ -1,6 +1,6 @@
 //! D: stream-ordered memory, which the safe runtime does not use.
 
-use crate::modes::*;
+use super::modes::*;
 use hip::*;
 use rocmforge_sim::{ReportKind, Schedule, SimHost};
 use std::ffi::c_void;

@@ -1,6 +1,6 @@
 //! B: memory with rows, managed memory, signal memory, arrays.
 
-use crate::modes::*;
+use super::modes::*;
 use hip::*;
 use std::ptr::null_mut;
 

@@ -1,6 +1,6 @@
 //! G: streams.
 
-use crate::modes::*;
+use super::modes::*;
 use hip::*;
 use rocmforge_sim::ReportKind;
 use std::ffi::c_void;

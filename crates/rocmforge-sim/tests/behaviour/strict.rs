@@ -1,8 +1,8 @@
 //! Strict mode: the waits that only today's implementation has are gone, the documented ones stay. Every case runs with and
 //! without it, in both HIP versions.
 
-use crate::kernels::load;
-use crate::modes::*;
+use super::kernels::load;
+use super::modes::*;
 use hip::*;
 use rocmforge_sim::{ReportKind, SimHost};
 use std::ffi::c_void;

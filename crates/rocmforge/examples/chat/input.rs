@@ -8,7 +8,7 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use signal_hook::consts::SIGINT;
 
-use super::Failure;
+use crate::Failure;
 
 /// What the user wants.
 pub(crate) enum Line {

@@ -4,10 +4,10 @@ use rocmforge::memory::Bytes;
 use rocmforge::models::generate::Generator;
 use rocmforge::models::{Context, Engine, Model};
 
-use super::failure::Failure;
 use super::machine::Machine;
 use super::options::Options;
 use super::progress::Progress;
+use crate::failure::Failure;
 
 /// Opens the model that the options name.
 pub(crate) fn open(options: &Options) -> Result<Model, Failure> {

@@ -5,8 +5,8 @@ use rocmforge::device::Device;
 use rocmforge::ggml::{CpuBackend, HipGgmlBackend, HostAccess, HybridBackend};
 use rocmforge::memory::Policy;
 
-use super::failure::Failure;
 use super::options::Options;
+use crate::failure::Failure;
 
 /// Memory of a device in bytes.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,5 @@
 //! Shared parts of the examples `generate` and `chat`: options, devices, loading, progress and figures.
 
-pub(crate) mod failure;
 pub(crate) mod load;
 pub(crate) mod machine;
 pub(crate) mod options;

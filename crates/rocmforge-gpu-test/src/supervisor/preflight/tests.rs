@@ -1,14 +1,14 @@
 //! Tests of the preflight, on machines that are fine and on others.
 
 use super::*;
-use crate::fixture::{APU, SECOND, Tree, XT};
+use rocmforge_test_support::machines::{APU, Machine, SECOND, XT};
 
 /// The findings about the first card.
-fn findings(tree: &Tree, consent: Consent) -> Vec<Finding> {
+fn findings(tree: &Machine, consent: Consent) -> Vec<Finding> {
     with(tree, None, consent)
 }
 
-fn with(tree: &Tree, quarantine: Option<Quarantine>, consent: Consent) -> Vec<Finding> {
+fn with(tree: &Machine, quarantine: Option<Quarantine>, consent: Consent) -> Vec<Finding> {
     let sysfs = Sysfs::at(tree.path());
     let machine = sysfs.machine();
     Facts::look(&sysfs, &machine, &machine.cards[0], quarantine).findings(consent)
@@ -22,14 +22,14 @@ fn only(findings: &[Finding]) -> (Level, String) {
 }
 
 #[track_caller]
-fn refuses(tree: &Tree, part: &str) {
+fn refuses(tree: &Machine, part: &str) {
     let (level, text) = only(&findings(tree, Consent::default()));
     assert_eq!(level, Level::Refusal);
     assert!(text.contains(part), "{text}");
 }
 
 #[track_caller]
-fn warns(tree: &Tree, consent: Consent, part: &str) {
+fn warns(tree: &Machine, consent: Consent, part: &str) {
     let (level, text) = only(&findings(tree, consent));
     assert_eq!(level, Level::Warning);
     assert!(text.contains(part), "{text}");
@@ -42,7 +42,7 @@ const NONE: Consent = Consent {
 
 #[test]
 fn a_headless_card_that_may_be_used_has_its_versions_noted_and_nothing_else() {
-    let tree = Tree::headless()
+    let tree = Machine::headless()
         .file("sys/class/drm/card0/device/fw_version/mes_fw_version", "0x00000081\n")
         .file("sys/class/drm/card0/device/fw_version/mec_fw_version", "\n")
         .card(1, SECOND, true);
@@ -56,16 +56,16 @@ fn a_headless_card_that_may_be_used_has_its_versions_noted_and_nothing_else() {
 
 #[test]
 fn what_keeps_a_card_from_being_used_is_refused_with_what_to_do() {
-    let bare = || Tree::new().card(0, XT, false);
+    let bare = || Machine::new().card(0, XT, false);
     refuses(&bare().file("sys/module/amdgpu/x", ""), "/dev/kfd is missing");
     let foreign = bare().file(
         "sys/class/drm/card0/device/uevent",
         "DRIVER=vfio-pci\nPCI_SLOT_NAME=0000:03:00.0\n",
     );
     refuses(&foreign, "modprobe amdgpu");
-    let denied = Tree::headless().device_file("dev/dri/renderD128", 0o600);
+    let denied = Machine::headless().device_file("dev/dri/renderD128", 0o600);
     refuses(&denied, "this user may not use /dev/dri/renderD128: join the group");
-    let others = Tree::headless()
+    let others = Machine::headless()
         .card(1, SECOND, false)
         .device_file("dev/dri/renderD129", 0o600);
     assert!(
@@ -74,14 +74,14 @@ fn what_keeps_a_card_from_being_used_is_refused_with_what_to_do() {
             .all(|finding| finding.level == Level::Note),
         "another card's node"
     );
-    let nodeless = Tree::headless();
+    let nodeless = Machine::headless();
     std::fs::remove_dir_all(nodeless.path().join("sys/class/kfd")).unwrap();
     refuses(&nodeless, "the compute driver does not offer 0000:03:00.0");
 }
 
 #[test]
 fn a_gpu_that_shares_the_systems_memory_is_used_with_care() {
-    let tree = Tree::new().driver().card(0, APU, false);
+    let tree = Machine::new().driver().card(0, APU, false);
     let found = findings(&tree, NONE);
     let note = found
         .iter()
@@ -92,22 +92,22 @@ fn a_gpu_that_shares_the_systems_memory_is_used_with_care() {
 
 #[test]
 fn a_driver_built_into_the_kernel_or_bound_to_another_card_will_do() {
-    let built_in = Tree::headless();
+    let built_in = Machine::headless();
     std::fs::remove_dir_all(built_in.path().join("sys/module")).unwrap();
-    let serious = |tree: &Tree| {
+    let serious = |tree: &Machine| {
         let found = findings(tree, NONE).into_iter();
         found.filter(|finding| finding.level > Level::Note).count()
     };
     assert_eq!(serious(&built_in), 0);
     // The card says nothing of its driver, which is loaded.
-    let silent = Tree::headless().file("sys/class/drm/card0/device/uevent", "PCI_SLOT_NAME=0000:03:00.0\n");
+    let silent = Machine::headless().file("sys/class/drm/card0/device/uevent", "PCI_SLOT_NAME=0000:03:00.0\n");
     assert_eq!(serious(&silent), 0, "{:?}", findings(&silent, NONE));
 }
 
 #[test]
 fn a_version_is_a_short_text() {
     for (length, noted) in [(199, true), (200, false)] {
-        let tree = Tree::headless().file("proc/sys/kernel/osrelease", &"6".repeat(length));
+        let tree = Machine::headless().file("proc/sys/kernel/osrelease", &"6".repeat(length));
         let found = findings(&tree, NONE);
         assert_eq!(found[0].what.starts_with("kernel 666"), noted, "{length}");
     }
@@ -116,7 +116,7 @@ fn a_version_is_a_short_text() {
 #[test]
 fn a_connector_that_is_connected_or_enabled_drives_a_display() {
     for (status, enabled) in [("connected", "disabled"), ("disconnected", "enabled")] {
-        let tree = Tree::headless()
+        let tree = Machine::headless()
             .file("sys/class/drm/card0-DP-1/status", status)
             .file("sys/class/drm/card0-DP-1/enabled", enabled);
         refuses(&tree, "drives a display (DP-1)");
@@ -125,7 +125,7 @@ fn a_connector_that_is_connected_or_enabled_drives_a_display() {
 
 #[test]
 fn a_display_needs_consent() {
-    let tree = Tree::new().driver().card(0, XT, true);
+    let tree = Machine::new().driver().card(0, XT, true);
     refuses(
         &tree,
         "drives a display (DP-1): a faulty kernel can take the desktop down; say --allow-display-gpu",
@@ -139,10 +139,10 @@ fn a_display_needs_consent() {
 
 #[test]
 fn dangerous_parameters_are_warned_of() {
-    let parameter = |name: &str| Tree::headless().file(&format!("sys/module/amdgpu/parameters/{name}"), "0\n");
+    let parameter = |name: &str| Machine::headless().file(&format!("sys/module/amdgpu/parameters/{name}"), "0\n");
     warns(&parameter("cwsr_enable"), NONE, "tests get 60 s at most");
     warns(&parameter("gpu_recovery"), NONE, "a card that hangs stays so");
-    let careful = |tree: &Tree| {
+    let careful = |tree: &Machine| {
         let sysfs = Sysfs::at(tree.path());
         let machine = sysfs.machine();
         let facts = Facts::look(&sysfs, &machine, &machine.cards[0], None);
@@ -154,13 +154,13 @@ fn dangerous_parameters_are_warned_of() {
 
 #[test]
 fn unreadable_memory_is_warned_of() {
-    let tree = Tree::headless().file("sys/class/drm/card0/device/mem_info_vram_used", "a lot\n");
+    let tree = Machine::headless().file("sys/class/drm/card0/device/mem_info_vram_used", "a lot\n");
     warns(&tree, NONE, "a quarter of the card at most");
 }
 
 #[test]
 fn other_users_of_the_card_are_named_and_a_computing_one_is_warned_of() {
-    let tree = Tree::headless()
+    let tree = Machine::headless()
         .process(70, "Xwayland", &["/dev/dri/card0"])
         .process(71, "python", &["/dev/kfd", "/dev/dri/renderD128"])
         .file("sys/class/kfd/kfd/proc/71/vram_4711", "1073741824\n");
@@ -175,7 +175,7 @@ fn other_users_of_the_card_are_named_and_a_computing_one_is_warned_of() {
 
 #[test]
 fn a_quarantine_is_refused_and_consent_lifts_only_a_reset() {
-    let tree = Tree::headless();
+    let tree = Machine::headless();
     let held = |cause| Quarantine {
         boot: "boot-one".to_owned(),
         cause,
@@ -201,7 +201,7 @@ fn a_quarantine_is_refused_and_consent_lifts_only_a_reset() {
 
 #[test]
 fn the_gravest_comes_first() {
-    let tree = Tree::new()
+    let tree = Machine::new()
         .driver()
         .card(0, XT, true)
         .file("sys/module/amdgpu/parameters/cwsr_enable", "0\n");

@@ -101,7 +101,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{H200, Tree};
+    use rocmforge_test_support::machines::{H200, Machine};
 
     #[test]
     fn a_moment_is_written_as_rfc_3339() {
@@ -139,12 +139,12 @@ mod tests {
 
     #[test]
     fn the_driver_of_a_card_is_known_by_files() {
-        let of = |device: &str, tree: &Tree| {
+        let of = |device: &str, tree: &Machine| {
             let sysfs = Sysfs::at(tree.path());
             let device = Device::find(device.parse().unwrap(), &sysfs, &sysfs.machine()).unwrap();
             driver(&device, &sysfs)
         };
-        let tree = Tree::headless().nvidia(0, H200, 0x0302);
+        let tree = Machine::headless().nvidia(0, H200, 0x0302);
         assert_eq!(of("sim", &tree), None);
         assert_eq!(of("nvidia:0", &tree).as_deref(), Some("nvidia 580.95.05"));
         let tree = tree.file("proc/sys/kernel/osrelease", "6.8.0-45-generic\n");

@@ -1,8 +1,8 @@
 //! Tests of the preflight of NVIDIA cards, usable and not.
 
 use super::*;
-use crate::fixture::{GIB, H200, Tree};
 use crate::supervisor::quarantine::Cause;
+use rocmforge_test_support::machines::{GIB, H200, Machine};
 
 const NONE: Consent = Consent {
     display: false,
@@ -11,8 +11,8 @@ const NONE: Consent = Consent {
 const COMPUTING: u32 = 0x0302;
 const GRAPHICS: u32 = 0x0300;
 
-fn card(class: u32) -> Tree {
-    Tree::new().nvidia(0, H200, class)
+fn card(class: u32) -> Machine {
+    Machine::new().nvidia(0, H200, class)
 }
 
 fn answer(may_display: bool) -> Result<Probed, ProbeError> {
@@ -25,7 +25,7 @@ fn answer(may_display: bool) -> Result<Probed, ProbeError> {
 }
 
 fn texts(
-    tree: &Tree,
+    tree: &Machine,
     held: Option<Quarantine>,
     probed: Option<Result<Probed, ProbeError>>,
     consent: Consent,
@@ -43,7 +43,7 @@ fn texts(
 }
 
 #[track_caller]
-fn refuses(tree: &Tree, part: &str) {
+fn refuses(tree: &Machine, part: &str) {
     let found = texts(tree, None, None, NONE);
     assert_eq!(found[0].0, Level::Refusal, "{found:?}");
     assert!(found[0].1.contains(part), "{found:?}");
@@ -148,7 +148,7 @@ fn a_quarantine_is_refused() {
 
 #[test]
 fn what_is_refused_whatever_the_user_says_and_what_wants_care() {
-    let facts = |tree: &Tree, probed: Option<Result<Probed, ProbeError>>| {
+    let facts = |tree: &Machine, probed: Option<Result<Probed, ProbeError>>| {
         let sysfs = Sysfs::at(tree.path());
         let machine = sysfs.machine();
         let cards = nvidia::cards(&sysfs, &machine);

@@ -1,19 +1,22 @@
-//! Asking LLVM, and the files that keep its answers.
+//! LLVM's disassemblers: asks them, and reads and writes the files that keep their answers.
 
 use rocmforge_isa::{Arch, decode_for};
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// What LLVM makes of words: text, or nothing when they are no instruction.
-pub(crate) struct Answer {
-    pub(crate) words: Vec<u32>,
-    pub(crate) text: Option<String>,
+pub struct Answer {
+    /// The words of an instruction, or those that were asked about.
+    pub words: Vec<u32>,
+    /// LLVM's text.
+    pub text: Option<String>,
 }
 
 /// True when the tool is installed; says so when it is not, because then a test checks less.
-pub(crate) fn installed(tool: &str) -> bool {
+#[allow(clippy::print_stderr)] // a test that checks less says so
+pub fn installed(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();
     if !found {
         eprintln!("{tool} is not installed: only the recorded answers are checked");
@@ -21,15 +24,8 @@ pub(crate) fn installed(tool: &str) -> bool {
     found
 }
 
-pub(crate) fn corpus_file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(name)
-}
-
-pub(crate) fn read(name: &str) -> Vec<Answer> {
-    read_at(&corpus_file(name))
-}
-
-pub(crate) fn read_at(path: &Path) -> Vec<Answer> {
+/// Answers that are kept in a file.
+pub fn read(path: &Path) -> Vec<Answer> {
     let bytes = std::fs::read(path).expect("the recorded answers are committed");
     let text = String::from_utf8(zstd::decode_all(&bytes[..]).expect("zstd")).expect("UTF-8");
     text.lines()
@@ -43,11 +39,8 @@ pub(crate) fn read_at(path: &Path) -> Vec<Answer> {
         .collect()
 }
 
-pub(crate) fn record(name: &str, answers: &[Answer]) {
-    record_at(&corpus_file(name), answers);
-}
-
-pub(crate) fn record_at(path: &Path, answers: &[Answer]) {
+/// Keeps answers in a file.
+pub fn record(path: &Path, answers: &[Answer]) {
     let mut text = String::new();
     for answer in answers {
         let words: Vec<String> = answer.words.iter().map(|word| format!("{word:08x}")).collect();
@@ -56,20 +49,16 @@ pub(crate) fn record_at(path: &Path, answers: &[Answer]) {
     std::fs::write(path, zstd::encode_all(text.as_bytes(), 19).expect("zstd")).expect("writable");
 }
 
-pub(crate) fn hex(words: &str) -> Vec<u32> {
+/// Words in hexadecimal, with spaces between them.
+pub fn hex(words: &str) -> Vec<u32> {
     words
         .split_whitespace()
         .map(|word| u32::from_str_radix(word, 16).expect("hexadecimal"))
         .collect()
 }
 
-/// Instructions of an object by `llvm-objdump`: words and text.
-pub(crate) fn objdump(arch: Arch, object: &Path) -> Vec<Answer> {
-    objdump_with("llvm-objdump-19", arch, object)
-}
-
-/// The same by another version's tool.
-pub(crate) fn objdump_with(tool: &str, arch: Arch, object: &Path) -> Vec<Answer> {
+/// Instructions of an object by a version's `llvm-objdump`: words and text.
+pub fn objdump(tool: &str, arch: Arch, object: &Path) -> Vec<Answer> {
     let output = Command::new(tool)
         .arg("-d")
         .arg(format!("--mcpu={arch}"))
@@ -90,7 +79,7 @@ pub(crate) fn objdump_with(tool: &str, arch: Arch, object: &Path) -> Vec<Answer>
 }
 
 /// Asks `llvm-mc` about up to three words each. The first prefix that is one instruction counts.
-pub(crate) fn machine_code(arch: Arch, questions: &[Vec<u32>]) -> Vec<Answer> {
+pub fn machine_code(arch: Arch, questions: &[Vec<u32>]) -> Vec<Answer> {
     const MARK: &str = "s_nop 0x5a5a";
     let mut input = String::new();
     for words in questions {
@@ -153,12 +142,12 @@ pub(crate) fn machine_code(arch: Arch, questions: &[Vec<u32>]) -> Vec<Answer> {
 }
 
 /// Our text and size in words, or the error.
-pub(crate) fn ours(arch: Arch, words: &[u32]) -> Result<(String, usize), rocmforge_isa::DecodeError> {
+pub fn ours(arch: Arch, words: &[u32]) -> Result<(String, usize), rocmforge_isa::DecodeError> {
     decode_for(arch, words, 0).map(|inst| (inst.to_string(), usize::from(inst.size / 4)))
 }
 
 /// Lines that tell where we and LLVM differ, for instructions that LLVM knows.
-pub(crate) fn differences(arch: Arch, answers: &[Answer]) -> Vec<String> {
+pub fn differences(arch: Arch, answers: &[Answer]) -> Vec<String> {
     let mut out = Vec::new();
     for Answer { words, text } in answers {
         let Some(text) = text else { continue };

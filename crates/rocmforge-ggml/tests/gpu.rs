@@ -1,21 +1,18 @@
 //! Every op on a device against the CPU backend, which has its own f64 tests (`tests/ops`).
 
-mod case;
-mod copies;
-mod covered;
-mod decoder;
-mod fused;
-mod hybrid;
-mod packed;
-mod program;
-mod random;
-#[path = "../common/random_graph/mod.rs"]
-mod random_graph;
-#[path = "../common/reference/mod.rs"]
-mod reference;
-#[path = "../common/weights.rs"]
-mod weights;
-mod without_kernel;
+mod common;
+mod gpu {
+    mod case;
+    mod copies;
+    mod covered;
+    mod decoder;
+    mod fused;
+    mod hybrid;
+    mod packed;
+    mod program;
+    mod random;
+    mod without_kernel;
+}
 
 use rocmforge_ggml::{
     Attention, AttentionMask, CpuBackend, DType, GgmlBackend, GgmlError, Graph, HipGgmlBackend, HostAccess, Layout, Op,

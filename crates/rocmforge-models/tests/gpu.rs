@@ -1,9 +1,10 @@
 //! Models on a device against the f64 reference.
 #![allow(clippy::print_stdout)] // measured differences, shown when a test fails or with --nocapture
 
-mod hybrid;
-#[path = "../reference/mod.rs"]
 mod reference;
+mod gpu {
+    mod hybrid;
+}
 
 use reference::{Fixture, Tiny, check_batch, check_chunks, check_prompt, check_scored, engine, model_file};
 use rocmforge_ggml::{Activations, CpuBackend, HipGgmlBackend, HostAccess};

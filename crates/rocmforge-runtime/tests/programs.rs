@@ -5,14 +5,15 @@
 
 #![allow(clippy::print_stderr)] // a failing program, cut down
 
-mod machine;
-mod model;
-mod program;
-#[path = "../common/machine.rs"]
-mod simulated;
+mod common;
+mod programs {
+    pub(crate) mod machine;
+    mod model;
+    pub(crate) mod program;
+}
 
-use machine::{Outcome, run};
-use program::{Program, Step, generate};
+use programs::machine::{Outcome, run};
+use programs::program::{Program, Step, generate};
 use rocmforge_hip_sys::hipSuccess;
 use rocmforge_runtime::{Bytes, PoolOptions};
 use rocmforge_sim::program::shrink;

@@ -10,14 +10,14 @@ macro_rules! both {
         mod hip6 {
             $(#[test]
             fn $row() {
-                super::$row(&crate::modes::rig(rocmforge_sim::HipVersion::Hip6));
+                super::$row(&crate::behaviour::modes::rig(rocmforge_sim::HipVersion::Hip6));
             })*
         }
 
         mod hip7 {
             $(#[test]
             fn $row() {
-                super::$row(&crate::modes::rig(rocmforge_sim::HipVersion::Hip7));
+                super::$row(&crate::behaviour::modes::rig(rocmforge_sim::HipVersion::Hip7));
             })*
         }
 
@@ -26,25 +26,27 @@ macro_rules! both {
 }
 
 mod both;
-mod completeness;
-mod device;
-mod errors;
-mod events;
-mod faults;
-mod graphs;
-mod host_memory;
-mod kernels;
-mod launches;
-mod memcpy;
-mod memory;
-mod memset;
-mod modes;
-mod modules;
-mod pointers;
-mod pools;
 mod rig;
-mod special_memory;
-mod streams;
-mod strict;
 #[allow(dead_code)] // shared with other tests
 mod support;
+mod behaviour {
+    mod completeness;
+    mod device;
+    mod errors;
+    mod events;
+    mod faults;
+    mod graphs;
+    mod host_memory;
+    mod kernels;
+    mod launches;
+    mod memcpy;
+    mod memory;
+    mod memset;
+    pub(crate) mod modes;
+    mod modules;
+    mod pointers;
+    mod pools;
+    mod special_memory;
+    mod streams;
+    mod strict;
+}

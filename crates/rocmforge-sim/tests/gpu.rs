@@ -18,12 +18,9 @@ macro_rules! both {
     };
 }
 
-#[path = "../behaviour/both/mod.rs"]
 mod both;
-#[path = "../behaviour/rig.rs"]
 mod rig;
 #[allow(dead_code)] // most of it is for the simulator
-#[path = "../behaviour/support.rs"]
 mod support;
 
 use rig::{Platform, Rig, probe_for};

@@ -1,14 +1,16 @@
 //! One suite over every allocator and every stack of them that is in use.
 
-#[path = "../common/mod.rs"]
 mod common;
-mod fail;
-mod layers;
-mod suite;
+mod allocator {
+    pub(crate) mod fail;
+    mod layers;
+    pub(crate) mod suite;
+}
 
+use allocator::fail::FailNth;
+use allocator::suite;
 use common::device::{Error, Memory, Stream};
 use common::{Driver, GIB, World};
-use fail::FailNth;
 use rocmforge_memory::*;
 use std::sync::Arc;
 

@@ -11,7 +11,6 @@
 //! error if any component differs by more than 1e-5.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // printing is what an example is for
 
-#[path = "../common/failure.rs"]
 mod failure;
 
 use std::path::PathBuf;

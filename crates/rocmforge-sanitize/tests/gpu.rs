@@ -2,12 +2,13 @@
 //! And a faulty one, for `cargo xtask compute-sanitizer`, which asks NVIDIA's tools about the same faults as ours.
 #![allow(non_snake_case, non_upper_case_globals)]
 
-mod device;
 #[allow(dead_code)] // the marks are for the simulator's tests
-#[path = "../faulty/source.rs"]
 mod source;
+mod gpu {
+    pub(crate) mod device;
+}
 
-use device::{Device, Program};
+use gpu::device::{Device, Program};
 use serial_test::serial;
 
 /// Names the faulty kernels to run: `memcheck/read_past_end,memcheck/byte_past_end`.
@@ -15,7 +16,7 @@ const FAULTY: &str = "ROCMFORGE_FAULTY";
 
 /// Sources whose fault is none on NVIDIA's cards, or cannot be shown there.
 fn is_amd_only(name: &str) -> bool {
-    let list = include_str!("../kernels/amd-only.txt").lines();
+    let list = include_str!("kernels/amd-only.txt").lines();
     list.filter_map(|line| line.split(' ').next())
         .any(|first| first == name)
 }

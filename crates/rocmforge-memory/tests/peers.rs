@@ -1,13 +1,13 @@
 //! Several processes on one card: the ledger that they share.
 #![cfg(not(miri))] // files, locks and processes are not Miri's
 
-#[path = "../common/mod.rs"]
 mod common;
-
-mod basics;
-mod damage;
-mod model;
-mod processes;
+mod peers {
+    mod basics;
+    mod damage;
+    mod model;
+    mod processes;
+}
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

@@ -1,22 +1,24 @@
 //! Whole kernels, compiled from `tests/fixtures`, against plain Rust: on a gfx1100, all of them again on a gfx1201, and on both what does
 //! not count on 32 lanes again in waves of 64.
 
-mod arithmetic;
 mod card;
-mod counters;
-mod faults;
-mod generic;
-mod gfx1201;
-mod gws;
-mod lanes;
-mod matrices;
-mod memory;
-mod races;
-mod refusals;
-mod registers;
-mod threads;
-mod triton;
-mod wave64;
+mod exec {
+    mod arithmetic;
+    mod counters;
+    mod faults;
+    mod generic;
+    mod gfx1201;
+    mod gws;
+    mod lanes;
+    mod matrices;
+    mod memory;
+    mod races;
+    mod refusals;
+    mod registers;
+    mod threads;
+    mod triton;
+    mod wave64;
+}
 
 /// Modules and tests that are the same on both cards, or take long.
 const ONE_CARD: [&str; 10] = [

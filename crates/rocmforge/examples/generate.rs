@@ -12,19 +12,19 @@
 //! Without `--temp` the most likely token is always taken. The text goes to stdout as it is made, everything else to stderr.
 #![allow(clippy::print_stderr)] // printing is what an example is for
 
-#[path = "../common/mod.rs"]
 mod common;
+mod failure;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use common::failure::{self, Failure};
 use common::load;
 use common::machine::{Machine, Program};
 use common::options::Options;
 use common::progress::PromptProgress;
 use common::report::{self, Figures};
+use failure::Failure;
 use rocmforge::models::Model;
 use rocmforge::models::generate::{Event, FinishReason, Prompt, Request};
 use serde_json::json;

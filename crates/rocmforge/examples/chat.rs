@@ -10,21 +10,23 @@
 //! answer. Where stdin is no terminal, each line is a message. Answers go to stdout as they are made, everything else to stderr.
 #![allow(clippy::print_stderr)] // printing is what an example is for
 
-#[path = "../common/mod.rs"]
 mod common;
-mod input;
+mod failure;
+mod chat {
+    pub(crate) mod input;
+}
 
 use std::io::Write;
 use std::process::ExitCode;
 
+use chat::input::{Input, Line};
 use clap::Parser;
-use common::failure::{self, Failure};
 use common::load;
 use common::machine::{Machine, Program};
 use common::options::Options;
 use common::progress::PromptProgress;
 use common::report::{self, Figures};
-use input::{Input, Line};
+use failure::Failure;
 use rocmforge::models::Model;
 use rocmforge::models::chat::{ChatTemplate, Message, Role};
 use rocmforge::models::generate::{Event, FinishReason, GenerateError, Generator, Request};

@@ -6,7 +6,9 @@
 //! launched the same way: `//#-` lines are for the faulty launch only, `//#+` lines for the corrected one.
 
 mod source;
-mod unoptimised;
+mod faulty {
+    mod unoptimised;
+}
 
 use rocmforge_kernels::Pack;
 use rocmforge_sanitize::{LaunchFile, Plan, SeedRun, run_seed};
@@ -29,14 +31,14 @@ fn twin_seeds() -> u64 {
 
 /// The objects of both simulated cards.
 fn packs() -> [Pack; 2] {
-    let gfx1100: &[u8] = include_bytes!("../kernels/prebuilt/gfx1100.pack.zst");
-    let gfx1201: &[u8] = include_bytes!("../kernels/prebuilt/gfx1201.pack.zst");
+    let gfx1100: &[u8] = include_bytes!("kernels/prebuilt/gfx1100.pack.zst");
+    let gfx1201: &[u8] = include_bytes!("kernels/prebuilt/gfx1201.pack.zst");
     [gfx1100, gfx1201].map(|bytes| Pack::read(bytes).expect("the pack is committed"))
 }
 
 /// Whether a kernel is of gfx1100 alone.
 fn is_gfx1100_only(source: &Source) -> bool {
-    let mut listed = include_str!("../kernels/gfx1100-only.txt").lines();
+    let mut listed = include_str!("kernels/gfx1100-only.txt").lines();
     listed.any(|line| line.split(' ').next() == Some(&source.name))
 }
 

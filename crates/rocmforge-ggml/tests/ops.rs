@@ -1,17 +1,16 @@
 //! CPU ops against f64 references, at odd shapes.
 
-mod attention;
-mod decoder;
-mod elements;
-mod harness;
-mod in_place;
-mod moves;
-mod products;
-mod reductions;
-#[path = "../common/reference/mod.rs"]
-mod reference;
-#[path = "../common/weights.rs"]
-mod weights;
+mod common;
+mod ops {
+    mod attention;
+    mod decoder;
+    mod elements;
+    mod harness;
+    mod in_place;
+    mod moves;
+    mod products;
+    mod reductions;
+}
 
 use rocmforge_ggml::{
     Attention, AttentionMask, CpuBackend, DType, GgmlBackend, GgmlError, Graph, HostAccess, Layout, Op, Rope,

@@ -1,0 +1,6 @@
+//! What several test targets share: graphs at random, their reference in f64, and weights.
+#![allow(dead_code)] // each test target uses its own part
+
+pub(crate) mod random_graph;
+pub(crate) mod reference;
+pub(crate) mod weights;

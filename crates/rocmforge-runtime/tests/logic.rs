@@ -1,0 +1,15 @@
+//! The runtime's own logic, over a fake HIP that can fail, hang and count.
+
+mod common;
+mod logic {
+    mod basics;
+    mod device;
+    mod drops;
+    mod failures;
+    mod fake;
+    mod launch;
+    mod ordering;
+    mod pool;
+    mod races;
+    mod shared_ledger;
+}
