@@ -167,7 +167,7 @@ fn a_launch_never_runs_on_memory_that_changed_hands() {
         assert_eq!(by.api, "hipFree", "{report}");
         assert!(
             run.memory[&1].iter().all(|byte| *byte == run.memory[&1][0]),
-            "the heir's memory is whole"
+            "the successor's memory is whole"
         );
     }
     // The pointer was stale already when the launch was queued; by the time it runs, somebody else is there.

@@ -2,9 +2,6 @@
 
 use std::path::Path;
 
-/// Crates whose names and comments still have metaphors.
-const PENDING: &[&str] = &["crates/rocmforge-amdgcn", "crates/rocmforge-sim"];
-
 /// A first line that starts so is a question in the place of a noun.
 const QUESTION_WORDS: &[&str] = &["What", "Who", "Where", "How", "Whether", "Which", "Why", "When"];
 
@@ -27,11 +24,6 @@ const METAPHORS: &[(&str, &str)] = &[
     (concat!("under", "taker"), "deferred free"),
     (concat!("good", "bye"), "release of a claim"),
 ];
-
-/// Whether a file may still have metaphors.
-fn pending(path: &Path) -> bool {
-    PENDING.iter().any(|crate_| path.starts_with(crate_))
-}
 
 /// What is wrong with the first line of a module; `None` for a file that is no module of a crate, and for tests.
 pub(super) fn first_line(path: &Path, text: &str) -> Option<String> {
@@ -60,7 +52,7 @@ pub(super) fn metaphors(path: &Path, line: &str) -> Vec<String> {
     let prose = path
         .extension()
         .is_some_and(|extension| extension == "rs" || extension == "md");
-    if !prose || pending(path) || path == Path::new("CHANGELOG.md") {
+    if !prose || path == Path::new("CHANGELOG.md") {
         return Vec::new();
     }
     // In a document, back quotes hold names of code, which have the rule where they are defined.

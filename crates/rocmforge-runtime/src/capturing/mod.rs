@@ -157,7 +157,7 @@ impl Capturing {
     /// destroy.
     pub(crate) fn end(&self) -> Result<(Record, hip::Graph), Failure> {
         let Some(mut state) = self.state.lock().take() else {
-            return Err(Failure::told(GraphError::Ended));
+            return Err(Failure::reported(GraphError::Ended));
         };
         let unjoined = state
             .record
@@ -189,16 +189,16 @@ impl Capturing {
         drop(std::mem::take(&mut state.events));
         let ended = ended.and_then(|()| hip::stream::captured(driver, graph));
         let failure = match (state.failed.take(), joined.and(ended), unjoined) {
-            (Some(cause), ..) => Failure::told(GraphError::Failed {
+            (Some(cause), ..) => Failure::reported(GraphError::Failed {
                 cause: Some(Arc::new(cause)),
             }),
             (None, Err(cause), _) => Failure {
-                told: false,
+                reported: false,
                 error: GraphError::Failed {
                     cause: Some(Arc::new(cause)),
                 },
             },
-            (None, Ok(_), Some(stream)) => Failure::told(GraphError::Unjoined { stream }),
+            (None, Ok(_), Some(stream)) => Failure::reported(GraphError::Unjoined { stream }),
             (None, Ok(graph), None) => return Ok((state.record, graph)),
         };
         destroy(&core, graph);
@@ -209,7 +209,7 @@ impl Capturing {
     pub(crate) fn abort(&self, core: &Core) {
         match self.end() {
             Ok((_, graph)) => destroy(core, graph.0),
-            Err(Failure { told: true, .. }) => {}
+            Err(Failure { reported: true, .. }) => {}
             Err(Failure { error, .. }) => core.driver.keep(error.into()),
         }
     }
@@ -254,12 +254,12 @@ impl State {
 pub(crate) struct Failure {
     pub(crate) error: GraphError,
     /// Whether the program knows already, or has thrown the capture away.
-    told: bool,
+    reported: bool,
 }
 
 impl Failure {
-    fn told(error: GraphError) -> Self {
-        Self { error, told: true }
+    fn reported(error: GraphError) -> Self {
+        Self { error, reported: true }
     }
 }
 

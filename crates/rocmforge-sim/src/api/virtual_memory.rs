@@ -260,7 +260,7 @@ impl Call<'_> {
         let actor = self.as_actor();
         for old in &known {
             if !parts.iter().any(|(address, _)| *address == old.address) {
-                self.bury(card, old, &actor);
+                self.remember_freed(card, old, &actor);
             }
             self.cards[card].vram.remove_mapped(old.address);
         }

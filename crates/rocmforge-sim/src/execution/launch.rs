@@ -128,7 +128,7 @@ impl Host {
             fatal = fatal.or(status_of(fault.kind));
             let report = self.report_of(fault, &name, card, actor);
             let by = match report.kind {
-                ReportKind::UseAfterFree => self.races.buried_at(fault.address, u64::MAX).1,
+                ReportKind::UseAfterFree => self.races.freed_at(fault.address, u64::MAX).1,
                 _ => None,
             };
             self.report(Report {
@@ -212,23 +212,26 @@ impl Host {
     /// access tells more.
     fn given_away(&mut self, launch: &Launch, actor: &Actor, name: &str) -> bool {
         let vram = &self.cards[launch.module.card].vram;
-        let heir = |given: &&Given| vram.find(given.address).is_some_and(|heir| heir.id != given.id);
-        let Some(given) = launch.given.iter().find(heir).copied() else {
+        let successor = |given: &&Given| {
+            vram.find(given.address)
+                .is_some_and(|successor| successor.id != given.id)
+        };
+        let Some(given) = launch.given.iter().find(successor).copied() else {
             return false;
         };
-        let heir = vram
+        let successor = vram
             .find(given.address)
-            .map(|heir| heir.info().to_string())
+            .map(|successor| successor.info().to_string())
             .unwrap_or_default();
         let (when, (freed, by)) = match given.id {
             0 => (
                 "had been freed when the launch was queued",
-                self.races.buried_at(given.address, actor.call),
+                self.races.freed_at(given.address, actor.call),
             ),
-            id => ("was freed while the launch was still queued", self.races.buried(id)),
+            id => ("was freed while the launch was still queued", self.races.freed(id)),
         };
         let message = format!(
-            "argument {} points to memory that {when}; now another allocation is there: {heir}",
+            "argument {} points to memory that {when}; now another allocation is there: {successor}",
             given.argument
         );
         let report = Report {

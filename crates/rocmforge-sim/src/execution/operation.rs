@@ -20,7 +20,8 @@ impl Host {
         self.execute_part(kind, &actor)
     }
 
-    fn execute_part(&mut self, kind: OpKind, actor: &Arc<Actor>) -> Ran {
+    /// Runs what `actor` does, or a part of it.
+    pub(crate) fn execute_part(&mut self, kind: OpKind, actor: &Arc<Actor>) -> Ran {
         let started = self.span_begins(&kind);
         let ran = self.execute_kind(kind, actor);
         self.span_ends(started, actor);
@@ -112,7 +113,7 @@ impl Host {
     /// Frees the allocation that starts at `address`, as `actor` does.
     pub(crate) fn release(&mut self, card: usize, address: u64, actor: &Arc<Actor>) {
         if let Some(allocation) = self.cards[card].vram.find(address).cloned() {
-            self.bury(card, &allocation, actor);
+            self.remember_freed(card, &allocation, actor);
             self.cards[card].vram.release(address, actor.call);
             self.pools.released(allocation.id);
         }
@@ -127,14 +128,14 @@ impl Host {
         };
         if !alive {
             let (freed, by) = match place {
-                Place::Device { id, .. } => self.races.buried(id),
+                Place::Device { id, .. } => self.races.freed(id),
                 _ => (None, None),
             };
             let mut message = "the memory was freed while the operation was still queued".to_owned();
             if let Place::Device { card, address, .. } = place
-                && let Some(heir) = self.cards[card].vram.find(address)
+                && let Some(successor) = self.cards[card].vram.find(address)
             {
-                message = format!("{message}; now another allocation is there: {}", heir.info());
+                message = format!("{message}; now another allocation is there: {}", successor.info());
             }
             let report = Report {
                 stream: actor.stream,

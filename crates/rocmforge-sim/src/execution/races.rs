@@ -88,7 +88,7 @@ impl Host {
     }
 
     /// A device allocation is freed by `actor`: work that is not ordered before that uses freed memory.
-    pub(crate) fn bury(&mut self, card: usize, allocation: &Allocation, actor: &Arc<Actor>) {
+    pub(crate) fn remember_freed(&mut self, card: usize, allocation: &Allocation, actor: &Arc<Actor>) {
         let region = Region::Device {
             card,
             id: allocation.id,
@@ -99,7 +99,7 @@ impl Host {
             ..allocation.info()
         };
         let by = actor.side(None, None);
-        self.races.bury(allocation.id, info, by);
+        self.races.remember_freed(allocation.id, info, by);
     }
 
     /// Memory of a region goes.

@@ -34,7 +34,7 @@ impl Region {
 }
 
 /// An allocation that is no more, and who freed it.
-struct Buried {
+struct FreedAllocation {
     info: AllocationInfo,
     by: Side,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Races {
     pub(crate) order: Order,
     pub(crate) watches: Watches,
     shadows: BTreeMap<Region, Shadow>,
-    buried: BTreeMap<u64, Buried>,
+    freed: BTreeMap<u64, FreedAllocation>,
     /// The latest launches of each module's kernels, by the module's handle.
     code: BTreeMap<u64, Vec<Arc<Actor>>>,
     /// Pairs of sides that have been reported, see [`Site`].
@@ -66,7 +66,7 @@ impl Races {
             order: Order::new(separate_threads),
             watches: Watches::default(),
             shadows: BTreeMap::new(),
-            buried: BTreeMap::new(),
+            freed: BTreeMap::new(),
             code: BTreeMap::new(),
             reported: BTreeSet::new(),
             since_forgotten: 0,
@@ -93,26 +93,28 @@ impl Races {
     }
 
     /// Remembers an allocation that is no more.
-    pub(crate) fn bury(&mut self, id: u64, info: AllocationInfo, by: Side) {
-        if self.buried.len() == REMEMBERED {
-            self.buried.pop_first();
+    pub(crate) fn remember_freed(&mut self, id: u64, info: AllocationInfo, by: Side) {
+        if self.freed.len() == REMEMBERED {
+            self.freed.pop_first();
         }
-        self.buried.insert(id, Buried { info, by });
+        self.freed.insert(id, FreedAllocation { info, by });
     }
 
     /// The allocation with this id, which is no more, and who freed it.
-    pub(crate) fn buried(&self, id: u64) -> (Option<AllocationInfo>, Option<Box<Side>>) {
-        match self.buried.get(&id) {
-            Some(buried) => (Some(buried.info.clone()), Some(Box::new(buried.by.clone()))),
+    pub(crate) fn freed(&self, id: u64) -> (Option<AllocationInfo>, Option<Box<Side>>) {
+        match self.freed.get(&id) {
+            Some(freed) => (Some(freed.info.clone()), Some(Box::new(freed.by.clone()))),
             None => (None, None),
         }
     }
 
     /// The allocation that was at `address` before it was freed before `call`.
-    pub(crate) fn buried_at(&self, address: u64, call: u64) -> (Option<AllocationInfo>, Option<Box<Side>>) {
-        let there = |b: &&Buried| (b.info.address..b.info.address + b.info.size).contains(&address) && b.by.call < call;
-        match self.buried.values().rev().find(there) {
-            Some(buried) => (Some(buried.info.clone()), Some(Box::new(buried.by.clone()))),
+    pub(crate) fn freed_at(&self, address: u64, call: u64) -> (Option<AllocationInfo>, Option<Box<Side>>) {
+        let there = |b: &&FreedAllocation| {
+            (b.info.address..b.info.address + b.info.size).contains(&address) && b.by.call < call
+        };
+        match self.freed.values().rev().find(there) {
+            Some(freed) => (Some(freed.info.clone()), Some(Box::new(freed.by.clone()))),
             None => (None, None),
         }
     }

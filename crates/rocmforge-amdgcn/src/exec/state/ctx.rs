@@ -85,7 +85,7 @@ pub(crate) struct Ctx<'a> {
     pub(crate) khz: u32,
     /// The most cycles since the start that a wave has seen on a clock.
     pub(crate) latest: u64,
-    /// What a lane reads of host memory, whose bytes cannot be lent out.
+    /// What a lane reads of host memory, whose bytes cannot be borrowed.
     pub(crate) elsewhere: [u8; 16],
     /// LDS of the running workgroup; its length is the exact size.
     pub(crate) lds: Vec<u8>,

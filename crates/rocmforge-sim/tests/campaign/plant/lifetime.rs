@@ -54,8 +54,8 @@ pub(super) fn free_under_work(w: &mut Writer) -> Expected {
     w.push(free);
     if w.rng.chance(50) {
         // Somebody else gets the address while the work is still queued.
-        let heir = self::buffer(w);
-        fill(w, heir, other);
+        let successor = self::buffer(w);
+        fill(w, successor, other);
     }
     Expected::Report(&[K::UseAfterFree], vec![site])
 }
