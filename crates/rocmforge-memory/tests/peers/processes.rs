@@ -41,7 +41,7 @@ impl Drop for Kept {
 fn command(role: &str, directory: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "processes::child", "--test-threads=1", "--nocapture"])
+        .args(["--exact", "peers::processes::child", "--test-threads=1", "--nocapture"])
         .env(ROLE, role)
         .env(DIRECTORY, directory)
         .stdin(Stdio::null())

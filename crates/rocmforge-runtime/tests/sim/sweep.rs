@@ -156,9 +156,9 @@ const ENTRIES: &[Entry] = &[
         w.backend.load_module(scale_object(), "m").map(drop)
     }),
     ("module kernel", |w| w.module.kernel("scale").map(drop)),
-    ("backend get_memory_info", |w| w.backend.get_memory_info().map(drop)),
+    ("compat get_memory_info", |w| w.backend.get_memory_info().map(drop)),
     ("compat can_allocate", |w| w.backend.can_allocate(1).map(drop)),
-    ("backend safe_alloc_size", |w| w.backend.safe_alloc_size().map(drop)),
+    ("compat safe_alloc_size", |w| w.backend.safe_alloc_size().map(drop)),
     ("compat allocate_buffer_safe", |w| {
         w.backend.allocate_buffer_safe(4096).map(drop)
     }),
