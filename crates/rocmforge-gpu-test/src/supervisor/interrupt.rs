@@ -2,7 +2,7 @@
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::io::{self, PipeReader, PipeWriter};
+use std::io::{self, PipeReader, PipeWriter, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,8 @@ pub(crate) enum Hurry {
 
 /// Whether the user wants the run to end.
 pub(crate) struct Interrupt {
-    /// One pipe a step; its end of file says that the step is reached, to all who poll it.
+    /// One pipe a step; a byte in it, which nobody reads, says that the step is reached, to all who poll it. Its end of file would come later where
+    /// another thread starts a process just then, which has the other end until it runs its program.
     steps: [PipeReader; 2],
     /// The other ends of those not reached.
     ahead: Mutex<Vec<PipeWriter>>,
@@ -63,7 +64,9 @@ impl Interrupt {
     /// Goes one step further, on account of `signal`.
     pub(crate) fn raise(&self, signal: i32) {
         self.signal.store(signal, Ordering::Relaxed);
-        self.ahead.lock().expect("nobody panics holding it").pop();
+        let step = self.ahead.lock().expect("nobody panics holding it").pop();
+        // An empty pipe has room for a byte.
+        let _ = step.map(|mut step| step.write_all(&[1]));
     }
 
     pub(crate) fn hurry(&self) -> Hurry {
