@@ -3,11 +3,12 @@
 use super::{answer, required};
 use crate::calls::call::{Call, Hip};
 use crate::machine::handle::Found;
-use crate::queues::graphs::{Exec, Graph, Step, Work};
+use crate::queues::graphs::{Exec, Graph, Run, Step, Work};
 use crate::queues::op::{OpKind, Place};
 use crate::queues::point::{Point, StreamId};
 use crate::report::{Report, ReportKind};
 use rocmforge_hip_sys::*;
+use std::collections::BTreeMap;
 
 impl Call<'_> {
     pub(crate) unsafe fn graph_instantiate(&mut self, exec: *mut hipGraphExec_t, graph: hipGraph_t, flags: u64) -> Hip {
@@ -29,6 +30,7 @@ impl Call<'_> {
             steps,
             flags,
             runs: Vec::new(),
+            objects: self.hold_objects(graph.addr() as u64),
         };
         let handle = self.execs.insert(made, call);
         // SAFETY: promised by the caller of the HIP function.
@@ -146,9 +148,10 @@ impl Call<'_> {
             self.free_blocks_first(id, &steps);
         }
         self.enqueue_steps(id, card, &steps);
+        let point = self.queues.tail(id);
         let end = self.end_of(id);
         let exec = self.exec(exec)?;
-        exec.runs.extend(end);
+        exec.runs.extend(end.map(|end| Run { end, point }));
         Ok(())
     }
 
@@ -232,13 +235,17 @@ impl Call<'_> {
         self.enqueue(stream, operation, after)
     }
 
-    /// In a strict simulation: an executable graph is changed or destroyed, and nothing says that its launches are done.
-    /// AMD's implementation survives the end of one; nobody promises it.
-    pub(crate) fn check_runs(&mut self, exec: hipGraphExec_t, what: &str) -> Hip {
+    /// Whether all launches of an executable graph, which is changed or destroyed, are done. In a strict simulation it is reported if nothing says
+    /// so. AMD's implementation survives the end of one; nobody promises it.
+    pub(crate) fn check_runs(&mut self, exec: hipGraphExec_t, what: &str) -> Hip<bool> {
         let actor = self.as_actor();
         let strict = self.config.strict;
-        let runs = std::mem::take(&mut self.exec(exec)?.runs);
-        for run in runs.iter().filter(|run| strict && !run.ordered(&actor)) {
+        let mut runs = std::mem::take(&mut self.exec(exec)?.runs);
+        for run in runs
+            .iter()
+            .map(|run| &run.end)
+            .filter(|run| strict && !run.ordered(&actor))
+        {
             let message = format!("the executable graph is {what} while this launch may still be queued or running");
             let report = Report {
                 stream: run.stream,
@@ -247,7 +254,10 @@ impl Call<'_> {
             };
             (**self).report(report);
         }
-        Ok(())
+        runs.retain(|run| !self.queues.is_done(run.point));
+        let ended = runs.is_empty();
+        self.exec(exec)?.runs = runs;
+        Ok(ended)
     }
 
     pub(crate) unsafe fn graph_exec_update(
@@ -261,14 +271,24 @@ impl Call<'_> {
         required(result)?;
         self.graph(graph)?;
         let steps = self.steps(graph.addr() as u64).ok_or(hipErrorInvalidValue)?;
-        self.check_runs(exec, "updated")?;
-        let exec = self.exec(exec)?;
-        let refused = update(&mut exec.steps, steps);
+        let ended = self.check_runs(exec, "updated")?;
+        let refused = update(&mut self.exec(exec)?.steps, steps);
+        // Some steps have the new graph's work even where one did not fit.
+        let held = self.hold_objects(graph.addr() as u64);
+        let objects = &mut self.exec(exec)?.objects;
+        let before = if ended && refused.is_none() {
+            std::mem::replace(objects, held)
+        } else {
+            held.into_iter()
+                .for_each(|(object, count)| *objects.entry(object).or_default() += count);
+            BTreeMap::new()
+        };
         let at = refused.map_or(0, |(_, node)| node);
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(node, std::ptr::without_provenance_mut(at as usize)) }?;
         // SAFETY: as above.
         unsafe { answer(result, refused.map_or(hipGraphExecUpdateSuccess, |(why, _)| why)) }?;
+        self.release_objects(before);
         match refused {
             Some(_) => Err(hipErrorGraphExecUpdateFailure),
             None => Ok(()),
@@ -284,9 +304,13 @@ impl Call<'_> {
     }
 
     pub(crate) fn graph_exec_destroy(&mut self, exec: hipGraphExec_t) -> Hip {
-        self.check_runs(exec, "destroyed")?;
+        let ended = self.check_runs(exec, "destroyed")?;
         if let Some(exec) = self.execs.remove(exec.addr() as u64) {
             self.drop_blocks(&exec.steps);
+            // What a launch may still use is kept for good.
+            if ended {
+                self.release_objects(exec.objects);
+            }
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use crate::queues::graphs::{Block, GraphBlock, Shown, Step, UserObject, Work};
 use crate::queues::op::OpKind;
 use crate::queues::point::StreamId;
 use rocmforge_hip_sys::*;
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 
 /// The most references that HIP counts.
@@ -244,6 +245,33 @@ impl Call<'_> {
         {
             self.call_program(found.destroy, found.user);
         }
+    }
+
+    /// Gives up what a graph has held.
+    pub(crate) fn release_objects(&mut self, objects: BTreeMap<u64, u32>) {
+        for (object, count) in objects {
+            self.release_object(object, count);
+        }
+    }
+
+    /// Holds the objects of a graph and of those inside it once more, for what is made of it.
+    pub(crate) fn hold_objects(&mut self, graph: u64) -> BTreeMap<u64, u32> {
+        let mut held = BTreeMap::new();
+        let mut todo = vec![graph];
+        while let Some(graph) = todo.pop().and_then(|graph| self.graphs.get(graph)) {
+            held.extend(graph.objects.keys().map(|object| (*object, 1)));
+            let nodes = graph.nodes.iter().filter_map(|node| self.nodes.get(*node));
+            todo.extend(nodes.filter_map(|node| match node.work {
+                Work::Child(child) => Some(child),
+                _ => None,
+            }));
+        }
+        for object in held.keys() {
+            if let Some(found) = self.objects.get_mut(*object) {
+                found.count = found.count.saturating_add(1);
+            }
+        }
+        held
     }
 
     fn check_count(object: hipUserObject_t, count: u32) -> Hip<u64> {

@@ -121,6 +121,7 @@ impl Call<'_> {
         }
         let made = Graph {
             original: Some(graph),
+            objects: self.hold_objects(graph),
             ..Graph::new(card)
         };
         let copy = self.graphs.insert(made, call);
@@ -187,9 +188,7 @@ impl Call<'_> {
         for node in graph.nodes {
             self.remove_node(node);
         }
-        for (object, count) in graph.objects {
-            self.release_object(object, count);
-        }
+        self.release_objects(graph.objects);
     }
 
     fn remove_node(&mut self, node: u64) {

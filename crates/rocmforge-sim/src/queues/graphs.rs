@@ -2,6 +2,7 @@
 
 use crate::queues::launch::Launch;
 use crate::queues::op::{HostFunction, OpKind, Place};
+use crate::queues::point::Point;
 use crate::races::shadow::Actor;
 use rocmforge_hip_sys::*;
 use std::collections::BTreeMap;
@@ -260,8 +261,16 @@ pub(crate) struct Exec {
     pub(crate) card: usize,
     pub(crate) steps: Vec<Step>,
     pub(crate) flags: u64,
-    /// The ends of its launches that may still be queued.
-    pub(crate) runs: Vec<Arc<Actor>>,
+    /// Its launches that may still be queued.
+    pub(crate) runs: Vec<Run>,
+    /// How often it holds which objects of the program.
+    pub(crate) objects: BTreeMap<u64, u32>,
+}
+
+/// A launch of an executable graph: its end, and where that is in its stream.
+pub(crate) struct Run {
+    pub(crate) end: Arc<Actor>,
+    pub(crate) point: Point,
 }
 
 impl Exec {

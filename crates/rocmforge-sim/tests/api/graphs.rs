@@ -653,7 +653,30 @@ fn objects_live_as_long_as_the_graphs_that_hold_them() {
     answers!(hipSuccess, sim.hipGraphRetainUserObject(graph, object, 1, 0));
     answers!(hipSuccess, sim.hipUserObjectRelease(object, 1));
     assert_eq!(DESTROYED.load(Ordering::Relaxed), 0);
+    // What is made of a graph holds them too: a copy, a graph that it is a part of, an executable graph, and one that was updated with it.
+    let (mut copy, mut parent, mut child, mut ready, mut updated) =
+        (null_mut(), null_mut(), null_mut(), null_mut(), null_mut());
+    let none = null_mut();
+    answers!(
+        hipSuccess,
+        sim.hipGraphInstantiate(&raw mut updated, graph, none, none.cast(), 0)
+    );
+    answers!(hipSuccess, sim.hipGraphClone(&raw mut copy, graph));
     answers!(hipSuccess, sim.hipGraphDestroy(graph));
+    answers!(hipSuccess, sim.hipGraphExecDestroy(updated));
+    answers!(hipSuccess, sim.hipGraphCreate(&raw mut parent, 0));
+    answers!(
+        hipSuccess,
+        sim.hipGraphAddChildGraphNode(&raw mut child, parent, null_mut(), 0, copy)
+    );
+    answers!(hipSuccess, sim.hipGraphDestroy(copy));
+    answers!(
+        hipSuccess,
+        sim.hipGraphInstantiate(&raw mut ready, parent, none, none.cast(), 0)
+    );
+    answers!(hipSuccess, sim.hipGraphDestroy(parent));
+    assert_eq!(DESTROYED.load(Ordering::Relaxed), 0);
+    answers!(hipSuccess, sim.hipGraphExecDestroy(ready));
     assert_eq!(DESTROYED.load(Ordering::Relaxed), 1);
     answers!(hipSuccess, sim.hipUserObjectRelease(object, 1));
     assert_eq!(DESTROYED.load(Ordering::Relaxed), 1);
