@@ -4,6 +4,7 @@ use super::element::Element;
 use super::handle::Handle;
 use super::memory::{Matrix, Memory};
 use super::status::{INVALID_ENUM, INVALID_VALUE, NOT_SUPPORTED, Status};
+use super::work;
 use crate::state::Process;
 use std::ffi::{c_int, c_void};
 
@@ -55,26 +56,39 @@ pub(crate) fn size(value: c_int) -> Result<usize, Status> {
     usize::try_from(value).map_err(|_| INVALID_VALUE)
 }
 
-/// A factor of a call.
-///
-/// # Safety
-/// `pointer` is null or, where factors are on the host, a factor of type `element`.
-pub(crate) unsafe fn factor(
-    memory: &Memory<'_>,
-    handle: &Handle,
-    pointer: *const c_void,
-    element: Element,
-) -> Result<f32, Status> {
-    if pointer.is_null() {
-        return Err(INVALID_VALUE);
-    }
-    let bytes = if handle.factors_on_device {
-        memory.read_bytes(pointer.addr(), element.size())?
-    } else {
+/// A factor of a call, alpha or beta.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Factor {
+    /// Its value, read when the call was made.
+    Value(f32),
+    /// Its address in device memory, read when the work is done.
+    Device(usize, Element),
+}
+
+impl Factor {
+    /// # Safety
+    /// `pointer` is null or, where factors are on the host, a factor of type `element`.
+    pub(crate) unsafe fn of(handle: &Handle, pointer: *const c_void, element: Element) -> Result<Self, Status> {
+        if pointer.is_null() {
+            return Err(INVALID_VALUE);
+        }
+        if handle.factors_on_device {
+            return Ok(Self::Device(pointer.addr(), element));
+        }
         // SAFETY: promised by the caller; not null.
-        unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), element.size()) }.to_vec()
-    };
-    element.decode(&bytes).next().ok_or(INVALID_VALUE)
+        let bytes = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), element.size()) };
+        element.decode(bytes).next().map(Self::Value).ok_or(INVALID_VALUE)
+    }
+
+    pub(crate) fn value(self, memory: &Memory<'_>) -> Result<f32, Status> {
+        match self {
+            Self::Value(value) => Ok(value),
+            Self::Device(address, element) => {
+                let bytes = memory.read_bytes(address, element.size())?;
+                element.decode(&bytes).next().ok_or(INVALID_VALUE)
+            }
+        }
+    }
 }
 
 impl Operand {
@@ -112,33 +126,69 @@ impl Operand {
     }
 }
 
+/// A product whose arguments make sense.
+struct Product {
+    transposed: [bool; 2],
+    /// m, n, k.
+    sizes: [usize; 3],
+    count: usize,
+    alpha: Factor,
+    beta: Factor,
+    operands: [Operand; 3],
+    /// The shape of each operand's matrices.
+    matrices: [Matrix; 3],
+}
+
 impl Gemm {
-    /// Computes it.
+    /// Computes it, or captures it.
     ///
     /// # Safety
     /// `alpha` and `beta` are null or, where factors are on the host, factors of the type `factors`.
     pub(crate) unsafe fn run(&self, process: &Process, handle: &Handle) -> Result<(), Status> {
-        let [transposed_a, transposed_b] = [transposes(self.ops[0])?, transposes(self.ops[1])?];
+        let transposed = [transposes(self.ops[0])?, transposes(self.ops[1])?];
         let [m, n, k] = [size(self.sizes[0])?, size(self.sizes[1])?, size(self.sizes[2])?];
         let count = size(self.count)?;
         let swapped = |swap: bool, rows, columns| if swap { (columns, rows) } else { (rows, columns) };
-        let (rows_a, columns_a) = swapped(transposed_a, m, k);
-        let (rows_b, columns_b) = swapped(transposed_b, k, n);
-        let a = self.a.matrix(rows_a, columns_a)?;
-        let b = self.b.matrix(rows_b, columns_b)?;
-        let c = self.c.matrix(m, n)?;
+        let (rows_a, columns_a) = swapped(transposed[0], m, k);
+        let (rows_b, columns_b) = swapped(transposed[1], k, n);
+        let matrices = [
+            self.a.matrix(rows_a, columns_a)?,
+            self.b.matrix(rows_b, columns_b)?,
+            self.c.matrix(m, n)?,
+        ];
         let factors = self.factors.ok_or(NOT_SUPPORTED)?;
         if m == 0 || n == 0 || count == 0 {
             return Ok(());
         }
-        let memory = Memory::of(process, handle, self.name)?;
-        // SAFETY: promised by the caller.
-        let alpha = unsafe { factor(&memory, handle, self.alpha, factors) }?;
-        // SAFETY: as above.
-        let beta = unsafe { factor(&memory, handle, self.beta, factors) }?;
+        let product = Product {
+            transposed,
+            sizes: [m, n, k],
+            count,
+            // SAFETY: promised by the caller.
+            alpha: unsafe { Factor::of(handle, self.alpha, factors) }?,
+            // SAFETY: as above.
+            beta: unsafe { Factor::of(handle, self.beta, factors) }?,
+            operands: [self.a, self.b, self.c],
+            matrices,
+        };
+        work::run(process, handle, self.name, move |memory| product.compute(memory))
+    }
+}
+
+impl Product {
+    fn compute(&self, memory: &Memory<'_>) -> Result<(), Status> {
+        let &Self {
+            transposed: [transposed_a, transposed_b],
+            sizes: [m, n, k],
+            count,
+            operands: [operand_a, operand_b, operand_c],
+            matrices: [a, b, c],
+            ..
+        } = self;
+        let (alpha, beta) = (self.alpha.value(memory)?, self.beta.value(memory)?);
         let multiplies = k > 0 && alpha != 0.0;
         // Results that overlap have no defined value; without them the allocation bounds their number.
-        if let Place::Strided(_, stride) = self.c.place
+        if let Place::Strided(_, stride) = operand_c.place
             && count > 1
         {
             let apart = usize::try_from(stride.unsigned_abs()).ok();
@@ -148,11 +198,11 @@ impl Gemm {
             }
         }
         let lists = if multiplies {
-            [self.a.listed(&memory, count)?, self.b.listed(&memory, count)?]
+            [operand_a.listed(memory, count)?, operand_b.listed(memory, count)?]
         } else {
             [Vec::new(), Vec::new()]
         };
-        let list_c = self.c.listed(&memory, count)?;
+        let list_c = operand_c.listed(memory, count)?;
         let at = |operand: &Operand, list: &[usize], matrix: &Matrix, index| -> Result<Matrix, Status> {
             let address = operand.address(list, index, matrix.element).ok_or(INVALID_VALUE)?;
             memory.check(address, matrix.span())?;
@@ -160,11 +210,14 @@ impl Gemm {
         };
         let places = |index| -> Result<(Option<[Matrix; 2]>, Matrix), Status> {
             let inputs = if multiplies {
-                Some([at(&self.a, &lists[0], &a, index)?, at(&self.b, &lists[1], &b, index)?])
+                Some([
+                    at(&operand_a, &lists[0], &a, index)?,
+                    at(&operand_b, &lists[1], &b, index)?,
+                ])
             } else {
                 None
             };
-            Ok((inputs, at(&self.c, &list_c, &c, index)?))
+            Ok((inputs, at(&operand_c, &list_c, &c, index)?))
         };
         // Nothing is written unless all of it can be.
         for index in 0..count {

@@ -1,9 +1,7 @@
 //! Matrices in device memory: their places are checked against the allocation, and their columns copied in the order of the stream.
 
 use super::element::Element;
-use super::handle::Handle;
-use super::status::{self, ALLOC_FAILED, INVALID_VALUE, NOT_SUPPORTED, Status};
-use crate::absent;
+use super::status::{self, ALLOC_FAILED, INVALID_VALUE, Status};
 use crate::state::Process;
 use rocmforge_hip_sys::*;
 use std::ffi::c_void;
@@ -34,45 +32,40 @@ impl Matrix {
     }
 }
 
-/// Device memory, through the stream of a handle.
+/// Who copies to and from device memory.
+#[derive(Clone, Copy)]
+enum Copier {
+    /// The stream of a handle, which is waited for.
+    Stream(hipStream_t),
+    /// The host function that the calling thread runs, for a call of this name.
+    HostFunction(&'static str),
+}
+
+/// Device memory, as a call or a captured host function reaches it.
 pub(crate) struct Memory<'a> {
     process: &'a Process,
-    stream: hipStream_t,
+    copier: Copier,
 }
 
 impl<'a> Memory<'a> {
-    /// # Errors
-    /// The stream is being captured: nothing of it can run now.
-    pub(crate) fn of(process: &'a Process, handle: &Handle, name: &'static str) -> Result<Self, Status> {
-        let stream = handle.stream();
-        let mut capturing = hipStreamCaptureStatusNone;
-        // SAFETY: a live out-pointer; the machine checks the stream.
-        status::of(unsafe { process.sim.hipStreamIsCapturing(stream, &raw mut capturing) })?;
-        if capturing != hipStreamCaptureStatusNone {
-            absent::count(name);
-            return Err(NOT_SUPPORTED);
-        }
-        Ok(Self { process, stream })
+    /// For a call, in the order of its stream.
+    pub(crate) fn of_stream(process: &'a Process, stream: hipStream_t) -> Self {
+        let copier = Copier::Stream(stream);
+        Self { process, copier }
+    }
+
+    /// For the host function that the calling thread runs.
+    pub(crate) fn of_host_function(process: &'a Process, name: &'static str) -> Self {
+        let copier = Copier::HostFunction(name);
+        Self { process, copier }
     }
 
     /// # Errors
     /// The bytes are not all in one allocation.
     pub(crate) fn check(&self, address: usize, bytes: Option<usize>) -> Result<(), Status> {
-        let bytes = bytes.ok_or(INVALID_VALUE)?;
-        if address == 0 {
-            return Err(INVALID_VALUE);
-        }
-        let (mut base, mut size) = (std::ptr::null_mut(), 0);
-        let pointer = std::ptr::without_provenance_mut::<c_void>(address);
-        // SAFETY: live out-pointers; the machine checks the address.
-        let found = unsafe {
-            self.process
-                .sim
-                .hipMemGetAddressRange(&raw mut base, &raw mut size, pointer)
-        };
-        let offset = address.checked_sub(base.addr()).ok_or(INVALID_VALUE)?;
-        let end = offset.checked_add(bytes).ok_or(INVALID_VALUE)?;
-        if found.is_success() && end <= size {
+        let pointer = std::ptr::without_provenance::<c_void>(address);
+        let there = self.process.sim.allocation_bytes(pointer);
+        if bytes.ok_or(INVALID_VALUE)? <= there.ok_or(INVALID_VALUE)? {
             Ok(())
         } else {
             Err(INVALID_VALUE)
@@ -91,10 +84,14 @@ impl<'a> Memory<'a> {
     /// Reads a matrix that was checked, column after column without gaps.
     pub(crate) fn read(&self, matrix: &Matrix) -> Result<Vec<u8>, Status> {
         let mut buffer = Self::buffer(matrix.bytes())?;
-        let host = buffer.as_mut_ptr().cast();
-        let device = std::ptr::without_provenance(matrix.address);
         let (width, pitch) = (matrix.rows * matrix.element.size(), matrix.ld * matrix.element.size());
-        self.copy(host, width, device, pitch, matrix, hipMemcpyDeviceToHost)?;
+        let device = std::ptr::without_provenance(matrix.address);
+        self.copy(
+            (buffer.as_mut_ptr().cast(), width),
+            (device, pitch),
+            [width, matrix.columns],
+            hipMemcpyDeviceToHost,
+        )?;
         Ok(buffer)
     }
 
@@ -103,48 +100,14 @@ impl<'a> Memory<'a> {
         if matrix.bytes() != Some(bytes.len()) {
             return Err(INVALID_VALUE);
         }
-        let device = std::ptr::without_provenance_mut(matrix.address);
         let (width, pitch) = (matrix.rows * matrix.element.size(), matrix.ld * matrix.element.size());
+        let device = std::ptr::without_provenance_mut(matrix.address);
         self.copy(
-            device,
-            pitch,
-            bytes.as_ptr().cast(),
-            width,
-            matrix,
+            (device, pitch),
+            (bytes.as_ptr().cast(), width),
+            [width, matrix.columns],
             hipMemcpyHostToDevice,
         )
-    }
-
-    /// Copies the columns of a matrix, and waits: the host's side is a buffer of the caller's.
-    fn copy(
-        &self,
-        to: *mut c_void,
-        to_pitch: usize,
-        from: *const c_void,
-        from_pitch: usize,
-        matrix: &Matrix,
-        kind: hipMemcpyKind,
-    ) -> Result<(), Status> {
-        let sim = &self.process.sim;
-        let width = matrix.rows * matrix.element.size();
-        if width == 0 || matrix.columns == 0 {
-            return Ok(());
-        }
-        let queued = self.process.with_stack(|| {
-            if matrix.columns == 1 || matrix.ld == matrix.rows {
-                let size = width * matrix.columns;
-                // SAFETY: the host's side has `size` bytes; the device's side was checked, and the machine checks it again.
-                unsafe { sim.hipMemcpyAsync(to, from, size, kind, self.stream) }
-            } else {
-                // SAFETY: as above, with `columns` times `width` bytes.
-                unsafe {
-                    sim.hipMemcpy2DAsync(to, to_pitch, from, from_pitch, width, matrix.columns, kind, self.stream)
-                }
-            }
-        });
-        status::of(queued)?;
-        // SAFETY: the machine checks the stream.
-        status::of(unsafe { sim.hipStreamSynchronize(self.stream) })
     }
 
     /// Reads bytes that a program names, after they were checked.
@@ -152,13 +115,49 @@ impl<'a> Memory<'a> {
         self.check(address, Some(bytes))?;
         let mut buffer = Self::buffer(Some(bytes))?;
         let device = std::ptr::without_provenance(address);
-        let sim = &self.process.sim;
         let host = buffer.as_mut_ptr().cast();
-        // SAFETY: the buffer has the bytes, and the device's side was checked.
-        status::of(unsafe { sim.hipMemcpyAsync(host, device, bytes, hipMemcpyDeviceToHost, self.stream) })?;
-        // SAFETY: the machine checks the stream.
-        status::of(unsafe { sim.hipStreamSynchronize(self.stream) })?;
+        self.copy((host, bytes), (device, bytes), [bytes, 1], hipMemcpyDeviceToHost)?;
         Ok(buffer)
+    }
+
+    /// Copies so many bytes of so many columns, and waits: the host's side is a buffer of the caller's.
+    fn copy(
+        &self,
+        to: (*mut c_void, usize),
+        from: (*const c_void, usize),
+        [width, columns]: [usize; 2],
+        kind: hipMemcpyKind,
+    ) -> Result<(), Status> {
+        if width == 0 || columns == 0 {
+            return Ok(());
+        }
+        let sim = &self.process.sim;
+        // Without gaps it is one row.
+        let [width, columns] = if columns == 1 || (to.1, from.1) == (width, width) {
+            [width * columns, 1]
+        } else {
+            [width, columns]
+        };
+        let stream = match self.copier {
+            Copier::Stream(stream) => stream,
+            Copier::HostFunction(name) => {
+                // SAFETY: the host's side has `columns` times `width` bytes; the machine checks the device's side.
+                let copied = unsafe { sim.copy_in_host_function(name, to, from, width, columns) };
+                return status::of(copied);
+            }
+        };
+        let queued = self.process.with_stack(|| {
+            if columns == 1 {
+                // SAFETY: the host's side has `width` bytes; the device's side was checked, and the machine checks it again.
+                unsafe { sim.hipMemcpyAsync(to.0, from.0, width, kind, stream) }
+            } else {
+                // SAFETY: as above, with `columns` times `width` bytes.
+                unsafe { sim.hipMemcpy2DAsync(to.0, to.1, from.0, from.1, width, columns, kind, stream) }
+            }
+        });
+        status::of(queued)?;
+        // SAFETY: the machine checks the stream.
+        status::of(unsafe { sim.hipStreamSynchronize(stream) })
     }
 
     /// Reads a list of addresses.

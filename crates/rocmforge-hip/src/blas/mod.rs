@@ -2,7 +2,7 @@
 //!
 //! The calls that llama.cpp makes are here; every other name of the two libraries answers that it is not supported, and is listed when
 //! the program ends. A product keeps the order of its stream: what is queued before runs first, and the call comes back when the result
-//! is in device memory. In a captured stream that cannot be done, and the answer is that it is not supported.
+//! is in device memory. In a captured stream a host function of the graph computes it each time the graph runs.
 //!
 //! Sizes come from the program, so each matrix is compared with the allocation that it lies in before anything is allocated or computed.
 
@@ -16,5 +16,6 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod trsm;
+mod work;
 
 pub(crate) use names::{TABLE, stubs};

@@ -38,6 +38,13 @@ impl Device {
         bytes
     }
 
+    /// Its address; it is never freed.
+    fn keep(self) -> *mut c_void {
+        let address = self.0;
+        std::mem::forget(self);
+        address
+    }
+
     fn addresses(list: &[&Device]) -> Self {
         let bytes: Vec<u8> = list
             .iter()
@@ -501,9 +508,102 @@ fn factors_may_be_in_device_memory_and_products_keep_the_order_of_their_stream()
     let status = unsafe { hipblasSgemm(handle, N, N, 1, 1, 1, factors.0, a.0, 1, a.0, 1, factors.0, c.0, 1) };
     assert_eq!(status, SUCCESS);
     assert_eq!(decode(Element::F32, &c.bytes()), [18.0]);
-    // SAFETY: a stream of this test.
+}
+
+/// The graph that `calls` make of a captured stream, ready to run.
+fn captured(stream: hipStream_t, calls: impl FnOnce()) -> hipGraphExec_t {
+    let sim = &process().unwrap().sim;
+    let (mut graph, mut ready) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: a stream of the test.
     assert!(unsafe { sim.hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed) }.is_success());
+    calls();
+    // SAFETY: as above; live out-pointers here and below.
+    assert!(unsafe { sim.hipStreamEndCapture(stream, &raw mut graph) }.is_success());
+    // SAFETY: the graph that was just captured.
+    let made = unsafe { sim.hipGraphInstantiate(&raw mut ready, graph, std::ptr::null_mut(), std::ptr::null_mut(), 0) };
+    assert!(made.is_success());
+    // SAFETY: as above. What is made of the graph keeps what its host functions are given.
+    assert!(unsafe { sim.hipGraphDestroy(graph) }.is_success());
+    ready
+}
+
+#[test]
+fn a_captured_product_is_computed_each_time_its_graph_runs() {
+    let handle = handle();
+    let sim = &process().unwrap().sim;
+    let mut stream = std::ptr::null_mut();
+    // SAFETY: a live out-pointer.
+    assert!(unsafe { sim.hipStreamCreateWithFlags(&raw mut stream, 1) }.is_success());
+    // SAFETY: a handle and a stream of this test.
+    assert_eq!(unsafe { hipblasSetStream(handle, stream) }, SUCCESS);
+    let case = Case {
+        ops: [T, N],
+        sizes: [5, 3, 7],
+        pad: 2,
+        alpha: 0.5,
+        beta: -1.0,
+    };
+    let element = Element::F32;
+    let ([m, n, k], [lda, ldb, ldc]) = (case.sizes.map(|size| size as c_int), case.lds().map(|ld| ld as c_int));
+    let lengths = case.lengths();
+    let [a, b, mut c] = [1, 2, 3].map(|seed| numbers(seed, lengths[seed - 1]));
+    let device_a = Device::of(&encode(element, &a));
+    let device_b = Device::of(&encode(element, &b));
+    let device_c = Device::of(&encode(element, &c));
+    // The list is not there yet when the call is made.
+    let list = Device::of(&[0; 8]);
+    let list_c = Device::addresses(&[&device_c]);
+    let graph = captured(stream, || {
+        // Host factors have their value at the call.
+        let (alpha, beta) = (case.alpha, case.beta);
+        // SAFETY: factors of this test; the machine checks the rest.
+        let status = unsafe {
+            hipblasSgemmBatched(
+                handle,
+                case.ops[0],
+                case.ops[1],
+                m,
+                n,
+                k,
+                (&raw const alpha).cast(),
+                list.0,
+                lda,
+                Device::addresses(&[&device_b]).keep(),
+                ldb,
+                (&raw const beta).cast(),
+                list_c.0,
+                ldc,
+                1,
+            )
+        };
+        assert_eq!(status, SUCCESS);
+    });
+    assert_eq!(decode(element, &device_c.bytes()), c, "captured, not computed");
+    let address = (device_a.0.addr() as u64).to_le_bytes();
+    // SAFETY: both have eight bytes.
+    assert!(unsafe { sim.hipMemcpy(list.0, address.as_ptr().cast(), 8, hipMemcpyHostToDevice) }.is_success());
+    for _ in 0..2 {
+        // SAFETY: the machine checks both handles.
+        assert!(unsafe { sim.hipGraphLaunch(graph, stream) }.is_success());
+        // SAFETY: as above.
+        assert!(unsafe { sim.hipStreamSynchronize(stream) }.is_success());
+        let wanted = case.reference(&a, &b, &c);
+        c = decode(element, &device_c.bytes());
+        for (found, wanted) in c.iter().zip(wanted) {
+            assert!((f64::from(*found) - wanted).abs() < 1e-4, "{found} for {wanted}");
+        }
+    }
+    // A list that names no memory any more is reported when the graph runs, and nothing is written.
+    let nowhere = [0_u8; 8];
+    // SAFETY: both have eight bytes.
+    assert!(unsafe { sim.hipMemcpy(list.0, nowhere.as_ptr().cast(), 8, hipMemcpyHostToDevice) }.is_success());
+    let before = sim.reported();
     // SAFETY: as above.
-    let status = unsafe { hipblasSgemm(handle, N, N, 1, 1, 1, factors.0, a.0, 1, a.0, 1, factors.0, c.0, 1) };
-    assert_eq!(status, NOT_SUPPORTED);
+    assert!(unsafe { sim.hipGraphLaunch(graph, stream) }.is_success());
+    // SAFETY: as above.
+    assert!(unsafe { sim.hipStreamSynchronize(stream) }.is_success());
+    assert!(sim.reported() > before);
+    assert_eq!(decode(element, &device_c.bytes()), c);
+    // SAFETY: as above.
+    assert!(unsafe { sim.hipGraphExecDestroy(graph) }.is_success());
 }

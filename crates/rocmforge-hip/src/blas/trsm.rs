@@ -1,10 +1,11 @@
 //! Triangular systems: `hipblasStrsmBatched` solves op(A) * X = alpha * B or X * op(A) = alpha * B, and X takes the place of B.
 
 use super::element::Element;
-use super::gemm::{factor, size, transposes};
+use super::gemm::{Factor, size, transposes};
 use super::handle;
 use super::memory::{Matrix, Memory};
 use super::status::{INVALID_ENUM, INVALID_VALUE, Status};
+use super::work;
 use std::ffi::{c_int, c_void};
 
 /// One of two values of an enumeration: whether it is the second.
@@ -105,9 +106,55 @@ pub(crate) unsafe extern "C" fn hipblasStrsmBatched(
         if m == 0 || n == 0 || count == 0 {
             return Ok(());
         }
-        let memory = Memory::of(process, handle, "hipblasStrsmBatched")?;
         // SAFETY: promised by the program.
-        let alpha = unsafe { factor(&memory, handle, alpha.cast(), Element::F32) }?;
+        let alpha = unsafe { Factor::of(handle, alpha.cast(), Element::F32) }?;
+        let system = System {
+            right,
+            lower,
+            unit,
+            transposed,
+            sizes: [m, n],
+            count,
+            alpha,
+            lists: [a.addr(), b.addr()],
+            lds: [lda, ldb],
+        };
+        work::run(process, handle, "hipblasStrsmBatched", move |memory| {
+            system.solve(memory)
+        })
+    })
+}
+
+/// A call whose arguments make sense.
+struct System {
+    right: bool,
+    lower: bool,
+    unit: bool,
+    transposed: bool,
+    /// m, n.
+    sizes: [usize; 2],
+    count: usize,
+    alpha: Factor,
+    /// Where the addresses of A and of B are.
+    lists: [usize; 2],
+    lds: [usize; 2],
+}
+
+impl System {
+    fn solve(&self, memory: &Memory<'_>) -> Result<(), Status> {
+        let &Self {
+            right,
+            lower,
+            unit,
+            transposed,
+            sizes: [m, n],
+            count,
+            lists: [a, b],
+            lds: [lda, ldb],
+            ..
+        } = self;
+        let d = if right { n } else { m };
+        let alpha = self.alpha.value(memory)?;
         let matrix = |address, rows, columns, ld| Matrix {
             address,
             rows,
@@ -116,7 +163,7 @@ pub(crate) unsafe extern "C" fn hipblasStrsmBatched(
             element: Element::F32,
         };
         let pairs: Vec<_> = {
-            let (a, b) = (memory.addresses(a.addr(), count)?, memory.addresses(b.addr(), count)?);
+            let (a, b) = (memory.addresses(a, count)?, memory.addresses(b, count)?);
             let pair = |(a, b)| (matrix(a, d, d, lda), matrix(b, m, n, ldb));
             a.into_iter().zip(b).map(pair).collect()
         };
@@ -126,7 +173,7 @@ pub(crate) unsafe extern "C" fn hipblasStrsmBatched(
         }
         for (a, b) in &pairs {
             // X * op(A) = B is op(A) transposed * X transposed = B transposed.
-            let triangle = Triangle::read(&memory, a, lower, unit, transposed != right)?;
+            let triangle = Triangle::read(memory, a, lower, unit, transposed != right)?;
             let bytes = memory.read(b)?;
             let mut values: Vec<f64> = b
                 .element
@@ -149,5 +196,5 @@ pub(crate) unsafe extern "C" fn hipblasStrsmBatched(
             memory.write(b, &bytes)?;
         }
         Ok(())
-    })
+    }
 }

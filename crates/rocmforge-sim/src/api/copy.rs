@@ -38,6 +38,21 @@ impl Copied {
             size: [size, 1, 1],
         }
     }
+
+    /// Rows of `size[0]` bytes, each a pitch behind the one before; `size[1]` of them.
+    pub(crate) fn rows(
+        (dst, dst_pitch): (*mut c_void, usize),
+        (src, src_pitch): (*const c_void, usize),
+        size: [usize; 2],
+    ) -> Self {
+        Self {
+            dst,
+            src,
+            to: Steps::rows(dst_pitch),
+            from: Steps::rows(src_pitch),
+            size: [size[0], size[1], 1],
+        }
+    }
 }
 
 /// One operation of many parts, or the one part.
@@ -199,13 +214,7 @@ impl Call<'_> {
         let stream = stream.map(|stream| self.working_stream(stream)).transpose()?;
         let pitches = [dst_pitch, src_pitch];
         Self::check_pitches(pitches, size[0])?;
-        let copy = Copied {
-            dst,
-            src,
-            to: Steps::rows(dst_pitch),
-            from: Steps::rows(src_pitch),
-            size: [size[0], size[1], 1],
-        };
+        let copy = Copied::rows((dst, dst_pitch), (src, src_pitch), size);
         match stream {
             Some(stream) => self.copy_async(copy, kind, stream),
             None => self.copy_and_wait(copy, kind),

@@ -17,6 +17,7 @@ mod graph_memory;
 mod graph_nodes;
 mod graph_shown;
 mod graph_work;
+mod host_copy;
 mod host_memory;
 mod launch;
 mod managed;

@@ -129,6 +129,16 @@ impl SimHost {
         self.lock().pinned.find(ptr.addr()).is_some()
     }
 
+    /// Bytes from `ptr` to the end of the allocation it lies in, of a card or of host memory that HIP knows; `None` if it lies in none.
+    pub fn allocation_bytes<T>(&self, ptr: *const T) -> Option<usize> {
+        let (host, address) = (self.lock(), ptr.addr());
+        let end = match host.card_of(address as u64) {
+            Some(card) => host.cards[card].vram.find(address as u64)?.end() as usize,
+            None => host.pinned.find(address)?.end(),
+        };
+        Some(end - address)
+    }
+
     /// Bytes from `ptr` to the end of the managed allocation it lies in; `None` if it lies in none.
     pub fn managed_bytes<T>(&self, ptr: *const T) -> Option<usize> {
         let host = self.lock();
