@@ -62,7 +62,7 @@ fn the_same_seed_prints_the_same() {
 }
 
 #[test]
-fn memory_is_lent_and_taken_back() {
+fn memory_is_given_and_taken_back() {
     for machine in machines() {
         for bytes in [2 << 20, 5000] {
             let answers = machine.zeros(16);
