@@ -46,6 +46,19 @@ pub(crate) fn lanes<Fast: Handler, Small: Handler>() -> Run {
     base::<Fast>
 }
 
+/// Runs what [`lanes`] gives, as a function of its own.
+#[inline(always)]
+pub(crate) fn lanes_now<Fast: Handler, Small: Handler>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) {
+    if !fast() {
+        return base::<Small>(w, c, i);
+    }
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: `fast` has found that the host has what the function needs.
+    return unsafe { wide::<Fast>(w, c, i) };
+    #[cfg(not(target_arch = "x86_64"))]
+    base::<Fast>(w, c, i)
+}
+
 /// The build of a handler that has no such loop.
 pub(crate) fn plain<H: Handler>() -> Run {
     base::<H>

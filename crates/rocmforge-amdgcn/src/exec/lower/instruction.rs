@@ -6,7 +6,7 @@ use crate::exec::code::operands::{NOTHING, Refused, sgpr, source, vgpr};
 use crate::exec::memory::ds::two_addresses;
 use crate::exec::memory::form::Access;
 use crate::exec::memory::{atomic, buffer, fence, form, gws, smem};
-use crate::exec::state::ctx::Ins;
+use crate::exec::state::ctx::{Ins, Run};
 use crate::exec::state::fields::{ABS, Flow, Kind, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
 use crate::exec::state::wave::EXEC;
 use crate::exec::vector::{self, cross, lane_ops};
@@ -322,8 +322,8 @@ fn accumulates(op: Op) -> bool {
     )
 }
 
-/// Lowers a vector ALU instruction without its DPP part.
-fn lane_ins(inst: &Inst, modal: bool) -> Result<Ins, Refused> {
+/// Lowers a vector ALU instruction without its DPP part. Beside it the handler for the same with operands of other kinds.
+fn lane_ins(inst: &Inst, modal: bool) -> Result<(Ins, Run), Refused> {
     let mods = &inst.mods;
     let packed = inst.format == Format::Vop3p;
     // The accumulator of these is one single among packed operands.
@@ -394,12 +394,18 @@ fn lane_ins(inst: &Inst, modal: bool) -> Result<Ins, Refused> {
     // Packed and mixed operands apply their modifiers themselves, apart from clamping.
     let any =
         mods.clamp || (!packed && (mods.neg | mods.abs) & 7 != 0) || (single && (mods.neg | mods.neg_hi) & 4 != 0);
-    let form = lane_ops::Form { mods: any, modal };
-    ins.run = match cross::lookup(inst.op, modal).or_else(|| gfx12::lanes::lookup(inst.op)) {
-        Some(run) => run,
-        None => vector::lookup(inst.op, form, mods.clamp).ok_or(if any { "with these modifiers" } else { "" })?,
+    let across = cross::lookup(inst.op, modal).or_else(|| gfx12::lanes::lookup(inst.op));
+    let handler = |kinds| {
+        let form = lane_ops::Form {
+            mods: any,
+            modal,
+            kinds,
+        };
+        across.or_else(|| vector::lookup(inst.op, form, mods.clamp))
     };
-    Ok(ins)
+    let unknown = if any { "with these modifiers" } else { "" };
+    ins.run = handler(Some(src.map(|operand| operand.kind))).ok_or(unknown)?;
+    Ok((ins, handler(None).ok_or(unknown)?))
 }
 
 fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
@@ -414,7 +420,7 @@ fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     if let Some(run) = matrix_of(inst.op) {
         return matrix(inst, run, code);
     }
-    let mut ins = lane_ins(inst, code.modal)?;
+    let (mut ins, for_all_kinds) = lane_ins(inst, code.modal)?;
     let Some(dpp) = &inst.mods.dpp else {
         code.ins.push(ins);
         return Ok(());
@@ -438,6 +444,7 @@ fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         ..NOTHING
     });
     ins.a.kind = Kind::T;
+    ins.run = for_all_kinds;
     code.ins.push(ins);
     if !writes_exec {
         code.ins.push(Ins {
@@ -448,7 +455,7 @@ fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     Ok(())
 }
 
-fn matrix(inst: &Inst, run: crate::exec::state::ctx::Run, code: &mut Code) -> Result<(), Refused> {
+fn matrix(inst: &Inst, run: Run, code: &mut Code) -> Result<(), Refused> {
     let mut ins = lane_ins_matrix(inst)?;
     ins.run = run;
     code.ins.push(ins);
@@ -477,12 +484,13 @@ fn lane_ins_matrix(inst: &Inst) -> Result<Ins, Refused> {
 /// Both halves of a pair read before either writes: where one would see the other's result, a register is kept aside.
 fn dual(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     let other = inst.dual.as_deref().ok_or("pair without second half")?;
-    let x = lane_ins(inst, code.modal)?;
-    let mut y = lane_ins(other, code.modal)?;
+    let (x, _) = lane_ins(inst, code.modal)?;
+    let (mut y, for_all_kinds) = lane_ins(other, code.modal)?;
     let mut kept = false;
     for slot in [&mut y.a, &mut y.b, &mut y.c] {
         if slot.kind == Kind::V && slot.reg == x.dst {
             slot.kind = Kind::T;
+            y.run = for_all_kinds;
             kept = true;
         }
     }

@@ -5,9 +5,11 @@ use crate::exec::code::isa::{Handler, vector};
 use crate::exec::memory::form::COHERENT;
 use crate::exec::memory::space::Space;
 use crate::exec::simd::fast;
+use crate::exec::simd::masks::spread;
+use crate::exec::simd::rows::{prefetch_behind, to_registers};
 use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, filled, shape};
-use crate::exec::state::wave::{Wave, spread};
+use crate::exec::state::wave::{Lanes, Wave};
 use crate::fault::{Access, POISON};
 use rocmforge_isa::Op;
 use std::marker::PhantomData;
@@ -17,19 +19,6 @@ fn word(bytes: &[u8], n: usize) -> u32 {
     let mut four = [0; 4];
     four.copy_from_slice(&bytes[n * 4..n * 4 + 4]);
     u32::from_le_bytes(four)
-}
-
-/// The registers that the words of all lanes make.
-#[inline(always)]
-fn columns<const R: usize>(lanes: &[[[u8; 4]; R]; 32]) -> [[u32; 32]; R] {
-    // Into a local, which cannot overlap the source: else each word moves on its own.
-    let mut columns = [[0; 32]; R];
-    for l in 0..32 {
-        for r in 0..R {
-            columns[r][l] = u32::from_le_bytes(lanes[l][r]);
-        }
-    }
-    columns
 }
 
 /// Loads `R` registers for each of all lanes from one run of bytes; false where some byte may not be read.
@@ -44,23 +33,16 @@ fn run_of_words<S: Space, const R: usize>(w: &mut Wave, c: &Ctx<'_>, first: u64,
     if S::PLACE == Place::Global {
         prefetch_behind(lanes);
     }
-    let loaded = columns(lanes);
-    for (r, loaded) in loaded.iter().enumerate() {
-        w.v[(dst as usize + r) & 255].0 = *loaded;
+    if let Some(registers) = w.v[dst as usize..].first_chunk_mut::<R>() {
+        to_registers(lanes, registers);
+    } else {
+        let mut registers = [Lanes([0; 32]); R];
+        to_registers(lanes, &mut registers);
+        for (r, register) in registers.iter().enumerate() {
+            w.v[(dst as usize + r) & 255] = *register;
+        }
     }
     true
-}
-
-/// Lets the host fetch as many bytes behind these: most often the next wave loads them.
-#[inline(always)]
-fn prefetch_behind<const R: usize>(lanes: &[[[u8; 4]; R]; 32]) {
-    #[cfg(target_arch = "x86_64")]
-    for line in (0..size_of_val(lanes)).step_by(64) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let behind = lanes.as_ptr_range().end.cast::<i8>().wrapping_add(line);
-        // SAFETY: a prefetch accesses nothing, so any address will do; every x86-64 processor has it.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(behind) };
-    }
 }
 
 /// Loads `R` registers for each of all lanes, whose addresses lie one behind the other; false, and nothing is loaded, where that is not so
@@ -74,9 +56,30 @@ fn row<S: Space, const R: usize>(w: &mut Wave, c: &Ctx<'_>, i: &Ins) -> bool {
     first.is_some_and(|first| run_of_words::<S, R>(w, c, first, i.dst))
 }
 
-/// Loads `R` registers per lane.
-#[inline(always)]
+/// Loads `R` registers per lane: one body for all handlers that do.
 pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, dst: u8) {
+    #[cfg(target_arch = "x86_64")]
+    if fast() {
+        // SAFETY: `fast` has found that the host has what the function needs.
+        return unsafe { words_wide::<S, R>(w, c, i, at, dst) };
+    }
+    words_base::<S, R>(w, c, i, at, dst);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn words_wide<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, dst: u8) {
+    words_any::<S, R>(w, c, i, at, dst);
+}
+
+#[inline(never)]
+fn words_base<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, dst: u8) {
+    words_any::<S, R>(w, c, i, at, dst);
+}
+
+#[inline(always)]
+fn words_any<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, dst: u8) {
     let exec = w.exec();
     if exec == 0 {
         return;
@@ -136,9 +139,10 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
                             *word = *gathered.word(l, r);
                         }
                     }
-                    let loaded = columns(&lanes);
+                    let mut loaded = [Lanes([0; 32]); R];
+                    to_registers(&lanes, &mut loaded);
                     for r in 0..R {
-                        w.put(reg(r) as u8, &loaded[r]);
+                        w.put(reg(r) as u8, &loaded[r].0);
                     }
                     return;
                 }

@@ -2,6 +2,7 @@
 
 use crate::byte_state::ByteState;
 use crate::chunk::CHUNK;
+use crate::exec::simd::rows::{all_equal, in_steps};
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::fields::Kind;
 use crate::exec::state::request::{Addresses, Place};
@@ -227,28 +228,13 @@ macro_rules! global_lanes {
     };
 }
 
-/// Whether each lane's value is `step` more than that of the lane before, without passing 32 bits.
-#[inline(always)]
-fn in_steps(values: &[u32; 32], step: u32) -> bool {
-    let first = values[0];
-    let mut gap = 0;
-    for l in 0..32 {
-        gap |= values[l] ^ first.wrapping_add(l as u32 * step);
-    }
-    gap == 0 && first.checked_add(31 * step).is_some()
-}
-
 /// [`Space::in_a_row`] of 64-bit addresses in a pair of VGPRs.
 #[inline(always)]
 fn pair_in_a_row(w: &Wave, i: &Ins, size: u32) -> Option<u64> {
     let low = &w.v[i.a.reg as usize].0;
     let high = &w.v[(i.a.reg as usize + 1) & 255].0;
-    let mut differ = 0;
-    for l in 0..32 {
-        differ |= high[l] ^ high[0];
-    }
     let address = u64::from(low[0]) | u64::from(high[0]) << 32;
-    (differ == 0 && in_steps(low, size)).then(|| address.wrapping_add(i64::from(i.imm) as u64))
+    (all_equal(high) && in_steps(low, size)).then(|| address.wrapping_add(i64::from(i.imm) as u64))
 }
 
 /// 64-bit addresses in a pair of VGPRs.

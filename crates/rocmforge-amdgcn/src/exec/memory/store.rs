@@ -2,8 +2,10 @@
 
 use crate::exec::code::isa::{Handler, vector};
 use crate::exec::memory::space::Space;
+use crate::exec::simd::fast;
+use crate::exec::simd::rows::{from_registers, prefetch_behind};
 use crate::exec::state::ctx::{Ctx, Ins, Run};
-use crate::exec::state::request::{Addresses, Data, Request, Shape, shape};
+use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, shape};
 use crate::exec::state::wave::Wave;
 use crate::fault::Access;
 use rocmforge_isa::Op;
@@ -19,11 +21,13 @@ fn run_of_words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, first: u64,
     }) else {
         return false;
     };
-    let value: [&[u32; 32]; R] = std::array::from_fn(|r| &w.v[(src as usize + r) & 255].0);
-    for l in 0..32 {
-        for r in 0..R {
-            lanes[l][r] = value[r][l].to_le_bytes();
-        }
+    if S::PLACE == Place::Global {
+        prefetch_behind(lanes);
+    }
+    if let Some(registers) = w.v[src as usize..].first_chunk::<R>() {
+        from_registers(registers, lanes);
+    } else {
+        from_registers(&std::array::from_fn(|r| w.v[(src as usize + r) & 255]), lanes);
     }
     true
 }
@@ -39,9 +43,30 @@ fn row<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> bool {
     first.is_some_and(|first| run_of_words::<S, R>(w, c, first, i.b.reg))
 }
 
-/// Stores `R` registers per lane.
-#[inline(always)]
+/// Stores `R` registers per lane: one body for all handlers that do.
 pub(crate) fn words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, src: u8) {
+    #[cfg(target_arch = "x86_64")]
+    if fast() {
+        // SAFETY: `fast` has found that the host has what the function needs.
+        return unsafe { words_wide::<S, R>(w, c, i, at, src) };
+    }
+    words_base::<S, R>(w, c, i, at, src);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn words_wide<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, src: u8) {
+    words_any::<S, R>(w, c, i, at, src);
+}
+
+#[inline(never)]
+fn words_base<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, src: u8) {
+    words_any::<S, R>(w, c, i, at, src);
+}
+
+#[inline(always)]
+fn words_any<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, src: u8) {
     let exec = w.exec();
     if exec == 0 {
         return;

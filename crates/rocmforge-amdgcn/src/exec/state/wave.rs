@@ -5,6 +5,7 @@
 //! the lower ones', with a copy of the scalar registers made before each such instruction (see [`Wave::share`]).
 
 use crate::exec::number::mode::Mode;
+use crate::exec::simd::masks::spread;
 use crate::exec::state::fields::{Flow, Kind, Src};
 use crate::exec::state::grid::Ticket;
 use std::mem::MaybeUninit;
@@ -20,17 +21,6 @@ pub(crate) const EXEC_OPERAND: u8 = 108;
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Lanes(pub(crate) [u32; 32]);
-
-/// Bit of each lane in a mask.
-pub(crate) const BIT: [u32; 32] = {
-    let mut bits = [0; 32];
-    let mut l = 0;
-    while l < 32 {
-        bits[l] = 1 << l;
-        l += 1;
-    }
-    bits
-};
 
 /// What a wave waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -185,6 +175,13 @@ impl Wave {
         }
     }
 
+    /// A scalar register or a constant.
+    #[inline(always)]
+    pub(crate) fn uniform(&self, s: &Src) -> u32 {
+        let register = self.s[s.reg as usize & 127];
+        if s.kind == Kind::C { s.lo } else { register }
+    }
+
     /// A 64-bit scalar operand.
     #[inline(always)]
     pub(crate) fn scalar64(&self, s: &Src) -> u64 {
@@ -232,10 +229,7 @@ impl Wave {
         }
         std::hint::cold_path();
         match s.kind {
-            Kind::S | Kind::C => {
-                let register = self.s[s.reg as usize & 127];
-                buffer.write([if s.kind == Kind::C { s.lo } else { register }; 32])
-            }
+            Kind::S | Kind::C => buffer.write([self.uniform(s); 32]),
             _ => self.rare(s, buffer),
         }
     }
@@ -259,47 +253,4 @@ pub(crate) fn upper_scalars(s: &[u32; 128], carry: bool) -> [u32; 128] {
         upper[VCC] = s[VCC + 1];
     }
     upper
-}
-
-/// Packs 32 all-ones-or-zero values into a mask.
-#[inline(always)]
-pub(crate) fn pack(values: &[u32; 32]) -> u32 {
-    #[cfg(target_arch = "x86_64")]
-    if crate::exec::simd::fast() {
-        // SAFETY: `fast` has found that the host has AVX2.
-        return unsafe { pack_wide(values) };
-    }
-    let mut mask = 0;
-    for l in 0..32 {
-        mask |= values[l] & BIT[l];
-    }
-    mask
-}
-
-/// The same from the signs of eight values at a time.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx2")]
-fn pack_wide(values: &[u32; 32]) -> u32 {
-    use std::arch::x86_64::{_mm256_loadu_ps, _mm256_movemask_ps};
-    let (eights, _) = values.as_chunks::<8>();
-    let mut mask = 0;
-    for (n, eight) in eights.iter().enumerate() {
-        // SAFETY: the array has the 32 bytes that are loaded.
-        let eight = unsafe { _mm256_loadu_ps(eight.as_ptr().cast()) };
-        mask |= (_mm256_movemask_ps(eight) as u32) << (8 * n);
-    }
-    mask
-}
-
-/// Spreads a mask: all ones for the lanes that are set.
-#[inline(always)]
-pub(crate) fn spread(mask: u32) -> [u32; 32] {
-    // Known bits would become a different instruction for the first and the last lane.
-    let bits = *std::hint::black_box(&BIT);
-    let mut out = [0; 32];
-    for l in 0..32 {
-        out[l] = u32::from(mask & bits[l] == bits[l]).wrapping_neg();
-    }
-    out
 }

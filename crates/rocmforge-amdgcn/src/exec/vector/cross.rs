@@ -3,7 +3,8 @@
 use crate::exec::code::isa::{Handler, plain, vector};
 use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::fields::Kind;
-use crate::exec::state::wave::{BIT, EXEC, Wave};
+use crate::exec::simd::masks::BIT;
+use crate::exec::state::wave::{EXEC, Wave};
 use crate::exec::vector::elem::Elem;
 use crate::exec::vector::integer::msad8;
 use crate::exec::vector::relative;

@@ -3,8 +3,9 @@
 use crate::exec::number::mode::Mode;
 use crate::exec::number::num::{bf16_to_f32, clamp32, f32_to_bf16, f32_to_half, half_to_f32, quieted, quieted64};
 use crate::exec::state::ctx::Ins;
-use crate::exec::state::fields::{ABS, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
-use crate::exec::state::wave::{EXEC, Wave, pack, spread};
+use crate::exec::state::fields::{ABS, Kind, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
+use crate::exec::simd::masks::{pack, spread};
+use crate::exec::state::wave::{EXEC, Wave};
 use std::mem::MaybeUninit;
 
 /// A type that a vector operand can be read as.
@@ -16,6 +17,26 @@ pub(crate) trait Elem: Copy {
     type Buffer;
     /// All lanes of an operand; `M` says that it may carry modifiers.
     fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32];
+    /// Whether there are short handlers of operations with such operands.
+    const SHORT: bool = false;
+    /// Whether short handlers take operands of it that all lanes have the same of.
+    const UNIFORM: bool = false;
+    /// Whether it selects one of two other operands.
+    const SELECTS: bool = false;
+    /// Whether an operand of a short handler is one that all lanes have the same of; `None` of a kind that those do not take.
+    fn is_uniform(_: Kind) -> Option<u8> {
+        None
+    }
+    /// All lanes of an operand of a short handler that is not uniform.
+    #[inline(always)]
+    fn direct<'a>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        Self::fetch::<false>(w, s, buffer)
+    }
+    /// The value of a uniform operand; `None` of a type that has none.
+    #[inline(always)]
+    fn uniform(_: &Wave, _: &Src) -> Option<Self> {
+        None
+    }
     /// The operand as an operation sees it in this mode.
     #[inline(always)]
     fn input(self, _: &Src, _: Mode) -> Self {
@@ -31,8 +52,15 @@ pub(crate) trait Elem: Copy {
 pub(crate) trait Ret: Copy {
     /// Whether clamping means something.
     const MODS: bool = false;
+    /// Whether there are short handlers of operations with such results.
+    const SHORT: bool = false;
     type Out: Default;
     fn set(out: &mut Self::Out, lane: usize, value: Self);
+    /// Whether the host is free to choose some of the results: then [`Self::replaced`] says what they are.
+    #[inline(always)]
+    fn chosen_by_host(_: &Self::Out) -> bool {
+        false
+    }
     /// The results with other ones in the place of those that the host is free to choose; `None` where there are none.
     #[inline(always)]
     fn replaced<O: LaneOp>(_: &Self::Out, _: &[O::A; 32], _: &[O::B; 32], _: &[O::C; 32]) -> Option<Self::Out> {
@@ -81,8 +109,21 @@ fn double(x: f64) -> Option<u64> {
     x.is_nan().then(|| quieted64(x).to_bits())
 }
 
+/// [`Elem::is_uniform`] of words.
+fn word_is_uniform(kind: Kind) -> Option<u8> {
+    match kind {
+        Kind::V => Some(0),
+        Kind::S | Kind::C => Some(1),
+        _ => None,
+    }
+}
+
 impl Elem for () {
+    const SHORT: bool = true;
     type Buffer = [Self; 32];
+    fn is_uniform(_: Kind) -> Option<u8> {
+        Some(0)
+    }
     #[inline(always)]
     fn fetch<'a, const M: bool>(_: &'a Wave, _: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
         buffer.write([(); 32])
@@ -90,7 +131,20 @@ impl Elem for () {
 }
 
 impl Elem for u32 {
+    const SHORT: bool = true;
+    const UNIFORM: bool = true;
     type Buffer = [Self; 32];
+    fn is_uniform(kind: Kind) -> Option<u8> {
+        word_is_uniform(kind)
+    }
+    #[inline(always)]
+    fn direct<'a>(w: &'a Wave, s: &Src, _: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        &w.v[s.reg as usize].0
+    }
+    #[inline(always)]
+    fn uniform(w: &Wave, s: &Src) -> Option<Self> {
+        Some(w.uniform(s))
+    }
     #[inline(always)]
     fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
         w.lanes(s, buffer)
@@ -98,6 +152,7 @@ impl Elem for u32 {
 }
 
 impl Ret for u32 {
+    const SHORT: bool = true;
     type Out = [u32; 32];
     #[inline(always)]
     fn set(out: &mut Self::Out, lane: usize, value: Self) {
@@ -110,7 +165,20 @@ impl Ret for u32 {
 }
 
 impl Elem for i32 {
+    const SHORT: bool = true;
+    const UNIFORM: bool = true;
     type Buffer = [u32; 32];
+    fn is_uniform(kind: Kind) -> Option<u8> {
+        word_is_uniform(kind)
+    }
+    #[inline(always)]
+    fn direct<'a>(w: &'a Wave, s: &Src, _: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        bytemuck::cast_ref(&w.v[s.reg as usize].0)
+    }
+    #[inline(always)]
+    fn uniform(w: &Wave, s: &Src) -> Option<Self> {
+        Some(w.uniform(s) as i32)
+    }
     #[inline(always)]
     fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
         bytemuck::cast_ref(w.lanes(s, buffer))
@@ -118,6 +186,7 @@ impl Elem for i32 {
 }
 
 impl Ret for i32 {
+    const SHORT: bool = true;
     type Out = [u32; 32];
     #[inline(always)]
     fn set(out: &mut Self::Out, lane: usize, value: Self) {
@@ -139,7 +208,20 @@ fn modifiers(s: &Src, sign: u64) -> (u64, u64) {
 
 impl Elem for f32 {
     const MODS: bool = true;
+    const SHORT: bool = true;
+    const UNIFORM: bool = true;
     type Buffer = [u32; 32];
+    fn is_uniform(kind: Kind) -> Option<u8> {
+        word_is_uniform(kind)
+    }
+    #[inline(always)]
+    fn direct<'a>(w: &'a Wave, s: &Src, _: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        bytemuck::cast_ref(&w.v[s.reg as usize].0)
+    }
+    #[inline(always)]
+    fn uniform(w: &Wave, s: &Src) -> Option<Self> {
+        Some(f32::from_bits(w.uniform(s)))
+    }
     #[inline(always)]
     fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
         if !M {
@@ -165,6 +247,7 @@ impl Elem for f32 {
 
 impl Ret for f32 {
     const MODS: bool = true;
+    const SHORT: bool = true;
     type Out = [u32; 32];
     #[inline(always)]
     fn set(out: &mut Self::Out, lane: usize, value: Self) {
@@ -190,7 +273,7 @@ impl Ret for f32 {
 
 #[inline(always)]
 fn fetch64<'a>(w: &Wave, s: &Src, buffer: &'a mut MaybeUninit<[u64; 32]>) -> &'a mut [u64; 32] {
-    if s.kind == crate::exec::state::fields::Kind::V {
+    if s.kind == Kind::V {
         let low = &w.v[s.reg as usize].0;
         let high = &w.v[(s.reg as usize + 1) & 255].0;
         let lanes = buffer.write([0; 32]);
@@ -402,16 +485,32 @@ impl Elem for Bits16 {
 #[derive(Clone, Copy)]
 pub(crate) struct Sel(pub(crate) u32);
 
-impl Elem for Sel {
-    type Buffer = [Self; 32];
+impl Sel {
     #[inline(always)]
-    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
-        let mask = spread(w.scalar(s));
+    fn spread(mask: u32, buffer: &mut MaybeUninit<[Self; 32]>) -> &[Self; 32] {
+        let mask = spread(mask);
         let buffer = buffer.write([Self(0); 32]);
         for l in 0..32 {
             buffer[l] = Self(mask[l]);
         }
         buffer
+    }
+}
+
+impl Elem for Sel {
+    const SHORT: bool = true;
+    const SELECTS: bool = true;
+    type Buffer = [Self; 32];
+    fn is_uniform(kind: Kind) -> Option<u8> {
+        (kind == Kind::S).then_some(0)
+    }
+    #[inline(always)]
+    fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        Self::spread(w.scalar(s), buffer)
+    }
+    #[inline(always)]
+    fn direct<'a>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+        Self::spread(w.s[s.reg as usize & 127], buffer)
     }
 }
 
@@ -433,6 +532,7 @@ impl Elem for Lane {
 
 /// A compare result.
 impl Ret for bool {
+    const SHORT: bool = true;
     type Out = [u32; 32];
     #[inline(always)]
     fn set(out: &mut Self::Out, lane: usize, value: Self) {
@@ -440,26 +540,43 @@ impl Ret for bool {
     }
     #[inline(always)]
     fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
-        // Through memory: joined with the comparison, the compiler would pack lane by lane. A copy, so that nothing else counts as
-        // changed by it.
+        // Through memory: else the compiler takes the comparisons of 64 bits lane by lane.
         let mask = pack(&std::hint::black_box(*out)) & w.s[EXEC];
         w.set(i.sdst, mask);
     }
 }
 
+/// A bit of a mask, as the highest bit of a word.
+#[derive(Clone, Copy)]
+pub(crate) struct Sign(pub(crate) u32);
+
+impl Ret for Sign {
+    const SHORT: bool = true;
+    type Out = [u32; 32];
+    #[inline(always)]
+    fn set(out: &mut Self::Out, lane: usize, value: Self) {
+        out[lane] = value.0;
+    }
+    #[inline(always)]
+    fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
+        bool::store::<M>(w, i, out);
+    }
+}
+
 /// A result with a carry.
-impl<T: Ret> Ret for (T, bool) {
+impl<T: Ret, Carry: Ret<Out = [u32; 32]>> Ret for (T, Carry) {
     const MODS: bool = T::MODS;
+    const SHORT: bool = T::SHORT && Carry::SHORT;
     type Out = (T::Out, [u32; 32]);
     #[inline(always)]
     fn set(out: &mut Self::Out, lane: usize, value: Self) {
         T::set(&mut out.0, lane, value.0);
-        bool::set(&mut out.1, lane, value.1);
+        Carry::set(&mut out.1, lane, value.1);
     }
     #[inline(always)]
     fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
         T::store::<M>(w, i, &out.0);
-        bool::store::<M>(w, i, &out.1);
+        Carry::store::<M>(w, i, &out.1);
     }
     #[inline(always)]
     fn output(self, i: &Ins, mode: Mode) -> Self {

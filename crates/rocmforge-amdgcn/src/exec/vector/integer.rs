@@ -1,6 +1,6 @@
 //! Integers of 32 bits, and moves.
 
-use crate::exec::vector::elem::{Lane, Sel};
+use crate::exec::vector::elem::{Lane, Sel, Sign};
 use crate::exec::vector::lane_ops::lane_ops;
 
 #[inline(always)]
@@ -82,22 +82,13 @@ lane_ops! { lookup {
     }
     VSubCoU32(a: u32, b: u32) -> (u32, bool) { (a.wrapping_sub(b), a < b) }
     VSubrevCoU32(a: u32, b: u32) -> (u32, bool) { (b.wrapping_sub(a), b < a) }
-    VAddCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, bool) {
-        let sum = a.wrapping_add(b);
+    VAddCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, Sign) {
         // The carry is all ones: taking it away adds one.
-        let all = sum.wrapping_sub(carry.0);
-        (all, (sum < a) | (all < sum))
+        let sum = a.wrapping_add(b).wrapping_sub(carry.0);
+        (sum, Sign(a & b | (a | b) & !sum))
     }
-    VSubCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, bool) {
-        let rest = a.wrapping_sub(b);
-        let all = rest.wrapping_add(carry.0);
-        (all, (a < b) | (all > rest))
-    }
-    VSubrevCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, bool) {
-        let rest = b.wrapping_sub(a);
-        let all = rest.wrapping_add(carry.0);
-        (all, (b < a) | (all > rest))
-    }
+    VSubCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, Sign) { difference(a, b, carry) }
+    VSubrevCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, Sign) { difference(b, a, carry) }
     VMulLoU32(a: u32, b: u32) -> u32 { a.wrapping_mul(b) }
     VMulHiU32(a: u32, b: u32) -> u32 { ((u64::from(a) * u64::from(b)) >> 32) as u32 }
     VMulHiI32(a: i32, b: i32) -> i32 { ((i64::from(a) * i64::from(b)) >> 32) as i32 }
@@ -215,6 +206,14 @@ fn clamp_u32(x: u64) -> u32 {
 
 fn clamp_i32(x: i64) -> i32 {
     x.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
+}
+
+/// A difference less a borrow, and the borrow out of the highest bit.
+#[inline(always)]
+fn difference(a: u32, b: u32, borrow: Sel) -> (u32, Sign) {
+    // The borrow is all ones: adding it takes one away.
+    let rest = a.wrapping_sub(b).wrapping_add(borrow.0);
+    (rest, Sign(!a & b | (!a | b) & rest))
 }
 
 /// A difference that does not go below zero, and whether it would have.

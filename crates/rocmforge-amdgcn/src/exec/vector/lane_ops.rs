@@ -2,6 +2,7 @@
 
 use crate::exec::code::isa::{self, Handler, plain};
 use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::fields::{Kind, Src};
 use crate::exec::state::wave::Wave;
 use crate::exec::vector::elem::{Elem, LaneOp, Ret, fetch, store};
 use crate::exec::vector::modal;
@@ -26,6 +27,62 @@ impl<O: LaneOp, const M: bool> Handler for Each<O, M> {
         match O::R::replaced::<O>(&out, a, b, c) {
             Some(out) => store::<O::R, M>(w, i, &out),
             None => O::R::store::<M>(w, i, &out),
+        }
+    }
+}
+
+/// The same where all lanes are active and each operand is of the kind that most are of: a register, or where `UNIFORM` has its bit a
+/// scalar register or a constant. Few instructions, and little on the stack: other cases are left to [`Each`].
+pub(crate) struct Short<O, const UNIFORM: u8>(PhantomData<O>);
+
+impl<O: LaneOp, const UNIFORM: u8> Handler for Short<O, UNIFORM> {
+    #[inline(always)]
+    fn run(w: &mut Wave, ctx: &mut Ctx<'_>, i: &Ins) {
+        if w.exec() != u32::MAX || all_lanes::<O, UNIFORM>(w, i).is_none() {
+            std::hint::cold_path();
+            isa::lanes_now::<Each<O, false>, OneByOne<O>>(w, ctx, i);
+        }
+    }
+}
+
+/// [`Short`] with all lanes active; `None` where there is more to do, and nothing has happened.
+#[inline(always)]
+fn all_lanes<O: LaneOp, const UNIFORM: u8>(w: &mut Wave, i: &Ins) -> Option<()> {
+    let (mut a, mut b, mut c) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
+    let a = Operand::read(w, &i.a, UNIFORM & 1 != 0, &mut a)?;
+    let b = Operand::read(w, &i.b, UNIFORM & 2 != 0, &mut b)?;
+    let c = Operand::read(w, &i.c, UNIFORM & 4 != 0, &mut c)?;
+    let mut out = <O::R as Ret>::Out::default();
+    for l in 0..32 {
+        O::R::set(&mut out, l, O::lane(a.lane(l), b.lane(l), c.lane(l)));
+    }
+    if O::R::chosen_by_host(&out) {
+        return None;
+    }
+    O::R::store::<false>(w, i, &out);
+    Some(())
+}
+
+/// An operand of [`Short`].
+enum Operand<'a, E> {
+    Lanes(&'a [E; 32]),
+    Uniform(E),
+}
+
+impl<'a, E: Elem> Operand<'a, E> {
+    #[inline(always)]
+    fn read(w: &'a Wave, s: &Src, uniform: bool, buffer: &'a mut MaybeUninit<E::Buffer>) -> Option<Self> {
+        if uniform {
+            return E::uniform(w, s).map(Self::Uniform);
+        }
+        Some(Self::Lanes(E::direct(w, s, buffer)))
+    }
+
+    #[inline(always)]
+    fn lane(&self, lane: usize) -> E {
+        match self {
+            Self::Lanes(lanes) => lanes[lane],
+            Self::Uniform(value) => *value,
         }
     }
 }
@@ -69,17 +126,54 @@ pub(crate) struct Form {
     pub(crate) mods: bool,
     /// The wave may be in another floating-point mode than the default.
     pub(crate) modal: bool,
+    /// The kinds of the operands, where the handler need not be one for all kinds.
+    pub(crate) kinds: Option<[Kind; 3]>,
 }
 
 /// The handler, or `None` when modifiers are asked for that mean nothing to its operands.
 pub(crate) fn each<O: LaneOp>(form: Form) -> Option<Run> {
-    let can = const { O::A::MODS || O::B::MODS || O::C::MODS || O::R::MODS };
-    match (form.mods, can) {
-        (_, true) if form.modal => Some(plain::<modal::Modal<modal::Any<O>>>()),
-        (false, _) => Some(isa::lanes::<Each<O, false>, OneByOne<O>>()),
-        (true, true) => Some(isa::lanes::<Each<O, true>, OneByOne<O>>()),
-        (true, false) => None,
+    // Conditions that are constants, here and below: what is behind one that is false is not compiled.
+    if const { O::A::MODS || O::B::MODS || O::C::MODS || O::R::MODS } {
+        if form.modal {
+            return Some(plain::<modal::Modal<modal::Any<O>>>());
+        }
+        if form.mods {
+            return Some(isa::lanes::<Each<O, true>, OneByOne<O>>());
+        }
+    } else if form.mods {
+        return None;
     }
+    Some(short::<O>(form).unwrap_or_else(isa::lanes::<Each<O, false>, OneByOne<O>>))
+}
+
+/// A short handler of an operation, if there is one for operands of these kinds: for those that compilers make most of.
+fn short<O: LaneOp>(form: Form) -> Option<Run> {
+    if const { O::A::SHORT && O::B::SHORT && O::C::SHORT && O::R::SHORT } {
+        let [a, b, c] = form.kinds?;
+        let uniform = O::A::is_uniform(a)? | O::B::is_uniform(b)? << 1 | O::C::is_uniform(c)? << 2;
+        match uniform {
+            0 => return Some(isa::lanes::<Short<O, 0>, OneByOne<O>>()),
+            1 => return Some(isa::lanes::<Short<O, 1>, OneByOne<O>>()),
+            _ => {}
+        }
+        if const { O::B::UNIFORM } {
+            if uniform == 2 {
+                return Some(isa::lanes::<Short<O, 2>, OneByOne<O>>());
+            }
+            if const { O::C::UNIFORM } {
+                match uniform {
+                    4 => return Some(isa::lanes::<Short<O, 4>, OneByOne<O>>()),
+                    6 => return Some(isa::lanes::<Short<O, 6>, OneByOne<O>>()),
+                    _ => {}
+                }
+            } else if const { O::C::SELECTS } {
+                if uniform == 3 {
+                    return Some(isa::lanes::<Short<O, 3>, OneByOne<O>>());
+                }
+            }
+        }
+    }
+    None
 }
 
 /// A table of operations, and the function that looks one up. Names are those of [`Op`].

@@ -39,6 +39,7 @@ pub(crate) fn lookup(op: Op, form: Form, clamp: bool) -> Option<Run> {
     let bare = Form {
         mods: false,
         modal: false,
+        kinds: None,
     };
     if clamp && let Some(run) = integer::saturating(op, bare).or_else(|| packed::saturating(op, bare)) {
         return Some(run);

@@ -99,10 +99,15 @@ impl Floats for [H; 2] {
 
 impl<T: Floats> Ret for First<T> {
     const MODS: bool = T::MODS;
+    const SHORT: bool = T::SHORT;
     type Out = T::Out;
     #[inline(always)]
     fn set(out: &mut Self::Out, lane: usize, value: Self) {
         T::set(out, lane, value.0);
+    }
+    #[inline(always)]
+    fn chosen_by_host(out: &Self::Out) -> bool {
+        T::any_nan(out)
     }
     #[inline(always)]
     fn replaced<O: LaneOp>(out: &Self::Out, a: &[O::A; 32], b: &[O::B; 32], c: &[O::C; 32]) -> Option<Self::Out> {
