@@ -4,7 +4,7 @@ use crate::byte_state::ByteState;
 use crate::exec::code::isa::{Handler, plain};
 use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::request::{Data, Place, Request, Shape};
-use crate::exec::state::wave::Wave;
+use crate::exec::state::wave::{NULL, Wave};
 use crate::fault::{Access, FaultKind};
 use rocmforge_isa::Op;
 
@@ -21,8 +21,16 @@ impl<const N: usize> Handler for Load<N> {
         observe(w, c, i, address, N as u32 * 4);
         let off = c.memory.offset(address, N * 4);
         if let Some(bytes) = off.and_then(|off| c.memory.bytes(off, N * 4, c.check_uninit)) {
-            for (n, word) in bytes.as_chunks::<4>().0.iter().enumerate() {
-                w.set(i.dst.wrapping_add(n as u8) & 127, u32::from_le_bytes(*word));
+            let words = bytes.as_chunks::<4>().0;
+            let first = i.dst as usize;
+            if let Some(registers) = w.s[..NULL].get_mut(first..first + N) {
+                for (register, word) in registers.iter_mut().zip(words) {
+                    *register = u32::from_le_bytes(*word);
+                }
+            } else {
+                for (n, word) in words.iter().enumerate() {
+                    w.set(i.dst.wrapping_add(n as u8) & 127, u32::from_le_bytes(*word));
+                }
             }
             return;
         }

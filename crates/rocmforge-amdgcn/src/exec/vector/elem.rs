@@ -559,7 +559,10 @@ impl Ret for Sign {
     }
     #[inline(always)]
     fn store<const M: bool>(w: &mut Wave, i: &Ins, out: &Self::Out) {
-        bool::store::<M>(w, i, out);
+        // A copy: packing takes an address, and what has none stays in registers.
+        let copy = *out;
+        let mask = pack(&copy) & w.s[EXEC];
+        w.set(i.sdst, mask);
     }
 }
 

@@ -75,13 +75,13 @@ lane_ops! { lookup {
     VAddNcU32 | VAddNcI32(a: u32, b: u32) -> u32 { a.wrapping_add(b) }
     VSubNcU32 | VSubNcI32(a: u32, b: u32) -> u32 { a.wrapping_sub(b) }
     VSubrevNcU32(a: u32, b: u32) -> u32 { b.wrapping_sub(a) }
-    // Carries as comparisons: `overflowing_add` would keep the compiler from doing eight lanes at a time.
-    VAddCoU32(a: u32, b: u32) -> (u32, bool) {
+    // Carries out of the highest bit: `overflowing_add` would keep the compiler from doing eight lanes at a time.
+    VAddCoU32(a: u32, b: u32) -> (u32, Sign) {
         let sum = a.wrapping_add(b);
-        (sum, sum < a)
+        (sum, Sign(a & b | (a | b) & !sum))
     }
-    VSubCoU32(a: u32, b: u32) -> (u32, bool) { (a.wrapping_sub(b), a < b) }
-    VSubrevCoU32(a: u32, b: u32) -> (u32, bool) { (b.wrapping_sub(a), b < a) }
+    VSubCoU32(a: u32, b: u32) -> (u32, Sign) { difference(a, b, Sel(0)) }
+    VSubrevCoU32(a: u32, b: u32) -> (u32, Sign) { difference(b, a, Sel(0)) }
     VAddCoCiU32(a: u32, b: u32, carry: Sel) -> (u32, Sign) {
         // The carry is all ones: taking it away adds one.
         let sum = a.wrapping_add(b).wrapping_sub(carry.0);
