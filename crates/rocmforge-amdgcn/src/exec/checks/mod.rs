@@ -25,6 +25,7 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
+    #[inline(always)]
     fn watch(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, request: &Request<'_>) {
         if let Some(probe) = &mut self.probe {
             probe.request(c, w, request);

@@ -8,7 +8,7 @@ use crate::exec::simd::fast;
 use crate::exec::simd::masks::spread;
 use crate::exec::simd::rows::{prefetch_behind, to_registers};
 use crate::exec::state::ctx::{Ctx, Ins, Run};
-use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, filled, shape};
+use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, addresses_of_row, filled, shape};
 use crate::exec::state::wave::{Lanes, Wave};
 use crate::fault::{Access, POISON};
 use rocmforge_isa::Op;
@@ -45,41 +45,82 @@ fn run_of_words<S: Space, const R: usize>(w: &mut Wave, c: &Ctx<'_>, first: u64,
     true
 }
 
-/// Loads `R` registers for each of all lanes, whose addresses lie one behind the other; false, and nothing is loaded, where that is not so
-/// or where somebody watches.
+/// Loads `R` registers for each of all lanes, whose addresses lie one behind the other; false, and nothing is loaded, where that is not so.
 #[inline(always)]
-fn row<S: Space, const R: usize>(w: &mut Wave, c: &Ctx<'_>, i: &Ins) -> bool {
-    if w.exec() != u32::MAX || c.observed || i.half & COHERENT != 0 {
+fn row<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins) -> bool {
+    if w.exec() != u32::MAX || i.half & COHERENT != 0 {
         return false;
     }
-    let first = S::in_a_row(w, i, R as u32 * 4);
-    first.is_some_and(|first| run_of_words::<S, R>(w, c, first, i.dst))
+    let Some(first) = S::in_a_row(w, i, R as u32 * 4) else {
+        return false;
+    };
+    let size = R * 4;
+    if c.observed {
+        c.observe_row(w, i, S::PLACE, Access::Load, first, size);
+    }
+    if !run_of_words::<S, R>(w, c, first, i.dst) {
+        shaped::<S, R>(w, c, i, &addresses_of_row(first, size), true, i.dst);
+    }
+    true
 }
 
-/// Loads `R` registers per lane: one body for all handlers that do.
+/// Loads `R` registers per lane.
 pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, dst: u8) {
+    shaped::<S, R>(w, c, i, at, false, dst);
+}
+
+/// The same, also for a row that has been observed as such: one body for all handlers.
+fn shaped<S: Space, const R: usize>(
+    w: &mut Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    at: &Addresses,
+    is_row: bool,
+    dst: u8,
+) {
     #[cfg(target_arch = "x86_64")]
     if fast() {
         // SAFETY: `fast` has found that the host has what the function needs.
-        return unsafe { words_wide::<S, R>(w, c, i, at, dst) };
+        return unsafe { shaped_wide::<S, R>(w, c, i, at, is_row, dst) };
     }
-    words_base::<S, R>(w, c, i, at, dst);
+    shaped_base::<S, R>(w, c, i, at, is_row, dst);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn words_wide<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, dst: u8) {
-    words_any::<S, R>(w, c, i, at, dst);
+fn shaped_wide<S: Space, const R: usize>(
+    w: &mut Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    at: &Addresses,
+    is_row: bool,
+    dst: u8,
+) {
+    shaped_any::<S, R>(w, c, i, at, is_row, dst);
 }
 
 #[inline(never)]
-fn words_base<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, dst: u8) {
-    words_any::<S, R>(w, c, i, at, dst);
+fn shaped_base<S: Space, const R: usize>(
+    w: &mut Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    at: &Addresses,
+    is_row: bool,
+    dst: u8,
+) {
+    shaped_any::<S, R>(w, c, i, at, is_row, dst);
 }
 
 #[inline(always)]
-fn words_any<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, dst: u8) {
+fn shaped_any<S: Space, const R: usize>(
+    w: &mut Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    at: &Addresses,
+    is_row: bool,
+    dst: u8,
+) {
     let exec = w.exec();
     if exec == 0 {
         return;
@@ -89,8 +130,12 @@ fn words_any<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, a
     }
     let reg = |r: usize| (dst as usize + r) & 255;
     let size = R * 4;
-    let shape = shape(at, exec, size as u64);
-    if c.observed {
+    let shape = if is_row {
+        Shape::Contiguous
+    } else {
+        shape(at, exec, size as u64)
+    };
+    if c.observed && !is_row {
         let request = Request {
             place: S::PLACE,
             access: Access::Load,

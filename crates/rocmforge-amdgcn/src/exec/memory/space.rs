@@ -303,7 +303,10 @@ impl Space for Lds {
             return None;
         }
         let offset = &w.v[i.a.reg as usize].0;
-        in_steps(offset, size).then(|| u64::from(offset[0].wrapping_add(i.imm as u32)))
+        let first = offset[0].wrapping_add(i.imm as u32);
+        // Of 32 bits, as the addresses are.
+        let inside = first.checked_add(31 * size).is_some();
+        (inside && in_steps(offset, size)).then_some(u64::from(first))
     }
 
     #[inline(always)]

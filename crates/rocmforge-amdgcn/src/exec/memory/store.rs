@@ -5,7 +5,7 @@ use crate::exec::memory::space::Space;
 use crate::exec::simd::fast;
 use crate::exec::simd::rows::{from_registers, prefetch_behind};
 use crate::exec::state::ctx::{Ctx, Ins, Run};
-use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, shape};
+use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, addresses_of_row, shape};
 use crate::exec::state::wave::Wave;
 use crate::fault::Access;
 use rocmforge_isa::Op;
@@ -32,49 +32,94 @@ fn run_of_words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, first: u64,
     true
 }
 
-/// Stores `R` registers of each of all lanes, whose addresses lie one behind the other; false, and nothing is stored, where that is not so
-/// or where somebody watches.
+/// Stores `R` registers of each of all lanes, whose addresses lie one behind the other; false, and nothing is stored, where that is not so.
 #[inline(always)]
 fn row<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> bool {
-    if w.exec() != u32::MAX || c.observed {
+    if w.exec() != u32::MAX {
         return false;
     }
-    let first = S::in_a_row(w, i, R as u32 * 4);
-    first.is_some_and(|first| run_of_words::<S, R>(w, c, first, i.b.reg))
+    let Some(first) = S::in_a_row(w, i, R as u32 * 4) else {
+        return false;
+    };
+    let size = R * 4;
+    if c.observed {
+        c.observe_row(w, i, S::PLACE, Access::Store, first, size);
+    }
+    if !run_of_words::<S, R>(w, c, first, i.b.reg) {
+        shaped::<S, R>(w, c, i, &addresses_of_row(first, size), true, i.b.reg);
+    }
+    true
 }
 
-/// Stores `R` registers per lane: one body for all handlers that do.
+/// Stores `R` registers per lane.
 pub(crate) fn words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, src: u8) {
+    shaped::<S, R>(w, c, i, at, false, src);
+}
+
+/// The same, also for a row that has been observed as such: one body for all handlers.
+fn shaped<S: Space, const R: usize>(
+    w: &Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    at: &Addresses,
+    is_row: bool,
+    src: u8,
+) {
     #[cfg(target_arch = "x86_64")]
     if fast() {
         // SAFETY: `fast` has found that the host has what the function needs.
-        return unsafe { words_wide::<S, R>(w, c, i, at, src) };
+        return unsafe { shaped_wide::<S, R>(w, c, i, at, is_row, src) };
     }
-    words_base::<S, R>(w, c, i, at, src);
+    shaped_base::<S, R>(w, c, i, at, is_row, src);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn words_wide<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, src: u8) {
-    words_any::<S, R>(w, c, i, at, src);
+fn shaped_wide<S: Space, const R: usize>(
+    w: &Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    at: &Addresses,
+    is_row: bool,
+    src: u8,
+) {
+    shaped_any::<S, R>(w, c, i, at, is_row, src);
 }
 
 #[inline(never)]
-fn words_base<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, src: u8) {
-    words_any::<S, R>(w, c, i, at, src);
+fn shaped_base<S: Space, const R: usize>(
+    w: &Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    at: &Addresses,
+    is_row: bool,
+    src: u8,
+) {
+    shaped_any::<S, R>(w, c, i, at, is_row, src);
 }
 
 #[inline(always)]
-fn words_any<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, src: u8) {
+fn shaped_any<S: Space, const R: usize>(
+    w: &Wave,
+    c: &mut Ctx<'_>,
+    i: &Ins,
+    at: &Addresses,
+    is_row: bool,
+    src: u8,
+) {
     let exec = w.exec();
     if exec == 0 {
         return;
     }
     let reg = |r: usize| (src as usize + r) & 255;
     let size = R * 4;
-    let shape = shape(at, exec, size as u64);
-    if c.observed {
+    let shape = if is_row {
+        Shape::Contiguous
+    } else {
+        shape(at, exec, size as u64)
+    };
+    if c.observed && !is_row {
         let request = Request {
             place: S::PLACE,
             access: Access::Store,

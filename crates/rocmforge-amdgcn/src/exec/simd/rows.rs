@@ -86,7 +86,7 @@ pub(crate) fn prefetch_behind<const R: usize>(lanes: &[[[u8; 4]; R]; 32]) {
 mod wide {
     use crate::exec::state::wave::Lanes;
     use std::arch::x86_64::{
-        __m128i, __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm256_add_epi32, _mm256_castsi128_si256,
+        __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm256_add_epi32, _mm256_castsi128_si256,
         _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_inserti128_si256, _mm256_loadu_si256,
         _mm256_mullo_epi32, _mm256_or_si256, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_si256,
         _mm256_storeu_si256, _mm256_testz_si256, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi32,
@@ -113,16 +113,24 @@ mod wide {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn load_pair(lanes: &[[u8; 16]; 8], n: usize) -> __m256i {
+        let (one, other) = (&lanes[n], &lanes[n + 4]);
         // SAFETY: each array has the 16 bytes that are loaded.
-        let part = |lane: &[u8; 16]| -> __m128i { unsafe { _mm_loadu_si128(lane.as_ptr().cast()) } };
-        _mm256_inserti128_si256(_mm256_castsi128_si256(part(&lanes[n])), part(&lanes[n + 4]), 1)
+        let (one, other) = unsafe {
+            (
+                _mm_loadu_si128(one.as_ptr().cast()),
+                _mm_loadu_si128(other.as_ptr().cast()),
+            )
+        };
+        _mm256_inserti128_si256(_mm256_castsi128_si256(one), other, 1)
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(super) fn to_four_registers(bytes: &[u8; 512], registers: &mut [Lanes; 4]) {
         for (n, lanes) in bytes.as_chunks::<16>().0.as_chunks::<8>().0.iter().enumerate() {
-            let [a, b, c, d] = [0, 1, 2, 3].map(|n| load_pair(lanes, n));
+            // No closures or iterator adapters here: those have bodies of their own, without AVX2.
+            let (a, b) = (load_pair(lanes, 0), load_pair(lanes, 1));
+            let (c, d) = (load_pair(lanes, 2), load_pair(lanes, 3));
             let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
             let (ab_high, cd_high) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
             let columns = [
@@ -139,16 +147,22 @@ mod wide {
         }
     }
 
+    /// Lanes `8 * n` and the seven behind it of a register.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn load_eight(registers: &[Lanes; 4], register: usize, n: usize) -> __m256i {
+        let eight = &registers[register].0.as_chunks::<8>().0[n];
+        // SAFETY: the array has the 32 bytes that are loaded.
+        unsafe { _mm256_loadu_si256(eight.as_ptr().cast()) }
+    }
+
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(super) fn from_four_registers(registers: &[Lanes; 4], bytes: &mut [u8; 512]) {
         let lanes = bytes.as_chunks_mut::<16>().0.as_chunks_mut::<8>().0;
         for (n, lanes) in lanes.iter_mut().enumerate() {
-            let [a, b, c, d] = [0, 1, 2, 3].map(|r: usize| {
-                let eight = &registers[r].0.as_chunks::<8>().0[n];
-                // SAFETY: the array has the 32 bytes that are loaded.
-                unsafe { _mm256_loadu_si256(eight.as_ptr().cast()) }
-            });
+            let (a, b) = (load_eight(registers, 0, n), load_eight(registers, 1, n));
+            let (c, d) = (load_eight(registers, 2, n), load_eight(registers, 3, n));
             let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
             let (ab_high, cd_high) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
             let pairs = [

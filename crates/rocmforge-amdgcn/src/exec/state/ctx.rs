@@ -6,7 +6,7 @@
 use crate::attend::Attendant;
 use crate::exec::state::fields::{Flow, Src};
 use crate::exec::state::grid::Gws;
-use crate::exec::state::request::{Place, Request, Unwritten};
+use crate::exec::state::request::{Data, Place, Request, Shape, Unwritten, addresses_of_row};
 use crate::exec::state::wave::Wave;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::memory::{GlobalMemory, MemFaultKind};
@@ -136,6 +136,26 @@ impl Ctx<'_> {
     pub(crate) fn observe(&mut self, w: &Wave, i: &Ins, request: &Request<'_>) {
         let observer = Rc::clone(&self.observer);
         observer.borrow_mut().request(self, w, i, request);
+    }
+
+    /// The same of a load or store by all lanes, of `size` bytes each, that lie one behind the other from `first` on.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn observe_row(&mut self, w: &Wave, i: &Ins, place: Place, access: Access, first: u64, size: usize) {
+        let request = Request {
+            place,
+            access,
+            size: size as u32,
+            exec: u32::MAX,
+            at: &addresses_of_row(first, size),
+            shape: Shape::Contiguous,
+            data: if access == Access::Store {
+                Data::Words(i.b.reg)
+            } else {
+                Data::None
+            },
+        };
+        self.observe(w, i, &request);
     }
 
     /// Lets the host serve what the kernel asks of it.

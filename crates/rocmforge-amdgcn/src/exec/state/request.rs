@@ -66,6 +66,7 @@ impl Request<'_> {
     }
 
     /// Gives the request to `f`, or its parts where each lane goes where its aperture says.
+    #[inline(always)]
     pub(crate) fn by_place(&self, mut f: impl FnMut(&Request<'_>)) {
         if self.place != Place::Flat {
             return f(self);
@@ -129,6 +130,16 @@ pub(crate) enum Shape {
     /// All the same.
     Uniform,
     Scattered,
+}
+
+/// Addresses of lanes whose accesses, of `size` bytes each, lie one behind the other.
+#[inline(always)]
+pub(crate) fn addresses_of_row(first: u64, size: usize) -> Addresses {
+    let mut at = [0; 32];
+    for l in 0..32 {
+        at[l] = first.wrapping_add((l * size) as u64);
+    }
+    at
 }
 
 /// Finds the shape; `exec` is not 0.

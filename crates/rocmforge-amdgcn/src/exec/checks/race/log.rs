@@ -47,7 +47,14 @@ impl Cells {
         };
         let chunks = self.chunk_of(bytes.start)..self.chunk_of(bytes.end - 1) + 1;
         let near = chunks.len() <= SPREAD && bytes.end - bytes.start <= 1 << 16;
-        let fits = near && chunks.clone().all(|chunk| self.fits(&log, chunk, now, store, bytes));
+        let mut fits = near;
+        // A loop rather than `all`, whose body would be a function of its own.
+        for chunk in chunks.clone() {
+            if !fits {
+                break;
+            }
+            fits = self.fits(&log, chunk, now, store, bytes);
+        }
         if fits {
             for chunk in chunks {
                 self.append(&mut log, chunk, now, info, store, bytes);
