@@ -47,24 +47,43 @@ impl Cells {
         };
         let chunks = self.chunk_of(bytes.start)..self.chunk_of(bytes.end - 1) + 1;
         let near = chunks.len() <= SPREAD && bytes.end - bytes.start <= 1 << 16;
-        let mut fits = near;
-        // A loop rather than `all`, whose body would be a function of its own.
-        for chunk in chunks.clone() {
-            if !fits {
-                break;
+        let fits = if near && chunks.len() == 1 {
+            // As most do: what is known of the chunk is looked up once.
+            let room = self.room(&log, chunks.start, now, store, bytes);
+            if let Some(last) = room {
+                self.append(&mut log, chunks.start, last, now, info, store, bytes);
             }
-            fits = self.fits(&log, chunk, now, store, bytes);
-        }
-        if fits {
-            for chunk in chunks {
-                self.append(&mut log, chunk, now, info, store, bytes);
-            }
-        } else if near && !store && chunks.len() > 1 && chunks.clone().all(|chunk| self.loads_alone(&log, chunk)) {
+            room.is_some()
+        } else {
+            near && self.note_in_all(&mut log, chunks.clone(), now, store, info, bytes)
+        };
+        let apart = !fits && near && !store && chunks.len() > 1;
+        let noted = fits || apart && chunks.clone().all(|chunk| self.loads_alone(&log, chunk));
+        if noted && !fits {
             self.note_apart(&mut log, chunks, now, info, bytes);
-            self.log = Some(log);
-            return true;
         }
         self.log = Some(log);
+        noted
+    }
+
+    /// Notes a request in several chunks, if it has room in each.
+    #[inline(never)]
+    fn note_in_all(
+        &mut self,
+        log: &mut Log,
+        chunks: Range<usize>,
+        now: &Now,
+        store: bool,
+        info: Info,
+        bytes: &Bytes,
+    ) -> bool {
+        let fits = (chunks.clone()).all(|chunk| self.room(log, chunk, now, store, bytes).is_some());
+        if fits {
+            for chunk in chunks {
+                let last = self.last_record(log, chunk).unwrap_or(0);
+                self.append(log, chunk, last, now, info, store, bytes);
+            }
+        }
         fits
     }
 
@@ -74,8 +93,8 @@ impl Cells {
     #[inline(never)]
     fn note_apart(&mut self, log: &mut Log, chunks: Range<usize>, now: &Now, info: Info, bytes: &Bytes) {
         for chunk in chunks {
-            if self.fits(log, chunk, now, false, bytes) {
-                self.append(log, chunk, now, info, false, bytes);
+            if let Some(last) = self.room(log, chunk, now, false, bytes) {
+                self.append(log, chunk, last, now, info, false, bytes);
             } else {
                 self.carry_chunk(log, chunk);
                 self.replay(now, info, false, bytes, &self.bytes_of(chunk));
@@ -91,31 +110,37 @@ impl Cells {
         }
     }
 
-    /// Whether a request conflicts with no record of a chunk, and has room there.
+    /// The last record of a chunk, or 0, if a request conflicts with none there and has room.
     #[inline(always)]
-    fn fits(&self, log: &Log, chunk: usize, now: &Now, store: bool, bytes: &Bytes) -> bool {
-        let Some(last) = self.last_record(log, chunk) else {
-            return false;
-        };
+    fn room(&self, log: &Log, chunk: usize, now: &Now, store: bool, bytes: &Bytes) -> Option<u32> {
+        let last = self.last_record(log, chunk)?;
         let Some(newest) = log.chain(last).next() else {
-            return true;
+            return Some(last);
         };
-        // Loads do not conflict with loads.
+        // Loads do not conflict with loads, nor does what is behind or before all that the chunk has.
         let alike = !store && !newest.stores;
-        newest.count < MOST
+        let run = &newest.run;
+        let apart = !run.is_empty() && (bytes.start >= run.end || bytes.end <= run.start);
+        let fits = newest.count < MOST
             && (alike
+                || apart
                 || log.chain(last).all(|record| {
                     let slot = if record.store { Slot::Store } else { Slot::Load };
                     let both = store || record.store;
                     let open = || now.open(slot, record.now.mine) && !now.own(record.now.mine);
                     !(both && record.overlaps(bytes) && open())
-                }))
+                }));
+        fits.then_some(last)
     }
 
+    /// Adds a record to a chunk, whose last one is known.
     #[inline(always)]
-    fn append(&mut self, log: &mut Log, chunk: usize, now: &Now, info: Info, store: bool, bytes: &Bytes) {
-        let last = self.last_record(log, chunk).unwrap_or(0);
-        self.mark_chunk(chunk, 0);
+    fn append(&mut self, log: &mut Log, chunk: usize, last: u32, now: &Now, info: Info, store: bool, bytes: &Bytes) {
+        if last == 0 {
+            self.mark_chunk(chunk, 0);
+            // What is there is of an earlier launch.
+            log.last[chunk] = 0;
+        }
         let at = chunk as u32;
         let earlier = if store {
             Some(Earlier::default())

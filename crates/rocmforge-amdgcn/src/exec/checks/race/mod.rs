@@ -395,10 +395,31 @@ impl Race {
             self.cut(w.index);
         }
         let info = Info::new(i.at, mark, w.first_lane, self.lane_bits);
-        let size = r.size as usize;
         if self.log(c, w, r, slot, info, lds) {
             return;
         }
+        #[cfg(target_arch = "x86_64")]
+        if self.wide {
+            // SAFETY: `start` found that the host has AVX2.
+            return unsafe { self.by_dword_wide(c, w, i, r, slot, info) };
+        }
+        self.by_dword(c, w, i, r, slot, info);
+    }
+
+    /// [`Self::by_dword`], apart from the path of what is logged, which most requests take.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(never)]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn by_dword_wide(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, slot: Slot, info: Info) {
+        self.by_dword(c, w, i, r, slot, info);
+    }
+
+    /// Notes a request in the slots of what it touches, and judges what it finds there.
+    #[inline(always)]
+    fn by_dword(&mut self, c: &mut Ctx<'_>, w: &Wave, i: &Ins, r: &Request<'_>, slot: Slot, info: Info) {
+        let lds = r.place == Place::Lds;
+        let size = r.size as usize;
+        let mark = info.flags();
         match r.shape {
             Shape::Contiguous if slot != Slot::Atomic && mark & flags::COHERENT == 0 => {
                 let lane = r.exec.trailing_zeros();
