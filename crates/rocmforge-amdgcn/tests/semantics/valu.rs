@@ -337,6 +337,13 @@ fn candidates(format: Format, code: u32) -> Vec<(Vec<u32>, u32)> {
                     put(D, src, none, SOME_LITERAL, full);
                 }
             }
+            for [one, other] in [[0, 1], [1, 2], [0, 2]] {
+                for constants in [[int(33), SCALAR], [SCALAR, LITERAL], [248, int(-7)]] {
+                    let mut src = sources;
+                    (src[one], src[other]) = (constants[0], constants[1]);
+                    put(D, src, none, SOME_LITERAL, full);
+                }
+            }
             for (neg, abs, clamp) in [
                 (5, 2, false),
                 (2, 7, false),
