@@ -8,8 +8,6 @@ pub(crate) struct Gathered<'a> {
     /// Where each lane's begin, from `start` on; `size` bytes from there on may be read during `'a`.
     offsets: [usize; 32],
     size: usize,
-    /// The lowest and the highest of the offsets.
-    ends: [usize; 2],
     bytes: PhantomData<&'a [u8]>,
 }
 
@@ -27,19 +25,16 @@ impl<'a> Gathered<'a> {
     /// `len` bytes from `start` on are one object that lives during `'a`. Nobody writes the lanes' bytes of it while they are read.
     #[inline(always)]
     pub(crate) unsafe fn of(start: *const u8, len: usize, offsets: [usize; 32], size: usize) -> Option<Self> {
-        // With a sign, as AVX2 compares: offsets beyond that are negative, and outside.
-        let (mut low, mut high) = (isize::MAX, isize::MIN);
-        for offset in offsets {
-            low = low.min(offset as isize);
-            high = high.max(offset as isize);
-        }
         let last = isize::try_from(len.checked_sub(size)?).ok()?;
-        let inside = low >= 0 && high <= last;
-        inside.then_some(Self {
+        // The sign of what is below 0, or beyond the last: one test for all, without a branch for each.
+        let mut outside = 0;
+        for offset in offsets {
+            outside |= offset as isize | last.wrapping_sub(offset as isize);
+        }
+        (outside >= 0).then_some(Self {
             start,
             offsets,
             size,
-            ends: [low as usize, high as usize],
             bytes: PhantomData,
         })
     }
@@ -53,7 +48,24 @@ impl<'a> Gathered<'a> {
     /// The first byte of all, and the one behind the last.
     #[inline(always)]
     pub(crate) fn span(&self) -> std::ops::Range<usize> {
-        self.ends[0]..self.ends[1] + self.size
+        let (mut low, mut high) = (usize::MAX, 0);
+        for offset in self.offsets {
+            low = low.min(offset);
+            high = high.max(offset);
+        }
+        low..high + self.size
+    }
+
+    /// The pieces of `1 << bits` bytes, at least 4 KiB, that the first and the last byte lie in.
+    #[inline(always)]
+    pub(crate) fn pieces(&self, bits: usize) -> std::ops::RangeInclusive<usize> {
+        // Words of 32 bits hold them: 2^32 pieces are more than a process has address space for.
+        let (mut low, mut high) = (u32::MAX, 0);
+        for offset in self.offsets {
+            low = low.min((offset >> bits) as u32);
+            high = high.max(((offset + self.size - 1) >> bits) as u32);
+        }
+        low as usize..=high as usize
     }
 
     /// The first bytes of one lane, whose number is below 32.
@@ -66,6 +78,12 @@ impl<'a> Gathered<'a> {
     #[inline(always)]
     pub(crate) fn word(&self, lane: usize, n: usize) -> &'a [u8; 4] {
         self.part(lane, 4 * n)
+    }
+
+    /// Byte `n` of one lane.
+    #[inline(always)]
+    pub(crate) fn byte(&self, lane: usize, n: usize) -> u8 {
+        self.part::<1>(lane, n)[0]
     }
 
     #[inline(always)]
@@ -91,6 +109,7 @@ mod tests {
         assert_eq!(gathered.lane::<2>(31), &[3, 4]);
         assert_eq!(gathered.word(1, 0), &[93, 94, 95, 96]);
         assert_eq!(gathered.span(), 3..100);
+        assert_eq!(gathered.pieces(12), 0..=0);
         offsets[7] = 97;
         assert!(Gathered::new(&bytes, offsets, 4).is_none());
         offsets[7] = usize::MAX;

@@ -302,11 +302,22 @@ impl GlobalMemory {
             offsets[l] = at[l].wrapping_sub(self.base) as usize;
         }
         let gathered = self.data.gather(offsets, len)?;
-        let span = gathered.span();
-        let states = &self.summary[span.start >> CHUNK_BITS..span.end.div_ceil(CHUNK)];
-        // Where one chunk is not written as a whole, or very many would have to be looked at, each lane looks at its own bytes.
-        let written = states.len() <= 64 && states.iter().all(|&state| state & !READ_ONLY == ByteState::Init as u8);
-        (written || offsets.iter().all(|&offset| self.readable(offset, len, check_uninit))).then_some(gathered)
+        let chunks = gathered.pieces(CHUNK_BITS);
+        let states = &self.summary[*chunks.start()..chunks.end() + 1];
+        // Where one chunk is not written as a whole, or very many would have to be looked at, each lane looks at its own bytes. Loops
+        // rather than `all`, whose body would be a function of its own.
+        let mut written = states.len() <= 64;
+        for state in states.iter().take(64) {
+            written &= state & !READ_ONLY == ByteState::Init as u8;
+        }
+        if !written {
+            for &offset in gathered.offsets() {
+                if !self.readable(offset, len, check_uninit) {
+                    return None;
+                }
+            }
+        }
+        Some(gathered)
     }
 
     /// Whether `len` (> 0) bytes at offset `off` may be written; when they may, they count as written from here on.

@@ -3,9 +3,9 @@
 use crate::exec::code::isa::{Handler, plain};
 use crate::exec::gfx12::fp8::{from_bf8, from_fp8, to_bf8, to_fp8};
 use crate::exec::number::num::{clamp32, exp2, f32_to_half, flush};
+use crate::exec::simd::masks::BIT;
 use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::fields::{ABS, NEG};
-use crate::exec::simd::masks::BIT;
 use crate::exec::state::wave::{EXEC, Wave};
 use crate::exec::vector::elem::{Elem, H};
 use rocmforge_isa::Op;

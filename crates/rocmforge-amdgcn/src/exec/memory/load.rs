@@ -70,14 +70,7 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
 }
 
 /// The same, also for a row that has been observed as such: one body for all handlers.
-fn shaped<S: Space, const R: usize>(
-    w: &mut Wave,
-    c: &mut Ctx<'_>,
-    i: &Ins,
-    at: &Addresses,
-    is_row: bool,
-    dst: u8,
-) {
+fn shaped<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, is_row: bool, dst: u8) {
     #[cfg(target_arch = "x86_64")]
     if fast() {
         // SAFETY: `fast` has found that the host has what the function needs.
@@ -113,14 +106,7 @@ fn shaped_base<S: Space, const R: usize>(
 }
 
 #[inline(always)]
-fn shaped_any<S: Space, const R: usize>(
-    w: &mut Wave,
-    c: &mut Ctx<'_>,
-    i: &Ins,
-    at: &Addresses,
-    is_row: bool,
-    dst: u8,
-) {
+fn shaped_any<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, is_row: bool, dst: u8) {
     let exec = w.exec();
     if exec == 0 {
         return;

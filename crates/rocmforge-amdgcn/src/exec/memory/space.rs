@@ -330,17 +330,24 @@ impl Space for Lds {
 
     #[inline(always)]
     fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<Gathered<'a>> {
-        let gathered = Gathered::new(&c.lds, at.map(|at| at as usize), len)?;
+        // A loop: `map` would be a function of its own.
+        let mut offsets = [0; 32];
+        for l in 0..32 {
+            offsets[l] = at[l] as usize;
+        }
+        let gathered = Gathered::new(&c.lds, offsets, len)?;
         if c.check_uninit {
+            let of_lanes = Gathered::new(&c.lds_state, *gathered.offsets(), len)?;
             // Four words, of which shorter accesses use the first.
             let mut states = [u32::MAX; 4];
-            for &offset in gathered.offsets() {
-                let (words, rest) = c.lds_state.get(offset..offset + len)?.as_chunks::<4>();
-                for (all, word) in states.iter_mut().zip(words) {
-                    *all &= u32::from_ne_bytes(*word);
+            for lane in 0..32 {
+                if len < 4 {
+                    for byte in 0..len {
+                        states[0] &= u32::from(of_lanes.byte(lane, byte)) | !0xFF;
+                    }
                 }
-                for byte in rest {
-                    states[0] &= u32::from(*byte) | !0xFF;
+                for (word, all) in states.iter_mut().enumerate().take(len / 4) {
+                    *all &= u32::from_ne_bytes(*of_lanes.word(lane, word));
                 }
             }
             if states.iter().any(|states| states & 0x0303_0303 != 0x0303_0303) {

@@ -57,14 +57,7 @@ pub(crate) fn words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins
 }
 
 /// The same, also for a row that has been observed as such: one body for all handlers.
-fn shaped<S: Space, const R: usize>(
-    w: &Wave,
-    c: &mut Ctx<'_>,
-    i: &Ins,
-    at: &Addresses,
-    is_row: bool,
-    src: u8,
-) {
+fn shaped<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, is_row: bool, src: u8) {
     #[cfg(target_arch = "x86_64")]
     if fast() {
         // SAFETY: `fast` has found that the host has what the function needs.
@@ -76,38 +69,17 @@ fn shaped<S: Space, const R: usize>(
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn shaped_wide<S: Space, const R: usize>(
-    w: &Wave,
-    c: &mut Ctx<'_>,
-    i: &Ins,
-    at: &Addresses,
-    is_row: bool,
-    src: u8,
-) {
+fn shaped_wide<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, is_row: bool, src: u8) {
     shaped_any::<S, R>(w, c, i, at, is_row, src);
 }
 
 #[inline(never)]
-fn shaped_base<S: Space, const R: usize>(
-    w: &Wave,
-    c: &mut Ctx<'_>,
-    i: &Ins,
-    at: &Addresses,
-    is_row: bool,
-    src: u8,
-) {
+fn shaped_base<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, is_row: bool, src: u8) {
     shaped_any::<S, R>(w, c, i, at, is_row, src);
 }
 
 #[inline(always)]
-fn shaped_any<S: Space, const R: usize>(
-    w: &Wave,
-    c: &mut Ctx<'_>,
-    i: &Ins,
-    at: &Addresses,
-    is_row: bool,
-    src: u8,
-) {
+fn shaped_any<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, is_row: bool, src: u8) {
     let exec = w.exec();
     if exec == 0 {
         return;

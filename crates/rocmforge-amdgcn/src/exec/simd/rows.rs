@@ -86,11 +86,10 @@ pub(crate) fn prefetch_behind<const R: usize>(lanes: &[[[u8; 4]; R]; 32]) {
 mod wide {
     use crate::exec::state::wave::Lanes;
     use std::arch::x86_64::{
-        __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm256_add_epi32, _mm256_castsi128_si256,
-        _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_inserti128_si256, _mm256_loadu_si256,
-        _mm256_mullo_epi32, _mm256_or_si256, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_si256,
-        _mm256_storeu_si256, _mm256_testz_si256, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi32,
-        _mm256_unpacklo_epi64, _mm256_xor_si256,
+        __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm256_add_epi32, _mm256_castsi128_si256, _mm256_castsi256_si128,
+        _mm256_extracti128_si256, _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_mullo_epi32, _mm256_or_si256,
+        _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_si256, _mm256_storeu_si256, _mm256_testz_si256,
+        _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64, _mm256_xor_si256,
     };
 
     #[inline]
@@ -114,13 +113,10 @@ mod wide {
     #[target_feature(enable = "avx2")]
     fn load_pair(lanes: &[[u8; 16]; 8], n: usize) -> __m256i {
         let (one, other) = (&lanes[n], &lanes[n + 4]);
-        // SAFETY: each array has the 16 bytes that are loaded.
-        let (one, other) = unsafe {
-            (
-                _mm_loadu_si128(one.as_ptr().cast()),
-                _mm_loadu_si128(other.as_ptr().cast()),
-            )
-        };
+        // SAFETY: the array has the 16 bytes that are loaded.
+        let one = unsafe { _mm_loadu_si128(one.as_ptr().cast()) };
+        // SAFETY: as above.
+        let other = unsafe { _mm_loadu_si128(other.as_ptr().cast()) };
         _mm256_inserti128_si256(_mm256_castsi128_si256(one), other, 1)
     }
 

@@ -1,9 +1,9 @@
 //! Vector instructions that move values between lanes, registers and the scalar side.
 
 use crate::exec::code::isa::{Handler, plain, vector};
+use crate::exec::simd::masks::BIT;
 use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::fields::Kind;
-use crate::exec::simd::masks::BIT;
 use crate::exec::state::wave::{EXEC, Wave};
 use crate::exec::vector::elem::Elem;
 use crate::exec::vector::integer::msad8;

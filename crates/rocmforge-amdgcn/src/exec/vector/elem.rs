@@ -2,9 +2,9 @@
 
 use crate::exec::number::mode::Mode;
 use crate::exec::number::num::{bf16_to_f32, clamp32, f32_to_bf16, f32_to_half, half_to_f32, quieted, quieted64};
+use crate::exec::simd::masks::{pack, spread};
 use crate::exec::state::ctx::Ins;
 use crate::exec::state::fields::{ABS, Kind, NEG, NEG_HI, SEL_HI, SEL_LO, Src};
-use crate::exec::simd::masks::{pack, spread};
 use crate::exec::state::wave::{EXEC, Wave};
 use std::mem::MaybeUninit;
 

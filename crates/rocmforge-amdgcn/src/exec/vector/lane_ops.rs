@@ -166,10 +166,8 @@ fn short<O: LaneOp>(form: Form) -> Option<Run> {
                     6 => return Some(isa::lanes::<Short<O, 6>, OneByOne<O>>()),
                     _ => {}
                 }
-            } else if const { O::C::SELECTS } {
-                if uniform == 3 {
-                    return Some(isa::lanes::<Short<O, 3>, OneByOne<O>>());
-                }
+            } else if const { O::C::SELECTS } && uniform == 3 {
+                return Some(isa::lanes::<Short<O, 3>, OneByOne<O>>());
             }
         }
     }

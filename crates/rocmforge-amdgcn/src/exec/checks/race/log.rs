@@ -77,14 +77,17 @@ impl Cells {
         info: Info,
         bytes: &Bytes,
     ) -> bool {
-        let fits = (chunks.clone()).all(|chunk| self.room(log, chunk, now, store, bytes).is_some());
-        if fits {
-            for chunk in chunks {
-                let last = self.last_record(log, chunk).unwrap_or(0);
-                self.append(log, chunk, last, now, info, store, bytes);
+        // A loop rather than `all`, whose body would be a function of its own.
+        for chunk in chunks.clone() {
+            if self.room(log, chunk, now, store, bytes).is_none() {
+                return false;
             }
         }
-        fits
+        for chunk in chunks {
+            let last = self.last_record(log, chunk).unwrap_or(0);
+            self.append(log, chunk, last, now, info, store, bytes);
+        }
+        true
     }
 
     /// Notes a load that conflicts with nothing, but has no room in the lists of some of its chunks: in the slots of those, so that they

@@ -102,6 +102,16 @@ pub(super) struct Earlier {
     group: bool,
 }
 
+/// Whether two lists of lanes are the same: in line, where `==` is a call.
+#[inline(always)]
+fn same_lanes(one: &[u16; 32], other: &[u16; 32]) -> bool {
+    let mut differ = 0;
+    for l in 0..32 {
+        differ |= one[l] ^ other[l];
+    }
+    differ == 0
+}
+
 /// Requests, and where their lanes are.
 #[derive(Default)]
 pub(super) struct Records {
@@ -131,7 +141,7 @@ impl Records {
             None => 0,
             Some(list) => {
                 // Requests of several chunks have one list.
-                if self.lanes.last() != Some(&list) {
+                if !self.lanes.last().is_some_and(|last| same_lanes(last, &list)) {
                     self.lanes.push(list);
                 }
                 self.lanes.len() as u32
@@ -238,7 +248,13 @@ impl Log {
         let Some(equal) = record.filter(|record| {
             (record.start, record.end, record.exec, record.chunk) == (bytes.start, bytes.end, bytes.exec, chunk)
                 && record.size == bytes.size as u32
-                && self.records.lanes.get((record.lanes as usize).wrapping_sub(1)) == bytes.at.as_ref()
+                && match (
+                    self.records.lanes.get((record.lanes as usize).wrapping_sub(1)),
+                    &bytes.at,
+                ) {
+                    (Some(lanes), Some(at)) => same_lanes(lanes, at),
+                    (lanes, at) => lanes.is_none() && at.is_none(),
+                }
         }) else {
             places[place.unwrap_or(1)] = next;
             return Some(Earlier::default());
