@@ -4,8 +4,9 @@ use crate::exec::number::num::{
     div_fixup32, div_fmas32, div_scale32, exp2, f32_to_half_rtz, flush, fma32, half_to_f32, ldexp32, max32, med32,
     min32, quieted, unlit,
 };
-use crate::exec::vector::elem::{H, Mix, Sel};
+use crate::exec::vector::elem::{H, Mix};
 use crate::exec::vector::lane_ops::lane_ops;
+use crate::exec::vector::mask::Sel;
 use crate::exec::vector::nan::First;
 use std::mem::MaybeUninit;
 

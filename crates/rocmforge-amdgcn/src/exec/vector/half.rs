@@ -1,9 +1,10 @@
 //! Half precision and integers of 16 bits.
 
 use crate::exec::number::num::{exp2, fma_half, ldexp32, max32, med32, min32};
-use crate::exec::vector::elem::{Bits16, H, Sel};
+use crate::exec::vector::elem::{Bits16, H};
 use crate::exec::vector::float::{norm_i16, norm_u16};
 use crate::exec::vector::lane_ops::lane_ops;
+use crate::exec::vector::mask::Sel;
 use crate::exec::vector::nan::First;
 
 /// `a * b + c` so that rounding it to half precision rounds once.

@@ -1,7 +1,7 @@
 //! Integers of 32 bits, and moves.
 
-use crate::exec::vector::elem::{Lane, Sel, Sign};
 use crate::exec::vector::lane_ops::lane_ops;
+use crate::exec::vector::mask::{Lane, Sel, Sign};
 
 #[inline(always)]
 fn low24(x: u32) -> u32 {

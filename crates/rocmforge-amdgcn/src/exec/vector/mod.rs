@@ -8,6 +8,7 @@ mod float;
 mod half;
 mod integer;
 pub(crate) mod lane_ops;
+pub(crate) mod mask;
 pub(crate) mod modal;
 pub(crate) mod nan;
 mod packed;
