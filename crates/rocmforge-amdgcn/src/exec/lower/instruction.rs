@@ -322,8 +322,8 @@ fn accumulates(op: Op) -> bool {
     )
 }
 
-/// Lowers a vector ALU instruction without its DPP part. Beside it the handler for the same with operands of other kinds.
-fn lane_ins(inst: &Inst, modal: bool) -> Result<(Ins, Run), Refused> {
+/// Lowers a vector ALU instruction without its DPP part. The value of the register `kept` is read from the wave's temporary.
+fn lane_ins(inst: &Inst, modal: bool, kept: Option<u8>) -> Result<Ins, Refused> {
     let mods = &inst.mods;
     let packed = inst.format == Format::Vop3p;
     // The accumulator of these is one single among packed operands.
@@ -390,22 +390,30 @@ fn lane_ins(inst: &Inst, modal: bool) -> Result<(Ins, Run), Refused> {
         Op::VCvtPkF32Fp8 | Op::VCvtPkF32Bf8 => ins.imm = i32::from(mods.op_sel & 1),
         op => ins.imm = op.fp8_byte(mods.op_sel).unwrap_or(0).into(),
     }
+    for slot in &mut src {
+        if slot.kind == Kind::V && Some(slot.reg) == kept {
+            slot.kind = Kind::T;
+        }
+    }
     [ins.a, ins.b, ins.c] = src;
+    let mut kinds = src.map(|operand| operand.kind);
+    if inst.mods.dpp.is_some() {
+        // The DPP part leaves it there.
+        kinds[0] = Kind::T;
+    }
     // Packed and mixed operands apply their modifiers themselves, apart from clamping.
     let any =
         mods.clamp || (!packed && (mods.neg | mods.abs) & 7 != 0) || (single && (mods.neg | mods.neg_hi) & 4 != 0);
-    let across = cross::lookup(inst.op, modal).or_else(|| gfx12::lanes::lookup(inst.op));
-    let handler = |kinds| {
-        let form = lane_ops::Form {
-            mods: any,
-            modal,
-            kinds,
-        };
-        across.or_else(|| vector::lookup(inst.op, form, mods.clamp))
+    let form = lane_ops::Form {
+        mods: any,
+        modal,
+        kinds,
     };
-    let unknown = if any { "with these modifiers" } else { "" };
-    ins.run = handler(Some(src.map(|operand| operand.kind))).ok_or(unknown)?;
-    Ok((ins, handler(None).ok_or(unknown)?))
+    ins.run = match cross::lookup(inst.op, modal).or_else(|| gfx12::lanes::lookup(inst.op)) {
+        Some(run) => run,
+        None => vector::lookup(inst.op, form, mods.clamp).ok_or(if any { "with these modifiers" } else { "" })?,
+    };
+    Ok(ins)
 }
 
 fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
@@ -420,7 +428,7 @@ fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     if let Some(run) = matrix_of(inst.op) {
         return matrix(inst, run, code);
     }
-    let (mut ins, for_all_kinds) = lane_ins(inst, code.modal)?;
+    let mut ins = lane_ins(inst, code.modal, None)?;
     let Some(dpp) = &inst.mods.dpp else {
         code.ins.push(ins);
         return Ok(());
@@ -444,7 +452,6 @@ fn lanes(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
         ..NOTHING
     });
     ins.a.kind = Kind::T;
-    ins.run = for_all_kinds;
     code.ins.push(ins);
     if !writes_exec {
         code.ins.push(Ins {
@@ -484,16 +491,9 @@ fn lane_ins_matrix(inst: &Inst) -> Result<Ins, Refused> {
 /// Both halves of a pair read before either writes: where one would see the other's result, a register is kept aside.
 fn dual(inst: &Inst, code: &mut Code) -> Result<(), Refused> {
     let other = inst.dual.as_deref().ok_or("pair without second half")?;
-    let (x, _) = lane_ins(inst, code.modal)?;
-    let (mut y, for_all_kinds) = lane_ins(other, code.modal)?;
-    let mut kept = false;
-    for slot in [&mut y.a, &mut y.b, &mut y.c] {
-        if slot.kind == Kind::V && slot.reg == x.dst {
-            slot.kind = Kind::T;
-            y.run = for_all_kinds;
-            kept = true;
-        }
-    }
+    let x = lane_ins(inst, code.modal, None)?;
+    let y = lane_ins(other, code.modal, Some(x.dst))?;
+    let kept = [y.a, y.b, y.c].iter().any(|slot| slot.kind == Kind::T);
     if kept {
         let a = Src::reg(Kind::V, x.dst);
         code.ins.push(Ins {

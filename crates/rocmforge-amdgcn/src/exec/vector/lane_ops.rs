@@ -126,8 +126,8 @@ pub(crate) struct Form {
     pub(crate) mods: bool,
     /// The wave may be in another floating-point mode than the default.
     pub(crate) modal: bool,
-    /// The kinds of the operands, where the handler need not be one for all kinds.
-    pub(crate) kinds: Option<[Kind; 3]>,
+    /// The kinds of the operands.
+    pub(crate) kinds: [Kind; 3],
 }
 
 /// The handler, or `None` when modifiers are asked for that mean nothing to its operands.
@@ -149,7 +149,7 @@ pub(crate) fn each<O: LaneOp>(form: Form) -> Option<Run> {
 /// A short handler of an operation, if there is one for operands of these kinds: for those that compilers make most of.
 fn short<O: LaneOp>(form: Form) -> Option<Run> {
     if const { O::A::SHORT && O::B::SHORT && O::C::SHORT && O::R::SHORT } {
-        let [a, b, c] = form.kinds?;
+        let [a, b, c] = form.kinds;
         let uniform = O::A::is_uniform(a)? | O::B::is_uniform(b)? << 1 | O::C::is_uniform(c)? << 2;
         match uniform {
             0 => return Some(isa::lanes::<Short<O, 0>, OneByOne<O>>()),

@@ -40,7 +40,7 @@ pub(crate) fn lookup(op: Op, form: Form, clamp: bool) -> Option<Run> {
     let bare = Form {
         mods: false,
         modal: false,
-        kinds: None,
+        ..form
     };
     if clamp && let Some(run) = integer::saturating(op, bare).or_else(|| packed::saturating(op, bare)) {
         return Some(run);
