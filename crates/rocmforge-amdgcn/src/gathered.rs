@@ -12,9 +12,14 @@ pub(crate) struct Gathered<'a> {
 }
 
 impl<'a> Gathered<'a> {
-    /// `size` bytes at each offset; `None` if some lie outside.
+    /// `size` bytes at each of some offsets; `None` if some lie outside.
     #[inline(always)]
-    pub(crate) fn new(bytes: &'a [u8], offsets: [usize; 32], size: usize) -> Option<Self> {
+    pub(crate) fn new(bytes: &'a [u8], at: &[u64; 32], size: usize) -> Option<Self> {
+        // A loop: `map` would be a function of its own.
+        let mut offsets = [0; 32];
+        for l in 0..32 {
+            offsets[l] = at[l] as usize;
+        }
         // SAFETY: a slice's bytes may be read as long as it is borrowed.
         unsafe { Self::of(bytes.as_ptr(), bytes.len(), offsets, size) }
     }
@@ -103,24 +108,24 @@ mod tests {
     #[test]
     fn lanes_are_inside_or_refused() {
         let bytes: Vec<u8> = (0..100).collect();
-        let mut offsets = std::array::from_fn(|lane| 96 - 3 * lane);
-        let gathered = Gathered::new(&bytes, offsets, 4).unwrap();
+        let mut offsets = std::array::from_fn(|lane| 96 - 3 * lane as u64);
+        let gathered = Gathered::new(&bytes, &offsets, 4).unwrap();
         assert_eq!(gathered.lane::<4>(0), &[96, 97, 98, 99]);
         assert_eq!(gathered.lane::<2>(31), &[3, 4]);
         assert_eq!(gathered.word(1, 0), &[93, 94, 95, 96]);
         assert_eq!(gathered.span(), 3..100);
         assert_eq!(gathered.pieces(12), 0..=0);
         offsets[7] = 97;
-        assert!(Gathered::new(&bytes, offsets, 4).is_none());
-        offsets[7] = usize::MAX;
-        assert!(Gathered::new(&bytes, offsets, 4).is_none());
-        assert!(Gathered::new(&bytes[..3], [0; 32], 4).is_none());
+        assert!(Gathered::new(&bytes, &offsets, 4).is_none());
+        offsets[7] = u64::MAX;
+        assert!(Gathered::new(&bytes, &offsets, 4).is_none());
+        assert!(Gathered::new(&bytes[..3], &[0; 32], 4).is_none());
     }
 
     #[test]
     #[should_panic(expected = "a lane has 4 bytes")]
     fn more_bytes_than_were_gathered_are_refused() {
-        let gathered = Gathered::new(&[0; 8], [4; 32], 4).unwrap();
+        let gathered = Gathered::new(&[0; 8], &[4; 32], 4).unwrap();
         gathered.lane::<8>(0);
     }
 }

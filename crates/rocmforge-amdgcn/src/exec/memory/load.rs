@@ -4,7 +4,7 @@ use crate::exec::clock;
 use crate::exec::code::isa::{Handler, vector};
 use crate::exec::memory::form::COHERENT;
 use crate::exec::memory::space::Space;
-use crate::exec::simd::fast;
+use crate::exec::simd::by_host;
 use crate::exec::simd::masks::spread;
 use crate::exec::simd::rows::{prefetch_behind, to_registers};
 use crate::exec::state::ctx::{Ctx, Ins, Run};
@@ -69,40 +69,16 @@ pub(crate) fn words<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: 
     shaped::<S, R>(w, c, i, at, false, dst);
 }
 
-/// The same, also for a row that has been observed as such: one body for all handlers.
-fn shaped<S: Space, const R: usize>(w: &mut Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, is_row: bool, dst: u8) {
-    #[cfg(target_arch = "x86_64")]
-    if fast() {
-        // SAFETY: `fast` has found that the host has what the function needs.
-        return unsafe { shaped_wide::<S, R>(w, c, i, at, is_row, dst) };
-    }
-    shaped_base::<S, R>(w, c, i, at, is_row, dst);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn shaped_wide<S: Space, const R: usize>(
-    w: &mut Wave,
-    c: &mut Ctx<'_>,
-    i: &Ins,
-    at: &Addresses,
-    is_row: bool,
-    dst: u8,
-) {
-    shaped_any::<S, R>(w, c, i, at, is_row, dst);
-}
-
-#[inline(never)]
-fn shaped_base<S: Space, const R: usize>(
-    w: &mut Wave,
-    c: &mut Ctx<'_>,
-    i: &Ins,
-    at: &Addresses,
-    is_row: bool,
-    dst: u8,
-) {
-    shaped_any::<S, R>(w, c, i, at, is_row, dst);
+by_host! {
+    /// The same, also for a row that has been observed as such: one body for all handlers.
+    fn shaped[S: Space, const R: usize][S, R](
+        w: &mut Wave,
+        c: &mut Ctx<'_>,
+        i: &Ins,
+        at: &Addresses,
+        is_row: bool,
+        dst: u8,
+    ) = shaped_any
 }
 
 #[inline(always)]
@@ -243,25 +219,9 @@ impl<S: Space, K: Narrow> Handler for Small<S, K> {
     }
 }
 
-/// What the active lanes load, zero-extended: one body for all that is made of it.
-fn fetch<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> [u32; 32] {
-    #[cfg(target_arch = "x86_64")]
-    if fast() {
-        // SAFETY: `fast` has found that the host has what the function needs.
-        return unsafe { fetch_wide::<S, SIZE>(w, c, i) };
-    }
-    fetch_base::<S, SIZE>(w, c, i)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn fetch_wide<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> [u32; 32] {
-    fetch_any::<S, SIZE>(w, c, i)
-}
-
-#[inline(never)]
-fn fetch_base<S: Space, const SIZE: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> [u32; 32] {
-    fetch_any::<S, SIZE>(w, c, i)
+by_host! {
+    /// What the active lanes load, zero-extended: one body for all that is made of it.
+    fn fetch[S: Space, const SIZE: usize][S, SIZE](w: &Wave, c: &mut Ctx<'_>, i: &Ins) -> [u32; 32] = fetch_any
 }
 
 #[inline(always)]

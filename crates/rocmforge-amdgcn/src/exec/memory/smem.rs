@@ -20,43 +20,44 @@ impl<const N: usize> Handler for Load<N> {
         let address = address & !3;
         observe(w, c, i, address, N as u32 * 4);
         let off = c.memory.offset(address, N * 4);
-        if let Some(bytes) = off.and_then(|off| c.memory.bytes(off, N * 4, c.check_uninit)) {
-            let words = bytes.as_chunks::<4>().0;
-            let first = i.dst as usize;
-            if let Some(registers) = w.s[..NULL].get_mut(first..first + N) {
-                for (register, word) in registers.iter_mut().zip(words) {
-                    *register = u32::from_le_bytes(*word);
-                }
-            } else {
-                for (n, word) in words.iter().enumerate() {
-                    w.set(i.dst.wrapping_add(n as u8) & 127, u32::from_le_bytes(*word));
-                }
-            }
-            return;
+        let there = off.and_then(|off| c.memory.bytes(off, N * 4, c.check_uninit));
+        if let Some(words) = there.and_then(|bytes| bytes.as_chunks::<4>().0.first_chunk::<N>()) {
+            return put(w, i.dst, words);
         }
         let mut words = [[0; 4]; N];
         if c.memory
             .read_elsewhere(address, words.as_flattened_mut(), c.check_uninit)
         {
-            for (n, word) in words.into_iter().enumerate() {
-                w.set(i.dst.wrapping_add(n as u8) & 127, u32::from_le_bytes(word));
-            }
-            return;
+            return put(w, i.dst, &words);
         }
         if !off.is_some_and(|off| c.memory.readable(off, N * 4, false)) {
             c.global_fault(w, i, Access::Scalar, 0, address, N as u32 * 4);
         }
-        let words: [u32; N] = std::array::from_fn(|n| {
+        let words = std::array::from_fn(|n| {
             // Past the last address there is the first, which is no memory either.
             let at = address.wrapping_add(n as u64 * 4);
             c.loading = Some(i.dst.wrapping_add(n as u8));
             // The words that are fine still arrive, so that one fault does not cause others.
-            word(w, c, at).unwrap_or(crate::fault::POISON)
+            word(w, c, at).unwrap_or(crate::fault::POISON).to_le_bytes()
         });
         c.loading = None;
-        for (n, word) in words.into_iter().enumerate() {
-            w.set(i.dst.wrapping_add(n as u8) & 127, word);
+        put::<N>(w, i.dst, &words);
+    }
+}
+
+/// Writes the words that a load has given to scalar registers.
+#[inline(always)]
+fn put<const N: usize>(w: &mut Wave, dst: u8, words: &[[u8; 4]; N]) {
+    let first = dst as usize;
+    // All at once, where no special register is among them.
+    if let Some(registers) = w.s[..NULL].get_mut(first..first + N) {
+        for (register, word) in registers.iter_mut().zip(words) {
+            *register = u32::from_le_bytes(*word);
         }
+        return;
+    }
+    for (n, word) in words.iter().enumerate() {
+        w.set(dst.wrapping_add(n as u8) & 127, u32::from_le_bytes(*word));
     }
 }
 

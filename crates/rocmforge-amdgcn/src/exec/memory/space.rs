@@ -330,14 +330,9 @@ impl Space for Lds {
 
     #[inline(always)]
     fn gather<'a>(c: &'a Ctx<'_>, at: &Addresses, len: usize) -> Option<Gathered<'a>> {
-        // A loop: `map` would be a function of its own.
-        let mut offsets = [0; 32];
-        for l in 0..32 {
-            offsets[l] = at[l] as usize;
-        }
-        let gathered = Gathered::new(&c.lds, offsets, len)?;
+        let gathered = Gathered::new(&c.lds, at, len)?;
         if c.check_uninit {
-            let of_lanes = Gathered::new(&c.lds_state, *gathered.offsets(), len)?;
+            let of_lanes = Gathered::new(&c.lds_state, at, len)?;
             // Four words, of which shorter accesses use the first.
             let mut states = [u32::MAX; 4];
             for lane in 0..32 {

@@ -2,7 +2,7 @@
 
 use crate::exec::code::isa::{Handler, vector};
 use crate::exec::memory::space::Space;
-use crate::exec::simd::fast;
+use crate::exec::simd::by_host;
 use crate::exec::simd::rows::{from_registers, prefetch_behind};
 use crate::exec::state::ctx::{Ctx, Ins, Run};
 use crate::exec::state::request::{Addresses, Data, Place, Request, Shape, addresses_of_row, shape};
@@ -56,26 +56,16 @@ pub(crate) fn words<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins
     shaped::<S, R>(w, c, i, at, false, src);
 }
 
-/// The same, also for a row that has been observed as such: one body for all handlers.
-fn shaped<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, is_row: bool, src: u8) {
-    #[cfg(target_arch = "x86_64")]
-    if fast() {
-        // SAFETY: `fast` has found that the host has what the function needs.
-        return unsafe { shaped_wide::<S, R>(w, c, i, at, is_row, src) };
-    }
-    shaped_base::<S, R>(w, c, i, at, is_row, src);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn shaped_wide<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, is_row: bool, src: u8) {
-    shaped_any::<S, R>(w, c, i, at, is_row, src);
-}
-
-#[inline(never)]
-fn shaped_base<S: Space, const R: usize>(w: &Wave, c: &mut Ctx<'_>, i: &Ins, at: &Addresses, is_row: bool, src: u8) {
-    shaped_any::<S, R>(w, c, i, at, is_row, src);
+by_host! {
+    /// The same, also for a row that has been observed as such: one body for all handlers.
+    fn shaped[S: Space, const R: usize][S, R](
+        w: &Wave,
+        c: &mut Ctx<'_>,
+        i: &Ins,
+        at: &Addresses,
+        is_row: bool,
+        src: u8,
+    ) = shaped_any
 }
 
 #[inline(always)]

@@ -34,6 +34,36 @@ fn find_out() -> bool {
     fast
 }
 
+/// A function that runs another, in the build for this host and as a function of its own: for bodies that several handlers share. Behind its
+/// name stand its generic parameters, and once more their names alone.
+macro_rules! by_host {
+    (
+        $(#[$attribute:meta])*
+        fn $name:ident [$($generics:tt)*] [$($names:tt)*] ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident
+    ) => {
+        $(#[$attribute])*
+        fn $name<$($generics)*>($($arg: $ty),*) $(-> $ret)? {
+            #[cfg(target_arch = "x86_64")]
+            #[inline(never)]
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn wide<$($generics)*>($($arg: $ty),*) $(-> $ret)? {
+                $body::<$($names)*>($($arg),*)
+            }
+            #[inline(never)]
+            fn base<$($generics)*>($($arg: $ty),*) $(-> $ret)? {
+                $body::<$($names)*>($($arg),*)
+            }
+            #[cfg(target_arch = "x86_64")]
+            if $crate::exec::simd::fast() {
+                // SAFETY: `fast` has found that the host has what the function needs.
+                return unsafe { wide::<$($names)*>($($arg),*) };
+            }
+            base::<$($names)*>($($arg),*)
+        }
+    };
+}
+pub(crate) use by_host;
+
 #[cfg(target_arch = "x86_64")]
 fn has_wide() -> bool {
     use std::arch::is_x86_feature_detected as has;

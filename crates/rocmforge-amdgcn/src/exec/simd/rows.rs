@@ -108,7 +108,7 @@ mod wide {
         _mm256_testz_si256(gap, gap) == 1
     }
 
-    /// The first lane of a quad of lanes in each half: `n` and `n + 4`.
+    /// The words of lanes `n` and `n + 4`, those of one lane in each half.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn load_pair(lanes: &[[u8; 16]; 8], n: usize) -> __m256i {

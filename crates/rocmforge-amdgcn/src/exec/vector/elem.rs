@@ -107,13 +107,27 @@ fn double(x: f64) -> Option<u64> {
     x.is_nan().then(|| quieted64(x).to_bits())
 }
 
-/// [`Elem::is_uniform`] of words.
-fn word_is_uniform(kind: Kind) -> Option<u8> {
-    match kind {
-        Kind::V => Some(0),
-        Kind::S | Kind::C => Some(1),
-        _ => None,
-    }
+/// What a word is to short handlers: a register, or the same for all lanes.
+macro_rules! short_word {
+    () => {
+        const SHORT: bool = true;
+        const UNIFORM: bool = true;
+        fn is_uniform(kind: Kind) -> Option<u8> {
+            match kind {
+                Kind::V => Some(0),
+                Kind::S | Kind::C => Some(1),
+                _ => None,
+            }
+        }
+        #[inline(always)]
+        fn direct<'a>(w: &'a Wave, s: &Src, _: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
+            bytemuck::cast_ref(&w.v[s.reg as usize].0)
+        }
+        #[inline(always)]
+        fn uniform(w: &Wave, s: &Src) -> Option<Self> {
+            Some(bytemuck::cast(w.uniform(s)))
+        }
+    };
 }
 
 impl Elem for () {
@@ -129,20 +143,8 @@ impl Elem for () {
 }
 
 impl Elem for u32 {
-    const SHORT: bool = true;
-    const UNIFORM: bool = true;
+    short_word!();
     type Buffer = [Self; 32];
-    fn is_uniform(kind: Kind) -> Option<u8> {
-        word_is_uniform(kind)
-    }
-    #[inline(always)]
-    fn direct<'a>(w: &'a Wave, s: &Src, _: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
-        &w.v[s.reg as usize].0
-    }
-    #[inline(always)]
-    fn uniform(w: &Wave, s: &Src) -> Option<Self> {
-        Some(w.uniform(s))
-    }
     #[inline(always)]
     fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
         w.lanes(s, buffer)
@@ -163,20 +165,8 @@ impl Ret for u32 {
 }
 
 impl Elem for i32 {
-    const SHORT: bool = true;
-    const UNIFORM: bool = true;
+    short_word!();
     type Buffer = [u32; 32];
-    fn is_uniform(kind: Kind) -> Option<u8> {
-        word_is_uniform(kind)
-    }
-    #[inline(always)]
-    fn direct<'a>(w: &'a Wave, s: &Src, _: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
-        bytemuck::cast_ref(&w.v[s.reg as usize].0)
-    }
-    #[inline(always)]
-    fn uniform(w: &Wave, s: &Src) -> Option<Self> {
-        Some(w.uniform(s) as i32)
-    }
     #[inline(always)]
     fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
         bytemuck::cast_ref(w.lanes(s, buffer))
@@ -206,20 +196,8 @@ fn modifiers(s: &Src, sign: u64) -> (u64, u64) {
 
 impl Elem for f32 {
     const MODS: bool = true;
-    const SHORT: bool = true;
-    const UNIFORM: bool = true;
+    short_word!();
     type Buffer = [u32; 32];
-    fn is_uniform(kind: Kind) -> Option<u8> {
-        word_is_uniform(kind)
-    }
-    #[inline(always)]
-    fn direct<'a>(w: &'a Wave, s: &Src, _: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
-        bytemuck::cast_ref(&w.v[s.reg as usize].0)
-    }
-    #[inline(always)]
-    fn uniform(w: &Wave, s: &Src) -> Option<Self> {
-        Some(f32::from_bits(w.uniform(s)))
-    }
     #[inline(always)]
     fn fetch<'a, const M: bool>(w: &'a Wave, s: &Src, buffer: &'a mut MaybeUninit<Self::Buffer>) -> &'a [Self; 32] {
         if !M {

@@ -47,7 +47,7 @@ impl Cells {
         };
         let chunks = self.chunk_of(bytes.start)..self.chunk_of(bytes.end - 1) + 1;
         let near = chunks.len() <= SPREAD && bytes.end - bytes.start <= 1 << 16;
-        let fits = if near && chunks.len() == 1 {
+        let mut noted = if near && chunks.len() == 1 {
             // As most do: what is known of the chunk is looked up once.
             let room = self.room(&log, chunks.start, now, store, bytes);
             if let Some(last) = room {
@@ -57,10 +57,10 @@ impl Cells {
         } else {
             near && self.note_in_all(&mut log, chunks.clone(), now, store, info, bytes)
         };
-        let apart = !fits && near && !store && chunks.len() > 1;
-        let noted = fits || apart && chunks.clone().all(|chunk| self.loads_alone(&log, chunk));
-        if noted && !fits {
+        let apart = !noted && near && !store && chunks.len() > 1;
+        if apart && chunks.clone().all(|chunk| self.loads_alone(&log, chunk)) {
             self.note_apart(&mut log, chunks, now, info, bytes);
+            noted = true;
         }
         self.log = Some(log);
         noted
@@ -141,8 +141,6 @@ impl Cells {
     fn append(&mut self, log: &mut Log, chunk: usize, last: u32, now: &Now, info: Info, store: bool, bytes: &Bytes) {
         if last == 0 {
             self.mark_chunk(chunk, 0);
-            // What is there is of an earlier launch.
-            log.last[chunk] = 0;
         }
         let at = chunk as u32;
         let earlier = if store {

@@ -19,11 +19,7 @@ pub(super) fn place(c: &Ctx<'_>, lds: bool, address: u64, bytes: usize) -> Optio
 #[inline(always)]
 pub(super) fn places<'a>(c: &'a Ctx<'_>, lds: bool, at: &Addresses, bytes: usize) -> Option<Gathered<'a>> {
     if lds {
-        let mut offsets = [0; 32];
-        for l in 0..32 {
-            offsets[l] = at[l] as usize;
-        }
-        Gathered::new(&c.lds, offsets, bytes)
+        Gathered::new(&c.lds, at, bytes)
     } else {
         c.memory.gather(at, bytes, false)
     }
