@@ -148,9 +148,9 @@ fn open_real(provider: Provider, index: i32, options: BackendOptions) -> Result<
 #[cfg(feature = "sim")]
 fn open_sim(processor: Option<&'static str>, options: BackendOptions) -> Result<Device, DeviceError> {
     let arch = processor.map_or(Ok(Arch::Gfx1100), str::parse)?;
-    // One thread a launch: with more of them the card's memory is copied for each launch, weights and KV cache included.
     let sim = SimHost::new(SimConfig {
         cards: vec![CardConfig::of(arch)],
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
         ..SimConfig::default()
     });
     let provider = Provider::new(sim.api())
