@@ -251,6 +251,59 @@ fn benches(c: &mut Criterion) {
 
     flash(c);
     matvec(c);
+    matmul16(c);
+}
+
+/// f16 rows times f16 rows on the matrix unit.
+fn matmul16(c: &mut Criterion) {
+    let (m, n, k) = (256usize, 128usize, 512usize);
+    // Two a word.
+    let halves = |count: usize| -> Vec<f32> {
+        let halves: Vec<half::f16> = data(count).into_iter().map(half::f16::from_f32).collect();
+        bytemuck::pod_collect_to_vec(&halves)
+    };
+    let words = |count: usize| vec![0.0; count];
+    // `Gemm16` of kernels/include/gemm16.h: sizes, no activation, strides, alpha.
+    let mut shape = bytes(&[m as u32, n as u32, k as u32, 0]);
+    for stride in [k, k, n, m * k, n * k, m * n] {
+        shape.extend((stride as u64).to_le_bytes());
+    }
+    shape.extend(1f32.to_le_bytes());
+    shape.extend([0; 4]);
+    pair(
+        c,
+        "matmul16_f16",
+        m * n * k,
+        "matmul16",
+        "matmul16_f16_f32",
+        ([(m / 128 * n / 64) as u32, 1, 1], 128),
+        // a, b, and a bias and exponents of zero.
+        &[halves(m * k), halves(n * k), words(n), words(m), words(n)],
+        m * n,
+        &shape,
+        &[shape.len()],
+        |x, y| {
+            let widened = |words: &[f32]| -> Vec<f32> {
+                bytemuck::cast_slice::<f32, half::f16>(words)
+                    .iter()
+                    .map(|x| x.to_f32())
+                    .collect()
+            };
+            let (a, b) = (widened(&x[0]), widened(&x[1]));
+            for (row, y) in a.chunks(k).zip(y.chunks_mut(n)) {
+                for (column, y) in b.chunks(k).zip(y) {
+                    // Sixteen sums, which fit vector registers.
+                    let mut sums = [0.0f32; 16];
+                    for (a, b) in row.as_chunks::<16>().0.iter().zip(column.as_chunks::<16>().0) {
+                        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+                            *sum += a * b;
+                        }
+                    }
+                    *y = sums.iter().sum();
+                }
+            }
+        },
+    );
 }
 
 /// One row of a quantised layer after the other, as a decoder's step does.

@@ -2,75 +2,77 @@
 
 use std::marker::PhantomData;
 
-/// Some bytes of a memory for each of 32 lanes.
+/// Some bytes of a memory for each of 32 lanes, all within 1 GiB of the first lane's.
 pub(crate) struct Gathered<'a> {
+    /// The first byte of all.
     start: *const u8,
-    /// Where each lane's begin, from `start` on; `size` bytes from there on may be read during `'a`.
-    offsets: [usize; 32],
+    /// Where it lies in the memory.
+    first: usize,
+    /// From the first byte to behind the last. So many from `start` on may be read during `'a`.
+    span: usize,
+    /// Where each lane's begin, from `start` on: at most `span - size`.
+    offsets: [u32; 32],
     size: usize,
     bytes: PhantomData<&'a [u8]>,
 }
 
 impl<'a> Gathered<'a> {
-    /// `size` bytes at each of some offsets; `None` if some lie outside.
+    /// `size` (> 0) bytes at each of some offsets; `None` if some lie outside, or too far from the first lane's.
     #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8], at: &[u64; 32], size: usize) -> Option<Self> {
-        // A loop: `map` would be a function of its own.
-        let mut offsets = [0; 32];
-        for l in 0..32 {
-            offsets[l] = at[l] as usize;
-        }
         // SAFETY: a slice's bytes may be read as long as it is borrowed.
-        unsafe { Self::of(bytes.as_ptr(), bytes.len(), offsets, size) }
+        unsafe { Self::of(bytes.as_ptr(), bytes.len(), 0, at, size) }
     }
 
-    /// `size` bytes at each offset from `start` on; `None` if some lie outside `len` bytes.
+    /// `size` (> 0) bytes at each address of a memory of `len` bytes from `start` on, whose first one has the address `base`; `None` if some
+    /// lie outside, or too far from the first lane's.
     ///
     /// # Safety
     /// `len` bytes from `start` on are one object that lives during `'a`. Nobody writes the lanes' bytes of it while they are read.
     #[inline(always)]
-    pub(crate) unsafe fn of(start: *const u8, len: usize, offsets: [usize; 32], size: usize) -> Option<Self> {
-        let last = isize::try_from(len.checked_sub(size)?).ok()?;
-        // The sign of what is below 0, or beyond the last: one test for all, without a branch for each.
-        let mut outside = 0;
-        for offset in offsets {
-            outside |= offset as isize | last.wrapping_sub(offset as isize);
+    pub(crate) unsafe fn of(start: *const u8, len: usize, base: u64, at: &[u64; 32], size: usize) -> Option<Self> {
+        // From the first lane on, in 32 bits: vectors hold twice as many of them, and have their minimum. Loops rather than `map` and
+        // `fold`, which would be functions of their own.
+        let (mut offsets, mut far) = ([0; 32], 0);
+        for l in 0..32 {
+            let offset = at[l].wrapping_sub(at[0]);
+            far |= offset.wrapping_add(1 << 30) >> 31;
+            offsets[l] = offset as i32;
         }
-        (outside >= 0).then_some(Self {
-            start,
-            offsets,
+        let (mut low, mut high) = (0, 0);
+        for offset in offsets {
+            low = low.min(offset);
+            high = high.max(offset);
+        }
+        let span = high.wrapping_sub(low) as u32 as usize + size;
+        let first = at[0].wrapping_add(i64::from(low) as u64).wrapping_sub(base) as usize;
+        if far != 0 || first > len || span > len - first {
+            return None;
+        }
+        let mut from_first = [0; 32];
+        for l in 0..32 {
+            from_first[l] = (offsets[l] - low) as u32;
+        }
+        Some(Self {
+            start: start.wrapping_add(first),
+            first,
+            span,
+            offsets: from_first,
             size,
             bytes: PhantomData,
         })
     }
 
-    /// Where the lanes' bytes begin.
+    /// Where the lanes' bytes begin, from the first byte of all on.
     #[inline(always)]
-    pub(crate) fn offsets(&self) -> &[usize; 32] {
+    pub(crate) fn offsets(&self) -> &[u32; 32] {
         &self.offsets
     }
 
-    /// The first byte of all, and the one behind the last.
+    /// Where in the memory the first byte of all lies, and the one behind the last.
     #[inline(always)]
     pub(crate) fn span(&self) -> std::ops::Range<usize> {
-        let (mut low, mut high) = (usize::MAX, 0);
-        for offset in self.offsets {
-            low = low.min(offset);
-            high = high.max(offset);
-        }
-        low..high + self.size
-    }
-
-    /// The pieces of `1 << bits` bytes, at least 4 KiB, that the first and the last byte lie in.
-    #[inline(always)]
-    pub(crate) fn pieces(&self, bits: usize) -> std::ops::RangeInclusive<usize> {
-        // Words of 32 bits hold them: 2^32 pieces are more than a process has address space for.
-        let (mut low, mut high) = (u32::MAX, 0);
-        for offset in self.offsets {
-            low = low.min((offset >> bits) as u32);
-            high = high.max(((offset + self.size - 1) >> bits) as u32);
-        }
-        low as usize..=high as usize
+        self.first..self.first + self.span
     }
 
     /// The first bytes of one lane, whose number is below 32.
@@ -94,9 +96,12 @@ impl<'a> Gathered<'a> {
     #[inline(always)]
     fn part<const N: usize>(&self, lane: usize, from: usize) -> &'a [u8; N] {
         assert!(from + N <= self.size, "a lane has {} bytes", self.size);
-        let part = self.start.wrapping_add(self.offsets[lane] + from).cast::<[u8; N]>();
-        // SAFETY: `of` has found `size` bytes at each offset inside the object, whose bytes its caller lets be read, and the part lies in
-        // those. A check for each lane costs more than the load.
+        let part = self
+            .start
+            .wrapping_add(self.offsets[lane] as usize + from)
+            .cast::<[u8; N]>();
+        // SAFETY: `of` has found `span` bytes from `start` on inside the object, whose bytes its caller lets be read. `size` bytes at each
+        // offset lie in those, and the part in these. A check for each lane costs more than the load.
         unsafe { &*part }
     }
 }
@@ -114,12 +119,34 @@ mod tests {
         assert_eq!(gathered.lane::<2>(31), &[3, 4]);
         assert_eq!(gathered.word(1, 0), &[93, 94, 95, 96]);
         assert_eq!(gathered.span(), 3..100);
-        assert_eq!(gathered.pieces(12), 0..=0);
+        assert_eq!(gathered.offsets()[30..], [3, 0]);
         offsets[7] = 97;
         assert!(Gathered::new(&bytes, &offsets, 4).is_none());
         offsets[7] = u64::MAX;
         assert!(Gathered::new(&bytes, &offsets, 4).is_none());
+        // Its distance from the first lane is small, and wraps around 0.
+        offsets[0] = 0;
+        assert!(Gathered::new(&bytes, &offsets, 4).is_none());
         assert!(Gathered::new(&bytes[..3], &[0; 32], 4).is_none());
+        assert!(Gathered::new(&bytes, &[97; 32], 4).is_none());
+    }
+
+    #[test]
+    fn lanes_that_are_far_apart_are_refused() {
+        let map = memmap2::MmapOptions::new()
+            .len((1 << 31) + 8)
+            .no_reserve_swap()
+            .map_anon()
+            .expect("address space");
+        let apart = |one: u64, other: u64| {
+            let mut offsets = [1 << 30; 32];
+            (offsets[3], offsets[17]) = (one, other);
+            Gathered::new(&map, &offsets, 4).map(|gathered| gathered.span())
+        };
+        assert_eq!(apart(0, (1 << 31) - 1), Some(0..(1 << 31) + 3));
+        assert_eq!(apart(0, 1 << 31), None);
+        assert_eq!(apart(1 << 32, 0), None);
+        assert_eq!(apart(1 << 62, u64::MAX), None);
     }
 
     #[test]

@@ -72,11 +72,11 @@ impl Map {
         );
     }
 
-    /// `size` bytes for each of 32 lanes; `None` if some lie outside.
+    /// `size` (> 0) bytes at the address of each of 32 lanes, where the map begins at `base`; `None` as for [`Gathered::new`].
     #[inline(always)]
-    pub(crate) fn gather(&self, offsets: [usize; 32], size: usize) -> Option<Gathered<'_>> {
+    pub(crate) fn gather(&self, base: u64, at: &[u64; 32], size: usize) -> Option<Gathered<'_>> {
         // SAFETY: the bytes live as long as `self`; nobody writes those of the lanes meanwhile, as in `get`.
-        unsafe { Gathered::of(self.start, self.len, offsets, size) }
+        unsafe { Gathered::of(self.start, self.len, base, at, size) }
     }
 
     /// Gives the pages of a range back to the host, which may turn the bytes into zeros.

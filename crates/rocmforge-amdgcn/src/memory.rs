@@ -12,6 +12,7 @@ use crate::host_memory::HostMemory;
 use crate::map::Map;
 use rayon_core::ThreadPool;
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// First device address. No host pointer of a user process lies here (x86-64 and AArch64 hand out lower addresses), so a
@@ -294,16 +295,12 @@ impl GlobalMemory {
         self.all(off, len, if check_uninit { 3 } else { 2 })
     }
 
-    /// `len` (> 0) bytes at each of some addresses, if all of them may be read.
+    /// `len` (> 0) bytes at each of some addresses, if all of them may be read; `None` also as for [`Gathered::new`].
     #[inline(always)]
     pub(crate) fn gather(&self, at: &[u64; 32], len: usize, check_uninit: bool) -> Option<Gathered<'_>> {
-        let mut offsets = [0; 32];
-        for l in 0..32 {
-            offsets[l] = at[l].wrapping_sub(self.base) as usize;
-        }
-        let gathered = self.data.gather(offsets, len)?;
-        let chunks = gathered.pieces(CHUNK_BITS);
-        let states = &self.summary[*chunks.start()..chunks.end() + 1];
+        let gathered = self.data.gather(self.base, at, len)?;
+        let Range { start, end } = gathered.span();
+        let states = &self.summary[start >> CHUNK_BITS..end.div_ceil(CHUNK)];
         // Where one chunk is not written as a whole, or very many would have to be looked at, each lane looks at its own bytes. Loops
         // rather than `all`, whose body would be a function of its own.
         let mut written = states.len() <= 64;
@@ -312,7 +309,7 @@ impl GlobalMemory {
         }
         if !written {
             for &offset in gathered.offsets() {
-                if !self.readable(offset, len, check_uninit) {
+                if !self.readable(start + offset as usize, len, check_uninit) {
                     return None;
                 }
             }

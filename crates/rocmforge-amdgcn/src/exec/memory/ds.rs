@@ -4,8 +4,9 @@ use crate::exec::code::isa::{Handler, plain, vector};
 use crate::exec::memory::atomic::Word;
 use crate::exec::memory::space::{Global, Lds, Space};
 use crate::exec::memory::{atomic, load, store};
-use crate::exec::simd::masks::{BIT, spread};
+use crate::exec::simd::masks::spread;
 use crate::exec::state::ctx::{Ctx, Ins, Run};
+use crate::exec::state::fields::Src;
 use crate::exec::state::request::Addresses;
 use crate::exec::state::wave::{EXEC, M0, Wave};
 use crate::exec::vector::wide;
@@ -48,26 +49,36 @@ impl<S: Space, const R: usize> Handler for Store2<S, R> {
     }
 }
 
+/// Each lane gets what another one has, `from` modulo 32, or 0 where that one is not active.
+#[inline(always)]
+fn exchange(w: &mut Wave, data: &Src, from: &[u32; 32], dst: u8) {
+    let on = spread(w.s[EXEC]);
+    let mut buffer = MaybeUninit::uninit();
+    let data = w.lanes(data, &mut buffer);
+    let mut active = [0; 32];
+    for l in 0..32 {
+        active[l] = data[l] & on[l];
+    }
+    let mut out = [0; 32];
+    for l in 0..32 {
+        out[l] = active[from[l] as usize & 31];
+    }
+    w.put(dst, &out);
+}
+
 /// Each lane reads the lane its address names.
 struct Bpermute;
 
 impl Handler for Bpermute {
     #[inline(always)]
     fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
-        let exec = w.s[EXEC];
-        let mut buffer = MaybeUninit::uninit();
-        let data = w.lanes(&i.b, &mut buffer);
-        let mut active = spread(exec);
-        for l in 0..32 {
-            active[l] &= data[l];
-        }
         let mut buffer = MaybeUninit::uninit();
         let select = w.lanes(&i.a, &mut buffer);
-        let mut out = [0; 32];
+        let mut from = [0; 32];
         for l in 0..32 {
-            out[l] = active[(select[l].wrapping_add(i.imm as u32) >> 2) as usize & 31];
+            from[l] = select[l].wrapping_add(i.imm as u32) >> 2;
         }
-        w.put(i.dst, &out);
+        exchange(w, &i.b, &from, i.dst);
     }
 }
 
@@ -90,39 +101,46 @@ impl Handler for Permute {
 struct Swizzle;
 
 impl Handler for Swizzle {
+    #[inline(always)]
     fn run(w: &mut Wave, _: &mut Ctx<'_>, i: &Ins) {
-        let exec = w.s[EXEC];
-        let mut a = MaybeUninit::uninit();
-        let data = *w.lanes(&i.a, &mut a);
-        let offset = i.imm as u32;
-        let mut out = [0; 32];
-        for l in 0..32u32 {
-            let from = if offset >= 0xE000 {
-                // Butterflies of a Fourier transform.
-                let mask = offset & 31;
-                ((l.reverse_bits() >> 27) >> mask.count_ones()) | (l & mask)
-            } else if offset >= 0xC000 {
-                // Rotation of the lanes that the mask leaves free.
-                let (mask, n) = (offset & 31, offset >> 5 & 31);
-                let to = if offset >> 10 & 1 != 0 {
-                    l.wrapping_sub(n)
-                } else {
-                    l + n
-                };
-                (l & mask) | (to & !mask & 31)
-            } else if offset & 0x8000 != 0 {
-                (l & !3) | (offset >> (2 * (l & 3)) & 3)
-            } else {
-                ((l & offset & 31) | (offset >> 5 & 31)) ^ (offset >> 10 & 31)
-            };
-            out[l as usize] = if exec & BIT[from as usize & 31] != 0 {
-                data[from as usize & 31]
-            } else {
-                0
-            };
-        }
-        w.put(i.dst, &out);
+        exchange(w, &i.a, &swizzled(i.imm as u32), i.dst);
     }
+}
+
+/// The lane from which each lane gets its value, by the offset field of a swizzle.
+#[inline(always)]
+fn swizzled(offset: u32) -> [u32; 32] {
+    let mut from = [0; 32];
+    let mask = offset & 31;
+    match offset {
+        // Butterflies of a Fourier transform.
+        0xE000.. => {
+            for l in 0..32u32 {
+                from[l as usize] = ((l.reverse_bits() >> 27) >> mask.count_ones()) | (l & mask);
+            }
+        }
+        // Rotation of the lanes that the mask leaves free.
+        0xC000.. => {
+            let n = offset >> 5 & 31;
+            let n = if offset >> 10 & 1 != 0 { n.wrapping_neg() } else { n };
+            for l in 0..32u32 {
+                from[l as usize] = (l & mask) | (l.wrapping_add(n) & !mask & 31);
+            }
+        }
+        // Any order within each four lanes.
+        0x8000.. => {
+            for l in 0..32u32 {
+                from[l as usize] = (l & !3) | (offset >> (2 * (l & 3)) & 3);
+            }
+        }
+        _ => {
+            let (or, xor) = (offset >> 5 & 31, offset >> 10 & 31);
+            for l in 0..32u32 {
+                from[l as usize] = ((l & mask) | or) ^ xor;
+            }
+        }
+    }
+    from
 }
 
 /// Adds the number of active lanes to a counter, or takes it away; all get the old value. `m0` holds the address.
@@ -298,7 +316,7 @@ pub(crate) fn lookup<S: Space>(op: Op) -> Option<Run> {
         Op::DsStoreAddtidB32 => plain::<StoreByLane<S>>(),
         Op::DsBpermuteB32 => vector::<Bpermute>(),
         Op::DsPermuteB32 => plain::<Permute>(),
-        Op::DsSwizzleB32 => plain::<Swizzle>(),
+        Op::DsSwizzleB32 => vector::<Swizzle>(),
         _ => return atomic::lookup::<S>(op),
     })
 }

@@ -29,7 +29,7 @@ impl Bytes {
         let at = at.offsets();
         let mut list = [0; 32];
         for l in 0..32 {
-            list[l] = (at[l] - start) as u16;
+            list[l] = at[l] as u16;
         }
         Self {
             start,
