@@ -87,7 +87,6 @@ const STEPS: &[Step] = &[
     step("loom", &["xtask", "loom"]),
     step("opcodes", &["xtask", "opcodes", "--check", "--skip-if-absent"]),
     step("kernels", &["xtask", "kernels", "check"]),
-    step("counters", &["xtask", "kernels", "counters"]),
     step("bindings", &["xtask", "bindings", "check", "--skip-if-absent"]),
     step(
         "publish",
