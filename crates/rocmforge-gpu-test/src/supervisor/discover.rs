@@ -5,6 +5,7 @@ use super::narrow;
 use super::poll::poll;
 use super::process_tree::{Mark, ProcessTree};
 use super::test_binary::{DiscoverError, LONGEST_NAME, MOST_TESTS, TestBinary, binaries};
+use super::test_process::TestProcess;
 use crate::text::{is_printable, line};
 use crate::workspace::Workspace;
 use rustix::process::Signal;
@@ -135,7 +136,7 @@ impl Discovery<'_> {
             true => drop(complains),
             false => drop(command.stderr(complains)),
         }
-        let mut process = self.process_tree.start(command, &Mark::new("discover"), None)?;
+        let mut process = TestProcess::start(self.process_tree, command, &Mark::new("discover"), None)?;
         command.stdout(Stdio::null()).stderr(Stdio::null()); // drops our copies of the writing ends
         let until = Instant::now() + bounds.time;
         let (mut text, mut errors) = (Taken::up_to(bounds.bytes), Taken::up_to(MOST_ERRORS));

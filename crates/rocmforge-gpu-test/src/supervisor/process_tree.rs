@@ -6,14 +6,12 @@
 
 use super::cgroup::TestCgroup;
 use super::containment::{Contained, Containment, Kind};
-use super::test_process::TestProcess;
 use rocmforge_machine::process::{Process, add_descendants, processes};
 use rustix::process::set_child_subreaper;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::fd::BorrowedFd;
-use std::process::{Command, ExitStatus};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Marks the processes of a test, in their environment.
@@ -77,19 +75,15 @@ impl ProcessTree {
         self.tests.lock().expect("nobody panics holding it")
     }
 
-    /// Starts a test under `mark`, contained.
-    pub(crate) fn start(
-        self: &Arc<Self>,
-        command: &mut Command,
-        mark: &Mark,
-        passed: Option<BorrowedFd<'_>>,
-    ) -> io::Result<TestProcess> {
+    /// Starts a test's process under `mark`, contained.
+    pub(super) fn spawn(&self, command: &mut Command, mark: &Mark) -> io::Result<(Child, Contained)> {
         command.env(MARK_VARIABLE, &mark.0);
         // Held meanwhile, so that the new process is not taken for an orphan.
         let mut tests = self.tests();
-        let process = TestProcess::start(self.clone(), command, passed)?;
-        tests.insert(process.id());
-        Ok(process)
+        let contained = self.containment.contain(command)?;
+        let child = command.spawn()?;
+        tests.insert(child.id());
+        Ok((child, contained))
     }
 
     /// Takes the exit status of the test `id` by `wait`, and forgets the test if it has ended.
@@ -106,10 +100,16 @@ impl ProcessTree {
         Ok(status)
     }
 
-    /// Ends what the test under `mark` left behind, itself aside. If that test runs `alone`, every orphan is its own.
-    pub(crate) fn end_leftovers(&self, mark: &Mark, test: &TestProcess, alone: bool, patience: Duration) -> Leftovers {
-        let leader = test.id();
-        let mut leftovers = match test.contained() {
+    /// Ends what the test under `mark` left behind, its own process `leader` aside. If that test runs `alone`, every orphan is its own.
+    pub(super) fn end_leftovers(
+        &self,
+        mark: &Mark,
+        leader: u32,
+        contained: &Contained,
+        alone: bool,
+        patience: Duration,
+    ) -> Leftovers {
+        let mut leftovers = match contained {
             Contained::Cgroup(group) => end_group(group, leader, patience),
             Contained::Otherwise => Leftovers::default(),
         };
@@ -223,16 +223,18 @@ fn end_group(group: &TestCgroup, leader: u32, patience: Duration) -> Leftovers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supervisor::test_process::TestProcess;
     use rocmforge_machine::process::state_of;
     use std::path::Path;
     use std::process::Stdio;
+    use std::sync::Arc;
 
     /// Starts a shell under `mark` that runs `script` and goes; returns when it has gone.
     fn orphans(process_tree: &Arc<ProcessTree>, mark: &Mark, folder: &Path, script: &str) -> TestProcess {
         let mut command = Command::new("sh");
         command.args(["-c", script]).current_dir(folder);
         quiet(&mut command);
-        let mut process = process_tree.start(&mut command, mark, None).unwrap();
+        let mut process = TestProcess::start(process_tree, &mut command, mark, None).unwrap();
         while process.reap().unwrap().is_none() {
             std::thread::sleep(POLL);
         }
@@ -261,11 +263,11 @@ mod tests {
             assert_eq!(leftovers.stuck, BTreeSet::new());
             leftovers.ended.len()
         };
-        let mine_ended = ended(process_tree.end_leftovers(&mine, &leader, false, patience));
+        let mine_ended = ended(leader.end_leftovers(false, patience));
         assert_eq!(mine_ended, 4, "two shells and their children");
-        let again = process_tree.end_leftovers(&mine, &leader, false, patience);
+        let again = leader.end_leftovers(false, patience);
         assert_eq!(again, Leftovers::default());
-        let spared = ended(process_tree.end_leftovers(&other, &stranger, false, patience));
+        let spared = ended(stranger.end_leftovers(false, patience));
         assert_eq!(spared, 2, "the strangers lived until now");
     }
 
@@ -277,7 +279,7 @@ mod tests {
         let leader = orphans(&process_tree, &mine, folder.path(), "true");
         let patience = Duration::from_secs(60);
         let nothing = Leftovers::default();
-        assert_eq!(process_tree.end_leftovers(&mine, &leader, true, patience), nothing);
+        assert_eq!(leader.end_leftovers(true, patience), nothing);
         assert_eq!(process_tree.end_adopted(patience), nothing);
         assert!(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
@@ -290,7 +292,7 @@ mod tests {
         let (process_tree, mine) = (Arc::new(ProcessTree::default()), Mark::new("mine"));
         let leader = orphans(&process_tree, &mine, folder.path(), &FAMILY.replace("NAME", "a"));
         // Killed, and looked at in the same moment.
-        let leftovers = process_tree.end_leftovers(&mine, &leader, false, Duration::ZERO);
+        let leftovers = leader.end_leftovers(false, Duration::ZERO);
         assert_eq!((leftovers.ended.len(), leftovers.stuck.len()), (0, 2));
     }
 
@@ -316,15 +318,14 @@ mod tests {
         let process_tree = Arc::new(ProcessTree::with(Containment::Scans));
         let patience = Duration::from_secs(60);
         let (mine, other) = (Mark::new("mine"), Mark::new("other"));
-        let running = process_tree
-            .start(quiet(Command::new("sleep").arg("1000")), &other, None)
-            .unwrap();
+        let mut sleep = Command::new("sleep");
+        let running = TestProcess::start(&process_tree, quiet(sleep.arg("1000")), &other, None).unwrap();
         let without_a_trace = |name: &str| FAMILY.replace("NAME", name).replace("setsid", "setsid env -i");
         let leader = orphans(&process_tree, &mine, folder.path(), &without_a_trace("a"));
         // Beside another test it may be that one's.
         let nothing = Leftovers::default();
-        assert_eq!(process_tree.end_leftovers(&mine, &leader, false, patience), nothing);
-        let leftovers = process_tree.end_leftovers(&mine, &leader, true, patience);
+        assert_eq!(leader.end_leftovers(false, patience), nothing);
+        let leftovers = leader.end_leftovers(true, patience);
         assert_eq!((leftovers.ended.len(), leftovers.stuck.len()), (2, 0), "{leftovers:?}");
 
         orphans(&process_tree, &mine, folder.path(), &without_a_trace("b"));

@@ -8,6 +8,7 @@ use super::process_tree::Mark;
 use super::report::{TestResult, Verdict};
 use super::runner::Runner;
 use super::running::{Ending, Running};
+use super::test_process::TestProcess;
 use super::test_record::{TestRecord, first_error, seed, tail};
 use super::untrusted::OwnFile;
 use crate::buffers::BUFFERS_VARIABLE;
@@ -101,7 +102,7 @@ impl Runner {
         let mut running = Running::new(
             Output::new(said, log)?,
             HeartbeatReader::new(heard)?,
-            self.process_tree.start(&mut command, mark, Some(beats.as_fd()))?,
+            TestProcess::start(&self.process_tree, &mut command, mark, Some(beats.as_fd()))?,
             self,
         );
         // Our own copies of the writing ends: without them the pipes end with the test.
@@ -111,9 +112,7 @@ impl Runner {
         // The leader is not reaped yet, so its group's number is still its own.
         running.process.signal(Signal::KILL);
         let leader = running.process.id();
-        let leftovers = self
-            .process_tree
-            .end_leftovers(mark, &running.process, self.plan.jobs() == 1, LEFTOVERS);
+        let leftovers = running.process.end_leftovers(self.plan.jobs() == 1, LEFTOVERS);
         match running.process.reap()? {
             Some(status) => ending.exited(status),
             None => ending = Ending::Stuck(format!("process {leader} cannot be killed")),

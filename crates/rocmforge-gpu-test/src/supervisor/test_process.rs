@@ -1,7 +1,7 @@
 //! Test process: started so that it, and all that it starts, can be ended for certain.
 
 use super::containment::Contained;
-use super::process_tree::ProcessTree;
+use super::process_tree::{Leftovers, Mark, ProcessTree};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{
     Pid, PidfdFlags, Signal, getppid, kill_process_group, pidfd_open, set_parent_process_death_signal,
@@ -25,18 +25,20 @@ pub(crate) struct TestProcess {
     ended: OwnedFd,
     group: Pid,
     contained: Contained,
+    mark: Mark,
     tree: Arc<ProcessTree>,
     reaped: bool,
 }
 
 impl TestProcess {
-    /// Starts `command`, and lets its process inherit `passed`. To be called by [`ProcessTree::start`] only.
+    /// Starts `command` as a test of `tree` under `mark`, contained, and lets its process inherit `passed`.
     ///
     /// The process answers every signal in the default way, whatever this process ignores: a shell starts
     /// background jobs with SIGINT and SIGQUIT ignored, and children inherit that.
-    pub(super) fn start(
-        tree: Arc<ProcessTree>,
+    pub(crate) fn start(
+        tree: &Arc<ProcessTree>,
         command: &mut Command,
+        mark: &Mark,
         passed: Option<BorrowedFd<'_>>,
     ) -> io::Result<Self> {
         let parent = rustix::process::getpid();
@@ -44,8 +46,7 @@ impl TestProcess {
         command.process_group(0);
         // SAFETY: between fork and exec the closure makes system calls only, each async-signal-safe, and allocates nothing.
         unsafe { command.pre_exec(move || in_child(parent, passed)) };
-        let contained = tree.containment().contain(command)?;
-        let child = command.spawn()?;
+        let (mut child, contained) = tree.spawn(command, mark)?;
         let group = Pid::from_child(&child);
         match pidfd_open(group, PidfdFlags::empty()) {
             Ok(ended) => Ok(Self {
@@ -53,13 +54,13 @@ impl TestProcess {
                 ended,
                 group,
                 contained,
-                tree,
+                mark: mark.clone(),
+                tree: tree.clone(),
                 reaped: false,
             }),
             Err(error) => {
                 let _ = kill_process_group(group, Signal::KILL);
-                let mut child = child;
-                let _ = child.wait();
+                let _ = tree.reap_one(child.id(), || child.wait().map(Some));
                 Err(error.into())
             }
         }
@@ -82,9 +83,10 @@ impl TestProcess {
         }
     }
 
-    /// What contains it.
-    pub(super) fn contained(&self) -> &Contained {
-        &self.contained
+    /// Ends what the test left behind, its own process aside. If the test runs `alone`, every orphan is its own.
+    pub(crate) fn end_leftovers(&self, alone: bool, patience: Duration) -> Leftovers {
+        self.tree
+            .end_leftovers(&self.mark, self.id(), &self.contained, alone, patience)
     }
 
     /// Takes the exit status of a process that has ended; `None` where it has not.
@@ -155,7 +157,7 @@ mod tests {
         let mut command = Command::new("cat");
         command.arg("/proc/self/status").stdin(Stdio::null());
         command.stdout(output.try_clone().unwrap());
-        let mut child = TestProcess::start(Arc::default(), &mut command, None).unwrap();
+        let mut child = TestProcess::start(&Arc::default(), &mut command, &Mark::new("cat"), None).unwrap();
         while child.reap().unwrap().is_none() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
