@@ -8,7 +8,7 @@
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use rocmforge_fetch_models as model;
 use rocmforge_gpu_test::workspace::Workspace;
-use rocmforge_gpu_test::{Outcome, bundle, doctor, helper, print, supervisor};
+use rocmforge_gpu_test::{Outcome, bundle, cli, doctor, supervisor};
 use rocmforge_measure::{bench, compute_sanitizer};
 use std::process::ExitCode;
 use workspace::OurWorkspace;
@@ -58,15 +58,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match helper::run_if_asked() {
+    match cli::run_if_helper() {
         Ok(false) => {}
-        answered => return print::end(answered.map(drop).map_err(Into::into)),
+        answered => return cli::end(answered.map(drop).map_err(Into::into)),
     }
     let matches = Cli::command().subcommands(forward::commands()).get_matches();
     if let Some((name, matches)) = matches.subcommand()
         && let Some(outcome) = forward::run(name, matches)
     {
-        return print::end(outcome);
+        return cli::end(outcome);
     }
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome: Outcome = match cli.command {
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
         Command::TestGpu(args) => supervisor::run(args, &OurWorkspace),
         Command::Tidy(args) => tidy::run(args),
     };
-    print::end(outcome)
+    cli::end(outcome)
 }
 
 /// The cargo that runs us, in the workspace's root; the one that built us if we were started without one.

@@ -6,7 +6,8 @@
 //! * what a test and its supervisor say to each other, always compiled: [`lock`], [`record`], [`heartbeat`], [`buffers`] with
 //!   [`tolerance`], and the variables below. `rocmforge-testkit` is the test's side;
 //! * the supervisor, with the feature `supervisor`: `supervisor` runs tests, `bundle` takes them to a machine without Rust,
-//!   `doctor` shows what a machine has, and `workspace` is what a workspace adds of its own.
+//!   `doctor` shows what a machine has, `workspace` is what a workspace adds of its own, and `cli` is how the `main` of a
+//!   program with these commands begins and ends.
 //!
 //! A test that must not run twice on a card at once asks for the card's lock:
 //!
@@ -39,9 +40,11 @@ mod beneath;
 #[cfg(feature = "supervisor")]
 pub mod bundle;
 #[cfg(feature = "supervisor")]
+pub mod cli;
+#[cfg(feature = "supervisor")]
 pub mod doctor;
 #[cfg(feature = "supervisor")]
-pub mod helper;
+mod helper;
 #[cfg(feature = "supervisor")]
 pub mod limited;
 #[cfg(feature = "supervisor")]

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::io::{ErrorKind, Write};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether output was lost for another reason than a closed reader: a full disk, for example.
@@ -38,21 +37,4 @@ pub fn line(mut to: impl Write, text: fmt::Arguments<'_>) {
 /// Whether output was lost that a reader may still want.
 pub fn lost() -> bool {
     LOST.load(Ordering::Relaxed)
-}
-
-/// Prints the error that a command ends with, and says with what status the process ends.
-#[must_use]
-pub fn end(outcome: crate::Outcome) -> ExitCode {
-    match outcome {
-        Ok(()) if lost() => {
-            tell!("error: some of the output could not be written");
-            ExitCode::FAILURE
-        }
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tell!("error: {error}");
-            let known = error.downcast_ref::<crate::supervisor::TestGpuError>();
-            known.map_or(ExitCode::FAILURE, crate::supervisor::TestGpuError::exit_code)
-        }
-    }
 }

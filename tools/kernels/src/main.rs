@@ -23,7 +23,7 @@ mod targets;
 
 use clap::Parser;
 use error::KernelsError;
-use rocmforge_gpu_test::{Outcome, print};
+use rocmforge_gpu_test::{Outcome, cli};
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitCode};
 
@@ -89,7 +89,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    print::end(run(Args::parse().command))
+    cli::end(run(Args::parse().command))
 }
 
 fn run(command: Command) -> Outcome {

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use rocmforge_gpu_test::workspace::{CurrentWorkspace, Workspace};
-use rocmforge_gpu_test::{Outcome, bundle, doctor, helper, print, supervisor};
+use rocmforge_gpu_test::{Outcome, bundle, cli, doctor, supervisor};
 use std::process::ExitCode;
 
 /// Runs the GPU tests of a workspace, each in a supervised process of its own.
@@ -29,16 +29,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match helper::run_if_asked() {
+    match cli::run_if_helper() {
         Ok(false) => {}
-        answered => return print::end(answered.map(drop).map_err(Into::into)),
+        answered => return cli::end(answered.map(drop).map_err(Into::into)),
     }
     // Cargo passes the name of the subcommand on.
     let mut arguments: Vec<_> = std::env::args_os().collect();
     if arguments.get(1).is_some_and(|first| first == "gpu-test") {
         arguments.remove(1);
     }
-    print::end(run(Cli::parse_from(arguments)))
+    cli::end(run(Cli::parse_from(arguments)))
 }
 
 fn run(cli: Cli) -> Outcome {

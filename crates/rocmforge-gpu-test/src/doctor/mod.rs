@@ -4,7 +4,7 @@
 //! hangs must not take the doctor with it.
 
 mod bare;
-mod probe;
+pub(crate) mod probe;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -31,11 +31,6 @@ pub struct Args {
     /// Do not ask the HIP library, nor NVIDIA's driver
     #[arg(long)]
     no_hip: bool,
-}
-
-/// Answers what [`probe`] asks, in a process of its own.
-pub(crate) fn answer() {
-    probe::child();
 }
 
 /// Looks, and prints the report, whose advice names the `command` that runs the tests (`cargo gpu-test`). What it finds is no failure

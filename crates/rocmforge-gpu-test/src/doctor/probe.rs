@@ -105,7 +105,7 @@ pub(super) fn ask_with(command: &mut Command, patience: Duration) -> Probe {
 }
 
 /// The probing process: loads the library and prints each step as soon as it is done.
-pub(super) fn child() {
+pub(crate) fn child() {
     let say = |step: Step| {
         if let Ok(text) = serde_json::to_string(&step) {
             say!("\n{MARK}{text}");

@@ -80,11 +80,6 @@ use std::time::Duration;
 /// Time that what the run left behind may take to end.
 const LAST: Duration = Duration::from_secs(5);
 
-/// Answers what [`probe`] asks, in a process of its own.
-pub(crate) fn answer() {
-    probe::child();
-}
-
 /// Runs the GPU tests of a workspace.
 ///
 /// # Errors
