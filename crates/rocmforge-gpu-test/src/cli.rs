@@ -2,7 +2,7 @@
 
 use crate::helper::Helper;
 use crate::supervisor::TestGpuError;
-use crate::{Outcome, doctor, print, supervisor};
+use crate::{Outcome, card, doctor, print};
 use std::io;
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ pub fn run_if_helper() -> io::Result<bool> {
     match Helper::of_this_process()? {
         None => return Ok(false),
         Some(Helper::Hip) => doctor::probe::child(),
-        Some(Helper::Nvidia) => supervisor::probe::child(),
+        Some(Helper::Nvidia) => card::probe::child(),
     }
     Ok(true)
 }

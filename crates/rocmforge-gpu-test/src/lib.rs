@@ -40,6 +40,8 @@ mod beneath;
 #[cfg(feature = "supervisor")]
 pub mod bundle;
 #[cfg(feature = "supervisor")]
+mod card;
+#[cfg(feature = "supervisor")]
 pub mod cli;
 #[cfg(feature = "supervisor")]
 pub mod doctor;
@@ -49,6 +51,8 @@ mod helper;
 pub mod limited;
 #[cfg(feature = "supervisor")]
 pub mod supervisor;
+#[cfg(feature = "supervisor")]
+mod test_binary;
 #[cfg(feature = "supervisor")]
 mod text;
 #[cfg(feature = "supervisor")]

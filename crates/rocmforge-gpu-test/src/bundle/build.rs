@@ -3,7 +3,7 @@
 use super::contents::{FAULTS, TESTS};
 use super::error::{BundleError, at};
 use super::parts::{self, Whole};
-use crate::supervisor::test_binary::{DiscoverError, TestBinary, binaries};
+use crate::test_binary::{DiscoverError, TestBinary, binaries};
 use crate::workspace::Workspace;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -3,7 +3,7 @@
 use super::error::BundleError;
 use super::payload::{self, MODELS, Unpacked};
 use crate::MODELS_VARIABLE;
-use crate::supervisor::test_binary::TestBinary;
+use crate::test_binary::TestBinary;
 use std::path::{Path, PathBuf};
 
 /// Folders of test binaries, one folder a crate.

@@ -16,10 +16,10 @@ use crate::lock;
 use report::{Check, Lock, Report};
 use rocmforge_machine::sysfs::Sysfs;
 
-use crate::supervisor::nvidia;
-use crate::supervisor::preflight::{Consent, Facts, NvidiaFacts};
-use crate::supervisor::probe::ask_for;
-use crate::supervisor::quarantine::{self, QuarantineFile};
+use crate::card::nvidia;
+use crate::card::preflight::{Consent, Facts, NvidiaFacts};
+use crate::card::probe::ask_for;
+use crate::card::quarantine::{self, QuarantineFile};
 
 /// What to look at.
 #[derive(Debug, clap::Args)]

@@ -8,9 +8,9 @@ use std::time::Duration;
 use rocmforge_hip_sys::{HipApi, HipLibrary, LoadOptions, hipError_t, hipSuccess};
 use serde::{Deserialize, Serialize};
 
+use crate::card::probe::text;
 use crate::helper::Helper;
 use crate::limited::{Ended, run_limited};
-use crate::supervisor::probe::text;
 
 /// Marks our lines: a library may print what it likes.
 const MARK: &str = "rocmforge-probe: ";

@@ -8,8 +8,8 @@ use rocmforge_memory::Bytes;
 
 use super::probe::{End, Probe, Step};
 use super::tools::Tool;
-use crate::supervisor::nvidia::NvidiaCard;
-use crate::supervisor::preflight::{Finding, Level, old_rocm};
+use crate::card::nvidia::NvidiaCard;
+use crate::card::preflight::{Finding, Level, old_rocm};
 
 /// Everything that was found.
 pub(super) struct Report {

@@ -2,10 +2,10 @@
 //!
 //! `rocmforge-sanitize run` makes it load a HIP library over the simulator. It passes if it ends with status 0 and nothing was found.
 
-use super::device::Device;
 use super::discover::Test;
-use super::test_binary::TestBinary;
 use super::verdict::TestGpuError;
+use crate::card::device::Device;
+use crate::test_binary::TestBinary;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 

@@ -1,17 +1,18 @@
 //! Run of the tests on one device: its lock, its processes, its report.
 
 use super::breaker::Breaker;
-use super::device::Device;
 use super::discover::Test;
 use super::kfd::Kfd;
 use super::plan::Plan;
-use super::preflight::{Finding, Level};
 use super::progress::Progress;
-use super::quarantine::{Cause, QuarantineFile};
 use super::report::origin::{self, Origin};
 use super::report::{REPORTS, Summary};
 use super::runner::Runner;
-use super::{LAST, Supervisor, probe};
+use super::{LAST, Supervisor};
+use crate::card::device::Device;
+use crate::card::preflight::{Finding, Level};
+use crate::card::probe;
+use crate::card::quarantine::{Cause, QuarantineFile};
 use crate::lock::CardLock;
 use rocmforge_machine::uevents;
 use rocmforge_memory::Bytes;

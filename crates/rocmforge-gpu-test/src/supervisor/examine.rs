@@ -1,11 +1,11 @@
 //! Examination of a card before it is opened: findings for and against its use.
 
-use super::device::Device;
-use super::nvidia;
-use super::preflight::{Consent, Facts, Finding, Level, NvidiaFacts};
-use super::probe;
-use super::quarantine::{self, QuarantineFile};
 use super::verdict::TestGpuError;
+use crate::card::device::Device;
+use crate::card::nvidia;
+use crate::card::preflight::{Consent, Facts, Finding, Level, NvidiaFacts};
+use crate::card::probe;
+use crate::card::quarantine::{self, QuarantineFile};
 use rocmforge_machine::sysfs::{Machine, Sysfs};
 
 /// A device that may be used.

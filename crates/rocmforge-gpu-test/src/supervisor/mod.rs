@@ -3,7 +3,7 @@
 //! Builds the GPU tests, looks at the card, takes its lock, runs each test in a process of its own under a deadline, and says
 //! what happened: a table here; a page, JUnit and JSON under `target/test-gpu/`. This process itself never opens the card.
 //!
-//! * before: `discover` with `narrow` and `test_binary`, or `command`, `device`, `check` with `preflight`, `nvidia`, `probe` and `quarantine`, `waiting`;
+//! * before: `discover` with `narrow`, or `command`; `check` with `examine`; `waiting`;
 //! * one test: `supervise` with `running`, `test_process`, `poll`, `output`, `heartbeat`, `escalation`, and after its end
 //!   `process_tree`, `process`, `kfd` and `test_record`;
 //! * all tests: `device_run`, `plan` and `runner`, with `breaker`, `uevents`, `interrupt` and `progress`;
@@ -17,7 +17,6 @@ mod cgroup;
 mod check;
 mod command;
 mod containment;
-mod device;
 mod device_run;
 mod discover;
 mod escalation;
@@ -28,47 +27,42 @@ mod interrupt;
 mod kernel_log;
 mod kfd;
 mod narrow;
-pub(crate) mod nvidia;
 mod open;
 mod output;
 mod phases;
 mod pid_namespace;
 mod plan;
 mod poll;
-pub(crate) mod preflight;
-pub(crate) mod probe;
 mod process_tree;
 mod progress;
-pub(crate) mod quarantine;
 mod report;
 mod runner;
 mod running;
 mod silence;
 mod supervise;
-pub(crate) mod test_binary;
 mod test_process;
 mod test_record;
 mod untrusted;
 mod verdict;
 mod waiting;
 
+pub use crate::card::device::{Device, DeviceError};
+pub use crate::card::preflight::Consent;
+pub use crate::test_binary::{DiscoverError, TestBinary, binaries, given};
 pub use args::Args;
-pub use device::{Device, DeviceError};
 pub use discover::build_plainly;
 pub use examine::{Examined, examine};
-pub use test_binary::{DiscoverError, TestBinary, binaries, given};
 pub use verdict::TestGpuError;
 
 use crate::Outcome;
 use crate::bundle::Contents;
+use crate::card::quarantine::QuarantineFile;
 use crate::workspace::Workspace;
 use against::{Comparison, Run};
 use discover::{Discovery, Test};
 use interrupt::Interrupt;
 use plan::Plan;
-pub use preflight::Consent;
 use process_tree::ProcessTree;
-use quarantine::QuarantineFile;
 pub use report::FolderError;
 use report::folder::ReportFolder;
 use report::{REPORTS, Summary, origin};

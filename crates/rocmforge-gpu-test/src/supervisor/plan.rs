@@ -1,12 +1,12 @@
 //! Plan of a run on one device: what does not change while its tests run.
 
 use super::against::{self, COMPARISON};
-use super::device::Device;
 use super::discover::Test;
 use super::escalation::Grace;
-use super::preflight::Finding;
 use super::report::folder::ReportFolder;
 use super::report::{FolderError, REPORTS};
+use crate::card::device::Device;
+use crate::card::preflight::Finding;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

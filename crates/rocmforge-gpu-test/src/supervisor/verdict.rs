@@ -1,10 +1,10 @@
 //! Verdict on a run: an exit status and one sentence.
 
 use super::against::Comparison;
-use super::device::DeviceError;
 use super::report::{Kind, Summary, Verdict};
-use super::test_binary::DiscoverError;
 use crate::Outcome;
+use crate::card::device::DeviceError;
+use crate::test_binary::DiscoverError;
 use std::path::Path;
 use std::process::ExitCode;
 

@@ -1,9 +1,9 @@
 //! Wait for the card's lock, as long as the user allows.
 
 use super::Supervisor;
-use super::device::Device;
-use super::quarantine::Cause;
 use super::verdict::TestGpuError;
+use crate::card::device::Device;
+use crate::card::quarantine::Cause;
 use crate::lock::{CardLock, LockError};
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Commands that end, that do not, and that the user has enough of.
 
 use super::*;
-use crate::supervisor::test_binary::given;
+use crate::test_binary::given;
 use std::sync::mpsc;
 
 type Ran = Result<Said, DiscoverError>;

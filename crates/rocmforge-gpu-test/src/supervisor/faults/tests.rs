@@ -1,7 +1,7 @@
 //! Tests of the verdict on planted faults: contained or not.
 
 use super::*;
-use crate::supervisor::test_binary::TestBinary;
+use crate::test_binary::TestBinary;
 
 fn test(name: &str) -> Test {
     Test {

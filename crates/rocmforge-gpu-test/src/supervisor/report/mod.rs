@@ -9,7 +9,7 @@ mod table;
 mod tests;
 mod timeline;
 
-use super::preflight::Finding;
+use crate::card::preflight::Finding;
 use crate::heartbeat::Sample;
 pub use folder::FolderError;
 use folder::ReportFolder;

@@ -1,8 +1,8 @@
 //! Origin of a report: what was tested, how it was called, where and when.
 
 use super::quoted;
-use crate::supervisor::device::Device;
-use crate::supervisor::nvidia;
+use crate::card::device::Device;
+use crate::card::nvidia;
 use rocmforge_machine::sysfs::Sysfs;
 use serde::Serialize;
 use std::ffi::OsString;

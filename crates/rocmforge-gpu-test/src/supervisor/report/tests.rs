@@ -1,7 +1,7 @@
 //! One run in all four forms.
 
 use super::*;
-use crate::supervisor::preflight::Level;
+use crate::card::preflight::Level;
 use scraper::{Html, Selector};
 
 /// What a hostile test is called and prints.

@@ -1,15 +1,15 @@
 //! One supervised process each: shell scripts in the place of test binaries.
 
 use super::*;
+use crate::card::device::Device;
 use crate::lock::CardLock;
 use crate::supervisor::breaker::Breaker;
-use crate::supervisor::device::Device;
 use crate::supervisor::escalation::Grace;
 use crate::supervisor::interrupt::Interrupt;
 use crate::supervisor::kfd::Kfd;
 use crate::supervisor::plan::Plan;
 use crate::supervisor::report::Summary;
-use crate::supervisor::test_binary::TestBinary;
+use crate::test_binary::TestBinary;
 use rocmforge_machine::process::state_of;
 use rocmforge_machine::sysfs::Sysfs;
 use std::fs;

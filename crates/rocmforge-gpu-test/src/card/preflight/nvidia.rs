@@ -1,9 +1,9 @@
 //! Preflight of an NVIDIA card: findings against its use, and findings to know before.
 
-use super::{AsFinding, Consent, Finding, Level, drives_a_display, note, quarantined, refusal};
-use crate::supervisor::nvidia::{self, CONTROL, NvidiaCard};
-use crate::supervisor::probe::{ProbeError, Probed};
-use crate::supervisor::quarantine::Quarantine;
+use super::finding::{AsFinding, Consent, Finding, Level, drives_a_display, note, quarantined, refusal};
+use crate::card::nvidia::{self, CONTROL, NvidiaCard};
+use crate::card::probe::{ProbeError, Probed};
+use crate::card::quarantine::Quarantine;
 use rocmforge_machine::sysfs::{Access, CardUser, DeviceFile, Machine, Sysfs};
 use rocmforge_memory::Bytes;
 use std::fs;

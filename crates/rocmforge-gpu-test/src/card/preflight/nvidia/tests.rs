@@ -1,7 +1,7 @@
 //! Tests of the preflight of NVIDIA cards, usable and not.
 
 use super::*;
-use crate::supervisor::quarantine::Cause;
+use crate::card::quarantine::Cause;
 use rocmforge_test_support::machines::{GIB, H200, Machine};
 
 const NONE: Consent = Consent {

@@ -88,7 +88,7 @@ impl Device {
     }
 
     /// It was found, and is not there any more.
-    pub(super) fn missing(&self) -> DeviceError {
+    pub(crate) fn missing(&self) -> DeviceError {
         DeviceError::NoSuchCard {
             vendor: match self {
                 Self::Nvidia(_) => "NVIDIA",

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 /// The most tests of a binary, and the most bytes of a test's name.
-pub(super) const MOST_TESTS: usize = 100_000;
-pub(super) const LONGEST_NAME: usize = 1024;
+pub(crate) const MOST_TESTS: usize = 100_000;
+pub(crate) const LONGEST_NAME: usize = 1024;
 
 /// A built test binary.
 #[derive(Clone, Debug)]
