@@ -42,6 +42,8 @@ pub mod bundle;
 #[cfg(feature = "supervisor")]
 mod card;
 #[cfg(feature = "supervisor")]
+pub mod cargo;
+#[cfg(feature = "supervisor")]
 pub mod cli;
 #[cfg(feature = "supervisor")]
 pub mod doctor;

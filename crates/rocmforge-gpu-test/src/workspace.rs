@@ -1,8 +1,9 @@
 //! Workspace under test: where it lies, and what it adds to a run.
 
-use crate::Outcome;
-use crate::bundle::{Contents, Staging};
-use crate::supervisor::Device;
+use crate::bundle::build::Staging;
+use crate::bundle::contents::Contents;
+use crate::card::device::Device;
+use crate::{Outcome, cargo};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -66,13 +67,6 @@ pub trait Workspace: Sync {
         let _ = (name, run);
         Ok(())
     }
-
-    /// The cargo that runs us, in the root; the one of the user's path if we were started without one.
-    fn cargo(&self) -> Command {
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.current_dir(self.root());
-        cargo
-    }
 }
 
 /// What a phase of a workspace is given.
@@ -101,7 +95,7 @@ impl CurrentWorkspace {
     ///
     /// There is no cargo, or the directory is in no workspace.
     pub fn find() -> Result<Self, Box<dyn Error>> {
-        let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let program = cargo::program();
         let output = Command::new(&program)
             .args(["locate-project", "--workspace", "--message-format", "plain"])
             .output()

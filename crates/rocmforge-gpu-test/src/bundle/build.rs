@@ -3,8 +3,8 @@
 use super::contents::{FAULTS, TESTS};
 use super::error::{BundleError, at};
 use super::parts::{self, Whole};
+use crate::cargo;
 use crate::test_binary::{DiscoverError, TestBinary, binaries};
-use crate::workspace::Workspace;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,8 @@ pub struct Options {
 
 /// A bundle that is being made: files are put into it before it is packed.
 pub struct Staging<'a> {
-    pub(super) workspace: &'a dyn Workspace,
+    /// The workspace's root.
+    pub(super) root: &'a Path,
     pub(super) options: Options,
     /// What goes into the payload.
     pub(super) files: &'a Path,
@@ -59,7 +60,7 @@ impl Staging<'_> {
         target: &str,
         path: &str,
     ) -> Result<(), BundleError> {
-        for binary in built(self.workspace, arguments, kind, target)? {
+        for binary in built(self.root, arguments, kind, target)? {
             strip(&binary.executable, &self.place(path))?;
         }
         Ok(())
@@ -75,13 +76,12 @@ impl Staging<'_> {
         Ok(())
     }
 
-    /// The GPU tests of each crate, and the tests with planted faults. Those of crates whose tests read data only with parts: they
-    /// are of little use without it, and the bundle has no room for all.
-    pub(super) fn add_tests(&self) -> Result<(), BundleError> {
-        let data = self.workspace.test_data();
+    /// The GPU tests of each crate of cargo's `selection`, and the tests with planted faults. Those of crates whose tests read `data`
+    /// only with parts: they are of little use without it, and the bundle has no room for all.
+    pub(super) fn add_tests(&self, selection: &[&str], data: &[(&str, &[&str])]) -> Result<(), BundleError> {
         for (target, folder) in [("gpu", TESTS), ("faults", FAULTS)] {
-            let arguments = [&["test"], self.workspace.selection(), &["--no-run", "--test", target]].concat();
-            let binaries = match built(self.workspace, &arguments, "test", target) {
+            let arguments = [&["test"], selection, &["--no-run", "--test", target]].concat();
+            let binaries = match built(self.root, &arguments, "test", target) {
                 // A workspace need not plant faults.
                 Err(BundleError::NoTargets { .. }) if folder == FAULTS => continue,
                 binaries => binaries?,
@@ -120,14 +120,9 @@ fn copy(from: &Path, to: &Path) -> Result<(), BundleError> {
     fs::copy(from, to).map_err(at(from)).map(drop)
 }
 
-fn built(
-    workspace: &dyn Workspace,
-    arguments: &[&str],
-    kind: &'static str,
-    target: &str,
-) -> Result<Vec<TestBinary>, BundleError> {
+fn built(root: &Path, arguments: &[&str], kind: &'static str, target: &str) -> Result<Vec<TestBinary>, BundleError> {
     tell!("cargo {} …", arguments.join(" "));
-    let mut command = workspace.cargo();
+    let mut command = cargo::command(root);
     command.args(arguments).args(MESSAGES).stderr(Stdio::inherit());
     let output = command.output().map_err(|error| tool("cargo", error))?;
     if !output.status.success() {

@@ -10,15 +10,14 @@
 //!
 //! `DIR/gpu-test --bundle DIR` unpacks the payload under `DIR/unpacked` and runs the tests from there.
 
-mod build;
-mod checksum;
-mod contents;
+pub(crate) mod build;
+pub(crate) mod checksum;
+pub(crate) mod contents;
 mod error;
 mod parts;
 mod payload;
 
 pub use build::{Options, Staging};
-pub(crate) use checksum::hex;
 pub use contents::Contents;
 pub use error::BundleError;
 
@@ -85,7 +84,7 @@ pub fn run(args: Args, workspace: &dyn Workspace) -> Outcome {
 
     build::command(&made, workspace.bundled_command())?;
     let mut staging = Staging {
-        workspace,
+        root: workspace.root(),
         options: Options {
             benches: !args.without_benches,
             parts: args.parts,
@@ -94,7 +93,7 @@ pub fn run(args: Args, workspace: &dyn Workspace) -> Outcome {
         made: &made,
         wholes: Vec::new(),
     };
-    staging.add_tests()?;
+    staging.add_tests(workspace.selection(), workspace.test_data())?;
     workspace.add_to_bundle(&mut staging)?;
     let wholes = staging.wholes;
     tell!("packing …");

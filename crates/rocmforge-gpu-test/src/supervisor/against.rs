@@ -4,7 +4,7 @@ use super::report::TestResult;
 use super::report::folder::ReportFolder;
 use super::untrusted;
 use crate::buffers::{Outcome, Recorded, parse};
-use crate::bundle::hex;
+use crate::bundle::checksum::hex;
 use crate::text::line;
 use serde::Serialize;
 use sha2::{Digest, Sha256};

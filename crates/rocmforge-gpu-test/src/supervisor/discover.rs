@@ -5,6 +5,7 @@ use super::narrow;
 use super::poll::poll;
 use super::process_tree::{Mark, ProcessTree};
 use super::test_process::TestProcess;
+use crate::cargo;
 use crate::test_binary::{DiscoverError, LONGEST_NAME, MOST_TESTS, TestBinary, binaries};
 use crate::text::{is_printable, line};
 use crate::workspace::Workspace;
@@ -187,7 +188,7 @@ impl Discovery<'_> {
     pub(crate) fn build(&self, target: &str, filter: Option<&str>) -> Result<Vec<TestBinary>, DiscoverError> {
         let packages = match filter {
             Some(filter) => {
-                let metadata = self.output(&mut narrow::metadata(self.workspace), CARGO)?;
+                let metadata = self.output(&mut narrow::metadata(self.workspace.root()), CARGO)?;
                 narrow::packages(&metadata.text, target, filter)
             }
             None => Vec::new(),
@@ -262,7 +263,7 @@ pub(crate) fn in_bundle(binaries: Vec<TestBinary>, target: &'static str) -> Resu
 
 /// The command that builds every crate's test target of this name, or those of some crates, and tells where the binaries are.
 fn building(workspace: &dyn Workspace, target: &str, packages: &[String]) -> Command {
-    let mut command = workspace.cargo();
+    let mut command = cargo::command(workspace.root());
     command.arg("test");
     match packages {
         [] => command.args(workspace.selection()),

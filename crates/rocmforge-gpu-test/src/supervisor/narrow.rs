@@ -1,8 +1,8 @@
 //! Narrowing of a build to the crates that a filter names.
 
-use crate::workspace::Workspace;
+use crate::cargo;
 use serde::Deserialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The part of `cargo metadata` that matters here.
@@ -24,9 +24,9 @@ struct Target {
     kind: Vec<String>,
 }
 
-/// The command that says which crates a workspace has. It builds nothing and uses no network.
-pub(super) fn metadata(workspace: &dyn Workspace) -> Command {
-    let mut command = workspace.cargo();
+/// The command that says which crates the workspace at `root` has. It builds nothing and uses no network.
+pub(super) fn metadata(root: &Path) -> Command {
+    let mut command = cargo::command(root);
     command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
     command.stderr(Stdio::null());
     command

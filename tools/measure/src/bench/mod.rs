@@ -15,7 +15,7 @@ use rocmforge_gpu_test::bundle::Contents;
 use rocmforge_gpu_test::lock::{CardLock, LockError};
 use rocmforge_gpu_test::supervisor::{Consent, Device, examine};
 use rocmforge_gpu_test::workspace::Workspace;
-use rocmforge_gpu_test::{CAREFUL_VARIABLE, Outcome, say, tell};
+use rocmforge_gpu_test::{CAREFUL_VARIABLE, Outcome, cargo, say, tell};
 use rocmforge_machine::DeviceName;
 use rocmforge_machine::sysfs::Sysfs;
 use side::Side;
@@ -303,11 +303,10 @@ impl Measured {
 }
 
 /// Builds the program and says where it is.
-fn build(workspace: &dyn Workspace, cargo: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
+fn build(workspace: &dyn Workspace, arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
     tell!("building {name} …");
-    let output = workspace
-        .cargo()
-        .args(cargo)
+    let output = cargo::command(workspace.root())
+        .args(arguments)
         .arg("--message-format=json-render-diagnostics")
         .stderr(std::process::Stdio::inherit())
         .output()?;
