@@ -6,7 +6,7 @@ use super::kfd::Kfd;
 use super::plan::Plan;
 use super::progress::Progress;
 use super::report::origin::{self, Origin};
-use super::report::{REPORTS, Summary};
+use super::report::{self, REPORTS, Summary};
 use super::runner::Runner;
 use super::{LAST, Supervisor};
 use crate::card::device::Device;
@@ -50,7 +50,7 @@ impl Supervisor<'_> {
         summary.findings.extend(self.memory_finding(before, device));
         summary.interrupted = self.interrupt.signal();
         // The table needs no disk, which may be full.
-        let written = summary.write(&mut folder);
+        let written = report::write(&summary, &mut folder);
         say!("{}", summary.to_string().trim_end());
         written?;
         folder.finish()?;

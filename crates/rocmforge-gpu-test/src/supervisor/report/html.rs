@@ -1,7 +1,8 @@
 //! HTML page of a run, self-contained: no script, no network, whatever a test is called or prints.
 
+use super::result::{Kind, TestResult, Verdict};
+use super::summary::{Counts, Summary};
 use super::timeline::timeline;
-use super::{Counts, Kind, Summary, TestResult, Verdict};
 use crate::text::{line, lines};
 use horrorshow::helper::doctype;
 use horrorshow::{Raw, RenderBox, Template, box_html, html};

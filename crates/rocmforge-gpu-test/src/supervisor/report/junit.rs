@@ -1,7 +1,8 @@
 //! The run as JUnit, for CI systems. JUnit knows no "blocked": it is a skip whose type says so. It knows no expected failure
 //! either: it is a success with a property.
 
-use super::{Counts, Kind, Summary, TestResult, Verdict};
+use super::result::{Kind, TestResult, Verdict};
+use super::summary::{Counts, Summary};
 use crate::text::{line, lines};
 use horrorshow::{Raw, RenderBox, Template, owned_xml, xml};
 use std::io;

@@ -1,6 +1,5 @@
 //! Origin of a report: what was tested, how it was called, where and when.
 
-use super::quoted;
 use crate::card::device::Device;
 use crate::card::nvidia;
 use rocmforge_machine::sysfs::Sysfs;
@@ -57,6 +56,16 @@ pub(crate) fn command_line(arguments: impl IntoIterator<Item = OsString>, comman
         }
     }
     words.join(" ")
+}
+
+/// `text` as one word of a shell.
+pub(super) fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 /// The kernel driver of a real card.

@@ -1,6 +1,7 @@
 //! Table of a run, for a terminal.
 
-use super::{Counts, Summary, TestResult, Verdict};
+use super::result::{TestResult, Verdict, mebibytes};
+use super::summary::{Counts, Summary};
 use crate::text::line;
 use std::fmt;
 
@@ -90,8 +91,4 @@ impl Summary {
         }
         Ok(())
     }
-}
-
-pub(super) fn mebibytes(bytes: u64) -> String {
-    format!("{:.2} MiB", bytes as f64 / (1 << 20) as f64)
 }

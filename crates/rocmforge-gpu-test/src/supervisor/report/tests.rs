@@ -1,8 +1,11 @@
 //! One run in all four forms.
 
+use super::origin::{Origin, quoted};
 use super::*;
-use crate::card::preflight::Level;
+use crate::card::preflight::{Finding, Level};
+use crate::heartbeat::Sample;
 use scraper::{Html, Selector};
+use std::time::Duration;
 
 /// What a hostile test is called and prints.
 const HOSTILE: &str =
@@ -94,7 +97,7 @@ fn hostile() -> Summary {
 
 fn write(summary: &Summary, directory: &std::path::Path) {
     let mut folder = ReportFolder::claim(directory, &[], REPORTS.map(str::to_owned)).unwrap();
-    summary.write(&mut folder).unwrap();
+    super::write(summary, &mut folder).unwrap();
 }
 
 fn page(summary: &Summary) -> Html {

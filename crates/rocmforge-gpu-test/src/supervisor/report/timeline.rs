@@ -1,6 +1,7 @@
 //! Timeline of a run: what each test held of the card, against its budget, as a drawing.
 
-use super::{Summary, TestResult};
+use super::result::TestResult;
+use super::summary::Summary;
 use crate::text;
 use horrorshow::{RenderBox, box_html};
 use std::fmt::Write;
