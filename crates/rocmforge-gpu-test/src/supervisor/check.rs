@@ -1,12 +1,12 @@
 //! Check of a device: whether it may be used, and how. What was found is printed, a refusal ends the run.
 
-use super::Supervisor;
+use super::call::Supervisor;
 use super::escalation::Grace;
 use super::examine::examine;
 use super::plan::Plan;
 use super::verdict::TestGpuError;
 use crate::CAREFUL_VARIABLE;
-use crate::bundle::Contents;
+use crate::bundle::contents::Contents;
 use crate::card::device::Device;
 use crate::card::preflight::WITHOUT_CWSR;
 use rocmforge_machine::DeviceName;

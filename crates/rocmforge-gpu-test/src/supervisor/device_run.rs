@@ -1,6 +1,7 @@
 //! Run of the tests on one device: its lock, its processes, its report.
 
 use super::breaker::Breaker;
+use super::call::{LAST, Supervisor};
 use super::discover::Test;
 use super::kfd::Kfd;
 use super::plan::Plan;
@@ -8,7 +9,6 @@ use super::progress::Progress;
 use super::report::origin::{self, Origin};
 use super::report::{self, REPORTS, Summary};
 use super::runner::Runner;
-use super::{LAST, Supervisor};
 use crate::card::device::Device;
 use crate::card::preflight::{Finding, Level};
 use crate::card::probe;

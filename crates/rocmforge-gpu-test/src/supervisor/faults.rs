@@ -1,10 +1,11 @@
 //! Planted faults on the device: each must end as it should, the next test must work, the card's memory must come back.
 
+use super::call::Supervisor;
 use super::discover::{Discovery, Test, in_bundle};
 use super::plan::{LOGS, Plan, logs_of};
 use super::report::folder::ReportFolder;
 use super::report::{TestResult, Verdict};
-use super::{Supervisor, TestGpuError};
+use super::verdict::TestGpuError;
 use crate::Outcome;
 use crate::text::line;
 use rocmforge_memory::Bytes;

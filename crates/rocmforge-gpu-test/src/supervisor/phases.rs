@@ -1,11 +1,13 @@
 //! Everything in one call: the tests one at a time and compared with the simulated card, many processes at once, threads of one
 //! process, planted faults, and what the workspace adds.
 
+use super::call::Supervisor;
 use super::discover::Test;
+use super::plan::Plan;
 use super::report::folder::{self, ReportFolder};
-use super::{Plan, Supervisor, TestGpuError};
+use super::verdict::TestGpuError;
 use crate::Outcome;
-use crate::bundle::Contents;
+use crate::bundle::contents::Contents;
 use crate::workspace::PhaseContext;
 use serde::Serialize;
 use std::path::Path;

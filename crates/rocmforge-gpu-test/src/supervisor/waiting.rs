@@ -1,6 +1,6 @@
 //! Wait for the card's lock, as long as the user allows.
 
-use super::Supervisor;
+use super::call::Supervisor;
 use super::verdict::TestGpuError;
 use crate::card::device::Device;
 use crate::card::quarantine::Cause;

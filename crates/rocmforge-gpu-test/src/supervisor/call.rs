@@ -1,0 +1,110 @@
+//! Call of the command: its options, what they are held against, and what all its runs share.
+
+use super::args::Args;
+use super::discover::{self, Discovery, Test};
+use super::examine;
+use super::interrupt::Interrupt;
+use super::process_tree::ProcessTree;
+use super::report::Summary;
+use super::verdict::{self, TestGpuError};
+use crate::Outcome;
+use crate::bundle::contents::Contents;
+use crate::card::preflight::Consent;
+use crate::card::quarantine::QuarantineFile;
+use crate::test_binary::given;
+use crate::workspace::Workspace;
+use rocmforge_machine::sysfs::{Machine, Sysfs};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Time that what the run left behind may take to end.
+pub(super) const LAST: Duration = Duration::from_secs(5);
+
+/// One call of the command.
+pub(super) struct Supervisor<'a> {
+    pub(super) workspace: &'a dyn Workspace,
+    pub(super) args: Args,
+    /// What is tested, if it was built elsewhere.
+    pub(super) bundle: Option<Contents>,
+    pub(super) sysfs: Sysfs,
+    pub(super) machine: Machine,
+    /// Where reports go.
+    pub(super) directory: PathBuf,
+    /// What is tested, if that is known, and how this was called.
+    pub(super) commit: Option<String>,
+    pub(super) command_line: String,
+    pub(super) interrupt: Arc<Interrupt>,
+    /// The page of the first run on a device.
+    pub(super) page: OnceLock<PathBuf>,
+    pub(super) process_tree: Arc<ProcessTree>,
+}
+
+impl Supervisor<'_> {
+    pub(super) fn consent(&self) -> Consent {
+        Consent {
+            display: self.args.allow_display_gpu,
+            reset: self.args.after_reset,
+        }
+    }
+
+    pub(super) fn quarantine(&self, card: &str) -> QuarantineFile {
+        examine::quarantine(&self.sysfs, card)
+    }
+
+    /// The tests that the user wants.
+    pub(super) fn tests(&self) -> Result<Vec<Test>, Box<dyn std::error::Error>> {
+        let discovery = Discovery {
+            workspace: self.workspace,
+            process_tree: &self.process_tree,
+            interrupt: &self.interrupt,
+        };
+        let binaries = if let Some(bundle) = &self.bundle {
+            discover::in_bundle(bundle.tests(), "gpu").map_err(TestGpuError::from)?
+        } else if self.args.binary.is_empty() {
+            tell!("building the GPU tests …");
+            discovery
+                .build("gpu", self.args.filter.as_deref())
+                .map_err(|error| self.unless_interrupted(error.into()))?
+        } else {
+            let given = self.args.binary.iter().map(|path| given(path));
+            given.collect::<Result<_, _>>()?
+        };
+        let all = discovery
+            .list(&binaries)
+            .map_err(|error| self.unless_interrupted(error.into()))?;
+        let total = all.len();
+        let Some(filter) = &self.args.filter else {
+            self.prepare(&all);
+            return Ok(all);
+        };
+        let wanted = |test: &Test| match self.args.exact {
+            true => test.id() == *filter,
+            false => test.id().contains(filter.as_str()),
+        };
+        let tests: Vec<Test> = all.into_iter().filter(wanted).collect();
+        if tests.is_empty() {
+            return Err(Box::new(TestGpuError::NothingMatches {
+                filter: filter.clone(),
+                tests: total,
+            }));
+        }
+        self.prepare(&tests);
+        Ok(tests)
+    }
+
+    /// Lets the workspace fetch what the tests read, where they were built here.
+    fn prepare(&self, tests: &[Test]) {
+        if self.bundle.is_none() && self.args.binary.is_empty() {
+            self.workspace.prepare(&tests.iter().map(Test::id).collect::<Vec<_>>());
+        }
+    }
+
+    pub(super) fn unless_interrupted(&self, error: TestGpuError) -> TestGpuError {
+        self.interrupt.signal().map_or(error, TestGpuError::InterruptedEarly)
+    }
+
+    pub(super) fn verdict(&self, summary: &Summary, directory: &Path) -> Outcome {
+        verdict::verdict(summary, self.args.require_gpu, self.args.min_executed, directory)
+    }
+}
