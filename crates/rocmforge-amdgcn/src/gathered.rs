@@ -1,5 +1,6 @@
 //! Gathered bytes: as many in one memory for each lane, anywhere in it.
 
+use crate::exec::simd::rows::{Distances, distances};
 use std::marker::PhantomData;
 
 /// Some bytes of a memory for each of 32 lanes, all within 1 GiB of the first lane's.
@@ -31,33 +32,16 @@ impl<'a> Gathered<'a> {
     /// `len` bytes from `start` on are one object that lives during `'a`. Nobody writes the lanes' bytes of it while they are read.
     #[inline(always)]
     pub(crate) unsafe fn of(start: *const u8, len: usize, base: u64, at: &[u64; 32], size: usize) -> Option<Self> {
-        // From the first lane on, in 32 bits: vectors hold twice as many of them, and have their minimum. Loops rather than `map` and
-        // `fold`, which would be functions of their own.
-        let (mut offsets, mut far) = ([0; 32], 0);
-        for l in 0..32 {
-            let offset = at[l].wrapping_sub(at[0]);
-            far |= offset.wrapping_add(1 << 30) >> 31;
-            offsets[l] = offset as i32;
-        }
-        let (mut low, mut high) = (0, 0);
-        for offset in offsets {
-            low = low.min(offset);
-            high = high.max(offset);
-        }
-        let span = high.wrapping_sub(low) as u32 as usize + size;
-        let first = at[0].wrapping_add(i64::from(low) as u64).wrapping_sub(base) as usize;
-        if far != 0 || first > len || span > len - first {
+        let Distances { lowest, largest, of } = distances(at)?;
+        let (first, span) = (lowest.wrapping_sub(base) as usize, largest as usize + size);
+        if first > len || span > len - first {
             return None;
-        }
-        let mut from_first = [0; 32];
-        for l in 0..32 {
-            from_first[l] = (offsets[l] - low) as u32;
         }
         Some(Self {
             start: start.wrapping_add(first),
             first,
             span,
-            offsets: from_first,
+            offsets: of,
             size,
             bytes: PhantomData,
         })

@@ -1,4 +1,4 @@
-//! Rows of memory: what the lanes of a wave load or store where their addresses lie one behind the other.
+//! Rows of memory: what the lanes of a wave load or store where their addresses lie one behind the other, and where they do not.
 //!
 //! In memory the words of one lane lie together, in registers those of one number.
 
@@ -70,6 +70,46 @@ pub(crate) fn from_registers<const R: usize>(registers: &[Lanes; R], lanes: &mut
     }
 }
 
+/// Addresses of lanes, as distances from the lowest of them.
+pub(crate) struct Distances {
+    pub(crate) lowest: u64,
+    /// The largest of all.
+    pub(crate) largest: u32,
+    pub(crate) of: [u32; 32],
+}
+
+/// The most that an address may differ from that of lane 0.
+const NEAR: u64 = 1 << 30;
+
+/// The distances of the lanes; `None` if one is [`NEAR`] bytes or more from lane 0.
+#[inline(always)]
+pub(crate) fn distances(at: &[u64; 32]) -> Option<Distances> {
+    #[cfg(target_arch = "x86_64")]
+    if super::fast() {
+        // SAFETY: `fast` has found that the host has AVX2.
+        return unsafe { wide::distances(at) };
+    }
+    let (mut low, mut high) = (0, 0);
+    for address in at {
+        let distance = address.wrapping_sub(at[0]) as i64;
+        low = distance.min(low);
+        high = distance.max(high);
+    }
+    if low < -(NEAR as i64) || high >= NEAR as i64 {
+        return None;
+    }
+    let lowest = at[0].wrapping_add(low as u64);
+    let mut of = [0; 32];
+    for l in 0..32 {
+        of[l] = at[l].wrapping_sub(lowest) as u32;
+    }
+    Some(Distances {
+        lowest,
+        largest: (high - low) as u32,
+        of,
+    })
+}
+
 /// Lets the host fetch as many bytes behind these: most often the next wave accesses them.
 #[inline(always)]
 pub(crate) fn prefetch_behind<const R: usize>(lanes: &[[[u8; 4]; R]; 32]) {
@@ -84,13 +124,9 @@ pub(crate) fn prefetch_behind<const R: usize>(lanes: &[[[u8; 4]; R]; 32]) {
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
+    use super::{Distances, NEAR};
     use crate::exec::state::wave::Lanes;
-    use std::arch::x86_64::{
-        __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm256_add_epi32, _mm256_castsi128_si256, _mm256_castsi256_si128,
-        _mm256_extracti128_si256, _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_mullo_epi32, _mm256_or_si256,
-        _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_si256, _mm256_storeu_si256, _mm256_testz_si256,
-        _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64, _mm256_xor_si256,
-    };
+    use std::arch::x86_64::*;
 
     #[inline]
     #[target_feature(enable = "avx2")]
@@ -106,6 +142,59 @@ mod wide {
             gap = _mm256_or_si256(gap, _mm256_xor_si256(value, _mm256_add_epi32(first, offset)));
         }
         _mm256_testz_si256(gap, gap) == 1
+    }
+
+    /// The low words of both operands' numbers, in their order.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn low_words(a: __m256i, b: __m256i) -> __m256i {
+        let mixed = _mm256_shuffle_ps::<0b10_00_10_00>(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b));
+        _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_castps_si256(mixed))
+    }
+
+    /// The smallest of eight numbers.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn smallest(eight: __m256i) -> i32 {
+        let four = _mm_min_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256::<1>(eight));
+        let two = _mm_min_epi32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
+        _mm_cvtsi128_si32(_mm_min_epi32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two)))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn distances(at: &[u64; 32]) -> Option<Distances> {
+        let (first, near) = (_mm256_set1_epi64x(at[0] as i64), _mm256_set1_epi64x(NEAR as i64));
+        let zero = _mm256_setzero_si256();
+        // From lane 0 on, in words: those of which the rest is not the sign are found by `far`.
+        let (mut far, mut low, mut high, mut words) = (zero, zero, zero, [zero; 4]);
+        for (n, eight) in at.as_chunks::<8>().0.iter().enumerate() {
+            // SAFETY: the array has the 32 bytes that are loaded.
+            let a = unsafe { _mm256_loadu_si256(eight.as_ptr().cast()) };
+            // SAFETY: as above, behind them.
+            let b = unsafe { _mm256_loadu_si256(eight[4..].as_ptr().cast()) };
+            let (a, b) = (_mm256_sub_epi64(a, first), _mm256_sub_epi64(b, first));
+            let beyond = _mm256_or_si256(_mm256_add_epi64(a, near), _mm256_add_epi64(b, near));
+            far = _mm256_or_si256(far, _mm256_srli_epi64::<31>(beyond));
+            words[n] = low_words(a, b);
+            low = _mm256_min_epi32(low, words[n]);
+            high = _mm256_min_epi32(high, _mm256_sub_epi32(zero, words[n]));
+        }
+        if _mm256_testz_si256(far, far) == 0 {
+            return None;
+        }
+        let (low, high) = (smallest(low), -smallest(high));
+        let mut of = [0; 32];
+        for (n, eight) in of.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            let distances = _mm256_sub_epi32(words[n], _mm256_set1_epi32(low));
+            // SAFETY: the array has the 32 bytes that are stored.
+            unsafe { _mm256_storeu_si256(eight.as_mut_ptr().cast(), distances) };
+        }
+        Some(Distances {
+            lowest: at[0].wrapping_add(i64::from(low) as u64),
+            largest: (high - low) as u32,
+            of,
+        })
     }
 
     /// The words of lanes `n` and `n + 4`, those of one lane in each half.
@@ -207,6 +296,41 @@ mod tests {
         both_ways::<2>();
         both_ways::<3>();
         both_ways::<4>();
+    }
+
+    #[test]
+    fn distances_are_from_the_lowest_lane() {
+        let near = |lane: u64| (1 << 40) + lane.wrapping_mul(0x9E37_79B9) % NEAR;
+        let at: [u64; 32] = std::array::from_fn(|lane| near(lane as u64));
+        let distances = distances(&at).expect("near each other");
+        let (low, high) = (at.iter().min().unwrap(), at.iter().max().unwrap());
+        assert_eq!(distances.lowest, *low);
+        assert_eq!(u64::from(distances.largest), high - low);
+        assert_eq!(distances.of.map(u64::from), at.map(|address| address - low));
+    }
+
+    #[test]
+    fn one_lane_far_away_is_found() {
+        for lane in 1..32 {
+            for (distance, is_near) in [
+                (NEAR - 1, true),
+                (NEAR, false),
+                (NEAR.wrapping_neg(), true),
+                (NEAR.wrapping_neg() - 1, false),
+                (1 << 31, false),
+                (1 << 32, false),
+                (1 << 63, false),
+            ] {
+                let mut at = [7; 32];
+                at[lane] = 7u64.wrapping_add(distance);
+                let found = distances(&at);
+                assert_eq!(found.is_some(), is_near, "{distance:#x} in lane {lane}");
+                if let Some(found) = found {
+                    assert_eq!(found.lowest, if distance == NEAR - 1 { 7 } else { at[lane] });
+                    assert_eq!(u64::from(found.largest), distance.min(distance.wrapping_neg()));
+                }
+            }
+        }
     }
 
     #[test]
