@@ -8,7 +8,8 @@ use std::time::Duration;
 const SHORT: f64 = 0.05;
 /// Launches of each way before the two are compared: the first ones on several threads also touch memory for the first time.
 const TRIES: u32 = 3;
-/// Launches after which the slower way is tried again.
+/// Launches after which the slower way is tried again. It is also tried at each power of two: what is slow in the first launches may be
+/// what the host does once, as touching memory or raising its clock.
 const AGAIN: u32 = 64;
 
 /// What a workgroup of a kernel took.
@@ -70,7 +71,8 @@ impl Costs {
         if one.launches < TRIES {
             return several.seconds * groups as f64 >= SHORT;
         }
-        let again = one.launches.wrapping_add(several.launches).is_multiple_of(AGAIN);
+        let launches = one.launches.saturating_add(several.launches);
+        let again = launches.is_power_of_two() || launches.is_multiple_of(AGAIN);
         (several.seconds < one.seconds) != again
     }
 
@@ -127,11 +129,14 @@ mod tests {
     #[test]
     fn the_slower_way_is_tried_again() {
         let costs = known(1, 2);
-        let tried = (2 * TRIES..=AGAIN).find(|_| {
+        let mut tried = Vec::new();
+        for launch in 2 * TRIES..=3 * AGAIN {
             let several = costs.several_pay(1, 8);
-            costs.note(1, 8, 800, MS(1), several);
-            several
-        });
-        assert_eq!(tried, Some(AGAIN));
+            costs.note(1, 8, 800, if several { MS(2) } else { MS(1) }, several);
+            if several {
+                tried.push(launch);
+            }
+        }
+        assert_eq!(tried, [8, 16, 32, AGAIN, 2 * AGAIN, 3 * AGAIN]);
     }
 }
