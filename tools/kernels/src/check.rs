@@ -8,8 +8,9 @@ use crate::targets::FAMILIES;
 use crate::{KernelsError, faulty, pack, prebuilt, ptxas, workspace_root};
 use rocmforge_gpu_test::say;
 
-/// Fails where a pack was made from other sources, or this compiler, if it is the same, gives other bytes.
-pub(crate) fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError> {
+/// Fails where a pack was made from other sources, or this compiler, if it is the same, gives other bytes. Compiles for `compiled` alone, or for all
+/// if that is empty.
+pub(crate) fn check(arch: Vec<String>, compiled: &[String], strict: bool) -> Result<(), KernelsError> {
     let manifest = Manifest::read(&prebuilt())?;
     let source = compile::source_hash(workspace_root())?;
     let all = arch.is_empty();
@@ -18,6 +19,9 @@ pub(crate) fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError>
     } else {
         arch
     };
+    for target in compiled {
+        manifest.target(target)?;
+    }
     let mut differ = Vec::new();
     for target in &targets {
         let entry = manifest.target(target)?;
@@ -57,6 +61,15 @@ pub(crate) fn check(arch: Vec<String>, strict: bool) -> Result<(), KernelsError>
         Err(error @ KernelsError::NoCompiler { .. }) => return not_comparable(error.to_string()),
         Err(error) => return Err(error),
     };
+    let (targets, left): (Vec<String>, Vec<String>) = targets
+        .into_iter()
+        .partition(|target| compiled.is_empty() || compiled.contains(target));
+    if !left.is_empty() {
+        say!(
+            "{}: sources and packs match the manifest; not compiled",
+            left.join(", ")
+        );
+    }
     let (comparable, others): (Vec<String>, Vec<String>) = targets.into_iter().partition(|t| {
         manifest
             .targets

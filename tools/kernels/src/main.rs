@@ -49,12 +49,15 @@ enum Command {
         #[arg(long, conflicts_with = "arch")]
         faulty_only: bool,
     },
-    /// Compiles the kernels and compares the result byte for byte with what is committed. PTX is assembled, if the machine has
-    /// ptxas.
+    /// Compares sources and packs with the manifest, compiles the kernels, and compares the result byte for byte with what is committed.
+    /// PTX is assembled, if the machine has ptxas.
     Check {
         /// Only these targets. Default: every target in the manifest.
         #[arg(long)]
         arch: Vec<String>,
+        /// Compiles for these alone. Sources and packs of the others are compared with the manifest all the same.
+        #[arg(long, value_delimiter = ',', conflicts_with = "arch")]
+        compile: Vec<String>,
         /// Fails where the answer would be "not comparable": no compiler, or another build of it.
         #[arg(long)]
         strict: bool,
@@ -99,7 +102,7 @@ fn run(command: Command) -> Outcome {
             any_compiler,
             faulty_only,
         } => build::build(arch, any_compiler, faulty_only)?,
-        Command::Check { arch, strict } => check::check(arch, strict)?,
+        Command::Check { arch, compile, strict } => check::check(arch, &compile, strict)?,
         Command::New { name } => skeleton::make(&name)?,
         Command::Counters { bless } => counters::check(bless)?,
         Command::Roofline => counters::roofline()?,
