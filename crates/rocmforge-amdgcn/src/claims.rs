@@ -105,15 +105,20 @@ impl Claims {
 
     /// The states of a chunk's bytes.
     pub(crate) fn states(&self, chunk: usize) -> Copied {
-        match self.summary[chunk] {
-            uniform if uniform & MIXED == 0 => Box::new([uniform; CHUNK]),
-            _ => copied(self.state.get(chunk << CHUNK_BITS, CHUNK)),
-        }
+        states(chunk, &self.state, &self.summary)
     }
 
     /// Whether some of a chunk may be allocated.
     pub(crate) fn allocated(&self, chunk: usize) -> bool {
         self.summary[chunk] & (2 | MIXED) != 0
+    }
+}
+
+/// The states of a chunk's bytes, by the byte states and the summary of a memory.
+pub(crate) fn states(chunk: usize, state: &Map, summary: &Map) -> Copied {
+    match summary[chunk] {
+        uniform if uniform & MIXED == 0 => Box::new([uniform; CHUNK]),
+        _ => copied(state.get(chunk << CHUNK_BITS, CHUNK)),
     }
 }
 

@@ -12,12 +12,9 @@ const TRIES: u32 = 3;
 /// what the host does once, as touching memory or raising its clock.
 const AGAIN: u32 = 64;
 
-/// What a workgroup of a kernel took.
+/// What a workgroup of a kernel took. That decides only where a launch runs, never its result.
 #[derive(Clone, Copy, Default)]
 struct Cost {
-    /// Instructions, in the last launch.
-    instructions: u64,
-    /// They decide only where a launch runs, never its result.
     one: Time,
     several: Time,
 }
@@ -47,24 +44,25 @@ pub(crate) struct Costs(Mutex<HashMap<u64, Cost>>);
 
 impl Costs {
     /// Notes what a launch of `groups` workgroups has taken; `several`: it was tried on several threads.
-    pub(crate) fn note(&self, kernel: u64, groups: u64, instructions: u64, time: Duration, several: bool) {
+    pub(crate) fn note(&self, kernel: u64, groups: u64, time: Duration, several: bool) {
         let Ok(mut costs) = self.0.lock() else {
             return;
         };
         let cost = costs.entry(kernel).or_default();
-        cost.instructions = instructions / groups.max(1);
         let way = if several { &mut cost.several } else { &mut cost.one };
         way.note(time.as_secs_f64() / groups.max(1) as f64);
     }
 
-    /// Instructions of a workgroup in the last launch of a kernel, if there was one.
-    pub(crate) fn of_group(&self, kernel: u64) -> Option<u64> {
-        self.of(kernel).map(|cost| cost.instructions)
+    /// Seconds that a launch of `groups` workgroups is going to take, if there was one of the kernel.
+    pub(crate) fn expected(&self, kernel: u64, groups: u64) -> Option<f64> {
+        let Cost { one, several } = self.of(kernel)?;
+        let known = [one, several].into_iter().filter(|time| time.launches > 0);
+        known.map(|time| time.seconds * groups as f64).reduce(f64::min)
     }
 
     /// Whether the next launch of a kernel is to run on several threads: where that is new, or was faster.
     pub(crate) fn several_pay(&self, kernel: u64, groups: u64) -> bool {
-        let Cost { one, several, .. } = self.of(kernel).unwrap_or_default();
+        let Cost { one, several } = self.of(kernel).unwrap_or_default();
         if several.launches < TRIES {
             return true;
         }
@@ -93,13 +91,15 @@ mod tests {
         let costs = Costs::default();
         for _ in 0..TRIES {
             assert!(costs.several_pay(1, 8), "several threads are tried first");
-            costs.note(1, 8, 800, MS(several), true);
+            costs.note(1, 8, MS(several), true);
         }
         for _ in 0..TRIES {
             assert!(!costs.several_pay(1, 8), "short: one thread is tried as well");
-            costs.note(1, 8, 800, MS(one), false);
+            costs.note(1, 8, MS(one), false);
         }
-        assert_eq!(costs.of_group(1), Some(100));
+        let seconds = one.min(several) as f64 / 1000.0;
+        assert_eq!(costs.expected(1, 4), Some(seconds / 8.0 * 4.0));
+        assert_eq!(costs.expected(2, 4), None);
         costs
     }
 
@@ -112,16 +112,16 @@ mod tests {
     #[test]
     fn a_slow_first_launch_is_forgotten() {
         let costs = Costs::default();
-        costs.note(1, 8, 800, MS(40), true);
-        (0..TRIES).for_each(|_| costs.note(1, 8, 800, MS(2), true));
-        (0..TRIES).for_each(|_| costs.note(1, 8, 800, MS(3), false));
+        costs.note(1, 8, MS(40), true);
+        (0..TRIES).for_each(|_| costs.note(1, 8, MS(2), true));
+        (0..TRIES).for_each(|_| costs.note(1, 8, MS(3), false));
         assert!(costs.several_pay(1, 8));
     }
 
     #[test]
     fn a_long_launch_stays_on_several_threads() {
         let costs = Costs::default();
-        (0..TRIES).for_each(|_| costs.note(1, 8, 800, MS(100), true));
+        (0..TRIES).for_each(|_| costs.note(1, 8, MS(100), true));
         assert!(costs.several_pay(1, 8));
         assert!(!costs.several_pay(1, 1), "a launch of fewer workgroups is short");
     }
@@ -132,7 +132,7 @@ mod tests {
         let mut tried = Vec::new();
         for launch in 2 * TRIES..=3 * AGAIN {
             let several = costs.several_pay(1, 8);
-            costs.note(1, 8, 800, if several { MS(2) } else { MS(1) }, several);
+            costs.note(1, 8, if several { MS(2) } else { MS(1) }, several);
             if several {
                 tried.push(launch);
             }

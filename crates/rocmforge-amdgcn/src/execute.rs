@@ -37,7 +37,7 @@ fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, attendant: Option<&mu
     let start = Instant::now();
     let together = if several { threads::run(dispatch, memory) } else { None };
     let outcome = together.unwrap_or_else(|| alone(dispatch, memory, None));
-    costs.note(kernel, groups, outcome.instructions, start.elapsed(), several);
+    costs.note(kernel, groups, start.elapsed(), several);
     outcome
 }
 

@@ -8,7 +8,7 @@
 mod tests;
 
 use crate::chunk::{CHUNK, CHUNK_BITS, MIXED, READ_ONLY, pieces};
-use crate::claims::{Claims, Own, Share};
+use crate::claims::{self, Claims, Own, Share};
 use crate::map::Map;
 use crate::memory::{GlobalMemory, Shares};
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
@@ -190,8 +190,8 @@ impl Shares {
         done
     }
 
-    /// Bytes that shares have changed in chunks of their own; `None` if some were changed by two shares.
-    fn changes(&self, memory: &GlobalMemory) -> Option<Vec<Change>> {
+    /// What shares have changed in chunks of their own; `None` if some bytes were changed by two shares.
+    fn changes(&self, memory: &GlobalMemory) -> Option<Vec<Change<'_>>> {
         let mut chunks: BTreeMap<usize, Vec<&Own>> = BTreeMap::new();
         for share in self.shares.iter().filter_map(|memory| memory.share.as_ref()) {
             for (&chunk, own) in &share.own {
@@ -209,30 +209,43 @@ impl Shares {
                 Some(kept) => &kept.of(chunk)?[..],
                 None => shared,
             };
-            for n in 0..CHUNK {
-                let mut changed = owns
-                    .iter()
-                    .filter(|own| own.bytes[n] != before[n] || own.states[n] != states[n]);
-                let Some(own) = changed.next() else {
-                    continue;
-                };
-                let by_writer =
-                    writer.is_some_and(|w| shared[n] != before[n] || self.shares[w].state_of(start + n) != states[n]);
-                if by_writer || changed.next().is_some() {
+            let states_of = |writer: usize| {
+                let GlobalMemory { state, summary, .. } = &self.shares[writer];
+                claims::states(chunk, state, summary)
+            };
+            let mut taken = match writer {
+                Some(writer) => differing(shared, before, &states_of(writer)[..], &states[..]),
+                None => [false; CHUNK],
+            };
+            for own in owns {
+                let changed = differing(&own.bytes[..], before, &own.states[..], &states[..]);
+                let mut by_two = false;
+                for (taken, changed) in taken.iter_mut().zip(changed) {
+                    by_two |= *taken & changed;
+                    *taken |= changed;
+                }
+                if by_two {
                     return None;
                 }
-                changes.push(Change {
-                    at: start + n,
-                    byte: own.bytes[n],
-                    state: own.states[n],
-                });
+                let mut at = 0;
+                for run in changed.chunk_by(|one, other| one == other) {
+                    let inside = at..at + run.len();
+                    at = inside.end;
+                    if run[0] {
+                        changes.push(Change {
+                            at: start + inside.start,
+                            bytes: &own.bytes[inside.clone()],
+                            states: &own.states[inside],
+                        });
+                    }
+                }
             }
         }
         Some(changes)
     }
 
     /// Puts changes in chunks of the shares' own into memory, and all states.
-    fn merge(&self, memory: &mut GlobalMemory, changes: &[Change]) {
+    fn merge(&self, memory: &mut GlobalMemory, changes: &[Change<'_>]) {
         for (number, writer) in self.shares.iter().enumerate() {
             for (chunk, _) in self.claims.before(number).all() {
                 let start = chunk << CHUNK_BITS;
@@ -243,9 +256,13 @@ impl Shares {
                 }
             }
         }
-        for change in changes {
-            memory.data[change.at] = change.byte;
-            memory.set_state_at(change.at, change.at + 1, change.state);
+        for Change { at, bytes, states } in changes {
+            memory.data.get_mut(*at, bytes.len()).copy_from_slice(bytes);
+            let mut start = *at;
+            for run in states.chunk_by(|one, other| one == other) {
+                memory.set_state_at(start, start + run.len(), run[0]);
+                start += run.len();
+            }
         }
         for by_chunk in changes.chunk_by(|a, b| a.at >> CHUNK_BITS == b.at >> CHUNK_BITS) {
             let chunk = by_chunk[0].at >> CHUNK_BITS;
@@ -266,9 +283,20 @@ impl Shares {
     }
 }
 
-/// A byte that a share has changed in a chunk of its own.
-struct Change {
+/// Bytes, one behind the other, that a share has changed in a chunk of its own.
+struct Change<'a> {
     at: usize,
-    byte: u8,
-    state: u8,
+    bytes: &'a [u8],
+    states: &'a [u8],
+}
+
+/// Which bytes of a chunk, or their states, are not what they were before.
+fn differing(bytes: &[u8], before: &[u8], states: &[u8], states_before: &[u8]) -> [bool; CHUNK] {
+    let mut differ = [false; CHUNK];
+    let bytes = bytes.iter().zip(before);
+    let states = states.iter().zip(states_before);
+    for (differ, (byte, state)) in differ.iter_mut().zip(bytes.zip(states)) {
+        *differ = (byte.0 != byte.1) | (state.0 != state.1);
+    }
+    differ
 }
