@@ -21,9 +21,9 @@ pub struct ExecOptions {
     pub group_order_seed: u64,
     /// The checks to run.
     pub tools: Tools,
-    /// Host threads that share the workgroups of a launch. More than one gives the same outcome, or is not used: not with
-    /// racecheck, not for kernels with atomics on global memory or calls, not for launches of too few instructions, only on Linux, and
-    /// not for kernels that took longer so. What a launch writes is copied before. A kernel that needs registers or LDS of earlier workgroups is not reproduced.
+    /// Host threads that share the workgroups of a launch. More than one gives the same outcome, or is not used: not with racecheck, not for
+    /// kernels with atomics on global memory or calls, not for short launches, and not for kernels that took longer so. What a launch writes
+    /// is copied before. A kernel that needs registers or LDS of earlier workgroups is not reproduced.
     pub threads: usize,
     /// Fill all of [`Counters`]; otherwise only workgroups, waves and barriers are counted.
     pub counters: bool,

@@ -78,10 +78,10 @@ pub(crate) struct Distances {
     pub(crate) of: [u32; 32],
 }
 
-/// The most that an address may differ from that of lane 0.
+/// So many bytes may an address lie below that of lane 0, and fewer above it.
 const NEAR: u64 = 1 << 30;
 
-/// The distances of the lanes; `None` if one is [`NEAR`] bytes or more from lane 0.
+/// The distances of the lanes; `None` if one is farther from lane 0 than [`NEAR`] allows.
 #[inline(always)]
 pub(crate) fn distances(at: &[u64; 32]) -> Option<Distances> {
     #[cfg(target_arch = "x86_64")]
