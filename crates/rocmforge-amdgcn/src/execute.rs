@@ -31,13 +31,17 @@ fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, attendant: Option<&mu
     if dispatch.options.threads < 2 || attendant.is_some() {
         return alone(dispatch, memory, attendant);
     }
-    let (kernel, groups) = (dispatch.kernel.entry, dispatch.groups());
-    let costs = &dispatch.program.costs;
-    let several = costs.several_pay(kernel, groups);
+    let threads = threads::wanted(dispatch);
+    let several = threads > 1;
     let start = Instant::now();
-    let together = if several { threads::run(dispatch, memory) } else { None };
+    let together = if several {
+        threads::run(dispatch, memory, threads)
+    } else {
+        None
+    };
     let outcome = together.unwrap_or_else(|| alone(dispatch, memory, None));
-    costs.note(kernel, groups, start.elapsed(), several);
+    let costs = &dispatch.program.costs;
+    costs.note(dispatch.kernel.entry, dispatch.groups(), start.elapsed(), several);
     outcome
 }
 

@@ -19,36 +19,25 @@ use crate::footprint::Footprint;
 use crate::memory::{GlobalMemory, Shares};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Seconds that a launch has to take for each thread. Below, waking a thread and putting its writes together takes longer than the
-/// launch: measured with the kernels of `benches/interpreter.rs`.
-const WORTH: f64 = 50e-6;
-/// Waves that take so long, of a kernel that is new.
-const WAVES: u64 = 1 << 6;
-
-/// Threads that a launch of so many waves is worth. `expected`: the seconds that it is going to take, if that is known.
-fn worth(expected: Option<f64>, waves: u64) -> u64 {
-    match expected {
-        Some(seconds) => (seconds / WORTH) as u64,
-        None => waves / WAVES,
+/// Threads that a launch may run on and is worth.
+pub(crate) fn wanted(dispatch: &Dispatch<'_>) -> usize {
+    let shared = dispatch.program.code.shares(dispatch.kernel.entry);
+    if dispatch.options.tools.racecheck || shared {
+        return 1;
     }
-}
-
-/// Runs a launch on several threads; `None` when one thread has to do it, with the memory untouched.
-pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory) -> Option<Outcome> {
     let groups = dispatch.groups();
     let lanes = dispatch.block.iter().map(|&size| u64::from(size)).product::<u64>();
     let waves = lanes.div_ceil(32).saturating_mul(groups);
-    let expected = dispatch.program.costs.expected(dispatch.kernel.entry, groups);
-    let threads = (dispatch.options.threads.min(MOST_SHARES) as u64)
-        .min(groups)
-        .min(worth(expected, waves));
-    let shared = dispatch.program.code.shares(dispatch.kernel.entry);
-    if threads < 2 || dispatch.options.tools.racecheck || shared {
-        return None;
-    }
+    let worth = dispatch.program.costs.threads(dispatch.kernel.entry, groups, waves);
+    let most = dispatch.options.threads.min(MOST_SHARES) as u64;
+    most.min(groups).min(worth) as usize
+}
+
+/// Runs a launch on `threads` threads, two or more; `None` when one thread has to do it, with the memory untouched.
+pub(crate) fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, threads: usize) -> Option<Outcome> {
     // SAFETY: until `end` only the shares access the memory, to which this function has the only reference.
-    let mut shares = unsafe { Shares::take(memory, threads as usize) }?;
-    let parts = run_parts(dispatch, &mut shares, threads as usize);
+    let mut shares = unsafe { Shares::take(memory, threads) }?;
+    let parts = run_parts(dispatch, &mut shares, threads);
     let instructions = parts.iter().flatten().map(|(outcome, _)| outcome.instructions).sum();
     let parts = parts
         .into_iter()
@@ -98,22 +87,4 @@ fn run_parts(dispatch: &Dispatch<'_>, shares: &mut Shares, count: usize) -> Vec<
         }
     });
     parts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::worth;
-
-    #[test]
-    fn a_launch_that_is_known_to_be_short_is_worth_one_thread() {
-        assert_eq!(worth(Some(99e-6), 1 << 20), 1);
-        assert_eq!(worth(Some(101e-6), 1), 2);
-        assert_eq!(worth(Some(1e300), 1), u64::MAX);
-    }
-
-    #[test]
-    fn a_new_kernel_is_judged_by_its_waves() {
-        assert_eq!(worth(None, 8), 0);
-        assert_eq!(worth(None, 128), 2);
-    }
 }
