@@ -1,7 +1,7 @@
 //! Claims: which chunks of a memory each of its shares may access, and what was in those that one writes.
 //!
 //! Any number of shares may claim a chunk for reading, or one for writing. Who claims it for writing keeps a copy of it from before. A share whose
-//! claim is refused gets a chunk of its own, with the bytes from before the launch.
+//! claim is refused gets a chunk of its own, with the bytes from before. All claims end at once ([`crate::memory::Shares::commit`]).
 
 use crate::chunk::{CHUNK, CHUNK_BITS, Copied, MIXED, READ_ONLY, copied};
 use crate::map::Map;
@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) const MOST_SHARES: usize = 63;
 /// Chunks of its own that a share may have. With more of them in use, one thread is faster.
 const MOST_OWN: usize = 256;
-/// Copies that a share keeps allocated for the next launch.
-const MOST_KEPT: usize = (64 << 20) / CHUNK;
+/// Copies that a share keeps allocated for later.
+const MOST_KEPT: usize = (16 << 20) / CHUNK;
 
 /// A chunk's claim: `FREE`, `READ` or `WRITE` with the number of a share, or `READ_BY_SEVERAL`.
 const FREE: u8 = 0;
@@ -25,7 +25,7 @@ const NUMBER: u8 = 0x3F;
 
 /// The claims of all shares of a memory.
 pub(crate) struct Claims {
-    /// Of the memory itself; its states do not change during a launch.
+    /// Of the memory itself; its states do not change while there are claims.
     state: Map,
     summary: Map,
     /// For each chunk.
@@ -34,7 +34,7 @@ pub(crate) struct Claims {
     before: Vec<Mutex<Before>>,
 }
 
-/// Copies of chunks from before a launch. Those of two shares are not in one cache line.
+/// Copies of chunks from before they were written. Those of two shares are not in one cache line.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Before {
@@ -76,7 +76,7 @@ impl Before {
     }
 
     /// All chunks, with what was in them.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (usize, &Copied)> {
+    pub(crate) fn all(&self) -> impl ExactSizeIterator<Item = (usize, &Copied)> {
         self.chunks.iter().copied().zip(&self.bytes)
     }
 }
@@ -177,6 +177,8 @@ impl Share {
             WRITE if now & NUMBER == self.number => {
                 if let Some(mut before) = before {
                     before.keep(chunk, data.get(at, CHUNK));
+                    // Most often the share writes the next chunk next, and waits for the copy of it.
+                    data.prefetch(at + CHUNK, CHUNK);
                 }
             }
             READ if !store => {}
@@ -205,7 +207,7 @@ impl Share {
         true
     }
 
-    /// Takes all claims back when a launch has ended; `summary` is the share's.
+    /// Takes all its claims back; `summary` is the share's.
     pub(crate) fn forget(&mut self, summary: &mut Map) {
         let mut before = self.claims.before(usize::from(self.number));
         before.chunks.clear();

@@ -3,6 +3,7 @@
 use crate::attend::Attendant;
 use crate::dispatch::{Dispatch, Outcome};
 use crate::exec::waves::group::run_part;
+use crate::exec::waves::part::Part;
 use crate::exec::waves::threads;
 use crate::memory::GlobalMemory;
 use std::time::Instant;
@@ -29,25 +30,22 @@ pub fn execute_attended(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, atte
 /// Runs a launch whose geometry has been checked.
 fn run(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, attendant: Option<&mut dyn Attendant>) -> Outcome {
     if dispatch.options.threads < 2 || attendant.is_some() {
-        return alone(dispatch, memory, attendant);
+        return run_part(dispatch, memory, attendant, 0..dispatch.groups()).into_outcome();
     }
     let threads = threads::wanted(dispatch);
     let several = threads > 1;
     let start = Instant::now();
-    let together = if several {
+    let (mut done, first_left) = if several {
         threads::run(dispatch, memory, threads)
     } else {
-        None
+        (Part::none(), 0)
     };
-    let outcome = together.unwrap_or_else(|| alone(dispatch, memory, None));
+    if first_left < dispatch.groups() {
+        let mut rest = dispatch.clone();
+        rest.options.instruction_budget -= done.instructions();
+        done.add(run_part(&rest, memory, None, first_left..dispatch.groups()));
+    }
     let costs = &dispatch.program.costs;
     costs.note(dispatch.kernel.entry, dispatch.groups(), start.elapsed(), several);
-    outcome
-}
-
-/// Runs all workgroups on the calling thread.
-fn alone(dispatch: &Dispatch<'_>, memory: &mut GlobalMemory, attendant: Option<&mut dyn Attendant>) -> Outcome {
-    let (mut outcome, touched) = run_part(dispatch, memory, attendant, 0..dispatch.groups());
-    touched.count(&mut outcome.counters);
-    outcome
+    done.into_outcome()
 }

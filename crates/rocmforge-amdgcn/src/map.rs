@@ -63,6 +63,21 @@ impl Map {
         unsafe { std::slice::from_raw_parts_mut(self.start.wrapping_add(at), len) }
     }
 
+    /// Asks the host to load the bytes of a range that lie inside into its caches.
+    pub(crate) fn prefetch(&self, at: usize, len: usize) {
+        let at = at.min(self.len);
+        for line in self.get(at, len.min(self.len - at)).chunks(64) {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a prefetch only hints, and the address is that of a byte of the map.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = line;
+        }
+    }
+
     #[inline(always)]
     fn check(&self, at: usize, len: usize) {
         assert!(

@@ -13,7 +13,7 @@ use crate::map::Map;
 use rayon_core::ThreadPool;
 use std::any::Any;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// First device address. No host pointer of a user process lies here (x86-64 and AArch64 hand out lower addresses), so a
 /// host pointer passed to a kernel is always out of bounds rather than accidentally valid.
@@ -89,9 +89,15 @@ pub struct GlobalMemory {
 /// All shares of one memory: see [`crate::shares`].
 pub(crate) struct Shares {
     pub(crate) claims: Arc<Claims>,
-    pub(crate) shares: Vec<GlobalMemory>,
-    /// Threads that wait for launches, and the process that they are in: one that was forked from it has none of them.
-    pub(crate) workers: Option<(ThreadPool, u32)>,
+    pub(crate) shares: Vec<Mutex<GlobalMemory>>,
+    pub(crate) workers: Workers,
+}
+
+/// Threads that wait for launches.
+pub(crate) struct Workers {
+    pub(crate) pool: ThreadPool,
+    /// The process that they are in: one that was forked from it has none of them.
+    pub(crate) process: u32,
 }
 
 impl std::fmt::Debug for GlobalMemory {

@@ -1,8 +1,8 @@
 //! Shares of a card's memory, for launches on several host threads.
 //!
 //! All threads access the same pages. Before a thread first reads or writes a chunk of 4 KiB it claims it ([`crate::claims`]). So each thread finds
-//! memory as it was before the launch, with its own writes, and none reads what another writes. At the end the changes in chunks of the shares'
-//! own are put into memory, or all writes are taken back.
+//! memory as it was before, with its own writes, and none reads what another writes. At a commit the changes in chunks of the shares' own are
+//! put into memory, or all writes since the last one are taken back.
 
 #[cfg(test)]
 mod tests;
@@ -10,10 +10,10 @@ mod tests;
 use crate::chunk::{CHUNK, CHUNK_BITS, MIXED, READ_ONLY, pieces};
 use crate::claims::{self, Claims, Own, Share};
 use crate::map::Map;
-use crate::memory::{GlobalMemory, Shares};
+use crate::memory::{GlobalMemory, Shares, Workers};
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 impl GlobalMemory {
     /// In a share: claims a range, for reading or also for writing. Whether the share may now access all of it so in the usual way. False
@@ -130,10 +130,10 @@ impl GlobalMemory {
 
 impl Shares {
     /// `count` (at most [`MOST_SHARES`](crate::claims::MOST_SHARES)) or more shares of `memory`, for one launch; `None` when the host has
-    /// no room for them. [`Self::end`] has to follow.
+    /// no room for them. [`Self::give_back`] has to follow.
     ///
     /// # Safety
-    /// Until then nothing else accesses `memory`, which lives as long as the shares.
+    /// Until then nothing accesses `memory` but the shares and [`Self::commit`], and it lives as long as they.
     pub(crate) unsafe fn take(memory: &mut GlobalMemory, count: usize) -> Option<Self> {
         let mut shares = match memory.shares.take() {
             Some(shares) => *shares,
@@ -145,7 +145,7 @@ impl Shares {
                 Self {
                     claims: Arc::new(Claims::new(state, summary)),
                     shares: Vec::new(),
-                    workers: None,
+                    workers: Workers::new(count)?,
                 }
             }
         };
@@ -154,46 +154,63 @@ impl Shares {
             // SAFETY: as above; a share accesses what it has claimed, which no other may write, or access where it writes itself.
             let data = unsafe { Map::shared(&mut memory.data) };
             let share = GlobalMemory::over(data, memory.base(), Some(Box::new(share))).ok()?;
-            shares.shares.push(share);
+            shares.shares.push(Mutex::new(share));
+        }
+        if !shares.workers.serve(count) {
+            shares.workers = Workers::new(count)?;
         }
         Some(shares)
     }
 
-    /// The first `count` shares, and a thread for each but the first; `None` when the host has no room for the threads.
-    pub(crate) fn with_workers(&mut self, count: usize) -> Option<(&ThreadPool, &mut [GlobalMemory])> {
-        let here = std::process::id();
-        let known = self.workers.take();
-        let fits = |(pool, process): &(ThreadPool, u32)| *process == here && pool.current_num_threads() + 1 >= count;
-        let workers = match known.filter(fits) {
-            Some(workers) => workers,
-            None => (ThreadPoolBuilder::new().num_threads(count - 1).build().ok()?, here),
-        };
-        let (pool, _) = self.workers.insert(workers);
-        Some((pool, &mut self.shares[..count]))
+    /// A thread for each share but the first.
+    pub(crate) fn workers(&self) -> &ThreadPool {
+        &self.workers.pool
     }
 
-    /// Ends a launch: `memory` takes over what the shares have written if that is wanted and no two of them changed the same byte. Else
-    /// it is as it was before. Returns which of the two.
-    pub(crate) fn end(mut self, memory: &mut GlobalMemory, wanted: bool) -> bool {
-        let apart = if wanted { self.changes(memory) } else { None };
-        let done = apart.is_some();
-        match apart {
-            Some(apart) => self.merge(memory, &apart),
-            None => self.take_back(memory),
-        }
-        for GlobalMemory { share, summary, .. } in &mut self.shares {
+    /// A share, for one thread at a time.
+    pub(crate) fn share(&self, number: usize) -> MutexGuard<'_, GlobalMemory> {
+        self.shares[number].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has `memory` take over what the shares have written, if that is wanted and no two of them changed the same byte; the result is the
+    /// number of chunks that the share has written which wrote most. Else `memory` is as it was before, and the result `None`. Afterwards
+    /// the shares have no claims.
+    pub(crate) fn commit(&self, memory: &mut GlobalMemory, wanted: bool) -> Option<u64> {
+        let mut shares: Vec<_> = (0..self.shares.len()).map(|number| self.share(number)).collect();
+        let apart = if wanted { self.changes(&shares, memory) } else { None };
+        let most = match apart {
+            Some(apart) => {
+                self.merge(&shares, memory, &apart);
+                let written = (0..shares.len()).map(|number| self.claims.before(number).all().len() as u64);
+                written.max()
+            }
+            None => {
+                self.take_back(memory);
+                None
+            }
+        };
+        for share in &mut shares {
+            let GlobalMemory { share, summary, .. } = &mut **share;
             if let Some(share) = share {
                 share.forget(summary);
             }
         }
+        most
+    }
+
+    /// Puts the shares back, for the next launch.
+    pub(crate) fn give_back(self, memory: &mut GlobalMemory) {
         memory.shares = Some(Box::new(self));
-        done
     }
 
     /// What shares have changed in chunks of their own; `None` if some bytes were changed by two shares.
-    fn changes(&self, memory: &GlobalMemory) -> Option<Vec<Change<'_>>> {
+    fn changes<'a>(
+        &self,
+        shares: &'a [MutexGuard<'_, GlobalMemory>],
+        memory: &GlobalMemory,
+    ) -> Option<Vec<Change<'a>>> {
         let mut chunks: BTreeMap<usize, Vec<&Own>> = BTreeMap::new();
-        for share in self.shares.iter().filter_map(|memory| memory.share.as_ref()) {
+        for share in shares.iter().filter_map(|memory| memory.share.as_ref()) {
             for (&chunk, own) in &share.own {
                 chunks.entry(chunk).or_default().push(own);
             }
@@ -210,7 +227,7 @@ impl Shares {
                 None => shared,
             };
             let states_of = |writer: usize| {
-                let GlobalMemory { state, summary, .. } = &self.shares[writer];
+                let GlobalMemory { state, summary, .. } = &*shares[writer];
                 claims::states(chunk, state, summary)
             };
             let mut taken = match writer {
@@ -245,8 +262,8 @@ impl Shares {
     }
 
     /// Puts changes in chunks of the shares' own into memory, and all states.
-    fn merge(&self, memory: &mut GlobalMemory, changes: &[Change<'_>]) {
-        for (number, writer) in self.shares.iter().enumerate() {
+    fn merge(&self, shares: &[MutexGuard<'_, GlobalMemory>], memory: &mut GlobalMemory, changes: &[Change<'_>]) {
+        for (number, writer) in shares.iter().enumerate() {
             for (chunk, _) in self.claims.before(number).all() {
                 let start = chunk << CHUNK_BITS;
                 memory.summary[chunk] = writer.summary[chunk];
@@ -280,6 +297,20 @@ impl Shares {
                 to.copy_from_slice(&bytes[..]);
             }
         }
+    }
+}
+
+impl Workers {
+    /// For `count` shares; `None` when the host has no room for them.
+    fn new(count: usize) -> Option<Self> {
+        let pool = ThreadPoolBuilder::new().num_threads(count - 1).build().ok()?;
+        let process = std::process::id();
+        Some(Self { pool, process })
+    }
+
+    /// Whether they do for `count` shares.
+    fn serve(&self, count: usize) -> bool {
+        self.process == std::process::id() && self.pool.current_num_threads() + 1 >= count
     }
 }
 

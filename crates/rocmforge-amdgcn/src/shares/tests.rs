@@ -69,13 +69,12 @@ fn shares_are_copies_whose_changes_are_put_together() {
             let count = 2 + draw(3);
             let mut models = vec![before.clone(); count];
             // SAFETY: the memory is not used until `end`.
-            let mut shares = unsafe { Shares::take(&mut memory, count) }.expect("room");
+            let shares = unsafe { Shares::take(&mut memory, count) }.expect("room");
             // Most launches keep to parts of their own, and meet where those end.
             let mixed = draw(4) == 0;
             for step in 0..300 {
                 let n = draw(count);
-                let (_, all) = shares.with_workers(count).expect("threads");
-                let (share, model) = (&mut all[n], &mut models[n]);
+                let (share, model) = (&mut *shares.share(n), &mut models[n]);
                 let len = 1 + draw(16);
                 let part = SIZE / count;
                 let off = if mixed {
@@ -98,7 +97,8 @@ fn shares_are_copies_whose_changes_are_put_together() {
                 }
             }
             let wanted = draw(5) != 0;
-            let done = shares.end(&mut memory, wanted);
+            let done = shares.commit(&mut memory, wanted).is_some();
+            shares.give_back(&mut memory);
             let mut expected = before.clone();
             let mut twice = false;
             for n in 0..SIZE {

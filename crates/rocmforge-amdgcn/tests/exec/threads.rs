@@ -145,3 +145,53 @@ fn writes_to_unwritten_memory_count_as_written() {
         assert_eq!(card.memory.state_at(y + 4 * n as u64), ByteState::Uninit);
     }
 }
+
+/// More workgroups than a launch's first round has, and an end that no round gets past.
+#[test]
+fn what_rounds_leave_is_that_of_one_thread() {
+    const GROUPS: u32 = 900;
+    let n = GROUPS as usize * 256;
+    let end = |threads: usize, freed: bool, budget: Option<u64>| {
+        let mut card = Card::new(racy());
+        card.options.threads = threads;
+        card.options.instruction_budget = budget.unwrap_or(card.options.instruction_budget);
+        card.options.counters = true;
+        let (x, y) = (card.upload(&(0..n as u32).collect::<Vec<_>>()), card.alloc(4 * n));
+        if freed {
+            // What the last 50 workgroups write.
+            card.memory
+                .set_state(y + 4 * (n as u64 - 50 * 256), 4 * 50 * 256, ByteState::Freed);
+        }
+        let args = [Arg::Ptr(x), Arg::Ptr(y)];
+        let outcome = card.launch("stencil_fixed", [GROUPS, 1, 1], [256, 1, 1], 0, &args);
+        let mut bytes = vec![0; 4 * n];
+        assert!(card.memory.peek(y, &mut bytes));
+        let states: Vec<_> = (0..4 * n as u64).map(|k| card.memory.state_at(y + k)).collect();
+        assert_eq!(
+            shares(&card),
+            if threads > 1 {
+                threads.to_string()
+            } else {
+                "0".to_owned()
+            }
+        );
+        (outcome, bytes, states)
+    };
+    let whole = end(1, false, None).0;
+    assert_eq!(whole.status, Status::Completed);
+    let most = whole.instructions * 4 / 5;
+    for (freed, budget, status) in [
+        (false, None, Status::Completed),
+        (true, None, Status::Faulted),
+        (false, Some(most), Status::BudgetExhausted),
+    ] {
+        let one = end(1, freed, budget);
+        assert_eq!(one.0.status, status);
+        for threads in [2, 3] {
+            let several = end(threads, freed, budget);
+            assert_eq!(several.0, one.0, "{threads} threads, {status:?}");
+            assert!(several.1 == one.1, "{threads} threads, {status:?}: other bytes");
+            assert!(several.2 == one.2, "{threads} threads, {status:?}: other states");
+        }
+    }
+}

@@ -17,8 +17,10 @@ use crate::exec::number::mode::Mode;
 use crate::exec::state::ctx::{Ctx, Ins};
 use crate::exec::state::fields::{Flow, Kind, Src};
 use crate::exec::state::grid::Gws;
-use crate::exec::state::wave::{EXEC, Lanes, NULL, VCC, Wave, WaveState};
+use crate::exec::state::wave::{EXEC, NULL, VCC, Wave, WaveState};
 use crate::exec::waves::group_order::GroupOrder;
+use crate::exec::waves::part::Part;
+use crate::exec::waves::spare;
 use crate::fault::{Access, FaultKind};
 use crate::footprint::Footprint;
 use crate::kernarg::{packet_offset, queue_offset};
@@ -52,7 +54,7 @@ pub(crate) fn run_part(
     memory: &mut GlobalMemory,
     attendant: Option<&mut dyn Attendant>,
     groups: Range<u64>,
-) -> (Outcome, Touched) {
+) -> Part {
     let kernel = dispatch.kernel;
     let code = &dispatch.program.code;
     let size: u32 = dispatch.block.iter().product();
@@ -67,7 +69,7 @@ pub(crate) fn run_part(
         let race = Race::start(memory, waves, lds, &kernel.setup);
         if race.is_none() {
             let why = "the host has no address space for the shadow of racecheck".to_owned();
-            return (dispatch.refused(why), Touched::default());
+            return Part::new(dispatch.refused(why), Touched::default());
         }
         race
     } else {
@@ -124,7 +126,7 @@ pub(crate) fn run_part(
         kernel,
         dispatch,
         entry: code.index_of(kernel.entry).unwrap_or_default(),
-        waves: (0..waves).map(|index| fresh(index, size, lanes)).collect(),
+        waves: (0..waves).map(|index| spare::fresh(index, size, lanes)).collect(),
         ids: (0..units).map(|unit| ids(unit, dispatch.block)).collect(),
         budget: i64::try_from(dispatch.options.instruction_budget).unwrap_or(i64::MAX),
         counters: Counters::default(),
@@ -158,6 +160,7 @@ pub(crate) fn run_part(
         }
     }
     machine.finish_waiting(waiting, &mut ctx);
+    spare::keep(std::mem::take(&mut machine.waves));
     let mut faults = std::mem::take(&mut ctx.faults);
     let Checks { count, race, .. } = machine.checks.take();
     let footprint = match race {
@@ -199,7 +202,7 @@ pub(crate) fn run_part(
         footprint,
         clock_ns: clock::nanoseconds(ctx.latest, ctx.khz),
     };
-    (outcome, touched)
+    Part::new(outcome, touched)
 }
 
 /// Seed of the order of waves in a workgroup: its own, so that it does not matter what ran before.
@@ -212,44 +215,6 @@ fn order(seed: u64, group: u64) -> u64 {
     z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     (z ^ z >> 31).max(1)
-}
-
-/// A wave with poisoned registers; every workgroup reuses it, so that registers are stale as on a card.
-fn fresh(index: u32, size: u32, lanes: u32) -> Box<Wave> {
-    let mut wave = half(index, size, lanes, 0);
-    if lanes > 32 {
-        wave.high = Some(half(index, size, lanes, 32));
-    }
-    wave
-}
-
-/// The lanes of a wave from one on.
-fn half(index: u32, size: u32, lanes: u32, first_lane: u32) -> Box<Wave> {
-    let slot = index * lanes + first_lane;
-    let live = size.saturating_sub(slot).min(32);
-    Box::new(Wave {
-        v: [Lanes([crate::fault::POISON; 32]); 256],
-        tmp: Lanes([0; 32]),
-        s: [crate::fault::POISON; 128],
-        scc: 0,
-        mode: Mode::DEFAULT,
-        clock: 0,
-        looks: 0,
-        ran: 0,
-        until: 0,
-        left: 0,
-        next: 0,
-        saved_exec: 0,
-        live: if live == 32 { u32::MAX } else { (1 << live) - 1 },
-        index,
-        first_lane,
-        slot,
-        high: None,
-        state: WaveState::Ready,
-        signals: 0,
-        gws: None,
-        last: 0,
-    })
 }
 
 /// Packed work-item ids of 32 lanes: 10 bits each of x, y, z.
@@ -418,7 +383,7 @@ impl Machine<'_> {
         let size: u32 = self.dispatch.block.iter().product();
         let lanes = if self.kernel.setup.wide { 64 } else { 32 };
         let fresh = (0..self.waves.len() as u32)
-            .map(|index| fresh(index, size, lanes))
+            .map(|index| spare::fresh(index, size, lanes))
             .collect();
         let clean = |bytes: &mut Vec<u8>| {
             let len = bytes.len();

@@ -2,4 +2,6 @@
 
 pub(crate) mod group;
 mod group_order;
+pub(crate) mod part;
+mod spare;
 pub(crate) mod threads;

@@ -1,0 +1,70 @@
+//! Part: what some workgroups of a launch came to.
+
+use crate::counters::Counters;
+use crate::dispatch::{Outcome, Status};
+use crate::exec::checks::count::Touched;
+use crate::footprint::Footprint;
+
+/// The outcome of some workgroups.
+pub(crate) struct Part {
+    /// Without the numbers of distinct segments, which only all parts together have.
+    outcome: Outcome,
+    touched: Touched,
+}
+
+impl Part {
+    /// One with these segments of memory.
+    pub(crate) fn new(outcome: Outcome, touched: Touched) -> Self {
+        Self { outcome, touched }
+    }
+
+    /// No workgroups.
+    pub(crate) fn none() -> Self {
+        let outcome = Outcome {
+            faults: Vec::new(),
+            instructions: 0,
+            status: Status::Completed,
+            counters: Counters::default(),
+            footprint: Footprint::default(),
+            clock_ns: 0,
+        };
+        Self::new(outcome, Touched::default())
+    }
+
+    /// Whether all its waves ended and nothing was wrong.
+    pub(crate) fn completed(&self) -> bool {
+        self.outcome.status == Status::Completed
+    }
+
+    /// Wave instructions executed.
+    pub(crate) fn instructions(&self) -> u64 {
+        self.outcome.instructions
+    }
+
+    /// Adds workgroups that ran after these, all of which completed, or beside them.
+    pub(crate) fn add(&mut self, other: Self) {
+        let Outcome {
+            faults,
+            instructions,
+            status,
+            counters,
+            footprint,
+            clock_ns,
+        } = other.outcome;
+        let sum = &mut self.outcome;
+        sum.faults.extend(faults);
+        sum.instructions += instructions;
+        sum.status = status;
+        sum.counters.add(&counters);
+        sum.footprint = footprint;
+        sum.clock_ns = sum.clock_ns.max(clock_ns);
+        self.touched.add(&other.touched);
+    }
+
+    /// The outcome of a launch whose workgroups these are.
+    pub(crate) fn into_outcome(self) -> Outcome {
+        let mut outcome = self.outcome;
+        self.touched.count(&mut outcome.counters);
+        outcome
+    }
+}
