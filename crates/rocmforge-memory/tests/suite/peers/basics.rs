@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rocmforge_memory::{Bytes, Card, Class, DeviceKey, Limit, PeerFigures, Policy};
 
+use super::{CARD, UNUSED, apart, assert_fits, join, open, scratch};
 use crate::common::{Driver, GIB, MIB, World};
-use crate::{CARD, UNUSED, apart, assert_fits, join, open, scratch};
 
 #[test]
 fn a_second_process_sees_what_the_first_one_has_reserved() {

@@ -2,9 +2,9 @@
 
 use super::fail::FailNth;
 use super::suite;
+use super::{Bench, Stack, backend_stack};
 use crate::common::MIB;
 use crate::common::device::{Error, Stream, request};
-use crate::{Bench, Stack, backend_stack};
 use rocmforge_memory::*;
 use std::sync::Arc;
 

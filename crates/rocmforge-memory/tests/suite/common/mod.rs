@@ -1,5 +1,4 @@
 //! A card as its driver would show it: a desktop that moves, our memory, and a `used` figure that falls late.
-#![allow(dead_code)] // each test target uses its own part
 
 pub(crate) mod device;
 

@@ -1,8 +1,8 @@
 //! Promises that every allocator keeps.
 
+use super::{Bench, Stack};
 use crate::common::device::{Error, Stream, TestBlock, request};
 use crate::common::{GIB, MIB};
-use crate::{Bench, Stack};
 use rocmforge_memory::*;
 
 const SIZES: [u64; 9] = [1, 255, 256, 4096, 4097, 100_000, MIB, MIB + 1, 20 * MIB + 3];

@@ -1,11 +1,9 @@
 //! Many threads on one card: never a grant over the budget, never a refusal of what fitted.
 
-mod common;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use common::{Driver, GIB, MIB, World};
+use crate::common::{Driver, GIB, MIB, World};
 use rocmforge_memory::{Bytes, Card, Class, DeviceKey, Policy};
 
 const THREADS: u64 = 16;

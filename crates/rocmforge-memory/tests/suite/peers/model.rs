@@ -12,8 +12,8 @@ use rocmforge_memory::{
     Allocation, Bytes, Card, Class, DeviceKey, PeerFigures, PeerLedger, Policy, Reading, Readings, Reservation,
 };
 
+use super::{CARD, UNUSED, scratch};
 use crate::common::{GIB, MIB};
-use crate::{CARD, UNUSED, scratch};
 
 const TOTAL: u64 = 16 * GIB;
 const DESKTOP: u64 = 2 * GIB;

@@ -1,8 +1,6 @@
 //! Who waits for whom.
 
-mod common;
-
-use common::device::Stream;
+use crate::common::device::Stream;
 use rocmforge_memory::{Access, Use, Uses};
 
 fn ids(uses: &Uses<Stream>, access: Access, stream: &Stream) -> Vec<(u64, u64)> {

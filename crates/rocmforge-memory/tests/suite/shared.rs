@@ -1,11 +1,9 @@
 //! The budget of GPUs that share the system's memory, by its definition in docs/memory.md.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Driver, GIB, MIB, World, apu};
+use crate::common::{Driver, GIB, MIB, World, apu};
 use proptest::prelude::*;
 use rocmforge_memory::{
     Allocation, Bytes, Card, Class, DeviceKey, HOST_HEADROOM, Limit, Policy, Pressure, SharedMemory, UnifiedMemory,

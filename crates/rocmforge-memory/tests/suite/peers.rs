@@ -1,20 +1,16 @@
 //! Several processes on one card: the ledger that they share.
-#![cfg(not(miri))] // files, locks and processes are not Miri's
 
-mod common;
-mod peers {
-    mod basics;
-    mod damage;
-    mod model;
-    mod processes;
-}
+mod basics;
+mod damage;
+mod model;
+mod processes;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{Driver, World};
+use crate::common::{Driver, World};
 use rocmforge_memory::{Bytes, Card, Class, DeviceKey, PeerFigures, PeerLedger, PeersError, Policy};
 
 pub(crate) const CARD: &str = "0000:03:00.0";

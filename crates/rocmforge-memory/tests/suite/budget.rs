@@ -1,11 +1,9 @@
 //! The budget's promises P1 to P5, as properties over random cards, and the rules they came from.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Driver, GIB, MIB, World};
+use crate::common::{Driver, GIB, MIB, World};
 use proptest::prelude::*;
 use rocmforge_memory::{
     Allocation, Bytes, Cap, Card, Class, DISPLAY_HEADROOM, DeviceKey, FixedReadings, HEADLESS_HEADROOM, HostReading,

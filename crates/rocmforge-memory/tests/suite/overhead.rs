@@ -1,13 +1,11 @@
 //! What the driver holds for a process beside its buffers (a context, code, queues): charged against the card, not against a
 //! cap in bytes, which is for what the program asks for.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::{Driver, GIB, MIB, World};
+use crate::common::{Driver, GIB, MIB, World};
 use proptest::prelude::*;
 use rocmforge_memory::{Bytes, Card, Class, DeviceKey, Limit, OutOfBudget, Policy, Pressure, Reservation, Step};
 

@@ -1,16 +1,12 @@
 //! One suite over every allocator and every stack of them that is in use.
 
-mod common;
-mod allocator {
-    pub(crate) mod fail;
-    mod layers;
-    pub(crate) mod suite;
-}
+mod fail;
+mod layers;
+mod suite;
 
-use allocator::fail::FailNth;
-use allocator::suite;
-use common::device::{Error, Memory, Stream};
-use common::{Driver, GIB, World};
+use crate::common::device::{Error, Memory, Stream};
+use crate::common::{Driver, GIB, World};
+use fail::FailNth;
 use rocmforge_memory::*;
 use std::sync::Arc;
 

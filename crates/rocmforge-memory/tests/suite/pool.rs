@@ -1,9 +1,7 @@
 //! Random programs against a model of the pool: who has which bytes, what the driver has handed out, what is a hit.
 
-mod common;
-
-use common::device::{Error, Memory, Stream, TestBlock, request};
-use common::{Driver, GIB, MIB, World};
+use crate::common::device::{Error, Memory, Stream, TestBlock, request};
+use crate::common::{Driver, GIB, MIB, World};
 use proptest::prelude::*;
 use rocmforge_memory::*;
 use std::sync::Arc;

@@ -1,10 +1,8 @@
 //! The budget falls at once and grows slowly, whatever the figures do.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Driver, GIB, MIB, World};
+use crate::common::{Driver, GIB, MIB, World};
 use proptest::prelude::*;
 use rocmforge_memory::{Bytes, Card, Class, DeviceKey, Limit, Policy};
 

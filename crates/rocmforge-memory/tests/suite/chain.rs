@@ -1,12 +1,10 @@
 //! Tests of the chain of steps that give memory back.
 
-mod common;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Driver, GIB, MIB, World, desktop};
+use crate::common::{Driver, GIB, MIB, World, desktop};
 use rocmforge_memory::{
     Allocation, Bytes, Card, Class, DeviceKey, Limit, OutOfBudget, Policy, Pressure, Registration, Relief, Shortage,
     Site, Step, Warning,

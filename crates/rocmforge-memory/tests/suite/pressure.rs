@@ -1,12 +1,10 @@
 //! How tight a card is, who is told, and what is refused then.
 
-mod common;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use common::{Driver, GIB, World, desktop};
+use crate::common::{Driver, GIB, World, desktop};
 use rocmforge_memory::{
     Allocation, Bytes, Card, Class, DISPLAY_HEADROOM, DeviceKey, HEADLESS_HEADROOM, Headroom, OnDisplay, Policy,
     Pressure, PressureChange, Warning,

@@ -1,5 +1,4 @@
 //! A driver's memory without a driver: addresses, a size, and streams whose work a test completes.
-#![allow(dead_code)] // each test target uses its own part
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use rocmforge_machine::private::PrivateError;
 use rocmforge_memory::{Bytes, Card, Class, Limit, PeerFigures, PeersError};
 
+use super::{CARD, apart, assert_fits, join, scratch};
 use crate::common::GIB;
-use crate::{CARD, apart, assert_fits, join, scratch};
 
 struct Scene {
     root: tempfile::TempDir,

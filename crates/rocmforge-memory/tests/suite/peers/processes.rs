@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rocmforge_machine::process::state_of;
 use rocmforge_memory::{Bytes, Class, Limit, PeerFigures, PeersError};
 
+use super::{CARD, apart, assert_fits, join, open, scratch};
 use crate::common::{Driver, GIB, MIB, World};
-use crate::{CARD, apart, assert_fits, join, open, scratch};
 use rocmforge_test_support::shim;
 
 const ROLE: &str = "PEERS_TEST_ROLE";
