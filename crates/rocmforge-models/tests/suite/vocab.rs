@@ -1,6 +1,5 @@
 //! llama.cpp's own tokenizer vectors: texts and ids beside the vocabulary files `ggml-vocab-NAME.gguf`. Skipped, visibly,
 //! without the files: `cargo xtask model vocab`.
-#![allow(clippy::print_stdout)] // the table of families, shown when a test fails or with --nocapture
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

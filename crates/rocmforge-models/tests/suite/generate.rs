@@ -1,12 +1,9 @@
 //! Generation on random models on the CPU. The expected tokens come from the engine and the sampler, one sequence alone.
-#![allow(dead_code)] // the fixtures' half of the module
-
-mod reference;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use reference::{Tiny, best, log_probability};
+use crate::reference::{Tiny, best, log_probability};
 use rocmforge_ggml::CpuBackend;
 use rocmforge_models::generate::{
     Completion, Event, FinishReason, GenerateError, Generator, Prompt, Request, RequestId,

@@ -1,8 +1,6 @@
 //! Memory of an engine: its size, what steps keep, and that nothing of an earlier step is left in it.
 
-mod reference;
-
-use reference::{Tiny, engine};
+use crate::reference::{Tiny, engine};
 use rocmforge_ggml::{CpuBackend, HipGgmlBackend, HostAccess};
 use rocmforge_models::{Context, Engine, EngineOptions, KvType, Model};
 use rocmforge_testkit::{GpuLease, gpu};

@@ -1,9 +1,6 @@
 //! Random models of every architecture on the CPU against the f64 forward.
-#![allow(clippy::print_stdout)] // measured differences, shown when a test fails or with --nocapture
 
-mod reference;
-
-use reference::Tiny;
+use crate::reference::Tiny;
 use rocmforge_ggml::CpuBackend;
 use rocmforge_gguf::{Gguf, TensorType, Value, Writer};
 use rocmforge_models::{Engine, EngineOptions, Model, ModelError};

@@ -1,7 +1,5 @@
 //! Caches of every type: logits of a random model in the shape of SmolLM2 beside those of a cache in f32, on the CPU and on a device.
 
-#![allow(clippy::print_stdout)] // measured differences, shown when a test fails or with --nocapture
-
 use std::borrow::Cow;
 
 use rocmforge_ggml::{Activations, CpuBackend, DType, HipGgmlBackend, HostAccess};

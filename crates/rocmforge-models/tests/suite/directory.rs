@@ -1,12 +1,9 @@
 //! Hugging Face directories against the f64 forward: the random models with the names, row orders and settings of their checkpoints.
-#![allow(clippy::print_stdout)] // measured differences, shown when a test fails or with --nocapture
-
-mod reference;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use reference::Tiny;
+use crate::reference::Tiny;
 use rocmforge_ggml::CpuBackend;
 use rocmforge_gguf::{Gguf, TensorType, blocks};
 use rocmforge_models::Model;

@@ -1,10 +1,6 @@
 //! Real models on the CPU against the f64 reference. Without the files (`cargo xtask model smollm2`) the tests are skipped by name.
 
-#![allow(clippy::print_stdout)] // measured differences, shown when a test fails or with --nocapture
-
-mod reference;
-
-use reference::{Fixture, check_batch, check_chunks, check_prompt, check_scored, engine, model_file};
+use crate::reference::{Fixture, check_batch, check_chunks, check_prompt, check_scored, engine, model_file};
 use rocmforge_ggml::CpuBackend;
 use rocmforge_models::Model;
 use rocmforge_testkit::skip;

@@ -1,12 +1,8 @@
 //! Decoders and the encoder with and without the optimizer's passes: the same logits.
 
-#![allow(clippy::print_stdout)] // counts, shown with --nocapture
-
-mod reference;
-
 use std::collections::BTreeSet;
 
-use reference::{Tiny, best, model_file};
+use crate::reference::{Tiny, best, model_file};
 use rocmforge_ggml::optimizer::{Bound, GraphOptimizer, Pass};
 use rocmforge_ggml::{CpuBackend, GgmlBackend, Graph, HostAccess, Node, TensorId};
 use rocmforge_models::bert::Bert;
