@@ -5,7 +5,7 @@ use rocmforge_hip_sys::{hipErrorLaunchFailure, hipSuccess};
 use rocmforge_sim::program::{Arg, Name, Op, Run, run};
 use rocmforge_sim::{ReportKind, SimConfig};
 
-const IMAGES: [&[u8]; 1] = [include_bytes!("kernels/steps-gfx1100.co")];
+const IMAGES: [&[u8]; 1] = [include_bytes!("../kernels/steps-gfx1100.co")];
 const ADD: Name = 0;
 
 /// Adds buffers 1 and 2, which nobody has written, into 3: two reads are faults, and neither stops the card.

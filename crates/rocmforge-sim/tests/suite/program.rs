@@ -4,7 +4,7 @@ use rocmforge_hip_sys::*;
 use rocmforge_sim::program::{Arg, Op, Task, run};
 use rocmforge_sim::{ReportKind, Schedule, SimConfig};
 
-const IMAGE: &[u8] = include_bytes!("kernels/steps-gfx1100.co");
+const IMAGE: &[u8] = include_bytes!("../kernels/steps-gfx1100.co");
 
 fn strict() -> SimConfig {
     SimConfig {

@@ -5,7 +5,7 @@ use rocmforge_amdgcn::Tools;
 use rocmforge_sim::program::{Arg, Name, Op, Run, Task, run};
 use rocmforge_sim::{AllocationState, ReportKind, Schedule, SimConfig};
 
-const IMAGES: [&[u8]; 1] = [include_bytes!("kernels/steps-gfx1100.co")];
+const IMAGES: [&[u8]; 1] = [include_bytes!("../kernels/steps-gfx1100.co")];
 const SIZE: usize = 256;
 const FILL: Name = 0;
 const ADD: Name = 1;

@@ -1,8 +1,7 @@
 //! The desktop on a simulated card: what it holds, who is moved out of whose way, and what kills it.
 
-#[allow(dead_code)] // most of it is for the behaviour rows
-mod support;
-
+use crate::support::hip::*;
+use crate::support::*;
 use rocmforge_memory::{Bytes, Readings};
 use rocmforge_sim::{
     CardConfig, Client, DesktopConfig, DesktopDeath, DesktopStatus, FaultPlan, LaunchFault, SimConfig, SimHost, When,
@@ -10,8 +9,6 @@ use rocmforge_sim::{
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::Duration;
-use support::hip::*;
-use support::*;
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;

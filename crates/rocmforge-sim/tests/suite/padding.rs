@@ -8,7 +8,7 @@ use rocmforge_test_support::split_mix_64 as next;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-const IMAGES: [&[u8]; 1] = [include_bytes!("kernels/steps-gfx1100.co")];
+const IMAGES: [&[u8]; 1] = [include_bytes!("../kernels/steps-gfx1100.co")];
 const FILL: Name = 0;
 const MIB: usize = 1 << 20;
 

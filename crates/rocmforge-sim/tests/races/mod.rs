@@ -373,7 +373,7 @@ fn a_copy_and_the_host() {
     let report = one_race(early_write(true));
     let other = report.other.as_ref().expect("two sides");
     assert!([report.api, other.api].contains(&"host write"), "{report}");
-    let file = |side: &[rocmforge_amdgcn::Frame]| side.iter().any(|f| f.file.ends_with("races/main.rs") && f.line > 0);
+    let file = |side: &[rocmforge_amdgcn::Frame]| side.iter().any(|f| f.file.ends_with("races/mod.rs") && f.line > 0);
     assert!(file(&report.frames) || file(&other.frames), "{report}");
     // The host reads what a copy brings before it knows.
     one_race(|sim| {

@@ -1,14 +1,11 @@
 //! Faults happen when the plan says, are answered as HIP answers them, and are listed.
 
-#[allow(dead_code)] // most of it is for the behaviour rows
-mod support;
-
+use crate::support::hip::*;
+use crate::support::*;
 use rocmforge_memory::{Bytes, Readings};
 use rocmforge_sim::{Fault, FaultPlan, FigureFault, FiredFault, HipVersion, LaunchFault, SimHost, When};
 use std::ptr::null_mut;
 use std::sync::Arc;
-use support::hip::*;
-use support::*;
 
 fn planned(plan: FaultPlan) -> Arc<SimHost> {
     machine_with(|config| config.faults = plan)
