@@ -1,16 +1,13 @@
 //! CPU ops against f64 references, at odd shapes.
 
-mod common;
-mod ops {
-    mod attention;
-    mod decoder;
-    mod elements;
-    mod harness;
-    mod in_place;
-    mod moves;
-    mod products;
-    mod reductions;
-}
+mod attention;
+mod decoder;
+mod elements;
+mod harness;
+mod in_place;
+mod moves;
+mod products;
+mod reductions;
 
 use rocmforge_ggml::{
     Attention, AttentionMask, CpuBackend, DType, GgmlBackend, GgmlError, Graph, HostAccess, Layout, Op, Rope,
