@@ -1,8 +1,6 @@
 //! Malformed files: each is refused with the error and the figures that belong to it.
 
-mod common;
-
-use common::{Bytes, sample};
+use crate::common::{Bytes, sample};
 use rocmforge_gguf::{Gguf, GgufError, TensorType};
 
 type Check = fn(&GgufError) -> bool;

@@ -4,7 +4,7 @@ use rocmforge_code_object::{ArgKind, CodeObject, FeatureSetting, HiddenArg, Kern
 
 macro_rules! fixture {
     ($name:literal) => {
-        CodeObject::parse(include_bytes!(concat!("fixtures/", $name))).expect($name)
+        CodeObject::parse(include_bytes!(concat!("../fixtures/", $name))).expect($name)
     };
 }
 

@@ -1,10 +1,8 @@
 //! What the writer writes, the reader reads: entries, tensors, data, alignment, files, parts.
 
-mod common;
-
 use std::path::Path;
 
-use common::{Bytes, sample, sample_values};
+use crate::common::{Bytes, sample, sample_values};
 use rocmforge_gguf::{Gguf, GgufError, TensorType, Value, Writer};
 
 #[test]

@@ -1,10 +1,8 @@
 //! Typed getters of the metadata: values, absence, wrong types, numbers that do not fit.
 
-mod common;
-
 use std::borrow::Cow;
 
-use common::sample;
+use crate::common::sample;
 use rocmforge_gguf::{Gguf, GgufError};
 
 #[test]

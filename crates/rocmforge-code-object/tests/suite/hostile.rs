@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rocmforge_code_object::{CodeObject, Container, ParseError};
 
-const REAL: &[u8] = include_bytes!("fixtures/gfx1100-v5.co");
+const REAL: &[u8] = include_bytes!("../fixtures/gfx1100-v5.co");
 const NOTE: std::ops::Range<usize> = 0x238..0xac0;
 
 fn refusal(bytes: &[u8]) -> String {

@@ -1,8 +1,6 @@
 //! Properties: any model survives writing and reading, and no bytes make the reader panic.
 
-mod common;
-
-use common::sample;
+use crate::common::sample;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rocmforge_gguf::{Array, Gguf, TensorType, Value, Writer, blocks};
