@@ -5,18 +5,15 @@ use rocmforge_runtime::*;
 use rocmforge_sim::{SimConfig, SimHost};
 use std::sync::Arc;
 
-mod common;
-mod sim {
-    mod codes;
-    mod drops;
-    mod graphs;
-    mod names;
-    mod ordering;
-    mod poison;
-    mod pool;
-    mod sources;
-    mod sweep;
-}
+mod codes;
+mod drops;
+mod graphs;
+mod names;
+mod ordering;
+mod poison;
+mod pool;
+mod sources;
+mod sweep;
 
 /// A backend over a fresh simulated machine.
 fn backend(seed: u64) -> (Arc<SimHost>, Arc<HipBackend>) {
@@ -34,7 +31,7 @@ fn backend_on(config: SimConfig, pool: PoolOptions) -> (Arc<SimHost>, Arc<HipBac
         pool,
         ..BackendOptions::default()
     };
-    let backend = common::machine::open(&sim, options).expect("the simulated card opens");
+    let backend = crate::common::machine::open(&sim, options).expect("the simulated card opens");
     (sim, backend)
 }
 

@@ -1,8 +1,6 @@
 //! Launch files: what buffers can hold, typed arguments, several objects, steps, and what is said of mistakes in them.
 
-mod common;
-
-use common::{Folder, refused, run};
+use crate::common::{Folder, refused, run};
 use rocmforge_sanitize::Exit;
 
 /// The floats of a file that a run has written.

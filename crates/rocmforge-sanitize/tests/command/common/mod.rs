@@ -9,7 +9,6 @@ use tempfile::TempDir;
 /// How a run ended, and what it printed.
 pub(crate) struct Ran {
     pub(crate) exit: Exit,
-    #[allow(dead_code, reason = "not every test looks at it")]
     pub(crate) status: u8,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -37,7 +36,7 @@ impl Folder {
         ] {
             std::fs::copy(own.join(from), folder.path().join(to)).unwrap();
         }
-        let pack = Pack::read(include_bytes!("../kernels/prebuilt/gfx1100.pack.zst")).unwrap();
+        let pack = Pack::read(include_bytes!("../../kernels/prebuilt/gfx1100.pack.zst")).unwrap();
         std::fs::write(folder.path().join("basic.co"), pack.object("host/basic.O2").unwrap()).unwrap();
         Self(folder)
     }

@@ -1,9 +1,7 @@
 //! Options of the command line: those that compute-sanitizer has too, and what contradicts what.
 
-mod common;
-
+use crate::common::{Folder, refused, run};
 use clap::Parser;
-use common::{Folder, refused, run};
 use rocmforge_sanitize::{Cli, Exit};
 
 /// Two kernels of one object, three launches; each reads what nobody has written, at its own line.

@@ -1,8 +1,6 @@
 //! Steps: allocations, frees and copies between launches, and the faults that only they can show.
 
-mod common;
-
-use common::{Folder, refused, run};
+use crate::common::{Folder, refused, run};
 use rocmforge_sanitize::Exit;
 
 /// A launch file with buffers `x`, which is written, and `y` and `z`, which are not.

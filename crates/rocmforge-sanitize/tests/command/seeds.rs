@@ -1,8 +1,6 @@
 //! What all seeds together say: one finding for each pair of instructions, launches that do not end, launches that are stopped.
 
-mod common;
-
-use common::{Folder, run};
+use crate::common::{Folder, run};
 use rocmforge_sanitize::Exit;
 
 /// A kernel that waits for a flag that nobody sets, another launch in its stream, and one in another stream.
