@@ -21,7 +21,7 @@ fn what_is_compared_for_this_device_alone_is_not_recorded() {
     let path = directory.path().join("buffers");
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact"])
-        .arg("compares_twice_for_all_devices_and_three_times_for_this_one")
+        .arg("recorded::compares_twice_for_all_devices_and_three_times_for_this_one")
         .env(BUFFERS_VARIABLE, &path)
         .output()
         .unwrap();

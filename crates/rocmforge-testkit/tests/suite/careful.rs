@@ -1,6 +1,5 @@
 //! Careful mode through real leases on simulated cards: each child is this binary, started again with the variable that the
 //! supervisor sets, and asks for more than it may have.
-#![allow(clippy::print_stdout)] // the child says what it got
 
 use rocmforge_memory::{Bytes, Class, HEADLESS_HEADROOM, Policy};
 use rocmforge_runtime::{Elems, HipBuffer, HipError};
@@ -70,7 +69,7 @@ fn takes_all_it_can() {
 fn got(vram: u64, desktop_used: u64, careful: bool) -> (Bytes, Option<Duration>) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "takes_all_it_can", "--nocapture"])
+        .args(["--exact", "careful::takes_all_it_can", "--nocapture"])
         .env(CARD, format!("{vram} {desktop_used}"))
         .env(DEVICE_VARIABLE, "sim")
         .env_remove(CAREFUL_VARIABLE)

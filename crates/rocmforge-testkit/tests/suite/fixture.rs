@@ -66,7 +66,7 @@ fn a_leak_of_one_byte_fails_whatever_the_percentage() {
 fn a_fault_that_the_simulator_saw_fails_the_check() {
     let fixture = GpuTestFixture::new().unwrap();
     let stream = fixture.backend().stream();
-    let object = include_bytes!("fixtures/faulty.gfx1100.co");
+    let object = include_bytes!("../fixtures/faulty.gfx1100.co");
     let module = fixture.backend().load_module(object, "faulty").unwrap();
     let kernel = module.kernel("copy").unwrap();
     // SAFETY: on the simulated card, where reading memory nobody wrote is a report.

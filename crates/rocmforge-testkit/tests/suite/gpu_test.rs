@@ -146,7 +146,7 @@ fn a_lease_beats_on_the_pipe_that_it_is_told() {
     let (heard, beats) = std::io::pipe().unwrap();
     fcntl_setfd(&beats, FdFlags::empty()).unwrap();
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_lease_beats_on_the_pipe_that_it_is_told"])
+        .args(["--exact", "gpu_test::a_lease_beats_on_the_pipe_that_it_is_told"])
         .env(CHILD, "1")
         .env(HEARTBEAT_FD_VARIABLE, beats.as_raw_fd().to_string())
         .status();
@@ -186,7 +186,7 @@ fn skips_expected_failures_and_the_watchdogs_words_are_written_down() {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "skips_expected_failures_and_the_watchdogs_words_are_written_down",
+            "gpu_test::skips_expected_failures_and_the_watchdogs_words_are_written_down",
             "--nocapture",
         ])
         .env(CHILD, "1")

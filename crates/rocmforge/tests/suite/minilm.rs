@@ -1,6 +1,5 @@
 //! all-MiniLM-L6-v2 against its own reference pipeline (see fixtures/minilm_reference.py). Skipped, visibly, without the
 //! model: `cargo xtask model minilm`.
-#![allow(clippy::print_stdout)] // measured differences, shown when a test fails or with --nocapture
 
 use std::path::Path;
 
@@ -21,7 +20,7 @@ struct Sentence {
 }
 
 fn reference() -> Vec<Sentence> {
-    let text = include_str!("fixtures/minilm_reference.json");
+    let text = include_str!("../fixtures/minilm_reference.json");
     serde_json::from_str::<Reference>(text)
         .expect("the fixture is JSON")
         .sentences

@@ -15,7 +15,7 @@ use serde_json::Value;
 const TEMPLATE: &str = "{% for m in messages %}<bos>{{ m.role }}: {{ m.content }}<eos>\n{% endfor %}\
                         {% if add_generation_prompt %}<bos>assistant: {% endif %}";
 
-/// A program. Plain `cargo test` builds the examples; before `cargo test --test examples` comes `cargo build --examples`.
+/// A program. Plain `cargo test` builds the examples; before `cargo test --test suite` comes `cargo build --examples`.
 fn program(name: &str) -> Command {
     let test = std::env::current_exe().expect("the test's path");
     let profile = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST");

@@ -9,8 +9,8 @@ use rocmforge_testkit::{GpuLease, LeaseOptions, gpu, gpu_with};
 use std::process::{Command, Output};
 
 const PLANT: &str = "PLANTED_FAULT";
-const CODE_OBJECT: &[u8] = include_bytes!("fixtures/faulty.gfx1100.co");
-const SOURCE: &str = include_str!("fixtures/faulty.hip");
+const CODE_OBJECT: &[u8] = include_bytes!("../fixtures/faulty.gfx1100.co");
+const SOURCE: &str = include_str!("../fixtures/faulty.hip");
 
 /// `faulty.hip:LINE` of the only line that says `FAULT: {fault}`.
 fn place(fault: &str) -> String {
@@ -135,7 +135,7 @@ fn plant(fault: &str) -> Output {
     Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            &format!("planted::{fault}"),
+            &format!("planted_faults::planted::{fault}"),
             "--test-threads=1",
             "--nocapture",
         ])
