@@ -153,23 +153,8 @@ const TABLE: &[Forward] = &[
     Forward {
         name: "miri",
         about: "Runs the tests of rocmforge-memory in Miri",
-        // Tests that do what a program does with cards, tokens, handlers and last-use lists. The others are left out: Miri is
-        // some hundred times slower than the processor, and has no system calls for files with permissions.
-        cargo: &[
-            "test",
-            "-p",
-            "rocmforge-memory",
-            "--test",
-            "chain",
-            "--test",
-            "host",
-            "--test",
-            "ledger",
-            "--test",
-            "pressure",
-            "--test",
-            "uses",
-        ],
+        // Which tests these are stands in the target's `main.rs`.
+        cargo: &["test", "-p", "rocmforge-memory", "--test", "suite"],
         test: &[],
         env: &[
             // The clock and the file system of the machine; and few cases, each is slow.

@@ -6,7 +6,7 @@ use rocmforge_ggml::{
 };
 
 use super::case::{Case, Input};
-use crate::{check, random};
+use super::ops::{check, random};
 
 fn of(dtype: DType, shape: &[usize], layout: Layout) -> Input {
     let desc = TensorDesc::new(shape, dtype, layout);

@@ -9,8 +9,8 @@ use rocmforge_gguf::blocks;
 use rocmforge_testkit::compare::{Tolerance, assert_close};
 use rocmforge_testkit::data::{poison, rng};
 
+use super::{f32, run};
 use crate::common::weights::{WEIGHTS, weight};
-use crate::{f32, run};
 
 /// Runs a graph of one op on byte inputs and returns the output's bytes; the output is poisoned first.
 fn run_bytes(

@@ -5,7 +5,7 @@ use rocmforge_ggml::{
     CpuBackend, DType, Graph, HostAccess, Node, Strictness, TensorId, executor, planner, validate_graph,
 };
 
-use crate::random::Random;
+use super::random::Random;
 
 /// Graphs of each of the two tests, which run side by side.
 const GRAPHS: u64 = 5000;

@@ -4,7 +4,7 @@ use rocmforge_ggml::graph_file::{GraphFile, Kind, search_order};
 use rocmforge_ggml::planner::BufferKind;
 use serde_json::{Value, json};
 
-use crate::random::{Random, graph};
+use super::random::{Random, graph};
 
 const KIND: BufferKind = BufferKind::unlimited(128);
 

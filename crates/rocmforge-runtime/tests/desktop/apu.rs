@@ -1,6 +1,6 @@
 //! GPUs that share the system's memory: what the budget grants leaves the machine's programs alive and its headroom untouched.
 
-use crate::*;
+use super::*;
 use rocmforge_memory::{HOST_HEADROOM, HostReadings};
 
 /// The largest machine that is sold with such a GPU, and a small one.
@@ -89,7 +89,7 @@ fn what_hip_calls_free_costs_a_program_its_life_and_the_budget_does_not() {
     let status = unsafe { sim.hipMalloc(&mut ptr, free as usize) };
     assert_eq!(status, hipSuccess);
     pause(&sim, 100);
-    assert_eq!(crate::status(&sim).killed, ["browser"]);
+    assert_eq!(super::status(&sim).killed, ["browser"]);
 
     let sim = machine(memory, 0, programs());
     pause(&sim, 20);
@@ -101,7 +101,7 @@ fn what_hip_calls_free_costs_a_program_its_life_and_the_budget_does_not() {
     }
     assert!(buffers.len() >= 12, "3 GiB and more: {}", buffers.len());
     pause(&sim, 100);
-    let status = crate::status(&sim);
+    let status = super::status(&sim);
     assert!(status.killed.is_empty() && status.alive(), "{status:?}");
 }
 

@@ -1,6 +1,6 @@
 //! The capacity faults of a card shared with a desktop, one test each.
 
-use crate::*;
+use super::*;
 use rocmforge_sim::{FaultPlan, FigureFault, When};
 
 #[test]

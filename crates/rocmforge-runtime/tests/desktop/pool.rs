@@ -1,6 +1,6 @@
 //! Idle memory of the pool and a desktop that wants it.
 
-use crate::*;
+use super::*;
 
 fn pooled(sim: &Arc<SimHost>) -> Arc<HipBackend> {
     let options = BackendOptions {

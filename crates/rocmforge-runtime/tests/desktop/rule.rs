@@ -1,6 +1,6 @@
 //! The same programs, once by the old rule and once under the budget.
 
-use crate::*;
+use super::*;
 use std::ptr::null_mut;
 
 /// A game starts beside a browser while the program runs; the hardware sometimes does not answer.

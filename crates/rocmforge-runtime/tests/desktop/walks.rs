@@ -1,6 +1,6 @@
 //! Many sessions whose other programs walk at random, and a program that asks, gives back and looks every 50 ms.
 
-use crate::*;
+use super::*;
 use rocmforge_test_support::Random;
 
 /// Steps of a session: 15 s of simulated time. `ROCMFORGE_WALK_STEPS` makes it longer.

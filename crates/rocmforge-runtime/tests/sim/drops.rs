@@ -1,7 +1,7 @@
 //! Every order of dropping roots, clones and views frees exactly once, and never while queued work uses the memory.
 
+use super::{assert_clean, backend};
 use crate::common::drop_orders;
-use crate::{assert_clean, backend};
 
 #[test]
 fn every_drop_order_frees_once() {

@@ -1,6 +1,6 @@
 //! Capture, replay and update of graphs.
 
-use crate::{assert_clean, backend_on};
+use super::{assert_clean, backend_on};
 use rocmforge_kernels::Kernels;
 use rocmforge_runtime::*;
 use rocmforge_sim::{FaultPlan, Schedule, SimConfig, SimHost, Tools, When};

@@ -1,6 +1,6 @@
 //! Reports name allocations as the ledger does.
 
-use crate::backend;
+use super::backend;
 use rocmforge_memory::Elems;
 use rocmforge_runtime::HipBuffer;
 use rocmforge_sim::ReportKind;

@@ -1,6 +1,6 @@
 //! Streams on the simulated card, which runs queued work in any legal order.
 
-use crate::{assert_clean, backend};
+use super::{assert_clean, backend};
 use rocmforge_runtime::*;
 
 #[test]

@@ -1,8 +1,8 @@
 //! After a fault that ends the backend everything still drops, in any order: without a panic, without a HIP call, and
 //! with each thing that the driver kept marked in the ledger.
 
+use super::backend_on;
 use super::sweep;
-use crate::backend_on;
 use crate::common::drop_orders::permutations;
 use rocmforge_hip_sys::{hipErrorIllegalAddress, hipErrorUnknown};
 use rocmforge_runtime::*;

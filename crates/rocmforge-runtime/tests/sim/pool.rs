@@ -1,6 +1,6 @@
 //! Memory that is reused again and again on a machine that runs queued work in any legal order and sees every stale pointer.
 
-use crate::{assert_clean, backend_on};
+use super::{assert_clean, backend_on};
 use rocmforge_hip_sys::*;
 use rocmforge_runtime::*;
 use rocmforge_sim::{Report, ReportKind, Schedule, SimConfig, SimHost, Tools};

@@ -1,6 +1,6 @@
 //! Clocks that kernels read.
 
-use crate::rig::{Arg, Machine, machines};
+use super::rig::{Arg, Machine, machines};
 use rocmforge_hip_sys::*;
 
 const WALL_CLOCK_RATE: hipDeviceAttribute_t = 10_017;

@@ -1,6 +1,6 @@
 //! Cooperative launches and barriers of the whole grid.
 
-use crate::rig::{Arg, Machine, machines, machines_with};
+use super::rig::{Arg, Machine, machines, machines_with};
 use rocmforge_hip_sys::*;
 use rocmforge_sim::{ReportKind, SimConfig};
 use std::ptr::null_mut;

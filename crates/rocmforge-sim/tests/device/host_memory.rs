@@ -1,6 +1,6 @@
 //! Kernels and pinned or registered host memory.
 
-use crate::rig::{Arg, Machine, machines, machines_with, read, write};
+use super::rig::{Arg, Machine, machines, machines_with, read, write};
 use rocmforge_hip_sys::*;
 use rocmforge_sim::{ReportKind, Schedule};
 use std::ffi::c_void;

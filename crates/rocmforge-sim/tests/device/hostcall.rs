@@ -1,6 +1,6 @@
 //! Calls of kernels to the host, spoken by hand as the device library speaks them.
 
-use crate::rig::{Arg, Machine, machines, machines_with};
+use super::rig::{Arg, Machine, machines, machines_with};
 use rocmforge_hip_sys::*;
 use rocmforge_sim::{DeviceOutput, OutputStream, ReportKind};
 use std::sync::{Arc, Mutex};

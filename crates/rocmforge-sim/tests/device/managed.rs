@@ -1,6 +1,6 @@
 //! Managed memory: one address for the host and for kernels.
 
-use crate::rig::{Arg, machines, read, write};
+use super::rig::{Arg, machines, read, write};
 use rocmforge_hip_sys::*;
 use rocmforge_sim::ReportKind;
 use std::ffi::c_void;

@@ -1,0 +1,17 @@
+//! Tests of the whole crate but those of a device and of counts: one binary, with a module for each subject.
+#![allow(clippy::print_stdout)] // measured differences, shown when a test fails or with --nocapture
+
+mod reference;
+mod suite {
+    mod cache_types;
+    mod directory;
+    mod generate;
+    mod model;
+    mod passes;
+    mod real;
+    mod runtime;
+    mod sampling;
+    mod sampling_stages;
+    mod tiny;
+    mod vocab;
+}

@@ -1,0 +1,227 @@
+//! Hugging Face directories against the f64 forward: the random models with the names, row orders and settings of their checkpoints.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::reference::Tiny;
+use rocmforge_ggml::CpuBackend;
+use rocmforge_gguf::{Gguf, TensorType, blocks};
+use rocmforge_models::Model;
+use safetensors::Dtype;
+use safetensors::tensor::TensorView;
+use serde_json::{Map, Value, json};
+
+/// Names as the checkpoints have them, apart from the product's table.
+const WHOLE_NAMES: [(&str, &str); 6] = [
+    ("token_embd.weight", "model.embed_tokens.weight"),
+    ("output_norm.weight", "model.norm.weight"),
+    ("output.weight", "lm_head.weight"),
+    ("rope_freqs.weight", ""),
+    ("rope_factors_short.weight", ""),
+    ("rope_factors_long.weight", ""),
+];
+
+/// The same for the parts of a layer's names.
+const PARTS: [(&str, &str); 15] = [
+    ("blk.", "model.layers."),
+    (".attn_norm.", ".input_layernorm."),
+    (".attn_qkv.", ".self_attn.qkv_proj."),
+    (".attn_q.", ".self_attn.q_proj."),
+    (".attn_k.", ".self_attn.k_proj."),
+    (".attn_v.", ".self_attn.v_proj."),
+    (".attn_q_norm.", ".self_attn.q_norm."),
+    (".attn_k_norm.", ".self_attn.k_norm."),
+    (".attn_output.", ".self_attn.o_proj."),
+    (".post_attention_norm.", ".post_attention_layernorm."),
+    (".post_ffw_norm.", ".post_feedforward_layernorm."),
+    (".ffn_gate.", ".mlp.gate_proj."),
+    (".ffn_up.", ".mlp.up_proj."),
+    (".ffn_down.", ".mlp.down_proj."),
+    // Of Llama's kind; Gemma has a norm of its own before the feed-forward network.
+    (".ffn_norm.", ".post_attention_layernorm."),
+];
+
+/// The checkpoint's name of a tensor; empty for what is a setting there.
+fn checkpoint_name(architecture: &str, name: &str) -> String {
+    if architecture == "gemma3" && name.contains(".ffn_norm.") {
+        return name
+            .replace("blk.", "model.layers.")
+            .replace(".ffn_norm.", ".pre_feedforward_layernorm.");
+    }
+    if architecture == "phi3" && name.contains(".ffn_up.") {
+        return name
+            .replace("blk.", "model.layers.")
+            .replace(".ffn_up.", ".mlp.gate_up_proj.");
+    }
+    if let Some((_, whole)) = WHOLE_NAMES.iter().find(|(gguf, _)| *gguf == name) {
+        return (*whole).to_owned();
+    }
+    PARTS.iter().fold(name.to_owned(), |name, (gguf, checkpoint)| {
+        name.replace(gguf, checkpoint)
+    })
+}
+
+struct Export {
+    gguf: Gguf,
+    architecture: String,
+}
+
+impl Export {
+    fn usize(&self, key: &str) -> Option<usize> {
+        let key = format!("{}.{key}", self.architecture);
+        self.gguf.metadata().opt_usize(&key).expect("a number")
+    }
+
+    fn f32(&self, key: &str) -> Option<f32> {
+        let key = format!("{}.{key}", self.architecture);
+        self.gguf.metadata().opt_f32(&key).expect("a number")
+    }
+
+    fn values(&self, name: &str) -> Option<Vec<f32>> {
+        let tensor = self.gguf.tensor(name)?;
+        let mut out = vec![0.0; tensor.elements()];
+        blocks::dequantize(tensor.ty, self.gguf.data(tensor), &mut out).expect("whole blocks");
+        Some(out)
+    }
+
+    fn head_dim(&self) -> usize {
+        let heads = self.usize("attention.head_count").expect("there");
+        self.usize("attention.key_length")
+            .unwrap_or_else(|| self.usize("embedding_length").expect("there") / heads)
+    }
+
+    fn config(&self) -> Value {
+        let number = |key| self.usize(key).expect("there");
+        let head_dim = self.head_dim();
+        let mut config = json!({
+            "model_type": if self.architecture == "gemma3" { "gemma3_text" } else { &self.architecture },
+            "num_hidden_layers": number("block_count"),
+            "hidden_size": number("embedding_length"),
+            "intermediate_size": number("feed_forward_length"),
+            "num_attention_heads": number("attention.head_count"),
+            "num_key_value_heads": number("attention.head_count_kv"),
+            "head_dim": head_dim,
+            "vocab_size": number("vocab_size"),
+            "max_position_embeddings": number("context_length"),
+            "rms_norm_eps": self.f32("attention.layer_norm_rms_epsilon"),
+            "rope_theta": self.f32("rope.freq_base").unwrap_or(10_000.0),
+            "partial_rotary_factor": number("rope.dimension_count") as f32 / head_dim as f32,
+        });
+        let extra: Map<String, Value> = match self.architecture.as_str() {
+            "gemma3" => [
+                ("sliding_window".to_owned(), json!(number("attention.sliding_window"))),
+                ("sliding_window_pattern".to_owned(), json!(6)),
+                ("query_pre_attn_scalar".to_owned(), json!(head_dim)),
+                ("hidden_activation".to_owned(), json!("gelu_pytorch_tanh")),
+                (
+                    "rope_scaling".to_owned(),
+                    json!(
+                        self.f32("rope.scaling.factor")
+                            .map(|factor| json!({ "rope_type": "linear", "factor": factor }))
+                    ),
+                ),
+            ]
+            .into_iter()
+            .collect(),
+            "phi3" => [
+                (
+                    "original_max_position_embeddings".to_owned(),
+                    json!(number("rope.scaling.original_context_length")),
+                ),
+                (
+                    "rope_scaling".to_owned(),
+                    json!({
+                        "type": "longrope",
+                        "attention_factor": self.f32("rope.scaling.attn_factor"),
+                        "short_factor": self.values("rope_factors_short.weight"),
+                        "long_factor": self.values("rope_factors_long.weight"),
+                    }),
+                ),
+            ]
+            .into_iter()
+            .collect(),
+            _ => Map::new(),
+        };
+        config.as_object_mut().expect("an object").extend(extra);
+        config
+    }
+
+    /// The bytes of a tensor in a checkpoint, in the type of the file where that is a plain one.
+    fn bytes(&self, name: &str) -> (Dtype, Vec<u8>) {
+        let tensor = self.gguf.tensor(name).expect("there");
+        let (dtype, size) = match tensor.ty {
+            TensorType::F16 => (Dtype::F16, 2),
+            TensorType::Bf16 => (Dtype::BF16, 2),
+            TensorType::F32 => (Dtype::F32, 4),
+            other => panic!("{other:?} is no type of a checkpoint"),
+        };
+        let data = self.gguf.data(tensor);
+        if self.architecture == "gemma3" && name.contains("norm") {
+            // The file's weights have the 1 that the checkpoint's lack.
+            let less: Vec<f32> = self.values(name).expect("there").iter().map(|w| w - 1.0).collect();
+            return (dtype, bytemuck::cast_slice(&less).to_vec());
+        }
+        let reordered = self.architecture == "llama" && (name.contains(".attn_q.") || name.contains(".attn_k."));
+        if !reordered {
+            return (dtype, data.to_vec());
+        }
+        // A GGUF row 2 i + t of a head is the checkpoint's row t * half + i.
+        let (row, head_dim) = (tensor.dims[0] * size, self.head_dim());
+        let mut out = vec![0; data.len()];
+        for (index, bytes) in data.chunks(row).enumerate() {
+            let (head, within) = (index / head_dim, index % head_dim);
+            let at = head * head_dim + within % 2 * (head_dim / 2) + within / 2;
+            out[at * row..(at + 1) * row].copy_from_slice(bytes);
+        }
+        (dtype, out)
+    }
+
+    fn write(&self, directory: &Path) {
+        let config = self.config().to_string();
+        std::fs::write(directory.join("config.json"), config).expect("written");
+        let tensors: BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)> = self
+            .gguf
+            .tensors()
+            .iter()
+            .map(|tensor| {
+                let (dtype, bytes) = self.bytes(&tensor.name);
+                let shape = tensor.dims.iter().rev().copied().collect();
+                (checkpoint_name(&self.architecture, &tensor.name), (dtype, shape, bytes))
+            })
+            .filter(|(name, _)| !name.is_empty())
+            .collect();
+        let views = tensors.iter().map(|(name, (dtype, shape, bytes))| {
+            (
+                name,
+                TensorView::new(*dtype, shape.clone(), bytes).expect("the shape fits"),
+            )
+        });
+        let file = directory.join("model.safetensors");
+        safetensors::serialize_to_file(views, None, &file).expect("written");
+    }
+}
+
+#[test]
+fn a_directory_of_every_architecture_equals_the_f64_forward() {
+    let mut count = 0;
+    for tiny in Tiny::all() {
+        let gguf = tiny.gguf();
+        let plain = |ty| matches!(ty, TensorType::F32 | TensorType::F16 | TensorType::Bf16);
+        // Checkpoints have neither blocks nor free divisors of Llama's frequencies.
+        if !gguf.tensors().iter().all(|tensor| plain(tensor.ty)) || gguf.tensor("rope_freqs.weight").is_some() {
+            continue;
+        }
+        let architecture = gguf
+            .metadata()
+            .string("general.architecture")
+            .expect("there")
+            .to_owned();
+        let directory = tempfile::tempdir().expect("a directory");
+        Export { gguf, architecture }.write(directory.path());
+        let model = Model::open(directory.path()).expect("a model");
+        let worst = tiny.check_model(&model, CpuBackend::with_threads(2), 7);
+        println!("{:24} {worst:.1e}", tiny.file);
+        count += 1;
+    }
+    assert!(count >= 9, "{count} models");
+}

@@ -1,0 +1,554 @@
+//! Generation on random models on the CPU. The expected tokens come from the engine and the sampler, one sequence alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::reference::{Tiny, best, log_probability};
+use rocmforge_ggml::CpuBackend;
+use rocmforge_models::generate::{
+    Completion, Event, FinishReason, GenerateError, Generator, Prompt, Request, RequestId,
+};
+use rocmforge_models::sampling::{Sampler, SamplerConfig, SamplingError};
+use rocmforge_models::tokenizer::{Piece, Tokenizer};
+use rocmforge_models::{Context, Engine, EngineOptions, KvType, Model, ModelError};
+use rocmforge_testkit::data::rng;
+
+/// The tiny vocabulary's `<eos>`.
+const EOS: u32 = 318;
+
+fn model() -> Model {
+    let tiny = Tiny::all().into_iter().find(|tiny| tiny.file == "llama.gguf");
+    tiny.expect("a committed model").open()
+}
+
+fn engine(context: usize, chunk: usize) -> Engine<CpuBackend> {
+    let options = EngineOptions {
+        context: Context::Tokens(context),
+        kv: KvType::F32,
+        block_size: 4,
+        chunk,
+        ..EngineOptions::default()
+    };
+    Engine::new(CpuBackend::with_threads(1), &model(), options).expect("the model loads")
+}
+
+fn tokenizer() -> Arc<Tokenizer> {
+    model().tokenizer().expect("the file has one")
+}
+
+fn generator(context: usize, chunk: usize) -> Generator<CpuBackend> {
+    Generator::new(engine(context, chunk), tokenizer())
+}
+
+/// `length` ids of text tokens.
+fn ids(seed: u64, length: usize) -> Vec<u32> {
+    let mut rng = rng(seed);
+    (0..length).map(|_| rng.below(316) as u32).collect()
+}
+
+/// A greedy request that only a limit ends.
+fn greedy(prompt: Vec<u32>, max_tokens: usize) -> Request {
+    Request {
+        sampler: SamplerConfig::greedy(),
+        max_tokens,
+        ignore_end: true,
+        ..Request::new(prompt)
+    }
+}
+
+/// The tokens of an engine that computes the whole prompt at once and then token by token.
+fn expected(prompt: &[u32], config: &SamplerConfig, tokens: usize) -> Vec<u32> {
+    let mut engine = engine(512, 512);
+    let mut sampler = Sampler::new(config.clone(), 0).expect("parameters");
+    prompt.iter().for_each(|&id| sampler.accept(id));
+    let sequence = engine.add_sequence(prompt).expect("room");
+    let mut logits = engine.prefill(sequence, prompt).expect("runs");
+    let mut drawn = Vec::new();
+    for _ in 0..tokens {
+        let id = sampler.sample(&logits).expect("a token").id;
+        sampler.accept(id);
+        drawn.push(id);
+        logits = engine.decode(sequence, id).expect("runs");
+    }
+    drawn
+}
+
+/// What came of each request.
+#[derive(Default)]
+struct Results(BTreeMap<RequestId, (Vec<u32>, String, Option<FinishReason>)>);
+
+impl Results {
+    fn take(&mut self, events: Vec<Event>) {
+        for event in events {
+            let (ids, text, reason) = self.0.entry(event.request()).or_default();
+            assert_eq!(*reason, None, "an event after the last: {event:?}");
+            match event {
+                Event::Prompt { .. } => {}
+                Event::Token { token, .. } => {
+                    ids.push(token.id);
+                    text.push_str(&token.text);
+                }
+                Event::Finished {
+                    reason: why,
+                    text: rest,
+                    ..
+                } => {
+                    text.push_str(&rest);
+                    *reason = Some(why);
+                }
+            }
+        }
+    }
+}
+
+/// Whether the cache is as it was before the first request.
+fn nothing_is_held(generator: &Generator<CpuBackend>) -> bool {
+    let stats = generator.engine().cache().stats();
+    stats.sequences == 0 && stats.free == stats.blocks
+}
+
+#[test]
+fn a_request_alone_gives_the_tokens_of_the_engine() {
+    for (length, chunk) in [(1, 1), (1, 16), (7, 3), (33, 5), (33, 64)] {
+        let prompt = ids(length as u64, length);
+        let mut generator = generator(256, chunk);
+        let completion = generator.run(greedy(prompt.clone(), 12)).expect("runs");
+        assert_eq!(
+            completion.ids(),
+            expected(&prompt, &SamplerConfig::greedy(), 12),
+            "{length} {chunk}"
+        );
+        assert_eq!(completion.reason, FinishReason::MaxTokens);
+        assert_eq!(completion.stats.prompt_tokens, length);
+        assert_eq!(
+            (completion.stats.cached_tokens, completion.stats.decoded_tokens),
+            (0, 11)
+        );
+        assert!(completion.stats.prompt_tokens_per_second() > 0.0);
+        assert!(completion.stats.decode_tokens_per_second() > 0.0);
+        assert!(nothing_is_held(&generator));
+    }
+}
+
+/// Seven requests, greedy and drawn, that come at different steps: each gives what it gives alone. In a cache that cannot hold them
+/// all at once some lose their place, and go on where they were.
+#[test]
+fn in_a_batch_each_request_gives_what_it_gives_alone() {
+    let requests: Vec<Request> = (0..7)
+        .map(|index| Request {
+            sampler: match index % 3 {
+                0 => SamplerConfig::greedy(),
+                _ => SamplerConfig {
+                    seed: index,
+                    repeat_penalty: 1.1,
+                    ..SamplerConfig::default()
+                },
+            },
+            ..greedy(ids(100 + index, 3 + 5 * index as usize), 20 + index as usize)
+        })
+        .collect();
+    for (context, must_preempt) in [(512, false), (64, true)] {
+        let mut generator = generator(context, 9);
+        let mut results = Results::default();
+        let (mut most, mut preempted, mut before) = (0, false, 0);
+        let mut submitted = Vec::new();
+        for request in &requests {
+            submitted.push(generator.submit(request.clone()).expect("taken"));
+            results.take(generator.step().expect("runs"));
+        }
+        for _ in 0..2000 {
+            if generator.requests() == 0 {
+                break;
+            }
+            let events = generator.step().expect("runs");
+            let finished = events
+                .iter()
+                .filter(|event| matches!(event, Event::Finished { .. }))
+                .count();
+            let now = generator.engine().cache().stats().sequences;
+            preempted |= now + finished < before;
+            (most, before) = (most.max(now), now);
+            results.take(events);
+        }
+        assert_eq!(generator.requests(), 0, "it does not end");
+        assert!(most > 2, "{most} at once");
+        assert_eq!(preempted, must_preempt, "context {context}");
+        for (request, id) in requests.iter().zip(submitted) {
+            let (found, _, reason) = &results.0[&id];
+            let Prompt::Ids(prompt) = &request.prompt else {
+                unreachable!("made above")
+            };
+            assert_eq!(
+                *found,
+                expected(prompt, &request.sampler, request.max_tokens),
+                "{id:?}, context {context}"
+            );
+            assert_eq!(*reason, Some(FinishReason::MaxTokens));
+        }
+        assert!(nothing_is_held(&generator));
+    }
+}
+
+#[test]
+fn in_every_step_decoding_sequences_have_their_token_and_the_oldest_prompt_the_rest() {
+    let mut generator = generator(256, 8);
+    let first = generator.submit(greedy(ids(1, 4), 40)).expect("taken");
+    generator.step().expect("runs");
+    let long = generator.submit(greedy(ids(2, 30), 5)).expect("taken");
+    let other = generator.submit(greedy(ids(3, 10), 5)).expect("taken");
+    let mut done = BTreeMap::new();
+    for step in 0..7 {
+        let (mut tokens, mut computed) = (0, 1);
+        for event in generator.step().expect("runs") {
+            match event {
+                Event::Token { request, .. } if request == first => tokens += 1,
+                Event::Prompt { request, done: now, .. } => computed += now - done.insert(request, now).unwrap_or(0),
+                _ => {}
+            }
+        }
+        assert_eq!(tokens, 1, "step {step}");
+        // Beside the token of `first`, 7 of the 40 tokens of prompts: 5 full steps and a rest of 5.
+        let expected = [8, 8, 8, 8, 8, 6, 1][step];
+        assert_eq!(computed, expected, "step {step}");
+        assert!(
+            done.get(&other).is_none_or(|_| done[&long] == 30),
+            "step {step}: {done:?}"
+        );
+    }
+}
+
+#[test]
+fn cancelling_gives_the_cache_free() {
+    let mut generator = generator(128, 16);
+    let running = generator.submit(greedy(ids(1, 20), 100)).expect("taken");
+    let other = generator.submit(greedy(ids(2, 5), 6)).expect("taken");
+    let mut results = Results::default();
+    results.take(generator.step().expect("runs"));
+    results.take(generator.step().expect("runs"));
+    let held = generator.engine().cache().stats();
+    assert!(held.free < held.blocks);
+    assert!(generator.cancel(running).expect("is there"));
+    assert!(!generator.cancel(running).expect("has ended"));
+    let waiting = generator.submit(greedy(ids(3, 5), 6)).expect("taken");
+    assert!(generator.cancel(waiting).expect("waits"));
+    while generator.requests() > 0 {
+        results.take(generator.step().expect("runs"));
+    }
+    assert_eq!(results.0[&running].2, Some(FinishReason::Cancelled));
+    assert_eq!(results.0[&waiting].2, Some(FinishReason::Cancelled));
+    assert_eq!(results.0[&other].2, Some(FinishReason::MaxTokens));
+    assert_eq!(results.0[&other].0, expected(&ids(2, 5), &SamplerConfig::greedy(), 6));
+    assert!(nothing_is_held(&generator));
+    assert!(generator.step().expect("nothing to do").is_empty());
+}
+
+#[test]
+fn dropping_a_stream_cancels_its_request_only() {
+    let mut generator = generator(128, 16);
+    let other = generator.submit(greedy(ids(2, 5), 4)).expect("taken");
+    let mut stream = generator.generate(greedy(ids(1, 20), 100)).expect("taken");
+    let request = stream.request();
+    for event in stream.by_ref().take(4) {
+        assert_eq!(event.expect("runs").request(), request);
+    }
+    drop(stream);
+    let mut results = Results::default();
+    while generator.requests() > 0 {
+        results.take(generator.step().expect("runs"));
+    }
+    results.take(generator.step().expect("what is left"));
+    assert!(!results.0.contains_key(&request));
+    // Its first tokens came while the stream ran.
+    assert_eq!(results.0[&other].0, expected(&ids(2, 5), &SamplerConfig::greedy(), 4));
+    assert!(nothing_is_held(&generator));
+
+    let mut stream = generator.generate(greedy(ids(1, 20), 100)).expect("taken");
+    for event in stream.by_ref().take(4) {
+        event.expect("runs");
+    }
+    stream.cancel().expect("is there");
+    assert_eq!(stream.complete().expect("ends").reason, FinishReason::Cancelled);
+}
+
+/// Ten requests' texts, streamed, are the texts of their ids; characters of several bytes are not cut.
+#[test]
+fn streamed_texts_are_the_texts_of_all_ids() {
+    let tokenizer = tokenizer();
+    let mut generator = generator(512, 64);
+    let mut long = 0;
+    for seed in 0..10 {
+        let request = Request {
+            sampler: SamplerConfig {
+                seed,
+                ..SamplerConfig::neutral()
+            },
+            ..greedy(ids(seed, 6), 50)
+        };
+        let completion = generator.run(request).expect("runs");
+        assert_eq!(completion.tokens.len(), 50);
+        assert_eq!(completion.text, tokenizer.decode(&completion.ids()));
+        long += completion.tokens.iter().filter(|token| token.text.is_empty()).count();
+    }
+    assert!(long > 0, "no token was held back");
+}
+
+#[test]
+fn a_stop_string_cuts_the_text_and_is_never_shown() {
+    let mut generator = generator(512, 64);
+    let request = greedy(ids(5, 6), 40);
+    let whole = generator.run(request.clone()).expect("runs");
+    // A string that spans several tokens, from the middle of the text.
+    let chars: Vec<(usize, char)> = whole.text.char_indices().collect();
+    let (start, end) = (chars[chars.len() / 2].0, chars[chars.len() / 2 + 5].0);
+    let stop = whole.text[start..end].to_owned();
+    let first = whole.text.find(&stop).expect("it is there");
+    let cut = generator
+        .run(Request {
+            stop: vec![String::new(), "never in it".to_owned(), stop.clone()],
+            ..request
+        })
+        .expect("runs");
+    assert_eq!(cut.text, whole.text[..first]);
+    assert_eq!(cut.reason, FinishReason::StopString(stop));
+    assert!(cut.tokens.len() < whole.tokens.len());
+    assert_eq!(cut.ids(), whole.ids()[..cut.tokens.len()]);
+}
+
+#[test]
+fn end_tokens_and_stop_tokens_end_the_text_and_are_not_in_it() {
+    let mut generator = generator(512, 64);
+    let prompt = ids(5, 6);
+    let ends = Request {
+        ignore_end: false,
+        sampler: SamplerConfig {
+            logit_bias: vec![(EOS, 1000.0)],
+            ..SamplerConfig::greedy()
+        },
+        ..greedy(prompt.clone(), 3)
+    };
+    let completion = generator.run(ends.clone()).expect("runs");
+    assert_eq!(completion.reason, FinishReason::EndOfText(EOS));
+    assert!(completion.tokens.is_empty() && completion.text.is_empty());
+    let ignored = generator
+        .run(Request {
+            ignore_end: true,
+            ..ends
+        })
+        .expect("runs");
+    assert_eq!(ignored.ids(), [EOS; 3]);
+    assert_eq!(ignored.reason, FinishReason::MaxTokens);
+
+    let drawn = expected(&prompt, &SamplerConfig::greedy(), 10);
+    let stop = drawn[6];
+    let first = drawn.iter().position(|&id| id == stop).expect("it is there");
+    let stopped = generator
+        .run(Request {
+            stop_tokens: vec![stop],
+            ..greedy(prompt, 20)
+        })
+        .expect("runs");
+    assert_eq!(stopped.reason, FinishReason::StopToken(stop));
+    assert_eq!(stopped.ids(), drawn[..first]);
+}
+
+#[test]
+fn limits_of_tokens_and_of_the_context() {
+    let mut generator = generator(32, 8);
+    for max_tokens in [0, 1, 5] {
+        let completion = generator.run(greedy(ids(9, 10), max_tokens)).expect("runs");
+        assert_eq!(completion.tokens.len(), max_tokens);
+        assert_eq!(completion.reason, FinishReason::MaxTokens);
+    }
+    // The last token is drawn from the logits of the context's last place.
+    for length in [1, 31, 32] {
+        let completion = generator.run(greedy(ids(9, length), usize::MAX)).expect("runs");
+        assert_eq!(completion.reason, FinishReason::ContextFull, "{length}");
+        assert_eq!(completion.tokens.len(), 33 - length);
+    }
+    assert!(nothing_is_held(&generator));
+}
+
+#[test]
+fn log_probabilities_and_first_logits() {
+    let prompt = ids(11, 9);
+    let mut generator = generator(128, 4);
+    let completion = generator
+        .run(Request {
+            logprobs: 320,
+            first_logits: 10,
+            ..greedy(prompt.clone(), 4)
+        })
+        .expect("runs");
+    let mut engine = engine(128, 64);
+    let sequence = engine.add_sequence(&prompt).expect("room");
+    let mut logits = engine.prefill(sequence, &prompt).expect("runs");
+    assert_eq!(completion.first_logits.len(), 10);
+    for (rank, &(id, logit)) in completion.first_logits.iter().enumerate() {
+        assert!((logits[id as usize] - logit).abs() < 1e-4);
+        let larger = logits.iter().filter(|&&other| other > logits[id as usize]).count();
+        assert_eq!(larger, rank);
+    }
+    for token in &completion.tokens {
+        assert_eq!(token.id, best(&logits));
+        assert_eq!(token.top.len(), 320);
+        assert_eq!(token.top[0].0, token.id);
+        let sum: f64 = token.top.iter().map(|(_, logprob)| f64::from(*logprob).exp()).sum();
+        assert!((sum - 1.0).abs() < 1e-4, "{sum}");
+        for &(id, logprob) in &token.top {
+            let expected = log_probability(&logits, id);
+            assert!((f64::from(logprob) - expected).abs() < 1e-3, "{logprob} {expected}");
+        }
+        assert!((f64::from(token.logprob) - log_probability(&logits, token.id)).abs() < 1e-3);
+        logits = engine.decode(sequence, token.id).expect("runs");
+    }
+}
+
+#[test]
+fn a_prompt_that_begins_as_an_earlier_one_shares_its_cache() {
+    let mut generator = generator(256, 16);
+    let prompt = ids(21, 22);
+    let first = generator.run(greedy(prompt.clone(), 6)).expect("runs");
+    assert_eq!(first.stats.cached_tokens, 0);
+    // Blocks of 4: of the same 22 tokens 20 are there.
+    let again = generator.run(greedy(prompt.clone(), 6)).expect("runs");
+    assert_eq!((again.stats.cached_tokens, again.ids()), (20, first.ids()));
+    // A follow-up of 28 cached and 3 further tokens; the last drawn token was never computed.
+    let mut longer = prompt;
+    longer.extend(first.ids());
+    longer.extend(ids(22, 3));
+    let follow_up = generator.run(greedy(longer.clone(), 6)).expect("runs");
+    assert_eq!(follow_up.stats.cached_tokens, 24);
+    assert_eq!(follow_up.ids(), expected(&longer, &SamplerConfig::greedy(), 6));
+    // A prompt that is cached to its last token: that one is computed for its logits.
+    let whole = generator.run(greedy(longer[..24].to_vec(), 2)).expect("runs");
+    assert_eq!(whole.stats.cached_tokens, 20);
+}
+
+#[test]
+fn a_request_that_is_refused_or_fails_leaves_the_others_alone() {
+    let mut generator = generator(32, 8);
+    let good = generator.submit(greedy(ids(1, 8), 10)).expect("taken");
+    let error = generator.submit(greedy(ids(1, 33), 1)).expect_err("too long");
+    assert!(
+        matches!(
+            error,
+            GenerateError::PromptTooLong {
+                tokens: 33,
+                context: 32
+            }
+        ),
+        "{error}"
+    );
+    let error = generator.submit(greedy(Vec::new(), 1)).expect_err("empty");
+    assert!(matches!(error, GenerateError::EmptyPrompt), "{error}");
+    let error = generator.submit(Request::new("")).expect_err("empty");
+    assert!(matches!(error, GenerateError::EmptyPrompt), "{error}");
+    let error = generator.submit(greedy(vec![1, 320], 1)).expect_err("no such token");
+    assert!(
+        matches!(
+            error,
+            GenerateError::Model(ModelError::TokenOutOfRange { id: 320, vocab: 320 })
+        ),
+        "{error}"
+    );
+    let sampler = SamplerConfig {
+        top_p: f32::NAN,
+        ..SamplerConfig::default()
+    };
+    let wrong = Request {
+        sampler,
+        ..greedy(ids(1, 3), 1)
+    };
+    let error = generator.submit(wrong).expect_err("out of range");
+    assert!(
+        matches!(
+            error,
+            GenerateError::Sampling(SamplingError::Parameter { name: "top_p", .. })
+        ),
+        "{error}"
+    );
+    let banned = Request {
+        sampler: SamplerConfig {
+            logit_bias: (0..320).map(|id| (id, f32::NEG_INFINITY)).collect(),
+            ..SamplerConfig::greedy()
+        },
+        ..greedy(ids(2, 3), 5)
+    };
+    let fails = generator.submit(banned).expect("taken");
+    let mut results = Results::default();
+    while generator.requests() > 0 {
+        results.take(generator.step().expect("runs"));
+    }
+    assert_eq!(
+        results.0[&fails].2,
+        Some(FinishReason::Failed(SamplingError::NothingLeft(320)))
+    );
+    assert_eq!(results.0[&good].0, expected(&ids(1, 8), &SamplerConfig::greedy(), 10));
+    assert!(nothing_is_held(&generator));
+}
+
+#[test]
+fn control_tokens_in_a_text_are_text() {
+    let generator = generator(128, 64);
+    let text = generator.encode(&"ab<eos>".into()).expect("a text");
+    assert!(!text.contains(&EOS) && text.len() > 3, "{text:?}");
+    let piece = |text: &str, trusted| Piece {
+        text: text.to_owned(),
+        trusted,
+    };
+    let pieces = vec![piece("<eos>", false), piece("<eos>", true)];
+    let ids = generator.encode(&pieces.into()).expect("pieces");
+    assert_eq!(ids.iter().filter(|&&id| id == EOS).count(), 1);
+    assert_eq!(ids.last(), Some(&EOS));
+}
+
+/// Chunks that take turns, a random cache and random requests: all end, and each gives what it gives alone.
+#[test]
+fn random_batches_end_and_give_what_each_request_gives_alone() {
+    for seed in 0..12 {
+        let mut rng = rng(seed);
+        let (context, chunk) = (24 + rng.below(60), 1 + rng.below(12));
+        let mut generator = generator(context, chunk);
+        let mut expected_of = BTreeMap::new();
+        let mut results = Results::default();
+        for number in 0..8 {
+            let prompt = ids(seed * 10 + number / 2, 1 + rng.below(context));
+            let max_tokens = 1 + rng.below(12);
+            let tokens = max_tokens.min(context + 1 - prompt.len());
+            let id = generator.submit(greedy(prompt.clone(), max_tokens)).expect("taken");
+            expected_of.insert(id, expected(&prompt, &SamplerConfig::greedy(), tokens));
+            for _ in 0..rng.below(4) {
+                results.take(generator.step().expect("runs"));
+            }
+        }
+        for _ in 0..5000 {
+            results.take(generator.step().expect("runs"));
+            if generator.requests() == 0 {
+                break;
+            }
+        }
+        assert_eq!(generator.requests(), 0, "seed {seed}: it does not end");
+        for (id, ids) in expected_of {
+            assert_eq!(results.0[&id].0, ids, "seed {seed}, {id:?}");
+        }
+        assert!(nothing_is_held(&generator), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_completion_has_a_text_for_a_text() {
+    let mut generator = generator(128, 64);
+    let completion: Completion = generator
+        .run(Request {
+            max_tokens: 8,
+            sampler: SamplerConfig::greedy(),
+            ..Request::new("banana")
+        })
+        .expect("runs");
+    let prompt = generator.encode(&"banana".into()).expect("a text");
+    assert_eq!(prompt.len(), 3); // ba na na
+    assert_eq!(completion.stats.prompt_tokens, 3);
+    let ids = completion.ids();
+    let expected = expected(&prompt, &SamplerConfig::greedy(), ids.len());
+    assert_eq!(ids, expected);
+}

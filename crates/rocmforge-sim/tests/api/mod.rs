@@ -1,0 +1,9 @@
+//! Calls of foreign programs beyond the behaviour table: by subject, right and wrong arguments.
+
+mod arrays;
+mod devices;
+mod graphs;
+mod host_functions;
+mod values;
+mod various;
+mod virtual_memory;

@@ -1,0 +1,100 @@
+//! all-MiniLM-L6-v2 against its own reference pipeline (see fixtures/minilm_reference.py). Skipped, visibly, without the
+//! model: `cargo xtask model minilm`.
+
+use std::path::Path;
+
+use rocmforge::ggml::CpuBackend;
+use rocmforge::models::bert::{Batch, Bert};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Reference {
+    sentences: Vec<Sentence>,
+}
+
+#[derive(Deserialize)]
+struct Sentence {
+    text: String,
+    tokens: Vec<u32>,
+    embedding: Vec<f32>,
+}
+
+fn reference() -> Vec<Sentence> {
+    let text = include_str!("../fixtures/minilm_reference.json");
+    serde_json::from_str::<Reference>(text)
+        .expect("the fixture is JSON")
+        .sentences
+}
+
+fn model() -> Option<Bert> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let directory = Bert::minilm_directory(&workspace);
+    directory
+        .exists()
+        .then(|| Bert::open(&directory).expect("the model opens"))
+}
+
+macro_rules! model_or_skip {
+    () => {
+        match model() {
+            Some(model) => model,
+            None => rocmforge_testkit::skip!("no model: run `cargo xtask model minilm`"),
+        }
+    };
+}
+
+fn worst(found: &[f32], expected: &[f32]) -> f32 {
+    assert_eq!(found.len(), expected.len());
+    // NaN must not pass as a small difference.
+    found
+        .iter()
+        .zip(expected)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, |m, d| if d > m || d.is_nan() { d } else { m })
+}
+
+#[test]
+fn tokens_are_the_references() {
+    let model = model_or_skip!();
+    assert_eq!(model.max_tokens(), 256);
+    for sentence in reference() {
+        let batch = model.tokenize(&[&sentence.text]).expect("tokenised");
+        assert_eq!(batch.ids(), sentence.tokens, "{:?}", sentence.text);
+    }
+}
+
+#[test]
+fn embeddings_are_the_references_one_by_one() {
+    let model = model_or_skip!();
+    for sentence in reference() {
+        let batch = model.tokenize(&[&sentence.text]).expect("tokenised");
+        let run = model.run(&mut CpuBackend::new(), &batch).expect("encoded");
+        let worst = worst(run.embeddings.row(0), &sentence.embedding);
+        println!("{:3} tokens: {worst:.2e}", batch.seq());
+        assert!(worst <= 1e-6, "{worst:e} for {:?}", sentence.text);
+    }
+}
+
+#[test]
+fn padding_changes_nothing() {
+    let model = model_or_skip!();
+    let sentences = reference();
+    let texts: Vec<&str> = sentences.iter().map(|s| s.text.as_str()).collect();
+    let batch = model.tokenize(&texts).expect("tokenised");
+    assert_eq!((batch.len(), batch.seq()), (8, 256));
+    let run = model.run(&mut CpuBackend::new(), &batch).expect("encoded");
+    for (index, sentence) in sentences.iter().enumerate() {
+        let worst = worst(run.embeddings.row(index), &sentence.embedding);
+        assert!(worst <= 1e-6, "{worst:e} for {:?}", sentence.text);
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let model = model_or_skip!();
+    let batch = Batch::from_ids(&[reference()[6].tokens.clone(), reference()[0].tokens.clone()]);
+    let one = model.run(&mut CpuBackend::with_threads(1), &batch).expect("encoded");
+    let five = model.run(&mut CpuBackend::with_threads(5), &batch).expect("encoded");
+    assert_eq!(one.embeddings, five.embeddings);
+    assert_eq!(one.hidden, five.hidden);
+}
