@@ -261,7 +261,7 @@ impl Call<'_> {
     }
 
     /// Refuses a side without memory before its kind is looked at.
-    pub(crate) unsafe fn memcpy_2d_unaligned(&mut self, what: *const hip_Memcpy2D) -> Hip {
+    pub(crate) unsafe fn hipDrvMemcpy2DUnaligned(&mut self, what: *const hip_Memcpy2D) -> Hip {
         required(what)?;
         // SAFETY: promised by the caller of the HIP function.
         let p = unsafe { &*what };
@@ -272,5 +272,16 @@ impl Call<'_> {
         }
         // SAFETY: as above.
         unsafe { self.memcpy_param_2d(what, None) }
+    }
+
+    cases! {
+        fn hipMemcpyParam2D(copy: *const hip_Memcpy2D) => |c| c.memcpy_param_2d(copy, None);
+        fn hipMemcpyParam2DAsync(copy: *const hip_Memcpy2D, stream: hipStream_t)
+            => |c| c.memcpy_param_2d(copy, Some(stream));
+        fn hipMemcpy3D(p: *const hipMemcpy3DParms) => |c| c.memcpy_3d(p, None);
+        fn hipMemcpy3DAsync(p: *const hipMemcpy3DParms, stream: hipStream_t) => |c| c.memcpy_3d(p, Some(stream));
+        fn hipDrvMemcpy3D(copy: *const HIP_MEMCPY3D) => |c| c.drv_memcpy_3d(copy, None);
+        fn hipDrvMemcpy3DAsync(copy: *const HIP_MEMCPY3D, stream: hipStream_t)
+            => |c| c.drv_memcpy_3d(copy, Some(stream));
     }
 }

@@ -363,7 +363,7 @@ fn attribute_of(card: &CardConfig, attribute: hipDeviceAttribute_t) -> Option<c_
 }
 
 impl Call<'_> {
-    pub(crate) unsafe fn get_device_properties(&mut self, to: *mut hipDeviceProp_tR0600, device: c_int) -> Hip {
+    pub(crate) unsafe fn hipGetDevicePropertiesR0600(&mut self, to: *mut hipDeviceProp_tR0600, device: c_int) -> Hip {
         super::required(to)?;
         let card = self.card_index(device)?;
         let found = properties_of(&self.cards[card].config);
@@ -371,7 +371,7 @@ impl Call<'_> {
         unsafe { answer(to, (&found).into()) }
     }
 
-    pub(crate) unsafe fn get_old_device_properties(&mut self, to: *mut hipDeviceProp_tR0000, device: c_int) -> Hip {
+    pub(crate) unsafe fn hipGetDeviceProperties(&mut self, to: *mut hipDeviceProp_tR0000, device: c_int) -> Hip {
         super::required(to)?;
         let card = self.card_index(device)?;
         let found = old_properties_of(&self.cards[card].config);
@@ -379,7 +379,7 @@ impl Call<'_> {
         unsafe { answer(to, (&found).into()) }
     }
 
-    pub(crate) unsafe fn device_get_attribute(
+    pub(crate) unsafe fn hipDeviceGetAttribute(
         &mut self,
         value: *mut c_int,
         attribute: hipDeviceAttribute_t,
@@ -395,5 +395,10 @@ impl Call<'_> {
         let found = attribute_of(&self.cards[card].config, attribute).ok_or(hipErrorInvalidValue)?;
         // SAFETY: promised by the caller of the HIP function.
         unsafe { answer(value, found) }
+    }
+
+    cases! {
+        fn hipGetDevicePropertiesR0000(properties: *mut hipDeviceProp_tR0000, device: c_int)
+            => |c| c.hipGetDeviceProperties(properties, device);
     }
 }
