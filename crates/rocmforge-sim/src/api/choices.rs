@@ -52,24 +52,8 @@ impl Call<'_> {
         required(device)?;
         required(wanted)?;
         // SAFETY: promised by the caller of the HIP function.
-        let old = DeviceProperties5::from(unsafe { &*wanted });
-        let wanted = DeviceProperties6 {
-            major: old.major,
-            minor: old.minor,
-            totalGlobalMem: old.totalGlobalMem,
-            sharedMemPerBlock: old.sharedMemPerBlock,
-            maxThreadsPerBlock: old.maxThreadsPerBlock,
-            totalConstMem: old.totalConstMem,
-            multiProcessorCount: old.multiProcessorCount,
-            maxThreadsPerMultiProcessor: old.maxThreadsPerMultiProcessor,
-            memoryClockRate: old.memoryClockRate,
-            memoryBusWidth: old.memoryBusWidth,
-            l2CacheSize: old.l2CacheSize,
-            regsPerBlock: old.regsPerBlock,
-            maxSharedMemoryPerMultiProcessor: old.maxSharedMemoryPerMultiProcessor,
-            warpSize: old.warpSize,
-            ..DeviceProperties6::from(&hipDeviceProp_tR0600([0; 1472]))
-        };
+        let wanted = DeviceProperties5::from(unsafe { &*wanted });
+        let wanted = DeviceProperties6::from(&wanted);
         // SAFETY: promised by the caller of the HIP function.
         unsafe { self.choose(device, &wishes(&wanted)) }
     }
