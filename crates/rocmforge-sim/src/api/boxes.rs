@@ -106,10 +106,7 @@ impl Call<'_> {
         let Some(copy) = self.copy_between(to, from, size)? else {
             return Ok(());
         };
-        match stream {
-            Some(stream) => self.copy_async(copy, kind, stream),
-            None => self.copy_and_wait(copy, kind),
-        }
+        self.copy_on(copy, kind, stream)
     }
 
     /// What `hipMemcpy3D` is asked for.
@@ -175,10 +172,7 @@ impl Call<'_> {
         let Some(copy) = self.copied_3d(what)? else {
             return Ok(());
         };
-        match stream {
-            Some(stream) => self.copy_async(copy, what.kind, stream),
-            None => self.copy_and_wait(copy, what.kind),
-        }
+        self.copy_on(copy, what.kind, stream)
     }
 
     /// What `hipDrvMemcpy3D` is asked for.
@@ -221,10 +215,7 @@ impl Call<'_> {
         let Some(copy) = self.copied_drv(unsafe { &*what })? else {
             return Ok(());
         };
-        match stream {
-            Some(stream) => self.copy_async(copy, hipMemcpyDefault, stream),
-            None => self.copy_and_wait(copy, hipMemcpyDefault),
-        }
+        self.copy_on(copy, hipMemcpyDefault, stream)
     }
 
     pub(crate) unsafe fn memcpy_param_2d(&mut self, what: *const hip_Memcpy2D, stream: Option<hipStream_t>) -> Hip {

@@ -28,6 +28,12 @@ pub(crate) struct Fill {
     pub(crate) size: [usize; 3],
 }
 
+/// The first `width` bytes of a value, repeated.
+pub(crate) fn pattern(value: u32, width: usize) -> [u8; 4] {
+    let bytes = value.to_le_bytes();
+    std::array::from_fn(|at| bytes[at % width])
+}
+
 impl Copied {
     fn flat(dst: *mut c_void, src: *const c_void, size: usize) -> Self {
         Self {
@@ -191,7 +197,15 @@ impl Call<'_> {
         self.copy_and_wait(Copied::flat(dst, src, size), kind)
     }
 
-    pub(crate) fn copy_and_wait(&mut self, copy: Copied, kind: hipMemcpyKind) -> Hip {
+    /// Copies on a stream, or waiting on the null stream if none is given.
+    pub(crate) fn copy_on(&mut self, copy: Copied, kind: hipMemcpyKind, stream: Option<StreamId>) -> Hip {
+        match stream {
+            Some(stream) => self.copy_async(copy, kind, stream),
+            None => self.copy_and_wait(copy, kind),
+        }
+    }
+
+    fn copy_and_wait(&mut self, copy: Copied, kind: hipMemcpyKind) -> Hip {
         self.outside_captures(hipErrorStreamCaptureImplicit)?;
         let card = self.healthy_device()?;
         let null = self.cards[card].null;
@@ -215,10 +229,7 @@ impl Call<'_> {
         let pitches = [dst_pitch, src_pitch];
         Self::check_pitches(pitches, size[0])?;
         let copy = Copied::rows((dst, dst_pitch), (src, src_pitch), size);
-        match stream {
-            Some(stream) => self.copy_async(copy, kind, stream),
-            None => self.copy_and_wait(copy, kind),
-        }
+        self.copy_on(copy, kind, stream)
     }
 
     /// `hipMemcpyPeer` and `hipMemcpyPeerAsync`.
@@ -270,15 +281,11 @@ impl Call<'_> {
         stream: Option<hipStream_t>,
     ) -> Hip {
         let (stream, waits) = self.fill_stream(stream)?;
-        let mut pattern = [0; 4];
-        for part in pattern.chunks_mut(width) {
-            part.copy_from_slice(&value.to_le_bytes()[..width]);
-        }
         let size = count.checked_mul(width).ok_or(hipErrorInvalidValue)?;
         let fill = Fill {
             dst,
             steps: Steps::rows(size),
-            pattern,
+            pattern: pattern(value.cast_unsigned(), width),
             width,
             size: [size, 1, 1],
         };

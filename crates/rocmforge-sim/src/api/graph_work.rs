@@ -1,6 +1,6 @@
 //! Work of graph nodes: checked and made from the parameters a program gives, shown again, and changed in nodes and executable graphs.
 
-use super::copy::{Copied, Fill};
+use super::copy::{Copied, Fill, pattern};
 use super::graph_nodes::NewNode;
 use super::required;
 use crate::calls::call::{Call, Hip};
@@ -198,14 +198,10 @@ impl Call<'_> {
         if p.height > 1 && p.pitch < row {
             return Err(hipErrorInvalidValue);
         }
-        let mut pattern = [0; 4];
-        for part in pattern.chunks_mut(element) {
-            part.copy_from_slice(&p.value.to_le_bytes()[..element]);
-        }
         let fill = Fill {
             dst: p.dst,
             steps: Steps::rows(p.pitch),
-            pattern,
+            pattern: pattern(p.value, element),
             width: element,
             size: [row, p.height, 1],
         };

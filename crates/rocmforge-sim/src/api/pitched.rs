@@ -1,6 +1,6 @@
 //! Memory with rows.
 
-use super::copy::Fill;
+use super::copy::{Fill, pattern};
 use super::memory::pointer_to;
 use super::{answer, required};
 use crate::calls::call::{Call, Hip};
@@ -93,14 +93,10 @@ impl Call<'_> {
         if width > pitch || !pitch.is_multiple_of(bytes) || !dst.addr().is_multiple_of(bytes) {
             return Err(hipErrorInvalidValue);
         }
-        let mut pattern = [0; 4];
-        for part in pattern.chunks_mut(bytes) {
-            part.copy_from_slice(&value.to_le_bytes()[..bytes]);
-        }
         let fill = Fill {
             dst,
             steps: Steps::rows(pitch),
-            pattern,
+            pattern: pattern(value, bytes),
             width: bytes,
             size: [width, height, 1],
         };
