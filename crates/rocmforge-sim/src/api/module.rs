@@ -268,13 +268,15 @@ impl Call<'_> {
     ) -> Hip {
         required(grid)?;
         required(block)?;
-        if function.is_null() {
+        if function.is_null() || limit < 0 {
             return Err(hipErrorInvalidValue);
         }
         let (module, _, kernel) = self.function(function)?;
         let kernel = &module.kernels[kernel];
-        let limit = u32::try_from(limit).ok().filter(|limit| *limit > 0);
-        let most = limit.unwrap_or(u32::MAX).min(kernel.max_workgroup_size);
+        let most = match limit {
+            0 => kernel.max_workgroup_size,
+            limit => kernel.max_workgroup_size.min(limit.cast_unsigned()),
+        };
         // Whole waves; and what is not even one wave, as it is.
         let sizes = (1..=most / 32)
             .map(|waves| 32 * waves)
